@@ -1,0 +1,86 @@
+# What one does with Carillon, one word each: `make help`. Every target installs what it lacks first (Debian 12), asks nothing,
+# and is a thin wrapper: the build itself is CMake's (CMakePresets.json), and works without make.
+#
+#   make run ARGS="--listen 127.0.0.1:11400"    # more flags for `carillon serve`
+#   make test TESTS=wheel                       # only the tests whose name matches
+#   make build PACKAGES=mine                    # do not look at, nor install, any package
+#   make install PREFIX=/opt/carillon
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := build
+.NOTPARALLEL:
+.PHONY: help deps build run test asan tsan bench format lint install clean
+
+JOBS ?= $(shell nproc)
+PREFIX ?= /usr/local
+TESTS ?=
+ARGS ?=
+PACKAGES ?= debian
+
+say = @printf 'carillon: %s\n'
+ifeq ($(PACKAGES),mine)
+packages = @:
+else
+packages = @scripts/install-packages
+endif
+
+# CMake's report goes to a file, its warnings and errors to the terminal. A tree that is configured keeps its options: ninja
+# configures it again by itself when a CMake file changes.
+configure = @mkdir -p build && cmake --preset
+quietly = >build/configure.log || { cat build/configure.log; exit 1; }
+
+# The sanitizers of g++ 12 lay out the address space in a way that kernels with more than 28 bits of randomisation may collide with.
+fixed_addresses := $(shell setarch -R true 2>/dev/null && echo setarch -R)
+
+help: ## this list
+	@sed -n 's/^\([a-z ]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
+
+deps: ## install every package that any target needs
+	$(packages) build test lint bench
+
+build: ## build ./build/carillon
+	$(packages) build
+	@[[ -f build/build.ninja ]] || { mkdir -p build && cmake --preset release -DCARILLON_TESTS=OFF $(quietly); }
+	$(say) "building ./build/carillon"
+	@cmake --build build --target carillon --parallel $(JOBS)
+
+run: build ## build, and serve on 127.0.0.1:11300 with the data in ./carillon-data
+	$(say) "starting ./build/carillon serve --data ./carillon-data $(ARGS)"
+	@exec ./build/carillon serve --data ./carillon-data $(ARGS)
+
+test: ## build, and run every test
+	$(packages) build test
+	$(configure) release -DCARILLON_TESTS=ON $(quietly)
+	$(say) "building everything"
+	@cmake --build build --parallel $(JOBS)
+	$(say) "running the tests"
+	@ctest --preset release --parallel $(JOBS) $(if $(TESTS),-R '$(TESTS)')
+
+asan tsan: ## the tests of the layers under the address (asan) or thread (tsan) sanitizer
+	$(packages) build test
+	$(configure) $@ $(quietly)
+	$(say) "building the tests of the layers with the $@ preset, in build/$@"
+	@cmake --build --preset $@ --parallel $(JOBS)
+	$(say) "running them"
+	@$(fixed_addresses) ctest --preset $@ --parallel $(JOBS) $(if $(TESTS),-R '$(TESTS)')
+
+bench: ## build and run the benchmarks
+	$(packages) build bench
+	$(configure) release -DCARILLON_BENCH=ON $(quietly)
+	@cmake --build build --parallel $(JOBS)
+
+format: ## bring every C++ file into the project's form
+	$(packages) lint
+	@scripts/format
+
+lint: ## check form (clang-format) and meaning (clang-tidy) of every C++ file
+	$(packages) build test lint bench
+	@JOBS=$(JOBS) scripts/lint
+
+install: build ## install the command, the headers and the CMake package into PREFIX
+	$(say) "installing into $(PREFIX)"
+	@cmake --install build --prefix '$(PREFIX)'
+
+clean: ## remove ./build (the data of `make run` stays)
+	@rm -rf build

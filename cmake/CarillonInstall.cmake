@@ -1,0 +1,25 @@
+# `cmake --install`: the command, the headers, and a CMake package whose parts ask only for what they need themselves:
+#
+#   find_package(carillon)                       carillon::wheel   headers alone, no dependency
+#   find_package(carillon COMPONENTS queue)      carillon::queue   the durable queue in-process: RocksDB and threads
+#
+# tests/install installs into a scratch prefix and builds programs against it.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/carillon")
+
+# One export file per component: reading the wheel's must not ask for what only the queue needs.
+install(TARGETS carillon_wheel EXPORT carillon-wheel FILE_SET HEADERS)
+install(EXPORT carillon-wheel NAMESPACE carillon:: DESTINATION "${package_dir}")
+if(CARILLON_SERVER)
+  install(TARGETS carillon_queue EXPORT carillon-queue FILE_SET HEADERS)
+  install(EXPORT carillon-queue NAMESPACE carillon:: DESTINATION "${package_dir}")
+  if(TARGET carillon)  # DEV-ONLY
+    install(TARGETS carillon)
+  endif()
+endif()
+
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/carillon-config-version.cmake" COMPATIBILITY SameMinorVersion)
+install(FILES "${PROJECT_SOURCE_DIR}/cmake/carillon-config.cmake" "${PROJECT_BINARY_DIR}/carillon-config-version.cmake"
+  DESTINATION "${package_dir}")
+install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}")

@@ -1,0 +1,22 @@
+// Someone else's program: three timers on a wheel, one of them cancelled, and the order they fire in.
+#include "carillon/wheel/hierarchical_wheel.h"
+
+#include <cstdio>
+#include <vector>
+
+int main() {
+  carillon::HierarchicalWheel<> wheel;
+  carillon::TimerNode late, early, cancelled;
+  wheel.schedule(late, 70'000);
+  wheel.schedule(cancelled, 500);
+  wheel.schedule(early, 3);
+  wheel.cancel(cancelled);
+
+  std::vector<carillon::TimerNode*> fired;
+  wheel.advance(100'000, [&](carillon::TimerNode& timer) { fired.push_back(&timer); });
+  if (fired != std::vector{&early, &late} || !wheel.empty()) {
+    std::puts("expected the early timer, then the late one, and nothing else");
+    return 1;
+  }
+  return 0;
+}

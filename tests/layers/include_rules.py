@@ -1,0 +1,137 @@
+"""Layers include downward only: the rules, and the check of every #include line in include/ and src/ against them.
+
+    python3 include_rules.py SOURCE_ROOT       # prints each line that breaks a rule; exit status 1 if there is one
+
+The layers are wheel <- timer, idle <- queue <- server <- cli, each in include/carillon/LAYER (public headers) and src/LAYER.
+A file may include its own layer and those below it; timer and idle do not know of each other; a public header includes no private
+one; and each layer names the third-party libraries it may use, the public headers none: a user of the library needs no Boost and
+no RocksDB to compile against it.
+"""
+
+import pathlib
+import re
+import sys
+from typing import Iterator, NamedTuple
+
+BELOW = {
+    "wheel": set(),
+    "timer": {"wheel"},
+    "idle": {"wheel"},
+    "queue": {"wheel", "timer", "idle"},
+    "server": {"wheel", "timer", "idle", "queue"},
+    "cli": {"wheel", "timer", "idle", "queue", "server"},
+}
+
+# The first part of <boost/asio.hpp> is what counts. A layer that is not here uses none.
+THIRD_PARTY = {
+    "queue": {"boost", "rocksdb"},
+    "server": {"boost", "fmt", "spdlog"},
+    "cli": {"boost", "CLI", "date", "fmt", "spdlog"},
+}
+
+# Folders of POSIX and Linux headers. They, and <unistd.h> and its like, are open to every source above wheel.
+SYSTEM = {"arpa", "linux", "net", "netinet", "sys"}
+
+# C++20 as libstdc++ 12 has it, C's headers under their C++ names.
+STANDARD = set(
+    """algorithm any array atomic barrier bit bitset cassert cctype cerrno cfenv cfloat charconv chrono cinttypes climits clocale
+    cmath codecvt compare complex concepts condition_variable coroutine csetjmp csignal cstdarg cstddef cstdint cstdio cstdlib
+    cstring ctime cuchar cwchar cwctype deque exception execution filesystem format forward_list fstream functional future
+    initializer_list iomanip ios iosfwd iostream istream iterator latch limits list locale map memory memory_resource mutex new
+    numbers numeric optional ostream queue random ranges ratio regex scoped_allocator semaphore set shared_mutex
+    source_location span sstream stack stdexcept stop_token streambuf string string_view strstream syncstream system_error
+    thread tuple type_traits typeindex typeinfo unordered_map unordered_set utility valarray variant vector version""".split()
+)
+
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:<(?P<angle>[^>\n]+)>|"(?P<quoted>[^"\n]+)"|(?P<other>.*))')
+BLOCK_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+
+
+class Place(NamedTuple):
+    layer: str
+    public: bool
+
+
+def place_of(path: str) -> Place | None:
+    """Where a file is, from its path below the source root, or a header, from the path it is included by."""
+    parts = pathlib.PurePosixPath(path).parts
+    for prefix, public in ((("include", "carillon"), True), (("src",), False)):
+        if parts[: len(prefix)] == prefix and len(parts) > len(prefix) + 1:
+            return Place(parts[len(prefix)], public)
+    return None
+
+
+def included_place(header: str) -> Place | None:
+    prefix = "include/" if header.startswith("carillon/") else "src/"
+    return place_of(prefix + header)
+
+
+def fault(file: str, line: str) -> str | None:
+    """What is wrong with one line of `file` (a path below the source root), or None."""
+    match = INCLUDE.match(line)
+    if not match:
+        return None
+    here = place_of(file)
+    if here is None or here.layer not in BELOW:
+        return f"the file is in no known layer; the layers are {', '.join(BELOW)}"
+    if match["other"] is not None:
+        return "an include must name its file, in <> or quotes, for this check to see it"
+    if match["quoted"]:
+        return fault_of_own(here, match["quoted"])
+    return fault_of_foreign(here, match["angle"])
+
+
+def fault_of_own(here: Place, header: str) -> str | None:
+    there = included_place(header)
+    if there is None or there.layer not in BELOW:
+        return f'"{header}" is in no layer: write "carillon/LAYER/…" for a public header, "LAYER/…" for a private one'
+    if there.layer != here.layer and there.layer not in BELOW[here.layer]:
+        return f"{here.layer} must not include {there.layer}: layers include downward only"
+    if here.public and not there.public:
+        return f'a public header includes the private "{header}"'
+    return None
+
+
+def fault_of_foreign(here: Place, header: str) -> str | None:
+    if header in STANDARD:
+        return None
+    if here.layer == "wheel":
+        return f"wheel includes nothing but the standard library, and <{header}> is not of it"
+    if here.public:
+        return f"a public header includes nothing but the standard library and Carillon, and <{header}> is neither"
+    owner = header.split("/")[0]
+    if owner == header or owner in SYSTEM:
+        return None if header.endswith(".h") else f"<{header}> is not a header of C++20"
+    allowed = THIRD_PARTY.get(here.layer, set())
+    if owner not in allowed:
+        return f"{here.layer} does not use {owner}; of third-party libraries it uses: {', '.join(sorted(allowed)) or 'none'}"
+    return None
+
+
+def faults_in(file: str, text: str) -> Iterator[str]:
+    blanked = BLOCK_COMMENT.sub(lambda comment: "\n" * comment[0].count("\n"), text)
+    for number, line in enumerate(blanked.splitlines(), start=1):
+        if what := fault(file, line):
+            yield f"{file}:{number}: {what}"
+
+
+def source_files(root: pathlib.Path) -> list[pathlib.Path]:
+    folders = (root / "include", root / "src")
+    return sorted(file for folder in folders for file in folder.rglob("*") if file.suffix in (".h", ".cpp", ".inc", ".ipp"))
+
+
+def main() -> int:
+    root = pathlib.Path(sys.argv[1])
+    files = source_files(root)
+    if not files:
+        print(f"no C++ file below {root}/include or {root}/src")
+        return 1
+    faults = []
+    for file in files:
+        faults += faults_in(file.relative_to(root).as_posix(), file.read_text(encoding="utf-8"))
+    print("\n".join(faults) if faults else f"{len(files)} files include downward only")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,74 @@
+"""The check of the layers can fail: lines that break each rule are refused, and their honest neighbours are not."""
+
+import unittest
+
+from include_rules import fault, faults_in
+
+REFUSED = [
+    # upward, and sideways between the two layers of one storey
+    ("include/carillon/wheel/timer_node.h", '#include "carillon/timer/timer_service.h"', "wheel must not include timer"),
+    ("include/carillon/queue/engine.h", '#include "carillon/server/listener.h"', "queue must not include server"),
+    ("src/queue/engine.cpp", '#include "server/connection.h"', "queue must not include server"),
+    ("src/server/listener.cpp", '  #  include   "cli/commands.h"', "server must not include cli"),
+    ("src/idle/idle_tracker.cpp", '#include "carillon/timer/timer_service.h"', "idle must not include timer"),
+    ("src/timer/timer_service.cpp", '#include "carillon/idle/idle_tracker.h"', "timer must not include idle"),
+    # a public header that needs what is not installed
+    ("include/carillon/queue/engine.h", '#include "queue/loader.h"', "a public header includes the private"),
+    ("include/carillon/queue/rocks_store.h", "#include <rocksdb/db.h>", "nothing but the standard library and Carillon"),
+    ("include/carillon/idle/idle_tracker.h", "#include <unistd.h>", "nothing but the standard library and Carillon"),
+    # wheel: the standard library alone
+    ("include/carillon/wheel/pool.h", "#include <boost/intrusive/list.hpp>", "wheel includes nothing but the standard"),
+    ("include/carillon/wheel/pool.h", "#include <sys/mman.h>", "wheel includes nothing but the standard"),
+    ("include/carillon/wheel/pool.h", "#include <stdint.h>", "wheel includes nothing but the standard"),
+    # third-party libraries where they have no business
+    ("src/server/listener.cpp", "#include <rocksdb/db.h>", "server does not use rocksdb"),
+    ("src/timer/timer_service.cpp", "#include <boost/asio.hpp>", "it uses: none"),
+    ("src/queue/engine.cpp", "#include <spdlog/spdlog.h>", "queue does not use spdlog"),
+    ("src/queue/engine.cpp", "#include <expected>", "not a header of C++20"),
+    # names that say nothing of the layer
+    ("src/queue/engine.cpp", '#include "engine.h"', "is in no layer"),
+    ("src/queue/engine.cpp", '#include "../server/connection.h"', "is in no layer"),
+    ("src/queue/engine.cpp", '#include "gadget/engine.h"', "is in no layer"),
+    ("src/gadget/engine.cpp", "#include <vector>", "in no known layer"),
+    ("src/engine.cpp", "#include <vector>", "in no known layer"),
+    ("src/queue/engine.cpp", "#include ENGINE_HEADER", "must name its file"),
+]
+
+ALLOWED = [
+    ("include/carillon/wheel/hierarchical_wheel.h", '#include "carillon/wheel/timer_node.h"'),
+    ("include/carillon/wheel/hierarchical_wheel.h", "#include <bit>  // countr_zero"),
+    ("include/carillon/queue/engine.h", '#include "carillon/wheel/timer_pool.h"'),
+    ("src/timer/timer_service.cpp", "#include <sys/eventfd.h>"),
+    ("src/queue/rocks_store.cpp", "#include <rocksdb/db.h>"),
+    ("src/queue/engine.cpp", '#include "queue/loader.h"'),
+    ("src/server/beanstalk/session.cpp", '#include "server/connection.h"'),
+    ("src/server/beanstalk/session.cpp", "#include <boost/asio.hpp>"),
+    ("src/cli/main.cpp", '#include "carillon/queue/engine.h"'),
+    ("src/cli/main.cpp", "#include <CLI/CLI.hpp>"),
+    ("src/cli/main.cpp", "#include <unistd.h>"),
+    ("include/carillon/wheel/timer_node.h", '//   #include "carillon/queue/engine.h"'),
+    ("include/carillon/wheel/timer_node.h", 'constexpr auto kName = "#include <boost/asio.hpp>";'),
+]
+
+
+class IncludeRules(unittest.TestCase):
+    def test_each_line_that_breaks_a_rule_is_refused_for_its_own_reason(self):
+        for file, line, reason in REFUSED:
+            with self.subTest(file=file, line=line):
+                self.assertIn(reason, fault(file, line) or "nothing")
+
+    def test_lines_that_keep_the_rules_pass(self):
+        for file, line in ALLOWED:
+            with self.subTest(file=file, line=line):
+                self.assertIsNone(fault(file, line))
+
+    def test_a_fault_is_reported_with_its_line_and_comments_do_not_count(self):
+        text = '#include <vector>\n/* as in\n#include "cli/commands.h"\n*/\n#include "server/connection.h"\n'
+        faults = list(faults_in("src/queue/engine.cpp", text))
+        self.assertEqual(
+            faults, ["src/queue/engine.cpp:5: queue must not include server: layers include downward only"]
+        )
+
+
+if __name__ == "__main__":
+    unittest.main()
