@@ -1,0 +1,159 @@
+// ChunkPool: the memory of a wheel's slots, in chunks of a few cache lines that are handed out, taken back and reused.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <new>
+
+#include "carillon/wheel/timer_node.h"
+
+namespace carillon::detail {
+
+template <std::size_t kWords>
+struct Slab;
+
+// Room for kEntries pointers to timers, aligned to its own size: a pointer just past the last entry is a multiple of the chunk's
+// size, so that one mask tells a full chunk, and another finds the chunk of an entry.
+template <std::size_t kWords>
+struct alignas(kWords * sizeof(void*)) Chunk {
+  static constexpr std::size_t kEntries = kWords - 2;
+
+  Chunk* next;         // the next chunk of the slot, or of the free list
+  Slab<kWords>* slab;  // where it came from
+  TimerNode* entries[kEntries];
+
+  TimerNode** begin() noexcept { return entries; }
+  TimerNode** end() noexcept { return entries + kEntries; }
+};
+
+// The unit of allocation: a header and kChunks chunks, 64 KiB with the default chunk.
+template <std::size_t kWords>
+struct alignas(kWords * sizeof(void*)) Slab {
+  static constexpr std::size_t kChunks = 127;
+
+  Slab* previous = nullptr;
+  Slab* next = nullptr;
+  Chunk<kWords>* free = nullptr;  // chunks that were handed out before
+  std::size_t fresh = 0;          // chunks[fresh ..] never were: they are not touched before they are needed
+  std::size_t used = 0;           // chunks handed out now
+
+  Chunk<kWords>* chunks() noexcept { return reinterpret_cast<Chunk<kWords>*>(this + 1); }
+  bool full() const noexcept { return used == kChunks; }
+};
+
+// Invariants
+//  - a slab is in `available_` while it has a chunk to give, else in `full_`;
+//  - a slab with no chunk in use goes back to the system, except for one spare (so that a wheel at the edge of a slab does not
+//    allocate for ever) and for what reserve() promised.
+//
+// acquire() is O(1) plus at most one allocation; release() is O(1) and never throws.
+template <std::size_t kWords>
+class ChunkPool {
+ public:
+  using ChunkType = Chunk<kWords>;
+  using SlabType = Slab<kWords>;
+
+  ChunkPool() = default;
+  ChunkPool(const ChunkPool&) = delete;
+  ChunkPool& operator=(const ChunkPool&) = delete;
+  ~ChunkPool() {
+    release_all(available_);
+    release_all(full_);
+  }
+
+  // A chunk with undefined entries. Throws std::bad_alloc with nothing changed.
+  ChunkType* acquire() {
+    if (available_ == nullptr) add_slab();
+    SlabType* slab = available_;
+    ChunkType* chunk = slab->free;
+    if (chunk != nullptr) {
+      slab->free = chunk->next;
+    } else {
+      chunk = slab->chunks() + slab->fresh++;
+      chunk->slab = slab;
+    }
+    if (slab->used++ == 0) --empty_slabs_;
+    if (slab->full()) move(slab, available_, full_);
+    chunk->next = nullptr;
+    ++used_;
+    return chunk;
+  }
+
+  void release(ChunkType* chunk) noexcept {
+    SlabType* slab = chunk->slab;
+    if (slab->full()) move(slab, full_, available_);
+    chunk->next = slab->free;
+    slab->free = chunk;
+    --used_;
+    if (--slab->used == 0) retire(slab);
+  }
+
+  // From now on, up to `chunks` chunks can be in use without an allocation.
+  void reserve(std::size_t chunks) {
+    while (slabs_ * SlabType::kChunks < chunks) add_slab();
+    if (reserved_ < chunks) reserved_ = chunks;
+  }
+
+  std::size_t used() const noexcept { return used_; }                 // chunks
+  std::size_t bytes() const noexcept { return slabs_ * kSlabBytes; }  // allocated from the system
+
+ private:
+  static constexpr std::size_t kSlabBytes = sizeof(SlabType) + SlabType::kChunks * sizeof(ChunkType);
+
+  void add_slab() {
+    void* memory = ::operator new (kSlabBytes, std::align_val_t{alignof(SlabType)});
+    push(new (memory) SlabType, available_);
+    ++slabs_;
+    ++empty_slabs_;
+  }
+
+  void retire(SlabType* slab) noexcept {
+    ++empty_slabs_;
+    const bool is_spare = empty_slabs_ == 1;
+    const bool is_reserved = (slabs_ - 1) * SlabType::kChunks < reserved_;
+    if (is_spare || is_reserved) return;
+    remove(slab, available_);
+    --slabs_;
+    --empty_slabs_;
+    free_memory(slab);
+  }
+
+  static void push(SlabType* slab, SlabType*& list) noexcept {
+    slab->previous = nullptr;
+    slab->next = list;
+    if (list != nullptr) list->previous = slab;
+    list = slab;
+  }
+
+  static void remove(SlabType* slab, SlabType*& list) noexcept {
+    (slab->previous != nullptr ? slab->previous->next : list) = slab->next;
+    if (slab->next != nullptr) slab->next->previous = slab->previous;
+  }
+
+  static void move(SlabType* slab, SlabType*& from, SlabType*& to) noexcept {
+    remove(slab, from);
+    push(slab, to);
+  }
+
+  static void free_memory(SlabType* slab) noexcept {
+    slab->~SlabType();
+    ::operator delete (static_cast<void*>(slab), std::align_val_t{alignof(SlabType)});
+  }
+
+  static void release_all(SlabType* list) noexcept {
+    while (list != nullptr) {
+      SlabType* next = list->next;
+      free_memory(list);
+      list = next;
+    }
+  }
+
+  SlabType* available_ = nullptr;
+  SlabType* full_ = nullptr;
+  std::size_t slabs_ = 0;
+  std::size_t empty_slabs_ = 0;  // with no chunk in use
+  std::size_t used_ = 0;         // chunks in use
+  std::size_t reserved_ = 0;     // chunks promised by reserve()
+};
+
+}  // namespace carillon::detail

@@ -1,0 +1,66 @@
+// TimerNode: what a timer is to a wheel, 16 bytes that its owner embeds in the object that waits.
+#pragma once
+
+#include <cassert>
+#include <cstdint>
+
+namespace carillon {
+
+// A point in time, counted in units of the owner's choice (a millisecond, a frame, a jiffy) from an origin of the owner's choice.
+// The whole range 0 .. 2^64-1 is valid; ticks never wrap.
+using Tick = std::uint64_t;
+
+namespace detail {
+struct NodeAccess;
+}
+
+// An intrusive timer: make it a base or a member of the object that waits, and hand it to a TimerSet.
+//
+//   struct Connection : carillon::TimerNode { int socket; };
+//   wheel.schedule(connection, wheel.now() + 30'000);
+//   wheel.advance(now, [](carillon::TimerNode& node) { close(static_cast<Connection&>(node).socket); });
+//
+// A node is armed from schedule() until it is cancelled, fires, or is cleared. The set that armed it keeps a pointer to it for that
+// time, hence:
+//  - its address must not change while armed: nodes can be neither copied nor moved;
+//  - it must not be destroyed while armed. Debug builds assert. Other builds make the set forget it, so that freed memory is never
+//    touched, but the set's size() goes on counting it;
+//  - only the set that armed it may be asked to cancel or reschedule it.
+// A set that is destroyed disarms what is left in it.
+//
+// Thread safety: none; a node belongs to the thread that owns its set.
+class TimerNode {
+ public:
+  TimerNode() = default;
+  TimerNode(const TimerNode&) = delete;
+  TimerNode& operator=(const TimerNode&) = delete;
+  ~TimerNode() {
+    assert(!armed() && "a TimerNode was destroyed while armed: cancel it first");
+    if (armed()) *entry_ = nullptr;
+  }
+
+  // The tick this node was last scheduled for, as given; 0 if it never was.
+  Tick expiry() const noexcept { return expiry_; }
+
+  // Whether a set holds this node, and it will fire.
+  bool armed() const noexcept { return entry_ != nullptr; }
+
+ private:
+  friend struct detail::NodeAccess;
+
+  Tick expiry_ = 0;
+  TimerNode** entry_ = nullptr;  // the entry in its set's arrays that points back here; null when not armed
+};
+
+static_assert(sizeof(TimerNode) == 16, "an expiry and a pointer, no more");
+
+namespace detail {
+
+// The fields of a node, for the authors of models only.
+struct NodeAccess {
+  static Tick& expiry(TimerNode& node) noexcept { return node.expiry_; }
+  static TimerNode**& entry(TimerNode& node) noexcept { return node.entry_; }
+};
+
+}  // namespace detail
+}  // namespace carillon

@@ -1,0 +1,48 @@
+// The fixture of the literal contract tests: four named timers, and what fires as a string of their names.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <limits>
+#include <string>
+
+#include "carillon/wheel/timer_set.h"
+#include "wheel/models.h"
+
+namespace carillon::testing {
+
+inline constexpr Tick kEndOfTime = std::numeric_limits<Tick>::max();
+
+struct Timer : TimerNode {
+  explicit Timer(char timer_name = '?') : name(timer_name) {}
+  char name;
+};
+
+inline char name_of(TimerNode& node) {
+  return static_cast<Timer&>(node).name;
+}
+
+template <class Model>
+class FourTimers : public ::testing::Test {
+ protected:
+  // Advances `model` and returns the names of what fired.
+  static std::string fire(Model& model, Tick to, std::size_t limit = kNoLimit) {
+    std::string names;
+    model.advance(
+        to, [&](TimerNode& node) { names += name_of(node); }, limit);
+    model.check_invariants();
+    return names;
+  }
+
+  // Goes from wake-up to wake-up until something fires, and returns it.
+  static std::string fire_next(Model& model) {
+    std::string names;
+    while (names.empty() && !model.empty()) names = fire(model, *model.next_wakeup());
+    return names;
+  }
+
+  Timer a{'a'}, b{'b'}, c{'c'}, d{'d'};
+};
+
+}  // namespace carillon::testing

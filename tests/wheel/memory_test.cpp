@@ -1,0 +1,309 @@
+// Memory: what a wheel allocates is bounded by its live timers, comes back, and may be refused at any moment without harm.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <deque>
+#include <limits>
+#include <memory>
+#include <new>
+#include <random>
+#include <vector>
+
+#include "carillon/wheel/timer_pool.h"
+#include "carillon/wheel/timer_set.h"
+#include "wheel/allocations.h"
+#include "wheel/models.h"
+
+namespace carillon::testing {
+namespace {
+
+std::size_t calls = 0;
+std::size_t bytes = 0;
+std::size_t allowed_calls = std::numeric_limits<std::size_t>::max();
+
+// The size and where the block really starts are kept just before it.
+struct Header {
+  void* block;
+  std::size_t size;
+};
+
+void* allocate(std::size_t size, std::size_t alignment) {
+  if (allowed_calls == 0) throw std::bad_alloc();
+  if (allowed_calls != std::numeric_limits<std::size_t>::max()) --allowed_calls;
+  alignment = std::max(alignment, alignof(std::max_align_t));
+  std::size_t space = size + alignment + sizeof(Header);
+  void* const block = std::malloc(space);
+  if (block == nullptr) throw std::bad_alloc();
+  void* user = static_cast<char*>(block) + sizeof(Header);
+  space -= sizeof(Header);
+  std::align(alignment, size, user, space);
+  new (static_cast<char*>(user) - sizeof(Header)) Header{block, size};
+  ++calls;
+  bytes += size;
+  return user;
+}
+
+void deallocate(void* user) noexcept {
+  if (user == nullptr) return;
+  const Header header = *std::launder(reinterpret_cast<Header*>(static_cast<char*>(user) - sizeof(Header)));
+  bytes -= header.size;
+  std::free(header.block);
+}
+
+}  // namespace
+
+std::size_t allocations() {
+  return calls;
+}
+std::size_t allocated_bytes() {
+  return bytes;
+}
+FailingAllocations::FailingAllocations(std::size_t allowed) {
+  allowed_calls = allowed;
+}
+FailingAllocations::~FailingAllocations() {
+  allowed_calls = std::numeric_limits<std::size_t>::max();
+}
+
+}  // namespace carillon::testing
+
+void* operator new(std::size_t size) {
+  return carillon::testing::allocate(size, 0);
+}
+void* operator new(std::size_t size, std::align_val_t alignment) {
+  return carillon::testing::allocate(size, static_cast<std::size_t>(alignment));
+}
+void operator delete(void* user) noexcept {
+  carillon::testing::deallocate(user);
+}
+void operator delete(void* user, std::size_t) noexcept {
+  carillon::testing::deallocate(user);
+}
+void operator delete(void* user, std::align_val_t) noexcept {
+  carillon::testing::deallocate(user);
+}
+void operator delete(void* user, std::size_t, std::align_val_t) noexcept {
+  carillon::testing::deallocate(user);
+}
+
+namespace carillon::testing {
+namespace {
+
+void ignore(TimerNode&) {}
+
+template <class Model>
+class Memory : public ::testing::Test {};
+TYPED_TEST_SUITE(Memory, Models, ModelNames);
+
+TYPED_TEST(Memory, TimersThatNeverFireKeepNone) {  // brpc#3384, netty#2541
+  // A million schedules and cancels a second of timers of 30 s, with a hundred alive at a time; ticks of a millisecond.
+  auto wheel = std::make_unique<TypeParam>();
+  std::vector<TimerNode> alive(100);
+  const std::size_t before = allocated_bytes();
+  std::size_t peak = 0;
+  for (Tick now = 0; now < 2000; ++now) {
+    wheel->advance(now, ignore);
+    for (int i = 0; i < 1000; ++i) {
+      TimerNode& timer = alive[static_cast<std::size_t>(i) % alive.size()];
+      wheel->cancel(timer);
+      wheel->schedule(timer, now + 30'000);
+    }
+    peak = std::max(peak, allocated_bytes() - before);
+  }
+  wheel->check_invariants();
+  EXPECT_LE(peak, 256U * 1024);
+}
+
+TYPED_TEST(Memory, ReArmsToAnEarlierTickKeepNone) {
+  auto wheel = std::make_unique<TypeParam>();
+  TimerNode timer;
+  const std::size_t before = allocated_bytes();
+  for (Tick expiry = 3'000'000; expiry > 1'000'000; --expiry) wheel->reschedule(timer, expiry);
+  EXPECT_LE(allocated_bytes() - before, 256U * 1024);
+  wheel->check_invariants();
+}
+
+TYPED_TEST(Memory, TimersCancelledBeforeTheyAreDueAlreadyKeepNone) {
+  auto wheel = std::make_unique<TypeParam>(1000);
+  TimerNode timer;
+  const std::size_t before = allocated_bytes();
+  for (int i = 0; i < 1'000'000; ++i) {
+    wheel->schedule(timer, 5);
+    wheel->cancel(timer);
+  }
+  EXPECT_LE(allocated_bytes() - before, 256U * 1024);
+  wheel->check_invariants();
+}
+
+TYPED_TEST(Memory, NullEntriesDoNotOutnumberLiveOnesForLong) {
+  auto wheel = std::make_unique<TypeParam>();
+  std::vector<TimerNode> timers(20'000);
+  std::mt19937_64 random(7);
+  const std::size_t before = allocated_bytes();
+  for (TimerNode& timer : timers) wheel->schedule(timer, 1 + random() % 10'000'000);
+  for (std::size_t i = 0; i < timers.size(); ++i) {
+    if (i % 100 != 0) wheel->cancel(timers[i]);
+  }
+  const std::size_t live = wheel->size();
+  EXPECT_EQ(live, 200U);
+  for (Tick expiry = 20'000'000; expiry > 19'980'000; --expiry) wheel->reschedule(timers[1], expiry);
+  wheel->check_invariants();
+  wheel->clear(ignore);
+  EXPECT_LE(allocated_bytes() - before, 256U * 1024) << "an empty wheel keeps a spare slab or two";
+}
+
+TYPED_TEST(Memory, APendingTimerCostsAtMostTenBytesBesideItsNode) {
+  auto wheel = std::make_unique<TypeParam>();
+  std::vector<TimerNode> timers(1'000'000);
+  std::mt19937_64 random(7);
+  const std::size_t before = allocated_bytes();
+  for (TimerNode& timer : timers) wheel->schedule(timer, 1 + random() % 60'000);
+  const double per_timer = static_cast<double>(allocated_bytes() - before) / 1e6;
+  const bool two_entries_per_chunk = std::is_same_v<TypeParam, TinyWheel> || std::is_same_v<TypeParam, HaltingWheel>;
+  EXPECT_LE(per_timer, two_entries_per_chunk ? 18.0 : 10.0);
+  wheel->clear(ignore);
+}
+
+TYPED_TEST(Memory, AfterReserveNoOperationAllocates) {
+  constexpr std::size_t kTimers = 5000;
+  auto wheel = std::make_unique<TypeParam>(123);
+  wheel->reserve(kTimers);
+  std::vector<TimerNode> timers(kTimers);
+  std::mt19937_64 random(7);
+  const std::size_t before = allocations();
+  for (int round = 0; round < 30; ++round) {
+    for (TimerNode& timer : timers) {
+      switch (random() % 4) {
+        case 0:
+          wheel->cancel(timer);
+          break;
+        case 1:
+          wheel->reschedule(timer, wheel->now() + (random() >> (8 + random() % 56)));
+          break;
+        case 2:
+          wheel->reschedule(timer, timer.expiry() - timer.expiry() / 3);
+          break;
+        default:
+          wheel->reschedule(timer, 0);
+          break;
+      }
+    }
+    wheel->advance(wheel->now() + (random() >> 40), ignore, 1000);
+  }
+  EXPECT_EQ(allocations(), before);
+  wheel->check_invariants();
+}
+
+TYPED_TEST(Memory, ScheduleThatFailsChangesNothing) {
+  auto wheel = std::make_unique<TypeParam>();
+  TimerNode timer;
+  {
+    const FailingAllocations failing(0);
+    EXPECT_THROW(wheel->schedule(timer, 10), std::bad_alloc);
+    EXPECT_THROW(wheel->schedule(timer, 0), std::bad_alloc);
+    EXPECT_THROW(wheel->reschedule(timer, 10), std::bad_alloc);
+  }
+  EXPECT_FALSE(timer.armed());
+  EXPECT_TRUE(wheel->empty());
+  wheel->check_invariants();
+  wheel->schedule(timer, 10);
+  EXPECT_EQ(wheel->advance(10, ignore), 1U);
+}
+
+TYPED_TEST(Memory, RescheduleThatFailsKeepsTheOldExpiry) {
+  auto wheel = std::make_unique<TypeParam>();
+  std::deque<TimerNode> timers;
+  wheel->schedule(timers.emplace_back(), 1'000'000);
+  const std::size_t before = allocations();
+  while (allocations() == before)
+    wheel->schedule(timers.emplace_back(), 1'000'000);  // the slab is full but for the last chunk
+  bool failed = false;
+  for (Tick expiry = 1; !failed && expiry < 1'000'000; expiry *= 2) {
+    for (TimerNode& timer : timers) {
+      const Tick old = timer.expiry();
+      const FailingAllocations failing(0);
+      try {
+        wheel->reschedule(timer, expiry);
+      } catch (const std::bad_alloc&) {
+        failed = true;
+        EXPECT_EQ(timer.expiry(), old);
+        EXPECT_TRUE(timer.armed());
+        break;
+      }
+    }
+  }
+  EXPECT_EQ(wheel->size(), timers.size());
+  wheel->check_invariants();
+  EXPECT_EQ(wheel->advance(1'000'000, ignore), timers.size());
+}
+
+TYPED_TEST(Memory, AnAdvanceThatRunsOutOfMemoryGoesOnWhenThereIsSome) {
+  std::mt19937_64 random(7);
+  auto wheel = std::make_unique<TypeParam>();
+  std::vector<TimerNode> timers(20'000);
+  for (TimerNode& timer : timers) wheel->schedule(timer, 65'536 + random() % 60'000);
+  std::size_t fired = 0;
+  Tick last = 0;
+  const auto in_order = [&](TimerNode& node) {
+    ++fired;
+    ASSERT_EQ(node.expiry(), wheel->now());
+    ASSERT_GE(node.expiry(), last);
+    last = node.expiry();
+  };
+  while (!wheel->empty()) {
+    const Tick to = wheel->now() + 1000;
+    try {
+      const FailingAllocations failing(0);
+      wheel->advance(to, in_order);
+    } catch (const std::bad_alloc&) {
+      wheel->check_invariants();
+      ASSERT_LE(wheel->now(), to);
+      wheel->advance(to, in_order);
+    }
+    wheel->check_invariants();
+  }
+  EXPECT_EQ(fired, timers.size());
+}
+
+TEST(PoolMemory, APoolAllocatesNothingAfterReserve) {
+  constexpr std::size_t kTimers = 5000;
+  TimerPool<std::uint64_t> pool(123);
+  pool.reserve(kTimers);
+  std::vector<TimerId> ids(kTimers);
+  std::mt19937_64 random(7);
+  const std::size_t before = allocations();
+  for (int round = 0; round < 30; ++round) {
+    for (TimerId& id : ids) {
+      if (random() % 3 == 0) pool.cancel(id);
+      if (!pool.contains(id)) id = pool.schedule(pool.now() + random() % 100'000, random());
+    }
+    pool.advance(pool.now() + random() % 10'000, [](TimerId, std::uint64_t&&) {});
+  }
+  EXPECT_EQ(allocations(), before);
+  pool.check_invariants();
+}
+
+TEST(PoolMemory, APoolThatCannotAllocateIsAsItWas) {
+  TimerPool<int> pool;
+  {
+    const FailingAllocations failing(0);
+    EXPECT_THROW(pool.schedule(10, 1), std::bad_alloc);
+  }
+  for (std::size_t allowed = 1; allowed < 3; ++allowed) {
+    const FailingAllocations failing(allowed);
+    EXPECT_THROW(pool.schedule(10, 1), std::bad_alloc);
+  }
+  EXPECT_TRUE(pool.empty());
+  pool.check_invariants();
+  const TimerId id = pool.schedule(10, 7);
+  int fired = 0;
+  pool.advance(10, [&](TimerId which, int&& payload) {
+    EXPECT_EQ(which, id);
+    fired = payload;
+  });
+  EXPECT_EQ(fired, 7);
+}
+
+}  // namespace
+}  // namespace carillon::testing
