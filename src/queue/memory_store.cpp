@@ -1,0 +1,118 @@
+// The Store in memory: a table of jobs, and per tube their orders by due time and by burial.
+
+#include "carillon/queue/memory_store.h"
+
+#include <utility>
+
+namespace carillon::queue {
+
+namespace {
+
+// The records from `from` on, in the order of `order`.
+template <class Order>
+std::vector<JobRecord> scan(const Order& order, const typename Order::key_type& from, std::size_t limit) {
+  std::vector<JobRecord> found;
+  for (auto at = order.lower_bound(from); at != order.end() && found.size() < limit; ++at) {
+    found.push_back(at->second->record);
+  }
+  return found;
+}
+
+}  // namespace
+
+Sequence MemoryStore::append(const Changes& changes) {
+  for (const JobChange& change : changes.jobs) {
+    if (!change.before) {
+      put(change);
+    } else if (!change.after) {
+      erase(change.before->id);
+    } else {
+      move(*change.after);
+    }
+  }
+  for (const TubeRecord& tube : changes.tubes) {
+    if (tube.scheduled == 0 && tube.buried == 0) {
+      tube_records_.erase(tube.number);
+    } else {
+      tube_records_[tube.number] = tube;
+    }
+  }
+  if (changes.watermarks) watermarks_ = *changes.watermarks;
+  return appended_.fetch_add(1, std::memory_order_release) + 1;
+}
+
+void MemoryStore::put(const JobChange& change) {
+  if (!change.after) return;  // neither before nor after: nothing
+  Job& job = jobs_[change.after->id];
+  job.record = *change.after;
+  job.body.assign(change.body);
+  enter(job);
+}
+
+void MemoryStore::erase(JobId id) {
+  const auto job = jobs_.find(id);
+  leave(job->second);
+  jobs_.erase(job);
+}
+
+void MemoryStore::move(const JobRecord& after) {
+  Job& job = jobs_.find(after.id)->second;
+  leave(job);
+  job.record = after;
+  enter(job);
+}
+
+// The hints make the usual case cheap: a job is mostly due after, and buried after, the others of its tube.
+void MemoryStore::enter(Job& job) {
+  Tube& tube = tubes_[job.record.tube];
+  if (job.record.buried()) {
+    job.burial = tube.buried.emplace_hint(tube.buried.end(), job.record.burial, &job);
+  } else {
+    job.due = tube.due.emplace_hint(tube.due.end(), DueKey{job.record.due, job.record.id}, &job);
+  }
+}
+
+void MemoryStore::leave(const Job& job) {
+  const auto found = tubes_.find(job.record.tube);
+  Tube& tube = found->second;
+  if (job.record.buried()) {
+    tube.buried.erase(job.burial);
+  } else {
+    tube.due.erase(job.due);
+  }
+  if (tube.due.empty() && tube.buried.empty()) tubes_.erase(found);
+}
+
+Recovered MemoryStore::recover() const {
+  Recovered recovered;
+  recovered.watermarks = watermarks_;
+  recovered.tubes.reserve(tube_records_.size());
+  for (const auto& [number, record] : tube_records_) recovered.tubes.push_back(record);
+  return recovered;
+}
+
+std::optional<JobRecord> MemoryStore::find(JobId id) const {
+  const auto job = jobs_.find(id);
+  if (job == jobs_.end()) return std::nullopt;
+  return job->second.record;
+}
+
+std::string MemoryStore::body(JobId id) const {
+  const auto job = jobs_.find(id);
+  if (job == jobs_.end()) throw StoreError("job " + std::to_string(id) + " has no body: there is no such job");
+  return job->second.body;
+}
+
+std::vector<JobRecord> MemoryStore::scan_due(std::uint32_t tube, DueKey from, std::size_t limit) const {
+  const auto found = tubes_.find(tube);
+  if (found == tubes_.end()) return {};
+  return scan(found->second.due, from, limit);
+}
+
+std::vector<JobRecord> MemoryStore::scan_buried(std::uint32_t tube, std::uint64_t from, std::size_t limit) const {
+  const auto found = tubes_.find(tube);
+  if (found == tubes_.end()) return {};
+  return scan(found->second.buried, from, limit);
+}
+
+}  // namespace carillon::queue

@@ -1,0 +1,343 @@
+// Far jobs stay in the store and near ones are in memory; restarts, clocks that are set, stores that fail.
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "queue/virtual_queue.h"
+
+namespace carillon::queue {
+namespace {
+
+constexpr Millis kDay = 86'400'000;
+
+std::uint64_t loaded(VirtualQueue& queue) { return queue.engine().stats().jobs.loaded; }
+
+// Product example D2: a job due in 40 days is on disk only; one due in 5 s is in the wheel; after a restart both still fire on time.
+TEST(EngineLoading, D2_AJobDueIn40DaysIsInTheStoreOnlyAndOneDueIn5SecondsIsInTheWheel) {
+  VirtualQueue queue;
+  ClientId client = queue.engine().connect();
+  queue.put(client, "in 40 days", {.due_in = 40 * kDay});
+  EXPECT_EQ(loaded(queue), 0u);
+  queue.put(client, "in 5 s", {.due_in = 5'000});
+  EXPECT_EQ(loaded(queue), 1u);
+
+  queue.crash(1'000);
+  client = queue.engine().connect();
+  queue.engine().advance(queue.now());
+  EXPECT_EQ(loaded(queue), 1u);
+  EXPECT_EQ(queue.engine().stats().jobs.delayed, 2u);
+  queue.wait(client);
+  queue.pass(3'999);
+  EXPECT_TRUE(queue.deliveries().empty());
+  queue.pass(1);
+  EXPECT_EQ(queue.deliveries(), std::vector<std::string>{"1:in 5 s"});
+
+  queue.wait(client);
+  queue.pass(40 * kDay - 5'000 - 60'001);
+  EXPECT_EQ(loaded(queue), 0u + 1u) << "the first one is ready again, its ttr is over; the far one is 60.001 s away";
+  queue.pass(1);
+  EXPECT_EQ(loaded(queue), 2u) << "loaded a minute before it is due";
+  queue.engine().check_invariants();
+}
+
+TEST(EngineLoading, AMillionMillisecondsOfFarJobsComeOneByOneOnTime) {
+  VirtualQueue queue({.load_ahead = 500, .max_loaded_per_tube = 1'000, .step = 10});
+  const ClientId client = queue.engine().connect();
+  for (int i = 1; i <= 100; ++i) queue.put(client, std::to_string(i), {.due_in = static_cast<Millis>(i) * 10'000});
+  EXPECT_EQ(loaded(queue), 0u);
+  for (int i = 1; i <= 100; ++i) {
+    queue.wait(client, {});
+    queue.pass(9'999);
+    EXPECT_TRUE(queue.deliveries().empty()) << i;
+    queue.pass(1);
+    EXPECT_EQ(queue.deliveries(), std::vector<std::string>{"1:" + std::to_string(i)});
+    EXPECT_TRUE(queue.engine().remove(client, queue.now(), static_cast<JobId>(i)).done);
+    EXPECT_LE(loaded(queue), 1u);
+    queue.engine().check_invariants();
+  }
+}
+
+TEST(EngineLoading, ANearJobPutAfterAFarOneComesFirst) {
+  VirtualQueue queue({.load_ahead = 1'000});
+  const ClientId client = queue.engine().connect();
+  queue.put(client, "far", {.due_in = 10'000});
+  queue.pass(5'000);
+  queue.put(client, "near", {.due_in = 2'000});
+  queue.put(client, "nearer", {.due_in = 100});
+  EXPECT_EQ(loaded(queue), 1u);
+  queue.engine().check_invariants();
+  for (const auto& [ms, body] : {std::pair{100u, "nearer"}, {1'900u, "near"}, {3'000u, "far"}}) {
+    queue.wait(client);
+    queue.pass(ms);
+    EXPECT_EQ(queue.deliveries(), std::vector<std::string>{std::string("1:") + body});
+  }
+}
+
+TEST(EngineLoading, ABacklogOfReadyJobsIsBoundedInMemoryAndAllOfItComes) {
+  VirtualQueue queue({.load_ahead = 60'000, .max_loaded_per_tube = 100, .step = 20});
+  const ClientId client = queue.engine().connect();
+  for (int i = 0; i < 1'000; ++i) {
+    queue.put(client, std::to_string(i));
+    if (i % 50 == 0) queue.pass(1);
+    ASSERT_LE(loaded(queue), 100u);
+  }
+  queue.engine().check_invariants();
+  for (int i = 0; i < 1'000; ++i) {
+    auto got = queue.engine().reserve(client, queue.now(), 0);
+    for (int turns = 0; got->kind != Delivery::Kind::kReserved && turns < 200; ++turns) {
+      queue.pass(1);
+      got = queue.engine().reserve(client, queue.now(), 0);
+    }
+    ASSERT_EQ(got->job.body, std::to_string(i)) << "first in, first out";
+    ASSERT_TRUE(queue.engine().remove(client, queue.now(), got->job.id).done);
+    if (i % 100 == 0) queue.engine().check_invariants();
+  }
+  EXPECT_EQ(queue.engine().stats().jobs.loaded, 0u);
+}
+
+TEST(EngineLoading, DelayedJobsMakeRoomForReadyOnesAndStillFireOnTime) {
+  VirtualQueue queue({.load_ahead = 60'000, .max_loaded_per_tube = 8, .step = 4});
+  const ClientId client = queue.engine().connect();
+  for (int i = 1; i <= 20; ++i) queue.put(client, "later", {.due_in = static_cast<Millis>(1'000 * i)});
+  for (int i = 0; i < 8; ++i) queue.put(client, "now");
+  EXPECT_EQ(loaded(queue), 8u);
+  EXPECT_EQ(queue.engine().stats().jobs.ready, 8u);
+  queue.engine().check_invariants();
+  for (int i = 0; i < 8; ++i) {
+    const auto got = queue.engine().reserve(client, queue.now(), 0);
+    ASSERT_EQ(got->job.body, "now");
+    ASSERT_TRUE(queue.engine().remove(client, queue.now(), got->job.id).done);
+  }
+  for (int i = 1; i <= 20; ++i) {
+    queue.wait(client);
+    queue.pass(999);
+    ASSERT_TRUE(queue.deliveries().empty()) << i;
+    queue.pass(1);
+    ASSERT_EQ(queue.engine().take_deliveries().size(), 1u) << i;
+    queue.engine().check_invariants();
+  }
+}
+
+TEST(EngineLoading, AStartReadsNoJobsButTheNearOnes) {
+  class CountingStore : public MemoryStore {
+   public:
+    std::vector<JobRecord> scan_due(std::uint32_t tube, DueKey from, std::size_t limit) const override {
+      auto records = MemoryStore::scan_due(tube, from, limit);
+      read += records.size();
+      return records;
+    }
+    mutable std::size_t read = 0;
+  };
+  CountingStore store;
+  const Now now{.utc_ns = 1'700'000'000'000 * kMs, .mono_ns = 0};
+  {
+    Engine engine(store, {}, now);
+    const ClientId client = engine.connect();
+    for (int i = 0; i < 5'000; ++i) engine.put(client, now, {.due_in = 40 * kDay}, "far");
+    for (int i = 0; i < 10; ++i) engine.put(client, now, {.due_in = 5'000}, "near");
+  }
+  store.read = 0;
+  Engine engine(store, {}, now);
+  EXPECT_EQ(store.read, 0u);
+  engine.advance(now);
+  EXPECT_EQ(engine.stats().jobs.loaded, 10u);
+  EXPECT_EQ(engine.stats().jobs.delayed, 5'010u);
+  EXPECT_LE(store.read, EngineOptions{}.step) << "one scan of bounded length, past the near ones";
+}
+
+TEST(EngineLoading, ABurstAtOneMomentIsTakenInBoundedSteps) {
+  VirtualQueue queue({.step = 100});
+  const ClientId client = queue.engine().connect();
+  for (int i = 0; i < 1'000; ++i) queue.put(client, "burst", {.due_in = 1'000});
+  queue.pass(1'000);
+  EXPECT_EQ(queue.engine().stats().jobs.ready, 100u);
+  ASSERT_TRUE(queue.engine().next_wakeup());
+  EXPECT_LE(*queue.engine().next_wakeup(), queue.now().mono_ns) << "there is more to do at once";
+  for (int i = 0; i < 9; ++i) queue.pass(0);
+  EXPECT_EQ(queue.engine().stats().jobs.ready, 1'000u);
+}
+
+TEST(EngineRestart, IdsGoOnAfterACrashAndWithoutAGapAfterAClose) {
+  VirtualQueue queue;
+  EXPECT_EQ(queue.put(queue.engine().connect(), "a"), 1u);
+  queue.crash();
+  const JobId after_crash = queue.put(queue.engine().connect(), "b");
+  EXPECT_GT(after_crash, 1u);
+  queue.engine().close();
+  queue.crash();
+  EXPECT_EQ(queue.put(queue.engine().connect(), "c"), after_crash + 1);
+}
+
+TEST(EngineRestart, StatesPrioritiesAndCountsAreKept) {
+  VirtualQueue queue;
+  ClientId client = queue.engine().connect();
+  queue.engine().use(client, "work");
+  queue.engine().watch(client, "work");
+  const JobId buried = queue.put(client, "buried");
+  ASSERT_EQ(queue.reserve(client), "buried");
+  ASSERT_TRUE(queue.engine().bury(client, queue.now(), buried, 3).done);
+  queue.put(client, "second", {.priority = 2});
+  queue.put(client, "first", {.priority = 1});
+  queue.put(client, "delayed", {.due_in = 1'000});
+  const JobId reserved = queue.put(client, "reserved", {.priority = 0});
+  ASSERT_EQ(queue.reserve(client), "reserved");
+
+  queue.crash();
+  client = queue.engine().connect();
+  queue.engine().use(client, "work");
+  queue.engine().watch(client, "work");
+  queue.engine().advance(queue.now());
+  const JobCounts jobs = queue.engine().tube_stats(queue.now(), "work")->jobs;
+  EXPECT_EQ(jobs.ready, 3u);
+  EXPECT_EQ(jobs.delayed, 1u);
+  EXPECT_EQ(jobs.buried, 1u);
+  EXPECT_EQ(queue.engine().job_stats(queue.now(), reserved)->state, JobState::kReady) << "its reservation ended with the server";
+  const JobStats stats = *queue.engine().job_stats(queue.now(), buried);
+  EXPECT_EQ(stats.state, JobState::kBuried);
+  EXPECT_EQ(stats.record.priority, 3u);
+  EXPECT_EQ(stats.record.history.reserves, 1u);
+  for (const char* body : {"reserved", "first", "second"}) EXPECT_EQ(queue.reserve(client), body);
+  queue.engine().check_invariants();
+}
+
+TEST(EngineRestart, WhatWasDueWhileItWasDownIsReadyAtOnce) {
+  VirtualQueue queue;
+  queue.put(queue.engine().connect(), "job", {.due_in = 1'000});
+  queue.crash(5'000);
+  EXPECT_EQ(queue.reserve(queue.engine().connect()), "job");
+}
+
+TEST(EngineClocks, AWallClockSetBackLengthensNoDelayAndFiresNothingTwice) {
+  VirtualQueue queue;
+  const ClientId client = queue.engine().connect();
+  queue.put(client, "before", {.due_in = 10'000});
+  queue.set_wall_clock(queue.utc() - kDay);
+  queue.put(client, "after", {.due_in = 5'000});
+  queue.pass(4'999);
+  EXPECT_EQ(queue.reserve(client), "TIMED_OUT");
+  queue.pass(1);
+  EXPECT_EQ(queue.reserve(client), "after");
+  queue.pass(4'999);
+  EXPECT_EQ(queue.reserve(client), "TIMED_OUT");
+  queue.pass(1);
+  EXPECT_EQ(queue.reserve(client), "before");
+}
+
+TEST(EngineClocks, AWallClockSetForwardMakesDueWhatIsDueByIt) {
+  VirtualQueue queue;
+  const ClientId client = queue.engine().connect();
+  queue.put(client, "tomorrow", {.due_at = queue.utc() + kDay});
+  queue.put(client, "the day after", {.due_at = queue.utc() + 2 * kDay});
+  queue.set_wall_clock(queue.utc() + kDay);
+  queue.engine().advance(queue.now());
+  EXPECT_EQ(queue.reserve(client), "tomorrow");
+  EXPECT_EQ(queue.reserve(client), "TIMED_OUT");
+}
+
+TEST(EngineClocks, AWallClockSetBackWhileItWasDownMakesNothingUndue) {
+  VirtualQueue queue;
+  ClientId client = queue.engine().connect();
+  queue.put(client, "job", {.due_in = 1'000});
+  queue.pass(2'000);
+  queue.put(client, "this append carries the time");
+  queue.set_wall_clock(queue.utc() - kDay);
+  queue.crash();
+  client = queue.engine().connect();
+  queue.engine().advance(queue.now());
+  EXPECT_EQ(queue.reserve(client), "job");
+  queue.put(client, "relative", {.due_in = 100});
+  queue.pass(100);
+  EXPECT_EQ(queue.engine().stats().jobs.delayed, 0u);
+}
+
+// A store whose disk is full, or broken, at will.
+class FailingStore : public MemoryStore {
+ public:
+  Sequence append(const Changes& changes) override {
+    if (fail_appends) throw StoreError("no space left on device");
+    return MemoryStore::append(changes);
+  }
+  std::string body(JobId id) const override {
+    if (fail_reads) throw StoreError("input/output error");
+    return MemoryStore::body(id);
+  }
+  std::vector<JobRecord> scan_due(std::uint32_t tube, DueKey from, std::size_t limit) const override {
+    if (fail_reads) throw StoreError("input/output error");
+    return MemoryStore::scan_due(tube, from, limit);
+  }
+  bool fail_appends = false;
+  bool fail_reads = false;
+};
+
+TEST(EngineFailures, ACommandWhoseAppendFailsHasNoEffect) {
+  FailingStore store;
+  const Now now{.utc_ns = 1'700'000'000'000 * kMs, .mono_ns = 0};
+  Engine engine(store, {}, now);
+  const ClientId client = engine.connect();
+  const JobId held = engine.put(client, now, {}, "held").id;
+  const JobId delayed = engine.put(client, now, {.due_in = 1'000}, "delayed").id;
+  ASSERT_TRUE(engine.reserve(client, now, 0));
+  const JobId ready = engine.put(client, now, {}, "ready").id;
+
+  store.fail_appends = true;
+  EXPECT_THROW(engine.put(client, now, {}, "lost"), StoreError);
+  EXPECT_THROW(engine.put(client, now, {.due_in = 5}, "lost"), StoreError);
+  EXPECT_THROW(engine.release(client, now, held, 0, 10), StoreError);
+  EXPECT_THROW(engine.bury(client, now, held, 0), StoreError);
+  EXPECT_THROW(engine.remove(client, now, held), StoreError);
+  EXPECT_THROW(engine.remove(client, now, ready), StoreError);
+  EXPECT_THROW(engine.kick(client, now, 10), StoreError);
+  EXPECT_THROW(engine.kick_job(now, delayed), StoreError);
+  engine.check_invariants();
+  EXPECT_EQ(engine.job_stats(now, held)->state, JobState::kReserved);
+  EXPECT_EQ(engine.job_stats(now, ready)->state, JobState::kReady);
+  EXPECT_EQ(engine.job_stats(now, delayed)->state, JobState::kDelayed);
+  EXPECT_EQ(engine.stats().jobs.total, 3u);
+
+  store.fail_appends = false;
+  EXPECT_TRUE(engine.release(client, now, held, 0, 10).done);
+  EXPECT_TRUE(engine.remove(client, now, ready).done);
+  EXPECT_EQ(engine.kick(client, now, 10).kicked, 2u);
+  engine.check_invariants();
+}
+
+TEST(EngineFailures, AJobWhoseBodyCannotBeReadStaysReady) {
+  FailingStore store;
+  const Now now{.utc_ns = 1'700'000'000'000 * kMs, .mono_ns = 0};
+  Engine engine(store, {}, now);
+  const ClientId client = engine.connect();
+  const ClientId other = engine.connect();
+  ASSERT_FALSE(engine.reserve(other, now, std::nullopt));
+  store.fail_reads = true;
+  engine.put(client, now, {}, "unreadable");
+  const auto deliveries = engine.take_deliveries();
+  ASSERT_EQ(deliveries.size(), 1u);
+  EXPECT_EQ(deliveries[0].kind, Delivery::Kind::kFailed);
+  EXPECT_EQ(deliveries[0].error, "input/output error");
+  EXPECT_EQ(engine.reserve(client, now, 0)->kind, Delivery::Kind::kFailed);
+  EXPECT_EQ(engine.stats().jobs.ready, 1u);
+  store.fail_reads = false;
+  EXPECT_EQ(engine.reserve(client, now, 0)->kind, Delivery::Kind::kReserved);
+  engine.check_invariants();
+}
+
+TEST(EngineFailures, ALoadThatFailsIsTriedAgain) {
+  FailingStore store;
+  Now now{.utc_ns = 1'700'000'000'000 * kMs, .mono_ns = 0};
+  Engine engine(store, {.load_ahead = 1'000}, now);
+  const ClientId client = engine.connect();
+  engine.put(client, now, {.due_in = 10'000}, "far");
+  store.fail_reads = true;
+  now = {.utc_ns = now.utc_ns + 9'500 * kMs, .mono_ns = now.mono_ns + 9'500 * kMs};
+  EXPECT_THROW(engine.advance(now), StoreError);
+  store.fail_reads = false;
+  now = {.utc_ns = now.utc_ns + 1'000 * kMs, .mono_ns = now.mono_ns + 1'000 * kMs};
+  engine.advance(now);
+  EXPECT_EQ(engine.stats().jobs.loaded, 1u);
+  engine.check_invariants();
+}
+
+}  // namespace
+}  // namespace carillon::queue

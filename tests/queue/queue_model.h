@@ -1,0 +1,247 @@
+#pragma once
+// A queue as simple as it can be said: the reference that the engine is compared with. Whole milliseconds, no store, no limits.
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "carillon/queue/job.h"
+
+namespace carillon::queue {
+
+class QueueModel {
+ public:
+  struct Job {
+    std::string body;
+    std::string tube;
+    Priority priority = 0;
+    UtcMs due = 0;
+    Millis ttr = 0;
+    JobState state = JobState::kDelayed;
+    std::uint64_t holder = 0;
+    std::uint64_t reserved_as = 0;  // the how-manieth reservation
+    std::uint64_t deadline = 0;
+    std::uint64_t burial = 0;
+  };
+  struct Client {
+    std::string used = "default";
+    std::vector<std::string> watched{"default"};
+    std::uint64_t waits_as = 0;  // 0: does not wait
+    std::uint64_t give_up_at = UINT64_MAX;
+  };
+
+  explicit QueueModel(UtcMs utc) : utc_(utc) {}
+
+  std::map<JobId, Job> jobs;
+  std::map<std::uint64_t, Client> clients;
+  std::vector<std::string> deliveries;  // "client:body" or "client:WORD"
+
+  UtcMs utc() const { return utc_; }
+
+  void pass_one_ms() {
+    ++utc_;
+    settle();
+  }
+
+  void put(JobId id, Job job) {
+    job.state = job.due <= utc_ ? JobState::kReady : JobState::kDelayed;
+    jobs[id] = job;
+    serve();
+  }
+
+  // A word if the client is answered at once.
+  std::optional<std::string> reserve(std::uint64_t client, std::optional<Millis> timeout) {
+    if (const auto best = best_ready(client)) return take(client, *best);
+    if (deadline_soon(client)) return "DEADLINE_SOON";
+    if (timeout == 0) return "TIMED_OUT";
+    clients[client].waits_as = ++order_;
+    clients[client].give_up_at = timeout ? utc_ + *timeout : UINT64_MAX;
+    return std::nullopt;
+  }
+
+  bool reserve_job(std::uint64_t client, JobId id) {
+    if (!jobs.contains(id) || jobs[id].state == JobState::kReserved) return false;
+    if (jobs[id].state == JobState::kBuried) jobs[id].due = utc_;
+    take(client, id);
+    return true;
+  }
+
+  bool release(std::uint64_t client, JobId id, Priority priority, Millis delay) {
+    if (!holds(client, id)) return false;
+    Job& job = jobs[id];
+    job.priority = priority;
+    job.due = delay > 0 ? utc_ + delay : std::min(job.due, utc_);
+    job.state = delay > 0 ? JobState::kDelayed : JobState::kReady;
+    serve();
+    return true;
+  }
+
+  bool bury(std::uint64_t client, JobId id, Priority priority) {
+    if (!holds(client, id)) return false;
+    jobs[id].priority = priority;
+    jobs[id].state = JobState::kBuried;
+    jobs[id].burial = ++order_;
+    return true;
+  }
+
+  bool touch(std::uint64_t client, JobId id) {
+    if (!holds(client, id)) return false;
+    jobs[id].deadline = utc_ + jobs[id].ttr;
+    return true;
+  }
+
+  bool remove(std::uint64_t client, JobId id) {
+    if (!jobs.contains(id) || (jobs[id].state == JobState::kReserved && !holds(client, id))) return false;
+    jobs.erase(id);
+    return true;
+  }
+
+  std::uint64_t kick(std::uint64_t client, std::uint64_t bound) {
+    std::vector<JobId> kicked = in_order(clients[client].used, JobState::kBuried);
+    if (kicked.empty()) kicked = in_order(clients[client].used, JobState::kDelayed);
+    if (kicked.size() > bound) kicked.resize(bound);
+    for (const JobId id : kicked) make_ready(id);
+    serve();
+    return kicked.size();
+  }
+
+  bool kick_job(JobId id) {
+    if (!jobs.contains(id)) return false;
+    if (jobs[id].state != JobState::kBuried && jobs[id].state != JobState::kDelayed) return false;
+    make_ready(id);
+    serve();
+    return true;
+  }
+
+  void pause(const std::string& tube, Millis duration) {
+    paused_until_[tube] = utc_ + duration;
+    serve();
+  }
+
+  void disconnect(std::uint64_t client) {
+    std::vector<JobId> held;
+    for (const auto& [id, job] : jobs) {
+      if (holds(client, id)) held.push_back(id);
+    }
+    std::sort(held.begin(), held.end(), [this](JobId a, JobId b) { return jobs[a].reserved_as < jobs[b].reserved_as; });
+    clients.erase(client);
+    for (const JobId id : held) {
+      jobs[id].state = JobState::kReady;
+      serve();
+    }
+  }
+
+  void crash() {
+    clients.clear();
+    paused_until_.clear();
+    deliveries.clear();
+    for (auto& [id, job] : jobs) {
+      if (job.state != JobState::kBuried) job.state = job.due <= utc_ ? JobState::kReady : JobState::kDelayed;
+    }
+  }
+
+  // Of a tube: ready by (priority, id), delayed by (due, id), buried by burial.
+  std::vector<JobId> in_order(const std::string& tube, JobState state) {
+    std::vector<JobId> ids;
+    for (const auto& [id, job] : jobs) {
+      if (job.tube == tube && job.state == state) ids.push_back(id);
+    }
+    const auto rank = [this, state](JobId id) {
+      const Job& job = jobs[id];
+      if (state == JobState::kReady) return std::pair<std::uint64_t, JobId>(job.priority, id);
+      return std::pair<std::uint64_t, JobId>(state == JobState::kDelayed ? job.due : job.burial, id);
+    };
+    std::sort(ids.begin(), ids.end(), [&rank](JobId a, JobId b) { return rank(a) < rank(b); });
+    return ids;
+  }
+
+ private:
+  bool holds(std::uint64_t client, JobId id) {
+    return jobs.contains(id) && jobs[id].state == JobState::kReserved && jobs[id].holder == client;
+  }
+  bool watches(const Client& client, const std::string& tube) const {
+    return std::find(client.watched.begin(), client.watched.end(), tube) != client.watched.end();
+  }
+  bool paused(const std::string& tube) { return paused_until_[tube] > utc_; }
+
+  void make_ready(JobId id) {
+    jobs[id].state = JobState::kReady;
+    jobs[id].due = utc_;
+  }
+
+  std::optional<JobId> best_ready(std::uint64_t client) {
+    std::optional<JobId> best;
+    for (const auto& [id, job] : jobs) {
+      if (job.state != JobState::kReady || paused(job.tube) || !watches(clients[client], job.tube)) continue;
+      if (!best || job.priority < jobs[*best].priority) best = id;
+    }
+    return best;
+  }
+
+  bool deadline_soon(std::uint64_t client) {
+    return std::any_of(jobs.begin(), jobs.end(), [this, client](const auto& job) {
+      return holds(client, job.first) && job.second.deadline <= utc_ + kSafetyMargin;
+    });
+  }
+
+  std::string take(std::uint64_t client, JobId id) {
+    Job& job = jobs[id];
+    job.state = JobState::kReserved;
+    job.holder = client;
+    job.reserved_as = ++order_;
+    job.deadline = utc_ + job.ttr;
+    return job.body;
+  }
+
+  // The lowest ready job that somebody waits for goes to whoever has waited longest for its tube.
+  void serve() {
+    while (true) {
+      std::optional<JobId> best;
+      std::uint64_t best_client = 0;
+      for (const auto& [id, job] : jobs) {
+        if (job.state != JobState::kReady || paused(job.tube)) continue;
+        if (best && job.priority >= jobs[*best].priority) continue;
+        std::uint64_t first = 0;
+        for (const auto& [name, client] : clients) {
+          if (client.waits_as == 0 || !watches(client, job.tube)) continue;
+          if (first == 0 || client.waits_as < clients[first].waits_as) first = name;
+        }
+        if (first == 0) continue;
+        best = id;
+        best_client = first;
+      }
+      if (!best) return;
+      clients[best_client].waits_as = 0;
+      deliveries.push_back(std::to_string(best_client) + ":" + take(best_client, *best));
+    }
+  }
+
+  void settle() {
+    for (auto& [id, job] : jobs) {
+      if (job.state == JobState::kDelayed && job.due <= utc_) job.state = JobState::kReady;
+      if (job.state == JobState::kReserved && job.deadline <= utc_) job.state = JobState::kReady;
+    }
+    serve();
+    std::vector<std::uint64_t> waiting;
+    for (const auto& [name, client] : clients) {
+      if (client.waits_as > 0) waiting.push_back(name);
+    }
+    std::sort(waiting.begin(), waiting.end(),
+              [this](std::uint64_t a, std::uint64_t b) { return clients[a].waits_as < clients[b].waits_as; });
+    for (const std::uint64_t name : waiting) {
+      const bool soon = deadline_soon(name);
+      if (!soon && clients[name].give_up_at > utc_) continue;
+      clients[name].waits_as = 0;
+      deliveries.push_back(std::to_string(name) + (soon ? ":DEADLINE_SOON" : ":TIMED_OUT"));
+    }
+  }
+
+  UtcMs utc_;
+  std::uint64_t order_ = 0;
+  std::map<std::string, UtcMs> paused_until_;
+};
+
+}  // namespace carillon::queue

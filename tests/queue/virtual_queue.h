@@ -1,0 +1,85 @@
+#pragma once
+// An engine on a virtual clock and a store in memory, with short words for what tests do most.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "carillon/queue/engine.h"
+#include "carillon/queue/memory_store.h"
+
+namespace carillon::queue {
+
+inline constexpr std::uint64_t kMs = 1'000'000;  // ns
+
+class VirtualQueue {
+ public:
+  explicit VirtualQueue(EngineOptions options = {}) : options_(options) { start(); }
+
+  Engine& engine() { return *engine_; }
+  MemoryStore& store() { return store_; }
+  Now now() const { return now_; }
+  UtcMs utc() const { return now_.utc_ns / kMs; }
+
+  // Both clocks go on, and the engine hears of it.
+  void pass(Millis ms) {
+    now_.utc_ns += ms * kMs;
+    now_.mono_ns += ms * kMs;
+    engine_->advance(now_);
+  }
+  // The wall clock alone is set.
+  void set_wall_clock(UtcMs utc) { now_.utc_ns = utc * kMs; }
+  void add_ns(std::uint64_t ns) {
+    now_.utc_ns += ns;
+    now_.mono_ns += ns;
+  }
+
+  // The process dies, and another one takes up the same store; `down` ms later.
+  void crash(Millis down = 0) {
+    engine_.reset();
+    now_.utc_ns += down * kMs;
+    now_.mono_ns = 5 * kMs;
+    start();
+  }
+
+  JobId put(ClientId client, std::string_view body, PutOrder order = {}) {
+    return engine_->put(client, now_, order, body).id;
+  }
+  // The body of the job that a reserve without waiting gives, or a word for why there is none.
+  std::string reserve(ClientId client) { return word(*engine_->reserve(client, now_, 0)); }
+  // Lets the client wait. REQUIRES: it gets nothing at once.
+  void wait(ClientId client, std::optional<Millis> timeout = {}) {
+    if (engine_->reserve(client, now_, timeout)) throw std::logic_error("the client did not have to wait");
+  }
+  // What has come since the last call: "client:word" each.
+  std::vector<std::string> deliveries() {
+    std::vector<std::string> words;
+    for (const Delivery& delivery : engine_->take_deliveries()) {
+      words.push_back(std::to_string(delivery.client) + ":" + word(delivery));
+    }
+    return words;
+  }
+
+  static std::string word(const Delivery& delivery) {
+    switch (delivery.kind) {
+      case Delivery::Kind::kReserved: return delivery.job.body;
+      case Delivery::Kind::kDeadlineSoon: return "DEADLINE_SOON";
+      case Delivery::Kind::kTimedOut: return "TIMED_OUT";
+      case Delivery::Kind::kFailed: return "FAILED";
+    }
+    return "?";
+  }
+
+ private:
+  void start() { engine_ = std::make_unique<Engine>(store_, options_, now_); }
+
+  EngineOptions options_;
+  MemoryStore store_;
+  Now now_{.utc_ns = 1'700'000'000'000 * kMs, .mono_ns = 1'000 * kMs};
+  std::unique_ptr<Engine> engine_;
+};
+
+}  // namespace carillon::queue
