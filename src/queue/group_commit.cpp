@@ -1,0 +1,119 @@
+// The commit thread, and its shortcut.
+
+#include "carillon/queue/group_commit.h"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+namespace carillon::queue {
+
+namespace {
+
+// Syncs that must have been measured before any is done in place.
+constexpr int kEnough = 4;
+constexpr int kWeight = 8;
+
+}  // namespace
+
+void GroupCommit::Cost::add(std::chrono::nanoseconds took) {
+  average_ += known_ == 0 ? took : (took - average_) / kWeight;
+  if (known_ < kEnough) ++known_;
+}
+
+bool GroupCommit::Cost::below(std::chrono::nanoseconds bound) const {
+  return known_ == kEnough && average_ < bound;
+}
+
+GroupCommit::GroupCommit(Store& store, SyncPolicy policy, OnReport on_report, std::chrono::nanoseconds quick)
+    : store_(store), policy_(policy), on_report_(std::move(on_report)), quick_(quick) {
+  if (policy_.mode != SyncPolicy::Mode::kOs) thread_ = std::thread([this] { run(); });
+}
+
+GroupCommit::~GroupCommit() {
+  close();
+}
+
+void GroupCommit::request(Sequence up_to) {
+  Lock lock(mutex_);
+  if (failed() || closing_ || up_to <= requested_) return;
+  const bool thread_rests = !syncing_ && requested_ <= durable_;
+  requested_ = up_to;
+  if (policy_.mode != SyncPolicy::Mode::kAlways) acknowledgeable_.store(up_to, std::memory_order_release);
+  if (policy_.mode == SyncPolicy::Mode::kOs || !thread_rests) return;  // it looks again after its sync
+  if (policy_.mode == SyncPolicy::Mode::kInterval || !cost_.below(quick_)) {
+    changed_.notify_one();
+    return;
+  }
+  in_place_.fetch_add(1, std::memory_order_relaxed);
+  sync(lock);
+  if (failed()) report(lock);
+}
+
+void GroupCommit::run() {
+  Lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] { return closing_ || (requested_ > durable_ && !syncing_); });
+    if (policy_.mode == SyncPolicy::Mode::kInterval) {
+      changed_.wait_for(lock, policy_.interval, [this] { return closing_; });
+    }
+    if (closing_) return;
+    sync(lock);
+    if (failed() || policy_.mode == SyncPolicy::Mode::kAlways) report(lock);
+    if (failed()) return;
+  }
+}
+
+// Syncs once, and lets go of the lock meanwhile.
+void GroupCommit::sync(Lock& lock) {
+  syncing_ = true;
+  lock.unlock();
+  Sequence durable = 0;
+  std::string failure;
+  const auto began = std::chrono::steady_clock::now();
+  try {
+    durable = store_.sync();
+  } catch (const std::exception& error) {
+    failure = error.what();
+    if (failure.empty()) failure = "the sync failed";
+  }
+  const auto took = std::chrono::steady_clock::now() - began;
+  lock.lock();
+  syncing_ = false;
+  syncs_.fetch_add(1, std::memory_order_relaxed);
+  if (!failure.empty()) {
+    failure_ = std::move(failure);
+    failed_.store(true, std::memory_order_release);
+    return;
+  }
+  cost_.add(took);
+  durable_ = std::max(durable_, durable);
+  if (durable_ > acknowledgeable()) acknowledgeable_.store(durable_, std::memory_order_release);
+}
+
+void GroupCommit::report(Lock& lock) {
+  const CommitReport report{acknowledgeable(), failure_};
+  lock.unlock();
+  on_report_(report);
+  lock.lock();
+}
+
+void GroupCommit::close() {
+  {
+    const Lock lock(mutex_);
+    if (closing_) return;
+    closing_ = true;
+  }
+  changed_.notify_one();
+  if (thread_.joinable()) thread_.join();
+  Lock lock(mutex_);
+  if (failed() || requested_ <= durable_) return;
+  sync(lock);
+  if (failed() || policy_.mode == SyncPolicy::Mode::kAlways) report(lock);
+}
+
+GroupCommit::Counts GroupCommit::counts() const noexcept {
+  return {syncs_.load(std::memory_order_relaxed), in_place_.load(std::memory_order_relaxed)};
+}
+
+}  // namespace carillon::queue

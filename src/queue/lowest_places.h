@@ -1,0 +1,66 @@
+#pragma once
+// Where in each tube's orders the first job may stand, so that a scan from the head need not pass the jobs that are gone.
+//
+// In a log-structured store an erased key is an entry too, until a compaction drops it. A queue erases at the head, and
+// there its scans begin: without this, each scan after n erasures would pass all n.
+//
+// Memory: one entry for each tube and order that was scanned. Thread safety: none.
+
+#include <cstdint>
+#include <string_view>
+#include <unordered_map>
+
+#include "queue/record_codec.h"
+
+namespace carillon::queue {
+
+class LowestPlaces {
+ public:
+  // Where to begin a scan that is to begin at `from`: no job stands between the two.
+  Place start(const Place& from) const {
+    const auto known = lowest_.find(order_of(from));
+    return known != lowest_.end() && view(from) < view(known->second) ? known->second : from;
+  }
+
+  // A scan from `from` on has met no job before `first`.
+  void scanned(const Place& from, const Place& first) {
+    const auto known = lowest_.find(order_of(from));
+    if (known == lowest_.end()) {
+      if (is_head(from)) lowest_.emplace(order_of(from), first);
+    } else if (view(from) <= view(known->second)) {
+      known->second = first;
+    }
+  }
+
+  // A job stands at `place` now.
+  void entered(const Place& place) {
+    const auto known = lowest_.find(order_of(place));
+    if (known != lowest_.end() && view(place) < view(known->second)) known->second = place;
+  }
+
+  // The tube holds no job.
+  void forget(std::uint32_t tube) {
+    lowest_.erase(order_of(due_place(tube, 0, 0)));
+    lowest_.erase(order_of(burial_place(tube, 0, 0)));
+  }
+
+ private:
+  // A place's kind and tube.
+  static std::uint64_t order_of(const Place& place) {
+    std::uint64_t order = 0;
+    for (std::size_t i = 0; i < 5; ++i) order = (order << 8) | static_cast<std::uint8_t>(place[i]);
+    return order;
+  }
+
+  // Whether nothing can stand before `place`. Burials are numbered from 1.
+  static bool is_head(const Place& place) {
+    const std::string_view order = view(place).substr(5);
+    const std::string_view head{
+        place[0] == 'b' ? "\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\0" : "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 16};
+    return order <= head;
+  }
+
+  std::unordered_map<std::uint64_t, Place> lowest_;
+};
+
+}  // namespace carillon::queue

@@ -1,0 +1,256 @@
+// Opening, writing, syncing and closing the database.
+
+#include "queue/rocks_database.h"
+
+#include <rocksdb/iterator.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "queue/log_check.h"
+#include "queue/record_codec.h"
+
+namespace carillon::queue {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+using rocksdb::WriteBatch;
+
+namespace {
+
+// The version of all that is in the directory. A store of another is refused.
+constexpr std::string_view kFormatKey = "f";
+constexpr std::string_view kFormat = "carillon-queue 1";
+
+// Space for the log is taken in steps of so many bytes.
+constexpr std::uint64_t kLogStep = 4 << 20;
+
+// After a failed try to go on, the next one waits: a try costs milliseconds, and comes with each append.
+constexpr std::chrono::milliseconds kResumeInterval{100};
+
+Slice slice(std::string_view bytes) {
+  return {bytes.data(), bytes.size()};
+}
+
+// What a record of so many bytes takes in the log at the most, with the headers of its fragments and what they leave unused.
+std::uint64_t bytes_in_log(std::uint64_t size) {
+  constexpr std::uint64_t kBlockBytes = 32'768;
+  constexpr std::uint64_t kOverhead = 13;
+  return size + kOverhead * (size / (kBlockBytes - kOverhead) + 2);
+}
+
+}  // namespace
+
+// Called in RocksDB's threads.
+class RocksDatabase::Troubles final : public rocksdb::EventListener {
+ public:
+  void OnBackgroundError(rocksdb::BackgroundErrorReason reason, Status*) override {
+    if (reason == rocksdb::BackgroundErrorReason::kCompaction) compaction_fails_.store(true);
+    stop();
+  }
+
+  void OnCompactionCompleted(rocksdb::DB*, const rocksdb::CompactionJobInfo& info) override {
+    if (info.status.ok()) compaction_fails_.store(false);
+  }
+
+  // RocksDB may have stopped writing, until it is resumed.
+  bool stopped() const { return stopped_.load(); }
+  void stop() { stopped_.store(true); }
+  void resume() { stopped_.store(false); }
+  bool compaction_fails() const { return compaction_fails_.load(); }
+
+ private:
+  std::atomic<bool> stopped_ = false;
+  std::atomic<bool> compaction_fails_ = false;
+};
+
+RocksDatabase::RocksDatabase(const std::string& path, const RocksStoreOptions& options)
+    : directory_(path),
+      files_(std::make_shared<StoreFiles>(kLogStep)),
+      env_(rocksdb::NewCompositeEnv(files_)),
+      troubles_(std::make_shared<Troubles>()) {
+  if (directory_.has_store()) refuse_other_families();
+  open(options);
+  check_format();
+  note_what_was_left_out();
+  written_number_ = durable_number_ = database().GetLatestSequenceNumber();
+}
+
+RocksDatabase::~RocksDatabase() {
+  try {
+    if (!failed_ && appended_ > 0) seal();
+  } catch (const StoreError&) {
+    // Who wants to know calls sync() before.
+  }
+}
+
+RocksDatabase::Opened::~Opened() {
+  if (!database) return;
+  for (rocksdb::ColumnFamilyHandle* family : families) {
+    if (family != nullptr) database->DestroyColumnFamilyHandle(family).PermitUncheckedError();
+  }
+  database->Close().PermitUncheckedError();
+}
+
+// A store of another program, or of a newer version, is to be told by its families before anything is changed in it.
+void RocksDatabase::refuse_other_families() const {
+  rocksdb::DBOptions options;
+  options.env = env_.get();
+  std::vector<std::string> names;
+  if (Status status = rocksdb::DB::ListColumnFamilies(options, directory_.path(), &names); !status.ok()) {
+    throw error("cannot be opened", status);
+  }
+  const auto ours = family_descriptors({});
+  for (const std::string& name : names) {
+    const auto same = [&name](const auto& family) { return family.name == name; };
+    if (std::any_of(ours.begin(), ours.end(), same)) continue;
+    throw StoreError(
+        directory_.message("was made by a newer version of Carillon, or by another program: it has a "
+                           "column family '" +
+                           name + "'"));
+  }
+}
+
+void RocksDatabase::open(const RocksStoreOptions& options) {
+  rocksdb::DBOptions database_options = carillon::queue::database_options();
+  database_options.env = env_.get();
+  database_options.listeners = {troubles_};
+  std::vector<rocksdb::ColumnFamilyHandle*> handles;
+  rocksdb::DB* opened = nullptr;
+  const Status status =
+      rocksdb::DB::Open(database_options, directory_.path(), family_descriptors(options), &handles, &opened);
+  if (!status.ok()) throw error("cannot be opened", status);
+  opened_.database.reset(opened);
+  std::copy(handles.begin(), handles.end(), opened_.families.begin());
+}
+
+void RocksDatabase::check_format() {
+  if (const auto format = get(kMeta, kFormatKey)) {
+    if (*format == kFormat) return;
+    throw StoreError(directory_.message("was made by another version of Carillon: its format is '" + *format +
+                                        "', and this version knows '" + std::string(kFormat) + "'"));
+  }
+  for (const Family family : {kMeta, kJobs, kIndex, kBodies}) {
+    const std::unique_ptr<rocksdb::Iterator> any(database().NewIterator({}, this->family(family)));
+    any->SeekToFirst();
+    check(*any);
+    if (any->Valid()) throw StoreError(directory_.message("was not made by Carillon: it says no format"));
+  }
+  rocksdb::WriteOptions durably;
+  durably.sync = true;
+  const Status status = database().Put(durably, family(kMeta), slice(kFormatKey), slice(kFormat));
+  if (!status.ok()) throw error("cannot be written", status);
+}
+
+void RocksDatabase::note_what_was_left_out() {
+  if (!files_->checked()) return;
+  std::uint64_t bytes = 0;
+  for (const CheckedLog& log : files_->checked()->logs) bytes += log.left_out;
+  if (bytes == 0) return;
+  note_ = directory_.message("was not closed cleanly: the last " + std::to_string(bytes) +
+                             " bytes of its log were never synced and are not whole; they have been left out");
+}
+
+void RocksDatabase::begin(WriteBatch& batch) const {
+  const auto mark = durability_mark(durable_number_.load(std::memory_order_acquire));
+  batch.PutLogData({mark.data(), mark.size()}).PermitUncheckedError();
+}
+
+Sequence RocksDatabase::write(WriteBatch& batch) {
+  refuse_if_failed();
+  if (troubles_->stopped()) resume();
+  if (const Status status = files_->reserve(bytes_in_log(batch.GetDataSize())); !status.ok()) {
+    throw error("cannot be written", status);
+  }
+  rocksdb::WriteOptions options;
+  // While compaction fails, writes would be made to wait for it in vain in the end.
+  options.no_slowdown = troubles_->compaction_fails();
+  if (const Status status = database().Write(options, &batch); !status.ok()) {
+    const StoreError failure = error("cannot be written", status);
+    if (files_->log_broken()) fail_for_good(failure);
+    throw failure;
+  }
+  written_number_.store(database().GetLatestSequenceNumber(), std::memory_order_release);
+  return appended_.fetch_add(1, std::memory_order_acq_rel) + 1;
+}
+
+Sequence RocksDatabase::sync() {
+  refuse_if_failed();
+  const std::uint64_t number = written_number_.load(std::memory_order_acquire);
+  const Sequence sequence = appended_.load(std::memory_order_acquire);
+  if (durable_.load(std::memory_order_acquire) == sequence) return sequence;
+  if (const Status status = database().SyncWAL(); !status.ok()) {
+    const StoreError failure = error("cannot be synced", status);
+    fail_for_good(failure);
+    throw failure;
+  }
+  durable_number_.store(number, std::memory_order_release);
+  durable_.store(sequence, std::memory_order_release);
+  return sequence;
+}
+
+// Adds a record that changes nothing, for its mark: it shows that all before it was synced.
+void RocksDatabase::seal() {
+  sync();
+  WriteBatch nothing;
+  begin(nothing);
+  write(nothing);
+  sync();
+}
+
+// Goes on after the background stopped, if what it stopped for has passed.
+void RocksDatabase::resume() {
+  const auto now = std::chrono::steady_clock::now();
+  if (!trouble_.empty() && now < next_resume_) throw StoreError(trouble_);
+  troubles_->resume();
+  const Status status = database().Resume();
+  if (status.ok()) {
+    trouble_.clear();
+    return;
+  }
+  troubles_->stop();
+  const StoreError failure = error("cannot be written", status);
+  trouble_ = failure.what();
+  next_resume_ = std::chrono::steady_clock::now() + kResumeInterval;
+  throw failure;
+}
+
+void RocksDatabase::fail_for_good(const StoreError& why) {
+  const std::lock_guard lock(failure_mutex_);
+  if (failed_) return;
+  failure_ = std::string(why.what()) + "; nothing more is written until it is opened anew";
+  failed_.store(true, std::memory_order_release);
+}
+
+void RocksDatabase::refuse_if_failed() const {
+  if (!failed_.load(std::memory_order_acquire)) return;
+  const std::lock_guard lock(failure_mutex_);
+  throw StoreError(failure_);
+}
+
+std::optional<std::string> RocksDatabase::get(Family family, std::string_view key) const {
+  std::string value;
+  const Status status = database().Get({}, this->family(family), slice(key), &value);
+  if (status.IsNotFound()) return std::nullopt;
+  if (!status.ok()) throw error("cannot be read", status);
+  return value;
+}
+
+std::unique_ptr<rocksdb::Iterator> RocksDatabase::scan(Family family, std::string_view from, const Slice& end) const {
+  rocksdb::ReadOptions options;
+  options.iterate_upper_bound = &end;
+  std::unique_ptr<rocksdb::Iterator> iterator(database().NewIterator(options, this->family(family)));
+  iterator->Seek(slice(from));
+  return iterator;
+}
+
+void RocksDatabase::check(const rocksdb::Iterator& iterator) const {
+  if (!iterator.status().ok()) throw error("cannot be read", iterator.status());
+}
+
+StoreError RocksDatabase::error(const std::string& what, const Status& status) const {
+  return StoreError(directory_.message(what + ": " + status.ToString()));
+}
+
+}  // namespace carillon::queue

@@ -1,0 +1,95 @@
+#pragma once
+// The database of one data directory: opened or refused, written to with marks, synced, and taken up again after a full disk.
+//
+// Thread safety: one thread; `sync` may run in another at the same time.
+
+#include <rocksdb/db.h>
+#include <rocksdb/env.h>
+#include <rocksdb/listener.h>
+#include <rocksdb/write_batch.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "carillon/queue/rocks_store.h"
+#include "queue/data_directory.h"
+#include "queue/rocks_options.h"
+#include "queue/store_files.h"
+
+namespace carillon::queue {
+
+class RocksDatabase {
+ public:
+  RocksDatabase(const std::string& path, const RocksStoreOptions& options);
+  // Makes durable what was written.
+  ~RocksDatabase();
+  RocksDatabase(const RocksDatabase&) = delete;
+  RocksDatabase& operator=(const RocksDatabase&) = delete;
+
+  // Puts into an empty batch what each batch begins with.
+  void begin(rocksdb::WriteBatch& batch) const;
+  // Writes all of a batch that was begun, or throws StoreError and has written nothing.
+  Sequence write(rocksdb::WriteBatch& batch);
+  // Makes durable what was written before, and returns the last sequence number that is. Throws StoreError.
+  Sequence sync();
+
+  rocksdb::ColumnFamilyHandle* family(Family family) const { return opened_.families[family]; }
+  // The value under `key`, or nothing.
+  std::optional<std::string> get(Family family, std::string_view key) const;
+  // At the first key >= `from`, if it is < `end`, which must outlive the iterator.
+  std::unique_ptr<rocksdb::Iterator> scan(Family family, std::string_view from, const rocksdb::Slice& end) const;
+  void check(const rocksdb::Iterator& iterator) const;
+
+  const std::string& opening_note() const { return note_; }
+
+ private:
+  // What happens to RocksDB's files in the background.
+  class Troubles;
+
+  struct Opened {
+    std::array<rocksdb::ColumnFamilyHandle*, kFamilies> families{};
+    std::unique_ptr<rocksdb::DB> database;
+    ~Opened();
+  };
+
+  void open(const RocksStoreOptions& options);
+  void refuse_other_families() const;
+  void check_format();
+  void note_what_was_left_out();
+  rocksdb::DB& database() const { return *opened_.database; }
+
+  void resume();
+  void seal();
+  void refuse_if_failed() const;
+  void fail_for_good(const StoreError& why);
+  StoreError error(const std::string& what, const rocksdb::Status& status) const;
+
+  DataDirectory directory_;
+  std::shared_ptr<StoreFiles> files_;
+  std::unique_ptr<rocksdb::Env> env_;
+  std::shared_ptr<Troubles> troubles_;
+  Opened opened_;
+  std::string note_;
+
+  // Sequence numbers, ours and those of RocksDB: written last, and known to be durable.
+  std::atomic<Sequence> appended_ = 0;
+  std::atomic<Sequence> durable_ = 0;
+  std::atomic<std::uint64_t> written_number_ = 0;
+  std::atomic<std::uint64_t> durable_number_ = 0;
+
+  // While the background has trouble: what the last try to go on said, and when the next may be.
+  std::string trouble_;
+  std::chrono::steady_clock::time_point next_resume_;
+
+  std::atomic<bool> failed_ = false;
+  mutable std::mutex failure_mutex_;
+  std::string failure_;  // protected by failure_mutex_; set once, before failed_
+};
+
+}  // namespace carillon::queue

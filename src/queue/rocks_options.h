@@ -1,0 +1,21 @@
+#pragma once
+// How RocksDB is set up for a queue, and why.
+
+#include <rocksdb/db.h>
+#include <rocksdb/options.h>
+
+#include <cstddef>
+#include <vector>
+
+#include "carillon/queue/rocks_store.h"
+
+namespace carillon::queue {
+
+// The column families, in the order in which they are opened. What is in them: record_codec.h.
+enum Family : std::size_t { kMeta, kJobs, kIndex, kBodies };
+inline constexpr std::size_t kFamilies = 4;
+
+rocksdb::DBOptions database_options();
+std::vector<rocksdb::ColumnFamilyDescriptor> family_descriptors(const RocksStoreOptions& options);
+
+}  // namespace carillon::queue

@@ -1,0 +1,169 @@
+// Which files of RocksDB's are treated specially, and how.
+
+#include "queue/store_files.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace carillon::queue {
+
+using rocksdb::FileOptions;
+using rocksdb::FSSequentialFile;
+using rocksdb::FSWritableFile;
+using rocksdb::IODebugContext;
+using rocksdb::IOOptions;
+using rocksdb::IOStatus;
+using rocksdb::Slice;
+
+namespace {
+
+// The number in the path DIR/NUMBER.log, which is what RocksDB calls the files of its log.
+std::optional<std::uint64_t> log_number(std::string_view path) {
+  constexpr std::string_view kSuffix = ".log";
+  if (!path.ends_with(kSuffix)) return std::nullopt;
+  path.remove_suffix(kSuffix.size());
+  path.remove_prefix(path.rfind('/') + 1);
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(path.data(), path.data() + path.size(), number);
+  if (error != std::errc() || end != path.data() + path.size()) return std::nullopt;
+  return number;
+}
+
+// The first bytes of a file, as if there were no others.
+class FrontOfFile final : public rocksdb::FSSequentialFileOwnerWrapper {
+ public:
+  FrontOfFile(std::unique_ptr<FSSequentialFile> file, std::uint64_t size)
+      : FSSequentialFileOwnerWrapper(std::move(file)), left_(size) {}
+
+  IOStatus Read(std::size_t size, const IOOptions& options, Slice* result, char* scratch,
+                IODebugContext* debug) override {
+    IOStatus status = target()->Read(std::min<std::uint64_t>(size, left_), options, result, scratch, debug);
+    if (status.ok()) left_ -= result->size();
+    return status;
+  }
+
+  IOStatus Skip(std::uint64_t size) override {
+    size = std::min(size, left_);
+    left_ -= size;
+    return target()->Skip(size);
+  }
+
+ private:
+  std::uint64_t left_;
+};
+
+// A failed write to any file but the log costs that file alone. Without this RocksDB takes some of them (a quota, a size
+// limit) for the end of the database, and polls for free space on its own after others.
+IOStatus retryable(IOStatus status) {
+  if (status.ok() || !status.IsIOError()) return status;
+  IOStatus retry = IOStatus::IOError(status.getState() == nullptr ? "write failed" : status.getState());
+  retry.SetRetryable(true);
+  retry.SetScope(IOStatus::IOErrorScope::kIOErrorScopeFile);
+  return retry;
+}
+
+class RetryableFile final : public rocksdb::FSWritableFileOwnerWrapper {
+ public:
+  using FSWritableFileOwnerWrapper::FSWritableFileOwnerWrapper;
+
+  IOStatus Append(const Slice& data, const IOOptions& options, IODebugContext* debug) override {
+    return retryable(target()->Append(data, options, debug));
+  }
+  IOStatus Append(const Slice& data, const IOOptions& options, const rocksdb::DataVerificationInfo& info,
+                  IODebugContext* debug) override {
+    return retryable(target()->Append(data, options, info, debug));
+  }
+  IOStatus Truncate(std::uint64_t size, const IOOptions& options, IODebugContext* debug) override {
+    return retryable(target()->Truncate(size, options, debug));
+  }
+  IOStatus Close(const IOOptions& options, IODebugContext* debug) override {
+    return retryable(target()->Close(options, debug));
+  }
+  IOStatus Flush(const IOOptions& options, IODebugContext* debug) override {
+    return retryable(target()->Flush(options, debug));
+  }
+  IOStatus Sync(const IOOptions& options, IODebugContext* debug) override {
+    return retryable(target()->Sync(options, debug));
+  }
+  IOStatus Fsync(const IOOptions& options, IODebugContext* debug) override {
+    return retryable(target()->Fsync(options, debug));
+  }
+  IOStatus RangeSync(std::uint64_t offset, std::uint64_t size, const IOOptions& options,
+                     IODebugContext* debug) override {
+    return retryable(target()->RangeSync(offset, size, options, debug));
+  }
+};
+
+}  // namespace
+
+StoreFiles::StoreFiles(std::uint64_t step) : FileSystemWrapper(rocksdb::FileSystem::Default()), step_(step) {}
+
+IOStatus StoreFiles::reserve(std::uint64_t bytes) {
+  reserved_ = bytes;
+  LogFile* log = newest_.load(std::memory_order_acquire);
+  return log == nullptr ? IOStatus::OK() : log->reserve(bytes);
+}
+
+bool StoreFiles::log_broken() const {
+  const LogFile* log = newest_.load(std::memory_order_acquire);
+  return log != nullptr && log->broken();
+}
+
+IOStatus StoreFiles::NewWritableFile(const std::string& path, const FileOptions& options,
+                                     std::unique_ptr<FSWritableFile>* file, IODebugContext* debug) {
+  if (log_number(path)) {
+    std::unique_ptr<LogFile> log;
+    IOStatus status = LogFile::create(path, std::max(step_, reserved_), step_, newest_, &log);
+    *file = std::move(log);
+    return status;
+  }
+  std::unique_ptr<FSWritableFile> plain;
+  IOStatus status = retryable(target()->NewWritableFile(path, options, &plain, debug));
+  if (status.ok()) *file = std::make_unique<RetryableFile>(std::move(plain));
+  return status;
+}
+
+IOStatus StoreFiles::NewSequentialFile(const std::string& path, const FileOptions& options,
+                                       std::unique_ptr<FSSequentialFile>* file, IODebugContext* debug) {
+  std::unique_ptr<FSSequentialFile> plain;
+  IOStatus status = target()->NewSequentialFile(path, options, &plain, debug);
+  if (!status.ok()) return status;
+  if (!log_number(path)) {
+    *file = std::move(plain);
+    return status;
+  }
+  // RocksDB opens the logs that are to be replayed in their order, and no others.
+  if (!checked_) status = check_logs_from(path);
+  if (!status.ok()) return status;
+  if (!checked_->damage.empty()) return IOStatus::Corruption(checked_->damage);
+  const auto same = [&path](const CheckedLog& log) { return log.path == path; };
+  const auto log = std::find_if(checked_->logs.begin(), checked_->logs.end(), same);
+  if (log == checked_->logs.end()) return IOStatus::Corruption("the log " + path + " appeared after the others");
+  *file = std::make_unique<FrontOfFile>(std::move(plain), log->readable);
+  return status;
+}
+
+// Checks the log at `path` and the newer ones. No exception may pass into RocksDB.
+IOStatus StoreFiles::check_logs_from(const std::string& path) try {
+  const std::string directory = path.substr(0, path.rfind('/') + 1);
+  std::vector<std::string> names;
+  if (IOStatus status = target()->GetChildren(directory, {}, &names, nullptr); !status.ok()) return status;
+  std::vector<std::pair<std::uint64_t, std::string>> logs;
+  for (const std::string& name : names) {
+    const auto number = log_number(directory + name);
+    if (number && *number >= *log_number(path)) logs.emplace_back(*number, directory + name);
+  }
+  std::sort(logs.begin(), logs.end());
+  std::vector<std::string> paths;
+  for (auto& log : logs) paths.push_back(std::move(log.second));
+  checked_ = check_logs(paths);
+  return IOStatus::OK();
+} catch (const std::exception& error) {
+  return IOStatus::IOError(error.what());
+}
+
+}  // namespace carillon::queue

@@ -1,0 +1,83 @@
+#pragma once
+// A store as simple as it can be said: the reference that the real ones are compared with.
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "carillon/queue/store.h"
+
+namespace carillon::queue {
+
+class StoreModel {
+ public:
+  struct Job {
+    JobRecord record;
+    std::string body;
+  };
+
+  std::map<JobId, Job> jobs;
+  std::map<std::uint32_t, TubeRecord> tubes;
+  Watermarks watermarks;
+
+  void apply(const Changes& changes) {
+    for (const JobChange& change : changes.jobs) {
+      if (!change.after) {
+        jobs.erase(change.before->id);
+        continue;
+      }
+      Job& job = jobs[change.after->id];
+      job.record = *change.after;
+      if (!change.before) job.body = std::string(change.body);
+    }
+    for (const TubeRecord& tube : changes.tubes) {
+      tubes[tube.number] = tube;
+      if (tube.scheduled == 0 && tube.buried == 0) tubes.erase(tube.number);
+    }
+    if (changes.watermarks) watermarks = *changes.watermarks;
+  }
+
+  std::vector<JobRecord> scan_due(std::uint32_t tube, DueKey from, std::size_t limit) const {
+    return first(
+        limit,
+        [&](const JobRecord& job) {
+          return DueKey{job.due, job.id};
+        },
+        [&](const JobRecord& job) {
+          return job.tube == tube && !job.buried() && DueKey{job.due, job.id} >= from;
+        });
+  }
+
+  std::vector<JobRecord> scan_buried(std::uint32_t tube, std::uint64_t from, std::size_t limit) const {
+    return first(
+        limit, [&](const JobRecord& job) { return job.burial; },
+        [&](const JobRecord& job) { return job.tube == tube && job.buried() && job.burial >= from; });
+  }
+
+  // The tube's record as its jobs have it.
+  TubeRecord count(std::uint32_t tube) const {
+    TubeRecord record{.number = tube, .name = "tube-" + std::to_string(tube)};
+    for (const auto& [id, job] : jobs) {
+      if (job.record.tube != tube) continue;
+      ++(job.record.buried() ? record.buried : record.scheduled);
+    }
+    return record;
+  }
+
+ private:
+  template <class Order, class Belongs>
+  std::vector<JobRecord> first(std::size_t limit, const Order& order, const Belongs& belongs) const {
+    std::vector<JobRecord> found;
+    for (const auto& [id, job] : jobs) {
+      if (belongs(job.record)) found.push_back(job.record);
+    }
+    std::sort(found.begin(), found.end(),
+              [&](const JobRecord& left, const JobRecord& right) { return order(left) < order(right); });
+    if (found.size() > limit) found.resize(limit);
+    return found;
+  }
+};
+
+}  // namespace carillon::queue
