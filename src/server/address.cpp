@@ -1,0 +1,74 @@
+#include "server/address.h"
+
+#include <fmt/format.h>
+#include <sys/un.h>
+
+#include <charconv>
+#include <optional>
+#include <stdexcept>
+
+namespace carillon::server {
+namespace {
+
+constexpr std::string_view kUnix = "unix:";
+constexpr std::size_t kMaxPath = sizeof(sockaddr_un::sun_path) - 1;
+
+[[noreturn]] void refuse(std::string_view text, std::string_view why) {
+  throw std::invalid_argument(fmt::format("\"{}\": {}", text, why));
+}
+
+Address unix_address(std::string_view text) {
+  const std::string_view path = text.substr(kUnix.size());
+  if (path.empty()) refuse(text, "names no file; write unix:PATH");
+  if (path.size() > kMaxPath)
+    refuse(text, fmt::format("the path has {} bytes; the limit is {}", path.size(), kMaxPath));
+  return {.host = {}, .port = 0, .path = std::string(path)};
+}
+
+std::optional<std::uint16_t> read_port(std::string_view text) {
+  std::uint16_t port = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return port;
+}
+
+}  // namespace
+
+std::uint16_t parse_port(std::string_view text) {
+  const auto port = read_port(text);
+  if (!port) refuse(text, "not a port, a number from 0 to 65535");
+  return *port;
+}
+
+Address parse_address(std::string_view text, std::uint16_t default_port) {
+  if (text.starts_with(kUnix)) return unix_address(text);
+
+  std::string_view host = text;
+  std::string_view rest;
+  if (text.starts_with('[')) {
+    const std::size_t close = text.find(']');
+    if (close == std::string_view::npos) refuse(text, "the ] is missing; write [::1]:11300");
+    host = text.substr(1, close - 1);
+    rest = text.substr(close + 1);
+  } else if (const std::size_t colon = text.find(':'); colon != std::string_view::npos) {
+    if (text.find(':', colon + 1) != std::string_view::npos) {
+      refuse(text, fmt::format("an IPv6 address is written in brackets: [{}]", text));
+    }
+    host = text.substr(0, colon);
+    rest = text.substr(colon);
+  }
+  if (host.empty() || (!rest.empty() && rest.front() != ':')) {
+    refuse(text, "none of HOST:PORT, [V6]:PORT and unix:PATH");
+  }
+  const auto port = rest.empty() ? std::optional(default_port) : read_port(rest.substr(1));
+  if (!port) refuse(text, "the port is not a number from 0 to 65535");
+  return {.host = std::string(host), .port = *port, .path = {}};
+}
+
+std::string to_string(const Address& address) {
+  if (address.is_unix()) return fmt::format("{}{}", kUnix, address.path);
+  const bool v6 = address.host.find(':') != std::string::npos;
+  return v6 ? fmt::format("[{}]:{}", address.host, address.port) : fmt::format("{}:{}", address.host, address.port);
+}
+
+}  // namespace carillon::server

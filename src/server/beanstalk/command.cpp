@@ -1,0 +1,234 @@
+#include "server/beanstalk/command.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <optional>
+
+namespace carillon::server::beanstalk {
+namespace {
+
+constexpr std::uint64_t kMaxU32 = std::numeric_limits<std::uint32_t>::max();
+constexpr std::uint64_t kMaxU64 = std::numeric_limits<std::uint64_t>::max();
+constexpr std::uint64_t kMaxTimeoutSeconds = 0x7FFFFFFF;
+
+struct Prefix {
+  std::string_view text;
+  Verb verb;
+};
+
+// In this order: a prefix must come before every shorter one of the same start.
+constexpr std::array kPrefixes = {
+    Prefix{"put ", Verb::kPut},
+    Prefix{"put-ms ", Verb::kPutMs},
+    Prefix{"put-at ", Verb::kPutAt},
+    Prefix{"peek ", Verb::kPeek},
+    Prefix{"peek-ready", Verb::kPeekReady},
+    Prefix{"peek-delayed", Verb::kPeekDelayed},
+    Prefix{"peek-buried", Verb::kPeekBuried},
+    Prefix{"reserve-with-timeout ", Verb::kReserveWithTimeout},
+    Prefix{"reserve-with-timeout-ms ", Verb::kReserveWithTimeoutMs},
+    Prefix{"reserve-job ", Verb::kReserveJob},
+    Prefix{"reserve", Verb::kReserve},
+    Prefix{"delete ", Verb::kDelete},
+    Prefix{"release ", Verb::kRelease},
+    Prefix{"release-ms ", Verb::kReleaseMs},
+    Prefix{"bury ", Verb::kBury},
+    Prefix{"kick ", Verb::kKick},
+    Prefix{"kick-job ", Verb::kKickJob},
+    Prefix{"touch ", Verb::kTouch},
+    Prefix{"stats-job ", Verb::kStatsJob},
+    Prefix{"stats-tube ", Verb::kStatsTube},
+    Prefix{"stats", Verb::kStats},
+    Prefix{"use ", Verb::kUse},
+    Prefix{"watch ", Verb::kWatch},
+    Prefix{"ignore ", Verb::kIgnore},
+    Prefix{"list-tubes-watched", Verb::kListTubesWatched},
+    Prefix{"list-tube-used", Verb::kListTubeUsed},
+    Prefix{"list-tubes", Verb::kListTubes},
+    Prefix{"quit", Verb::kQuit},
+    Prefix{"pause-tube", Verb::kPauseTube},
+};
+
+constexpr std::array<bool, 256> kNameBytes = [] {
+  std::array<bool, 256> is{};
+  constexpr std::string_view kAll = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-+/;.$_()";
+  for (char c : kAll) is[static_cast<unsigned char>(c)] = true;
+  return is;
+}();
+
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+bool is_name_byte(char c) {
+  return kNameBytes[static_cast<unsigned char>(c)];
+}
+
+// Digits from the front of `rest`; none when there is no digit, or the number is above 2^64 - 1.
+std::optional<std::uint64_t> take_digits(std::string_view& rest) {
+  if (rest.empty() || !is_digit(rest.front())) return std::nullopt;
+  std::uint64_t number = 0;
+  do {
+    const auto digit = static_cast<std::uint64_t>(rest.front() - '0');
+    if (number > (kMaxU64 - digit) / 10) return std::nullopt;
+    number = number * 10 + digit;
+    rest.remove_prefix(1);
+  } while (!rest.empty() && is_digit(rest.front()));
+  return number;
+}
+
+// Reads the arguments of one line from left to right. After a failure every read fails.
+class Arguments {
+ public:
+  explicit Arguments(std::string_view rest) : rest_(rest) {}
+
+  template <class Number>
+  Arguments& number(Number& out, std::uint64_t max) {
+    skip_spaces();
+    const auto read = ok_ ? take_digits(rest_) : std::nullopt;
+    ok_ = read && *read <= max;
+    if (ok_) out = static_cast<Number>(*read);
+    return *this;
+  }
+
+  // Whole seconds, kept as milliseconds.
+  Arguments& seconds(queue::Millis& out, std::uint64_t max = kMaxU32) {
+    number(out, max);
+    out *= 1'000;
+    return *this;
+  }
+
+  // The bytes that may be in a tube's name; whether they make one is another question.
+  Arguments& name_bytes(std::string_view& out) {
+    skip_spaces();
+    const auto end = std::find_if_not(rest_.begin(), rest_.end(), is_name_byte);
+    out = rest_.substr(0, static_cast<std::size_t>(end - rest_.begin()));
+    rest_.remove_prefix(out.size());
+    ok_ = ok_ && !out.empty();
+    return *this;
+  }
+
+  bool ok() const { return ok_; }
+  bool ok_to_the_end() const { return ok_ && rest_.empty(); }
+
+ private:
+  void skip_spaces() { rest_.remove_prefix(std::min(rest_.find_first_not_of(' '), rest_.size())); }
+
+  std::string_view rest_;
+  bool ok_ = true;
+};
+
+Form good_if(bool good) {
+  return good ? Form::kGood : Form::kBad;
+}
+
+bool is_tube_name(std::string_view name) {
+  return !name.empty() && name.size() <= kMaxTubeName && name.front() != '-' &&
+         std::all_of(name.begin(), name.end(), is_name_byte);
+}
+
+Form form_of_put(const Arguments& arguments) {
+  if (!arguments.ok()) return Form::kBad;
+  return arguments.ok_to_the_end() ? Form::kGood : Form::kCountedBad;
+}
+
+Form read_pause(std::string_view rest, Command& command) {
+  if (!Arguments(rest).name_bytes(command.tube).seconds(command.delay).ok_to_the_end()) return Form::kBad;
+  return is_tube_name(command.tube) ? Form::kGood : Form::kCountedBad;
+}
+
+// As strtoul reads it, and then as an unsigned int keeps it.
+Form read_bound(std::string_view rest, std::uint32_t& bound) {
+  rest.remove_prefix(std::min(rest.find_first_not_of(" \t\n\v\f\r"), rest.size()));
+  const bool negative = rest.starts_with('-');
+  if (negative || rest.starts_with('+')) rest.remove_prefix(1);
+  const auto number = take_digits(rest);
+  if (!number) return Form::kBad;
+  bound = static_cast<std::uint32_t>(negative ? 0 - *number : *number);
+  return Form::kGood;
+}
+
+Form read_arguments(std::string_view rest, Command& c) {
+  Arguments arguments(rest);
+  switch (c.verb) {
+    case Verb::kUnknown:
+    case Verb::kQuit:
+      return Form::kGood;
+
+    case Verb::kPut:
+      return form_of_put(
+          arguments.number(c.priority, kMaxU32).seconds(c.delay).seconds(c.ttr).number(c.bytes, kMaxU32));
+    case Verb::kPutMs:
+      return form_of_put(arguments.number(c.priority, kMaxU32)
+                             .number(c.delay, kMaxU64)
+                             .number(c.ttr, kMaxU64)
+                             .number(c.bytes, kMaxU32));
+    case Verb::kPutAt:
+      return form_of_put(arguments.number(c.priority, kMaxU32)
+                             .number(c.due_at, kMaxU64)
+                             .number(c.ttr, kMaxU64)
+                             .number(c.bytes, kMaxU32));
+
+    case Verb::kPeek:
+    case Verb::kReserveJob:
+    case Verb::kDelete:
+    case Verb::kKickJob:
+    case Verb::kTouch:
+    case Verb::kStatsJob:
+      return good_if(arguments.number(c.id, kMaxU64).ok_to_the_end());
+
+    case Verb::kRelease:
+      return good_if(arguments.number(c.id, kMaxU64).number(c.priority, kMaxU32).seconds(c.delay).ok_to_the_end());
+    case Verb::kReleaseMs:
+      return good_if(
+          arguments.number(c.id, kMaxU64).number(c.priority, kMaxU32).number(c.delay, kMaxU64).ok_to_the_end());
+    case Verb::kBury:
+      return good_if(arguments.number(c.id, kMaxU64).number(c.priority, kMaxU32).ok_to_the_end());
+
+    case Verb::kReserveWithTimeout:
+      return good_if(arguments.seconds(c.timeout, kMaxTimeoutSeconds).ok());
+    case Verb::kReserveWithTimeoutMs:
+      return good_if(arguments.number(c.timeout, kMaxTimeoutSeconds * 1'000).ok_to_the_end());
+    case Verb::kKick:
+      return read_bound(rest, c.bound);
+
+    case Verb::kUse:
+    case Verb::kWatch:
+    case Verb::kIgnore:
+    case Verb::kStatsTube:
+      c.tube = rest;
+      return good_if(is_tube_name(rest));
+    case Verb::kPauseTube:
+      return read_pause(rest, c);
+
+    case Verb::kPeekReady:
+    case Verb::kPeekDelayed:
+    case Verb::kPeekBuried:
+    case Verb::kReserve:
+    case Verb::kStats:
+    case Verb::kListTubes:
+    case Verb::kListTubeUsed:
+    case Verb::kListTubesWatched:
+      return good_if(rest.empty());
+  }
+  return Form::kBad;
+}
+
+}  // namespace
+
+Command parse_command(std::string_view line) {
+  Command command;
+  if (line.find('\0') != std::string_view::npos) {
+    command.form = Form::kBad;
+    return command;
+  }
+  for (const Prefix& prefix : kPrefixes) {
+    if (!line.starts_with(prefix.text)) continue;
+    command.verb = prefix.verb;
+    command.form = read_arguments(line.substr(prefix.text.size()), command);
+    return command;
+  }
+  return command;
+}
+
+}  // namespace carillon::server::beanstalk

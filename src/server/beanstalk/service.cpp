@@ -1,0 +1,58 @@
+#include "server/beanstalk/service.h"
+
+#include <spdlog/spdlog.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <random>
+#include <utility>
+
+namespace carillon::server::beanstalk {
+namespace {
+
+std::string random_id() {
+  std::random_device random;
+  return fmt::format("{:08x}{:08x}", random(), random());
+}
+
+// Clients read the version as a number, so that it must not have a third part.
+std::string major_minor(std::string_view version) {
+  const std::size_t first = version.find('.');
+  const std::size_t second = first == std::string_view::npos ? first : version.find('.', first + 1);
+  return std::string(version.substr(0, second));
+}
+
+}  // namespace
+
+Identity Identity::of_this_process() {
+  utsname names{};
+  ::uname(&names);
+  return {.pid = ::getpid(),
+          .version = major_minor(CARILLON_VERSION),
+          .id = random_id(),
+          .hostname = names.nodename,
+          .os = names.version,
+          .platform = names.machine};
+}
+
+Service::Service(queue::Engine& engine, std::function<queue::Now()> clock, const ServiceOptions& options)
+    : engine_(engine),
+      clock_(std::move(clock)),
+      options_(options),
+      identity_(Identity::of_this_process()),
+      started_ns_(clock_().mono_ns) {}
+
+void Service::report_store_failure(std::string_view error) {
+  const auto kept_back = failures_.pass(now().mono_ns);
+  if (!kept_back) return;
+  if (*kept_back == 0) {
+    spdlog::error("the store failed, the command was answered INTERNAL_ERROR and had no effect: {}", error);
+  } else {
+    spdlog::error(
+        "the store failed, the command was answered INTERNAL_ERROR and had no effect: {} ({} more such since the last "
+        "line)",
+        error, *kept_back);
+  }
+}
+
+}  // namespace carillon::server::beanstalk

@@ -1,0 +1,361 @@
+#include "server/beanstalk/session.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/beanstalk/stats.h"
+
+namespace carillon::server::beanstalk {
+namespace {
+
+using queue::Delivery;
+using queue::Millis;
+
+constexpr std::string_view kEnd = "\r\n";
+constexpr std::string_view kBadFormat = "BAD_FORMAT\r\n";
+constexpr std::string_view kOutOfRange = "OUT_OF_RANGE\r\n";
+
+constexpr std::size_t kKeptBody = 64 << 10;         // a body buffer that grew beyond this is given back
+constexpr Millis kMaxTtr = 0xFFFF'FFFFull * 1'000;  // the longest that `put` can ask for, in whole seconds
+
+bool is_known(Verb verb) {
+  return verb != Verb::kUnknown;
+}
+
+}  // namespace
+
+Session::Session(Service& service) : service_(service), client_(service.engine().connect()) {
+  ++service_.counters().connections;
+  ++service_.counters().total_connections;
+}
+
+Session::~Session() {
+  close();
+}
+
+void Session::close() {
+  if (state_ == State::kClosed) return;
+  state_ = State::kClosed;
+  body_ = {};
+  Counters& counters = service_.counters();
+  --counters.connections;
+  counters.producers -= producer_ ? 1 : 0;
+  counters.workers -= worker_ ? 1 : 0;
+  service_.engine().disconnect(client_, service_.now());
+}
+
+Session::Wants Session::wants() const {
+  if (state_ == State::kClosed) return Wants::kNothing;
+  if (state_ == State::kWaiting) return Wants::kDelivery;
+  if (replies_.bytes() > service_.options().max_unsent) return Wants::kRoom;
+  return turn_over_ ? Wants::kTurn : Wants::kInput;
+}
+
+// --- Bytes in.
+
+std::size_t Session::receive(std::string_view bytes) {
+  turn_over_ = false;
+  std::size_t used = 0;
+  for (std::size_t steps = 0; wants() == Wants::kInput && used < bytes.size(); ++steps) {
+    if (steps == service_.options().steps_per_turn) {
+      turn_over_ = true;
+      break;
+    }
+    const std::string_view rest = bytes.substr(used);
+    std::size_t taken = 0;
+    switch (state_) {
+      case State::kLine:
+        taken = take_line(rest);
+        break;
+      case State::kLongLine:
+        taken = skip_long_line(rest);
+        break;
+      case State::kBody:
+        taken = take_body(rest);
+        break;
+      case State::kSwallow:
+        taken = swallow(rest);
+        break;
+      case State::kWaiting:
+      case State::kClosed:
+        break;
+    }
+    if (taken == 0) break;
+    used += taken;
+  }
+  return used;
+}
+
+std::size_t Session::take_line(std::string_view bytes) {
+  const std::size_t length = bytes.substr(0, kMaxLine).find(kEnd);
+  if (length != std::string_view::npos) {
+    carry_out(parse_command(bytes.substr(0, length)));
+    return length + kEnd.size();
+  }
+  if (bytes.size() < kMaxLine) return 0;
+  state_ = State::kLongLine;
+  return kMaxLine - 1;  // the last may be the CR of the end
+}
+
+std::size_t Session::skip_long_line(std::string_view bytes) {
+  const std::size_t end = bytes.find(kEnd);
+  if (end == std::string_view::npos) return bytes.size() - (bytes.ends_with('\r') ? 1 : 0);
+  state_ = State::kLine;
+  replies_.add(0, kBadFormat);
+  return end + kEnd.size();
+}
+
+std::size_t Session::take_body(std::string_view bytes) {
+  const std::size_t whole = std::size_t{put_.bytes} + kEnd.size();
+  const std::size_t taken = std::min(whole - body_.size(), bytes.size());
+  if (taken == whole) {
+    finish_put(bytes.substr(0, whole));
+    return taken;
+  }
+  body_.append(bytes.substr(0, taken));
+  if (body_.size() == whole) {
+    finish_put(body_);
+    body_.clear();
+    if (body_.capacity() > kKeptBody) body_.shrink_to_fit();
+  }
+  return taken;
+}
+
+std::size_t Session::swallow(std::string_view bytes) {
+  const auto taken = static_cast<std::size_t>(std::min<std::uint64_t>(left_, bytes.size()));
+  left_ -= taken;
+  if (left_ == 0) {
+    state_ = State::kLine;
+    replies_.add(0, "JOB_TOO_BIG\r\n");
+  }
+  return taken;
+}
+
+void Session::end_of_input() {
+  input_ended_ = true;
+  if (state_ == State::kWaiting) service_.engine().stop_waiting(client_);
+}
+
+void Session::deliver(const Delivery& delivery) {
+  if (state_ != State::kWaiting) return;
+  state_ = State::kLine;
+  answer(delivery);
+}
+
+// --- Commands.
+
+void Session::carry_out(const Command& command) {
+  if (command.form == Form::kBad) return replies_.add(0, kBadFormat);
+  if (!is_known(command.verb)) return replies_.add(0, "UNKNOWN_COMMAND\r\n");
+  ++service_.counters().of(command.verb);
+  try {
+    dispatch(command);
+  } catch (const queue::StoreError& error) {
+    answer_store_failure(error.what());
+  }
+}
+
+void Session::dispatch(const Command& c) {
+  queue::Engine& engine = service_.engine();
+  const bool is_put = c.verb == Verb::kPut || c.verb == Verb::kPutMs || c.verb == Verb::kPutAt;
+  if (is_put) return begin_put(c);
+  if (c.form == Form::kCountedBad) return replies_.add(0, kBadFormat);
+
+  switch (c.verb) {
+    case Verb::kDelete:
+      return answer(engine.remove(client_, service_.now(), c.id), "DELETED\r\n");
+    case Verb::kReserve:
+    case Verb::kReserveWithTimeout:
+    case Verb::kReserveWithTimeoutMs:
+      return reserve(c);
+    case Verb::kReserveJob:
+      return reserve_job(c.id);
+    case Verb::kRelease:
+    case Verb::kReleaseMs:
+      return release(c);
+    case Verb::kBury:
+      return answer(engine.bury(client_, service_.now(), c.id, c.priority), "BURIED\r\n");
+    case Verb::kTouch:
+      return answer(engine.touch(client_, service_.now(), c.id), "TOUCHED\r\n");
+
+    case Verb::kPeek:
+      return answer_found(engine.peek(service_.now(), c.id));
+    case Verb::kPeekReady:
+      return answer_found(engine.peek_ready(client_, service_.now()));
+    case Verb::kPeekDelayed:
+      return answer_found(engine.peek_delayed(client_, service_.now()));
+    case Verb::kPeekBuried:
+      return answer_found(engine.peek_buried(client_, service_.now()));
+    case Verb::kKick:
+      return kick(c.bound);
+    case Verb::kKickJob:
+      return answer(engine.kick_job(service_.now(), c.id), "KICKED\r\n");
+
+    case Verb::kUse:
+      engine.use(client_, c.tube);
+      return replies_.add(0, "USING ", c.tube, kEnd);
+    case Verb::kWatch:
+      return replies_.add(0, "WATCHING ", engine.watch(client_, c.tube), kEnd);
+    case Verb::kIgnore:
+      return ignore(c.tube);
+    case Verb::kPauseTube:
+      return pause(c);
+
+    case Verb::kStats:
+      return answer_yaml(0, server_stats_yaml(service_));
+    case Verb::kStatsJob:
+      return stats_job(c.id);
+    case Verb::kStatsTube:
+      return stats_tube(c.tube);
+    case Verb::kListTubes:
+      return answer_yaml(0, list_yaml(engine.tubes()));
+    case Verb::kListTubesWatched:
+      return answer_yaml(0, list_yaml(engine.watched(client_)));
+    case Verb::kListTubeUsed:
+      return replies_.add(0, "USING ", engine.used(client_), kEnd);
+
+    case Verb::kQuit:
+      return close();
+    case Verb::kPut:
+    case Verb::kPutMs:
+    case Verb::kPutAt:
+    case Verb::kUnknown:
+      break;
+  }
+}
+
+void Session::begin_put(const Command& c) {
+  if (c.bytes > service_.options().max_job_size) {
+    left_ = std::uint64_t{c.bytes} + kEnd.size();
+    state_ = State::kSwallow;
+    return;
+  }
+  if (c.form == Form::kCountedBad) return replies_.add(0, kBadFormat);
+  became_producer();
+  put_ = c;
+  state_ = State::kBody;
+}
+
+void Session::finish_put(std::string_view body_and_end) {
+  state_ = State::kLine;
+  if (!body_and_end.ends_with(kEnd)) return replies_.add(0, "EXPECTED_CRLF\r\n");
+  if (service_.draining()) return replies_.add(0, "DRAINING\r\n");
+  if (put_.ttr > kMaxTtr) return replies_.add(0, kOutOfRange);
+
+  queue::PutOrder order{.priority = put_.priority, .due_in = put_.delay, .ttr = put_.ttr};
+  if (put_.verb == Verb::kPutAt) order.due_at = put_.due_at;
+  body_and_end.remove_suffix(kEnd.size());
+  try {
+    const queue::PutOutcome put = service_.engine().put(client_, service_.now(), order, body_and_end);
+    if (put.id == 0) return replies_.add(0, kOutOfRange);
+    replies_.add(put.durable_at, "INSERTED ", put.id, kEnd);
+  } catch (const queue::StoreError& error) {
+    answer_store_failure(error.what());
+  }
+}
+
+void Session::reserve(const Command& c) {
+  became_worker();
+  const std::optional<Millis> timeout = c.verb == Verb::kReserve ? std::nullopt : std::optional(c.timeout);
+  if (const auto delivery = service_.engine().reserve(client_, service_.now(), timeout)) return answer(*delivery);
+  state_ = State::kWaiting;
+  if (input_ended_) service_.engine().stop_waiting(client_);
+}
+
+void Session::reserve_job(queue::JobId id) {
+  const auto delivery = service_.engine().reserve_job(client_, service_.now(), id);
+  if (!delivery) return answer_not_found();
+  became_worker();
+  answer(*delivery);
+}
+
+void Session::release(const Command& c) {
+  const queue::Now now = service_.now();
+  if (!service_.engine().fits(now, c.delay)) return replies_.add(0, kOutOfRange);
+  answer(service_.engine().release(client_, now, c.id, c.priority, c.delay), "RELEASED\r\n");
+}
+
+void Session::kick(std::uint32_t bound) {
+  const queue::KickOutcome kick = service_.engine().kick(client_, service_.now(), bound);
+  replies_.add(kick.durable_at, "KICKED ", kick.kicked, kEnd);
+}
+
+void Session::pause(const Command& c) {
+  if (!service_.engine().pause(service_.now(), c.tube, c.delay)) return answer_not_found();
+  replies_.add(0, "PAUSED\r\n");
+}
+
+void Session::ignore(std::string_view tube) {
+  const std::optional<std::size_t> watched = service_.engine().ignore(client_, tube);
+  if (!watched) return replies_.add(0, "NOT_IGNORED\r\n");
+  replies_.add(0, "WATCHING ", *watched, kEnd);
+}
+
+void Session::stats_job(queue::JobId id) {
+  const auto stats = service_.engine().job_stats(service_.now(), id);
+  if (!stats) return answer_not_found();
+  answer_yaml(stats->durable_at, job_stats_yaml(*stats));
+}
+
+void Session::stats_tube(std::string_view tube) {
+  const auto stats = service_.engine().tube_stats(service_.now(), tube);
+  if (!stats) return answer_not_found();
+  answer_yaml(0, tube_stats_yaml(*stats));
+}
+
+// --- Replies.
+
+void Session::answer(const Delivery& delivery) {
+  switch (delivery.kind) {
+    case Delivery::Kind::kReserved:
+      return answer_job("RESERVED ", delivery.job);
+    case Delivery::Kind::kDeadlineSoon:
+      return replies_.add(0, "DEADLINE_SOON\r\n");
+    case Delivery::Kind::kTimedOut:
+      return replies_.add(0, "TIMED_OUT\r\n");
+    case Delivery::Kind::kFailed:
+      return answer_store_failure(delivery.error);
+  }
+}
+
+void Session::answer(const queue::Outcome& outcome, std::string_view done) {
+  if (!outcome.done) return answer_not_found();
+  replies_.add(outcome.durable_at, done);
+}
+
+void Session::answer_found(const std::optional<queue::JobView>& job) {
+  if (!job) return answer_not_found();
+  answer_job("FOUND ", *job);
+}
+
+void Session::answer_job(std::string_view word, const queue::JobView& job) {
+  replies_.add(job.durable_at, word, job.id, " ", job.body.size(), kEnd, job.body, kEnd);
+}
+
+void Session::answer_yaml(queue::Sequence durable_at, std::string_view yaml) {
+  replies_.add(durable_at, "OK ", yaml.size(), kEnd, yaml, kEnd);
+}
+
+// What is not there may just have been deleted: nobody may learn of that before the deletion is durable.
+void Session::answer_not_found() {
+  replies_.add(service_.engine().last_sequence(), "NOT_FOUND\r\n");
+}
+
+void Session::answer_store_failure(std::string_view error) {
+  service_.report_store_failure(error);
+  replies_.add(0, "INTERNAL_ERROR\r\n");
+}
+
+void Session::became_producer() {
+  if (!producer_) ++service_.counters().producers;
+  producer_ = true;
+}
+
+void Session::became_worker() {
+  if (!worker_) ++service_.counters().workers;
+  worker_ = true;
+}
+
+}  // namespace carillon::server::beanstalk

@@ -1,0 +1,171 @@
+#include "server/beanstalk/stats.h"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <iterator>
+#include <string_view>
+
+namespace carillon::server::beanstalk {
+namespace {
+
+constexpr std::uint64_t kNsInSecond = 1'000'000'000;
+constexpr queue::Millis kMsInSecond = 1'000;
+
+class Yaml {
+ public:
+  template <class Value>
+  Yaml& field(std::string_view name, const Value& value) {
+    fmt::format_to(std::back_inserter(text_), "{}: {}\n", name, value);
+    return *this;
+  }
+
+  Yaml& quoted(std::string_view name, std::string_view value) {
+    fmt::format_to(std::back_inserter(text_), "{}: \"{}\"\n", name, value);
+    return *this;
+  }
+
+  Yaml& jobs_by_state(const queue::JobCounts& jobs) {
+    return field("current-jobs-urgent", jobs.urgent)
+        .field("current-jobs-ready", jobs.ready)
+        .field("current-jobs-reserved", jobs.reserved)
+        .field("current-jobs-delayed", jobs.delayed)
+        .field("current-jobs-buried", jobs.buried);
+  }
+
+  std::string take() { return std::move(text_); }
+
+ private:
+  std::string text_ = "---\n";
+};
+
+std::string seconds(const timeval& time) {
+  return fmt::format("{}.{:06}", time.tv_sec, time.tv_usec);
+}
+
+std::string_view name_of(queue::JobState state) {
+  switch (state) {
+    case queue::JobState::kDelayed:
+      return "delayed";
+    case queue::JobState::kReady:
+      return "ready";
+    case queue::JobState::kReserved:
+      return "reserved";
+    case queue::JobState::kBuried:
+      return "buried";
+  }
+  return "invalid";
+}
+
+void command_counts(Yaml& yaml, const Counters& counters) {
+  const auto count = [&](auto... verbs) { return (counters.of(verbs) + ...); };
+  yaml.field("cmd-put", count(Verb::kPut, Verb::kPutMs, Verb::kPutAt))
+      .field("cmd-peek", count(Verb::kPeek))
+      .field("cmd-peek-ready", count(Verb::kPeekReady))
+      .field("cmd-peek-delayed", count(Verb::kPeekDelayed))
+      .field("cmd-peek-buried", count(Verb::kPeekBuried))
+      .field("cmd-reserve", count(Verb::kReserve))
+      .field("cmd-reserve-with-timeout", count(Verb::kReserveWithTimeout, Verb::kReserveWithTimeoutMs))
+      .field("cmd-delete", count(Verb::kDelete))
+      .field("cmd-release", count(Verb::kRelease, Verb::kReleaseMs))
+      .field("cmd-use", count(Verb::kUse))
+      .field("cmd-watch", count(Verb::kWatch))
+      .field("cmd-ignore", count(Verb::kIgnore))
+      .field("cmd-bury", count(Verb::kBury))
+      .field("cmd-kick", count(Verb::kKick))
+      .field("cmd-touch", count(Verb::kTouch))
+      .field("cmd-stats", count(Verb::kStats))
+      .field("cmd-stats-job", count(Verb::kStatsJob))
+      .field("cmd-stats-tube", count(Verb::kStatsTube))
+      .field("cmd-list-tubes", count(Verb::kListTubes))
+      .field("cmd-list-tube-used", count(Verb::kListTubeUsed))
+      .field("cmd-list-tubes-watched", count(Verb::kListTubesWatched))
+      .field("cmd-pause-tube", count(Verb::kPauseTube));
+}
+
+}  // namespace
+
+std::string server_stats_yaml(Service& service) {
+  const queue::Now now = service.now();
+  service.engine().advance(now);
+  const queue::EngineStats stats = service.engine().stats();
+  const Counters& counters = service.counters();
+  const Identity& identity = service.identity();
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+
+  Yaml yaml;
+  yaml.jobs_by_state(stats.jobs);
+  command_counts(yaml, counters);
+  yaml.field("job-timeouts", stats.timeouts)
+      .field("total-jobs", stats.jobs.total)
+      .field("max-job-size", service.options().max_job_size)
+      .field("current-tubes", stats.tubes)
+      .field("current-connections", counters.connections)
+      .field("current-producers", counters.producers)
+      .field("current-workers", counters.workers)
+      .field("current-waiting", stats.waiting)
+      .field("total-connections", counters.total_connections)
+      .field("pid", identity.pid)
+      .quoted("version", identity.version)
+      .field("rusage-utime", seconds(usage.ru_utime))
+      .field("rusage-stime", seconds(usage.ru_stime))
+      .field("uptime", (now.mono_ns - service.started_ns()) / kNsInSecond)
+      // There are no numbered log files, no migration between them and no limit to their size; changes written there
+      // are.
+      .field("binlog-oldest-index", 0)
+      .field("binlog-current-index", 0)
+      .field("binlog-records-migrated", 0)
+      .field("binlog-records-written", service.options().durable ? service.engine().last_sequence() : 0)
+      .field("binlog-max-size", 0)
+      .field("draining", service.draining())
+      .field("id", identity.id)
+      .quoted("hostname", identity.hostname)
+      .quoted("os", identity.os)
+      .quoted("platform", identity.platform)
+      .field("current-jobs-loaded", stats.jobs.loaded);
+  return yaml.take();
+}
+
+std::string tube_stats_yaml(const queue::TubeStats& tube) {
+  Yaml yaml;
+  yaml.quoted("name", tube.name)
+      .jobs_by_state(tube.jobs)
+      .field("total-jobs", tube.jobs.total)
+      .field("current-using", tube.using_)
+      .field("current-watching", tube.watching)
+      .field("current-waiting", tube.waiting)
+      .field("cmd-delete", tube.deletes)
+      .field("cmd-pause-tube", tube.pauses)
+      .field("pause", tube.pause / kMsInSecond)
+      .field("pause-time-left", tube.pause_left / kMsInSecond)
+      .field("current-jobs-loaded", tube.jobs.loaded);
+  return yaml.take();
+}
+
+std::string job_stats_yaml(const queue::JobStats& job) {
+  Yaml yaml;
+  yaml.field("id", job.record.id)
+      .quoted("tube", job.tube)
+      .field("state", name_of(job.state))
+      .field("pri", job.record.priority)
+      .field("age", job.age / kMsInSecond)
+      .field("delay", job.record.delay / kMsInSecond)
+      .field("ttr", job.record.ttr / kMsInSecond)
+      .field("time-left", job.time_left / kMsInSecond)
+      .field("file", 0)
+      .field("reserves", job.record.history.reserves)
+      .field("timeouts", job.record.history.timeouts)
+      .field("releases", job.record.history.releases)
+      .field("buries", job.record.history.buries)
+      .field("kicks", job.record.history.kicks);
+  return yaml.take();
+}
+
+std::string list_yaml(const std::vector<std::string>& items) {
+  std::string text = "---\n";
+  for (const std::string& item : items) text.append("- ").append(item).append("\n");
+  return text;
+}
+
+}  // namespace carillon::server::beanstalk

@@ -1,0 +1,86 @@
+#pragma once
+// A beanstalk session on a socket: reads what is there, hands it to the session, and sends the replies that may leave.
+//
+// It reads with a buffer of its own that grows with the traffic, so that a thousand idle connections cost little and a
+// pipelining one is read in few calls. It does not read while the session has too many unsent replies, and while a
+// reserve waits only so far that it notices when the client goes away.
+
+#include <boost/asio/generic/stream_protocol.hpp>
+#include <cstddef>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "carillon/queue/engine.h"
+#include "server/beanstalk/service.h"
+#include "server/beanstalk/session.h"
+
+namespace carillon::server {
+
+// Thread safety: none; everything happens in the thread that runs the I/O context.
+class Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  using Socket = boost::asio::generic::stream_protocol::socket;
+
+  // What a connection needs of the server that keeps it.
+  class Owner {
+   public:
+    // Up to here replies may leave.
+    virtual queue::Sequence durable() const = 0;
+    // To be flush()ed at the end of this turn, and when more is durable.
+    virtual void has_replies(Connection& connection) = 0;
+    // To be process()ed in the next turn.
+    virtual void wants_turn(Connection& connection) = 0;
+    // To be told hung_up() when the client closes its half of the socket `fd`.
+    virtual void watch_hang_up(Connection& connection, int fd) = 0;
+    // To be forgotten.
+    virtual void closed(Connection& connection) = 0;
+
+   protected:
+    ~Owner() = default;
+  };
+
+  // REQUIRES: the socket is non-blocking.
+  Connection(Socket socket, beanstalk::Service& service, Owner& owner);
+
+  void start() { process(); }
+
+  // Carries out the commands that are there, then reads on as the session wants.
+  void process();
+
+  // Sends what may leave.
+  void flush();
+
+  void deliver(const queue::Delivery& delivery);
+
+  // No more commands: what was answered is sent, and then the socket is closed.
+  void finish();
+
+  // Closes the socket at once.
+  void abort();
+
+  beanstalk::Session& session() { return session_; }
+
+  bool has_turn_queued = false;  // for the owner's bookkeeping: it stands in the owner's list of …
+  bool has_replies_queued = false;
+
+ private:
+  void read();
+  void on_read(const boost::system::error_code& error, std::size_t bytes);
+  void make_room_to_read();
+  void close_if_done();
+  std::size_t unread() const { return end_ - begin_; }
+
+  Socket socket_;
+  Owner& owner_;
+  beanstalk::Session session_;
+  std::vector<char> input_;  // from begin_ to end_: what the session has not used yet
+  std::size_t begin_ = 0;
+  std::size_t end_ = 0;
+  bool reading_ = false;
+  bool writing_ = false;  // the socket takes no more for now
+  bool ended_ = false;    // the client sends no more
+  bool closed_ = false;
+};
+
+}  // namespace carillon::server

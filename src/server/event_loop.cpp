@@ -1,0 +1,206 @@
+#include "server/event_loop.h"
+
+#include <spdlog/spdlog.h>
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/post.hpp>
+#include <csignal>
+#include <string_view>
+#include <utility>
+
+#include "server/clock.h"
+
+namespace carillon::server {
+namespace {
+
+namespace asio = boost::asio;
+using std::chrono::milliseconds;
+
+constexpr int kHandlersPerTurn = 256;     // then the replies are sent before more is read
+constexpr milliseconds kPatience{5'000};  // with clients that do not read their last replies
+constexpr milliseconds kPatienceAfterFailure{1'000};
+constexpr std::string_view kFull = "OUT_OF_MEMORY\r\n";
+constexpr std::string_view kNotDurable = "INTERNAL_ERROR\r\n";
+
+}  // namespace
+
+EventLoop::EventLoop(queue::Store& store, std::vector<ListeningSocket> sockets, const ServerOptions& options)
+    // Only this thread runs the context and touches its sockets; the one that syncs posts to it.
+    : io_(BOOST_ASIO_CONCURRENCY_HINT_UNSAFE_IO),
+      engine_(store, options.engine, read_clocks()),
+      service_(engine_, read_clocks, options.beanstalk),
+      signals_(io_, SIGTERM, SIGINT, SIGUSR1),
+      alarm_(io_),
+      wall_clock_(io_, [this] { run_engine(); }),
+      max_connections_(options.max_connections),
+      commit_(store, options.sync,
+              [this](const queue::CommitReport& report) { asio::post(io_, [this, report] { on_report(report); }); }) {
+  for (ListeningSocket& socket : sockets) {
+    acceptors_.push_back(std::make_unique<Acceptor>(
+        io_, std::move(socket), [this](Acceptor::Socket accepted) { on_socket(std::move(accepted)); }));
+  }
+}
+
+int EventLoop::run() {
+  await_signal();
+  for (const auto& acceptor : acceptors_) acceptor->start();
+  while (!stopping_ && !failed_) {
+    if (turns_.empty()) io_.run_one();
+    turn();
+  }
+  for (const auto& acceptor : acceptors_) acceptor->stop();
+  if (!failed_) close_engine();
+  if (failed_) refuse_what_is_not_durable();
+  hang_up(failed_ ? kPatienceAfterFailure : kPatience);
+  return failed_ ? 1 : 0;
+}
+
+// --- One turn.
+
+void EventLoop::turn() {
+  for (int i = 0; i < kHandlersPerTurn && io_.poll_one() > 0; ++i) {
+  }
+  give_turns();
+  if (const auto wakeup = engine_.next_wakeup(); wakeup && *wakeup <= read_clocks().mono_ns) run_engine();
+  deliver();
+  commit();
+  flush();
+  alarm_.set(engine_.next_wakeup());
+}
+
+void EventLoop::give_turns() {
+  for (const auto& connection : std::exchange(turns_, {})) {
+    connection->has_turn_queued = false;
+    connection->process();
+  }
+}
+
+void EventLoop::run_engine() {
+  try {
+    engine_.advance(read_clocks());
+  } catch (const queue::StoreError& error) {
+    // It was no client's command, so none is told. The engine tries again by itself.
+    if (engine_failures_.pass(read_clocks().mono_ns))
+      spdlog::error("cannot load the jobs that are due next: {}", error.what());
+  }
+}
+
+// Brings the ends of waiting to those who waited. They go on with what they had sent meanwhile, which may bring more.
+void EventLoop::deliver() {
+  for (auto all = engine_.take_deliveries(); !all.empty(); all = engine_.take_deliveries()) {
+    for (const queue::Delivery& delivery : all) {
+      const auto found = connections_.find(delivery.client);
+      if (found == connections_.end()) continue;
+      const std::shared_ptr<Connection> connection = found->second;
+      connection->deliver(delivery);
+    }
+  }
+}
+
+void EventLoop::commit() {
+  const queue::Sequence last = engine_.last_sequence();
+  if (last != requested_) commit_.request(last);
+  requested_ = last;
+  slow_syncs_.observe(read_clocks().mono_ns, requested_, durable());
+}
+
+void EventLoop::flush() {
+  for (const auto& connection : std::exchange(replying_, {})) {
+    connection->has_replies_queued = false;
+    connection->flush();
+    if (connection->session().replies().holds()) has_replies(*connection);
+  }
+}
+
+void EventLoop::has_replies(Connection& connection) {
+  if (std::exchange(connection.has_replies_queued, true)) return;
+  replying_.push_back(connection.shared_from_this());
+}
+
+void EventLoop::wants_turn(Connection& connection) {
+  if (std::exchange(connection.has_turn_queued, true)) return;
+  turns_.push_back(connection.shared_from_this());
+}
+
+// What became durable is sent at the end of the turn that this call wakes.
+void EventLoop::on_report(const queue::CommitReport& report) {
+  if (report.failure.empty() || std::exchange(failed_, true)) return;
+  spdlog::critical(
+      "cannot make changes durable: {}; what the disk holds is unknown now, so the server stops, and answers "
+      "INTERNAL_ERROR to every command that it has not answered",
+      report.failure);
+}
+
+// --- Connections.
+
+void EventLoop::on_socket(Acceptor::Socket socket) {
+  if (connections_.size() >= max_connections_) {
+    if (const auto kept_back = refusals_.pass(read_clocks().mono_ns)) {
+      spdlog::warn("refused {} connections: {} are open, and no more are allowed", *kept_back + 1, connections_.size());
+    }
+    boost::system::error_code ignored;
+    socket.write_some(asio::buffer(kFull.data(), kFull.size()), ignored);
+    return;
+  }
+  Connection::Owner& owner = *this;
+  const auto connection = std::make_shared<Connection>(std::move(socket), service_, owner);
+  connections_.emplace(connection->session().client(), connection);
+  connection->start();
+}
+
+void EventLoop::closed(Connection& connection) {
+  connections_.erase(connection.session().client());
+}
+
+std::vector<std::shared_ptr<Connection>> EventLoop::open_connections() const {
+  std::vector<std::shared_ptr<Connection>> all;
+  for (const auto& [id, connection] : connections_) all.push_back(connection);
+  return all;
+}
+
+// --- The end.
+
+void EventLoop::await_signal() {
+  signals_.async_wait([this](const boost::system::error_code& error, int signal) {
+    if (!error) on_signal(signal);
+  });
+}
+
+void EventLoop::on_signal(int signal) {
+  if (signal == SIGUSR1) {
+    if (!service_.draining()) spdlog::info("draining: every put is refused from now on (SIGUSR1)");
+    service_.drain();
+    return await_signal();
+  }
+  spdlog::info("stopping ({}), with {} connections open", signal == SIGTERM ? "SIGTERM" : "SIGINT",
+               connections_.size());
+  signals_.clear();  // a second one ends the process at once
+  stopping_ = true;
+}
+
+void EventLoop::close_engine() {
+  try {
+    engine_.close();
+  } catch (const queue::StoreError& error) {
+    spdlog::error("the last change could not be written; no job is lost, but some ids are left out: {}", error.what());
+  }
+  commit_.request(engine_.last_sequence());
+  commit_.close();
+  io_.poll();  // the report of a failure
+}
+
+void EventLoop::refuse_what_is_not_durable() {
+  for (const auto& connection : open_connections()) connection->session().replies().replace_held(kNotDurable);
+}
+
+void EventLoop::hang_up(milliseconds patience) {
+  const auto until = std::chrono::steady_clock::now() + patience;
+  for (const auto& connection : open_connections()) connection->finish();
+  while (!connections_.empty() && std::chrono::steady_clock::now() < until) {
+    flush();
+    if (!connections_.empty()) io_.run_one_until(until);
+  }
+  for (const auto& connection : open_connections()) connection->abort();
+}
+
+}  // namespace carillon::server

@@ -1,0 +1,84 @@
+#pragma once
+// The thread that does everything: sockets, the engine, and the replies that wait for their sync.
+//
+// It goes in turns. Each reads what some sockets have and carries out the commands, lets the engine do what is due, asks for a sync
+// of all that was appended, and sends the replies that may leave: so there is one sync for many commands, and one write for many
+// replies.
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "carillon/queue/engine.h"
+#include "carillon/queue/group_commit.h"
+#include "carillon/queue/store.h"
+#include "server/acceptor.h"
+#include "server/alarm.h"
+#include "server/beanstalk/service.h"
+#include "server/connection.h"
+#include "server/log_throttle.h"
+#include "server/server.h"
+#include "server/slow_syncs.h"
+
+namespace carillon::server {
+
+class EventLoop final : private Connection::Owner {
+ public:
+  // Takes up what the store holds, and has the addresses of `sockets` served by run(). Throws queue::StoreError.
+  EventLoop(queue::Store& store, std::vector<ListeningSocket> sockets, const ServerOptions& options);
+
+  const queue::Engine& engine() const { return engine_; }
+
+  // Serves until a signal or a failed sync. Returns the exit code of the process.
+  int run();
+
+ private:
+  // Connection::Owner
+  queue::Sequence durable() const override { return commit_.acknowledgeable(); }
+  void has_replies(Connection& connection) override;
+  void wants_turn(Connection& connection) override;
+  void closed(Connection& connection) override;
+
+  void turn();
+  void give_turns();
+  void run_engine();
+  void deliver();
+  void commit();
+  void flush();
+
+  void on_report(const queue::CommitReport& report);
+  void on_socket(Acceptor::Socket socket);
+  void await_signal();
+  void on_signal(int signal);
+
+  void close_engine();
+  void refuse_what_is_not_durable();
+  void hang_up(std::chrono::milliseconds patience);
+  std::vector<std::shared_ptr<Connection>> open_connections() const;
+
+  boost::asio::io_context io_;
+  queue::Engine engine_;
+  beanstalk::Service service_;
+  boost::asio::signal_set signals_;
+  Alarm alarm_;
+  WallClockWatch wall_clock_;
+  std::size_t max_connections_;
+  std::vector<std::unique_ptr<Acceptor>> acceptors_;
+  std::unordered_map<queue::ClientId, std::shared_ptr<Connection>> connections_;
+  std::vector<std::shared_ptr<Connection>> turns_;     // have more to carry out than fitted into one turn
+  std::vector<std::shared_ptr<Connection>> replying_;  // have replies that were not sent yet
+  bool stopping_ = false;
+  bool failed_ = false;
+  LogThrottle refusals_;
+  LogThrottle engine_failures_;
+  SlowSyncs slow_syncs_;
+  queue::Sequence requested_ = 0;  // up to here a sync was asked for
+  queue::GroupCommit commit_;      // the last member: until it is gone its thread calls back
+};
+
+}  // namespace carillon::server

@@ -1,0 +1,154 @@
+#include "server/server.h"
+
+#include <fmt/format.h>
+#include <grp.h>
+#include <pwd.h>
+#include <spdlog/spdlog.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "carillon/queue/memory_store.h"
+#include "carillon/queue/rocks_store.h"
+#include "server/event_loop.h"
+
+namespace carillon::server {
+namespace {
+
+// Descriptors that are not connections: files of the store, the listening sockets, timers.
+constexpr std::size_t kOtherDescriptors = 200;
+
+// The signals that EventLoop handles wait while this lives: one that comes during the start must not end the process the hard way.
+class SignalsHeldBack {
+ public:
+  SignalsHeldBack() {
+    sigset_t held;
+    ::sigemptyset(&held);
+    for (const int signal : {SIGTERM, SIGINT, SIGUSR1}) ::sigaddset(&held, signal);
+    ::pthread_sigmask(SIG_BLOCK, &held, &before_);
+  }
+  SignalsHeldBack(const SignalsHeldBack&) = delete;
+  SignalsHeldBack& operator=(const SignalsHeldBack&) = delete;
+  ~SignalsHeldBack() { release(); }
+
+  void release() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_;
+};
+
+std::vector<ListeningSocket> open_sockets(const std::vector<Address>& addresses) {
+  std::vector<ListeningSocket> sockets = inherited_sockets();
+  if (!sockets.empty()) return sockets;
+  for (const Address& address : addresses) {
+    for (ListeningSocket& socket : listen_on(address)) sockets.push_back(std::move(socket));
+  }
+  return sockets;
+}
+
+void become(const std::string& user) {
+  const passwd* account = ::getpwnam(user.c_str());
+  if (account == nullptr) throw StartError(fmt::format("there is no user \"{}\"", user));
+  const bool became = ::initgroups(account->pw_name, account->pw_gid) == 0 && ::setgid(account->pw_gid) == 0 &&
+                      ::setuid(account->pw_uid) == 0;
+  if (!became) throw StartError(fmt::format("cannot become user \"{}\": {}", user, std::strerror(errno)));
+}
+
+// Raises the bound on descriptors as far as the process may, and returns how many connections fit.
+std::size_t connections_that_fit(std::size_t wanted) {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+  const std::size_t most =
+      limit.rlim_cur > 2 * kOtherDescriptors ? limit.rlim_cur - kOtherDescriptors : limit.rlim_cur / 2;
+  if (wanted <= most) return wanted;
+  spdlog::warn("at most {} connections instead of {}: the process may have {} descriptors (see ulimit -n)", most,
+               wanted, limit.rlim_cur);
+  return most;
+}
+
+std::unique_ptr<queue::Store> open_store(const std::optional<std::string>& directory) {
+  if (!directory) return std::make_unique<queue::MemoryStore>();
+  auto store = std::make_unique<queue::RocksStore>(*directory);
+  if (!store->opening_note().empty()) spdlog::warn("{}", store->opening_note());
+  return store;
+}
+
+std::string describe(const queue::SyncPolicy& sync) {
+  switch (sync.mode) {
+    case queue::SyncPolicy::Mode::kAlways:
+      return "sync before each reply";
+    case queue::SyncPolicy::Mode::kInterval:
+      return fmt::format("sync every {} ms", sync.interval.count());
+    case queue::SyncPolicy::Mode::kOs:
+      return "sync left to the operating system";
+  }
+  return {};
+}
+
+void log_start(const ServerOptions& options, const queue::Engine& engine, std::chrono::steady_clock::duration took) {
+  if (!options.data_dir) {
+    spdlog::info("carillon {}: jobs are kept in memory and end with the process", CARILLON_VERSION);
+    return;
+  }
+  const queue::EngineStats stats = engine.stats();
+  const queue::JobCounts& jobs = stats.jobs;
+  spdlog::info("carillon {}: data in {}, {}; found {} jobs in {} tubes, in {} ms", CARILLON_VERSION, *options.data_dir,
+               describe(options.sync), jobs.ready + jobs.delayed + jobs.buried, stats.tubes,
+               std::chrono::duration_cast<std::chrono::milliseconds>(took).count());
+}
+
+std::vector<Address> announce(const std::vector<ListeningSocket>& sockets) {
+  std::vector<Address> addresses;
+  for (const ListeningSocket& socket : sockets) {
+    addresses.push_back(socket.bound());
+    spdlog::info("listening on {}", to_string(socket.bound()));
+    if (!socket.loopback()) {
+      spdlog::warn(
+          "{} can be reached from other machines, and there is no authentication yet: whoever reaches it may do all",
+          to_string(socket.bound()));
+    }
+  }
+  return addresses;
+}
+
+}  // namespace
+
+int run_server(const ServerOptions& options) {
+  std::signal(SIGPIPE, SIG_IGN);
+  SignalsHeldBack signals;
+  // Before the store is opened: who connects meanwhile waits instead of being refused.
+  std::vector<ListeningSocket> sockets = open_sockets(options.listen);
+  if (options.user) become(*options.user);
+
+  ServerOptions fitted = options;
+  fitted.max_connections = connections_that_fit(options.max_connections);
+  fitted.beanstalk.durable = options.data_dir.has_value();
+
+  try {
+    const auto start = std::chrono::steady_clock::now();
+    const std::unique_ptr<queue::Store> store = open_store(options.data_dir);
+    const std::vector<Address> addresses = announce(sockets);
+    EventLoop loop(*store, std::move(sockets), fitted);
+    signals.release();
+    log_start(options, loop.engine(), std::chrono::steady_clock::now() - start);
+    if (options.on_listening) options.on_listening(addresses);
+    const int exit_code = loop.run();
+    if (exit_code == 0) spdlog::info("stopped");
+    return exit_code;
+  } catch (const queue::StoreError& error) {
+    throw StartError(error.what());
+  }
+}
+
+}  // namespace carillon::server

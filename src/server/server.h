@@ -1,0 +1,42 @@
+#pragma once
+// `carillon serve`: one process that listens, keeps its jobs in a data directory or in memory, and runs until it is told to stop.
+//
+//   ServerOptions options;
+//   options.data_dir = "carillon-data";
+//   return run_server(options);          // until SIGTERM or SIGINT
+//
+// One thread runs everything but the syncs: it reads what the sockets have, carries out the commands, asks for one sync for all of
+// them, and sends the replies that are durable by then.
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "carillon/queue/engine.h"
+#include "carillon/queue/group_commit.h"
+#include "server/address.h"
+#include "server/beanstalk/service.h"
+#include "server/listening_socket.h"
+#include "server/start_error.h"
+
+namespace carillon::server {
+
+struct ServerOptions {
+  // Where to listen, unless systemd passes sockets.
+  std::vector<Address> listen = {{.host = "127.0.0.1", .port = kBeanstalkPort, .path = {}}};
+  std::optional<std::string> data_dir;  // none: in memory, and lost with the process
+  queue::SyncPolicy sync = queue::SyncPolicy::always();
+  beanstalk::ServiceOptions beanstalk;
+  queue::EngineOptions engine;
+  std::size_t max_connections = 10'000;  // more are refused; also bounded by the descriptors that the process may have
+  std::optional<std::string> user;       // whom to become once the sockets are bound
+  std::function<void(const std::vector<Address>&)> on_listening;  // called once connections are served
+};
+
+// Returns the exit code of the process: 0 after SIGTERM or SIGINT, 1 after a failed sync. Throws StartError. SIGUSR1 makes every put be answered
+// DRAINING from then on. SIGPIPE is ignored from then on.
+int run_server(const ServerOptions& options);
+
+}  // namespace carillon::server

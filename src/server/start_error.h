@@ -1,0 +1,13 @@
+#pragma once
+// Why the server could not start, in one line for whoever started it: what, with which value, and what to do.
+
+#include <stdexcept>
+
+namespace carillon::server {
+
+class StartError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+}  // namespace carillon::server

@@ -1,0 +1,152 @@
+#pragma once
+// A beanstalk server without sockets, for tests: an engine on a store in memory that can be told to fail, on a clock that only the
+// test moves, and clients whose bytes go straight into their sessions.
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "carillon/queue/engine.h"
+#include "carillon/queue/memory_store.h"
+#include "server/beanstalk/service.h"
+#include "server/beanstalk/session.h"
+
+namespace carillon::server::beanstalk {
+
+// What happens to a disk: appends or reads of bodies fail while the test says so.
+class BreakableStore : public queue::Store {
+ public:
+  bool appends_fail = false;
+  bool bodies_fail = false;
+
+  queue::Sequence append(const queue::Changes& changes) override {
+    if (appends_fail) throw queue::StoreError("no space left on device");
+    return store_.append(changes);
+  }
+  queue::Sequence sync() override { return store_.sync(); }
+  queue::Recovered recover() const override { return store_.recover(); }
+  std::optional<queue::JobRecord> find(queue::JobId id) const override { return store_.find(id); }
+  std::string body(queue::JobId id) const override {
+    if (bodies_fail) throw queue::StoreError("input/output error");
+    return store_.body(id);
+  }
+  std::vector<queue::JobRecord> scan_due(std::uint32_t tube, queue::DueKey from, std::size_t limit) const override {
+    return store_.scan_due(tube, from, limit);
+  }
+  std::vector<queue::JobRecord> scan_buried(std::uint32_t tube, std::uint64_t from, std::size_t limit) const override {
+    return store_.scan_buried(tube, from, limit);
+  }
+
+ private:
+  queue::MemoryStore store_;
+};
+
+class House;
+
+// A client: what it sends goes to its session, and what the session answers is kept until it is read.
+class Client {
+ public:
+  explicit Client(House& house);
+  ~Client();
+
+  // Sends bytes, and returns the replies to them that may leave now; see `durable`.
+  std::string say(std::string_view bytes);
+
+  // Sends no more bytes, as after shutdown(SHUT_WR).
+  std::string end_input();
+
+  std::string read();
+  Session& session() { return *session_; }
+  void hang_up() { session_.reset(); }
+  std::string_view unused() const { return unused_; }
+
+  queue::Sequence durable = UINT64_MAX;  // up to here replies may leave
+
+ private:
+  friend class House;
+  void process();
+
+  House& house_;
+  std::unique_ptr<Session> session_;
+  std::string unused_;
+  bool ended_ = false;
+};
+
+class House {
+ public:
+  explicit House(ServiceOptions options = {})
+      : service(
+            engine, [this] { return now; }, options) {}
+
+  // Lets time go by on both clocks.
+  void pass(queue::Millis ms) {
+    now.utc_ns += ms * 1'000'000;
+    now.mono_ns += ms * 1'000'000;
+    engine.advance(now);
+    deliver();
+  }
+
+  void deliver() {
+    for (auto deliveries = engine.take_deliveries(); !deliveries.empty(); deliveries = engine.take_deliveries()) {
+      for (const queue::Delivery& delivery : deliveries) deliver(delivery);
+    }
+  }
+
+  queue::Now now{.utc_ns = 1'700'000'000'000'000'000, .mono_ns = 5'000'000'000};
+  BreakableStore store;
+  queue::Engine engine{store, {}, now};
+  Service service;
+
+ private:
+  friend class Client;
+  void deliver(const queue::Delivery& delivery) {
+    for (Client* client : clients_) {
+      if (!client->session_ || client->session_->client() != delivery.client) continue;
+      client->session_->deliver(delivery);
+      client->process();
+    }
+  }
+
+  std::vector<Client*> clients_;
+};
+
+inline Client::Client(House& house) : house_(house), session_(std::make_unique<Session>(house.service)) {
+  house_.clients_.push_back(this);
+}
+
+inline Client::~Client() {
+  std::erase(house_.clients_, this);
+}
+
+inline void Client::process() {
+  do {
+    unused_.erase(0, session_->receive(unused_));
+  } while (session_->wants() == Session::Wants::kTurn);
+  if (ended_ && session_->wants() == Session::Wants::kInput) session_->close();
+}
+
+inline std::string Client::say(std::string_view bytes) {
+  unused_.append(bytes);
+  process();
+  house_.deliver();
+  return read();
+}
+
+inline std::string Client::end_input() {
+  ended_ = true;
+  session_->end_of_input();
+  process();
+  house_.deliver();
+  return read();
+}
+
+inline std::string Client::read() {
+  const std::string bytes(session_->replies().sendable(durable));
+  session_->replies().sent(bytes.size());
+  return bytes;
+}
+
+}  // namespace carillon::server::beanstalk

@@ -1,0 +1,107 @@
+// No reply leaves before what it tells of is durable, a store that fails is said to have failed, and nobody's replies pile up.
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "house.h"
+#include "server/beanstalk/session.h"
+
+namespace carillon::server::beanstalk {
+namespace {
+
+TEST(SessionDurability, InsertedWaitsForItsSync) {
+  House house;
+  Client client(house);
+  client.durable = house.engine.last_sequence();
+  EXPECT_EQ(client.say("put 0 0 60 1\r\na\r\n"), "");
+  client.durable = house.engine.last_sequence();
+  EXPECT_EQ(client.read(), "INSERTED 1\r\n");
+}
+
+TEST(SessionDurability, EachChangeWaitsForItsSyncAndAllBehindItToo) {
+  House house;
+  Client client(house);
+  EXPECT_EQ(client.say("put 0 0 60 1\r\na\r\nreserve\r\n"), "INSERTED 1\r\nRESERVED 1 1\r\na\r\n");
+  client.durable = house.engine.last_sequence();
+  EXPECT_EQ(client.say("use t\r\nrelease 1 0 0\r\nuse u\r\n"), "USING t\r\n");
+  client.durable = house.engine.last_sequence();
+  EXPECT_EQ(client.say("reserve\r\nbury 1 0\r\n"), "RELEASED\r\nUSING u\r\nRESERVED 1 1\r\na\r\n");
+  client.durable = house.engine.last_sequence();
+  EXPECT_EQ(client.say("kick-job 1\r\n"), "BURIED\r\n");
+  client.durable = house.engine.last_sequence();
+  EXPECT_EQ(client.say("delete 1\r\n"), "KICKED\r\n");
+  client.durable = house.engine.last_sequence();
+  EXPECT_EQ(client.read(), "DELETED\r\n");
+}
+
+TEST(SessionDurability, AJobThatIsNotDurableIsNotHandedOut) {
+  House house;
+  Client producer(house);
+  Client worker(house);
+  worker.durable = house.engine.last_sequence();
+  worker.say("reserve\r\n");
+  producer.say("put 0 0 60 1\r\na\r\n");
+  EXPECT_EQ(worker.read(), "");
+  EXPECT_EQ(worker.session().wants(), Session::Wants::kInput);
+  worker.durable = house.engine.last_sequence();
+  EXPECT_EQ(worker.read(), "RESERVED 1 1\r\na\r\n");
+}
+
+TEST(SessionDurability, NotFoundWaitsForTheDeletionItMayTellOf) {
+  House house;
+  Client one(house);
+  Client two(house);
+  one.say("put 0 0 60 1\r\na\r\n");
+  two.durable = house.engine.last_sequence();
+  one.say("delete 1\r\n");
+  EXPECT_EQ(two.say("peek 1\r\n"), "");
+  two.durable = house.engine.last_sequence();
+  EXPECT_EQ(two.read(), "NOT_FOUND\r\n");
+}
+
+TEST(SessionDurability, AStoreThatFailsIsAnInternalErrorAndTheConnectionLivesOn) {
+  House house;
+  Client client(house);
+  client.say("put 0 0 60 1\r\na\r\nreserve\r\n");
+  house.store.appends_fail = true;
+  EXPECT_EQ(client.say("put 0 0 60 1\r\nb\r\ndelete 1\r\nrelease 1 0 0\r\nbury 1 0\r\nlist-tube-used\r\n"),
+            "INTERNAL_ERROR\r\nINTERNAL_ERROR\r\nINTERNAL_ERROR\r\nINTERNAL_ERROR\r\nUSING default\r\n");
+  house.store.appends_fail = false;
+  EXPECT_EQ(client.say("delete 1\r\ndelete 2\r\n"), "DELETED\r\nNOT_FOUND\r\n");
+}
+
+TEST(SessionDurability, ABodyThatCannotBeReadIsAnInternalErrorAndTheJobStaysReady) {
+  House house;
+  Client client(house);
+  client.say("put 0 0 60 1\r\na\r\n");
+  house.store.bodies_fail = true;
+  EXPECT_EQ(client.say("reserve\r\npeek 1\r\nreserve-job 1\r\n"),
+            "INTERNAL_ERROR\r\nINTERNAL_ERROR\r\nINTERNAL_ERROR\r\n");
+  house.store.bodies_fail = false;
+  EXPECT_EQ(client.say("reserve\r\n"), "RESERVED 1 1\r\na\r\n");
+}
+
+TEST(SessionDurability, TheNextCommandWaitsUntilTheRepliesHaveRoom) {
+  House house({.max_unsent = 1'000});
+  Client client(house);
+  client.say("put 0 0 60 400\r\n" + std::string(400, 'a') + "\r\n");
+  client.durable = 0;
+  Session& session = client.session();
+  client.say("delete 9\r\n");  // held: what follows cannot leave
+  const std::string peek = "peek 1\r\n";
+  std::string batch;
+  for (int i = 0; i < 5; ++i) batch += peek;
+  EXPECT_EQ(client.say(batch), "");
+  EXPECT_EQ(session.wants(), Session::Wants::kRoom);
+  EXPECT_EQ(client.unused().size(), 2 * peek.size());
+  EXPECT_EQ(session.receive(client.unused()), 0u);
+
+  client.durable = UINT64_MAX;
+  EXPECT_EQ(client.read().size(), 11 + 3 * (13 + 402u));
+  EXPECT_EQ(session.wants(), Session::Wants::kInput);
+  EXPECT_EQ(client.say("").size(), 2 * (13 + 402u));
+}
+
+}  // namespace
+}  // namespace carillon::server::beanstalk

@@ -1,0 +1,115 @@
+// However the network cuts the bytes, the replies are the same; and what is too long is discarded without being kept.
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "house.h"
+#include "server/beanstalk/session.h"
+
+namespace carillon::server::beanstalk {
+namespace {
+
+// Every kind of input, one after the other: lines, bodies, one that is swallowed, one with a wrong end, a line that is too long.
+std::string script() {
+  return "use a\r\n"
+         "put 3 0 60 5\r\nhello\r\n"
+         "put 3 0 60 4\r\n\r\n\r\n\r\n"
+         "put 0 0 60 21\r\n" +
+         std::string(21, 'b') + "\r\n" +  // JOB_TOO_BIG
+         "put 0 0 60 3\r\nabcde"          // EXPECTED_CRLF
+         "delete 99\r\n" +
+         std::string(300, 'z') + "\r\n" +  // BAD_FORMAT
+         std::string(223, 'z') + "\r\n" +  // one byte too long
+         std::string(222, 'z') + "\r\n" +  // UNKNOWN_COMMAND
+         "watch a\r\nreserve\r\n"
+         "peek 2\r\n"
+         "quit\r\n"
+         "use never\r\n";
+}
+
+constexpr std::string_view kAnswer =
+    "USING a\r\nINSERTED 1\r\nINSERTED 2\r\nJOB_TOO_BIG\r\nEXPECTED_CRLF\r\nNOT_FOUND\r\nBAD_FORMAT\r\nBAD_FORMAT\r\n"
+    "UNKNOWN_COMMAND\r\nWATCHING 2\r\nRESERVED 1 5\r\nhello\r\nFOUND 2 4\r\n\r\n\r\n\r\n";
+
+ServiceOptions small_jobs() {
+  return {.max_job_size = 20};
+}
+
+TEST(SessionInput, AllAtOnce) {
+  House house(small_jobs());
+  Client client(house);
+  EXPECT_EQ(client.say(script()), kAnswer);
+}
+
+TEST(SessionInput, CutInTwoAtEveryByte) {
+  const std::string bytes = script();
+  for (std::size_t cut = 0; cut <= bytes.size(); ++cut) {
+    House house(small_jobs());
+    Client client(house);
+    const std::string first = client.say(bytes.substr(0, cut));
+    ASSERT_EQ(first + client.say(bytes.substr(cut)), kAnswer) << "cut at byte " << cut;
+  }
+}
+
+TEST(SessionInput, InPiecesOfEverySize) {
+  const std::string bytes = script();
+  for (std::size_t size = 1; size <= 230; ++size) {
+    House house(small_jobs());
+    Client client(house);
+    std::string answer;
+    for (std::size_t at = 0; at < bytes.size(); at += size) answer += client.say(bytes.substr(at, size));
+    ASSERT_EQ(answer, kAnswer) << "pieces of " << size << " bytes";
+  }
+}
+
+TEST(SessionInput, TurnsAreAsLongAsTheOptionsSay) {
+  ServiceOptions options = small_jobs();
+  options.steps_per_turn = 2;
+  House house(options);
+  Client client(house);
+  Session& session = client.session();
+  const std::string bytes = "use a\r\nuse b\r\nuse c\r\n";
+  EXPECT_EQ(session.receive(bytes), 14u);
+  EXPECT_EQ(session.wants(), Session::Wants::kTurn);
+  EXPECT_EQ(session.receive(bytes.substr(14)), 7u);
+  EXPECT_EQ(session.wants(), Session::Wants::kInput);
+  EXPECT_EQ(client.say(script()).substr(27), kAnswer);
+}
+
+TEST(SessionInput, ALineOf224BytesIsTheLongest) {
+  House house;
+  Client client(house);
+  const std::string tube(200, 't');
+  EXPECT_EQ(client.say("pause-tube " + tube + " 4294967295\r\n"), "NOT_FOUND\r\n");
+  EXPECT_EQ(client.say("pause-tube  " + tube + " 4294967295\r\n"), "BAD_FORMAT\r\n");
+  EXPECT_EQ(client.say("list-tube-used\r\n"), "USING default\r\n");
+}
+
+TEST(SessionInput, ALongLineIsNotKept) {
+  House house;
+  Client client(house);
+  for (int i = 0; i < 1'000; ++i) {
+    EXPECT_EQ(client.say(std::string(1'000, '\r')), "");
+    EXPECT_LE(client.unused().size(), 1u);
+  }
+  EXPECT_EQ(client.say("\nuse a\r\n"), "BAD_FORMAT\r\nUSING a\r\n");
+}
+
+TEST(SessionInput, ALoneCrOrLfIsAByteOfTheLine) {
+  House house;
+  Client client(house);
+  EXPECT_EQ(client.say("use a\nb\r\nuse a\rb\r\nkick \r1\r\n\n\r\n"),
+            "BAD_FORMAT\r\nBAD_FORMAT\r\nKICKED 0\r\nUNKNOWN_COMMAND\r\n");
+}
+
+TEST(SessionInput, ABodyThatNeverEndsCostsOnlyWhatCame) {
+  House house({.max_job_size = kLargestMaxJobSize});
+  Client client(house);
+  EXPECT_EQ(client.say("put 0 0 60 1073741824\r\nabc"), "");
+  EXPECT_EQ(client.end_input(), "");
+  EXPECT_EQ(client.session().wants(), Session::Wants::kNothing);
+}
+
+}  // namespace
+}  // namespace carillon::server::beanstalk

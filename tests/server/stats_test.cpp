@@ -1,0 +1,161 @@
+// The YAML of stats, stats-tube and stats-job: beanstalkd's fields, in its order, and what they count.
+
+#include "server/beanstalk/stats.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "house.h"
+
+namespace carillon::server::beanstalk {
+namespace {
+
+struct Fields {
+  std::vector<std::string> names;
+  std::map<std::string, std::string> values;
+};
+
+// Checks the frame of an `OK <bytes>` reply on the way.
+Fields read(const std::string& reply) {
+  const std::size_t line = reply.find("\r\n");
+  const std::string body = reply.substr(line + 2, reply.size() - line - 4);
+  EXPECT_EQ(reply.substr(0, line), "OK " + std::to_string(body.size()));
+  EXPECT_TRUE(reply.ends_with("\n\r\n"));
+  EXPECT_TRUE(body.starts_with("---\n"));
+  Fields fields;
+  std::istringstream lines(body.substr(4));
+  for (std::string each; std::getline(lines, each);) {
+    const std::size_t colon = each.find(": ");
+    fields.names.push_back(each.substr(0, colon));
+    fields.values[fields.names.back()] = each.substr(colon + 2);
+  }
+  return fields;
+}
+
+TEST(Stats, HasEveryFieldOfBeanstalkdInItsOrderAndThenItsOwn) {
+  House house;
+  Client client(house);
+  const std::vector<std::string> expected = {"current-jobs-urgent",
+                                             "current-jobs-ready",
+                                             "current-jobs-reserved",
+                                             "current-jobs-delayed",
+                                             "current-jobs-buried",
+                                             "cmd-put",
+                                             "cmd-peek",
+                                             "cmd-peek-ready",
+                                             "cmd-peek-delayed",
+                                             "cmd-peek-buried",
+                                             "cmd-reserve",
+                                             "cmd-reserve-with-timeout",
+                                             "cmd-delete",
+                                             "cmd-release",
+                                             "cmd-use",
+                                             "cmd-watch",
+                                             "cmd-ignore",
+                                             "cmd-bury",
+                                             "cmd-kick",
+                                             "cmd-touch",
+                                             "cmd-stats",
+                                             "cmd-stats-job",
+                                             "cmd-stats-tube",
+                                             "cmd-list-tubes",
+                                             "cmd-list-tube-used",
+                                             "cmd-list-tubes-watched",
+                                             "cmd-pause-tube",
+                                             "job-timeouts",
+                                             "total-jobs",
+                                             "max-job-size",
+                                             "current-tubes",
+                                             "current-connections",
+                                             "current-producers",
+                                             "current-workers",
+                                             "current-waiting",
+                                             "total-connections",
+                                             "pid",
+                                             "version",
+                                             "rusage-utime",
+                                             "rusage-stime",
+                                             "uptime",
+                                             "binlog-oldest-index",
+                                             "binlog-current-index",
+                                             "binlog-records-migrated",
+                                             "binlog-records-written",
+                                             "binlog-max-size",
+                                             "draining",
+                                             "id",
+                                             "hostname",
+                                             "os",
+                                             "platform",
+                                             "current-jobs-loaded"};
+  EXPECT_EQ(read(client.say("stats\r\n")).names, expected);
+}
+
+TEST(Stats, CountsJobsConnectionsAndCommands) {
+  House house;
+  Client producer(house);
+  Client worker(house);
+  Client waiter(house);
+  { Client gone(house); }
+  producer.say(
+      "put 1023 0 60 1\r\na\r\nput 1024 0 60 1\r\nb\r\nput 0 50 60 1\r\nc\r\nput-ms 0 0 60000 1\r\nd\r\nuse t\r\nuse "
+      "-\r\n");
+  worker.say("reserve\r\nreserve-job 2\r\nbury 2 0\r\npeek 1\r\ntouch 77\r\n");
+  waiter.say("watch w\r\nignore default\r\nreserve\r\n");
+  house.pass(3'000);
+
+  auto stats = read(producer.say("stats\r\n")).values;
+  EXPECT_EQ(stats["current-jobs-urgent"], "1");
+  EXPECT_EQ(stats["current-jobs-ready"], "1");
+  EXPECT_EQ(stats["current-jobs-reserved"], "1");
+  EXPECT_EQ(stats["current-jobs-delayed"], "1");
+  EXPECT_EQ(stats["current-jobs-buried"], "1");
+  EXPECT_EQ(stats["cmd-put"], "4");
+  EXPECT_EQ(stats["cmd-use"], "1");
+  EXPECT_EQ(stats["cmd-reserve"], "2");
+  EXPECT_EQ(stats["cmd-bury"], "1");
+  EXPECT_EQ(stats["cmd-peek"], "1");
+  EXPECT_EQ(stats["cmd-touch"], "1");
+  EXPECT_EQ(stats["cmd-stats"], "1");
+  EXPECT_EQ(stats["total-jobs"], "4");
+  EXPECT_EQ(stats["max-job-size"], "65535");
+  EXPECT_EQ(stats["current-tubes"], "3");
+  EXPECT_EQ(stats["current-connections"], "3");
+  EXPECT_EQ(stats["current-producers"], "1");
+  EXPECT_EQ(stats["current-workers"], "2");
+  EXPECT_EQ(stats["current-waiting"], "1");
+  EXPECT_EQ(stats["total-connections"], "4");
+  EXPECT_EQ(stats["uptime"], "3");
+  EXPECT_EQ(stats["draining"], "false");
+  EXPECT_EQ(stats["id"].size(), 16u);
+  EXPECT_EQ(stats["version"].front(), '"');
+}
+
+TEST(Stats, ATubesFields) {
+  House house;
+  Client client(house);
+  client.say("use t\r\nput 0 0 60 1\r\na\r\nput 2000 0 60 1\r\nb\r\ndelete 1\r\nwatch t\r\npause-tube t 9\r\n");
+  house.pass(1'500);
+  EXPECT_EQ(client.say("stats-tube t\r\n"),
+            "OK 284\r\n---\nname: \"t\"\ncurrent-jobs-urgent: 0\ncurrent-jobs-ready: 1\ncurrent-jobs-reserved: 0\n"
+            "current-jobs-delayed: 0\ncurrent-jobs-buried: 0\ntotal-jobs: 2\ncurrent-using: 1\ncurrent-watching: 1\n"
+            "current-waiting: 0\ncmd-delete: 1\ncmd-pause-tube: 1\npause: 9\npause-time-left: 7\ncurrent-jobs-loaded: "
+            "1\n\r\n");
+}
+
+TEST(Stats, AJobsFields) {
+  House house;
+  Client client(house);
+  client.say("put 5 7 60 1\r\na\r\n");
+  house.pass(2'500);
+  EXPECT_EQ(client.say("stats-job 1\r\n"),
+            "OK 148\r\n---\nid: 1\ntube: \"default\"\nstate: delayed\npri: 5\nage: 2\ndelay: 7\nttr: 60\ntime-left: "
+            "4\nfile: 0\n"
+            "reserves: 0\ntimeouts: 0\nreleases: 0\nburies: 0\nkicks: 0\n\r\n");
+}
+
+}  // namespace
+}  // namespace carillon::server::beanstalk
