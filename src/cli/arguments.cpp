@@ -1,0 +1,87 @@
+#include "cli/arguments.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <limits>
+
+#include "server/beanstalk/command.h"
+
+namespace carillon::cli {
+namespace {
+
+using server::beanstalk::kMaxTubeName;
+
+constexpr const char* kServerVariable = "CARILLON_SERVER";
+
+template <class Number>
+std::optional<Number> read_number(std::string_view text, Number least, Number most) {
+  Number number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  if (number < least || number > most) return std::nullopt;
+  return number;
+}
+
+bool is_tube_byte(char c) {
+  const bool alphanumeric = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+  return alphanumeric || std::string_view("-+/;.$_()").find(c) != std::string_view::npos;
+}
+
+}  // namespace
+
+std::uint64_t parse_job_id(std::string_view text) {
+  const auto id = read_number<std::uint64_t>(text, 1, std::numeric_limits<std::uint64_t>::max());
+  if (!id) throw std::invalid_argument(fmt::format("\"{}\": not a job's id, a number from 1 up", text));
+  return *id;
+}
+
+std::uint32_t parse_number(std::string_view text, std::uint32_t least, std::uint32_t most) {
+  const auto number = read_number<std::uint32_t>(text, least, most);
+  if (!number) throw std::invalid_argument(fmt::format("\"{}\": not a number from {} to {}", text, least, most));
+  return *number;
+}
+
+std::uint32_t parse_priority(std::string_view text) {
+  return parse_number(text, 0, std::numeric_limits<std::uint32_t>::max());
+}
+
+std::string parse_tube(std::string_view text) {
+  if (text.empty()) throw std::invalid_argument("\"\": a tube's name has 1 to 200 bytes");
+  if (text.size() > kMaxTubeName) {
+    throw std::invalid_argument(fmt::format("\"{}...\": the name has {} bytes; the limit is {}", text.substr(0, 20),
+                                            text.size(), kMaxTubeName));
+  }
+  if (text.front() == '-')
+    throw std::invalid_argument(fmt::format("\"{}\": a tube's name does not start with -", text));
+  if (!std::all_of(text.begin(), text.end(), is_tube_byte)) {
+    throw std::invalid_argument(
+        fmt::format("\"{}\": a tube's name is made of letters, digits and - + / ; . $ _ ( )", text));
+  }
+  return std::string(text);
+}
+
+void add_server_option(CLI::App& command, server::Address& address) {
+  const auto set = [&address](const std::string& text) {
+    // The text came from the variable unless an option was given; the message has to say which one to correct.
+    const char* variable = std::getenv(kServerVariable);
+    const std::string name = variable != nullptr && text == variable ? kServerVariable : "--server";
+    const auto parse = [](const std::string& value) { return server::parse_address(value); };
+    address = parse_argument(name, parse, text);
+  };
+  address = {.host = "127.0.0.1", .port = server::kBeanstalkPort, .path = {}};
+  command
+      .add_option_function<std::string>(
+          "--server", set,
+          "HOST:PORT, [V6]:PORT or unix:PATH (default: the\nvariable CARILLON_SERVER, else 127.0.0.1:11300)")
+      ->type_name("ADDR")
+      ->envname(kServerVariable);
+}
+
+CLI::Option* add_tube_option(CLI::App& command, std::string& tube, const std::string& description) {
+  return add_value(command, "--tube", tube, parse_tube, description)->type_name("TUBE");
+}
+
+}  // namespace carillon::cli

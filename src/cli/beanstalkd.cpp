@@ -1,0 +1,207 @@
+// `carillon beanstalkd`, and `carillon` called by the name `beanstalkd`: the server behind beanstalkd's own flags, for the scripts
+// and test suites that start a beanstalkd.
+//
+// Where it differs from beanstalkd on purpose: without -l it listens on 127.0.0.1, not on every address of the machine.
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/commands.h"
+#include "cli/exit_status.h"
+#include "server/address.h"
+#include "server/logging.h"
+#include "server/server.h"
+
+namespace carillon::cli {
+namespace {
+
+using server::beanstalk::kDefaultMaxJobSize;
+using server::beanstalk::kLargestMaxJobSize;
+
+constexpr int kBeanstalkdUsage = 5;  // what beanstalkd exits with
+
+constexpr std::string_view kUsage =
+    R"(Use: {} [OPTIONS]
+
+Options:
+ -b DIR   keep the jobs in this directory (default: in memory only)
+ -f MS    fsync at most once every MS milliseconds (default is 50 ms);
+          use -f0 to fsync before each reply
+ -F       never fsync: leave it to the operating system
+ -l ADDR  listen on address, or unix:PATH (default is 127.0.0.1)
+ -p PORT  listen on port (default is 11300)
+ -u USER  become user and group
+ -z BYTES set the maximum job size in bytes (default is {});
+          max allowed is {} bytes
+ -s BYTES accepted and ignored: there are no log files of a fixed size
+ -c, -n   accepted and ignored
+ -v       show version information
+ -V       increase verbosity
+ -h       show this help
+)";
+
+struct BeanstalkdUsageError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// beanstalkd's flags as it reads them: `-p 1`, `-p1`, and several in one (`-Vp1`). The first word that is no flag is an error.
+class Flags {
+ public:
+  Flags(int argc, char** argv) : words_(argv + 1, argv + argc) {}
+
+  // The next flag's letter; none: there is no more.
+  std::optional<char> next() {
+    while (rest_.empty()) {
+      if (at_ == words_.size()) return std::nullopt;
+      const std::string_view word = words_[at_++];
+      if (word.size() < 2 || word.front() != '-') {
+        throw BeanstalkdUsageError("unknown argument: " + std::string(word));
+      }
+      rest_ = word.substr(1);
+    }
+    const char flag = rest_.front();
+    rest_.remove_prefix(1);
+    return flag;
+  }
+
+  // What belongs to the flag: the rest of its word, or the next word.
+  std::string value_of(char flag) {
+    std::string_view value = rest_;
+    rest_ = {};
+    if (value.empty()) {
+      if (at_ == words_.size()) throw BeanstalkdUsageError(std::string("flag requires an argument: -") + flag);
+      value = words_[at_++];
+    }
+    return std::string(value);
+  }
+
+  std::uint64_t number_of(char flag) {
+    const std::string value = value_of(flag);
+    std::uint64_t number = 0;
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+    if (error != std::errc() || end != value.data() + value.size())
+      throw BeanstalkdUsageError("invalid size: " + value);
+    return number;
+  }
+
+ private:
+  std::vector<std::string_view> words_;
+  std::size_t at_ = 0;
+  std::string_view rest_;
+};
+
+struct Request {
+  server::ServerOptions options;
+  std::string host = "127.0.0.1";
+  std::string port = std::to_string(server::kBeanstalkPort);
+  int verbosity = 0;
+  bool help = false;
+  bool version = false;
+};
+
+queue::SyncPolicy sync_every(std::uint64_t ms) {
+  if (ms == 0) return queue::SyncPolicy::always();
+  constexpr std::uint64_t kLongest = 24 * 3'600 * 1'000;
+  return queue::SyncPolicy::every(std::chrono::milliseconds(ms < kLongest ? ms : kLongest));
+}
+
+std::uint32_t max_job_size(std::uint64_t bytes, const char* name) {
+  if (bytes <= kLargestMaxJobSize) return static_cast<std::uint32_t>(bytes);
+  std::fprintf(stderr, "%s: maximum job size was set to %u\n", name, kLargestMaxJobSize);
+  return kLargestMaxJobSize;
+}
+
+Request read_flags(int argc, char** argv) {
+  Request request;
+  request.options.sync = queue::SyncPolicy::every(std::chrono::milliseconds(50));
+  Flags flags(argc, argv);
+  while (const auto flag = flags.next()) {
+    switch (*flag) {
+      case 'b':
+        request.options.data_dir = flags.value_of('b');
+        break;
+      case 'f':
+        request.options.sync = sync_every(flags.number_of('f'));
+        break;
+      case 'F':
+        request.options.sync = queue::SyncPolicy::os();
+        break;
+      case 'l':
+        request.host = flags.value_of('l');
+        break;
+      case 'p':
+        request.port = flags.value_of('p');
+        break;
+      case 'u':
+        request.options.user = flags.value_of('u');
+        break;
+      case 'z':
+        request.options.beanstalk.max_job_size = max_job_size(flags.number_of('z'), argv[0]);
+        break;
+      case 's':
+        flags.number_of('s');
+        break;
+      case 'c':
+        break;
+      case 'n':
+        break;
+      case 'V':
+        ++request.verbosity;
+        break;
+      case 'v':
+        request.version = true;
+        return request;
+      case 'h':
+        request.help = true;
+        return request;
+      default:
+        throw BeanstalkdUsageError(std::string("unknown flag: -") + *flag);
+    }
+  }
+  return request;
+}
+
+server::Address address_of(const Request& request) {
+  if (request.host.starts_with("unix:")) return server::parse_address(request.host);
+  return {.host = request.host, .port = server::parse_port(request.port), .path = {}};
+}
+
+void print_usage(std::FILE* to, const char* name) {
+  fmt::print(to, kUsage, name, kDefaultMaxJobSize, kLargestMaxJobSize);
+}
+
+int fail(const char* name, std::string_view why, int exit_code) {
+  fmt::print(stderr, "{}: {}\n", name, why);
+  return exit_code;
+}
+
+}  // namespace
+
+int run_beanstalkd(int argc, char** argv) {
+  const char* name = argv[0];
+  try {
+    Request request = read_flags(argc, argv);
+    if (request.help) return print_usage(stdout, name), kSuccess;
+    if (request.version) return fmt::print("carillon {}\n", CARILLON_VERSION), kSuccess;
+    request.options.listen = {address_of(request)};
+    server::log_to_stderr(request.verbosity > 0 ? spdlog::level::info : spdlog::level::warn);
+    return server::run_server(request.options);
+  } catch (const BeanstalkdUsageError& error) {
+    return fail(name, fmt::format("{} (-h shows the flags)", error.what()), kBeanstalkdUsage);
+  } catch (const std::invalid_argument& error) {
+    return fail(name, error.what(), kBeanstalkdUsage);
+  } catch (const server::StartError& error) {
+    return fail(name, error.what(), kFailure);
+  }
+}
+
+}  // namespace carillon::cli

@@ -1,0 +1,224 @@
+#include "cli/client.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+namespace carillon::cli {
+namespace {
+
+// A server that announces more than any server can hold is none; reading on would only use up memory.
+constexpr std::uint64_t kMaxData = std::uint64_t{4} << 30;
+
+constexpr std::string_view verb_of(std::string_view command) {
+  return command.substr(0, command.find(' '));
+}
+
+// The words of a reply line, which single spaces part.
+std::vector<std::string_view> words_of(std::string_view line) {
+  std::vector<std::string_view> words;
+  while (true) {
+    const std::size_t space = line.find(' ');
+    words.push_back(line.substr(0, space));
+    if (space == std::string_view::npos) return words;
+    line.remove_prefix(space + 1);
+  }
+}
+
+std::optional<std::uint64_t> parse_number(std::string_view text) {
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+// The line as a message can show it: short, and nothing that a terminal would obey.
+std::string printable(std::string_view line) {
+  std::string text(line.substr(0, 60));
+  for (char& c : text) {
+    if (c < ' ' || c > '~') c = '?';
+  }
+  return line.size() > 60 ? text + "..." : text;
+}
+
+std::string command_of(std::string_view body, const PutOptions& options) {
+  const auto put = [&](std::string_view verb, auto when) {
+    return fmt::format("{} {} {} {} {}", verb, options.priority, when, options.ttr.count(), body.size());
+  };
+  return options.due_at ? put("put-at", *options.due_at) : put("put-ms", options.delay.count());
+}
+
+}  // namespace
+
+std::string Client::ask(const std::string& command, Patience patience) {
+  stream_.send(command + "\r\n");
+  return stream_.read_line(patience);
+}
+
+bool Client::ask_whether(const std::string& command, std::string_view yes) {
+  const std::string reply = ask(command);
+  if (reply == yes) return true;
+  if (reply == "NOT_FOUND") return false;
+  surprised(command, reply);
+}
+
+std::uint64_t Client::number_after(const std::string& command, const std::string& reply,
+                                   std::string_view keyword) const {
+  const auto words = words_of(reply);
+  if (words.size() != 2 || words[0] != keyword) surprised(command, reply);
+  const auto number = parse_number(words[1]);
+  if (!number) surprised(command, reply);
+  return *number;
+}
+
+std::string Client::read_data(std::uint64_t size) {
+  if (size > kMaxData) {
+    throw Failure(fmt::format("{} announced {} bytes; no job has more than {}", stream_.peer(), size, kMaxData));
+  }
+  std::string data = stream_.read_exactly(size + 2);
+  if (!data.ends_with("\r\n")) {
+    throw Failure(fmt::format("{} sent {} bytes of data that no line end follows", stream_.peer(), size));
+  }
+  data.resize(size);
+  return data;
+}
+
+std::optional<Job> Client::read_job(const std::string& command, const std::string& reply, std::string_view keyword,
+                                    std::string_view none) {
+  if (reply == none) return std::nullopt;
+  const auto words = words_of(reply);
+  if (words.size() != 3 || words[0] != keyword) surprised(command, reply);
+  const auto id = parse_number(words[1]);
+  const auto size = parse_number(words[2]);
+  if (!id || !size) surprised(command, reply);
+  return Job{.id = *id, .body = read_data(*size)};
+}
+
+std::optional<StatsFields> Client::ask_stats(const std::string& command) {
+  const std::string reply = ask(command);
+  if (reply == "NOT_FOUND") return std::nullopt;
+  return parse_stats(read_data(number_after(command, reply, "OK")));
+}
+
+void Client::surprised(std::string_view command, std::string_view reply) const {
+  const std::string& peer = stream_.peer();
+  if (reply == "OUT_OF_MEMORY") throw Unavailable(fmt::format("{} is out of memory", peer));
+  if (reply == "INTERNAL_ERROR") throw Unavailable(fmt::format("{} had an internal error; its log says which", peer));
+  if (reply == "UNKNOWN_COMMAND") {
+    throw Failure(fmt::format("{} does not know \"{}\": it is not Carillon, or an older one", peer, verb_of(command)));
+  }
+  throw Failure(fmt::format("{} answered \"{}\" to \"{}\", which is not the beanstalk protocol", peer, printable(reply),
+                            printable(command)));
+}
+
+void Client::use(std::string_view tube) {
+  const std::string command = fmt::format("use {}", tube);
+  const std::string reply = ask(command);
+  if (reply != fmt::format("USING {}", tube)) surprised(command, reply);
+}
+
+void Client::watch_only(const std::vector<std::string>& tubes) {
+  constexpr std::string_view kInitial = "default";
+  for (const std::string& tube : tubes) {
+    const std::string command = "watch " + tube;
+    number_after(command, ask(command), "WATCHING");
+  }
+  if (std::find(tubes.begin(), tubes.end(), kInitial) != tubes.end()) return;
+  const std::string command = fmt::format("ignore {}", kInitial);
+  number_after(command, ask(command), "WATCHING");
+}
+
+std::uint64_t Client::put(std::string_view body, const PutOptions& options) {
+  const std::string command = command_of(body, options);
+  // Two sends and no copy of a body that may be large.
+  stream_.send(command + "\r\n");
+  stream_.send(body);
+  const std::string reply = ask("");
+  if (!reply.starts_with("INSERTED ")) refuse_put(command, reply, body.size());
+  return number_after(command, reply, "INSERTED");
+}
+
+void Client::refuse_put(const std::string& command, const std::string& reply, std::size_t body_size) {
+  if (reply == "JOB_TOO_BIG") {
+    throw Failure(fmt::format("the body has {} bytes; the limit of {} is {}", body_size, stream_.peer(),
+                              stats().number("max-job-size")));
+  }
+  if (reply == "DRAINING") throw Failure(fmt::format("{} is draining: it takes no new jobs", stream_.peer()));
+  if (reply == "OUT_OF_RANGE") throw Failure("the job would be due after the year 9999; the server refused it");
+  if (reply.starts_with("BURIED ")) {
+    throw Unavailable(fmt::format("{} is out of memory and buried the job, as number {}", stream_.peer(),
+                                  number_after(command, reply, "BURIED")));
+  }
+  surprised(command, reply);
+}
+
+std::optional<Job> Client::reserve(Patience timeout) {
+  const std::string command = timeout ? fmt::format("reserve-with-timeout-ms {}", timeout->count()) : "reserve";
+  // Adding to a time-out of 292 million years would overflow.
+  Patience patience = timeout;
+  if (patience && *patience < std::chrono::milliseconds::max() - kPatience) *patience += kPatience;
+  return read_job(command, ask(command, patience), "RESERVED", "TIMED_OUT");
+}
+
+bool Client::delete_job(std::uint64_t id) {
+  return ask_whether(fmt::format("delete {}", id), "DELETED");
+}
+
+bool Client::release(std::uint64_t id, std::uint32_t priority, std::chrono::milliseconds delay) {
+  return ask_whether(fmt::format("release-ms {} {} {}", id, priority, delay.count()), "RELEASED");
+}
+
+bool Client::bury(std::uint64_t id, std::uint32_t priority) {
+  return ask_whether(fmt::format("bury {} {}", id, priority), "BURIED");
+}
+
+bool Client::touch(std::uint64_t id) {
+  return ask_whether(fmt::format("touch {}", id), "TOUCHED");
+}
+
+std::uint64_t Client::kick(std::uint32_t bound) {
+  const std::string command = fmt::format("kick {}", bound);
+  return number_after(command, ask(command), "KICKED");
+}
+
+bool Client::kick_job(std::uint64_t id) {
+  return ask_whether(fmt::format("kick-job {}", id), "KICKED");
+}
+
+std::optional<Job> Client::peek(std::uint64_t id) {
+  const std::string command = fmt::format("peek {}", id);
+  return read_job(command, ask(command), "FOUND", "NOT_FOUND");
+}
+
+std::optional<Job> Client::peek(PeekState state) {
+  const auto command = [state]() -> std::string {
+    switch (state) {
+      case PeekState::kReady:
+        return "peek-ready";
+      case PeekState::kDelayed:
+        return "peek-delayed";
+      case PeekState::kBuried:
+        return "peek-buried";
+    }
+    return {};
+  }();
+  return read_job(command, ask(command), "FOUND", "NOT_FOUND");
+}
+
+StatsFields Client::stats() {
+  auto fields = ask_stats("stats");
+  if (!fields) surprised("stats", "NOT_FOUND");
+  return *std::move(fields);
+}
+
+std::optional<StatsFields> Client::stats_job(std::uint64_t id) {
+  return ask_stats(fmt::format("stats-job {}", id));
+}
+
+std::optional<StatsFields> Client::stats_tube(std::string_view tube) {
+  return ask_stats(fmt::format("stats-tube {}", tube));
+}
+
+}  // namespace carillon::cli

@@ -1,0 +1,55 @@
+// `carillon delete`: deletes jobs by their ids.
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "cli/arguments.h"
+#include "cli/client.h"
+#include "cli/commands.h"
+#include "cli/output.h"
+
+namespace carillon::cli {
+namespace {
+
+constexpr const char* kExamples = R"(Works on ready, delayed and buried jobs. One that a worker holds is not deleted.
+The exit code is 1 if any of them could not be deleted; the others are.
+
+Examples:
+  carillon delete 7
+  carillon delete 7 8 9
+  id=$(carillon put --delay 1h "reminder") && carillon delete "$id")";
+
+struct Request {
+  server::Address server;
+  std::vector<std::uint64_t> ids;
+};
+
+int delete_jobs(const Request& request) {
+  Client client(Stream::connect(request.server));
+  int exit_code = kSuccess;
+  for (const std::uint64_t id : request.ids) {
+    if (client.delete_job(id)) {
+      write_out(fmt::format("deleted {}\n", id));
+    } else {
+      remark(fmt::format("carillon delete: job {} does not exist, or a worker holds it", id));
+      exit_code = kFailure;
+    }
+  }
+  return exit_code;
+}
+
+}  // namespace
+
+void add_delete(CLI::App& app, int& exit_code) {
+  auto request = std::make_shared<Request>();
+  CLI::App* command = app.add_subcommand("delete")->footer(kExamples);
+  add_value(*command, "ID", request->ids, parse_job_id, "The jobs to delete")->type_name("")->required();
+  add_server_option(*command, request->server);
+  command->callback([request, &exit_code] { exit_code = delete_jobs(*request); });
+}
+
+}  // namespace carillon::cli

@@ -1,0 +1,48 @@
+#include "cli/output.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+
+#include "cli/error_text.h"
+#include "cli/exit_status.h"
+
+namespace carillon::cli {
+
+void write_out(std::string_view bytes) {
+  errno = 0;
+  const bool written = std::fwrite(bytes.data(), 1, bytes.size(), stdout) == bytes.size();
+  if (written && std::fflush(stdout) == 0) return;
+  throw Failure(fmt::format("cannot write to standard output: {}", error_text(errno)));
+}
+
+void write_body(std::string_view body) {
+  const bool line_end_is_missing = !body.ends_with('\n') && ::isatty(STDOUT_FILENO) == 1;
+  write_out(body);
+  if (line_end_is_missing) write_out("\n");
+}
+
+void remark(std::string_view line) {
+  const std::string text = fmt::format("{}\n", line);
+  std::fwrite(text.data(), 1, text.size(), stderr);
+  std::fflush(stderr);
+}
+
+std::string read_standard_input() {
+  std::string text;
+  std::array<char, 65'536> buffer;
+  while (true) {
+    const ssize_t count = ::read(STDIN_FILENO, buffer.data(), buffer.size());
+    if (count == 0) return text;
+    if (count > 0) {
+      text.append(buffer.data(), static_cast<std::size_t>(count));
+    } else if (errno != EINTR) {
+      throw Failure(fmt::format("cannot read standard input: {}", error_text(errno)));
+    }
+  }
+}
+
+}  // namespace carillon::cli

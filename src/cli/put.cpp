@@ -1,0 +1,94 @@
+// `carillon put`: puts one job and prints its id.
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "cli/arguments.h"
+#include "cli/client.h"
+#include "cli/commands.h"
+#include "cli/duration.h"
+#include "cli/job_json.h"
+#include "cli/output.h"
+#include "cli/timestamp.h"
+
+namespace carillon::cli {
+namespace {
+
+constexpr const char* kExamples = R"(The body is BODY byte for byte, or all of standard input.
+DURATION: 250ms, 3s, 1.5h, 1h30m, 40d. TIME: RFC 3339 with its offset from UTC;
+a time in the past is now. Due times end with the year 9999.
+
+Examples:
+  carillon put --delay 3s "hello"
+  carillon put --at 2030-01-01T09:00:00+02:00 --tube mail "new year"
+  carillon put --tube images --ttr 10m --pri 0 < job.json
+  carillon put --json --delay 40d -- "-a body that starts with a dash")";
+
+struct Request {
+  server::Address server;
+  std::optional<std::string> body;
+  std::string tube{kDefaultTube};
+  PutOptions options;
+  bool json = false;
+};
+
+std::string body_of(const Request& request) {
+  if (request.body && *request.body != "-") return *request.body;
+  if (::isatty(STDIN_FILENO) == 1) remark("reading the body from the terminal; end it with Ctrl-D");
+  return read_standard_input();
+}
+
+std::uint64_t utc_now_ms() {
+  using std::chrono::milliseconds;
+  const auto since_epoch = std::chrono::system_clock::now().time_since_epoch();
+  return static_cast<std::uint64_t>(std::chrono::floor<milliseconds>(since_epoch).count());
+}
+
+int put(const Request& request) {
+  const std::string body = body_of(request);
+  Client client(Stream::connect(request.server));
+  client.use(request.tube);
+  const std::uint64_t sent_at = utc_now_ms();
+  const std::uint64_t id = client.put(body, request.options);
+  if (!request.json) {
+    write_out(std::to_string(id) + "\n");
+    return kSuccess;
+  }
+  // The server has accepted the delay, so the sum is within the year 9999.
+  const auto delay = static_cast<std::uint64_t>(request.options.delay.count());
+  write_out(put_json(id, request.tube, request.options.due_at.value_or(sent_at + delay)));
+  return kSuccess;
+}
+
+}  // namespace
+
+void add_put(CLI::App& app, int& exit_code) {
+  auto request = std::make_shared<Request>();
+  CLI::App* command = app.add_subcommand("put")->footer(kExamples);
+  add_value(
+      *command, "BODY", request->body, [](const std::string& text) { return text; },
+      "What the worker gets; - or nothing: read it from\nstandard input")
+      ->type_name("");
+  auto* delay = add_value(*command, "--delay", request->options.delay, parse_duration, "Not before this long from now")
+                    ->type_name("DURATION");
+  add_value(*command, "--at", request->options.due_at, parse_timestamp, "Not before this time")
+      ->type_name("TIME")
+      ->excludes(delay);
+  add_value(*command, "--pri", request->options.priority, parse_priority,
+            "0 (most urgent) to 4294967295; default: 65536")
+      ->type_name("N");
+  add_value(*command, "--ttr", request->options.ttr, parse_duration,
+            "How long a worker may hold it; at least 1s,\ndefault: 1m")
+      ->type_name("DURATION");
+  add_tube_option(*command, request->tube, "Where to put it (default: default)");
+  command->add_flag("--json", request->json, "Print {\"id\":...,\"tube\":...,\"due\":...}");
+  add_server_option(*command, request->server);
+  command->callback([request, &exit_code] { exit_code = put(*request); });
+}
+
+}  // namespace carillon::cli

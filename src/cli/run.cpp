@@ -1,0 +1,127 @@
+#include "cli/run.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <exception>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/commands.h"
+#include "cli/exit_status.h"
+#include "cli/help_formatter.h"
+#include "cli/output.h"
+
+namespace carillon::cli {
+namespace {
+
+constexpr std::string_view kBeanstalkd = "beanstalkd";
+
+std::string overview() {
+  std::string text =
+      "carillon: a durable delayed-job server, and the commands to talk to it.\n"
+      "\n"
+      "Usage: carillon COMMAND [OPTIONS]\n"
+      "\n"
+      "Commands:\n";
+  for (const Command& command : kCommands) {
+    text += fmt::format("  {:<12}{}\n  {:<12}  {}\n", command.name, command.summary, "", command.example);
+  }
+  text +=
+      "\n"
+      "Try it: start `carillon serve` in one terminal, and in another\n"
+      "  carillon put --delay 3s \"hello\"      prints the job's id\n"
+      "  carillon reserve                     prints hello, 3 s after the put\n"
+      "\n"
+      "`carillon COMMAND --help` explains a command by examples.\n"
+      "`carillon --version` prints the version.\n";
+  return text;
+}
+
+int fail(std::string_view who, std::string_view why, int exit_code) {
+  remark(fmt::format("{}: {}", who, why));
+  return exit_code;
+}
+
+// What CLI11 could not make sense of, in this program's words.
+std::string describe(const CLI::ExtrasError&, const CLI::App& command) {
+  const std::vector<std::string> rest = command.remaining();
+  const auto unexpected = std::find_if(rest.begin(), rest.end(), [](const std::string& word) { return word != "--"; });
+  const std::string word = unexpected == rest.end() ? "--" : *unexpected;
+  const bool is_option = word.size() > 1 && word.starts_with('-');
+  return fmt::format("{} \"{}\"; see carillon {} --help", is_option ? "there is no option" : "unexpected argument",
+                     word, command.get_name());
+}
+
+int run_command(const Command& entry, const std::vector<std::string>& arguments) {
+  const std::string who = fmt::format("carillon {}", entry.name);
+  int exit_code = kSuccess;
+  CLI::App app;
+  app.set_help_flag("-h,--help", "Show this help");
+  app.formatter(std::make_shared<HelpFormatter>());
+  entry.add(app, exit_code);
+  CLI::App* command = app.get_subcommand(std::string(entry.name));
+  command->description(fmt::format("{}.", entry.summary));
+  try {
+    // Only this one is parsed, not `app`: an argument that is called like a subcommand is an argument. CLI11 wants the
+    // last one first.
+    command->parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+    return exit_code;
+  } catch (const CLI::CallForHelp&) {
+    write_out(command->help("carillon"));
+    return kSuccess;
+  } catch (const CLI::ExtrasError& error) {
+    return fail(who, describe(error, *command), kUsage);
+  } catch (const CLI::ParseError& error) {
+    return fail(who, error.what(), kUsage);
+  } catch (const UsageError& error) {
+    return fail(who, error.what(), kUsage);
+  }
+}
+
+const Command* find_command(std::string_view name) {
+  const auto found =
+      std::find_if(kCommands.begin(), kCommands.end(), [name](const Command& command) { return command.name == name; });
+  return found == kCommands.end() ? nullptr : &*found;
+}
+
+int unknown_command(std::string_view name) {
+  std::string names;
+  for (const Command& command : kCommands) names += fmt::format("{}{}", names.empty() ? "" : ", ", command.name);
+  const bool is_option = name.starts_with('-');
+  return fail("carillon",
+              is_option ? fmt::format("there is no option \"{}\" before the command; see carillon --help", name)
+                        : fmt::format("there is no command \"{}\"; there are {}", name, names),
+              kUsage);
+}
+
+int dispatch(int argc, char** argv) {
+  const std::string_view program = argc > 0 ? argv[0] : "carillon";
+  if (program.substr(program.rfind('/') + 1) == kBeanstalkd) return run_beanstalkd(argc, argv);
+  const std::string_view first = argc > 1 ? argv[1] : "--help";
+  if (first == kBeanstalkd) return run_beanstalkd(argc - 1, argv + 1);
+  if (first == "--help" || first == "-h" || first == "help") return write_out(overview()), kSuccess;
+  if (first == "--version" || first == "-V") {
+    write_out(fmt::format("carillon {}\n", CARILLON_VERSION));
+    return kSuccess;
+  }
+  const Command* command = find_command(first);
+  if (command == nullptr) return unknown_command(first);
+  return run_command(*command, {argv + 2, argv + argc});
+}
+
+}  // namespace
+
+int run(int argc, char** argv) {
+  const std::string who = argc > 1 ? fmt::format("carillon {}", argv[1]) : "carillon";
+  try {
+    return dispatch(argc, argv);
+  } catch (const std::exception& error) {
+    return fail(who, error.what(), kFailure);
+  }
+}
+
+}  // namespace carillon::cli

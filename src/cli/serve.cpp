@@ -1,0 +1,160 @@
+// `carillon serve`: starts the server.
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cli/arguments.h"
+#include "cli/commands.h"
+#include "cli/duration.h"
+#include "cli/exit_status.h"
+#include "server/address.h"
+#include "server/logging.h"
+#include "server/server.h"
+
+namespace carillon::cli {
+namespace {
+
+constexpr std::string_view kExamples = R"(Examples:
+  carillon serve                                     on 127.0.0.1:11300, data in ./carillon-data
+  carillon serve --data /var/lib/carillon            data somewhere else
+  carillon serve --listen unix:/run/carillon.sock    a Unix socket instead of a port
+  carillon serve --listen 127.0.0.1:11300 --listen '[::1]:11300'
+  carillon serve --sync 50ms                         faster where syncs are slow; a crash of the machine may take
+                                                     back the last 50 ms of what was acknowledged
+
+Signals:
+  SIGTERM, SIGINT    answer what is in flight, make it durable, stop
+  SIGUSR1            refuse new jobs from now on (DRAINING), and serve the others)";
+
+struct Request {
+  server::ServerOptions options;
+  spdlog::level::level_enum log_level = spdlog::level::info;
+};
+
+queue::SyncPolicy parse_sync(std::string_view text) {
+  if (text == "always") return queue::SyncPolicy::always();
+  if (text == "os") return queue::SyncPolicy::os();
+  constexpr std::chrono::hours kLongest{24};
+  try {
+    const auto interval = parse_duration(text);
+    if (interval.count() > 0 && interval <= kLongest) return queue::SyncPolicy::every(interval);
+  } catch (const std::invalid_argument&) {
+  }
+  throw std::invalid_argument(fmt::format("\"{}\": write always, os, or a duration from 1ms to 24h", text));
+}
+
+// Bytes: a number, alone or in units of 1024 (k), 1024^2 (M) or 1024^3 (G).
+std::uint32_t parse_job_size(std::string_view text) {
+  constexpr std::uint32_t kMost = server::beanstalk::kLargestMaxJobSize;
+  constexpr std::string_view kUnits = "kMG";
+  std::uint64_t number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, number);
+  const std::size_t unit = end - rest == 1 ? kUnits.find(*rest) : std::string_view::npos;
+  const bool has_form = error == std::errc() && (rest == end || unit != std::string_view::npos);
+  const unsigned shift = unit == std::string_view::npos ? 0 : 10 * (static_cast<unsigned>(unit) + 1);
+  if (!has_form || number > (kMost >> shift)) {
+    throw std::invalid_argument(
+        fmt::format("\"{}\": not a size from 0 to {}; use e.g. 65535, 64k, 10M, 1G", text, kMost));
+  }
+  return static_cast<std::uint32_t>(number << shift);
+}
+
+queue::Millis parse_load_ahead(std::string_view text) {
+  return static_cast<queue::Millis>(parse_duration(text).count());
+}
+
+std::size_t parse_max_connections(std::string_view text) {
+  return parse_number(text, 1, 1'000'000);
+}
+
+spdlog::level::level_enum parse_log_level(std::string_view text) {
+  constexpr std::array<std::pair<std::string_view, spdlog::level::level_enum>, 5> kLevels = {
+      {{"debug", spdlog::level::debug},
+       {"info", spdlog::level::info},
+       {"warn", spdlog::level::warn},
+       {"error", spdlog::level::err},
+       {"off", spdlog::level::off}}};
+  const auto found =
+      std::find_if(kLevels.begin(), kLevels.end(), [&](const auto& level) { return level.first == text; });
+  if (found == kLevels.end()) {
+    throw std::invalid_argument(fmt::format("\"{}\": write one of debug, info, warn, error, off", text));
+  }
+  return found->second;
+}
+
+// What to type into a second terminal, with the address that is served and the name by which this program was called.
+void print_what_to_try(const std::vector<server::Address>& addresses) {
+  const server::Address& address = addresses.front();
+  const std::string shown = server::to_string(address);
+  const std::string to = shown == "127.0.0.1:11300" ? "" : " --server " + shown;
+  const std::string nc = address.is_unix() ? "-U " + address.path : fmt::format("{} {}", address.host, address.port);
+  fmt::print(
+      "Carillon listens on {0}. Try, in another terminal:\n\n"
+      "  {1} put{2} --delay 3s \"hello\"      # prints the job's id\n"
+      "  {1} reserve{2}                     # waits, and prints it 3 s after the put\n"
+      "  printf 'put 0 2 60 5\\r\\nhello\\r\\nreserve\\r\\n' | nc {3}\n\n"
+      "Ctrl-C stops it; the jobs stay.\n",
+      shown, ::program_invocation_name, to, nc);
+  std::fflush(stdout);
+}
+
+void serve(Request& request, int& exit_code) {
+  server::log_to_stderr(request.log_level);
+  request.options.on_listening = print_what_to_try;
+  try {
+    exit_code = server::run_server(request.options);
+  } catch (const server::StartError& error) {
+    throw Failure(error.what());
+  }
+}
+
+}  // namespace
+
+void add_serve(CLI::App& app, int& exit_code) {
+  CLI::App& command = *app.add_subcommand("serve");
+  const auto request = std::make_shared<Request>();
+  server::ServerOptions& options = request->options;
+  options.data_dir = "./carillon-data";
+
+  add_value(
+      command, "--data", options.data_dir, [](const std::string& text) { return text; },
+      "Directory of the jobs; made if it is not there\n(./carillon-data)")
+      ->type_name("DIR");
+  add_value(
+      command, "--listen", options.listen, [](const std::string& text) { return server::parse_address(text); },
+      "HOST:PORT, [V6]:PORT or unix:PATH; may be given\nseveral times (127.0.0.1:11300). There is no\nauthentication "
+      "yet: mind who can reach it")
+      ->type_name("ADDR");
+  add_value(command, "--sync", options.sync, parse_sync,
+            "When what is acknowledged is on the disk: always\n(before the reply), 50ms (that much later at "
+            "the\nlatest), os (when "
+            "the system writes it) (always)")
+      ->type_name("MODE");
+  add_value(command, "--max-job-size", options.beanstalk.max_job_size, parse_job_size, "Largest body, up to 1G (65535)")
+      ->type_name("BYTES");
+  add_value(command, "--max-connections", options.max_connections, parse_max_connections, "More are refused (10000)")
+      ->type_name("N");
+  add_value(command, "--load-ahead", options.engine.load_ahead, parse_load_ahead,
+            "Jobs due later than this stay on disk and take\nno memory (60s)")
+      ->type_name("DURATION");
+  add_value(command, "--log-level", request->log_level, parse_log_level, "debug, info, warn, error or off (info)")
+      ->type_name("LEVEL");
+  command.footer(std::string(kExamples));
+  command.callback([request, &exit_code] { serve(*request, exit_code); });
+}
+
+}  // namespace carillon::cli

@@ -1,0 +1,58 @@
+#include "cli/wait.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+
+#include "cli/error_text.h"
+#include "cli/exit_status.h"
+
+namespace carillon::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// What poll() takes: milliseconds until `deadline`, rounded up so that it does not spin in the last one; -1: for ever.
+int poll_timeout(std::optional<Clock::time_point> deadline) {
+  if (!deadline) return -1;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline - Clock::now()).count();
+  return static_cast<int>(std::clamp<decltype(left)>(left, 0, INT_MAX));
+}
+
+}  // namespace
+
+bool wait_for(int fd, short events, Patience patience, int interrupt_fd) {
+  std::optional<Clock::time_point> deadline;
+  // The clock's range ends after 292 years.
+  if (patience && *patience < std::chrono::years(100)) deadline = Clock::now() + *patience;
+
+  std::array<pollfd, 2> fds{
+      {{.fd = fd, .events = events, .revents = 0}, {.fd = interrupt_fd, .events = POLLIN, .revents = 0}}};
+  while (true) {
+    const int ready = ::poll(fds.data(), fds.size(), poll_timeout(deadline));
+    if (ready < 0 && errno != EINTR) throw Failure(fmt::format("cannot wait: {}", error_text(errno)));
+    if (ready > 0 && fds[1].revents != 0) throw Interrupted();
+    if (ready > 0) return true;
+    if (ready == 0 && deadline && Clock::now() >= *deadline) return false;
+  }
+}
+
+Event::Event() : fd_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (!fd_) throw Failure(fmt::format("cannot create an event: {}", error_text(errno)));
+}
+
+void Event::set() {
+  ::eventfd_write(fd_.get(), 1);
+}
+
+bool Event::is_set() const {
+  pollfd one{.fd = fd_.get(), .events = POLLIN, .revents = 0};
+  return ::poll(&one, 1, 0) > 0;
+}
+
+}  // namespace carillon::cli

@@ -1,0 +1,106 @@
+#include "cli/worker.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstddef>
+#include <deque>
+#include <thread>
+
+#include "cli/error_text.h"
+#include "cli/exit_status.h"
+#include "cli/file_descriptor.h"
+#include "cli/output.h"
+#include "cli/wait.h"
+#include "cli/worker_slot.h"
+
+namespace carillon::cli {
+namespace {
+
+// The signals that ask a worker to end, read from a descriptor instead of interrupting it. As long as this lives they are
+// blocked in this thread and in those it starts.
+class StopSignals {
+ public:
+  StopSignals() {
+    sigset_t set;
+    sigemptyset(&set);
+    for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&set, signal);
+    ::pthread_sigmask(SIG_BLOCK, &set, &before_);
+    fd_ = FileDescriptor(::signalfd(-1, &set, SFD_CLOEXEC));
+    if (!fd_) throw Failure(fmt::format("cannot wait for signals: {}", error_text(errno)));
+  }
+  ~StopSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  StopSignals(const StopSignals&) = delete;
+  StopSignals& operator=(const StopSignals&) = delete;
+
+  /// Waits for one, and takes it. Throws Interrupted once `interrupt_fd` is readable.
+  void wait(int interrupt_fd) {
+    wait_for(fd_.get(), POLLIN, std::nullopt, interrupt_fd);
+    signalfd_siginfo info;
+    while (::read(fd_.get(), &info, sizeof info) < 0 && errno == EINTR) {
+    }
+  }
+
+ private:
+  sigset_t before_{};
+  FileDescriptor fd_;
+};
+
+class Worker {
+ public:
+  explicit Worker(const WorkerOptions& options) {
+    // All connections before the first thread: a server that is not there is one error, and nothing has begun.
+    for (std::uint32_t i = 0; i < options.slots; ++i) slots_.emplace_back(options, state_, connect_worker(options, -1));
+  }
+
+  int run() {
+    StopSignals signals;
+    std::atomic<std::size_t> left{slots_.size()};
+    std::vector<std::thread> threads;
+    for (WorkerSlot& slot : slots_) {
+      threads.emplace_back([this, &slot, &left] {
+        slot.run();
+        if (--left == 0) all_ended_.set();
+      });
+    }
+    obey(signals);
+    for (std::thread& thread : threads) thread.join();
+    return state_.failed ? kFailure : kSuccess;
+  }
+
+ private:
+  // Returns when all slots have ended.
+  void obey(StopSignals& signals) {
+    try {
+      signals.wait(all_ended_.fd());
+      state_.stop.set();
+      const int running = state_.running;
+      remark(running == 0 ? std::string("carillon work: stopping")
+                          : fmt::format("carillon work: stopping when {} running job{} done; a second signal kills {}",
+                                        running, running == 1 ? " is" : "s are", running == 1 ? "it" : "them"));
+      signals.wait(all_ended_.fd());
+      state_.kill.set();
+      while (true) signals.wait(all_ended_.fd());
+    } catch (const Interrupted&) {
+      // All slots have ended.
+    }
+  }
+
+  WorkerState state_;
+  Event all_ended_;
+  std::deque<WorkerSlot> slots_;  // a slot stays where it is
+};
+
+}  // namespace
+
+int run_worker(const WorkerOptions& options) {
+  return Worker(options).run();
+}
+
+}  // namespace carillon::cli

@@ -1,0 +1,191 @@
+#include "cli/worker_slot.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "cli/arguments.h"
+#include "cli/duration.h"
+#include "cli/exit_status.h"
+#include "cli/output.h"
+
+namespace carillon::cli {
+namespace {
+
+using namespace std::chrono_literals;
+using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
+
+constexpr Backoff kReconnect{.first = 100ms, .most = 5s};
+
+// Counts itself while it lives.
+class Counted {
+ public:
+  explicit Counted(std::atomic<int>& count) : count_(count) { ++count_; }
+  ~Counted() { --count_; }
+  Counted(const Counted&) = delete;
+  Counted& operator=(const Counted&) = delete;
+
+ private:
+  std::atomic<int>& count_;
+};
+
+}  // namespace
+
+struct WorkerSlot::Task {
+  Job job;
+  std::string tube;
+  std::uint32_t priority;
+  milliseconds ttr;
+  std::uint64_t attempt;   // 1: the first
+  std::uint64_t releases;  // earlier ones
+
+  Task(Job job_, const StatsFields& stats)
+      : job(std::move(job_)),
+        tube(stats.text("tube")),
+        priority(static_cast<std::uint32_t>(stats.number("pri"))),
+        ttr(std::chrono::seconds(stats.number("ttr"))),
+        attempt(stats.number("reserves")),
+        releases(stats.number("releases")) {}
+
+  std::string name() const { return fmt::format("job {} from tube {}, attempt {}", job.id, tube, attempt); }
+};
+
+struct WorkerSlot::Result {
+  bool succeeded = false;
+  std::string end;                  // "exit 0"
+  std::optional<std::string> lost;  // why the connection, and with it the job, was lost meanwhile
+};
+
+Client connect_worker(const WorkerOptions& options, int interrupt_fd) {
+  Client client(Stream::connect(options.server, interrupt_fd));
+  if (!options.tubes.empty()) client.watch_only(options.tubes);
+  return client;
+}
+
+void WorkerSlot::run() noexcept {
+  try {
+    work();
+  } catch (const Interrupted&) {
+    // Stopped: nothing is held any more, or the connection's end gives it back.
+  } catch (const std::exception& error) {
+    remark(fmt::format("carillon work: {}", error.what()));
+    state_.failed = true;
+    state_.stop.set();
+  }
+}
+
+void WorkerSlot::work() {
+  while (!state_.stop.is_set()) {
+    try {
+      if (!client_) reconnect();
+      if (!take_job()) return;
+    } catch (const Unavailable& error) {
+      client_.reset();
+      // One line for all slots: they lose the server together.
+      if (state_.disconnected++ == 0)
+        remark(fmt::format("carillon work: {}; trying again until it is back", error.what()));
+    }
+  }
+}
+
+void WorkerSlot::reconnect() {
+  std::uniform_real_distribution<double> unit;
+  for (std::uint64_t attempt = 0; !client_; ++attempt) {
+    wait_for(-1, 0, kReconnect.delay(attempt, unit(random_)), state_.stop.fd());
+    try {
+      client_ = connect_worker(options_, state_.stop.fd());
+    } catch (const Unavailable&) {
+      // Said once, when the connection was lost.
+    }
+  }
+  if (--state_.disconnected == 0)
+    remark(fmt::format("carillon work: connected to {} again", to_string(options_.server)));
+}
+
+// Returns false when there is nothing more to do.
+bool WorkerSlot::take_job() {
+  client_->interrupt_on(state_.stop.fd());
+  const Patience patience = options_.until == WorkUntil::kEmpty ? Patience(0ms) : std::nullopt;
+  std::optional<Job> job = client_->reserve(patience);
+  if (!job) return false;
+
+  // From here on a stop lets the job finish.
+  client_->interrupt_on(state_.kill.fd());
+  const auto stats = client_->stats_job(job->id);
+  if (!stats) return true;  // deleted, or its ttr has run out already
+  perform(Task(*std::move(job), *stats));
+  return options_.until != WorkUntil::kOneJob;
+}
+
+void WorkerSlot::perform(const Task& task) {
+  const Counted running(state_.running);
+  const auto started = Clock::now();
+  const auto report = [&](std::string_view end, std::string_view what) {
+    const auto took = std::chrono::floor<milliseconds>(Clock::now() - started);
+    remark(fmt::format("{}: {} after {}, {}", task.name(), end, short_duration(took), what));
+  };
+  try {
+    const Result result = run_command(task);
+    if (!result.succeeded && options_.until == WorkUntil::kOneJob) state_.failed = true;
+    if (result.lost) {
+      report(result.end, "connection lost meanwhile: the job will run again");
+      throw Unavailable(*result.lost);
+    }
+    report(result.end, settle(task, result.succeeded));
+  } catch (const Interrupted&) {
+    report("killed", "given back");
+    state_.failed = true;
+    throw;
+  }
+}
+
+WorkerSlot::Result WorkerSlot::run_command(const Task& task) {
+  Result result;
+  try {
+    ChildProcess child(options_.command,
+                       {fmt::format("CARILLON_JOB_ID={}", task.job.id), fmt::format("CARILLON_TUBE={}", task.tube),
+                        fmt::format("CARILLON_ATTEMPT={}", task.attempt)},
+                       task.job.body);
+    result.lost = attend(child, task);
+    result.succeeded = child.succeeded();
+    result.end = child.describe_end();
+  } catch (const Failure& error) {
+    result.end = error.what();  // it could not be started: one failed attempt
+  }
+  return result;
+}
+
+// Waits for the command, and touches the job meanwhile. Returns why the connection was lost, if it was.
+std::optional<std::string> WorkerSlot::attend(ChildProcess& child, const Task& task) {
+  Patience until_touch = task.ttr / 2;
+  std::optional<std::string> lost;
+  while (!child.wait(until_touch, state_.kill.fd())) {
+    try {
+      if (client_->touch(task.job.id)) continue;
+      remark(fmt::format("{}: its ttr ran out before it was touched; another worker may run it too", task.name()));
+    } catch (const Unavailable& error) {
+      lost = error.what();
+    }
+    until_touch = std::nullopt;
+  }
+  return lost;
+}
+
+// Tells the server what came of the job, and returns what was done in words.
+std::string WorkerSlot::settle(const Task& task, bool succeeded) {
+  constexpr std::string_view kTooLate = "too late: its ttr had run out, and it will run again";
+  const std::uint64_t id = task.job.id;
+  if (succeeded) return client_->delete_job(id) ? "deleted" : std::string(kTooLate);
+  if (options_.max_attempts && task.attempt >= *options_.max_attempts) {
+    return client_->bury(id, task.priority) ? "buried" : std::string(kTooLate);
+  }
+  std::uniform_real_distribution<double> unit;
+  const milliseconds delay = options_.backoff.delay(task.releases, unit(random_));
+  if (!client_->release(id, task.priority, delay)) return std::string(kTooLate);
+  return fmt::format("released for {}", short_duration(delay));
+}
+
+}  // namespace carillon::cli
