@@ -1,0 +1,42 @@
+"""Runs a client's test program against a real Carillon, once in memory and once durable.
+
+    run_client.py ruby beaneater_test.rb
+
+The program is given the server's host and port as two further arguments, and succeeds with exit code 0.
+BEANSTALKD_ORACLE=1 puts Debian's beanstalkd in Carillon's place.
+"""
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "server"))
+import daemon  # noqa: E402
+
+
+def run(name: str, server: daemon.Server, command: list) -> int:
+    with server:
+        print(f"== {name}", flush=True)
+        code = subprocess.run(command + [daemon.HOST, str(server.port)], check=False).returncode
+        if code != 0:
+            print(f"== {name}: exit code {code}; the server printed:\n{server.log()}", flush=True)
+        return code
+
+
+def main(command: list) -> int:
+    if not command:
+        sys.exit(__doc__)
+    if not shutil.which(command[0]):
+        sys.exit(f"{command[0]} is not installed; scripts/ installs what the tests need")
+    with tempfile.TemporaryDirectory() as data:
+        codes = [
+            run("in memory", daemon.subject_in_memory(), command),
+            run("durable", daemon.subject_durable(data), command),
+        ]
+    return max(map(abs, codes))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

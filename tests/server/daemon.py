@@ -1,0 +1,176 @@
+"""Real servers as child processes: Carillon (in memory or durable) and Debian's beanstalkd, each on a free port."""
+
+import fcntl
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from typing import Optional
+
+from wire import Connection
+
+HOST = "127.0.0.1"
+_START_SECONDS = 20.0  # generous: a sanitizer build on a busy machine
+_STOP_SECONDS = 20.0
+
+
+class StartFailed(Exception):
+    """The server ended, or did not listen in time. The message holds what it printed."""
+
+
+def carillon_path() -> str:
+    path = os.environ.get("CARILLON_BIN")
+    if not path:
+        raise RuntimeError("CARILLON_BIN is not set; it must name the carillon program under test")
+    return path
+
+
+def beanstalkd_path() -> str:
+    """Debian's server, the oracle. BEANSTALKD_PATH names another one."""
+    search = os.environ.get("PATH", "") + os.pathsep + "/usr/bin"
+    path = os.environ.get("BEANSTALKD_PATH") or shutil.which("beanstalkd", path=search)
+    if not path:
+        raise RuntimeError("beanstalkd is not installed; `apt-get install beanstalkd` gives the oracle of these tests")
+    return path
+
+
+def carillon_serve(data: str, *extra: str) -> "Server":
+    """The durable server on `data`; nothing is acknowledged before it is on disk."""
+    return Server(lambda port: [carillon_path(), "serve", "--data", data, "--listen", f"{HOST}:{port}", *extra])
+
+
+def carillon_beanstalkd(*extra: str) -> "Server":
+    """Carillon behind beanstalkd's own flags; in memory unless `-b DIR` is among `extra`."""
+    return Server(lambda port: [carillon_path(), "beanstalkd", "-l", HOST, "-p", str(port), *extra])
+
+
+def beanstalkd(*extra: str, path: str = "") -> "Server":
+    return Server(lambda port: [path or beanstalkd_path(), "-l", HOST, "-p", str(port), *extra])
+
+
+def stand_in() -> str:
+    """The beanstalkd that takes Carillon's place, to try the tests themselves: BEANSTALKD_ORACLE is 1 for Debian's, or
+    a path."""
+    value = os.environ.get("BEANSTALKD_ORACLE", "")
+    return beanstalkd_path() if value == "1" else value
+
+
+def subject_in_memory(*extra: str) -> "Server":
+    """The server under test, keeping nothing."""
+    return beanstalkd(*extra, path=stand_in()) if stand_in() else carillon_beanstalkd(*extra)
+
+
+def subject_durable(data: str) -> "Server":
+    """The server under test, with an fsync before each acknowledgement."""
+    return beanstalkd("-b", data, "-f", "0", path=stand_in()) if stand_in() else carillon_serve(data)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return probe.getsockname()[1]
+
+
+class Server:
+    """One server process. As a context manager it is started on entry and gone on exit.
+
+    with carillon_serve(directory) as server:
+        server.connect().call(b"stats")
+    """
+
+    def __init__(self, command_line, cwd: Optional[str] = None):
+        """`command_line` is called with a port number and returns the program and its arguments."""
+        self.command_line = command_line
+        self._cwd = cwd
+        self._log = None
+        self._connections = []
+        self.port = 0
+        self.process = None
+
+    def __enter__(self):
+        return self.start()
+
+    def __exit__(self, *_):
+        for connection in self._connections:
+            connection.close()
+        if self.process and self.process.poll() is None:
+            self.kill()
+        if self._log:
+            self._log.close()
+
+    @property
+    def address(self):
+        return (HOST, self.port)
+
+    def start(self) -> "Server":
+        """Starts it on a free port and returns once it listens."""
+        self._log = tempfile.TemporaryFile()
+        # The child shares the file offset; appending keeps its output whole while log() seeks.
+        fcntl.fcntl(self._log, fcntl.F_SETFL, fcntl.fcntl(self._log, fcntl.F_GETFL) | os.O_APPEND)
+        for attempt in range(5):
+            self.port = free_port()
+            try:
+                self._start_once()
+                return self
+            except StartFailed:
+                # Another process may have taken the port since it was found free.
+                if attempt == 4 or not _is_taken(self.port):
+                    raise
+        raise AssertionError("unreachable")
+
+    def _start_once(self) -> None:
+        self.process = subprocess.Popen(
+            self.command_line(self.port),
+            cwd=self._cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=self._log,
+            stderr=subprocess.STDOUT,
+        )
+        deadline = time.monotonic() + _START_SECONDS
+        while time.monotonic() < deadline:
+            if self.process.poll() is not None:
+                raise StartFailed(f"exit code {self.process.returncode} at start; it printed:\n{self.log()}")
+            try:
+                Connection(self.address).close()
+            except OSError:
+                time.sleep(0.002)
+                continue
+            if self.process.poll() is None:
+                return
+        self.process.kill()
+        self.process.wait()
+        raise StartFailed(f"not listening after {_START_SECONDS} s; it printed:\n{self.log()}")
+
+    def connect(self, timeout: float = 20.0) -> Connection:
+        """A new connection; it is closed with the server at the latest."""
+        connection = Connection(self.address, timeout)
+        self._connections.append(connection)
+        return connection
+
+    def terminate(self) -> int:
+        """SIGTERM; returns the exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(_STOP_SECONDS)
+
+    def kill(self) -> None:
+        """SIGKILL: the process gets no chance to do anything more."""
+        self.process.kill()
+        self.process.wait()
+
+    def log(self) -> str:
+        """The last 4000 bytes of what it printed."""
+        size = self._log.seek(0, os.SEEK_END)
+        self._log.seek(max(0, size - 4000))
+        text = self._log.read().decode(errors="replace")
+        return text
+
+
+def _is_taken(port: int) -> bool:
+    try:
+        socket.create_connection((HOST, port), 1.0).close()
+        return True
+    except OSError:
+        return False

@@ -1,0 +1,272 @@
+"""Starting and stopping: what cannot start says why in one line; signals; beanstalkd's flags."""
+
+import os
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import unittest
+
+import daemon
+from daemon import HOST
+from protocol_case import said
+from wire import Connection
+
+_CARILLON_ONLY = "beanstalkd has other flags and other messages"
+
+
+def _run(*arguments: str, program: str = ""):
+    """Runs carillon to its end; returns (exit code, standard output, standard error)."""
+    done = subprocess.run(
+        [program or daemon.carillon_path(), *arguments], capture_output=True, text=True, timeout=30, check=False
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+@unittest.skipIf(daemon.stand_in(), _CARILLON_ONLY)
+class RefusalTest(unittest.TestCase):
+    def setUp(self):
+        self._directory = tempfile.TemporaryDirectory()
+        self.addCleanup(self._directory.cleanup)
+        self.data = os.path.join(self._directory.name, "data")
+
+    def refuses(self, naming: str, *arguments: str) -> None:
+        """It ends with an error: exactly one line on standard error, which names the culprit."""
+        code, _, errors = _run(*arguments)
+        self.assertNotEqual(code, 0)
+        self.assertEqual(len(errors.splitlines()), 1, errors)
+        self.assertIn(naming, errors)
+
+    def test_a_port_that_is_taken(self):
+        with socket.socket() as taken:
+            taken.bind((HOST, 0))
+            taken.listen()
+            port = str(taken.getsockname()[1])
+            self.refuses(port, "serve", "--data", self.data, "--listen", f"{HOST}:{port}")
+            self.refuses(port, "beanstalkd", "-l", HOST, "-p", port)
+
+    def test_an_address_that_is_not_ours(self):
+        self.refuses("192.0.2.1", "serve", "--data", self.data, "--listen", "192.0.2.1:11300")
+
+    def test_an_address_that_makes_no_sense(self):
+        for address, culprit in (("no.such.host.invalid:1", "no.such.host"), (f"{HOST}:x", "x"), (f"{HOST}:65536", "65536")):
+            self.refuses(culprit, "serve", "--data", self.data, "--listen", address)
+
+    def test_a_data_directory_locked_by_another_process(self):
+        with daemon.carillon_serve(self.data) as first:
+            job = first.connect().put(b"x")
+            self.refuses(self.data, "serve", "--data", self.data, "--listen", f"{HOST}:{daemon.free_port()}")
+            self.refuses(self.data, "beanstalkd", "-b", self.data, "-l", HOST, "-p", str(daemon.free_port()))
+            self.assertEqual(first.connect().call(b"peek %d" % job).body, b"x")  # the first is not disturbed
+
+    def test_a_lock_does_not_outlive_its_process(self):
+        with daemon.carillon_serve(self.data) as first:
+            first.kill()
+        with daemon.carillon_serve(self.data) as second:
+            second.connect().put(b"x")
+
+    def test_a_data_directory_that_cannot_be_made(self):
+        file = os.path.join(self._directory.name, "file")
+        with open(file, "w", encoding="ascii") as f:
+            f.write("not a directory")
+        for path in (file, os.path.join(file, "data"), "/proc/carillon"):
+            self.refuses(path, "serve", "--data", path, "--listen", f"{HOST}:{daemon.free_port()}")
+
+    def test_unknown_flags_and_commands(self):
+        self.refuses("--no-such-flag", "serve", "--no-such-flag")
+        self.refuses("-Q", "beanstalkd", "-Q")
+        self.refuses("no-such-command", "no-such-command")
+
+    def test_flags_without_a_good_value(self):
+        self.refuses("-z", "beanstalkd", "-z")
+        self.refuses("12x", "beanstalkd", "-z", "12x")
+        self.refuses("70000", "beanstalkd", "-p", "70000")
+        self.refuses("--listen", "serve", "--listen")
+
+    def test_a_port_in_use_leaves_no_data_behind(self):
+        with socket.socket() as taken:
+            taken.bind((HOST, 0))
+            taken.listen()
+            _run("serve", "--data", self.data, "--listen", f"{HOST}:{taken.getsockname()[1]}")
+        with daemon.carillon_serve(self.data) as server:  # and no lock
+            server.connect().put(b"x")
+
+
+class DrainingTest(unittest.TestCase):
+    def test_sigusr1_drains_for_good(self):
+        with daemon.subject_in_memory() as server:
+            c = server.connect()
+            job = c.put(b"x")
+            server.process.send_signal(signal.SIGUSR1)
+            deadline = time.monotonic() + 10
+            while c.stats()["draining"] != "true":
+                self.assertLess(time.monotonic(), deadline)
+            # The body is read before the answer, whatever is in it.
+            c.send(b"put 0 0 60 14\r\nlist-tube-used\r\nlist-tube-used\r\n")
+            self.assertEqual([c.reply(), c.reply()], [said(b"DRAINING"), said(b"USING default")])
+            self.assertEqual(c.call(b"put 0 0 60 70000", b"z" * 70000), said(b"JOB_TOO_BIG"))
+            c.send(b"put 0 0 60 2\r\nabcd")
+            self.assertEqual(c.reply(), said(b"EXPECTED_CRLF"))
+            self.assertEqual(server.connect().call(b"put 0 0 60 1", b"x"), said(b"DRAINING"))
+            # All the rest goes on.
+            self.assertEqual(c.call(b"reserve").number(), job)
+            self.assertEqual(c.call(b"release %d 0 0" % job), said(b"RELEASED"))
+            self.assertEqual(c.call(b"delete %d" % job), said(b"DELETED"))
+            server.process.send_signal(signal.SIGUSR1)
+            self.assertEqual(c.call(b"put 0 0 60 1", b"x"), said(b"DRAINING"))
+            self.assertEqual(c.stats()["total-jobs"], "1")
+
+    @unittest.skipIf(daemon.stand_in(), _CARILLON_ONLY)
+    def test_the_durable_server_drains_too(self):
+        with tempfile.TemporaryDirectory() as data, daemon.carillon_serve(data) as server:
+            c = server.connect()
+            server.process.send_signal(signal.SIGUSR1)
+            deadline = time.monotonic() + 10
+            while c.stats()["draining"] != "true":
+                self.assertLess(time.monotonic(), deadline)
+            for line in (b"put 0 0 60 1", b"put-ms 0 0 60000 1", b"put-at 0 0 60000 1"):
+                self.assertEqual(c.call(line, b"x"), said(b"DRAINING"))
+
+
+@unittest.skipIf(daemon.stand_in(), _CARILLON_ONLY)
+class TerminationTest(unittest.TestCase):
+    def test_sigterm_ends_with_exit_code_0(self):
+        with daemon.carillon_beanstalkd() as server:
+            waiting = server.connect()
+            waiting.send(b"reserve\r\n")
+            self.assertEqual(server.terminate(), 0)
+            waiting.wait_for_end()
+            with self.assertRaises(OSError):
+                Connection(server.address)
+
+    def test_what_was_acknowledged_before_sigterm_is_kept(self):
+        with tempfile.TemporaryDirectory() as data:
+            with daemon.carillon_serve(data) as server:
+                c = server.connect()
+                c.send(b"".join(b"put 0 0 60 4\r\n%04d\r\n" % n for n in range(5000)))
+                acknowledged = {c.reply().number(): n for n in range(100)}
+                self.assertEqual(server.terminate(), 0)
+                # Whatever else was answered before it closed counts as well.
+                rest = [line for line in c.wait_for_end().split(b"\r\n") if line]
+                acknowledged.update({int(line.split(b" ")[1]): 100 + n for n, line in enumerate(rest)})
+            with daemon.carillon_serve(data) as server:
+                c = server.connect()
+                for job, n in acknowledged.items():
+                    self.assertEqual(c.call(b"peek %d" % job).body, b"%04d" % n)
+
+    def test_sigterm_as_soon_as_it_listens(self):
+        with tempfile.TemporaryDirectory() as data:
+            for _ in range(10):
+                with daemon.carillon_serve(data) as server:
+                    self.assertEqual(server.terminate(), 0)
+
+    def test_sigusr1_as_soon_as_it_listens(self):
+        with tempfile.TemporaryDirectory() as data:
+            for _ in range(10):
+                with daemon.carillon_serve(data) as server:
+                    server.process.send_signal(signal.SIGUSR1)
+                    self.assertEqual(server.connect().stats()["draining"], "true")
+
+    def test_sigterm_while_nothing_happens(self):
+        with tempfile.TemporaryDirectory() as data, daemon.carillon_serve(data) as server:
+            self.assertEqual(server.terminate(), 0)
+
+
+@unittest.skipIf(daemon.stand_in(), "these are beanstalkd's own")
+class BeanstalkdFlagsTest(unittest.TestCase):
+    def test_version_and_help(self):
+        code, out, _ = _run("beanstalkd", "-v")
+        self.assertEqual(code, 0)
+        self.assertRegex(out, r"\d+\.\d+")
+        code, out, errors = _run("beanstalkd", "-h")
+        self.assertEqual(code, 0)
+        for flag in ("-b", "-f", "-F", "-l", "-p", "-s", "-u", "-V", "-v", "-z"):
+            self.assertIn(flag, out + errors)
+
+    def test_flags_with_their_values_attached(self):
+        with daemon.Server(
+            lambda port: [daemon.carillon_path(), "beanstalkd", f"-l{HOST}", f"-p{port}", "-z100", "-VVV"]
+        ) as server:
+            self.assertEqual(server.connect().stats()["max-job-size"], "100")
+
+    def test_flags_that_do_nothing_any_more(self):
+        with daemon.carillon_beanstalkd("-c", "-n", "-s", "10485760"):
+            pass
+
+    def test_b_keeps_the_jobs(self):
+        for flags in ((), ("-f", "0"), ("-f0",), ("-f", "50"), ("-F",)):
+            with tempfile.TemporaryDirectory() as data:
+                with daemon.carillon_beanstalkd("-b", data, *flags) as server:
+                    job = server.connect().put(b"kept")
+                    self.assertEqual(server.terminate(), 0)
+                with daemon.carillon_beanstalkd("-b", data, *flags) as server:
+                    self.assertEqual(server.connect().call(b"peek %d" % job).body, b"kept")
+
+    def test_without_b_nothing_is_kept(self):
+        with tempfile.TemporaryDirectory() as somewhere:
+            arguments = lambda port: [daemon.carillon_path(), "beanstalkd", "-l", HOST, "-p", str(port)]
+            server = daemon.Server(arguments, cwd=somewhere)
+            with server:
+                server.connect().put(b"x")
+                self.assertEqual(server.terminate(), 0)
+            self.assertEqual(os.listdir(somewhere), [])
+
+    def test_a_unix_socket(self):
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "socket")
+            process = subprocess.Popen(
+                [daemon.carillon_path(), "beanstalkd", "-l", f"unix:{path}"],
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+            try:
+                with _connect_when_listening(path) as c:
+                    job = c.put(b"x")
+                    self.assertEqual(c.call(b"reserve").number(), job)
+            finally:
+                process.terminate()
+                self.assertEqual(process.wait(20), 0)
+
+    def test_called_by_the_name_beanstalkd(self):
+        with tempfile.TemporaryDirectory() as directory:
+            name = os.path.join(directory, "beanstalkd")
+            os.symlink(os.path.realpath(daemon.carillon_path()), name)
+            with daemon.Server(lambda port: [name, "-l", HOST, "-p", str(port), "-z", "77"]) as server:
+                self.assertEqual(server.connect().stats()["max-job-size"], "77")
+
+    def test_it_listens_within_a_tenth_of_a_second(self):
+        """Test suites of clients wait no longer. The best of ten starts, since other tests run on the same machine."""
+        best = min(self._seconds_to_listen() for _ in range(10))
+        self.assertLess(best, 0.1)
+
+    @staticmethod
+    def _seconds_to_listen() -> float:
+        port = daemon.free_port()
+        started = time.monotonic()
+        process = subprocess.Popen(
+            [daemon.carillon_path(), "beanstalkd", "-l", HOST, "-p", str(port)],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            _connect_when_listening((HOST, port)).close()
+            return time.monotonic() - started
+        finally:
+            process.terminate()
+            process.wait(20)
+
+
+def _connect_when_listening(address) -> Connection:
+    deadline = time.monotonic() + 20
+    while True:
+        try:
+            return Connection(address)
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.001)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,229 @@
+"""Two servers driven in lockstep: each step goes to both, and both must have answered alike before the next.
+
+Nothing here sleeps to let a server catch up. After each step the test reads replies until every connection that is
+still owed one is known to wait in a reserve: the server's own `current-waiting` counts as many. Hence a run is
+deterministic.
+"""
+
+import select
+import time
+from collections import deque
+from typing import NamedTuple, Union
+
+from commands import Command
+from comparable import comparable
+from daemon import Server
+from wire import Closed, Connection
+
+_PATIENCE = 20.0  # seconds until a missing reply is a failure
+_ENDS = "closed by the server"
+
+
+class Mismatch(AssertionError):
+    """The two servers, or a server and the protocol, disagree."""
+
+
+class Event(NamedTuple):
+    session: int
+    command: Union[Command, str, None]  # None: the connection ended
+    answer: tuple  # comparable
+
+
+class _Session:
+    """One client connection on one server, and what it is still owed, oldest first."""
+
+    def __init__(self, connection: Connection):
+        self.connection = connection
+        self.owed = deque()  # Command, once per reply; _ENDS for the end of the connection
+        self.half_closed = False
+
+    @property
+    def may_be_waiting(self) -> bool:
+        return bool(self.owed) and self.owed[0] is not _ENDS and self.owed[0].may_wait and not self.half_closed
+
+
+class _Side:
+    """One of the two servers."""
+
+    def __init__(self, name: str, server: Server, is_beanstalkd: bool):
+        self.name = name
+        self.server = server
+        self.control = server.connect()
+        self.sessions = {}
+        self.ids = {}  # job number -> id
+        self.numbers = {}  # id -> job number
+        self.own_stats = 0
+        stats = self._stats()
+        self.is_1_12 = is_beanstalkd and not stats["hostname"].startswith('"')
+        self._wait_for_connections()
+
+    def open(self, session: int) -> None:
+        self.sessions[session] = _Session(self.server.connect())
+        self._wait_for_connections()
+
+    def send(self, session: int, commands: list, cuts: list, half_close: bool) -> None:
+        """Sends the commands as one stream, cut at the given fractions of its length."""
+        s = self.sessions[session]
+        data = b"".join(c.encode(self.ids, self.is_1_12) for c in commands)
+        for command in commands:
+            s.owed.extend([command] * command.replies)
+            if command.ends:
+                s.owed.append(_ENDS)
+                break
+        if half_close:
+            s.half_closed = True
+            s.owed.append(_ENDS)
+        try:
+            self._send_in_pieces(s.connection, data, cuts)
+            if half_close:
+                s.connection.half_close()
+        except OSError:
+            if not any(c.ends for c in commands):
+                raise
+
+    def _send_in_pieces(self, connection: Connection, data: bytes, cuts: list) -> None:
+        at = 0
+        for cut in sorted(int(len(data) * fraction) for fraction in cuts):
+            connection.send(data[at:cut])
+            # A round trip elsewhere, of a command that no counter counts, makes it likely that the pieces are met one
+            # by one.
+            self.control.call(b"unknown")
+            at = cut
+        connection.send(data[at:])
+
+    def drop(self, session: int) -> None:
+        """Closes without a word, whatever is owed."""
+        self.sessions.pop(session).connection.close()
+        self._wait_for_connections()
+
+    def settle(self) -> list:
+        """Reads until nothing more can come without another command; returns [(session, command, reply)]."""
+        taken = []
+        deadline = time.monotonic() + _PATIENCE
+        while True:
+            self._collect(taken)
+            owing = {n: s for n, s in self.sessions.items() if s.owed}
+            if not owing:
+                break
+            if all(s.may_be_waiting for s in owing.values()) and self._stats()["current-waiting"] == str(len(owing)):
+                break
+            if time.monotonic() > deadline:
+                owed = {n: [str(c) for c in s.owed] for n, s in owing.items()}
+                raise Mismatch(f"{self.name}: no reply within {_PATIENCE} s to {owed}")
+            if not all(s.may_be_waiting for s in owing.values()):
+                select.select([s.connection for s in owing.values()], [], [], 1.0)
+        if any(command is None for _, command, _ in taken):
+            self._wait_for_connections()
+        return taken
+
+    def _collect(self, taken: list) -> None:
+        """Takes every reply that has arrived, and notes the connections that ended."""
+        for number, s in list(self.sessions.items()):
+            if not s.owed:
+                continue
+            for reply in s.connection.replies_at_hand():
+                if not s.owed or s.owed[0] is _ENDS:
+                    raise Mismatch(f"{self.name}: session {number} was sent {reply}, which answers nothing")
+                command = s.owed.popleft()
+                if command.job is not None and reply.word in (b"INSERTED", b"BURIED"):
+                    self._learn(command.job, reply.number())
+                taken.append((number, command, reply))
+            if s.connection.ended:
+                if not s.owed or s.owed[0] is not _ENDS:
+                    raise Mismatch(f"{self.name}: session {number} was closed and owed {[str(c) for c in s.owed]}")
+                s.connection.close()
+                del self.sessions[number]
+                taken.append((number, None, None))
+
+    def _learn(self, job: int, job_id: int) -> None:
+        if job_id in self.numbers:
+            raise Mismatch(f"{self.name}: id {job_id} was given to job #{self.numbers[job_id]} and now to #{job}")
+        self.ids[job] = job_id
+        self.numbers[job_id] = job
+
+    def events(self, taken: list) -> list:
+        events = []
+        for session, command, reply in taken:
+            if command is None:
+                events.append(Event(session, None, (_ENDS,)))
+                continue
+            try:
+                answer = comparable(command.line, reply, self.numbers, self.is_1_12)
+            except (ValueError, KeyError) as malformed:
+                raise Mismatch(f"{self.name}: {command}: {reply}: {malformed!r}") from malformed
+            events.append(Event(session, command, answer))
+        return events
+
+    def audit(self) -> tuple:
+        """The server-wide stats, comparable to the last counter."""
+        self.own_stats += 1
+        return comparable(b"stats", self.control.call(b"stats"), self.numbers, self.is_1_12, self.own_stats)
+
+    def _stats(self) -> dict:
+        self.own_stats += 1
+        return self.control.stats()
+
+    def _wait_for_connections(self) -> None:
+        """Waits until the server has met every connection that was opened or closed."""
+        deadline = time.monotonic() + _PATIENCE
+        expected = str(1 + len(self.sessions))
+        while (seen := self._stats()["current-connections"]) != expected:
+            if time.monotonic() > deadline:
+                raise Mismatch(f"{self.name}: current-connections is {seen}; open are {expected}")
+
+
+class Twin:
+    """Sends the same to both servers and compares. Raises Mismatch with both answers."""
+
+    def __init__(self, oracle: Server, subject: Server, subject_is_beanstalkd: bool = False):
+        self.sides = [_Side("beanstalkd", oracle, True), _Side("subject", subject, subject_is_beanstalkd)]
+
+    def open(self, session: int) -> None:
+        for side in self.sides:
+            side.open(session)
+
+    def drop(self, session: int) -> list:
+        for side in self.sides:
+            side.drop(session)
+        return self._compare()
+
+    def settle(self) -> list:
+        """What has come meanwhile by itself."""
+        return self._compare()
+
+    def send(self, session: int, commands: list, cuts: list = (), half_close: bool = False) -> list:
+        """Returns what was answered, on this and on other connections, as a list of Event."""
+        for side in self.sides:
+            side.send(session, commands, cuts, half_close)
+        return self._compare()
+
+    def audit(self) -> None:
+        """Compares the server-wide stats, every counter of them."""
+        oracle, subject = (Event(-1, "stats, on the control connection", side.audit()) for side in self.sides)
+        if oracle.answer != subject.answer:
+            raise Mismatch(_difference(oracle, subject))
+
+    def _compare(self) -> list:
+        try:
+            oracle, subject = (side.events(side.settle()) for side in self.sides)
+        except Closed as closed:
+            raise Mismatch(f"a control connection was closed: {closed}") from closed
+        for session in {event.session for event in oracle + subject}:
+            ours = [e for e in subject if e.session == session]
+            theirs = [e for e in oracle if e.session == session]
+            for theirs_one, ours_one in zip(theirs, ours):
+                if theirs_one.answer != ours_one.answer:
+                    raise Mismatch(_difference(theirs_one, ours_one))
+            if len(theirs) != len(ours):
+                longer, who = (theirs, "beanstalkd") if len(theirs) > len(ours) else (ours, "subject")
+                extra = longer[min(len(theirs), len(ours))]
+                raise Mismatch(f"session {session}: only {who} answered {extra.command}: {extra.answer}")
+        return oracle
+
+
+def _difference(oracle: Event, subject: Event) -> str:
+    text = f"session {oracle.session}: {oracle.command}"
+    if oracle.answer[0] == subject.answer[0] == b"OK" and len(oracle.answer[1]) == len(subject.answer[1]):
+        lines = [f"{a} | {b}" for a, b in zip(oracle.answer[1], subject.answer[1]) if a != b]
+        return "\n    ".join([text, "differing lines, beanstalkd | subject:"] + lines)
+    return f"{text}\n    beanstalkd: {oracle.answer}\n    subject:    {subject.answer}"
