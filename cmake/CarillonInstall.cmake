@@ -14,9 +14,7 @@ install(EXPORT carillon-wheel NAMESPACE carillon:: DESTINATION "${package_dir}")
 if(CARILLON_SERVER)
   install(TARGETS carillon_queue EXPORT carillon-queue FILE_SET HEADERS)
   install(EXPORT carillon-queue NAMESPACE carillon:: DESTINATION "${package_dir}")
-  if(TARGET carillon)  # DEV-ONLY
-    install(TARGETS carillon)
-  endif()
+  install(TARGETS carillon)
 endif()
 
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/carillon-config-version.cmake" COMPATIBILITY SameMinorVersion)

@@ -1,8 +1,9 @@
 // Loads a beanstalk server with puts, then drains it by reserve and delete, and prints how many a second it did.
 //
-//   carillon_bench_beanstalk --port 11300 --connections 16 --pipeline 100 --jobs 400000
+//   carillon_bench_beanstalk --port 11300 --connections 16 --pipeline 100 --jobs 400000 --seconds 10
 //
-// One thread drives all connections; each sends its next batch when the last was answered in full.
+// One thread drives all connections; each sends its next batch when the last was answered in full. A phase ends when its work is
+// done, or when its time is over.
 
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -30,6 +31,7 @@ struct Load {
   std::size_t connections = 1;
   std::size_t pipeline = 1;
   std::size_t jobs = 20'000;
+  double seconds = 10;  // for each phase, at most
   std::size_t body = 200;
   bool drain = true;
   bool json = false;
@@ -53,7 +55,7 @@ class Work {
   virtual ~Work() = default;
   virtual Batch next(std::size_t connection) = 0;
   virtual void on_reply(std::size_t connection, ReplyLine line) = 0;
-  virtual std::size_t done() const = 0;
+  virtual std::size_t done() const = 0;  // jobs
 };
 
 [[noreturn]] void unexpected(ReplyLine line) {
@@ -147,11 +149,12 @@ class Driver {
   Driver& operator=(const Driver&) = delete;
   ~Driver() { ::close(epoll_); }
 
-  Phase run(Work& work) {
+  Phase run(Work& work, double seconds) {
     std::vector<double> round_trips;
     const auto start = Clock::now();
+    end_ = start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
     std::size_t busy = 0;
-    for (std::size_t i = 0; i < connections_.size(); ++i) busy += send_next(work, i) ? 1 : 0;
+    for (std::size_t i = 0; i < connections_.size(); ++i) busy += send_next(work, i) ? 1u : 0u;
     while (busy > 0) {
       epoll_event events[64];
       const int count = ::epoll_wait(epoll_, events, 64, -1);
@@ -169,7 +172,7 @@ class Driver {
  private:
   bool send_next(Work& work, std::size_t i) {
     is_busy_.resize(connections_.size());
-    const Batch batch = work.next(i);
+    const Batch batch = Clock::now() < end_ ? work.next(i) : Batch{};
     is_busy_[i] = batch.replies > 0;
     if (is_busy_[i]) connections_[i].send(batch.commands, batch.replies);
     return is_busy_[i];
@@ -186,19 +189,19 @@ class Driver {
   int epoll_;
   std::vector<Connection> connections_;
   std::vector<bool> is_busy_;
+  Clock::time_point end_;
 };
 
-void print(const Load& load, const Phase& puts, const Phase& drain) {
+void print(const Load& load, std::size_t jobs, const Phase& puts, const Phase& drain) {
   if (load.json) {
     std::printf(
         "{\"connections\": %zu, \"pipeline\": %zu, \"body_bytes\": %zu, \"jobs\": %zu, \"puts_per_second\": %.0f, "
         "\"put_p50_us\": %.1f, \"put_p99_us\": %.1f, \"drained_per_second\": %.0f}\n",
-        load.connections, load.pipeline, load.body, load.jobs, puts.per_second, puts.p50_us, puts.p99_us,
-        drain.per_second);
+        load.connections, load.pipeline, load.body, jobs, puts.per_second, puts.p50_us, puts.p99_us, drain.per_second);
     return;
   }
   std::printf("%zu connections, pipelined by %zu, bodies of %zu bytes, %zu jobs\n", load.connections, load.pipeline,
-              load.body, load.jobs);
+              load.body, jobs);
   std::printf("  put             %10.0f jobs/s    batch p50 %.0f us, p99 %.0f us\n", puts.per_second, puts.p50_us,
               puts.p99_us);
   if (load.drain) std::printf("  reserve+delete  %10.0f jobs/s\n", drain.per_second);
@@ -207,17 +210,17 @@ void print(const Load& load, const Phase& puts, const Phase& drain) {
 int run(const Load& load) {
   Driver driver(load);
   Puts puts(load);
-  const Phase put = driver.run(puts);
+  const Phase put = driver.run(puts, load.seconds);
   Phase drained;
   if (load.drain) {
     Drain drain(load);
-    drained = driver.run(drain);
-    if (drain.done() != load.jobs) {
-      throw std::runtime_error("put " + std::to_string(load.jobs) + " jobs but drained " +
+    drained = driver.run(drain, load.seconds);
+    if (drain.done() > puts.done()) {
+      throw std::runtime_error("put " + std::to_string(puts.done()) + " jobs but drained " +
                                std::to_string(drain.done()));
     }
   }
-  print(load, put, drained);
+  print(load, puts.done(), put, drained);
   return 0;
 }
 
@@ -235,6 +238,7 @@ int main(int argc, char** argv) {
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
   app.add_option("--jobs", load.jobs, "Jobs to put, over all connections")->capture_default_str();
+  app.add_option("--seconds", load.seconds, "Time for each phase, at most")->capture_default_str();
   app.add_option("--body", load.body, "Bytes of each body")->capture_default_str();
   app.add_flag("!--no-drain", load.drain, "Leave the jobs there");
   app.add_flag("--json", load.json, "Print one JSON object");

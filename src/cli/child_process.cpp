@@ -116,7 +116,7 @@ std::string find_program(const std::string& name) {
   while (true) {
     const std::size_t colon = path.find(':');
     const std::string_view folder = path.substr(0, colon);
-    const std::string candidate = fmt::format("{}/{}", folder.empty() ? "." : folder, name);
+    std::string candidate = fmt::format("{}/{}", folder.empty() ? "." : folder, name);
     if (!name.empty() && is_executable_file(candidate)) return candidate;
     if (colon == std::string_view::npos) return "";
     path.remove_prefix(colon + 1);

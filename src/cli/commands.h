@@ -13,7 +13,7 @@
 #include <array>
 #include <string_view>
 
-namespace CLI {
+namespace CLI {  // NOLINT(readability-identifier-naming): CLI11's name for it
 class App;
 }
 

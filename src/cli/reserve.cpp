@@ -6,6 +6,7 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -33,10 +34,23 @@ struct Request {
   server::Address server;
   std::vector<std::string> tubes;
   std::optional<std::chrono::milliseconds> timeout;
-  std::string timeout_text;
   bool delete_it = false;
   bool json = false;
 };
+
+// The protocol's limit, 2^31-1 s.
+constexpr std::chrono::milliseconds kLongestTimeout = std::chrono::seconds(2'147'483'647);
+
+std::chrono::milliseconds parse_timeout(const std::string& text) {
+  const auto timeout = parse_duration(text);
+  if (timeout <= kLongestTimeout) return timeout;
+  throw std::invalid_argument(
+      fmt::format("\"{}\": the longest time-out is 2147483647s; without one it waits for ever", text));
+}
+
+std::string nothing_within(std::chrono::milliseconds timeout) {
+  return timeout.count() == 0 ? "no job is ready" : fmt::format("no job within {}", short_duration(timeout));
+}
 
 // The reply to a reserve does not name the tube; with several watched only the server knows.
 std::string tube_of(const Job& job, const Request& request, Client& client) {
@@ -51,7 +65,7 @@ int reserve(const Request& request) {
   Client client(Stream::connect(request.server));
   if (!request.tubes.empty()) client.watch_only(request.tubes);
   const std::optional<Job> job = client.reserve(request.timeout);
-  if (!job) throw Failure(fmt::format("no job within {}", request.timeout_text));
+  if (!job) throw Failure(nothing_within(*request.timeout));
 
   const std::string tube = tube_of(*job, request, client);
   if (request.json) {
@@ -78,10 +92,6 @@ void add_reserve(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("reserve")->footer(kExamples);
   add_value(*command, "--tube", request->tubes, parse_tube, "From this tube (default: default); may be repeated")
       ->type_name("TUBE");
-  const auto parse_timeout = [&text = request->timeout_text](const std::string& value) {
-    text = value;
-    return parse_duration(value);
-  };
   add_value(*command, "--timeout", request->timeout, parse_timeout, "Give up after this long; 0: do not wait")
       ->type_name("DURATION");
   command->add_flag("--delete", request->delete_it, "Delete the job once it is printed");

@@ -28,16 +28,17 @@ namespace carillon::cli {
 namespace {
 
 constexpr std::string_view kExamples = R"(Examples:
-  carillon serve                                     on 127.0.0.1:11300, data in ./carillon-data
-  carillon serve --data /var/lib/carillon            data somewhere else
-  carillon serve --listen unix:/run/carillon.sock    a Unix socket instead of a port
+  carillon serve                                    data in ./carillon-data
+  carillon serve --data /var/lib/carillon           data somewhere else
+  carillon serve --listen unix:/run/carillon.sock   no port, a Unix socket
   carillon serve --listen 127.0.0.1:11300 --listen '[::1]:11300'
-  carillon serve --sync 50ms                         faster where syncs are slow; a crash of the machine may take
-                                                     back the last 50 ms of what was acknowledged
+  carillon serve --sync 50ms
+      faster where syncs are slow; a crash of the machine may take back the last
+      50 ms of what was acknowledged
 
 Signals:
-  SIGTERM, SIGINT    answer what is in flight, make it durable, stop
-  SIGUSR1            refuse new jobs from now on (DRAINING), and serve the others)";
+  SIGTERM, SIGINT   answer what is in flight, make it durable, stop
+  SIGUSR1           refuse new jobs from now on (DRAINING), serve the others)";
 
 struct Request {
   server::ServerOptions options;
@@ -100,7 +101,9 @@ spdlog::level::level_enum parse_log_level(std::string_view text) {
 void print_what_to_try(const std::vector<server::Address>& addresses) {
   const server::Address& address = addresses.front();
   const std::string shown = server::to_string(address);
-  const std::string to = shown == "127.0.0.1:11300" ? "" : " --server " + shown;
+  const bool is_glob = shown.front() == '[';
+  const std::string quoted = is_glob ? "'" + shown + "'" : shown;
+  const std::string to = shown == "127.0.0.1:11300" ? "" : " --server " + quoted;
   const std::string nc = address.is_unix() ? "-U " + address.path : fmt::format("{} {}", address.host, address.port);
   fmt::print(
       "Carillon listens on {0}. Try, in another terminal:\n\n"

@@ -42,8 +42,8 @@ struct WorkerSlot::Task {
   std::uint64_t attempt;   // 1: the first
   std::uint64_t releases;  // earlier ones
 
-  Task(Job job_, const StatsFields& stats)
-      : job(std::move(job_)),
+  Task(Job reserved, const StatsFields& stats)
+      : job(std::move(reserved)),
         tube(stats.text("tube")),
         priority(static_cast<std::uint32_t>(stats.number("pri"))),
         ttr(std::chrono::seconds(stats.number("ttr"))),
@@ -127,19 +127,22 @@ void WorkerSlot::perform(const Task& task) {
     const auto took = std::chrono::floor<milliseconds>(Clock::now() - started);
     remark(fmt::format("{}: {} after {}, {}", task.name(), end, short_duration(took), what));
   };
+  Result result;
   try {
-    const Result result = run_command(task);
-    if (!result.succeeded && options_.until == WorkUntil::kOneJob) state_.failed = true;
-    if (result.lost) {
-      report(result.end, "connection lost meanwhile: the job will run again");
-      throw Unavailable(*result.lost);
-    }
+    result = run_command(task);
+    if (result.lost) throw Unavailable(*result.lost);
     report(result.end, settle(task, result.succeeded));
+  } catch (const Unavailable&) {
+    report(result.end, "connection lost: it may run again");
+    throw;
   } catch (const Interrupted&) {
-    report("killed", "given back");
+    const bool killed = result.end.empty();
+    report(killed ? "killed" : result.end,
+           killed ? "given back" : "stopped before the server answered: it may run again");
     state_.failed = true;
     throw;
   }
+  if (!result.succeeded && options_.until == WorkUntil::kOneJob) state_.failed = true;
 }
 
 WorkerSlot::Result WorkerSlot::run_command(const Task& task) {
@@ -176,7 +179,7 @@ std::optional<std::string> WorkerSlot::attend(ChildProcess& child, const Task& t
 
 // Tells the server what came of the job, and returns what was done in words.
 std::string WorkerSlot::settle(const Task& task, bool succeeded) {
-  constexpr std::string_view kTooLate = "too late: its ttr had run out, and it will run again";
+  constexpr std::string_view kTooLate = "too late: its ttr had run out";
   const std::uint64_t id = task.job.id;
   if (succeeded) return client_->delete_job(id) ? "deleted" : std::string(kTooLate);
   if (options_.max_attempts && task.attempt >= *options_.max_attempts) {

@@ -44,9 +44,10 @@ Sequence Engine::State::append() {
 
   const bool covered = next_id <= stored_marks.next_id && next_burial <= stored_marks.next_burial;
   if (!covered || clock.utc() >= stored_marks.time + kTimeStep) {
-    changes.watermarks = Watermarks{.next_id = std::max(stored_marks.next_id, next_id + (covered ? 0 : kBlock)),
-                                    .next_burial = std::max(stored_marks.next_burial, next_burial + (covered ? 0 : kBlock)),
-                                    .time = clock.utc()};
+    changes.watermarks =
+        Watermarks{.next_id = std::max(stored_marks.next_id, next_id + (covered ? 0 : kBlock)),
+                   .next_burial = std::max(stored_marks.next_burial, next_burial + (covered ? 0 : kBlock)),
+                   .time = clock.utc()};
   }
   last_sequence = store.append(changes);
   if (changes.watermarks) stored_marks = *changes.watermarks;

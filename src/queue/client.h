@@ -26,12 +26,12 @@ struct Watch {
 struct Client : TimerNode {
   explicit Client(ClientId named) : id(named) {}
 
-  using InOrderReserved = boost::intrusive::list<
-      LoadedJob,
-      boost::intrusive::member_hook<LoadedJob, boost::intrusive::list_member_hook<>, &LoadedJob::holding_hook>>;
-  using ByDeadlineSet =
-      boost::intrusive::multiset<LoadedJob, boost::intrusive::compare<ByDeadline>,
-                                 boost::intrusive::member_hook<LoadedJob, LoadedJob::OrderHook, &LoadedJob::order_hook>>;
+  using InOrderReserved =
+      boost::intrusive::list<LoadedJob, boost::intrusive::member_hook<LoadedJob, boost::intrusive::list_member_hook<>,
+                                                                      &LoadedJob::holding_hook>>;
+  using ByDeadlineSet = boost::intrusive::multiset<
+      LoadedJob, boost::intrusive::compare<ByDeadline>,
+      boost::intrusive::member_hook<LoadedJob, LoadedJob::OrderHook, &LoadedJob::order_hook>>;
 
   // The job it holds that has the least time left has less than the safety margin.
   bool deadline_soon(std::uint64_t mono_from) const {
@@ -40,11 +40,12 @@ struct Client : TimerNode {
 
   ClientId id;
   Tube* used = nullptr;
-  std::vector<std::unique_ptr<Watch>> watches;  // never empty; in beanstalkd's order: the last one fills the gap of one that goes
+  std::vector<std::unique_ptr<Watch>>
+      watches;  // never empty; in beanstalkd's order: the last one fills the gap of one that goes
   InOrderReserved held;
-  ByDeadlineSet deadlines;                      // the same jobs
+  ByDeadlineSet deadlines;  // the same jobs
   bool waiting = false;
-  std::uint64_t give_up_at = UINT64_MAX;        // while waiting: the monotonic ms of its time-out, if it has one
+  std::uint64_t give_up_at = UINT64_MAX;  // while waiting: the monotonic ms of its time-out, if it has one
 };
 
 }  // namespace carillon::queue

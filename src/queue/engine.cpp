@@ -4,11 +4,29 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "queue/engine_state.h"
 
 namespace carillon::queue {
+
+namespace {
+
+const EngineOptions& checked(const EngineOptions& options) {
+  const auto refuse = [](const std::string& what) { throw std::invalid_argument("queue engine: " + what); };
+  if (options.step == 0) refuse("step is 0; it must be at least 1");
+  if (options.max_loaded_per_tube == 0) refuse("max_loaded_per_tube is 0; it must be at least 1");
+  if (options.load_ahead > kLastDue) {
+    refuse("load_ahead is " + std::to_string(options.load_ahead) + " ms; the most is " + std::to_string(kLastDue));
+  }
+  return options;
+}
+
+}  // namespace
 
 Engine::State::State(Store& in, const EngineOptions& with, const Recovered& recovered, Now now)
     : store(in),
@@ -47,7 +65,9 @@ Engine::State::~State() {
   }
 }
 
-Client& Engine::State::client(ClientId id) { return *clients.at(id); }
+Client& Engine::State::client(ClientId id) {
+  return *clients.at(id);
+}
 
 void Engine::State::advance(Now now) {
   clock.observe(now);
@@ -67,30 +87,33 @@ void Engine::State::advance(Now now) {
   ttrs.advance(clock.mono(), becomes_ready, options.step);
   pauses.advance(
       clock.mono(), [&served](TimerNode& node) { served.push_back(static_cast<TubeTimer&>(node).tube); }, options.step);
+  load_what_is_near(served);
   serve(served);
   waits.advance(
       clock.mono(), [this](TimerNode& node) { wait_is_over(static_cast<Client&>(node)); }, options.step);
-  load_what_is_near();
 }
 
-void Engine::State::load_what_is_near() {
+void Engine::State::load_what_is_near(std::vector<Tube*>& loaded_tubes) {
   constexpr Millis kRetry = 1'000;
   for (std::size_t budget = options.step; budget > 0;) {
     Tube* tube = nullptr;
     loading.advance(
         clock.utc(), [&tube](TimerNode& node) { tube = static_cast<TubeTimer&>(node).tube; }, 1);
     if (tube == nullptr) return;
+    loaded_tubes.push_back(tube);
     try {
       budget -= std::min(budget, 1 + load(*tube, budget));
-    } catch (const StoreError&) {
+    } catch (const StoreError& error) {
+      // Not the fault of the command that passes by: Engine::advance tells of it.
+      --budget;
+      load_failure = error.what();
       loading.reschedule(tube->load_time, clock.utc() + kRetry);
-      throw;
     }
   }
 }
 
 Engine::Engine(Store& store, const EngineOptions& options, Now now)
-    : state_(std::make_unique<State>(store, options, store.recover(), now)) {}
+    : state_(std::make_unique<State>(store, checked(options), store.recover(), now)) {}
 
 Engine::~Engine() = default;
 
@@ -120,7 +143,10 @@ void Engine::disconnect(ClientId id, Now now) {
   s.clients.erase(id);
 }
 
-void Engine::advance(Now now) { state_->advance(now); }
+void Engine::advance(Now now) {
+  state_->advance(now);
+  if (const auto failure = std::exchange(state_->load_failure, std::nullopt)) throw StoreError(*failure);
+}
 
 std::optional<std::uint64_t> Engine::next_wakeup() const {
   const State& s = *state_;
@@ -135,9 +161,13 @@ std::optional<std::uint64_t> Engine::next_wakeup() const {
   return wake;
 }
 
-std::vector<Delivery> Engine::take_deliveries() { return std::exchange(state_->deliveries, {}); }
+std::vector<Delivery> Engine::take_deliveries() {
+  return std::exchange(state_->deliveries, {});
+}
 
-Sequence Engine::last_sequence() const { return state_->last_sequence; }
+Sequence Engine::last_sequence() const {
+  return state_->last_sequence;
+}
 
 void Engine::close() {
   State& s = *state_;

@@ -96,8 +96,10 @@ Sequence Engine::State::kick(const std::vector<JobRecord>& records) {
     job->history = record.history;
     job->sequence = sequence;
     make_ready(*job);
+    Tube& tube = *job->tube;
+    serve(tube);  // one by one, as beanstalkd does: who waits gets the first one kicked, not the most urgent
+    if (LoadedJob* still = loaded(record.id)) make_room(tube, *still);
   }
-  if (!after.empty()) serve(tube_numbered(after.front().tube));
   return sequence;
 }
 

@@ -9,8 +9,9 @@
 
 namespace carillon::queue {
 
-// When the wall clock falls behind what was seen before, because somebody set it back, UTC goes on here at the pace of the
-// monotonic clock until the wall clock has caught up. So a delay lasts as long as it was asked for, and nothing is due twice.
+// When the wall clock falls behind what was seen before and has passed since, because somebody set it back, UTC goes on here at the
+// pace of the monotonic clock, ahead of the wall clock, until that is set forward or the process starts anew after it has caught up.
+// So a delay lasts as long as it was asked for, and nothing is due twice.
 //
 // A deadline is counted from the *end* of the running millisecond and compared with its *start*: it is never early by a fraction.
 class EngineClock {
@@ -21,7 +22,7 @@ class EngineClock {
   void observe(Now now) {
     const std::uint64_t passed = now.mono_ns > mono_ns_ ? now.mono_ns - mono_ns_ : 0;
     mono_ns_ += passed;
-    utc_ns_ = now.utc_ns >= utc_ns_ ? now.utc_ns : utc_ns_ + passed;
+    utc_ns_ = std::max(now.utc_ns, utc_ns_ + passed);
   }
 
   // The millisecond that is running: what is due at it, or before, is due.

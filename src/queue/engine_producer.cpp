@@ -9,9 +9,13 @@
 
 namespace carillon::queue {
 
-void Engine::use(ClientId id, std::string_view tube) { state_->use(state_->client(id), state_->tube_named(tube)); }
+void Engine::use(ClientId id, std::string_view tube) {
+  state_->use(state_->client(id), state_->tube_named(tube));
+}
 
-const std::string& Engine::used(ClientId id) const { return state_->client(id).used->record.name; }
+const std::string& Engine::used(ClientId id) const {
+  return state_->client(id).used->record.name;
+}
 
 bool Engine::fits(Now now, Millis delay) const {
   EngineClock then = state_->clock;
@@ -35,7 +39,7 @@ PutOutcome Engine::put(ClientId id, Now now, const PutOrder& order, std::string_
                          .priority = order.priority,
                          .due = due,
                          .burial = 0,
-                         .ttr = std::max(order.ttr, kMinTtr),
+                         .ttr = std::clamp(order.ttr, kMinTtr, kMaxTtr),
                          .delay = due > utc ? due - utc : 0,
                          .created = utc,
                          .body_bytes = static_cast<std::uint32_t>(body.size()),

@@ -48,7 +48,8 @@ std::optional<JobStats> Engine::job_stats(Now now, JobId id) {
   const LoadedJob* job = s.loaded(id);
   if (job != nullptr) stats.record.history = job->history;
   if (stats.state == JobState::kDelayed && record->due > s.clock.utc()) stats.time_left = record->due - s.clock.utc();
-  if (stats.state == JobState::kReserved && job->expiry() > s.clock.mono()) stats.time_left = job->expiry() - s.clock.mono();
+  if (stats.state == JobState::kReserved && job->expiry() > s.clock.mono())
+    stats.time_left = job->expiry() - s.clock.mono();
   return stats;
 }
 
@@ -112,9 +113,11 @@ void Engine::check_invariants() const {
   for (const Tube* tube : s.tube_order) {
     const std::string& name = tube->record.name;
     check(tube == s.default_tube || tube->referenced(), "a tube that nothing refers to is forgotten", name);
-    check(tube->loaded == tube->ready.size() + tube->delayed.size() + tube->reserved, "loaded = ready + delayed + reserved", name);
+    check(tube->loaded == tube->ready.size() + tube->delayed.size() + tube->reserved,
+          "loaded = ready + delayed + reserved", name);
     check(tube->loaded <= tube->record.scheduled, "a loaded job is a scheduled one", name);
-    check(tube->far() == 0 || tube->starved || tube->load_time.armed(), "far jobs will be loaded", name);
+    const bool waits_for_room = tube->starved && tube->queued() >= s.options.max_loaded_per_tube;
+    check(tube->far() == 0 || waits_for_room || tube->load_time.armed(), "far jobs will be loaded", name);
     std::uint64_t urgent = 0;
     for (const LoadedJob& job : tube->ready) {
       check(job.state == JobState::kReady && job.tube == tube && !job.armed(), "a ready job stands right", name);
@@ -134,7 +137,8 @@ void Engine::check_invariants() const {
       check(record.due >= tube->next_far, "no far job is due before next_far", name);
     }
     check(far == tube->far(), "far jobs are counted", name);
-    if (!tube->paused() && !tube->ready.empty()) check(tube->waiting.empty(), "nobody waits while a job is ready", name);
+    if (!tube->paused() && !tube->ready.empty())
+      check(tube->waiting.empty(), "nobody waits while a job is ready", name);
     loaded += tube->loaded;
     reserved += tube->reserved;
     waiting += tube->waiting.size();
@@ -147,7 +151,8 @@ void Engine::check_invariants() const {
     check(client->held.size() == client->deadlines.size(), "held jobs have deadlines", std::to_string(id));
     check(!client->watches.empty(), "a client watches something", std::to_string(id));
     for (const LoadedJob& job : client->held) {
-      check(job.state == JobState::kReserved && job.holder == client.get() && job.armed(), "a held job is reserved", std::to_string(id));
+      check(job.state == JobState::kReserved && job.holder == client.get() && job.armed(), "a held job is reserved",
+            std::to_string(id));
     }
     reserved -= client->held.size();
     waiting -= client->waiting ? client->watches.size() : 0;

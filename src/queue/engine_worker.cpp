@@ -66,6 +66,14 @@ std::optional<Delivery> Engine::reserve_job(ClientId id, Now now, JobId job_id) 
   std::optional<JobRecord> record = s.record_of(job_id);
   if (!record || s.state_of(*record) == JobState::kReserved) return std::nullopt;
 
+  Delivery delivery{.client = id, .kind = Delivery::Kind::kReserved, .job = {}, .error = {}};
+  try {
+    delivery.job = s.view(*record);
+  } catch (const StoreError& error) {
+    delivery.kind = Delivery::Kind::kFailed;
+    delivery.error = error.what();
+    return delivery;
+  }
   LoadedJob* job = s.loaded(job_id);
   if (record->buried()) {
     // A job that is worked on is not buried any more, after a crash either.
@@ -73,11 +81,10 @@ std::optional<Delivery> Engine::reserve_job(ClientId id, Now now, JobId job_id) 
     record->burial = 0;
     record->due = s.clock.utc();
     s.add_change(before, record);
-    s.append();
+    delivery.job.durable_at = s.append();
   }
   if (job == nullptr) job = &s.keep(*record);
-  Delivery delivery = s.hand_over(client, *job);
-  if (delivery.kind == Delivery::Kind::kFailed && !job->order_hook.is_linked()) s.place(*job);
+  s.hold(client, *job);
   return delivery;
 }
 
@@ -92,7 +99,8 @@ void Engine::stop_waiting(ClientId id) {
 Outcome Engine::release(ClientId id, Now now, JobId job_id, Priority priority, Millis delay) {
   State& s = *state_;
   s.advance(now);
-  if (!fits(now, delay)) throw std::out_of_range("release: a delay of " + std::to_string(delay) + " ms ends after the year 9999");
+  if (!fits(now, delay))
+    throw std::out_of_range("release: a delay of " + std::to_string(delay) + " ms ends after the year 9999");
   LoadedJob* job = held_by(s.client(id), s.loaded(job_id));
   if (job == nullptr) return {.done = false, .durable_at = s.last_sequence};
 

@@ -61,7 +61,8 @@ void Engine::State::detach(LoadedJob& job) {
       job.holder = nullptr;
       --tube.reserved;
       break;
-    case JobState::kBuried: break;  // buried jobs are not in memory
+    case JobState::kBuried:
+      break;  // buried jobs are not in memory
   }
 }
 

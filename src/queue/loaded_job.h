@@ -23,15 +23,15 @@ struct LoadedJob : TimerNode {
 
   DueKey due_key() const { return {record.due, record.id}; }
 
-  JobRecord record;         // exactly as it stands in the store
-  JobHistory history;       // runs ahead of the record's: it is stored along with the next change
+  JobRecord record;    // exactly as it stands in the store
+  JobHistory history;  // runs ahead of the record's: it is stored along with the next change
   Tube* tube;
-  Sequence sequence;        // of the append that made the record what it is; whoever is told of the job must wait for it
+  Sequence sequence;  // of the append that made the record what it is; whoever is told of the job must wait for it
   JobState state = JobState::kDelayed;
-  Client* holder = nullptr; // while reserved
+  Client* holder = nullptr;  // while reserved
 
   using OrderHook = boost::intrusive::set_member_hook<boost::intrusive::optimize_size<true>>;
-  OrderHook order_hook;                              // in its tube's ready or delayed jobs, or its holder's jobs by deadline
+  OrderHook order_hook;  // in its tube's ready or delayed jobs, or its holder's jobs by deadline
   boost::intrusive::list_member_hook<> holding_hook;  // in its holder's jobs in the order reserved
 };
 

@@ -19,7 +19,9 @@ constexpr Millis kPatience = 100;
 
 }  // namespace
 
-DueKey Engine::State::horizon() const { return {clock.utc() + options.load_ahead + 1, 0}; }
+DueKey Engine::State::horizon() const {
+  return {clock.utc() + options.load_ahead + 1, 0};
+}
 
 UtcMs Engine::State::time_to_load(UtcMs due_time) const {
   return due_time > options.load_ahead ? due_time - options.load_ahead : 0;
@@ -66,12 +68,12 @@ void Engine::State::room_appeared(Tube& tube) {
 }
 
 std::size_t Engine::State::load(Tube& tube, std::size_t budget) {
+  tube.starved = false;
   if (tube.far() == 0) return 0;
   if (tube.queued() >= options.max_loaded_per_tube) {
     tube.starved = true;
     return 0;
   }
-  tube.starved = false;
   const std::size_t limit = std::min(budget, options.max_loaded_per_tube - tube.queued());
   const std::vector<JobRecord> records = store.scan_due(tube.record.number, tube.cursor, limit);
   std::optional<UtcMs> rest_due;  // no job that stays in the store is due before; none: nothing stays
@@ -84,7 +86,6 @@ std::size_t Engine::State::load(Tube& tube, std::size_t budget) {
     tube.cursor = std::max(tube.cursor, DueKey{record.due, record.id + 1});
     if (loaded(record.id) == nullptr) place(keep(record));
   }
-  serve(tube);
   if (!rest_due || *rest_due >= horizon().due) tube.cursor = std::max(tube.cursor, horizon());
   if (rest_due) {
     tube.next_far = *rest_due;
@@ -96,12 +97,13 @@ std::size_t Engine::State::load(Tube& tube, std::size_t budget) {
 std::vector<JobRecord> Engine::State::scan_far(Tube& tube, std::size_t limit) {
   std::vector<JobRecord> found;
   DueKey from = std::max(tube.cursor, DueKey{clock.utc() + 1, 0});
-  while (found.size() < limit && tube.far() > 0) {
-    const std::vector<JobRecord> records = store.scan_due(tube.record.number, from, options.step);
+  constexpr std::size_t kFirstScan = 16;
+  for (std::size_t scan = std::max(limit, kFirstScan); found.size() < limit && tube.far() > 0; scan *= 2) {
+    const std::vector<JobRecord> records = store.scan_due(tube.record.number, from, scan);
     for (const JobRecord& record : records) {
       if (found.size() < limit && loaded(record.id) == nullptr) found.push_back(record);
     }
-    if (records.size() < options.step) break;
+    if (records.size() < scan) break;
     from = {records.back().due, records.back().id + 1};
   }
   return found;

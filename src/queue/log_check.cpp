@@ -115,6 +115,10 @@ class Checker {
       result.logs.push_back(check_log(path));
       first_log_ = false;
     }
+    const auto cut = std::find_if(result.logs.begin(), result.logs.end(), [this](const CheckedLog& log) {
+      return log.left_out > 0 || (missing_ && log.path == broken_log_);
+    });
+    if (cut != result.logs.end()) cut->cut = true;
     if (missing_ && highest_mark_ >= *missing_) {
       result.damage = "the log " + broken_log_ + " is damaged at byte " + std::to_string(broken_at_) +
                       ": records from there on had been synced and cannot be read";

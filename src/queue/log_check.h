@@ -33,6 +33,7 @@ struct CheckedLog {
   std::string path;
   std::uint64_t readable = 0;  // bytes from its start that may be replayed
   std::uint64_t left_out = 0;  // bytes beyond, up to the last that is not zero
+  bool cut = false;            // it is the first in which something is missing where the readable bytes end
 };
 
 struct LogCheck {

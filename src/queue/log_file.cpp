@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <utility>
 
@@ -51,24 +52,28 @@ IOStatus write_failure(const std::string& path, const char* what, int error) {
   return status;
 }
 
-IOStatus LogFile::create(const std::string& path, std::uint64_t first, std::uint64_t step, Newest& newest,
+IOStatus LogFile::create(const std::string& path, std::uint64_t step, Current& current,
                          std::unique_ptr<LogFile>* file) {
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (fd < 0) return write_failure(path, "create", errno);
-  std::unique_ptr<LogFile> created(new LogFile(path, fd, step, newest));
-  if (IOStatus status = created->reserve(first); !status.ok()) return status;
-  newest.store(created.get(), std::memory_order_release);
-  *file = std::move(created);
+  file->reset(new LogFile(path, fd, step, current));
   return IOStatus::OK();
 }
 
-LogFile::LogFile(std::string path, int fd, std::uint64_t step, Newest& newest)
-    : path_(std::move(path)), step_(step), newest_(newest), fd_(fd) {}
+LogFile::LogFile(std::string path, int fd, std::uint64_t step, Current& current)
+    : path_(std::move(path)), step_(step), current_(current), fd_(fd) {}
 
 LogFile::~LogFile() {
   LogFile* self = this;
-  newest_.compare_exchange_strong(self, nullptr);
+  current_.compare_exchange_strong(self, nullptr);
   if (fd_ >= 0) Close({}, nullptr).PermitUncheckedError();
+}
+
+IOStatus LogFile::become_current(const std::string& path) {
+  if (path != path_ && ::rename(path_.c_str(), path.c_str()) != 0) return write_failure(path, "create", errno);
+  path_ = path;
+  current_.store(this, std::memory_order_release);
+  return IOStatus::OK();
 }
 
 IOStatus LogFile::reserve(std::uint64_t bytes) {
@@ -110,7 +115,9 @@ IOStatus LogFile::Flush(const IOOptions&, IODebugContext*) {
 }
 
 IOStatus LogFile::Sync(const IOOptions&, IODebugContext*) {
-  if (::fdatasync(fd_) != 0) return write_failure(path_, "sync", errno);
+  while (::fdatasync(fd_) != 0) {
+    if (errno != EINTR) return write_failure(path_, "sync", errno);
+  }
   return IOStatus::OK();
 }
 

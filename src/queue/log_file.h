@@ -7,8 +7,8 @@
 //
 // The price: after a crash the log ends in zeros. log_check.h finds where it ends. A clean close cuts them off.
 //
-// Thread safety: `Sync` may run beside all others but `Close`. Logs that are no longer written to may be destroyed in any
-// thread, the newest one in the thread that writes.
+// Thread safety: `Sync` may run beside all others but `Close`. A log that is no longer current may be destroyed in any
+// thread.
 
 #include <rocksdb/file_system.h>
 
@@ -26,14 +26,16 @@ rocksdb::IOStatus write_failure(const std::string& path, const char* what, int e
 
 class LogFile final : public rocksdb::FSWritableFile {
  public:
-  // The log file made last, while it exists.
-  using Newest = std::atomic<LogFile*>;
+  // The log that is written to, while it exists.
+  using Current = std::atomic<LogFile*>;
 
-  // Makes the file with space for `first` bytes; later `step` bytes are taken at a time. It becomes `newest`.
-  static rocksdb::IOStatus create(const std::string& path, std::uint64_t first, std::uint64_t step, Newest& newest,
+  // Makes an empty file. Space is taken by `step` bytes at a time. `current` must outlive it.
+  static rocksdb::IOStatus create(const std::string& path, std::uint64_t step, Current& current,
                                   std::unique_ptr<LogFile>* file);
   ~LogFile() override;
 
+  // Gives the file this name, and makes it the current one.
+  rocksdb::IOStatus become_current(const std::string& path);
   // Makes sure that the next `bytes` bytes can be appended without taking space. When it fails, nothing has changed.
   rocksdb::IOStatus reserve(std::uint64_t bytes);
   // Whether an append has failed. What the file has at its end is unknown then.
@@ -50,13 +52,13 @@ class LogFile final : public rocksdb::FSWritableFile {
   void PrepareWrite(std::size_t, std::size_t, const rocksdb::IOOptions&, rocksdb::IODebugContext*) override {}
 
  private:
-  LogFile(std::string path, int fd, std::uint64_t step, Newest& newest);
+  LogFile(std::string path, int fd, std::uint64_t step, Current& current);
 
   int take_space(std::uint64_t size);
 
-  const std::string path_;
+  std::string path_;
   const std::uint64_t step_;
-  Newest& newest_;
+  Current& current_;
   int fd_;
   std::uint64_t written_ = 0;
   std::uint64_t size_ = 0;  // of the file: what is written, then zeros

@@ -3,11 +3,18 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "queue/engine_state.h"
 
 namespace carillon::queue {
+
+namespace {
+
+constexpr std::uint64_t kNever = UINT64_MAX;
+
+}  // namespace
 
 LoadedJob* Engine::State::best_ready(const Client& client) {
   LoadedJob* best = nullptr;
@@ -21,14 +28,17 @@ LoadedJob* Engine::State::best_ready(const Client& client) {
 }
 
 Delivery Engine::State::hand_over(Client& client, LoadedJob& job) {
-  Delivery delivery{.client = client.id, .kind = Delivery::Kind::kReserved, .job = {}, .error = {}};
   try {
-    delivery.job = view(job.record);
+    JobView seen = view(job.record);
+    hold(client, job);
+    return {.client = client.id, .kind = Delivery::Kind::kReserved, .job = std::move(seen), .error = {}};
   } catch (const StoreError& error) {
-    delivery.kind = Delivery::Kind::kFailed;
-    delivery.error = error.what();
-    return delivery;
+    set_aside(job);
+    return {.client = client.id, .kind = Delivery::Kind::kFailed, .job = {}, .error = error.what()};
   }
+}
+
+void Engine::State::hold(Client& client, LoadedJob& job) {
   detach(job);
   job.state = JobState::kReserved;
   job.holder = &client;
@@ -38,7 +48,21 @@ Delivery Engine::State::hand_over(Client& client, LoadedJob& job) {
   client.held.push_back(job);
   client.deadlines.insert(job);
   room_appeared(*job.tube);
-  return delivery;
+}
+
+void Engine::State::set_aside(LoadedJob& job) {
+  JobRecord after = job.record;
+  after.history = job.history;
+  ++after.history.buries;
+  after.burial = next_burial++;
+  add_change(job.record, after);
+  try {
+    append();
+  } catch (const StoreError&) {
+    return;  // nothing can be written either: it stays where it is
+  }
+  detach(job);
+  drop(job);
 }
 
 void Engine::State::serve_next(Tube& tube) {
@@ -65,9 +89,12 @@ void Engine::State::start_waiting(Client& client, std::optional<Millis> timeout)
   client.waiting = true;
   for (const auto& watch : client.watches) watch->tube->waiting.push_back(*watch);
 
-  constexpr std::uint64_t kNever = UINT64_MAX;
   const std::uint64_t from = clock.mono_from();
   client.give_up_at = timeout && *timeout < kNever - from ? from + *timeout : kNever;
+  schedule_wake(client);
+}
+
+void Engine::State::schedule_wake(Client& client) {
   const std::uint64_t soon_at = client.deadlines.empty() ? kNever : client.deadlines.begin()->expiry() - kSafetyMargin;
   const std::uint64_t wake_at = std::min(client.give_up_at, soon_at);
   if (wake_at != kNever) waits.schedule(client, wake_at);
@@ -82,9 +109,8 @@ void Engine::State::end_waiting(Client& client) {
 void Engine::State::wait_is_over(Client& client) {
   const bool soon = client.deadline_soon(clock.mono_from());
   if (!soon && clock.mono() < client.give_up_at) {
-    // It was to hear of a deadline, but that job has been lost to its ttr since: only after a stop of the process, in one step.
-    if (client.give_up_at != UINT64_MAX) waits.schedule(client, client.give_up_at);
-    return;
+    // It was to hear of a deadline, but that job has been lost to its ttr since, in one long step of time.
+    return schedule_wake(client);
   }
   end_waiting(client);
   deliveries.push_back({.client = client.id,

@@ -5,11 +5,14 @@
 #include <rocksdb/iterator.h>
 
 #include <algorithm>
+#include <chrono>
+#include <mutex>
 #include <utility>
 #include <vector>
 
 #include "queue/log_check.h"
 #include "queue/record_codec.h"
+#include "queue/warnings_log.h"
 
 namespace carillon::queue {
 
@@ -24,14 +27,10 @@ constexpr std::string_view kFormatKey = "f";
 constexpr std::string_view kFormat = "carillon-queue 1";
 
 // Space for the log is taken in steps of so many bytes.
-constexpr std::uint64_t kLogStep = 4 << 20;
+constexpr std::uint64_t kLogStep = 2 << 20;
 
-// After a failed try to go on, the next one waits: a try costs milliseconds, and comes with each append.
-constexpr std::chrono::milliseconds kResumeInterval{100};
-
-Slice slice(std::string_view bytes) {
-  return {bytes.data(), bytes.size()};
-}
+// RocksDB's threads rest for a second after an error, and Resume() waits for them. Before that there is no use in it.
+constexpr std::chrono::milliseconds kRest{1'100};
 
 // What a record of so many bytes takes in the log at the most, with the headers of its fragments and what they leave unused.
 std::uint64_t bytes_in_log(std::uint64_t size) {
@@ -42,32 +41,55 @@ std::uint64_t bytes_in_log(std::uint64_t size) {
 
 }  // namespace
 
-// Called in RocksDB's threads.
 class RocksDatabase::Troubles final : public rocksdb::EventListener {
  public:
-  void OnBackgroundError(rocksdb::BackgroundErrorReason reason, Status*) override {
-    if (reason == rocksdb::BackgroundErrorReason::kCompaction) compaction_fails_.store(true);
-    stop();
+  // In RocksDB's threads:
+  void OnBackgroundError(rocksdb::BackgroundErrorReason reason, Status* status) override {
+    if (reason == rocksdb::BackgroundErrorReason::kCompaction) {
+      compaction_fails_.store(true);  // and is tried again by itself
+    } else {
+      stop(*status);
+    }
   }
-
   void OnCompactionCompleted(rocksdb::DB*, const rocksdb::CompactionJobInfo& info) override {
     if (info.status.ok()) compaction_fails_.store(false);
   }
 
-  // RocksDB may have stopped writing, until it is resumed.
+  // RocksDB may write nothing until it is resumed.
   bool stopped() const { return stopped_.load(); }
-  void stop() { stopped_.store(true); }
-  void resume() { stopped_.store(false); }
   bool compaction_fails() const { return compaction_fails_.load(); }
 
+  // Tries to go on. Not OK: why it cannot.
+  Status resume(rocksdb::DB& database) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (std::chrono::steady_clock::now() < resume_at_) return cause_;
+      stopped_.store(false);
+    }
+    Status status = database.Resume();
+    if (!status.ok()) stop(status);
+    return status;
+  }
+
  private:
+  void stop(const Status& cause) {
+    const std::lock_guard lock(mutex_);
+    cause_ = cause;
+    resume_at_ = std::chrono::steady_clock::now() + kRest;
+    stopped_.store(true);
+  }
+
   std::atomic<bool> stopped_ = false;
   std::atomic<bool> compaction_fails_ = false;
+  std::mutex mutex_;
+  // Protected by mutex_:
+  Status cause_;
+  std::chrono::steady_clock::time_point resume_at_;
 };
 
 RocksDatabase::RocksDatabase(const std::string& path, const RocksStoreOptions& options)
     : directory_(path),
-      files_(std::make_shared<StoreFiles>(kLogStep)),
+      files_(std::make_shared<StoreFiles>(directory_.path(), kLogStep)),
       env_(rocksdb::NewCompositeEnv(files_)),
       troubles_(std::make_shared<Troubles>()) {
   if (directory_.has_store()) refuse_other_families();
@@ -113,8 +135,9 @@ void RocksDatabase::refuse_other_families() const {
 }
 
 void RocksDatabase::open(const RocksStoreOptions& options) {
-  rocksdb::DBOptions database_options = carillon::queue::database_options();
+  rocksdb::DBOptions database_options = carillon::queue::database_options(options);
   database_options.env = env_.get();
+  database_options.info_log = std::make_shared<WarningsLog>(directory_.path());
   database_options.listeners = {troubles_};
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
   rocksdb::DB* opened = nullptr;
@@ -159,9 +182,11 @@ void RocksDatabase::begin(WriteBatch& batch) const {
 
 Sequence RocksDatabase::write(WriteBatch& batch) {
   refuse_if_failed();
-  if (troubles_->stopped()) resume();
   if (const Status status = files_->reserve(bytes_in_log(batch.GetDataSize())); !status.ok()) {
     throw error("cannot be written", status);
+  }
+  if (troubles_->stopped()) {
+    if (const Status status = troubles_->resume(database()); !status.ok()) throw error("cannot be written", status);
   }
   rocksdb::WriteOptions options;
   // While compaction fails, writes would be made to wait for it in vain in the end.
@@ -197,23 +222,6 @@ void RocksDatabase::seal() {
   begin(nothing);
   write(nothing);
   sync();
-}
-
-// Goes on after the background stopped, if what it stopped for has passed.
-void RocksDatabase::resume() {
-  const auto now = std::chrono::steady_clock::now();
-  if (!trouble_.empty() && now < next_resume_) throw StoreError(trouble_);
-  troubles_->resume();
-  const Status status = database().Resume();
-  if (status.ok()) {
-    trouble_.clear();
-    return;
-  }
-  troubles_->stop();
-  const StoreError failure = error("cannot be written", status);
-  trouble_ = failure.what();
-  next_resume_ = std::chrono::steady_clock::now() + kResumeInterval;
-  throw failure;
 }
 
 void RocksDatabase::fail_for_good(const StoreError& why) {

@@ -10,7 +10,6 @@
 
 #include <array>
 #include <atomic>
-#include <chrono>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -23,6 +22,10 @@
 #include "queue/store_files.h"
 
 namespace carillon::queue {
+
+inline rocksdb::Slice slice(std::string_view bytes) {
+  return {bytes.data(), bytes.size()};
+}
 
 class RocksDatabase {
  public:
@@ -49,7 +52,7 @@ class RocksDatabase {
   const std::string& opening_note() const { return note_; }
 
  private:
-  // What happens to RocksDB's files in the background.
+  // What goes wrong in the background.
   class Troubles;
 
   struct Opened {
@@ -64,7 +67,6 @@ class RocksDatabase {
   void note_what_was_left_out();
   rocksdb::DB& database() const { return *opened_.database; }
 
-  void resume();
   void seal();
   void refuse_if_failed() const;
   void fail_for_good(const StoreError& why);
@@ -82,10 +84,6 @@ class RocksDatabase {
   std::atomic<Sequence> durable_ = 0;
   std::atomic<std::uint64_t> written_number_ = 0;
   std::atomic<std::uint64_t> durable_number_ = 0;
-
-  // While the background has trouble: what the last try to go on said, and when the next may be.
-  std::string trouble_;
-  std::chrono::steady_clock::time_point next_resume_;
 
   std::atomic<bool> failed_ = false;
   mutable std::mutex failure_mutex_;

@@ -54,16 +54,15 @@ ColumnFamilyOptions family_options(const RocksStoreOptions& options, double shar
 
 }  // namespace
 
-rocksdb::DBOptions database_options() {
+rocksdb::DBOptions database_options(const RocksStoreOptions& options) {
   rocksdb::DBOptions database;
   database.create_if_missing = true;
   database.create_missing_column_families = true;
 
-  // The log. What may be replayed has been found out before, by log_check.h; of that, nothing may be unreadable.
-  database.wal_recovery_mode = rocksdb::WALRecoveryMode::kAbsoluteConsistency;
-  // The families are flushed to files together, and each record of the log is of use to all or none of them: so what is
-  // replayed after a crash fits what is in the files, wherever the log ends.
-  database.atomic_flush = true;
+  // What of the log may be replayed has been found out before, by log_check.h. In this mode RocksDB replays just that, and
+  // refuses to if some families have later changes in their files already.
+  database.wal_recovery_mode = rocksdb::WALRecoveryMode::kPointInTimeRecovery;
+  database.max_total_wal_size = 2 * options.write_buffer;
 
   // One thread writes: what is for many costs time and brings nothing.
   database.allow_concurrent_memtable_write = false;
@@ -91,9 +90,6 @@ rocksdb::DBOptions database_options() {
   database.skip_stats_update_on_db_open = true;
   database.stats_dump_period_sec = 0;
   database.stats_persist_period_sec = 0;
-  database.info_log_level = rocksdb::InfoLogLevel::WARN_LEVEL;
-  database.max_log_file_size = 1 << 20;
-  database.keep_log_file_num = 2;
   return database;
 }
 

@@ -15,7 +15,7 @@ namespace carillon::queue {
 enum Family : std::size_t { kMeta, kJobs, kIndex, kBodies };
 inline constexpr std::size_t kFamilies = 4;
 
-rocksdb::DBOptions database_options();
+rocksdb::DBOptions database_options(const RocksStoreOptions& options);
 std::vector<rocksdb::ColumnFamilyDescriptor> family_descriptors(const RocksStoreOptions& options);
 
 }  // namespace carillon::queue

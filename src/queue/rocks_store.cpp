@@ -23,10 +23,6 @@ constexpr std::uint64_t kEnd = std::numeric_limits<std::uint64_t>::max();
 // A batch that has grown beyond so many bytes gives them back.
 constexpr std::size_t kBatchToKeep = 1 << 20;
 
-Slice slice(std::string_view bytes) {
-  return {bytes.data(), bytes.size()};
-}
-
 template <std::size_t size>
 Slice slice(const Bytes<size>& bytes) {
   return {bytes.data(), size};
@@ -45,7 +41,7 @@ struct RocksStore::State {
 
   State(const std::string& path, const RocksStoreOptions& options) : database(path, options) {}
 
-  // What these do to a batch cannot fail but for its size, which RocksDatabase::write would find.
+  // These fail for values of more than 4 GiB alone, which no record has.
   void put(Family family, const Slice& key, const Slice& value) {
     batch.Put(database.family(family), key, value).PermitUncheckedError();
   }

@@ -2,9 +2,11 @@
 
 #include "queue/store_files.h"
 
+#include <unistd.h>
+
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
+#include <cstring>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -21,6 +23,8 @@ using rocksdb::Slice;
 
 namespace {
 
+constexpr const char* kNextLog = "/next-log";
+
 // The number in the path DIR/NUMBER.log, which is what RocksDB calls the files of its log.
 std::optional<std::uint64_t> log_number(std::string_view path) {
   constexpr std::string_view kSuffix = ".log";
@@ -33,16 +37,24 @@ std::optional<std::uint64_t> log_number(std::string_view path) {
   return number;
 }
 
-// The first bytes of a file, as if there were no others.
-class FrontOfFile final : public rocksdb::FSSequentialFileOwnerWrapper {
+// The readable part of a log. Where it was cut, it ends in a byte that is no record, so that RocksDB knows, too.
+class ReadableLog final : public rocksdb::FSSequentialFileOwnerWrapper {
  public:
-  FrontOfFile(std::unique_ptr<FSSequentialFile> file, std::uint64_t size)
-      : FSSequentialFileOwnerWrapper(std::move(file)), left_(size) {}
+  ReadableLog(std::unique_ptr<FSSequentialFile> file, const CheckedLog& log)
+      : FSSequentialFileOwnerWrapper(std::move(file)), left_(log.readable), cut_(log.cut) {}
 
   IOStatus Read(std::size_t size, const IOOptions& options, Slice* result, char* scratch,
                 IODebugContext* debug) override {
-    IOStatus status = target()->Read(std::min<std::uint64_t>(size, left_), options, result, scratch, debug);
-    if (status.ok()) left_ -= result->size();
+    const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(size, left_));
+    IOStatus status = target()->Read(wanted, options, result, scratch, debug);
+    if (!status.ok()) return status;
+    left_ -= result->size();
+    if (left_ == 0 && cut_ && result->size() < size) {
+      cut_ = false;
+      std::memmove(scratch, result->data(), result->size());
+      scratch[result->size()] = '!';
+      *result = Slice(scratch, result->size() + 1);
+    }
     return status;
   }
 
@@ -54,6 +66,7 @@ class FrontOfFile final : public rocksdb::FSSequentialFileOwnerWrapper {
 
  private:
   std::uint64_t left_;
+  bool cut_;
 };
 
 // A failed write to any file but the log costs that file alone. Without this RocksDB takes some of them (a quota, a size
@@ -100,30 +113,42 @@ class RetryableFile final : public rocksdb::FSWritableFileOwnerWrapper {
 
 }  // namespace
 
-StoreFiles::StoreFiles(std::uint64_t step) : FileSystemWrapper(rocksdb::FileSystem::Default()), step_(step) {}
+StoreFiles::StoreFiles(const std::string& directory, std::uint64_t step)
+    : FileSystemWrapper(rocksdb::FileSystem::Default()), directory_(directory), step_(step) {}
+
+StoreFiles::~StoreFiles() {
+  if (next_) ::unlink((directory_ + kNextLog).c_str());
+}
 
 IOStatus StoreFiles::reserve(std::uint64_t bytes) {
-  reserved_ = bytes;
-  LogFile* log = newest_.load(std::memory_order_acquire);
-  return log == nullptr ? IOStatus::OK() : log->reserve(bytes);
+  LogFile* current = current_.load(std::memory_order_acquire);
+  IOStatus status = current == nullptr ? IOStatus::OK() : current->reserve(bytes);
+  if (status.ok() && !next_) status = LogFile::create(directory_ + kNextLog, step_, current_, &next_);
+  if (status.ok()) status = next_->reserve(bytes);
+  return status;
 }
 
 bool StoreFiles::log_broken() const {
-  const LogFile* log = newest_.load(std::memory_order_acquire);
+  const LogFile* log = current_.load(std::memory_order_acquire);
   return log != nullptr && log->broken();
 }
 
 IOStatus StoreFiles::NewWritableFile(const std::string& path, const FileOptions& options,
                                      std::unique_ptr<FSWritableFile>* file, IODebugContext* debug) {
-  if (log_number(path)) {
-    std::unique_ptr<LogFile> log;
-    IOStatus status = LogFile::create(path, std::max(step_, reserved_), step_, newest_, &log);
-    *file = std::move(log);
-    return status;
-  }
+  if (log_number(path)) return make_log(path, file);
   std::unique_ptr<FSWritableFile> plain;
   IOStatus status = retryable(target()->NewWritableFile(path, options, &plain, debug));
   if (status.ok()) *file = std::make_unique<RetryableFile>(std::move(plain));
+  return status;
+}
+
+IOStatus StoreFiles::make_log(const std::string& path, std::unique_ptr<FSWritableFile>* file) {
+  std::unique_ptr<LogFile> log = std::move(next_);
+  if (!log) {
+    if (IOStatus status = LogFile::create(path, step_, current_, &log); !status.ok()) return status;
+  }
+  IOStatus status = log->become_current(path);
+  *file = std::move(log);
   return status;
 }
 
@@ -143,7 +168,7 @@ IOStatus StoreFiles::NewSequentialFile(const std::string& path, const FileOption
   const auto same = [&path](const CheckedLog& log) { return log.path == path; };
   const auto log = std::find_if(checked_->logs.begin(), checked_->logs.end(), same);
   if (log == checked_->logs.end()) return IOStatus::Corruption("the log " + path + " appeared after the others");
-  *file = std::make_unique<FrontOfFile>(std::move(plain), log->readable);
+  *file = std::make_unique<ReadableLog>(std::move(plain), *log);
   return status;
 }
 

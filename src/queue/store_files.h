@@ -18,12 +18,14 @@ namespace carillon::queue {
 
 class StoreFiles final : public rocksdb::FileSystemWrapper {
  public:
-  // `step`: space for the log is taken by so many bytes at a time.
-  explicit StoreFiles(std::uint64_t step);
+  // `directory`: where the logs are. `step`: space for them is taken by so many bytes at a time.
+  StoreFiles(const std::string& directory, std::uint64_t step);
+  ~StoreFiles() override;
 
   const char* Name() const override { return "CarillonStoreFiles"; }
 
-  // Makes sure that the log has room for the next `bytes` bytes. When it fails, nothing has changed.
+  // Makes sure that a record of `bytes` bytes can be appended to the log without taking space, even if RocksDB begins a
+  // new log for it. When it fails, nothing has changed.
   rocksdb::IOStatus reserve(std::uint64_t bytes);
   // Whether a write to the log has failed: what it ends in is unknown, and nothing may be added to it.
   bool log_broken() const;
@@ -38,11 +40,14 @@ class StoreFiles final : public rocksdb::FileSystemWrapper {
                                     rocksdb::IODebugContext* debug) override;
 
  private:
+  rocksdb::IOStatus make_log(const std::string& path, std::unique_ptr<rocksdb::FSWritableFile>* file);
   rocksdb::IOStatus check_logs_from(const std::string& path);
 
+  const std::string directory_;
   const std::uint64_t step_;
-  std::uint64_t reserved_ = 0;  // what the last `reserve` asked for: a log made meanwhile must have room for it too
-  LogFile::Newest newest_ = nullptr;
+  LogFile::Current current_ = nullptr;
+  // The next log, made already: RocksDB does not survive a failure to make one (its ScheduleFlushes keeps references then).
+  std::unique_ptr<LogFile> next_;
   std::optional<LogCheck> checked_;
 };
 

@@ -34,7 +34,7 @@ void Connection::process() {
       }
       break;
     case Wants::kDelivery:
-      if (!ended_ && unread() < kReadAhead) read();
+      await_delivery();
       break;
     case Wants::kTurn:
       owner_.wants_turn(*this);
@@ -45,6 +45,16 @@ void Connection::process() {
   }
   if (!session_.replies().empty()) owner_.has_replies(*this);
   close_if_done();
+}
+
+// Reading a little on is the cheapest way to notice that the client is gone; one that has sent more is watched.
+void Connection::await_delivery() {
+  if (ended_) return;
+  if (unread() < kReadAhead) {
+    read();
+  } else {
+    owner_.watch_hang_up(*this, socket_.native_handle());
+  }
 }
 
 void Connection::read() {

@@ -1,9 +1,8 @@
 #pragma once
 // A beanstalk session on a socket: reads what is there, hands it to the session, and sends the replies that may leave.
 //
-// It reads with a buffer of its own that grows with the traffic, so that a thousand idle connections cost little and a
-// pipelining one is read in few calls. It does not read while the session has too many unsent replies, and while a
-// reserve waits only so far that it notices when the client goes away.
+// It reads with a buffer of its own that grows with the traffic, so that a thousand idle connections cost little and one that pipelines
+// is read in few calls. It does not read while the session has too many unsent replies, and only a little while a reserve waits.
 
 #include <boost/asio/generic/stream_protocol.hpp>
 #include <cstddef>
@@ -53,6 +52,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   void deliver(const queue::Delivery& delivery);
 
+  // The client has closed its half, though what it sent before may not all be read yet.
+  void hung_up() { session_.end_of_input(); }
+
   // No more commands: what was answered is sent, and then the socket is closed.
   void finish();
 
@@ -65,6 +67,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool has_replies_queued = false;
 
  private:
+  void await_delivery();
   void read();
   void on_read(const boost::system::error_code& error, std::size_t bytes);
   void make_room_to_read();

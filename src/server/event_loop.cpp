@@ -32,6 +32,7 @@ EventLoop::EventLoop(queue::Store& store, std::vector<ListeningSocket> sockets, 
       signals_(io_, SIGTERM, SIGINT, SIGUSR1),
       alarm_(io_),
       wall_clock_(io_, [this] { run_engine(); }),
+      hang_ups_(io_, [this](queue::ClientId client) { on_hang_up(client); }),
       max_connections_(options.max_connections),
       commit_(store, options.sync,
               [this](const queue::CommitReport& report) { asio::post(io_, [this, report] { on_report(report); }); }) {
@@ -150,6 +151,15 @@ void EventLoop::on_socket(Acceptor::Socket socket) {
 
 void EventLoop::closed(Connection& connection) {
   connections_.erase(connection.session().client());
+}
+
+void EventLoop::watch_hang_up(Connection& connection, int fd) {
+  hang_ups_.watch(fd, connection.session().client());
+}
+
+void EventLoop::on_hang_up(queue::ClientId client) {
+  const auto found = connections_.find(client);
+  if (found != connections_.end()) found->second->hung_up();
 }
 
 std::vector<std::shared_ptr<Connection>> EventLoop::open_connections() const {

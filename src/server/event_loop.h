@@ -21,6 +21,7 @@
 #include "server/alarm.h"
 #include "server/beanstalk/service.h"
 #include "server/connection.h"
+#include "server/hang_up_watch.h"
 #include "server/log_throttle.h"
 #include "server/server.h"
 #include "server/slow_syncs.h"
@@ -42,6 +43,7 @@ class EventLoop final : private Connection::Owner {
   queue::Sequence durable() const override { return commit_.acknowledgeable(); }
   void has_replies(Connection& connection) override;
   void wants_turn(Connection& connection) override;
+  void watch_hang_up(Connection& connection, int fd) override;
   void closed(Connection& connection) override;
 
   void turn();
@@ -53,6 +55,7 @@ class EventLoop final : private Connection::Owner {
 
   void on_report(const queue::CommitReport& report);
   void on_socket(Acceptor::Socket socket);
+  void on_hang_up(queue::ClientId client);
   void await_signal();
   void on_signal(int signal);
 
@@ -67,6 +70,7 @@ class EventLoop final : private Connection::Owner {
   boost::asio::signal_set signals_;
   Alarm alarm_;
   WallClockWatch wall_clock_;
+  HangUpWatch hang_ups_;
   std::size_t max_connections_;
   std::vector<std::unique_ptr<Acceptor>> acceptors_;
   std::unordered_map<queue::ClientId, std::shared_ptr<Connection>> connections_;

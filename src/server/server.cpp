@@ -108,18 +108,28 @@ void log_start(const ServerOptions& options, const queue::Engine& engine, std::c
                std::chrono::duration_cast<std::chrono::milliseconds>(took).count());
 }
 
-std::vector<Address> announce(const std::vector<ListeningSocket>& sockets) {
+struct Listening {
+  Address address;
+  bool loopback;
+};
+
+std::vector<Listening> describe(const std::vector<ListeningSocket>& sockets) {
+  std::vector<Listening> all;
+  for (const ListeningSocket& socket : sockets) all.push_back({socket.bound(), socket.loopback()});
+  return all;
+}
+
+void announce(const std::vector<Listening>& all, const ServerOptions& options) {
   std::vector<Address> addresses;
-  for (const ListeningSocket& socket : sockets) {
-    addresses.push_back(socket.bound());
-    spdlog::info("listening on {}", to_string(socket.bound()));
-    if (!socket.loopback()) {
-      spdlog::warn(
-          "{} can be reached from other machines, and there is no authentication yet: whoever reaches it may do all",
-          to_string(socket.bound()));
-    }
+  for (const auto& [address, loopback] : all) {
+    addresses.push_back(address);
+    spdlog::info("listening on {}", to_string(address));
+    if (loopback) continue;
+    spdlog::warn(
+        "{} can be reached from other machines, and there is no authentication yet: whoever reaches it may do all",
+        to_string(address));
   }
-  return addresses;
+  if (options.on_listening) options.on_listening(addresses);
 }
 
 }  // namespace
@@ -138,11 +148,11 @@ int run_server(const ServerOptions& options) {
   try {
     const auto start = std::chrono::steady_clock::now();
     const std::unique_ptr<queue::Store> store = open_store(options.data_dir);
-    const std::vector<Address> addresses = announce(sockets);
+    const std::vector<Listening> listening = describe(sockets);
     EventLoop loop(*store, std::move(sockets), fitted);
     signals.release();
     log_start(options, loop.engine(), std::chrono::steady_clock::now() - start);
-    if (options.on_listening) options.on_listening(addresses);
+    announce(listening, options);
     const int exit_code = loop.run();
     if (exit_code == 0) spdlog::info("stopped");
     return exit_code;

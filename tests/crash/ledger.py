@@ -1,4 +1,4 @@
-"""What a client may believe of its jobs, from acknowledgements alone, across crashes; raises when a server contradicts it.
+"""What a client may believe of its jobs, by acknowledgements alone, across crashes; objects to a server that differs.
 
 Each job has the set of states it may be in. A command that was sent and not answered adds the state it leads to and
 keeps the old one; an answer leaves one of the two; a look at the job (by stats-job or peek) leaves what was seen. A
@@ -181,9 +181,8 @@ class Ledger:
         if record is None:
             raise Violation(f"job {job_id} was never put by this client: {body[:60]!r}")
         if body != record.body:
-            raise Violation(
-                f"the body is {body[:60]!r} ({len(body)} bytes), not {record.body[:60]!r} ({len(record.body)} bytes): {record}"
-            )
+            sizes = f"{len(body)} bytes, not {len(record.body)}"
+            raise Violation(f"the body is {body[:60]!r}, not {record.body[:60]!r} ({sizes}): {record}")
         self._learn_id(record, job_id)
         return record
 

@@ -12,7 +12,9 @@ namespace {
 
 constexpr Millis kDay = 86'400'000;
 
-std::uint64_t loaded(VirtualQueue& queue) { return queue.engine().stats().jobs.loaded; }
+std::uint64_t loaded(VirtualQueue& queue) {
+  return queue.engine().stats().jobs.loaded;
+}
 
 // Product example D2: a job due in 40 days is on disk only; one due in 5 s is in the wheel; after a restart both still fire on time.
 TEST(EngineLoading, D2_AJobDueIn40DaysIsInTheStoreOnlyAndOneDueIn5SecondsIsInTheWheel) {
@@ -193,7 +195,8 @@ TEST(EngineRestart, StatesPrioritiesAndCountsAreKept) {
   EXPECT_EQ(jobs.ready, 3u);
   EXPECT_EQ(jobs.delayed, 1u);
   EXPECT_EQ(jobs.buried, 1u);
-  EXPECT_EQ(queue.engine().job_stats(queue.now(), reserved)->state, JobState::kReady) << "its reservation ended with the server";
+  EXPECT_EQ(queue.engine().job_stats(queue.now(), reserved)->state, JobState::kReady)
+      << "its reservation ended with the server";
   const JobStats stats = *queue.engine().job_stats(queue.now(), buried);
   EXPECT_EQ(stats.state, JobState::kBuried);
   EXPECT_EQ(stats.record.priority, 3u);
@@ -252,6 +255,55 @@ TEST(EngineClocks, AWallClockSetBackWhileItWasDownMakesNothingUndue) {
   EXPECT_EQ(queue.engine().stats().jobs.delayed, 0u);
 }
 
+TEST(EngineClocks, AStepBackThatIsShorterThanTheTimeSinceTheLastCommandLengthensNoDelay) {
+  VirtualQueue queue;
+  const ClientId client = queue.engine().connect();
+  queue.put(client, "job", {.due_in = 10'000});
+  queue.add_ns(8'000 * kMs);
+  queue.set_wall_clock(queue.utc() - 5'000);
+  queue.pass(0);
+  queue.pass(2'000);
+  EXPECT_EQ(queue.reserve(client), "job");
+}
+
+TEST(EngineLoading, AFarJobIsLoadedAfterABacklogThatLeftByDeletes) {
+  VirtualQueue queue({.max_loaded_per_tube = 2, .step = 10});
+  const ClientId client = queue.engine().connect();
+  std::vector<JobId> ids;
+  for (int i = 0; i < 3; ++i) ids.push_back(queue.put(client, "backlog", {.due_in = 10'000}));
+  for (auto id = ids.rbegin(); id != ids.rend(); ++id) queue.engine().remove(client, queue.now(), *id);
+  queue.put(client, "tomorrow", {.due_in = kDay});
+  queue.engine().check_invariants();
+  queue.pass(kDay);
+  EXPECT_EQ(queue.reserve(client), "tomorrow");
+}
+
+TEST(EngineLoading, AJobThatWasFarComesBeforeATimeOutThatIsLater) {
+  VirtualQueue queue;
+  const ClientId client = queue.engine().connect();
+  const ClientId worker = queue.engine().connect();
+  queue.put(client, "job", {.due_in = 120'000});
+  queue.wait(worker, 180'000);
+  queue.pass(200'000);
+  EXPECT_EQ(queue.deliveries(), std::vector<std::string>{"2:job"}) << "the process was stopped for 200 s";
+}
+
+TEST(EngineLoading, KickedJobsAreBoundedInMemoryToo) {
+  VirtualQueue queue({.max_loaded_per_tube = 10, .step = 7});
+  const ClientId client = queue.engine().connect();
+  for (int i = 0; i < 100; ++i) queue.put(client, "far", {.due_in = kDay});
+  EXPECT_EQ(queue.engine().kick(client, queue.now(), 1'000).kicked, 100u);
+  EXPECT_LE(loaded(queue), 10u);
+  queue.engine().check_invariants();
+}
+
+TEST(EngineOptionsTest, WhatCannotWorkIsRefused) {
+  MemoryStore store;
+  EXPECT_THROW(Engine(store, {.step = 0}, Now{}), std::invalid_argument);
+  EXPECT_THROW(Engine(store, {.max_loaded_per_tube = 0}, Now{}), std::invalid_argument);
+  EXPECT_THROW(Engine(store, {.load_ahead = UINT64_MAX}, Now{}), std::invalid_argument);
+}
+
 // A store whose disk is full, or broken, at will.
 class FailingStore : public MemoryStore {
  public:
@@ -303,7 +355,7 @@ TEST(EngineFailures, ACommandWhoseAppendFailsHasNoEffect) {
   engine.check_invariants();
 }
 
-TEST(EngineFailures, AJobWhoseBodyCannotBeReadStaysReady) {
+TEST(EngineFailures, AJobWhoseBodyCannotBeReadIsBuriedAndStallsNobody) {
   FailingStore store;
   const Now now{.utc_ns = 1'700'000'000'000 * kMs, .mono_ns = 0};
   Engine engine(store, {}, now);
@@ -311,16 +363,53 @@ TEST(EngineFailures, AJobWhoseBodyCannotBeReadStaysReady) {
   const ClientId other = engine.connect();
   ASSERT_FALSE(engine.reserve(other, now, std::nullopt));
   store.fail_reads = true;
-  engine.put(client, now, {}, "unreadable");
+  const JobId first = engine.put(client, now, {}, "unreadable").id;
   const auto deliveries = engine.take_deliveries();
   ASSERT_EQ(deliveries.size(), 1u);
   EXPECT_EQ(deliveries[0].kind, Delivery::Kind::kFailed);
   EXPECT_EQ(deliveries[0].error, "input/output error");
+  EXPECT_EQ(engine.job_stats(now, first)->state, JobState::kBuried);
+
+  const JobId second = engine.put(client, now, {}, "unreadable, too").id;
+  store.fail_appends = true;
   EXPECT_EQ(engine.reserve(client, now, 0)->kind, Delivery::Kind::kFailed);
-  EXPECT_EQ(engine.stats().jobs.ready, 1u);
+  EXPECT_EQ(engine.job_stats(now, second)->state, JobState::kReady) << "it cannot be buried, so it stays";
+  store.fail_appends = false;
   store.fail_reads = false;
-  EXPECT_EQ(engine.reserve(client, now, 0)->kind, Delivery::Kind::kReserved);
+  EXPECT_EQ(engine.reserve(client, now, 0)->job.id, second);
+  EXPECT_EQ(engine.kick(client, now, 10).kicked, 1u);
+  EXPECT_EQ(engine.reserve(client, now, 0)->job.id, first);
   engine.check_invariants();
+}
+
+TEST(EngineFailures, AReserveJobWhoseBodyCannotBeReadHasNoEffect) {
+  FailingStore store;
+  const Now now{.utc_ns = 1'700'000'000'000 * kMs, .mono_ns = 0};
+  Engine engine(store, {}, now);
+  const ClientId client = engine.connect();
+  const JobId id = engine.put(client, now, {}, "job").id;
+  ASSERT_TRUE(engine.reserve(client, now, 0));
+  ASSERT_TRUE(engine.bury(client, now, id, 0).done);
+  const ClientId waiting = engine.connect();
+  ASSERT_FALSE(engine.reserve(waiting, now, std::nullopt));
+  store.fail_reads = true;
+  EXPECT_EQ(engine.reserve_job(client, now, id)->kind, Delivery::Kind::kFailed);
+  store.fail_reads = false;
+  EXPECT_EQ(engine.job_stats(now, id)->state, JobState::kBuried);
+  engine.check_invariants();
+}
+
+TEST(EngineFailures, ALoadThatFailsFailsNobodysCommand) {
+  FailingStore store;
+  Now now{.utc_ns = 1'700'000'000'000 * kMs, .mono_ns = 0};
+  Engine engine(store, {.load_ahead = 1'000}, now);
+  const ClientId client = engine.connect();
+  engine.put(client, now, {.due_in = 10'000}, "far");
+  store.fail_reads = true;
+  now = {.utc_ns = now.utc_ns + 9'500 * kMs, .mono_ns = now.mono_ns + 9'500 * kMs};
+  EXPECT_NO_THROW(engine.put(client, now, {}, "innocent"));
+  EXPECT_THROW(engine.advance(now), StoreError) << "but the owner is told";
+  EXPECT_NO_THROW(engine.advance(now)) << "once";
 }
 
 TEST(EngineFailures, ALoadThatFailsIsTriedAgain) {

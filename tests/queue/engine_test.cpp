@@ -204,6 +204,34 @@ TEST_F(EngineTest, DeadlineSoonInTheLastSecondUnlessAJobIsReady) {
   EXPECT_EQ(queue.reserve(worker), "ready");
 }
 
+TEST_F(EngineTest, DeadlineSoonIsHeardForTheNextJobWhenTheFirstWasLostInALongStep) {
+  const JobId id = queue.put(producer, "short", {.ttr = 2'000});
+  queue.put(producer, "long", {.ttr = 10'000});
+  ASSERT_EQ(queue.reserve(worker), "short");
+  ASSERT_EQ(queue.reserve(worker), "long");
+  queue.wait(other);
+  queue.wait(worker);
+  queue.pass(3'000);
+  EXPECT_EQ(queue.deliveries(), Words{"3:short"});
+  EXPECT_TRUE(engine.remove(other, queue.now(), id).done);
+  queue.pass(5'999);
+  EXPECT_EQ(queue.deliveries(), Words{});
+  queue.pass(1);
+  EXPECT_EQ(queue.deliveries(), Words{"2:DEADLINE_SOON"});
+}
+
+TEST_F(EngineTest, AWaitingWorkerGetsTheFirstJobThatIsKicked) {
+  std::vector<JobId> ids;
+  for (const Priority priority : {5u, 1u}) {
+    ids.push_back(queue.put(producer, std::to_string(priority), {.priority = priority}));
+    ASSERT_TRUE(engine.reserve_job(worker, queue.now(), ids.back()));
+    ASSERT_TRUE(engine.bury(worker, queue.now(), ids.back(), priority).done);
+  }
+  queue.wait(worker);
+  EXPECT_EQ(engine.kick(producer, queue.now(), 2).kicked, 2u);
+  EXPECT_EQ(queue.deliveries(), Words{"2:5"}) << "as beanstalkd does";
+}
+
 TEST_F(EngineTest, ReleaseMakesReadyAgainWithANewPriority) {
   const JobId id = queue.put(producer, "job", {.priority = 5});
   queue.put(producer, "other", {.priority = 7});
@@ -221,7 +249,8 @@ TEST_F(EngineTest, ReleaseWithoutADelayKeepsTheJobsPlaceInTheStore) {
   queue.pass(500);
   ASSERT_EQ(queue.reserve(worker), "job");
   EXPECT_TRUE(engine.release(worker, queue.now(), id, 0, 0).done);
-  EXPECT_EQ(engine.job_stats(queue.now(), id)->record.due, put_at) << "a later one would put it behind a backlog that is not loaded";
+  EXPECT_EQ(engine.job_stats(queue.now(), id)->record.due, put_at)
+      << "a later one would put it behind a backlog that is not loaded";
 }
 
 TEST_F(EngineTest, ReleaseWithADelayIsNotShortened) {

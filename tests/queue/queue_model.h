@@ -103,8 +103,10 @@ class QueueModel {
     std::vector<JobId> kicked = in_order(clients[client].used, JobState::kBuried);
     if (kicked.empty()) kicked = in_order(clients[client].used, JobState::kDelayed);
     if (kicked.size() > bound) kicked.resize(bound);
-    for (const JobId id : kicked) make_ready(id);
-    serve();
+    for (const JobId id : kicked) {
+      make_ready(id);
+      serve();
+    }
     return kicked.size();
   }
 

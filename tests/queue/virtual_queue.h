@@ -65,10 +65,14 @@ class VirtualQueue {
 
   static std::string word(const Delivery& delivery) {
     switch (delivery.kind) {
-      case Delivery::Kind::kReserved: return delivery.job.body;
-      case Delivery::Kind::kDeadlineSoon: return "DEADLINE_SOON";
-      case Delivery::Kind::kTimedOut: return "TIMED_OUT";
-      case Delivery::Kind::kFailed: return "FAILED";
+      case Delivery::Kind::kReserved:
+        return delivery.job.body;
+      case Delivery::Kind::kDeadlineSoon:
+        return "DEADLINE_SOON";
+      case Delivery::Kind::kTimedOut:
+        return "TIMED_OUT";
+      case Delivery::Kind::kFailed:
+        return "FAILED";
     }
     return "?";
   }

@@ -36,16 +36,19 @@ _PRIORITIES = [0, 1, 2, 3, 1023, 1024, 1025, 2**32 - 1]
 _FAR = [1000, 5000, 20000, 2**32 - 1]  # seconds; farther apart than a run lasts, so that the order is certain
 _TTRS = [1000, 2**32 - 1]
 _BAD_PUTS = [
-    b"put ", b"put 0", b"put 0 0", b"put 0 0 60", b"put a 0 60 1", b"put 0 0 60 1 ", b"put 0 0 60 1 x", b"put -1 0 60 1",
-    b"put 4294967296 0 60 1", b"put 0 4294967296 60 1", b"put 0 0 4294967296 1", b"put 0 0 60 4294967296", b"put 0 0 60 -1",
-    b"put 0 0 60 0x1", b"put 0 0 60 18446744073709551616", b"put 0\t0 60 1", b"put", b"PUT 0 0 60 1", b" put 0 0 60 1",
+    b"put ", b"put 0", b"put 0 0", b"put 0 0 60", b"put a 0 60 1", b"put 0 0 60 1 ", b"put 0 0 60 1 x",
+    b"put -1 0 60 1", b"put 4294967296 0 60 1", b"put 0 4294967296 60 1", b"put 0 0 4294967296 1",
+    b"put 0 0 60 4294967296", b"put 0 0 60 -1", b"put 0 0 60 0x1", b"put 0 0 60 18446744073709551616",
+    b"put 0\t0 60 1", b"put", b"PUT 0 0 60 1", b" put 0 0 60 1",
 ]  # fmt: skip
 _UNKNOWN = [
-    b"", b" ", b"x", b"peek", b"peekx", b"puts", b"Reserve", b"delete", b"release", b"bury", b"kick", b"touch", b"use", b"watch",
-    b"ignore", b"list", b"list-tube", b"pause", b"stat", b"qui", b"QUIT", b"z" * 222, b"kick-jobs", b"us\ne a",
+    b"", b" ", b"x", b"peek", b"peekx", b"puts", b"Reserve", b"delete", b"release", b"bury", b"kick", b"touch", b"use",
+    b"watch", b"ignore", b"list", b"list-tube", b"pause", b"stat", b"qui", b"QUIT", b"z" * 222, b"kick-jobs",
+    b"us\ne a",
 ]  # fmt: skip
 _NO_ARGUMENT = [
-    b"peek-ready", b"peek-delayed", b"peek-buried", b"reserve", b"stats", b"list-tubes", b"list-tube-used", b"list-tubes-watched",
+    b"peek-ready", b"peek-delayed", b"peek-buried", b"reserve", b"stats", b"list-tubes", b"list-tube-used",
+    b"list-tubes-watched",
 ]  # fmt: skip
 _WITH_ID = [b"delete ", b"touch ", b"peek ", b"kick-job ", b"reserve-job ", b"stats-job "]
 _NUL = [b"list-tube-used\0", b"\0", b"us\0e a", b"delete \0", b"put 0 0 60 1\0", b"reserve\0", b"quit\0"]

@@ -23,6 +23,11 @@ class Command:
     for_1_12: Optional[Tuple[Union[bytes, Job], ...]] = None  # sent to beanstalkd 1.12 where it differs from 1.13
 
     @property
+    def size(self) -> int:
+        """About how many bytes it has."""
+        return sum(8 if isinstance(p, Job) else len(p) for p in self.parts)
+
+    @property
     def line(self) -> bytes:
         """The command line, with ids as `#n`."""
         text = b"".join(b"#%d" % p.number if isinstance(p, Job) else p for p in self.parts)

@@ -1,4 +1,4 @@
-"""What a restart must not change: each test does something, stops the server (softly or with SIGKILL) and looks again."""
+"""What a restart must not change: each test does something, stops the server, softly or by SIGKILL, and looks again."""
 
 import tempfile
 import time

@@ -3,8 +3,10 @@
 // test moves, and clients whose bytes go straight into their sessions.
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,17 +18,21 @@
 
 namespace carillon::server::beanstalk {
 
-// What happens to a disk: appends or reads of bodies fail while the test says so.
+// What happens to a disk: appends, syncs or reads of bodies fail while the test says so.
 class BreakableStore : public queue::Store {
  public:
   bool appends_fail = false;
   bool bodies_fail = false;
+  std::atomic<bool> syncs_fail = false;  // atomic: another thread may sync
 
   queue::Sequence append(const queue::Changes& changes) override {
     if (appends_fail) throw queue::StoreError("no space left on device");
     return store_.append(changes);
   }
-  queue::Sequence sync() override { return store_.sync(); }
+  queue::Sequence sync() override {
+    if (syncs_fail) throw queue::StoreError("input/output error");
+    return store_.sync();
+  }
   queue::Recovered recover() const override { return store_.recover(); }
   std::optional<queue::JobRecord> find(queue::JobId id) const override { return store_.find(id); }
   std::string body(queue::JobId id) const override {

@@ -99,11 +99,13 @@ class _OwnVerbs:
     def test_malformed(self):
         job = b"%d" % self.c.put(b"x")
         for line in (
-            b"put-ms ", b"put-ms 0 0 60000", b"put-ms 4294967296 0 60000 1", b"put-ms 0 -1 60000 1", b"put-ms 0 18446744073709551616 60000 1",
-            b"put-ms 0 0 18446744073709551616 1", b"put-ms 0 0 60000 1x", b"put-ms 0 1.5 60000 1", b"put-at 0 x 60000 1", b"put-at 0 -1 60000 1",
-            b"put-at 0 18446744073709551616 60000 1", b"release-ms " + job, b"release-ms " + job + b" 0", b"release-ms " + job + b" 0 -1",
-            b"release-ms " + job + b" 0 18446744073709551616", b"release-ms " + job + b" 4294967296 0", b"reserve-with-timeout-ms ",
-            b"reserve-with-timeout-ms x", b"reserve-with-timeout-ms -1", b"reserve-with-timeout-ms 18446744073709551616",
+            b"put-ms ", b"put-ms 0 0 60000", b"put-ms 4294967296 0 60000 1", b"put-ms 0 -1 60000 1",
+            b"put-ms 0 18446744073709551616 60000 1", b"put-ms 0 0 18446744073709551616 1", b"put-ms 0 0 60000 1x",
+            b"put-ms 0 1.5 60000 1", b"put-at 0 x 60000 1", b"put-at 0 -1 60000 1",
+            b"put-at 0 18446744073709551616 60000 1", b"release-ms " + job, b"release-ms " + job + b" 0",
+            b"release-ms " + job + b" 0 -1", b"release-ms " + job + b" 0 18446744073709551616",
+            b"release-ms " + job + b" 4294967296 0", b"reserve-with-timeout-ms ", b"reserve-with-timeout-ms x",
+            b"reserve-with-timeout-ms -1", b"reserve-with-timeout-ms 18446744073709551616",
         ):  # fmt: skip
             self.check(line + b"\r\n", BAD_FORMAT)
         self.check(b"put-ms   7   0   60000   1\r\nx\r\n")

@@ -18,7 +18,8 @@ class _Parsing:
 
     def test_letters_after_a_command_without_arguments(self):
         for word in (
-            b"peek-ready", b"peek-delayed", b"peek-buried", b"reserve", b"stats", b"list-tubes", b"list-tube-used", b"list-tubes-watched",
+            b"peek-ready", b"peek-delayed", b"peek-buried", b"reserve", b"stats", b"list-tubes", b"list-tube-used",
+            b"list-tubes-watched",
         ):  # fmt: skip
             for garbage in (b"x", b" ", b" x", b"-"):
                 self.check(word + garbage + b"\r\n", BAD_FORMAT)

@@ -131,6 +131,19 @@ class _Queueing:
         self.check(b"kick 4294967295\r\n", said(b"KICKED 1"))
         self.check(b"kick 1\r\n", said(b"KICKED 0"))
 
+    def test_a_waiting_worker_gets_the_first_job_that_is_kicked(self):
+        buried = [self.c.put(b"x", pri) for pri in (1, 2, 3)]
+        for job in buried:
+            self.assertEqual(self.c.call(b"reserve").number(), job)
+        for job, pri in zip(buried, (30, 20, 10)):
+            self.check(b"bury %d %d\r\n" % (job, pri), said(b"BURIED"))
+        worker = self.worker()
+        worker.send(b"reserve\r\n")
+        self.wait_until_waiting(1)
+        self.check(b"kick 3\r\n", said(b"KICKED 3"))
+        self.assertEqual(self.reserved(worker), buried[0])
+        self.assertEqual([self.c.call(b"reserve").number() for _ in range(2)], [buried[2], buried[1]])
+
     def test_kick_is_for_the_used_tube_only(self):
         self.c.put(b"x", 0, 1000)
         self.c.call(b"use " + self.tube + b"-other")
@@ -204,6 +217,22 @@ class _Queueing:
         self.c.half_close()
         self.assertEqual([self.c.reply().word for _ in range(4)], [b"INSERTED", b"RESERVED", b"TIMED_OUT", b"USING"])
         self.assertEqual(self.c.wait_for_end(), b"")
+
+    def test_a_half_closed_connection_is_noticed_behind_much_that_is_unread(self):
+        count = 1400  # 40 kB: as much as surely gets through to the server's side while it reads nothing
+        self.c.send(b"reserve\r\n" + b"put 0 0 60 10\r\n0123456789\r\n" * count)
+        self.c.half_close()
+        self.assertEqual(self.c.reply(), TIMED_OUT)
+        self.assertEqual({self.c.reply().word for _ in range(count)}, {b"INSERTED"})
+        self.assertEqual(self.c.wait_for_end(), b"")
+
+    def test_a_worker_that_left_is_noticed_behind_much_that_is_unread(self):
+        other = self.worker()
+        other.send(b"reserve\r\n")
+        self.wait_until_waiting(1)
+        other.send(b"put 0 0 60 10\r\n0123456789\r\n" * 1400)
+        other.close()
+        self.wait_until_waiting(0)
 
     def test_a_put_cut_off_by_the_end_of_its_connection_is_no_job(self):
         other = self.worker()

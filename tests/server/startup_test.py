@@ -50,7 +50,11 @@ class RefusalTest(unittest.TestCase):
         self.refuses("192.0.2.1", "serve", "--data", self.data, "--listen", "192.0.2.1:11300")
 
     def test_an_address_that_makes_no_sense(self):
-        for address, culprit in (("no.such.host.invalid:1", "no.such.host"), (f"{HOST}:x", "x"), (f"{HOST}:65536", "65536")):
+        for address, culprit in (
+            ("no.such.host.invalid:1", "no.such.host"),
+            (f"{HOST}:x", "x"),
+            (f"{HOST}:65536", "65536"),
+        ):
             self.refuses(culprit, "serve", "--data", self.data, "--listen", address)
 
     def test_a_data_directory_locked_by_another_process(self):

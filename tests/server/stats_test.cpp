@@ -140,10 +140,9 @@ TEST(Stats, ATubesFields) {
   client.say("use t\r\nput 0 0 60 1\r\na\r\nput 2000 0 60 1\r\nb\r\ndelete 1\r\nwatch t\r\npause-tube t 9\r\n");
   house.pass(1'500);
   EXPECT_EQ(client.say("stats-tube t\r\n"),
-            "OK 284\r\n---\nname: \"t\"\ncurrent-jobs-urgent: 0\ncurrent-jobs-ready: 1\ncurrent-jobs-reserved: 0\n"
+            "OK 261\r\n---\nname: \"t\"\ncurrent-jobs-urgent: 0\ncurrent-jobs-ready: 1\ncurrent-jobs-reserved: 0\n"
             "current-jobs-delayed: 0\ncurrent-jobs-buried: 0\ntotal-jobs: 2\ncurrent-using: 1\ncurrent-watching: 1\n"
-            "current-waiting: 0\ncmd-delete: 1\ncmd-pause-tube: 1\npause: 9\npause-time-left: 7\ncurrent-jobs-loaded: "
-            "1\n\r\n");
+            "current-waiting: 0\ncmd-delete: 1\ncmd-pause-tube: 1\npause: 9\npause-time-left: 7\n\r\n");
 }
 
 TEST(Stats, AJobsFields) {

@@ -8,20 +8,22 @@ from protocol_case import Durable, InMemory, said
 from wire import Reply
 
 _STATS = (
-    "current-jobs-urgent current-jobs-ready current-jobs-reserved current-jobs-delayed current-jobs-buried "
-    "cmd-put cmd-peek cmd-peek-ready cmd-peek-delayed cmd-peek-buried cmd-reserve cmd-reserve-with-timeout cmd-delete "
-    "cmd-release cmd-use cmd-watch cmd-ignore cmd-bury cmd-kick cmd-touch cmd-stats cmd-stats-job cmd-stats-tube cmd-list-tubes "
-    "cmd-list-tube-used cmd-list-tubes-watched cmd-pause-tube job-timeouts total-jobs max-job-size current-tubes "
-    "current-connections current-producers current-workers current-waiting total-connections pid version rusage-utime "
-    "rusage-stime uptime binlog-oldest-index binlog-current-index binlog-records-migrated binlog-records-written "
-    "binlog-max-size draining id hostname os platform"
+    "current-jobs-urgent current-jobs-ready current-jobs-reserved current-jobs-delayed current-jobs-buried cmd-put "
+    "cmd-peek cmd-peek-ready cmd-peek-delayed cmd-peek-buried cmd-reserve cmd-reserve-with-timeout cmd-delete "
+    "cmd-release cmd-use cmd-watch cmd-ignore cmd-bury cmd-kick cmd-touch cmd-stats cmd-stats-job cmd-stats-tube "
+    "cmd-list-tubes cmd-list-tube-used cmd-list-tubes-watched cmd-pause-tube job-timeouts total-jobs max-job-size "
+    "current-tubes current-connections current-producers current-workers current-waiting total-connections pid "
+    "version rusage-utime rusage-stime uptime binlog-oldest-index binlog-current-index binlog-records-migrated "
+    "binlog-records-written binlog-max-size draining id hostname os platform"
 ).split()
 _STATS_TUBE = (
-    "name current-jobs-urgent current-jobs-ready current-jobs-reserved current-jobs-delayed current-jobs-buried total-jobs "
-    "current-using current-watching current-waiting cmd-delete cmd-pause-tube pause pause-time-left"
+    "name current-jobs-urgent current-jobs-ready current-jobs-reserved current-jobs-delayed current-jobs-buried "
+    "total-jobs current-using current-watching current-waiting cmd-delete cmd-pause-tube pause pause-time-left"
 ).split()
-_OWN = [] if daemon.stand_in() else ["current-jobs-loaded"]  # after all of beanstalkd's
 _STATS_JOB = "id tube state pri age delay ttr time-left file reserves timeouts releases buries kicks".split()
+# Of stats, after all of beanstalkd's. The bodies of stats-tube and stats-job have none: clients' test suites compare
+# them as a whole.
+_OWN = [] if daemon.stand_in() else ["current-jobs-loaded"]
 
 
 def _unquoted(text: str) -> str:
@@ -57,7 +59,7 @@ class _Stats:
 
     def test_fields_of_stats_tube(self):
         stats = self.tube_stats()
-        self.assertEqual(list(stats), _STATS_TUBE + _OWN)
+        self.assertEqual(list(stats), _STATS_TUBE)
         self.assertEqual(_unquoted(stats["name"]), self.tube.decode())
         self.assertEqual([stats[k] for k in ("current-using", "current-watching", "current-waiting")], ["1", "1", "0"])
 
@@ -119,10 +121,11 @@ class _Stats:
         self.assertEqual(self.c.call(b"peek-ready"), said(b"NOT_FOUND"))
         job = self.c.put(b"x", 0)
         for command, times in (
-            (b"peek %d", 1), (b"peek-ready", 1), (b"peek-delayed", 2), (b"peek-buried", 3), (b"reserve", 1), (b"touch %d", 2),
-            (b"release %d 0 0", 1), (b"reserve-with-timeout 0", 2), (b"bury %d 0", 1), (b"kick 1", 3), (b"stats-job %d", 2),
-            (b"list-tubes", 1), (b"list-tube-used", 2), (b"list-tubes-watched", 1), (b"use default", 2), (b"watch default", 2),
-            (b"ignore default", 3), (b"delete %d", 1),
+            (b"peek %d", 1), (b"peek-ready", 1), (b"peek-delayed", 2), (b"peek-buried", 3), (b"reserve", 1),
+            (b"touch %d", 2), (b"release %d 0 0", 1), (b"reserve-with-timeout 0", 2), (b"bury %d 0", 1),
+            (b"kick 1", 3), (b"stats-job %d", 2), (b"list-tubes", 1), (b"list-tube-used", 2),
+            (b"list-tubes-watched", 1), (b"use default", 2), (b"watch default", 2), (b"ignore default", 3),
+            (b"delete %d", 1),
         ):  # fmt: skip
             for _ in range(times):
                 self.c.call(command.replace(b"%d", b"%d" % job))
@@ -133,10 +136,11 @@ class _Stats:
         self.assertEqual(
             moved,
             {
-                "cmd-put": 1, "cmd-peek": 1, "cmd-peek-ready": 2, "cmd-peek-delayed": 2, "cmd-peek-buried": 3, "cmd-reserve": 1,
-                "cmd-reserve-with-timeout": 2, "cmd-delete": 1, "cmd-release": 1, "cmd-use": 2, "cmd-watch": 2, "cmd-ignore": 3,
-                "cmd-bury": 1, "cmd-kick": 3, "cmd-touch": 2, "cmd-stats": 1, "cmd-stats-job": 2, "cmd-stats-tube": 1,
-                "cmd-list-tubes": 1, "cmd-list-tube-used": 2, "cmd-list-tubes-watched": 1, "cmd-pause-tube": 1, "total-jobs": 1,
+                "cmd-put": 1, "cmd-peek": 1, "cmd-peek-ready": 2, "cmd-peek-delayed": 2, "cmd-peek-buried": 3,
+                "cmd-reserve": 1, "cmd-reserve-with-timeout": 2, "cmd-delete": 1, "cmd-release": 1, "cmd-use": 2,
+                "cmd-watch": 2, "cmd-ignore": 3, "cmd-bury": 1, "cmd-kick": 3, "cmd-touch": 2, "cmd-stats": 1,
+                "cmd-stats-job": 2, "cmd-stats-tube": 1, "cmd-list-tubes": 1, "cmd-list-tube-used": 2,
+                "cmd-list-tubes-watched": 1, "cmd-pause-tube": 1, "total-jobs": 1,
             },
         )  # fmt: skip
 

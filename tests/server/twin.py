@@ -55,11 +55,12 @@ class _Side:
         self.own_stats = 0
         stats = self._stats()
         self.is_1_12 = is_beanstalkd and not stats["hostname"].startswith('"')
-        self._wait_for_connections()
+        self.settle()
 
     def open(self, session: int) -> None:
         self.sessions[session] = _Session(self.server.connect())
-        self._wait_for_connections()
+        if taken := self.settle():
+            raise Mismatch(f"{self.name}: answered, though only a connection was opened: {taken}")
 
     def send(self, session: int, commands: list, cuts: list, half_close: bool) -> None:
         """Sends the commands as one stream, cut at the given fractions of its length."""
@@ -94,27 +95,28 @@ class _Side:
     def drop(self, session: int) -> None:
         """Closes without a word, whatever is owed."""
         self.sessions.pop(session).connection.close()
-        self._wait_for_connections()
 
     def settle(self) -> list:
         """Reads until nothing more can come without another command; returns [(session, command, reply)]."""
         taken = []
         deadline = time.monotonic() + _PATIENCE
-        while True:
-            self._collect(taken)
-            owing = {n: s for n, s in self.sessions.items() if s.owed}
-            if not owing:
-                break
-            if all(s.may_be_waiting for s in owing.values()) and self._stats()["current-waiting"] == str(len(owing)):
-                break
+        while not self._settled(taken):
             if time.monotonic() > deadline:
-                owed = {n: [str(c) for c in s.owed] for n, s in owing.items()}
-                raise Mismatch(f"{self.name}: no reply within {_PATIENCE} s to {owed}")
-            if not all(s.may_be_waiting for s in owing.values()):
-                select.select([s.connection for s in owing.values()], [], [], 1.0)
-        if any(command is None for _, command, _ in taken):
-            self._wait_for_connections()
+                owed = {n: [str(c) for c in s.owed] for n, s in self.sessions.items() if s.owed}
+                raise Mismatch(f"{self.name}: after {_PATIENCE} s it still owes {owed}")
         return taken
+
+    def _settled(self, taken: list) -> bool:
+        """Takes what has come. True when all who are owed something wait in a reserve, and the server has met every
+        connection that was opened or closed: both by one and the same look at its stats."""
+        self._collect(taken)
+        owing = [s for s in self.sessions.values() if s.owed]
+        if not all(s.may_be_waiting for s in owing):
+            select.select([s.connection for s in owing], [], [], 1.0)
+            return False
+        stats = self._stats()
+        expected = (len(owing), 1 + len(self.sessions))
+        return (int(stats["current-waiting"]), int(stats["current-connections"])) == expected
 
     def _collect(self, taken: list) -> None:
         """Takes every reply that has arrived, and notes the connections that ended."""
@@ -162,14 +164,6 @@ class _Side:
     def _stats(self) -> dict:
         self.own_stats += 1
         return self.control.stats()
-
-    def _wait_for_connections(self) -> None:
-        """Waits until the server has met every connection that was opened or closed."""
-        deadline = time.monotonic() + _PATIENCE
-        expected = str(1 + len(self.sessions))
-        while (seen := self._stats()["current-connections"]) != expected:
-            if time.monotonic() > deadline:
-                raise Mismatch(f"{self.name}: current-connections is {seen}; open are {expected}")
 
 
 class Twin:

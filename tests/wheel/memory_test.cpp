@@ -98,8 +98,8 @@ TYPED_TEST_SUITE(Memory, Models, ModelNames);
 
 TYPED_TEST(Memory, TimersThatNeverFireKeepNone) {  // brpc#3384, netty#2541
   // A million schedules and cancels a second of timers of 30 s, with a hundred alive at a time; ticks of a millisecond.
-  auto wheel = std::make_unique<TypeParam>();
   std::vector<TimerNode> alive(100);
+  auto wheel = std::make_unique<TypeParam>();
   const std::size_t before = allocated_bytes();
   std::size_t peak = 0;
   for (Tick now = 0; now < 2000; ++now) {
@@ -116,8 +116,8 @@ TYPED_TEST(Memory, TimersThatNeverFireKeepNone) {  // brpc#3384, netty#2541
 }
 
 TYPED_TEST(Memory, ReArmsToAnEarlierTickKeepNone) {
-  auto wheel = std::make_unique<TypeParam>();
   TimerNode timer;
+  auto wheel = std::make_unique<TypeParam>();
   const std::size_t before = allocated_bytes();
   for (Tick expiry = 3'000'000; expiry > 1'000'000; --expiry) wheel->reschedule(timer, expiry);
   EXPECT_LE(allocated_bytes() - before, 256U * 1024);
@@ -125,8 +125,8 @@ TYPED_TEST(Memory, ReArmsToAnEarlierTickKeepNone) {
 }
 
 TYPED_TEST(Memory, TimersCancelledBeforeTheyAreDueAlreadyKeepNone) {
-  auto wheel = std::make_unique<TypeParam>(1000);
   TimerNode timer;
+  auto wheel = std::make_unique<TypeParam>(1000);
   const std::size_t before = allocated_bytes();
   for (int i = 0; i < 1'000'000; ++i) {
     wheel->schedule(timer, 5);
@@ -136,26 +136,39 @@ TYPED_TEST(Memory, TimersCancelledBeforeTheyAreDueAlreadyKeepNone) {
   wheel->check_invariants();
 }
 
-TYPED_TEST(Memory, NullEntriesDoNotOutnumberLiveOnesForLong) {
-  auto wheel = std::make_unique<TypeParam>();
+TYPED_TEST(Memory, NullEntriesAreSweptBeforeTheSlotsGrow) {
   std::vector<TimerNode> timers(20'000);
+  auto wheel = std::make_unique<TypeParam>();
   std::mt19937_64 random(7);
-  const std::size_t before = allocated_bytes();
   for (TimerNode& timer : timers) wheel->schedule(timer, 1 + random() % 10'000'000);
+  const std::size_t full = allocated_bytes();
   for (std::size_t i = 0; i < timers.size(); ++i) {
     if (i % 100 != 0) wheel->cancel(timers[i]);
   }
-  const std::size_t live = wheel->size();
-  EXPECT_EQ(live, 200U);
-  for (Tick expiry = 20'000'000; expiry > 19'980'000; --expiry) wheel->reschedule(timers[1], expiry);
+  EXPECT_EQ(wheel->size(), 200U);
+  for (Tick expiry = 20'000'000; expiry > 19'000'000; --expiry) wheel->reschedule(timers[1], expiry);
+  EXPECT_LE(allocated_bytes(), full + 128U * 1024)
+      << "a million entries found room among those of the cancelled timers";
   wheel->check_invariants();
   wheel->clear(ignore);
-  EXPECT_LE(allocated_bytes() - before, 256U * 1024) << "an empty wheel keeps a spare slab or two";
+  EXPECT_LE(wheel->allocated_bytes(), 600U * 1024) << "an empty wheel keeps eight slabs of 64 KiB";
+}
+
+TEST(HierarchicalWheelMemory, MillionsOfCancelsGiveMemoryBackByThemselves) {
+  std::vector<TimerNode> timers(4'000'000);
+  HierarchicalWheel<> wheel;
+  std::mt19937_64 random(7);
+  for (TimerNode& timer : timers) wheel.schedule(timer, 1 + random() % 60'000);
+  const std::size_t full = wheel.allocated_bytes();
+  EXPECT_GE(full, 32'000'000U);
+  for (TimerNode& timer : timers) wheel.cancel(timer);
+  wheel.check_invariants();
+  EXPECT_LE(wheel.allocated_bytes(), full * 2 / 3);
 }
 
 TYPED_TEST(Memory, APendingTimerCostsAtMostTenBytesBesideItsNode) {
-  auto wheel = std::make_unique<TypeParam>();
   std::vector<TimerNode> timers(1'000'000);
+  auto wheel = std::make_unique<TypeParam>();
   std::mt19937_64 random(7);
   const std::size_t before = allocated_bytes();
   for (TimerNode& timer : timers) wheel->schedule(timer, 1 + random() % 60'000);
@@ -167,9 +180,9 @@ TYPED_TEST(Memory, APendingTimerCostsAtMostTenBytesBesideItsNode) {
 
 TYPED_TEST(Memory, AfterReserveNoOperationAllocates) {
   constexpr std::size_t kTimers = 5000;
+  std::vector<TimerNode> timers(kTimers);
   auto wheel = std::make_unique<TypeParam>(123);
   wheel->reserve(kTimers);
-  std::vector<TimerNode> timers(kTimers);
   std::mt19937_64 random(7);
   const std::size_t before = allocations();
   for (int round = 0; round < 30; ++round) {
@@ -196,8 +209,8 @@ TYPED_TEST(Memory, AfterReserveNoOperationAllocates) {
 }
 
 TYPED_TEST(Memory, ScheduleThatFailsChangesNothing) {
-  auto wheel = std::make_unique<TypeParam>();
   TimerNode timer;
+  auto wheel = std::make_unique<TypeParam>();
   {
     const FailingAllocations failing(0);
     EXPECT_THROW(wheel->schedule(timer, 10), std::bad_alloc);
@@ -212,8 +225,8 @@ TYPED_TEST(Memory, ScheduleThatFailsChangesNothing) {
 }
 
 TYPED_TEST(Memory, RescheduleThatFailsKeepsTheOldExpiry) {
-  auto wheel = std::make_unique<TypeParam>();
   std::deque<TimerNode> timers;
+  auto wheel = std::make_unique<TypeParam>();
   wheel->schedule(timers.emplace_back(), 1'000'000);
   const std::size_t before = allocations();
   while (allocations() == before)
@@ -240,8 +253,8 @@ TYPED_TEST(Memory, RescheduleThatFailsKeepsTheOldExpiry) {
 
 TYPED_TEST(Memory, AnAdvanceThatRunsOutOfMemoryGoesOnWhenThereIsSome) {
   std::mt19937_64 random(7);
-  auto wheel = std::make_unique<TypeParam>();
   std::vector<TimerNode> timers(20'000);
+  auto wheel = std::make_unique<TypeParam>();
   for (TimerNode& timer : timers) wheel->schedule(timer, 65'536 + random() % 60'000);
   std::size_t fired = 0;
   Tick last = 0;

@@ -92,7 +92,7 @@ class History {
   void step() {
     const std::uint64_t choice = random_.below(16);
     if (choice < 10) return touch_a_timer();
-    if (choice == 10 && random_.one_in(30)) return clear();
+    if (choice == 10) return random_.one_in(30) ? clear() : churn();
     advance();
   }
 
@@ -129,6 +129,15 @@ class History {
     oracle_.rescheduled(timer.number, expiry, model_.now());
     model_.reschedule(timer, expiry);
     if (!timer.armed() || timer.expiry() != expiry) throw std::runtime_error("reschedule() left the node wrong");
+  }
+
+  // Leaves so many null entries behind that the model has to get rid of them.
+  void churn() {
+    Timer& timer = *timers_[random_.below(timers_.size())];
+    for (std::uint64_t times = random_.log_uniform(10); times > 0; --times) {
+      cancel(timer);
+      schedule(timer);
+    }
   }
 
   void clear() {
@@ -190,6 +199,7 @@ class History {
     if (!draining_ && random_.one_in(callback_odds_)) {
       if (random_.one_in(4)) timers_[static_cast<std::size_t>(timer.number)] = std::make_unique<Timer>(timer.number);
       for (std::uint64_t actions = random_.below(4); actions > 0; --actions) touch_a_timer();
+      if (random_.one_in(10)) churn();
       model_.check_invariants();
       oracle_.next_wakeup_is(model_.next_wakeup(), model_.now());
       if (random_.one_in(20)) throw Bang();

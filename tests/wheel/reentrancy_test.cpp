@@ -35,6 +35,32 @@ TYPED_TEST(InsideOnExpire, ANestedAdvanceIsAnErrorThatSaysSoAndChangesNothing) {
   EXPECT_EQ(this->fire(wheel, 500), "c");
 }
 
+TYPED_TEST(InsideOnExpire, AnAdvanceInsideClearIsAnErrorToo) {
+  TypeParam wheel;
+  wheel.schedule(this->a, 500);
+  wheel.clear([&](TimerNode&) { EXPECT_THROW(wheel.advance(1, [](TimerNode&) {}), std::logic_error); });
+  EXPECT_EQ(wheel.now(), 0U);
+  wheel.schedule(this->a, 5);
+  EXPECT_EQ(this->fire(wheel, 5), "a");
+}
+
+TYPED_TEST(InsideOnExpire, ACallbackThatCancelsAndSchedulesAllTheTimeKeepsNoMemoryAndLosesNoSibling) {
+  TypeParam wheel;
+  std::vector<Timer> siblings(300);
+  for (Timer& sibling : siblings) wheel.schedule(sibling, 10);
+  Timer restless;
+  std::size_t fired = 0;
+  wheel.advance(10, [&](TimerNode& node) {
+    ASSERT_EQ(&node, &siblings[fired++]);
+    for (Tick delay = 1; delay < 300; ++delay) wheel.reschedule(restless, 5000 - delay);
+    if (fired % 64 == 0) wheel.check_invariants();
+    wheel.cancel(restless);
+  });
+  EXPECT_EQ(fired, 300U);
+  EXPECT_TRUE(wheel.empty());
+  wheel.check_invariants();
+}
+
 TYPED_TEST(InsideOnExpire, ACallbackMayScheduleItsOwnTimerAgain) {
   TypeParam wheel;
   wheel.schedule(this->a, 10);

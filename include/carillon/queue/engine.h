@@ -43,27 +43,27 @@ namespace carillon::queue {
 using ClientId = std::uint64_t;
 
 struct EngineOptions {
-  Millis load_ahead = 60'000;                  // a job due within this time is brought into the wheel
+  Millis load_ahead = 60'000;                   // a job due within this time is brought into the wheel
   std::size_t max_loaded_per_tube = 1'000'000;  // ready and delayed jobs of one tube in memory, about
-  std::size_t step = 1'000;                    // timers fired, and jobs loaded, by one call of advance at the most
+  std::size_t step = 1'000;                     // timers fired, and jobs loaded, by one call of advance at the most
 };
 
 // What is asked of a new job, beside its body. Exactly one of the two times counts: `due_at` if it is there, else `due_in`.
 struct PutOrder {
   Priority priority = 0;
-  Millis due_in = 0;                  // from now
-  std::optional<UtcMs> due_at = {};   // the past is now
-  Millis ttr = 60'000;                // less than kMinTtr becomes kMinTtr
+  Millis due_in = 0;                 // from now
+  std::optional<UtcMs> due_at = {};  // the past is now
+  Millis ttr = 60'000;               // less than kMinTtr becomes kMinTtr, more than kMaxTtr kMaxTtr
 };
 
 // The answer to a command. It may leave for the client once the store's appends up to `durable_at` are durable: it tells of them.
 struct Outcome {
-  bool done = false;          // false: there is no such job in a state that the command works on
+  bool done = false;  // false: there is no such job in a state that the command works on
   Sequence durable_at = 0;
 };
 
 struct PutOutcome {
-  JobId id = 0;               // 0: refused, because it would be due after kLastDue
+  JobId id = 0;  // 0: refused, because it would be due after kLastDue
   Sequence durable_at = 0;
 };
 
@@ -85,7 +85,7 @@ struct Delivery {
     kReserved,      // `job` is the client's for its ttr
     kDeadlineSoon,  // a job that the client holds has less than kSafetyMargin left, and no watched tube has a ready one
     kTimedOut,
-    kFailed,        // the job's body could not be read: `error` says why; the job stays ready
+    kFailed,  // the job's body could not be read: `error` says why; the job was buried
   };
   ClientId client = 0;
   Kind kind = Kind::kTimedOut;
@@ -97,39 +97,39 @@ struct JobStats {
   JobRecord record;
   std::string tube;
   JobState state = JobState::kReady;
-  Millis age = 0;         // since it was put
-  Millis time_left = 0;   // until it is ready (delayed) or its ttr is over (reserved); else 0
+  Millis age = 0;        // since it was put
+  Millis time_left = 0;  // until it is ready (delayed) or its ttr is over (reserved); else 0
   Sequence durable_at = 0;
 };
 
 // Jobs by state. `delayed` counts those in the store alone too, `loaded` those in memory.
 struct JobCounts {
-  std::uint64_t urgent = 0;   // ready, with a priority below kUrgentBelow
+  std::uint64_t urgent = 0;  // ready, with a priority below kUrgentBelow
   std::uint64_t ready = 0;
   std::uint64_t reserved = 0;
   std::uint64_t delayed = 0;
   std::uint64_t buried = 0;
-  std::uint64_t total = 0;    // put since the engine was made
+  std::uint64_t total = 0;  // put since the engine was made
   std::uint64_t loaded = 0;
 };
 
 struct TubeStats {
   std::string name;
   JobCounts jobs;
-  std::uint64_t using_ = 0;      // clients that use it
+  std::uint64_t using_ = 0;  // clients that use it
   std::uint64_t watching = 0;
-  std::uint64_t waiting = 0;     // clients that wait in a reserve and watch it
+  std::uint64_t waiting = 0;  // clients that wait in a reserve and watch it
   std::uint64_t deletes = 0;
   std::uint64_t pauses = 0;
-  Millis pause = 0;              // as last asked for, while it lasts
+  Millis pause = 0;  // as last asked for, while it lasts
   Millis pause_left = 0;
 };
 
 struct EngineStats {
   JobCounts jobs;
-  std::uint64_t timeouts = 0;    // reservations that ran out of their ttr
+  std::uint64_t timeouts = 0;  // reservations that ran out of their ttr
   std::uint64_t tubes = 0;
-  std::uint64_t waiting = 0;     // clients that wait in a reserve
+  std::uint64_t waiting = 0;  // clients that wait in a reserve
 };
 
 class Engine {
@@ -147,44 +147,48 @@ class Engine {
   void disconnect(ClientId client, Now now);
 
   // --- Producers. `put` goes to the tube in use.
-  void use(ClientId client, std::string_view tube);   // REQUIRES, here and below: a tube's name has 1 to 200 bytes
+  void use(ClientId client, std::string_view tube);  // REQUIRES, here and below: a tube's name has 1 to 200 bytes
   const std::string& used(ClientId client) const;
   PutOutcome put(ClientId client, Now now, const PutOrder& order, std::string_view body);
 
   // --- Workers.
-  std::size_t watch(ClientId client, std::string_view tube);                    // how many it watches then
-  std::optional<std::size_t> ignore(ClientId client, std::string_view tube);   // none: it was the only one, and stays
+  std::size_t watch(ClientId client, std::string_view tube);                  // how many it watches then
+  std::optional<std::size_t> ignore(ClientId client, std::string_view tube);  // none: it was the only one, and stays
   std::vector<std::string> watched(ClientId client) const;
 
   // The ready job of the lowest (priority, id) in the watched tubes. None: the client waits, and its Delivery comes by
   // take_deliveries(): after `timeout` (none: for ever) at the latest. A timeout of 0 is answered at once.
   std::optional<Delivery> reserve(ClientId client, Now now, std::optional<Millis> timeout);
-  // A given job that is ready, delayed or buried. The Delivery is kReserved or kFailed; none: there is no such job, or it is reserved.
+  // A given job that is ready, delayed or buried: the one way to get a job before it is due. The Delivery is kReserved or kFailed (the
+  // job is where it was); none: there is no such job, or it is reserved.
   std::optional<Delivery> reserve_job(ClientId client, Now now, JobId id);
   // Ends a client's waiting with kTimedOut (its half of the connection was closed). Nothing happens to one that does not wait.
   void stop_waiting(ClientId client);
 
-  Outcome release(ClientId client, Now now, JobId id, Priority priority, Millis delay);   // see `fits`
+  Outcome release(ClientId client, Now now, JobId id, Priority priority, Millis delay);  // see `fits`
   Outcome bury(ClientId client, Now now, JobId id, Priority priority);
-  Outcome touch(ClientId client, Now now, JobId id);   // the ttr begins anew
+  Outcome touch(ClientId client, Now now, JobId id);  // the ttr begins anew
 
   // --- Anyone. `remove` works on jobs that are ready, delayed, buried, or reserved by the client itself.
   Outcome remove(ClientId client, Now now, JobId id);
   std::optional<JobView> peek(Now now, JobId id);
-  std::optional<JobView> peek_ready(ClientId client, Now now);     // of the tube in use, here and below: the next to go out
-  std::optional<JobView> peek_delayed(ClientId client, Now now);   // the one due first
-  std::optional<JobView> peek_buried(ClientId client, Now now);    // the one buried first
+  std::optional<JobView> peek_ready(ClientId client,
+                                    Now now);  // of the tube in use, here and below: the next to go out
+  std::optional<JobView> peek_delayed(ClientId client, Now now);  // the one due first
+  std::optional<JobView> peek_buried(ClientId client, Now now);   // the one buried first
   // Makes up to `bound` buried jobs ready, or, if there is none, delayed ones; in the order in which peek shows them. Its work is
   // in proportion to the jobs kicked. When the store fails half-way, those already kicked stay kicked.
   KickOutcome kick(ClientId client, Now now, std::uint64_t bound);
-  Outcome kick_job(Now now, JobId id);                             // buried or delayed
-  bool pause(Now now, std::string_view tube, Millis duration);     // false: there is no such tube
+  Outcome kick_job(Now now, JobId id);                          // buried or delayed
+  bool pause(Now now, std::string_view tube, Millis duration);  // false: there is no such tube
 
   // Whether a delay of this many ms can be represented: what does not fit is to be refused (release has no other way to say so).
   bool fits(Now now, Millis delay) const;
 
   // --- Time. Makes happen what is due: jobs become ready or run out of their ttr, reserves time out, pauses end, far jobs are
   // loaded. Every command that takes `now` does this first. When `options.step` cut it short, next_wakeup() is in the past.
+  // Throws StoreError when jobs that are near could not be loaded, now or in a command before; all else was done, and loading is
+  // tried again a second later.
   void advance(Now now);
   // Nothing happens before this moment by the monotonic clock (ns) unless a command or a step of the wall clock comes. None: nothing is pending.
   std::optional<std::uint64_t> next_wakeup() const;
@@ -196,7 +200,7 @@ class Engine {
   std::optional<TubeStats> tube_stats(Now now, std::string_view tube);
   EngineStats stats() const;
   std::vector<std::string> tubes() const;
-  Sequence last_sequence() const;   // of the last append: what "there is no such job" may be telling of
+  Sequence last_sequence() const;  // of the last append: what "there is no such job" may be telling of
 
   // Stores exact watermarks, so that ids go on without a gap. For a clean shutdown.
   void close();

@@ -25,6 +25,8 @@ inline constexpr UtcMs kLastDue = 253'402'300'799'999;
 
 // No job runs for less: a smaller ttr becomes this. In the last second of it the job's holder hears DEADLINE_SOON.
 inline constexpr Millis kMinTtr = 1'000;
+// Nor for more: 2^32 - 1 seconds, beanstalkd's limit.
+inline constexpr Millis kMaxTtr = 4'294'967'295'000;
 inline constexpr Millis kSafetyMargin = 1'000;
 
 // Ready jobs of a smaller priority than this count as urgent.
@@ -47,12 +49,12 @@ struct JobHistory {
 // passed *is* ready, so that becoming ready costs no write. Nor is a reservation: it ends with the server that gave it.
 struct JobRecord {
   JobId id = 0;
-  std::uint32_t tube = 0;        // number of its TubeRecord
+  std::uint32_t tube = 0;  // number of its TubeRecord
   Priority priority = 0;
-  UtcMs due = 0;                 // the moment it is ready, or has been since
-  std::uint64_t burial = 0;      // its place in the tube's order of burials, from 1; 0: not buried
+  UtcMs due = 0;             // the moment it is ready, or has been since
+  std::uint64_t burial = 0;  // its place in the tube's order of burials, from 1; 0: not buried
   Millis ttr = kMinTtr;
-  Millis delay = 0;              // as last asked for, by put or release
+  Millis delay = 0;  // as last asked for, by put or release
   UtcMs created = 0;
   std::uint32_t body_bytes = 0;
   JobHistory history;

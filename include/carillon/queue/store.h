@@ -33,9 +33,9 @@ class StoreError : public std::runtime_error {
 
 // A tube that holds at least one job. Its counts are stored with every change, so that a start needs no look at the jobs.
 struct TubeRecord {
-  std::uint32_t number = 0;        // stands for the name in records and keys
-  std::string name;                // 1 to 200 bytes
-  std::uint64_t scheduled = 0;     // jobs that are not buried
+  std::uint32_t number = 0;     // stands for the name in records and keys
+  std::string name;             // 1 to 200 bytes
+  std::uint64_t scheduled = 0;  // jobs that are not buried
   std::uint64_t buried = 0;
 
   friend bool operator==(const TubeRecord&, const TubeRecord&) = default;
@@ -43,9 +43,9 @@ struct TubeRecord {
 
 // Upper bounds that must survive a crash. They run ahead in blocks, so that few changes carry them.
 struct Watermarks {
-  JobId next_id = 1;               // every id below may have been given
-  std::uint64_t next_burial = 1;   // every burial number below may have been given
-  UtcMs time = 0;                  // the engine's clock has been here: it never starts before it
+  JobId next_id = 1;              // every id below may have been given
+  std::uint64_t next_burial = 1;  // every burial number below may have been given
+  UtcMs time = 0;                 // the engine's clock has been here: it never starts before it
 
   friend bool operator==(const Watermarks&, const Watermarks&) = default;
 };
@@ -60,7 +60,7 @@ struct JobChange {
 // What one command changes: all of it or nothing.
 struct Changes {
   std::vector<JobChange> jobs;
-  std::vector<TubeRecord> tubes;    // as they shall stand; a tube without any job is forgotten
+  std::vector<TubeRecord> tubes;  // as they shall stand; a tube without any job is forgotten
   std::optional<Watermarks> watermarks;
 };
 
@@ -74,7 +74,7 @@ struct DueKey {
 
 // What a start needs to know. O(tubes), whatever the number of jobs.
 struct Recovered {
-  std::vector<TubeRecord> tubes;    // in any order
+  std::vector<TubeRecord> tubes;  // in any order
   Watermarks watermarks;
 };
 

@@ -42,9 +42,11 @@ struct alignas(kWords * sizeof(void*)) Slab {
 };
 
 // Invariants
-//  - a slab is in `available_` while it has a chunk to give, else in `full_`;
-//  - a slab with no chunk in use goes back to the system, except for one spare (so that a wheel at the edge of a slab does not
-//    allocate for ever) and for what reserve() promised.
+//  - a slab is in `available_` while it has chunks in use and a chunk to give, in `full_` if it has none to give;
+//  - but a slab with no chunk in use is in `unused_`, and is taken from there when no other has a chunk to give.
+//
+// Taking memory from the system costs a page fault for every 4 KiB, so slabs with no chunk in use are kept for the next peak, but no
+// more than there are slabs in use and kSpare, or than reserve() promised: the rest goes back to the system, at most two slabs per release.
 //
 // acquire() is O(1) plus at most one allocation; release() is O(1) and never throws.
 template <std::size_t kWords>
@@ -59,21 +61,28 @@ class ChunkPool {
   ~ChunkPool() {
     release_all(available_);
     release_all(full_);
+    release_all(unused_);
   }
 
   // A chunk with undefined entries. Throws std::bad_alloc with nothing changed.
   ChunkType* acquire() {
-    if (available_ == nullptr) add_slab();
+    if (available_ == nullptr) {
+      if (unused_ == nullptr) add_slab();
+      --unused_count_;
+      move(unused_, unused_, available_);
+    }
     SlabType* slab = available_;
     ChunkType* chunk = slab->free;
     if (chunk != nullptr) {
       slab->free = chunk->next;
+      __builtin_prefetch(slab->free, 1);  // the next one to be acquired
     } else {
       chunk = slab->chunks() + slab->fresh++;
       chunk->slab = slab;
     }
-    if (slab->used++ == 0) --empty_slabs_;
+    ++slab->used;
     if (slab->full()) move(slab, available_, full_);
+    __builtin_prefetch(reinterpret_cast<char*>(chunk) + 64, 1);
     chunk->next = nullptr;
     ++used_;
     return chunk;
@@ -85,7 +94,7 @@ class ChunkPool {
     chunk->next = slab->free;
     slab->free = chunk;
     --used_;
-    if (--slab->used == 0) retire(slab);
+    if (--slab->used == 0) set_aside(slab);
   }
 
   // From now on, up to `chunks` chunks can be in use without an allocation.
@@ -98,24 +107,26 @@ class ChunkPool {
   std::size_t bytes() const noexcept { return slabs_ * kSlabBytes; }  // allocated from the system
 
  private:
+  static constexpr std::size_t kSpare = 8;  // slabs: half a megabyte
   static constexpr std::size_t kSlabBytes = sizeof(SlabType) + SlabType::kChunks * sizeof(ChunkType);
 
   void add_slab() {
     void* memory = ::operator new (kSlabBytes, std::align_val_t{alignof(SlabType)});
-    push(new (memory) SlabType, available_);
+    push(new (memory) SlabType, unused_);
     ++slabs_;
-    ++empty_slabs_;
+    ++unused_count_;
   }
 
-  void retire(SlabType* slab) noexcept {
-    ++empty_slabs_;
-    const bool is_spare = empty_slabs_ == 1;
-    const bool is_reserved = (slabs_ - 1) * SlabType::kChunks < reserved_;
-    if (is_spare || is_reserved) return;
-    remove(slab, available_);
-    --slabs_;
-    --empty_slabs_;
-    free_memory(slab);
+  void set_aside(SlabType* slab) noexcept {
+    move(slab, available_, unused_);
+    ++unused_count_;
+    while (unused_count_ > slabs_ - unused_count_ + kSpare && (slabs_ - 1) * SlabType::kChunks >= reserved_) {
+      SlabType* surplus = unused_;
+      remove(surplus, unused_);
+      --unused_count_;
+      --slabs_;
+      free_memory(surplus);
+    }
   }
 
   static void push(SlabType* slab, SlabType*& list) noexcept {
@@ -150,10 +161,11 @@ class ChunkPool {
 
   SlabType* available_ = nullptr;
   SlabType* full_ = nullptr;
+  SlabType* unused_ = nullptr;
   std::size_t slabs_ = 0;
-  std::size_t empty_slabs_ = 0;  // with no chunk in use
-  std::size_t used_ = 0;         // chunks in use
-  std::size_t reserved_ = 0;     // chunks promised by reserve()
+  std::size_t unused_count_ = 0;
+  std::size_t used_ = 0;      // chunks in use
+  std::size_t reserved_ = 0;  // chunks promised by reserve()
 };
 
 }  // namespace carillon::detail

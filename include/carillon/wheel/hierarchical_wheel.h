@@ -25,35 +25,32 @@
 //
 // A slot is an array of pointers (slot.h), so that its timers can be fetched from memory all at once. Re-arming a timer for later
 // stores its new expiry and leaves its entry where it is: when the entry comes up, the timer moves on to where it belongs by then.
-// Cancelling writes null to the entry. Null entries go when their slot comes up, or are swept when they outnumber the live ones:
-// each cancel then sweeps one chunk, until the wheel has been swept once around.
+// Cancelling writes null to the entry. Null entries go when their slot comes up, or are swept before they are many (slot_table.h).
 //
 // Bounds
 // ------
-// schedule, cancel, reschedule: O(1); cancel and an earlier re-arm may sweep one chunk (62 entries). next_wakeup: O(1).
-// advance, without a limit: O(1) per timer fired, per re-arm met and per null entry met, and each timer cascades at most once per
-// level. With a limit, at most kMoves + limit + 62 entries are looked at; a call that stops there has fired fewer than `limit`
-// timers and returns with next_wakeup() == now(), as if stopped by the limit: call again.
-// Memory: 16 bytes in the node and 8 in a slot per timer, as much again at most for null entries, 33 KiB for the empty slots, and a
-// half-empty chunk (512 bytes) per non-empty slot.
+// schedule, cancel, reschedule: O(1). One that makes a slot grow may look at 4 chunks (of 62 entries) to sweep them, a cancel at one.
+// next_wakeup: O(1). A jump over empty time: O(1).
+// advance, without a limit: O(1) per timer fired, per re-armed timer met and per null entry met, and each timer cascades at most once
+// per level. With a limit, it looks at no more than kMoves + limit + 62 entries. A call that ends for that has fired fewer than
+// `limit` timers, and next_wakeup() is now(), as if ended by the limit: call again. The default kMoves, 2^20, is some 10 ms of work;
+// an owner who must not pause that long chooses less.
+// Memory: 16 bytes in the node and 8 in a slot per timer, twice that again at most for null entries, 33 KiB for the empty slots, half
+// a chunk (256 bytes) per non-empty slot, and half a megabyte kept for the next peak.
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cassert>
 #include <cstddef>
 #include <limits>
 #include <optional>
 #include <stdexcept>
 #include <string>
-#include <utility>
 
-#include "carillon/wheel/chunk_pool.h"
 #include "carillon/wheel/geometry.h"
-#include "carillon/wheel/occupancy.h"
 #include "carillon/wheel/slack.h"
 #include "carillon/wheel/slot.h"
-#include "carillon/wheel/slot_compactor.h"
+#include "carillon/wheel/slot_table.h"
 #include "carillon/wheel/timer_node.h"
 #include "carillon/wheel/timer_set.h"
 
@@ -72,38 +69,33 @@ class HierarchicalWheel {
 
   void schedule(TimerNode& node, Tick expiry) {
     assert(!node.armed() && "schedule() of a timer that is armed: use reschedule()");
-    append(node, expiry);
-    ++live_;
+    Table::push(slot_with_room(expiry), node, expiry);
+    table_.count_in();
   }
 
   // May fire at any tick of [expiry, expiry + slack]: at the one that is cheapest (slack.h).
   void schedule(TimerNode& node, Tick expiry, Tick slack) { schedule(node, relaxed_expiry(expiry, slack)); }
 
   bool cancel(TimerNode& node) noexcept {
-    TimerNode** entry = Access::entry(node);
-    if (entry == nullptr) return false;
-    *entry = nullptr;
-    Access::entry(node) = nullptr;
-    --live_;
-    sweep_if_sparse();
+    if (!node.armed()) return false;
+    table_.cancel(node);
     return true;
   }
 
   void reschedule(TimerNode& node, Tick expiry) {
-    TimerNode** entry = Access::entry(node);
-    if (entry == nullptr) return schedule(node, expiry);
+    if (!node.armed()) return schedule(node, expiry);
     if (expiry >= node.expiry()) {
       Access::expiry(node) = expiry;
       return;
     }
-    append(node, expiry);
-    *entry = nullptr;
-    sweep_if_sparse();
+    SlotType& slot = slot_with_room(expiry);
+    *Access::entry(node) = nullptr;
+    Table::push(slot, node, expiry);
   }
 
   template <class OnExpire>
   std::size_t advance(Tick to, OnExpire&& on_expire, std::size_t limit = kNoLimit) {
-    if (to < next_ && to >= now_) {  // never inside on_expire: next_ is now_ there
+    if (to < next_ && to >= now_) {  // the short way: nothing is to be done before next_
       now_ = to;
       return 0;
     }
@@ -113,42 +105,32 @@ class HierarchicalWheel {
   std::optional<Tick> next_wakeup() const noexcept { return empty() ? std::nullopt : std::optional<Tick>(next_); }
 
   Tick now() const noexcept { return now_; }
-  std::size_t size() const noexcept { return live_; }
-  bool empty() const noexcept { return live_ == 0; }
+  std::size_t size() const noexcept { return table_.size(); }
+  bool empty() const noexcept { return table_.size() == 0; }
 
   template <class Sink>
   void clear(Sink&& sink);
 
   // From now on no operation allocates while at most `timers` are pending. Throws std::bad_alloc.
-  void reserve(std::size_t timers) {
-    const std::size_t entries = 2 * timers + kSparse + 2 * ChunkType::kEntries;
-    pool_.reserve(entries / ChunkType::kEntries + std::min(entries, slots_.size()) + 2);
-  }
+  void reserve(std::size_t timers) { table_.reserve(timers); }
 
   // Bytes allocated beside the wheel object itself.
-  std::size_t allocated_bytes() const noexcept { return pool_.bytes(); }
+  std::size_t allocated_bytes() const noexcept { return table_.bytes(); }
 
   void check_invariants() const;
 
  private:
   using Access = detail::NodeAccess;
-  using ChunkType = detail::Chunk<kChunkWords>;
-  using SlotType = detail::Slot<kChunkWords>;
+  using Table = detail::SlotTable<Geometry::kSlots, kChunkWords>;
+  using ChunkType = typename Table::ChunkType;
+  using SlotType = typename Table::SlotType;
 
-  // Slots 0 .. kLevelSlots-1 are those of the levels, lowest level first. Two more are queues at the hand: `overdue` collects what is
-  // scheduled at or before now(), `due` holds what fires at now(). An expiry never goes from `due` back to `overdue`.
-  static constexpr std::size_t kLevelSlots = Geometry::kLevels * Geometry::kSlots;
-  static constexpr std::size_t kOverdue = kLevelSlots;
-  static constexpr std::size_t kDue = kLevelSlots + 1;
   static constexpr Tick kNever = std::numeric_limits<Tick>::max();  // as next_: nothing before the end of time
-  static constexpr std::size_t kSparsest = 1;  // null entries per live one that are left alone
-  static constexpr std::size_t kSparse =
-      8 * ChunkType::kEntries;  // so many more null than live entries are not worth a sweep
 
   // The start of the first non-empty slot ahead of the hand.
   struct Stop {
     Tick tick = kNever;
-    unsigned level = 0;
+    std::size_t slot = 0;
     bool exists = false;
   };
 
@@ -168,47 +150,55 @@ class HierarchicalWheel {
     }
   };
 
+  // While it lives, the slots are being read and the owner called back.
   struct Busy {
-    bool& flag;
-    explicit Busy(bool& busy) noexcept : flag(busy) { flag = true; }
-    ~Busy() { flag = false; }
+    HierarchicalWheel& wheel;
+    Busy(HierarchicalWheel& busy_wheel, bool clearing) noexcept : wheel(busy_wheel) {
+      wheel.busy_ = true;
+      wheel.table_.keep_still(true, clearing);
+    }
+    ~Busy() {
+      wheel.busy_ = false;
+      wheel.table_.keep_still(false, false);
+    }
   };
 
   // --- scheduling
 
-  void append(TimerNode& node, Tick expiry) {
-    if (expiry > now_) return place(node, expiry, now_);
-    SlotType& overdue = slots_[kOverdue];
-    if (overdue.needs_chunk()) {
-      overdue.add_chunk(pool_.acquire());
-      if (!sweeping_) sweep_below_ = live_to_fill_chunks();
-    }
-    push(overdue, node, expiry);
-    next_ = now_;
-  }
-
-  // Puts `node` where a timer of `expiry` belongs when the hand is at `hand`. REQUIRES: expiry >= hand.
-  void place(TimerNode& node, Tick expiry, Tick hand) {
-    const unsigned level = Geometry::level(hand, expiry);
-    SlotType& slot = slots_[level * Geometry::kSlots + Geometry::slot(expiry, level)];
+  // The slot where what the owner schedules for `expiry` belongs, with room for it. May sweep, and so move any entry.
+  SlotType& slot_with_room(Tick expiry) {
+    if (expiry <= now_) [[unlikely]]
+      return overdue_with_room();
+    const std::size_t index = Geometry::slot(now_, expiry);
+    SlotType& slot = table_[index];
     if (slot.needs_chunk()) [[unlikely]]
-      extend(slot, level, expiry);
-    push(slot, node, expiry);
+      grow(index, expiry);
+    return slot;
   }
 
-  void push(SlotType& slot, TimerNode& node, Tick expiry) noexcept {
-    Access::entry(node) = slot.push(node);
-    Access::expiry(node) = expiry;
+  [[gnu::noinline]] void grow(std::size_t index, Tick expiry) {
+    if (table_.grow(index)) next_ = std::min(next_, Geometry::start(expiry, index));
   }
 
-  [[gnu::noinline]] void extend(SlotType& slot, unsigned level, Tick expiry) {
-    ChunkType* chunk = pool_.acquire();
-    if (slot.empty()) {
-      occupancy_.set(level, Geometry::slot(expiry, level));
-      next_ = std::min(next_, Geometry::start(expiry, level));
-    }
-    slot.add_chunk(chunk);
-    if (!sweeping_) sweep_below_ = live_to_fill_chunks();
+  [[gnu::noinline]] SlotType& overdue_with_room() {
+    SlotType& overdue = table_[Table::kOverdue];
+    if (overdue.needs_chunk()) table_.grow(Table::kOverdue);
+    next_ = now_;
+    return overdue;
+  }
+
+  // Puts a timer that the wheel moves by itself where it belongs when the hand is at `hand`. REQUIRES: its expiry is not before.
+  void place(TimerNode& node, Tick hand) {
+    const Tick expiry = node.expiry();
+    const std::size_t index = Geometry::slot(hand, expiry);
+    SlotType& slot = table_[index];
+    if (slot.needs_chunk()) [[unlikely]]
+      extend(index, expiry);
+    Table::push(slot, node, expiry);
+  }
+
+  [[gnu::noinline]] void extend(std::size_t index, Tick expiry) {
+    if (table_.extend(index)) next_ = std::min(next_, Geometry::start(expiry, index));
   }
 
   // --- advancing
@@ -216,13 +206,11 @@ class HierarchicalWheel {
   template <class OnExpire>
   [[gnu::noinline]] std::size_t process(Tick to, OnExpire& on_expire, std::size_t limit) {
     refuse_when_busy("advance");
-    if (to < now_) {
-      throw std::invalid_argument("carillon: advance(" + std::to_string(to) + ") would go back: the wheel is at tick " +
-                                  std::to_string(now_) + ", and `to` must not be before that");
-    }
-    const Busy busy(busy_);
-    forget_sweep(kDue);
-    if (to == now_) make_due(kOverdue);
+    if (to < now_) [[unlikely]]
+      throw_past(to);
+    const Busy busy(*this, false);
+    table_.leave_to_reader(Table::kDue);
+    if (to == now_) table_.make_due(Table::kOverdue);
     Work work(limit);
     while (fire_due(on_expire, work) && move_on(to, work)) {
     }
@@ -232,7 +220,7 @@ class HierarchicalWheel {
   // Fires what is due at now(), and moves on what has been re-armed. False: stopped by a bound.
   template <class OnExpire>
   bool fire_due(OnExpire& on_expire, Work& work) {
-    SlotType& due = slots_[kDue];
+    SlotType& due = table_[Table::kDue];
     while (!due.empty()) {
       ChunkType* chunk = due.front();
       TimerNode** const end = due.end_of(chunk);
@@ -242,26 +230,24 @@ class HierarchicalWheel {
         TimerNode* node = *entry;
         if (node == nullptr) continue;
         if (node->expiry() > now_) {
-          place(*node, node->expiry(), now_);
+          place(*node, now_);
           *entry = nullptr;
           continue;
         }
         if (work.fired == work.limit) return false;
-        *entry = nullptr;
-        Access::entry(*node) = nullptr;
-        --live_;
+        table_.take_out(entry);
         ++work.fired;
         on_expire(*node);
       }
-      due.drop_front(pool_);
-      sweep_if_sparse();
+      table_.drop_front(Table::kDue);
+      table_.sweep_if_sparse();
     }
     return true;
   }
 
   // Moves the hand to the next tick with something to do, or to `to` if there is none before. True: something is due there.
   bool move_on(Tick to, Work& work) {
-    const bool overdue = !slots_[kOverdue].empty();
+    const bool overdue = !table_[Table::kOverdue].empty();
     const Stop stop = next_stop();
     next_ = overdue ? now_ : stop.tick;
     if (now_ == to) return false;
@@ -271,18 +257,18 @@ class HierarchicalWheel {
       return false;
     }
     const bool at_stop = stop.exists && stop.tick == tick;
-    if (at_stop && stop.level > 0 && !cascade(stop, work)) return false;
+    if (at_stop && Geometry::level(stop.slot) > 0 && !cascade(stop, work)) return false;
     now_ = next_ = tick;
-    make_due(kOverdue);
-    if (at_stop) make_due(Geometry::slot(tick, 0));
+    table_.make_due(Table::kOverdue);
+    if (at_stop) table_.make_due(Geometry::slot(tick, tick));
     return true;
   }
 
   Stop next_stop() const noexcept {
     if (cascading_ != 0) return {now_ + 1, cascading_, true};
-    if (occupancy_.none()) return {};
-    const unsigned level = occupancy_.lowest_level();
-    return {Geometry::start(now_, level, occupancy_.first(level)), level, true};
+    if (table_.no_time_slot()) return {};
+    const std::size_t slot = table_.first_time_slot();
+    return {Geometry::start(now_, slot), slot, true};
   }
 
   // Moves the timers of the slot that begins at stop.tick to the levels below. Until that is done the hand stays one tick before: all
@@ -290,10 +276,9 @@ class HierarchicalWheel {
   // the bound; the next call goes on.
   bool cascade(const Stop& stop, Work& work) {
     now_ = next_ = stop.tick - 1;
-    cascading_ = stop.level;
-    const std::size_t digit = Geometry::slot(stop.tick, stop.level);
-    SlotType& slot = slots_[stop.level * Geometry::kSlots + digit];
-    forget_sweep(stop.level * Geometry::kSlots + digit);
+    cascading_ = stop.slot;
+    SlotType& slot = table_[stop.slot];
+    table_.leave_to_reader(stop.slot);
     while (!slot.empty()) {
       ChunkType* chunk = slot.front();
       TimerNode** const end = slot.end_of(chunk);
@@ -302,125 +287,64 @@ class HierarchicalWheel {
       for (TimerNode** entry = chunk->begin(); entry != end; ++entry) {
         TimerNode* node = *entry;
         if (node == nullptr) continue;
-        place(*node, node->expiry(), stop.tick);
+        place(*node, stop.tick);
         *entry = nullptr;
       }
-      slot.drop_front(pool_);
+      table_.drop_front(stop.slot);
     }
-    occupancy_.clear(stop.level, digit);
+    table_.set_empty(stop.slot);
     cascading_ = 0;
     return true;
   }
 
-  // Queues all of a slot behind what is due already.
-  void make_due(std::size_t index) noexcept {
-    if (slots_[index].empty()) return;
-    forget_sweep(index);
-    slots_[kDue].splice(slots_[index]);
-    if (index < kLevelSlots) occupancy_.clear(0, index);
+  void refuse_when_busy(const char* operation) const {
+    if (busy_) [[unlikely]]
+      throw_busy(operation);
   }
 
-  void refuse_when_busy(const char* operation) const {
-    if (!busy_) return;
+  [[noreturn, gnu::noinline, gnu::cold]] static void throw_busy(const char* operation) {
     throw std::logic_error(std::string("carillon: ") + operation + "() was called from inside on_expire or clear()");
   }
 
-  // --- sweeping
-
-  // Entries that live timers do not account for can only be in full chunks: of these, at most kSparsest per live timer are left alone.
-  std::size_t live_to_fill_chunks() const noexcept {
-    const std::size_t full = (pool_.used() - occupancy_.count()) * ChunkType::kEntries;
-    return full > kSparse ? (full - kSparse) / (1 + kSparsest) : 0;
-  }
-
-  void sweep_if_sparse() noexcept {
-    if (live_ < sweep_below_) [[unlikely]]
-      sweep();
-  }
-
-  // Sweeps one chunk. Once begun, a sweep goes on at each call until it has been through all slots.
-  [[gnu::noinline]] void sweep() noexcept {
-    if (!sweeping_) {
-      sweep_below_ = live_to_fill_chunks();
-      if (live_ >= sweep_below_ || clearing_) return;
-      sweeping_ = true;
-      sweep_below_ = std::numeric_limits<std::size_t>::max();
-    }
-    const std::size_t index = next_to_sweep();
-    if (index == slots_.size()) return end_sweep();
-    const bool finished = compactor_.step(slots_[index], pool_);
-    sweep_at_ = finished ? index + 1 : index;
-    if (slots_[index].empty() && index < kLevelSlots)
-      occupancy_.clear(index / Geometry::kSlots, index % Geometry::kSlots);
-  }
-
-  void end_sweep() noexcept {
-    compactor_.stop();
-    sweeping_ = false;
-    sweep_at_ = 0;
-    sweep_below_ = live_to_fill_chunks();
-  }
-
-  std::size_t next_to_sweep() const noexcept {
-    std::size_t from = sweep_at_ % Geometry::kSlots;
-    for (std::size_t level = sweep_at_ / Geometry::kSlots; level < Geometry::kLevels; ++level, from = 0) {
-      const std::size_t slot = occupancy_.first(level, from);
-      if (slot != Geometry::kSlots) return level * Geometry::kSlots + slot;
-    }
-    if (sweep_at_ <= kOverdue && !slots_[kOverdue].empty()) return kOverdue;
-    if (sweep_at_ <= kDue && !slots_[kDue].empty() && !busy_) return kDue;
-    return slots_.size();
-  }
-
-  // The chunks of this slot are about to be taken from it.
-  void forget_sweep(std::size_t index) noexcept {
-    if (index == sweep_at_) compactor_.stop();
+  [[noreturn, gnu::noinline, gnu::cold]] void throw_past(Tick to) const {
+    throw std::invalid_argument("carillon: advance(" + std::to_string(to) + ") would go back: the wheel is at tick " +
+                                std::to_string(now_) + ", and `to` must not be before that");
   }
 
   // Invariants
-  //  - a level's slot is non-empty exactly if its bit in occupancy_ is set, and then lies ahead of the hand, which for the levels below
-  //    cascading_ is at now_ + 1;
+  //  - the slots of the levels that hold entries are ahead of the hand, which for the levels below that of cascading_ is at now_ + 1;
   //  - no timer is in a slot that begins after its expiry;
   //  - next_ <= the start of every non-empty slot, and next_ == now_ while `due` or `overdue` has entries;
-  //  - inside on_expire, next_ == now_.
+  //  - while busy_, next_ == now_, so that a nested advance() never takes the short way.
   Tick now_;
-  Tick next_ = kNever;                    // nothing is to be done before it
-  std::size_t live_ = 0;                  // timers pending
-  unsigned cascading_ = 0;                // the level whose slot at now_ + 1 has been cascaded in part; 0: none
-  bool busy_ = false;                     // inside advance() or clear()
-  bool clearing_ = false;      // inside clear(): nothing is swept
-  bool sweeping_ = false;      // a sweep is on its way
-  std::size_t sweep_below_ = 0;  // so few live timers do not justify the chunks
-  std::size_t sweep_at_ = 0;              // the slot the sweep has come to
-  detail::SlotCompactor<kChunkWords> compactor_;
-  detail::ChunkPool<kChunkWords> pool_;
-  detail::Occupancy<Geometry::kLevels, Geometry::kSlots> occupancy_;
-  std::array<SlotType, kLevelSlots + 2> slots_{};
+  Tick next_ = kNever;         // nothing is to be done before it
+  std::size_t cascading_ = 0;  // the slot beginning at now_ + 1 that has been cascaded in part; 0: none
+  bool busy_ = false;          // inside advance() or clear()
+  Table table_;
 };
 
 template <class Geometry, std::size_t kChunkWords, std::size_t kMoves>
 template <class Sink>
 void HierarchicalWheel<Geometry, kChunkWords, kMoves>::clear(Sink&& sink) {
   refuse_when_busy("clear");
-  const Busy busy(busy_);
-  end_sweep();
-  for (std::size_t index = 0; index < slots_.size(); ++index) {
-    SlotType& slot = slots_[index];
+  const Busy busy(*this, true);
+  next_ = now_;
+  for (std::size_t index = 0; index < Table::kSlots; ++index) {
+    SlotType& slot = table_[index];
     if (slot.empty()) continue;
     while (!slot.empty()) {
       TimerNode** const end = slot.end_of(slot.front());
       for (TimerNode** entry = slot.front()->begin(); entry != end; ++entry) {
-        TimerNode* node = std::exchange(*entry, nullptr);
+        TimerNode* node = *entry;
         if (node == nullptr) continue;
-        Access::entry(*node) = nullptr;
-        --live_;
+        table_.take_out(entry);
         sink(*node);
       }
-      slot.drop_front(pool_);
+      table_.drop_front(index);
     }
-    if (index < kLevelSlots) occupancy_.clear(index / Geometry::kSlots, index % Geometry::kSlots);
+    if (index < Geometry::kSlots) table_.set_empty(index);
   }
-  if (pool_.used() != 0) return;  // the sink has scheduled timers
+  if (table_.holds_chunks()) return;  // the sink has scheduled timers
   next_ = kNever;
   cascading_ = 0;
 }
@@ -430,34 +354,23 @@ void HierarchicalWheel<Geometry, kChunkWords, kMoves>::check_invariants() const 
   const auto require = [](bool holds, const char* what) {
     if (!holds) throw std::logic_error(std::string("carillon: HierarchicalWheel is broken: ") + what);
   };
-  std::size_t chunks = 0, live = 0;
-  for (std::size_t index = 0; index < slots_.size(); ++index) {
-    const SlotType& slot = slots_[index];
-    Tick start = 0;
-    if (index < kLevelSlots) {
-      const auto level = static_cast<unsigned>(index / Geometry::kSlots);
-      const std::size_t digit = index % Geometry::kSlots;
-      require(slot.empty() != occupancy_.test(level, digit), "an occupancy bit differs from its slot");
-      const Tick hand = level < cascading_ ? now_ + 1 : now_;
-      start = Geometry::start(hand, level, digit);
-      require(slot.empty() || start > now_, "a timer's slot is not ahead of the hand");
-      require(slot.empty() || next_ <= start, "the next wake-up is after a non-empty slot");
-    } else {
-      require(slot.empty() || next_ == now_, "something is due, and the next wake-up is not now");
-    }
+  table_.check_invariants();
+  require(next_ >= now_, "the next wake-up has passed");
+  for (const std::size_t queue : {Table::kOverdue, Table::kDue}) {
+    require(table_[queue].empty() || next_ == now_, "something is due, and the next wake-up is not now");
+  }
+  for (std::size_t index = 0; index < Geometry::kSlots; ++index) {
+    const SlotType& slot = table_[index];
+    if (slot.empty()) continue;
+    const Tick start = Geometry::start(Geometry::level(index) < Geometry::level(cascading_) ? now_ + 1 : now_, index);
+    require(start > now_, "a slot that holds timers is not ahead of the hand");
+    require(next_ <= start, "the next wake-up is after the start of a slot that holds timers");
     for (ChunkType* chunk = slot.front(); chunk != nullptr; chunk = chunk->next) {
-      ++chunks;
       for (TimerNode** entry = chunk->begin(); entry != slot.end_of(chunk); ++entry) {
-        if (*entry == nullptr) continue;
-        ++live;
-        require(Access::entry(**entry) == entry, "a timer does not point back to its entry");
-        require((*entry)->expiry() >= start, "a timer is in a slot that begins after its expiry");
+        require(*entry == nullptr || (*entry)->expiry() >= start, "a timer is in a slot that begins after its expiry");
       }
     }
   }
-  require(live == live_, "the count of live timers");
-  require(chunks == pool_.used(), "a chunk is lost");
-  require(next_ >= now_, "the next wake-up has passed");
 }
 
 static_assert(TimerSet<HierarchicalWheel<>>);

@@ -1,4 +1,4 @@
-// Occupancy: one bit per slot and one per level, to find the next non-empty slot without looking at the empty ones.
+// Occupancy: one bit per slot, and one per word of them, to find the first non-empty slot without looking at the empty ones.
 #pragma once
 
 #include <array>
@@ -8,57 +8,59 @@
 
 namespace carillon::detail {
 
-template <unsigned kLevels, std::size_t kSlots>
+// Slots are numbered through all levels, lowest level first, so that the first bit set is the slot that comes up first.
+// Every operation is O(1) for up to 4096 slots, O(slots / 4096) beyond.
+template <std::size_t kSlots>
 class Occupancy {
  public:
-  void set(std::size_t level, std::size_t slot) noexcept {
-    if (test(level, slot)) return;
+  bool test(std::size_t slot) const noexcept { return (words_[slot / 64] >> (slot % 64) & 1) != 0; }
+
+  void set(std::size_t slot) noexcept {
+    if (test(slot)) return;
     ++count_;
-    words_[level][slot / 64] |= bit(slot);
-    levels_ |= 1U << level;
+    words_[slot / 64] |= std::uint64_t{1} << (slot % 64);
+    summary_[slot / 4096] |= std::uint64_t{1} << (slot / 64 % 64);
   }
 
-  void clear(std::size_t level, std::size_t slot) noexcept {
-    if (!test(level, slot)) return;
+  void clear(std::size_t slot) noexcept {
+    if (!test(slot)) return;
     --count_;
-    words_[level][slot / 64] &= ~bit(slot);
-    for (const std::uint64_t word : words_[level]) {
-      if (word != 0) return;
-    }
-    levels_ &= ~(1U << level);
+    words_[slot / 64] ^= std::uint64_t{1} << (slot % 64);
+    if (words_[slot / 64] == 0) summary_[slot / 4096] ^= std::uint64_t{1} << (slot / 64 % 64);
   }
 
-  bool test(std::size_t level, std::size_t slot) const noexcept { return (words_[level][slot / 64] & bit(slot)) != 0; }
-
+  bool none() const noexcept { return count_ == 0; }
   std::size_t count() const noexcept { return count_; }  // non-empty slots
 
-  bool none() const noexcept { return levels_ == 0; }
+  // The first non-empty slot. REQUIRES: !none().
+  std::size_t first() const noexcept {
+    std::size_t block = 0;
+    while (summary_[block] == 0) ++block;
+    const std::size_t word = block * 64 + lowest_bit(summary_[block]);
+    return word * 64 + lowest_bit(words_[word]);
+  }
 
-  // The lowest level with a non-empty slot. REQUIRES: !none().
-  unsigned lowest_level() const noexcept { return static_cast<unsigned>(std::countr_zero(levels_)); }
-
-  bool any(std::size_t level) const noexcept { return (levels_ >> level & 1U) != 0; }
-
-  // The first non-empty slot of `level` at or after `from`, or kSlots.
-  std::size_t first(std::size_t level, std::size_t from = 0) const noexcept {
+  // The first non-empty slot at or after `from`, or kSlots. O(slots / 64).
+  std::size_t next(std::size_t from) const noexcept {
     if (from >= kSlots) return kSlots;
-    std::size_t index = from / 64;
-    std::uint64_t word = words_[level][index] & (~std::uint64_t{0} << (from % 64));
-    while (word == 0) {
-      if (++index == kWords) return kSlots;
-      word = words_[level][index];
+    std::size_t word = from / 64;
+    std::uint64_t bits = words_[word] & (~std::uint64_t{0} << (from % 64));
+    while (bits == 0) {
+      if (++word == kWords) return kSlots;
+      bits = words_[word];
     }
-    return index * 64 + static_cast<std::size_t>(std::countr_zero(word));
+    return word * 64 + lowest_bit(bits);
   }
 
  private:
-  static_assert(kLevels <= 32);
   static constexpr std::size_t kWords = (kSlots + 63) / 64;
 
-  static constexpr std::uint64_t bit(std::size_t slot) noexcept { return std::uint64_t{1} << (slot % 64); }
+  static std::size_t lowest_bit(std::uint64_t word) noexcept {
+    return static_cast<std::size_t>(std::countr_zero(word));
+  }
 
-  std::array<std::array<std::uint64_t, kWords>, kLevels> words_{};
-  std::uint32_t levels_ = 0;
+  std::array<std::uint64_t, (kWords + 63) / 64> summary_{};  // which words are not zero
+  std::array<std::uint64_t, kWords> words_{};
   std::size_t count_ = 0;
 };
 

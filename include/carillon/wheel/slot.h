@@ -16,9 +16,21 @@
 
 namespace carillon::detail {
 
+inline constexpr std::size_t kEntriesPerLine = 64 / sizeof(TimerNode*);
+
+// Asks the memory for the cache lines of a chunk, for writing.
+template <class Chunk>
+void prefetch_chunk(Chunk* chunk) noexcept {
+  for (std::size_t byte = 0; byte < sizeof(Chunk); byte += 64)
+    __builtin_prefetch(reinterpret_cast<char*>(chunk) + byte, 1);
+}
+
 // Asks the memory for all timers of a run of entries at once, for writing.
 inline void prefetch_timers(TimerNode* const* entry, TimerNode* const* end) noexcept {
-  for (; entry != end; ++entry) __builtin_prefetch(*entry, 1);
+  for (; entry != end; ++entry) {
+    const void* target = *entry != nullptr ? static_cast<const void*>(*entry) : entry;  // asking for address 0 is slow
+    __builtin_prefetch(target, 1);
+  }
 }
 
 // Invariants
@@ -43,6 +55,8 @@ class Slot {
 
   // Appends an entry for `node` and returns it. REQUIRES: !needs_chunk().
   TimerNode** push(TimerNode& node) noexcept {
+    __builtin_prefetch(tail_ + kEntriesPerLine,
+                       1);  // the chunk's next cache line: slots take turns, so no hardware sees it coming
     *tail_ = &node;
     return tail_++;
   }

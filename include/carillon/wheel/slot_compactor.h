@@ -1,8 +1,9 @@
 // SlotCompactor: removes the null entries of a slot, one chunk at a time, keeping the order of the others.
 #pragma once
 
-#include <algorithm>
+#include <bit>
 #include <cstddef>
+#include <cstdint>
 
 #include "carillon/wheel/chunk_pool.h"
 #include "carillon/wheel/slot.h"
@@ -29,41 +30,45 @@ class SlotCompactor {
     if (read == nullptr) return finish(slot);
     const bool is_last = read == slot.last();
     move_down(read, slot.end_of(read));
+    ChunkType* next = read->next;
     if (write_ != read) {
-      (write_ == nullptr ? slot.head_ : write_->next) = read->next;
+      (write_ == nullptr ? slot.head_ : write_->next) = next;
       pool.release(read);
     }
-    return is_last && finish(slot);
+    if (is_last) return finish(slot);
+    // By the next step its timers are here, and by the one after that the chunk which is not looked at yet.
+    for (std::uint64_t live = live_entries(next->begin(), slot.end_of(next)); live != 0; live &= live - 1) {
+      __builtin_prefetch(next->begin()[std::countr_zero(live)], 1);
+    }
+    prefetch_chunk(next->next);
+    return false;
   }
 
  private:
-  // Moves the entries of `read` to out_, and on to the beginning of `read` when the chunk of out_ is full.
+  // Moves the live entries of `read` to out_, and on to the beginning of `read` when the chunk of out_ is full.
   void move_down(ChunkType* read, TimerNode** const end) noexcept {
-    TimerNode** entry = read->begin();
-    prefetch_timers(entry, end);
-    if (write_ != nullptr) {
-      entry = move_entries(entry, end, write_->end());
-      if (out_ != write_->end()) return;
-    }
     TimerNode** const begin = read->begin();
-    out_ = begin;
-    move_entries(entry, end, end);
-    if (out_ != begin) write_ = read;
-    std::fill(out_, end, nullptr);
+    for (std::uint64_t live = live_entries(begin, end); live != 0; live &= live - 1) {
+      TimerNode** const entry = begin + std::countr_zero(live);
+      if (write_ == nullptr || out_ == write_->end()) {
+        write_ = read;
+        out_ = begin;
+      }
+      if (out_ != entry) {
+        *out_ = *entry;
+        NodeAccess::entry(**entry) = out_;
+        *entry = nullptr;
+      }
+      ++out_;
+    }
   }
 
-  // Moves live entries from [entry, end) to [out_, room). Returns where it stopped, at the end of either.
-  TimerNode** move_entries(TimerNode** entry, TimerNode** end, TimerNode** room) noexcept {
-    TimerNode** nowhere;
-    for (; entry != end && out_ != room; ++entry) {
-      TimerNode* node = *entry;
-      // Live and null entries come in no pattern: no branch, hence no misprediction.
-      TimerNode*** back = node == nullptr ? &nowhere : &NodeAccess::entry(*node);
-      *back = out_;
-      *out_ = node;
-      out_ += node != nullptr;
-    }
-    return entry;
+  // One bit per entry that is not null. Live and null entries come in no pattern: asking one by one would mispredict at each change.
+  static std::uint64_t live_entries(TimerNode* const* begin, TimerNode* const* end) noexcept {
+    static_assert(ChunkType::kEntries <= 64);
+    std::uint64_t live = 0;
+    for (TimerNode* const* entry = end; entry != begin;) live = live << 1 | std::uint64_t{*--entry != nullptr};
+    return live;
   }
 
   // The slot ends where the live entries end.

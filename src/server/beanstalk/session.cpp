@@ -17,8 +17,7 @@ constexpr std::string_view kEnd = "\r\n";
 constexpr std::string_view kBadFormat = "BAD_FORMAT\r\n";
 constexpr std::string_view kOutOfRange = "OUT_OF_RANGE\r\n";
 
-constexpr std::size_t kKeptBody = 64 << 10;         // a body buffer that grew beyond this is given back
-constexpr Millis kMaxTtr = 0xFFFF'FFFFull * 1'000;  // the longest that `put` can ask for, in whole seconds
+constexpr std::size_t kKeptBody = 64 << 10;  // a body buffer that grew beyond this is given back
 
 bool is_known(Verb verb) {
   return verb != Verb::kUnknown;
@@ -41,8 +40,8 @@ void Session::close() {
   body_ = {};
   Counters& counters = service_.counters();
   --counters.connections;
-  counters.producers -= producer_ ? 1 : 0;
-  counters.workers -= worker_ ? 1 : 0;
+  counters.producers -= producer_ ? 1u : 0u;
+  counters.workers -= worker_ ? 1u : 0u;
   service_.engine().disconnect(client_, service_.now());
 }
 
@@ -242,7 +241,7 @@ void Session::finish_put(std::string_view body_and_end) {
   state_ = State::kLine;
   if (!body_and_end.ends_with(kEnd)) return replies_.add(0, "EXPECTED_CRLF\r\n");
   if (service_.draining()) return replies_.add(0, "DRAINING\r\n");
-  if (put_.ttr > kMaxTtr) return replies_.add(0, kOutOfRange);
+  if (put_.ttr > queue::kMaxTtr) return replies_.add(0, kOutOfRange);
 
   queue::PutOrder order{.priority = put_.priority, .due_in = put_.delay, .ttr = put_.ttr};
   if (put_.verb == Verb::kPutAt) order.due_at = put_.due_at;

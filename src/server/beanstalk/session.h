@@ -42,8 +42,8 @@ class Session {
   // behind them.
   std::size_t receive(std::string_view bytes);
 
-  // No more bytes will come than those that receive() has left. A reserve that waits ends with TIMED_OUT, as will every
-  // later one.
+  // The client has closed its half of the connection: a reserve that waits ends with TIMED_OUT, and so will every later
+  // one.
   void end_of_input();
 
   // The end of the waiting, from Engine::take_deliveries.

@@ -138,8 +138,7 @@ std::string tube_stats_yaml(const queue::TubeStats& tube) {
       .field("cmd-delete", tube.deletes)
       .field("cmd-pause-tube", tube.pauses)
       .field("pause", tube.pause / kMsInSecond)
-      .field("pause-time-left", tube.pause_left / kMsInSecond)
-      .field("current-jobs-loaded", tube.jobs.loaded);
+      .field("pause-time-left", tube.pause_left / kMsInSecond);
   return yaml.take();
 }
 

@@ -30,7 +30,9 @@ std::string answer(std::string_view bytes, std::size_t piece) {
 }
 
 // `stats` tells the CPU time, and a random id: the two runs differ in it.
-bool is_comparable(std::string_view bytes) { return bytes.find("stats\r\n") == std::string_view::npos; }
+bool is_comparable(std::string_view bytes) {
+  return bytes.find("stats\r\n") == std::string_view::npos;
+}
 
 }  // namespace
 

@@ -1,0 +1,60 @@
+// The durable queue without a server: an engine on a RocksDB directory, driven by this program's own loop.
+//
+//   ./build/embedded_queue /tmp/embedded-queue
+
+#include <carillon/queue/engine.h>
+#include <carillon/queue/rocks_store.h>
+
+#include <chrono>
+#include <cstdio>
+#include <string>
+#include <thread>
+
+namespace {
+
+using carillon::queue::Delivery;
+using carillon::queue::Engine;
+using carillon::queue::Now;
+using carillon::queue::RocksStore;
+
+Now read_clocks() {
+  const auto ns = [](auto time) { return static_cast<std::uint64_t>(std::chrono::nanoseconds(time).count()); };
+  const std::uint64_t utc = ns(std::chrono::system_clock::now().time_since_epoch());  // the wall clock first, see now.h
+  return {.utc_ns = utc, .mono_ns = ns(std::chrono::steady_clock::now().time_since_epoch())};
+}
+
+void put_one_job(const std::string& directory) {
+  RocksStore store(directory);
+  Engine engine(store, {}, read_clocks());
+  const auto client = engine.connect();
+  engine.put(client, read_clocks(), {.due_in = 300}, "hello from the last run");
+  store.sync();  // only now may anyone be told that the job is kept
+  engine.close();
+}
+
+int take_it(const std::string& directory) {
+  RocksStore store(directory);
+  Engine engine(store, {}, read_clocks());
+  const auto client = engine.connect();
+  auto got = engine.reserve(client, read_clocks(), std::nullopt);
+  while (!got) {
+    const auto wakeup = engine.next_wakeup();
+    if (!wakeup) return 1;
+    std::this_thread::sleep_until(std::chrono::steady_clock::time_point(std::chrono::nanoseconds(*wakeup)));
+    engine.advance(read_clocks());
+    for (Delivery& delivery : engine.take_deliveries()) got = delivery;
+  }
+  std::printf("job %llu: %s\n", static_cast<unsigned long long>(got->job.id), got->job.body.c_str());
+  const bool removed = engine.remove(client, read_clocks(), got->job.id).done;
+  store.sync();
+  engine.close();
+  return removed ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string directory = argc > 1 ? argv[1] : "embedded-queue-data";
+  put_one_job(directory);
+  return take_it(directory);
+}

@@ -1,0 +1,113 @@
+"""The base of the tests of the command line: a real server, and `carillon` run against it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "server"))
+
+import daemon  # noqa: E402  (found through the line above)
+
+# How late a reply may be on a machine that is busy with other tests. That nothing is early is checked exactly.
+SLACK = 5.0
+
+
+class CliCase(unittest.TestCase):
+    """Each test class has its own server, each test its own tube: `self.tube`."""
+
+    @classmethod
+    def setUpClass(cls):
+        directory = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(directory.cleanup)
+        cls.server = cls.enterClassContext(daemon.carillon_serve(os.path.join(directory.name, "data")))
+
+    def setUp(self):
+        self.tube = self.id().split(".")[-1].replace("test_", "")
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.directory = Path(directory.name)
+
+    def kill_server(self):
+        """With SIGKILL; self.server.start() starts it again, on another port."""
+        self.server.__exit__(None, None, None)
+
+    def environment(self, **more):
+        """This process's, with the server under test as CARILLON_SERVER."""
+        return {**os.environ, "CARILLON_SERVER": f"{daemon.HOST}:{self.server.port}", **more}
+
+    def start(self, *arguments, **popen):
+        """Starts carillon; killed at the test's end if it still runs."""
+        process = subprocess.Popen(
+            [daemon.carillon_path(), *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=self.environment(),
+            preexec_fn=_default_signals,
+            **popen,
+        )
+        self.addCleanup(_end, process)
+        return process
+
+    def run_carillon(self, *arguments, body=b"", env=None, stdout=subprocess.PIPE):
+        """Runs carillon to its end. The result has returncode, stdout and stderr, both bytes."""
+        return subprocess.run(
+            [daemon.carillon_path(), *arguments],
+            input=body,
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+            env=env or self.environment(),
+            timeout=60,
+            check=False,
+        )
+
+    def carillon(self, *arguments, body=b""):
+        """Runs carillon, which has to succeed; returns its standard output as text."""
+        done = self.run_carillon(*arguments, body=body)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout.decode()
+
+    def fails(self, line, *arguments, body=b"", env=None, code=1):
+        """It fails with this one line on standard error, and nothing on standard output."""
+        done = self.run_carillon(*arguments, body=body, env=env)
+        self.assertEqual(done.stderr.decode(), line + "\n")
+        self.assertEqual(done.returncode, code)
+        self.assertEqual(done.stdout, b"")
+
+    def put(self, *arguments, body=b""):
+        """Puts a job into this test's tube; returns its id as text."""
+        return self.carillon("put", "--tube", self.tube, *arguments, body=body).rstrip("\n")
+
+    def stats(self, *arguments):
+        return json.loads(self.carillon("stats", "--json", *arguments))
+
+    def job(self, job_id):
+        return self.stats("--job", job_id)
+
+    def has_job(self, job_id):
+        return self.run_carillon("stats", "--job", job_id).returncode == 0
+
+    def wait_until(self, condition, what, seconds=30.0):
+        deadline = time.monotonic() + seconds
+        while not condition():
+            if time.monotonic() > deadline:
+                self.fail(f"not within {seconds} s: {what}")
+            time.sleep(0.01)
+
+
+def _default_signals():
+    """A shell ignores SIGINT for what it starts in the background, nohup ignores SIGHUP, and that is inherited."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
+def _end(process):
+    if process.poll() is None:
+        process.kill()
+    process.communicate()

@@ -1,0 +1,150 @@
+// Command lines that end before any server is needed: help, version, and every kind of wrong argument, each with its one line
+// and its exit code.
+
+#include "cli/run.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "cli/commands.h"
+
+namespace carillon::cli {
+namespace {
+
+struct Ended {
+  int exit_code;
+  std::string out;
+  std::string err;
+};
+
+Ended run_line(std::vector<std::string> words) {
+  words.insert(words.begin(), "carillon");
+  std::vector<char*> argv;
+  argv.reserve(words.size() + 1);
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  const int exit_code = run(static_cast<int>(words.size()), argv.data());
+  return {exit_code, testing::internal::GetCapturedStdout(), testing::internal::GetCapturedStderr()};
+}
+
+void expect_usage_error(const std::vector<std::string>& words, const std::string& line) {
+  const Ended ended = run_line(words);
+  EXPECT_EQ(ended.exit_code, 2);
+  EXPECT_EQ(ended.err, line + "\n");
+  EXPECT_EQ(ended.out, "");
+}
+
+// The longest line in columns; the help is ASCII.
+std::size_t width_of(const std::string& text) {
+  std::size_t widest = 0;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    widest = std::max(widest, end - begin);
+    begin = end + 1;
+  }
+  return widest;
+}
+
+TEST(Run, AloneItShowsEveryCommandWithAnExample) {
+  const Ended ended = run_line({});
+  EXPECT_EQ(ended.exit_code, 0);
+  for (const Command& command : kCommands) {
+    EXPECT_NE(ended.out.find("\n  " + std::string(command.name) + " "), std::string::npos) << command.name;
+    EXPECT_NE(ended.out.find(command.example), std::string::npos) << command.name;
+  }
+  EXPECT_LE(width_of(ended.out), 80U);
+  EXPECT_EQ(run_line({"--help"}).out, ended.out);
+  EXPECT_EQ(run_line({"-h"}).out, ended.out);
+}
+
+TEST(Run, Version) {
+  const Ended ended = run_line({"--version"});
+  EXPECT_EQ(ended.exit_code, 0);
+  EXPECT_EQ(ended.out, "carillon " CARILLON_VERSION "\n");
+}
+
+TEST(Run, EveryHelpTeachesByExampleAndFitsATerminal) {
+  for (const Command& command : kCommands) {
+    if (command.add == nullptr) continue;
+    const std::string name(command.name);
+    const Ended ended = run_line({name, "--help"});
+    EXPECT_EQ(ended.exit_code, 0) << name;
+    EXPECT_TRUE(ended.out.starts_with(std::string(command.summary) + ".\nUsage: carillon " + name)) << ended.out;
+    EXPECT_NE(ended.out.find("Examples:\n  "), std::string::npos) << name;
+    EXPECT_LE(width_of(ended.out), 80U) << name;
+    EXPECT_EQ(ended.err, "") << name;
+  }
+}
+
+TEST(Run, UnknownCommandsAndOptions) {
+  expect_usage_error({"putt"},
+                     "carillon: there is no command \"putt\"; there are serve, put, reserve, work, delete, kick, "
+                     "peek, stats, beanstalkd");
+  expect_usage_error({"--server", "x", "put"},
+                     "carillon: there is no option \"--server\" before the command; see carillon --help");
+  expect_usage_error({"put", "--dealy", "3s", "hello"},
+                     "carillon put: there is no option \"--dealy\"; see carillon put --help");
+  expect_usage_error({"reserve", "hello"},
+                     "carillon reserve: unexpected argument \"hello\"; see carillon reserve --help");
+  expect_usage_error({"put", "a", "b"}, "carillon put: unexpected argument \"b\"; see carillon put --help");
+  expect_usage_error({"put", "a", "--", "b"}, "carillon put: unexpected argument \"b\"; see carillon put --help");
+}
+
+TEST(Run, WrongValues) {
+  expect_usage_error({"put", "--delay", "3 parsecs", "x"},
+                     "carillon put: --delay \"3 parsecs\": not a duration; use e.g. 250ms, 3s, 2h, 40d");
+  expect_usage_error({"put", "--delay=-3s", "x"},
+                     "carillon put: --delay \"-3s\": not a duration; use e.g. 250ms, 3s, 2h, 40d");
+  expect_usage_error({"put", "--ttr", "60", "x"},
+                     "carillon put: --ttr \"60\": a number without a unit; write 60ms, 60s, 60m, 60h or 60d");
+  expect_usage_error(
+      {"put", "--at", "2030-01-01T09:00:00", "x"},
+      "carillon put: --at \"2030-01-01T09:00:00\": lacks its offset from UTC; append Z for UTC, or e.g. +02:00");
+  expect_usage_error({"put", "--pri", "-1", "x"}, "carillon put: --pri \"-1\": not a number from 0 to 4294967295");
+  expect_usage_error({"put", "--tube", "a b", "x"},
+                     "carillon put: --tube \"a b\": a tube's name is made of letters, digits and - + / ; . $ _ ( )");
+  expect_usage_error({"reserve", "--timeout", "soon"},
+                     "carillon reserve: --timeout \"soon\": not a duration; use e.g. 250ms, 3s, 2h, 40d");
+  expect_usage_error({"reserve", "--timeout", "2147483647001ms"},
+                     "carillon reserve: --timeout \"2147483647001ms\": the longest time-out is 2147483647s; without "
+                     "one it waits for ever");
+  expect_usage_error({"delete", "7", "x"}, "carillon delete: ID \"x\": not a job's id, a number from 1 up");
+  expect_usage_error({"kick", "0"}, "carillon kick: N \"0\": not a number from 1 to 4294967295");
+  expect_usage_error({"kick", "--job", "x"}, "carillon kick: --job \"x\": not a job's id, a number from 1 up");
+  expect_usage_error({"peek", "x"}, "carillon peek: ID \"x\": not a job's id, a number from 1 up");
+  expect_usage_error({"stats", "--job", "0"}, "carillon stats: --job \"0\": not a job's id, a number from 1 up");
+  expect_usage_error({"work", "--jobs", "0", "--", "true"}, "carillon work: --jobs \"0\": not a number from 1 to 1000");
+  expect_usage_error({"work", "--backoff", "x", "--", "true"},
+                     "carillon work: --backoff \"x\": not a duration; use e.g. 250ms, 3s, 2h, 40d");
+}
+
+TEST(Run, MissingAndContradictoryArguments) {
+  expect_usage_error({"put", "--delay"}, "carillon put: --delay: 1 required DURATION missing");
+  expect_usage_error({"put", "--delay", "1s", "--at", "2030-01-01T09:00:00Z", "x"},
+                     "carillon put: --delay excludes --at");
+  expect_usage_error({"delete"}, "carillon delete: ID is required");
+  expect_usage_error({"kick", "5", "--job", "7"}, "carillon kick: N excludes --job");
+  expect_usage_error({"peek"}, "carillon peek: give a job's ID, or one of --ready, --delayed and --buried");
+  expect_usage_error({"peek", "--ready", "--buried"},
+                     "carillon peek: give a job's ID, or one of --ready, --delayed and --buried");
+  expect_usage_error({"peek", "7", "--tube", "mail"}, "carillon peek: ID excludes --tube");
+  expect_usage_error({"stats", "--job", "7", "--tube", "mail"}, "carillon stats: --job excludes --tube");
+}
+
+TEST(Run, WorkNeedsACommandItCanRun) {
+  expect_usage_error({"work"}, "carillon work: no command to run; write e.g. carillon work -- ./send-mail");
+  expect_usage_error({"work", "--"}, "carillon work: no command to run; write e.g. carillon work -- ./send-mail");
+  expect_usage_error(
+      {"work", "--", "no-such-program-anywhere"},
+      "carillon work: cannot run \"no-such-program-anywhere\": no such program, or it is not executable");
+  expect_usage_error({"work", "--job", "4", "--", "true"},
+                     "carillon work: there is no option \"--job\"; see carillon work --help");
+  expect_usage_error({"work", "--once", "--jobs", "4", "--", "true"}, "carillon work: --jobs excludes --once");
+}
+
+}  // namespace
+}  // namespace carillon::cli

@@ -1,0 +1,68 @@
+// The other end of a connection, for tests of a client: what it answers is written down before the client asks, what the client
+// sent is read afterwards. A socket pair holds both in its buffers, so there is no thread and no waiting.
+#pragma once
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "cli/file_descriptor.h"
+#include "cli/stream.h"
+
+namespace carillon::cli {
+
+class ScriptedServer {
+ public:
+  ScriptedServer() {
+    std::array<int, 2> ends{};
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+      throw std::runtime_error("socketpair failed");
+    }
+    mine_ = FileDescriptor(ends[0]);
+    clients_ = FileDescriptor(ends[1]);
+  }
+
+  /// The client's end; once.
+  Stream stream() { return {std::move(clients_), "the server"}; }
+
+  /// What the client will read.
+  void answer(std::string_view bytes) {
+    if (::send(mine_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(bytes.size())) {
+      throw std::runtime_error("the script does not fit into the socket's buffer");
+    }
+  }
+
+  void close() { mine_ = FileDescriptor(); }
+
+  /// What the client has sent since the last call.
+  std::string received() {
+    std::string text;
+    std::array<char, 4096> buffer;
+    for (ssize_t count = 0; (count = ::recv(mine_.get(), buffer.data(), buffer.size(), 0)) > 0;) {
+      text.append(buffer.data(), static_cast<std::size_t>(count));
+    }
+    return text;
+  }
+
+ private:
+  FileDescriptor mine_;
+  FileDescriptor clients_;
+};
+
+/// The message of the Failure that `action` throws.
+template <class Action>
+std::string failure_of(Action action) {
+  try {
+    action();
+  } catch (const Failure& error) {
+    return error.what();
+  }
+  return "no failure";
+}
+
+}  // namespace carillon::cli

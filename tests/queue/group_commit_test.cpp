@@ -1,0 +1,376 @@
+// Group commit against a store whose syncs end when the test says so.
+
+#include "carillon/queue/group_commit.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "carillon/queue/memory_store.h"
+
+namespace carillon::queue {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::chrono::nanoseconds kNeverInPlace = 0ns;
+constexpr std::chrono::nanoseconds kInPlace = 1h;
+
+// Appends nothing but numbers; each sync waits until it is let go.
+class GatedStore final : public Store {
+ public:
+  Sequence append(const Changes&) override {
+    const std::lock_guard lock(mutex_);
+    return ++appended_;
+  }
+  Sequence append_some(Sequence count) {
+    Sequence last = 0;
+    for (; count > 0; --count) last = append({});
+    return last;
+  }
+
+  Sequence sync() override {
+    std::unique_lock lock(mutex_);
+    const Sequence covered = appended_;
+    ++entered_;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return open_ || let_ > 0; });
+    if (!open_) --let_;
+    if (failure_) throw StoreError(*failure_);
+    return covered;
+  }
+
+  // Lets `count` syncs end, now or later.
+  void let(int count) {
+    const std::lock_guard lock(mutex_);
+    let_ += count;
+    changed_.notify_all();
+  }
+  void let_all() {
+    const std::lock_guard lock(mutex_);
+    open_ = true;
+    changed_.notify_all();
+  }
+  void fail(const std::string& why) {
+    const std::lock_guard lock(mutex_);
+    failure_ = why;
+  }
+  void wait_for_sync(int number) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return entered_ >= number; });
+  }
+  int syncs() {
+    const std::lock_guard lock(mutex_);
+    return entered_;
+  }
+
+  Recovered recover() const override { return {}; }
+  std::optional<JobRecord> find(JobId) const override { return {}; }
+  std::string body(JobId) const override { return {}; }
+  std::vector<JobRecord> scan_due(std::uint32_t, DueKey, std::size_t) const override { return {}; }
+  std::vector<JobRecord> scan_buried(std::uint32_t, std::uint64_t, std::size_t) const override { return {}; }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  Sequence appended_ = 0;
+  int entered_ = 0;
+  int let_ = 0;
+  bool open_ = false;
+  std::optional<std::string> failure_;
+};
+
+// What was reported, and in which thread.
+class Reports {
+ public:
+  GroupCommit::OnReport sink() {
+    return [this](const CommitReport& report) {
+      const std::lock_guard lock(mutex_);
+      reports_.push_back(report);
+      thread_ = std::this_thread::get_id();
+      changed_.notify_all();
+    };
+  }
+  std::vector<CommitReport> wait_for(std::size_t count) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return reports_.size() >= count; });
+    return reports_;
+  }
+  std::size_t count() {
+    const std::lock_guard lock(mutex_);
+    return reports_.size();
+  }
+  std::thread::id last_thread() {
+    const std::lock_guard lock(mutex_);
+    return thread_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<CommitReport> reports_;
+  std::thread::id thread_;
+};
+
+class GroupCommitTest : public testing::Test {
+ protected:
+  GatedStore store_;
+  Reports reports_;
+};
+
+TEST_F(GroupCommitTest, AcknowledgesNothingBeforeItIsSynced) {
+  GroupCommit commit(store_, SyncPolicy::always(), reports_.sink(), kNeverInPlace);
+  EXPECT_EQ(commit.acknowledgeable(), 0u);
+  commit.request(store_.append({}));
+  store_.wait_for_sync(1);
+  EXPECT_EQ(commit.acknowledgeable(), 0u);
+  EXPECT_EQ(reports_.count(), 0u);
+  store_.let(1);
+  const CommitReport report = reports_.wait_for(1).front();
+  EXPECT_EQ(report.acknowledgeable, 1u);
+  EXPECT_EQ(report.failure, "");
+  EXPECT_EQ(commit.acknowledgeable(), 1u);
+  EXPECT_NE(reports_.last_thread(), std::this_thread::get_id());
+}
+
+TEST_F(GroupCommitTest, OneSyncServesAllThatArrivedMeanwhile) {
+  GroupCommit commit(store_, SyncPolicy::always(), reports_.sink(), kNeverInPlace);
+  commit.request(store_.append({}));
+  store_.wait_for_sync(1);
+  for (int i = 2; i <= 100; ++i) commit.request(store_.append({}));
+  store_.let(1);
+  EXPECT_EQ(reports_.wait_for(1).back().acknowledgeable, 1u);
+  store_.wait_for_sync(2);
+  EXPECT_EQ(commit.acknowledgeable(), 1u);
+  store_.let(1);
+  EXPECT_EQ(reports_.wait_for(2).back().acknowledgeable, 100u);
+  commit.close();
+  EXPECT_EQ(store_.syncs(), 2);
+  EXPECT_EQ(commit.counts().syncs, 2u);
+  EXPECT_EQ(commit.counts().in_place, 0u);
+}
+
+TEST_F(GroupCommitTest, AcknowledgesAllThatASyncCovered) {
+  GroupCommit commit(store_, SyncPolicy::always(), reports_.sink(), kNeverInPlace);
+  store_.append_some(5);
+  commit.request(3);
+  store_.let(1);
+  EXPECT_EQ(reports_.wait_for(1).back().acknowledgeable, 5u);
+  commit.request(4);
+  commit.request(5);
+  commit.request(0);
+  commit.close();
+  EXPECT_EQ(store_.syncs(), 1);
+}
+
+TEST_F(GroupCommitTest, SyncsInPlaceOnceSyncsAreKnownToBeQuick) {
+  store_.let_all();
+  GroupCommit commit(store_, SyncPolicy::always(), reports_.sink(), kInPlace);
+  for (std::size_t i = 1; i <= 4; ++i) {
+    commit.request(store_.append({}));
+    reports_.wait_for(i);
+  }
+  EXPECT_EQ(commit.counts().in_place, 0u);
+  for (Sequence i = 5; i <= 20; ++i) {
+    commit.request(store_.append({}));
+    EXPECT_EQ(commit.acknowledgeable(), i);
+  }
+  EXPECT_EQ(commit.counts().in_place, 16u);
+  EXPECT_EQ(reports_.count(), 4u);
+}
+
+TEST_F(GroupCommitTest, HandsSlowSyncsToItsThread) {
+  store_.let_all();
+  GroupCommit commit(store_, SyncPolicy::always(), reports_.sink(), 1ns);
+  for (std::size_t i = 1; i <= 20; ++i) {
+    commit.request(store_.append({}));
+    reports_.wait_for(i);
+  }
+  EXPECT_EQ(commit.counts().syncs, 20u);
+  EXPECT_EQ(commit.counts().in_place, 0u);
+}
+
+TEST_F(GroupCommitTest, ReportsAFailureOnceAndNeverSyncsAgain) {
+  GroupCommit commit(store_, SyncPolicy::always(), reports_.sink(), kNeverInPlace);
+  commit.request(store_.append({}));
+  store_.let(1);
+  reports_.wait_for(1);
+  store_.fail("the disk is gone");
+  store_.let_all();
+  commit.request(store_.append({}));
+  const CommitReport report = reports_.wait_for(2).back();
+  EXPECT_EQ(report.acknowledgeable, 1u);
+  EXPECT_EQ(report.failure, "the disk is gone");
+  EXPECT_TRUE(commit.failed());
+  for (int i = 0; i < 5; ++i) commit.request(store_.append({}));
+  commit.close();
+  EXPECT_EQ(commit.acknowledgeable(), 1u);
+  EXPECT_EQ(store_.syncs(), 2);
+  EXPECT_EQ(reports_.count(), 2u);
+}
+
+TEST_F(GroupCommitTest, RefusesWhatArrivedDuringASyncThatFails) {
+  GroupCommit commit(store_, SyncPolicy::always(), reports_.sink(), kNeverInPlace);
+  commit.request(store_.append({}));
+  store_.wait_for_sync(1);
+  commit.request(store_.append({}));
+  store_.fail("the disk is gone");
+  store_.let_all();
+  EXPECT_EQ(reports_.wait_for(1).back().failure, "the disk is gone");
+  commit.close();
+  EXPECT_EQ(commit.acknowledgeable(), 0u);
+  EXPECT_EQ(store_.syncs(), 1);
+}
+
+TEST_F(GroupCommitTest, ReportsAFailureInPlaceFromWithinTheRequest) {
+  store_.let_all();
+  GroupCommit commit(store_, SyncPolicy::always(), reports_.sink(), kInPlace);
+  for (std::size_t i = 1; i <= 4; ++i) {
+    commit.request(store_.append({}));
+    reports_.wait_for(i);
+  }
+  store_.fail("the disk is gone");
+  commit.request(store_.append({}));
+  ASSERT_EQ(reports_.count(), 5u);
+  EXPECT_EQ(reports_.wait_for(5).back().failure, "the disk is gone");
+  EXPECT_EQ(reports_.wait_for(5).back().acknowledgeable, 4u);
+  EXPECT_EQ(reports_.last_thread(), std::this_thread::get_id());
+  commit.request(store_.append({}));
+  commit.close();
+  EXPECT_EQ(reports_.count(), 5u);
+  EXPECT_EQ(store_.syncs(), 5);
+}
+
+TEST_F(GroupCommitTest, EveryAcknowledgesAtOnceAndSyncsLater) {
+  GroupCommit commit(store_, SyncPolicy::every(1ms), reports_.sink());
+  for (Sequence i = 1; i <= 3; ++i) {
+    commit.request(store_.append({}));
+    EXPECT_EQ(commit.acknowledgeable(), i);
+  }
+  store_.wait_for_sync(1);
+  commit.request(store_.append({}));
+  EXPECT_EQ(commit.acknowledgeable(), 4u);
+  store_.let(1);
+  store_.wait_for_sync(2);
+  store_.let_all();
+  commit.close();
+  EXPECT_EQ(store_.syncs(), 2);
+  EXPECT_EQ(reports_.count(), 0u);
+  EXPECT_EQ(commit.counts().in_place, 0u);
+}
+
+TEST_F(GroupCommitTest, EveryDoesNotSyncWhenThereIsNothingNew) {
+  store_.let_all();
+  GroupCommit commit(store_, SyncPolicy::every(1ms), reports_.sink());
+  commit.request(store_.append({}));
+  store_.wait_for_sync(1);
+  commit.request(1);
+  commit.close();
+  EXPECT_EQ(store_.syncs(), 1);
+}
+
+TEST_F(GroupCommitTest, EveryAcknowledgesNothingAfterAFailure) {
+  store_.fail("the disk is gone");
+  store_.let_all();
+  GroupCommit commit(store_, SyncPolicy::every(1ms), reports_.sink());
+  commit.request(store_.append({}));
+  EXPECT_EQ(reports_.wait_for(1).back().failure, "the disk is gone");
+  commit.request(store_.append({}));
+  EXPECT_EQ(commit.acknowledgeable(), 1u);
+  commit.close();
+  EXPECT_EQ(store_.syncs(), 1);
+  EXPECT_EQ(reports_.count(), 1u);
+}
+
+// An interval so long that only closing ends it.
+TEST_F(GroupCommitTest, EverySyncsWhenItIsClosed) {
+  store_.let_all();
+  GroupCommit commit(store_, SyncPolicy::every(1h), reports_.sink());
+  commit.request(store_.append({}));
+  commit.close();
+  EXPECT_EQ(store_.syncs(), 1);
+}
+
+TEST_F(GroupCommitTest, OsAcknowledgesAtOnceAndSyncsOnlyWhenItIsClosed) {
+  store_.let_all();
+  GroupCommit commit(store_, SyncPolicy::os(), reports_.sink());
+  for (Sequence i = 1; i <= 1'000; ++i) {
+    commit.request(store_.append({}));
+    EXPECT_EQ(commit.acknowledgeable(), i);
+  }
+  EXPECT_EQ(store_.syncs(), 0);
+  commit.close();
+  EXPECT_EQ(store_.syncs(), 1);
+  EXPECT_EQ(reports_.count(), 0u);
+}
+
+TEST_F(GroupCommitTest, CloseSyncsWhatWasRequested) {
+  GroupCommit commit(store_, SyncPolicy::always(), reports_.sink(), kNeverInPlace);
+  commit.request(store_.append({}));
+  store_.wait_for_sync(1);
+  commit.request(store_.append({}));
+  store_.let_all();
+  commit.close();
+  EXPECT_EQ(commit.acknowledgeable(), 2u);
+  EXPECT_EQ(reports_.wait_for(2).back().acknowledgeable, 2u);
+  commit.request(store_.append({}));
+  commit.close();
+  EXPECT_EQ(commit.acknowledgeable(), 2u);
+  EXPECT_EQ(store_.syncs(), 2);
+}
+
+TEST_F(GroupCommitTest, CloseReportsThatItFailed) {
+  GroupCommit commit(store_, SyncPolicy::os(), reports_.sink());
+  commit.request(store_.append({}));
+  store_.fail("the disk is gone");
+  store_.let_all();
+  commit.close();
+  EXPECT_EQ(reports_.wait_for(1).back().failure, "the disk is gone");
+  EXPECT_EQ(reports_.count(), 1u);
+}
+
+TEST_F(GroupCommitTest, DestructionCloses) {
+  store_.let_all();
+  {
+    GroupCommit commit(store_, SyncPolicy::every(1h), reports_.sink());
+    commit.request(store_.append({}));
+  }
+  EXPECT_EQ(store_.syncs(), 1);
+  { const GroupCommit unused(store_, SyncPolicy::always(), reports_.sink()); }
+  EXPECT_EQ(store_.syncs(), 1);
+}
+
+// Whichever thread syncs, and whenever: what is acknowledgeable only grows, and reaches all that was requested.
+TEST(GroupCommitStress, AcknowledgesEverythingInOrder) {
+  for (const std::chrono::nanoseconds quick : {kNeverInPlace, std::chrono::nanoseconds(200), kInPlace}) {
+    MemoryStore store;
+    Reports reports;
+    GroupCommit commit(store, SyncPolicy::always(), reports.sink(), quick);
+    Sequence seen = 0;
+    for (int i = 0; i < 20'000; ++i) {
+      commit.request(store.append({}));
+      const Sequence now = commit.acknowledgeable();
+      ASSERT_GE(now, seen);
+      seen = now;
+    }
+    commit.close();
+    EXPECT_EQ(commit.acknowledgeable(), 20'000u);
+    Sequence last = 0;
+    for (const CommitReport& report : reports.wait_for(0)) {
+      EXPECT_GE(report.acknowledgeable, last);
+      EXPECT_EQ(report.failure, "");
+      last = report.acknowledgeable;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace carillon::queue

@@ -1,0 +1,443 @@
+// What RocksStore keeps when its process or its machine dies, and what it says when its log is damaged.
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "carillon/queue/rocks_store.h"
+#include "queue/second_self.h"
+#include "queue/temporary_directory.h"
+
+namespace carillon::queue {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::uint64_t seed() {
+  const char* given = std::getenv("CARILLON_SEED");
+  const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device()();
+  std::cout << "CARILLON_SEED=" << seed << std::endl;
+  return seed;
+}
+
+// Batch n (from 1) puts the jobs 3n, 3n + 1 and 3n + 2, with bodies that tell n, and erases those of batch n - 20.
+constexpr std::uint64_t kLive = 20;
+
+JobRecord job_of(std::uint64_t batch, std::uint64_t which) {
+  return {.id = 3 * batch + which,
+          .tube = 1,
+          .priority = 0,
+          .due = 1'000 + batch,
+          .burial = which == 2 ? batch : 0,
+          .ttr = 1'000,
+          .created = 1,
+          .history = {}};
+}
+
+std::string body_of(std::uint64_t batch, std::uint64_t which) {
+  std::mt19937_64 random(3 * batch + which);
+  std::string body(random() % 10 == 0 ? random() % 40'000 : random() % 300, '\0');
+  for (char& byte : body) byte = static_cast<char>(random());
+  return body;
+}
+
+void append_batch(Store& store, std::uint64_t batch) {
+  std::vector<std::string> bodies;
+  for (std::uint64_t which = 0; which < 3; ++which) bodies.push_back(body_of(batch, which));
+  Changes changes;
+  for (std::uint64_t which = 0; which < 3; ++which) changes.jobs.push_back({{}, job_of(batch, which), bodies[which]});
+  if (batch > kLive) {
+    for (std::uint64_t which = 0; which < 3; ++which) changes.jobs.push_back({job_of(batch - kLive, which), {}, {}});
+  }
+  const std::uint64_t live = std::min(batch, kLive);
+  changes.watermarks = Watermarks{.next_id = batch + 1, .next_burial = 1, .time = UINT64_MAX};
+  changes.tubes = {{.number = 1, .name = "default", .scheduled = 2 * live, .buried = live}};
+  store.append(changes);
+}
+
+// How many batches the store holds. Fails unless it holds the first so many, each of them whole.
+std::uint64_t batches_in(const Store& store) {
+  const Recovered recovered = store.recover();
+  const std::uint64_t last = recovered.watermarks.next_id - 1;
+  const std::uint64_t live = std::min(last, kLive);
+  if (last == 0) {
+    EXPECT_TRUE(recovered.tubes.empty());
+  } else {
+    EXPECT_EQ(recovered.tubes, (std::vector<TubeRecord>{{1, "default", 2 * live, live}}));
+  }
+  std::vector<JobRecord> due;
+  std::vector<JobRecord> buried;
+  for (std::uint64_t batch = last - live + 1; batch <= last; ++batch) {
+    for (std::uint64_t which = 0; which < 3; ++which) {
+      const JobRecord job = job_of(batch, which);
+      (job.buried() ? buried : due).push_back(job);
+      EXPECT_EQ(store.find(job.id), job);
+      EXPECT_TRUE(store.body(job.id) == body_of(batch, which)) << batch;
+    }
+  }
+  EXPECT_EQ(store.scan_due(1, {}, 1'000), due);
+  EXPECT_EQ(store.scan_buried(1, 0, 1'000), buried);
+  return last;
+}
+
+// --- The process is killed.
+
+constexpr RocksStoreOptions kSmall{.write_buffer = 512 << 10, .read_cache = 1 << 20, .large_body = 1 << 10};
+
+[[noreturn]] void append_until_killed(const std::string& directory) {
+  RocksStore store(directory, kSmall);
+  std::mt19937_64 random(batches_in(store));
+  for (std::uint64_t batch = batches_in(store) + 1;; ++batch) {
+    append_batch(store, batch);
+    if (random() % 4 != 0) continue;
+    store.sync();
+    SecondSelf::tell(batch);
+  }
+}
+
+TEST(RocksCrash, KilledWhileAppendingKeepsWhatWasSynced) {
+  if (SecondSelf::is_this()) append_until_killed(SecondSelf::argument());
+  std::mt19937_64 random(seed());
+  const TemporaryDirectory directory;
+  std::uint64_t synced = 0;
+  for (int round = 0; round < 10; ++round) {
+    SecondSelf writer(directory / "data");
+    for (std::uint64_t left = 1 + random() % 150; left > 0; --left) {
+      const auto batch = writer.read<std::uint64_t>();
+      ASSERT_TRUE(batch) << "the writer has ended";
+      synced = *batch;
+    }
+    writer.kill();
+    while (const auto batch = writer.read<std::uint64_t>()) synced = *batch;
+    const RocksStore store(directory / "data", kSmall);
+    EXPECT_GE(batches_in(store), synced);
+  }
+}
+
+// --- The log is changed: what a crash of the machine, or a bad disk, leaves behind.
+
+// A store that was not closed, as bytes.
+struct Image {
+  std::vector<std::pair<std::string, std::string>> files;  // but the log
+  std::string log_name;
+  std::string log;                // without the zeros at its end, if it was not closed
+  std::vector<std::size_t> ends;  // of the batches in it
+
+  // Batches whose records end at or before `size`.
+  std::uint64_t batches_before(std::size_t size) const {
+    return static_cast<std::uint64_t>(std::upper_bound(ends.begin(), ends.end(), size) - ends.begin());
+  }
+};
+
+std::string contents(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+void write(const fs::path& path, const std::string& bytes) {
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file << bytes;
+}
+
+fs::path the_log(const fs::path& directory) {
+  fs::path found;
+  for (const auto& file : fs::directory_iterator(directory)) {
+    if (file.path().extension() != ".log") continue;
+    EXPECT_TRUE(found.empty()) << "more than one log";
+    found = file.path();
+  }
+  return found;
+}
+
+std::size_t end_of(const std::string& log) {
+  return log.find_last_not_of('\0') + 1;
+}
+
+// Appends `batches` batches, the first `synced` of them with a sync after each, tells where each ends in the log, and is gone.
+[[noreturn]] void append_and_vanish(const std::string& directory, std::uint64_t synced, std::uint64_t batches) {
+  RocksStore store(directory);
+  for (std::uint64_t batch = 1; batch <= batches; ++batch) {
+    append_batch(store, batch);
+    if (batch <= synced) store.sync();
+    SecondSelf::tell(end_of(contents(the_log(directory))));
+  }
+  ::_exit(0);
+}
+
+class LogTest : public testing::Test {
+ protected:
+  static constexpr std::uint64_t kBatches = 40;
+
+  // The image of a store of kBatches batches, made by the second self of the test.
+  Image make_image() {
+    SecondSelf writer(directory_ / "made");
+    Image image;
+    while (const auto end = writer.read<std::size_t>()) image.ends.push_back(*end);
+    EXPECT_EQ(writer.wait(), 0);
+    EXPECT_EQ(image.ends.size(), kBatches);
+    read(image);
+    image.log.resize(end_of(image.log));
+    return image;
+  }
+
+  void read(Image& image) {
+    for (const auto& file : fs::directory_iterator(directory_ / "made")) {
+      const std::string name = file.path().filename();
+      if (file.path().extension() == ".log") {
+        image.log_name = name;
+        image.log = contents(file.path());
+      } else {
+        image.files.emplace_back(name, contents(file.path()));
+      }
+    }
+  }
+
+  // A directory with the image's files and this log.
+  std::string restore(const Image& image, const std::string& log) {
+    const std::string path = directory_ / "restored";
+    fs::remove_all(path);
+    fs::create_directory(path);
+    for (const auto& [name, bytes] : image.files) write(fs::path(path) / name, bytes);
+    write(fs::path(path) / image.log_name, log);
+    return path;
+  }
+
+  // The batches in the store with this log; none: it is refused as damaged.
+  std::optional<std::uint64_t> open(const Image& image, const std::string& log) {
+    const std::string path = restore(image, log);
+    try {
+      const RocksStore store(path);
+      note_ = store.opening_note();
+      return batches_in(store);
+    } catch (const StoreError& error) {
+      EXPECT_NE(std::string(error.what()).find("data directory " + path + " cannot be opened"), std::string::npos)
+          << error.what();
+      EXPECT_NE(std::string(error.what()).find(image.log_name + " is damaged at byte"), std::string::npos)
+          << error.what();
+      EXPECT_EQ(contents(fs::path(path) / image.log_name), log) << "a refused log is left as it is";
+      return std::nullopt;
+    }
+  }
+
+  TemporaryDirectory directory_;
+  std::string note_;
+};
+
+constexpr std::size_t kPage = 4'096;
+
+TEST_F(LogTest, IsReplayedWhole) {
+  if (SecondSelf::is_this()) append_and_vanish(SecondSelf::argument(), kBatches, kBatches);
+  const Image image = make_image();
+  EXPECT_EQ(open(image, image.log), kBatches);
+  EXPECT_EQ(note_, "");
+  EXPECT_EQ(open(image, image.log + std::string(100'000, '\0')), kBatches);
+  EXPECT_EQ(note_, "");
+}
+
+TEST_F(LogTest, CutAnywhereIsReplayedUpToTheCut) {
+  if (SecondSelf::is_this()) append_and_vanish(SecondSelf::argument(), kBatches, kBatches);
+  const Image image = make_image();
+  std::mt19937_64 random(seed());
+  std::vector<std::size_t> cuts = {0, 1, 6, 7, 8};
+  for (const std::size_t end : {image.ends[0], image.ends[17], image.ends[39]}) {
+    cuts.insert(cuts.end(), {end - 1, end, end + 1, end + 8});
+  }
+  for (int i = 0; i < 40; ++i) cuts.push_back(random() % image.log.size());
+  for (const std::size_t cut : cuts) {
+    SCOPED_TRACE("cut at byte " + std::to_string(cut));
+    std::string log = image.log.substr(0, cut);
+    EXPECT_EQ(open(image, log), image.batches_before(cut));
+    log.resize(cut + 50'000);
+    EXPECT_EQ(open(image, log), image.batches_before(cut));
+  }
+}
+
+TEST_F(LogTest, SaysWhatItLeavesOut) {
+  if (SecondSelf::is_this()) append_and_vanish(SecondSelf::argument(), 39, kBatches);
+  const Image image = make_image();
+  EXPECT_EQ(open(image, image.log.substr(0, image.ends[38] + 7)), 39u);
+  EXPECT_EQ(note_,
+            "data directory " + (directory_ / "restored") +
+                " was not closed cleanly: the last 7 bytes of its log were never synced and are not whole; they have "
+                "been left out");
+}
+
+TEST_F(LogTest, GoesOnAfterACut) {
+  if (SecondSelf::is_this()) append_and_vanish(SecondSelf::argument(), kBatches, kBatches);
+  const Image image = make_image();
+  const std::string path = restore(image, image.log.substr(0, image.ends[20] - 1));
+  {
+    RocksStore store(path);
+    EXPECT_EQ(batches_in(store), 20u);
+    append_batch(store, 21);
+    append_batch(store, 22);
+  }
+  EXPECT_EQ(batches_in(RocksStore(path)), 22u);
+}
+
+// All is synced: with one bit changed, nothing may be lost in silence but the last batch, which no later record speaks for.
+TEST_F(LogTest, DamageToSyncedRecordsIsRefused) {
+  if (SecondSelf::is_this()) append_and_vanish(SecondSelf::argument(), kBatches, kBatches);
+  const Image image = make_image();
+  std::mt19937_64 random(seed());
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < 20; ++i) places.push_back(image.ends[10] + i);  // a header and what follows it
+  for (int i = 0; i < 60; ++i) places.push_back(random() % image.log.size());
+  for (const std::size_t place : places) {
+    const int bit = static_cast<int>(random() % 8);
+    SCOPED_TRACE("bit " + std::to_string(bit) + " of byte " + std::to_string(place));
+    std::string log = image.log;
+    log[place] = static_cast<char>(log[place] ^ (1 << bit));
+    const auto batches = open(image, log);
+    if (place >= image.ends[38]) {
+      EXPECT_EQ(batches, 39u);
+    } else {
+      EXPECT_TRUE(!batches || batches == kBatches) << "replayed: " << *batches;  // all: it was padding
+      EXPECT_FALSE(batches && place < image.ends[10] + 20 && place >= image.ends[10]) << "this is no padding";
+    }
+  }
+}
+
+TEST_F(LogTest, AllOfItsBeginningLostIsRefused) {
+  if (SecondSelf::is_this()) append_and_vanish(SecondSelf::argument(), kBatches, kBatches);
+  const Image image = make_image();
+  std::string log = image.log;
+  std::fill_n(log.begin(), image.ends[5] + 3, '\0');
+  EXPECT_EQ(open(image, log), std::nullopt);
+}
+
+// Nothing is synced: whatever was written may be missing, and what comes after it is left out.
+TEST_F(LogTest, DamageToUnsyncedRecordsEndsTheReplay) {
+  if (SecondSelf::is_this()) append_and_vanish(SecondSelf::argument(), 0, kBatches);
+  const Image image = make_image();
+  std::mt19937_64 random(seed());
+  for (int i = 0; i < 40; ++i) {
+    const std::size_t place = image.ends[0] + random() % (image.log.size() - image.ends[0]);
+    SCOPED_TRACE("byte " + std::to_string(place));
+    std::string log = image.log;
+    log[place] = static_cast<char>(log[place] ^ 0x10);
+    const auto batches = open(image, log);
+    EXPECT_TRUE(batches == image.batches_before(place) || batches == kBatches);  // all: it was padding
+  }
+}
+
+// A machine dies while pages are on their way to the disk: any of those that were not synced may be missing.
+TEST_F(LogTest, LostPagesEndTheReplayOrAreRefused) {
+  constexpr std::uint64_t kSynced = 25;
+  if (SecondSelf::is_this()) append_and_vanish(SecondSelf::argument(), kSynced, kBatches);
+  const Image image = make_image();
+  const std::size_t synced = image.ends[kSynced - 1];
+  for (std::size_t page = 0; page < image.log.size(); page += kPage) {
+    SCOPED_TRACE("page at byte " + std::to_string(page));
+    std::string log = image.log;
+    const std::size_t from = page < synced && synced < page + kPage ? synced : page;  // what was synced of it is there
+    std::fill(log.begin() + static_cast<std::ptrdiff_t>(from),
+              log.begin() + static_cast<std::ptrdiff_t>(std::min(page + kPage, log.size())), '\0');
+    const auto batches = open(image, log);
+    if (from < synced) {
+      EXPECT_EQ(batches, std::nullopt);
+    } else {
+      EXPECT_EQ(batches, image.batches_before(from));
+    }
+  }
+}
+
+// A clean close speaks for all records: there the last batch is as safe as the others.
+TEST_F(LogTest, DamageAfterACleanCloseIsRefused) {
+  std::size_t end = 0;
+  {
+    RocksStore store(directory_ / "made");
+    append_batch(store, 1);
+    append_batch(store, 2);
+    end = end_of(contents(the_log(directory_ / "made")));
+  }
+  Image image;
+  read(image);
+  EXPECT_EQ(open(image, image.log), 2u);
+  for (const std::size_t place : {end - 200, end - 100, end - 1}) {
+    std::string log = image.log;
+    log[place] = static_cast<char>(log[place] ^ 1);
+    EXPECT_EQ(open(image, log), std::nullopt) << place;
+  }
+  EXPECT_EQ(open(image, image.log.substr(0, image.log.size() - 1)), 2u);
+}
+
+// --- Several logs, some of them of no use any more.
+
+constexpr std::uint64_t kMany = 400;
+
+[[noreturn]] void append_many_and_vanish(const std::string& directory, bool synced) {
+  RocksStore store(directory, kSmall);
+  for (std::uint64_t batch = 1; batch <= kMany; ++batch) {
+    append_batch(store, batch);
+    if (synced) store.sync();
+  }
+  ::_exit(0);
+}
+
+// Changes one bit in one of the logs of a copy of `made`, and returns how many batches are left; none: it was refused.
+std::optional<std::uint64_t> open_damaged(const fs::path& made, const fs::path& copy, std::mt19937_64& random) {
+  fs::remove_all(copy);
+  fs::copy(made, copy);
+  std::vector<fs::path> logs;
+  for (const auto& file : fs::directory_iterator(copy)) {
+    if (file.path().extension() == ".log" && end_of(contents(file.path())) > 0) logs.push_back(file.path());
+  }
+  std::sort(logs.begin(), logs.end());
+  EXPECT_FALSE(logs.empty());
+  const fs::path& damaged = logs[random() % logs.size()];
+  std::string log = contents(damaged);
+  const std::size_t place = random() % end_of(log);
+  SCOPED_TRACE(damaged.string() + " byte " + std::to_string(place));
+  log[place] = static_cast<char>(log[place] ^ 4);
+  write(damaged, log);
+  try {
+    return batches_in(RocksStore(copy, kSmall));
+  } catch (const StoreError& error) {
+    const std::string what = error.what();
+    EXPECT_TRUE(what.find("damaged at byte") != std::string::npos || what.find("ahead of WALs") != std::string::npos)
+        << what;
+    return std::nullopt;
+  }
+}
+
+TEST(RocksCrash, DamageToOneOfManySyncedLogsIsNotPassedOver) {
+  if (SecondSelf::is_this()) append_many_and_vanish(SecondSelf::argument(), true);
+  std::mt19937_64 random(seed());
+  const TemporaryDirectory directory;
+  EXPECT_EQ(SecondSelf(directory / "made").wait(), 0);
+  int refused = 0;
+  for (int i = 0; i < 30; ++i) {
+    const auto batches = open_damaged(directory / "made", directory / "copy", random);
+    EXPECT_GE(batches.value_or(kMany), kMany - 1);
+    refused += batches ? 0 : 1;
+  }
+  EXPECT_GT(refused, 0);
+}
+
+// Refused: other families had been flushed beyond it, for which RocksDB had synced it.
+TEST(RocksCrash, DamageToOneOfManyUnsyncedLogsEndsTheReplayOrIsRefused) {
+  if (SecondSelf::is_this()) append_many_and_vanish(SecondSelf::argument(), false);
+  std::mt19937_64 random(seed());
+  const TemporaryDirectory directory;
+  EXPECT_EQ(SecondSelf(directory / "made").wait(), 0);
+  int replayed = 0;
+  for (int i = 0; i < 30; ++i) replayed += open_damaged(directory / "made", directory / "copy", random) ? 1 : 0;
+  EXPECT_GT(replayed, 0);
+}
+
+}  // namespace
+}  // namespace carillon::queue

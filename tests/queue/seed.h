@@ -1,0 +1,18 @@
+#pragma once
+// The seed of a random test: its own, or the one to replay, from the environment.
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+
+namespace carillon::queue {
+
+// Prints the seed, so that a failure can be replayed with CARILLON_SEED=n.
+inline std::uint64_t seed_or(std::uint64_t otherwise) {
+  const char* given = std::getenv("CARILLON_SEED");
+  const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : otherwise;
+  std::printf("CARILLON_SEED=%llu\n", static_cast<unsigned long long>(seed));
+  return seed;
+}
+
+}  // namespace carillon::queue

@@ -1,0 +1,284 @@
+// The whole server on real sockets, with a store in memory: connections, signals, limits, and what happens when a sync fails.
+
+#include "server/event_loop.h"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "house.h"
+#include "server/listening_socket.h"
+
+namespace carillon::server {
+namespace {
+
+using beanstalk::BreakableStore;
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+// A blocking client. Reading ends with an error after 20 s.
+class Peer {
+ public:
+  explicit Peer(const Address& address) : fd_(::socket(address.is_unix() ? AF_UNIX : AF_INET, SOCK_STREAM, 0)) {
+    const timeval patience{.tv_sec = 20, .tv_usec = 0};
+    ::setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    sockaddr_in tcp{};
+    tcp.sin_family = AF_INET;
+    tcp.sin_port = htons(address.port);
+    tcp.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    sockaddr_un local{};
+    local.sun_family = AF_UNIX;
+    address.path.copy(local.sun_path, sizeof local.sun_path - 1);
+    const auto* name = address.is_unix() ? reinterpret_cast<sockaddr*>(&local) : reinterpret_cast<sockaddr*>(&tcp);
+    const socklen_t size = address.is_unix() ? sizeof local : sizeof tcp;
+    EXPECT_EQ(::connect(fd_, name, size), 0) << to_string(address);
+  }
+  Peer(const Peer&) = delete;
+  Peer& operator=(const Peer&) = delete;
+  ~Peer() { ::close(fd_); }
+
+  void send(std::string_view bytes) {
+    while (!bytes.empty()) {
+      const ssize_t n = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      if (n <= 0) return;
+      bytes.remove_prefix(static_cast<std::size_t>(n));
+    }
+  }
+
+  // Exactly so many bytes, or less at the end of the stream.
+  std::string read(std::size_t bytes) {
+    std::string got;
+    while (got.size() < bytes) {
+      char buffer[65'536];
+      const ssize_t n = ::recv(fd_, buffer, std::min(sizeof buffer, bytes - got.size()), 0);
+      if (n <= 0) break;
+      got.append(buffer, static_cast<std::size_t>(n));
+    }
+    return got;
+  }
+
+  std::string read_line() {
+    std::string line;
+    std::string next;
+    do line += next = read(1);
+    while (!next.empty() && next != "\n");
+    return line;
+  }
+
+  std::string say(std::string_view bytes, std::string_view expected) {
+    send(bytes);
+    return read(expected.size());
+  }
+
+  bool at_end() { return read(1).empty(); }
+  void end_input() { ::shutdown(fd_, SHUT_WR); }
+
+  // Closes with a reset instead of an orderly end.
+  void reset() {
+    const linger at_once{.l_onoff = 1, .l_linger = 0};
+    ::setsockopt(fd_, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    ::close(std::exchange(fd_, -1));
+  }
+
+ private:
+  int fd_;
+};
+
+class EventLoopTest : public ::testing::Test {
+ protected:
+  void start(ServerOptions options = {}) {
+    std::vector<ListeningSocket> sockets = listen_on({.host = "127.0.0.1", .port = 0, .path = {}});
+    for (ListeningSocket& local : listen_on({.host = {}, .port = 0, .path = path_}))
+      sockets.push_back(std::move(local));
+    tcp_ = sockets.front().bound();
+    loop_ = std::make_unique<EventLoop>(store_, std::move(sockets), options);
+    thread_ = std::thread([this] { exit_code_ = loop_->run(); });
+  }
+
+  // Waits for its end.
+  int exit_code() {
+    thread_.join();
+    loop_.reset();
+    return exit_code_;
+  }
+
+  int terminate() {
+    ::kill(::getpid(), SIGTERM);
+    return exit_code();
+  }
+
+  void TearDown() override {
+    if (thread_.joinable()) terminate();
+  }
+
+  std::string path_ = ::testing::TempDir() + "carillon-event-loop-" + std::to_string(::getpid()) + ".sock";
+  Address tcp_;
+  BreakableStore store_;
+  std::unique_ptr<EventLoop> loop_;
+  std::thread thread_;
+  int exit_code_ = -1;
+};
+
+constexpr std::string_view kPut = "put 0 0 60 5\r\nhello\r\n";
+constexpr std::string_view kInserted = "INSERTED 1\r\n";
+constexpr std::string_view kReserved = "RESERVED 1 5\r\nhello\r\n";
+
+TEST_F(EventLoopTest, TcpAndUnixSocketsAreServedAlike) {
+  start();
+  Peer tcp(tcp_);
+  Peer local({.host = {}, .port = 0, .path = path_});
+  EXPECT_EQ(tcp.say(kPut, kInserted), kInserted);
+  EXPECT_EQ(local.say("reserve\r\n", kReserved), kReserved);
+}
+
+TEST_F(EventLoopTest, AWaitingReserveGetsTheJobAnotherConnectionPuts) {
+  start();
+  Peer worker(tcp_);
+  Peer producer(tcp_);
+  worker.send("reserve\r\n");
+  EXPECT_EQ(producer.say(kPut, kInserted), kInserted);
+  EXPECT_EQ(worker.read(kReserved.size()), kReserved);
+}
+
+TEST_F(EventLoopTest, ADelayedJobComesNeitherEarlyNorMuchLater) {
+  start();
+  Peer peer(tcp_);
+  const auto before = steady_clock::now();
+  EXPECT_EQ(peer.say("put-ms 0 150 60000 5\r\nhello\r\n", kInserted), kInserted);
+  EXPECT_EQ(peer.say("reserve\r\n", kReserved), kReserved);
+  const auto took = steady_clock::now() - before;
+  EXPECT_GE(took, milliseconds(150));
+  EXPECT_LT(took, milliseconds(2'000));  // generous: the machine may be busy
+}
+
+TEST_F(EventLoopTest, QuitClosesTheConnection) {
+  start();
+  Peer peer(tcp_);
+  EXPECT_EQ(peer.say("use a\r\nquit\r\nuse b\r\n", "USING a\r\n"), "USING a\r\n");
+  EXPECT_TRUE(peer.at_end());
+}
+
+TEST_F(EventLoopTest, AHalfClosedConnectionIsAnsweredAndClosed) {
+  start();
+  Peer peer(tcp_);
+  peer.send("reserve\r\nuse a\r\nput 0 0 60 5\r\nhel");
+  peer.end_input();
+  EXPECT_EQ(peer.read(100), "TIMED_OUT\r\nUSING a\r\n");
+}
+
+TEST_F(EventLoopTest, AHalfCloseIsNoticedBehindBytesThatAreNotReadYet) {
+  start();
+  Peer peer(tcp_);
+  std::string bytes = "reserve\r\n";
+  std::string expected = "TIMED_OUT\r\n";
+  for (int i = 0; i < 2; ++i) {
+    bytes += "put 0 0 60 20000\r\n" + std::string(20'000, 'b') + "\r\n";
+    expected += "INSERTED " + std::to_string(i + 1) + "\r\n";
+  }
+  peer.send(bytes);
+  peer.end_input();
+  EXPECT_EQ(peer.read(10'000), expected);
+}
+
+TEST_F(EventLoopTest, AResetGivesTheJobsBack) {
+  start();
+  Peer worker(tcp_);
+  Peer other(tcp_);
+  worker.send(kPut);
+  EXPECT_EQ(worker.say("reserve\r\n", std::string(kInserted) + std::string(kReserved)),
+            std::string(kInserted) + std::string(kReserved));
+  other.send("reserve\r\n");
+  worker.reset();
+  EXPECT_EQ(other.read(kReserved.size()), kReserved);
+}
+
+TEST_F(EventLoopTest, AClientThatDoesNotReadIsNotReadEitherAndOthersAreServed) {
+  start();
+  Peer lazy(tcp_);
+  const std::string body(60'000, 'b');
+  lazy.send("put 0 0 60 60000\r\n" + body + "\r\n");
+  constexpr int kPeeks = 2'000;  // 120 MB of replies
+  std::string peeks;
+  for (int i = 0; i < kPeeks; ++i) peeks += "peek 1\r\n";
+  lazy.send(peeks);
+
+  Peer other(tcp_);
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(other.say("use a\r\n", "USING a\r\n"), "USING a\r\n");
+
+  EXPECT_EQ(lazy.read(kInserted.size()), kInserted);
+  const std::string found = "FOUND 1 60000\r\n" + body + "\r\n";
+  int right = 0;
+  for (int i = 0; i < kPeeks; ++i) right += lazy.read(found.size()) == found ? 1 : 0;
+  EXPECT_EQ(right, kPeeks);
+}
+
+TEST_F(EventLoopTest, ConnectionsBeyondTheLimitAreRefusedUntilOthersEnd) {
+  ServerOptions two;
+  two.max_connections = 2;
+  start(two);
+  Peer first(tcp_);
+  {
+    Peer second(tcp_);
+    EXPECT_EQ(first.say("use a\r\n", "USING a\r\n"), "USING a\r\n");
+    EXPECT_EQ(second.say("use a\r\n", "USING a\r\n"), "USING a\r\n");
+    Peer third(tcp_);
+    EXPECT_EQ(third.read(100), "OUT_OF_MEMORY\r\n");
+  }
+  // The end of the second is seen at some moment from here on.
+  for (int i = 0; i < 1'000; ++i) {
+    Peer next(tcp_);
+    if (next.say("use a\r\n", "USING a\r\n") == "USING a\r\n") return;
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+  FAIL() << "still refused";
+}
+
+TEST_F(EventLoopTest, SigtermAnswersWhatIsInFlightAndEndsWith0) {
+  start();
+  Peer peer(tcp_);
+  Peer waiting(tcp_);
+  waiting.send("reserve-with-timeout 100\r\n");
+  EXPECT_EQ(peer.say("use a\r\nput 0 0 60 5\r\nhello\r\n", "USING a\r\nINSERTED 1\r\n"), "USING a\r\nINSERTED 1\r\n");
+  EXPECT_EQ(terminate(), 0);
+  EXPECT_TRUE(peer.at_end());
+  EXPECT_TRUE(waiting.at_end());
+}
+
+TEST_F(EventLoopTest, Sigusr1RefusesPutsForGood) {
+  start();
+  Peer peer(tcp_);
+  EXPECT_EQ(peer.say(kPut, kInserted), kInserted);
+  ::kill(::getpid(), SIGUSR1);
+  std::string answer = "INSERTED";
+  for (int i = 0; i < 10'000 && answer.starts_with("INSERTED"); ++i) {
+    peer.send(kPut);
+    answer = peer.read_line();
+  }
+  EXPECT_EQ(answer, "DRAINING\r\n");
+  EXPECT_EQ(peer.say("delete 1\r\n", "DELETED\r\n"), "DELETED\r\n");
+}
+
+TEST_F(EventLoopTest, AFailedSyncRefusesWhatIsNotDurableAndEndsWith1) {
+  start();
+  Peer peer(tcp_);
+  EXPECT_EQ(peer.say(kPut, kInserted), kInserted);
+  store_.syncs_fail = true;
+  peer.send("use a\r\nput 0 0 60 5\r\nhello\r\nlist-tube-used\r\n");
+  EXPECT_EQ(exit_code(), 1);
+  EXPECT_EQ(peer.read(100), "USING a\r\nINTERNAL_ERROR\r\nINTERNAL_ERROR\r\n");
+}
+
+}  // namespace
+}  // namespace carillon::server
