@@ -6,8 +6,9 @@
 //
 // Memory: one entry for each tube and order that was scanned. Thread safety: none.
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
-#include <string_view>
 #include <unordered_map>
 
 #include "queue/record_codec.h"
@@ -24,12 +25,8 @@ class LowestPlaces {
 
   // A scan from `from` on has met no job before `first`.
   void scanned(const Place& from, const Place& first) {
-    const auto known = lowest_.find(order_of(from));
-    if (known == lowest_.end()) {
-      if (is_head(from)) lowest_.emplace(order_of(from), first);
-    } else if (view(from) <= view(known->second)) {
-      known->second = first;
-    }
+    Place& lowest = lowest_.try_emplace(order_of(from), head_of(from)).first->second;
+    if (view(from) <= view(lowest)) lowest = first;
   }
 
   // A job stands at `place` now.
@@ -52,12 +49,12 @@ class LowestPlaces {
     return order;
   }
 
-  // Whether nothing can stand before `place`. Burials are numbered from 1.
-  static bool is_head(const Place& place) {
-    const std::string_view order = view(place).substr(5);
-    const std::string_view head{
-        place[0] == 'b' ? "\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\0" : "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 16};
-    return order <= head;
+  // The lowest place that there is in the order of `place`. Burials are numbered from 1.
+  static Place head_of(const Place& place) {
+    Place head{};
+    std::copy_n(place.begin(), 5, head.begin());
+    if (place[0] == 'b') head[12] = 1;
+    return head;
   }
 
   std::unordered_map<std::uint64_t, Place> lowest_;

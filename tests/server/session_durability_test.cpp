@@ -71,15 +71,15 @@ TEST(SessionDurability, AStoreThatFailsIsAnInternalErrorAndTheConnectionLivesOn)
   EXPECT_EQ(client.say("delete 1\r\ndelete 2\r\n"), "DELETED\r\nNOT_FOUND\r\n");
 }
 
-TEST(SessionDurability, ABodyThatCannotBeReadIsAnInternalErrorAndTheJobStaysReady) {
+TEST(SessionDurability, ABodyThatCannotBeReadIsAnInternalErrorAndTheJobIsBuried) {
   House house;
   Client client(house);
   client.say("put 0 0 60 1\r\na\r\n");
   house.store.bodies_fail = true;
-  EXPECT_EQ(client.say("reserve\r\npeek 1\r\nreserve-job 1\r\n"),
+  EXPECT_EQ(client.say("peek 1\r\nreserve\r\nreserve-job 1\r\n"),
             "INTERNAL_ERROR\r\nINTERNAL_ERROR\r\nINTERNAL_ERROR\r\n");
   house.store.bodies_fail = false;
-  EXPECT_EQ(client.say("reserve\r\n"), "RESERVED 1 1\r\na\r\n");
+  EXPECT_EQ(client.say("peek-buried\r\nkick 1\r\nreserve\r\n"), "FOUND 1 1\r\na\r\nKICKED 1\r\nRESERVED 1 1\r\na\r\n");
 }
 
 TEST(SessionDurability, TheNextCommandWaitsUntilTheRepliesHaveRoom) {

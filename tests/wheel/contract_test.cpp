@@ -318,60 +318,6 @@ TYPED_TEST(Contract, GoingBackIsAnErrorThatSaysSo) {
   EXPECT_EQ(this->fire(wheel, 200), "a");
 }
 
-// --- limit
-
-TYPED_TEST(Contract, LimitBoundsTheTimersFiredAndTheRestFollowsInOrder) {
-  if (kMayStopShort<TypeParam>) return;
-  TypeParam wheel;
-  wheel.schedule(this->a, 3);
-  wheel.schedule(this->b, 3);
-  wheel.schedule(this->c, 300);
-  wheel.schedule(this->d, 400);
-  EXPECT_EQ(this->fire(wheel, 350, 1), "a");
-  EXPECT_EQ(wheel.now(), 3U);
-  EXPECT_EQ(wheel.next_wakeup(), 3U);
-  EXPECT_EQ(this->fire(wheel, 350, 1), "b");
-  EXPECT_EQ(wheel.now(), 300U) << "c is left, and due then";
-  EXPECT_EQ(this->fire(wheel, 350, 1), "c");
-  EXPECT_EQ(wheel.now(), 350U) << "nothing is left before";
-  EXPECT_EQ(this->fire(wheel, 400, 5), "d");
-}
-
-TYPED_TEST(Contract, ALimitOfZeroFiresNothingAndLosesNothing) {
-  TypeParam wheel;
-  wheel.schedule(this->a, 3);
-  EXPECT_EQ(this->fire(wheel, 1000, 0), "");
-  EXPECT_LE(wheel.now(), 3U);
-  EXPECT_EQ(wheel.next_wakeup(), wheel.now());
-  EXPECT_EQ(this->fire(wheel, 1000), "a");
-}
-
-TYPED_TEST(Contract, WhatALimitLeftCanBeCancelledAndPutOff) {
-  if (kMayStopShort<TypeParam>) return;
-  TypeParam wheel;
-  for (Timer* timer : {&this->a, &this->b, &this->c, &this->d}) wheel.schedule(*timer, 9);
-  EXPECT_EQ(this->fire(wheel, 20, 1), "a");
-  wheel.cancel(this->b);
-  wheel.reschedule(this->c, 15);
-  EXPECT_EQ(this->fire(wheel, 20, 1), "d");
-  EXPECT_EQ(this->fire(wheel, 20, 1), "c");
-}
-
-TYPED_TEST(Contract, ABurstDueInOneTickIsExpiredInBoundedSteps) {
-  if (kMayStopShort<TypeParam>) return;
-  TypeParam wheel;
-  std::vector<Timer> burst(10'000);
-  for (Timer& timer : burst) wheel.schedule(timer, 777);
-  const Timer* next = burst.data();
-  for (int step = 0; step < 100; ++step) {
-    ASSERT_EQ(wheel.advance(
-                  1000, [&](TimerNode& node) { ASSERT_EQ(&node, next++); }, 100),
-              100U);
-    ASSERT_EQ(wheel.size(), 10'000U - 100U * static_cast<unsigned>(step + 1));
-  }
-  EXPECT_EQ(wheel.now(), 1000U);
-}
-
 // --- clear and destruction
 
 TYPED_TEST(Contract, ClearHandsOverEveryTimerOnceAndDisarmed) {

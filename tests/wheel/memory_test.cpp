@@ -74,6 +74,25 @@ void* operator new(std::size_t size) {
 void* operator new(std::size_t size, std::align_val_t alignment) {
   return carillon::testing::allocate(size, static_cast<std::size_t>(alignment));
 }
+// Sanitizers bring array forms of their own, which would not call the above.
+void* operator new[](std::size_t size) {
+  return carillon::testing::allocate(size, 0);
+}
+void* operator new[](std::size_t size, std::align_val_t alignment) {
+  return carillon::testing::allocate(size, static_cast<std::size_t>(alignment));
+}
+void operator delete[](void* user) noexcept {
+  carillon::testing::deallocate(user);
+}
+void operator delete[](void* user, std::size_t) noexcept {
+  carillon::testing::deallocate(user);
+}
+void operator delete[](void* user, std::align_val_t) noexcept {
+  carillon::testing::deallocate(user);
+}
+void operator delete[](void* user, std::size_t, std::align_val_t) noexcept {
+  carillon::testing::deallocate(user);
+}
 void operator delete(void* user) noexcept {
   carillon::testing::deallocate(user);
 }

@@ -13,9 +13,10 @@
 //   every(t)  it gets there within about t: a crash of the machine may take back what was acknowledged since;
 //   os        it gets there when the operating system sees fit, or at close().
 //
-// Who syncs. Where a sync is quick, handing it to another thread and hearing back costs as much again, so the thread
-// that calls `request` syncs in place. Where it is slow, that would keep every client waiting, so another thread does it.
-// Which it is to be is decided by what the last syncs took.
+// Who syncs. Where a sync is quick, handing it to another thread and hearing back is a good part of its cost, so the thread
+// that calls `request` syncs in place: with RocksStore on a virtual disk, a single put took 33 us then, and 40 us through
+// the thread. Where it is slow, that would keep every client waiting, so another thread does it. Which it is to be is
+// decided by what the last syncs took.
 //
 // After a failed sync nobody knows what the disk holds, and a later one that succeeds tells nothing about it. So there is
 // no later one: the failure is reported once, and acknowledgeable() never moves again.

@@ -21,7 +21,7 @@
 //  6. now() is the tick being processed: inside on_expire the expiry of the timer that fires (later for one that was already due);
 //     after a complete advance(to) it is `to`. Everything before now() has fired.
 //  7. `limit` is the largest number of timers that one advance fires. A call that stops there leaves the rest, in order, to the next
-//     call, and now() at the tick it stopped in. next_wakeup() <= to says that something is left.
+//     call; now() is then the tick of the first timer left, or `to` if none was. next_wakeup() <= now() says that one is left.
 //  8. Inside on_expire the timer that fires is already disarmed, and the owner may schedule, cancel and reschedule any timer of the
 //     set, destroy the object whose timer fired, and throw. What on_expire throws leaves advance; the timer that threw counts as
 //     fired, the rest fires on the next call. A nested advance() or clear() throws std::logic_error and changes nothing.

@@ -45,14 +45,8 @@ Service::Service(queue::Engine& engine, std::function<queue::Now()> clock, const
 void Service::report_store_failure(std::string_view error) {
   const auto kept_back = failures_.pass(now().mono_ns);
   if (!kept_back) return;
-  if (*kept_back == 0) {
-    spdlog::error("the store failed, the command was answered INTERNAL_ERROR and had no effect: {}", error);
-  } else {
-    spdlog::error(
-        "the store failed, the command was answered INTERNAL_ERROR and had no effect: {} ({} more such since the last "
-        "line)",
-        error, *kept_back);
-  }
+  spdlog::error("the store failed, and a command was answered INTERNAL_ERROR: {} ({} more such since the last line)",
+                error, *kept_back);
 }
 
 }  // namespace carillon::server::beanstalk

@@ -1,0 +1,98 @@
+// A bounded advance (contract 7 of timer_set.h), one literal test each, over every model.
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "carillon/wheel/timer_set.h"
+#include "wheel/four_timers.h"
+#include "wheel/models.h"
+
+namespace carillon::testing {
+namespace {
+
+template <class Model>
+class Limit : public FourTimers<Model> {};
+TYPED_TEST_SUITE(Limit, Models, ModelNames);
+
+TYPED_TEST(Limit, LimitBoundsTheTimersFiredAndTheRestFollowsInOrder) {
+  if (kMayStopShort<TypeParam>) return;
+  TypeParam wheel;
+  wheel.schedule(this->a, 3);
+  wheel.schedule(this->b, 3);
+  wheel.schedule(this->c, 300);
+  wheel.schedule(this->d, 400);
+  EXPECT_EQ(this->fire(wheel, 350, 1), "a");
+  EXPECT_EQ(wheel.now(), 3U);
+  EXPECT_EQ(wheel.next_wakeup(), 3U);
+  EXPECT_EQ(this->fire(wheel, 350, 1), "b");
+  EXPECT_EQ(wheel.now(), 300U) << "c is left, and due then";
+  EXPECT_EQ(this->fire(wheel, 350, 1), "c");
+  EXPECT_EQ(wheel.now(), 350U) << "nothing is left before";
+  EXPECT_EQ(this->fire(wheel, 400, 5), "d");
+}
+
+TYPED_TEST(Limit, ALimitOfZeroFiresNothingAndLosesNothing) {
+  TypeParam wheel;
+  wheel.schedule(this->a, 3);
+  EXPECT_EQ(this->fire(wheel, 1000, 0), "");
+  EXPECT_LE(wheel.now(), 3U);
+  EXPECT_EQ(wheel.next_wakeup(), wheel.now());
+  EXPECT_EQ(this->fire(wheel, 1000), "a");
+}
+
+TYPED_TEST(Limit, WhatALimitLeftCanBeCancelledAndPutOff) {
+  if (kMayStopShort<TypeParam>) return;
+  TypeParam wheel;
+  for (Timer* timer : {&this->a, &this->b, &this->c, &this->d}) wheel.schedule(*timer, 9);
+  EXPECT_EQ(this->fire(wheel, 20, 1), "a");
+  wheel.cancel(this->b);
+  wheel.reschedule(this->c, 15);
+  EXPECT_EQ(this->fire(wheel, 20, 1), "d");
+  EXPECT_EQ(this->fire(wheel, 20, 1), "c");
+}
+
+TYPED_TEST(Limit, ABurstDueInOneTickIsExpiredInBoundedSteps) {
+  if (kMayStopShort<TypeParam>) return;
+  TypeParam wheel;
+  std::vector<Timer> burst(10'000);
+  for (Timer& timer : burst) wheel.schedule(timer, 777);
+  const Timer* next = burst.data();
+  for (int step = 0; step < 100; ++step) {
+    ASSERT_EQ(wheel.advance(
+                  1000, [&](TimerNode& node) { ASSERT_EQ(&node, next++); }, 100),
+              100U);
+    ASSERT_EQ(wheel.size(), 10'000U - 100U * static_cast<unsigned>(step + 1));
+  }
+  EXPECT_EQ(wheel.now(), 1000U);
+}
+
+// The bound on the entries that a call with a limit looks at: three here, a million in the default wheel.
+TEST(HaltingWheel, ACallThatHasLookedAtEnoughEndsAndTheNextGoesOn) {
+  HaltingWheel wheel;
+  std::vector<Timer> timers(100);
+  for (Timer& timer : timers) wheel.schedule(timer, 1000);
+  std::size_t fired = 0;
+  int calls = 0;
+  while (fired < timers.size()) {
+    ASSERT_LE(++calls, 1000);
+    fired += wheel.advance(
+        5000, [&](TimerNode& node) { ASSERT_EQ(&node, &timers[fired]); }, 1);
+    wheel.check_invariants();
+    if (fired < timers.size()) {
+      ASSERT_LE(wheel.now(), 1000U);
+      ASSERT_LE(*wheel.next_wakeup(), 5000U) << "next_wakeup() says that there is more to do";
+    }
+  }
+  EXPECT_GT(calls, 100) << "no call ended early: the test shows nothing";
+}
+
+TEST(HaltingWheel, WithoutALimitNothingEndsEarly) {
+  HaltingWheel wheel;
+  std::vector<Timer> timers(100);
+  for (Timer& timer : timers) wheel.schedule(timer, 1000);
+  EXPECT_EQ(wheel.advance(5000, [](TimerNode&) {}), 100U);
+  EXPECT_EQ(wheel.now(), 5000U);
+}
+
+}  // namespace
+}  // namespace carillon::testing
