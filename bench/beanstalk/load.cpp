@@ -2,8 +2,8 @@
 //
 //   carillon_bench_beanstalk --port 11300 --connections 16 --pipeline 100 --jobs 400000 --seconds 10
 //
-// One thread drives all connections; each sends its next batch when the last was answered in full. A phase ends when its work is
-// done, or when its time is over.
+// One thread drives all connections; each sends its next batch when the last was answered in full. A phase ends when
+// its work is done, or when its time is over.
 
 #include <sys/epoll.h>
 #include <unistd.h>

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -12,6 +13,7 @@
 #include <filesystem>
 #include <string_view>
 #include <system_error>
+#include <tuple>
 
 #include "carillon/queue/store.h"
 
@@ -38,13 +40,19 @@ std::string read_owner(int file) {
   return owner.substr(0, owner.find_first_not_of("0123456789"));
 }
 
-// Makes one directory, so that it is there after a crash of the machine too.
-void make_directory(const fs::path& path, std::error_code& error) {
-  if (!fs::create_directory(path, error)) return;
+// Makes one directory if it is not there, so that it is there after a crash of the machine too. Returns 0 or an errno.
+int make_directory(const fs::path& path, mode_t mode) {
+  if (::mkdir(path.c_str(), mode) != 0) {
+    const int error = errno;
+    std::error_code ignored;
+    return fs::exists(path, ignored) ? 0 : error;
+  }
   const fs::path parent = path.parent_path();
   const int directory = ::open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (directory < 0 || ::fsync(directory) != 0) error.assign(errno, std::generic_category());
-  if (directory >= 0) ::close(directory);
+  if (directory < 0) return errno;
+  const int error = ::fsync(directory) == 0 ? 0 : errno;
+  ::close(directory);
+  return error;
 }
 
 }  // namespace
@@ -70,17 +78,18 @@ std::string DataDirectory::message(const std::string& what) const {
   return "data directory " + path_ + " " + what;
 }
 
+// The jobs' bodies are nobody's business but the owner's.
 void DataDirectory::make() const {
-  std::error_code error;
+  const fs::path whole(path_);
   fs::path made;
-  for (const fs::path& part : fs::path(path_)) {
+  for (const fs::path& part : whole) {
     made /= part;
-    if (!fs::exists(made, error) && (!error || error == std::errc::no_such_file_or_directory)) {
-      make_directory(made, error);
-    }
-    if (error) throw StoreError(message("cannot be made: " + made.string() + ": " + error.message()));
+    const int error = make_directory(made, made == whole ? 0700 : 0777);
+    if (error == 0) continue;
+    throw StoreError(message("cannot be made: " + made.string() + ": " + std::strerror(error)));
   }
-  if (!fs::is_directory(made, error)) throw StoreError(message("is not a directory"));
+  std::error_code ignored;
+  if (!fs::is_directory(made, ignored)) throw StoreError(message("is not a directory"));
 }
 
 void DataDirectory::refuse_other_things() const {

@@ -7,7 +7,7 @@ namespace carillon::queue {
 
 class DataDirectory {
  public:
-  // Makes the directory durably if it is not there, and holds it until destroyed. Throws StoreError, with one line that
+  // Makes the directory if it is not there, durably and for its owner's eyes only, and holds it until destroyed. Throws StoreError, with one line that
   // names it, when it cannot be had: it is held already, not writable, not a directory, or has other things in it.
   explicit DataDirectory(const std::string& path);
   ~DataDirectory();

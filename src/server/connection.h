@@ -1,8 +1,9 @@
 #pragma once
 // A beanstalk session on a socket: reads what is there, hands it to the session, and sends the replies that may leave.
 //
-// It reads with a buffer of its own that grows with the traffic, so that a thousand idle connections cost little and one that pipelines
-// is read in few calls. It does not read while the session has too many unsent replies, and only a little while a reserve waits.
+// It reads with a buffer of its own that grows with the traffic, so that a thousand idle connections cost little and
+// one that pipelines is read in few calls. It does not read while the session has too many unsent replies, and only a
+// little while a reserve waits.
 
 #include <boost/asio/generic/stream_protocol.hpp>
 #include <cstddef>

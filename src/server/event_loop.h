@@ -1,9 +1,9 @@
 #pragma once
 // The thread that does everything: sockets, the engine, and the replies that wait for their sync.
 //
-// It goes in turns. Each reads what some sockets have and carries out the commands, lets the engine do what is due, asks for a sync
-// of all that was appended, and sends the replies that may leave: so there is one sync for many commands, and one write for many
-// replies.
+// It goes in turns. Each reads what some sockets have and carries out the commands, lets the engine do what is due,
+// asks for a sync of all that was appended, and sends the replies that may leave: so there is one sync for many
+// commands, and one write for many replies.
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>

@@ -27,7 +27,8 @@ namespace {
 // Descriptors that are not connections: files of the store, the listening sockets, timers.
 constexpr std::size_t kOtherDescriptors = 200;
 
-// The signals that EventLoop handles wait while this lives: one that comes during the start must not end the process the hard way.
+// The signals that EventLoop handles wait while this lives: one that comes during the start must not end the process
+// the hard way.
 class SignalsHeldBack {
  public:
   SignalsHeldBack() {

@@ -1,12 +1,13 @@
 #pragma once
-// `carillon serve`: one process that listens, keeps its jobs in a data directory or in memory, and runs until it is told to stop.
+// `carillon serve`: one process that listens, keeps its jobs in a data directory or in memory, and runs until it is
+// told to stop.
 //
 //   ServerOptions options;
 //   options.data_dir = "carillon-data";
 //   return run_server(options);          // until SIGTERM or SIGINT
 //
-// One thread runs everything but the syncs: it reads what the sockets have, carries out the commands, asks for one sync for all of
-// them, and sends the replies that are durable by then.
+// One thread runs everything but the syncs: it reads what the sockets have, carries out the commands, asks for one sync
+// for all of them, and sends the replies that are durable by then.
 
 #include <cstddef>
 #include <functional>
@@ -35,8 +36,8 @@ struct ServerOptions {
   std::function<void(const std::vector<Address>&)> on_listening;  // called once connections are served
 };
 
-// Returns the exit code of the process: 0 after SIGTERM or SIGINT, 1 after a failed sync. Throws StartError. SIGUSR1 makes every put be answered
-// DRAINING from then on. SIGPIPE is ignored from then on.
+// Returns the exit code of the process: 0 after SIGTERM or SIGINT, 1 after a failed sync. Throws StartError. SIGUSR1
+// makes every put be answered DRAINING from then on. SIGPIPE is ignored from then on.
 int run_server(const ServerOptions& options);
 
 }  // namespace carillon::server

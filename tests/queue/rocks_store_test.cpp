@@ -100,6 +100,7 @@ TEST(RocksDirectory, IsMadeWithThoseAboveIt) {
     EXPECT_EQ(store.opening_note(), "");
   }
   EXPECT_EQ(RocksStore(path).find(1), job(1));
+  EXPECT_EQ(fs::status(path).permissions(), fs::perms(0700));
 }
 
 TEST(RocksDirectory, ThatIsAFileIsRefused) {

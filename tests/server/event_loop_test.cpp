@@ -1,4 +1,5 @@
-// The whole server on real sockets, with a store in memory: connections, signals, limits, and what happens when a sync fails.
+// The whole server on real sockets, with a store in memory: connections, signals, limits, and what happens when a sync
+// fails.
 
 #include "server/event_loop.h"
 

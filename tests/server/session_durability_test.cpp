@@ -1,4 +1,5 @@
-// No reply leaves before what it tells of is durable, a store that fails is said to have failed, and nobody's replies pile up.
+// No reply leaves before what it tells of is durable, a store that fails is said to have failed, and nobody's replies
+// pile up.
 
 #include <gtest/gtest.h>
 

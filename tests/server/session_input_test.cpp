@@ -10,7 +10,8 @@
 namespace carillon::server::beanstalk {
 namespace {
 
-// Every kind of input, one after the other: lines, bodies, one that is swallowed, one with a wrong end, a line that is too long.
+// Every kind of input, one after the other: lines, bodies, one that is swallowed, one with a wrong end, a line that is
+// too long.
 std::string script() {
   return "use a\r\n"
          "put 3 0 60 5\r\nhello\r\n"

@@ -80,7 +80,7 @@ struct Command {
   queue::UtcMs due_at = 0;    // put-at
   queue::Millis ttr = 0;      // put, put-ms, put-at: as asked for, 0 too
   queue::Millis timeout = 0;  // reserve-with-timeout, reserve-with-timeout-ms
-  std::uint32_t bytes = 0;  // put…: of the body. Valid in Form::kCountedBad too: a body too big is swallowed even then
+  std::uint32_t bytes = 0;  // put…: of the body. Valid in Form::kCountedBad too: too big a body is swallowed then too
   std::uint32_t bound = 0;  // kick
   std::string_view tube;    // points into the line
 };
