@@ -139,13 +139,22 @@ void RocksDatabase::open(const RocksStoreOptions& options) {
   database_options.env = env_.get();
   database_options.info_log = std::make_shared<WarningsLog>(directory_.path());
   database_options.listeners = {troubles_};
+  std::vector<rocksdb::ColumnFamilyDescriptor> present = family_descriptors(options);
+  std::vector<rocksdb::ColumnFamilyDescriptor> missing;
+  if (!directory_.has_store()) {  // made all at once: RocksDB's Open() would write its options anew after each
+    missing.assign(present.begin() + 1, present.end());
+    present.resize(1);
+  }
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
   rocksdb::DB* opened = nullptr;
-  const Status status =
-      rocksdb::DB::Open(database_options, directory_.path(), family_descriptors(options), &handles, &opened);
+  Status status = rocksdb::DB::Open(database_options, directory_.path(), present, &handles, &opened);
   if (!status.ok()) throw error("cannot be opened", status);
   opened_.database.reset(opened);
-  std::copy(handles.begin(), handles.end(), opened_.families.begin());
+  auto end = std::copy(handles.begin(), handles.end(), opened_.families.begin());
+  if (missing.empty()) return;
+  status = opened->CreateColumnFamilies(missing, &handles);
+  std::copy(handles.begin(), handles.end(), end);
+  if (!status.ok()) throw error("cannot be made", status);
 }
 
 void RocksDatabase::check_format() {
@@ -160,9 +169,8 @@ void RocksDatabase::check_format() {
     check(*any);
     if (any->Valid()) throw StoreError(directory_.message("was not made by Carillon: it says no format"));
   }
-  rocksdb::WriteOptions durably;
-  durably.sync = true;
-  const Status status = database().Put(durably, family(kMeta), slice(kFormatKey), slice(kFormat));
+  // It need not be synced: nothing that comes after it is durable before it is.
+  const Status status = database().Put({}, family(kMeta), slice(kFormatKey), slice(kFormat));
   if (!status.ok()) throw error("cannot be written", status);
 }
 

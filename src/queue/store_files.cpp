@@ -79,7 +79,7 @@ IOStatus retryable(IOStatus status) {
   return retry;
 }
 
-class RetryableFile final : public rocksdb::FSWritableFileOwnerWrapper {
+class RetryableFile : public rocksdb::FSWritableFileOwnerWrapper {
  public:
   using FSWritableFileOwnerWrapper::FSWritableFileOwnerWrapper;
 
@@ -111,6 +111,30 @@ class RetryableFile final : public rocksdb::FSWritableFileOwnerWrapper {
   }
 };
 
+// RocksDB's OPTIONS files are for people to read. It writes four of them when it makes a database, and syncs eight times.
+bool is_options_file(std::string_view path) {
+  return path.substr(path.rfind('/') + 1).starts_with("OPTIONS-");
+}
+
+class UnsyncedFile final : public RetryableFile {
+ public:
+  using RetryableFile::RetryableFile;
+
+  IOStatus Sync(const IOOptions&, IODebugContext*) override { return IOStatus::OK(); }
+  IOStatus Fsync(const IOOptions&, IODebugContext*) override { return IOStatus::OK(); }
+};
+
+class StoreDirectory final : public rocksdb::FSDirectoryWrapper {
+ public:
+  using FSDirectoryWrapper::FSDirectoryWrapper;
+
+  IOStatus FsyncWithDirOptions(const IOOptions& options, IODebugContext* debug,
+                               const rocksdb::DirFsyncOptions& why) override {
+    if (is_options_file(why.renamed_new_name)) return IOStatus::OK();
+    return FSDirectoryWrapper::FsyncWithDirOptions(options, debug, why);
+  }
+};
+
 }  // namespace
 
 StoreFiles::StoreFiles(const std::string& directory, std::uint64_t step)
@@ -138,7 +162,20 @@ IOStatus StoreFiles::NewWritableFile(const std::string& path, const FileOptions&
   if (log_number(path)) return make_log(path, file);
   std::unique_ptr<FSWritableFile> plain;
   IOStatus status = retryable(target()->NewWritableFile(path, options, &plain, debug));
-  if (status.ok()) *file = std::make_unique<RetryableFile>(std::move(plain));
+  if (!status.ok()) return status;
+  if (is_options_file(path)) {
+    *file = std::make_unique<UnsyncedFile>(std::move(plain));
+  } else {
+    *file = std::make_unique<RetryableFile>(std::move(plain));
+  }
+  return status;
+}
+
+IOStatus StoreFiles::NewDirectory(const std::string& path, const IOOptions& options,
+                                  std::unique_ptr<rocksdb::FSDirectory>* directory, IODebugContext* debug) {
+  std::unique_ptr<rocksdb::FSDirectory> plain;
+  IOStatus status = target()->NewDirectory(path, options, &plain, debug);
+  if (status.ok()) *directory = std::make_unique<StoreDirectory>(std::move(plain));
   return status;
 }
 

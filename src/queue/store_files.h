@@ -1,5 +1,6 @@
 #pragma once
-// The file system as RocksDB is to see it: its log taken space for ahead and checked before a replay, its errors retryable.
+// The file system as RocksDB is to see it: space for its log is taken ahead, the log is checked before a replay, errors are
+// retryable, and what need not be synced is not.
 //
 // Thread safety: as for any rocksdb::FileSystem; the verbs added here are for the thread that appends.
 
@@ -38,6 +39,9 @@ class StoreFiles final : public rocksdb::FileSystemWrapper {
   rocksdb::IOStatus NewWritableFile(const std::string& path, const rocksdb::FileOptions& options,
                                     std::unique_ptr<rocksdb::FSWritableFile>* file,
                                     rocksdb::IODebugContext* debug) override;
+  rocksdb::IOStatus NewDirectory(const std::string& path, const rocksdb::IOOptions& options,
+                                 std::unique_ptr<rocksdb::FSDirectory>* directory,
+                                 rocksdb::IODebugContext* debug) override;
 
  private:
   rocksdb::IOStatus make_log(const std::string& path, std::unique_ptr<rocksdb::FSWritableFile>* file);
