@@ -110,7 +110,7 @@ struct Request {
 
 queue::SyncPolicy sync_every(std::uint64_t ms) {
   if (ms == 0) return queue::SyncPolicy::always();
-  constexpr std::uint64_t kLongest = 24 * 3'600 * 1'000;
+  constexpr std::uint64_t kLongest = 86'400'000;  // a day
   return queue::SyncPolicy::every(std::chrono::milliseconds(ms < kLongest ? ms : kLongest));
 }
 
