@@ -1,8 +1,12 @@
 #include "server/connection.h"
 
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
+
 #include <algorithm>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/error.hpp>
+#include <chrono>
 #include <cstring>
 #include <string_view>
 #include <utility>
@@ -16,6 +20,14 @@ using Wants = beanstalk::Session::Wants;
 constexpr std::size_t kFirstBuffer = 4 << 10;
 constexpr std::size_t kLargestBuffer = 64 << 10;
 constexpr std::size_t kReadAhead = 16 << 10;  // while a reserve waits
+constexpr std::chrono::milliseconds kLook{20};
+constexpr int kLooks = 250;
+
+// Bytes, as the kernel counts them; 0 if it does not.
+int count(int fd, unsigned long what) {
+  int bytes = 0;
+  return ::ioctl(fd, what, &bytes) == 0 ? bytes : 0;
+}
 
 }  // namespace
 
@@ -23,7 +35,7 @@ Connection::Connection(Socket socket, beanstalk::Service& service, Owner& owner)
     : socket_(std::move(socket)), owner_(owner), session_(service), input_(kFirstBuffer) {}
 
 void Connection::process() {
-  if (closed_) return;
+  if (closed_ || lingering()) return;
   begin_ += session_.receive(std::string_view(input_.data() + begin_, unread()));
   switch (session_.wants()) {
     case Wants::kInput:
@@ -78,6 +90,10 @@ void Connection::make_room_to_read() {
 void Connection::on_read(const boost::system::error_code& error, std::size_t bytes) {
   reading_ = false;
   if (closed_) return;
+  if (lingering()) {
+    heard_ = true;
+    return error ? close() : read();
+  }
   end_ += bytes;
   if (error == asio::error::eof) {
     ended_ = true;
@@ -123,12 +139,51 @@ void Connection::finish() {
 void Connection::abort() {
   session_.close();
   session_.replies().clear();
-  close_if_done();
+  if (!closed_) close();
 }
 
 void Connection::close_if_done() {
-  if (closed_ || session_.wants() != Wants::kNothing || !session_.replies().empty()) return;
+  if (closed_ || lingering() || session_.wants() != Wants::kNothing || !session_.replies().empty()) return;
+  if (replies_may_get_lost()) {
+    linger();
+  } else {
+    close();
+  }
+}
+
+bool Connection::replies_may_get_lost() {
+  if (ended_) return false;  // nothing is unread, and nothing will come
+  const int fd = socket_.native_handle();
+  return count(fd, SIOCOUTQ) > 0 || count(fd, FIONREAD) > 0;
+}
+
+void Connection::linger() {
+  boost::system::error_code ignored;
+  socket_.shutdown(Socket::shutdown_send, ignored);
+  patience_.emplace(socket_.get_executor());
+  looks_left_ = kLooks;
+  begin_ = end_;
+  read();
+  look_again_later();
+}
+
+void Connection::look_again_later() {
+  heard_ = false;
+  patience_->expires_after(kLook);
+  patience_->async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+    if (!error && !self->closed_) self->look_again();
+  });
+}
+
+void Connection::look_again() {
+  const bool needed = heard_ || count(socket_.native_handle(), SIOCOUTQ) > 0;
+  if (needed && --looks_left_ > 0) return look_again_later();
+  close();
+}
+
+void Connection::close() {
   closed_ = true;
+  patience_.reset();
   boost::system::error_code ignored;
   socket_.shutdown(Socket::shutdown_both, ignored);
   socket_.close(ignored);

@@ -4,10 +4,17 @@
 // It reads with a buffer of its own that grows with the traffic, so that a thousand idle connections cost little and
 // one that pipelines is read in few calls. It does not read while the session has too many unsent replies, and only a
 // little while a reserve waits.
+//
+// It closes so that the last replies arrive. A socket that is closed while something is unread, or that is sent more after that,
+// resets the connection, and what the client's kernel has not taken yet is lost. So where that could happen it says that it
+// sends no more, and then *lingers*: it reads on, and throws away, until the client has closed its side too, or its kernel has
+// all and it sends no more, or 5 seconds are over.
 
 #include <boost/asio/generic/stream_protocol.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -73,6 +80,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void on_read(const boost::system::error_code& error, std::size_t bytes);
   void make_room_to_read();
   void close_if_done();
+  bool replies_may_get_lost();
+  void linger();
+  void look_again_later();
+  void look_again();
+  bool lingering() const { return patience_.has_value(); }
+  void close();
   std::size_t unread() const { return end_ - begin_; }
 
   Socket socket_;
@@ -85,6 +98,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool writing_ = false;  // the socket takes no more for now
   bool ended_ = false;    // the client sends no more
   bool closed_ = false;
+  std::optional<boost::asio::steady_timer> patience_;  // while it lingers
+  int looks_left_ = 0;
+  bool heard_ = false;  // it was sent something since the last look
 };
 
 }  // namespace carillon::server

@@ -144,9 +144,9 @@ class Server:
         self.process.wait()
         raise StartFailed(f"not listening after {_START_SECONDS} s; it printed:\n{self.log()}")
 
-    def connect(self, timeout: float = 20.0) -> Connection:
+    def connect(self, timeout: float = 20.0, **options) -> Connection:
         """A new connection; it is closed with the server at the latest."""
-        connection = Connection(self.address, timeout)
+        connection = Connection(self.address, timeout, **options)
         self._connections.append(connection)
         return connection
 

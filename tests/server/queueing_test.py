@@ -234,6 +234,22 @@ class _Queueing:
         other.close()
         self.wait_until_waiting(0)
 
+    def test_what_was_answered_before_quit_arrives_though_more_was_sent_behind_it(self):
+        # A socket that is closed while something is unread resets the connection, and what the client's kernel has not
+        # taken yet is lost. (beanstalkd does that.)
+        body = b"x" * 65535
+        for _ in range(8):
+            self.c.put(body)
+        worker = self.server.connect(receive_buffer=4096)
+        worker.send(b"watch " + self.tube + b"\r\nignore default\r\n" + 8 * b"reserve\r\n")
+        worker.send(b"quit\r\n" + 1000 * b"delete 1\r\n")
+        self.assertEqual(worker.reply().word, b"WATCHING")
+        self.assertEqual(worker.reply().word, b"WATCHING")
+        worker.send(b"stats\r\n")
+        for _ in range(8):
+            self.assertEqual(worker.reply().body, body)
+        self.assertEqual(worker.wait_for_end(), b"")
+
     def test_a_put_cut_off_by_the_end_of_its_connection_is_no_job(self):
         other = self.worker()
         other.send(b"put 0 0 60 10\r\nhalf a b")

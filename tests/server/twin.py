@@ -130,6 +130,8 @@ class _Side:
                 if command.job is not None and reply.word in (b"INSERTED", b"BURIED"):
                     self._learn(command.job, reply.number())
                 taken.append((number, command, reply))
+            if s.connection.cut_off:
+                raise Mismatch(f"{self.name}: session {number} was closed in the middle of {s.owed[0] if s.owed else None}")
             if s.connection.ended:
                 if not s.owed or s.owed[0] is not _ENDS:
                     raise Mismatch(f"{self.name}: session {number} was closed and owed {[str(c) for c in s.owed]}")

@@ -41,11 +41,14 @@ class Connection:
     c.call(b"reserve")                  # Reply(line=b"RESERVED 1 5", body=b"hello")
     """
 
-    def __init__(self, address, timeout: float = 20.0):
-        """`address` is (host, port), or a path for a Unix socket. `timeout`: seconds to wait for a reply at most."""
+    def __init__(self, address, timeout: float = 20.0, receive_buffer: Optional[int] = None):
+        """`address` is (host, port), or a path for a Unix socket. `timeout`: seconds to wait for a reply at most.
+        `receive_buffer`: bytes the kernel keeps for a client that does not read, if not its own choice."""
         family = socket.AF_UNIX if isinstance(address, str) else socket.AF_INET
         self.socket = socket.socket(family, socket.SOCK_STREAM)
         self.socket.settimeout(timeout)
+        if receive_buffer is not None:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         try:
             self.socket.connect(address)
         except OSError:
@@ -135,6 +138,11 @@ class Connection:
     def ended(self) -> bool:
         """The server has closed, and every reply it sent has been taken."""
         return self._at_end and not self._received
+
+    @property
+    def cut_off(self) -> bool:
+        """The server has closed in the middle of a reply. To be asked after every whole one has been taken."""
+        return self._at_end and bool(self._received)
 
     def half_close(self) -> None:
         """Says that nothing more will be sent; replies can still be read."""
