@@ -102,7 +102,7 @@ class RandomHistory:
             at = self._rng.randrange(len(commands) + 1)
             commands.insert(at, self._generate.quit())
             if any(c.line.startswith((b"reserve", b"peek")) for c in commands[:at]):
-                # beanstalkd resets a connection on which it left something unread, and the end of a large reply is lost.
+                # beanstalkd resets a connection on which it left something unread: the end of a large reply is lost.
                 del commands[at + 1 :]
         if any(c.may_wait for c in commands) and not self._may_wait(session, commands):
             commands = [c for c in commands if not c.may_wait]

@@ -131,7 +131,8 @@ class _Side:
                     self._learn(command.job, reply.number())
                 taken.append((number, command, reply))
             if s.connection.cut_off:
-                raise Mismatch(f"{self.name}: session {number} was closed in the middle of {s.owed[0] if s.owed else None}")
+                command = s.owed[0] if s.owed else None
+                raise Mismatch(f"{self.name}: session {number} was closed in the middle of the reply to {command}")
             if s.connection.ended:
                 if not s.owed or s.owed[0] is not _ENDS:
                     raise Mismatch(f"{self.name}: session {number} was closed and owed {[str(c) for c in s.owed]}")
