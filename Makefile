@@ -71,7 +71,7 @@ bench: ## build and run the benchmarks: the wheel beside others, the server besi
 	$(say) "building what is measured"
 	@cmake --build build --parallel $(JOBS)
 	$(say) "running the benchmarks"
-	@./build/carillon_bench_wheel
+	@./build/carillon_bench_wheel --out build/bench-wheel.json
 	@bench/beanstalk/compare
 
 format: ## bring every C++ file into the project's form

@@ -1,14 +1,16 @@
-// carillon_bench_wheel: the default wheel beside a classic linked-list wheel and std::multimap, in one run, on a virtual clock.
+// carillon_bench_wheel: Carillon's wheels beside other people's timers, in one run, on a virtual clock.
 //
-//   carillon_bench_wheel [--n 10000,1000000] [--runs 7] [--only W3] [--json]
+//   carillon_bench_wheel                               # 10^4 to 10^7 timers, some ten minutes
+//   carillon_bench_wheel --quick                       # 10^4 and 10^6, within a minute
+//   carillon_bench_wheel --n 1000000 --only W3,W4 --systems Hierarchical,list
+//   carillon_bench_wheel --out results.json            # the table, and all figures in a file; --json on stdout
 //
-// The runs of the systems alternate, so that what else the machine does meets all of them alike; each figure is the median of the
-// runs. The ratio is the default wheel's figure over the other's: below 1 it wins.
+// The runs of the systems alternate; each figure is the median of its runs. Time is that of the thread on the CPU.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
+#include <fstream>
 #include <memory>
 #include <sstream>
 #include <stdexcept>
@@ -16,167 +18,168 @@
 #include <string_view>
 #include <vector>
 
-#include "systems.h"
-#include "workloads.h"
+#include "inputs.h"
+#include "results.h"
+#include "rounds.h"
 
 namespace carillon::bench {
 namespace {
 
+constexpr const char* kUsage =
+    "usage: carillon_bench_wheel [options]\n"
+    "  --quick             10^4 and 10^6 timers, 3 runs: within a minute\n"
+    "  --n LIST            numbers of timers (default 10000,100000,1000000,10000000)\n"
+    "  --runs COUNT        of each system, at most (default 5); medians count\n"
+    "  --only LIST         workloads: W1 W2 W3 W3e W4 W5 W6 W7\n"
+    "  --systems LIST      those whose names contain one of these words\n"
+    "  --patience SECONDS  leave out what would take a system longer for one run (default 12)\n"
+    "  --absolute          a table of ns, not of ratios\n"
+    "  --out FILE          write all figures as JSON\n"
+    "  --json              print them as JSON, and no table\n"
+    "  --inputs FILE       write the delays and orders of the one N that --n says, and measure nothing (bench/peers)\n";
+
 struct Options {
-  std::vector<std::size_t> sizes{10'000, 1'000'000};
-  std::size_t runs = 7;
-  std::string only;
+  std::vector<std::size_t> sizes{10'000, 100'000, 1'000'000, 10'000'000};
+  std::vector<std::string> only, systems;
+  Plan plan;
+  bool absolute = false;
   bool json = false;
+  std::string out, inputs;
+  std::string command;
 };
 
-struct Row {
-  std::string workload;
-  std::string unit;
-  std::size_t timers;
-  std::string other;
-  double ours, theirs;
-};
-
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
-  return values[values.size() / 2];
+std::vector<std::string> split(const std::string& list) {
+  std::vector<std::string> words;
+  std::istringstream in(list);
+  for (std::string word; std::getline(in, word, ',');) words.push_back(word);
+  return words;
 }
 
-// One run of a pair of systems: their figures, workload by workload.
-using Runs = std::vector<double>;
-
-class Bench {
- public:
-  explicit Bench(const Options& options) : options_(options) {}
-
-  std::vector<Row> run() {
-    for (const std::size_t n : options_.sizes) {
-      const Inputs in(n);
-      against<ListSystem>(n, in);
-      against_multimap(n, in);
-    }
-    return rows_;
+double number(std::string_view flag, const std::string& text) {
+  std::size_t end = 0;
+  double value = 0;
+  try {
+    value = std::stod(text, &end);
+  } catch (const std::exception&) {
+    end = 0;
   }
+  if (end == 0 || end != text.size() || !(value > 0))
+    throw std::invalid_argument(std::string(flag) + ": '" + text + "' is not a number above 0");
+  return value;
+}
 
- private:
-  bool wanted(std::string_view workload) const { return workload.substr(0, options_.only.size()) == options_.only; }
+std::size_t count(std::string_view flag, const std::string& text) {
+  const double value = number(flag, text);
+  if (value < 1 || value > 4e9)
+    throw std::invalid_argument(std::string(flag) + ": '" + text + "' is not within 1 and 4e9");
+  return static_cast<std::size_t>(value);
+}
 
-  template <class Ours, class Theirs>
-  void alternate(const char* workload, const char* unit, std::size_t n, const char* other, Ours&& ours,
-                 Theirs&& theirs) {
-    if (!wanted(workload)) return;
-    Runs our_runs, their_runs;
-    for (std::size_t run = 0; run < options_.runs; ++run) {
-      our_runs.push_back(ours());
-      their_runs.push_back(theirs());
-    }
-    add(workload, unit, n, other, our_runs, their_runs);
+void require_columns(const std::vector<std::string>& names) {
+  for (const auto& name : names) {
+    if (std::none_of(std::begin(kColumns), std::end(kColumns), [&](const Column& each) { return name == each.name; }))
+      throw std::invalid_argument("--only: there is no workload '" + name + "'");
   }
-
-  void add(const char* workload, const char* unit, std::size_t n, const char* other, const Runs& ours,
-           const Runs& theirs) {
-    rows_.push_back({workload, unit, n, other, median(ours), median(theirs)});
-    if (!options_.json) print(rows_.back());
-  }
-
-  template <class Other>
-  void against(std::size_t n, const Inputs& in) {
-    std::vector<CarillonSystem::Timer> ours(n);
-    std::vector<typename Other::Timer> theirs(n);
-    if (wanted("W1") || wanted("W2")) {
-      const auto our_system = std::make_unique<CarillonSystem>();
-      const auto their_system = std::make_unique<Other>();
-      our_system->wheel.reserve(n);
-      Tick our_now = 0, their_now = 0;
-      schedule_and_cancel(*our_system, ours, in, our_now);
-      Runs ours1, ours2, theirs1, theirs2;
-      for (std::size_t run = 0; run < options_.runs; ++run) {
-        const auto mine = schedule_and_cancel(*our_system, ours, in, our_now);
-        const auto other = schedule_and_cancel(*their_system, theirs, in, their_now);
-        ours1.push_back(mine.schedule), ours2.push_back(mine.cancel);
-        theirs1.push_back(other.schedule), theirs2.push_back(other.cancel);
-      }
-      add("W1 schedule", "ns", n, Other::kName, ours1, theirs1);
-      add("W2 cancel at random", "ns", n, Other::kName, ours2, theirs2);
-    }
-    alternate(
-        "W3 fire", "ns", n, Other::kName, [&] { return fire_all<CarillonSystem>(ours, in); },
-        [&] { return fire_all<Other>(theirs, in); });
-    alternate(
-        "W3e empty tick", "ns", n, Other::kName, [&] { return empty_ticks<CarillonSystem>(ours); },
-        [&] { return empty_ticks<Other>(theirs); });
-    alternate(
-        "W4 keepalive", "ns", n, Other::kName, [&] { return keepalive<CarillonSystem>(ours); },
-        [&] { return keepalive<Other>(theirs); });
-    alternate(
-        "W6 memory", "bytes", n, Other::kName, [&] { return bytes_per_timer<CarillonSystem>(ours, in); },
-        [&] { return bytes_per_timer<Other>(theirs, in); });
-  }
-
-  void against_multimap(std::size_t n, const Inputs& in) {
-    std::vector<CarillonSystem::Timer> ours(n);
-    std::vector<MultimapSystem::Timer> theirs(n);
-    alternate(
-        "W5 wide range", "ns", n, MultimapSystem::kName, [&] { return wide_range<CarillonSystem>(ours, in); },
-        [&] { return wide_range<MultimapSystem>(theirs, in); });
-  }
-
-  static void print(const Row& row) {
-    std::printf("%-20s %9zu  %8.2f %-5s  %-14s %8.2f %-5s  ratio %.2f\n", row.workload.c_str(), row.timers, row.ours,
-                row.unit.c_str(), row.other.c_str(), row.theirs, row.unit.c_str(), row.ours / row.theirs);
-    std::fflush(stdout);
-  }
-
-  Options options_;
-  std::vector<Row> rows_;
-};
-
-void print_json(const std::vector<Row>& rows) {
-  std::printf("[\n");
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const Row& row = rows[i];
-    std::printf(
-        "  {\"workload\": \"%s\", \"timers\": %zu, \"unit\": \"%s\", \"%s\": %.3f, \"%s\": %.3f, \"ratio\": %.3f}%s\n",
-        row.workload.c_str(), row.timers, row.unit.c_str(), CarillonSystem::kName, row.ours, row.other.c_str(),
-        row.theirs, row.ours / row.theirs, i + 1 < rows.size() ? "," : "");
-  }
-  std::printf("]\n");
 }
 
 Options parse(int argc, char** argv) {
   Options options;
+  options.command = "carillon_bench_wheel";
+  for (int i = 1; i < argc; ++i) options.command += std::string(" ") + argv[i];
   for (int i = 1; i < argc; ++i) {
     const std::string_view flag = argv[i];
+    if (flag == "--quick") {
+      options.sizes = {10'000, 1'000'000};
+      options.plan.runs = 3;
+      options.plan.patience = 1.5;
+      options.plan.budget = 0.4;
+      continue;
+    }
+    if (flag == "--absolute") {
+      options.absolute = true;
+      continue;
+    }
     if (flag == "--json") {
       options.json = true;
       continue;
     }
-    if (i + 1 == argc)
-      throw std::invalid_argument(std::string(flag) + ": unknown, or its value is missing; see the top of main.cpp");
+    if (i + 1 == argc) throw std::invalid_argument(std::string(flag) + ": unknown, or its value is missing");
     const std::string value = argv[++i];
     if (flag == "--n") {
       options.sizes.clear();
-      std::istringstream list(value);
-      for (std::string size; std::getline(list, size, ',');) options.sizes.push_back(std::stoull(size));
+      for (const auto& size : split(value)) options.sizes.push_back(count(flag, size));
+      std::sort(options.sizes.begin(), options.sizes.end());
     } else if (flag == "--runs") {
-      options.runs = std::stoull(value);
+      options.plan.runs = count(flag, value);
     } else if (flag == "--only") {
-      options.only = value;
+      require_columns(options.only = split(value));
+    } else if (flag == "--systems") {
+      options.systems = split(value);
+    } else if (flag == "--patience") {
+      options.plan.patience = number(flag, value);
+    } else if (flag == "--out") {
+      options.out = value;
+    } else if (flag == "--inputs") {
+      options.inputs = value;
     } else {
-      throw std::invalid_argument(std::string(flag) + ": unknown flag");
+      throw std::invalid_argument(std::string(flag) + ": unknown");
     }
   }
+  if (!options.inputs.empty() && options.sizes.size() != 1)
+    throw std::invalid_argument("--inputs: needs --n with one number");
+  options.plan.wants_trial = [only = options.only](Trial trial) {
+    return std::any_of(std::begin(kColumns), std::end(kColumns), [&](const Column& column) {
+      return column.trial == trial && (only.empty() || std::find(only.begin(), only.end(), column.name) != only.end());
+    });
+  };
+  options.plan.wants_system = [words = options.systems](const Contestant& contestant) {
+    return words.empty() || std::any_of(words.begin(), words.end(), [&](const std::string& word) {
+             return contestant.name.find(word) != std::string::npos;
+           });
+  };
   return options;
+}
+
+using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
+
+File open(const std::string& name) {
+  File file(std::fopen(name.c_str(), "w"), std::fclose);
+  if (file == nullptr) throw std::runtime_error(name + ": cannot be written");
+  return file;
+}
+
+void run(const Options& options) {
+  const File out = options.out.empty() ? File(nullptr, std::fclose) : open(options.out);
+  Results results;
+  Rounds rounds(options.plan, results);
+  for (const std::size_t n : options.sizes) {
+    rounds.measure(n);
+    if (!options.json) results.print_table(stdout, n, options.absolute);
+  }
+  if (!options.json) Results::print_legend(stdout);
+  if (options.json) results.print_json(stdout, options.command);
+  if (out != nullptr) results.print_json(out.get(), options.command);
 }
 
 }  // namespace
 }  // namespace carillon::bench
 
 int main(int argc, char** argv) {
+  using namespace carillon::bench;  // NOLINT(google-build-using-namespace)
   try {
-    const auto options = carillon::bench::parse(argc, argv);
-    const auto rows = carillon::bench::Bench(options).run();
-    if (options.json) carillon::bench::print_json(rows);
+    if (argc == 2 && (std::string_view(argv[1]) == "--help" || std::string_view(argv[1]) == "-h")) {
+      std::fputs(kUsage, stdout);
+      return 0;
+    }
+    const Options options = parse(argc, argv);
+    if (options.inputs.empty()) {
+      run(options);
+    } else {
+      Inputs(options.sizes.front()).write(options.inputs);
+    }
+  } catch (const std::invalid_argument& error) {
+    std::fprintf(stderr, "carillon_bench_wheel: %s\n%s", error.what(), kUsage);
+    return 2;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "carillon_bench_wheel: %s\n", error.what());
     return 1;

@@ -1,167 +1,285 @@
-// The workloads W1 .. W6, each the time in ns per operation that one run of one system took.
+// The workloads W1 .. W7, each as what one run of one system gives: ns per operation, or bytes.
+//
+// A System is built over N timers which it may prepare, and is then driven by
+//
+//   schedule(timer, expiry)   of a timer that is not pending; cancel(timer) of one that is; reschedule(timer, expiry) of any
+//   advance(to, fire)         calls fire(timer, payload) for each that is due; the timer is no longer pending
+//   next_wakeup()             or run_to_end(fire), for event loops that decide by themselves how long they sleep (W5)
+//   reserve(n)                if it can: room for N timers
+//   finish_cancels()          if there is such a thing: what a cancel leaves to the next turn of a loop
+//
+// and says `kRange`, the first delay it cannot take, `kSleeps`, whether it has run_to_end(), and `kHandles`, whether
+// Timer is no more than the owner's name for a timer that is kept elsewhere. Each timer waits with a 16-byte payload.
 #pragma once
 
-#include <time.h>
+#include <malloc.h>
 
 #include <algorithm>
-#include <cmath>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <numeric>
-#include <random>
+#include <span>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "carillon/wheel/timer_node.h"
+#include "inputs.h"
+#include "stopwatch.h"
 
 namespace carillon::bench {
 
-// What all systems of one N are given: the same delays, and the same orders.
-struct Inputs {
-  std::vector<std::uint32_t> delays;        // 1 .. 60 000, uniform
-  std::vector<std::uint32_t> wide_delays;   // 1 .. 2.6e9, log-uniform
-  std::vector<std::uint32_t> random_order;  // a permutation
+using Payload = std::array<std::uint64_t, 2>;
 
-  explicit Inputs(std::size_t n) : delays(n), wide_delays(n), random_order(n) {
-    std::mt19937_64 random(42);
-    for (auto& delay : delays) delay = static_cast<std::uint32_t>(1 + random() % 60'000);
-    std::uniform_real_distribution<double> magnitude(0.0, std::log(2.6e9));
-    for (auto& delay : wide_delays) delay = static_cast<std::uint32_t>(std::max(1.0, std::exp(magnitude(random))));
-    std::iota(random_order.begin(), random_order.end(), 0U);
-    std::shuffle(random_order.begin(), random_order.end(), random);
-  }
+// What one run gives: two figures for W1 with W2, one for the others, as a mean over its passes.
+struct Outcome {
+  std::vector<double> figures;
+  double passes = 1;
 };
 
-// Counts this thread's time on a CPU: what else the machine runs lengthens the wall clock, not this.
-class Stopwatch {
- public:
-  double nanoseconds() const { return now() - start_; }
+inline constexpr Tick kEveryRange = Tick{1} << 40;  // as kRange: more than any workload asks for
 
- private:
-  static double now() {
-    timespec time{};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return static_cast<double>(time.tv_sec) * 1e9 + static_cast<double>(time.tv_nsec);
-  }
+// A system and its timers. They die after it.
+template <class System>
+struct Field {
+  std::vector<typename System::Timer> timers;
+  System system;
 
-  double start_ = now();
+  explicit Field(std::size_t n) : timers(n), system(std::span(timers)) {}
 };
 
-// How often a run repeats a workload of `n` timers, so that small ones last long enough to be measured.
-inline std::size_t repetitions(std::size_t n) {
-  return std::max<std::size_t>(1, 200'000 / n);
+template <class System>
+std::unique_ptr<Field<System>> new_field(std::size_t n) {
+  return std::make_unique<Field<System>>(n);
 }
 
-struct ScheduleAndCancel {
-  double schedule, cancel;
+// Small workloads are repeated within a run until they have lasted long enough to be measured.
+class Repetition {
+ public:
+  explicit Repetition(std::size_t operations) : operations_(static_cast<double>(operations)) {}
+
+  // Whether the pass that has just ended is to be followed by another.
+  bool again() {
+    ++passes_;
+    return operations() < 3e5 && watch_.nanoseconds() < 5e7;
+  }
+  double operations() const { return operations_ * passes_; }
+  double passes() const { return passes_; }
+
+ private:
+  double operations_;
+  double passes_ = 0;
+  Stopwatch watch_;
 };
 
-// W1 schedules N timers, W2 cancels them in random order. The same system serves all runs, so that its memory is as warm as its
-// timers', and time moves on between them.
-template <class System, class Timers>
-ScheduleAndCancel schedule_and_cancel(System& system, Timers& timers, const Inputs& in, Tick& now) {
-  ScheduleAndCancel sum{};
-  for (std::size_t repetition = 0; repetition < repetitions(timers.size()); ++repetition) {
-    const Stopwatch scheduling;
-    for (std::size_t i = 0; i < timers.size(); ++i) system.schedule(timers[i], now + in.delays[i]);
-    sum.schedule += scheduling.nanoseconds();
-    const Stopwatch cancelling;
-    for (const std::uint32_t i : in.random_order) system.cancel(timers[i]);
-    sum.cancel += cancelling.nanoseconds();
-    system.advance(now += 65'536, [](auto&) {});
+// Whoever's time it was, no timer may have been lost.
+inline void require_all(std::size_t fired, std::size_t n, const char* workload) {
+  if (fired != n)
+    throw std::logic_error(std::string(workload) + ": " + std::to_string(fired) + " of " + std::to_string(n) +
+                           " timers fired");
+}
+
+// W1 schedules N timers, W2 cancels them in random order. Before anything is measured, all of them are scheduled and
+// cancelled once, so that memory is warm. Time moves on in between, unmeasured, which is when some systems clear up
+// after cancels; W7 counts that.
+//
+// A pool hands out first what was freed last: after cancels in random order its timers would lie in random order, those
+// of everybody else one behind the other. So each pass has a new pool, and the cancels that warm it go backwards. In W7
+// they lie as they come.
+template <class System>
+class ScheduleAndCancel {
+ public:
+  explicit ScheduleAndCancel(const Inputs& in) : in_(in) {
+    if constexpr (requires(System system) { system.reserve(in.size()); }) system_.reserve(in.size());
+    schedule();
+    for (std::size_t i = in.size(); i-- > 0;) system_.cancel(timers_[i]);
+    move_on();
   }
-  const auto operations = static_cast<double>(timers.size() * repetitions(timers.size()));
-  return {sum.schedule / operations, sum.cancel / operations};
+
+  void pass(double& scheduling, double& cancelling) {
+    const Stopwatch schedule_watch;
+    schedule();
+    scheduling += schedule_watch.nanoseconds();
+    std::vector<typename System::Timer>
+        shuffled;  // handles at hand in the order in which they are needed, as addresses are
+    if constexpr (System::kHandles) {
+      for (const std::uint32_t i : in_.random_order) shuffled.push_back(timers_[i]);
+    }
+    const Stopwatch cancel_watch;
+    if constexpr (System::kHandles) {
+      for (auto& timer : shuffled) system_.cancel(timer);
+    } else {
+      for (const std::uint32_t i : in_.random_order) system_.cancel(timers_[i]);
+    }
+    if constexpr (requires(System system) { system.finish_cancels(); }) system_.finish_cancels();
+    cancelling += cancel_watch.nanoseconds();
+    move_on();
+  }
+
+ private:
+  void schedule() {
+    for (std::size_t i = 0; i < in_.size(); ++i) system_.schedule(timers_[i], now_ + in_.delays[i]);
+  }
+
+  void move_on() {
+    std::size_t fired = 0;
+    system_.advance(now_ += 65'536, [&](auto&, auto&) { ++fired; });
+    require_all(fired, 0, "W2");
+  }
+
+  const Inputs& in_;
+  std::unique_ptr<Field<System>> field_ = new_field<System>(in_.size());
+  std::vector<typename System::Timer>& timers_ = field_->timers;
+  System& system_ = field_->system;
+  Tick now_ = 0;
+};
+
+template <class System>
+Outcome schedule_and_cancel(const Inputs& in) {
+  auto field = std::make_unique<ScheduleAndCancel<System>>(in);
+  double scheduling = 0, cancelling = 0;
+  Repetition repetition(in.size());
+  for (;;) {
+    field->pass(scheduling, cancelling);
+    if (!repetition.again()) break;
+    if constexpr (System::kHandles) field = std::make_unique<ScheduleAndCancel<System>>(in);
+  }
+  return {{scheduling / repetition.operations(), cancelling / repetition.operations()}, repetition.passes()};
 }
 
 // W3: N timers, then tick by tick until all have fired; per timer, the scheduling not counted.
-template <class System, class Timers>
-double fire_all(Timers& timers, const Inputs& in) {
-  const std::size_t times = repetitions(timers.size());
-  double sum = 0;
-  std::size_t fired = 0;
-  for (std::size_t repetition = 0; repetition < times; ++repetition) {
-    const auto system = std::make_unique<System>();
-    for (std::size_t i = 0; i < timers.size(); ++i) system->schedule(timers[i], in.delays[i]);
+template <class System>
+Outcome fire_all(const Inputs& in) {
+  double time = 0;
+  Repetition repetition(in.size());
+  do {
+    const auto field = new_field<System>(in.size());
+    auto& timers = field->timers;
+    auto& system = field->system;
+    for (std::size_t i = 0; i < in.size(); ++i) system.schedule(timers[i], in.delays[i]);
+    std::size_t fired = 0;
     const Stopwatch stepping;
-    for (Tick now = 1; now <= 60'000; ++now) {
-      system->advance(now, [&](auto& timer) {
-        ++timer.payload[0];
+    for (Tick now = 1; fired < in.size() && now <= Inputs::kLongest; ++now) {
+      system.advance(now, [&](auto&, Payload& payload) {
+        ++payload[0];
         ++fired;
       });
     }
-    sum += stepping.nanoseconds();
-  }
-  if (fired != timers.size() * times) throw std::logic_error("W3: a timer was lost");
-  return sum / static_cast<double>(fired);
+    time += stepping.nanoseconds();
+    require_all(fired, in.size(), "W3");
+  } while (repetition.again());
+  return {{time / repetition.operations()}, repetition.passes()};
 }
 
-// W3e: a tick at which nothing is due, with one timer far away; per tick.
-template <class System, class Timers>
-double empty_ticks(Timers& timers) {
-  const auto system = std::make_unique<System>();
-  constexpr Tick kTicks = 10'000'000;
-  system->schedule(timers[0], 4'000'000'000);
+// W3e: a tick at which nothing is due while N timers wait for a far one; per tick.
+template <class System>
+Outcome empty_tick(const Inputs& in) {
+  constexpr Tick kFar = std::min<Tick>(4'000'000'000, System::kRange - 1);
+  constexpr Tick kTicks = std::min<Tick>(10'000'000, kFar - kFar / 2);
+  const auto field = new_field<System>(in.size());
+  auto& timers = field->timers;
+  auto& system = field->system;
+  for (std::size_t i = 0; i < in.size(); ++i) system.schedule(timers[i], kFar - in.delays[i] % (kFar / 2));
+  std::size_t fired = 0;
+  Tick now = 0;
   const Stopwatch stepping;
-  for (Tick now = 1; now <= kTicks; ++now) system->advance(now, [](auto&) {});
-  const double time = stepping.nanoseconds();
-  system->cancel(timers[0]);
-  return time / static_cast<double>(kTicks);
-}
-
-// W4: N timers of 30 000 ticks, at each of 60 000 ticks N/10 000 of them, at random, are re-armed; per re-arm.
-template <class System, class Timers>
-double keepalive(Timers& timers) {
-  const auto system = std::make_unique<System>();
-  const std::size_t per_tick = timers.size() / 10'000;
-  for (auto& timer : timers) system->schedule(timer, 30'000);
-  std::uint64_t random = 88172645463325252ULL;
-  std::size_t idle = 0;
-  const Stopwatch stepping;
-  for (Tick now = 1; now <= 60'000; ++now) {
-    system->advance(now, [&](auto& timer) {
-      ++idle;
-      system->schedule(timer, now + 30'000);
-    });
-    for (std::size_t i = 0; i < per_tick; ++i) {
-      random ^= random << 13;
-      random ^= random >> 7;
-      random ^= random << 17;
-      system->reschedule(timers[(random >> 32) * timers.size() >> 32], now + 30'000);
+  for (Tick batch = 1000; now < kTicks && stepping.nanoseconds() < 5e7; batch *= 2) {
+    for (const Tick end = std::min(kTicks - 1, now + batch); now < end;) {
+      system.advance(++now, [&](auto&, auto&) { ++fired; });
     }
+    if (now == kTicks - 1) break;
   }
   const double time = stepping.nanoseconds();
-  for (auto& timer : timers) system->cancel(timer);
-  return time / static_cast<double>(per_tick * 60'000);
+  require_all(fired, 0, "W3e");
+  return {{time / static_cast<double>(now)}};
+}
+
+// W4: N timers of 30 000 ticks; at each of 60 000 ticks N/10 000 of them, at random, are re-armed, and those that fire
+// start anew; per re-arm.
+template <class System>
+Outcome keepalive(const Inputs& in) {
+  constexpr Tick kTimeout = 30'000, kTicks = 60'000;
+  const std::size_t per_tick = std::max<std::size_t>(1, in.size() / 10'000);
+  const auto field = new_field<System>(in.size());
+  auto& timers = field->timers;
+  auto& system = field->system;
+  for (auto& timer : timers) system.schedule(timer, kTimeout);
+  XorShift random;
+  const Stopwatch stepping;
+  for (Tick now = 1; now <= kTicks; ++now) {
+    system.advance(now, [&](auto& timer, auto&) { system.schedule(timer, now + kTimeout); });
+    for (std::size_t i = 0; i < per_tick; ++i) system.reschedule(timers[random.index(in.size())], now + kTimeout);
+  }
+  return {{stepping.nanoseconds() / static_cast<double>(per_tick * kTicks)}};
 }
 
 // W5: N timers over a wide range, from wake-up to wake-up until all have fired; per timer, with the scheduling.
-template <class System, class Timers>
-double wide_range(Timers& timers, const Inputs& in) {
-  const auto system = std::make_unique<System>();
-  std::size_t fired = 0;
-  const Stopwatch stopwatch;
-  for (std::size_t i = 0; i < timers.size(); ++i) system->schedule(timers[i], in.wide_delays[i]);
-  while (const auto wakeup = system->next_wakeup()) {
-    system->advance(*wakeup, [&](auto& timer) {
-      ++timer.payload[0];
+template <class System>
+Outcome wide_range(const Inputs& in) {
+  double time = 0;
+  Repetition repetition(in.size());
+  do {
+    const auto field = new_field<System>(in.size());
+    auto& timers = field->timers;
+    auto& system = field->system;
+    std::size_t fired = 0;
+    const auto fire = [&](auto&, Payload& payload) {
+      ++payload[0];
       ++fired;
-    });
-  }
-  const double time = stopwatch.nanoseconds();
-  if (fired != timers.size()) throw std::logic_error("W5: a timer was lost");
-  return time / static_cast<double>(timers.size());
+    };
+    const Stopwatch stopwatch;
+    for (std::size_t i = 0; i < in.size(); ++i) system.schedule(timers[i], in.wide_delays[i]);
+    if constexpr (requires { system.run_to_end(fire); }) {
+      system.run_to_end(fire);
+    } else {
+      while (const auto wakeup = system.next_wakeup()) system.advance(*wakeup, fire);
+    }
+    time += stopwatch.nanoseconds();
+    require_all(fired, in.size(), "W5");
+  } while (repetition.again());
+  return {{time / repetition.operations()}, repetition.passes()};
 }
 
-// W6: bytes per pending timer beyond its payload.
-template <class System, class Timers>
-double bytes_per_timer(Timers& timers, const Inputs& in) {
-  const auto system = std::make_unique<System>();
-  for (std::size_t i = 0; i < timers.size(); ++i) system->schedule(timers[i], in.delays[i]);
-  const double allocated = static_cast<double>(system->allocated_bytes()) / static_cast<double>(timers.size());
-  for (auto& timer : timers) system->cancel(timer);
-  return allocated + static_cast<double>(sizeof(typename System::Timer) - sizeof(timers[0].payload));
+// W6: bytes per pending timer beyond its payload, as malloc counts them. A handle that only the owner keeps is not
+// counted.
+template <class System>
+Outcome memory(const Inputs& in) {
+  const auto allocated = [] {
+    const auto info = mallinfo2();
+    return static_cast<double>(info.uordblks + info.hblkhd);
+  };
+  const double before = allocated();
+  const auto field = new_field<System>(in.size());
+  auto& timers = field->timers;
+  auto& system = field->system;
+  for (std::size_t i = 0; i < in.size(); ++i) system.schedule(timers[i], in.delays[i]);
+  const double per_timer = (allocated() - before) / static_cast<double>(in.size());
+  return {{per_timer - static_cast<double>(sizeof(Payload)) - (System::kHandles ? sizeof(timers[0]) : 0)}};
+}
+
+// W7: N timers of 1 .. 60 000 ticks; at each of 20 000 ticks N/10 000 of them, at random, are cancelled and scheduled
+// anew, and so are those that fire; per cancel and schedule. Nothing is left out: what cancelled timers cost later is
+// in it.
+template <class System>
+Outcome churn(const Inputs& in) {
+  constexpr Tick kTicks = 20'000;
+  const std::size_t per_tick = std::max<std::size_t>(1, in.size() / 10'000);
+  const auto field = new_field<System>(in.size());
+  auto& timers = field->timers;
+  auto& system = field->system;
+  for (std::size_t i = 0; i < in.size(); ++i) system.schedule(timers[i], in.delays[i]);
+  XorShift random;
+  const Stopwatch stepping;
+  for (Tick now = 1; now <= kTicks; ++now) {
+    system.advance(now, [&](auto& timer, auto&) { system.schedule(timer, now + random.delay()); });
+    for (std::size_t i = 0; i < per_tick; ++i) {
+      auto& timer = timers[random.index(in.size())];
+      system.cancel(timer);
+      system.schedule(timer, now + random.delay());
+    }
+  }
+  return {{stepping.nanoseconds() / static_cast<double>(per_tick * kTicks)}};
 }
 
 }  // namespace carillon::bench

@@ -42,6 +42,7 @@ TYPED_TEST(Contract, ANodeIsArmedUntilItFires) {
 TYPED_TEST(Contract, ATimerFiresAtItsTickAndNotOneEarlier) {
   for (const Tick delay :
        std::vector<Tick>{1, 2, 7, 8, 9, 63, 64, 65, 255, 256, 257, 4095, 4096, 65535, 65536, 65537, 16777216}) {
+    if (this->refuses(delay)) continue;
     TypeParam wheel(1000);
     wheel.schedule(this->a, 1000 + delay);
     EXPECT_EQ(this->fire(wheel, 1000 + delay - 1), "") << delay;
@@ -61,6 +62,7 @@ TYPED_TEST(Contract, SteppingTickByTickFiresAtTheTickEverySlotBoundaryIncluded) 
 }
 
 TYPED_TEST(Contract, AJumpPastTheExpiryFiresInOrderOfExpiry) {
+  if (this->refuses(70'000)) return;
   TypeParam wheel;
   wheel.schedule(this->a, 70000);
   wheel.schedule(this->b, 3);
@@ -70,6 +72,7 @@ TYPED_TEST(Contract, AJumpPastTheExpiryFiresInOrderOfExpiry) {
 }
 
 TYPED_TEST(Contract, TimersOfOneTickFireInTheOrderScheduledWheneverThatWas) {
+  if (this->refuses(70'000)) return;
   TypeParam wheel;
   wheel.schedule(this->a, 70000);
   this->fire(wheel, 4000);
@@ -81,6 +84,19 @@ TYPED_TEST(Contract, TimersOfOneTickFireInTheOrderScheduledWheneverThatWas) {
   EXPECT_EQ(this->fire(wheel, 70000), "abcd");
 }
 
+TYPED_TEST(Contract, TimersOfOneTickKeepTheirOrderThoughALaterOneIsPlacedBelowBeforeAnEarlierComesDown) {
+  if (this->refuses(70'000)) return;
+  TypeParam wheel;
+  wheel.schedule(this->a, 70'000);
+  this->fire(wheel, 65'500);
+  wheel.schedule(this->b, 70'000);
+  this->fire(wheel, 69'800);
+  wheel.schedule(this->c, 70'000);
+  this->fire(wheel, 69'998);
+  wheel.schedule(this->d, 70'000);
+  EXPECT_EQ(this->fire(wheel, 80'000), "abcd");
+}
+
 TYPED_TEST(Contract, NowIsTheExpiryInsideOnExpire) {
   TypeParam wheel;
   wheel.schedule(this->a, 5);
@@ -89,84 +105,6 @@ TYPED_TEST(Contract, NowIsTheExpiryInsideOnExpire) {
   wheel.advance(9000, [&](TimerNode&) { seen.push_back(wheel.now()); });
   EXPECT_EQ(seen, (std::vector<Tick>{5, 5000}));
   EXPECT_EQ(wheel.now(), 9000U);
-}
-
-// --- due already
-
-TYPED_TEST(Contract, AnExpiryAtNowFiresOnTheNextAdvanceEvenIfThatStandsStill) {
-  TypeParam wheel(50);
-  wheel.schedule(this->a, 50);
-  EXPECT_EQ(wheel.next_wakeup(), 50U);
-  EXPECT_EQ(this->fire(wheel, 50), "a");
-}
-
-TYPED_TEST(Contract, AnExpiryInThePastFiresOnTheNextAdvance) {
-  TypeParam wheel(50);
-  wheel.schedule(this->a, 0);
-  wheel.schedule(this->b, 49);
-  EXPECT_EQ(wheel.next_wakeup(), 50U);
-  EXPECT_EQ(this->fire(wheel, 51), "ab");
-  EXPECT_EQ(this->a.expiry(), 0U);
-}
-
-TYPED_TEST(Contract, WhatIsDueAlreadyFiresInTheOrderScheduledAndBeforeTheNextTick) {
-  TypeParam wheel(50);
-  wheel.schedule(this->c, 51);
-  wheel.schedule(this->a, 40);
-  wheel.schedule(this->b, 30);
-  EXPECT_EQ(this->fire(wheel, 60), "abc");
-}
-
-TYPED_TEST(Contract, ATimerThatIsDueAlreadyCanBeCancelledOrPutOff) {
-  TypeParam wheel(50);
-  wheel.schedule(this->a, 10);
-  wheel.schedule(this->b, 10);
-  EXPECT_TRUE(wheel.cancel(this->a));
-  wheel.reschedule(this->b, 60);
-  EXPECT_EQ(this->fire(wheel, 59), "");
-  EXPECT_EQ(this->fire(wheel, 60), "b");
-}
-
-TYPED_TEST(Contract, ATimerScheduledForNowByACallbackWaitsForTheNextAdvance) {
-  TypeParam wheel;
-  wheel.schedule(this->a, 5);
-  wheel.advance(5, [&](TimerNode&) { wheel.schedule(this->b, 5); });
-  EXPECT_TRUE(this->b.armed());
-  EXPECT_EQ(wheel.next_wakeup(), 5U);
-  EXPECT_EQ(this->fire(wheel, 5), "b");
-}
-
-TYPED_TEST(Contract, ATimerScheduledForNowByACallbackFiresInTheSameAdvanceIfThatGoesOn) {
-  TypeParam wheel;
-  wheel.schedule(this->a, 5);
-  wheel.schedule(this->c, 6);
-  std::string fired;
-  wheel.advance(10, [&](TimerNode& node) {
-    fired += name_of(node);
-    if (fired == "a") wheel.schedule(this->b, 0);
-  });
-  EXPECT_EQ(fired, "abc");
-}
-
-TYPED_TEST(Contract, ACallbackThatAlwaysReschedulesForNowFiresOncePerTick) {
-  TypeParam wheel;
-  wheel.schedule(this->a, 1);
-  std::vector<Tick> seen;
-  const auto again = [&](TimerNode& node) {
-    seen.push_back(wheel.now());
-    wheel.reschedule(node, wheel.now());
-  };
-  EXPECT_EQ(wheel.advance(4, again), 4U);
-  EXPECT_EQ(wheel.advance(4, again), 1U);
-  EXPECT_EQ(seen, (std::vector<Tick>{1, 2, 3, 4, 4}));
-}
-
-TYPED_TEST(Contract, ACallbackThatAlwaysReschedulesForNowEndsAtTheEndOfTime) {
-  TypeParam wheel(kEndOfTime);
-  wheel.schedule(this->a, kEndOfTime);
-  const auto again = [&](TimerNode& node) { wheel.reschedule(node, kEndOfTime); };
-  EXPECT_EQ(wheel.advance(kEndOfTime, again), 1U);
-  EXPECT_EQ(wheel.advance(kEndOfTime, again), 1U);
 }
 
 // --- cancel and reschedule
@@ -190,6 +128,7 @@ TYPED_TEST(Contract, RescheduleArmsATimerThatIsNotArmed) {
 }
 
 TYPED_TEST(Contract, ATimerPutOffFiresAtItsNewTickOnly) {
+  if (this->refuses(100'000)) return;
   TypeParam wheel;
   wheel.schedule(this->a, 10);
   wheel.reschedule(this->a, 100'000);
@@ -200,6 +139,7 @@ TYPED_TEST(Contract, ATimerPutOffFiresAtItsNewTickOnly) {
 }
 
 TYPED_TEST(Contract, ATimerBroughtForwardFiresAtItsNewTickOnly) {
+  if (this->refuses(100'000)) return;
   TypeParam wheel;
   wheel.schedule(this->a, 100'000);
   wheel.reschedule(this->a, 10);
@@ -232,6 +172,7 @@ TYPED_TEST(Contract, AKeepaliveThatIsAlwaysPutOffNeverFires) {
 
 TYPED_TEST(Contract, NothingFiresBeforeTheNextWakeupAndItIsNeverAfterTheNextExpiry) {
   for (const Tick delay : {Tick{1}, Tick{100}, Tick{1000}, Tick{1} << 40, kEndOfTime - 12345}) {
+    if (this->refuses(delay)) continue;
     TypeParam wheel(12345);
     wheel.schedule(this->a, 12345 + delay);
     while (wheel.now() < 12345 + delay) {
@@ -257,6 +198,7 @@ TYPED_TEST(Contract, ALaterFineTimerDoesNotHideAnEarlierCoarseOne) {  // glommio
 }
 
 TYPED_TEST(Contract, AJumpOverEmptyTimeIsOneStep) {
+  if (this->refuses(kEndOfTime - 1)) return;
   TypeParam wheel;
   wheel.schedule(this->a, kEndOfTime - 1);
   EXPECT_EQ(this->fire(wheel, kEndOfTime - 2), "");
@@ -267,6 +209,7 @@ TYPED_TEST(Contract, AJumpOverEmptyTimeIsOneStep) {
 // --- the range of ticks
 
 TYPED_TEST(Contract, TheLastTickOfTimeWorks) {
+  if (this->refuses(kEndOfTime)) return;
   TypeParam wheel;
   wheel.schedule(this->a, kEndOfTime);
   EXPECT_EQ(this->fire(wheel, kEndOfTime - 1), "");
@@ -274,6 +217,17 @@ TYPED_TEST(Contract, TheLastTickOfTimeWorks) {
   EXPECT_EQ(this->fire(wheel, kEndOfTime), "a");
   wheel.schedule(this->b, kEndOfTime);
   EXPECT_EQ(this->fire(wheel, kEndOfTime), "b");
+}
+
+TYPED_TEST(Contract, TheLastTicksOfTimeWorkInAWheelThatGoesRound) {
+  TypeParam wheel(kEndOfTime - 5000);
+  wheel.schedule(this->c, kEndOfTime);
+  wheel.schedule(this->b, kEndOfTime - 1);
+  wheel.schedule(this->a, kEndOfTime - 4999);
+  EXPECT_EQ(this->fire(wheel, kEndOfTime - 4999), "a");
+  EXPECT_EQ(this->fire(wheel, kEndOfTime - 2), "");
+  EXPECT_EQ(this->fire(wheel, kEndOfTime - 1), "b");
+  EXPECT_EQ(this->fire(wheel, kEndOfTime), "c");
 }
 
 TYPED_TEST(Contract, AnEmptySetCanGoToTheEndOfTime) {
@@ -291,6 +245,7 @@ TYPED_TEST(Contract, ASetMayStartAtTheEndOfTime) {
 }
 
 TYPED_TEST(Contract, DoesNotHangAfterTwelveDaysOfMilliseconds) {  // tokio#8334
+  if (this->refuses(10'000)) return;
   constexpr Tick kTwelveDays = Tick{1000} * 60 * 60 * 24 * 12;
   TypeParam wheel;
   std::size_t fired = 0;
@@ -321,6 +276,7 @@ TYPED_TEST(Contract, GoingBackIsAnErrorThatSaysSo) {
 // --- clear and destruction
 
 TYPED_TEST(Contract, ClearHandsOverEveryTimerOnceAndDisarmed) {
+  if (this->refuses(1'000'000)) return;
   TypeParam wheel;
   wheel.schedule(this->a, 0);
   wheel.schedule(this->b, 10);

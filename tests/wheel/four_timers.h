@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <limits>
+#include <stdexcept>
 #include <string>
 
 #include "carillon/wheel/timer_set.h"
@@ -40,6 +41,18 @@ class FourTimers : public ::testing::Test {
     std::string names;
     while (names.empty() && !model.empty()) names = fire(model, *model.next_wakeup());
     return names;
+  }
+
+  // Whether `delay` is beyond the model's range; then that it is refused is what is tested.
+  static bool refuses(Tick delay) {
+    if (delay <= longest_delay<Model>()) return false;
+    Model model;
+    Timer timer;
+    EXPECT_THROW(model.schedule(timer, delay), std::out_of_range) << delay;
+    EXPECT_FALSE(timer.armed());
+    EXPECT_TRUE(model.empty());
+    model.check_invariants();
+    return true;
   }
 
   Timer a{'a'}, b{'b'}, c{'c'}, d{'d'};

@@ -66,9 +66,15 @@ TYPED_TEST(Limit, ABurstDueInOneTickIsExpiredInBoundedSteps) {
   EXPECT_EQ(wheel.now(), 1000U);
 }
 
-// The bound on the entries that a call with a limit looks at: three here, a million in the default wheel.
-TEST(HaltingWheel, ACallThatHasLookedAtEnoughEndsAndTheNextGoesOn) {
-  HaltingWheel wheel;
+// The bound on the entries that a call with a limit looks at: three here, a million in the defaults.
+template <class Model>
+class Halting : public ::testing::Test {};
+using HaltingModels =
+    ::testing::Types<HaltingWheel, HaltingHashedWheel, HaltingDecimalWheel, HaltingDistanceWheel, HaltingKafkaWheel>;
+TYPED_TEST_SUITE(Halting, HaltingModels, ModelNames);
+
+TYPED_TEST(Halting, ACallThatHasLookedAtEnoughEndsAndTheNextGoesOn) {
+  TypeParam wheel;
   std::vector<Timer> timers(100);
   for (Timer& timer : timers) wheel.schedule(timer, 1000);
   std::size_t fired = 0;
@@ -86,8 +92,25 @@ TEST(HaltingWheel, ACallThatHasLookedAtEnoughEndsAndTheNextGoesOn) {
   EXPECT_GT(calls, 100) << "no call ended early: the test shows nothing";
 }
 
-TEST(HaltingWheel, WithoutALimitNothingEndsEarly) {
-  HaltingWheel wheel;
+TYPED_TEST(Halting, WhatIsScheduledInTheMiddleOfACascadeKeepsItsTurn) {
+  TypeParam wheel;
+  std::vector<Timer> timers(200);
+  std::size_t scheduled = 0;
+  for (; scheduled < 100; ++scheduled) wheel.schedule(timers[scheduled], 1000);
+  std::size_t fired = 0;
+  const auto in_order = [&](TimerNode& node) { ASSERT_EQ(&node, &timers[fired++]); };
+  while (wheel.now() < 1000) {
+    wheel.advance(5000, in_order, 1);
+    if (wheel.now() < 1000) wheel.schedule(timers[scheduled++], 1000);
+    wheel.check_invariants();
+  }
+  EXPECT_GT(scheduled, 110U) << "no cascade stopped in the middle: the test shows nothing";
+  wheel.advance(5000, in_order);
+  EXPECT_EQ(fired, scheduled);
+}
+
+TYPED_TEST(Halting, WithoutALimitNothingEndsEarly) {
+  TypeParam wheel;
   std::vector<Timer> timers(100);
   for (Timer& timer : timers) wheel.schedule(timer, 1000);
   EXPECT_EQ(wheel.advance(5000, [](TimerNode&) {}), 100U);

@@ -1,28 +1,116 @@
-// The models under test: every typed test of this folder runs over all of them.
+// The models under test: every typed test of this folder runs over each of them, random histories over more geometries
+// still.
 #pragma once
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
+#include <limits>
 #include <string>
 #include <type_traits>
 
+#include "carillon/wheel/baseline/binary_heap.h"
+#include "carillon/wheel/baseline/scan_list.h"
+#include "carillon/wheel/baseline/sorted_list.h"
+#include "carillon/wheel/clock_wheel.h"
+#include "carillon/wheel/hashed_wheel.h"
 #include "carillon/wheel/hierarchical_wheel.h"
+#include "carillon/wheel/kafka_wheel.h"
+#include "carillon/wheel/levels.h"
+#include "carillon/wheel/linux_wheel.h"
+#include "carillon/wheel/simple_wheel.h"
 
 namespace carillon::testing {
 
-// Geometries that make small tests meet what the default meets only at scale: digits that 64 is no multiple of, more slots than one
-// word sums up, slots of many chunks (two entries each), sweeps after a handful of cancels, and cascades that stop in the middle.
+using Simple = SimpleWheel<8192>;
+using Hashed = HashedWheel<64>;
+
+// Geometries that make small tests meet what the default meets only at scale: digits that 64 is no multiple of, more
+// slots than one word sums up, slots of many chunks (two entries each), sweeps after a handful of cancels, and cascades
+// that stop in the middle.
 using SixBitWheel = HierarchicalWheel<BinaryDigits<6>>;
 using TenBitWheel = HierarchicalWheel<BinaryDigits<10>>;
 using TinyWheel = HierarchicalWheel<BinaryDigits<3>, 4>;
 using HaltingWheel = HierarchicalWheel<BinaryDigits<4>, 4, 3>;
 
-using Models = ::testing::Types<HierarchicalWheel<>, SixBitWheel, TenBitWheel, TinyWheel, HaltingWheel>;
+// The same for the other placements, over the whole range.
+using HaltingDecimalWheel = HierarchicalWheel<EqualLevels<Placement::kDigit, 10>, 4, 3>;
+using HaltingDistanceWheel = HierarchicalWheel<EqualLevels<Placement::kDistance, 16>, 4, 3>;
+using HaltingKafkaWheel = HierarchicalWheel<EqualLevels<Placement::kSlotsAhead, 5>, 4, 3>;
+using HaltingHashedWheel = HashedWheel<8, 4, 3>;
+
+// Ranges so short that random histories go round them all the time. Too short for the literal tests.
+using TwelveSlots = SimpleWheel<12>;
+using SmallClock = HierarchicalWheel<Levels<Placement::kDigit, 3, 5, 2, 4>, 4, 3>;
+using SmallLinux = HierarchicalWheel<Levels<Placement::kDistance, 8, 4, 4>, 4, 3>;
+using SmallKafka = HierarchicalWheel<Levels<Placement::kSlotsAhead, 4, 4, 4>, 4, 3>;
+
+using Models = ::testing::Types<HierarchicalWheel<>, TinyWheel, HaltingWheel, Simple, Hashed, ClockWheel, LinuxWheel,
+                                KafkaWheel, HaltingDistanceWheel, ScanList, SortedList, BinaryHeap>;
+
+using MoreGeometries = ::testing::Types<SixBitWheel, TenBitWheel, HaltingDecimalWheel, HaltingKafkaWheel,
+                                        HaltingHashedWheel, TwelveSlots, SmallClock, SmallLinux, SmallKafka>;
+
+// What a model cannot offer of the contracts of TimerSet, and what it costs: the tests expect exactly that.
+template <class Model>
+struct Traits {
+  static constexpr bool kTwoEntriesPerChunk = std::is_same_v<Model, TinyWheel> || std::is_same_v<Model, HaltingWheel> ||
+                                              std::is_same_v<Model, HaltingDistanceWheel>;
+
+  static constexpr double kBytesPerTimer = kTwoEntriesPerChunk ? 18 : 10;  // beside the node
+  static constexpr bool kGivesMemoryBack = true;                           // or keeps it until it is destroyed
+  static constexpr std::size_t kMany = 1'000'000;                          // as many timers as a test of many may take
+};
+
+template <>
+struct Traits<Simple> {
+  static constexpr double kBytesPerTimer = 8 + 256 * 8192 / 1e6 + 0.2;  // half a chunk for each of its slots
+  static constexpr bool kGivesMemoryBack = true;
+  static constexpr std::size_t kMany = 1'000'000;
+};
+
+template <>
+struct Traits<ScanList> {
+  static constexpr double kBytesPerTimer = 8 * 2;
+  static constexpr bool kGivesMemoryBack = false;
+  static constexpr std::size_t kMany = 2000;
+};
+
+template <>
+struct Traits<SortedList> {
+  static constexpr double kBytesPerTimer = 32 * 2;
+  static constexpr bool kGivesMemoryBack = false;
+  static constexpr std::size_t kMany = 2000;
+};
+
+template <>
+struct Traits<BinaryHeap> {
+  static constexpr double kBytesPerTimer = 24 * 2;
+  static constexpr bool kGivesMemoryBack = false;
+  static constexpr std::size_t kMany = 1'000'000;
+};
+
+// The longest delay, expiry - now(), that the model takes. What is longer is refused with std::out_of_range.
+template <class Model>
+constexpr Tick longest_delay() {
+  if constexpr (requires { Model::kLongestDelay; }) return Model::kLongestDelay;
+  return std::numeric_limits<Tick>::max();
+}
+
+// `delay`, or the longest that the model takes.
+template <class Model>
+constexpr Tick within(Tick delay) {
+  return std::min(delay, longest_delay<Model>());
+}
 
 // Whether an advance with a limit may return before it has fired `limit` timers although more are due.
 template <class Model>
-inline constexpr bool kMayStopShort = std::is_same_v<Model, HaltingWheel>;
+inline constexpr bool kMayStopShort = false;
+template <class Geometry, std::size_t kWords>
+inline constexpr bool kMayStopShort<HierarchicalWheel<Geometry, kWords, 3>> = true;
+template <>
+inline constexpr bool kMayStopShort<HaltingHashedWheel> = true;
 
 struct ModelNames {
   template <class Model>
@@ -32,6 +120,22 @@ struct ModelNames {
     if (std::is_same_v<Model, TenBitWheel>) return "TenBitWheel";
     if (std::is_same_v<Model, TinyWheel>) return "TinyWheel";
     if (std::is_same_v<Model, HaltingWheel>) return "HaltingWheel";
+    if (std::is_same_v<Model, Simple>) return "SimpleWheel";
+    if (std::is_same_v<Model, Hashed>) return "HashedWheel";
+    if (std::is_same_v<Model, HaltingHashedWheel>) return "HaltingHashedWheel";
+    if (std::is_same_v<Model, ClockWheel>) return "ClockWheel";
+    if (std::is_same_v<Model, HaltingDecimalWheel>) return "HaltingDecimalWheel";
+    if (std::is_same_v<Model, LinuxWheel>) return "LinuxWheel";
+    if (std::is_same_v<Model, HaltingDistanceWheel>) return "HaltingDistanceWheel";
+    if (std::is_same_v<Model, KafkaWheel>) return "KafkaWheel";
+    if (std::is_same_v<Model, HaltingKafkaWheel>) return "HaltingKafkaWheel";
+    if (std::is_same_v<Model, ScanList>) return "ScanList";
+    if (std::is_same_v<Model, SortedList>) return "SortedList";
+    if (std::is_same_v<Model, BinaryHeap>) return "BinaryHeap";
+    if (std::is_same_v<Model, TwelveSlots>) return "TwelveSlots";
+    if (std::is_same_v<Model, SmallClock>) return "SmallClock";
+    if (std::is_same_v<Model, SmallLinux>) return "SmallLinux";
+    if (std::is_same_v<Model, SmallKafka>) return "SmallKafka";
     return "unnamed";
   }
 };

@@ -106,6 +106,7 @@ TYPED_TEST(InsideOnExpire, ACallbackMayPutOffASiblingOfTheSameTick) {
 }
 
 TYPED_TEST(InsideOnExpire, ACallbackMayBringALaterTimerIntoTheSpanOfThisAdvance) {
+  if (this->refuses(100'000)) return;
   TypeParam wheel;
   wheel.schedule(this->a, 10);
   wheel.schedule(this->b, 100'000);
@@ -129,6 +130,7 @@ TYPED_TEST(InsideOnExpire, ACallbackMayDestroyTheObjectWhoseTimerFired) {
 }
 
 TYPED_TEST(InsideOnExpire, ACallbackThatThrowsLosesNothingAndFiresNothingTwice) {
+  if (this->refuses(70'000)) return;
   TypeParam wheel;
   for (Timer* timer : {&this->a, &this->b, &this->c}) wheel.schedule(*timer, 10);
   wheel.schedule(this->d, 70'000);

@@ -16,9 +16,9 @@ class Occupancy {
   bool test(std::size_t slot) const noexcept { return (words_[slot / 64] >> (slot % 64) & 1) != 0; }
 
   void set(std::size_t slot) noexcept {
-    if (test(slot)) return;
-    ++count_;
-    words_[slot / 64] |= std::uint64_t{1} << (slot % 64);
+    const std::uint64_t bit = std::uint64_t{1} << (slot % 64);
+    count_ += (words_[slot / 64] & bit) == 0;
+    words_[slot / 64] |= bit;
     summary_[slot / 4096] |= std::uint64_t{1} << (slot / 64 % 64);
   }
 

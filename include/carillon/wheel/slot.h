@@ -45,7 +45,7 @@ class Slot {
   bool empty() const noexcept { return head_ == nullptr; }
   ChunkType* front() const noexcept { return head_; }
 
-  // Whether the next push() needs another chunk: the last one is full, or there is none.
+  // Whether the next take() needs another chunk: the last one is full, or there is none.
   bool needs_chunk() const noexcept { return reinterpret_cast<std::uintptr_t>(tail_) % sizeof(ChunkType) == 0; }
 
   void add_chunk(ChunkType* chunk) noexcept {
@@ -53,11 +53,10 @@ class Slot {
     tail_ = chunk->begin();
   }
 
-  // Appends an entry for `node` and returns it. REQUIRES: !needs_chunk().
-  TimerNode** push(TimerNode& node) noexcept {
+  // Takes the place of the next entry, which the caller fills at once. REQUIRES: !needs_chunk().
+  TimerNode** take() noexcept {
     __builtin_prefetch(tail_ + kEntriesPerLine,
-                       1);  // the chunk's next cache line: slots take turns, so no hardware sees it coming
-    *tail_ = &node;
+                       1);  // the chunk's next line: slots take turns, no hardware sees it coming
     return tail_++;
   }
 

@@ -60,6 +60,7 @@ namespace detail {
 struct NodeAccess {
   static Tick& expiry(TimerNode& node) noexcept { return node.expiry_; }
   static TimerNode**& entry(TimerNode& node) noexcept { return node.entry_; }
+  static TimerNode** entry(const TimerNode& node) noexcept { return node.entry_; }
 };
 
 }  // namespace detail

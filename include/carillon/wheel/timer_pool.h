@@ -60,8 +60,9 @@ class TimerPool {
     clear([](TimerId, T&&) noexcept {});
   }
 
-  // O(1), amortized over the blocks of records that it allocates. Throws std::bad_alloc, std::length_error at 2^32 - 1 records, and what
-  // moving a T throws. For a timer with slack pass relaxed_expiry(expiry, slack) (slack.h).
+  // O(1), amortized over the blocks of records that it allocates. Throws std::bad_alloc, std::length_error at 2^32 - 1
+  // records, what moving a T throws, and what the model throws (std::out_of_range, if its range ends). For a timer with
+  // slack pass relaxed_expiry(expiry, slack) (slack.h).
   TimerId schedule(Tick expiry, T payload) {
     Record& record = acquire();
     try {

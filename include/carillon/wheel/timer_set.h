@@ -25,7 +25,8 @@
 //  8. Inside on_expire the timer that fires is already disarmed, and the owner may schedule, cancel and reschedule any timer of the
 //     set, destroy the object whose timer fired, and throw. What on_expire throws leaves advance; the timer that threw counts as
 //     fired, the rest fires on the next call. A nested advance() or clear() throws std::logic_error and changes nothing.
-//  9. The whole range of ticks works, from any start tick; nothing wraps.
+//  9. The whole range of ticks works, from any start tick; nothing wraps. A model whose range ends says so in its header, and
+//     refuses an expiry beyond it, at schedule() and reschedule(), with std::out_of_range and nothing changed.
 // 10. Memory is O(live timers) whatever the mix of operations.
 #pragma once
 

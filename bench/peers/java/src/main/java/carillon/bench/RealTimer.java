@@ -1,0 +1,16 @@
+package carillon.bench;
+
+/** A timer that has a clock and a thread of its own, and so can be measured in real time only. */
+interface RealTimer extends AutoCloseable {
+  /** The handle by which it can be cancelled. */
+  Object schedule(long delayMs, Task task) throws Exception;
+
+  void cancel(Object handle) throws Exception;
+
+  @Override
+  void close() throws Exception;
+
+  interface Maker {
+    RealTimer make() throws Exception;
+  }
+}

@@ -1,0 +1,54 @@
+// Contestant: one system under measurement, as a name and a function per workload. The systems register themselves.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "workloads.h"
+
+namespace carillon::bench {
+
+// What is run at a time. The first gives two figures, the others one.
+enum Trial : std::size_t { kScheduleAndCancel, kFire, kEmptyTick, kKeepalive, kWideRange, kMemory, kChurn, kTrials };
+
+struct Contestant {
+  std::string name;
+  int rank = 0;             // its place in the tables
+  bool linear = false;      // operations that look at all N timers: not tried with many
+  bool huge_pages = false;  // its timers and slots lie in pages of 2 MiB
+  std::array<Outcome (*)(const Inputs&), kTrials> trials{};  // null: it cannot
+};
+
+inline std::vector<Contestant>& contestants() {
+  static std::vector<Contestant> all;
+  return all;
+}
+
+// Adds a system to the contestants, with the workloads that it can do: a timer beyond its range it cannot take, and
+// without next_wakeup() there are no jumps.
+template <class System>
+struct Registration {
+  static constexpr bool kWide = System::kRange > static_cast<Tick>(Inputs::kWidest);
+
+  explicit Registration(Contestant contestant) {
+    auto& trials = contestant.trials;
+    trials[kScheduleAndCancel] = schedule_and_cancel<System>;
+    trials[kFire] = fire_all<System>;
+    trials[kEmptyTick] = empty_tick<System>;
+    trials[kKeepalive] = keepalive<System>;
+    trials[kChurn] = churn<System>;
+    if constexpr (kWide && (requires(System system) { system.next_wakeup(); } || System::kSleeps))
+      trials[kWideRange] = wide_range<System>;
+    if (!contestant.huge_pages) trials[kMemory] = memory<System>;
+    auto& all = contestants();
+    const auto place =
+        std::find_if(all.begin(), all.end(), [&](const auto& each) { return each.rank > contestant.rank; });
+    all.insert(place, std::move(contestant));
+  }
+};
+
+}  // namespace carillon::bench

@@ -1,0 +1,50 @@
+// Rounds: the order in which everything is run. Systems alternate, so that what else the machine does meets all of them
+// alike.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "contestant.h"
+#include "results.h"
+
+namespace carillon::bench {
+
+struct Plan {
+  std::size_t runs = 5;  // of each system and workload; fewer for those that take long
+  // In seconds on the CPU:
+  double patience = 12;  // a run that will take longer, judged by the last N, is left out
+  double budget = 2;     // a system that would exceed this with another run of a workload has had its runs
+  std::function<bool(Trial)> wants_trial;
+  std::function<bool(const Contestant&)> wants_system;
+};
+
+// REQUIRES: measure() is called with growing N.
+class Rounds {
+ public:
+  Rounds(Plan plan, Results& results) : plan_(std::move(plan)), results_(results) {}
+
+  // All workloads with N timers. Progress goes to stderr.
+  void measure(std::size_t n);
+
+ private:
+  // One pass of a workload, as the last run of a system made it.
+  struct Pass {
+    std::size_t n;
+    double seconds;
+  };
+  using Cell = std::pair<std::string, Trial>;
+
+  bool affordable(const Contestant& contestant, Trial trial, std::size_t n) const;
+  double run(const Contestant& contestant, Trial trial, const Inputs& in);
+
+  Plan plan_;
+  Results& results_;
+  std::map<Cell, Pass> passes_;
+};
+
+}  // namespace carillon::bench
