@@ -32,6 +32,7 @@ class EventLoop final : private Connection::Owner {
  public:
   // Takes up what the store holds, and has the addresses of `sockets` served by run(). Throws queue::StoreError.
   EventLoop(queue::Store& store, std::vector<ListeningSocket> sockets, const ServerOptions& options);
+  virtual ~EventLoop() = default;
 
   const queue::Engine& engine() const { return engine_; }
 

@@ -135,7 +135,7 @@ TYPED_TEST(Memory, TimersThatNeverFireKeepNone) {  // brpc#3384, netty#2541
     peak = std::max(peak, allocated_bytes() - before);
   }
   wheel->check_invariants();
-  EXPECT_LE(peak, 256U * 1024);
+  EXPECT_LE(peak, std::size_t{256} * 1024);
 }
 
 TYPED_TEST(Memory, ReArmsToAnEarlierTickKeepNone) {
@@ -144,7 +144,7 @@ TYPED_TEST(Memory, ReArmsToAnEarlierTickKeepNone) {
   auto wheel = std::make_unique<TypeParam>();
   const std::size_t before = allocated_bytes();
   for (Tick expiry = 3'000'000; expiry > 1'000'000; --expiry) wheel->reschedule(timer, expiry);
-  EXPECT_LE(allocated_bytes() - before, 256U * 1024);
+  EXPECT_LE(allocated_bytes() - before, std::size_t{256} * 1024);
   wheel->check_invariants();
 }
 
@@ -156,7 +156,7 @@ TYPED_TEST(Memory, TimersCancelledBeforeTheyAreDueAlreadyKeepNone) {
     wheel->schedule(timer, 5);
     wheel->cancel(timer);
   }
-  EXPECT_LE(allocated_bytes() - before, 256U * 1024);
+  EXPECT_LE(allocated_bytes() - before, std::size_t{256} * 1024);
   wheel->check_invariants();
 }
 
@@ -172,11 +172,11 @@ TYPED_TEST(Memory, NullEntriesAreSweptBeforeTheSlotsGrow) {
   }
   EXPECT_EQ(wheel->size(), timers.size() / 100);
   for (Tick expiry = 20'000'000; expiry > 19'000'000; --expiry) wheel->reschedule(timers[1], expiry);
-  EXPECT_LE(allocated_bytes(), full + 128U * 1024)
+  EXPECT_LE(allocated_bytes(), full + std::size_t{128} * 1024)
       << "a million entries found room among those of the cancelled timers";
   wheel->check_invariants();
   wheel->clear(ignore);
-  EXPECT_LE(wheel->allocated_bytes(), Traits<TypeParam>::kGivesMemoryBack ? 600U * 1024 : full)
+  EXPECT_LE(wheel->allocated_bytes(), Traits<TypeParam>::kGivesMemoryBack ? std::size_t{600} * 1024 : full)
       << "an empty wheel keeps eight slabs of 64 KiB";
 }
 
