@@ -1,6 +1,7 @@
 # `cmake --install`: the command, the headers, and a CMake package whose parts ask only for what they need themselves:
 #
 #   find_package(carillon)                       carillon::wheel   headers alone, no dependency
+#                                                carillon::idle    the same
 #   find_package(carillon COMPONENTS queue)      carillon::queue   the durable queue in-process: RocksDB and threads
 #
 # tests/install installs into a scratch prefix and builds programs against it.
@@ -9,7 +10,7 @@ include(CMakePackageConfigHelpers)
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/carillon")
 
 # One export file per component: reading the wheel's must not ask for what only the queue needs.
-install(TARGETS carillon_wheel EXPORT carillon-wheel FILE_SET HEADERS)
+install(TARGETS carillon_wheel carillon_idle EXPORT carillon-wheel FILE_SET HEADERS)
 install(EXPORT carillon-wheel NAMESPACE carillon:: DESTINATION "${package_dir}")
 if(CARILLON_SERVER)
   install(TARGETS carillon_queue EXPORT carillon-queue FILE_SET HEADERS)

@@ -1,0 +1,278 @@
+// ConnectionBlocks: a tracker's connections, sixteen to a block; the stamps that packets store apart from what only the
+// owner needs.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "carillon/idle/stamp.h"
+#include "carillon/wheel/timer_node.h"
+
+namespace carillon {
+
+// The name of one connection of one tracker: a value, harmless once its connection is gone. IdleId{} names none.
+struct IdleId {
+  std::uint32_t index = 0;       // the place in the tracker
+  std::uint32_t generation = 0;  // odd: twice the number of connections that this place has held, less one
+
+  friend bool operator==(const IdleId&, const IdleId&) = default;
+};
+
+namespace detail {
+
+// Sixteen connections, which the wheel looks at together. On one cache line.
+struct alignas(64) Block : TimerNode {
+  static constexpr std::uint32_t kPlaces = 16;
+  static constexpr std::uint16_t kAll = 0xFFFF;
+  static constexpr std::uint16_t kNoClass = 0xFFFF;
+
+  Tick timeout = 0;           // that of all its connections, unless they are mixed
+  Block* previous = nullptr;  // in the list of blocks that it is in
+  Block* next = nullptr;
+  Block* next_found = nullptr;             // in the queue of blocks with connections in `found`
+  std::uint32_t number = 0;                // its first connection is number * kPlaces
+  std::uint16_t live = 0;                  // one bit per place: it holds a connection
+  std::uint16_t retired = 0;               // its generations are used up
+  std::uint16_t found = 0;                 // it was idle when it was looked at
+  std::uint16_t timeout_class = kNoClass;  // whose wheel it is on
+  bool mixed = false;                      // its connections differ in their time-outs
+  bool queued = false;                     // it is in the queue of those with connections in `found`
+
+  bool is_full() const noexcept { return (live | retired) == kAll; }
+};
+static_assert(sizeof(Block) == 64);
+
+// A list of blocks, the last to be pushed first.
+class BlockList {
+ public:
+  Block* front() const noexcept { return front_; }
+
+  void push(Block& block) noexcept {
+    block.previous = nullptr;
+    block.next = front_;
+    if (front_ != nullptr) front_->previous = &block;
+    front_ = &block;
+  }
+
+  void remove(Block& block) noexcept {
+    (block.previous != nullptr ? block.previous->next : front_) = block.next;
+    if (block.next != nullptr) block.next->previous = block.previous;
+  }
+
+ private:
+  Block* front_ = nullptr;
+};
+
+// Stamps are eight to a cache line, by themselves: they are what packets touch, at random. Everything grows by pages,
+// so that nothing moves: a thread may be storing a stamp while the owner adds connections.
+//
+// Thread safety: touch() is safe from any thread at any time, also while the owner calls the rest. It may use an id as
+// soon as the owner has it.
+template <class Key, std::uint32_t kLastGeneration>
+class ConnectionBlocks {
+  static_assert(kLastGeneration % 2 == 1 && kLastGeneration <= Stamp::kGenerationMask);
+
+ public:
+  using Word = std::atomic<std::uint64_t>;
+
+  struct Record {
+    Tick timeout = 0;
+    std::uint32_t generation = 0;  // odd while it holds a connection
+    union {
+      Key key;  // alive while it holds a connection
+    };
+
+    Record() noexcept {}
+    ~Record() {}
+  };
+
+  ConnectionBlocks() = default;
+  ConnectionBlocks(const ConnectionBlocks&) = delete;
+  ConnectionBlocks& operator=(const ConnectionBlocks&) = delete;
+  ~ConnectionBlocks() {
+    for (std::uint32_t index = 0; index < fresh_ * Block::kPlaces; ++index) {
+      if (holds(index)) std::destroy_at(&record(index).key);
+    }
+  }
+
+  // One relaxed store, if the id is not from the past and no later packet has been noted.
+  void touch(IdleId id, std::uint64_t stamp) noexcept {
+    // acquire, twice: the owner may have put in another directory since it published this reach.
+    if (id.index >= reach_.load(std::memory_order_acquire)) return;
+    Word& word = directory_.load(std::memory_order_acquire)[id.index / kPage][id.index % kPage];
+    const std::uint64_t noted = word.load(std::memory_order_relaxed);
+    if (Stamp::generation(noted) != id.generation) return;
+    const std::uint64_t fresh = stamp | id.generation;
+    if (Stamp::later(fresh, noted)) word.store(fresh, std::memory_order_relaxed);
+  }
+
+  // The stamps of a block lie one after the other.
+  Word& stamp(std::uint32_t index) noexcept { return pages_[index / kPage].stamps[index % kPage]; }
+  const Word& stamp(std::uint32_t index) const noexcept { return pages_[index / kPage].stamps[index % kPage]; }
+  Record& record(std::uint32_t index) noexcept { return pages_[index / kPage].records[index % kPage]; }
+  const Record& record(std::uint32_t index) const noexcept { return pages_[index / kPage].records[index % kPage]; }
+  Block& block(std::uint32_t number) noexcept { return pages_[number / kPageBlocks].blocks[number % kPageBlocks]; }
+  const Block& block(std::uint32_t number) const noexcept {
+    return pages_[number / kPageBlocks].blocks[number % kPageBlocks];
+  }
+  Block& block_of(std::uint32_t index) noexcept { return block(index / Block::kPlaces); }
+  const Block& block_of(std::uint32_t index) const noexcept { return block(index / Block::kPlaces); }
+
+  static constexpr std::uint16_t bit_of(std::uint32_t index) noexcept {
+    return static_cast<std::uint16_t>(1U << (index % Block::kPlaces));
+  }
+
+  bool holds(std::uint32_t index) const noexcept { return record(index).generation % 2 == 1; }
+  bool holds(IdleId id) const noexcept {
+    return id.index / Block::kPlaces < fresh_ && record(id.index).generation == id.generation && holds(id.index);
+  }
+  IdleId id(std::uint32_t index) const noexcept { return {index, record(index).generation}; }
+
+  // A block without connections, or null: then all blocks that are allocated have some.
+  Block* empty_block() noexcept {
+    if (empty_.front() != nullptr) return empty_.front();
+    return fresh_ < blocks() ? &block(fresh_) : nullptr;
+  }
+
+  // `block`, the answer of empty_block(), is to get a connection.
+  void begin(Block& block) noexcept {
+    if (&block == empty_.front()) {
+      empty_.remove(block);
+    } else {
+      block.number = fresh_++;
+    }
+  }
+
+  // `block` has lost its last connection, and is in no list.
+  void end(Block& block) noexcept {
+    if (!block.is_full()) empty_.push(block);
+  }
+
+  // Gives a free place of `block` to a connection. The caller sees to lists and wheels.
+  std::uint32_t acquire(Block& block, Key&& key, Tick timeout) noexcept {
+    const auto place =
+        static_cast<std::uint32_t>(std::countr_one(static_cast<std::uint16_t>(block.live | block.retired)));
+    const std::uint32_t index = block.number * Block::kPlaces + place;
+    block.live |= bit_of(index);
+    Record& taken = record(index);
+    ++taken.generation;
+    taken.timeout = timeout;
+    std::construct_at(&taken.key, std::move(key));
+    ++size_;
+    return index;
+  }
+
+  // From now on touches with its id are refused. The key is returned. The caller sees to lists and wheels.
+  Key release(std::uint32_t index) noexcept {
+    Block& block = block_of(index);
+    Record& released = record(index);
+    block.live &= static_cast<std::uint16_t>(~bit_of(index));
+    if (released.generation == kLastGeneration) {
+      released.generation = 0;
+      block.retired |= bit_of(index);
+      ++retired_;
+    } else {
+      ++released.generation;
+    }
+    stamp(index).store(released.generation, std::memory_order_relaxed);
+    --size_;
+    Key key(std::move(released.key));
+    std::destroy_at(&released.key);
+    return key;
+  }
+
+  // Its last packet counts at `tick`, whatever has been stored.
+  void restamp(std::uint32_t index, Tick tick) noexcept {
+    stamp(index).store(Stamp::of(tick) | record(index).generation, std::memory_order_relaxed);
+  }
+
+  // Room for so many connections. Throws std::bad_alloc, and std::length_error beyond 2^31.
+  void reserve(std::size_t connections) {
+    const std::size_t needed = connections + retired_;
+    if (needed > capacity()) add_pages((needed - capacity() + kPage - 1) / kPage);
+  }
+
+  // How many blocks there will be after reserve(connections).
+  std::size_t blocks_for(std::size_t connections) const noexcept {
+    return (connections + retired_ + kPage - 1) / kPage * kPageBlocks;
+  }
+
+  bool is_exhausted() const noexcept { return size_ + retired_ == capacity(); }
+  std::size_t size() const noexcept { return size_; }
+  std::size_t blocks() const noexcept { return pages_.size() * kPageBlocks; }  // allocated
+  std::uint32_t fresh() const noexcept { return fresh_; }  // blocks from here on never held anything
+  std::size_t bytes() const noexcept {
+    return capacity() * (sizeof(Word) + sizeof(Record)) + blocks() * sizeof(Block) +
+           directory_size_ * (sizeof(Page) + 2 * sizeof(Word*));
+  }
+
+ private:
+  static constexpr std::uint32_t kPage = 16384;  // connections
+  static constexpr std::uint32_t kPageBlocks = kPage / Block::kPlaces;
+
+  struct Page {
+    Word* stamps;
+    Record* records;
+    Block* blocks;
+  };
+
+  // Pages that were allocated together.
+  struct Memory {
+    std::unique_ptr<Word[]> stamps;
+    std::unique_ptr<Record[]> records;
+    std::unique_ptr<Block[]> blocks;
+  };
+
+  std::size_t capacity() const noexcept { return pages_.size() * kPage; }  // connections
+
+  void add_pages(std::size_t count) {
+    if (capacity() + count * kPage > std::size_t{1} << 31)
+      throw std::length_error("carillon: an IdleTracker holds at most 2147483648 connections");
+    grow_directory(pages_.size() + count);
+    memory_.push_back({std::make_unique<Word[]>(count * kPage), std::make_unique<Record[]>(count * kPage),
+                       std::make_unique<Block[]>(count * kPageBlocks)});
+    const Memory& memory = memory_.back();
+    for (std::size_t page = 0; page < count; ++page) {
+      directories_.back()[pages_.size()] = memory.stamps.get() + page * kPage;
+      pages_.push_back({memory.stamps.get() + page * kPage, memory.records.get() + page * kPage,
+                        memory.blocks.get() + page * kPageBlocks});
+    }
+    reach_.store(static_cast<std::uint32_t>(capacity()), std::memory_order_release);
+  }
+
+  // A directory that has become too short is kept: a touch may be reading it. They double, so all together are twice
+  // the last.
+  void grow_directory(std::size_t pages) {
+    if (pages <= directory_size_) return;
+    const std::size_t size = std::max(pages, 2 * directory_size_);
+    auto directory = std::make_unique<Word*[]>(size);
+    for (std::size_t page = 0; page < pages_.size(); ++page) directory[page] = pages_[page].stamps;
+    pages_.reserve(size);
+    directories_.push_back(std::move(directory));
+    directory_.store(directories_.back().get(), std::memory_order_release);
+    directory_size_ = size;
+  }
+
+  // What touches read, and the owner writes when it grows.
+  std::atomic<std::uint32_t> reach_{0};     // places below it have a stamp in the directory
+  std::atomic<Word**> directory_{nullptr};  // the stamps of each page
+
+  alignas(64) std::uint32_t fresh_ = 0;  // apart from what touches read
+  std::size_t size_ = 0;
+  std::size_t retired_ = 0;
+  BlockList empty_;                 // blocks that held connections before
+  std::size_t directory_size_ = 0;  // pages
+  std::vector<Page> pages_;
+  std::vector<std::unique_ptr<Word*[]>> directories_;
+  std::vector<Memory> memory_;
+};
+
+}  // namespace detail
+}  // namespace carillon

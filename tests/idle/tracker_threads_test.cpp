@@ -1,0 +1,101 @@
+// Touches from other threads than the owner's: nobody who sends packets is found, while connections come and go. For
+// the thread sanitizer.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "carillon/idle/idle_tracker.h"
+#include "wheel/seeds.h"
+
+namespace carillon::testing {
+namespace {
+
+std::uint64_t as_word(IdleId id) {
+  return std::uint64_t{id.index} << 32 | id.generation;
+}
+IdleId as_id(std::uint64_t word) {
+  return {static_cast<std::uint32_t>(word >> 32), static_cast<std::uint32_t>(word)};
+}
+
+// The owner moves time on only when each toucher has been through all connections since: so each has had its packet in
+// every tick.
+TEST(IdleTrackerThreads, WhoIsTouchedInEveryTickIsNeverFound) {
+  constexpr int kThreads = 3;
+  constexpr int kEach = 200;
+  constexpr Tick kTicks = 300;
+  IdleTracker<int> tracker(2);
+  std::vector<IdleId> ids;
+  for (int key = 0; key < kThreads * kEach; ++key) ids.push_back(tracker.add(key));
+  for (int key = 0; key < 1000; ++key) tracker.add(-1);
+  std::atomic<Tick> tick{0};
+  std::vector<std::atomic<Tick>> through(kThreads);
+  std::vector<std::thread> touchers;
+  for (std::size_t thread = 0; thread < kThreads; ++thread) {
+    touchers.emplace_back([&, thread] {
+      for (Tick now = 0; now < kTicks;) {
+        now = tick.load(std::memory_order_acquire);
+        for (std::size_t i = 0; i < kEach; ++i) tracker.touch(ids[thread * kEach + i]);
+        through[thread].store(now + 1, std::memory_order_release);
+      }
+    });
+  }
+  int silent_found = 0;
+  for (Tick now = 1; now <= kTicks; ++now) {
+    for (auto& done : through) {
+      while (done.load(std::memory_order_acquire) < now) std::this_thread::yield();
+    }
+    tracker.advance(now, [&](IdleId, int key) {
+      EXPECT_EQ(key, -1) << "found at " << now;
+      ++silent_found;
+    });
+    tick.store(now, std::memory_order_release);
+  }
+  for (auto& toucher : touchers) toucher.join();
+  EXPECT_EQ(silent_found, 1000);
+  EXPECT_EQ(tracker.size(), static_cast<std::size_t>(kThreads * kEach));
+}
+
+// Touchers use ids that the owner is removing, replacing and adding to, past the first page and the first directory.
+TEST(IdleTrackerThreads, TouchesRaceAddRemoveAndAdvanceWithoutHarm) {
+  for (const std::uint64_t seed : seeds(2)) {
+    SCOPED_TRACE(replay_with(seed));
+    constexpr std::size_t kShown = 64;
+    IdleTracker<std::size_t> tracker(5);
+    std::vector<std::atomic<std::uint64_t>> shown(kShown);  // ids, some of the past
+    std::atomic<bool> stop{false};
+    std::vector<std::thread> touchers;
+    for (std::uint64_t thread = 0; thread < 3; ++thread) {
+      touchers.emplace_back([&, thread] {
+        std::mt19937_64 random(seed + thread);
+        while (!stop.load(std::memory_order_relaxed))
+          tracker.touch(as_id(shown[random() % kShown].load(std::memory_order_acquire)));
+      });
+    }
+    std::mt19937_64 random(seed);
+    std::size_t added = 0, removed = 0, found = 0;
+    for (Tick now = 1; now <= 400; ++now) {
+      for (int i = 0; i < 100; ++i) {
+        const IdleId id = tracker.add(added++, 1 + random() % 1000);
+        auto& place = shown[random() % kShown];
+        if (random() % 2 == 0 && tracker.remove(as_id(place.load()))) ++removed;
+        if (random() % 4 != 0) place.store(as_word(id), std::memory_order_release);
+      }
+      found += tracker.advance(now, [](IdleId, std::size_t) {});
+      ASSERT_EQ(tracker.size(), added - removed - found);
+    }
+    tracker.check_invariants();
+    stop = true;
+    for (auto& toucher : touchers) toucher.join();
+    found += tracker.advance(10'000, [](IdleId, std::size_t) {});
+    found += tracker.advance(20'000, [](IdleId, std::size_t) {});  // who was given a time-out because of a late touch
+    EXPECT_EQ(added, removed + found) << "each ends as exactly one of removed and found";
+  }
+}
+
+}  // namespace
+}  // namespace carillon::testing
