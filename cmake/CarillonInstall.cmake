@@ -2,6 +2,7 @@
 #
 #   find_package(carillon)                       carillon::wheel   headers alone, no dependency
 #                                                carillon::idle    the same
+#   find_package(carillon COMPONENTS timer)      carillon::timer   the timer service: threads
 #   find_package(carillon COMPONENTS queue)      carillon::queue   the durable queue in-process: RocksDB and threads
 #
 # tests/install installs into a scratch prefix and builds programs against it.
@@ -12,6 +13,10 @@ set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/carillon")
 # One export file per component: reading the wheel's must not ask for what only the queue needs.
 install(TARGETS carillon_wheel carillon_idle EXPORT carillon-wheel FILE_SET HEADERS)
 install(EXPORT carillon-wheel NAMESPACE carillon:: DESTINATION "${package_dir}")
+if(CARILLON_TIMER)
+  install(TARGETS carillon_timer EXPORT carillon-timer FILE_SET HEADERS)
+  install(EXPORT carillon-timer NAMESPACE carillon:: DESTINATION "${package_dir}")
+endif()
 if(CARILLON_SERVER)
   install(TARGETS carillon_queue EXPORT carillon-queue FILE_SET HEADERS)
   install(EXPORT carillon-queue NAMESPACE carillon:: DESTINATION "${package_dir}")

@@ -1,0 +1,52 @@
+// ManualClock: a clock that moves when a test says so, so that an hour of timers is tested in a millisecond, the same
+// way each time.
+//
+//   auto clock = std::make_shared<carillon::ManualClock>();
+//   carillon::TimerService timers({.clock = clock});
+//   timers.schedule_after(30s, [&] { closed = true; });
+//   clock->advance(29s);  EXPECT_FALSE(closed);
+//   clock->advance(1s);   EXPECT_TRUE(closed);
+#pragma once
+
+#include <chrono>
+#include <memory>
+
+#include "carillon/timer/timer_clock.h"
+
+namespace carillon {
+
+// advance() stops at each moment at which a timer thread wants to wake, and goes on when all timer threads of this
+// clock sleep again. So when it returns, everything due has been handed to the executor, in order of time; with
+// Executor::timer_thread() it has also run.
+//
+// Thread-safe. advance() and settle() wait for timer threads, so a task that runs on one must not call them: they throw
+// std::logic_error there. A task that blocks its timer thread blocks them.
+class ManualClock final : public TimerClock {
+ public:
+  explicit ManualClock(SteadyTime steady = SteadyTime{}, WallTime wall = WallTime{});
+  ~ManualClock() override;
+
+  SteadyTime now() noexcept override;
+  WallTime wall_now() noexcept override;
+  std::unique_ptr<Alarm> make_alarm() override;
+
+  // Moves both clocks on. Throws std::invalid_argument if `step` is negative.
+  void advance(std::chrono::nanoseconds step);
+
+  // Moves both clocks on and returns at once: for a task that is to have taken so long. As for advance() otherwise.
+  void pass(std::chrono::nanoseconds step);
+
+  // Sets the wall clock, forward or back; the steady clock does not notice. Returns as advance() does.
+  void set_wall(WallTime wall);
+
+  // Returns when every timer thread sleeps, having done all that is due.
+  void settle();
+
+ private:
+  struct State;
+  class ManualAlarm;
+
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace carillon

@@ -1,0 +1,113 @@
+// Task: something to be called once or many times, without arguments, that can be moved but need not be copied.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+namespace carillon {
+namespace detail {
+
+// Where a callable lives: up to 48 bytes in place, larger ones on the heap.
+struct TaskStorage {
+  static constexpr std::size_t kInPlace = 48;
+  static constexpr std::size_t kAlignment = 16;
+
+  alignas(kAlignment) std::byte bytes[kInPlace];
+};
+
+// What can be done with the callable in a TaskStorage.
+struct TaskOps {
+  void (*call)(TaskStorage& task);
+  void (*move)(TaskStorage& from, TaskStorage& to) noexcept;  // and destroys `from`
+  void (*destroy)(TaskStorage& task) noexcept;                // null: there is nothing to do
+};
+
+template <class F>
+inline constexpr bool kFitsInPlace = (sizeof(F) <= TaskStorage::kInPlace) &&
+                                     (alignof(F) <= TaskStorage::kAlignment) &&
+                                     std::is_nothrow_move_constructible_v<F>;
+
+template <class F>
+struct TaskInPlace {
+  static F& get(TaskStorage& task) noexcept { return *std::launder(reinterpret_cast<F*>(task.bytes)); }
+  static void call(TaskStorage& task) { static_cast<void>(get(task)()); }
+  static void move(TaskStorage& from, TaskStorage& to) noexcept {
+    std::construct_at(reinterpret_cast<F*>(to.bytes), std::move(get(from)));
+    std::destroy_at(&get(from));
+  }
+  static void destroy(TaskStorage& task) noexcept { std::destroy_at(&get(task)); }
+
+  static constexpr TaskOps kOps{call, move, std::is_trivially_destructible_v<F> ? nullptr : destroy};
+};
+
+template <class F>
+struct TaskOnHeap {
+  static F*& get(TaskStorage& task) noexcept { return *std::launder(reinterpret_cast<F**>(task.bytes)); }
+  static void call(TaskStorage& task) { static_cast<void>((*get(task))()); }
+  static void move(TaskStorage& from, TaskStorage& to) noexcept {
+    std::construct_at(reinterpret_cast<F**>(to.bytes), get(from));
+  }
+  static void destroy(TaskStorage& task) noexcept { delete get(task); }
+
+  static constexpr TaskOps kOps{call, move, destroy};
+};
+
+// Makes a callable in `storage`. Throws what its constructor throws, and std::bad_alloc for a large one.
+template <class F>
+const TaskOps& emplace_task(TaskStorage& storage, F&& callable) {
+  using Callable = std::decay_t<F>;
+  static_assert(std::is_invocable_v<Callable&>, "a task is called without arguments");
+  if constexpr (kFitsInPlace<Callable>) {
+    std::construct_at(reinterpret_cast<Callable*>(storage.bytes), std::forward<F>(callable));
+    return TaskInPlace<Callable>::kOps;
+  } else {
+    std::construct_at(reinterpret_cast<Callable**>(storage.bytes), new Callable(std::forward<F>(callable)));
+    return TaskOnHeap<Callable>::kOps;
+  }
+}
+
+}  // namespace detail
+
+class Task {
+ public:
+  Task() noexcept = default;
+  template <class F>
+  // NOLINTNEXTLINE(bugprone-forwarding-reference-overload): clang-tidy 14 does not see the constraint
+  requires(!std::is_same_v<std::decay_t<F>, Task>) explicit Task(F&& callable)
+      : ops_(&detail::emplace_task(storage_, std::forward<F>(callable))) {}
+  // Takes the callable out of `from`, which is empty storage afterwards.
+  Task(const detail::TaskOps& ops, detail::TaskStorage& from) noexcept : ops_(&ops) { ops.move(from, storage_); }
+  Task(Task&& other) noexcept { take(other); }
+  Task& operator=(Task&& other) noexcept {
+    if (this != &other) {
+      reset();
+      take(other);
+    }
+    return *this;
+  }
+  ~Task() { reset(); }
+
+  explicit operator bool() const noexcept { return ops_ != nullptr; }
+
+  // Throws what the callable throws. REQUIRES: not empty.
+  void operator()() { ops_->call(storage_); }
+
+  void reset() noexcept {
+    const detail::TaskOps* ops = std::exchange(ops_, nullptr);
+    if (ops != nullptr && ops->destroy != nullptr) ops->destroy(storage_);
+  }
+
+ private:
+  void take(Task& other) noexcept {
+    ops_ = std::exchange(other.ops_, nullptr);
+    if (ops_ != nullptr) ops_->move(other.storage_, storage_);
+  }
+
+  const detail::TaskOps* ops_ = nullptr;
+  detail::TaskStorage storage_;
+};
+
+}  // namespace carillon

@@ -1,0 +1,34 @@
+// What a TimerService refuses, as exceptions.
+#pragma once
+
+#include <cstddef>
+#include <stdexcept>
+#include <string>
+
+namespace carillon {
+
+// As many timers are pending as TimerOptions::max_pending allows. The timer was not scheduled, and its task has been
+// destroyed.
+class TooManyTimers : public std::runtime_error {
+ public:
+  TooManyTimers(std::size_t max_pending, std::size_t pending)
+      : std::runtime_error("carillon: a timer was refused: " + std::to_string(pending) +
+                           " timers are pending, and max_pending is " + std::to_string(max_pending)),
+        max_(max_pending),
+        pending_(pending) {}
+
+  std::size_t max_pending() const noexcept { return max_; }
+  std::size_t pending() const noexcept { return pending_; }  // when it was refused
+
+ private:
+  std::size_t max_;
+  std::size_t pending_;
+};
+
+// stop() or drain() has been called. The timer was not scheduled, and its task has been destroyed.
+class TimersStopped : public std::runtime_error {
+ public:
+  TimersStopped() : std::runtime_error("carillon: a timer was refused: its service has been stopped") {}
+};
+
+}  // namespace carillon

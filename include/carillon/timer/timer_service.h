@@ -1,0 +1,158 @@
+// TimerService: calls tasks at their time, any number of them, scheduled and cancelled from any thread.
+//
+//   carillon::TimerService timers;
+//   carillon::TimerHandle timeout = timers.schedule_after(30s, [call] { call->fail("timed out"); });
+//   ...
+//   if (timeout.cancel()) call->succeed(reply);     // true: the task will never run. Exactly one of the two wins
+//
+//   timers.schedule_every(10s, [] { report(); });
+//   timers.schedule_at(midnight, [] { rotate_logs(); });             // a system_clock time follows the wall clock
+//   for (carillon::Unprocessed& rest : timers.stop()) save(rest.due);
+//
+// Why this one: scheduling and cancelling take no lock, never wait, and touch little that another thread touches;
+// timers are never early; an idle service sleeps until its next timer, however far; what a cancelled timer held is
+// freed at once; and every timer ends as exactly one of fired, cancelled, returned.
+//
+// How it works
+// ------------
+// Threads are spread over shards, each a timing wheel with a door (detail/door.h). Who schedules or cancels goes in, if
+// nobody is inside, and works on the wheel itself; otherwise it leaves a note for whoever is inside. One timer thread
+// sleeps until the next deadline of all shards, collects what is due, and hands it to the executor.
+//
+// Contracts
+// ---------
+//  - Never early: a task starts at or after its deadline, on the clock that the deadline is on. The deadline of
+//    schedule_after() is now, at the call, and the delay; deadlines are kept in nanoseconds.
+//  - Late by up to one tick (TimerOptions::tick) and its slack, and by what the machine and the executor add:
+//    stats().lateness.
+//  - Deadlines in the past are due at once; those beyond the range of 64-bit nanoseconds (292 years) become its end.
+//  - Slack: with `slack`, the task may start anywhere up to so much after its deadline: at a time that it can share
+//    with others.
+//  - Delays are on the steady clock, which stops while the machine is suspended and does not notice when the wall clock
+//    is set. Times of the system_clock are on the wall clock: if that is set, or the machine was suspended, the timer
+//    fires when it shows the time.
+//  - A task is destroyed on the thread that ran it, after it ran, or by who cancels the timer, within cancel(). No lock
+//    is held then: it may do what it likes, such as schedule and cancel timers.
+//  - What a task throws goes to TimerOptions::on_error; the timer counts as fired, and a periodic one goes on.
+//  - A periodic timer never runs twice at the same time.
+//  - The timer thread starts with the first timer.
+//  - Memory: 128 bytes per timer that is pending, and 8 to 24 in the wheel; tasks of more than 48 bytes are on the heap
+//    beside. The memory is kept for other timers, of any service of the process, and not given back to the system.
+//
+// Thread safety: any thread may call anything at any time, also from inside tasks, except that the destructor must be
+// the last call. It may be called from inside a task.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "carillon/timer/detail/durations.h"
+#include "carillon/timer/detail/timer_block.h"
+#include "carillon/timer/task.h"
+#include "carillon/timer/timer_errors.h"
+#include "carillon/timer/timer_handle.h"
+#include "carillon/timer/timer_options.h"
+#include "carillon/timer/timer_stats.h"
+
+namespace carillon {
+
+// A timer that stop() or drain() returned: it did not run, or was periodic.
+struct Unprocessed {
+  TimerHandle handle;  // over; equal to the one that scheduling it returned
+  Task task;
+  std::chrono::nanoseconds due;        // since the epoch of its clock
+  bool on_wall_clock = false;          // system_clock; else steady_clock
+  std::chrono::nanoseconds period{0};  // 0: one-shot
+};
+
+class TimerService {
+ public:
+  // Throws std::invalid_argument if the tick is less than 1 ns.
+  explicit TimerService(TimerOptions options = {});
+  TimerService(const TimerService&) = delete;
+  TimerService& operator=(const TimerService&) = delete;
+  // As stop(); the tasks it returns are destroyed.
+  ~TimerService();
+
+  // --- one-shot
+  //
+  // Each schedules `task`, called without arguments, and returns its handle. O(1). They throw TimersStopped,
+  // TooManyTimers, std::bad_alloc, std::system_error if the timer thread cannot be started, and what moving the task
+  // throws; nothing was scheduled then. A negative slack counts as none.
+  template <class Rep, class Period, class F>
+  TimerHandle schedule_after(std::chrono::duration<Rep, Period> delay, F&& task, std::chrono::nanoseconds slack = {}) {
+    detail::NewTimer timer(std::in_place, std::forward<F>(task));
+    return start_after(timer, detail::to_ns(delay), slack);
+  }
+  template <class Duration, class F>
+  TimerHandle schedule_at(std::chrono::time_point<std::chrono::steady_clock, Duration> time, F&& task,
+                          std::chrono::nanoseconds slack = {}) {
+    detail::NewTimer timer(std::in_place, std::forward<F>(task));
+    return start_at(timer, detail::TimerKind::kSteady, detail::to_ns(time.time_since_epoch()), slack);
+  }
+  template <class Duration, class F>
+  TimerHandle schedule_at(std::chrono::time_point<std::chrono::system_clock, Duration> time, F&& task,
+                          std::chrono::nanoseconds slack = {}) {
+    detail::NewTimer timer(std::in_place, std::forward<F>(task));
+    return start_at(timer, detail::TimerKind::kWall, detail::to_ns(time.time_since_epoch()), slack);
+  }
+
+  // --- periodic, on the steady clock
+  //
+  // As above; they also throw std::invalid_argument if the period is not positive.
+
+  // At a fixed rate: for the first time one period from now, and then at whole periods from there, whatever each run
+  // takes: no drift.
+  template <class Rep, class Period, class F>
+  TimerHandle schedule_every(std::chrono::duration<Rep, Period> period, F&& task, Missed missed = Missed::kSkip) {
+    detail::NewTimer timer(std::in_place, std::forward<F>(task));
+    return start_periodic(timer, detail::to_ns(period), repeat_of(missed));
+  }
+
+  // With a fixed delay between the end of each run and the start of the next, and before the first.
+  template <class Rep, class Period, class F>
+  TimerHandle schedule_with_fixed_delay(std::chrono::duration<Rep, Period> delay, F&& task) {
+    detail::NewTimer timer(std::in_place, std::forward<F>(task));
+    return start_periodic(timer, detail::to_ns(delay), detail::Repeat::kAfterRun);
+  }
+
+  // --- the end
+
+  // Ends the service: refuses timers from now on, waits until the tasks that are running have ended (but not for the
+  // one it is called from, nor for an executor of your own), ends its threads, and returns all timers that have not
+  // run, and periodic ones, by deadline. A timer that is being scheduled meanwhile is either refused or returned. When
+  // called again, or by two threads, one gets the timers, and the others at once nothing.
+  std::vector<Unprocessed> stop();
+
+  // Refuses timers from now on, waits until all that were scheduled for once have run or been cancelled, and then does
+  // as stop(): what it returns is periodic. Periodic timers go on meanwhile. REQUIRES: not called from inside a task
+  // (std::logic_error).
+  std::vector<Unprocessed> drain();
+
+  // As drain(), but waits no longer than that, in real time, and returns what was left.
+  std::vector<Unprocessed> drain_for(std::chrono::nanoseconds at_most);
+
+  TimerStats stats() const;
+
+  // stats().pending, for less.
+  std::uint64_t pending() const noexcept;
+
+ private:
+  static constexpr detail::Repeat repeat_of(Missed missed) noexcept {
+    return missed == Missed::kSkip    ? detail::Repeat::kSkip
+           : missed == Missed::kBurst ? detail::Repeat::kBurst
+                                      : detail::Repeat::kDelay;
+  }
+
+  TimerHandle start_after(detail::NewTimer& timer, std::int64_t delay, std::chrono::nanoseconds slack);
+  TimerHandle start_at(detail::NewTimer& timer, detail::TimerKind kind, std::int64_t time,
+                       std::chrono::nanoseconds slack);
+  TimerHandle start_periodic(detail::NewTimer& timer, std::int64_t period, detail::Repeat repeat);
+
+  std::shared_ptr<detail::TimerCore> core_;
+};
+
+}  // namespace carillon

@@ -1,0 +1,41 @@
+// BlockList: a queue of timer blocks, linked by `next`.
+#pragma once
+
+#include "carillon/timer/detail/timer_block.h"
+
+namespace carillon::detail {
+
+class BlockList {
+ public:
+  bool empty() const noexcept { return head_ == nullptr; }
+
+  bool holds_several() const noexcept { return head_ != tail_; }
+
+  void push(TimerBlock& block) noexcept {
+    block.next = nullptr;
+    (tail_ != nullptr ? tail_->next : head_) = &block;
+    tail_ = &block;
+  }
+
+  // REQUIRES: not empty.
+  TimerBlock& pop() noexcept {
+    TimerBlock& block = *head_;
+    head_ = block.next;
+    if (head_ == nullptr) tail_ = nullptr;
+    return block;
+  }
+
+  // Puts all of `other` behind, and leaves it empty.
+  void append(BlockList& other) noexcept {
+    if (other.empty()) return;
+    (tail_ != nullptr ? tail_->next : head_) = other.head_;
+    tail_ = other.tail_;
+    other.head_ = other.tail_ = nullptr;
+  }
+
+ private:
+  TimerBlock* head_ = nullptr;
+  TimerBlock* tail_ = nullptr;
+};
+
+}  // namespace carillon::detail

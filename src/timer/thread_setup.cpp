@@ -1,0 +1,34 @@
+#include "timer/thread_setup.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace carillon::detail {
+
+std::thread start_thread(std::string name, std::function<void()> body) {
+  name.resize(std::min<std::size_t>(name.size(), 15));
+  // A thread inherits the mask of the one that starts it.
+  sigset_t all;
+  sigset_t before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  struct Restore {
+    sigset_t& mask;
+    ~Restore() { ::pthread_sigmask(SIG_SETMASK, &mask, nullptr); }
+  } restore{before};
+  return std::thread([name = std::move(name), body = std::move(body)]() mutable {
+    ::pthread_setname_np(::pthread_self(), name.c_str());
+    body();
+    body = nullptr;
+  });
+}
+
+void sleep_exactly() noexcept {
+  ::prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
+}
+
+}  // namespace carillon::detail

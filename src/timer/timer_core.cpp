@@ -1,0 +1,228 @@
+#include "timer/timer_core.h"
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <iterator>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "timer/home.h"
+#include "timer/thread_setup.h"
+
+namespace carillon::detail {
+namespace {
+
+std::int64_t checked_tick(std::chrono::nanoseconds tick) {
+  if (tick.count() >= 1) return tick.count();
+  throw std::invalid_argument("carillon: the tick of a TimerService is " + std::to_string(tick.count()) +
+                              " ns; it must be at least 1 ns");
+}
+
+constexpr std::chrono::milliseconds kDrainPatience(20);
+
+unsigned shard_count(unsigned wanted) {
+  if (wanted != 0) return std::bit_ceil(std::min(wanted, 1024U));
+  return std::bit_ceil(std::clamp(2 * std::thread::hardware_concurrency(), 4U, 64U));
+}
+
+}  // namespace
+
+TimerCore::TimerCore(TimerOptions options)
+    : options_(std::move(options)),
+      clock_(options_.clock != nullptr ? options_.clock : machine_clock()),
+      on_machine_clock_(clock_ == machine_clock()),
+      scale_(checked_tick(options_.tick)),
+      alarm_(clock_->make_alarm()) {
+  for (unsigned count = shard_count(options_.shards); count > 0; --count)
+    shards_.push_back(std::make_unique<TimerShard>(*this));
+  if (options_.executor.threads() > 0) pool_ = std::make_unique<WorkerPool>(options_.executor.threads());
+}
+
+std::int64_t TimerCore::steady_now() const noexcept {
+  if (on_machine_clock_) return to_ns(std::chrono::steady_clock::now().time_since_epoch());
+  return clock_->now().time_since_epoch().count();
+}
+
+std::int64_t TimerCore::wall_now() const noexcept {
+  return clock_->wall_now().time_since_epoch().count();
+}
+
+TimerShard& TimerCore::home_shard() const noexcept {
+  return *shards_[home_of_this_thread() & (shards_.size() - 1)];
+}
+
+// --- scheduling
+
+TimerHandle TimerCore::submit(NewTimer& timer) {
+  if (stage_.load(std::memory_order_acquire) != Stage::kRunning) [[unlikely]]
+    start();
+  if (options_.max_pending != TimerOptions::kUnlimited) find_room();
+  TimerBlock& block = timer.block();
+  TimerShard& shard = home_shard();
+  block.shard = &shard;
+  const TimerHandle handle(block, block.word.arm(block.repeat != Repeat::kOnce));
+  const auto undo = [&] {
+    static_cast<void>(block.word.finish_unrun());
+    leave_room();
+  };
+  try {
+    if (shard.submit(block)) [[likely]] {
+      timer.scheduled();
+      return handle;
+    }
+  } catch (...) {
+    undo();
+    throw;
+  }
+  undo();
+  refuse(std::make_exception_ptr(TimersStopped()));
+}
+
+// The threads start with the first timer. Throws TimersStopped when that is no longer possible.
+void TimerCore::start() {
+  const std::unique_lock lock(mutex_);
+  if (stage_.load(std::memory_order_relaxed) == Stage::kRefusing) refuse(std::make_exception_ptr(TimersStopped()));
+  if (stage_.load(std::memory_order_relaxed) == Stage::kRunning) return;
+  if (!timer_thread_.joinable()) {
+    alarm_->open();
+    try {
+      timer_thread_ = start_thread(options_.name, [core = shared_from_this()] {
+        core->turn_wheels();
+        core->alarm_->close();
+      });
+    } catch (...) {
+      alarm_->close();
+      throw;
+    }
+  }
+  if (pool_ != nullptr) pool_->start(shared_from_this());
+  stage_.store(Stage::kRunning, std::memory_order_release);
+}
+
+void TimerCore::refuse(std::exception_ptr why) {
+  rejected_.fetch_add(1, std::memory_order_relaxed);
+  std::rethrow_exception(std::move(why));
+}
+
+void TimerCore::find_room() {
+  std::size_t admitted = admitted_.load(std::memory_order_relaxed);
+  do {
+    if (admitted >= options_.max_pending)
+      refuse(std::make_exception_ptr(TooManyTimers(options_.max_pending, admitted)));
+  } while (!admitted_.compare_exchange_weak(admitted, admitted + 1, std::memory_order_relaxed));
+}
+
+void TimerCore::leave_room() noexcept {
+  if (options_.max_pending != TimerOptions::kUnlimited) admitted_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void TimerCore::timer_begun(const TimerBlock& block) noexcept {
+  if (block.repeat != Repeat::kOnce) periodic_.fetch_add(1, std::memory_order_relaxed);
+}
+
+void TimerCore::timer_ended(const TimerBlock& block) noexcept {
+  leave_room();
+  if (block.repeat != Repeat::kOnce) periodic_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+// --- the end
+
+std::vector<Unprocessed> TimerCore::stop() {
+  std::vector<Unprocessed> rest;
+  bool on_timer_thread = false;
+  {
+    const std::unique_lock lock(mutex_);
+    if (std::exchange(stopped_, true)) return rest;
+    stage_.store(Stage::kRefusing, std::memory_order_release);
+    if (!timer_thread_.joinable()) return rest;  // never started, and never will be
+    on_timer_thread = timer_thread_.get_id() == std::this_thread::get_id();
+  }
+  drained_changed_.notify_all();
+  rest.reserve(pending());
+  hold_fire_.store(true, std::memory_order_relaxed);
+  if (pool_ != nullptr) {
+    for (BlockList queued = pool_->close(); !queued.empty();) take_back_queued(queued.pop(), rest);
+    pool_->join();
+  }
+  if (on_timer_thread) {
+    close_shards(rest);
+    timer_thread_.detach();
+  } else {
+    closing_.store(true, std::memory_order_release);
+    alarm_->wake();
+    timer_thread_.join();
+    std::move(rest_.begin(), rest_.end(), std::back_inserter(rest));
+  }
+  std::stable_sort(rest.begin(), rest.end(), [](const Unprocessed& a, const Unprocessed& b) { return a.due < b.due; });
+  return rest;
+}
+
+std::vector<Unprocessed> TimerCore::drain(std::int64_t at_most) {
+  if (runs_task_of(*this))
+    throw std::logic_error("carillon: drain() was called from inside a task, which it would wait for");
+  {
+    std::unique_lock lock(mutex_);
+    const bool started = stage_.exchange(Stage::kRefusing, std::memory_order_acq_rel) == Stage::kRunning;
+    if (started && !stopped_) {
+      draining_.store(true, std::memory_order_seq_cst);
+      const auto done = [this] { return stopped_ || drained_; };
+      const auto give_up = at_most > kForever / 2
+                               ? std::chrono::steady_clock::time_point::max()
+                               : std::chrono::steady_clock::now() + std::chrono::nanoseconds(at_most);
+      // Who ends a timer counts it and then looks whether to wake the timer thread; in that order only as far as the
+      // processor keeps it, since a fence at the end of each timer would be dear. So the timer thread is woken now and
+      // then all the same.
+      while (!done() && std::chrono::steady_clock::now() < give_up) {
+        alarm_->wake();
+        drained_changed_.wait_until(lock, std::min(give_up, std::chrono::steady_clock::now() + kDrainPatience), done);
+      }
+    }
+  }
+  return stop();
+}
+
+void TimerCore::take_back(TimerBlock& block, std::vector<Unprocessed>& rest) noexcept {
+  timer_ended(block);
+  returned_.fetch_add(1, std::memory_order_relaxed);
+  rest.push_back({.handle = TimerHandle(block, block.word.generation()),
+                  .task = Task(*block.ops, block.task),
+                  .due = std::chrono::nanoseconds(block.deadline.load(std::memory_order_relaxed)),
+                  .on_wall_clock = block.kind == TimerKind::kWall,
+                  .period = std::chrono::nanoseconds(block.repeat == Repeat::kOnce ? 0 : block.period)});
+  finish_unrun_block(block);
+}
+
+void TimerCore::take_back_queued(TimerBlock& block, std::vector<Unprocessed>& rest) noexcept {
+  if (block.word.take_back() == TimerWord::TakeBack::kTaken) return take_back(block, rest);
+  end_cancelled(block, foreign_stats_);
+}
+
+// --- numbers
+
+std::uint64_t TimerCore::pending() const noexcept {
+  TimerStats sum;
+  add_counts_to(sum);
+  return sum.pending;
+}
+
+void TimerCore::add_to(TimerStats& sum) const {
+  add_counts_to(sum);
+  sum.rejected = rejected_.load(std::memory_order_relaxed);
+  sum.wakeups = wakeups_.load(std::memory_order_relaxed);
+}
+
+// What has ended is read first, so that `pending` counts too many rather than too few while threads are at work.
+void TimerCore::add_counts_to(TimerStats& sum) const noexcept {
+  timer_thread_stats_.add_to(sum);
+  foreign_stats_.add_to(sum);
+  if (pool_ != nullptr) pool_->add_to(sum);
+  sum.returned = returned_.load(std::memory_order_relaxed);
+  for (const auto& shard : shards_) sum.cancelled += shard->cancelled();
+  for (const auto& shard : shards_) sum.scheduled += shard->scheduled();
+  const std::uint64_t ended = sum.fired + sum.cancelled + sum.returned;
+  sum.pending = sum.scheduled > ended ? sum.scheduled - ended : 0;
+}
+
+}  // namespace carillon::detail

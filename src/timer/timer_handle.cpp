@@ -1,0 +1,108 @@
+#include "carillon/timer/timer_handle.h"
+
+#include "carillon/timer/detail/timer_block.h"
+#include "carillon/timer/task.h"
+#include "timer/timer_core.h"
+#include "timer/timer_shard.h"
+
+namespace carillon {
+
+using detail::Phase;
+using detail::TimerBlock;
+using detail::TimerKind;
+using detail::TimerWord;
+
+namespace {
+
+// The task of a timer that has been cancelled is destroyed when nothing more depends on it: its destructor may take its
+// time, or stop the service.
+Task take_task(TimerBlock& block) noexcept {
+  if (block.ops->destroy == nullptr) return Task();
+  return Task(*block.ops, block.task);
+}
+
+}  // namespace
+
+bool TimerHandle::cancel() noexcept {
+  if (block_ == nullptr) return false;
+  switch (block_->word.cancel(generation_)) {
+    case TimerWord::Cancel::kLost:
+      return false;
+    case TimerWord::Cancel::kWonInWheel: {
+      const Task task = take_task(*block_);
+      block_->shard->remove(*block_);
+      return true;
+    }
+    case TimerWord::Cancel::kWonElsewhere: {
+      const Task task = take_task(*block_);
+      if (block_->word.let_go_of_task()) finish_unrun_block(*block_);
+      return true;
+    }
+    case TimerWord::Cancel::kWonRunning:
+      return true;
+  }
+  return false;
+}
+
+bool TimerHandle::cancel_and_wait() noexcept {
+  const bool won = cancel();
+  if (block_ != nullptr && !(state() == TimerState::kRunning && detail::running_here(*block_))) {
+    block_->word.wait_for_end_of_run(generation_);
+  }
+  return won;
+}
+
+bool TimerHandle::move_by(std::int64_t delay) {
+  if (block_ == nullptr) return false;
+  switch (block_->word.begin_move(generation_)) {
+    case TimerWord::Move::kLost:
+      return false;
+    case TimerWord::Move::kAnother:
+      return true;
+    case TimerWord::Move::kMoving:
+      break;
+  }
+  const detail::TimerCore& core = block_->shard->core();
+  const std::int64_t now = block_->kind == TimerKind::kSteady ? core.steady_now() : core.wall_now();
+  end_move(detail::add_ns(now, delay));
+  return true;
+}
+
+bool TimerHandle::move_to(std::int64_t time, bool on_wall_clock) {
+  if (block_ == nullptr) return false;
+  switch (block_->word.begin_move(generation_)) {
+    case TimerWord::Move::kLost:
+      return false;
+    case TimerWord::Move::kAnother:
+      return true;
+    case TimerWord::Move::kMoving:
+      break;
+  }
+  const bool fits = on_wall_clock == (block_->kind == TimerKind::kWall);
+  end_move(fits ? time : block_->deadline.load(std::memory_order_relaxed));
+  return fits;
+}
+
+void TimerHandle::end_move(std::int64_t deadline) noexcept {
+  const bool earlier = deadline < block_->deadline.load(std::memory_order_relaxed);
+  block_->deadline.store(deadline, std::memory_order_release);
+  detail::TimerShard& shard = *block_->shard;
+  if (block_->word.end_move(earlier)) shard.bring(*block_);
+}
+
+TimerState TimerHandle::state() const noexcept {
+  if (block_ == nullptr) return TimerState::kOver;
+  switch (block_->word.phase(generation_)) {
+    case Phase::kArmed:
+    case Phase::kMoving:
+      return TimerState::kPending;
+    case Phase::kQueued:
+      return TimerState::kDue;
+    case Phase::kRunning:
+      return TimerState::kRunning;
+    default:
+      return TimerState::kOver;
+  }
+}
+
+}  // namespace carillon

@@ -1,0 +1,205 @@
+// The small parts of the timer service, each alone, and the bounds on what it costs: memory, wake-ups.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "carillon/timer/detail/door.h"
+#include "carillon/timer/detail/sleep_gate.h"
+#include "carillon/timer/manual_clock.h"
+#include "carillon/timer/timer_service.h"
+#include "timer/tick_scale.h"
+#include "wheel/seeds.h"
+
+namespace carillon::testing {
+namespace {
+
+using namespace std::chrono_literals;
+using detail::kForever;
+
+TEST(TickScale, AgreesWithDivision) {
+  for (const std::uint64_t seed : seeds(20)) {
+    SCOPED_TRACE(replay_with(seed));
+    std::mt19937_64 random(seed);
+    for (int i = 0; i < 20'000; ++i) {
+      const auto any = [&] { return static_cast<std::int64_t>(random() >> 1 >> random() % 63); };
+      const std::int64_t tick = std::max<std::int64_t>(any(), 1);
+      const std::int64_t ns = any();
+      const detail::TickScale scale(tick);
+      ASSERT_EQ(scale.at(ns), static_cast<Tick>(ns / tick)) << ns << " / " << tick;
+      ASSERT_EQ(scale.not_before(ns), static_cast<Tick>(ns / tick + (ns % tick != 0 ? 1 : 0))) << ns << " / " << tick;
+      ASSERT_LE(scale.begin(scale.at(ns)), ns);
+      ASSERT_GE(scale.begin(scale.not_before(ns)), ns);
+    }
+  }
+}
+
+TEST(TickScale, TheEndsOfTheRange) {
+  for (const std::int64_t tick : {std::int64_t{1}, std::int64_t{2}, std::int64_t{1'000'000}, kForever}) {
+    const detail::TickScale scale(tick);
+    EXPECT_EQ(scale.at(kForever), static_cast<Tick>(kForever / tick));
+    EXPECT_EQ(scale.at(-1), 0U);
+    EXPECT_EQ(scale.not_before(-kForever), 0U);
+    EXPECT_EQ(scale.begin(std::numeric_limits<Tick>::max()), kForever);
+  }
+}
+
+TEST(Durations, BeyondTheRangeIsItsEnd) {
+  EXPECT_EQ(detail::to_ns(1h), 3'600'000'000'000);
+  EXPECT_EQ(detail::to_ns(std::chrono::hours::max()), kForever);
+  EXPECT_EQ(detail::to_ns(std::chrono::hours::min()), -kForever);
+  EXPECT_EQ(detail::to_ns(std::chrono::nanoseconds::max()), kForever);
+  EXPECT_EQ(detail::to_ns(std::chrono::duration<double>(std::numeric_limits<double>::infinity())), kForever);
+  EXPECT_EQ(detail::to_ns(std::chrono::duration<double>(std::numeric_limits<double>::quiet_NaN())), kForever);
+  EXPECT_EQ(detail::to_ns(std::chrono::duration<double>(0.5)), 500'000'000);
+  EXPECT_EQ(detail::to_ns(std::chrono::duration<int, std::pico>(1)), 1) << "rounded up: never early";
+  EXPECT_EQ(detail::add_ns(kForever, 1), kForever);
+  EXPECT_EQ(detail::add_ns(-kForever, -1), -kForever);
+}
+
+TEST(Lateness, EveryValueIsInTheBucketThatEndsAtMostAnEighthAboveIt) {
+  std::uint64_t before = 0;
+  for (std::size_t bucket = 0; bucket < LatenessHistogram::kBuckets; ++bucket) {
+    const std::uint64_t last = LatenessHistogram::last_of(bucket);
+    EXPECT_EQ(LatenessHistogram::bucket_of(last), bucket);
+    if (bucket > 0) {
+      EXPECT_EQ(LatenessHistogram::bucket_of(before + 1), bucket);
+      EXPECT_LE(last - before, before / 8 + 1);
+    }
+    before = last;
+    if (last > std::uint64_t{1} << 62) break;
+  }
+  LatenessHistogram histogram;
+  EXPECT_EQ(histogram.percentile(0.5), 0ns);
+  for (std::uint64_t value = 1; value <= 1000; ++value) histogram.add(LatenessHistogram::bucket_of(value), 1);
+  EXPECT_EQ(histogram.count(), 1000U);
+  EXPECT_GE(histogram.percentile(0.5), 500ns);
+  EXPECT_LE(histogram.percentile(0.5), 563ns);
+  EXPECT_GE(histogram.percentile(1.0), 1000ns);
+}
+
+TEST(Tasks, SmallOnesLiveInPlaceLargeOnesOnTheHeapAndBothMove) {
+  int called = 0;
+  Task small([&called] { ++called; });
+  Task large([&called, big = std::string(100, 'x'), array = std::array<char, 100>{}] { called += big[99] + array[0]; });
+  Task moved = std::move(small);
+  EXPECT_FALSE(small);
+  moved();
+  EXPECT_EQ(called, 1);
+  moved = std::move(large);
+  moved();
+  EXPECT_EQ(called, 1 + 'x');
+}
+
+struct Note {
+  Note* next = nullptr;
+  int number = 0;
+};
+
+TEST(Door, NotesAreHandedOverOldestFirstAndNobodyLeavesWithoutReadingThem) {
+  using detail::Admission;
+  detail::Door<Note> door;
+  Note notes[4];
+  EXPECT_EQ(door.enter_or_post(notes[0]), Admission::kEntered);
+  EXPECT_EQ(door.take_notes(), nullptr);
+  EXPECT_EQ(door.enter_or_post(notes[1]), Admission::kPosted);
+  EXPECT_EQ(door.enter_or_post(notes[2]), Admission::kPosted);
+  EXPECT_EQ(door.take_notes(), &notes[1]);
+  EXPECT_EQ(notes[1].next, &notes[2]);
+  EXPECT_EQ(door.enter_or_post(notes[3]), Admission::kPosted);
+  EXPECT_EQ(door.leave(), &notes[3]) << "still inside";
+  EXPECT_EQ(door.leave(), nullptr);
+  EXPECT_EQ(door.enter_or_post(notes[0]), Admission::kEntered);
+  EXPECT_EQ(door.enter_or_post(notes[1]), Admission::kPosted);
+  EXPECT_EQ(door.shut(), &notes[1]);
+  EXPECT_EQ(door.shut(), nullptr);
+  EXPECT_EQ(door.enter_or_post(notes[0]), Admission::kShut);
+}
+
+TEST(Door, UnderManyThreadsEachNoteIsReadOnceByWhoIsAloneInside) {
+  constexpr int kThreads = 4;
+  constexpr int kEach = 20'000;
+  detail::Door<Note> door;
+  std::vector<std::vector<Note>> notes(kThreads, std::vector<Note>(kEach));
+  std::vector<int> order(kThreads, 0);  // only touched inside
+  std::size_t handled = 0;
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < kThreads; ++thread) {
+    threads.emplace_back([&, thread] {
+      const auto handle = [&](Note& note) {
+        ++handled;
+        int& last = order[static_cast<std::size_t>(note.number / kEach)];
+        ASSERT_EQ(note.number % kEach, last++) << "each thread's in their order";
+      };
+      for (int i = 0; i < kEach; ++i) {
+        Note& note = notes[static_cast<std::size_t>(thread)][static_cast<std::size_t>(i)];
+        note.number = thread * kEach + i;
+        if (door.enter_or_post(note) == detail::Admission::kPosted) continue;
+        handle(note);
+        while (Note* oldest = door.leave()) {
+          while (oldest != nullptr) handle(*std::exchange(oldest, oldest->next));
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(handled, std::size_t{kThreads} * kEach);
+}
+
+TEST(SleepGate, OneOfManyWakesASleeperAndNobodyOneThatIsAwake) {
+  detail::SleepGate<> gate;
+  EXPECT_FALSE(gate.must_wake(5)) << "awake";
+  gate.announce(100);
+  EXPECT_FALSE(gate.must_wake(100));
+  EXPECT_TRUE(gate.must_wake(99));
+  EXPECT_FALSE(gate.must_wake(50)) << "somebody has woken it";
+  gate.announce(kForever);
+  EXPECT_TRUE(gate.must_wake(50));
+}
+
+// A million timers of 30 s that are all cancelled, as a busy service has in a second.
+TEST(Costs, CancelledTimersKeepNoMemory) {
+  const auto clock = std::make_shared<ManualClock>();
+  TimerService timers({.clock = clock});
+  std::vector<TimerHandle> recent(100);
+  for (int i = 0; i < 1'000'000; ++i) {
+    TimerHandle& handle = recent[static_cast<std::size_t>(i) % recent.size()];
+    handle.cancel();
+    handle = timers.schedule_after(30s, [] {});
+  }
+  EXPECT_EQ(timers.pending(), 100U);
+  EXPECT_EQ(timers.stats().cancelled, 1'000'000U - 100);
+  EXPECT_LE(timers.stats().wakeups, 10U);
+}
+
+TEST(Costs, FarTimersCauseNoWakeups) {
+  const auto clock = std::make_shared<ManualClock>();
+  TimerService timers({.clock = clock});
+  for (int i = 0; i < 100'000; ++i) timers.schedule_after(10h + std::chrono::milliseconds(i), [] {});
+  clock->settle();
+  const std::uint64_t before = timers.stats().wakeups;
+  for (int minute = 0; minute < 60; ++minute) clock->advance(1min);
+  EXPECT_LE(timers.stats().wakeups, before + 2) << "in an hour";
+}
+
+TEST(Costs, AServiceThatHasNothingPendingNeverWakes) {
+  const auto clock = std::make_shared<ManualClock>();
+  TimerService timers({.clock = clock});
+  timers.schedule_after(1s, [] {});
+  clock->advance(1s);
+  const std::uint64_t before = timers.stats().wakeups;
+  clock->advance(24h * 365);
+  EXPECT_EQ(timers.stats().wakeups, before);
+}
+
+}  // namespace
+}  // namespace carillon::testing
