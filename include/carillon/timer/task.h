@@ -26,9 +26,11 @@ struct TaskOps {
 };
 
 template <class F>
-inline constexpr bool kFitsInPlace = (sizeof(F) <= TaskStorage::kInPlace) &&
-                                     (alignof(F) <= TaskStorage::kAlignment) &&
-                                     std::is_nothrow_move_constructible_v<F>;
+constexpr bool fits_in_place() noexcept {
+  const bool small = sizeof(F) <= TaskStorage::kInPlace;
+  const bool aligned = TaskStorage::kAlignment % alignof(F) == 0;
+  return small && aligned && std::is_nothrow_move_constructible_v<F>;
+}
 
 template <class F>
 struct TaskInPlace {
@@ -60,7 +62,7 @@ template <class F>
 const TaskOps& emplace_task(TaskStorage& storage, F&& callable) {
   using Callable = std::decay_t<F>;
   static_assert(std::is_invocable_v<Callable&>, "a task is called without arguments");
-  if constexpr (kFitsInPlace<Callable>) {
+  if constexpr (fits_in_place<Callable>()) {
     std::construct_at(reinterpret_cast<Callable*>(storage.bytes), std::forward<F>(callable));
     return TaskInPlace<Callable>::kOps;
   } else {
