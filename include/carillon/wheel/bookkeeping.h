@@ -297,8 +297,8 @@ void Bookkeeping<Model, kQueues, kChunkWords, kMoves, kLonePlaces>::clear(Sink&&
     }
     SlotType& slot = table_[queue];
     while (!slot.empty()) {
-      TimerNode** const end = slot.end_of(slot.front());
-      for (TimerNode** entry = slot.front()->begin(); entry != end; ++entry) {
+      ChunkType* const chunk = slot.front();
+      for (TimerNode** entry = chunk->begin(); entry != slot.end_of(chunk); ++entry) {  // the sink may add to the end
         TimerNode* node = *entry;
         if (node == nullptr) continue;
         table_.take_out(entry);
@@ -306,7 +306,7 @@ void Bookkeeping<Model, kQueues, kChunkWords, kMoves, kLonePlaces>::clear(Sink&&
       }
       table_.drop_front(queue);
     }
-    if (queue < kQueues) table_.set_empty(queue);
+    if (queue < kQueues && table_.lone(queue) == nullptr) table_.set_empty(queue);
   }
   if (table_.holds_chunks() || !empty()) return;  // the sink has scheduled timers
   if (table_.arrived() != Table::kNone) table_.finish_arrived();

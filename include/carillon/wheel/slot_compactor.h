@@ -40,7 +40,7 @@ class SlotCompactor {
     for (std::uint64_t live = live_entries(next->begin(), slot.end_of(next)); live != 0; live &= live - 1) {
       __builtin_prefetch(next->begin()[std::countr_zero(live)], 1);
     }
-    prefetch_chunk(next->next);
+    if (next->next != nullptr) prefetch_chunk(next->next);
     return false;
   }
 

@@ -75,8 +75,8 @@ concept TimerSet = std::constructible_from<S, Tick> && std::default_initializabl
   noexcept->std::same_as<std::size_t>;
   { view.empty() }
   noexcept->std::same_as<bool>;
-  // Disarms every timer and hands each to callback(node), in no particular order. REQUIRES: the callback does
-  // not call the set. If it throws, the timers not yet handed over stay armed.
+  // Disarms every timer and hands each to callback(node), in no particular order. If that throws, the timers not yet
+  // handed over stay armed. It may do what it may inside on_expire; what it schedules is handed over too, or stays.
   { set.clear(callback) } -> std::same_as<void>;
   // Throws std::logic_error that says what is broken, if anything is. O(n); for tests.
   { view.check_invariants() } -> std::same_as<void>;
