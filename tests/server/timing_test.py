@@ -11,7 +11,7 @@ import daemon
 from protocol_case import TIMED_OUT, Durable, InMemory, said
 from wire import setting
 
-_LATE = 0.5  # seconds
+_LATE = 1.5  # seconds
 _SEED = setting("CARILLON_SEED", random.SystemRandom().randrange(2**32))
 
 
