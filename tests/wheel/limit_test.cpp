@@ -117,5 +117,17 @@ TYPED_TEST(Halting, WithoutALimitNothingEndsEarly) {
   EXPECT_EQ(wheel.now(), 5000U);
 }
 
+TEST(Limit, LoneTimersThatWereReArmedAreMovedOnWithinTheBound) {
+  HierarchicalWheel<BinaryDigits<8>, 64, 3> wheel;
+  std::vector<TimerNode> timers(250);
+  for (std::size_t i = 0; i < timers.size(); ++i) wheel.schedule(timers[i], i + 1);
+  for (TimerNode& timer : timers) wheel.reschedule(timer, 100'000);
+  EXPECT_EQ(wheel.advance(
+                255, [](TimerNode&) {}, 1),
+            0U);
+  EXPECT_LE(wheel.now(), 3U + 1 + 62);
+  EXPECT_EQ(wheel.next_wakeup(), wheel.now());
+}
+
 }  // namespace
 }  // namespace carillon::testing

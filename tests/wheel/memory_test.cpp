@@ -330,6 +330,34 @@ TEST(PoolMemory, APoolAllocatesNothingAfterReserve) {
   pool.check_invariants();
 }
 
+TEST(WheelMemory, WhatIsReservedIsEnoughWhereverTheTimersOnceWere) {
+  TimerNode timer;
+  HierarchicalWheel<> wheel;
+  wheel.reserve(1);
+  const std::size_t before = allocations();
+  for (unsigned shift = 0; shift < 64; shift += 8) {  // a null entry in every slot
+    for (Tick slot = 1; slot < 256; ++slot) {
+      wheel.schedule(timer, slot << shift);
+      wheel.cancel(timer);
+    }
+  }
+  EXPECT_EQ(allocations(), before);
+}
+
+TEST(WheelMemory, WhatALimitLeftIsSweptWhenItIsCancelled) {
+  std::vector<TimerNode> timers(200'000);
+  auto wheel = std::make_unique<HierarchicalWheel<>>();
+  for (TimerNode& timer : timers) wheel->schedule(timer, 100);
+  EXPECT_EQ(wheel->advance(100, ignore, 0), 0U);
+  for (TimerNode& timer : timers) wheel->cancel(timer);
+  for (Tick expiry = 2'000'000; expiry > 1'000'000; --expiry) {
+    wheel->schedule(timers[0], expiry);
+    wheel->cancel(timers[0]);
+  }
+  EXPECT_LE(wheel->allocated_bytes(), std::size_t{900} * 1024);
+  wheel->check_invariants();
+}
+
 TEST(PoolMemory, APoolThatCannotAllocateIsAsItWas) {
   TimerPool<int> pool;
   {

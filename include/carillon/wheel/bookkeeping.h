@@ -6,7 +6,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cassert>
 #include <cstddef>
 #include <limits>
 #include <optional>
@@ -141,7 +140,7 @@ class Bookkeeping {
   }
 
   // Invariants
-  //  - next_ <= the tick of every stop, and next_ == now_ while kDue or kOverdue has entries;
+  //  - next_ <= the tick of every stop, and next_ == now_ while kDue or kOverdue has entries, or a slot has arrived;
   //  - while busy_, next_ == now_, so that a nested advance() never takes the short way.
   Tick now_;
   Tick next_ = kNever;  // nothing is to be done before it
@@ -208,7 +207,7 @@ class Bookkeeping {
     if (!fire_chunks(on_expire, work)) return false;
     const std::size_t slot = table_.arrived();
     if (kLonePlaces == 0 || slot == Table::kNone) return true;
-    if (table_.lone(slot) != nullptr && !fire(table_.lone_place(slot), on_expire, work)) return false;
+    if (table_.lone(slot) != nullptr && !(work.look(1) && fire(table_.lone_place(slot), on_expire, work))) return false;
     table_.finish_arrived();
     return fire_chunks(on_expire, work);
   }
@@ -321,6 +320,7 @@ void Bookkeeping<Model, kQueues, kChunkWords, kMoves, kLonePlaces>::check_invari
   for (const std::size_t queue : {Table::kOverdue, Table::kDue}) {
     require(table_[queue].empty() || next_ == now_, "something is due, and the next wake-up is not now");
   }
+  require(table_.arrived() == Table::kNone || next_ == now_, "a slot is due, and the next wake-up is not now");
 }
 
 }  // namespace carillon::detail

@@ -41,11 +41,11 @@
 // at most once per level. With a limit, it looks at no more than kMoves + limit + 62 entries. A call that ends for that
 // has fired fewer than `limit` timers, and next_wakeup() is now(), as if ended by the limit: call again. The default
 // kMoves, 2^20, is some 10 ms of work; an owner who must not pause that long chooses less.
-// Memory: 16 bytes in the node and 8 in a slot per timer, twice that again at most for null entries, 33 KiB for the
-// empty slots, half a chunk (256 bytes) per non-empty slot, and half a megabyte kept for the next peak.
+// Memory: 16 bytes in the node and 8 in a slot per timer, twice that again at most for null entries, 35 KiB for the
+// empty slots, half a chunk (256 bytes) per slot with more than a lone timer, and half a megabyte kept for the next peak.
 //
-// With other geometries, each advance that has something to do, and each jump, also looks at one bit per queue
-// (geometry.h), O(queues / 64).
+// With other geometries, each advance that has something to do, and each jump, also looks at the bits of each
+// level (geometry.h), O(levels).
 #pragma once
 
 #include <algorithm>
@@ -196,6 +196,7 @@ void HierarchicalWheel<Geometry, kChunkWords, kMoves>::check_invariants() const 
   Base::check_invariants();
   for (std::size_t queue = table_.next_time_slot(0); queue < Geometry::kQueues;
        queue = table_.next_time_slot(queue + 1)) {
+    if (queue == table_.arrived()) continue;
     const bool below = Geometry::level(queue) < Geometry::level(cascading_);
     const Tick start = Geometry::start(Geometry::kInOrder && below ? now_ + 1 : now_, queue);
     Base::require(start > now_, "a slot that holds timers is not ahead of the hand");

@@ -40,16 +40,21 @@ class Occupancy {
     return word * 64 + lowest_bit(words_[word]);
   }
 
-  // The first non-empty slot at or after `from`, or kSlots. O(slots / 64).
+  // The first non-empty slot at or after `from`, or kSlots.
   std::size_t next(std::size_t from) const noexcept {
     if (from >= kSlots) return kSlots;
-    std::size_t word = from / 64;
-    std::uint64_t bits = words_[word] & (~std::uint64_t{0} << (from % 64));
-    while (bits == 0) {
-      if (++word == kWords) return kSlots;
-      bits = words_[word];
+    const std::size_t word = from / 64;
+    const std::uint64_t bits = words_[word] & (~std::uint64_t{0} << (from % 64));
+    if (bits != 0) return word * 64 + lowest_bit(bits);
+    std::size_t block = (word + 1) / 64;
+    if (block == summary_.size()) return kSlots;
+    std::uint64_t words = summary_[block] & (~std::uint64_t{0} << ((word + 1) % 64));
+    while (words == 0) {
+      if (++block == summary_.size()) return kSlots;
+      words = summary_[block];
     }
-    return word * 64 + lowest_bit(bits);
+    const std::size_t found = block * 64 + lowest_bit(words);
+    return found * 64 + lowest_bit(words_[found]);
   }
 
  private:

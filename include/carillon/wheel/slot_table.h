@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <limits>
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -34,8 +35,7 @@ namespace carillon::detail {
 // million of them.
 //
 // Invariants
-//  - a time slot is non-empty exactly if its bit in occupancy_ is set; but the bit stays when a lone timer is cancelled, and is clear
-//    already for arrived_;
+//  - a time slot is non-empty exactly if its bit in occupancy_ is set; but the bit stays when a lone timer is cancelled;
 //  - size() entries are not null, and the timer of each points back to it.
 template <std::size_t kTimeSlots, std::size_t kChunkWords, std::size_t kLonePlaces = 0>
 class SlotTable {
@@ -142,6 +142,7 @@ class SlotTable {
     if (slots_[slot].empty()) return;
     leave_to_reader(slot);
     slots_[arrived_ == kNone ? kDue : arrived_].splice(slots_[slot]);
+    if (arrived_ != kNone) occupancy_.set(arrived_);
     if (slot < kTimeSlots) occupancy_.clear(slot);
   }
 
@@ -151,7 +152,7 @@ class SlotTable {
   TimerNode* lone(std::size_t slot) const noexcept { return slot < kLonePlaces ? lone_[slot] : nullptr; }
   TimerNode** lone_place(std::size_t slot) noexcept { return &lone_[slot]; }
 
-  // The same, if there are no others in the slot.
+  // The same, if there are no others in the slot. REQUIRES: slot < kLonePlaces.
   TimerNode* alone(std::size_t slot) const noexcept { return slots_[slot].empty() ? lone_[slot] : nullptr; }
 
   // Puts a timer in the lone place of `slot`, if the slot is empty.
@@ -172,25 +173,23 @@ class SlotTable {
   }
 
   // The hand has come to `slot`: behind what is due already its lone timer is due, and then, after finish_arrived(), its chunks.
-  void arrive(std::size_t slot) noexcept {
-    leave_to_reader(slot);
-    occupancy_.clear(slot);
-    arrived_ = slot;
-  }
+  void arrive(std::size_t slot) noexcept { arrived_ = slot; }
 
   std::size_t arrived() const noexcept { return arrived_; }  // kNone: no slot
 
   void finish_arrived() noexcept {
     const std::size_t slot = std::exchange(arrived_, kNone);
     make_due(slot);
+    occupancy_.clear(slot);
   }
 
   // --- memory
 
   // No extend() allocates while at most `timers` are pending.
   void reserve(std::size_t timers) {
+    if (timers > std::numeric_limits<std::size_t>::max() / 4) throw std::bad_alloc();
     const std::size_t entries = 3 * timers + kFew;
-    pool_.reserve(entries / ChunkType::kEntries + std::min(entries, kSlots) + 4);
+    pool_.reserve(entries / ChunkType::kEntries + kSlots + 4);  // any slot may keep a chunk of null entries
   }
 
   // Chunks are about to be taken from `slot`: the sweep, if it is in there, starts it afresh.
@@ -221,7 +220,8 @@ class SlotTable {
   // Whether null entries outnumber the live ones, or a sweep is on its way because they did.
   bool sparse() const noexcept { return live_ < sweep_below_; }
 
-  // How few live timers make the chunks in use worth a sweep. Null entries can be many in full chunks only.
+  // How few live timers make the chunks in use worth a sweep. Null entries can be many
+  // in full chunks only, and a slot has at most one that is not.
   void recount() noexcept {
     if (sweeping_) return;
     const std::size_t chunks = pool_.used();
@@ -294,7 +294,7 @@ void SlotTable<kTimeSlots, kChunkWords, kLonePlaces>::check_invariants() const {
   for (std::size_t index = 0; index < kSlots; ++index) {
     const SlotType& slot = slots_[index];
     const bool empty = slot.empty() && lone(index) == nullptr;
-    if (index < kTimeSlots && index != arrived_) {
+    if (index < kTimeSlots) {
       require(empty || occupancy_.test(index), "a slot holds timers and is not marked");
       require(!empty || !occupancy_.test(index) || index < kLonePlaces, "an empty slot is marked");
     }

@@ -60,6 +60,7 @@ class SlotWheel : public Bookkeeping<Wheel, kQueues, kChunkWords, kMoves, kLoneP
   // may sit where it was before. O(chunks): for people to look at.
   std::optional<SlotPosition> position(const TimerNode& node) const noexcept {
     for (std::size_t queue = table_.next_time_slot(0); queue < kQueues; queue = table_.next_time_slot(queue + 1)) {
+      if (queue == table_.arrived()) continue;
       if (table_.lone(queue) == &node) return wheel().position_of(queue, node.expiry());
       for (ChunkType* chunk = table_[queue].front(); chunk != nullptr; chunk = chunk->next) {
         TimerNode** const entry = Access::entry(node);
@@ -74,13 +75,14 @@ class SlotWheel : public Bookkeeping<Wheel, kQueues, kChunkWords, kMoves, kLoneP
   template <class Visit>
   void for_each(Visit&& visit) const {
     for (std::size_t queue = 0; queue < Table::kSlots; ++queue) {
-      if (const TimerNode* lone = table_.lone(queue))
-        visit(*lone, std::optional(wheel().position_of(queue, lone->expiry())));
+      const bool due = queue >= kQueues || queue == table_.arrived();
+      const auto show = [&](const TimerNode& node) {
+        visit(node, due ? std::nullopt : std::optional(wheel().position_of(queue, node.expiry())));
+      };
+      if (const TimerNode* lone = table_.lone(queue)) show(*lone);
       for (ChunkType* chunk = table_[queue].front(); chunk != nullptr; chunk = chunk->next) {
         for (TimerNode** entry = chunk->begin(); entry != table_[queue].end_of(chunk); ++entry) {
-          if (*entry == nullptr) continue;
-          const TimerNode& node = **entry;
-          visit(node, queue < kQueues ? std::optional(wheel().position_of(queue, node.expiry())) : std::nullopt);
+          if (*entry != nullptr) show(**entry);
         }
       }
     }

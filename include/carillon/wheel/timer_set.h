@@ -61,7 +61,8 @@ concept TimerSet = std::constructible_from<S, Tick> && std::default_initializabl
   // Arms `node` for `tick` whether it was armed or not. If memory runs out: std::bad_alloc, nothing changed.
   { set.reschedule(node, tick) } -> std::same_as<void>;
   // Moves time to `tick` and calls callback(node) for each timer due, at most `limit` (default: no limit).
-  // Returns how many fired. Throws std::invalid_argument if `tick` is before now().
+  // Returns how many fired. Throws std::invalid_argument if `tick` is before now(). If memory runs out, which does not
+  // happen after reserve(): std::bad_alloc, nothing lost, call again.
   { set.advance(tick, callback) } -> std::same_as<std::size_t>;
   { set.advance(tick, callback, limit) } -> std::same_as<std::size_t>;
   // A tick before which nothing fires, and which is never later than the next expiry (now() if that has passed);
@@ -76,7 +77,8 @@ concept TimerSet = std::constructible_from<S, Tick> && std::default_initializabl
   { view.empty() }
   noexcept->std::same_as<bool>;
   // Disarms every timer and hands each to callback(node), in no particular order. If that throws, the timers not yet
-  // handed over stay armed. It may do what it may inside on_expire; what it schedules is handed over too, or stays.
+  // handed over stay armed. It may do what it may inside on_expire; what it schedules is handed over too, or
+  // stays: if it always schedules another, clear() may not end.
   { set.clear(callback) } -> std::same_as<void>;
   // Throws std::logic_error that says what is broken, if anything is. O(n); for tests.
   { view.check_invariants() } -> std::same_as<void>;
