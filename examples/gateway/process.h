@@ -1,0 +1,25 @@
+#pragma once
+// What this process uses, and how many descriptors it may have.
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+
+namespace gateway {
+
+using Clock = std::chrono::steady_clock;
+
+std::size_t resident_kib();
+double cpu_seconds();
+
+inline double seconds(Clock::duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+// Raises the soft limit of open descriptors to the hard one, and says how many sockets that leaves room for.
+std::size_t raise_descriptor_limit();
+
+// How the hard limit is raised; to be printed when it is in the way.
+std::string how_to_raise_the_limit();
+
+}  // namespace gateway
