@@ -37,7 +37,7 @@ struct DetectorNames {
 template <class D>
 std::vector<int> found_at(D& detector, Tick tick) {
   std::vector<int> found;
-  const std::size_t count = detector.advance(tick, [&](const typename D::id_type&, int key) { found.push_back(key); });
+  const std::size_t count = detector.advance(tick, [&](const typename D::Id&, int key) { found.push_back(key); });
   EXPECT_EQ(count, found.size());
   EXPECT_EQ(detector.now(), tick);
   return found;
@@ -76,7 +76,7 @@ TYPED_TEST(Detector, APacketInTheLastTickSaves) {
 
 TYPED_TEST(Detector, OnlyTheSilentAreFound) {
   TypeParam detector(30);
-  std::map<int, typename TypeParam::id_type> ids;
+  std::map<int, typename TypeParam::Id> ids;
   for (int key = 0; key < 100; ++key) ids.emplace(key, detector.add(key));
   std::set<int> found;
   for (Tick tick = 1; tick <= 100; ++tick) {
@@ -124,7 +124,7 @@ TYPED_TEST(Detector, OnIdleMayAddTheSameKeyAgainAndTouchAndRemoveOthers) {
   const auto first = detector.add(1);
   const auto second = detector.add(2);
   int calls = 0;
-  detector.advance(31, [&](const typename TypeParam::id_type&, int key) {
+  detector.advance(31, [&](const typename TypeParam::Id&, int key) {
     ++calls;
     detector.touch(first);
     detector.touch(second);
@@ -168,7 +168,7 @@ TYPED_TEST(Detector, BetweenTheTicksNobodyIsCutShortAndNobodyKeptLonger) {
     std::mt19937_64 random(seed);
     const std::uint64_t timeout = 1 + random() % 40;
     TypeParam detector(timeout);
-    std::map<int, typename TypeParam::id_type> ids;
+    std::map<int, typename TypeParam::Id> ids;
     std::map<int, std::uint64_t> last_packet;  // hundredths
     int next_key = 0;
     const std::uint64_t mean_gap = 1 + random() % 200;

@@ -36,9 +36,9 @@ struct AnyIdleCallback {
 
 template <class D>
 concept IdleDetector = std::constructible_from<D, Tick, Tick> &&  // (time-out in ticks, at least 1; start tick)
-    requires(D detector, const D& view, typename D::key_type key, const typename D::id_type id, Tick tick,
+    requires(D detector, const D& view, typename D::key_type key, const typename D::Id id, Tick tick,
              detail::AnyIdleCallback callback) {
-  { detector.add(key) } -> std::same_as<typename D::id_type>;
+  { detector.add(key) } -> std::same_as<typename D::Id>;
   { detector.touch(id) } -> std::same_as<void>;
   { detector.remove(id) } -> std::same_as<bool>;  // whether it was there
   // Moves time to `tick` and calls callback(id, key) for each connection found idle. Returns how many there were.

@@ -37,7 +37,7 @@ template <class Key>
 class IdleRing {
  public:
   using key_type = Key;
-  using id_type = Key;
+  using Id = Key;
 
   explicit IdleRing(Tick timeout, Tick start_tick = 0) : IdleRing(Slots{timeout + 1}, start_tick) {
     if (timeout == 0) throw std::invalid_argument("carillon: a time-out is at least one tick");

@@ -22,7 +22,7 @@ template <class Key>
 class IdleScan {
  public:
   using key_type = Key;
-  using id_type = Key;
+  using Id = Key;
 
   explicit IdleScan(Tick timeout, Tick start_tick = 0) : timeout_(timeout), now_(start_tick) {
     if (timeout == 0) throw std::invalid_argument("carillon: a time-out is at least one tick");

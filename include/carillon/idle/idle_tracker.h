@@ -90,7 +90,7 @@ class IdleTracker {
 
  public:
   using key_type = Key;
-  using id_type = IdleId;
+  using Id = IdleId;
 
   static constexpr Tick kLongestTimeout = detail::TrackerCore<Key, kLastGeneration>::kLongestTimeout;  // 2^38 - 1
   static constexpr Tick kLastTick = (Tick{1} << 63) - 1;

@@ -20,7 +20,7 @@ class Factor {
  public:
   constexpr Factor() = default;
   explicit constexpr Factor(double factor) noexcept  // REQUIRES: 0 <= factor <= 1
-      : parts_(static_cast<std::uint64_t>(factor * kOne + 0.5)) {}
+      : parts_(static_cast<std::uint64_t>(factor * kOne * 2 + 1) / 2) {}
 
   constexpr Tick of(Tick timeout) const noexcept {
     return (timeout * parts_ + (kOne - 1)) / kOne;

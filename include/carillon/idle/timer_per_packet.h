@@ -22,7 +22,7 @@ template <class Key>
 class TimerPerPacket {
  public:
   using key_type = Key;
-  using id_type = Key;
+  using Id = Key;
 
   explicit TimerPerPacket(Tick timeout, Tick start_tick = 0) : timeout_(timeout), timers_(start_tick) {
     if (timeout == 0) throw std::invalid_argument("carillon: a time-out is at least one tick");
