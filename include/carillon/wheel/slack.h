@@ -18,8 +18,8 @@ constexpr Tick relaxed_expiry(Tick expiry, Tick slack) noexcept {
       slack > std::numeric_limits<Tick>::max() - expiry ? std::numeric_limits<Tick>::max() : expiry + slack;
   if (expiry == 0) return 0;  // zero has more trailing zeros than any other
   // Above the highest bit in which expiry - 1 and last differ the whole range agrees; at that bit it has exactly one round number.
-  const int bit = 63 - std::countl_zero((expiry - 1) ^ last);
-  return (last >> bit) << bit;
+  const Tick bit = std::bit_floor((expiry - 1) ^ last);
+  return last & ~(bit - 1);
 }
 
 }  // namespace carillon
