@@ -318,7 +318,7 @@ TEST(IdleTrackerTime, WhatIsOutOfRangeIsRefusedWithTheRange) {
 TEST(IdleTrackerOverload, AFallFindsAtOnceWhoIsIdleForTheScaledTimeOut) {
   IdleTracker<int> tracker(1000);
   for (int key = 0; key < 10; ++key) {  // last packets count at 1, 101, …, 901
-    found_at(tracker, static_cast<Tick>(key * 100));
+    found_at(tracker, static_cast<Tick>(key) * 100);
     tracker.add(key);
   }
   EXPECT_EQ(found_at(tracker, 1000), kNobody);

@@ -52,7 +52,7 @@ class Disturbed {
 
 class Model : public ::testing::Test {
  protected:
-  ~Model() override { before_placing = nullptr; }
+  void TearDown() override { before_placing = nullptr; }
 
   std::shared_ptr<ManualClock> clock_ = std::make_shared<ManualClock>();
   TimerService timers_{{.clock = clock_, .shards = 1, .model = timer_model<Disturbed>}};

@@ -92,7 +92,7 @@ TEST(Tasks, SmallOnesLiveInPlaceLargeOnesOnTheHeapAndBothMove) {
   Task small([&called] { ++called; });
   Task large([&called, big = std::string(100, 'x'), array = std::array<char, 100>{}] { called += big[99] + array[0]; });
   Task moved = std::move(small);
-  EXPECT_FALSE(small);
+  EXPECT_FALSE(small);  // NOLINT(bugprone-use-after-move): that it is empty now is what is tested
   moved();
   EXPECT_EQ(called, 1);
   moved = std::move(large);
