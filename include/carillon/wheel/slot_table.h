@@ -102,7 +102,7 @@ class SlotTable {
     NodeAccess::expiry(node) = expiry;
   }
 
-  void count_in() noexcept { ++live_; }  // a timer that was not pending has been pushed
+  void count_in() noexcept { ++live_; }  // a timer that was not pending has been put
 
   // --- removing
 
