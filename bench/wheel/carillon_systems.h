@@ -22,7 +22,7 @@ constexpr Tick range_of() {
   }
 }
 
-template <TimerSet Model>
+template <TimerSet Model, Pages kPages = Pages::kDefault>
 class ModelSystem {
  public:
   static constexpr Tick kRange = range_of<Model>();
@@ -50,7 +50,14 @@ class ModelSystem {
   std::optional<Tick> next_wakeup() const { return model_.next_wakeup(); }
 
  private:
-  Model model_;
+  static Model make() {
+    if constexpr (kPages == Pages::kDefault)
+      return Model();
+    else
+      return Model(0, kPages);
+  }
+
+  Model model_ = make();
 };
 
 template <TimerSet Model>

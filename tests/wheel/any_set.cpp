@@ -214,6 +214,7 @@ const std::vector<AnySetMaker>& all_sets() {
     const MoreGeometries* more = nullptr;
     add_all(every, models);
     add_all(every, more);
+    add<HugePageWheel>(every);
     add_pool<HierarchicalWheel<>>(every);
     add_pool<HaltingWheel>(every);
     add_pool<TwelveSlots>(every);

@@ -101,7 +101,7 @@ class Bookkeeping {
   using SlotType = typename Table::SlotType;
   using WorkType = Work<kMoves>;
 
-  explicit Bookkeeping(Tick start_tick) noexcept : now_(start_tick) {}
+  Bookkeeping(Tick start_tick, Pages pages) noexcept : now_(start_tick), table_(pages) {}
   ~Bookkeeping() = default;
 
   // The place of the entry of a timer that is scheduled at or before now(). May sweep, and so move any entry.

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <new>
 
+#include "carillon/wheel/pages.h"
 #include "carillon/wheel/timer_node.h"
 
 namespace carillon::detail {
@@ -26,19 +27,16 @@ struct alignas(kWords * sizeof(void*)) Chunk {
   TimerNode** end() noexcept { return entries + kEntries; }
 };
 
-// The unit of allocation: a header and kChunks chunks, 64 KiB with the default chunk.
+// The unit of allocation: a header and chunks behind it, 127 of them in 64 KiB with the default chunk.
 template <std::size_t kWords>
 struct alignas(kWords * sizeof(void*)) Slab {
-  static constexpr std::size_t kChunks = 127;
-
   Slab* previous = nullptr;
   Slab* next = nullptr;
-  Chunk<kWords>* free = nullptr;  // chunks that were handed out before
-  std::size_t fresh = 0;          // chunks[fresh ..] never were: they are not touched before they are needed
-  std::size_t used = 0;           // chunks handed out now
+  Chunk<kWords>* free = nullptr;  // chunks that were handed out and have come back
+  std::size_t fresh = 0;  // chunks[fresh ..] were not, since all had come back: they go by address, untouched before
+  std::size_t used = 0;   // chunks handed out now
 
   Chunk<kWords>* chunks() noexcept { return reinterpret_cast<Chunk<kWords>*>(this + 1); }
-  bool full() const noexcept { return used == kChunks; }
 };
 
 // Invariants
@@ -46,7 +44,7 @@ struct alignas(kWords * sizeof(void*)) Slab {
 //  - but a slab with no chunk in use is in `unused_`, and is taken from there when no other has a chunk to give.
 //
 // Taking memory from the system costs a page fault for every 4 KiB, so slabs with no chunk in use are kept for the next peak, but no
-// more than there are slabs in use and kSpare, or than reserve() promised: the rest goes back to the system, at most two slabs per release.
+// more than there are slabs in use and kSpareBytes, or than reserve() promised: the rest goes back to the system, at most two slabs per release.
 //
 // acquire() is O(1) plus at most one allocation; release() is O(1) and never throws.
 template <std::size_t kWords>
@@ -55,7 +53,7 @@ class ChunkPool {
   using ChunkType = Chunk<kWords>;
   using SlabType = Slab<kWords>;
 
-  ChunkPool() = default;
+  explicit ChunkPool(Pages pages) noexcept : slab_bytes_(pages == Pages::kHuge ? kHugePage : kSlabBytes) {}
   ChunkPool(const ChunkPool&) = delete;
   ChunkPool& operator=(const ChunkPool&) = delete;
   ~ChunkPool() {
@@ -81,7 +79,7 @@ class ChunkPool {
       chunk->slab = slab;
     }
     ++slab->used;
-    if (slab->full()) move(slab, available_, full_);
+    if (full(*slab)) move(slab, available_, full_);
     __builtin_prefetch(reinterpret_cast<char*>(chunk) + 64, 1);
     chunk->next = nullptr;
     ++used_;
@@ -90,7 +88,7 @@ class ChunkPool {
 
   void release(ChunkType* chunk) noexcept {
     SlabType* slab = chunk->slab;
-    if (slab->full()) move(slab, full_, available_);
+    if (full(*slab)) move(slab, full_, available_);
     chunk->next = slab->free;
     slab->free = chunk;
     --used_;
@@ -99,28 +97,37 @@ class ChunkPool {
 
   // From now on, up to `chunks` chunks can be in use without an allocation.
   void reserve(std::size_t chunks) {
-    while (slabs_ * SlabType::kChunks < chunks) add_slab();
+    while (slabs_ * chunks_per_slab() < chunks) add_slab();
     if (reserved_ < chunks) reserved_ = chunks;
   }
 
-  std::size_t used() const noexcept { return used_; }                 // chunks
-  std::size_t bytes() const noexcept { return slabs_ * kSlabBytes; }  // allocated from the system
+  std::size_t used() const noexcept { return used_; }                  // chunks
+  std::size_t bytes() const noexcept { return slabs_ * slab_bytes_; }  // allocated from the system
 
  private:
-  static constexpr std::size_t kSpare = 8;  // slabs: half a megabyte
-  static constexpr std::size_t kSlabBytes = sizeof(SlabType) + SlabType::kChunks * sizeof(ChunkType);
+  static constexpr std::size_t kSlabBytes = sizeof(SlabType) + 127 * sizeof(ChunkType);
+  static constexpr std::size_t kSpareBytes = 8 * kSlabBytes;  // half a megabyte
+
+  std::size_t chunks_per_slab() const noexcept { return (slab_bytes_ - sizeof(SlabType)) / sizeof(ChunkType); }
+  bool full(const SlabType& slab) const noexcept { return slab.used == chunks_per_slab(); }
+  std::align_val_t alignment() const noexcept {
+    return std::align_val_t{slab_bytes_ == kHugePage ? kHugePage : alignof(SlabType)};
+  }
 
   void add_slab() {
-    void* memory = ::operator new (kSlabBytes, std::align_val_t{alignof(SlabType)});
+    void* memory = slab_bytes_ == kHugePage ? take_huge_page() : ::operator new(slab_bytes_, alignment());
     push(new (memory) SlabType, unused_);
     ++slabs_;
     ++unused_count_;
   }
 
   void set_aside(SlabType* slab) noexcept {
+    slab->free = nullptr;
+    slab->fresh = 0;
     move(slab, available_, unused_);
     ++unused_count_;
-    while (unused_count_ > slabs_ - unused_count_ + kSpare && (slabs_ - 1) * SlabType::kChunks >= reserved_) {
+    while (unused_count_ > slabs_ - unused_count_ + kSpareBytes / slab_bytes_ &&
+           (slabs_ - 1) * chunks_per_slab() >= reserved_) {
       SlabType* surplus = unused_;
       remove(surplus, unused_);
       --unused_count_;
@@ -146,12 +153,12 @@ class ChunkPool {
     push(slab, to);
   }
 
-  static void free_memory(SlabType* slab) noexcept {
+  void free_memory(SlabType* slab) noexcept {
     slab->~SlabType();
-    ::operator delete (static_cast<void*>(slab), std::align_val_t{alignof(SlabType)});
+    ::operator delete(static_cast<void*>(slab), alignment());
   }
 
-  static void release_all(SlabType* list) noexcept {
+  void release_all(SlabType* list) noexcept {
     while (list != nullptr) {
       SlabType* next = list->next;
       free_memory(list);
@@ -159,6 +166,7 @@ class ChunkPool {
     }
   }
 
+  const std::size_t slab_bytes_;
   SlabType* available_ = nullptr;
   SlabType* full_ = nullptr;
   SlabType* unused_ = nullptr;

@@ -53,7 +53,7 @@ class HashedWheel : public detail::SlotWheel<HashedWheel<kRequestedSlots, kChunk
   static constexpr std::size_t kSlots = std::bit_ceil(kRequestedSlots);
   static constexpr Tick kLongestDelay = detail::kNever;  // any
 
-  explicit HashedWheel(Tick start_tick = 0) noexcept : Base(start_tick) {}
+  explicit HashedWheel(Tick start_tick = 0, Pages pages = Pages::kDefault) noexcept : Base(start_tick, pages) {}
   ~HashedWheel() {
     this->clear([](TimerNode&) noexcept {});
   }

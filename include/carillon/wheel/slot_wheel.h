@@ -103,7 +103,7 @@ class SlotWheel : public Bookkeeping<Wheel, kQueues, kChunkWords, kMoves, kLoneP
   using typename Base::SlotType;
   using typename Base::Table;
 
-  explicit SlotWheel(Tick start_tick) noexcept : Base(start_tick) {}
+  SlotWheel(Tick start_tick, Pages pages) noexcept : Base(start_tick, pages) {}
   ~SlotWheel() = default;
 
  private:

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -23,6 +24,7 @@
 #include <vector>
 
 #include "carillon/wheel/hierarchical_wheel.h"
+#include "carillon/wheel/pages.h"
 #include "carillon/wheel/timer_node.h"
 #include "carillon/wheel/timer_set.h"
 
@@ -53,11 +55,15 @@ class TimerPool {
   static_assert(kLastGeneration >= 1, "a record serves at least one timer");
 
  public:
-  explicit TimerPool(Tick start_tick = 0) : model_(start_tick) {}
+  explicit TimerPool(Tick start_tick = 0) : model_(start_tick), memory_(Pages::kDefault) {}
+  // With the timers, and the model's slots, in pages of that size (pages.h).
+  TimerPool(Tick start_tick, Pages pages) requires std::constructible_from<Model, Tick, Pages>
+      : model_(start_tick, pages), memory_(pages) {}
   TimerPool(const TimerPool&) = delete;
   TimerPool& operator=(const TimerPool&) = delete;
   ~TimerPool() {
     clear([](TimerId, T&&) noexcept {});
+    for (Record* block : blocks_) std::destroy_n(block, kBlock);
   }
 
   // O(1), amortized over the blocks of records that it allocates. Throws std::bad_alloc, std::length_error at 2^32 - 1
@@ -185,7 +191,12 @@ class TimerPool {
     return record;
   }
 
-  void add_block() { blocks_.push_back(std::make_unique<Record[]>(kBlock)); }
+  void add_block() {
+    if (blocks_.size() == blocks_.capacity()) blocks_.reserve(2 * blocks_.size() + 1);
+    auto* const block = static_cast<Record*>(memory_.take());
+    std::uninitialized_default_construct_n(block, kBlock);
+    blocks_.push_back(block);
+  }
 
   void give_back(Record& record) noexcept { free_ = std::exchange(record.link, free_); }
 
@@ -201,7 +212,8 @@ class TimerPool {
   }
 
   Model model_;
-  std::vector<std::unique_ptr<Record[]>> blocks_;
+  detail::Blocks<kBlock * sizeof(Record), alignof(Record)> memory_;
+  std::vector<Record*> blocks_;
   std::uint32_t free_ = kNone;  // the head of the list of free records
   std::uint32_t fresh_ = 0;     // records from here on were never used
   std::size_t retired_ = 0;     // records that have used up their generations

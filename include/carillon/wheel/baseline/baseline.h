@@ -31,7 +31,7 @@ class Baseline : public Bookkeeping<Baseline<Order>, 1, 64, std::size_t{1} << 20
   using Base = Bookkeeping<Baseline, 1, 64, std::size_t{1} << 20>;
 
  public:
-  explicit Baseline(Tick start_tick = 0) noexcept : Base(start_tick) {}
+  explicit Baseline(Tick start_tick = 0) noexcept : Base(start_tick, Pages::kDefault) {}
   ~Baseline() {
     this->clear([](TimerNode&) noexcept {});
   }

@@ -1,0 +1,101 @@
+// Pages::kHuge: memory comes and goes by 2 MiB, and nothing else is different (any_set.cpp has such a wheel among its sets).
+#include "carillon/wheel/pages.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "carillon/wheel/hashed_wheel.h"
+#include "carillon/wheel/hierarchical_wheel.h"
+#include "carillon/wheel/timer_pool.h"
+#include "wheel/allocations.h"
+
+namespace carillon::testing {
+namespace {
+
+constexpr std::size_t kHuge = std::size_t{2} << 20;
+
+void ignore(TimerNode&) {}
+
+TEST(HugePages, AWheelTakesMemoryByThePageAndKeepsNoneInReserve) {
+  std::vector<TimerNode> timers(500'000);
+  HierarchicalWheel<> wheel(0, Pages::kHuge);
+  EXPECT_EQ(wheel.allocated_bytes(), 0U);
+  std::mt19937_64 random(7);
+  for (TimerNode& timer : timers) wheel.schedule(timer, 1 + random() % 60'000);
+  EXPECT_EQ(wheel.allocated_bytes() % kHuge, 0U);
+  EXPECT_GE(wheel.allocated_bytes(), 4'000'000U);
+  EXPECT_LE(wheel.allocated_bytes(), 3 * kHuge) << "8 bytes a timer, and a chunk of 512 for each of 256 slots";
+  wheel.check_invariants();
+  EXPECT_EQ(wheel.advance(60'000, ignore), timers.size());
+  wheel.check_invariants();
+  EXPECT_EQ(wheel.allocated_bytes(), 0U);
+}
+
+TEST(HugePages, PagesAreAlignedToTheirSize) {
+  void* const page = detail::take_huge_page();
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(page) % kHuge, 0U);
+  ::operator delete (page, std::align_val_t{kHuge});
+}
+
+TEST(HugePages, AfterReserveNothingAllocates) {
+  std::vector<TimerNode> timers(100'000);
+  HashedWheel<512> wheel(0, Pages::kHuge);
+  TimerPool<std::uint64_t> pool(0, Pages::kHuge);
+  wheel.reserve(timers.size());
+  pool.reserve(timers.size());
+  const std::size_t before = allocations();
+  std::mt19937_64 random(7);
+  for (TimerNode& timer : timers) {
+    wheel.schedule(timer, 1 + random() % 60'000);
+    pool.schedule(1 + random() % 60'000, 0);
+  }
+  EXPECT_EQ(wheel.advance(60'000, ignore), timers.size());
+  EXPECT_EQ(pool.advance(60'000, [](TimerId, std::uint64_t&&) {}), timers.size());
+  EXPECT_EQ(allocations(), before);
+}
+
+TEST(HugePages, APoolKeepsItsTimersInThem) {
+  std::vector<TimerId> ids;
+  ids.reserve(200'000);
+  const std::size_t before = allocated_bytes();
+  auto pool = std::make_unique<TimerPool<std::uint64_t>>(0, Pages::kHuge);
+  for (std::uint64_t i = 0; i < 200'000; ++i) ids.push_back(pool->schedule(1 + i % 5'000, i));
+  pool->check_invariants();
+  for (std::size_t i = 0; i < ids.size(); i += 2) EXPECT_TRUE(pool->cancel(ids[i]));
+  std::size_t odd = 0;
+  pool->advance(5'000, [&](TimerId, std::uint64_t&& payload) { odd += payload % 2; });
+  EXPECT_EQ(odd, 100'000U);
+  pool->check_invariants();
+  pool.reset();
+  EXPECT_EQ(allocated_bytes(), before);
+}
+
+TEST(HugePages, APoolWhoseRecordsAreLargerThanAPageTakesOrdinaryMemory) {
+  struct Large {
+    char bytes[200'000];
+  };
+  TimerPool<std::unique_ptr<Large>> by_pointer(0, Pages::kHuge);
+  TimerPool<Large> by_value(0, Pages::kHuge);
+  by_pointer.schedule(1, std::make_unique<Large>());
+  for (int i = 0; i < 40; ++i) by_value.schedule(1, Large{});
+  EXPECT_EQ(by_value.advance(1, [](TimerId, Large&&) {}), 40U);
+  by_value.check_invariants();
+}
+
+TEST(HugePages, RefusedMemoryChangesNothing) {
+  TimerPool<int> pool(0, Pages::kHuge);
+  for (std::size_t allowed = 0; allowed < 2; ++allowed) {
+    const FailingAllocations failing(allowed);
+    EXPECT_THROW(pool.schedule(1'000, 1), std::bad_alloc) << allowed;
+    EXPECT_TRUE(pool.empty());
+    pool.check_invariants();
+  }
+  EXPECT_NE(pool.schedule(1'000, 1), TimerId{});
+}
+
+}  // namespace
+}  // namespace carillon::testing
