@@ -29,6 +29,9 @@ THIRD_PARTY = {
     "cli": {"boost", "CLI", "date", "fmt", "spdlog"},
 }
 
+# One public header asks the system for large pages, where there are any.
+SYSTEM_OF_FILE = {"include/carillon/wheel/pages.h": "sys/mman.h"}
+
 # Folders of POSIX and Linux headers. They, and <unistd.h> and its like, are open to every source above wheel.
 SYSTEM = {"arpa", "linux", "net", "netinet", "sys"}
 
@@ -78,6 +81,8 @@ def fault(file: str, line: str) -> str | None:
         return "an include must name its file, in <> or quotes, for this check to see it"
     if match["quoted"]:
         return fault_of_own(here, match["quoted"])
+    if SYSTEM_OF_FILE.get(file) == match["angle"]:
+        return None
     return fault_of_foreign(here, match["angle"])
 
 

@@ -37,6 +37,7 @@ REFUSED = [
 ALLOWED = [
     ("include/carillon/wheel/hierarchical_wheel.h", '#include "carillon/wheel/timer_node.h"'),
     ("include/carillon/wheel/hierarchical_wheel.h", "#include <bit>  // countr_zero"),
+    ("include/carillon/wheel/pages.h", "#include <sys/mman.h>"),
     ("include/carillon/queue/engine.h", '#include "carillon/wheel/timer_pool.h"'),
     ("src/timer/timer_service.cpp", "#include <sys/eventfd.h>"),
     ("src/queue/rocks_store.cpp", "#include <rocksdb/db.h>"),
