@@ -3,6 +3,8 @@
 #   find_package(carillon)                       carillon::wheel   headers alone, no dependency
 #                                                carillon::idle    the same
 #   find_package(carillon COMPONENTS timer)      carillon::timer   the timer service: threads
+#   find_package(carillon COMPONENTS cron)       carillon::cron    its cron expressions: Howard Hinnant's date
+#   find_package(carillon COMPONENTS asio)       carillon::asio    the timer for Asio: headers, and Boost
 #   find_package(carillon COMPONENTS queue)      carillon::queue   the durable queue in-process: RocksDB and threads
 #
 # tests/install installs into a scratch prefix and builds programs against it.
@@ -16,6 +18,14 @@ install(EXPORT carillon-wheel NAMESPACE carillon:: DESTINATION "${package_dir}")
 if(CARILLON_TIMER)
   install(TARGETS carillon_timer EXPORT carillon-timer FILE_SET HEADERS)
   install(EXPORT carillon-timer NAMESPACE carillon:: DESTINATION "${package_dir}")
+  if(CARILLON_CRON)
+    install(TARGETS carillon_cron EXPORT carillon-cron)
+    install(EXPORT carillon-cron NAMESPACE carillon:: DESTINATION "${package_dir}")
+  endif()
+endif()
+if(CARILLON_ASIO)
+  install(TARGETS carillon_asio EXPORT carillon-asio FILE_SET HEADERS)
+  install(EXPORT carillon-asio NAMESPACE carillon:: DESTINATION "${package_dir}")
 endif()
 if(CARILLON_SERVER)
   install(TARGETS carillon_queue EXPORT carillon-queue FILE_SET HEADERS)

@@ -1,4 +1,5 @@
-// Asio's timers as a contestant: basic_waitable_timer over a clock of our own, one thread, no locks.
+// Asio's timers as a contestant, and Carillon's in their place: basic_waitable_timer over a clock of our own, one
+// thread, no locks.
 //
 // An async_wait allocates its operation, as Asio does when it is called from outside of a handler. A cancelled wait
 // completes with an error on the next turn of the loop; W2 counts that turn.
@@ -8,6 +9,7 @@
 #include <optional>
 #include <span>
 
+#include "carillon/asio/wheel_timer.h"
 #include "contestant.h"
 #include "fire_call.h"
 #include "virtual_time.h"
@@ -28,6 +30,7 @@ struct VirtualClock {
   static time_point now() { return at(VirtualTime::tick()); }
 };
 
+template <class WaitableTimer>
 class AsioSystem {
  public:
   static constexpr Tick kRange = kEveryRange;
@@ -35,7 +38,7 @@ class AsioSystem {
   static constexpr bool kSleeps = true;
 
   struct Timer {
-    std::optional<boost::asio::basic_waitable_timer<VirtualClock>> timer;
+    std::optional<WaitableTimer> timer;
     Payload payload{};
   };
 
@@ -83,7 +86,10 @@ class AsioSystem {
   FireCall<Timer> fire_;
 };
 
-const Registration<AsioSystem> kRegistration({.name = "Asio timers", .rank = 310});
+const Registration<AsioSystem<boost::asio::basic_waitable_timer<VirtualClock>>> kAsio({.name = "Asio timers",
+                                                                                       .rank = 310});
+const Registration<AsioSystem<asio::basic_wheel_timer<VirtualClock>>> kWheel({.name = "Asio with wheel_timer",
+                                                                              .rank = 311});
 
 }  // namespace
 }  // namespace carillon::bench

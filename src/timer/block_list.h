@@ -25,6 +25,11 @@ class BlockList {
     return block;
   }
 
+  // Has the task of the first fetched into the cache. No effect if empty.
+  void prefetch_task() const noexcept {
+    if (head_ != nullptr) __builtin_prefetch(&head_->task, 1);
+  }
+
   // Puts all of `other` behind, and leaves it empty.
   void append(BlockList& other) noexcept {
     if (other.empty()) return;

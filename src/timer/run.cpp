@@ -17,8 +17,8 @@ struct RunFrame {
 };
 constinit thread_local RunFrame* innermost = nullptr;
 
-// The next time of a periodic timer that was due at `due` and has ended its run at `now`.
-std::int64_t next_time(Repeat repeat, std::int64_t period, std::int64_t due, std::int64_t now) noexcept {
+// The next time of a timer with a period, that was due at `due` and has ended its run at `now`.
+std::int64_t next_period(Repeat repeat, std::int64_t period, std::int64_t due, std::int64_t now) noexcept {
   if (repeat == Repeat::kAfterRun) return add_ns(now, period);
   const std::int64_t next = add_ns(due, period);
   if (next > now || repeat == Repeat::kBurst) return next;
@@ -56,6 +56,7 @@ void TimerCore::run(TimerBlock& block, RunStats& stats, std::int64_t& now) noexc
   if (!block.word.start()) return end_cancelled(block, stats);
   const bool once = block.repeat == Repeat::kOnce;
   const std::int64_t due = block.deadline.load(std::memory_order_relaxed);
+  if (!once && goes_by_calendar(block.repeat) && wall_now() < due) return wait_for_wall_clock(block, stats, due);
   stats.ran(sub_ns(block.kind == TimerKind::kSteady ? now : wall_now(), due));
   if (once) {
     leave_room();
@@ -90,7 +91,49 @@ void TimerCore::call(TimerBlock& block, RunStats& stats) noexcept {
 }
 
 void TimerCore::run_again(TimerBlock& block, RunStats& stats, std::int64_t due, std::int64_t now) noexcept {
-  block.deadline.store(next_time(block.repeat, block.period, due, now), std::memory_order_release);
+  if (!goes_by_calendar(block.repeat))
+    return arm_again(block, stats, next_period(block.repeat, block.period, due, now));
+  // Not before `due`, so that a clock that was set back a little does not bring the same time again.
+  const std::int64_t wall = wall_now();
+  const bool from_due = block.repeat == Repeat::kCalendarBurst || wall < due;
+  arm_by_calendar(block, stats, from_due && !set_back_far(due, wall) ? due : wall);
+}
+
+// A timer that goes by a calendar has come up before its time: the wall clock was set back in between.
+void TimerCore::wait_for_wall_clock(TimerBlock& block, RunStats& stats, std::int64_t due) noexcept {
+  RunFrame frame{*this, block, innermost};
+  innermost = &frame;
+  const std::int64_t wall = wall_now();
+  if (set_back_far(due, wall)) {
+    arm_by_calendar(block, stats, wall);
+  } else {
+    arm_again(block, stats, due);
+  }
+  innermost = frame.outer;
+  timer_counted();
+}
+
+void TimerCore::arm_by_calendar(TimerBlock& block, RunStats& stats, std::int64_t after) noexcept {
+  std::int64_t next = kForever;
+  if (!block.word.ending()) {
+    try {
+      next = block.ops->next_time(block.task, after);
+    } catch (...) {
+      report(std::current_exception());
+    }
+    if (next == kForever) {
+      const bool cancelled = block.word.end_periods();
+      timer_ended(block);
+      stats.add(cancelled ? stats.cancelled : stats.fired);
+      block.destroy_task();
+      return finish_block(block);
+    }
+  }
+  arm_again(block, stats, next);
+}
+
+void TimerCore::arm_again(TimerBlock& block, RunStats& stats, std::int64_t deadline) noexcept {
+  block.deadline.store(deadline, std::memory_order_release);
   switch (block.word.rearm()) {
     case TimerWord::Rearm::kEnded:
       timer_ended(block);

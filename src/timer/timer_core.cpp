@@ -186,11 +186,13 @@ std::vector<Unprocessed> TimerCore::drain(std::int64_t at_most) {
 void TimerCore::take_back(TimerBlock& block, std::vector<Unprocessed>& rest) noexcept {
   timer_ended(block);
   returned_.fetch_add(1, std::memory_order_relaxed);
+  const bool by_calendar = goes_by_calendar(block.repeat);
   rest.push_back({.handle = TimerHandle(block, block.word.generation()),
                   .task = Task(*block.ops, block.task),
                   .due = std::chrono::nanoseconds(block.deadline.load(std::memory_order_relaxed)),
                   .on_wall_clock = block.kind == TimerKind::kWall,
-                  .period = std::chrono::nanoseconds(block.repeat == Repeat::kOnce ? 0 : block.period)});
+                  .period = std::chrono::nanoseconds(block.repeat == Repeat::kOnce || by_calendar ? 0 : block.period),
+                  .by_calendar = by_calendar});
   finish_unrun_block(block);
 }
 
@@ -213,7 +215,8 @@ void TimerCore::add_to(TimerStats& sum) const {
   sum.wakeups = wakeups_.load(std::memory_order_relaxed);
 }
 
-// What has ended is read first, so that `pending` counts too many rather than too few while threads are at work.
+// What has ended is read first, so that `pending` counts too many rather than too few while threads are at work; except
+// that a timer is counted in when it has come into its shard, which a note with somebody inside has not yet.
 void TimerCore::add_counts_to(TimerStats& sum) const noexcept {
   timer_thread_stats_.add_to(sum);
   foreign_stats_.add_to(sum);

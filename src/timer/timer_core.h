@@ -23,6 +23,8 @@
 //    A due timer is `queued`, and can still be cancelled, until its run starts. Its block is then in one queue: the
 //    timer thread's, the pool's, or in a DueTask. Whoever takes it from there runs it (run.cpp) or finds it cancelled.
 //    A periodic timer is armed again when its run has ended, so there is never a second run beside it.
+//    One that goes by a calendar asks it for the next time then. When the wall clock was set back far, it is handed over
+//    before its time: it is not run, and asks its calendar again (run.cpp).
 //
 // Who frees what, and when
 //  - A block is finished (next generation: no handle reaches it) and released to the pool of the process, once: by who
@@ -131,11 +133,15 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
   void report(std::exception_ptr what) noexcept;
   void report_slow(std::int64_t took) noexcept;
   void run_again(TimerBlock& block, RunStats& stats, std::int64_t due, std::int64_t now) noexcept;
+  void wait_for_wall_clock(TimerBlock& block, RunStats& stats, std::int64_t due) noexcept;
+  void arm_by_calendar(TimerBlock& block, RunStats& stats, std::int64_t after) noexcept;
+  void arm_again(TimerBlock& block, RunStats& stats, std::int64_t deadline) noexcept;
   void end_cancelled(TimerBlock& block, RunStats& stats) noexcept;
 
   // The timer thread (timer_thread.cpp).
   void turn_wheels();
   bool collect_due(const ClockTimes& now);
+  void recall_calendar_timers(const ClockTimes& now) noexcept;
   void hand_over_due();
   void sleep();
   void close_shards(std::vector<Unprocessed>& rest);
@@ -161,7 +167,8 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
   alignas(64) BlockList due_;  // queued, and not yet run or handed over
   RunStats timer_thread_stats_;
   Count wakeups_{0};
-  std::vector<Unprocessed> rest_;  // what it found when it closed the shards
+  std::int64_t wall_ahead_ = -kForever;  // the wall clock, less the steady one, when it was last looked at
+  std::vector<Unprocessed> rest_;        // what it found when it closed the shards
   bool closed_ = false;
 
   RunStats foreign_stats_{Writers::kShared};

@@ -294,6 +294,45 @@ void TimerShard::follow_wall_clock_back(Tick to) {
   ahead->clear(move_over, this);
 }
 
+bool TimerShard::recall_calendar_timers(const ClockTimes& now, BlockList& due) noexcept {
+  enter();
+  bool done = true;
+  if (wheels_[index(TimerKind::kWall)] != nullptr) {
+    struct Recalling {
+      TimerShard& shard;
+      Tick now;
+      BlockList& due;
+    } recalling{*this, core_.scale().at(now.wall), due};
+    const auto look = [](void* context, TimerNode& node) {
+      auto& [shard, tick, recalled] = *static_cast<Recalling*>(context);
+      shard.recall(static_cast<TimerBlock&>(node), tick, recalled);
+    };
+    try {
+      std::unique_ptr<TimerModel> ahead = core_.options().model(recalling.now);
+      std::swap(ahead, wheels_[index(TimerKind::kWall)]);
+      ahead->clear(look, &recalling);
+    } catch (...) {
+      done = false;
+    }
+  }
+  call_for_ = kForever;  // the timer thread looks at earliest() anyway
+  leave();
+  return done;
+}
+
+void TimerShard::recall(TimerBlock& block, Tick now, BlockList& due) noexcept {
+  if (!goes_by_calendar(block.repeat)) return place_or_park(block);
+  switch (block.word.claim([] { return true; })) {
+    case TimerWord::Claim::kDue:
+      return due.push(block);
+    case TimerWord::Claim::kLater:
+    case TimerWord::Claim::kMoving:
+      return look_again(block, now + 1);
+    case TimerWord::Claim::kPosted:
+      return await_note(block);
+  }
+}
+
 void TimerShard::take_back(TimerBlock& block, std::vector<Unprocessed>& rest) noexcept {
   switch (block.word.take_back()) {
     case TimerWord::TakeBack::kTaken:

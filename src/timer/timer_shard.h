@@ -3,11 +3,13 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
 #include "carillon/timer/detail/door.h"
+#include "carillon/timer/detail/durations.h"
 #include "carillon/timer/detail/timer_block.h"
 #include "carillon/timer/timer_model.h"
 #include "carillon/timer/timer_service.h"
@@ -25,6 +27,13 @@ struct ClockTimes {
 
   std::int64_t of(TimerKind kind) const noexcept { return kind == TimerKind::kSteady ? steady : wall; }
 };
+
+// Whether a wall clock that was at `from` and is at `to` was set back by so much that it had been wrong: timers that go
+// by a calendar then go on from the new time. After less, they wait until it has caught up. (Vixie's cron draws the
+// line there, too.)
+constexpr bool set_back_far(std::int64_t from, std::int64_t to) noexcept {
+  return sub_ns(from, to) > to_ns(std::chrono::hours(3));
+}
 
 class alignas(64) TimerShard {
  public:
@@ -56,6 +65,10 @@ class alignas(64) TimerShard {
 
   // Appends to `due` what is due now, a bounded number of timers. True: there is more.
   bool collect(const ClockTimes& now, BlockList& due);
+
+  // The wall clock was set back far: appends to `due` all timers that go by a calendar, for them to be given another
+  // time. False: no memory, and nothing was done.
+  bool recall_calendar_timers(const ClockTimes& now, BlockList& due) noexcept;
 
   // Shuts the shard for good and appends all timers that are in it to `rest`.
   void close(std::vector<Unprocessed>& rest);
@@ -89,6 +102,7 @@ class alignas(64) TimerShard {
   void forget(TimerBlock& block) noexcept;
   void retry_parked() noexcept;
   void follow_wall_clock_back(Tick to);
+  void recall(TimerBlock& block, Tick now, BlockList& due) noexcept;
   bool collect_kind(TimerKind kind, const ClockTimes& now, BlockList& due);
   void take_back(TimerBlock& block, std::vector<Unprocessed>& rest) noexcept;
   void take_back_wheels(std::vector<Unprocessed>& rest);

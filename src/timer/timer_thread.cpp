@@ -33,7 +33,9 @@ void TimerCore::turn_wheels() {
   timer_thread_of = this;
   sleep_exactly();
   for (;;) {
-    const bool more = collect_due(read_clocks());
+    const ClockTimes now = read_clocks();
+    const bool more = collect_due(now);
+    recall_calendar_timers(now);
     hand_over_due();
     if (closed_) return;
     if (closing_.load(std::memory_order_acquire)) return close_shards(rest_);
@@ -57,6 +59,17 @@ bool TimerCore::collect_due(const ClockTimes& now) {
   return more;
 }
 
+// If the wall clock was set back far. (The alarm wakes the timer thread then: a timer on that clock is pending.)
+void TimerCore::recall_calendar_timers(const ClockTimes& now) noexcept {
+  const std::int64_t ahead = sub_ns(now.wall, now.steady);
+  if (set_back_far(wall_ahead_, ahead) && !hold_fire_.load(std::memory_order_relaxed)) {
+    for (const auto& shard : shards_) {
+      if (!shard->recall_calendar_timers(now, due_)) return;
+    }
+  }
+  wall_ahead_ = ahead;
+}
+
 void TimerCore::hand_over_due() {
   if (due_.empty()) return;
   if (pool_ != nullptr) {
@@ -66,6 +79,7 @@ void TimerCore::hand_over_due() {
   std::int64_t now = steady_now();
   while (!due_.empty() && !hold_fire_.load(std::memory_order_relaxed)) {
     TimerBlock& block = due_.pop();
+    due_.prefetch_task();  // it is on a line that nobody has touched since it was scheduled
     if (!options_.executor.function()) {
       run(block, timer_thread_stats_, now);
       continue;

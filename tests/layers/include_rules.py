@@ -2,10 +2,10 @@
 
     python3 include_rules.py SOURCE_ROOT       # prints each line that breaks a rule; exit status 1 if there is one
 
-The layers are wheel <- timer, idle <- queue <- server <- cli, each in include/carillon/LAYER (public headers) and src/LAYER.
-A file may include its own layer and those below it; timer and idle do not know of each other; a public header includes no private
-one; and each layer names the third-party libraries it may use, the public headers none: a user of the library needs no Boost and
-no RocksDB to compile against it.
+The layers are wheel <- timer, idle <- queue <- server <- cli, and asio above wheel, each in include/carillon/LAYER (public
+headers) and src/LAYER. A file may include its own layer and those below it; timer and idle do not know of each other; a public header includes no private
+one; and each layer names the third-party libraries it may use, the public headers none but asio's: a user of the library needs no
+Boost and no RocksDB to compile against it.
 """
 
 import pathlib
@@ -17,6 +17,7 @@ BELOW = {
     "wheel": set(),
     "timer": {"wheel"},
     "idle": {"wheel"},
+    "asio": {"wheel"},
     "queue": {"wheel", "timer", "idle"},
     "server": {"wheel", "timer", "idle", "queue"},
     "cli": {"wheel", "timer", "idle", "queue", "server"},
@@ -29,8 +30,14 @@ THIRD_PARTY = {
     "cli": {"boost", "CLI", "date", "fmt", "spdlog"},
 }
 
+# A part of a layer that is a library of its own may use more.
+THIRD_PARTY_OF_PART = {"src/timer/cron/": {"date"}}
+
 # One public header asks the system for large pages, where there are any.
 SYSTEM_OF_FILE = {"include/carillon/wheel/pages.h": "sys/mman.h"}
+
+# And what public headers may use: those of a layer whose purpose it is.
+THIRD_PARTY_IN_PUBLIC = {"asio": {"boost"}}
 
 # Folders of POSIX and Linux headers. They, and <unistd.h> and its like, are open to every source above wheel.
 SYSTEM = {"arpa", "linux", "net", "netinet", "sys"}
@@ -83,7 +90,8 @@ def fault(file: str, line: str) -> str | None:
         return fault_of_own(here, match["quoted"])
     if SYSTEM_OF_FILE.get(file) == match["angle"]:
         return None
-    return fault_of_foreign(here, match["angle"])
+    more = set().union(*(owners for part, owners in THIRD_PARTY_OF_PART.items() if file.startswith(part)))
+    return fault_of_foreign(here, match["angle"], more)
 
 
 def fault_of_own(here: Place, header: str) -> str | None:
@@ -97,17 +105,19 @@ def fault_of_own(here: Place, header: str) -> str | None:
     return None
 
 
-def fault_of_foreign(here: Place, header: str) -> str | None:
+def fault_of_foreign(here: Place, header: str, more: set[str]) -> str | None:
     if header in STANDARD:
         return None
     if here.layer == "wheel":
         return f"wheel includes nothing but the standard library, and <{header}> is not of it"
+    if here.public and header.split("/")[0] in THIRD_PARTY_IN_PUBLIC.get(here.layer, set()):
+        return None
     if here.public:
         return f"a public header includes nothing but the standard library and Carillon, and <{header}> is neither"
     owner = header.split("/")[0]
     if owner == header or owner in SYSTEM:
         return None if header.endswith(".h") else f"<{header}> is not a header of C++20"
-    allowed = THIRD_PARTY.get(here.layer, set())
+    allowed = THIRD_PARTY.get(here.layer, set()) | more
     if owner not in allowed:
         return f"{here.layer} does not use {owner}; of third-party libraries it uses: {', '.join(sorted(allowed)) or 'none'}"
     return None

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <new>
 #include <type_traits>
@@ -23,7 +24,22 @@ struct TaskOps {
   void (*call)(TaskStorage& task);
   void (*move)(TaskStorage& from, TaskStorage& to) noexcept;  // and destroys `from`
   void (*destroy)(TaskStorage& task) noexcept;                // null: there is nothing to do
+  // When a task that goes by a calendar is to run after that time, in ns of the wall clock; kForever: never again.
+  // Throws what its calendar throws. Null: it does not go by one.
+  std::int64_t (*next_time)(TaskStorage& task, std::int64_t after) = nullptr;
 };
+
+// A callable that knows when it is to run next: it has `std::int64_t next_time(std::int64_t after)`.
+struct GoesByCalendar {};
+
+template <class F, class Access>
+constexpr auto next_time_of() noexcept -> decltype(TaskOps::next_time) {
+  if constexpr (std::is_base_of_v<GoesByCalendar, F>) {
+    return [](TaskStorage& task, std::int64_t after) { return Access::get(task).next_time(after); };
+  } else {
+    return nullptr;
+  }
+}
 
 template <class F>
 constexpr bool fits_in_place() noexcept {
@@ -42,19 +58,21 @@ struct TaskInPlace {
   }
   static void destroy(TaskStorage& task) noexcept { std::destroy_at(&get(task)); }
 
-  static constexpr TaskOps kOps{call, move, std::is_trivially_destructible_v<F> ? nullptr : destroy};
+  static constexpr TaskOps kOps{call, move, std::is_trivially_destructible_v<F> ? nullptr : destroy,
+                                next_time_of<F, TaskInPlace>()};
 };
 
 template <class F>
 struct TaskOnHeap {
-  static F*& get(TaskStorage& task) noexcept { return *std::launder(reinterpret_cast<F**>(task.bytes)); }
-  static void call(TaskStorage& task) { static_cast<void>((*get(task))()); }
+  static F*& pointer(TaskStorage& task) noexcept { return *std::launder(reinterpret_cast<F**>(task.bytes)); }
+  static F& get(TaskStorage& task) noexcept { return *pointer(task); }
+  static void call(TaskStorage& task) { static_cast<void>(get(task)()); }
   static void move(TaskStorage& from, TaskStorage& to) noexcept {
-    std::construct_at(reinterpret_cast<F**>(to.bytes), get(from));
+    std::construct_at(reinterpret_cast<F**>(to.bytes), pointer(from));
   }
-  static void destroy(TaskStorage& task) noexcept { delete get(task); }
+  static void destroy(TaskStorage& task) noexcept { delete pointer(task); }
 
-  static constexpr TaskOps kOps{call, move, destroy};
+  static constexpr TaskOps kOps{call, move, destroy, next_time_of<F, TaskOnHeap>()};
 };
 
 // Makes a callable in `storage`. Throws what its constructor throws, and std::bad_alloc for a large one.

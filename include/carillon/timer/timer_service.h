@@ -7,6 +7,7 @@
 //
 //   timers.schedule_every(10s, [] { report(); });
 //   timers.schedule_at(midnight, [] { rotate_logs(); });             // a system_clock time follows the wall clock
+//   timers.schedule_cron("0 9 * * MON-FRI", "Europe/Berlin", [] { say_good_morning(); });
 //   for (carillon::Unprocessed& rest : timers.stop()) save(rest.due);
 //
 // Why this one: scheduling and cancelling take no lock, never wait, and touch little that another thread touches;
@@ -46,11 +47,17 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <stop_token>
+#include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "carillon/timer/cron_schedule.h"
+#include "carillon/timer/detail/calendar_task.h"
 #include "carillon/timer/detail/durations.h"
 #include "carillon/timer/detail/timer_block.h"
+#include "carillon/timer/sleep.h"
 #include "carillon/timer/task.h"
 #include "carillon/timer/timer_errors.h"
 #include "carillon/timer/timer_handle.h"
@@ -65,7 +72,8 @@ struct Unprocessed {
   Task task;
   std::chrono::nanoseconds due;        // since the epoch of its clock
   bool on_wall_clock = false;          // system_clock; else steady_clock
-  std::chrono::nanoseconds period{0};  // 0: one-shot
+  std::chrono::nanoseconds period{0};  // 0: one-shot, or by a calendar
+  bool by_calendar = false;            // of schedule_cron() or schedule_by()
 };
 
 class TimerService {
@@ -119,6 +127,62 @@ class TimerService {
     return start_periodic(timer, detail::to_ns(delay), detail::Repeat::kAfterRun);
   }
 
+  // --- by a calendar, on the wall clock
+  //
+  // Periodic timers in all else: never two runs at the same time; cancelled, moved and returned as those are.
+  //  - Machine suspended, or wall clock set forward, beyond the next time: it runs at once. Further times that have
+  //    passed by the end of a run are left out, or with Missed::kBurst have one run each. (kDelay is as kSkip here.)
+  //  - Wall clock set back by up to 3 hours: no time comes twice; the timer waits until the clock has caught up. By
+  //    more, the clock had been wrong: the timer goes on from the new time.
+
+  // By a cron expression in a time zone: "0 9 * * MON-FRI", "Europe/Berlin". What can be said, and what happens when
+  // the clocks of the zone change: carillon/timer/cron_schedule.h. To link: carillon::cron. Throws as above, CronError
+  // for the expression, std::invalid_argument for the zone.
+  template <class F>
+  TimerHandle schedule_cron(std::string_view expression, std::string_view zone, F&& task,
+                            Missed missed = Missed::kSkip) {
+    return schedule_cron(CronSchedule(expression, zone), std::forward<F>(task), missed);
+  }
+  // By one that is there already: O(1), and many timers share it.
+  template <class F>
+  TimerHandle schedule_cron(CronSchedule schedule, F&& task, Missed missed = Missed::kSkip) {
+    return schedule_by([schedule = std::move(schedule)](WallTime after) { return schedule.next(after); },
+                       std::forward<F>(task), missed);
+  }
+
+  // By a calendar of your own: `next_time(WallTime after)` returns, as std::optional, the first system_clock time after
+  // that one, or nothing if there is none. It is called here, and then after each run by who ran the task, never by two
+  // threads at once. Without a next time the timer is over, and the handle empty if there was none at all. What
+  // next_time() throws here is thrown on; later it goes to on_error, and ends the timer.
+  template <class NextTime, class F>
+  requires(std::is_invocable_v<std::decay_t<NextTime>&, WallTime>) TimerHandle
+      schedule_by(NextTime&& next_time, F&& task, Missed missed = Missed::kSkip) {
+    using CalendarTask = detail::CalendarTask<std::decay_t<NextTime>, std::decay_t<F>>;
+    detail::NewTimer timer(std::in_place, CalendarTask(std::forward<NextTime>(next_time), std::forward<F>(task)));
+    return start_by_calendar(timer, missed);
+  }
+
+  // --- coroutines (sleep.h; and with_timeout.h)
+  //
+  // co_await timers.sleep_for(10ms). With a stop token the result is true if the time has come, and false if the token was
+  // asked to stop before. The coroutine resumes on the executor; it gets TimersStopped if the service is stopped.
+  template <class Rep, class Period>
+  Sleep sleep_for(std::chrono::duration<Rep, Period> delay) noexcept {
+    return Sleep({this, detail::TimerKind::kSteady, true, detail::to_ns(delay)});
+  }
+  template <class Rep, class Period>
+  StoppableSleep sleep_for(std::chrono::duration<Rep, Period> delay, std::stop_token stop) noexcept {
+    return {{this, detail::TimerKind::kSteady, true, detail::to_ns(delay)}, std::move(stop)};
+  }
+  template <class Clock, class Duration>
+  Sleep sleep_until(std::chrono::time_point<Clock, Duration> time) noexcept {
+    return Sleep({this, kind_of<Clock>(), false, detail::to_ns(time.time_since_epoch())});
+  }
+  template <class Clock, class Duration>
+  StoppableSleep sleep_until(std::chrono::time_point<Clock, Duration> time, std::stop_token stop) noexcept {
+    return {{this, kind_of<Clock>(), false, detail::to_ns(time.time_since_epoch())}, std::move(stop)};
+  }
+
   // --- the end
 
   // Ends the service: refuses timers from now on, waits until the tasks that are running have ended (but not for the
@@ -141,6 +205,15 @@ class TimerService {
   std::uint64_t pending() const noexcept;
 
  private:
+  friend class detail::Sleeper;
+
+  template <class Clock>
+  static constexpr detail::TimerKind kind_of() noexcept {
+    constexpr bool kSteady = std::is_same_v<Clock, std::chrono::steady_clock>;
+    static_assert(kSteady || std::is_same_v<Clock, std::chrono::system_clock>, "times are of one of these two clocks");
+    return kSteady ? detail::TimerKind::kSteady : detail::TimerKind::kWall;
+  }
+
   static constexpr detail::Repeat repeat_of(Missed missed) noexcept {
     return missed == Missed::kSkip    ? detail::Repeat::kSkip
            : missed == Missed::kBurst ? detail::Repeat::kBurst
@@ -151,6 +224,7 @@ class TimerService {
   TimerHandle start_at(detail::NewTimer& timer, detail::TimerKind kind, std::int64_t time,
                        std::chrono::nanoseconds slack);
   TimerHandle start_periodic(detail::NewTimer& timer, std::int64_t period, detail::Repeat repeat);
+  TimerHandle start_by_calendar(detail::NewTimer& timer, Missed missed);
 
   std::shared_ptr<detail::TimerCore> core_;
 };

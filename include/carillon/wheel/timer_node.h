@@ -61,6 +61,15 @@ struct NodeAccess {
   static Tick& expiry(TimerNode& node) noexcept { return node.expiry_; }
   static TimerNode**& entry(TimerNode& node) noexcept { return node.entry_; }
   static TimerNode** entry(const TimerNode& node) noexcept { return node.entry_; }
+
+  // Puts `to` in the place of `from`, armed or not: a set knows its timers by their entries alone. REQUIRES: `to` is not
+  // armed.
+  static void move(TimerNode& from, TimerNode& to) noexcept {
+    to.expiry_ = from.expiry_;
+    to.entry_ = from.entry_;
+    if (from.armed()) *from.entry_ = &to;
+    from.entry_ = nullptr;
+  }
 };
 
 }  // namespace detail

@@ -17,11 +17,13 @@
 //     order.
 //  3. Everything before leave() or a note happens before everything after the next entry, or the reading of that note.
 //
-// The atomics are a parameter, so that a test can run every interleaving.
+// The atomics are a parameter (detail/atomics.h), so that a test can run every interleaving.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+
+#include "carillon/timer/detail/atomics.h"
 
 namespace carillon::detail {
 
@@ -32,7 +34,7 @@ enum class Admission {
 };
 
 // A Note has a member `Note* next`, which belongs to the door from posting until the note is handed over.
-template <class Note, template <class> class Atomic = std::atomic>
+template <class Note, class Atomics = MachineAtomics>
 class Door {
  public:
   Admission enter_or_post(Note& note) noexcept {
@@ -90,7 +92,7 @@ class Door {
     return oldest;
   }
 
-  Atomic<std::uintptr_t> word_{kOpen};
+  typename Atomics::template Atomic<std::uintptr_t> word_{kOpen};
 };
 
 }  // namespace carillon::detail

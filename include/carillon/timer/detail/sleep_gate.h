@@ -14,9 +14,11 @@
 #include <cstdint>
 #include <limits>
 
+#include "carillon/timer/detail/atomics.h"
+
 namespace carillon::detail {
 
-template <template <class> class Atomic = std::atomic>
+template <class Atomics = MachineAtomics>
 class SleepGate {
  public:
   // --- the timer thread. `until` is in ns of its clock.
@@ -36,7 +38,7 @@ class SleepGate {
  private:
   static constexpr std::int64_t kAwake = std::numeric_limits<std::int64_t>::min();
 
-  Atomic<std::int64_t> until_{kAwake};
+  typename Atomics::template Atomic<std::int64_t> until_{kAwake};
 };
 
 }  // namespace carillon::detail

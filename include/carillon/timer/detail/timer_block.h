@@ -18,7 +18,12 @@ class TimerShard;
 
 enum class TimerKind : std::uint8_t { kSteady, kWall };  // which clock its deadline is on, and so which wheel it is in
 
-enum class Repeat : std::uint8_t { kOnce, kSkip, kBurst, kDelay, kAfterRun };
+enum class Repeat : std::uint8_t { kOnce, kSkip, kBurst, kDelay, kAfterRun, kCalendarSkip, kCalendarBurst };
+
+// Its next time comes from its task (TaskOps::next_time), and not from a period.
+constexpr bool goes_by_calendar(Repeat repeat) noexcept {
+  return repeat >= Repeat::kCalendarSkip;
+}
 
 // The fields belong to whoever schedules the timer, until it is armed; then
 //   the node      to who is inside the shard's door

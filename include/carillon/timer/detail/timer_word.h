@@ -4,6 +4,7 @@
 //   kArmed   --begin_move--> kMoving --end_move--> kArmed
 //   kArmed   --claim--> kQueued --start--> kRunning --finish--> kFree, of the next generation
 //   kRunning --rearm--> kArmed                                  (periodic)
+//   kRunning --end_periods--> kRunning, as a timer that is not periodic
 //   kArmed, kQueued --cancel-----> kCancelled --finish--> kFree, of the next generation
 //   kArmed, kQueued --take_back--> kReturned  --finish--> kFree, of the next generation
 //
@@ -29,13 +30,14 @@
 #include <atomic>
 #include <cstdint>
 #include <limits>
-#include <thread>
+
+#include "carillon/timer/detail/atomics.h"
 
 namespace carillon::detail {
 
 enum class Phase : std::uint8_t { kFree, kArmed, kMoving, kQueued, kRunning, kCancelled, kReturned };
 
-template <template <class> class Atomic = std::atomic>
+template <class Atomics = MachineAtomics>
 class BasicTimerWord {
  public:
   using Generation = std::uint32_t;
@@ -87,7 +89,7 @@ class BasicTimerWord {
           if (swap(word, word | kEnding)) return Cancel::kWonRunning;
           break;
         case Phase::kMoving:  // for a few instructions
-          std::this_thread::yield();
+          Atomics::yield();
           word = word_.load(std::memory_order_acquire);
           break;
         default:
@@ -191,6 +193,14 @@ class BasicTimerWord {
     }
   }
 
+  // Of a periodic timer that has no next time: from here on cancelling it is no longer possible. True: somebody has.
+  bool end_periods() noexcept {
+    std::uint64_t word = word_.load(std::memory_order_relaxed);
+    while (!swap(word, word & ~kPeriodic)) {
+    }
+    return (word & kEnding) != 0;
+  }
+
   enum class End { kReuse, kRetire };
   // The end of the generation. From here on the timer is the caller's to free, and no handle reaches it. REQUIRES: the
   // caller has won it, and nobody else holds it.
@@ -253,7 +263,7 @@ class BasicTimerWord {
     std::uint64_t word = word_.load(std::memory_order_acquire);
     for (;;) {
       if (phase_of(word) == Phase::kMoving) {
-        std::this_thread::yield();
+        Atomics::yield();
         word = word_.load(std::memory_order_acquire);
         continue;
       }
@@ -263,7 +273,7 @@ class BasicTimerWord {
     }
   }
 
-  Atomic<std::uint64_t> word_;
+  typename Atomics::template Atomic<std::uint64_t> word_;
 };
 
 using TimerWord = BasicTimerWord<>;

@@ -1,0 +1,200 @@
+// WheelDescriptor: a wheel for an event loop of your own: one file descriptor, readable when timers are due. Linux.
+//
+//   struct Connection : carillon::TimerNode { int socket; };
+//
+//   carillon::WheelDescriptor<> timers;
+//   epoll_event event{.events = EPOLLIN, .data = {.fd = timers.descriptor()}};
+//   epoll_ctl(epoll, EPOLL_CTL_ADD, timers.descriptor(), &event);
+//
+//   timers.schedule_after(connection, 30s);
+//   for (;;) {
+//     for (const epoll_event& event : wait(epoll)) {
+//       if (event.data.fd == timers.descriptor()) {
+//         timers.dispatch([](carillon::TimerNode& node) { drop(static_cast<Connection&>(node)); });
+//       } else ...
+//     }
+//   }
+//
+// For loops by epoll, poll, select, io_uring: whatever waits for descriptors. Use it where timers and connections
+// belong to one thread; TimerService is for many threads. Any TimerSet can be the model.
+//
+// Contracts
+// ---------
+//  - Timers are the caller's, as with any TimerSet (wheel/timer_set.h): what is said there of order, limits,
+//    re-entrancy and exceptions holds here.
+//  - Never early: a timer fires at or after its time on the steady clock. Late by up to one tick and its slack, and by
+//    what the loop does meanwhile.
+//  - The descriptor is level-triggered: readable while something is due. It need not be read; dispatch() sees to it.
+//    dispatch() may also be called at any other time.
+//  - The kernel is told of a time with one system call, if a timer is scheduled that is earlier than all others, and at
+//    most once per dispatch(). Scheduling later ones, cancelling and moving to later cost none. So after the earliest
+//    timer was cancelled, the loop is woken once for nothing.
+//  - A wake-up may come before a timer is due, when the wheel has something to cascade: next_wakeup() of the model.
+//  - An empty wheel never wakes the loop.
+//
+// Not thread-safe: it belongs to the thread of its loop. Neither copied nor moved.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "carillon/timer/detail/deadline_descriptor.h"
+#include "carillon/timer/detail/durations.h"
+#include "carillon/timer/timer_clock.h"
+#include "carillon/wheel/hierarchical_wheel.h"
+#include "carillon/wheel/slack.h"
+#include "carillon/wheel/timer_node.h"
+#include "carillon/wheel/timer_set.h"
+
+namespace carillon {
+
+template <TimerSet Model = HierarchicalWheel<>>
+class WheelDescriptor {
+ public:
+  using TimePoint = std::chrono::steady_clock::time_point;
+
+  // Timers due within the same tick fire together, at its end. Throws std::invalid_argument if it is less than 1 ns,
+  // and std::system_error if there is no descriptor left.
+  explicit WheelDescriptor(std::chrono::nanoseconds tick = std::chrono::milliseconds(1))
+      : WheelDescriptor(tick, std::chrono::steady_clock::now()) {}
+  // For a loop that has its own idea of the time, and for tests: time begins at `start`.
+  WheelDescriptor(std::chrono::nanoseconds tick, TimePoint start)
+      : tick_(checked(tick)), model_(at(detail::to_ns(start.time_since_epoch()))) {}
+  WheelDescriptor(const WheelDescriptor&) = delete;
+  WheelDescriptor& operator=(const WheelDescriptor&) = delete;
+  ~WheelDescriptor() = default;
+
+  // For the loop to wait for: readable.
+  int descriptor() const noexcept { return descriptor_.get(); }
+
+  // --- timers. O(1). They throw what the model's operations throw.
+
+  // REQUIRES: `node` is not armed. It may fire anywhere in [time, time + slack].
+  void schedule_at(TimerNode& node, TimePoint time, std::chrono::nanoseconds slack = {}) {
+    const Tick tick = tick_for(time, slack);
+    model_.schedule(node, tick);
+    call_for(tick);
+  }
+  template <class Rep, class Period>
+  void schedule_after(TimerNode& node, std::chrono::duration<Rep, Period> delay, std::chrono::nanoseconds slack = {}) {
+    schedule_at(node, from_now(detail::to_ns(delay)), slack);
+  }
+
+  // Armed or not.
+  void reschedule_at(TimerNode& node, TimePoint time, std::chrono::nanoseconds slack = {}) {
+    const Tick tick = tick_for(time, slack);
+    model_.reschedule(node, tick);
+    call_for(tick);
+  }
+  template <class Rep, class Period>
+  void reschedule_after(TimerNode& node, std::chrono::duration<Rep, Period> delay,
+                        std::chrono::nanoseconds slack = {}) {
+    reschedule_at(node, from_now(detail::to_ns(delay)), slack);
+  }
+
+  // True: it was armed and will not fire. Never a system call.
+  bool cancel(TimerNode& node) noexcept { return model_.cancel(node); }
+
+  // --- the loop
+
+  // Calls on_expire(TimerNode&) for each timer that is due now, at most `limit`; if more are due, the descriptor stays
+  // readable. Returns how many fired. What on_expire throws is thrown on, and the rest fires with the next call.
+  template <class OnExpire>
+  std::size_t dispatch(OnExpire&& on_expire, std::size_t limit = kNoLimit) {
+    return dispatch_at(std::chrono::steady_clock::now(), std::forward<OnExpire>(on_expire), limit);
+  }
+  // The same for a loop that has read the clock already. A time before that of the last call counts as that one.
+  template <class OnExpire>
+  std::size_t dispatch_at(TimePoint now, OnExpire&& on_expire, std::size_t limit = kNoLimit) {
+    const Tick to = std::max(at(detail::to_ns(now.time_since_epoch())), model_.now());
+    const Settle settle{*this, to};
+    return model_.advance(to, std::forward<OnExpire>(on_expire), limit);
+  }
+
+  // When the descriptor becomes, or became, readable; nothing if never, as things stand.
+  std::optional<TimePoint> readable_at() const noexcept {
+    if (told_ == kNever) return std::nullopt;
+    return TimePoint(std::chrono::nanoseconds(begin(told_)));
+  }
+
+  // --- the model
+  std::size_t size() const noexcept { return model_.size(); }
+  bool empty() const noexcept { return model_.empty(); }
+
+  // Disarms every timer and hands each to sink(TimerNode&), in no particular order.
+  template <class Sink>
+  void clear(Sink&& sink) {
+    model_.clear(std::forward<Sink>(sink));
+  }
+
+  const Model& model() const noexcept { return model_; }
+
+ private:
+  static constexpr Tick kNever = std::numeric_limits<Tick>::max();
+
+  // At the end of a dispatch, however it ends: the descriptor gets the next time, which also makes it unreadable.
+  struct Settle {
+    WheelDescriptor& timers;
+    Tick now;
+    explicit Settle(WheelDescriptor& all, Tick to) noexcept : timers(all), now(to) { timers.dispatching_ = true; }
+    Settle(const Settle&) = delete;
+    Settle& operator=(const Settle&) = delete;
+    ~Settle() {
+      timers.dispatching_ = false;
+      const Tick next = timers.model_.next_wakeup().value_or(kNever);
+      if (next < timers.told_ || timers.told_ <= now) timers.tell(next);
+    }
+  };
+
+  static std::int64_t checked(std::chrono::nanoseconds tick) {
+    if (tick.count() >= 1) return tick.count();
+    throw std::invalid_argument("carillon: the tick of a WheelDescriptor is " + std::to_string(tick.count()) +
+                                " ns; it must be at least 1 ns");
+  }
+
+  static TimePoint from_now(std::int64_t delay) noexcept {
+    const std::int64_t now = detail::to_ns(std::chrono::steady_clock::now().time_since_epoch());
+    return TimePoint(std::chrono::nanoseconds(detail::add_ns(now, delay)));
+  }
+
+  // Tick n begins at n times the length of a tick; times before 0 count as 0.
+  Tick at(std::int64_t ns) const noexcept { return ns <= 0 ? 0 : static_cast<Tick>(ns / tick_); }
+  std::int64_t begin(Tick tick) const noexcept {
+    return std::cmp_greater(tick, detail::kForever / tick_) ? detail::kForever
+                                                            : static_cast<std::int64_t>(tick) * tick_;
+  }
+
+  // The first tick that does not begin before `time`; with slack, the best of those that follow.
+  Tick tick_for(TimePoint time, std::chrono::nanoseconds slack) const noexcept {
+    const std::int64_t ns = detail::to_ns(time.time_since_epoch());
+    const Tick tick = ns <= 0 ? 0 : static_cast<Tick>((ns - 1) / tick_ + 1);
+    return slack.count() < tick_ ? tick : relaxed_expiry(tick, static_cast<Tick>(slack.count() / tick_));
+  }
+
+  void call_for(Tick tick) noexcept {
+    if (tick < told_ && !dispatching_) tell(tick);
+  }
+  void tell(Tick tick) noexcept {
+    if (tick == kNever) {
+      descriptor_.never();
+    } else {
+      descriptor_.set(begin(tick));
+    }
+    told_ = tick;
+  }
+
+  detail::DeadlineDescriptor descriptor_;
+  const std::int64_t tick_;  // ns
+  Model model_;
+  Tick told_ = kNever;  // what the descriptor is set to
+  bool dispatching_ = false;
+};
+
+}  // namespace carillon

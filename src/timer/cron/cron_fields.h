@@ -1,0 +1,44 @@
+// CronFields: what a cron expression says, as sets of numbers, and the local times that it means.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <optional>
+
+namespace carillon::detail {
+
+// Bit n of a set stands for n.
+using NumberSet = std::uint64_t;
+
+struct CronFields {
+  NumberSet seconds = 1;  // just 0
+  NumberSet minutes = 0;
+  NumberSet hours = 0;
+  NumberSet days = 0;  // from 1
+  NumberSet months = 0;
+  NumberSet weekdays = 0;  // from Sunday, 0
+
+  // Days that depend on the month.
+  NumberSet days_before_last = 0;               // bit n: n days before the last
+  NumberSet nearest_to = 0;                     // bit d: Monday to Friday nearest to d
+  bool last_working_day = false;                // the last Monday to Friday
+  NumberSet last_weekdays = 0;                  // bit w: the last such weekday
+  std::array<NumberSet, 6> weekdays_of_week{};  // [n], bit w: the n-th such weekday
+
+  bool any_day = false;  // the field begins with * or ?
+  bool any_weekday = false;
+  bool periodic = false;  // goes by elapsed time: cron_schedule.h
+
+  // The days of a month, bit d for day d.
+  NumberSet days_of(std::chrono::year_month month) const noexcept;
+
+  // The first local time at or after `from`. Nothing: there is none, ever.
+  std::optional<std::chrono::local_seconds> first_at_or_after(std::chrono::local_seconds from) const noexcept;
+
+ private:
+  std::optional<std::chrono::local_days> first_day_at_or_after(std::chrono::local_days from) const noexcept;
+  std::optional<std::chrono::seconds> first_time_of_day(std::chrono::seconds from) const noexcept;
+};
+
+}  // namespace carillon::detail

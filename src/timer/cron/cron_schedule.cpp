@@ -1,0 +1,94 @@
+#include "carillon/timer/cron_schedule.h"
+
+#include <algorithm>
+
+#include "timer/cron/cron_fields.h"
+#include "timer/cron/cron_parser.h"
+#include "timer/cron/time_zone.h"
+
+namespace carillon {
+namespace detail {
+
+using std::chrono::local_seconds;
+using std::chrono::seconds;
+using std::chrono::sys_seconds;
+
+struct CronRule {
+  std::string expression;
+  CronFields fields;
+  TimeZone zone;
+
+  std::optional<sys_seconds> next(sys_seconds after) const;
+};
+
+namespace {
+
+local_seconds local(sys_seconds time, seconds ahead) noexcept {
+  return local_seconds(time.time_since_epoch() + ahead);
+}
+
+// The first local time that is meant, at or after one that mostly grows: what was found is looked up again only when it
+// no longer answers the question.
+class Search {
+ public:
+  explicit Search(const CronFields& fields) noexcept : fields_(fields) {}
+
+  std::optional<local_seconds> first_at_or_after(local_seconds from) noexcept {
+    const bool known = asked_ <= from && (!found_.has_value() || from <= *found_);
+    if (!known) {
+      asked_ = from;
+      found_ = fields_.first_at_or_after(from);
+    }
+    return found_;
+  }
+
+ private:
+  const CronFields& fields_;
+  local_seconds asked_ = local_seconds::max();  // not yet
+  std::optional<local_seconds> found_;
+};
+
+}  // namespace
+
+// From one stretch of even time to the next; within one, local and real time are the same but for a number.
+std::optional<sys_seconds> CronRule::next(sys_seconds after) const {
+  Search search(fields);
+  sys_seconds from = std::clamp(after, kFirstTime, kEndOfTime) + seconds(1);
+  while (from < kEndOfTime) {
+    const EvenTime now = zone.at(from);
+    local_seconds begin = local(from, now.ahead);
+    if (!fields.periodic && now.begin > kFirstTime) {
+      const EvenTime before = zone.at(now.begin - seconds(1));
+      const local_seconds left_at = local(now.begin, before.ahead);
+      if (from == now.begin && left_at < begin) {
+        const auto left_out = search.first_at_or_after(left_at);
+        if (left_out.has_value() && *left_out < begin) return from;
+      }
+      begin = std::max(begin, left_at);  // the clocks have shown what is before that
+    }
+    const auto found = search.first_at_or_after(begin);
+    if (!found.has_value()) return std::nullopt;
+    if (*found < local(now.end, now.ahead)) return sys_seconds(found->time_since_epoch() - now.ahead);
+    from = now.end;
+  }
+  return std::nullopt;
+}
+
+}  // namespace detail
+
+CronSchedule::CronSchedule(std::string_view expression, std::string_view zone)
+    : rule_(new detail::CronRule{std::string(expression), detail::parse_cron(expression), detail::TimeZone(zone)}) {}
+
+std::optional<std::chrono::sys_seconds> CronSchedule::next_after(std::chrono::sys_seconds after) const {
+  return rule_->next(after);
+}
+
+const std::string& CronSchedule::expression() const noexcept {
+  return rule_->expression;
+}
+
+const std::string& CronSchedule::zone() const noexcept {
+  return rule_->zone.name();
+}
+
+}  // namespace carillon

@@ -1,0 +1,116 @@
+#include "carillon/timer/sleep.h"
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "carillon/timer/timer_errors.h"
+#include "carillon/timer/timer_service.h"
+#include "timer/timer_core.h"
+
+namespace carillon::detail {
+
+// Resumes the coroutine once: when it is called, or when it is destroyed without having been called. It may be moved
+// about meanwhile, and the sleeper knows where it is.
+class Sleeper::Resume {
+ public:
+  explicit Resume(Sleeper& sleeper) noexcept : sleeper_(&sleeper) { sleeper.task_ = this; }
+  Resume(Resume&& other) noexcept : sleeper_(std::exchange(other.sleeper_, nullptr)) {
+    if (sleeper_ != nullptr) sleeper_->task_ = this;
+  }
+  Resume& operator=(Resume&&) = delete;
+  ~Resume() {
+    if (sleeper_ != nullptr) sleeper_->will_not_come();
+  }
+
+  // The coroutine's frame, and the sleeper in it, may be gone when this returns.
+  void operator()() { std::exchange(sleeper_, nullptr)->time_has_come(); }
+
+  void forget_sleeper() noexcept { sleeper_ = nullptr; }
+
+ private:
+  Sleeper* sleeper_;
+};
+
+Sleeper::~Sleeper() {
+  if (state_ != State::kAsleep) return;
+  wake_up_.reset();
+  task_->forget_sleeper();
+  timer_.cancel();
+}
+
+// From the moment at which the timer is submitted the coroutine may be resumed, by another thread, and `this` be gone.
+// So all is made ready before, the handle too, whose generation is known by then.
+//
+// With a stop token one thing comes after: who asks to stop must not move the timer before it is in its place. Of the
+// two, whoever sets its bit in `stopping_` second moves it; and who resumes the coroutine waits for the one here, a few
+// instructions.
+void Sleeper::await_suspend(std::coroutine_handle<> coroutine) {
+  NewTimer task(std::in_place, Resume(*this));
+  TimerBlock& block = task.block();
+  const TimerHandle timer(block, block.word.generation());
+  const bool stoppable = stop_.stop_possible();
+  TimerService& service = *time_.service;
+  core_ = service.core_.get();
+  deadline_ = time_.is_delay ? add_ns(now(), time_.ns) : time_.ns;
+  coroutine_ = coroutine;
+  timer_ = timer;
+  if (stoppable) wake_up_.emplace(stop_, WakeUp{*this});
+  state_ = State::kAsleep;
+  try {
+    service.start_at(task, time_.clock, deadline_, {});
+  } catch (...) {
+    state_ = State::kAwake;
+    task_->forget_sleeper();
+    throw;
+  }
+  if (stoppable && (stopping_.fetch_or(kSubmitted, std::memory_order_acq_rel) & kAsked) != 0) wake(timer);
+}
+
+// Moves the timer to now, which fails if it is due already: so the timer's own word decides, and the coroutine is
+// resumed by the executor.
+void Sleeper::wake(TimerHandle timer) noexcept {
+  timer.reschedule_after(std::chrono::nanoseconds(0));
+}
+
+void Sleeper::WakeUp::operator()() const noexcept {
+  if ((sleeper.stopping_.fetch_or(kAsked, std::memory_order_acq_rel) & kSubmitted) != 0) wake(sleeper.timer_);
+}
+
+// True: somebody has asked to stop.
+bool Sleeper::wait_until_submitted() const noexcept {
+  if (!wake_up_.has_value()) return false;
+  for (;;) {
+    const unsigned stopping = stopping_.load(std::memory_order_acquire);
+    if ((stopping & kSubmitted) != 0) return (stopping & kAsked) != 0;
+    std::this_thread::yield();
+  }
+}
+
+void Sleeper::time_has_come() {
+  const bool asked = wait_until_submitted();
+  // Not running: the task was returned by stop(), and somebody has called it by hand.
+  state_ = timer_.state() == TimerState::kRunning ? State::kTimeHasCome : State::kServiceStopped;
+  if (state_ == State::kTimeHasCome && asked && now() < deadline_) state_ = State::kAwake;
+  coroutine_.resume();
+}
+
+// The service that runs the task keeps the core alive, and so does the one that is asked to schedule it.
+std::int64_t Sleeper::now() const noexcept {
+  return time_.clock == TimerKind::kSteady ? core_->steady_now() : core_->wall_now();
+}
+
+void Sleeper::will_not_come() noexcept {
+  if (state_ != State::kAsleep) return;  // it never came to the service
+  wait_until_submitted();
+  state_ = State::kServiceStopped;
+  coroutine_.resume();
+}
+
+bool Sleeper::outcome() const {
+  if (state_ == State::kServiceStopped) throw TimersStopped();
+  return state_ == State::kTimeHasCome;
+}
+
+}  // namespace carillon::detail

@@ -1,0 +1,51 @@
+// The kinds of timer that the tests of steady_timer run over, and what they have in common.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/system/error_code.hpp>
+#include <chrono>
+#include <ratio>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "carillon/asio/wheel_timer.h"
+#include "carillon/wheel/baseline/binary_heap.h"
+
+namespace carillon::testing {
+
+namespace net = boost::asio;
+using boost::system::error_code;
+using Clock = std::chrono::steady_clock;
+
+struct Named {
+  template <class T>
+  static std::string GetName(int) {
+    if (std::is_same_v<T, net::steady_timer>) return "AsioSteadyTimer";
+    if (std::is_same_v<T, asio::wheel_timer>) return "WheelTimer";
+    return std::is_same_v<T, asio::basic_wheel_timer<Clock, std::micro>> ? "WheelTimerOfMicroseconds"
+                                                                         : "WheelTimerOnAnotherModel";
+  }
+};
+
+template <class Timer>
+class SteadyTimers : public ::testing::Test {
+ protected:
+  // A handler that notes under a name what it was told.
+  auto note(std::string name) {
+    return [this, name = std::move(name)](error_code error) { log_.push_back(name + (error ? " aborted" : " done")); };
+  }
+  using Log = std::vector<std::string>;
+
+  net::io_context io_;
+  Log log_;
+};
+using Timers = ::testing::Types<net::steady_timer, asio::wheel_timer, asio::basic_wheel_timer<Clock, std::micro>,
+                                asio::basic_wheel_timer<Clock, std::milli, net::any_io_executor, BinaryHeap>>;
+
+}  // namespace carillon::testing

@@ -1,0 +1,328 @@
+// Every interleaving on one TimerWord: exactly one of firing, cancelling and returning wins, nothing fires at a time it
+// was moved from, a handle of the past does nothing, and what a timer holds is let go of once.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+
+#include "carillon/timer/detail/timer_word.h"
+#include "timer/interleaving/finding.h"
+
+namespace carillon::interleaving {
+namespace {
+
+using carillon::detail::Phase;
+
+template <class Twist>
+using Word = carillon::detail::BasicTimerWord<Model<Twist>>;
+
+// The deadline comes back without a trace that it was elsewhere meanwhile.
+struct WithoutMoves : Faithful {
+  static constexpr std::uint64_t stored(std::uint64_t value) { return value & ~std::uint64_t{0xffff'fe00}; }
+};
+struct WithoutGenerations : Faithful {
+  static constexpr std::uint64_t stored(std::uint64_t value) {
+    return (value & 0xffff'ffff) | (std::uint64_t{1} << 32);
+  }
+};
+
+// A timer that is in its wheel, and what its block holds.
+template <class Twist>
+struct Timer {
+  Word<Twist> word;
+  ModelAtomic<std::int64_t, Twist> deadline{10};
+  Plain<int> task{1};  // 0: destroyed; 2: another's
+  std::uint32_t generation = 0;
+  int fired = 0;
+  int cancelled = 0;
+  int returned = 0;
+  int freed = 0;
+  bool noted = false;  // a note asks who is inside the shard's door to take it out of the wheel
+
+  explicit Timer(bool periodic = false) : generation(word.arm(periodic)) { word.enter_by_oneself(); }
+
+  void destroy_task() {
+    require(task == 1, "a task was destroyed twice");
+    task = 0;
+  }
+  // The end of it: the block is another's from here on, who writes to it.
+  void free(bool ran) {
+    ran ? static_cast<void>(word.finish()) : static_cast<void>(word.finish_unrun());
+    require(task == 0, "a timer was freed before its task");
+    task = 2;
+    ++freed;
+  }
+
+  void cancel() {
+    switch (word.cancel(generation)) {
+      case Word<Twist>::Cancel::kLost:
+        return;
+      case Word<Twist>::Cancel::kWonInWheel:
+        ++cancelled;
+        destroy_task();
+        noted = true;
+        return;
+      case Word<Twist>::Cancel::kWonElsewhere:
+        ++cancelled;
+        destroy_task();
+        if (word.let_go_of_task()) free(false);
+        return;
+      case Word<Twist>::Cancel::kWonRunning:
+        ++cancelled;
+        return;
+    }
+  }
+
+  void move_to(std::int64_t time) {
+    if (word.begin_move(generation) != Word<Twist>::Move::kMoving) return;
+    deadline.store(time, std::memory_order_release);
+    static_cast<void>(word.end_move(false));
+  }
+
+  // The wheel comes upon it at 10. True: it is queued.
+  bool come_due() {
+    for (;;) {
+      switch (word.claim([&] { return deadline.load(std::memory_order_acquire) <= 10; })) {
+        case Word<Twist>::Claim::kDue:
+          require(deadline.load(std::memory_order_relaxed) <= 10, "it fires at a time that it was moved from");
+          return true;
+        case Word<Twist>::Claim::kMoving:
+          Model<Twist>::yield();  // it is looked at again a tick later
+          continue;
+        default:
+          return false;
+      }
+    }
+  }
+  void run() {
+    if (!word.start()) {
+      if (word.let_go_of_place()) free(false);
+      return;
+    }
+    ++fired;
+    require(task == 1, "a task runs that is not there");
+    destroy_task();
+    free(true);
+  }
+  void fire() {
+    if (come_due()) run();
+  }
+  void read_note() {
+    if (noted) free(false);
+  }
+  void take_back() {
+    if (word.take_back() != Word<Twist>::TakeBack::kTaken) return;
+    ++returned;
+    destroy_task();
+    free(false);
+  }
+};
+
+template <class Twist>
+struct TwoCancelsAndFire {
+  static constexpr int kThreads = 3;
+  Timer<Twist> timer;
+
+  void run(int thread) { thread < 2 ? timer.cancel() : timer.fire(); }
+  void at_end() {
+    timer.read_note();
+    require(timer.fired + timer.cancelled == 1, "it has not exactly one winner");
+    require(timer.freed == 1, "it was not freed once");
+  }
+};
+
+TEST(InterleavingTimerWord, TwoCancelsVersusFire_ExactlyOneWins) {
+  expect_no_fault<TwoCancelsAndFire<Faithful>>();
+}
+
+template <class Twist>
+struct CancelFireAndMove {
+  static constexpr int kThreads = 3;
+  Timer<Twist> timer;
+
+  void run(int thread) {
+    if (thread == 0) timer.cancel();
+    if (thread == 1) timer.move_to(100);
+    if (thread == 2) timer.fire();
+  }
+  void at_end() {
+    timer.read_note();
+    const bool pending = timer.word.phase(timer.generation) == Phase::kArmed;
+    require(timer.fired + timer.cancelled + static_cast<int>(pending) == 1, "it has not exactly one end");
+    require(!pending || timer.deadline.load(std::memory_order_relaxed) == 100, "a move was lost");
+    require(timer.freed == (pending ? 0 : 1), "it was not freed once");
+  }
+};
+
+TEST(InterleavingTimerWord, CancelVersusFireVersusMove_OneWinsAndNothingFiresAtATimeItWasMovedFrom) {
+  expect_no_fault<CancelFireAndMove<Faithful>>();
+}
+
+template <class Twist>
+struct TwoMovesAndFire {
+  static constexpr int kThreads = 3;
+  Timer<Twist> timer;
+
+  void run(int thread) {
+    if (thread == 0) timer.move_to(100);
+    if (thread == 1) {
+      timer.move_to(7);
+      timer.move_to(200);
+    }
+    if (thread == 2) timer.fire();
+  }
+  void at_end() {
+    const bool pending = timer.word.phase(timer.generation) == Phase::kArmed;
+    require(timer.fired + static_cast<int>(pending) == 1, "it has not exactly one end");
+  }
+};
+
+TEST(InterleavingTimerWord, MovesOfTwoThreadsVersusFire) {
+  expect_no_fault<TwoMovesAndFire<Faithful>>();
+}
+
+// Handles of the past, while the block is used again.
+template <class Twist>
+struct Reuse {
+  static constexpr int kThreads = 3;
+  Timer<Twist> timer;
+  std::uint32_t next = 0;
+
+  void run(int thread) {
+    if (thread < 2) {
+      thread == 0 ? timer.cancel() : timer.move_to(7);
+      return;
+    }
+    if (!timer.come_due() || !timer.word.start()) return;
+    timer.task = 0;
+    static_cast<void>(timer.word.finish());
+    timer.deadline.store(50, std::memory_order_relaxed);
+    next = timer.word.arm(false);
+    timer.word.enter_by_oneself();
+  }
+  void at_end() {
+    if (next == 0) return;
+    require(timer.word.phase(next) == Phase::kArmed, "a handle of the past has cancelled another timer");
+    require(timer.deadline.load(std::memory_order_relaxed) == 50, "a handle of the past has moved another timer");
+  }
+};
+
+TEST(InterleavingTimerWord, AHandleOfThePastVersusTheNextGeneration) {
+  expect_no_fault<Reuse<Faithful>>();
+}
+
+// stop() takes back what is in the wheel.
+template <class Twist>
+struct TakeBackCancelAndMove {
+  static constexpr int kThreads = 3;
+  Timer<Twist> timer;
+
+  void run(int thread) {
+    if (thread == 0) timer.cancel();
+    if (thread == 1) timer.move_to(100);
+    if (thread == 2) timer.take_back();
+  }
+  void at_end() {
+    timer.read_note();
+    require(timer.returned + timer.cancelled == 1, "it has not exactly one winner");
+    require(timer.freed == 1, "it was not freed once");
+  }
+};
+
+TEST(InterleavingTimerWord, TakeBackVersusCancelVersusMove_ExactlyOneWins) {
+  expect_no_fault<TakeBackCancelAndMove<Faithful>>();
+}
+
+// A periodic timer is running; two cancel it and wait for the end of the run.
+template <class Twist>
+struct PeriodicCancelAndWait {
+  static constexpr int kThreads = 3;
+  Timer<Twist> timer{true};
+  Plain<int> running{1};
+
+  PeriodicCancelAndWait() { require(timer.come_due() && timer.word.start(), "it runs"); }
+
+  void run(int thread) {
+    if (thread < 2) {
+      timer.cancel();
+      timer.word.wait_for_end_of_run(timer.generation);
+      require(running == 0, "who waits for the end of a run returns before it");
+      return;
+    }
+    running = 0;
+    timer.deadline.store(20, std::memory_order_release);
+    switch (timer.word.rearm()) {
+      case Word<Twist>::Rearm::kEnded:
+        timer.destroy_task();
+        return timer.free(true);
+      case Word<Twist>::Rearm::kArmedWaited:
+        timer.word.notify();
+        break;
+      case Word<Twist>::Rearm::kArmed:
+        break;
+    }
+    // Its note is read.
+    if (timer.word.take_note() == Phase::kCancelled && timer.word.let_go_of_place()) timer.free(false);
+  }
+  void at_end() {
+    timer.read_note();
+    require(timer.cancelled == 1, "it was not cancelled once");
+    require(timer.freed == 1, "it was not freed once");
+  }
+};
+
+TEST(InterleavingTimerWord, CancelAndWaitVersusTheEndOfAPeriodicRun_NobodyWaitsForEver) {
+  expect_no_fault<PeriodicCancelAndWait<Faithful>>();
+}
+
+// A periodic timer has had its last time, while it is cancelled: its end is one of the two, and who cancels is told which.
+template <class Twist>
+struct CancelVersusTheLastPeriod {
+  static constexpr int kThreads = 3;
+  Timer<Twist> timer{true};
+  bool ended_cancelled = false;
+
+  CancelVersusTheLastPeriod() { require(timer.come_due() && timer.word.start(), "it runs"); }
+
+  void run(int thread) {
+    if (thread < 2) return timer.cancel();
+    ended_cancelled = timer.word.end_periods();
+    timer.destroy_task();
+    timer.free(true);
+  }
+  void at_end() {
+    require(timer.cancelled == (ended_cancelled ? 1 : 0), "who cancels and who ends it tell different stories");
+    require(timer.freed == 1, "it was not freed once");
+  }
+};
+
+TEST(InterleavingTimerWord, CancelVersusTheLastPeriod_OneWins) {
+  expect_no_fault<CancelVersusTheLastPeriod<Faithful>>();
+  EXPECT_NE(explore<CancelVersusTheLastPeriod<WithSplitSwaps>>().fault, "") << "broken on purpose";
+}
+
+// --- that the search would find it
+
+TEST(InterleavingTimerWord, Broken_TransitionsInTwoStepsHaveTwoWinners) {
+  EXPECT_NE(explore<TwoCancelsAndFire<WithSplitSwaps>>().fault, "");
+  EXPECT_NE(explore<TakeBackCancelAndMove<WithSplitSwaps>>().fault, "");
+}
+
+TEST(InterleavingTimerWord, Broken_WithoutCountingMovesItFiresEarly) {
+  expect_fault<CancelFireAndMove<WithoutMoves>>("it fires at a time that it was moved from");
+}
+
+TEST(InterleavingTimerWord, Broken_WithoutGenerationsAHandleOfThePastMeansAnother) {
+  EXPECT_NE(explore<Reuse<WithoutGenerations>>().fault, "");
+}
+
+TEST(InterleavingTimerWord, Broken_WithoutNotifyingSomebodyWaitsForEver) {
+  expect_fault<PeriodicCancelAndWait<WithoutNotifying>>("those that have not ended wait for ever");
+}
+
+TEST(InterleavingTimerWord, Broken_WithoutReleaseOrAcquireTheTaskIsARace) {
+  expect_fault<TwoCancelsAndFire<WithoutRelease>>("data race");
+  expect_fault<TwoCancelsAndFire<WithoutAcquire>>("data race");
+}
+
+}  // namespace
+}  // namespace carillon::interleaving

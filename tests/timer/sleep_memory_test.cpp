@@ -1,0 +1,106 @@
+// What coroutines that sleep allocate: nothing.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <coroutine>
+#include <cstddef>
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <stop_token>
+#include <utility>
+
+#include "carillon/timer/manual_clock.h"
+#include "carillon/timer/timer_service.h"
+#include "carillon/timer/with_timeout.h"
+#include "timer/coroutines.h"
+
+namespace {
+
+// Calls of operator new by this thread.
+constinit thread_local std::size_t allocations = 0;
+
+void* allocate(std::size_t size) {
+  ++allocations;
+  if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
+  throw std::bad_alloc();
+}
+
+}  // namespace
+
+// g++ 12 looks through some of these and not through others, and finds that they do not match.
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
+
+void* operator new(std::size_t size) {
+  return allocate(size);
+}
+void* operator new[](std::size_t size) {
+  return allocate(size);
+}
+// Sanitizers bring one of their own, which would not call the above.
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  try {
+    return allocate(size);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+void operator delete(void* memory, std::size_t) noexcept {
+  std::free(memory);
+}
+void operator delete[](void* memory) noexcept {
+  std::free(memory);
+}
+void operator delete[](void* memory, std::size_t) noexcept {
+  std::free(memory);
+}
+
+namespace carillon::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+class CoroutineMemory : public ::testing::Test {
+ protected:
+  // The thread has started, the wheel has its slots, the pool a batch of blocks.
+  void SetUp() override {
+    timers_.schedule_after(1h, [] {});
+    clock_->settle();
+  }
+
+  std::shared_ptr<ManualClock> clock_ = std::make_shared<ManualClock>();
+  TimerService timers_{{.clock = clock_, .shards = 1}};
+};
+
+TEST_F(CoroutineMemory, SleepingAllocatesNothingWithAStopTokenNeither) {
+  std::stop_source stop;
+  const auto sleep = [](TimerService& timers, std::stop_token token) -> Task<> {
+    co_await timers.sleep_for(1h, std::move(token));
+  };
+  for (const std::stop_token& token : {stop.get_token(), std::stop_token()}) {
+    Task<> task = sleep(timers_, token);
+    const std::size_t before = allocations;
+    task.start();
+    EXPECT_EQ(allocations - before, 0U);
+  }
+}
+
+TEST_F(CoroutineMemory, ATimeOutAllocatesAFrameAndAStateAndOfAnOperationTheStopState) {
+  const auto wait = [](auto timeout) -> Task<> { co_await std::move(timeout); };
+  const auto allocated_by = [&](Task<> task) {
+    const std::size_t before = allocations;
+    task.start();
+    return allocations - before;
+  };
+  EXPECT_EQ(allocated_by(wait(with_timeout(timers_, timers_.sleep_for(1h), 5s))), 2U);
+  EXPECT_EQ(allocated_by(wait(with_timeout(
+                timers_, [this](std::stop_token stop) { return timers_.sleep_for(1h, std::move(stop)); }, 5s))),
+            3U);
+  clock_->advance(2h);
+}
+
+}  // namespace
+}  // namespace carillon::testing

@@ -1,0 +1,325 @@
+// Coroutines that sleep, on a manual clock: when they wake, where, and what wakes them before.
+#include "carillon/timer/sleep.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <coroutine>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "carillon/timer/manual_clock.h"
+#include "carillon/timer/timer_service.h"
+#include "timer/coroutines.h"
+
+namespace carillon::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+class Sleeping : public ::testing::Test {
+ protected:
+  void TearDown() override { EXPECT_EQ(live_frames, 0) << "a coroutine's frame was leaked"; }
+
+  // Awaits `awaitable` and notes what came of it.
+  template <class A>
+  Job note(std::string name, A awaitable) {
+    try {
+      if constexpr (std::is_same_v<A, StoppableSleep>) {
+        const bool slept = co_await awaitable;
+        log_.push_back(name + (slept ? " slept" : " was asked to stop"));
+      } else {
+        co_await awaitable;
+        log_.push_back(name + " slept");
+      }
+    } catch (const TimersStopped&) {
+      log_.push_back(name + ": TimersStopped");
+    } catch (const TooManyTimers&) {
+      log_.push_back(name + ": TooManyTimers");
+    }
+  }
+  using Log = std::vector<std::string>;
+
+  const WallTime wall_start_{std::chrono::sys_days(std::chrono::year(2030) / 6 / 1)};
+  std::shared_ptr<ManualClock> clock_ = std::make_shared<ManualClock>(SteadyTime(1000s), wall_start_);
+  Log log_;
+  std::optional<TimerService> timers_{std::in_place, TimerOptions{.clock = clock_}};
+};
+
+TEST_F(Sleeping, WakesAtItsTimeAndNotBefore) {
+  note("a", timers_->sleep_for(30s));
+  clock_->advance(30s - 1ns);
+  EXPECT_TRUE(log_.empty());
+  clock_->advance(1ns);
+  EXPECT_EQ(log_, Log{"a slept"});
+}
+
+TEST_F(Sleeping, TheDelayCountsFromCoAwaitOn) {
+  const Sleep sleep = timers_->sleep_for(10s);
+  clock_->pass(1min);
+  note("first", sleep);
+  clock_->advance(10s - 1ns);
+  EXPECT_TRUE(log_.empty());
+  clock_->advance(1ns);
+  note("again", sleep);
+  clock_->advance(10s);
+  EXPECT_EQ(log_, (Log{"first slept", "again slept"}));
+}
+
+TEST_F(Sleeping, UntilATimeOfTheSteadyClock) {
+  note("a", timers_->sleep_until(std::chrono::steady_clock::time_point(1005s)));
+  note("past", timers_->sleep_until(std::chrono::steady_clock::time_point(1s)));
+  clock_->settle();
+  EXPECT_EQ(log_, Log{"past slept"});
+  clock_->advance(5s);
+  EXPECT_EQ(log_.size(), 2U);
+}
+
+TEST_F(Sleeping, UntilATimeOfTheWallClockFollowsItWhenItIsSet) {
+  note("a", timers_->sleep_until(std::chrono::system_clock::time_point(wall_start_ + 1h)));
+  clock_->set_wall(wall_start_ - 1h);
+  clock_->advance(1h);
+  EXPECT_TRUE(log_.empty());
+  clock_->set_wall(wall_start_ + 2h);
+  EXPECT_EQ(log_, Log{"a slept"});
+}
+
+TEST_F(Sleeping, ManySleepsInARow) {
+  int slept = 0;
+  [](TimerService& timers, int& count) -> Job {
+    for (int i = 0; i < 1000; ++i) {
+      co_await timers.sleep_for(1ms);
+      ++count;
+    }
+  }(*timers_, slept);
+  clock_->advance(999ms);
+  EXPECT_EQ(slept, 999);
+  clock_->advance(1ms);
+  EXPECT_EQ(slept, 1000);
+  EXPECT_EQ(timers_->pending(), 0U);
+}
+
+// --- asked to stop
+
+TEST_F(Sleeping, AskedToStopItWakesAtOnceAndSaysSo) {
+  std::stop_source stop;
+  note("a", timers_->sleep_for(1h, stop.get_token()));
+  note("b", timers_->sleep_until(std::chrono::system_clock::time_point(wall_start_ + 1h), stop.get_token()));
+  clock_->advance(10s);
+  EXPECT_TRUE(log_.empty());
+  stop.request_stop();
+  clock_->settle();
+  std::sort(log_.begin(), log_.end());  // a stop source asks in no particular order
+  EXPECT_EQ(log_, (Log{"a was asked to stop", "b was asked to stop"}));
+  EXPECT_EQ(timers_->pending(), 0U);
+}
+
+TEST_F(Sleeping, AskedToStopBeforeItDoesNotSleepAtAll) {
+  std::stop_source stop;
+  stop.request_stop();
+  note("a", timers_->sleep_for(1h, stop.get_token()));
+  EXPECT_EQ(log_, Log{"a was asked to stop"});
+  EXPECT_EQ(timers_->stats().scheduled, 0U);
+}
+
+TEST_F(Sleeping, AskedToStopTooLateItHasSlept) {
+  std::stop_source stop;
+  note("a", timers_->sleep_for(1s, stop.get_token()));
+  clock_->advance(1s);
+  stop.request_stop();
+  EXPECT_EQ(log_, Log{"a slept"});
+}
+
+TEST_F(Sleeping, ATokenThatNobodyCanAskIsNone) {
+  note("a", timers_->sleep_for(1s, std::stop_token()));
+  clock_->advance(1s);
+  EXPECT_EQ(log_, Log{"a slept"});
+}
+
+TEST_F(Sleeping, OneTokenAsksMany) {
+  std::stop_source stop;
+  for (int i = 0; i < 100; ++i) note("a", timers_->sleep_for(1h, stop.get_token()));
+  stop.request_stop();
+  clock_->settle();
+  EXPECT_EQ(log_, Log(100, "a was asked to stop"));
+}
+
+// --- where it resumes
+
+TEST_F(Sleeping, ResumesOnTheExecutorAlsoWhenAskedToStop) {
+  TimerService timers({.executor = Executor::pool(2)});
+  std::atomic<int> ended{0};
+  std::atomic<int> on_pool{0};
+  const auto sleep = [](auto awaitable, std::atomic<int>& count, std::atomic<int>& elsewhere) -> Job {
+    const auto before = std::this_thread::get_id();
+    co_await awaitable;
+    if (std::this_thread::get_id() != before) ++elsewhere;
+    ++count;
+    count.notify_one();
+  };
+  std::stop_source stop;
+  sleep(timers.sleep_for(1ms), ended, on_pool);
+  sleep(timers.sleep_for(1h, stop.get_token()), ended, on_pool);
+  ended.wait(0);
+  stop.request_stop();
+  ended.wait(1);
+  EXPECT_TRUE(timers.drain().empty());
+  EXPECT_EQ(on_pool, 2);
+}
+
+// --- the end of the service
+
+TEST_F(Sleeping, StopReturnsItsTimerAndDroppingThatThrowsTimersStopped) {
+  note("a", timers_->sleep_for(1s));
+  note("b", timers_->sleep_for(2s));
+  std::vector<Unprocessed> rest = timers_->stop();
+  ASSERT_EQ(rest.size(), 2U);
+  EXPECT_TRUE(log_.empty()) << "not within stop()";
+  rest.pop_back();
+  EXPECT_EQ(log_, Log{"b: TimersStopped"});
+  rest.clear();
+  EXPECT_EQ(log_, (Log{"b: TimersStopped", "a: TimersStopped"}));
+}
+
+TEST_F(Sleeping, AReturnedTaskThatIsCalledByHandDoesNotPretendThatTheTimeHasCome) {
+  note("a", timers_->sleep_for(1h));
+  std::vector<Unprocessed> rest = timers_->stop();
+  ASSERT_EQ(rest.size(), 1U);
+  rest[0].task();
+  EXPECT_EQ(log_, Log{"a: TimersStopped"});
+}
+
+TEST_F(Sleeping, TheServicesDestructorResumesAllThatSleep) {
+  std::stop_source stop;
+  note("a", timers_->sleep_for(1h));
+  note("b", timers_->sleep_for(2h, stop.get_token()));
+  timers_.reset();
+  EXPECT_EQ(log_, (Log{"a: TimersStopped", "b: TimersStopped"}));
+}
+
+TEST_F(Sleeping, AStoppedServiceRefuses) {
+  timers_->stop();
+  std::stop_source stop;
+  note("a", timers_->sleep_for(1s));
+  note("b", timers_->sleep_for(1s, stop.get_token()));
+  EXPECT_EQ(log_, (Log{"a: TimersStopped", "b: TimersStopped"}));
+}
+
+TEST_F(Sleeping, SoDoesAFullOne) {
+  TimerService full({.max_pending = 1, .clock = clock_});
+  note("a", full.sleep_for(1s));
+  note("b", full.sleep_for(1s));
+  EXPECT_EQ(log_, Log{"b: TooManyTimers"});
+  clock_->advance(1s);
+  EXPECT_EQ(log_.back(), "a slept");
+}
+
+TEST_F(Sleeping, DrainWaitsForIt) {
+  TimerService timers;
+  bool slept = false;
+  [](TimerService& service, bool& done) -> Job {
+    co_await service.sleep_for(2ms);
+    done = true;
+  }(timers, slept);
+  EXPECT_TRUE(timers.drain().empty());
+  EXPECT_TRUE(slept);
+}
+
+TEST_F(Sleeping, AnExecutorThatDropsItThrowsTimersStopped) {
+  TimerService dropping({.executor = Executor::by([](const DueTask&) {}), .clock = clock_});
+  note("a", dropping.sleep_for(1s));
+  clock_->advance(1s);
+  EXPECT_EQ(log_, Log{"a: TimersStopped"});
+}
+
+TEST_F(Sleeping, AnExecutorMayOutliveTheService) {
+  std::vector<DueTask> queue;
+  std::stop_source stop;
+  {
+    TimerService timers(
+        {.executor = Executor::by([&](DueTask task) { queue.push_back(std::move(task)); }), .clock = clock_});
+    note("a", timers.sleep_for(1s, stop.get_token()));
+    clock_->advance(1s);
+  }
+  stop.request_stop();
+  ASSERT_EQ(queue.size(), 1U);
+  queue[0]();
+  EXPECT_EQ(log_, Log{"a slept"});
+}
+
+// --- the end of the coroutine
+
+Task<> sleep_in_a_task(TimerService& timers, std::stop_token stop) {
+  co_await timers.sleep_for(1h, std::move(stop));
+  ADD_FAILURE() << "went on";
+}
+
+TEST_F(Sleeping, ACoroutineMayBeDestroyedWhileItSleeps) {
+  std::stop_source stop;
+  {
+    Task<> task = sleep_in_a_task(*timers_, stop.get_token());
+    task.start();
+    EXPECT_EQ(timers_->pending(), 1U);
+  }
+  EXPECT_EQ(timers_->pending(), 0U) << "its timer is cancelled";
+  stop.request_stop();
+  clock_->advance(2h);
+}
+
+TEST_F(Sleeping, AndWhenItsTimerHasBeenReturnedByStop) {
+  std::vector<Unprocessed> rest;
+  {
+    Task<> task = sleep_in_a_task(*timers_, {});
+    task.start();
+    rest = timers_->stop();
+    std::vector<Unprocessed> moved = std::move(rest);
+    rest = std::move(moved);
+  }
+  EXPECT_EQ(rest.size(), 1U);
+  rest.clear();
+}
+
+// --- the moment between looking at the token and falling asleep
+
+// Asks to stop between await_ready() and await_suspend().
+struct AsksInBetween {
+  StoppableSleep sleep;
+  std::stop_source& stop;
+
+  auto operator co_await() const {
+    using Inner = decltype(sleep.operator co_await());
+    struct Awaiter {
+      Inner inner;
+      std::stop_source& stop;
+      bool await_ready() const {
+        const bool ready = inner.await_ready();
+        stop.request_stop();
+        return ready;
+      }
+      void await_suspend(std::coroutine_handle<> coroutine) { inner.await_suspend(coroutine); }
+      bool await_resume() const { return inner.await_resume(); }
+    };
+    return Awaiter{sleep.operator co_await(), stop};
+  }
+};
+
+TEST_F(Sleeping, AskedToStopWhileItFallsAsleep) {
+  std::stop_source stop;
+  bool slept = true;
+  [](AsksInBetween asks, bool& result) -> Job { result = co_await asks; }(
+                                           {timers_->sleep_for(1h, stop.get_token()), stop}, slept);
+  clock_->settle();
+  EXPECT_FALSE(slept);
+  EXPECT_EQ(timers_->pending(), 0U);
+}
+
+}  // namespace
+}  // namespace carillon::testing

@@ -1,0 +1,328 @@
+// with_timeout on a manual clock: what it returns, who goes on, and what becomes of the loser.
+#include "carillon/timer/with_timeout.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <coroutine>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "carillon/timer/manual_clock.h"
+#include "carillon/timer/timer_service.h"
+#include "timer/coroutines.h"
+
+namespace carillon::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+// An awaitable that ends when the test says so.
+class Event {
+ public:
+  auto operator co_await() noexcept {
+    struct Awaiter {
+      Event& event;
+      bool await_ready() const noexcept { return event.value_.has_value(); }
+      void await_suspend(std::coroutine_handle<> waiting) const noexcept { event.waiting_ = waiting; }
+      int await_resume() const { return *event.value_; }
+    };
+    return Awaiter{*this};
+  }
+  void set(int value) {
+    value_ = value;
+    if (waiting_) std::exchange(waiting_, nullptr).resume();
+  }
+
+ private:
+  std::optional<int> value_;
+  std::coroutine_handle<> waiting_;
+};
+
+class Timeouts : public ::testing::Test {
+ protected:
+  void TearDown() override { EXPECT_EQ(live_frames, 0) << "a coroutine's frame was leaked"; }
+
+  // Awaits it and notes what came of it.
+  template <class A>
+  Job note(A awaitable) {
+    try {
+      const auto result = co_await std::move(awaitable);
+      if constexpr (std::is_same_v<decltype(result), const bool>) {
+        log_.emplace_back(result ? "in time" : "timed out");
+      } else {
+        log_.push_back(result ? "in time: " + std::to_string(*result) : "timed out");
+      }
+    } catch (const std::exception& error) {
+      log_.emplace_back(error.what());
+    }
+  }
+  using Log = std::vector<std::string>;
+
+  Task<int> value_of(Event& event) {
+    const int value = co_await event;
+    log_.push_back("event " + std::to_string(value));
+    co_return value;
+  }
+
+  std::shared_ptr<ManualClock> clock_ = std::make_shared<ManualClock>();
+  Log log_;
+  std::optional<TimerService> timers_{std::in_place, TimerOptions{.clock = clock_}};
+};
+
+constexpr const char* kStopped = "carillon: a timer was refused: its service has been stopped";
+
+// --- an awaitable that cannot be told to stop
+
+TEST_F(Timeouts, InTimeItsValueIsTheResultAndTheTimerIsGone) {
+  Event event;
+  note(with_timeout(*timers_, value_of(event), 5s));
+  clock_->advance(5s - 1ns);
+  event.set(7);
+  EXPECT_EQ(log_, (Log{"event 7", "in time: 7"}));
+  EXPECT_EQ(timers_->pending(), 0U);
+  clock_->advance(1h);
+  EXPECT_EQ(log_.size(), 2U);
+}
+
+TEST_F(Timeouts, TimedOutItIsGivenUpAndGoesOnByItself) {
+  Event event;
+  note(with_timeout(*timers_, value_of(event), 5s));
+  clock_->advance(5s);
+  EXPECT_EQ(log_, Log{"timed out"});
+  EXPECT_EQ(live_frames, 1) << "of the task that was given up";
+  event.set(7);
+  EXPECT_EQ(log_, (Log{"timed out", "event 7"}));
+  EXPECT_EQ(live_frames, 0) << "freed when it has ended";
+}
+
+TEST_F(Timeouts, WhatEndsAtOnceDoesNotSuspend) {
+  Event event;
+  event.set(7);
+  note(with_timeout(*timers_, value_of(event), 5s));
+  EXPECT_EQ(log_, (Log{"event 7", "in time: 7"}));
+  EXPECT_EQ(timers_->pending(), 0U);
+}
+
+TEST_F(Timeouts, AHundredThousandThatEndAtOnceDoNotUseUpTheStack) {
+  int ended = 0;
+  [](TimerService& timers, int& count) -> Job {
+    for (int i = 0; i < 100'000; ++i) {
+      const auto result = co_await with_timeout(
+          timers, []() -> Task<int> { co_return 1; }(), 1h);
+      count += result.value_or(0);
+    }
+  }(*timers_, ended);
+  EXPECT_EQ(ended, 100'000);
+}
+
+TEST_F(Timeouts, WhatItThrowsIsThrown) {
+  note(with_timeout(
+      *timers_,
+      []() -> Task<int> {
+        throw std::runtime_error("no such host");
+        co_return 1;
+      }(),
+      5s));
+  EXPECT_EQ(log_, Log{"no such host"});
+}
+
+TEST_F(Timeouts, WhatItThrowsTooLateIsDropped) {
+  Event event;
+  note(with_timeout(
+      *timers_,
+      [](Event& event_of_test) -> Task<int> {
+        co_await event_of_test;
+        throw std::runtime_error("too late");
+      }(event),
+      5s));
+  clock_->advance(5s);
+  event.set(1);
+  EXPECT_EQ(log_, Log{"timed out"});
+}
+
+TEST_F(Timeouts, OfVoidTheResultIsABool) {
+  note(with_timeout(*timers_, timers_->sleep_for(4s), 5s));
+  note(with_timeout(*timers_, timers_->sleep_for(6s), 5s));
+  clock_->advance(10s);
+  EXPECT_EQ(log_, (Log{"in time", "timed out"}));
+}
+
+TEST_F(Timeouts, OfAReferenceTheResultRefersToTheSame) {
+  int number = 0;
+  [](TimerService& timers, int& referred) -> Job {
+    std::optional<std::reference_wrapper<int>> result = co_await with_timeout(
+        timers, [](int& it) -> Task<int&> { co_return it; }(referred), 5s);
+    if (result) result->get() = 5;
+  }(*timers_, number);
+  EXPECT_EQ(number, 5);
+}
+
+TEST_F(Timeouts, AValueThatCanOnlyBeMoved) {
+  int value = 0;
+  [](TimerService& timers, int& result) -> Job {
+    auto pointer = co_await with_timeout(
+        timers, []() -> Task<std::unique_ptr<int>> { co_return std::make_unique<int>(9); }(), 5s);
+    result = **pointer;
+  }(*timers_, value);
+  EXPECT_EQ(value, 9);
+}
+
+// --- an operation that takes a stop token
+
+TEST_F(Timeouts, AnOperationIsToldToStopAndWaitedFor) {
+  Event cleaned_up;
+  note(with_timeout(
+      *timers_,
+      [&](std::stop_token stop) -> Task<int> {
+        const bool slept = co_await timers_->sleep_for(1h, stop);
+        log_.emplace_back(slept ? "slept" : "told to stop");
+        co_return co_await cleaned_up;
+      },
+      5s));
+  clock_->advance(5s - 1ns);
+  EXPECT_TRUE(log_.empty());
+  clock_->advance(1ns);
+  EXPECT_EQ(log_, Log{"told to stop"});
+  cleaned_up.set(3);
+  EXPECT_EQ(log_, (Log{"told to stop", "timed out"})) << "and its value was dropped";
+}
+
+TEST_F(Timeouts, AnOperationThatEndsInTimeIsNotToldToStop) {
+  std::stop_token kept;
+  note(with_timeout(
+      *timers_,
+      [&](std::stop_token stop) {
+        kept = stop;
+        return timers_->sleep_for(1s, stop);
+      },
+      5s));
+  clock_->advance(1h);
+  EXPECT_EQ(log_, Log{"in time: 1"});
+  EXPECT_FALSE(kept.stop_requested());
+}
+
+TEST_F(Timeouts, WhatAnOperationThrowsOnBeingStoppedIsDropped) {
+  note(with_timeout(
+      *timers_,
+      [&](std::stop_token stop) -> Task<> {
+        if (!co_await timers_->sleep_for(1h, stop)) throw std::runtime_error("cancelled");
+      },
+      5s));
+  clock_->advance(5s);
+  EXPECT_EQ(log_, Log{"timed out"});
+}
+
+TEST_F(Timeouts, WhatAnOperationThrowsWhenCalledIsThrown) {
+  note(with_timeout(
+      *timers_, [](std::stop_token) -> Task<> { throw std::runtime_error("could not begin"); }, 5s));
+  EXPECT_EQ(log_, Log{"could not begin"});
+  EXPECT_EQ(timers_->pending(), 0U);
+}
+
+TEST_F(Timeouts, AStopTokenOfTheCallersIsPassedOnAndDecidesNothing) {
+  std::stop_source stop;
+  const auto operation = [&](std::stop_token told) { return timers_->sleep_for(1h, told); };
+  note(with_timeout(*timers_, operation, 5s, stop.get_token()));
+  clock_->advance(1s);
+  stop.request_stop();
+  clock_->settle();
+  note(with_timeout(*timers_, operation, 5s, stop.get_token()));
+  EXPECT_EQ(log_, (Log{"in time: 0", "in time: 0"})) << "what sleep_for() returned: false";
+  EXPECT_EQ(timers_->pending(), 0U);
+}
+
+TEST_F(Timeouts, OneInsideTheOther) {
+  note(with_timeout(
+      *timers_,
+      [&](std::stop_token stop) -> Task<int> {
+        const auto inner = co_await with_timeout(
+            *timers_, [&](std::stop_token both) { return timers_->sleep_for(1h, both); }, 10s, stop);
+        log_.emplace_back(inner ? "inner told to stop" : "inner timed out");
+        co_return 1;
+      },
+      5s));
+  clock_->advance(5s);
+  EXPECT_EQ(log_, (Log{"inner told to stop", "timed out"}));
+  EXPECT_EQ(timers_->pending(), 0U);
+}
+
+// --- the end of the service, and of the coroutine
+
+TEST_F(Timeouts, AStoppedServiceThrowsTimersStoppedAndTheOperationIsToldToStop) {
+  Event event;
+  Event cleaned_up;
+  TimerService other({.clock = clock_});
+  note(with_timeout(*timers_, value_of(event), 5s));
+  note(with_timeout(
+      *timers_,
+      [&](std::stop_token stop) -> Task<int> {
+        co_await other.sleep_for(1h, stop);
+        co_return co_await cleaned_up;
+      },
+      5s));
+  std::vector<Unprocessed> rest = timers_->stop();
+  EXPECT_TRUE(log_.empty());
+  rest.clear();
+  EXPECT_EQ(log_, Log{kStopped});
+  clock_->settle();
+  cleaned_up.set(1);
+  EXPECT_EQ(log_, (Log{kStopped, kStopped}));
+  event.set(1);
+}
+
+TEST_F(Timeouts, WhatEndsBeforeItsReturnedTimerIsDroppedHasWon) {
+  Event event;
+  note(with_timeout(*timers_, value_of(event), 5s));
+  std::vector<Unprocessed> rest = timers_->stop();
+  event.set(1);
+  rest.clear();
+  EXPECT_EQ(log_, (Log{"event 1", "in time: 1"}));
+}
+
+TEST_F(Timeouts, ARefusedTimerThrowsAndNothingIsStarted) {
+  timers_->stop();
+  Event event;
+  note(with_timeout(*timers_, value_of(event), 5s));
+  note(with_timeout(
+      *timers_, [&](std::stop_token) { return value_of(event); }, 5s));
+  EXPECT_EQ(log_, (Log{kStopped, kStopped}));
+  EXPECT_EQ(live_frames, 0);
+}
+
+TEST_F(Timeouts, TheCoroutineThatWaitsMayBeDestroyed) {
+  Event given_up;
+  bool told_to_stop = false;
+  {
+    Task<> waits = [](TimerService& timers, Task<int> task) -> Task<> {
+      co_await with_timeout(timers, std::move(task), 5s);
+      ADD_FAILURE() << "went on";
+    }(*timers_, value_of(given_up));
+    waits.start();
+    Task<> other = [](TimerService& timers, bool& told) -> Task<> {
+      co_await with_timeout(
+          timers,
+          [&told, &timers](std::stop_token stop) -> Task<> {
+            bool& result = told;  // owned by the test
+            result = !co_await timers.sleep_for(1h, stop);
+          },
+          5s);
+      ADD_FAILURE() << "went on";
+    }(*timers_, told_to_stop);
+    other.start();
+  }
+  clock_->settle();
+  EXPECT_TRUE(told_to_stop);
+  EXPECT_EQ(timers_->pending(), 0U);
+  given_up.set(4);
+  EXPECT_EQ(log_, Log{"event 4"});
+}
+
+}  // namespace
+}  // namespace carillon::testing
