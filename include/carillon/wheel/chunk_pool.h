@@ -67,7 +67,7 @@ class ChunkPool {
     if (available_ == nullptr) {
       if (unused_ == nullptr) add_slab();
       --unused_count_;
-      move(unused_, unused_, available_);
+      push(pop(unused_), available_);
     }
     SlabType* slab = available_;
     ChunkType* chunk = slab->free;
@@ -128,11 +128,9 @@ class ChunkPool {
     ++unused_count_;
     while (unused_count_ > slabs_ - unused_count_ + kSpareBytes / slab_bytes_ &&
            (slabs_ - 1) * chunks_per_slab() >= reserved_) {
-      SlabType* surplus = unused_;
-      remove(surplus, unused_);
       --unused_count_;
       --slabs_;
-      free_memory(surplus);
+      free_memory(pop(unused_));
     }
   }
 
@@ -141,6 +139,13 @@ class ChunkPool {
     slab->next = list;
     if (list != nullptr) list->previous = slab;
     list = slab;
+  }
+
+  static SlabType* pop(SlabType*& list) noexcept {
+    SlabType* const first = list;
+    list = first->next;
+    if (list != nullptr) list->previous = nullptr;
+    return first;
   }
 
   static void remove(SlabType* slab, SlabType*& list) noexcept {
