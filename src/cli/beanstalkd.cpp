@@ -2,6 +2,7 @@
 // and test suites that start a beanstalkd.
 //
 // Where it differs from beanstalkd on purpose: without -l it listens on 127.0.0.1, not on every address of the machine.
+// Clients may stall for as long as they like, as there: beanstalkd has no flag to change that.
 
 #include <fmt/format.h>
 
@@ -123,6 +124,7 @@ std::uint32_t max_job_size(std::uint64_t bytes, const char* name) {
 Request read_flags(int argc, char** argv) {
   Request request;
   request.options.sync = queue::SyncPolicy::every(std::chrono::milliseconds(50));
+  request.options.stall_timeout = std::chrono::milliseconds(0);
   Flags flags(argc, argv);
   while (const auto flag = flags.next()) {
     switch (*flag) {

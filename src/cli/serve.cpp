@@ -7,6 +7,7 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <memory>
@@ -82,6 +83,13 @@ std::size_t parse_max_connections(std::string_view text) {
   return parse_number(text, 1, 1'000'000);
 }
 
+std::chrono::milliseconds parse_timeout(std::string_view text) {
+  constexpr std::chrono::seconds kShortest{1};
+  const std::chrono::milliseconds timeout = parse_duration(text);
+  if (timeout.count() == 0 || (timeout >= kShortest && timeout <= server::kLongestTimeout)) return timeout;
+  throw std::invalid_argument(fmt::format("\"{}\": write 0 (never), or a duration from 1s to 365d", text));
+}
+
 spdlog::level::level_enum parse_log_level(std::string_view text) {
   constexpr std::array<std::pair<std::string_view, spdlog::level::level_enum>, 5> kLevels = {
       {{"debug", spdlog::level::debug},
@@ -151,6 +159,13 @@ void add_serve(CLI::App& app, int& exit_code) {
       ->type_name("BYTES");
   add_value(command, "--max-connections", options.max_connections, parse_max_connections, "More are refused (10000)")
       ->type_name("N");
+  add_value(command, "--stall-timeout", options.stall_timeout, parse_timeout,
+            "Close a connection that sends no more of a\ncommand it has begun, or reads none of its\nreplies, for so "
+            "long; 0: never (60s)")
+      ->type_name("DURATION");
+  add_value(command, "--idle-timeout", options.idle_timeout, parse_timeout,
+            "Close a connection that sends no command for so\nlong, holds no job and waits for none; 0: never (0)")
+      ->type_name("DURATION");
   add_value(command, "--load-ahead", options.engine.load_ahead, parse_load_ahead,
             "Jobs due later than this stay on disk and take\nno memory (60s)")
       ->type_name("DURATION");

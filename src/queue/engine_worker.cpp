@@ -46,6 +46,10 @@ std::vector<std::string> Engine::watched(ClientId id) const {
   return names;
 }
 
+bool Engine::holds_jobs(ClientId id) const {
+  return !state_->client(id).held.empty();
+}
+
 std::optional<Delivery> Engine::reserve(ClientId id, Now now, std::optional<Millis> timeout) {
   State& s = *state_;
   s.advance(now);

@@ -1,9 +1,12 @@
 #include "server/address.h"
 
 #include <fmt/format.h>
+#include <netdb.h>
 #include <sys/un.h>
 
 #include <charconv>
+#include <cstddef>
+#include <cstring>
 #include <optional>
 #include <stdexcept>
 
@@ -63,6 +66,18 @@ Address parse_address(std::string_view text, std::uint16_t default_port) {
   const auto port = rest.empty() ? std::optional(default_port) : read_port(rest.substr(1));
   if (!port) refuse(text, "the port is not a number from 0 to 65535");
   return {.host = std::string(host), .port = *port, .path = {}};
+}
+
+Address to_address(const sockaddr* address, socklen_t size) {
+  if (address->sa_family == AF_UNIX) {
+    const auto* local = reinterpret_cast<const sockaddr_un*>(address);
+    const std::size_t length = size - offsetof(sockaddr_un, sun_path);
+    return {.host = {}, .port = 0, .path = std::string(local->sun_path, ::strnlen(local->sun_path, length))};
+  }
+  char host[NI_MAXHOST] = "?";
+  char port[NI_MAXSERV] = "0";
+  ::getnameinfo(address, size, host, sizeof host, port, sizeof port, NI_NUMERICHOST | NI_NUMERICSERV);
+  return {.host = host, .port = parse_port(port), .path = {}};
 }
 
 std::string to_string(const Address& address) {

@@ -4,6 +4,8 @@
 //   parse_address("127.0.0.1:11300")   parse_address("[::1]:11300")   parse_address("localhost")
 //   parse_address("unix:/run/c.sock")
 
+#include <sys/socket.h>
+
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -26,6 +28,9 @@ Address parse_address(std::string_view text, std::uint16_t default_port = kBeans
 
 // The port alone: 0 to 65535. Throws std::invalid_argument.
 std::uint16_t parse_port(std::string_view text);
+
+// What the system gives as an address, in numbers.
+Address to_address(const sockaddr* address, socklen_t size);
 
 // As parse_address reads it.
 std::string to_string(const Address& address);

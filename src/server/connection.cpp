@@ -11,6 +11,8 @@
 #include <string_view>
 #include <utility>
 
+#include "server/address.h"
+
 namespace carillon::server {
 namespace {
 
@@ -56,6 +58,7 @@ void Connection::process() {
       break;
   }
   if (!session_.replies().empty()) owner_.has_replies(*this);
+  if (!writing_) owner_.active(*this);  // else it is to read, and nothing else counts
   close_if_done();
 }
 
@@ -111,13 +114,16 @@ void Connection::deliver(const queue::Delivery& delivery) {
 
 void Connection::flush() {
   const bool was_full = session_.wants() == Wants::kRoom;
+  bool tried = false;
   while (!writing_ && !closed_) {
     const std::string_view ready = session_.replies().sendable(owner_.durable());
     if (ready.empty()) break;
+    tried = true;
     boost::system::error_code error;
     const std::size_t sent = socket_.write_some(asio::buffer(ready.data(), ready.size()), error);
     if (error == asio::error::would_block) {
       writing_ = true;
+      untaken_ = count(socket_.native_handle(), SIOCOUTQ);
       socket_.async_wait(Socket::wait_write, [self = shared_from_this()](const boost::system::error_code&) {
         self->writing_ = false;
         self->flush();
@@ -127,6 +133,7 @@ void Connection::flush() {
     }
     session_.replies().sent(sent);
   }
+  if (tried) owner_.active(*this);
   if (was_full && session_.wants() != Wants::kRoom) owner_.wants_turn(*this);
   close_if_done();
 }
@@ -140,6 +147,41 @@ void Connection::abort() {
   session_.close();
   session_.replies().clear();
   if (!closed_) close();
+}
+
+void Connection::give_up() {
+  if (!writing_) return finish();
+  // The kernel would keep what nobody reads for minutes more.
+  boost::system::error_code ignored;
+  socket_.set_option(asio::socket_base::linger(true, 0), ignored);
+  abort();
+}
+
+Awaits Connection::awaits() const {
+  if (closed_ || lingering()) return Awaits::kNothing;
+  if (writing_) return Awaits::kReading;
+  if (session_.wants() != Wants::kInput) return Awaits::kNothing;
+  if (unread() > 0 || session_.mid_command()) return Awaits::kRest;
+  return session_.replies().empty() ? Awaits::kCommand : Awaits::kNothing;
+}
+
+// What came in the meantime counts as come, though nobody had time to read it. Of replies the kernel takes many at
+// once, so one that reads slowly is known by what the kernel has left. And who holds jobs is at work.
+bool Connection::moves() {
+  const int fd = socket_.native_handle();
+  if (writing_) {
+    const int before = std::exchange(untaken_, count(fd, SIOCOUTQ));
+    return untaken_ < before;
+  }
+  return count(fd, FIONREAD) > 0 || (awaits() == Awaits::kCommand && session_.holds_jobs());
+}
+
+std::string Connection::peer() const {
+  boost::system::error_code error;
+  const auto end = socket_.remote_endpoint(error);
+  if (error) return "a client that is gone";
+  if (end.protocol().family() == AF_UNIX) return "a Unix socket";
+  return to_string(to_address(end.data(), static_cast<socklen_t>(end.size())));
 }
 
 void Connection::close_if_done() {

@@ -9,23 +9,27 @@
 // resets the connection, and what the client's kernel has not taken yet is lost. So where that could happen it says that it
 // sends no more, and then *lingers*: it reads on, and throws away, until the client has closed its side too, or its kernel has
 // all and it sends no more, or 5 seconds are over.
+//
+// Who keeps it waiting is a StallWatch's business: it tells of each sign of life, and what it awaits.
 
 #include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "carillon/queue/engine.h"
 #include "server/beanstalk/service.h"
 #include "server/beanstalk/session.h"
+#include "server/stall_watch.h"
 
 namespace carillon::server {
 
 // Thread safety: none; everything happens in the thread that runs the I/O context.
-class Connection : public std::enable_shared_from_this<Connection> {
+class Connection final : public std::enable_shared_from_this<Connection>, public Watched {
  public:
   using Socket = boost::asio::generic::stream_protocol::socket;
 
@@ -40,6 +44,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
     virtual void wants_turn(Connection& connection) = 0;
     // To be told hung_up() when the client closes its half of the socket `fd`.
     virtual void watch_hang_up(Connection& connection, int fd) = 0;
+    // To be watched: its client has just sent something or taken replies, or begins to keep it waiting.
+    virtual void active(Connection& connection) = 0;
     // To be forgotten.
     virtual void closed(Connection& connection) = 0;
 
@@ -69,6 +75,16 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // Closes the socket at once.
   void abort();
 
+  // The client has kept it waiting for too long: it is closed, at once if the client does not read either.
+  void give_up();
+
+  // Watched
+  Awaits awaits() const override;
+  bool moves() override;
+
+  // Whom it serves, for the log: "127.0.0.1:40000", or "a Unix socket"; it may be gone.
+  std::string peer() const;
+
   beanstalk::Session& session() { return session_; }
 
   bool has_turn_queued = false;  // for the owner's bookkeeping: it stands in the owner's list of …
@@ -88,7 +104,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void close();
   std::size_t unread() const { return end_ - begin_; }
 
-  Socket socket_;
+  mutable Socket socket_;  // asking a socket for its descriptor is not const
   Owner& owner_;
   beanstalk::Session session_;
   std::vector<char> input_;  // from begin_ to end_: what the session has not used yet
@@ -98,6 +114,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool writing_ = false;  // the socket takes no more for now
   bool ended_ = false;    // the client sends no more
   bool closed_ = false;
+  int untaken_ = 0;  // bytes that the client had not taken from the kernel when it was last looked
   std::optional<boost::asio::steady_timer> patience_;  // while it lingers
   int looks_left_ = 0;
   bool heard_ = false;  // it was sent something since the last look

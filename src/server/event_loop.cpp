@@ -2,6 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/post.hpp>
 #include <csignal>
@@ -22,6 +23,10 @@ constexpr milliseconds kPatienceAfterFailure{1'000};
 constexpr std::string_view kFull = "OUT_OF_MEMORY\r\n";
 constexpr std::string_view kNotDurable = "INTERNAL_ERROR\r\n";
 
+double seconds(milliseconds time) {
+  return static_cast<double>(time.count()) / 1e3;
+}
+
 }  // namespace
 
 EventLoop::EventLoop(queue::Store& store, std::vector<ListeningSocket> sockets, const ServerOptions& options)
@@ -33,6 +38,8 @@ EventLoop::EventLoop(queue::Store& store, std::vector<ListeningSocket> sockets, 
       alarm_(io_),
       wall_clock_(io_, [this] { run_engine(); }),
       hang_ups_(io_, [this](queue::ClientId client) { on_hang_up(client); }),
+      timeouts_{.stall = options.stall_timeout, .idle = options.idle_timeout},
+      stalls_(timeouts_, [] { return read_ns(CLOCK_MONOTONIC); }),
       max_connections_(options.max_connections),
       commit_(store, options.sync,
               [this](const queue::CommitReport& report) { asio::post(io_, [this, report] { on_report(report); }); }) {
@@ -63,10 +70,17 @@ void EventLoop::turn() {
   }
   give_turns();
   if (const auto wakeup = engine_.next_wakeup(); wakeup && *wakeup <= read_clocks().mono_ns) run_engine();
+  close_stalled();
   deliver();
   commit();
   flush();
-  alarm_.set(engine_.next_wakeup());
+  alarm_.set(next_wakeup());
+}
+
+std::optional<std::uint64_t> EventLoop::next_wakeup() const {
+  const auto engine = engine_.next_wakeup();
+  const auto stalls = stalls_.next_wakeup();
+  return engine && stalls ? std::min(engine, stalls) : engine ? engine : stalls;
 }
 
 void EventLoop::give_turns() {
@@ -84,6 +98,11 @@ void EventLoop::run_engine() {
     if (engine_failures_.pass(read_clocks().mono_ns))
       spdlog::error("cannot load the jobs that are due next: {}", error.what());
   }
+}
+
+// Before deliveries: what the closed ones held is ready again.
+void EventLoop::close_stalled() {
+  stalls_.look([this](Watched& watched, Awaits what) { on_stalled(static_cast<Connection&>(watched), what); });
 }
 
 // Brings the ends of waiting to those who waited. They go on with what they had sent meanwhile, which may bring more.
@@ -149,7 +168,24 @@ void EventLoop::on_socket(Acceptor::Socket socket) {
   connection->start();
 }
 
+void EventLoop::on_stalled(Connection& connection, Awaits what) {
+  const bool is_idle = what == Awaits::kCommand;
+  beanstalk::Counters& counters = service_.counters();
+  ++(is_idle ? counters.closed_idle : counters.closed_stalled);
+  if (const auto kept_back = (is_idle ? idle_ : stalled_).pass(read_clocks().mono_ns)) {
+    const std::string_view why = is_idle                    ? "sent no command"
+                                 : what == Awaits::kReading ? "read no replies"
+                                                            : "sent no more of a command that it had begun";
+    spdlog::log(is_idle ? spdlog::level::info : spdlog::level::warn,
+                "closed the connection of {}, which {} for {:g} s ({} more such since the last line)",
+                connection.peer(), why, seconds(is_idle ? timeouts_.idle : timeouts_.stall), *kept_back);
+  }
+  const std::shared_ptr<Connection> kept = connection.shared_from_this();
+  connection.give_up();
+}
+
 void EventLoop::closed(Connection& connection) {
+  stalls_.forget(connection);
   connections_.erase(connection.session().client());
 }
 

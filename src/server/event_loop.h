@@ -9,7 +9,9 @@
 #include <boost/asio/signal_set.hpp>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -25,6 +27,7 @@
 #include "server/log_throttle.h"
 #include "server/server.h"
 #include "server/slow_syncs.h"
+#include "server/stall_watch.h"
 
 namespace carillon::server {
 
@@ -45,18 +48,22 @@ class EventLoop final : private Connection::Owner {
   void has_replies(Connection& connection) override;
   void wants_turn(Connection& connection) override;
   void watch_hang_up(Connection& connection, int fd) override;
+  void active(Connection& connection) override { stalls_.active(connection); }
   void closed(Connection& connection) override;
 
   void turn();
   void give_turns();
   void run_engine();
+  void close_stalled();
   void deliver();
   void commit();
   void flush();
+  std::optional<std::uint64_t> next_wakeup() const;
 
   void on_report(const queue::CommitReport& report);
   void on_socket(Acceptor::Socket socket);
   void on_hang_up(queue::ClientId client);
+  void on_stalled(Connection& connection, Awaits what);
   void await_signal();
   void on_signal(int signal);
 
@@ -72,6 +79,8 @@ class EventLoop final : private Connection::Owner {
   Alarm alarm_;
   WallClockWatch wall_clock_;
   HangUpWatch hang_ups_;
+  StallWatch::Timeouts timeouts_;
+  StallWatch stalls_;
   std::size_t max_connections_;
   std::vector<std::unique_ptr<Acceptor>> acceptors_;
   std::unordered_map<queue::ClientId, std::shared_ptr<Connection>> connections_;
@@ -81,6 +90,8 @@ class EventLoop final : private Connection::Owner {
   bool failed_ = false;
   LogThrottle refusals_;
   LogThrottle engine_failures_;
+  LogThrottle stalled_;
+  LogThrottle idle_;
   SlowSyncs slow_syncs_;
   queue::Sequence requested_ = 0;  // up to here a sync was asked for
   queue::GroupCommit commit_;      // the last member: until it is gone its thread calls back

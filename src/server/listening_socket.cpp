@@ -59,25 +59,12 @@ bool is_loopback(const sockaddr* address) {
   return IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
 }
 
-// What a listening descriptor is bound to, in numbers.
-Address name_of(const sockaddr* address, socklen_t size) {
-  if (address->sa_family == AF_UNIX) {
-    const auto* local = reinterpret_cast<const sockaddr_un*>(address);
-    const std::size_t length = size - offsetof(sockaddr_un, sun_path);
-    return {.host = {}, .port = 0, .path = std::string(local->sun_path, ::strnlen(local->sun_path, length))};
-  }
-  char host[NI_MAXHOST] = "?";
-  char port[NI_MAXSERV] = "0";
-  ::getnameinfo(address, size, host, sizeof host, port, sizeof port, NI_NUMERICHOST | NI_NUMERICSERV);
-  return {.host = host, .port = parse_port(port), .path = {}};
-}
-
 ListeningSocket describe(Descriptor fd, bool unlink_path) {
   sockaddr_storage storage{};
   socklen_t size = sizeof storage;
   auto* address = reinterpret_cast<sockaddr*>(&storage);
   ::getsockname(fd.get(), address, &size);
-  return {fd.release(), name_of(address, size), is_loopback(address), unlink_path};
+  return {fd.release(), to_address(address, size), is_loopback(address), unlink_path};
 }
 
 std::string advice(int error, const Address& address) {

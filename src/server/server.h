@@ -9,6 +9,7 @@
 // One thread runs everything but the syncs: it reads what the sockets have, carries out the commands, asks for one sync
 // for all of them, and sends the replies that are durable by then.
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <optional>
@@ -24,6 +25,8 @@
 
 namespace carillon::server {
 
+inline constexpr std::chrono::milliseconds kLongestTimeout = std::chrono::hours(365 * 24);
+
 struct ServerOptions {
   // Where to listen, unless systemd passes sockets.
   std::vector<Address> listen = {{.host = "127.0.0.1", .port = kBeanstalkPort, .path = {}}};
@@ -32,7 +35,10 @@ struct ServerOptions {
   beanstalk::ServiceOptions beanstalk;
   queue::EngineOptions engine;
   std::size_t max_connections = 10'000;  // more are refused; also bounded by the descriptors that the process may have
-  std::optional<std::string> user;       // whom to become once the sockets are bound
+  // How long a client may keep the server waiting (stall_watch.h). 0: for ever. REQUIRES: at most kLongestTimeout.
+  std::chrono::milliseconds stall_timeout{60'000};  // for the rest of a command, or for reading its replies
+  std::chrono::milliseconds idle_timeout{0};        // for its next command, if it holds no job
+  std::optional<std::string> user;                  // whom to become once the sockets are bound
   std::function<void(const std::vector<Address>&)> on_listening;  // called once connections are served
 };
 

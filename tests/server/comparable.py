@@ -19,7 +19,7 @@ _MASKED = {
 }
 # Carillon's own fields of stats, which come after all of beanstalkd's. (The bodies of stats-tube and stats-job are
 # compared as a whole by clients' test suites, and so have none.)
-_OWN = {"current-jobs-loaded"}
+_OWN = {"current-jobs-loaded", "connections-closed-stalled", "connections-closed-idle"}
 # Whole seconds that two servers, asked one after the other, may round differently.
 _SECONDS = {"uptime", "age", "time-left", "pause-time-left"}
 _SECONDS_APART = 5

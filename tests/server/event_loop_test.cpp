@@ -3,134 +3,24 @@
 
 #include "server/event_loop.h"
 
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
 #include <csignal>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <thread>
-#include <utility>
-#include <vector>
 
-#include "house.h"
-#include "server/listening_socket.h"
+#include "running_loop.h"
 
 namespace carillon::server {
 namespace {
 
-using beanstalk::BreakableStore;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-// A blocking client. Reading ends with an error after 20 s.
-class Peer {
- public:
-  explicit Peer(const Address& address) : fd_(::socket(address.is_unix() ? AF_UNIX : AF_INET, SOCK_STREAM, 0)) {
-    const timeval patience{.tv_sec = 20, .tv_usec = 0};
-    ::setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    sockaddr_in tcp{};
-    tcp.sin_family = AF_INET;
-    tcp.sin_port = htons(address.port);
-    tcp.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    sockaddr_un local{};
-    local.sun_family = AF_UNIX;
-    address.path.copy(local.sun_path, sizeof local.sun_path - 1);
-    const auto* name = address.is_unix() ? reinterpret_cast<sockaddr*>(&local) : reinterpret_cast<sockaddr*>(&tcp);
-    const socklen_t size = address.is_unix() ? sizeof local : sizeof tcp;
-    EXPECT_EQ(::connect(fd_, name, size), 0) << to_string(address);
-  }
-  Peer(const Peer&) = delete;
-  Peer& operator=(const Peer&) = delete;
-  ~Peer() { ::close(fd_); }
-
-  void send(std::string_view bytes) {
-    while (!bytes.empty()) {
-      const ssize_t n = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-      if (n <= 0) return;
-      bytes.remove_prefix(static_cast<std::size_t>(n));
-    }
-  }
-
-  // Exactly so many bytes, or less at the end of the stream.
-  std::string read(std::size_t bytes) {
-    std::string got;
-    while (got.size() < bytes) {
-      char buffer[65'536];
-      const ssize_t n = ::recv(fd_, buffer, std::min(sizeof buffer, bytes - got.size()), 0);
-      if (n <= 0) break;
-      got.append(buffer, static_cast<std::size_t>(n));
-    }
-    return got;
-  }
-
-  std::string read_line() {
-    std::string line;
-    std::string next;
-    do line += next = read(1);
-    while (!next.empty() && next != "\n");
-    return line;
-  }
-
-  std::string say(std::string_view bytes, std::string_view expected) {
-    send(bytes);
-    return read(expected.size());
-  }
-
-  bool at_end() { return read(1).empty(); }
-  void end_input() { ::shutdown(fd_, SHUT_WR); }
-
-  // Closes with a reset instead of an orderly end.
-  void reset() {
-    const linger at_once{.l_onoff = 1, .l_linger = 0};
-    ::setsockopt(fd_, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
-    ::close(std::exchange(fd_, -1));
-  }
-
- private:
-  int fd_;
-};
-
-class EventLoopTest : public ::testing::Test {
- protected:
-  void start(ServerOptions options = {}) {
-    std::vector<ListeningSocket> sockets = listen_on({.host = "127.0.0.1", .port = 0, .path = {}});
-    for (ListeningSocket& local : listen_on({.host = {}, .port = 0, .path = path_}))
-      sockets.push_back(std::move(local));
-    tcp_ = sockets.front().bound();
-    loop_ = std::make_unique<EventLoop>(store_, std::move(sockets), options);
-    thread_ = std::thread([this] { exit_code_ = loop_->run(); });
-  }
-
-  // Waits for its end.
-  int exit_code() {
-    thread_.join();
-    loop_.reset();
-    return exit_code_;
-  }
-
-  int terminate() {
-    ::kill(::getpid(), SIGTERM);
-    return exit_code();
-  }
-
-  void TearDown() override {
-    if (thread_.joinable()) terminate();
-  }
-
-  std::string path_ = ::testing::TempDir() + "carillon-event-loop-" + std::to_string(::getpid()) + ".sock";
-  Address tcp_;
-  BreakableStore store_;
-  std::unique_ptr<EventLoop> loop_;
-  std::thread thread_;
-  int exit_code_ = -1;
-};
+class EventLoopTest : public RunningLoop {};
 
 constexpr std::string_view kPut = "put 0 0 60 5\r\nhello\r\n";
 constexpr std::string_view kInserted = "INSERTED 1\r\n";

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <string_view>
 
 #include "house.h"
 #include "server/beanstalk/session.h"
@@ -110,6 +111,25 @@ TEST(SessionInput, ABodyThatNeverEndsCostsOnlyWhatCame) {
   EXPECT_EQ(client.say("put 0 0 60 1073741824\r\nabc"), "");
   EXPECT_EQ(client.end_input(), "");
   EXPECT_EQ(client.session().wants(), Session::Wants::kNothing);
+}
+
+TEST(SessionInput, SaysWhetherItIsInTheMiddleOfACommand) {
+  House house(small_jobs());
+  Client client(house);
+  const auto mid_command_after = [&](std::string_view bytes) {
+    client.say(bytes);
+    return client.session().mid_command();
+  };
+  EXPECT_FALSE(client.session().mid_command());
+  EXPECT_FALSE(mid_command_after("put 0 0 60 5"));  // nothing of it is used yet
+  EXPECT_TRUE(mid_command_after("\r\n"));
+  EXPECT_TRUE(mid_command_after("hello\r"));
+  EXPECT_FALSE(mid_command_after("\n"));
+  EXPECT_TRUE(mid_command_after("put 0 0 60 21\r\n" + std::string(22, 'b')));  // JOB_TOO_BIG
+  EXPECT_FALSE(mid_command_after("\n"));
+  EXPECT_TRUE(mid_command_after(std::string(300, 'z')));
+  EXPECT_FALSE(mid_command_after("\r\n"));
+  EXPECT_FALSE(mid_command_after("watch w\r\nignore default\r\nreserve\r\n"));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <string_view>
 
 #include "house.h"
 
@@ -244,6 +245,25 @@ TEST(Session, AHalfClosedConnectionsReserveTimesOutAndTheRestIsAnswered) {
   EXPECT_EQ(client.end_input(),
             "TIMED_OUT\r\nUSING a\r\nTIMED_OUT\r\nINSERTED 1\r\nWATCHING 2\r\nRESERVED 1 1\r\nx\r\n");
   EXPECT_EQ(client.session().wants(), Session::Wants::kNothing);
+}
+
+TEST(Session, SaysWhetherItsClientHoldsJobs) {
+  House house;
+  Client client(house);
+  Client other(house);
+  const auto holds_jobs_after = [&](std::string_view bytes) {
+    client.say(bytes);
+    return client.session().holds_jobs();
+  };
+  EXPECT_FALSE(holds_jobs_after("put 0 0 1 1\r\na\r\nput 0 0 60 1\r\nb\r\n"));
+  EXPECT_TRUE(holds_jobs_after("reserve\r\n"));
+  EXPECT_FALSE(other.session().holds_jobs());
+  house.pass(1'001);  // its ttr is over
+  EXPECT_FALSE(client.session().holds_jobs());
+  EXPECT_TRUE(holds_jobs_after("reserve-job 2\r\n"));
+  EXPECT_TRUE(holds_jobs_after("watch w\r\nignore default\r\nreserve\r\n"));  // also while it waits
+  house.pass(60'000);
+  EXPECT_FALSE(holds_jobs_after("quit\r\n"));
 }
 
 }  // namespace

@@ -90,7 +90,9 @@ TEST(Stats, HasEveryFieldOfBeanstalkdInItsOrderAndThenItsOwn) {
                                              "hostname",
                                              "os",
                                              "platform",
-                                             "current-jobs-loaded"};
+                                             "current-jobs-loaded",
+                                             "connections-closed-stalled",
+                                             "connections-closed-idle"};
   EXPECT_EQ(read(client.say("stats\r\n")).names, expected);
 }
 

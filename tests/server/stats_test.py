@@ -23,7 +23,7 @@ _STATS_TUBE = (
 _STATS_JOB = "id tube state pri age delay ttr time-left file reserves timeouts releases buries kicks".split()
 # Of stats, after all of beanstalkd's. The bodies of stats-tube and stats-job have none: clients' test suites compare
 # them as a whole.
-_OWN = [] if daemon.stand_in() else ["current-jobs-loaded"]
+_OWN = [] if daemon.stand_in() else ["current-jobs-loaded", "connections-closed-stalled", "connections-closed-idle"]
 
 
 def _unquoted(text: str) -> str:

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -26,6 +27,11 @@ struct IdleId {
 };
 
 namespace detail {
+
+// Of check_invariants().
+inline void require(bool holds, const char* what) {
+  if (!holds) throw std::logic_error(std::string("carillon: IdleTracker is broken: ") + what);
+}
 
 // Sixteen connections, which the wheel looks at together. On one cache line.
 struct alignas(64) Block : TimerNode {
@@ -211,6 +217,22 @@ class ConnectionBlocks {
   std::size_t bytes() const noexcept {
     return capacity() * (sizeof(Word) + sizeof(Record)) + blocks() * sizeof(Block) +
            directory_size_ * (sizeof(Page) + 2 * sizeof(Word*));
+  }
+
+  // Throws std::logic_error.
+  void check_invariants() const {
+    std::size_t held = 0;
+    for (std::uint32_t number = 0; number < fresh_; ++number) {
+      const Block& block = this->block(number);
+      require(block.number == number, "a block has another number");
+      require((block.live & block.retired) == 0, "a retired place holds a connection");
+      for (std::uint32_t place = 0; place < Block::kPlaces; ++place) {
+        const bool is_live = (block.live >> place & 1) != 0;
+        require(is_live == holds(number * Block::kPlaces + place), "a block counts other connections than its records");
+        held += is_live ? 1 : 0;
+      }
+    }
+    require(held == size_, "it counts other connections than it holds");
   }
 
  private:

@@ -1,5 +1,5 @@
-// TrackerCore: what is inside an IdleTracker: connections in blocks, blocks on the wheels of their classes, and the
-// looks at them.
+// TrackerCore: what is inside an IdleTracker: connections in blocks (connection_blocks.h), blocks on the wheels of their
+// classes (timeout_classes.h), and the looks at them.
 #pragma once
 
 #include <algorithm>
@@ -9,16 +9,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <memory>
-#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "carillon/idle/connection_blocks.h"
 #include "carillon/idle/stamp.h"
 #include "carillon/idle/timeout_class.h"
+#include "carillon/idle/timeout_classes.h"
 #include "carillon/wheel/slack.h"
 #include "carillon/wheel/timer_node.h"
 #include "carillon/wheel/timer_set.h"
@@ -37,7 +35,7 @@ struct TrackerAccess;  // for the tests
 template <class Key, std::uint32_t kLastGeneration>
 class TrackerCore {
  public:
-  static constexpr Tick kLongestTimeout = Stamp::kReach / 2 - 1;
+  static constexpr Tick kLongestTimeout = TimeoutClasses::kLongestTimeout;
 
   explicit TrackerCore(Tick start_tick) noexcept : now_(start_tick) { move_to(start_tick); }
   TrackerCore(const TrackerCore&) = delete;
@@ -47,9 +45,9 @@ class TrackerCore {
     Class& timeout_class = class_for(timeout);
     if (blocks_.is_exhausted()) reserve(blocks_.size() + 1);
     admit(timeout_class, timeout);
-    Block& block = block_with_room(timeout_class, timeout);
+    Block& block = classes_.block_with_room(blocks_, timeout_class, timeout);
     const std::uint32_t index = blocks_.acquire(block, std::move(key), timeout);
-    if (block.is_full()) class_of(block).with_room.remove(block);
+    classes_.list(block, false);
     blocks_.restamp(index, at);
     suit(block, timeout_class, timeout);
     schedule_by(block, at, timeout);
@@ -93,7 +91,7 @@ class TrackerCore {
 
   void scale(double factor) noexcept {
     factor_ = Factor(factor);
-    for (Class* timeout_class : in_use_) timeout_class->scale(factor_);
+    classes_.scale(factor_);
     if (!busy_) expect_all();
   }
 
@@ -102,15 +100,11 @@ class TrackerCore {
   // The wheels first: then no advance() ever finds one short of memory.
   void reserve(std::size_t connections) {
     const std::size_t blocks = std::max(blocks_.blocks_for(connections), blocks_.blocks());
-    for (Class* timeout_class : in_use_) timeout_class->wheel.reserve(blocks);
+    classes_.reserve(blocks);
     blocks_.reserve(connections);
   }
 
-  std::size_t allocated_bytes() const noexcept {
-    std::size_t bytes = blocks_.bytes() + in_use_.capacity() * sizeof(Class*);
-    for (const Class* timeout_class : in_use_) bytes += sizeof(Class) + timeout_class->wheel.allocated_bytes();
-    return bytes;
-  }
+  std::size_t allocated_bytes() const noexcept { return blocks_.bytes() + classes_.allocated_bytes(); }
 
   void check_invariants() const;
 
@@ -122,7 +116,6 @@ class TrackerCore {
   static constexpr std::size_t kLooks = std::size_t{1} << 17;
   static constexpr std::size_t kBatch = 256;        // blocks whose stamps are fetched together: 32 KiB
   static constexpr Tick kStep = Stamp::kReach / 4;  // the longest time-out, its last sixteenth and a step are in reach
-  static constexpr std::size_t kClasses = detail::timeout_class(kLongestTimeout) + 1;
 
   // What one advance may still do.
   struct Work {
@@ -146,82 +139,29 @@ class TrackerCore {
 
   // --- classes and blocks
 
-  Class& class_for(Tick timeout) {
-    std::unique_ptr<Class>& place = classes_[detail::timeout_class(timeout)];
-    if (place == nullptr) {
-      in_use_.reserve(in_use_.size() + 1);
-      auto added = std::make_unique<Class>(now_);
-      added->wheel.reserve(blocks_.blocks());
-      place = std::move(added);
-      in_use_.push_back(place.get());
-    }
-    return *place;
-  }
+  Class& class_for(Tick timeout) { return classes_.of(timeout, now_, blocks_.blocks()); }
+
   void admit(Class& timeout_class, Tick timeout) noexcept {
     if (timeout <= timeout_class.longest()) return;
     timeout_class.admit(timeout, factor_);
     expect(timeout_class);  // under overload its hand has more to run ahead
   }
-  Class& class_of(const Block& block) noexcept { return *classes_[block.timeout_class]; }
 
-  // One of its own class, else an empty one, else any. REQUIRES: !blocks_.is_exhausted().
-  Block& block_with_room(Class& timeout_class, Tick timeout) noexcept {
-    if (Block* own = timeout_class.with_room.front()) return *own;
-    if (Block* empty = blocks_.empty_block()) {
-      blocks_.begin(*empty);
-      if (empty->armed()) class_of(*empty).wheel.cancel(*empty);
-      empty->timeout_class = static_cast<std::uint16_t>(detail::timeout_class(timeout));
-      empty->timeout = timeout;
-      empty->mixed = false;
-      timeout_class.with_room.push(*empty);
-      return *empty;
-    }
-    const auto any =
-        std::find_if(in_use_.begin(), in_use_.end(), [](Class* other) { return other->with_room.front() != nullptr; });
-    return *(*any)->with_room.front();
-  }
-
-  // `block` has a connection with `timeout`, of `timeout_class`: it is on the wheel of a class that reaches so far.
   void suit(Block& block, Class& timeout_class, Tick timeout) noexcept {
-    if (block.timeout == timeout) return;
-    block.mixed = true;
-    if (timeout > class_of(block).longest()) move(block, timeout_class, timeout);
-  }
-
-  void move(Block& block, Class& to, Tick timeout) noexcept {
-    Class& from = class_of(block);
-    const bool in_list = !block.is_full();
-    if (in_list) from.with_room.remove(block);
-    if (in_list) to.with_room.push(block);
-    block.timeout_class = static_cast<std::uint16_t>(detail::timeout_class(timeout));
-    if (!block.armed()) return;
-    const Tick deadline = block.expiry();
-    from.wheel.cancel(block);
-    to.wheel.schedule(block, deadline);
-    expect(to);
+    if (classes_.suit(block, timeout_class, timeout)) expect(timeout_class);
   }
 
   Key release(std::uint32_t index) noexcept {
     Block& block = blocks_.block_of(index);
     const bool was_full = block.is_full();
     Key key = blocks_.release(index);
-    BlockList& list = class_of(block).with_room;
-    if (block.live == 0) {
-      if (!was_full) list.remove(block);
-      blocks_.end(block);
-    } else if (was_full && !block.is_full()) {
-      list.push(block);
-    } else if (!was_full && block.is_full()) {
-      list.remove(block);
-    }
+    classes_.list(block, was_full);
+    if (block.live == 0) blocks_.end(block);
     return key;
   }
 
   void expect(const Class& timeout_class) noexcept { next_ = std::min(next_, timeout_class.next(now_)); }
-  void expect_all() noexcept {
-    next_ = found_ != nullptr ? now_ : Class::kNever;
-    for (const Class* timeout_class : in_use_) expect(*timeout_class);
-  }
+  void expect_all() noexcept { next_ = found_ != nullptr ? now_ : classes_.next(now_); }
 
   // --- one connection
 
@@ -238,7 +178,7 @@ class TrackerCore {
 
   // The block of a connection is looked at in time.
   void schedule_by(Block& block, Tick last, Tick timeout) noexcept {
-    Class& timeout_class = class_of(block);
+    Class& timeout_class = classes_.of(block);
     const bool is_idle = static_cast<std::int64_t>(now_ - last) >= static_cast<std::int64_t>(factor_.of(timeout));
     const Tick tick = is_idle ? last + timeout : deadline(timeout_class, timeout_class.wheel.now(), last, timeout);
     if (block.armed() && block.expiry() <= tick) return;
@@ -269,9 +209,9 @@ class TrackerCore {
   template <class OnIdle>
   void look_at_due(OnIdle& on_idle, Work& work) {
     next_ = now_;
-    for (std::size_t looked_at = 0; looked_at < in_use_.size(); ++looked_at) {  // on_idle may add classes
-      if (turn_ >= in_use_.size()) turn_ = 0;
-      Class& timeout_class = *in_use_[turn_++];
+    for (std::size_t looked_at = 0; looked_at < classes_.size(); ++looked_at) {  // on_idle may add classes
+      if (turn_ >= classes_.size()) turn_ = 0;
+      Class& timeout_class = classes_[turn_++];
       if (!look_at_due(timeout_class, on_idle, work)) return;
     }
     expect_all();
@@ -323,7 +263,7 @@ class TrackerCore {
       put_aside(block, idle);
       if (oldest == kNobody) return;
     }
-    Class& timeout_class = class_of(block);
+    Class& timeout_class = classes_.of(block);
     const Tick last = now_ - static_cast<Tick>(oldest);
     schedule_from_look(block, timeout_class, hand, deadline(timeout_class, hand, last, block.timeout));
   }
@@ -342,7 +282,7 @@ class TrackerCore {
   void look_at_mixed(Block& block, Tick hand) noexcept {
     unsigned idle = 0;
     Tick shortest = kLongestTimeout, longest = 0, earliest = Class::kNever;
-    Class& timeout_class = class_of(block);
+    Class& timeout_class = classes_.of(block);
     for (unsigned live = block.live; live != 0; live &= live - 1) {
       const auto place = static_cast<unsigned>(std::countr_zero(live));
       const std::uint32_t index = block.number * Block::kPlaces + place;
@@ -428,42 +368,25 @@ class TrackerCore {
   std::size_t turn_ = 0;    // the class to begin with
   Block* found_ = nullptr;  // who was idle and has not been handed over
   Factor found_factor_;     // when they were looked at
-  std::vector<Class*> in_use_;
-  std::array<std::unique_ptr<Class>, kClasses> classes_;  // after blocks_: wheels end before what is on them
+  TimeoutClasses classes_;  // after blocks_: wheels end before what is on them
 };
 
 template <class Key, std::uint32_t kLastGeneration>
 void TrackerCore<Key, kLastGeneration>::check_invariants() const {
-  const auto require = [](bool holds, const char* what) {
-    if (!holds) throw std::logic_error(std::string("carillon: IdleTracker is broken: ") + what);
-  };
-  std::size_t held = 0;
+  blocks_.check_invariants();
+  classes_.check_invariants();
   for (std::uint32_t number = 0; number < blocks_.fresh(); ++number) {
     const Block& block = blocks_.block(number);
-    require(block.number == number, "a block has another number");
-    require((block.live & block.retired) == 0, "a retired place holds a connection");
     require(block.found == 0 || block.queued, "who was found is in no queue");
     for (std::uint32_t place = 0; place < Block::kPlaces; ++place) {
-      const std::uint32_t index = number * Block::kPlaces + place;
-      const bool is_live = (block.live >> place & 1) != 0;
-      require(is_live == blocks_.holds(index), "a block counts other connections than its records");
-      if (!is_live) continue;
-      ++held;
-      const Tick timeout = blocks_.record(index).timeout;
+      if ((block.live >> place & 1) == 0) continue;
+      const Tick timeout = blocks_.record(number * Block::kPlaces + place).timeout;
       require(block.mixed || block.timeout == timeout, "a block does not know that its time-outs differ");
-      require(classes_[block.timeout_class]->longest() >= timeout, "a block is on the wheel of too short a class");
+      require(classes_.of(block).longest() >= timeout, "a block is on the wheel of too short a class");
       require(block.armed() || (block.found >> place & 1) != 0, "nobody will look at a connection");
     }
   }
-  require(held == blocks_.size(), "it counts other connections than it holds");
-  for (const Class* timeout_class : in_use_) {
-    timeout_class->wheel.check_invariants();
-    require(next_ <= timeout_class->next(now_), "the next wake-up is too late for a class");
-    for (const Block* block = timeout_class->with_room.front(); block != nullptr; block = block->next) {
-      require(block->live != 0 && !block->is_full(), "a block in the list of those with room has none, or all");
-      require(classes_[block->timeout_class].get() == timeout_class, "a block is in the list of another class");
-    }
-  }
+  require(next_ <= classes_.next(now_), "the next wake-up is too late for a class");
 }
 
 }  // namespace carillon::detail

@@ -168,6 +168,7 @@ class Engine {
   Outcome release(ClientId client, Now now, JobId id, Priority priority, Millis delay);  // see `fits`
   Outcome bury(ClientId client, Now now, JobId id, Priority priority);
   Outcome touch(ClientId client, Now now, JobId id);  // the ttr begins anew
+  bool holds_jobs(ClientId client) const;             // any that are reserved by it; also while it waits
 
   // --- Anyone. `remove` works on jobs that are ready, delayed, buried, or reserved by the client itself.
   Outcome remove(ClientId client, Now now, JobId id);

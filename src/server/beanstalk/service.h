@@ -45,6 +45,8 @@ struct Counters {
   std::uint64_t producers = 0;    // of those, the ones that have sent a put
   std::uint64_t workers = 0;      // of those, the ones that have sent a reserve
   std::uint64_t total_connections = 0;
+  std::uint64_t closed_stalled = 0;  // by the server, because the client stalled
+  std::uint64_t closed_idle = 0;     // by the server, because the client sent no command
 
   std::uint64_t& of(Verb verb) { return commands[static_cast<std::size_t>(verb)]; }
   std::uint64_t of(Verb verb) const { return commands[static_cast<std::size_t>(verb)]; }

@@ -52,6 +52,14 @@ Session::Wants Session::wants() const {
   return turn_over_ ? Wants::kTurn : Wants::kInput;
 }
 
+bool Session::mid_command() const {
+  return state_ == State::kLongLine || state_ == State::kBody || state_ == State::kSwallow;
+}
+
+bool Session::holds_jobs() const {
+  return state_ != State::kClosed && service_.engine().holds_jobs(client_);
+}
+
 // --- Bytes in.
 
 std::size_t Session::receive(std::string_view bytes) {

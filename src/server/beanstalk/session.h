@@ -53,8 +53,11 @@ class Session {
   void close();
 
   Wants wants() const;
+  bool mid_command() const;  // part of it is used: the rest of a body is next, or of a line that is too long
+  bool holds_jobs() const;   // that it has reserved
   queue::ClientId client() const { return client_; }
   ReplyQueue& replies() { return replies_; }
+  const ReplyQueue& replies() const { return replies_; }
 
  private:
   enum class State : std::uint8_t {

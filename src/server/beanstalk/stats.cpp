@@ -123,7 +123,9 @@ std::string server_stats_yaml(Service& service) {
       .quoted("hostname", identity.hostname)
       .quoted("os", identity.os)
       .quoted("platform", identity.platform)
-      .field("current-jobs-loaded", stats.jobs.loaded);
+      .field("current-jobs-loaded", stats.jobs.loaded)
+      .field("connections-closed-stalled", counters.closed_stalled)
+      .field("connections-closed-idle", counters.closed_idle);
   return yaml.take();
 }
 

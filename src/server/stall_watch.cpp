@@ -1,0 +1,97 @@
+#include "server/stall_watch.h"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+#include <utility>
+
+namespace carillon::server {
+namespace {
+
+constexpr std::uint64_t kNsInTick = 1'000'000;
+constexpr std::size_t kFoundAtOnce = 256;  // then others get their turn
+
+using Tracker = IdleTracker<Watched*>;
+
+Tick ticks(std::chrono::milliseconds timeout) {
+  const auto most = static_cast<std::int64_t>(Tracker::kLongestTimeout);
+  if (timeout.count() < 0 || timeout.count() > most)
+    throw std::invalid_argument(fmt::format("a time-out of {} ms; it must be in 0 .. {}", timeout.count(), most));
+  return static_cast<Tick>(timeout.count());
+}
+
+// The first tick by which all of a moment is over, and the last that has begun by it: between them no time is cut short.
+Tick tick_after(std::uint64_t mono_ns) {
+  return (mono_ns + kNsInTick - 1) / kNsInTick;
+}
+Tick tick_of(std::uint64_t mono_ns) {
+  return mono_ns / kNsInTick;
+}
+
+}  // namespace
+
+StallWatch::StallWatch(const Timeouts& timeouts, std::function<std::uint64_t()> mono_ns)
+    : stall_(ticks(timeouts.stall)),
+      idle_(ticks(timeouts.idle)),
+      mono_ns_(std::move(mono_ns)),
+      tracker_(Tracker::kLongestTimeout, tick_of(mono_ns_())) {}
+
+Tick StallWatch::limit_of(Awaits what) const {
+  switch (what) {
+    case Awaits::kNothing:
+      return 0;
+    case Awaits::kRest:
+    case Awaits::kReading:
+      return stall_;
+    case Awaits::kCommand:
+      return idle_;
+  }
+  return 0;
+}
+
+void StallWatch::active(Watched& connection) {
+  const Tick limit = limit_of(connection.awaits());
+  if (connection.timeout_ == 0) {
+    if (limit != 0) track(connection, limit, tick_after(mono_ns_()));
+    return;
+  }
+  tracker_.touch(connection.id_, tick_after(mono_ns_()));
+  if (limit == 0 || limit >= connection.timeout_) return;
+  tracker_.set_timeout(connection.id_, limit);
+  connection.timeout_ = limit;
+}
+
+void StallWatch::forget(Watched& connection) noexcept {
+  if (connection.timeout_ != 0) tracker_.remove(connection.id_);
+  connection.timeout_ = 0;
+}
+
+void StallWatch::track(Watched& connection, Tick timeout, Tick since) {
+  connection.id_ = tracker_.add(&connection, timeout, since);
+  connection.timeout_ = timeout;
+}
+
+void StallWatch::look(const std::function<void(Watched&, Awaits)>& on_stalled) {
+  if (tracker_.empty()) return;
+  const Tick now = tick_of(mono_ns_());
+  tracker_.advance(
+      now, [&](IdleId, Watched* connection) { judge(*connection, now, on_stalled); }, kFoundAtOnce);
+}
+
+// It has been quiet for the time-out it was tracked by, which may be shorter than that of what it awaits by now.
+void StallWatch::judge(Watched& connection, Tick now, const std::function<void(Watched&, Awaits)>& on_stalled) {
+  const Tick quiet = std::exchange(connection.timeout_, 0);
+  const Awaits what = connection.awaits();
+  const Tick limit = limit_of(what);
+  if (limit == 0) return;
+  if (limit > quiet) return track(connection, limit, now - quiet);
+  if (connection.moves()) return track(connection, limit, now + 1);
+  on_stalled(connection, what);
+}
+
+std::optional<std::uint64_t> StallWatch::next_wakeup() const {
+  const std::optional<Tick> tick = tracker_.next_wakeup();
+  return tick ? std::optional(*tick * kNsInTick) : std::nullopt;
+}
+
+}  // namespace carillon::server

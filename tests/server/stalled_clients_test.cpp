@@ -1,0 +1,232 @@
+// Clients that stall, on real sockets: who is closed, who is not, and none early. Lower bounds are exact; upper ones
+// are generous, since other tests run on the same machine.
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include "running_loop.h"
+
+namespace carillon::server {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+constexpr milliseconds kShort{200};
+constexpr milliseconds kLong{1'500};  // longer than a busy machine keeps a thread of the test waiting
+constexpr milliseconds kLate{10'000};
+
+constexpr std::string_view kPut = "put 0 0 60 5\r\nhello\r\n";
+constexpr std::string_view kInserted = "INSERTED 1\r\n";
+constexpr std::string_view kReserved = "RESERVED 1 5\r\nhello\r\n";
+constexpr std::string_view kUsing = "USING a\r\n";
+constexpr std::size_t kBody = 60'000;
+
+class StalledClients : public RunningLoop {
+ protected:
+  void start_with(milliseconds stall, milliseconds idle) {
+    ServerOptions options;
+    options.stall_timeout = stall;
+    options.idle_timeout = idle;
+    start(options);
+  }
+
+  // It is closed, in [time-out, time-out + kLate] after `since`.
+  static void expect_closed(Peer& peer, steady_clock::time_point since, milliseconds timeout) {
+    EXPECT_TRUE(peer.at_end());
+    const auto took = steady_clock::now() - since;
+    EXPECT_GE(took, timeout);
+    EXPECT_LT(took, timeout + kLate);
+  }
+
+  std::string stats_line(std::string_view name) {
+    Peer peer(tcp_);
+    peer.send("stats\r\nquit\r\n");
+    const std::string all = peer.read(100'000);
+    const std::size_t at = all.find(std::string(name) + ": ");
+    return at == std::string::npos ? "" : all.substr(at, all.find('\n', at) - at);
+  }
+
+  // Puts a large job, and asks to see it `peeks` times.
+  static void ask_for_much(Peer& peer, std::size_t peeks) {
+    peer.send("put 0 0 60 " + std::to_string(kBody) + "\r\n" + std::string(kBody, 'b') + "\r\n");
+    EXPECT_TRUE(peer.read_line().starts_with("INSERTED "));
+    std::string bytes;
+    for (std::size_t i = 0; i < peeks; ++i) bytes += "peek 1\r\n";
+    peer.send(bytes);
+  }
+};
+
+TEST_F(StalledClients, HalfACommandOrHalfABodyIsNotWaitedForForEver) {
+  start_with(kShort, milliseconds(0));
+  for (const std::string_view part :
+       {std::string_view("reser"), std::string_view("put 0 0 60 5\r\n"), std::string_view("put 0 0 60 5\r\nhel"),
+        std::string_view("put 0 0 60 5\r\nhello"), std::string_view("put 0 0 60 100000\r\nswallowed")}) {
+    Peer peer(tcp_);
+    EXPECT_EQ(peer.say("use a\r\n", kUsing), kUsing);
+    const auto before = steady_clock::now();
+    peer.send(part);
+    expect_closed(peer, before, kShort);
+  }
+  Peer too_long(tcp_);
+  const auto before = steady_clock::now();
+  too_long.send(std::string(300, 'z'));
+  expect_closed(too_long, before, kShort);
+  EXPECT_EQ(stats_line("connections-closed-stalled"), "connections-closed-stalled: 6");
+  EXPECT_EQ(stats_line("connections-closed-idle"), "connections-closed-idle: 0");
+}
+
+TEST_F(StalledClients, OnAUnixSocketTheyAreClosedToo) {
+  start_with(kShort, milliseconds(0));
+  Peer peer({.host = {}, .port = 0, .path = path_});
+  const auto before = steady_clock::now();
+  peer.send("put 0 0 60 5\r\nhel");
+  expect_closed(peer, before, kShort);
+}
+
+TEST_F(StalledClients, ABodyThatComesSlowlyButSteadilyIsTaken) {
+  start_with(kLong, kLong);
+  Peer peer(tcp_);
+  const auto before = steady_clock::now();
+  for (const char byte : kPut) {
+    peer.send(std::string_view(&byte, 1));
+    std::this_thread::sleep_for(milliseconds(100));
+  }
+  EXPECT_GT(steady_clock::now() - before, kLong);
+  EXPECT_EQ(peer.read(kInserted.size()), kInserted);
+}
+
+TEST_F(StalledClients, WhoReadsNoRepliesIsClosed) {
+  start_with(kShort, milliseconds(0));
+  Peer lazy(tcp_, 16 << 10);
+  constexpr std::size_t kPeeks = 500;  // 30 MB
+  const auto before = steady_clock::now();
+  ask_for_much(lazy, kPeeks);
+  while (stats_line("connections-closed-stalled") != "connections-closed-stalled: 1") {
+    ASSERT_LT(steady_clock::now() - before, kLate);
+    std::this_thread::sleep_for(milliseconds(5));
+  }
+  EXPECT_GE(steady_clock::now() - before, kShort);
+  EXPECT_LT(lazy.read(kPeeks * kBody).size(), kPeeks * kBody);
+}
+
+TEST_F(StalledClients, WhoReadsNoRepliesIsClosedAlsoIfAReserveComesBehindThemOrItSendsOn) {
+  ServerOptions options;
+  options.stall_timeout = kLong;
+  options.beanstalk.max_unsent = 1 << 30;  // it is read all the same
+  start(options);
+  const auto before = steady_clock::now();
+  Peer waits(tcp_, 16 << 10);
+  ask_for_much(waits, 500);
+  waits.send("watch b\r\nignore default\r\nreserve\r\n");
+  Peer sends_on(tcp_, 16 << 10);
+  ask_for_much(sends_on, 500);
+  while (stats_line("connections-closed-stalled") != "connections-closed-stalled: 2") {
+    ASSERT_LT(steady_clock::now() - before, kLate);
+    sends_on.send("use a\r\n");
+    std::this_thread::sleep_for(milliseconds(20));
+  }
+}
+
+TEST_F(StalledClients, WhoReadsSlowlyButSteadilyGetsAll) {
+  start_with(kLong, kLong);
+  Peer slow(tcp_, 16 << 10);
+  constexpr std::size_t kPeeks = 300;  // 18 MB
+  ask_for_much(slow, kPeeks);
+  const std::string found = "FOUND 1 60000\r\n" + std::string(kBody, 'b') + "\r\n";
+  const std::size_t whole = kPeeks * found.size();
+  std::size_t got = 0;
+  for (const auto until = steady_clock::now() + 2 * kLong; steady_clock::now() < until;) {
+    got += slow.read(32 << 10).size();
+    std::this_thread::sleep_for(milliseconds(50));
+  }
+  EXPECT_LT(got, whole / 2);  // else it did not read slowly
+  got += slow.read(whole - got).size();
+  EXPECT_EQ(got, whole);
+}
+
+TEST_F(StalledClients, WhoWaitsInAReserveIsNotClosed) {
+  start_with(kShort, kShort);
+  Peer for_ever(tcp_);
+  Peer for_a_time(tcp_);
+  for_ever.send("watch b\r\nreserve\r\n");
+  for_a_time.send("reserve-with-timeout-ms 1200\r\n");
+  EXPECT_EQ(for_ever.read(12), "WATCHING 2\r\n");
+  EXPECT_EQ(for_a_time.read(11), "TIMED_OUT\r\n");
+  Peer producer(tcp_);
+  producer.send(kPut);
+  EXPECT_EQ(for_ever.read(kReserved.size()), kReserved);
+}
+
+TEST_F(StalledClients, WhoIsIdleIsKeptIfNothingElseIsAskedFor) {
+  start_with(kShort, milliseconds(0));
+  Peer silent(tcp_);
+  Peer peer(tcp_);
+  EXPECT_EQ(peer.say("use a\r\n", kUsing), kUsing);
+  EXPECT_EQ(peer.say("use", ""), "");  // tracked from here on
+  EXPECT_EQ(peer.say(" a\r\n", kUsing), kUsing);
+  std::this_thread::sleep_for(5 * kShort);
+  EXPECT_EQ(peer.say("use a\r\n", kUsing), kUsing);
+  EXPECT_EQ(silent.say("use a\r\n", kUsing), kUsing);
+}
+
+TEST_F(StalledClients, WhoIsIdleIsClosedIfThatIsAskedFor) {
+  start_with(milliseconds(0), kShort);
+  const auto connected = steady_clock::now();
+  Peer silent(tcp_);
+  expect_closed(silent, connected, kShort);
+
+  Peer peer(tcp_);
+  const auto before = steady_clock::now();
+  EXPECT_EQ(peer.say("use a\r\n", kUsing), kUsing);
+  expect_closed(peer, before, kShort);
+  EXPECT_EQ(stats_line("connections-closed-idle"), "connections-closed-idle: 2");
+}
+
+TEST_F(StalledClients, WhoIsNotQuiteIdleIsKept) {
+  start_with(kLong, kLong);
+  Peer peer(tcp_);
+  const auto before = steady_clock::now();
+  while (steady_clock::now() - before < 2 * kLong) {
+    EXPECT_EQ(peer.say("use a\r\n", kUsing), kUsing);
+    std::this_thread::sleep_for(milliseconds(100));
+  }
+}
+
+TEST_F(StalledClients, WhoHoldsAJobIsNotIdleBeforeItsTtrIsOver) {
+  start_with(milliseconds(0), kShort);
+  Peer worker(tcp_);
+  const auto before = steady_clock::now();
+  worker.send("put-ms 0 0 1500 5\r\nhello\r\nreserve\r\n");
+  EXPECT_EQ(worker.read(kInserted.size() + kReserved.size()), std::string(kInserted) + std::string(kReserved));
+  expect_closed(worker, before, milliseconds(1'500));
+}
+
+TEST_F(StalledClients, TheJobsOfOneThatIsClosedAreReadyAgain) {
+  start_with(kLong, milliseconds(0));
+  Peer worker(tcp_);
+  worker.send(kPut);
+  EXPECT_EQ(worker.read(kInserted.size()), kInserted);
+  EXPECT_EQ(worker.say("reserve\r\n", kReserved), kReserved);
+  Peer other(tcp_);
+  other.send("reserve\r\n");
+  const auto before = steady_clock::now();
+  worker.send("delete");
+  EXPECT_EQ(other.read(kReserved.size()), kReserved);
+  EXPECT_GE(steady_clock::now() - before, kLong);
+  EXPECT_TRUE(worker.at_end());
+}
+
+TEST_F(StalledClients, WhatWasAnsweredArrivesBeforeTheEnd) {
+  start_with(kShort, milliseconds(0));
+  Peer peer(tcp_);
+  peer.send("use a\r\n" + std::string(kPut) + "use");
+  EXPECT_EQ(peer.read(100), std::string(kUsing) + std::string(kInserted));
+}
+
+}  // namespace
+}  // namespace carillon::server
