@@ -1,0 +1,12 @@
+#pragma once
+// The two halves of the program: `rpc serve` and `rpc load`.
+
+#include <CLI/CLI.hpp>
+
+namespace rpc {
+
+// Each adds its subcommand to the app; once run, it has set exit_code.
+void add_serve(CLI::App& app, int& exit_code);
+void add_load(CLI::App& app, int& exit_code);
+
+}  // namespace rpc
