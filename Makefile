@@ -65,13 +65,14 @@ asan tsan: ## the tests of the layers under the address (asan) or thread (tsan) 
 	$(say) "running them"
 	@$(fixed_addresses) ctest --preset $@ --parallel $(JOBS) $(if $(TESTS),-R '$(TESTS)')
 
-bench: ## build and run the benchmarks: wheels and idle tracker beside others, the server beside beanstalkd
+bench: ## build and run the benchmarks: wheels, timers and idle tracker beside others, the server beside beanstalkd
 	$(packages) build bench
 	$(configure) release -DCARILLON_TESTS=OFF -DCARILLON_BENCH=ON $(quietly)
 	$(say) "building what is measured"
 	@cmake --build build --parallel $(JOBS)
 	$(say) "running the benchmarks"
 	@./build/carillon_bench_wheel --out build/bench-wheel.json
+	@./build/carillon_bench_timer --quick
 	@./build/carillon_bench_idle
 	@bench/beanstalk/compare
 

@@ -1,22 +1,13 @@
 // Prints the medians of the runs.
 #include "results.h"
 
-#include <sys/utsname.h>
-
 #include <algorithm>
 #include <cmath>
-#include <ctime>
-#include <fstream>
-#include <string_view>
+
+#include "machine.h"
 
 namespace carillon::bench {
 namespace {
-
-#ifdef __clang__
-constexpr const char* kCompiler = "clang++ " __clang_version__;
-#else
-constexpr const char* kCompiler = "g++ " __VERSION__;
-#endif
 
 constexpr int kNameWidth = 24;
 constexpr int kCellWidth = 7;
@@ -46,36 +37,6 @@ std::string grouped(std::size_t n) {
   std::string digits = std::to_string(n);
   for (std::size_t at = digits.size(); at > 3;) digits.insert(at -= 3, " ");
   return digits;
-}
-
-std::string cpu() {
-  std::ifstream info("/proc/cpuinfo");
-  for (std::string line; std::getline(info, line);) {
-    if (line.starts_with("model name")) return line.substr(std::min(line.size(), line.find(':') + 2));
-  }
-  return "unknown";
-}
-
-std::string today() {
-  const std::time_t now = std::time(nullptr);
-  char text[16];
-  std::strftime(text, sizeof text, "%Y-%m-%d", std::gmtime(&now));
-  return text;
-}
-
-std::string kernel() {
-  utsname name{};
-  uname(&name);
-  return std::string(name.sysname) + " " + name.release;
-}
-
-std::string quoted(std::string_view text) {
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') quoted += '\\';
-    quoted += c;
-  }
-  return quoted + '"';
 }
 
 // REQUIRES: there is one of that name.
@@ -131,8 +92,7 @@ void Results::print_legend(std::FILE* out) {
 }
 
 void Results::print_json(std::FILE* out, const std::string& command) const {
-  std::fprintf(out, "{\n \"machine\": {\"cpu\": %s, \"kernel\": %s, \"compiler\": %s, \"date\": %s},\n",
-               quoted(cpu()).c_str(), quoted(kernel()).c_str(), quoted(kCompiler).c_str(), quoted(today()).c_str());
+  std::fprintf(out, "{\n \"machine\": %s,\n", machine().c_str());
   std::fprintf(out, " \"command\": %s,\n \"results\": [", quoted(command).c_str());
   const char* separator = "\n";
   for (const auto& [key, runs] : runs_) {

@@ -15,20 +15,28 @@ final class RealTimers {
 
   static final class Netty implements RealTimer {
     private final HashedWheelTimer timer;
+    private final long tickMs;
 
     Netty(long tickMs) {
+      this.tickMs = tickMs;
       timer = new HashedWheelTimer(tickMs, TimeUnit.MILLISECONDS);
       timer.start();
     }
 
     @Override
-    public Object schedule(long delayMs, Task task) {
+    public Object schedule(long delayMs, Runnable task) {
       return timer.newTimeout(timeout -> task.run(), delayMs, TimeUnit.MILLISECONDS);
     }
 
     @Override
     public void cancel(Object handle) {
       ((Timeout) handle).cancel();
+    }
+
+    /** Its worker puts up to 100 000 new timers into the wheel at each tick. */
+    @Override
+    public long settlingMs(int calls) {
+      return Math.max(200, (calls / 100_000 + 3) * tickMs);
     }
 
     @Override
@@ -56,9 +64,9 @@ final class RealTimers {
     }
 
     private static final class Entry extends TimerTask {
-      private final Task task;
+      private final Runnable task;
 
-      Entry(long delayMs, Task task) {
+      Entry(long delayMs, Runnable task) {
         super(delayMs);
         this.task = task;
       }
@@ -70,7 +78,7 @@ final class RealTimers {
     }
 
     @Override
-    public Object schedule(long delayMs, Task task) {
+    public Object schedule(long delayMs, Runnable task) {
       Entry entry = new Entry(delayMs, task);
       timer.add(entry);
       return entry;
@@ -98,7 +106,7 @@ final class RealTimers {
     }
 
     @Override
-    public Object schedule(long delayMs, Task task) {
+    public Object schedule(long delayMs, Runnable task) {
       return executor.schedule(task, delayMs, TimeUnit.MILLISECONDS);
     }
 
@@ -118,7 +126,7 @@ final class RealTimers {
     private final Timer timer = new Timer(true);
 
     @Override
-    public Object schedule(long delayMs, Task task) {
+    public Object schedule(long delayMs, Runnable task) {
       java.util.TimerTask entry =
           new java.util.TimerTask() {
             @Override
@@ -139,5 +147,19 @@ final class RealTimers {
     public void close() {
       timer.cancel();
     }
+  }
+
+  /** Forgets everything: what the JVM itself does while nothing happens. */
+  static final class None implements RealTimer {
+    @Override
+    public Object schedule(long delayMs, Runnable task) {
+      return task;
+    }
+
+    @Override
+    public void cancel(Object handle) {}
+
+    @Override
+    public void close() {}
   }
 }

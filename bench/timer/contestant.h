@@ -1,0 +1,55 @@
+// Contestant: one system under measurement, as a name and a function that makes a trial. The systems register
+// themselves; programs in other languages are entered by the command line (peer.h).
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "timer/trials.h"
+
+namespace carillon::bench {
+
+struct Contestant {
+  std::string name;
+  int rank = 0;                                 // its place in the tables
+  std::function<Figures(const Plan&)> measure;  // called in a process of its own
+  std::function<bool(Trial)> takes_part = [](Trial) { return true; };
+};
+
+inline std::vector<Contestant>& contestants() {
+  static std::vector<Contestant> all;
+  return all;
+}
+
+inline void enter(Contestant contestant) {
+  auto& all = contestants();
+  const auto place =
+      std::find_if(all.begin(), all.end(), [&](const auto& each) { return each.rank > contestant.rank; });
+  all.insert(place, std::move(contestant));
+}
+
+template <class System>
+struct Registration {
+  Registration(std::string name, int rank) {
+    Contestant contestant{std::move(name), rank, nullptr};
+    contestant.measure = [](const Plan& plan) {
+      switch (plan.trial) {
+        case Trial::kPairs:
+          return make_pairs<System>(plan);
+        case Trial::kFire:
+        case Trial::kLate:
+          return fire<System>(plan);
+        case Trial::kIdle:
+          break;
+      }
+      return idle<System>(plan);
+    };
+    contestant.takes_part = System::takes_part;
+    enter(std::move(contestant));
+  }
+};
+
+}  // namespace carillon::bench
