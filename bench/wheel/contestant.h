@@ -28,6 +28,13 @@ inline std::vector<Contestant>& contestants() {
   return all;
 }
 
+inline void add(Contestant contestant) {
+  auto& all = contestants();
+  const auto place =
+      std::find_if(all.begin(), all.end(), [&](const auto& each) { return each.rank > contestant.rank; });
+  all.insert(place, std::move(contestant));
+}
+
 // Adds a system to the contestants, with the workloads that it can do: a timer beyond its range it cannot take, and
 // without next_wakeup() there are no jumps.
 template <class System>
@@ -44,10 +51,7 @@ struct Registration {
     if constexpr (kWide && (requires(System system) { system.next_wakeup(); } || System::kSleeps))
       trials[kWideRange] = wide_range<System>;
     if (!contestant.huge_pages) trials[kMemory] = memory<System>;
-    auto& all = contestants();
-    const auto place =
-        std::find_if(all.begin(), all.end(), [&](const auto& each) { return each.rank > contestant.rank; });
-    all.insert(place, std::move(contestant));
+    add(std::move(contestant));
   }
 };
 

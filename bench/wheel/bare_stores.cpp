@@ -1,0 +1,79 @@
+// What W1 and W2 cost at the least with timers that stand in arrays: the stores of a schedule and of a cancel, and no wheel.
+//
+// A schedule writes an expiry and a pointer to the timer, and the timer's address behind what its slot has; a cancel
+// writes null to both ends. Slots are those of the default wheel's level 1, and have room for all they will get: nothing is
+// counted, looked up, or able to fire.
+#include <array>
+#include <cstddef>
+#include <span>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "contestant.h"
+
+namespace carillon::bench {
+namespace {
+
+class BareStores {
+ public:
+  static constexpr Tick kRange = 65'536;
+  static constexpr bool kHandles = false;
+
+  struct Timer {
+    Tick expiry = 0;
+    Timer** entry = nullptr;
+    Payload payload{};
+  };
+
+  // A slot gets one of 234 timers; room for one of 200, and 64, is never too little by chance.
+  explicit BareStores(std::span<Timer> timers) : room_(timers.size() / 200 + 64), entries_(kSlots * room_) {
+    empty_slots();
+  }
+
+  void schedule(Timer& timer, Tick expiry) {
+    Timer** const entry = ends_[expiry / kSlots % kSlots]++;
+    *entry = &timer;
+    timer.expiry = expiry;
+    timer.entry = entry;
+  }
+
+  void cancel(Timer& timer) {
+    __builtin_prefetch(timer.entry, 1);
+    *timer.entry = nullptr;
+    timer.entry = nullptr;
+  }
+
+  template <class Fire>
+  void advance(Tick /*to*/, Fire&& /*fire*/) {
+    for (std::size_t slot = 0; slot < kSlots; ++slot) {
+      if (ends_[slot] > begin(slot) + room_) throw std::logic_error("a slot of the bare stores was too small");
+    }
+    empty_slots();
+  }
+
+ private:
+  static constexpr std::size_t kSlots = 256;
+
+  Timer** begin(std::size_t slot) { return entries_.data() + slot * room_; }
+  void empty_slots() {
+    for (std::size_t slot = 0; slot < kSlots; ++slot) ends_[slot] = begin(slot);
+  }
+
+  std::size_t room_;
+  std::vector<Timer*> entries_;
+  std::array<Timer**, kSlots> ends_{};
+};
+
+struct RegistrationOfW1AndW2 {
+  explicit RegistrationOfW1AndW2(Contestant contestant) {
+    contestant.trials[kScheduleAndCancel] = schedule_and_cancel<BareStores>;
+    add(std::move(contestant));
+  }
+};
+
+const RegistrationOfW1AndW2 kRegistration({.name = "(bare stores)", .rank = 303});
+const RegistrationOfW1AndW2 kHuge({.name = "(bare stores, huge)", .rank = 304, .huge_pages = true});
+
+}  // namespace
+}  // namespace carillon::bench
