@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <memory>
 #include <thread>
 #include <utility>
 
@@ -41,7 +42,8 @@ Sleeper::~Sleeper() {
 }
 
 // From the moment at which the timer is submitted the coroutine may be resumed, by another thread, and `this` be gone.
-// So all is made ready before, the handle too, whose generation is known by then.
+// So all is made ready before, the handle too, whose generation is known by then. The service may be gone then as well,
+// destroyed by whoever waited for the coroutine's end: so its core is held until the timer has been submitted.
 //
 // With a stop token one thing comes after: who asks to stop must not move the timer before it is in its place. Of the
 // two, whoever sets its bit in `stopping_` second moves it; and who resumes the coroutine waits for the one here, a few
@@ -52,7 +54,8 @@ void Sleeper::await_suspend(std::coroutine_handle<> coroutine) {
   const TimerHandle timer(block, block.word.generation());
   const bool stoppable = stop_.stop_possible();
   TimerService& service = *time_.service;
-  core_ = service.core_.get();
+  const std::shared_ptr<TimerCore> core = service.core_;
+  core_ = core.get();
   deadline_ = time_.is_delay ? add_ns(now(), time_.ns) : time_.ns;
   coroutine_ = coroutine;
   timer_ = timer;
@@ -96,7 +99,7 @@ void Sleeper::time_has_come() {
   coroutine_.resume();
 }
 
-// The service that runs the task keeps the core alive, and so does the one that is asked to schedule it.
+// The core lives: who runs the task holds it, and so does await_suspend().
 std::int64_t Sleeper::now() const noexcept {
   return time_.clock == TimerKind::kSteady ? core_->steady_now() : core_->wall_now();
 }

@@ -255,6 +255,59 @@ TEST_F(Sleeping, AnExecutorMayOutliveTheService) {
   EXPECT_EQ(log_, Log{"a slept"});
 }
 
+// Its alarm holds up who wakes the timer thread until the alarm is destroyed, or for long enough.
+class HoldingClock : public TimerClock {
+ public:
+  struct Seen {
+    std::atomic<bool> sleeping{false};
+    std::atomic<bool> destroyed{false};
+    std::atomic<bool> destroyed_in_use{false};
+  };
+
+  explicit HoldingClock(std::shared_ptr<Seen> seen) : seen_(std::move(seen)) {}
+  SteadyTime now() noexcept override { return machine_->now(); }
+  WallTime wall_now() noexcept override { return machine_->wall_now(); }
+  std::unique_ptr<Alarm> make_alarm() override { return std::make_unique<Holding>(machine_->make_alarm(), seen_); }
+
+ private:
+  struct Holding : Alarm {
+    Holding(std::unique_ptr<Alarm> alarm, std::shared_ptr<Seen> what)
+        : inner(std::move(alarm)), seen(std::move(what)) {}
+    ~Holding() override { seen->destroyed = true; }
+    void sleep_until(SteadyTime steady, WallTime wall) override {
+      seen->sleeping = true;
+      inner->sleep_until(steady, wall);
+    }
+    void wake() noexcept override {
+      const std::shared_ptr<Seen> kept = seen;
+      inner->wake();
+      for (int i = 0; i < 10'000 && !kept->destroyed; ++i) std::this_thread::yield();
+      if (kept->destroyed) kept->destroyed_in_use = true;
+    }
+
+    std::unique_ptr<Alarm> inner;
+    std::shared_ptr<Seen> seen;
+  };
+
+  std::shared_ptr<TimerClock> machine_ = machine_clock();
+  std::shared_ptr<Seen> seen_;
+};
+
+// The coroutine goes on while the thread that it fell asleep on is still in co_await.
+TEST_F(Sleeping, TheServiceMayBeDestroyedAsSoonAsTheCoroutineGoesOn) {
+  const auto seen = std::make_shared<HoldingClock::Seen>();
+  auto timers = std::make_unique<TimerService>(TimerOptions{.clock = std::make_shared<HoldingClock>(seen)});
+  timers->schedule_after(1h, [] {});
+  while (!seen->sleeping) std::this_thread::yield();
+  [](std::unique_ptr<TimerService> last) -> Job {
+    co_await last->sleep_for(1ns);
+    last.reset();
+  }(std::move(timers));
+  while (!seen->destroyed) std::this_thread::yield();
+  EXPECT_FALSE(seen->destroyed_in_use) << "while co_await was about to wake the timer thread";
+  while (live_frames != 0) std::this_thread::yield();
+}
+
 // --- the end of the coroutine
 
 Task<> sleep_in_a_task(TimerService& timers, std::stop_token stop) {

@@ -174,6 +174,25 @@ TEST_F(Timeouts, AValueThatCanOnlyBeMoved) {
   EXPECT_EQ(value, 9);
 }
 
+// An awaitable whose await_resume() returns an rvalue reference, as those of many libraries do.
+struct HandsOver {
+  std::unique_ptr<int> value;
+
+  bool await_ready() const noexcept { return true; }
+  void await_suspend(std::coroutine_handle<>) const noexcept {}
+  std::unique_ptr<int>&& await_resume() noexcept { return std::move(value); }
+};
+
+TEST_F(Timeouts, OfAnRvalueReferenceTheResultIsTheValueMovedFromThere) {
+  int value = 0;
+  [](TimerService& timers, int& result) -> Job {
+    HandsOver hands_over{std::make_unique<int>(9)};
+    std::optional<std::unique_ptr<int>> pointer = co_await with_timeout(timers, std::move(hands_over), 5s);
+    result = **pointer;
+  }(*timers_, value);
+  EXPECT_EQ(value, 9);
+}
+
 // --- an operation that takes a stop token
 
 TEST_F(Timeouts, AnOperationIsToldToStopAndWaitedFor) {
@@ -235,6 +254,39 @@ TEST_F(Timeouts, AStopTokenOfTheCallersIsPassedOnAndDecidesNothing) {
   clock_->settle();
   note(with_timeout(*timers_, operation, 5s, stop.get_token()));
   EXPECT_EQ(log_, (Log{"in time: 0", "in time: 0"})) << "what sleep_for() returned: false";
+  EXPECT_EQ(timers_->pending(), 0U);
+}
+
+// Ends as soon as it is told to stop, within request_stop(), while another callback of the token is still to come.
+struct EndsInTheFirstOfTwoCallbacks {
+  using Callback = std::stop_callback<std::function<void()>>;
+
+  std::stop_token stop;
+  std::optional<Callback> last = std::nullopt;
+  std::optional<Callback> first = std::nullopt;
+
+  bool await_ready() const noexcept { return false; }
+  void await_suspend(std::coroutine_handle<> waiting) {
+    const std::function<void()> nothing = [] {};
+    const std::function<void()> end = [waiting] { waiting.resume(); };
+    last.emplace(stop, nothing);
+    first.emplace(stop, end);
+  }
+  void await_resume() const noexcept {}
+};
+
+// What request_stop() works on must outlive it. Shown by the address sanitizer.
+TEST_F(Timeouts, AnOperationThatEndsWithinTheCallersRequestToStop) {
+  std::stop_source stop;
+  note(with_timeout(
+      *timers_,
+      [](std::stop_token told) -> Task<> {
+        EndsInTheFirstOfTwoCallbacks end{std::move(told)};
+        co_await end;
+      },
+      5s, stop.get_token()));
+  stop.request_stop();
+  EXPECT_EQ(log_, Log{"in time"});
   EXPECT_EQ(timers_->pending(), 0U);
 }
 

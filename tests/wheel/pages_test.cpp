@@ -20,7 +20,7 @@ constexpr std::size_t kHuge = std::size_t{2} << 20;
 
 void ignore(TimerNode&) {}
 
-TEST(HugePages, AWheelTakesMemoryByThePageAndKeepsNoneInReserve) {
+TEST(HugePages, AWheelTakesMemoryByThePageAndKeepsOneInReserve) {
   std::vector<TimerNode> timers(500'000);
   HierarchicalWheel<> wheel(0, Pages::kHuge);
   EXPECT_EQ(wheel.allocated_bytes(), 0U);
@@ -32,7 +32,21 @@ TEST(HugePages, AWheelTakesMemoryByThePageAndKeepsNoneInReserve) {
   wheel.check_invariants();
   EXPECT_EQ(wheel.advance(60'000, ignore), timers.size());
   wheel.check_invariants();
-  EXPECT_EQ(wheel.allocated_bytes(), 0U);
+  EXPECT_EQ(wheel.allocated_bytes(), kHuge);
+}
+
+// A page that goes back to the system and comes again is cleared each time, all of its 2 MiB.
+TEST(HugePages, AWheelThatFillsAndEmptiesDoesNotAllocateEachTime) {
+  std::vector<TimerNode> timers(1'000);
+  HierarchicalWheel<> wheel(0, Pages::kHuge);
+  const auto fill_and_empty = [&] {
+    for (TimerNode& timer : timers) wheel.schedule(timer, wheel.now() + 1);
+    EXPECT_EQ(wheel.advance(wheel.now() + 1, ignore), timers.size());
+  };
+  fill_and_empty();
+  const std::size_t before = allocations();
+  for (int i = 0; i < 10; ++i) fill_and_empty();
+  EXPECT_EQ(allocations(), before);
 }
 
 TEST(HugePages, PagesAreAlignedToTheirSize) {

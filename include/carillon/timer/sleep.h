@@ -13,7 +13,8 @@
 //    the token was asked before co_await, the coroutine goes on without having slept.
 //  - When the service is stopped, a coroutine that sleeps gets TimersStopped. It is resumed for that by who drops the
 //    timers that stop() returned, or runs their tasks, on that thread: so TimerService's destructor resumes all that
-//    sleep. The same if an executor of your own drops a DueTask.
+//    sleep. The same if an executor of your own drops a DueTask. What leaves the coroutine then, if its promise lets
+//    exceptions out, ends the program, because a destructor runs it; at any other time it goes to on_error.
 //  - co_await throws what schedule_after() throws: TimersStopped, TooManyTimers, std::bad_alloc.
 //  - A coroutine that sleeps may be destroyed, which cancels its timer; but not while its time may come, or somebody
 //    asks it to stop, on another thread: who destroys a coroutine must know that nobody resumes it.

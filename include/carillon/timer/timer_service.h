@@ -153,9 +153,10 @@ class TimerService {
   // By a calendar of your own: `next_time(WallTime after)` returns, as std::optional, the first system_clock time after
   // that one, or nothing if there is none. It is called here, and then after each run by who ran the task, never by two
   // threads at once. Without a next time the timer is over, and the handle empty if there was none at all. What
-  // next_time() throws here is thrown on; later it goes to on_error, and ends the timer.
+  // next_time() throws here is thrown on; later it goes to on_error, and ends the timer. So does the std::logic_error
+  // that an answer not later than the question makes.
   template <class NextTime, class F>
-  requires(std::is_invocable_v<std::decay_t<NextTime>&, WallTime>) TimerHandle
+  requires(detail::Calendar<std::decay_t<NextTime>>) TimerHandle
       schedule_by(NextTime&& next_time, F&& task, Missed missed = Missed::kSkip) {
     using CalendarTask = detail::CalendarTask<std::decay_t<NextTime>, std::decay_t<F>>;
     detail::NewTimer timer(std::in_place, CalendarTask(std::forward<NextTime>(next_time), std::forward<F>(task)));

@@ -30,7 +30,7 @@
 //    most once per dispatch(). Scheduling later ones, cancelling and moving to later cost none. So after the earliest
 //    timer was cancelled, the loop is woken once for nothing.
 //  - A wake-up may come before a timer is due, when the wheel has something to cascade: next_wakeup() of the model.
-//  - An empty wheel never wakes the loop.
+//  - An empty wheel does not wake the loop, but for that once.
 //
 // Not thread-safe: it belongs to the thread of its loop. Neither copied nor moved.
 #pragma once

@@ -9,7 +9,8 @@
 //   bool in_time = co_await carillon::with_timeout(timers, std::move(task), 5s);     // of a task without a result
 //
 // The result is std::optional<T> where the awaitable's is T: nothing, if it timed out. Of void it is bool, false if it
-// timed out; of T& std::optional<std::reference_wrapper<T>>. What the awaitable throws is thrown here.
+// timed out; of T& std::optional<std::reference_wrapper<T>>; of T&& std::optional<T>, moved from there. What the
+// awaitable throws is thrown here.
 //
 // Who wins
 // --------
@@ -21,8 +22,8 @@
 //  - Any other awaitable is given up: co_await goes on at once, and the awaitable goes on too, by itself, until it
 //    ends; what it returns or throws is dropped, and then it is destroyed. So it must own what it uses, or that must
 //    live long enough. An awaitable that never ends is never freed.
-//  - When the service is stopped, the same happens as when the time is over, and co_await throws TimersStopped. (When,
-//    is told in sleep.h.)
+//  - When the service is stopped, the same happens as when the time is over, and co_await throws TimersStopped: when
+//    the timer that stop() returned is dropped (sleep.h). To run its task by hand says that the time is over.
 //  - An operation can be told to stop by a token of yours too: with_timeout(timers, operation, 5s, stop_token). That
 //    decides nothing: what it returns or throws then is the result.
 //

@@ -44,7 +44,8 @@ struct alignas(kWords * sizeof(void*)) Slab {
 //  - but a slab with no chunk in use is in `unused_`, and is taken from there when no other has a chunk to give.
 //
 // Taking memory from the system costs a page fault for every 4 KiB, so slabs with no chunk in use are kept for the next peak, but no
-// more than there are slabs in use and kSpareBytes, or than reserve() promised: the rest goes back to the system, at most two slabs per release.
+// more than there are slabs in use and kSpare (of huge pages one, since the system clears all of each that it gives), or
+// than reserve() promised: the rest goes back to the system, at most two slabs per release.
 //
 // acquire() is O(1) plus at most one allocation; release() is O(1) and never throws.
 template <std::size_t kWords>
@@ -106,7 +107,7 @@ class ChunkPool {
 
  private:
   static constexpr std::size_t kSlabBytes = sizeof(SlabType) + 127 * sizeof(ChunkType);
-  static constexpr std::size_t kSpareBytes = 8 * kSlabBytes;  // half a megabyte
+  static constexpr std::size_t kSpare = 8;  // slabs: half a megabyte
 
   std::size_t chunks_per_slab() const noexcept { return (slab_bytes_ - sizeof(SlabType)) / sizeof(ChunkType); }
   bool full(const SlabType& slab) const noexcept { return slab.used == chunks_per_slab(); }
@@ -126,8 +127,8 @@ class ChunkPool {
     slab->fresh = 0;
     move(slab, available_, unused_);
     ++unused_count_;
-    while (unused_count_ > slabs_ - unused_count_ + kSpareBytes / slab_bytes_ &&
-           (slabs_ - 1) * chunks_per_slab() >= reserved_) {
+    const std::size_t spare = slab_bytes_ == kHugePage ? 1 : kSpare;
+    while (unused_count_ > slabs_ - unused_count_ + spare && (slabs_ - 1) * chunks_per_slab() >= reserved_) {
       --unused_count_;
       --slabs_;
       free_memory(pop(unused_));

@@ -1,8 +1,13 @@
-// CalendarTask: a task and the calendar it goes by, in one callable.
+// CalendarTask: a task and the calendar it goes by, in one callable; and what can be a calendar.
 #pragma once
 
 #include <chrono>
+#include <concepts>
 #include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
 #include <utility>
 
 #include "carillon/timer/detail/durations.h"
@@ -10,6 +15,18 @@
 #include "carillon/timer/timer_clock.h"
 
 namespace carillon::detail {
+
+// Times of other clocks must not pass for times of the wall clock.
+template <class Answer>
+inline constexpr bool kIsOptionalWallTime = false;
+template <class Duration>
+inline constexpr bool kIsOptionalWallTime<std::optional<std::chrono::time_point<std::chrono::system_clock, Duration>>> =
+    true;
+
+// What answers the question for the first time after a WallTime.
+template <class F>
+concept Calendar =
+    std::invocable<F&, WallTime> && kIsOptionalWallTime<std::remove_cvref_t<std::invoke_result_t<F&, WallTime>>>;
 
 template <class NextTime, class F>
 class CalendarTask : public GoesByCalendar {
@@ -20,8 +37,13 @@ class CalendarTask : public GoesByCalendar {
   void operator()() { static_cast<void>(task_()); }
 
   std::int64_t next_time(std::int64_t after) {
-    const auto next = next_time_(WallTime(std::chrono::nanoseconds(after)));
-    return next.has_value() ? to_ns(next->time_since_epoch()) : kForever;
+    const auto answer = next_time_(WallTime(std::chrono::nanoseconds(after)));
+    if (!answer.has_value()) return kForever;
+    const std::int64_t next = to_ns(answer->time_since_epoch());
+    if (next > after) return next;
+    // It would run for ever without a pause.
+    throw std::logic_error("carillon: a calendar was asked for a time after " + std::to_string(after) +
+                           " ns and answered " + std::to_string(next) + " ns, which is not later");
   }
 
  private:

@@ -92,9 +92,10 @@ class TimeoutState {
   }
 
  private:
+  // The operation may end within request_stop(), and with it all that holds the source: so it is held here meanwhile.
   struct Forward {
     std::stop_source& to;
-    void operator()() const noexcept { to.request_stop(); }
+    void operator()() const noexcept { std::stop_source(to).request_stop(); }
   };
 
   bool decide(End how) noexcept {
@@ -114,7 +115,7 @@ class TimeoutState {
 
 template <class T>
 class TimeoutResult : public TimeoutState {
-  using Value = std::conditional_t<std::is_reference_v<T>, std::reference_wrapper<std::remove_reference_t<T>>,
+  using Value = std::conditional_t<std::is_lvalue_reference_v<T>, std::reference_wrapper<std::remove_reference_t<T>>,
                                    std::remove_cvref_t<T>>;
 
  public:
