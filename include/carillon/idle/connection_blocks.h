@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "carillon/idle/stamp.h"
+#include "carillon/wheel/pages.h"
 #include "carillon/wheel/timer_node.h"
 
 namespace carillon {
@@ -119,7 +120,7 @@ class ConnectionBlocks {
     if (Stamp::later(fresh, noted)) word.store(fresh, std::memory_order_relaxed);
   }
 
-  // The stamps of a block lie one after the other.
+  // The stamps of a block lie one after the other, on two cache lines.
   Word& stamp(std::uint32_t index) noexcept { return pages_[index / kPage].stamps[index % kPage]; }
   const Word& stamp(std::uint32_t index) const noexcept { return pages_[index / kPage].stamps[index % kPage]; }
   Record& record(std::uint32_t index) noexcept { return pages_[index / kPage].records[index % kPage]; }
@@ -215,8 +216,8 @@ class ConnectionBlocks {
   std::size_t blocks() const noexcept { return pages_.size() * kPageBlocks; }  // allocated
   std::uint32_t fresh() const noexcept { return fresh_; }  // blocks from here on never held anything
   std::size_t bytes() const noexcept {
-    return capacity() * (sizeof(Word) + sizeof(Record)) + blocks() * sizeof(Block) +
-           directory_size_ * (sizeof(Page) + 2 * sizeof(Word*));
+    return stamp_memory_.bytes() + capacity() * sizeof(Record) + blocks() * sizeof(Block) +
+           directory_size_ * (sizeof(Page) + 3 * sizeof(Word*));
   }
 
   // Throws std::logic_error.
@@ -247,7 +248,6 @@ class ConnectionBlocks {
 
   // Pages that were allocated together.
   struct Memory {
-    std::unique_ptr<Word[]> stamps;
     std::unique_ptr<Record[]> records;
     std::unique_ptr<Block[]> blocks;
   };
@@ -258,15 +258,21 @@ class ConnectionBlocks {
     if (capacity() + count * kPage > std::size_t{1} << 31)
       throw std::length_error("carillon: an IdleTracker holds at most 2147483648 connections");
     grow_directory(pages_.size() + count);
-    memory_.push_back({std::make_unique<Word[]>(count * kPage), std::make_unique<Record[]>(count * kPage),
-                       std::make_unique<Block[]>(count * kPageBlocks)});
+    while (stamps_.size() < pages_.size() + count) add_stamps();
+    memory_.push_back({std::make_unique<Record[]>(count * kPage), std::make_unique<Block[]>(count * kPageBlocks)});
     const Memory& memory = memory_.back();
     for (std::size_t page = 0; page < count; ++page) {
-      directories_.back()[pages_.size()] = memory.stamps.get() + page * kPage;
-      pages_.push_back({memory.stamps.get() + page * kPage, memory.records.get() + page * kPage,
-                        memory.blocks.get() + page * kPageBlocks});
+      Word* const stamps = stamps_[pages_.size()];
+      directories_.back()[pages_.size()] = stamps;
+      pages_.push_back({stamps, memory.records.get() + page * kPage, memory.blocks.get() + page * kPageBlocks});
     }
     reach_.store(static_cast<std::uint32_t>(capacity()), std::memory_order_release);
+  }
+
+  void add_stamps() {
+    auto* const stamps = static_cast<Word*>(stamp_memory_.take());
+    std::uninitialized_value_construct_n(stamps, kPage);
+    stamps_.push_back(stamps);
   }
 
   // A directory that has become too short is kept: a touch may be reading it. They double, so all together are twice
@@ -277,6 +283,7 @@ class ConnectionBlocks {
     auto directory = std::make_unique<Word*[]>(size);
     for (std::size_t page = 0; page < pages_.size(); ++page) directory[page] = pages_[page].stamps;
     pages_.reserve(size);
+    stamps_.reserve(size);
     directories_.push_back(std::move(directory));
     directory_.store(directories_.back().get(), std::memory_order_release);
     directory_size_ = size;
@@ -292,6 +299,8 @@ class ConnectionBlocks {
   BlockList empty_;                 // blocks that held connections before
   std::size_t directory_size_ = 0;  // pages
   std::vector<Page> pages_;
+  Blocks<kPage * sizeof(Word), 64> stamp_memory_{Pages::kDefault};
+  std::vector<Word*> stamps_;  // of each page, and of some to come if memory ran out
   std::vector<std::unique_ptr<Word*[]>> directories_;
   std::vector<Memory> memory_;
 };

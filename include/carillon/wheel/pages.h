@@ -44,18 +44,22 @@ class Blocks {
     if (left_ < kBytes) {
       const std::align_val_t alignment{huge_ ? kHugePage : kAlignment};
       taken_.push_back({huge_ ? take_huge_page() : ::operator new(kBytes, alignment), Delete{alignment}});
-      left_ = huge_ ? kHugePage : kBytes;
+      left_ = size();
     }
-    void* const block = static_cast<std::byte*>(taken_.back().get()) + ((huge_ ? kHugePage : kBytes) - left_);
+    void* const block = static_cast<std::byte*>(taken_.back().get()) + (size() - left_);
     left_ -= kBytes;
     return block;
   }
+
+  std::size_t bytes() const noexcept { return taken_.size() * size(); }  // allocated from the system
 
  private:
   struct Delete {
     std::align_val_t alignment;
     void operator()(void* memory) const noexcept { ::operator delete(memory, alignment); }
   };
+
+  std::size_t size() const noexcept { return huge_ ? kHugePage : kBytes; }  // of what is taken at a time
 
   const bool huge_;
   std::size_t left_ = 0;  // bytes of what was taken last
