@@ -54,7 +54,8 @@ class ChunkPool {
   using ChunkType = Chunk<kWords>;
   using SlabType = Slab<kWords>;
 
-  explicit ChunkPool(Pages pages = Pages::kDefault) noexcept : slab_bytes_(pages == Pages::kHuge ? kHugePage : kSlabBytes) {}
+  explicit ChunkPool(Pages pages = Pages::kDefault) noexcept
+      : slab_bytes_(pages == Pages::kHuge ? kHugePage : kSlabBytes) {}
   ChunkPool(const ChunkPool&) = delete;
   ChunkPool& operator=(const ChunkPool&) = delete;
   ~ChunkPool() {
