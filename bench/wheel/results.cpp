@@ -88,7 +88,7 @@ void Results::print_legend(std::FILE* out) {
   for (const Column& column : kColumns) std::fprintf(out, "%-4s%-6s %s\n", column.name, column.unit, column.meaning);
   std::fprintf(out,
                "Ratios to the linked-list wheel, W5 to std::multimap: below 1 is faster. W6 is always in bytes.\n"
-               "huge: timers and slots in pages of 2 MiB. –: not possible, or too long (--patience).\n");
+               "kHuge: slots in pages of 2 MiB; huge: timers too. –: not possible, or too long (--patience).\n");
 }
 
 void Results::print_json(std::FILE* out, const std::string& command) const {

@@ -4,11 +4,11 @@ import json
 
 # The systems in the order of the tables; others come last.
 SYSTEMS = [
-    "HierarchicalWheel", "HierarchicalWheel, huge", "TimerPool",
+    "HierarchicalWheel", "HierarchicalWheel, kHuge", "HierarchicalWheel, huge", "TimerPool",
     "SimpleWheel<65536>", "HashedWheel<512>", "LinuxWheel", "KafkaWheel", "ClockWheel",
     "ScanList", "SortedList", "BinaryHeap",
-    "list wheel 256/64x4", "list wheel, huge", "std::multimap",
-    "Asio timers", "libuv timers", "libevent timers",
+    "list wheel 256/64x4", "list wheel, huge", "(bare stores)", "(bare stores, huge)", "std::multimap",
+    "Asio timers", "Asio with wheel_timer", "libuv timers", "libevent timers",
     "tokio sleep", "tokio DelayQueue",
     "Netty wheel, 100 ms", "Netty wheel, 1 ms", "Kafka SystemTimer",
     "java ScheduledThreadPool", "java.util.Timer", "java DelayQueue",
