@@ -17,7 +17,6 @@ namespace {
 
 class BareStores {
  public:
-  static constexpr Tick kRange = 65'536;
   static constexpr bool kHandles = false;
 
   struct Timer {
