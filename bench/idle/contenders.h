@@ -39,6 +39,7 @@ class Tracker {
   void advance(Tick to) {
     tracker_.advance(to, [](IdleId, std::uint32_t) { cut_off(); });
   }
+  std::size_t allocated_bytes() const { return tracker_.allocated_bytes(); }
 
  private:
   static IdleId id_of(std::uint32_t connection) { return {connection, 1}; }

@@ -43,7 +43,7 @@ struct Options {
   bool json = false;
 };
 
-std::size_t allocated_bytes() {
+std::size_t malloced_bytes() {
   const struct mallinfo2 info = mallinfo2();
   return info.uordblks + info.hblkhd;
 }
@@ -135,7 +135,7 @@ class Bench {
     if (!wanted(name)) return;
     Entrant entrant{name, ticks, {}};
     const Stopwatch stopwatch;
-    const std::size_t before = allocated_bytes();
+    const std::size_t before = malloced_bytes();
     const auto design = std::make_shared<Design>(connections_);
     const auto now = std::make_shared<Tick>(0);
     std::uint32_t next = 0;
@@ -146,8 +146,9 @@ class Bench {
     }
     entrant.run = [this, design, now](Tick span) { return bench::run(*design, packets_, *now, span); };
     if (ticks >= kPeriod) entrant.run(3 * kPeriod);
-    entrant.bytes_per_connection =
-        static_cast<double>(allocated_bytes() - before) / static_cast<double>(connections_) - 4;
+    std::size_t bytes = malloced_bytes() - before;
+    if constexpr (requires { design->allocated_bytes(); }) bytes = design->allocated_bytes();  // not all by malloc
+    entrant.bytes_per_connection = static_cast<double>(bytes) / static_cast<double>(connections_) - 4;
     entrants_.push_back(std::move(entrant));
   }
 

@@ -1,13 +1,12 @@
 // Contestant: one system under measurement, as a name and a function that makes a trial. The systems register
-// themselves; programs in other languages are entered by the command line (peer.h).
+// themselves; programs in other languages are entered by the command line (child.h).
 #pragma once
 
-#include <algorithm>
 #include <functional>
 #include <string>
 #include <utility>
-#include <vector>
 
+#include "roster.h"
 #include "timer/trials.h"
 
 namespace carillon::bench {
@@ -18,18 +17,6 @@ struct Contestant {
   std::function<Figures(const Plan&)> measure;  // called in a process of its own
   std::function<bool(Trial)> takes_part = [](Trial) { return true; };
 };
-
-inline std::vector<Contestant>& contestants() {
-  static std::vector<Contestant> all;
-  return all;
-}
-
-inline void enter(Contestant contestant) {
-  auto& all = contestants();
-  const auto place =
-      std::find_if(all.begin(), all.end(), [&](const auto& each) { return each.rank > contestant.rank; });
-  all.insert(place, std::move(contestant));
-}
 
 template <class System>
 struct Registration {

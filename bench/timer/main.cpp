@@ -95,7 +95,7 @@ void enter_peer(const std::string& command) {
   const auto peer = std::make_shared<Peer>(split(command, ' '));
   for (const std::string& system : peer->systems()) {
     // Run by the child itself: it is that program's process that is measured.
-    enter({system, rank++, [peer, system](const Plan& plan) { return peer->measure(system, plan); }});
+    enter(Contestant{system, rank++, [peer, system](const Plan& plan) { return peer->measure(system, plan); }});
   }
 }
 
@@ -167,7 +167,7 @@ Figures measure(const Contestant& contestant, const Plan& plan) {
 
 void measure(const Options& options, const Workload& workload, Results& results) {
   for (std::size_t run = 0; run < options.runs; ++run) {
-    for (const Contestant& contestant : contestants()) {
+    for (const Contestant& contestant : roster<Contestant>()) {
       if (!wanted(options, contestant, workload.plan)) continue;
       if (isatty(STDERR_FILENO) != 0)
         std::fprintf(stderr, "\r\033[K%s  run %zu of %zu  %s", workload.name.c_str(), run + 1, options.runs,

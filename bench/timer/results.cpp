@@ -103,7 +103,7 @@ void Results::print_table(std::FILE* out, const Workload& workload) const {
     rule += std::string(std::strlen(column.heading) + 1, '-') + ":|";
   }
   std::fprintf(out, "%s\n%s\n", heading.c_str(), rule.c_str());
-  for (const Contestant& contestant : contestants()) {
+  for (const Contestant& contestant : roster<Contestant>()) {
     std::string cells;
     bool any = false;
     for (const Column& column : all) {
@@ -123,7 +123,7 @@ void Results::print_json(std::FILE* out, const std::string& command, const std::
                quoted(command).c_str());
   const char* separator = "\n";
   for (const Workload& workload : workloads) {
-    for (const Contestant& contestant : contestants()) {
+    for (const Contestant& contestant : roster<Contestant>()) {
       for (const Column& column : columns(workload.plan.trial)) {
         const auto values = runs(workload.name, contestant.name, column.figure);
         if (values.empty()) continue;

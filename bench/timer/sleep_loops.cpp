@@ -71,8 +71,8 @@ class SortedLoop {
 struct Loops {
   Loops() {
     const auto only_late = [](Trial trial) { return trial == Trial::kLate; };
-    enter({"(sleeps 1 ms, does nothing)", 400, sleep_bare, only_late});
-    enter({"(sleeps 1 ms, sorted list)", 401, fire<SortedLoop>, only_late});
+    enter(Contestant{"(sleeps 1 ms, does nothing)", 400, sleep_bare, only_late});
+    enter(Contestant{"(sleeps 1 ms, sorted list)", 401, fire<SortedLoop>, only_late});
   }
 };
 const Loops kLoops;

@@ -67,7 +67,7 @@ class BareStores {
 struct RegistrationOfW1AndW2 {
   explicit RegistrationOfW1AndW2(Contestant contestant) {
     contestant.trials[kScheduleAndCancel] = schedule_and_cancel<BareStores>;
-    add(std::move(contestant));
+    enter(std::move(contestant));
   }
 };
 

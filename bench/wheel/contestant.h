@@ -1,13 +1,12 @@
 // Contestant: one system under measurement, as a name and a function per workload. The systems register themselves.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <string>
 #include <utility>
-#include <vector>
 
+#include "roster.h"
 #include "workloads.h"
 
 namespace carillon::bench {
@@ -22,18 +21,6 @@ struct Contestant {
   bool huge_pages = false;  // its timers and slots lie in pages of 2 MiB
   std::array<Outcome (*)(const Inputs&), kTrials> trials{};  // null: it cannot
 };
-
-inline std::vector<Contestant>& contestants() {
-  static std::vector<Contestant> all;
-  return all;
-}
-
-inline void add(Contestant contestant) {
-  auto& all = contestants();
-  const auto place =
-      std::find_if(all.begin(), all.end(), [&](const auto& each) { return each.rank > contestant.rank; });
-  all.insert(place, std::move(contestant));
-}
 
 // Adds a system to the contestants, with the workloads that it can do: a timer beyond its range it cannot take, and
 // without next_wakeup() there are no jumps.
@@ -51,7 +38,7 @@ struct Registration {
     if constexpr (kWide && (requires(System system) { system.next_wakeup(); } || System::kSleeps))
       trials[kWideRange] = wide_range<System>;
     if (!contestant.huge_pages) trials[kMemory] = memory<System>;
-    add(std::move(contestant));
+    enter(std::move(contestant));
   }
 };
 

@@ -68,7 +68,7 @@ void Results::print_table(std::FILE* out, std::size_t n, bool absolute) const {
   }
   print_row(out, "N = " + grouped(n), names);
   if (!absolute) print_row(out, "1.00 is, in ns", references);
-  for (const Contestant& contestant : contestants()) {
+  for (const Contestant& contestant : roster<Contestant>()) {
     std::vector<std::string> cells;
     bool any = false;
     for (const Column& column : kColumns) {

@@ -52,7 +52,7 @@ void Rounds::measure(std::size_t n) {
     const bool once = trial == kMemory || (trial == kEmptyTick && n > 1'000'000);
     const std::size_t runs = once ? 1 : plan_.runs;
     for (std::size_t round = 0; round < runs; ++round) {
-      for (const Contestant& contestant : contestants()) {
+      for (const Contestant& contestant : roster<Contestant>()) {
         if (contestant.trials[trial] == nullptr || !plan_.wants_system(contestant)) continue;
         const auto so_far = used.find(contestant.name);
         if (round == 0) {

@@ -33,8 +33,11 @@ THIRD_PARTY = {
 # A part of a layer that is a library of its own may use more.
 THIRD_PARTY_OF_PART = {"src/timer/cron/": {"date"}}
 
-# One public header asks the system for large pages, where there are any.
-SYSTEM_OF_FILE = {"include/carillon/wheel/pages.h": "sys/mman.h"}
+# Public headers that ask the system for more than memory: for large pages, where there are any, and for addresses.
+SYSTEM_OF_FILE = {
+    "include/carillon/wheel/pages.h": "sys/mman.h",
+    "include/carillon/idle/stamp_table.h": "sys/mman.h",
+}
 
 # And what public headers may use: those of a layer whose purpose it is.
 THIRD_PARTY_IN_PUBLIC = {"asio": {"boost"}}

@@ -62,6 +62,14 @@ class StallWatchTest : public ::testing::Test {
     now_ = until;
     return wakeups;
   }
+
+  // Not before `due`, and not more than a millisecond after it.
+  void expect_found_at(StallWatch& watch, Client& client, std::uint64_t due) {
+    live_until(watch, due - 1);
+    EXPECT_TRUE(found_.empty());
+    live_until(watch, due + kMs);
+    EXPECT_EQ(found_, std::vector<Watched*>{&client});
+  }
 };
 
 TEST_F(StallWatchTest, FindsWhoIsStalledForTheTimeOutAndAtMostAMillisecondMore) {
@@ -70,10 +78,7 @@ TEST_F(StallWatchTest, FindsWhoIsStalledForTheTimeOutAndAtMostAMillisecondMore) 
     Client client;
     const std::uint64_t start = now_;
     active(watch, client, what);
-    live_until(watch, start + 60 * kSecond - 1);
-    EXPECT_TRUE(found_.empty());
-    live_until(watch, start + 60 * kSecond + kMs);
-    EXPECT_EQ(found_, std::vector<Watched*>{&client});
+    expect_found_at(watch, client, start + 60 * kSecond);
     EXPECT_FALSE(watch.next_wakeup());
     found_.clear();
   }
@@ -124,10 +129,7 @@ TEST_F(StallWatchTest, FindsWhoSendsNoCommandOnlyIfThatIsAskedFor) {
   Client client;
   const std::uint64_t start = now_;
   active(watch, client, Awaits::kCommand);
-  live_until(watch, start + 30 * kSecond - 1);
-  EXPECT_TRUE(found_.empty());
-  live_until(watch, start + 30 * kSecond + kMs);
-  EXPECT_EQ(found_.size(), 1U);
+  expect_found_at(watch, client, start + 30 * kSecond);
 }
 
 TEST_F(StallWatchTest, ACommandThatBeginsBringsTheShorterTimeOut) {
@@ -137,10 +139,7 @@ TEST_F(StallWatchTest, ACommandThatBeginsBringsTheShorterTimeOut) {
   live_until(watch, now_ + 1'000 * kSecond);
   const std::uint64_t begun = now_;
   active(watch, client, Awaits::kRest);
-  live_until(watch, begun + 2 * kSecond - 1);
-  EXPECT_TRUE(found_.empty());
-  live_until(watch, begun + 2 * kSecond + kMs);
-  EXPECT_EQ(found_.size(), 1U);
+  expect_found_at(watch, client, begun + 2 * kSecond);
 }
 
 TEST_F(StallWatchTest, ACommandThatEndsBringsTheLongerTimeOutFromThenOn) {
@@ -150,10 +149,7 @@ TEST_F(StallWatchTest, ACommandThatEndsBringsTheLongerTimeOutFromThenOn) {
   live_until(watch, now_ + kSecond);
   const std::uint64_t ended = now_;
   active(watch, client, Awaits::kCommand);
-  live_until(watch, ended + 30 * kSecond - 1);
-  EXPECT_TRUE(found_.empty());
-  live_until(watch, ended + 30 * kSecond + kMs);
-  EXPECT_EQ(found_.size(), 1U);
+  expect_found_at(watch, client, ended + 30 * kSecond);
 }
 
 TEST_F(StallWatchTest, WhoMovesInAWayThatNobodyToldOfHasItsTimeAnew) {

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "carillon/idle/stamp.h"
-#include "carillon/wheel/pages.h"
+#include "carillon/idle/stamp_table.h"
 #include "carillon/wheel/timer_node.h"
 
 namespace carillon {
@@ -77,8 +77,8 @@ class BlockList {
   Block* front_ = nullptr;
 };
 
-// Stamps are eight to a cache line, by themselves: they are what packets touch, at random. Everything grows by pages,
-// so that nothing moves: a thread may be storing a stamp while the owner adds connections.
+// Stamps are eight to a cache line, by themselves (stamp_table.h): they are what packets touch, at random. What only the
+// owner needs grows by pages. Nothing moves: a thread may be storing a stamp while the owner adds connections.
 //
 // Thread safety: touch() is safe from any thread at any time, also while the owner calls the rest. It may use an id as
 // soon as the owner has it.
@@ -87,7 +87,7 @@ class ConnectionBlocks {
   static_assert(kLastGeneration % 2 == 1 && kLastGeneration <= Stamp::kGenerationMask);
 
  public:
-  using Word = std::atomic<std::uint64_t>;
+  using Word = StampTable::Word;
 
   struct Record {
     Tick timeout = 0;
@@ -111,18 +111,15 @@ class ConnectionBlocks {
 
   // One relaxed store, if the id is not from the past and no later packet has been noted.
   void touch(IdleId id, std::uint64_t stamp) noexcept {
-    // acquire, twice: the owner may have put in another directory since it published this reach.
-    if (id.index >= reach_.load(std::memory_order_acquire)) return;
-    Word& word = directory_.load(std::memory_order_acquire)[id.index / kPage][id.index % kPage];
-    const std::uint64_t noted = word.load(std::memory_order_relaxed);
-    if (Stamp::generation(noted) != id.generation) return;
+    if (!Stamp::is_generation(id.generation)) return;  // it was never given
+    Word& word = stamps_[id.index];
     const std::uint64_t fresh = stamp | id.generation;
-    if (Stamp::later(fresh, noted)) word.store(fresh, std::memory_order_relaxed);
+    if (Stamp::supersedes(fresh, word.load(std::memory_order_relaxed))) word.store(fresh, std::memory_order_relaxed);
   }
 
   // The stamps of a block lie one after the other, on two cache lines.
-  Word& stamp(std::uint32_t index) noexcept { return pages_[index / kPage].stamps[index % kPage]; }
-  const Word& stamp(std::uint32_t index) const noexcept { return pages_[index / kPage].stamps[index % kPage]; }
+  Word& stamp(std::uint32_t index) noexcept { return stamps_[index]; }
+  const Word& stamp(std::uint32_t index) const noexcept { return stamps_[index]; }
   Record& record(std::uint32_t index) noexcept { return pages_[index / kPage].records[index % kPage]; }
   const Record& record(std::uint32_t index) const noexcept { return pages_[index / kPage].records[index % kPage]; }
   Block& block(std::uint32_t number) noexcept { return pages_[number / kPageBlocks].blocks[number % kPageBlocks]; }
@@ -216,8 +213,7 @@ class ConnectionBlocks {
   std::size_t blocks() const noexcept { return pages_.size() * kPageBlocks; }  // allocated
   std::uint32_t fresh() const noexcept { return fresh_; }  // blocks from here on never held anything
   std::size_t bytes() const noexcept {
-    return stamp_memory_.bytes() + capacity() * sizeof(Record) + blocks() * sizeof(Block) +
-           directory_size_ * (sizeof(Page) + 3 * sizeof(Word*));
+    return stamps_.bytes() + capacity() * sizeof(Record) + blocks() * sizeof(Block) + pages_.capacity() * sizeof(Page);
   }
 
   // Throws std::logic_error.
@@ -241,7 +237,6 @@ class ConnectionBlocks {
   static constexpr std::uint32_t kPageBlocks = kPage / Block::kPlaces;
 
   struct Page {
-    Word* stamps;
     Record* records;
     Block* blocks;
   };
@@ -257,51 +252,23 @@ class ConnectionBlocks {
   void add_pages(std::size_t count) {
     if (capacity() + count * kPage > std::size_t{1} << 31)
       throw std::length_error("carillon: an IdleTracker holds at most 2147483648 connections");
-    grow_directory(pages_.size() + count);
-    while (stamps_.size() < pages_.size() + count) add_stamps();
+    if (pages_.size() + count > pages_.capacity())
+      pages_.reserve(std::max(pages_.size() + count, 2 * pages_.capacity()));
+    const std::size_t stamps = capacity() + count * kPage;
+    if (stamps > stamps_.size()) stamps_.grow(stamps);
     memory_.push_back({std::make_unique<Record[]>(count * kPage), std::make_unique<Block[]>(count * kPageBlocks)});
     const Memory& memory = memory_.back();
-    for (std::size_t page = 0; page < count; ++page) {
-      Word* const stamps = stamps_[pages_.size()];
-      directories_.back()[pages_.size()] = stamps;
-      pages_.push_back({stamps, memory.records.get() + page * kPage, memory.blocks.get() + page * kPageBlocks});
-    }
-    reach_.store(static_cast<std::uint32_t>(capacity()), std::memory_order_release);
+    for (std::size_t page = 0; page < count; ++page)
+      pages_.push_back({memory.records.get() + page * kPage, memory.blocks.get() + page * kPageBlocks});
   }
 
-  void add_stamps() {
-    auto* const stamps = static_cast<Word*>(stamp_memory_.take());
-    std::uninitialized_value_construct_n(stamps, kPage);
-    stamps_.push_back(stamps);
-  }
-
-  // A directory that has become too short is kept: a touch may be reading it. They double, so all together are twice
-  // the last.
-  void grow_directory(std::size_t pages) {
-    if (pages <= directory_size_) return;
-    const std::size_t size = std::max(pages, 2 * directory_size_);
-    auto directory = std::make_unique<Word*[]>(size);
-    for (std::size_t page = 0; page < pages_.size(); ++page) directory[page] = pages_[page].stamps;
-    pages_.reserve(size);
-    stamps_.reserve(size);
-    directories_.push_back(std::move(directory));
-    directory_.store(directories_.back().get(), std::memory_order_release);
-    directory_size_ = size;
-  }
-
-  // What touches read, and the owner writes when it grows.
-  std::atomic<std::uint32_t> reach_{0};     // places below it have a stamp in the directory
-  std::atomic<Word**> directory_{nullptr};  // the stamps of each page
+  StampTable stamps_;  // of all pages, and of some to come if memory ran out
 
   alignas(64) std::uint32_t fresh_ = 0;  // apart from what touches read
   std::size_t size_ = 0;
   std::size_t retired_ = 0;
-  BlockList empty_;                 // blocks that held connections before
-  std::size_t directory_size_ = 0;  // pages
+  BlockList empty_;  // blocks that held connections before
   std::vector<Page> pages_;
-  Blocks<kPage * sizeof(Word), 64> stamp_memory_{Pages::kDefault};
-  std::vector<Word*> stamps_;  // of each page, and of some to come if memory ran out
-  std::vector<std::unique_ptr<Word*[]>> directories_;
   std::vector<Memory> memory_;
 };
 

@@ -60,7 +60,8 @@
 // Cost: add, remove, set_timeout O(1), amortized over the pages of 16384 connections that add allocates. advance O(1)
 // when nothing comes up, and else O(1) per connection of a block that it looks at; next_wakeup O(1).
 // Memory per connection: 24 bytes and the key (alignment may add to the key), 4 for a sixteenth of a block, 2 on the
-// wheel; and 330 KiB per class of time-outs. By pages: the least that a tracker takes is 0.8 MB.
+// wheel; and 330 KiB per class of time-outs. By pages: the least that a tracker takes is 0.8 MB. Stamps lie in 32 GiB of
+// addresses, without memory behind those that are not in use (stamp_table.h).
 #pragma once
 
 #include <cstddef>
@@ -96,7 +97,7 @@ class IdleTracker {
   static constexpr Tick kLastTick = (Tick{1} << 63) - 1;
 
   // `default_timeout`, in ticks, is that of connections added without one. Throws std::invalid_argument if it is out of
-  // range.
+  // range, and std::bad_alloc if there are no 32 GiB of addresses left (stamp_table.h).
   explicit IdleTracker(Tick default_timeout, Tick start_tick = 0)
       : core_(checked_tick(start_tick)), default_timeout_(checked(default_timeout)) {}
 

@@ -2,6 +2,7 @@
 // stores.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 
 #include "carillon/wheel/timer_node.h"
@@ -36,9 +37,15 @@ struct Stamp {
   }
   static constexpr std::int64_t age_of_rough(std::int64_t rough) noexcept { return (rough >> kGenerationBits) + 1; }
 
-  // Of two words of one generation, less than kReach apart: whether `word` is of a later tick.
-  static constexpr bool later(std::uint64_t word, std::uint64_t than) noexcept {
-    return static_cast<std::int64_t>(word - than) > 0;
+  // Whether a stamp can have this generation.
+  static constexpr bool is_generation(std::uint32_t generation) noexcept {
+    return (generation & (~kGenerationMask | 1)) == 1;
+  }
+
+  // Whether `word` is of the same generation as `other` and of a later tick, less than kReach later: their difference
+  // has the tick's bits alone.
+  static constexpr bool supersedes(std::uint64_t word, std::uint64_t other) noexcept {
+    return std::rotr(word - other, kGenerationBits) - 1 < kReach - 1;
   }
 };
 

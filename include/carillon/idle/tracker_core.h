@@ -37,7 +37,7 @@ class TrackerCore {
  public:
   static constexpr Tick kLongestTimeout = TimeoutClasses::kLongestTimeout;
 
-  explicit TrackerCore(Tick start_tick) noexcept : now_(start_tick) { move_to(start_tick); }
+  explicit TrackerCore(Tick start_tick) : now_(start_tick) { move_to(start_tick); }
   TrackerCore(const TrackerCore&) = delete;
   TrackerCore& operator=(const TrackerCore&) = delete;
 
