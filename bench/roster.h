@@ -1,5 +1,5 @@
-// The roster of a bench: its contestants, in the order of the tables. The systems enter themselves before main() begins, each
-// from a file of its own.
+// The roster of a bench: its contestants, in the order of the tables. The systems enter themselves before main()
+// begins, each from a file of its own.
 #pragma once
 
 #include <algorithm>

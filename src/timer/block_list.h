@@ -1,6 +1,8 @@
 // BlockList: a queue of timer blocks, linked by `next`.
 #pragma once
 
+#include <cstddef>
+
 #include "carillon/timer/detail/timer_block.h"
 
 namespace carillon::detail {
@@ -8,6 +10,13 @@ namespace carillon::detail {
 class BlockList {
  public:
   bool empty() const noexcept { return head_ == nullptr; }
+
+  // O(blocks)
+  std::size_t count() const noexcept {
+    std::size_t blocks = 0;
+    for (const TimerBlock* block = head_; block != nullptr; block = block->next) ++blocks;
+    return blocks;
+  }
 
   bool holds_several() const noexcept { return head_ != tail_; }
 

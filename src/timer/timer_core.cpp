@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <chrono>
-#include <iterator>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -130,18 +129,43 @@ void TimerCore::timer_ended(const TimerBlock& block) noexcept {
 // --- the end
 
 std::vector<Unprocessed> TimerCore::stop() {
-  std::vector<Unprocessed> rest;
+  close();
+  BlockList rest = take_rest();
+  std::vector<Unprocessed> returned;
+  try {
+    returned.reserve(rest.count());
+  } catch (...) {  // the next call hands them out
+    const std::lock_guard lock(mutex_);
+    rest_.append(rest);
+    throw;
+  }
+  while (!rest.empty()) returned.push_back(hand_out(rest.pop()));
+  std::stable_sort(returned.begin(), returned.end(),
+                   [](const Unprocessed& a, const Unprocessed& b) { return a.due < b.due; });
+  return returned;
+}
+
+void TimerCore::discard() noexcept {
+  close();
+  for (BlockList rest = take_rest(); !rest.empty();) {
+    TimerBlock& block = rest.pop();
+    block.destroy_task();
+    finish_unrun_block(block);
+  }
+}
+
+void TimerCore::close() noexcept {
   bool on_timer_thread = false;
   {
     const std::unique_lock lock(mutex_);
-    if (std::exchange(stopped_, true)) return rest;
+    if (std::exchange(stopped_, true)) return;
     stage_.store(Stage::kRefusing, std::memory_order_release);
-    if (!timer_thread_.joinable()) return rest;  // never started, and never will be
+    if (!timer_thread_.joinable()) return;  // never started, and never will be
     on_timer_thread = timer_thread_.get_id() == std::this_thread::get_id();
   }
   drained_changed_.notify_all();
-  rest.reserve(pending());
   hold_fire_.store(true, std::memory_order_relaxed);
+  BlockList rest;
   if (pool_ != nullptr) {
     for (BlockList queued = pool_->close(); !queued.empty();) take_back_queued(queued.pop(), rest);
     pool_->join();
@@ -153,10 +177,28 @@ std::vector<Unprocessed> TimerCore::stop() {
     closing_.store(true, std::memory_order_release);
     alarm_->wake();
     timer_thread_.join();
-    std::move(rest_.begin(), rest_.end(), std::back_inserter(rest));
+    rest.append(found_);
   }
-  std::stable_sort(rest.begin(), rest.end(), [](const Unprocessed& a, const Unprocessed& b) { return a.due < b.due; });
-  return rest;
+  const std::lock_guard lock(mutex_);
+  rest_.append(rest);
+}
+
+BlockList TimerCore::take_rest() noexcept {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(rest_, BlockList{});
+}
+
+Unprocessed TimerCore::hand_out(TimerBlock& block) noexcept {
+  const bool by_calendar = goes_by_calendar(block.repeat);
+  Unprocessed returned{
+      .handle = TimerHandle(block, block.word.generation()),
+      .task = Task(*block.ops, block.task),
+      .due = std::chrono::nanoseconds(block.deadline.load(std::memory_order_relaxed)),
+      .on_wall_clock = block.kind == TimerKind::kWall,
+      .period = std::chrono::nanoseconds(block.repeat == Repeat::kOnce || by_calendar ? 0 : block.period),
+      .by_calendar = by_calendar};
+  finish_unrun_block(block);
+  return returned;
 }
 
 std::vector<Unprocessed> TimerCore::drain(std::int64_t at_most) {
@@ -183,20 +225,13 @@ std::vector<Unprocessed> TimerCore::drain(std::int64_t at_most) {
   return stop();
 }
 
-void TimerCore::take_back(TimerBlock& block, std::vector<Unprocessed>& rest) noexcept {
+void TimerCore::take_back(TimerBlock& block, BlockList& rest) noexcept {
   timer_ended(block);
   returned_.fetch_add(1, std::memory_order_relaxed);
-  const bool by_calendar = goes_by_calendar(block.repeat);
-  rest.push_back({.handle = TimerHandle(block, block.word.generation()),
-                  .task = Task(*block.ops, block.task),
-                  .due = std::chrono::nanoseconds(block.deadline.load(std::memory_order_relaxed)),
-                  .on_wall_clock = block.kind == TimerKind::kWall,
-                  .period = std::chrono::nanoseconds(block.repeat == Repeat::kOnce || by_calendar ? 0 : block.period),
-                  .by_calendar = by_calendar});
-  finish_unrun_block(block);
+  rest.push(block);
 }
 
-void TimerCore::take_back_queued(TimerBlock& block, std::vector<Unprocessed>& rest) noexcept {
+void TimerCore::take_back_queued(TimerBlock& block, BlockList& rest) noexcept {
   if (block.word.take_back() == TimerWord::TakeBack::kTaken) return take_back(block, rest);
   end_cancelled(block, foreign_stats_);
 }

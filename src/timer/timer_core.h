@@ -75,6 +75,8 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
 
   // --- the end
   std::vector<Unprocessed> stop();
+  // The same for who wants nothing back; and needs no memory.
+  void discard() noexcept;
   std::vector<Unprocessed> drain(std::int64_t at_most);
 
   // --- for shards, workers and handles
@@ -107,8 +109,8 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
   void abandon(TimerBlock& block) noexcept;
 
   // A timer that was won back; and one out of a queue.
-  void take_back(TimerBlock& block, std::vector<Unprocessed>& rest) noexcept;
-  void take_back_queued(TimerBlock& block, std::vector<Unprocessed>& rest) noexcept;
+  void take_back(TimerBlock& block, BlockList& rest) noexcept;
+  void take_back_queued(TimerBlock& block, BlockList& rest) noexcept;
 
   // For tasks run by an executor of the user's, on any thread.
   RunStats& foreign_stats() noexcept { return foreign_stats_; }
@@ -128,6 +130,11 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
   void find_room();
   void leave_room() noexcept;
 
+  // The end.
+  void close() noexcept;
+  BlockList take_rest() noexcept;
+  static Unprocessed hand_out(TimerBlock& block) noexcept;
+
   // Running (run.cpp).
   void call(TimerBlock& block, RunStats& stats) noexcept;
   void report(std::exception_ptr what) noexcept;
@@ -144,7 +151,7 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
   void recall_calendar_timers(const ClockTimes& now) noexcept;
   void hand_over_due();
   void sleep();
-  void close_shards(std::vector<Unprocessed>& rest);
+  void close_shards(BlockList& rest) noexcept;
   void notice_drained();
   void add_counts_to(TimerStats& sum) const noexcept;
 
@@ -168,7 +175,7 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
   RunStats timer_thread_stats_;
   Count wakeups_{0};
   std::int64_t wall_ahead_ = -kForever;  // the wall clock, less the steady one, when it was last looked at
-  std::vector<Unprocessed> rest_;        // what it found when it closed the shards
+  BlockList found_;                      // when it closed the shards
   bool closed_ = false;
 
   RunStats foreign_stats_{Writers::kShared};
@@ -180,6 +187,7 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
   std::condition_variable drained_changed_;
   bool drained_ = false;
   bool stopped_ = false;
+  BlockList rest_;  // what was taken back, and not yet handed out
   std::thread timer_thread_;
 };
 

@@ -16,7 +16,7 @@ using detail::TimerKind;
 TimerService::TimerService(TimerOptions options) : core_(std::make_shared<detail::TimerCore>(std::move(options))) {}
 
 TimerService::~TimerService() {
-  core_->stop();
+  core_->discard();
 }
 
 namespace {

@@ -333,7 +333,7 @@ void TimerShard::recall(TimerBlock& block, Tick now, BlockList& due) noexcept {
   }
 }
 
-void TimerShard::take_back(TimerBlock& block, std::vector<Unprocessed>& rest) noexcept {
+void TimerShard::take_back(TimerBlock& block, BlockList& rest) noexcept {
   switch (block.word.take_back()) {
     case TimerWord::TakeBack::kTaken:
       return core_.take_back(block, rest);
@@ -344,7 +344,7 @@ void TimerShard::take_back(TimerBlock& block, std::vector<Unprocessed>& rest) no
   }
 }
 
-void TimerShard::close(std::vector<Unprocessed>& rest) {
+void TimerShard::close(BlockList& rest) noexcept {
   enter();
   for (;;) {
     do {
@@ -359,10 +359,10 @@ void TimerShard::close(std::vector<Unprocessed>& rest) {
   }
 }
 
-void TimerShard::take_back_wheels(std::vector<Unprocessed>& rest) {
+void TimerShard::take_back_wheels(BlockList& rest) noexcept {
   struct Closing {
     TimerShard& shard;
-    std::vector<Unprocessed>& rest;
+    BlockList& rest;
   } closing{*this, rest};
   const auto sink = [](void* context, TimerNode& node) {
     auto& [shard, unprocessed] = *static_cast<Closing*>(context);
@@ -373,7 +373,7 @@ void TimerShard::take_back_wheels(std::vector<Unprocessed>& rest) {
   }
 }
 
-void TimerShard::take_back_parked(std::vector<Unprocessed>& rest) noexcept {
+void TimerShard::take_back_parked(BlockList& rest) noexcept {
   while (!parked_.empty()) {
     TimerBlock& block = parked_.pop();
     if (block.word.take_note() == Phase::kCancelled) {

@@ -6,7 +6,6 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "carillon/timer/detail/door.h"
 #include "carillon/timer/detail/durations.h"
@@ -71,7 +70,7 @@ class alignas(64) TimerShard {
   bool recall_calendar_timers(const ClockTimes& now, BlockList& due) noexcept;
 
   // Shuts the shard for good and appends all timers that are in it to `rest`.
-  void close(std::vector<Unprocessed>& rest);
+  void close(BlockList& rest) noexcept;
 
   // --- counters
   std::uint64_t scheduled() const noexcept { return scheduled_.load(std::memory_order_acquire); }
@@ -104,9 +103,9 @@ class alignas(64) TimerShard {
   void follow_wall_clock_back(Tick to);
   void recall(TimerBlock& block, Tick now, BlockList& due) noexcept;
   bool collect_kind(TimerKind kind, const ClockTimes& now, BlockList& due);
-  void take_back(TimerBlock& block, std::vector<Unprocessed>& rest) noexcept;
-  void take_back_wheels(std::vector<Unprocessed>& rest);
-  void take_back_parked(std::vector<Unprocessed>& rest) noexcept;
+  void take_back(TimerBlock& block, BlockList& rest) noexcept;
+  void take_back_wheels(BlockList& rest) noexcept;
+  void take_back_parked(BlockList& rest) noexcept;
 
   Door<TimerBlock> door_;
 

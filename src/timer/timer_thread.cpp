@@ -38,7 +38,7 @@ void TimerCore::turn_wheels() {
     recall_calendar_timers(now);
     hand_over_due();
     if (closed_) return;
-    if (closing_.load(std::memory_order_acquire)) return close_shards(rest_);
+    if (closing_.load(std::memory_order_acquire)) return close_shards(found_);
     if (draining_.load(std::memory_order_relaxed)) notice_drained();
     if (!more) sleep();
   }
@@ -132,7 +132,7 @@ void TimerCore::notice_drained() {
   drained_changed_.notify_all();
 }
 
-void TimerCore::close_shards(std::vector<Unprocessed>& rest) {
+void TimerCore::close_shards(BlockList& rest) noexcept {
   closed_ = true;
   while (!due_.empty()) take_back_queued(due_.pop(), rest);
   for (const auto& shard : shards_) shard->close(rest);

@@ -309,6 +309,11 @@ TEST(IdleTrackerTime, WhatIsOutOfRangeIsRefusedWithTheRange) {
   } catch (const std::invalid_argument& error) {
     EXPECT_STREQ(error.what(), "carillon: a time-out of 0 ticks; it must be in 1 .. 274877906943");
   }
+  for (const std::size_t too_many : {(std::size_t{1} << 31) + 1, std::numeric_limits<std::size_t>::max()}) {
+    const std::size_t before = tracker.allocated_bytes();
+    EXPECT_THROW(tracker.reserve(too_many), std::length_error);
+    EXPECT_EQ(tracker.allocated_bytes(), before);
+  }
   EXPECT_EQ(tracker.size(), 1U);
   EXPECT_EQ(found_at(tracker, 41), std::vector{1});
 }

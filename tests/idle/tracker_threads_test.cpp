@@ -60,7 +60,7 @@ TEST(IdleTrackerThreads, WhoIsTouchedInEveryTickIsNeverFound) {
   EXPECT_EQ(tracker.size(), static_cast<std::size_t>(kThreads * kEach));
 }
 
-// Touchers use ids that the owner is removing, replacing and adding to, past the first page and the first directory.
+// Touchers use ids that the owner is removing, replacing and adding to, past the first page.
 TEST(IdleTrackerThreads, TouchesRaceAddRemoveAndAdvanceWithoutHarm) {
   for (const std::uint64_t seed : seeds(2)) {
     SCOPED_TRACE(replay_with(seed));

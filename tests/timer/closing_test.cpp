@@ -5,13 +5,17 @@
 #include <chrono>
 #include <latch>
 #include <memory>
+#include <new>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "carillon/timer/manual_clock.h"
 #include "carillon/timer/timer_service.h"
+#include "timer/allocations.h"
 
 namespace carillon::testing {
 namespace {
@@ -66,6 +70,38 @@ TEST(S3, Example10_StopReturnsExactlyThePendingOnes) {
   EXPECT_EQ(stats.returned, 3U);
   EXPECT_EQ(stats.pending, 0U);
   for (TimerHandle handle : pending) EXPECT_FALSE(handle.cancel());
+}
+
+TEST(Closing, WhereMemoryIsShortStopSaysSoAndTheNextCallReturnsThem) {
+  TimerService timers({.clock = std::make_shared<ManualClock>()});
+  int run = 0;
+  for (int i = 0; i < 100; ++i) timers.schedule_after(std::chrono::seconds(100 - i), [&] { ++run; });
+  {
+    const NoMemory short_of_it;
+    EXPECT_THROW(timers.stop(), std::bad_alloc);
+  }
+  EXPECT_THROW(timers.schedule_after(1s, [] {}), TimersStopped) << "it has ended";
+  std::vector<Unprocessed> rest = timers.stop();
+  ASSERT_EQ(rest.size(), 100U);
+  EXPECT_EQ(rest[0].due, 1s);
+  for (Unprocessed& each : rest) each.task();
+  EXPECT_EQ(run, 100);
+  EXPECT_TRUE(timers.stop().empty());
+  EXPECT_EQ(timers.stats().returned, 100U);
+}
+
+TEST(Closing, AServiceIsDestroyedWithoutMemory) {
+  const auto captured = std::make_shared<int>(0);
+  for (const bool stop_before : {false, true}) {
+    std::optional<TimerService> timers(std::in_place, TimerOptions{.executor = Executor::pool(2)});
+    for (int i = 0; i < 100; ++i) timers->schedule_after(1h, [captured] {});
+    const NoMemory short_of_it;
+    if (stop_before) {
+      EXPECT_THROW(timers->stop(), std::bad_alloc);
+    }
+    timers.reset();
+    EXPECT_EQ(captured.use_count(), 1);
+  }
 }
 
 TEST(Closing, AfterStopTimersAreRefused) {

@@ -4,59 +4,15 @@
 #include <chrono>
 #include <coroutine>
 #include <cstddef>
-#include <cstdlib>
 #include <memory>
-#include <new>
 #include <stop_token>
 #include <utility>
 
 #include "carillon/timer/manual_clock.h"
 #include "carillon/timer/timer_service.h"
 #include "carillon/timer/with_timeout.h"
+#include "timer/allocations.h"
 #include "timer/coroutines.h"
-
-namespace {
-
-// Calls of operator new by this thread.
-constinit thread_local std::size_t allocations = 0;
-
-void* allocate(std::size_t size) {
-  ++allocations;
-  if (void* memory = std::malloc(size == 0 ? 1 : size)) return memory;
-  throw std::bad_alloc();
-}
-
-}  // namespace
-
-// g++ 12 looks through some of these and not through others, and finds that they do not match.
-#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
-
-void* operator new(std::size_t size) {
-  return allocate(size);
-}
-void* operator new[](std::size_t size) {
-  return allocate(size);
-}
-// Sanitizers bring one of their own, which would not call the above.
-void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
-  try {
-    return allocate(size);
-  } catch (const std::bad_alloc&) {
-    return nullptr;
-  }
-}
-void operator delete(void* memory) noexcept {
-  std::free(memory);
-}
-void operator delete(void* memory, std::size_t) noexcept {
-  std::free(memory);
-}
-void operator delete[](void* memory) noexcept {
-  std::free(memory);
-}
-void operator delete[](void* memory, std::size_t) noexcept {
-  std::free(memory);
-}
 
 namespace carillon::testing {
 namespace {

@@ -77,8 +77,8 @@ class BlockList {
   Block* front_ = nullptr;
 };
 
-// Stamps are eight to a cache line, by themselves (stamp_table.h): they are what packets touch, at random. What only the
-// owner needs grows by pages. Nothing moves: a thread may be storing a stamp while the owner adds connections.
+// Stamps are eight to a cache line, by themselves (stamp_table.h): they are what packets touch, at random. What only
+// the owner needs grows by pages. Nothing moves: a thread may be storing a stamp while the owner adds connections.
 //
 // Thread safety: touch() is safe from any thread at any time, also while the owner calls the rest. It may use an id as
 // soon as the owner has it.
@@ -197,7 +197,14 @@ class ConnectionBlocks {
     stamp(index).store(Stamp::of(tick) | record(index).generation, std::memory_order_relaxed);
   }
 
-  // Room for so many connections. Throws std::bad_alloc, and std::length_error beyond 2^31.
+  // Throws std::length_error for more connections than there can be.
+  void require_possible(std::size_t connections) const {
+    if (connections > (std::size_t{1} << 31) - retired_)
+      throw std::length_error("carillon: an IdleTracker holds at most 2147483648 connections; " +
+                              std::to_string(connections) + " were asked for");
+  }
+
+  // Room for so many connections. Throws std::bad_alloc with nothing changed. REQUIRES: it is possible.
   void reserve(std::size_t connections) {
     const std::size_t needed = connections + retired_;
     if (needed > capacity()) add_pages((needed - capacity() + kPage - 1) / kPage);
@@ -233,7 +240,7 @@ class ConnectionBlocks {
   }
 
  private:
-  static constexpr std::uint32_t kPage = 16384;  // connections
+  static constexpr std::uint32_t kPage = StampTable::kStep;  // connections
   static constexpr std::uint32_t kPageBlocks = kPage / Block::kPlaces;
 
   struct Page {
@@ -250,19 +257,17 @@ class ConnectionBlocks {
   std::size_t capacity() const noexcept { return pages_.size() * kPage; }  // connections
 
   void add_pages(std::size_t count) {
-    if (capacity() + count * kPage > std::size_t{1} << 31)
-      throw std::length_error("carillon: an IdleTracker holds at most 2147483648 connections");
     if (pages_.size() + count > pages_.capacity())
       pages_.reserve(std::max(pages_.size() + count, 2 * pages_.capacity()));
-    const std::size_t stamps = capacity() + count * kPage;
-    if (stamps > stamps_.size()) stamps_.grow(stamps);
-    memory_.push_back({std::make_unique<Record[]>(count * kPage), std::make_unique<Block[]>(count * kPageBlocks)});
-    const Memory& memory = memory_.back();
+    if (memory_.size() == memory_.capacity()) memory_.reserve(std::max<std::size_t>(4, 2 * memory_.capacity()));
+    Memory memory{std::make_unique<Record[]>(count * kPage), std::make_unique<Block[]>(count * kPageBlocks)};
+    stamps_.grow(capacity() + count * kPage);
     for (std::size_t page = 0; page < count; ++page)
       pages_.push_back({memory.records.get() + page * kPage, memory.blocks.get() + page * kPageBlocks});
+    memory_.push_back(std::move(memory));
   }
 
-  StampTable stamps_;  // of all pages, and of some to come if memory ran out
+  StampTable stamps_;
 
   alignas(64) std::uint32_t fresh_ = 0;  // apart from what touches read
   std::size_t size_ = 0;

@@ -97,7 +97,7 @@ class IdleTracker {
   static constexpr Tick kLastTick = (Tick{1} << 63) - 1;
 
   // `default_timeout`, in ticks, is that of connections added without one. Throws std::invalid_argument if it is out of
-  // range, and std::bad_alloc if there are no 32 GiB of addresses left (stamp_table.h).
+  // range, and a std::bad_alloc that says so if 32 GiB of addresses are not to be had (stamp_table.h).
   explicit IdleTracker(Tick default_timeout, Tick start_tick = 0)
       : core_(checked_tick(start_tick)), default_timeout_(checked(default_timeout)) {}
 

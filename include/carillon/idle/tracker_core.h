@@ -99,6 +99,7 @@ class TrackerCore {
 
   // The wheels first: then no advance() ever finds one short of memory.
   void reserve(std::size_t connections) {
+    blocks_.require_possible(connections);
     const std::size_t blocks = std::max(blocks_.blocks_for(connections), blocks_.blocks());
     classes_.reserve(blocks);
     blocks_.reserve(connections);

@@ -189,7 +189,8 @@ class TimerService {
   // Ends the service: refuses timers from now on, waits until the tasks that are running have ended (but not for the
   // one it is called from, nor for an executor of your own), ends its threads, and returns all timers that have not
   // run, and periodic ones, by deadline. A timer that is being scheduled meanwhile is either refused or returned. When
-  // called again, or by two threads, one gets the timers, and the others at once nothing.
+  // called again, or by two threads, one gets the timers, and the others at once nothing. Throws std::bad_alloc if
+  // there is no memory to return them in: the service has ended then, and the next call returns them.
   std::vector<Unprocessed> stop();
 
   // Refuses timers from now on, waits until all that were scheduled for once have run or been cancelled, and then does
