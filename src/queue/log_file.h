@@ -7,6 +7,11 @@
 //
 // The price: after a crash the log ends in zeros. log_check.h finds where it ends. A clean close cuts them off.
 //
+// Space that is taken but was never written is noted as such, and the first sync of each page of it commits the file
+// system's journal after all, to note that it is in use. Where syncs are for a record or two, every tenth waits for that,
+// and the journal writes more than the log. So there the space ahead is written with zeros, a little at a time; and the
+// disk is told to begin at the append.
+//
 // Thread safety: `Sync` may run beside all others but `Close`. A log that is no longer current may be destroyed in any
 // thread.
 
@@ -55,6 +60,7 @@ class LogFile final : public rocksdb::FSWritableFile {
   LogFile(std::string path, int fd, std::uint64_t step, Current& current);
 
   int take_space(std::uint64_t size);
+  void write_ahead(std::uint64_t needed);
 
   std::string path_;
   const std::uint64_t step_;
@@ -62,6 +68,14 @@ class LogFile final : public rocksdb::FSWritableFile {
   int fd_;
   std::uint64_t written_ = 0;
   std::uint64_t size_ = 0;  // of the file: what is written, then zeros
+  std::atomic<std::uint64_t> syncs_ = 0;
+
+  bool small_syncs_ = false;
+  // When that was last decided.
+  std::uint64_t decided_up_to_ = 0;  // bytes; then it is decided anew
+  std::uint64_t written_then_ = 0;
+  std::uint64_t syncs_then_ = 0;
+
   bool broken_ = false;
 };
 
