@@ -127,6 +127,7 @@ TEST(Limit, LoneTimersThatWereReArmedAreMovedOnWithinTheBound) {
             0U);
   EXPECT_LE(wheel.now(), 3U + 1 + 62);
   EXPECT_EQ(wheel.next_wakeup(), wheel.now());
+  wheel.clear([](TimerNode&) {});
 }
 
 }  // namespace
