@@ -106,13 +106,13 @@ int LogFile::take_space(std::uint64_t size) {
   return error;
 }
 
-// Finds out whether the last syncs were small, and writes zeros ahead if so.
+// Writes zeros ahead if the last syncs were small.
 void LogFile::write_ahead(std::uint64_t needed) {
   const std::uint64_t syncs = syncs_.load(std::memory_order_relaxed);
-  small_syncs_ = (syncs - syncs_then_) * kSmall > written_ - written_then_;
+  const bool small = (syncs - syncs_then_) * kSmall > written_ - written_then_;
   const std::uint64_t to = std::min(size_, needed + kAhead);
   // Should it fail, the log is as good, and an append will say what is wrong.
-  if (small_syncs_) static_cast<void>(write_zeros(fd_, std::max(written_, decided_up_to_), to));
+  if (small) static_cast<void>(write_zeros(fd_, std::max(written_, decided_up_to_), to));
   decided_up_to_ = to;
   written_then_ = written_;
   syncs_then_ = syncs;
@@ -126,11 +126,6 @@ IOStatus LogFile::Append(const Slice& data, const IOOptions&, IODebugContext*) {
   if (const int error = write_at(fd_, data, written_); error != 0) {
     broken_ = true;
     return write_failure(path_, "write to", error);
-  }
-  // The disk begins while RocksDB goes on in memory. Should this fail, the sync does all of it.
-  if (small_syncs_) {
-    const auto at = static_cast<off_t>(written_);
-    static_cast<void>(::sync_file_range(fd_, at, static_cast<off_t>(data.size()), SYNC_FILE_RANGE_WRITE));
   }
   written_ += data.size();
   return IOStatus::OK();

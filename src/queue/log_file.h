@@ -9,8 +9,7 @@
 //
 // Space that is taken but was never written is noted as such, and the first sync of each page of it commits the file
 // system's journal after all, to note that it is in use. Where syncs are for a record or two, every tenth waits for that,
-// and the journal writes more than the log. So there the space ahead is written with zeros, a little at a time; and the
-// disk is told to begin at the append.
+// and the journal writes more than the log. So there the space ahead is written with zeros, a little at a time.
 //
 // Thread safety: `Sync` may run beside all others but `Close`. A log that is no longer current may be destroyed in any
 // thread.
@@ -70,8 +69,7 @@ class LogFile final : public rocksdb::FSWritableFile {
   std::uint64_t size_ = 0;  // of the file: what is written, then zeros
   std::atomic<std::uint64_t> syncs_ = 0;
 
-  bool small_syncs_ = false;
-  // When that was last decided.
+  // When it was last decided whether to write zeros ahead.
   std::uint64_t decided_up_to_ = 0;  // bytes; then it is decided anew
   std::uint64_t written_then_ = 0;
   std::uint64_t syncs_then_ = 0;
