@@ -8,8 +8,8 @@
 // The price: after a crash the log ends in zeros. log_check.h finds where it ends. A clean close cuts them off.
 //
 // Space that is taken but was never written is noted as such, and the first sync of each page of it commits the file
-// system's journal after all, to note that it is in use. Where syncs are for a record or two, every tenth waits for that,
-// and the journal writes more than the log. So there the space ahead is written with zeros, a little at a time.
+// system's journal after all, to note that it is in use. Where syncs are for a record or two, every tenth waits for
+// that. So there the space ahead is written with zeros, a little at a time.
 //
 // Thread safety: `Sync` may run beside all others but `Close`. A log that is no longer current may be destroyed in any
 // thread.

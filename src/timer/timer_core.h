@@ -42,6 +42,8 @@
 //    that were won a moment ago, and shuts the door for good. Who schedules finds a shard either open, and the timer is
 //    returned, or shut, and is refused. Called on the timer thread, stop() does the same there, and the thread ends
 //    when the present task has. drain() is the same when all that is not periodic has ended.
+//    What was taken back is a list of blocks, so that the end needs no memory; what the caller gets is made of it
+//    afterwards.
 #pragma once
 
 #include <atomic>

@@ -60,8 +60,8 @@
 // Cost: add, remove, set_timeout O(1), amortized over the pages of 16384 connections that add allocates. advance O(1)
 // when nothing comes up, and else O(1) per connection of a block that it looks at; next_wakeup O(1).
 // Memory per connection: 24 bytes and the key (alignment may add to the key), 4 for a sixteenth of a block, 2 on the
-// wheel; and 330 KiB per class of time-outs. By pages: the least that a tracker takes is 0.8 MB. Stamps lie in 32 GiB of
-// addresses, without memory behind those that are not in use (stamp_table.h).
+// wheel; and 330 KiB per class of time-outs. By pages: the least that a tracker takes is 0.8 MB. Stamps lie in 32 GiB
+// of addresses, without memory behind those that are not in use (stamp_table.h).
 #pragma once
 
 #include <cstddef>
