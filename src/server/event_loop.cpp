@@ -29,7 +29,8 @@ double seconds(milliseconds time) {
 
 }  // namespace
 
-EventLoop::EventLoop(queue::Store& store, std::vector<ListeningSocket> sockets, const ServerOptions& options)
+EventLoop::EventLoop(queue::Store& store, std::vector<ListeningSocket> sockets, const ServerOptions& options,
+                     std::optional<LatencyRequest> request)
     // Only this thread runs the context and touches its sockets; the one that syncs posts to it.
     : io_(BOOST_ASIO_CONCURRENCY_HINT_UNSAFE_IO),
       engine_(store, options.engine, read_clocks()),
@@ -38,6 +39,7 @@ EventLoop::EventLoop(queue::Store& store, std::vector<ListeningSocket> sockets, 
       alarm_(io_),
       wall_clock_(io_, [this] { run_engine(); }),
       hang_ups_(io_, [this](queue::ClientId client) { on_hang_up(client); }),
+      awake_(io_, std::move(request)),
       timeouts_{.stall = options.stall_timeout, .idle = options.idle_timeout},
       stalls_(timeouts_, [] { return read_ns(CLOCK_MONOTONIC); }),
       max_connections_(options.max_connections),
@@ -182,6 +184,11 @@ void EventLoop::on_stalled(Connection& connection, Awaits what) {
   }
   const std::shared_ptr<Connection> kept = connection.shared_from_this();
   connection.give_up();
+}
+
+void EventLoop::active(Connection& connection) {
+  stalls_.active(connection);
+  awake_.active();
 }
 
 void EventLoop::closed(Connection& connection) {

@@ -28,13 +28,16 @@
 #include "server/server.h"
 #include "server/slow_syncs.h"
 #include "server/stall_watch.h"
+#include "server/stay_awake.h"
 
 namespace carillon::server {
 
 class EventLoop final : private Connection::Owner {
  public:
-  // Takes up what the store holds, and has the addresses of `sockets` served by run(). Throws queue::StoreError.
-  EventLoop(queue::Store& store, std::vector<ListeningSocket> sockets, const ServerOptions& options);
+  // Takes up what the store holds, and has the addresses of `sockets` served by run(). With `request`, keeps processors awake
+  // meanwhile (stay_awake.h). Throws queue::StoreError.
+  EventLoop(queue::Store& store, std::vector<ListeningSocket> sockets, const ServerOptions& options,
+            std::optional<LatencyRequest> request = std::nullopt);
   virtual ~EventLoop() = default;
 
   const queue::Engine& engine() const { return engine_; }
@@ -48,7 +51,7 @@ class EventLoop final : private Connection::Owner {
   void has_replies(Connection& connection) override;
   void wants_turn(Connection& connection) override;
   void watch_hang_up(Connection& connection, int fd) override;
-  void active(Connection& connection) override { stalls_.active(connection); }
+  void active(Connection& connection) override;
   void closed(Connection& connection) override;
 
   void turn();
@@ -79,6 +82,7 @@ class EventLoop final : private Connection::Owner {
   Alarm alarm_;
   WallClockWatch wall_clock_;
   HangUpWatch hang_ups_;
+  StayAwake awake_;
   StallWatch::Timeouts timeouts_;
   StallWatch stalls_;
   std::size_t max_connections_;

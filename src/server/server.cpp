@@ -140,6 +140,8 @@ int run_server(const ServerOptions& options) {
   SignalsHeldBack signals;
   // Before the store is opened: who connects meanwhile waits instead of being refused.
   std::vector<ListeningSocket> sockets = open_sockets(options.listen);
+  std::optional<LatencyRequest> awake;
+  if (options.stay_awake) awake.emplace();
   if (options.user) become(*options.user);
 
   ServerOptions fitted = options;
@@ -150,7 +152,7 @@ int run_server(const ServerOptions& options) {
     const auto start = std::chrono::steady_clock::now();
     const std::unique_ptr<queue::Store> store = open_store(options.data_dir);
     const std::vector<Listening> listening = describe(sockets);
-    EventLoop loop(*store, std::move(sockets), fitted);
+    EventLoop loop(*store, std::move(sockets), fitted, std::move(awake));
     signals.release();
     log_start(options, loop.engine(), std::chrono::steady_clock::now() - start);
     announce(listening, options);
