@@ -169,10 +169,9 @@ void add_serve(CLI::App& app, int& exit_code) {
   add_value(command, "--load-ahead", options.engine.load_ahead, parse_load_ahead,
             "Jobs due later than this stay on disk and take\nno memory (60s)")
       ->type_name("DURATION");
-  command.add_flag(
-      "--stay-awake", options.stay_awake,
-      "Keep the processors awake while clients talk to\nthe server: up to twice as fast for one that waits\n"
-      "for each reply; costs power, and needs root");
+  command.add_flag("--stay-awake", options.stay_awake,
+                   "Keep the processors awake while clients talk to\nthe server: faster for those that wait for each\n"
+                   "reply; costs power, and needs root or a udev rule");
   add_value(command, "--log-level", request->log_level, parse_log_level, "debug, info, warn, error or off (info)")
       ->type_name("LEVEL");
   command.footer(std::string(kExamples));

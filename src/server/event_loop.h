@@ -34,10 +34,10 @@ namespace carillon::server {
 
 class EventLoop final : private Connection::Owner {
  public:
-  // Takes up what the store holds, and has the addresses of `sockets` served by run(). With `request`, keeps processors awake
-  // meanwhile (stay_awake.h). Throws queue::StoreError.
+  // Takes up what the store holds, and has the addresses of `sockets` served by run(). With `latency`, keeps processors
+  // awake meanwhile (stay_awake.h). Throws queue::StoreError.
   EventLoop(queue::Store& store, std::vector<ListeningSocket> sockets, const ServerOptions& options,
-            std::optional<LatencyRequest> request = std::nullopt);
+            std::optional<LatencyDevice> latency = std::nullopt);
   virtual ~EventLoop() = default;
 
   const queue::Engine& engine() const { return engine_; }

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <string_view>
 #include <utility>
 
 #include "server/start_error.h"
@@ -14,56 +15,60 @@
 namespace carillon::server {
 namespace {
 
-constexpr std::int32_t kNone = 0;  // us that a wake-up may take
-constexpr std::int32_t kWhatever =
-    2'000'000'000;  // PM_QOS_CPU_LATENCY_DEFAULT_VALUE, what the kernel takes for no wish
+// How long a wake-up may take, in us.
+constexpr std::int32_t kNoTime = 0;
+constexpr std::int32_t kAnyTime = 2'000'000'000;  // PM_QOS_CPU_LATENCY_DEFAULT_VALUE: as if nothing were requested
 
-void ask(int fd, std::int32_t latency) noexcept {
-  // It is a wish: with no way to make it the server is as right as it was, and slower.
-  [[maybe_unused]] const ssize_t written = ::write(fd, &latency, sizeof latency);
+void write_to(int device, std::int32_t latency) noexcept {
+  // The kernel takes every such value. If it did not, the server would be as right as it is, and slower.
+  [[maybe_unused]] const ssize_t written = ::write(device, &latency, sizeof latency);
+}
+
+std::string_view advice(int error) {
+  return error == ENOENT ? "this system or sandbox has none (in a systemd unit: PrivateDevices=no)"
+                         : "run as root, or let the user write to it (a udev rule)";
 }
 
 }  // namespace
 
-LatencyRequest::LatencyRequest(const std::string& device) : fd_(::open(device.c_str(), O_RDWR | O_CLOEXEC)) {
+LatencyDevice::LatencyDevice(const std::string& path) : fd_(::open(path.c_str(), O_WRONLY | O_CLOEXEC)) {
   if (fd_ >= 0) return;
-  throw StartError(fmt::format(
-      "cannot open {}, which --stay-awake needs: {}; run as root, or let the user write to it (a udev rule)", device,
-      std::strerror(errno)));
+  const int error = errno;
+  throw StartError(fmt::format("--stay-awake needs {}: {}; {}", path, std::strerror(error), advice(error)));
 }
 
-LatencyRequest::LatencyRequest(LatencyRequest&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+LatencyDevice::LatencyDevice(LatencyDevice&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
 
-LatencyRequest::~LatencyRequest() {
+LatencyDevice::~LatencyDevice() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-void LatencyRequest::make() noexcept {
-  ask(fd_, kNone);
+void LatencyDevice::request() noexcept {
+  write_to(fd_, kNoTime);
 }
 
-void LatencyRequest::withdraw() noexcept {
-  ask(fd_, kWhatever);
+void LatencyDevice::withdraw() noexcept {
+  write_to(fd_, kAnyTime);
 }
 
-StayAwake::StayAwake(boost::asio::io_context& io, std::optional<LatencyRequest> request)
-    : timer_(io), request_(std::move(request)) {}
+StayAwake::StayAwake(boost::asio::io_context& io, std::optional<LatencyDevice> device)
+    : timer_(io), device_(std::move(device)) {}
 
-void StayAwake::hold() {
-  held_ = true;
-  request_->make();
-  look_later();
+void StayAwake::request() {
+  look_later();  // first: it may throw
+  requested_ = true;
+  device_->request();
 }
 
-// A timer that is set now and then costs less than one that every command puts off.
+// A timer that runs its time costs less than one that every command puts off.
 void StayAwake::look_later() {
   seen_ = false;
   timer_.expires_after(kLinger);
   timer_.async_wait([this](const boost::system::error_code& error) {
     if (error) return;
     if (seen_) return look_later();
-    held_ = false;
-    request_->withdraw();
+    requested_ = false;
+    device_->withdraw();
   });
 }
 

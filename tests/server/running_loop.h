@@ -97,12 +97,12 @@ class Peer {
 // The fixture of the tests.
 class RunningLoop : public ::testing::Test {
  protected:
-  void start(ServerOptions options = {}, std::optional<LatencyRequest> request = std::nullopt) {
+  void start(ServerOptions options = {}, std::optional<LatencyDevice> latency = std::nullopt) {
     std::vector<ListeningSocket> sockets = listen_on({.host = "127.0.0.1", .port = 0, .path = {}});
     for (ListeningSocket& local : listen_on({.host = {}, .port = 0, .path = path_}))
       sockets.push_back(std::move(local));
     tcp_ = sockets.front().bound();
-    loop_ = std::make_unique<EventLoop>(store_, std::move(sockets), options, std::move(request));
+    loop_ = std::make_unique<EventLoop>(store_, std::move(sockets), options, std::move(latency));
     thread_ = std::thread([this] { exit_code_ = loop_->run(); });
   }
 

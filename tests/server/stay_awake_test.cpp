@@ -1,14 +1,18 @@
-// What the server writes to the device by which processors are kept awake, and when. A file stands for the device here; what the
-// kernel makes of it is shown by stay_awake_test.py.
+// What the server writes to the device by which processors are kept awake, and when. A file stands for the device here;
+// what the kernel makes of it is shown by stay_awake_test.py.
 
 #include "server/stay_awake.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <boost/asio/io_context.hpp>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -19,9 +23,9 @@
 namespace carillon::server {
 namespace {
 
-using Wishes = std::vector<std::int32_t>;  // us that a wake-up may take, one after the other
-constexpr std::int32_t kNone = 0;
-constexpr std::int32_t kWhatever = 2'000'000'000;
+using Written = std::vector<std::int32_t>;  // us that a wake-up may take, one after the other
+constexpr std::int32_t kNoTime = 0;
+constexpr std::int32_t kAnyTime = 2'000'000'000;
 
 class Device {
  public:
@@ -30,21 +34,13 @@ class Device {
   Device& operator=(const Device&) = delete;
   ~Device() { std::filesystem::remove(path_); }
 
-  LatencyRequest open() const { return LatencyRequest(path_); }
+  LatencyDevice open() const { return LatencyDevice(path_); }
 
-  Wishes wishes() const {
+  Written written() const {
     std::ifstream file(path_, std::ios::binary);
-    Wishes all;
-    for (std::int32_t wish = 0; file.read(reinterpret_cast<char*>(&wish), sizeof wish);) all.push_back(wish);
+    Written all;
+    for (std::int32_t next = 0; file.read(reinterpret_cast<char*>(&next), sizeof next);) all.push_back(next);
     return all;
-  }
-
-  Wishes wait_for(std::size_t count) const {
-    const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (wishes().size() < count && std::chrono::steady_clock::now() < patience) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    return wishes();
   }
 
  private:
@@ -57,37 +53,37 @@ class StayAwakeTest : public ::testing::Test {
   boost::asio::io_context io_;
 };
 
-TEST_F(StayAwakeTest, WishesNothingBeforeSomebodyIsActive) {
+TEST_F(StayAwakeTest, RequestsNothingBeforeSomebodyIsActive) {
   StayAwake awake(io_, device_.open());
   EXPECT_EQ(io_.run(), 0u);
-  EXPECT_EQ(device_.wishes(), Wishes{});
+  EXPECT_EQ(device_.written(), Written{});
 }
 
-TEST_F(StayAwakeTest, WishesOnceForAllThatComesInTime) {
+TEST_F(StayAwakeTest, RequestsOnceForAllThatComesInTime) {
   StayAwake awake(io_, device_.open());
   for (int i = 0; i < 1000; ++i) awake.active();
-  EXPECT_EQ(device_.wishes(), Wishes{kNone});
+  EXPECT_EQ(device_.written(), Written{kNoTime});
 }
 
-TEST_F(StayAwakeTest, HoldsTheWishAsLongAsSomebodyIsActive) {
+TEST_F(StayAwakeTest, TheRequestStandsAsLongAsSomebodyIsActive) {
   StayAwake awake(io_, device_.open());
   awake.active();
   for (int i = 0; i < 5; ++i) {
     awake.active();
     ASSERT_EQ(io_.run_one(), 1u);
-    ASSERT_EQ(device_.wishes(), Wishes{kNone});
+    ASSERT_EQ(device_.written(), Written{kNoTime});
   }
 }
 
-TEST_F(StayAwakeTest, WithdrawsTheWishWhenNobodyIsActiveAnyMore) {
+TEST_F(StayAwakeTest, WithdrawsWhenNobodyIsActiveAnyMore) {
   StayAwake awake(io_, device_.open());
   const auto start = std::chrono::steady_clock::now();
   awake.active();
   EXPECT_EQ(io_.run(), 1u);  // and sets no timer again
   EXPECT_GE(std::chrono::steady_clock::now() - start, StayAwake::kLinger);
-  EXPECT_EQ(device_.wishes(), (Wishes{kNone, kWhatever}));
+  EXPECT_EQ(device_.written(), (Written{kNoTime, kAnyTime}));
   awake.active();
-  EXPECT_EQ(device_.wishes(), (Wishes{kNone, kWhatever, kNone}));
+  EXPECT_EQ(device_.written(), (Written{kNoTime, kAnyTime, kNoTime}));
 }
 
 TEST_F(StayAwakeTest, DoesNothingUnlessItWasAskedTo) {
@@ -98,7 +94,7 @@ TEST_F(StayAwakeTest, DoesNothingUnlessItWasAskedTo) {
 
 TEST_F(StayAwakeTest, ADeviceThatIsNotThereIsNamed) {
   try {
-    const LatencyRequest request("/dev/no-such-device");
+    const LatencyDevice device("/dev/no-such-device");
     FAIL() << "opened it";
   } catch (const StartError& error) {
     const std::string what = error.what();
@@ -110,45 +106,53 @@ TEST_F(StayAwakeTest, ADeviceThatIsNotThereIsNamed) {
 
 class AwakeLoopTest : public RunningLoop {
  protected:
-  // Wishes and withdraws by turns, and has withdrawn: more than once for one command if it was kept waiting in between.
-  static bool at_rest(const Wishes& wishes) {
-    for (std::size_t i = 0; i < wishes.size(); ++i) {
-      if (wishes[i] != (i % 2 == 0 ? kNone : kWhatever)) return false;
+  // Waits until something more was requested than `before`, and all of it withdrawn. That is one pair; or more, if the
+  // machine kept the loop waiting in the middle. Returns how much was written; ends with a failure after 20 s.
+  std::size_t written_at_rest(std::size_t before) const {
+    const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    for (;;) {
+      const Written written = device_.written();
+      for (std::size_t i = 0; i < written.size(); ++i) EXPECT_EQ(written[i], i % 2 == 0 ? kNoTime : kAnyTime) << i;
+      if (written.size() >= before + 2 && written.size() % 2 == 0) return written.size();
+      if (std::chrono::steady_clock::now() > patience) break;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
-    return wishes.size() % 2 == 0;
-  }
-
-  // What was wished by the time that it had been at rest, after `before`.
-  Wishes wait_for_rest(std::size_t before) const {
-    Wishes wishes = device_.wait_for(before + 2);
-    while (!at_rest(wishes)) wishes = device_.wait_for(wishes.size() + 1);
-    return wishes;
+    ADD_FAILURE() << "not at rest, or nothing requested";
+    return before;
   }
 
   Device device_;
 };
 
-TEST_F(AwakeLoopTest, EachCommandIsCarriedOutWithProcessorsAwake) {
+TEST_F(AwakeLoopTest, ProcessorsAreAwakeForEachCommandAndSleepAfterwards) {
   start({}, device_.open());
   Peer peer(tcp_);
-  std::size_t before = 0;
-  for (int i = 0; i < 3; ++i) {
-    EXPECT_EQ(peer.say("use a\r\n", "USING a\r\n"), "USING a\r\n");
-    const std::size_t after = wait_for_rest(before).size();
-    EXPECT_GE(after, before + 2);
-    before = after;
+  std::size_t before = written_at_rest(0);  // to connect is to be active
+  for (int i = 0; i < 3 && !HasFailure(); ++i) {
+    ASSERT_EQ(peer.say("use a\r\n", "USING a\r\n"), "USING a\r\n");
+    ASSERT_GT(device_.written().size(), before);
+    before = written_at_rest(before);
   }
 }
 
-TEST_F(AwakeLoopTest, WhoWaitsLetsThemSleep) {
+TEST_F(AwakeLoopTest, TheyAreAwakeBeforeThereIsAReply) {
+  start({}, device_.open());
+  Peer peer(tcp_);
+  const std::size_t before = written_at_rest(0);
+  peer.send("put 0 0 60 5\r\n");
+  EXPECT_GT(written_at_rest(before), before);
+}
+
+TEST_F(AwakeLoopTest, WhoWaitsOrSaysNothingLetsThemSleep) {
   start({}, device_.open());
   Peer worker(tcp_);
-  worker.send("reserve\r\n");
-  std::size_t wishes = wait_for_rest(0).size();
-  const Peer silent(tcp_);  // to connect is to be active
-  wishes = wait_for_rest(wishes).size();
+  std::size_t before = written_at_rest(0);
+  ASSERT_EQ(worker.say("use a\r\nreserve\r\n", "USING a\r\n"), "USING a\r\n");
+  before = written_at_rest(before);
+  const Peer silent(tcp_);
+  ASSERT_EQ(written_at_rest(before), before + 2);
   std::this_thread::sleep_for(10 * StayAwake::kLinger);
-  EXPECT_EQ(device_.wishes().size(), wishes);
+  EXPECT_EQ(device_.written().size(), before + 2);
 }
 
 }  // namespace
