@@ -6,7 +6,7 @@
 #include <optional>
 #include <stdexcept>
 
-#include "cli/file_descriptor.h"
+#include "server/file_descriptor.h"
 
 namespace carillon::cli {
 
@@ -35,7 +35,7 @@ class Event {
   int fd() const { return fd_.get(); }
 
  private:
-  FileDescriptor fd_;
+  server::FileDescriptor fd_;
 };
 
 }  // namespace carillon::cli

@@ -31,24 +31,18 @@ std::string_view advice(int error) {
 
 }  // namespace
 
-LatencyDevice::LatencyDevice(const std::string& path) : fd_(::open(path.c_str(), O_WRONLY | O_CLOEXEC)) {
-  if (fd_ >= 0) return;
+LatencyDevice::LatencyDevice(const std::string& path) : device_(::open(path.c_str(), O_WRONLY | O_CLOEXEC)) {
+  if (device_) return;
   const int error = errno;
   throw StartError(fmt::format("--stay-awake needs {}: {}; {}", path, std::strerror(error), advice(error)));
 }
 
-LatencyDevice::LatencyDevice(LatencyDevice&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-
-LatencyDevice::~LatencyDevice() {
-  if (fd_ >= 0) ::close(fd_);
-}
-
 void LatencyDevice::request() noexcept {
-  write_to(fd_, kNoTime);
+  write_to(device_.get(), kNoTime);
 }
 
 void LatencyDevice::withdraw() noexcept {
-  write_to(fd_, kAnyTime);
+  write_to(device_.get(), kAnyTime);
 }
 
 StayAwake::StayAwake(boost::asio::io_context& io, std::optional<LatencyDevice> device)

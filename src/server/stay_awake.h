@@ -7,7 +7,7 @@
 // Documentation/power/pm_qos_interface.rst): idle processors then spin instead, all of the machine's, where the
 // processor's idle driver can.
 //
-// So the request stands from the first byte of a client until some milliseconds after the last. Slow syncs, which are
+// So the request stands from when a client connects or sends something until some milliseconds after. Slow syncs, which are
 // done by another thread, outlast it: beside them a wake-up does not count. The kernel drops it when the process ends,
 // however it ends, but not while it is stopped (SIGSTOP).
 //
@@ -19,6 +19,8 @@
 #include <optional>
 #include <string>
 
+#include "server/file_descriptor.h"
+
 namespace carillon::server {
 
 // The device by which that is requested. Nothing is at first.
@@ -28,15 +30,12 @@ class LatencyDevice {
 
   // Throws StartError: only root may open it, unless the system was told otherwise.
   explicit LatencyDevice(const std::string& path = kPath);
-  LatencyDevice(LatencyDevice&& other) noexcept;
-  LatencyDevice& operator=(LatencyDevice&&) = delete;
-  ~LatencyDevice();
 
   void request() noexcept;   // processors must not sleep
   void withdraw() noexcept;  // they may
 
  private:
-  int fd_;
+  FileDescriptor device_;
 };
 
 class StayAwake {

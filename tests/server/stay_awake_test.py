@@ -45,9 +45,9 @@ class StayAwakeTest(unittest.TestCase):
 
     @unittest.skipUnless(_may_ask(), f"{_DEVICE} may not be opened here")
     def test_while_clients_talk_and_no_longer(self):
-        lock = open(os.path.join(tempfile.gettempdir(), "carillon-latency.lock"), "w", encoding="ascii")
-        self.addCleanup(lock.close)
-        fcntl.flock(lock, fcntl.LOCK_EX)  # the machine has one latency, and other copies of this test may run
+        device = open(_DEVICE, "rb")
+        self.addCleanup(device.close)
+        fcntl.flock(device, fcntl.LOCK_EX)  # the machine has one latency, and other copies of this test may run
         if _latency() == 0:
             self.skipTest("another program keeps the processors awake")
         with daemon.carillon_serve(self.data, "--stay-awake") as server:

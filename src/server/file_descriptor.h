@@ -5,9 +5,9 @@
 
 #include <utility>
 
-namespace carillon::cli {
+namespace carillon::server {
 
-/// Holds a descriptor, or none (-1). Moves, does not copy.
+// Holds a descriptor, or none (-1). Moves, does not copy.
 class FileDescriptor {
  public:
   FileDescriptor() = default;
@@ -28,4 +28,4 @@ class FileDescriptor {
   int fd_ = -1;
 };
 
-}  // namespace carillon::cli
+}  // namespace carillon::server
