@@ -205,17 +205,26 @@ class Twin:
             oracle, subject = (side.events(side.settle()) for side in self.sides)
         except Closed as closed:
             raise Mismatch(f"a control connection was closed: {closed}") from closed
-        for session in {event.session for event in oracle + subject}:
-            ours = [e for e in subject if e.session == session]
-            theirs = [e for e in oracle if e.session == session]
-            for theirs_one, ours_one in zip(theirs, ours):
-                if theirs_one.answer != ours_one.answer:
-                    raise Mismatch(_difference(theirs_one, ours_one))
-            if len(theirs) != len(ours):
-                longer, who = (theirs, "beanstalkd") if len(theirs) > len(ours) else (ours, "subject")
-                extra = longer[min(len(theirs), len(ours))]
-                raise Mismatch(f"session {session}: only {who} answered {extra.command}: {extra.answer}")
+        sessions = sorted({event.session for event in oracle + subject})
+        # All of them: what one session was sent may be no more than a consequence of how another was answered.
+        differences = [text for session in sessions for text in _differences(session, oracle, subject)]
+        if differences:
+            raise Mismatch("\n".join(differences))
         return oracle
+
+
+def _differences(session: int, oracle: list, subject: list) -> list:
+    """The first difference in what a session was answered, in words; or nothing."""
+    theirs = [e for e in oracle if e.session == session]
+    ours = [e for e in subject if e.session == session]
+    for theirs_one, ours_one in zip(theirs, ours):
+        if theirs_one.answer != ours_one.answer:
+            return [_difference(theirs_one, ours_one)]
+    if len(theirs) == len(ours):
+        return []
+    longer, who = (theirs, "beanstalkd") if len(theirs) > len(ours) else (ours, "subject")
+    extra = longer[min(len(theirs), len(ours))]
+    return [f"session {session}: only {who} answered {extra.command}: {extra.answer}"]
 
 
 def _difference(oracle: Event, subject: Event) -> str:
