@@ -15,8 +15,8 @@
 
 #include "cli/exit_status.h"
 #include "cli/wait.h"
+#include "queue/file_descriptor.h"
 #include "server/address.h"
-#include "server/file_descriptor.h"
 
 namespace carillon::cli {
 
@@ -36,7 +36,7 @@ class Stream {
   static Stream connect(const server::Address& address, int interrupt_fd = -1);
 
   /// Takes over `fd`, a connected stream socket. `peer` is its name in messages.
-  Stream(server::FileDescriptor fd, std::string peer);
+  Stream(queue::FileDescriptor fd, std::string peer);
 
   /// From now on, end every wait with Interrupted as soon as `fd` is readable. -1: none. It is not read from, and has to
   /// outlive the stream or the next call. The stream is of no use after an Interrupted: a reply may be half read.
@@ -57,7 +57,7 @@ class Stream {
   void receive_more(Patience patience);
   [[noreturn]] void lost(std::string_view why) const;
 
-  server::FileDescriptor fd_;
+  queue::FileDescriptor fd_;
   std::string peer_;
   int interrupt_fd_ = -1;
   std::string received_;  // and not yet handed out

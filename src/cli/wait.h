@@ -6,7 +6,7 @@
 #include <optional>
 #include <stdexcept>
 
-#include "server/file_descriptor.h"
+#include "queue/file_descriptor.h"
 
 namespace carillon::cli {
 
@@ -35,7 +35,7 @@ class Event {
   int fd() const { return fd_.get(); }
 
  private:
-  server::FileDescriptor fd_;
+  queue::FileDescriptor fd_;
 };
 
 }  // namespace carillon::cli

@@ -194,6 +194,21 @@ TubeRecord decode_tube(std::string_view key, std::string_view value) {
   return tube;
 }
 
+Bytes<17> encode_journal_note(const JournalNote& note) {
+  Bytes<17> value;
+  put_little(put_little(put_little(value.data(), kRecordVersion), note.identity), note.number);
+  return value;
+}
+
+JournalNote decode_journal_note(std::string_view value) {
+  Reader reader("the journal's note", kJournalKey, value, 17);
+  reader.size_is(17);
+  JournalNote note;
+  note.identity = reader.take<std::uint64_t>();
+  note.number = reader.take<std::uint64_t>();
+  return note;
+}
+
 Bytes<25> encode_watermarks(const Watermarks& watermarks) {
   Bytes<25> value;
   char* at = put_little(value.data(), kRecordVersion);

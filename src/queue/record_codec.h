@@ -10,6 +10,7 @@
 //   bodies    id:u64     the body
 //   default   't' n:u32  version scheduled:u64 buried:u64 name:bytes            (tube number n)
 //   default   'w'        version next_id:u64 next_burial:u64 time:u64           (the watermarks)
+//   default   'j'        version identity:u64 number:u64                        (the journal, and how far it is applied)
 //
 //   place  := 'd' tube:u32 due:u64 id:u64       a job that is not buried, in its tube's order of due times
 //           | 'b' tube:u32 burial:u64 id:u64    a buried one, in its tube's order of burials
@@ -61,6 +62,18 @@ std::string_view decode_where(JobId id, std::string_view value);  // the place, 
 
 std::string encode_tube(const TubeRecord& tube);
 TubeRecord decode_tube(std::string_view key, std::string_view value);
+
+// Which journal belongs to the database, and the number of its last record whose changes are in the database.
+struct JournalNote {
+  std::uint64_t identity = 0;
+  std::uint64_t number = 0;
+
+  friend bool operator==(const JournalNote&, const JournalNote&) = default;
+};
+inline constexpr std::string_view kJournalKey = "j";
+
+Bytes<17> encode_journal_note(const JournalNote& note);
+JournalNote decode_journal_note(std::string_view value);
 
 Bytes<25> encode_watermarks(const Watermarks& watermarks);
 Watermarks decode_watermarks(std::string_view value);

@@ -25,6 +25,7 @@ namespace {
 // The version of all that is in the directory. A store of another is refused.
 constexpr std::string_view kFormatKey = "f";
 constexpr std::string_view kFormat = "carillon-queue 1";
+constexpr std::string_view kFormatWithJournal = "carillon-queue 2";  // the same, and there is a journal
 
 // Space for the log is taken in steps of so many bytes.
 constexpr std::uint64_t kLogStep = 2 << 20;
@@ -37,6 +38,13 @@ std::uint64_t bytes_in_log(std::uint64_t size) {
   constexpr std::uint64_t kBlockBytes = 32'768;
   constexpr std::uint64_t kOverhead = 13;
   return size + kOverhead * (size / (kBlockBytes - kOverhead) + 2);
+}
+
+// Sets it to `to`, unless another thread has set it to more.
+void raise(std::atomic<std::uint64_t>& number, std::uint64_t to) {
+  std::uint64_t now = number.load(std::memory_order_relaxed);
+  while (now < to && !number.compare_exchange_weak(now, to, std::memory_order_release)) {
+  }
 }
 
 }  // namespace
@@ -159,9 +167,10 @@ void RocksDatabase::open(const RocksStoreOptions& options) {
 
 void RocksDatabase::check_format() {
   if (const auto format = get(kMeta, kFormatKey)) {
-    if (*format == kFormat) return;
+    if (*format == kFormat || *format == kFormatWithJournal) return;
     throw StoreError(directory_.message("was made by another version of Carillon: its format is '" + *format +
-                                        "', and this version knows '" + std::string(kFormat) + "'"));
+                                        "', and this version knows '" + std::string(kFormat) + "' and '" +
+                                        std::string(kFormatWithJournal) + "'"));
   }
   for (const Family family : {kMeta, kJobs, kIndex, kBodies}) {
     const std::unique_ptr<rocksdb::Iterator> any(database().NewIterator({}, this->family(family)));
@@ -183,6 +192,15 @@ void RocksDatabase::note_what_was_left_out() {
                              " bytes of its log were never synced and are not whole; they have been left out");
 }
 
+void RocksDatabase::reserve(std::uint64_t bytes) {
+  const Status status = files_->reserve(bytes_in_log(bytes));
+  if (!status.ok()) throw error("cannot be written", status);
+}
+
+void RocksDatabase::has_journal(bool has, WriteBatch& batch) const {
+  batch.Put(family(kMeta), slice(kFormatKey), slice(has ? kFormatWithJournal : kFormat)).PermitUncheckedError();
+}
+
 void RocksDatabase::begin(WriteBatch& batch) const {
   const auto mark = durability_mark(durable_number_.load(std::memory_order_acquire));
   batch.PutLogData({mark.data(), mark.size()}).PermitUncheckedError();
@@ -190,9 +208,7 @@ void RocksDatabase::begin(WriteBatch& batch) const {
 
 Sequence RocksDatabase::write(WriteBatch& batch) {
   refuse_if_failed();
-  if (const Status status = files_->reserve(bytes_in_log(batch.GetDataSize())); !status.ok()) {
-    throw error("cannot be written", status);
-  }
+  reserve(batch.GetDataSize());
   if (troubles_->stopped()) {
     if (const Status status = troubles_->resume(database()); !status.ok()) throw error("cannot be written", status);
   }
@@ -218,8 +234,8 @@ Sequence RocksDatabase::sync() {
     fail_for_good(failure);
     throw failure;
   }
-  durable_number_.store(number, std::memory_order_release);
-  durable_.store(sequence, std::memory_order_release);
+  raise(durable_number_, number);
+  raise(durable_, sequence);
   return sequence;
 }
 
@@ -245,18 +261,32 @@ void RocksDatabase::refuse_if_failed() const {
   throw StoreError(failure_);
 }
 
-std::optional<std::string> RocksDatabase::get(Family family, std::string_view key) const {
+rocksdb::ColumnFamilyHandle* RocksDatabase::family_by_id(std::uint32_t id) const {
+  for (rocksdb::ColumnFamilyHandle* family : opened_.families) {
+    if (family->GetID() == id) return family;
+  }
+  throw StoreError(directory_.message("has no column family " + std::to_string(id)));
+}
+
+std::optional<std::string> RocksDatabase::get(Family family, std::string_view key, Overlay* overlay) const {
   std::string value;
-  const Status status = database().Get({}, this->family(family), slice(key), &value);
+  rocksdb::ColumnFamilyHandle* const in = this->family(family);
+  const Status status = overlay == nullptr
+                            ? database().Get({}, in, slice(key), &value)
+                            : overlay->entries().GetFromBatchAndDB(&database(), {}, in, slice(key), &value);
   if (status.IsNotFound()) return std::nullopt;
   if (!status.ok()) throw error("cannot be read", status);
   return value;
 }
 
-std::unique_ptr<rocksdb::Iterator> RocksDatabase::scan(Family family, std::string_view from, const Slice& end) const {
+std::unique_ptr<rocksdb::Iterator> RocksDatabase::scan(Family family, std::string_view from, const Slice& end,
+                                                       Overlay* overlay) const {
   rocksdb::ReadOptions options;
   options.iterate_upper_bound = &end;
   std::unique_ptr<rocksdb::Iterator> iterator(database().NewIterator(options, this->family(family)));
+  if (overlay != nullptr) {
+    iterator.reset(overlay->entries().NewIteratorWithBase(this->family(family), iterator.release(), &options));
+  }
   iterator->Seek(slice(from));
   return iterator;
 }

@@ -1,7 +1,7 @@
 #pragma once
 // The database of one data directory: opened or refused, written to with marks, synced, and taken up again after a full disk.
 //
-// Thread safety: one thread; `sync` may run in another at the same time.
+// Thread safety: one thread, and of `reserve` and `write` one at a time; `sync` may run in others at the same time.
 
 #include <rocksdb/db.h>
 #include <rocksdb/env.h>
@@ -18,6 +18,7 @@
 
 #include "carillon/queue/rocks_store.h"
 #include "queue/data_directory.h"
+#include "queue/overlay.h"
 #include "queue/rocks_options.h"
 #include "queue/store_files.h"
 
@@ -35,21 +36,37 @@ class RocksDatabase {
   RocksDatabase(const RocksDatabase&) = delete;
   RocksDatabase& operator=(const RocksDatabase&) = delete;
 
+  // Takes room in the log for writes of so many bytes, or throws StoreError.
+  void reserve(std::uint64_t bytes);
   // Puts into an empty batch what each batch begins with.
   void begin(rocksdb::WriteBatch& batch) const;
   // Writes all of a batch that was begun, or throws StoreError and has written nothing.
   Sequence write(rocksdb::WriteBatch& batch);
   // Makes durable what was written before, and returns the last sequence number that is. Throws StoreError.
   Sequence sync();
+  // RocksDB's own sequence number: how many entries were written to it in all its life.
+  std::uint64_t count() const { return written_number_.load(std::memory_order_acquire); }
+  // After this nothing is written any more, and everything that is tried throws.
+  void fail_for_good(const StoreError& why);
+  void refuse_if_failed() const;
 
   rocksdb::ColumnFamilyHandle* family(Family family) const { return opened_.families[family]; }
-  // The value under `key`, or nothing.
-  std::optional<std::string> get(Family family, std::string_view key) const;
-  // At the first key >= `from`, if it is < `end`, which must outlive the iterator.
-  std::unique_ptr<rocksdb::Iterator> scan(Family family, std::string_view from, const rocksdb::Slice& end) const;
+  rocksdb::ColumnFamilyHandle* family_by_id(std::uint32_t id) const;
+
+  // The value under `key`, or nothing. With an overlay that is read over the database.
+  std::optional<std::string> get(Family family, std::string_view key, Overlay* overlay = nullptr) const;
+  // At the first key >= `from`, if it is < `end`. That and the overlay must outlive the iterator.
+  std::unique_ptr<rocksdb::Iterator> scan(Family family, std::string_view from, const rocksdb::Slice& end,
+                                          Overlay* overlay = nullptr) const;
   void check(const rocksdb::Iterator& iterator) const;
 
+  // What a batch is to contain, if there is a journal from then on, or none. Versions that know no journals refuse a database
+  // that has one.
+  void has_journal(bool has, rocksdb::WriteBatch& batch) const;
+
   const std::string& opening_note() const { return note_; }
+  // "data directory PATH WHAT", for errors.
+  std::string message(const std::string& what) const { return directory_.message(what); }
 
  private:
   // What goes wrong in the background.
@@ -68,8 +85,6 @@ class RocksDatabase {
   rocksdb::DB& database() const { return *opened_.database; }
 
   void seal();
-  void refuse_if_failed() const;
-  void fail_for_good(const StoreError& why);
   StoreError error(const std::string& what, const rocksdb::Status& status) const;
 
   DataDirectory directory_;

@@ -2,26 +2,23 @@
 
 #include "carillon/queue/rocks_store.h"
 
-#include <algorithm>
 #include <limits>
 #include <string_view>
 #include <utility>
 
+#include "queue/batch.h"
 #include "queue/lowest_places.h"
 #include "queue/record_codec.h"
 #include "queue/rocks_database.h"
+#include "queue/write_behind.h"
 
 namespace carillon::queue {
 
 namespace {
 
 using rocksdb::Slice;
-using rocksdb::WriteBatch;
 
 constexpr std::uint64_t kEnd = std::numeric_limits<std::uint64_t>::max();
-
-// A batch that has grown beyond so many bytes gives them back.
-constexpr std::size_t kBatchToKeep = 1 << 20;
 
 template <std::size_t size>
 Slice slice(const Bytes<size>& bytes) {
@@ -36,21 +33,17 @@ std::string_view view(const Slice& bytes) {
 
 struct RocksStore::State {
   RocksDatabase database;
-  WriteBatch batch;  // of the append that is under way
+  std::unique_ptr<WriteBehind> behind;  // none without a journal
+  Batch batch{database};                // of the append that is under way, without a journal
   mutable LowestPlaces lowest_places;
 
-  State(const std::string& path, const RocksStoreOptions& options) : database(path, options) {}
+  State(const std::string& path, const RocksStoreOptions& options)
+      : database(path, options), behind(WriteBehind::open(database, path, options.journal)) {}
 
-  // These fail for values of more than 4 GiB alone, which no record has.
-  void put(Family family, const Slice& key, const Slice& value) {
-    batch.Put(database.family(family), key, value).PermitUncheckedError();
-  }
-  void erase(Family family, const Slice& key) { batch.Delete(database.family(family), key).PermitUncheckedError(); }
-
-  void fill(const Changes& changes);
-  void fill(const JobChange& change);
-  void fill(const TubeRecord& tube);
+  Sequence append(const Changes& changes);
   void remember_places(const Changes& changes);
+  // What was appended is in the database then, or in what is returned.
+  Overlay* settle() const { return behind ? behind->settle() : nullptr; }
   std::vector<JobRecord> scan(const Place& from, const Place& end, std::size_t limit) const;
 };
 
@@ -60,52 +53,16 @@ RocksStore::RocksStore(const std::string& path, const RocksStoreOptions& options
 RocksStore::~RocksStore() = default;
 
 Sequence RocksStore::append(const Changes& changes) {
-  State& state = *state_;
-  if (state.batch.GetDataSize() > kBatchToKeep) state.batch = WriteBatch();
-  state.batch.Clear();
-  state.database.begin(state.batch);
-  state.fill(changes);
-  const Sequence sequence = state.database.write(state.batch);
-  state.remember_places(changes);
+  const Sequence sequence = state_->append(changes);
+  state_->remember_places(changes);
   return sequence;
 }
 
-void RocksStore::State::fill(const Changes& changes) {
-  for (const JobChange& change : changes.jobs) fill(change);
-  for (const TubeRecord& tube : changes.tubes) fill(tube);
-  if (changes.watermarks) put(kMeta, slice(kWatermarksKey), slice(encode_watermarks(*changes.watermarks)));
-}
-
-void RocksStore::State::fill(const JobChange& change) {
-  if (change.before && change.after) {
-    const Place from = place_of(*change.before);
-    const Place to = place_of(*change.after);
-    if (from != to) {
-      erase(kIndex, slice(from));
-      put(kJobs, slice(job_key(change.after->id)), slice(encode_where(to)));
-    }
-    put(kIndex, slice(to), slice(encode_job(*change.after)));
-  } else if (change.after) {
-    const JobKey key = job_key(change.after->id);
-    const Place place = place_of(*change.after);
-    put(kBodies, slice(key), slice(change.body));
-    put(kJobs, slice(key), slice(encode_where(place)));
-    put(kIndex, slice(place), slice(encode_job(*change.after)));
-  } else if (change.before) {
-    const JobKey key = job_key(change.before->id);
-    erase(kIndex, slice(place_of(*change.before)));
-    erase(kJobs, slice(key));
-    erase(kBodies, slice(key));
-  }
-}
-
-void RocksStore::State::fill(const TubeRecord& tube) {
-  const TubeKey key = tube_key(tube.number);
-  if (tube.scheduled == 0 && tube.buried == 0) {
-    erase(kMeta, slice(key));
-  } else {
-    put(kMeta, slice(key), slice(encode_tube(tube)));
-  }
+Sequence RocksStore::State::append(const Changes& changes) {
+  if (behind) return behind->append(changes);
+  batch.begin();
+  batch.add(changes);
+  return database.write(batch.entries());
 }
 
 void RocksStore::State::remember_places(const Changes& changes) {
@@ -118,32 +75,38 @@ void RocksStore::State::remember_places(const Changes& changes) {
 }
 
 Sequence RocksStore::sync() {
-  return state_->database.sync();
+  return state_->behind ? state_->behind->sync() : state_->database.sync();
 }
 
 Recovered RocksStore::recover() const {
+  Overlay* const over = state_->settle();
   const RocksDatabase& database = state_->database;
   Recovered recovered;
   const Slice end = slice(kTubeKeysEnd);
-  const auto at = database.scan(kMeta, kTubeKeys, end);
+  const auto at = database.scan(kMeta, kTubeKeys, end, over);
   for (; at->Valid(); at->Next()) recovered.tubes.push_back(decode_tube(view(at->key()), view(at->value())));
   database.check(*at);
-  if (const auto watermarks = database.get(kMeta, kWatermarksKey)) {
+  if (const auto watermarks = database.get(kMeta, kWatermarksKey, over)) {
     recovered.watermarks = decode_watermarks(*watermarks);
   }
   return recovered;
 }
 
 std::optional<JobRecord> RocksStore::find(JobId id) const {
-  const auto where = state_->database.get(kJobs, view(job_key(id)));
+  Overlay* const over = state_->settle();
+  const RocksDatabase& database = state_->database;
+  const auto where = database.get(kJobs, view(job_key(id)), over);
   if (!where) return std::nullopt;
   const std::string_view place = decode_where(id, *where);
-  const auto record = state_->database.get(kIndex, place);
+  const auto record = database.get(kIndex, place, over);
   if (!record) throw StoreError("job " + std::to_string(id) + " has no record where its place says");
   return decode_job(place, *record);
 }
 
 std::string RocksStore::body(JobId id) const {
+  if (state_->behind) {
+    if (auto body = state_->behind->body(id)) return std::move(*body);
+  }
   auto body = state_->database.get(kBodies, view(job_key(id)));
   if (!body) throw StoreError("job " + std::to_string(id) + " has no body");
   return std::move(*body);
@@ -161,7 +124,7 @@ std::vector<JobRecord> RocksStore::State::scan(const Place& from, const Place& e
   std::vector<JobRecord> found;
   if (limit == 0) return found;
   const Slice end_slice = slice(end);
-  const auto at = database.scan(kIndex, view(lowest_places.start(from)), end_slice);
+  const auto at = database.scan(kIndex, view(lowest_places.start(from)), end_slice, settle());
   for (; at->Valid() && found.size() < limit; at->Next()) {
     found.push_back(decode_job(view(at->key()), view(at->value())));
   }

@@ -80,9 +80,11 @@ std::size_t connections_that_fit(std::size_t wanted) {
   return most;
 }
 
-std::unique_ptr<queue::Store> open_store(const std::optional<std::string>& directory) {
+std::unique_ptr<queue::Store> open_store(const std::optional<std::string>& directory, const queue::SyncPolicy& sync) {
   if (!directory) return std::make_unique<queue::MemoryStore>();
-  auto store = std::make_unique<queue::RocksStore>(*directory);
+  // With the other policies an answer is no promise that anything was synced, but that the process may be killed.
+  const queue::RocksStoreOptions options{.journal = sync.mode == queue::SyncPolicy::Mode::kAlways};
+  auto store = std::make_unique<queue::RocksStore>(*directory, options);
   if (!store->opening_note().empty()) spdlog::warn("{}", store->opening_note());
   return store;
 }
@@ -152,7 +154,7 @@ int run_server(const ServerOptions& options) {
 
   try {
     const auto start = std::chrono::steady_clock::now();
-    const std::unique_ptr<queue::Store> store = open_store(options.data_dir);
+    const std::unique_ptr<queue::Store> store = open_store(options.data_dir, options.sync);
     const std::vector<Listening> listening = describe(sockets);
     EventLoop loop(*store, std::move(sockets), fitted, std::move(latency));
     signals.release();

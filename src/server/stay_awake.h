@@ -19,7 +19,7 @@
 #include <optional>
 #include <string>
 
-#include "server/file_descriptor.h"
+#include "queue/file_descriptor.h"
 
 namespace carillon::server {
 
@@ -35,7 +35,7 @@ class LatencyDevice {
   void withdraw() noexcept;  // they may
 
  private:
-  FileDescriptor device_;
+  queue::FileDescriptor device_;
 };
 
 class StayAwake {

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "cli/stream.h"
-#include "server/file_descriptor.h"
+#include "queue/file_descriptor.h"
 
 namespace carillon::cli {
 
@@ -23,8 +23,8 @@ class ScriptedServer {
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data()) != 0) {
       throw std::runtime_error("socketpair failed");
     }
-    mine_ = server::FileDescriptor(ends[0]);
-    clients_ = server::FileDescriptor(ends[1]);
+    mine_ = queue::FileDescriptor(ends[0]);
+    clients_ = queue::FileDescriptor(ends[1]);
   }
 
   /// The client's end; once.
@@ -37,7 +37,7 @@ class ScriptedServer {
     }
   }
 
-  void close() { mine_ = server::FileDescriptor(); }
+  void close() { mine_ = queue::FileDescriptor(); }
 
   /// What the client has sent since the last call.
   std::string received() {
@@ -50,8 +50,8 @@ class ScriptedServer {
   }
 
  private:
-  server::FileDescriptor mine_;
-  server::FileDescriptor clients_;
+  queue::FileDescriptor mine_;
+  queue::FileDescriptor clients_;
 };
 
 /// The message of the Failure that `action` throws.

@@ -17,7 +17,9 @@
 #include <vector>
 
 #include "carillon/queue/rocks_store.h"
+#include "queue/crash_batches.h"
 #include "queue/second_self.h"
+#include "queue/seed.h"
 #include "queue/temporary_directory.h"
 
 namespace carillon::queue {
@@ -26,79 +28,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::uint64_t seed() {
-  const char* given = std::getenv("CARILLON_SEED");
-  const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device()();
-  std::cout << "CARILLON_SEED=" << seed << std::endl;
-  return seed;
-}
-
-// Batch n (from 1) puts the jobs 3n, 3n + 1 and 3n + 2, with bodies that tell n, and erases those of batch n - 20.
-constexpr std::uint64_t kLive = 20;
-
-JobRecord job_of(std::uint64_t batch, std::uint64_t which) {
-  return {.id = 3 * batch + which,
-          .tube = 1,
-          .priority = 0,
-          .due = 1'000 + batch,
-          .burial = which == 2 ? batch : 0,
-          .ttr = 1'000,
-          .created = 1,
-          .history = {}};
-}
-
-std::string body_of(std::uint64_t batch, std::uint64_t which) {
-  std::mt19937_64 random(3 * batch + which);
-  std::string body(random() % 10 == 0 ? random() % 40'000 : random() % 300, '\0');
-  for (char& byte : body) byte = static_cast<char>(random());
-  return body;
-}
-
-void append_batch(Store& store, std::uint64_t batch) {
-  std::vector<std::string> bodies;
-  for (std::uint64_t which = 0; which < 3; ++which) bodies.push_back(body_of(batch, which));
-  Changes changes;
-  for (std::uint64_t which = 0; which < 3; ++which) changes.jobs.push_back({{}, job_of(batch, which), bodies[which]});
-  if (batch > kLive) {
-    for (std::uint64_t which = 0; which < 3; ++which) changes.jobs.push_back({job_of(batch - kLive, which), {}, {}});
-  }
-  const std::uint64_t live = std::min(batch, kLive);
-  changes.watermarks = Watermarks{.next_id = batch + 1, .next_burial = 1, .time = UINT64_MAX};
-  changes.tubes = {{.number = 1, .name = "default", .scheduled = 2 * live, .buried = live}};
-  store.append(changes);
-}
-
-// How many batches the store holds. Fails unless it holds the first so many, each of them whole.
-std::uint64_t batches_in(const Store& store) {
-  const Recovered recovered = store.recover();
-  const std::uint64_t last = recovered.watermarks.next_id - 1;
-  const std::uint64_t live = std::min(last, kLive);
-  if (last == 0) {
-    EXPECT_TRUE(recovered.tubes.empty());
-  } else {
-    EXPECT_EQ(recovered.tubes, (std::vector<TubeRecord>{{1, "default", 2 * live, live}}));
-  }
-  std::vector<JobRecord> due;
-  std::vector<JobRecord> buried;
-  for (std::uint64_t batch = last - live + 1; batch <= last; ++batch) {
-    for (std::uint64_t which = 0; which < 3; ++which) {
-      const JobRecord job = job_of(batch, which);
-      (job.buried() ? buried : due).push_back(job);
-      EXPECT_EQ(store.find(job.id), job);
-      EXPECT_TRUE(store.body(job.id) == body_of(batch, which)) << batch;
-    }
-  }
-  EXPECT_EQ(store.scan_due(1, {}, 1'000), due);
-  EXPECT_EQ(store.scan_buried(1, 0, 1'000), buried);
-  return last;
-}
-
 // --- The process is killed.
 
 constexpr RocksStoreOptions kSmall{.write_buffer = 512 << 10, .read_cache = 1 << 20, .large_body = 1 << 10};
 
-[[noreturn]] void append_until_killed(const std::string& directory) {
-  RocksStore store(directory, kSmall);
+constexpr RocksStoreOptions kSmallWithJournal{
+    .write_buffer = 512 << 10, .read_cache = 1 << 20, .large_body = 1 << 10, .journal = true};
+
+[[noreturn]] void append_until_killed(const std::string& directory, const RocksStoreOptions& options) {
+  RocksStore store(directory, options);
   std::mt19937_64 random(batches_in(store));
   for (std::uint64_t batch = batches_in(store) + 1;; ++batch) {
     append_batch(store, batch);
@@ -108,9 +46,8 @@ constexpr RocksStoreOptions kSmall{.write_buffer = 512 << 10, .read_cache = 1 <<
   }
 }
 
-TEST(RocksCrash, KilledWhileAppendingKeepsWhatWasSynced) {
-  if (SecondSelf::is_this()) append_until_killed(SecondSelf::argument());
-  std::mt19937_64 random(seed());
+void kill_writers(const RocksStoreOptions& options) {
+  std::mt19937_64 random(seed_or(std::random_device()()));
   const TemporaryDirectory directory;
   std::uint64_t synced = 0;
   for (int round = 0; round < 10; ++round) {
@@ -122,9 +59,19 @@ TEST(RocksCrash, KilledWhileAppendingKeepsWhatWasSynced) {
     }
     writer.kill();
     while (const auto batch = writer.read<std::uint64_t>()) synced = *batch;
-    const RocksStore store(directory / "data", kSmall);
+    const RocksStore store(directory / "data", options);
     EXPECT_GE(batches_in(store), synced);
   }
+}
+
+TEST(RocksCrash, KilledWhileAppendingKeepsWhatWasSynced) {
+  if (SecondSelf::is_this()) append_until_killed(SecondSelf::argument(), kSmall);
+  kill_writers(kSmall);
+}
+
+TEST(RocksCrash, KilledWhileAppendingWithAJournalKeepsWhatWasSynced) {
+  if (SecondSelf::is_this()) append_until_killed(SecondSelf::argument(), kSmallWithJournal);
+  kill_writers(kSmallWithJournal);
 }
 
 // --- The log is changed: what a crash of the machine, or a bad disk, leaves behind.
@@ -250,7 +197,7 @@ TEST_F(LogTest, IsReplayedWhole) {
 TEST_F(LogTest, CutAnywhereIsReplayedUpToTheCut) {
   if (SecondSelf::is_this()) append_and_vanish(SecondSelf::argument(), kBatches, kBatches);
   const Image image = make_image();
-  std::mt19937_64 random(seed());
+  std::mt19937_64 random(seed_or(std::random_device()()));
   std::vector<std::size_t> cuts = {0, 1, 6, 7, 8};
   for (const std::size_t end : {image.ends[0], image.ends[17], image.ends[39]}) {
     cuts.insert(cuts.end(), {end - 1, end, end + 1, end + 8});
@@ -292,7 +239,7 @@ TEST_F(LogTest, GoesOnAfterACut) {
 TEST_F(LogTest, DamageToSyncedRecordsIsRefused) {
   if (SecondSelf::is_this()) append_and_vanish(SecondSelf::argument(), kBatches, kBatches);
   const Image image = make_image();
-  std::mt19937_64 random(seed());
+  std::mt19937_64 random(seed_or(std::random_device()()));
   std::vector<std::size_t> places;
   for (std::size_t i = 0; i < 20; ++i) places.push_back(image.ends[10] + i);  // a header and what follows it
   for (int i = 0; i < 60; ++i) places.push_back(random() % image.log.size());
@@ -323,7 +270,7 @@ TEST_F(LogTest, AllOfItsBeginningLostIsRefused) {
 TEST_F(LogTest, DamageToUnsyncedRecordsEndsTheReplay) {
   if (SecondSelf::is_this()) append_and_vanish(SecondSelf::argument(), 0, kBatches);
   const Image image = make_image();
-  std::mt19937_64 random(seed());
+  std::mt19937_64 random(seed_or(std::random_device()()));
   for (int i = 0; i < 40; ++i) {
     const std::size_t place = image.ends[0] + random() % (image.log.size() - image.ends[0]);
     SCOPED_TRACE("byte " + std::to_string(place));
@@ -416,7 +363,7 @@ std::optional<std::uint64_t> open_damaged(const fs::path& made, const fs::path& 
 
 TEST(RocksCrash, DamageToOneOfManySyncedLogsIsNotPassedOver) {
   if (SecondSelf::is_this()) append_many_and_vanish(SecondSelf::argument(), true);
-  std::mt19937_64 random(seed());
+  std::mt19937_64 random(seed_or(std::random_device()()));
   const TemporaryDirectory directory;
   EXPECT_EQ(SecondSelf(directory / "made").wait(), 0);
   int refused = 0;
@@ -431,7 +378,7 @@ TEST(RocksCrash, DamageToOneOfManySyncedLogsIsNotPassedOver) {
 // Refused: other families had been flushed beyond it, for which RocksDB had synced it.
 TEST(RocksCrash, DamageToOneOfManyUnsyncedLogsEndsTheReplayOrIsRefused) {
   if (SecondSelf::is_this()) append_many_and_vanish(SecondSelf::argument(), false);
-  std::mt19937_64 random(seed());
+  std::mt19937_64 random(seed_or(std::random_device()()));
   const TemporaryDirectory directory;
   EXPECT_EQ(SecondSelf(directory / "made").wait(), 0);
   int replayed = 0;

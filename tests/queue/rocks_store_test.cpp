@@ -209,13 +209,13 @@ TEST(RocksDirectory, OfANewerFormatIsRefused) {
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
   rocksdb::DB* database = nullptr;
   ASSERT_TRUE(rocksdb::DB::Open({}, directory / "data", families, &handles, &database).ok());
-  ASSERT_TRUE(database->Put({}, "f", "carillon-queue 2").ok());
+  ASSERT_TRUE(database->Put({}, "f", "carillon-queue 3").ok());
   for (rocksdb::ColumnFamilyHandle* handle : handles) ASSERT_TRUE(database->DestroyColumnFamilyHandle(handle).ok());
   delete database;
   EXPECT_EQ(opening_complaint(directory / "data"),
             "data directory " + (directory / "data") +
-                " was made by another version of Carillon: its format is 'carillon-queue 2', "
-                "and this version knows 'carillon-queue 1'");
+                " was made by another version of Carillon: its format is 'carillon-queue 3', "
+                "and this version knows 'carillon-queue 1' and 'carillon-queue 2'");
 }
 
 // --- Damaged files.
@@ -279,19 +279,6 @@ void set_limit(int resource, rlim_t limit) {
   EXPECT_EQ(::setrlimit(static_cast<__rlimit_resource>(resource), &both), 0);
 }
 
-// Puts jobs from `first` on until that fails, with `what`. Returns the first job that was not put.
-JobId put_until_refused(Store& store, JobId first, std::size_t body, const std::string& what) {
-  JobId id = first;
-  std::string complained;
-  while (complained.empty()) {
-    complained = complaint([&] { put(store, id, body); });
-    if (complained.empty()) ++id;
-  }
-  EXPECT_TRUE(contains(complained, "cannot be written")) << complained;
-  EXPECT_TRUE(contains(complained, what)) << complained;
-  return id;
-}
-
 void expect_jobs(const Store& store, JobId count, std::size_t body) {
   EXPECT_EQ(store.scan_due(1, {}, count + 10).size(), count);
   EXPECT_EQ(store.recover().tubes, (std::vector<TubeRecord>{{1, "default", count, 0}}));
@@ -302,24 +289,57 @@ void expect_jobs(const Store& store, JobId count, std::size_t body) {
   EXPECT_EQ(store.find(count + 1), std::nullopt);
 }
 
-// Puts a job, if not at once then soon.
-void put_soon(Store& store, JobId id, std::size_t body) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  while (std::chrono::steady_clock::now() < deadline) {
-    if (complaint([&] { put(store, id, body); }).empty()) return;
-    std::this_thread::yield();
+// Without a journal, and with one and a sync after each put, which never fails.
+class RocksFullDisk : public testing::TestWithParam<bool> {
+ protected:
+  RocksStoreOptions options(RocksStoreOptions others = kSmall) const {
+    others.journal = GetParam();
+    return others;
   }
-  FAIL() << "the store did not recover";
-}
+
+  Sequence put(Store& store, JobId id, std::size_t body) const {
+    const Sequence sequence = queue::put(store, id, body);
+    if (GetParam()) {
+      EXPECT_EQ(store.sync(), sequence);
+    }
+    return sequence;
+  }
+
+  // Puts jobs from `first` on until that fails, with `what`. Returns the first job that was not put.
+  JobId put_until_refused(Store& store, JobId first, std::size_t body, const std::string& what) const {
+    JobId id = first;
+    std::string complained;
+    while (complained.empty()) {
+      complained = complaint([&] { put(store, id, body); });
+      if (complained.empty()) ++id;
+    }
+    EXPECT_TRUE(contains(complained, "cannot be written")) << complained;
+    EXPECT_TRUE(contains(complained, what)) << complained;
+    return id;
+  }
+
+  // Puts a job, if not at once then soon.
+  void put_soon(Store& store, JobId id, std::size_t body) const {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (std::chrono::steady_clock::now() < deadline) {
+      if (complaint([&] { put(store, id, body); }).empty()) return;
+      std::this_thread::yield();
+    }
+    FAIL() << "the store did not recover";
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Journal, RocksFullDisk, testing::Bool(),
+                         [](const auto& test) { return test.param ? "With" : "Without"; });
 
 constexpr rlim_t kNoLimit = RLIM_INFINITY;
 
-TEST(RocksFullDisk, FailsTheAppendAtOnceAndTheNextOnesWorkOnceThereIsRoom) {
+TEST_P(RocksFullDisk, FailsTheAppendAtOnceAndTheNextOnesWorkOnceThereIsRoom) {
   constexpr std::size_t kBody = 10'000;
   if (SecondSelf::is_this()) {
     std::signal(SIGXFSZ, SIG_IGN);
-    set_limit(RLIMIT_FSIZE, 1 << 20);  // of each file: the log meets it first
-    RocksStore store(SecondSelf::argument());
+    set_limit(RLIMIT_FSIZE, GetParam() ? 5 << 20 : 1 << 20);  // of each file: the log meets it first
+    RocksStore store(SecondSelf::argument(), options({}));
     const JobId refused = put_until_refused(store, 1, kBody, "File too large");
     EXPECT_GT(refused, 90u);
     expect_jobs(store, refused - 1, kBody);
@@ -336,17 +356,17 @@ TEST(RocksFullDisk, FailsTheAppendAtOnceAndTheNextOnesWorkOnceThereIsRoom) {
   const auto last = writer.read<JobId>();
   ASSERT_TRUE(last);
   EXPECT_EQ(writer.wait(), 0);
-  expect_jobs(RocksStore(directory / "data"), *last, kBody);
+  expect_jobs(RocksStore(directory / "data", options({})), *last, kBody);
 }
 
 // As above, but it is not the log that finds no room: no new file can be made, neither the next log nor one to flush to, since
 // the directory is not where it was.
-TEST(RocksFullDisk, FailsTheAppendWhenAFlushFailsAndGoesOnAfterwards) {
+TEST_P(RocksFullDisk, FailsTheAppendWhenAFlushFailsAndGoesOnAfterwards) {
   constexpr std::size_t kBody = 1'000;
   const TemporaryDirectory directory;
   JobId last = 0;
   {
-    RocksStore store(directory / "data", kSmall);
+    RocksStore store(directory / "data", options());
     put(store, 1, kBody);
     fs::rename(directory / "data", directory / "elsewhere");
     const JobId refused = put_until_refused(store, 2, kBody, "No such file or directory");
@@ -361,17 +381,17 @@ TEST(RocksFullDisk, FailsTheAppendWhenAFlushFailsAndGoesOnAfterwards) {
     for (JobId id = refused + 1; id <= last; ++id) put(store, id, kBody);
     expect_jobs(store, last, kBody);
   }
-  expect_jobs(RocksStore(directory / "data", kSmall), last, kBody);
+  expect_jobs(RocksStore(directory / "data", options()), last, kBody);
 }
 
 // A real file system without space: what gives out first is a matter of chance.
-TEST(RocksFullDisk, OfMemoryIsSurvived) {
+TEST_P(RocksFullDisk, OfMemoryIsSurvived) {
   constexpr std::size_t kBody = 3'000;
   if (SecondSelf::is_this()) {
     const std::string path = SecondSelf::argument();
     const bool mounted = ::unshare(CLONE_NEWNS | (::geteuid() == 0 ? 0 : CLONE_NEWUSER)) == 0 &&
                          ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
-                         ::mount("none", path.c_str(), "tmpfs", 0, "size=24m") == 0;
+                         ::mount("none", path.c_str(), "tmpfs", 0, GetParam() ? "size=28m" : "size=24m") == 0;
     SecondSelf::tell(mounted);
     if (!mounted) return;
     JobId last = 0;
@@ -379,15 +399,15 @@ TEST(RocksFullDisk, OfMemoryIsSurvived) {
       write(path + "/ballast", std::string(6 << 20, 'x'));
       const std::string data = path + "/data" + std::to_string(round);
       {
-        RocksStore store(data, kSmall);
+        RocksStore store(data, options());
         last = put_until_refused(store, 1, kBody, "No space left on device");
         expect_jobs(store, last - 1, kBody);
         fs::remove(path + "/ballast");
         put_soon(store, last, kBody);
-        for (int i = 0; i < 100; ++i) put(store, ++last, kBody);
+        for (int i = 0; i < 100; ++i) put_soon(store, ++last, kBody);
         expect_jobs(store, last, kBody);
       }
-      expect_jobs(RocksStore(data, kSmall), last, kBody);
+      expect_jobs(RocksStore(data, options()), last, kBody);
       fs::remove_all(data);
     }
     return;

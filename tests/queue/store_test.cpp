@@ -36,13 +36,22 @@ struct InMemory {
 };
 
 struct OnDisk {
+  RocksStoreOptions options = kSmall;
   TemporaryDirectory directory;
-  std::unique_ptr<RocksStore> opened = std::make_unique<RocksStore>(directory / "data", kSmall);
+  std::unique_ptr<RocksStore> opened;
 
+  explicit OnDisk(bool journal = false) {
+    options.journal = journal;
+    reopen();
+  }
   void reopen() {
     opened.reset();
-    opened = std::make_unique<RocksStore>(directory / "data", kSmall);
+    opened = std::make_unique<RocksStore>(directory / "data", options);
   }
+};
+
+struct WithJournal : OnDisk {
+  WithJournal() : OnDisk(true) {}
 };
 
 Store& store_of(InMemory& medium) {
@@ -89,7 +98,7 @@ class StoreTest : public testing::Test {
   Medium medium_;
 };
 
-using Media = testing::Types<InMemory, OnDisk>;
+using Media = testing::Types<InMemory, OnDisk, WithJournal>;
 TYPED_TEST_SUITE(StoreTest, Media);
 
 TYPED_TEST(StoreTest, IsEmptyAtFirst) {

@@ -5,7 +5,7 @@
 //   Engine engine(store, {}, now);
 //
 // What it adds to the contract of Store:
-// - *A crash of the process* loses nothing that was appended, not even without `sync`. A crash of the machine loses nothing that
+// - *A crash of the process* loses nothing that was appended, not even without `sync` (unless with a journal). A crash of the machine loses nothing that
 //   was synced; of what was not it keeps a beginning: changes are lost from the end only, and never by halves.
 // - *A full disk* fails the append at once, before anything was written, and the next append works as soon as there is room.
 //   Reads go on working meanwhile. Not so after a failed sync, or a failed write to space that was there: what the disk holds is
@@ -34,6 +34,11 @@ struct RocksStoreOptions {
       64 << 20;  // bytes of recent changes in memory; up to three times as many while disks are slow
   std::size_t read_cache = 64 << 20;  // bytes of blocks read from files
   std::size_t large_body = 4 << 10;   // bodies of at least so many bytes are kept apart, and not moved as other jobs go
+
+  // Small changes that are synced one by one go to a journal of 4 MiB first, and to the database behind it, many at once. For who
+  // syncs after each change: that is then the fastest way to the disk. The price: what was appended and not synced is lost when
+  // the process is killed, as it is when the machine crashes.
+  bool journal = false;
 };
 
 class RocksStore final : public Store {

@@ -5,7 +5,7 @@
 
 #include <utility>
 
-namespace carillon::server {
+namespace carillon::queue {
 
 // Holds a descriptor, or none (-1). Moves, does not copy.
 class FileDescriptor {
@@ -28,4 +28,4 @@ class FileDescriptor {
   int fd_ = -1;
 };
 
-}  // namespace carillon::server
+}  // namespace carillon::queue

@@ -1,0 +1,325 @@
+// Windows, batches and records; the thread that writes; what a start does.
+
+#include "queue/write_behind.h"
+
+#include <unistd.h>
+
+#include <cstring>
+#include <exception>
+#include <random>
+#include <string_view>
+#include <utility>
+
+#include "queue/record_codec.h"
+
+namespace carillon::queue {
+
+namespace {
+
+using rocksdb::Slice;
+using rocksdb::WriteBatch;
+
+constexpr const char* kFile = "/journal";
+
+// Bytes of a window at the most that goes to the journal. Beyond it a sync of the database's log costs as little.
+constexpr std::size_t kLargestWindow = 32 << 10;
+
+// An open batch is closed when it has so many changes, or so many bytes, and no change that is in no record yet; at twice as many
+// it is written at once. Their records, and those of a closed batch, must fit into the journal besides one more: each takes the
+// rest of a block more than its bytes.
+constexpr std::size_t kChanges = 100;
+constexpr std::size_t kBytes = 64 << 10;
+static_assert(2 * (2 * kChanges + 2 * kBytes / Journal::kBlock) + 2 * kLargestWindow / Journal::kBlock <
+              Journal::kBlocks / 2);
+
+// A record is this, then entries as they stand in a write batch: there behind the sequence number of the batch and its count. See
+// db/write_batch.cc in RocksDB; its log has them in the same form.
+struct Head {
+  std::uint64_t needs = 0;  // the database's count
+  std::uint64_t count = 0;  // of entries
+
+  static Head of(const std::string& record) {
+    Head head;
+    if (record.size() >= sizeof head) std::memcpy(&head, record.data(), sizeof head);
+    return head;
+  }
+  void put_into(std::string& record) const { std::memcpy(record.data(), this, sizeof *this); }
+};
+constexpr std::size_t kBatchCountAt = 8;
+
+Slice slice(const Bytes<17>& bytes) {
+  return {bytes.data(), bytes.size()};
+}
+
+void put_note(const RocksDatabase& database, const JournalNote& note, WriteBatch& batch) {
+  batch.Put(database.family(kMeta), carillon::queue::slice(kJournalKey), slice(encode_journal_note(note)))
+      .PermitUncheckedError();
+}
+
+void apply(RocksDatabase& database, const std::string& record, const JournalNote& note) {
+  const Head head = Head::of(record);
+  if (database.count() < head.needs)
+    throw StoreError(database.message("is damaged: changes that had been synced are missing"));
+  WriteBatch beginning;
+  database.begin(beginning);
+  const auto count = static_cast<std::uint32_t>(beginning.Count() + head.count);
+  std::string bytes = beginning.Data();
+  std::memcpy(bytes.data() + kBatchCountAt, &count, sizeof count);
+  bytes.append(record, sizeof head);
+  WriteBatch batch(std::move(bytes));
+  put_note(database, note, batch);
+  database.write(batch);
+}
+
+}  // namespace
+
+std::unique_ptr<WriteBehind> WriteBehind::open(RocksDatabase& database, const std::string& directory, bool wanted) {
+  const std::string path = directory + kFile;
+  JournalNote note;
+  std::unique_ptr<Journal> journal;
+  if (const auto value = database.get(kMeta, kJournalKey)) {
+    note = decode_journal_note(*value);
+    journal.reset(new Journal(path, note.identity, note.number));
+    for (const std::string& record : journal->take_recovered()) {
+      ++note.number;
+      apply(database, record, note);
+    }
+    database.sync();
+    journal->release(note.number);
+  }
+  if ((journal != nullptr) == wanted) {
+    if (!wanted) return nullptr;
+    return std::unique_ptr<WriteBehind>(new WriteBehind(database, std::move(journal), note.identity));
+  }
+
+  WriteBatch change;
+  database.begin(change);
+  database.has_journal(wanted, change);
+  if (wanted) {
+    std::random_device random;
+    note = {.identity = (std::uint64_t{random()} << 32) | random(), .number = 0};
+    Journal::make(path, note.identity);  // it is there before the database says so
+    put_note(database, note, change);
+  } else {
+    change.Delete(database.family(kMeta), carillon::queue::slice(kJournalKey)).PermitUncheckedError();
+  }
+  database.write(change);
+  database.sync();
+  if (!wanted) {
+    ::unlink(path.c_str());  // should it stay, nothing refers to it
+    return nullptr;
+  }
+  journal = std::make_unique<Journal>(path, note.identity, note.number);
+  return std::unique_ptr<WriteBehind>(new WriteBehind(database, std::move(journal), note.identity));
+}
+
+WriteBehind::WriteBehind(RocksDatabase& database, std::unique_ptr<Journal> journal, std::uint64_t identity)
+    : database_(database),
+      journal_(std::move(journal)),
+      identity_(identity),
+      open_(database),
+      record_(sizeof(Head), '\0'),
+      begun_(journal_->last()),
+      direct_(database),
+      closed_(database),
+      noted_(begun_),
+      thread_([this] { run(); }) {}
+
+WriteBehind::~WriteBehind() {
+  {
+    const Lock lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+  Lock lock(mutex_);
+  try {
+    settle(lock);
+  } catch (const StoreError&) {
+    // What was synced is in the journal.
+  }
+}
+
+// --- The thread that appends.
+
+Sequence WriteBehind::append(const Changes& changes) {
+  Lock lock(mutex_);
+  database_.refuse_if_failed();
+  if (window_ == Window::kJournal) make_room(Batch::bytes_at_most(changes), lock);
+  if (window_ == Window::kDatabase) {
+    direct_.begin();
+    direct_.add(changes);
+    write(direct_);
+  } else {
+    const std::size_t bytes = open_.bytes();
+    const std::uint32_t count = open_.entries().Count();
+    open_.add(changes);
+    record_.append(open_.entries().Data(), bytes);
+    Head head = Head::of(record_);
+    head.count += open_.entries().Count() - count;
+    head.put_into(record_);
+  }
+  return ++appended_;
+}
+
+// Makes the open batch ready for a change of so many bytes at the most, or turns the window over to the database.
+void WriteBehind::make_room(std::size_t bytes, Lock& lock) {
+  const auto has = [this](std::size_t times) {
+    return open_.changes() >= times * kChanges || open_.bytes() >= times * kBytes;
+  };
+  const bool recorded = record_.size() == sizeof(Head);
+  if (record_.size() + bytes > kLargestWindow || (has(2) && !recorded)) {
+    settle(lock);
+    window_ = Window::kDatabase;
+  } else if (open_.empty() || (has(1) && recorded)) {
+    begin_batch(lock);
+  }
+}
+
+// REQUIRES: each change of the open batch is in a record that was begun.
+void WriteBehind::begin_batch(Lock& lock) {
+  finish_closed(lock);
+  database_.reserve(open_.bytes() + 2 * kBytes + kLargestWindow);
+  if (!open_.empty()) {
+    put_note(database_, {identity_, begun_}, open_.entries());
+    std::swap(open_, closed_);
+    closed_is_ = Closed::kWaits;
+    closed_noted_ = begun_;
+    changed_.notify_all();
+  }
+  open_.begin();
+}
+
+// Waits until the closed batch is written, and writes it if the thread has failed to.
+void WriteBehind::finish_closed(Lock& lock) {
+  changed_.wait(lock, [this] { return closed_is_ == Closed::kNone || closed_is_ == Closed::kFailed; });
+  if (closed_is_ == Closed::kNone) return;
+  database_.write(closed_.entries());
+  noted_ = closed_noted_;
+  closed_is_ = Closed::kNone;
+}
+
+Overlay* WriteBehind::settle() {
+  Lock lock(mutex_);
+  overlay_.reset();
+  try {
+    settle(lock);
+  } catch (const StoreError&) {  // the next append meets it, too
+    overlay_.emplace(database_);
+    if (closed_is_ != Closed::kNone) overlay_->add(closed_.entries());
+    overlay_->add(open_.entries());
+  }
+  return overlay_ ? &*overlay_ : nullptr;
+}
+
+void WriteBehind::settle(Lock& lock) {
+  finish_closed(lock);
+  if (open_.empty()) return;
+  write(open_);
+  open_.begin();
+  if (record_.size() == sizeof(Head)) return;
+  // These changes must not get into a record any more.
+  record_.assign(sizeof(Head), '\0');
+  window_ = Window::kDatabase;
+}
+
+void WriteBehind::write(Batch& batch) {
+  if (begun_ > noted_) put_note(database_, {identity_, begun_}, batch.entries());
+  database_.write(batch.entries());
+  noted_ = begun_;
+}
+
+std::optional<std::string> WriteBehind::body(JobId id) const {
+  const Lock lock(mutex_);
+  auto body = open_.body(id);
+  if (!body && closed_is_ != Closed::kNone) body = closed_.body(id);
+  return body ? std::optional<std::string>(*body) : std::nullopt;
+}
+
+// --- The thread that syncs.
+
+Sequence WriteBehind::sync() {
+  Lock lock(mutex_);
+  database_.refuse_if_failed();
+  const Sequence sequence = appended_;
+  if (sequence == durable_) return sequence;
+  if (std::exchange(window_, Window::kJournal) == Window::kDatabase) {
+    const std::uint64_t count = database_.count();
+    lock.unlock();
+    checkpoint();
+    lock.lock();
+    needed_ = count;
+  } else {
+    ++begun_;
+    std::swap(record_, writing_);
+    record_.assign(sizeof(Head), '\0');
+    Head head = Head::of(writing_);
+    head.needs = needed_;
+    head.put_into(writing_);
+    lock.unlock();
+    write_record();
+    lock.lock();
+    if (journal_->half_full()) {
+      wants_checkpoint_ = true;
+      changed_.notify_all();
+    }
+  }
+  return durable_ = sequence;
+}
+
+void WriteBehind::write_record() try {
+  if (!journal_->has_room(writing_.size())) checkpoint();
+  journal_->write(writing_);
+} catch (const StoreError& why) {
+  database_.fail_for_good(why);
+  throw;
+}
+
+// Makes durable what is in the database, so that the records of that are no longer needed.
+void WriteBehind::checkpoint() {
+  Lock lock(mutex_);
+  const std::uint64_t noted = noted_;
+  lock.unlock();
+  database_.sync();
+  lock.lock();
+  journal_->release(noted);
+}
+
+// --- The thread that writes.
+
+void WriteBehind::run() {
+  Lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] { return closed_is_ == Closed::kWaits || wants_checkpoint_ || stopping_; });
+    if (closed_is_ == Closed::kWaits) {
+      write_closed(lock);
+    } else if (std::exchange(wants_checkpoint_, false)) {
+      lock.unlock();
+      try {
+        checkpoint();
+      } catch (const StoreError&) {
+        // The database has failed for good, and says so to whoever comes next.
+      }
+      lock.lock();
+    } else {
+      return;
+    }
+  }
+}
+
+void WriteBehind::write_closed(Lock& lock) {
+  closed_is_ = Closed::kIsWritten;
+  lock.unlock();
+  bool written = true;
+  try {
+    database_.write(closed_.entries());
+  } catch (const std::exception&) {
+    written = false;  // whoever appends next tries again, and is told
+  }
+  lock.lock();
+  if (written) noted_ = closed_noted_;
+  closed_is_ = written ? Closed::kNone : Closed::kFailed;
+  changed_.notify_all();
+}
+
+}  // namespace carillon::queue

@@ -1,0 +1,77 @@
+#pragma once
+// What the crash tests write: batches of jobs that tell their number, so that a store says how many of them it holds, and that
+// each is whole.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "carillon/queue/store.h"
+
+namespace carillon::queue {
+
+// Batch n (from 1) puts the jobs 3n, 3n + 1 and 3n + 2, with bodies that tell n, and erases those of batch n - 20.
+inline constexpr std::uint64_t kLive = 20;
+
+inline JobRecord job_of(std::uint64_t batch, std::uint64_t which) {
+  return {.id = 3 * batch + which,
+          .tube = 1,
+          .priority = 0,
+          .due = 1'000 + batch,
+          .burial = which == 2 ? batch : 0,
+          .ttr = 1'000,
+          .created = 1,
+          .history = {}};
+}
+
+inline std::string body_of(std::uint64_t batch, std::uint64_t which) {
+  std::mt19937_64 random(3 * batch + which);
+  std::string body(random() % 10 == 0 ? random() % 40'000 : random() % 300, '\0');
+  for (char& byte : body) byte = static_cast<char>(random());
+  return body;
+}
+
+inline void append_batch(Store& store, std::uint64_t batch) {
+  std::vector<std::string> bodies;
+  for (std::uint64_t which = 0; which < 3; ++which) bodies.push_back(body_of(batch, which));
+  Changes changes;
+  for (std::uint64_t which = 0; which < 3; ++which) changes.jobs.push_back({{}, job_of(batch, which), bodies[which]});
+  if (batch > kLive) {
+    for (std::uint64_t which = 0; which < 3; ++which) changes.jobs.push_back({job_of(batch - kLive, which), {}, {}});
+  }
+  const std::uint64_t live = std::min(batch, kLive);
+  changes.watermarks = Watermarks{.next_id = batch + 1, .next_burial = 1, .time = UINT64_MAX};
+  changes.tubes = {{.number = 1, .name = "default", .scheduled = 2 * live, .buried = live}};
+  store.append(changes);
+}
+
+// How many batches the store holds. Fails unless it holds the first so many, each of them whole.
+inline std::uint64_t batches_in(const Store& store) {
+  const Recovered recovered = store.recover();
+  const std::uint64_t last = recovered.watermarks.next_id - 1;
+  const std::uint64_t live = std::min(last, kLive);
+  if (last == 0) {
+    EXPECT_TRUE(recovered.tubes.empty());
+  } else {
+    EXPECT_EQ(recovered.tubes, (std::vector<TubeRecord>{{1, "default", 2 * live, live}}));
+  }
+  std::vector<JobRecord> due;
+  std::vector<JobRecord> buried;
+  for (std::uint64_t batch = last - live + 1; batch <= last; ++batch) {
+    for (std::uint64_t which = 0; which < 3; ++which) {
+      const JobRecord job = job_of(batch, which);
+      (job.buried() ? buried : due).push_back(job);
+      EXPECT_EQ(store.find(job.id), job);
+      EXPECT_TRUE(store.body(job.id) == body_of(batch, which)) << batch;
+    }
+  }
+  EXPECT_EQ(store.scan_due(1, {}, 1'000), due);
+  EXPECT_EQ(store.scan_buried(1, 0, 1'000), buried);
+  return last;
+}
+
+}  // namespace carillon::queue

@@ -1,0 +1,322 @@
+// A RocksStore with a journal, and what is left of it: the database's log and the journal may each have lost what was not synced,
+// or be damaged. All that was synced is there again, or it is refused; it is never less.
+
+#include <gtest/gtest.h>
+#include <rocksdb/db.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "carillon/queue/rocks_store.h"
+#include "queue/crash_batches.h"
+#include "queue/second_self.h"
+#include "queue/seed.h"
+#include "queue/temporary_directory.h"
+
+namespace carillon::queue {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr RocksStoreOptions kSmall{
+    .write_buffer = 512 << 10, .read_cache = 1 << 20, .large_body = 1 << 10, .journal = true};
+
+std::string contents(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+void write(const fs::path& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
+}
+
+std::size_t end_of(const std::string& bytes) {
+  return bytes.find_last_not_of('\0') + 1;
+}
+
+std::vector<fs::path> logs_in(const fs::path& directory) {
+  std::vector<fs::path> logs;
+  for (const auto& file : fs::directory_iterator(directory)) {
+    if (file.path().extension() == ".log") logs.push_back(file.path());
+  }
+  std::sort(logs.begin(), logs.end());
+  return logs;
+}
+
+// What the writer tells after a sync.
+struct Synced {
+  std::uint64_t batch = 0;
+  std::size_t log = 0;      // bytes in the only log
+  bool by_journal = false;  // else the log was synced
+};
+
+// Windows of one to three batches, each of which is synced, and one more that is not. Some are too large for the journal.
+[[noreturn]] void write_windows_and_vanish(const std::string& directory, int windows) {
+  RocksStore store(directory, {.journal = true});
+  std::mt19937_64 random(7);
+  std::uint64_t batch = 0;
+  std::string journal = contents(directory + "/journal");
+  for (int window = 0; window < windows; ++window) {
+    for (std::uint64_t n = 1 + random() % 3; n > 0; --n) append_batch(store, ++batch);
+    if (random() % 16 == 0) batches_in(store);  // reads what was not synced yet
+    store.sync();
+    std::string now = contents(directory + "/journal");
+    SecondSelf::tell(Synced{batch, end_of(contents(logs_in(directory).at(0))), now != journal});
+    journal = std::move(now);
+  }
+  append_batch(store, ++batch);
+  ::_exit(0);
+}
+
+class CrashedTest : public testing::Test {
+ protected:
+  void crash() {
+    SecondSelf writer(made_);
+    while (const auto synced = writer.read<Synced>()) {
+      synced_ = *synced;
+      if (!synced->by_journal) log_synced_ = synced->log;
+      (synced->by_journal ? by_journal_ : by_log_) += 1;
+    }
+    ASSERT_EQ(writer.wait(), 0);
+    ASSERT_EQ(logs_in(made_).size(), 1u);
+    log_ = contents(logs_in(made_)[0]);
+    log_.resize(end_of(log_));
+    journal_ = contents(made_ / "journal");
+  }
+
+  // The batches in the store with these files; none: it is refused.
+  std::optional<std::uint64_t> open(const std::string& log, const std::string& journal) {
+    fs::remove_all(copy_);
+    fs::copy(made_, copy_);
+    write(logs_in(copy_)[0], log);
+    write(copy_ / "journal", journal);
+    return open();
+  }
+  std::optional<std::uint64_t> open() {
+    try {
+      return batches_in(RocksStore(copy_, kSmall));
+    } catch (const StoreError& error) {
+      complaint_ = error.what();
+      EXPECT_NE(complaint_.find("is damaged"), std::string::npos) << complaint_;
+      return std::nullopt;
+    }
+  }
+
+  std::mt19937_64 random_{seed_or(std::random_device()())};
+  TemporaryDirectory directory_;
+  fs::path made_ = directory_ / "made";
+  fs::path copy_ = directory_ / "copy";
+  Synced synced_;               // last
+  std::size_t log_synced_ = 0;  // bytes of the log
+  int by_journal_ = 0;
+  int by_log_ = 0;
+  std::string log_;
+  std::string journal_;
+  std::string complaint_;
+};
+
+constexpr int kWindows = 80;
+
+TEST_F(CrashedTest, TheLogMayEndAnywhereBehindItsLastSync) {
+  if (SecondSelf::is_this()) write_windows_and_vanish(SecondSelf::argument(), kWindows);
+  crash();
+  EXPECT_GT(by_journal_, kWindows / 2);
+  EXPECT_GT(by_log_, 3);
+  EXPECT_EQ(open(log_, journal_), synced_.batch);
+  for (int round = 0; round < 60; ++round) {
+    const std::size_t cut = log_synced_ + random_() % (log_.size() - log_synced_ + 1);
+    EXPECT_EQ(open(log_.substr(0, cut), journal_), synced_.batch) << "cut at " << cut << " of " << log_.size();
+  }
+}
+
+TEST_F(CrashedTest, WhatWasNotSyncedOfTheLogMayBeDamaged) {
+  if (SecondSelf::is_this()) write_windows_and_vanish(SecondSelf::argument(), kWindows);
+  crash();
+  for (int round = 0; round < 60 && log_.size() > log_synced_; ++round) {
+    const std::size_t place = log_synced_ + random_() % (log_.size() - log_synced_);
+    std::string log = log_;
+    log[place] = static_cast<char>(log[place] ^ (1 << random_() % 8));
+    EXPECT_EQ(open(log, journal_), synced_.batch) << "byte " << place;
+  }
+}
+
+TEST_F(CrashedTest, WhatWasSyncedOfTheLogMayNotGoUnnoticed) {
+  if (SecondSelf::is_this()) write_windows_and_vanish(SecondSelf::argument(), kWindows);
+  crash();
+  int refused = 0;
+  for (int round = 0; round < 60; ++round) {
+    const std::size_t place = random_() % log_synced_;
+    SCOPED_TRACE("byte " + std::to_string(place));
+    std::string log = log_;
+    if (round % 2 == 0) {
+      log.resize(place);
+    } else {
+      log[place] = static_cast<char>(log[place] ^ (1 << random_() % 8));
+    }
+    const auto batches = open(log, journal_);
+    if (batches) {
+      EXPECT_EQ(*batches, synced_.batch);
+    } else {
+      ++refused;
+    }
+  }
+  EXPECT_GT(refused, 30);
+}
+
+TEST_F(CrashedTest, ADamagedJournalIsRefusedWhereItIsNeeded) {
+  if (SecondSelf::is_this()) write_windows_and_vanish(SecondSelf::argument(), kWindows);
+  crash();
+  int refused = 0;
+  const std::string early = log_.substr(0, log_synced_);
+  for (int round = 0; round < 100; ++round) {
+    const std::size_t place = random_() % end_of(journal_);
+    SCOPED_TRACE("byte " + std::to_string(place));
+    std::string journal = journal_;
+    journal[place] = static_cast<char>(journal[place] ^ (1 << random_() % 8));
+    if (place < 32) continue;  // its first block says whose it is
+    const auto batches = open(early, journal);
+    if (!batches) {
+      ++refused;
+    } else if (*batches != synced_.batch) {
+      EXPECT_GE(*batches + 3, synced_.batch) << "only the last record may be missing";
+    }
+  }
+  EXPECT_GT(refused, 0);
+}
+
+TEST_F(CrashedTest, IsReadAgainAfterACrashWhileItWasRead) {
+  if (SecondSelf::is_this()) write_windows_and_vanish(SecondSelf::argument(), kWindows);
+  crash();
+  fs::copy(made_, copy_);
+  for (int round = 0; round < 5; ++round) {
+    EXPECT_EQ(open(), synced_.batch);
+    // As if nothing of what it wrote had reached the disk, but in part.
+    const auto last = logs_in(copy_).back();
+    const std::string log = contents(last);
+    write(last, log.substr(0, random_() % (log.size() + 1)));
+  }
+}
+
+// --- Long runs: the journal is full many times over, and the thread that writes makes room.
+
+[[noreturn]] void write_until_killed(const std::string& directory) {
+  RocksStore store(directory, kSmall);
+  std::uint64_t batch = batches_in(store);
+  while (true) {
+    append_batch(store, ++batch);
+    store.sync();
+    SecondSelf::tell(batch);
+  }
+}
+
+TEST_F(CrashedTest, KilledAfterManyRoundsOfTheJournal) {
+  if (SecondSelf::is_this()) write_until_killed(SecondSelf::argument());
+  std::uint64_t synced = 0;
+  for (int round = 0; round < 4; ++round) {
+    SecondSelf writer(made_);
+    for (std::uint64_t left = random_() % 2'500; left > 0; --left) {
+      const auto batch = writer.read<std::uint64_t>();
+      ASSERT_TRUE(batch) << "the writer has ended";
+      synced = *batch;
+    }
+    writer.kill();
+    while (const auto batch = writer.read<std::uint64_t>()) synced = *batch;
+    for (int damage = 0; damage < 10; ++damage) {
+      fs::remove_all(copy_);
+      fs::copy(made_, copy_);
+      const auto logs = logs_in(copy_);
+      const fs::path& log = logs[random_() % logs.size()];
+      std::string bytes = contents(log);
+      bytes.resize(random_() % (bytes.size() + 1));
+      write(log, bytes);
+      try {
+        EXPECT_GE(batches_in(RocksStore(copy_, kSmall)), synced) << log << " cut at " << bytes.size();
+      } catch (const StoreError&) {
+        // What had been synced of the log is missing, and that was noticed.
+      }
+    }
+    EXPECT_GE(batches_in(RocksStore(made_, kSmall)), synced);
+  }
+}
+
+// --- With and without.
+
+std::string format_of(const std::string& directory) {
+  std::vector<rocksdb::ColumnFamilyDescriptor> families;
+  for (const char* name : {"default", "jobs", "index", "bodies"})
+    families.emplace_back(name, rocksdb::ColumnFamilyOptions());
+  std::vector<rocksdb::ColumnFamilyHandle*> handles;
+  rocksdb::DB* database = nullptr;
+  EXPECT_TRUE(rocksdb::DB::OpenForReadOnly({}, directory, families, &handles, &database).ok());
+  const std::unique_ptr<rocksdb::DB> owned(database);
+  std::string format;
+  EXPECT_TRUE(database->Get({}, "f", &format).ok());
+  for (rocksdb::ColumnFamilyHandle* handle : handles) EXPECT_TRUE(database->DestroyColumnFamilyHandle(handle).ok());
+  return format;
+}
+
+// Versions that know of no journal must not open a store that has one.
+TEST(Journal, CanBeTakenUpAndGivenUpAtEveryStart) {
+  std::mt19937_64 random(seed_or(std::random_device()()));
+  const TemporaryDirectory directory;
+  const std::string path = directory / "data";
+  std::uint64_t batch = 0;
+  for (int round = 0; round < 20; ++round) {
+    const bool journal = random() % 2 == 0;
+    {
+      RocksStore store(path, {.journal = journal});
+      EXPECT_EQ(batches_in(store), batch);
+      EXPECT_EQ(fs::exists(path + "/journal"), journal);
+      for (std::uint64_t left = random() % 20; left > 0; --left) {
+        append_batch(store, ++batch);
+        if (random() % 2 == 0) store.sync();
+      }
+    }
+    EXPECT_EQ(format_of(path), journal ? "carillon-queue 2" : "carillon-queue 1");
+  }
+}
+
+TEST(Journal, IsAppliedWhereNoneIsWantedAnyMore) {
+  if (SecondSelf::is_this()) {
+    RocksStore store(SecondSelf::argument(), {.journal = true});
+    for (std::uint64_t batch = 1; batch <= 10; ++batch) {
+      append_batch(store, batch);
+      store.sync();
+    }
+    ::_exit(0);
+  }
+  const TemporaryDirectory directory;
+  EXPECT_EQ(SecondSelf(directory / "data").wait(), 0);
+  EXPECT_EQ(batches_in(RocksStore(directory / "data")), 10u);
+  EXPECT_FALSE(fs::exists(directory / "data/journal"));
+}
+
+TEST(Journal, ThatIsMissingIsRefused) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "data";
+  { append_batch(*std::make_unique<RocksStore>(path, RocksStoreOptions{.journal = true}), 1); }
+  fs::remove(path + "/journal");
+  for (const bool journal : {true, false}) {
+    try {
+      const RocksStore store(path, {.journal = journal});
+      FAIL() << "it was opened";
+    } catch (const StoreError& error) {
+      EXPECT_EQ(std::string(error.what()),
+                "the journal " + path + "/journal cannot be opened: No such file or directory");
+    }
+  }
+}
+
+}  // namespace
+
+}  // namespace carillon::queue
