@@ -4,7 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <random>
 #include <string>
+
+#include "queue/seed.h"
 
 namespace carillon::queue {
 
@@ -29,6 +33,16 @@ TEST(Crc32c, GoesOnWhereItStopped) {
   const std::string text = "the quick brown fox jumps over the lazy dog";
   for (std::size_t split = 0; split <= text.size(); ++split) {
     EXPECT_EQ(crc32c(crc32c(0, text.substr(0, split)), text.substr(split)), crc32c(0, text)) << split;
+  }
+}
+
+TEST(Crc32c, IsTheSameByTables) {
+  std::mt19937_64 random(seed_or(std::random_device()()));
+  for (int round = 0; round < 1'000; ++round) {
+    std::string bytes(random() % 100, '\0');
+    for (char& byte : bytes) byte = static_cast<char>(random());
+    const auto so_far = static_cast<std::uint32_t>(random());
+    EXPECT_EQ(crc32c(so_far, bytes), crc32c_by_tables(so_far, bytes));
   }
 }
 

@@ -127,7 +127,7 @@ TEST_F(JournalTest, IsAsItsModelIs) {
   std::uint64_t released = 0;
   std::uint64_t last = 0;
   auto journal = std::make_unique<Journal>(path_, kIdentity, 0);
-  for (int step = 0; step < 20'000; ++step) {
+  for (int step = 0; step < 8'000; ++step) {
     const std::size_t size = chance(50) ? random() % Journal::kLargest : random() % (2 * Journal::kBlock);
     if (journal->has_room(size)) {
       ++last;

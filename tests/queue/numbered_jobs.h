@@ -1,0 +1,55 @@
+#pragma once
+// Jobs that are told by their number, for tests of RocksStore alone.
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <random>
+#include <string>
+
+#include "carillon/queue/store.h"
+
+namespace carillon::queue {
+
+inline JobRecord job(JobId id) {
+  return {.id = id, .tube = 1, .priority = 0, .due = 1'000 + id, .ttr = 1'000, .created = 1, .history = {}};
+}
+
+// Bytes that do not compress, and tell the job.
+inline std::string body_of(JobId id, std::size_t size) {
+  std::mt19937_64 random(id);
+  std::string body(size, '\0');
+  for (char& byte : body) byte = static_cast<char>(random());
+  return body;
+}
+
+inline Sequence put(Store& store, JobId id, std::size_t size = 100) {
+  const std::string body = body_of(id, size);
+  return store.append({.jobs = {{{}, job(id), body}}, .tubes = {{1, "default", id, 0}}, .watermarks = {}});
+}
+
+inline Sequence erase(Store& store, JobId id) {
+  return store.append({.jobs = {{job(id), {}, {}}}, .tubes = {}, .watermarks = {}});
+}
+
+// What `action` complains of; empty: nothing.
+inline std::string complaint(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const StoreError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+inline bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+inline void write(const std::filesystem::path& path, const std::string& bytes) {
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file << bytes;
+}
+
+}  // namespace carillon::queue
