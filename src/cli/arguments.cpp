@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
@@ -63,6 +64,49 @@ std::string parse_tube(std::string_view text) {
   return std::string(text);
 }
 
+CLI::App& add_subcommand(CLI::App& app, const std::string& name, std::string_view footer) {
+  return *app.add_subcommand(name)->footer(std::string(footer));
+}
+
+void when_parsed(CLI::App& command, std::function<void()> act) {
+  command.callback(std::move(act));
+}
+
+void leave_the_rest(CLI::App& command) {
+  command.prefix_command();
+}
+
+std::vector<std::string> remaining(const CLI::App& command) {
+  return command.remaining();
+}
+
+Argument Argument::type_name(const std::string& name) const {
+  return Argument(option_->type_name(name));
+}
+
+Argument Argument::required() const {
+  return Argument(option_->required());
+}
+
+Argument Argument::excludes(Argument other) const {
+  return Argument(option_->excludes(other.option_));
+}
+
+Argument add_flag(CLI::App& command, const std::string& name, bool& value, const std::string& description) {
+  return Argument(command.add_flag(name, value, description));
+}
+
+Argument add_text(CLI::App& command, const std::string& name, const std::function<void(const std::string&)>& set,
+                  const std::string& description) {
+  return Argument(command.add_option_function<std::string>(name, set, description));
+}
+
+Argument add_list(CLI::App& command, const std::string& name,
+                  const std::function<void(const std::vector<std::string>&)>& set, const std::string& description) {
+  return Argument(command.add_option_function<std::vector<std::string>>(name, set, description)
+                      ->allow_extra_args(!name.starts_with('-')));
+}
+
 void add_server_option(CLI::App& command, server::Address& address) {
   const auto set = [&address](const std::string& text) {
     // The text came from the variable unless an option was given; the message has to say which one to correct.
@@ -80,8 +124,8 @@ void add_server_option(CLI::App& command, server::Address& address) {
       ->envname(kServerVariable);
 }
 
-CLI::Option* add_tube_option(CLI::App& command, std::string& tube, const std::string& description) {
-  return add_value(command, "--tube", tube, parse_tube, description)->type_name("TUBE");
+Argument add_tube_option(CLI::App& command, std::string& tube, const std::string& description) {
+  return add_value(command, "--tube", tube, parse_tube, description).type_name("TUBE");
 }
 
 }  // namespace carillon::cli

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -46,10 +45,10 @@ int delete_jobs(const Request& request) {
 
 void add_delete(CLI::App& app, int& exit_code) {
   auto request = std::make_shared<Request>();
-  CLI::App* command = app.add_subcommand("delete")->footer(kExamples);
-  add_value(*command, "ID", request->ids, parse_job_id, "The jobs to delete")->type_name("")->required();
-  add_server_option(*command, request->server);
-  command->callback([request, &exit_code] { exit_code = delete_jobs(*request); });
+  CLI::App& command = add_subcommand(app, "delete", kExamples);
+  add_value(command, "ID", request->ids, parse_job_id, "The jobs to delete").type_name("").required();
+  add_server_option(command, request->server);
+  when_parsed(command, [request, &exit_code] { exit_code = delete_jobs(*request); });
 }
 
 }  // namespace carillon::cli

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -50,19 +49,19 @@ int kick(const Request& request) {
 
 void add_kick(CLI::App& app, int& exit_code) {
   auto request = std::make_shared<Request>();
-  CLI::App* command = app.add_subcommand("kick")->footer(kExamples);
+  CLI::App& command = add_subcommand(app, "kick", kExamples);
   const auto parse_bound = [](const std::string& text) {
     return parse_number(text, 1, std::numeric_limits<std::uint32_t>::max());
   };
-  auto* bound =
-      add_value(*command, "N", request->bound, parse_bound, "At most this many jobs (default: 1)")->type_name("");
-  auto* tube = add_tube_option(*command, request->tube, "The jobs of this tube (default: default)");
-  add_value(*command, "--job", request->job, parse_job_id, "This one job")
-      ->type_name("ID")
-      ->excludes(bound)
-      ->excludes(tube);
-  add_server_option(*command, request->server);
-  command->callback([request, &exit_code] { exit_code = kick(*request); });
+  const Argument bound =
+      add_value(command, "N", request->bound, parse_bound, "At most this many jobs (default: 1)").type_name("");
+  const Argument tube = add_tube_option(command, request->tube, "The jobs of this tube (default: default)");
+  add_value(command, "--job", request->job, parse_job_id, "This one job")
+      .type_name("ID")
+      .excludes(bound)
+      .excludes(tube);
+  add_server_option(command, request->server);
+  when_parsed(command, [request, &exit_code] { exit_code = kick(*request); });
 }
 
 }  // namespace carillon::cli

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -92,15 +91,15 @@ int peek(const Request& request) {
 
 void add_peek(CLI::App& app, int& exit_code) {
   auto request = std::make_shared<Request>();
-  CLI::App* command = app.add_subcommand("peek")->footer(kExamples);
-  auto* id = add_value(*command, "ID", request->id, parse_job_id, "This job")->type_name("");
-  command->add_flag("--ready", request->ready, "The next job to be handed out");
-  command->add_flag("--delayed", request->delayed, "The next job to become due");
-  command->add_flag("--buried", request->buried, "The next job to be kicked");
-  add_tube_option(*command, request->tube, "In this tube (default: default)")->excludes(id);
-  command->add_flag("--json", request->json, "Print {\"id\":...,\"tube\":...,\"state\":...,\"body\":...}");
-  add_server_option(*command, request->server);
-  command->callback([request, &exit_code] { exit_code = peek(*request); });
+  CLI::App& command = add_subcommand(app, "peek", kExamples);
+  const Argument id = add_value(command, "ID", request->id, parse_job_id, "This job").type_name("");
+  add_flag(command, "--ready", request->ready, "The next job to be handed out");
+  add_flag(command, "--delayed", request->delayed, "The next job to become due");
+  add_flag(command, "--buried", request->buried, "The next job to be kicked");
+  add_tube_option(command, request->tube, "In this tube (default: default)").excludes(id);
+  add_flag(command, "--json", request->json, "Print {\"id\":...,\"tube\":...,\"state\":...,\"body\":...}");
+  add_server_option(command, request->server);
+  when_parsed(command, [request, &exit_code] { exit_code = peek(*request); });
 }
 
 }  // namespace carillon::cli

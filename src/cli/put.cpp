@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -69,26 +68,27 @@ int put(const Request& request) {
 
 void add_put(CLI::App& app, int& exit_code) {
   auto request = std::make_shared<Request>();
-  CLI::App* command = app.add_subcommand("put")->footer(kExamples);
+  CLI::App& command = add_subcommand(app, "put", kExamples);
   add_value(
-      *command, "BODY", request->body, [](const std::string& text) { return text; },
+      command, "BODY", request->body, [](const std::string& text) { return text; },
       "What the worker gets; - or nothing: read it from\nstandard input")
-      ->type_name("");
-  auto* delay = add_value(*command, "--delay", request->options.delay, parse_duration, "Not before this long from now")
-                    ->type_name("DURATION");
-  add_value(*command, "--at", request->options.due_at, parse_timestamp, "Not before this time")
-      ->type_name("TIME")
-      ->excludes(delay);
-  add_value(*command, "--pri", request->options.priority, parse_priority,
+      .type_name("");
+  const Argument delay =
+      add_value(command, "--delay", request->options.delay, parse_duration, "Not before this long from now")
+          .type_name("DURATION");
+  add_value(command, "--at", request->options.due_at, parse_timestamp, "Not before this time")
+      .type_name("TIME")
+      .excludes(delay);
+  add_value(command, "--pri", request->options.priority, parse_priority,
             "0 (most urgent) to 4294967295; default: 65536")
-      ->type_name("N");
-  add_value(*command, "--ttr", request->options.ttr, parse_duration,
+      .type_name("N");
+  add_value(command, "--ttr", request->options.ttr, parse_duration,
             "How long a worker may hold it; at least 1s,\ndefault: 1m")
-      ->type_name("DURATION");
-  add_tube_option(*command, request->tube, "Where to put it (default: default)");
-  command->add_flag("--json", request->json, "Print {\"id\":...,\"tube\":...,\"due\":...}");
-  add_server_option(*command, request->server);
-  command->callback([request, &exit_code] { exit_code = put(*request); });
+      .type_name("DURATION");
+  add_tube_option(command, request->tube, "Where to put it (default: default)");
+  add_flag(command, "--json", request->json, "Print {\"id\":...,\"tube\":...,\"due\":...}");
+  add_server_option(command, request->server);
+  when_parsed(command, [request, &exit_code] { exit_code = put(*request); });
 }
 
 }  // namespace carillon::cli

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -89,15 +88,15 @@ int reserve(const Request& request) {
 
 void add_reserve(CLI::App& app, int& exit_code) {
   auto request = std::make_shared<Request>();
-  CLI::App* command = app.add_subcommand("reserve")->footer(kExamples);
-  add_value(*command, "--tube", request->tubes, parse_tube, "From this tube (default: default); may be repeated")
-      ->type_name("TUBE");
-  add_value(*command, "--timeout", request->timeout, parse_timeout, "Give up after this long; 0: do not wait")
-      ->type_name("DURATION");
-  command->add_flag("--delete", request->delete_it, "Delete the job once it is printed");
-  command->add_flag("--json", request->json, "Print {\"id\":...,\"tube\":...,\"body\":...}");
-  add_server_option(*command, request->server);
-  command->callback([request, &exit_code] { exit_code = reserve(*request); });
+  CLI::App& command = add_subcommand(app, "reserve", kExamples);
+  add_value(command, "--tube", request->tubes, parse_tube, "From this tube (default: default); may be repeated")
+      .type_name("TUBE");
+  add_value(command, "--timeout", request->timeout, parse_timeout, "Give up after this long; 0: do not wait")
+      .type_name("DURATION");
+  add_flag(command, "--delete", request->delete_it, "Delete the job once it is printed");
+  add_flag(command, "--json", request->json, "Print {\"id\":...,\"tube\":...,\"body\":...}");
+  add_server_option(command, request->server);
+  when_parsed(command, [request, &exit_code] { exit_code = reserve(*request); });
 }
 
 }  // namespace carillon::cli

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -136,7 +135,7 @@ void serve(Request& request, int& exit_code) {
 }  // namespace
 
 void add_serve(CLI::App& app, int& exit_code) {
-  CLI::App& command = *app.add_subcommand("serve");
+  CLI::App& command = add_subcommand(app, "serve", kExamples);
   const auto request = std::make_shared<Request>();
   server::ServerOptions& options = request->options;
   options.data_dir = "./carillon-data";
@@ -144,38 +143,37 @@ void add_serve(CLI::App& app, int& exit_code) {
   add_value(
       command, "--data", options.data_dir, [](const std::string& text) { return text; },
       "Directory of the jobs; made if it is not there\n(./carillon-data)")
-      ->type_name("DIR");
+      .type_name("DIR");
   add_value(
       command, "--listen", options.listen, [](const std::string& text) { return server::parse_address(text); },
       "HOST:PORT, [V6]:PORT or unix:PATH; may be given\nseveral times (127.0.0.1:11300). There is no\nauthentication "
       "yet: mind who can reach it")
-      ->type_name("ADDR");
+      .type_name("ADDR");
   add_value(command, "--sync", options.sync, parse_sync,
             "When what is acknowledged is on the disk: always\n(before the reply), 50ms (that much later at "
             "the\nlatest), os (when "
             "the system writes it) (always)")
-      ->type_name("MODE");
+      .type_name("MODE");
   add_value(command, "--max-job-size", options.beanstalk.max_job_size, parse_job_size, "Largest body, up to 1G (65535)")
-      ->type_name("BYTES");
+      .type_name("BYTES");
   add_value(command, "--max-connections", options.max_connections, parse_max_connections, "More are refused (10000)")
-      ->type_name("N");
+      .type_name("N");
   add_value(command, "--stall-timeout", options.stall_timeout, parse_timeout,
             "Close a connection that sends no more of a\ncommand it has begun, or reads none of its\nreplies, for so "
             "long; 0: never (60s)")
-      ->type_name("DURATION");
+      .type_name("DURATION");
   add_value(command, "--idle-timeout", options.idle_timeout, parse_timeout,
             "Close a connection that sends no command for so\nlong, holds no job and waits for none; 0: never (0)")
-      ->type_name("DURATION");
+      .type_name("DURATION");
   add_value(command, "--load-ahead", options.engine.load_ahead, parse_load_ahead,
             "Jobs due later than this stay on disk and take\nno memory (60s)")
-      ->type_name("DURATION");
-  command.add_flag("--stay-awake", options.stay_awake,
-                   "Keep the processors awake while clients talk to\nthe server: faster for those that wait for each\n"
-                   "reply; costs power, and needs root or a udev rule");
+      .type_name("DURATION");
+  add_flag(command, "--stay-awake", options.stay_awake,
+           "Keep the processors awake while clients talk to\nthe server: faster for those that wait for each\n"
+           "reply; costs power, and needs root or a udev rule");
   add_value(command, "--log-level", request->log_level, parse_log_level, "debug, info, warn, error or off (info)")
-      ->type_name("LEVEL");
-  command.footer(std::string(kExamples));
-  command.callback([request, &exit_code] { serve(*request, exit_code); });
+      .type_name("LEVEL");
+  when_parsed(command, [request, &exit_code] { serve(*request, exit_code); });
 }
 
 }  // namespace carillon::cli

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -55,12 +54,12 @@ int show_stats(const Request& request) {
 
 void add_stats(CLI::App& app, int& exit_code) {
   auto request = std::make_shared<Request>();
-  CLI::App* command = app.add_subcommand("stats")->footer(kExamples);
-  auto* job = add_value(*command, "--job", request->job, parse_job_id, "Of this job")->type_name("ID");
-  add_value(*command, "--tube", request->tube, parse_tube, "Of this tube")->type_name("TUBE")->excludes(job);
-  command->add_flag("--json", request->json, "Print one JSON object");
-  add_server_option(*command, request->server);
-  command->callback([request, &exit_code] { exit_code = show_stats(*request); });
+  CLI::App& command = add_subcommand(app, "stats", kExamples);
+  const Argument job = add_value(command, "--job", request->job, parse_job_id, "Of this job").type_name("ID");
+  add_value(command, "--tube", request->tube, parse_tube, "Of this tube").type_name("TUBE").excludes(job);
+  add_flag(command, "--json", request->json, "Print one JSON object");
+  add_server_option(command, request->server);
+  when_parsed(command, [request, &exit_code] { exit_code = show_stats(*request); });
 }
 
 }  // namespace carillon::cli

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
 #include <vector>
@@ -43,7 +42,7 @@ struct Request {
 
 // What follows the options: [--] CMD ARGS.
 std::vector<std::string> command_of(const CLI::App& app) {
-  std::vector<std::string> words = app.remaining();
+  std::vector<std::string> words = remaining(app);
   if (!words.empty() && words.front() == "--") {
     words.erase(words.begin());
   } else if (!words.empty() && words.front().starts_with('-')) {
@@ -69,24 +68,26 @@ int work(Request& request, const CLI::App& app) {
 void add_work(CLI::App& app, int& exit_code) {
   auto request = std::make_shared<Request>();
   WorkerOptions& options = request->options;
-  CLI::App* command = app.add_subcommand("work")->footer(kExamples)->prefix_command();
-  add_value(*command, "--tube", options.tubes, parse_tube, "From this tube (default: default); may be repeated")
-      ->type_name("TUBE");
+  CLI::App& command = add_subcommand(app, "work", kExamples);
+  leave_the_rest(command);
+  add_value(command, "--tube", options.tubes, parse_tube, "From this tube (default: default); may be repeated")
+      .type_name("TUBE");
   const auto parse_slots = [](const std::string& text) { return parse_number(text, 1, kMostSlots); };
-  auto* jobs = add_value(*command, "--jobs", options.slots, parse_slots, "How many to run at a time (default: 1)")
-                   ->type_name("N");
-  add_value(*command, "--backoff", options.backoff.first, parse_duration, "After the first failure (default: 1s)")
-      ->type_name("DURATION");
-  add_value(*command, "--backoff-max", options.backoff.most, parse_duration, "The longest delay (default: 1h)")
-      ->type_name("DURATION");
+  const Argument jobs =
+      add_value(command, "--jobs", options.slots, parse_slots, "How many to run at a time (default: 1)").type_name("N");
+  add_value(command, "--backoff", options.backoff.first, parse_duration, "After the first failure (default: 1s)")
+      .type_name("DURATION");
+  add_value(command, "--backoff-max", options.backoff.most, parse_duration, "The longest delay (default: 1h)")
+      .type_name("DURATION");
   const auto parse_attempts = [](const std::string& text) { return parse_number(text, 1, 1'000'000'000); };
-  add_value(*command, "--max-attempts", options.max_attempts, parse_attempts,
+  add_value(command, "--max-attempts", options.max_attempts, parse_attempts,
             "Bury a job that failed so often (default: never)")
-      ->type_name("N");
-  auto* once = command->add_flag("--once", request->once, "Exit after one job, with 1 if it failed")->excludes(jobs);
-  command->add_flag("--until-empty", request->until_empty, "Exit when no job is ready")->excludes(once);
-  add_server_option(*command, options.server);
-  command->callback([request, command, &exit_code] { exit_code = work(*request, *command); });
+      .type_name("N");
+  const Argument once =
+      add_flag(command, "--once", request->once, "Exit after one job, with 1 if it failed").excludes(jobs);
+  add_flag(command, "--until-empty", request->until_empty, "Exit when no job is ready").excludes(once);
+  add_server_option(command, options.server);
+  when_parsed(command, [request, &command, &exit_code] { exit_code = work(*request, command); });
 }
 
 }  // namespace carillon::cli

@@ -8,6 +8,7 @@
 
 #include "carillon/wheel/slack.h"
 #include "carillon/wheel/timer_pool.h"
+#include "wheel/any_model.h"
 #include "wheel/models.h"
 
 namespace carillon::testing {
@@ -21,34 +22,35 @@ std::size_t at(int timer) {
   return static_cast<std::size_t>(timer);
 }
 
-template <class Model>
 class ModelSet final : public AnySet {
  public:
-  explicit ModelSet(Tick start) : model_(start) {}
+  ModelSet(const ModelKind& kind, Tick start) : kind_(kind), model_(kind.make(start)) {}
   ~ModelSet() override {
-    model_.clear([](TimerNode&) {});
+    auto ignore = [](TimerNode&) {};
+    model_->clear(NodeCallback::to(ignore));
   }
 
-  void schedule(int timer, Tick expiry) override { model_.schedule(node(timer), expiry); }
-  void schedule(int timer, Tick expiry, Tick slack) override { model_.schedule(node(timer), expiry, slack); }
-  bool cancel(int timer) override { return model_.cancel(node(timer)); }
-  void reschedule(int timer, Tick expiry) override { model_.reschedule(node(timer), expiry); }
+  void schedule(int timer, Tick expiry) override { model_->schedule(node(timer), expiry); }
+  void schedule(int timer, Tick expiry, Tick slack) override { model_->schedule(node(timer), expiry, slack); }
+  bool cancel(int timer) override { return model_->cancel(node(timer)); }
+  void reschedule(int timer, Tick expiry) override { model_->reschedule(node(timer), expiry); }
   std::size_t advance(Tick to, const OnExpire& on_expire, std::size_t limit) override {
-    const auto by_number = [&](TimerNode& node) { on_expire(static_cast<Timer&>(node).number); };
-    return model_.advance(to, by_number, limit);
+    auto by_number = [&](TimerNode& node) { on_expire(static_cast<Timer&>(node).number); };
+    return model_->advance(to, NodeCallback::to(by_number), limit);
   }
   void clear(const OnExpire& sink) override {
-    model_.clear([&](TimerNode& node) { sink(static_cast<Timer&>(node).number); });
+    auto by_number = [&](TimerNode& node) { sink(static_cast<Timer&>(node).number); };
+    model_->clear(NodeCallback::to(by_number));
   }
 
   bool armed(int timer) const override { return at(timer) < timers_.size() && timers_[at(timer)]->armed(); }
   Tick expiry(int timer) const override { return timers_[at(timer)]->expiry(); }
-  std::optional<Tick> next_wakeup() const override { return model_.next_wakeup(); }
-  Tick now() const override { return model_.now(); }
-  std::size_t size() const override { return model_.size(); }
-  void check_invariants() const override { model_.check_invariants(); }
-  Tick longest_delay() const override { return testing::longest_delay<Model>(); }
-  bool may_stop_short() const override { return kMayStopShort<Model>; }
+  std::optional<Tick> next_wakeup() const override { return model_->next_wakeup(); }
+  Tick now() const override { return model_->now(); }
+  std::size_t size() const override { return model_->size(); }
+  void check_invariants() const override { model_->check_invariants(); }
+  Tick longest_delay() const override { return kind_.longest_delay; }
+  bool may_stop_short() const override { return kind_.may_stop_short; }
   void replace(int timer) override { timers_[at(timer)] = std::make_unique<Timer>(timer); }
 
  private:
@@ -62,7 +64,8 @@ class ModelSet final : public AnySet {
     return *timers_[at(timer)];
   }
 
-  Model model_;
+  const ModelKind& kind_;
+  std::unique_ptr<AnyModel> model_;
   std::vector<std::unique_ptr<Timer>> timers_;
 };
 
@@ -185,24 +188,15 @@ class PoolSet final : public PooledSet {
   TimerPool<Payload, Model, kLastGeneration> pool_;
 };
 
-template <class Set>
-std::unique_ptr<AnySet> make(Tick start) {
-  return std::make_unique<Set>(start);
+AnySetMaker alone(const ModelKind& kind) {
+  return {kind.name,
+          [&kind](Tick start) -> std::unique_ptr<AnySet> { return std::make_unique<ModelSet>(kind, start); }};
 }
 
 template <class Model>
-void add(std::vector<AnySetMaker>& sets) {
-  sets.push_back({ModelNames::GetName<Model>(0), &make<ModelSet<Model>>});
-}
-
-template <class... Models>
-void add_all(std::vector<AnySetMaker>& sets, const ::testing::Types<Models...>*) {
-  (add<Models>(sets), ...);
-}
-
-template <class Model>
-void add_pool(std::vector<AnySetMaker>& sets) {
-  sets.push_back({"TimerPool of " + ModelNames::GetName<Model>(0), &make<PoolSet<Model>>});
+AnySetMaker pool_of() {
+  return {"TimerPool of " + ModelNames::GetName<Model>(0),
+          [](Tick start) -> std::unique_ptr<AnySet> { return std::make_unique<PoolSet<Model>>(start); }};
 }
 
 }  // namespace
@@ -210,16 +204,14 @@ void add_pool(std::vector<AnySetMaker>& sets) {
 const std::vector<AnySetMaker>& all_sets() {
   static const std::vector<AnySetMaker> sets = [] {
     std::vector<AnySetMaker> every;
-    const Models* models = nullptr;
-    const MoreGeometries* more = nullptr;
-    add_all(every, models);
-    add_all(every, more);
-    add<HugePageWheel>(every);
-    add_pool<HierarchicalWheel<>>(every);
-    add_pool<HaltingWheel>(every);
-    add_pool<TwelveSlots>(every);
-    add_pool<SmallKafka>(every);
-    add_pool<BinaryHeap>(every);
+    for (const ModelKind& kind : models()) every.push_back(alone(kind));
+    for (const ModelKind& kind : more_geometries()) every.push_back(alone(kind));
+    every.push_back(alone(huge_page_wheel()));
+    every.push_back(pool_of<HierarchicalWheel<>>());
+    every.push_back(pool_of<HaltingWheel>());
+    every.push_back(pool_of<TwelveSlots>());
+    every.push_back(pool_of<SmallKafka>());
+    every.push_back(pool_of<BinaryHeap>());
     return every;
   }();
   return sets;

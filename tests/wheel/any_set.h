@@ -64,7 +64,7 @@ class AnySet {
 
 struct AnySetMaker {
   std::string name;
-  std::unique_ptr<AnySet> (*make)(Tick start);
+  std::function<std::unique_ptr<AnySet>(Tick start)> make;
 };
 
 // All models of models.h, and pools of some of them.

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "carillon/wheel/timer_set.h"
-#include "wheel/models.h"
+#include "wheel/model_test.h"
 
 namespace carillon::testing {
 
@@ -24,11 +24,13 @@ inline char name_of(TimerNode& node) {
   return static_cast<Timer&>(node).name;
 }
 
-template <class Model>
 class FourTimers : public ::testing::Test {
+ public:
+  static const ModelKinds& kinds() { return models(); }
+
  protected:
   // Advances `model` and returns the names of what fired.
-  static std::string fire(Model& model, Tick to, std::size_t limit = kNoLimit) {
+  static std::string fire(ModelUnderTest& model, Tick to, std::size_t limit = kNoLimit) {
     std::string names;
     model.advance(
         to, [&](TimerNode& node) { names += name_of(node); }, limit);
@@ -37,7 +39,7 @@ class FourTimers : public ::testing::Test {
   }
 
   // Goes from wake-up to wake-up until something fires, and returns it.
-  static std::string fire_next(Model& model) {
+  static std::string fire_next(ModelUnderTest& model) {
     std::string names;
     while (names.empty() && !model.empty()) names = fire(model, *model.next_wakeup());
     return names;
@@ -45,8 +47,8 @@ class FourTimers : public ::testing::Test {
 
   // Whether `delay` is beyond the model's range; then that it is refused is what is tested.
   static bool refuses(Tick delay) {
-    if (delay <= longest_delay<Model>()) return false;
-    Model model;
+    if (delay <= ModelUnderTest::longest_delay()) return false;
+    ModelUnderTest model;
     Timer timer;
     EXPECT_THROW(model.schedule(timer, delay), std::out_of_range) << delay;
     EXPECT_FALSE(timer.armed());

@@ -3,57 +3,56 @@
 
 #include <vector>
 
+#include "carillon/wheel/hierarchical_wheel.h"
 #include "carillon/wheel/timer_set.h"
 #include "wheel/four_timers.h"
-#include "wheel/models.h"
+#include "wheel/model_test.h"
 
 namespace carillon::testing {
 namespace {
 
-template <class Model>
-class Limit : public FourTimers<Model> {};
-TYPED_TEST_SUITE(Limit, Models, ModelNames);
+class Limit : public FourTimers {};
 
-TYPED_TEST(Limit, LimitBoundsTheTimersFiredAndTheRestFollowsInOrder) {
-  if (kMayStopShort<TypeParam>) return;
-  TypeParam wheel;
-  wheel.schedule(this->a, 3);
-  wheel.schedule(this->b, 3);
-  wheel.schedule(this->c, 300);
-  wheel.schedule(this->d, 400);
-  EXPECT_EQ(this->fire(wheel, 350, 1), "a");
+MODEL_TEST(Limit, LimitBoundsTheTimersFiredAndTheRestFollowsInOrder) {
+  if (ModelUnderTest::kind().may_stop_short) return;
+  ModelUnderTest wheel;
+  wheel.schedule(a, 3);
+  wheel.schedule(b, 3);
+  wheel.schedule(c, 300);
+  wheel.schedule(d, 400);
+  EXPECT_EQ(fire(wheel, 350, 1), "a");
   EXPECT_EQ(wheel.now(), 3U);
   EXPECT_EQ(wheel.next_wakeup(), 3U);
-  EXPECT_EQ(this->fire(wheel, 350, 1), "b");
+  EXPECT_EQ(fire(wheel, 350, 1), "b");
   EXPECT_EQ(wheel.now(), 300U) << "c is left, and due then";
-  EXPECT_EQ(this->fire(wheel, 350, 1), "c");
+  EXPECT_EQ(fire(wheel, 350, 1), "c");
   EXPECT_EQ(wheel.now(), 350U) << "nothing is left before";
-  EXPECT_EQ(this->fire(wheel, 400, 5), "d");
+  EXPECT_EQ(fire(wheel, 400, 5), "d");
 }
 
-TYPED_TEST(Limit, ALimitOfZeroFiresNothingAndLosesNothing) {
-  TypeParam wheel;
-  wheel.schedule(this->a, 3);
-  EXPECT_EQ(this->fire(wheel, 1000, 0), "");
+MODEL_TEST(Limit, ALimitOfZeroFiresNothingAndLosesNothing) {
+  ModelUnderTest wheel;
+  wheel.schedule(a, 3);
+  EXPECT_EQ(fire(wheel, 1000, 0), "");
   EXPECT_LE(wheel.now(), 3U);
   EXPECT_EQ(wheel.next_wakeup(), wheel.now());
-  EXPECT_EQ(this->fire(wheel, 1000), "a");
+  EXPECT_EQ(fire(wheel, 1000), "a");
 }
 
-TYPED_TEST(Limit, WhatALimitLeftCanBeCancelledAndPutOff) {
-  if (kMayStopShort<TypeParam>) return;
-  TypeParam wheel;
-  for (Timer* timer : {&this->a, &this->b, &this->c, &this->d}) wheel.schedule(*timer, 9);
-  EXPECT_EQ(this->fire(wheel, 20, 1), "a");
-  wheel.cancel(this->b);
-  wheel.reschedule(this->c, 15);
-  EXPECT_EQ(this->fire(wheel, 20, 1), "d");
-  EXPECT_EQ(this->fire(wheel, 20, 1), "c");
+MODEL_TEST(Limit, WhatALimitLeftCanBeCancelledAndPutOff) {
+  if (ModelUnderTest::kind().may_stop_short) return;
+  ModelUnderTest wheel;
+  for (Timer* timer : {&a, &b, &c, &d}) wheel.schedule(*timer, 9);
+  EXPECT_EQ(fire(wheel, 20, 1), "a");
+  wheel.cancel(b);
+  wheel.reschedule(c, 15);
+  EXPECT_EQ(fire(wheel, 20, 1), "d");
+  EXPECT_EQ(fire(wheel, 20, 1), "c");
 }
 
-TYPED_TEST(Limit, ABurstDueInOneTickIsExpiredInBoundedSteps) {
-  if (kMayStopShort<TypeParam>) return;
-  TypeParam wheel;
+MODEL_TEST(Limit, ABurstDueInOneTickIsExpiredInBoundedSteps) {
+  if (ModelUnderTest::kind().may_stop_short) return;
+  ModelUnderTest wheel;
   std::vector<Timer> burst(10'000);
   for (Timer& timer : burst) wheel.schedule(timer, 777);
   const Timer* next = burst.data();
@@ -67,14 +66,13 @@ TYPED_TEST(Limit, ABurstDueInOneTickIsExpiredInBoundedSteps) {
 }
 
 // The bound on the entries that a call with a limit looks at: three here, a million in the defaults.
-template <class Model>
-class Halting : public ::testing::Test {};
-using HaltingModels =
-    ::testing::Types<HaltingWheel, HaltingHashedWheel, HaltingDecimalWheel, HaltingDistanceWheel, HaltingKafkaWheel>;
-TYPED_TEST_SUITE(Halting, HaltingModels, ModelNames);
+class Halting : public ::testing::Test {
+ public:
+  static const ModelKinds& kinds() { return halting_models(); }
+};
 
-TYPED_TEST(Halting, ACallThatHasLookedAtEnoughEndsAndTheNextGoesOn) {
-  TypeParam wheel;
+MODEL_TEST(Halting, ACallThatHasLookedAtEnoughEndsAndTheNextGoesOn) {
+  ModelUnderTest wheel;
   std::vector<Timer> timers(100);
   for (Timer& timer : timers) wheel.schedule(timer, 1000);
   std::size_t fired = 0;
@@ -92,8 +90,8 @@ TYPED_TEST(Halting, ACallThatHasLookedAtEnoughEndsAndTheNextGoesOn) {
   EXPECT_GT(calls, 100) << "no call ended early: the test shows nothing";
 }
 
-TYPED_TEST(Halting, WhatIsScheduledInTheMiddleOfACascadeKeepsItsTurn) {
-  TypeParam wheel;
+MODEL_TEST(Halting, WhatIsScheduledInTheMiddleOfACascadeKeepsItsTurn) {
+  ModelUnderTest wheel;
   std::vector<Timer> timers(200);
   std::size_t scheduled = 0;
   for (; scheduled < 100; ++scheduled) wheel.schedule(timers[scheduled], 1000);
@@ -109,8 +107,8 @@ TYPED_TEST(Halting, WhatIsScheduledInTheMiddleOfACascadeKeepsItsTurn) {
   EXPECT_EQ(fired, scheduled);
 }
 
-TYPED_TEST(Halting, WithoutALimitNothingEndsEarly) {
-  TypeParam wheel;
+MODEL_TEST(Halting, WithoutALimitNothingEndsEarly) {
+  ModelUnderTest wheel;
   std::vector<Timer> timers(100);
   for (Timer& timer : timers) wheel.schedule(timer, 1000);
   EXPECT_EQ(wheel.advance(5000, [](TimerNode&) {}), 100U);

@@ -12,11 +12,12 @@
 #include <random>
 #include <vector>
 
+#include "carillon/wheel/hierarchical_wheel.h"
 #include "carillon/wheel/timer_pool.h"
 #include "carillon/wheel/timer_set.h"
 #include "wheel/allocations.h"
 #include "wheel/four_timers.h"
-#include "wheel/models.h"
+#include "wheel/model_test.h"
 
 namespace carillon::testing {
 namespace {
@@ -114,15 +115,13 @@ namespace {
 
 void ignore(TimerNode&) {}
 
-template <class Model>
-class Memory : public FourTimers<Model> {};
-TYPED_TEST_SUITE(Memory, Models, ModelNames);
+class Memory : public FourTimers {};
 
-TYPED_TEST(Memory, TimersThatNeverFireKeepNone) {  // brpc#3384, netty#2541
-  if (this->refuses(30'000)) return;
+MODEL_TEST(Memory, TimersThatNeverFireKeepNone) {  // brpc#3384, netty#2541
+  if (refuses(30'000)) return;
   // A million schedules and cancels a second of timers of 30 s, with a hundred alive at a time; ticks of a millisecond.
   std::vector<TimerNode> alive(100);
-  auto wheel = std::make_unique<TypeParam>();
+  auto wheel = std::make_unique<ModelUnderTest>();
   const std::size_t before = allocated_bytes();
   std::size_t peak = 0;
   for (Tick now = 0; now < 2000; ++now) {
@@ -138,19 +137,19 @@ TYPED_TEST(Memory, TimersThatNeverFireKeepNone) {  // brpc#3384, netty#2541
   EXPECT_LE(peak, std::size_t{256} * 1024);
 }
 
-TYPED_TEST(Memory, ReArmsToAnEarlierTickKeepNone) {
-  if (this->refuses(3'000'000)) return;
+MODEL_TEST(Memory, ReArmsToAnEarlierTickKeepNone) {
+  if (refuses(3'000'000)) return;
   TimerNode timer;
-  auto wheel = std::make_unique<TypeParam>();
+  auto wheel = std::make_unique<ModelUnderTest>();
   const std::size_t before = allocated_bytes();
   for (Tick expiry = 3'000'000; expiry > 1'000'000; --expiry) wheel->reschedule(timer, expiry);
   EXPECT_LE(allocated_bytes() - before, std::size_t{256} * 1024);
   wheel->check_invariants();
 }
 
-TYPED_TEST(Memory, TimersCancelledBeforeTheyAreDueAlreadyKeepNone) {
+MODEL_TEST(Memory, TimersCancelledBeforeTheyAreDueAlreadyKeepNone) {
   TimerNode timer;
-  auto wheel = std::make_unique<TypeParam>(1000);
+  auto wheel = std::make_unique<ModelUnderTest>(1000);
   const std::size_t before = allocated_bytes();
   for (int i = 0; i < 1'000'000; ++i) {
     wheel->schedule(timer, 5);
@@ -160,10 +159,10 @@ TYPED_TEST(Memory, TimersCancelledBeforeTheyAreDueAlreadyKeepNone) {
   wheel->check_invariants();
 }
 
-TYPED_TEST(Memory, NullEntriesAreSweptBeforeTheSlotsGrow) {
-  if (this->refuses(20'000'000)) return;
-  std::vector<TimerNode> timers(std::min<std::size_t>(20'000, Traits<TypeParam>::kMany));
-  auto wheel = std::make_unique<TypeParam>();
+MODEL_TEST(Memory, NullEntriesAreSweptBeforeTheSlotsGrow) {
+  if (refuses(20'000'000)) return;
+  std::vector<TimerNode> timers(std::min<std::size_t>(20'000, ModelUnderTest::kind().many));
+  auto wheel = std::make_unique<ModelUnderTest>();
   std::mt19937_64 random(7);
   for (TimerNode& timer : timers) wheel->schedule(timer, 1 + random() % 10'000'000);
   const std::size_t full = allocated_bytes();
@@ -176,7 +175,7 @@ TYPED_TEST(Memory, NullEntriesAreSweptBeforeTheSlotsGrow) {
       << "a million entries found room among those of the cancelled timers";
   wheel->check_invariants();
   wheel->clear(ignore);
-  EXPECT_LE(wheel->allocated_bytes(), Traits<TypeParam>::kGivesMemoryBack ? std::size_t{600} * 1024 : full)
+  EXPECT_LE(wheel->allocated_bytes(), ModelUnderTest::kind().gives_memory_back ? std::size_t{600} * 1024 : full)
       << "an empty wheel keeps eight slabs of 64 KiB";
 }
 
@@ -192,22 +191,22 @@ TEST(HierarchicalWheelMemory, MillionsOfCancelsGiveMemoryBackByThemselves) {
   EXPECT_LE(wheel.allocated_bytes(), full * 2 / 3);
 }
 
-TYPED_TEST(Memory, APendingTimerCostsAtMostWhatTheHeaderSays) {
-  std::vector<TimerNode> timers(Traits<TypeParam>::kMany);
-  auto wheel = std::make_unique<TypeParam>();
+MODEL_TEST(Memory, APendingTimerCostsAtMostWhatTheHeaderSays) {
+  std::vector<TimerNode> timers(ModelUnderTest::kind().many);
+  auto wheel = std::make_unique<ModelUnderTest>();
   std::mt19937_64 random(7);
   const std::size_t before = allocated_bytes();
-  for (TimerNode& timer : timers) wheel->schedule(timer, 1 + random() % within<TypeParam>(60'000));
+  for (TimerNode& timer : timers) wheel->schedule(timer, 1 + random() % ModelUnderTest::within(60'000));
   const double per_timer = static_cast<double>(allocated_bytes() - before) / static_cast<double>(timers.size());
-  EXPECT_LE(per_timer, Traits<TypeParam>::kBytesPerTimer);
+  EXPECT_LE(per_timer, ModelUnderTest::kind().bytes_per_timer);
   wheel->clear(ignore);
 }
 
-TYPED_TEST(Memory, AfterReserveNoOperationAllocates) {
-  constexpr std::size_t kTimers = std::min<std::size_t>(5000, Traits<TypeParam>::kMany);
-  std::vector<TimerNode> timers(kTimers);
-  auto wheel = std::make_unique<TypeParam>(123);
-  wheel->reserve(kTimers);
+MODEL_TEST(Memory, AfterReserveNoOperationAllocates) {
+  const std::size_t count = std::min<std::size_t>(5000, ModelUnderTest::kind().many);
+  std::vector<TimerNode> timers(count);
+  auto wheel = std::make_unique<ModelUnderTest>(123);
+  wheel->reserve(count);
   std::mt19937_64 random(7);
   const std::size_t before = allocations();
   for (int round = 0; round < 30; ++round) {
@@ -217,7 +216,7 @@ TYPED_TEST(Memory, AfterReserveNoOperationAllocates) {
           wheel->cancel(timer);
           break;
         case 1:
-          wheel->reschedule(timer, wheel->now() + within<TypeParam>(random() >> (8 + random() % 56)));
+          wheel->reschedule(timer, wheel->now() + ModelUnderTest::within(random() >> (8 + random() % 56)));
           break;
         case 2:
           wheel->reschedule(timer, timer.expiry() - timer.expiry() / 3);
@@ -233,9 +232,9 @@ TYPED_TEST(Memory, AfterReserveNoOperationAllocates) {
   wheel->check_invariants();
 }
 
-TYPED_TEST(Memory, ScheduleThatFailsChangesNothing) {
+MODEL_TEST(Memory, ScheduleThatFailsChangesNothing) {
   TimerNode first, second;  // a wheel may have a place for the first timer of a tick
-  auto wheel = std::make_unique<TypeParam>();
+  auto wheel = std::make_unique<ModelUnderTest>();
   std::size_t scheduled = 0;
   {
     const FailingAllocations failing(0);
@@ -255,10 +254,10 @@ TYPED_TEST(Memory, ScheduleThatFailsChangesNothing) {
   EXPECT_EQ(wheel->advance(10, ignore), scheduled + 1);
 }
 
-TYPED_TEST(Memory, RescheduleThatFailsKeepsTheOldExpiry) {
-  if (this->refuses(1'000'000)) return;
+MODEL_TEST(Memory, RescheduleThatFailsKeepsTheOldExpiry) {
+  if (refuses(1'000'000)) return;
   std::deque<TimerNode> timers;
-  auto wheel = std::make_unique<TypeParam>();
+  auto wheel = std::make_unique<ModelUnderTest>();
   wheel->schedule(timers.emplace_back(), 1'000'000);
   const std::size_t before = allocations();
   while (allocations() == before)
@@ -283,11 +282,11 @@ TYPED_TEST(Memory, RescheduleThatFailsKeepsTheOldExpiry) {
   EXPECT_EQ(wheel->advance(1'000'000, ignore), timers.size());
 }
 
-TYPED_TEST(Memory, AnAdvanceThatRunsOutOfMemoryGoesOnWhenThereIsSome) {
-  if (this->refuses(125'536)) return;
+MODEL_TEST(Memory, AnAdvanceThatRunsOutOfMemoryGoesOnWhenThereIsSome) {
+  if (refuses(125'536)) return;
   std::mt19937_64 random(7);
-  std::vector<TimerNode> timers(std::min<std::size_t>(20'000, Traits<TypeParam>::kMany));
-  auto wheel = std::make_unique<TypeParam>();
+  std::vector<TimerNode> timers(std::min<std::size_t>(20'000, ModelUnderTest::kind().many));
+  auto wheel = std::make_unique<ModelUnderTest>();
   for (TimerNode& timer : timers) wheel->schedule(timer, 65'536 + random() % 60'000);
   std::size_t fired = 0;
   Tick last = 0;

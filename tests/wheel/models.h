@@ -1,5 +1,5 @@
-// The models under test: every typed test of this folder runs over each of them, random histories over more geometries
-// still.
+// The models under test: every test of a model in this folder runs over each of them, random histories over more
+// geometries still. Few files include this one: what it names takes long to compile (any_model.h is for the rest).
 #pragma once
 
 #include <gtest/gtest.h>
@@ -46,7 +46,7 @@ using SmallClock = HierarchicalWheel<Levels<Placement::kDigit, 3, 5, 2, 4>, 4, 3
 using SmallLinux = HierarchicalWheel<Levels<Placement::kDistance, 8, 4, 4>, 4, 3>;
 using SmallKafka = HierarchicalWheel<Levels<Placement::kSlotsAhead, 4, 4, 4>, 4, 3>;
 
-// In pages of 2 MiB: for any_set.cpp; what it does else is what the default does.
+// In pages of 2 MiB: for AnySet; what it does else is what the default does.
 struct HugePageWheel : HierarchicalWheel<> {
   explicit HugePageWheel(Tick start_tick = 0) : HierarchicalWheel<>(start_tick, Pages::kHuge) {}
 };
@@ -56,6 +56,10 @@ using Models = ::testing::Types<HierarchicalWheel<>, TinyWheel, HaltingWheel, Si
 
 using MoreGeometries = ::testing::Types<SixBitWheel, TenBitWheel, HaltingDecimalWheel, HaltingKafkaWheel,
                                         HaltingHashedWheel, TwelveSlots, SmallClock, SmallLinux, SmallKafka>;
+
+// The bound on the entries that a call with a limit looks at: three here, a million in the defaults.
+using HaltingModels =
+    ::testing::Types<HaltingWheel, HaltingHashedWheel, HaltingDecimalWheel, HaltingDistanceWheel, HaltingKafkaWheel>;
 
 // What a model cannot offer of the contracts of TimerSet, and what it costs: the tests expect exactly that.
 template <class Model>
@@ -101,12 +105,6 @@ template <class Model>
 constexpr Tick longest_delay() {
   if constexpr (requires { Model::kLongestDelay; }) return Model::kLongestDelay;
   return std::numeric_limits<Tick>::max();
-}
-
-// `delay`, or the longest that the model takes.
-template <class Model>
-constexpr Tick within(Tick delay) {
-  return std::min(delay, longest_delay<Model>());
 }
 
 // Whether an advance with a limit may return before it has fired `limit` timers although more are due.

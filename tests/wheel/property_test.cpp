@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "carillon/wheel/timer_set.h"
-#include "wheel/models.h"
+#include "wheel/model_test.h"
 #include "wheel/oracle.h"
 #include "wheel/seeds.h"
 
@@ -54,12 +54,11 @@ Tick saturating_add(Tick tick, Tick delta) {
   return delta > kEndOfTime - tick ? kEndOfTime : tick + delta;
 }
 
-// One random history of one model.
-template <class Model>
+// One random history of the model under test.
 class History {
  public:
   explicit History(std::uint64_t seed)
-      : random_(seed), delay_bits_(static_cast<unsigned>(1 + random_.below(kDelayBits))), model_(start_tick()) {
+      : random_(seed), delay_bits_(static_cast<unsigned>(1 + random_.below(most_delay_bits()))), model_(start_tick()) {
     for (int number = 0; number < static_cast<int>(1 + random_.log_uniform(9)); ++number)
       timers_.push_back(std::make_unique<Timer>(number));
     cancels_often_ = random_.one_in(3);
@@ -81,8 +80,10 @@ class History {
   }
 
  private:
-  static constexpr unsigned kDelayBits =  // one more than the model's range has, so that some delays are refused
-      std::min(64, 65 - std::countl_zero(longest_delay<Model>()));
+  // How many bits delays have: one more than the model's range has, so that some are refused.
+  static unsigned most_delay_bits() {
+    return static_cast<unsigned>(std::min(64, 65 - std::countl_zero(ModelUnderTest::longest_delay())));
+  }
 
   Tick start_tick() {
     switch (random_.below(4)) {
@@ -142,7 +143,7 @@ class History {
   // Whether `expiry` is beyond the model's range. Then `call`, which asks for it, has to throw and to change nothing.
   template <class Call>
   bool refused(Timer& timer, Tick expiry, Call&& call) {
-    if (expiry <= model_.now() || expiry - model_.now() <= longest_delay<Model>()) return false;
+    if (expiry <= model_.now() || expiry - model_.now() <= ModelUnderTest::longest_delay()) return false;
     const bool was_armed = timer.armed();
     const Tick old_expiry = timer.expiry();
     try {
@@ -209,7 +210,7 @@ class History {
     if (model_.now() < before || model_.now() > to) throw std::runtime_error("now() went wrong");
     if (fired_ > 0 && (!wakeup || *wakeup > to)) throw std::runtime_error("a timer fired before next_wakeup()");
     if (limit != 0 && fired_ > limit) throw std::runtime_error("limit was exceeded");
-    const bool complete = limit == kNoLimit || (fired_ < limit && !kMayStopShort<Model>);
+    const bool complete = limit == kNoLimit || (fired_ < limit && !ModelUnderTest::kind().may_stop_short);
     if (complete && model_.now() != to) throw std::runtime_error("a complete advance() did not arrive");
     if (model_.now() == to && complete) oracle_.stands_at(to, true);
     oracle_.stands_at(model_.now(), false);
@@ -244,7 +245,7 @@ class History {
 
   Random random_;
   unsigned delay_bits_;
-  Model model_;
+  ModelUnderTest model_;
   Oracle oracle_;
   std::vector<std::unique_ptr<Timer>> timers_;
   std::size_t fired_ = 0;
@@ -253,36 +254,36 @@ class History {
   bool draining_ = false;
 };
 
-template <class Model>
-class Property : public ::testing::Test {};
-TYPED_TEST_SUITE(Property, Models, ModelNames);
+class Property : public ::testing::Test {
+ public:
+  static const ModelKinds& kinds() { return models(); }
+};
 
-template <class Model>
-class GeometryProperty : public ::testing::Test {};
-TYPED_TEST_SUITE(GeometryProperty, MoreGeometries, ModelNames);
+class GeometryProperty : public ::testing::Test {
+ public:
+  static const ModelKinds& kinds() { return more_geometries(); }
+};
 
-template <class Model>
 void every_random_history_keeps_the_contract() {
   for (const std::uint64_t seed : seeds(150)) {
     SCOPED_TRACE(replay_with(seed));
-    History<Model> history(seed);
+    History history(seed);
     ASSERT_NO_THROW(history.run(300));
   }
 }
 
-TYPED_TEST(Property, EveryRandomHistoryKeepsTheContract) {
-  every_random_history_keeps_the_contract<TypeParam>();
+MODEL_TEST(Property, EveryRandomHistoryKeepsTheContract) {
+  every_random_history_keeps_the_contract();
 }
 
-TYPED_TEST(GeometryProperty, EveryRandomHistoryKeepsTheContract) {
-  every_random_history_keeps_the_contract<TypeParam>();
+MODEL_TEST(GeometryProperty, EveryRandomHistoryKeepsTheContract) {
+  every_random_history_keeps_the_contract();
 }
 
 // --- one advance(a + b) is advance(a) and advance(b)
 
 // A wheel whose callbacks do what the number of the timer and the count of its firings tell them, and a record of all
 // that fired.
-template <class Model>
 struct Replay {
   struct Fired {
     int number;
@@ -321,22 +322,21 @@ struct Replay {
     });
   }
 
-  static Tick expiry_after(Tick now, Tick delay) { return saturating_add(now, within<Model>(delay)); }
+  static Tick expiry_after(Tick now, Tick delay) { return saturating_add(now, ModelUnderTest::within(delay)); }
 
-  Model model;
+  ModelUnderTest model;
   std::uint64_t salt;
   std::vector<std::unique_ptr<Timer>> timers;
   std::vector<Fired> fired;
 };
 
-template <class Model>
 void one_long_advance_fires_what_many_short_ones_fire() {
   for (const std::uint64_t seed : seeds(60)) {
     SCOPED_TRACE(replay_with(seed));
     Random random(seed);
     const Tick start = random.one_in(3) ? kEndOfTime - 2000 - random.below(100) : random.log_uniform(63);
-    Replay<Model> at_once(start, seed);
-    Replay<Model> in_parts(start, seed);
+    Replay at_once(start, seed);
+    Replay in_parts(start, seed);
     at_once.advance(start + 2000);
     for (Tick now = start; now < start + 2000;) {
       now = std::min(start + 2000, saturating_add(now, 1 + random.log_uniform(8)));
@@ -347,12 +347,12 @@ void one_long_advance_fires_what_many_short_ones_fire() {
   }
 }
 
-TYPED_TEST(Property, OneLongAdvanceFiresWhatManyShortOnesFire) {
-  one_long_advance_fires_what_many_short_ones_fire<TypeParam>();
+MODEL_TEST(Property, OneLongAdvanceFiresWhatManyShortOnesFire) {
+  one_long_advance_fires_what_many_short_ones_fire();
 }
 
-TYPED_TEST(GeometryProperty, OneLongAdvanceFiresWhatManyShortOnesFire) {
-  one_long_advance_fires_what_many_short_ones_fire<TypeParam>();
+MODEL_TEST(GeometryProperty, OneLongAdvanceFiresWhatManyShortOnesFire) {
+  one_long_advance_fires_what_many_short_ones_fire();
 }
 
 }  // namespace

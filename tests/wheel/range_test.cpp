@@ -4,66 +4,65 @@
 #include <stdexcept>
 #include <string>
 
+#include "carillon/wheel/simple_wheel.h"
 #include "carillon/wheel/timer_pool.h"
 #include "carillon/wheel/timer_set.h"
 #include "wheel/four_timers.h"
-#include "wheel/models.h"
+#include "wheel/model_test.h"
 
 namespace carillon::testing {
 namespace {
 
-template <class Model>
-class Range : public FourTimers<Model> {};
-TYPED_TEST_SUITE(Range, Models, ModelNames);
+class Range : public FourTimers {};
 
-TYPED_TEST(Range, TheLongestDelayFiresAtItsTick) {
-  const Tick last = longest_delay<TypeParam>();
-  TypeParam wheel;
-  wheel.schedule(this->a, last);
-  EXPECT_EQ(this->fire(wheel, last - 1), "");
-  EXPECT_EQ(this->fire(wheel, last), "a");
+MODEL_TEST(Range, TheLongestDelayFiresAtItsTick) {
+  const Tick last = ModelUnderTest::longest_delay();
+  ModelUnderTest wheel;
+  wheel.schedule(a, last);
+  EXPECT_EQ(fire(wheel, last - 1), "");
+  EXPECT_EQ(fire(wheel, last), "a");
 }
 
-TYPED_TEST(Range, TheLongestDelayFiresAtItsTickFromAnyTick) {
-  if (longest_delay<TypeParam>() == kEndOfTime) return;  // from any other tick it would end after the end of time
+MODEL_TEST(Range, TheLongestDelayFiresAtItsTickFromAnyTick) {
+  if (ModelUnderTest::longest_delay() == kEndOfTime) return;  // from any other tick it would end after the end of time
   for (const Tick start : {Tick{1}, Tick{255}, Tick{256}, Tick{86'399}, Tick{0x12345678}, kEndOfTime / 2}) {
-    const Tick last = start + longest_delay<TypeParam>();
-    TypeParam wheel(start);
-    wheel.schedule(this->a, last);
-    wheel.schedule(this->b, start + 1);
-    EXPECT_EQ(this->fire(wheel, start + 1), "b");
-    wheel.schedule(this->c, last);
-    wheel.schedule(this->d, last + 1);
-    EXPECT_EQ(this->fire(wheel, last - 1), "");
-    EXPECT_EQ(this->fire(wheel, last), "ac");
-    EXPECT_EQ(this->fire(wheel, last + 1), "d");
+    const Tick last = start + ModelUnderTest::longest_delay();
+    ModelUnderTest wheel(start);
+    wheel.schedule(a, last);
+    wheel.schedule(b, start + 1);
+    EXPECT_EQ(fire(wheel, start + 1), "b");
+    wheel.schedule(c, last);
+    wheel.schedule(d, last + 1);
+    EXPECT_EQ(fire(wheel, last - 1), "");
+    EXPECT_EQ(fire(wheel, last), "ac");
+    EXPECT_EQ(fire(wheel, last + 1), "d");
   }
 }
 
-TYPED_TEST(Range, ABeyondIsRefusedAndChangesNothing) {
-  constexpr Tick kLongest = longest_delay<TypeParam>();
-  if (kLongest == kEndOfTime) return;
-  TypeParam wheel(500);
-  wheel.schedule(this->a, 510);
-  for (const Tick expiry : {500 + kLongest + 1, 500 + 2 * kLongest, kEndOfTime}) {
-    EXPECT_THROW(wheel.schedule(this->b, expiry), std::out_of_range);
-    EXPECT_THROW(wheel.reschedule(this->a, expiry), std::out_of_range);
-    EXPECT_THROW(wheel.reschedule(this->b, expiry), std::out_of_range);
-    EXPECT_THROW(wheel.schedule(this->b, expiry, 100), std::out_of_range);
+MODEL_TEST(Range, ABeyondIsRefusedAndChangesNothing) {
+  const Tick longest = ModelUnderTest::longest_delay();
+  if (longest == kEndOfTime) return;
+  ModelUnderTest wheel(500);
+  wheel.schedule(a, 510);
+  for (const Tick expiry : {500 + longest + 1, 500 + 2 * longest, kEndOfTime}) {
+    EXPECT_THROW(wheel.schedule(b, expiry), std::out_of_range);
+    EXPECT_THROW(wheel.reschedule(a, expiry), std::out_of_range);
+    EXPECT_THROW(wheel.reschedule(b, expiry), std::out_of_range);
+    EXPECT_THROW(wheel.schedule(b, expiry, 100), std::out_of_range);
   }
-  EXPECT_FALSE(this->b.armed());
-  EXPECT_EQ(this->a.expiry(), 510U);
+  EXPECT_FALSE(b.armed());
+  EXPECT_EQ(a.expiry(), 510U);
   EXPECT_EQ(wheel.size(), 1U);
-  EXPECT_EQ(this->fire(wheel, 510), "a");
+  EXPECT_EQ(fire(wheel, 510), "a");
 }
 
-TYPED_TEST(Range, SlackEndsWhereTheRangeEnds) {
-  constexpr Tick kLongest = longest_delay<TypeParam>();
-  TypeParam wheel;
-  wheel.schedule(this->a, kLongest - 3, 1000);
-  EXPECT_GE(this->a.expiry(), kLongest - 3);
-  EXPECT_LE(this->a.expiry(), kLongest);
-  EXPECT_EQ(this->fire(wheel, kLongest), "a");
+MODEL_TEST(Range, SlackEndsWhereTheRangeEnds) {
+  const Tick longest = ModelUnderTest::longest_delay();
+  ModelUnderTest wheel;
+  wheel.schedule(a, longest - 3, 1000);
+  EXPECT_GE(a.expiry(), longest - 3);
+  EXPECT_LE(a.expiry(), longest);
+  EXPECT_EQ(fire(wheel, longest), "a");
 }
 
 TEST(SimpleWheelRange, TheErrorSaysWhatWasAskedForAndWhatIsAllowed) {

@@ -8,20 +8,18 @@
 
 #include "carillon/wheel/timer_set.h"
 #include "wheel/four_timers.h"
-#include "wheel/models.h"
+#include "wheel/model_test.h"
 
 namespace carillon::testing {
 namespace {
 
-template <class Model>
-class InsideOnExpire : public FourTimers<Model> {};
-TYPED_TEST_SUITE(InsideOnExpire, Models, ModelNames);
+class InsideOnExpire : public FourTimers {};
 
-TYPED_TEST(InsideOnExpire, ANestedAdvanceIsAnErrorThatSaysSoAndChangesNothing) {
-  TypeParam wheel;
-  wheel.schedule(this->a, 5);
-  wheel.schedule(this->b, 5);
-  wheel.schedule(this->c, 500);
+MODEL_TEST(InsideOnExpire, ANestedAdvanceIsAnErrorThatSaysSoAndChangesNothing) {
+  ModelUnderTest wheel;
+  wheel.schedule(a, 5);
+  wheel.schedule(b, 5);
+  wheel.schedule(c, 500);
   std::string fired;
   wheel.advance(5, [&](TimerNode& node) {
     fired += name_of(node);
@@ -32,20 +30,20 @@ TYPED_TEST(InsideOnExpire, ANestedAdvanceIsAnErrorThatSaysSoAndChangesNothing) {
   });
   EXPECT_EQ(fired, "ab");
   EXPECT_EQ(wheel.now(), 5U);
-  EXPECT_EQ(this->fire(wheel, 500), "c");
+  EXPECT_EQ(fire(wheel, 500), "c");
 }
 
-TYPED_TEST(InsideOnExpire, AnAdvanceInsideClearIsAnErrorToo) {
-  TypeParam wheel;
-  wheel.schedule(this->a, 500);
+MODEL_TEST(InsideOnExpire, AnAdvanceInsideClearIsAnErrorToo) {
+  ModelUnderTest wheel;
+  wheel.schedule(a, 500);
   wheel.clear([&](TimerNode&) { EXPECT_THROW(wheel.advance(1, [](TimerNode&) {}), std::logic_error); });
   EXPECT_EQ(wheel.now(), 0U);
-  wheel.schedule(this->a, 5);
-  EXPECT_EQ(this->fire(wheel, 5), "a");
+  wheel.schedule(a, 5);
+  EXPECT_EQ(fire(wheel, 5), "a");
 }
 
-TYPED_TEST(InsideOnExpire, ACallbackThatCancelsAndSchedulesAllTheTimeKeepsNoMemoryAndLosesNoSibling) {
-  TypeParam wheel;
+MODEL_TEST(InsideOnExpire, ACallbackThatCancelsAndSchedulesAllTheTimeKeepsNoMemoryAndLosesNoSibling) {
+  ModelUnderTest wheel;
   std::vector<Timer> siblings(300);
   for (Timer& sibling : siblings) wheel.schedule(sibling, 10);
   Timer restless;
@@ -61,9 +59,9 @@ TYPED_TEST(InsideOnExpire, ACallbackThatCancelsAndSchedulesAllTheTimeKeepsNoMemo
   wheel.check_invariants();
 }
 
-TYPED_TEST(InsideOnExpire, ACallbackMayScheduleItsOwnTimerAgain) {
-  TypeParam wheel;
-  wheel.schedule(this->a, 10);
+MODEL_TEST(InsideOnExpire, ACallbackMayScheduleItsOwnTimerAgain) {
+  ModelUnderTest wheel;
+  wheel.schedule(a, 10);
   std::vector<Tick> seen;
   wheel.advance(1000, [&](TimerNode& node) {
     EXPECT_FALSE(node.armed());
@@ -73,31 +71,31 @@ TYPED_TEST(InsideOnExpire, ACallbackMayScheduleItsOwnTimerAgain) {
   EXPECT_EQ(seen, (std::vector<Tick>{10, 20, 30, 40}));
 }
 
-TYPED_TEST(InsideOnExpire, CancellingTheTimerThatFiresSaysThatItIsTooLate) {
-  TypeParam wheel;
-  wheel.schedule(this->a, 10);
+MODEL_TEST(InsideOnExpire, CancellingTheTimerThatFiresSaysThatItIsTooLate) {
+  ModelUnderTest wheel;
+  wheel.schedule(a, 10);
   wheel.advance(10, [&](TimerNode& node) { EXPECT_FALSE(wheel.cancel(node)); });
   EXPECT_TRUE(wheel.empty());
 }
 
-TYPED_TEST(InsideOnExpire, ACallbackMayCancelASiblingOfTheSameTick) {
-  TypeParam wheel;
-  for (Timer* timer : {&this->a, &this->b, &this->c}) wheel.schedule(*timer, 10);
+MODEL_TEST(InsideOnExpire, ACallbackMayCancelASiblingOfTheSameTick) {
+  ModelUnderTest wheel;
+  for (Timer* timer : {&a, &b, &c}) wheel.schedule(*timer, 10);
   std::string fired;
   wheel.advance(10, [&](TimerNode& node) {
     fired += name_of(node);
-    if (fired == "a") wheel.cancel(this->b);
+    if (fired == "a") wheel.cancel(b);
   });
   EXPECT_EQ(fired, "ac");
 }
 
-TYPED_TEST(InsideOnExpire, ACallbackMayPutOffASiblingOfTheSameTick) {
-  TypeParam wheel;
-  for (Timer* timer : {&this->a, &this->b, &this->c}) wheel.schedule(*timer, 10);
+MODEL_TEST(InsideOnExpire, ACallbackMayPutOffASiblingOfTheSameTick) {
+  ModelUnderTest wheel;
+  for (Timer* timer : {&a, &b, &c}) wheel.schedule(*timer, 10);
   std::string fired;
   const auto on_expire = [&](TimerNode& node) {
     fired += name_of(node);
-    if (fired == "a") wheel.reschedule(this->b, 11);
+    if (fired == "a") wheel.reschedule(b, 11);
   };
   wheel.advance(10, on_expire);
   EXPECT_EQ(fired, "ac");
@@ -105,21 +103,21 @@ TYPED_TEST(InsideOnExpire, ACallbackMayPutOffASiblingOfTheSameTick) {
   EXPECT_EQ(fired, "acb");
 }
 
-TYPED_TEST(InsideOnExpire, ACallbackMayBringALaterTimerIntoTheSpanOfThisAdvance) {
-  if (this->refuses(100'000)) return;
-  TypeParam wheel;
-  wheel.schedule(this->a, 10);
-  wheel.schedule(this->b, 100'000);
+MODEL_TEST(InsideOnExpire, ACallbackMayBringALaterTimerIntoTheSpanOfThisAdvance) {
+  if (refuses(100'000)) return;
+  ModelUnderTest wheel;
+  wheel.schedule(a, 10);
+  wheel.schedule(b, 100'000);
   std::string fired;
   wheel.advance(20, [&](TimerNode& node) {
     fired += name_of(node);
-    if (fired == "a") wheel.reschedule(this->b, 15);
+    if (fired == "a") wheel.reschedule(b, 15);
   });
   EXPECT_EQ(fired, "ab");
 }
 
-TYPED_TEST(InsideOnExpire, ACallbackMayDestroyTheObjectWhoseTimerFired) {
-  TypeParam wheel;
+MODEL_TEST(InsideOnExpire, ACallbackMayDestroyTheObjectWhoseTimerFired) {
+  ModelUnderTest wheel;
   std::vector<std::unique_ptr<Timer>> timers;
   for (std::size_t i = 0; i < 100; ++i) {
     timers.push_back(std::make_unique<Timer>());
@@ -129,11 +127,11 @@ TYPED_TEST(InsideOnExpire, ACallbackMayDestroyTheObjectWhoseTimerFired) {
   EXPECT_EQ(wheel.advance(20, [&](TimerNode&) { timers[next++].reset(); }), 100U);
 }
 
-TYPED_TEST(InsideOnExpire, ACallbackThatThrowsLosesNothingAndFiresNothingTwice) {
-  if (this->refuses(70'000)) return;
-  TypeParam wheel;
-  for (Timer* timer : {&this->a, &this->b, &this->c}) wheel.schedule(*timer, 10);
-  wheel.schedule(this->d, 70'000);
+MODEL_TEST(InsideOnExpire, ACallbackThatThrowsLosesNothingAndFiresNothingTwice) {
+  if (refuses(70'000)) return;
+  ModelUnderTest wheel;
+  for (Timer* timer : {&a, &b, &c}) wheel.schedule(*timer, 10);
+  wheel.schedule(d, 70'000);
   std::string fired;
   const auto on_expire = [&](TimerNode& node) {
     fired += name_of(node);
@@ -143,21 +141,21 @@ TYPED_TEST(InsideOnExpire, ACallbackThatThrowsLosesNothingAndFiresNothingTwice) 
   wheel.check_invariants();
   EXPECT_EQ(wheel.now(), 10U);
   EXPECT_EQ(wheel.size(), 2U);
-  EXPECT_FALSE(this->b.armed());
+  EXPECT_FALSE(b.armed());
   EXPECT_EQ(wheel.advance(100'000, on_expire), 2U);
   EXPECT_EQ(fired, "abcd");
 }
 
-TYPED_TEST(InsideOnExpire, ACallbackMayScheduleBeforeItThrows) {
-  TypeParam wheel;
-  wheel.schedule(this->a, 10);
+MODEL_TEST(InsideOnExpire, ACallbackMayScheduleBeforeItThrows) {
+  ModelUnderTest wheel;
+  wheel.schedule(a, 10);
   EXPECT_THROW(wheel.advance(10,
                              [&](TimerNode& node) {
                                wheel.schedule(node, 12);
                                throw std::runtime_error("again");
                              }),
                std::runtime_error);
-  EXPECT_EQ(this->fire(wheel, 12), "a");
+  EXPECT_EQ(fire(wheel, 12), "a");
 }
 
 }  // namespace

@@ -13,18 +13,20 @@
 #include <utility>
 #include <vector>
 
+#include "wheel/model_test.h"
 #include "wheel/models.h"
 #include "wheel/seeds.h"
 
 namespace carillon::testing {
 namespace {
 
-template <class Model>
-class Pool : public ::testing::Test {};
-TYPED_TEST_SUITE(Pool, Models, ModelNames);
+class Pool : public ::testing::Test {
+ public:
+  static const ModelKinds& kinds() { return models(); }
+};
 
-TYPED_TEST(Pool, HandsOverTheIdAndThePayload) {
-  TimerPool<std::unique_ptr<std::string>, TypeParam> pool(100);
+MODEL_TEST(Pool, HandsOverTheIdAndThePayload) {
+  TimerPool<std::unique_ptr<std::string>, ModelUnderTest> pool(100);
   const TimerId tea = pool.schedule(150, std::make_unique<std::string>("tea"));
   EXPECT_TRUE(pool.contains(tea));
   EXPECT_EQ(pool.expiry(tea), 150U);
@@ -43,8 +45,8 @@ TYPED_TEST(Pool, HandsOverTheIdAndThePayload) {
   EXPECT_TRUE(pool.empty());
 }
 
-TYPED_TEST(Pool, CancelIsTrueOnce) {
-  TimerPool<int, TypeParam> pool;
+MODEL_TEST(Pool, CancelIsTrueOnce) {
+  TimerPool<int, ModelUnderTest> pool;
   const TimerId id = pool.schedule(10, 1);
   EXPECT_TRUE(pool.cancel(id));
   EXPECT_FALSE(pool.cancel(id));
@@ -54,8 +56,8 @@ TYPED_TEST(Pool, CancelIsTrueOnce) {
   EXPECT_EQ(pool.advance(100, [](TimerId, int&&) {}), 0U);
 }
 
-TYPED_TEST(Pool, CancelDestroysThePayloadAtOnce) {
-  TimerPool<std::shared_ptr<int>, TypeParam> pool;
+MODEL_TEST(Pool, CancelDestroysThePayloadAtOnce) {
+  TimerPool<std::shared_ptr<int>, ModelUnderTest> pool;
   const auto payload = std::make_shared<int>(1);
   const TimerId id = pool.schedule(10, payload);
   EXPECT_EQ(payload.use_count(), 2);
@@ -63,8 +65,8 @@ TYPED_TEST(Pool, CancelDestroysThePayloadAtOnce) {
   EXPECT_EQ(payload.use_count(), 1);
 }
 
-TYPED_TEST(Pool, RescheduleMovesTheExpiry) {
-  TimerPool<int, TypeParam> pool;
+MODEL_TEST(Pool, RescheduleMovesTheExpiry) {
+  TimerPool<int, ModelUnderTest> pool;
   const TimerId id = pool.schedule(10, 1);
   EXPECT_TRUE(pool.reschedule(id, 5000));
   EXPECT_EQ(pool.expiry(id), 5000U);
@@ -73,8 +75,8 @@ TYPED_TEST(Pool, RescheduleMovesTheExpiry) {
   EXPECT_EQ(pool.advance(5001, [](TimerId, int&&) {}), 1U);
 }
 
-TYPED_TEST(Pool, AnIdThatWasNeverGivenIsRefused) {
-  TimerPool<int, TypeParam> pool;
+MODEL_TEST(Pool, AnIdThatWasNeverGivenIsRefused) {
+  TimerPool<int, ModelUnderTest> pool;
   EXPECT_FALSE(pool.cancel(TimerId{}));
   pool.schedule(10, 1);
   EXPECT_FALSE(pool.contains(TimerId{})) << "the default id names no timer";
@@ -82,8 +84,8 @@ TYPED_TEST(Pool, AnIdThatWasNeverGivenIsRefused) {
   EXPECT_FALSE(pool.cancel(TimerId{0xFFFFFFFF, 1}));
 }
 
-TYPED_TEST(Pool, AStaleIdNeverTouchesAStrangersTimer) {  // upg-vpp#286, arduino-timer#76
-  TimerPool<int, TypeParam> pool;
+MODEL_TEST(Pool, AStaleIdNeverTouchesAStrangersTimer) {  // upg-vpp#286, arduino-timer#76
+  TimerPool<int, ModelUnderTest> pool;
   const TimerId old = pool.schedule(10, 1);
   pool.cancel(old);
   const TimerId stranger = pool.schedule(20, 2);
@@ -94,9 +96,9 @@ TYPED_TEST(Pool, AStaleIdNeverTouchesAStrangersTimer) {  // upg-vpp#286, arduino
   EXPECT_EQ(pool.expiry(stranger), 20U);
 }
 
-TYPED_TEST(Pool, ARecordIsRetiredWhenItsGenerationsAreUsedUp) {
+MODEL_TEST(Pool, ARecordIsRetiredWhenItsGenerationsAreUsedUp) {
   constexpr std::uint32_t kLastGeneration = 3;
-  TimerPool<int, TypeParam, kLastGeneration> pool;
+  TimerPool<int, ModelUnderTest, kLastGeneration> pool;
   std::vector<TimerId> past;
   for (int i = 0; i < 10; ++i) {
     const TimerId id = pool.schedule(10, i);
@@ -112,8 +114,8 @@ TYPED_TEST(Pool, ARecordIsRetiredWhenItsGenerationsAreUsedUp) {
   EXPECT_EQ(past.back().index, 3U) << "ten timers, three to a record";
 }
 
-TYPED_TEST(Pool, APoolWithRetiredRecordsReservesAnew) {
-  TimerPool<int, TypeParam, 1> pool;
+MODEL_TEST(Pool, APoolWithRetiredRecordsReservesAnew) {
+  TimerPool<int, ModelUnderTest, 1> pool;
   for (int i = 0; i < 5000; ++i) pool.cancel(pool.schedule(10, i));
   pool.reserve(100);
   std::vector<TimerId> ids;
@@ -130,8 +132,8 @@ struct ThrowsWhenMoved {
   int moves_left;
 };
 
-TYPED_TEST(Pool, APayloadThatThrowsOnMoveLeavesThePoolAsItWas) {
-  TimerPool<ThrowsWhenMoved, TypeParam> pool;
+MODEL_TEST(Pool, APayloadThatThrowsOnMoveLeavesThePoolAsItWas) {
+  TimerPool<ThrowsWhenMoved, ModelUnderTest> pool;
   const TimerId first = pool.schedule(10, ThrowsWhenMoved(1));
   EXPECT_THROW(pool.schedule(10, ThrowsWhenMoved(0)), std::runtime_error);
   pool.check_invariants();
@@ -145,8 +147,8 @@ TYPED_TEST(Pool, APayloadThatThrowsOnMoveLeavesThePoolAsItWas) {
             1U);
 }
 
-TYPED_TEST(Pool, ACallbackThatMovesAThrowingPayloadLosesNoOther) {
-  TimerPool<ThrowsWhenMoved, TypeParam> pool;
+MODEL_TEST(Pool, ACallbackThatMovesAThrowingPayloadLosesNoOther) {
+  TimerPool<ThrowsWhenMoved, ModelUnderTest> pool;
   pool.schedule(10, ThrowsWhenMoved(1));
   pool.schedule(10, ThrowsWhenMoved(5));
   int taken = 0;
@@ -161,8 +163,8 @@ TYPED_TEST(Pool, ACallbackThatMovesAThrowingPayloadLosesNoOther) {
   EXPECT_EQ(taken, 1);
 }
 
-TYPED_TEST(Pool, ACallbackMayScheduleAndCancelInThePool) {
-  TimerPool<int, TypeParam> pool;
+MODEL_TEST(Pool, ACallbackMayScheduleAndCancelInThePool) {
+  TimerPool<int, ModelUnderTest> pool;
   const TimerId sibling = pool.schedule(11, 99);
   pool.schedule(10, 0);
   std::vector<int> fired;
@@ -179,13 +181,12 @@ TYPED_TEST(Pool, ACallbackMayScheduleAndCancelInThePool) {
 }
 
 // H7: the destructor of a payload calls the pool.
-template <class Model>
 struct Reentrant {
-  TimerPool<Reentrant, Model>* pool;
+  TimerPool<Reentrant, ModelUnderTest>* pool;
   std::optional<TimerId> partner;
   int more = 0;
 
-  Reentrant(TimerPool<Reentrant, Model>* in, std::optional<TimerId> cancels, int schedules)
+  Reentrant(TimerPool<Reentrant, ModelUnderTest>* in, std::optional<TimerId> cancels, int schedules)
       : pool(in), partner(cancels), more(schedules) {}
   Reentrant(Reentrant&& other) noexcept
       : pool(std::exchange(other.pool, nullptr)), partner(other.partner), more(other.more) {}
@@ -196,23 +197,23 @@ struct Reentrant {
   }
 };
 
-TYPED_TEST(Pool, APayloadsDestructorMayCallThePool) {
-  TimerPool<Reentrant<TypeParam>, TypeParam> pool;
-  const TimerId partner = pool.schedule(30, Reentrant<TypeParam>(&pool, std::nullopt, 0));
-  const TimerId id = pool.schedule(10, Reentrant<TypeParam>(&pool, partner, 2));
+MODEL_TEST(Pool, APayloadsDestructorMayCallThePool) {
+  TimerPool<Reentrant, ModelUnderTest> pool;
+  const TimerId partner = pool.schedule(30, Reentrant(&pool, std::nullopt, 0));
+  const TimerId id = pool.schedule(10, Reentrant(&pool, partner, 2));
   EXPECT_TRUE(pool.cancel(id));
   pool.check_invariants();
   EXPECT_FALSE(pool.contains(partner));
   EXPECT_EQ(pool.size(), 1U);
-  EXPECT_EQ(pool.advance(49, [](TimerId, Reentrant<TypeParam>&&) {}), 0U);
-  EXPECT_EQ(pool.advance(100, [](TimerId, Reentrant<TypeParam>&&) {}), 2U)
+  EXPECT_EQ(pool.advance(49, [](TimerId, Reentrant&&) {}), 0U);
+  EXPECT_EQ(pool.advance(100, [](TimerId, Reentrant&&) {}), 2U)
       << "the one of the destructor, and the one of its destructor";
   EXPECT_TRUE(pool.empty());
   pool.check_invariants();
 }
 
-TYPED_TEST(Pool, ClearHandsOverEveryPayload) {
-  TimerPool<int, TypeParam> pool;
+MODEL_TEST(Pool, ClearHandsOverEveryPayload) {
+  TimerPool<int, ModelUnderTest> pool;
   for (int i = 1; i <= 100; ++i) pool.schedule(static_cast<Tick>(i) * 80, i);
   int sum = 0;
   pool.clear([&](TimerId, int&& payload) { sum += payload; });
@@ -221,10 +222,10 @@ TYPED_TEST(Pool, ClearHandsOverEveryPayload) {
   pool.check_invariants();
 }
 
-TYPED_TEST(Pool, DestroysThePayloadsThatAreLeft) {
+MODEL_TEST(Pool, DestroysThePayloadsThatAreLeft) {
   const auto payload = std::make_shared<int>(1);
   {
-    TimerPool<std::shared_ptr<int>, TypeParam> pool;
+    TimerPool<std::shared_ptr<int>, ModelUnderTest> pool;
     pool.schedule(10, payload);
     pool.schedule(8000, payload);
     EXPECT_EQ(payload.use_count(), 3);
@@ -232,11 +233,18 @@ TYPED_TEST(Pool, DestroysThePayloadsThatAreLeft) {
   EXPECT_EQ(payload.use_count(), 1);
 }
 
-TYPED_TEST(Pool, EveryIdAnswersTruthfullyInARandomHistory) {
+// The pools of the tests above are compiled once; those of this one with each model, as its users compile them.
+template <class Model>
+class RandomHistory final : public Pool {
+  void TestBody() override;
+};
+
+template <class Model>
+void RandomHistory<Model>::TestBody() {
   for (const std::uint64_t seed : seeds(20)) {
     SCOPED_TRACE(replay_with(seed));
     std::mt19937_64 random(seed);
-    TimerPool<std::uint64_t, TypeParam, 5> pool;
+    TimerPool<std::uint64_t, Model, 5> pool;
     struct Known {
       TimerId id;
       Tick expiry;
@@ -273,6 +281,20 @@ TYPED_TEST(Pool, EveryIdAnswersTruthfullyInARandomHistory) {
     }
   }
 }
+
+template <class Model>
+Pool* new_random_history() {
+  return new RandomHistory<Model>;
+}
+
+template <class... Each>
+bool register_random_histories(const ::testing::Types<Each...>*) {
+  (::testing::RegisterTest(("Pool/" + ModelNames::GetName<Each>(0)).c_str(), "EveryIdAnswersTruthfullyInARandomHistory",
+                           nullptr, nullptr, __FILE__, __LINE__, &new_random_history<Each>),
+   ...);
+  return true;
+}
+[[maybe_unused]] const bool kRandomHistoriesAreRegistered = register_random_histories(static_cast<Models*>(nullptr));
 
 }  // namespace
 }  // namespace carillon::testing
