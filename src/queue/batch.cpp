@@ -38,9 +38,8 @@ void Batch::add(const Changes& changes) {
 }
 
 std::optional<std::string_view> Batch::body(JobId id) const {
-  const auto at = std::lower_bound(bodies_.begin(), bodies_.end(), id,
-                                   [](const Body& body, JobId wanted) { return body.id < wanted; });
-  if (at == bodies_.end() || at->id != id) return std::nullopt;
+  const auto at = std::find_if(bodies_.begin(), bodies_.end(), [id](const Body& body) { return body.id == id; });
+  if (at == bodies_.end()) return std::nullopt;
   return std::string_view(entries_.Data()).substr(at->begin, at->size);
 }
 

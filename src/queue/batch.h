@@ -56,7 +56,7 @@ class Batch {
   const RocksDatabase* database_;
   rocksdb::WriteBatch entries_;
   std::size_t changes_ = 0;
-  std::vector<Body> bodies_;  // within the entries; their ids ascend
+  std::vector<Body> bodies_;  // within the entries
 };
 
 }  // namespace carillon::queue

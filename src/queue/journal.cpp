@@ -15,6 +15,7 @@
 
 #include "carillon/queue/store.h"
 #include "queue/crc32c.h"
+#include "queue/write_at.h"
 
 namespace carillon::queue {
 
@@ -64,18 +65,6 @@ std::uint32_t checksum_of(const Seed& seed, std::string_view bytes) {
 
 std::uint32_t blocks_for(std::size_t bytes) {
   return static_cast<std::uint32_t>((sizeof(RecordHeader) + bytes + Journal::kBlock - 1) / Journal::kBlock);
-}
-
-// All of `bytes` at `at`. Returns 0 or an errno.
-int write_at(int fd, std::string_view bytes, std::uint64_t at) {
-  while (!bytes.empty()) {
-    const ssize_t wrote = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(at));
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0) return errno;
-    bytes.remove_prefix(static_cast<std::size_t>(wrote));
-    at += static_cast<std::uint64_t>(wrote);
-  }
-  return 0;
 }
 
 // Returns an errno.

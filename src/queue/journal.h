@@ -26,7 +26,7 @@
 // Which records count is the database's to say: it notes the number up to which it has everything. Those after it must be there
 // without a gap. The last may be cut short, as it was not durable then; one that is followed by another was.
 //
-// Thread safety: one thread at a time; `release` may be called by one other meanwhile.
+// Thread safety: one thread at a time; `release` may be called by one other at a time meanwhile.
 
 #include <array>
 #include <atomic>

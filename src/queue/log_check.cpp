@@ -116,7 +116,7 @@ class Checker {
       first_log_ = false;
     }
     const auto cut = std::find_if(result.logs.begin(), result.logs.end(), [this](const CheckedLog& log) {
-      return log.left_out > 0 || (missing_ && log.path == broken_log_);
+      return log.left_out > 0 || (missing_ && log.path == broken_log_ && !log.complete);
     });
     if (cut != result.logs.end()) cut->cut = true;
     if (missing_ && highest_mark_ >= *missing_) {
@@ -133,14 +133,17 @@ class Checker {
     open_ = false;
     File file(path);
     std::uint64_t end = 0;
+    std::uint64_t size = 0;
     for (std::uint64_t at = 0;; at += kBlockBytes) {
       const std::string_view block = file.read_block(at);
       check_block(block, at);
       const std::size_t last = block.find_last_not_of('\0');
       if (last != std::string_view::npos) end = at + last + 1;
+      size = at + block.size();
       if (block.size() < kBlockBytes) break;
     }
     log_.left_out = end > log_.readable ? end - log_.readable : 0;
+    log_.complete = size == log_.readable;
     return std::move(log_);
   }
 

@@ -33,7 +33,9 @@ struct CheckedLog {
   std::string path;
   std::uint64_t readable = 0;  // bytes from its start that may be replayed
   std::uint64_t left_out = 0;  // bytes beyond, up to the last that is not zero
-  bool cut = false;            // it is the first in which something is missing where the readable bytes end
+  bool complete =
+      false;         // it ends where the readable bytes end, without zeros: it was synced when its successor was there
+  bool cut = false;  // it is the first in which something is missing where the readable bytes end
 };
 
 struct LogCheck {

@@ -11,6 +11,8 @@
 #include <cstring>
 #include <utility>
 
+#include "queue/write_at.h"
+
 namespace carillon::queue {
 
 using rocksdb::IODebugContext;
@@ -19,18 +21,6 @@ using rocksdb::IOStatus;
 using rocksdb::Slice;
 
 namespace {
-
-// Writes all of `data` at `at`. Returns 0 or an errno.
-int write_at(int fd, Slice data, std::uint64_t at) {
-  while (!data.empty()) {
-    const ssize_t wrote = ::pwrite(fd, data.data(), data.size(), static_cast<off_t>(at));
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0) return errno;
-    data.remove_prefix(static_cast<std::size_t>(wrote));
-    at += static_cast<std::uint64_t>(wrote);
-  }
-  return 0;
-}
 
 // Zeros are written ahead by so many bytes: half a millisecond of a disk.
 constexpr std::uint64_t kAhead = 256 << 10;
@@ -41,7 +31,7 @@ int write_zeros(int fd, std::uint64_t from, std::uint64_t to) {
   static constexpr char kZeros[65'536] = {};
   while (from < to) {
     const std::uint64_t size = std::min<std::uint64_t>(to - from, sizeof kZeros);
-    if (const int error = write_at(fd, Slice(kZeros, size), from); error != 0) return error;
+    if (const int error = write_at(fd, {kZeros, size}, from); error != 0) return error;
     from += size;
   }
   return 0;
@@ -123,7 +113,7 @@ IOStatus LogFile::Append(const Slice& data, const IOOptions&, IODebugContext*) {
     broken_ = true;
     return status;
   }
-  if (const int error = write_at(fd_, data, written_); error != 0) {
+  if (const int error = write_at(fd_, {data.data(), data.size()}, written_); error != 0) {
     broken_ = true;
     return write_failure(path_, "write to", error);
   }
@@ -137,6 +127,8 @@ IOStatus LogFile::Flush(const IOOptions&, IODebugContext*) {
 
 IOStatus LogFile::Sync(const IOOptions&, IODebugContext*) {
   syncs_.fetch_add(1, std::memory_order_relaxed);
+  const bool complete = current_.load(std::memory_order_acquire) != this;
+  if (complete && ::ftruncate(fd_, static_cast<off_t>(written_)) != 0) return write_failure(path_, "cut", errno);
   while (::fdatasync(fd_) != 0) {
     if (errno != EINTR) return write_failure(path_, "sync", errno);
   }

@@ -239,6 +239,11 @@ Sequence RocksDatabase::sync() {
   return sequence;
 }
 
+void RocksDatabase::flush(Family family) {
+  const Status status = database().Flush({}, this->family(family));
+  if (!status.ok()) throw error("cannot be written", status);
+}
+
 // Adds a record that changes nothing, for its mark: it shows that all before it was synced.
 void RocksDatabase::seal() {
   sync();

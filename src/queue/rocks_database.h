@@ -42,6 +42,8 @@ class RocksDatabase {
   void begin(rocksdb::WriteBatch& batch) const;
   // Writes all of a batch that was begun, or throws StoreError and has written nothing.
   Sequence write(rocksdb::WriteBatch& batch);
+  // Brings all of a family into its sorted files, out of the log. Throws StoreError.
+  void flush(Family family);
   // Makes durable what was written before, and returns the last sequence number that is. Throws StoreError.
   Sequence sync();
   // RocksDB's own sequence number: how many entries were written to it in all its life.

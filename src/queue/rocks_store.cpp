@@ -1,4 +1,5 @@
-// The Store on RocksDB: each append is one write batch, each verb that reads a look-up or a short scan.
+// The Store on RocksDB: each append is a write of one batch, or joins one that is open; each verb that reads is a look-up or a
+// short scan.
 
 #include "carillon/queue/rocks_store.h"
 

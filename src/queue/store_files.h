@@ -2,7 +2,7 @@
 // The file system as RocksDB is to see it: space for its log is taken ahead, the log is checked before a replay, errors are
 // retryable, and what need not be synced is not.
 //
-// Thread safety: as for any rocksdb::FileSystem; the verbs added here are for the thread that appends.
+// Thread safety: as for any rocksdb::FileSystem; of the verbs added here, and writes to the database, one at a time.
 
 #include <rocksdb/file_system.h>
 

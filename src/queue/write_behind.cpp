@@ -105,6 +105,7 @@ std::unique_ptr<WriteBehind> WriteBehind::open(RocksDatabase& database, const st
   }
   database.write(change);
   database.sync();
+  database.flush(kMeta);  // whatever happens to the log, it is known that there is a journal
   if (!wanted) {
     ::unlink(path.c_str());  // should it stay, nothing refers to it
     return nullptr;
@@ -151,15 +152,22 @@ Sequence WriteBehind::append(const Changes& changes) {
     direct_.add(changes);
     write(direct_);
   } else {
-    const std::size_t bytes = open_.bytes();
-    const std::uint32_t count = open_.entries().Count();
-    open_.add(changes);
-    record_.append(open_.entries().Data(), bytes);
-    Head head = Head::of(record_);
-    head.count += open_.entries().Count() - count;
-    head.put_into(record_);
+    add_to_open(changes);
   }
   return ++appended_;
+}
+
+void WriteBehind::add_to_open(const Changes& changes) try {
+  const std::size_t bytes = open_.bytes();
+  const std::uint32_t count = open_.entries().Count();
+  open_.add(changes);
+  record_.append(open_.entries().Data(), bytes);
+  Head head = Head::of(record_);
+  head.count += open_.entries().Count() - count;
+  head.put_into(record_);
+} catch (const std::exception& why) {  // no memory: half a change may be in it
+  database_.fail_for_good(StoreError(why.what()));
+  throw;
 }
 
 // Makes the open batch ready for a change of so many bytes at the most, or turns the window over to the database.
@@ -224,8 +232,17 @@ void WriteBehind::settle(Lock& lock) {
 }
 
 void WriteBehind::write(Batch& batch) {
-  if (begun_ > noted_) put_note(database_, {identity_, begun_}, batch.entries());
-  database_.write(batch.entries());
+  WriteBatch& entries = batch.entries();
+  if (begun_ > noted_) {
+    entries.SetSavePoint();
+    put_note(database_, {identity_, begun_}, entries);
+  }
+  try {
+    database_.write(entries);
+  } catch (const StoreError&) {  // the batch may be kept, and tried again many times
+    if (begun_ > noted_) entries.RollbackToSavePoint().PermitUncheckedError();
+    throw;
+  }
   noted_ = begun_;
 }
 
@@ -270,8 +287,8 @@ Sequence WriteBehind::sync() {
 void WriteBehind::write_record() try {
   if (!journal_->has_room(writing_.size())) checkpoint();
   journal_->write(writing_);
-} catch (const StoreError& why) {
-  database_.fail_for_good(why);
+} catch (const std::exception& why) {
+  database_.fail_for_good(StoreError(why.what()));
   throw;
 }
 

@@ -19,9 +19,9 @@
 // rule: when a batch is written, each of its changes is in a record that was begun, or will never be in one. And each record says
 // how much the database had, by its own count, when the last large window was synced there: less than that is damage.
 //
-// A full disk. Room in the database's log is taken before a batch is begun, so what was acknowledged can be written. Should the
-// database refuse it still, the batch is kept, every `append` tries again, and fails until it has succeeded. Reads go on
-// meanwhile: the batches are laid over the database.
+// A full disk. Room in the database's log is taken before a batch is begun. Should the database refuse a closed batch still, it
+// is kept, and so is the next one, until that is full; then every `append` tries again, and fails until it has succeeded. Reads
+// go on meanwhile: the batches are laid over the database.
 //
 // Thread safety: one thread appends, settles and reads; `sync` may run in another at the same time.
 
@@ -70,6 +70,7 @@ class WriteBehind {
 
   WriteBehind(RocksDatabase& database, std::unique_ptr<Journal> journal, std::uint64_t identity);
 
+  void add_to_open(const Changes& changes);
   void make_room(std::size_t bytes, Lock& lock);
   void begin_batch(Lock& lock);
   void finish_closed(Lock& lock);

@@ -28,7 +28,7 @@ inline JobRecord job_of(std::uint64_t batch, std::uint64_t which) {
           .history = {}};
 }
 
-inline std::string body_of(std::uint64_t batch, std::uint64_t which) {
+inline std::string batch_body(std::uint64_t batch, std::uint64_t which) {
   std::mt19937_64 random(3 * batch + which);
   std::string body(random() % 10 == 0 ? random() % 40'000 : random() % 300, '\0');
   for (char& byte : body) byte = static_cast<char>(random());
@@ -37,7 +37,7 @@ inline std::string body_of(std::uint64_t batch, std::uint64_t which) {
 
 inline void append_batch(Store& store, std::uint64_t batch) {
   std::vector<std::string> bodies;
-  for (std::uint64_t which = 0; which < 3; ++which) bodies.push_back(body_of(batch, which));
+  for (std::uint64_t which = 0; which < 3; ++which) bodies.push_back(batch_body(batch, which));
   Changes changes;
   for (std::uint64_t which = 0; which < 3; ++which) changes.jobs.push_back({{}, job_of(batch, which), bodies[which]});
   if (batch > kLive) {
@@ -66,7 +66,7 @@ inline std::uint64_t batches_in(const Store& store) {
       const JobRecord job = job_of(batch, which);
       (job.buried() ? buried : due).push_back(job);
       EXPECT_EQ(store.find(job.id), job);
-      EXPECT_TRUE(store.body(job.id) == body_of(batch, which)) << batch;
+      EXPECT_TRUE(store.body(job.id) == batch_body(batch, which)) << batch;
     }
   }
   EXPECT_EQ(store.scan_due(1, {}, 1'000), due);

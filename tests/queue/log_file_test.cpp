@@ -21,7 +21,10 @@ constexpr std::uint64_t kStep = 1 << 20;
 
 class LogFileTest : public ::testing::Test {
  protected:
-  void SetUp() override { ASSERT_TRUE(LogFile::create(path_, kStep, current_, &log_).ok()); }
+  void SetUp() override {
+    ASSERT_TRUE(LogFile::create(path_, kStep, current_, &log_).ok());
+    ASSERT_TRUE(log_->become_current(path_).ok());
+  }
 
   // As the store does for a command: room first, then the record, then a sync.
   void append(const std::string& record, int syncs = 1) {
@@ -68,6 +71,17 @@ TEST_F(LogFileTest, SpaceIsTakenByTheStepAndCutOffAtTheEnd) {
   EXPECT_EQ(std::filesystem::file_size(path_), 2 * kStep);
   ASSERT_TRUE(log_->Close({}, nullptr).ok());
   EXPECT_EQ(contents(), written_);
+}
+
+// So it can be told that nothing of it is missing.
+TEST_F(LogFileTest, TheSyncOfALogThatHasASuccessorCutsItOff) {
+  append("hello");
+  std::unique_ptr<LogFile> next;
+  ASSERT_TRUE(LogFile::create(directory_ / "000002.log", kStep, current_, &next).ok());
+  ASSERT_TRUE(next->become_current(directory_ / "000002.log").ok());
+  EXPECT_EQ(std::filesystem::file_size(path_), kStep);
+  ASSERT_TRUE(log_->Sync({}, nullptr).ok());
+  EXPECT_EQ(contents(), "hello");
 }
 
 TEST_F(LogFileTest, ZerosAreWrittenAheadOnceSyncsAreSmall) {

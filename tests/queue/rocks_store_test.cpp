@@ -275,9 +275,16 @@ TEST(RocksCost, SpaceOfErasedJobsIsGivenBack) {
 
 // --- Threads.
 
-TEST(RocksThreads, SyncsBesideAppends) {
+class RocksThreads : public testing::TestWithParam<bool> {};
+
+INSTANTIATE_TEST_SUITE_P(Journal, RocksThreads, testing::Bool(),
+                         [](const auto& test) { return test.param ? "With" : "Without"; });
+
+TEST_P(RocksThreads, SyncsBesideAppendsAndReads) {
   const TemporaryDirectory directory;
-  RocksStore store(directory / "data", kSmall);
+  RocksStoreOptions options = kSmall;
+  options.journal = GetParam();
+  RocksStore store(directory / "data", options);
   std::atomic<bool> done = false;
   std::atomic<Sequence> appended = 0;
   std::thread syncing([&] {
@@ -290,7 +297,15 @@ TEST(RocksThreads, SyncsBesideAppends) {
       last = durable;
     }
   });
-  for (JobId id = 1; id <= 5'000; ++id) appended = put(store, id, 300);
+  for (JobId id = 1; id <= 5'000; ++id) {
+    appended = put(store, id, 300);
+    if (id % 7 == 0) {
+      EXPECT_TRUE(store.body(id - 3) == body_of(id - 3, 300));
+    }
+    if (id % 100 == 0) {
+      EXPECT_EQ(store.find(id - 3), job(id - 3));
+    }
+  }
   done = true;
   syncing.join();
   EXPECT_EQ(store.sync(), 5'000u);

@@ -18,6 +18,7 @@
 
 #include "carillon/queue/rocks_store.h"
 #include "queue/crash_batches.h"
+#include "queue/numbered_jobs.h"
 #include "queue/second_self.h"
 #include "queue/seed.h"
 #include "queue/temporary_directory.h"
@@ -34,10 +35,6 @@ constexpr RocksStoreOptions kSmall{
 std::string contents(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
-}
-
-void write(const fs::path& path, const std::string& bytes) {
-  std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
 }
 
 std::size_t end_of(const std::string& bytes) {
@@ -249,6 +246,55 @@ TEST_F(CrashedTest, KilledAfterManyRoundsOfTheJournal) {
   }
 }
 
+// --- Several logs.
+
+// Windows with small jobs, until families have been flushed and there is a new log with something in it. They are too few for the
+// journal to be half full, so that no log was synced but those that were closed.
+[[noreturn]] void put_until_there_is_a_new_log(const std::string& directory) {
+  RocksStore store(directory, kSmall);
+  const fs::path first = logs_in(directory).back();
+  JobId id = 0;
+  const auto put_and_sync = [&] {
+    put(store, ++id, 2'000);
+    store.sync();
+  };
+  for (fs::path log = first; log == first || log == logs_in(directory).back(); put_and_sync()) {
+    if (log == first) log = logs_in(directory).back();
+  }
+  for (int i = 0; i < 40; ++i) put_and_sync();
+  SecondSelf::tell(id);
+  ::_exit(0);
+}
+
+// The old log was synced when the family was flushed; of the new one, no page need have reached the disk, nor the first ones of
+// those that did.
+TEST_F(CrashedTest, AnyPageOfANewLogMayBeMissing) {
+  if (SecondSelf::is_this()) put_until_there_is_a_new_log(SecondSelf::argument());
+  SecondSelf writer(made_);
+  const auto last = writer.read<JobId>();
+  ASSERT_TRUE(last);
+  ASSERT_EQ(writer.wait(), 0);
+  const std::string name = logs_in(made_).back().filename();
+  const std::string log = contents(made_ / name);
+  constexpr std::size_t kPage = 4'096;
+  ASSERT_GT(end_of(log), 3 * kPage);
+  for (int round = 0; round < 20; ++round) {
+    std::string missing;
+    std::string holes = log;
+    for (std::size_t page = 0; page < 4; ++page) {
+      if (round < 4 ? page != static_cast<std::size_t>(round) : random_() % 2 == 0) continue;
+      std::fill_n(holes.begin() + static_cast<std::ptrdiff_t>(page * kPage), kPage, '\0');
+      missing += " " + std::to_string(page);
+    }
+    SCOPED_TRACE("without the pages" + missing);
+    fs::remove_all(copy_);
+    fs::copy(made_, copy_);
+    write(copy_ / name, holes);
+    const RocksStore store(copy_, kSmall);
+    for (JobId id = 1; id <= *last; ++id) ASSERT_EQ(store.find(id), job(id));
+  }
+}
+
 // --- With and without.
 
 std::string format_of(const std::string& directory) {
@@ -299,6 +345,23 @@ TEST(Journal, IsAppliedWhereNoneIsWantedAnyMore) {
   EXPECT_EQ(SecondSelf(directory / "data").wait(), 0);
   EXPECT_EQ(batches_in(RocksStore(directory / "data")), 10u);
   EXPECT_FALSE(fs::exists(directory / "data/journal"));
+}
+
+// The first thing that a store with a journal has in its files is that there is one.
+TEST(Journal, IsFoundThoughAllOfTheLogIsLost) {
+  if (SecondSelf::is_this()) {
+    RocksStore store(SecondSelf::argument(), {.journal = true});
+    for (JobId id = 1; id <= 3; ++id) {
+      put(store, id);
+      store.sync();
+    }
+    ::_exit(0);
+  }
+  const TemporaryDirectory directory;
+  EXPECT_EQ(SecondSelf(directory / "data").wait(), 0);
+  for (const fs::path& log : logs_in(directory / "data")) write(log, "");
+  const RocksStore store(directory / "data", {.journal = true});
+  for (JobId id = 1; id <= 3; ++id) EXPECT_EQ(store.find(id), job(id));
 }
 
 TEST(Journal, ThatIsMissingIsRefused) {

@@ -5,15 +5,16 @@
 //   Engine engine(store, {}, now);
 //
 // What it adds to the contract of Store:
-// - *A crash of the process* loses nothing that was appended, not even without `sync` (unless with a journal). A crash of the machine loses nothing that
-//   was synced; of what was not it keeps a beginning: changes are lost from the end only, and never by halves.
+// - *A crash of the process* loses nothing that was appended, not even without `sync` (but see `journal`). A crash of the machine
+//   loses nothing that was synced; of what was not it keeps a beginning: changes are lost from the end only, and never by halves.
 // - *A full disk* fails the append at once, before anything was written, and the next append works as soon as there is room.
 //   Reads go on working meanwhile. Not so after a failed sync, or a failed write to space that was there: what the disk holds is
 //   unknown then, and all that follows is refused until the store is opened anew.
 // - *Damage* is found by checksums, and reported: what cannot be read is never passed over in silence. The one exception are the
 //   last synced changes before a crash of the process, whose loss looks like that of a write which the crash cut short.
 //
-// Cost: `append` of a put is one write to the log (about 4 us), `sync` one fdatasync of it. Opening reads what was appended since
+// Cost: `append` of a put is one write to the log (about 4 us), `sync` one fdatasync of it; with a journal `append` is no system
+// call, and `sync` one write that is durable when it returns. Opening reads what was appended since
 // the last flush to sorted files, at most about `write_buffer` bytes, whatever the number of jobs.
 //
 // Thread safety: as for every Store. A directory is open once at a time, on one machine.
@@ -30,8 +31,8 @@
 namespace carillon::queue {
 
 struct RocksStoreOptions {
-  std::size_t write_buffer =
-      64 << 20;  // bytes of recent changes in memory; up to three times as many while disks are slow
+  // Bytes of recent changes in memory; up to three times as many while disks are slow.
+  std::size_t write_buffer = 64 << 20;
   std::size_t read_cache = 64 << 20;  // bytes of blocks read from files
   std::size_t large_body = 4 << 10;   // bodies of at least so many bytes are kept apart, and not moved as other jobs go
 
