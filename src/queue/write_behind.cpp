@@ -193,6 +193,7 @@ void WriteBehind::begin_batch(Lock& lock) {
     std::swap(open_, closed_);
     closed_is_ = Closed::kWaits;
     closed_noted_ = begun_;
+    apart_.keep_off_here(thread_);
     changed_.notify_all();
   }
   open_.begin();

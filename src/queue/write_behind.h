@@ -35,6 +35,7 @@
 #include <thread>
 
 #include "carillon/queue/store.h"
+#include "queue/apart.h"
 #include "queue/batch.h"
 #include "queue/journal.h"
 #include "queue/overlay.h"
@@ -105,6 +106,7 @@ class WriteBehind {
 
   std::optional<Overlay> overlay_;
   std::string writing_;  // the record that is being written: whose thread syncs
+  Apart apart_;          // whose thread appends
   std::thread thread_;
 };
 
