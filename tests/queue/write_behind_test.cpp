@@ -130,7 +130,7 @@ TEST_F(CrashedTest, TheLogMayEndAnywhereBehindItsLastSync) {
   EXPECT_GT(by_journal_, kWindows / 2);
   EXPECT_GT(by_log_, 3);
   EXPECT_EQ(open(log_, journal_), synced_.batch);
-  for (int round = 0; round < 25; ++round) {
+  for (int round = 0; round < 15; ++round) {
     const std::size_t cut = log_synced_ + random_() % (log_.size() - log_synced_ + 1);
     EXPECT_EQ(open(log_.substr(0, cut), journal_), synced_.batch) << "cut at " << cut << " of " << log_.size();
   }
@@ -139,7 +139,7 @@ TEST_F(CrashedTest, TheLogMayEndAnywhereBehindItsLastSync) {
 TEST_F(CrashedTest, WhatWasNotSyncedOfTheLogMayBeDamaged) {
   if (SecondSelf::is_this()) write_windows_and_vanish(SecondSelf::argument(), kWindows);
   crash();
-  for (int round = 0; round < 25 && log_.size() > log_synced_; ++round) {
+  for (int round = 0; round < 15 && log_.size() > log_synced_; ++round) {
     const std::size_t place = log_synced_ + random_() % (log_.size() - log_synced_);
     std::string log = log_;
     log[place] = static_cast<char>(log[place] ^ (1 << random_() % 8));
@@ -151,7 +151,7 @@ TEST_F(CrashedTest, WhatWasSyncedOfTheLogMayNotGoUnnoticed) {
   if (SecondSelf::is_this()) write_windows_and_vanish(SecondSelf::argument(), kWindows);
   crash();
   int refused = 0;
-  for (int round = 0; round < 25; ++round) {
+  for (int round = 0; round < 15; ++round) {
     const std::size_t place = random_() % log_synced_;
     SCOPED_TRACE("byte " + std::to_string(place));
     std::string log = log_;
@@ -167,7 +167,7 @@ TEST_F(CrashedTest, WhatWasSyncedOfTheLogMayNotGoUnnoticed) {
       ++refused;
     }
   }
-  EXPECT_GT(refused, 10);
+  EXPECT_GT(refused, 4);
 }
 
 TEST_F(CrashedTest, ADamagedJournalIsRefusedWhereItIsNeeded) {
@@ -175,8 +175,9 @@ TEST_F(CrashedTest, ADamagedJournalIsRefusedWhereItIsNeeded) {
   crash();
   int refused = 0;
   const std::string early = log_.substr(0, log_synced_);
-  for (int round = 0; round < 40; ++round) {
-    const std::size_t place = random_() % end_of(journal_);
+  for (int round = 0; round < 25; ++round) {
+    const std::size_t end = end_of(journal_);  // the last records are needed, however long ago the log was synced
+    const std::size_t place = round % 2 == 0 ? random_() % end : end - 1 - random_() % 20'000;
     SCOPED_TRACE("byte " + std::to_string(place));
     std::string journal = journal_;
     journal[place] = static_cast<char>(journal[place] ^ (1 << random_() % 8));
