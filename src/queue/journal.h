@@ -47,7 +47,7 @@ namespace carillon::queue {
 class Journal {
  public:
   static constexpr std::size_t kBlock = 4'096;
-  static constexpr std::uint32_t kBlocks = 1'024;
+  static constexpr std::uint32_t kBlocks = 2'048;
   // Bytes of a record at the most.
   static constexpr std::size_t kLargest = 64 << 10;
 

@@ -24,13 +24,14 @@ constexpr const char* kFile = "/journal";
 // Bytes of a window at the most that goes to the journal. Beyond it a sync of the database's log costs as little.
 constexpr std::size_t kLargestWindow = 32 << 10;
 
-// An open batch is closed when it has so many changes, or so many bytes, and no change that is in no record yet; at twice as many
-// it is written at once. Their records, and those of a closed batch, must fit into the journal besides one more: each takes the
-// rest of a block more than its bytes.
-constexpr std::size_t kChanges = 100;
-constexpr std::size_t kBytes = 64 << 10;
-static_assert(2 * (2 * kChanges + 2 * kBytes / Journal::kBlock) + 2 * kLargestWindow / Journal::kBlock <
-              Journal::kBlocks / 2);
+// An open batch is closed when it has so many changes, or so many bytes, and no change that is in no record yet; with a quarter
+// more it is written at once. Many, since each wakes the thread that writes: that makes the scheduler move threads about, and a
+// client and a server that shared a processor do not afterwards. Their records, and those of a closed batch, must fit into the
+// journal besides one more: each takes the rest of a block more than its bytes.
+constexpr std::size_t kChanges = 400;
+constexpr std::size_t kBytes = 256 << 10;
+static_assert(2 * (kChanges + kBytes / Journal::kBlock) * 5 / 4 + 2 * kLargestWindow / Journal::kBlock <
+              Journal::kBlocks * 3 / 4);
 
 // A record is this, then entries as they stand in a write batch: there behind the sequence number of the batch and its count. See
 // db/write_batch.cc in RocksDB; its log has them in the same form.
@@ -172,14 +173,14 @@ void WriteBehind::add_to_open(const Changes& changes) try {
 
 // Makes the open batch ready for a change of so many bytes at the most, or turns the window over to the database.
 void WriteBehind::make_room(std::size_t bytes, Lock& lock) {
-  const auto has = [this](std::size_t times) {
-    return open_.changes() >= times * kChanges || open_.bytes() >= times * kBytes;
+  const auto has = [this](std::size_t quarters) {
+    return 4 * open_.changes() >= quarters * kChanges || 4 * open_.bytes() >= quarters * kBytes;
   };
   const bool recorded = record_.size() == sizeof(Head);
-  if (record_.size() + bytes > kLargestWindow || (has(2) && !recorded)) {
+  if (record_.size() + bytes > kLargestWindow || (has(5) && !recorded)) {
     settle(lock);
     window_ = Window::kDatabase;
-  } else if (open_.empty() || (has(1) && recorded)) {
+  } else if (open_.empty() || (has(4) && recorded)) {
     begin_batch(lock);
   }
 }

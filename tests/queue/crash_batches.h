@@ -28,16 +28,19 @@ inline JobRecord job_of(std::uint64_t batch, std::uint64_t which) {
           .history = {}};
 }
 
-inline std::string batch_body(std::uint64_t batch, std::uint64_t which) {
+// One body in so many, at random, has up to 40'000 bytes; the others have less than 300.
+inline constexpr std::uint64_t kOneLargeIn = 10;
+
+inline std::string batch_body(std::uint64_t batch, std::uint64_t which, std::uint64_t one_large_in = kOneLargeIn) {
   std::mt19937_64 random(3 * batch + which);
-  std::string body(random() % 10 == 0 ? random() % 40'000 : random() % 300, '\0');
+  std::string body(random() % one_large_in == 0 ? random() % 40'000 : random() % 300, '\0');
   for (char& byte : body) byte = static_cast<char>(random());
   return body;
 }
 
-inline void append_batch(Store& store, std::uint64_t batch) {
+inline void append_batch(Store& store, std::uint64_t batch, std::uint64_t one_large_in = kOneLargeIn) {
   std::vector<std::string> bodies;
-  for (std::uint64_t which = 0; which < 3; ++which) bodies.push_back(batch_body(batch, which));
+  for (std::uint64_t which = 0; which < 3; ++which) bodies.push_back(batch_body(batch, which, one_large_in));
   Changes changes;
   for (std::uint64_t which = 0; which < 3; ++which) changes.jobs.push_back({{}, job_of(batch, which), bodies[which]});
   if (batch > kLive) {
@@ -50,7 +53,7 @@ inline void append_batch(Store& store, std::uint64_t batch) {
 }
 
 // How many batches the store holds. Fails unless it holds the first so many, each of them whole.
-inline std::uint64_t batches_in(const Store& store) {
+inline std::uint64_t batches_in(const Store& store, std::uint64_t one_large_in = kOneLargeIn) {
   const Recovered recovered = store.recover();
   const std::uint64_t last = recovered.watermarks.next_id - 1;
   const std::uint64_t live = std::min(last, kLive);
@@ -66,7 +69,7 @@ inline std::uint64_t batches_in(const Store& store) {
       const JobRecord job = job_of(batch, which);
       (job.buried() ? buried : due).push_back(job);
       EXPECT_EQ(store.find(job.id), job);
-      EXPECT_TRUE(store.body(job.id) == batch_body(batch, which)) << batch;
+      EXPECT_TRUE(store.body(job.id) == batch_body(batch, which, one_large_in)) << batch;
     }
   }
   EXPECT_EQ(store.scan_due(1, {}, 1'000), due);

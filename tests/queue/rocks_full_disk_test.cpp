@@ -95,7 +95,7 @@ TEST_P(RocksFullDisk, FailsTheAppendAtOnceAndTheNextOnesWorkOnceThereIsRoom) {
   constexpr std::size_t kBody = 10'000;
   if (SecondSelf::is_this()) {
     std::signal(SIGXFSZ, SIG_IGN);
-    set_limit(RLIMIT_FSIZE, GetParam() ? 5 << 20 : 1 << 20);  // of each file: the log meets it first
+    set_limit(RLIMIT_FSIZE, GetParam() ? 9 << 20 : 1 << 20);  // of each file: the log meets it first
     RocksStore store(SecondSelf::argument(), options({}));
     const JobId refused = put_until_refused(store, 1, kBody, "File too large");
     EXPECT_GT(refused, 90u);

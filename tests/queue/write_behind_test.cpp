@@ -77,6 +77,13 @@ struct Synced {
 
 class CrashedTest : public testing::Test {
  protected:
+  void SetUp() override {
+    if (SecondSelf::is_this()) return;  // it is not to leave a directory behind
+    directory_.emplace();
+    made_ = *directory_ / "made";
+    copy_ = *directory_ / "copy";
+  }
+
   void crash() {
     SecondSelf writer(made_);
     while (const auto synced = writer.read<Synced>()) {
@@ -110,9 +117,9 @@ class CrashedTest : public testing::Test {
   }
 
   std::mt19937_64 random_{seed_or(std::random_device()())};
-  TemporaryDirectory directory_;
-  fs::path made_ = directory_ / "made";
-  fs::path copy_ = directory_ / "copy";
+  std::optional<TemporaryDirectory> directory_;
+  fs::path made_;
+  fs::path copy_;
   Synced synced_;               // last
   std::size_t log_synced_ = 0;  // bytes of the log
   int by_journal_ = 0;

@@ -36,7 +36,7 @@ struct RocksStoreOptions {
   std::size_t read_cache = 64 << 20;  // bytes of blocks read from files
   std::size_t large_body = 4 << 10;   // bodies of at least so many bytes are kept apart, and not moved as other jobs go
 
-  // Small changes that are synced one by one go to a journal of 4 MiB first, and to the database behind it, many at once. For who
+  // Small changes that are synced one by one go to a journal of 8 MiB first, and to the database behind it, many at once. For who
   // syncs after each change: that is then the fastest way to the disk. The price: what was appended and not synced is lost when
   // the process is killed, as it is when the machine crashes.
   bool journal = false;
