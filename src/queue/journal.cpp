@@ -29,8 +29,6 @@ struct FileHeader {
   std::uint64_t identity = 0;
   std::uint32_t blocks = Journal::kBlocks;
   std::uint32_t checksum = 0;
-
-  friend bool operator==(const FileHeader&, const FileHeader&) = default;
 };
 
 struct RecordHeader {

@@ -80,7 +80,7 @@ std::unique_ptr<WriteBehind> WriteBehind::open(RocksDatabase& database, const st
   std::unique_ptr<Journal> journal;
   if (const auto value = database.get(kMeta, kJournalKey)) {
     note = decode_journal_note(*value);
-    journal.reset(new Journal(path, note.identity, note.number));
+    journal = std::make_unique<Journal>(path, note.identity, note.number);
     for (const std::string& record : journal->take_recovered()) {
       ++note.number;
       apply(database, record, note);
