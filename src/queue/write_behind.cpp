@@ -9,6 +9,7 @@
 #include <random>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "queue/record_codec.h"
 
@@ -59,8 +60,6 @@ void put_note(const RocksDatabase& database, const JournalNote& note, WriteBatch
 
 void apply(RocksDatabase& database, const std::string& record, const JournalNote& note) {
   const Head head = Head::of(record);
-  if (database.count() < head.needs)
-    throw StoreError(database.message("is damaged: changes that had been synced are missing"));
   WriteBatch beginning;
   database.begin(beginning);
   const auto count = static_cast<std::uint32_t>(beginning.Count() + head.count);
@@ -81,7 +80,13 @@ std::unique_ptr<WriteBehind> WriteBehind::open(RocksDatabase& database, const st
   if (const auto value = database.get(kMeta, kJournalKey)) {
     note = decode_journal_note(*value);
     journal = std::make_unique<Journal>(path, note.identity, note.number);
-    for (const std::string& record : journal->take_recovered()) {
+    const std::vector<std::string> records = journal->take_recovered();
+    // All of them before the first is applied, which adds to the count.
+    for (const std::string& record : records) {
+      if (database.count() >= Head::of(record).needs) continue;
+      throw StoreError(database.message("is damaged: changes that had been synced are missing"));
+    }
+    for (const std::string& record : records) {
       ++note.number;
       apply(database, record, note);
     }
