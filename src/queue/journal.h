@@ -3,7 +3,7 @@
 //
 //   Journal::make(path, identity);                        // once; durable when it returns
 //   Journal journal(path, identity, applied);             // throws StoreError when a record after `applied` is missing
-//   for (const std::string& bytes : journal.recovered()) apply(bytes);
+//   for (const std::string& bytes : journal.take_recovered()) apply(bytes);
 //   ...
 //   if (!journal.has_room(bytes.size())) { make the database durable; journal.release(number it has applied); }
 //   const std::uint64_t number = journal.write(bytes);    // durable when it returns

@@ -93,7 +93,7 @@ class WriteBehind {
   Sequence durable_ = 0;
   Window window_ = Window::kJournal;
   Batch open_;
-  std::string record_;       // of this window: a count of entries, and the entries that it added to the open batch
+  std::string record_;       // of this window: its head, and the entries that it added to the open batch
   std::uint64_t begun_ = 0;  // the number of the last record that was begun
   Batch direct_;             // of one append to the database
   Batch closed_;             // the thread's while it is written

@@ -303,6 +303,29 @@ TEST_F(CrashedTest, AnyPageOfANewLogMayBeMissing) {
   }
 }
 
+// What the database lacks is told by the last record alone. That many records before it are applied again, each of which adds to
+// the database's count, must not make up for it.
+TEST(Journal, RefusesADatabaseThatLostALargeWindowBetweenSmallOnes) {
+  if (SecondSelf::is_this()) {
+    RocksStore store(SecondSelf::argument(), {.journal = true});
+    for (JobId id = 1; id <= 62; ++id) {
+      put(store, id, id == 61 ? 40'000 : 100);
+      store.sync();
+    }
+    ::_exit(0);
+  }
+  const TemporaryDirectory directory;
+  EXPECT_EQ(SecondSelf(directory / "data").wait(), 0);
+  for (const fs::path& log : logs_in(directory / "data")) write(log, "");
+  try {
+    const RocksStore store(directory / "data", {.journal = true});
+    FAIL() << "it was opened";
+  } catch (const StoreError& error) {
+    EXPECT_EQ(std::string(error.what()),
+              "data directory " + (directory / "data") + " is damaged: changes that had been synced are missing");
+  }
+}
+
 // --- With and without.
 
 std::string format_of(const std::string& directory) {
