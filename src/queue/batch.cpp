@@ -15,11 +15,6 @@ using rocksdb::Slice;
 // A batch that has grown beyond so many bytes gives them back.
 constexpr std::size_t kBytesToKeep = 1 << 20;
 
-template <std::size_t size>
-Slice slice(const Bytes<size>& bytes) {
-  return {bytes.data(), size};
-}
-
 }  // namespace
 
 void Batch::begin() {

@@ -197,8 +197,9 @@ void RocksDatabase::reserve(std::uint64_t bytes) {
   if (!status.ok()) throw error("cannot be written", status);
 }
 
-void RocksDatabase::has_journal(bool has, WriteBatch& batch) const {
-  batch.Put(family(kMeta), slice(kFormatKey), slice(has ? kFormatWithJournal : kFormat)).PermitUncheckedError();
+void RocksDatabase::put_format(bool with_journal, WriteBatch& batch) const {
+  batch.Put(family(kMeta), slice(kFormatKey), slice(with_journal ? kFormatWithJournal : kFormat))
+      .PermitUncheckedError();
 }
 
 void RocksDatabase::begin(WriteBatch& batch) const {

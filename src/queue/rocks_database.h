@@ -19,6 +19,7 @@
 #include "carillon/queue/rocks_store.h"
 #include "queue/data_directory.h"
 #include "queue/overlay.h"
+#include "queue/record_codec.h"
 #include "queue/rocks_options.h"
 #include "queue/store_files.h"
 
@@ -26,6 +27,10 @@ namespace carillon::queue {
 
 inline rocksdb::Slice slice(std::string_view bytes) {
   return {bytes.data(), bytes.size()};
+}
+template <std::size_t size>
+rocksdb::Slice slice(const Bytes<size>& bytes) {
+  return {bytes.data(), size};
 }
 
 class RocksDatabase {
@@ -62,9 +67,8 @@ class RocksDatabase {
                                           Overlay* overlay = nullptr) const;
   void check(const rocksdb::Iterator& iterator) const;
 
-  // What a batch is to contain, if there is a journal from then on, or none. Versions that know no journals refuse a database
-  // that has one.
-  void has_journal(bool has, rocksdb::WriteBatch& batch) const;
+  // Puts into a batch the format of a database with a journal, which versions that know of none refuse, or of one without.
+  void put_format(bool with_journal, rocksdb::WriteBatch& batch) const;
 
   const std::string& opening_note() const { return note_; }
   // "data directory PATH WHAT", for errors.

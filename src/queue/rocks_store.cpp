@@ -21,11 +21,6 @@ using rocksdb::Slice;
 
 constexpr std::uint64_t kEnd = std::numeric_limits<std::uint64_t>::max();
 
-template <std::size_t size>
-Slice slice(const Bytes<size>& bytes) {
-  return {bytes.data(), size};
-}
-
 std::string_view view(const Slice& bytes) {
   return {bytes.data(), bytes.size()};
 }

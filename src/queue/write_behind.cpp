@@ -17,7 +17,6 @@ namespace carillon::queue {
 
 namespace {
 
-using rocksdb::Slice;
 using rocksdb::WriteBatch;
 
 constexpr const char* kFile = "/journal";
@@ -49,13 +48,8 @@ struct Head {
 };
 constexpr std::size_t kBatchCountAt = 8;
 
-Slice slice(const Bytes<17>& bytes) {
-  return {bytes.data(), bytes.size()};
-}
-
 void put_note(const RocksDatabase& database, const JournalNote& note, WriteBatch& batch) {
-  batch.Put(database.family(kMeta), carillon::queue::slice(kJournalKey), slice(encode_journal_note(note)))
-      .PermitUncheckedError();
+  batch.Put(database.family(kMeta), slice(kJournalKey), slice(encode_journal_note(note))).PermitUncheckedError();
 }
 
 void apply(RocksDatabase& database, const std::string& record, const JournalNote& note) {
@@ -71,6 +65,48 @@ void apply(RocksDatabase& database, const std::string& record, const JournalNote
   database.write(batch);
 }
 
+// Brings over what the database lacks.
+void apply_all(RocksDatabase& database, Journal& journal, JournalNote note) {
+  const std::vector<std::string> records = journal.take_recovered();
+  // All of them before the first is applied, which adds to the count.
+  for (const std::string& record : records) {
+    if (database.count() >= Head::of(record).needs) continue;
+    throw StoreError(database.message("is damaged: changes that had been synced are missing"));
+  }
+  for (const std::string& record : records) {
+    ++note.number;
+    apply(database, record, note);
+  }
+  database.sync();
+  journal.release(note.number);
+}
+
+// Makes a journal, and then has the database say so, whatever should happen to its log.
+JournalNote take_up(RocksDatabase& database, const std::string& path) {
+  std::random_device random;
+  const JournalNote note{.identity = (std::uint64_t{random()} << 32) | random(), .number = 0};
+  Journal::make(path, note.identity);
+  WriteBatch change;
+  database.begin(change);
+  database.put_format(true, change);
+  put_note(database, note, change);
+  database.write(change);
+  database.sync();
+  database.flush(kMeta);
+  return note;
+}
+
+// REQUIRES: all of it is in the database, durably.
+void give_up(RocksDatabase& database, const std::string& path) {
+  WriteBatch change;
+  database.begin(change);
+  database.put_format(false, change);
+  change.Delete(database.family(kMeta), slice(kJournalKey)).PermitUncheckedError();
+  database.write(change);
+  database.sync();
+  ::unlink(path.c_str());  // should it stay, nothing refers to it
+}
+
 }  // namespace
 
 std::unique_ptr<WriteBehind> WriteBehind::open(RocksDatabase& database, const std::string& directory, bool wanted) {
@@ -80,43 +116,16 @@ std::unique_ptr<WriteBehind> WriteBehind::open(RocksDatabase& database, const st
   if (const auto value = database.get(kMeta, kJournalKey)) {
     note = decode_journal_note(*value);
     journal = std::make_unique<Journal>(path, note.identity, note.number);
-    const std::vector<std::string> records = journal->take_recovered();
-    // All of them before the first is applied, which adds to the count.
-    for (const std::string& record : records) {
-      if (database.count() >= Head::of(record).needs) continue;
-      throw StoreError(database.message("is damaged: changes that had been synced are missing"));
-    }
-    for (const std::string& record : records) {
-      ++note.number;
-      apply(database, record, note);
-    }
-    database.sync();
-    journal->release(note.number);
+    apply_all(database, *journal, note);
   }
-  if ((journal != nullptr) == wanted) {
-    if (!wanted) return nullptr;
-    return std::unique_ptr<WriteBehind>(new WriteBehind(database, std::move(journal), note.identity));
-  }
-
-  WriteBatch change;
-  database.begin(change);
-  database.has_journal(wanted, change);
-  if (wanted) {
-    std::random_device random;
-    note = {.identity = (std::uint64_t{random()} << 32) | random(), .number = 0};
-    Journal::make(path, note.identity);  // it is there before the database says so
-    put_note(database, note, change);
-  } else {
-    change.Delete(database.family(kMeta), carillon::queue::slice(kJournalKey)).PermitUncheckedError();
-  }
-  database.write(change);
-  database.sync();
-  database.flush(kMeta);  // whatever happens to the log, it is known that there is a journal
   if (!wanted) {
-    ::unlink(path.c_str());  // should it stay, nothing refers to it
+    if (journal) give_up(database, path);
     return nullptr;
   }
-  journal = std::make_unique<Journal>(path, note.identity, note.number);
+  if (!journal) {
+    note = take_up(database, path);
+    journal = std::make_unique<Journal>(path, note.identity, note.number);
+  }
   return std::unique_ptr<WriteBehind>(new WriteBehind(database, std::move(journal), note.identity));
 }
 
