@@ -25,7 +25,7 @@ bool GroupCommit::Cost::below(std::chrono::nanoseconds bound) const {
   return known_ == kEnough && average_ < bound;
 }
 
-GroupCommit::GroupCommit(Store& store, SyncPolicy policy, OnReport on_report, std::chrono::nanoseconds quick)
+GroupCommit::GroupCommit(Store& store, SyncPolicy policy, OnReport on_report, QuickSync quick)
     : store_(store), policy_(policy), on_report_(std::move(on_report)), quick_(quick) {
   if (policy_.mode != SyncPolicy::Mode::kOs) thread_ = std::thread([this] { run(); });
 }
@@ -34,14 +34,15 @@ GroupCommit::~GroupCommit() {
   close();
 }
 
-void GroupCommit::request(Sequence up_to) {
+void GroupCommit::request(Sequence up_to, Waiting waiting) {
   Lock lock(mutex_);
   if (failed() || closing_ || up_to <= requested_) return;
   const bool thread_rests = !syncing_ && requested_ <= durable_;
   requested_ = up_to;
   if (policy_.mode != SyncPolicy::Mode::kAlways) acknowledgeable_.store(up_to, std::memory_order_release);
   if (policy_.mode == SyncPolicy::Mode::kOs || !thread_rests) return;  // it looks again after its sync
-  if (policy_.mode == SyncPolicy::Mode::kInterval || !cost_.below(quick_)) {
+  if (policy_.mode == SyncPolicy::Mode::kInterval ||
+      !cost_.below(waiting == Waiting::kOne ? quick_.alone : quick_.among)) {
     changed_.notify_one();
     return;
   }

@@ -21,8 +21,11 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::chrono::nanoseconds kNeverInPlace = 0ns;
-constexpr std::chrono::nanoseconds kInPlace = 1h;
+using Waiting = GroupCommit::Waiting;
+
+constexpr QuickSync kNeverInPlace{.alone = 0ns, .among = 0ns};
+constexpr QuickSync kInPlace{.alone = 1h, .among = 1h};
+constexpr QuickSync kAlone{.alone = 1h, .among = 0ns};
 
 // Appends nothing but numbers; each sync waits until it is let go.
 class GatedStore final : public Store {
@@ -189,13 +192,34 @@ TEST_F(GroupCommitTest, SyncsInPlaceOnceSyncsAreKnownToBeQuick) {
 
 TEST_F(GroupCommitTest, HandsSlowSyncsToItsThread) {
   store_.let_all();
-  GroupCommit commit(store_, SyncPolicy::always(), reports_.sink(), 1ns);
+  GroupCommit commit(store_, SyncPolicy::always(), reports_.sink(), {.alone = 1ns, .among = 1ns});
   for (std::size_t i = 1; i <= 20; ++i) {
     commit.request(store_.append({}));
     reports_.wait_for(i);
   }
   EXPECT_EQ(commit.counts().syncs, 20u);
   EXPECT_EQ(commit.counts().in_place, 0u);
+}
+
+TEST_F(GroupCommitTest, SyncsInPlaceForOneWhatItHandsOverForSeveral) {
+  store_.let_all();
+  GroupCommit commit(store_, SyncPolicy::always(), reports_.sink(), kAlone);
+  std::size_t reports = 0;
+  for (int i = 0; i < 10; ++i) {
+    commit.request(store_.append({}), Waiting::kSeveral);
+    reports_.wait_for(++reports);
+  }
+  EXPECT_EQ(commit.counts().in_place, 0u);
+  for (std::uint64_t i = 1; i <= 10; ++i) {
+    const Sequence alone = store_.append({});
+    commit.request(alone, Waiting::kOne);
+    EXPECT_EQ(commit.acknowledgeable(), alone);
+    EXPECT_EQ(commit.counts().in_place, i);
+    commit.request(store_.append({}), Waiting::kSeveral);
+    reports_.wait_for(++reports);
+  }
+  EXPECT_EQ(commit.counts().in_place, 10u);
+  EXPECT_EQ(commit.counts().syncs, 30u);
 }
 
 TEST_F(GroupCommitTest, ReportsAFailureOnceAndNeverSyncsAgain) {
@@ -350,13 +374,13 @@ TEST_F(GroupCommitTest, DestructionCloses) {
 
 // Whichever thread syncs, and whenever: what is acknowledgeable only grows, and reaches all that was requested.
 TEST(GroupCommitStress, AcknowledgesEverythingInOrder) {
-  for (const std::chrono::nanoseconds quick : {kNeverInPlace, std::chrono::nanoseconds(200), kInPlace}) {
+  for (const QuickSync quick : {kNeverInPlace, QuickSync{.alone = 200ns, .among = 200ns}, kAlone, kInPlace}) {
     MemoryStore store;
     Reports reports;
     GroupCommit commit(store, SyncPolicy::always(), reports.sink(), quick);
     Sequence seen = 0;
     for (int i = 0; i < 20'000; ++i) {
-      commit.request(store.append({}));
+      commit.request(store.append({}), i % 3 == 0 ? Waiting::kOne : Waiting::kSeveral);
       const Sequence now = commit.acknowledgeable();
       ASSERT_GE(now, seen);
       seen = now;
