@@ -16,6 +16,7 @@
 #include <tuple>
 
 #include "carillon/queue/store.h"
+#include "queue/file_io.h"
 
 namespace carillon::queue {
 
@@ -48,11 +49,7 @@ int make_directory(const fs::path& path, mode_t mode) {
     return fs::exists(path, ignored) ? 0 : error;
   }
   const fs::path parent = path.parent_path();
-  const int directory = ::open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (directory < 0) return errno;
-  const int error = ::fsync(directory) == 0 ? 0 : errno;
-  ::close(directory);
-  return error;
+  return sync_directory(parent.empty() ? "." : parent.c_str());
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
@@ -15,19 +16,17 @@
 
 #include "carillon/queue/store.h"
 #include "queue/crc32c.h"
-#include "queue/write_at.h"
+#include "queue/file_io.h"
 
 namespace carillon::queue {
 
 namespace {
 
-constexpr std::size_t kFileBytes = Journal::kBlock * Journal::kBlocks;
-
 // Numbers stand in the file as they do in memory: a data directory does not move between machines of different byte orders.
 struct FileHeader {
   std::array<char, 16> magic{'c', 'a', 'r', 'i', 'l', 'l', 'o', 'n', '-', 'j', 'o', 'u', 'r', 'n', 'a', 'l'};
   std::uint64_t identity = 0;
-  std::uint32_t blocks = Journal::kBlocks;
+  std::uint32_t blocks = 0;
   std::uint32_t checksum = 0;
 };
 
@@ -51,8 +50,8 @@ std::string_view bytes_of(const Plain& plain) {
   return {reinterpret_cast<const char*>(&plain), sizeof plain};
 }
 
-FileHeader header_of(std::uint64_t identity) {
-  FileHeader header{.identity = identity};
+FileHeader header_of(std::uint64_t identity, std::uint32_t blocks) {
+  FileHeader header{.identity = identity, .blocks = blocks};
   header.checksum = crc32c(0, bytes_of(header).substr(0, offsetof(FileHeader, checksum)));
   return header;
 }
@@ -72,30 +71,14 @@ int make_file(const std::string& path, std::string_view bytes) {
   if (const int error = write_at(file.get(), bytes, 0); error != 0) return error;
   if (::fsync(file.get()) != 0) return errno;
   const std::string directory = path.substr(0, path.rfind('/') + 1);
-  const FileDescriptor names(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  return names && ::fsync(names.get()) == 0 ? 0 : errno;
-}
-
-// The whole file, or as much as there is. Returns an errno.
-int read_file(int fd, std::string& bytes) {
-  bytes.resize(kFileBytes);
-  std::size_t size = 0;
-  while (size < bytes.size()) {
-    const ssize_t got = ::pread(fd, bytes.data() + size, bytes.size() - size, static_cast<off_t>(size));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return errno;
-    if (got == 0) break;
-    size += static_cast<std::size_t>(got);
-  }
-  bytes.resize(size);
-  return 0;
+  return sync_directory(directory.c_str());
 }
 
 }  // namespace
 
-void Journal::make(const std::string& path, std::uint64_t identity) {
-  std::string bytes(bytes_of(header_of(identity)));
-  bytes.resize(kFileBytes);
+void Journal::make(const std::string& path, std::uint64_t identity, std::uint32_t blocks) {
+  std::string bytes(bytes_of(header_of(identity, blocks)));
+  bytes.resize(blocks * kBlock);
   if (const int error = make_file(path, bytes); error != 0) {
     throw StoreError("the journal " + path + " cannot be made: " + std::strerror(error));
   }
@@ -105,12 +88,13 @@ Journal::Journal(std::string path, std::uint64_t identity, std::uint64_t applied
     : path_(std::move(path)),
       identity_(identity),
       buffer_(static_cast<char*>(std::aligned_alloc(kBlock, blocks_for(kLargest) * kBlock))),
+      used_(blocks_for(kLargest) * kBlock),
       last_(applied),
       released_(applied) {
   if (!buffer_) throw std::bad_alloc();
   file_ = FileDescriptor(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file_) throw StoreError(message(std::string("cannot be opened: ") + std::strerror(errno)));
-  read(applied);
+  recover(read(), applied);
   // Not every file system can write past the page cache. Then the same writes go through it.
   const int flags = O_RDWR | O_DSYNC | O_CLOEXEC;
   file_ = FileDescriptor(::open(path_.c_str(), flags | O_DIRECT));
@@ -122,29 +106,41 @@ std::string Journal::message(const std::string& what) const {
   return "the journal " + path_ + " " + what;
 }
 
-void Journal::read(std::uint64_t applied) {
-  std::string bytes;
-  if (const int error = read_file(file_.get(), bytes); error != 0) {
-    throw StoreError(message(std::string("cannot be read: ") + std::strerror(error)));
-  }
-  const FileHeader header = header_of(identity_);
-  if (bytes.size() != kFileBytes) throw StoreError(message("has been cut short"));
-  if (std::string_view(bytes).substr(0, sizeof header) != bytes_of(header)) {
+// The whole file.
+std::string Journal::read() const {
+  const auto read = [this](std::size_t size) {
+    std::string bytes(size, '\0');
+    const int error = read_at(file_.get(), bytes.data(), size, 0);
+    if (error != 0) throw StoreError(message(std::string("cannot be read: ") + std::strerror(error)));
+    bytes.resize(size);
+    return bytes;
+  };
+  FileHeader header;
+  const std::string first = read(sizeof header);
+  if (first.size() == sizeof header) std::memcpy(&header, first.data(), sizeof header);
+  if (first != bytes_of(header_of(identity_, header.blocks))) {
     throw StoreError(message("is not the one that belongs to this database"));
   }
+  std::string bytes = read(header.blocks * kBlock);
+  if (bytes.size() != header.blocks * kBlock) throw StoreError(message("has been cut short"));
+  return bytes;
+}
 
+void Journal::recover(std::string_view bytes, std::uint64_t applied) {
+  blocks_ = static_cast<std::uint32_t>(bytes.size() / kBlock);
+  begins_.resize(blocks_);
   std::map<std::uint64_t, std::uint32_t> found;  // by number: the block at which it begins
-  const auto record_at = [&bytes](std::uint32_t block) {
+  const auto record_at = [bytes](std::uint32_t block) {
     RecordHeader record;
     std::memcpy(&record, bytes.data() + block * kBlock, sizeof record);
     return record;
   };
-  const auto contents_at = [&bytes](std::uint32_t block, const RecordHeader& record) {
-    return std::string_view(bytes).substr(block * kBlock + sizeof record, record.size);
+  const auto contents_at = [bytes](std::uint32_t block, const RecordHeader& record) {
+    return bytes.substr(block * kBlock + sizeof record, record.size);
   };
-  for (std::uint32_t block = 1; block < kBlocks; ++block) {
+  for (std::uint32_t block = 1; block < blocks_; ++block) {
     const RecordHeader record = record_at(block);
-    if (record.number <= applied || record.size > kLargest || block + blocks_for(record.size) > kBlocks) continue;
+    if (record.number <= applied || record.size > kLargest || block + blocks_for(record.size) > blocks_) continue;
     const Seed seed{identity_, record.number, block, record.size};
     if (record.checksum == checksum_of(seed, contents_at(block, record))) found.emplace(record.number, block);
   }
@@ -155,7 +151,7 @@ void Journal::read(std::uint64_t applied) {
     }
     const RecordHeader record = record_at(block);
     recovered_.emplace_back(contents_at(block, record));
-    begins_[number % kBlocks] = block;
+    begins_[number % blocks_] = block;
     next_ = block + blocks_for(record.size);
     last_ = number;
   }
@@ -165,9 +161,9 @@ void Journal::read(std::uint64_t applied) {
 std::optional<Journal::Place> Journal::place(std::size_t bytes) const {
   const std::uint32_t blocks = blocks_for(bytes);
   const std::uint64_t released = released_.load(std::memory_order_acquire);
-  const bool to_end = next_ + blocks <= kBlocks;
+  const bool to_end = next_ + blocks <= blocks_;
   if (released >= last_) return Place{to_end ? next_ : 1, blocks};  // no record is to be kept
-  const std::uint32_t oldest = begins_[(released + 1) % kBlocks];
+  const std::uint32_t oldest = begins_[(released + 1) % blocks_];
   if (next_ <= oldest) return next_ + blocks <= oldest ? std::optional(Place{next_, blocks}) : std::nullopt;
   if (to_end) return Place{next_, blocks};
   return 1 + blocks <= oldest ? std::optional(Place{1, blocks}) : std::nullopt;
@@ -177,12 +173,12 @@ bool Journal::has_room(std::size_t bytes) const {
   return place(bytes).has_value();
 }
 
-bool Journal::half_full() const {
+bool Journal::nearly_full() const {
   const std::uint64_t released = released_.load(std::memory_order_acquire);
   if (released >= last_) return false;
-  const std::uint32_t oldest = begins_[(released + 1) % kBlocks];
-  const std::uint32_t used = (next_ + kBlocks - oldest) % kBlocks;  // 0: all of them
-  return used == 0 || used > kBlocks / 2;
+  const std::uint32_t oldest = begins_[(released + 1) % blocks_];
+  const std::uint32_t used = (next_ + blocks_ - oldest) % blocks_;  // 0: all of them
+  return used == 0 || used > blocks_ / 4 * 3;
 }
 
 std::uint64_t Journal::write(std::string_view bytes) {
@@ -196,9 +192,10 @@ std::uint64_t Journal::write(std::string_view bytes) {
   std::memcpy(to, &record, sizeof record);
   std::memcpy(to + sizeof record, bytes.data(), bytes.size());
   const std::size_t used = sizeof record + bytes.size();
-  std::memset(to + used, 0, at->blocks * kBlock - used);
+  if (used < used_) std::memset(to + used, 0, used_ - used);
+  used_ = used;
   write_blocks(*at);
-  begins_[record.number % kBlocks] = at->block;
+  begins_[record.number % blocks_] = at->block;
   next_ = at->block + at->blocks;
   return last_ = record.number;
 }

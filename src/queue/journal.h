@@ -1,7 +1,7 @@
 #pragma once
 // A small file in which synced changes stand until the database has them for good: one write makes a record durable.
 //
-//   Journal::make(path, identity);                        // once; durable when it returns
+//   Journal::make(path, identity, blocks);                // once; durable when it returns
 //   Journal journal(path, identity, applied);             // throws StoreError when a record after `applied` is missing
 //   for (const std::string& bytes : journal.take_recovered()) apply(bytes);
 //   ...
@@ -28,7 +28,6 @@
 //
 // Thread safety: one thread at a time; `release` may be called by one other at a time meanwhile.
 
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -47,12 +46,12 @@ namespace carillon::queue {
 class Journal {
  public:
   static constexpr std::size_t kBlock = 4'096;
-  static constexpr std::uint32_t kBlocks = 2'048;
   // Bytes of a record at the most.
   static constexpr std::size_t kLargest = 64 << 10;
 
-  // Makes the file, durably, in place of any other. Throws StoreError.
-  static void make(const std::string& path, std::uint64_t identity);
+  // Makes the file, durably, in place of any other. Throws StoreError. REQUIRES: blocks enough for two of the largest records, and
+  // the first.
+  static void make(const std::string& path, std::uint64_t identity, std::uint32_t blocks);
 
   // Opens it and reads what was written after record number `applied`. Throws StoreError when the file is missing, is another
   // journal, or is damaged where it counts.
@@ -67,8 +66,10 @@ class Journal {
   std::uint64_t last() const { return last_; }
   // Whether a record of so many bytes can be written now.
   bool has_room(std::size_t bytes) const;
-  // Whether less than half of the file is free.
-  bool half_full() const;
+  // Of the file.
+  std::uint32_t blocks() const { return blocks_; }
+  // Whether less than a quarter of the file is free.
+  bool nearly_full() const;
   // Writes a record and returns its number, last() + 1 before. Throws StoreError; what the file holds is unknown then, and nothing
   // may follow. REQUIRES: has_room(bytes.size()), at most kLargest bytes.
   std::uint64_t write(std::string_view bytes);
@@ -87,7 +88,8 @@ class Journal {
   };
 
   std::string message(const std::string& what) const;
-  void read(std::uint64_t applied);
+  std::string read() const;
+  void recover(std::string_view bytes, std::uint64_t applied);
   std::optional<Place> place(std::size_t bytes) const;
   void write_blocks(Place at) const;
 
@@ -96,11 +98,13 @@ class Journal {
   FileDescriptor file_;
   std::vector<std::string> recovered_;
   std::unique_ptr<char, Free> buffer_;  // of a record; aligned, as O_DIRECT wants it
+  std::size_t used_;                    // of the buffer: behind it are zeros
 
   std::uint64_t last_ = 0;
   std::atomic<std::uint64_t> released_ = 0;
-  std::uint32_t next_ = 1;                       // the block behind the last record
-  std::array<std::uint32_t, kBlocks> begins_{};  // by number, modulo: the block at which an unreleased record begins
+  std::uint32_t next_ = 1;  // the block behind the last record
+  std::uint32_t blocks_ = 0;
+  std::vector<std::uint32_t> begins_;  // by number, modulo blocks_: the block at which an unreleased record begins
 };
 
 }  // namespace carillon::queue

@@ -13,6 +13,8 @@
 #include <utility>
 
 #include "queue/crc32c.h"
+#include "queue/file_descriptor.h"
+#include "queue/file_io.h"
 
 namespace carillon::queue {
 
@@ -79,30 +81,23 @@ struct Head {
 class File {
  public:
   explicit File(const std::string& path) : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-    if (fd_ < 0) fail();
+    if (!fd_) fail(errno);
   }
-  ~File() { ::close(fd_); }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
 
   // The block from `at` on: less than a whole one only at the end of the file.
   std::string_view read_block(std::uint64_t at) {
-    std::size_t size = 0;
-    while (size < kBlockBytes) {
-      const ssize_t got = ::pread(fd_, block_ + size, kBlockBytes - size, static_cast<off_t>(at + size));
-      if (got < 0 && errno == EINTR) continue;
-      if (got < 0) fail();
-      if (got == 0) break;
-      size += static_cast<std::size_t>(got);
-    }
+    std::size_t size = kBlockBytes;
+    if (const int error = read_at(fd_.get(), block_, size, at); error != 0) fail(error);
     return {block_, size};
   }
 
  private:
-  [[noreturn]] void fail() const { throw StoreError("cannot read the log " + path_ + ": " + std::strerror(errno)); }
+  [[noreturn]] void fail(int error) const {
+    throw StoreError("cannot read the log " + path_ + ": " + std::strerror(error));
+  }
 
   std::string path_;
-  int fd_;
+  FileDescriptor fd_;
   char block_[kBlockBytes];
 };
 

@@ -7,11 +7,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <utility>
 
-#include "queue/write_at.h"
+#include "queue/file_io.h"
 
 namespace carillon::queue {
 
@@ -21,10 +20,6 @@ using rocksdb::IOStatus;
 using rocksdb::Slice;
 
 namespace {
-
-// Zeros are written ahead by so many bytes: half a millisecond of a disk.
-constexpr std::uint64_t kAhead = 256 << 10;
-constexpr std::uint64_t kSmall = 1 << 10;  // bytes per sync: a quarter of a page
 
 // Returns 0 or an errno.
 int write_zeros(int fd, std::uint64_t from, std::uint64_t to) {
@@ -77,7 +72,6 @@ IOStatus LogFile::reserve(std::uint64_t bytes) {
     if (error != 0) error = take_space(needed);  // there may be room for this much
     if (error != 0) return write_failure(path_, "take space for", error);
   }
-  if (needed > decided_up_to_) write_ahead(needed);
   return IOStatus::OK();
 }
 
@@ -88,24 +82,9 @@ int LogFile::take_space(std::uint64_t size) {
     const auto more = static_cast<off_t>(size - size_);
     error = ::fallocate(fd_, 0, static_cast<off_t>(size_), more) == 0 ? 0 : errno;
   } while (error == EINTR);
-  if (error == EOPNOTSUPP || error == ENOSYS) {
-    error = write_zeros(fd_, size_, size);
-    if (error == 0) decided_up_to_ = size;
-  }
+  if (error == EOPNOTSUPP || error == ENOSYS) error = write_zeros(fd_, size_, size);
   if (error == 0) size_ = size;
   return error;
-}
-
-// Writes zeros ahead if the last syncs were small.
-void LogFile::write_ahead(std::uint64_t needed) {
-  const std::uint64_t syncs = syncs_.load(std::memory_order_relaxed);
-  const bool small = (syncs - syncs_then_) * kSmall > written_ - written_then_;
-  const std::uint64_t to = std::min(size_, needed + kAhead);
-  // Should it fail, the log is as good, and an append will say what is wrong.
-  if (small) static_cast<void>(write_zeros(fd_, std::max(written_, decided_up_to_), to));
-  decided_up_to_ = to;
-  written_then_ = written_;
-  syncs_then_ = syncs;
 }
 
 IOStatus LogFile::Append(const Slice& data, const IOOptions&, IODebugContext*) {
@@ -126,7 +105,6 @@ IOStatus LogFile::Flush(const IOOptions&, IODebugContext*) {
 }
 
 IOStatus LogFile::Sync(const IOOptions&, IODebugContext*) {
-  syncs_.fetch_add(1, std::memory_order_relaxed);
   const bool complete = current_.load(std::memory_order_acquire) != this;
   if (complete && ::ftruncate(fd_, static_cast<off_t>(written_)) != 0) return write_failure(path_, "cut", errno);
   while (::fdatasync(fd_) != 0) {

@@ -8,10 +8,6 @@
 // The price: after a crash the log ends in zeros. log_check.h finds where it ends. A clean close cuts them off, and so does the
 // sync of a log that is no longer written to: such a one is known to be complete.
 //
-// Space that is taken but was never written is noted as such, and the first sync of each page of it commits the file
-// system's journal after all, to note that it is in use. Where syncs are for a record or two, every tenth waits for
-// that. So there the space ahead is written with zeros, a little at a time.
-//
 // Thread safety: `Sync` may run beside all others but `Close`. A log that is no longer current may be destroyed in any
 // thread.
 
@@ -60,7 +56,6 @@ class LogFile final : public rocksdb::FSWritableFile {
   LogFile(std::string path, int fd, std::uint64_t step, Current& current);
 
   int take_space(std::uint64_t size);
-  void write_ahead(std::uint64_t needed);
 
   std::string path_;
   const std::uint64_t step_;
@@ -68,13 +63,6 @@ class LogFile final : public rocksdb::FSWritableFile {
   int fd_;
   std::uint64_t written_ = 0;
   std::uint64_t size_ = 0;  // of the file: what is written, then zeros
-  std::atomic<std::uint64_t> syncs_ = 0;
-
-  // When it was last decided whether to write zeros ahead.
-  std::uint64_t decided_up_to_ = 0;  // bytes; then it is decided anew
-  std::uint64_t written_then_ = 0;
-  std::uint64_t syncs_then_ = 0;
-
   bool broken_ = false;
 };
 

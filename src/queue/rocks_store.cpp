@@ -34,7 +34,7 @@ struct RocksStore::State {
   mutable LowestPlaces lowest_places;
 
   State(const std::string& path, const RocksStoreOptions& options)
-      : database(path, options), behind(WriteBehind::open(database, path, options.journal)) {}
+      : database(path, options), behind(WriteBehind::open(database, path, options.journal_bytes)) {}
 
   Sequence append(const Changes& changes);
   void remember_places(const Changes& changes);

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "carillon/queue/rocks_store.h"
 #include "queue/record_codec.h"
 
 namespace carillon::queue {
@@ -24,14 +25,23 @@ constexpr const char* kFile = "/journal";
 // Bytes of a window at the most that goes to the journal. Beyond it a sync of the database's log costs as little.
 constexpr std::size_t kLargestWindow = 32 << 10;
 
-// An open batch is closed when it has so many changes, or so many bytes, and no change that is in no record yet; with a quarter
-// more it is written at once. Many, since each wakes the thread that writes: that makes the scheduler move threads about, and a
-// client and a server that shared a processor do not afterwards. Their records, and those of a closed batch, must fit into the
-// journal besides one more: each takes the rest of a block more than its bytes.
-constexpr std::size_t kChanges = 400;
-constexpr std::size_t kBytes = 256 << 10;
-static_assert(2 * (kChanges + kBytes / Journal::kBlock) * 5 / 4 + 2 * kLargestWindow / Journal::kBlock <
-              Journal::kBlocks * 3 / 4);
+// An open batch is closed when it has so many changes, or so many bytes, and no change that is in no record yet; with a quarter more
+// it is written at once. Many, since each wakes the thread that writes: that makes the scheduler move threads about, and a client and
+// a server that shared a processor do not afterwards. But the records of two batches must fit into the journal, and one more, with
+// what is left over at its end.
+constexpr std::size_t changes_for(std::size_t blocks) {
+  return blocks / 5;
+}
+constexpr std::size_t bytes_for(std::size_t blocks) {
+  return blocks * 128;
+}
+constexpr bool have_room(std::size_t blocks) {
+  constexpr std::size_t window = kLargestWindow / Journal::kBlock + 1;
+  const std::size_t batch =
+      changes_for(blocks) + bytes_for(blocks) / Journal::kBlock;  // each takes the rest of a block more
+  return 2 * (batch * 5 / 4 + window) + 2 * window < blocks;
+}
+static_assert(have_room(kJournalBytes / Journal::kBlock) && have_room(kSmallestJournal / Journal::kBlock));
 
 // A record is this, then entries as they stand in a write batch: there behind the sequence number of the batch and its count. See
 // db/write_batch.cc in RocksDB; its log has them in the same form.
@@ -82,10 +92,10 @@ void apply_all(RocksDatabase& database, Journal& journal, JournalNote note) {
 }
 
 // Makes a journal, and then has the database say so, whatever should happen to its log.
-JournalNote take_up(RocksDatabase& database, const std::string& path) {
+JournalNote take_up(RocksDatabase& database, const std::string& path, std::uint32_t blocks) {
   std::random_device random;
   const JournalNote note{.identity = (std::uint64_t{random()} << 32) | random(), .number = 0};
-  Journal::make(path, note.identity);
+  Journal::make(path, note.identity, blocks);
   WriteBatch change;
   database.begin(change);
   database.put_format(true, change);
@@ -109,7 +119,13 @@ void give_up(RocksDatabase& database, const std::string& path) {
 
 }  // namespace
 
-std::unique_ptr<WriteBehind> WriteBehind::open(RocksDatabase& database, const std::string& directory, bool wanted) {
+std::unique_ptr<WriteBehind> WriteBehind::open(RocksDatabase& database, const std::string& directory,
+                                               std::size_t bytes) {
+  if (bytes != 0 && bytes < kSmallestJournal) {
+    throw StoreError("a journal of " + std::to_string(bytes) + " bytes is too small: it must have " +
+                     std::to_string(kSmallestJournal));
+  }
+  const auto blocks = static_cast<std::uint32_t>(bytes / Journal::kBlock);
   const std::string path = directory + kFile;
   JournalNote note;
   std::unique_ptr<Journal> journal;
@@ -117,13 +133,14 @@ std::unique_ptr<WriteBehind> WriteBehind::open(RocksDatabase& database, const st
     note = decode_journal_note(*value);
     journal = std::make_unique<Journal>(path, note.identity, note.number);
     apply_all(database, *journal, note);
+    if (journal->blocks() != blocks) {
+      journal.reset();
+      give_up(database, path);
+    }
   }
-  if (!wanted) {
-    if (journal) give_up(database, path);
-    return nullptr;
-  }
+  if (blocks == 0) return nullptr;
   if (!journal) {
-    note = take_up(database, path);
+    note = take_up(database, path, blocks);
     journal = std::make_unique<Journal>(path, note.identity, note.number);
   }
   return std::unique_ptr<WriteBehind>(new WriteBehind(database, std::move(journal), note.identity));
@@ -133,6 +150,8 @@ WriteBehind::WriteBehind(RocksDatabase& database, std::unique_ptr<Journal> journ
     : database_(database),
       journal_(std::move(journal)),
       identity_(identity),
+      changes_(changes_for(journal_->blocks())),
+      bytes_(bytes_for(journal_->blocks())),
       open_(database),
       record_(sizeof(Head), '\0'),
       begun_(journal_->last()),
@@ -188,7 +207,7 @@ void WriteBehind::add_to_open(const Changes& changes) try {
 // Makes the open batch ready for a change of so many bytes at the most, or turns the window over to the database.
 void WriteBehind::make_room(std::size_t bytes, Lock& lock) {
   const auto has = [this](std::size_t quarters) {
-    return 4 * open_.changes() >= quarters * kChanges || 4 * open_.bytes() >= quarters * kBytes;
+    return 4 * open_.changes() >= quarters * changes_ || 4 * open_.bytes() >= quarters * bytes_;
   };
   const bool recorded = record_.size() == sizeof(Head);
   if (record_.size() + bytes > kLargestWindow || (has(5) && !recorded)) {
@@ -202,7 +221,7 @@ void WriteBehind::make_room(std::size_t bytes, Lock& lock) {
 // REQUIRES: each change of the open batch is in a record that was begun.
 void WriteBehind::begin_batch(Lock& lock) {
   finish_closed(lock);
-  database_.reserve(open_.bytes() + 2 * kBytes + kLargestWindow);
+  database_.reserve(open_.bytes() + 2 * bytes_ + kLargestWindow);
   if (!open_.empty()) {
     put_note(database_, {identity_, begun_}, open_.entries());
     std::swap(open_, closed_);
@@ -292,7 +311,7 @@ Sequence WriteBehind::sync() {
     lock.unlock();
     write_record();
     lock.lock();
-    if (journal_->half_full()) {
+    if (journal_->nearly_full()) {
       wants_checkpoint_ = true;
       changed_.notify_all();
     }

@@ -45,9 +45,9 @@ namespace carillon::queue {
 
 class WriteBehind {
  public:
-  // Applies what the directory's journal has and the database has not. After that there is a journal if it is `wanted`, and else
-  // none, and nothing is returned. Throws StoreError.
-  static std::unique_ptr<WriteBehind> open(RocksDatabase& database, const std::string& directory, bool wanted);
+  // Applies what the directory's journal has and the database has not. After that there is a journal of so many bytes, or if that is
+  // 0 none, and nothing is returned. Throws StoreError.
+  static std::unique_ptr<WriteBehind> open(RocksDatabase& database, const std::string& directory, std::size_t bytes);
   // Brings all that was appended into the database. If that refuses it, what was not synced is lost.
   ~WriteBehind();
   WriteBehind(const WriteBehind&) = delete;
@@ -85,6 +85,8 @@ class WriteBehind {
   RocksDatabase& database_;
   const std::unique_ptr<Journal> journal_;
   const std::uint64_t identity_;  // of the journal
+  const std::size_t changes_;     // of a batch that is to be closed,
+  const std::size_t bytes_;       // or so many bytes
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;

@@ -83,7 +83,8 @@ std::size_t connections_that_fit(std::size_t wanted) {
 std::unique_ptr<queue::Store> open_store(const std::optional<std::string>& directory, const queue::SyncPolicy& sync) {
   if (!directory) return std::make_unique<queue::MemoryStore>();
   // With the other policies an answer is no promise that anything was synced, but that the process may be killed.
-  const queue::RocksStoreOptions options{.journal = sync.mode == queue::SyncPolicy::Mode::kAlways};
+  const queue::RocksStoreOptions options{.journal_bytes =
+                                             sync.mode == queue::SyncPolicy::Mode::kAlways ? queue::kJournalBytes : 0};
   auto store = std::make_unique<queue::RocksStore>(*directory, options);
   if (!store->opening_note().empty()) spdlog::warn("{}", store->opening_note());
   return store;

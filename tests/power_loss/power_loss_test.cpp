@@ -49,6 +49,7 @@ constexpr unsigned kNone = 1u << 31;  // one in so many
 // What one writer after the other does in a directory.
 struct Habits {
   std::size_t write_buffer = 64 << 20;
+  std::size_t journal = kSmallestJournal;
   std::uint64_t one_large_in = kOneLargeIn;  // bodies
   std::uint64_t behind = 0;                  // batches at the most that are appended and not synced, drawn before each
   std::uint64_t one_read_in = 1'000;         // batches
@@ -56,7 +57,7 @@ struct Habits {
   unsigned sync_takes = 0;
 
   RocksStoreOptions options() const {
-    return {.write_buffer = write_buffer, .read_cache = 1 << 20, .large_body = 1 << 10, .journal = true};
+    return {.write_buffer = write_buffer, .read_cache = 1 << 20, .large_body = 1 << 10, .journal_bytes = journal};
   }
 };
 
@@ -284,6 +285,7 @@ TEST(PowerLoss, AtAnyMoment) {
   for (int trial = 0; trial < trials(4) && !testing::Test::HasFailure(); ++trial) {
     Habits habits;
     habits.write_buffer = one_of(512u << 10, 64u << 20);
+    habits.journal = one_of(kSmallestJournal, kSmallestJournal, kJournalBytes);
     habits.one_large_in = one_of(10u, 200u, kNone);
     habits.behind = one_of(0u, 2u, 30u, 60u);  // 30 small batches are about the largest window of the journal
     habits.one_read_in = one_of(3u, 20u, 1'000u);
@@ -293,14 +295,14 @@ TEST(PowerLoss, AtAnyMoment) {
   }
 }
 
-// The database's log is slow to sync. So half of the journal is records that the database may have lost, and the next
-// writer applies them. It must not overwrite them before that is durable, and dies when it has come around to them.
-TEST(PowerLoss, WhileTheJournalIsHalfFull) {
+// The database's log is slow to sync. So the journal is full of records that the database may have lost, and the next writer applies
+// them. It must not overwrite them before that is durable, and dies about when it has come around to them.
+TEST(PowerLoss, WhileTheJournalIsFull) {
   if (SecondSelf::is_this()) write_until_killed(SecondSelf::argument());
   Machine machine;
-  constexpr Habits kSlow{.one_large_in = kNone, .one_read_in = kNone, .sync_takes = 200'000};
+  constexpr Habits kSlow{.one_large_in = kNone, .one_read_in = kNone, .sync_takes = 100'000};
   for (int trial = 0; trial < trials(3) && !testing::Test::HasFailure(); ++trial) {
-    machine.live_and_die(kSlow, 520, 620, 10'000);
+    machine.live_and_die(kSlow, 60, 250, 10'000);
   }
 }
 

@@ -23,6 +23,7 @@ namespace {
 
 constexpr std::uint64_t kIdentity = 0x0123'4567'89ab'cdef;
 constexpr std::size_t kHeader = 16;
+constexpr std::uint32_t kBlocks = 2'048;
 
 std::string contents(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -41,7 +42,7 @@ std::string text(std::uint64_t number, std::size_t size) {
 
 class JournalTest : public ::testing::Test {
  protected:
-  void SetUp() override { Journal::make(path_, kIdentity); }
+  void SetUp() override { Journal::make(path_, kIdentity, kBlocks); }
 
   Journal open(std::uint64_t applied = 0) { return Journal(path_, kIdentity, applied); }
 
@@ -65,7 +66,7 @@ using Records = std::vector<std::string>;
 TEST_F(JournalTest, IsEmptyAtFirst) {
   EXPECT_EQ(read(), Records{});
   EXPECT_EQ(open(7).last(), 7u);
-  EXPECT_EQ(contents(path_).size(), Journal::kBlock * Journal::kBlocks);
+  EXPECT_EQ(contents(path_).size(), Journal::kBlock * kBlocks);
 }
 
 TEST_F(JournalTest, GivesBackWhatWasWrittenAfterANumber) {
@@ -104,18 +105,18 @@ TEST_F(JournalTest, HasNoRoomForMoreThanItsBlocks) {
   Journal journal = open();
   std::uint64_t number = 0;
   while (journal.has_room(1)) {
-    EXPECT_EQ(journal.half_full(), number > Journal::kBlocks / 2) << number;
+    EXPECT_EQ(journal.nearly_full(), number > kBlocks / 4 * 3) << number;
     EXPECT_EQ(journal.write("x"), ++number);
   }
-  EXPECT_EQ(number, Journal::kBlocks - 1u);
-  EXPECT_TRUE(journal.half_full());
+  EXPECT_EQ(number, kBlocks - 1u);
+  EXPECT_TRUE(journal.nearly_full());
   EXPECT_THROW(journal.write("x"), StoreError);
   journal.release(1);
   EXPECT_TRUE(journal.has_room(Journal::kBlock - kHeader));
   EXPECT_FALSE(journal.has_room(Journal::kBlock - kHeader + 1));
   journal.release(number);
   EXPECT_TRUE(journal.has_room(Journal::kLargest));
-  EXPECT_FALSE(journal.half_full());
+  EXPECT_FALSE(journal.nearly_full());
   EXPECT_THROW(journal.write(std::string(Journal::kLargest + 1, 'x')), StoreError);
 }
 
@@ -134,7 +135,7 @@ TEST_F(JournalTest, IsAsItsModelIs) {
       kept.emplace_back(last, text(last, size));
       journal->write(kept.back().second);
     } else {
-      EXPECT_TRUE(journal->half_full());
+      EXPECT_TRUE(journal->nearly_full());
     }
     if (chance(100) || !journal->has_room(Journal::kLargest)) {
       for (std::size_t n = random() % (kept.size() + 1); n > 0; --n) kept.pop_front();
@@ -205,7 +206,7 @@ TEST_F(JournalTest, RecordsOfAnotherIdentityAreNone) {
   std::string forged;
   {
     const std::string other = directory_ / "other";
-    Journal::make(other, kIdentity + 1);
+    Journal::make(other, kIdentity + 1, kBlocks);
     Journal journal(other, kIdentity + 1, 1);
     journal.write("first");
     journal.write("forged");

@@ -34,7 +34,7 @@ namespace fs = std::filesystem;
 constexpr RocksStoreOptions kSmall{.write_buffer = 512 << 10, .read_cache = 1 << 20, .large_body = 1 << 10};
 
 constexpr RocksStoreOptions kSmallWithJournal{
-    .write_buffer = 512 << 10, .read_cache = 1 << 20, .large_body = 1 << 10, .journal = true};
+    .write_buffer = 512 << 10, .read_cache = 1 << 20, .large_body = 1 << 10, .journal_bytes = kSmallestJournal};
 
 [[noreturn]] void append_until_killed(const std::string& directory, const RocksStoreOptions& options) {
   RocksStore store(directory, options);

@@ -50,7 +50,7 @@ void expect_jobs(const Store& store, JobId count, std::size_t body) {
 class RocksFullDisk : public testing::TestWithParam<bool> {
  protected:
   RocksStoreOptions options(RocksStoreOptions others = kSmall) const {
-    others.journal = GetParam();
+    others.journal_bytes = GetParam() ? kSmallestJournal : 0;
     return others;
   }
 

@@ -283,7 +283,7 @@ INSTANTIATE_TEST_SUITE_P(Journal, RocksThreads, testing::Bool(),
 TEST_P(RocksThreads, SyncsBesideAppendsAndReads) {
   const TemporaryDirectory directory;
   RocksStoreOptions options = kSmall;
-  options.journal = GetParam();
+  options.journal_bytes = GetParam() ? kJournalBytes : 0;
   RocksStore store(directory / "data", options);
   std::atomic<bool> done = false;
   std::atomic<Sequence> appended = 0;

@@ -41,7 +41,7 @@ struct OnDisk {
   std::unique_ptr<RocksStore> opened;
 
   explicit OnDisk(bool journal = false) {
-    options.journal = journal;
+    options.journal_bytes = journal ? kSmallestJournal : 0;
     reopen();
   }
   void reopen() {

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -30,7 +31,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr RocksStoreOptions kSmall{
-    .write_buffer = 512 << 10, .read_cache = 1 << 20, .large_body = 1 << 10, .journal = true};
+    .write_buffer = 512 << 10, .read_cache = 1 << 20, .large_body = 1 << 10, .journal_bytes = kSmallestJournal};
 
 std::string contents(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
@@ -59,7 +60,7 @@ struct Synced {
 
 // Windows of one to three batches, each of which is synced, and one more that is not. Some are too large for the journal.
 [[noreturn]] void write_windows_and_vanish(const std::string& directory, int windows) {
-  RocksStore store(directory, {.journal = true});
+  RocksStore store(directory, {.journal_bytes = kJournalBytes});
   std::mt19937_64 random(7);
   std::uint64_t batch = 0;
   std::string journal = contents(directory + "/journal");
@@ -257,9 +258,9 @@ TEST_F(CrashedTest, KilledAfterManyRoundsOfTheJournal) {
 // --- Several logs.
 
 // Windows with small jobs, until families have been flushed and there is a new log with something in it. They are too few for the
-// journal to be half full, so that no log was synced but those that were closed.
+// journal to be nearly full, so that no log was synced but those that were closed.
 [[noreturn]] void put_until_there_is_a_new_log(const std::string& directory) {
-  RocksStore store(directory, kSmall);
+  RocksStore store(directory, {.write_buffer = kSmall.write_buffer, .journal_bytes = kJournalBytes});
   const fs::path first = logs_in(directory).back();
   JobId id = 0;
   const auto put_and_sync = [&] {
@@ -298,7 +299,7 @@ TEST_F(CrashedTest, AnyPageOfANewLogMayBeMissing) {
     fs::remove_all(copy_);
     fs::copy(made_, copy_);
     write(copy_ / name, holes);
-    const RocksStore store(copy_, kSmall);
+    const RocksStore store(copy_, {.journal_bytes = kJournalBytes});
     for (JobId id = 1; id <= *last; ++id) ASSERT_EQ(store.find(id), job(id));
   }
 }
@@ -307,7 +308,7 @@ TEST_F(CrashedTest, AnyPageOfANewLogMayBeMissing) {
 // the database's count, must not make up for it.
 TEST(Journal, RefusesADatabaseThatLostALargeWindowBetweenSmallOnes) {
   if (SecondSelf::is_this()) {
-    RocksStore store(SecondSelf::argument(), {.journal = true});
+    RocksStore store(SecondSelf::argument(), {.journal_bytes = kJournalBytes});
     for (JobId id = 1; id <= 62; ++id) {
       put(store, id, id == 61 ? 40'000 : 100);
       store.sync();
@@ -318,7 +319,7 @@ TEST(Journal, RefusesADatabaseThatLostALargeWindowBetweenSmallOnes) {
   EXPECT_EQ(SecondSelf(directory / "data").wait(), 0);
   for (const fs::path& log : logs_in(directory / "data")) write(log, "");
   try {
-    const RocksStore store(directory / "data", {.journal = true});
+    const RocksStore store(directory / "data", {.journal_bytes = kJournalBytes});
     FAIL() << "it was opened";
   } catch (const StoreError& error) {
     EXPECT_EQ(std::string(error.what()),
@@ -343,29 +344,40 @@ std::string format_of(const std::string& directory) {
 }
 
 // Versions that know of no journal must not open a store that has one.
-TEST(Journal, CanBeTakenUpAndGivenUpAtEveryStart) {
+TEST(Journal, CanBeTakenUpAndGivenUpAndOfAnotherSizeAtEveryStart) {
+  constexpr std::array<std::size_t, 4> sizes{0, kSmallestJournal, 3 * kSmallestJournal, kJournalBytes};
   std::mt19937_64 random(seed_or(std::random_device()()));
   const TemporaryDirectory directory;
   const std::string path = directory / "data";
   std::uint64_t batch = 0;
   for (int round = 0; round < 20; ++round) {
-    const bool journal = random() % 2 == 0;
+    const std::size_t journal = sizes[random() % sizes.size()];
     {
-      RocksStore store(path, {.journal = journal});
+      RocksStore store(path, {.journal_bytes = journal});
       EXPECT_EQ(batches_in(store), batch);
-      EXPECT_EQ(fs::exists(path + "/journal"), journal);
+      EXPECT_EQ(fs::exists(path + "/journal") ? fs::file_size(path + "/journal") : 0, journal);
       for (std::uint64_t left = random() % 20; left > 0; --left) {
         append_batch(store, ++batch);
         if (random() % 2 == 0) store.sync();
       }
     }
-    EXPECT_EQ(format_of(path), journal ? "carillon-queue 2" : "carillon-queue 1");
+    EXPECT_EQ(format_of(path), journal > 0 ? "carillon-queue 2" : "carillon-queue 1");
   }
 }
 
-TEST(Journal, IsAppliedWhereNoneIsWantedAnyMore) {
+TEST(Journal, IsRefusedIfTooSmall) {
+  const TemporaryDirectory directory;
+  try {
+    const RocksStore store(directory / "data", {.journal_bytes = kSmallestJournal - 1});
+    FAIL() << "it was opened";
+  } catch (const StoreError& error) {
+    EXPECT_STREQ(error.what(), "a journal of 524287 bytes is too small: it must have 524288");
+  }
+}
+
+TEST(Journal, IsAppliedWhereNoneOrALargerOneIsWanted) {
   if (SecondSelf::is_this()) {
-    RocksStore store(SecondSelf::argument(), {.journal = true});
+    RocksStore store(SecondSelf::argument(), {.journal_bytes = kJournalBytes});
     for (std::uint64_t batch = 1; batch <= 10; ++batch) {
       append_batch(store, batch);
       store.sync();
@@ -374,14 +386,17 @@ TEST(Journal, IsAppliedWhereNoneIsWantedAnyMore) {
   }
   const TemporaryDirectory directory;
   EXPECT_EQ(SecondSelf(directory / "data").wait(), 0);
+  fs::copy(directory / "data", directory / "copy");
   EXPECT_EQ(batches_in(RocksStore(directory / "data")), 10u);
   EXPECT_FALSE(fs::exists(directory / "data/journal"));
+  EXPECT_EQ(batches_in(RocksStore(directory / "copy", {.journal_bytes = 2 * kJournalBytes})), 10u);
+  EXPECT_EQ(fs::file_size(directory / "copy/journal"), 2 * kJournalBytes);
 }
 
 // The first thing that a store with a journal has in its files is that there is one.
 TEST(Journal, IsFoundThoughAllOfTheLogIsLost) {
   if (SecondSelf::is_this()) {
-    RocksStore store(SecondSelf::argument(), {.journal = true});
+    RocksStore store(SecondSelf::argument(), {.journal_bytes = kJournalBytes});
     for (JobId id = 1; id <= 3; ++id) {
       put(store, id);
       store.sync();
@@ -391,18 +406,18 @@ TEST(Journal, IsFoundThoughAllOfTheLogIsLost) {
   const TemporaryDirectory directory;
   EXPECT_EQ(SecondSelf(directory / "data").wait(), 0);
   for (const fs::path& log : logs_in(directory / "data")) write(log, "");
-  const RocksStore store(directory / "data", {.journal = true});
+  const RocksStore store(directory / "data", {.journal_bytes = kJournalBytes});
   for (JobId id = 1; id <= 3; ++id) EXPECT_EQ(store.find(id), job(id));
 }
 
 TEST(Journal, ThatIsMissingIsRefused) {
   const TemporaryDirectory directory;
   const std::string path = directory / "data";
-  { append_batch(*std::make_unique<RocksStore>(path, RocksStoreOptions{.journal = true}), 1); }
+  { append_batch(*std::make_unique<RocksStore>(path, RocksStoreOptions{.journal_bytes = kJournalBytes}), 1); }
   fs::remove(path + "/journal");
   for (const bool journal : {true, false}) {
     try {
-      const RocksStore store(path, {.journal = journal});
+      const RocksStore store(path, {.journal_bytes = journal ? kJournalBytes : 0});
       FAIL() << "it was opened";
     } catch (const StoreError& error) {
       EXPECT_EQ(std::string(error.what()),
