@@ -4,38 +4,36 @@
 
 #include <algorithm>
 
+#include "queue/entries.h"
 #include "queue/record_codec.h"
 
 namespace carillon::queue {
 
 namespace {
 
-using rocksdb::Slice;
-
 // A batch that has grown beyond so many bytes gives them back.
 constexpr std::size_t kBytesToKeep = 1 << 20;
 
 }  // namespace
 
-void Batch::begin() {
-  if (bytes() > kBytesToKeep) entries_ = rocksdb::WriteBatch();
-  entries_.Clear();
+void Batch::clear() {
+  if (entries_.capacity() > kBytesToKeep) entries_ = {};
+  entries_.clear();
   bodies_.clear();
   changes_ = 0;
-  database_->begin(entries_);
 }
 
 void Batch::add(const Changes& changes) {
   ++changes_;
   for (const JobChange& change : changes.jobs) add(change);
   for (const TubeRecord& tube : changes.tubes) add(tube);
-  if (changes.watermarks) put(kMeta, slice(kWatermarksKey), slice(encode_watermarks(*changes.watermarks)));
+  if (changes.watermarks) append_put(entries_, kMeta, kWatermarksKey, view(encode_watermarks(*changes.watermarks)));
 }
 
 std::optional<std::string_view> Batch::body(JobId id) const {
   const auto at = std::find_if(bodies_.begin(), bodies_.end(), [id](const Body& body) { return body.id == id; });
   if (at == bodies_.end()) return std::nullopt;
-  return std::string_view(entries_.Data()).substr(at->begin, at->size);
+  return std::string_view(entries_).substr(at->begin, at->size);
 }
 
 std::size_t Batch::bytes_at_most(const Changes& changes) {
@@ -48,45 +46,36 @@ std::size_t Batch::bytes_at_most(const Changes& changes) {
   return bytes;
 }
 
-// These fail for values of more than 4 GiB alone, which no record has.
-void Batch::put(Family family, const Slice& key, const Slice& value) {
-  entries_.Put(database_->family(family), key, value).PermitUncheckedError();
-}
-
-void Batch::erase(Family family, const Slice& key) {
-  entries_.Delete(database_->family(family), key).PermitUncheckedError();
-}
-
 void Batch::add(const JobChange& change) {
   if (change.before && change.after) {
     const Place from = place_of(*change.before);
     const Place to = place_of(*change.after);
     if (from != to) {
-      erase(kIndex, slice(from));
-      put(kJobs, slice(job_key(change.after->id)), slice(encode_where(to)));
+      append_erase(entries_, kIndex, view(from));
+      append_put(entries_, kJobs, view(job_key(change.after->id)), view(encode_where(to)));
     }
-    put(kIndex, slice(to), slice(encode_job(*change.after)));
+    append_put(entries_, kIndex, view(to), view(encode_job(*change.after)));
   } else if (change.after) {
     const JobKey key = job_key(change.after->id);
     const Place place = place_of(*change.after);
-    put(kBodies, slice(key), slice(change.body));
-    bodies_.push_back({change.after->id, bytes() - change.body.size(), change.body.size()});
-    put(kJobs, slice(key), slice(encode_where(place)));
-    put(kIndex, slice(place), slice(encode_job(*change.after)));
+    append_put(entries_, kBodies, view(key), change.body);
+    bodies_.push_back({change.after->id, entries_.size() - change.body.size(), change.body.size()});
+    append_put(entries_, kJobs, view(key), view(encode_where(place)));
+    append_put(entries_, kIndex, view(place), view(encode_job(*change.after)));
   } else if (change.before) {
     const JobKey key = job_key(change.before->id);
-    erase(kIndex, slice(place_of(*change.before)));
-    erase(kJobs, slice(key));
-    erase(kBodies, slice(key));
+    append_erase(entries_, kIndex, view(place_of(*change.before)));
+    append_erase(entries_, kJobs, view(key));
+    append_erase(entries_, kBodies, view(key));
   }
 }
 
 void Batch::add(const TubeRecord& tube) {
   const TubeKey key = tube_key(tube.number);
   if (tube.scheduled == 0 && tube.buried == 0) {
-    erase(kMeta, slice(key));
+    append_erase(entries_, kMeta, view(key));
   } else {
-    put(kMeta, slice(key), slice(encode_tube(tube)));
+    append_put(entries_, kMeta, view(key), encode_tube(tube));
   }
 }
 

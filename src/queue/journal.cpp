@@ -24,7 +24,7 @@ namespace {
 
 // Numbers stand in the file as they do in memory: a data directory does not move between machines of different byte orders.
 struct FileHeader {
-  std::array<char, 16> magic{'c', 'a', 'r', 'i', 'l', 'l', 'o', 'n', '-', 'j', 'o', 'u', 'r', 'n', 'a', 'l'};
+  std::array<char, 16> magic{'c', 'a', 'r', 'i', 'l', 'l', 'o', 'n', '-', 'j', 'r', 'n', 'l', '-', '0', '2'};
   std::uint64_t identity = 0;
   std::uint32_t blocks = 0;
   std::uint32_t checksum = 0;

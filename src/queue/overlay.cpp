@@ -1,33 +1,19 @@
-// Batches taken apart into their entries.
+// Entries, put one by one where reads look first.
 
 #include "queue/overlay.h"
 
+#include "queue/entries.h"
 #include "queue/rocks_database.h"
 
 namespace carillon::queue {
 
-using rocksdb::Slice;
-using rocksdb::Status;
-
-class Overlay::Adder final : public rocksdb::WriteBatch::Handler {
- public:
-  explicit Adder(Overlay& overlay) : overlay_(overlay) {}
-
-  Status PutCF(std::uint32_t family, const Slice& key, const Slice& value) override {
-    return overlay_.entries_.Put(overlay_.database_.family_by_id(family), key, value);
-  }
-  Status DeleteCF(std::uint32_t family, const Slice& key) override {
-    return overlay_.entries_.Delete(overlay_.database_.family_by_id(family), key);
-  }
-
- private:
-  Overlay& overlay_;
-};
-
-void Overlay::add(const rocksdb::WriteBatch& batch) {
-  Adder adder(*this);
-  const Status status = batch.Iterate(&adder);
-  if (!status.ok()) throw StoreError("changes cannot be read before they are written: " + status.ToString());
+void Overlay::add(std::string_view entries) {
+  for_each_entry(entries, [this](const Entry& entry) {
+    rocksdb::ColumnFamilyHandle* const family = database_.family(entry.family);
+    const rocksdb::Status status = entry.is_put ? entries_.Put(family, slice(entry.key), slice(entry.value))
+                                                : entries_.Delete(family, slice(entry.key));
+    if (!status.ok()) throw StoreError("changes cannot be read before they are written: " + status.ToString());
+  });
 }
 
 }  // namespace carillon::queue

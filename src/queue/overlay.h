@@ -2,13 +2,14 @@
 // Entries that the database cannot take at the moment, laid over it: reads go on while a full disk keeps changes out.
 //
 //   Overlay overlay(database);
-//   overlay.add(batch);
+//   overlay.add(batch.entries());
 //   database.get(kJobs, key, &overlay);
 //
 // Thread safety: none.
 
 #include <rocksdb/utilities/write_batch_with_index.h>
-#include <rocksdb/write_batch.h>
+
+#include <string_view>
 
 namespace carillon::queue {
 
@@ -18,14 +19,12 @@ class Overlay {
  public:
   explicit Overlay(const RocksDatabase& database) : database_(database) {}
 
-  // Lays the batch over what there is already.
-  void add(const rocksdb::WriteBatch& batch);
+  // Lays them over what there is already.
+  void add(std::string_view entries);
 
   rocksdb::WriteBatchWithIndex& entries() { return entries_; }
 
  private:
-  class Adder;
-
   const RocksDatabase& database_;
   rocksdb::WriteBatchWithIndex entries_{rocksdb::BytewiseComparator(), 0, true};
 };

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "queue/entries.h"
 #include "queue/log_check.h"
 #include "queue/record_codec.h"
 #include "queue/warnings_log.h"
@@ -202,9 +203,20 @@ void RocksDatabase::put_format(bool with_journal, WriteBatch& batch) const {
       .PermitUncheckedError();
 }
 
-void RocksDatabase::begin(WriteBatch& batch) const {
+// Its calls fail for keys and values of more than 4 GiB alone, which no record has.
+WriteBatch RocksDatabase::batch(std::string_view entries) const {
+  constexpr std::size_t kMore = 256;  // of bytes: what is before the entries, and what may be put behind them
+  WriteBatch batch(entries.size() + kMore);
   const auto mark = durability_mark(durable_number_.load(std::memory_order_acquire));
   batch.PutLogData({mark.data(), mark.size()}).PermitUncheckedError();
+  for_each_entry(entries, [&](const Entry& entry) {
+    if (entry.is_put) {
+      batch.Put(family(entry.family), slice(entry.key), slice(entry.value)).PermitUncheckedError();
+    } else {
+      batch.Delete(family(entry.family), slice(entry.key)).PermitUncheckedError();
+    }
+  });
+  return batch;
 }
 
 Sequence RocksDatabase::write(WriteBatch& batch) {
@@ -248,8 +260,7 @@ void RocksDatabase::flush(Family family) {
 // Adds a record that changes nothing, for its mark: it shows that all before it was synced.
 void RocksDatabase::seal() {
   sync();
-  WriteBatch nothing;
-  begin(nothing);
+  WriteBatch nothing = batch();
   write(nothing);
   sync();
 }
@@ -265,13 +276,6 @@ void RocksDatabase::refuse_if_failed() const {
   if (!failed_.load(std::memory_order_acquire)) return;
   const std::lock_guard lock(failure_mutex_);
   throw StoreError(failure_);
-}
-
-rocksdb::ColumnFamilyHandle* RocksDatabase::family_by_id(std::uint32_t id) const {
-  for (rocksdb::ColumnFamilyHandle* family : opened_.families) {
-    if (family->GetID() == id) return family;
-  }
-  throw StoreError(directory_.message("has no column family " + std::to_string(id)));
 }
 
 std::optional<std::string> RocksDatabase::get(Family family, std::string_view key, Overlay* overlay) const {

@@ -43,9 +43,9 @@ class RocksDatabase {
 
   // Takes room in the log for writes of so many bytes, or throws StoreError.
   void reserve(std::uint64_t bytes);
-  // Puts into an empty batch what each batch begins with.
-  void begin(rocksdb::WriteBatch& batch) const;
-  // Writes all of a batch that was begun, or throws StoreError and has written nothing.
+  // The entries (entries.h), behind what each batch begins with. Throws StoreError if they are none.
+  rocksdb::WriteBatch batch(std::string_view entries = {}) const;
+  // Writes all of such a batch, and of what was added to it, or throws StoreError and has written nothing.
   Sequence write(rocksdb::WriteBatch& batch);
   // Brings all of a family into its sorted files, out of the log. Throws StoreError.
   void flush(Family family);
@@ -58,7 +58,6 @@ class RocksDatabase {
   void refuse_if_failed() const;
 
   rocksdb::ColumnFamilyHandle* family(Family family) const { return opened_.families[family]; }
-  rocksdb::ColumnFamilyHandle* family_by_id(std::uint32_t id) const;
 
   // The value under `key`, or nothing. With an overlay that is read over the database.
   std::optional<std::string> get(Family family, std::string_view key, Overlay* overlay = nullptr) const;

@@ -30,7 +30,7 @@ std::string_view view(const Slice& bytes) {
 struct RocksStore::State {
   RocksDatabase database;
   std::unique_ptr<WriteBehind> behind;  // none without a journal
-  Batch batch{database};                // of the append that is under way, without a journal
+  Batch batch;                          // of the append that is under way, without a journal
   mutable LowestPlaces lowest_places;
 
   State(const std::string& path, const RocksStoreOptions& options)
@@ -56,9 +56,10 @@ Sequence RocksStore::append(const Changes& changes) {
 
 Sequence RocksStore::State::append(const Changes& changes) {
   if (behind) return behind->append(changes);
-  batch.begin();
+  batch.clear();
   batch.add(changes);
-  return database.write(batch.entries());
+  rocksdb::WriteBatch all = database.batch(batch.entries());
+  return database.write(all);
 }
 
 void RocksStore::State::remember_places(const Changes& changes) {

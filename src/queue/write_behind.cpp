@@ -43,34 +43,23 @@ constexpr bool have_room(std::size_t blocks) {
 }
 static_assert(have_room(kJournalBytes / Journal::kBlock) && have_room(kSmallestJournal / Journal::kBlock));
 
-// A record is this, then entries as they stand in a write batch: there behind the sequence number of the batch and its count. See
-// db/write_batch.cc in RocksDB; its log has them in the same form.
+// A record is this, then entries (entries.h).
 struct Head {
   std::uint64_t needs = 0;  // the database's count
-  std::uint64_t count = 0;  // of entries
-
-  static Head of(const std::string& record) {
-    Head head;
-    if (record.size() >= sizeof head) std::memcpy(&head, record.data(), sizeof head);
-    return head;
-  }
-  void put_into(std::string& record) const { std::memcpy(record.data(), this, sizeof *this); }
 };
-constexpr std::size_t kBatchCountAt = 8;
+
+std::uint64_t needs_of(const std::string& record) {
+  Head head;
+  if (record.size() >= sizeof head) std::memcpy(&head, record.data(), sizeof head);
+  return head.needs;
+}
 
 void put_note(const RocksDatabase& database, const JournalNote& note, WriteBatch& batch) {
   batch.Put(database.family(kMeta), slice(kJournalKey), slice(encode_journal_note(note))).PermitUncheckedError();
 }
 
 void apply(RocksDatabase& database, const std::string& record, const JournalNote& note) {
-  const Head head = Head::of(record);
-  WriteBatch beginning;
-  database.begin(beginning);
-  const auto count = static_cast<std::uint32_t>(beginning.Count() + head.count);
-  std::string bytes = beginning.Data();
-  std::memcpy(bytes.data() + kBatchCountAt, &count, sizeof count);
-  bytes.append(record, sizeof head);
-  WriteBatch batch(std::move(bytes));
+  WriteBatch batch = database.batch(std::string_view(record).substr(sizeof(Head)));
   put_note(database, note, batch);
   database.write(batch);
 }
@@ -80,7 +69,7 @@ void apply_all(RocksDatabase& database, Journal& journal, JournalNote note) {
   const std::vector<std::string> records = journal.take_recovered();
   // All of them before the first is applied, which adds to the count.
   for (const std::string& record : records) {
-    if (database.count() >= Head::of(record).needs) continue;
+    if (database.count() >= needs_of(record)) continue;
     throw StoreError(database.message("is damaged: changes that had been synced are missing"));
   }
   for (const std::string& record : records) {
@@ -96,8 +85,7 @@ JournalNote take_up(RocksDatabase& database, const std::string& path, std::uint3
   std::random_device random;
   const JournalNote note{.identity = (std::uint64_t{random()} << 32) | random(), .number = 0};
   Journal::make(path, note.identity, blocks);
-  WriteBatch change;
-  database.begin(change);
+  WriteBatch change = database.batch();
   database.put_format(true, change);
   put_note(database, note, change);
   database.write(change);
@@ -108,8 +96,7 @@ JournalNote take_up(RocksDatabase& database, const std::string& path, std::uint3
 
 // REQUIRES: all of it is in the database, durably.
 void give_up(RocksDatabase& database, const std::string& path) {
-  WriteBatch change;
-  database.begin(change);
+  WriteBatch change = database.batch();
   database.put_format(false, change);
   change.Delete(database.family(kMeta), slice(kJournalKey)).PermitUncheckedError();
   database.write(change);
@@ -152,11 +139,8 @@ WriteBehind::WriteBehind(RocksDatabase& database, std::unique_ptr<Journal> journ
       identity_(identity),
       changes_(changes_for(journal_->blocks())),
       bytes_(bytes_for(journal_->blocks())),
-      open_(database),
       record_(sizeof(Head), '\0'),
       begun_(journal_->last()),
-      direct_(database),
-      closed_(database),
       noted_(begun_),
       thread_([this] { run(); }) {}
 
@@ -182,7 +166,7 @@ Sequence WriteBehind::append(const Changes& changes) {
   database_.refuse_if_failed();
   if (window_ == Window::kJournal) make_room(Batch::bytes_at_most(changes), lock);
   if (window_ == Window::kDatabase) {
-    direct_.begin();
+    direct_.clear();
     direct_.add(changes);
     write(direct_);
   } else {
@@ -192,13 +176,9 @@ Sequence WriteBehind::append(const Changes& changes) {
 }
 
 void WriteBehind::add_to_open(const Changes& changes) try {
-  const std::size_t bytes = open_.bytes();
-  const std::uint32_t count = open_.entries().Count();
+  const std::size_t before = open_.entries().size();
   open_.add(changes);
-  record_.append(open_.entries().Data(), bytes);
-  Head head = Head::of(record_);
-  head.count += open_.entries().Count() - count;
-  head.put_into(record_);
+  record_.append(open_.entries().substr(before));
 } catch (const std::exception& why) {  // no memory: half a change may be in it
   database_.fail_for_good(StoreError(why.what()));
   throw;
@@ -207,7 +187,7 @@ void WriteBehind::add_to_open(const Changes& changes) try {
 // Makes the open batch ready for a change of so many bytes at the most, or turns the window over to the database.
 void WriteBehind::make_room(std::size_t bytes, Lock& lock) {
   const auto has = [this](std::size_t quarters) {
-    return 4 * open_.changes() >= quarters * changes_ || 4 * open_.bytes() >= quarters * bytes_;
+    return 4 * open_.changes() >= quarters * changes_ || 4 * open_.entries().size() >= quarters * bytes_;
   };
   const bool recorded = record_.size() == sizeof(Head);
   if (record_.size() + bytes > kLargestWindow || (has(5) && !recorded)) {
@@ -221,23 +201,22 @@ void WriteBehind::make_room(std::size_t bytes, Lock& lock) {
 // REQUIRES: each change of the open batch is in a record that was begun.
 void WriteBehind::begin_batch(Lock& lock) {
   finish_closed(lock);
-  database_.reserve(open_.bytes() + 2 * bytes_ + kLargestWindow);
+  database_.reserve(open_.entries().size() + 2 * bytes_ + kLargestWindow);
   if (!open_.empty()) {
-    put_note(database_, {identity_, begun_}, open_.entries());
     std::swap(open_, closed_);
     closed_is_ = Closed::kWaits;
     closed_noted_ = begun_;
     apart_.keep_off_here(thread_);
     changed_.notify_all();
   }
-  open_.begin();
+  open_.clear();
 }
 
 // Waits until the closed batch is written, and writes it if the thread has failed to.
 void WriteBehind::finish_closed(Lock& lock) {
   changed_.wait(lock, [this] { return closed_is_ == Closed::kNone || closed_is_ == Closed::kFailed; });
   if (closed_is_ == Closed::kNone) return;
-  database_.write(closed_.entries());
+  write(closed_, closed_noted_);
   noted_ = closed_noted_;
   closed_is_ = Closed::kNone;
 }
@@ -259,26 +238,22 @@ void WriteBehind::settle(Lock& lock) {
   finish_closed(lock);
   if (open_.empty()) return;
   write(open_);
-  open_.begin();
+  open_.clear();
   if (record_.size() == sizeof(Head)) return;
   // These changes must not get into a record any more.
   record_.assign(sizeof(Head), '\0');
   window_ = Window::kDatabase;
 }
 
-void WriteBehind::write(Batch& batch) {
-  WriteBatch& entries = batch.entries();
-  if (begun_ > noted_) {
-    entries.SetSavePoint();
-    put_note(database_, {identity_, begun_}, entries);
-  }
-  try {
-    database_.write(entries);
-  } catch (const StoreError&) {  // the batch may be kept, and tried again many times
-    if (begun_ > noted_) entries.RollbackToSavePoint().PermitUncheckedError();
-    throw;
-  }
+void WriteBehind::write(const Batch& batch) {
+  write(batch, begun_ > noted_ ? std::optional(begun_) : std::nullopt);
   noted_ = begun_;
+}
+
+void WriteBehind::write(const Batch& batch, std::optional<std::uint64_t> note) {
+  WriteBatch all = database_.batch(batch.entries());
+  if (note) put_note(database_, {identity_, *note}, all);
+  database_.write(all);
 }
 
 std::optional<std::string> WriteBehind::body(JobId id) const {
@@ -305,9 +280,8 @@ Sequence WriteBehind::sync() {
     ++begun_;
     std::swap(record_, writing_);
     record_.assign(sizeof(Head), '\0');
-    Head head = Head::of(writing_);
-    head.needs = needed_;
-    head.put_into(writing_);
+    const Head head{.needs = needed_};
+    std::memcpy(writing_.data(), &head, sizeof head);
     lock.unlock();
     write_record();
     lock.lock();
@@ -364,7 +338,7 @@ void WriteBehind::write_closed(Lock& lock) {
   lock.unlock();
   bool written = true;
   try {
-    database_.write(closed_.entries());
+    write(closed_, closed_noted_);
   } catch (const std::exception&) {
     written = false;  // whoever appends next tries again, and is told
   }

@@ -76,7 +76,8 @@ class WriteBehind {
   void begin_batch(Lock& lock);
   void finish_closed(Lock& lock);
   void settle(Lock& lock);
-  void write(Batch& batch);
+  void write(const Batch& batch);
+  void write(const Batch& batch, std::optional<std::uint64_t> note);
   void write_record();
   void checkpoint();
   void run();
