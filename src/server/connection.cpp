@@ -43,8 +43,10 @@ void Connection::process() {
     case Wants::kInput:
       if (ended_) {
         session_.close();
-      } else {
+      } else if (end_ == input_.size()) {
         read();
+      } else if (!reading_) {
+        owner_.rests(*this);
       }
       break;
     case Wants::kDelivery:
@@ -70,6 +72,10 @@ void Connection::await_delivery() {
   } else {
     owner_.watch_hang_up(*this, socket_.native_handle());
   }
+}
+
+void Connection::read_on() {
+  if (!closed_ && !lingering() && session_.wants() == Wants::kInput) read();
 }
 
 void Connection::read() {

@@ -2,7 +2,9 @@
 // A beanstalk session on a socket: reads what is there, hands it to the session, and sends the replies that may leave.
 //
 // It reads with a buffer of its own that grows with the traffic, so that a thousand idle connections cost little and
-// one that pipelines is read in few calls. It does not read while the session has too many unsent replies, and only a
+// one that pipelines is read in few calls. What filled the buffer is followed by more, and that is read at once; else it rests until
+// the turn's replies are sent, when the next command may be there: before, to look for it would mostly be in vain, and costs a
+// system call. It does not read while the session has too many unsent replies, and only a
 // little while a reserve waits.
 //
 // It closes so that the last replies arrive. A socket that is closed while something is unread, or that is sent more after that,
@@ -42,6 +44,8 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
     virtual void has_replies(Connection& connection) = 0;
     // To be process()ed in the next turn.
     virtual void wants_turn(Connection& connection) = 0;
+    // To read_on() at the end of this turn, when the replies are sent.
+    virtual void rests(Connection& connection) = 0;
     // To be told hung_up() when the client closes its half of the socket `fd`.
     virtual void watch_hang_up(Connection& connection, int fd) = 0;
     // To be watched: its client has just sent something or taken replies, or begins to keep it waiting.
@@ -60,6 +64,8 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
 
   // Carries out the commands that are there, then reads on as the session wants.
   void process();
+
+  void read_on();
 
   // Sends what may leave.
   void flush();
@@ -89,6 +95,7 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
 
   bool has_turn_queued = false;  // for the owner's bookkeeping: it stands in the owner's list of …
   bool has_replies_queued = false;
+  bool is_resting = false;
 
  private:
   void await_delivery();

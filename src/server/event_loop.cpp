@@ -68,7 +68,8 @@ int EventLoop::run() {
 // --- One turn.
 
 void EventLoop::turn() {
-  for (int i = 0; i < kHandlersPerTurn && io_.poll_one() > 0; ++i) {
+  // As long as there may be more for this turn to sync and to answer.
+  for (int i = 0; i < kHandlersPerTurn && resting_.size() < connections_.size() && io_.poll_one() > 0; ++i) {
   }
   give_turns();
   if (const auto wakeup = engine_.next_wakeup(); wakeup && *wakeup <= read_clocks().mono_ns) run_engine();
@@ -76,6 +77,7 @@ void EventLoop::turn() {
   deliver();
   commit();
   flush();
+  read_on();
   alarm_.set(next_wakeup());
 }
 
@@ -133,6 +135,18 @@ void EventLoop::flush() {
     connection->flush();
     if (connection->session().replies().holds()) has_replies(*connection);
   }
+}
+
+void EventLoop::read_on() {
+  for (const auto& connection : std::exchange(resting_, {})) {
+    connection->is_resting = false;
+    connection->read_on();
+  }
+}
+
+void EventLoop::rests(Connection& connection) {
+  if (std::exchange(connection.is_resting, true)) return;
+  resting_.push_back(connection.shared_from_this());
 }
 
 void EventLoop::has_replies(Connection& connection) {

@@ -50,6 +50,7 @@ class EventLoop final : private Connection::Owner {
   queue::Sequence durable() const override { return commit_.acknowledgeable(); }
   void has_replies(Connection& connection) override;
   void wants_turn(Connection& connection) override;
+  void rests(Connection& connection) override;
   void watch_hang_up(Connection& connection, int fd) override;
   void active(Connection& connection) override;
   void closed(Connection& connection) override;
@@ -61,6 +62,7 @@ class EventLoop final : private Connection::Owner {
   void deliver();
   void commit();
   void flush();
+  void read_on();
   std::optional<std::uint64_t> next_wakeup() const;
 
   void on_report(const queue::CommitReport& report);
@@ -90,6 +92,7 @@ class EventLoop final : private Connection::Owner {
   std::unordered_map<queue::ClientId, std::shared_ptr<Connection>> connections_;
   std::vector<std::shared_ptr<Connection>> turns_;     // have more to carry out than fitted into one turn
   std::vector<std::shared_ptr<Connection>> replying_;  // have replies that were not sent yet
+  std::vector<std::shared_ptr<Connection>> resting_;   // do not read before the end of the turn
   bool stopping_ = false;
   bool failed_ = false;
   LogThrottle refusals_;
