@@ -24,7 +24,7 @@ namespace {
 
 // Numbers stand in the file as they do in memory: a data directory does not move between machines of different byte orders.
 struct FileHeader {
-  std::array<char, 16> magic{'c', 'a', 'r', 'i', 'l', 'l', 'o', 'n', '-', 'j', 'r', 'n', 'l', '-', '0', '2'};
+  std::array<char, 16> magic{'c', 'a', 'r', 'i', 'l', 'l', 'o', 'n', '-', 'j', 'o', 'u', 'r', 'n', 'a', 'l'};
   std::uint64_t identity = 0;
   std::uint32_t blocks = 0;
   std::uint32_t checksum = 0;
@@ -80,6 +80,7 @@ void Journal::make(const std::string& path, std::uint64_t identity, std::uint32_
   std::string bytes(bytes_of(header_of(identity, blocks)));
   bytes.resize(blocks * kBlock);
   if (const int error = make_file(path, bytes); error != 0) {
+    ::unlink(path.c_str());  // of a full disk it would be the last
     throw StoreError("the journal " + path + " cannot be made: " + std::strerror(error));
   }
 }
@@ -117,7 +118,8 @@ std::string Journal::read() const {
   };
   FileHeader header;
   const std::string first = read(sizeof header);
-  if (first.size() == sizeof header) std::memcpy(&header, first.data(), sizeof header);
+  if (first.size() < sizeof header) throw StoreError(message("has been cut short"));
+  std::memcpy(&header, first.data(), sizeof header);
   if (first != bytes_of(header_of(identity_, header.blocks))) {
     throw StoreError(message("is not the one that belongs to this database"));
   }

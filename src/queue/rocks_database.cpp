@@ -26,7 +26,8 @@ namespace {
 // The version of all that is in the directory. A store of another is refused.
 constexpr std::string_view kFormatKey = "f";
 constexpr std::string_view kFormat = "carillon-queue 1";
-constexpr std::string_view kFormatWithJournal = "carillon-queue 2";  // the same, and there is a journal
+constexpr std::string_view kFormatWithJournal =
+    "carillon-queue 3";  // the same, and there is a journal (in 2 it had other records)
 
 // Space for the log is taken in steps of so many bytes.
 constexpr std::uint64_t kLogStep = 2 << 20;
@@ -204,7 +205,7 @@ void RocksDatabase::put_format(bool with_journal, WriteBatch& batch) const {
 }
 
 // Its calls fail for keys and values of more than 4 GiB alone, which no record has.
-WriteBatch RocksDatabase::batch(std::string_view entries) const {
+WriteBatch RocksDatabase::batch(std::string_view entries) const try {
   constexpr std::size_t kMore = 256;  // of bytes: what is before the entries, and what may be put behind them
   WriteBatch batch(entries.size() + kMore);
   const auto mark = durability_mark(durable_number_.load(std::memory_order_acquire));
@@ -217,6 +218,8 @@ WriteBatch RocksDatabase::batch(std::string_view entries) const {
     }
   });
   return batch;
+} catch (const StoreError& why) {
+  throw StoreError(directory_.message(std::string("is damaged: ") + why.what()));
 }
 
 Sequence RocksDatabase::write(WriteBatch& batch) {

@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <exception>
 #include <random>
@@ -27,21 +28,22 @@ constexpr std::size_t kLargestWindow = 32 << 10;
 
 // An open batch is closed when it has so many changes, or so many bytes, and no change that is in no record yet; with a quarter more
 // it is written at once. Many, since each wakes the thread that writes: that makes the scheduler move threads about, and a client and
-// a server that shared a processor do not afterwards. But the records of two batches must fit into the journal, and one more, with
-// what is left over at its end.
+// a server that shared a processor do not afterwards. Not more, since a read may have to wait for them. The records of two batches
+// must fit into the journal, and one more, with what is left over at its end.
 constexpr std::size_t changes_for(std::size_t blocks) {
-  return blocks / 5;
+  return std::min<std::size_t>(blocks / 5, 800);
 }
 constexpr std::size_t bytes_for(std::size_t blocks) {
-  return blocks * 128;
+  return std::min<std::size_t>(blocks * 128, 512 << 10);
 }
 constexpr bool have_room(std::size_t blocks) {
   constexpr std::size_t window = kLargestWindow / Journal::kBlock + 1;
-  const std::size_t batch =
-      changes_for(blocks) + bytes_for(blocks) / Journal::kBlock;  // each takes the rest of a block more
+  // Each takes the rest of a block more; the few bytes of its heads are as nothing.
+  const std::size_t batch = changes_for(blocks) + bytes_for(blocks) / Journal::kBlock;
   return 2 * (batch * 5 / 4 + window) + 2 * window < blocks;
 }
-static_assert(have_room(kJournalBytes / Journal::kBlock) && have_room(kSmallestJournal / Journal::kBlock));
+static_assert(have_room(kSmallestJournal / Journal::kBlock) && have_room(kJournalBytes / Journal::kBlock) &&
+              have_room(kLargestJournal / Journal::kBlock));
 
 // A record is this, then entries (entries.h).
 struct Head {
@@ -59,6 +61,9 @@ void put_note(const RocksDatabase& database, const JournalNote& note, WriteBatch
 }
 
 void apply(RocksDatabase& database, const std::string& record, const JournalNote& note) {
+  if (record.size() < sizeof(Head)) {
+    throw StoreError(database.message("is damaged: record " + std::to_string(note.number) + " of its journal is none"));
+  }
   WriteBatch batch = database.batch(std::string_view(record).substr(sizeof(Head)));
   put_note(database, note, batch);
   database.write(batch);
@@ -108,9 +113,9 @@ void give_up(RocksDatabase& database, const std::string& path) {
 
 std::unique_ptr<WriteBehind> WriteBehind::open(RocksDatabase& database, const std::string& directory,
                                                std::size_t bytes) {
-  if (bytes != 0 && bytes < kSmallestJournal) {
-    throw StoreError("a journal of " + std::to_string(bytes) + " bytes is too small: it must have " +
-                     std::to_string(kSmallestJournal));
+  if (bytes != 0 && (bytes < kSmallestJournal || bytes > kLargestJournal)) {
+    throw StoreError("a journal cannot have " + std::to_string(bytes) + " bytes: from " +
+                     std::to_string(kSmallestJournal) + " to " + std::to_string(kLargestJournal) + " are allowed");
   }
   const auto blocks = static_cast<std::uint32_t>(bytes / Journal::kBlock);
   const std::string path = directory + kFile;
@@ -154,7 +159,7 @@ WriteBehind::~WriteBehind() {
   Lock lock(mutex_);
   try {
     settle(lock);
-  } catch (const StoreError&) {
+  } catch (const std::exception&) {
     // What was synced is in the journal.
   }
 }
@@ -226,7 +231,7 @@ Overlay* WriteBehind::settle() {
   overlay_.reset();
   try {
     settle(lock);
-  } catch (const StoreError&) {  // the next append meets it, too
+  } catch (const std::exception&) {  // the next append meets it, too
     overlay_.emplace(database_);
     if (closed_is_ != Closed::kNone) overlay_->add(closed_.entries());
     overlay_->add(open_.entries());

@@ -1,7 +1,7 @@
 #pragma once
 // Changes that are synced into the journal, and written to the database behind it, many at once and by another thread.
 //
-//   const auto behind = WriteBehind::open(database, directory, true);
+//   const auto behind = WriteBehind::open(database, directory, kJournalBytes);
 //   Sequence sequence = behind->append(changes);
 //   behind->sync();                                      // durable, but mostly not in the database yet
 //   Overlay* over = behind->settle();                    // in the database, to be read there: database.get(..., over)

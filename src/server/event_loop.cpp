@@ -124,7 +124,7 @@ void EventLoop::deliver() {
 void EventLoop::commit() {
   const queue::Sequence last = engine_.last_sequence();
   using Waiting = queue::GroupCommit::Waiting;
-  if (last != requested_) commit_.request(last, replying_.size() > 1 ? Waiting::kSeveral : Waiting::kOne);
+  if (last != requested_) commit_.request(last, replying_.size() == 1 ? Waiting::kOne : Waiting::kSeveral);
   requested_ = last;
   slow_syncs_.observe(read_clocks().mono_ns, requested_, durable());
 }

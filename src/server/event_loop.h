@@ -3,7 +3,8 @@
 //
 // It goes in turns. Each reads what some sockets have and carries out the commands, lets the engine do what is due,
 // asks for a sync of all that was appended, and sends the replies that may leave: so there is one sync for many
-// commands, and one write for many replies.
+// commands, and one write for many replies. A connection that was read to its end rests until then; when all of them rest, the turn
+// looks for nothing more before the sync.
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>

@@ -167,7 +167,7 @@ TEST(RocksDirectory, OfANewerFormatIsRefused) {
   EXPECT_EQ(opening_complaint(directory / "data"),
             "data directory " + (directory / "data") +
                 " was made by another version of Carillon: its format is 'carillon-queue 3', "
-                "and this version knows 'carillon-queue 1' and 'carillon-queue 2'");
+                "and this version knows 'carillon-queue 1' and 'carillon-queue 3'");
 }
 
 // --- Damaged files.

@@ -361,17 +361,20 @@ TEST(Journal, CanBeTakenUpAndGivenUpAndOfAnotherSizeAtEveryStart) {
         if (random() % 2 == 0) store.sync();
       }
     }
-    EXPECT_EQ(format_of(path), journal > 0 ? "carillon-queue 2" : "carillon-queue 1");
+    EXPECT_EQ(format_of(path), journal > 0 ? "carillon-queue 3" : "carillon-queue 1");
   }
 }
 
-TEST(Journal, IsRefusedIfTooSmall) {
+TEST(Journal, HasASizeWithinBounds) {
   const TemporaryDirectory directory;
-  try {
-    const RocksStore store(directory / "data", {.journal_bytes = kSmallestJournal - 1});
-    FAIL() << "it was opened";
-  } catch (const StoreError& error) {
-    EXPECT_STREQ(error.what(), "a journal of 524287 bytes is too small: it must have 524288");
+  for (const std::size_t bytes : {kSmallestJournal - 1, kLargestJournal + 1, (std::size_t{1} << 44) + 20'480}) {
+    try {
+      const RocksStore store(directory / "data", {.journal_bytes = bytes});
+      FAIL() << "it was opened";
+    } catch (const StoreError& error) {
+      EXPECT_EQ(error.what(),
+                "a journal cannot have " + std::to_string(bytes) + " bytes: from 524288 to 268435456 are allowed");
+    }
   }
 }
 

@@ -33,6 +33,7 @@ namespace carillon::queue {
 // Enough for 2,000 small syncs between two of the database's own log, and of little weight at a start.
 constexpr std::size_t kJournalBytes = 16 << 20;
 constexpr std::size_t kSmallestJournal = 512 << 10;
+constexpr std::size_t kLargestJournal = 256 << 20;
 
 struct RocksStoreOptions {
   // Bytes of recent changes in memory; up to three times as many while disks are slow.
@@ -42,8 +43,8 @@ struct RocksStoreOptions {
 
   // Of a journal; 0: none. Small changes that are synced one by one go to it first, and to the database behind it, many at once. For
   // who syncs after each change: that is then the fastest way to the disk. The price: what was appended and not synced is lost when
-  // the process is killed, as it is when the machine crashes. At least kSmallestJournal, else StoreError; it may be another one at
-  // each start.
+  // the process is killed, as it is when the machine crashes. From kSmallestJournal to kLargestJournal, else StoreError; it may be
+  // another one at each start.
   std::size_t journal_bytes = 0;
 };
 
