@@ -37,10 +37,10 @@ constexpr std::size_t bytes_for(std::size_t blocks) {
   return std::min<std::size_t>(blocks * 128, 512 << 10);
 }
 constexpr bool have_room(std::size_t blocks) {
-  constexpr std::size_t window = kLargestWindow / Journal::kBlock + 1;
+  constexpr std::size_t kWindow = kLargestWindow / Journal::kBlock + 1;
   // Each takes the rest of a block more; the few bytes of its heads are as nothing.
   const std::size_t batch = changes_for(blocks) + bytes_for(blocks) / Journal::kBlock;
-  return 2 * (batch * 5 / 4 + window) + 2 * window < blocks;
+  return 2 * (batch * 5 / 4 + kWindow) + 2 * kWindow < blocks;
 }
 static_assert(have_room(kSmallestJournal / Journal::kBlock) && have_room(kJournalBytes / Journal::kBlock) &&
               have_room(kLargestJournal / Journal::kBlock));

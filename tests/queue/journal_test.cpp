@@ -105,7 +105,7 @@ TEST_F(JournalTest, HasNoRoomForMoreThanItsBlocks) {
   Journal journal = open();
   std::uint64_t number = 0;
   while (journal.has_room(1)) {
-    EXPECT_EQ(journal.nearly_full(), number > kBlocks / 4 * 3) << number;
+    EXPECT_EQ(journal.nearly_full(), number > std::uint64_t{kBlocks} / 4 * 3) << number;
     EXPECT_EQ(journal.write("x"), ++number);
   }
   EXPECT_EQ(number, kBlocks - 1u);

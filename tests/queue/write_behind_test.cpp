@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <random>
@@ -34,8 +33,9 @@ constexpr RocksStoreOptions kSmall{
     .write_buffer = 512 << 10, .read_cache = 1 << 20, .large_body = 1 << 10, .journal_bytes = kSmallestJournal};
 
 std::string contents(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+  std::string bytes(fs::file_size(path), '\0');
+  std::ifstream(path, std::ios::binary).read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  return bytes;
 }
 
 std::size_t end_of(const std::string& bytes) {
@@ -60,7 +60,7 @@ struct Synced {
 
 // Windows of one to three batches, each of which is synced, and one more that is not. Some are too large for the journal.
 [[noreturn]] void write_windows_and_vanish(const std::string& directory, int windows) {
-  RocksStore store(directory, {.journal_bytes = kJournalBytes});
+  RocksStore store(directory, {.journal_bytes = 4 * kSmallestJournal});  // never nearly full
   std::mt19937_64 random(7);
   std::uint64_t batch = 0;
   std::string journal = contents(directory + "/journal");
@@ -345,13 +345,13 @@ std::string format_of(const std::string& directory) {
 
 // Versions that know of no journal must not open a store that has one.
 TEST(Journal, CanBeTakenUpAndGivenUpAndOfAnotherSizeAtEveryStart) {
-  constexpr std::array<std::size_t, 4> sizes{0, kSmallestJournal, 3 * kSmallestJournal, kJournalBytes};
+  constexpr std::array<std::size_t, 4> kSizes{0, kSmallestJournal, 3 * kSmallestJournal, kJournalBytes};
   std::mt19937_64 random(seed_or(std::random_device()()));
   const TemporaryDirectory directory;
   const std::string path = directory / "data";
   std::uint64_t batch = 0;
   for (int round = 0; round < 20; ++round) {
-    const std::size_t journal = sizes[random() % sizes.size()];
+    const std::size_t journal = kSizes[random() % kSizes.size()];
     {
       RocksStore store(path, {.journal_bytes = journal});
       EXPECT_EQ(batches_in(store), batch);
