@@ -161,12 +161,12 @@ TEST(RocksDirectory, OfANewerFormatIsRefused) {
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
   rocksdb::DB* database = nullptr;
   ASSERT_TRUE(rocksdb::DB::Open({}, directory / "data", families, &handles, &database).ok());
-  ASSERT_TRUE(database->Put({}, "f", "carillon-queue 3").ok());
+  ASSERT_TRUE(database->Put({}, "f", "carillon-queue 4").ok());
   for (rocksdb::ColumnFamilyHandle* handle : handles) ASSERT_TRUE(database->DestroyColumnFamilyHandle(handle).ok());
   delete database;
   EXPECT_EQ(opening_complaint(directory / "data"),
             "data directory " + (directory / "data") +
-                " was made by another version of Carillon: its format is 'carillon-queue 3', "
+                " was made by another version of Carillon: its format is 'carillon-queue 4', "
                 "and this version knows 'carillon-queue 1' and 'carillon-queue 3'");
 }
 
