@@ -26,8 +26,7 @@ namespace {
 // The version of all that is in the directory. A store of another is refused.
 constexpr std::string_view kFormatKey = "f";
 constexpr std::string_view kFormat = "carillon-queue 1";
-constexpr std::string_view kFormatWithJournal =
-    "carillon-queue 3";  // the same, and there is a journal (in 2 it had other records)
+constexpr std::string_view kFormatWithJournal = "carillon-queue 3";  // and a journal; in 2 that had other records
 
 // Space for the log is taken in steps of so many bytes.
 constexpr std::uint64_t kLogStep = 2 << 20;

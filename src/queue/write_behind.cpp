@@ -50,10 +50,10 @@ struct Head {
   std::uint64_t needs = 0;  // the database's count
 };
 
-std::uint64_t needs_of(const std::string& record) {
+Head head_of(const std::string& record) {
   Head head;
-  if (record.size() >= sizeof head) std::memcpy(&head, record.data(), sizeof head);
-  return head.needs;
+  std::memcpy(&head, record.data(), sizeof head);
+  return head;
 }
 
 void put_note(const RocksDatabase& database, const JournalNote& note, WriteBatch& batch) {
@@ -61,9 +61,6 @@ void put_note(const RocksDatabase& database, const JournalNote& note, WriteBatch
 }
 
 void apply(RocksDatabase& database, const std::string& record, const JournalNote& note) {
-  if (record.size() < sizeof(Head)) {
-    throw StoreError(database.message("is damaged: record " + std::to_string(note.number) + " of its journal is none"));
-  }
   WriteBatch batch = database.batch(std::string_view(record).substr(sizeof(Head)));
   put_note(database, note, batch);
   database.write(batch);
@@ -74,7 +71,7 @@ void apply_all(RocksDatabase& database, Journal& journal, JournalNote note) {
   const std::vector<std::string> records = journal.take_recovered();
   // All of them before the first is applied, which adds to the count.
   for (const std::string& record : records) {
-    if (database.count() >= needs_of(record)) continue;
+    if (record.size() >= sizeof(Head) && database.count() >= head_of(record).needs) continue;
     throw StoreError(database.message("is damaged: changes that had been synced are missing"));
   }
   for (const std::string& record : records) {

@@ -31,6 +31,7 @@
 #include "power_loss/disk.h"
 #include "power_loss/shared_memory.h"
 #include "queue/crash_batches.h"
+#include "queue/file_bytes.h"
 #include "queue/second_self.h"
 #include "queue/seed.h"
 #include "queue/temporary_directory.h"
@@ -115,16 +116,6 @@ void set(std::atomic<std::uint64_t>& number, std::uint64_t to) {
 }
 
 // --- What is lost.
-
-std::string contents(const fs::path& path) {
-  std::string bytes(fs::file_size(path), '\0');
-  std::ifstream(path, std::ios::binary).read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  return bytes;
-}
-
-std::size_t end_of(const std::string& bytes) {
-  return bytes.find_last_not_of('\0') + 1;
-}
 
 // Of the bytes in the page cache only.
 enum class Loss : std::uint8_t { kNothing, kAll, kEnd, kPages };

@@ -8,13 +8,13 @@
 #include <deque>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <memory>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "carillon/queue/store.h"
+#include "queue/file_bytes.h"
 #include "queue/seed.h"
 #include "queue/temporary_directory.h"
 
@@ -24,11 +24,6 @@ namespace {
 constexpr std::uint64_t kIdentity = 0x0123'4567'89ab'cdef;
 constexpr std::size_t kHeader = 16;
 constexpr std::uint32_t kBlocks = 2'048;
-
-std::string contents(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 void put(const std::string& path, const std::string& bytes) {
   std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;

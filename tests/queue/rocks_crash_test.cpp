@@ -10,7 +10,6 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <random>
@@ -19,6 +18,7 @@
 
 #include "carillon/queue/rocks_store.h"
 #include "queue/crash_batches.h"
+#include "queue/file_bytes.h"
 #include "queue/second_self.h"
 #include "queue/seed.h"
 #include "queue/temporary_directory.h"
@@ -90,11 +90,6 @@ struct Image {
   }
 };
 
-std::string contents(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 void write(const fs::path& path, const std::string& bytes) {
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   file << bytes;
@@ -108,10 +103,6 @@ fs::path the_log(const fs::path& directory) {
     found = file.path();
   }
   return found;
-}
-
-std::size_t end_of(const std::string& log) {
-  return log.find_last_not_of('\0') + 1;
 }
 
 // Appends `batches` batches, the first `synced` of them with a sync after each, tells where each ends in the log, and is gone.

@@ -18,6 +18,7 @@
 
 #include "carillon/queue/rocks_store.h"
 #include "queue/crash_batches.h"
+#include "queue/file_bytes.h"
 #include "queue/numbered_jobs.h"
 #include "queue/second_self.h"
 #include "queue/seed.h"
@@ -31,16 +32,6 @@ namespace fs = std::filesystem;
 
 constexpr RocksStoreOptions kSmall{
     .write_buffer = 512 << 10, .read_cache = 1 << 20, .large_body = 1 << 10, .journal_bytes = kSmallestJournal};
-
-std::string contents(const fs::path& path) {
-  std::string bytes(fs::file_size(path), '\0');
-  std::ifstream(path, std::ios::binary).read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  return bytes;
-}
-
-std::size_t end_of(const std::string& bytes) {
-  return bytes.find_last_not_of('\0') + 1;
-}
 
 std::vector<fs::path> logs_in(const fs::path& directory) {
   std::vector<fs::path> logs;

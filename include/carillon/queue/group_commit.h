@@ -16,9 +16,9 @@
 // Who syncs. Where a sync is quick, handing it to another thread and hearing back is a good part of its cost, so the thread
 // that calls `request` syncs in place: with RocksStore on a virtual disk, a single put took 33 us then, and 40 us through
 // the thread. Where it is slow, that would keep every client waiting, so another thread does it. Which it is to be is
-// decided by what the last syncs took, and by how many wait for replies: one that is alone gains nothing from a thread that could go
-// on meanwhile. With a disk whose syncs take now 100 us, now 800, it had 7 % more puts when they were not handed over; the others,
-// who have nothing to wait for, may be heard up to 2 ms later for it.
+// decided by what the last syncs took, and by how many wait for replies: one that is alone gains nothing from a thread that
+// could go on meanwhile (7 % more puts on a disk whose syncs take now 100 us, now 800: docs/decisions.md). The others, who wait
+// for nothing, may be heard up to 2 ms later for it.
 //
 // After a failed sync nobody knows what the disk holds, and a later one that succeeds tells nothing about it. So there is
 // no later one: the failure is reported once, and acknowledgeable() never moves again.
@@ -51,8 +51,7 @@ struct SyncPolicy {
 
 // Syncs that take less than this on average are done in place.
 struct QuickSync {
-  std::chrono::nanoseconds alone =
-      std::chrono::milliseconds(2);  // one client waits: beyond this a hand-over is nothing
+  std::chrono::nanoseconds alone = std::chrono::milliseconds(2);    // one client waits: a hand-over is little then
   std::chrono::nanoseconds among = std::chrono::microseconds(200);  // several do
 };
 
