@@ -74,6 +74,12 @@ class Flags {
     return flag;
   }
 
+  // REQUIRES: it is the one that next() returned last. A long option, which beanstalkd has none of, is told as one.
+  [[noreturn]] void refuse(char flag) const {
+    const std::string_view word = words_[at_ - 1];
+    throw BeanstalkdUsageError("unknown flag: " + (flag == '-' ? std::string(word) : std::string("-") + flag));
+  }
+
   // What belongs to the flag: the rest of its word, or the next word.
   std::string value_of(char flag) {
     std::string_view value = rest_;
@@ -166,7 +172,7 @@ Request read_flags(int argc, char** argv) {
         request.help = true;
         return request;
       default:
-        throw BeanstalkdUsageError(std::string("unknown flag: -") + *flag);
+        flags.refuse(*flag);
     }
   }
   return request;

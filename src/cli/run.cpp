@@ -113,14 +113,22 @@ int dispatch(int argc, char** argv) {
   return run_command(*command, {argv + 2, argv + argc});
 }
 
+// The library's own errors begin with its name, which has been said.
+std::string_view without_name(std::string_view what) {
+  constexpr std::string_view kName = "carillon: ";
+  if (what.starts_with(kName)) what.remove_prefix(kName.size());
+  return what;
+}
+
 }  // namespace
 
 int run(int argc, char** argv) {
-  const std::string who = argc > 1 ? fmt::format("carillon {}", argv[1]) : "carillon";
+  const bool has_command = argc > 1 && argv[1][0] != '-';  // called as beanstalkd, it has none
+  const std::string who = has_command ? fmt::format("carillon {}", argv[1]) : "carillon";
   try {
     return dispatch(argc, argv);
   } catch (const std::exception& error) {
-    return fail(who, error.what(), kFailure);
+    return fail(who, without_name(error.what()), kFailure);
   }
 }
 

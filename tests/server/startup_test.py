@@ -79,7 +79,9 @@ class RefusalTest(unittest.TestCase):
 
     def test_unknown_flags_and_commands(self):
         self.refuses("--no-such-flag", "serve", "--no-such-flag")
-        self.refuses("-Q", "beanstalkd", "-Q")
+        self.refuses("unknown flag: -Q ", "beanstalkd", "-Q")
+        self.refuses("unknown flag: -Q ", "beanstalkd", "-FQ")
+        self.refuses("unknown flag: --sync ", "beanstalkd", "--sync", "always")
         self.refuses("no-such-command", "no-such-command")
 
     def test_flags_without_a_good_value(self):
@@ -87,6 +89,14 @@ class RefusalTest(unittest.TestCase):
         self.refuses("12x", "beanstalkd", "-z", "12x")
         self.refuses("70000", "beanstalkd", "-p", "70000")
         self.refuses("--listen", "serve", "--listen")
+
+    def test_too_few_addresses_allowed(self):
+        limited = ["-c", 'ulimit -v 20000000; exec "$@"', "sh", daemon.carillon_path()]
+        for arguments in (["serve", "--data", self.data], ["beanstalkd"]):
+            listen = ["--listen" if arguments[0] == "serve" else "-l", HOST]
+            code, _, errors = _run(*limited, *arguments, *listen, program="/bin/sh")
+            self.assertNotEqual(code, 0)
+            self.assertRegex(errors, r"^carillon \w+: an IdleTracker takes 32 GiB of addresses.*\n$")
 
     def test_a_port_in_use_leaves_no_data_behind(self):
         with socket.socket() as taken:
