@@ -84,7 +84,9 @@ lint: ## check form (clang-format) and meaning (clang-tidy) of every C++ file
 	$(packages) build test lint bench
 	@JOBS=$(JOBS) scripts/lint
 
-install: build ## install the command, the headers and the CMake package into PREFIX
+install: build ## install the command, the libraries, the headers and the CMake package into PREFIX
+	$(say) "building the libraries"
+	@cmake --build build --parallel $(JOBS)
 	$(say) "installing into $(PREFIX)"
 	@cmake --install build --prefix '$(PREFIX)'
 

@@ -31,7 +31,7 @@ using server::beanstalk::kLargestMaxJobSize;
 constexpr int kBeanstalkdUsage = 5;  // what beanstalkd exits with
 
 constexpr std::string_view kUsage =
-    R"(Use: {} [OPTIONS]
+    R"(Use: {0} [OPTIONS]
 
 Options:
  -b DIR   keep the jobs in this directory (default: in memory only)
@@ -41,13 +41,15 @@ Options:
  -l ADDR  listen on address, or unix:PATH (default is 127.0.0.1)
  -p PORT  listen on port (default is 11300)
  -u USER  become user and group
- -z BYTES set the maximum job size in bytes (default is {});
-          max allowed is {} bytes
+ -z BYTES set the maximum job size in bytes (default is {1});
+          max allowed is {2} bytes
  -s BYTES accepted and ignored: there are no log files of a fixed size
  -c, -n   accepted and ignored
  -v       show version information
  -V       increase verbosity
  -h       show this help
+
+Example: {0} -b ./data -p 11300 -f0
 )";
 
 struct BeanstalkdUsageError : std::runtime_error {
@@ -64,6 +66,7 @@ class Flags {
     while (rest_.empty()) {
       if (at_ == words_.size()) return std::nullopt;
       const std::string_view word = words_[at_++];
+      if (word == "--help") return 'h';  // beanstalkd knows -h alone; every other command of this program has --help
       if (word.size() < 2 || word.front() != '-') {
         throw BeanstalkdUsageError("unknown argument: " + std::string(word));
       }

@@ -72,7 +72,8 @@ std::string describe(const StatsFields& stats) {
 int peek(const Request& request) {
   const int selectors =
       (request.id ? 1 : 0) + (request.ready ? 1 : 0) + (request.delayed ? 1 : 0) + (request.buried ? 1 : 0);
-  if (selectors != 1) throw UsageError("give a job's ID, or one of --ready, --delayed and --buried");
+  if (selectors == 0) throw UsageError("give a job's ID, or one of --ready, --delayed and --buried");
+  if (selectors > 1) throw UsageError("give only one of a job's ID, --ready, --delayed and --buried");
 
   Client client(Stream::connect(request.server));
   const Job job = find_job(request, client);

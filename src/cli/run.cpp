@@ -34,7 +34,7 @@ std::string overview() {
       "\n"
       "Try it: start `carillon serve` in one terminal, and in another\n"
       "  carillon put --delay 3s \"hello\"      prints the job's id\n"
-      "  carillon reserve                     prints hello, 3 s after the put\n"
+      "  carillon reserve --delete            prints hello, 3 s after the put\n"
       "\n"
       "`carillon COMMAND --help` explains a command by examples.\n"
       "`carillon --version` prints the version.\n";
@@ -98,11 +98,21 @@ int unknown_command(std::string_view name) {
               kUsage);
 }
 
+int help(std::string_view name) {
+  const Command* command = find_command(name);
+  if (command == nullptr) return unknown_command(name);
+  if (command->add != nullptr) return run_command(*command, {"--help"});
+  std::string words[] = {std::string(name), "--help"};
+  char* argv[] = {words[0].data(), words[1].data()};
+  return run_beanstalkd(2, argv);
+}
+
 int dispatch(int argc, char** argv) {
   const std::string_view program = argc > 0 ? argv[0] : "carillon";
   if (program.substr(program.rfind('/') + 1) == kBeanstalkd) return run_beanstalkd(argc, argv);
   const std::string_view first = argc > 1 ? argv[1] : "--help";
   if (first == kBeanstalkd) return run_beanstalkd(argc - 1, argv + 1);
+  if (first == "help" && argc > 2) return help(argv[2]);
   if (first == "--help" || first == "-h" || first == "help") return write_out(overview()), kSuccess;
   if (first == "--version" || first == "-V") {
     write_out(fmt::format("carillon {}\n", CARILLON_VERSION));

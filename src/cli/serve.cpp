@@ -115,8 +115,8 @@ void print_what_to_try(const std::vector<server::Address>& addresses) {
   fmt::print(
       "Carillon listens on {0}. Try, in another terminal:\n\n"
       "  {1} put{2} --delay 3s \"hello\"      # prints the job's id\n"
-      "  {1} reserve{2}                     # waits, and prints it 3 s after the put\n"
-      "  printf 'put 0 2 60 5\\r\\nhello\\r\\nreserve\\r\\n' | nc {3}\n\n"
+      "  {1} reserve{2} --delete            # waits, and prints it 3 s after the put\n"
+      "  printf 'put 0 2 60 5\\r\\nhello\\r\\nreserve\\r\\nquit\\r\\n' | nc {3}\n\n"
       "Ctrl-C stops it; the jobs stay.\n",
       shown, ::program_invocation_name, to, nc);
   std::fflush(stdout);

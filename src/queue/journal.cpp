@@ -94,6 +94,7 @@ Journal::Journal(std::string path, std::uint64_t identity, std::uint64_t applied
       released_(applied) {
   if (!buffer_) throw std::bad_alloc();
   file_ = FileDescriptor(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file_ && errno == ENOENT) throw StoreError(message("is missing; restore the whole directory from one copy"));
   if (!file_) throw StoreError(message(std::string("cannot be opened: ") + std::strerror(errno)));
   recover(read(), applied);
   // Not every file system can write past the page cache. Then the same writes go through it.

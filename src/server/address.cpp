@@ -60,6 +60,7 @@ Address parse_address(std::string_view text, std::uint16_t default_port) {
     host = text.substr(0, colon);
     rest = text.substr(colon);
   }
+  if (rest.empty() && read_port(host)) refuse(text, fmt::format("a port needs its host; write 127.0.0.1:{}", host));
   if (host.empty() || (!rest.empty() && rest.front() != ':')) {
     refuse(text, "none of HOST:PORT, [V6]:PORT and unix:PATH");
   }

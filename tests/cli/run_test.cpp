@@ -61,6 +61,19 @@ TEST(Run, AloneItShowsEveryCommandWithAnExample) {
   EXPECT_EQ(run_line({"-h"}).out, ended.out);
 }
 
+TEST(Run, HelpOfACommand) {
+  EXPECT_EQ(run_line({"help", "put"}).out, run_line({"put", "--help"}).out);
+  for (const auto& line : {std::vector<std::string>{"help", "beanstalkd"}, {"beanstalkd", "--help"}}) {
+    const Ended ended = run_line(line);
+    EXPECT_EQ(ended.exit_code, 0);
+    EXPECT_TRUE(ended.out.starts_with("Use: beanstalkd [OPTIONS]")) << ended.out;
+    EXPECT_NE(ended.out.find("Example: beanstalkd -b"), std::string::npos) << ended.out;
+  }
+  expect_usage_error({"help", "putt"},
+                     "carillon: there is no command \"putt\"; there are serve, put, reserve, work, delete, kick, "
+                     "peek, stats, beanstalkd");
+}
+
 TEST(Run, Version) {
   const Ended ended = run_line({"--version"});
   EXPECT_EQ(ended.exit_code, 0);
@@ -101,6 +114,9 @@ TEST(Run, WrongValues) {
                      "carillon put: --delay \"-3s\": not a duration; use e.g. 250ms, 3s, 2h, 40d");
   expect_usage_error({"put", "--ttr", "60", "x"},
                      "carillon put: --ttr \"60\": a number without a unit; write 60ms, 60s, 60m, 60h or 60d");
+  expect_usage_error({"put", "--ttr", "999ms", "x"}, "carillon put: --ttr \"999ms\": the shortest is 1s");
+  expect_usage_error({"put", "--server", "11301", "x"},
+                     "carillon put: --server \"11301\": a port needs its host; write 127.0.0.1:11301");
   expect_usage_error(
       {"put", "--at", "2030-01-01T09:00:00", "x"},
       "carillon put: --at \"2030-01-01T09:00:00\": lacks its offset from UTC; append Z for UTC, or e.g. +02:00");
@@ -129,8 +145,10 @@ TEST(Run, MissingAndContradictoryArguments) {
   expect_usage_error({"delete"}, "carillon delete: ID is required");
   expect_usage_error({"kick", "5", "--job", "7"}, "carillon kick: N excludes --job");
   expect_usage_error({"peek"}, "carillon peek: give a job's ID, or one of --ready, --delayed and --buried");
-  expect_usage_error({"peek", "--ready", "--buried"},
-                     "carillon peek: give a job's ID, or one of --ready, --delayed and --buried");
+  for (const char* first : {"--ready", "7"}) {
+    expect_usage_error({"peek", first, "--buried"},
+                       "carillon peek: give only one of a job's ID, --ready, --delayed and --buried");
+  }
   expect_usage_error({"peek", "7", "--tube", "mail"}, "carillon peek: ID excludes --tube");
   expect_usage_error({"stats", "--job", "7", "--tube", "mail"}, "carillon stats: --job excludes --tube");
 }

@@ -192,7 +192,7 @@ TEST_F(JournalTest, AnotherOneIsRefused) {
   put(path_, bytes.substr(0, bytes.size() - 1));
   EXPECT_EQ(complaint(), "the journal " + path_ + " has been cut short");
   std::filesystem::remove(path_);
-  EXPECT_EQ(complaint(), "the journal " + path_ + " cannot be opened: No such file or directory");
+  EXPECT_EQ(complaint(), "the journal " + path_ + " is missing; restore the whole directory from one copy");
 }
 
 // A record of another journal, at the very same place, counts for nothing: nor do bytes of clients that look like one.

@@ -418,7 +418,7 @@ TEST(Journal, ThatIsMissingIsRefused) {
       FAIL() << "it was opened";
     } catch (const StoreError& error) {
       EXPECT_EQ(std::string(error.what()),
-                "the journal " + path + "/journal cannot be opened: No such file or directory");
+                "the journal " + path + "/journal is missing; restore the whole directory from one copy");
     }
   }
 }

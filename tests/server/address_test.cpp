@@ -57,6 +57,7 @@ TEST(Address, WhatIsNoAddressIsRefusedWithTheReason) {
   EXPECT_EQ(error_of("host:x"), "\"host:x\": the port is not a number from 0 to 65535");
   EXPECT_EQ(error_of("host:65536"), "\"host:65536\": the port is not a number from 0 to 65535");
   EXPECT_EQ(error_of("host:"), "\"host:\": the port is not a number from 0 to 65535");
+  EXPECT_EQ(error_of("11301"), "\"11301\": a port needs its host; write 127.0.0.1:11301");
   EXPECT_EQ(error_of(""), "\"\": none of HOST:PORT, [V6]:PORT and unix:PATH");
   EXPECT_EQ(error_of(":11300"), "\":11300\": none of HOST:PORT, [V6]:PORT and unix:PATH");
   EXPECT_EQ(error_of("[::1]x"), "\"[::1]x\": none of HOST:PORT, [V6]:PORT and unix:PATH");
