@@ -85,7 +85,7 @@ lint: ## check form (clang-format) and meaning (clang-tidy) of every C++ file
 	@JOBS=$(JOBS) scripts/lint
 
 install: build ## install the command, the libraries, the headers and the CMake package into PREFIX
-	$(say) "building the libraries"
+	$(say) "building all that is installed with it"
 	@cmake --build build --parallel $(JOBS)
 	$(say) "installing into $(PREFIX)"
 	@cmake --install build --prefix '$(PREFIX)'

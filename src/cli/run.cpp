@@ -98,21 +98,16 @@ int unknown_command(std::string_view name) {
               kUsage);
 }
 
-int help(std::string_view name) {
-  const Command* command = find_command(name);
-  if (command == nullptr) return unknown_command(name);
-  if (command->add != nullptr) return run_command(*command, {"--help"});
-  std::string words[] = {std::string(name), "--help"};
-  char* argv[] = {words[0].data(), words[1].data()};
-  return run_beanstalkd(2, argv);
-}
-
 int dispatch(int argc, char** argv) {
   const std::string_view program = argc > 0 ? argv[0] : "carillon";
   if (program.substr(program.rfind('/') + 1) == kBeanstalkd) return run_beanstalkd(argc, argv);
   const std::string_view first = argc > 1 ? argv[1] : "--help";
   if (first == kBeanstalkd) return run_beanstalkd(argc - 1, argv + 1);
-  if (first == "help" && argc > 2) return help(argv[2]);
+  if (first == "help" && argc > 2) {
+    char option[] = "--help";
+    char* words[] = {argv[0], argv[2], option};
+    return dispatch(3, words);
+  }
   if (first == "--help" || first == "-h" || first == "help") return write_out(overview()), kSuccess;
   if (first == "--version" || first == "-V") {
     write_out(fmt::format("carillon {}\n", CARILLON_VERSION));

@@ -65,6 +65,7 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   // Carries out the commands that are there, then reads on as the session wants.
   void process();
 
+  // After rests(), if it still wants to read.
   void read_on();
 
   // Sends what may leave.
@@ -93,7 +94,8 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
 
   beanstalk::Session& session() { return session_; }
 
-  bool has_turn_queued = false;  // for the owner's bookkeeping: it stands in the owner's list of …
+  // For the owner's lists (ConnectionList).
+  bool has_turn_queued = false;
   bool has_replies_queued = false;
   bool is_resting = false;
 

@@ -71,13 +71,13 @@ void EventLoop::turn() {
   // As long as there may be more for this turn to sync and to answer.
   for (int i = 0; i < kHandlersPerTurn && resting_.size() < connections_.size() && io_.poll_one() > 0; ++i) {
   }
-  give_turns();
+  turns_.take_all([](Connection& connection) { connection.process(); });
   if (const auto wakeup = engine_.next_wakeup(); wakeup && *wakeup <= read_clocks().mono_ns) run_engine();
   close_stalled();
   deliver();
   commit();
   flush();
-  read_on();
+  resting_.take_all([](Connection& connection) { connection.read_on(); });
   alarm_.set(next_wakeup());
 }
 
@@ -85,13 +85,6 @@ std::optional<std::uint64_t> EventLoop::next_wakeup() const {
   const auto engine = engine_.next_wakeup();
   const auto stalls = stalls_.next_wakeup();
   return engine && stalls ? std::min(engine, stalls) : engine ? engine : stalls;
-}
-
-void EventLoop::give_turns() {
-  for (const auto& connection : std::exchange(turns_, {})) {
-    connection->has_turn_queued = false;
-    connection->process();
-  }
 }
 
 void EventLoop::run_engine() {
@@ -130,33 +123,10 @@ void EventLoop::commit() {
 }
 
 void EventLoop::flush() {
-  for (const auto& connection : std::exchange(replying_, {})) {
-    connection->has_replies_queued = false;
-    connection->flush();
-    if (connection->session().replies().holds()) has_replies(*connection);
-  }
-}
-
-void EventLoop::read_on() {
-  for (const auto& connection : std::exchange(resting_, {})) {
-    connection->is_resting = false;
-    connection->read_on();
-  }
-}
-
-void EventLoop::rests(Connection& connection) {
-  if (std::exchange(connection.is_resting, true)) return;
-  resting_.push_back(connection.shared_from_this());
-}
-
-void EventLoop::has_replies(Connection& connection) {
-  if (std::exchange(connection.has_replies_queued, true)) return;
-  replying_.push_back(connection.shared_from_this());
-}
-
-void EventLoop::wants_turn(Connection& connection) {
-  if (std::exchange(connection.has_turn_queued, true)) return;
-  turns_.push_back(connection.shared_from_this());
+  replying_.take_all([this](Connection& connection) {
+    connection.flush();
+    if (connection.session().replies().holds()) replying_.add(connection);
+  });
 }
 
 // What became durable is sent at the end of the turn that this call wakes.

@@ -24,6 +24,7 @@
 #include "server/alarm.h"
 #include "server/beanstalk/service.h"
 #include "server/connection.h"
+#include "server/connection_list.h"
 #include "server/hang_up_watch.h"
 #include "server/log_throttle.h"
 #include "server/server.h"
@@ -49,21 +50,19 @@ class EventLoop final : private Connection::Owner {
  private:
   // Connection::Owner
   queue::Sequence durable() const override { return commit_.acknowledgeable(); }
-  void has_replies(Connection& connection) override;
-  void wants_turn(Connection& connection) override;
-  void rests(Connection& connection) override;
+  void has_replies(Connection& connection) override { replying_.add(connection); }
+  void wants_turn(Connection& connection) override { turns_.add(connection); }
+  void rests(Connection& connection) override { resting_.add(connection); }
   void watch_hang_up(Connection& connection, int fd) override;
   void active(Connection& connection) override;
   void closed(Connection& connection) override;
 
   void turn();
-  void give_turns();
   void run_engine();
   void close_stalled();
   void deliver();
   void commit();
   void flush();
-  void read_on();
   std::optional<std::uint64_t> next_wakeup() const;
 
   void on_report(const queue::CommitReport& report);
@@ -91,9 +90,9 @@ class EventLoop final : private Connection::Owner {
   std::size_t max_connections_;
   std::vector<std::unique_ptr<Acceptor>> acceptors_;
   std::unordered_map<queue::ClientId, std::shared_ptr<Connection>> connections_;
-  std::vector<std::shared_ptr<Connection>> turns_;     // have more to carry out than fitted into one turn
-  std::vector<std::shared_ptr<Connection>> replying_;  // have replies that were not sent yet
-  std::vector<std::shared_ptr<Connection>> resting_;   // do not read before the end of the turn
+  ConnectionList turns_{&Connection::has_turn_queued};        // have more to carry out than fitted into one turn
+  ConnectionList replying_{&Connection::has_replies_queued};  // have replies that were not sent yet
+  ConnectionList resting_{&Connection::is_resting};           // do not read before the end of the turn
   bool stopping_ = false;
   bool failed_ = false;
   LogThrottle refusals_;

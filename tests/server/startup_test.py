@@ -92,9 +92,12 @@ class RefusalTest(unittest.TestCase):
 
     def test_too_few_addresses_allowed(self):
         limited = ["-c", 'ulimit -v 20000000; exec "$@"', "sh", daemon.carillon_path()]
-        for arguments in (["serve", "--data", self.data], ["beanstalkd"]):
-            listen = ["--listen" if arguments[0] == "serve" else "-l", HOST]
-            code, _, errors = _run(*limited, *arguments, *listen, program="/bin/sh")
+        port = str(daemon.free_port())
+        for arguments in (
+            ["serve", "--data", self.data, "--listen", f"{HOST}:{port}"],
+            ["beanstalkd", "-l", HOST, "-p", port],
+        ):
+            code, _, errors = _run(*limited, *arguments, program="/bin/sh")
             self.assertNotEqual(code, 0)
             self.assertRegex(errors, r"^carillon \w+: an IdleTracker takes 32 GiB of addresses.*\n$")
 
