@@ -49,6 +49,7 @@ Engine::State::State(Store& in, const EngineOptions& with, const Recovered& reco
     tube.record.scheduled = record.scheduled;
     tube.record.buried = record.buried;
     if (record.scheduled > 0) leave_far(tube, 0);
+    load_what_is_due(tube);
   }
   default_tube = &tube_named("default");
 }
@@ -163,6 +164,10 @@ std::optional<std::uint64_t> Engine::next_wakeup() const {
 
 std::vector<Delivery> Engine::take_deliveries() {
   return std::exchange(state_->deliveries, {});
+}
+
+Millis Engine::clock_ahead() const {
+  return state_->clock.ahead();
 }
 
 Sequence Engine::last_sequence() const {

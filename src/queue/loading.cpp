@@ -94,6 +94,15 @@ std::size_t Engine::State::load(Tube& tube, std::size_t budget) {
   return records.size();
 }
 
+void Engine::State::load_what_is_due(Tube& tube) {
+  // Small scans first: mostly the first one meets a job that is not due.
+  constexpr std::size_t kFirst = 16;
+  std::size_t budget = std::min(kFirst, options.step);
+  while (tube.far() > 0 && !tube.starved && tube.next_far <= clock.utc() && load(tube, budget) > 0) {
+    budget = std::min(2 * budget, options.step);
+  }
+}
+
 std::vector<JobRecord> Engine::State::scan_far(Tube& tube, std::size_t limit) {
   std::vector<JobRecord> found;
   DueKey from = std::max(tube.cursor, DueKey{clock.utc() + 1, 0});

@@ -17,8 +17,9 @@ namespace {
 namespace asio = boost::asio;
 using std::chrono::milliseconds;
 
-constexpr int kHandlersPerTurn = 256;     // then the replies are sent before more is read
-constexpr milliseconds kPatience{5'000};  // with clients that do not read their last replies
+constexpr int kHandlersPerTurn = 256;         // then the replies are sent before more is read
+constexpr milliseconds kWorthTelling{1'000};  // of a wall clock that was set back
+constexpr milliseconds kPatience{5'000};      // with clients that do not read their last replies
 constexpr milliseconds kPatienceAfterFailure{1'000};
 constexpr std::string_view kFull = "OUT_OF_MEMORY\r\n";
 constexpr std::string_view kNotDurable = "INTERNAL_ERROR\r\n";
@@ -37,7 +38,7 @@ EventLoop::EventLoop(queue::Store& store, std::vector<ListeningSocket> sockets, 
       service_(engine_, read_clocks, options.beanstalk),
       signals_(io_, SIGTERM, SIGINT, SIGUSR1),
       alarm_(io_),
-      wall_clock_(io_, [this] { run_engine(); }),
+      wall_clock_(io_, [this] { on_clock_set(); }),
       hang_ups_(io_, [this](queue::ClientId client) { on_hang_up(client); }),
       awake_(io_, std::move(latency)),
       timeouts_{.stall = options.stall_timeout, .idle = options.idle_timeout},
@@ -53,6 +54,8 @@ EventLoop::EventLoop(queue::Store& store, std::vector<ListeningSocket> sockets, 
 
 int EventLoop::run() {
   await_signal();
+  tell_of_clock();
+  alarm_.set(next_wakeup());
   for (const auto& acceptor : acceptors_) acceptor->start();
   while (!stopping_ && !failed_) {
     if (turns_.empty()) io_.run_one();
@@ -95,6 +98,24 @@ void EventLoop::run_engine() {
     if (engine_failures_.pass(read_clocks().mono_ns))
       spdlog::error("cannot load the jobs that are due next: {}", error.what());
   }
+}
+
+void EventLoop::on_clock_set() {
+  run_engine();
+  tell_of_clock();
+}
+
+void EventLoop::tell_of_clock() {
+  const milliseconds ahead(engine_.clock_ahead());
+  if ((ahead > told_ahead_ ? ahead - told_ahead_ : told_ahead_ - ahead) < kWorthTelling) return;
+  told_ahead_ = ahead;
+  if (ahead < kWorthTelling) return spdlog::info("the wall clock has caught up with the time of the jobs");
+  spdlog::warn(
+      "the wall clock is {:g} s behind the time that was stored with the jobs: it was set back, or had been wrong; "
+      "delays last as "
+      "long as asked for, and absolute times asked for from now on are not early, but those from before are, by as "
+      "much",
+      seconds(ahead));
 }
 
 // Before deliveries: what the closed ones held is ready again.

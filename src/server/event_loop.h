@@ -59,6 +59,8 @@ class EventLoop final : private Connection::Owner {
 
   void turn();
   void run_engine();
+  void on_clock_set();
+  void tell_of_clock();
   void close_stalled();
   void deliver();
   void commit();
@@ -93,6 +95,7 @@ class EventLoop final : private Connection::Owner {
   ConnectionList turns_{&Connection::has_turn_queued};        // have more to carry out than fitted into one turn
   ConnectionList replying_{&Connection::has_replies_queued};  // have replies that were not sent yet
   ConnectionList resting_{&Connection::is_resting};           // do not read before the end of the turn
+  std::chrono::milliseconds told_ahead_{0};                   // of the wall clock, by the engine's
   bool stopping_ = false;
   bool failed_ = false;
   LogThrottle refusals_;

@@ -4,15 +4,20 @@
 #include "server/event_loop.h"
 
 #include <gtest/gtest.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <csignal>
+#include <memory>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <thread>
 
 #include "running_loop.h"
+#include "server/clock.h"
 
 namespace carillon::server {
 namespace {
@@ -52,6 +57,27 @@ TEST_F(EventLoopTest, ADelayedJobComesNeitherEarlyNorMuchLater) {
   const auto took = steady_clock::now() - before;
   EXPECT_GE(took, milliseconds(150));
   EXPECT_LT(took, milliseconds(2'000));  // generous: the machine may be busy
+}
+
+// The clock had been a day ahead when the store was written to.
+TEST_F(EventLoopTest, AWallClockBehindTheStoredTimeIsToldAndMakesNoAbsoluteTimeEarly) {
+  std::ostringstream log;
+  const auto logger = spdlog::default_logger();
+  spdlog::set_default_logger(
+      std::make_shared<spdlog::logger>("", std::make_shared<spdlog::sinks::ostream_sink_mt>(log)));
+  const queue::UtcMs now = read_clocks().utc_ns / 1'000'000;
+  queue::Changes changes;
+  changes.watermarks = queue::Watermarks{.time = now + 86'400'000};
+  store_.append(changes);
+  start();
+  Peer peer(tcp_);
+  const queue::UtcMs due = now + 400;
+  EXPECT_EQ(peer.say("put-at 0 " + std::to_string(due) + " 60000 5\r\nhello\r\n", kInserted), kInserted);
+  EXPECT_EQ(peer.say("reserve\r\n", kReserved), kReserved);
+  EXPECT_GE(read_clocks().utc_ns / 1'000'000, due);
+  terminate();
+  spdlog::set_default_logger(logger);
+  EXPECT_NE(log.str().find("the wall clock is 86"), std::string::npos) << log.str();
 }
 
 TEST_F(EventLoopTest, QuitClosesTheConnection) {

@@ -15,6 +15,7 @@
 // Contracts
 // 1. *Never early.* No job is handed out before its due time by the engine's clock, which is the UTC clock, never set back: when
 //    the wall clock is, the engine's goes on at the pace of the monotonic one until the wall clock has caught up, over restarts too.
+//    A `due_at` that is given meanwhile is by the wall clock: it is moved by as much as the engine's is ahead.
 // 2. *Nothing acknowledged is lost.* Each command appends its changes to the store before it changes anything in memory; when the
 //    append throws StoreError, the command throws it on and has had no effect. An answer may leave for the client once
 //    `durable_at` (which see) is durable.
@@ -52,7 +53,7 @@ struct EngineOptions {
 struct PutOrder {
   Priority priority = 0;
   Millis due_in = 0;                 // from now
-  std::optional<UtcMs> due_at = {};  // the past is now
+  std::optional<UtcMs> due_at = {};  // by the wall clock; the past is now
   Millis ttr = 60'000;               // less than kMinTtr becomes kMinTtr, more than kMaxTtr kMaxTtr
 };
 
@@ -134,7 +135,8 @@ struct EngineStats {
 
 class Engine {
  public:
-  // Takes up what the store holds: O(tubes), whatever the number of jobs. `store` must outlive the engine. Throws StoreError.
+  // Takes up what the store holds, and loads what is due by now, so that the first reserve finds it in its order: O(tubes + jobs due),
+  // whatever the number of jobs that are not. `store` must outlive the engine. Throws StoreError.
   Engine(Store& store, const EngineOptions& options, Now now);
   ~Engine();
   Engine(const Engine&) = delete;
@@ -197,6 +199,8 @@ class Engine {
   std::vector<Delivery> take_deliveries();
 
   // --- Reports.
+  // How far the engine's clock is ahead of the wall clock, since that was set back (contract 1); as of the last command.
+  Millis clock_ahead() const;
   std::optional<JobStats> job_stats(Now now, JobId id);
   std::optional<TubeStats> tube_stats(Now now, std::string_view tube);
   EngineStats stats() const;

@@ -1,0 +1,203 @@
+// Restarts, and clocks that are set.
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "queue/virtual_queue.h"
+
+namespace carillon::queue {
+namespace {
+
+constexpr Millis kDay = 86'400'000;
+
+TEST(EngineRestart, IdsGoOnAfterACrashAndWithoutAGapAfterAClose) {
+  VirtualQueue queue;
+  EXPECT_EQ(queue.put(queue.engine().connect(), "a"), 1u);
+  queue.crash();
+  const JobId after_crash = queue.put(queue.engine().connect(), "b");
+  EXPECT_GT(after_crash, 1u);
+  queue.engine().close();
+  queue.crash();
+  EXPECT_EQ(queue.put(queue.engine().connect(), "c"), after_crash + 1);
+}
+
+TEST(EngineRestart, StatesPrioritiesAndCountsAreKept) {
+  VirtualQueue queue;
+  ClientId client = queue.engine().connect();
+  queue.engine().use(client, "work");
+  queue.engine().watch(client, "work");
+  const JobId buried = queue.put(client, "buried");
+  ASSERT_EQ(queue.reserve(client), "buried");
+  ASSERT_TRUE(queue.engine().bury(client, queue.now(), buried, 3).done);
+  queue.put(client, "second", {.priority = 2});
+  queue.put(client, "first", {.priority = 1});
+  queue.put(client, "delayed", {.due_in = 1'000});
+  const JobId reserved = queue.put(client, "reserved", {.priority = 0});
+  ASSERT_EQ(queue.reserve(client), "reserved");
+
+  queue.crash();
+  client = queue.engine().connect();
+  queue.engine().use(client, "work");
+  queue.engine().watch(client, "work");
+  queue.engine().advance(queue.now());
+  const JobCounts jobs = queue.engine().tube_stats(queue.now(), "work")->jobs;
+  EXPECT_EQ(jobs.ready, 3u);
+  EXPECT_EQ(jobs.delayed, 1u);
+  EXPECT_EQ(jobs.buried, 1u);
+  EXPECT_EQ(queue.engine().job_stats(queue.now(), reserved)->state, JobState::kReady)
+      << "its reservation ended with the server";
+  const JobStats stats = *queue.engine().job_stats(queue.now(), buried);
+  EXPECT_EQ(stats.state, JobState::kBuried);
+  EXPECT_EQ(stats.record.priority, 3u);
+  EXPECT_EQ(stats.record.history.reserves, 1u);
+  for (const char* body : {"reserved", "first", "second"}) EXPECT_EQ(queue.reserve(client), body);
+  queue.engine().check_invariants();
+}
+
+TEST(EngineRestart, WhatWasDueWhileItWasDownIsReadyAtOnce) {
+  VirtualQueue queue;
+  queue.put(queue.engine().connect(), "job", {.due_in = 1'000});
+  queue.crash(5'000);
+  EXPECT_EQ(queue.reserve(queue.engine().connect()), "job");
+}
+
+TEST(EngineClocks, AWallClockSetBackLengthensNoDelayAndFiresNothingTwice) {
+  VirtualQueue queue;
+  const ClientId client = queue.engine().connect();
+  queue.put(client, "before", {.due_in = 10'000});
+  queue.set_wall_clock(queue.utc() - kDay);
+  queue.put(client, "after", {.due_in = 5'000});
+  queue.pass(4'999);
+  EXPECT_EQ(queue.reserve(client), "TIMED_OUT");
+  queue.pass(1);
+  EXPECT_EQ(queue.reserve(client), "after");
+  queue.pass(4'999);
+  EXPECT_EQ(queue.reserve(client), "TIMED_OUT");
+  queue.pass(1);
+  EXPECT_EQ(queue.reserve(client), "before");
+}
+
+TEST(EngineClocks, AWallClockSetForwardMakesDueWhatIsDueByIt) {
+  VirtualQueue queue;
+  const ClientId client = queue.engine().connect();
+  queue.put(client, "tomorrow", {.due_at = queue.utc() + kDay});
+  queue.put(client, "the day after", {.due_at = queue.utc() + 2 * kDay});
+  queue.set_wall_clock(queue.utc() + kDay);
+  queue.engine().advance(queue.now());
+  EXPECT_EQ(queue.reserve(client), "tomorrow");
+  EXPECT_EQ(queue.reserve(client), "TIMED_OUT");
+}
+
+TEST(EngineClocks, AWallClockSetBackWhileItWasDownMakesNothingUndue) {
+  VirtualQueue queue;
+  ClientId client = queue.engine().connect();
+  queue.put(client, "job", {.due_in = 1'000});
+  queue.pass(2'000);
+  queue.put(client, "this append carries the time");
+  queue.set_wall_clock(queue.utc() - kDay);
+  queue.crash();
+  client = queue.engine().connect();
+  queue.engine().advance(queue.now());
+  EXPECT_EQ(queue.reserve(client), "job");
+  queue.put(client, "relative", {.due_in = 100});
+  queue.pass(100);
+  EXPECT_EQ(queue.engine().stats().jobs.delayed, 0u);
+}
+
+TEST(EngineClocks, AStepBackThatIsShorterThanTheTimeSinceTheLastCommandLengthensNoDelay) {
+  VirtualQueue queue;
+  const ClientId client = queue.engine().connect();
+  queue.put(client, "job", {.due_in = 10'000});
+  queue.add_ns(8'000 * kMs);
+  queue.set_wall_clock(queue.utc() - 5'000);
+  queue.pass(0);
+  queue.pass(2'000);
+  EXPECT_EQ(queue.reserve(client), "job");
+}
+
+TEST(EngineClocks, AnAbsoluteTimeGivenAfterTheClockWasSetBackIsNotEarly) {
+  VirtualQueue queue;
+  const ClientId client = queue.engine().connect();
+  queue.set_wall_clock(queue.utc() - kDay);
+  queue.put(client, "in an hour", {.due_at = queue.utc() + 3'600'000});
+  queue.put(client, "past", {.due_at = queue.utc() - 1});
+  EXPECT_EQ(queue.engine().clock_ahead(), kDay);
+  EXPECT_EQ(queue.reserve(client), "past");
+  EXPECT_TRUE(queue.engine().remove(client, queue.now(), 2).done);
+  queue.pass(3'599'999);
+  EXPECT_EQ(queue.reserve(client), "TIMED_OUT");
+  queue.pass(1);
+  EXPECT_EQ(queue.reserve(client), "in an hour");
+}
+
+// A machine whose clock was a year ahead for a moment, and a restart since.
+TEST(EngineClocks, AnAbsoluteTimeIsNotEarlyAfterARestartEither) {
+  VirtualQueue queue;
+  ClientId client = queue.engine().connect();
+  const UtcMs right = queue.utc();
+  queue.set_wall_clock(right + 365 * kDay);
+  queue.put(client, "carries the wrong time");
+  queue.set_wall_clock(right);
+  queue.crash();
+  client = queue.engine().connect();
+  EXPECT_EQ(queue.reserve(client), "carries the wrong time");
+  queue.put(client, "in an hour", {.due_at = queue.utc() + 3'600'000});
+  queue.crash(10'000);
+  client = queue.engine().connect();
+  queue.pass(3'589'999);
+  EXPECT_NE(queue.reserve(client), "in an hour");
+  EXPECT_EQ(queue.reserve(client), "TIMED_OUT");
+  queue.pass(10'001);  // late by what the restart took, as the clock that is ahead stood still for it
+  EXPECT_EQ(queue.reserve(client), "in an hour");
+}
+
+TEST(EngineClocks, AnAbsoluteTimeThatWouldBeTooLateByTheClockThatIsAheadIsRefused) {
+  VirtualQueue queue;
+  const ClientId client = queue.engine().connect();
+  queue.set_wall_clock(queue.utc() - kDay);
+  EXPECT_EQ(queue.put(client, "never", {.due_at = kLastDue}), 0u);
+  EXPECT_NE(queue.put(client, "at the end", {.due_at = kLastDue - kDay}), 0u);
+}
+
+// However many they are, and however few a step loads.
+TEST(EngineRestart, WhatIsReadyIsThereForTheFirstCommandInItsOrder) {
+  VirtualQueue queue({.step = 10});
+  ClientId client = queue.engine().connect();
+  for (const std::string tube : {"a", "b", "c"}) {
+    queue.engine().use(client, tube);
+    for (int i = 0; i < 100; ++i) queue.put(client, tube, {.priority = 100});
+    queue.put(client, tube + " urgent", {.priority = tube == "b" ? 0u : 1u});
+    queue.put(client, tube + " soon", {.due_in = 30'000});
+    queue.put(client, tube + " far", {.due_in = kDay});
+  }
+  queue.crash();
+  client = queue.engine().connect();
+  EXPECT_EQ(queue.engine().stats().jobs.ready, 303u);
+  EXPECT_EQ(queue.engine().stats().jobs.delayed, 6u);
+  for (const char* tube : {"a", "b", "c"}) queue.engine().watch(client, tube);
+  EXPECT_EQ(queue.reserve(client), "b urgent");
+  EXPECT_EQ(queue.reserve(client), "a urgent");
+  EXPECT_EQ(queue.reserve(client), "c urgent");
+  EXPECT_EQ(queue.reserve(client), "a");
+  queue.engine().check_invariants();
+}
+
+TEST(EngineRestart, WhatIsReadyIsBoundedInMemoryStill) {
+  VirtualQueue queue({.max_loaded_per_tube = 50, .step = 10});
+  ClientId client = queue.engine().connect();
+  for (int i = 0; i < 200; ++i) queue.put(client, std::to_string(i));
+  queue.crash();
+  client = queue.engine().connect();
+  EXPECT_EQ(queue.engine().stats().jobs.loaded, 50u);
+  for (int i = 0; i < 200; ++i) {
+    EXPECT_EQ(queue.reserve(client), std::to_string(i));
+    EXPECT_TRUE(queue.engine().remove(client, queue.now(), static_cast<JobId>(i) + 1).done);
+    queue.pass(100);
+  }
+  queue.engine().check_invariants();
+}
+
+}  // namespace
+}  // namespace carillon::queue
