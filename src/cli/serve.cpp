@@ -58,8 +58,8 @@ queue::SyncPolicy parse_sync(std::string_view text) {
 }
 
 // Bytes: a number, alone or in units of 1024 (k), 1024^2 (M) or 1024^3 (G).
-std::uint32_t parse_job_size(std::string_view text) {
-  constexpr std::uint32_t kMost = server::beanstalk::kLargestMaxJobSize;
+// A number of bytes, at most `most`.
+std::uint64_t parse_size(std::string_view text, std::uint64_t most) {
   constexpr std::string_view kUnits = "kMG";
   std::uint64_t number = 0;
   const char* const end = text.data() + text.size();
@@ -67,11 +67,20 @@ std::uint32_t parse_job_size(std::string_view text) {
   const std::size_t unit = end - rest == 1 ? kUnits.find(*rest) : std::string_view::npos;
   const bool has_form = error == std::errc() && (rest == end || unit != std::string_view::npos);
   const unsigned shift = unit == std::string_view::npos ? 0 : 10 * (static_cast<unsigned>(unit) + 1);
-  if (!has_form || number > (kMost >> shift)) {
+  if (!has_form || number > (most >> shift)) {
     throw std::invalid_argument(
-        fmt::format("\"{}\": not a size from 0 to {}; use e.g. 65535, 64k, 10M, 1G", text, kMost));
+        fmt::format("\"{}\": not a size from 0 to {}; use e.g. 65535, 64k, 10M, 1G", text, most));
   }
-  return static_cast<std::uint32_t>(number << shift);
+  return number << shift;
+}
+
+std::uint32_t parse_job_size(std::string_view text) {
+  return static_cast<std::uint32_t>(parse_size(text, server::beanstalk::kLargestMaxJobSize));
+}
+
+std::uint64_t parse_disk_size(std::string_view text) {
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 50;
+  return parse_size(text, kMost);
 }
 
 queue::Millis parse_load_ahead(std::string_view text) {
@@ -155,6 +164,10 @@ void add_serve(CLI::App& app, int& exit_code) {
             "the system writes it) (always)")
       .type_name("MODE");
   add_value(command, "--max-job-size", options.beanstalk.max_job_size, parse_job_size, "Largest body, up to 1G (65535)")
+      .type_name("BYTES");
+  add_value(command, "--min-free-disk", options.min_free_disk, parse_disk_size,
+            "With less space left for the data, refuse puts, so\nthat jobs can be deleted and the server can start;\n"
+            "0: do not (128M)")
       .type_name("BYTES");
   add_value(command, "--max-connections", options.max_connections, parse_max_connections, "More are refused (10000)")
       .type_name("N");

@@ -44,6 +44,7 @@ EventLoop::EventLoop(queue::Store& store, std::vector<ListeningSocket> sockets, 
       timeouts_{.stall = options.stall_timeout, .idle = options.idle_timeout},
       stalls_(timeouts_, [] { return read_ns(CLOCK_MONOTONIC); }),
       max_connections_(options.max_connections),
+      disk_(options.data_dir, options.min_free_disk),
       commit_(store, options.sync,
               [this](const queue::CommitReport& report) { asio::post(io_, [this, report] { on_report(report); }); }) {
   for (ListeningSocket& socket : sockets) {
@@ -55,6 +56,7 @@ EventLoop::EventLoop(queue::Store& store, std::vector<ListeningSocket> sockets, 
 int EventLoop::run() {
   await_signal();
   tell_of_clock();
+  service_.refuse_puts(disk_.low(read_clocks().mono_ns));
   alarm_.set(next_wakeup());
   for (const auto& acceptor : acceptors_) acceptor->start();
   while (!stopping_ && !failed_) {
@@ -140,7 +142,9 @@ void EventLoop::commit() {
   using Waiting = queue::GroupCommit::Waiting;
   if (last != requested_) commit_.request(last, replying_.size() == 1 ? Waiting::kOne : Waiting::kSeveral);
   requested_ = last;
-  slow_syncs_.observe(read_clocks().mono_ns, requested_, durable());
+  const std::uint64_t now = read_clocks().mono_ns;
+  slow_syncs_.observe(now, requested_, durable());
+  service_.refuse_puts(disk_.low(now));
 }
 
 void EventLoop::flush() {

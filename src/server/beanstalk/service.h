@@ -71,6 +71,10 @@ class Service {
   void drain() { draining_ = true; }
   bool draining() const { return draining_; }
 
+  // While it is so every put is answered OUT_OF_MEMORY.
+  void refuse_puts(bool yes) { refuses_puts_ = yes; }
+  bool refuses_puts() const { return refuses_puts_; }
+
   // Logs that the store failed in a command, loudly, but once a second at most.
   void report_store_failure(std::string_view error);
 
@@ -82,6 +86,7 @@ class Service {
   Counters counters_;
   std::uint64_t started_ns_;
   bool draining_ = false;
+  bool refuses_puts_ = false;
   LogThrottle failures_;
 };
 

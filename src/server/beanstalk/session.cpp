@@ -249,6 +249,7 @@ void Session::finish_put(std::string_view body_and_end) {
   state_ = State::kLine;
   if (!body_and_end.ends_with(kEnd)) return replies_.add(0, "EXPECTED_CRLF\r\n");
   if (service_.draining()) return replies_.add(0, "DRAINING\r\n");
+  if (service_.refuses_puts()) return replies_.add(0, "OUT_OF_MEMORY\r\n");
   if (put_.ttr > queue::kMaxTtr) return replies_.add(0, kOutOfRange);
 
   queue::PutOrder order{.priority = put_.priority, .due_in = put_.delay, .ttr = put_.ttr};

@@ -1,0 +1,111 @@
+"""A file system that is nearly full: puts are refused while there is room to delete jobs and to start again
+(`carillon serve --min-free-disk`)."""
+
+import ctypes
+import os
+import tempfile
+import time
+import unittest
+
+import daemon
+from protocol_case import said
+
+_NEWNS, _NEWUSER = 0x00020000, 0x10000000
+_REC_PRIVATE = 0x4000 | 0x40000
+_MIB = 1 << 20
+_BODY = b"x" * 60_000
+_REFUSED = said(b"OUT_OF_MEMORY")
+
+
+def _mount_small(directory: str, size: str) -> bool:
+    """A file system in memory, which this process and its children see alone."""
+    libc = ctypes.CDLL(None)
+    space = _NEWNS | (0 if os.geteuid() == 0 else _NEWUSER)
+    return (
+        libc.unshare(space) == 0
+        and libc.mount(b"none", b"/", None, _REC_PRIVATE, None) == 0
+        and libc.mount(b"none", directory.encode(), b"tmpfs", 0, f"size={size}".encode()) == 0
+    )
+
+
+@unittest.skipIf(daemon.stand_in(), "beanstalkd has no such limit")
+class DiskSpaceTest(unittest.TestCase):
+    def setUp(self):
+        self.directory = tempfile.TemporaryDirectory()
+        self.addCleanup(self.directory.cleanup)
+        self.data = self.directory.name + "/data"
+
+    def start(self, *flags: str) -> daemon.Server:
+        server = daemon.carillon_serve(self.data, *flags).start()
+        self.addCleanup(server.__exit__)
+        return server
+
+    def test_with_less_space_puts_are_refused_and_nothing_else(self):
+        server = self.start("--min-free-disk", "0")
+        with server.connect() as client:
+            ids = [client.put(b"job") for _ in range(3)]
+        server.terminate()
+
+        server = self.start("--min-free-disk", str(1 << 50))
+        client = server.connect()
+        self.assertEqual(client.call(b"put 0 0 60 3", b"new"), _REFUSED)
+        self.assertEqual(client.call(b"put-ms 0 0 60000 3", b"new"), _REFUSED)
+        self.assertEqual(client.call(b"reserve").number(), ids[0])
+        self.assertEqual(client.call(b"release %d 0 0" % ids[0]), said(b"RELEASED"))
+        self.assertEqual(client.call(b"bury %d 0" % client.call(b"reserve").number()), said(b"BURIED"))
+        self.assertEqual(client.call(b"kick 1"), said(b"KICKED 1"))
+        for job in ids:
+            self.assertEqual(client.call(b"delete %d" % job), said(b"DELETED"))
+        self.assertEqual(server.log().count("every put is refused"), 1, server.log())
+
+    def test_a_disk_that_fills_up_is_drained_and_started_anew(self):
+        if not _mount_small(self.directory.name, "192m"):
+            self.skipTest("a small file system cannot be mounted here")
+        self.addCleanup(ctypes.CDLL(None).umount2, self.directory.name.encode(), 2)
+        flags = ("--min-free-disk", "64M")
+        server = self.start(*flags)
+        client = server.connect()
+        ids = []
+        while (reply := client.call(b"put 0 0 3600 %d" % len(_BODY), _BODY)) != _REFUSED:
+            ids.append(reply.number())
+        self.assertGreater(len(ids), 100)
+        self.assertEqual(client.call(b"put 0 0 60 3", b"one"), _REFUSED)
+        self.assertEqual(client.call(b"delete %d" % ids.pop(0)), said(b"DELETED"))
+
+        server.kill()
+        server = self.start(*flags)
+        client = server.connect()
+        self.assertEqual(int(client.stats()["current-jobs-ready"]), len(ids))
+        for job in ids:
+            reply = client.call(b"reserve-with-timeout 0")
+            self.assertEqual((reply.number(), reply.body), (job, _BODY))
+            self.assertEqual(client.call(b"delete %d" % job), said(b"DELETED"))
+        self.assertEqual(client.call(b"reserve-with-timeout 0"), said(b"TIMED_OUT"))
+
+    def test_puts_come_again_when_there_is_space(self):
+        if not _mount_small(self.directory.name, "192m"):
+            self.skipTest("a small file system cannot be mounted here")
+        self.addCleanup(ctypes.CDLL(None).umount2, self.directory.name.encode(), 2)
+        server = self.start("--min-free-disk", "64M")
+        client = server.connect()
+        client.put(b"before")
+        filler = self.directory.name + "/filler"
+        with open(filler, "wb") as file:
+            os.posix_fallocate(file.fileno(), 0, 120 * _MIB)
+        self.assertTrue(self.becomes(client, refused=True))
+        os.unlink(filler)
+        self.assertTrue(self.becomes(client, refused=False))
+        self.assertIn("puts are taken again", server.log())
+
+    @staticmethod
+    def becomes(client, refused: bool) -> bool:
+        until = time.monotonic() + 10
+        while time.monotonic() < until:
+            if (client.call(b"put 0 0 60 5", b"probe") == _REFUSED) == refused:
+                return True
+            time.sleep(0.02)
+        return False
+
+
+if __name__ == "__main__":
+    unittest.main()
