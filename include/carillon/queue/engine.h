@@ -17,8 +17,8 @@
 //    the wall clock is, the engine's goes on at the pace of the monotonic one until the wall clock has caught up, over restarts too.
 //    A `due_at` that is given meanwhile is by the wall clock: it is moved by as much as the engine's is ahead.
 // 2. *Nothing acknowledged is lost.* Each command appends its changes to the store before it changes anything in memory; when the
-//    append throws StoreError, the command throws it on and has had no effect (`kick` excepted, which see). An answer may leave for the client once
-//    `durable_at` (which see) is durable.
+//    append throws StoreError, the command throws it on and has had no effect (but see `kick`). An answer may leave for the client
+//    once `durable_at` (which see) is durable.
 // 3. *Far jobs cost no memory.* In memory are the jobs due within `load_ahead`, those reserved, and those ready, at most about
 //    `max_loaded_per_tube` of each tube; the rest is in the store alone and is loaded shortly before its time, or as room appears.
 //    Where more are ready than may be loaded, priorities hold among those loaded, and those are the ones due first.
