@@ -6,7 +6,8 @@
 //   if (auto job = client.reserve(2s)) client.delete_job(job->id);
 //
 // What may well happen is a return value: a time-out and a job that is not there are an empty optional or false. Everything
-// else is an exception: Unavailable (stream.h) if the same may work later, Failure if it will not.
+// else is an exception: Unavailable (stream.h) if the same may work later, Failure if it will not. After Refused,
+// which is an Unavailable, the client is still of use and its jobs are still reserved, unless the server ends as well.
 //
 // Times are sent in milliseconds, with Carillon's own verbs (put-ms, put-at, release-ms, reserve-with-timeout-ms).
 // Source: docs/protocol.md, and beanstalkd's doc/protocol.txt for the others.
@@ -23,6 +24,13 @@
 #include "cli/stream.h"
 
 namespace carillon::cli {
+
+/// The server answered that it cannot do this now: its disk is full, say.
+struct Refused : Unavailable {
+  Refused(const std::string& text, std::string_view answer) : Unavailable(text), reply(answer) {}
+
+  std::string reply;  // "INTERNAL_ERROR"
+};
 
 struct Job {
   std::uint64_t id = 0;

@@ -22,9 +22,17 @@ Anything else: it is released, to be tried again after a delay that doubles each
 time (less up to a quarter, at random). A job that runs longer than half of its
 ttr is touched, so that it stays with this worker.
 
+The attempt counts the job's releases, buries and time-outs, whoever caused them
+(carillon stats --job ID shows them), not how often it was reserved. With
+--max-attempts N a job that fails is buried from attempt N on, from 2N on if it
+was buried once before, and so on: each bury, and the kick after it, allows N
+more. The delay is the first one again after attempts N, 2N, ...
+
 SIGTERM or Ctrl-C: takes no more jobs, lets CMD finish, exits with 0. A second
 one kills CMD and gives the job back. When the server restarts, the worker
-reconnects; a job that ran meanwhile will run again.
+reconnects; a job that ran meanwhile will run again. While the server refuses to
+delete, release or bury a job (its disk is full), the worker keeps it and tries
+again; when stopped then, it gives the job back and exits with 1.
 
 Examples:
   carillon work -- ./send-mail --verbose
@@ -81,7 +89,7 @@ void add_work(CLI::App& app, int& exit_code) {
       .type_name("DURATION");
   const auto parse_attempts = [](const std::string& text) { return parse_number(text, 1, 1'000'000'000); };
   add_value(command, "--max-attempts", options.max_attempts, parse_attempts,
-            "Bury a job that failed so often (default: never)")
+            "Bury a job that fails at this attempt (default: never)")
       .type_name("N");
   const Argument once =
       add_flag(command, "--once", request->once, "Exit after one job, with 1 if it failed").excludes(jobs);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <functional>
 #include <utility>
 
 #include "cli/arguments.h"
@@ -19,6 +20,7 @@ using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
 constexpr Backoff kReconnect{.first = 100ms, .most = 5s};
+constexpr Backoff kSettle{.first = 100ms, .most = 5s};
 
 // Counts itself while it lives.
 class Counted {
@@ -39,24 +41,31 @@ struct WorkerSlot::Task {
   std::string tube;
   std::uint32_t priority;
   milliseconds ttr;
-  std::uint64_t attempt;   // 1: the first
-  std::uint64_t releases;  // earlier ones
+  std::uint64_t attempt;  // 1: the first
+  std::uint64_t buries;   // earlier ones
 
   Task(Job reserved, const StatsFields& stats)
       : job(std::move(reserved)),
         tube(stats.text("tube")),
         priority(static_cast<std::uint32_t>(stats.number("pri"))),
         ttr(std::chrono::seconds(stats.number("ttr"))),
-        attempt(stats.number("reserves")),
-        releases(stats.number("releases")) {}
+        // Not its reserves: a job that was only looked at and given back has not failed.
+        attempt(1 + stats.number("releases") + stats.number("timeouts") + stats.number("buries")),
+        buries(stats.number("buries")) {}
 
   std::string name() const { return fmt::format("job {} from tube {}, attempt {}", job.id, tube, attempt); }
 };
 
 struct WorkerSlot::Result {
   bool succeeded = false;
-  std::string end;                  // "exit 0"
+  std::string end;                  // "exit 0 after 0.02s"
   std::optional<std::string> lost;  // why the connection, and with it the job, was lost meanwhile
+};
+
+struct WorkerSlot::Ending {
+  std::string_view verb;  // "delete"
+  std::string done;       // "deleted"
+  std::function<bool()> command;
 };
 
 Client connect_worker(const WorkerOptions& options, int interrupt_fd) {
@@ -93,8 +102,9 @@ void WorkerSlot::work() {
 
 void WorkerSlot::reconnect() {
   std::uniform_real_distribution<double> unit;
-  for (std::uint64_t attempt = 0; !client_; ++attempt) {
-    wait_for(-1, 0, kReconnect.delay(attempt, unit(random_)), state_.stop.fd());
+  // A server may take connections and refuse everything else: only a job that was finished begins the delays anew.
+  while (!client_) {
+    wait_for(-1, 0, kReconnect.delay(reconnects_++, unit(random_)), state_.stop.fd());
     try {
       client_ = connect_worker(options_, state_.stop.fd());
     } catch (const Unavailable&) {
@@ -121,23 +131,25 @@ bool WorkerSlot::take_job() {
 }
 
 void WorkerSlot::perform(const Task& task) {
-  const Counted running(state_.running);
   const auto started = Clock::now();
-  const auto report = [&](std::string_view end, std::string_view what) {
-    const auto took = std::chrono::floor<milliseconds>(Clock::now() - started);
-    remark(fmt::format("{}: {} after {}, {}", task.name(), end, short_duration(took), what));
+  const auto after = [started](std::string_view end) {
+    return fmt::format("{} after {}", end, short_duration(std::chrono::floor<milliseconds>(Clock::now() - started)));
+  };
+  const auto report = [&task](std::string_view end, std::string_view what) {
+    remark(fmt::format("{}: {}, {}", task.name(), end, what));
   };
   Result result;
   try {
     result = run_command(task);
+    result.end = after(result.end);
     if (result.lost) throw Unavailable(*result.lost);
-    report(result.end, settle(task, result.succeeded));
+    report(result.end, settle(task, result));
   } catch (const Unavailable&) {
     report(result.end, "connection lost: it may run again");
     throw;
   } catch (const Interrupted&) {
     const bool killed = result.end.empty();
-    report(killed ? "killed" : result.end,
+    report(killed ? after("killed") : result.end,
            killed ? "given back" : "stopped before the server answered: it may run again");
     state_.failed = true;
     throw;
@@ -146,6 +158,7 @@ void WorkerSlot::perform(const Task& task) {
 }
 
 WorkerSlot::Result WorkerSlot::run_command(const Task& task) {
+  const Counted running(state_.running);
   Result result;
   try {
     ChildProcess child(options_.command,
@@ -177,18 +190,55 @@ std::optional<std::string> WorkerSlot::attend(ChildProcess& child, const Task& t
   return lost;
 }
 
-// Tells the server what came of the job, and returns what was done in words.
-std::string WorkerSlot::settle(const Task& task, bool succeeded) {
-  constexpr std::string_view kTooLate = "too late: its ttr had run out";
+WorkerSlot::Ending WorkerSlot::ending_of(const Task& task, bool succeeded) {
   const std::uint64_t id = task.job.id;
-  if (succeeded) return client_->delete_job(id) ? "deleted" : std::string(kTooLate);
-  if (options_.max_attempts && task.attempt >= *options_.max_attempts) {
-    return client_->bury(id, task.priority) ? "buried" : std::string(kTooLate);
+  const std::uint32_t priority = task.priority;
+  if (succeeded) return {"delete", "deleted", [this, id] { return client_->delete_job(id); }};
+
+  std::uint64_t failures = task.attempt - 1;
+  if (options_.max_attempts) {
+    const std::uint64_t most = *options_.max_attempts;
+    // Who kicks a buried job gives it as many attempts again.
+    if (task.attempt >= most * (1 + task.buries)) {
+      return {"bury", "buried", [this, id, priority] { return client_->bury(id, priority); }};
+    }
+    failures %= most;
   }
   std::uniform_real_distribution<double> unit;
-  const milliseconds delay = options_.backoff.delay(task.releases, unit(random_));
-  if (!client_->release(id, task.priority, delay)) return std::string(kTooLate);
-  return fmt::format("released for {}", short_duration(delay));
+  const milliseconds delay = options_.backoff.delay(failures, unit(random_));
+  return {"release", fmt::format("released for {}", short_duration(delay)),
+          [this, id, priority, delay] { return client_->release(id, priority, delay); }};
+}
+
+// Tells the server what came of the job, again and again if it refuses to write that: were the job given back, it would run
+// again, and that end be refused too. Returns what was done in words.
+std::string WorkerSlot::settle(const Task& task, const Result& result) {
+  const Ending ending = ending_of(task, result.succeeded);
+  for (std::uint64_t refusals = 0;; ++refusals) {
+    try {
+      const bool in_time = ending.command();
+      reconnects_ = 0;
+      return in_time ? ending.done : "too late: its ttr had run out";
+    } catch (const Refused& refused) {
+      const std::string but = fmt::format("but the server refused to {} it ({})", ending.verb, refused.reply);
+      if (state_.stop.is_set()) {
+        state_.failed = true;
+        return but + ", and the worker stops: it may run again";
+      }
+      if (refusals == 0) remark(fmt::format("{}: {}, {}; trying again until it does", task.name(), result.end, but));
+    }
+    hold(task, kSettle.delay(refusals, 0));
+  }
+}
+
+// Keeps the job reserved for `pause`, or until the worker is to stop.
+void WorkerSlot::hold(const Task& task, milliseconds pause) {
+  client_->touch(task.job.id);  // if that is too late, the next try will say so
+  try {
+    wait_for(-1, 0, std::min(pause, task.ttr / 2), state_.stop.fd());
+  } catch (const Interrupted&) {
+    // One more try.
+  }
 }
 
 }  // namespace carillon::cli

@@ -39,6 +39,7 @@ class WorkerSlot {
  private:
   struct Task;    // a reserved job and what the server knows of it
   struct Result;  // what came of its command
+  struct Ending;  // what the server is to do with the job then
 
   void work();
   void reconnect();
@@ -46,11 +47,14 @@ class WorkerSlot {
   void perform(const Task& task);
   Result run_command(const Task& task);
   std::optional<std::string> attend(ChildProcess& child, const Task& task);
-  std::string settle(const Task& task, bool succeeded);
+  Ending ending_of(const Task& task, bool succeeded);
+  std::string settle(const Task& task, const Result& result);
+  void hold(const Task& task, std::chrono::milliseconds pause);
 
   const WorkerOptions& options_;
   WorkerState& state_;
   std::optional<Client> client_;  // none: disconnected
+  std::uint64_t reconnects_ = 0;  // tries since a job was finished
   std::mt19937_64 random_{std::random_device{}()};
 };
 

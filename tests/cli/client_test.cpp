@@ -48,9 +48,23 @@ TEST_F(ClientTest, ARefusedPutSaysWhy) {
   server.answer("BURIED 9\r\n");
   EXPECT_EQ(failure_of([&] { client.put("x", {}); }), "the server is out of memory and buried the job, as number 9");
   server.answer("OUT_OF_MEMORY\r\n");
-  EXPECT_EQ(failure_of([&] { client.put("x", {}); }), "the server is out of memory");
+  EXPECT_EQ(failure_of([&] { client.put("x", {}); }),
+            "the server is out of memory, disk space or connections; its log says which");
   server.answer("INTERNAL_ERROR\r\n");
   EXPECT_EQ(failure_of([&] { client.put("x", {}); }), "the server had an internal error; its log says which");
+}
+
+TEST_F(ClientTest, ARefusedCommandLeavesTheConnectionOfUse) {
+  for (const std::string reply : {"INTERNAL_ERROR", "OUT_OF_MEMORY"}) {
+    server.answer(reply + "\r\nDELETED\r\n");
+    try {
+      client.delete_job(7);
+      ADD_FAILURE() << reply;
+    } catch (const Refused& refused) {
+      EXPECT_EQ(refused.reply, reply);
+    }
+    EXPECT_TRUE(client.delete_job(7));
+  }
 }
 
 TEST_F(ClientTest, ABodyThatIsTooBigNamesTheLimit) {

@@ -160,6 +160,60 @@ class JobTest(WorkCase):
         )
 
 
+class AttemptTest(WorkCase):
+    """Attempts are counted by what became of the job before, as the server knows it."""
+
+    def assert_buried_at(self, job_id, attempts, *arguments):
+        """The job's next attempts, all of which fail, are these; the last of them buries it."""
+        worker = self.start_worker(*arguments, "--", "sh", "-c", "echo $CARILLON_ATTEMPT; exit 1")
+        self.wait_until(lambda: self.job(job_id)["state"] == "buried", "it is buried")
+        worker.terminate()
+        self.assertEqual(worker.wait(30), 0)
+        lines = worker.stderr.read().decode().splitlines()[:-1]
+        name, failed = f"job {job_id} from tube {self.tube}", r"exit 1 after \d\.\d\ds"
+        patterns = [rf"{name}, attempt {attempt}: {failed}, released for (\S+)s" for attempt in attempts]
+        patterns[-1] = rf"{name}, attempt {attempts[-1]}: {failed}, buried"
+        self.assert_lines(lines, *patterns)
+        self.assertEqual(worker.stdout.read().decode().split(), [str(attempt) for attempt in attempts])
+        return [float(re.fullmatch(pattern, line)[1]) for pattern, line in zip(patterns[:-1], lines)]
+
+    def test_a_job_that_was_reserved_and_given_back_has_not_failed(self):
+        job_id = self.put("x")
+        for _ in range(5):
+            self.carillon("reserve", "--tube", self.tube)  # its connection ends, and gives the job back
+            self.wait_until(lambda: self.job(job_id)["state"] == "ready", "it is given back")
+        self.assert_buried_at(job_id, [1, 2, 3], "--max-attempts", "3", "--backoff", "10ms")
+
+    def test_a_kicked_job_has_all_its_attempts_again(self):
+        job_id = self.put("x")
+        for first in (1, 4, 7):
+            delays = self.assert_buried_at(
+                job_id, [first, first + 1, first + 2], "--max-attempts", "3", "--backoff", "200ms"
+            )
+            for delay, most in zip(delays, (0.2, 0.4)):
+                self.assertGreaterEqual(delay, 0.7 * most)  # it is printed rounded
+                self.assertLessEqual(delay, most)
+            self.carillon("kick", "--tube", self.tube)
+        self.assertEqual(self.job(job_id)["buries"], 3)
+
+    def test_a_ttr_that_ran_out_is_an_attempt(self):
+        job_id = self.put("--ttr", "1s", "x")
+        with self.server.connect() as connection:
+            connection.call(b"watch " + self.tube.encode())
+            connection.call(b"reserve")
+            self.wait_until(lambda: self.job(job_id)["timeouts"] == 1, "its ttr has run out")
+            self.assert_buried_at(job_id, [2], "--max-attempts", "2")
+
+    def test_a_release_by_anybody_is_an_attempt(self):
+        job_id = self.put("x")
+        with self.server.connect() as connection:
+            connection.call(b"watch " + self.tube.encode())
+            for _ in range(2):
+                connection.call(b"reserve")
+                connection.call(f"release {job_id} 0 0".encode())
+        self.assert_buried_at(job_id, [3, 4], "--max-attempts", "4", "--backoff", "10ms")
+
+
 class SignalTest(WorkCase):
     def test_the_first_signal_lets_the_job_finish_and_takes_no_other(self):
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
