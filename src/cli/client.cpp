@@ -134,6 +134,11 @@ void Client::watch_only(const std::vector<std::string>& tubes) {
 }
 
 std::uint64_t Client::put(std::string_view body, const PutOptions& options) {
+  // A size of more than 32 bits is no number to a server: it would not skip the body, but run it as commands.
+  if (body.size() > kLargestBody) {
+    throw Failure(
+        fmt::format("the body has {} bytes; the most that any server takes is {}", body.size(), kLargestBody));
+  }
   const std::string command = command_of(body, options);
   // Two sends and no copy of a body that may be large.
   stream_.send(command + "\r\n");

@@ -22,6 +22,7 @@
 
 #include "cli/stats_fields.h"
 #include "cli/stream.h"
+#include "server/beanstalk/service.h"
 
 namespace carillon::cli {
 
@@ -45,6 +46,9 @@ struct PutOptions {
   std::uint32_t priority = 65'536;  // the smaller, the sooner; below 1024 is "urgent"
 };
 
+/// The largest body that any server takes (`carillon serve --max-job-size`).
+inline constexpr std::uint32_t kLargestBody = server::beanstalk::kLargestMaxJobSize;
+
 /// Which job of a tube peek() looks at: the one that would be next to leave that state.
 enum class PeekState { kReady, kDelayed, kBuried };
 
@@ -62,7 +66,8 @@ class Client {
   /// From now on reserve from these tubes and no others. REQUIRES: not empty; no watch_only() before.
   void watch_only(const std::vector<std::string>& tubes);
 
-  /// Returns the job's id. Throws Failure if the server refused the job, and says why.
+  /// Returns the job's id. Throws Failure if the server refused the job, and says why; if the body has more than kLargestBody
+  /// bytes, before anything is sent.
   std::uint64_t put(std::string_view body, const PutOptions& options);
 
   /// The next job of the watched tubes; waits for `timeout`, none: for ever. REQUIRES: this client holds no job.

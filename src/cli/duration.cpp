@@ -21,6 +21,9 @@ struct Unit {
 // "ms" before "m": the first one that matches is taken.
 constexpr std::array<Unit, 5> kUnits{{{"ms", 1}, {"s", 1'000}, {"m", 60'000}, {"h", 3'600'000}, {"d", 86'400'000}}};
 
+// It names no limit: each option has a lower one of its own.
+constexpr std::string_view kTooLong = "too long, more than 292 million years";
+
 [[noreturn]] void refuse(std::string_view text, std::string_view why) {
   throw std::invalid_argument(fmt::format("\"{}\": {}", text, why));
 }
@@ -104,11 +107,10 @@ std::chrono::milliseconds parse_duration(std::string_view text) {
     previous = unit->ms;
 
     const auto whole = whole_part(digits, unit->ms);
-    if (!whole) refuse(text, "too long; the limit is 106751991167d");
+    if (!whole) refuse(text, kTooLong);
     const auto part = fraction_part(fraction, unit->ms);
     if (!part) refuse(text, "not a whole number of milliseconds, the finest that there is");
-    if (*whole > kMaxMs - *part || total > kMaxMs - *whole - *part)
-      refuse(text, "too long; the limit is 106751991167d");
+    if (*whole > kMaxMs - *part || total > kMaxMs - *whole - *part) refuse(text, kTooLong);
     total += *whole + *part;
   } while (!rest.empty());
   return std::chrono::milliseconds(static_cast<std::int64_t>(total));

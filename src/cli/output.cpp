@@ -11,12 +11,20 @@
 #include "cli/exit_status.h"
 
 namespace carillon::cli {
+namespace {
+
+// Of a standard descriptor: one that was closed at the start is there, but of no use (standard_descriptors.h).
+std::string reason(int error) {
+  return error == EBADF ? "it is closed" : error_text(error);
+}
+
+}  // namespace
 
 void write_out(std::string_view bytes) {
   errno = 0;
   const bool written = std::fwrite(bytes.data(), 1, bytes.size(), stdout) == bytes.size();
   if (written && std::fflush(stdout) == 0) return;
-  throw Failure(fmt::format("cannot write to standard output: {}", error_text(errno)));
+  throw Failure(fmt::format("cannot write to standard output: {}", reason(errno)));
 }
 
 void write_body(std::string_view body) {
@@ -31,18 +39,19 @@ void remark(std::string_view line) {
   std::fflush(stderr);
 }
 
-std::string read_standard_input() {
+std::string read_standard_input(std::size_t most) {
   std::string text;
   std::array<char, 65'536> buffer;
-  while (true) {
+  while (text.size() <= most) {
     const ssize_t count = ::read(STDIN_FILENO, buffer.data(), buffer.size());
     if (count == 0) return text;
     if (count > 0) {
       text.append(buffer.data(), static_cast<std::size_t>(count));
     } else if (errno != EINTR) {
-      throw Failure(fmt::format("cannot read standard input: {}", error_text(errno)));
+      throw Failure(fmt::format("cannot read standard input: {}", reason(errno)));
     }
   }
+  throw Failure(fmt::format("standard input has more than {} bytes, the most that any server takes as a body", most));
 }
 
 }  // namespace carillon::cli

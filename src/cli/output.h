@@ -1,6 +1,7 @@
 // What commands write: results on standard output, remarks on standard error, and a body or its JSON exactly as it is.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -16,7 +17,7 @@ void write_body(std::string_view body);
 /// One whole line on standard error, in one write, so that the lines of several threads and processes do not mix.
 void remark(std::string_view line);
 
-/// All of standard input. Throws Failure.
-std::string read_standard_input();
+/// All of standard input. Throws Failure; also as soon as there are more than `most` bytes.
+std::string read_standard_input(std::size_t most);
 
 }  // namespace carillon::cli

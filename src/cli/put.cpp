@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
 
+#include "carillon/queue/job.h"
 #include "cli/arguments.h"
 #include "cli/client.h"
 #include "cli/commands.h"
@@ -31,10 +34,14 @@ Examples:
   carillon put --json --delay 40d -- "-a body that starts with a dash")";
 
 // The protocol would take less, and make it a second.
+constexpr std::chrono::milliseconds kShortestTtr{queue::kMinTtr};
+constexpr std::chrono::milliseconds kLongestTtr{queue::kMaxTtr};
+
 std::chrono::milliseconds parse_ttr(const std::string& text) {
   const auto ttr = parse_duration(text);
-  if (ttr >= std::chrono::seconds(1)) return ttr;
-  throw std::invalid_argument(fmt::format("\"{}\": the shortest is 1s", text));
+  if (ttr < kShortestTtr) throw std::invalid_argument(fmt::format("\"{}\": the shortest is 1s", text));
+  if (ttr <= kLongestTtr) return ttr;
+  throw std::invalid_argument(fmt::format("\"{}\": the longest is 4294967295s (49710 days)", text));
 }
 
 struct Request {
@@ -48,13 +55,23 @@ struct Request {
 std::string body_of(const Request& request) {
   if (request.body && *request.body != "-") return *request.body;
   if (::isatty(STDIN_FILENO) == 1) remark("reading the body from the terminal; end it with Ctrl-D");
-  return read_standard_input();
+  return read_standard_input(kLargestBody);
 }
 
 std::uint64_t utc_now_ms() {
   using std::chrono::milliseconds;
   const auto since_epoch = std::chrono::system_clock::now().time_since_epoch();
   return static_cast<std::uint64_t>(std::chrono::floor<milliseconds>(since_epoch).count());
+}
+
+// The id, or its JSON.
+void print(const std::string& text, std::uint64_t id) {
+  try {
+    write_out(text);
+  } catch (const Failure& error) {
+    // Or somebody would put it once more.
+    throw Failure(fmt::format("job {} was put, but its id was not printed: {}", id, error.what()));
+  }
 }
 
 int put(const Request& request) {
@@ -64,12 +81,13 @@ int put(const Request& request) {
   const std::uint64_t sent_at = utc_now_ms();
   const std::uint64_t id = client.put(body, request.options);
   if (!request.json) {
-    write_out(std::to_string(id) + "\n");
+    print(std::to_string(id) + "\n", id);
     return kSuccess;
   }
   // The server has accepted the delay, so the sum is within the year 9999.
   const auto delay = static_cast<std::uint64_t>(request.options.delay.count());
-  write_out(put_json(id, request.tube, request.options.due_at.value_or(sent_at + delay)));
+  const std::uint64_t due = std::max(sent_at, request.options.due_at.value_or(sent_at + delay));
+  print(put_json(id, request.tube, due), id);
   return kSuccess;
 }
 
@@ -92,7 +110,7 @@ void add_put(CLI::App& app, int& exit_code) {
             "0 (most urgent) to 4294967295; default: 65536")
       .type_name("N");
   add_value(command, "--ttr", request->options.ttr, parse_ttr,
-            "How long a worker may hold it; at least 1s,\ndefault: 1m")
+            "How long a worker may hold it; 1s to 49710d,\ndefault: 1m")
       .type_name("DURATION");
   add_tube_option(command, request->tube, "Where to put it (default: default)");
   add_flag(command, "--json", request->json, "Print {\"id\":...,\"tube\":...,\"due\":...}");

@@ -56,6 +56,40 @@ std::string describe(const CLI::ExtrasError&, const CLI::App& command) {
                      word, command.get_name());
 }
 
+std::string describe(const CLI::ArgumentMismatch& error, const CLI::App& command) {
+  const std::string what = error.what();
+  const std::string name = what.substr(0, what.find(':'));
+  const CLI::Option* option = command.get_option_no_throw(name);
+  if (option == nullptr) return what;
+  if (what.ends_with(" missing")) {
+    return fmt::format("{0} lacks its value: write {0} {1}", name, option->get_type_name());
+  }
+  return fmt::format("{} was given {} times; once is enough", name, option->count());
+}
+
+std::string describe(const CLI::ExcludesError& error, const CLI::App&) {
+  constexpr std::string_view kBetween = " excludes ";
+  const std::string_view what = error.what();
+  const std::size_t between = what.find(kBetween);
+  if (between == std::string_view::npos) return std::string(what);
+  return fmt::format("give {} or {}, not both", what.substr(0, between), what.substr(between + kBetween.size()));
+}
+
+// Only flags are converted by CLI11; the other texts are read by arguments.h.
+std::string describe(const CLI::ConversionError& error, const CLI::App&) {
+  constexpr std::string_view kBefore = "Could not convert: ";
+  std::string_view what = error.what();
+  if (!what.starts_with(kBefore)) return std::string(what);
+  what.remove_prefix(kBefore.size());
+  return fmt::format("{} takes no value", what.substr(0, what.find(' ')));
+}
+
+// CLI11 reads all values, that of CARILLON_SERVER too, before it looks for --help.
+bool wants_help(const CLI::App& command) {
+  const CLI::Option* help = command.get_help_ptr();
+  return help != nullptr && help->count() > 0;
+}
+
 int run_command(const Command& entry, const std::vector<std::string>& arguments) {
   const std::string who = fmt::format("carillon {}", entry.name);
   int exit_code = kSuccess;
@@ -75,9 +109,16 @@ int run_command(const Command& entry, const std::vector<std::string>& arguments)
     return kSuccess;
   } catch (const CLI::ExtrasError& error) {
     return fail(who, describe(error, *command), kUsage);
+  } catch (const CLI::ArgumentMismatch& error) {
+    return fail(who, describe(error, *command), kUsage);
+  } catch (const CLI::ExcludesError& error) {
+    return fail(who, describe(error, *command), kUsage);
+  } catch (const CLI::ConversionError& error) {
+    return fail(who, describe(error, *command), kUsage);
   } catch (const CLI::ParseError& error) {
     return fail(who, error.what(), kUsage);
   } catch (const UsageError& error) {
+    if (wants_help(*command)) return write_out(command->help("carillon")), kSuccess;
     return fail(who, error.what(), kUsage);
   }
 }

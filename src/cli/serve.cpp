@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <memory>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -38,6 +39,7 @@ constexpr std::string_view kExamples = R"(Examples:
 
 Signals:
   SIGTERM, SIGINT   answer what is in flight, make it durable, stop
+  SIGHUP            the same, unless it was ignored at the start (nohup)
   SIGUSR1           refuse new jobs from now on (DRAINING), serve the others)";
 
 struct Request {
@@ -83,8 +85,17 @@ std::uint64_t parse_disk_size(std::string_view text) {
   return parse_size(text, kMost);
 }
 
+std::string parse_directory(std::string_view text) {
+  if (text.empty()) throw std::invalid_argument("\"\": not a directory's name");
+  return std::string(text);
+}
+
 queue::Millis parse_load_ahead(std::string_view text) {
-  return static_cast<queue::Millis>(parse_duration(text).count());
+  constexpr std::chrono::days kLongest{2'932'896};  // no due time is later than that after 1970
+  static_assert(kLongest <= std::chrono::milliseconds(queue::kLastDue));
+  const std::chrono::milliseconds load_ahead = parse_duration(text);
+  if (load_ahead <= kLongest) return static_cast<queue::Millis>(load_ahead.count());
+  throw std::invalid_argument(fmt::format("\"{}\": the longest is {}d", text, kLongest.count()));
 }
 
 std::size_t parse_max_connections(std::string_view text) {
@@ -131,7 +142,20 @@ void print_what_to_try(const std::vector<server::Address>& addresses) {
   std::fflush(stdout);
 }
 
+// Else the second would find that somebody listens there. Port 0 is another port each time.
+void check_no_address_twice(const std::vector<server::Address>& addresses) {
+  std::set<std::string> seen;
+  for (const server::Address& address : addresses) {
+    const std::string name = server::to_string(address);
+    const bool is_any_port = !address.is_unix() && address.port == 0;
+    if (!is_any_port && !seen.insert(name).second) {
+      throw UsageError(fmt::format("--listen \"{}\" was given twice; once is enough", name));
+    }
+  }
+}
+
 void serve(Request& request, int& exit_code) {
+  check_no_address_twice(request.options.listen);
   server::log_to_stderr(request.log_level);
   request.options.on_listening = print_what_to_try;
   try {
@@ -149,9 +173,8 @@ void add_serve(CLI::App& app, int& exit_code) {
   server::ServerOptions& options = request->options;
   options.data_dir = "./carillon-data";
 
-  add_value(
-      command, "--data", options.data_dir, [](const std::string& text) { return text; },
-      "Directory of the jobs; made if it is not there\n(./carillon-data)")
+  add_value(command, "--data", options.data_dir, parse_directory,
+            "Directory of the jobs; made if it is not there\n(./carillon-data)")
       .type_name("DIR");
   add_value(
       command, "--listen", options.listen, [](const std::string& text) { return server::parse_address(text); },

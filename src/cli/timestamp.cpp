@@ -3,6 +3,7 @@
 #include <date/date.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <stdexcept>
 
@@ -85,7 +86,13 @@ date::sys_days read_date(Reader& reader) {
   return date::sys_days(date);
 }
 
-milliseconds read_time_of_day(Reader& reader) {
+struct TimeOfDay {
+  seconds whole;
+  milliseconds fraction;
+  bool leap;  // second 60
+};
+
+TimeOfDay read_time_of_day(Reader& reader) {
   const unsigned hour = reader.number(2);
   reader.expect_one_of(":");
   const unsigned minute = reader.number(2);
@@ -95,7 +102,7 @@ milliseconds read_time_of_day(Reader& reader) {
     reader.refuse(
         fmt::format("there is no time {:02}:{:02}:{:02}; the last of a day is 23:59:59", hour, minute, second));
   }
-  return hours(hour) + minutes(minute) + seconds(second) + reader.fraction();
+  return {hours(hour) + minutes(minute) + seconds(second), reader.fraction(), second == 60};
 }
 
 minutes read_offset(Reader& reader) {
@@ -111,6 +118,11 @@ minutes read_offset(Reader& reader) {
   return west ? -offset : offset;
 }
 
+bool begins_a_month(date::sys_seconds time) {
+  const date::sys_days day = date::floor<date::days>(time);
+  return time == day && date::year_month_day(day).day() == date::day(1);
+}
+
 }  // namespace
 
 std::uint64_t parse_timestamp(std::string_view text) {
@@ -118,13 +130,16 @@ std::uint64_t parse_timestamp(std::string_view text) {
   const date::sys_days day = read_date(reader);
   if (reader.at_end()) reader.refuse("a day without a time; use e.g. 2030-01-01T09:00:00Z");
   reader.expect_one_of("Tt ");
-  const milliseconds time_of_day = read_time_of_day(reader);
+  const TimeOfDay time = read_time_of_day(reader);
   const minutes offset = read_offset(reader);
   if (!reader.at_end()) reader.refuse(Reader::kShape);
 
-  const milliseconds since_epoch = day.time_since_epoch() + time_of_day - offset;
-  if (since_epoch < milliseconds(0)) reader.refuse("before 1970-01-01T00:00:00Z, the first moment there is");
-  return static_cast<std::uint64_t>(since_epoch.count());
+  const date::sys_seconds second = day + time.whole - offset;
+  if (time.leap && !begins_a_month(second)) {
+    reader.refuse("second 60 is a leap second, which ends the last day of a month in UTC");
+  }
+  const milliseconds since_epoch = second.time_since_epoch() + time.fraction;
+  return static_cast<std::uint64_t>(std::max(since_epoch, milliseconds(0)).count());
 }
 
 std::string format_timestamp(std::uint64_t utc_ms) {

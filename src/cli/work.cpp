@@ -93,7 +93,9 @@ void add_work(CLI::App& app, int& exit_code) {
       .type_name("N");
   const Argument once =
       add_flag(command, "--once", request->once, "Exit after one job, with 1 if it failed").excludes(jobs);
-  add_flag(command, "--until-empty", request->until_empty, "Exit when no job is ready").excludes(once);
+  add_flag(command, "--until-empty", request->until_empty,
+           "Exit when no job is ready, with 0 even if\njobs failed: they were released or buried")
+      .excludes(once);
   add_server_option(command, options.server);
   when_parsed(command, [request, &command, &exit_code] { exit_code = work(*request, command); });
 }

@@ -6,6 +6,7 @@
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/post.hpp>
 #include <csignal>
+#include <cstring>
 #include <string_view>
 #include <utility>
 
@@ -23,6 +24,11 @@ constexpr milliseconds kPatience{5'000};      // with clients that do not read t
 constexpr milliseconds kPatienceAfterFailure{1'000};
 constexpr std::string_view kFull = "OUT_OF_MEMORY\r\n";
 constexpr std::string_view kNotDurable = "INTERNAL_ERROR\r\n";
+
+bool is_ignored(int signal) {
+  struct sigaction now {};
+  return ::sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
+}
 
 double seconds(milliseconds time) {
   return static_cast<double>(time.count()) / 1e3;
@@ -47,6 +53,7 @@ EventLoop::EventLoop(queue::Store& store, std::vector<ListeningSocket> sockets, 
       disk_(options.data_dir, options.min_free_disk),
       commit_(store, options.sync,
               [this](const queue::CommitReport& report) { asio::post(io_, [this, report] { on_report(report); }); }) {
+  if (!is_ignored(SIGHUP)) signals_.add(SIGHUP);  // nohup ignores it, which a handler would undo
   for (ListeningSocket& socket : sockets) {
     acceptors_.push_back(std::make_unique<Acceptor>(
         io_, std::move(socket), [this](Acceptor::Socket accepted) { on_socket(std::move(accepted)); }));
@@ -235,9 +242,10 @@ void EventLoop::on_signal(int signal) {
     service_.drain();
     return await_signal();
   }
-  spdlog::info("stopping ({}), with {} connections open", signal == SIGTERM ? "SIGTERM" : "SIGINT",
-               connections_.size());
+  spdlog::info("stopping (SIG{}), with {} connections open", ::sigabbrev_np(signal), connections_.size());
   signals_.clear();  // a second one ends the process at once
+  // But a terminal that closes brings two: the kernel's and the shell's.
+  if (signal == SIGHUP) std::signal(SIGHUP, SIG_IGN);
   stopping_ = true;
 }
 

@@ -36,7 +36,7 @@ class SignalsHeldBack {
   SignalsHeldBack() {
     sigset_t held;
     ::sigemptyset(&held);
-    for (const int signal : {SIGTERM, SIGINT, SIGUSR1}) ::sigaddset(&held, signal);
+    for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR1}) ::sigaddset(&held, signal);
     ::pthread_sigmask(SIG_BLOCK, &held, &before_);
   }
   SignalsHeldBack(const SignalsHeldBack&) = delete;

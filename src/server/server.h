@@ -4,7 +4,7 @@
 //
 //   ServerOptions options;
 //   options.data_dir = "carillon-data";
-//   return run_server(options);          // until SIGTERM or SIGINT
+//   return run_server(options);          // until SIGTERM, SIGINT or SIGHUP
 //
 // One thread runs everything but the syncs: it reads what the sockets have, carries out the commands, asks for one sync
 // for all of them, and sends the replies that are durable by then.
@@ -45,8 +45,8 @@ struct ServerOptions {
   std::function<void(const std::vector<Address>&)> on_listening;  // called once connections are served
 };
 
-// Returns the exit code of the process: 0 after SIGTERM or SIGINT, 1 after a failed sync. Throws StartError. SIGUSR1
-// makes every put be answered DRAINING from then on. SIGPIPE is ignored from then on.
+// Returns the exit code of the process: 0 after SIGTERM, SIGINT or SIGHUP, 1 after a failed sync. Throws StartError. SIGUSR1
+// makes every put be answered DRAINING from then on. SIGPIPE is ignored from then on. SIGHUP stays ignored if it was.
 int run_server(const ServerOptions& options);
 
 }  // namespace carillon::server

@@ -114,6 +114,17 @@ class PutTest(CliCase):
     def test_a_time_in_the_past_is_now(self):
         self.put("--at", "1999-12-31T23:59:59Z", "x")
         self.carillon("reserve", "--tube", self.tube, "--timeout", "0")
+        self.put("--at", "1969-12-31T23:59:59Z", "y")
+        self.assertEqual(self.carillon("reserve", "--tube", self.tube, "--timeout", "0", "--delete"), "x")
+        self.assertEqual(self.carillon("reserve", "--tube", self.tube, "--timeout", "0", "--delete"), "y")
+
+    def test_json_of_a_time_in_the_past_is_now(self):
+        for past in ("2020-01-01T00:00:00Z", "1969-12-31T23:59:59Z"):
+            before = time.time()
+            put = json.loads(self.carillon("put", "--json", "--at", past, "--tube", self.tube, "x"))
+            due = datetime.datetime.fromisoformat(put["due"].replace("Z", "+00:00")).timestamp()
+            self.assertGreaterEqual(due, before - 0.001)  # written in whole milliseconds
+            self.assertLessEqual(due, time.time())
 
     def test_json_of_a_delay(self):
         before = time.time()

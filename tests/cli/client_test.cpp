@@ -2,7 +2,9 @@
 
 #include "cli/client.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <string>
 
@@ -72,6 +74,21 @@ TEST_F(ClientTest, ABodyThatIsTooBigNamesTheLimit) {
   EXPECT_EQ(failure_of([&] { client.put(std::string(70'000, 'x'), {}); }),
             "the body has 70000 bytes; the limit of the server is 65535");
   EXPECT_TRUE(server.received().ends_with("x\r\nstats\r\n"));
+}
+
+TEST_F(ClientTest, ABodyThatNoServerTakesIsNotSent) {
+  // Addresses of zeros, without memory: nobody reads them.
+  constexpr std::size_t kBytes = std::size_t{5} << 30;
+  void* zeros = ::mmap(nullptr, kBytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  ASSERT_NE(zeros, MAP_FAILED);
+  for (const std::size_t bytes : {kBytes, std::size_t{1'073'741'825}}) {
+    EXPECT_EQ(failure_of([&] {
+                client.put({static_cast<const char*>(zeros), bytes}, {});
+              }),
+              fmt::format("the body has {} bytes; the most that any server takes is 1073741824", bytes));
+  }
+  ::munmap(zeros, kBytes);
+  EXPECT_EQ(server.received(), "");
 }
 
 TEST_F(ClientTest, AServerWithoutTheVerbIsNotCarillon) {

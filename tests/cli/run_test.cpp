@@ -3,12 +3,15 @@
 
 #include "cli/run.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <string>
 #include <vector>
 
 #include "cli/commands.h"
+#include "server/address.h"
 
 namespace carillon::cli {
 namespace {
@@ -93,6 +96,21 @@ TEST(Run, EveryHelpTeachesByExampleAndFitsATerminal) {
   }
 }
 
+TEST(Run, HelpComesWhateverElseIsWrong) {
+  ::setenv("CARILLON_SERVER", "a:b", 1);
+  const Ended with_variable = run_line({"put", "--help"});
+  ::unsetenv("CARILLON_SERVER");
+  EXPECT_EQ(with_variable.exit_code, 0);
+  EXPECT_EQ(with_variable.err, "");
+  EXPECT_EQ(with_variable.out, run_line({"put", "--help"}).out);
+  EXPECT_EQ(run_line({"put", "--delay", "soon", "-h"}).out, with_variable.out);
+}
+
+TEST(Run, HelpOfWorkSaysItsExitCode) {
+  const std::string help = run_line({"work", "--help"}).out;
+  EXPECT_NE(help.find("Exit when no job is ready, with 0 even if"), std::string::npos) << help;
+}
+
 TEST(Run, UnknownCommandsAndOptions) {
   expect_usage_error({"putt"},
                      "carillon: there is no command \"putt\"; there are serve, put, reserve, work, delete, kick, "
@@ -115,6 +133,11 @@ TEST(Run, WrongValues) {
   expect_usage_error({"put", "--ttr", "60", "x"},
                      "carillon put: --ttr \"60\": a number without a unit; write 60ms, 60s, 60m, 60h or 60d");
   expect_usage_error({"put", "--ttr", "999ms", "x"}, "carillon put: --ttr \"999ms\": the shortest is 1s");
+  EXPECT_EQ(run_line({"put", "--ttr", "4294967295s", "--help"}).exit_code, 0);
+  for (const char* ttr : {"49711d", "4294967295001ms"}) {
+    expect_usage_error({"put", "--ttr", ttr, "x"},
+                       fmt::format("carillon put: --ttr \"{}\": the longest is 4294967295s (49710 days)", ttr));
+  }
   expect_usage_error({"put", "--server", "11301", "x"},
                      "carillon put: --server \"11301\": a port needs its host; write 127.0.0.1:11301");
   expect_usage_error(
@@ -138,19 +161,40 @@ TEST(Run, WrongValues) {
                      "carillon work: --backoff \"x\": not a duration; use e.g. 250ms, 3s, 2h, 40d");
 }
 
+TEST(Run, WrongValuesOfServe) {
+  expect_usage_error({"serve", "--data", ""}, "carillon serve: --data \"\": not a directory's name");
+  EXPECT_EQ(run_line({"serve", "--load-ahead", "2932896d", "--help"}).exit_code, 0);
+  for (const char* load_ahead : {"400000000d", "2932896d1ms"}) {
+    expect_usage_error({"serve", "--data", "/proc/none", "--load-ahead", load_ahead},
+                       fmt::format("carillon serve: --load-ahead \"{}\": the longest is 2932896d", load_ahead));
+  }
+  for (const char* address : {"127.0.0.1:11399", "localhost", "[::1]:11399", "unix:c.sock"}) {
+    expect_usage_error(
+        {"serve", "--data", "/proc/none", "--listen", address, "--listen", "127.0.0.1:11398", "--listen", address},
+        fmt::format("carillon serve: --listen \"{}\" was given twice; once is enough",
+                    to_string(server::parse_address(address))));
+  }
+}
+
 TEST(Run, MissingAndContradictoryArguments) {
-  expect_usage_error({"put", "--delay"}, "carillon put: --delay: 1 required DURATION missing");
+  expect_usage_error({"put", "--delay"}, "carillon put: --delay lacks its value: write --delay DURATION");
+  expect_usage_error({"put", "x", "--pri="}, "carillon put: --pri lacks its value: write --pri N");
+  expect_usage_error({"reserve", "--tube", "a", "--tube", "b", "--tube"},
+                     "carillon reserve: --tube lacks its value: write --tube TUBE");
+  expect_usage_error({"put", "--delay", "1s", "--delay", "2s", "x"},
+                     "carillon put: --delay was given 2 times; once is enough");
   expect_usage_error({"put", "--delay", "1s", "--at", "2030-01-01T09:00:00Z", "x"},
-                     "carillon put: --delay excludes --at");
+                     "carillon put: give --delay or --at, not both");
+  expect_usage_error({"put", "--json=maybe", "x"}, "carillon put: --json takes no value");
   expect_usage_error({"delete"}, "carillon delete: ID is required");
-  expect_usage_error({"kick", "5", "--job", "7"}, "carillon kick: N excludes --job");
+  expect_usage_error({"kick", "5", "--job", "7"}, "carillon kick: give N or --job, not both");
   expect_usage_error({"peek"}, "carillon peek: give a job's ID, or one of --ready, --delayed and --buried");
   for (const char* first : {"--ready", "7"}) {
     expect_usage_error({"peek", first, "--buried"},
                        "carillon peek: give only one of a job's ID, --ready, --delayed and --buried");
   }
-  expect_usage_error({"peek", "7", "--tube", "mail"}, "carillon peek: ID excludes --tube");
-  expect_usage_error({"stats", "--job", "7", "--tube", "mail"}, "carillon stats: --job excludes --tube");
+  expect_usage_error({"peek", "7", "--tube", "mail"}, "carillon peek: give ID or --tube, not both");
+  expect_usage_error({"stats", "--job", "7", "--tube", "mail"}, "carillon stats: give --job or --tube, not both");
 }
 
 TEST(Run, WorkNeedsACommandItCanRun) {
@@ -161,7 +205,7 @@ TEST(Run, WorkNeedsACommandItCanRun) {
       "carillon work: cannot run \"no-such-program-anywhere\": no such program, or it is not executable");
   expect_usage_error({"work", "--job", "4", "--", "true"},
                      "carillon work: there is no option \"--job\"; see carillon work --help");
-  expect_usage_error({"work", "--once", "--jobs", "4", "--", "true"}, "carillon work: --jobs excludes --once");
+  expect_usage_error({"work", "--once", "--jobs", "4", "--", "true"}, "carillon work: give --jobs or --once, not both");
 }
 
 }  // namespace

@@ -83,11 +83,23 @@ TEST(Timestamp, ATimeWithoutItsOffsetIsRefused) {
   EXPECT_EQ(error_of("2030-01-01"), "\"2030-01-01\": a day without a time; use e.g. 2030-01-01T09:00:00Z");
 }
 
-TEST(Timestamp, BeforeTheEpochIsRefused) {
-  EXPECT_EQ(error_of("1969-12-31T23:59:59Z"),
-            "\"1969-12-31T23:59:59Z\": before 1970-01-01T00:00:00Z, the first moment there is");
-  EXPECT_EQ(error_of("1970-01-01T00:00:00+00:01"),
-            "\"1970-01-01T00:00:00+00:01\": before 1970-01-01T00:00:00Z, the first moment there is");
+TEST(Timestamp, BeforeTheEpochIsItsFirstMillisecondWhichIsPastAsWell) {
+  EXPECT_EQ(parse_timestamp("1969-12-31T23:59:59.999Z"), 0U);
+  EXPECT_EQ(parse_timestamp("1970-01-01T00:00:00+00:01"), 0U);
+  EXPECT_EQ(parse_timestamp("0000-01-01T00:00:00+23:59"), 0U);
+}
+
+TEST(Timestamp, ALeapSecondEndsAMonthInUtc) {
+  EXPECT_EQ(parse_timestamp("2016-12-31T23:59:60Z"), 1'483'228'800'000U);
+  EXPECT_EQ(parse_timestamp("2016-12-31T23:59:60.25Z"), 1'483'228'800'250U);
+  EXPECT_EQ(parse_timestamp("2016-12-31T23:59:60.9999Z"), 1'483'228'801'000U);
+  EXPECT_EQ(parse_timestamp("1990-12-31T15:59:60-08:00"), 662'688'000'000U);
+  EXPECT_EQ(parse_timestamp("2017-01-01T05:29:60+05:30"), 1'483'228'800'000U);
+  for (const std::string text : {"2030-06-30T12:30:60Z", "2030-06-30T23:58:60Z", "2030-06-29T23:59:60Z",
+                                 "2030-06-30T23:59:60+01:00", "2030-07-01T00:00:60Z"}) {
+    EXPECT_EQ(error_of(text),
+              "\"" + text + "\": second 60 is a leap second, which ends the last day of a month in UTC");
+  }
 }
 
 TEST(Timestamp, OtherShapesAreRefused) {

@@ -157,6 +157,37 @@ class TerminationTest(unittest.TestCase):
             with self.assertRaises(OSError):
                 Connection(server.address)
 
+    def test_sighup_stops_in_order_as_a_closed_terminal_wants_it(self):
+        """The kernel sends it when a terminal closes, and the shell once more."""
+        with tempfile.TemporaryDirectory() as data, daemon.carillon_serve(data) as server:
+            job = server.connect().put(b"x" * 60_000)
+            # One that takes none of its replies makes the stop take long enough for the second to come meanwhile.
+            server.connect().send(b"peek %d\r\n" % job * 1000)
+            server.process.send_signal(signal.SIGHUP)
+            self._wait_for_line(server, "stopping (SIGHUP)")
+            server.process.send_signal(signal.SIGHUP)
+            self.assertEqual(server.process.wait(20), 0)
+            self.assertTrue(server.log().endswith("stopped\n"), server.log())
+
+    def test_sighup_that_was_ignored_at_the_start_stays_ignored(self):
+        nohup = lambda port: [
+            "sh", "-c", 'trap "" HUP; exec "$@"', "sh", daemon.carillon_path(), "beanstalkd", "-V", "-p", str(port)
+        ]
+        with daemon.Server(nohup) as server:
+            server.process.send_signal(signal.SIGHUP)
+            c = server.connect()
+            job = c.put(b"x")
+            self.assertEqual(c.call(b"peek %d" % job).body, b"x")
+            self.assertEqual(server.terminate(), 0)
+            self.assertIn("stopping (SIGTERM)", server.log())
+
+    def _wait_for_line(self, server, text):
+        deadline = time.monotonic() + 20
+        while text not in server.log():
+            self.assertIsNone(server.process.poll(), server.log())
+            self.assertLess(time.monotonic(), deadline, server.log())
+            time.sleep(0.002)
+
     def test_what_was_acknowledged_before_sigterm_is_kept(self):
         with tempfile.TemporaryDirectory() as data:
             with daemon.carillon_serve(data) as server:

@@ -1,0 +1,60 @@
+// What commands read from standard input.
+
+#include "cli/output.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
+#include <string>
+#include <string_view>
+
+#include "cli/scripted_server.h"
+
+namespace carillon::cli {
+namespace {
+
+// A pipe as standard input while it lives.
+class StandardInput {
+ public:
+  explicit StandardInput(std::string_view text) {
+    std::array<int, 2> ends{};
+    if (::pipe(ends.data()) != 0) throw std::runtime_error("pipe failed");
+    if (::write(ends[1], text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
+      throw std::runtime_error("the text does not fit into the pipe");
+    }
+    ::dup2(ends[0], STDIN_FILENO);
+    ::close(ends[0]);
+    end_ = ends[1];
+  }
+  ~StandardInput() {
+    end();
+    ::dup2(before_, STDIN_FILENO);
+    ::close(before_);
+  }
+  StandardInput(const StandardInput&) = delete;
+  StandardInput& operator=(const StandardInput&) = delete;
+
+  void end() {
+    if (end_ >= 0) ::close(std::exchange(end_, -1));
+  }
+
+ private:
+  int before_ = ::dup(STDIN_FILENO);
+  int end_ = -1;
+};
+
+TEST(ReadStandardInput, UpToTheLimit) {
+  StandardInput input("hello");
+  input.end();
+  EXPECT_EQ(read_standard_input(5), "hello");
+}
+
+TEST(ReadStandardInput, OneByteMoreIsRefusedWithoutWaitingForTheRest) {
+  const StandardInput input("hello!");  // and no end
+  EXPECT_EQ(failure_of([] { read_standard_input(5); }),
+            "standard input has more than 5 bytes, the most that any server takes as a body");
+}
+
+}  // namespace
+}  // namespace carillon::cli
