@@ -57,10 +57,10 @@ std::string describe(const CLI::ExtrasError&, const CLI::App& command) {
 }
 
 std::string describe(const CLI::ArgumentMismatch& error, const CLI::App& command) {
-  const std::string what = error.what();
-  const std::string name = what.substr(0, what.find(':'));
+  const std::string_view what = error.what();
+  const std::string name(what.substr(0, what.find(':')));
   const CLI::Option* option = command.get_option_no_throw(name);
-  if (option == nullptr) return what;
+  if (option == nullptr) return std::string(what);
   if (what.ends_with(" missing")) {
     return fmt::format("{0} lacks its value: write {0} {1}", name, option->get_type_name());
   }
