@@ -103,7 +103,7 @@ void add_put(CLI::App& app, int& exit_code) {
   const Argument delay =
       add_value(command, "--delay", request->options.delay, parse_duration, "Not before this long from now")
           .type_name("DURATION");
-  add_value(command, "--at", request->options.due_at, parse_timestamp, "Not before this time")
+  add_value(command, "--at", request->options.due_at, parse_timestamp, "Not before this time, by the server's clock")
       .type_name("TIME")
       .excludes(delay);
   add_value(command, "--pri", request->options.priority, parse_priority,

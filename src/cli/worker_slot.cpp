@@ -102,11 +102,14 @@ void WorkerSlot::work() {
 
 void WorkerSlot::reconnect() {
   std::uniform_real_distribution<double> unit;
-  // A server may take connections and refuse everything else: only a job that was finished begins the delays anew.
+  // A server may take connections and refuse everything else: only a job that was finished, or a connection that lasted, begins the
+  // delays anew.
+  if (Clock::now() - connected_at_ > kReconnect.most) reconnects_ = 0;
   while (!client_) {
     wait_for(-1, 0, kReconnect.delay(reconnects_++, unit(random_)), state_.stop.fd());
     try {
       client_ = connect_worker(options_, state_.stop.fd());
+      connected_at_ = Clock::now();
     } catch (const Unavailable&) {
       // Said once, when the connection was lost.
     }

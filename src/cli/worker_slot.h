@@ -54,7 +54,8 @@ class WorkerSlot {
   const WorkerOptions& options_;
   WorkerState& state_;
   std::optional<Client> client_;  // none: disconnected
-  std::uint64_t reconnects_ = 0;  // tries since a job was finished
+  std::uint64_t reconnects_ = 0;  // tries since a job was finished, or a connection lasted
+  std::chrono::steady_clock::time_point connected_at_ = std::chrono::steady_clock::now();
   std::mt19937_64 random_{std::random_device{}()};
 };
 

@@ -49,7 +49,6 @@ Engine::State::State(Store& in, const EngineOptions& with, const Recovered& reco
     tube.record.scheduled = record.scheduled;
     tube.record.buried = record.buried;
     if (record.scheduled > 0) leave_far(tube, 0);
-    load_what_is_due(tube);
   }
   default_tube = &tube_named("default");
 }
@@ -95,7 +94,6 @@ void Engine::State::advance(Now now) {
 }
 
 void Engine::State::load_what_is_near(std::vector<Tube*>& loaded_tubes) {
-  constexpr Millis kRetry = 1'000;
   for (std::size_t budget = options.step; budget > 0;) {
     Tube* tube = nullptr;
     loading.advance(
@@ -105,16 +103,16 @@ void Engine::State::load_what_is_near(std::vector<Tube*>& loaded_tubes) {
     try {
       budget -= std::min(budget, 1 + load(*tube, budget));
     } catch (const StoreError& error) {
-      // Not the fault of the command that passes by: Engine::advance tells of it.
       --budget;
-      load_failure = error.what();
-      loading.reschedule(tube->load_time, clock.utc() + kRetry);
+      loading_failed(*tube, error);
     }
   }
 }
 
 Engine::Engine(Store& store, const EngineOptions& options, Now now)
-    : state_(std::make_unique<State>(store, checked(options), store.recover(), now)) {}
+    : state_(std::make_unique<State>(store, checked(options), store.recover(), now)) {
+  for (const auto& [name, tube] : state_->tubes) state_->load_what_is_due(*tube);
+}
 
 Engine::~Engine() = default;
 

@@ -11,8 +11,7 @@ namespace carillon::queue {
 
 // When the wall clock falls behind what was seen before and has passed since, because somebody set it back, UTC goes on here at the
 // pace of the monotonic clock, ahead of the wall clock, until that is set forward or the process starts anew after it has caught up.
-// So a delay lasts as long as it was asked for, and nothing is due twice. A time of the wall clock that is given meanwhile is moved by as
-// much as UTC is ahead here, so that it is not early.
+// So a delay lasts as long as it was asked for, and nothing is due twice.
 //
 // A deadline is counted from the *end* of the running millisecond and compared with its *start*: it is never early by a fraction.
 class EngineClock {

@@ -26,11 +26,11 @@ bool Engine::fits(Now now, Millis delay) const {
 PutOutcome Engine::put(ClientId id, Now now, const PutOrder& order, std::string_view body) {
   State& s = *state_;
   s.advance(now);
-  if (order.due_at ? *order.due_at > kLastDue - s.clock.ahead() : !fits(now, order.due_in)) return {};
+  if (order.due_at ? *order.due_at > kLastDue : !fits(now, order.due_in)) return {};
 
   const UtcMs utc = s.clock.utc();
   UtcMs due = utc;
-  if (order.due_at) due = std::max(utc, *order.due_at + s.clock.ahead());
+  if (order.due_at) due = std::max(utc, *order.due_at);
   if (!order.due_at && order.due_in > 0) due = s.clock.utc_from() + order.due_in;
 
   Tube& tube = *s.client(id).used;

@@ -73,6 +73,7 @@ struct Engine::State {
                  LoadedJob& newest);  // over the bound: the jobs due last leave memory, perhaps `newest` itself
   void room_appeared(Tube& tube);
   std::size_t load(Tube& tube, std::size_t budget);                // from its cursor; how many records were read
+  void loading_failed(Tube& tube, const StoreError& error);        // it is tried again later
   void load_what_is_due(Tube& tube);                               // all of it, as far as memory is allowed
   std::vector<JobRecord> scan_far(Tube& tube, std::size_t limit);  // its delayed jobs in the store alone, by (due, id)
 

@@ -94,13 +94,22 @@ std::size_t Engine::State::load(Tube& tube, std::size_t budget) {
   return records.size();
 }
 
-void Engine::State::load_what_is_due(Tube& tube) {
+// Not the fault of the command that passes by, or of the other tubes: Engine::advance tells of it.
+void Engine::State::loading_failed(Tube& tube, const StoreError& error) {
+  constexpr Millis kRetry = 1'000;
+  load_failure = error.what();
+  loading.reschedule(tube.load_time, clock.utc() + kRetry);
+}
+
+void Engine::State::load_what_is_due(Tube& tube) try {
   // Small scans first: mostly the first one meets a job that is not due.
   constexpr std::size_t kFirst = 16;
   std::size_t budget = std::min(kFirst, options.step);
   while (tube.far() > 0 && !tube.starved && tube.next_far <= clock.utc() && load(tube, budget) > 0) {
     budget = std::min(2 * budget, options.step);
   }
+} catch (const StoreError& error) {
+  loading_failed(tube, error);
 }
 
 std::vector<JobRecord> Engine::State::scan_far(Tube& tube, std::size_t limit) {

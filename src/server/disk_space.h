@@ -21,6 +21,8 @@ class DiskSpace {
   // Looks at most so often, since each look is a system call: 100 ms, in which a fast disk takes some tens of MiB.
   static constexpr std::uint64_t kPeriodNs = 100'000'000;
 
+  // It is never low.
+  DiskSpace() = default;
   // `least`: bytes that must be free. 0, or no directory: it is never low.
   DiskSpace(std::optional<std::string> directory, std::uint64_t least);
 
@@ -31,8 +33,8 @@ class DiskSpace {
  private:
   void look();
 
-  const std::optional<std::string> directory_;
-  const std::uint64_t least_;
+  std::optional<std::string> directory_;
+  std::uint64_t least_ = 0;
   std::optional<std::uint64_t> looked_ns_;
   bool low_ = false;
 };

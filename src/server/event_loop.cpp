@@ -41,7 +41,7 @@ EventLoop::EventLoop(queue::Store& store, std::vector<ListeningSocket> sockets, 
     // Only this thread runs the context and touches its sockets; the one that syncs posts to it.
     : io_(BOOST_ASIO_CONCURRENCY_HINT_UNSAFE_IO),
       engine_(store, options.engine, read_clocks()),
-      service_(engine_, read_clocks, options.beanstalk),
+      service_(engine_, read_clocks, options.beanstalk, DiskSpace(options.data_dir, options.min_free_disk)),
       signals_(io_, SIGTERM, SIGINT, SIGUSR1),
       alarm_(io_),
       wall_clock_(io_, [this] { on_clock_set(); }),
@@ -50,7 +50,6 @@ EventLoop::EventLoop(queue::Store& store, std::vector<ListeningSocket> sockets, 
       timeouts_{.stall = options.stall_timeout, .idle = options.idle_timeout},
       stalls_(timeouts_, [] { return read_ns(CLOCK_MONOTONIC); }),
       max_connections_(options.max_connections),
-      disk_(options.data_dir, options.min_free_disk),
       commit_(store, options.sync,
               [this](const queue::CommitReport& report) { asio::post(io_, [this, report] { on_report(report); }); }) {
   if (!is_ignored(SIGHUP)) signals_.add(SIGHUP);  // nohup ignores it, which a handler would undo
@@ -63,7 +62,7 @@ EventLoop::EventLoop(queue::Store& store, std::vector<ListeningSocket> sockets, 
 int EventLoop::run() {
   await_signal();
   tell_of_clock();
-  service_.refuse_puts(disk_.low(read_clocks().mono_ns));
+  service_.refuses_puts(read_clocks());  // and tells if it does
   alarm_.set(next_wakeup());
   for (const auto& acceptor : acceptors_) acceptor->start();
   while (!stopping_ && !failed_) {
@@ -149,9 +148,7 @@ void EventLoop::commit() {
   using Waiting = queue::GroupCommit::Waiting;
   if (last != requested_) commit_.request(last, replying_.size() == 1 ? Waiting::kOne : Waiting::kSeveral);
   requested_ = last;
-  const std::uint64_t now = read_clocks().mono_ns;
-  slow_syncs_.observe(now, requested_, durable());
-  service_.refuse_puts(disk_.low(now));
+  slow_syncs_.observe(read_clocks().mono_ns, requested_, durable());
 }
 
 void EventLoop::flush() {
@@ -243,9 +240,9 @@ void EventLoop::on_signal(int signal) {
     return await_signal();
   }
   spdlog::info("stopping (SIG{}), with {} connections open", ::sigabbrev_np(signal), connections_.size());
-  signals_.clear();  // a second one ends the process at once
-  // But a terminal that closes brings two: the kernel's and the shell's.
-  if (signal == SIGHUP) std::signal(SIGHUP, SIG_IGN);
+  // A second one of these ends the process at once. Not so SIGHUP, which comes twice from a terminal that closes, and after others.
+  signals_.remove(SIGTERM);
+  signals_.remove(SIGINT);
   stopping_ = true;
 }
 

@@ -25,7 +25,6 @@
 #include "server/beanstalk/service.h"
 #include "server/connection.h"
 #include "server/connection_list.h"
-#include "server/disk_space.h"
 #include "server/hang_up_watch.h"
 #include "server/log_throttle.h"
 #include "server/server.h"
@@ -91,7 +90,6 @@ class EventLoop final : private Connection::Owner {
   StallWatch::Timeouts timeouts_;
   StallWatch stalls_;
   std::size_t max_connections_;
-  DiskSpace disk_;
   std::vector<std::unique_ptr<Acceptor>> acceptors_;
   std::unordered_map<queue::ClientId, std::shared_ptr<Connection>> connections_;
   ConnectionList turns_{&Connection::has_turn_queued};        // have more to carry out than fitted into one turn

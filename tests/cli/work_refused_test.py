@@ -66,7 +66,7 @@ class FullDiskTest(work_test.WorkCase):
     def assert_line(self, worker, pattern):
         self.assertRegex(worker.stderr.readline().decode(), f"^{pattern}\n$")
 
-    def ends_after_room_appears(self, code, options, ttr, refused, done):
+    def ends_after_room_appears(self, code, options, ttr, refused, done, full_for=1.0):
         """The worker keeps the job of `ttr` while the disk is full, says `refused`, and `done` once there is room."""
         job_id = self.put("--ttr", ttr, "x")
         worker = self.start_with_a_full_disk(code, "--once", *options)
@@ -74,7 +74,7 @@ class FullDiskTest(work_test.WorkCase):
         self.assert_line(
             worker, rf"{name}, but the server refused to {refused} it \(INTERNAL_ERROR\); trying again until it does"
         )
-        time.sleep(2.5)
+        time.sleep(full_for)
         job = self.job(job_id)
         self.assertEqual((job["state"], job["reserves"], job["timeouts"]), ("reserved", 1, 0))
         self.make_room()
@@ -88,7 +88,7 @@ class FullDiskTest(work_test.WorkCase):
         self.assertFalse(self.has_job(self.ends_after_room_appears(0, [], "60s", "delete", "deleted")))
 
     def test_the_job_is_touched_meanwhile(self):
-        self.assertFalse(self.has_job(self.ends_after_room_appears(0, [], "1s", "delete", "deleted")))
+        self.assertFalse(self.has_job(self.ends_after_room_appears(0, [], "3s", "delete", "deleted", full_for=4.5)))
 
     def test_a_job_is_released_once_there_is_room(self):
         job_id = self.ends_after_room_appears(3, ["--backoff", "1h"], "60s", "release", r"released for \d+m\d\ds")

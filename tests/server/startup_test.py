@@ -158,16 +158,17 @@ class TerminationTest(unittest.TestCase):
                 Connection(server.address)
 
     def test_sighup_stops_in_order_as_a_closed_terminal_wants_it(self):
-        """The kernel sends it when a terminal closes, and the shell once more."""
-        with tempfile.TemporaryDirectory() as data, daemon.carillon_serve(data) as server:
-            job = server.connect().put(b"x" * 60_000)
-            # One that takes none of its replies makes the stop take long enough for the second to come meanwhile.
-            server.connect().send(b"peek %d\r\n" % job * 1000)
-            server.process.send_signal(signal.SIGHUP)
-            self._wait_for_line(server, "stopping (SIGHUP)")
-            server.process.send_signal(signal.SIGHUP)
-            self.assertEqual(server.process.wait(20), 0)
-            self.assertTrue(server.log().endswith("stopped\n"), server.log())
+        """The kernel sends it when a terminal closes, and the shell once more; others send it after SIGTERM."""
+        for first, name in ((signal.SIGHUP, "SIGHUP"), (signal.SIGTERM, "SIGTERM")):
+            with self.subTest(name), tempfile.TemporaryDirectory() as data, daemon.carillon_serve(data) as server:
+                job = server.connect().put(b"x" * 60_000)
+                # One that takes none of its replies makes the stop take long enough for the second to come meanwhile.
+                server.connect().send(b"peek %d\r\n" % job * 1000)
+                server.process.send_signal(first)
+                self._wait_for_line(server, f"stopping ({name})")
+                server.process.send_signal(signal.SIGHUP)
+                self.assertEqual(server.process.wait(20), 0)
+                self.assertTrue(server.log().endswith("stopped\n"), server.log())
 
     def test_sighup_that_was_ignored_at_the_start_stays_ignored(self):
         nohup = lambda port: [

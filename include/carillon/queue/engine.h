@@ -15,7 +15,6 @@
 // Contracts
 // 1. *Never early.* No job is handed out before its due time by the engine's clock, which is the UTC clock, never set back: when
 //    the wall clock is, the engine's goes on at the pace of the monotonic one until the wall clock has caught up, over restarts too.
-//    A `due_at` that is given meanwhile is by the wall clock: it is moved by as much as the engine's is ahead.
 // 2. *Nothing acknowledged is lost.* Each command appends its changes to the store before it changes anything in memory; when the
 //    append throws StoreError, the command throws it on and has had no effect (but see `kick`). An answer may leave for the client
 //    once `durable_at` (which see) is durable.
@@ -53,7 +52,7 @@ struct EngineOptions {
 struct PutOrder {
   Priority priority = 0;
   Millis due_in = 0;                 // from now
-  std::optional<UtcMs> due_at = {};  // by the wall clock; the past is now
+  std::optional<UtcMs> due_at = {};  // by the engine's clock (contract 1); the past is now
   Millis ttr = 60'000;               // less than kMinTtr becomes kMinTtr, more than kMaxTtr kMaxTtr
 };
 
@@ -136,7 +135,8 @@ struct EngineStats {
 class Engine {
  public:
   // Takes up what the store holds, and loads what is due by now, so that the first reserve finds it in its order: O(tubes + jobs due),
-  // whatever the number of jobs that are not. `store` must outlive the engine. Throws StoreError.
+  // whatever the number of jobs that are not. `store` must outlive the engine. Throws StoreError; not when jobs could not be loaded,
+  // which `advance` tells.
   Engine(Store& store, const EngineOptions& options, Now now);
   ~Engine();
   Engine(const Engine&) = delete;

@@ -35,12 +35,14 @@ Identity Identity::of_this_process() {
           .platform = names.machine};
 }
 
-Service::Service(queue::Engine& engine, std::function<queue::Now()> clock, const ServiceOptions& options)
+Service::Service(queue::Engine& engine, std::function<queue::Now()> clock, const ServiceOptions& options,
+                 DiskSpace disk)
     : engine_(engine),
       clock_(std::move(clock)),
       options_(options),
       identity_(Identity::of_this_process()),
-      started_ns_(clock_().mono_ns) {}
+      started_ns_(clock_().mono_ns),
+      disk_(std::move(disk)) {}
 
 void Service::report_store_failure(std::string_view error) {
   const auto kept_back = failures_.pass(now().mono_ns);

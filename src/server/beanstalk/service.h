@@ -12,6 +12,7 @@
 #include "carillon/queue/engine.h"
 #include "carillon/queue/now.h"
 #include "server/beanstalk/command.h"
+#include "server/disk_space.h"
 #include "server/log_throttle.h"
 
 namespace carillon::server::beanstalk {
@@ -56,7 +57,7 @@ struct Counters {
 class Service {
  public:
   // `clock` is read once for each command. `engine` must outlive the service.
-  Service(queue::Engine& engine, std::function<queue::Now()> clock, const ServiceOptions& options);
+  Service(queue::Engine& engine, std::function<queue::Now()> clock, const ServiceOptions& options, DiskSpace disk = {});
   Service(const Service&) = delete;
   Service& operator=(const Service&) = delete;
 
@@ -71,9 +72,8 @@ class Service {
   void drain() { draining_ = true; }
   bool draining() const { return draining_; }
 
-  // While it is so every put is answered OUT_OF_MEMORY.
-  void refuse_puts(bool yes) { refuses_puts_ = yes; }
-  bool refuses_puts() const { return refuses_puts_; }
+  // Whether every put is to be answered OUT_OF_MEMORY, at this time.
+  bool refuses_puts(queue::Now now) { return disk_.low(now.mono_ns); }
 
   // Logs that the store failed in a command, loudly, but once a second at most.
   void report_store_failure(std::string_view error);
@@ -86,7 +86,7 @@ class Service {
   Counters counters_;
   std::uint64_t started_ns_;
   bool draining_ = false;
-  bool refuses_puts_ = false;
+  DiskSpace disk_;
   LogThrottle failures_;
 };
 

@@ -249,14 +249,15 @@ void Session::finish_put(std::string_view body_and_end) {
   state_ = State::kLine;
   if (!body_and_end.ends_with(kEnd)) return replies_.add(0, "EXPECTED_CRLF\r\n");
   if (service_.draining()) return replies_.add(0, "DRAINING\r\n");
-  if (service_.refuses_puts()) return replies_.add(0, "OUT_OF_MEMORY\r\n");
+  const queue::Now now = service_.now();
+  if (service_.refuses_puts(now)) return replies_.add(0, "OUT_OF_MEMORY\r\n");
   if (put_.ttr > queue::kMaxTtr) return replies_.add(0, kOutOfRange);
 
   queue::PutOrder order{.priority = put_.priority, .due_in = put_.delay, .ttr = put_.ttr};
   if (put_.verb == Verb::kPutAt) order.due_at = put_.due_at;
   body_and_end.remove_suffix(kEnd.size());
   try {
-    const queue::PutOutcome put = service_.engine().put(client_, service_.now(), order, body_and_end);
+    const queue::PutOutcome put = service_.engine().put(client_, now, order, body_and_end);
     if (put.id == 0) return replies_.add(0, kOutOfRange);
     replies_.add(put.durable_at, "INSERTED ", put.id, kEnd);
   } catch (const queue::StoreError& error) {
