@@ -104,8 +104,9 @@ std::optional<StatsFields> Client::ask_stats(const std::string& command) {
 
 void Client::surprised(std::string_view command, std::string_view reply) const {
   const std::string& peer = stream_.peer();
-  if (reply == "OUT_OF_MEMORY")
+  if (reply == "OUT_OF_MEMORY") {
     throw Refused(fmt::format("{} is out of memory, disk space or connections; its log says which", peer), reply);
+  }
   if (reply == "INTERNAL_ERROR") {
     throw Refused(fmt::format("{} had an internal error; its log says which", peer), reply);
   }

@@ -14,8 +14,8 @@
 namespace carillon::cli {
 
 /// The years 0 to 9999 in any offset; what is before 1970 becomes 0, which is past as well. A fraction finer than a
-/// millisecond is rounded up: a job that is due then must not be early. Throws std::invalid_argument, whose text starts with the value in quotes:
-/// `"2030-01-01T09:00:00": lacks its offset from UTC; …`.
+/// millisecond is rounded up: a job that is due then must not be early. Throws std::invalid_argument, whose text starts
+/// with the value in quotes: `"2030-01-01T09:00:00": lacks its offset from UTC; …`.
 std::uint64_t parse_timestamp(std::string_view text);
 
 /// In UTC, with milliseconds: 2030-01-01T07:00:00.250Z. REQUIRES: not after the year 9999, 253402300799999.

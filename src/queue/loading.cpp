@@ -105,7 +105,9 @@ void Engine::State::load_what_is_due(Tube& tube) try {
   // Small scans first: mostly the first one meets a job that is not due.
   constexpr std::size_t kFirst = 16;
   std::size_t budget = std::min(kFirst, options.step);
-  while (tube.far() > 0 && !tube.starved && tube.next_far <= clock.utc() && load(tube, budget) > 0) {
+  while (tube.far() > 0 && !tube.starved && tube.next_far <= clock.utc()) {
+    loading.cancel(tube.load_time);  // what is left says when it is to be loaded
+    if (load(tube, budget) == 0) break;
     budget = std::min(2 * budget, options.step);
   }
 } catch (const StoreError& error) {

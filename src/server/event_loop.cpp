@@ -120,9 +120,7 @@ void EventLoop::tell_of_clock() {
   if (ahead < kWorthTelling) return spdlog::info("the wall clock has caught up with the time of the jobs");
   spdlog::warn(
       "the wall clock is {:g} s behind the time that was stored with the jobs: it was set back, or had been wrong; "
-      "delays last as "
-      "long as asked for, and absolute times asked for from now on are not early, but those from before are, by as "
-      "much",
+      "delays last as long as asked for, absolute times come early by as much until it has caught up",
       seconds(ahead));
 }
 

@@ -32,8 +32,7 @@ struct ServerOptions {
   std::vector<Address> listen = {{.host = "127.0.0.1", .port = kBeanstalkPort, .path = {}}};
   std::optional<std::string> data_dir;  // none: in memory, and lost with the process
   queue::SyncPolicy sync = queue::SyncPolicy::always();
-  std::uint64_t min_free_disk =
-      128 << 20;  // bytes; with less where data_dir is, puts are refused (disk_space.h). 0: never
+  std::uint64_t min_free_disk = 128 << 20;  // bytes where data_dir is; with less, puts are refused. 0: they are not
   beanstalk::ServiceOptions beanstalk;
   queue::EngineOptions engine;
   std::size_t max_connections = 10'000;  // more are refused; also bounded by the descriptors that the process may have

@@ -96,7 +96,7 @@ TEST(Run, EveryHelpTeachesByExampleAndFitsATerminal) {
   }
 }
 
-TEST(Run, HelpComesWhateverElseIsWrong) {
+TEST(Run, HelpComesThoughAValueIsWrong) {
   ::setenv("CARILLON_SERVER", "a:b", 1);
   const Ended with_variable = run_line({"put", "--help"});
   ::unsetenv("CARILLON_SERVER");
