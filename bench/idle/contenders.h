@@ -13,10 +13,10 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "carillon/idle/idle_ring.h"
-#include "carillon/idle/idle_scan.h"
 #include "carillon/idle/idle_tracker.h"
-#include "carillon/idle/timer_per_packet.h"
 #include "carillon/wheel/hierarchical_wheel.h"
+#include "models/idle_scan.h"
+#include "models/timer_per_packet.h"
 #include "wheel/list_wheel.h"
 
 namespace carillon::bench {

@@ -12,19 +12,19 @@
 #include <string_view>
 #include <vector>
 
-#include "carillon/wheel/baseline/binary_heap.h"
-#include "carillon/wheel/baseline/scan_list.h"
-#include "carillon/wheel/baseline/sorted_list.h"
-#include "carillon/wheel/chunk_pool.h"
 #include "carillon/wheel/clock_wheel.h"
+#include "carillon/wheel/detail/chunk_pool.h"
+#include "carillon/wheel/detail/slot.h"
+#include "carillon/wheel/detail/slot_compactor.h"
 #include "carillon/wheel/hashed_wheel.h"
 #include "carillon/wheel/hierarchical_wheel.h"
 #include "carillon/wheel/kafka_wheel.h"
 #include "carillon/wheel/linux_wheel.h"
 #include "carillon/wheel/simple_wheel.h"
-#include "carillon/wheel/slot.h"
-#include "carillon/wheel/slot_compactor.h"
 #include "carillon/wheel/timer_node.h"
+#include "models/binary_heap.h"
+#include "models/scan_list.h"
+#include "models/sorted_list.h"
 #include "scene.h"
 
 namespace carillon::pictures {

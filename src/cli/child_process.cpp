@@ -28,12 +28,12 @@ namespace {
 }
 
 // glibc 2.36 declares pidfd_open() without extern "C", so that C++ cannot link to it.
-queue::FileDescriptor open_pid(pid_t pid) {
-  return queue::FileDescriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+base::FileDescriptor open_pid(pid_t pid) {
+  return base::FileDescriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
 }
 
-queue::FileDescriptor file_in_memory(std::string_view bytes) {
-  queue::FileDescriptor file(::memfd_create("carillon-job", MFD_CLOEXEC));
+base::FileDescriptor file_in_memory(std::string_view bytes) {
+  base::FileDescriptor file(::memfd_create("carillon-job", MFD_CLOEXEC));
   if (!file) fail("cannot keep the job's body", errno);
   while (!bytes.empty()) {
     const ssize_t count = ::write(file.get(), bytes.data(), bytes.size());
@@ -125,7 +125,7 @@ std::string find_program(const std::string& name) {
 
 ChildProcess::ChildProcess(const std::vector<std::string>& command, const std::vector<std::string>& extra_environment,
                            std::string_view body) {
-  const queue::FileDescriptor standard_input = file_in_memory(body);
+  const base::FileDescriptor standard_input = file_in_memory(body);
   const SpawnSettings settings(standard_input.get());
   std::vector<std::string> words = command;
   std::vector<std::string> environment = environment_with(extra_environment);

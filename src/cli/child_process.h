@@ -15,8 +15,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/file_descriptor.h"
 #include "cli/wait.h"
-#include "queue/file_descriptor.h"
 
 namespace carillon::cli {
 
@@ -51,7 +51,7 @@ class ChildProcess {
   void reap();
 
   pid_t pid_ = -1;
-  queue::FileDescriptor pid_fd_;  // becomes readable when the process ends
+  base::FileDescriptor pid_fd_;  // becomes readable when the process ends
   bool running_ = true;
   int exit_code_ = 0;
   int signal_ = 0;  // 0: it was no signal that ended it

@@ -1,8 +1,8 @@
 // The `carillon` program.
 
+#include "cli/command_line.h"
 #include "cli/exit_status.h"
 #include "cli/output.h"
-#include "cli/run.h"
 #include "cli/standard_descriptors.h"
 
 int main(int argc, char** argv) {

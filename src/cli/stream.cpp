@@ -60,19 +60,19 @@ bool is_on_this_machine(const server::Address& address) {
   throw Unavailable(fmt::format("cannot connect to {}: {}{}", name, text, advice));
 }
 
-queue::FileDescriptor connect_unix(const server::Address& address, int interrupt_fd) {
+base::FileDescriptor connect_unix(const server::Address& address, int interrupt_fd) {
   sockaddr_un name{};
   name.sun_family = AF_UNIX;
   // parse_address() lets no path through that does not fit.
   std::memcpy(name.sun_path, address.path.data(), std::min(address.path.size(), sizeof name.sun_path - 1));
-  queue::FileDescriptor fd(::socket(AF_UNIX, kSocketFlags, 0));
+  base::FileDescriptor fd(::socket(AF_UNIX, kSocketFlags, 0));
   if (!fd) cannot_connect(address, errno, error_text(errno));
   const int error = connect_within_limit(fd.get(), reinterpret_cast<const sockaddr*>(&name), sizeof name, interrupt_fd);
   if (error != 0) cannot_connect(address, error, error_text(error));
   return fd;
 }
 
-queue::FileDescriptor connect_tcp(const server::Address& address, int interrupt_fd) {
+base::FileDescriptor connect_tcp(const server::Address& address, int interrupt_fd) {
   addrinfo wanted{};
   wanted.ai_socktype = SOCK_STREAM;
   wanted.ai_flags = AI_NUMERICSERV;
@@ -83,7 +83,7 @@ queue::FileDescriptor connect_tcp(const server::Address& address, int interrupt_
 
   int error = 0;
   for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
-    queue::FileDescriptor fd(::socket(one->ai_family, kSocketFlags, 0));
+    base::FileDescriptor fd(::socket(one->ai_family, kSocketFlags, 0));
     if (!fd) {
       error = errno;
       continue;
@@ -105,7 +105,7 @@ Stream Stream::connect(const server::Address& address, int interrupt_fd) {
   return stream;
 }
 
-Stream::Stream(queue::FileDescriptor fd, std::string peer) : fd_(std::move(fd)), peer_(std::move(peer)) {}
+Stream::Stream(base::FileDescriptor fd, std::string peer) : fd_(std::move(fd)), peer_(std::move(peer)) {}
 
 void Stream::lost(std::string_view why) const {
   throw Unavailable(fmt::format("lost the connection to {}: {}", peer_, why));

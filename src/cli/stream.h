@@ -13,9 +13,9 @@
 #include <string>
 #include <string_view>
 
+#include "base/file_descriptor.h"
 #include "cli/exit_status.h"
 #include "cli/wait.h"
-#include "queue/file_descriptor.h"
 #include "server/address.h"
 
 namespace carillon::cli {
@@ -36,7 +36,7 @@ class Stream {
   static Stream connect(const server::Address& address, int interrupt_fd = -1);
 
   /// Takes over `fd`, a connected stream socket. `peer` is its name in messages.
-  Stream(queue::FileDescriptor fd, std::string peer);
+  Stream(base::FileDescriptor fd, std::string peer);
 
   /// From now on, end every wait with Interrupted as soon as `fd` is readable. -1: none. It is not read from, and has to
   /// outlive the stream or the next call. The stream is of no use after an Interrupted: a reply may be half read.
@@ -57,7 +57,7 @@ class Stream {
   void receive_more(Patience patience);
   [[noreturn]] void lost(std::string_view why) const;
 
-  queue::FileDescriptor fd_;
+  base::FileDescriptor fd_;
   std::string peer_;
   int interrupt_fd_ = -1;
   std::string received_;  // and not yet handed out

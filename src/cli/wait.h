@@ -6,7 +6,7 @@
 #include <optional>
 #include <stdexcept>
 
-#include "queue/file_descriptor.h"
+#include "base/file_descriptor.h"
 
 namespace carillon::cli {
 
@@ -35,7 +35,7 @@ class Event {
   int fd() const { return fd_.get(); }
 
  private:
-  queue::FileDescriptor fd_;
+  base::FileDescriptor fd_;
 };
 
 }  // namespace carillon::cli

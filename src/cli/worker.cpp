@@ -13,12 +13,12 @@
 #include <deque>
 #include <thread>
 
+#include "base/file_descriptor.h"
 #include "cli/error_text.h"
 #include "cli/exit_status.h"
 #include "cli/output.h"
 #include "cli/wait.h"
 #include "cli/worker_slot.h"
-#include "queue/file_descriptor.h"
 
 namespace carillon::cli {
 namespace {
@@ -32,7 +32,7 @@ class StopSignals {
     sigemptyset(&set);
     for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&set, signal);
     ::pthread_sigmask(SIG_BLOCK, &set, &before_);
-    fd_ = queue::FileDescriptor(::signalfd(-1, &set, SFD_CLOEXEC));
+    fd_ = base::FileDescriptor(::signalfd(-1, &set, SFD_CLOEXEC));
     if (!fd_) throw Failure(fmt::format("cannot wait for signals: {}", error_text(errno)));
   }
   ~StopSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
@@ -49,7 +49,7 @@ class StopSignals {
 
  private:
   sigset_t before_{};
-  queue::FileDescriptor fd_;
+  base::FileDescriptor fd_;
 };
 
 class Worker {

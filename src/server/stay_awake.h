@@ -19,7 +19,7 @@
 #include <optional>
 #include <string>
 
-#include "queue/file_descriptor.h"
+#include "base/file_descriptor.h"
 
 namespace carillon::server {
 
@@ -35,7 +35,7 @@ class LatencyDevice {
   void withdraw() noexcept;  // they may
 
  private:
-  queue::FileDescriptor device_;
+  base::FileDescriptor device_;
 };
 
 class StayAwake {

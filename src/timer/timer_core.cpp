@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "timer/home.h"
+#include "timer/thread_index.h"
 #include "timer/thread_setup.h"
 
 namespace carillon::detail {

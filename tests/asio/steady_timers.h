@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "carillon/asio/wheel_timer.h"
-#include "carillon/wheel/baseline/binary_heap.h"
+#include "models/binary_heap.h"
 
 namespace carillon::testing {
 

@@ -82,9 +82,9 @@ TEST(ChildProcess, WaitEndsWithTheEvent) {
 TEST(ChildProcess, KillReachesWhatItHasStarted) {
   std::array<int, 2> ends{};
   ASSERT_EQ(::pipe(ends.data()), 0);  // inherited: not close-on-exec
-  const queue::FileDescriptor reading(ends[0]);
+  const base::FileDescriptor reading(ends[0]);
   {
-    const queue::FileDescriptor writing(ends[1]);
+    const base::FileDescriptor writing(ends[1]);
     ChildProcess child({"sh", "-c", "echo started >&" + std::to_string(ends[1]) + "; sleep 60; true"}, {}, "");
     std::array<char, 8> text{};
     ASSERT_EQ(::read(reading.get(), text.data(), text.size()), 8);

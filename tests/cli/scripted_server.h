@@ -11,8 +11,8 @@
 #include <string_view>
 #include <utility>
 
+#include "base/file_descriptor.h"
 #include "cli/stream.h"
-#include "queue/file_descriptor.h"
 
 namespace carillon::cli {
 
@@ -23,8 +23,8 @@ class ScriptedServer {
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data()) != 0) {
       throw std::runtime_error("socketpair failed");
     }
-    mine_ = queue::FileDescriptor(ends[0]);
-    clients_ = queue::FileDescriptor(ends[1]);
+    mine_ = base::FileDescriptor(ends[0]);
+    clients_ = base::FileDescriptor(ends[1]);
   }
 
   /// The client's end; once.
@@ -37,7 +37,7 @@ class ScriptedServer {
     }
   }
 
-  void close() { mine_ = queue::FileDescriptor(); }
+  void close() { mine_ = base::FileDescriptor(); }
 
   /// What the client has sent since the last call.
   std::string received() {
@@ -50,8 +50,8 @@ class ScriptedServer {
   }
 
  private:
-  queue::FileDescriptor mine_;
-  queue::FileDescriptor clients_;
+  base::FileDescriptor mine_;
+  base::FileDescriptor clients_;
 };
 
 /// The message of the Failure that `action` throws.

@@ -106,7 +106,7 @@ class UnusedPort {
   std::uint16_t number() const { return number_; }
 
  private:
-  queue::FileDescriptor fd_;
+  base::FileDescriptor fd_;
   std::uint16_t number_ = 0;
 };
 

@@ -13,9 +13,9 @@
 
 #include "carillon/idle/idle_detector.h"
 #include "carillon/idle/idle_ring.h"
-#include "carillon/idle/idle_scan.h"
 #include "carillon/idle/idle_tracker.h"
-#include "carillon/idle/timer_per_packet.h"
+#include "models/idle_scan.h"
+#include "models/timer_per_packet.h"
 #include "wheel/seeds.h"
 
 namespace carillon::testing {

@@ -12,9 +12,9 @@
 #include <random>
 #include <thread>
 
+#include "carillon/idle/detail/stamp.h"
+#include "carillon/idle/detail/stamp_table.h"
 #include "carillon/idle/idle_tracker.h"
-#include "carillon/idle/stamp.h"
-#include "carillon/idle/stamp_table.h"
 #include "wheel/seeds.h"
 
 namespace carillon::testing {

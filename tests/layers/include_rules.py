@@ -2,10 +2,10 @@
 
     python3 include_rules.py SOURCE_ROOT       # prints each line that breaks a rule; exit status 1 if there is one
 
-The layers are wheel <- timer, idle <- queue <- server <- cli, and asio above wheel, each in include/carillon/LAYER (public
-headers) and src/LAYER. A file may include its own layer and those below it; timer and idle do not know of each other; a public header includes no private
-one; and each layer names the third-party libraries it may use, the public headers none but asio's: a user of the library needs no
-Boost and no RocksDB to compile against it.
+A layer is a folder: include/carillon/LAYER holds its public headers, src/LAYER the rest. BELOW says which other layers
+each layer may include. Some layers have rooms that must not include each other (APART). A public header includes no
+private header, and no other layer's detail/ headers. Each layer names the third-party libraries that it may use. Public
+headers use none, except those of asio: a user needs neither Boost nor RocksDB to compile against the library.
 """
 
 import pathlib
@@ -18,10 +18,14 @@ BELOW = {
     "timer": {"wheel"},
     "idle": {"wheel"},
     "asio": {"wheel"},
-    "queue": {"wheel", "timer", "idle"},
-    "server": {"wheel", "timer", "idle", "queue"},
-    "cli": {"wheel", "timer", "idle", "queue", "server"},
+    "base": set(),
+    "queue": {"wheel", "base"},
+    "server": {"base", "idle", "queue"},
+    "cli": {"base", "queue", "server"},
 }
+
+# Rooms of one layer that must not include each other: the engine reaches a store through carillon/queue/store.h alone.
+APART = [{"src/queue/engine/", "src/queue/store/"}]
 
 # The first part of <boost/asio.hpp> is what counts. A layer that is not here uses none.
 THIRD_PARTY = {
@@ -35,8 +39,8 @@ THIRD_PARTY_OF_PART = {"src/timer/cron/": {"date"}}
 
 # Public headers that ask the system for more than memory: for large pages, where there are any, and for addresses.
 SYSTEM_OF_FILE = {
-    "include/carillon/wheel/pages.h": "sys/mman.h",
-    "include/carillon/idle/stamp_table.h": "sys/mman.h",
+    "include/carillon/wheel/detail/page_blocks.h": "sys/mman.h",
+    "include/carillon/idle/detail/stamp_table.h": "sys/mman.h",
 }
 
 # And what public headers may use: those of a layer whose purpose it is.
@@ -90,14 +94,14 @@ def fault(file: str, line: str) -> str | None:
     if match["other"] is not None:
         return "an include must name its file, in <> or quotes, for this check to see it"
     if match["quoted"]:
-        return fault_of_own(here, match["quoted"])
+        return fault_of_own(file, here, match["quoted"])
     if SYSTEM_OF_FILE.get(file) == match["angle"]:
         return None
     more = set().union(*(owners for part, owners in THIRD_PARTY_OF_PART.items() if file.startswith(part)))
     return fault_of_foreign(here, match["angle"], more)
 
 
-def fault_of_own(here: Place, header: str) -> str | None:
+def fault_of_own(file: str, here: Place, header: str) -> str | None:
     there = included_place(header)
     if there is None or there.layer not in BELOW:
         return f'"{header}" is in no layer: write "carillon/LAYER/…" for a public header, "LAYER/…" for a private one'
@@ -105,6 +109,12 @@ def fault_of_own(here: Place, header: str) -> str | None:
         return f"{here.layer} must not include {there.layer}: layers include downward only"
     if here.public and not there.public:
         return f'a public header includes the private "{header}"'
+    if there.layer != here.layer and "/detail/" in header:
+        return f'"{header}" is for {there.layer} alone: a detail header is no part of what a layer offers'
+    for rooms in APART:
+        mine = {room for room in rooms if file.startswith(room)}
+        if mine and any(f"src/{header}".startswith(room) for room in rooms - mine):
+            return f'{mine.pop()} must not include "{header}": the two rooms know each other by public headers alone'
     return None
 
 

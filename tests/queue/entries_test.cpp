@@ -1,6 +1,6 @@
 // Entries are read as they were written, and other bytes are none.
 
-#include "queue/entries.h"
+#include "queue/store/entries.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // The journal's file: what was written is read again, whatever else the file has been through; what is missing is not passed over.
 
-#include "queue/journal.h"
+#include "queue/store/journal.h"
 
 #include <gtest/gtest.h>
 

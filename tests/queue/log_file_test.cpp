@@ -1,5 +1,5 @@
 // The space of a log ahead of its end: taken in steps, and cut off where it is complete.
-#include "queue/log_file.h"
+#include "queue/store/log_file.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Keys and values, byte by byte: what is on a disk somewhere must stay readable.
 
-#include "queue/record_codec.h"
+#include "queue/store/record_codec.h"
 
 #include <gtest/gtest.h>
 

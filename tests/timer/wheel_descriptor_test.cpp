@@ -17,10 +17,10 @@
 #include <stdexcept>
 #include <vector>
 
-#include "carillon/wheel/baseline/binary_heap.h"
 #include "carillon/wheel/hashed_wheel.h"
 #include "carillon/wheel/hierarchical_wheel.h"
 #include "carillon/wheel/linux_wheel.h"
+#include "models/binary_heap.h"
 #include "wheel/seeds.h"
 
 namespace carillon::testing {

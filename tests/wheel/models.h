@@ -10,9 +10,6 @@
 #include <string>
 #include <type_traits>
 
-#include "carillon/wheel/baseline/binary_heap.h"
-#include "carillon/wheel/baseline/scan_list.h"
-#include "carillon/wheel/baseline/sorted_list.h"
 #include "carillon/wheel/clock_wheel.h"
 #include "carillon/wheel/hashed_wheel.h"
 #include "carillon/wheel/hierarchical_wheel.h"
@@ -20,6 +17,9 @@
 #include "carillon/wheel/levels.h"
 #include "carillon/wheel/linux_wheel.h"
 #include "carillon/wheel/simple_wheel.h"
+#include "models/binary_heap.h"
+#include "models/scan_list.h"
+#include "models/sorted_list.h"
 
 namespace carillon::testing {
 

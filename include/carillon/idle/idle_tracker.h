@@ -73,10 +73,10 @@
 #include <type_traits>
 #include <utility>
 
-#include "carillon/idle/connection_blocks.h"
+#include "carillon/idle/detail/connection_blocks.h"
+#include "carillon/idle/detail/stamp.h"
+#include "carillon/idle/detail/tracker_core.h"
 #include "carillon/idle/idle_detector.h"
-#include "carillon/idle/stamp.h"
-#include "carillon/idle/tracker_core.h"
 #include "carillon/wheel/timer_node.h"
 #include "carillon/wheel/timer_set.h"
 

@@ -35,7 +35,7 @@
 #include <bit>
 #include <cstddef>
 
-#include "carillon/wheel/slot_wheel.h"
+#include "carillon/wheel/detail/slot_wheel.h"
 #include "carillon/wheel/timer_node.h"
 #include "carillon/wheel/timer_set.h"
 
@@ -69,7 +69,7 @@ class HashedWheel : public detail::SlotWheel<HashedWheel<kRequestedSlots, kChunk
 
  private:
   friend Base;
-  friend typename Base::Bookkeeping;
+  friend typename Base::AdvanceAndFire;
   using Base::next_;
   using Base::now_;
   using Base::table_;

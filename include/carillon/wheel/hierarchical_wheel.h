@@ -53,8 +53,8 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "carillon/wheel/detail/slot_wheel.h"
 #include "carillon/wheel/geometry.h"
-#include "carillon/wheel/slot_wheel.h"
 #include "carillon/wheel/timer_node.h"
 #include "carillon/wheel/timer_set.h"
 
@@ -84,7 +84,7 @@ class HierarchicalWheel : public detail::SlotWheel<HierarchicalWheel<Geometry, k
 
  private:
   friend Base;
-  friend typename Base::Bookkeeping;
+  friend typename Base::AdvanceAndFire;
   using Base::next_;
   using Base::now_;
   using Base::table_;

@@ -23,6 +23,7 @@
 #include <utility>
 #include <vector>
 
+#include "carillon/wheel/detail/page_blocks.h"
 #include "carillon/wheel/hierarchical_wheel.h"
 #include "carillon/wheel/pages.h"
 #include "carillon/wheel/timer_node.h"
@@ -212,7 +213,7 @@ class TimerPool {
   }
 
   Model model_;
-  detail::Blocks<kBlock * sizeof(Record), alignof(Record)> memory_;
+  detail::PageBlocks<kBlock * sizeof(Record), alignof(Record)> memory_;
   std::vector<Record*> blocks_;
   std::uint32_t free_ = kNone;  // the head of the list of free records
   std::uint32_t fresh_ = 0;     // records from here on were never used

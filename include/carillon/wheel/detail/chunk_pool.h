@@ -1,0 +1,187 @@
+// ChunkPool: the memory of a wheel's slots, in chunks of a few cache lines that are handed out, taken back and reused.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <new>
+
+#include "carillon/wheel/detail/page_blocks.h"
+#include "carillon/wheel/pages.h"
+#include "carillon/wheel/timer_node.h"
+
+namespace carillon::detail {
+
+template <std::size_t kWords>
+struct Slab;
+
+// Room for kEntries pointers to timers, aligned to its own size: a pointer just past the last entry is a multiple of the chunk's
+// size, so that one mask tells a full chunk, and another finds the chunk of an entry.
+template <std::size_t kWords>
+struct alignas(kWords * sizeof(void*)) Chunk {
+  static constexpr std::size_t kEntries = kWords - 2;
+
+  Chunk* next;         // the next chunk of the slot, or of the free list
+  Slab<kWords>* slab;  // where it came from
+  TimerNode* entries[kEntries];
+
+  TimerNode** begin() noexcept { return entries; }
+  TimerNode** end() noexcept { return entries + kEntries; }
+};
+
+// The unit of allocation: a header and chunks behind it, 127 of them in 64 KiB with the default chunk.
+template <std::size_t kWords>
+struct alignas(kWords * sizeof(void*)) Slab {
+  Slab* previous = nullptr;
+  Slab* next = nullptr;
+  Chunk<kWords>* free = nullptr;  // chunks that were handed out and have come back
+  std::size_t fresh = 0;  // chunks[fresh ..] were not, since all had come back: they go by address, untouched before
+  std::size_t used = 0;   // chunks handed out now
+
+  Chunk<kWords>* chunks() noexcept { return reinterpret_cast<Chunk<kWords>*>(this + 1); }
+};
+
+// Invariants
+//  - a slab is in `available_` while it has chunks in use and a chunk to give, in `full_` if it has none to give;
+//  - but a slab with no chunk in use is in `unused_`, and is taken from there when no other has a chunk to give.
+//
+// Taking memory from the system costs a page fault for every 4 KiB, so slabs with no chunk in use are kept for the next peak, but no
+// more than there are slabs in use and kSpare (of huge pages one, since the system clears all of each that it gives), or
+// than reserve() promised: the rest goes back to the system, at most two slabs per release.
+//
+// acquire() is O(1) plus at most one allocation; release() is O(1) and never throws.
+template <std::size_t kWords>
+class ChunkPool {
+ public:
+  using ChunkType = Chunk<kWords>;
+  using SlabType = Slab<kWords>;
+
+  explicit ChunkPool(Pages pages = Pages::kDefault) noexcept
+      : slab_bytes_(pages == Pages::kHuge ? kHugePage : kSlabBytes) {}
+  ChunkPool(const ChunkPool&) = delete;
+  ChunkPool& operator=(const ChunkPool&) = delete;
+  ~ChunkPool() {
+    release_all(available_);
+    release_all(full_);
+    release_all(unused_);
+  }
+
+  // A chunk with undefined entries. Throws std::bad_alloc with nothing changed.
+  ChunkType* acquire() {
+    if (available_ == nullptr) {
+      if (unused_ == nullptr) add_slab();
+      --unused_count_;
+      push(pop(unused_), available_);
+    }
+    SlabType* slab = available_;
+    ChunkType* chunk = slab->free;
+    if (chunk != nullptr) {
+      slab->free = chunk->next;
+      __builtin_prefetch(slab->free, 1);  // the next one to be acquired
+    } else {
+      chunk = slab->chunks() + slab->fresh++;
+      chunk->slab = slab;
+    }
+    ++slab->used;
+    if (full(*slab)) move(slab, available_, full_);
+    __builtin_prefetch(reinterpret_cast<char*>(chunk) + 64, 1);
+    chunk->next = nullptr;
+    ++used_;
+    return chunk;
+  }
+
+  void release(ChunkType* chunk) noexcept {
+    SlabType* slab = chunk->slab;
+    if (full(*slab)) move(slab, full_, available_);
+    chunk->next = slab->free;
+    slab->free = chunk;
+    --used_;
+    if (--slab->used == 0) set_aside(slab);
+  }
+
+  // From now on, up to `chunks` chunks can be in use without an allocation.
+  void reserve(std::size_t chunks) {
+    while (slabs_ * chunks_per_slab() < chunks) add_slab();
+    if (reserved_ < chunks) reserved_ = chunks;
+  }
+
+  std::size_t used() const noexcept { return used_; }                  // chunks
+  std::size_t bytes() const noexcept { return slabs_ * slab_bytes_; }  // allocated from the system
+
+ private:
+  static constexpr std::size_t kSlabBytes = sizeof(SlabType) + 127 * sizeof(ChunkType);
+  static constexpr std::size_t kSpare = 8;  // slabs: half a megabyte
+
+  std::size_t chunks_per_slab() const noexcept { return (slab_bytes_ - sizeof(SlabType)) / sizeof(ChunkType); }
+  bool full(const SlabType& slab) const noexcept { return slab.used == chunks_per_slab(); }
+  std::align_val_t alignment() const noexcept {
+    return std::align_val_t{slab_bytes_ == kHugePage ? kHugePage : alignof(SlabType)};
+  }
+
+  void add_slab() {
+    void* memory = slab_bytes_ == kHugePage ? take_huge_page() : ::operator new(slab_bytes_, alignment());
+    push(new (memory) SlabType, unused_);
+    ++slabs_;
+    ++unused_count_;
+  }
+
+  void set_aside(SlabType* slab) noexcept {
+    slab->free = nullptr;
+    slab->fresh = 0;
+    move(slab, available_, unused_);
+    ++unused_count_;
+    const std::size_t spare = slab_bytes_ == kHugePage ? 1 : kSpare;
+    while (unused_count_ > slabs_ - unused_count_ + spare && (slabs_ - 1) * chunks_per_slab() >= reserved_) {
+      --unused_count_;
+      --slabs_;
+      free_memory(pop(unused_));
+    }
+  }
+
+  static void push(SlabType* slab, SlabType*& list) noexcept {
+    slab->previous = nullptr;
+    slab->next = list;
+    if (list != nullptr) list->previous = slab;
+    list = slab;
+  }
+
+  static SlabType* pop(SlabType*& list) noexcept {
+    SlabType* const first = list;
+    list = first->next;
+    if (list != nullptr) list->previous = nullptr;
+    return first;
+  }
+
+  static void remove(SlabType* slab, SlabType*& list) noexcept {
+    (slab->previous != nullptr ? slab->previous->next : list) = slab->next;
+    if (slab->next != nullptr) slab->next->previous = slab->previous;
+  }
+
+  static void move(SlabType* slab, SlabType*& from, SlabType*& to) noexcept {
+    remove(slab, from);
+    push(slab, to);
+  }
+
+  void free_memory(SlabType* slab) noexcept {
+    slab->~SlabType();
+    ::operator delete(static_cast<void*>(slab), alignment());
+  }
+
+  void release_all(SlabType* list) noexcept {
+    while (list != nullptr) {
+      SlabType* next = list->next;
+      free_memory(list);
+      list = next;
+    }
+  }
+
+  const std::size_t slab_bytes_;
+  SlabType* available_ = nullptr;
+  SlabType* full_ = nullptr;
+  SlabType* unused_ = nullptr;
+  std::size_t slabs_ = 0;
+  std::size_t unused_count_ = 0;
+  std::size_t used_ = 0;      // chunks in use
+  std::size_t reserved_ = 0;  // chunks promised by reserve()
+};
+
+}  // namespace carillon::detail

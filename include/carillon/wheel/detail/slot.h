@@ -1,0 +1,101 @@
+// Slot: the timers of one slot of a wheel, an append-only array of pointers in chunks.
+//
+// An entry is a pointer to a timer, and the timer points back at it. Cancelling a timer writes null to its entry and touches nothing
+// else; whoever reads the slot skips null entries, and SlotCompactor (slot_compactor.h) closes the gaps when they become many.
+//
+// Arrays and not lists, because a list is a chain of dependent cache misses: here the addresses of the next sixty timers are at hand
+// in a few lines, so that all sixty can be fetched at once.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "carillon/wheel/detail/chunk_pool.h"
+#include "carillon/wheel/timer_node.h"
+
+namespace carillon::detail {
+
+inline constexpr std::size_t kEntriesPerLine = 64 / sizeof(TimerNode*);
+
+// Asks the memory for the cache lines of a chunk, for writing.
+template <class Chunk>
+void prefetch_chunk(Chunk* chunk) noexcept {
+  for (std::size_t byte = 0; byte < sizeof(Chunk); byte += 64)
+    __builtin_prefetch(reinterpret_cast<char*>(chunk) + byte, 1);
+}
+
+// Asks the memory for all timers of a run of entries at once, for writing.
+inline void prefetch_timers(TimerNode* const* entry, TimerNode* const* end) noexcept {
+  for (; entry != end; ++entry) {
+    const void* target = *entry != nullptr ? static_cast<const void*>(*entry) : entry;  // asking for address 0 is slow
+    __builtin_prefetch(target, 1);
+  }
+}
+
+// Invariants
+//  - head_ and tail_ are both null (the slot is empty), or head_ is the first chunk and tail_ the end of the last one's entries;
+//  - every chunk but the last is full, of entries live or null.
+template <std::size_t kWords>
+class Slot {
+ public:
+  using ChunkType = Chunk<kWords>;
+  using Pool = ChunkPool<kWords>;
+
+  bool empty() const noexcept { return head_ == nullptr; }
+  ChunkType* front() const noexcept { return head_; }
+
+  // Whether the next take() needs another chunk: the last one is full, or there is none.
+  bool needs_chunk() const noexcept { return reinterpret_cast<std::uintptr_t>(tail_) % sizeof(ChunkType) == 0; }
+
+  void add_chunk(ChunkType* chunk) noexcept {
+    (empty() ? head_ : last()->next) = chunk;
+    tail_ = chunk->begin();
+  }
+
+  // Takes the place of the next entry, which the caller fills at once. REQUIRES: !needs_chunk().
+  TimerNode** take() noexcept {
+    __builtin_prefetch(tail_ + kEntriesPerLine,
+                       1);  // the chunk's next line: slots take turns, no hardware sees it coming
+    return tail_++;
+  }
+
+  // The end of the entries of `chunk`, which is one of this slot's.
+  TimerNode** end_of(ChunkType* chunk) const noexcept { return chunk == last() ? tail_ : chunk->end(); }
+
+  ChunkType* last() const noexcept {
+    const auto in_last = reinterpret_cast<std::uintptr_t>(tail_) - sizeof(TimerNode*);
+    return reinterpret_cast<ChunkType*>(in_last - in_last % sizeof(ChunkType));
+  }
+
+  // Gives the first chunk back to the pool. REQUIRES: its entries are all null.
+  void drop_front(Pool& pool) noexcept {
+    ChunkType* chunk = head_;
+    head_ = chunk->next;
+    if (head_ == nullptr) tail_ = nullptr;
+    pool.release(chunk);
+  }
+
+  // Moves the entries of `other` behind this slot's. Null entries fill this slot's last chunk.
+  void splice(Slot& other) noexcept {
+    if (other.empty()) return;
+    if (empty()) {
+      head_ = other.head_;
+    } else {
+      ChunkType* end = last();
+      std::fill(tail_, end->end(), nullptr);
+      end->next = other.head_;
+    }
+    tail_ = other.tail_;
+    other = Slot{};
+  }
+
+ private:
+  template <std::size_t>
+  friend class SlotCompactor;
+
+  ChunkType* head_ = nullptr;
+  TimerNode** tail_ = nullptr;
+};
+
+}  // namespace carillon::detail

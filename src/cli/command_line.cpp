@@ -1,0 +1,181 @@
+#include "cli/command_line.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <exception>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/commands.h"
+#include "cli/exit_status.h"
+#include "cli/help_formatter.h"
+#include "cli/output.h"
+
+namespace carillon::cli {
+namespace {
+
+constexpr std::string_view kBeanstalkd = "beanstalkd";
+
+std::string overview() {
+  std::string text =
+      "carillon: a durable delayed-job server, and the commands to talk to it.\n"
+      "\n"
+      "Usage: carillon COMMAND [OPTIONS]\n"
+      "\n"
+      "Commands:\n";
+  for (const Command& command : kCommands) {
+    text += fmt::format("  {:<12}{}\n  {:<12}  {}\n", command.name, command.summary, "", command.example);
+  }
+  text +=
+      "\n"
+      "Try it: start `carillon serve` in one terminal, and in another\n"
+      "  carillon put --delay 3s \"hello\"      prints the job's id\n"
+      "  carillon reserve --delete            prints hello, 3 s after the put\n"
+      "\n"
+      "`carillon COMMAND --help` explains a command by examples.\n"
+      "`carillon --version` prints the version.\n";
+  return text;
+}
+
+int fail(std::string_view who, std::string_view why, int exit_code) {
+  remark(fmt::format("{}: {}", who, why));
+  return exit_code;
+}
+
+// What CLI11 could not make sense of, in this program's words.
+std::string describe(const CLI::ExtrasError&, const CLI::App& command) {
+  const std::vector<std::string> rest = command.remaining();
+  const auto unexpected = std::find_if(rest.begin(), rest.end(), [](const std::string& word) { return word != "--"; });
+  const std::string word = unexpected == rest.end() ? "--" : *unexpected;
+  const bool is_option = word.size() > 1 && word.starts_with('-');
+  return fmt::format("{} \"{}\"; see carillon {} --help", is_option ? "there is no option" : "unexpected argument",
+                     word, command.get_name());
+}
+
+std::string describe(const CLI::ArgumentMismatch& error, const CLI::App& command) {
+  const std::string_view what = error.what();
+  const std::string name(what.substr(0, what.find(':')));
+  const CLI::Option* option = command.get_option_no_throw(name);
+  if (option == nullptr) return std::string(what);
+  if (what.ends_with(" missing")) {
+    return fmt::format("{0} lacks its value: write {0} {1}", name, option->get_type_name());
+  }
+  return fmt::format("{} was given {} times; once is enough", name, option->count());
+}
+
+std::string describe(const CLI::ExcludesError& error, const CLI::App&) {
+  constexpr std::string_view kBetween = " excludes ";
+  const std::string_view what = error.what();
+  const std::size_t between = what.find(kBetween);
+  if (between == std::string_view::npos) return std::string(what);
+  return fmt::format("give {} or {}, not both", what.substr(0, between), what.substr(between + kBetween.size()));
+}
+
+// Only flags are converted by CLI11; the other texts are read by arguments.h.
+std::string describe(const CLI::ConversionError& error, const CLI::App&) {
+  constexpr std::string_view kBefore = "Could not convert: ";
+  std::string_view what = error.what();
+  if (!what.starts_with(kBefore)) return std::string(what);
+  what.remove_prefix(kBefore.size());
+  return fmt::format("{} takes no value", what.substr(0, what.find(' ')));
+}
+
+// CLI11 reads all values, that of CARILLON_SERVER too, before it looks for --help.
+bool wants_help(const CLI::App& command) {
+  const CLI::Option* help = command.get_help_ptr();
+  return help != nullptr && help->count() > 0;
+}
+
+int run_command(const Command& entry, const std::vector<std::string>& arguments) {
+  const std::string who = fmt::format("carillon {}", entry.name);
+  int exit_code = kSuccess;
+  CLI::App app;
+  app.set_help_flag("-h,--help", "Show this help");
+  app.formatter(std::make_shared<HelpFormatter>());
+  entry.add(app, exit_code);
+  CLI::App* command = app.get_subcommand(std::string(entry.name));
+  command->description(fmt::format("{}.", entry.summary));
+  try {
+    // Only this one is parsed, not `app`: an argument that is called like a subcommand is an argument. CLI11 wants the
+    // last one first.
+    command->parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+    return exit_code;
+  } catch (const CLI::CallForHelp&) {
+    write_out(command->help("carillon"));
+    return kSuccess;
+  } catch (const CLI::ExtrasError& error) {
+    return fail(who, describe(error, *command), kUsage);
+  } catch (const CLI::ArgumentMismatch& error) {
+    return fail(who, describe(error, *command), kUsage);
+  } catch (const CLI::ExcludesError& error) {
+    return fail(who, describe(error, *command), kUsage);
+  } catch (const CLI::ConversionError& error) {
+    return fail(who, describe(error, *command), kUsage);
+  } catch (const CLI::ParseError& error) {
+    return fail(who, error.what(), kUsage);
+  } catch (const UsageError& error) {
+    if (wants_help(*command)) return write_out(command->help("carillon")), kSuccess;
+    return fail(who, error.what(), kUsage);
+  }
+}
+
+const Command* find_command(std::string_view name) {
+  const auto found =
+      std::find_if(kCommands.begin(), kCommands.end(), [name](const Command& command) { return command.name == name; });
+  return found == kCommands.end() ? nullptr : &*found;
+}
+
+int unknown_command(std::string_view name) {
+  std::string names;
+  for (const Command& command : kCommands) names += fmt::format("{}{}", names.empty() ? "" : ", ", command.name);
+  const bool is_option = name.starts_with('-');
+  return fail("carillon",
+              is_option ? fmt::format("there is no option \"{}\" before the command; see carillon --help", name)
+                        : fmt::format("there is no command \"{}\"; there are {}", name, names),
+              kUsage);
+}
+
+int dispatch(int argc, char** argv) {
+  const std::string_view program = argc > 0 ? argv[0] : "carillon";
+  if (program.substr(program.rfind('/') + 1) == kBeanstalkd) return run_beanstalkd(argc, argv);
+  const std::string_view first = argc > 1 ? argv[1] : "--help";
+  if (first == kBeanstalkd) return run_beanstalkd(argc - 1, argv + 1);
+  if (first == "help" && argc > 2) {
+    char option[] = "--help";
+    char* words[] = {argv[0], argv[2], option};
+    return dispatch(3, words);
+  }
+  if (first == "--help" || first == "-h" || first == "help") return write_out(overview()), kSuccess;
+  if (first == "--version" || first == "-V") {
+    write_out(fmt::format("carillon {}\n", CARILLON_VERSION));
+    return kSuccess;
+  }
+  const Command* command = find_command(first);
+  if (command == nullptr) return unknown_command(first);
+  return run_command(*command, {argv + 2, argv + argc});
+}
+
+// The library's own errors begin with its name, which has been said.
+std::string_view without_name(std::string_view what) {
+  constexpr std::string_view kName = "carillon: ";
+  if (what.starts_with(kName)) what.remove_prefix(kName.size());
+  return what;
+}
+
+}  // namespace
+
+int run(int argc, char** argv) {
+  const bool has_command = argc > 1 && argv[1][0] != '-';  // called as beanstalkd, it has none
+  const std::string who = has_command ? fmt::format("carillon {}", argv[1]) : "carillon";
+  try {
+    return dispatch(argc, argv);
+  } catch (const std::exception& error) {
+    return fail(who, without_name(error.what()), kFailure);
+  }
+}
+
+}  // namespace carillon::cli

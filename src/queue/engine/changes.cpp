@@ -1,0 +1,62 @@
+// What the engine appends to the store: one command's changes, with the tube counts and watermarks that go with them.
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "queue/engine/engine_state.h"
+
+namespace carillon::queue {
+
+namespace {
+
+// How far a stored watermark runs ahead: ids skipped by a crash against appends that carry watermarks.
+constexpr std::uint64_t kBlock = 1'000;
+constexpr Millis kTimeStep = 1'000;
+
+void count(TubeRecord& tube, const JobRecord& job, std::int64_t by) {
+  std::uint64_t& jobs = job.buried() ? tube.buried : tube.scheduled;
+  jobs += static_cast<std::uint64_t>(by);
+}
+
+}  // namespace
+
+void Engine::State::add_change(std::optional<JobRecord> before, std::optional<JobRecord> after, std::string_view body) {
+  const std::uint32_t number = before ? before->tube : after->tube;
+  const auto same = [number](const TubeRecord& tube) { return tube.number == number; };
+  auto tube = std::find_if(changes.tubes.begin(), changes.tubes.end(), same);
+  if (tube == changes.tubes.end()) tube = changes.tubes.insert(tube, tube_numbered(number).record);
+  if (before) count(*tube, *before, -1);
+  if (after) count(*tube, *after, +1);
+  changes.jobs.push_back({std::move(before), std::move(after), body});
+}
+
+Sequence Engine::State::append() {
+  struct Clear {
+    Changes& changes;
+    ~Clear() {
+      changes.jobs.clear();
+      changes.tubes.clear();
+      changes.watermarks.reset();
+    }
+  } clear{changes};
+
+  const bool covered = next_id <= stored_marks.next_id && next_burial <= stored_marks.next_burial;
+  if (!covered || clock.utc() >= stored_marks.time + kTimeStep) {
+    changes.watermarks =
+        Watermarks{.next_id = std::max(stored_marks.next_id, next_id + (covered ? 0 : kBlock)),
+                   .next_burial = std::max(stored_marks.next_burial, next_burial + (covered ? 0 : kBlock)),
+                   .time = clock.utc()};
+  }
+  last_sequence = store.append(changes);
+  if (changes.watermarks) stored_marks = *changes.watermarks;
+  for (const TubeRecord& counted : changes.tubes) {
+    TubeRecord& record = tube_numbered(counted.number).record;
+    record.scheduled = counted.scheduled;
+    record.buried = counted.buried;
+  }
+  return last_sequence;
+}
+
+}  // namespace carillon::queue

@@ -1,0 +1,183 @@
+// The engine's beginning and end, its clients, and the passing of time.
+
+#include "carillon/queue/engine.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "queue/engine/engine_state.h"
+
+namespace carillon::queue {
+
+namespace {
+
+const EngineOptions& checked(const EngineOptions& options) {
+  const auto refuse = [](const std::string& what) { throw std::invalid_argument("queue engine: " + what); };
+  if (options.step == 0) refuse("step is 0; it must be at least 1");
+  if (options.max_loaded_per_tube == 0) refuse("max_loaded_per_tube is 0; it must be at least 1");
+  if (options.load_ahead > kLastDue) {
+    refuse("load_ahead is " + std::to_string(options.load_ahead) + " ms; the most is " + std::to_string(kLastDue));
+  }
+  return options;
+}
+
+}  // namespace
+
+Engine::State::State(Store& in, const EngineOptions& with, const Recovered& recovered, Now now)
+    : store(in),
+      options(with),
+      clock(now, recovered.watermarks.time),
+      due(clock.utc()),
+      loading(clock.utc()),
+      ttrs(clock.mono()),
+      pauses(clock.mono()),
+      waits(clock.mono()),
+      stored_marks(recovered.watermarks),
+      next_id(recovered.watermarks.next_id),
+      next_burial(recovered.watermarks.next_burial) {
+  std::vector<TubeRecord> in_order = recovered.tubes;
+  std::sort(in_order.begin(), in_order.end(),
+            [](const TubeRecord& a, const TubeRecord& b) { return a.number < b.number; });
+  for (const TubeRecord& record : in_order) {
+    next_tube = record.number;
+    Tube& tube = tube_named(record.name);
+    tube.record.scheduled = record.scheduled;
+    tube.record.buried = record.buried;
+    if (record.scheduled > 0) leave_far(tube, 0);
+  }
+  default_tube = &tube_named("default");
+}
+
+Engine::State::~State() {
+  // What is linked must be unlinked before it goes.
+  for (auto& [id, job] : jobs) detach(*job);
+  for (auto& [id, each] : clients) {
+    if (each->waiting) end_waiting(*each);
+  }
+  for (auto& [name, tube] : tubes) {
+    loading.cancel(tube->load_time);
+    pauses.cancel(tube->pause_end);
+  }
+}
+
+Client& Engine::State::client(ClientId id) {
+  return *clients.at(id);
+}
+
+void Engine::State::advance(Now now) {
+  clock.observe(now);
+  // What becomes ready at one moment is all ready before any of it is handed out: the lowest (priority, id) first.
+  std::vector<Tube*> served;
+  const auto becomes_ready = [this, &served](TimerNode& node) {
+    auto& job = static_cast<LoadedJob&>(node);
+    if (job.state == JobState::kReserved) {
+      ++timeouts;
+      ++job.history.timeouts;
+    }
+    detach(job);
+    make_ready(job);
+    if (served.empty() || served.back() != job.tube) served.push_back(job.tube);
+  };
+  due.advance(clock.utc(), becomes_ready, options.step);
+  ttrs.advance(clock.mono(), becomes_ready, options.step);
+  pauses.advance(
+      clock.mono(), [&served](TimerNode& node) { served.push_back(static_cast<TubeTimer&>(node).tube); }, options.step);
+  load_what_is_near(served);
+  serve(served);
+  waits.advance(
+      clock.mono(), [this](TimerNode& node) { wait_is_over(static_cast<Client&>(node)); }, options.step);
+}
+
+void Engine::State::load_what_is_near(std::vector<Tube*>& loaded_tubes) {
+  for (std::size_t budget = options.step; budget > 0;) {
+    Tube* tube = nullptr;
+    loading.advance(
+        clock.utc(), [&tube](TimerNode& node) { tube = static_cast<TubeTimer&>(node).tube; }, 1);
+    if (tube == nullptr) return;
+    loaded_tubes.push_back(tube);
+    try {
+      budget -= std::min(budget, 1 + load(*tube, budget));
+    } catch (const StoreError& error) {
+      --budget;
+      loading_failed(*tube, error);
+    }
+  }
+}
+
+Engine::Engine(Store& store, const EngineOptions& options, Now now)
+    : state_(std::make_unique<State>(store, checked(options), store.recover(), now)) {
+  for (const auto& [name, tube] : state_->tubes) state_->load_what_is_due(*tube);
+}
+
+Engine::~Engine() = default;
+
+ClientId Engine::connect() {
+  State& s = *state_;
+  const ClientId id = s.next_client++;
+  Client& client = *s.clients.emplace(id, std::make_unique<Client>(id)).first->second;
+  s.use(client, *s.default_tube);
+  s.watch(client, *s.default_tube);
+  return id;
+}
+
+void Engine::disconnect(ClientId id, Now now) {
+  State& s = *state_;
+  s.clock.observe(now);
+  Client& client = s.client(id);
+  if (client.waiting) s.end_waiting(client);
+  while (!client.held.empty()) {
+    LoadedJob& job = client.held.front();
+    s.detach(job);
+    s.make_ready(job);
+    s.serve(*job.tube);
+  }
+  while (!client.watches.empty()) s.unwatch(client, client.watches.size() - 1);
+  --client.used->users;
+  s.forget_if_unreferenced(*client.used);
+  s.clients.erase(id);
+}
+
+void Engine::advance(Now now) {
+  state_->advance(now);
+  if (const auto failure = std::exchange(state_->load_failure, std::nullopt)) throw StoreError(*failure);
+}
+
+std::optional<std::uint64_t> Engine::next_wakeup() const {
+  const State& s = *state_;
+  std::optional<std::uint64_t> wake;
+  const auto sooner = [&wake](std::uint64_t ns) { wake = wake ? std::min(*wake, ns) : ns; };
+  for (const auto* wheel : {&s.due, &s.loading}) {
+    if (const auto tick = wheel->next_wakeup()) sooner(s.clock.mono_ns_at_utc(*tick));
+  }
+  for (const auto* wheel : {&s.ttrs, &s.pauses, &s.waits}) {
+    if (const auto tick = wheel->next_wakeup()) sooner(EngineClock::mono_ns_at(*tick));
+  }
+  return wake;
+}
+
+std::vector<Delivery> Engine::take_deliveries() {
+  return std::exchange(state_->deliveries, {});
+}
+
+Millis Engine::clock_ahead() const {
+  return state_->clock.ahead();
+}
+
+Sequence Engine::last_sequence() const {
+  return state_->last_sequence;
+}
+
+void Engine::close() {
+  State& s = *state_;
+  Changes exact;
+  exact.watermarks = Watermarks{.next_id = s.next_id, .next_burial = s.next_burial, .time = s.clock.utc()};
+  s.last_sequence = s.store.append(exact);
+  s.stored_marks = *exact.watermarks;
+}
+
+}  // namespace carillon::queue

@@ -1,0 +1,155 @@
+// The engine's commands for anyone: remove, peek, kick and pause.
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "queue/engine/engine_state.h"
+
+namespace carillon::queue {
+
+namespace {
+
+// A buried or delayed job as it stands once it was kicked.
+JobRecord kicked(const JobRecord& before, const JobHistory& history, UtcMs now) {
+  JobRecord after = before;
+  after.history = history;
+  ++after.history.kicks;
+  after.burial = 0;
+  after.due = now;
+  return after;
+}
+
+}  // namespace
+
+Outcome Engine::remove(ClientId id, Now now, JobId job_id) {
+  State& s = *state_;
+  s.advance(now);
+  const Client& client = s.client(id);
+  const std::optional<JobRecord> record = s.record_of(job_id);
+  LoadedJob* job = s.loaded(job_id);
+  const bool others = job != nullptr && job->state == JobState::kReserved && job->holder != &client;
+  if (!record || others) return {.done = false, .durable_at = s.last_sequence};
+
+  s.add_change(record, std::nullopt);
+  const Sequence sequence = s.append();
+
+  Tube& tube = s.tube_numbered(record->tube);
+  ++tube.deletes;
+  if (job != nullptr) {
+    s.detach(*job);
+    s.drop(*job);
+  }
+  s.forget_if_unreferenced(tube);
+  return {.done = true, .durable_at = sequence};
+}
+
+std::optional<JobView> Engine::peek(Now now, JobId id) {
+  State& s = *state_;
+  s.advance(now);
+  const std::optional<JobRecord> record = s.record_of(id);
+  if (!record) return std::nullopt;
+  return s.view(*record);
+}
+
+std::optional<JobView> Engine::peek_ready(ClientId id, Now now) {
+  State& s = *state_;
+  s.advance(now);
+  const Tube& tube = *s.client(id).used;
+  if (tube.ready.empty()) return std::nullopt;
+  return s.view(tube.ready.begin()->record);
+}
+
+std::optional<JobView> Engine::peek_delayed(ClientId id, Now now) {
+  State& s = *state_;
+  s.advance(now);
+  Tube& tube = *s.client(id).used;
+  if (!tube.delayed.empty()) return s.view(tube.delayed.begin()->record);
+  const std::vector<JobRecord> far = s.scan_far(tube, 1);
+  if (far.empty()) return std::nullopt;
+  return s.view(far.front());
+}
+
+std::optional<JobView> Engine::peek_buried(ClientId id, Now now) {
+  State& s = *state_;
+  s.advance(now);
+  const Tube& tube = *s.client(id).used;
+  if (tube.record.buried == 0) return std::nullopt;
+  return s.view(s.store.scan_buried(tube.record.number, 0, 1).at(0));
+}
+
+Sequence Engine::State::kick(const std::vector<JobRecord>& records) {
+  for (const JobRecord& before : records) {
+    const LoadedJob* job = loaded(before.id);
+    add_change(before, kicked(before, job != nullptr ? job->history : before.history, clock.utc()));
+  }
+  std::vector<JobRecord> after;
+  for (const JobChange& change : changes.jobs) after.push_back(*change.after);
+  const Sequence sequence = append();
+
+  for (const JobRecord& record : after) {
+    LoadedJob* job = loaded(record.id);
+    if (job == nullptr) job = &keep(record);
+    detach(*job);
+    job->record = record;
+    job->history = record.history;
+    job->sequence = sequence;
+    make_ready(*job);
+    Tube& tube = *job->tube;
+    serve(tube);  // one by one, as beanstalkd does: who waits gets the first one kicked, not the most urgent
+    if (LoadedJob* still = loaded(record.id)) make_room(tube, *still);
+  }
+  return sequence;
+}
+
+KickOutcome Engine::kick(ClientId id, Now now, std::uint64_t bound) {
+  State& s = *state_;
+  s.advance(now);
+  Tube& tube = *s.client(id).used;
+  const bool buried = tube.record.buried > 0;
+  KickOutcome outcome;
+  while (outcome.kicked < bound) {
+    const std::size_t limit = static_cast<std::size_t>(std::min<std::uint64_t>(bound - outcome.kicked, s.options.step));
+    std::vector<JobRecord> records;
+    if (buried) {
+      records = s.store.scan_buried(tube.record.number, 0, limit);
+    } else {
+      for (const LoadedJob& job : tube.delayed) {
+        if (records.size() == limit) break;
+        records.push_back(job.record);
+      }
+      if (records.empty()) records = s.scan_far(tube, limit);
+    }
+    if (records.empty()) break;
+    outcome.durable_at = s.kick(records);
+    outcome.kicked += records.size();
+  }
+  return outcome;
+}
+
+Outcome Engine::kick_job(Now now, JobId id) {
+  State& s = *state_;
+  s.advance(now);
+  const std::optional<JobRecord> record = s.record_of(id);
+  if (!record) return {.done = false, .durable_at = s.last_sequence};
+  const JobState state = s.state_of(*record);
+  if (state != JobState::kBuried && state != JobState::kDelayed) return {.done = false, .durable_at = s.last_sequence};
+  return {.done = true, .durable_at = s.kick({*record})};
+}
+
+bool Engine::pause(Now now, std::string_view name, Millis duration) {
+  State& s = *state_;
+  s.advance(now);
+  Tube* tube = s.find_tube(name);
+  if (tube == nullptr) return false;
+  ++tube->pauses;
+  tube->pause = duration;
+  s.pauses.cancel(tube->pause_end);
+  const std::uint64_t from = s.clock.mono_from();
+  if (duration > 0) s.pauses.schedule(tube->pause_end, duration < UINT64_MAX - from ? from + duration : UINT64_MAX);
+  s.serve(*tube);
+  return true;
+}
+
+}  // namespace carillon::queue

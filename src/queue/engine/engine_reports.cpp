@@ -1,0 +1,164 @@
+// The engine's reports: statistics, lists, and the check of its invariants.
+
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "queue/engine/engine_state.h"
+
+namespace carillon::queue {
+
+namespace {
+
+JobCounts counts_of(const Tube& tube) {
+  JobCounts counts;
+  counts.urgent = tube.urgent;
+  counts.ready = tube.ready.size();
+  counts.reserved = tube.reserved;
+  counts.delayed = tube.record.scheduled - counts.ready - counts.reserved;
+  counts.buried = tube.record.buried;
+  counts.total = tube.total;
+  counts.loaded = tube.loaded;
+  return counts;
+}
+
+void check(bool holds, const char* invariant, const std::string& of) {
+  if (holds) return;
+  std::fprintf(stderr, "queue engine: invariant broken: %s (%s)\n", invariant, of.c_str());
+  std::abort();
+}
+
+}  // namespace
+
+std::optional<JobStats> Engine::job_stats(Now now, JobId id) {
+  State& s = *state_;
+  s.advance(now);
+  const std::optional<JobRecord> record = s.record_of(id);
+  if (!record) return std::nullopt;
+
+  JobStats stats;
+  stats.record = *record;
+  stats.tube = s.tube_numbered(record->tube).record.name;
+  stats.state = s.state_of(*record);
+  stats.age = s.clock.utc() > record->created ? s.clock.utc() - record->created : 0;
+  stats.durable_at = s.known_since(id);
+  const LoadedJob* job = s.loaded(id);
+  if (job != nullptr) stats.record.history = job->history;
+  if (stats.state == JobState::kDelayed && record->due > s.clock.utc()) stats.time_left = record->due - s.clock.utc();
+  if (stats.state == JobState::kReserved && job->expiry() > s.clock.mono())
+    stats.time_left = job->expiry() - s.clock.mono();
+  return stats;
+}
+
+std::optional<TubeStats> Engine::tube_stats(Now now, std::string_view name) {
+  State& s = *state_;
+  s.advance(now);
+  const Tube* tube = s.find_tube(name);
+  if (tube == nullptr) return std::nullopt;
+  TubeStats stats;
+  stats.name = tube->record.name;
+  stats.jobs = counts_of(*tube);
+  stats.using_ = tube->users;
+  stats.watching = tube->watchers;
+  stats.waiting = tube->waiting.size();
+  stats.deletes = tube->deletes;
+  stats.pauses = tube->pauses;
+  if (tube->paused()) {
+    stats.pause = tube->pause;
+    const std::uint64_t end = tube->pause_end.expiry();
+    stats.pause_left = end > s.clock.mono() ? end - s.clock.mono() : 0;
+  }
+  return stats;
+}
+
+EngineStats Engine::stats() const {
+  const State& s = *state_;
+  EngineStats stats;
+  for (const Tube* tube : s.tube_order) {
+    const JobCounts counts = counts_of(*tube);
+    stats.jobs.urgent += counts.urgent;
+    stats.jobs.ready += counts.ready;
+    stats.jobs.reserved += counts.reserved;
+    stats.jobs.delayed += counts.delayed;
+    stats.jobs.buried += counts.buried;
+    stats.jobs.loaded += counts.loaded;
+  }
+  for (const auto& [id, client] : s.clients) stats.waiting += client->waiting ? 1U : 0U;
+  stats.jobs.total = s.total_jobs;
+  stats.timeouts = s.timeouts;
+  stats.tubes = s.tube_order.size();
+  return stats;
+}
+
+std::vector<std::string> Engine::tubes() const {
+  std::vector<std::string> names;
+  for (const Tube* tube : state_->tube_order) names.push_back(tube->record.name);
+  return names;
+}
+
+void Engine::check_invariants() const {
+  State& s = *state_;
+  s.due.check_invariants();
+  s.loading.check_invariants();
+  s.ttrs.check_invariants();
+  s.pauses.check_invariants();
+  s.waits.check_invariants();
+
+  std::size_t loaded = 0;
+  std::size_t reserved = 0;
+  std::size_t waiting = 0;
+  for (const Tube* tube : s.tube_order) {
+    const std::string& name = tube->record.name;
+    check(tube == s.default_tube || tube->referenced(), "a tube that nothing refers to is forgotten", name);
+    check(tube->loaded == tube->ready.size() + tube->delayed.size() + tube->reserved,
+          "loaded = ready + delayed + reserved", name);
+    check(tube->loaded <= tube->record.scheduled, "a loaded job is a scheduled one", name);
+    const bool waits_for_room = tube->starved && tube->queued() >= s.options.max_loaded_per_tube;
+    check(tube->far() == 0 || waits_for_room || tube->load_time.armed(), "far jobs will be loaded", name);
+    std::uint64_t urgent = 0;
+    for (const LoadedJob& job : tube->ready) {
+      check(job.state == JobState::kReady && job.tube == tube && !job.armed(), "a ready job stands right", name);
+      urgent += job.record.priority < kUrgentBelow ? 1U : 0U;
+    }
+    check(urgent == tube->urgent, "urgent jobs are counted", name);
+    for (const LoadedJob& job : tube->delayed) {
+      check(job.state == JobState::kDelayed && job.tube == tube && job.armed(), "a delayed job stands right", name);
+      check(job.expiry() == job.record.due && job.due_key() < tube->cursor, "a delayed job is before the cursor", name);
+    }
+    // What is before the cursor is in memory, and what is in the store alone is not due before next_far.
+    std::uint64_t far = 0;
+    for (const JobRecord& record : s.store.scan_due(tube->record.number, {}, SIZE_MAX)) {
+      if (s.loaded(record.id) != nullptr) continue;
+      ++far;
+      check((DueKey{record.due, record.id} >= tube->cursor), "a job before the cursor is in memory", name);
+      check(record.due >= tube->next_far, "no far job is due before next_far", name);
+    }
+    check(far == tube->far(), "far jobs are counted", name);
+    if (!tube->paused() && !tube->ready.empty())
+      check(tube->waiting.empty(), "nobody waits while a job is ready", name);
+    loaded += tube->loaded;
+    reserved += tube->reserved;
+    waiting += tube->waiting.size();
+  }
+  check(loaded == s.jobs.size(), "every job in memory is in a tube", std::to_string(loaded));
+  for (const auto& [id, job] : s.jobs) {
+    check(s.store.find(id) == job->record, "a record in memory is the stored one", std::to_string(id));
+  }
+  for (const auto& [id, client] : s.clients) {
+    check(client->held.size() == client->deadlines.size(), "held jobs have deadlines", std::to_string(id));
+    check(!client->watches.empty(), "a client watches something", std::to_string(id));
+    for (const LoadedJob& job : client->held) {
+      check(job.state == JobState::kReserved && job.holder == client.get() && job.armed(), "a held job is reserved",
+            std::to_string(id));
+    }
+    reserved -= client->held.size();
+    waiting -= client->waiting ? client->watches.size() : 0;
+  }
+  check(reserved == 0, "every reserved job has a holder", std::to_string(reserved));
+  check(waiting == 0, "every place in a line belongs to a waiting client", std::to_string(waiting));
+}
+
+}  // namespace carillon::queue

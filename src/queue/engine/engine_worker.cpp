@@ -1,0 +1,163 @@
+// The engine's commands for workers: watch, reserve, and what may be done with a reserved job.
+
+#include <algorithm>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "queue/engine/engine_state.h"
+
+namespace carillon::queue {
+
+namespace {
+
+// The job, if it is in memory and this client's.
+LoadedJob* held_by(const Client& client, LoadedJob* job) {
+  return job != nullptr && job->holder == &client ? job : nullptr;
+}
+
+}  // namespace
+
+std::size_t Engine::watch(ClientId id, std::string_view name) {
+  State& s = *state_;
+  Client& client = s.client(id);
+  Tube& tube = s.tube_named(name);
+  const auto is_it = [&tube](const auto& watch) { return watch->tube == &tube; };
+  if (std::none_of(client.watches.begin(), client.watches.end(), is_it)) s.watch(client, tube);
+  return client.watches.size();
+}
+
+std::optional<std::size_t> Engine::ignore(ClientId id, std::string_view name) {
+  State& s = *state_;
+  Client& client = s.client(id);
+  const auto is_it = [name](const auto& watch) { return watch->tube->record.name == name; };
+  const auto found = std::find_if(client.watches.begin(), client.watches.end(), is_it);
+  if (found == client.watches.end()) return client.watches.size();
+  if (client.watches.size() == 1) return std::nullopt;
+  s.unwatch(client, static_cast<std::size_t>(found - client.watches.begin()));
+  return client.watches.size();
+}
+
+std::vector<std::string> Engine::watched(ClientId id) const {
+  std::vector<std::string> names;
+  for (const auto& watch : state_->client(id).watches) names.push_back(watch->tube->record.name);
+  return names;
+}
+
+bool Engine::holds_jobs(ClientId id) const {
+  return !state_->client(id).held.empty();
+}
+
+std::optional<Delivery> Engine::reserve(ClientId id, Now now, std::optional<Millis> timeout) {
+  State& s = *state_;
+  s.advance(now);
+  Client& client = s.client(id);
+  if (LoadedJob* job = s.best_ready(client)) return s.hand_over(client, *job);
+
+  const auto end = [id](Delivery::Kind kind) { return Delivery{.client = id, .kind = kind, .job = {}, .error = {}}; };
+  if (client.deadline_soon(s.clock.mono_from())) return end(Delivery::Kind::kDeadlineSoon);
+  if (timeout && *timeout == 0) return end(Delivery::Kind::kTimedOut);
+  s.start_waiting(client, timeout);
+  return std::nullopt;
+}
+
+std::optional<Delivery> Engine::reserve_job(ClientId id, Now now, JobId job_id) {
+  State& s = *state_;
+  s.advance(now);
+  Client& client = s.client(id);
+  std::optional<JobRecord> record = s.record_of(job_id);
+  if (!record || s.state_of(*record) == JobState::kReserved) return std::nullopt;
+
+  Delivery delivery{.client = id, .kind = Delivery::Kind::kReserved, .job = {}, .error = {}};
+  try {
+    delivery.job = s.view(*record);
+  } catch (const StoreError& error) {
+    delivery.kind = Delivery::Kind::kFailed;
+    delivery.error = error.what();
+    return delivery;
+  }
+  LoadedJob* job = s.loaded(job_id);
+  if (record->buried()) {
+    // A job that is worked on is not buried any more, after a crash either.
+    const JobRecord before = *record;
+    record->burial = 0;
+    record->due = s.clock.utc();
+    s.add_change(before, record);
+    delivery.job.durable_at = s.append();
+  }
+  if (job == nullptr) job = &s.keep(*record);
+  s.hold(client, *job);
+  return delivery;
+}
+
+void Engine::stop_waiting(ClientId id) {
+  State& s = *state_;
+  Client& client = s.client(id);
+  if (!client.waiting) return;
+  s.end_waiting(client);
+  s.deliveries.push_back({.client = id, .kind = Delivery::Kind::kTimedOut, .job = {}, .error = {}});
+}
+
+Outcome Engine::release(ClientId id, Now now, JobId job_id, Priority priority, Millis delay) {
+  State& s = *state_;
+  s.advance(now);
+  if (!fits(now, delay))
+    throw std::out_of_range("release: a delay of " + std::to_string(delay) + " ms ends after the year 9999");
+  LoadedJob* job = held_by(s.client(id), s.loaded(job_id));
+  if (job == nullptr) return {.done = false, .durable_at = s.last_sequence};
+
+  JobRecord after = job->record;
+  after.history = job->history;
+  ++after.history.releases;
+  after.priority = priority;
+  after.delay = delay;
+  // Without a delay it keeps its old due time, and with it its place before those that became ready later.
+  after.due = delay > 0 ? s.clock.utc_from() + delay : std::min(after.due, s.clock.utc());
+  s.add_change(job->record, after);
+  const Sequence sequence = s.append();
+
+  Tube& tube = *job->tube;
+  s.detach(*job);
+  job->record = after;
+  job->history = after.history;
+  job->sequence = sequence;
+  s.place(*job);
+  s.serve(tube);
+  return {.done = true, .durable_at = sequence};
+}
+
+Outcome Engine::bury(ClientId id, Now now, JobId job_id, Priority priority) {
+  State& s = *state_;
+  s.advance(now);
+  LoadedJob* job = held_by(s.client(id), s.loaded(job_id));
+  if (job == nullptr) return {.done = false, .durable_at = s.last_sequence};
+
+  JobRecord after = job->record;
+  after.history = job->history;
+  ++after.history.buries;
+  after.priority = priority;
+  after.burial = s.next_burial++;
+  s.add_change(job->record, after);
+  const Sequence sequence = s.append();
+
+  s.detach(*job);
+  s.drop(*job);
+  return {.done = true, .durable_at = sequence};
+}
+
+Outcome Engine::touch(ClientId id, Now now, JobId job_id) {
+  State& s = *state_;
+  s.advance(now);
+  Client& client = s.client(id);
+  LoadedJob* job = held_by(client, s.loaded(job_id));
+  if (job == nullptr) return {.done = false, .durable_at = s.last_sequence};
+
+  client.deadlines.erase(client.deadlines.iterator_to(*job));
+  s.ttrs.reschedule(*job, s.clock.mono_from() + job->record.ttr);
+  client.deadlines.insert(*job);
+  return {.done = true, .durable_at = job->sequence};
+}
+
+}  // namespace carillon::queue

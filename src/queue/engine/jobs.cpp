@@ -1,0 +1,98 @@
+// The engine's jobs in memory: kept, placed among the ready or the delayed ones, and dropped.
+
+#include <memory>
+#include <optional>
+
+#include "queue/engine/engine_state.h"
+
+namespace carillon::queue {
+
+LoadedJob* Engine::State::loaded(JobId id) {
+  const auto found = jobs.find(id);
+  return found == jobs.end() ? nullptr : found->second.get();
+}
+
+std::optional<JobRecord> Engine::State::record_of(JobId id) {
+  if (const LoadedJob* job = loaded(id)) return job->record;
+  if (id >= next_id) return std::nullopt;
+  return store.find(id);
+}
+
+Sequence Engine::State::known_since(JobId id) {
+  const LoadedJob* job = loaded(id);
+  return job != nullptr ? job->sequence : last_sequence;
+}
+
+JobState Engine::State::state_of(const JobRecord& record) {
+  if (const LoadedJob* job = loaded(record.id)) return job->state;
+  if (record.buried()) return JobState::kBuried;
+  return record.due <= clock.utc() ? JobState::kReady : JobState::kDelayed;
+}
+
+JobView Engine::State::view(const JobRecord& record) {
+  return {.id = record.id, .body = store.body(record.id), .durable_at = known_since(record.id)};
+}
+
+LoadedJob& Engine::State::keep(const JobRecord& record) {
+  Tube& tube = tube_numbered(record.tube);
+  auto made = std::make_unique<LoadedJob>(record, tube, last_sequence);
+  LoadedJob& job = *made;
+  jobs.emplace(record.id, std::move(made));
+  ++tube.loaded;
+  return job;
+}
+
+void Engine::State::detach(LoadedJob& job) {
+  if (!job.order_hook.is_linked()) return;
+  Tube& tube = *job.tube;
+  switch (job.state) {
+    case JobState::kReady:
+      tube.ready.erase(tube.ready.iterator_to(job));
+      if (job.record.priority < kUrgentBelow) --tube.urgent;
+      break;
+    case JobState::kDelayed:
+      due.cancel(job);
+      tube.delayed.erase(tube.delayed.iterator_to(job));
+      break;
+    case JobState::kReserved:
+      ttrs.cancel(job);
+      job.holder->held.erase(job.holder->held.iterator_to(job));
+      job.holder->deadlines.erase(job.holder->deadlines.iterator_to(job));
+      job.holder = nullptr;
+      --tube.reserved;
+      break;
+    case JobState::kBuried:
+      break;  // buried jobs are not in memory
+  }
+}
+
+void Engine::State::place(LoadedJob& job) {
+  if (job.record.due <= clock.utc()) return make_ready(job);
+
+  Tube& tube = *job.tube;
+  extend_cursor(tube);
+  if (job.due_key() < tube.cursor) {
+    job.state = JobState::kDelayed;
+    due.schedule(job, job.record.due);
+    tube.delayed.insert(job);
+    return;
+  }
+  const UtcMs when = job.record.due;
+  drop(job);
+  leave_far(tube, when);
+}
+
+void Engine::State::drop(LoadedJob& job) {
+  Tube& tube = *job.tube;
+  --tube.loaded;
+  jobs.erase(job.record.id);
+  room_appeared(tube);
+}
+
+void Engine::State::make_ready(LoadedJob& job) {
+  job.state = JobState::kReady;
+  job.tube->ready.insert(job);
+  if (job.record.priority < kUrgentBelow) ++job.tube->urgent;
+}
+
+}  // namespace carillon::queue

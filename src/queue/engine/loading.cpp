@@ -1,0 +1,132 @@
+// Which of a tube's jobs are in memory: near ones are loaded before they are due, far ones stay in the store.
+//
+// Each tube has a cursor into its jobs by (due, id): all before it are in memory. The cursor moves on as time passes, and moves back
+// when a tube has more jobs than it may have in memory. A tube with nothing near costs nothing: its load timer sleeps until
+// `load_ahead` before its first far job.
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "queue/engine/engine_state.h"
+
+namespace carillon::queue {
+
+namespace {
+
+constexpr Millis kPatience = 100;
+
+}  // namespace
+
+DueKey Engine::State::horizon() const {
+  return {clock.utc() + options.load_ahead + 1, 0};
+}
+
+UtcMs Engine::State::time_to_load(UtcMs due_time) const {
+  return due_time > options.load_ahead ? due_time - options.load_ahead : 0;
+}
+
+void Engine::State::load_not_after(Tube& tube, UtcMs when) {
+  if (!tube.load_time.armed() || when < tube.load_time.expiry()) loading.reschedule(tube.load_time, when);
+}
+
+void Engine::State::extend_cursor(Tube& tube) {
+  if (tube.queued() >= options.max_loaded_per_tube) return;
+  DueKey known = horizon();
+  if (tube.far() > 0) known = std::min(known, DueKey{tube.next_far, 0});
+  tube.cursor = std::max(tube.cursor, known);
+}
+
+void Engine::State::leave_far(Tube& tube, UtcMs when) {
+  tube.next_far = tube.far() <= 1 ? when : std::min(tube.next_far, when);
+  if (!tube.starved) load_not_after(tube, time_to_load(tube.next_far));
+}
+
+void Engine::State::make_room(Tube& tube, LoadedJob& newest) {
+  while (tube.queued() > options.max_loaded_per_tube) {
+    const bool any_delayed = !tube.delayed.empty();
+    if (!any_delayed && newest.state != JobState::kReady) return;
+    LoadedJob& last = any_delayed ? *tube.delayed.rbegin() : newest;
+    const bool was_newest = &last == &newest;
+    tube.cursor = std::min(tube.cursor, last.due_key());
+    const UtcMs when = last.record.due;
+    detach(last);
+    drop(last);
+    tube.starved = true;
+    leave_far(tube, when);
+    if (was_newest) return;
+  }
+}
+
+void Engine::State::room_appeared(Tube& tube) {
+  const std::size_t most = options.max_loaded_per_tube;
+  if (!tube.starved || tube.queued() >= most) return;
+  // A scan for every job that goes would read one record each: wait for a quarter to go, but not for long.
+  const UtcMs load_at = tube.queued() <= most - most / 4 ? clock.utc() : clock.utc() + kPatience;
+  load_not_after(tube, load_at);
+}
+
+std::size_t Engine::State::load(Tube& tube, std::size_t budget) {
+  tube.starved = false;
+  if (tube.far() == 0) return 0;
+  if (tube.queued() >= options.max_loaded_per_tube) {
+    tube.starved = true;
+    return 0;
+  }
+  const std::size_t limit = std::min(budget, options.max_loaded_per_tube - tube.queued());
+  const std::vector<JobRecord> records = store.scan_due(tube.record.number, tube.cursor, limit);
+  std::optional<UtcMs> rest_due;  // no job that stays in the store is due before; none: nothing stays
+  if (records.size() == limit) rest_due = records.back().due;
+  for (const JobRecord& record : records) {
+    if (DueKey{record.due, record.id} >= horizon()) {
+      rest_due = record.due;
+      break;
+    }
+    tube.cursor = std::max(tube.cursor, DueKey{record.due, record.id + 1});
+    if (loaded(record.id) == nullptr) place(keep(record));
+  }
+  if (!rest_due || *rest_due >= horizon().due) tube.cursor = std::max(tube.cursor, horizon());
+  if (rest_due) {
+    tube.next_far = *rest_due;
+    load_not_after(tube, time_to_load(*rest_due));
+  }
+  return records.size();
+}
+
+// Not the fault of the command that passes by, or of the other tubes: Engine::advance tells of it.
+void Engine::State::loading_failed(Tube& tube, const StoreError& error) {
+  constexpr Millis kRetry = 1'000;
+  load_failure = error.what();
+  loading.reschedule(tube.load_time, clock.utc() + kRetry);
+}
+
+void Engine::State::load_what_is_due(Tube& tube) try {
+  // Small scans first: mostly the first one meets a job that is not due.
+  constexpr std::size_t kFirst = 16;
+  std::size_t budget = std::min(kFirst, options.step);
+  while (tube.far() > 0 && !tube.starved && tube.next_far <= clock.utc()) {
+    loading.cancel(tube.load_time);  // what is left says when it is to be loaded
+    if (load(tube, budget) == 0) break;
+    budget = std::min(2 * budget, options.step);
+  }
+} catch (const StoreError& error) {
+  loading_failed(tube, error);
+}
+
+std::vector<JobRecord> Engine::State::scan_far(Tube& tube, std::size_t limit) {
+  std::vector<JobRecord> found;
+  DueKey from = std::max(tube.cursor, DueKey{clock.utc() + 1, 0});
+  constexpr std::size_t kFirstScan = 16;
+  for (std::size_t scan = std::max(limit, kFirstScan); found.size() < limit && tube.far() > 0; scan *= 2) {
+    const std::vector<JobRecord> records = store.scan_due(tube.record.number, from, scan);
+    for (const JobRecord& record : records) {
+      if (found.size() < limit && loaded(record.id) == nullptr) found.push_back(record);
+    }
+    if (records.size() < scan) break;
+    from = {records.back().due, records.back().id + 1};
+  }
+  return found;
+}
+
+}  // namespace carillon::queue

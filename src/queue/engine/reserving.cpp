@@ -1,0 +1,122 @@
+// How ready jobs and clients that want one meet: at once, or after waiting in line.
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "queue/engine/engine_state.h"
+
+namespace carillon::queue {
+
+namespace {
+
+constexpr std::uint64_t kNever = UINT64_MAX;
+
+}  // namespace
+
+LoadedJob* Engine::State::best_ready(const Client& client) {
+  LoadedJob* best = nullptr;
+  for (const auto& watch : client.watches) {
+    Tube& tube = *watch->tube;
+    if (tube.paused() || tube.ready.empty()) continue;
+    LoadedJob& first = *tube.ready.begin();
+    if (best == nullptr || ByPriority()(first, *best)) best = &first;
+  }
+  return best;
+}
+
+Delivery Engine::State::hand_over(Client& client, LoadedJob& job) {
+  try {
+    JobView seen = view(job.record);
+    hold(client, job);
+    return {.client = client.id, .kind = Delivery::Kind::kReserved, .job = std::move(seen), .error = {}};
+  } catch (const StoreError& error) {
+    set_aside(job);
+    return {.client = client.id, .kind = Delivery::Kind::kFailed, .job = {}, .error = error.what()};
+  }
+}
+
+void Engine::State::hold(Client& client, LoadedJob& job) {
+  detach(job);
+  job.state = JobState::kReserved;
+  job.holder = &client;
+  ++job.history.reserves;
+  ++job.tube->reserved;
+  ttrs.schedule(job, clock.mono_from() + job.record.ttr);
+  client.held.push_back(job);
+  client.deadlines.insert(job);
+  room_appeared(*job.tube);
+}
+
+void Engine::State::set_aside(LoadedJob& job) {
+  JobRecord after = job.record;
+  after.history = job.history;
+  ++after.history.buries;
+  after.burial = next_burial++;
+  add_change(job.record, after);
+  try {
+    append();
+  } catch (const StoreError&) {
+    return;  // nothing can be written either: it stays where it is
+  }
+  detach(job);
+  drop(job);
+}
+
+void Engine::State::serve_next(Tube& tube) {
+  Client& client = *tube.waiting.front().client;
+  end_waiting(client);
+  deliveries.push_back(hand_over(client, *tube.ready.begin()));
+}
+
+void Engine::State::serve(Tube& tube) {
+  while (tube.can_serve()) serve_next(tube);
+}
+
+void Engine::State::serve(std::vector<Tube*>& those) {
+  while (true) {
+    std::erase_if(those, [](const Tube* tube) { return !tube->can_serve(); });
+    if (those.empty()) return;
+    serve_next(**std::min_element(those.begin(), those.end(), [](const Tube* a, const Tube* b) {
+      return ByPriority()(*a->ready.begin(), *b->ready.begin());
+    }));
+  }
+}
+
+void Engine::State::start_waiting(Client& client, std::optional<Millis> timeout) {
+  client.waiting = true;
+  for (const auto& watch : client.watches) watch->tube->waiting.push_back(*watch);
+
+  const std::uint64_t from = clock.mono_from();
+  client.give_up_at = timeout && *timeout < kNever - from ? from + *timeout : kNever;
+  schedule_wake(client);
+}
+
+void Engine::State::schedule_wake(Client& client) {
+  const std::uint64_t soon_at = client.deadlines.empty() ? kNever : client.deadlines.begin()->expiry() - kSafetyMargin;
+  const std::uint64_t wake_at = std::min(client.give_up_at, soon_at);
+  if (wake_at != kNever) waits.schedule(client, wake_at);
+}
+
+void Engine::State::end_waiting(Client& client) {
+  client.waiting = false;
+  waits.cancel(client);
+  for (const auto& watch : client.watches) watch->tube->waiting.erase(watch->tube->waiting.iterator_to(*watch));
+}
+
+void Engine::State::wait_is_over(Client& client) {
+  const bool soon = client.deadline_soon(clock.mono_from());
+  if (!soon && clock.mono() < client.give_up_at) {
+    // It was to hear of a deadline, but that job has been lost to its ttr since, in one long step of time.
+    return schedule_wake(client);
+  }
+  end_waiting(client);
+  deliveries.push_back({.client = client.id,
+                        .kind = soon ? Delivery::Kind::kDeadlineSoon : Delivery::Kind::kTimedOut,
+                        .job = {},
+                        .error = {}});
+}
+
+}  // namespace carillon::queue

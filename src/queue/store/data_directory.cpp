@@ -1,0 +1,122 @@
+// Making, looking through, and holding a data directory.
+
+#include "queue/store/data_directory.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+#include <tuple>
+
+#include "base/file_io.h"
+#include "carillon/queue/store.h"
+
+namespace carillon::queue {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// Held with flock, which ends with the process, whatever its end. In it is that process's id.
+constexpr const char* kOwnerFile = "owner.pid";
+
+// What may be there before there is a store: our own file, and what RocksDB leaves when it is stopped while it makes one.
+bool may_precede_store(std::string_view name) {
+  return name == kOwnerFile || name == "lost+found" || name == "LOCK" || name == "IDENTITY" ||
+         name.starts_with("LOG") || name.starts_with("MANIFEST-") || name.starts_with("OPTIONS-") ||
+         name.ends_with(".dbtmp");
+}
+
+std::string read_owner(int file) {
+  std::array<char, 32> text{};
+  const ssize_t size = ::pread(file, text.data(), text.size(), 0);
+  const std::string owner(text.data(), size > 0 ? static_cast<std::size_t>(size) : 0);
+  return owner.substr(0, owner.find_first_not_of("0123456789"));
+}
+
+// Makes one directory if it is not there, so that it is there after a crash of the machine too. Returns 0 or an errno.
+int make_directory(const fs::path& path, mode_t mode) {
+  if (::mkdir(path.c_str(), mode) != 0) {
+    const int error = errno;
+    std::error_code ignored;
+    return fs::exists(path, ignored) ? 0 : error;
+  }
+  const fs::path parent = path.parent_path();
+  return base::sync_directory(parent.empty() ? "." : parent.c_str());
+}
+
+}  // namespace
+
+DataDirectory::DataDirectory(const std::string& path) : path_(path) {
+  while (path_.size() > 1 && path_.ends_with('/')) path_.pop_back();
+  if (path_.empty()) throw StoreError("the data directory's name is empty");
+  make();
+  refuse_other_things();
+  lock();
+}
+
+DataDirectory::~DataDirectory() {
+  ::close(lock_);
+}
+
+bool DataDirectory::has_store() const {
+  std::error_code ignored;
+  return fs::exists(fs::path(path_) / "CURRENT", ignored);
+}
+
+std::string DataDirectory::message(const std::string& what) const {
+  return "data directory " + path_ + " " + what;
+}
+
+// The jobs' bodies are nobody's business but the owner's.
+void DataDirectory::make() const {
+  const fs::path whole(path_);
+  fs::path made;
+  for (const fs::path& part : whole) {
+    made /= part;
+    const int error = make_directory(made, made == whole ? 0700 : 0777);
+    if (error == 0) continue;
+    throw StoreError(message("cannot be made: " + made.string() + ": " + std::strerror(error)));
+  }
+  std::error_code ignored;
+  if (!fs::is_directory(made, ignored)) throw StoreError(message("is not a directory"));
+}
+
+void DataDirectory::refuse_other_things() const {
+  if (has_store()) return;
+  std::error_code error;
+  for (fs::directory_iterator at(path_, error), end; !error && at != end; at.increment(error)) {
+    const std::string name = at->path().filename().string();
+    if (may_precede_store(name)) continue;
+    throw StoreError(message("is neither empty nor a data directory of Carillon's: there is " + name + " in it"));
+  }
+  if (error) throw StoreError(message("cannot be read: " + error.message()));
+}
+
+void DataDirectory::lock() {
+  const std::string file = path_ + "/" + kOwnerFile;
+  lock_ = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (lock_ < 0) throw StoreError(message(std::string("is not writable: ") + std::strerror(errno)));
+  const std::string self = std::to_string(::getpid());
+  if (::flock(lock_, LOCK_EX | LOCK_NB) == 0) {
+    // The lock is what counts. The number is a courtesy to whoever meets it, and may fail on a full disk.
+    if (::ftruncate(lock_, 0) == 0) std::ignore = ::pwrite(lock_, self.data(), self.size(), 0);
+    return;
+  }
+  const int error = errno;
+  const std::string owner = read_owner(lock_);
+  ::close(lock_);
+  if (error != EWOULDBLOCK) throw StoreError(message(std::string("cannot be locked: ") + std::strerror(error)));
+  if (owner == self) throw StoreError(message("is open already in this process"));
+  const std::string pid = owner.empty() ? "" : " (pid " + owner + ")";
+  throw StoreError(message("is in use by another process" + pid + ": stop it, or use another directory"));
+}
+
+}  // namespace carillon::queue

@@ -1,0 +1,111 @@
+// ScanList: timers in no order, all of which a poller looks at on each advance. A baseline to compare the wheels with.
+//
+// Choose it for a handful of timers, or to see what a scan costs. schedule: O(1), amortized; cancel, reschedule: O(1).
+// advance: O(n) for the call and O(n) for each tick at which something fires. next_wakeup: O(1), as of the last scan.
+// Memory: 16 bytes in the node, 8 in the list, twice that while it grows.
+//
+// Scheme 1 of Varghese and Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987), but for its count-down in each
+// timer: an absolute expiry needs none. Contracts: baseline.h.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <stdexcept>
+
+#include "carillon/wheel/timer_node.h"
+#include "carillon/wheel/timer_set.h"
+#include "models/comparison_set.h"
+#include "models/entry_array.h"
+
+namespace carillon {
+namespace detail {
+
+// The timers in the order in which they were added, with gaps where one was removed. The gaps are closed when they are
+// half of it.
+class ScanOrder {
+ public:
+  static constexpr bool kPolled = true;
+
+  void make_room() {
+    if (!timers_.full()) return;
+    if (size_ <= timers_.size() / 2) {
+      close_gaps();
+    }
+    timers_.make_room();
+  }
+
+  void add(TimerNode& node, Tick expiry) noexcept {
+    NodeAccess::expiry(node) = expiry;
+    timers_.push({&node});
+    ++size_;
+  }
+
+  bool holds(const TimerNode& node) const noexcept { return timers_.holds(node); }
+
+  void remove(TimerNode& node) noexcept {
+    *NodeAccess::entry(node) = nullptr;
+    if (--size_ == 0) timers_.shrink(0);
+  }
+
+  static void move(TimerNode& node, Tick expiry) noexcept { NodeAccess::expiry(node) = expiry; }
+
+  std::optional<Tick> first() const noexcept {
+    std::optional<Tick> first;
+    for (std::size_t i = 0; i < timers_.size(); ++i) {
+      const TimerNode* timer = timers_[i].timer;
+      if (timer != nullptr && (!first || timer->expiry() < *first)) first = timer->expiry();
+    }
+    return first;
+  }
+
+  void begin_at(Tick) noexcept { scanned_ = 0; }
+
+  TimerNode* due_at(Tick tick) noexcept {
+    for (; scanned_ < timers_.size(); ++scanned_) {
+      TimerNode* timer = timers_[scanned_].timer;
+      if (timer != nullptr && timer->expiry() == tick) return timer;
+    }
+    return nullptr;
+  }
+
+  TimerNode* any() noexcept {
+    while (timers_.size() > 0 && timers_[timers_.size() - 1].timer == nullptr) timers_.shrink(timers_.size() - 1);
+    return timers_.size() == 0 ? nullptr : timers_[timers_.size() - 1].timer;
+  }
+
+  std::size_t size() const noexcept { return size_; }
+  std::size_t bytes() const noexcept { return timers_.bytes(); }
+
+  // Twice as many, so that half may be gaps.
+  void reserve(std::size_t timers) { timers_.reserve(2 * timers); }
+
+  void check_invariants() const {
+    if (timers_.check_entries() != size_)
+      throw std::logic_error("carillon: ScanList is broken: it counts other timers than it holds");
+  }
+
+ private:
+  struct Cell {
+    TimerNode* timer;
+  };
+
+  void close_gaps() noexcept {
+    std::size_t out = 0;
+    for (std::size_t i = 0; i < timers_.size(); ++i) {
+      if (timers_[i].timer != nullptr) timers_.put(out++, timers_[i]);
+    }
+    timers_.shrink(out);
+  }
+
+  EntryArray<Cell> timers_;
+  std::size_t size_ = 0;     // timers
+  std::size_t scanned_ = 0;  // cells that due_at() has looked at
+};
+
+}  // namespace detail
+
+using ScanList = detail::ComparisonSet<detail::ScanOrder>;
+
+static_assert(TimerSet<ScanList>);
+
+}  // namespace carillon
