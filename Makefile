@@ -1,5 +1,6 @@
-# What one does with Carillon, one word each: `make help`. Every target installs what it lacks first (Debian 12), asks nothing,
-# and is a thin wrapper: the build itself is CMake's (CMakePresets.json), and works without make.
+# What one does with Carillon, one word each: `make help`. Every target installs what it lacks first
+# (Debian 12), asks nothing, and is a thin wrapper: the build itself is CMake's (CMakePresets.json),
+# and works without make.
 #
 #   make run ARGS="--listen 127.0.0.1:11400"    # more flags for `carillon serve`
 #   make test TESTS=wheel                       # only the tests whose name matches
@@ -25,12 +26,13 @@ else
 packages = @scripts/install-packages
 endif
 
-# CMake's report goes to a file, its warnings and errors to the terminal. A tree that is configured keeps its options: ninja
-# configures it again by itself when a CMake file changes.
+# CMake's report goes to a file, its warnings and errors to the terminal. A tree that is configured
+# keeps its options: ninja configures it again by itself when a CMake file changes.
 configure = @mkdir -p build && cmake --preset
 quietly = >build/configure.log || { cat build/configure.log; exit 1; }
 
-# The sanitizers of g++ 12 lay out the address space in a way that kernels with more than 28 bits of randomisation may collide with.
+# The sanitizers of g++ 12 lay out the address space in a way that kernels with more than 28 bits of
+# randomisation may collide with.
 fixed_addresses := $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
 help: ## this list

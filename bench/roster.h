@@ -1,5 +1,5 @@
-// The roster of a bench: its contestants, in the order of the tables. The systems enter themselves before main()
-// begins, each from a file of its own.
+// The roster of a bench: its contestants, in the order of the tables. The systems enter themselves
+// before main() begins, each from a file of its own.
 #pragma once
 
 #include <algorithm>
@@ -18,8 +18,8 @@ std::vector<Contestant>& roster() {
 template <class Contestant>
 void enter(Contestant contestant) {
   auto& all = roster<Contestant>();
-  const auto place =
-      std::find_if(all.begin(), all.end(), [&](const auto& each) { return each.rank > contestant.rank; });
+  const auto place = std::find_if(all.begin(), all.end(),
+                                  [&](const auto& each) { return each.rank > contestant.rank; });
   all.insert(place, std::move(contestant));
 }
 

@@ -1,4 +1,5 @@
-# Warnings, sanitizers, the compiler cache and a quick linker: for every target of this project, and for nobody who links to it.
+# Warnings, sanitizers, the compiler cache and a quick linker: for every target of this project, and
+# for nobody who links to it.
 
 if(PROJECT_IS_TOP_LEVEL)
   find_program(CARILLON_CCACHE ccache)
@@ -14,7 +15,8 @@ target_compile_options(carillon_compiler INTERFACE
   $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict>  # gcc.gnu.org/PR105651: "a" + string
   $<$<CONFIG:Release>:-g1>)  # -g1: functions and lines, so that a stack trace of a release build can be read
 
-# Outside of release builds the standard library checks its own preconditions too (operator[] in range, optional not empty, …).
+# Outside of release builds the standard library checks its own preconditions too (operator[] in
+# range, optional not empty, …).
 target_compile_definitions(carillon_compiler INTERFACE $<$<NOT:$<CONFIG:Release>>:_GLIBCXX_ASSERTIONS>)
 
 if(CARILLON_SANITIZE)

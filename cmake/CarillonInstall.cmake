@@ -1,4 +1,5 @@
-# `cmake --install`: the command, the headers, and a CMake package whose parts ask only for what they need themselves:
+# `cmake --install`: the command, the headers, and a CMake package whose parts ask only for what
+# they need themselves:
 #
 #   find_package(carillon)                       carillon::wheel   headers alone, no dependency
 #                                                carillon::idle    the same

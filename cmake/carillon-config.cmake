@@ -1,4 +1,5 @@
-# find_package(carillon [COMPONENTS wheel timer cron asio queue]): see cmake/CarillonInstall.cmake in Carillon's sources.
+# find_package(carillon [COMPONENTS wheel timer cron asio queue]): see cmake/CarillonInstall.cmake
+# in Carillon's sources.
 include(CMakeFindDependencyMacro)
 
 include("${CMAKE_CURRENT_LIST_DIR}/carillon-wheel.cmake")

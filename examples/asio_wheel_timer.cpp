@@ -1,7 +1,8 @@
-// An echo server on Asio that drops whoever has been silent for 200 ms, and two clients that try it.
+// An echo server on Asio that drops whoever has been silent for 200 ms, and two clients that try
+// it.
 //
-// Each packet pushes a timer back: with asio::steady_timer that is a walk through a heap, with wheel_timer it is O(1).
-// The one line in which they differ is marked.
+// Each packet pushes a timer back: with asio::steady_timer that is a walk through a heap, with
+// wheel_timer it is O(1). The one line in which they differ is marked.
 
 #include <carillon/asio/wheel_timer.h>
 
@@ -30,23 +31,26 @@ constexpr auto kIdleLimit = 200ms;
 
 class Session : public std::enable_shared_from_this<Session> {
  public:
-  explicit Session(tcp::socket socket) : socket_(std::move(socket)), idle_(socket_.get_executor()) {}
+  explicit Session(tcp::socket socket)
+      : socket_(std::move(socket)), idle_(socket_.get_executor()) {}
 
   void read() {
     idle_.expires_after(kIdleLimit);
     idle_.async_wait([self = shared_from_this()](error_code cancelled) {
       if (!cancelled) self->drop();
     });
-    socket_.async_read_some(net::buffer(data_), [self = shared_from_this()](error_code error, std::size_t size) {
-      error ? self->end() : self->echo(size);
-    });
+    socket_.async_read_some(net::buffer(data_),
+                            [self = shared_from_this()](error_code error, std::size_t size) {
+                              error ? self->end() : self->echo(size);
+                            });
   }
 
  private:
   void echo(std::size_t size) {
-    net::async_write(socket_, net::buffer(data_, size), [self = shared_from_this()](error_code error, std::size_t) {
-      error ? self->end() : self->read();
-    });
+    net::async_write(socket_, net::buffer(data_, size),
+                     [self = shared_from_this()](error_code error, std::size_t) {
+                       error ? self->end() : self->read();
+                     });
   }
   void drop() {
     std::puts("server: dropped a silent client");
@@ -65,7 +69,10 @@ class Session : public std::enable_shared_from_this<Session> {
 
 class Server {
  public:
-  explicit Server(net::io_context& io) : acceptor_(io, tcp::endpoint(net::ip::address_v4::loopback(), 0)) { accept(); }
+  explicit Server(net::io_context& io)
+      : acceptor_(io, tcp::endpoint(net::ip::address_v4::loopback(), 0)) {
+    accept();
+  }
   tcp::endpoint address() const { return acceptor_.local_endpoint(); }
   void close() { acceptor_.close(); }
 
@@ -95,8 +102,9 @@ class Client : public std::enable_shared_from_this<Client> {
  private:
   void talk() {
     if (left_-- > 0) net::write(socket_, net::buffer(name_));
-    net::async_read(socket_, net::buffer(reply_.data(), name_.size()),
-                    [self = shared_from_this()](error_code error, std::size_t) { self->replied(error); });
+    net::async_read(
+        socket_, net::buffer(reply_.data(), name_.size()),
+        [self = shared_from_this()](error_code error, std::size_t) { self->replied(error); });
   }
   void replied(error_code error) {
     if (error) {

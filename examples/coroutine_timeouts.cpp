@@ -1,7 +1,8 @@
-// Coroutines with time-outs: asks a server for something, gives each attempt 100 ms, waits a little longer after each
-// failure, and gives up when it is told to.
+// Coroutines with time-outs: asks a server for something, gives each attempt 100 ms, waits a little
+// longer after each failure, and gives up when it is told to.
 //
-// The server is a function that takes its time; a real one would be a socket, and look the same from here.
+// The server is a function that takes its time; a real one would be a socket, and look the same
+// from here.
 
 #include <carillon/timer/timer_service.h>
 #include <carillon/timer/with_timeout.h>
@@ -23,19 +24,22 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A coroutine that begins when it is awaited. (Bring the one of your own library: anything that can be awaited will
-// do.)
+// A coroutine that begins when it is awaited. (Bring the one of your own library: anything that can
+// be awaited will do.)
 template <class T>
 class [[nodiscard]] Task {
  public:
   // NOLINTBEGIN(readability-identifier-naming): names that the standard gives
   struct promise_type {
-    Task get_return_object() { return Task(std::coroutine_handle<promise_type>::from_promise(*this)); }
+    Task get_return_object() {
+      return Task(std::coroutine_handle<promise_type>::from_promise(*this));
+    }
     std::suspend_always initial_suspend() noexcept { return {}; }
     auto final_suspend() noexcept {
       struct Final {
         bool await_ready() const noexcept { return false; }
-        std::coroutine_handle<> await_suspend(std::coroutine_handle<promise_type> ended) const noexcept {
+        std::coroutine_handle<> await_suspend(
+            std::coroutine_handle<promise_type> ended) const noexcept {
           return ended.promise().caller;
         }
         void await_resume() const noexcept {}
@@ -91,7 +95,8 @@ class Server {
 
   Task<std::string> ask(const std::string& question, std::stop_token stop) {
     const auto time = ++asked_ == 3 ? std::chrono::nanoseconds(1ms) : 1h;
-    if (!co_await timers_.sleep_for(time, std::move(stop))) co_return "";  // told to stop: nobody wants the answer
+    if (!co_await timers_.sleep_for(time, std::move(stop)))
+      co_return "";  // told to stop: nobody wants the answer
     co_return "the answer to " + question;
   }
 
@@ -114,7 +119,8 @@ Task<std::optional<std::string>> ask_until_answered(carillon::TimerService& time
   }
 }
 
-Job run(carillon::TimerService& timers, Server& server, std::stop_source& stop, std::atomic<bool>& done) {
+Job run(carillon::TimerService& timers, Server& server, std::stop_source& stop,
+        std::atomic<bool>& done) {
   const auto answer = co_await ask_until_answered(timers, server, "life", {});
   std::printf("%s\n", answer->c_str());
   timers.schedule_after(150ms, [&] { stop.request_stop(); });
@@ -129,7 +135,8 @@ Job run(carillon::TimerService& timers, Server& server, std::stop_source& stop, 
 int main() {
   std::stop_source stop;
   std::atomic<bool> done{false};
-  carillon::TimerService timers({.executor = carillon::Executor::pool(2)});  // the coroutines run here
+  carillon::TimerService timers(
+      {.executor = carillon::Executor::pool(2)});  // the coroutines run here
   Server server(timers);
   run(timers, server, stop, done);
   done.wait(false);

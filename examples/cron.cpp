@@ -32,11 +32,13 @@ sys_seconds read_utc(const std::string& text) {
   unsigned minute = 0;
   if (std::sscanf(text.c_str(), "%d-%u-%uT%u:%u", &year, &month, &day, &hour, &minute) != 5)
     throw std::invalid_argument("not a time like 2024-03-29T12:00: " + text);
-  const std::chrono::year_month_day date{std::chrono::year(year), std::chrono::month(month), std::chrono::day(day)};
+  const std::chrono::year_month_day date{std::chrono::year(year), std::chrono::month(month),
+                                         std::chrono::day(day)};
   return std::chrono::sys_days(date) + std::chrono::hours(hour) + std::chrono::minutes(minute);
 }
 
-std::vector<sys_seconds> next_times(const carillon::CronSchedule& schedule, sys_seconds after, int count) {
+std::vector<sys_seconds> next_times(const carillon::CronSchedule& schedule, sys_seconds after,
+                                    int count) {
   std::vector<sys_seconds> times;
   while (static_cast<int>(times.size()) < count) {
     const auto next = schedule.next(after);
@@ -48,7 +50,8 @@ std::vector<sys_seconds> next_times(const carillon::CronSchedule& schedule, sys_
 
 void run(const carillon::CronSchedule& schedule, const std::vector<sys_seconds>& times,
          const std::shared_ptr<carillon::ManualClock>& rehearsal) {
-  const std::shared_ptr<carillon::TimerClock> clock = rehearsal != nullptr ? rehearsal : carillon::machine_clock();
+  const std::shared_ptr<carillon::TimerClock> clock =
+      rehearsal != nullptr ? rehearsal : carillon::machine_clock();
   std::counting_semaphore<> runs(0);
   carillon::TimerService timers({.clock = clock});
   timers.schedule_cron(schedule, [&] {
@@ -80,7 +83,8 @@ int main(int argc, char** argv) {
       rehearsal = std::make_shared<carillon::ManualClock>(carillon::SteadyTime{}, from);
     }
     const std::vector<sys_seconds> times = next_times(schedule, from, count);
-    for (const sys_seconds time : times) std::printf("next  %s\n", show(time, schedule.zone()).c_str());
+    for (const sys_seconds time : times)
+      std::printf("next  %s\n", show(time, schedule.zone()).c_str());
     run(schedule, times, rehearsal);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());

@@ -1,4 +1,5 @@
-// The durable queue without a server: an engine on a RocksDB directory, driven by this program's own loop.
+// The durable queue without a server: an engine on a RocksDB directory, driven by this program's
+// own loop.
 //
 //   ./build/embedded_queue /tmp/embedded-queue
 
@@ -18,8 +19,11 @@ using carillon::queue::Now;
 using carillon::queue::RocksStore;
 
 Now read_clocks() {
-  const auto ns = [](auto time) { return static_cast<std::uint64_t>(std::chrono::nanoseconds(time).count()); };
-  const std::uint64_t utc = ns(std::chrono::system_clock::now().time_since_epoch());  // the wall clock first, see now.h
+  const auto ns = [](auto time) {
+    return static_cast<std::uint64_t>(std::chrono::nanoseconds(time).count());
+  };
+  const std::uint64_t utc =
+      ns(std::chrono::system_clock::now().time_since_epoch());  // the wall clock first, see now.h
   return {.utc_ns = utc, .mono_ns = ns(std::chrono::steady_clock::now().time_since_epoch())};
 }
 
@@ -40,11 +44,13 @@ int take_it(const std::string& directory) {
   while (!got) {
     const auto wakeup = engine.next_wakeup();
     if (!wakeup) return 1;
-    std::this_thread::sleep_until(std::chrono::steady_clock::time_point(std::chrono::nanoseconds(*wakeup)));
+    std::this_thread::sleep_until(
+        std::chrono::steady_clock::time_point(std::chrono::nanoseconds(*wakeup)));
     engine.advance(read_clocks());
     for (Delivery& delivery : engine.take_deliveries()) got = delivery;
   }
-  std::printf("job %llu: %s\n", static_cast<unsigned long long>(got->job.id), got->job.body.c_str());
+  std::printf("job %llu: %s\n", static_cast<unsigned long long>(got->job.id),
+              got->job.body.c_str());
   const bool removed = engine.remove(client, read_clocks(), got->job.id).done;
   store.sync();
   engine.close();

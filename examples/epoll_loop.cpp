@@ -1,5 +1,5 @@
-// An epoll loop with a wheel in it: connections that have been silent for 100 ms are closed. One thread, and one
-// descriptor for all timers.
+// An epoll loop with a wheel in it: connections that have been silent for 100 ms are closed. One
+// thread, and one descriptor for all timers.
 
 #include <carillon/timer/wheel_descriptor.h>
 #include <sys/epoll.h>
@@ -59,7 +59,9 @@ class Loop {
         connection != nullptr ? read(*connection) : void(due = true);
       }
       // After all that was read: who sent something at the last moment is not closed.
-      if (due) timers_.dispatch([this](carillon::TimerNode& node) { drop(static_cast<Connection&>(node)); });
+      if (due)
+        timers_.dispatch(
+            [this](carillon::TimerNode& node) { drop(static_cast<Connection&>(node)); });
     }
   }
 
@@ -77,7 +79,8 @@ class Loop {
     if (size < 0) fail("read");
     if (size == 0) return hang_up(connection);
     std::printf("%s said %.*s\n", connection.name.c_str(), static_cast<int>(size), data.data());
-    timers_.reschedule_after(connection, kIdleLimit);  // later than before: one store, no system call
+    timers_.reschedule_after(connection,
+                             kIdleLimit);  // later than before: one store, no system call
   }
 
   void hang_up(Connection& connection) {

@@ -26,7 +26,8 @@ int main() {
   wheel.schedule(grace, kIdleLimit);
 
   const auto end_session = [&wheel](carillon::TimerNode& node) {
-    std::printf("%6llu ms: %s has been idle for 30 s\n", static_cast<unsigned long long>(wheel.now()),
+    std::printf("%6llu ms: %s has been idle for 30 s\n",
+                static_cast<unsigned long long>(wheel.now()),
                 static_cast<Session&>(node).user.c_str());
   };
 

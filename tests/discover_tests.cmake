@@ -1,6 +1,7 @@
-# Read by ctest when it starts: makes a ctest of each gtest in `program`, named LAYER.Suite.Name as gtest itself names it, so that
-# a hang or a crash takes down one test and the count is true. (gtest_discover_tests of CMake 3.25 does not understand typed
-# suites whose types have names: it puts the whole C++ type into the test's.)
+# Read by ctest when it starts: makes a ctest of each gtest in `program`, named LAYER.Suite.Name as
+# gtest itself names it, so that a hang or a crash takes down one test and the count is true.
+# (gtest_discover_tests of CMake 3.25 does not understand typed suites whose types have names: it
+# puts the whole C++ type into the test's.)
 if(NOT EXISTS "${program}")
   add_test("${layer}.tests_are_not_built" "${program}")
   return()

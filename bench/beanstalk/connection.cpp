@@ -44,7 +44,8 @@ int connect_to(const std::string& host, std::uint16_t port) {
 
 // The bytes of the body that follows this reply, with its CR LF; 0 for a reply of one line.
 std::size_t body_after(ReplyLine line) {
-  if (!line.starts_with("RESERVED ") && !line.starts_with("FOUND ") && !line.starts_with("OK ")) return 0;
+  if (!line.starts_with("RESERVED ") && !line.starts_with("FOUND ") && !line.starts_with("OK "))
+    return 0;
   const std::string_view number = line.substr(line.rfind(' ') + 1);
   std::size_t bytes = 0;
   std::from_chars(number.data(), number.data() + number.size(), bytes);
@@ -53,7 +54,8 @@ std::size_t body_after(ReplyLine line) {
 
 }  // namespace
 
-Connection::Connection(const std::string& host, std::uint16_t port) : fd_(connect_to(host, port)), input_(kBuffer) {}
+Connection::Connection(const std::string& host, std::uint16_t port)
+    : fd_(connect_to(host, port)), input_(kBuffer) {}
 
 Connection::Connection(Connection&& other) noexcept
     : fd_(std::exchange(other.fd_, -1)),
@@ -79,7 +81,8 @@ void Connection::send(std::string_view commands, std::size_t replies) {
 
 void Connection::transfer() {
   while (wants_to_write()) {
-    const ssize_t n = ::send(fd_, output_.data() + written_, output_.size() - written_, MSG_NOSIGNAL);
+    const ssize_t n =
+        ::send(fd_, output_.data() + written_, output_.size() - written_, MSG_NOSIGNAL);
     if (n < 0 && errno == EAGAIN) break;
     if (n < 0) fail("cannot send");
     written_ += static_cast<std::size_t>(n);

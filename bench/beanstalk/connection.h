@@ -1,5 +1,6 @@
+// One client of a beanstalk server that sends commands in batches and reads their replies, without
+// ever blocking.
 #pragma once
-// One client of a beanstalk server that sends commands in batches and reads their replies, without ever blocking.
 
 #include <chrono>
 #include <cstddef>
@@ -23,12 +24,13 @@ class Connection {
 
   int fd() const { return fd_; }
 
-  // Sends `commands`, which `replies` replies will answer. REQUIRES: the batch before it was answered in full.
+  // Sends `commands`, which `replies` replies will answer. REQUIRES: the batch before it was
+  // answered in full.
   void send(std::string_view commands, std::size_t replies);
 
-  // Reads and writes what is possible now. `on_reply` is called for each reply that is there; a job's body is passed
-  // over. Returns true once the batch was answered in full. Throws std::runtime_error when the server closes the
-  // connection.
+  // Reads and writes what is possible now. `on_reply` is called for each reply that is there; a
+  // job's body is passed over. Returns true once the batch was answered in full. Throws
+  // std::runtime_error when the server closes the connection.
   template <class OnReply>
   bool step(OnReply on_reply) {
     transfer();

@@ -1,9 +1,10 @@
-// Loads a beanstalk server with puts, then drains it by reserve and delete, and prints how many a second it did.
+// Loads a beanstalk server with puts, then drains it by reserve and delete, and prints how many a
+// second it did.
 //
 //   carillon_bench_beanstalk --port 11300 --connections 16 --pipeline 100 --jobs 400000 --seconds 10
 //
-// One thread drives all connections; each sends its next batch when the last was answered in full. A phase ends when
-// its work is done, or when its time is over.
+// One thread drives all connections; each sends its next batch when the last was answered in full.
+// A phase ends when its work is done, or when its time is over.
 
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -65,7 +66,8 @@ class Work {
 class Puts : public Work {
  public:
   explicit Puts(const Load& load) : load_(load), left_(load.jobs) {
-    put_ = "put 0 0 120 " + std::to_string(load.body) + "\r\n" + std::string(load.body, 'x') + "\r\n";
+    put_ =
+        "put 0 0 120 " + std::to_string(load.body) + "\r\n" + std::string(load.body, 'x') + "\r\n";
   }
 
   Batch next(std::size_t) override {
@@ -103,7 +105,8 @@ class Drain : public Work {
       batch.replies = worker.reserved.size();
       worker.reserved.clear();
     } else if (!worker.empty) {
-      for (std::size_t i = 0; i < load_.pipeline; ++i) batch.commands += "reserve-with-timeout 0\r\n";
+      for (std::size_t i = 0; i < load_.pipeline; ++i)
+        batch.commands += "reserve-with-timeout 0\r\n";
       batch.replies = load_.pipeline;
     }
     return batch;
@@ -152,7 +155,8 @@ class Driver {
   Phase run(Work& work, double seconds) {
     std::vector<double> round_trips;
     const auto start = Clock::now();
-    end_ = start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+    end_ =
+        start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
     std::size_t busy = 0;
     for (std::size_t i = 0; i < connections_.size(); ++i) busy += send_next(work, i) ? 1u : 0u;
     while (busy > 0) {
@@ -160,9 +164,11 @@ class Driver {
       const int count = ::epoll_wait(epoll_, events, 64, -1);
       for (int e = 0; e < count; ++e) {
         const auto i = static_cast<std::size_t>(events[e].data.u64);
-        if (!is_busy_[i] || !connections_[i].step([&](ReplyLine line) { work.on_reply(i, line); })) continue;
+        if (!is_busy_[i] || !connections_[i].step([&](ReplyLine line) { work.on_reply(i, line); }))
+          continue;
         round_trips.push_back(
-            std::chrono::duration<double, std::micro>(Clock::now() - connections_[i].sent_at()).count());
+            std::chrono::duration<double, std::micro>(Clock::now() - connections_[i].sent_at())
+                .count());
         if (!send_next(work, i)) --busy;
       }
     }
@@ -183,7 +189,8 @@ class Driver {
     const auto at = [&](std::size_t percent) {
       return round_trips.empty() ? 0 : round_trips[(round_trips.size() - 1) * percent / 100];
     };
-    return {static_cast<double>(done) / std::chrono::duration<double>(took).count(), at(50), at(99)};
+    return {static_cast<double>(done) / std::chrono::duration<double>(took).count(), at(50),
+            at(99)};
   }
 
   int epoll_;
@@ -195,15 +202,17 @@ class Driver {
 void print(const Load& load, std::size_t jobs, const Phase& puts, const Phase& drain) {
   if (load.json) {
     std::printf(
-        "{\"connections\": %zu, \"pipeline\": %zu, \"body_bytes\": %zu, \"jobs\": %zu, \"puts_per_second\": %.0f, "
+        "{\"connections\": %zu, \"pipeline\": %zu, \"body_bytes\": %zu, \"jobs\": %zu, "
+        "\"puts_per_second\": %.0f, "
         "\"put_p50_us\": %.1f, \"put_p99_us\": %.1f, \"drained_per_second\": %.0f}\n",
-        load.connections, load.pipeline, load.body, jobs, puts.per_second, puts.p50_us, puts.p99_us, drain.per_second);
+        load.connections, load.pipeline, load.body, jobs, puts.per_second, puts.p50_us, puts.p99_us,
+        drain.per_second);
     return;
   }
-  std::printf("%zu connections, pipelined by %zu, bodies of %zu bytes, %zu jobs\n", load.connections, load.pipeline,
-              load.body, jobs);
-  std::printf("  put             %10.0f jobs/s    batch p50 %.0f us, p99 %.0f us\n", puts.per_second, puts.p50_us,
-              puts.p99_us);
+  std::printf("%zu connections, pipelined by %zu, bodies of %zu bytes, %zu jobs\n",
+              load.connections, load.pipeline, load.body, jobs);
+  std::printf("  put             %10.0f jobs/s    batch p50 %.0f us, p99 %.0f us\n",
+              puts.per_second, puts.p50_us, puts.p99_us);
   if (load.drain) std::printf("  reserve+delete  %10.0f jobs/s\n", drain.per_second);
 }
 
@@ -230,10 +239,13 @@ int run(const Load& load) {
 int main(int argc, char** argv) {
   carillon::bench::Load load;
   CLI::App app{
-      "Loads a beanstalk server: puts, then reserve and delete until it is empty. It must be empty at the start."};
+      "Loads a beanstalk server: puts, then reserve and delete until it is empty. It must be empty "
+      "at the start."};
   app.add_option("--host", load.host, "Where it listens")->capture_default_str();
   app.add_option("--port", load.port)->capture_default_str();
-  app.add_option("--connections", load.connections)->capture_default_str()->check(CLI::PositiveNumber);
+  app.add_option("--connections", load.connections)
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
   app.add_option("--pipeline", load.pipeline, "Commands sent at once on a connection")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);

@@ -11,10 +11,12 @@ namespace {
 namespace asio = boost::asio;
 using boost::system::error_code;
 
-constexpr int kReads = 4;  // per turn, so that one who talks without end does not keep the others waiting
+constexpr int kReads =
+    4;  // per turn, so that one who talks without end does not keep the others waiting
 
 bool is_only_full_or_empty(const error_code& error) {
-  return error == asio::error::would_block || error == asio::error::try_again || error == asio::error::interrupted;
+  return error == asio::error::would_block || error == asio::error::try_again ||
+         error == asio::error::interrupted;
 }
 
 }  // namespace

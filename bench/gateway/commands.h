@@ -1,5 +1,5 @@
-#pragma once
 // The two halves of the program: `gateway serve` and `gateway load`.
+#pragma once
 
 #include <CLI/CLI.hpp>
 

@@ -1,5 +1,5 @@
-#pragma once
-// The wire format of the message channel: frames, and how they are found again in a stream of bytes.
+// The wire format of the message channel: frames, and how they are found again in a stream of
+// bytes.
 //
 //   frame     = length type payload    length: 2 bytes, those of type and payload; all numbers are big-endian
 //   login     = 'L' user               to the gateway, first; user: 8 bytes, any number
@@ -7,6 +7,7 @@
 //   message   = 'M' user text          to the gateway: whom it is for. From the gateway: whom it is from
 //   absent    = 'A' user               from the gateway: the one whom a message was for is not logged in here
 //   keepalive = 'K'                    to the gateway: I have nothing to say, but am here. On the wire: 00 01 4b
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -15,7 +16,13 @@
 
 namespace gateway {
 
-enum class FrameType : char { kLogin = 'L', kWelcome = 'W', kMessage = 'M', kAbsent = 'A', kKeepalive = 'K' };
+enum class FrameType : char {
+  kLogin = 'L',
+  kWelcome = 'W',
+  kMessage = 'M',
+  kAbsent = 'A',
+  kKeepalive = 'K'
+};
 
 struct Frame {
   FrameType type;
@@ -57,8 +64,9 @@ inline std::string make_user_frame(FrameType type, std::uint64_t user, std::stri
 // Cuts the bytes of one connection into frames. Between frames it holds nothing.
 class FrameReader {
  public:
-  // Calls on_frame(Frame) -> bool for each frame that is complete with `bytes`; false ends the reading. Returns false
-  // if a frame has no type or is longer than kLongestFrame: what follows cannot be understood.
+  // Calls on_frame(Frame) -> bool for each frame that is complete with `bytes`; false ends the
+  // reading. Returns false if a frame has no type or is longer than kLongestFrame: what follows
+  // cannot be understood.
   template <class OnFrame>
   bool feed(std::string_view bytes, OnFrame&& on_frame) {
     if (begun_.empty()) return cut(bytes, on_frame);
@@ -74,7 +82,8 @@ class FrameReader {
       const std::size_t length = read_number(bytes.substr(0, kLengthBytes));
       if (length == 0 || length > kLongestFrame) return false;
       if (bytes.size() < kLengthBytes + length) break;
-      const Frame frame{static_cast<FrameType>(bytes[kLengthBytes]), bytes.substr(kLengthBytes + 1, length - 1)};
+      const Frame frame{static_cast<FrameType>(bytes[kLengthBytes]),
+                        bytes.substr(kLengthBytes + 1, length - 1)};
       if (!on_frame(frame)) return true;
       bytes.remove_prefix(kLengthBytes + length);
     }

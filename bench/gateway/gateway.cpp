@@ -14,11 +14,13 @@ using boost::system::error_code;
 using carillon::Tick;
 
 constexpr int kBacklog = 4096;
-constexpr std::size_t kMostDropsPerTurn = 1000;   // then the packets that wait have their turn
-constexpr std::chrono::milliseconds kPause{100};  // asking again at once for a descriptor would spin
+constexpr std::size_t kMostDropsPerTurn = 1000;  // then the packets that wait have their turn
+constexpr std::chrono::milliseconds kPause{
+    100};  // asking again at once for a descriptor would spin
 
 Tick ticks_of(const GatewayOptions& options) {
-  return static_cast<Tick>((options.timeout + options.tick - std::chrono::milliseconds(1)) / options.tick);
+  return static_cast<Tick>((options.timeout + options.tick - std::chrono::milliseconds(1)) /
+                           options.tick);
 }
 
 }  // namespace
@@ -59,7 +61,8 @@ void Gateway::accept() {
     if (!acceptor_.is_open()) return;
     if (!error) add(std::move(socket));
     if (!error || error == asio::error::connection_aborted) return accept();
-    std::fprintf(stderr, "gateway: cannot accept a connection: %s; trying again\n", error.message().c_str());
+    std::fprintf(stderr, "gateway: cannot accept a connection: %s; trying again\n",
+                 error.message().c_str());
     pause_.expires_after(kPause);
     pause_.async_wait([this](const error_code& cancelled) {
       if (!cancelled) accept();
@@ -112,8 +115,10 @@ void Gateway::forward(Session& session, const Frame& frame) {
   const auto found = users_.find(to);
   if (found == users_.end()) return session.send(make_user_frame(FrameType::kAbsent, to));
   ++stats_.forwarded;
-  const auto receiver = found->second->shared_from_this();  // it may be found to be gone, and forgotten
-  receiver->send(make_user_frame(FrameType::kMessage, *session.user, frame.payload.substr(kUserBytes)));
+  const auto receiver =
+      found->second->shared_from_this();  // it may be found to be gone, and forgotten
+  receiver->send(
+      make_user_frame(FrameType::kMessage, *session.user, frame.payload.substr(kUserBytes)));
 }
 
 void Gateway::forget(Session& session) {
@@ -126,12 +131,14 @@ void Gateway::find_idle() {
   const Tick now = current_tick();
   ++stats_.wakeups;
   tracker_.advance(
-      now, [this](carillon::IdleId, std::shared_ptr<Session>&& session) { on_idle(session); }, kMostDropsPerTurn);
+      now, [this](carillon::IdleId, std::shared_ptr<Session>&& session) { on_idle(session); },
+      kMostDropsPerTurn);
   arm();
 }
 
 void Gateway::on_idle(const std::shared_ptr<Session>& session) {
-  session->id = tracker_.add(session, timeout_, current_tick() + 1);  // for as long as it takes to look
+  session->id =
+      tracker_.add(session, timeout_, current_tick() + 1);  // for as long as it takes to look
   if (session->read() > 0) {
     if (session->is_open()) ++stats_.reprieved;
     return;
@@ -142,7 +149,8 @@ void Gateway::on_idle(const std::shared_ptr<Session>& session) {
   session->close();
 }
 
-// The timer is set anew only for an earlier moment: where the tracker has moved its next one, it wakes once in vain.
+// The timer is set anew only for an earlier moment: where the tracker has moved its next one, it
+// wakes once in vain.
 void Gateway::arm() {
   const auto next = tracker_.next_wakeup();
   if (!next || (armed_for_ && *armed_for_ <= *next)) return;

@@ -1,11 +1,14 @@
+// The gateway: passes messages between those who are logged in, and drops whoever sends nothing for
+// a time-out.
+//
+// carillon::IdleTracker is its list of connections. A packet, that is a complete frame, is one
+// touch; one Asio timer waits for next_wakeup(), however many connections there are; and a
+// connection that advance() hands over is closed.
+//
+// Never early: a packet is stamped with the end of the tick in which it was read, and one that was
+// not read in time, because this process had no turn, but lies in the socket when the connection is
+// about to be dropped, counts.
 #pragma once
-// The gateway: passes messages between those who are logged in, and drops whoever sends nothing for a time-out.
-//
-// carillon::IdleTracker is its list of connections. A packet, that is a complete frame, is one touch; one Asio timer
-// waits for next_wakeup(), however many connections there are; and a connection that advance() hands over is closed.
-//
-// Never early: a packet is stamped with the end of the tick in which it was read, and one that was not read in time,
-// because this process had no turn, but lies in the socket when the connection is about to be dropped, counts.
 
 #include <boost/asio/basic_socket_acceptor.hpp>
 #include <boost/asio/io_context.hpp>
@@ -57,8 +60,8 @@ class Gateway {
  private:
   friend class Session;
   using Acceptor = boost::asio::basic_socket_acceptor<Tcp, boost::asio::io_context::executor_type>;
-  using Timer =
-      boost::asio::basic_waitable_timer<Clock, boost::asio::wait_traits<Clock>, boost::asio::io_context::executor_type>;
+  using Timer = boost::asio::basic_waitable_timer<Clock, boost::asio::wait_traits<Clock>,
+                                                  boost::asio::io_context::executor_type>;
 
   void accept();
   void add(Socket socket);
@@ -67,7 +70,9 @@ class Gateway {
   void forward(Session& session, const Frame& frame);
   void forget(Session& session);
 
-  carillon::Tick current_tick() const { return static_cast<carillon::Tick>((Clock::now() - start_) / options_.tick); }
+  carillon::Tick current_tick() const {
+    return static_cast<carillon::Tick>((Clock::now() - start_) / options_.tick);
+  }
   void find_idle();
   void on_idle(const std::shared_ptr<Session>& session);
   void arm();

@@ -29,8 +29,18 @@ KEEPALIVE = b"\x00\x01K"
 
 class GatewayTest(unittest.TestCase):
     def setUp(self):
-        command = [os.environ["GATEWAY_BIN"], "serve", "--json", "--timeout", str(TIMEOUT), "--tick", str(TICK)]
-        self.gateway = subprocess.Popen(command + ["--for", "60", "--every", "0"], stdout=subprocess.PIPE, text=True)
+        command = [
+            os.environ["GATEWAY_BIN"],
+            "serve",
+            "--json",
+            "--timeout",
+            str(TIMEOUT),
+            "--tick",
+            str(TICK),
+        ]
+        self.gateway = subprocess.Popen(
+            command + ["--for", "60", "--every", "0"], stdout=subprocess.PIPE, text=True
+        )
         self.addCleanup(self.stop)
         self.port = json.loads(self.gateway.stdout.readline())["port"]
 
@@ -140,7 +150,14 @@ class GatewayTest(unittest.TestCase):
         self.assertEqual(self.read(after, 13), frame(b"M", user(7) + b"me"))
 
     def test_who_talks_nonsense_is_closed_at_once(self):
-        for nonsense in (b"\x00\x00", b"\x10\x01K", frame(b"L"), KEEPALIVE, frame(b"?"), frame(b"M", user(1))):
+        for nonsense in (
+            b"\x00\x00",
+            b"\x10\x01K",
+            frame(b"L"),
+            KEEPALIVE,
+            frame(b"?"),
+            frame(b"M", user(1)),
+        ):
             with self.subTest(nonsense=nonsense):
                 connection = self.connect()
                 connection.sendall(nonsense)

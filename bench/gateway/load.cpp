@@ -21,8 +21,9 @@ using BindAddressNoPort = asio::detail::socket_option::boolean<IPPROTO_IP, IP_BI
 
 constexpr std::size_t kMostConnecting = 200;
 constexpr milliseconds kTurn{5};
-constexpr double kInFlight = 1;   // seconds that the last messages have to arrive
-constexpr double kMargin = 1.25;  // a time-out must be longer than the time between two packets by this factor
+constexpr double kInFlight = 1;  // seconds that the last messages have to arrive
+constexpr double kMargin =
+    1.25;  // a time-out must be longer than the time between two packets by this factor
 constexpr std::string_view kText = "a message of some forty bytes, as it were";
 
 Clock::duration duration_of(double seconds) {
@@ -34,7 +35,8 @@ Clock::duration duration_of(double seconds) {
 // A connection of the load.
 class Client : public Channel {
  public:
-  Client(Socket socket, Load& load, std::uint64_t user) : Channel(std::move(socket)), user_(user), load_(load) {}
+  Client(Socket socket, Load& load, std::uint64_t user)
+      : Channel(std::move(socket)), user_(user), load_(load) {}
 
   std::uint64_t user() const { return user_; }
 
@@ -78,24 +80,29 @@ void Load::connect_more() {
   while (!ended_ && connecting_ < kMostConnecting && begun_ < options_.connections) {
     const std::size_t index = begun_++;
     const auto socket = std::make_shared<Socket>(io_);
-    const asio::ip::address_v4 source(0x7f000002 + static_cast<std::uint32_t>(index % options_.sources));
+    const asio::ip::address_v4 source(0x7f000002 +
+                                      static_cast<std::uint32_t>(index % options_.sources));
     error_code error;
     socket->open(Tcp::v4(), error);
     if (!error) socket->set_option(BindAddressNoPort(true), error);
     if (!error) socket->bind({source, 0}, error);
-    if (error) return fail("no socket for connection " + std::to_string(index + 1) + ": " + error.message());
+    if (error)
+      return fail("no socket for connection " + std::to_string(index + 1) + ": " + error.message());
     ++connecting_;
-    socket->async_connect({asio::ip::address_v4::loopback(), options_.port}, [=, this](const error_code& refused) {
-      --connecting_;
-      if (ended_) return;
-      if (refused) return fail("connection " + std::to_string(index + 1) + ": " + refused.message());
-      on_connected(index, std::move(*socket));
-    });
+    socket->async_connect(
+        {asio::ip::address_v4::loopback(), options_.port}, [=, this](const error_code& refused) {
+          --connecting_;
+          if (ended_) return;
+          if (refused)
+            return fail("connection " + std::to_string(index + 1) + ": " + refused.message());
+          on_connected(index, std::move(*socket));
+        });
   }
 }
 
 void Load::on_connected(std::size_t index, Socket socket) {
-  const auto client = std::make_shared<Client>(std::move(socket), *this, options_.first_user + index);
+  const auto client =
+      std::make_shared<Client>(std::move(socket), *this, options_.first_user + index);
   clients_.push_back(client);
   client->send_packet(make_user_frame(FrameType::kLogin, client->user()));
   client->start();
@@ -121,11 +128,13 @@ void Load::on_welcome(Client& client, const Frame& frame) {
   const double interval = static_cast<double>(options_.connections) / options_.rate;
   const double least = timeout + seconds(report_.tick) + options_.slack;
   if (interval * kMargin > timeout) {
-    return fail("each connection sends every " + std::to_string(interval) + " s, too seldom for a time-out of " +
-                std::to_string(timeout) + " s: raise --rate, or the gateway's --timeout");
+    return fail("each connection sends every " + std::to_string(interval) +
+                " s, too seldom for a time-out of " + std::to_string(timeout) +
+                " s: raise --rate, or the gateway's --timeout");
   }
   if (options_.duration <= least) {
-    return fail("--duration must be more than time-out, tick and slack, " + std::to_string(least) + " s");
+    return fail("--duration must be more than time-out, tick and slack, " + std::to_string(least) +
+                " s");
   }
   if (options_.wait_for_go) return await_go();
   go();
@@ -138,14 +147,16 @@ void Load::await_go() {
   });
 }
 
-// From here on all are connected, and a part of them will fall silent, early enough to be seen to be dropped.
+// From here on all are connected, and a part of them will fall silent, early enough to be seen to
+// be dropped.
 void Load::go() {
   going_ = true;
   went_ = Clock::now();
   ends_ = went_ + duration_of(options_.duration);
   packets_at_go_ = all_packets_;
   report_.latest = {};
-  const double room = options_.duration - seconds(report_.timeout) - seconds(report_.tick) - options_.slack;
+  const double room =
+      options_.duration - seconds(report_.timeout) - seconds(report_.tick) - options_.slack;
   std::uniform_real_distribution<double> moment(0, room);
   std::vector<std::shared_ptr<Client>> shuffled = clients_;
   std::shuffle(shuffled.begin(), shuffled.end(), random_);
@@ -154,7 +165,9 @@ void Load::go() {
     shuffled[i]->falls_silent = went_ + duration_of(moment(random_));
     falling_.push_back(shuffled[i].get());
   }
-  const auto later = [](const Client* a, const Client* b) { return a->falls_silent > b->falls_silent; };
+  const auto later = [](const Client* a, const Client* b) {
+    return a->falls_silent > b->falls_silent;
+  };
   std::sort(falling_.begin(), falling_.end(), later);
 }
 
@@ -224,7 +237,8 @@ void Load::on_end(Client& client) {
     ++report_.wrong;
   } else {
     report_.kept.push_back(seconds(silence));
-    if (seconds(silence) > seconds(report_.timeout + report_.tick) + options_.slack) ++report_.overdue;
+    if (seconds(silence) > seconds(report_.timeout + report_.tick) + options_.slack)
+      ++report_.overdue;
   }
 }
 

@@ -1,14 +1,14 @@
-#pragma once
-// The load: connections to a gateway that send packets, some of which fall silent; and the judgement of what became of
-// them.
+// The load: connections to a gateway that send packets, some of which fall silent; and the
+// judgement of what became of them.
 //
-// The connections send in turn, so each has a packet every (connections / rate) seconds. A share of them sends a last
-// one at a random moment, then nothing, and must be closed by the gateway. For each close that is seen the time since
-// that connection's last packet says:
+// The connections send in turn, so each has a packet every (connections / rate) seconds. A share of
+// them sends a last one at a random moment, then nothing, and must be closed by the gateway. For
+// each close that is seen the time since that connection's last packet says:
 //   less than the time-out: dropped though it was alive (`wrong`)
 //   more than time-out + tick, and what scheduling two processes may add (`slack`): kept too long (`overdue`)
-// So are those silent ones that were never closed. If this process itself was held up, so that two packets of a
-// connection were a time-out apart, its close is right, and counted apart (`starved`).
+// So are those silent ones that were never closed. If this process itself was held up, so that two
+// packets of a connection were a time-out apart, its close is right, and counted apart (`starved`).
+#pragma once
 
 #include <algorithm>
 #include <boost/asio/io_context.hpp>
@@ -30,13 +30,15 @@ class Client;
 struct LoadOptions {
   std::uint16_t port = 0;
   std::size_t connections = 1000;
-  double rate = 100;      // packets per second of all together
-  double messages = 0.5;  // share of the packets that are messages to another connection; the others keep alive
+  double rate = 100;  // packets per second of all together
+  double messages =
+      0.5;  // share of the packets that are messages to another connection; the others keep alive
   double silent = 0.01;   // share of the connections that fall silent
   double duration = 60;   // seconds of traffic once all are connected
   double slack = 0.25;    // seconds
   double patience = 120;  // seconds for all to connect and log in, and for the go
-  unsigned sources = 8;  // addresses from 127.0.0.2 up that the connections come from: each has its own ephemeral ports
+  unsigned sources =
+      8;  // addresses from 127.0.0.2 up that the connections come from: each has its own ephemeral ports
   std::uint64_t first_user = 1;
   std::uint64_t seed = 1;    // of the silence and of the messages
   bool wait_for_go = false;  // the duration begins when something comes on standard input
@@ -56,10 +58,13 @@ struct LoadReport {
   Clock::duration latest{0};  // this process's own turns in that time came late by this at the most
 
   std::uint64_t lost() const { return sent - std::min(sent, delivered + absent); }
-  bool good() const { return failure.empty() && wrong == 0 && overdue == 0 && (lost() == 0 || starved > 0); }
+  bool good() const {
+    return failure.empty() && wrong == 0 && overdue == 0 && (lost() == 0 || starved > 0);
+  }
 };
 
-// Thread safety: none; everything happens in the one thread that runs `io`, which it stops at its end.
+// Thread safety: none; everything happens in the one thread that runs `io`, which it stops at its
+// end.
 class Load {
  public:
   Load(boost::asio::io_context& io, const LoadOptions& options);
@@ -77,8 +82,8 @@ class Load {
 
  private:
   friend class Client;
-  using Timer =
-      boost::asio::basic_waitable_timer<Clock, boost::asio::wait_traits<Clock>, boost::asio::io_context::executor_type>;
+  using Timer = boost::asio::basic_waitable_timer<Clock, boost::asio::wait_traits<Clock>,
+                                                  boost::asio::io_context::executor_type>;
 
   void connect_more();
   void on_connected(std::size_t index, Socket socket);

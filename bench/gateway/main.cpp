@@ -1,4 +1,5 @@
-// gateway: a TCP message channel that drops whoever sends nothing for 30 s, and the load that shows that it does.
+// gateway: a TCP message channel that drops whoever sends nothing for 30 s, and the load that shows
+// that it does.
 //
 //   gateway serve --port 7000                          # in one terminal
 //   gateway load --port 7000 --connections 10000       # in another
@@ -12,7 +13,8 @@
 
 int main(int argc, char** argv) {
   CLI::App app(
-      "A TCP message channel that drops connections without a packet for a time-out (carillon::IdleTracker), and\n"
+      "A TCP message channel that drops connections without a packet for a time-out "
+      "(carillon::IdleTracker), and\n"
       "a load of connections for it, some of which fall silent.",
       "gateway");
   app.require_subcommand(1);
@@ -20,7 +22,8 @@ int main(int argc, char** argv) {
       "Examples:\n"
       "  gateway serve --port 7000                      drop whoever is silent for 30 s\n"
       "  gateway load --port 7000 --connections 10000   and see whether it does\n"
-      "  printf '\\0\\11L\\0\\0\\0\\0\\0\\0\\0\\7' | nc 127.0.0.1 7000   log in as 7, and be dropped\n\n"
+      "  printf '\\0\\11L\\0\\0\\0\\0\\0\\0\\0\\7' | nc 127.0.0.1 7000   log in as 7, and be "
+      "dropped\n\n"
       "The script `run`, beside the sources, starts as many of both as 100 000 connections need.");
   int exit_code = 0;
   gateway::add_serve(app, exit_code);

@@ -9,7 +9,8 @@
 namespace gateway {
 namespace {
 
-constexpr std::size_t kOtherDescriptors = 64;  // standard streams, epoll, timers, the listening socket, and some air
+constexpr std::size_t kOtherDescriptors =
+    64;  // standard streams, epoll, timers, the listening socket, and some air
 
 double seconds_of(const timeval& time) {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
@@ -42,10 +43,13 @@ std::size_t raise_descriptor_limit() {
 }
 
 std::string how_to_raise_the_limit() {
-  return "The hard limit of open descriptors is per process. Raise it as root with `ulimit -Hn 200000` in the shell "
+  return "The hard limit of open descriptors is per process. Raise it as root with `ulimit -Hn "
+         "200000` in the shell "
          "that\n"
-         "starts this, for good in /etc/security/limits.conf (nofile) or a systemd unit (LimitNOFILE=), up to the\n"
-         "system's own (sysctl fs.nr_open, fs.file-max); or share the connections out among several processes.\n";
+         "starts this, for good in /etc/security/limits.conf (nofile) or a systemd unit "
+         "(LimitNOFILE=), up to the\n"
+         "system's own (sysctl fs.nr_open, fs.file-max); or share the connections out among "
+         "several processes.\n";
 }
 
 }  // namespace gateway

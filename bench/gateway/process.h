@@ -1,5 +1,5 @@
-#pragma once
 // What this process uses, and how many descriptors it may have.
+#pragma once
 
 #include <chrono>
 #include <cstddef>
@@ -16,7 +16,8 @@ inline double seconds(Clock::duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
 
-// Raises the soft limit of open descriptors to the hard one, and says how many sockets that leaves room for.
+// Raises the soft limit of open descriptors to the hard one, and says how many sockets that leaves
+// room for.
 std::size_t raise_descriptor_limit();
 
 // How the hard limit is raised; to be printed when it is in the way.

@@ -76,13 +76,16 @@ class Reporter {
                          {"cpu_percent", cpu_percent},
                          {"cpu_s", cpu}});
     } else {
-      std::printf("%zu connections, %.0f packets/s, %llu dropped; %zu MiB, CPU %.1f %%\n", gateway_.connections(), rate,
-                  static_cast<unsigned long long>(stats.dropped), resident_kib() / 1024, cpu_percent);
+      std::printf("%zu connections, %.0f packets/s, %llu dropped; %zu MiB, CPU %.1f %%\n",
+                  gateway_.connections(), rate, static_cast<unsigned long long>(stats.dropped),
+                  resident_kib() / 1024, cpu_percent);
     }
     std::fflush(stdout);
   }
 
-  static void print(const json::object& line) { std::printf("%s\n", json::serialize(line).c_str()); }
+  static void print(const json::object& line) {
+    std::printf("%s\n", json::serialize(line).c_str());
+  }
 
  private:
   asio::steady_timer timer_;
@@ -96,13 +99,19 @@ class Reporter {
 void serve(const Request& request) {
   const std::size_t room = raise_descriptor_limit();
   asio::io_context io(1);
-  Gateway gateway(
-      io, {.port = request.port, .timeout = milliseconds_of(request.timeout), .tick = milliseconds_of(request.tick)});
+  Gateway gateway(io, {.port = request.port,
+                       .timeout = milliseconds_of(request.timeout),
+                       .tick = milliseconds_of(request.tick)});
   if (request.json) {
-    Reporter::print({{"event", "listening"}, {"port", gateway.port()}, {"room", room}, {"rss_kib", resident_kib()}});
+    Reporter::print({{"event", "listening"},
+                     {"port", gateway.port()},
+                     {"room", room},
+                     {"rss_kib", resident_kib()}});
   } else {
-    std::printf("listening on 127.0.0.1:%u, time-out %g s; the limit of descriptors has room for %zu connections.\n%s",
-                gateway.port(), request.timeout, room, how_to_raise_the_limit().c_str());
+    std::printf(
+        "listening on 127.0.0.1:%u, time-out %g s; the limit of descriptors has room for %zu "
+        "connections.\n%s",
+        gateway.port(), request.timeout, room, how_to_raise_the_limit().c_str());
   }
   std::fflush(stdout);
 
@@ -123,7 +132,8 @@ void serve(const Request& request) {
 void add_serve(CLI::App& app, int& exit_code) {
   CLI::App& command = *app.add_subcommand("serve", "Run the gateway on 127.0.0.1");
   const auto request = std::make_shared<Request>();
-  command.add_option("--port", request->port, "Port; 0 takes any free one, and says which (0)")->type_name("PORT");
+  command.add_option("--port", request->port, "Port; 0 takes any free one, and says which (0)")
+      ->type_name("PORT");
   command.add_option("--timeout", request->timeout, "Drop who sends nothing for so long (30)")
       ->type_name("SECONDS")
       ->check(CLI::Range(0.01, 4'000'000.0));

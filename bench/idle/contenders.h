@@ -33,7 +33,8 @@ class Tracker {
  public:
   explicit Tracker(std::size_t connections) : tracker_(kTimeout) { tracker_.reserve(connections); }
   void add(std::uint32_t connection) {
-    if (tracker_.add(connection) != id_of(connection)) throw std::logic_error("the ids are not those expected");
+    if (tracker_.add(connection) != id_of(connection))
+      throw std::logic_error("the ids are not those expected");
   }
   void touch(std::uint32_t connection) { tracker_.touch(id_of(connection)); }
   void advance(Tick to) {
@@ -49,12 +50,16 @@ class Tracker {
 // A timer per connection, pushed back by each packet.
 class DefaultWheel {
  public:
-  explicit DefaultWheel(std::size_t connections) : connections_(connections) { wheel_.reserve(connections); }
+  explicit DefaultWheel(std::size_t connections) : connections_(connections) {
+    wheel_.reserve(connections);
+  }
   void add(std::uint32_t connection) {
     connections_[connection].key = connection;
     wheel_.schedule(connections_[connection], wheel_.now() + 1 + kTimeout);
   }
-  void touch(std::uint32_t connection) { wheel_.reschedule(connections_[connection], wheel_.now() + 1 + kTimeout); }
+  void touch(std::uint32_t connection) {
+    wheel_.reschedule(connections_[connection], wheel_.now() + 1 + kTimeout);
+  }
   void advance(Tick to) {
     wheel_.advance(to, [](TimerNode&) { cut_off(); });
   }
@@ -74,7 +79,9 @@ class ClassicWheel {
     connections_[connection].key = connection;
     wheel_.schedule(connections_[connection], now_ + 1 + kTimeout);
   }
-  void touch(std::uint32_t connection) { wheel_.reschedule(connections_[connection], now_ + 1 + kTimeout); }
+  void touch(std::uint32_t connection) {
+    wheel_.reschedule(connections_[connection], now_ + 1 + kTimeout);
+  }
   void advance(Tick to) {
     wheel_.advance(now_ = to, [](ListNode&) { cut_off(); });
   }
@@ -91,7 +98,9 @@ class ClassicWheel {
 class Multimap {
  public:
   explicit Multimap(std::size_t connections) : places_(connections) {}
-  void add(std::uint32_t connection) { places_[connection] = timers_.emplace(now_ + 1 + kTimeout, connection); }
+  void add(std::uint32_t connection) {
+    places_[connection] = timers_.emplace(now_ + 1 + kTimeout, connection);
+  }
   void touch(std::uint32_t connection) {
     timers_.erase(places_[connection]);
     add(connection);
@@ -108,7 +117,8 @@ class Multimap {
   std::vector<Timers::iterator> places_;
 };
 
-// One Asio timer per connection, its wait cancelled and begun anew by each packet; the handlers run at each tick.
+// One Asio timer per connection, its wait cancelled and begun anew by each packet; the handlers run
+// at each tick.
 class AsioTimers {
  public:
   explicit AsioTimers(std::size_t connections) { timers_.reserve(connections); }
@@ -130,7 +140,8 @@ class AsioTimers {
  private:
   Tick now_ = 0;
   // Virtual time may run slower than the real one: none of these timers is to fire.
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now() + std::chrono::hours(1);
+  std::chrono::steady_clock::time_point start_ =
+      std::chrono::steady_clock::now() + std::chrono::hours(1);
   boost::asio::io_context context_{1};
   std::vector<boost::asio::steady_timer> timers_;
 };

@@ -1,17 +1,19 @@
-// carillon_bench_idle: what a packet costs that keeps a connection alive, in IdleTracker and in the designs it is to
-// replace.
+// carillon_bench_idle: what a packet costs that keeps a connection alive, in IdleTracker and in the
+// designs it is to replace.
 //
 //   carillon_bench_idle [--n 100000,1000000] [--runs 5] [--only tracker,list] [--patience 30] [--json]
 //
-// n connections with a time-out of 30 000 ticks, each of which sends one packet in every 10 000 ticks, at random: n /
-// 10 000 packets a tick, which is advanced each time. A figure is the CPU time of the thread per packet, in ns, with
-// the share of all that the packet makes necessary later: re-filing, cascades, scans. The runs of the designs
-// alternate, so that what else the machine does meets all of them alike; each figure is the median of the runs. "times"
-// is the figure over that of IdleTracker: above 1 the tracker wins.
+// n connections with a time-out of 30 000 ticks, each of which sends one packet in every 10 000
+// ticks, at random: n / 10 000 packets a tick, which is advanced each time. A figure is the CPU
+// time of the thread per packet, in ns, with the share of all that the packet makes necessary
+// later: re-filing, cascades, scans. The runs of the designs alternate, so that what else the
+// machine does meets all of them alike; each figure is the median of the runs. "times" is the
+// figure over that of IdleTracker: above 1 the tracker wins.
 //
-// Ring and scan turn by the second, a thousand ticks, as they are meant to. Designs that need a microsecond per packet
-// are measured over fewer packets. One that needs more seconds of CPU than --patience for the log-ins is left out: "–".
-// All designs stand in memory together: 10^7 connections want 8 GB.
+// Ring and scan turn by the second, a thousand ticks, as they are meant to. Designs that need a
+// microsecond per packet are measured over fewer packets. One that needs more seconds of CPU than
+// --patience for the log-ins is left out: "–". All designs stand in memory together: 10^7
+// connections want 8 GB.
 #include <malloc.h>
 
 #include <algorithm>
@@ -49,15 +51,17 @@ std::size_t malloced_bytes() {
 }
 
 double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2),
+                   values.end());
   return values[values.size() / 2];
 }
 
-// Who sends the next packets: three permutations of all connections, over and over. Two packets of a connection are
-// less than two periods apart, so nobody is ever idle.
+// Who sends the next packets: three permutations of all connections, over and over. Two packets of
+// a connection are less than two periods apart, so nobody is ever idle.
 class Packets {
  public:
-  explicit Packets(std::size_t connections) : per_tick_(connections / kPeriod), senders_(3 * connections) {
+  explicit Packets(std::size_t connections)
+      : per_tick_(connections / kPeriod), senders_(3 * connections) {
     std::mt19937_64 random(42);
     for (std::size_t turn = 0; turn < 3; ++turn) {
       const auto first = senders_.begin() + static_cast<std::ptrdiff_t>(turn * connections);
@@ -124,12 +128,13 @@ class Bench {
  private:
   bool wanted(std::string_view name) const {
     if (options_.only.empty()) return true;
-    return std::any_of(options_.only.begin(), options_.only.end(),
-                       [&](const std::string& part) { return name.find(part) != std::string_view::npos; });
+    return std::any_of(options_.only.begin(), options_.only.end(), [&](const std::string& part) {
+      return name.find(part) != std::string_view::npos;
+    });
   }
 
-  // Sets the design up: all connections log in within one period. Those that are lazy get time to come to their steady
-  // state.
+  // Sets the design up: all connections log in within one period. Those that are lazy get time to
+  // come to their steady state.
   template <class Design>
   void enter(const char* name, Tick ticks) {
     if (!wanted(name)) return;
@@ -140,15 +145,20 @@ class Bench {
     const auto now = std::make_shared<Tick>(0);
     std::uint32_t next = 0;
     for (Tick tick = 1; tick <= kPeriod; ++tick) {
-      if (stopwatch.nanoseconds() > options_.patience * 1e9) return entrants_.push_back(std::move(entrant));
+      if (stopwatch.nanoseconds() > options_.patience * 1e9)
+        return entrants_.push_back(std::move(entrant));
       design->advance(*now = tick);
       for (std::size_t i = 0; i < packets_.per_tick(); ++i) design->add(next++);
     }
-    entrant.run = [this, design, now](Tick span) { return bench::run(*design, packets_, *now, span); };
+    entrant.run = [this, design, now](Tick span) {
+      return bench::run(*design, packets_, *now, span);
+    };
     if (ticks >= kPeriod) entrant.run(3 * kPeriod);
     std::size_t bytes = malloced_bytes() - before;
-    if constexpr (requires { design->allocated_bytes(); }) bytes = design->allocated_bytes();  // not all by malloc
-    entrant.bytes_per_connection = static_cast<double>(bytes) / static_cast<double>(connections_) - 4;
+    if constexpr (requires { design->allocated_bytes(); })
+      bytes = design->allocated_bytes();  // not all by malloc
+    entrant.bytes_per_connection =
+        static_cast<double>(bytes) / static_cast<double>(connections_) - 4;
     entrants_.push_back(std::move(entrant));
   }
 
@@ -162,16 +172,20 @@ class Bench {
 double empty_tick(std::size_t connections) {
   IdleTracker<std::uint32_t> tracker(kTimeout);
   tracker.reserve(connections);
-  for (std::uint32_t connection = 0; connection < connections; ++connection) tracker.add(connection);
+  for (std::uint32_t connection = 0; connection < connections; ++connection)
+    tracker.add(connection);
   constexpr Tick kTicks = 25'000;
   const Stopwatch stopwatch;
-  for (Tick tick = 1; tick <= kTicks; ++tick) tracker.advance(tick, [](IdleId, std::uint32_t) { cut_off(); });
+  for (Tick tick = 1; tick <= kTicks; ++tick)
+    tracker.advance(tick, [](IdleId, std::uint32_t) { cut_off(); });
   return stopwatch.nanoseconds() / kTicks;
 }
 
 void print_table(std::size_t connections, const std::vector<Entrant>& entrants, double tick) {
-  std::printf("\n%zu connections%26s%10s%18s\n", connections, "ns per packet", "times", "bytes/connection");
-  if (entrants.front().figures.empty()) throw std::invalid_argument("--patience: too short for the first design");
+  std::printf("\n%zu connections%26s%10s%18s\n", connections, "ns per packet", "times",
+              "bytes/connection");
+  if (entrants.front().figures.empty())
+    throw std::invalid_argument("--patience: too short for the first design");
   const double ours = median(entrants.front().figures);
   for (const Entrant& entrant : entrants) {
     if (entrant.figures.empty()) {
@@ -179,22 +193,27 @@ void print_table(std::size_t connections, const std::vector<Entrant>& entrants, 
       continue;
     }
     const double figure = median(entrant.figures);
-    std::printf("%-24s%16.1f%14.1f%18.0f\n", entrant.name.c_str(), figure, figure / ours, entrant.bytes_per_connection);
+    std::printf("%-24s%16.1f%14.1f%18.0f\n", entrant.name.c_str(), figure, figure / ours,
+                entrant.bytes_per_connection);
   }
   std::printf("%-24s%16.2f   (tracker, ns)\n", "a tick, nothing due", tick);
   std::fflush(stdout);
 }
 
-void print_json(std::size_t connections, const std::vector<Entrant>& entrants, double tick, bool last) {
-  std::printf("  {\"connections\": %zu, \"empty_tick_ns\": %.2f, \"designs\": [\n", connections, tick);
+void print_json(std::size_t connections, const std::vector<Entrant>& entrants, double tick,
+                bool last) {
+  std::printf("  {\"connections\": %zu, \"empty_tick_ns\": %.2f, \"designs\": [\n", connections,
+              tick);
   for (const Entrant& entrant : entrants) {
     const char* const end = &entrant == &entrants.back() ? "" : ",";
     if (entrant.figures.empty()) {
-      std::printf("    {\"design\": \"%s\", \"ns_per_packet\": null}%s\n", entrant.name.c_str(), end);
+      std::printf("    {\"design\": \"%s\", \"ns_per_packet\": null}%s\n", entrant.name.c_str(),
+                  end);
       continue;
     }
-    std::printf("    {\"design\": \"%s\", \"ns_per_packet\": %.3f, \"bytes_per_connection\": %.1f}%s\n",
-                entrant.name.c_str(), median(entrant.figures), entrant.bytes_per_connection, end);
+    std::printf(
+        "    {\"design\": \"%s\", \"ns_per_packet\": %.3f, \"bytes_per_connection\": %.1f}%s\n",
+        entrant.name.c_str(), median(entrant.figures), entrant.bytes_per_connection, end);
   }
   std::printf("  ]}%s\n", last ? "" : ",");
 }
@@ -215,11 +234,13 @@ Options parse(int argc, char** argv) {
       continue;
     }
     if (i + 1 == argc)
-      throw std::invalid_argument(std::string(flag) + ": unknown, or its value is missing; see the top of main.cpp");
+      throw std::invalid_argument(std::string(flag) +
+                                  ": unknown, or its value is missing; see the top of main.cpp");
     const std::string value = argv[++i];
     if (flag == "--n") {
       options.sizes.clear();
-      for (const std::string& size : split(value)) options.sizes.push_back(std::stoull(size) / kPeriod * kPeriod);
+      for (const std::string& size : split(value))
+        options.sizes.push_back(std::stoull(size) / kPeriod * kPeriod);
     } else if (flag == "--runs") {
       options.runs = std::stoull(value);
     } else if (flag == "--patience") {

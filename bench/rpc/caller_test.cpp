@@ -1,4 +1,5 @@
-// How calls end: with both designs of deadlines on virtual time, and with timers and replies that race.
+// How calls end: with both designs of deadlines on virtual time, and with timers and replies that
+// race.
 #include "caller.h"
 
 #include <gtest/gtest.h>
@@ -37,13 +38,16 @@ class CallerTest : public ::testing::TestWithParam<bool> {
     }
     options.on_timeout = [this](nanoseconds late) { lateness_.push_back(late); };
     const auto send = [this](std::string_view frame) {
-      FrameReader().feed(frame, [&](std::uint64_t id, std::string_view) { sent_.emplace_back(id, clock_->now()); });
+      FrameReader().feed(frame, [&](std::uint64_t id, std::string_view) {
+        sent_.emplace_back(id, clock_->now());
+      });
     };
     caller_ = std::make_unique<Caller>(calls_, *deadlines_, send, options);
   }
 
   void call(nanoseconds timeout) {
-    caller_->call(Method::kEcho, "hello", timeout, [this](const Outcome& outcome) { ends_.push_back(outcome); });
+    caller_->call(Method::kEcho, "hello", timeout,
+                  [this](const Outcome& outcome) { ends_.push_back(outcome); });
   }
 
   // For the design of old, with a scan each 30 ms, as its thread would do it.
@@ -58,7 +62,9 @@ class CallerTest : public ::testing::TestWithParam<bool> {
   }
 
   std::uint64_t id(std::size_t attempt) const { return sent_.at(attempt).first; }
-  nanoseconds between(std::size_t a, std::size_t b) const { return sent_.at(b).second - sent_.at(a).second; }
+  nanoseconds between(std::size_t a, std::size_t b) const {
+    return sent_.at(b).second - sent_.at(a).second;
+  }
 
   const std::shared_ptr<carillon::ManualClock> clock_ = std::make_shared<carillon::ManualClock>();
   PendingCalls calls_;
@@ -91,7 +97,8 @@ TEST_P(CallerTest, ALateCallIsSentAgainAfterAPauseWithAnotherId) {
   ASSERT_EQ(sent_.size(), 2U);
   EXPECT_NE(id(0), id(1));
   EXPECT_GE(between(0, 1), 1050ms);
-  EXPECT_LE(between(0, 1), 1100ms + (GetParam() ? 2ms : 60ms));  // two deadlines, each late by a tick, or a scan
+  EXPECT_LE(between(0, 1),
+            1100ms + (GetParam() ? 2ms : 60ms));  // two deadlines, each late by a tick, or a scan
   caller_->on_reply(id(1), "world");
   ASSERT_EQ(ends_.size(), 1U);
   EXPECT_TRUE(ends_[0].answered);
@@ -198,7 +205,9 @@ TEST(FrameTest, FramesMayComeInAnyPieces) {
     for (std::size_t second = first; second <= both.size(); ++second) {
       FrameReader reader;
       std::vector<std::pair<std::uint64_t, std::string>> frames;
-      const auto keep = [&](std::uint64_t id, std::string_view rest) { frames.emplace_back(id, rest); };
+      const auto keep = [&](std::uint64_t id, std::string_view rest) {
+        frames.emplace_back(id, rest);
+      };
       EXPECT_TRUE(reader.feed(both.substr(0, first), keep));
       EXPECT_TRUE(reader.feed(both.substr(first, second - first), keep));
       EXPECT_TRUE(reader.feed(both.substr(second), keep));
@@ -215,14 +224,16 @@ TEST(FrameTest, WhatIsTooShortOrTooLongIsNoFrame) {
   EXPECT_FALSE(FrameReader().feed(std::string("\0\1\0\1", 4), ignore));
 }
 
-// Replies come at about the moment of the time-out, on another thread. CARILLON_TRIALS=100: a hundred times as many.
+// Replies come at about the moment of the time-out, on another thread. CARILLON_TRIALS=100: a
+// hundred times as many.
 class CallerRace : public ::testing::TestWithParam<bool> {};
 
 INSTANTIATE_TEST_SUITE_P(Designs, CallerRace, ::testing::Bool(),
                          [](const auto& parameter) { return parameter.param ? "Timers" : "Scan"; });
 
 TEST_P(CallerRace, RepliesVersusTimeouts_EachCallEndsOnce) {
-  const char* times = std::getenv("CARILLON_TRIALS");  // NOLINT(concurrency-mt-unsafe): before any thread
+  const char* times =
+      std::getenv("CARILLON_TRIALS");  // NOLINT(concurrency-mt-unsafe): before any thread
   const std::size_t trials = 20'000U * (times == nullptr ? 1U : std::stoul(times));
   std::vector<std::atomic<std::uint64_t>> ids(trials);
   std::vector<carillon::SteadyTime> sent_at(trials);  // before ids
@@ -240,11 +251,13 @@ TEST_P(CallerRace, RepliesVersusTimeouts_EachCallEndsOnce) {
   Caller caller(calls, *deadlines,
                 [&](std::string_view frame) {
                   sent_at[sending] = deadlines->now();
-                  FrameReader().feed(frame, [&](std::uint64_t id, std::string_view) { ids[sending] = id; });
+                  FrameReader().feed(
+                      frame, [&](std::uint64_t id, std::string_view) { ids[sending] = id; });
                 },
                 {.attempts = 1});
 
-  // A call is 0 to 3 ms old when its time is over (with its tick, or until the next scan); its reply comes at 1.5.
+  // A call is 0 to 3 ms old when its time is over (with its tick, or until the next scan); its
+  // reply comes at 1.5.
   std::thread replies([&] {
     for (std::size_t i = 0; i < trials; ++i) {
       while (ids[i] == 0 || deadlines->now() < sent_at[i] + 1'500us) std::this_thread::yield();
@@ -253,10 +266,11 @@ TEST_P(CallerRace, RepliesVersusTimeouts_EachCallEndsOnce) {
   });
   std::mt19937_64 random(1);
   for (; sending < trials; ++sending) {
-    caller.call(Method::kEcho, "", nanoseconds(random() % 2'000'000), [&, i = sending](const Outcome&) {
-      ++ends[i];
-      ++ended;
-    });
+    caller.call(Method::kEcho, "", nanoseconds(random() % 2'000'000),
+                [&, i = sending](const Outcome&) {
+                  ++ends[i];
+                  ++ended;
+                });
   }
   replies.join();
   while (ended < trials) std::this_thread::yield();

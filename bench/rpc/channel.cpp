@@ -22,11 +22,13 @@ void Channel::start(OnFrame on_frame, OnEnd on_end) {
 }
 
 void Channel::read() {
-  socket_.async_read_some(asio::buffer(received_), [self = shared_from_this()](error_code error, std::size_t bytes) {
-    if (error) return self->end(error.message());
-    if (!self->reader_.feed({self->received_.data(), bytes}, self->on_frame_)) return self->end("not a frame");
-    self->read();
-  });
+  socket_.async_read_some(
+      asio::buffer(received_), [self = shared_from_this()](error_code error, std::size_t bytes) {
+        if (error) return self->end(error.message());
+        if (!self->reader_.feed({self->received_.data(), bytes}, self->on_frame_))
+          return self->end("not a frame");
+        self->read();
+      });
 }
 
 void Channel::send(std::string_view frame) {
@@ -47,10 +49,11 @@ void Channel::write() {
     if (!writing_) return;
   }
   if (sending_.size() > kMostUnsent) return end("it does not take what it is sent");
-  asio::async_write(socket_, asio::buffer(sending_), [self = shared_from_this()](error_code error, std::size_t) {
-    if (error) return self->end(error.message());
-    self->write();
-  });
+  asio::async_write(socket_, asio::buffer(sending_),
+                    [self = shared_from_this()](error_code error, std::size_t) {
+                      if (error) return self->end(error.message());
+                      self->write();
+                    });
 }
 
 void Channel::close() {

@@ -1,6 +1,6 @@
+// One connection, at either end: frames in and out of a socket. What is sent while the socket is
+// busy goes out together, in one write.
 #pragma once
-// One connection, at either end: frames in and out of a socket. What is sent while the socket is busy goes out
-// together, in one write.
 
 #include <array>
 #include <atomic>
@@ -20,11 +20,12 @@ namespace rpc {
 
 using Tcp = boost::asio::ip::tcp;
 
-// Thread safety: send() and close() may be called by any thread; the callbacks come from the one thread that runs the
-// I/O context.
+// Thread safety: send() and close() may be called by any thread; the callbacks come from the one
+// thread that runs the I/O context.
 class Channel : public std::enable_shared_from_this<Channel> {
  public:
-  static constexpr std::size_t kMostUnsent = 64 << 20;  // bytes; whoever takes them more slowly is closed
+  static constexpr std::size_t kMostUnsent =
+      64 << 20;  // bytes; whoever takes them more slowly is closed
 
   using OnFrame = std::function<void(std::uint64_t id, std::string_view rest)>;
   using OnEnd = std::function<void(const std::string& why)>;
@@ -32,8 +33,9 @@ class Channel : public std::enable_shared_from_this<Channel> {
   // REQUIRES: the socket is connected.
   explicit Channel(Tcp::socket socket);
 
-  // Reads from now on; the channel lives as long as it is open, if nobody else holds it. on_end is called once, when
-  // the other side has closed, talks nonsense, or does not take what it is sent, or after close().
+  // Reads from now on; the channel lives as long as it is open, if nobody else holds it. on_end is
+  // called once, when the other side has closed, talks nonsense, or does not take what it is sent,
+  // or after close().
   void start(OnFrame on_frame, OnEnd on_end);
 
   // Sends a frame, now or when those before it are out. After the end it does nothing.

@@ -1,5 +1,5 @@
-#pragma once
 // The two halves of the program: `rpc serve` and `rpc load`.
+#pragma once
 
 #include <CLI/CLI.hpp>
 

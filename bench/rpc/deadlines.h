@@ -1,10 +1,10 @@
-#pragma once
-// Deadlines: who tells a client that a pending call's moment has come. Two designs behind one interface, each with one
-// thread:
+// Deadlines: who tells a client that a pending call's moment has come. Two designs behind one
+// interface, each with one thread:
 //
 //   TimerDeadlines   a carillon::TimerService: a timer per call, cancelled when the reply comes
 //   ScanDeadlines    what it replaces, as Dubbo had it before it took Netty's timer: nothing is done when a call begins
 //                    or ends, but a thread looks at all pending calls, sleeps 30 ms, and looks again
+#pragma once
 
 #include <time.h>
 
@@ -26,8 +26,8 @@ namespace rpc {
 
 class Deadlines {
  public:
-  // Gets the id of a call whose deadline has passed, on the one thread of these Deadlines. The call may have been taken
-  // meanwhile.
+  // Gets the id of a call whose deadline has passed, on the one thread of these Deadlines. The call
+  // may have been taken meanwhile.
   using OnDue = std::function<void(std::uint64_t id)>;
 
   virtual ~Deadlines() = default;
@@ -36,7 +36,8 @@ class Deadlines {
   // No on_due is running, and none will, when it returns.
   virtual void stop() = 0;
 
-  // At call.due, not earlier, on_due is to be called; set() before the call can be taken out of the pending ones.
+  // At call.due, not earlier, on_due is to be called; set() before the call can be taken out of the
+  // pending ones.
   virtual void set(Call& call) = 0;
   // The call has been taken.
   virtual void cancel(Call& call) noexcept = 0;

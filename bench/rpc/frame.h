@@ -1,4 +1,3 @@
-#pragma once
 // The wire format: frames, and how they are found again in a stream of bytes.
 //
 //   frame   = length id rest    length: 4 bytes, those of id and rest; id: 8 bytes; all numbers are big-endian
@@ -8,6 +7,7 @@
 //   method 'E', echo     the result is the payload, after a while or never: that is what the server is there for
 //   method 'S', status   the result is 8 bytes each: echo requests of this connection so far, those answered, and
 //                        those that will be
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -56,8 +56,8 @@ inline std::string make_request(std::uint64_t id, Method method, std::string_vie
 // Cuts the bytes of one connection into frames.
 class FrameReader {
  public:
-  // Calls on_frame(id, rest) for each frame that is complete with `bytes`. Returns false if one has no id or is longer
-  // than kLongestFrame: what follows cannot be understood.
+  // Calls on_frame(id, rest) for each frame that is complete with `bytes`. Returns false if one has
+  // no id or is longer than kLongestFrame: what follows cannot be understood.
   template <class OnFrame>
   bool feed(std::string_view bytes, OnFrame&& on_frame) {
     if (begun_.empty()) return cut(bytes, on_frame);

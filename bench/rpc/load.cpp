@@ -21,7 +21,8 @@ namespace asio = boost::asio;
 using Clock = std::chrono::steady_clock;
 using std::chrono::nanoseconds;
 
-constexpr double kPatience = 60;  // seconds, for the last calls to end, and for the last late replies
+constexpr double kPatience =
+    60;  // seconds, for the last calls to end, and for the last late replies
 constexpr std::chrono::seconds kStatusTimeout{10};
 
 nanoseconds duration_of(double seconds) {
@@ -86,15 +87,16 @@ class Load {
     }
     caller_ = std::make_unique<Caller>(
         calls_, *deadlines_, [this](std::string_view frame) { channel_->send(frame); },
-        CallerOptions{.attempts = options_.attempts, .seed = options_.seed, .on_timeout = [this](nanoseconds late) {
-                        on_timeout(late);
-                      }});
-    channel_->start([this](std::uint64_t id, std::string_view result) { caller_->on_reply(id, result); },
-                    [this](const std::string& why) {
-                      stopping_ = true;
-                      disconnected_ = true;
-                      caller_->on_disconnect(why);
-                    });
+        CallerOptions{.attempts = options_.attempts,
+                      .seed = options_.seed,
+                      .on_timeout = [this](nanoseconds late) { on_timeout(late); }});
+    channel_->start(
+        [this](std::uint64_t id, std::string_view result) { caller_->on_reply(id, result); },
+        [this](const std::string& why) {
+          stopping_ = true;
+          disconnected_ = true;
+          caller_->on_disconnect(why);
+        });
     network_ = std::thread([this] { io_.run(); });
   }
 
@@ -126,8 +128,8 @@ class Load {
   void ramp_up() {
     const auto start = Clock::now();
     for (std::size_t i = 0; i < slots_.size() && !disconnected_;) {
-      const auto until = static_cast<std::size_t>(static_cast<double>(slots_.size()) *
-                                                  std::min(1.0, seconds_since(start) / options_.ramp));
+      const auto until = static_cast<std::size_t>(
+          static_cast<double>(slots_.size()) * std::min(1.0, seconds_since(start) / options_.ramp));
       while (i < until) begin(slots_[i++]);
       rest(0.001);
     }
@@ -165,12 +167,14 @@ class Load {
     }
   }
 
-  // Until the server has answered all that it will answer; replies come in order, so all are here when it says so.
+  // Until the server has answered all that it will answer; replies come in order, so all are here
+  // when it says so.
   void ask_server() {
     for (const auto start = Clock::now();;) {
       const auto promise = std::make_shared<std::promise<Outcome>>();
       std::future<Outcome> future = promise->get_future();
-      caller_->call(Method::kStatus, "", kStatusTimeout, [=](const Outcome& end) { promise->set_value(end); });
+      caller_->call(Method::kStatus, "", kStatusTimeout,
+                    [=](const Outcome& end) { promise->set_value(end); });
       const Outcome outcome = future.get();
       if (!outcome.answered || outcome.text.size() != 3 * kNumberBytes) {
         report_.failure = "the server does not tell its status";
@@ -215,9 +219,12 @@ std::string LoadReport::wrong() const {
   expect(ended_twice == 0, "calls ended twice");
   expect(never_ended == 0, "calls never ended");
   expect(counts.started == counts.answered + counts.failed, "not as many calls ended as began");
-  expect(counts.sent == counts.answered + counts.timed_out, "attempts are neither answered nor timed out");
-  expect(counts.sent == server_requests, "the server saw another number of requests than were sent");
-  expect(counts.answered + counts.late == server_answers, "replies are neither an end of a call nor late");
+  expect(counts.sent == counts.answered + counts.timed_out,
+         "attempts are neither answered nor timed out");
+  expect(counts.sent == server_requests,
+         "the server saw another number of requests than were sent");
+  expect(counts.answered + counts.late == server_answers,
+         "replies are neither an end of a call nor late");
   expect(early == 0, "time-outs came early");
   return what;
 }

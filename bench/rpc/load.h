@@ -1,8 +1,10 @@
-#pragma once
-// The load: keeps so many calls outstanding at a server, for a while, and then finds out what became of each.
+// The load: keeps so many calls outstanding at a server, for a while, and then finds out what
+// became of each.
 //
-// Each of `outstanding` slots has one call at a time; when it ends, the next begins. Every end is counted in its slot,
-// so a call that ended twice, or never, is found. At the end the server is asked how many requests it saw and answered.
+// Each of `outstanding` slots has one call at a time; when it ends, the next begins. Every end is
+// counted in its slot, so a call that ended twice, or never, is found. At the end the server is
+// asked how many requests it saw and answered.
+#pragma once
 
 #include <chrono>
 #include <cstdint>

@@ -1,4 +1,5 @@
-// `rpc load`: calls a server, many times at once, and says what became of the calls and what it took.
+// `rpc load`: calls a server, many times at once, and says what became of the calls and what it
+// took.
 
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
@@ -55,15 +56,19 @@ void print_table(const LoadReport& report) {
   const auto number = [](std::uint64_t n) { return static_cast<unsigned long long>(n); };
   const auto ended = static_cast<double>(report.ended);
   std::printf("calls            %.0f/s for %.1f s\n", per(ended, report.seconds), report.seconds);
-  std::printf("CPU              %.1f %% of one core, %.2f us per call; the thread of the deadlines %.1f %%\n",
-              100 * per(report.cpu_seconds, report.seconds), 1e6 * per(report.cpu_seconds, ended),
-              100 * per(report.deadline_cpu_seconds, report.seconds));
-  std::printf("time-outs        late by %.2f ms p50, %.2f p99, %.2f at most (%zu)\n", at(report.lateness_ms, 0.5),
-              at(report.lateness_ms, 0.99), at(report.lateness_ms, 1), report.lateness_ms.size());
+  std::printf(
+      "CPU              %.1f %% of one core, %.2f us per call; the thread of the deadlines %.1f "
+      "%%\n",
+      100 * per(report.cpu_seconds, report.seconds), 1e6 * per(report.cpu_seconds, ended),
+      100 * per(report.deadline_cpu_seconds, report.seconds));
+  std::printf("time-outs        late by %.2f ms p50, %.2f p99, %.2f at most (%zu)\n",
+              at(report.lateness_ms, 0.5), at(report.lateness_ms, 0.99), at(report.lateness_ms, 1),
+              report.lateness_ms.size());
   std::printf("from first to last\n");
   std::printf("  calls          %llu: %llu answered, %llu failed\n", number(report.counts.started),
               number(report.counts.answered), number(report.counts.failed));
-  std::printf("  attempts       %llu, %llu timed out\n", number(report.counts.sent), number(report.counts.timed_out));
+  std::printf("  attempts       %llu, %llu timed out\n", number(report.counts.sent),
+              number(report.counts.timed_out));
   std::printf("  late replies   %llu, dropped\n", number(report.counts.late));
   if (!report.failure.empty()) std::printf("failed: %s\n", report.failure.c_str());
   if (!report.wrong().empty()) std::printf("wrong: %s\n", report.wrong().c_str());
@@ -84,23 +89,29 @@ int load(const Request& request) {
 }  // namespace
 
 void add_load(CLI::App& app, int& exit_code) {
-  CLI::App& command = *app.add_subcommand("load", "Call a server on 127.0.0.1, many times at once, and count");
+  CLI::App& command =
+      *app.add_subcommand("load", "Call a server on 127.0.0.1, many times at once, and count");
   const auto request = std::make_shared<Request>();
   LoadOptions& options = request->load;
   const auto some_seconds = CLI::Range(0.001, 3600.0);
   const std::map<std::string, Design> designs{{"timers", Design::kTimers}, {"scan", Design::kScan}};
   command.add_option("--port", options.port, "The server's")->type_name("PORT")->required();
   command
-      .add_option("--deadlines", options.design, "timers: a carillon::TimerService; scan: look at all calls (timers)")
+      .add_option("--deadlines", options.design,
+                  "timers: a carillon::TimerService; scan: look at all calls (timers)")
       ->transform(CLI::CheckedTransformer(designs))
       ->type_name("DESIGN");
   command.add_option("--outstanding", options.outstanding, "So many calls at any time (1000)")
       ->type_name("N")
       ->check(CLI::Range(1, 10'000'000));
-  command.add_option("--least-timeout", options.least_timeout, "Of an attempt; drawn evenly between this (1)")
+  command
+      .add_option("--least-timeout", options.least_timeout,
+                  "Of an attempt; drawn evenly between this (1)")
       ->type_name("SECONDS")
       ->check(some_seconds);
-  command.add_option("--most-timeout", options.most_timeout, "and this (5)")->type_name("SECONDS")->check(some_seconds);
+  command.add_option("--most-timeout", options.most_timeout, "and this (5)")
+      ->type_name("SECONDS")
+      ->check(some_seconds);
   command.add_option("--attempts", options.attempts, "Of a call, until it fails (3)")
       ->type_name("N")
       ->check(CLI::Range(1, 100));
@@ -119,8 +130,10 @@ void add_load(CLI::App& app, int& exit_code) {
   command.add_option("--seed", options.seed, "Of what is random (1)")->type_name("N");
   command.add_flag("--json", request->json, "Report as one line of JSON");
   command.footer(
-      "Exit status: 0 if every call ended exactly once, as answered or failed, every reply was the end of a call or\n"
-      "late, no time-out came early, and the server counts the same; 1 if not; 2 for a wrong option.");
+      "Exit status: 0 if every call ended exactly once, as answered or failed, every reply was the "
+      "end of a call or\n"
+      "late, no time-out came early, and the server counts the same; 1 if not; 2 for a wrong "
+      "option.");
   command.callback([request, &exit_code] {
     if (request->load.least_timeout > request->load.most_timeout) {
       throw CLI::ValidationError("--least-timeout", "is more than --most-timeout");

@@ -1,4 +1,5 @@
-// rpc: remote calls over TCP, each with a time-out, retried if it is late; and a load that counts what became of them.
+// rpc: remote calls over TCP, each with a time-out, retried if it is late; and a load that counts
+// what became of them.
 //
 //   rpc serve --port 7100                                     # in one terminal
 //   rpc load --port 7100 --outstanding 100000                 # in another
@@ -12,15 +13,19 @@
 
 int main(int argc, char** argv) {
   CLI::App app(
-      "Remote calls over TCP with a time-out each (carillon::TimerService, or a scan of all pending calls as in\n"
+      "Remote calls over TCP with a time-out each (carillon::TimerService, or a scan of all "
+      "pending calls as in\n"
       "old Dubbo), retried with back-off; and a load of them that counts what became of each.",
       "rpc");
   app.require_subcommand(1);
   app.footer(
       "Examples:\n"
-      "  rpc serve --port 7100                                       answer in a second or so, or never\n"
-      "  rpc load --port 7100 --outstanding 100000                   call it, 100 000 times at once\n"
-      "  rpc load --port 7100 --outstanding 100000 --deadlines scan  the same with the design of old\n\n"
+      "  rpc serve --port 7100                                       answer in a second or so, or "
+      "never\n"
+      "  rpc load --port 7100 --outstanding 100000                   call it, 100 000 times at "
+      "once\n"
+      "  rpc load --port 7100 --outstanding 100000 --deadlines scan  the same with the design of "
+      "old\n\n"
       "The script `run`, beside the sources, runs both designs in turn and compares them.");
   int exit_code = 0;
   rpc::add_serve(app, exit_code);

@@ -1,6 +1,6 @@
+// PendingCalls: the calls that have not ended yet, by request id. Who takes a call out of it, and
+// nobody else, decides what becomes of it: a reply, its deadline, or the end of the connection.
 #pragma once
-// PendingCalls: the calls that have not ended yet, by request id. Who takes a call out of it, and nobody else, decides
-// what becomes of it: a reply, its deadline, or the end of the connection.
 
 #include <array>
 #include <chrono>
@@ -41,8 +41,8 @@ struct Call {
   carillon::TimerHandle timer;  // for TimerDeadlines
 };
 
-// Thread-safe. It is divided by id into parts with a lock each, so many that two threads are seldom in each other's
-// way: also when one visits all of it, a part at a time.
+// Thread-safe. It is divided by id into parts with a lock each, so many that two threads are seldom
+// in each other's way: also when one visits all of it, a part at a time.
 class PendingCalls {
  public:
   // Puts the call in, and calls on_added(Call&) before anybody can take it out.

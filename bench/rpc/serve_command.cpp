@@ -25,7 +25,8 @@ void serve(const Request& request) {
   boost::asio::signal_set signals(io, SIGINT, SIGTERM);
   signals.async_wait([&io](const boost::system::error_code&, int) { io.stop(); });
   if (request.run_for > 0) {
-    io.run_for(std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::duration<double>(request.run_for)));
+    io.run_for(std::chrono::duration_cast<std::chrono::nanoseconds>(
+        std::chrono::duration<double>(request.run_for)));
   } else {
     io.run();
   }
@@ -37,17 +38,22 @@ void add_serve(CLI::App& app, int& exit_code) {
   CLI::App& command = *app.add_subcommand("serve", "Run the server on 127.0.0.1");
   const auto request = std::make_shared<Request>();
   ServerOptions& options = request->server;
-  command.add_option("--port", options.port, "Port; 0 takes any free one, and says which (0)")->type_name("PORT");
-  command.add_option("--median", options.median, "Half of the answers take longer; 0: none takes any time (1)")
+  command.add_option("--port", options.port, "Port; 0 takes any free one, and says which (0)")
+      ->type_name("PORT");
+  command
+      .add_option("--median", options.median,
+                  "Half of the answers take longer; 0: none takes any time (1)")
       ->type_name("SECONDS")
       ->check(CLI::Range(0.0, 3600.0));
-  command.add_option("--spread", options.spread, "Standard deviation of the delay's logarithm (0.6)")
+  command
+      .add_option("--spread", options.spread, "Standard deviation of the delay's logarithm (0.6)")
       ->type_name("N")
       ->check(CLI::Range(0.0, 10.0));
   command.add_option("--slowest", options.slowest, "No answer takes longer (8)")
       ->type_name("SECONDS")
       ->check(CLI::Range(0.0, 3600.0));
-  command.add_option("--never", options.never, "Share of the requests that are never answered (0.02)")
+  command
+      .add_option("--never", options.never, "Share of the requests that are never answered (0.02)")
       ->type_name("SHARE")
       ->check(CLI::Range(0.0, 1.0));
   command.add_option("--seed", options.seed, "Of what is random (1)")->type_name("N");

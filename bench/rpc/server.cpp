@@ -57,7 +57,8 @@ void Server::add(Tcp::socket socket) {
       [this, weak = std::weak_ptr(session)](const std::string&) { sessions_.erase(weak.lock()); });
 }
 
-void Server::on_request(const std::shared_ptr<Session>& session, std::uint64_t id, std::string_view rest) {
+void Server::on_request(const std::shared_ptr<Session>& session, std::uint64_t id,
+                        std::string_view rest) {
   const auto method = rest.empty() ? Method{} : static_cast<Method>(rest.front());
   if (method == Method::kEcho) return echo(session, id, rest.substr(1));
   if (method != Method::kStatus) return session->channel->close();
@@ -69,7 +70,8 @@ void Server::on_request(const std::shared_ptr<Session>& session, std::uint64_t i
   session->channel->send(make_reply(id, status));
 }
 
-void Server::echo(const std::shared_ptr<Session>& session, std::uint64_t id, std::string_view payload) {
+void Server::echo(const std::shared_ptr<Session>& session, std::uint64_t id,
+                  std::string_view payload) {
   ++session->requests;
   if (never_(random_)) {
     ++session->unanswered;

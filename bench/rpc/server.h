@@ -1,6 +1,6 @@
+// The server: answers each echo after a while, drawn from a log-normal distribution, whose tail is
+// long, and some never.
 #pragma once
-// The server: answers each echo after a while, drawn from a log-normal distribution, whose tail is long, and some
-// never.
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -24,7 +24,8 @@ struct ServerOptions {
   std::uint64_t seed = 1;
 };
 
-// Thread safety: none; everything happens in the one thread that runs `io`, and delayed answers in that of its timers.
+// Thread safety: none; everything happens in the one thread that runs `io`, and delayed answers in
+// that of its timers.
 class Server {
  public:
   // Listens at once. Throws boost::system::system_error if the port is taken.

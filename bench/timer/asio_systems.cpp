@@ -56,7 +56,8 @@ class Loop {
 
  private:
   asio::io_context context_;
-  asio::executor_work_guard<asio::io_context::executor_type> work_ = asio::make_work_guard(context_);
+  asio::executor_work_guard<asio::io_context::executor_type> work_ =
+      asio::make_work_guard(context_);
   std::thread thread_{[this] { context_.run(); }};
 };
 

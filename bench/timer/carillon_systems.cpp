@@ -1,4 +1,5 @@
-// TimerService as a contestant: with its default tick of 1 ms and a fine one, on the timer thread and on a pool.
+// TimerService as a contestant: with its default tick of 1 ms and a fine one, on the timer thread
+// and on a pool.
 #include <carillon/timer/timer_service.h>
 
 #include "timer/contestant.h"
@@ -14,7 +15,8 @@ class CarillonSystem {
     return is_default || trial == Trial::kLate || (trial == Trial::kFire && kThreads > 0);
   }
 
-  CarillonSystem(std::size_t slots, unsigned, FireLog& log) : log_(log), timers_(options()), handles_(slots) {}
+  CarillonSystem(std::size_t slots, unsigned, FireLog& log)
+      : log_(log), timers_(options()), handles_(slots) {}
 
   void schedule(unsigned, std::size_t slot, milliseconds delay) {
     log_.expect(slot, delay);

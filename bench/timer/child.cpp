@@ -99,8 +99,9 @@ std::vector<std::string> Peer::systems() const {
 }
 
 Figures Peer::measure(const std::string& system, const Plan& plan) const {
-  return as_figures(output({system, kTrialNames[static_cast<std::size_t>(plan.trial)], std::to_string(plan.producers),
-                            std::to_string(plan.timers), std::to_string(plan.pairs), std::to_string(plan.lead_ms),
+  return as_figures(output({system, kTrialNames[static_cast<std::size_t>(plan.trial)],
+                            std::to_string(plan.producers), std::to_string(plan.timers),
+                            std::to_string(plan.pairs), std::to_string(plan.lead_ms),
                             std::to_string(plan.span_ms)}));
 }
 

@@ -1,4 +1,5 @@
-// Trials in processes of their own: each starts with fresh memory, and what getrusage says is of one system alone.
+// Trials in processes of their own: each starts with fresh memory, and what getrusage says is of
+// one system alone.
 #pragma once
 
 #include <functional>
@@ -9,8 +10,8 @@
 
 namespace carillon::bench {
 
-// What `measure` finds in a child process, which ends then. Throws std::runtime_error if it throws, dies, or takes
-// longer than two minutes. REQUIRES: the calling process has one thread.
+// What `measure` finds in a child process, which ends then. Throws std::runtime_error if it throws,
+// dies, or takes longer than two minutes. REQUIRES: the calling process has one thread.
 Figures in_child(const std::function<Figures()>& measure);
 
 // A program in another language that makes trials (bench/peers).

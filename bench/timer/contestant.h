@@ -1,5 +1,6 @@
-// Contestant: one system under measurement, as a name and a function that makes a trial. The systems register
-// themselves; programs in other languages are entered by the command line (child.h).
+// Contestant: one system under measurement, as a name and a function that makes a trial. The
+// systems register themselves; programs in other languages are entered by the command line
+// (child.h).
 #pragma once
 
 #include <functional>

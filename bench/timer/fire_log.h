@@ -1,5 +1,5 @@
-// FireLog: when each timer should have fired, and when it did. Its cost is the same for all systems: a clock and a
-// store for each timer that is scheduled, and again for each that fires.
+// FireLog: when each timer should have fired, and when it did. Its cost is the same for all
+// systems: a clock and a store for each timer that is scheduled, and again for each that fires.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,8 @@ class FireLog {
 
   bool on() const { return !deadlines_.empty(); }
 
-  // Called right before the system is told to fire timer `slot` after `delay`, on the thread that tells it.
+  // Called right before the system is told to fire timer `slot` after `delay`, on the thread that
+  // tells it.
   void expect(std::size_t slot, std::chrono::milliseconds delay) {
     if (on()) deadlines_[slot] = now() + std::chrono::nanoseconds(delay).count();
   }

@@ -1,4 +1,5 @@
-// libevent's timers as a contestant: with evthread_use_pthreads() a base may be used by any thread, under its lock.
+// libevent's timers as a contestant: with evthread_use_pthreads() a base may be used by any thread,
+// under its lock.
 #include <event2/event.h>
 #include <event2/event_struct.h>
 #include <event2/thread.h>

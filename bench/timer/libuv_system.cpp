@@ -1,5 +1,5 @@
-// libuv's timers as a contestant. Nothing of a loop may be touched by another thread but uv_async_send(): producers put
-// what they want on a list under a mutex, and the loop does it.
+// libuv's timers as a contestant. Nothing of a loop may be touched by another thread but
+// uv_async_send(): producers put what they want on a list under a mutex, and the loop does it.
 #include <uv.h>
 
 #include <future>
@@ -25,7 +25,9 @@ class LibuvSystem {
     thread_ = std::thread([this] { uv_run(&loop_, UV_RUN_DEFAULT); });
   }
 
-  void schedule(unsigned, std::size_t slot, milliseconds delay) { tell({slot, delay.count(), nullptr}); }
+  void schedule(unsigned, std::size_t slot, milliseconds delay) {
+    tell({slot, delay.count(), nullptr});
+  }
   void cancel(unsigned, std::size_t slot) { tell({slot, kCancel, nullptr}); }
   void finish(unsigned) { settle(); }
   void settle() {
@@ -70,7 +72,8 @@ class LibuvSystem {
       uv_timer_stop(&timer);
       return;
     }
-    // The loop's time stands still while it is at work: whoever looks at lateness had better ask it to look up first.
+    // The loop's time stands still while it is at work: whoever looks at lateness had better ask it
+    // to look up first.
     if (log_.on()) uv_update_time(&loop_);
     log_.expect(order.slot, milliseconds(order.delay));
     uv_timer_start(&timer, on_timer, static_cast<std::uint64_t>(order.delay), 0);

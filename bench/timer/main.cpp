@@ -6,8 +6,9 @@
 //   carillon_bench_timer --peer "java -cp ... carillon.bench.TimerTrials"      # bench/peers/run --timer does this
 //   carillon_bench_timer --out results.json     # the tables, and all figures in a file; --json on stdout
 //
-// Each trial is made in a process of its own. The runs of the systems alternate, so that what else the machine does
-// meets all of them alike; each figure is the median of its runs. CPU is that of all threads of the process.
+// Each trial is made in a process of its own. The runs of the systems alternate, so that what else
+// the machine does meets all of them alike; each figure is the median of its runs. CPU is that of
+// all threads of the process.
 #include <unistd.h>
 
 #include <algorithm>
@@ -34,23 +35,29 @@ constexpr const char* kUsage =
     "  --runs COUNT      of each system (default 5); medians count\n"
     "  --only LIST       workloads: T1 (T1x1, T1x2) T2 T3 T4\n"
     "  --systems LIST    those whose names contain one of these words\n"
-    "  --peer COMMAND    a program that has more systems; can be given several times (bench/peers/run --timer)\n"
+    "  --peer COMMAND    a program that has more systems; can be given several times "
+    "(bench/peers/run --timer)\n"
     "  --out FILE        write all figures as JSON\n"
     "  --json            print them as JSON, and no table\n"
     "\n"
-    "  T1  a million timers are pending, 30 to 60 s away; each producer has 1000 more on their way, cancels its oldest "
+    "  T1  a million timers are pending, 30 to 60 s away; each producer has 1000 more on their "
+    "way, cancels its oldest "
     "and\n"
-    "      schedules another, over and over. Pairs per second of wall time, and CPU time of the process per pair\n"
-    "  T2  a million timers become due within 100 ms: how many fire per second, and CPU time per timer\n"
-    "  T3  100 000 timers become due over 5 s: lateness, how many are early, CPU time and wake-ups meanwhile\n"
+    "      schedules another, over and over. Pairs per second of wall time, and CPU time of the "
+    "process per pair\n"
+    "  T2  a million timers become due within 100 ms: how many fire per second, and CPU time per "
+    "timer\n"
+    "  T3  100 000 timers become due over 5 s: lateness, how many are early, CPU time and wake-ups "
+    "meanwhile\n"
     "  T4  a million timers, an hour away: CPU time and wake-ups per second\n";
 
 std::vector<Workload> full() {
-  return {{"T1x1", {.trial = Trial::kPairs, .producers = 1, .timers = 1'000'000, .pairs = 3'000'000}},
-          {"T1x2", {.trial = Trial::kPairs, .producers = 2, .timers = 1'000'000, .pairs = 3'000'000}},
-          {"T2", {.trial = Trial::kFire, .timers = 1'000'000, .lead_ms = 5000, .span_ms = 100}},
-          {"T3", {.trial = Trial::kLate, .timers = 100'000, .lead_ms = 400, .span_ms = 5000}},
-          {"T4", {.trial = Trial::kIdle, .timers = 1'000'000, .span_ms = 3000}}};
+  return {
+      {"T1x1", {.trial = Trial::kPairs, .producers = 1, .timers = 1'000'000, .pairs = 3'000'000}},
+      {"T1x2", {.trial = Trial::kPairs, .producers = 2, .timers = 1'000'000, .pairs = 3'000'000}},
+      {"T2", {.trial = Trial::kFire, .timers = 1'000'000, .lead_ms = 5000, .span_ms = 100}},
+      {"T3", {.trial = Trial::kLate, .timers = 100'000, .lead_ms = 400, .span_ms = 5000}},
+      {"T4", {.trial = Trial::kIdle, .timers = 1'000'000, .span_ms = 3000}}};
 }
 
 std::vector<Workload> quick() {
@@ -95,13 +102,15 @@ void enter_peer(const std::string& command) {
   const auto peer = std::make_shared<Peer>(split(command, ' '));
   for (const std::string& system : peer->systems()) {
     // Run by the child itself: it is that program's process that is measured.
-    enter(Contestant{system, rank++, [peer, system](const Plan& plan) { return peer->measure(system, plan); }});
+    enter(Contestant{system, rank++,
+                     [peer, system](const Plan& plan) { return peer->measure(system, plan); }});
   }
 }
 
 void keep_only(std::vector<Workload>& workloads, const std::vector<std::string>& names) {
   for (const std::string& name : names) {
-    if (std::none_of(workloads.begin(), workloads.end(), [&](const auto& each) { return each.name.starts_with(name); }))
+    if (std::none_of(workloads.begin(), workloads.end(),
+                     [&](const auto& each) { return each.name.starts_with(name); }))
       throw std::invalid_argument("--only: there is no workload '" + name + "'");
   }
   std::erase_if(workloads, [&](const Workload& workload) {
@@ -111,8 +120,10 @@ void keep_only(std::vector<Workload>& workloads, const std::vector<std::string>&
 }
 
 std::size_t count(std::string_view flag, const std::string& text) {
-  if (text.empty() || text.size() > 4 || text.find_first_not_of("0123456789") != std::string::npos || text == "0")
-    throw std::invalid_argument(std::string(flag) + ": '" + text + "' is not a number within 1 and 9999");
+  if (text.empty() || text.size() > 4 ||
+      text.find_first_not_of("0123456789") != std::string::npos || text == "0")
+    throw std::invalid_argument(std::string(flag) + ": '" + text +
+                                "' is not a number within 1 and 9999");
   return std::stoul(text);
 }
 
@@ -131,7 +142,8 @@ Options parse(int argc, char** argv) {
       options.json = true;
       continue;
     }
-    if (i + 1 == argc) throw std::invalid_argument(std::string(flag) + ": unknown, or its value is missing");
+    if (i + 1 == argc)
+      throw std::invalid_argument(std::string(flag) + ": unknown, or its value is missing");
     const std::string value = argv[++i];
     options.command += ' ' + value;
     if (flag == "--runs") {
@@ -155,8 +167,9 @@ Options parse(int argc, char** argv) {
 bool wanted(const Options& options, const Contestant& contestant, const Plan& plan) {
   if (!contestant.takes_part(plan.trial)) return false;
   return options.systems.empty() ||
-         std::any_of(options.systems.begin(), options.systems.end(),
-                     [&](const std::string& word) { return contestant.name.find(word) != std::string::npos; });
+         std::any_of(options.systems.begin(), options.systems.end(), [&](const std::string& word) {
+           return contestant.name.find(word) != std::string::npos;
+         });
 }
 
 Figures measure(const Contestant& contestant, const Plan& plan) {
@@ -170,12 +183,13 @@ void measure(const Options& options, const Workload& workload, Results& results)
     for (const Contestant& contestant : roster<Contestant>()) {
       if (!wanted(options, contestant, workload.plan)) continue;
       if (isatty(STDERR_FILENO) != 0)
-        std::fprintf(stderr, "\r\033[K%s  run %zu of %zu  %s", workload.name.c_str(), run + 1, options.runs,
-                     contestant.name.c_str());
+        std::fprintf(stderr, "\r\033[K%s  run %zu of %zu  %s", workload.name.c_str(), run + 1,
+                     options.runs, contestant.name.c_str());
       try {
         results.add(workload, contestant.name, measure(contestant, workload.plan));
       } catch (const std::runtime_error& error) {
-        std::fprintf(stderr, "%s, %s: %s\n", workload.name.c_str(), contestant.name.c_str(), error.what());
+        std::fprintf(stderr, "%s, %s: %s\n", workload.name.c_str(), contestant.name.c_str(),
+                     error.what());
       }
     }
   }
@@ -185,8 +199,10 @@ void measure(const Options& options, const Workload& workload, Results& results)
 using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
 
 void run(const Options& options) {
-  const File out(options.out.empty() ? nullptr : std::fopen(options.out.c_str(), "we"), std::fclose);
-  if (!options.out.empty() && out == nullptr) throw std::runtime_error(options.out + ": cannot be written");
+  const File out(options.out.empty() ? nullptr : std::fopen(options.out.c_str(), "we"),
+                 std::fclose);
+  if (!options.out.empty() && out == nullptr)
+    throw std::runtime_error(options.out + ": cannot be written");
   Results results;
   for (const Workload& workload : options.workloads) {
     measure(options, workload, results);

@@ -18,13 +18,17 @@ struct Column {
 };
 
 const std::vector<Column>& columns(Trial trial) {
-  static const std::vector<Column> pairs = {{"rate", "1/s", "million pairs/s", 1e-6}, {"cpu", "ns", "CPU ns per pair"}};
-  static const std::vector<Column> fire = {{"rate", "1/s", "million fired/s", 1e-6}, {"cpu", "ns", "CPU ns per timer"}};
-  static const std::vector<Column> late = {{"early", "timers", "early"},      {"min", "us", "min, ms", 1e-3},
-                                           {"p50", "us", "p50, ms", 1e-3},    {"p99", "us", "p99, ms", 1e-3},
-                                           {"max", "us", "max, ms", 1e-3},    {"cpu_ms", "ms", "CPU ms"},
-                                           {"sleeps", "wake-ups", "wake-ups"}};
-  static const std::vector<Column> idle = {{"cpu_ms", "ms/s", "CPU ms per s"}, {"sleeps", "1/s", "wake-ups per s"}};
+  static const std::vector<Column> pairs = {{"rate", "1/s", "million pairs/s", 1e-6},
+                                            {"cpu", "ns", "CPU ns per pair"}};
+  static const std::vector<Column> fire = {{"rate", "1/s", "million fired/s", 1e-6},
+                                           {"cpu", "ns", "CPU ns per timer"}};
+  static const std::vector<Column> late = {
+      {"early", "timers", "early"},      {"min", "us", "min, ms", 1e-3},
+      {"p50", "us", "p50, ms", 1e-3},    {"p99", "us", "p99, ms", 1e-3},
+      {"max", "us", "max, ms", 1e-3},    {"cpu_ms", "ms", "CPU ms"},
+      {"sleeps", "wake-ups", "wake-ups"}};
+  static const std::vector<Column> idle = {{"cpu_ms", "ms/s", "CPU ms per s"},
+                                           {"sleeps", "1/s", "wake-ups per s"}};
   switch (trial) {
     case Trial::kPairs:
       return pairs;
@@ -47,7 +51,10 @@ double median(std::vector<double> values) {
 std::string brief(double value) {
   char text[32];
   const double size = std::fabs(value);
-  const int decimals = size >= 99.95 || value == std::round(value) ? 0 : size >= 9.995 ? 1 : size >= 0.0995 ? 2 : 3;
+  const int decimals = size >= 99.95 || value == std::round(value) ? 0
+                       : size >= 9.995                             ? 1
+                       : size >= 0.0995                            ? 2
+                                                                   : 3;
   std::snprintf(text, sizeof text, "%.*f", decimals, value);
   return text;
 }
@@ -62,8 +69,8 @@ std::string describe(const Workload& workload) {
   const std::string timers = std::to_string(plan.timers);
   switch (plan.trial) {
     case Trial::kPairs:
-      return "schedule + cancel, " + std::to_string(plan.producers) + " producer" + (plan.producers == 1 ? "" : "s") +
-             ", " + timers + " pending";
+      return "schedule + cancel, " + std::to_string(plan.producers) + " producer" +
+             (plan.producers == 1 ? "" : "s") + ", " + timers + " pending";
     case Trial::kFire:
       return timers + " due within " + std::to_string(plan.span_ms) + " ms";
     case Trial::kLate:
@@ -112,13 +119,16 @@ void Results::print_table(std::FILE* out, const Workload& workload) const {
       const std::string text = values.empty() ? "-" : brief(median(values) * column.scale);
       cells += ' ' + padded(text, std::strlen(column.heading)) + " |";
     }
-    if (any) std::fprintf(out, "| %-*s |%s\n", static_cast<int>(title.size()), contestant.name.c_str(), cells.c_str());
+    if (any)
+      std::fprintf(out, "| %-*s |%s\n", static_cast<int>(title.size()), contestant.name.c_str(),
+                   cells.c_str());
   }
   std::fprintf(out, "\n");
   std::fflush(out);
 }
 
-void Results::print_json(std::FILE* out, const std::string& command, const std::vector<Workload>& workloads) const {
+void Results::print_json(std::FILE* out, const std::string& command,
+                         const std::vector<Workload>& workloads) const {
   std::fprintf(out, "{\n \"machine\": %s,\n \"command\": %s,\n \"results\": [", machine().c_str(),
                quoted(command).c_str());
   const char* separator = "\n";
@@ -128,12 +138,13 @@ void Results::print_json(std::FILE* out, const std::string& command, const std::
         const auto values = runs(workload.name, contestant.name, column.figure);
         if (values.empty()) continue;
         std::fprintf(out,
-                     "%s  {\"n\": %zu, \"workload\": \"%s\", \"figure\": \"%s\", \"system\": %s, \"unit\": \"%s\", "
+                     "%s  {\"n\": %zu, \"workload\": \"%s\", \"figure\": \"%s\", \"system\": %s, "
+                     "\"unit\": \"%s\", "
                      "\"median\": %.3f, \"min\": %.3f, \"max\": %.3f, \"runs\": %zu}",
                      separator, workload.plan.timers, workload.name.c_str(), column.figure,
                      quoted(contestant.name).c_str(), column.unit, median(values),
-                     *std::min_element(values.begin(), values.end()), *std::max_element(values.begin(), values.end()),
-                     values.size());
+                     *std::min_element(values.begin(), values.end()),
+                     *std::max_element(values.begin(), values.end()), values.size());
         separator = ",\n";
       }
     }

@@ -1,4 +1,5 @@
-// Results: the figures of all runs, by round and system, and what is printed of them: tables in Markdown, and JSON.
+// Results: the figures of all runs, by round and system, and what is printed of them: tables in
+// Markdown, and JSON.
 #pragma once
 
 #include <cstdio>
@@ -24,10 +25,12 @@ class Results {
   void print_table(std::FILE* out, const Workload& workload) const;
 
   // An object {"machine": ..., "results": [...]}, one line per figure.
-  void print_json(std::FILE* out, const std::string& command, const std::vector<Workload>& workloads) const;
+  void print_json(std::FILE* out, const std::string& command,
+                  const std::vector<Workload>& workloads) const;
 
  private:
-  std::vector<double> runs(const std::string& workload, const std::string& system, const std::string& figure) const;
+  std::vector<double> runs(const std::string& workload, const std::string& system,
+                           const std::string& figure) const;
 
   std::map<std::string, std::map<std::string, std::vector<Figures>>> runs_;
 };

@@ -52,7 +52,8 @@ class SortedLoop {
   void settle() {
     std::iota(order_.begin(), order_.end(), std::size_t{0});
     const auto& deadlines = log_.deadlines();
-    std::sort(order_.begin(), order_.end(), [&](std::size_t a, std::size_t b) { return deadlines[a] < deadlines[b]; });
+    std::sort(order_.begin(), order_.end(),
+              [&](std::size_t a, std::size_t b) { return deadlines[a] < deadlines[b]; });
     thread_ = std::thread([this, &deadlines] {
       for (std::size_t next = 0; next < order_.size();) {
         nanosleep(&kTick, nullptr);

@@ -1,7 +1,7 @@
 // The trials T1 to T4, over any system that fires timers by itself, in real time.
 //
-// A System is made with the number of timers, that of producers and the log, and offers, for timer `slot`, which one
-// producer uses at a time and whose number it tells,
+// A System is made with the number of timers, that of producers and the log, and offers, for timer
+// `slot`, which one producer uses at a time and whose number it tells,
 //   schedule(producer, slot, delay)   log.expect(slot, delay), then the system's own; when it is due, log.fire(slot)
 //   cancel(producer, slot)
 //   finish(producer)                  the producer has nothing more to do for now
@@ -80,8 +80,9 @@ Figures make_pairs(const Plan& plan) {
   return {{"rate", done / seconds}, {"cpu", used.cpu_ns / done}};
 }
 
-// T2, T3: timers are scheduled by one producer, with delays in whole milliseconds, which is what all systems take.
-// Then they fire, spread evenly, in an order that has nothing to do with that of scheduling.
+// T2, T3: timers are scheduled by one producer, with delays in whole milliseconds, which is what
+// all systems take. Then they fire, spread evenly, in an order that has nothing to do with that of
+// scheduling.
 template <class System>
 Figures fire(const Plan& plan) {
   FireLog& log = *new FireLog(plan.timers);
@@ -90,8 +91,10 @@ Figures fire(const Plan& plan) {
   const std::int64_t start = FireLog::now();
   const std::int64_t first = start + plan.lead_ms * std::int64_t{1'000'000};
   for (std::size_t slot = 0; slot < plan.timers; ++slot) {
-    const auto at = first + static_cast<std::int64_t>(random() % (plan.span_ms * std::uint64_t{1'000'000}));
-    system.schedule(0, slot, milliseconds(std::max<std::int64_t>(1, (at - FireLog::now()) / 1'000'000)));
+    const auto at =
+        first + static_cast<std::int64_t>(random() % (plan.span_ms * std::uint64_t{1'000'000}));
+    system.schedule(0, slot,
+                    milliseconds(std::max<std::int64_t>(1, (at - FireLog::now()) / 1'000'000)));
   }
   system.finish(0);
   system.settle();
@@ -112,7 +115,9 @@ Figures fire(const Plan& plan) {
   const auto took = *std::max_element(log.fired_at().begin(), log.fired_at().end()) -
                     *std::min_element(log.deadlines().begin(), log.deadlines().end());
   const auto timers = static_cast<double>(plan.timers);
-  const auto percentile = [&](double p) { return late[static_cast<std::size_t>(p * (timers - 1))]; };
+  const auto percentile = [&](double p) {
+    return late[static_cast<std::size_t>(p * (timers - 1))];
+  };
   return {{"rate", timers / (static_cast<double>(took) / 1e9)},
           {"cpu", used.cpu_ns / timers},
           {"cpu_ms", used.cpu_ns / 1e6},
@@ -130,7 +135,8 @@ Figures idle(const Plan& plan) {
   FireLog& log = *new FireLog(0);
   System& system = *new System(plan.timers, 1, log);
   FarDelays delays(1);
-  for (std::size_t slot = 0; slot < plan.timers; ++slot) system.schedule(0, slot, 60 * delays.next());
+  for (std::size_t slot = 0; slot < plan.timers; ++slot)
+    system.schedule(0, slot, 60 * delays.next());
   system.finish(0);
   system.settle();
   std::this_thread::sleep_for(milliseconds(200));

@@ -8,7 +8,8 @@ namespace carillon::bench {
 
 struct Usage {
   double cpu_ns = 0;
-  double sleeps = 0;  // voluntary context switches of all threads but the calling one: each ends in a wake-up
+  double sleeps =
+      0;  // voluntary context switches of all threads but the calling one: each ends in a wake-up
 
   static Usage now() {
     timespec time{};
@@ -21,7 +22,9 @@ struct Usage {
             static_cast<double>(all.ru_nvcsw - own.ru_nvcsw)};
   }
 
-  friend Usage operator-(const Usage& a, const Usage& b) { return {a.cpu_ns - b.cpu_ns, a.sleeps - b.sleeps}; }
+  friend Usage operator-(const Usage& a, const Usage& b) {
+    return {a.cpu_ns - b.cpu_ns, a.sleeps - b.sleeps};
+  }
 };
 
 }  // namespace carillon::bench

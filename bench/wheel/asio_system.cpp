@@ -1,8 +1,8 @@
-// Asio's timers as a contestant, and Carillon's in their place: basic_waitable_timer over a clock of our own, one
-// thread, no locks.
+// Asio's timers as a contestant, and Carillon's in their place: basic_waitable_timer over a clock
+// of our own, one thread, no locks.
 //
-// An async_wait allocates its operation, as Asio does when it is called from outside of a handler. A cancelled wait
-// completes with an error on the next turn of the loop; W2 counts that turn.
+// An async_wait allocates its operation, as Asio does when it is called from outside of a handler.
+// A cancelled wait completes with an error on the next turn of the loop; W2 counts that turn.
 #include <boost/asio/basic_waitable_timer.hpp>
 #include <boost/asio/io_context.hpp>
 #include <chrono>
@@ -59,7 +59,9 @@ class AsioSystem {
     });
   }
   void cancel(Timer& timer) { timer.timer->cancel(); }
-  void reschedule(Timer& timer, Tick expiry) { schedule(timer, expiry); }  // expires_at cancels what is pending
+  void reschedule(Timer& timer, Tick expiry) {
+    schedule(timer, expiry);
+  }  // expires_at cancels what is pending
   void finish_cancels() { turn(); }
 
   template <class Fire>
@@ -86,10 +88,10 @@ class AsioSystem {
   FireCall<Timer> fire_;
 };
 
-const Registration<AsioSystem<boost::asio::basic_waitable_timer<VirtualClock>>> kAsio({.name = "Asio timers",
-                                                                                       .rank = 310});
-const Registration<AsioSystem<asio::basic_wheel_timer<VirtualClock>>> kWheel({.name = "Asio with wheel_timer",
-                                                                              .rank = 311});
+const Registration<AsioSystem<boost::asio::basic_waitable_timer<VirtualClock>>> kAsio(
+    {.name = "Asio timers", .rank = 310});
+const Registration<AsioSystem<asio::basic_wheel_timer<VirtualClock>>> kWheel(
+    {.name = "Asio with wheel_timer", .rank = 311});
 
 }  // namespace
 }  // namespace carillon::bench

@@ -1,8 +1,9 @@
-// What W1 and W2 cost at the least with timers that stand in arrays: the stores of a schedule and of a cancel, and no wheel.
+// What W1 and W2 cost at the least with timers that stand in arrays: the stores of a schedule and
+// of a cancel, and no wheel.
 //
-// A schedule writes an expiry and a pointer to the timer, and the timer's address behind what its slot has; a cancel
-// writes null to both ends. Slots are those of the default wheel's level 1, and have room for all they will get: nothing is
-// counted, looked up, or able to fire.
+// A schedule writes an expiry and a pointer to the timer, and the timer's address behind what its
+// slot has; a cancel writes null to both ends. Slots are those of the default wheel's level 1, and
+// have room for all they will get: nothing is counted, looked up, or able to fire.
 #include <array>
 #include <cstddef>
 #include <span>
@@ -26,7 +27,8 @@ class BareStores {
   };
 
   // A slot gets one of 234 timers; room for one of 200, and 64, is never too little by chance.
-  explicit BareStores(std::span<Timer> timers) : room_(timers.size() / 200 + 64), entries_(kSlots * room_) {
+  explicit BareStores(std::span<Timer> timers)
+      : room_(timers.size() / 200 + 64), entries_(kSlots * room_) {
     empty_slots();
   }
 
@@ -46,7 +48,8 @@ class BareStores {
   template <class Fire>
   void advance(Tick /*to*/, Fire&& /*fire*/) {
     for (std::size_t slot = 0; slot < kSlots; ++slot) {
-      if (ends_[slot] > begin(slot) + room_) throw std::logic_error("a slot of the bare stores was too small");
+      if (ends_[slot] > begin(slot) + room_)
+        throw std::logic_error("a slot of the bare stores was too small");
     }
     empty_slots();
   }

@@ -1,4 +1,5 @@
-// Carillon's own as Systems (workloads.h): any model with nodes that its owner embeds, and TimerPool.
+// Carillon's own as Systems (workloads.h): any model with nodes that its owner embeds, and
+// TimerPool.
 #pragma once
 
 #include <algorithm>
@@ -75,7 +76,8 @@ class PoolSystem {
 
   void reserve(std::size_t timers) { pool_.reserve(timers); }
   void schedule(Timer& timer, Tick expiry) {
-    timer.id = pool_.schedule(expiry, Payload{0, static_cast<std::uint64_t>(&timer - timers_.data())});
+    timer.id =
+        pool_.schedule(expiry, Payload{0, static_cast<std::uint64_t>(&timer - timers_.data())});
   }
   void cancel(Timer& timer) { pool_.cancel(timer.id); }
   void reschedule(Timer& timer, Tick expiry) {

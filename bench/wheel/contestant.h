@@ -1,4 +1,5 @@
-// Contestant: one system under measurement, as a name and a function per workload. The systems register themselves.
+// Contestant: one system under measurement, as a name and a function per workload. The systems
+// register themselves.
 #pragma once
 
 #include <array>
@@ -12,7 +13,16 @@
 namespace carillon::bench {
 
 // What is run at a time. The first gives two figures, the others one.
-enum Trial : std::size_t { kScheduleAndCancel, kFire, kEmptyTick, kKeepalive, kWideRange, kMemory, kChurn, kTrials };
+enum Trial : std::size_t {
+  kScheduleAndCancel,
+  kFire,
+  kEmptyTick,
+  kKeepalive,
+  kWideRange,
+  kMemory,
+  kChurn,
+  kTrials
+};
 
 struct Contestant {
   std::string name;
@@ -22,8 +32,8 @@ struct Contestant {
   std::array<Outcome (*)(const Inputs&), kTrials> trials{};  // null: it cannot
 };
 
-// Adds a system to the contestants, with the workloads that it can do: a timer beyond its range it cannot take, and
-// without next_wakeup() there are no jumps.
+// Adds a system to the contestants, with the workloads that it can do: a timer beyond its range it
+// cannot take, and without next_wakeup() there are no jumps.
 template <class System>
 struct Registration {
   static constexpr bool kWide = System::kRange > static_cast<Tick>(Inputs::kWidest);

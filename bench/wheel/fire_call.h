@@ -1,5 +1,5 @@
-// FireCall: what advance() is to call for each timer, kept where the callback of an event loop finds it, without an
-// allocation.
+// FireCall: what advance() is to call for each timer, kept where the callback of an event loop
+// finds it, without an allocation.
 #pragma once
 
 #include "workloads.h"
@@ -13,7 +13,9 @@ class FireCall {
   template <class Fire>
   void set(Fire& fire) {
     with_ = &fire;
-    call_ = [](const void* with, Timer& timer) { (*static_cast<const Fire*>(with))(timer, timer.payload); };
+    call_ = [](const void* with, Timer& timer) {
+      (*static_cast<const Fire*>(with))(timer, timer.payload);
+    };
   }
 
   void operator()(Timer& timer) const { call_(with_, timer); }

@@ -15,18 +15,20 @@ namespace carillon::bench {
 namespace {
 
 constexpr std::size_t kPage = std::size_t{2} << 20;
-constexpr std::size_t kRoom = std::size_t{16} << 30;   // of addresses, not of memory
-constexpr std::size_t kLarge = std::size_t{16} << 10;  // bytes: less than this comes from malloc as always
+constexpr std::size_t kRoom = std::size_t{16} << 30;  // of addresses, not of memory
+constexpr std::size_t kLarge = std::size_t{16}
+                               << 10;  // bytes: less than this comes from malloc as always
 
-// Hands out addresses upward, each size a power of two and aligned to it. What is freed is kept for the next of its
-// size.
+// Hands out addresses upward, each size a power of two and aligned to it. What is freed is kept for
+// the next of its size.
 class Arena {
  public:
   bool open() const { return begin_ != nullptr; }
   bool owns(const void* memory) const { return memory >= begin_ && memory < end_; }
 
   void map() {
-    mapping_ = mmap(nullptr, kRoom + kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    mapping_ = mmap(nullptr, kRoom + kPage, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (mapping_ == MAP_FAILED) throw std::bad_alloc();
     madvise(mapping_, kRoom + kPage, MADV_HUGEPAGE);
     auto* address = static_cast<std::byte*>(mapping_);
@@ -67,13 +69,15 @@ class Arena {
     Free* next;
   };
 
-  static std::size_t class_of(std::size_t size) { return static_cast<std::size_t>(std::countr_zero(size)); }
+  static std::size_t class_of(std::size_t size) {
+    return static_cast<std::size_t>(std::countr_zero(size));
+  }
 
   void* mapping_ = nullptr;
   std::byte* begin_ = nullptr;
   std::byte* end_ = nullptr;
-  std::size_t fresh_ = 0;                                    // the first byte that was never handed out
-  std::array<Free*, 64> free_{};                             // by size class
+  std::size_t fresh_ = 0;         // the first byte that was never handed out
+  std::array<Free*, 64> free_{};  // by size class
   std::array<std::uint8_t, kRoom / kLarge> size_classes_{};  // of the allocation that begins there
 };
 
@@ -82,9 +86,10 @@ Arena arena;
 void* allocate(std::size_t bytes, std::size_t alignment) {
   if (arena.open() && bytes >= kLarge) return arena.allocate(bytes, alignment);
   alignment = std::max(alignment, alignof(std::max_align_t));
-  void* memory = alignment == alignof(std::max_align_t)
-                     ? std::malloc(std::max<std::size_t>(bytes, 1))
-                     : std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+  void* memory =
+      alignment == alignof(std::max_align_t)
+          ? std::malloc(std::max<std::size_t>(bytes, 1))
+          : std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }

@@ -14,7 +14,8 @@
 
 namespace carillon::bench {
 
-// One generator, std::mt19937_64 with seed 42, makes the delays, then the wide delays, then the order.
+// One generator, std::mt19937_64 with seed 42, makes the delays, then the wide delays, then the
+// order.
 struct Inputs {
   static constexpr std::uint32_t kLongest = 60'000;  // ticks
   static constexpr double kWidest = 2.6e9;           // ticks: 30 days of milliseconds
@@ -27,28 +28,31 @@ struct Inputs {
     std::mt19937_64 random(42);
     for (auto& delay : delays) delay = static_cast<std::uint32_t>(1 + random() % kLongest);
     std::uniform_real_distribution<double> magnitude(0.0, std::log(kWidest));
-    for (auto& delay : wide_delays) delay = static_cast<std::uint32_t>(std::max(1.0, std::exp(magnitude(random))));
+    for (auto& delay : wide_delays)
+      delay = static_cast<std::uint32_t>(std::max(1.0, std::exp(magnitude(random))));
     std::iota(random_order.begin(), random_order.end(), 0U);
     std::shuffle(random_order.begin(), random_order.end(), random);
   }
 
   std::size_t size() const { return delays.size(); }
 
-  // Writes N, the delays, the wide delays and the order to `file`, all as 32-bit words in this machine's byte order,
-  // for systems in other languages (bench/peers). Throws std::runtime_error if that fails.
+  // Writes N, the delays, the wide delays and the order to `file`, all as 32-bit words in this
+  // machine's byte order, for systems in other languages (bench/peers). Throws std::runtime_error
+  // if that fails.
   void write(const std::string& file) const {
     std::ofstream out(file, std::ios::binary);
     const auto n = static_cast<std::uint32_t>(size());
     out.write(reinterpret_cast<const char*>(&n), sizeof n);
     for (const auto* words : {&delays, &wide_delays, &random_order}) {
-      out.write(reinterpret_cast<const char*>(words->data()), static_cast<std::streamsize>(4 * words->size()));
+      out.write(reinterpret_cast<const char*>(words->data()),
+                static_cast<std::streamsize>(4 * words->size()));
     }
     if (!out.flush()) throw std::runtime_error(file + ": cannot be written");
   }
 };
 
-// The random numbers of W4 and W7: Marsaglia's xorshift, cheap enough not to be measured, and three lines in any
-// language.
+// The random numbers of W4 and W7: Marsaglia's xorshift, cheap enough not to be measured, and three
+// lines in any language.
 class XorShift {
  public:
   // The number of a timer, below n, from the upper half of the word.

@@ -47,7 +47,9 @@ class LibeventSystem {
     event_add(&timer.timer, &time);
   }
   void cancel(Timer& timer) { event_del(&timer.timer); }
-  void reschedule(Timer& timer, Tick expiry) { schedule(timer, expiry); }  // event_add moves what is pending
+  void reschedule(Timer& timer, Tick expiry) {
+    schedule(timer, expiry);
+  }  // event_add moves what is pending
 
   template <class Fire>
   void advance(Tick to, Fire&& fire) {

@@ -40,9 +40,13 @@ class LibuvSystem {
     uv_loop_close(&loop_);
   }
 
-  void schedule(Timer& timer, Tick expiry) { uv_timer_start(&timer.timer, on_timer, expiry - VirtualTime::tick(), 0); }
+  void schedule(Timer& timer, Tick expiry) {
+    uv_timer_start(&timer.timer, on_timer, expiry - VirtualTime::tick(), 0);
+  }
   void cancel(Timer& timer) { uv_timer_stop(&timer.timer); }
-  void reschedule(Timer& timer, Tick expiry) { schedule(timer, expiry); }  // uv_timer_start stops what is pending
+  void reschedule(Timer& timer, Tick expiry) {
+    schedule(timer, expiry);
+  }  // uv_timer_start stops what is pending
 
   template <class Fire>
   void advance(Tick to, Fire&& fire) {

@@ -1,4 +1,5 @@
-// The classic linked-list wheel (list_wheel.h) as a contestant, also in huge pages: what all ratios refer to.
+// The classic linked-list wheel (list_wheel.h) as a contestant, also in huge pages: what all ratios
+// refer to.
 #include <span>
 
 #include "contestant.h"

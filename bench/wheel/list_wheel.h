@@ -1,7 +1,9 @@
-// ListWheel: the classic cascading wheel to compare with, five wheels of 256, 64, 64, 64 and 64 slots, each slot a linked list.
+// ListWheel: the classic cascading wheel to compare with, five wheels of 256, 64, 64, 64 and 64
+// slots, each slot a linked list.
 //
-// The shape of Linux's timers before 4.8, on Boost.Intrusive lists: scheduling links a node into the list of its slot, cancelling
-// unlinks it, each tick fires the list of one slot, and each 256th tick cascades a slot of a wider wheel. Delays up to 2^32 - 1.
+// The shape of Linux's timers before 4.8, on Boost.Intrusive lists: scheduling links a node into
+// the list of its slot, cancelling unlinks it, each tick fires the list of one slot, and each 256th
+// tick cascades a slot of a wider wheel. Delays up to 2^32 - 1.
 #pragma once
 
 #include <array>
@@ -11,7 +13,8 @@
 
 namespace carillon::bench {
 
-struct ListNode : boost::intrusive::list_base_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>> {
+struct ListNode
+    : boost::intrusive::list_base_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>> {
   std::uint64_t expiry = 0;
 };
 
@@ -50,7 +53,8 @@ class ListWheel {
     const std::uint64_t delay = expiry - now_;
     if (delay < 256) return near_[expiry % 256];
     for (std::size_t wheel = 0; wheel < 3; ++wheel) {
-      if (delay < std::uint64_t{1} << (14 + 6 * wheel)) return far_[wheel][expiry >> (8 + 6 * wheel) & 63];
+      if (delay < std::uint64_t{1} << (14 + 6 * wheel))
+        return far_[wheel][expiry >> (8 + 6 * wheel) & 63];
     }
     return far_[3][expiry >> 26 & 63];
   }

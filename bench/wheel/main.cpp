@@ -1,11 +1,13 @@
-// carillon_bench_wheel: Carillon's wheels beside other people's timers, in one run, on a virtual clock.
+// carillon_bench_wheel: Carillon's wheels beside other people's timers, in one run, on a virtual
+// clock.
 //
 //   carillon_bench_wheel                               # 10^4 to 10^7 timers, some ten minutes
 //   carillon_bench_wheel --quick                       # 10^4 and 10^6, within a minute
 //   carillon_bench_wheel --n 1000000 --only W3,W4 --systems Hierarchical,list
 //   carillon_bench_wheel --out results.json            # the table, and all figures in a file; --json on stdout
 //
-// The runs of the systems alternate; each figure is the median of its runs. Time is that of the thread on the CPU.
+// The runs of the systems alternate; each figure is the median of its runs. Time is that of the
+// thread on the CPU.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -36,7 +38,8 @@ constexpr const char* kUsage =
     "  --absolute          a table of ns, not of ratios\n"
     "  --out FILE          write all figures as JSON\n"
     "  --json              print them as JSON, and no table\n"
-    "  --inputs FILE       write the delays and orders of the one N that --n says, and measure nothing (bench/peers)\n";
+    "  --inputs FILE       write the delays and orders of the one N that --n says, and measure "
+    "nothing (bench/peers)\n";
 
 struct Options {
   std::vector<std::size_t> sizes{10'000, 100'000, 1'000'000, 10'000'000};
@@ -77,7 +80,8 @@ std::size_t count(std::string_view flag, const std::string& text) {
 
 void require_columns(const std::vector<std::string>& names) {
   for (const auto& name : names) {
-    if (std::none_of(std::begin(kColumns), std::end(kColumns), [&](const Column& each) { return name == each.name; }))
+    if (std::none_of(std::begin(kColumns), std::end(kColumns),
+                     [&](const Column& each) { return name == each.name; }))
       throw std::invalid_argument("--only: there is no workload '" + name + "'");
   }
 }
@@ -103,7 +107,8 @@ Options parse(int argc, char** argv) {
       options.json = true;
       continue;
     }
-    if (i + 1 == argc) throw std::invalid_argument(std::string(flag) + ": unknown, or its value is missing");
+    if (i + 1 == argc)
+      throw std::invalid_argument(std::string(flag) + ": unknown, or its value is missing");
     const std::string value = argv[++i];
     if (flag == "--n") {
       options.sizes.clear();
@@ -129,7 +134,8 @@ Options parse(int argc, char** argv) {
     throw std::invalid_argument("--inputs: needs --n with one number");
   options.plan.wants_trial = [only = options.only](Trial trial) {
     return std::any_of(std::begin(kColumns), std::end(kColumns), [&](const Column& column) {
-      return column.trial == trial && (only.empty() || std::find(only.begin(), only.end(), column.name) != only.end());
+      return column.trial == trial &&
+             (only.empty() || std::find(only.begin(), only.end(), column.name) != only.end());
     });
   };
   options.plan.wants_system = [words = options.systems](const Contestant& contestant) {

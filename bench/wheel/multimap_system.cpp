@@ -1,4 +1,5 @@
-// A std::multimap from expiry to timer as a contestant: what one writes when no timer library is at hand.
+// A std::multimap from expiry to timer as a contestant: what one writes when no timer library is at
+// hand.
 #include <map>
 #include <optional>
 #include <span>

@@ -41,7 +41,8 @@ std::string grouped(std::size_t n) {
 
 // REQUIRES: there is one of that name.
 const Column& column_named(const std::string& name) {
-  return *std::find_if(std::begin(kColumns), std::end(kColumns), [&](const Column& each) { return name == each.name; });
+  return *std::find_if(std::begin(kColumns), std::end(kColumns),
+                       [&](const Column& each) { return name == each.name; });
 }
 
 }  // namespace
@@ -50,7 +51,8 @@ const char* reference(const Column& column) {
   return column.trial == kWideRange ? "std::multimap" : "list wheel 256/64x4";
 }
 
-std::optional<double> Results::median(std::size_t n, const Column& column, const std::string& system) const {
+std::optional<double> Results::median(std::size_t n, const Column& column,
+                                      const std::string& system) const {
   const auto found = runs_.find({n, column.name, system});
   if (found == runs_.end()) return std::nullopt;
   auto values = found->second;
@@ -85,10 +87,13 @@ void Results::print_table(std::FILE* out, std::size_t n, bool absolute) const {
 }
 
 void Results::print_legend(std::FILE* out) {
-  for (const Column& column : kColumns) std::fprintf(out, "%-4s%-6s %s\n", column.name, column.unit, column.meaning);
+  for (const Column& column : kColumns)
+    std::fprintf(out, "%-4s%-6s %s\n", column.name, column.unit, column.meaning);
   std::fprintf(out,
-               "Ratios to the linked-list wheel, W5 to std::multimap: below 1 is faster. W6 is always in bytes.\n"
-               "kHuge: slots in pages of 2 MiB; huge: timers too. –: not possible, or too long (--patience).\n");
+               "Ratios to the linked-list wheel, W5 to std::multimap: below 1 is faster. W6 is "
+               "always in bytes.\n"
+               "kHuge: slots in pages of 2 MiB; huge: timers too. –: not possible, or too long "
+               "(--patience).\n");
 }
 
 void Results::print_json(std::FILE* out, const std::string& command) const {
@@ -97,13 +102,13 @@ void Results::print_json(std::FILE* out, const std::string& command) const {
   const char* separator = "\n";
   for (const auto& [key, runs] : runs_) {
     const Column& column = column_named(key.column);
-    std::fprintf(
-        out,
-        "%s  {\"n\": %zu, \"workload\": \"%s\", \"system\": %s, \"unit\": \"%s\", \"median\": %.3f, \"min\": %.3f, "
-        "\"max\": %.3f, \"runs\": %zu}",
-        separator, key.n, key.column.c_str(), quoted(key.system).c_str(), column.unit,
-        *median(key.n, column, key.system), *std::min_element(runs.begin(), runs.end()),
-        *std::max_element(runs.begin(), runs.end()), runs.size());
+    std::fprintf(out,
+                 "%s  {\"n\": %zu, \"workload\": \"%s\", \"system\": %s, \"unit\": \"%s\", "
+                 "\"median\": %.3f, \"min\": %.3f, "
+                 "\"max\": %.3f, \"runs\": %zu}",
+                 separator, key.n, key.column.c_str(), quoted(key.system).c_str(), column.unit,
+                 *median(key.n, column, key.system), *std::min_element(runs.begin(), runs.end()),
+                 *std::max_element(runs.begin(), runs.end()), runs.size());
     separator = ",\n";
   }
   std::fprintf(out, "\n ]\n}\n");

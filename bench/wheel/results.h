@@ -1,4 +1,5 @@
-// Results: the figures of all runs, by N, column and system, and what is printed of them: a table or JSON.
+// Results: the figures of all runs, by N, column and system, and what is printed of them: a table
+// or JSON.
 #pragma once
 
 #include <cstddef>
@@ -39,10 +40,11 @@ class Results {
   }
 
   // The median of the runs; none if there was no run.
-  std::optional<double> median(std::size_t n, const Column& column, const std::string& system) const;
+  std::optional<double> median(std::size_t n, const Column& column,
+                               const std::string& system) const;
 
-  // A block for one N that fits 80 columns: ratios to the reference of each column, or with `absolute` the figures
-  // themselves.
+  // A block for one N that fits 80 columns: ratios to the reference of each column, or with
+  // `absolute` the figures themselves.
   void print_table(std::FILE* out, std::size_t n, bool absolute) const;
 
   // What the columns and the marks mean.
@@ -61,7 +63,8 @@ class Results {
   std::map<Key, std::vector<double>> runs_;
 };
 
-// The system that the ratios of a column refer to: the linked-list wheel, and std::multimap where that cannot follow.
+// The system that the ratios of a column refer to: the linked-list wheel, and std::multimap where
+// that cannot follow.
 const char* reference(const Column& column);
 
 }  // namespace carillon::bench

@@ -58,4 +58,6 @@ def brief(value: float) -> str:
     """Three significant digits."""
     if value >= 1e5:
         return f"{value / 1000:.0f}k"
-    return f"{value:.0f}" if value >= 99.95 else f"{value:.1f}" if value >= 9.995 else f"{value:.2f}"
+    return (
+        f"{value:.0f}" if value >= 99.95 else f"{value:.1f}" if value >= 9.995 else f"{value:.2f}"
+    )

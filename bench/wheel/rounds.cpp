@@ -25,10 +25,11 @@ bool on_a_terminal() {
   return isatty(STDERR_FILENO) != 0;
 }
 
-void show_progress(std::size_t n, Trial trial, std::size_t run, std::size_t runs, const Contestant& contestant) {
+void show_progress(std::size_t n, Trial trial, std::size_t run, std::size_t runs,
+                   const Contestant& contestant) {
   if (on_a_terminal())
-    std::fprintf(stderr, "\r\033[KN = %zu  %s  run %zu of %zu  %s", n, kTrialNames[trial], run + 1, runs,
-                 contestant.name.c_str());
+    std::fprintf(stderr, "\r\033[KN = %zu  %s  run %zu of %zu  %s", n, kTrialNames[trial], run + 1,
+                 runs, contestant.name.c_str());
 }
 
 void clear_progress() {
@@ -36,7 +37,8 @@ void clear_progress() {
 }
 
 void show_end_of(std::size_t n, Trial trial, double seconds) {
-  if (!on_a_terminal()) std::fprintf(stderr, "N = %zu  %-5s  %.1f s\n", n, kTrialNames[trial], seconds);
+  if (!on_a_terminal())
+    std::fprintf(stderr, "N = %zu  %-5s  %.1f s\n", n, kTrialNames[trial], seconds);
 }
 
 }  // namespace
@@ -48,7 +50,8 @@ void Rounds::measure(std::size_t n) {
     if (!plan_.wants_trial(trial)) continue;
     const double start = seconds_now();
     std::map<std::string, double> used;  // seconds, by system
-    // Bytes do not vary; an empty tick does not depend on N, and scheduling ten million timers for it takes long.
+    // Bytes do not vary; an empty tick does not depend on N, and scheduling ten million timers for
+    // it takes long.
     const bool once = trial == kMemory || (trial == kEmptyTick && n > 1'000'000);
     const std::size_t runs = once ? 1 : plan_.runs;
     for (std::size_t round = 0; round < runs; ++round) {
@@ -57,8 +60,8 @@ void Rounds::measure(std::size_t n) {
         const auto so_far = used.find(contestant.name);
         if (round == 0) {
           if (!affordable(contestant, trial, n)) continue;
-        } else if (so_far == used.end() ||
-                   so_far->second * static_cast<double>(round + 1) > plan_.budget * static_cast<double>(round)) {
+        } else if (so_far == used.end() || so_far->second * static_cast<double>(round + 1) >
+                                               plan_.budget * static_cast<double>(round)) {
           continue;
         }
         show_progress(n, trial, round, runs, contestant);
@@ -70,14 +73,16 @@ void Rounds::measure(std::size_t n) {
   }
 }
 
-// Judged by the last N, which was smaller: memory gets slower for all, and what is linear takes the square of the
-// growth. W3e and W6 take time for scheduling only. The references are never left out.
+// Judged by the last N, which was smaller: memory gets slower for all, and what is linear takes the
+// square of the growth. W3e and W6 take time for scheduling only. The references are never left
+// out.
 bool Rounds::affordable(const Contestant& contestant, Trial trial, std::size_t n) const {
   for (const Column& column : kColumns) {
     if (column.trial == trial && contestant.name == reference(column)) return true;
   }
   auto last = passes_.find({contestant.name, kScheduleAndCancel});
-  if (last == passes_.end() || (trial != kEmptyTick && trial != kMemory)) last = passes_.find({contestant.name, trial});
+  if (last == passes_.end() || (trial != kEmptyTick && trial != kMemory))
+    last = passes_.find({contestant.name, trial});
   if (last == passes_.end()) return !contestant.linear || n <= 10'000;
   const double growth = static_cast<double>(n) / static_cast<double>(last->second.n);
   return last->second.seconds * std::pow(growth, contestant.linear ? 2.0 : 1.3) <= plan_.patience;
@@ -91,7 +96,8 @@ double Rounds::run(const Contestant& contestant, Trial trial, const Inputs& in) 
   const double seconds = watch.nanoseconds() / 1e9;
   passes_[{contestant.name, trial}] = {in.size(), seconds / outcome.passes};
   for (const Column& column : kColumns) {
-    if (column.trial == trial) results_.add(in.size(), column, contestant.name, outcome.figures[column.figure]);
+    if (column.trial == trial)
+      results_.add(in.size(), column, contestant.name, outcome.figures[column.figure]);
   }
   return seconds;
 }

@@ -1,5 +1,5 @@
-// Rounds: the order in which everything is run. Systems alternate, so that what else the machine does meets all of them
-// alike.
+// Rounds: the order in which everything is run. Systems alternate, so that what else the machine
+// does meets all of them alike.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,8 @@ struct Plan {
   std::size_t runs = 5;  // of each system and workload; fewer for those that take long
   // In seconds on the CPU:
   double patience = 12;  // a run that will take longer, judged by the last N, is left out
-  double budget = 2;     // a system that would exceed this with another run of a workload has had its runs
+  double budget =
+      2;  // a system that would exceed this with another run of a workload has had its runs
   std::function<bool(Trial)> wants_trial;
   std::function<bool(const Contestant&)> wants_system;
 };

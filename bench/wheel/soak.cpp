@@ -1,16 +1,19 @@
-// carillon_soak_wheel: a billion operations on the default wheel, its memory watched and every timer accounted for.
+// carillon_soak_wheel: a billion operations on the default wheel, its memory watched and every
+// timer accounted for.
 //
 //   carillon_soak_wheel                           # 10^9 operations, a minute or so
 //   carillon_soak_wheel --operations 1e8 --json
 //
-// Time is virtual, in ticks of a millisecond. A thousand requests start at each tick and are answered 100 ticks later:
-// each is a timer of 30 s that never fires. Beside them up to 800 000 sessions have timers of 1 tick to 17 minutes, any
-// magnitude as likely as any other, which are scheduled, cancelled, put off and brought forward at random, and fire.
-// Every 50 million operations the sessions shrink to 10 000, or grow back.
+// Time is virtual, in ticks of a millisecond. A thousand requests start at each tick and are
+// answered 100 ticks later: each is a timer of 30 s that never fires. Beside them up to 800 000
+// sessions have timers of 1 tick to 17 minutes, any magnitude as likely as any other, which are
+// scheduled, cancelled, put off and brought forward at random, and fire. Every 50 million
+// operations the sessions shrink to 10 000, or grow back.
 //
-// It fails, with exit code 1, if a timer fires at another tick than its own, if one is lost, or if the memory that the
-// wheel has allocated exceeds what hierarchical_wheel.h says, of the most timers that were ever pending; or if the
-// program's resident memory grows by 16 MiB more than that.
+// It fails, with exit code 1, if a timer fires at another tick than its own, if one is lost, or if
+// the memory that the wheel has allocated exceeds what hierarchical_wheel.h says, of the most
+// timers that were ever pending; or if the program's resident memory grows by 16 MiB more than
+// that.
 #include <unistd.h>
 
 #include <algorithm>
@@ -51,7 +54,9 @@ class Random {
     state_ ^= state_ << 17;
     return state_;
   }
-  std::size_t below(std::size_t bound) { return static_cast<std::size_t>(((*this)() >> 32) * bound >> 32); }
+  std::size_t below(std::size_t bound) {
+    return static_cast<std::size_t>(((*this)() >> 32) * bound >> 32);
+  }
 
  private:
   std::uint64_t state_ = 88172645463325252ULL;
@@ -92,12 +97,16 @@ class Soak {
 
   void print_summary() const {
     std::printf(
-        "%.0f operations in %.1f s of CPU, %.1f ns each, %llu ticks: %llu scheduled, %llu cancelled, %llu put off, "
-        "%llu brought forward, %llu fired, %zu of them after the last operation; none early, late or lost\n",
-        static_cast<double>(counts_.operations()), seconds_, ns_each(), show(ticks_), show(counts_.scheduled),
-        show(counts_.cancelled), show(counts_.put_off), show(counts_.brought_forward), show(counts_.fired), at_end_);
+        "%.0f operations in %.1f s of CPU, %.1f ns each, %llu ticks: %llu scheduled, %llu "
+        "cancelled, %llu put off, "
+        "%llu brought forward, %llu fired, %zu of them after the last operation; none early, late "
+        "or lost\n",
+        static_cast<double>(counts_.operations()), seconds_, ns_each(), show(ticks_),
+        show(counts_.scheduled), show(counts_.cancelled), show(counts_.put_off),
+        show(counts_.brought_forward), show(counts_.fired), at_end_);
     std::printf(
-        "at most %zu pending; the wheel allocated at most %.1f MiB of the %.1f that its header allows, resident %.1f "
+        "at most %zu pending; the wheel allocated at most %.1f MiB of the %.1f that its header "
+        "allows, resident %.1f "
         "MiB "
         "at most and %.1f before the first timer\n",
         peak_live_, mib(peak_bytes_), mib(allowed()), mib(peak_resident_), mib(nodes_bytes_));
@@ -105,14 +114,19 @@ class Soak {
 
   void print_json() const {
     std::printf(
-        "{\"operations\": %llu, \"cpu_seconds\": %.2f, \"ns_per_operation\": %.2f, \"scheduled\": %llu, "
-        "\"cancelled\": %llu, \"put_off\": %llu, \"brought_forward\": %llu, \"fired\": %llu, \"fired_after_the_end\": "
+        "{\"operations\": %llu, \"cpu_seconds\": %.2f, \"ns_per_operation\": %.2f, \"scheduled\": "
+        "%llu, "
+        "\"cancelled\": %llu, \"put_off\": %llu, \"brought_forward\": %llu, \"fired\": %llu, "
+        "\"fired_after_the_end\": "
         "%zu, "
-        "\"ticks\": %llu, \"peak_pending\": %zu, \"peak_allocated_bytes\": %zu, \"allowed_bytes\": %zu, "
-        "\"allocated_bytes_when_empty\": %zu, \"resident_bytes_before\": %zu, \"peak_resident_bytes\": %zu}\n",
-        show(counts_.operations()), seconds_, ns_each(), show(counts_.scheduled), show(counts_.cancelled),
-        show(counts_.put_off), show(counts_.brought_forward), show(counts_.fired), at_end_, show(ticks_), peak_live_,
-        peak_bytes_, allowed(), wheel_.allocated_bytes(), nodes_bytes_, peak_resident_);
+        "\"ticks\": %llu, \"peak_pending\": %zu, \"peak_allocated_bytes\": %zu, \"allowed_bytes\": "
+        "%zu, "
+        "\"allocated_bytes_when_empty\": %zu, \"resident_bytes_before\": %zu, "
+        "\"peak_resident_bytes\": %zu}\n",
+        show(counts_.operations()), seconds_, ns_each(), show(counts_.scheduled),
+        show(counts_.cancelled), show(counts_.put_off), show(counts_.brought_forward),
+        show(counts_.fired), at_end_, show(ticks_), peak_live_, peak_bytes_, allowed(),
+        wheel_.allocated_bytes(), nodes_bytes_, peak_resident_);
   }
 
  private:
@@ -153,7 +167,8 @@ class Soak {
 
   void use_a_session() {
     const std::uint64_t dice = random_();
-    const std::size_t number = random_.below(shrunken_ && dice >> 63 == 0 ? kFewSessions : kSessions);
+    const std::size_t number =
+        random_.below(shrunken_ && dice >> 63 == 0 ? kFewSessions : kSessions);
     TimerNode& session = sessions_[number];
     if (shrunken_ && number >= kFewSessions) {
       if (wheel_.cancel(session)) ++counts_.cancelled;
@@ -183,8 +198,8 @@ class Soak {
     wheel_.advance(to, [this](TimerNode& node) {
       ++counts_.fired;
       if (node.expiry() != wheel_.now())
-        throw std::runtime_error("a timer of tick " + std::to_string(node.expiry()) + " fired at tick " +
-                                 std::to_string(wheel_.now()));
+        throw std::runtime_error("a timer of tick " + std::to_string(node.expiry()) +
+                                 " fired at tick " + std::to_string(wheel_.now()));
     });
   }
 
@@ -192,29 +207,38 @@ class Soak {
     peak_live_ = std::max(peak_live_, wheel_.size());
     peak_bytes_ = std::max(peak_bytes_, wheel_.allocated_bytes());
     peak_resident_ = std::max(peak_resident_, resident_bytes());
-    require(counts_.fired + counts_.cancelled + wheel_.size() == counts_.scheduled, "timers were lost, or fired twice");
-    require(peak_bytes_ <= allowed(), "the wheel has allocated " + std::to_string(peak_bytes_) + " bytes for at most " +
-                                          std::to_string(peak_live_) + " timers");
+    require(counts_.fired + counts_.cancelled + wheel_.size() == counts_.scheduled,
+            "timers were lost, or fired twice");
+    require(peak_bytes_ <= allowed(), "the wheel has allocated " + std::to_string(peak_bytes_) +
+                                          " bytes for at most " + std::to_string(peak_live_) +
+                                          " timers");
     require(peak_resident_ <= nodes_bytes_ + allowed() + kHeap,
             "the program's memory has grown to " + std::to_string(peak_resident_) + " bytes");
   }
 
-  // Three entries of 8 bytes per timer, and 2 words of 64 that are not entries; a chunk of 512 bytes per slot; 512 KiB.
-  std::size_t allowed() const { return 24 * peak_live_ * 64 / 62 + Wheel::kSlots * 512 + (512 << 10); }
+  // Three entries of 8 bytes per timer, and 2 words of 64 that are not entries; a chunk of 512
+  // bytes per slot; 512 KiB.
+  std::size_t allowed() const {
+    return 24 * peak_live_ * 64 / 62 + Wheel::kSlots * 512 + (512 << 10);
+  }
 
   // Everything that is left fires, at its tick: then all are accounted for.
   void drain() {
     seconds_ = watch_.nanoseconds() / 1e9;
     while (const std::optional<Tick> wakeup = wheel_.next_wakeup()) advance(*wakeup);
-    require(counts_.fired + counts_.cancelled == counts_.scheduled, "timers were lost, or fired twice");
+    require(counts_.fired + counts_.cancelled == counts_.scheduled,
+            "timers were lost, or fired twice");
     wheel_.check_invariants();
-    require(wheel_.allocated_bytes() <= 600 << 10, "an empty wheel keeps more than half a megabyte");
+    require(wheel_.allocated_bytes() <= 600 << 10,
+            "an empty wheel keeps more than half a megabyte");
   }
 
   void print_progress() const {
-    std::printf("%11llu operations, %6.1f s, tick %9llu: %7zu pending, %5.1f MiB allocated, %6.1f MiB resident\n",
-                show(counts_.operations()), watch_.nanoseconds() / 1e9, show(wheel_.now()), wheel_.size(),
-                mib(wheel_.allocated_bytes()), mib(resident_bytes()));
+    std::printf(
+        "%11llu operations, %6.1f s, tick %9llu: %7zu pending, %5.1f MiB allocated, %6.1f MiB "
+        "resident\n",
+        show(counts_.operations()), watch_.nanoseconds() / 1e9, show(wheel_.now()), wheel_.size(),
+        mib(wheel_.allocated_bytes()), mib(resident_bytes()));
     std::fflush(stdout);
   }
 

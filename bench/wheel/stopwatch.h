@@ -1,4 +1,5 @@
-// Stopwatch: the time this thread has spent on a CPU. What else the machine runs lengthens the wall clock, not this.
+// Stopwatch: the time this thread has spent on a CPU. What else the machine runs lengthens the wall
+// clock, not this.
 #pragma once
 
 #include <time.h>

@@ -1,5 +1,5 @@
-// The functions of the C library by which event loops read the clock and sleep, in virtual time. Those of this program
-// come before those of the C library for every shared library, too.
+// The functions of the C library by which event loops read the clock and sleep, in virtual time.
+// Those of this program come before those of the C library for every shared library, too.
 #include "virtual_time.h"
 
 #include <sys/epoll.h>
@@ -35,7 +35,8 @@ int epoll_ctl(int /*epoll*/, int /*operation*/, int /*file*/, epoll_event* /*eve
   return 0;
 }
 
-// Asio sleeps in a timer of the kernel's if it can get one, else by epoll_wait's timeout, as the others do.
+// Asio sleeps in a timer of the kernel's if it can get one, else by epoll_wait's timeout, as the
+// others do.
 int timerfd_create(int /*clock*/, int /*flags*/) noexcept {
   errno = ENOSYS;
   return -1;

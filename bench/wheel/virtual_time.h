@@ -1,10 +1,11 @@
-// VirtualTime: the clock of event loops that ask the system for the time: in this program the system's answer is ours.
+// VirtualTime: the clock of event loops that ask the system for the time: in this program the
+// system's answer is ours.
 //
-// libuv, libevent and Asio are driven through their own public interfaces and run their own loops; virtual_time.cpp
-// answers what those ask of the kernel. clock_gettime(CLOCK_MONOTONIC) tells this time; epoll_wait(timeout) finds
-// nothing and, instead of sleeping, moves this time on by `timeout`. So no system call is measured, a loop can be
-// turned tick by tick, and one that is left to run goes from timer to timer at once. A tick is a millisecond, the unit
-// of all three.
+// libuv, libevent and Asio are driven through their own public interfaces and run their own loops;
+// virtual_time.cpp answers what those ask of the kernel. clock_gettime(CLOCK_MONOTONIC) tells this
+// time; epoll_wait(timeout) finds nothing and, instead of sleeping, moves this time on by
+// `timeout`. So no system call is measured, a loop can be turned tick by tick, and one that is left
+// to run goes from timer to timer at once. A tick is a millisecond, the unit of all three.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,8 @@
 namespace carillon::bench {
 
 struct VirtualTime {
-  static constexpr std::uint64_t kStart = 1'000'000'000;  // ms: far from 0, which some take for "no time read yet"
+  static constexpr std::uint64_t kStart =
+      1'000'000'000;  // ms: far from 0, which some take for "no time read yet"
 
   static inline std::uint64_t milliseconds = kStart;
 

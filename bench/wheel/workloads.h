@@ -8,8 +8,9 @@
 //   reserve(n)                if it can: room for N timers
 //   finish_cancels()          if there is such a thing: what a cancel leaves to the next turn of a loop
 //
-// and says `kRange`, the first delay it cannot take, `kSleeps`, whether it has run_to_end(), and `kHandles`, whether
-// Timer is no more than the owner's name for a timer that is kept elsewhere. Each timer waits with a 16-byte payload.
+// and says `kRange`, the first delay it cannot take, `kSleeps`, whether it has run_to_end(), and
+// `kHandles`, whether Timer is no more than the owner's name for a timer that is kept elsewhere.
+// Each timer waits with a 16-byte payload.
 #pragma once
 
 #include <malloc.h>
@@ -76,22 +77,23 @@ class Repetition {
 // Whoever's time it was, no timer may have been lost.
 inline void require_all(std::size_t fired, std::size_t n, const char* workload) {
   if (fired != n)
-    throw std::logic_error(std::string(workload) + ": " + std::to_string(fired) + " of " + std::to_string(n) +
-                           " timers fired");
+    throw std::logic_error(std::string(workload) + ": " + std::to_string(fired) + " of " +
+                           std::to_string(n) + " timers fired");
 }
 
-// W1 schedules N timers, W2 cancels them in random order. Before anything is measured, all of them are scheduled and
-// cancelled once, so that memory is warm. Time moves on in between, unmeasured, which is when some systems clear up
-// after cancels; W7 counts that.
+// W1 schedules N timers, W2 cancels them in random order. Before anything is measured, all of them
+// are scheduled and cancelled once, so that memory is warm. Time moves on in between, unmeasured,
+// which is when some systems clear up after cancels; W7 counts that.
 //
-// A pool hands out first what was freed last: after cancels in random order its timers would lie in random order, those
-// of everybody else one behind the other. So each pass has a new pool, and the cancels that warm it go backwards. In W7
-// they lie as they come.
+// A pool hands out first what was freed last: after cancels in random order its timers would lie in
+// random order, those of everybody else one behind the other. So each pass has a new pool, and the
+// cancels that warm it go backwards. In W7 they lie as they come.
 template <class System>
 class ScheduleAndCancel {
  public:
   explicit ScheduleAndCancel(const Inputs& in) : in_(in) {
-    if constexpr (requires(System system) { system.reserve(in.size()); }) system_.reserve(in.size());
+    if constexpr (requires(System system) { system.reserve(in.size()); })
+      system_.reserve(in.size());
     schedule();
     for (std::size_t i = in.size(); i-- > 0;) system_.cancel(timers_[i]);
     move_on();
@@ -145,7 +147,8 @@ Outcome schedule_and_cancel(const Inputs& in) {
     if (!repetition.again()) break;
     if constexpr (System::kHandles) field = std::make_unique<ScheduleAndCancel<System>>(in);
   }
-  return {{scheduling / repetition.operations(), cancelling / repetition.operations()}, repetition.passes()};
+  return {{scheduling / repetition.operations(), cancelling / repetition.operations()},
+          repetition.passes()};
 }
 
 // W3: N timers, then tick by tick until all have fired; per timer, the scheduling not counted.
@@ -180,7 +183,8 @@ Outcome empty_tick(const Inputs& in) {
   const auto field = new_field<System>(in.size());
   auto& timers = field->timers;
   auto& system = field->system;
-  for (std::size_t i = 0; i < in.size(); ++i) system.schedule(timers[i], kFar - in.delays[i] % (kFar / 2));
+  for (std::size_t i = 0; i < in.size(); ++i)
+    system.schedule(timers[i], kFar - in.delays[i] % (kFar / 2));
   std::size_t fired = 0;
   Tick now = 0;
   const Stopwatch stepping;
@@ -195,8 +199,8 @@ Outcome empty_tick(const Inputs& in) {
   return {{time / static_cast<double>(now)}};
 }
 
-// W4: N timers of 30 000 ticks; at each of 60 000 ticks N/10 000 of them, at random, are re-armed, and those that fire
-// start anew; per re-arm.
+// W4: N timers of 30 000 ticks; at each of 60 000 ticks N/10 000 of them, at random, are re-armed,
+// and those that fire start anew; per re-arm.
 template <class System>
 Outcome keepalive(const Inputs& in) {
   constexpr Tick kTimeout = 30'000, kTicks = 60'000;
@@ -209,12 +213,14 @@ Outcome keepalive(const Inputs& in) {
   const Stopwatch stepping;
   for (Tick now = 1; now <= kTicks; ++now) {
     system.advance(now, [&](auto& timer, auto&) { system.schedule(timer, now + kTimeout); });
-    for (std::size_t i = 0; i < per_tick; ++i) system.reschedule(timers[random.index(in.size())], now + kTimeout);
+    for (std::size_t i = 0; i < per_tick; ++i)
+      system.reschedule(timers[random.index(in.size())], now + kTimeout);
   }
   return {{stepping.nanoseconds() / static_cast<double>(per_tick * kTicks)}};
 }
 
-// W5: N timers over a wide range, from wake-up to wake-up until all have fired; per timer, with the scheduling.
+// W5: N timers over a wide range, from wake-up to wake-up until all have fired; per timer, with the
+// scheduling.
 template <class System>
 Outcome wide_range(const Inputs& in) {
   double time = 0;
@@ -241,8 +247,8 @@ Outcome wide_range(const Inputs& in) {
   return {{time / repetition.operations()}, repetition.passes()};
 }
 
-// W6: bytes per pending timer beyond its payload, as malloc counts them. A handle that only the owner keeps is not
-// counted.
+// W6: bytes per pending timer beyond its payload, as malloc counts them. A handle that only the
+// owner keeps is not counted.
 template <class System>
 Outcome memory(const Inputs& in) {
   const auto allocated = [] {
@@ -255,12 +261,13 @@ Outcome memory(const Inputs& in) {
   auto& system = field->system;
   for (std::size_t i = 0; i < in.size(); ++i) system.schedule(timers[i], in.delays[i]);
   const double per_timer = (allocated() - before) / static_cast<double>(in.size());
-  return {{per_timer - static_cast<double>(sizeof(Payload)) - (System::kHandles ? sizeof(timers[0]) : 0)}};
+  return {{per_timer - static_cast<double>(sizeof(Payload)) -
+           (System::kHandles ? sizeof(timers[0]) : 0)}};
 }
 
-// W7: N timers of 1 .. 60 000 ticks; at each of 20 000 ticks N/10 000 of them, at random, are cancelled and scheduled
-// anew, and so are those that fire; per cancel and schedule. Nothing is left out: what cancelled timers cost later is
-// in it.
+// W7: N timers of 1 .. 60 000 ticks; at each of 20 000 ticks N/10 000 of them, at random, are
+// cancelled and scheduled anew, and so are those that fire; per cancel and schedule. Nothing is
+// left out: what cancelled timers cost later is in it.
 template <class System>
 Outcome churn(const Inputs& in) {
   constexpr Tick kTicks = 20'000;

@@ -25,7 +25,8 @@ struct Timer : TimerNode {
   explicit Timer(std::string timer_name) : name(std::move(timer_name)) {}
 };
 
-// One level of a wheel: how many slots, how many ticks each is wide, and at which of them the hand is.
+// One level of a wheel: how many slots, how many ticks each is wide, and at which of them the hand
+// is.
 struct LevelView {
   std::size_t slots;
   Tick width;
@@ -108,12 +109,16 @@ class Scene {
   void show(const std::string& note) {
     std::vector<std::string> levels, timers;
     for (const LevelView& level : levels_of(wheel_)) {
-      levels.push_back("{\"slots\": " + std::to_string(level.slots) + ", \"width\": " + std::to_string(level.width) +
+      levels.push_back("{\"slots\": " + std::to_string(level.slots) +
+                       ", \"width\": " + std::to_string(level.width) +
                        ", \"hand\": " + std::to_string(level.hand) + "}");
     }
-    wheel_.for_each([&](const TimerNode& node, std::optional<SlotPosition> at) { timers.push_back(json(node, at)); });
+    wheel_.for_each([&](const TimerNode& node, std::optional<SlotPosition> at) {
+      timers.push_back(json(node, at));
+    });
     const auto wakeup = wheel_.next_wakeup();
-    std::cout << "{\"picture\": " << quoted(picture_) << ", \"note\": " << quoted(note) << ", \"now\": " << wheel_.now()
+    std::cout << "{\"picture\": " << quoted(picture_) << ", \"note\": " << quoted(note)
+              << ", \"now\": " << wheel_.now()
               << ", \"next_wakeup\": " << (wakeup ? std::to_string(*wakeup) : "null")
               << ", \"levels\": " << array(levels) << ", \"timers\": " << array(timers)
               << ", \"fired\": " << array(std::exchange(fired_, {}))
@@ -130,7 +135,8 @@ class Scene {
  private:
   std::string json(const TimerNode& node, std::optional<SlotPosition> at) const {
     std::ostringstream out;
-    out << "{\"name\": " << quoted(static_cast<const Timer&>(node).name) << ", \"expiry\": " << node.expiry();
+    out << "{\"name\": " << quoted(static_cast<const Timer&>(node).name)
+        << ", \"expiry\": " << node.expiry();
     if (at) out << ", \"level\": " << at->level << ", \"slot\": " << at->slot;
     if constexpr (requires { wheel_.rounds(node); }) out << ", \"rounds\": " << wheel_.rounds(node);
     out << "}";

@@ -3,16 +3,13 @@
 import html
 import math
 
-STYLE = """
-text { font: 12px system-ui, sans-serif; fill: #7a7a7a }
-.title { font-size: 14px; font-weight: 600 } .small { font-size: 10px } .middle { text-anchor: middle }
-.end { text-anchor: end } .bold { font-weight: 600 }
-.slots { fill: none; stroke: #8886; stroke-width: 1 } .soft { fill: none; stroke: #8884; stroke-width: 1 }
-.timer { fill: #228be6 } .name { fill: #228be6; font-weight: 600 }
-.hand { fill: #e8590c } .hand-line { stroke: #e8590c; stroke-width: 2; fill: none } .hand-name { fill: #e8590c }
-.fired { fill: #2f9e44; font-weight: 600 } .refused { fill: #e03131 }
-.gone { fill: #8882 } .on-timer { fill: #fff }
-""".strip()
+STYLE = """ text { font: 12px system-ui, sans-serif; fill: #7a7a7a } .title { font-size: 14px;
+font-weight: 600 } .small { font-size: 10px } .middle { text-anchor: middle } .end { text-anchor:
+end } .bold { font-weight: 600 } .slots { fill: none; stroke: #8886; stroke-width: 1 } .soft { fill:
+none; stroke: #8884; stroke-width: 1 } .timer { fill: #228be6 } .name { fill: #228be6; font-weight:
+600 } .hand { fill: #e8590c } .hand-line { stroke: #e8590c; stroke-width: 2; fill: none } .hand-name
+{ fill: #e8590c } .fired { fill: #2f9e44; font-weight: 600 } .refused { fill: #e03131 } .gone {
+fill: #8882 } .on-timer { fill: #fff } """.strip()
 
 
 def number(value: float) -> str:
@@ -25,7 +22,9 @@ class Drawing:
         self.parts = []
 
     def svg(self) -> str:
-        size = f'viewBox="0 0 {self.width} {self.height}" width="{self.width}" height="{self.height}"'
+        size = (
+            f'viewBox="0 0 {self.width} {self.height}" width="{self.width}" height="{self.height}"'
+        )
         head = [
             f'<svg xmlns="http://www.w3.org/2000/svg" {size}>',
             f"<title>{html.escape(self.title)}</title><style>{STYLE}</style>",
@@ -35,7 +34,9 @@ class Drawing:
 
     def text(self, x: float, y: float, words: str, style: str = "") -> None:
         style = f' class="{style}"' if style else ""
-        self.parts.append(f'<text{style} x="{number(x)}" y="{number(y)}">{html.escape(words)}</text>')
+        self.parts.append(
+            f'<text{style} x="{number(x)}" y="{number(y)}">{html.escape(words)}</text>'
+        )
 
     def path(self, steps: str, style: str) -> None:
         self.parts.append(f'<path class="{style}" d="{steps}"/>')
@@ -45,18 +46,32 @@ class Drawing:
         self.parts.append(f'<rect class="{style}" {place}/>')
 
     def circle(self, x: float, y: float, radius: float, style: str) -> None:
-        self.parts.append(f'<circle class="{style}" cx="{number(x)}" cy="{number(y)}" r="{number(radius)}"/>')
+        self.parts.append(
+            f'<circle class="{style}" cx="{number(x)}" cy="{number(y)}" r="{number(radius)}"/>'
+        )
 
 
 class Strip:
     """A level of a wheel, unrolled: slot 0 at the left."""
 
-    def __init__(self, drawing: Drawing, x: float, y: float, width: float, height: float, slots: int):
-        self.drawing, self.x, self.y, self.width, self.height, self.slots = drawing, x, y, width, height, slots
+    def __init__(
+        self, drawing: Drawing, x: float, y: float, width: float, height: float, slots: int
+    ):
+        self.drawing, self.x, self.y, self.width, self.height, self.slots = (
+            drawing,
+            x,
+            y,
+            width,
+            height,
+            slots,
+        )
         self.cell = width / slots
         drawing.rect(x, y, width, height, "slots")
         step = 1 if self.cell >= 6 else 16
-        lines = "".join(f"M{number(self.left(slot))} {number(y)}v{number(height)}" for slot in range(step, slots, step))
+        lines = "".join(
+            f"M{number(self.left(slot))} {number(y)}v{number(height)}"
+            for slot in range(step, slots, step)
+        )
         drawing.path(lines, "soft")
 
     def left(self, slot: int) -> float:
@@ -85,11 +100,22 @@ class Strip:
 class Ring:
     """A level of a wheel as a wheel: slot 0 at the top, then clockwise."""
 
-    def __init__(self, drawing: Drawing, x: float, y: float, inner: float, outer: float, slots: int):
-        self.drawing, self.x, self.y, self.inner, self.outer, self.slots = drawing, x, y, inner, outer, slots
+    def __init__(
+        self, drawing: Drawing, x: float, y: float, inner: float, outer: float, slots: int
+    ):
+        self.drawing, self.x, self.y, self.inner, self.outer, self.slots = (
+            drawing,
+            x,
+            y,
+            inner,
+            outer,
+            slots,
+        )
         drawing.circle(x, y, outer, "slots")
         drawing.circle(x, y, inner, "slots")
-        lines = "".join(f"M{self.at(slot - 0.5, inner)}L{self.at(slot - 0.5, outer)}" for slot in range(slots))
+        lines = "".join(
+            f"M{self.at(slot - 0.5, inner)}L{self.at(slot - 0.5, outer)}" for slot in range(slots)
+        )
         drawing.path(lines, "soft")
 
     def at(self, slot: float, radius: float) -> str:
@@ -104,7 +130,9 @@ class Ring:
         """Writes its number in each slot; in white where a timer is."""
         for slot in range(self.slots):
             x, y = self.point(slot, (self.inner + self.outer) / 2)
-            self.drawing.text(x, y + 3.5, str(slot), "small middle" + (" on-timer" if slot in taken else ""))
+            self.drawing.text(
+                x, y + 3.5, str(slot), "small middle" + (" on-timer" if slot in taken else "")
+            )
 
     def hand(self, slot: int) -> None:
         tip = self.inner - 3

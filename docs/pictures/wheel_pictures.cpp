@@ -32,7 +32,8 @@ namespace {
 
 void simple() {
   Scene<SimpleWheel<12>> scene("simple", 0);
-  for (const Tick delay : {1U, 2U, 2U, 7U, 11U, 12U}) scene.schedule(std::to_string(delay) + " s", delay);
+  for (const Tick delay : {1U, 2U, 2U, 7U, 11U, 12U})
+    scene.schedule(std::to_string(delay) + " s", delay);
   scene.show("at 0 s");
   scene.advance(2);
   scene.schedule("13 s", 13);
@@ -88,11 +89,13 @@ void kafka() {
 
 // A thousand timers from a millisecond to 50 days, each order of magnitude as often as the others.
 void default_wheel() {
-  Scene<HierarchicalWheel<>> scene("default", 1'796'826'017'345);  // 9 December 2026, 14:20:17.345 UTC
+  Scene<HierarchicalWheel<>> scene("default",
+                                   1'796'826'017'345);  // 9 December 2026, 14:20:17.345 UTC
   std::mt19937_64 random(42);
   for (int i = 0; i < 1000; ++i) {
     const std::uint64_t bits = random() % 32;
-    scene.schedule("", scene.wheel().now() + (std::uint64_t{1} << bits) + random() % (std::uint64_t{1} << bits));
+    scene.schedule("", scene.wheel().now() + (std::uint64_t{1} << bits) +
+                           random() % (std::uint64_t{1} << bits));
   }
   scene.show("");
 }
@@ -124,7 +127,8 @@ void slack() {
   }
 }
 
-// One slot of the default wheel from within: twelve timers are scheduled, five cancelled, and the gaps closed.
+// One slot of the default wheel from within: twelve timers are scheduled, five cancelled, and the
+// gaps closed.
 class SlotScene {
  public:
   void play() {
@@ -164,8 +168,9 @@ class SlotScene {
               << ", \"entries\": " << Scene<HierarchicalWheel<>>::array(entries) << "}\n";
   }
 
-  std::array<Timer, 13> timers_{Timer("A"), Timer("B"), Timer("C"), Timer("D"), Timer("E"), Timer("F"), Timer("G"),
-                                Timer("H"), Timer("I"), Timer("J"), Timer("K"), Timer("L"), Timer("M")};
+  std::array<Timer, 13> timers_{Timer("A"), Timer("B"), Timer("C"), Timer("D"), Timer("E"),
+                                Timer("F"), Timer("G"), Timer("H"), Timer("I"), Timer("J"),
+                                Timer("K"), Timer("L"), Timer("M")};
   detail::ChunkPool<64> pool_;
   detail::Slot<64> slot_;
 };
@@ -180,7 +185,8 @@ template <class Wheel>
 void print_wheel(std::string_view name) {
   const bool all = Wheel::kLongestDelay == std::numeric_limits<Tick>::max();
   std::cout << "| `" << name << "` | " << grouped(Wheel::kSlots) << " | "
-            << (all ? std::string("any") : grouped(Wheel::kLongestDelay)) << " | " << grouped(sizeof(Wheel)) << " |\n";
+            << (all ? std::string("any") : grouped(Wheel::kLongestDelay)) << " | "
+            << grouped(sizeof(Wheel)) << " |\n";
 }
 
 template <class Baseline>

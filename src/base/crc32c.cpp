@@ -1,5 +1,6 @@
-// CRC-32C by the processor's own instruction where it has one, else by tables, eight bytes a step ("slicing by 8": Kounavis and
-// Berry, ISCC 2005). The tables are 8 KiB, which are not in the cache when a checksum is wanted but now and then.
+// CRC-32C by the processor's own instruction where it has one, else by tables, eight bytes a step
+// ("slicing by 8": Kounavis and Berry, ISCC 2005). The tables are 8 KiB, which are not in the cache
+// when a checksum is wanted but now and then.
 
 #include "base/crc32c.h"
 
@@ -45,15 +46,18 @@ std::uint32_t by_tables(std::uint32_t crc, std::string_view bytes) {
       std::memcpy(&word, at, sizeof word);
       word ^= crc;
       crc = 0;
-      for (std::size_t k = 0; k < kSlice; ++k) crc ^= kTables[kSlice - 1 - k][(word >> (8 * k)) & 0xff];
+      for (std::size_t k = 0; k < kSlice; ++k)
+        crc ^= kTables[kSlice - 1 - k][(word >> (8 * k)) & 0xff];
     }
   }
-  for (; left > 0; ++at, --left) crc = (crc >> 8) ^ kTables[0][(crc ^ static_cast<std::uint8_t>(*at)) & 0xff];
+  for (; left > 0; ++at, --left)
+    crc = (crc >> 8) ^ kTables[0][(crc ^ static_cast<std::uint8_t>(*at)) & 0xff];
   return crc;
 }
 
 #if defined(__x86_64__)
-__attribute__((target("sse4.2"))) std::uint32_t by_instruction(std::uint32_t crc, std::string_view bytes) {
+__attribute__((target("sse4.2"))) std::uint32_t by_instruction(std::uint32_t crc,
+                                                               std::string_view bytes) {
   const char* at = bytes.data();
   std::size_t left = bytes.size();
   std::uint64_t wide = crc;

@@ -1,5 +1,5 @@
-#pragma once
 // Whole reads and writes of a file, and what makes a new name durable. Each returns 0 or an errno.
+#pragma once
 
 #include <fcntl.h>
 #include <unistd.h>

@@ -27,7 +27,8 @@ std::optional<Number> read_number(std::string_view text, Number least, Number mo
 }
 
 bool is_tube_byte(char c) {
-  const bool alphanumeric = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+  const bool alphanumeric =
+      (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
   return alphanumeric || std::string_view("-+/;.$_()").find(c) != std::string_view::npos;
 }
 
@@ -35,13 +36,16 @@ bool is_tube_byte(char c) {
 
 std::uint64_t parse_job_id(std::string_view text) {
   const auto id = read_number<std::uint64_t>(text, 1, std::numeric_limits<std::uint64_t>::max());
-  if (!id) throw std::invalid_argument(fmt::format("\"{}\": not a job's id, a number from 1 up", text));
+  if (!id)
+    throw std::invalid_argument(fmt::format("\"{}\": not a job's id, a number from 1 up", text));
   return *id;
 }
 
 std::uint32_t parse_number(std::string_view text, std::uint32_t least, std::uint32_t most) {
   const auto number = read_number<std::uint32_t>(text, least, most);
-  if (!number) throw std::invalid_argument(fmt::format("\"{}\": not a number from {} to {}", text, least, most));
+  if (!number)
+    throw std::invalid_argument(
+        fmt::format("\"{}\": not a number from {} to {}", text, least, most));
   return *number;
 }
 
@@ -52,14 +56,14 @@ std::uint32_t parse_priority(std::string_view text) {
 std::string parse_tube(std::string_view text) {
   if (text.empty()) throw std::invalid_argument("\"\": a tube's name has 1 to 200 bytes");
   if (text.size() > kMaxTubeName) {
-    throw std::invalid_argument(fmt::format("\"{}...\": the name has {} bytes; the limit is {}", text.substr(0, 20),
-                                            text.size(), kMaxTubeName));
+    throw std::invalid_argument(fmt::format("\"{}...\": the name has {} bytes; the limit is {}",
+                                            text.substr(0, 20), text.size(), kMaxTubeName));
   }
   if (text.front() == '-')
     throw std::invalid_argument(fmt::format("\"{}\": a tube's name does not start with -", text));
   if (!std::all_of(text.begin(), text.end(), is_tube_byte)) {
-    throw std::invalid_argument(
-        fmt::format("\"{}\": a tube's name is made of letters, digits and - + / ; . $ _ ( )", text));
+    throw std::invalid_argument(fmt::format(
+        "\"{}\": a tube's name is made of letters, digits and - + / ; . $ _ ( )", text));
   }
   return std::string(text);
 }
@@ -92,24 +96,28 @@ Argument Argument::excludes(Argument other) const {
   return Argument(option_->excludes(other.option_));
 }
 
-Argument add_flag(CLI::App& command, const std::string& name, bool& value, const std::string& description) {
+Argument add_flag(CLI::App& command, const std::string& name, bool& value,
+                  const std::string& description) {
   return Argument(command.add_flag(name, value, description));
 }
 
-Argument add_text(CLI::App& command, const std::string& name, const std::function<void(const std::string&)>& set,
+Argument add_text(CLI::App& command, const std::string& name,
+                  const std::function<void(const std::string&)>& set,
                   const std::string& description) {
   return Argument(command.add_option_function<std::string>(name, set, description));
 }
 
 Argument add_list(CLI::App& command, const std::string& name,
-                  const std::function<void(const std::vector<std::string>&)>& set, const std::string& description) {
+                  const std::function<void(const std::vector<std::string>&)>& set,
+                  const std::string& description) {
   return Argument(command.add_option_function<std::vector<std::string>>(name, set, description)
                       ->allow_extra_args(!name.starts_with('-')));
 }
 
 void add_server_option(CLI::App& command, server::Address& address) {
   const auto set = [&address](const std::string& text) {
-    // The text came from the variable unless an option was given; the message has to say which one to correct.
+    // The text came from the variable unless an option was given; the message has to say which one
+    // to correct.
     const char* variable = std::getenv(kServerVariable);
     const std::string name = variable != nullptr && text == variable ? kServerVariable : "--server";
     const auto parse = [](const std::string& value) { return server::parse_address(value); };
@@ -117,9 +125,9 @@ void add_server_option(CLI::App& command, server::Address& address) {
   };
   address = {.host = "127.0.0.1", .port = server::kBeanstalkPort, .path = {}};
   command
-      .add_option_function<std::string>(
-          "--server", set,
-          "HOST:PORT, [V6]:PORT or unix:PATH (default: the\nvariable CARILLON_SERVER, else 127.0.0.1:11300)")
+      .add_option_function<std::string>("--server", set,
+                                        "HOST:PORT, [V6]:PORT or unix:PATH (default: the\nvariable "
+                                        "CARILLON_SERVER, else 127.0.0.1:11300)")
       ->type_name("ADDR")
       ->envname(kServerVariable);
 }

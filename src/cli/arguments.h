@@ -1,13 +1,16 @@
-// The values that several subcommands take on the command line, and how they are read: one clear line for a wrong one.
+// The values that several subcommands take on the command line, and how they are read: one clear
+// line for a wrong one.
 //
 //   CLI::App& command = add_subcommand(app, "put", "Examples: ...");
 //   add_value(command, "--delay", request->delay, parse_duration, "Hand it out no earlier than this from now")
 //       .type_name("DURATION");
 //   when_parsed(command, [request] { ... });
 //
-// A wrong value ends the command with UsageError: `--delay "3 parsecs": not a duration; use e.g. 250ms, 3s, 2h, 40d`.
+// A wrong value ends the command with UsageError: `--delay "3 parsecs": not a duration; use e.g.
+// 250ms, 3s, 2h, 40d`.
 //
-// CLI11 itself is in arguments.cpp and run.cpp alone: each file that includes it takes six seconds more to compile.
+// CLI11 itself is in arguments.cpp and run.cpp alone: each file that includes it takes six seconds
+// more to compile.
 #pragma once
 
 #include <cstdint>
@@ -32,15 +35,18 @@ namespace carillon::cli {
 
 inline constexpr std::string_view kDefaultTube = "default";
 
-/// Each throws std::invalid_argument, whose text starts with the value in quotes and says what is allowed.
+/// Each throws std::invalid_argument, whose text starts with the value in quotes and says what is
+/// allowed.
 std::uint64_t parse_job_id(std::string_view text);    // 1 to 2^64-1
 std::uint32_t parse_priority(std::string_view text);  // 0 to 2^32-1
-std::string parse_tube(std::string_view text);        // 1 to 200 bytes of A-Z a-z 0-9 - + / ; . $ _ ( ), no - in front
+std::string parse_tube(
+    std::string_view text);  // 1 to 200 bytes of A-Z a-z 0-9 - + / ; . $ _ ( ), no - in front
 
 /// A number from `least` to `most`.
 std::uint32_t parse_number(std::string_view text, std::uint32_t least, std::uint32_t most);
 
-/// Calls parse(text), and turns its std::invalid_argument into a UsageError that names the argument.
+/// Calls parse(text), and turns its std::invalid_argument into a UsageError that names the
+/// argument.
 template <class Parse>
 auto parse_argument(const std::string& name, Parse parse, const std::string& text) {
   try {
@@ -56,7 +62,8 @@ CLI::App& add_subcommand(CLI::App& app, const std::string& name, std::string_vie
 /// Calls `act` when all arguments of the command are known.
 void when_parsed(CLI::App& command, std::function<void()> act);
 
-/// What is not an option of the command, and all that follows it, is for another program: remaining() has it then.
+/// What is not an option of the command, and all that follows it, is for another program:
+/// remaining() has it then.
 void leave_the_rest(CLI::App& command);
 std::vector<std::string> remaining(const CLI::App& command);
 
@@ -74,27 +81,32 @@ class Argument {
 };
 
 /// An option without a value.
-Argument add_flag(CLI::App& command, const std::string& name, bool& value, const std::string& description);
+Argument add_flag(CLI::App& command, const std::string& name, bool& value,
+                  const std::string& description);
 
-/// An argument whose text, or all of whose texts, `set` gets. With a list, an option takes one value each time it
-/// is given, a positional all there are.
-Argument add_text(CLI::App& command, const std::string& name, const std::function<void(const std::string&)>& set,
+/// An argument whose text, or all of whose texts, `set` gets. With a list, an option takes one
+/// value each time it is given, a positional all there are.
+Argument add_text(CLI::App& command, const std::string& name,
+                  const std::function<void(const std::string&)>& set,
                   const std::string& description);
 Argument add_list(CLI::App& command, const std::string& name,
-                  const std::function<void(const std::vector<std::string>&)>& set, const std::string& description);
+                  const std::function<void(const std::vector<std::string>&)>& set,
+                  const std::string& description);
 
-/// Adds an option ("--delay", "-d,--delay") or a positional ("ID") that sets `value`, which has to outlive the app.
-/// Into a vector it may be given several times.
+/// Adds an option ("--delay", "-d,--delay") or a positional ("ID") that sets `value`, which has to
+/// outlive the app. Into a vector it may be given several times.
 template <class Value, class Parse>
 Argument add_value(CLI::App& command, const std::string& name, Value& value, Parse parse,
                    const std::string& description) {
-  const auto set = [name, &value, parse](const std::string& text) { value = parse_argument(name, parse, text); };
+  const auto set = [name, &value, parse](const std::string& text) {
+    value = parse_argument(name, parse, text);
+  };
   return add_text(command, name, set, description);
 }
 
 template <class Value, class Parse>
-Argument add_value(CLI::App& command, const std::string& name, std::vector<Value>& values, Parse parse,
-                   const std::string& description) {
+Argument add_value(CLI::App& command, const std::string& name, std::vector<Value>& values,
+                   Parse parse, const std::string& description) {
   const auto set = [name, &values, parse](const std::vector<std::string>& texts) {
     values.clear();
     for (const std::string& text : texts) values.push_back(parse_argument(name, parse, text));

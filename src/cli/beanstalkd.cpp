@@ -1,8 +1,9 @@
-// `carillon beanstalkd`, and `carillon` called by the name `beanstalkd`: the server behind beanstalkd's own flags, for the scripts
-// and test suites that start a beanstalkd.
+// `carillon beanstalkd`, and `carillon` called by the name `beanstalkd`: the server behind
+// beanstalkd's own flags, for the scripts and test suites that start a beanstalkd.
 //
-// Where it differs from beanstalkd on purpose: without -l it listens on 127.0.0.1, not on every address of the machine.
-// Clients may stall for as long as they like, as there: beanstalkd has no flag to change that.
+// Where it differs from beanstalkd on purpose: without -l it listens on 127.0.0.1, not on every
+// address of the machine. Clients may stall for as long as they like, as there: beanstalkd has no
+// flag to change that.
 
 #include <fmt/format.h>
 
@@ -56,7 +57,8 @@ struct BeanstalkdUsageError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// beanstalkd's flags as it reads them: `-p 1`, `-p1`, and several in one (`-Vp1`). The first word that is no flag is an error.
+// beanstalkd's flags as it reads them: `-p 1`, `-p1`, and several in one (`-Vp1`). The first word
+// that is no flag is an error.
 class Flags {
  public:
   Flags(int argc, char** argv) : words_(argv + 1, argv + argc) {}
@@ -66,7 +68,8 @@ class Flags {
     while (rest_.empty()) {
       if (at_ == words_.size()) return std::nullopt;
       const std::string_view word = words_[at_++];
-      if (word == "--help") return 'h';  // beanstalkd knows -h alone; every other command of this program has --help
+      if (word == "--help")
+        return 'h';  // beanstalkd knows -h alone; every other command of this program has --help
       if (word.size() < 2 || word.front() != '-') {
         throw BeanstalkdUsageError("unknown argument: " + std::string(word));
       }
@@ -77,10 +80,12 @@ class Flags {
     return flag;
   }
 
-  // REQUIRES: it is the one that next() returned last. A long option, which beanstalkd has none of, is told as one.
+  // REQUIRES: it is the one that next() returned last. A long option, which beanstalkd has none of,
+  // is told as one.
   [[noreturn]] void refuse(char flag) const {
     const std::string_view word = words_[at_ - 1];
-    throw BeanstalkdUsageError("unknown flag: " + (flag == '-' ? std::string(word) : std::string("-") + flag));
+    throw BeanstalkdUsageError("unknown flag: " +
+                               (flag == '-' ? std::string(word) : std::string("-") + flag));
   }
 
   // What belongs to the flag: the rest of its word, or the next word.
@@ -88,7 +93,8 @@ class Flags {
     std::string_view value = rest_;
     rest_ = {};
     if (value.empty()) {
-      if (at_ == words_.size()) throw BeanstalkdUsageError(std::string("flag requires an argument: -") + flag);
+      if (at_ == words_.size())
+        throw BeanstalkdUsageError(std::string("flag requires an argument: -") + flag);
       value = words_[at_++];
     }
     return std::string(value);

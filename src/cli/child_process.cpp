@@ -18,7 +18,8 @@
 #include "cli/error_text.h"
 #include "cli/exit_status.h"
 
-extern char** environ;  // NOLINT(readability-redundant-declaration): POSIX wants it declared by its user
+extern char**
+    environ;  // NOLINT(readability-redundant-declaration): POSIX wants it declared by its user
 
 namespace carillon::cli {
 namespace {
@@ -62,7 +63,8 @@ class SpawnSettings {
     ::posix_spawnattr_setsigmask(&attributes_, &none);
     ::posix_spawnattr_setsigdefault(&attributes_, &all);
     ::posix_spawnattr_setpgroup(&attributes_, 0);
-    ::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+    ::posix_spawnattr_setflags(
+        &attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
   }
   ~SpawnSettings() {
     ::posix_spawn_file_actions_destroy(&actions_);
@@ -123,14 +125,16 @@ std::string find_program(const std::string& name) {
   }
 }
 
-ChildProcess::ChildProcess(const std::vector<std::string>& command, const std::vector<std::string>& extra_environment,
+ChildProcess::ChildProcess(const std::vector<std::string>& command,
+                           const std::vector<std::string>& extra_environment,
                            std::string_view body) {
   const base::FileDescriptor standard_input = file_in_memory(body);
   const SpawnSettings settings(standard_input.get());
   std::vector<std::string> words = command;
   std::vector<std::string> environment = environment_with(extra_environment);
-  const int error = ::posix_spawnp(&pid_, words.front().c_str(), settings.actions(), settings.attributes(),
-                                   pointers_to(words).data(), pointers_to(environment).data());
+  const int error =
+      ::posix_spawnp(&pid_, words.front().c_str(), settings.actions(), settings.attributes(),
+                     pointers_to(words).data(), pointers_to(environment).data());
   if (error != 0) fail(fmt::format("cannot run \"{}\"", words.front()), error);
   pid_fd_ = open_pid(pid_);
   if (!pid_fd_) {
@@ -173,7 +177,8 @@ void ChildProcess::reap() {
 std::string ChildProcess::describe_end() const {
   if (signal_ == 0) return fmt::format("exit {}", exit_code_);
   const char* description = ::sigdescr_np(signal_);
-  return fmt::format("signal {} ({})", signal_, description != nullptr ? lower_first(description) : "real-time");
+  return fmt::format("signal {} ({})", signal_,
+                     description != nullptr ? lower_first(description) : "real-time");
 }
 
 }  // namespace carillon::cli

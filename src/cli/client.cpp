@@ -9,7 +9,8 @@
 namespace carillon::cli {
 namespace {
 
-// A server that announces more than any server can hold is none; reading on would only use up memory.
+// A server that announces more than any server can hold is none; reading on would only use up
+// memory.
 constexpr std::uint64_t kMaxData = std::uint64_t{4} << 30;
 
 constexpr std::string_view verb_of(std::string_view command) {
@@ -45,7 +46,8 @@ std::string printable(std::string_view line) {
 
 std::string command_of(std::string_view body, const PutOptions& options) {
   const auto put = [&](std::string_view verb, auto when) {
-    return fmt::format("{} {} {} {} {}", verb, options.priority, when, options.ttr.count(), body.size());
+    return fmt::format("{} {} {} {} {}", verb, options.priority, when, options.ttr.count(),
+                       body.size());
   };
   return options.due_at ? put("put-at", *options.due_at) : put("put-ms", options.delay.count());
 }
@@ -75,18 +77,20 @@ std::uint64_t Client::number_after(const std::string& command, const std::string
 
 std::string Client::read_data(std::uint64_t size) {
   if (size > kMaxData) {
-    throw Failure(fmt::format("{} announced {} bytes; no job has more than {}", stream_.peer(), size, kMaxData));
+    throw Failure(fmt::format("{} announced {} bytes; no job has more than {}", stream_.peer(),
+                              size, kMaxData));
   }
   std::string data = stream_.read_exactly(size + 2);
   if (!data.ends_with("\r\n")) {
-    throw Failure(fmt::format("{} sent {} bytes of data that no line end follows", stream_.peer(), size));
+    throw Failure(
+        fmt::format("{} sent {} bytes of data that no line end follows", stream_.peer(), size));
   }
   data.resize(size);
   return data;
 }
 
-std::optional<Job> Client::read_job(const std::string& command, const std::string& reply, std::string_view keyword,
-                                    std::string_view none) {
+std::optional<Job> Client::read_job(const std::string& command, const std::string& reply,
+                                    std::string_view keyword, std::string_view none) {
   if (reply == none) return std::nullopt;
   const auto words = words_of(reply);
   if (words.size() != 3 || words[0] != keyword) surprised(command, reply);
@@ -105,16 +109,19 @@ std::optional<StatsFields> Client::ask_stats(const std::string& command) {
 void Client::surprised(std::string_view command, std::string_view reply) const {
   const std::string& peer = stream_.peer();
   if (reply == "OUT_OF_MEMORY") {
-    throw Refused(fmt::format("{} is out of memory, disk space or connections; its log says which", peer), reply);
+    throw Refused(
+        fmt::format("{} is out of memory, disk space or connections; its log says which", peer),
+        reply);
   }
   if (reply == "INTERNAL_ERROR") {
     throw Refused(fmt::format("{} had an internal error; its log says which", peer), reply);
   }
   if (reply == "UNKNOWN_COMMAND") {
-    throw Failure(fmt::format("{} does not know \"{}\": it is not Carillon, or an older one", peer, verb_of(command)));
+    throw Failure(fmt::format("{} does not know \"{}\": it is not Carillon, or an older one", peer,
+                              verb_of(command)));
   }
-  throw Failure(fmt::format("{} answered \"{}\" to \"{}\", which is not the beanstalk protocol", peer, printable(reply),
-                            printable(command)));
+  throw Failure(fmt::format("{} answered \"{}\" to \"{}\", which is not the beanstalk protocol",
+                            peer, printable(reply), printable(command)));
 }
 
 void Client::use(std::string_view tube) {
@@ -135,10 +142,11 @@ void Client::watch_only(const std::vector<std::string>& tubes) {
 }
 
 std::uint64_t Client::put(std::string_view body, const PutOptions& options) {
-  // A size of more than 32 bits is no number to a server: it would not skip the body, but run it as commands.
+  // A size of more than 32 bits is no number to a server: it would not skip the body, but run it as
+  // commands.
   if (body.size() > kLargestBody) {
-    throw Failure(
-        fmt::format("the body has {} bytes; the most that any server takes is {}", body.size(), kLargestBody));
+    throw Failure(fmt::format("the body has {} bytes; the most that any server takes is {}",
+                              body.size(), kLargestBody));
   }
   const std::string command = command_of(body, options);
   // Two sends and no copy of a body that may be large.
@@ -149,22 +157,26 @@ std::uint64_t Client::put(std::string_view body, const PutOptions& options) {
   return number_after(command, reply, "INSERTED");
 }
 
-void Client::refuse_put(const std::string& command, const std::string& reply, std::size_t body_size) {
+void Client::refuse_put(const std::string& command, const std::string& reply,
+                        std::size_t body_size) {
   if (reply == "JOB_TOO_BIG") {
-    throw Failure(fmt::format("the body has {} bytes; the limit of {} is {}", body_size, stream_.peer(),
-                              stats().number("max-job-size")));
+    throw Failure(fmt::format("the body has {} bytes; the limit of {} is {}", body_size,
+                              stream_.peer(), stats().number("max-job-size")));
   }
-  if (reply == "DRAINING") throw Failure(fmt::format("{} is draining: it takes no new jobs", stream_.peer()));
-  if (reply == "OUT_OF_RANGE") throw Failure("the job would be due after the year 9999; the server refused it");
+  if (reply == "DRAINING")
+    throw Failure(fmt::format("{} is draining: it takes no new jobs", stream_.peer()));
+  if (reply == "OUT_OF_RANGE")
+    throw Failure("the job would be due after the year 9999; the server refused it");
   if (reply.starts_with("BURIED ")) {
-    throw Unavailable(fmt::format("{} is out of memory and buried the job, as number {}", stream_.peer(),
-                                  number_after(command, reply, "BURIED")));
+    throw Unavailable(fmt::format("{} is out of memory and buried the job, as number {}",
+                                  stream_.peer(), number_after(command, reply, "BURIED")));
   }
   surprised(command, reply);
 }
 
 std::optional<Job> Client::reserve(Patience timeout) {
-  const std::string command = timeout ? fmt::format("reserve-with-timeout-ms {}", timeout->count()) : "reserve";
+  const std::string command =
+      timeout ? fmt::format("reserve-with-timeout-ms {}", timeout->count()) : "reserve";
   // Adding to a time-out of 292 million years would overflow.
   Patience patience = timeout;
   if (patience && *patience < std::chrono::milliseconds::max() - kPatience) *patience += kPatience;

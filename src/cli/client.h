@@ -1,16 +1,19 @@
-// A synchronous client of the beanstalk protocol: one method per command, which returns when the reply is there.
+// A synchronous client of the beanstalk protocol: one method per command, which returns when the
+// reply is there.
 //
 //   Client client(Stream::connect(address));
 //   client.use("mail");
 //   const std::uint64_t id = client.put("hello", {.delay = 250ms});
 //   if (auto job = client.reserve(2s)) client.delete_job(job->id);
 //
-// What may well happen is a return value: a time-out and a job that is not there are an empty optional or false. Everything
-// else is an exception: Unavailable (stream.h) if the same may work later, Failure if it will not. After Refused,
-// which is an Unavailable, the client is still of use and its jobs are still reserved, unless the server ends as well.
+// What may well happen is a return value: a time-out and a job that is not there are an empty
+// optional or false. Everything else is an exception: Unavailable (stream.h) if the same may work
+// later, Failure if it will not. After Refused, which is an Unavailable, the client is still of use
+// and its jobs are still reserved, unless the server ends as well.
 //
-// Times are sent in milliseconds, with Carillon's own verbs (put-ms, put-at, release-ms, reserve-with-timeout-ms).
-// Source: docs/protocol.md, and beanstalkd's doc/protocol.txt for the others.
+// Times are sent in milliseconds, with Carillon's own verbs (put-ms, put-at, release-ms,
+// reserve-with-timeout-ms). Source: docs/protocol.md, and beanstalkd's doc/protocol.txt for the
+// others.
 #pragma once
 
 #include <chrono>
@@ -52,7 +55,8 @@ inline constexpr std::uint32_t kLargestBody = server::beanstalk::kLargestMaxJobS
 /// Which job of a tube peek() looks at: the one that would be next to leave that state.
 enum class PeekState { kReady, kDelayed, kBuried };
 
-/// Not thread-safe. A job it reserved belongs to its connection, and is given back when the client is destroyed.
+/// Not thread-safe. A job it reserved belongs to its connection, and is given back when the client
+/// is destroyed.
 class Client {
  public:
   explicit Client(Stream stream) : stream_(std::move(stream)) {}
@@ -60,28 +64,33 @@ class Client {
   /// As Stream::interrupt_on().
   void interrupt_on(int fd) { stream_.interrupt_on(fd); }
 
-  /// The tube that put, kick and peek act on from now on. REQUIRES of all tube names: parse_tube() accepts them.
+  /// The tube that put, kick and peek act on from now on. REQUIRES of all tube names: parse_tube()
+  /// accepts them.
   void use(std::string_view tube);
 
-  /// From now on reserve from these tubes and no others. REQUIRES: not empty; no watch_only() before.
+  /// From now on reserve from these tubes and no others. REQUIRES: not empty; no watch_only()
+  /// before.
   void watch_only(const std::vector<std::string>& tubes);
 
-  /// Returns the job's id. Throws Failure if the server refused the job, and says why; if the body has more than kLargestBody
-  /// bytes, before anything is sent.
+  /// Returns the job's id. Throws Failure if the server refused the job, and says why; if the body
+  /// has more than kLargestBody bytes, before anything is sent.
   std::uint64_t put(std::string_view body, const PutOptions& options);
 
-  /// The next job of the watched tubes; waits for `timeout`, none: for ever. REQUIRES: this client holds no job.
+  /// The next job of the watched tubes; waits for `timeout`, none: for ever. REQUIRES: this client
+  /// holds no job.
   std::optional<Job> reserve(Patience timeout);
 
   /// False: there is no such job, or another connection has reserved it.
   bool delete_job(std::uint64_t id);
 
-  /// These three: on a job this client has reserved; false: it has not, or no longer, because its ttr ran out.
+  /// These three: on a job this client has reserved; false: it has not, or no longer, because its
+  /// ttr ran out.
   bool release(std::uint64_t id, std::uint32_t priority, std::chrono::milliseconds delay);
   bool bury(std::uint64_t id, std::uint32_t priority);
   bool touch(std::uint64_t id);
 
-  /// Makes up to `bound` jobs of the used tube ready: buried ones, or if there are none delayed ones. Returns how many.
+  /// Makes up to `bound` jobs of the used tube ready: buried ones, or if there are none delayed
+  /// ones. Returns how many.
   std::uint64_t kick(std::uint32_t bound);
   bool kick_job(std::uint64_t id);
 
@@ -95,12 +104,14 @@ class Client {
  private:
   std::string ask(const std::string& command, Patience patience = kPatience);
   bool ask_whether(const std::string& command, std::string_view yes);
-  std::optional<Job> read_job(const std::string& command, const std::string& reply, std::string_view keyword,
-                              std::string_view none);
+  std::optional<Job> read_job(const std::string& command, const std::string& reply,
+                              std::string_view keyword, std::string_view none);
   std::optional<StatsFields> ask_stats(const std::string& command);
   std::string read_data(std::uint64_t size);
-  std::uint64_t number_after(const std::string& command, const std::string& reply, std::string_view keyword) const;
-  [[noreturn]] void refuse_put(const std::string& command, const std::string& reply, std::size_t body_size);
+  std::uint64_t number_after(const std::string& command, const std::string& reply,
+                             std::string_view keyword) const;
+  [[noreturn]] void refuse_put(const std::string& command, const std::string& reply,
+                               std::size_t body_size);
   [[noreturn]] void surprised(std::string_view command, std::string_view reply) const;
 
   Stream stream_;

@@ -28,7 +28,8 @@ std::string overview() {
       "\n"
       "Commands:\n";
   for (const Command& command : kCommands) {
-    text += fmt::format("  {:<12}{}\n  {:<12}  {}\n", command.name, command.summary, "", command.example);
+    text += fmt::format("  {:<12}{}\n  {:<12}  {}\n", command.name, command.summary, "",
+                        command.example);
   }
   text +=
       "\n"
@@ -49,11 +50,13 @@ int fail(std::string_view who, std::string_view why, int exit_code) {
 // What CLI11 could not make sense of, in this program's words.
 std::string describe(const CLI::ExtrasError&, const CLI::App& command) {
   const std::vector<std::string> rest = command.remaining();
-  const auto unexpected = std::find_if(rest.begin(), rest.end(), [](const std::string& word) { return word != "--"; });
+  const auto unexpected =
+      std::find_if(rest.begin(), rest.end(), [](const std::string& word) { return word != "--"; });
   const std::string word = unexpected == rest.end() ? "--" : *unexpected;
   const bool is_option = word.size() > 1 && word.starts_with('-');
-  return fmt::format("{} \"{}\"; see carillon {} --help", is_option ? "there is no option" : "unexpected argument",
-                     word, command.get_name());
+  return fmt::format("{} \"{}\"; see carillon {} --help",
+                     is_option ? "there is no option" : "unexpected argument", word,
+                     command.get_name());
 }
 
 std::string describe(const CLI::ArgumentMismatch& error, const CLI::App& command) {
@@ -72,7 +75,8 @@ std::string describe(const CLI::ExcludesError& error, const CLI::App&) {
   const std::string_view what = error.what();
   const std::size_t between = what.find(kBetween);
   if (between == std::string_view::npos) return std::string(what);
-  return fmt::format("give {} or {}, not both", what.substr(0, between), what.substr(between + kBetween.size()));
+  return fmt::format("give {} or {}, not both", what.substr(0, between),
+                     what.substr(between + kBetween.size()));
 }
 
 // Only flags are converted by CLI11; the other texts are read by arguments.h.
@@ -100,8 +104,8 @@ int run_command(const Command& entry, const std::vector<std::string>& arguments)
   CLI::App* command = app.get_subcommand(std::string(entry.name));
   command->description(fmt::format("{}.", entry.summary));
   try {
-    // Only this one is parsed, not `app`: an argument that is called like a subcommand is an argument. CLI11 wants the
-    // last one first.
+    // Only this one is parsed, not `app`: an argument that is called like a subcommand is an
+    // argument. CLI11 wants the last one first.
     command->parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
     return exit_code;
   } catch (const CLI::CallForHelp&) {
@@ -124,19 +128,22 @@ int run_command(const Command& entry, const std::vector<std::string>& arguments)
 }
 
 const Command* find_command(std::string_view name) {
-  const auto found =
-      std::find_if(kCommands.begin(), kCommands.end(), [name](const Command& command) { return command.name == name; });
+  const auto found = std::find_if(kCommands.begin(), kCommands.end(),
+                                  [name](const Command& command) { return command.name == name; });
   return found == kCommands.end() ? nullptr : &*found;
 }
 
 int unknown_command(std::string_view name) {
   std::string names;
-  for (const Command& command : kCommands) names += fmt::format("{}{}", names.empty() ? "" : ", ", command.name);
+  for (const Command& command : kCommands)
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", command.name);
   const bool is_option = name.starts_with('-');
-  return fail("carillon",
-              is_option ? fmt::format("there is no option \"{}\" before the command; see carillon --help", name)
-                        : fmt::format("there is no command \"{}\"; there are {}", name, names),
-              kUsage);
+  return fail(
+      "carillon",
+      is_option
+          ? fmt::format("there is no option \"{}\" before the command; see carillon --help", name)
+          : fmt::format("there is no command \"{}\"; there are {}", name, names),
+      kUsage);
 }
 
 int dispatch(int argc, char** argv) {

@@ -14,7 +14,8 @@
 namespace carillon::cli {
 namespace {
 
-constexpr const char* kExamples = R"(Works on ready, delayed and buried jobs. One that a worker holds is not deleted.
+constexpr const char* kExamples =
+    R"(Works on ready, delayed and buried jobs. One that a worker holds is not deleted.
 The exit code is 1 if any of them could not be deleted; the others are.
 
 Examples:
@@ -46,7 +47,9 @@ int delete_jobs(const Request& request) {
 void add_delete(CLI::App& app, int& exit_code) {
   auto request = std::make_shared<Request>();
   CLI::App& command = add_subcommand(app, "delete", kExamples);
-  add_value(command, "ID", request->ids, parse_job_id, "The jobs to delete").type_name("").required();
+  add_value(command, "ID", request->ids, parse_job_id, "The jobs to delete")
+      .type_name("")
+      .required();
   add_server_option(command, request->server);
   when_parsed(command, [request, &exit_code] { exit_code = delete_jobs(*request); });
 }

@@ -11,7 +11,8 @@
 namespace carillon::cli {
 namespace {
 
-constexpr std::uint64_t kMaxMs = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+constexpr std::uint64_t kMaxMs =
+    static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
 
 struct Unit {
   std::string_view name;
@@ -19,7 +20,8 @@ struct Unit {
 };
 
 // "ms" before "m": the first one that matches is taken.
-constexpr std::array<Unit, 5> kUnits{{{"ms", 1}, {"s", 1'000}, {"m", 60'000}, {"h", 3'600'000}, {"d", 86'400'000}}};
+constexpr std::array<Unit, 5> kUnits{
+    {{"ms", 1}, {"s", 1'000}, {"m", 60'000}, {"h", 3'600'000}, {"d", 86'400'000}}};
 
 // It names no limit: each option has a lower one of its own.
 constexpr std::string_view kTooLong = "too long, more than 292 million years";
@@ -65,8 +67,8 @@ std::optional<std::uint64_t> whole_part(std::string_view digits, std::uint64_t u
 // 0.digits * unit; none: not a whole number of milliseconds.
 std::optional<std::uint64_t> fraction_part(std::string_view digits, std::uint64_t unit) {
   while (digits.ends_with('0')) digits.remove_suffix(1);
-  // The last digit is not 0, so n digits can only come out whole if 2^n or 5^n divides the unit. No unit has more than the
-  // 2^10 of a day; and with 10 digits nothing below overflows.
+  // The last digit is not 0, so n digits can only come out whole if 2^n or 5^n divides the unit. No
+  // unit has more than the 2^10 of a day; and with 10 digits nothing below overflows.
   if (digits.size() > 10) return std::nullopt;
   std::uint64_t numerator = 0;
   std::uint64_t denominator = 1;
@@ -97,9 +99,9 @@ std::chrono::milliseconds parse_duration(std::string_view text) {
       if (fraction.empty()) refuse(text, kNotOne);
     }
     if (rest.empty()) {
-      refuse(text,
-             fmt::format("a number without a unit; write {0}ms, {0}s, {0}m, {0}h or {0}d",
-                         text.substr(text.size() - digits.size() - (fraction.empty() ? 0 : fraction.size() + 1))));
+      refuse(text, fmt::format("a number without a unit; write {0}ms, {0}s, {0}m, {0}h or {0}d",
+                               text.substr(text.size() - digits.size() -
+                                           (fraction.empty() ? 0 : fraction.size() + 1))));
     }
     const auto unit = take_unit(rest);
     if (!unit) refuse(text, kNotOne);

@@ -12,7 +12,8 @@ std::size_t utf8_sequence(std::string_view bytes) {
   const auto at = [bytes](std::size_t i) { return static_cast<unsigned char>(bytes[i]); };
   const unsigned char first = at(0);
   if (first < 0x80) return 1;
-  // What may follow the first byte narrows where a longer form, a surrogate or too large a number would begin.
+  // What may follow the first byte narrows where a longer form, a surrogate or too large a number
+  // would begin.
   unsigned char least = 0x80;
   unsigned char most = 0xBF;
   std::size_t size = 0;
@@ -46,7 +47,8 @@ bool is_utf8(std::string_view bytes) {
 }
 
 std::string to_base64(std::string_view bytes) {
-  constexpr std::string_view kAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  constexpr std::string_view kAlphabet =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string text;
   text.reserve((bytes.size() + 2) / 3 * 4);
   for (; !bytes.empty(); bytes.remove_prefix(std::min<std::size_t>(3, bytes.size()))) {

@@ -16,7 +16,8 @@
 namespace carillon::cli {
 namespace {
 
-constexpr const char* kExamples = R"(Buried jobs first; if the tube has none, delayed ones, the next due first.
+constexpr const char* kExamples =
+    R"(Buried jobs first; if the tube has none, delayed ones, the next due first.
 Prints how many were made ready.
 
 Examples:
@@ -39,7 +40,8 @@ int kick(const Request& request) {
     return kSuccess;
   }
   if (!client.kick_job(*request.job)) {
-    throw Failure(fmt::format("job {} does not exist, or is neither buried nor delayed", *request.job));
+    throw Failure(
+        fmt::format("job {} does not exist, or is neither buried nor delayed", *request.job));
   }
   write_out("1\n");
   return kSuccess;
@@ -54,8 +56,10 @@ void add_kick(CLI::App& app, int& exit_code) {
     return parse_number(text, 1, std::numeric_limits<std::uint32_t>::max());
   };
   const Argument bound =
-      add_value(command, "N", request->bound, parse_bound, "At most this many jobs (default: 1)").type_name("");
-  const Argument tube = add_tube_option(command, request->tube, "The jobs of this tube (default: default)");
+      add_value(command, "N", request->bound, parse_bound, "At most this many jobs (default: 1)")
+          .type_name("");
+  const Argument tube =
+      add_tube_option(command, request->tube, "The jobs of this tube (default: default)");
   add_value(command, "--job", request->job, parse_job_id, "This one job")
       .type_name("ID")
       .excludes(bound)

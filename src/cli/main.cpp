@@ -7,7 +7,8 @@
 
 int main(int argc, char** argv) {
   if (!carillon::cli::occupy_standard_descriptors()) {
-    carillon::cli::remark("carillon: a standard descriptor is closed, and /dev/null cannot be opened in its place");
+    carillon::cli::remark(
+        "carillon: a standard descriptor is closed, and /dev/null cannot be opened in its place");
     return carillon::cli::kFailure;
   }
   return carillon::cli::run(argc, argv);

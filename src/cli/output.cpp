@@ -13,7 +13,8 @@
 namespace carillon::cli {
 namespace {
 
-// Of a standard descriptor: one that was closed at the start is there, but of no use (standard_descriptors.h).
+// Of a standard descriptor: one that was closed at the start is there, but of no use
+// (standard_descriptors.h).
 std::string reason(int error) {
   return error == EBADF ? "it is closed" : error_text(error);
 }
@@ -51,7 +52,8 @@ std::string read_standard_input(std::size_t most) {
       throw Failure(fmt::format("cannot read standard input: {}", reason(errno)));
     }
   }
-  throw Failure(fmt::format("standard input has more than {} bytes, the most that any server takes as a body", most));
+  throw Failure(fmt::format(
+      "standard input has more than {} bytes, the most that any server takes as a body", most));
 }
 
 }  // namespace carillon::cli

@@ -16,7 +16,8 @@
 namespace carillon::cli {
 namespace {
 
-constexpr const char* kExamples = R"(Prints the body byte for byte on standard output, on a terminal with a line end,
+constexpr const char* kExamples =
+    R"(Prints the body byte for byte on standard output, on a terminal with a line end,
 and where the job is on standard error.
 
 Examples:
@@ -62,7 +63,8 @@ Job find_job(const Request& request, Client& client) {
   throw Failure(fmt::format("no {} job in tube {}", name_of(state), request.tube));
 }
 
-// "delayed, 12 s left": the seconds until it is due, or until the worker that holds it has to be done.
+// "delayed, 12 s left": the seconds until it is due, or until the worker that holds it has to be
+// done.
 std::string describe(const StatsFields& stats) {
   const std::string& state = stats.text("state");
   const bool counts_down = state == "delayed" || state == "reserved";
@@ -70,10 +72,12 @@ std::string describe(const StatsFields& stats) {
 }
 
 int peek(const Request& request) {
-  const int selectors =
-      (request.id ? 1 : 0) + (request.ready ? 1 : 0) + (request.delayed ? 1 : 0) + (request.buried ? 1 : 0);
-  if (selectors == 0) throw UsageError("give a job's ID, or one of --ready, --delayed and --buried");
-  if (selectors > 1) throw UsageError("give only one of a job's ID, --ready, --delayed and --buried");
+  const int selectors = (request.id ? 1 : 0) + (request.ready ? 1 : 0) + (request.delayed ? 1 : 0) +
+                        (request.buried ? 1 : 0);
+  if (selectors == 0)
+    throw UsageError("give a job's ID, or one of --ready, --delayed and --buried");
+  if (selectors > 1)
+    throw UsageError("give only one of a job's ID, --ready, --delayed and --buried");
 
   Client client(Stream::connect(request.server));
   const Job job = find_job(request, client);
@@ -98,7 +102,8 @@ void add_peek(CLI::App& app, int& exit_code) {
   add_flag(command, "--delayed", request->delayed, "The next job to become due");
   add_flag(command, "--buried", request->buried, "The next job to be kicked");
   add_tube_option(command, request->tube, "In this tube (default: default)").excludes(id);
-  add_flag(command, "--json", request->json, "Print {\"id\":...,\"tube\":...,\"state\":...,\"body\":...}");
+  add_flag(command, "--json", request->json,
+           "Print {\"id\":...,\"tube\":...,\"state\":...,\"body\":...}");
   add_server_option(command, request->server);
   when_parsed(command, [request, &exit_code] { exit_code = peek(*request); });
 }

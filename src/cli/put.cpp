@@ -39,7 +39,8 @@ constexpr std::chrono::milliseconds kLongestTtr{queue::kMaxTtr};
 
 std::chrono::milliseconds parse_ttr(const std::string& text) {
   const auto ttr = parse_duration(text);
-  if (ttr < kShortestTtr) throw std::invalid_argument(fmt::format("\"{}\": the shortest is 1s", text));
+  if (ttr < kShortestTtr)
+    throw std::invalid_argument(fmt::format("\"{}\": the shortest is 1s", text));
   if (ttr <= kLongestTtr) return ttr;
   throw std::invalid_argument(fmt::format("\"{}\": the longest is 4294967295s (49710 days)", text));
 }
@@ -100,10 +101,11 @@ void add_put(CLI::App& app, int& exit_code) {
       command, "BODY", request->body, [](const std::string& text) { return text; },
       "What the worker gets; - or nothing: read it from\nstandard input")
       .type_name("");
-  const Argument delay =
-      add_value(command, "--delay", request->options.delay, parse_duration, "Not before this long from now")
-          .type_name("DURATION");
-  add_value(command, "--at", request->options.due_at, parse_timestamp, "Not before this time, by the server's clock")
+  const Argument delay = add_value(command, "--delay", request->options.delay, parse_duration,
+                                   "Not before this long from now")
+                             .type_name("DURATION");
+  add_value(command, "--at", request->options.due_at, parse_timestamp,
+            "Not before this time, by the server's clock")
       .type_name("TIME")
       .excludes(delay);
   add_value(command, "--pri", request->options.priority, parse_priority,

@@ -19,7 +19,8 @@
 namespace carillon::cli {
 namespace {
 
-constexpr const char* kExamples = R"(Prints the body byte for byte on standard output, on a terminal with a line end,
+constexpr const char* kExamples =
+    R"(Prints the body byte for byte on standard output, on a terminal with a line end,
 and what happened on standard error. The job goes back to ready when the command
 ends, unless --delete was given: then it is deleted once its body is printed.
 To run a command for each job, see: carillon work --help
@@ -43,12 +44,13 @@ constexpr std::chrono::milliseconds kLongestTimeout = std::chrono::seconds(2'147
 std::chrono::milliseconds parse_timeout(const std::string& text) {
   const auto timeout = parse_duration(text);
   if (timeout <= kLongestTimeout) return timeout;
-  throw std::invalid_argument(
-      fmt::format("\"{}\": the longest time-out is 2147483647s; without one it waits for ever", text));
+  throw std::invalid_argument(fmt::format(
+      "\"{}\": the longest time-out is 2147483647s; without one it waits for ever", text));
 }
 
 std::string nothing_within(std::chrono::milliseconds timeout) {
-  return timeout.count() == 0 ? "no job is ready" : fmt::format("no job within {}", short_duration(timeout));
+  return timeout.count() == 0 ? "no job is ready"
+                              : fmt::format("no job within {}", short_duration(timeout));
 }
 
 // The reply to a reserve does not name the tube; with several watched only the server knows.
@@ -73,12 +75,15 @@ int reserve(const Request& request) {
     write_body(job->body);
   }
   if (!request.delete_it) {
-    remark(fmt::format("job {} from tube {}: it goes back to ready when this command ends (use --delete to finish it)",
-                       job->id, tube));
+    remark(
+        fmt::format("job {} from tube {}: it goes back to ready when this command ends (use "
+                    "--delete to finish it)",
+                    job->id, tube));
     return kSuccess;
   }
   if (!client.delete_job(job->id)) {
-    throw Failure(fmt::format("job {} was printed but not deleted: its ttr ran out meanwhile", job->id));
+    throw Failure(
+        fmt::format("job {} was printed but not deleted: its ttr ran out meanwhile", job->id));
   }
   remark(fmt::format("job {} from tube {}: deleted", job->id, tube));
   return kSuccess;
@@ -89,9 +94,11 @@ int reserve(const Request& request) {
 void add_reserve(CLI::App& app, int& exit_code) {
   auto request = std::make_shared<Request>();
   CLI::App& command = add_subcommand(app, "reserve", kExamples);
-  add_value(command, "--tube", request->tubes, parse_tube, "From this tube (default: default); may be repeated")
+  add_value(command, "--tube", request->tubes, parse_tube,
+            "From this tube (default: default); may be repeated")
       .type_name("TUBE");
-  add_value(command, "--timeout", request->timeout, parse_timeout, "Give up after this long; 0: do not wait")
+  add_value(command, "--timeout", request->timeout, parse_timeout,
+            "Give up after this long; 0: do not wait")
       .type_name("DURATION");
   add_flag(command, "--delete", request->delete_it, "Delete the job once it is printed");
   add_flag(command, "--json", request->json, "Print {\"id\":...,\"tube\":...,\"body\":...}");

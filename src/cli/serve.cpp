@@ -56,7 +56,8 @@ queue::SyncPolicy parse_sync(std::string_view text) {
     if (interval.count() > 0 && interval <= kLongest) return queue::SyncPolicy::every(interval);
   } catch (const std::invalid_argument&) {
   }
-  throw std::invalid_argument(fmt::format("\"{}\": write always, os, or a duration from 1ms to 24h", text));
+  throw std::invalid_argument(
+      fmt::format("\"{}\": write always, os, or a duration from 1ms to 24h", text));
 }
 
 // Bytes: a number, alone or in units of 1024 (k), 1024^2 (M) or 1024^3 (G).
@@ -68,7 +69,8 @@ std::uint64_t parse_size(std::string_view text, std::uint64_t most) {
   const auto [rest, error] = std::from_chars(text.data(), end, number);
   const std::size_t unit = end - rest == 1 ? kUnits.find(*rest) : std::string_view::npos;
   const bool has_form = error == std::errc() && (rest == end || unit != std::string_view::npos);
-  const unsigned shift = unit == std::string_view::npos ? 0 : 10 * (static_cast<unsigned>(unit) + 1);
+  const unsigned shift =
+      unit == std::string_view::npos ? 0 : 10 * (static_cast<unsigned>(unit) + 1);
   if (!has_form || number > (most >> shift)) {
     throw std::invalid_argument(
         fmt::format("\"{}\": not a size from 0 to {}; use e.g. 65535, 64k, 10M, 1G", text, most));
@@ -105,8 +107,10 @@ std::size_t parse_max_connections(std::string_view text) {
 std::chrono::milliseconds parse_timeout(std::string_view text) {
   constexpr std::chrono::seconds kShortest{1};
   const std::chrono::milliseconds timeout = parse_duration(text);
-  if (timeout.count() == 0 || (timeout >= kShortest && timeout <= server::kLongestTimeout)) return timeout;
-  throw std::invalid_argument(fmt::format("\"{}\": write 0 (never), or a duration from 1s to 365d", text));
+  if (timeout.count() == 0 || (timeout >= kShortest && timeout <= server::kLongestTimeout))
+    return timeout;
+  throw std::invalid_argument(
+      fmt::format("\"{}\": write 0 (never), or a duration from 1s to 365d", text));
 }
 
 spdlog::level::level_enum parse_log_level(std::string_view text) {
@@ -116,22 +120,25 @@ spdlog::level::level_enum parse_log_level(std::string_view text) {
        {"warn", spdlog::level::warn},
        {"error", spdlog::level::err},
        {"off", spdlog::level::off}}};
-  const auto found =
-      std::find_if(kLevels.begin(), kLevels.end(), [&](const auto& level) { return level.first == text; });
+  const auto found = std::find_if(kLevels.begin(), kLevels.end(),
+                                  [&](const auto& level) { return level.first == text; });
   if (found == kLevels.end()) {
-    throw std::invalid_argument(fmt::format("\"{}\": write one of debug, info, warn, error, off", text));
+    throw std::invalid_argument(
+        fmt::format("\"{}\": write one of debug, info, warn, error, off", text));
   }
   return found->second;
 }
 
-// What to type into a second terminal, with the address that is served and the name by which this program was called.
+// What to type into a second terminal, with the address that is served and the name by which this
+// program was called.
 void print_what_to_try(const std::vector<server::Address>& addresses) {
   const server::Address& address = addresses.front();
   const std::string shown = server::to_string(address);
   const bool is_glob = shown.front() == '[';
   const std::string quoted = is_glob ? "'" + shown + "'" : shown;
   const std::string to = shown == "127.0.0.1:11300" ? "" : " --server " + quoted;
-  const std::string nc = address.is_unix() ? "-U " + address.path : fmt::format("{} {}", address.host, address.port);
+  const std::string nc =
+      address.is_unix() ? "-U " + address.path : fmt::format("{} {}", address.host, address.port);
   fmt::print(
       "Carillon listens on {0}. Try, in another terminal:\n\n"
       "  {1} put{2} --delay 3s \"hello\"      # prints the job's id\n"
@@ -177,37 +184,47 @@ void add_serve(CLI::App& app, int& exit_code) {
             "Directory of the jobs; made if it is not there\n(./carillon-data)")
       .type_name("DIR");
   add_value(
-      command, "--listen", options.listen, [](const std::string& text) { return server::parse_address(text); },
-      "HOST:PORT, [V6]:PORT or unix:PATH; may be given\nseveral times (127.0.0.1:11300). There is no\nauthentication "
+      command, "--listen", options.listen,
+      [](const std::string& text) { return server::parse_address(text); },
+      "HOST:PORT, [V6]:PORT or unix:PATH; may be given\nseveral times (127.0.0.1:11300). There is "
+      "no\nauthentication "
       "yet: mind who can reach it")
       .type_name("ADDR");
   add_value(command, "--sync", options.sync, parse_sync,
-            "When what is acknowledged is on the disk: always\n(before the reply), 50ms (that much later at "
+            "When what is acknowledged is on the disk: always\n(before the reply), 50ms (that much "
+            "later at "
             "the\nlatest), os (when "
             "the system writes it) (always)")
       .type_name("MODE");
-  add_value(command, "--max-job-size", options.beanstalk.max_job_size, parse_job_size, "Largest body, up to 1G (65535)")
+  add_value(command, "--max-job-size", options.beanstalk.max_job_size, parse_job_size,
+            "Largest body, up to 1G (65535)")
       .type_name("BYTES");
   add_value(command, "--min-free-disk", options.min_free_disk, parse_disk_size,
-            "With less space left for the data, refuse puts, so\nthat jobs can be deleted and the server can start;\n"
+            "With less space left for the data, refuse puts, so\nthat jobs can be deleted and the "
+            "server can start;\n"
             "0: do not (128M)")
       .type_name("BYTES");
-  add_value(command, "--max-connections", options.max_connections, parse_max_connections, "More are refused (10000)")
+  add_value(command, "--max-connections", options.max_connections, parse_max_connections,
+            "More are refused (10000)")
       .type_name("N");
   add_value(command, "--stall-timeout", options.stall_timeout, parse_timeout,
-            "Close a connection that sends no more of a\ncommand it has begun, or reads none of its\nreplies, for so "
+            "Close a connection that sends no more of a\ncommand it has begun, or reads none of "
+            "its\nreplies, for so "
             "long; 0: never (60s)")
       .type_name("DURATION");
   add_value(command, "--idle-timeout", options.idle_timeout, parse_timeout,
-            "Close a connection that sends no command for so\nlong, holds no job and waits for none; 0: never (0)")
+            "Close a connection that sends no command for so\nlong, holds no job and waits for "
+            "none; 0: never (0)")
       .type_name("DURATION");
   add_value(command, "--load-ahead", options.engine.load_ahead, parse_load_ahead,
             "Jobs due later than this stay on disk and take\nno memory (60s)")
       .type_name("DURATION");
   add_flag(command, "--stay-awake", options.stay_awake,
-           "Keep the processors awake while clients talk to\nthe server: faster for those that wait for each\n"
+           "Keep the processors awake while clients talk to\nthe server: faster for those that "
+           "wait for each\n"
            "reply; costs power, and needs root or a udev rule");
-  add_value(command, "--log-level", request->log_level, parse_log_level, "debug, info, warn, error or off (info)")
+  add_value(command, "--log-level", request->log_level, parse_log_level,
+            "debug, info, warn, error or off (info)")
       .type_name("LEVEL");
   when_parsed(command, [request, &exit_code] { serve(*request, exit_code); });
 }

@@ -18,7 +18,8 @@ bool is_closed(int fd) {
 bool occupy_standard_descriptors() {
   // In this order open() returns each of them, as the lowest number that is free.
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-    if (is_closed(fd) && ::open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd) return false;
+    if (is_closed(fd) && ::open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd)
+      return false;
   }
   return true;
 }

@@ -38,7 +38,8 @@ StatsFields fetch(const Request& request, Client& client) {
   }
   if (request.tube) {
     if (auto stats = client.stats_tube(*request.tube)) return *std::move(stats);
-    throw Failure(fmt::format("tube {} does not exist: it has no jobs, and nobody uses or watches it", *request.tube));
+    throw Failure(fmt::format(
+        "tube {} does not exist: it has no jobs, and nobody uses or watches it", *request.tube));
   }
   return client.stats();
 }
@@ -55,8 +56,11 @@ int show_stats(const Request& request) {
 void add_stats(CLI::App& app, int& exit_code) {
   auto request = std::make_shared<Request>();
   CLI::App& command = add_subcommand(app, "stats", kExamples);
-  const Argument job = add_value(command, "--job", request->job, parse_job_id, "Of this job").type_name("ID");
-  add_value(command, "--tube", request->tube, parse_tube, "Of this tube").type_name("TUBE").excludes(job);
+  const Argument job =
+      add_value(command, "--job", request->job, parse_job_id, "Of this job").type_name("ID");
+  add_value(command, "--tube", request->tube, parse_tube, "Of this tube")
+      .type_name("TUBE")
+      .excludes(job);
   add_flag(command, "--json", request->json, "Print one JSON object");
   add_server_option(command, request->server);
   when_parsed(command, [request, &exit_code] { exit_code = show_stats(*request); });

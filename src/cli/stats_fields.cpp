@@ -13,19 +13,22 @@
 namespace carillon::cli {
 namespace {
 
-// Names, which beanstalkd does not quote. The id is not among them: that of a job is a number, that of a server 16
-// hexadecimal digits.
-constexpr std::array<std::string_view, 7> kTextFields{"name", "tube", "state", "version", "hostname", "os", "platform"};
+// Names, which beanstalkd does not quote. The id is not among them: that of a job is a number, that
+// of a server 16 hexadecimal digits.
+constexpr std::array<std::string_view, 7> kTextFields{"name",     "tube", "state",   "version",
+                                                      "hostname", "os",   "platform"};
 
 StatsField parse_field(std::string_view line) {
   const std::size_t colon = line.find(": ");
   if (colon == 0 || colon == std::string_view::npos) {
-    throw Failure(fmt::format("the server sent statistics with a line that is not \"name: value\": \"{}\"", line));
+    throw Failure(fmt::format(
+        "the server sent statistics with a line that is not \"name: value\": \"{}\"", line));
   }
   std::string_view value = line.substr(colon + 2);
   const bool quoted = value.size() >= 2 && value.front() == '"' && value.back() == '"';
   if (quoted) value = value.substr(1, value.size() - 2);
-  return {.name = std::string(line.substr(0, colon)), .value = std::string(value), .quoted = quoted};
+  return {
+      .name = std::string(line.substr(0, colon)), .value = std::string(value), .quoted = quoted};
 }
 
 bool is_text(const StatsField& field, bool of_server) {
@@ -48,7 +51,8 @@ boost::json::value json_value(const StatsField& field, bool of_server) {
   if (parse_all(field.value, whole)) return boost::json::value(whole);
   double fraction = 0;
   // from_chars also reads "inf" and "nan", which are no JSON.
-  if (parse_all(field.value, fraction) && std::isfinite(fraction)) return boost::json::value(fraction);
+  if (parse_all(field.value, fraction) && std::isfinite(fraction))
+    return boost::json::value(fraction);
   return boost::json::value(field.value);
 }
 
@@ -66,16 +70,18 @@ StatsFields parse_stats(std::string_view yaml) {
 }
 
 const std::string& StatsFields::text(std::string_view name) const {
-  const auto found =
-      std::find_if(fields_.begin(), fields_.end(), [name](const StatsField& field) { return field.name == name; });
-  if (found == fields_.end()) throw Failure(fmt::format("the server sent statistics without \"{}\"", name));
+  const auto found = std::find_if(fields_.begin(), fields_.end(),
+                                  [name](const StatsField& field) { return field.name == name; });
+  if (found == fields_.end())
+    throw Failure(fmt::format("the server sent statistics without \"{}\"", name));
   return found->value;
 }
 
 std::uint64_t StatsFields::number(std::string_view name) const {
   std::uint64_t number = 0;
   if (!parse_all(text(name), number)) {
-    throw Failure(fmt::format("the server sent \"{}: {}\" in its statistics; a number was expected", name, text(name)));
+    throw Failure(fmt::format("the server sent \"{}: {}\" in its statistics; a number was expected",
+                              name, text(name)));
   }
   return number;
 }
@@ -84,13 +90,14 @@ std::string to_table(const StatsFields& stats) {
   std::size_t width = 0;
   for (const StatsField& field : stats) width = std::max(width, field.name.size());
   std::string table;
-  for (const StatsField& field : stats) table += fmt::format("{:<{}}  {}\n", field.name, width, field.value);
+  for (const StatsField& field : stats)
+    table += fmt::format("{:<{}}  {}\n", field.name, width, field.value);
   return table;
 }
 
 std::string to_json(const StatsFields& stats) {
-  const bool of_server =
-      std::any_of(stats.begin(), stats.end(), [](const StatsField& field) { return field.name == "hostname"; });
+  const bool of_server = std::any_of(
+      stats.begin(), stats.end(), [](const StatsField& field) { return field.name == "hostname"; });
   boost::json::object object;
   for (const StatsField& field : stats) object[field.name] = json_value(field, of_server);
   return boost::json::serialize(object) + "\n";

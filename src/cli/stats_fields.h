@@ -3,7 +3,8 @@
 //   const StatsFields stats = parse_stats("---\nname: \"mail\"\ncurrent-jobs-ready: 3\n");
 //   stats.text("name") == "mail"            stats.number("current-jobs-ready") == 3
 //
-// The replies are a small part of YAML: a line "---", then one "name: value" each, the value bare or in double quotes.
+// The replies are a small part of YAML: a line "---", then one "name: value" each, the value bare
+// or in double quotes.
 #pragma once
 
 #include <cstdint>
@@ -42,8 +43,9 @@ StatsFields parse_stats(std::string_view yaml);
 /// One "name  value" per line, the values in one column.
 std::string to_table(const StatsFields& stats);
 
-/// One JSON object on one line, the fields in their order. Numbers are numbers, true and false are booleans; quoted values
-/// and the fields that hold names (a tube that is called 7, a server id of digits only) are strings.
+/// One JSON object on one line, the fields in their order. Numbers are numbers, true and false are
+/// booleans; quoted values and the fields that hold names (a tube that is called 7, a server id of
+/// digits only) are strings.
 std::string to_json(const StatsFields& stats);
 
 }  // namespace carillon::cli

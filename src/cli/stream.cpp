@@ -35,9 +35,12 @@ int connect_within_limit(int fd, const sockaddr* address, socklen_t size, int in
   return error;
 }
 
-// A worker may wait for hours in a reserve. Keep-alive notices within a minute that the machine on the other side is gone.
+// A worker may wait for hours in a reserve. Keep-alive notices within a minute that the machine on
+// the other side is gone.
 void set_tcp_options(int fd) {
-  const auto set = [fd](int level, int option, int value) { ::setsockopt(fd, level, option, &value, sizeof value); };
+  const auto set = [fd](int level, int option, int value) {
+    ::setsockopt(fd, level, option, &value, sizeof value);
+  };
   set(IPPROTO_TCP, TCP_NODELAY, 1);
   set(SOL_SOCKET, SO_KEEPALIVE, 1);
   set(IPPROTO_TCP, TCP_KEEPIDLE, 30);
@@ -46,7 +49,8 @@ void set_tcp_options(int fd) {
 }
 
 bool is_on_this_machine(const server::Address& address) {
-  return address.is_unix() || address.host == "localhost" || address.host == "::1" || address.host.starts_with("127.");
+  return address.is_unix() || address.host == "localhost" || address.host == "::1" ||
+         address.host.starts_with("127.");
 }
 
 [[noreturn]] void cannot_connect(const server::Address& address, int error, std::string_view text) {
@@ -64,10 +68,12 @@ base::FileDescriptor connect_unix(const server::Address& address, int interrupt_
   sockaddr_un name{};
   name.sun_family = AF_UNIX;
   // parse_address() lets no path through that does not fit.
-  std::memcpy(name.sun_path, address.path.data(), std::min(address.path.size(), sizeof name.sun_path - 1));
+  std::memcpy(name.sun_path, address.path.data(),
+              std::min(address.path.size(), sizeof name.sun_path - 1));
   base::FileDescriptor fd(::socket(AF_UNIX, kSocketFlags, 0));
   if (!fd) cannot_connect(address, errno, error_text(errno));
-  const int error = connect_within_limit(fd.get(), reinterpret_cast<const sockaddr*>(&name), sizeof name, interrupt_fd);
+  const int error = connect_within_limit(fd.get(), reinterpret_cast<const sockaddr*>(&name),
+                                         sizeof name, interrupt_fd);
   if (error != 0) cannot_connect(address, error, error_text(error));
   return fd;
 }
@@ -77,7 +83,8 @@ base::FileDescriptor connect_tcp(const server::Address& address, int interrupt_f
   wanted.ai_socktype = SOCK_STREAM;
   wanted.ai_flags = AI_NUMERICSERV;
   addrinfo* found = nullptr;
-  const int failed = ::getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &wanted, &found);
+  const int failed =
+      ::getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &wanted, &found);
   if (failed != 0) cannot_connect(address, 0, lower_first(::gai_strerror(failed)));
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, ::freeaddrinfo);
 
@@ -99,13 +106,15 @@ base::FileDescriptor connect_tcp(const server::Address& address, int interrupt_f
 }  // namespace
 
 Stream Stream::connect(const server::Address& address, int interrupt_fd) {
-  Stream stream(address.is_unix() ? connect_unix(address, interrupt_fd) : connect_tcp(address, interrupt_fd),
-                server::to_string(address));
+  Stream stream(
+      address.is_unix() ? connect_unix(address, interrupt_fd) : connect_tcp(address, interrupt_fd),
+      server::to_string(address));
   stream.interrupt_on(interrupt_fd);
   return stream;
 }
 
-Stream::Stream(base::FileDescriptor fd, std::string peer) : fd_(std::move(fd)), peer_(std::move(peer)) {}
+Stream::Stream(base::FileDescriptor fd, std::string peer)
+    : fd_(std::move(fd)), peer_(std::move(peer)) {}
 
 void Stream::lost(std::string_view why) const {
   throw Unavailable(fmt::format("lost the connection to {}: {}", peer_, why));
@@ -145,8 +154,9 @@ std::string Stream::read_line(Patience patience) {
   std::size_t end = 0;
   while ((end = received_.find("\r\n")) == std::string::npos) {
     if (received_.size() > kMaxLine) {
-      throw Failure(fmt::format("{} does not speak the beanstalk protocol: it sent {} bytes without a line end", peer_,
-                                received_.size()));
+      throw Failure(fmt::format(
+          "{} does not speak the beanstalk protocol: it sent {} bytes without a line end", peer_,
+          received_.size()));
     }
     receive_more(patience);
   }

@@ -99,8 +99,8 @@ TimeOfDay read_time_of_day(Reader& reader) {
   reader.expect_one_of(":");
   const unsigned second = reader.number(2);
   if (hour > 23 || minute > 59 || second > 60) {
-    reader.refuse(
-        fmt::format("there is no time {:02}:{:02}:{:02}; the last of a day is 23:59:59", hour, minute, second));
+    reader.refuse(fmt::format("there is no time {:02}:{:02}:{:02}; the last of a day is 23:59:59",
+                              hour, minute, second));
   }
   return {hours(hour) + minutes(minute) + seconds(second), reader.fraction(), second == 60};
 }

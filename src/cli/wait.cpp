@@ -17,7 +17,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// What poll() takes: milliseconds until `deadline`, rounded up so that it does not spin in the last one; -1: for ever.
+// What poll() takes: milliseconds until `deadline`, rounded up so that it does not spin in the last
+// one; -1: for ever.
 int poll_timeout(std::optional<Clock::time_point> deadline) {
   if (!deadline) return -1;
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline - Clock::now()).count();
@@ -31,11 +32,12 @@ bool wait_for(int fd, short events, Patience patience, int interrupt_fd) {
   // The clock's range ends after 292 years.
   if (patience && *patience < std::chrono::years(100)) deadline = Clock::now() + *patience;
 
-  std::array<pollfd, 2> fds{
-      {{.fd = fd, .events = events, .revents = 0}, {.fd = interrupt_fd, .events = POLLIN, .revents = 0}}};
+  std::array<pollfd, 2> fds{{{.fd = fd, .events = events, .revents = 0},
+                             {.fd = interrupt_fd, .events = POLLIN, .revents = 0}}};
   while (true) {
     const int ready = ::poll(fds.data(), fds.size(), poll_timeout(deadline));
-    if (ready < 0 && errno != EINTR) throw Failure(fmt::format("cannot wait: {}", error_text(errno)));
+    if (ready < 0 && errno != EINTR)
+      throw Failure(fmt::format("cannot wait: {}", error_text(errno)));
     if (ready > 0 && fds[1].revents != 0) throw Interrupted();
     if (ready > 0) return true;
     if (ready == 0 && deadline && Clock::now() >= *deadline) return false;

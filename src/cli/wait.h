@@ -1,5 +1,5 @@
-// Waiting for a descriptor, with a limit, and so that another one can end the wait: how a signal reaches a thread that is in
-// the middle of a read.
+// Waiting for a descriptor, with a limit, and so that another one can end the wait: how a signal
+// reaches a thread that is in the middle of a read.
 #pragma once
 
 #include <chrono>
@@ -10,7 +10,8 @@
 
 namespace carillon::cli {
 
-/// How long to wait while nothing happens; none: for ever. More than a hundred years count as for ever.
+/// How long to wait while nothing happens; none: for ever. More than a hundred years count as for
+/// ever.
 using Patience = std::optional<std::chrono::milliseconds>;
 
 /// The descriptor that was to end a wait became readable.
@@ -18,8 +19,9 @@ struct Interrupted : std::runtime_error {
   Interrupted() : std::runtime_error("interrupted") {}
 };
 
-/// Returns true once `fd` is ready for `events` (POLLIN, POLLOUT), or has an error, false after `patience`. Throws
-/// Interrupted once `interrupt_fd` is readable, which comes first if both are. Either may be -1: never ready.
+/// Returns true once `fd` is ready for `events` (POLLIN, POLLOUT), or has an error, false after
+/// `patience`. Throws Interrupted once `interrupt_fd` is readable, which comes first if both are.
+/// Either may be -1: never ready.
 bool wait_for(int fd, short events, Patience patience, int interrupt_fd = -1);
 
 /// Something that happens once, and that any number of waits in any threads can be ended by.

@@ -54,11 +54,13 @@ std::vector<std::string> command_of(const CLI::App& app) {
   if (!words.empty() && words.front() == "--") {
     words.erase(words.begin());
   } else if (!words.empty() && words.front().starts_with('-')) {
-    throw UsageError(fmt::format("there is no option \"{}\"; see carillon work --help", words.front()));
+    throw UsageError(
+        fmt::format("there is no option \"{}\"; see carillon work --help", words.front()));
   }
   if (words.empty()) throw UsageError("no command to run; write e.g. carillon work -- ./send-mail");
   if (find_program(words.front()).empty()) {
-    throw UsageError(fmt::format("cannot run \"{}\": no such program, or it is not executable", words.front()));
+    throw UsageError(
+        fmt::format("cannot run \"{}\": no such program, or it is not executable", words.front()));
   }
   return words;
 }
@@ -78,21 +80,30 @@ void add_work(CLI::App& app, int& exit_code) {
   WorkerOptions& options = request->options;
   CLI::App& command = add_subcommand(app, "work", kExamples);
   leave_the_rest(command);
-  add_value(command, "--tube", options.tubes, parse_tube, "From this tube (default: default); may be repeated")
+  add_value(command, "--tube", options.tubes, parse_tube,
+            "From this tube (default: default); may be repeated")
       .type_name("TUBE");
-  const auto parse_slots = [](const std::string& text) { return parse_number(text, 1, kMostSlots); };
-  const Argument jobs =
-      add_value(command, "--jobs", options.slots, parse_slots, "How many to run at a time (default: 1)").type_name("N");
-  add_value(command, "--backoff", options.backoff.first, parse_duration, "After the first failure (default: 1s)")
+  const auto parse_slots = [](const std::string& text) {
+    return parse_number(text, 1, kMostSlots);
+  };
+  const Argument jobs = add_value(command, "--jobs", options.slots, parse_slots,
+                                  "How many to run at a time (default: 1)")
+                            .type_name("N");
+  add_value(command, "--backoff", options.backoff.first, parse_duration,
+            "After the first failure (default: 1s)")
       .type_name("DURATION");
-  add_value(command, "--backoff-max", options.backoff.most, parse_duration, "The longest delay (default: 1h)")
+  add_value(command, "--backoff-max", options.backoff.most, parse_duration,
+            "The longest delay (default: 1h)")
       .type_name("DURATION");
-  const auto parse_attempts = [](const std::string& text) { return parse_number(text, 1, 1'000'000'000); };
+  const auto parse_attempts = [](const std::string& text) {
+    return parse_number(text, 1, 1'000'000'000);
+  };
   add_value(command, "--max-attempts", options.max_attempts, parse_attempts,
             "Bury a job that fails at this attempt (default: never)")
       .type_name("N");
   const Argument once =
-      add_flag(command, "--once", request->once, "Exit after one job, with 1 if it failed").excludes(jobs);
+      add_flag(command, "--once", request->once, "Exit after one job, with 1 if it failed")
+          .excludes(jobs);
   add_flag(command, "--until-empty", request->until_empty,
            "Exit when no job is ready, with 0 even if\njobs failed: they were released or buried")
       .excludes(once);

@@ -23,8 +23,8 @@
 namespace carillon::cli {
 namespace {
 
-// The signals that ask a worker to end, read from a descriptor instead of interrupting it. As long as this lives they are
-// blocked in this thread and in those it starts.
+// The signals that ask a worker to end, read from a descriptor instead of interrupting it. As long
+// as this lives they are blocked in this thread and in those it starts.
 class StopSignals {
  public:
   StopSignals() {
@@ -55,8 +55,10 @@ class StopSignals {
 class Worker {
  public:
   explicit Worker(const WorkerOptions& options) {
-    // All connections before the first thread: a server that is not there is one error, and nothing has begun.
-    for (std::uint32_t i = 0; i < options.slots; ++i) slots_.emplace_back(options, state_, connect_worker(options, -1));
+    // All connections before the first thread: a server that is not there is one error, and nothing
+    // has begun.
+    for (std::uint32_t i = 0; i < options.slots; ++i)
+      slots_.emplace_back(options, state_, connect_worker(options, -1));
   }
 
   int run() {
@@ -81,9 +83,12 @@ class Worker {
       signals.wait(all_ended_.fd());
       state_.stop.set();
       const int running = state_.running;
-      remark(running == 0 ? std::string("carillon work: stopping")
-                          : fmt::format("carillon work: stopping when {} running job{} done; a second signal kills {}",
-                                        running, running == 1 ? " is" : "s are", running == 1 ? "it" : "them"));
+      remark(
+          running == 0
+              ? std::string("carillon work: stopping")
+              : fmt::format(
+                    "carillon work: stopping when {} running job{} done; a second signal kills {}",
+                    running, running == 1 ? " is" : "s are", running == 1 ? "it" : "them"));
       signals.wait(all_ended_.fd());
       state_.kill.set();
       while (true) signals.wait(all_ended_.fd());

@@ -53,7 +53,9 @@ struct WorkerSlot::Task {
         attempt(1 + stats.number("releases") + stats.number("timeouts") + stats.number("buries")),
         buries(stats.number("buries")) {}
 
-  std::string name() const { return fmt::format("job {} from tube {}, attempt {}", job.id, tube, attempt); }
+  std::string name() const {
+    return fmt::format("job {} from tube {}, attempt {}", job.id, tube, attempt);
+  }
 };
 
 struct WorkerSlot::Result {
@@ -102,8 +104,8 @@ void WorkerSlot::work() {
 
 void WorkerSlot::reconnect() {
   std::uniform_real_distribution<double> unit;
-  // A server may take connections and refuse everything else: only a job that was finished, or a connection that lasted, begins the
-  // delays anew.
+  // A server may take connections and refuse everything else: only a job that was finished, or a
+  // connection that lasted, begins the delays anew.
   if (Clock::now() - connected_at_ > kReconnect.most) reconnects_ = 0;
   while (!client_) {
     wait_for(-1, 0, kReconnect.delay(reconnects_++, unit(random_)), state_.stop.fd());
@@ -136,7 +138,8 @@ bool WorkerSlot::take_job() {
 void WorkerSlot::perform(const Task& task) {
   const auto started = Clock::now();
   const auto after = [started](std::string_view end) {
-    return fmt::format("{} after {}", end, short_duration(std::chrono::floor<milliseconds>(Clock::now() - started)));
+    return fmt::format("{} after {}", end,
+                       short_duration(std::chrono::floor<milliseconds>(Clock::now() - started)));
   };
   const auto report = [&task](std::string_view end, std::string_view what) {
     remark(fmt::format("{}: {}, {}", task.name(), end, what));
@@ -164,10 +167,11 @@ WorkerSlot::Result WorkerSlot::run_command(const Task& task) {
   const Counted running(state_.running);
   Result result;
   try {
-    ChildProcess child(options_.command,
-                       {fmt::format("CARILLON_JOB_ID={}", task.job.id), fmt::format("CARILLON_TUBE={}", task.tube),
-                        fmt::format("CARILLON_ATTEMPT={}", task.attempt)},
-                       task.job.body);
+    ChildProcess child(
+        options_.command,
+        {fmt::format("CARILLON_JOB_ID={}", task.job.id), fmt::format("CARILLON_TUBE={}", task.tube),
+         fmt::format("CARILLON_ATTEMPT={}", task.attempt)},
+        task.job.body);
     result.lost = attend(child, task);
     result.succeeded = child.succeeded();
     result.end = child.describe_end();
@@ -177,14 +181,16 @@ WorkerSlot::Result WorkerSlot::run_command(const Task& task) {
   return result;
 }
 
-// Waits for the command, and touches the job meanwhile. Returns why the connection was lost, if it was.
+// Waits for the command, and touches the job meanwhile. Returns why the connection was lost, if it
+// was.
 std::optional<std::string> WorkerSlot::attend(ChildProcess& child, const Task& task) {
   Patience until_touch = task.ttr / 2;
   std::optional<std::string> lost;
   while (!child.wait(until_touch, state_.kill.fd())) {
     try {
       if (client_->touch(task.job.id)) continue;
-      remark(fmt::format("{}: its ttr ran out before it was touched; another worker may run it too", task.name()));
+      remark(fmt::format("{}: its ttr ran out before it was touched; another worker may run it too",
+                         task.name()));
     } catch (const Unavailable& error) {
       lost = error.what();
     }
@@ -213,8 +219,8 @@ WorkerSlot::Ending WorkerSlot::ending_of(const Task& task, bool succeeded) {
           [this, id, priority, delay] { return client_->release(id, priority, delay); }};
 }
 
-// Tells the server what came of the job, again and again if it refuses to write that: were the job given back, it would run
-// again, and that end be refused too. Returns what was done in words.
+// Tells the server what came of the job, again and again if it refuses to write that: were the job
+// given back, it would run again, and that end be refused too. Returns what was done in words.
 std::string WorkerSlot::settle(const Task& task, const Result& result) {
   const Ending ending = ending_of(task, result.succeeded);
   for (std::uint64_t refusals = 0;; ++refusals) {
@@ -223,12 +229,14 @@ std::string WorkerSlot::settle(const Task& task, const Result& result) {
       reconnects_ = 0;
       return in_time ? ending.done : "too late: its ttr had run out";
     } catch (const Refused& refused) {
-      const std::string but = fmt::format("but the server refused to {} it ({})", ending.verb, refused.reply);
+      const std::string but =
+          fmt::format("but the server refused to {} it ({})", ending.verb, refused.reply);
       if (state_.stop.is_set()) {
         state_.failed = true;
         return but + ", and the worker stops: it may run again";
       }
-      if (refusals == 0) remark(fmt::format("{}: {}, {}; trying again until it does", task.name(), result.end, but));
+      if (refusals == 0)
+        remark(fmt::format("{}: {}, {}; trying again until it does", task.name(), result.end, but));
     }
     hold(task, kSettle.delay(refusals, 0));
   }

@@ -33,7 +33,8 @@ class WorkerSlot {
   WorkerSlot(const WorkerOptions& options, WorkerState& state, Client client)
       : options_(options), state_(state), client_(std::move(client)) {}
 
-  /// Works until the worker is stopped or there is nothing more to do. Reports what goes wrong; throws nothing.
+  /// Works until the worker is stopped or there is nothing more to do. Reports what goes wrong;
+  /// throws nothing.
   void run() noexcept;
 
  private:

@@ -16,7 +16,8 @@ namespace {
 namespace asio = boost::asio;
 using Protocol = asio::generic::stream_protocol;
 
-// While no descriptor is free the waiting connections stay in the kernel's queue: asking again at once would spin.
+// While no descriptor is free the waiting connections stay in the kernel's queue: asking again at
+// once would spin.
 constexpr std::chrono::milliseconds kPause{100};
 
 int family_of(const ListeningSocket& socket) {
@@ -25,16 +26,19 @@ int family_of(const ListeningSocket& socket) {
 }
 
 void prepare(Acceptor::Socket& socket, bool is_tcp) {
-  boost::system::error_code ignored;  // a connection that is gone again is found out at its first read
+  boost::system::error_code
+      ignored;  // a connection that is gone again is found out at its first read
   socket.non_blocking(true, ignored);
   if (!is_tcp) return;
   socket.set_option(asio::detail::socket_option::boolean<IPPROTO_TCP, TCP_NODELAY>(true), ignored);
-  socket.set_option(asio::socket_base::keep_alive(true), ignored);  // a peer that vanished in the middle of a reserve
+  socket.set_option(asio::socket_base::keep_alive(true),
+                    ignored);  // a peer that vanished in the middle of a reserve
 }
 
 }  // namespace
 
-Acceptor::Acceptor(asio::io_context& io, ListeningSocket socket, std::function<void(Socket)> on_socket)
+Acceptor::Acceptor(asio::io_context& io, ListeningSocket socket,
+                   std::function<void(Socket)> on_socket)
     : socket_(std::move(socket)), acceptor_(io), pause_(io), on_socket_(std::move(on_socket)) {
   acceptor_.assign(Protocol(family_of(socket_), 0), socket_.release());
   acceptor_.non_blocking(true);
@@ -47,8 +51,9 @@ void Acceptor::stop() {
 }
 
 void Acceptor::accept() {
-  acceptor_.async_accept(
-      [this](const boost::system::error_code& error, Socket socket) { on_accept(error, std::move(socket)); });
+  acceptor_.async_accept([this](const boost::system::error_code& error, Socket socket) {
+    on_accept(error, std::move(socket));
+  });
 }
 
 void Acceptor::on_accept(const boost::system::error_code& error, Socket socket) {
@@ -60,7 +65,8 @@ void Acceptor::on_accept(const boost::system::error_code& error, Socket socket) 
   }
   if (error == asio::error::connection_aborted) return accept();
   if (failures_.pass(read_clocks().mono_ns)) {
-    spdlog::error("cannot accept a connection on {}: {}; trying again", to_string(socket_.bound()), error.message());
+    spdlog::error("cannot accept a connection on {}: {}; trying again", to_string(socket_.bound()),
+                  error.message());
   }
   pause();
 }

@@ -1,5 +1,6 @@
+// Accepts connections on one listening socket, and goes on when the process runs out of
+// descriptors.
 #pragma once
-// Accepts connections on one listening socket, and goes on when the process runs out of descriptors.
 
 #include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/io_context.hpp>
@@ -18,7 +19,8 @@ class Acceptor {
   using Socket = boost::asio::generic::stream_protocol::socket;
 
   // `on_socket` gets each new connection, non-blocking, and for TCP without Nagle's delay.
-  Acceptor(boost::asio::io_context& io, ListeningSocket socket, std::function<void(Socket)> on_socket);
+  Acceptor(boost::asio::io_context& io, ListeningSocket socket,
+           std::function<void(Socket)> on_socket);
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;
 

@@ -60,7 +60,8 @@ Address parse_address(std::string_view text, std::uint16_t default_port) {
     host = text.substr(0, colon);
     rest = text.substr(colon);
   }
-  if (rest.empty() && read_port(host)) refuse(text, fmt::format("a port needs its host; write 127.0.0.1:{}", host));
+  if (rest.empty() && read_port(host))
+    refuse(text, fmt::format("a port needs its host; write 127.0.0.1:{}", host));
   if (host.empty() || (!rest.empty() && rest.front() != ':')) {
     refuse(text, "none of HOST:PORT, [V6]:PORT and unix:PATH");
   }
@@ -73,18 +74,22 @@ Address to_address(const sockaddr* address, socklen_t size) {
   if (address->sa_family == AF_UNIX) {
     const auto* local = reinterpret_cast<const sockaddr_un*>(address);
     const std::size_t length = size - offsetof(sockaddr_un, sun_path);
-    return {.host = {}, .port = 0, .path = std::string(local->sun_path, ::strnlen(local->sun_path, length))};
+    return {.host = {},
+            .port = 0,
+            .path = std::string(local->sun_path, ::strnlen(local->sun_path, length))};
   }
   char host[NI_MAXHOST] = "?";
   char port[NI_MAXSERV] = "0";
-  ::getnameinfo(address, size, host, sizeof host, port, sizeof port, NI_NUMERICHOST | NI_NUMERICSERV);
+  ::getnameinfo(address, size, host, sizeof host, port, sizeof port,
+                NI_NUMERICHOST | NI_NUMERICSERV);
   return {.host = host, .port = parse_port(port), .path = {}};
 }
 
 std::string to_string(const Address& address) {
   if (address.is_unix()) return fmt::format("{}{}", kUnix, address.path);
   const bool v6 = address.host.find(':') != std::string::npos;
-  return v6 ? fmt::format("[{}]:{}", address.host, address.port) : fmt::format("{}:{}", address.host, address.port);
+  return v6 ? fmt::format("[{}]:{}", address.host, address.port)
+            : fmt::format("{}:{}", address.host, address.port);
 }
 
 }  // namespace carillon::server

@@ -1,8 +1,8 @@
-#pragma once
 // Where a server listens: a TCP host and port, or the path of a Unix socket.
 //
 //   parse_address("127.0.0.1:11300")   parse_address("[::1]:11300")   parse_address("localhost")
 //   parse_address("unix:/run/c.sock")
+#pragma once
 
 #include <sys/socket.h>
 

@@ -24,27 +24,32 @@ void Alarm::set(std::optional<std::uint64_t> mono_ns) {
 }
 
 WallClockWatch::WallClockWatch(boost::asio::io_context& io, std::function<void()> on_set)
-    : timer_(io, ::timerfd_create(CLOCK_REALTIME, TFD_NONBLOCK | TFD_CLOEXEC)), on_set_(std::move(on_set)) {
+    : timer_(io, ::timerfd_create(CLOCK_REALTIME, TFD_NONBLOCK | TFD_CLOEXEC)),
+      on_set_(std::move(on_set)) {
   arm();
   watch();
 }
 
-// A timer of the wall clock that never expires, but is cancelled by the kernel when that clock is set.
+// A timer of the wall clock that never expires, but is cancelled by the kernel when that clock is
+// set.
 void WallClockWatch::arm() {
   itimerspec never{};
   never.it_value.tv_sec = std::numeric_limits<time_t>::max();
-  ::timerfd_settime(timer_.native_handle(), TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &never, nullptr);
+  ::timerfd_settime(timer_.native_handle(), TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &never,
+                    nullptr);
 }
 
 void WallClockWatch::watch() {
-  timer_.async_wait(boost::asio::posix::descriptor_base::wait_read, [this](const boost::system::error_code& error) {
-    if (error) return;
-    std::uint64_t expirations = 0;
-    [[maybe_unused]] const auto read = ::read(timer_.native_handle(), &expirations, sizeof expirations);
-    arm();
-    on_set_();
-    watch();
-  });
+  timer_.async_wait(boost::asio::posix::descriptor_base::wait_read,
+                    [this](const boost::system::error_code& error) {
+                      if (error) return;
+                      std::uint64_t expirations = 0;
+                      [[maybe_unused]] const auto read =
+                          ::read(timer_.native_handle(), &expirations, sizeof expirations);
+                      arm();
+                      on_set_();
+                      watch();
+                    });
 }
 
 }  // namespace carillon::server

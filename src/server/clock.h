@@ -1,5 +1,5 @@
-#pragma once
 // The clocks of the machine, read for the engine.
+#pragma once
 
 #include <time.h>
 
@@ -12,7 +12,8 @@ namespace carillon::server {
 inline std::uint64_t read_ns(clockid_t clock) {
   timespec time{};
   ::clock_gettime(clock, &time);
-  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);
+  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(time.tv_nsec);
 }
 
 // The wall clock first: queue::Now says why.

@@ -64,7 +64,8 @@ void Connection::process() {
   close_if_done();
 }
 
-// Reading a little on is the cheapest way to notice that the client is gone; one that has sent more is watched.
+// Reading a little on is the cheapest way to notice that the client is gone; one that has sent more
+// is watched.
 void Connection::await_delivery() {
   if (ended_) return;
   if (unread() < kReadAhead) {
@@ -82,10 +83,11 @@ void Connection::read() {
   if (reading_) return;
   make_room_to_read();
   reading_ = true;
-  socket_.async_read_some(asio::buffer(input_.data() + end_, input_.size() - end_),
-                          [self = shared_from_this()](const boost::system::error_code& error, std::size_t bytes) {
-                            self->on_read(error, bytes);
-                          });
+  socket_.async_read_some(
+      asio::buffer(input_.data() + end_, input_.size() - end_),
+      [self = shared_from_this()](const boost::system::error_code& error, std::size_t bytes) {
+        self->on_read(error, bytes);
+      });
 }
 
 void Connection::make_room_to_read() {
@@ -130,10 +132,11 @@ void Connection::flush() {
     if (error == asio::error::would_block) {
       writing_ = true;
       untaken_ = count(socket_.native_handle(), SIOCOUTQ);
-      socket_.async_wait(Socket::wait_write, [self = shared_from_this()](const boost::system::error_code&) {
-        self->writing_ = false;
-        self->flush();
-      });
+      socket_.async_wait(Socket::wait_write,
+                         [self = shared_from_this()](const boost::system::error_code&) {
+                           self->writing_ = false;
+                           self->flush();
+                         });
     } else if (error) {
       return abort();
     }
@@ -171,8 +174,9 @@ Awaits Connection::awaits() const {
   return session_.replies().empty() ? Awaits::kCommand : Awaits::kNothing;
 }
 
-// What came in the meantime counts as come, though nobody had time to read it. Of replies the kernel takes many at
-// once, so one that reads slowly is known by what the kernel has left. And who holds jobs is at work.
+// What came in the meantime counts as come, though nobody had time to read it. Of replies the
+// kernel takes many at once, so one that reads slowly is known by what the kernel has left. And who
+// holds jobs is at work.
 bool Connection::moves() {
   const int fd = socket_.native_handle();
   if (writing_) {
@@ -191,7 +195,8 @@ std::string Connection::peer() const {
 }
 
 void Connection::close_if_done() {
-  if (closed_ || lingering() || session_.wants() != Wants::kNothing || !session_.replies().empty()) return;
+  if (closed_ || lingering() || session_.wants() != Wants::kNothing || !session_.replies().empty())
+    return;
   if (replies_may_get_lost()) {
     linger();
   } else {

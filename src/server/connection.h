@@ -1,18 +1,22 @@
+// A beanstalk session on a socket: reads what is there, hands it to the session, and sends the
+// replies that may leave.
+//
+// It reads with a buffer of its own that grows with the traffic, so that a thousand idle
+// connections cost little and one that pipelines is read in few calls. What filled the buffer is
+// followed by more, and that is read at once; else it rests until the turn's replies are sent, when
+// the next command may be there: before, to look for it would mostly be in vain, and costs a system
+// call. It does not read while the session has too many unsent replies, and only a little while a
+// reserve waits.
+//
+// It closes so that the last replies arrive. A socket that is closed while something is unread, or
+// that is sent more after that, resets the connection, and what the client's kernel has not taken
+// yet is lost. So where that could happen it says that it sends no more, and then *lingers*: it
+// reads on, and throws away, until the client has closed its side too, or its kernel has all and it
+// sends no more, or 5 seconds are over.
+//
+// Who keeps it waiting is a StallWatch's business: it tells of each sign of life, and what it
+// awaits.
 #pragma once
-// A beanstalk session on a socket: reads what is there, hands it to the session, and sends the replies that may leave.
-//
-// It reads with a buffer of its own that grows with the traffic, so that a thousand idle connections cost little and
-// one that pipelines is read in few calls. What filled the buffer is followed by more, and that is read at once; else it rests until
-// the turn's replies are sent, when the next command may be there: before, to look for it would mostly be in vain, and costs a
-// system call. It does not read while the session has too many unsent replies, and only a
-// little while a reserve waits.
-//
-// It closes so that the last replies arrive. A socket that is closed while something is unread, or that is sent more after that,
-// resets the connection, and what the client's kernel has not taken yet is lost. So where that could happen it says that it
-// sends no more, and then *lingers*: it reads on, and throws away, until the client has closed its side too, or its kernel has
-// all and it sends no more, or 5 seconds are over.
-//
-// Who keeps it waiting is a StallWatch's business: it tells of each sign of life, and what it awaits.
 
 #include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -48,7 +52,8 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
     virtual void rests(Connection& connection) = 0;
     // To be told hung_up() when the client closes its half of the socket `fd`.
     virtual void watch_hang_up(Connection& connection, int fd) = 0;
-    // To be watched: its client has just sent something or taken replies, or begins to keep it waiting.
+    // To be watched: its client has just sent something or taken replies, or begins to keep it
+    // waiting.
     virtual void active(Connection& connection) = 0;
     // To be forgotten.
     virtual void closed(Connection& connection) = 0;
@@ -82,7 +87,8 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   // Closes the socket at once.
   void abort();
 
-  // The client has kept it waiting for too long: it is closed, at once if the client does not read either.
+  // The client has kept it waiting for too long: it is closed, at once if the client does not read
+  // either.
   void give_up();
 
   // Watched

@@ -1,5 +1,6 @@
+// ConnectionList: the connections that want one thing of the event loop in its turn, each once, in
+// the order they came.
 #pragma once
-// ConnectionList: the connections that want one thing of the event loop in its turn, each once, in the order they came.
 
 #include <cstddef>
 #include <memory>
@@ -24,7 +25,8 @@ class ConnectionList {
     listed_now_.push_back(connection.shared_from_this());
   }
 
-  // Takes all of them out and calls each(connection), which may add it, or others, anew. REQUIRES: not called by `each`.
+  // Takes all of them out and calls each(connection), which may add it, or others, anew. REQUIRES:
+  // not called by `each`.
   template <class Each>
   void take_all(Each each) {
     taken_.swap(listed_now_);
@@ -38,7 +40,8 @@ class ConnectionList {
  private:
   bool Connection::*const listed_;
   std::vector<std::shared_ptr<Connection>> listed_now_;
-  std::vector<std::shared_ptr<Connection>> taken_;  // empty but in take_all(): its memory is used again
+  std::vector<std::shared_ptr<Connection>>
+      taken_;  // empty but in take_all(): its memory is used again
 };
 
 }  // namespace carillon::server

@@ -44,9 +44,12 @@ void DiskSpace::look() {
   const std::uint64_t enough = low_ ? least_ + least_ / 8 : least_;
   if (low_ == (*free < enough)) return;
   low_ = !low_;
-  if (!low_) return spdlog::info("puts are taken again: {} MiB are free where {} is", mib(*free), *directory_);
+  if (!low_)
+    return spdlog::info("puts are taken again: {} MiB are free where {} is", mib(*free),
+                        *directory_);
   spdlog::warn(
-      "every put is refused: {} MiB are free where {} is, and {} are to stay free, so that jobs can be deleted and the "
+      "every put is refused: {} MiB are free where {} is, and {} are to stay free, so that jobs "
+      "can be deleted and the "
       "server can start (--min-free-disk)",
       mib(*free), *directory_, mib(least_));
 }

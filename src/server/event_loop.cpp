@@ -36,12 +36,13 @@ double seconds(milliseconds time) {
 
 }  // namespace
 
-EventLoop::EventLoop(queue::Store& store, std::vector<ListeningSocket> sockets, const ServerOptions& options,
-                     std::optional<LatencyDevice> latency)
+EventLoop::EventLoop(queue::Store& store, std::vector<ListeningSocket> sockets,
+                     const ServerOptions& options, std::optional<LatencyDevice> latency)
     // Only this thread runs the context and touches its sockets; the one that syncs posts to it.
     : io_(BOOST_ASIO_CONCURRENCY_HINT_UNSAFE_IO),
       engine_(store, options.engine, read_clocks()),
-      service_(engine_, read_clocks, options.beanstalk, DiskSpace(options.data_dir, options.min_free_disk)),
+      service_(engine_, read_clocks, options.beanstalk,
+               DiskSpace(options.data_dir, options.min_free_disk)),
       signals_(io_, SIGTERM, SIGINT, SIGUSR1),
       alarm_(io_),
       wall_clock_(io_, [this] { on_clock_set(); }),
@@ -50,12 +51,14 @@ EventLoop::EventLoop(queue::Store& store, std::vector<ListeningSocket> sockets, 
       timeouts_{.stall = options.stall_timeout, .idle = options.idle_timeout},
       stalls_(timeouts_, [] { return read_ns(CLOCK_MONOTONIC); }),
       max_connections_(options.max_connections),
-      commit_(store, options.sync,
-              [this](const queue::CommitReport& report) { asio::post(io_, [this, report] { on_report(report); }); }) {
+      commit_(store, options.sync, [this](const queue::CommitReport& report) {
+        asio::post(io_, [this, report] { on_report(report); });
+      }) {
   if (!is_ignored(SIGHUP)) signals_.add(SIGHUP);  // nohup ignores it, which a handler would undo
   for (ListeningSocket& socket : sockets) {
     acceptors_.push_back(std::make_unique<Acceptor>(
-        io_, std::move(socket), [this](Acceptor::Socket accepted) { on_socket(std::move(accepted)); }));
+        io_, std::move(socket),
+        [this](Acceptor::Socket accepted) { on_socket(std::move(accepted)); }));
   }
 }
 
@@ -80,10 +83,12 @@ int EventLoop::run() {
 
 void EventLoop::turn() {
   // As long as there may be more for this turn to sync and to answer.
-  for (int i = 0; i < kHandlersPerTurn && resting_.size() < connections_.size() && io_.poll_one() > 0; ++i) {
+  for (int i = 0;
+       i < kHandlersPerTurn && resting_.size() < connections_.size() && io_.poll_one() > 0; ++i) {
   }
   turns_.take_all([](Connection& connection) { connection.process(); });
-  if (const auto wakeup = engine_.next_wakeup(); wakeup && *wakeup <= read_clocks().mono_ns) run_engine();
+  if (const auto wakeup = engine_.next_wakeup(); wakeup && *wakeup <= read_clocks().mono_ns)
+    run_engine();
   close_stalled();
   deliver();
   commit();
@@ -117,19 +122,25 @@ void EventLoop::tell_of_clock() {
   const milliseconds ahead(engine_.clock_ahead());
   if ((ahead > told_ahead_ ? ahead - told_ahead_ : told_ahead_ - ahead) < kWorthTelling) return;
   told_ahead_ = ahead;
-  if (ahead < kWorthTelling) return spdlog::info("the wall clock has caught up with the time of the jobs");
+  if (ahead < kWorthTelling)
+    return spdlog::info("the wall clock has caught up with the time of the jobs");
   spdlog::warn(
-      "the wall clock is {:g} s behind the time that was stored with the jobs: it was set back, or had been wrong; "
-      "delays last as long as asked for, absolute times come early by as much until it has caught up",
+      "the wall clock is {:g} s behind the time that was stored with the jobs: it was set back, or "
+      "had been wrong; "
+      "delays last as long as asked for, absolute times come early by as much until it has caught "
+      "up",
       seconds(ahead));
 }
 
 // Before deliveries: what the closed ones held is ready again.
 void EventLoop::close_stalled() {
-  stalls_.look([this](Watched& watched, Awaits what) { on_stalled(static_cast<Connection&>(watched), what); });
+  stalls_.look([this](Watched& watched, Awaits what) {
+    on_stalled(static_cast<Connection&>(watched), what);
+  });
 }
 
-// Brings the ends of waiting to those who waited. They go on with what they had sent meanwhile, which may bring more.
+// Brings the ends of waiting to those who waited. They go on with what they had sent meanwhile,
+// which may bring more.
 void EventLoop::deliver() {
   for (auto all = engine_.take_deliveries(); !all.empty(); all = engine_.take_deliveries()) {
     for (const queue::Delivery& delivery : all) {
@@ -144,7 +155,8 @@ void EventLoop::deliver() {
 void EventLoop::commit() {
   const queue::Sequence last = engine_.last_sequence();
   using Waiting = queue::GroupCommit::Waiting;
-  if (last != requested_) commit_.request(last, replying_.size() == 1 ? Waiting::kOne : Waiting::kSeveral);
+  if (last != requested_)
+    commit_.request(last, replying_.size() == 1 ? Waiting::kOne : Waiting::kSeveral);
   requested_ = last;
   slow_syncs_.observe(read_clocks().mono_ns, requested_, durable());
 }
@@ -160,7 +172,8 @@ void EventLoop::flush() {
 void EventLoop::on_report(const queue::CommitReport& report) {
   if (report.failure.empty() || std::exchange(failed_, true)) return;
   spdlog::critical(
-      "cannot make changes durable: {}; what the disk holds is unknown now, so the server stops, and answers "
+      "cannot make changes durable: {}; what the disk holds is unknown now, so the server stops, "
+      "and answers "
       "INTERNAL_ERROR to every command that it has not answered",
       report.failure);
 }
@@ -170,7 +183,8 @@ void EventLoop::on_report(const queue::CommitReport& report) {
 void EventLoop::on_socket(Acceptor::Socket socket) {
   if (connections_.size() >= max_connections_) {
     if (const auto kept_back = refusals_.pass(read_clocks().mono_ns)) {
-      spdlog::warn("refused {} connections: {} are open, and no more are allowed", *kept_back + 1, connections_.size());
+      spdlog::warn("refused {} connections: {} are open, and no more are allowed", *kept_back + 1,
+                   connections_.size());
     }
     boost::system::error_code ignored;
     socket.write_some(asio::buffer(kFull.data(), kFull.size()), ignored);
@@ -187,12 +201,14 @@ void EventLoop::on_stalled(Connection& connection, Awaits what) {
   beanstalk::Counters& counters = service_.counters();
   ++(is_idle ? counters.closed_idle : counters.closed_stalled);
   if (const auto kept_back = (is_idle ? idle_ : stalled_).pass(read_clocks().mono_ns)) {
-    const std::string_view why = is_idle                    ? "sent no command"
-                                 : what == Awaits::kReading ? "read no replies"
-                                                            : "sent no more of a command that it had begun";
-    spdlog::log(is_idle ? spdlog::level::info : spdlog::level::warn,
-                "closed the connection of {}, which {} for {:g} s ({} more such since the last line)",
-                connection.peer(), why, seconds(is_idle ? timeouts_.idle : timeouts_.stall), *kept_back);
+    const std::string_view why = is_idle ? "sent no command"
+                                 : what == Awaits::kReading
+                                     ? "read no replies"
+                                     : "sent no more of a command that it had begun";
+    spdlog::log(
+        is_idle ? spdlog::level::info : spdlog::level::warn,
+        "closed the connection of {}, which {} for {:g} s ({} more such since the last line)",
+        connection.peer(), why, seconds(is_idle ? timeouts_.idle : timeouts_.stall), *kept_back);
   }
   const std::shared_ptr<Connection> kept = connection.shared_from_this();
   connection.give_up();
@@ -237,8 +253,10 @@ void EventLoop::on_signal(int signal) {
     service_.drain();
     return await_signal();
   }
-  spdlog::info("stopping (SIG{}), with {} connections open", ::sigabbrev_np(signal), connections_.size());
-  // A second one of these ends the process at once. Not so SIGHUP, which comes twice from a terminal that closes, and after others.
+  spdlog::info("stopping (SIG{}), with {} connections open", ::sigabbrev_np(signal),
+               connections_.size());
+  // A second one of these ends the process at once. Not so SIGHUP, which comes twice from a
+  // terminal that closes, and after others.
   signals_.remove(SIGTERM);
   signals_.remove(SIGINT);
   stopping_ = true;
@@ -248,7 +266,9 @@ void EventLoop::close_engine() {
   try {
     engine_.close();
   } catch (const queue::StoreError& error) {
-    spdlog::error("the last change could not be written; no job is lost, but some ids are left out: {}", error.what());
+    spdlog::error(
+        "the last change could not be written; no job is lost, but some ids are left out: {}",
+        error.what());
   }
   commit_.request(engine_.last_sequence());
   commit_.close();
@@ -256,7 +276,8 @@ void EventLoop::close_engine() {
 }
 
 void EventLoop::refuse_what_is_not_durable() {
-  for (const auto& connection : open_connections()) connection->session().replies().replace_held(kNotDurable);
+  for (const auto& connection : open_connections())
+    connection->session().replies().replace_held(kNotDurable);
 }
 
 void EventLoop::hang_up(milliseconds patience) {

@@ -1,10 +1,11 @@
-#pragma once
 // The thread that does everything: sockets, the engine, and the replies that wait for their sync.
 //
-// It goes in turns. Each reads what some sockets have and carries out the commands, lets the engine do what is due,
-// asks for a sync of all that was appended, and sends the replies that may leave: so there is one sync for many
-// commands, and one write for many replies. A connection that was read to its end rests until then; when all of them rest, the turn
-// looks for nothing more before the sync.
+// It goes in turns. Each reads what some sockets have and carries out the commands, lets the engine
+// do what is due, asks for a sync of all that was appended, and sends the replies that may leave:
+// so there is one sync for many commands, and one write for many replies. A connection that was
+// read to its end rests until then; when all of them rest, the turn looks for nothing more before
+// the sync.
+#pragma once
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
@@ -36,8 +37,8 @@ namespace carillon::server {
 
 class EventLoop final : private Connection::Owner {
  public:
-  // Takes up what the store holds, and has the addresses of `sockets` served by run(). With `latency`, keeps processors
-  // awake meanwhile (stay_awake.h). Throws queue::StoreError.
+  // Takes up what the store holds, and has the addresses of `sockets` served by run(). With
+  // `latency`, keeps processors awake meanwhile (stay_awake.h). Throws queue::StoreError.
   EventLoop(queue::Store& store, std::vector<ListeningSocket> sockets, const ServerOptions& options,
             std::optional<LatencyDevice> latency = std::nullopt);
   virtual ~EventLoop() = default;
@@ -92,10 +93,11 @@ class EventLoop final : private Connection::Owner {
   std::size_t max_connections_;
   std::vector<std::unique_ptr<Acceptor>> acceptors_;
   std::unordered_map<queue::ClientId, std::shared_ptr<Connection>> connections_;
-  ConnectionList turns_{&Connection::has_turn_queued};        // have more to carry out than fitted into one turn
+  ConnectionList turns_{
+      &Connection::has_turn_queued};  // have more to carry out than fitted into one turn
   ConnectionList replying_{&Connection::has_replies_queued};  // have replies that were not sent yet
-  ConnectionList resting_{&Connection::is_resting};           // do not read before the end of the turn
-  std::chrono::milliseconds told_ahead_{0};                   // of the wall clock, by the engine's
+  ConnectionList resting_{&Connection::is_resting};  // do not read before the end of the turn
+  std::chrono::milliseconds told_ahead_{0};          // of the wall clock, by the engine's
   bool stopping_ = false;
   bool failed_ = false;
   LogThrottle refusals_;

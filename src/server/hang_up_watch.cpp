@@ -8,7 +8,8 @@
 
 namespace carillon::server {
 
-HangUpWatch::HangUpWatch(boost::asio::io_context& io, std::function<void(queue::ClientId)> on_hang_up)
+HangUpWatch::HangUpWatch(boost::asio::io_context& io,
+                         std::function<void(queue::ClientId)> on_hang_up)
     : epoll_(io, ::epoll_create1(EPOLL_CLOEXEC)), on_hang_up_(std::move(on_hang_up)) {
   await();
 }
@@ -23,16 +24,18 @@ void HangUpWatch::watch(int fd, queue::ClientId client) {
 }
 
 void HangUpWatch::await() {
-  epoll_.async_wait(boost::asio::posix::descriptor_base::wait_read, [this](const boost::system::error_code& error) {
-    if (error) return;
-    report();
-    await();
-  });
+  epoll_.async_wait(boost::asio::posix::descriptor_base::wait_read,
+                    [this](const boost::system::error_code& error) {
+                      if (error) return;
+                      report();
+                      await();
+                    });
 }
 
 void HangUpWatch::report() {
   std::array<epoll_event, 64> events;
-  const int count = ::epoll_wait(epoll_.native_handle(), events.data(), static_cast<int>(events.size()), 0);
+  const int count =
+      ::epoll_wait(epoll_.native_handle(), events.data(), static_cast<int>(events.size()), 0);
   for (int i = 0; i < count; ++i) on_hang_up_(events[static_cast<std::size_t>(i)].data.u64);
 }
 

@@ -68,9 +68,11 @@ ListeningSocket describe(Descriptor fd, bool unlink_path) {
 }
 
 std::string advice(int error, const Address& address) {
-  if (error == EADDRINUSE) return "another program listens there: stop it, or choose another address";
+  if (error == EADDRINUSE)
+    return "another program listens there: stop it, or choose another address";
   if (error == EADDRNOTAVAIL) return "this machine has no such address";
-  if (error == EACCES && !address.is_unix()) return "ports below 1024 need root: choose another port";
+  if (error == EACCES && !address.is_unix())
+    return "ports below 1024 need root: choose another port";
   return std::strerror(error);
 }
 
@@ -89,14 +91,16 @@ std::vector<ListeningSocket> listen_on_tcp(const Address& address) {
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_PASSIVE;
   addrinfo* found = nullptr;
-  const int error = ::getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &found);
+  const int error =
+      ::getaddrinfo(address.host.c_str(), std::to_string(address.port).c_str(), &hints, &found);
   if (error != 0) fail(address, fmt::format("no such host ({})", ::gai_strerror(error)));
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> all(found, &::freeaddrinfo);
 
   std::vector<ListeningSocket> sockets;
   int last_error = EADDRNOTAVAIL;
   for (const addrinfo* each = found; each != nullptr; each = each->ai_next) {
-    Descriptor fd(::socket(each->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, each->ai_protocol));
+    Descriptor fd(
+        ::socket(each->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, each->ai_protocol));
     if (fd.get() < 0) {
       last_error = errno;
       continue;
@@ -107,7 +111,8 @@ std::vector<ListeningSocket> listen_on_tcp(const Address& address) {
     if (last_error == 0) {
       sockets.push_back(describe(std::move(fd), false));
     } else if (last_error != EADDRNOTAVAIL) {
-      fail(address, advice(last_error, address));  // a name's other addresses would only hide that one is taken
+      fail(address, advice(last_error,
+                           address));  // a name's other addresses would only hide that one is taken
     }
   }
   if (sockets.empty()) fail(address, advice(last_error, address));
@@ -132,7 +137,8 @@ std::vector<ListeningSocket> listen_on_unix(const Address& address) {
   }
   Descriptor fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (fd.get() < 0) fail(address, std::strerror(errno));
-  const int error = bind_and_listen(fd.get(), reinterpret_cast<const sockaddr*>(&local), sizeof local);
+  const int error =
+      bind_and_listen(fd.get(), reinterpret_cast<const sockaddr*>(&local), sizeof local);
   if (error != 0) fail(address, advice(error, address));
   std::vector<ListeningSocket> sockets;
   sockets.push_back(describe(std::move(fd), true));
@@ -174,10 +180,12 @@ std::vector<ListeningSocket> listen_on(const Address& address) {
 
 std::vector<ListeningSocket> inherited_sockets() {
   std::vector<ListeningSocket> sockets;
-  const int count = number_in_environment("LISTEN_PID") == ::getpid() ? number_in_environment("LISTEN_FDS") : 0;
+  const int count =
+      number_in_environment("LISTEN_PID") == ::getpid() ? number_in_environment("LISTEN_FDS") : 0;
   for (int fd = kFirstInherited; fd < kFirstInherited + count; ++fd) {
     if (!is_listening_stream(fd)) {
-      throw StartError(fmt::format("descriptor {} inherited from systemd is no listening stream socket", fd));
+      throw StartError(
+          fmt::format("descriptor {} inherited from systemd is no listening stream socket", fd));
     }
     ::fcntl(fd, F_SETFD, FD_CLOEXEC);
     ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK);

@@ -1,6 +1,6 @@
+// Lets one log line of a kind through each second, and counts those it kept back, so that a full
+// disk does not fill the log too.
 #pragma once
-// Lets one log line of a kind through each second, and counts those it kept back, so that a full disk does not fill the
-// log too.
 
 #include <cstdint>
 #include <optional>
@@ -9,8 +9,8 @@ namespace carillon::server {
 
 class LogThrottle {
  public:
-  // At `mono_ns` by the monotonic clock: how many lines were kept back since the last one let through, or nothing when
-  // this one is to be kept back too. The first is let through.
+  // At `mono_ns` by the monotonic clock: how many lines were kept back since the last one let
+  // through, or nothing when this one is to be kept back too. The first is let through.
   std::optional<std::uint64_t> pass(std::uint64_t mono_ns) {
     if (last_ && mono_ns - *last_ < kPeriodNs) {
       ++kept_back_;

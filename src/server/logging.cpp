@@ -8,7 +8,8 @@
 namespace carillon::server {
 
 void log_to_stderr(spdlog::level::level_enum level) {
-  auto logger = std::make_shared<spdlog::logger>("carillon", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
+  auto logger = std::make_shared<spdlog::logger>(
+      "carillon", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
   logger->set_pattern("%Y-%m-%d %H:%M:%S.%e %^%l%$ %v");
   logger->set_level(level);
   spdlog::set_default_logger(std::move(logger));

@@ -1,5 +1,5 @@
-#pragma once
 // Where the server's log goes and what its lines look like.
+#pragma once
 
 #include <spdlog/common.h>
 

@@ -29,8 +29,8 @@ namespace {
 // Descriptors that are not connections: files of the store, the listening sockets, timers.
 constexpr std::size_t kOtherDescriptors = 200;
 
-// The signals that EventLoop handles wait while this lives: one that comes during the start must not end the process
-// the hard way.
+// The signals that EventLoop handles wait while this lives: one that comes during the start must
+// not end the process the hard way.
 class SignalsHeldBack {
  public:
   SignalsHeldBack() {
@@ -61,9 +61,10 @@ std::vector<ListeningSocket> open_sockets(const std::vector<Address>& addresses)
 void become(const std::string& user) {
   const passwd* account = ::getpwnam(user.c_str());
   if (account == nullptr) throw StartError(fmt::format("there is no user \"{}\"", user));
-  const bool became = ::initgroups(account->pw_name, account->pw_gid) == 0 && ::setgid(account->pw_gid) == 0 &&
-                      ::setuid(account->pw_uid) == 0;
-  if (!became) throw StartError(fmt::format("cannot become user \"{}\": {}", user, std::strerror(errno)));
+  const bool became = ::initgroups(account->pw_name, account->pw_gid) == 0 &&
+                      ::setgid(account->pw_gid) == 0 && ::setuid(account->pw_uid) == 0;
+  if (!became)
+    throw StartError(fmt::format("cannot become user \"{}\": {}", user, std::strerror(errno)));
 }
 
 // Raises the bound on descriptors as far as the process may, and returns how many connections fit.
@@ -72,19 +73,23 @@ std::size_t connections_that_fit(std::size_t wanted) {
   ::getrlimit(RLIMIT_NOFILE, &limit);
   limit.rlim_cur = limit.rlim_max;
   ::setrlimit(RLIMIT_NOFILE, &limit);
-  const std::size_t most =
-      limit.rlim_cur > 2 * kOtherDescriptors ? limit.rlim_cur - kOtherDescriptors : limit.rlim_cur / 2;
+  const std::size_t most = limit.rlim_cur > 2 * kOtherDescriptors
+                               ? limit.rlim_cur - kOtherDescriptors
+                               : limit.rlim_cur / 2;
   if (wanted <= most) return wanted;
-  spdlog::warn("at most {} connections instead of {}: the process may have {} descriptors (see ulimit -n)", most,
-               wanted, limit.rlim_cur);
+  spdlog::warn(
+      "at most {} connections instead of {}: the process may have {} descriptors (see ulimit -n)",
+      most, wanted, limit.rlim_cur);
   return most;
 }
 
-std::unique_ptr<queue::Store> open_store(const std::optional<std::string>& directory, const queue::SyncPolicy& sync) {
+std::unique_ptr<queue::Store> open_store(const std::optional<std::string>& directory,
+                                         const queue::SyncPolicy& sync) {
   if (!directory) return std::make_unique<queue::MemoryStore>();
-  // With the other policies an answer is no promise that anything was synced, but that the process may be killed.
-  const queue::RocksStoreOptions options{.journal_bytes =
-                                             sync.mode == queue::SyncPolicy::Mode::kAlways ? queue::kJournalBytes : 0};
+  // With the other policies an answer is no promise that anything was synced, but that the process
+  // may be killed.
+  const queue::RocksStoreOptions options{
+      .journal_bytes = sync.mode == queue::SyncPolicy::Mode::kAlways ? queue::kJournalBytes : 0};
   auto store = std::make_unique<queue::RocksStore>(*directory, options);
   if (!store->opening_note().empty()) spdlog::warn("{}", store->opening_note());
   return store;
@@ -102,16 +107,17 @@ std::string describe(const queue::SyncPolicy& sync) {
   return {};
 }
 
-void log_start(const ServerOptions& options, const queue::Engine& engine, std::chrono::steady_clock::duration took) {
+void log_start(const ServerOptions& options, const queue::Engine& engine,
+               std::chrono::steady_clock::duration took) {
   if (!options.data_dir) {
     spdlog::info("carillon {}: jobs are kept in memory and end with the process", CARILLON_VERSION);
     return;
   }
   const queue::EngineStats stats = engine.stats();
   const queue::JobCounts& jobs = stats.jobs;
-  spdlog::info("carillon {}: data in {}, {}; found {} jobs in {} tubes, in {} ms", CARILLON_VERSION, *options.data_dir,
-               describe(options.sync), jobs.ready + jobs.delayed + jobs.buried, stats.tubes,
-               std::chrono::duration_cast<std::chrono::milliseconds>(took).count());
+  spdlog::info("carillon {}: data in {}, {}; found {} jobs in {} tubes, in {} ms", CARILLON_VERSION,
+               *options.data_dir, describe(options.sync), jobs.ready + jobs.delayed + jobs.buried,
+               stats.tubes, std::chrono::duration_cast<std::chrono::milliseconds>(took).count());
 }
 
 struct Listening {
@@ -132,7 +138,8 @@ void announce(const std::vector<Listening>& all, const ServerOptions& options) {
     spdlog::info("listening on {}", to_string(address));
     if (loopback) continue;
     spdlog::warn(
-        "{} can be reached from other machines, and there is no authentication yet: whoever reaches it may do all",
+        "{} can be reached from other machines, and there is no authentication yet: whoever "
+        "reaches it may do all",
         to_string(address));
   }
   if (options.on_listening) options.on_listening(addresses);

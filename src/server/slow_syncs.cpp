@@ -13,7 +13,8 @@ void SlowSyncs::observe(std::uint64_t mono_ns, queue::Sequence requested, queue:
   if (pending_ && durable >= pending_->sequence) {
     const std::uint64_t took = mono_ns - pending_->since_ns;
     if (took >= kSlowNs && throttle_.pass(mono_ns)) {
-      spdlog::warn("the disk is slow: replies waited {:.1f} s for a sync", static_cast<double>(took) / 1e9);
+      spdlog::warn("the disk is slow: replies waited {:.1f} s for a sync",
+                   static_cast<double>(took) / 1e9);
     }
     pending_.reset();
   }

@@ -1,5 +1,5 @@
-#pragma once
 // Notices syncs that keep clients waiting for seconds, and says so in the log.
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -11,7 +11,8 @@ namespace carillon::server {
 
 class SlowSyncs {
  public:
-  // To be called once a turn: up to `requested` syncs were asked for, and all up to `durable` is done. Cheap.
+  // To be called once a turn: up to `requested` syncs were asked for, and all up to `durable` is
+  // done. Cheap.
   void observe(std::uint64_t mono_ns, queue::Sequence requested, queue::Sequence durable);
 
  private:

@@ -16,11 +16,13 @@ using Tracker = IdleTracker<Watched*>;
 Tick ticks(std::chrono::milliseconds timeout) {
   const auto most = static_cast<std::int64_t>(Tracker::kLongestTimeout);
   if (timeout.count() < 0 || timeout.count() > most)
-    throw std::invalid_argument(fmt::format("a time-out of {} ms; it must be in 0 .. {}", timeout.count(), most));
+    throw std::invalid_argument(
+        fmt::format("a time-out of {} ms; it must be in 0 .. {}", timeout.count(), most));
   return static_cast<Tick>(timeout.count());
 }
 
-// The first tick by which all of a moment is over, and the last that has begun by it: between them no time is cut short.
+// The first tick by which all of a moment is over, and the last that has begun by it: between them
+// no time is cut short.
 Tick tick_after(std::uint64_t mono_ns) {
   return (mono_ns + kNsInTick - 1) / kNsInTick;
 }
@@ -78,8 +80,10 @@ void StallWatch::look(const std::function<void(Watched&, Awaits)>& on_stalled) {
       now, [&](IdleId, Watched* connection) { judge(*connection, now, on_stalled); }, kFoundAtOnce);
 }
 
-// It has been quiet for the time-out it was tracked by, which may be shorter than that of what it awaits by now.
-void StallWatch::judge(Watched& connection, Tick now, const std::function<void(Watched&, Awaits)>& on_stalled) {
+// It has been quiet for the time-out it was tracked by, which may be shorter than that of what it
+// awaits by now.
+void StallWatch::judge(Watched& connection, Tick now,
+                       const std::function<void(Watched&, Awaits)>& on_stalled) {
   const Tick quiet = std::exchange(connection.timeout_, 0);
   const Awaits what = connection.awaits();
   const Tick limit = limit_of(what);

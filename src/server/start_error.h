@@ -1,5 +1,6 @@
+// Why the server could not start, in one line for whoever started it: what, with which value, and
+// what to do.
 #pragma once
-// Why the server could not start, in one line for whoever started it: what, with which value, and what to do.
 
 #include <stdexcept>
 

@@ -17,10 +17,12 @@ namespace {
 
 // How long a wake-up may take, in us.
 constexpr std::int32_t kNoTime = 0;
-constexpr std::int32_t kAnyTime = 2'000'000'000;  // PM_QOS_CPU_LATENCY_DEFAULT_VALUE: as if nothing were requested
+constexpr std::int32_t kAnyTime =
+    2'000'000'000;  // PM_QOS_CPU_LATENCY_DEFAULT_VALUE: as if nothing were requested
 
 void write_to(int device, std::int32_t latency) noexcept {
-  // The kernel takes every such value. If it did not, the server would be as right as it is, and slower.
+  // The kernel takes every such value. If it did not, the server would be as right as it is, and
+  // slower.
   [[maybe_unused]] const ssize_t written = ::write(device, &latency, sizeof latency);
 }
 
@@ -31,10 +33,12 @@ std::string_view advice(int error) {
 
 }  // namespace
 
-LatencyDevice::LatencyDevice(const std::string& path) : device_(::open(path.c_str(), O_WRONLY | O_CLOEXEC)) {
+LatencyDevice::LatencyDevice(const std::string& path)
+    : device_(::open(path.c_str(), O_WRONLY | O_CLOEXEC)) {
   if (device_) return;
   const int error = errno;
-  throw StartError(fmt::format("--stay-awake needs {}: {}; {}", path, std::strerror(error), advice(error)));
+  throw StartError(
+      fmt::format("--stay-awake needs {}: {}; {}", path, std::strerror(error), advice(error)));
 }
 
 void LatencyDevice::request() noexcept {

@@ -1,17 +1,19 @@
-#pragma once
-// While clients talk to the server: keeps the machine's processors awake, if it was asked to (--stay-awake).
+// While clients talk to the server: keeps the machine's processors awake, if it was asked to
+// (--stay-awake).
 //
-// With one client that waits for each reply, every processor is idle several times per put: until the command comes,
-// until the disk has written, until it has flushed. In a virtual machine each wake-up takes longer than all that the
-// server itself does for a put. Linux lets a privileged process request wake-ups that take no time (PM QoS,
-// Documentation/power/pm_qos_interface.rst): idle processors then spin instead, all of the machine's, where the
-// processor's idle driver can.
+// With one client that waits for each reply, every processor is idle several times per put: until
+// the command comes, until the disk has written, until it has flushed. In a virtual machine each
+// wake-up takes longer than all that the server itself does for a put. Linux lets a privileged
+// process request wake-ups that take no time (PM QoS, Documentation/power/pm_qos_interface.rst):
+// idle processors then spin instead, all of the machine's, where the processor's idle driver can.
 //
-// So the request stands from when a client connects or sends something until some milliseconds after. Slow syncs, which are
-// done by another thread, outlast it: beside them a wake-up does not count. The kernel drops it when the process ends,
-// however it ends, but not while it is stopped (SIGSTOP).
+// So the request stands from when a client connects or sends something until some milliseconds
+// after. Slow syncs, which are done by another thread, outlast it: beside them a wake-up does not
+// count. The kernel drops it when the process ends, however it ends, but not while it is stopped
+// (SIGSTOP).
 //
 // Thread safety: that of the event loop, which owns it.
+#pragma once
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -43,8 +45,8 @@ class StayAwake {
   // Without a device it does nothing. REQUIRES: `io` does not run after this is gone.
   StayAwake(boost::asio::io_context& io, std::optional<LatencyDevice> device);
 
-  // A client connected, sent something, or was sent something. O(1); if nothing came for kLinger, a system call that
-  // wakes all processors.
+  // A client connected, sent something, or was sent something. O(1); if nothing came for kLinger, a
+  // system call that wakes all processors.
   void active() {
     seen_ = true;
     if (device_ && !requested_) request();

@@ -1,5 +1,5 @@
-// The pool of timer blocks: a free list per thread, and one depot for all threads, between which blocks move in
-// batches.
+// The pool of timer blocks: a free list per thread, and one depot for all threads, between which
+// blocks move in batches.
 #include <cstddef>
 #include <mutex>
 #include <new>
@@ -68,8 +68,8 @@ class Depot {
   static_assert(sizeof(Batch) <= TaskStorage::kInPlace);
 
   FreeList make() {
-    auto* blocks =
-        static_cast<TimerBlock*>(::operator new (kSlab * sizeof(TimerBlock), std::align_val_t{alignof(TimerBlock)}));
+    auto* blocks = static_cast<TimerBlock*>(
+        ::operator new (kSlab * sizeof(TimerBlock), std::align_val_t{alignof(TimerBlock)}));
     FreeList list{nullptr, 0};
     for (std::size_t i = kSlab; i-- > 0;) {
       list.push(*new (blocks + i) TimerBlock);
@@ -85,15 +85,18 @@ class Depot {
   Batch* batches_ = nullptr;
 };
 
-// Constant initialisation and no destructor, so that getting at them costs nothing, and works while the thread ends.
+// Constant initialisation and no destructor, so that getting at them costs nothing, and works while
+// the thread ends.
 constinit thread_local FreeList near_list{nullptr, 0};  // used first; at most kBatch
 constinit thread_local FreeList far_list{nullptr, 0};   // empty, or a whole batch
-constinit thread_local std::size_t room = 0;  // kBatch once the thread is known to give back what it has when it ends
+constinit thread_local std::size_t room =
+    0;  // kBatch once the thread is known to give back what it has when it ends
 constinit thread_local bool thread_ends = false;
 
 struct GiveBackAtThreadEnd {
   GiveBackAtThreadEnd() noexcept { room = kBatch; }
-  void exist() noexcept {}  // a call makes the object, so that its destructor runs when the thread ends
+  void exist() noexcept {
+  }  // a call makes the object, so that its destructor runs when the thread ends
   ~GiveBackAtThreadEnd() {
     thread_ends = true;
     room = 0;

@@ -22,8 +22,10 @@ void set_time(int descriptor, std::int64_t ns) noexcept {
 
 }  // namespace
 
-DeadlineDescriptor::DeadlineDescriptor() : descriptor_(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) {
-  if (descriptor_ < 0) throw std::system_error(errno, std::generic_category(), "carillon: no timerfd for a wheel");
+DeadlineDescriptor::DeadlineDescriptor()
+    : descriptor_(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) {
+  if (descriptor_ < 0)
+    throw std::system_error(errno, std::generic_category(), "carillon: no timerfd for a wheel");
 }
 
 DeadlineDescriptor::~DeadlineDescriptor() {

@@ -1,5 +1,5 @@
-// The machine's clocks, and an alarm on them: a poll on an event that wakes it, and on a timer that notices when the
-// wall clock is set.
+// The machine's clocks, and an alarm on them: a poll on an event that wakes it, and on a timer that
+// notices when the wall clock is set.
 #include <errno.h>
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -51,22 +51,25 @@ class MachineAlarm final : public Alarm {
  public:
   MachineAlarm() : wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     if (wake_.get() < 0)
-      throw std::system_error(errno, std::generic_category(), "carillon: no eventfd for a timer thread");
+      throw std::system_error(errno, std::generic_category(),
+                              "carillon: no eventfd for a timer thread");
   }
 
   void sleep_until(SteadyTime steady, WallTime wall) override {
-    nanoseconds left = steady == SteadyTime::max() ? nanoseconds::max() : steady - std::chrono::steady_clock::now();
+    nanoseconds left = steady == SteadyTime::max() ? nanoseconds::max()
+                                                   : steady - std::chrono::steady_clock::now();
     if (wall != WallTime::max() && !watch_wall_clock(wall)) {
       // No descriptor left to watch it by: look from time to time.
-      left = std::min(
-          left, std::clamp<nanoseconds>(wall - std::chrono::system_clock::now(), nanoseconds(0), nanoseconds(kSecond)));
+      left = std::min(left, std::clamp<nanoseconds>(wall - std::chrono::system_clock::now(),
+                                                    nanoseconds(0), nanoseconds(kSecond)));
     }
     const timespec timeout = as_timespec(left);
     pollfd watched[2] = {{wake_.get(), POLLIN, 0}, {wall_.get(), POLLIN, 0}};
     const nfds_t count = wall != WallTime::max() && wall_.get() >= 0 ? 2 : 1;
     ::ppoll(watched, count, left == nanoseconds::max() ? nullptr : &timeout, nullptr);
     if ((watched[0].revents & POLLIN) != 0) empty(wake_);
-    if (count == 2 && watched[1].revents != 0) empty(wall_);  // fails with ECANCELED if the clock was set
+    if (count == 2 && watched[1].revents != 0)
+      empty(wall_);  // fails with ECANCELED if the clock was set
   }
 
   void wake() noexcept override {
@@ -82,12 +85,15 @@ class MachineAlarm final : public Alarm {
   }
 
   bool watch_wall_clock(WallTime until) noexcept {
-    if (wall_.get() < 0) wall_ = Descriptor(::timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK));
+    if (wall_.get() < 0)
+      wall_ = Descriptor(::timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK));
     if (wall_.get() < 0) return false;
     itimerspec when{};
-    when.it_value = as_timespec(std::max(until.time_since_epoch(), nanoseconds(1)));  // 0 would switch it off
+    when.it_value =
+        as_timespec(std::max(until.time_since_epoch(), nanoseconds(1)));  // 0 would switch it off
     // ECANCELED: the clock was set since the last time. The timer is set all the same.
-    return ::timerfd_settime(wall_.get(), TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &when, nullptr) == 0 ||
+    return ::timerfd_settime(wall_.get(), TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &when,
+                             nullptr) == 0 ||
            errno == ECANCELED;
   }
 
@@ -106,7 +112,8 @@ class MachineClock final : public TimerClock {
 
 std::shared_ptr<TimerClock> machine_clock() {
   // Never destroyed: services may outlive main().
-  static const auto* const clock = new std::shared_ptr<TimerClock>(std::make_shared<MachineClock>());
+  static const auto* const clock =
+      new std::shared_ptr<TimerClock>(std::make_shared<MachineClock>());
   return *clock;
 }
 

@@ -25,8 +25,9 @@ struct ManualClock::State {
 
   std::mutex mutex;  // protects the following
   std::vector<ManualAlarm*> alarms;
-  std::condition_variable moved;   // for sleepers: the time has changed, or somebody was woken
-  std::condition_variable asleep;  // for those who move the time: somebody has fallen asleep, or gone
+  std::condition_variable moved;  // for sleepers: the time has changed, or somebody was woken
+  std::condition_variable
+      asleep;  // for those who move the time: somebody has fallen asleep, or gone
 
   bool all_sleep() const noexcept;
   std::int64_t next_alarm() const noexcept;
@@ -75,7 +76,8 @@ class ManualClock::ManualAlarm final : public Alarm {
   // Under the mutex.
   bool sleeps() const noexcept { return asleep_ && !must_wake(); }
   bool must_wake() const noexcept {
-    return woken_ || steady_ <= state_->steady || wall_ <= state_->wall || (wall_was_set_ && wall_ != detail::kForever);
+    return woken_ || steady_ <= state_->steady || wall_ <= state_->wall ||
+           (wall_was_set_ && wall_ != detail::kForever);
   }
   void wall_clock_was_set() noexcept { wall_was_set_ = true; }
   // On the steady clock, as things stand.
@@ -95,7 +97,8 @@ class ManualClock::ManualAlarm final : public Alarm {
 };
 
 bool ManualClock::State::all_sleep() const noexcept {
-  return std::all_of(alarms.begin(), alarms.end(), [](const ManualAlarm* alarm) { return alarm->sleeps(); });
+  return std::all_of(alarms.begin(), alarms.end(),
+                     [](const ManualAlarm* alarm) { return alarm->sleeps(); });
 }
 
 std::int64_t ManualClock::State::next_alarm() const noexcept {
@@ -106,7 +109,8 @@ std::int64_t ManualClock::State::next_alarm() const noexcept {
 
 void ManualClock::State::wait_until_all_sleep(std::unique_lock<std::mutex>& lock) {
   if (detail::is_timer_thread()) {
-    throw std::logic_error("carillon: a ManualClock was moved from a timer thread, for which it would have to wait");
+    throw std::logic_error(
+        "carillon: a ManualClock was moved from a timer thread, for which it would have to wait");
   }
   asleep.wait(lock, [this] { return all_sleep(); });
 }
@@ -122,7 +126,8 @@ void ManualClock::State::move_to(std::unique_lock<std::mutex>& lock, std::int64_
   }
 }
 
-ManualClock::ManualClock(SteadyTime steady, WallTime wall) : state_(std::make_shared<State>(steady, wall)) {}
+ManualClock::ManualClock(SteadyTime steady, WallTime wall)
+    : state_(std::make_shared<State>(steady, wall)) {}
 ManualClock::~ManualClock() = default;
 
 SteadyTime ManualClock::now() noexcept {
@@ -140,8 +145,8 @@ namespace {
 
 void refuse_going_back(nanoseconds step) {
   if (step.count() >= 0) return;
-  throw std::invalid_argument("carillon: a ManualClock was to advance by " + std::to_string(step.count()) +
-                              " ns; time does not go back");
+  throw std::invalid_argument("carillon: a ManualClock was to advance by " +
+                              std::to_string(step.count()) + " ns; time does not go back");
 }
 
 }  // namespace

@@ -11,8 +11,8 @@ namespace carillon::detail {
 
 using Count = std::atomic<std::uint64_t>;
 
-// For a counter that one thread at a time writes: no read-modify-write is needed. Counting releases and reading
-// acquires: who sees that a timer has ended sees, too, that it was scheduled.
+// For a counter that one thread at a time writes: no read-modify-write is needed. Counting releases
+// and reading acquires: who sees that a timer has ended sees, too, that it was scheduled.
 inline void add_one(Count& count) noexcept {
   count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_release);
 }
@@ -22,15 +22,18 @@ enum class Writers { kOne, kShared };
 
 class alignas(64) RunStats {
  public:
-  explicit RunStats(Writers writers = Writers::kOne) noexcept : shared_(writers == Writers::kShared) {}
+  explicit RunStats(Writers writers = Writers::kOne) noexcept
+      : shared_(writers == Writers::kShared) {}
 
   void ran(std::int64_t lateness) noexcept {
     add(runs);
-    add(lateness_[LatenessHistogram::bucket_of(lateness < 0 ? 0 : static_cast<std::uint64_t>(lateness))]);
+    add(lateness_[LatenessHistogram::bucket_of(
+        lateness < 0 ? 0 : static_cast<std::uint64_t>(lateness))]);
   }
   void took(std::int64_t ns) noexcept {
     std::int64_t longest = longest_.load(std::memory_order_relaxed);
-    while (ns > longest && !longest_.compare_exchange_weak(longest, ns, std::memory_order_relaxed)) {
+    while (ns > longest &&
+           !longest_.compare_exchange_weak(longest, ns, std::memory_order_relaxed)) {
     }
   }
   void add(Count& count) noexcept {

@@ -9,7 +9,8 @@
 namespace carillon::detail {
 namespace {
 
-// The runs that the calling thread is inside of: an executor of the user's may run one task inside another.
+// The runs that the calling thread is inside of: an executor of the user's may run one task inside
+// another.
 struct RunFrame {
   const TimerCore& core;
   const TimerBlock& block;
@@ -18,7 +19,8 @@ struct RunFrame {
 constinit thread_local RunFrame* innermost = nullptr;
 
 // The next time of a timer with a period, that was due at `due` and has ended its run at `now`.
-std::int64_t next_period(Repeat repeat, std::int64_t period, std::int64_t due, std::int64_t now) noexcept {
+std::int64_t next_period(Repeat repeat, std::int64_t period, std::int64_t due,
+                         std::int64_t now) noexcept {
   if (repeat == Repeat::kAfterRun) return add_ns(now, period);
   const std::int64_t next = add_ns(due, period);
   if (next > now || repeat == Repeat::kBurst) return next;
@@ -56,7 +58,8 @@ void TimerCore::run(TimerBlock& block, RunStats& stats, std::int64_t& now) noexc
   if (!block.word.start()) return end_cancelled(block, stats);
   const bool once = block.repeat == Repeat::kOnce;
   const std::int64_t due = block.deadline.load(std::memory_order_relaxed);
-  if (!once && goes_by_calendar(block.repeat) && wall_now() < due) return wait_for_wall_clock(block, stats, due);
+  if (!once && goes_by_calendar(block.repeat) && wall_now() < due)
+    return wait_for_wall_clock(block, stats, due);
   stats.ran(sub_ns(block.kind == TimerKind::kSteady ? now : wall_now(), due));
   if (once) {
     leave_room();
@@ -90,16 +93,19 @@ void TimerCore::call(TimerBlock& block, RunStats& stats) noexcept {
   }
 }
 
-void TimerCore::run_again(TimerBlock& block, RunStats& stats, std::int64_t due, std::int64_t now) noexcept {
+void TimerCore::run_again(TimerBlock& block, RunStats& stats, std::int64_t due,
+                          std::int64_t now) noexcept {
   if (!goes_by_calendar(block.repeat))
     return arm_again(block, stats, next_period(block.repeat, block.period, due, now));
-  // Not before `due`, so that a clock that was set back a little does not bring the same time again.
+  // Not before `due`, so that a clock that was set back a little does not bring the same time
+  // again.
   const std::int64_t wall = wall_now();
   const bool from_due = block.repeat == Repeat::kCalendarBurst || wall < due;
   arm_by_calendar(block, stats, from_due && !set_back_far(due, wall) ? due : wall);
 }
 
-// A timer that goes by a calendar has come up before its time: the wall clock was set back in between.
+// A timer that goes by a calendar has come up before its time: the wall clock was set back in
+// between.
 void TimerCore::wait_for_wall_clock(TimerBlock& block, RunStats& stats, std::int64_t due) noexcept {
   RunFrame frame{*this, block, innermost};
   innermost = &frame;
@@ -148,7 +154,8 @@ void TimerCore::arm_again(TimerBlock& block, RunStats& stats, std::int64_t deadl
   }
   if (block.shard->bring(block)) return;
   // stop() did not wait for this run, because it was called from it, or the executor is the user's.
-  if (block.word.take_back_with_note() != TimerWord::TakeBack::kTaken) return end_cancelled(block, stats);
+  if (block.word.take_back_with_note() != TimerWord::TakeBack::kTaken)
+    return end_cancelled(block, stats);
   timer_ended(block);
   stats.add(stats.fired);
   block.destroy_task();

@@ -12,8 +12,8 @@
 
 namespace carillon::detail {
 
-// Resumes the coroutine once: when it is called, or when it is destroyed without having been called. It may be moved
-// about meanwhile, and the sleeper knows where it is.
+// Resumes the coroutine once: when it is called, or when it is destroyed without having been
+// called. It may be moved about meanwhile, and the sleeper knows where it is.
 class Sleeper::Resume {
  public:
   explicit Resume(Sleeper& sleeper) noexcept : sleeper_(&sleeper) { sleeper.task_ = this; }
@@ -41,13 +41,14 @@ Sleeper::~Sleeper() {
   timer_.cancel();
 }
 
-// From the moment at which the timer is submitted the coroutine may be resumed, by another thread, and `this` be gone.
-// So all is made ready before, the handle too, whose generation is known by then. The service may be gone then as well,
-// destroyed by whoever waited for the coroutine's end: so its core is held until the timer has been submitted.
+// From the moment at which the timer is submitted the coroutine may be resumed, by another thread,
+// and `this` be gone. So all is made ready before, the handle too, whose generation is known by
+// then. The service may be gone then as well, destroyed by whoever waited for the coroutine's end:
+// so its core is held until the timer has been submitted.
 //
-// With a stop token one thing comes after: who asks to stop must not move the timer before it is in its place. Of the
-// two, whoever sets its bit in `stopping_` second moves it; and who resumes the coroutine waits for the one here, a few
-// instructions.
+// With a stop token one thing comes after: who asks to stop must not move the timer before it is in
+// its place. Of the two, whoever sets its bit in `stopping_` second moves it; and who resumes the
+// coroutine waits for the one here, a few instructions.
 void Sleeper::await_suspend(std::coroutine_handle<> coroutine) {
   NewTimer task(std::in_place, Resume(*this));
   TimerBlock& block = task.block();
@@ -68,17 +69,19 @@ void Sleeper::await_suspend(std::coroutine_handle<> coroutine) {
     task_->forget_sleeper();
     throw;
   }
-  if (stoppable && (stopping_.fetch_or(kSubmitted, std::memory_order_acq_rel) & kAsked) != 0) wake(timer);
+  if (stoppable && (stopping_.fetch_or(kSubmitted, std::memory_order_acq_rel) & kAsked) != 0)
+    wake(timer);
 }
 
-// Moves the timer to now, which fails if it is due already: so the timer's own word decides, and the coroutine is
-// resumed by the executor.
+// Moves the timer to now, which fails if it is due already: so the timer's own word decides, and
+// the coroutine is resumed by the executor.
 void Sleeper::wake(TimerHandle timer) noexcept {
   timer.reschedule_after(std::chrono::nanoseconds(0));
 }
 
 void Sleeper::WakeUp::operator()() const noexcept {
-  if ((sleeper.stopping_.fetch_or(kAsked, std::memory_order_acq_rel) & kSubmitted) != 0) wake(sleeper.timer_);
+  if ((sleeper.stopping_.fetch_or(kAsked, std::memory_order_acq_rel) & kSubmitted) != 0)
+    wake(sleeper.timer_);
 }
 
 // True: somebody has asked to stop.

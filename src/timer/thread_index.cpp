@@ -36,8 +36,8 @@ struct Homes {
 
 constexpr std::size_t kNone = ~std::size_t{0};
 
-// Constant initialisation, no destructor: reading it is one load. A thread that schedules while it ends keeps its old
-// number.
+// Constant initialisation, no destructor: reading it is one load. A thread that schedules while it
+// ends keeps its old number.
 constinit thread_local std::size_t home = kNone;
 
 struct GiveBackAtThreadEnd {

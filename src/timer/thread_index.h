@@ -5,8 +5,8 @@
 
 namespace carillon::detail {
 
-// The same for the life of the thread, and the lowest that no other living thread has. (Not the number of the
-// processor: threads move, and sit on half of the processors for long.)
+// The same for the life of the thread, and the lowest that no other living thread has. (Not the
+// number of the processor: threads move, and sit on half of the processors for long.)
 std::size_t home_of_this_thread() noexcept;
 
 }  // namespace carillon::detail

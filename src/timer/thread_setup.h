@@ -7,8 +7,8 @@
 
 namespace carillon::detail {
 
-// A thread with that name (cut off at 15 characters) that gets no signals: those are for the threads of the program.
-// Throws std::system_error.
+// A thread with that name (cut off at 15 characters) that gets no signals: those are for the
+// threads of the program. Throws std::system_error.
 std::thread start_thread(std::string name, std::function<void()> body);
 
 // Makes the calling thread's sleeps end on time: by default Linux adds up to 50 µs.

@@ -1,4 +1,5 @@
-// TickScale: between nanoseconds of a clock and the ticks of a wheel. Tick n begins at n times the length of a tick.
+// TickScale: between nanoseconds of a clock and the ticks of a wheel. Tick n begins at n times the
+// length of a tick.
 #pragma once
 
 #include <bit>
@@ -9,18 +10,21 @@
 
 namespace carillon::detail {
 
-// Times before 0 count as 0. Divides by multiplying: after Granlund and Montgomery, "Division by Invariant Integers
-// using Multiplication" (PLDI 1994), theorem 4.2 with N = 63.
+// Times before 0 count as 0. Divides by multiplying: after Granlund and Montgomery, "Division by
+// Invariant Integers using Multiplication" (PLDI 1994), theorem 4.2 with N = 63.
 class TickScale {
  public:
   // REQUIRES: tick >= 1.
   explicit TickScale(std::int64_t tick) noexcept
-      : tick_(static_cast<std::uint64_t>(tick)), bits_(static_cast<unsigned>(std::bit_width(tick_ - 1))) {
+      : tick_(static_cast<std::uint64_t>(tick)),
+        bits_(static_cast<unsigned>(std::bit_width(tick_ - 1))) {
     multiplier_ = static_cast<std::uint64_t>((Wide{1} << (63 + bits_)) / tick_) + 1;
   }
 
   // The tick that is under way at `ns`.
-  Tick at(std::int64_t ns) const noexcept { return ns <= 0 ? 0 : divide(static_cast<std::uint64_t>(ns)); }
+  Tick at(std::int64_t ns) const noexcept {
+    return ns <= 0 ? 0 : divide(static_cast<std::uint64_t>(ns));
+  }
 
   // The first tick that begins at or after `ns`.
   Tick not_before(std::int64_t ns) const noexcept {

@@ -15,8 +15,8 @@ namespace {
 
 std::int64_t checked_tick(std::chrono::nanoseconds tick) {
   if (tick.count() >= 1) return tick.count();
-  throw std::invalid_argument("carillon: the tick of a TimerService is " + std::to_string(tick.count()) +
-                              " ns; it must be at least 1 ns");
+  throw std::invalid_argument("carillon: the tick of a TimerService is " +
+                              std::to_string(tick.count()) + " ns; it must be at least 1 ns");
 }
 
 constexpr std::chrono::milliseconds kDrainPatience(20);
@@ -36,7 +36,8 @@ TimerCore::TimerCore(TimerOptions options)
       alarm_(clock_->make_alarm()) {
   for (unsigned count = shard_count(options_.shards); count > 0; --count)
     shards_.push_back(std::make_unique<TimerShard>(*this));
-  if (options_.executor.threads() > 0) pool_ = std::make_unique<WorkerPool>(options_.executor.threads());
+  if (options_.executor.threads() > 0)
+    pool_ = std::make_unique<WorkerPool>(options_.executor.threads());
 }
 
 std::int64_t TimerCore::steady_now() const noexcept {
@@ -82,7 +83,8 @@ TimerHandle TimerCore::submit(NewTimer& timer) {
 // The threads start with the first timer. Throws TimersStopped when that is no longer possible.
 void TimerCore::start() {
   const std::unique_lock lock(mutex_);
-  if (stage_.load(std::memory_order_relaxed) == Stage::kRefusing) refuse(std::make_exception_ptr(TimersStopped()));
+  if (stage_.load(std::memory_order_relaxed) == Stage::kRefusing)
+    refuse(std::make_exception_ptr(TimersStopped()));
   if (stage_.load(std::memory_order_relaxed) == Stage::kRunning) return;
   if (!timer_thread_.joinable()) {
     alarm_->open();
@@ -114,7 +116,8 @@ void TimerCore::find_room() {
 }
 
 void TimerCore::leave_room() noexcept {
-  if (options_.max_pending != TimerOptions::kUnlimited) admitted_.fetch_sub(1, std::memory_order_relaxed);
+  if (options_.max_pending != TimerOptions::kUnlimited)
+    admitted_.fetch_sub(1, std::memory_order_relaxed);
 }
 
 void TimerCore::timer_begun(const TimerBlock& block) noexcept {
@@ -195,7 +198,8 @@ Unprocessed TimerCore::hand_out(TimerBlock& block) noexcept {
       .task = Task(*block.ops, block.task),
       .due = std::chrono::nanoseconds(block.deadline.load(std::memory_order_relaxed)),
       .on_wall_clock = block.kind == TimerKind::kWall,
-      .period = std::chrono::nanoseconds(block.repeat == Repeat::kOnce || by_calendar ? 0 : block.period),
+      .period =
+          std::chrono::nanoseconds(block.repeat == Repeat::kOnce || by_calendar ? 0 : block.period),
       .by_calendar = by_calendar};
   finish_unrun_block(block);
   return returned;
@@ -203,22 +207,25 @@ Unprocessed TimerCore::hand_out(TimerBlock& block) noexcept {
 
 std::vector<Unprocessed> TimerCore::drain(std::int64_t at_most) {
   if (runs_task_of(*this))
-    throw std::logic_error("carillon: drain() was called from inside a task, which it would wait for");
+    throw std::logic_error(
+        "carillon: drain() was called from inside a task, which it would wait for");
   {
     std::unique_lock lock(mutex_);
-    const bool started = stage_.exchange(Stage::kRefusing, std::memory_order_acq_rel) == Stage::kRunning;
+    const bool started =
+        stage_.exchange(Stage::kRefusing, std::memory_order_acq_rel) == Stage::kRunning;
     if (started && !stopped_) {
       draining_.store(true, std::memory_order_seq_cst);
       const auto done = [this] { return stopped_ || drained_; };
-      const auto give_up = at_most > kForever / 2
-                               ? std::chrono::steady_clock::time_point::max()
-                               : std::chrono::steady_clock::now() + std::chrono::nanoseconds(at_most);
-      // Who ends a timer counts it and then looks whether to wake the timer thread; in that order only as far as the
-      // processor keeps it, since a fence at the end of each timer would be dear. So the timer thread is woken now and
-      // then all the same.
+      const auto give_up = at_most > kForever / 2 ? std::chrono::steady_clock::time_point::max()
+                                                  : std::chrono::steady_clock::now() +
+                                                        std::chrono::nanoseconds(at_most);
+      // Who ends a timer counts it and then looks whether to wake the timer thread; in that order
+      // only as far as the processor keeps it, since a fence at the end of each timer would be
+      // dear. So the timer thread is woken now and then all the same.
       while (!done() && std::chrono::steady_clock::now() < give_up) {
         alarm_->wake();
-        drained_changed_.wait_until(lock, std::min(give_up, std::chrono::steady_clock::now() + kDrainPatience), done);
+        drained_changed_.wait_until(
+            lock, std::min(give_up, std::chrono::steady_clock::now() + kDrainPatience), done);
       }
     }
   }
@@ -250,8 +257,9 @@ void TimerCore::add_to(TimerStats& sum) const {
   sum.wakeups = wakeups_.load(std::memory_order_relaxed);
 }
 
-// What has ended is read first, so that `pending` counts too many rather than too few while threads are at work; except
-// that a timer is counted in when it has come into its shard, which a note with somebody inside has not yet.
+// What has ended is read first, so that `pending` counts too many rather than too few while threads
+// are at work; except that a timer is counted in when it has come into its shard, which a note with
+// somebody inside has not yet.
 void TimerCore::add_counts_to(TimerStats& sum) const noexcept {
   timer_thread_stats_.add_to(sum);
   foreign_stats_.add_to(sum);

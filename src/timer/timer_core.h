@@ -1,16 +1,16 @@
-// TimerCore: what a TimerService is made of, shared by the service, its threads and the due tasks that are with an
-// executor.
+// TimerCore: what a TimerService is made of, shared by the service, its threads and the due tasks
+// that are with an executor.
 //
 // Who does what
-//  - A timer is a block (detail/timer_block.h). Its word (detail/timer_word.h) says in which phase it is; whoever's
-//    compare-and-swap takes it out of `armed` or `queued` has won it, and alone decides its end. Everything else only
-//    carries blocks about.
-//  - A shard is a wheel for each clock behind a door (detail/door.h). Threads that schedule, cancel or move a timer to
-//    earlier enter, or leave the block as a note with who is inside. Nobody waits at a door but the timer thread, and
-//    that for one visit of somebody else's. Threads have home shards, so that doors are mostly open and their cache
-//    lines stay where they are.
-//  - The timer thread (timer_thread.cpp) collects what is due, a bounded number per visit, and hands it over when it is
-//    outside again.
+//  - A timer is a block (detail/timer_block.h). Its word (detail/timer_word.h) says in which phase
+//    it is; whoever's compare-and-swap takes it out of `armed` or `queued` has won it, and alone
+//    decides its end. Everything else only carries blocks about.
+//  - A shard is a wheel for each clock behind a door (detail/door.h). Threads that schedule, cancel
+//    or move a timer to earlier enter, or leave the block as a note with who is inside. Nobody
+//    waits at a door but the timer thread, and that for one visit of somebody else's. Threads have
+//    home shards, so that doors are mostly open and their cache lines stay where they are.
+//  - The timer thread (timer_thread.cpp) collects what is due, a bounded number per visit, and
+//    hands it over when it is outside again.
 //  - Tasks are called, moved and destroyed outside all doors and locks.
 //
 // Sleep and wake (detail/sleep_gate.h)
@@ -27,14 +27,16 @@
 //    before its time: it is not run, and asks its calendar again (run.cpp).
 //
 // Who frees what, and when
-//  - A block is finished (next generation: no handle reaches it) and released to the pool of the process, once: by who
-//    ran it, by who took it back, or, if it was cancelled, by the last of who took its task and who held it in a note,
-//    a wheel or a queue.
-//  - The task goes first: when its end can be seen (cancel_and_wait), it is destroyed. Except in cancel(): there the
-//    block is let go of first, so that a destructor may stop the service, which waits for blocks.
-//  - The core lives as long as anybody holds it: the service, its threads while they run, each DueTask. A TimerHandle
-//    does not. So a handle touches a shard only while the shard waits for it: from winning a timer that stop() must
-//    account for, up to leaving the door or the note (TimerShard::close).
+//  - A block is finished (next generation: no handle reaches it) and released to the pool of the
+//    process, once: by who ran it, by who took it back, or, if it was cancelled, by the last of who
+//    took its task and who held it in a note, a wheel or a queue.
+//  - The task goes first: when its end can be seen (cancel_and_wait), it is destroyed. Except in
+//    cancel(): there the block is let go of first, so that a destructor may stop the service, which
+//    waits for blocks.
+//  - The core lives as long as anybody holds it: the service, its threads while they run, each
+//    DueTask. A TimerHandle does not. So a handle touches a shard only while the shard waits for
+//    it: from winning a timer that stop() must account for, up to leaving the door or the note
+//    (TimerShard::close).
 //
 // The end
 //    stop() refuses new timers; stops firing; takes back what the pool has not begun, and waits for what it has; then
@@ -88,13 +90,14 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
   std::int64_t wall_now() const noexcept;
   ClockTimes read_clocks() const noexcept { return {steady_now(), wall_now()}; }
 
-  // A deadline was published, in ns of the steady clock: wakes the timer thread if it would sleep past it.
+  // A deadline was published, in ns of the steady clock: wakes the timer thread if it would sleep
+  // past it.
   void call_timer_thread(std::int64_t deadline) noexcept {
     if (gate_.must_wake(deadline)) alarm_->wake();
   }
 
-  // A timer has come to its shard; and it has ended other than by running: before that is counted, so that `pending`
-  // minus `periodic_` is never too low.
+  // A timer has come to its shard; and it has ended other than by running: before that is counted,
+  // so that `pending` minus `periodic_` is never too low.
   void timer_begun(const TimerBlock& block) noexcept;
   void timer_ended(const TimerBlock& block) noexcept;
 
@@ -103,8 +106,8 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
     if (draining_.load(std::memory_order_relaxed) && !is_its_timer_thread()) alarm_->wake();
   }
 
-  // Runs a timer that is queued, or, if it has been cancelled, lets go of it. `now` is the steady clock, and is brought
-  // up to date.
+  // Runs a timer that is queued, or, if it has been cancelled, lets go of it. `now` is the steady
+  // clock, and is brought up to date.
   void run(TimerBlock& block, RunStats& stats, std::int64_t& now) noexcept;
 
   // A timer whose executor does not run it.
@@ -167,7 +170,8 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
 
   alignas(64) std::atomic<Stage> stage_{Stage::kNotStarted};
   alignas(64) SleepGate<> gate_;
-  alignas(64) std::atomic<std::size_t> admitted_{0};  // timers that count against max_pending, if that is set
+  alignas(64) std::atomic<std::size_t> admitted_{
+      0};  // timers that count against max_pending, if that is set
   Count rejected_{0};
   Count returned_{0};
   std::atomic<std::uint64_t> periodic_{0};  // periodic timers that have not ended
@@ -176,8 +180,9 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
   alignas(64) BlockList due_;  // queued, and not yet run or handed over
   RunStats timer_thread_stats_;
   Count wakeups_{0};
-  std::int64_t wall_ahead_ = -kForever;  // the wall clock, less the steady one, when it was last looked at
-  BlockList found_;                      // when it closed the shards
+  std::int64_t wall_ahead_ =
+      -kForever;     // the wall clock, less the steady one, when it was last looked at
+  BlockList found_;  // when it closed the shards
   bool closed_ = false;
 
   RunStats foreign_stats_{Writers::kShared};
@@ -193,7 +198,8 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
   std::thread timer_thread_;
 };
 
-// Whether the calling thread is inside a run of this timer; inside one of any timer of the core; is a timer thread.
+// Whether the calling thread is inside a run of this timer; inside one of any timer of the core; is
+// a timer thread.
 bool running_here(const TimerBlock& block) noexcept;
 bool runs_task_of(const TimerCore& core) noexcept;
 bool is_timer_thread() noexcept;

@@ -14,8 +14,8 @@ using detail::TimerWord;
 
 namespace {
 
-// The task of a timer that has been cancelled is destroyed when nothing more depends on it: its destructor may take its
-// time, or stop the service.
+// The task of a timer that has been cancelled is destroyed when nothing more depends on it: its
+// destructor may take its time, or stop the service.
 Task take_task(TimerBlock& block) noexcept {
   if (block.ops->destroy == nullptr) return Task();
   return Task(*block.ops, block.task);

@@ -13,7 +13,8 @@ using detail::Repeat;
 using detail::TimerBlock;
 using detail::TimerKind;
 
-TimerService::TimerService(TimerOptions options) : core_(std::make_shared<detail::TimerCore>(std::move(options))) {}
+TimerService::TimerService(TimerOptions options)
+    : core_(std::make_shared<detail::TimerCore>(std::move(options))) {}
 
 TimerService::~TimerService() {
   core_->discard();
@@ -21,7 +22,8 @@ TimerService::~TimerService() {
 
 namespace {
 
-void set_up(TimerBlock& block, TimerKind kind, std::int64_t deadline, std::chrono::nanoseconds slack) noexcept {
+void set_up(TimerBlock& block, TimerKind kind, std::int64_t deadline,
+            std::chrono::nanoseconds slack) noexcept {
   block.deadline.store(deadline, std::memory_order_relaxed);
   block.kind = kind;
   block.repeat = Repeat::kOnce;
@@ -31,7 +33,8 @@ void set_up(TimerBlock& block, TimerKind kind, std::int64_t deadline, std::chron
 
 }  // namespace
 
-TimerHandle TimerService::start_after(detail::NewTimer& timer, std::int64_t delay, std::chrono::nanoseconds slack) {
+TimerHandle TimerService::start_after(detail::NewTimer& timer, std::int64_t delay,
+                                      std::chrono::nanoseconds slack) {
   set_up(timer.block(), TimerKind::kSteady, detail::add_ns(core_->steady_now(), delay), slack);
   return core_->submit(timer);
 }
@@ -42,7 +45,8 @@ TimerHandle TimerService::start_at(detail::NewTimer& timer, TimerKind kind, std:
   return core_->submit(timer);
 }
 
-TimerHandle TimerService::start_periodic(detail::NewTimer& timer, std::int64_t period, Repeat repeat) {
+TimerHandle TimerService::start_periodic(detail::NewTimer& timer, std::int64_t period,
+                                         Repeat repeat) {
   if (period <= 0) {
     throw std::invalid_argument("carillon: the period of a timer is " + std::to_string(period) +
                                 " ns; it must be positive");

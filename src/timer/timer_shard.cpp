@@ -37,7 +37,8 @@ bool TimerShard::submit(TimerBlock& block) {
     throw;
   }
   count_in(block);
-  // Outside, so that the timer thread finds the door open when it comes. (The service lives on: it is being called.)
+  // Outside, so that the timer thread finds the door open when it comes. (The service lives on: it
+  // is being called.)
   const std::int64_t call_for = std::exchange(call_for_, kForever);
   leave();
   if (call_for != kForever) core_.call_timer_thread(call_for);
@@ -46,7 +47,8 @@ bool TimerShard::submit(TimerBlock& block) {
 
 void TimerShard::remove(TimerBlock& block) noexcept {
   if (door_.enter_or_post(block) == Admission::kPosted) return;
-  // Never shut: a shard is not shut before the notes of all timers cancelled in its wheel have come, this one's too.
+  // Never shut: a shard is not shut before the notes of all timers cancelled in its wheel have
+  // come, this one's too.
   note_has_come(block);
   forget(block);
   finish_unrun_block(block);
@@ -74,8 +76,8 @@ void TimerShard::leave() noexcept {
   unsigned notes = 0;
   while (TimerBlock* oldest = door_.leave()) {
     if (read_notes(oldest)) {
-      // The door stays closed: the timer thread, which waits outside, is inside now. Nothing of the shard may be
-      // touched after this.
+      // The door stays closed: the timer thread, which waits outside, is inside now. Nothing of the
+      // shard may be touched after this.
       handed_over_.store(true, std::memory_order_release);
       return;
     }
@@ -114,8 +116,8 @@ void TimerShard::read_note(TimerBlock& block) noexcept {
   }
 }
 
-// A timer that is in no wheel any more, and that somebody is about to bring or to take out: until then the shard must
-// not go away.
+// A timer that is in no wheel any more, and that somebody is about to bring or to take out: until
+// then the shard must not go away.
 void TimerShard::await_note(TimerBlock& block) noexcept {
   block.awaited = true;
   ++awaited_;
@@ -152,7 +154,8 @@ void TimerShard::call_timer_thread() noexcept {
 
 TimerModel& TimerShard::wheel(TimerKind kind) {
   auto& wheel = wheels_[index(kind)];
-  if (wheel == nullptr) wheel = core_.options().model(core_.scale().at(core_.read_clocks().of(kind)));
+  if (wheel == nullptr)
+    wheel = core_.options().model(core_.scale().at(core_.read_clocks().of(kind)));
   return *wheel;
 }
 
@@ -168,18 +171,21 @@ void TimerShard::place_at(TimerBlock& block, Tick tick) {
   const std::int64_t begin = core_.scale().begin(tick);
   auto& earliest = earliest_[index(block.kind)];
   if (begin >= earliest.load(std::memory_order_relaxed)) return;
-  earliest.store(begin,
-                 std::memory_order_seq_cst);  // SleepGate: published before the timer thread is asked whether it sleeps
-  // What the timer thread sleeps until is told on the steady clock: with a deadline on the wall clock it had better
-  // look itself.
+  earliest.store(
+      begin,
+      std::
+          memory_order_seq_cst);  // SleepGate: published before the timer thread is asked whether it sleeps
+  // What the timer thread sleeps until is told on the steady clock: with a deadline on the wall
+  // clock it had better look itself.
   call_for_ = block.kind == TimerKind::kSteady ? std::min(call_for_, begin) : kAtOnce;
 }
 
-// Memory has run out: the timer is tried again tick by tick. That is better than losing it, and nobody is there to be
-// told.
+// Memory has run out: the timer is tried again tick by tick. That is better than losing it, and
+// nobody is there to be told.
 void TimerShard::place_or_park(TimerBlock& block) noexcept {
   try {
-    place(block);  // by the deadline of this moment: who moves it to earlier from here on brings it again
+    place(
+        block);  // by the deadline of this moment: who moves it to earlier from here on brings it again
   } catch (...) {
     if (!block.word.keep_as_note()) return await_note(block);
     parked_.push(block);
@@ -200,7 +206,8 @@ void TimerShard::retry_parked() noexcept {
 
 void TimerShard::enter() noexcept {
   if (door_.enter_or_post(visit_) == Admission::kEntered) return;
-  // Who is inside reads the note when it leaves, within a fraction of a microsecond unless it is preempted.
+  // Who is inside reads the note when it leaves, within a fraction of a microsecond unless it is
+  // preempted.
   while (!handed_over_.load(std::memory_order_acquire)) std::this_thread::yield();
   handed_over_.store(false, std::memory_order_relaxed);
 }
@@ -265,7 +272,8 @@ bool TimerShard::collect_kind(TimerKind kind, const ClockTimes& now, BlockList& 
         if (kind == TimerKind::kWall) {
           follow_wall_clock_back(to);
         } else {
-          to = wheels_[index(kind)]->now();  // the wheel was made a moment ago, after the clocks had been read
+          to = wheels_[index(kind)]
+                   ->now();  // the wheel was made a moment ago, after the clocks had been read
         }
       }
       Collecting collecting{*this, *wheels_[index(kind)], to, now.of(kind), due};
@@ -278,8 +286,10 @@ bool TimerShard::collect_kind(TimerKind kind, const ClockTimes& now, BlockList& 
   const bool more = next.has_value() && *next <= to;
   std::int64_t earliest = next.has_value() ? scale.begin(*next) : kForever;
   if (retry)
-    earliest = more ? add_ns(now.of(kind), scale.tick()) : std::min(earliest, add_ns(now.of(kind), scale.tick()));
-  // Relaxed: the SleepGate is about deadlines that become earlier, and those are stored inside the door as well.
+    earliest = more ? add_ns(now.of(kind), scale.tick())
+                    : std::min(earliest, add_ns(now.of(kind), scale.tick()));
+  // Relaxed: the SleepGate is about deadlines that become earlier, and those are stored inside the
+  // door as well.
   earliest_[index(kind)].store(earliest, std::memory_order_relaxed);
   return more && !retry;
 }
@@ -351,7 +361,9 @@ void TimerShard::close(BlockList& rest) noexcept {
       read_notes(door_.take_notes());
       take_back_parked(rest);
       take_back_wheels(rest);
-      if (awaited_ > 0) std::this_thread::yield();  // for a thread that is between winning a timer and leaving its note
+      if (awaited_ > 0)
+        std::this_thread::
+            yield();  // for a thread that is between winning a timer and leaving its note
     } while (awaited_ > 0);
     TimerBlock* oldest = door_.shut();
     if (oldest == nullptr) return;

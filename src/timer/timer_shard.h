@@ -1,4 +1,5 @@
-// TimerShard: some of a service's timers: a wheel for each clock, and the door through which threads get at them.
+// TimerShard: some of a service's timers: a wheel for each clock, and the door through which
+// threads get at them.
 #pragma once
 
 #include <array>
@@ -24,12 +25,14 @@ struct ClockTimes {
   std::int64_t steady;
   std::int64_t wall;
 
-  std::int64_t of(TimerKind kind) const noexcept { return kind == TimerKind::kSteady ? steady : wall; }
+  std::int64_t of(TimerKind kind) const noexcept {
+    return kind == TimerKind::kSteady ? steady : wall;
+  }
 };
 
-// Whether a wall clock that was at `from` and is at `to` was set back by so much that it had been wrong: timers that go
-// by a calendar then go on from the new time. After less, they wait until it has caught up. (Vixie's cron draws the
-// line there, too.)
+// Whether a wall clock that was at `from` and is at `to` was set back by so much that it had been
+// wrong: timers that go by a calendar then go on from the new time. After less, they wait until it
+// has caught up. (Vixie's cron draws the line there, too.)
 constexpr bool set_back_far(std::int64_t from, std::int64_t to) noexcept {
   return sub_ns(from, to) > to_ns(std::chrono::hours(3));
 }
@@ -41,14 +44,16 @@ class alignas(64) TimerShard {
 
   // --- any thread
 
-  // A new timer, armed. False: the shard is shut, and the timer still the caller's. Throws what its wheel throws; as
-  // well.
+  // A new timer, armed. False: the shard is shut, and the timer still the caller's. Throws what its
+  // wheel throws; as well.
   bool submit(TimerBlock& block);
 
-  // A timer whose cancelling was Cancel::kWonInWheel. After this call the caller knows nothing of the shard's life.
+  // A timer whose cancelling was Cancel::kWonInWheel. After this call the caller knows nothing of
+  // the shard's life.
   void remove(TimerBlock& block) noexcept;
 
-  // A timer that was moved, or armed again after a run: its word says kPosted. False: the shard is shut.
+  // A timer that was moved, or armed again after a run: its word says kPosted. False: the shard is
+  // shut.
   bool bring(TimerBlock& block) noexcept;
 
   // The next moment at which the timer thread must look in, in ns of that clock; kForever: never.
@@ -65,8 +70,8 @@ class alignas(64) TimerShard {
   // Appends to `due` what is due now, a bounded number of timers. True: there is more.
   bool collect(const ClockTimes& now, BlockList& due);
 
-  // The wall clock was set back far: appends to `due` all timers that go by a calendar, for them to be given another
-  // time. False: no memory, and nothing was done.
+  // The wall clock was set back far: appends to `due` all timers that go by a calendar, for them to
+  // be given another time. False: no memory, and nothing was done.
   bool recall_calendar_timers(const ClockTimes& now, BlockList& due) noexcept;
 
   // Shuts the shard for good and appends all timers that are in it to `rest`.
@@ -79,7 +84,9 @@ class alignas(64) TimerShard {
  private:
   struct Collecting;
 
-  static constexpr std::size_t index(TimerKind kind) noexcept { return static_cast<std::size_t>(kind); }
+  static constexpr std::size_t index(TimerKind kind) noexcept {
+    return static_cast<std::size_t>(kind);
+  }
   static constexpr std::size_t kFiredPerVisit = 1024;
   static constexpr unsigned kManyNotes = 256;
 
@@ -111,8 +118,9 @@ class alignas(64) TimerShard {
 
   // Written inside the door; read by the timer thread before it sleeps.
   alignas(64) std::array<std::atomic<std::int64_t>, 2> earliest_{{{kForever}, {kForever}}};
-  std::atomic<bool> crowded_{false};      // who is inside would like to be relieved by the timer thread
-  std::atomic<bool> handed_over_{false};  // who was inside has left the shard, door closed, to the timer thread
+  std::atomic<bool> crowded_{false};  // who is inside would like to be relieved by the timer thread
+  std::atomic<bool> handed_over_{
+      false};  // who was inside has left the shard, door closed, to the timer thread
 
   // Inside the door.
   alignas(64) Count scheduled_{0};
@@ -121,8 +129,8 @@ class alignas(64) TimerShard {
   std::array<std::unique_ptr<TimerModel>, 2> wheels_;
   std::int64_t call_for_ = kForever;  // the timer thread must be told of this deadline
   BlockList parked_;                  // timers that found no place, for lack of memory; kPosted
-  std::size_t awaited_ = 0;           // timers that are in no wheel, and whose notes are on their way
-  TimerBlock visit_;                  // the timer thread's note: it wants to come in
+  std::size_t awaited_ = 0;  // timers that are in no wheel, and whose notes are on their way
+  TimerBlock visit_;         // the timer thread's note: it wants to come in
 };
 
 }  // namespace carillon::detail

@@ -49,7 +49,8 @@ bool TimerCore::collect_due(const ClockTimes& now) {
   bool more = false;
   const bool hold_fire = hold_fire_.load(std::memory_order_relaxed);
   for (const auto& shard : shards_) {
-    const bool due = shard->earliest(TimerKind::kSteady) <= now.steady || shard->earliest(TimerKind::kWall) <= now.wall;
+    const bool due = shard->earliest(TimerKind::kSteady) <= now.steady ||
+                     shard->earliest(TimerKind::kWall) <= now.wall;
     if (due && !hold_fire) {
       more |= shard->collect(now, due_);
     } else if (shard->wants_timer_thread()) {
@@ -59,7 +60,8 @@ bool TimerCore::collect_due(const ClockTimes& now) {
   return more;
 }
 
-// If the wall clock was set back far. (The alarm wakes the timer thread then: a timer on that clock is pending.)
+// If the wall clock was set back far. (The alarm wakes the timer thread then: a timer on that clock
+// is pending.)
 void TimerCore::recall_calendar_timers(const ClockTimes& now) noexcept {
   const std::int64_t ahead = sub_ns(now.wall, now.steady);
   if (set_back_far(wall_ahead_, ahead) && !hold_fire_.load(std::memory_order_relaxed)) {

@@ -14,7 +14,8 @@ void WorkerPool::start(const std::shared_ptr<TimerCore>& core) {
   for (Worker& worker : workers_) {
     std::string name = core->options().name + "-" + std::to_string(number++);
     try {
-      worker.thread = start_thread(std::move(name), [core, this, &stats = worker.stats] { work(*core, stats); });
+      worker.thread = start_thread(std::move(name),
+                                   [core, this, &stats = worker.stats] { work(*core, stats); });
     } catch (const std::system_error&) {
       if (first) throw;
     }

@@ -1,4 +1,5 @@
-// WorkerPool: the threads of Executor::pool(), which run due timers in the order in which they come.
+// WorkerPool: the threads of Executor::pool(), which run due timers in the order in which they
+// come.
 #pragma once
 
 #include <condition_variable>
@@ -29,8 +30,8 @@ class WorkerPool {
   // No task is begun from here on. Returns those that were not.
   BlockList close() noexcept;
 
-  // Waits until the threads have ended their present tasks, and themselves; except for the calling thread. REQUIRES:
-  // closed.
+  // Waits until the threads have ended their present tasks, and themselves; except for the calling
+  // thread. REQUIRES: closed.
   void join() noexcept;
 
   void add_to(TimerStats& sum) const noexcept;

@@ -1,4 +1,5 @@
-// Completion tokens, cancellation slots and associated allocators, with asio::steady_timer and with wheel_timer.
+// Completion tokens, cancellation slots and associated allocators, with asio::steady_timer and with
+// wheel_timer.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -79,7 +80,8 @@ TYPED_TEST(CompletionToken, ParallelGroupsCancelTheLoser) {
       [&]() -> net::awaitable<void> {
         TypeParam slow(this->io_, 1h);
         TypeParam fast(this->io_, 1ms);
-        const auto first = co_await (slow.async_wait(net::use_awaitable) || fast.async_wait(net::use_awaitable));
+        const auto first =
+            co_await (slow.async_wait(net::use_awaitable) || fast.async_wait(net::use_awaitable));
         winner = first.index();
       },
       net::detached);
@@ -115,7 +117,8 @@ struct CountingAllocator {
   using value_type = T;
   explicit CountingAllocator(int& number) : count(&number) {}
   template <class U>
-  CountingAllocator(const CountingAllocator<U>& other) : count(other.count) {}  // NOLINT(google-explicit-constructor)
+  CountingAllocator(const CountingAllocator<U>& other)
+      : count(other.count) {}  // NOLINT(google-explicit-constructor)
   T* allocate(std::size_t n) {
     ++*count;
     return std::allocator<T>().allocate(n);

@@ -61,7 +61,8 @@ TYPED_TEST(SteadyTimer, EachConstructorTakesWhatAsioTakes) {
   EXPECT_EQ(at_in_context.expiry(), soon);
   EXPECT_GE(after.expiry(), soon);
   EXPECT_TRUE(by_context.get_executor() == executor);
-  for (TypeParam* timer : {&by_executor, &by_context, &at, &at_in_context, &after, &after_in_context}) {
+  for (TypeParam* timer :
+       {&by_executor, &by_context, &at, &at_in_context, &after, &after_in_context}) {
     timer->async_wait(this->note("wait"));
   }
   EXPECT_EQ(this->io_.run(), 6U) << "an expiry that was never set is in the past";
@@ -91,7 +92,8 @@ TYPED_TEST(SteadyTimer, ExpiresAfterAndExpiresAtCancelWhatWaits) {
   EXPECT_EQ(timer.expires_at(Clock::now() + 1ms), 1U);
   timer.async_wait(this->note("d"));
   EXPECT_EQ(this->io_.run(), 4U);
-  EXPECT_EQ(this->log_, (std::vector<std::string>{"a aborted", "b aborted", "c aborted", "d done"}));
+  EXPECT_EQ(this->log_,
+            (std::vector<std::string>{"a aborted", "b aborted", "c aborted", "d done"}));
   EXPECT_EQ(timer.expires_after(1h), 0U) << "nobody waits any more";
 }
 
@@ -133,7 +135,8 @@ TYPED_TEST(SteadyTimer, AWaitThatHasExpiredCannotBeCancelledAnyMore) {
   std::size_t cancelled = 99;
   first.async_wait([&](error_code) { cancelled = second.cancel(); });
   second.async_wait(this->note("second"));
-  std::this_thread::sleep_until(first.expiry() + 5ms);  // so that the loop finds both expired at once
+  std::this_thread::sleep_until(first.expiry() +
+                                5ms);  // so that the loop finds both expired at once
   this->io_.run();
   EXPECT_EQ(cancelled, 0U);
   EXPECT_EQ(this->log_, (std::vector<std::string>{"second done"}));
@@ -189,7 +192,8 @@ TYPED_TEST(SteadyTimer, MovesTakeTheirWaitsWithThem) {
   const auto expiry = from.expiry();
   TypeParam to(std::move(from));
   EXPECT_EQ(to.expiry(), expiry);
-  EXPECT_EQ(from.cancel(), 0U);  // NOLINT(bugprone-use-after-move): it is as one just made, and says so
+  EXPECT_EQ(from.cancel(),
+            0U);  // NOLINT(bugprone-use-after-move): it is as one just made, and says so
   EXPECT_EQ(from.expiry(), Clock::time_point());
   TypeParam target(this->io_, 1h);
   target.async_wait(this->note("target"));
@@ -197,7 +201,8 @@ TYPED_TEST(SteadyTimer, MovesTakeTheirWaitsWithThem) {
   from.expires_after(1ms);
   from.async_wait(this->note("used again"));
   EXPECT_EQ(this->io_.run(), 3U);
-  EXPECT_EQ(this->log_, (std::vector<std::string>{"target aborted", "used again done", "moved done"}));
+  EXPECT_EQ(this->log_,
+            (std::vector<std::string>{"target aborted", "used again done", "moved done"}));
 }
 
 TYPED_TEST(SteadyTimer, MovedToAnotherContextAndToAnotherExecutorType) {
@@ -210,7 +215,8 @@ TYPED_TEST(SteadyTimer, MovedToAnotherContextAndToAnotherExecutorType) {
   EXPECT_EQ(other.run(), 1U);
   EXPECT_EQ(this->log_, (std::vector<std::string>{"here aborted", "there done"}));
 
-  using Narrow = typename TypeParam::template rebind_executor<net::io_context::executor_type>::other;
+  using Narrow =
+      typename TypeParam::template rebind_executor<net::io_context::executor_type>::other;
   Narrow narrow(this->io_, 1ms);
   narrow.async_wait(this->note("narrow"));
   TypeParam wide(std::move(narrow));
@@ -243,7 +249,8 @@ TYPED_TEST(SteadyTimer, CallsTheHandlerOnItsAssociatedExecutor) {
   net::thread_pool pool(1);
   TypeParam timer(this->io_, 1ms);
   std::promise<std::thread::id> ran;
-  timer.async_wait(net::bind_executor(pool, [&](error_code) { ran.set_value(std::this_thread::get_id()); }));
+  timer.async_wait(
+      net::bind_executor(pool, [&](error_code) { ran.set_value(std::this_thread::get_id()); }));
   this->io_.run();
   const std::thread::id where = ran.get_future().get();
   EXPECT_NE(where, std::this_thread::get_id());
@@ -277,7 +284,8 @@ TYPED_TEST(SteadyTimer, LivesBesideAsiosOwnTimers) {
   theirs.async_wait(this->note("2"));
   wall.async_wait(this->note("6"));
   this->io_.run();
-  std::sort(this->log_.begin(), this->log_.end());  // each kind has a queue: late, they complete queue by queue
+  std::sort(this->log_.begin(),
+            this->log_.end());  // each kind has a queue: late, they complete queue by queue
   EXPECT_EQ(this->log_, (std::vector<std::string>{"2 done", "4 done", "6 done"}));
 }
 

@@ -28,14 +28,16 @@ struct Named {
   static std::string GetName(int) {
     if (std::is_same_v<T, net::steady_timer>) return "AsioSteadyTimer";
     if (std::is_same_v<T, asio::wheel_timer>) return "WheelTimer";
-    return std::is_same_v<T, asio::basic_wheel_timer<Clock, std::micro>> ? "WheelTimerOfMicroseconds"
-                                                                         : "WheelTimerOnAnotherModel";
+    return std::is_same_v<T, asio::basic_wheel_timer<Clock, std::micro>>
+               ? "WheelTimerOfMicroseconds"
+               : "WheelTimerOnAnotherModel";
   }
 };
 
 using Log = std::vector<std::string>;
 
-// A handler that notes under a name what it was told. One type for all kinds of timer: Asio's part is compiled once.
+// A handler that notes under a name what it was told. One type for all kinds of timer: Asio's part
+// is compiled once.
 struct Note {
   Log& log;
   std::string name;
@@ -51,7 +53,9 @@ class SteadyTimers : public ::testing::Test {
   net::io_context io_;
   Log log_;
 };
-using Timers = ::testing::Types<net::steady_timer, asio::wheel_timer, asio::basic_wheel_timer<Clock, std::micro>,
-                                asio::basic_wheel_timer<Clock, std::milli, net::any_io_executor, BinaryHeap>>;
+using Timers =
+    ::testing::Types<net::steady_timer, asio::wheel_timer,
+                     asio::basic_wheel_timer<Clock, std::micro>,
+                     asio::basic_wheel_timer<Clock, std::milli, net::any_io_executor, BinaryHeap>>;
 
 }  // namespace carillon::testing

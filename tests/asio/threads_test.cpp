@@ -29,7 +29,8 @@ using Clock = std::chrono::steady_clock;
 // A timer that is waited for, pushed back and cancelled on a strand of its own, at random.
 class Restless : public std::enable_shared_from_this<Restless> {
  public:
-  Restless(net::io_context& io, std::uint64_t seed, std::atomic<std::int64_t>& open, std::atomic<int>& early)
+  Restless(net::io_context& io, std::uint64_t seed, std::atomic<std::int64_t>& open,
+           std::atomic<int>& early)
       : timer_(net::make_strand(io)), random_(seed), open_(open), early_(early) {}
 
   void begin(int waits) {
@@ -43,7 +44,8 @@ class Restless : public std::enable_shared_from_this<Restless> {
     const auto expiry = timer_.expiry();
     const std::uint64_t fate = random_() % 8;
     ++open_;
-    const auto done = [self = shared_from_this(), expiry, left, goes_on = fate != 0](error_code error) {
+    const auto done = [self = shared_from_this(), expiry, left,
+                       goes_on = fate != 0](error_code error) {
       --self->open_;
       if (!error && Clock::now() < expiry) ++self->early_;
       if (goes_on) self->wait(left - 1);
@@ -72,11 +74,13 @@ TEST(WheelTimerThreads, EveryWaitCompletesOnceAndNoneEarly) {
     std::atomic<std::int64_t> open{0};
     std::atomic<int> early{0};
     for (std::uint64_t timer = 0; timer < 200; ++timer) {
-      std::make_shared<Restless>(io, seed + timer, open, early)->begin(static_cast<int>(trials(100)));
+      std::make_shared<Restless>(io, seed + timer, open, early)
+          ->begin(static_cast<int>(trials(100)));
     }
     std::vector<std::thread> threads;
     for (int thread = 0; thread < 3; ++thread) threads.emplace_back([&] { io.run(); });
-    for (std::thread& thread : threads) thread.join();  // returns when no wait is left: none was forgotten
+    for (std::thread& thread : threads)
+      thread.join();  // returns when no wait is left: none was forgotten
     EXPECT_EQ(open, 0);
     EXPECT_EQ(early, 0);
   }

@@ -1,8 +1,8 @@
-// Random histories of timers on a virtual clock: wheel_timer completes what asio's own timer completes, as its contract
-// says.
+// Random histories of timers on a virtual clock: wheel_timer completes what asio's own timer
+// completes, as its contract says.
 //
-// Built without epoll: asio asks its queues for what is due at each turn of the loop then, whatever the kernel's clock
-// says.
+// Built without epoll: asio asks its queues for what is due at each turn of the loop then, whatever
+// the kernel's clock says.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -57,7 +57,8 @@ struct Event {
   }
 };
 
-// The same history for every kind of timer. `tick` in µs: an expiry counts as the end of the tick it falls into.
+// The same history for every kind of timer. `tick` in µs: an expiry counts as the end of the tick
+// it falls into.
 template <class Timer>
 std::vector<Event> play(std::uint64_t seed, std::int64_t tick) {
   std::mt19937_64 random(seed);
@@ -92,8 +93,8 @@ std::vector<Event> play(std::uint64_t seed, std::int64_t tick) {
         break;
       case 3:
         signals.push_back(std::make_unique<net::cancellation_signal>());
-        timer.async_wait(
-            net::bind_cancellation_slot(signals.back()->slot(), [&events, wait = waits++](error_code error) {
+        timer.async_wait(net::bind_cancellation_slot(
+            signals.back()->slot(), [&events, wait = waits++](error_code error) {
               events.push_back({wait, error.failed(), VirtualClock::time});
             }));
         break;
@@ -102,11 +103,13 @@ std::vector<Event> play(std::uint64_t seed, std::int64_t tick) {
         break;
       case 5:
         if (!signals.empty()) {
-          signals[static_cast<std::size_t>(below(signals.size()))]->emit(net::cancellation_type::total);
+          signals[static_cast<std::size_t>(below(signals.size()))]->emit(
+              net::cancellation_type::total);
         }
         break;
       case 6: {
-        // A slot knows the timer by its address, with asio's own timer too: its signal is of no use after a move.
+        // A slot knows the timer by its address, with asio's own timer too: its signal is of no use
+        // after a move.
         std::move(signals.begin(), signals.end(), std::back_inserter(stale_signals));
         signals.clear();
         auto moved = std::make_unique<Timer>(std::move(timer));
@@ -130,7 +133,8 @@ std::vector<Event> play(std::uint64_t seed, std::int64_t tick) {
   for (auto& timer : timers) timer.reset();
   turn();
   EXPECT_EQ(events.size(), static_cast<std::size_t>(waits));
-  // Of timers that come due in the same turn, asio's heap and the wheel choose the order by different rules.
+  // Of timers that come due in the same turn, asio's heap and the wheel choose the order by
+  // different rules.
   std::stable_sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
     return std::pair(a.time, a.wait) < std::pair(b.time, b.wait);
   });
@@ -151,7 +155,8 @@ TEST(WheelTimerHistories, ATickIsAsIfEachExpiryWereRoundedUpToIt) {
   for (const std::uint64_t seed : seeds(300)) {
     SCOPED_TRACE(replay_with(seed));
     const auto expected = play<AsioTimer>(seed, 1000);
-    ASSERT_EQ((play<asio::basic_wheel_timer<VirtualClock>>(seed, 1)), (play<AsioTimer>(seed, 1000)));
+    ASSERT_EQ((play<asio::basic_wheel_timer<VirtualClock>>(seed, 1)),
+              (play<AsioTimer>(seed, 1000)));
     ASSERT_EQ((play<asio::basic_wheel_timer<VirtualClock>>(seed, 1000)), expected);
   }
 }

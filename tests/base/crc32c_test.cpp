@@ -32,7 +32,9 @@ TEST(Crc32c, IsAsInRfc3720) {
 TEST(Crc32c, GoesOnWhereItStopped) {
   const std::string text = "the quick brown fox jumps over the lazy dog";
   for (std::size_t split = 0; split <= text.size(); ++split) {
-    EXPECT_EQ(base::crc32c(base::crc32c(0, text.substr(0, split)), text.substr(split)), base::crc32c(0, text)) << split;
+    EXPECT_EQ(base::crc32c(base::crc32c(0, text.substr(0, split)), text.substr(split)),
+              base::crc32c(0, text))
+        << split;
   }
 }
 

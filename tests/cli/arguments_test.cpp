@@ -28,7 +28,8 @@ std::string error_of(Parse parse, const std::string& text) {
 TEST(Arguments, JobIds) {
   EXPECT_EQ(parse_job_id("1"), 1U);
   EXPECT_EQ(parse_job_id("18446744073709551615"), 18'446'744'073'709'551'615U);
-  for (const std::string text : {"", "0", "-1", "+1", "7 ", " 7", "7x", "18446744073709551616", "seven"}) {
+  for (const std::string text :
+       {"", "0", "-1", "+1", "7 ", " 7", "7x", "18446744073709551616", "seven"}) {
     EXPECT_EQ(error_of(parse_job_id, text), "\"" + text + "\": not a job's id, a number from 1 up");
   }
 }
@@ -36,7 +37,8 @@ TEST(Arguments, JobIds) {
 TEST(Arguments, Priorities) {
   EXPECT_EQ(parse_priority("0"), 0U);
   EXPECT_EQ(parse_priority("4294967295"), 4'294'967'295U);
-  EXPECT_EQ(error_of(parse_priority, "4294967296"), "\"4294967296\": not a number from 0 to 4294967295");
+  EXPECT_EQ(error_of(parse_priority, "4294967296"),
+            "\"4294967296\": not a number from 0 to 4294967295");
   EXPECT_EQ(error_of(parse_priority, "high"), "\"high\": not a number from 0 to 4294967295");
 }
 
@@ -48,7 +50,8 @@ TEST(Arguments, TubeNames) {
             "\"tttttttttttttttttttt...\": the name has 201 bytes; the limit is 200");
   EXPECT_EQ(error_of(parse_tube, ""), "\"\": a tube's name has 1 to 200 bytes");
   EXPECT_EQ(error_of(parse_tube, "-mail"), "\"-mail\": a tube's name does not start with -");
-  EXPECT_EQ(error_of(parse_tube, "a b"), "\"a b\": a tube's name is made of letters, digits and - + / ; . $ _ ( )");
+  EXPECT_EQ(error_of(parse_tube, "a b"),
+            "\"a b\": a tube's name is made of letters, digits and - + / ; . $ _ ( )");
   EXPECT_EQ(error_of(parse_tube, "a\r\ndelete 1"),
             "\"a\r\ndelete 1\": a tube's name is made of letters, digits and - + / ; . $ _ ( )");
 }

@@ -21,7 +21,8 @@ using namespace std::chrono_literals;
 using namespace std::string_literals;
 
 // How `sh -c script` ends, with `body` as its standard input.
-std::string end_of(const std::string& script, std::string_view body = "", const std::vector<std::string>& extra = {}) {
+std::string end_of(const std::string& script, std::string_view body = "",
+                   const std::vector<std::string>& extra = {}) {
   ChildProcess child({"sh", "-c", script}, extra, body);
   EXPECT_TRUE(child.wait(30s, -1));
   return child.describe_end();
@@ -60,7 +61,8 @@ TEST(ChildProcess, ABodyThatIsNeverReadBlocksNobody) {
 TEST(ChildProcess, ExtraEnvironmentIsAddedAndTakesPrecedence) {
   ::setenv("CARILLON_TEST_A", "parent", 1);
   ::setenv("CARILLON_TEST_B", "parent", 1);
-  EXPECT_EQ(end_of("test \"$CARILLON_TEST_A $CARILLON_TEST_B\" = 'parent child'", "", {"CARILLON_TEST_B=child"}),
+  EXPECT_EQ(end_of("test \"$CARILLON_TEST_A $CARILLON_TEST_B\" = 'parent child'", "",
+                   {"CARILLON_TEST_B=child"}),
             "exit 0");
 }
 
@@ -85,7 +87,8 @@ TEST(ChildProcess, KillReachesWhatItHasStarted) {
   const base::FileDescriptor reading(ends[0]);
   {
     const base::FileDescriptor writing(ends[1]);
-    ChildProcess child({"sh", "-c", "echo started >&" + std::to_string(ends[1]) + "; sleep 60; true"}, {}, "");
+    ChildProcess child(
+        {"sh", "-c", "echo started >&" + std::to_string(ends[1]) + "; sleep 60; true"}, {}, "");
     std::array<char, 8> text{};
     ASSERT_EQ(::read(reading.get(), text.data(), text.size()), 8);
   }  // the end of its owner kills it

@@ -14,7 +14,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "server"))
 
 import daemon  # noqa: E402  (found through the line above)
 
-# How late a reply may be on a machine that is busy with other tests. That nothing is early is checked exactly.
+# How late a reply may be on a machine that is busy with other tests. That nothing is early is
+# checked exactly.
 SLACK = 5.0
 
 
@@ -25,7 +26,9 @@ class CliCase(unittest.TestCase):
     def setUpClass(cls):
         directory = tempfile.TemporaryDirectory()
         cls.addClassCleanup(directory.cleanup)
-        cls.server = cls.enterClassContext(daemon.carillon_serve(os.path.join(directory.name, "data")))
+        cls.server = cls.enterClassContext(
+            daemon.carillon_serve(os.path.join(directory.name, "data"))
+        )
 
     def setUp(self):
         self.tube = self.id().split(".")[-1].replace("test_", "")

@@ -44,7 +44,9 @@ class NewcomerTest(CliCase):
         # It went back, and comes again; then it is finished.
         self.assertEqual(self.carillon("reserve", "--timeout", "10s"), "hello")
         done = self.run_carillon("reserve", "--timeout", "10s", "--delete")
-        self.assertEqual((done.stdout, done.stderr), (b"hello", b"job 1 from tube default: deleted\n"))
+        self.assertEqual(
+            (done.stdout, done.stderr), (b"hello", b"job 1 from tube default: deleted\n")
+        )
         self.fails("carillon reserve: no job is ready", "reserve", "--timeout", "0")
 
 
@@ -66,7 +68,19 @@ class PutTest(CliCase):
         return self.run_carillon("peek", job_id).stdout
 
     def test_the_body_is_the_argument_byte_for_byte(self):
-        for body in ("hello", "", "two words\n", "[1,2]", "%%", "stats", "put", "naïve ☃", '"quoted"', "a=b", "{}"):
+        for body in (
+            "hello",
+            "",
+            "two words\n",
+            "[1,2]",
+            "%%",
+            "stats",
+            "put",
+            "naïve ☃",
+            '"quoted"',
+            "a=b",
+            "{}",
+        ):
             self.assertEqual(self.body_of(self.put(body)), body.encode(), body)
 
     def test_a_body_may_start_with_a_dash_behind_two(self):
@@ -115,8 +129,12 @@ class PutTest(CliCase):
         self.put("--at", "1999-12-31T23:59:59Z", "x")
         self.carillon("reserve", "--tube", self.tube, "--timeout", "0")
         self.put("--at", "1969-12-31T23:59:59Z", "y")
-        self.assertEqual(self.carillon("reserve", "--tube", self.tube, "--timeout", "0", "--delete"), "x")
-        self.assertEqual(self.carillon("reserve", "--tube", self.tube, "--timeout", "0", "--delete"), "y")
+        self.assertEqual(
+            self.carillon("reserve", "--tube", self.tube, "--timeout", "0", "--delete"), "x"
+        )
+        self.assertEqual(
+            self.carillon("reserve", "--tube", self.tube, "--timeout", "0", "--delete"), "y"
+        )
 
     def test_json_of_a_time_in_the_past_is_now(self):
         for past in ("2020-01-01T00:00:00Z", "1969-12-31T23:59:59Z"):
@@ -138,7 +156,11 @@ class PutTest(CliCase):
         self.assertLessEqual(due, after + 40 * 86400)
 
     def test_json_of_a_time(self):
-        put = json.loads(self.carillon("put", "--json", "--at", "2130-01-01T09:00:00.25+02:00", "--tube", self.tube, "x"))
+        put = json.loads(
+            self.carillon(
+                "put", "--json", "--at", "2130-01-01T09:00:00.25+02:00", "--tube", self.tube, "x"
+            )
+        )
         self.assertEqual(put["due"], "2130-01-01T07:00:00.250Z")
 
     def test_past_the_year_9999_is_refused(self):
@@ -164,7 +186,14 @@ class ReserveTest(CliCase):
 
     def test_a_timeout_is_not_early(self):
         before = time.monotonic()
-        self.fails("carillon reserve: no job within 0.30s", "reserve", "--timeout", "300ms", "--tube", self.tube)
+        self.fails(
+            "carillon reserve: no job within 0.30s",
+            "reserve",
+            "--timeout",
+            "300ms",
+            "--tube",
+            self.tube,
+        )
         self.assertGreaterEqual(time.monotonic() - before, 0.3)
 
     def test_json(self):
@@ -196,14 +225,16 @@ class ReserveTest(CliCase):
             done = self.run_carillon("reserve", "--delete", "--tube", self.tube, stdout=full)
         self.assertEqual(done.returncode, 1)
         self.assertEqual(
-            done.stderr, b"carillon reserve: cannot write to standard output: no space left on device\n"
+            done.stderr,
+            b"carillon reserve: cannot write to standard output: no space left on device\n",
         )
         self.wait_until(lambda: self.job(job_id)["state"] == "ready", "the job goes back to ready")
 
     def test_a_killed_reserve_gives_its_job_to_the_next(self):
         waiting = self.start("reserve", "--tube", self.tube)
         self.wait_until(
-            lambda: self.has_tube() and self.stats("--tube", self.tube)["current-waiting"] == 1, "it waits"
+            lambda: self.has_tube() and self.stats("--tube", self.tube)["current-waiting"] == 1,
+            "it waits",
         )
         waiting.send_signal(signal.SIGINT)
         self.assertEqual(waiting.wait(30), -signal.SIGINT)
@@ -228,7 +259,9 @@ class JobsTest(CliCase):
         done = self.run_carillon("delete", first, "999999", last)
         self.assertEqual(done.returncode, 1)
         self.assertEqual(done.stdout.decode(), f"deleted {first}\ndeleted {last}\n")
-        self.assertEqual(done.stderr, b"carillon delete: job 999999 does not exist, or a worker holds it\n")
+        self.assertEqual(
+            done.stderr, b"carillon delete: job 999999 does not exist, or a worker holds it\n"
+        )
         self.fails(f"carillon stats: job {first} does not exist", "stats", "--job", first)
 
     def test_kick_delayed_jobs(self):
@@ -244,7 +277,10 @@ class JobsTest(CliCase):
         self.assertEqual(self.carillon("kick", "--job", job_id), "1\n")
         self.assertEqual(self.job(job_id)["state"], "ready")
         self.fails(
-            f"carillon kick: job {job_id} does not exist, or is neither buried nor delayed", "kick", "--job", job_id
+            f"carillon kick: job {job_id} does not exist, or is neither buried nor delayed",
+            "kick",
+            "--job",
+            job_id,
         )
 
     def test_peek_by_id_and_by_state(self):
@@ -263,7 +299,9 @@ class JobsTest(CliCase):
             done = self.run_carillon("peek", *arguments)
             self.assertEqual((done.returncode, done.stdout.decode()), (0, f"is {state}"))
             left = r", \d+ s left" if state == "delayed" else ""
-            self.assertRegex(done.stderr.decode(), rf"^job {job_id} in tube {self.tube}: {state}{left}\n$")
+            self.assertRegex(
+                done.stderr.decode(), rf"^job {job_id} in tube {self.tube}: {state}{left}\n$"
+            )
             self.assertEqual(
                 json.loads(self.carillon("peek", "--json", *arguments)),
                 {"id": int(job_id), "tube": self.tube, "state": state, "body": f"is {state}"},
@@ -273,7 +311,11 @@ class JobsTest(CliCase):
         self.fails("carillon peek: job 999999 does not exist", "peek", "999999")
         for state in ("ready", "delayed", "buried"):
             self.fails(
-                f"carillon peek: no {state} job in tube {self.tube}", "peek", f"--{state}", "--tube", self.tube
+                f"carillon peek: no {state} job in tube {self.tube}",
+                "peek",
+                f"--{state}",
+                "--tube",
+                self.tube,
             )
 
     def test_stats_for_people(self):
@@ -290,9 +332,14 @@ class JobsTest(CliCase):
         job_id = self.put("--pri", "7", "x")
         server = self.stats()
         self.assertEqual((type(server["cmd-put"]), type(server["rusage-utime"])), (int, float))
-        self.assertEqual((server["draining"], type(server["id"]), type(server["version"])), (False, str, str))
+        self.assertEqual(
+            (server["draining"], type(server["id"]), type(server["version"])), (False, str, str)
+        )
         tube = self.stats("--tube", self.tube)
-        self.assertEqual((tube["name"], tube["current-jobs-ready"], tube["current-jobs-urgent"]), (self.tube, 1, 1))
+        self.assertEqual(
+            (tube["name"], tube["current-jobs-ready"], tube["current-jobs-urgent"]),
+            (self.tube, 1, 1),
+        )
         job = self.job(job_id)
         self.assertEqual((job["id"], job["state"], job["pri"]), (int(job_id), "ready", 7))
 
@@ -311,7 +358,15 @@ class JobsTest(CliCase):
 
 
 class ServerTrouble(CliCase):
-    COMMANDS = (["put", "x"], ["reserve"], ["delete", "1"], ["kick"], ["peek", "1"], ["stats"], ["work", "--", "true"])
+    COMMANDS = (
+        ["put", "x"],
+        ["reserve"],
+        ["delete", "1"],
+        ["kick"],
+        ["peek", "1"],
+        ["stats"],
+        ["work", "--", "true"],
+    )
 
     def test_nobody_listens(self):
         address = f"{daemon.HOST}:{daemon.free_port()}"
@@ -337,7 +392,9 @@ class ServerTrouble(CliCase):
         path = str(self.directory / "c.sock")
         data = str(self.directory / "data")
         serving = self.start("serve", "--data", data, "--listen", f"unix:{path}")
-        self.wait_until(lambda: os.path.exists(path) and stat.S_ISSOCK(os.stat(path).st_mode), "it listens")
+        self.wait_until(
+            lambda: os.path.exists(path) and stat.S_ISSOCK(os.stat(path).st_mode), "it listens"
+        )
         self.assertEqual(self.carillon("put", "--server", f"unix:{path}", "x"), "1\n")
         serving.terminate()
         self.assertEqual(serving.wait(30), 0)
@@ -383,14 +440,20 @@ class ServerTrouble(CliCase):
             address = f"{daemon.HOST}:{draining.port}"
             self.wait_until(lambda: self.stats("--server", address)["draining"], "it drains")
             self.fails(
-                f"carillon put: {address} is draining: it takes no new jobs", "put", "--server", address, "x"
+                f"carillon put: {address} is draining: it takes no new jobs",
+                "put",
+                "--server",
+                address,
+                "x",
             )
 
     def test_a_server_that_dies_during_a_reserve(self):
         with daemon.carillon_serve(str(self.directory / "data")) as dying:
             address = f"{daemon.HOST}:{dying.port}"
             waiting = self.start("reserve", "--server", address)
-            self.wait_until(lambda: self.stats("--server", address)["current-waiting"] == 1, "it waits")
+            self.wait_until(
+                lambda: self.stats("--server", address)["current-waiting"] == 1, "it waits"
+            )
             dying.kill()
             self.assertEqual(waiting.wait(30), 1)
             self.assertRegex(

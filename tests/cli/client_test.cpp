@@ -31,7 +31,8 @@ TEST_F(ClientTest, PutWithADelay) {
 
 TEST_F(ClientTest, PutAtATime) {
   server.answer("INSERTED 1\r\n");
-  EXPECT_EQ(client.put("", {.delay = 0ms, .due_at = 1'893'488'400'000U, .ttr = 60s, .priority = 0}), 1U);
+  EXPECT_EQ(client.put("", {.delay = 0ms, .due_at = 1'893'488'400'000U, .ttr = 60s, .priority = 0}),
+            1U);
   EXPECT_EQ(server.received(), "put-at 0 1893488400000 60000 0\r\n\r\n");
 }
 
@@ -43,17 +44,20 @@ TEST_F(ClientTest, PutSendsTheBodyByteForByte) {
 
 TEST_F(ClientTest, ARefusedPutSaysWhy) {
   server.answer("DRAINING\r\n");
-  EXPECT_EQ(failure_of([&] { client.put("x", {}); }), "the server is draining: it takes no new jobs");
+  EXPECT_EQ(failure_of([&] { client.put("x", {}); }),
+            "the server is draining: it takes no new jobs");
   server.answer("OUT_OF_RANGE\r\n");
   EXPECT_EQ(failure_of([&] { client.put("x", {}); }),
             "the job would be due after the year 9999; the server refused it");
   server.answer("BURIED 9\r\n");
-  EXPECT_EQ(failure_of([&] { client.put("x", {}); }), "the server is out of memory and buried the job, as number 9");
+  EXPECT_EQ(failure_of([&] { client.put("x", {}); }),
+            "the server is out of memory and buried the job, as number 9");
   server.answer("OUT_OF_MEMORY\r\n");
   EXPECT_EQ(failure_of([&] { client.put("x", {}); }),
             "the server is out of memory, disk space or connections; its log says which");
   server.answer("INTERNAL_ERROR\r\n");
-  EXPECT_EQ(failure_of([&] { client.put("x", {}); }), "the server had an internal error; its log says which");
+  EXPECT_EQ(failure_of([&] { client.put("x", {}); }),
+            "the server had an internal error; its log says which");
 }
 
 TEST_F(ClientTest, ARefusedCommandLeavesTheConnectionOfUse) {
@@ -79,13 +83,15 @@ TEST_F(ClientTest, ABodyThatIsTooBigNamesTheLimit) {
 TEST_F(ClientTest, ABodyThatNoServerTakesIsNotSent) {
   // Addresses of zeros, without memory: nobody reads them.
   constexpr std::size_t kBytes = std::size_t{5} << 30;
-  void* zeros = ::mmap(nullptr, kBytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* zeros =
+      ::mmap(nullptr, kBytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   ASSERT_NE(zeros, MAP_FAILED);
   for (const std::size_t bytes : {kBytes, std::size_t{1'073'741'825}}) {
-    EXPECT_EQ(failure_of([&] {
-                client.put({static_cast<const char*>(zeros), bytes}, {});
-              }),
-              fmt::format("the body has {} bytes; the most that any server takes is 1073741824", bytes));
+    EXPECT_EQ(
+        failure_of([&] {
+          client.put({static_cast<const char*>(zeros), bytes}, {});
+        }),
+        fmt::format("the body has {} bytes; the most that any server takes is 1073741824", bytes));
   }
   ::munmap(zeros, kBytes);
   EXPECT_EQ(server.received(), "");
@@ -102,8 +108,9 @@ TEST_F(ClientTest, UseChecksTheEcho) {
   client.use("mail");
   EXPECT_EQ(server.received(), "use mail\r\n");
   server.answer("USING other\r\n");
-  EXPECT_EQ(failure_of([&] { client.use("mail"); }),
-            "the server answered \"USING other\" to \"use mail\", which is not the beanstalk protocol");
+  EXPECT_EQ(
+      failure_of([&] { client.use("mail"); }),
+      "the server answered \"USING other\" to \"use mail\", which is not the beanstalk protocol");
 }
 
 TEST_F(ClientTest, WatchOnlyIgnoresDefault) {
@@ -146,7 +153,8 @@ TEST_F(ClientTest, ABodyMayHoldLineEndsAndReplies) {
 
 TEST_F(ClientTest, YesOrNotFound) {
   server.answer(
-      "DELETED\r\nNOT_FOUND\r\nRELEASED\r\nNOT_FOUND\r\nBURIED\r\nNOT_FOUND\r\nTOUCHED\r\nNOT_FOUND\r\n"
+      "DELETED\r\nNOT_FOUND\r\nRELEASED\r\nNOT_FOUND\r\nBURIED\r\nNOT_FOUND\r\nTOUCHED\r\nNOT_"
+      "FOUND\r\n"
       "KICKED\r\nNOT_FOUND\r\n");
   EXPECT_TRUE(client.delete_job(1));
   EXPECT_FALSE(client.delete_job(2));
@@ -159,7 +167,8 @@ TEST_F(ClientTest, YesOrNotFound) {
   EXPECT_TRUE(client.kick_job(9));
   EXPECT_FALSE(client.kick_job(10));
   EXPECT_EQ(server.received(),
-            "delete 1\r\ndelete 2\r\nrelease-ms 3 65536 250\r\nrelease-ms 4 0 0\r\nbury 5 9\r\nbury 6 9\r\ntouch 7\r\n"
+            "delete 1\r\ndelete 2\r\nrelease-ms 3 65536 250\r\nrelease-ms 4 0 0\r\nbury 5 "
+            "9\r\nbury 6 9\r\ntouch 7\r\n"
             "touch 8\r\nkick-job 9\r\nkick-job 10\r\n");
 }
 
@@ -189,26 +198,32 @@ TEST_F(ClientTest, Stats) {
 TEST_F(ClientTest, WhatIsNotTheProtocolIsQuotedWithoutWhatATerminalObeys) {
   server.answer("HTTP/1.1 400 \x1B[31mBad Request\r\n");
   EXPECT_EQ(failure_of([&] { client.kick(1); }),
-            "the server answered \"HTTP/1.1 400 ?[31mBad Request\" to \"kick 1\", which is not the beanstalk protocol");
+            "the server answered \"HTTP/1.1 400 ?[31mBad Request\" to \"kick 1\", which is not the "
+            "beanstalk protocol");
 }
 
 TEST_F(ClientTest, RepliesThatAreMalformedAreRefused) {
-  for (const std::string reply : {"", "INSERTED", "INSERTED ", "INSERTED x", "INSERTED 1 2", "INSERTED -1",
-                                  "INSERTED 18446744073709551616", "inserted 1", "TIMED_OUT"}) {
+  for (const std::string reply :
+       {"", "INSERTED", "INSERTED ", "INSERTED x", "INSERTED 1 2", "INSERTED -1",
+        "INSERTED 18446744073709551616", "inserted 1", "TIMED_OUT"}) {
     server.answer(reply + "\r\n");
-    EXPECT_NE(failure_of([&] { client.put("x", {}); }).find("is not the beanstalk protocol"), std::string::npos)
+    EXPECT_NE(failure_of([&] { client.put("x", {}); }).find("is not the beanstalk protocol"),
+              std::string::npos)
         << reply;
   }
-  for (const std::string reply : {"RESERVED 7", "RESERVED 7 x", "RESERVED 7 5 5", "FOUND 7 5", "DEADLINE_SOON"}) {
+  for (const std::string reply :
+       {"RESERVED 7", "RESERVED 7 x", "RESERVED 7 5 5", "FOUND 7 5", "DEADLINE_SOON"}) {
     server.answer(reply + "\r\n");
-    EXPECT_NE(failure_of([&] { client.reserve(0ms); }).find("is not the beanstalk protocol"), std::string::npos)
+    EXPECT_NE(failure_of([&] { client.reserve(0ms); }).find("is not the beanstalk protocol"),
+              std::string::npos)
         << reply;
   }
 }
 
 TEST_F(ClientTest, DataWithoutItsLineEndIsRefused) {
   server.answer("RESERVED 7 5\r\nhello!!");
-  EXPECT_EQ(failure_of([&] { client.reserve(0ms); }), "the server sent 5 bytes of data that no line end follows");
+  EXPECT_EQ(failure_of([&] { client.reserve(0ms); }),
+            "the server sent 5 bytes of data that no line end follows");
 }
 
 TEST_F(ClientTest, AnImpossibleSizeIsNotWaitedFor) {

@@ -34,17 +34,24 @@ class ClosedDescriptorsTest(CliCase):
                 self.run_closed(">&-", "reserve", "--delete", "--tube", self.tube, *form),
                 (1, "", f"carillon reserve: {CLOSED_OUTPUT}\n"),
             )
-            self.wait_until(lambda: self.job(job_id)["state"] == "ready", "the job goes back to ready")
+            self.wait_until(
+                lambda: self.job(job_id)["state"] == "ready", "the job goes back to ready"
+            )
         self.assertEqual(self.jobs_ever(), before)
 
     def test_an_id_that_cannot_be_printed_is_told(self):
         code, out, errors = self.run_closed(">&-", "put", "--tube", self.tube, "hello")
         self.assertEqual((code, out), (1, ""))
-        self.assertRegex(errors, rf"^carillon put: job \d+ was put, but its id was not printed: {CLOSED_OUTPUT}\n$")
+        self.assertRegex(
+            errors,
+            rf"^carillon put: job \d+ was put, but its id was not printed: {CLOSED_OUTPUT}\n$",
+        )
         self.assertEqual(self.carillon("reserve", "--tube", self.tube, "--delete"), "hello")
 
     def test_help_that_cannot_be_printed(self):
-        self.assertEqual(self.run_closed(">&-", "put", "--help"), (1, "", f"carillon put: {CLOSED_OUTPUT}\n"))
+        self.assertEqual(
+            self.run_closed(">&-", "put", "--help"), (1, "", f"carillon put: {CLOSED_OUTPUT}\n")
+        )
 
     def test_no_body_is_read_from_nowhere(self):
         before = self.jobs_ever()
@@ -54,35 +61,51 @@ class ClosedDescriptorsTest(CliCase):
 
     def test_what_is_told_does_not_reach_the_server(self):
         self.put("hello")
-        self.assertEqual(self.run_closed("2>&-", "reserve", "--tube", self.tube, "--delete"), (0, "hello", ""))
+        self.assertEqual(
+            self.run_closed("2>&-", "reserve", "--tube", self.tube, "--delete"), (0, "hello", "")
+        )
         before = self.stats()["cmd-stats"]
-        self.assertEqual(self.run_closed("<&- >&- 2>&-", "reserve", "--tube", self.tube, "--timeout", "0")[0], 1)
+        self.assertEqual(
+            self.run_closed("<&- >&- 2>&-", "reserve", "--tube", self.tube, "--timeout", "0")[0], 1
+        )
         self.assertEqual(self.stats()["cmd-stats"], before + 1)
 
     def test_a_worker_has_only_what_it_was_given(self):
         self.put("hello")
         seen = self.directory / "seen"
         script = f"cat > {seen}; echo to nobody; ls -l /proc/$$/fd > {seen}.fd; exit 0"
-        code, _, _ = self.run_closed("<&- >&- 2>&-", "work", "--tube", self.tube, "--once", "--", "sh", "-c", script)
+        code, _, _ = self.run_closed(
+            "<&- >&- 2>&-", "work", "--tube", self.tube, "--once", "--", "sh", "-c", script
+        )
         self.assertEqual(code, 0)
         self.assertEqual(seen.read_text(), "hello")
         self.assertNotIn("socket:", (self.directory / "seen.fd").read_text())
 
     def test_a_server_with_all_three_closed(self):
-        for name, arguments in (("serve", ["serve", "--data"]), ("beanstalkd", ["beanstalkd", "-V", "-b"])):
+        for name, arguments in (
+            ("serve", ["serve", "--data"]),
+            ("beanstalkd", ["beanstalkd", "-V", "-b"]),
+        ):
             with self.subTest(name):
                 self.serve_closed(arguments, self.directory / name)
 
     def serve_closed(self, arguments, data):
         port = daemon.free_port()
-        where = ["--listen", f"{daemon.HOST}:{port}"] if arguments[0] == "serve" else ["-p", str(port)]
+        where = (
+            ["--listen", f"{daemon.HOST}:{port}"] if arguments[0] == "serve" else ["-p", str(port)]
+        )
         script = 'exec "$0" "$@" <&- >&- 2>&-'
-        serving = subprocess.Popen(["sh", "-c", script, daemon.carillon_path(), *arguments, str(data), *where])
+        serving = subprocess.Popen(
+            ["sh", "-c", script, daemon.carillon_path(), *arguments, str(data), *where]
+        )
         try:
             there = ("--server", f"{daemon.HOST}:{port}")
-            self.wait_until(lambda: self.run_carillon("stats", *there).returncode == 0, "it listens")
+            self.wait_until(
+                lambda: self.run_carillon("stats", *there).returncode == 0, "it listens"
+            )
             self.assertEqual(
-                [os.readlink(f"/proc/{serving.pid}/fd/{number}") for number in range(3)], ["/dev/null"] * 3
+                [os.readlink(f"/proc/{serving.pid}/fd/{number}") for number in range(3)],
+                ["/dev/null"] * 3,
             )
             self.assertEqual(self.carillon("put", *there, "x"), "1\n")
             serving.send_signal(signal.SIGTERM)

@@ -42,7 +42,8 @@ TEST(Duration, FractionsAreExact) {
   EXPECT_EQ(parse_duration("0.001s"), 1ms);
   EXPECT_EQ(parse_duration("0.3s"), 300ms);  // which no double is
   EXPECT_EQ(parse_duration("1.000s"), 1s);
-  EXPECT_EQ(parse_duration("0.0009765625d"), 84'375ms);  // 2^-10 of a day: the most digits that come out whole
+  EXPECT_EQ(parse_duration("0.0009765625d"),
+            84'375ms);  // 2^-10 of a day: the most digits that come out whole
   EXPECT_EQ(parse_duration("0.50000000000000000000000d"), 12h);
 }
 
@@ -58,13 +59,16 @@ TEST(Duration, LeadingZerosAreNoOctal) {
 
 TEST(Duration, NumberWithoutUnitIsRefused) {
   EXPECT_EQ(error_of("3"), "\"3\": a number without a unit; write 3ms, 3s, 3m, 3h or 3d");
-  EXPECT_EQ(error_of("1.5"), "\"1.5\": a number without a unit; write 1.5ms, 1.5s, 1.5m, 1.5h or 1.5d");
-  EXPECT_EQ(error_of("1h30"), "\"1h30\": a number without a unit; write 30ms, 30s, 30m, 30h or 30d");
+  EXPECT_EQ(error_of("1.5"),
+            "\"1.5\": a number without a unit; write 1.5ms, 1.5s, 1.5m, 1.5h or 1.5d");
+  EXPECT_EQ(error_of("1h30"),
+            "\"1h30\": a number without a unit; write 30ms, 30s, 30m, 30h or 30d");
 }
 
 TEST(Duration, WhatIsNoneIsRefused) {
-  for (const std::string text : {"", "3 parsecs", "s", "-3s", "+3s", " 3s", "3s ", "3 s", ".5s", "3.s", "3sec", "1e3s",
-                                 "0x10s", "3S", "\xEF\xBC\x93s", "3s\n", "soon"}) {
+  for (const std::string text :
+       {"", "3 parsecs", "s", "-3s", "+3s", " 3s", "3s ", "3 s", ".5s", "3.s", "3sec", "1e3s",
+        "0x10s", "3S", "\xEF\xBC\x93s", "3s\n", "soon"}) {
     EXPECT_EQ(error_of(text), "\"" + text + "\": not a duration; use e.g. 250ms, 3s, 2h, 40d");
   }
 }
@@ -76,8 +80,10 @@ TEST(Duration, UnitsStandOnceAndTheLargerFirst) {
 }
 
 TEST(Duration, NothingIsRounded) {
-  EXPECT_EQ(error_of("0.5ms"), "\"0.5ms\": not a whole number of milliseconds, the finest that there is");
-  EXPECT_EQ(error_of("0.0001s"), "\"0.0001s\": not a whole number of milliseconds, the finest that there is");
+  EXPECT_EQ(error_of("0.5ms"),
+            "\"0.5ms\": not a whole number of milliseconds, the finest that there is");
+  EXPECT_EQ(error_of("0.0001s"),
+            "\"0.0001s\": not a whole number of milliseconds, the finest that there is");
   EXPECT_EQ(error_of("0.33333333333d"),
             "\"0.33333333333d\": not a whole number of milliseconds, the finest that there is");
 }
@@ -85,8 +91,9 @@ TEST(Duration, NothingIsRounded) {
 TEST(Duration, TheLargestOnesAreExactAndLargerOnesAreRefused) {
   EXPECT_EQ(parse_duration("9223372036854775807ms").count(), 9'223'372'036'854'775'807);
   EXPECT_EQ(parse_duration("106751991167d").count(), 9'223'372'036'828'800'000);
-  for (const std::string text : {"9223372036854775808ms", "106751991168d", "106751991167d8h", "18446744073709551616ms",
-                                 "99999999999999999999999999d", "106751991167.5d", "9223372036854775.808s"}) {
+  for (const std::string text :
+       {"9223372036854775808ms", "106751991168d", "106751991167d8h", "18446744073709551616ms",
+        "99999999999999999999999999d", "106751991167.5d", "9223372036854775.808s"}) {
     EXPECT_EQ(error_of(text), "\"" + text + "\": too long, more than 292 million years");
   }
   EXPECT_EQ(parse_duration("9223372036854775.807s").count(), 9'223'372'036'854'775'807);

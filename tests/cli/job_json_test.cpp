@@ -12,8 +12,9 @@ namespace {
 using namespace std::string_literals;
 
 TEST(JobJson, Put) {
-  EXPECT_EQ(put_json(18'446'744'073'709'551'615U, "mail", 1'893'488'400'250),
-            "{\"id\":18446744073709551615,\"tube\":\"mail\",\"due\":\"2030-01-01T09:00:00.250Z\"}\n");
+  EXPECT_EQ(
+      put_json(18'446'744'073'709'551'615U, "mail", 1'893'488'400'250),
+      "{\"id\":18446744073709551615,\"tube\":\"mail\",\"due\":\"2030-01-01T09:00:00.250Z\"}\n");
 }
 
 TEST(JobJson, TextIsItsBody) {

@@ -1,5 +1,6 @@
-// The other end of a connection, for tests of a client: what it answers is written down before the client asks, what the client
-// sent is read afterwards. A socket pair holds both in its buffers, so there is no thread and no waiting.
+// The other end of a connection, for tests of a client: what it answers is written down before the
+// client asks, what the client sent is read afterwards. A socket pair holds both in its buffers, so
+// there is no thread and no waiting.
 #pragma once
 
 #include <sys/socket.h>
@@ -32,7 +33,8 @@ class ScriptedServer {
 
   /// What the client will read.
   void answer(std::string_view bytes) {
-    if (::send(mine_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(bytes.size())) {
+    if (::send(mine_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) !=
+        static_cast<ssize_t>(bytes.size())) {
       throw std::runtime_error("the script does not fit into the socket's buffer");
     }
   }

@@ -22,7 +22,8 @@ TEST(StatsFields, ReadsNamesAndValuesInOrder) {
 }
 
 TEST(StatsFields, ValuesMayBeEmptyOrHoldColons) {
-  const StatsFields stats = parse_stats("---\nhostname: \nos: #1 SMP: 2024 10:00:00\nplatform: \"\"\n");
+  const StatsFields stats =
+      parse_stats("---\nhostname: \nos: #1 SMP: 2024 10:00:00\nplatform: \"\"\n");
   EXPECT_EQ(stats.text("hostname"), "");
   EXPECT_EQ(stats.text("os"), "#1 SMP: 2024 10:00:00");
   EXPECT_EQ(stats.text("platform"), "");
@@ -42,7 +43,9 @@ TEST(StatsFields, ALineThatIsNoFieldIsNamed) {
     parse_stats("---\nid: 7\n- default\n");
     FAIL() << "no error";
   } catch (const Failure& error) {
-    EXPECT_STREQ(error.what(), "the server sent statistics with a line that is not \"name: value\": \"- default\"");
+    EXPECT_STREQ(
+        error.what(),
+        "the server sent statistics with a line that is not \"name: value\": \"- default\"");
   }
 }
 
@@ -60,14 +63,17 @@ TEST(StatsFields, JsonHasNumbersAsNumbers) {
 }
 
 TEST(StatsFields, JsonOfTheServer) {
-  EXPECT_EQ(to_json(parse_stats("---\ncmd-put: 18446744073709551615\nversion: \"1.12\"\nrusage-utime: 0.5\n"
-                                "draining: false\nid: 1234567890123456\nhostname: 10\nplatform: x86_64\n")),
-            "{\"cmd-put\":18446744073709551615,\"version\":\"1.12\",\"rusage-utime\":5E-1,\"draining\":false,"
+  EXPECT_EQ(to_json(parse_stats(
+                "---\ncmd-put: 18446744073709551615\nversion: \"1.12\"\nrusage-utime: 0.5\n"
+                "draining: false\nid: 1234567890123456\nhostname: 10\nplatform: x86_64\n")),
+            "{\"cmd-put\":18446744073709551615,\"version\":\"1.12\",\"rusage-utime\":5E-1,"
+            "\"draining\":false,"
             "\"id\":\"1234567890123456\",\"hostname\":\"10\",\"platform\":\"x86_64\"}\n");
 }
 
 TEST(StatsFields, ATubeThatIsCalledLikeANumberIsText) {
-  EXPECT_EQ(to_json(parse_stats("---\nname: 7\ntotal-jobs: 7\n")), "{\"name\":\"7\",\"total-jobs\":7}\n");
+  EXPECT_EQ(to_json(parse_stats("---\nname: 7\ntotal-jobs: 7\n")),
+            "{\"name\":\"7\",\"total-jobs\":7}\n");
   EXPECT_EQ(to_json(parse_stats("---\nname: \"true\"\n")), "{\"name\":\"true\"}\n");
 }
 

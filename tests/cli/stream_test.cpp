@@ -55,8 +55,10 @@ TEST(Stream, TheServersEndIsUnavailable) {
   server.answer("half a li");
   server.close();
   EXPECT_THROW(stream.read_line(), Unavailable);
-  EXPECT_EQ(failure_of([&] { stream.read_exactly(100); }), "lost the connection to the server: closed by the server");
-  EXPECT_EQ(failure_of([&] { stream.send("x"); }), "lost the connection to the server: broken pipe");
+  EXPECT_EQ(failure_of([&] { stream.read_exactly(100); }),
+            "lost the connection to the server: closed by the server");
+  EXPECT_EQ(failure_of([&] { stream.send("x"); }),
+            "lost the connection to the server: broken pipe");
 }
 
 TEST(Stream, SilenceIsUnavailableWhenThePatienceEnds) {
@@ -85,11 +87,13 @@ TEST(Stream, ALineWithoutEndIsNotTheProtocol) {
   ScriptedServer server;
   Stream stream = server.stream();
   server.answer(std::string(5000, 'x'));
-  EXPECT_EQ(failure_of([&] { stream.read_line(); }),
-            "the server does not speak the beanstalk protocol: it sent 5000 bytes without a line end");
+  EXPECT_EQ(
+      failure_of([&] { stream.read_line(); }),
+      "the server does not speak the beanstalk protocol: it sent 5000 bytes without a line end");
 }
 
-// A TCP port of 127.0.0.1 that nobody listens on: it is bound, so that nobody else takes it meanwhile.
+// A TCP port of 127.0.0.1 that nobody listens on: it is bound, so that nobody else takes it
+// meanwhile.
 class UnusedPort {
  public:
   UnusedPort() : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -114,19 +118,21 @@ TEST(Stream, NobodyListening) {
   const UnusedPort port;
   const std::string name = "127.0.0.1:" + std::to_string(port.number());
   EXPECT_EQ(failure_of([&] { Stream::connect(server::parse_address(name)); }),
-            "cannot connect to " + name + ": connection refused; start one with: carillon serve --listen " + name);
+            "cannot connect to " + name +
+                ": connection refused; start one with: carillon serve --listen " + name);
 }
 
 TEST(Stream, NoSuchSocketFile) {
-  EXPECT_EQ(
-      failure_of([] { Stream::connect(server::parse_address("unix:/nowhere/c.sock")); }),
-      "cannot connect to unix:/nowhere/c.sock: no such file or directory; start one with: carillon serve --listen "
-      "unix:/nowhere/c.sock");
+  EXPECT_EQ(failure_of([] { Stream::connect(server::parse_address("unix:/nowhere/c.sock")); }),
+            "cannot connect to unix:/nowhere/c.sock: no such file or directory; start one with: "
+            "carillon serve --listen "
+            "unix:/nowhere/c.sock");
 }
 
 TEST(Stream, NoSuchHost) {
   // RFC 6761 keeps .invalid free of hosts. Without a name server the text is another one.
-  const std::string text = failure_of([] { Stream::connect(server::parse_address("host.invalid:11300")); });
+  const std::string text =
+      failure_of([] { Stream::connect(server::parse_address("host.invalid:11300")); });
   EXPECT_EQ(text.substr(0, 42), "cannot connect to host.invalid:11300: name") << text;
 }
 

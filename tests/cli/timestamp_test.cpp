@@ -57,14 +57,19 @@ TEST(Timestamp, FractionsFinerThanAMillisecondRoundUpSoThatNothingIsEarly) {
 TEST(Timestamp, LeapDays) {
   EXPECT_EQ(parse_timestamp("2028-02-29T00:00:00Z"), 1'835'395'200'000U);
   EXPECT_EQ(parse_timestamp("2000-02-29T00:00:00Z"), 951'782'400'000U);
-  EXPECT_EQ(error_of("2030-02-29T00:00:00Z"), "\"2030-02-29T00:00:00Z\": there is no day 2030-02-29");
-  EXPECT_EQ(error_of("2100-02-29T00:00:00Z"), "\"2100-02-29T00:00:00Z\": there is no day 2100-02-29");
+  EXPECT_EQ(error_of("2030-02-29T00:00:00Z"),
+            "\"2030-02-29T00:00:00Z\": there is no day 2030-02-29");
+  EXPECT_EQ(error_of("2100-02-29T00:00:00Z"),
+            "\"2100-02-29T00:00:00Z\": there is no day 2100-02-29");
 }
 
 TEST(Timestamp, WhatIsNoDayOrTimeIsRefused) {
-  EXPECT_EQ(error_of("2030-13-01T00:00:00Z"), "\"2030-13-01T00:00:00Z\": there is no day 2030-13-01");
-  EXPECT_EQ(error_of("2030-00-01T00:00:00Z"), "\"2030-00-01T00:00:00Z\": there is no day 2030-00-01");
-  EXPECT_EQ(error_of("2030-04-31T00:00:00Z"), "\"2030-04-31T00:00:00Z\": there is no day 2030-04-31");
+  EXPECT_EQ(error_of("2030-13-01T00:00:00Z"),
+            "\"2030-13-01T00:00:00Z\": there is no day 2030-13-01");
+  EXPECT_EQ(error_of("2030-00-01T00:00:00Z"),
+            "\"2030-00-01T00:00:00Z\": there is no day 2030-00-01");
+  EXPECT_EQ(error_of("2030-04-31T00:00:00Z"),
+            "\"2030-04-31T00:00:00Z\": there is no day 2030-04-31");
   EXPECT_EQ(error_of("2030-01-01T24:00:00Z"),
             "\"2030-01-01T24:00:00Z\": there is no time 24:00:00; the last of a day is 23:59:59");
   EXPECT_EQ(error_of("2030-01-01T00:60:00Z"),
@@ -78,9 +83,11 @@ TEST(Timestamp, WhatIsNoDayOrTimeIsRefused) {
 TEST(Timestamp, ATimeWithoutItsOffsetIsRefused) {
   EXPECT_EQ(error_of("2030-01-01T09:00:00"),
             "\"2030-01-01T09:00:00\": lacks its offset from UTC; append Z for UTC, or e.g. +02:00");
-  EXPECT_EQ(error_of("2030-01-01T09:00:00.5"),
-            "\"2030-01-01T09:00:00.5\": lacks its offset from UTC; append Z for UTC, or e.g. +02:00");
-  EXPECT_EQ(error_of("2030-01-01"), "\"2030-01-01\": a day without a time; use e.g. 2030-01-01T09:00:00Z");
+  EXPECT_EQ(
+      error_of("2030-01-01T09:00:00.5"),
+      "\"2030-01-01T09:00:00.5\": lacks its offset from UTC; append Z for UTC, or e.g. +02:00");
+  EXPECT_EQ(error_of("2030-01-01"),
+            "\"2030-01-01\": a day without a time; use e.g. 2030-01-01T09:00:00Z");
 }
 
 TEST(Timestamp, BeforeTheEpochIsItsFirstMillisecondWhichIsPastAsWell) {
@@ -95,21 +102,26 @@ TEST(Timestamp, ALeapSecondEndsAMonthInUtc) {
   EXPECT_EQ(parse_timestamp("2016-12-31T23:59:60.9999Z"), 1'483'228'801'000U);
   EXPECT_EQ(parse_timestamp("1990-12-31T15:59:60-08:00"), 662'688'000'000U);
   EXPECT_EQ(parse_timestamp("2017-01-01T05:29:60+05:30"), 1'483'228'800'000U);
-  for (const std::string text : {"2030-06-30T12:30:60Z", "2030-06-30T23:58:60Z", "2030-06-29T23:59:60Z",
-                                 "2030-06-30T23:59:60+01:00", "2030-07-01T00:00:60Z"}) {
-    EXPECT_EQ(error_of(text),
-              "\"" + text + "\": second 60 is a leap second, which ends the last day of a month in UTC");
+  for (const std::string text :
+       {"2030-06-30T12:30:60Z", "2030-06-30T23:58:60Z", "2030-06-29T23:59:60Z",
+        "2030-06-30T23:59:60+01:00", "2030-07-01T00:00:60Z"}) {
+    EXPECT_EQ(
+        error_of(text),
+        "\"" + text + "\": second 60 is a leap second, which ends the last day of a month in UTC");
   }
 }
 
 TEST(Timestamp, OtherShapesAreRefused) {
   for (const std::string text :
-       {"", "tomorrow", "1893488400", "2030-1-1T09:00:00Z", "30-01-01T09:00:00Z", "2030-01-01T9:00:00Z",
-        "2030-01-01T09:00Z", "2030-01-01T09:00:00.Z", "2030-01-01T09:00:00Z ", "2030-01-01T09:00:00+0200",
-        "2030-01-01T09:00:00+02", "2030-01-01T09:00:00 Z", "+2030-01-01T09:00:00Z", "2030/01/01T09:00:00Z",
-        "2030-01-01T09:00:00ZZ", "20300101T090000Z", "2030-01-01T09:00:00,5Z", "2030-01-01T09:00:-1Z"}) {
+       {"", "tomorrow", "1893488400", "2030-1-1T09:00:00Z", "30-01-01T09:00:00Z",
+        "2030-01-01T9:00:00Z", "2030-01-01T09:00Z", "2030-01-01T09:00:00.Z",
+        "2030-01-01T09:00:00Z ", "2030-01-01T09:00:00+0200", "2030-01-01T09:00:00+02",
+        "2030-01-01T09:00:00 Z", "+2030-01-01T09:00:00Z", "2030/01/01T09:00:00Z",
+        "2030-01-01T09:00:00ZZ", "20300101T090000Z", "2030-01-01T09:00:00,5Z",
+        "2030-01-01T09:00:-1Z"}) {
     EXPECT_EQ(error_of(text),
-              "\"" + text + "\": not an RFC 3339 time; use e.g. 2030-01-01T09:00:00Z or …T09:00:00.25+02:00");
+              "\"" + text +
+                  "\": not an RFC 3339 time; use e.g. 2030-01-01T09:00:00Z or …T09:00:00.25+02:00");
   }
 }
 

@@ -22,12 +22,21 @@ class FullDiskTest(work_test.WorkCase):
         directory = tempfile.TemporaryDirectory()
         cls.addClassCleanup(directory.cleanup)
         cls.data = Path(directory.name) / "data"
-        # A write beyond the limit is to be an error, as on a full disk, and not the end. Without a journal the limit is near.
+        # A write beyond the limit is to be an error, as on a full disk, and not the end. Without a
+        # journal the limit is near.
         cls.server = cls.enterClassContext(
             daemon.Server(
                 lambda port: [
-                    "env", "--ignore-signal=XFSZ", daemon.carillon_path(), "serve", "--data", str(cls.data),
-                    "--listen", f"{daemon.HOST}:{port}", "--sync", "os",
+                    "env",
+                    "--ignore-signal=XFSZ",
+                    daemon.carillon_path(),
+                    "serve",
+                    "--data",
+                    str(cls.data),
+                    "--listen",
+                    f"{daemon.HOST}:{port}",
+                    "--sync",
+                    "os",
                 ]
             )
         )
@@ -35,7 +44,9 @@ class FullDiskTest(work_test.WorkCase):
     def setUp(self):
         super().setUp()
         self.addCleanup(self.make_room)
-        self.begun, self.go_on, self.runs = (self.directory / name for name in ("begun", "go_on", "runs"))
+        self.begun, self.go_on, self.runs = (
+            self.directory / name for name in ("begun", "go_on", "runs")
+        )
 
     def make_room(self):
         resource.prlimit(self.server.process.pid, resource.RLIMIT_FSIZE, (NO_LIMIT, NO_LIMIT))
@@ -48,7 +59,9 @@ class FullDiskTest(work_test.WorkCase):
             connection.call(b"use " + self.tube.encode())
             ids = []
             for size in (60_000, 3_000, 100, 1):
-                while (reply := connection.call(b"put 0 3600 60 %d" % size, b"x" * size)).word == b"INSERTED":
+                while (
+                    reply := connection.call(b"put 0 3600 60 %d" % size, b"x" * size)
+                ).word == b"INSERTED":
                     ids.append(reply.number())
                 self.assertEqual(reply.word, b"INTERNAL_ERROR")
             while connection.call(b"delete %d" % ids.pop()).word == b"DELETED":
@@ -72,7 +85,8 @@ class FullDiskTest(work_test.WorkCase):
         worker = self.start_with_a_full_disk(code, "--once", *options)
         name = rf"job {job_id} from tube {self.tube}, attempt 1: exit {code} after \d\.\d\ds"
         self.assert_line(
-            worker, rf"{name}, but the server refused to {refused} it \(INTERNAL_ERROR\); trying again until it does"
+            worker,
+            rf"{name}, but the server refused to {refused} it \(INTERNAL_ERROR\); trying again until it does",
         )
         time.sleep(full_for)
         job = self.job(job_id)
@@ -85,13 +99,21 @@ class FullDiskTest(work_test.WorkCase):
         return job_id
 
     def test_a_job_is_deleted_once_there_is_room(self):
-        self.assertFalse(self.has_job(self.ends_after_room_appears(0, [], "60s", "delete", "deleted")))
+        self.assertFalse(
+            self.has_job(self.ends_after_room_appears(0, [], "60s", "delete", "deleted"))
+        )
 
     def test_the_job_is_touched_meanwhile(self):
-        self.assertFalse(self.has_job(self.ends_after_room_appears(0, [], "3s", "delete", "deleted", full_for=4.5)))
+        self.assertFalse(
+            self.has_job(
+                self.ends_after_room_appears(0, [], "3s", "delete", "deleted", full_for=4.5)
+            )
+        )
 
     def test_a_job_is_released_once_there_is_room(self):
-        job_id = self.ends_after_room_appears(3, ["--backoff", "1h"], "60s", "release", r"released for \d+m\d\ds")
+        job_id = self.ends_after_room_appears(
+            3, ["--backoff", "1h"], "60s", "release", r"released for \d+m\d\ds"
+        )
         self.assertEqual(self.job(job_id)["state"], "delayed")
 
     def test_a_job_is_buried_once_there_is_room(self):
@@ -121,7 +143,9 @@ class FullDiskTest(work_test.WorkCase):
             worker,
             rf"job {job_id} from tube {self.tube}, attempt 1: exit 0 after \d\.\d\ds, connection lost: it may run again",
         )
-        self.assert_line(worker, "carillon work: lost the connection to .*; trying again until it is back")
+        self.assert_line(
+            worker, "carillon work: lost the connection to .*; trying again until it is back"
+        )
         self.server.start()
 
 
@@ -134,15 +158,21 @@ class CrowdedServerTest(CliCase):
         cls.server = cls.enterClassContext(daemon.carillon_serve(data, "--max-connections", "1"))
 
     def test_connections_that_come_to_nothing_become_rare(self):
-        # A server whose connections are all taken lets one more connect, and refuses what that says first.
-        self.wait_until(lambda: self.server.connect().call(b"stats").word == b"OK", "the only connection is this one")
+        # A server whose connections are all taken lets one more connect, and refuses what that says
+        # first.
+        self.wait_until(
+            lambda: self.server.connect().call(b"stats").word == b"OK",
+            "the only connection is this one",
+        )
         worker = self.start("work", "--", "true")
         time.sleep(3)
         worker.terminate()
         self.assertEqual(worker.wait(30), 0)
         times = worker.stderr.read().count(b"carillon work: connected to ")
         self.assertGreaterEqual(times, 1)
-        self.assertLessEqual(times, 6)  # after 0.1, 0.3, 0.7, 1.5 and 3.1 s, but for up to a quarter of each
+        self.assertLessEqual(
+            times, 6
+        )  # after 0.1, 0.3, 0.7, 1.5 and 3.1 s, but for up to a quarter of each
 
 
 if __name__ == "__main__":

@@ -33,7 +33,10 @@ class JobTest(WorkCase):
         script = 'echo "$CARILLON_JOB_ID $CARILLON_TUBE $CARILLON_ATTEMPT $(cat)"'
         code, out, lines = self.work("--until-empty", "--", "sh", "-c", script)
         self.assertEqual((code, out), (0, f"{job_id} {self.tube} 1 hello\n"))
-        self.assert_lines(lines, rf"job {job_id} from tube {self.tube}, attempt 1: exit 0 after \d\.\d\ds, deleted")
+        self.assert_lines(
+            lines,
+            rf"job {job_id} from tube {self.tube}, attempt 1: exit 0 after \d\.\d\ds, deleted",
+        )
         self.assertFalse(self.has_job(job_id))
 
     def test_the_body_arrives_byte_for_byte(self):
@@ -55,7 +58,14 @@ class JobTest(WorkCase):
         log = self.directory / "attempts"
         job_id = self.put("--pri", "7", "x")
         worker = self.start_worker(
-            "--backoff", "300ms", "--max-attempts", "4", "--", "sh", "-c", f"date +%s.%N >> {log}; exit 3"
+            "--backoff",
+            "300ms",
+            "--max-attempts",
+            "4",
+            "--",
+            "sh",
+            "-c",
+            f"date +%s.%N >> {log}; exit 3",
         )
         self.wait_until(lambda: self.job(job_id)["state"] == "buried", "four attempts")
         worker.terminate()
@@ -71,7 +81,9 @@ class JobTest(WorkCase):
         )
         times = [float(line) for line in log.read_text().split()]
         for earlier, later, delay in zip(times, times[1:], (0.3, 0.6, 1.2)):
-            self.assertGreaterEqual(later - earlier, 0.75 * delay)  # chance takes up to a quarter away
+            self.assertGreaterEqual(
+                later - earlier, 0.75 * delay
+            )  # chance takes up to a quarter away
             self.assertLess(later - earlier, delay + SLACK)
         job = self.job(job_id)
         self.assertEqual((job["pri"], job["reserves"], job["releases"]), (7, 4, 3))
@@ -90,10 +102,13 @@ class JobTest(WorkCase):
 
     def test_a_command_that_a_signal_ends_has_failed(self):
         job_id = self.put("x")
-        code, _, lines = self.work("--once", "--max-attempts", "1", "--", "sh", "-c", "kill -KILL $$")
+        code, _, lines = self.work(
+            "--once", "--max-attempts", "1", "--", "sh", "-c", "kill -KILL $$"
+        )
         self.assertEqual(code, 1)
         self.assert_lines(
-            lines, rf"job {job_id} from tube {self.tube}, attempt 1: signal 9 \(killed\) after \d\.\d\ds, buried"
+            lines,
+            rf"job {job_id} from tube {self.tube}, attempt 1: signal 9 \(killed\) after \d\.\d\ds, buried",
         )
         self.assertEqual(self.job(job_id)["state"], "buried")
 
@@ -101,12 +116,14 @@ class JobTest(WorkCase):
         job_id = self.put("--ttr", "1s", "x")
         code, _, lines = self.work("--once", "--", "sleep", "2.5")
         self.assertEqual(code, 0)
-        self.assert_lines(lines, rf"job {job_id} from tube {self.tube}, attempt 1: exit 0 after 2\.\d\ds, deleted")
+        self.assert_lines(
+            lines, rf"job {job_id} from tube {self.tube}, attempt 1: exit 0 after 2\.\d\ds, deleted"
+        )
         self.assertEqual(self.stats()["job-timeouts"], 0)
 
     def test_a_command_that_vanishes_is_a_failed_attempt(self):
         program = self.directory / "program"
-        program.write_text("#!/bin/sh\nrm \"$0\"\n")
+        program.write_text('#!/bin/sh\nrm "$0"\n')
         program.chmod(0o755)
         first, second = self.put("x"), self.put("y")
         code, _, lines = self.work("--until-empty", "--backoff", "1h", "--", str(program))
@@ -122,7 +139,16 @@ class JobTest(WorkCase):
         self.put("a")
         self.carillon("put", "--tube", self.tube + "2", "b")
         done = self.run_carillon(
-            "work", "--tube", self.tube, "--tube", self.tube + "2", "--until-empty", "--", "sh", "-c", "echo $CARILLON_TUBE"
+            "work",
+            "--tube",
+            self.tube,
+            "--tube",
+            self.tube + "2",
+            "--until-empty",
+            "--",
+            "sh",
+            "-c",
+            "echo $CARILLON_TUBE",
         )
         self.assertEqual(done.stdout.decode(), f"{self.tube}\n{self.tube}2\n")
 
@@ -137,7 +163,7 @@ class JobTest(WorkCase):
         # Each command waits until all three have begun.
         for _ in range(3):
             self.put("x")
-        script = f'touch {self.directory}/$CARILLON_JOB_ID; while [ $(ls {self.directory} | wc -l) -lt 3 ]; do sleep 0.01; done'
+        script = f"touch {self.directory}/$CARILLON_JOB_ID; while [ $(ls {self.directory} | wc -l) -lt 3 ]; do sleep 0.01; done"
         code, _, lines = self.work("--jobs", "3", "--until-empty", "--", "sh", "-c", script)
         self.assertEqual(code, 0)
         self.assertEqual(len([line for line in lines if line.endswith(", deleted")]), 3, lines)
@@ -171,16 +197,24 @@ class AttemptTest(WorkCase):
         self.assertEqual(worker.wait(30), 0)
         lines = worker.stderr.read().decode().splitlines()[:-1]
         name, failed = f"job {job_id} from tube {self.tube}", r"exit 1 after \d\.\d\ds"
-        patterns = [rf"{name}, attempt {attempt}: {failed}, released for (\S+)s" for attempt in attempts]
+        patterns = [
+            rf"{name}, attempt {attempt}: {failed}, released for (\S+)s" for attempt in attempts
+        ]
         patterns[-1] = rf"{name}, attempt {attempts[-1]}: {failed}, buried"
         self.assert_lines(lines, *patterns)
-        self.assertEqual(worker.stdout.read().decode().split(), [str(attempt) for attempt in attempts])
-        return [float(re.fullmatch(pattern, line)[1]) for pattern, line in zip(patterns[:-1], lines)]
+        self.assertEqual(
+            worker.stdout.read().decode().split(), [str(attempt) for attempt in attempts]
+        )
+        return [
+            float(re.fullmatch(pattern, line)[1]) for pattern, line in zip(patterns[:-1], lines)
+        ]
 
     def test_a_job_that_was_reserved_and_given_back_has_not_failed(self):
         job_id = self.put("x")
         for _ in range(5):
-            self.carillon("reserve", "--tube", self.tube)  # its connection ends, and gives the job back
+            self.carillon(
+                "reserve", "--tube", self.tube
+            )  # its connection ends, and gives the job back
             self.wait_until(lambda: self.job(job_id)["state"] == "ready", "it is given back")
         self.assert_buried_at(job_id, [1, 2, 3], "--max-attempts", "3", "--backoff", "10ms")
 
@@ -219,15 +253,20 @@ class SignalTest(WorkCase):
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             first, second = self.put("x"), self.put("y")
             begun, go_on = self.directory / f"begun{number}", self.directory / f"go_on{number}"
-            worker = self.start_worker("--", "sh", "-c", f"touch {begun}; while [ ! -e {go_on} ]; do sleep 0.01; done")
+            worker = self.start_worker(
+                "--", "sh", "-c", f"touch {begun}; while [ ! -e {go_on} ]; do sleep 0.01; done"
+            )
             self.wait_until(begun.exists, "the command runs")
             worker.send_signal(number)
             self.assertEqual(
-                worker.stderr.readline(), b"carillon work: stopping when 1 running job is done; a second signal kills it\n"
+                worker.stderr.readline(),
+                b"carillon work: stopping when 1 running job is done; a second signal kills it\n",
             )
             go_on.touch()
             self.assertEqual(worker.wait(30), 0)
-            self.assert_lines(worker.stderr.read().decode().splitlines(), rf"job {first} .*, deleted")
+            self.assert_lines(
+                worker.stderr.read().decode().splitlines(), rf"job {first} .*, deleted"
+            )
             self.assertEqual(self.job(second)["reserves"], 0)
             self.carillon("delete", second)
 
@@ -243,7 +282,13 @@ class SignalTest(WorkCase):
         job_id = self.put("x")
         begun, go_on = self.directory / "begun", self.directory / "go_on"
         worker = self.start(
-            "work", "--tube", self.tube, "--", "sh", "-c", f"touch {begun}; while [ ! -e {go_on} ]; do sleep 0.01; done",
+            "work",
+            "--tube",
+            self.tube,
+            "--",
+            "sh",
+            "-c",
+            f"touch {begun}; while [ ! -e {go_on} ]; do sleep 0.01; done",
             start_new_session=True,
         )
         self.wait_until(begun.exists, "the command runs")
@@ -256,7 +301,9 @@ class SignalTest(WorkCase):
     def test_the_second_signal_kills_the_command_and_gives_the_job_back(self):
         job_id = self.put("x")
         pids = self.directory / "pids"
-        worker = self.start_worker("--", "sh", "-c", f"sleep 60 & echo $$ $! > {pids}.new; mv {pids}.new {pids}; wait")
+        worker = self.start_worker(
+            "--", "sh", "-c", f"sleep 60 & echo $$ $! > {pids}.new; mv {pids}.new {pids}; wait"
+        )
         self.wait_until(pids.exists, "the command runs")
         worker.terminate()
         worker.stderr.readline()
@@ -279,9 +326,14 @@ class RestartTest(WorkCase):
         self.kill_server()
         address = f"127.0.0.1:{port}"
         lost = worker.stderr.readline().decode()
-        self.assertRegex(lost, rf"^carillon work: lost the connection to {address}: .*; trying again until it is back\n$")
+        self.assertRegex(
+            lost,
+            rf"^carillon work: lost the connection to {address}: .*; trying again until it is back\n$",
+        )
         self.restart_on(port)
-        self.assertEqual(worker.stderr.readline().decode(), f"carillon work: connected to {address} again\n")
+        self.assertEqual(
+            worker.stderr.readline().decode(), f"carillon work: connected to {address} again\n"
+        )
         job_id = self.put("hello")
         self.assertRegex(worker.stderr.readline().decode(), rf"^job {job_id} .*, deleted\n$")
         worker.terminate()
@@ -291,7 +343,9 @@ class RestartTest(WorkCase):
     def test_a_job_whose_connection_was_lost_runs_again(self):
         job_id = self.put("x")
         begun, go_on = self.directory / "begun", self.directory / "go_on"
-        worker = self.start_worker("--", "sh", "-c", f"touch {begun}; while [ ! -e {go_on} ]; do sleep 0.01; done")
+        worker = self.start_worker(
+            "--", "sh", "-c", f"touch {begun}; while [ ! -e {go_on} ]; do sleep 0.01; done"
+        )
         self.wait_until(begun.exists, "the command runs")
         port = self.server.port
         self.kill_server()

@@ -2,8 +2,8 @@
 
     run_client.py ruby beaneater_test.rb
 
-The program is given the server's host and port as two further arguments, and succeeds with exit code 0.
-BEANSTALKD_ORACLE=1 puts Debian's beanstalkd in Carillon's place.
+The program is given the server's host and port as two further arguments, and succeeds with exit
+code 0. BEANSTALKD_ORACLE=1 puts Debian's beanstalkd in Carillon's place.
 """
 
 import shutil

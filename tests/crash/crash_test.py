@@ -1,8 +1,10 @@
-"""SIGKILL at random moments under load, restart on the same data, and account for every acknowledged job.
+"""SIGKILL at random moments under load, restart on the same data, and account for every
+acknowledged job.
 
-None lost, none early, none that was acknowledged as deleted ever comes back, none changed, no id given twice.
-CARILLON_SEED replays the choices (not the timing), CARILLON_ROUNDS sets how often the server is killed.
-BEANSTALKD_ORACLE=1 puts Debian's beanstalkd in Carillon's place, to try the test itself.
+None lost, none early, none that was acknowledged as deleted ever comes back, none changed, no id
+given twice. CARILLON_SEED replays the choices (not the timing), CARILLON_ROUNDS sets how often the
+server is killed. BEANSTALKD_ORACLE=1 puts Debian's beanstalkd in Carillon's place, to try the test
+itself.
 """
 
 import random
@@ -33,12 +35,16 @@ class CrashTest(unittest.TestCase):
         rng = random.Random(_SEED)
         ids = Ids()
         verbs = IN_SECONDS if daemon.stand_in() else IN_MILLISECONDS
-        clients = [LoadedClient(f"client-{n}", rng.randrange(2**32), verbs, ids) for n in range(_CLIENTS)]
+        clients = [
+            LoadedClient(f"client-{n}", rng.randrange(2**32), verbs, ids) for n in range(_CLIENTS)
+        ]
         kills = Counter()
         with tempfile.TemporaryDirectory() as data:
             for _ in range(_ROUNDS):
                 if rng.random() < 0.3:
-                    kills["while starting"] += self._kill_while_starting(data, rng.uniform(0.0, 0.05))
+                    kills["while starting"] += self._kill_while_starting(
+                        data, rng.uniform(0.0, 0.05)
+                    )
                 self._round(daemon.subject_durable(data), clients, rng.uniform(0.05, 1.0))
                 kills["under load"] += 1
             self._account(data, clients)
@@ -48,7 +54,9 @@ class CrashTest(unittest.TestCase):
             + ", ".join(f"{name} {count}" for name, count in total.items())
             + f"; ids {len(ids)}"
         )
-        self.assertGreater(total["puts acknowledged"], 100 * _ROUNDS, "too little load to show anything")
+        self.assertGreater(
+            total["puts acknowledged"], 100 * _ROUNDS, "too little load to show anything"
+        )
         self.assertGreater(total["delete"], 20 * _ROUNDS, "too little load to show anything")
 
     def test_a_server_that_forgets_is_found_out(self):
@@ -64,7 +72,9 @@ class CrashTest(unittest.TestCase):
             for client in clients:
                 client.connect(server.connect())
             self._all_at_once([client.verify for client in clients], lambda: None)
-            self._all_at_once([client.work for client in clients], lambda: (time.sleep(seconds), server.kill()))
+            self._all_at_once(
+                [client.work for client in clients], lambda: (time.sleep(seconds), server.kill())
+            )
             for client in clients:
                 client.crashed()
 

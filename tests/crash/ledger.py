@@ -1,11 +1,13 @@
-"""What a client may believe of its jobs, by acknowledgements alone, across crashes; objects to a server that differs.
+"""What a client may believe of its jobs, by acknowledgements alone, across crashes; objects to a
+server that differs.
 
-Each job has the set of states it may be in. A command that was sent and not answered adds the state it leads to and
-keeps the old one; an answer leaves one of the two; a look at the job (by stats-job or peek) leaves what was seen. A
-server that shows a state that is not in the set has lost, invented, hastened or resurrected something, and the ledger
-raises Violation.
+Each job has the set of states it may be in. A command that was sent and not answered adds the state
+it leads to and keeps the old one; an answer leaves one of the two; a look at the job (by stats-job
+or peek) leaves what was seen. A server that shows a state that is not in the set has lost,
+invented, hastened or resurrected something, and the ledger raises Violation.
 
-A job is touched by the commands of one connection only, so its history has no races. Times are wall clock nanoseconds.
+A job is touched by the commands of one connection only, so its history has no races. Times are wall
+clock nanoseconds.
 
 Thread safety: one Ledger per client thread; the Ids that they share lock themselves.
 """
@@ -75,7 +77,9 @@ class Ledger:
 
     def put_sent(self, token: bytes, body: bytes, due_ns: int) -> JobRecord:
         """`due_ns`: the time before the command was sent, plus its delay."""
-        record = JobRecord(token, body, {GONE, waiting_until(due_ns)}, pending=waiting_until(due_ns))
+        record = JobRecord(
+            token, body, {GONE, waiting_until(due_ns)}, pending=waiting_until(due_ns)
+        )
         record.history.append(f"put, due {due_ns}")
         self.jobs[token] = record
         return record
@@ -100,7 +104,9 @@ class Ledger:
         before = record.before if record.pending else record.states
         if command == "kick-job":
             # Neither buried nor delayed: it was ready, if it came due in time, or it is gone.
-            possible = {s for s in before if s == GONE or (s.name == "waiting" and s.not_before <= now_ns)}
+            possible = {
+                s for s in before if s == GONE or (s.name == "waiting" and s.not_before <= now_ns)
+            }
         elif command == "delete":
             possible = before & {GONE}
         else:  # release, bury, touch: only of what this client holds
@@ -182,10 +188,14 @@ class Ledger:
             raise Violation(f"job {job_id} was never put by this client: {body[:60]!r}")
         if body != record.body:
             sizes = f"{len(body)} bytes, not {len(record.body)}"
-            raise Violation(f"the body is {body[:60]!r}, not {record.body[:60]!r} ({sizes}): {record}")
+            raise Violation(
+                f"the body is {body[:60]!r}, not {record.body[:60]!r} ({sizes}): {record}"
+            )
         self._learn_id(record, job_id)
         return record
 
 
 def _names(states: set) -> str:
-    return " or ".join(sorted(f"waiting until {s.not_before}" if s.name == "waiting" else s.name for s in states))
+    return " or ".join(
+        sorted(f"waiting until {s.not_before}" if s.name == "waiting" else s.name for s in states)
+    )

@@ -44,7 +44,9 @@ class LoadedClient:
         self._verbs = verbs
         self._connection: Optional[Connection] = None
         self._held = []
-        self._idle = {}  # token -> record, of jobs that may be looked for: waiting or buried, as far as is known
+        self._idle = (
+            {}
+        )  # token -> record, of jobs that may be looked for: waiting or buried, as far as is known
         self._deleted = []
         self._deleted_before = 0  # how many of them before the last crash
 
@@ -60,7 +62,9 @@ class LoadedClient:
         """Sends batch after batch until the connection breaks."""
         try:
             while True:
-                self._exchange(self._taking_batch() if self._rng.random() < 0.7 else self._meddling_batch())
+                self._exchange(
+                    self._taking_batch() if self._rng.random() < 0.7 else self._meddling_batch()
+                )
         except (Closed, ConnectionError):
             pass
 
@@ -68,7 +72,9 @@ class LoadedClient:
         self._connection.close()
         self.ledger.crashed()
         self._held = []
-        self._idle = {r.token: r for r in self.ledger.jobs.values() if r.states != {GONE} and r.id is not None}
+        self._idle = {
+            r.token: r for r in self.ledger.jobs.values() if r.states != {GONE} and r.id is not None
+        }
 
     def verify(self) -> None:
         """Looks at every job deleted since the last look, and at some of the older ones and of those kept."""
@@ -112,7 +118,9 @@ class LoadedClient:
     def _put(self) -> _Sent:
         self.counts["puts sent"] += 1
         token = f"{self._name}-{self.counts['puts sent']}".encode()
-        size = self._rng.choice([0, 10, 200, 200, 200, 3000]) if self._rng.random() < 0.99 else 60_000
+        size = (
+            self._rng.choice([0, 10, 200, 200, 200, 3000]) if self._rng.random() < 0.99 else 60_000
+        )
         body = token + b" " + self._rng.randbytes(size)
         delay = self._delay(self._rng.choice(["none", "none", "near", "near", "far"]))
         pri = self._rng.choice([0, 100, 2000])
@@ -126,7 +134,10 @@ class LoadedClient:
             self.ledger.put_acknowledged(record, reply.number())
             self._wait(record)
 
-        return _Sent(b"%s %d %d %d %d\r\n%s\r\n" % (self._verbs.put, pri, delay, ttr, len(body), body), answered)
+        return _Sent(
+            b"%s %d %d %d %d\r\n%s\r\n" % (self._verbs.put, pri, delay, ttr, len(body), body),
+            answered,
+        )
 
     def _reserve(self, wait: int) -> _Sent:
         def answered(reply: Reply) -> None:
@@ -143,7 +154,9 @@ class LoadedClient:
 
     def _finish(self, record: JobRecord) -> _Sent:
         """What a worker does with a job that it holds."""
-        kind = self._rng.choices(["delete", "release", "release later", "bury", "touch"], [50, 10, 20, 15, 5])[0]
+        kind = self._rng.choices(
+            ["delete", "release", "release later", "bury", "touch"], [50, 10, 20, 15, 5]
+        )[0]
         if kind == "delete":
             return self._on(record, b"delete %d", GONE, b"DELETED", self._gone)
         if kind == "bury":
@@ -154,7 +167,9 @@ class LoadedClient:
         line = self._verbs.release + b" %d 50 " + b"%d" % delay
         return self._on(record, line, waiting_until(self._due(delay)), b"RELEASED", self._wait)
 
-    def _on(self, record: JobRecord, line: bytes, leads_to, success: bytes, then: Callable) -> _Sent:
+    def _on(
+        self, record: JobRecord, line: bytes, leads_to, success: bytes, then: Callable
+    ) -> _Sent:
         """A command on one job; `leads_to` None leaves it as it is."""
         command = line.split(b" ")[0].decode()
         if leads_to:
@@ -205,7 +220,9 @@ class LoadedClient:
     def _look_at(self, records: list) -> None:
         for first in range(0, len(records), _VERIFIED_AT_ONCE):
             some = records[first : first + _VERIFIED_AT_ONCE]
-            self._connection.send(b"".join(b"stats-job %d\r\npeek %d\r\n" % (r.id, r.id) for r in some))
+            self._connection.send(
+                b"".join(b"stats-job %d\r\npeek %d\r\n" % (r.id, r.id) for r in some)
+            )
             for record in some:
                 stats, peek = self._connection.reply(), self._connection.reply()
                 now = time.time_ns()
@@ -227,23 +244,35 @@ class LoadedClient:
                 break
         missing = self.ledger.missing(before)
         if missing:
-            raise Violation(f"{len(missing)} jobs are due and were not handed out, such as {missing[0]}")
+            raise Violation(
+                f"{len(missing)} jobs are due and were not handed out, such as {missing[0]}"
+            )
         held, self._held = self._held, []
         self._exchange([self._on(r, b"delete %d", GONE, b"DELETED", self._gone) for r in held])
 
     def count_what_is_left(self) -> None:
         """No more jobs than can be, no fewer than must be."""
         stats = self._connection.stats(b"stats-tube " + self._name.encode())
-        for field, state in (("current-jobs-delayed", "waiting"), ("current-jobs-buried", "buried")):
+        for field, state in (
+            ("current-jobs-delayed", "waiting"),
+            ("current-jobs-buried", "buried"),
+        ):
             must = sum(all(s.name == state for s in r.states) for r in self.ledger.jobs.values())
             may = sum(any(s.name == state for s in r.states) for r in self.ledger.jobs.values())
             if not must <= int(stats[field]) <= may:
-                raise Violation(f"{self._name}: {field} is {stats[field]}; it must be {must} … {may}")
+                raise Violation(
+                    f"{self._name}: {field} is {stats[field]}; it must be {must} … {may}"
+                )
         if (stats["current-jobs-ready"], stats["current-jobs-reserved"]) != ("0", "0"):
             raise Violation(f"{self._name}: jobs are left over: {stats}")
 
     def delete_the_rest(self) -> None:
-        self._exchange([self._on(r, b"delete %d", GONE, b"DELETED", self._gone) for r in self._known_to_exist()])
+        self._exchange(
+            [
+                self._on(r, b"delete %d", GONE, b"DELETED", self._gone)
+                for r in self._known_to_exist()
+            ]
+        )
 
     def _known_to_exist(self) -> list:
         return [r for r in self.ledger.jobs.values() if r.id is not None and GONE not in r.states]

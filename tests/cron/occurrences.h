@@ -26,10 +26,12 @@ inline std::chrono::sys_seconds utc(const std::string& text) {
   int minute = 0;
   int second = 0;
   char rest = 0;
-  if (std::sscanf(text.c_str(), "%d-%u-%u %d:%d:%d%c", &year, &month, &day, &hour, &minute, &second, &rest) != 6) {
+  if (std::sscanf(text.c_str(), "%d-%u-%u %d:%d:%d%c", &year, &month, &day, &hour, &minute, &second,
+                  &rest) != 6) {
     throw std::invalid_argument("not a time: " + text);
   }
-  return std::chrono::sys_days(std::chrono::year(year) / static_cast<int>(month) / static_cast<int>(day)) +
+  return std::chrono::sys_days(std::chrono::year(year) / static_cast<int>(month) /
+                               static_cast<int>(day)) +
          std::chrono::hours(hour) + std::chrono::minutes(minute) + std::chrono::seconds(second);
 }
 
@@ -39,8 +41,8 @@ inline std::string show(std::chrono::sys_seconds time, const std::string& zone) 
 }
 
 // The first `count` occurrences after a moment.
-inline Times occurrences(std::string_view expression, const std::string& zone, const std::string& after_utc,
-                         std::size_t count) {
+inline Times occurrences(std::string_view expression, const std::string& zone,
+                         const std::string& after_utc, std::size_t count) {
   const CronSchedule schedule(expression, zone);
   Times times;
   std::chrono::sys_seconds after = utc(after_utc);

@@ -52,7 +52,8 @@ TEST(PosixRule, SouthernSummer) {
 TEST(PosixRule, HoursThatAreNegativeOrOfAnotherDay) {
   EXPECT_EQ(ahead("<-02>2<-01>,M3.5.0/-1,M10.5.0/0", "2050-03-27 00:59:59"), hours(-2));
   EXPECT_EQ(ahead("<-02>2<-01>,M3.5.0/-1,M10.5.0/0", "2050-03-27 01:00:00"), hours(-1));
-  EXPECT_EQ(ahead("EET-2EEST,M3.4.4/50,M10.4.4/50", "2050-03-25 23:59:59"), hours(2)) << "Thursday the 24th, 50:00";
+  EXPECT_EQ(ahead("EET-2EEST,M3.4.4/50,M10.4.4/50", "2050-03-25 23:59:59"), hours(2))
+      << "Thursday the 24th, 50:00";
   EXPECT_EQ(ahead("EET-2EEST,M3.4.4/50,M10.4.4/50", "2050-03-26 00:00:00"), hours(3));
 }
 
@@ -62,9 +63,11 @@ TEST(PosixRule, WinterTimeThatIsTheExceptionAsInDublin) {
 }
 
 TEST(PosixRule, DaysOfTheYear) {
-  EXPECT_EQ(ahead("AAA0BBB,J60/0,J300/0", "2048-02-29 12:00:00"), hours(0)) << "day 60 is the 1st of March, always";
+  EXPECT_EQ(ahead("AAA0BBB,J60/0,J300/0", "2048-02-29 12:00:00"), hours(0))
+      << "day 60 is the 1st of March, always";
   EXPECT_EQ(ahead("AAA0BBB,J60/0,J300/0", "2048-03-01 00:00:00"), hours(1));
-  EXPECT_EQ(ahead("AAA0BBB,59/0,300/0", "2048-02-29 00:00:00"), hours(1)) << "and 59, from 0, is day 60";
+  EXPECT_EQ(ahead("AAA0BBB,59/0,300/0", "2048-02-29 00:00:00"), hours(1))
+      << "and 59, from 0, is day 60";
 }
 
 TEST(PosixRule, SummerTimeAllYear) {
@@ -75,8 +78,9 @@ TEST(PosixRule, SummerTimeAllYear) {
 
 TEST(PosixRule, WhatIsNoneIsRefused) {
   for (const char* text :
-       {"", "CET", "C-1", "CET-1CEST,M3.5.0", "CET-1CEST,M3.5.0,M10.5.0/3x", "CET-1CEST,M13.5.0,M10.5.0", "CET-1CEST",
-        "CET-1CEST,M3.6.0,M10.5.0", "CET-1CEST,M3.5.7,M10.5.0", "<+01-1", "CET-1:", "CET-168", "\n", "CET-1CEST,,"}) {
+       {"", "CET", "C-1", "CET-1CEST,M3.5.0", "CET-1CEST,M3.5.0,M10.5.0/3x",
+        "CET-1CEST,M13.5.0,M10.5.0", "CET-1CEST", "CET-1CEST,M3.6.0,M10.5.0",
+        "CET-1CEST,M3.5.7,M10.5.0", "<+01-1", "CET-1:", "CET-168", "\n", "CET-1CEST,,"}) {
     EXPECT_FALSE(detail::PosixRule::parse(text).has_value()) << text;
   }
 }

@@ -1,5 +1,5 @@
-// Random expressions in many zones against a model that looks at each minute of some years, one after the other, with
-// the C library's local time.
+// Random expressions in many zones against a model that looks at each minute of some years, one
+// after the other, with the C library's local time.
 #include <gtest/gtest.h>
 #include <time.h>
 
@@ -42,8 +42,8 @@ class Calendar {
       const time_t time = at(static_cast<std::size_t>(i)).time_since_epoch().count();
       tm local{};
       ::localtime_r(&time, &local);
-      minutes_.push_back({local.tm_year + 1900, local.tm_mon + 1, local.tm_mday, local.tm_hour, local.tm_min,
-                          local.tm_wday, (time + local.tm_gmtoff) / 60});
+      minutes_.push_back({local.tm_year + 1900, local.tm_mon + 1, local.tm_mday, local.tm_hour,
+                          local.tm_min, local.tm_wday, (time + local.tm_gmtoff) / 60});
     }
     ::unsetenv("TZ");
   }
@@ -84,8 +84,9 @@ Item random_numbers(Random& random, int least, int most, int highest, Value valu
                 return from_first <= (last - first + count) % count && from_first % step == 0;
               }};
     case 2:
-      return {std::to_string(first) + "/" + std::to_string(step),
-              [=](const Minute& minute) { return value(minute) >= first && (value(minute) - first) % step == 0; }};
+      return {std::to_string(first) + "/" + std::to_string(step), [=](const Minute& minute) {
+                return value(minute) >= first && (value(minute) - first) % step == 0;
+              }};
     default:
       return {std::to_string(first), [=](const Minute& minute) { return value(minute) == first; }};
   }
@@ -122,8 +123,9 @@ Item random_day(Random& random) {
                 return n <= last_day_of(minute) && minute.day == working_day_nearest_to(minute, n);
               }};
     case 3:
-      return {"LW",
-              [](const Minute& minute) { return minute.day == working_day_nearest_to(minute, last_day_of(minute)); }};
+      return {"LW", [](const Minute& minute) {
+                return minute.day == working_day_nearest_to(minute, last_day_of(minute));
+              }};
     default:
       return random_numbers(random, 1, 31, 31, [](const Minute& minute) { return minute.day; });
   }
@@ -135,11 +137,13 @@ Item random_weekday(Random& random) {
   const int n = between(random, 1, 5);
   switch (between(random, 0, 5)) {
     case 0:
-      return {std::string(kNames[weekday]) + "L",
-              [=](const Minute& minute) { return minute.weekday == weekday && minute.day > last_day_of(minute) - 7; }};
+      return {std::string(kNames[weekday]) + "L", [=](const Minute& minute) {
+                return minute.weekday == weekday && minute.day > last_day_of(minute) - 7;
+              }};
     case 1:
-      return {std::to_string(weekday) + "#" + std::to_string(n),
-              [=](const Minute& minute) { return minute.weekday == weekday && (minute.day - 1) / 7 == n - 1; }};
+      return {std::to_string(weekday) + "#" + std::to_string(n), [=](const Minute& minute) {
+                return minute.weekday == weekday && (minute.day - 1) / 7 == n - 1;
+              }};
     case 2:
       return {"7", [](const Minute& minute) { return minute.weekday == 0; }};
     default:
@@ -153,7 +157,8 @@ struct Field {
 
   bool star() const { return text.front() == '*'; }
   bool matches(const Minute& minute) const {
-    return std::any_of(items.begin(), items.end(), [&](const Item& item) { return item.matches(minute); });
+    return std::any_of(items.begin(), items.end(),
+                       [&](const Item& item) { return item.matches(minute); });
   }
 };
 
@@ -185,26 +190,32 @@ struct Expression {
     const auto weekday_of_minute = [](const Minute& m) { return m.weekday; };
     const bool at_night = between(random, 0, 1) == 0;  // when clocks change
     minute = random_field(
-        random, 2, [&] { return random_numbers(random, 0, 59, 59, minute_of); }, any_number(random, 0, 59, minute_of));
+        random, 2, [&] { return random_numbers(random, 0, 59, 59, minute_of); },
+        any_number(random, 0, 59, minute_of));
     hour = random_field(
         random, 2, [&] { return random_numbers(random, 0, 23, at_night ? 3 : 23, hour_of); },
         any_number(random, 0, 23, hour_of));
     day = random_field(
         random, 6, [&] { return random_day(random); }, any_number(random, 1, 31, day_of));
     month = random_field(
-        random, 7, [&] { return random_numbers(random, 1, 12, 12, month_of); }, any_number(random, 1, 12, month_of));
+        random, 7, [&] { return random_numbers(random, 1, 12, 12, month_of); },
+        any_number(random, 1, 12, month_of));
     weekday = random_field(
-        random, 6, [&] { return random_weekday(random); }, any_number(random, 0, 6, weekday_of_minute));
+        random, 6, [&] { return random_weekday(random); },
+        any_number(random, 0, 6, weekday_of_minute));
     if (between(random, 0, 2) == 0) seconds = {between(random, 0, 29), between(random, 30, 59)};
   }
 
   std::string text() const {
-    std::string result = minute.text + " " + hour.text + " " + day.text + " " + month.text + " " + weekday.text;
+    std::string result =
+        minute.text + " " + hour.text + " " + day.text + " " + month.text + " " + weekday.text;
     if (seconds.empty()) return result;
     return std::to_string(seconds[0]) + "," + std::to_string(seconds[1]) + " " + result;
   }
 
-  bool matches(const Minute& m) const { return minute.matches(m) && hour.matches(m) && month.matches(m) && on_day(m); }
+  bool matches(const Minute& m) const {
+    return minute.matches(m) && hour.matches(m) && month.matches(m) && on_day(m);
+  }
 
   bool on_day(const Minute& m) const {
     if (day.star() || weekday.star()) return day.matches(m) && weekday.matches(m);
@@ -226,7 +237,8 @@ struct Expression {
 // What the clocks would have shown `ahead` minutes later, had they gone on evenly.
 Minute shifted(const Minute& minute, std::int64_t ahead) {
   const std::chrono::sys_days day = std::chrono::year(minute.year) / minute.month / minute.day;
-  const auto time = day + std::chrono::hours(minute.hour) + std::chrono::minutes(minute.minute + ahead);
+  const auto time =
+      day + std::chrono::hours(minute.hour) + std::chrono::minutes(minute.minute + ahead);
   const auto then = std::chrono::floor<std::chrono::days>(time);
   const std::chrono::year_month_day date(then);
   const auto of_day = std::chrono::minutes(time - then).count();
@@ -258,7 +270,8 @@ std::vector<sys_seconds> model(const Expression& expression, const Calendar& cal
     }
     if ((periodic || now.local > shown) && expression.matches(now)) {
       if (expression.seconds.empty()) here.push_back(calendar.at(i));
-      for (const int second : expression.seconds) here.push_back(calendar.at(i) + std::chrono::seconds(second));
+      for (const int second : expression.seconds)
+        here.push_back(calendar.at(i) + std::chrono::seconds(second));
     }
     shown = std::max(shown, now.local);
     here.erase(std::unique(here.begin(), here.end()), here.end());
@@ -276,7 +289,8 @@ std::string name(sys_seconds time) {
   return text;
 }
 
-void compare(const Expression& expression, const std::string& zone, const Calendar& calendar, Random& random) {
+void compare(const Expression& expression, const std::string& zone, const Calendar& calendar,
+             Random& random) {
   SCOPED_TRACE("\"" + expression.text() + "\" in " + zone);
   const std::vector<sys_seconds> expected = model(expression, calendar);
   const CronSchedule schedule = [&] {
@@ -295,7 +309,8 @@ void compare(const Expression& expression, const std::string& zone, const Calend
   for (const sys_seconds time : expected) {
     const auto next = schedule.next(after);
     ASSERT_TRUE(next.has_value());
-    ASSERT_EQ(*next, time) << name(*next) << " instead of " << name(time) << ", after " << name(after);
+    ASSERT_EQ(*next, time) << name(*next) << " instead of " << name(time) << ", after "
+                           << name(after);
     after = time;
   }
   const auto beyond = schedule.next(after);
@@ -305,7 +320,8 @@ void compare(const Expression& expression, const std::string& zone, const Calend
 
   for (int i = 0; i < 50; ++i) {
     const sys_seconds somewhere =
-        begin + std::chrono::seconds(between(random, 0, static_cast<int>((end - begin).count()) - 1));
+        begin +
+        std::chrono::seconds(between(random, 0, static_cast<int>((end - begin).count()) - 1));
     const auto first = std::upper_bound(expected.begin(), expected.end(), somewhere);
     if (first != expected.end()) {
       ASSERT_EQ(schedule.next(somewhere), *first) << "after " << name(somewhere);
@@ -334,9 +350,11 @@ TEST(CronReference, NextIsWhatLookingAtEachMinuteFinds) {
     Random random(seed);
     const std::string zone = kZones[between(random, 0, std::size(kZones) - 1)];
     const int year = zone == "Pacific/Apia" ? 2011 : between(random, 1975, 2090);
-    const sys_seconds begin = std::chrono::sys_days(std::chrono::year(year) / between(random, 1, 12) / 1);
+    const sys_seconds begin =
+        std::chrono::sys_days(std::chrono::year(year) / between(random, 1, 12) / 1);
     const Calendar calendar(zone, begin, 400);
-    for (int i = 0; i < 12 && !HasFatalFailure(); ++i) compare(Expression(random), zone, calendar, random);
+    for (int i = 0; i < 12 && !HasFatalFailure(); ++i)
+      compare(Expression(random), zone, calendar, random);
     if (HasFatalFailure()) return;
   }
 }
@@ -345,8 +363,10 @@ TEST(CronReference, TheDayThatIsLeftOutInApia) {
   for (const std::uint64_t seed : seeds(4)) {
     SCOPED_TRACE(replay_with(seed));
     Random random(seed);
-    const Calendar calendar("Pacific/Apia", std::chrono::sys_days(std::chrono::year(2011) / 12 / 1), 60);
-    for (int i = 0; i < 40 && !HasFatalFailure(); ++i) compare(Expression(random), "Pacific/Apia", calendar, random);
+    const Calendar calendar("Pacific/Apia", std::chrono::sys_days(std::chrono::year(2011) / 12 / 1),
+                            60);
+    for (int i = 0; i < 40 && !HasFatalFailure(); ++i)
+      compare(Expression(random), "Pacific/Apia", calendar, random);
     if (HasFatalFailure()) return;
   }
 }

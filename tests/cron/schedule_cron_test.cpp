@@ -19,8 +19,10 @@ class ScheduleCron : public ::testing::Test {
  protected:
   void start_at(const std::string& time_in_utc) { clock_->set_wall(utc(time_in_utc)); }
   auto noting() {
-    return
-        [this] { ran_.push_back(show(std::chrono::floor<std::chrono::seconds>(clock_->wall_now()), "Europe/Berlin")); };
+    return [this] {
+      ran_.push_back(
+          show(std::chrono::floor<std::chrono::seconds>(clock_->wall_now()), "Europe/Berlin"));
+    };
   }
 
   std::shared_ptr<ManualClock> clock_ = std::make_shared<ManualClock>(SteadyTime(500s));
@@ -39,7 +41,8 @@ TEST_F(ScheduleCron, ThroughBothClockChanges) {
   start_at("2024-03-29 12:00:00");
   TimerHandle handle = timers_.schedule_cron("30 2 * * *", "Europe/Berlin", noting());
   clock_->advance(24h * 3);
-  EXPECT_EQ(ran_, (Times{"2024-03-30 02:30:00 CET", "2024-03-31 03:00:00 CEST", "2024-04-01 02:30:00 CEST"}));
+  EXPECT_EQ(ran_, (Times{"2024-03-30 02:30:00 CET", "2024-03-31 03:00:00 CEST",
+                         "2024-04-01 02:30:00 CEST"}));
   EXPECT_TRUE(handle.cancel());
   ran_.clear();
 
@@ -47,8 +50,8 @@ TEST_F(ScheduleCron, ThroughBothClockChanges) {
   timers_.schedule_cron("30 2 * * *", "Europe/Berlin", noting());
   timers_.schedule_cron("15 2 * * *", "America/New_York", noting());
   clock_->advance(24h * 2);
-  EXPECT_EQ(ran_, (Times{"2024-10-27 02:30:00 CEST", "2024-10-27 07:15:00 CET", "2024-10-28 02:30:00 CET",
-                         "2024-10-28 07:15:00 CET"}));
+  EXPECT_EQ(ran_, (Times{"2024-10-27 02:30:00 CEST", "2024-10-27 07:15:00 CET",
+                         "2024-10-28 02:30:00 CET", "2024-10-28 07:15:00 CET"}));
 }
 
 TEST_F(ScheduleCron, EverySecond) {
@@ -72,7 +75,8 @@ TEST_F(ScheduleCron, TimesMissedWhileTheMachineWasSuspendedMakeOneRun) {
   start_at("2024-01-01 00:00:00");
   timers_.schedule_cron("0 * * * *", "Europe/Berlin", noting());
   clock_->settle();
-  start_at("2024-01-01 05:20:00");  // as after a suspend: the wall clock went on, the steady one did not
+  start_at(
+      "2024-01-01 05:20:00");  // as after a suspend: the wall clock went on, the steady one did not
   clock_->advance(1h);
   EXPECT_EQ(ran_, (Times{"2024-01-01 06:20:00 CET", "2024-01-01 07:00:00 CET"}));
 }

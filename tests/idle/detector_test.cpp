@@ -1,5 +1,5 @@
-// Every design behind IdleDetector: with packets less than a time-out apart never found, without found in [time-out,
-// time-out + tick].
+// Every design behind IdleDetector: with packets less than a time-out apart never found, without
+// found in [time-out, time-out + tick].
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -21,7 +21,8 @@
 namespace carillon::testing {
 namespace {
 
-using Detectors = ::testing::Types<IdleTracker<int>, IdleRing<int>, IdleScan<int>, TimerPerPacket<int>>;
+using Detectors =
+    ::testing::Types<IdleTracker<int>, IdleRing<int>, IdleScan<int>, TimerPerPacket<int>>;
 
 struct DetectorNames {
   template <class D>
@@ -37,7 +38,8 @@ struct DetectorNames {
 template <class D>
 std::vector<int> found_at(D& detector, Tick tick) {
   std::vector<int> found;
-  const std::size_t count = detector.advance(tick, [&](const typename D::Id&, int key) { found.push_back(key); });
+  const std::size_t count =
+      detector.advance(tick, [&](const typename D::Id&, int key) { found.push_back(key); });
   EXPECT_EQ(count, found.size());
   EXPECT_EQ(detector.now(), tick);
   return found;
@@ -50,7 +52,8 @@ TYPED_TEST_SUITE(Detector, Detectors, DetectorNames);
 TYPED_TEST(Detector, WhoSendsNothingAfterTheLogInIsFoundATimeOutAfterTheEndOfItsTick) {
   TypeParam detector(30, 1000);
   detector.add(7);
-  for (Tick tick = 1001; tick <= 1030; ++tick) ASSERT_EQ(found_at(detector, tick), std::vector<int>{}) << tick;
+  for (Tick tick = 1001; tick <= 1030; ++tick)
+    ASSERT_EQ(found_at(detector, tick), std::vector<int>{}) << tick;
   EXPECT_EQ(found_at(detector, 1031), std::vector{7});
   EXPECT_EQ(detector.size(), 0U);
 }
@@ -80,7 +83,8 @@ TYPED_TEST(Detector, OnlyTheSilentAreFound) {
   for (int key = 0; key < 100; ++key) ids.emplace(key, detector.add(key));
   std::set<int> found;
   for (Tick tick = 1; tick <= 100; ++tick) {
-    for (const int key : found_at(detector, tick)) EXPECT_TRUE(found.insert(key).second) << key << " was found twice";
+    for (const int key : found_at(detector, tick))
+      EXPECT_TRUE(found.insert(key).second) << key << " was found twice";
     for (int key = 0; key < 100; key += 3) detector.touch(ids.at(key));
   }
   EXPECT_EQ(found.size(), 66U);
@@ -160,8 +164,8 @@ TYPED_TEST(Detector, ANestedAdvanceAndOneThatGoesBackAreErrors) {
   EXPECT_THROW(TypeParam(0, 0), std::invalid_argument);
 }
 
-// Packets come between the ticks, at hundredths of one; the owner advances at each tick. Found in [time-out, time-out +
-// tick] after the last packet, and nobody else.
+// Packets come between the ticks, at hundredths of one; the owner advances at each tick. Found in
+// [time-out, time-out + tick] after the last packet, and nobody else.
 TYPED_TEST(Detector, BetweenTheTicksNobodyIsCutShortAndNobodyKeptLonger) {
   for (const std::uint64_t seed : seeds(40)) {
     SCOPED_TRACE(replay_with(seed));
@@ -179,7 +183,8 @@ TYPED_TEST(Detector, BetweenTheTicksNobodyIsCutShortAndNobodyKeptLonger) {
           ASSERT_LE(time - last_packet.at(key), timeout * 100 + 100) << "late at " << time;
           last_packet.erase(key);
         });
-        for (const auto& [key, last] : last_packet) ASSERT_LT(time - last, timeout * 100 + 100) << "kept at " << time;
+        for (const auto& [key, last] : last_packet)
+          ASSERT_LT(time - last, timeout * 100 + 100) << "kept at " << time;
         ASSERT_EQ(detector.size(), last_packet.size());
       }
       if (random() % mean_gap != 0) continue;
@@ -201,8 +206,9 @@ TYPED_TEST(Detector, BetweenTheTicksNobodyIsCutShortAndNobodyKeptLonger) {
   }
 }
 
-// --- M11: 30 slots, hand moves each second: a packet moves the id to the slot just behind the hand; with packets less
-// than 30 s apart nothing is ever found idle; without, it is found at the 30th second and not before.
+// --- M11: 30 slots, hand moves each second: a packet moves the id to the slot just behind the
+// hand; with packets less than 30 s apart nothing is ever found idle; without, it is found at the
+// 30th second and not before.
 
 TEST(M11, ARingOf30SlotsFindsTheSilentAtThe30thSecondAndNotBefore) {
   auto ring = IdleRing<int>::with_slots(30);
@@ -221,7 +227,8 @@ TEST(M11, TheTrackerFindsTheSilentAtThe30thSecondAndNotBefore) {
   const IdleId first = tracker.add(1, 30, 0);
   tracker.add(2, 30, 0);
   for (Tick second = 1; second <= 300; ++second) {
-    EXPECT_EQ(found_at(tracker, second), second == 30 ? std::vector{2} : std::vector<int>{}) << second;
+    EXPECT_EQ(found_at(tracker, second), second == 30 ? std::vector{2} : std::vector<int>{})
+        << second;
     if (second % 29 == 0) tracker.touch(first, second);
   }
   EXPECT_EQ(tracker.size(), 1U);

@@ -1,4 +1,5 @@
-// Memory of an IdleTracker: none after reserve(), forty bytes a connection, and none kept for those who are gone.
+// Memory of an IdleTracker: none after reserve(), forty bytes a connection, and none kept for those
+// who are gone.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,12 +23,14 @@ void* allocate(std::size_t size, std::size_t alignment) {
   if (allowed_calls != std::numeric_limits<std::size_t>::max()) --allowed_calls;
   ++calls;
   alignment = std::max(alignment, alignof(std::max_align_t));
-  void* const memory = std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+  void* const memory =
+      std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }
 
-// Never inlined: where operator new is not, the compiler would take free() for the wrong partner of it.
+// Never inlined: where operator new is not, the compiler would take free() for the wrong partner of
+// it.
 [[gnu::noinline]] void deallocate(void* memory) noexcept {
   std::free(memory);
 }
@@ -106,7 +109,8 @@ TEST(IdleTrackerMemory, AfterReserveNothingAllocates) {
     }
     if (round % 10 == 0) tracker.scale_timeouts(static_cast<double>(1 + random() % 8) / 8);
     tracker.advance(
-        tracker.now() + random() % 200, [](IdleId, std::uint64_t) {}, round % 2 == 0 ? kNoLimit : 50);
+        tracker.now() + random() % 200, [](IdleId, std::uint64_t) {},
+        round % 2 == 0 ? kNoLimit : 50);
   }
   EXPECT_EQ(calls, before);
   tracker.check_invariants();
@@ -117,13 +121,14 @@ TEST(IdleTrackerMemory, AConnectionCostsAtMostFortyBytesBesideItsKey) {
     IdleTracker<std::uint64_t> tracker(30'000);
     tracker.reserve(connections);
     for (std::size_t key = 0; key < connections; ++key) tracker.add(key);
-    const double each =
-        static_cast<double>(sizeof(tracker) + tracker.allocated_bytes()) / static_cast<double>(connections);
+    const double each = static_cast<double>(sizeof(tracker) + tracker.allocated_bytes()) /
+                        static_cast<double>(connections);
     EXPECT_LE(each - sizeof(std::uint64_t), 40.0) << connections;
   }
 }
 
-TEST(IdleTrackerMemory, ThoseWhoAreGoneKeepNone) {  // brpc#3384: 100 000 a second, removed long before their time-out
+TEST(IdleTrackerMemory,
+     ThoseWhoAreGoneKeepNone) {  // brpc#3384: 100 000 a second, removed long before their time-out
   IdleTracker<std::uint64_t> tracker(300'000);
   tracker.add(1);
   tracker.remove(tracker.add(2, 600'000));

@@ -32,12 +32,16 @@ TEST(IdleStamp, SupersedesOnlyAnEarlierTickOfItsGeneration) {
     const auto near_a_power_of_two = [&] { return (Tick{1} << random() % 40) + random() % 3 - 1; };
     for (int trial = 0; trial < 1'000'000; ++trial) {
       const Tick from = random() % 2 == 0 ? random() % kTicks : near_a_power_of_two() % kTicks;
-      const Tick ahead = random() % 2 == 0 ? near_a_power_of_two() : kTicks - near_a_power_of_two();  // or behind
+      const Tick ahead =
+          random() % 2 == 0 ? near_a_power_of_two() : kTicks - near_a_power_of_two();  // or behind
       const std::uint64_t other_generation = random() % (Stamp::kGenerationMask + 1);
       const std::uint64_t generation =
-          random() % 2 == 0 ? other_generation : (other_generation ^ (1U << random() % Stamp::kGenerationBits));
-      ASSERT_EQ(Stamp::supersedes(Stamp::of(from + ahead) | generation, Stamp::of(from) | other_generation),
-                generation == other_generation && ahead % kTicks > 0 && ahead % kTicks < Stamp::kReach)
+          random() % 2 == 0 ? other_generation
+                            : (other_generation ^ (1U << random() % Stamp::kGenerationBits));
+      ASSERT_EQ(
+          Stamp::supersedes(Stamp::of(from + ahead) | generation,
+                            Stamp::of(from) | other_generation),
+          generation == other_generation && ahead % kTicks > 0 && ahead % kTicks < Stamp::kReach)
           << from << " + " << ahead << ", " << generation << " and " << other_generation;
     }
   }
@@ -93,7 +97,8 @@ TEST(IdleStampTable, ATouchWithAnyIdAtAllChangesNothingButItsOwnConnection) {
   tracker.check_invariants();
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which need more addresses than that themselves
+#if !defined(__SANITIZE_ADDRESS__) && \
+    !defined(__SANITIZE_THREAD__)  // which need more addresses than that themselves
 TEST(IdleStampTableDeathTest, WhereAddressesAreShortThatIsBadAlloc) {
   const auto refused_below = [](rlim_t bytes) {
     rlimit limit{};
@@ -108,7 +113,8 @@ TEST(IdleStampTableDeathTest, WhereAddressesAreShortThatIsBadAlloc) {
       std::exit(0);
     }
   };
-  EXPECT_EXIT(refused_below(rlim_t{8} << 30), ::testing::ExitedWithCode(0), "takes 32 GiB of addresses");
+  EXPECT_EXIT(refused_below(rlim_t{8} << 30), ::testing::ExitedWithCode(0),
+              "takes 32 GiB of addresses");
 }
 #endif
 

@@ -60,7 +60,8 @@ class History {
     for (int step = 0; step < steps; ++step) {
       this->step();
       if (step % 16 == 0) tracker_.check_invariants();  // it looks at every slot of every class
-      if (tracker_.size() != connections_.size()) throw std::runtime_error("size() is not the number of connections");
+      if (tracker_.size() != connections_.size())
+        throw std::runtime_error("size() is not the number of connections");
       check_next_wakeup();
     }
     while (!connections_.empty()) {
@@ -120,19 +121,23 @@ class History {
     for (std::uint64_t count = random_.magnitude(6); count > 0; --count) {
       const Tick timeout = some_timeout();
       const Tick at = !in_callback_ && random_.one_in(3) ? tracker_.now() : tracker_.now() + 1;
-      const IdleId id = at == tracker_.now() ? tracker_.add(next_key_, timeout, at) : tracker_.add(next_key_, timeout);
-      if (!given_.emplace(id.index, id.generation).second) throw std::runtime_error("an id was given twice");
+      const IdleId id = at == tracker_.now() ? tracker_.add(next_key_, timeout, at)
+                                             : tracker_.add(next_key_, timeout);
+      if (!given_.emplace(id.index, id.generation).second)
+        throw std::runtime_error("an id was given twice");
       connections_[next_key_++] = {id, at, timeout};
     }
   }
 
   Connections::iterator some_connection() {
-    auto which = connections_.lower_bound(static_cast<int>(random_.below(static_cast<std::uint64_t>(next_key_) + 1)));
+    auto which = connections_.lower_bound(
+        static_cast<int>(random_.below(static_cast<std::uint64_t>(next_key_) + 1)));
     return which == connections_.end() ? connections_.begin() : which;
   }
 
   void touch() {
-    if (!gone_.empty() && random_.one_in(3)) return tracker_.touch(gone_[random_.below(gone_.size())]);
+    if (!gone_.empty() && random_.one_in(3))
+      return tracker_.touch(gone_[random_.below(gone_.size())]);
     if (connections_.empty()) return;
     for (std::uint64_t count = random_.magnitude(6); count > 0; --count) {
       Connection& connection = some_connection()->second;
@@ -144,7 +149,8 @@ class History {
         tracker_.touch(connection.id);
         connection.last = std::max(connection.last, tracker_.now() + 1);
       }
-      if (tracker_.last_packet(connection.id) != connection.last) throw std::runtime_error("a packet was not noted");
+      if (tracker_.last_packet(connection.id) != connection.last)
+        throw std::runtime_error("a packet was not noted");
     }
   }
 
@@ -156,7 +162,8 @@ class History {
   }
 
   void forget(Connections::iterator which) {
-    if (tracker_.contains(which->second.id)) throw std::runtime_error("one that is gone is contained");
+    if (tracker_.contains(which->second.id))
+      throw std::runtime_error("one that is gone is contained");
     gone_.push_back(which->second.id);
     connections_.erase(which);
   }
@@ -170,8 +177,8 @@ class History {
   }
 
   void scale() {
-    double factor =
-        random_.one_in(5) ? static_cast<double>(random_.below(2)) : static_cast<double>(random_.below(1000)) / 1000;
+    double factor = random_.one_in(5) ? static_cast<double>(random_.below(2))
+                                      : static_cast<double>(random_.below(1000)) / 1000;
     if (kind_ == Kind::kFalling) factor = std::min(tracker_.factor(), factor);
     may_be_late_ |= factor > tracker_.factor();
     tracker_.scale_timeouts(factor);
@@ -181,7 +188,8 @@ class History {
   static Tick scaled(Tick timeout, Tick parts) { return (timeout * parts + (kOne - 1)) / kOne; }
   Tick scaled(Tick timeout) const { return scaled(timeout, parts_); }
   bool is_idle(const Connection& connection, Tick parts) const {
-    return tracker_.now() >= connection.last && tracker_.now() - connection.last >= scaled(connection.timeout, parts);
+    return tracker_.now() >= connection.last &&
+           tracker_.now() - connection.last >= scaled(connection.timeout, parts);
   }
   Tick lateness() const {
     if (!may_be_late_) return 0;
@@ -204,7 +212,8 @@ class History {
         [&](IdleId id, int key) {
           ++found;
           const auto which = connections_.find(key);
-          if (which == connections_.end()) throw std::runtime_error("one was found that is not there");
+          if (which == connections_.end())
+            throw std::runtime_error("one was found that is not there");
           if (which->second.id != id) throw std::runtime_error("one was found by another id");
           if (!is_idle(which->second, std::min(parts_, stopped_parts_)))
             throw std::runtime_error("key " + std::to_string(key) + " was found early");
@@ -215,10 +224,13 @@ class History {
           in_callback_ = false;
         },
         limit);
-    if (answer != found) throw std::runtime_error("advance() returned another number than it found");
+    if (answer != found)
+      throw std::runtime_error("advance() returned another number than it found");
     if (found > limit) throw std::runtime_error("the limit was exceeded");
-    if (found > 0 && *wakeup > to) throw std::runtime_error("one was found before the next wake-up");
-    if (found == limit) {  // what it has seen idle by this factor is handed over even if the factor rises
+    if (found > 0 && *wakeup > to)
+      throw std::runtime_error("one was found before the next wake-up");
+    if (found ==
+        limit) {  // what it has seen idle by this factor is handed over even if the factor rises
       stopped_parts_ = std::min(stopped_parts_, parts_);
       return;
     }
@@ -226,12 +238,14 @@ class History {
     if (tracker_.now() != to) throw std::runtime_error("a complete advance() did not arrive");
     for (const auto& [key, connection] : connections_) {
       if (to >= connection.last && to - connection.last >= scaled(connection.timeout) + lateness())
-        throw std::runtime_error("key " + std::to_string(key) + " was not found at " + std::to_string(to) + ", last " +
-                                 std::to_string(connection.last) + ", time-out " + std::to_string(connection.timeout));
+        throw std::runtime_error("key " + std::to_string(key) + " was not found at " +
+                                 std::to_string(to) + ", last " + std::to_string(connection.last) +
+                                 ", time-out " + std::to_string(connection.timeout));
     }
   }
 
-  // Whatever is idle on the spot by this is found by this advance or the next: so nothing that makes idle.
+  // Whatever is idle on the spot by this is found by this advance or the next: so nothing that
+  // makes idle.
   void act_in_callback() {
     switch (random_.below(4)) {
       case 0:
@@ -245,9 +259,11 @@ class History {
 
   void check_next_wakeup() const {
     const std::optional<Tick> wakeup = tracker_.next_wakeup();
-    if (connections_.empty() != !wakeup) throw std::runtime_error("next_wakeup() and the connections disagree");
+    if (connections_.empty() != !wakeup)
+      throw std::runtime_error("next_wakeup() and the connections disagree");
     for (const auto& [key, connection] : connections_) {
-      if (*wakeup > std::max(connection.last + scaled(connection.timeout) + lateness(), tracker_.now()))
+      if (*wakeup >
+          std::max(connection.last + scaled(connection.timeout) + lateness(), tracker_.now()))
         throw std::runtime_error("next_wakeup() is too late for key " + std::to_string(key));
     }
   }

@@ -262,8 +262,10 @@ TEST(IdleTrackerAdvance, OnIdleMayChangeTimeOutsScaleThemAndReserve) {
 
 // --- the ends of time
 
-TEST(IdleTrackerTime, StampsOfFortyBitsDoNotWrap) {  // 49.7 days of milliseconds are 2^32, 34 years 2^40
-  for (const Tick edge : {Tick{1} << 32, Tick{1} << 39, Tick{1} << 40, Tick{3} << 40, Tick{1} << 62}) {
+TEST(IdleTrackerTime,
+     StampsOfFortyBitsDoNotWrap) {  // 49.7 days of milliseconds are 2^32, 34 years 2^40
+  for (const Tick edge :
+       {Tick{1} << 32, Tick{1} << 39, Tick{1} << 40, Tick{3} << 40, Tick{1} << 62}) {
     IdleTracker<int> tracker(30, edge - 100);
     const IdleId id = tracker.add(1);
     tracker.add(2);
@@ -309,7 +311,8 @@ TEST(IdleTrackerTime, WhatIsOutOfRangeIsRefusedWithTheRange) {
   } catch (const std::invalid_argument& error) {
     EXPECT_STREQ(error.what(), "carillon: a time-out of 0 ticks; it must be in 1 .. 274877906943");
   }
-  for (const std::size_t too_many : {(std::size_t{1} << 31) + 1, std::numeric_limits<std::size_t>::max()}) {
+  for (const std::size_t too_many :
+       {(std::size_t{1} << 31) + 1, std::numeric_limits<std::size_t>::max()}) {
     const std::size_t before = tracker.allocated_bytes();
     EXPECT_THROW(tracker.reserve(too_many), std::length_error);
     EXPECT_EQ(tracker.allocated_bytes(), before);

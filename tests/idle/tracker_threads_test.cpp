@@ -1,5 +1,5 @@
-// Touches from other threads than the owner's: nobody who sends packets is found, while connections come and go. For
-// the thread sanitizer.
+// Touches from other threads than the owner's: nobody who sends packets is found, while connections
+// come and go. For the thread sanitizer.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -22,8 +22,8 @@ IdleId as_id(std::uint64_t word) {
   return {static_cast<std::uint32_t>(word >> 32), static_cast<std::uint32_t>(word)};
 }
 
-// The owner moves time on only when each toucher has been through all connections since: so each has had its packet in
-// every tick.
+// The owner moves time on only when each toucher has been through all connections since: so each
+// has had its packet in every tick.
 TEST(IdleTrackerThreads, WhoIsTouchedInEveryTickIsNeverFound) {
   constexpr int kThreads = 3;
   constexpr int kEach = 200;
@@ -92,7 +92,8 @@ TEST(IdleTrackerThreads, TouchesRaceAddRemoveAndAdvanceWithoutHarm) {
     stop = true;
     for (auto& toucher : touchers) toucher.join();
     found += tracker.advance(10'000, [](IdleId, std::size_t) {});
-    found += tracker.advance(20'000, [](IdleId, std::size_t) {});  // who was given a time-out because of a late touch
+    found += tracker.advance(
+        20'000, [](IdleId, std::size_t) {});  // who was given a time-out because of a late touch
     EXPECT_EQ(added, removed + found) << "each ends as exactly one of removed and found";
   }
 }

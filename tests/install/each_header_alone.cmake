@@ -1,5 +1,6 @@
-# each_header_alone(USER LIBRARY): compiles every public header of LIBRARY as the only one of a translation unit of USER, so that
-# each includes what it uses, and under warnings that a strict user may have on, as errors.
+# each_header_alone(USER LIBRARY): compiles every public header of LIBRARY as the only one of a
+# translation unit of USER, so that each includes what it uses, and under warnings that a strict
+# user may have on, as errors.
 function(each_header_alone user library)
   get_target_property(include_dir ${library} HEADER_DIRS)
   get_target_property(headers ${library} HEADER_SET)

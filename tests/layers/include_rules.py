@@ -1,11 +1,14 @@
-"""Layers include downward only: the rules, and the check of every #include line in include/ and src/ against them.
+"""Layers include downward only: the rules, and the check of every #include line in include/ and
+src/ against them.
 
-    python3 include_rules.py SOURCE_ROOT       # prints each line that breaks a rule; exit status 1 if there is one
+    python3 include_rules.py SOURCE_ROOT       # prints each line that breaks a rule; exit status 1
+    if there is one
 
-A layer is a folder: include/carillon/LAYER holds its public headers, src/LAYER the rest. BELOW says which other layers
-each layer may include. Some layers have rooms that must not include each other (APART). A public header includes no
-private header, and no other layer's detail/ headers. Each layer names the third-party libraries that it may use. Public
-headers use none, except those of asio: a user needs neither Boost nor RocksDB to compile against the library.
+A layer is a folder: include/carillon/LAYER holds its public headers, src/LAYER the rest. BELOW says
+which other layers each layer may include. Some layers have rooms that must not include each other
+(APART). A public header includes no private header, and no other layer's detail/ headers. Each
+layer names the third-party libraries that it may use. Public headers use none, except those of
+asio: a user needs neither Boost nor RocksDB to compile against the library.
 """
 
 import pathlib
@@ -24,7 +27,8 @@ BELOW = {
     "cli": {"base", "queue", "server"},
 }
 
-# Rooms of one layer that must not include each other: the engine reaches a store through carillon/queue/store.h alone.
+# Rooms of one layer that must not include each other: the engine reaches a store through
+# carillon/queue/store.h alone.
 APART = [{"src/queue/engine/", "src/queue/store/"}]
 
 # The first part of <boost/asio.hpp> is what counts. A layer that is not here uses none.
@@ -37,7 +41,8 @@ THIRD_PARTY = {
 # A part of a layer that is a library of its own may use more.
 THIRD_PARTY_OF_PART = {"src/timer/cron/": {"date"}}
 
-# Public headers that ask the system for more than memory: for large pages, where there are any, and for addresses.
+# Public headers that ask the system for more than memory: for large pages, where there are any, and
+# for addresses.
 SYSTEM_OF_FILE = {
     "include/carillon/wheel/detail/page_blocks.h": "sys/mman.h",
     "include/carillon/idle/detail/stamp_table.h": "sys/mman.h",
@@ -46,21 +51,27 @@ SYSTEM_OF_FILE = {
 # And what public headers may use: those of a layer whose purpose it is.
 THIRD_PARTY_IN_PUBLIC = {"asio": {"boost"}}
 
-# Folders of POSIX and Linux headers. They, and <unistd.h> and its like, are open to every source above wheel.
+# Folders of POSIX and Linux headers. They, and <unistd.h> and its like, are open to every source
+# above wheel.
 SYSTEM = {"arpa", "linux", "net", "netinet", "sys"}
 
 # C++20 as libstdc++ 12 has it, C's headers under their C++ names.
 STANDARD = set(
-    """algorithm any array atomic barrier bit bitset cassert cctype cerrno cfenv cfloat charconv chrono cinttypes climits clocale
-    cmath codecvt compare complex concepts condition_variable coroutine csetjmp csignal cstdarg cstddef cstdint cstdio cstdlib
-    cstring ctime cuchar cwchar cwctype deque exception execution filesystem format forward_list fstream functional future
-    initializer_list iomanip ios iosfwd iostream istream iterator latch limits list locale map memory memory_resource mutex new
-    numbers numeric optional ostream queue random ranges ratio regex scoped_allocator semaphore set shared_mutex
-    source_location span sstream stack stdexcept stop_token streambuf string string_view strstream syncstream system_error
-    thread tuple type_traits typeindex typeinfo unordered_map unordered_set utility valarray variant vector version""".split()
+    """algorithm any array atomic barrier bit bitset cassert cctype cerrno cfenv cfloat charconv
+    chrono cinttypes climits clocale cmath codecvt compare complex concepts condition_variable
+    coroutine csetjmp csignal cstdarg cstddef cstdint cstdio cstdlib cstring ctime cuchar cwchar
+    cwctype deque exception execution filesystem format forward_list fstream functional future
+    initializer_list iomanip ios iosfwd iostream istream iterator latch limits list locale map
+    memory memory_resource mutex new numbers numeric optional ostream queue random ranges ratio
+    regex scoped_allocator semaphore set shared_mutex source_location span sstream stack stdexcept
+    stop_token streambuf string string_view strstream syncstream system_error thread tuple
+    type_traits typeindex typeinfo unordered_map unordered_set utility valarray variant vector
+    version""".split()
 )
 
-INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:<(?P<angle>[^>\n]+)>|"(?P<quoted>[^"\n]+)"|(?P<other>.*))')
+INCLUDE = re.compile(
+    r'^[ \t]*#[ \t]*include[ \t]*(?:<(?P<angle>[^>\n]+)>|"(?P<quoted>[^"\n]+)"|(?P<other>.*))'
+)
 BLOCK_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 
 
@@ -97,7 +108,9 @@ def fault(file: str, line: str) -> str | None:
         return fault_of_own(file, here, match["quoted"])
     if SYSTEM_OF_FILE.get(file) == match["angle"]:
         return None
-    more = set().union(*(owners for part, owners in THIRD_PARTY_OF_PART.items() if file.startswith(part)))
+    more = set().union(
+        *(owners for part, owners in THIRD_PARTY_OF_PART.items() if file.startswith(part))
+    )
     return fault_of_foreign(here, match["angle"], more)
 
 
@@ -145,7 +158,12 @@ def faults_in(file: str, text: str) -> Iterator[str]:
 
 def source_files(root: pathlib.Path) -> list[pathlib.Path]:
     folders = (root / "include", root / "src")
-    return sorted(file for folder in folders for file in folder.rglob("*") if file.suffix in (".h", ".cpp", ".inc", ".ipp"))
+    return sorted(
+        file
+        for folder in folders
+        for file in folder.rglob("*")
+        if file.suffix in (".h", ".cpp", ".inc", ".ipp")
+    )
 
 
 def main() -> int:

@@ -6,32 +6,104 @@ from include_rules import fault, faults_in
 
 REFUSED = [
     # upward, and sideways between the two layers of one storey
-    ("include/carillon/wheel/timer_node.h", '#include "carillon/timer/timer_service.h"', "wheel must not include timer"),
-    ("include/carillon/queue/engine.h", '#include "carillon/server/listener.h"', "queue must not include server"),
+    (
+        "include/carillon/wheel/timer_node.h",
+        '#include "carillon/timer/timer_service.h"',
+        "wheel must not include timer",
+    ),
+    (
+        "include/carillon/queue/engine.h",
+        '#include "carillon/server/listener.h"',
+        "queue must not include server",
+    ),
     ("src/queue/engine.cpp", '#include "server/connection.h"', "queue must not include server"),
-    ("src/queue/engine/engine.cpp", '#include "carillon/timer/timer_service.h"', "queue must not include timer"),
-    ("src/queue/engine/engine.cpp", '#include "carillon/idle/idle_tracker.h"', "queue must not include idle"),
-    ("src/server/alarm.cpp", '#include "carillon/timer/timer_service.h"', "server must not include timer"),
+    (
+        "src/queue/engine/engine.cpp",
+        '#include "carillon/timer/timer_service.h"',
+        "queue must not include timer",
+    ),
+    (
+        "src/queue/engine/engine.cpp",
+        '#include "carillon/idle/idle_tracker.h"',
+        "queue must not include idle",
+    ),
+    (
+        "src/server/alarm.cpp",
+        '#include "carillon/timer/timer_service.h"',
+        "server must not include timer",
+    ),
     ("src/base/file_io.h", '#include "carillon/queue/job.h"', "base must not include queue"),
-    ("src/timer/timer_core.cpp", '#include "base/file_descriptor.h"', "timer must not include base"),
+    (
+        "src/timer/timer_core.cpp",
+        '#include "base/file_descriptor.h"',
+        "timer must not include base",
+    ),
     ("src/server/listener.cpp", '  #  include   "cli/commands.h"', "server must not include cli"),
-    ("src/idle/idle_tracker.cpp", '#include "carillon/timer/timer_service.h"', "idle must not include timer"),
-    ("src/timer/timer_service.cpp", '#include "carillon/idle/idle_tracker.h"', "timer must not include idle"),
+    (
+        "src/idle/idle_tracker.cpp",
+        '#include "carillon/timer/timer_service.h"',
+        "idle must not include timer",
+    ),
+    (
+        "src/timer/timer_service.cpp",
+        '#include "carillon/idle/idle_tracker.h"',
+        "timer must not include idle",
+    ),
     # rooms of one layer that are apart, and what a layer keeps to itself
     ("src/queue/engine/engine.cpp", '#include "queue/store/journal.h"', "must not include"),
     ("src/queue/store/journal.cpp", '#include "queue/engine/tube.h"', "must not include"),
-    ("include/carillon/idle/idle_tracker.h", '#include "carillon/wheel/detail/slot.h"', "is for wheel alone"),
+    (
+        "include/carillon/idle/idle_tracker.h",
+        '#include "carillon/wheel/detail/slot.h"',
+        "is for wheel alone",
+    ),
     # a public header that needs what is not installed
-    ("include/carillon/queue/engine.h", '#include "queue/loader.h"', "a public header includes the private"),
-    ("include/carillon/queue/rocks_store.h", "#include <rocksdb/db.h>", "nothing but the standard library and Carillon"),
-    ("include/carillon/idle/idle_tracker.h", "#include <unistd.h>", "nothing but the standard library and Carillon"),
-    ("include/carillon/asio/wheel_timer.h", '#include "carillon/timer/timer_service.h"', "asio must not include timer"),
-    ("include/carillon/timer/timer_service.h", "#include <boost/asio.hpp>", "nothing but the standard library and Carillon"),
-    ("include/carillon/asio/wheel_timer.h", "#include <rocksdb/db.h>", "nothing but the standard library and Carillon"),
+    (
+        "include/carillon/queue/engine.h",
+        '#include "queue/loader.h"',
+        "a public header includes the private",
+    ),
+    (
+        "include/carillon/queue/rocks_store.h",
+        "#include <rocksdb/db.h>",
+        "nothing but the standard library and Carillon",
+    ),
+    (
+        "include/carillon/idle/idle_tracker.h",
+        "#include <unistd.h>",
+        "nothing but the standard library and Carillon",
+    ),
+    (
+        "include/carillon/asio/wheel_timer.h",
+        '#include "carillon/timer/timer_service.h"',
+        "asio must not include timer",
+    ),
+    (
+        "include/carillon/timer/timer_service.h",
+        "#include <boost/asio.hpp>",
+        "nothing but the standard library and Carillon",
+    ),
+    (
+        "include/carillon/asio/wheel_timer.h",
+        "#include <rocksdb/db.h>",
+        "nothing but the standard library and Carillon",
+    ),
     # wheel: the standard library alone
-    ("include/carillon/wheel/pool.h", "#include <boost/intrusive/list.hpp>", "wheel includes nothing but the standard"),
-    ("include/carillon/wheel/pool.h", "#include <sys/mman.h>", "wheel includes nothing but the standard"),
-    ("include/carillon/wheel/pool.h", "#include <stdint.h>", "wheel includes nothing but the standard"),
+    (
+        "include/carillon/wheel/pool.h",
+        "#include <boost/intrusive/list.hpp>",
+        "wheel includes nothing but the standard",
+    ),
+    (
+        "include/carillon/wheel/pool.h",
+        "#include <sys/mman.h>",
+        "wheel includes nothing but the standard",
+    ),
+    (
+        "include/carillon/wheel/pool.h",
+        "#include <stdint.h>",
+        "wheel includes nothing but the standard",
+    ),
     # third-party libraries where they have no business
     ("src/server/listener.cpp", "#include <rocksdb/db.h>", "server does not use rocksdb"),
     ("src/timer/timer_service.cpp", "#include <boost/asio.hpp>", "it uses: none"),
@@ -86,7 +158,8 @@ class IncludeRules(unittest.TestCase):
         text = '#include <vector>\n/* as in\n#include "cli/commands.h"\n*/\n#include "server/connection.h"\n'
         faults = list(faults_in("src/queue/engine.cpp", text))
         self.assertEqual(
-            faults, ["src/queue/engine.cpp:5: queue must not include server: layers include downward only"]
+            faults,
+            ["src/queue/engine.cpp:5: queue must not include server: layers include downward only"],
         )
 
 

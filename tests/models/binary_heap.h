@@ -1,10 +1,10 @@
-// BinaryHeap: timers in a binary min-heap, as in the JDK's Timer, DelayQueue and ScheduledThreadPoolExecutor. A
-// baseline to compare the wheels with.
+// BinaryHeap: timers in a binary min-heap, as in the JDK's Timer, DelayQueue and
+// ScheduledThreadPoolExecutor. A baseline to compare the wheels with.
 //
-// Choose it if memory counts for more than time, and timers are few. schedule, cancel, reschedule: O(log n); a timer
-// knows its place, so that cancelling needs no search (the JDK's Timer has to wait for its time, its DelayQueue
-// searches). advance: O(log n) per timer fired. next_wakeup: O(1). Memory: 16 bytes in the node, 24 in the heap, twice
-// that while it grows.
+// Choose it if memory counts for more than time, and timers are few. schedule, cancel, reschedule:
+// O(log n); a timer knows its place, so that cancelling needs no search (the JDK's Timer has to
+// wait for its time, its DelayQueue searches). advance: O(log n) per timer fired. next_wakeup:
+// O(1). Memory: 16 bytes in the node, 24 in the heap, twice that while it grows.
 //
 // Contracts: baseline.h.
 #pragma once
@@ -58,7 +58,8 @@ class HeapOrder {
   }
 
   TimerNode* any() noexcept {
-    while (heap_.size() > 0 && heap_[heap_.size() - 1].timer == nullptr) heap_.shrink(heap_.size() - 1);
+    while (heap_.size() > 0 && heap_[heap_.size() - 1].timer == nullptr)
+      heap_.shrink(heap_.size() - 1);
     return heap_.size() == 0 ? nullptr : heap_[heap_.size() - 1].timer;
   }
 
@@ -69,8 +70,8 @@ class HeapOrder {
   void check_invariants() const {
     bool ordered = heap_.check_entries() == heap_.size();
     for (std::size_t i = 0; i < heap_.size(); ++i) {
-      ordered =
-          ordered && heap_[i].timer->expiry() == heap_[i].expiry && !(i > 0 && before(heap_[i], heap_[parent(i)]));
+      ordered = ordered && heap_[i].timer->expiry() == heap_[i].expiry &&
+                !(i > 0 && before(heap_[i], heap_[parent(i)]));
     }
     if (!ordered) throw std::logic_error("carillon: BinaryHeap is broken: it is not in order");
   }

@@ -23,9 +23,9 @@ namespace carillon::detail {
 //   any() noexcept           some timer, or null
 //   size(), bytes(), reserve(n), check_invariants()
 //
-// All contracts of TimerSet (timer_set.h) hold, but for memory, which is O(the most timers that were pending at a
-// time). What is due stands in a queue, as in a wheel, so that it can be left there by a limit. With a limit, an
-// advance moves no more than 2^20 + limit timers into that.
+// All contracts of TimerSet (timer_set.h) hold, but for memory, which is O(the most timers that
+// were pending at a time). What is due stands in a queue, as in a wheel, so that it can be left
+// there by a limit. With a limit, an advance moves no more than 2^20 + limit timers into that.
 template <class Order>
 class ComparisonSet : public AdvanceAndFire<ComparisonSet<Order>, 1, 64, std::size_t{1} << 20> {
   using Base = AdvanceAndFire<ComparisonSet, 1, 64, std::size_t{1} << 20>;
@@ -48,7 +48,9 @@ class ComparisonSet : public AdvanceAndFire<ComparisonSet<Order>, 1, 64, std::si
   }
 
   // May fire at any tick of [expiry, expiry + slack]: at the roundest (slack.h).
-  void schedule(TimerNode& node, Tick expiry, Tick slack) { schedule(node, relaxed_expiry(expiry, slack)); }
+  void schedule(TimerNode& node, Tick expiry, Tick slack) {
+    schedule(node, relaxed_expiry(expiry, slack));
+  }
 
   bool cancel(TimerNode& node) noexcept {
     if (!node.armed() || !order_.holds(node)) return Base::cancel(node);
@@ -64,7 +66,8 @@ class ComparisonSet : public AdvanceAndFire<ComparisonSet<Order>, 1, 64, std::si
         order_.move(node, expiry);
         next_ = std::min(next_, expiry);
       } else {
-        Access::expiry(node) = expiry;  // it is about to be looked at, and waits for its new time from then on
+        Access::expiry(node) =
+            expiry;  // it is about to be looked at, and waits for its new time from then on
       }
     } else if (!waits && node.expiry() <= expiry) {
       Access::expiry(node) = expiry;
@@ -102,7 +105,8 @@ class ComparisonSet : public AdvanceAndFire<ComparisonSet<Order>, 1, 64, std::si
     Base::check_invariants();
     order_.check_invariants();
     const std::optional<Tick> first = order_.first();
-    Base::require(!first || (*first > now_ && *first >= next_), "the next wake-up is after a timer's expiry");
+    Base::require(!first || (*first > now_ && *first >= next_),
+                  "the next wake-up is after a timer's expiry");
   }
 
  private:
@@ -115,7 +119,8 @@ class ComparisonSet : public AdvanceAndFire<ComparisonSet<Order>, 1, 64, std::si
   using typename Base::Table;
   using typename Base::WorkType;
 
-  static constexpr std::size_t kArriving = 0;  // the timers of now_ + 1, while they are taken out of the order
+  static constexpr std::size_t kArriving =
+      0;  // the timers of now_ + 1, while they are taken out of the order
 
   void add(TimerNode& node, Tick expiry) noexcept {
     order_.add(node, expiry);

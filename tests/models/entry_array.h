@@ -11,7 +11,8 @@
 
 namespace carillon::detail {
 
-// A Cell is a struct whose first member is `TimerNode* timer`, the entry of that timer; null if the cell has none.
+// A Cell is a struct whose first member is `TimerNode* timer`, the entry of that timer; null if the
+// cell has none.
 template <class Cell>
 class EntryArray {
  public:
@@ -53,7 +54,9 @@ class EntryArray {
   }
 
   // Whether the timer points to a cell of this array, and to which.
-  bool holds(const TimerNode& node) const noexcept { return offset(node) < cells_.size() * sizeof(Cell); }
+  bool holds(const TimerNode& node) const noexcept {
+    return offset(node) < cells_.size() * sizeof(Cell);
+  }
   std::size_t index_of(const TimerNode& node) const noexcept { return offset(node) / sizeof(Cell); }
 
   // How many timers there are. Throws std::logic_error if one of them does not point back.
@@ -63,18 +66,21 @@ class EntryArray {
       if (cell.timer == nullptr) continue;
       ++timers;
       if (NodeAccess::entry(static_cast<const TimerNode&>(*cell.timer)) != &cell.timer)
-        throw std::logic_error("carillon: an EntryArray is broken: a timer does not point back to its cell");
+        throw std::logic_error(
+            "carillon: an EntryArray is broken: a timer does not point back to its cell");
     }
     return timers;
   }
 
  private:
   void settle(std::size_t index) noexcept {
-    if (cells_[index].timer != nullptr) NodeAccess::entry(*cells_[index].timer) = &cells_[index].timer;
+    if (cells_[index].timer != nullptr)
+      NodeAccess::entry(*cells_[index].timer) = &cells_[index].timer;
   }
 
   std::uintptr_t offset(const TimerNode& node) const noexcept {
-    return reinterpret_cast<std::uintptr_t>(NodeAccess::entry(node)) - reinterpret_cast<std::uintptr_t>(cells_.data());
+    return reinterpret_cast<std::uintptr_t>(NodeAccess::entry(node)) -
+           reinterpret_cast<std::uintptr_t>(cells_.data());
   }
 
   std::vector<Cell> cells_;

@@ -1,9 +1,11 @@
 // IdleScan: a map from each connection to its last packet, read from end to end at each advance().
 //
-// The first of the designs that IdleRing was published to replace, here for comparison: a packet is one look-up and one
-// store, and each advance() costs as much as there are connections, whether anybody is idle or not.
+// The first of the designs that IdleRing was published to replace, here for comparison: a packet is
+// one look-up and one store, and each advance() costs as much as there are connections, whether
+// anybody is idle or not.
 //
-// Contracts: IdleDetector (idle_detector.h). An id is the key; to add a key that is there is a packet. Not thread-safe.
+// Contracts: IdleDetector (idle_detector.h). An id is the key; to add a key that is there is a
+// packet. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -43,7 +45,8 @@ class IdleScan {
   template <class OnIdle>
   std::size_t advance(Tick to, OnIdle&& on_idle) {
     if (busy_) throw std::logic_error("carillon: advance() was called from inside on_idle");
-    if (to < now_) throw std::invalid_argument("carillon: advance(" + std::to_string(to) + ") would go back");
+    if (to < now_)
+      throw std::invalid_argument("carillon: advance(" + std::to_string(to) + ") would go back");
     const Busy busy(busy_);
     now_ = to;
     std::vector<Key> idle;
@@ -53,7 +56,8 @@ class IdleScan {
     std::size_t found = 0;
     for (Key& key : idle) {
       const auto known = last_packet_.find(key);
-      if (known == last_packet_.end() || !is_idle(known->second)) continue;  // on_idle has removed or touched it
+      if (known == last_packet_.end() || !is_idle(known->second))
+        continue;  // on_idle has removed or touched it
       last_packet_.erase(known);
       ++found;
       const Key id = key;

@@ -1,11 +1,13 @@
-// ScanList: timers in no order, all of which a poller looks at on each advance. A baseline to compare the wheels with.
+// ScanList: timers in no order, all of which a poller looks at on each advance. A baseline to
+// compare the wheels with.
 //
-// Choose it for a handful of timers, or to see what a scan costs. schedule: O(1), amortized; cancel, reschedule: O(1).
-// advance: O(n) for the call and O(n) for each tick at which something fires. next_wakeup: O(1), as of the last scan.
-// Memory: 16 bytes in the node, 8 in the list, twice that while it grows.
+// Choose it for a handful of timers, or to see what a scan costs. schedule: O(1), amortized;
+// cancel, reschedule: O(1). advance: O(n) for the call and O(n) for each tick at which something
+// fires. next_wakeup: O(1), as of the last scan. Memory: 16 bytes in the node, 8 in the list, twice
+// that while it grows.
 //
-// Scheme 1 of Varghese and Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987), but for its count-down in each
-// timer: an absolute expiry needs none. Contracts: baseline.h.
+// Scheme 1 of Varghese and Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987), but for its
+// count-down in each timer: an absolute expiry needs none. Contracts: baseline.h.
 #pragma once
 
 #include <cstddef>
@@ -20,8 +22,8 @@
 namespace carillon {
 namespace detail {
 
-// The timers in the order in which they were added, with gaps where one was removed. The gaps are closed when they are
-// half of it.
+// The timers in the order in which they were added, with gaps where one was removed. The gaps are
+// closed when they are half of it.
 class ScanOrder {
  public:
   static constexpr bool kPolled = true;
@@ -69,7 +71,8 @@ class ScanOrder {
   }
 
   TimerNode* any() noexcept {
-    while (timers_.size() > 0 && timers_[timers_.size() - 1].timer == nullptr) timers_.shrink(timers_.size() - 1);
+    while (timers_.size() > 0 && timers_[timers_.size() - 1].timer == nullptr)
+      timers_.shrink(timers_.size() - 1);
     return timers_.size() == 0 ? nullptr : timers_[timers_.size() - 1].timer;
   }
 

@@ -1,10 +1,12 @@
 // SortedList: timers in a list ordered by expiry. A baseline to compare the wheels with.
 //
-// Choose it if timers are scheduled nearly in the order in which they expire. schedule, reschedule: O(timers that
-// expire later), for the place is sought from the end; cancel: O(1). advance: O(1) per timer fired, it stops at the
-// first that is not due. next_wakeup: O(1). Memory: 16 bytes in the node, 32 in the list, twice that while it grows.
+// Choose it if timers are scheduled nearly in the order in which they expire. schedule, reschedule:
+// O(timers that expire later), for the place is sought from the end; cancel: O(1). advance: O(1)
+// per timer fired, it stops at the first that is not due. next_wakeup: O(1). Memory: 16 bytes in
+// the node, 32 in the list, twice that while it grows.
 //
-// Scheme 2 of Varghese and Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987). Contracts: baseline.h.
+// Scheme 2 of Varghese and Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987). Contracts:
+// baseline.h.
 #pragma once
 
 #include <cstddef>
@@ -61,10 +63,13 @@ class SortedOrder {
 
   static void begin_at(Tick) noexcept {}
 
-  TimerNode* due_at(Tick tick) noexcept { return head_ != kNone && links_[head_].expiry == tick ? any() : nullptr; }
+  TimerNode* due_at(Tick tick) noexcept {
+    return head_ != kNone && links_[head_].expiry == tick ? any() : nullptr;
+  }
 
   TimerNode* any() noexcept {
-    while (head_ != kNone && links_[head_].timer == nullptr) drop(head_);  // it was destroyed while armed
+    while (head_ != kNone && links_[head_].timer == nullptr)
+      drop(head_);  // it was destroyed while armed
     return head_ == kNone ? nullptr : links_[head_].timer;
   }
 
@@ -77,10 +82,12 @@ class SortedOrder {
     for (std::size_t link = head_; link != kNone; previous = link, link = links_[link].next) {
       require(++linked <= size_, "the list has a loop");
       require(links_[link].previous == previous, "a link does not point back");
-      require(previous == kNone || links_[previous].expiry <= links_[link].expiry, "it is not in order");
+      require(previous == kNone || links_[previous].expiry <= links_[link].expiry,
+              "it is not in order");
     }
     require(tail_ == previous, "the end is not the last link");
-    require(linked == size_ && links_.check_entries() == size_, "it counts other timers than it holds");
+    require(linked == size_ && links_.check_entries() == size_,
+            "it counts other timers than it holds");
   }
 
  private:
@@ -99,7 +106,8 @@ class SortedOrder {
   // Links it behind the last that does not expire later.
   void insert(std::size_t link) noexcept {
     std::size_t before = tail_;
-    while (before != kNone && links_[before].expiry > links_[link].expiry) before = links_[before].previous;
+    while (before != kNone && links_[before].expiry > links_[link].expiry)
+      before = links_[before].previous;
     const std::size_t after = before == kNone ? head_ : links_[before].next;
     links_[link].previous = before;
     links_[link].next = after;

@@ -1,10 +1,12 @@
 // TimerPerPacket: each packet starts a timer; one that fires looks whether it was the last.
 //
-// The second of the designs that IdleRing was published to replace, here for comparison: it never scans, but it holds a
-// timer for every packet of the last time-out, and fires them all. (One timer per connection that each packet pushes
-// back is HierarchicalWheel::reschedule(); bench/idle measures that too.)
+// The second of the designs that IdleRing was published to replace, here for comparison: it never
+// scans, but it holds a timer for every packet of the last time-out, and fires them all. (One timer
+// per connection that each packet pushes back is HierarchicalWheel::reschedule(); bench/idle
+// measures that too.)
 //
-// Contracts: IdleDetector (idle_detector.h). An id is the key; to add a key that is there is a packet. Not thread-safe.
+// Contracts: IdleDetector (idle_detector.h). An id is the key; to add a key that is there is a
+// packet. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +26,8 @@ class TimerPerPacket {
   using key_type = Key;
   using Id = Key;
 
-  explicit TimerPerPacket(Tick timeout, Tick start_tick = 0) : timeout_(timeout), timers_(start_tick) {
+  explicit TimerPerPacket(Tick timeout, Tick start_tick = 0)
+      : timeout_(timeout), timers_(start_tick) {
     if (timeout == 0) throw std::invalid_argument("carillon: a time-out is at least one tick");
   }
 
@@ -41,7 +44,9 @@ class TimerPerPacket {
     timers_.schedule(now() + 1 + timeout_, key);
   }
 
-  bool remove(const Key& key) { return last_packet_.erase(key) == 1; }  // its timers fire, and find nobody
+  bool remove(const Key& key) {
+    return last_packet_.erase(key) == 1;
+  }  // its timers fire, and find nobody
 
   template <class OnIdle>
   std::size_t advance(Tick to, OnIdle&& on_idle) {

@@ -1,5 +1,5 @@
-// The functions of the system through which RocksStore makes things durable, in place of those of the C library.
-// RocksDB calls them, too, for its other files.
+// The functions of the system through which RocksStore makes things durable, in place of those of
+// the C library. RocksDB calls them, too, for its other files.
 
 #include "power_loss/disk.h"
 
@@ -32,8 +32,8 @@ Disk::File* file_of(int fd, bool make) {
   const std::lock_guard lock(files_mutex);
   const std::size_t count = disk.files_count;
   Disk::File* const end = disk.files.data() + count;
-  Disk::File* const found =
-      std::find_if(disk.files.data(), end, [&](const Disk::File& file) { return file.inode == status.st_ino; });
+  Disk::File* const found = std::find_if(
+      disk.files.data(), end, [&](const Disk::File& file) { return file.inode == status.st_ino; });
   if (found != end) return found;
   if (!make) return nullptr;
   if (count == Disk::kFiles) std::abort();
@@ -69,12 +69,14 @@ ssize_t write_past_the_page_cache(int fd, const void* bytes, std::size_t size, o
 }
 
 bool blank(const void* bytes, std::size_t size) {
-  return std::string_view(static_cast<const char*>(bytes), size).find_first_not_of('\0') == std::string_view::npos;
+  return std::string_view(static_cast<const char*>(bytes), size).find_first_not_of('\0') ==
+         std::string_view::npos;
 }
 
 ssize_t write_to_the_page_cache(int fd, const void* bytes, std::size_t size, off_t at) {
   Disk::File& file = *file_of(fd, true);
-  if (at == 0) file.written = file.synced = 0;  // it may be a new one with the inode of one that is gone
+  if (at == 0)
+    file.written = file.synced = 0;  // it may be a new one with the inode of one that is gone
   const ssize_t wrote = pass_on(fd, bytes, size, at);
   if (wrote > 0 && !blank(bytes, size)) {  // a log is filled with zeros ahead
     const auto end = static_cast<std::uint64_t>(at + wrote);
@@ -98,7 +100,8 @@ int sync(int fd) {
 ssize_t write(int fd, const void* bytes, std::size_t size, off_t at) {
   if (the_disk == nullptr) return pass_on(fd, bytes, size, at);
   const bool durable = (::fcntl(fd, F_GETFL) & O_DSYNC) != 0;
-  return durable ? write_past_the_page_cache(fd, bytes, size, at) : write_to_the_page_cache(fd, bytes, size, at);
+  return durable ? write_past_the_page_cache(fd, bytes, size, at)
+                 : write_to_the_page_cache(fd, bytes, size, at);
 }
 
 }  // namespace

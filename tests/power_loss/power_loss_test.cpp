@@ -1,13 +1,13 @@
-// A RocksStore with a journal loses power while one thread appends and another syncs, and is opened again: whatever of
-// the unsynced bytes had reached the disk by then, all that was acknowledged is there, each change is whole, and
-// nothing is refused.
+// A RocksStore with a journal loses power while one thread appends and another syncs, and is opened
+// again: whatever of the unsynced bytes had reached the disk by then, all that was acknowledged is
+// there, each change is whole, and nothing is refused.
 //
-// A second self of the test writes and is killed; disk.h tells what a power loss at that moment would have left for
-// sure. Of the rest, each copy of its directory loses something else. The writer goes on from one of the copies, a few
-// lives long.
+// A second self of the test writes and is killed; disk.h tells what a power loss at that moment
+// would have left for sure. Of the rest, each copy of its directory loses something else. The
+// writer goes on from one of the copies, a few lives long.
 //
-// CARILLON_SEED=n repeats the writer's habits and what is lost, but not at which instruction the writer dies: repeat it
-// some times. CARILLON_TRIALS=n tries n times as often.
+// CARILLON_SEED=n repeats the writer's habits and what is lost, but not at which instruction the
+// writer dies: repeat it some times. CARILLON_TRIALS=n tries n times as often.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -52,13 +52,17 @@ struct Habits {
   std::size_t write_buffer = 64 << 20;
   std::size_t journal = kSmallestJournal;
   std::uint64_t one_large_in = kOneLargeIn;  // bodies
-  std::uint64_t behind = 0;                  // batches at the most that are appended and not synced, drawn before each
-  std::uint64_t one_read_in = 1'000;         // batches
-  unsigned write_takes = 0;                  // microseconds; of the disk
+  std::uint64_t behind =
+      0;  // batches at the most that are appended and not synced, drawn before each
+  std::uint64_t one_read_in = 1'000;  // batches
+  unsigned write_takes = 0;           // microseconds; of the disk
   unsigned sync_takes = 0;
 
   RocksStoreOptions options() const {
-    return {.write_buffer = write_buffer, .read_cache = 1 << 20, .large_body = 1 << 10, .journal_bytes = journal};
+    return {.write_buffer = write_buffer,
+            .read_cache = 1 << 20,
+            .large_body = 1 << 10,
+            .journal_bytes = journal};
   }
 };
 
@@ -88,7 +92,8 @@ void set(std::atomic<std::uint64_t>& number, std::uint64_t to) {
   const Habits& habits = shared->habits;
   RocksStore store(directory + "/made", habits.options());
   const std::uint64_t before = store.recover().watermarks.next_id - 1;
-  shared->disk.write_takes = habits.write_takes;  // only now: it is not to take all the time to open
+  shared->disk.write_takes =
+      habits.write_takes;  // only now: it is not to take all the time to open
   shared->disk.sync_takes = habits.sync_takes;
   SecondSelf::tell(before);
 
@@ -108,8 +113,10 @@ void set(std::atomic<std::uint64_t>& number, std::uint64_t to) {
     shared->appended = batch;
     append_batch(store, batch, habits.one_large_in);
     set(appended, n);
-    if (random() % habits.one_read_in == 0 && store.find(3 * batch) != job_of(batch, 0)) std::abort();
-    if (random() % 50 == 0 && store.body(3 * batch) != batch_body(batch, 0, habits.one_large_in)) std::abort();
+    if (random() % habits.one_read_in == 0 && store.find(3 * batch) != job_of(batch, 0))
+      std::abort();
+    if (random() % 50 == 0 && store.body(3 * batch) != batch_body(batch, 0, habits.one_large_in))
+      std::abort();
     const std::uint64_t behind = random() % (habits.behind + 1);
     if (n > behind) wait_until(synced, n - behind);
   }
@@ -120,22 +127,25 @@ void set(std::atomic<std::uint64_t>& number, std::uint64_t to) {
 // Of the bytes in the page cache only.
 enum class Loss : std::uint8_t { kNothing, kAll, kEnd, kPages };
 
-// The writers' directory, and what is left of it. No fixture: the writer, which is killed, is to leave no directory of
-// its own.
+// The writers' directory, and what is left of it. No fixture: the writer, which is killed, is to
+// leave no directory of its own.
 class Machine {
  public:
   ~Machine() {
-    std::printf("%llu records, %llu syncs of the log, %d torn records\n", static_cast<unsigned long long>(records_),
-                static_cast<unsigned long long>(syncs_), torn_);
+    std::printf("%llu records, %llu syncs of the log, %d torn records\n",
+                static_cast<unsigned long long>(records_), static_cast<unsigned long long>(syncs_),
+                torn_);
     EXPECT_GT(records_, 0u);  // else the functions of disk.cpp are not those that are called
     EXPECT_GT(syncs_, 0u);
   }
 
   std::uint64_t random() { return random_(); }
 
-  // A few writers one after the other in one directory, the last copy of each the next one's. Each has written some
-  // records, and goes on for up to `a_while` microseconds, when it dies; or it dies while it opens the store.
-  void live_and_die(const Habits& habits, std::uint64_t least_records, std::uint64_t most_records, unsigned a_while) {
+  // A few writers one after the other in one directory, the last copy of each the next one's. Each
+  // has written some records, and goes on for up to `a_while` microseconds, when it dies; or it
+  // dies while it opens the store.
+  void live_and_die(const Habits& habits, std::uint64_t least_records, std::uint64_t most_records,
+                    unsigned a_while) {
     constexpr int kLives = 3;
     fs::remove_all(made_);
     left_ = 0;
@@ -143,11 +153,13 @@ class Machine {
       if (life > 0 && random() % 6 == 0) {
         write_and_die(habits, 0, up_to(60'000));
       } else {
-        write_and_die(habits, least_records + random() % (most_records - least_records + 1), up_to(a_while));
+        write_and_die(habits, least_records + random() % (most_records - least_records + 1),
+                      up_to(a_while));
       }
       if (testing::Test::HasFailure()) return;
       std::array losses{Loss::kNothing, Loss::kEnd, Loss::kPages, Loss::kAll};
-      // Each may be last; but the most is in the journal for the next one to apply where the log has lost all.
+      // Each may be last; but the most is in the journal for the next one to apply where the log
+      // has lost all.
       if (random() % 2 == 0) std::shuffle(losses.begin(), losses.end(), random_);
       for (const Loss loss : losses) {
         copy_with(loss);
@@ -165,12 +177,14 @@ class Machine {
     return microseconds(std::uniform_int_distribution<microseconds::rep>(0, most)(random_));
   }
 
-  // A writer's life, from a new directory on or from what the last one left. Of a slow disk it sees fewer records.
+  // A writer's life, from a new directory on or from what the last one left. Of a slow disk it sees
+  // fewer records.
   void write_and_die(const Habits& habits, std::uint64_t records, microseconds then) {
     shared_.emplace();
     shared_->habits = habits;
     shared_->seed = random();
-    shared_->appended = shared_->acknowledged = left_;  // on the disk, whatever becomes of the writer
+    shared_->appended = shared_->acknowledged =
+        left_;  // on the disk, whatever becomes of the writer
     SecondSelf writer(directory_.path());
     if (records > 0) {
       ASSERT_EQ(writer.read<std::uint64_t>(), left_);
@@ -182,7 +196,8 @@ class Machine {
     std::this_thread::sleep_for(then);
     writer.kill();
     const int status = writer.wait();
-    ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << "the writer has ended: " << status;
+    ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
+        << "the writer has ended: " << status;
     records_ += shared_->disk.writes;
     syncs_ += shared_->disk.syncs;
   }
@@ -211,12 +226,14 @@ class Machine {
     if (loss == Loss::kEnd) left = synced + random() % (end - synced);
     std::fill(bytes.begin() + static_cast<std::ptrdiff_t>(left), bytes.end(), '\0');
     if (random() % 2 == 0) bytes.resize(left);  // nor was its length synced
-    told_ += log + " with " + std::to_string(end) + " bytes, " + std::to_string(synced) + " synced: up to " +
-             std::to_string(left) + " left";
-    for (std::size_t page = synced / kPage * kPage; loss == Loss::kPages && page < end; page += kPage) {
+    told_ += log + " with " + std::to_string(end) + " bytes, " + std::to_string(synced) +
+             " synced: up to " + std::to_string(left) + " left";
+    for (std::size_t page = synced / kPage * kPage; loss == Loss::kPages && page < end;
+         page += kPage) {
       if (random() % 3 != 0) continue;
       const std::size_t from = std::max(page, synced);
-      std::fill_n(bytes.begin() + static_cast<std::ptrdiff_t>(from), std::min(page + kPage, bytes.size()) - from, '\0');
+      std::fill_n(bytes.begin() + static_cast<std::ptrdiff_t>(from),
+                  std::min(page + kPage, bytes.size()) - from, '\0');
       told_ += ", not page " + std::to_string(page / kPage);
     }
     told_ += "; ";
@@ -278,7 +295,8 @@ TEST(PowerLoss, AtAnyMoment) {
     habits.write_buffer = one_of(512u << 10, 64u << 20);
     habits.journal = one_of(kSmallestJournal, kSmallestJournal, kJournalBytes);
     habits.one_large_in = one_of(10u, 200u, kNone);
-    habits.behind = one_of(0u, 2u, 30u, 60u);  // 30 small batches are about the largest window of the journal
+    habits.behind =
+        one_of(0u, 2u, 30u, 60u);  // 30 small batches are about the largest window of the journal
     habits.one_read_in = one_of(3u, 20u, 1'000u);
     habits.write_takes = one_of(0u, 400u);
     habits.sync_takes = one_of(0u, 400u, 5'000u);
@@ -286,8 +304,9 @@ TEST(PowerLoss, AtAnyMoment) {
   }
 }
 
-// The database's log is slow to sync. So the journal is full of records that the database may have lost, and the next writer applies
-// them. It must not overwrite them before that is durable, and dies about when it has come around to them.
+// The database's log is slow to sync. So the journal is full of records that the database may have
+// lost, and the next writer applies them. It must not overwrite them before that is durable, and
+// dies about when it has come around to them.
 TEST(PowerLoss, WhileTheJournalIsFull) {
   if (SecondSelf::is_this()) write_until_killed(SecondSelf::argument());
   Machine machine;

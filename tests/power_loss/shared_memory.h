@@ -1,5 +1,5 @@
-#pragma once
 // One object that two processes see: in a file that both have mapped.
+#pragma once
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -20,7 +20,8 @@ class SharedMemory {
     const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     const bool sized = file >= 0 && ::ftruncate(file, sizeof(Value)) == 0;
     void* const mapped =
-        sized ? ::mmap(nullptr, sizeof(Value), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0) : MAP_FAILED;
+        sized ? ::mmap(nullptr, sizeof(Value), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0)
+              : MAP_FAILED;
     if (file >= 0) ::close(file);
     if (mapped == MAP_FAILED) throw std::runtime_error("cannot share " + path);
     value_ = static_cast<Value*>(mapped);

@@ -1,6 +1,6 @@
+// What the crash tests write: batches of jobs that tell their number, so that a store says how many
+// of them it holds, and that each is whole.
 #pragma once
-// What the crash tests write: batches of jobs that tell their number, so that a store says how many of them it holds, and that
-// each is whole.
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,8 @@
 
 namespace carillon::queue {
 
-// Batch n (from 1) puts the jobs 3n, 3n + 1 and 3n + 2, with bodies that tell n, and erases those of batch n - 20.
+// Batch n (from 1) puts the jobs 3n, 3n + 1 and 3n + 2, with bodies that tell n, and erases those
+// of batch n - 20.
 inline constexpr std::uint64_t kLive = 20;
 
 inline JobRecord job_of(std::uint64_t batch, std::uint64_t which) {
@@ -31,20 +32,25 @@ inline JobRecord job_of(std::uint64_t batch, std::uint64_t which) {
 // One body in so many, at random, has up to 40'000 bytes; the others have less than 300.
 inline constexpr std::uint64_t kOneLargeIn = 10;
 
-inline std::string batch_body(std::uint64_t batch, std::uint64_t which, std::uint64_t one_large_in = kOneLargeIn) {
+inline std::string batch_body(std::uint64_t batch, std::uint64_t which,
+                              std::uint64_t one_large_in = kOneLargeIn) {
   std::mt19937_64 random(3 * batch + which);
   std::string body(random() % one_large_in == 0 ? random() % 40'000 : random() % 300, '\0');
   for (char& byte : body) byte = static_cast<char>(random());
   return body;
 }
 
-inline void append_batch(Store& store, std::uint64_t batch, std::uint64_t one_large_in = kOneLargeIn) {
+inline void append_batch(Store& store, std::uint64_t batch,
+                         std::uint64_t one_large_in = kOneLargeIn) {
   std::vector<std::string> bodies;
-  for (std::uint64_t which = 0; which < 3; ++which) bodies.push_back(batch_body(batch, which, one_large_in));
+  for (std::uint64_t which = 0; which < 3; ++which)
+    bodies.push_back(batch_body(batch, which, one_large_in));
   Changes changes;
-  for (std::uint64_t which = 0; which < 3; ++which) changes.jobs.push_back({{}, job_of(batch, which), bodies[which]});
+  for (std::uint64_t which = 0; which < 3; ++which)
+    changes.jobs.push_back({{}, job_of(batch, which), bodies[which]});
   if (batch > kLive) {
-    for (std::uint64_t which = 0; which < 3; ++which) changes.jobs.push_back({job_of(batch - kLive, which), {}, {}});
+    for (std::uint64_t which = 0; which < 3; ++which)
+      changes.jobs.push_back({job_of(batch - kLive, which), {}, {}});
   }
   const std::uint64_t live = std::min(batch, kLive);
   changes.watermarks = Watermarks{.next_id = batch + 1, .next_burial = 1, .time = UINT64_MAX};

@@ -1,5 +1,5 @@
-// Random histories under tiny bounds, with crashes and failing appends: whatever is evicted, loaded and starved, every job comes, once
-// and not early.
+// Random histories under tiny bounds, with crashes and failing appends: whatever is evicted, loaded
+// and starved, every job comes, once and not early.
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,9 @@ namespace {
 class TightHistory {
  public:
   explicit TightHistory(std::uint64_t seed)
-      : random_(seed), queue_({.load_ahead = below(50), .max_loaded_per_tube = 1 + below(6), .step = 1 + below(3)}) {
+      : random_(seed),
+        queue_(
+            {.load_ahead = below(50), .max_loaded_per_tube = 1 + below(6), .step = 1 + below(3)}) {
     connect();
   }
 
@@ -65,7 +67,8 @@ class TightHistory {
 
   void pass(Millis ms) {
     queue_.pass(ms);
-    for (int calls = 0; engine().next_wakeup() && *engine().next_wakeup() <= queue_.now().mono_ns; ++calls) {
+    for (int calls = 0; engine().next_wakeup() && *engine().next_wakeup() <= queue_.now().mono_ns;
+         ++calls) {
       ASSERT_LT(calls, 5'000) << "it does not come to rest";
       queue_.pass(0);
     }

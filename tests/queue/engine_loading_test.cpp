@@ -16,7 +16,8 @@ std::uint64_t loaded(VirtualQueue& queue) {
   return queue.engine().stats().jobs.loaded;
 }
 
-// Product example D2: a job due in 40 days is on disk only; one due in 5 s is in the wheel; after a restart both still fire on time.
+// Product example D2: a job due in 40 days is on disk only; one due in 5 s is in the wheel; after a
+// restart both still fire on time.
 TEST(EngineLoading, D2_AJobDueIn40DaysIsInTheStoreOnlyAndOneDueIn5SecondsIsInTheWheel) {
   VirtualQueue queue;
   ClientId client = queue.engine().connect();
@@ -38,7 +39,8 @@ TEST(EngineLoading, D2_AJobDueIn40DaysIsInTheStoreOnlyAndOneDueIn5SecondsIsInThe
 
   queue.wait(client);
   queue.pass(40 * kDay - 5'000 - 60'001);
-  EXPECT_EQ(loaded(queue), 0u + 1u) << "the first one is ready again, its ttr is over; the far one is 60.001 s away";
+  EXPECT_EQ(loaded(queue), 0u + 1u)
+      << "the first one is ready again, its ttr is over; the far one is 60.001 s away";
   queue.pass(1);
   EXPECT_EQ(loaded(queue), 2u) << "loaded a minute before it is due";
   queue.engine().check_invariants();
@@ -47,7 +49,8 @@ TEST(EngineLoading, D2_AJobDueIn40DaysIsInTheStoreOnlyAndOneDueIn5SecondsIsInThe
 TEST(EngineLoading, AMillionMillisecondsOfFarJobsComeOneByOneOnTime) {
   VirtualQueue queue({.load_ahead = 500, .max_loaded_per_tube = 1'000, .step = 10});
   const ClientId client = queue.engine().connect();
-  for (int i = 1; i <= 100; ++i) queue.put(client, std::to_string(i), {.due_in = static_cast<Millis>(i) * 10'000});
+  for (int i = 1; i <= 100; ++i)
+    queue.put(client, std::to_string(i), {.due_in = static_cast<Millis>(i) * 10'000});
   EXPECT_EQ(loaded(queue), 0u);
   for (int i = 1; i <= 100; ++i) {
     queue.wait(client, {});
@@ -102,7 +105,8 @@ TEST(EngineLoading, ABacklogOfReadyJobsIsBoundedInMemoryAndAllOfItComes) {
 TEST(EngineLoading, DelayedJobsMakeRoomForReadyOnesAndStillFireOnTime) {
   VirtualQueue queue({.load_ahead = 60'000, .max_loaded_per_tube = 8, .step = 4});
   const ClientId client = queue.engine().connect();
-  for (int i = 1; i <= 20; ++i) queue.put(client, "later", {.due_in = static_cast<Millis>(1'000 * i)});
+  for (int i = 1; i <= 20; ++i)
+    queue.put(client, "later", {.due_in = static_cast<Millis>(1'000 * i)});
   for (int i = 0; i < 8; ++i) queue.put(client, "now");
   EXPECT_EQ(loaded(queue), 8u);
   EXPECT_EQ(queue.engine().stats().jobs.ready, 8u);
@@ -125,7 +129,8 @@ TEST(EngineLoading, DelayedJobsMakeRoomForReadyOnesAndStillFireOnTime) {
 TEST(EngineLoading, AStartReadsNoJobsButTheNearOnes) {
   class CountingStore : public MemoryStore {
    public:
-    std::vector<JobRecord> scan_due(std::uint32_t tube, DueKey from, std::size_t limit) const override {
+    std::vector<JobRecord> scan_due(std::uint32_t tube, DueKey from,
+                                    std::size_t limit) const override {
       auto records = MemoryStore::scan_due(tube, from, limit);
       read += records.size();
       return records;
@@ -165,7 +170,8 @@ TEST(EngineLoading, AFarJobIsLoadedAfterABacklogThatLeftByDeletes) {
   const ClientId client = queue.engine().connect();
   std::vector<JobId> ids;
   for (int i = 0; i < 3; ++i) ids.push_back(queue.put(client, "backlog", {.due_in = 10'000}));
-  for (auto id = ids.rbegin(); id != ids.rend(); ++id) queue.engine().remove(client, queue.now(), *id);
+  for (auto id = ids.rbegin(); id != ids.rend(); ++id)
+    queue.engine().remove(client, queue.now(), *id);
   queue.put(client, "tomorrow", {.due_in = kDay});
   queue.engine().check_invariants();
   queue.pass(kDay);
@@ -179,7 +185,8 @@ TEST(EngineLoading, AJobThatWasFarComesBeforeATimeOutThatIsLater) {
   queue.put(client, "job", {.due_in = 120'000});
   queue.wait(worker, 180'000);
   queue.pass(200'000);
-  EXPECT_EQ(queue.deliveries(), std::vector<std::string>{"2:job"}) << "the process was stopped for 200 s";
+  EXPECT_EQ(queue.deliveries(), std::vector<std::string>{"2:job"})
+      << "the process was stopped for 200 s";
 }
 
 TEST(EngineLoading, KickedJobsAreBoundedInMemoryToo) {
@@ -209,7 +216,8 @@ class FailingStore : public MemoryStore {
     if (fail_reads) throw StoreError("input/output error");
     return MemoryStore::body(id);
   }
-  std::vector<JobRecord> scan_due(std::uint32_t tube, DueKey from, std::size_t limit) const override {
+  std::vector<JobRecord> scan_due(std::uint32_t tube, DueKey from,
+                                  std::size_t limit) const override {
     if (fail_reads) throw StoreError("input/output error");
     return MemoryStore::scan_due(tube, from, limit);
   }
@@ -267,7 +275,8 @@ TEST(EngineFailures, AJobWhoseBodyCannotBeReadIsBuriedAndStallsNobody) {
   const JobId second = engine.put(client, now, {}, "unreadable, too").id;
   store.fail_appends = true;
   EXPECT_EQ(engine.reserve(client, now, 0)->kind, Delivery::Kind::kFailed);
-  EXPECT_EQ(engine.job_stats(now, second)->state, JobState::kReady) << "it cannot be buried, so it stays";
+  EXPECT_EQ(engine.job_stats(now, second)->state, JobState::kReady)
+      << "it cannot be buried, so it stays";
   store.fail_appends = false;
   store.fail_reads = false;
   EXPECT_EQ(engine.reserve(client, now, 0)->job.id, second);

@@ -1,4 +1,5 @@
-// Random histories, with crashes, against the plain model: same answers, same deliveries, same states, whatever stays in the store.
+// Random histories, with crashes, against the plain model: same answers, same deliveries, same
+// states, whatever stays in the store.
 
 #include <gtest/gtest.h>
 
@@ -18,7 +19,8 @@ namespace {
 
 class History {
  public:
-  History(std::uint64_t seed, EngineOptions options) : random_(seed), queue_(options), model_(queue_.utc()) {
+  History(std::uint64_t seed, EngineOptions options)
+      : random_(seed), queue_(options), model_(queue_.utc()) {
     connect(4);
   }
 
@@ -37,11 +39,14 @@ class History {
 
   std::string a_tube() { return std::vector<std::string>{"default", "a", "b"}[below(3)]; }
   JobId a_job() {
-    return ids_.empty() || one_in(20) ? 1 + below(50)
-                                      : ids_[ids_.size() - 1 - below(std::min<std::size_t>(ids_.size(), 30))];
+    return ids_.empty() || one_in(20)
+               ? 1 + below(50)
+               : ids_[ids_.size() - 1 - below(std::min<std::size_t>(ids_.size(), 30))];
   }
   // Mostly near, sometimes far beyond what is loaded.
-  Millis a_delay() { return std::vector<Millis>{0, 0, 1 + below(20), 1 + below(300), 1'000 + below(3'000)}[below(5)]; }
+  Millis a_delay() {
+    return std::vector<Millis>{0, 0, 1 + below(20), 1 + below(300), 1'000 + below(3'000)}[below(5)];
+  }
 
   void connect(int n) {
     for (int i = 0; i < n; ++i) clients_.push_back(engine().connect());
@@ -114,7 +119,9 @@ class History {
       }
       case 7: {
         const auto priority = static_cast<Priority>(below(4));
-        EXPECT_EQ(engine().bury(client, now(), id, priority).done, model_.bury(client, id, priority)) << id;
+        EXPECT_EQ(engine().bury(client, now(), id, priority).done,
+                  model_.bury(client, id, priority))
+            << id;
         return;
       }
       case 8:
@@ -147,8 +154,10 @@ class History {
 
   void put(ClientId client) {
     const Millis delay = a_delay();
-    const PutOrder order{
-        .priority = static_cast<Priority>(below(4)), .due_in = delay, .due_at = {}, .ttr = 1'000 + below(2'000)};
+    const PutOrder order{.priority = static_cast<Priority>(below(4)),
+                         .due_in = delay,
+                         .due_at = {},
+                         .ttr = 1'000 + below(2'000)};
     const std::string body = "job " + std::to_string(ids_.size());
     const JobId id = queue_.put(client, body, order);
     EXPECT_TRUE(ids_.empty() || id > ids_.back()) << "ids rise, and are never given twice";
@@ -163,7 +172,8 @@ class History {
   }
 
   void reserve(ClientId client) {
-    const std::optional<Millis> timeout = one_in(3) ? std::nullopt : std::optional<Millis>(below(3) * 100);
+    const std::optional<Millis> timeout =
+        one_in(3) ? std::nullopt : std::optional<Millis>(below(3) * 100);
     const auto got = engine().reserve(client, now(), timeout);
     const auto expected = model_.reserve(client, timeout);
     EXPECT_EQ(got ? VirtualQueue::word(*got) : "waits", expected.value_or("waits"));
@@ -179,7 +189,8 @@ class History {
         return;
       case 1:
         engine().watch(client, tube);
-        if (std::find(watched.begin(), watched.end(), tube) == watched.end()) watched.push_back(tube);
+        if (std::find(watched.begin(), watched.end(), tube) == watched.end())
+          watched.push_back(tube);
         return;
       case 2:
         engine().ignore(client, tube);

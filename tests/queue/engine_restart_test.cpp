@@ -169,11 +169,13 @@ TEST(EngineRestart, WhatIsReadyIsBoundedInMemoryStill) {
   queue.engine().check_invariants();
 }
 
-// An index that cannot be read is one tube's: it is told of and tried again, and does not keep the others from their work.
+// An index that cannot be read is one tube's: it is told of and tried again, and does not keep the
+// others from their work.
 TEST(EngineRestart, WhatCannotBeReadAtTheStartIsToldAndTriedAgain) {
   class UnreadableTube : public MemoryStore {
    public:
-    std::vector<JobRecord> scan_due(std::uint32_t tube, DueKey from, std::size_t limit) const override {
+    std::vector<JobRecord> scan_due(std::uint32_t tube, DueKey from,
+                                    std::size_t limit) const override {
       if (tube == unreadable) throw StoreError("unreadable");
       return MemoryStore::scan_due(tube, from, limit);
     }
@@ -186,7 +188,8 @@ TEST(EngineRestart, WhatCannotBeReadAtTheStartIsToldAndTriedAgain) {
     const ClientId client = engine.connect();
     engine.put(client, now, {}, "in default");
     engine.use(client, "other");
-    store.unreadable = engine.job_stats(now, engine.put(client, now, {}, "in other").id)->record.tube;
+    store.unreadable =
+        engine.job_stats(now, engine.put(client, now, {}, "in other").id)->record.tube;
   }
   Engine engine(store, {}, now);
   const ClientId client = engine.connect();

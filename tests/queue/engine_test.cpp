@@ -18,7 +18,9 @@ class EngineTest : public testing::Test {
   void TearDown() override { queue.engine().check_invariants(); }
 
   JobState state(JobId id) { return queue.engine().job_stats(queue.now(), id)->state; }
-  JobCounts counts(std::string_view tube = "default") { return queue.engine().tube_stats(queue.now(), tube)->jobs; }
+  JobCounts counts(std::string_view tube = "default") {
+    return queue.engine().tube_stats(queue.now(), tube)->jobs;
+  }
 
   VirtualQueue queue;
   Engine& engine = queue.engine();
@@ -165,7 +167,8 @@ TEST_F(EngineTest, AJobWhoseTtrIsOverIsReadyAgain) {
   EXPECT_EQ(queue.deliveries(), Words{"3:slow"});
   EXPECT_EQ(engine.job_stats(queue.now(), id)->record.history.timeouts, 1u);
   EXPECT_EQ(engine.stats().timeouts, 1u);
-  EXPECT_FALSE(engine.remove(worker, queue.now(), id).done) << "it is not the first worker's any more";
+  EXPECT_FALSE(engine.remove(worker, queue.now(), id).done)
+      << "it is not the first worker's any more";
   EXPECT_TRUE(engine.remove(other, queue.now(), id).done);
 }
 
@@ -270,7 +273,8 @@ TEST_F(EngineTest, KickTakesTheBuriedFirstInOrderElseTheDelayedNearestFirst) {
     ids.push_back(queue.put(producer, body));
     ASSERT_EQ(queue.reserve(worker), body);
   }
-  for (const std::size_t i : {2u, 0u, 1u}) EXPECT_TRUE(engine.bury(worker, queue.now(), ids[i], 0).done);
+  for (const std::size_t i : {2u, 0u, 1u})
+    EXPECT_TRUE(engine.bury(worker, queue.now(), ids[i], 0).done);
   queue.put(producer, "far", {.due_in = 90'000});
   queue.put(producer, "near", {.due_in = 1'000});
   EXPECT_EQ(counts().buried, 3u);
@@ -327,7 +331,8 @@ TEST_F(EngineTest, RemoveWorksOnAllButWhatOthersReserved) {
   ASSERT_EQ(queue.reserve(worker), "reserved");
   EXPECT_FALSE(engine.remove(producer, queue.now(), reserved).done);
   EXPECT_TRUE(engine.remove(worker, queue.now(), reserved).done);
-  for (const JobId id : {ready, delayed, far, buried}) EXPECT_TRUE(engine.remove(producer, queue.now(), id).done) << id;
+  for (const JobId id : {ready, delayed, far, buried})
+    EXPECT_TRUE(engine.remove(producer, queue.now(), id).done) << id;
   EXPECT_EQ(engine.tube_stats(queue.now(), "default")->deletes, 5u);
   queue.pass(200'000'000);
   EXPECT_EQ(queue.reserve(worker), "TIMED_OUT");
@@ -403,7 +408,8 @@ TEST_F(EngineTest, EveryAnswerNamesTheAppendItTellsOf) {
   queue.put(producer, "another");
   EXPECT_EQ(engine.touch(worker, queue.now(), put.id).durable_at, 1u);
   EXPECT_EQ(engine.remove(worker, queue.now(), put.id).durable_at, 3u);
-  EXPECT_EQ(engine.remove(worker, queue.now(), put.id).durable_at, 3u) << "that it is gone may not be durable yet";
+  EXPECT_EQ(engine.remove(worker, queue.now(), put.id).durable_at, 3u)
+      << "that it is gone may not be durable yet";
 }
 
 }  // namespace

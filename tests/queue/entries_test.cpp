@@ -33,7 +33,8 @@ TEST(Entries, AreReadAsTheyWereWritten) {
   for (int i = 0; i < 1'000; ++i) {
     const auto family = static_cast<Family>(random() % kFamilies);
     const std::string key(random() % 30, static_cast<char>(random()));
-    const std::string value(random() % 50 == 0 ? random() % 100'000 : random() % 300, static_cast<char>(random()));
+    const std::string value(random() % 50 == 0 ? random() % 100'000 : random() % 300,
+                            static_cast<char>(random()));
     if (random() % 3 == 0) {
       append_erase(bytes, family, key);
       all.emplace_back(family, false, key, "");

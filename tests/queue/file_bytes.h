@@ -1,5 +1,5 @@
-#pragma once
 // The bytes of a file, for tests that cut and damage them.
+#pragma once
 
 #include <cstddef>
 #include <filesystem>
@@ -11,7 +11,8 @@ namespace carillon::queue {
 // All of a file, read at once: byte by byte a sanitizer makes it slow.
 inline std::string contents(const std::filesystem::path& path) {
   std::string bytes(std::filesystem::file_size(path), '\0');
-  std::ifstream(path, std::ios::binary).read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  std::ifstream(path, std::ios::binary)
+      .read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   return bytes;
 }
 

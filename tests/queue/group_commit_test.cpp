@@ -79,7 +79,9 @@ class GatedStore final : public Store {
   std::optional<JobRecord> find(JobId) const override { return {}; }
   std::string body(JobId) const override { return {}; }
   std::vector<JobRecord> scan_due(std::uint32_t, DueKey, std::size_t) const override { return {}; }
-  std::vector<JobRecord> scan_buried(std::uint32_t, std::uint64_t, std::size_t) const override { return {}; }
+  std::vector<JobRecord> scan_buried(std::uint32_t, std::uint64_t, std::size_t) const override {
+    return {};
+  }
 
  private:
   std::mutex mutex_;
@@ -372,9 +374,11 @@ TEST_F(GroupCommitTest, DestructionCloses) {
   EXPECT_EQ(store_.syncs(), 1);
 }
 
-// Whichever thread syncs, and whenever: what is acknowledgeable only grows, and reaches all that was requested.
+// Whichever thread syncs, and whenever: what is acknowledgeable only grows, and reaches all that
+// was requested.
 TEST(GroupCommitStress, AcknowledgesEverythingInOrder) {
-  for (const QuickSync quick : {kNeverInPlace, QuickSync{.alone = 200ns, .among = 200ns}, kAlone, kInPlace}) {
+  for (const QuickSync quick :
+       {kNeverInPlace, QuickSync{.alone = 200ns, .among = 200ns}, kAlone, kInPlace}) {
     MemoryStore store;
     Reports reports;
     GroupCommit commit(store, SyncPolicy::always(), reports.sink(), quick);

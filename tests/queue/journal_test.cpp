@@ -1,4 +1,5 @@
-// The journal's file: what was written is read again, whatever else the file has been through; what is missing is not passed over.
+// The journal's file: what was written is read again, whatever else the file has been through; what
+// is missing is not passed over.
 
 #include "queue/store/journal.h"
 
@@ -41,7 +42,9 @@ class JournalTest : public ::testing::Test {
 
   Journal open(std::uint64_t applied = 0) { return Journal(path_, kIdentity, applied); }
 
-  std::vector<std::string> read(std::uint64_t applied = 0) { return open(applied).take_recovered(); }
+  std::vector<std::string> read(std::uint64_t applied = 0) {
+    return open(applied).take_recovered();
+  }
 
   std::string complaint(std::uint64_t applied = 0, std::uint64_t identity = kIdentity) {
     try {
@@ -93,7 +96,8 @@ TEST_F(JournalTest, GoesOnBehindTheNumberThatIsApplied) {
   EXPECT_EQ(open(5).write("six"), 6u);
   EXPECT_EQ(read(5), Records{"six"});
   EXPECT_EQ(complaint(4),
-            "the journal " + path_ + " is damaged: it has record 6 but not record 5, which was durable before");
+            "the journal " + path_ +
+                " is damaged: it has record 6 but not record 5, which was durable before");
 }
 
 TEST_F(JournalTest, HasNoRoomForMoreThanItsBlocks) {
@@ -124,7 +128,8 @@ TEST_F(JournalTest, IsAsItsModelIs) {
   std::uint64_t last = 0;
   auto journal = std::make_unique<Journal>(path_, kIdentity, 0);
   for (int step = 0; step < 8'000; ++step) {
-    const std::size_t size = chance(50) ? random() % Journal::kLargest : random() % (2 * Journal::kBlock);
+    const std::size_t size =
+        chance(50) ? random() % Journal::kLargest : random() % (2 * Journal::kBlock);
     if (journal->has_room(size)) {
       ++last;
       kept.emplace_back(last, text(last, size));
@@ -187,15 +192,18 @@ TEST_F(JournalTest, ADamagedBitIsNotPassedOverButInTheLastRecord) {
 }
 
 TEST_F(JournalTest, AnotherOneIsRefused) {
-  EXPECT_EQ(complaint(0, kIdentity + 1), "the journal " + path_ + " is not the one that belongs to this database");
+  EXPECT_EQ(complaint(0, kIdentity + 1),
+            "the journal " + path_ + " is not the one that belongs to this database");
   std::string bytes = contents(path_);
   put(path_, bytes.substr(0, bytes.size() - 1));
   EXPECT_EQ(complaint(), "the journal " + path_ + " has been cut short");
   std::filesystem::remove(path_);
-  EXPECT_EQ(complaint(), "the journal " + path_ + " is missing; restore the whole directory from one copy");
+  EXPECT_EQ(complaint(),
+            "the journal " + path_ + " is missing; restore the whole directory from one copy");
 }
 
-// A record of another journal, at the very same place, counts for nothing: nor do bytes of clients that look like one.
+// A record of another journal, at the very same place, counts for nothing: nor do bytes of clients
+// that look like one.
 TEST_F(JournalTest, RecordsOfAnotherIdentityAreNone) {
   open().write("one");
   std::string forged;

@@ -1,5 +1,5 @@
-#pragma once
 // Jobs that are told by their number, for tests of RocksStore alone.
+#pragma once
 
 #include <cstdint>
 #include <filesystem>
@@ -13,7 +13,13 @@
 namespace carillon::queue {
 
 inline JobRecord job(JobId id) {
-  return {.id = id, .tube = 1, .priority = 0, .due = 1'000 + id, .ttr = 1'000, .created = 1, .history = {}};
+  return {.id = id,
+          .tube = 1,
+          .priority = 0,
+          .due = 1'000 + id,
+          .ttr = 1'000,
+          .created = 1,
+          .history = {}};
 }
 
 // Bytes that do not compress, and tell the job.
@@ -26,7 +32,8 @@ inline std::string body_of(JobId id, std::size_t size) {
 
 inline Sequence put(Store& store, JobId id, std::size_t size = 100) {
   const std::string body = body_of(id, size);
-  return store.append({.jobs = {{{}, job(id), body}}, .tubes = {{1, "default", id, 0}}, .watermarks = {}});
+  return store.append(
+      {.jobs = {{{}, job(id), body}}, .tubes = {{1, "default", id, 0}}, .watermarks = {}});
 }
 
 inline Sequence erase(Store& store, JobId id) {

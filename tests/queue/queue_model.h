@@ -1,5 +1,6 @@
+// A queue as simple as it can be said: the reference that the engine is compared with. Whole
+// milliseconds, no store, no limits.
 #pragma once
-// A queue as simple as it can be said: the reference that the engine is compared with. Whole milliseconds, no store, no limits.
 
 #include <algorithm>
 #include <cstdint>
@@ -94,7 +95,8 @@ class QueueModel {
   }
 
   bool remove(std::uint64_t client, JobId id) {
-    if (!jobs.contains(id) || (jobs[id].state == JobState::kReserved && !holds(client, id))) return false;
+    if (!jobs.contains(id) || (jobs[id].state == JobState::kReserved && !holds(client, id)))
+      return false;
     jobs.erase(id);
     return true;
   }
@@ -128,7 +130,8 @@ class QueueModel {
     for (const auto& [id, job] : jobs) {
       if (holds(client, id)) held.push_back(id);
     }
-    std::sort(held.begin(), held.end(), [this](JobId a, JobId b) { return jobs[a].reserved_as < jobs[b].reserved_as; });
+    std::sort(held.begin(), held.end(),
+              [this](JobId a, JobId b) { return jobs[a].reserved_as < jobs[b].reserved_as; });
     clients.erase(client);
     for (const JobId id : held) {
       jobs[id].state = JobState::kReady;
@@ -141,7 +144,8 @@ class QueueModel {
     paused_until_.clear();
     deliveries.clear();
     for (auto& [id, job] : jobs) {
-      if (job.state != JobState::kBuried) job.state = job.due <= utc_ ? JobState::kReady : JobState::kDelayed;
+      if (job.state != JobState::kBuried)
+        job.state = job.due <= utc_ ? JobState::kReady : JobState::kDelayed;
     }
   }
 
@@ -154,7 +158,8 @@ class QueueModel {
     const auto rank = [this, state](JobId id) {
       const Job& job = jobs[id];
       if (state == JobState::kReady) return std::pair<std::uint64_t, JobId>(job.priority, id);
-      return std::pair<std::uint64_t, JobId>(state == JobState::kDelayed ? job.due : job.burial, id);
+      return std::pair<std::uint64_t, JobId>(state == JobState::kDelayed ? job.due : job.burial,
+                                             id);
     };
     std::sort(ids.begin(), ids.end(), [&rank](JobId a, JobId b) { return rank(a) < rank(b); });
     return ids;
@@ -177,7 +182,8 @@ class QueueModel {
   std::optional<JobId> best_ready(std::uint64_t client) {
     std::optional<JobId> best;
     for (const auto& [id, job] : jobs) {
-      if (job.state != JobState::kReady || paused(job.tube) || !watches(clients[client], job.tube)) continue;
+      if (job.state != JobState::kReady || paused(job.tube) || !watches(clients[client], job.tube))
+        continue;
       if (!best || job.priority < jobs[*best].priority) best = id;
     }
     return best;
@@ -231,8 +237,9 @@ class QueueModel {
     for (const auto& [name, client] : clients) {
       if (client.waits_as > 0) waiting.push_back(name);
     }
-    std::sort(waiting.begin(), waiting.end(),
-              [this](std::uint64_t a, std::uint64_t b) { return clients[a].waits_as < clients[b].waits_as; });
+    std::sort(waiting.begin(), waiting.end(), [this](std::uint64_t a, std::uint64_t b) {
+      return clients[a].waits_as < clients[b].waits_as;
+    });
     for (const std::uint64_t name : waiting) {
       const bool soon = deadline_soon(name);
       if (!soon && clients[name].give_up_at > utc_) continue;

@@ -14,16 +14,17 @@ namespace {
 
 using namespace std::string_view_literals;
 
-const JobRecord kJob{.id = 5,
-                     .tube = 1,
-                     .priority = 0x01020304,
-                     .due = 1'000,
-                     .burial = 0,
-                     .ttr = 60'000,
-                     .delay = 3'000,
-                     .created = 0x0a0b0c0d0e0f,
-                     .body_bytes = 255,
-                     .history = {.reserves = 1, .timeouts = 2, .releases = 3, .buries = 4, .kicks = 5}};
+const JobRecord kJob{
+    .id = 5,
+    .tube = 1,
+    .priority = 0x01020304,
+    .due = 1'000,
+    .burial = 0,
+    .ttr = 60'000,
+    .delay = 3'000,
+    .created = 0x0a0b0c0d0e0f,
+    .body_bytes = 255,
+    .history = {.reserves = 1, .timeouts = 2, .releases = 3, .buries = 4, .kicks = 5}};
 
 std::string complaint(const std::function<void()>& action) {
   try {
@@ -84,15 +85,17 @@ TEST(RecordCodec, SaysWhichValueIsDamagedAndHow) {
   EXPECT_EQ(complaint([&] { decode_job(view(place), value + "x"); }),
             "the job record under the key " + key + " is damaged: it has 70 bytes instead of 69");
   EXPECT_EQ(complaint([&] { decode_job(view(place), "\2" + value.substr(1)); }),
-            "the job record under the key " + key + " is damaged: it has version 2; this program knows version 1");
-  EXPECT_EQ(
-      complaint([&] { decode_job(view(due_place(1, 1'001, 5)), value); }),
-      "the job record under the key 640000000100000000000003e90000000000000005 is damaged: it belongs under the key " +
-          key);
+            "the job record under the key " + key +
+                " is damaged: it has version 2; this program knows version 1");
+  EXPECT_EQ(complaint([&] { decode_job(view(due_place(1, 1'001, 5)), value); }),
+            "the job record under the key 640000000100000000000003e90000000000000005 is damaged: "
+            "it belongs under the key " +
+                key);
   EXPECT_EQ(complaint([&] { decode_job("d", value); }),
             "the job record under the key 64 is damaged: it is under a key of 1 bytes");
-  EXPECT_EQ(complaint([&] { decode_where(5, "\1short"); }),
-            "the place of a job under the key 0000000000000005 is damaged: it has 6 bytes instead of 22");
+  EXPECT_EQ(
+      complaint([&] { decode_where(5, "\1short"); }),
+      "the place of a job under the key 0000000000000005 is damaged: it has 6 bytes instead of 22");
   EXPECT_EQ(complaint([&] { decode_tube(view(tube_key(9)), "\1\0\0"sv); }),
             "the tube record under the key 7400000009 is damaged: it has 3 bytes instead of 18");
   EXPECT_EQ(complaint([&] { decode_watermarks(""); }),

@@ -1,4 +1,5 @@
-// What RocksStore keeps when its process or its machine dies, and what it says when its log is damaged.
+// What RocksStore keeps when its process or its machine dies, and what it says when its log is
+// damaged.
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -31,12 +32,16 @@ namespace fs = std::filesystem;
 
 // --- The process is killed.
 
-constexpr RocksStoreOptions kSmall{.write_buffer = 512 << 10, .read_cache = 1 << 20, .large_body = 1 << 10};
+constexpr RocksStoreOptions kSmall{
+    .write_buffer = 512 << 10, .read_cache = 1 << 20, .large_body = 1 << 10};
 
-constexpr RocksStoreOptions kSmallWithJournal{
-    .write_buffer = 512 << 10, .read_cache = 1 << 20, .large_body = 1 << 10, .journal_bytes = kSmallestJournal};
+constexpr RocksStoreOptions kSmallWithJournal{.write_buffer = 512 << 10,
+                                              .read_cache = 1 << 20,
+                                              .large_body = 1 << 10,
+                                              .journal_bytes = kSmallestJournal};
 
-[[noreturn]] void append_until_killed(const std::string& directory, const RocksStoreOptions& options) {
+[[noreturn]] void append_until_killed(const std::string& directory,
+                                      const RocksStoreOptions& options) {
   RocksStore store(directory, options);
   std::mt19937_64 random(batches_in(store));
   for (std::uint64_t batch = batches_in(store) + 1;; ++batch) {
@@ -86,7 +91,8 @@ struct Image {
 
   // Batches whose records end at or before `size`.
   std::uint64_t batches_before(std::size_t size) const {
-    return static_cast<std::uint64_t>(std::upper_bound(ends.begin(), ends.end(), size) - ends.begin());
+    return static_cast<std::uint64_t>(std::upper_bound(ends.begin(), ends.end(), size) -
+                                      ends.begin());
   }
 };
 
@@ -105,8 +111,10 @@ fs::path the_log(const fs::path& directory) {
   return found;
 }
 
-// Appends `batches` batches, the first `synced` of them with a sync after each, tells where each ends in the log, and is gone.
-[[noreturn]] void append_and_vanish(const std::string& directory, std::uint64_t synced, std::uint64_t batches) {
+// Appends `batches` batches, the first `synced` of them with a sync after each, tells where each
+// ends in the log, and is gone.
+[[noreturn]] void append_and_vanish(const std::string& directory, std::uint64_t synced,
+                                    std::uint64_t batches) {
   RocksStore store(directory);
   for (std::uint64_t batch = 1; batch <= batches; ++batch) {
     append_batch(store, batch);
@@ -166,9 +174,11 @@ class LogTest : public testing::Test {
       note_ = store.opening_note();
       return batches_in(store);
     } catch (const StoreError& error) {
-      EXPECT_NE(std::string(error.what()).find("data directory " + path + " cannot be opened"), std::string::npos)
+      EXPECT_NE(std::string(error.what()).find("data directory " + path + " cannot be opened"),
+                std::string::npos)
           << error.what();
-      EXPECT_NE(std::string(error.what()).find(image.log_name + " is damaged at byte"), std::string::npos)
+      EXPECT_NE(std::string(error.what()).find(image.log_name + " is damaged at byte"),
+                std::string::npos)
           << error.what();
       EXPECT_EQ(contents(fs::path(path) / image.log_name), log) << "a refused log is left as it is";
       return std::nullopt;
@@ -212,10 +222,10 @@ TEST_F(LogTest, SaysWhatItLeavesOut) {
   if (SecondSelf::is_this()) append_and_vanish(SecondSelf::argument(), 39, kBatches);
   const Image image = make_image();
   EXPECT_EQ(open(image, image.log.substr(0, image.ends[38] + 7)), 39u);
-  EXPECT_EQ(note_,
-            "data directory " + (*directory_ / "restored") +
-                " was not closed cleanly: the last 7 bytes of its log were never synced and are not whole; they have "
-                "been left out");
+  EXPECT_EQ(note_, "data directory " + (*directory_ / "restored") +
+                       " was not closed cleanly: the last 7 bytes of its log were never synced and "
+                       "are not whole; they have "
+                       "been left out");
 }
 
 TEST_F(LogTest, GoesOnAfterACut) {
@@ -231,13 +241,15 @@ TEST_F(LogTest, GoesOnAfterACut) {
   EXPECT_EQ(batches_in(RocksStore(path)), 22u);
 }
 
-// All is synced: with one bit changed, nothing may be lost in silence but the last batch, which no later record speaks for.
+// All is synced: with one bit changed, nothing may be lost in silence but the last batch, which no
+// later record speaks for.
 TEST_F(LogTest, DamageToSyncedRecordsIsRefused) {
   if (SecondSelf::is_this()) append_and_vanish(SecondSelf::argument(), kBatches, kBatches);
   const Image image = make_image();
   std::mt19937_64 random(seed_or(std::random_device()()));
   std::vector<std::size_t> places;
-  for (std::size_t i = 0; i < 20; ++i) places.push_back(image.ends[10] + i);  // a header and what follows it
+  for (std::size_t i = 0; i < 20; ++i)
+    places.push_back(image.ends[10] + i);  // a header and what follows it
   for (int i = 0; i < 60; ++i) places.push_back(random() % image.log.size());
   for (const std::size_t place : places) {
     const int bit = static_cast<int>(random() % 8);
@@ -248,8 +260,10 @@ TEST_F(LogTest, DamageToSyncedRecordsIsRefused) {
     if (place >= image.ends[38]) {
       EXPECT_EQ(batches, 39u);
     } else {
-      EXPECT_TRUE(!batches || batches == kBatches) << "replayed: " << *batches;  // all: it was padding
-      EXPECT_FALSE(batches && place < image.ends[10] + 20 && place >= image.ends[10]) << "this is no padding";
+      EXPECT_TRUE(!batches || batches == kBatches)
+          << "replayed: " << *batches;  // all: it was padding
+      EXPECT_FALSE(batches && place < image.ends[10] + 20 && place >= image.ends[10])
+          << "this is no padding";
     }
   }
 }
@@ -273,11 +287,13 @@ TEST_F(LogTest, DamageToUnsyncedRecordsEndsTheReplay) {
     std::string log = image.log;
     log[place] = static_cast<char>(log[place] ^ 0x10);
     const auto batches = open(image, log);
-    EXPECT_TRUE(batches == image.batches_before(place) || batches == kBatches);  // all: it was padding
+    EXPECT_TRUE(batches == image.batches_before(place) ||
+                batches == kBatches);  // all: it was padding
   }
 }
 
-// A machine dies while pages are on their way to the disk: any of those that were not synced may be missing.
+// A machine dies while pages are on their way to the disk: any of those that were not synced may be
+// missing.
 TEST_F(LogTest, LostPagesEndTheReplayOrAreRefused) {
   constexpr std::uint64_t kSynced = 25;
   if (SecondSelf::is_this()) append_and_vanish(SecondSelf::argument(), kSynced, kBatches);
@@ -286,7 +302,8 @@ TEST_F(LogTest, LostPagesEndTheReplayOrAreRefused) {
   for (std::size_t page = 0; page < image.log.size(); page += kPage) {
     SCOPED_TRACE("page at byte " + std::to_string(page));
     std::string log = image.log;
-    const std::size_t from = page < synced && synced < page + kPage ? synced : page;  // what was synced of it is there
+    const std::size_t from =
+        page < synced && synced < page + kPage ? synced : page;  // what was synced of it is there
     std::fill(log.begin() + static_cast<std::ptrdiff_t>(from),
               log.begin() + static_cast<std::ptrdiff_t>(std::min(page + kPage, log.size())), '\0');
     const auto batches = open(image, log);
@@ -331,13 +348,16 @@ constexpr std::uint64_t kMany = 400;
   ::_exit(0);
 }
 
-// Changes one bit in one of the logs of a copy of `made`, and returns how many batches are left; none: it was refused.
-std::optional<std::uint64_t> open_damaged(const fs::path& made, const fs::path& copy, std::mt19937_64& random) {
+// Changes one bit in one of the logs of a copy of `made`, and returns how many batches are left;
+// none: it was refused.
+std::optional<std::uint64_t> open_damaged(const fs::path& made, const fs::path& copy,
+                                          std::mt19937_64& random) {
   fs::remove_all(copy);
   fs::copy(made, copy);
   std::vector<fs::path> logs;
   for (const auto& file : fs::directory_iterator(copy)) {
-    if (file.path().extension() == ".log" && end_of(contents(file.path())) > 0) logs.push_back(file.path());
+    if (file.path().extension() == ".log" && end_of(contents(file.path())) > 0)
+      logs.push_back(file.path());
   }
   std::sort(logs.begin(), logs.end());
   EXPECT_FALSE(logs.empty());
@@ -351,7 +371,8 @@ std::optional<std::uint64_t> open_damaged(const fs::path& made, const fs::path& 
     return batches_in(RocksStore(copy, kSmall));
   } catch (const StoreError& error) {
     const std::string what = error.what();
-    EXPECT_TRUE(what.find("damaged at byte") != std::string::npos || what.find("ahead of WALs") != std::string::npos)
+    EXPECT_TRUE(what.find("damaged at byte") != std::string::npos ||
+                what.find("ahead of WALs") != std::string::npos)
         << what;
     return std::nullopt;
   }
@@ -378,7 +399,8 @@ TEST(RocksCrash, DamageToOneOfManyUnsyncedLogsEndsTheReplayOrIsRefused) {
   const TemporaryDirectory directory;
   EXPECT_EQ(SecondSelf(directory / "made").wait(), 0);
   int replayed = 0;
-  for (int i = 0; i < 30; ++i) replayed += open_damaged(directory / "made", directory / "copy", random) ? 1 : 0;
+  for (int i = 0; i < 30; ++i)
+    replayed += open_damaged(directory / "made", directory / "copy", random) ? 1 : 0;
   EXPECT_GT(replayed, 0);
 }
 

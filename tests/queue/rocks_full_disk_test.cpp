@@ -27,7 +27,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr RocksStoreOptions kSmall{.write_buffer = 512 << 10, .read_cache = 1 << 20, .large_body = 4 << 10};
+constexpr RocksStoreOptions kSmall{
+    .write_buffer = 512 << 10, .read_cache = 1 << 20, .large_body = 4 << 10};
 
 void set_limit(int resource, rlim_t limit) {
   rlimit both{};
@@ -62,8 +63,10 @@ class RocksFullDisk : public testing::TestWithParam<bool> {
     return sequence;
   }
 
-  // Puts jobs from `first` on until that fails, with `what`. Returns the first job that was not put.
-  JobId put_until_refused(Store& store, JobId first, std::size_t body, const std::string& what) const {
+  // Puts jobs from `first` on until that fails, with `what`. Returns the first job that was not
+  // put.
+  JobId put_until_refused(Store& store, JobId first, std::size_t body,
+                          const std::string& what) const {
     JobId id = first;
     std::string complained;
     while (complained.empty()) {
@@ -95,12 +98,14 @@ TEST_P(RocksFullDisk, FailsTheAppendAtOnceAndTheNextOnesWorkOnceThereIsRoom) {
   constexpr std::size_t kBody = 10'000;
   if (SecondSelf::is_this()) {
     std::signal(SIGXFSZ, SIG_IGN);
-    set_limit(RLIMIT_FSIZE, GetParam() ? 9 << 20 : 1 << 20);  // of each file: the log meets it first
+    set_limit(RLIMIT_FSIZE,
+              GetParam() ? 9 << 20 : 1 << 20);  // of each file: the log meets it first
     RocksStore store(SecondSelf::argument(), options({}));
     const JobId refused = put_until_refused(store, 1, kBody, "File too large");
     EXPECT_GT(refused, 90u);
     expect_jobs(store, refused - 1, kBody);
-    for (int i = 0; i < 10; ++i) EXPECT_EQ(put_until_refused(store, refused, kBody, "File too large"), refused);
+    for (int i = 0; i < 10; ++i)
+      EXPECT_EQ(put_until_refused(store, refused, kBody, "File too large"), refused);
     EXPECT_EQ(store.sync(), refused - 1);
     set_limit(RLIMIT_FSIZE, kNoLimit);
     EXPECT_EQ(put(store, refused, kBody), refused);
@@ -116,8 +121,8 @@ TEST_P(RocksFullDisk, FailsTheAppendAtOnceAndTheNextOnesWorkOnceThereIsRoom) {
   expect_jobs(RocksStore(directory / "data", options({})), *last, kBody);
 }
 
-// As above, but it is not the log that finds no room: no new file can be made, neither the next log nor one to flush to, since
-// the directory is not where it was.
+// As above, but it is not the log that finds no room: no new file can be made, neither the next log
+// nor one to flush to, since the directory is not where it was.
 TEST_P(RocksFullDisk, FailsTheAppendWhenAFlushFailsAndGoesOnAfterwards) {
   constexpr std::size_t kBody = 1'000;
   const TemporaryDirectory directory;
@@ -146,9 +151,10 @@ TEST_P(RocksFullDisk, OfMemoryIsSurvived) {
   constexpr std::size_t kBody = 3'000;
   if (SecondSelf::is_this()) {
     const std::string path = SecondSelf::argument();
-    const bool mounted = ::unshare(CLONE_NEWNS | (::geteuid() == 0 ? 0 : CLONE_NEWUSER)) == 0 &&
-                         ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
-                         ::mount("none", path.c_str(), "tmpfs", 0, GetParam() ? "size=28m" : "size=24m") == 0;
+    const bool mounted =
+        ::unshare(CLONE_NEWNS | (::geteuid() == 0 ? 0 : CLONE_NEWUSER)) == 0 &&
+        ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+        ::mount("none", path.c_str(), "tmpfs", 0, GetParam() ? "size=28m" : "size=24m") == 0;
     SecondSelf::tell(mounted);
     if (!mounted) return;
     JobId last = 0;
@@ -177,7 +183,8 @@ TEST_P(RocksFullDisk, OfMemoryIsSurvived) {
   if (!*mounted) GTEST_SKIP() << "a small file system cannot be mounted here";
 }
 
-// The descriptor of the open log becomes one that can neither be written to nor synced, until this is destroyed.
+// The descriptor of the open log becomes one that can neither be written to nor synced, until this
+// is destroyed.
 class BrokenLog {
  public:
   BrokenLog() {
@@ -243,8 +250,10 @@ TEST(RocksBrokenDisk, AfterAFailedWriteToTheLogNothingMoreIsWritten) {
       EXPECT_TRUE(contains(complaint([&] { put(store, 2); }), "cannot be written"));
     }
     EXPECT_EQ(store.find(2), std::nullopt);
-    EXPECT_TRUE(contains(complaint([&] { put(store, 2); }), "nothing more is written until it is opened anew"));
-    EXPECT_TRUE(contains(complaint([&] { store.sync(); }), "nothing more is written until it is opened anew"));
+    EXPECT_TRUE(contains(complaint([&] { put(store, 2); }),
+                         "nothing more is written until it is opened anew"));
+    EXPECT_TRUE(contains(complaint([&] { store.sync(); }),
+                         "nothing more is written until it is opened anew"));
     EXPECT_EQ(store.find(1), job(1));
   }
   RocksStore store(directory / "data");

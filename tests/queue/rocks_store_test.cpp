@@ -1,5 +1,5 @@
-// What is RocksStore's own: its directory, damaged files, the space it takes. What it keeps in a crash: rocks_crash_test.cpp and
-// write_behind_test.cpp; full disks: rocks_full_disk_test.cpp.
+// What is RocksStore's own: its directory, damaged files, the space it takes. What it keeps in a
+// crash: rocks_crash_test.cpp and write_behind_test.cpp; full disks: rocks_full_disk_test.cpp.
 
 #include "carillon/queue/rocks_store.h"
 
@@ -27,7 +27,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr RocksStoreOptions kSmall{.write_buffer = 512 << 10, .read_cache = 1 << 20, .large_body = 4 << 10};
+constexpr RocksStoreOptions kSmall{
+    .write_buffer = 512 << 10, .read_cache = 1 << 20, .large_body = 4 << 10};
 
 std::string opening_complaint(const std::string& path) {
   return complaint([&] { RocksStore store(path); });
@@ -58,10 +59,11 @@ TEST(RocksDirectory, IsMadeWithThoseAboveIt) {
 TEST(RocksDirectory, ThatIsAFileIsRefused) {
   const TemporaryDirectory directory;
   write(directory / "file", "");
-  EXPECT_EQ(opening_complaint(directory / "file"), "data directory " + (directory / "file") + " is not a directory");
-  EXPECT_EQ(opening_complaint(directory / "file/data"), "data directory " + (directory / "file/data") +
-                                                            " cannot be made: " + (directory / "file/data") +
-                                                            ": Not a directory");
+  EXPECT_EQ(opening_complaint(directory / "file"),
+            "data directory " + (directory / "file") + " is not a directory");
+  EXPECT_EQ(opening_complaint(directory / "file/data"),
+            "data directory " + (directory / "file/data") +
+                " cannot be made: " + (directory / "file/data") + ": Not a directory");
   EXPECT_EQ(opening_complaint(""), "the data directory's name is empty");
 }
 
@@ -69,9 +71,10 @@ TEST(RocksDirectory, ThatIsNotWritableIsRefused) {
   if (SecondSelf::is_this()) {
     if (::geteuid() == 0 && ::setuid(65'534) != 0) FAIL();
     const std::string path = SecondSelf::argument();
-    EXPECT_EQ(opening_complaint(path), "data directory " + path + " is not writable: Permission denied");
-    EXPECT_EQ(opening_complaint(path + "/new"),
-              "data directory " + path + "/new cannot be made: " + path + "/new: Permission denied");
+    EXPECT_EQ(opening_complaint(path),
+              "data directory " + path + " is not writable: Permission denied");
+    EXPECT_EQ(opening_complaint(path + "/new"), "data directory " + path + "/new cannot be made: " +
+                                                    path + "/new: Permission denied");
     return;
   }
   const TemporaryDirectory directory;
@@ -118,12 +121,14 @@ TEST(RocksDirectory, ThatLacksItsFirstFileIsRefused) {
   const TemporaryDirectory directory;
   { RocksStore store(directory / "data"); }
   fs::remove(directory / "data/CURRENT");
-  EXPECT_TRUE(contains(opening_complaint(directory / "data"), "is neither empty nor a data directory of Carillon's"));
+  EXPECT_TRUE(contains(opening_complaint(directory / "data"),
+                       "is neither empty nor a data directory of Carillon's"));
 }
 
 TEST(RocksDirectory, WhoseMakingWasInterruptedIsMadeAgain) {
   const TemporaryDirectory directory;
-  for (const char* name : {"owner.pid", "LOCK", "LOG", "IDENTITY", "MANIFEST-000001", "000001.dbtmp"})
+  for (const char* name :
+       {"owner.pid", "LOCK", "LOG", "IDENTITY", "MANIFEST-000001", "000001.dbtmp"})
     write(directory / name, "");
   RocksStore store(directory.path());
   put(store, 1);
@@ -138,8 +143,9 @@ TEST(RocksDirectory, OfAnotherProgramIsRefused) {
   ASSERT_TRUE(rocksdb::DB::Open(options, directory / "data", &database).ok());
   ASSERT_TRUE(database->Put({}, "key", "value").ok());
   delete database;
-  EXPECT_EQ(opening_complaint(directory / "data"),
-            "data directory " + (directory / "data") + " was not made by Carillon: it says no format");
+  EXPECT_EQ(
+      opening_complaint(directory / "data"),
+      "data directory " + (directory / "data") + " was not made by Carillon: it says no format");
 
   ASSERT_TRUE(rocksdb::DB::Open(options, directory / "other", &database).ok());
   rocksdb::ColumnFamilyHandle* family = nullptr;
@@ -162,7 +168,8 @@ TEST(RocksDirectory, OfANewerFormatIsRefused) {
   rocksdb::DB* database = nullptr;
   ASSERT_TRUE(rocksdb::DB::Open({}, directory / "data", families, &handles, &database).ok());
   ASSERT_TRUE(database->Put({}, "f", "carillon-queue 4").ok());
-  for (rocksdb::ColumnFamilyHandle* handle : handles) ASSERT_TRUE(database->DestroyColumnFamilyHandle(handle).ok());
+  for (rocksdb::ColumnFamilyHandle* handle : handles)
+    ASSERT_TRUE(database->DestroyColumnFamilyHandle(handle).ok());
   delete database;
   EXPECT_EQ(opening_complaint(directory / "data"),
             "data directory " + (directory / "data") +
@@ -218,8 +225,8 @@ TEST(RocksDamage, ThatADataFileIsMissingIsReported) {
   const std::vector<fs::path> files = files_with(directory / "data", ".sst");
   ASSERT_FALSE(files.empty());
   fs::remove(files.front());
-  EXPECT_TRUE(
-      contains(opening_complaint(directory / "data"), "data directory " + (directory / "data") + " cannot be opened"));
+  EXPECT_TRUE(contains(opening_complaint(directory / "data"),
+                       "data directory " + (directory / "data") + " cannot be opened"));
 }
 
 // --- Cost.

@@ -1,4 +1,3 @@
-#pragma once
 // Runs the current test once more, in a process of its own that may be killed.
 //
 //   TEST(Crash, LosesNothing) {
@@ -8,6 +7,7 @@
 //   }
 //
 // A plain fork would not do: the threads of RocksDB do not live on in the child.
+#pragma once
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -34,16 +34,19 @@ class SecondSelf {
     ::posix_spawn_file_actions_init(&actions);
     ::posix_spawn_file_actions_adddup2(&actions, pipe[1], kPipe);
     const testing::TestInfo& test = *testing::UnitTest::GetInstance()->current_test_info();
-    std::string filter = std::string("--gtest_filter=") + test.test_suite_name() + "." + test.name();
+    std::string filter =
+        std::string("--gtest_filter=") + test.test_suite_name() + "." + test.name();
     std::string name = "second-self";
     std::string brief = "--gtest_brief=1";
     char* arguments[] = {name.data(), filter.data(), brief.data(), nullptr};
     std::vector<char*> environment;
-    for (char** variable = environ; *variable != nullptr; ++variable) environment.push_back(*variable);
+    for (char** variable = environ; *variable != nullptr; ++variable)
+      environment.push_back(*variable);
     std::string told = std::string(kVariable) + "=" + argument;
     environment.push_back(told.data());
     environment.push_back(nullptr);
-    const int error = ::posix_spawn(&process_, "/proc/self/exe", &actions, nullptr, arguments, environment.data());
+    const int error = ::posix_spawn(&process_, "/proc/self/exe", &actions, nullptr, arguments,
+                                    environment.data());
     ::posix_spawn_file_actions_destroy(&actions);
     ::close(pipe[1]);
     if (error != 0) throw std::runtime_error("cannot start this program again");

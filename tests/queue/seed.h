@@ -1,5 +1,5 @@
-#pragma once
 // The seed of a random test: its own, or the one to replay, from the environment.
+#pragma once
 
 #include <cstdint>
 #include <cstdio>

@@ -1,5 +1,5 @@
-#pragma once
 // A store as simple as it can be said: the reference that the real ones are compared with.
+#pragma once
 
 #include <algorithm>
 #include <cstdint>
@@ -50,10 +50,13 @@ class StoreModel {
         });
   }
 
-  std::vector<JobRecord> scan_buried(std::uint32_t tube, std::uint64_t from, std::size_t limit) const {
+  std::vector<JobRecord> scan_buried(std::uint32_t tube, std::uint64_t from,
+                                     std::size_t limit) const {
     return first(
         limit, [&](const JobRecord& job) { return job.burial; },
-        [&](const JobRecord& job) { return job.tube == tube && job.buried() && job.burial >= from; });
+        [&](const JobRecord& job) {
+          return job.tube == tube && job.buried() && job.burial >= from;
+        });
   }
 
   // The tube's record as its jobs have it.
@@ -68,13 +71,15 @@ class StoreModel {
 
  private:
   template <class Order, class Belongs>
-  std::vector<JobRecord> first(std::size_t limit, const Order& order, const Belongs& belongs) const {
+  std::vector<JobRecord> first(std::size_t limit, const Order& order,
+                               const Belongs& belongs) const {
     std::vector<JobRecord> found;
     for (const auto& [id, job] : jobs) {
       if (belongs(job.record)) found.push_back(job.record);
     }
-    std::sort(found.begin(), found.end(),
-              [&](const JobRecord& left, const JobRecord& right) { return order(left) < order(right); });
+    std::sort(found.begin(), found.end(), [&](const JobRecord& left, const JobRecord& right) {
+      return order(left) < order(right);
+    });
     if (found.size() > limit) found.resize(limit);
     return found;
   }

@@ -21,14 +21,15 @@ namespace carillon::queue {
 
 // Readable failures.
 void PrintTo(const JobRecord& job, std::ostream* out) {
-  *out << "job " << job.id << " of tube " << job.tube << " due " << job.due << " burial " << job.burial << " priority "
-       << job.priority;
+  *out << "job " << job.id << " of tube " << job.tube << " due " << job.due << " burial "
+       << job.burial << " priority " << job.priority;
 }
 
 namespace {
 
 // Small enough that a random test flushes and compacts files many times.
-constexpr RocksStoreOptions kSmall{.write_buffer = 512 << 10, .read_cache = 1 << 20, .large_body = 1 << 10};
+constexpr RocksStoreOptions kSmall{
+    .write_buffer = 512 << 10, .read_cache = 1 << 20, .large_body = 1 << 10};
 
 struct InMemory {
   MemoryStore store;
@@ -62,7 +63,13 @@ Store& store_of(OnDisk& medium) {
 }
 
 JobRecord job(JobId id, std::uint32_t tube, UtcMs due) {
-  return {.id = id, .tube = tube, .priority = 100, .due = due, .ttr = 60'000, .created = 1'000, .history = {}};
+  return {.id = id,
+          .tube = tube,
+          .priority = 100,
+          .due = due,
+          .ttr = 60'000,
+          .created = 1'000,
+          .history = {}};
 }
 
 JobRecord buried(JobRecord job, std::uint64_t burial) {
@@ -134,7 +141,8 @@ TYPED_TEST(StoreTest, CountsAppends) {
 }
 
 TYPED_TEST(StoreTest, ScansInOrderOfDueTimeThenId) {
-  for (const JobRecord& each : {job(4, 1, 20), job(2, 1, 30), job(9, 1, 10), job(3, 1, 20), job(1, 1, 300)})
+  for (const JobRecord& each :
+       {job(4, 1, 20), job(2, 1, 30), job(9, 1, 10), job(3, 1, 20), job(1, 1, 300)})
     this->put(each);
   EXPECT_EQ(ids(this->store().scan_due(1, {}, 100)), (Ids{9, 3, 4, 2, 1}));
   EXPECT_EQ(ids(this->store().scan_due(1, {20, 0}, 100)), (Ids{3, 4, 2, 1}));
@@ -222,10 +230,11 @@ TYPED_TEST(StoreTest, AppliesAllOfManyChanges) {
   this->put(job(2, 1, 20), "two");
   const TubeRecord tube{.number = 1, .name = "default", .scheduled = 2, .buried = 0};
   const Watermarks marks{.next_id = 1'000, .next_burial = 2'000, .time = 3'000};
-  this->store().append(
-      {.jobs = {{job(1, 1, 10), {}, {}}, {{}, job(3, 1, 5), "three"}, {job(2, 1, 20), job(2, 1, 6), {}}},
-       .tubes = {tube},
-       .watermarks = marks});
+  this->store().append({.jobs = {{job(1, 1, 10), {}, {}},
+                                 {{}, job(3, 1, 5), "three"},
+                                 {job(2, 1, 20), job(2, 1, 6), {}}},
+                        .tubes = {tube},
+                        .watermarks = marks});
   EXPECT_EQ(ids(this->store().scan_due(1, {}, 10)), (Ids{3, 2}));
   EXPECT_EQ(this->store().body(3), "three");
   EXPECT_EQ(this->store().recover().tubes, std::vector<TubeRecord>{tube});
@@ -273,12 +282,19 @@ TYPED_TEST(StoreTest, KeepsBodiesByteForByte) {
   std::string large(3'000'000, '\0');
   std::mt19937_64 random(1);
   for (char& byte : large) byte = static_cast<char>(random());
-  const std::vector<std::string> bodies = {
-      "", "\r\n", all_bytes, std::string(1'023, 'a'), std::string(1'024, 'b'), std::string(65'536, 'c'), large};
+  const std::vector<std::string> bodies = {"",
+                                           "\r\n",
+                                           all_bytes,
+                                           std::string(1'023, 'a'),
+                                           std::string(1'024, 'b'),
+                                           std::string(65'536, 'c'),
+                                           large};
   for (JobId id = 1; id <= bodies.size(); ++id) this->put(job(id, 1, id), bodies[id - 1]);
-  for (JobId id = 1; id <= bodies.size(); ++id) EXPECT_TRUE(this->store().body(id) == bodies[id - 1]) << id;
+  for (JobId id = 1; id <= bodies.size(); ++id)
+    EXPECT_TRUE(this->store().body(id) == bodies[id - 1]) << id;
   this->reopen();
-  for (JobId id = 1; id <= bodies.size(); ++id) EXPECT_TRUE(this->store().body(id) == bodies[id - 1]) << id;
+  for (JobId id = 1; id <= bodies.size(); ++id)
+    EXPECT_TRUE(this->store().body(id) == bodies[id - 1]) << id;
 }
 
 // What is erased at the head is passed over by later scans; what is put there again must not be.
@@ -352,19 +368,22 @@ class RandomHistory {
       std::erase_if(changes.tubes, [&](const TubeRecord& record) { return record.number == tube; });
       changes.tubes.push_back(after.count(tube));
     }
-    if (chance(5)) changes.watermarks = Watermarks{below(1'000'000), below(1'000'000), below(1'000'000)};
+    if (chance(5))
+      changes.watermarks = Watermarks{below(1'000'000), below(1'000'000), below(1'000'000)};
     EXPECT_EQ(store().append(changes), ++appended_);
     model_.apply(changes);
   }
 
-  // A new job, or another state of one that is not yet in this append. `body` must outlive the change.
+  // A new job, or another state of one that is not yet in this append. `body` must outlive the
+  // change.
   JobChange some_change(const StoreModel& now, std::string& body) {
     const auto known = now.jobs.empty() ? now.jobs.end() : now.jobs.lower_bound(below(next_id_));
     const bool fresh = known != now.jobs.end() && !model_.jobs.contains(known->first);
-    const bool touched =
-        known != now.jobs.end() && !fresh && !(model_.jobs.at(known->first).record == known->second.record);
+    const bool touched = known != now.jobs.end() && !fresh &&
+                         !(model_.jobs.at(known->first).record == known->second.record);
     if (known == now.jobs.end() || fresh || touched || chance(now.jobs.size() < 300 ? 60 : 20)) {
-      body = std::string(chance(2) ? below(20'000) : below(300), static_cast<char>('a' + below(26)));
+      body =
+          std::string(chance(2) ? below(20'000) : below(300), static_cast<char>('a' + below(26)));
       JobRecord record = job(next_id_++, static_cast<std::uint32_t>(below(5)), below(1'000));
       record.body_bytes = static_cast<std::uint32_t>(body.size());
       if (chance(10)) record.burial = ++burials_;
@@ -384,9 +403,11 @@ class RandomHistory {
     const auto tube = static_cast<std::uint32_t>(below(6));
     const DueKey from = chance(50) ? DueKey{} : DueKey{below(1'000), below(next_id_)};
     const std::size_t limit = below(50);
-    EXPECT_EQ(store().scan_due(tube, from, limit), model_.scan_due(tube, from, limit)) << tube << ' ' << from.due;
+    EXPECT_EQ(store().scan_due(tube, from, limit), model_.scan_due(tube, from, limit))
+        << tube << ' ' << from.due;
     const std::uint64_t burial = chance(50) ? 1 : below(burials_ + 1);
-    EXPECT_EQ(store().scan_buried(tube, burial, limit), model_.scan_buried(tube, burial, limit)) << tube;
+    EXPECT_EQ(store().scan_buried(tube, burial, limit), model_.scan_buried(tube, burial, limit))
+        << tube;
     look_at(below(next_id_));
   }
 
@@ -407,8 +428,9 @@ class RandomHistory {
     }
     for (JobId id = 0; id < next_id_; ++id) look_at(id);
     Recovered recovered = store().recover();
-    std::sort(recovered.tubes.begin(), recovered.tubes.end(),
-              [](const TubeRecord& left, const TubeRecord& right) { return left.number < right.number; });
+    std::sort(
+        recovered.tubes.begin(), recovered.tubes.end(),
+        [](const TubeRecord& left, const TubeRecord& right) { return left.number < right.number; });
     std::vector<TubeRecord> tubes;
     for (const auto& [number, record] : model_.tubes) tubes.push_back(record);
     EXPECT_EQ(recovered.tubes, tubes);
@@ -430,7 +452,8 @@ class RandomHistory {
 
 TYPED_TEST(StoreTest, IsAsItsModelIs) {
   const char* given = std::getenv("CARILLON_SEED");
-  const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device()();
+  const std::uint64_t seed =
+      given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device()();
   std::cout << "CARILLON_SEED=" << seed << std::endl;
   RandomHistory<TypeParam>(seed).run(5'000);
 }

@@ -1,5 +1,5 @@
-#pragma once
 // A directory that is there for one test.
+#pragma once
 
 #include <cstdlib>
 #include <filesystem>
@@ -13,7 +13,8 @@ class TemporaryDirectory {
  public:
   TemporaryDirectory() {
     std::string name = (std::filesystem::temp_directory_path() / "carillon-test-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("cannot make a directory like " + name);
+    if (::mkdtemp(name.data()) == nullptr)
+      throw std::runtime_error("cannot make a directory like " + name);
     path_ = name;
   }
   ~TemporaryDirectory() {

@@ -1,5 +1,5 @@
-#pragma once
 // An engine on a virtual clock and a store in memory, with short words for what tests do most.
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -52,7 +52,8 @@ class VirtualQueue {
   std::string reserve(ClientId client) { return word(*engine_->reserve(client, now_, 0)); }
   // Lets the client wait. REQUIRES: it gets nothing at once.
   void wait(ClientId client, std::optional<Millis> timeout = {}) {
-    if (engine_->reserve(client, now_, timeout)) throw std::logic_error("the client did not have to wait");
+    if (engine_->reserve(client, now_, timeout))
+      throw std::logic_error("the client did not have to wait");
   }
   // What has come since the last call: "client:word" each.
   std::vector<std::string> deliveries() {

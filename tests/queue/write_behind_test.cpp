@@ -1,5 +1,6 @@
-// A RocksStore with a journal, and what is left of it: the database's log and the journal may each have lost what was not synced,
-// or be damaged. All that was synced is there again, or it is refused; it is never less.
+// A RocksStore with a journal, and what is left of it: the database's log and the journal may each
+// have lost what was not synced, or be damaged. All that was synced is there again, or it is
+// refused; it is never less.
 
 #include <gtest/gtest.h>
 #include <rocksdb/db.h>
@@ -30,8 +31,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr RocksStoreOptions kSmall{
-    .write_buffer = 512 << 10, .read_cache = 1 << 20, .large_body = 1 << 10, .journal_bytes = kSmallestJournal};
+constexpr RocksStoreOptions kSmall{.write_buffer = 512 << 10,
+                                   .read_cache = 1 << 20,
+                                   .large_body = 1 << 10,
+                                   .journal_bytes = kSmallestJournal};
 
 std::vector<fs::path> logs_in(const fs::path& directory) {
   std::vector<fs::path> logs;
@@ -50,7 +53,8 @@ struct Synced {
   bool by_journal = false;  // else the log was synced
 };
 
-// Windows of one to three batches, each of which is synced, and one more that is not. Some are too large for the journal.
+// Windows of one to three batches, each of which is synced, and one more that is not. Some are too
+// large for the journal.
 [[noreturn]] void write_windows_and_vanish(const std::string& directory, int windows) {
   RocksStore store(directory, {.journal_bytes = 4 * kSmallestJournal});  // never nearly full
   std::mt19937_64 random(7);
@@ -61,7 +65,8 @@ struct Synced {
     if (random() % 16 == 0) batches_in(store);  // reads what was not synced yet
     store.sync();
     std::string now = contents(directory + "/journal");
-    SecondSelf::tell(Synced{batch, end_of(contents(logs_in(directory).at(0))), end_of(now), now != journal});
+    SecondSelf::tell(
+        Synced{batch, end_of(contents(logs_in(directory).at(0))), end_of(now), now != journal});
     journal = std::move(now);
   }
   append_batch(store, ++batch);
@@ -138,7 +143,8 @@ TEST_F(CrashedTest, TheLogMayEndAnywhereBehindItsLastSync) {
   EXPECT_EQ(open(log_, journal_), synced_.batch);
   for (int round = 0; round < 15; ++round) {
     const std::size_t cut = log_synced_ + random_() % (log_.size() - log_synced_ + 1);
-    EXPECT_EQ(open(log_.substr(0, cut), journal_), synced_.batch) << "cut at " << cut << " of " << log_.size();
+    EXPECT_EQ(open(log_.substr(0, cut), journal_), synced_.batch)
+        << "cut at " << cut << " of " << log_.size();
   }
 }
 
@@ -183,12 +189,14 @@ TEST_F(CrashedTest, ADamagedJournalIsRefusedWhereItIsNeeded) {
   ASSERT_TRUE(synced_.by_journal);
   ASSERT_GT(last_record_, needed_);
   for (int round = 0; round < 25; ++round) {
-    // Every other time one that is needed, but not the last: damaged, that one cannot be told from one half written.
+    // Every other time one that is needed, but not the last: damaged, that one cannot be told from
+    // one half written.
     const bool needed = round % 2 == 0;
     const std::size_t from = needed ? needed_ : 32;  // its first block says whose it is
     const std::size_t to = needed ? last_record_ : end_of(journal_);
     std::size_t place = from + random_() % (to - from);
-    while (needed && journal_[place] == 0) place = from + random_() % (to - from);  // what fills up a block is not read
+    while (needed && journal_[place] == 0)
+      place = from + random_() % (to - from);  // what fills up a block is not read
     SCOPED_TRACE("byte " + std::to_string(place));
     std::string journal = journal_;
     journal[place] = static_cast<char>(journal[place] ^ (1 << random_() % 8));
@@ -216,7 +224,8 @@ TEST_F(CrashedTest, IsReadAgainAfterACrashWhileItWasRead) {
 
 // --- Long runs: the journal is full many times over, and the thread that writes makes room.
 
-// Small windows alone: of a large one nothing tells but the log, until the next sync. That one lost, though it was synced, goes unnoticed.
+// Small windows alone: of a large one nothing tells but the log, until the next sync. That one
+// lost, though it was synced, goes unnoticed.
 constexpr std::uint64_t kNone = std::uint64_t{1} << 62;  // one in so many bodies is large
 
 [[noreturn]] void write_until_killed(const std::string& directory) {
@@ -250,7 +259,8 @@ TEST_F(CrashedTest, KilledAfterManyRoundsOfTheJournal) {
       bytes.resize(random_() % (bytes.size() + 1));
       write(log, bytes);
       try {
-        EXPECT_GE(batches_in(RocksStore(copy_, kSmall), kNone), synced) << log << " cut at " << bytes.size();
+        EXPECT_GE(batches_in(RocksStore(copy_, kSmall), kNone), synced)
+            << log << " cut at " << bytes.size();
       } catch (const StoreError&) {
         // What had been synced of the log is missing, and that was noticed.
       }
@@ -261,10 +271,12 @@ TEST_F(CrashedTest, KilledAfterManyRoundsOfTheJournal) {
 
 // --- Several logs.
 
-// Windows with small jobs, until families have been flushed and there is a new log with something in it. They are too few for the
-// journal to be nearly full, so that no log was synced but those that were closed.
+// Windows with small jobs, until families have been flushed and there is a new log with something
+// in it. They are too few for the journal to be nearly full, so that no log was synced but those
+// that were closed.
 [[noreturn]] void put_until_there_is_a_new_log(const std::string& directory) {
-  RocksStore store(directory, {.write_buffer = kSmall.write_buffer, .journal_bytes = kJournalBytes});
+  RocksStore store(directory,
+                   {.write_buffer = kSmall.write_buffer, .journal_bytes = kJournalBytes});
   const fs::path first = logs_in(directory).back();
   JobId id = 0;
   const auto put_and_sync = [&] {
@@ -279,8 +291,8 @@ TEST_F(CrashedTest, KilledAfterManyRoundsOfTheJournal) {
   ::_exit(0);
 }
 
-// The old log was synced when the family was flushed; of the new one, no page need have reached the disk, nor the first ones of
-// those that did.
+// The old log was synced when the family was flushed; of the new one, no page need have reached the
+// disk, nor the first ones of those that did.
 TEST_F(CrashedTest, AnyPageOfANewLogMayBeMissing) {
   if (SecondSelf::is_this()) put_until_there_is_a_new_log(SecondSelf::argument());
   SecondSelf writer(made_);
@@ -308,8 +320,8 @@ TEST_F(CrashedTest, AnyPageOfANewLogMayBeMissing) {
   }
 }
 
-// What the database lacks is told by the last record alone. That many records before it are applied again, each of which adds to
-// the database's count, must not make up for it.
+// What the database lacks is told by the last record alone. That many records before it are applied
+// again, each of which adds to the database's count, must not make up for it.
 TEST(Journal, RefusesADatabaseThatLostALargeWindowBetweenSmallOnes) {
   if (SecondSelf::is_this()) {
     RocksStore store(SecondSelf::argument(), {.journal_bytes = kJournalBytes});
@@ -327,7 +339,8 @@ TEST(Journal, RefusesADatabaseThatLostALargeWindowBetweenSmallOnes) {
     FAIL() << "it was opened";
   } catch (const StoreError& error) {
     EXPECT_EQ(std::string(error.what()),
-              "data directory " + (directory / "data") + " is damaged: changes that had been synced are missing");
+              "data directory " + (directory / "data") +
+                  " is damaged: changes that had been synced are missing");
   }
 }
 
@@ -343,13 +356,15 @@ std::string format_of(const std::string& directory) {
   const std::unique_ptr<rocksdb::DB> owned(database);
   std::string format;
   EXPECT_TRUE(database->Get({}, "f", &format).ok());
-  for (rocksdb::ColumnFamilyHandle* handle : handles) EXPECT_TRUE(database->DestroyColumnFamilyHandle(handle).ok());
+  for (rocksdb::ColumnFamilyHandle* handle : handles)
+    EXPECT_TRUE(database->DestroyColumnFamilyHandle(handle).ok());
   return format;
 }
 
 // Versions that know of no journal must not open a store that has one.
 TEST(Journal, CanBeTakenUpAndGivenUpAndOfAnotherSizeAtEveryStart) {
-  constexpr std::array<std::size_t, 4> kSizes{0, kSmallestJournal, 3 * kSmallestJournal, kJournalBytes};
+  constexpr std::array<std::size_t, 4> kSizes{0, kSmallestJournal, 3 * kSmallestJournal,
+                                              kJournalBytes};
   std::mt19937_64 random(seed_or(std::random_device()()));
   const TemporaryDirectory directory;
   const std::string path = directory / "data";
@@ -371,13 +386,14 @@ TEST(Journal, CanBeTakenUpAndGivenUpAndOfAnotherSizeAtEveryStart) {
 
 TEST(Journal, HasASizeWithinBounds) {
   const TemporaryDirectory directory;
-  for (const std::size_t bytes : {kSmallestJournal - 1, kLargestJournal + 1, (std::size_t{1} << 44) + 20'480}) {
+  for (const std::size_t bytes :
+       {kSmallestJournal - 1, kLargestJournal + 1, (std::size_t{1} << 44) + 20'480}) {
     try {
       const RocksStore store(directory / "data", {.journal_bytes = bytes});
       FAIL() << "it was opened";
     } catch (const StoreError& error) {
-      EXPECT_EQ(error.what(),
-                "a journal cannot have " + std::to_string(bytes) + " bytes: from 524288 to 268435456 are allowed");
+      EXPECT_EQ(error.what(), "a journal cannot have " + std::to_string(bytes) +
+                                  " bytes: from 524288 to 268435456 are allowed");
     }
   }
 }
@@ -420,15 +436,19 @@ TEST(Journal, IsFoundThoughAllOfTheLogIsLost) {
 TEST(Journal, ThatIsMissingIsRefused) {
   const TemporaryDirectory directory;
   const std::string path = directory / "data";
-  { append_batch(*std::make_unique<RocksStore>(path, RocksStoreOptions{.journal_bytes = kJournalBytes}), 1); }
+  {
+    append_batch(
+        *std::make_unique<RocksStore>(path, RocksStoreOptions{.journal_bytes = kJournalBytes}), 1);
+  }
   fs::remove(path + "/journal");
   for (const bool journal : {true, false}) {
     try {
       const RocksStore store(path, {.journal_bytes = journal ? kJournalBytes : 0});
       FAIL() << "it was opened";
     } catch (const StoreError& error) {
-      EXPECT_EQ(std::string(error.what()),
-                "the journal " + path + "/journal is missing; restore the whole directory from one copy");
+      EXPECT_EQ(
+          std::string(error.what()),
+          "the journal " + path + "/journal is missing; restore the whole directory from one copy");
     }
   }
 }

@@ -49,8 +49,9 @@ TEST(Address, UnixSocketsHaveAPath) {
   EXPECT_EQ(to_string(a), "unix:/run/carillon.sock");
   EXPECT_EQ(error_of("unix:"), "\"unix:\": names no file; write unix:PATH");
   EXPECT_EQ(parse_address("unix:" + std::string(107, 'p')).path.size(), 107u);
-  EXPECT_NE(error_of("unix:" + std::string(108, 'p')).find("the path has 108 bytes; the limit is 107"),
-            std::string::npos);
+  EXPECT_NE(
+      error_of("unix:" + std::string(108, 'p')).find("the path has 108 bytes; the limit is 107"),
+      std::string::npos);
 }
 
 TEST(Address, WhatIsNoAddressIsRefusedWithTheReason) {

@@ -1,13 +1,12 @@
-"""Random beanstalk commands, weighted so that every command, limit and corner of the protocol is met.
+"""Random beanstalk commands, weighted so that every command, limit and corner of the protocol is
+met.
 
-What is generated has one right outcome whatever the speed of the machine: delays are none or far, ttrs are long, and
-nothing depends on which of two connections is read first. What beanstalkd leaves to chance or to the layout of its
-buffers is left out:
-  - which of several waiting workers is next (it serves in turn only as long as none has left the array of waiting
-    ones);
-  - a line with a lone CR (it stops the scan for the line's end until its buffer of 224 bytes is full);
-  - a line of 224n + 1 bytes (its CR is the last byte of the buffer and is overlooked: the next line is discarded as
-    well).
+What is generated has one right outcome whatever the speed of the machine: delays are none or far,
+ttrs are long, and nothing depends on which of two connections is read first. What beanstalkd leaves
+to chance or to the layout of its buffers is left out: - which of several waiting workers is next
+(it serves in turn only as long as none has left the array of waiting ones); - a line with a lone CR
+(it stops the scan for the line's end until its buffer of 224 bytes is full); - a line of 224n + 1
+bytes (its CR is the last byte of the buffer and is overlooked: the next line is discarded as well).
 """
 
 import random
@@ -16,7 +15,21 @@ from typing import Optional
 from commands import Command, Job, line, put, quit_, reserve
 
 TUBES = [b"default", b"a", b"b", b"Az09-+/;.$_()", b"x.y", b"t" * 200]
-_BAD_TUBES = [b"", b"-", b"-a", b"t" * 201, b"a b", b" a", b"a ", b"a@b", b"a,b", b"\xc3\xa9", b"a\nb", b'"a"', b"a:b"]
+_BAD_TUBES = [
+    b"",
+    b"-",
+    b"-a",
+    b"t" * 201,
+    b"a b",
+    b" a",
+    b"a ",
+    b"a@b",
+    b"a,b",
+    b"\xc3\xa9",
+    b"a\nb",
+    b'"a"',
+    b"a:b",
+]
 _BAD_NUMBERS = [
     b"",
     b" ",
@@ -33,7 +46,12 @@ _BAD_NUMBERS = [
     b"9" * 40,
 ]
 _PRIORITIES = [0, 1, 2, 3, 1023, 1024, 1025, 2**32 - 1]
-_FAR = [1000, 5000, 20000, 2**32 - 1]  # seconds; farther apart than a run lasts, so that the order is certain
+_FAR = [
+    1000,
+    5000,
+    20000,
+    2**32 - 1,
+]  # seconds; farther apart than a run lasts, so that the order is certain
 _TTRS = [1000, 2**32 - 1]
 _BAD_PUTS = [
     b"put ", b"put 0", b"put 0 0", b"put 0 0 60", b"put a 0 60 1", b"put 0 0 60 1 ", b"put 0 0 60 1 x",
@@ -51,11 +69,37 @@ _NO_ARGUMENT = [
     b"list-tubes-watched",
 ]  # fmt: skip
 _WITH_ID = [b"delete ", b"touch ", b"peek ", b"kick-job ", b"reserve-job ", b"stats-job "]
-_NUL = [b"list-tube-used\0", b"\0", b"us\0e a", b"delete \0", b"put 0 0 60 1\0", b"reserve\0", b"quit\0"]
+_NUL = [
+    b"list-tube-used\0",
+    b"\0",
+    b"us\0e a",
+    b"delete \0",
+    b"put 0 0 60 1\0",
+    b"reserve\0",
+    b"quit\0",
+]
 # What strtoul reads where the other commands want digits and nothing else.
-_ODD_KICKS = [b"1x", b"-1", b"+1", b"\t1", b"  1", b"4294967296", b"4294967297", b"18446744073709551615"]
+_ODD_KICKS = [
+    b"1x",
+    b"-1",
+    b"+1",
+    b"\t1",
+    b"  1",
+    b"4294967296",
+    b"4294967297",
+    b"18446744073709551615",
+]
 # 1.12 reads these with strtol; a line that is BAD_FORMAT to both changes as little.
-_TIMEOUTS_1_13_REFUSES = [b"", b"x", b"-1", b"+1", b"\t1", b"2147483648", b"4294967295", b"4294967296"]
+_TIMEOUTS_1_13_REFUSES = [
+    b"",
+    b"x",
+    b"-1",
+    b"+1",
+    b"\t1",
+    b"2147483648",
+    b"4294967295",
+    b"4294967296",
+]
 
 
 class CommandGenerator:
@@ -72,7 +116,16 @@ class CommandGenerator:
     def harmless(self, held: list, live: list, dead: list) -> Command:
         """A command that is answered at once and that any moment is good for: no pause, no order among delays."""
         make = self._rng.choices(
-            [self._put, self._on_job, self._peek, self._kick, self._tubes, self._look, self._malformed, self._poll],
+            [
+                self._put,
+                self._on_job,
+                self._peek,
+                self._kick,
+                self._tubes,
+                self._look,
+                self._malformed,
+                self._poll,
+            ],
             [26, 26, 8, 6, 12, 8, 10, 8],
         )[0]
         return make(held, live, dead)
@@ -88,7 +141,9 @@ class CommandGenerator:
 
     def pause(self) -> Command:
         seconds = self._rng.choice([b"0", b"0", b"1000", b"100000", b"4294967295"])
-        form = self._rng.choices([b"pause-tube %s %s", b"pause-tube  %s  %s", b"pause-tube%s %s"], [8, 1, 1])[0]
+        form = self._rng.choices(
+            [b"pause-tube %s %s", b"pause-tube  %s  %s", b"pause-tube%s %s"], [8, 1, 1]
+        )[0]
         return line(form % (self.tube(), seconds))
 
     def release_far(self, job: int) -> Command:
@@ -111,7 +166,12 @@ class CommandGenerator:
     def huge_put_head(self) -> bytes:
         """The start of a put that never gets its body."""
         return self._rng.choice(
-            [b"put 0 0 60 4294967295\r\nabc", b"put 0 0 60 50\r\nabc", b"put 0 0 60 5", b"put 0 0 60 3\r\nabc\r"]
+            [
+                b"put 0 0 60 4294967295\r\nabc",
+                b"put 0 0 60 50\r\nabc",
+                b"put 0 0 60 5",
+                b"put 0 0 60 3\r\nabc\r",
+            ]
         )
 
     def _priority(self) -> int:
@@ -136,7 +196,9 @@ class CommandGenerator:
         if kind < 84:
             return self.plain_put(self._rng.choice(_FAR))
         if kind < 88:
-            return put(self.new_job(), b"put   %d  0   1000 " % self._priority(), self._small_body())
+            return put(
+                self.new_job(), b"put   %d  0   1000 " % self._priority(), self._small_body()
+            )
         if kind < 91:
             size = self._max_job_size - self._rng.randrange(2)
             return put(self.new_job(), b"put 5 0 1000", b"m" * size)
@@ -166,7 +228,8 @@ class CommandGenerator:
     def _on_job(self, held: list, live: list, dead: list) -> Command:
         space = self._rng.choices([b"", b"  ", b"000"], [20, 1, 1])[0]
         kind = self._rng.choices(
-            ["delete", "release", "bury", "touch", "kick-job", "reserve-job"], [22, 16, 22, 8, 12, 12]
+            ["delete", "release", "bury", "touch", "kick-job", "reserve-job"],
+            [22, 16, 22, 8, 12, 12],
         )[0]
         name = kind.encode() + b" " + space
         job = self._any_job(held if kind in ("release", "bury", "touch") else [], live, dead)
@@ -194,20 +257,36 @@ class CommandGenerator:
         if kind < 3:
             return line(b"stats-job ", self._any_job(held, live, dead))
         if kind < 6:
-            return line(b"stats-tube " + (self.tube() if self._rng.random() < 0.9 else b"no-such-tube"))
-        return line(self._rng.choice([b"stats", b"list-tubes", b"list-tube-used", b"list-tubes-watched"]))
+            return line(
+                b"stats-tube " + (self.tube() if self._rng.random() < 0.9 else b"no-such-tube")
+            )
+        return line(
+            self._rng.choice([b"stats", b"list-tubes", b"list-tube-used", b"list-tubes-watched"])
+        )
 
     def _poll(self, *_) -> Command:
         """A reserve that never waits."""
         if self._rng.random() < 0.15:
             return line(
-                b"reserve-with-timeout " + self._rng.choice(_TIMEOUTS_1_13_REFUSES), for_1_12=(b"delete x\r\n",)
+                b"reserve-with-timeout " + self._rng.choice(_TIMEOUTS_1_13_REFUSES),
+                for_1_12=(b"delete x\r\n",),
             )
-        return line(b"reserve-with-timeout " + self._rng.choices([b"0", b" 0", b"00", b"0x"], [8, 1, 1, 1])[0])
+        return line(
+            b"reserve-with-timeout "
+            + self._rng.choices([b"0", b" 0", b"00", b"0x"], [8, 1, 1, 1])[0]
+        )
 
     def _malformed(self, held: list, live: list, dead: list) -> Command:
         make = self._rng.choice(
-            [self._bad_put, self._bad_tube, self._bad_number, self._trailing, self._too_long, self._nul, self._unknown]
+            [
+                self._bad_put,
+                self._bad_tube,
+                self._bad_number,
+                self._trailing,
+                self._too_long,
+                self._nul,
+                self._unknown,
+            ]
         )
         return make(held, live, dead)
 
@@ -225,7 +304,8 @@ class CommandGenerator:
         name = self._rng.choice(_BAD_TUBES)
         command = self._rng.choice([b"use ", b"watch ", b"ignore ", b"stats-tube ", b"pause-tube "])
         if command == b"pause-tube ":
-            # Spaces around the name are skipped by this one, so it may not be bad: pause a tube that does not exist.
+            # Spaces around the name are skipped by this one, so it may not be bad: pause a tube
+            # that does not exist.
             name = name.replace(b"a", b"none") if name.strip() in (b"a",) else name
             return line(command + name + b" 1000")
         return line(command + name)
@@ -241,11 +321,17 @@ class CommandGenerator:
         if kind == 2:
             return line(b"bury ", job, b" " + self._rng.choice([bad, b"4294967296"]))
         if kind == 3:
-            return line(b"pause-tube a " + self._rng.choice([b"", b"x", b"-1", b"4294967296", b"1x", b"1 "]))
+            return line(
+                b"pause-tube a " + self._rng.choice([b"", b"x", b"-1", b"4294967296", b"1x", b"1 "])
+            )
         if kind == 4:
-            return line(b"kick " + self._rng.choice([b"", b" ", b"x", b"18446744073709551616", b"9" * 40]))
+            return line(
+                b"kick " + self._rng.choice([b"", b" ", b"x", b"18446744073709551616", b"9" * 40])
+            )
         if self._rng.random() < 0.3:
-            bad = self._rng.choice([b"0", b"18446744073709551615", b"9223372036854775808"])  # good numbers of no job
+            bad = self._rng.choice(
+                [b"0", b"18446744073709551615", b"9223372036854775808"]
+            )  # good numbers of no job
         return line(self._rng.choice(_WITH_ID) + bad)
 
     def _trailing(self, held: list, live: list, dead: list) -> Command:

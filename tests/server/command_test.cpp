@@ -76,7 +76,8 @@ TEST(Command, PutMsTakesMilliseconds) {
   EXPECT_EQ(c.delay, 1'500u);
   EXPECT_EQ(c.ttr, 2'500u);
   EXPECT_EQ(c.bytes, 0u);
-  EXPECT_EQ(parse("put-ms 0 18446744073709551615 18446744073709551615 1").delay, 18446744073709551615u);
+  EXPECT_EQ(parse("put-ms 0 18446744073709551615 18446744073709551615 1").delay,
+            18446744073709551615u);
   expect_bad("put-ms 0 18446744073709551616 0 1");
   expect_bad("put-ms 0 0 18446744073709551616 1");
   EXPECT_EQ(parse("put-ms 0 0 0 1 x").form, Form::kCountedBad);
@@ -115,7 +116,8 @@ TEST(Command, CommandsOfOneIdAllowNothingElse) {
               {"touch ", Verb::kTouch},   {"stats-job ", Verb::kStatsJob}};
   for (const auto& [prefix, verb] : kAll) {
     expect_good(prefix + "1", verb);
-    for (const char* bad : {"", " ", "1foo", "1 ", "1 2", "x", "-1", "+1", "1.5", "0x1"}) expect_bad(prefix + bad);
+    for (const char* bad : {"", " ", "1foo", "1 ", "1 2", "x", "-1", "+1", "1.5", "0x1"})
+      expect_bad(prefix + bad);
   }
 }
 
@@ -166,7 +168,8 @@ TEST(Command, KickReadsItsBoundAsStrtoulDoes) {
   EXPECT_EQ(parse("kick -1").bound, 4294967295u);
   EXPECT_EQ(parse("kick 4294967297").bound, 1u);
   EXPECT_EQ(parse("kick 18446744073709551615").bound, 4294967295u);
-  for (const char* bad : {"kick ", "kick x", "kick - 1", "kick +-1", "kick 18446744073709551616"}) expect_bad(bad);
+  for (const char* bad : {"kick ", "kick x", "kick - 1", "kick +-1", "kick 18446744073709551616"})
+    expect_bad(bad);
 }
 
 TEST(Command, CommandsWithoutArgumentsAllowNothingElse) {
@@ -201,14 +204,16 @@ TEST(Command, TheFirstPrefixWins) {
 }
 
 TEST(Command, WhatHasNoPrefixIsUnknown) {
-  for (const auto line : {""sv, " "sv, "x"sv, "peek"sv, "put"sv, "PUT 0 0 1 1"sv, " stats"sv, "delete"sv, "use"sv,
-                          "list-tube"sv, "kick-jobs 1"sv, "qui"sv, "pause"sv, "put-msx"sv}) {
+  for (const auto line :
+       {""sv, " "sv, "x"sv, "peek"sv, "put"sv, "PUT 0 0 1 1"sv, " stats"sv, "delete"sv, "use"sv,
+        "list-tube"sv, "kick-jobs 1"sv, "qui"sv, "pause"sv, "put-msx"sv}) {
     expect_unknown(line);
   }
 }
 
 TEST(Command, ANulIsBadWhateverTheCommand) {
-  for (const auto line : {"\0"sv, "quit\0"sv, "delete 1\0"sv, "\0stats"sv, "put 0 0 60 1\0"sv}) expect_bad(line);
+  for (const auto line : {"\0"sv, "quit\0"sv, "delete 1\0"sv, "\0stats"sv, "put 0 0 60 1\0"sv})
+    expect_bad(line);
 }
 
 TEST(Command, TubeNamesHave1To200BytesOfTheAllowedOnes) {

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from typing import NamedTuple, Optional, Tuple, Union
 
-# No server under test gets this far; a job that one server refused is asked for as one that never was.
+# No server under test gets this far; a job that one server refused is asked for as one that never
+# was.
 _NO_SUCH_JOB = 10**15
 
 
@@ -20,7 +21,9 @@ class Command:
     job: Optional[int] = None  # a put: the number of its job
     may_wait: bool = False  # a reserve that waits when nothing is ready
     ends: bool = False  # the server closes instead of answering
-    for_1_12: Optional[Tuple[Union[bytes, Job], ...]] = None  # sent to beanstalkd 1.12 where it differs from 1.13
+    for_1_12: Optional[
+        Tuple[Union[bytes, Job], ...]
+    ] = None  # sent to beanstalkd 1.12 where it differs from 1.13
 
     @property
     def size(self) -> int:
@@ -36,7 +39,10 @@ class Command:
     def encode(self, ids: dict, is_1_12: bool) -> bytes:
         """The bytes for a server whose job n has the id ids[n]."""
         parts = self.for_1_12 if is_1_12 and self.for_1_12 else self.parts
-        return b"".join(b"%d" % ids.get(p.number, _NO_SUCH_JOB + p.number) if isinstance(p, Job) else p for p in parts)
+        return b"".join(
+            b"%d" % ids.get(p.number, _NO_SUCH_JOB + p.number) if isinstance(p, Job) else p
+            for p in parts
+        )
 
     def __str__(self) -> str:
         text = b"".join(b"#%d" % p.number if isinstance(p, Job) else p for p in self.parts)

@@ -33,13 +33,25 @@ def beanstalkd_path() -> str:
     search = os.environ.get("PATH", "") + os.pathsep + "/usr/bin"
     path = os.environ.get("BEANSTALKD_PATH") or shutil.which("beanstalkd", path=search)
     if not path:
-        raise RuntimeError("beanstalkd is not installed; `apt-get install beanstalkd` gives the oracle of these tests")
+        raise RuntimeError(
+            "beanstalkd is not installed; `apt-get install beanstalkd` gives the oracle of these tests"
+        )
     return path
 
 
 def carillon_serve(data: str, *extra: str) -> "Server":
     """The durable server on `data`; nothing is acknowledged before it is on disk."""
-    return Server(lambda port: [carillon_path(), "serve", "--data", data, "--listen", f"{HOST}:{port}", *extra])
+    return Server(
+        lambda port: [
+            carillon_path(),
+            "serve",
+            "--data",
+            data,
+            "--listen",
+            f"{HOST}:{port}",
+            *extra,
+        ]
+    )
 
 
 def carillon_beanstalkd(*extra: str) -> "Server":
@@ -52,8 +64,8 @@ def beanstalkd(*extra: str, path: str = "") -> "Server":
 
 
 def stand_in() -> str:
-    """The beanstalkd that takes Carillon's place, to try the tests themselves: BEANSTALKD_ORACLE is 1 for Debian's, or
-    a path."""
+    """The beanstalkd that takes Carillon's place, to try the tests themselves: BEANSTALKD_ORACLE is
+    1 for Debian's, or a path."""
     value = os.environ.get("BEANSTALKD_ORACLE", "")
     return beanstalkd_path() if value == "1" else value
 
@@ -65,7 +77,9 @@ def subject_in_memory(*extra: str) -> "Server":
 
 def subject_durable(data: str) -> "Server":
     """The server under test, with an fsync before each acknowledgement."""
-    return beanstalkd("-b", data, "-f", "0", path=stand_in()) if stand_in() else carillon_serve(data)
+    return (
+        beanstalkd("-b", data, "-f", "0", path=stand_in()) if stand_in() else carillon_serve(data)
+    )
 
 
 def free_port() -> int:
@@ -132,7 +146,9 @@ class Server:
         deadline = time.monotonic() + _START_SECONDS
         while time.monotonic() < deadline:
             if self.process.poll() is not None:
-                raise StartFailed(f"exit code {self.process.returncode} at start; it printed:\n{self.log()}")
+                raise StartFailed(
+                    f"exit code {self.process.returncode} at start; it printed:\n{self.log()}"
+                )
             try:
                 Connection(self.address).close()
             except OSError:

@@ -1,4 +1,5 @@
-"""The same random commands to Debian's beanstalkd and to Carillon, and the replies compared byte for byte.
+"""The same random commands to Debian's beanstalkd and to Carillon, and the replies compared byte
+for byte.
 
 CARILLON_SEED replays a run; CARILLON_STEPS sets its length. BEANSTALKD_ORACLE puts a beanstalkd in
 Carillon's place.
@@ -16,14 +17,20 @@ from wire import setting
 
 _STEPS = setting("CARILLON_STEPS", 8000)
 _SEED = setting("CARILLON_SEED", random.SystemRandom().randrange(2**32))
-_STEPS_PER_HISTORY = 2000  # fresh servers after as many, so that "far" delays stay far in a long run
+_STEPS_PER_HISTORY = (
+    2000  # fresh servers after as many, so that "far" delays stay far in a long run
+)
 _STEPS_PER_AUDIT = 50
 _DEFAULT_MAX_JOB_SIZE = 65535
 
 
-def _run_history(oracle, subject, seed: int, steps: int, max_job_size: int, subject_is_beanstalkd: bool) -> None:
+def _run_history(
+    oracle, subject, seed: int, steps: int, max_job_size: int, subject_is_beanstalkd: bool
+) -> None:
     with oracle, subject:
-        history = RandomHistory(Twin(oracle, subject, subject_is_beanstalkd), random.Random(seed), max_job_size)
+        history = RandomHistory(
+            Twin(oracle, subject, subject_is_beanstalkd), random.Random(seed), max_job_size
+        )
         step = 0
         try:
             for step in range(1, steps + 1):
@@ -31,7 +38,9 @@ def _run_history(oracle, subject, seed: int, steps: int, max_job_size: int, subj
                 if step % _STEPS_PER_AUDIT == 0:
                     history.audit()
         except Mismatch as mismatch:
-            raise Mismatch(f"at step {step}, seed {seed}: {mismatch}\nthe last steps:\n{history.recent()}") from None
+            raise Mismatch(
+                f"at step {step}, seed {seed}: {mismatch}\nthe last steps:\n{history.recent()}"
+            ) from None
 
 
 class RandomHistoriesTest(unittest.TestCase):
@@ -40,7 +49,9 @@ class RandomHistoriesTest(unittest.TestCase):
         for first in range(0, _STEPS, _STEPS_PER_HISTORY):
             steps = min(_STEPS_PER_HISTORY, _STEPS - first)
             oracle = daemon.beanstalkd(*flags)
-            _run_history(oracle, subject(), _SEED + first, steps, max_job_size, bool(daemon.stand_in()))
+            _run_history(
+                oracle, subject(), _SEED + first, steps, max_job_size, bool(daemon.stand_in())
+            )
 
     def test_in_memory_with_a_small_job_limit(self):
         flags = ["-z", "300"]
@@ -48,7 +59,11 @@ class RandomHistoriesTest(unittest.TestCase):
 
     def test_durable(self):
         with tempfile.TemporaryDirectory() as root:
-            self._run(lambda: daemon.subject_durable(tempfile.mkdtemp(dir=root)), _DEFAULT_MAX_JOB_SIZE, [])
+            self._run(
+                lambda: daemon.subject_durable(tempfile.mkdtemp(dir=root)),
+                _DEFAULT_MAX_JOB_SIZE,
+                [],
+            )
 
 
 class TimedScenariosTest(unittest.TestCase):
@@ -74,7 +89,14 @@ class TheTestCanFailTest(unittest.TestCase):
 
     def test_a_job_limit_one_byte_smaller(self):
         with self.assertRaisesRegex(Mismatch, "JOB_TOO_BIG|max-job-size"):
-            _run_history(daemon.beanstalkd("-z", "300"), daemon.beanstalkd("-z", "299"), _SEED, 4000, 300, True)
+            _run_history(
+                daemon.beanstalkd("-z", "300"),
+                daemon.beanstalkd("-z", "299"),
+                _SEED,
+                4000,
+                300,
+                True,
+            )
 
     def test_one_reply_in_a_thousand_spoilt(self):
         class Spoilt(Twin):
@@ -94,7 +116,9 @@ class TheTestCanFailTest(unittest.TestCase):
                 ]
 
         with daemon.beanstalkd() as oracle, daemon.beanstalkd() as subject:
-            history = RandomHistory(Spoilt(oracle, subject), random.Random(_SEED), _DEFAULT_MAX_JOB_SIZE)
+            history = RandomHistory(
+                Spoilt(oracle, subject), random.Random(_SEED), _DEFAULT_MAX_JOB_SIZE
+            )
             with self.assertRaisesRegex(Mismatch, "NOT_FOUND"):
                 for _ in range(4000):
                     history.step()

@@ -1,5 +1,5 @@
-"""A file system that is nearly full: puts are refused while there is room to delete jobs and to start again
-(`carillon serve --min-free-disk`)."""
+"""A file system that is nearly full: puts are refused while there is room to delete jobs and to
+start again (`carillon serve --min-free-disk`)."""
 
 import ctypes
 import os
@@ -52,7 +52,9 @@ class DiskSpaceTest(unittest.TestCase):
         self.assertEqual(client.call(b"put-ms 0 0 60000 3", b"new"), _REFUSED)
         self.assertEqual(client.call(b"reserve").number(), ids[0])
         self.assertEqual(client.call(b"release %d 0 0" % ids[0]), said(b"RELEASED"))
-        self.assertEqual(client.call(b"bury %d 0" % client.call(b"reserve").number()), said(b"BURIED"))
+        self.assertEqual(
+            client.call(b"bury %d 0" % client.call(b"reserve").number()), said(b"BURIED")
+        )
         self.assertEqual(client.call(b"kick 1"), said(b"KICKED 1"))
         for job in ids:
             self.assertEqual(client.call(b"delete %d" % job), said(b"DELETED"))

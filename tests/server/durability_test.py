@@ -49,7 +49,9 @@ class _Kept:
         jobs = [self.c.put(body) for body in bodies]
         self.restart()
         for job, body in zip(jobs, bodies):
-            self.assertEqual(self.c.call(b"peek %d" % job), Reply(b"FOUND %d %d" % (job, len(body)), body))
+            self.assertEqual(
+                self.c.call(b"peek %d" % job), Reply(b"FOUND %d %d" % (job, len(body)), body)
+            )
 
     def test_order(self):
         jobs = {(pri, n): self.c.put(b"x", pri) for n in range(20) for pri in (3, 0, 2**32 - 1)}
@@ -68,7 +70,8 @@ class _Kept:
         self.assertEqual(sorted(yaml_list(self.c.call(b"list-tubes").body)), ["beta", "default"])
         stats = self.c.stats(b"stats-tube beta")
         self.assertEqual(
-            [stats["current-jobs-" + k] for k in ("ready", "reserved", "delayed", "buried")], ["1", "0", "1", "1"]
+            [stats["current-jobs-" + k] for k in ("ready", "reserved", "delayed", "buried")],
+            ["1", "0", "1", "1"],
         )
         expected = {
             ready: ("ready", "7", "0", "1234"),
@@ -77,7 +80,9 @@ class _Kept:
         }
         for job, (state, pri, delay, ttr) in expected.items():
             stats = self.c.stats(b"stats-job %d" % job)
-            self.assertEqual([stats[k] for k in ("state", "pri", "delay", "ttr")], [state, pri, delay, ttr])
+            self.assertEqual(
+                [stats[k] for k in ("state", "pri", "delay", "ttr")], [state, pri, delay, ttr]
+            )
             self.assertEqual(stats["tube"].strip('"'), "beta")
         self.assertLessEqual(int(self.c.stats(b"stats-job %d" % delayed)["time-left"]), 5000)
         self.c.call(b"use beta")
@@ -88,10 +93,14 @@ class _Kept:
         job = self.c.put(b"x")
         self.assertEqual(self.c.call(b"reserve").number(), job)
         self.restart()
-        self.assertEqual(self.c.call(b"reserve-with-timeout 0"), Reply(b"RESERVED %d 1" % job, b"x"))
+        self.assertEqual(
+            self.c.call(b"reserve-with-timeout 0"), Reply(b"RESERVED %d 1" % job, b"x")
+        )
 
     def test_what_was_deleted_stays_deleted(self):
-        jobs = [self.c.put(b"x") for _ in range(50)] + [self.c.put(b"x", 0, 1000) for _ in range(50)]
+        jobs = [self.c.put(b"x") for _ in range(50)] + [
+            self.c.put(b"x", 0, 1000) for _ in range(50)
+        ]
         for job in jobs[::2]:
             self.assertEqual(self.c.call(b"delete %d" % job), said(b"DELETED"))
         for _ in range(2):
@@ -165,7 +174,9 @@ class _CarillonOnly:
         jobs = [self.c.put(b"%d" % n * 65535) for n in range(9)]
         self.restart()
         for n, job in enumerate(jobs):
-            self.assertEqual(self.c.call(b"peek %d" % job), Reply(b"FOUND %d 65535" % job, b"%d" % n * 65535))
+            self.assertEqual(
+                self.c.call(b"peek %d" % job), Reply(b"FOUND %d 65535" % job, b"%d" % n * 65535)
+            )
 
     def test_buried_jobs_are_kicked_in_the_order_buried(self):
         jobs = [self.c.put(b"x") for _ in range(4)]
@@ -192,7 +203,10 @@ class _CarillonOnly:
         for _ in range(2):
             self.restart()
             stats = self.c.stats(b"stats-job %d" % job)
-            self.assertEqual([stats[k] for k in ("state", "pri", "delay", "ttr")], ["delayed", "11", "3456000", "60"])
+            self.assertEqual(
+                [stats[k] for k in ("state", "pri", "delay", "ttr")],
+                ["delayed", "11", "3456000", "60"],
+            )
             self.assertIn(int(stats["time-left"]), range(3455900, 3456001))
             self.assertEqual(self.c.call(b"peek-delayed"), Reply(b"FOUND %d 4" % job, b"far!"))
             self.assertEqual(self.c.call(b"reserve-with-timeout 0"), TIMED_OUT)
@@ -205,7 +219,9 @@ class _CarillonOnly:
         near = self.c.put_ms(b"near", 0, 5000)
         for _ in range(2):
             stats = self.c.stats()
-            self.assertEqual([stats["current-jobs-" + k] for k in ("delayed", "loaded")], ["1001", "1"])
+            self.assertEqual(
+                [stats["current-jobs-" + k] for k in ("delayed", "loaded")], ["1001", "1"]
+            )
             self.restart()
         self.assertEqual(self.state(far[500]), "delayed")
         self.assertEqual(self.c.call(b"reserve"), Reply(b"RESERVED %d 4" % near, b"near"))

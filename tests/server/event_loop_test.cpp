@@ -1,5 +1,5 @@
-// The whole server on real sockets, with a store in memory: connections, signals, limits, and what happens when a sync
-// fails.
+// The whole server on real sockets, with a store in memory: connections, signals, limits, and what
+// happens when a sync fails.
 
 #include "server/event_loop.h"
 
@@ -162,7 +162,8 @@ TEST_F(EventLoopTest, SigtermAnswersWhatIsInFlightAndEndsWith0) {
   Peer peer(tcp_);
   Peer waiting(tcp_);
   waiting.send("reserve-with-timeout 100\r\n");
-  EXPECT_EQ(peer.say("use a\r\nput 0 0 60 5\r\nhello\r\n", "USING a\r\nINSERTED 1\r\n"), "USING a\r\nINSERTED 1\r\n");
+  EXPECT_EQ(peer.say("use a\r\nput 0 0 60 5\r\nhello\r\n", "USING a\r\nINSERTED 1\r\n"),
+            "USING a\r\nINSERTED 1\r\n");
   EXPECT_EQ(terminate(), 0);
   EXPECT_TRUE(peer.at_end());
   EXPECT_TRUE(waiting.at_end());

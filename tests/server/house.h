@@ -1,6 +1,7 @@
+// A beanstalk server without sockets, for tests: an engine on a store in memory that can be told to
+// fail, on a clock that only the test moves, and clients whose bytes go straight into their
+// sessions.
 #pragma once
-// A beanstalk server without sockets, for tests: an engine on a store in memory that can be told to fail, on a clock that only the
-// test moves, and clients whose bytes go straight into their sessions.
 
 #include <algorithm>
 #include <atomic>
@@ -39,10 +40,12 @@ class BreakableStore : public queue::Store {
     if (bodies_fail) throw queue::StoreError("input/output error");
     return store_.body(id);
   }
-  std::vector<queue::JobRecord> scan_due(std::uint32_t tube, queue::DueKey from, std::size_t limit) const override {
+  std::vector<queue::JobRecord> scan_due(std::uint32_t tube, queue::DueKey from,
+                                         std::size_t limit) const override {
     return store_.scan_due(tube, from, limit);
   }
-  std::vector<queue::JobRecord> scan_buried(std::uint32_t tube, std::uint64_t from, std::size_t limit) const override {
+  std::vector<queue::JobRecord> scan_buried(std::uint32_t tube, std::uint64_t from,
+                                            std::size_t limit) const override {
     return store_.scan_buried(tube, from, limit);
   }
 
@@ -52,7 +55,8 @@ class BreakableStore : public queue::Store {
 
 class House;
 
-// A client: what it sends goes to its session, and what the session answers is kept until it is read.
+// A client: what it sends goes to its session, and what the session answers is kept until it is
+// read.
 class Client {
  public:
   explicit Client(House& house);
@@ -96,7 +100,8 @@ class House {
   }
 
   void deliver() {
-    for (auto deliveries = engine.take_deliveries(); !deliveries.empty(); deliveries = engine.take_deliveries()) {
+    for (auto deliveries = engine.take_deliveries(); !deliveries.empty();
+         deliveries = engine.take_deliveries()) {
       for (const queue::Delivery& delivery : deliveries) deliver(delivery);
     }
   }
@@ -119,7 +124,8 @@ class House {
   std::vector<Client*> clients_;
 };
 
-inline Client::Client(House& house) : house_(house), session_(std::make_unique<Session>(house.service)) {
+inline Client::Client(House& house)
+    : house_(house), session_(std::make_unique<Session>(house.service)) {
   house_.clients_.push_back(this);
 }
 

@@ -20,18 +20,24 @@ class _OwnVerbs:
     def test_put_ms(self):
         job = self.put_with(b"put-ms 5 40000 120000", b"hello")
         stats = self.c.stats(b"stats-job %d" % job)
-        self.assertEqual([stats[k] for k in ("state", "pri", "delay", "ttr")], ["delayed", "5", "40", "120"])
+        self.assertEqual(
+            [stats[k] for k in ("state", "pri", "delay", "ttr")], ["delayed", "5", "40", "120"]
+        )
         self.assertIn(stats["time-left"], ("40", "39"))
         self.assertEqual(self.c.call(b"peek %d" % job).body, b"hello")
 
     def test_put_ms_without_a_delay_is_ready(self):
         job = self.put_with(b"put-ms 0 0 60000")
-        self.assertEqual(self.c.call(b"reserve-with-timeout 0"), Reply(b"RESERVED %d 1" % job, b"x"))
+        self.assertEqual(
+            self.c.call(b"reserve-with-timeout 0"), Reply(b"RESERVED %d 1" % job, b"x")
+        )
 
     def test_put_at_in_the_past_is_ready_at_once(self):
         for due in (0, 1, time.time_ns() // 1_000_000 - 1):
             job = self.put_with(b"put-at 0 %d 60000" % due)
-            self.assertEqual(self.c.call(b"reserve-with-timeout 0"), Reply(b"RESERVED %d 1" % job, b"x"))
+            self.assertEqual(
+                self.c.call(b"reserve-with-timeout 0"), Reply(b"RESERVED %d 1" % job, b"x")
+            )
 
     def test_put_at_in_the_future(self):
         job = self.put_with(b"put-at 0 %d 60000" % (time.time_ns() // 1_000_000 + 40_000))
@@ -68,7 +74,9 @@ class _OwnVerbs:
         self.c.call(b"reserve")
         self.check(b"release-ms %d 9 40000\r\n" % job, said(b"RELEASED"))
         stats = self.c.stats(b"stats-job %d" % job)
-        self.assertEqual([stats[k] for k in ("state", "pri", "delay", "releases")], ["delayed", "9", "40", "1"])
+        self.assertEqual(
+            [stats[k] for k in ("state", "pri", "delay", "releases")], ["delayed", "9", "40", "1"]
+        )
         self.check(b"release-ms %d 0 0\r\n" % job, NOT_FOUND)
 
     def test_release_ms_out_of_range_leaves_the_job_reserved(self):

@@ -1,4 +1,5 @@
-"""The ground of the literal protocol tests: a server per test class, a tube and a connection per test.
+"""The ground of the literal protocol tests: a server per test class, a tube and a connection per
+test.
 
 BEANSTALKD_ORACLE=1 runs them against Debian's beanstalkd.
 """

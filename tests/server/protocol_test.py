@@ -78,11 +78,25 @@ class _Parsing:
 
     def test_anything_but_digits_in_a_number(self):
         for number in (b"", b"x", b"1foo", b"1 ", b"-1", b"+1", b"1.0", b"0x1", b"\t1", b"1 1"):
-            for command in (b"delete ", b"peek ", b"touch ", b"kick-job ", b"reserve-job ", b"stats-job "):
+            for command in (
+                b"delete ",
+                b"peek ",
+                b"touch ",
+                b"kick-job ",
+                b"reserve-job ",
+                b"stats-job ",
+            ):
                 self.check(command + number + b"\r\n", BAD_FORMAT)
 
     def test_ids_are_64_bits(self):
-        for command in (b"delete ", b"peek ", b"touch ", b"kick-job ", b"reserve-job ", b"stats-job "):
+        for command in (
+            b"delete ",
+            b"peek ",
+            b"touch ",
+            b"kick-job ",
+            b"reserve-job ",
+            b"stats-job ",
+        ):
             self.check(command + b"18446744073709551615\r\n", NOT_FOUND)
             self.check(command + b"18446744073709551616\r\n", BAD_FORMAT)
             self.check(command + b"9" * 60 + b"\r\n", BAD_FORMAT)
@@ -91,8 +105,15 @@ class _Parsing:
         self.check(b"put 4294967295 4294967295 4294967295 1\r\nx\r\n")
         job = b"%d" % self.c.reply().number()
         stats = self.c.stats(b"stats-job " + job)
-        self.assertEqual([stats[k] for k in ("state", "pri", "delay", "ttr")], ["delayed"] + ["4294967295"] * 3)
-        for numbers in (b"4294967296 0 60 1", b"0 4294967296 60 1", b"0 0 4294967296 1", b"0 0 60 4294967296"):
+        self.assertEqual(
+            [stats[k] for k in ("state", "pri", "delay", "ttr")], ["delayed"] + ["4294967295"] * 3
+        )
+        for numbers in (
+            b"4294967296 0 60 1",
+            b"0 4294967296 60 1",
+            b"0 0 4294967296 1",
+            b"0 0 60 4294967296",
+        ):
             self.check(b"put " + numbers + b"\r\n", BAD_FORMAT)
         self.check(b"reserve-job " + job + b"\r\n", Reply(b"RESERVED " + job + b" 1", b"x"))
         self.check(b"release " + job + b" 4294967296 0\r\n", BAD_FORMAT)
@@ -121,7 +142,9 @@ class _Parsing:
 
     def test_a_bad_put_line_has_no_body(self):
         self.check(b"put 0 0 60\r\nlist-tube-used\r\n", BAD_FORMAT, said(b"USING " + self.tube))
-        self.check(b"put 0 0 60 14 x\r\nlist-tube-used\r\n", BAD_FORMAT, said(b"USING " + self.tube))
+        self.check(
+            b"put 0 0 60 14 x\r\nlist-tube-used\r\n", BAD_FORMAT, said(b"USING " + self.tube)
+        )
         self.check(b"put 0 0 60 5\0\r\nhello\r\n", BAD_FORMAT, UNKNOWN_COMMAND)
 
     def test_too_big_a_body_is_swallowed(self):
@@ -155,12 +178,22 @@ class _Parsing:
         self.assertEqual(self.c.call(b"reserve"), Reply(b"RESERVED %d %d" % (job, len(body)), body))
 
     def test_expected_crlf_consumes_two_bytes_more(self):
-        self.check(b"put 0 0 60 5\r\nhelloXYlist-tube-used\r\n", said(b"EXPECTED_CRLF"), said(b"USING " + self.tube))
-        self.check(b"put 0 0 60 4\r\nhello\r\n", said(b"EXPECTED_CRLF"))  # `hello\r` is gone, `\n` begins the next line
+        self.check(
+            b"put 0 0 60 5\r\nhelloXYlist-tube-used\r\n",
+            said(b"EXPECTED_CRLF"),
+            said(b"USING " + self.tube),
+        )
+        self.check(
+            b"put 0 0 60 4\r\nhello\r\n", said(b"EXPECTED_CRLF")
+        )  # `hello\r` is gone, `\n` begins the next line
         self.check(b"list-tube-used\r\n", UNKNOWN_COMMAND)
 
     def test_expected_crlf_with_a_body_too_short(self):
-        self.check(b"put 0 0 60 5\r\nabc\r\n__list-tube-used\r\n", said(b"EXPECTED_CRLF"), said(b"USING " + self.tube))
+        self.check(
+            b"put 0 0 60 5\r\nabc\r\n__list-tube-used\r\n",
+            said(b"EXPECTED_CRLF"),
+            said(b"USING " + self.tube),
+        )
 
     def test_names_of_tubes(self):
         for name in (b"a", b"A-Za-z0-9+/;.$_()", b"+", b"9", b"t" * 200):
@@ -194,11 +227,16 @@ class _Parsing:
         self.check(b"z" * 222 + b"\r\n", UNKNOWN_COMMAND)
 
     def test_a_line_too_long_is_discarded_to_its_end(self):
-        # 225 bytes and 449: beanstalkd overlooks an end that straddles its buffer, and discards the next line as well.
-        for total in (226, 300, 448, 1000, 100_000, 1_000_000) + (() if daemon.stand_in() else (225, 449)):
+        # 225 bytes and 449: beanstalkd overlooks an end that straddles its buffer, and discards the
+        # next line as well.
+        for total in (226, 300, 448, 1000, 100_000, 1_000_000) + (
+            () if daemon.stand_in() else (225, 449)
+        ):
             for start in (b"", b"quit ", b"put 0 0 60 "):
                 line = start + b"z" * (total - 2 - len(start))
-                self.check(line + b"\r\nlist-tube-used\r\n", BAD_FORMAT, said(b"USING " + self.tube))
+                self.check(
+                    line + b"\r\nlist-tube-used\r\n", BAD_FORMAT, said(b"USING " + self.tube)
+                )
 
 
 class InMemoryTest(_Parsing, InMemory, unittest.TestCase):
@@ -215,7 +253,9 @@ class JobLimitTest(unittest.TestCase):
             c = server.connect()
             self.assertEqual(c.stats()["max-job-size"], "1000000")
             job = c.put(b"z" * 1_000_000)
-            self.assertEqual(c.call(b"reserve"), Reply(b"RESERVED %d 1000000" % job, b"z" * 1_000_000))
+            self.assertEqual(
+                c.call(b"reserve"), Reply(b"RESERVED %d 1000000" % job, b"z" * 1_000_000)
+            )
             self.assertEqual(c.call(b"put 0 0 60 1000001", b"z" * 1_000_001), said(b"JOB_TOO_BIG"))
 
     def test_z_is_one_gibibyte_at_most(self):

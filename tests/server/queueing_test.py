@@ -11,7 +11,10 @@ class _Queueing:
     # Order.
 
     def test_ready_jobs_go_out_by_priority_and_id(self):
-        jobs = {pri: [self.c.put(b"x", pri), self.c.put(b"x", pri)] for pri in (2**32 - 1, 1024, 0, 1023)}
+        jobs = {
+            pri: [self.c.put(b"x", pri), self.c.put(b"x", pri)]
+            for pri in (2**32 - 1, 1024, 0, 1023)
+        }
         expected = jobs[0] + jobs[1023] + jobs[1024] + jobs[2**32 - 1]
         self.assertEqual(self.tube_stats()["current-jobs-urgent"], "4")
         self.assertEqual([self.c.call(b"reserve").number() for _ in range(8)], expected)
@@ -53,7 +56,10 @@ class _Queueing:
             job = self.c.put(b"x")
             self.assertEqual(self.reserved(worker), job)
 
-    @unittest.skipIf(daemon.stand_in(), "beanstalkd's array of waiting workers loses the order when one leaves it")
+    @unittest.skipIf(
+        daemon.stand_in(),
+        "beanstalkd's array of waiting workers loses the order when one leaves it",
+    )
     def test_waiting_workers_keep_their_turn_when_another_leaves(self):
         workers = [self.worker() for _ in range(4)]
         for n, worker in enumerate(workers):
@@ -82,7 +88,12 @@ class _Queueing:
         )
         self.assertEqual([self.c.call(b"reserve").number() for _ in range(2)], [buried, held])
         self.check(b"bury %d 0\r\n" % buried, said(b"BURIED"))
-        for job, state in ((ready, "ready"), (delayed, "delayed"), (buried, "buried"), (held, "reserved")):
+        for job, state in (
+            (ready, "ready"),
+            (delayed, "delayed"),
+            (buried, "buried"),
+            (held, "reserved"),
+        ):
             self.assertEqual(self.c.stats(b"stats-job %d" % job)["state"], state)
             self.check(b"delete %d\r\n" % job, said(b"DELETED"))
             self.check(b"delete %d\r\n" % job, NOT_FOUND)
@@ -93,7 +104,14 @@ class _Queueing:
         job = self.c.put(b"x")
         other = self.worker()
         self.assertEqual(other.call(b"reserve").number(), job)
-        for command in (b"delete %d", b"release %d 0 0", b"bury %d 0", b"touch %d", b"reserve-job %d", b"kick-job %d"):
+        for command in (
+            b"delete %d",
+            b"release %d 0 0",
+            b"bury %d 0",
+            b"touch %d",
+            b"reserve-job %d",
+            b"kick-job %d",
+        ):
             self.check(command % job + b"\r\n", NOT_FOUND)
         self.assertEqual(self.c.call(b"peek %d" % job).line, b"FOUND %d 1" % job)
         self.assertEqual(other.call(b"touch %d" % job), said(b"TOUCHED"))
@@ -142,7 +160,9 @@ class _Queueing:
         self.wait_until_waiting(1)
         self.check(b"kick 3\r\n", said(b"KICKED 3"))
         self.assertEqual(self.reserved(worker), buried[0])
-        self.assertEqual([self.c.call(b"reserve").number() for _ in range(2)], [buried[2], buried[1]])
+        self.assertEqual(
+            [self.c.call(b"reserve").number() for _ in range(2)], [buried[2], buried[1]]
+        )
 
     def test_kick_is_for_the_used_tube_only(self):
         self.c.put(b"x", 0, 1000)
@@ -157,7 +177,9 @@ class _Queueing:
         for job in (delayed, buried):
             self.check(b"kick-job %d\r\n" % job, said(b"KICKED"))
             self.check(b"kick-job %d\r\n" % job, NOT_FOUND)
-        self.assertEqual([self.c.call(b"reserve").number() for _ in range(3)], [delayed, buried, ready])
+        self.assertEqual(
+            [self.c.call(b"reserve").number() for _ in range(3)], [delayed, buried, ready]
+        )
 
     # Connections.
 
@@ -168,7 +190,9 @@ class _Queueing:
         self.c.send(b"reserve\r\n")
         other.close()
         self.assertEqual(self.reserved(self.c), jobs[0])
-        self.assertEqual([self.c.call(b"reserve-with-timeout 5").number() for _ in jobs[1:]], jobs[1:])
+        self.assertEqual(
+            [self.c.call(b"reserve-with-timeout 5").number() for _ in jobs[1:]], jobs[1:]
+        )
         self.assertEqual(self.c.stats(b"stats-job %d" % jobs[0])["reserves"], "2")
 
     def test_a_worker_that_left_is_not_given_a_job(self):
@@ -215,7 +239,10 @@ class _Queueing:
     def test_a_half_closed_connection_is_answered_to_its_last_command(self):
         self.c.send(b"put 0 0 60 1\r\nx\r\nreserve\r\nreserve\r\nlist-tube-used\r\n")
         self.c.half_close()
-        self.assertEqual([self.c.reply().word for _ in range(4)], [b"INSERTED", b"RESERVED", b"TIMED_OUT", b"USING"])
+        self.assertEqual(
+            [self.c.reply().word for _ in range(4)],
+            [b"INSERTED", b"RESERVED", b"TIMED_OUT", b"USING"],
+        )
         self.assertEqual(self.c.wait_for_end(), b"")
 
     def test_a_half_closed_connection_is_noticed_behind_much_that_is_unread(self):
@@ -235,8 +262,8 @@ class _Queueing:
         self.wait_until_waiting(0)
 
     def test_what_was_answered_before_quit_arrives_though_more_was_sent_behind_it(self):
-        # A socket that is closed while something is unread resets the connection, and what the client's kernel has not
-        # taken yet is lost. (beanstalkd does that.)
+        # A socket that is closed while something is unread resets the connection, and what the
+        # client's kernel has not taken yet is lost. (beanstalkd does that.)
         body = b"x" * 65535
         for _ in range(8):
             self.c.put(body)

@@ -76,7 +76,9 @@ class RandomHistory:
         self._twin.audit()
         session = self._new_session()
         looks = [line(b"list-tubes")]
-        looks += [line(b"stats-job ", Job(n)) for n in self._live] + [line(b"peek ", Job(n)) for n in self._live]
+        looks += [line(b"stats-job ", Job(n)) for n in self._live] + [
+            line(b"peek ", Job(n)) for n in self._live
+        ]
         events = self._send(session, looks)
         tubes = next(e.answer[1] for e in events if e.command is looks[0])
         self._send(session, [line(b"stats-tube " + tube.encode()) for tube in tubes])
@@ -97,17 +99,21 @@ class RandomHistory:
             return
         commands = [self._command_for(session) for _ in range(self._rng.randrange(2, 9))]
         if self._rng.random() < 0.3:
-            commands.insert(self._rng.randrange(len(commands) + 1), self._generate.waiting_reserve())
+            commands.insert(
+                self._rng.randrange(len(commands) + 1), self._generate.waiting_reserve()
+            )
         if self._rng.random() < 0.03:
             at = self._rng.randrange(len(commands) + 1)
             commands.insert(at, self._generate.quit())
             if any(c.line.startswith((b"reserve", b"peek")) for c in commands[:at]):
-                # beanstalkd resets a connection on which it left something unread: the end of a large reply is lost.
+                # beanstalkd resets a connection on which it left something unread: the end of a
+                # large reply is lost.
                 del commands[at + 1 :]
         if any(c.may_wait for c in commands) and not self._may_wait(session, commands):
             commands = [c for c in commands if not c.may_wait]
         if any(c.may_wait for c in commands):
-            # What is unread behind a reserve must fit into the kernel's buffers, or no server can notice a half-close.
+            # What is unread behind a reserve must fit into the kernel's buffers, or no server can
+            # notice a half-close.
             commands = [c for c in commands if c.size < 4000]
         cuts = [self._rng.random() for _ in range(self._rng.choice([0, 0, 1, 2, 4]))]
         self._send(session, commands, cuts, half_close=self._rng.random() < 0.03)
@@ -161,11 +167,15 @@ class RandomHistory:
         elif kind == 1 and not self._clients[session].waits:
             self._note(f"session {session} stops in the middle of a put")
             self._observe(
-                self._twin.send(session, [Command((self._generate.huge_put_head(),), replies=0)], half_close=True)
+                self._twin.send(
+                    session,
+                    [Command((self._generate.huge_put_head(),), replies=0)],
+                    half_close=True,
+                )
             )
         elif kind < 4 or self._clients[session].has_tail:
-            # Commands behind a reserve are answered to a client that only half-closed. Whether they are still carried
-            # out for one that is gone altogether is chance.
+            # Commands behind a reserve are answered to a client that only half-closed. Whether they
+            # are still carried out for one that is gone altogether is chance.
             self._note(f"session {session} half-closes")
             self._observe(self._twin.send(session, [], half_close=True))
         else:
@@ -175,7 +185,11 @@ class RandomHistory:
         """A put comes in two parts, and others act in between."""
         session = self._some_client(waiting=False)
         other = self._some_client(waiting=False)
-        if session is None or other in (None, session) or any(c.has_tail for c in self._clients.values()):
+        if (
+            session is None
+            or other in (None, session)
+            or any(c.has_tail for c in self._clients.values())
+        ):
             return
         command = self._generate.plain_put()
         cut = self._rng.randrange(1, 4)
@@ -237,7 +251,14 @@ class RandomHistory:
         del self._clients[session]
         self._observe(self._twin.drop(session))
 
-    def _send(self, session: int, commands: list, cuts: list = (), half_close: bool = False, rest: float = 0.0) -> list:
+    def _send(
+        self,
+        session: int,
+        commands: list,
+        cuts: list = (),
+        half_close: bool = False,
+        rest: float = 0.0,
+    ) -> list:
         """Sends, rests for so many seconds before anything else is asked, and takes note of the answers."""
         end = " and half-closes" if half_close else ""
         self._note(f"session {session}: " + "  ".join(str(c) for c in commands) + end)
@@ -274,7 +295,11 @@ class RandomHistory:
             self._live.remove(job)
             self._dead.append(job)
         if word.startswith(b"WATCHING"):
-            change = client.watching.add if event.command.line.startswith(b"watch ") else client.watching.discard
+            change = (
+                client.watching.add
+                if event.command.line.startswith(b"watch ")
+                else client.watching.discard
+            )
             change(_tube(event.command))
 
 

@@ -100,7 +100,8 @@ TEST(ReplyQueue, ABacklogOfMegabytesLeavesInOrderWhateverTheSteps) {
     expected += std::to_string(i) + " " + body + "\r\n";
     if (i % 3 != 0) continue;
     const std::string_view ready = replies.sendable(i - 1);
-    const std::size_t some = ready.size() * (i % 5) / 4 > ready.size() ? ready.size() : ready.size() * (i % 5) / 4;
+    const std::size_t some =
+        ready.size() * (i % 5) / 4 > ready.size() ? ready.size() : ready.size() * (i % 5) / 4;
     got.append(ready.substr(0, some));
     replies.sent(some);
   }

@@ -1,5 +1,6 @@
+// An event loop on real sockets in a thread of the test, with a store in memory, and blocking
+// clients for it.
 #pragma once
-// An event loop on real sockets in a thread of the test, with a store in memory, and blocking clients for it.
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
@@ -29,7 +30,8 @@ class Peer {
   // `receive_buffer`: bytes the kernel keeps for it while it does not read; 0: its own choice.
   explicit Peer(const Address& address, int receive_buffer = 0)
       : fd_(::socket(address.is_unix() ? AF_UNIX : AF_INET, SOCK_STREAM, 0)) {
-    if (receive_buffer != 0) ::setsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &receive_buffer, sizeof receive_buffer);
+    if (receive_buffer != 0)
+      ::setsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &receive_buffer, sizeof receive_buffer);
     const timeval patience{.tv_sec = 20, .tv_usec = 0};
     ::setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     sockaddr_in tcp{};
@@ -39,7 +41,8 @@ class Peer {
     sockaddr_un local{};
     local.sun_family = AF_UNIX;
     address.path.copy(local.sun_path, sizeof local.sun_path - 1);
-    const auto* name = address.is_unix() ? reinterpret_cast<sockaddr*>(&local) : reinterpret_cast<sockaddr*>(&tcp);
+    const auto* name =
+        address.is_unix() ? reinterpret_cast<sockaddr*>(&local) : reinterpret_cast<sockaddr*>(&tcp);
     const socklen_t size = address.is_unix() ? sizeof local : sizeof tcp;
     EXPECT_EQ(::connect(fd_, name, size), 0) << to_string(address);
   }
@@ -122,7 +125,8 @@ class RunningLoop : public ::testing::Test {
     if (thread_.joinable()) terminate();
   }
 
-  std::string path_ = ::testing::TempDir() + "carillon-loop-" + std::to_string(::getpid()) + ".sock";
+  std::string path_ =
+      ::testing::TempDir() + "carillon-loop-" + std::to_string(::getpid()) + ".sock";
   Address tcp_;
   beanstalk::BreakableStore store_;
   std::unique_ptr<EventLoop> loop_;

@@ -1,5 +1,5 @@
-// No reply leaves before what it tells of is durable, a store that fails is said to have failed, and nobody's replies
-// pile up.
+// No reply leaves before what it tells of is durable, a store that fails is said to have failed,
+// and nobody's replies pile up.
 
 #include <gtest/gtest.h>
 
@@ -66,8 +66,10 @@ TEST(SessionDurability, AStoreThatFailsIsAnInternalErrorAndTheConnectionLivesOn)
   Client client(house);
   client.say("put 0 0 60 1\r\na\r\nreserve\r\n");
   house.store.appends_fail = true;
-  EXPECT_EQ(client.say("put 0 0 60 1\r\nb\r\ndelete 1\r\nrelease 1 0 0\r\nbury 1 0\r\nlist-tube-used\r\n"),
-            "INTERNAL_ERROR\r\nINTERNAL_ERROR\r\nINTERNAL_ERROR\r\nINTERNAL_ERROR\r\nUSING default\r\n");
+  EXPECT_EQ(
+      client.say(
+          "put 0 0 60 1\r\nb\r\ndelete 1\r\nrelease 1 0 0\r\nbury 1 0\r\nlist-tube-used\r\n"),
+      "INTERNAL_ERROR\r\nINTERNAL_ERROR\r\nINTERNAL_ERROR\r\nINTERNAL_ERROR\r\nUSING default\r\n");
   house.store.appends_fail = false;
   EXPECT_EQ(client.say("delete 1\r\ndelete 2\r\n"), "DELETED\r\nNOT_FOUND\r\n");
 }
@@ -80,7 +82,8 @@ TEST(SessionDurability, ABodyThatCannotBeReadIsAnInternalErrorAndTheJobIsBuried)
   EXPECT_EQ(client.say("peek 1\r\nreserve\r\nreserve-job 1\r\n"),
             "INTERNAL_ERROR\r\nINTERNAL_ERROR\r\nINTERNAL_ERROR\r\n");
   house.store.bodies_fail = false;
-  EXPECT_EQ(client.say("peek-buried\r\nkick 1\r\nreserve\r\n"), "FOUND 1 1\r\na\r\nKICKED 1\r\nRESERVED 1 1\r\na\r\n");
+  EXPECT_EQ(client.say("peek-buried\r\nkick 1\r\nreserve\r\n"),
+            "FOUND 1 1\r\na\r\nKICKED 1\r\nRESERVED 1 1\r\na\r\n");
 }
 
 TEST(SessionDurability, TheNextCommandWaitsUntilTheRepliesHaveRoom) {

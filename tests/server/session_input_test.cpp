@@ -1,4 +1,5 @@
-// However the network cuts the bytes, the replies are the same; and what is too long is discarded without being kept.
+// However the network cuts the bytes, the replies are the same; and what is too long is discarded
+// without being kept.
 
 #include <gtest/gtest.h>
 
@@ -11,8 +12,8 @@
 namespace carillon::server::beanstalk {
 namespace {
 
-// Every kind of input, one after the other: lines, bodies, one that is swallowed, one with a wrong end, a line that is
-// too long.
+// Every kind of input, one after the other: lines, bodies, one that is swallowed, one with a wrong
+// end, a line that is too long.
 std::string script() {
   return "use a\r\n"
          "put 3 0 60 5\r\nhello\r\n"
@@ -31,7 +32,8 @@ std::string script() {
 }
 
 constexpr std::string_view kAnswer =
-    "USING a\r\nINSERTED 1\r\nINSERTED 2\r\nJOB_TOO_BIG\r\nEXPECTED_CRLF\r\nNOT_FOUND\r\nBAD_FORMAT\r\nBAD_FORMAT\r\n"
+    "USING a\r\nINSERTED 1\r\nINSERTED "
+    "2\r\nJOB_TOO_BIG\r\nEXPECTED_CRLF\r\nNOT_FOUND\r\nBAD_FORMAT\r\nBAD_FORMAT\r\n"
     "UNKNOWN_COMMAND\r\nWATCHING 2\r\nRESERVED 1 5\r\nhello\r\nFOUND 2 4\r\n\r\n\r\n\r\n";
 
 ServiceOptions small_jobs() {
@@ -60,7 +62,8 @@ TEST(SessionInput, InPiecesOfEverySize) {
     House house(small_jobs());
     Client client(house);
     std::string answer;
-    for (std::size_t at = 0; at < bytes.size(); at += size) answer += client.say(bytes.substr(at, size));
+    for (std::size_t at = 0; at < bytes.size(); at += size)
+      answer += client.say(bytes.substr(at, size));
     ASSERT_EQ(answer, kAnswer) << "pieces of " << size << " bytes";
   }
 }

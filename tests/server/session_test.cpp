@@ -1,4 +1,5 @@
-// The commands of the beanstalk protocol and their replies, one connection or a few, without sockets.
+// The commands of the beanstalk protocol and their replies, one connection or a few, without
+// sockets.
 
 #include "server/beanstalk/session.h"
 
@@ -24,7 +25,8 @@ TEST(Session, PutReserveDelete) {
 TEST(Session, PipelinedCommandsAreAnsweredInOrder) {
   House house;
   Client client(house);
-  EXPECT_EQ(client.say("put 5 0 60 1\r\na\r\nput 1 0 60 1\r\nb\r\nuse t\r\nreserve\r\nlist-tube-used\r\ndelete 2\r\n"),
+  EXPECT_EQ(client.say("put 5 0 60 1\r\na\r\nput 1 0 60 1\r\nb\r\nuse "
+                       "t\r\nreserve\r\nlist-tube-used\r\ndelete 2\r\n"),
             "INSERTED 1\r\nINSERTED 2\r\nUSING t\r\nRESERVED 2 1\r\nb\r\nUSING t\r\nDELETED\r\n");
 }
 
@@ -44,22 +46,26 @@ TEST(Session, APutThatIsBadFormatConsumesNoBody) {
 TEST(Session, ABodyOfTheLargestSizeIsTakenAndALargerOneIsSwallowed) {
   House house;
   Client client(house);
-  EXPECT_EQ(client.say("put 0 0 60 65535\r\n" + std::string(65'535, 'b') + "\r\n"), "INSERTED 1\r\n");
-  EXPECT_EQ(client.say("put 0 0 60 65536\r\n" + std::string(65'536, 'b') + "\r\nlist-tube-used\r\n"),
-            "JOB_TOO_BIG\r\nUSING default\r\n");
+  EXPECT_EQ(client.say("put 0 0 60 65535\r\n" + std::string(65'535, 'b') + "\r\n"),
+            "INSERTED 1\r\n");
+  EXPECT_EQ(
+      client.say("put 0 0 60 65536\r\n" + std::string(65'536, 'b') + "\r\nlist-tube-used\r\n"),
+      "JOB_TOO_BIG\r\nUSING default\r\n");
 }
 
 TEST(Session, ASizeTooBigIsSwallowedThoughTheLineHasMoreBehindIt) {
   House house;
   Client client(house);
-  EXPECT_EQ(client.say("put 0 0 60 65536 foo\r\n" + std::string(65'538, 'b') + "list-tube-used\r\n"),
-            "JOB_TOO_BIG\r\nUSING default\r\n");
+  EXPECT_EQ(
+      client.say("put 0 0 60 65536 foo\r\n" + std::string(65'538, 'b') + "list-tube-used\r\n"),
+      "JOB_TOO_BIG\r\nUSING default\r\n");
 }
 
 TEST(Session, ExpectedCrlfConsumesTheDeclaredBytesAndTwo) {
   House house;
   Client client(house);
-  EXPECT_EQ(client.say("put 0 0 60 5\r\nhelloXYlist-tube-used\r\n"), "EXPECTED_CRLF\r\nUSING default\r\n");
+  EXPECT_EQ(client.say("put 0 0 60 5\r\nhelloXYlist-tube-used\r\n"),
+            "EXPECTED_CRLF\r\nUSING default\r\n");
   EXPECT_EQ(client.say("put 0 0 60 3\r\nhi\r\nuse a\r\n"), "EXPECTED_CRLF\r\nUNKNOWN_COMMAND\r\n");
   EXPECT_EQ(client.say("list-tube-used\r\n"), "USING default\r\n");
 }
@@ -157,8 +163,10 @@ TEST(Session, ReleaseBuryKickAndPeek) {
   EXPECT_EQ(client.say("kick-job 1\r\n"), "KICKED\r\n");
   EXPECT_EQ(client.say("kick-job 1\r\n"), "NOT_FOUND\r\n");
   EXPECT_EQ(client.say("kick 1\r\n"), "KICKED 0\r\n");
-  EXPECT_EQ(client.say("release 1 0 0\r\nbury 1 0\r\ntouch 1\r\nreserve-job 9\r\npeek 9\r\nstats-job 9\r\n"),
-            "NOT_FOUND\r\nNOT_FOUND\r\nNOT_FOUND\r\nNOT_FOUND\r\nNOT_FOUND\r\nNOT_FOUND\r\n");
+  EXPECT_EQ(
+      client.say(
+          "release 1 0 0\r\nbury 1 0\r\ntouch 1\r\nreserve-job 9\r\npeek 9\r\nstats-job 9\r\n"),
+      "NOT_FOUND\r\nNOT_FOUND\r\nNOT_FOUND\r\nNOT_FOUND\r\nNOT_FOUND\r\nNOT_FOUND\r\n");
 }
 
 TEST(Session, TubesAreUsedWatchedIgnoredListedAndPaused) {
@@ -241,9 +249,12 @@ TEST(Session, AHangUpGivesTheJobsBack) {
 TEST(Session, AHalfClosedConnectionsReserveTimesOutAndTheRestIsAnswered) {
   House house;
   Client client(house);
-  EXPECT_EQ(client.say("reserve\r\nuse a\r\nreserve\r\nput 0 0 60 1\r\nx\r\nwatch a\r\nreserve\r\nstat"), "");
-  EXPECT_EQ(client.end_input(),
-            "TIMED_OUT\r\nUSING a\r\nTIMED_OUT\r\nINSERTED 1\r\nWATCHING 2\r\nRESERVED 1 1\r\nx\r\n");
+  EXPECT_EQ(
+      client.say("reserve\r\nuse a\r\nreserve\r\nput 0 0 60 1\r\nx\r\nwatch a\r\nreserve\r\nstat"),
+      "");
+  EXPECT_EQ(
+      client.end_input(),
+      "TIMED_OUT\r\nUSING a\r\nTIMED_OUT\r\nINSERTED 1\r\nWATCHING 2\r\nRESERVED 1 1\r\nx\r\n");
   EXPECT_EQ(client.session().wants(), Session::Wants::kNothing);
 }
 

@@ -203,7 +203,8 @@ TEST_F(StallWatchTest, ZeroIsNever) {
 
 TEST_F(StallWatchTest, ATimeOutOutOfRangeIsRefused) {
   EXPECT_THROW(watching(milliseconds(-1), milliseconds(0)), std::invalid_argument);
-  EXPECT_THROW(watching(milliseconds(0), milliseconds(std::int64_t{1} << 38)), std::invalid_argument);
+  EXPECT_THROW(watching(milliseconds(0), milliseconds(std::int64_t{1} << 38)),
+               std::invalid_argument);
 }
 
 // Beside a list of who was heard of when.
@@ -232,7 +233,8 @@ TEST_F(StallWatchTest, RandomHistoriesAreJudgedAsByTheList) {
         ASSERT_LE(over_at(client).value_or(UINT64_MAX), now_) << "early";
         client.what = Awaits::kNothing;
       });
-      for (const Client& client : clients) ASSERT_GT(over_at(client).value_or(UINT64_MAX), now_) << "late";
+      for (const Client& client : clients)
+        ASSERT_GT(over_at(client).value_or(UINT64_MAX), now_) << "late";
     };
 
     for (int step = 0; step < 2'000; ++step) {

@@ -1,5 +1,5 @@
-// Clients that stall, on real sockets: who is closed, who is not, and none early. Lower bounds are exact; upper ones
-// are generous, since other tests run on the same machine.
+// Clients that stall, on real sockets: who is closed, who is not, and none early. Lower bounds are
+// exact; upper ones are generous, since other tests run on the same machine.
 
 #include <gtest/gtest.h>
 
@@ -17,7 +17,8 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 constexpr milliseconds kShort{200};
-constexpr milliseconds kLong{1'500};  // longer than a busy machine keeps a thread of the test waiting
+constexpr milliseconds kLong{
+    1'500};  // longer than a busy machine keeps a thread of the test waiting
 constexpr milliseconds kLate{10'000};
 
 constexpr std::string_view kPut = "put 0 0 60 5\r\nhello\r\n";
@@ -64,8 +65,9 @@ class StalledClients : public RunningLoop {
 TEST_F(StalledClients, HalfACommandOrHalfABodyIsNotWaitedForForEver) {
   start_with(kShort, milliseconds(0));
   for (const std::string_view part :
-       {std::string_view("reser"), std::string_view("put 0 0 60 5\r\n"), std::string_view("put 0 0 60 5\r\nhel"),
-        std::string_view("put 0 0 60 5\r\nhello"), std::string_view("put 0 0 60 100000\r\nswallowed")}) {
+       {std::string_view("reser"), std::string_view("put 0 0 60 5\r\n"),
+        std::string_view("put 0 0 60 5\r\nhel"), std::string_view("put 0 0 60 5\r\nhello"),
+        std::string_view("put 0 0 60 100000\r\nswallowed")}) {
     Peer peer(tcp_);
     EXPECT_EQ(peer.say("use a\r\n", kUsing), kUsing);
     const auto before = steady_clock::now();
@@ -202,7 +204,8 @@ TEST_F(StalledClients, WhoHoldsAJobIsNotIdleBeforeItsTtrIsOver) {
   Peer worker(tcp_);
   const auto before = steady_clock::now();
   worker.send("put-ms 0 0 1500 5\r\nhello\r\nreserve\r\n");
-  EXPECT_EQ(worker.read(kInserted.size() + kReserved.size()), std::string(kInserted) + std::string(kReserved));
+  EXPECT_EQ(worker.read(kInserted.size() + kReserved.size()),
+            std::string(kInserted) + std::string(kReserved));
   expect_closed(worker, before, milliseconds(1'500));
 }
 

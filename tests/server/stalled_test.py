@@ -1,4 +1,5 @@
-"""Clients that keep the server waiting, seen from outside: `carillon serve --stall-timeout` and `--idle-timeout`.
+"""Clients that keep the server waiting, seen from outside: `carillon serve --stall-timeout` and
+`--idle-timeout`.
 
 Lower bounds are exact. Upper ones are generous, since other tests run on the same machine.
 """
@@ -17,7 +18,9 @@ _LATE = 10.0  # seconds
 def _times_asleep(pid: int) -> int:
     """How often the main thread has gone to sleep so far."""
     with open(f"/proc/{pid}/task/{pid}/status", encoding="ascii") as status:
-        return int(next(line for line in status if line.startswith("voluntary_ctxt_switches")).split()[1])
+        return int(
+            next(line for line in status if line.startswith("voluntary_ctxt_switches")).split()[1]
+        )
 
 
 @unittest.skipIf(daemon.stand_in(), "beanstalkd waits for ever")
@@ -45,7 +48,14 @@ class StalledTest(unittest.TestCase):
         self.assertIn("sent no more of a command that it had begun for 1 s", server.log())
         stats = idle.stats()
         self.assertEqual(
-            [stats[k] for k in ("connections-closed-stalled", "connections-closed-idle", "current-waiting")],
+            [
+                stats[k]
+                for k in (
+                    "connections-closed-stalled",
+                    "connections-closed-idle",
+                    "current-waiting",
+                )
+            ],
             ["1", "0", "1"],
         )
 
@@ -87,7 +97,10 @@ class StalledTest(unittest.TestCase):
         for flag in ("--stall-timeout", "--idle-timeout"):
             for value in ("60", "999ms", "366d", "-1s", "soon"):
                 done = subprocess.run(
-                    [daemon.carillon_path(), "serve", f"{flag}={value}"], capture_output=True, text=True, timeout=30
+                    [daemon.carillon_path(), "serve", f"{flag}={value}"],
+                    capture_output=True,
+                    text=True,
+                    timeout=30,
                 )
                 self.assertEqual(done.returncode, 2, done)
                 self.assertIn(flag, done.stderr)

@@ -19,7 +19,11 @@ _CARILLON_ONLY = "beanstalkd has other flags and other messages"
 def _run(*arguments: str, program: str = ""):
     """Runs carillon to its end; returns (exit code, standard output, standard error)."""
     done = subprocess.run(
-        [program or daemon.carillon_path(), *arguments], capture_output=True, text=True, timeout=30, check=False
+        [program or daemon.carillon_path(), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
     )
     return done.returncode, done.stdout, done.stderr
 
@@ -60,9 +64,15 @@ class RefusalTest(unittest.TestCase):
     def test_a_data_directory_locked_by_another_process(self):
         with daemon.carillon_serve(self.data) as first:
             job = first.connect().put(b"x")
-            self.refuses(self.data, "serve", "--data", self.data, "--listen", f"{HOST}:{daemon.free_port()}")
-            self.refuses(self.data, "beanstalkd", "-b", self.data, "-l", HOST, "-p", str(daemon.free_port()))
-            self.assertEqual(first.connect().call(b"peek %d" % job).body, b"x")  # the first is not disturbed
+            self.refuses(
+                self.data, "serve", "--data", self.data, "--listen", f"{HOST}:{daemon.free_port()}"
+            )
+            self.refuses(
+                self.data, "beanstalkd", "-b", self.data, "-l", HOST, "-p", str(daemon.free_port())
+            )
+            self.assertEqual(
+                first.connect().call(b"peek %d" % job).body, b"x"
+            )  # the first is not disturbed
 
     def test_a_lock_does_not_outlive_its_process(self):
         with daemon.carillon_serve(self.data) as first:
@@ -99,7 +109,9 @@ class RefusalTest(unittest.TestCase):
         ):
             code, _, errors = _run(*limited, *arguments, program="/bin/sh")
             self.assertNotEqual(code, 0)
-            self.assertRegex(errors, r"^carillon \w+: an IdleTracker takes 32 GiB of addresses.*\n$")
+            self.assertRegex(
+                errors, r"^carillon \w+: an IdleTracker takes 32 GiB of addresses.*\n$"
+            )
 
     def test_a_port_in_use_leaves_no_data_behind(self):
         with socket.socket() as taken:
@@ -160,9 +172,12 @@ class TerminationTest(unittest.TestCase):
     def test_sighup_stops_in_order_as_a_closed_terminal_wants_it(self):
         """The kernel sends it when a terminal closes, and the shell once more; others send it after SIGTERM."""
         for first, name in ((signal.SIGHUP, "SIGHUP"), (signal.SIGTERM, "SIGTERM")):
-            with self.subTest(name), tempfile.TemporaryDirectory() as data, daemon.carillon_serve(data) as server:
+            with self.subTest(name), tempfile.TemporaryDirectory() as data, daemon.carillon_serve(
+                data
+            ) as server:
                 job = server.connect().put(b"x" * 60_000)
-                # One that takes none of its replies makes the stop take long enough for the second to come meanwhile.
+                # One that takes none of its replies makes the stop take long enough for the second
+                # to come meanwhile.
                 server.connect().send(b"peek %d\r\n" % job * 1000)
                 server.process.send_signal(first)
                 self._wait_for_line(server, f"stopping ({name})")
@@ -172,7 +187,15 @@ class TerminationTest(unittest.TestCase):
 
     def test_sighup_that_was_ignored_at_the_start_stays_ignored(self):
         nohup = lambda port: [
-            "sh", "-c", 'trap "" HUP; exec "$@"', "sh", daemon.carillon_path(), "beanstalkd", "-V", "-p", str(port)
+            "sh",
+            "-c",
+            'trap "" HUP; exec "$@"',
+            "sh",
+            daemon.carillon_path(),
+            "beanstalkd",
+            "-V",
+            "-p",
+            str(port),
         ]
         with daemon.Server(nohup) as server:
             server.process.send_signal(signal.SIGHUP)
@@ -198,7 +221,9 @@ class TerminationTest(unittest.TestCase):
                 self.assertEqual(server.terminate(), 0)
                 # Whatever else was answered before it closed counts as well.
                 rest = [line for line in c.wait_for_end().split(b"\r\n") if line]
-                acknowledged.update({int(line.split(b" ")[1]): 100 + n for n, line in enumerate(rest)})
+                acknowledged.update(
+                    {int(line.split(b" ")[1]): 100 + n for n, line in enumerate(rest)}
+                )
             with daemon.carillon_serve(data) as server:
                 c = server.connect()
                 for job, n in acknowledged.items():
@@ -235,7 +260,14 @@ class BeanstalkdFlagsTest(unittest.TestCase):
 
     def test_flags_with_their_values_attached(self):
         with daemon.Server(
-            lambda port: [daemon.carillon_path(), "beanstalkd", f"-l{HOST}", f"-p{port}", "-z100", "-VVV"]
+            lambda port: [
+                daemon.carillon_path(),
+                "beanstalkd",
+                f"-l{HOST}",
+                f"-p{port}",
+                "-z100",
+                "-VVV",
+            ]
         ) as server:
             self.assertEqual(server.connect().stats()["max-job-size"], "100")
 
@@ -254,7 +286,14 @@ class BeanstalkdFlagsTest(unittest.TestCase):
 
     def test_without_b_nothing_is_kept(self):
         with tempfile.TemporaryDirectory() as somewhere:
-            arguments = lambda port: [daemon.carillon_path(), "beanstalkd", "-l", HOST, "-p", str(port)]
+            arguments = lambda port: [
+                daemon.carillon_path(),
+                "beanstalkd",
+                "-l",
+                HOST,
+                "-p",
+                str(port),
+            ]
             server = daemon.Server(arguments, cwd=somewhere)
             with server:
                 server.connect().put(b"x")
@@ -281,7 +320,9 @@ class BeanstalkdFlagsTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as directory:
             name = os.path.join(directory, "beanstalkd")
             os.symlink(os.path.realpath(daemon.carillon_path()), name)
-            with daemon.Server(lambda port: [name, "-l", HOST, "-p", str(port), "-z", "77"]) as server:
+            with daemon.Server(
+                lambda port: [name, "-l", HOST, "-p", str(port), "-z", "77"]
+            ) as server:
                 self.assertEqual(server.connect().stats()["max-job-size"], "77")
 
     def test_it_listens_within_a_tenth_of_a_second(self):

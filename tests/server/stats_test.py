@@ -20,10 +20,16 @@ _STATS_TUBE = (
     "name current-jobs-urgent current-jobs-ready current-jobs-reserved current-jobs-delayed current-jobs-buried "
     "total-jobs current-using current-watching current-waiting cmd-delete cmd-pause-tube pause pause-time-left"
 ).split()
-_STATS_JOB = "id tube state pri age delay ttr time-left file reserves timeouts releases buries kicks".split()
-# Of stats, after all of beanstalkd's. The bodies of stats-tube and stats-job have none: clients' test suites compare
-# them as a whole.
-_OWN = [] if daemon.stand_in() else ["current-jobs-loaded", "connections-closed-stalled", "connections-closed-idle"]
+_STATS_JOB = (
+    "id tube state pri age delay ttr time-left file reserves timeouts releases buries kicks".split()
+)
+# Of stats, after all of beanstalkd's. The bodies of stats-tube and stats-job have none: clients'
+# test suites compare them as a whole.
+_OWN = (
+    []
+    if daemon.stand_in()
+    else ["current-jobs-loaded", "connections-closed-stalled", "connections-closed-idle"]
+)
 
 
 def _unquoted(text: str) -> str:
@@ -54,14 +60,21 @@ class _Stats:
         self.assertEqual(stats["max-job-size"], "65535")
         for name in ("rusage-utime", "rusage-stime"):
             self.assertRegex(stats[name], r"^\d+\.\d{6}$")
-        for name in _STATS[: _STATS.index("pid")] + ["uptime"] + [n for n in _STATS if n.startswith("binlog-")]:
+        for name in (
+            _STATS[: _STATS.index("pid")]
+            + ["uptime"]
+            + [n for n in _STATS if n.startswith("binlog-")]
+        ):
             self.assertRegex(stats[name], r"^\d+$", name)
 
     def test_fields_of_stats_tube(self):
         stats = self.tube_stats()
         self.assertEqual(list(stats), _STATS_TUBE)
         self.assertEqual(_unquoted(stats["name"]), self.tube.decode())
-        self.assertEqual([stats[k] for k in ("current-using", "current-watching", "current-waiting")], ["1", "1", "0"])
+        self.assertEqual(
+            [stats[k] for k in ("current-using", "current-watching", "current-waiting")],
+            ["1", "1", "0"],
+        )
 
     def test_fields_of_stats_job(self):
         job = self.c.put(b"x", 17, 100, 33)
@@ -71,7 +84,9 @@ class _Stats:
         self.assertEqual(_unquoted(stats.pop("tube")), self.tube.decode())
         self.assertIn(stats.pop("time-left"), ("100", "99"))
         self.assertRegex(stats.pop("file"), r"^\d+$")
-        self.assertEqual(list(stats.values()), ["delayed", "17", "0", "100", "33", "0", "0", "0", "0", "0"])
+        self.assertEqual(
+            list(stats.values()), ["delayed", "17", "0", "100", "33", "0", "0", "0", "0", "0"]
+        )
 
     def test_what_happens_to_a_job_is_counted(self):
         job = b"%d" % self.c.put(b"x", 5, 0, 100)
@@ -87,7 +102,19 @@ class _Stats:
             self.c.call(command.replace(b"%s", job))
         stats = self.c.stats(b"stats-job " + job)
         self.assertEqual(
-            {k: stats[k] for k in ("state", "pri", "delay", "reserves", "timeouts", "releases", "buries", "kicks")},
+            {
+                k: stats[k]
+                for k in (
+                    "state",
+                    "pri",
+                    "delay",
+                    "reserves",
+                    "timeouts",
+                    "releases",
+                    "buries",
+                    "kicks",
+                )
+            },
             {
                 "state": "reserved",
                 "pri": "7",
@@ -111,7 +138,10 @@ class _Stats:
         self.assertEqual(self.c.call(b"bury %d 0" % last), said(b"BURIED"))
         stats = self.tube_stats()
         self.assertEqual(
-            [stats["current-jobs-" + k] for k in ("urgent", "ready", "reserved", "delayed", "buried")],
+            [
+                stats["current-jobs-" + k]
+                for k in ("urgent", "ready", "reserved", "delayed", "buried")
+            ],
             ["0", "2", "2", "1", "1"],
         )
         self.assertEqual(stats["total-jobs"], "6")
@@ -132,7 +162,11 @@ class _Stats:
         self.c.call(b"stats-tube default")
         self.c.call(b"pause-tube " + self.tube + b" 0")
         after = self.c.stats()
-        moved = {k: int(after[k]) - int(before[k]) for k in _STATS if k.startswith("cmd-") or k == "total-jobs"}
+        moved = {
+            k: int(after[k]) - int(before[k])
+            for k in _STATS
+            if k.startswith("cmd-") or k == "total-jobs"
+        }
         self.assertEqual(
             moved,
             {
@@ -145,7 +179,13 @@ class _Stats:
         )  # fmt: skip
 
     def test_producers_workers_and_the_waiting(self):
-        names = ("current-connections", "current-producers", "current-workers", "current-waiting", "total-connections")
+        names = (
+            "current-connections",
+            "current-producers",
+            "current-workers",
+            "current-waiting",
+            "total-connections",
+        )
         before = self.c.stats()
         producer, worker = self.worker(), self.worker()
         producer.call(b"put 0 0 60 1", b"x")

@@ -1,5 +1,5 @@
-// What the server writes to the device by which processors are kept awake, and when. A file stands for the device here;
-// what the kernel makes of it is shown by stay_awake_test.py.
+// What the server writes to the device by which processors are kept awake, and when. A file stands
+// for the device here; what the kernel makes of it is shown by stay_awake_test.py.
 
 #include "server/stay_awake.h"
 
@@ -39,7 +39,8 @@ class Device {
   Written written() const {
     std::ifstream file(path_, std::ios::binary);
     Written all;
-    for (std::int32_t next = 0; file.read(reinterpret_cast<char*>(&next), sizeof next);) all.push_back(next);
+    for (std::int32_t next = 0; file.read(reinterpret_cast<char*>(&next), sizeof next);)
+      all.push_back(next);
     return all;
   }
 
@@ -106,13 +107,15 @@ TEST_F(StayAwakeTest, ADeviceThatIsNotThereIsNamed) {
 
 class AwakeLoopTest : public RunningLoop {
  protected:
-  // Waits until something more was requested than `before`, and all of it withdrawn. That is one pair; or more, if the
-  // machine kept the loop waiting in the middle. Returns how much was written; ends with a failure after 20 s.
+  // Waits until something more was requested than `before`, and all of it withdrawn. That is one
+  // pair; or more, if the machine kept the loop waiting in the middle. Returns how much was
+  // written; ends with a failure after 20 s.
   std::size_t written_at_rest(std::size_t before) const {
     const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     for (;;) {
       const Written written = device_.written();
-      for (std::size_t i = 0; i < written.size(); ++i) EXPECT_EQ(written[i], i % 2 == 0 ? kNoTime : kAnyTime) << i;
+      for (std::size_t i = 0; i < written.size(); ++i)
+        EXPECT_EQ(written[i], i % 2 == 0 ? kNoTime : kAnyTime) << i;
       if (written.size() >= before + 2 && written.size() % 2 == 0) return written.size();
       if (std::chrono::steady_clock::now() > patience) break;
       std::this_thread::sleep_for(std::chrono::milliseconds(1));

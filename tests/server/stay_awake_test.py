@@ -1,5 +1,5 @@
-"""`carillon serve --stay-awake`: what the kernel is asked for while clients talk, and after; and that it says so if it
-may not ask."""
+"""`carillon serve --stay-awake`: what the kernel is asked for while clients talk, and after; and
+that it says so if it may not ask."""
 
 import fcntl
 import os
@@ -47,7 +47,9 @@ class StayAwakeTest(unittest.TestCase):
     def test_while_clients_talk_and_no_longer(self):
         device = open(_DEVICE, "rb")
         self.addCleanup(device.close)
-        fcntl.flock(device, fcntl.LOCK_EX)  # the machine has one latency, and other copies of this test may run
+        fcntl.flock(
+            device, fcntl.LOCK_EX
+        )  # the machine has one latency, and other copies of this test may run
         if _latency() == 0:
             self.skipTest("another program keeps the processors awake")
         with daemon.carillon_serve(self.data, "--stay-awake") as server:

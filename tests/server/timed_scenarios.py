@@ -1,7 +1,8 @@
-"""Short scripts that take their time: each is a list of replies that must come out the same on every server.
+"""Short scripts that take their time: each is a list of replies that must come out the same on
+every server.
 
-All scripts of all servers run at once, each on a tube of its own, so that the whole takes as long as the longest of
-them.
+All scripts of all servers run at once, each on a tube of its own, so that the whole takes as long
+as the longest of them.
 """
 
 import time
@@ -152,7 +153,12 @@ def _a_pause_holds_the_waiting_and_the_new(s: _Script) -> None:
     s.do(worker, b"reserve")  # when the pause ends
     s.do(worker, b"reserve")
     stats = worker.stats(b"stats-tube " + s._tube)
-    s.transcript.append([stats[key] for key in ("cmd-pause-tube", "pause", "pause-time-left", "current-jobs-reserved")])
+    s.transcript.append(
+        [
+            stats[key]
+            for key in ("cmd-pause-tube", "pause", "pause-time-left", "current-jobs-reserved")
+        ]
+    )
 
 
 def _a_pause_is_lifted_by_a_pause_of_zero(s: _Script) -> None:
@@ -214,5 +220,7 @@ def _play(server, name: str) -> list:
 def play_all(servers: list) -> list:
     """Plays every scenario on every server; one {name: transcript} per server."""
     with ThreadPoolExecutor(max_workers=len(servers) * len(SCENARIOS)) as pool:
-        plays = [{name: pool.submit(_play, server, name) for name in SCENARIOS} for server in servers]
+        plays = [
+            {name: pool.submit(_play, server, name) for name in SCENARIOS} for server in servers
+        ]
         return [{name: play.result() for name, play in one.items()} for one in plays]

@@ -1,4 +1,5 @@
-"""Time as a client sees it: n <= elapsed for every delay, time-out, ttr and pause, and not much more.
+"""Time as a client sees it: n <= elapsed for every delay, time-out, ttr and pause, and not much
+more.
 
 The lower bound is exact. The upper one is generous, since other tests run on the same machine.
 """
@@ -16,8 +17,9 @@ _SEED = setting("CARILLON_SEED", random.SystemRandom().randrange(2**32))
 
 
 class _Watch:
-    """Measures by the wall clock, which due times follow, and by the monotonic one, which time-outs follow. The two
-    part a little while the wall clock is being adjusted, so the longer one counts."""
+    """Measures by the wall clock, which due times follow, and by the monotonic one, which time-outs
+    follow. The two part a little while the wall clock is being adjusted, so the longer one
+    counts."""
 
     def __init__(self):
         self._wall, self._steady = time.time_ns(), time.monotonic_ns()
@@ -109,7 +111,9 @@ class _Timing:
         job = self.c.put(b"x")
         stats = self.tube_stats()
         self.assertEqual((stats["pause"], stats["current-jobs-ready"]), ("1", "1"))
-        self.assertIn(stats["pause-time-left"], ("0", "1"))  # 1 in the very millisecond of the pause
+        self.assertIn(
+            stats["pause-time-left"], ("0", "1")
+        )  # 1 in the very millisecond of the pause
         self.assertEqual(self.reserved(worker), job)
         self.on_time(watch.seconds(), 1)
         self.assertEqual(self.tube_stats()["pause"], "0")

@@ -1,8 +1,9 @@
-"""Two servers driven in lockstep: each step goes to both, and both must have answered alike before the next.
+"""Two servers driven in lockstep: each step goes to both, and both must have answered alike before
+the next.
 
-Nothing here sleeps to let a server catch up. After each step the test reads replies until every connection that is
-still owed one is known to wait in a reserve: the server's own `current-waiting` counts as many. Hence a run is
-deterministic.
+Nothing here sleeps to let a server catch up. After each step the test reads replies until every
+connection that is still owed one is known to wait in a reserve: the server's own `current-waiting`
+counts as many. Hence a run is deterministic.
 """
 
 import select
@@ -39,7 +40,12 @@ class _Session:
 
     @property
     def may_be_waiting(self) -> bool:
-        return bool(self.owed) and self.owed[0] is not _ENDS and self.owed[0].may_wait and not self.half_closed
+        return (
+            bool(self.owed)
+            and self.owed[0] is not _ENDS
+            and self.owed[0].may_wait
+            and not self.half_closed
+        )
 
 
 class _Side:
@@ -86,8 +92,8 @@ class _Side:
         at = 0
         for cut in sorted(int(len(data) * fraction) for fraction in cuts):
             connection.send(data[at:cut])
-            # A round trip elsewhere, of a command that no counter counts, makes it likely that the pieces are met one
-            # by one.
+            # A round trip elsewhere, of a command that no counter counts, makes it likely that the
+            # pieces are met one by one.
             self.control.call(b"unknown")
             at = cut
         connection.send(data[at:])
@@ -125,24 +131,32 @@ class _Side:
                 continue
             for reply in s.connection.replies_at_hand():
                 if not s.owed or s.owed[0] is _ENDS:
-                    raise Mismatch(f"{self.name}: session {number} was sent {reply}, which answers nothing")
+                    raise Mismatch(
+                        f"{self.name}: session {number} was sent {reply}, which answers nothing"
+                    )
                 command = s.owed.popleft()
                 if command.job is not None and reply.word in (b"INSERTED", b"BURIED"):
                     self._learn(command.job, reply.number())
                 taken.append((number, command, reply))
             if s.connection.cut_off:
                 command = s.owed[0] if s.owed else None
-                raise Mismatch(f"{self.name}: session {number} was closed in the middle of the reply to {command}")
+                raise Mismatch(
+                    f"{self.name}: session {number} was closed in the middle of the reply to {command}"
+                )
             if s.connection.ended:
                 if not s.owed or s.owed[0] is not _ENDS:
-                    raise Mismatch(f"{self.name}: session {number} was closed and owed {[str(c) for c in s.owed]}")
+                    raise Mismatch(
+                        f"{self.name}: session {number} was closed and owed {[str(c) for c in s.owed]}"
+                    )
                 s.connection.close()
                 del self.sessions[number]
                 taken.append((number, None, None))
 
     def _learn(self, job: int, job_id: int) -> None:
         if job_id in self.numbers:
-            raise Mismatch(f"{self.name}: id {job_id} was given to job #{self.numbers[job_id]} and now to #{job}")
+            raise Mismatch(
+                f"{self.name}: id {job_id} was given to job #{self.numbers[job_id]} and now to #{job}"
+            )
         self.ids[job] = job_id
         self.numbers[job_id] = job
 
@@ -162,7 +176,9 @@ class _Side:
     def audit(self) -> tuple:
         """The server-wide stats, comparable to the last counter."""
         self.own_stats += 1
-        return comparable(b"stats", self.control.call(b"stats"), self.numbers, self.is_1_12, self.own_stats)
+        return comparable(
+            b"stats", self.control.call(b"stats"), self.numbers, self.is_1_12, self.own_stats
+        )
 
     def _stats(self) -> dict:
         self.own_stats += 1
@@ -173,7 +189,10 @@ class Twin:
     """Sends the same to both servers and compares. Raises Mismatch with both answers."""
 
     def __init__(self, oracle: Server, subject: Server, subject_is_beanstalkd: bool = False):
-        self.sides = [_Side("beanstalkd", oracle, True), _Side("subject", subject, subject_is_beanstalkd)]
+        self.sides = [
+            _Side("beanstalkd", oracle, True),
+            _Side("subject", subject, subject_is_beanstalkd),
+        ]
 
     def open(self, session: int) -> None:
         for side in self.sides:
@@ -196,7 +215,9 @@ class Twin:
 
     def audit(self) -> None:
         """Compares the server-wide stats, every counter of them."""
-        oracle, subject = (Event(-1, "stats, on the control connection", side.audit()) for side in self.sides)
+        oracle, subject = (
+            Event(-1, "stats, on the control connection", side.audit()) for side in self.sides
+        )
         if oracle.answer != subject.answer:
             raise Mismatch(_difference(oracle, subject))
 
@@ -206,8 +227,11 @@ class Twin:
         except Closed as closed:
             raise Mismatch(f"a control connection was closed: {closed}") from closed
         sessions = sorted({event.session for event in oracle + subject})
-        # All of them: what one session was sent may be no more than a consequence of how another was answered.
-        differences = [text for session in sessions for text in _differences(session, oracle, subject)]
+        # All of them: what one session was sent may be no more than a consequence of how another
+        # was answered.
+        differences = [
+            text for session in sessions for text in _differences(session, oracle, subject)
+        ]
         if differences:
             raise Mismatch("\n".join(differences))
         return oracle
@@ -229,7 +253,9 @@ def _differences(session: int, oracle: list, subject: list) -> list:
 
 def _difference(oracle: Event, subject: Event) -> str:
     text = f"session {oracle.session}: {oracle.command}"
-    if oracle.answer[0] == subject.answer[0] == b"OK" and len(oracle.answer[1]) == len(subject.answer[1]):
+    if oracle.answer[0] == subject.answer[0] == b"OK" and len(oracle.answer[1]) == len(
+        subject.answer[1]
+    ):
         lines = [f"{a} | {b}" for a, b in zip(oracle.answer[1], subject.answer[1]) if a != b]
         return "\n    ".join([text, "differing lines, beanstalkd | subject:"] + lines)
     return f"{text}\n    beanstalkd: {oracle.answer}\n    subject:    {subject.answer}"

@@ -43,7 +43,8 @@ class Connection:
 
     def __init__(self, address, timeout: float = 20.0, receive_buffer: Optional[int] = None):
         """`address` is (host, port), or a path for a Unix socket. `timeout`: seconds to wait for a reply at most.
-        `receive_buffer`: bytes the kernel keeps for a client that does not read, if not its own choice."""
+        `receive_buffer`: bytes the kernel keeps for a client that does not read, if not its own choice.
+        """
         family = socket.AF_UNIX if isinstance(address, str) else socket.AF_INET
         self.socket = socket.socket(family, socket.SOCK_STREAM)
         self.socket.settimeout(timeout)
@@ -72,7 +73,9 @@ class Connection:
     def send(self, data: bytes) -> None:
         self.socket.sendall(data)
 
-    def call(self, line: bytes, body: Optional[bytes] = None, timeout: Optional[float] = None) -> Reply:
+    def call(
+        self, line: bytes, body: Optional[bytes] = None, timeout: Optional[float] = None
+    ) -> Reply:
         """Sends one command, with its body if it has one, and returns the reply."""
         self.send(line + b"\r\n" + (b"" if body is None else body + b"\r\n"))
         return self.reply(timeout)
@@ -183,7 +186,9 @@ class Connection:
         if len(self._received) < stop + 2:
             return None
         body, crlf = bytes(self._received[end + 2 : stop]), bytes(self._received[stop : stop + 2])
-        assert crlf == b"\r\n", f"{line!r}: the {size} bytes of the body are followed by {crlf!r}, not by CRLF"
+        assert (
+            crlf == b"\r\n"
+        ), f"{line!r}: the {size} bytes of the body are followed by {crlf!r}, not by CRLF"
         del self._received[: stop + 2]
         return Reply(line, body)
 

@@ -1,4 +1,5 @@
-// What a calendar of the user's may answer to schedule_by(), and what becomes of an answer that makes no sense.
+// What a calendar of the user's may answer to schedule_by(), and what becomes of an answer that
+// makes no sense.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -22,7 +23,8 @@ constexpr bool kAccepted = requires(TimerService& timers, NextTime next_time) {
   timers.schedule_by(next_time, [] {});
 };
 
-// A time of another clock would be taken for one of the wall clock: local time an hour or two late, a steady one in 1970.
+// A time of another clock would be taken for one of the wall clock: local time an hour or two late,
+// a steady one in 1970.
 TEST(CalendarAnswers, AreOptionalTimesOfTheSystemClockOrDoNotCompile) {
   using std::chrono::local_seconds;
   using std::chrono::steady_clock;
@@ -66,10 +68,10 @@ TEST(CalendarAnswers, ATimeThatIsNotLaterAfterARunIsReportedAndEndsTheTimer) {
                               });
   clock->advance(1min);
   EXPECT_EQ(runs, 1);
-  EXPECT_EQ(
-      error,
-      "carillon: a calendar was asked for a time after 1060000000000 ns and answered 1060000000000 ns, which is not "
-      "later");
+  EXPECT_EQ(error,
+            "carillon: a calendar was asked for a time after 1060000000000 ns and answered "
+            "1060000000000 ns, which is not "
+            "later");
   EXPECT_EQ(handle.state(), TimerState::kOver);
   EXPECT_EQ(timers.pending(), 0U);
 }

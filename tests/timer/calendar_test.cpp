@@ -122,7 +122,9 @@ TEST_F(Calendar, SetBackALittleDuringARunNoTimeComesTwice) {
     return tens(after);
   };
   std::optional<DueTask> due;
-  TimerService timers({.executor = Executor::by([&](DueTask task) { due.emplace(std::move(task)); }), .clock = clock_});
+  TimerService timers(
+      {.executor = Executor::by([&](DueTask task) { due.emplace(std::move(task)); }),
+       .clock = clock_});
   timers.schedule_by(calendar, [&] {
     note();
     std::thread([&] { clock_->set_wall(kStart - 1h); }).join();
@@ -152,13 +154,16 @@ TEST_F(Calendar, SetBackFarItGoesOnFromTheNewTime) {
 
 TEST_F(Calendar, SetBackFarWithAPoolAndSeveralShards) {
   std::array<std::atomic<int>, 8> runs{};
-  const auto all_ran = [&] { return std::all_of(runs.begin(), runs.end(), [](const auto& each) { return each > 0; }); };
+  const auto all_ran = [&] {
+    return std::all_of(runs.begin(), runs.end(), [](const auto& each) { return each > 0; });
+  };
   TimerService timers({.executor = Executor::pool(2), .clock = clock_, .shards = 8});
   std::vector<std::thread> threads;
   for (auto& run : runs) threads.emplace_back([&] { timers.schedule_by(tens, [&run] { ++run; }); });
   for (std::thread& thread : threads) thread.join();
   clock_->set_wall(kStart - 10h + 5min);
-  // The pool asks the calendars, on threads of its own; the clock does not wait for those: some may miss a time.
+  // The pool asks the calendars, on threads of its own; the clock does not wait for those: some may
+  // miss a time.
   for (int i = 0; i < 10'000 && !all_ran(); ++i) {
     clock_->settle();
     if (clock_->wall_now() < kStart - 9h) clock_->advance(1s);
@@ -170,7 +175,9 @@ TEST_F(Calendar, SetBackFarWithAPoolAndSeveralShards) {
 
 TEST_F(Calendar, SetBackBetweenDueAndRunItWaits) {
   std::optional<DueTask> due;
-  TimerService timers({.executor = Executor::by([&](DueTask task) { due.emplace(std::move(task)); }), .clock = clock_});
+  TimerService timers(
+      {.executor = Executor::by([&](DueTask task) { due.emplace(std::move(task)); }),
+       .clock = clock_});
   timers.schedule_by(tens, noting());
   clock_->advance(10min);
   ASSERT_TRUE(due.has_value());
@@ -216,14 +223,17 @@ TEST_F(Calendar, WithoutANextTimeItIsOver) {
 }
 
 TEST_F(Calendar, WithoutAnyTimeNothingIsScheduled) {
-  const TimerHandle handle = timers_.schedule_by([](WallTime) { return std::optional<WallTime>(); }, noting());
+  const TimerHandle handle =
+      timers_.schedule_by([](WallTime) { return std::optional<WallTime>(); }, noting());
   EXPECT_FALSE(handle);
   EXPECT_EQ(handle.state(), TimerState::kOver);
   EXPECT_EQ(timers_.stats().scheduled, 0U);
 }
 
 TEST_F(Calendar, WhatItsCalendarThrowsAtFirstIsThrown) {
-  const auto broken = [](WallTime) -> std::optional<WallTime> { throw std::runtime_error("no calendar"); };
+  const auto broken = [](WallTime) -> std::optional<WallTime> {
+    throw std::runtime_error("no calendar");
+  };
   EXPECT_THROW(timers_.schedule_by(broken, noting()), std::runtime_error);
   EXPECT_EQ(timers_.stats().scheduled, 0U);
 }
@@ -334,7 +344,9 @@ TEST(CalendarRace, CancelVersusTheEndOfItsCalendar_ExactlyOneWinner) {
   const auto captured = std::make_shared<int>();
   for (std::size_t i = 0; i < count; ++i) {
     TimerHandle handle = timers.schedule_by(
-        [left = 2](WallTime after) mutable { return left-- > 0 ? std::optional(after + 1us) : std::nullopt; },
+        [left = 2](WallTime after) mutable {
+          return left-- > 0 ? std::optional(after + 1us) : std::nullopt;
+        },
         [&runs, captured] { ++runs; });
     for (std::size_t spins = i % 64; spins > 0; --spins) std::this_thread::yield();
     if (handle.cancel()) ++cancelled;

@@ -32,7 +32,8 @@ TEST(S3, Example9_MaxPendingTwo_TheThirdIsRefusedAndTheCountStaysTwo) {
   } catch (const TooManyTimers& refused) {
     EXPECT_EQ(refused.max_pending(), 2U);
     EXPECT_EQ(refused.pending(), 2U);
-    EXPECT_STREQ(refused.what(), "carillon: a timer was refused: 2 timers are pending, and max_pending is 2");
+    EXPECT_STREQ(refused.what(),
+                 "carillon: a timer was refused: 2 timers are pending, and max_pending is 2");
   }
   EXPECT_EQ(timers.pending(), 2U);
   EXPECT_EQ(timers.stats().rejected, 1U);
@@ -75,7 +76,8 @@ TEST(S3, Example10_StopReturnsExactlyThePendingOnes) {
 TEST(Closing, WhereMemoryIsShortStopSaysSoAndTheNextCallReturnsThem) {
   TimerService timers({.clock = std::make_shared<ManualClock>()});
   int run = 0;
-  for (int i = 0; i < 100; ++i) timers.schedule_after(std::chrono::seconds(100 - i), [&] { ++run; });
+  for (int i = 0; i < 100; ++i)
+    timers.schedule_after(std::chrono::seconds(100 - i), [&] { ++run; });
   {
     const NoMemory short_of_it;
     EXPECT_THROW(timers.stop(), std::bad_alloc);
@@ -171,7 +173,8 @@ TEST(Closing, StopReturnsWhatIsQueuedForThePool) {
   });
   running.wait();
   std::vector<TimerHandle> queued;
-  for (int i = 0; i < 10; ++i) queued.push_back(timers.schedule_after(0s, [] { FAIL() << "it was returned"; }));
+  for (int i = 0; i < 10; ++i)
+    queued.push_back(timers.schedule_after(0s, [] { FAIL() << "it was returned"; }));
   while (queued.back().state() != TimerState::kDue) std::this_thread::yield();
   EXPECT_TRUE(queued.front().cancel()) << "one that is queued can still be cancelled";
   timers.schedule_after(1h, [] {});
@@ -226,7 +229,8 @@ TEST(Closing, APeriodicTimerThatStopsItsServiceIsOver) {
 TEST(Closing, DrainRunsWhatIsPendingAndReturnsWhatIsPeriodic) {
   TimerService timers;
   std::atomic<int> fired{0};
-  for (int i = 0; i < 100; ++i) timers.schedule_after(std::chrono::microseconds(50 * i), [&] { ++fired; });
+  for (int i = 0; i < 100; ++i)
+    timers.schedule_after(std::chrono::microseconds(50 * i), [&] { ++fired; });
   timers.schedule_every(1h, [] {});
   const std::vector<Unprocessed> rest = timers.drain();
   EXPECT_EQ(fired, 100);
@@ -238,7 +242,8 @@ TEST(Closing, DrainRunsWhatIsPendingAndReturnsWhatIsPeriodic) {
 TEST(Closing, DrainOnAPoolWaitsForTheTasks) {
   TimerService timers({.executor = Executor::pool(3)});
   std::atomic<int> fired{0};
-  for (int i = 0; i < 300; ++i) timers.schedule_after(std::chrono::microseconds(10 * i), [&] { ++fired; });
+  for (int i = 0; i < 300; ++i)
+    timers.schedule_after(std::chrono::microseconds(10 * i), [&] { ++fired; });
   EXPECT_TRUE(timers.drain().empty());
   EXPECT_EQ(fired, 300);
 }

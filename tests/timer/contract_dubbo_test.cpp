@@ -1,4 +1,5 @@
-// Where Dubbo's HashedWheelTimer, an older copy of Netty's, differs from it: its own published cases, on virtual time.
+// Where Dubbo's HashedWheelTimer, an older copy of Netty's, differs from it: its own published
+// cases, on virtual time.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,7 +30,8 @@ class DubboContract : public ::testing::Test {
   std::shared_ptr<ManualClock> clock_ = std::make_shared<ManualClock>();
 };
 
-// A tick of 0 is refused, and one as long as time itself is not: nothing is multiplied that could overflow.
+// A tick of 0 is refused, and one as long as time itself is not: nothing is multiplied that could
+// overflow.
 TEST_F(DubboContract, TheTickIsCheckedAndAnyLengthOfItWorks) {
   EXPECT_THROW(TimerService({.tick = 0ms}), std::invalid_argument);
   TimerService timers({.tick = std::chrono::nanoseconds::max(), .clock = clock_});
@@ -45,14 +47,16 @@ TEST_F(DubboContract, TimersThatAreNotUsedHaveNoThreads) {
   const std::size_t before = threads_of_this_process();
   std::vector<std::unique_ptr<TimerService>> many;
   for (int i = 0; i < 128; ++i) {
-    many.push_back(std::make_unique<TimerService>(TimerOptions{.executor = Executor::pool(2), .clock = clock_}));
+    many.push_back(std::make_unique<TimerService>(
+        TimerOptions{.executor = Executor::pool(2), .clock = clock_}));
   }
   EXPECT_EQ(threads_of_this_process(), before);
 }
 
 TEST_F(DubboContract, ATaskThatThrewHasRunAndCannotBeCancelled) {
   int errors = 0;
-  TimerService timers({.tick = 10ms, .clock = clock_, .on_error = [&](std::exception_ptr) { ++errors; }});
+  TimerService timers(
+      {.tick = 10ms, .clock = clock_, .on_error = [&](std::exception_ptr) { ++errors; }});
   TimerHandle timeout = timers.schedule_after(10ms, [] { throw std::runtime_error("Test"); });
   clock_->advance(10ms);
   EXPECT_EQ(errors, 1);
@@ -68,7 +72,8 @@ TEST_F(DubboContract, ACancelledTimeoutIsOver) {
   EXPECT_EQ(timeout.state(), TimerState::kOver);
 }
 
-// Eight tasks whose delay is negative, behind one that blocks: they are due, and still count until they start.
+// Eight tasks whose delay is negative, behind one that blocks: they are due, and still count until
+// they start.
 TEST_F(DubboContract, TimeoutsThatAreDueCountUntilTheyStart) {
   TimerService timers({.executor = Executor::pool(1), .max_pending = 8, .clock = clock_});
   std::latch blocked(1);
@@ -83,7 +88,8 @@ TEST_F(DubboContract, TimeoutsThatAreDueCountUntilTheyStart) {
   for (int i = 0; i < 8; ++i) timeouts.push_back(timers.schedule_after(-1ms, [&] { ++ran; }));
   EXPECT_THROW(timers.schedule_after(1ms, [] {}), TooManyTimers);
   clock_->settle();
-  EXPECT_TRUE(std::all_of(timeouts.begin(), timeouts.end(), [](auto one) { return one.state() == TimerState::kDue; }));
+  EXPECT_TRUE(std::all_of(timeouts.begin(), timeouts.end(),
+                          [](auto one) { return one.state() == TimerState::kDue; }));
   go_on.count_down();
   EXPECT_TRUE(timers.drain().empty());
   EXPECT_EQ(ran, 8);
@@ -100,7 +106,8 @@ TEST_F(DubboContract, ATaskMayStopItsTimer) {
   EXPECT_THROW(timers.schedule_after(5s, [] {}), TimersStopped);
 }
 
-// Dubbo's stop() cancels nothing: what it returns still runs if somebody expires it. Here it is the caller's alone.
+// Dubbo's stop() cancels nothing: what it returns still runs if somebody expires it. Here it is the
+// caller's alone.
 TEST_F(DubboContract, WhatStopReturnsRunsWhenTheCallerRunsItAndOnlyThen) {
   TimerService timers({.clock = clock_});
   int ran = 0;

@@ -1,5 +1,6 @@
-// What users of Kafka's SystemTimer rely on, case by case as its own tests have it, on virtual time; and that its known
-// defects are absent. The table of what is called how is in docs/timers.md.
+// What users of Kafka's SystemTimer rely on, case by case as its own tests have it, on virtual
+// time; and that its known defects are absent. The table of what is called how is in
+// docs/timers.md.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -46,7 +47,8 @@ class WatchedClock final : public TimerClock {
  private:
   class WatchedAlarm final : public Alarm {
    public:
-    explicit WatchedAlarm(WatchedClock& clock) : clock_(clock), alarm_(clock.clock_->make_alarm()) {}
+    explicit WatchedAlarm(WatchedClock& clock)
+        : clock_(clock), alarm_(clock.clock_->make_alarm()) {}
     void sleep_until(SteadyTime steady, WallTime wall) override {
       {
         const std::lock_guard lock(clock_.mutex_);
@@ -80,7 +82,8 @@ class KafkaContract : public ::testing::Test {
 TEST_F(KafkaContract, TasksThatAreDueAlreadyRunAtOnce) {
   TimerService timers({.clock = clock_, .shards = 1, .model = timer_model<ThreeBuckets>});
   std::vector<int> output;
-  for (int id = -5; id < 0; ++id) timers.schedule_after(milliseconds(id), [&output, id] { output.push_back(id); });
+  for (int id = -5; id < 0; ++id)
+    timers.schedule_after(milliseconds(id), [&output, id] { output.push_back(id); });
   clock_->settle();
   std::sort(output.begin(), output.end());
   EXPECT_EQ(output, (std::vector<int>{-5, -4, -3, -2, -1}));
@@ -111,7 +114,8 @@ TEST_F(KafkaContract, TasksOfManyDelaysRunOnceEachThroughAllOverflowWheels) {
   }
 }
 
-// Its task lists share a counter: adding a task to another list moves it, and does not count it twice.
+// Its task lists share a counter: adding a task to another list moves it, and does not count it
+// twice.
 TEST_F(KafkaContract, ATaskThatIsMovedIsCountedOnce) {
   TimerService timers({.clock = clock_, .model = timer_model<KafkaWheel>});
   std::vector<TimerHandle> tasks;
@@ -130,23 +134,28 @@ TEST_F(KafkaContract, ATaskThatIsMovedIsCountedOnce) {
   clock_->advance(1s);
 }
 
-// A bucket in its delay queue says how long it has to wait: what drives the clock is the next bucket that is not empty.
+// A bucket in its delay queue says how long it has to wait: what drives the clock is the next
+// bucket that is not empty.
 TEST_F(KafkaContract, TheNextNonEmptyBucketDrivesTheClock) {
   const auto watched = std::make_shared<WatchedClock>(clock_);
   TimerService timers({.clock = watched, .shards = 1, .model = timer_model<KafkaWheel>});
   timers.schedule_after(10s, [] {});
   clock_->settle();
   EXPECT_LE(watched->sleeps().back(), SteadyTime(10s));
-  EXPECT_GT(watched->sleeps().back(), SteadyTime(8s)) << "the start of its bucket, 8 s wide at most";
+  EXPECT_GT(watched->sleeps().back(), SteadyTime(8s))
+      << "the start of its bucket, 8 s wide at most";
   clock_->advance(10s - 1ns);
   EXPECT_EQ(watched->sleeps().back(), SteadyTime(10s));
   clock_->advance(1ns);
-  EXPECT_EQ(watched->sleeps().back(), SteadyTime(std::chrono::nanoseconds(detail::kForever))) << "nothing is left";
-  EXPECT_LE(watched->sleeps().size(), 8U) << "one for each level at most, not one for each of 10 000 ticks";
+  EXPECT_EQ(watched->sleeps().back(), SteadyTime(std::chrono::nanoseconds(detail::kForever)))
+      << "nothing is left";
+  EXPECT_LE(watched->sleeps().size(), 8U)
+      << "one for each level at most, not one for each of 10 000 ticks";
 }
 
 TEST_F(KafkaContract, FuturesFailAtTheirTimeouts) {
-  TimerService timers({.executor = Executor::pool(1), .clock = clock_, .model = timer_model<KafkaWheel>});
+  TimerService timers(
+      {.executor = Executor::pool(1), .clock = clock_, .model = timer_model<KafkaWheel>});
   std::vector<std::future<void>> futures;
   for (const auto delay : {100ms, 200ms, 300ms}) {
     std::promise<void> promise;
@@ -191,11 +200,12 @@ TEST_F(KafkaContract, Absent_EarlyTasksWithALongTick) {
   EXPECT_EQ(late, 0) << "by a tick or more";
 }
 
-// Kafka's timer is woken by every bucket that comes up, if only to move its tasks down; buckets that hold nothing cause no
-// wake-up, there and here.
+// Kafka's timer is woken by every bucket that comes up, if only to move its tasks down; buckets
+// that hold nothing cause no wake-up, there and here.
 TEST_F(KafkaContract, Absent_WakeupsForBucketsThatWereNeverFilled) {
   TimerService timers({.clock = clock_, .shards = 1, .model = timer_model<KafkaWheel>});
-  for (int minute = 1; minute <= 60; ++minute) timers.schedule_after(std::chrono::minutes(minute), [] {});
+  for (int minute = 1; minute <= 60; ++minute)
+    timers.schedule_after(std::chrono::minutes(minute), [] {});
   clock_->settle();
   const std::uint64_t before = timers.stats().wakeups;
   clock_->advance(1h);
@@ -203,18 +213,21 @@ TEST_F(KafkaContract, Absent_WakeupsForBucketsThatWereNeverFilled) {
       << "for each of 60 tasks one at its time, and one for each overflow wheel";
 }
 
-// A bucket that was emptied by cancelling stays in Kafka's delay queue, and wakes the timer once. So it is here: what is
-// bounded is their number, by the buckets that there are, however many tasks were cancelled.
+// A bucket that was emptied by cancelling stays in Kafka's delay queue, and wakes the timer once.
+// So it is here: what is bounded is their number, by the buckets that there are, however many tasks
+// were cancelled.
 TEST_F(KafkaContract, BucketsThatWereEmptiedByCancellingCauseOneWakeupEachAtMost) {
   TimerService timers({.clock = clock_, .shards = 1, .model = timer_model<KafkaWheel>});
   timers.schedule_after(1h, [] {});
   std::vector<TimerHandle> cancelled;
-  for (int ms = 1; ms <= 7'999; ++ms) cancelled.push_back(timers.schedule_after(milliseconds(ms), [] {}));
+  for (int ms = 1; ms <= 7'999; ++ms)
+    cancelled.push_back(timers.schedule_after(milliseconds(ms), [] {}));
   clock_->settle();
   for (TimerHandle& timer : cancelled) EXPECT_TRUE(timer.cancel());
   const std::uint64_t before = timers.stats().wakeups;
   clock_->advance(10s);
-  EXPECT_LE(timers.stats().wakeups, before + 61) << "three wheels of 20 buckets, and whatever is next";
+  EXPECT_LE(timers.stats().wakeups, before + 61)
+      << "three wheels of 20 buckets, and whatever is next";
 }
 
 // Adding a task waits for the lock under which expired buckets are emptied.

@@ -1,5 +1,6 @@
-// What users of Netty's HashedWheelTimer rely on, case by case as its own tests have it, on virtual time; and that its
-// known defects are absent. The table of what is called how is in docs/timers.md.
+// What users of Netty's HashedWheelTimer rely on, case by case as its own tests have it, on virtual
+// time; and that its known defects are absent. The table of what is called how is in
+// docs/timers.md.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -104,7 +105,8 @@ TEST_F(NettyContract, ADelayOfOneTurnOrMoreFiresInItsOwnTurn) {
   TimerService timers(small_wheel());
   std::vector<std::int64_t> fired_at;
   for (const auto delay : {3200ms, 3100ms, 3300ms, 6400ms, 32000ms, 100ms}) {
-    timers.schedule_after(delay, [&] { fired_at.push_back((clock_->now() - SteadyTime(1000s)) / 1ms); });
+    timers.schedule_after(delay,
+                          [&] { fired_at.push_back((clock_->now() - SteadyTime(1000s)) / 1ms); });
   }
   clock_->advance(1min);
   EXPECT_EQ(fired_at, (std::vector<std::int64_t>{100, 3100, 3200, 3300, 6400, 32'000}));
@@ -164,8 +166,11 @@ TEST_F(NettyContract, ATimeoutThatIsCancelledMakesRoomAtOnceNotTicksLater) {
 }
 
 TEST_F(NettyContract, ATimeoutThatHasRunMakesRoom) {
-  TimerService timers(
-      {.tick = 25ms, .max_pending = 2, .clock = clock_, .shards = 1, .model = timer_model<HashedWheel<4>>});
+  TimerService timers({.tick = 25ms,
+                       .max_pending = 2,
+                       .clock = clock_,
+                       .shards = 1,
+                       .model = timer_model<HashedWheel<4>>});
   timers.schedule_after(5s, count_);
   timers.schedule_after(90ms, count_);
   clock_->advance(100ms);
@@ -195,8 +200,8 @@ TEST_F(NettyContract, TheLongestDelayThereIsDoesNotOverflow) {
   EXPECT_TRUE(timeout.cancel());
 }
 
-// Netty calls TimerTask.cancelled(), on the thread that cancels. Here that is the task's destructor, or what follows
-// cancel() if it is true.
+// Netty calls TimerTask.cancelled(), on the thread that cancels. Here that is the task's
+// destructor, or what follows cancel() if it is true.
 TEST_F(NettyContract, CancellingCleansUpOnTheThreadThatCancels) {
   struct CleansUp {
     std::thread::id* on;
@@ -249,8 +254,9 @@ TEST_F(NettyContract, Absent_IdleWakeups) {
   EXPECT_LE(timers.stats().wakeups, with_one + 1) << "with one timer in a day";
 }
 
-// newTimeout() looks whether the timer runs, and puts the timeout into a queue; a stop() between the two neither runs nor
-// returns it. Here somebody stops the service while a timer is on its way into the wheel.
+// newTimeout() looks whether the timer runs, and puts the timeout into a queue; a stop() between
+// the two neither runs nor returns it. Here somebody stops the service while a timer is on its way
+// into the wheel.
 std::function<void()> while_placing;  // NOLINT: a model is made by a function without context
 
 class SlowWheel : public HierarchicalWheel<> {
@@ -284,7 +290,8 @@ TEST_F(NettyContract, Absent_TheRaceWithStop_ATimerUnderWayIsReturned) {
   EXPECT_EQ(ran_, 0);
 }
 
-// A HashedWheelTimer goes through all timeouts of a slot each time that the hand comes to it, to count their rounds down.
+// A HashedWheelTimer goes through all timeouts of a slot each time that the hand comes to it, to
+// count their rounds down.
 TEST_F(NettyContract, Absent_WalkingThroughAllRounds) {
   constexpr int kTimers = 10'000;
   TimerService timers(small_wheel());
@@ -293,12 +300,14 @@ TEST_F(NettyContract, Absent_WalkingThroughAllRounds) {
   clock_->settle();
   const std::uint64_t before = timers.stats().wakeups;
   clock_->advance(3200s - 1ns);
-  EXPECT_LE(timers.stats().wakeups, before + 2) << "the hand need not come by, so there is nothing to walk through";
+  EXPECT_LE(timers.stats().wakeups, before + 2)
+      << "the hand need not come by, so there is nothing to walk through";
   clock_->advance(1ns);
   EXPECT_EQ(ran_, kTimers);
 }
 
-// netty#14959, in Dubbo's older copy: a timeout that is cancelled and removed at the same time was counted down twice.
+// netty#14959, in Dubbo's older copy: a timeout that is cancelled and removed at the same time was
+// counted down twice.
 TEST_F(NettyContract, Absent_CountingATimerDownTwice) {
   constexpr std::size_t kMost = 10;
   TimerService timers({.tick = 100ms, .max_pending = kMost, .clock = clock_});
@@ -306,11 +315,13 @@ TEST_F(NettyContract, Absent_CountingATimerDownTwice) {
     std::vector<TimerHandle> handles;
     for (std::size_t i = 0; i < kMost; ++i) {
       handles.push_back(timers.schedule_after(100ms, [&] {
-        for (TimerHandle& handle : handles) handle.cancel();  // those that are due, this one, and all of them twice
+        for (TimerHandle& handle : handles)
+          handle.cancel();  // those that are due, this one, and all of them twice
         for (TimerHandle& handle : handles) handle.cancel();
       }));
     }
-    ASSERT_THROW(timers.schedule_after(1s, count_), TooManyTimers) << "no more and no less than " << kMost;
+    ASSERT_THROW(timers.schedule_after(1s, count_), TooManyTimers)
+        << "no more and no less than " << kMost;
     ASSERT_EQ(timers.pending(), kMost);
     clock_->advance(100ms);
     ASSERT_EQ(timers.pending(), 0U);

@@ -1,7 +1,8 @@
-// Coroutines and the ends of their sleep, at the same moment on several threads: each ends exactly once, by one of
-// them.
+// Coroutines and the ends of their sleep, at the same moment on several threads: each ends exactly
+// once, by one of them.
 //
-// CARILLON_TRIALS=100 runs a hundred times as many trials. The preset tsan runs them under the thread sanitizer.
+// CARILLON_TRIALS=100 runs a hundred times as many trials. The preset tsan runs them under the
+// thread sanitizer.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -34,16 +35,19 @@ class CoroutineRace : public ::testing::TestWithParam<unsigned> {
   void TearDown() override { EXPECT_EQ(live_frames, 0) << "a coroutine's frame was leaked"; }
 
   TimerOptions fine() const {
-    return {
-        .tick = 1us, .executor = GetParam() == 0 ? Executor::timer_thread() : Executor::pool(GetParam()), .shards = 2};
+    return {.tick = 1us,
+            .executor = GetParam() == 0 ? Executor::timer_thread() : Executor::pool(GetParam()),
+            .shards = 2};
   }
 };
 INSTANTIATE_TEST_SUITE_P(Executors, CoroutineRace, ::testing::Values(0U, 2U),
-                         [](const auto& parameter) { return parameter.param == 0 ? "TimerThread" : "Pool"; });
+                         [](const auto& parameter) {
+                           return parameter.param == 0 ? "TimerThread" : "Pool";
+                         });
 
 // Returned stands for TimersStopped after having slept, refused for the same at once.
-Job sleep_once(TimerService& timers, nanoseconds delay, std::stop_token stop, Outcomes& outcomes, std::size_t number,
-               std::atomic<std::size_t>& early) {
+Job sleep_once(TimerService& timers, nanoseconds delay, std::stop_token stop, Outcomes& outcomes,
+               std::size_t number, std::atomic<std::size_t>& early) {
   const auto time = steady_clock::now() + delay;
   bool slept = false;
   try {
@@ -68,14 +72,16 @@ TEST_P(CoroutineRace, SleepVersusStopToken) {
       std::atomic<std::size_t> started{0};
       std::thread stopper([&] {
         for (std::size_t i = 0; i < sleeps; ++i) {
-          while (i > started + 1) std::this_thread::yield();  // before it sleeps, while it falls asleep, or later
+          while (i > started + 1)
+            std::this_thread::yield();  // before it sleeps, while it falls asleep, or later
           stops[i].request_stop();
         }
       });
       std::mt19937_64 random(seed);
       for (std::size_t i = 0; i < sleeps; ++i) {
         started = i;
-        sleep_once(timers, nanoseconds(random() % 20'000), stops[i].get_token(), outcomes, i, early);
+        sleep_once(timers, nanoseconds(random() % 20'000), stops[i].get_token(), outcomes, i,
+                   early);
       }
       started = sleeps;
       stopper.join();
@@ -102,8 +108,8 @@ TEST_P(CoroutineRace, SleepVersusStopTokenVersusTheEndOfTheService) {
     for (std::size_t thread = 0; thread < kThreads; ++thread) {
       threads.emplace_back([&, thread] {
         for (std::size_t i = thread; i < kThreads * kEach; i += kThreads) {
-          sleep_once(*timers, i % 3 == 0 ? nanoseconds(1h) : nanoseconds(i * 150), stops[i].get_token(), outcomes, i,
-                     early);
+          sleep_once(*timers, i % 3 == 0 ? nanoseconds(1h) : nanoseconds(i * 150),
+                     stops[i].get_token(), outcomes, i, early);
           ++started;
         }
       });
@@ -125,8 +131,8 @@ TEST_P(CoroutineRace, SleepVersusStopTokenVersusTheEndOfTheService) {
 
 // Fired: in time. Cancelled: timed out. Returned: TimersStopped.
 template <class Make>
-Job await_once(TimerService& timers, Make make, nanoseconds at_most, Outcomes& outcomes, std::size_t number,
-               std::atomic<std::size_t>& early) {
+Job await_once(TimerService& timers, Make make, nanoseconds at_most, Outcomes& outcomes,
+               std::size_t number, std::atomic<std::size_t>& early) {
   const auto time = steady_clock::now() + at_most;
   try {
     if (co_await with_timeout(timers, make(), at_most)) {
@@ -146,8 +152,9 @@ Task<int> sleep_in_a_task(TimerService& timers, nanoseconds delay) {
 }
 
 // An operation that refers to what its caller owns, as it may.
-Job await_operation(TimerService& timers, TimerService& sleeps, nanoseconds delay, nanoseconds at_most,
-                    std::stop_token stop, Outcomes& outcomes, std::size_t number) {
+Job await_operation(TimerService& timers, TimerService& sleeps, nanoseconds delay,
+                    nanoseconds at_most, std::stop_token stop, Outcomes& outcomes,
+                    std::size_t number) {
   int touched = 0;
   try {
     const auto slept = co_await with_timeout(
@@ -181,7 +188,8 @@ TEST_P(CoroutineRace, EndVersusTimeOut) {
         const nanoseconds at_most(random() % 20'000);
         if (i % 2 == 0) {
           await_once(
-              timers, [&sleeps, delay] { return sleep_in_a_task(sleeps, delay); }, at_most, outcomes, i, early);
+              timers, [&sleeps, delay] { return sleep_in_a_task(sleeps, delay); }, at_most,
+              outcomes, i, early);
         } else {
           await_operation(timers, sleeps, delay, at_most, {}, outcomes, i);
         }
@@ -212,7 +220,8 @@ TEST_P(CoroutineRace, EndVersusTimeOutVersusStopTokenVersusTheEndOfTheService) {
         const nanoseconds at_most(i % 5 == 0 ? nanoseconds(1h) : nanoseconds(i * 29 % 43 * 500));
         if (i % 2 == 0) {
           await_once(
-              *timers, [&sleeps, delay] { return sleep_in_a_task(sleeps, delay); }, at_most, outcomes, i, early);
+              *timers, [&sleeps, delay] { return sleep_in_a_task(sleeps, delay); }, at_most,
+              outcomes, i, early);
         } else {
           await_operation(*timers, sleeps, delay, at_most, stops[i].get_token(), outcomes, i);
         }

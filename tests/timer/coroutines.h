@@ -62,12 +62,15 @@ template <class T = void>
 class [[nodiscard]] Task {
  public:
   struct promise_type : CountsFrames, Returned<T> {
-    Task get_return_object() noexcept { return Task(std::coroutine_handle<promise_type>::from_promise(*this)); }
+    Task get_return_object() noexcept {
+      return Task(std::coroutine_handle<promise_type>::from_promise(*this));
+    }
     std::suspend_always initial_suspend() noexcept { return {}; }
     auto final_suspend() noexcept {
       struct Final {
         bool await_ready() const noexcept { return false; }
-        std::coroutine_handle<> await_suspend(std::coroutine_handle<promise_type> ended) const noexcept {
+        std::coroutine_handle<> await_suspend(
+            std::coroutine_handle<promise_type> ended) const noexcept {
           return ended.promise().caller;
         }
         void await_resume() const noexcept {}

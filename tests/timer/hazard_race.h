@@ -1,5 +1,5 @@
-// What the racing tests of the hazards share: executors to run them on, and slots through which handles pass from thread
-// to thread.
+// What the racing tests of the hazards share: executors to run them on, and slots through which
+// handles pass from thread to thread.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -41,7 +41,9 @@ inline TimerOptions fine(Executor executor, unsigned shards = 1) {
 class HazardRace : public ::testing::TestWithParam<unsigned> {
  protected:
   // 0: on the timer thread.
-  Executor executor() const { return GetParam() == 0 ? Executor::timer_thread() : Executor::pool(GetParam()); }
+  Executor executor() const {
+    return GetParam() == 0 ? Executor::timer_thread() : Executor::pool(GetParam());
+  }
 };
 
 }  // namespace carillon::testing

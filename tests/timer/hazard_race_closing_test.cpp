@@ -1,5 +1,5 @@
-// The hazards of stopping, destroying and handing over that are races, run many times on real threads, and counted as in
-// hazard_race_test.cpp.
+// The hazards of stopping, destroying and handing over that are races, run many times on real
+// threads, and counted as in hazard_race_test.cpp.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -38,8 +38,8 @@ TEST_P(HazardRace, H6_SubmitVersusStop_RefusedOrReturnedNeverSwallowed) {
         for (std::size_t i = 0; i < kEach; ++i) {
           const std::size_t number = thread * kEach + i;
           try {
-            TimerHandle handle = service->schedule_after(i % 2 == 0 ? 1h : nanoseconds(0),
-                                                         [&outcomes, number] { outcomes.fired(number); });
+            TimerHandle handle = service->schedule_after(
+                i % 2 == 0 ? 1h : nanoseconds(0), [&outcomes, number] { outcomes.fired(number); });
             if (i % 5 == 0 && handle.cancel()) outcomes.cancelled(number);
             if (i % 7 == 0) handle.reschedule_after(i % 2 == 0 ? 30min : nanoseconds(5us));
           } catch (const TimersStopped&) {
@@ -75,7 +75,8 @@ TEST_P(HazardRace, H6_HandlesVersusDestruction) {
       CountsReturned(CountsReturned&& from) noexcept
           : outcomes(std::exchange(from.outcomes, nullptr)), number(from.number), done(from.done) {}
       ~CountsReturned() {
-        if (outcomes != nullptr && !done) outcomes->returned(number);  // or cancelled: the canceller says
+        if (outcomes != nullptr && !done)
+          outcomes->returned(number);  // or cancelled: the canceller says
       }
       void operator()() {
         done = true;
@@ -87,7 +88,8 @@ TEST_P(HazardRace, H6_HandlesVersusDestruction) {
       auto service = std::make_unique<TimerService>(fine(executor(), 2));
       std::vector<TimerHandle> handles;
       for (std::size_t i = 0; i < kTimers; ++i) {
-        handles.push_back(service->schedule_after(i % 3 == 0 ? nanoseconds(20us) : 1h, CountsReturned(outcomes, i)));
+        handles.push_back(service->schedule_after(i % 3 == 0 ? nanoseconds(20us) : 1h,
+                                                  CountsReturned(outcomes, i)));
       }
       std::vector<std::thread> threads;
       for (int thread = 0; thread < 2; ++thread) {
@@ -159,7 +161,8 @@ TEST(HazardRaces, H15_CancelVersusTheHandOverToAnExecutor) {
       }
     });
     for (std::size_t i = 0; i < timers; ++i) {
-      handles.put(i, service.schedule_after(nanoseconds(i % 5'000), [&outcomes, i] { outcomes.fired(i); }));
+      handles.put(
+          i, service.schedule_after(nanoseconds(i % 5'000), [&outcomes, i] { outcomes.fired(i); }));
     }
     canceller.join();
     EXPECT_TRUE(service.drain().empty());

@@ -1,7 +1,8 @@
-// The hazards that are races, run many times on real threads: each timer's outcomes are counted, and must be exactly
-// one. Those of stopping and handing over are in hazard_race_closing_test.cpp.
+// The hazards that are races, run many times on real threads: each timer's outcomes are counted,
+// and must be exactly one. Those of stopping and handing over are in hazard_race_closing_test.cpp.
 //
-// CARILLON_TRIALS=100 runs a hundred times as many trials. The preset tsan runs them under the thread sanitizer.
+// CARILLON_TRIALS=100 runs a hundred times as many trials. The preset tsan runs them under the
+// thread sanitizer.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -26,7 +27,9 @@ using std::chrono::microseconds;
 using std::chrono::nanoseconds;
 
 INSTANTIATE_TEST_SUITE_P(Executors, HazardRace, ::testing::Values(0U, 2U),
-                         [](const auto& parameter) { return parameter.param == 0 ? "TimerThread" : "Pool"; });
+                         [](const auto& parameter) {
+                           return parameter.param == 0 ? "TimerThread" : "Pool";
+                         });
 
 TEST_P(HazardRace, H1_CancelVersusFire_ExactlyOneWinner) {
   const std::size_t timers = trials(20'000);
@@ -44,7 +47,8 @@ TEST_P(HazardRace, H1_CancelVersusFire_ExactlyOneWinner) {
       });
       std::mt19937_64 random(seed);
       for (std::size_t i = 0; i < timers; ++i) {
-        handles.put(i, service.schedule_after(nanoseconds(random() % 20'000), [&outcomes, i] { outcomes.fired(i); }));
+        handles.put(i, service.schedule_after(nanoseconds(random() % 20'000),
+                                              [&outcomes, i] { outcomes.fired(i); }));
       }
       canceller.join();
       EXPECT_TRUE(service.drain().empty());
@@ -68,14 +72,15 @@ TEST_P(HazardRace, H2_CancelVersusTheWayFromANoteToTheWheel) {
   {
     TimerService service(fine(executor()));
     std::vector<std::unique_ptr<Mailboxes>> handles;
-    for (std::size_t thread = 0; thread < kThreads; ++thread) handles.push_back(std::make_unique<Mailboxes>(each));
+    for (std::size_t thread = 0; thread < kThreads; ++thread)
+      handles.push_back(std::make_unique<Mailboxes>(each));
     std::vector<std::thread> threads;
     for (std::size_t thread = 0; thread < kThreads; ++thread) {
       threads.emplace_back([&, thread] {
         for (std::size_t i = 0; i < each; ++i) {
           const std::size_t number = thread * each + i;
-          TimerHandle handle = service.schedule_after(i % 2 == 0 ? 1h : nanoseconds(3us),
-                                                      [&outcomes, number] { outcomes.fired(number); });
+          TimerHandle handle = service.schedule_after(
+              i % 2 == 0 ? 1h : nanoseconds(3us), [&outcomes, number] { outcomes.fired(number); });
           handles[thread]->put(i, handle);
           if (i % 4 == 0 && handle.cancel()) outcomes.cancelled(number);
         }
@@ -126,7 +131,8 @@ TEST(HazardRaces, H3_SleepVersusPush_FromSeveralThreadsAndEarlierEachTime) {
   for (std::thread& thread : threads) thread.join();
 }
 
-// Memory of a timer that has ended is in use for another at once: who still touched it would spoil that one.
+// Memory of a timer that has ended is in use for another at once: who still touched it would spoil
+// that one.
 TEST_P(HazardRace, H9_NothingTouchesATimerThatIsOver) {
   TimerService service(fine(executor(), 2));
   std::vector<std::thread> threads;
@@ -138,10 +144,11 @@ TEST_P(HazardRace, H9_NothingTouchesATimerThatIsOver) {
       std::mt19937_64 random(thread);
       for (std::size_t i = 0; i < each; ++i) {
         const std::uint64_t cookie = random();
-        TimerHandle handle = service.schedule_after(nanoseconds(cookie % 4'000), [&, cookie, copy = ~cookie] {
-          if (copy != ~cookie) ++wrong;
-          ++outcomes;
-        });
+        TimerHandle handle =
+            service.schedule_after(nanoseconds(cookie % 4'000), [&, cookie, copy = ~cookie] {
+              if (copy != ~cookie) ++wrong;
+              ++outcomes;
+            });
         if (cookie % 3 == 0) handle.reschedule_after(nanoseconds(cookie % 2'000));
         if (cookie % 2 == 0 && handle.cancel_and_wait()) ++outcomes;
       }
@@ -172,7 +179,8 @@ TEST_P(HazardRace, H11_ExtendVersusFire_ATimerMovedToLaterNeverFiresBefore) {
       }
     });
     for (std::size_t i = 0; i < timers; ++i) {
-      handles.put(i, service.schedule_after(nanoseconds(i % 10'000), [&, i] { fired_at[i] = now(); }));
+      handles.put(i,
+                  service.schedule_after(nanoseconds(i % 10'000), [&, i] { fired_at[i] = now(); }));
     }
     extender.join();
     EXPECT_TRUE(service.drain().empty());
@@ -194,7 +202,8 @@ TEST_P(HazardRace, H11_MovesFromSeveralThreadsEndInOneFiring) {
     for (int thread = 0; thread < 2; ++thread) {
       threads.emplace_back([&, thread] {
         TimerHandle mine = handle;
-        for (int i = 0; i < 50; ++i) mine.reschedule_after(nanoseconds((i * 7 + thread * 13) % 40 * 1'000));
+        for (int i = 0; i < 50; ++i)
+          mine.reschedule_after(nanoseconds((i * 7 + thread * 13) % 40 * 1'000));
       });
     }
     for (std::thread& thread : threads) thread.join();

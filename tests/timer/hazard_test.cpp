@@ -1,5 +1,5 @@
-// The hazards H3 to H15 of timers that need no race to show: one test each, on virtual time where time matters. The
-// races themselves are in hazard_race_test.cpp.
+// The hazards H3 to H15 of timers that need no race to show: one test each, on virtual time where
+// time matters. The races themselves are in hazard_race_test.cpp.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -50,7 +50,8 @@ TEST_F(Hazard, H5_TheEarliestIsCancelled_TheAlarmRingsOnceForNothingAndTheRestIs
   timers.schedule_after(10s, [&] { ++fired; });
   clock_->settle();
   const std::uint64_t before = timers.stats().wakeups;
-  for (int i = 0; i < 1000; ++i) EXPECT_TRUE(timers.schedule_after(1s, [&] { fired += 1000; }).cancel());
+  for (int i = 0; i < 1000; ++i)
+    EXPECT_TRUE(timers.schedule_after(1s, [&] { fired += 1000; }).cancel());
   clock_->advance(10s - 1ns);
   EXPECT_EQ(fired, 0);
   EXPECT_LE(timers.stats().wakeups, before + 8) << "not one for each cancelled timer";
@@ -65,7 +66,8 @@ TEST_F(Hazard, H7_TheDestructorOfACapturedObjectMayUseTheService) {
   struct Reenters {
     std::function<void()> on_destruction;
     explicit Reenters(std::function<void()> action) : on_destruction(std::move(action)) {}
-    Reenters(Reenters&& from) noexcept : on_destruction(std::exchange(from.on_destruction, nullptr)) {}
+    Reenters(Reenters&& from) noexcept
+        : on_destruction(std::exchange(from.on_destruction, nullptr)) {}
     ~Reenters() {
       if (on_destruction) on_destruction();
     }
@@ -186,7 +188,8 @@ TEST_F(Hazard, H13_ATaskMayCancelAnotherOfTheSameTickThatIsDueAlready) {
     EXPECT_EQ(captured.use_count(), 4) << "destroyed within cancel()";
   });
   int fired = 0;
-  for (int i = 0; i < 4; ++i) siblings.push_back(timers.schedule_after(1s, [&fired, captured] { ++fired; }));
+  for (int i = 0; i < 4; ++i)
+    siblings.push_back(timers.schedule_after(1s, [&fired, captured] { ++fired; }));
   clock_->advance(1s);
   EXPECT_TRUE(won);
   EXPECT_EQ(fired, 3);
@@ -205,7 +208,9 @@ TEST_F(Hazard, H13_MovingTheClockInsideATaskIsAnErrorNotADeadlock) {
                        }});
   timers.schedule_after(1s, [&] { clock_->advance(1s); });
   clock_->advance(1s);
-  EXPECT_EQ(said, "carillon: a ManualClock was moved from a timer thread, for which it would have to wait");
+  EXPECT_EQ(
+      said,
+      "carillon: a ManualClock was moved from a timer thread, for which it would have to wait");
 }
 
 TEST_F(Hazard, H14_TheServiceIsDestroyedInsideATask) {
@@ -222,7 +227,8 @@ TEST_F(Hazard, H14_TheServiceIsDestroyedInsideATask) {
     destroyed.wait();
     while (self.state() != TimerState::kOver) std::this_thread::yield();
     EXPECT_EQ(pending.state(), TimerState::kOver);
-    while (captured.use_count() != 1) std::this_thread::yield();  // a task of the pool may be running still
+    while (captured.use_count() != 1)
+      std::this_thread::yield();  // a task of the pool may be running still
   }
 }
 
@@ -241,7 +247,8 @@ class OwnExecutor : public Hazard {
  protected:
   std::vector<DueTask> handed_over_;
   std::unique_ptr<TimerService> timers_ = std::make_unique<TimerService>(TimerOptions{
-      .executor = Executor::by([this](DueTask task) { handed_over_.push_back(std::move(task)); }), .clock = clock_});
+      .executor = Executor::by([this](DueTask task) { handed_over_.push_back(std::move(task)); }),
+      .clock = clock_});
 };
 
 TEST_F(OwnExecutor, H15_CancelAfterTheHandOverStillWins) {
@@ -297,9 +304,10 @@ TEST_F(OwnExecutor, APeriodicTimerIsHandedOverAgainWhenItsRunHasEnded) {
 
 TEST_F(Hazard, AnExecutorThatThrowsLosesTheRunAndSaysSo) {
   int errors = 0;
-  TimerService timers({.executor = Executor::by([](DueTask) { throw std::runtime_error("the queue is full"); }),
-                       .clock = clock_,
-                       .on_error = [&](std::exception_ptr) { ++errors; }});
+  TimerService timers(
+      {.executor = Executor::by([](DueTask) { throw std::runtime_error("the queue is full"); }),
+       .clock = clock_,
+       .on_error = [&](std::exception_ptr) { ++errors; }});
   TimerHandle handle = timers.schedule_after(1s, [] { FAIL(); });
   clock_->advance(1s);
   EXPECT_EQ(errors, 1);
@@ -328,7 +336,9 @@ TEST_F(Hazard, ATaskThatThrowsDoesNotEndTheTimerThread) {
 
 TEST_F(Hazard, ASlowTaskIsCountedAndReported) {
   std::vector<std::chrono::nanoseconds> slow;
-  TimerService timers({.clock = clock_, .slow_task = 10ms, .on_slow_task = [&](auto took) { slow.push_back(took); }});
+  TimerService timers({.clock = clock_, .slow_task = 10ms, .on_slow_task = [&](auto took) {
+                         slow.push_back(took);
+                       }});
   timers.schedule_after(1s, [&] { clock_->pass(25ms); });
   timers.schedule_after(2s, [&] { clock_->pass(10ms); });
   clock_->advance(3s);

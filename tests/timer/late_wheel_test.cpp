@@ -1,5 +1,5 @@
-// A shard makes its wheel with its first timer, whenever that is: at the time of that moment, which may be ahead of the
-// time at which the timer thread last looked at the clock.
+// A shard makes its wheel with its first timer, whenever that is: at the time of that moment, which
+// may be ahead of the time at which the timer thread last looked at the clock.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -56,8 +56,8 @@ TEST(LateWheel, TheFirstTimerOnTheWallClockMayComeLate) {
   EXPECT_EQ(fired, 1);
 }
 
-// A ManualClock on which something can happen between the timer thread's reading of the steady clock and what it does
-// with it: when it reads the wall clock, which is next.
+// A ManualClock on which something can happen between the timer thread's reading of the steady
+// clock and what it does with it: when it reads the wall clock, which is next.
 class InterruptedClock final : public TimerClock {
  public:
   SteadyTime now() noexcept override { return clock_->now(); }
@@ -83,8 +83,9 @@ class InterruptedClock final : public TimerClock {
   bool interrupted_ = false;
 };
 
-// The timer thread has read the clock at 999 us into a tick. Then a thread makes its shard's wheel, at the next tick,
-// for a timer that was due long ago. The timer thread finds a wheel whose time is ahead of its own.
+// The timer thread has read the clock at 999 us into a tick. Then a thread makes its shard's wheel,
+// at the next tick, for a timer that was due long ago. The timer thread finds a wheel whose time is
+// ahead of its own.
 TEST(LateWheel, AWheelThatIsAheadOfTheTimerThreadsClockFiresWhatIsDueAtOnce) {
   const auto clock = std::make_shared<InterruptedClock>();
   TimerService timers({.clock = clock, .shards = 8});
@@ -103,7 +104,8 @@ TEST(LateWheel, AWheelThatIsAheadOfTheTimerThreadsClockFiresWhatIsDueAtOnce) {
   EXPECT_TRUE(interrupted);
   EXPECT_EQ(fired, 1) << "though the clock has not moved on since";
   EXPECT_EQ(clock->now(), SteadyTime(1s + 1ms));
-  EXPECT_EQ(timers.stats().wakeups, before + 1) << "and the timer thread need not come again for it";
+  EXPECT_EQ(timers.stats().wakeups, before + 1)
+      << "and the timer thread need not come again for it";
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The service over other models than the default, and over one that runs out of memory, or is disturbed, at chosen
-// moments.
+// The service over other models than the default, and over one that runs out of memory, or is
+// disturbed, at chosen moments.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -19,14 +19,16 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// What a model does before it places a timer, while the thread that schedules is inside its shard's door. Whoever uses
-// the service from in here finds the door taken.
+// What a model does before it places a timer, while the thread that schedules is inside its shard's
+// door. Whoever uses the service from in here finds the door taken.
 std::function<void()> before_placing;  // NOLINT: a model is made by a function without context
 
 class Disturbed {
  public:
   explicit Disturbed(Tick start_tick = 0) : wheel_(start_tick) {}
-  void schedule(TimerNode& node, Tick expiry, Tick slack = 0) { reschedule(node, relaxed_expiry(expiry, slack)); }
+  void schedule(TimerNode& node, Tick expiry, Tick slack = 0) {
+    reschedule(node, relaxed_expiry(expiry, slack));
+  }
   bool cancel(TimerNode& node) noexcept { return wheel_.cancel(node); }
   void reschedule(TimerNode& node, Tick expiry) {
     if (auto disturb = std::exchange(before_placing, nullptr)) disturb();
@@ -61,7 +63,8 @@ class Model : public ::testing::Test {
 
 TEST(Models, AnyTimerSetWillDo) {
   const auto clock = std::make_shared<ManualClock>();
-  TimerService timers({.clock = clock, .model = timer_model<HierarchicalWheel<BinaryDigits<2>, 16>>});
+  TimerService timers(
+      {.clock = clock, .model = timer_model<HierarchicalWheel<BinaryDigits<2>, 16>>});
   std::vector<int> fired;
   for (const int ms : {500, 20, 7, 3000}) {
     timers.schedule_after(std::chrono::milliseconds(ms), [&fired, ms] { fired.push_back(ms); });
@@ -130,15 +133,16 @@ TEST_F(Model, H2_ATimerMovedByNoteFiresAtItsNewTimeEvenIfMovedAgainOrCancelledBe
   EXPECT_EQ(timers_.pending(), 1U);
 }
 
-// The wheel comes upon a timer whose cancelling is under way: it leaves it alone, and stop() does not wait for it for
-// ever.
+// The wheel comes upon a timer whose cancelling is under way: it leaves it alone, and stop() does
+// not wait for it for ever.
 TEST_F(Model, H1_ATimerCancelledWhileTheWheelIsAtItsTickDoesNotFire) {
   TimerHandle moved = timers_.schedule_after(1s, [&] { log_.emplace_back("moved"); });
   TimerHandle cancelled = timers_.schedule_after(1s, [&] { log_.emplace_back("cancelled"); });
   TimerHandle brought = timers_.schedule_after(1s, [&] { log_.emplace_back("brought"); });
   EXPECT_TRUE(moved.reschedule_after(2s));
   clock_->settle();
-  // The first timer of the tick is placed anew, inside the door; by then the others are still to come.
+  // The first timer of the tick is placed anew, inside the door; by then the others are still to
+  // come.
   before_placing = [&] {
     EXPECT_TRUE(cancelled.cancel());
     EXPECT_TRUE(brought.reschedule_after(-1s));

@@ -57,8 +57,9 @@ TEST_F(OneShot, AFineTickIsExactToTheNanosecond) {
 
 TEST_F(OneShot, OneThreadsTimersFireByTimeAndWithinATickInTheOrderScheduled) {
   for (const int ms : {5, 3, 5, 4, 3}) {
-    timers_.schedule_after(std::chrono::milliseconds(ms),
-                           [this, ms, number = log_.size()] { log_.push_back(std::to_string(ms)); });
+    timers_.schedule_after(std::chrono::milliseconds(ms), [this, ms, number = log_.size()] {
+      log_.push_back(std::to_string(ms));
+    });
   }
   clock_->advance(10ms);
   EXPECT_EQ(log_, (std::vector<std::string>{"3", "3", "4", "5", "5"}));
@@ -68,7 +69,8 @@ TEST_F(OneShot, WhatIsDueAlreadyFiresAtOnce) {
   timers_.schedule_after(0s, [&] { log_.emplace_back("zero"); });
   timers_.schedule_after(-5s, [&] { log_.emplace_back("negative"); });
   timers_.schedule_at(now() - 1h, [&] { log_.emplace_back("past"); });
-  timers_.schedule_at(std::chrono::steady_clock::time_point::min(), [&] { log_.emplace_back("long past"); });
+  timers_.schedule_at(std::chrono::steady_clock::time_point::min(),
+                      [&] { log_.emplace_back("long past"); });
   clock_->settle();
   EXPECT_EQ(log_.size(), 4U) << "without the clock having moved";
 }
@@ -78,8 +80,10 @@ TEST_F(OneShot, ATimeBeyondTheRangeBecomesItsEndAndDoesNotFireAtOnce) {
       timers_.schedule_after(std::chrono::nanoseconds::max(), [&] { log_.emplace_back("!"); }),
       timers_.schedule_after(std::chrono::hours::max(), [&] { log_.emplace_back("!"); }),
       timers_.schedule_after(std::chrono::duration<double>(1e300), [&] { log_.emplace_back("!"); }),
-      timers_.schedule_at(std::chrono::steady_clock::time_point::max(), [&] { log_.emplace_back("!"); }),
-      timers_.schedule_at(std::chrono::sys_days(std::chrono::year(2200) / 1 / 1), [&] { log_.emplace_back("!"); }),
+      timers_.schedule_at(std::chrono::steady_clock::time_point::max(),
+                          [&] { log_.emplace_back("!"); }),
+      timers_.schedule_at(std::chrono::sys_days(std::chrono::year(2200) / 1 / 1),
+                          [&] { log_.emplace_back("!"); }),
   };
   clock_->advance(24h * 365 * 100);
   EXPECT_TRUE(log_.empty());

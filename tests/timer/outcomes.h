@@ -1,4 +1,5 @@
-// Outcomes: what became of each of many timers, so that a test can say that it was exactly one thing.
+// Outcomes: what became of each of many timers, so that a test can say that it was exactly one
+// thing.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -27,8 +28,9 @@ class Outcomes {
       const std::uint32_t count = counts_[timer].load();
       const bool one = count == 1 || count == 1 << 8 || count == 1 << 16 || count == 1 << 24;
       if (one || ++wrong > 5) continue;
-      ADD_FAILURE() << "timer " << timer << ": fired " << (count & 255) << ", cancelled " << (count >> 8 & 255)
-                    << ", returned " << (count >> 16 & 255) << ", refused " << (count >> 24) << " times";
+      ADD_FAILURE() << "timer " << timer << ": fired " << (count & 255) << ", cancelled "
+                    << (count >> 8 & 255) << ", returned " << (count >> 16 & 255) << ", refused "
+                    << (count >> 24) << " times";
     }
     EXPECT_EQ(wrong, 0U) << "of " << counts_.size() << " timers";
   }
@@ -38,7 +40,9 @@ class Outcomes {
   std::size_t refused() const { return number_of(1 << 24); }
 
  private:
-  void add(std::size_t timer, std::uint32_t what) { counts_[timer].fetch_add(what, std::memory_order_relaxed); }
+  void add(std::size_t timer, std::uint32_t what) {
+    counts_[timer].fetch_add(what, std::memory_order_relaxed);
+  }
   std::size_t number_of(std::uint32_t what) const {
     std::size_t number = 0;
     for (const auto& count : counts_) number += count.load() == what ? 1U : 0U;

@@ -1,4 +1,5 @@
-// The small parts of the timer service, each alone, and the bounds on what it costs: memory, wake-ups.
+// The small parts of the timer service, each alone, and the bounds on what it costs: memory,
+// wake-ups.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -36,7 +37,8 @@ TEST(TickScale, AgreesWithDivision) {
       const std::int64_t ns = any();
       const detail::TickScale scale(tick);
       ASSERT_EQ(scale.at(ns), static_cast<Tick>(ns / tick)) << ns << " / " << tick;
-      ASSERT_EQ(scale.not_before(ns), static_cast<Tick>(ns / tick + (ns % tick != 0 ? 1 : 0))) << ns << " / " << tick;
+      ASSERT_EQ(scale.not_before(ns), static_cast<Tick>(ns / tick + (ns % tick != 0 ? 1 : 0)))
+          << ns << " / " << tick;
       ASSERT_LE(scale.begin(scale.at(ns)), ns);
       ASSERT_GE(scale.begin(scale.not_before(ns)), ns);
     }
@@ -44,7 +46,8 @@ TEST(TickScale, AgreesWithDivision) {
 }
 
 TEST(TickScale, TheEndsOfTheRange) {
-  for (const std::int64_t tick : {std::int64_t{1}, std::int64_t{2}, std::int64_t{1'000'000}, kForever}) {
+  for (const std::int64_t tick :
+       {std::int64_t{1}, std::int64_t{2}, std::int64_t{1'000'000}, kForever}) {
     const detail::TickScale scale(tick);
     EXPECT_EQ(scale.at(kForever), static_cast<Tick>(kForever / tick));
     EXPECT_EQ(scale.at(-1), 0U);
@@ -58,10 +61,13 @@ TEST(Durations, BeyondTheRangeIsItsEnd) {
   EXPECT_EQ(detail::to_ns(std::chrono::hours::max()), kForever);
   EXPECT_EQ(detail::to_ns(std::chrono::hours::min()), -kForever);
   EXPECT_EQ(detail::to_ns(std::chrono::nanoseconds::max()), kForever);
-  EXPECT_EQ(detail::to_ns(std::chrono::duration<double>(std::numeric_limits<double>::infinity())), kForever);
-  EXPECT_EQ(detail::to_ns(std::chrono::duration<double>(std::numeric_limits<double>::quiet_NaN())), kForever);
+  EXPECT_EQ(detail::to_ns(std::chrono::duration<double>(std::numeric_limits<double>::infinity())),
+            kForever);
+  EXPECT_EQ(detail::to_ns(std::chrono::duration<double>(std::numeric_limits<double>::quiet_NaN())),
+            kForever);
   EXPECT_EQ(detail::to_ns(std::chrono::duration<double>(0.5)), 500'000'000);
-  EXPECT_EQ(detail::to_ns(std::chrono::duration<int, std::pico>(1)), 1) << "rounded up: never early";
+  EXPECT_EQ(detail::to_ns(std::chrono::duration<int, std::pico>(1)), 1)
+      << "rounded up: never early";
   EXPECT_EQ(detail::add_ns(kForever, 1), kForever);
   EXPECT_EQ(detail::add_ns(-kForever, -1), -kForever);
 }
@@ -80,7 +86,8 @@ TEST(Lateness, EveryValueIsInTheBucketThatEndsAtMostAnEighthAboveIt) {
   }
   LatenessHistogram histogram;
   EXPECT_EQ(histogram.percentile(0.5), 0ns);
-  for (std::uint64_t value = 1; value <= 1000; ++value) histogram.add(LatenessHistogram::bucket_of(value), 1);
+  for (std::uint64_t value = 1; value <= 1000; ++value)
+    histogram.add(LatenessHistogram::bucket_of(value), 1);
   EXPECT_EQ(histogram.count(), 1000U);
   EXPECT_GE(histogram.percentile(0.5), 500ns);
   EXPECT_LE(histogram.percentile(0.5), 563ns);
@@ -90,7 +97,9 @@ TEST(Lateness, EveryValueIsInTheBucketThatEndsAtMostAnEighthAboveIt) {
 TEST(Tasks, SmallOnesLiveInPlaceLargeOnesOnTheHeapAndBothMove) {
   int called = 0;
   Task small([&called] { ++called; });
-  Task large([&called, big = std::string(100, 'x'), array = std::array<char, 100>{}] { called += big[99] + array[0]; });
+  Task large([&called, big = std::string(100, 'x'), array = std::array<char, 100>{}] {
+    called += big[99] + array[0];
+  });
   Task moved = std::move(small);
   EXPECT_FALSE(small);  // NOLINT(bugprone-use-after-move): that it is empty now is what is tested
   moved();
@@ -184,7 +193,8 @@ TEST(Costs, CancelledTimersKeepNoMemory) {
 TEST(Costs, FarTimersCauseNoWakeups) {
   const auto clock = std::make_shared<ManualClock>();
   TimerService timers({.clock = clock});
-  for (int i = 0; i < 100'000; ++i) timers.schedule_after(10h + std::chrono::milliseconds(i), [] {});
+  for (int i = 0; i < 100'000; ++i)
+    timers.schedule_after(10h + std::chrono::milliseconds(i), [] {});
   clock->settle();
   const std::uint64_t before = timers.stats().wakeups;
   for (int minute = 0; minute < 60; ++minute) clock->advance(1min);

@@ -34,7 +34,8 @@ TEST_F(Periodic, RunsAtEachPeriodWithoutDrift) {
 TEST_F(Periodic, APeriodThatIsNotAMultipleOfTheTickDoesNotDriftEither) {
   timers_.schedule_every(1500us, [&] { ran_.push_back(now_ms()); });
   clock_->advance(15ms);
-  EXPECT_EQ(ran_, (Milliseconds{2, 3, 5, 6, 8, 9, 11, 12, 14, 15})) << "1.5, 3, 4.5, 6 … rounded up to ticks";
+  EXPECT_EQ(ran_, (Milliseconds{2, 3, 5, 6, 8, 9, 11, 12, 14, 15}))
+      << "1.5, 3, 4.5, 6 … rounded up to ticks";
 }
 
 // The second run, at 20, takes 25 ms: the times 30 and 40 pass.

@@ -52,9 +52,11 @@ TEST_F(CoroutineMemory, ATimeOutAllocatesAFrameAndAStateAndOfAnOperationTheStopS
     return allocations - before;
   };
   EXPECT_EQ(allocated_by(wait(with_timeout(timers_, timers_.sleep_for(1h), 5s))), 2U);
-  EXPECT_EQ(allocated_by(wait(with_timeout(
-                timers_, [this](std::stop_token stop) { return timers_.sleep_for(1h, std::move(stop)); }, 5s))),
-            3U);
+  EXPECT_EQ(
+      allocated_by(wait(with_timeout(
+          timers_, [this](std::stop_token stop) { return timers_.sleep_for(1h, std::move(stop)); },
+          5s))),
+      3U);
   clock_->advance(2h);
 }
 

@@ -49,7 +49,8 @@ class Sleeping : public ::testing::Test {
   using Log = std::vector<std::string>;
 
   const WallTime wall_start_{std::chrono::sys_days(std::chrono::year(2030) / 6 / 1)};
-  std::shared_ptr<ManualClock> clock_ = std::make_shared<ManualClock>(SteadyTime(1000s), wall_start_);
+  std::shared_ptr<ManualClock> clock_ =
+      std::make_shared<ManualClock>(SteadyTime(1000s), wall_start_);
   Log log_;
   std::optional<TimerService> timers_{std::in_place, TimerOptions{.clock = clock_}};
 };
@@ -112,7 +113,8 @@ TEST_F(Sleeping, ManySleepsInARow) {
 TEST_F(Sleeping, AskedToStopItWakesAtOnceAndSaysSo) {
   std::stop_source stop;
   note("a", timers_->sleep_for(1h, stop.get_token()));
-  note("b", timers_->sleep_until(std::chrono::system_clock::time_point(wall_start_ + 1h), stop.get_token()));
+  note("b", timers_->sleep_until(std::chrono::system_clock::time_point(wall_start_ + 1h),
+                                 stop.get_token()));
   clock_->advance(10s);
   EXPECT_TRUE(log_.empty());
   stop.request_stop();
@@ -158,7 +160,8 @@ TEST_F(Sleeping, ResumesOnTheExecutorAlsoWhenAskedToStop) {
   TimerService timers({.executor = Executor::pool(2)});
   std::atomic<int> ended{0};
   std::atomic<int> on_pool{0};
-  const auto sleep = [](auto awaitable, std::atomic<int>& count, std::atomic<int>& elsewhere) -> Job {
+  const auto sleep = [](auto awaitable, std::atomic<int>& count,
+                        std::atomic<int>& elsewhere) -> Job {
     const auto before = std::this_thread::get_id();
     co_await awaitable;
     if (std::this_thread::get_id() != before) ++elsewhere;
@@ -245,7 +248,8 @@ TEST_F(Sleeping, AnExecutorMayOutliveTheService) {
   std::stop_source stop;
   {
     TimerService timers(
-        {.executor = Executor::by([&](DueTask task) { queue.push_back(std::move(task)); }), .clock = clock_});
+        {.executor = Executor::by([&](DueTask task) { queue.push_back(std::move(task)); }),
+         .clock = clock_});
     note("a", timers.sleep_for(1s, stop.get_token()));
     clock_->advance(1s);
   }
@@ -267,7 +271,9 @@ class HoldingClock : public TimerClock {
   explicit HoldingClock(std::shared_ptr<Seen> seen) : seen_(std::move(seen)) {}
   SteadyTime now() noexcept override { return machine_->now(); }
   WallTime wall_now() noexcept override { return machine_->wall_now(); }
-  std::unique_ptr<Alarm> make_alarm() override { return std::make_unique<Holding>(machine_->make_alarm(), seen_); }
+  std::unique_ptr<Alarm> make_alarm() override {
+    return std::make_unique<Holding>(machine_->make_alarm(), seen_);
+  }
 
  private:
   struct Holding : Alarm {
@@ -296,7 +302,8 @@ class HoldingClock : public TimerClock {
 // The coroutine goes on while the thread that it fell asleep on is still in co_await.
 TEST_F(Sleeping, TheServiceMayBeDestroyedAsSoonAsTheCoroutineGoesOn) {
   const auto seen = std::make_shared<HoldingClock::Seen>();
-  auto timers = std::make_unique<TimerService>(TimerOptions{.clock = std::make_shared<HoldingClock>(seen)});
+  auto timers =
+      std::make_unique<TimerService>(TimerOptions{.clock = std::make_shared<HoldingClock>(seen)});
   timers->schedule_after(1h, [] {});
   while (!seen->sleeping) std::this_thread::yield();
   [](std::unique_ptr<TimerService> last) -> Job {

@@ -1,4 +1,5 @@
-// A wheel behind a file descriptor: what fires, when the descriptor is readable, and when the kernel is told.
+// A wheel behind a file descriptor: what fires, when the descriptor is readable, and when the
+// kernel is told.
 //
 // Most tests give dispatch_at() a time of their own, and ask readable_at() instead of waiting.
 #include "carillon/timer/wheel_descriptor.h"
@@ -176,8 +177,9 @@ TYPED_TEST(WheelDescriptors, WhatTheLimitLeavesKeepsItReadable) {
 TYPED_TEST(WheelDescriptors, ACallbackThatThrowsLosesNothing) {
   std::array<Timer, 3> several;
   for (Timer& timer : several) this->timers_.schedule_at(timer, at(1ms));
-  EXPECT_THROW(this->timers_.dispatch_at(at(5ms), [](TimerNode&) { throw std::runtime_error("callback"); }),
-               std::runtime_error);
+  EXPECT_THROW(
+      this->timers_.dispatch_at(at(5ms), [](TimerNode&) { throw std::runtime_error("callback"); }),
+      std::runtime_error);
   EXPECT_TRUE(readable(this->timers_.descriptor(), 10s));
   EXPECT_EQ(this->timers_.dispatch_at(at(5ms), this->note()), 2U);
 }
@@ -196,7 +198,9 @@ TYPED_TEST(WheelDescriptors, RandomHistories) {
     SCOPED_TRACE(replay_with(seed));
     std::mt19937_64 random(seed);
     const nanoseconds tick(1 + random() % 3'000'000);
-    const auto in_ticks = [&](nanoseconds time) { return (time.count() + tick.count() - 1) / tick.count(); };
+    const auto in_ticks = [&](nanoseconds time) {
+      return (time.count() + tick.count() - 1) / tick.count();
+    };
     nanoseconds now(random() % 1'000'000'000'000);
     WheelDescriptor<TypeParam> timers(tick, at(now));
     std::vector<Timer> nodes(40);
@@ -275,7 +279,9 @@ TEST(WheelDescriptor, InAnEpollLoopOfTheUsersEdgeTriggeredToo) {
       ++turns;
       fired += timers.dispatch(
           [&](TimerNode& node) {
-            EXPECT_GE(steady_clock::now(), due[static_cast<std::size_t>(static_cast<Timer&>(node).id)]) << "early";
+            EXPECT_GE(steady_clock::now(),
+                      due[static_cast<std::size_t>(static_cast<Timer&>(node).id)])
+                << "early";
           },
           50);
     }

@@ -30,7 +30,9 @@ class Event {
     struct Awaiter {
       Event& event;
       bool await_ready() const noexcept { return event.value_.has_value(); }
-      void await_suspend(std::coroutine_handle<> waiting) const noexcept { event.waiting_ = waiting; }
+      void await_suspend(std::coroutine_handle<> waiting) const noexcept {
+        event.waiting_ = waiting;
+      }
       int await_resume() const { return *event.value_; }
     };
     return Awaiter{*this};
@@ -187,7 +189,8 @@ TEST_F(Timeouts, OfAnRvalueReferenceTheResultIsTheValueMovedFromThere) {
   int value = 0;
   [](TimerService& timers, int& result) -> Job {
     HandsOver hands_over{std::make_unique<int>(9)};
-    std::optional<std::unique_ptr<int>> pointer = co_await with_timeout(timers, std::move(hands_over), 5s);
+    std::optional<std::unique_ptr<int>> pointer =
+        co_await with_timeout(timers, std::move(hands_over), 5s);
     result = **pointer;
   }(*timers_, value);
   EXPECT_EQ(value, 9);
@@ -240,7 +243,8 @@ TEST_F(Timeouts, WhatAnOperationThrowsOnBeingStoppedIsDropped) {
 
 TEST_F(Timeouts, WhatAnOperationThrowsWhenCalledIsThrown) {
   note(with_timeout(
-      *timers_, [](std::stop_token) -> Task<> { throw std::runtime_error("could not begin"); }, 5s));
+      *timers_, [](std::stop_token) -> Task<> { throw std::runtime_error("could not begin"); },
+      5s));
   EXPECT_EQ(log_, Log{"could not begin"});
   EXPECT_EQ(timers_->pending(), 0U);
 }
@@ -257,7 +261,8 @@ TEST_F(Timeouts, AStopTokenOfTheCallersIsPassedOnAndDecidesNothing) {
   EXPECT_EQ(timers_->pending(), 0U);
 }
 
-// Ends as soon as it is told to stop, within request_stop(), while another callback of the token is still to come.
+// Ends as soon as it is told to stop, within request_stop(), while another callback of the token is
+// still to come.
 struct EndsInTheFirstOfTwoCallbacks {
   using Callback = std::stop_callback<std::function<void()>>;
 
@@ -295,7 +300,8 @@ TEST_F(Timeouts, OneInsideTheOther) {
       *timers_,
       [&](std::stop_token stop) -> Task<int> {
         const auto inner = co_await with_timeout(
-            *timers_, [&](std::stop_token both) { return timers_->sleep_for(1h, both); }, 10s, stop);
+            *timers_, [&](std::stop_token both) { return timers_->sleep_for(1h, both); }, 10s,
+            stop);
         log_.emplace_back(inner ? "inner told to stop" : "inner timed out");
         co_return 1;
       },

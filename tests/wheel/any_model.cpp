@@ -15,10 +15,14 @@ class Adapted final : public AnyModel {
   explicit Adapted(Tick start) : model_(start) {}
 
   void schedule(TimerNode& node, Tick expiry) override { model_.schedule(node, expiry); }
-  void schedule(TimerNode& node, Tick expiry, Tick slack) override { model_.schedule(node, expiry, slack); }
+  void schedule(TimerNode& node, Tick expiry, Tick slack) override {
+    model_.schedule(node, expiry, slack);
+  }
   bool cancel(TimerNode& node) noexcept override { return model_.cancel(node); }
   void reschedule(TimerNode& node, Tick expiry) override { model_.reschedule(node, expiry); }
-  std::size_t advance(Tick to, NodeCallback on_expire) override { return model_.advance(to, on_expire); }
+  std::size_t advance(Tick to, NodeCallback on_expire) override {
+    return model_.advance(to, on_expire);
+  }
   std::size_t advance(Tick to, NodeCallback on_expire, std::size_t limit) override {
     return model_.advance(to, on_expire, limit);
   }

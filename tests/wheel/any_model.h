@@ -1,5 +1,5 @@
-// AnyModel: every model of models.h behind one class. Tests of timers as nodes are compiled once, against it, and run
-// over all models; the models are compiled once too, in any_model.cpp.
+// AnyModel: every model of models.h behind one class. Tests of timers as nodes are compiled once,
+// against it, and run over all models; the models are compiled once too, in any_model.cpp.
 #pragma once
 
 #include <cstddef>
@@ -13,21 +13,23 @@
 
 namespace carillon::testing {
 
-// Refers to a callback, whatever its type, that outlives it. Allocates nothing, so that tests of memory count what the
-// model allocates and nothing else.
+// Refers to a callback, whatever its type, that outlives it. Allocates nothing, so that tests of
+// memory count what the model allocates and nothing else.
 struct NodeCallback {
   void* callback;
   void (*invoke)(void* callback, TimerNode& node);
 
   template <class Callback>
   static NodeCallback to(Callback& callback) {
-    return {&callback, [](void* object, TimerNode& node) { (*static_cast<Callback*>(object))(node); }};
+    return {&callback,
+            [](void* object, TimerNode& node) { (*static_cast<Callback*>(object))(node); }};
   }
 
   void operator()(TimerNode& node) const { invoke(callback, node); }
 };
 
-// The calls of TimerSet (timer_set.h), with its contracts, and those that all models have beside them.
+// The calls of TimerSet (timer_set.h), with its contracts, and those that all models have beside
+// them.
 class AnyModel {
  public:
   AnyModel() = default;

@@ -31,7 +31,9 @@ class ModelSet final : public AnySet {
   }
 
   void schedule(int timer, Tick expiry) override { model_->schedule(node(timer), expiry); }
-  void schedule(int timer, Tick expiry, Tick slack) override { model_->schedule(node(timer), expiry, slack); }
+  void schedule(int timer, Tick expiry, Tick slack) override {
+    model_->schedule(node(timer), expiry, slack);
+  }
   bool cancel(int timer) override { return model_->cancel(node(timer)); }
   void reschedule(int timer, Tick expiry) override { model_->reschedule(node(timer), expiry); }
   std::size_t advance(Tick to, const OnExpire& on_expire, std::size_t limit) override {
@@ -43,7 +45,9 @@ class ModelSet final : public AnySet {
     model_->clear(NodeCallback::to(by_number));
   }
 
-  bool armed(int timer) const override { return at(timer) < timers_.size() && timers_[at(timer)]->armed(); }
+  bool armed(int timer) const override {
+    return at(timer) < timers_.size() && timers_[at(timer)]->armed();
+  }
   Tick expiry(int timer) const override { return timers_[at(timer)]->expiry(); }
   std::optional<Tick> next_wakeup() const override { return model_->next_wakeup(); }
   Tick now() const override { return model_->now(); }
@@ -60,7 +64,8 @@ class ModelSet final : public AnySet {
   };
 
   TimerNode& node(int timer) {
-    while (timers_.size() <= at(timer)) timers_.push_back(std::make_unique<Timer>(static_cast<int>(timers_.size())));
+    while (timers_.size() <= at(timer))
+      timers_.push_back(std::make_unique<Timer>(static_cast<int>(timers_.size())));
     return *timers_[at(timer)];
   }
 
@@ -97,7 +102,8 @@ class PooledSet : public AnySet {
  protected:
   // While it lives, payloads die without anybody being told.
   struct Quiet {
-    explicit Quiet(PooledSet& quiet_set) : set(quiet_set), before(std::exchange(quiet_set.quiet_, true)) {}
+    explicit Quiet(PooledSet& quiet_set)
+        : set(quiet_set), before(std::exchange(quiet_set.quiet_, true)) {}
     ~Quiet() { set.quiet_ = before; }
     PooledSet& set;
     bool before;
@@ -140,7 +146,8 @@ class PoolSet final : public PooledSet {
   void schedule(int timer, Tick expiry, Tick slack) override {
     const Tick end = std::numeric_limits<Tick>::max();
     const Tick last = longest_delay() > end - now() ? end : now() + longest_delay();
-    schedule(timer, relaxed_expiry(expiry, expiry <= last ? std::min(slack, last - expiry) : slack));
+    schedule(timer,
+             relaxed_expiry(expiry, expiry <= last ? std::min(slack, last - expiry) : slack));
   }
   bool cancel(int timer) override { return pool_.cancel(id(timer)); }
   void reschedule(int timer, Tick expiry) override {
@@ -159,7 +166,8 @@ class PoolSet final : public PooledSet {
   void check_invariants() const override {
     pool_.check_invariants();
     check_payloads(pool_.size());
-    for (const TimerId& old : past_) require(!pool_.contains(old), "an id of the past names a timer");
+    for (const TimerId& old : past_)
+      require(!pool_.contains(old), "an id of the past names a timer");
   }
   Tick longest_delay() const override { return testing::longest_delay<Model>(); }
   bool may_stop_short() const override { return kMayStopShort<Model>; }
@@ -189,14 +197,17 @@ class PoolSet final : public PooledSet {
 };
 
 AnySetMaker alone(const ModelKind& kind) {
-  return {kind.name,
-          [&kind](Tick start) -> std::unique_ptr<AnySet> { return std::make_unique<ModelSet>(kind, start); }};
+  return {kind.name, [&kind](Tick start) -> std::unique_ptr<AnySet> {
+            return std::make_unique<ModelSet>(kind, start);
+          }};
 }
 
 template <class Model>
 AnySetMaker pool_of() {
   return {"TimerPool of " + ModelNames::GetName<Model>(0),
-          [](Tick start) -> std::unique_ptr<AnySet> { return std::make_unique<PoolSet<Model>>(start); }};
+          [](Tick start) -> std::unique_ptr<AnySet> {
+            return std::make_unique<PoolSet<Model>>(start);
+          }};
 }
 
 }  // namespace

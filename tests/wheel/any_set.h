@@ -1,5 +1,5 @@
-// AnySet: every model of this folder, alone and under a TimerPool, behind one class, for tests that are too large to
-// compile for each.
+// AnySet: every model of this folder, alone and under a TimerPool, behind one class, for tests that
+// are too large to compile for each.
 #pragma once
 
 #include <cstddef>
@@ -20,8 +20,8 @@ struct Bang : std::runtime_error {
   Bang() : std::runtime_error("thrown by the test") {}
 };
 
-// The calls of TimerSet (timer_set.h), with its contracts; timers are known by number, from 0. Their objects live as
-// long as the set.
+// The calls of TimerSet (timer_set.h), with its contracts; timers are known by number, from 0.
+// Their objects live as long as the set.
 class AnySet {
  public:
   using OnExpire = std::function<void(int)>;
@@ -47,7 +47,8 @@ class AnySet {
   bool empty() const { return size() == 0; }
 
   virtual Tick longest_delay() const = 0;
-  virtual bool may_stop_short() const = 0;  // whether a call with a limit may end before it has fired that many
+  virtual bool may_stop_short()
+      const = 0;  // whether a call with a limit may end before it has fired that many
 
   // The object of a timer that is not armed dies, and another takes its place.
   virtual void replace(int /*timer*/) {}
@@ -55,7 +56,8 @@ class AnySet {
   // Pools only: the next schedule() throws Bang. False: this is no pool, and it does not.
   virtual bool next_schedule_throws() { return false; }
 
-  // Pools only: whether the callback takes every third timer's payload, and every third of these throws Bang then.
+  // Pools only: whether the callback takes every third timer's payload, and every third of these
+  // throws Bang then.
   bool takes_payloads = false;
 
   // Pools only: called in the destructor of the payload of a timer that was pending.

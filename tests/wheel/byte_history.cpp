@@ -44,7 +44,9 @@ class Bytes {
 class ByteHistory {
  public:
   ByteHistory(std::span<const std::uint8_t> bytes, const AnySetMaker& maker)
-      : bytes_(bytes), set_(maker.make(start_tick())), timers_(1 + static_cast<int>(bytes_.take())) {
+      : bytes_(bytes),
+        set_(maker.make(start_tick())),
+        timers_(1 + static_cast<int>(bytes_.take())) {
     set_->takes_payloads = true;
     set_->on_destroy = [this](int) { on_destroy(); };
   }
@@ -80,7 +82,8 @@ class ByteHistory {
 
   int some_timer() { return static_cast<int>(bytes_.take()) % timers_; }
 
-  // A power of two or near one, a multiple of one, or what leads to the boundary of a slot or near it.
+  // A power of two or near one, a multiple of one, or what leads to the boundary of a slot or near
+  // it.
   Tick some_delay() {
     const unsigned kind = bytes_.take();
     const unsigned bits = static_cast<unsigned>(std::bit_width(set_->longest_delay()));
@@ -152,7 +155,9 @@ class ByteHistory {
       case 2:
         return reschedule(timer, some_expiry());
       case 3:  // for later
-        return reschedule(timer, saturating_add(set_->armed(timer) ? set_->expiry(timer) : set_->now(), some_delay()));
+        return reschedule(
+            timer,
+            saturating_add(set_->armed(timer) ? set_->expiry(timer) : set_->now(), some_delay()));
       case 4:  // for earlier
         return reschedule(timer, set_->armed(timer) ? middle(set_->expiry(timer)) : some_expiry());
       case 5:
@@ -212,14 +217,18 @@ class ByteHistory {
     if (refused(timer, expiry, [&] { set_->reschedule(timer, expiry); })) return;
     oracle_.rescheduled(timer, expiry, set_->now());
     set_->reschedule(timer, expiry);
-    require(set_->armed(timer) && set_->expiry(timer) == expiry, "reschedule() left the timer wrong");
+    require(set_->armed(timer) && set_->expiry(timer) == expiry,
+            "reschedule() left the timer wrong");
   }
 
-  // Whether `expiry` is beyond the range. Then `call`, which asks for it, has to throw and to change nothing.
+  // Whether `expiry` is beyond the range. Then `call`, which asks for it, has to throw and to
+  // change nothing.
   template <class Call>
   bool refused(int timer, Tick expiry, Call&& call) {
     if (expiry <= set_->now() || expiry - set_->now() <= set_->longest_delay()) return false;
-    const auto state = [&] { return std::pair(set_->armed(timer), set_->armed(timer) ? set_->expiry(timer) : 0); };
+    const auto state = [&] {
+      return std::pair(set_->armed(timer), set_->armed(timer) ? set_->expiry(timer) : 0);
+    };
     const auto before = state();
     try {
       call();
@@ -248,7 +257,8 @@ class ByteHistory {
     for (bool done = false; !done;) {
       try {
         set_->clear([this](int timer) {
-          require(oracle_.cancelled(timer) && !set_->armed(timer), "cleared a timer that was not pending");
+          require(oracle_.cancelled(timer) && !set_->armed(timer),
+                  "cleared a timer that was not pending");
           if (bytes_.take() % 16 == 15) throw Bang();
         });
         done = true;
@@ -296,7 +306,8 @@ class ByteHistory {
 
   void fail_to_nest() {
     for (const Tick target : {set_->now(), saturating_add(set_->now(), 1), kEndOfTime}) {
-      require(is_refused([&] { set_->advance(target, [](int) {}); }), "a nested advance() was not refused");
+      require(is_refused([&] { set_->advance(target, [](int) {}); }),
+              "a nested advance() was not refused");
     }
     require(is_refused([&] { set_->clear([](int) {}); }), "a nested clear() was not refused");
   }

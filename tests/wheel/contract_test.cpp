@@ -38,8 +38,8 @@ MODEL_TEST(Contract, ANodeIsArmedUntilItFires) {
 }
 
 MODEL_TEST(Contract, ATimerFiresAtItsTickAndNotOneEarlier) {
-  for (const Tick delay :
-       std::vector<Tick>{1, 2, 7, 8, 9, 63, 64, 65, 255, 256, 257, 4095, 4096, 65535, 65536, 65537, 16777216}) {
+  for (const Tick delay : std::vector<Tick>{1, 2, 7, 8, 9, 63, 64, 65, 255, 256, 257, 4095, 4096,
+                                            65535, 65536, 65537, 16777216}) {
     if (refuses(delay)) continue;
     ModelUnderTest wheel(1000);
     wheel.schedule(a, 1000 + delay);
@@ -82,7 +82,8 @@ MODEL_TEST(Contract, TimersOfOneTickFireInTheOrderScheduledWheneverThatWas) {
   EXPECT_EQ(fire(wheel, 70000), "abcd");
 }
 
-MODEL_TEST(Contract, TimersOfOneTickKeepTheirOrderThoughALaterOneIsPlacedBelowBeforeAnEarlierComesDown) {
+MODEL_TEST(Contract,
+           TimersOfOneTickKeepTheirOrderThoughALaterOneIsPlacedBelowBeforeAnEarlierComesDown) {
   if (refuses(70'000)) return;
   ModelUnderTest wheel;
   wheel.schedule(a, 70'000);
@@ -249,8 +250,8 @@ MODEL_TEST(Contract, DoesNotHangAfterTwelveDaysOfMilliseconds) {  // tokio#8334
   std::size_t fired = 0;
   wheel.schedule(a, 10'000);
   while (wheel.now() < 3 * kTwelveDays) {
-    fired +=
-        wheel.advance(wheel.now() + 10'000, [&](TimerNode& node) { wheel.schedule(node, node.expiry() + 10'000); });
+    fired += wheel.advance(wheel.now() + 10'000,
+                           [&](TimerNode& node) { wheel.schedule(node, node.expiry() + 10'000); });
   }
   EXPECT_EQ(fired, 3 * kTwelveDays / 10'000);
 }
@@ -265,7 +266,8 @@ MODEL_TEST(Contract, GoingBackIsAnErrorThatSaysSo) {
     FAIL() << "advance(99) at tick 100 was accepted";
   } catch (const std::invalid_argument& error) {
     EXPECT_STREQ(error.what(),
-                 "carillon: advance(99) would go back: the wheel is at tick 100, and `to` must not be before that");
+                 "carillon: advance(99) would go back: the wheel is at tick 100, and `to` must not "
+                 "be before that");
   }
   EXPECT_EQ(wheel.now(), 100U);
   EXPECT_EQ(fire(wheel, 200), "a");
@@ -296,7 +298,8 @@ MODEL_TEST(Contract, ASinkThatThrowsLeavesTheRestArmed) {
   ModelUnderTest wheel;
   wheel.schedule(a, 10);
   wheel.schedule(b, 10);
-  EXPECT_THROW(wheel.clear([](TimerNode&) { throw std::runtime_error("full"); }), std::runtime_error);
+  EXPECT_THROW(wheel.clear([](TimerNode&) { throw std::runtime_error("full"); }),
+               std::runtime_error);
   wheel.check_invariants();
   EXPECT_EQ(wheel.size(), 1U);
   EXPECT_EQ(fire(wheel, 10).size(), 1U);

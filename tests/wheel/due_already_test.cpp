@@ -1,4 +1,5 @@
-// What is scheduled at or before now() (contract 4 of timer_set.h), one literal test each, over every model.
+// What is scheduled at or before now() (contract 4 of timer_set.h), one literal test each, over
+// every model.
 #include <gtest/gtest.h>
 
 #include <string>

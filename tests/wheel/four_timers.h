@@ -1,4 +1,5 @@
-// The fixture of the literal contract tests: four named timers, and what fires as a string of their names.
+// The fixture of the literal contract tests: four named timers, and what fires as a string of their
+// names.
 #pragma once
 
 #include <gtest/gtest.h>

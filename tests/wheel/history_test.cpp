@@ -1,5 +1,5 @@
-// The bugs of others: defects that users of well-known timers have reported, each as a test that fails if this wheel
-// has it.
+// The bugs of others: defects that users of well-known timers have reported, each as a test that
+// fails if this wheel has it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -48,7 +48,8 @@ const Fired kNone;
 
 void ignore(TimerNode&) {}
 
-// tokio#8334, tikv#12043: a wheel whose top level wraps after 2^30 ms, 12.4 days, and then spins or hangs.
+// tokio#8334, tikv#12043: a wheel whose top level wraps after 2^30 ms, 12.4 days, and then spins or
+// hangs.
 TEST(BugsOfOthers, TheTopLevelDoesNotWrapAfterTwelveDays) {
   for (const Tick period : {Tick{1} << 30, Tick{1} << 32, Tick{1} << 36, Tick{1} << 62}) {
     for (const auto& set : every_set(period - 7, 13 * kDay)) {
@@ -90,7 +91,8 @@ TEST(BugsOfOthers, AHeartbeatGoesOnForThirteenDays) {
 
 // tokio#2473: panics when the deadline is the current tick.
 TEST(BugsOfOthers, ADeadlineThatIsNowFires) {
-  for (const Tick now : {Tick{0}, Tick{63}, Tick{64}, Tick{4096}, std::numeric_limits<Tick>::max()}) {
+  for (const Tick now :
+       {Tick{0}, Tick{63}, Tick{64}, Tick{4096}, std::numeric_limits<Tick>::max()}) {
     for (const auto& set : every_set(now, 0)) {
       set->schedule(1, now);
       EXPECT_EQ(set->next_wakeup(), now);
@@ -101,16 +103,19 @@ TEST(BugsOfOthers, ADeadlineThatIsNowFires) {
   }
 }
 
-// theine-go#64: off by one on advance, when the wheel is moved exactly onto, or one beside, the boundary of a slot.
+// theine-go#64: off by one on advance, when the wheel is moved exactly onto, or one beside, the
+// boundary of a slot.
 TEST(BugsOfOthers, AnAdvanceOntoABoundaryFiresWhatExpiresThereAndNotItsNeighbours) {
-  for (const Tick boundary :
-       {Tick{8}, Tick{64}, Tick{100}, Tick{256}, Tick{400}, Tick{4096}, Tick{16'384}, Tick{65'536}}) {
+  for (const Tick boundary : {Tick{8}, Tick{64}, Tick{100}, Tick{256}, Tick{400}, Tick{4096},
+                              Tick{16'384}, Tick{65'536}}) {
     for (const Tick onto : {boundary - 1, boundary, boundary + 1}) {
       for (const auto& set : every_set(0, boundary + 1)) {
         set->schedule(1, boundary - 1);
         set->schedule(2, boundary);
         set->schedule(3, boundary + 1);
-        const Fired due = onto < boundary ? Fired{1} : onto == boundary ? Fired{1, 2} : Fired{1, 2, 3};
+        const Fired due = onto < boundary    ? Fired{1}
+                          : onto == boundary ? Fired{1, 2}
+                                             : Fired{1, 2, 3};
         EXPECT_EQ(fire(*set, onto), due) << boundary << ", " << onto;
         EXPECT_EQ(fire(*set, boundary + 1).size(), 3 - due.size());
       }
@@ -118,8 +123,8 @@ TEST(BugsOfOthers, AnAdvanceOntoABoundaryFiresWhatExpiresThereAndNotItsNeighbour
   }
 }
 
-// glommio#44: the next wake-up was looked for on the lowest level that holds timers, though one above held an earlier
-// timer.
+// glommio#44: the next wake-up was looked for on the lowest level that holds timers, though one
+// above held an earlier timer.
 TEST(BugsOfOthers, ALaterFineTimerDoesNotHideAnEarlierCoarseOne) {
   for (const Tick coarse : {Tick{10}, Tick{70}, Tick{300}, Tick{5000}, Tick{70'000}}) {
     for (const auto& set : every_set(0, coarse)) {
@@ -133,7 +138,8 @@ TEST(BugsOfOthers, ALaterFineTimerDoesNotHideAnEarlierCoarseOne) {
   }
 }
 
-// libuv#4773, Kafka with a tick above 1 ms, sozu#1369: timers that fire up to a tick, or a bucket, before their time.
+// libuv#4773, Kafka with a tick above 1 ms, sozu#1369: timers that fire up to a tick, or a bucket,
+// before their time.
 TEST(BugsOfOthers, NoTimerFiresEvenOneTickEarly) {
   for (const std::uint64_t seed : seeds(20)) {
     SCOPED_TRACE(replay_with(seed));
@@ -146,7 +152,8 @@ TEST(BugsOfOthers, NoTimerFiresEvenOneTickEarly) {
         set->schedule(timer, expiry);
         if (timer % 2 == 0) continue;  // half of them stay, so that others fire before
         while (set->armed(timer) && set->next_wakeup().value() < expiry) {
-          for (const int fired : fire(*set, set->next_wakeup().value())) ASSERT_NE(fired, timer) << "early";
+          for (const int fired : fire(*set, set->next_wakeup().value()))
+            ASSERT_NE(fired, timer) << "early";
         }
         fire(*set, expiry - 1);
         ASSERT_TRUE(set->armed(timer)) << "early";
@@ -157,8 +164,8 @@ TEST(BugsOfOthers, NoTimerFiresEvenOneTickEarly) {
   }
 }
 
-// netty#1959, nats#7070: a delay of exactly one revolution of the wheel, or one tick more or less, fires a turn late or
-// at once.
+// netty#1959, nats#7070: a delay of exactly one revolution of the wheel, or one tick more or less,
+// fires a turn late or at once.
 TEST(BugsOfOthers, ADelayAtOrBeyondOneRevolutionFiresInItsOwnTurn) {
   for (const Tick revolution : {Tick{8}, Tick{12}, Tick{64}, Tick{256}, Tick{512}, Tick{16'384}}) {
     for (const Tick turns : {Tick{1}, Tick{2}, Tick{3}}) {
@@ -191,10 +198,12 @@ TEST(BugsOfOthers, AHashedWheelCountsItsRoundsDownRight) {
   }
 }
 
-// ratas: a callback that throws leaves the rest of its tick, and the ticks that were to follow, behind for ever.
+// ratas: a callback that throws leaves the rest of its tick, and the ticks that were to follow,
+// behind for ever.
 TEST(BugsOfOthers, AThrowLosesNoTick) {
   for (const auto& set : every_set(0, 5000)) {
-    for (int timer = 0; timer < 30; ++timer) set->schedule(timer, timer < 10 ? 100 : timer < 20 ? 101 : 5000);
+    for (int timer = 0; timer < 30; ++timer)
+      set->schedule(timer, timer < 10 ? 100 : timer < 20 ? 101 : 5000);
     std::vector<int> fired;
     int thrown = 0;
     while (!set->empty()) {
@@ -233,7 +242,8 @@ TEST(BugsOfOthers, TheLimitIsOnTheCallAndExact) {
   }
 }
 
-// An advance without bounds: callbacks that schedule for now, or for the past, keep it at one tick for ever.
+// An advance without bounds: callbacks that schedule for now, or for the past, keep it at one tick
+// for ever.
 TEST(BugsOfOthers, AnAdvanceIsBoundedWhateverItsCallbacksDo) {
   for (const auto& set : every_set(0, 1)) {
     set->schedule(0, 1);
@@ -255,7 +265,8 @@ TEST(BugsOfOthers, AnAdvanceIsBoundedWhateverItsCallbacksDo) {
   }
 }
 
-// A jump over centuries of empty time looks at slots, not at ticks: were it a loop over ticks, this test would not end.
+// A jump over centuries of empty time looks at slots, not at ticks: were it a loop over ticks, this
+// test would not end.
 TEST(BugsOfOthers, AnAdvanceOverEmptyTimeIsBounded) {
   for (const auto& set : every_set(0, 1)) {
     for (Tick now = 0; now < std::numeric_limits<Tick>::max() / 2; now = 2 * now + 1) {
@@ -265,7 +276,8 @@ TEST(BugsOfOthers, AnAdvanceOverEmptyTimeIsBounded) {
   }
 }
 
-// upg-vpp#286, arduino-timer#76: a handle that outlived its timer stops the timer that has its place now.
+// upg-vpp#286, arduino-timer#76: a handle that outlived its timer stops the timer that has its
+// place now.
 TEST(BugsOfOthers, AStaleHandleNeverStopsAStrangersTimer) {
   TimerPool<int> pool;
   std::vector<TimerId> stale;
@@ -282,7 +294,8 @@ TEST(BugsOfOthers, AStaleHandleNeverStopsAStrangersTimer) {
   }
 }
 
-// The same when the generations of a record run out: the record is retired (timer_pool.h), and no id ever comes back.
+// The same when the generations of a record run out: the record is retired (timer_pool.h), and no
+// id ever comes back.
 TEST(BugsOfOthers, AHandleDoesNotComeBackWhenGenerationsRunOut) {
   TimerPool<int, HierarchicalWheel<>, 3> pool;
   std::vector<TimerId> given;
@@ -328,7 +341,8 @@ TEST(BugsOfOthers, ARearmedTimerLeavesNoOrphan) {
   }
 }
 
-// ratas: the next event took 740 µs with 100 000 timers in one outer slot, because it looked at each of them.
+// ratas: the next event took 740 µs with 100 000 timers in one outer slot, because it looked at
+// each of them.
 TEST(BugsOfOthers, TheNextWakeupDoesNotLookAtTheTimers) {
   HierarchicalWheel<> wheel;
   std::vector<TimerNode> timers(100'000);

@@ -65,7 +65,8 @@ MODEL_TEST(Limit, ABurstDueInOneTickIsExpiredInBoundedSteps) {
   EXPECT_EQ(wheel.now(), 1000U);
 }
 
-// The bound on the entries that a call with a limit looks at: three here, a million in the defaults.
+// The bound on the entries that a call with a limit looks at: three here, a million in the
+// defaults.
 class Halting : public ::testing::Test {
  public:
   static const ModelKinds& kinds() { return halting_models(); }

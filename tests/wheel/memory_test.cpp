@@ -1,5 +1,5 @@
-// Memory: what a wheel allocates is bounded by its live timers, comes back, and may be refused at any moment without
-// harm.
+// Memory: what a wheel allocates is bounded by its live timers, comes back, and may be refused at
+// any moment without harm.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -50,7 +50,8 @@ void* allocate(std::size_t size, std::size_t alignment) {
 
 void deallocate(void* user) noexcept {
   if (user == nullptr) return;
-  const Header header = *std::launder(reinterpret_cast<Header*>(static_cast<char*>(user) - sizeof(Header)));
+  const Header header =
+      *std::launder(reinterpret_cast<Header*>(static_cast<char*>(user) - sizeof(Header)));
   bytes -= header.size;
   std::free(header.block);
 }
@@ -119,7 +120,8 @@ class Memory : public FourTimers {};
 
 MODEL_TEST(Memory, TimersThatNeverFireKeepNone) {  // brpc#3384, netty#2541
   if (refuses(30'000)) return;
-  // A million schedules and cancels a second of timers of 30 s, with a hundred alive at a time; ticks of a millisecond.
+  // A million schedules and cancels a second of timers of 30 s, with a hundred alive at a time;
+  // ticks of a millisecond.
   std::vector<TimerNode> alive(100);
   auto wheel = std::make_unique<ModelUnderTest>();
   const std::size_t before = allocated_bytes();
@@ -170,12 +172,14 @@ MODEL_TEST(Memory, NullEntriesAreSweptBeforeTheSlotsGrow) {
     if (i % 100 != 0) wheel->cancel(timers[i]);
   }
   EXPECT_EQ(wheel->size(), timers.size() / 100);
-  for (Tick expiry = 20'000'000; expiry > 19'000'000; --expiry) wheel->reschedule(timers[1], expiry);
+  for (Tick expiry = 20'000'000; expiry > 19'000'000; --expiry)
+    wheel->reschedule(timers[1], expiry);
   EXPECT_LE(allocated_bytes(), full + std::size_t{128} * 1024)
       << "a million entries found room among those of the cancelled timers";
   wheel->check_invariants();
   wheel->clear(ignore);
-  EXPECT_LE(wheel->allocated_bytes(), ModelUnderTest::kind().gives_memory_back ? std::size_t{600} * 1024 : full)
+  EXPECT_LE(wheel->allocated_bytes(),
+            ModelUnderTest::kind().gives_memory_back ? std::size_t{600} * 1024 : full)
       << "an empty wheel keeps eight slabs of 64 KiB";
 }
 
@@ -196,8 +200,10 @@ MODEL_TEST(Memory, APendingTimerCostsAtMostWhatTheHeaderSays) {
   auto wheel = std::make_unique<ModelUnderTest>();
   std::mt19937_64 random(7);
   const std::size_t before = allocated_bytes();
-  for (TimerNode& timer : timers) wheel->schedule(timer, 1 + random() % ModelUnderTest::within(60'000));
-  const double per_timer = static_cast<double>(allocated_bytes() - before) / static_cast<double>(timers.size());
+  for (TimerNode& timer : timers)
+    wheel->schedule(timer, 1 + random() % ModelUnderTest::within(60'000));
+  const double per_timer =
+      static_cast<double>(allocated_bytes() - before) / static_cast<double>(timers.size());
   EXPECT_LE(per_timer, ModelUnderTest::kind().bytes_per_timer);
   wheel->clear(ignore);
 }
@@ -216,7 +222,8 @@ MODEL_TEST(Memory, AfterReserveNoOperationAllocates) {
           wheel->cancel(timer);
           break;
         case 1:
-          wheel->reschedule(timer, wheel->now() + ModelUnderTest::within(random() >> (8 + random() % 56)));
+          wheel->reschedule(timer,
+                            wheel->now() + ModelUnderTest::within(random() >> (8 + random() % 56)));
           break;
         case 2:
           wheel->reschedule(timer, timer.expiry() - timer.expiry() / 3);

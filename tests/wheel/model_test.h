@@ -1,5 +1,5 @@
-// MODEL_TEST: one test over many models, a test of its own for each, named Suite/Model.Name as with TYPED_TEST.
-// Its body is compiled once: what it tests is a ModelUnderTest.
+// MODEL_TEST: one test over many models, a test of its own for each, named Suite/Model.Name as with
+// TYPED_TEST. Its body is compiled once: what it tests is a ModelUnderTest.
 //
 //   class Contract : public ::testing::Test {
 //    public:
@@ -32,7 +32,9 @@ class ModelUnderTest {
 
   static const ModelKind& kind() { return *chosen; }
   static Tick longest_delay() { return kind().longest_delay; }
-  static Tick within(Tick delay) { return std::min(delay, longest_delay()); }  // or the longest that the model takes
+  static Tick within(Tick delay) {
+    return std::min(delay, longest_delay());
+  }  // or the longest that the model takes
 
   void schedule(TimerNode& node, Tick expiry) { model_->schedule(node, expiry); }
   void schedule(TimerNode& node, Tick expiry, Tick slack) { model_->schedule(node, expiry, slack); }
@@ -75,10 +77,11 @@ static_assert(TimerSet<ModelUnderTest>);
 
 // The tests Suite/Model.Name of all models that the fixture names.
 template <class Fixture>
-bool register_model_tests(const char* suite, const char* name, const char* file, int line, Fixture* (*make)()) {
+bool register_model_tests(const char* suite, const char* name, const char* file, int line,
+                          Fixture* (*make)()) {
   for (const ModelKind& kind : Fixture::kinds()) {
-    ::testing::RegisterTest((std::string(suite) + "/" + kind.name).c_str(), name, kind.name.c_str(), nullptr, file,
-                            line, [&kind, make]() -> Fixture* {
+    ::testing::RegisterTest((std::string(suite) + "/" + kind.name).c_str(), name, kind.name.c_str(),
+                            nullptr, file, line, [&kind, make]() -> Fixture* {
                               ModelUnderTest::choose(kind);
                               return make();
                             });
@@ -89,11 +92,11 @@ bool register_model_tests(const char* suite, const char* name, const char* file,
 }  // namespace carillon::testing
 
 // NOLINTBEGIN(readability-identifier-naming,bugprone-macro-parentheses): named like TYPED_TEST
-#define MODEL_TEST(Suite, Name)                                                                                      \
-  class Suite##_##Name final : public Suite {                                                                        \
-    void TestBody() override;                                                                                        \
-  };                                                                                                                 \
-  [[maybe_unused]] const bool Suite##_##Name##_is_registered =                                                       \
-      register_model_tests<Suite>(#Suite, #Name, __FILE__, __LINE__, []() -> Suite* { return new Suite##_##Name; }); \
+#define MODEL_TEST(Suite, Name)                                                             \
+  class Suite##_##Name final : public Suite {                                               \
+    void TestBody() override;                                                               \
+  };                                                                                        \
+  [[maybe_unused]] const bool Suite##_##Name##_is_registered = register_model_tests<Suite>( \
+      #Suite, #Name, __FILE__, __LINE__, []() -> Suite* { return new Suite##_##Name; });    \
   void Suite##_##Name::TestBody()
 // NOLINTEND(readability-identifier-naming,bugprone-macro-parentheses)

@@ -1,5 +1,6 @@
-// The models under test: every test of a model in this folder runs over each of them, random histories over more
-// geometries still. Few files include this one: what it names takes long to compile (any_model.h is for the rest).
+// The models under test: every test of a model in this folder runs over each of them, random
+// histories over more geometries still. Few files include this one: what it names takes long to
+// compile (any_model.h is for the rest).
 #pragma once
 
 #include <gtest/gtest.h>
@@ -26,9 +27,9 @@ namespace carillon::testing {
 using Simple = SimpleWheel<8192>;
 using Hashed = HashedWheel<64>;
 
-// Geometries that make small tests meet what the default meets only at scale: digits that 64 is no multiple of, more
-// slots than one word sums up, slots of many chunks (two entries each), sweeps after a handful of cancels, and cascades
-// that stop in the middle.
+// Geometries that make small tests meet what the default meets only at scale: digits that 64 is no
+// multiple of, more slots than one word sums up, slots of many chunks (two entries each), sweeps
+// after a handful of cancels, and cascades that stop in the middle.
 using SixBitWheel = HierarchicalWheel<BinaryDigits<6>>;
 using TenBitWheel = HierarchicalWheel<BinaryDigits<10>>;
 using TinyWheel = HierarchicalWheel<BinaryDigits<3>, 4>;
@@ -40,7 +41,8 @@ using HaltingDistanceWheel = HierarchicalWheel<EqualLevels<Placement::kDistance,
 using HaltingKafkaWheel = HierarchicalWheel<EqualLevels<Placement::kSlotsAhead, 5>, 4, 3>;
 using HaltingHashedWheel = HashedWheel<8, 4, 3>;
 
-// Ranges so short that random histories go round them all the time. Too short for the literal tests.
+// Ranges so short that random histories go round them all the time. Too short for the literal
+// tests.
 using TwelveSlots = SimpleWheel<12>;
 using SmallClock = HierarchicalWheel<Levels<Placement::kDigit, 3, 5, 2, 4>, 4, 3>;
 using SmallLinux = HierarchicalWheel<Levels<Placement::kDistance, 8, 4, 4>, 4, 3>;
@@ -51,30 +53,36 @@ struct HugePageWheel : HierarchicalWheel<> {
   explicit HugePageWheel(Tick start_tick = 0) : HierarchicalWheel<>(start_tick, Pages::kHuge) {}
 };
 
-using Models = ::testing::Types<HierarchicalWheel<>, TinyWheel, HaltingWheel, Simple, Hashed, ClockWheel, LinuxWheel,
-                                KafkaWheel, HaltingDistanceWheel, ScanList, SortedList, BinaryHeap>;
+using Models = ::testing::Types<HierarchicalWheel<>, TinyWheel, HaltingWheel, Simple, Hashed,
+                                ClockWheel, LinuxWheel, KafkaWheel, HaltingDistanceWheel, ScanList,
+                                SortedList, BinaryHeap>;
 
-using MoreGeometries = ::testing::Types<SixBitWheel, TenBitWheel, HaltingDecimalWheel, HaltingKafkaWheel,
-                                        HaltingHashedWheel, TwelveSlots, SmallClock, SmallLinux, SmallKafka>;
+using MoreGeometries =
+    ::testing::Types<SixBitWheel, TenBitWheel, HaltingDecimalWheel, HaltingKafkaWheel,
+                     HaltingHashedWheel, TwelveSlots, SmallClock, SmallLinux, SmallKafka>;
 
-// The bound on the entries that a call with a limit looks at: three here, a million in the defaults.
-using HaltingModels =
-    ::testing::Types<HaltingWheel, HaltingHashedWheel, HaltingDecimalWheel, HaltingDistanceWheel, HaltingKafkaWheel>;
+// The bound on the entries that a call with a limit looks at: three here, a million in the
+// defaults.
+using HaltingModels = ::testing::Types<HaltingWheel, HaltingHashedWheel, HaltingDecimalWheel,
+                                       HaltingDistanceWheel, HaltingKafkaWheel>;
 
-// What a model cannot offer of the contracts of TimerSet, and what it costs: the tests expect exactly that.
+// What a model cannot offer of the contracts of TimerSet, and what it costs: the tests expect
+// exactly that.
 template <class Model>
 struct Traits {
-  static constexpr bool kTwoEntriesPerChunk = std::is_same_v<Model, TinyWheel> || std::is_same_v<Model, HaltingWheel> ||
+  static constexpr bool kTwoEntriesPerChunk = std::is_same_v<Model, TinyWheel> ||
+                                              std::is_same_v<Model, HaltingWheel> ||
                                               std::is_same_v<Model, HaltingDistanceWheel>;
 
   static constexpr double kBytesPerTimer = kTwoEntriesPerChunk ? 18 : 10;  // beside the node
-  static constexpr bool kGivesMemoryBack = true;                           // or keeps it until it is destroyed
-  static constexpr std::size_t kMany = 1'000'000;                          // as many timers as a test of many may take
+  static constexpr bool kGivesMemoryBack = true;   // or keeps it until it is destroyed
+  static constexpr std::size_t kMany = 1'000'000;  // as many timers as a test of many may take
 };
 
 template <>
 struct Traits<Simple> {
-  static constexpr double kBytesPerTimer = 8 + 256 * 8192 / 1e6 + 0.2;  // half a chunk for each of its slots
+  static constexpr double kBytesPerTimer =
+      8 + 256 * 8192 / 1e6 + 0.2;  // half a chunk for each of its slots
   static constexpr bool kGivesMemoryBack = true;
   static constexpr std::size_t kMany = 1'000'000;
 };
@@ -100,14 +108,16 @@ struct Traits<BinaryHeap> {
   static constexpr std::size_t kMany = 1'000'000;
 };
 
-// The longest delay, expiry - now(), that the model takes. What is longer is refused with std::out_of_range.
+// The longest delay, expiry - now(), that the model takes. What is longer is refused with
+// std::out_of_range.
 template <class Model>
 constexpr Tick longest_delay() {
   if constexpr (requires { Model::kLongestDelay; }) return Model::kLongestDelay;
   return std::numeric_limits<Tick>::max();
 }
 
-// Whether an advance with a limit may return before it has fired `limit` timers although more are due.
+// Whether an advance with a limit may return before it has fired `limit` timers although more are
+// due.
 template <class Model>
 inline constexpr bool kMayStopShort = false;
 template <class Geometry, std::size_t kWords>

@@ -1,4 +1,5 @@
-// Oracle: a plain account of which timers are pending, that says of each firing whether the contract of TimerSet allows it.
+// Oracle: a plain account of which timers are pending, that says of each firing whether the
+// contract of TimerSet allows it.
 #pragma once
 
 #include <algorithm>
@@ -52,7 +53,8 @@ class Oracle {
     cancelled(timer);
   }
 
-  // The wheel stands at `now`, and no timer may be left that should have fired before it (complete: or at it).
+  // The wheel stands at `now`, and no timer may be left that should have fired before it (complete:
+  // or at it).
   void stands_at(Tick now, bool complete) const {
     for (const auto* set : {&in_order_, &anywhere_}) {
       for (const Entry& entry : *set) {
@@ -91,20 +93,24 @@ class Oracle {
     auto operator<=>(const Entry&) const = default;
 
     // The tick it must not outlive.
-    Tick deadline() const { return overdue && tick != std::numeric_limits<Tick>::max() ? tick + 1 : tick; }
+    Tick deadline() const {
+      return overdue && tick != std::numeric_limits<Tick>::max() ? tick + 1 : tick;
+    }
   };
 
   std::set<Entry>& set_of(const Entry& entry) { return entry.anywhere ? anywhere_ : in_order_; }
 
   void add(int timer, const Entry& entry) {
-    if (!pending_.emplace(timer, entry).second) throw std::logic_error("the test scheduled a pending timer");
+    if (!pending_.emplace(timer, entry).second)
+      throw std::logic_error("the test scheduled a pending timer");
     set_of(entry).insert(entry);
   }
 
   std::optional<Tick> earliest_deadline() const {
     std::optional<Tick> first;
     for (const auto* set : {&in_order_, &anywhere_}) {
-      if (!set->empty() && (!first || set->begin()->deadline() < *first)) first = set->begin()->deadline();
+      if (!set->empty() && (!first || set->begin()->deadline() < *first))
+        first = set->begin()->deadline();
     }
     return first;
   }
@@ -113,7 +119,8 @@ class Oracle {
   [[noreturn]] static void fail(int timer, Tick now, const char* what, const Entries&... entries) {
     std::ostringstream text;
     text << "timer " << timer << " at now() = " << now << ": " << what;
-    ((text << "; timer " << entries.timer << (entries.overdue ? " was overdue at " : " expires at ") << entries.tick),
+    ((text << "; timer " << entries.timer << (entries.overdue ? " was overdue at " : " expires at ")
+           << entries.tick),
      ...);
     throw std::runtime_error(text.str());
   }

@@ -1,4 +1,5 @@
-// Pages::kHuge: memory comes and goes by 2 MiB, and nothing else is different (any_set.cpp has such a wheel among its sets).
+// Pages::kHuge: memory comes and goes by 2 MiB, and nothing else is different (any_set.cpp has such
+// a wheel among its sets).
 #include "carillon/wheel/pages.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +29,8 @@ TEST(HugePages, AWheelTakesMemoryByThePageAndKeepsOneInReserve) {
   for (TimerNode& timer : timers) wheel.schedule(timer, 1 + random() % 60'000);
   EXPECT_EQ(wheel.allocated_bytes() % kHuge, 0U);
   EXPECT_GE(wheel.allocated_bytes(), 4'000'000U);
-  EXPECT_LE(wheel.allocated_bytes(), 3 * kHuge) << "8 bytes a timer, and a chunk of 512 for each of 256 slots";
+  EXPECT_LE(wheel.allocated_bytes(), 3 * kHuge)
+      << "8 bytes a timer, and a chunk of 512 for each of 256 slots";
   wheel.check_invariants();
   EXPECT_EQ(wheel.advance(60'000, ignore), timers.size());
   wheel.check_invariants();

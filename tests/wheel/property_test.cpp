@@ -1,5 +1,5 @@
-// Random histories: every model against the Oracle, with schedules, cancels, re-arms, destruction and exceptions inside
-// callbacks.
+// Random histories: every model against the Oracle, with schedules, cancels, re-arms, destruction
+// and exceptions inside callbacks.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -58,7 +58,9 @@ Tick saturating_add(Tick tick, Tick delta) {
 class History {
  public:
   explicit History(std::uint64_t seed)
-      : random_(seed), delay_bits_(static_cast<unsigned>(1 + random_.below(most_delay_bits()))), model_(start_tick()) {
+      : random_(seed),
+        delay_bits_(static_cast<unsigned>(1 + random_.below(most_delay_bits()))),
+        model_(start_tick()) {
     for (int number = 0; number < static_cast<int>(1 + random_.log_uniform(9)); ++number)
       timers_.push_back(std::make_unique<Timer>(number));
     cancels_often_ = random_.one_in(3);
@@ -73,7 +75,8 @@ class History {
     for (int step = 0; step < steps; ++step) {
       this->step();
       model_.check_invariants();
-      if (model_.size() != oracle_.size()) throw std::runtime_error("size() differs from the number of pending timers");
+      if (model_.size() != oracle_.size())
+        throw std::runtime_error("size() differs from the number of pending timers");
       oracle_.next_wakeup_is(model_.next_wakeup(), model_.now());
     }
     drain();
@@ -82,7 +85,8 @@ class History {
  private:
   // How many bits delays have: one more than the model's range has, so that some are refused.
   static unsigned most_delay_bits() {
-    return static_cast<unsigned>(std::min(64, 65 - std::countl_zero(ModelUnderTest::longest_delay())));
+    return static_cast<unsigned>(
+        std::min(64, 65 - std::countl_zero(ModelUnderTest::longest_delay())));
   }
 
   Tick start_tick() {
@@ -122,7 +126,8 @@ class History {
     if (refused(timer, expiry, [&] { model_.schedule(timer, expiry); })) return;
     oracle_.scheduled(timer.number, expiry, model_.now());
     model_.schedule(timer, expiry);
-    if (!timer.armed() || timer.expiry() != expiry) throw std::runtime_error("schedule() left the node wrong");
+    if (!timer.armed() || timer.expiry() != expiry)
+      throw std::runtime_error("schedule() left the node wrong");
   }
 
   void cancel(Timer& timer) {
@@ -132,18 +137,22 @@ class History {
   }
 
   void reschedule(Timer& timer) {
-    const Tick expiry =
-        random_.one_in(3) ? saturating_add(timer.expiry(), random_.log_uniform(delay_bits_)) : some_expiry();
+    const Tick expiry = random_.one_in(3)
+                            ? saturating_add(timer.expiry(), random_.log_uniform(delay_bits_))
+                            : some_expiry();
     if (refused(timer, expiry, [&] { model_.reschedule(timer, expiry); })) return;
     oracle_.rescheduled(timer.number, expiry, model_.now());
     model_.reschedule(timer, expiry);
-    if (!timer.armed() || timer.expiry() != expiry) throw std::runtime_error("reschedule() left the node wrong");
+    if (!timer.armed() || timer.expiry() != expiry)
+      throw std::runtime_error("reschedule() left the node wrong");
   }
 
-  // Whether `expiry` is beyond the model's range. Then `call`, which asks for it, has to throw and to change nothing.
+  // Whether `expiry` is beyond the model's range. Then `call`, which asks for it, has to throw and
+  // to change nothing.
   template <class Call>
   bool refused(Timer& timer, Tick expiry, Call&& call) {
-    if (expiry <= model_.now() || expiry - model_.now() <= ModelUnderTest::longest_delay()) return false;
+    if (expiry <= model_.now() || expiry - model_.now() <= ModelUnderTest::longest_delay())
+      return false;
     const bool was_armed = timer.armed();
     const Tick old_expiry = timer.expiry();
     try {
@@ -172,7 +181,8 @@ class History {
       if (node.armed() || !oracle_.cancelled(static_cast<Timer&>(node).number))
         throw std::runtime_error("cleared a timer that was not pending");
     });
-    if (!model_.empty() || oracle_.size() != 0) throw std::runtime_error("clear() left timers behind");
+    if (!model_.empty() || oracle_.size() != 0)
+      throw std::runtime_error("clear() left timers behind");
   }
 
   Tick some_target() {
@@ -203,15 +213,19 @@ class History {
     try {
       const std::size_t fired = model_.advance(
           to, [&](TimerNode& node) { on_expire(static_cast<Timer&>(node), to); }, limit);
-      if (fired != fired_) throw std::runtime_error("advance() returned another number than it fired");
+      if (fired != fired_)
+        throw std::runtime_error("advance() returned another number than it fired");
     } catch (const Bang&) {
       limit = 0;  // whatever was left is left
     }
     if (model_.now() < before || model_.now() > to) throw std::runtime_error("now() went wrong");
-    if (fired_ > 0 && (!wakeup || *wakeup > to)) throw std::runtime_error("a timer fired before next_wakeup()");
+    if (fired_ > 0 && (!wakeup || *wakeup > to))
+      throw std::runtime_error("a timer fired before next_wakeup()");
     if (limit != 0 && fired_ > limit) throw std::runtime_error("limit was exceeded");
-    const bool complete = limit == kNoLimit || (fired_ < limit && !ModelUnderTest::kind().may_stop_short);
-    if (complete && model_.now() != to) throw std::runtime_error("a complete advance() did not arrive");
+    const bool complete =
+        limit == kNoLimit || (fired_ < limit && !ModelUnderTest::kind().may_stop_short);
+    if (complete && model_.now() != to)
+      throw std::runtime_error("a complete advance() did not arrive");
     if (model_.now() == to && complete) oracle_.stands_at(to, true);
     oracle_.stands_at(model_.now(), false);
   }
@@ -222,7 +236,8 @@ class History {
     oracle_.fired(timer.number, model_.now());
     ++fired_;
     if (!draining_ && random_.one_in(callback_odds_)) {
-      if (random_.one_in(4)) timers_[static_cast<std::size_t>(timer.number)] = std::make_unique<Timer>(timer.number);
+      if (random_.one_in(4))
+        timers_[static_cast<std::size_t>(timer.number)] = std::make_unique<Timer>(timer.number);
       for (std::uint64_t actions = random_.below(4); actions > 0; --actions) touch_a_timer();
       if (random_.one_in(10)) churn();
       model_.check_invariants();
@@ -282,8 +297,8 @@ MODEL_TEST(GeometryProperty, EveryRandomHistoryKeepsTheContract) {
 
 // --- one advance(a + b) is advance(a) and advance(b)
 
-// A wheel whose callbacks do what the number of the timer and the count of its firings tell them, and a record of all
-// that fired.
+// A wheel whose callbacks do what the number of the timer and the count of its firings tell them,
+// and a record of all that fired.
 struct Replay {
   struct Fired {
     int number;
@@ -322,7 +337,9 @@ struct Replay {
     });
   }
 
-  static Tick expiry_after(Tick now, Tick delay) { return saturating_add(now, ModelUnderTest::within(delay)); }
+  static Tick expiry_after(Tick now, Tick delay) {
+    return saturating_add(now, ModelUnderTest::within(delay));
+  }
 
   ModelUnderTest model;
   std::uint64_t salt;
@@ -334,7 +351,8 @@ void one_long_advance_fires_what_many_short_ones_fire() {
   for (const std::uint64_t seed : seeds(60)) {
     SCOPED_TRACE(replay_with(seed));
     Random random(seed);
-    const Tick start = random.one_in(3) ? kEndOfTime - 2000 - random.below(100) : random.log_uniform(63);
+    const Tick start =
+        random.one_in(3) ? kEndOfTime - 2000 - random.below(100) : random.log_uniform(63);
     Replay at_once(start, seed);
     Replay in_parts(start, seed);
     at_once.advance(start + 2000);

@@ -1,4 +1,5 @@
-// The range of ticks that a model takes (contract 9 of timer_set.h), one literal test each, over every model.
+// The range of ticks that a model takes (contract 9 of timer_set.h), one literal test each, over
+// every model.
 #include <gtest/gtest.h>
 
 #include <stdexcept>
@@ -24,8 +25,10 @@ MODEL_TEST(Range, TheLongestDelayFiresAtItsTick) {
 }
 
 MODEL_TEST(Range, TheLongestDelayFiresAtItsTickFromAnyTick) {
-  if (ModelUnderTest::longest_delay() == kEndOfTime) return;  // from any other tick it would end after the end of time
-  for (const Tick start : {Tick{1}, Tick{255}, Tick{256}, Tick{86'399}, Tick{0x12345678}, kEndOfTime / 2}) {
+  if (ModelUnderTest::longest_delay() == kEndOfTime)
+    return;  // from any other tick it would end after the end of time
+  for (const Tick start :
+       {Tick{1}, Tick{255}, Tick{256}, Tick{86'399}, Tick{0x12345678}, kEndOfTime / 2}) {
     const Tick last = start + ModelUnderTest::longest_delay();
     ModelUnderTest wheel(start);
     wheel.schedule(a, last);
@@ -73,7 +76,8 @@ TEST(SimpleWheelRange, TheErrorSaysWhatWasAskedForAndWhatIsAllowed) {
     FAIL() << "12 ticks were accepted by 12 slots";
   } catch (const std::out_of_range& error) {
     EXPECT_STREQ(error.what(),
-                 "carillon: expiry 112 is beyond the range of the wheel: at tick 100 it takes expiries up to 111 "
+                 "carillon: expiry 112 is beyond the range of the wheel: at tick 100 it takes "
+                 "expiries up to 111 "
                  "(11 ticks ahead)");
   }
 }

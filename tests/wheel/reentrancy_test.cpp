@@ -1,4 +1,5 @@
-// What a callback may do to the set that calls it (contract 8 of timer_set.h), one literal test each, over every model.
+// What a callback may do to the set that calls it (contract 8 of timer_set.h), one literal test
+// each, over every model.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -36,13 +37,15 @@ MODEL_TEST(InsideOnExpire, ANestedAdvanceIsAnErrorThatSaysSoAndChangesNothing) {
 MODEL_TEST(InsideOnExpire, AnAdvanceInsideClearIsAnErrorToo) {
   ModelUnderTest wheel;
   wheel.schedule(a, 500);
-  wheel.clear([&](TimerNode&) { EXPECT_THROW(wheel.advance(1, [](TimerNode&) {}), std::logic_error); });
+  wheel.clear(
+      [&](TimerNode&) { EXPECT_THROW(wheel.advance(1, [](TimerNode&) {}), std::logic_error); });
   EXPECT_EQ(wheel.now(), 0U);
   wheel.schedule(a, 5);
   EXPECT_EQ(fire(wheel, 5), "a");
 }
 
-MODEL_TEST(InsideOnExpire, ACallbackThatCancelsAndSchedulesAllTheTimeKeepsNoMemoryAndLosesNoSibling) {
+MODEL_TEST(InsideOnExpire,
+           ACallbackThatCancelsAndSchedulesAllTheTimeKeepsNoMemoryAndLosesNoSibling) {
   ModelUnderTest wheel;
   std::vector<Timer> siblings(300);
   for (Timer& sibling : siblings) wheel.schedule(sibling, 10);

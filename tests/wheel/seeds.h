@@ -1,4 +1,5 @@
-// The seeds of the random tests: fresh ones at each run, or the one in CARILLON_SEED to replay a failure.
+// The seeds of the random tests: fresh ones at each run, or the one in CARILLON_SEED to replay a
+// failure.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,8 @@
 
 namespace carillon::testing {
 
-// `count` seeds. Each test prints the seed it is at when it fails; CARILLON_SEED=N runs that one alone.
+// `count` seeds. Each test prints the seed it is at when it fails; CARILLON_SEED=N runs that one
+// alone.
 inline std::vector<std::uint64_t> seeds(std::size_t count) {
   if (const char* replay = std::getenv("CARILLON_SEED")) return {std::stoull(replay)};
   std::random_device device;

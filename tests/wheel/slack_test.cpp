@@ -1,5 +1,5 @@
-// Slack: the roundest tick of a range, against a search through the range; when timers with slack fire, and how many
-// wake-ups they save.
+// Slack: the roundest tick of a range, against a search through the range; when timers with slack
+// fire, and how many wake-ups they save.
 #include "carillon/wheel/slack.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,8 @@ namespace {
 constexpr Tick kEndOfTime = std::numeric_limits<Tick>::max();
 
 TEST(Slack, NoSlackChangesNothing) {
-  for (const Tick expiry : {Tick{0}, Tick{1}, Tick{1000}, kEndOfTime}) EXPECT_EQ(relaxed_expiry(expiry, 0), expiry);
+  for (const Tick expiry : {Tick{0}, Tick{1}, Tick{1000}, kEndOfTime})
+    EXPECT_EQ(relaxed_expiry(expiry, 0), expiry);
 }
 
 TEST(Slack, PicksTheTickWithTheMostTrailingZeros) {
@@ -82,12 +83,13 @@ void fires_within_its_slack(const testing::AnySetMaker& maker, std::uint64_t see
 TEST(Slack, NoTimerOfAnyModelFiresOutsideItsSlack) {
   for (const std::uint64_t seed : testing::seeds(40)) {
     SCOPED_TRACE(testing::replay_with(seed));
-    for (const testing::AnySetMaker& maker : testing::all_sets()) fires_within_its_slack(maker, seed);
+    for (const testing::AnySetMaker& maker : testing::all_sets())
+      fires_within_its_slack(maker, seed);
   }
 }
 
-// How often an owner wakes up who sleeps until next_wakeup(), for 10 000 timers of up to 10 minutes in ticks of a
-// millisecond.
+// How often an owner wakes up who sleeps until next_wakeup(), for 10 000 timers of up to 10 minutes
+// in ticks of a millisecond.
 struct WakeUps {
   std::size_t all = 0;
   std::size_t that_fired = 0;

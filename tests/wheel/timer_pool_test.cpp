@@ -170,7 +170,8 @@ MODEL_TEST(Pool, ACallbackMayScheduleAndCancelInThePool) {
   std::vector<int> fired;
   pool.advance(1000, [&](TimerId, int&& payload) {
     const int mine = payload;
-    for (int i = 0; i < 500 && mine == 0; ++i) pool.schedule(20, 1000 + i);  // new records while this payload is in use
+    for (int i = 0; i < 500 && mine == 0; ++i)
+      pool.schedule(20, 1000 + i);  // new records while this payload is in use
     EXPECT_EQ(payload, mine);
     fired.push_back(mine);
     if (mine == 0) pool.cancel(sibling);
@@ -233,7 +234,8 @@ MODEL_TEST(Pool, DestroysThePayloadsThatAreLeft) {
   EXPECT_EQ(payload.use_count(), 1);
 }
 
-// The pools of the tests above are compiled once; those of this one with each model, as its users compile them.
+// The pools of the tests above are compiled once; those of this one with each model, as its users
+// compile them.
 template <class Model>
 class RandomHistory final : public Pool {
   void TestBody() override;
@@ -277,7 +279,8 @@ void RandomHistory<Model>::TestBody() {
       pool.check_invariants();
       Known& timer = known[random() % known.size()];
       ASSERT_EQ(pool.contains(timer.id), timer.pending);
-      ASSERT_EQ(pool.expiry(timer.id), timer.pending ? std::optional<Tick>(timer.expiry) : std::nullopt);
+      ASSERT_EQ(pool.expiry(timer.id),
+                timer.pending ? std::optional<Tick>(timer.expiry) : std::nullopt);
     }
   }
 }
@@ -289,12 +292,14 @@ Pool* new_random_history() {
 
 template <class... Each>
 bool register_random_histories(const ::testing::Types<Each...>*) {
-  (::testing::RegisterTest(("Pool/" + ModelNames::GetName<Each>(0)).c_str(), "EveryIdAnswersTruthfullyInARandomHistory",
-                           nullptr, nullptr, __FILE__, __LINE__, &new_random_history<Each>),
+  (::testing::RegisterTest(("Pool/" + ModelNames::GetName<Each>(0)).c_str(),
+                           "EveryIdAnswersTruthfullyInARandomHistory", nullptr, nullptr, __FILE__,
+                           __LINE__, &new_random_history<Each>),
    ...);
   return true;
 }
-[[maybe_unused]] const bool kRandomHistoriesAreRegistered = register_random_histories(static_cast<Models*>(nullptr));
+[[maybe_unused]] const bool kRandomHistoriesAreRegistered =
+    register_random_histories(static_cast<Models*>(nullptr));
 
 }  // namespace
 }  // namespace carillon::testing

@@ -1,23 +1,26 @@
-// IdleRing: the published ring queue for idle connections: slots of sets, and a map from each key to its slot.
+// IdleRing: the published ring queue for idle connections: slots of sets, and a map from each key
+// to its slot.
 //
-// The ring has one slot per tick of the time-out and one more, and its hand moves by one slot a tick. A packet moves
-// its key to the slot just behind the hand, which is the last to come up; whatever is in the slot that the hand comes
-// to is idle.
+// The ring has one slot per tick of the time-out and one more, and its hand moves by one slot a
+// tick. A packet moves its key to the slot just behind the hand, which is the last to come up;
+// whatever is in the slot that the hand comes to is idle.
 //
 //   carillon::IdleRing<int> ring(30);                  // a time-out of 30 ticks: 31 slots
 //   ring.add(socket);
 //   ring.touch(socket);
 //   ring.advance(ring.now() + 1, [](int, int socket) { close(socket); });
 //
-// The recipe as it is told has 30 slots for 30 s. Then what comes at second 0 sharp is found at second 30, as promised,
-// but what comes at second 0.9 as well, after 29.1 s; with_slots(30) is that ring. It keeps its promise for packets
-// that come on the tick, or for a time-out of 29 s.
+// The recipe as it is told has 30 slots for 30 s. Then what comes at second 0 sharp is found at
+// second 30, as promised, but what comes at second 0.9 as well, after 29.1 s; with_slots(30) is
+// that ring. It keeps its promise for packets that come on the tick, or for a time-out of 29 s.
 //
-// As published: a packet costs a look-up, a removal and an insertion in hash tables, under one lock if there is more
-// than one thread; one time-out for all. For comparison; IdleTracker (idle_tracker.h) is the one to use.
+// As published: a packet costs a look-up, a removal and an insertion in hash tables, under one lock
+// if there is more than one thread; one time-out for all. For comparison; IdleTracker
+// (idle_tracker.h) is the one to use.
 //
-// Contracts: IdleDetector (idle_detector.h). An id is the key; to add a key that is there is a packet. Not thread-safe.
-// Cost: add, touch, remove O(1) on average, advance O(ticks, at most the slots) and O(1) per key found.
+// Contracts: IdleDetector (idle_detector.h). An id is the key; to add a key that is there is a
+// packet. Not thread-safe. Cost: add, touch, remove O(1) on average, advance O(ticks, at most the
+// slots) and O(1) per key found.
 #pragma once
 
 #include <cstddef>
@@ -42,7 +45,9 @@ class IdleRing {
   explicit IdleRing(Tick timeout, Tick start_tick = 0) : IdleRing(Slots{timeout + 1}, start_tick) {
     if (timeout == 0) throw std::invalid_argument("carillon: a time-out is at least one tick");
   }
-  static IdleRing with_slots(Tick slots, Tick start_tick = 0) { return IdleRing(Slots{slots}, start_tick); }
+  static IdleRing with_slots(Tick slots, Tick start_tick = 0) {
+    return IdleRing(Slots{slots}, start_tick);
+  }
 
   Key add(const Key& key) {
     const auto [known, added] = slot_of_.try_emplace(key, behind_the_hand());
@@ -73,12 +78,15 @@ class IdleRing {
   template <class OnIdle>
   std::size_t advance(Tick to, OnIdle&& on_idle) {
     if (busy_) throw std::logic_error("carillon: advance() was called from inside on_idle");
-    if (to < now_) throw std::invalid_argument("carillon: advance(" + std::to_string(to) + ") would go back");
+    if (to < now_)
+      throw std::invalid_argument("carillon: advance(" + std::to_string(to) + ") would go back");
     const Busy busy(busy_);
     std::size_t found = hand_over_due(on_idle);  // what an exception left
     while (now_ < to) {
       now_ = slot_of_.empty() ? to : now_ + 1;
-      due_.swap(slots_[behind_the_hand()]);  // the slot it comes to is, once empty, the one just behind it
+      due_.swap(
+          slots_
+              [behind_the_hand()]);  // the slot it comes to is, once empty, the one just behind it
       found += hand_over_due(on_idle);
     }
     return found;
@@ -104,7 +112,9 @@ class IdleRing {
     if (slots.count == 0) throw std::invalid_argument("carillon: a ring has at least one slot");
   }
 
-  std::size_t behind_the_hand() const noexcept { return static_cast<std::size_t>(now_ % slots_.size()); }
+  std::size_t behind_the_hand() const noexcept {
+    return static_cast<std::size_t>(now_ % slots_.size());
+  }
 
   typename Set::node_type take_out(const Key& key, std::size_t slot) {
     auto entry = slots_[slot].extract(key);

@@ -1,16 +1,18 @@
-#pragma once
-// A Store in memory: for queues that may be lost with their process, for tests, and for simulations.
+// A Store in memory: for queues that may be lost with their process, for tests, and for
+// simulations.
 //
 //   MemoryStore store;
 //   Engine engine(store, {}, now);      // later another Engine may take up the same store, as after a restart
 //
-// Nothing is ever written to a disk, so all that is appended is as durable as it will ever be: `sync` has nothing to
-// wait for, and neither verb ever fails for want of a medium.
+// Nothing is ever written to a disk, so all that is appended is as durable as it will ever be:
+// `sync` has nothing to wait for, and neither verb ever fails for want of a medium.
 //
-// Cost: a put or an erase is a hash look-up and a step at one end of its tube's order when jobs come and go about in
-// the order of their due times, O(log jobs of the tube) otherwise. Memory: about 260 bytes a job beside its body.
+// Cost: a put or an erase is a hash look-up and a step at one end of its tube's order when jobs
+// come and go about in the order of their due times, O(log jobs of the tube) otherwise. Memory:
+// about 260 bytes a job beside its body.
 //
 // Thread safety: as for every Store.
+#pragma once
 
 #include <atomic>
 #include <cstddef>
@@ -33,8 +35,10 @@ class MemoryStore : public Store {
   Recovered recover() const override;
   std::optional<JobRecord> find(JobId id) const override;
   std::string body(JobId id) const override;
-  std::vector<JobRecord> scan_due(std::uint32_t tube, DueKey from, std::size_t limit) const override;
-  std::vector<JobRecord> scan_buried(std::uint32_t tube, std::uint64_t from, std::size_t limit) const override;
+  std::vector<JobRecord> scan_due(std::uint32_t tube, DueKey from,
+                                  std::size_t limit) const override;
+  std::vector<JobRecord> scan_buried(std::uint32_t tube, std::uint64_t from,
+                                     std::size_t limit) const override;
 
   std::size_t size() const { return jobs_.size(); }  // jobs
 

@@ -1,14 +1,16 @@
-#pragma once
-// Where jobs are kept: the few verbs that the queue engine needs of a disk, a memory, or a database.
+// Where jobs are kept: the few verbs that the queue engine needs of a disk, a memory, or a
+// database.
 //
 //   RocksStore store("carillon-data");          // or MemoryStore store;
 //   Engine engine(store, {}, now);              // reads store.recover(), then appends
 //   ...
 //   Sequence durable = store.sync();            // from any one other thread: what is acknowledged must be <= durable
 //
-// Two promises make up the contract. *Visible*: once `append` has returned, every read sees the whole of it. *Durable*: once a
-// `sync` that was called after the append has returned, no crash of the process or the machine undoes it. Between the two lies
-// group commit: one sync serves all that was appended meanwhile, and no client is answered before it.
+// Two promises make up the contract. *Visible*: once `append` has returned, every read sees the
+// whole of it. *Durable*: once a `sync` that was called after the append has returned, no crash of
+// the process or the machine undoes it. Between the two lies group commit: one sync serves all that
+// was appended meanwhile, and no client is answered before it.
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -31,7 +33,8 @@ class StoreError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// A tube that holds at least one job. Its counts are stored with every change, so that a start needs no look at the jobs.
+// A tube that holds at least one job. Its counts are stored with every change, so that a start
+// needs no look at the jobs.
 struct TubeRecord {
   std::uint32_t number = 0;     // stands for the name in records and keys
   std::string name;             // 1 to 200 bytes
@@ -87,11 +90,13 @@ class Store {
   Store& operator=(const Store&) = delete;
   virtual ~Store() = default;
 
-  // Applies `changes` atomically and returns their sequence number. When it throws, nothing has changed.
+  // Applies `changes` atomically and returns their sequence number. When it throws, nothing has
+  // changed.
   virtual Sequence append(const Changes& changes) = 0;
 
-  // Returns once all that was appended before the call is durable; the result is the last sequence number known to be so.
-  // After it has thrown once, what was not yet durable may be lost: the caller must acknowledge none of it.
+  // Returns once all that was appended before the call is durable; the result is the last sequence
+  // number known to be so. After it has thrown once, what was not yet durable may be lost: the
+  // caller must acknowledge none of it.
   virtual Sequence sync() = 0;
 
   virtual Recovered recover() const = 0;
@@ -102,11 +107,15 @@ class Store {
   // REQUIRES: the job exists.
   virtual std::string body(JobId id) const = 0;
 
-  // The tube's jobs that are not buried, from `from` (inclusive) on, in order of (due, id), `limit` at the most.
-  virtual std::vector<JobRecord> scan_due(std::uint32_t tube, DueKey from, std::size_t limit) const = 0;
+  // The tube's jobs that are not buried, from `from` (inclusive) on, in order of (due, id), `limit`
+  // at the most.
+  virtual std::vector<JobRecord> scan_due(std::uint32_t tube, DueKey from,
+                                          std::size_t limit) const = 0;
 
-  // The tube's buried jobs, from burial number `from` (inclusive) on, in order of burial, `limit` at the most.
-  virtual std::vector<JobRecord> scan_buried(std::uint32_t tube, std::uint64_t from, std::size_t limit) const = 0;
+  // The tube's buried jobs, from burial number `from` (inclusive) on, in order of burial, `limit`
+  // at the most.
+  virtual std::vector<JobRecord> scan_buried(std::uint32_t tube, std::uint64_t from,
+                                             std::size_t limit) const = 0;
 };
 
 }  // namespace carillon::queue

@@ -1,5 +1,5 @@
-// ManualClock: a clock that moves when a test says so, so that an hour of timers is tested in a millisecond, the same
-// way each time.
+// ManualClock: a clock that moves when a test says so, so that an hour of timers is tested in a
+// millisecond, the same way each time.
 //
 //   auto clock = std::make_shared<carillon::ManualClock>();
 //   carillon::TimerService timers({.clock = clock});
@@ -15,12 +15,12 @@
 
 namespace carillon {
 
-// advance() stops at each moment at which a timer thread wants to wake, and goes on when all timer threads of this
-// clock sleep again. So when it returns, everything due has been handed to the executor, in order of time; with
-// Executor::timer_thread() it has also run.
+// advance() stops at each moment at which a timer thread wants to wake, and goes on when all timer
+// threads of this clock sleep again. So when it returns, everything due has been handed to the
+// executor, in order of time; with Executor::timer_thread() it has also run.
 //
-// Thread-safe. advance() and settle() wait for timer threads, so a task that runs on one must not call them: they throw
-// std::logic_error there. A task that blocks its timer thread blocks them.
+// Thread-safe. advance() and settle() wait for timer threads, so a task that runs on one must not
+// call them: they throw std::logic_error there. A task that blocks its timer thread blocks them.
 class ManualClock final : public TimerClock {
  public:
   explicit ManualClock(SteadyTime steady = SteadyTime{}, WallTime wall = WallTime{});
@@ -33,10 +33,12 @@ class ManualClock final : public TimerClock {
   // Moves both clocks on. Throws std::invalid_argument if `step` is negative.
   void advance(std::chrono::nanoseconds step);
 
-  // Moves both clocks on and returns at once: for a task that is to have taken so long. As for advance() otherwise.
+  // Moves both clocks on and returns at once: for a task that is to have taken so long. As for
+  // advance() otherwise.
   void pass(std::chrono::nanoseconds step);
 
-  // Sets the wall clock, forward or back; the steady clock does not notice. Returns as advance() does.
+  // Sets the wall clock, forward or back; the steady clock does not notice. Returns as advance()
+  // does.
   void set_wall(WallTime wall);
 
   // Returns when every timer thread sleeps, having done all that is due.

@@ -1,4 +1,5 @@
-// Sleep: what a coroutine awaits in order to sleep. TimerService::sleep_for() and sleep_until() return it.
+// Sleep: what a coroutine awaits in order to sleep. TimerService::sleep_for() and sleep_until()
+// return it.
 //
 //   co_await timers.sleep_for(10ms);
 //   co_await timers.sleep_until(midnight);                               // a system_clock time follows the wall clock
@@ -6,18 +7,23 @@
 //
 // Contracts
 // ---------
-//  - A sleep is a one-shot timer whose task resumes the coroutine: what timer_service.h says of those holds, never
-//    early in particular. It begins with co_await, not with the call of sleep_for().
-//  - The coroutine resumes where tasks run: on the service's executor, also when it is asked to stop.
-//  - Asked to stop, it wakes at once, if its time has not come by then: of the two, exactly one is the outcome. If
-//    the token was asked before co_await, the coroutine goes on without having slept.
-//  - When the service is stopped, a coroutine that sleeps gets TimersStopped. It is resumed for that by who drops the
-//    timers that stop() returned, or runs their tasks, on that thread: so TimerService's destructor resumes all that
-//    sleep. The same if an executor of your own drops a DueTask. What leaves the coroutine then, if its promise lets
-//    exceptions out, ends the program, because a destructor runs it; at any other time it goes to on_error.
+//  - A sleep is a one-shot timer whose task resumes the coroutine: what timer_service.h says of
+//    those holds, never early in particular. It begins with co_await, not with the call of
+//    sleep_for().
+//  - The coroutine resumes where tasks run: on the service's executor, also when it is asked to
+//    stop.
+//  - Asked to stop, it wakes at once, if its time has not come by then: of the two, exactly one is
+//    the outcome. If the token was asked before co_await, the coroutine goes on without having
+//    slept.
+//  - When the service is stopped, a coroutine that sleeps gets TimersStopped. It is resumed for
+//    that by who drops the timers that stop() returned, or runs their tasks, on that thread: so
+//    TimerService's destructor resumes all that sleep. The same if an executor of your own drops a
+//    DueTask. What leaves the coroutine then, if its promise lets exceptions out, ends the program,
+//    because a destructor runs it; at any other time it goes to on_error.
 //  - co_await throws what schedule_after() throws: TimersStopped, TooManyTimers, std::bad_alloc.
-//  - A coroutine that sleeps may be destroyed, which cancels its timer; but not while its time may come, or somebody
-//    asks it to stop, on another thread: who destroys a coroutine must know that nobody resumes it.
+//  - A coroutine that sleeps may be destroyed, which cancels its timer; but not while its time may
+//    come, or somebody asks it to stop, on another thread: who destroys a coroutine must know that
+//    nobody resumes it.
 //  - Memory: the timer's block. Nothing is allocated; with a stop token neither.
 #pragma once
 
@@ -50,7 +56,8 @@ struct SleepTime {
 // A sleep under way, in the coroutine's frame.
 class Sleeper {
  public:
-  Sleeper(const SleepTime& time, std::stop_token stop) noexcept : time_(time), stop_(std::move(stop)) {}
+  Sleeper(const SleepTime& time, std::stop_token stop) noexcept
+      : time_(time), stop_(std::move(stop)) {}
   Sleeper(const Sleeper&) = delete;
   Sleeper& operator=(const Sleeper&) = delete;
   ~Sleeper();
@@ -94,7 +101,8 @@ class Sleeper {
 
 }  // namespace detail
 
-// An awaitable: a value that says how long to sleep. It may be kept and awaited many times, while its service lives.
+// An awaitable: a value that says how long to sleep. It may be kept and awaited many times, while
+// its service lives.
 class [[nodiscard]] Sleep {
  public:
   explicit Sleep(const detail::SleepTime& time) noexcept : time_(time) {}
@@ -114,7 +122,8 @@ class [[nodiscard]] Sleep {
 // The same, with a result: true if the time has come, false if the token was asked to stop before.
 class [[nodiscard]] StoppableSleep {
  public:
-  StoppableSleep(const detail::SleepTime& time, std::stop_token stop) noexcept : time_(time), stop_(std::move(stop)) {}
+  StoppableSleep(const detail::SleepTime& time, std::stop_token stop) noexcept
+      : time_(time), stop_(std::move(stop)) {}
 
   auto operator co_await() const noexcept {
     struct Awaiter : detail::Sleeper {

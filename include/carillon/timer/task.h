@@ -1,4 +1,5 @@
-// Task: something to be called once or many times, without arguments, that can be moved but need not be copied.
+// Task: something to be called once or many times, without arguments, that can be moved but need
+// not be copied.
 #pragma once
 
 #include <cstddef>
@@ -24,12 +25,13 @@ struct TaskOps {
   void (*call)(TaskStorage& task);
   void (*move)(TaskStorage& from, TaskStorage& to) noexcept;  // and destroys `from`
   void (*destroy)(TaskStorage& task) noexcept;                // null: there is nothing to do
-  // When a task that goes by a calendar is to run after that time, in ns of the wall clock; kForever: never again.
-  // Throws what its calendar throws. Null: it does not go by one.
+  // When a task that goes by a calendar is to run after that time, in ns of the wall clock;
+  // kForever: never again. Throws what its calendar throws. Null: it does not go by one.
   std::int64_t (*next_time)(TaskStorage& task, std::int64_t after) = nullptr;
 };
 
-// A callable that knows when it is to run next: it has `std::int64_t next_time(std::int64_t after)`.
+// A callable that knows when it is to run next: it has `std::int64_t next_time(std::int64_t
+// after)`.
 struct GoesByCalendar {};
 
 template <class F, class Access>
@@ -50,7 +52,9 @@ constexpr bool fits_in_place() noexcept {
 
 template <class F>
 struct TaskInPlace {
-  static F& get(TaskStorage& task) noexcept { return *std::launder(reinterpret_cast<F*>(task.bytes)); }
+  static F& get(TaskStorage& task) noexcept {
+    return *std::launder(reinterpret_cast<F*>(task.bytes));
+  }
   static void call(TaskStorage& task) { static_cast<void>(get(task)()); }
   static void move(TaskStorage& from, TaskStorage& to) noexcept {
     std::construct_at(reinterpret_cast<F*>(to.bytes), std::move(get(from)));
@@ -64,7 +68,9 @@ struct TaskInPlace {
 
 template <class F>
 struct TaskOnHeap {
-  static F*& pointer(TaskStorage& task) noexcept { return *std::launder(reinterpret_cast<F**>(task.bytes)); }
+  static F*& pointer(TaskStorage& task) noexcept {
+    return *std::launder(reinterpret_cast<F**>(task.bytes));
+  }
   static F& get(TaskStorage& task) noexcept { return *pointer(task); }
   static void call(TaskStorage& task) { static_cast<void>(get(task)()); }
   static void move(TaskStorage& from, TaskStorage& to) noexcept {
@@ -75,7 +81,8 @@ struct TaskOnHeap {
   static constexpr TaskOps kOps{call, move, destroy, next_time_of<F, TaskOnHeap>()};
 };
 
-// Makes a callable in `storage`. Throws what its constructor throws, and std::bad_alloc for a large one.
+// Makes a callable in `storage`. Throws what its constructor throws, and std::bad_alloc for a large
+// one.
 template <class F>
 const TaskOps& emplace_task(TaskStorage& storage, F&& callable) {
   using Callable = std::decay_t<F>;
@@ -84,7 +91,8 @@ const TaskOps& emplace_task(TaskStorage& storage, F&& callable) {
     std::construct_at(reinterpret_cast<Callable*>(storage.bytes), std::forward<F>(callable));
     return TaskInPlace<Callable>::kOps;
   } else {
-    std::construct_at(reinterpret_cast<Callable**>(storage.bytes), new Callable(std::forward<F>(callable)));
+    std::construct_at(reinterpret_cast<Callable**>(storage.bytes),
+                      new Callable(std::forward<F>(callable)));
     return TaskOnHeap<Callable>::kOps;
   }
 }
@@ -95,11 +103,14 @@ class Task {
  public:
   Task() noexcept = default;
   template <class F>
-  // NOLINTNEXTLINE(bugprone-forwarding-reference-overload): clang-tidy 14 does not see the constraint
+  // NOLINTNEXTLINE(bugprone-forwarding-reference-overload): clang-tidy 14 does not see the
+  // constraint
   requires(!std::is_same_v<std::decay_t<F>, Task>) explicit Task(F&& callable)
       : ops_(&detail::emplace_task(storage_, std::forward<F>(callable))) {}
   // Takes the callable out of `from`, which is empty storage afterwards.
-  Task(const detail::TaskOps& ops, detail::TaskStorage& from) noexcept : ops_(&ops) { ops.move(from, storage_); }
+  Task(const detail::TaskOps& ops, detail::TaskStorage& from) noexcept : ops_(&ops) {
+    ops.move(from, storage_);
+  }
   Task(Task&& other) noexcept { take(other); }
   Task& operator=(Task&& other) noexcept {
     if (this != &other) {

@@ -7,13 +7,14 @@
 
 namespace carillon {
 
-// As many timers are pending as TimerOptions::max_pending allows. The timer was not scheduled, and its task has been
-// destroyed.
+// As many timers are pending as TimerOptions::max_pending allows. The timer was not scheduled, and
+// its task has been destroyed.
 class TooManyTimers : public std::runtime_error {
  public:
   TooManyTimers(std::size_t max_pending, std::size_t pending)
       : std::runtime_error("carillon: a timer was refused: " + std::to_string(pending) +
-                           " timers are pending, and max_pending is " + std::to_string(max_pending)),
+                           " timers are pending, and max_pending is " +
+                           std::to_string(max_pending)),
         max_(max_pending),
         pending_(pending) {}
 
@@ -28,7 +29,8 @@ class TooManyTimers : public std::runtime_error {
 // stop() or drain() has been called. The timer was not scheduled, and its task has been destroyed.
 class TimersStopped : public std::runtime_error {
  public:
-  TimersStopped() : std::runtime_error("carillon: a timer was refused: its service has been stopped") {}
+  TimersStopped()
+      : std::runtime_error("carillon: a timer was refused: its service has been stopped") {}
 };
 
 }  // namespace carillon

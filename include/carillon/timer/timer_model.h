@@ -12,15 +12,16 @@
 
 namespace carillon {
 
-// The operations of a TimerSet (wheel/timer_set.h) that a service needs, with the contracts told there.
+// The operations of a TimerSet (wheel/timer_set.h) that a service needs, with the contracts told
+// there.
 class TimerModel {
  public:
   virtual ~TimerModel() = default;
 
   virtual void place(TimerNode& node, Tick expiry) = 0;  // TimerSet::reschedule: armed or not
   virtual bool cancel(TimerNode& node) noexcept = 0;
-  virtual std::size_t advance(Tick to, void (*on_expire)(void* context, TimerNode& node), void* context,
-                              std::size_t limit) = 0;
+  virtual std::size_t advance(Tick to, void (*on_expire)(void* context, TimerNode& node),
+                              void* context, std::size_t limit) = 0;
   virtual std::optional<Tick> next_wakeup() const noexcept = 0;
   virtual Tick now() const noexcept = 0;
   virtual void clear(void (*sink)(void* context, TimerNode& node), void* context) = 0;
@@ -37,7 +38,8 @@ class ModelOf final : public TimerModel {
 
   void place(TimerNode& node, Tick expiry) override { model_.reschedule(node, expiry); }
   bool cancel(TimerNode& node) noexcept override { return model_.cancel(node); }
-  std::size_t advance(Tick to, void (*on_expire)(void*, TimerNode&), void* context, std::size_t limit) override {
+  std::size_t advance(Tick to, void (*on_expire)(void*, TimerNode&), void* context,
+                      std::size_t limit) override {
     return model_.advance(
         to, [=](TimerNode& node) { on_expire(context, node); }, limit);
   }

@@ -1,4 +1,5 @@
-// WheelDescriptor: a wheel for an event loop of your own: one file descriptor, readable when timers are due. Linux.
+// WheelDescriptor: a wheel for an event loop of your own: one file descriptor, readable when timers
+// are due. Linux.
 //
 //   struct Connection : carillon::TimerNode { int socket; };
 //
@@ -15,21 +16,24 @@
 //     }
 //   }
 //
-// For loops by epoll, poll, select, io_uring: whatever waits for descriptors. Use it where timers and connections
-// belong to one thread; TimerService is for many threads. Any TimerSet can be the model.
+// For loops by epoll, poll, select, io_uring: whatever waits for descriptors. Use it where timers
+// and connections belong to one thread; TimerService is for many threads. Any TimerSet can be the
+// model.
 //
 // Contracts
 // ---------
-//  - Timers are the caller's, as with any TimerSet (wheel/timer_set.h): what is said there of order, limits,
-//    re-entrancy and exceptions holds here.
-//  - Never early: a timer fires at or after its time on the steady clock. Late by up to one tick and its slack, and by
-//    what the loop does meanwhile.
-//  - The descriptor is level-triggered: readable while something is due. It need not be read; dispatch() sees to it.
-//    dispatch() may also be called at any other time.
-//  - The kernel is told of a time with one system call, if a timer is scheduled that is earlier than all others, and at
-//    most once per dispatch(). Scheduling later ones, cancelling and moving to later cost none. So after the earliest
-//    timer was cancelled, the loop is woken once for nothing.
-//  - A wake-up may come before a timer is due, when the wheel has something to cascade: next_wakeup() of the model.
+//  - Timers are the caller's, as with any TimerSet (wheel/timer_set.h): what is said there of
+//    order, limits, re-entrancy and exceptions holds here.
+//  - Never early: a timer fires at or after its time on the steady clock. Late by up to one tick
+//    and its slack, and by what the loop does meanwhile.
+//  - The descriptor is level-triggered: readable while something is due. It need not be read;
+//    dispatch() sees to it. dispatch() may also be called at any other time.
+//  - The kernel is told of a time with one system call, if a timer is scheduled that is earlier
+//    than all others, and at most once per dispatch(). Scheduling later ones, cancelling and moving
+//    to later cost none. So after the earliest timer was cancelled, the loop is woken once for
+//    nothing.
+//  - A wake-up may come before a timer is due, when the wheel has something to cascade:
+//    next_wakeup() of the model.
 //  - An empty wheel does not wake the loop, but for that once.
 //
 // Not thread-safe: it belongs to the thread of its loop. Neither copied nor moved.
@@ -60,8 +64,8 @@ class WheelDescriptor {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
 
-  // Timers due within the same tick fire together, at its end. Throws std::invalid_argument if it is less than 1 ns,
-  // and std::system_error if there is no descriptor left.
+  // Timers due within the same tick fire together, at its end. Throws std::invalid_argument if it
+  // is less than 1 ns, and std::system_error if there is no descriptor left.
   explicit WheelDescriptor(std::chrono::nanoseconds tick = std::chrono::milliseconds(1))
       : WheelDescriptor(tick, std::chrono::steady_clock::now()) {}
   // For a loop that has its own idea of the time, and for tests: time begins at `start`.
@@ -83,7 +87,8 @@ class WheelDescriptor {
     call_for(tick);
   }
   template <class Rep, class Period>
-  void schedule_after(TimerNode& node, std::chrono::duration<Rep, Period> delay, std::chrono::nanoseconds slack = {}) {
+  void schedule_after(TimerNode& node, std::chrono::duration<Rep, Period> delay,
+                      std::chrono::nanoseconds slack = {}) {
     schedule_at(node, from_now(detail::to_ns(delay)), slack);
   }
 
@@ -104,13 +109,15 @@ class WheelDescriptor {
 
   // --- the loop
 
-  // Calls on_expire(TimerNode&) for each timer that is due now, at most `limit`; if more are due, the descriptor stays
-  // readable. Returns how many fired. What on_expire throws is thrown on, and the rest fires with the next call.
+  // Calls on_expire(TimerNode&) for each timer that is due now, at most `limit`; if more are due,
+  // the descriptor stays readable. Returns how many fired. What on_expire throws is thrown on, and
+  // the rest fires with the next call.
   template <class OnExpire>
   std::size_t dispatch(OnExpire&& on_expire, std::size_t limit = kNoLimit) {
     return dispatch_at(std::chrono::steady_clock::now(), std::forward<OnExpire>(on_expire), limit);
   }
-  // The same for a loop that has read the clock already. A time before that of the last call counts as that one.
+  // The same for a loop that has read the clock already. A time before that of the last call counts
+  // as that one.
   template <class OnExpire>
   std::size_t dispatch_at(TimePoint now, OnExpire&& on_expire, std::size_t limit = kNoLimit) {
     const Tick to = std::max(at(detail::to_ns(now.time_since_epoch())), model_.now());
@@ -139,11 +146,14 @@ class WheelDescriptor {
  private:
   static constexpr Tick kNever = std::numeric_limits<Tick>::max();
 
-  // At the end of a dispatch, however it ends: the descriptor gets the next time, which also makes it unreadable.
+  // At the end of a dispatch, however it ends: the descriptor gets the next time, which also makes
+  // it unreadable.
   struct Settle {
     WheelDescriptor& timers;
     Tick now;
-    explicit Settle(WheelDescriptor& all, Tick to) noexcept : timers(all), now(to) { timers.dispatching_ = true; }
+    explicit Settle(WheelDescriptor& all, Tick to) noexcept : timers(all), now(to) {
+      timers.dispatching_ = true;
+    }
     Settle(const Settle&) = delete;
     Settle& operator=(const Settle&) = delete;
     ~Settle() {
@@ -155,8 +165,8 @@ class WheelDescriptor {
 
   static std::int64_t checked(std::chrono::nanoseconds tick) {
     if (tick.count() >= 1) return tick.count();
-    throw std::invalid_argument("carillon: the tick of a WheelDescriptor is " + std::to_string(tick.count()) +
-                                " ns; it must be at least 1 ns");
+    throw std::invalid_argument("carillon: the tick of a WheelDescriptor is " +
+                                std::to_string(tick.count()) + " ns; it must be at least 1 ns");
   }
 
   static TimePoint from_now(std::int64_t delay) noexcept {
@@ -167,15 +177,17 @@ class WheelDescriptor {
   // Tick n begins at n times the length of a tick; times before 0 count as 0.
   Tick at(std::int64_t ns) const noexcept { return ns <= 0 ? 0 : static_cast<Tick>(ns / tick_); }
   std::int64_t begin(Tick tick) const noexcept {
-    return std::cmp_greater(tick, detail::kForever / tick_) ? detail::kForever
-                                                            : static_cast<std::int64_t>(tick) * tick_;
+    return std::cmp_greater(tick, detail::kForever / tick_)
+               ? detail::kForever
+               : static_cast<std::int64_t>(tick) * tick_;
   }
 
   // The first tick that does not begin before `time`; with slack, the best of those that follow.
   Tick tick_for(TimePoint time, std::chrono::nanoseconds slack) const noexcept {
     const std::int64_t ns = detail::to_ns(time.time_since_epoch());
     const Tick tick = ns <= 0 ? 0 : static_cast<Tick>((ns - 1) / tick_ + 1);
-    return slack.count() < tick_ ? tick : relaxed_expiry(tick, static_cast<Tick>(slack.count() / tick_));
+    return slack.count() < tick_ ? tick
+                                 : relaxed_expiry(tick, static_cast<Tick>(slack.count() / tick_));
   }
 
   void call_for(Tick tick) noexcept {

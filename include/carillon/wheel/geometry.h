@@ -1,9 +1,9 @@
-// BinaryDigits: the geometry of a wheel whose levels are the digits of the tick, kBits bits each, over the whole 64-bit
-// range.
+// BinaryDigits: the geometry of a wheel whose levels are the digits of the tick, kBits bits each,
+// over the whole 64-bit range.
 //
-// A geometry says how many levels and slots a wheel has, and on which of them a timer goes: HierarchicalWheel has all
-// else. The other one, for levels of any sizes, is Levels (levels.h). Its members, of which all functions are static,
-// constexpr and noexcept:
+// A geometry says how many levels and slots a wheel has, and on which of them a timer goes:
+// HierarchicalWheel has all else. The other one, for levels of any sizes, is Levels (levels.h). Its
+// members, of which all functions are static, constexpr and noexcept:
 //
 //   kLevels, kSlots     how many there are; kSlots counts those of all levels
 //   kLongestDelay       the largest expiry - now() that it takes
@@ -22,7 +22,8 @@
 //   start(hand, queue)  the first tick of the slot that `queue` is in, when the hand comes to it next
 //   start_around(tick, queue)    the first tick of the slot that holds `tick`, on the level of `queue`
 //
-// One that is not kInOrder also has kFirstQueue, the number of the first queue of each level and of one more, and
+// One that is not kInOrder also has kFirstQueue, the number of the first queue of each level and of
+// one more, and
 //   queue_after(level, hand)     where the search for the next queue of `level` begins: behind the hand's own slot
 //   slot_end(level, tick)        the first tick behind the slot of `tick` on `level`
 #pragma once
@@ -36,14 +37,14 @@
 
 namespace carillon {
 
-// A tick is read as a number with digits 0 .. kSlotsPerLevel-1, least significant first; level n of the wheel is digit
-// n. Eight bits make 8 levels of 256 slots.
+// A tick is read as a number with digits 0 .. kSlotsPerLevel-1, least significant first; level n of
+// the wheel is digit n. Eight bits make 8 levels of 256 slots.
 //
-// The *level* of a timer is the highest digit in which its expiry and the hand differ, its *slot* is the expiry's digit
-// there. Since expiry > hand, that digit is greater than the hand's: on every level the timers lie ahead of the hand,
-// nothing wraps, and all timers of a level expire before all timers of the next. Slots are numbered through all levels,
-// lowest level first, so of two slots that hold timers the one with the lower number comes up first. Each slot is one
-// queue.
+// The *level* of a timer is the highest digit in which its expiry and the hand differ, its *slot*
+// is the expiry's digit there. Since expiry > hand, that digit is greater than the hand's: on every
+// level the timers lie ahead of the hand, nothing wraps, and all timers of a level expire before
+// all timers of the next. Slots are numbered through all levels, lowest level first, so of two
+// slots that hold timers the one with the lower number comes up first. Each slot is one queue.
 template <unsigned kBits>
 struct BinaryDigits {
   static_assert(kBits >= 2 && kBits <= 16, "a digit has 2 to 16 bits");
@@ -67,11 +68,16 @@ struct BinaryDigits {
 
   static constexpr std::size_t tick_queue(Tick tick) noexcept { return queue(tick, tick); }
 
-  static constexpr unsigned level(std::size_t queue) noexcept { return static_cast<unsigned>(queue / kSlotsPerLevel); }
+  static constexpr unsigned level(std::size_t queue) noexcept {
+    return static_cast<unsigned>(queue / kSlotsPerLevel);
+  }
 
-  static constexpr SlotPosition position(std::size_t queue) noexcept { return {level(queue), queue % kSlotsPerLevel}; }
+  static constexpr SlotPosition position(std::size_t queue) noexcept {
+    return {level(queue), queue % kSlotsPerLevel};
+  }
 
-  // The digits above those of the slot are the hand's, or those of any tick of the slot: hence both are one.
+  // The digits above those of the slot are the hand's, or those of any tick of the slot: hence both
+  // are one.
   static constexpr Tick start(Tick hand, std::size_t queue) noexcept {
     const unsigned shift = level(queue) * kBits;
     const unsigned shift_above = shift + kBits;
@@ -79,7 +85,9 @@ struct BinaryDigits {
     return above | (Tick{queue % kSlotsPerLevel} << shift);
   }
 
-  static constexpr Tick start_around(Tick tick, std::size_t queue) noexcept { return start(tick, queue); }
+  static constexpr Tick start_around(Tick tick, std::size_t queue) noexcept {
+    return start(tick, queue);
+  }
 };
 
 }  // namespace carillon

@@ -14,26 +14,28 @@ namespace carillon {
 
 // On which level a timer goes. The hand of a level is the slot that now() lies in there.
 enum class Placement {
-  kDigit,       // the highest level on which the expiry lies in another slot than the hand, as one reads a clock
-  kDistance,    // the lowest level whose turn is longer than the delay, expiry - now() (Linux)
+  kDigit,  // the highest level on which the expiry lies in another slot than the hand, as one reads a clock
+  kDistance,  // the lowest level whose turn is longer than the delay, expiry - now() (Linux)
   kSlotsAhead,  // the lowest level on which the expiry is less than a whole turn of slots ahead of the hand (Kafka)
 };
 
-// Levels<Placement::kDigit, 60, 60, 24, 30> is a clock of seconds, minutes, hours and days, if a tick is a second. Sizes
-// are slots, lowest level first. A slot of level 0 is one tick wide, one of level n as wide as a turn of level n - 1,
-// and level n's slot for a tick is the tick's number of slots, modulo the level's size: so the hand meets the slots of
-// a level one after the other, and begins anew after the last. The wheel takes delays shorter than a turn of its top
-// level (2^64 ticks at most).
+// Levels<Placement::kDigit, 60, 60, 24, 30> is a clock of seconds, minutes, hours and days, if a
+// tick is a second. Sizes are slots, lowest level first. A slot of level 0 is one tick wide, one of
+// level n as wide as a turn of level n - 1, and level n's slot for a tick is the tick's number of
+// slots, modulo the level's size: so the hand meets the slots of a level one after the other, and
+// begins anew after the last. The wheel takes delays shorter than a turn of its top level (2^64
+// ticks at most).
 //
-// Wrapping does no harm: on its level a timer is at least one slot ahead of the hand and at most as many as the level
-// has, so that a slot never holds timers of two turns; one whose slot number is the hand's own comes up when the hand
-// comes round to it.
+// Wrapping does no harm: on its level a timer is at least one slot ahead of the hand and at most as
+// many as the level has, so that a slot never holds timers of two turns; one whose slot number is
+// the hand's own comes up when the hand comes round to it.
 //
-// Order within a tick. By digit, a timer cannot be placed below a slot before the hand has reached that slot, and
-// emptied it: first come is first served. By distance, a timer that was scheduled early waits on a high level while
-// others of the same tick are placed directly below. So a slot has a queue for each level that its timers can have been
-// placed on first, its *origin*, and highest origin goes first: for one tick the origin falls as time goes by, hence
-// whoever has a higher origin was scheduled earlier.
+// Order within a tick. By digit, a timer cannot be placed below a slot before the hand has reached
+// that slot, and emptied it: first come is first served. By distance, a timer that was scheduled
+// early waits on a high level while others of the same tick are placed directly below. So a slot
+// has a queue for each level that its timers can have been placed on first, its *origin*, and
+// highest origin goes first: for one tick the origin falls as time goes by, hence whoever has a
+// higher origin was scheduled earlier.
 template <Placement kPlacement, std::size_t... kSizes>
 struct Levels {
   static_assert(sizeof...(kSizes) >= 1 && ((kSizes >= 2) && ...),
@@ -78,7 +80,8 @@ struct Levels {
   static constexpr std::size_t queue(Tick hand, Tick expiry, unsigned origin = 0) noexcept {
     const unsigned level = level_of(hand, expiry);
     const std::size_t first = kFirstQueue[level] + slot(level, expiry) * queues_per_slot(level);
-    return kPlacement == Placement::kDigit ? first : first + (kLevels - 1 - std::max(level, origin));
+    return kPlacement == Placement::kDigit ? first
+                                           : first + (kLevels - 1 - std::max(level, origin));
   }
 
   static constexpr unsigned origin(std::size_t queue) noexcept {
@@ -87,7 +90,9 @@ struct Levels {
     return kLevels - 1 - static_cast<unsigned>((queue - kFirstQueue[on]) % queues_per_slot(on));
   }
 
-  static constexpr std::size_t tick_queue(Tick tick) noexcept { return slot(0, tick) * queues_per_slot(0); }
+  static constexpr std::size_t tick_queue(Tick tick) noexcept {
+    return slot(0, tick) * queues_per_slot(0);
+  }
 
   static constexpr unsigned level(std::size_t queue) noexcept {
     unsigned level = 0;
@@ -112,14 +117,18 @@ struct Levels {
   }
 
   // The slot of `tick` on `level`.
-  static constexpr std::size_t slot(unsigned level, Tick tick) noexcept { return tick / kWidth[level] % kSize[level]; }
+  static constexpr std::size_t slot(unsigned level, Tick tick) noexcept {
+    return tick / kWidth[level] % kSize[level];
+  }
 
-  // The first tick behind the slot of `tick` on `level`; at the end of time it wraps, to one before `tick`.
+  // The first tick behind the slot of `tick` on `level`; at the end of time it wraps, to one before
+  // `tick`.
   static constexpr Tick slot_end(unsigned level, Tick tick) noexcept {
     return (tick / kWidth[level] + 1) * kWidth[level];
   }
 
-  // Where the search for the next queue of `level` begins when the hand is at `hand`: behind the hand's own slot.
+  // Where the search for the next queue of `level` begins when the hand is at `hand`: behind the
+  // hand's own slot.
   static constexpr std::size_t queue_after(unsigned level, Tick hand) noexcept {
     return kFirstQueue[level] + (slot(level, hand) + 1) % kSize[level] * queues_per_slot(level);
   }
@@ -154,11 +163,13 @@ constexpr std::size_t levels_for_all_ticks() noexcept {
 }
 
 template <Placement kPlacement, std::size_t kSize, std::size_t... kIndex>
-Levels<kPlacement, (static_cast<void>(kIndex), kSize)...> equal_levels(std::index_sequence<kIndex...>);
+Levels<kPlacement, (static_cast<void>(kIndex), kSize)...> equal_levels(
+    std::index_sequence<kIndex...>);
 
 }  // namespace detail
 
-// As many levels of kSize slots as reach 2^64 ticks: EqualLevels<Placement::kDigit, 10> reads ticks as decimal numbers.
+// As many levels of kSize slots as reach 2^64 ticks: EqualLevels<Placement::kDigit, 10> reads ticks
+// as decimal numbers.
 template <Placement kPlacement, std::size_t kSize>
 using EqualLevels = decltype(detail::equal_levels<kPlacement, kSize>(
     std::make_index_sequence<detail::levels_for_all_ticks<kSize>()>()));

@@ -6,25 +6,26 @@
 
 namespace carillon {
 
-// A point in time, counted in units of the owner's choice (a millisecond, a frame, a jiffy) from an origin of the owner's choice.
-// The whole range 0 .. 2^64-1 is valid; ticks never wrap.
+// A point in time, counted in units of the owner's choice (a millisecond, a frame, a jiffy) from an
+// origin of the owner's choice. The whole range 0 .. 2^64-1 is valid; ticks never wrap.
 using Tick = std::uint64_t;
 
 namespace detail {
 struct NodeAccess;
 }
 
-// An intrusive timer: make it a base or a member of the object that waits, and hand it to a TimerSet.
+// An intrusive timer: make it a base or a member of the object that waits, and hand it to a
+// TimerSet.
 //
 //   struct Connection : carillon::TimerNode { int socket; };
 //   wheel.schedule(connection, wheel.now() + 30'000);
 //   wheel.advance(now, [](carillon::TimerNode& node) { close(static_cast<Connection&>(node).socket); });
 //
-// A node is armed from schedule() until it is cancelled, fires, or is cleared. The set that armed it keeps a pointer to it for that
-// time, hence:
+// A node is armed from schedule() until it is cancelled, fires, or is cleared. The set that armed
+// it keeps a pointer to it for that time, hence:
 //  - its address must not change while armed: nodes can be neither copied nor moved;
-//  - it must not be destroyed while armed. Debug builds assert. Other builds make the set forget it, so that freed memory is never
-//    touched, but the set's size() goes on counting it;
+//  - it must not be destroyed while armed. Debug builds assert. Other builds make the set forget
+//    it, so that freed memory is never touched, but the set's size() goes on counting it;
 //  - only the set that armed it may be asked to cancel or reschedule it.
 // A set that is destroyed disarms what is left in it.
 //
@@ -49,7 +50,8 @@ class TimerNode {
   friend struct detail::NodeAccess;
 
   Tick expiry_ = 0;
-  TimerNode** entry_ = nullptr;  // the entry in its set's arrays that points back here; null when not armed
+  TimerNode** entry_ =
+      nullptr;  // the entry in its set's arrays that points back here; null when not armed
 };
 
 static_assert(sizeof(TimerNode) == 16, "an expiry and a pointer, no more");
@@ -62,8 +64,8 @@ struct NodeAccess {
   static TimerNode**& entry(TimerNode& node) noexcept { return node.entry_; }
   static TimerNode** entry(const TimerNode& node) noexcept { return node.entry_; }
 
-  // Puts `to` in the place of `from`, armed or not: a set knows its timers by their entries alone. REQUIRES: `to` is not
-  // armed.
+  // Puts `to` in the place of `from`, armed or not: a set knows its timers by their entries alone.
+  // REQUIRES: `to` is not armed.
   static void move(TimerNode& from, TimerNode& to) noexcept {
     to.expiry_ = from.expiry_;
     to.entry_ = from.entry_;

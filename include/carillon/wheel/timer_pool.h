@@ -1,4 +1,5 @@
-// TimerPool: timers that are owned by the pool and named by value, for those who would rather hold an id than a lifetime.
+// TimerPool: timers that are owned by the pool and named by value, for those who would rather hold
+// an id than a lifetime.
 //
 //   carillon::TimerPool<std::string> pool(now_ms());
 //   carillon::TimerId id = pool.schedule(pool.now() + 500, "tea is ready");
@@ -6,8 +7,9 @@
 //   pool.cancel(id);                                          // false, now and for ever
 //   pool.advance(now_ms(), [](carillon::TimerId, std::string&& text) { puts(text.c_str()); });
 //
-// The pool adds to its model (any TimerSet, timer_set.h) a place for each payload and an id for each timer. Everything that TimerSet
-// says of order, limits, re-entrancy and exceptions holds here.
+// The pool adds to its model (any TimerSet, timer_set.h) a place for each payload and an id for
+// each timer. Everything that TimerSet says of order, limits, re-entrancy and exceptions holds
+// here.
 #pragma once
 
 #include <algorithm>
@@ -31,7 +33,8 @@
 
 namespace carillon {
 
-// The name of one timer of one pool: a value, harmless once its timer is gone. TimerId{} names no timer.
+// The name of one timer of one pool: a value, harmless once its timer is gone. TimerId{} names no
+// timer.
 struct TimerId {
   std::uint32_t index = 0;       // the record that holds the timer
   std::uint32_t generation = 0;  // how many timers that record has held
@@ -40,12 +43,15 @@ struct TimerId {
 };
 
 // Contracts, beside those of the model
-//  - An id is refused for ever once its timer has fired or was cancelled, whatever its record holds by then: each new timer of a
-//    record gets the next generation. After kLastGeneration timers (2^32 - 1) a record is retired and never used again, so that no id
-//    comes back; that costs sizeof(T) and some 24 bytes once in 4 billion timers. (The parameter is there for the tests.)
-//  - Inside on_expire the id that fires is no longer known. Its payload stays where it was until on_expire returns or throws, and is
-//    destroyed then, unless it was moved from: firing moves nothing by itself.
-//  - schedule() that fails, because a payload throws when moved or memory runs out, leaves the pool as it was.
+//  - An id is refused for ever once its timer has fired or was cancelled, whatever its record holds
+//    by then: each new timer of a record gets the next generation. After kLastGeneration timers
+//    (2^32 - 1) a record is retired and never used again, so that no id comes back; that costs
+//    sizeof(T) and some 24 bytes once in 4 billion timers. (The parameter is there for the tests.)
+//  - Inside on_expire the id that fires is no longer known. Its payload stays where it was until
+//    on_expire returns or throws, and is destroyed then, unless it was moved from: firing moves
+//    nothing by itself.
+//  - schedule() that fails, because a payload throws when moved or memory runs out, leaves the pool
+//    as it was.
 //  - A payload's destructor may call the pool, except when the pool itself is being destroyed.
 //  - After reserve(n) no operation allocates while at most n timers are pending.
 //
@@ -67,9 +73,10 @@ class TimerPool {
     for (Record* block : blocks_) std::destroy_n(block, kBlock);
   }
 
-  // O(1), amortized over the blocks of records that it allocates. Throws std::bad_alloc, std::length_error at 2^32 - 1
-  // records, what moving a T throws, and what the model throws (std::out_of_range, if its range ends). For a timer with
-  // slack pass relaxed_expiry(expiry, slack) (slack.h).
+  // O(1), amortized over the blocks of records that it allocates. Throws std::bad_alloc,
+  // std::length_error at 2^32 - 1 records, what moving a T throws, and what the model throws
+  // (std::out_of_range, if its range ends). For a timer with slack pass relaxed_expiry(expiry,
+  // slack) (slack.h).
   TimerId schedule(Tick expiry, T payload) {
     Record& record = acquire();
     try {
@@ -88,7 +95,8 @@ class TimerPool {
     return record.id();
   }
 
-  // True: it was pending and will not fire; its payload is destroyed. False: the id is from the past, or was never given.
+  // True: it was pending and will not fire; its payload is destroyed. False: the id is from the
+  // past, or was never given.
   bool cancel(TimerId id) noexcept {
     Record* record = find(id);
     if (record == nullptr) return false;
@@ -112,7 +120,8 @@ class TimerPool {
     return record == nullptr ? std::nullopt : std::optional<Tick>(record->expiry());
   }
 
-  // Fires what is due at or before `to`, at most `limit` timers: on_expire(TimerId, T&&). Returns how many fired.
+  // Fires what is due at or before `to`, at most `limit` timers: on_expire(TimerId, T&&). Returns
+  // how many fired.
   template <class OnExpire>
   std::size_t advance(Tick to, OnExpire&& on_expire, std::size_t limit = kNoLimit) {
     return model_.advance(to, handing_over(on_expire), limit);
@@ -153,7 +162,8 @@ class TimerPool {
   };
 
   static constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
-  static constexpr std::size_t kBlock = std::max<std::size_t>(16, std::bit_floor(std::size_t{65536} / sizeof(Record)));
+  static constexpr std::size_t kBlock =
+      std::max<std::size_t>(16, std::bit_floor(std::size_t{65536} / sizeof(Record)));
 
   // Ends a record's timer when on_expire has returned or thrown.
   struct Finish {
@@ -182,7 +192,8 @@ class TimerPool {
   Record& acquire() {
     if (free_ == kNone) {
       if (fresh_ == kNone)
-        throw std::length_error("carillon: a TimerPool holds at most 4294967295 records, and all are in use");
+        throw std::length_error(
+            "carillon: a TimerPool holds at most 4294967295 records, and all are in use");
       if (fresh_ == blocks_.size() * kBlock) add_block();
       at(fresh_).link = fresh_;
       return at(fresh_++);
@@ -201,7 +212,8 @@ class TimerPool {
 
   void give_back(Record& record) noexcept { free_ = std::exchange(record.link, free_); }
 
-  // The record is disarmed. Its payload is destroyed while the record is neither armed nor free: its destructor may call the pool.
+  // The record is disarmed. Its payload is destroyed while the record is neither armed nor free:
+  // its destructor may call the pool.
   void finish(Record& record) noexcept {
     std::destroy_at(&record.payload);
     if (record.generation == kLastGeneration) {
@@ -231,11 +243,14 @@ void TimerPool<T, Model, kLastGeneration>::check_invariants() const {
       throw std::logic_error("carillon: TimerPool is broken: a pending record has lost its index");
   }
   if (armed != size())
-    throw std::logic_error("carillon: TimerPool is broken: the model counts other timers than the records");
+    throw std::logic_error(
+        "carillon: TimerPool is broken: the model counts other timers than the records");
   std::size_t free = 0;
   for (std::uint32_t index = free_; index != kNone; index = at(index).link) {
-    if (at(index).armed()) throw std::logic_error("carillon: TimerPool is broken: a free record is armed");
-    if (++free > fresh_) throw std::logic_error("carillon: TimerPool is broken: the free list has a loop");
+    if (at(index).armed())
+      throw std::logic_error("carillon: TimerPool is broken: a free record is armed");
+    if (++free > fresh_)
+      throw std::logic_error("carillon: TimerPool is broken: the free list has a loop");
   }
   if (free + armed + retired_ > fresh_)
     throw std::logic_error("carillon: TimerPool is broken: a record is counted twice");

@@ -1,4 +1,5 @@
-// What the engine appends to the store: one command's changes, with the tube counts and watermarks that go with them.
+// What the engine appends to the store: one command's changes, with the tube counts and watermarks
+// that go with them.
 
 #include <algorithm>
 #include <optional>
@@ -11,7 +12,8 @@ namespace carillon::queue {
 
 namespace {
 
-// How far a stored watermark runs ahead: ids skipped by a crash against appends that carry watermarks.
+// How far a stored watermark runs ahead: ids skipped by a crash against appends that carry
+// watermarks.
 constexpr std::uint64_t kBlock = 1'000;
 constexpr Millis kTimeStep = 1'000;
 
@@ -22,7 +24,8 @@ void count(TubeRecord& tube, const JobRecord& job, std::int64_t by) {
 
 }  // namespace
 
-void Engine::State::add_change(std::optional<JobRecord> before, std::optional<JobRecord> after, std::string_view body) {
+void Engine::State::add_change(std::optional<JobRecord> before, std::optional<JobRecord> after,
+                               std::string_view body) {
   const std::uint32_t number = before ? before->tube : after->tube;
   const auto same = [number](const TubeRecord& tube) { return tube.number == number; };
   auto tube = std::find_if(changes.tubes.begin(), changes.tubes.end(), same);
@@ -44,10 +47,10 @@ Sequence Engine::State::append() {
 
   const bool covered = next_id <= stored_marks.next_id && next_burial <= stored_marks.next_burial;
   if (!covered || clock.utc() >= stored_marks.time + kTimeStep) {
-    changes.watermarks =
-        Watermarks{.next_id = std::max(stored_marks.next_id, next_id + (covered ? 0 : kBlock)),
-                   .next_burial = std::max(stored_marks.next_burial, next_burial + (covered ? 0 : kBlock)),
-                   .time = clock.utc()};
+    changes.watermarks = Watermarks{
+        .next_id = std::max(stored_marks.next_id, next_id + (covered ? 0 : kBlock)),
+        .next_burial = std::max(stored_marks.next_burial, next_burial + (covered ? 0 : kBlock)),
+        .time = clock.utc()};
   }
   last_sequence = store.append(changes);
   if (changes.watermarks) stored_marks = *changes.watermarks;

@@ -1,5 +1,6 @@
+// A client of the engine: the tube it uses, the tubes it watches, the jobs it holds, and whether it
+// waits for one.
 #pragma once
-// A client of the engine: the tube it uses, the tubes it watches, the jobs it holds, and whether it waits for one.
 
 #include <boost/intrusive/list.hpp>
 #include <boost/intrusive/set.hpp>
@@ -13,7 +14,8 @@
 
 namespace carillon::queue {
 
-// One client's interest in one tube; while the client waits in a reserve it stands in the tube's line of waiting clients.
+// One client's interest in one tube; while the client waits in a reserve it stands in the tube's
+// line of waiting clients.
 struct Watch {
   Watch(Client& by, Tube& of) : client(&by), tube(&of) {}
 
@@ -22,13 +24,14 @@ struct Watch {
   boost::intrusive::list_member_hook<> waiting_hook;
 };
 
-// The timer is armed while the client waits and something is to end that: its time-out, or the deadline of a job that it holds.
+// The timer is armed while the client waits and something is to end that: its time-out, or the
+// deadline of a job that it holds.
 struct Client : TimerNode {
   explicit Client(ClientId named) : id(named) {}
 
-  using InOrderReserved =
-      boost::intrusive::list<LoadedJob, boost::intrusive::member_hook<LoadedJob, boost::intrusive::list_member_hook<>,
-                                                                      &LoadedJob::holding_hook>>;
+  using InOrderReserved = boost::intrusive::list<
+      LoadedJob, boost::intrusive::member_hook<LoadedJob, boost::intrusive::list_member_hook<>,
+                                               &LoadedJob::holding_hook>>;
   using ByDeadlineSet = boost::intrusive::multiset<
       LoadedJob, boost::intrusive::compare<ByDeadline>,
       boost::intrusive::member_hook<LoadedJob, LoadedJob::OrderHook, &LoadedJob::order_hook>>;
@@ -45,7 +48,8 @@ struct Client : TimerNode {
   InOrderReserved held;
   ByDeadlineSet deadlines;  // the same jobs
   bool waiting = false;
-  std::uint64_t give_up_at = UINT64_MAX;  // while waiting: the monotonic ms of its time-out, if it has one
+  std::uint64_t give_up_at =
+      UINT64_MAX;  // while waiting: the monotonic ms of its time-out, if it has one
 };
 
 }  // namespace carillon::queue

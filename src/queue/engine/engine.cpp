@@ -17,11 +17,14 @@ namespace carillon::queue {
 namespace {
 
 const EngineOptions& checked(const EngineOptions& options) {
-  const auto refuse = [](const std::string& what) { throw std::invalid_argument("queue engine: " + what); };
+  const auto refuse = [](const std::string& what) {
+    throw std::invalid_argument("queue engine: " + what);
+  };
   if (options.step == 0) refuse("step is 0; it must be at least 1");
   if (options.max_loaded_per_tube == 0) refuse("max_loaded_per_tube is 0; it must be at least 1");
   if (options.load_ahead > kLastDue) {
-    refuse("load_ahead is " + std::to_string(options.load_ahead) + " ms; the most is " + std::to_string(kLastDue));
+    refuse("load_ahead is " + std::to_string(options.load_ahead) + " ms; the most is " +
+           std::to_string(kLastDue));
   }
   return options;
 }
@@ -71,7 +74,8 @@ Client& Engine::State::client(ClientId id) {
 
 void Engine::State::advance(Now now) {
   clock.observe(now);
-  // What becomes ready at one moment is all ready before any of it is handed out: the lowest (priority, id) first.
+  // What becomes ready at one moment is all ready before any of it is handed out: the lowest
+  // (priority, id) first.
   std::vector<Tube*> served;
   const auto becomes_ready = [this, &served](TimerNode& node) {
     auto& job = static_cast<LoadedJob&>(node);
@@ -86,11 +90,14 @@ void Engine::State::advance(Now now) {
   due.advance(clock.utc(), becomes_ready, options.step);
   ttrs.advance(clock.mono(), becomes_ready, options.step);
   pauses.advance(
-      clock.mono(), [&served](TimerNode& node) { served.push_back(static_cast<TubeTimer&>(node).tube); }, options.step);
+      clock.mono(),
+      [&served](TimerNode& node) { served.push_back(static_cast<TubeTimer&>(node).tube); },
+      options.step);
   load_what_is_near(served);
   serve(served);
   waits.advance(
-      clock.mono(), [this](TimerNode& node) { wait_is_over(static_cast<Client&>(node)); }, options.step);
+      clock.mono(), [this](TimerNode& node) { wait_is_over(static_cast<Client&>(node)); },
+      options.step);
 }
 
 void Engine::State::load_what_is_near(std::vector<Tube*>& loaded_tubes) {
@@ -144,7 +151,8 @@ void Engine::disconnect(ClientId id, Now now) {
 
 void Engine::advance(Now now) {
   state_->advance(now);
-  if (const auto failure = std::exchange(state_->load_failure, std::nullopt)) throw StoreError(*failure);
+  if (const auto failure = std::exchange(state_->load_failure, std::nullopt))
+    throw StoreError(*failure);
 }
 
 std::optional<std::uint64_t> Engine::next_wakeup() const {
@@ -175,7 +183,8 @@ Sequence Engine::last_sequence() const {
 void Engine::close() {
   State& s = *state_;
   Changes exact;
-  exact.watermarks = Watermarks{.next_id = s.next_id, .next_burial = s.next_burial, .time = s.clock.utc()};
+  exact.watermarks =
+      Watermarks{.next_id = s.next_id, .next_burial = s.next_burial, .time = s.clock.utc()};
   s.last_sequence = s.store.append(exact);
   s.stored_marks = *exact.watermarks;
 }

@@ -97,7 +97,8 @@ Sequence Engine::State::kick(const std::vector<JobRecord>& records) {
     job->sequence = sequence;
     make_ready(*job);
     Tube& tube = *job->tube;
-    serve(tube);  // one by one, as beanstalkd does: who waits gets the first one kicked, not the most urgent
+    serve(
+        tube);  // one by one, as beanstalkd does: who waits gets the first one kicked, not the most urgent
     if (LoadedJob* still = loaded(record.id)) make_room(tube, *still);
   }
   return sequence;
@@ -110,7 +111,8 @@ KickOutcome Engine::kick(ClientId id, Now now, std::uint64_t bound) {
   const bool buried = tube.record.buried > 0;
   KickOutcome outcome;
   while (outcome.kicked < bound) {
-    const std::size_t limit = static_cast<std::size_t>(std::min<std::uint64_t>(bound - outcome.kicked, s.options.step));
+    const std::size_t limit =
+        static_cast<std::size_t>(std::min<std::uint64_t>(bound - outcome.kicked, s.options.step));
     std::vector<JobRecord> records;
     if (buried) {
       records = s.store.scan_buried(tube.record.number, 0, limit);
@@ -134,7 +136,8 @@ Outcome Engine::kick_job(Now now, JobId id) {
   const std::optional<JobRecord> record = s.record_of(id);
   if (!record) return {.done = false, .durable_at = s.last_sequence};
   const JobState state = s.state_of(*record);
-  if (state != JobState::kBuried && state != JobState::kDelayed) return {.done = false, .durable_at = s.last_sequence};
+  if (state != JobState::kBuried && state != JobState::kDelayed)
+    return {.done = false, .durable_at = s.last_sequence};
   return {.done = true, .durable_at = s.kick({*record})};
 }
 
@@ -147,7 +150,8 @@ bool Engine::pause(Now now, std::string_view name, Millis duration) {
   tube->pause = duration;
   s.pauses.cancel(tube->pause_end);
   const std::uint64_t from = s.clock.mono_from();
-  if (duration > 0) s.pauses.schedule(tube->pause_end, duration < UINT64_MAX - from ? from + duration : UINT64_MAX);
+  if (duration > 0)
+    s.pauses.schedule(tube->pause_end, duration < UINT64_MAX - from ? from + duration : UINT64_MAX);
   s.serve(*tube);
   return true;
 }

@@ -47,7 +47,8 @@ std::optional<JobStats> Engine::job_stats(Now now, JobId id) {
   stats.durable_at = s.known_since(id);
   const LoadedJob* job = s.loaded(id);
   if (job != nullptr) stats.record.history = job->history;
-  if (stats.state == JobState::kDelayed && record->due > s.clock.utc()) stats.time_left = record->due - s.clock.utc();
+  if (stats.state == JobState::kDelayed && record->due > s.clock.utc())
+    stats.time_left = record->due - s.clock.utc();
   if (stats.state == JobState::kReserved && job->expiry() > s.clock.mono())
     stats.time_left = job->expiry() - s.clock.mono();
   return stats;
@@ -112,28 +113,35 @@ void Engine::check_invariants() const {
   std::size_t waiting = 0;
   for (const Tube* tube : s.tube_order) {
     const std::string& name = tube->record.name;
-    check(tube == s.default_tube || tube->referenced(), "a tube that nothing refers to is forgotten", name);
+    check(tube == s.default_tube || tube->referenced(),
+          "a tube that nothing refers to is forgotten", name);
     check(tube->loaded == tube->ready.size() + tube->delayed.size() + tube->reserved,
           "loaded = ready + delayed + reserved", name);
     check(tube->loaded <= tube->record.scheduled, "a loaded job is a scheduled one", name);
     const bool waits_for_room = tube->starved && tube->queued() >= s.options.max_loaded_per_tube;
-    check(tube->far() == 0 || waits_for_room || tube->load_time.armed(), "far jobs will be loaded", name);
+    check(tube->far() == 0 || waits_for_room || tube->load_time.armed(), "far jobs will be loaded",
+          name);
     std::uint64_t urgent = 0;
     for (const LoadedJob& job : tube->ready) {
-      check(job.state == JobState::kReady && job.tube == tube && !job.armed(), "a ready job stands right", name);
+      check(job.state == JobState::kReady && job.tube == tube && !job.armed(),
+            "a ready job stands right", name);
       urgent += job.record.priority < kUrgentBelow ? 1U : 0U;
     }
     check(urgent == tube->urgent, "urgent jobs are counted", name);
     for (const LoadedJob& job : tube->delayed) {
-      check(job.state == JobState::kDelayed && job.tube == tube && job.armed(), "a delayed job stands right", name);
-      check(job.expiry() == job.record.due && job.due_key() < tube->cursor, "a delayed job is before the cursor", name);
+      check(job.state == JobState::kDelayed && job.tube == tube && job.armed(),
+            "a delayed job stands right", name);
+      check(job.expiry() == job.record.due && job.due_key() < tube->cursor,
+            "a delayed job is before the cursor", name);
     }
-    // What is before the cursor is in memory, and what is in the store alone is not due before next_far.
+    // What is before the cursor is in memory, and what is in the store alone is not due before
+    // next_far.
     std::uint64_t far = 0;
     for (const JobRecord& record : s.store.scan_due(tube->record.number, {}, SIZE_MAX)) {
       if (s.loaded(record.id) != nullptr) continue;
       ++far;
-      check((DueKey{record.due, record.id} >= tube->cursor), "a job before the cursor is in memory", name);
+      check((DueKey{record.due, record.id} >= tube->cursor), "a job before the cursor is in memory",
+            name);
       check(record.due >= tube->next_far, "no far job is due before next_far", name);
     }
     check(far == tube->far(), "far jobs are counted", name);
@@ -145,14 +153,16 @@ void Engine::check_invariants() const {
   }
   check(loaded == s.jobs.size(), "every job in memory is in a tube", std::to_string(loaded));
   for (const auto& [id, job] : s.jobs) {
-    check(s.store.find(id) == job->record, "a record in memory is the stored one", std::to_string(id));
+    check(s.store.find(id) == job->record, "a record in memory is the stored one",
+          std::to_string(id));
   }
   for (const auto& [id, client] : s.clients) {
-    check(client->held.size() == client->deadlines.size(), "held jobs have deadlines", std::to_string(id));
+    check(client->held.size() == client->deadlines.size(), "held jobs have deadlines",
+          std::to_string(id));
     check(!client->watches.empty(), "a client watches something", std::to_string(id));
     for (const LoadedJob& job : client->held) {
-      check(job.state == JobState::kReserved && job.holder == client.get() && job.armed(), "a held job is reserved",
-            std::to_string(id));
+      check(job.state == JobState::kReserved && job.holder == client.get() && job.armed(),
+            "a held job is reserved", std::to_string(id));
     }
     reserved -= client->held.size();
     waiting -= client->waiting ? client->watches.size() : 0;

@@ -56,7 +56,9 @@ std::optional<Delivery> Engine::reserve(ClientId id, Now now, std::optional<Mill
   Client& client = s.client(id);
   if (LoadedJob* job = s.best_ready(client)) return s.hand_over(client, *job);
 
-  const auto end = [id](Delivery::Kind kind) { return Delivery{.client = id, .kind = kind, .job = {}, .error = {}}; };
+  const auto end = [id](Delivery::Kind kind) {
+    return Delivery{.client = id, .kind = kind, .job = {}, .error = {}};
+  };
   if (client.deadline_soon(s.clock.mono_from())) return end(Delivery::Kind::kDeadlineSoon);
   if (timeout && *timeout == 0) return end(Delivery::Kind::kTimedOut);
   s.start_waiting(client, timeout);
@@ -104,7 +106,8 @@ Outcome Engine::release(ClientId id, Now now, JobId job_id, Priority priority, M
   State& s = *state_;
   s.advance(now);
   if (!fits(now, delay))
-    throw std::out_of_range("release: a delay of " + std::to_string(delay) + " ms ends after the year 9999");
+    throw std::out_of_range("release: a delay of " + std::to_string(delay) +
+                            " ms ends after the year 9999");
   LoadedJob* job = held_by(s.client(id), s.loaded(job_id));
   if (job == nullptr) return {.done = false, .durable_at = s.last_sequence};
 
@@ -113,7 +116,8 @@ Outcome Engine::release(ClientId id, Now now, JobId job_id, Priority priority, M
   ++after.history.releases;
   after.priority = priority;
   after.delay = delay;
-  // Without a delay it keeps its old due time, and with it its place before those that became ready later.
+  // Without a delay it keeps its old due time, and with it its place before those that became ready
+  // later.
   after.due = delay > 0 ? s.clock.utc_from() + delay : std::min(after.due, s.clock.utc());
   s.add_change(job->record, after);
   const Sequence sequence = s.append();

@@ -1,5 +1,5 @@
-#pragma once
 // A job in memory: its record, its timer, and the one or two collections it stands in.
+#pragma once
 
 #include <boost/intrusive/list_hook.hpp>
 #include <boost/intrusive/set_hook.hpp>
@@ -16,7 +16,8 @@ namespace carillon::queue {
 struct Client;
 struct Tube;
 
-// The timer is armed while the job is delayed (on the wheel of due times) or reserved (on the wheel of ttrs: its deadline).
+// The timer is armed while the job is delayed (on the wheel of due times) or reserved (on the wheel
+// of ttrs: its deadline).
 struct LoadedJob : TimerNode {
   LoadedJob(const JobRecord& stored, Tube& in, Sequence since)
       : record(stored), history(stored.history), tube(&in), sequence(since) {}
@@ -26,7 +27,8 @@ struct LoadedJob : TimerNode {
   JobRecord record;    // exactly as it stands in the store
   JobHistory history;  // runs ahead of the record's: it is stored along with the next change
   Tube* tube;
-  Sequence sequence;  // of the append that made the record what it is; whoever is told of the job must wait for it
+  Sequence
+      sequence;  // of the append that made the record what it is; whoever is told of the job must wait for it
   JobState state = JobState::kDelayed;
   Client* holder = nullptr;  // while reserved
 
@@ -44,7 +46,9 @@ struct ByPriority {
 
 // The order in which delayed jobs become ready.
 struct ByDue {
-  bool operator()(const LoadedJob& a, const LoadedJob& b) const { return a.due_key() < b.due_key(); }
+  bool operator()(const LoadedJob& a, const LoadedJob& b) const {
+    return a.due_key() < b.due_key();
+  }
 };
 
 // The order in which reserved jobs run out of their ttr.

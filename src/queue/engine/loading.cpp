@@ -1,8 +1,10 @@
-// Which of a tube's jobs are in memory: near ones are loaded before they are due, far ones stay in the store.
+// Which of a tube's jobs are in memory: near ones are loaded before they are due, far ones stay in
+// the store.
 //
-// Each tube has a cursor into its jobs by (due, id): all before it are in memory. The cursor moves on as time passes, and moves back
-// when a tube has more jobs than it may have in memory. A tube with nothing near costs nothing: its load timer sleeps until
-// `load_ahead` before its first far job.
+// Each tube has a cursor into its jobs by (due, id): all before it are in memory. The cursor moves
+// on as time passes, and moves back when a tube has more jobs than it may have in memory. A tube
+// with nothing near costs nothing: its load timer sleeps until `load_ahead` before its first far
+// job.
 
 #include <algorithm>
 #include <cstddef>
@@ -28,7 +30,8 @@ UtcMs Engine::State::time_to_load(UtcMs due_time) const {
 }
 
 void Engine::State::load_not_after(Tube& tube, UtcMs when) {
-  if (!tube.load_time.armed() || when < tube.load_time.expiry()) loading.reschedule(tube.load_time, when);
+  if (!tube.load_time.armed() || when < tube.load_time.expiry())
+    loading.reschedule(tube.load_time, when);
 }
 
 void Engine::State::extend_cursor(Tube& tube) {
@@ -62,7 +65,8 @@ void Engine::State::make_room(Tube& tube, LoadedJob& newest) {
 void Engine::State::room_appeared(Tube& tube) {
   const std::size_t most = options.max_loaded_per_tube;
   if (!tube.starved || tube.queued() >= most) return;
-  // A scan for every job that goes would read one record each: wait for a quarter to go, but not for long.
+  // A scan for every job that goes would read one record each: wait for a quarter to go, but not
+  // for long.
   const UtcMs load_at = tube.queued() <= most - most / 4 ? clock.utc() : clock.utc() + kPatience;
   load_not_after(tube, load_at);
 }
@@ -76,7 +80,8 @@ std::size_t Engine::State::load(Tube& tube, std::size_t budget) {
   }
   const std::size_t limit = std::min(budget, options.max_loaded_per_tube - tube.queued());
   const std::vector<JobRecord> records = store.scan_due(tube.record.number, tube.cursor, limit);
-  std::optional<UtcMs> rest_due;  // no job that stays in the store is due before; none: nothing stays
+  std::optional<UtcMs>
+      rest_due;  // no job that stays in the store is due before; none: nothing stays
   if (records.size() == limit) rest_due = records.back().due;
   for (const JobRecord& record : records) {
     if (DueKey{record.due, record.id} >= horizon()) {
@@ -118,7 +123,8 @@ std::vector<JobRecord> Engine::State::scan_far(Tube& tube, std::size_t limit) {
   std::vector<JobRecord> found;
   DueKey from = std::max(tube.cursor, DueKey{clock.utc() + 1, 0});
   constexpr std::size_t kFirstScan = 16;
-  for (std::size_t scan = std::max(limit, kFirstScan); found.size() < limit && tube.far() > 0; scan *= 2) {
+  for (std::size_t scan = std::max(limit, kFirstScan); found.size() < limit && tube.far() > 0;
+       scan *= 2) {
     const std::vector<JobRecord> records = store.scan_due(tube.record.number, from, scan);
     for (const JobRecord& record : records) {
       if (found.size() < limit && loaded(record.id) == nullptr) found.push_back(record);

@@ -31,7 +31,10 @@ Delivery Engine::State::hand_over(Client& client, LoadedJob& job) {
   try {
     JobView seen = view(job.record);
     hold(client, job);
-    return {.client = client.id, .kind = Delivery::Kind::kReserved, .job = std::move(seen), .error = {}};
+    return {.client = client.id,
+            .kind = Delivery::Kind::kReserved,
+            .job = std::move(seen),
+            .error = {}};
   } catch (const StoreError& error) {
     set_aside(job);
     return {.client = client.id, .kind = Delivery::Kind::kFailed, .job = {}, .error = error.what()};
@@ -95,7 +98,8 @@ void Engine::State::start_waiting(Client& client, std::optional<Millis> timeout)
 }
 
 void Engine::State::schedule_wake(Client& client) {
-  const std::uint64_t soon_at = client.deadlines.empty() ? kNever : client.deadlines.begin()->expiry() - kSafetyMargin;
+  const std::uint64_t soon_at =
+      client.deadlines.empty() ? kNever : client.deadlines.begin()->expiry() - kSafetyMargin;
   const std::uint64_t wake_at = std::min(client.give_up_at, soon_at);
   if (wake_at != kNever) waits.schedule(client, wake_at);
 }
@@ -103,13 +107,15 @@ void Engine::State::schedule_wake(Client& client) {
 void Engine::State::end_waiting(Client& client) {
   client.waiting = false;
   waits.cancel(client);
-  for (const auto& watch : client.watches) watch->tube->waiting.erase(watch->tube->waiting.iterator_to(*watch));
+  for (const auto& watch : client.watches)
+    watch->tube->waiting.erase(watch->tube->waiting.iterator_to(*watch));
 }
 
 void Engine::State::wait_is_over(Client& client) {
   const bool soon = client.deadline_soon(clock.mono_from());
   if (!soon && clock.mono() < client.give_up_at) {
-    // It was to hear of a deadline, but that job has been lost to its ttr since, in one long step of time.
+    // It was to hear of a deadline, but that job has been lost to its ttr since, in one long step
+    // of time.
     return schedule_wake(client);
   }
   end_waiting(client);

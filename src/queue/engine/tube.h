@@ -1,5 +1,6 @@
+// A tube: its jobs in memory in their orders, the clients that wait for them, and how far the
+// store's jobs have been loaded.
 #pragma once
-// A tube: its jobs in memory in their orders, the clients that wait for them, and how far the store's jobs have been loaded.
 
 #include <boost/intrusive/list.hpp>
 #include <boost/intrusive/set.hpp>
@@ -26,11 +27,12 @@ struct Tube {
   }
 
   template <class Order>
-  using JobSet =
-      boost::intrusive::set<LoadedJob, boost::intrusive::compare<Order>,
-                            boost::intrusive::member_hook<LoadedJob, LoadedJob::OrderHook, &LoadedJob::order_hook>>;
+  using JobSet = boost::intrusive::set<
+      LoadedJob, boost::intrusive::compare<Order>,
+      boost::intrusive::member_hook<LoadedJob, LoadedJob::OrderHook, &LoadedJob::order_hook>>;
   using WaitingLine = boost::intrusive::list<
-      Watch, boost::intrusive::member_hook<Watch, boost::intrusive::list_member_hook<>, &Watch::waiting_hook>>;
+      Watch, boost::intrusive::member_hook<Watch, boost::intrusive::list_member_hook<>,
+                                           &Watch::waiting_hook>>;
 
   bool paused() const { return pause_end.armed(); }
   bool can_serve() const { return !ready.empty() && !waiting.empty() && !paused(); }
@@ -50,10 +52,12 @@ struct Tube {
   std::uint64_t urgent = 0;
   std::size_t loaded = 0;  // ready + delayed + reserved
 
-  // Loading. Every scheduled job whose due key is before the cursor is in memory, so a new job that is due before it must be put
-  // there too, and one that is due after it will be found by the next scan of the store: no gap, and nothing twice.
+  // Loading. Every scheduled job whose due key is before the cursor is in memory, so a new job that
+  // is due before it must be put there too, and one that is due after it will be found by the next
+  // scan of the store: no gap, and nothing twice.
   DueKey cursor;
-  UtcMs next_far = 0;    // no job that is in the store alone is due before; meaningless when far() is 0
+  UtcMs next_far =
+      0;  // no job that is in the store alone is due before; meaningless when far() is 0
   bool starved = false;  // jobs were left in the store for want of room; load when there is some
 
   WaitingLine waiting;

@@ -27,11 +27,13 @@ void Batch::add(const Changes& changes) {
   ++changes_;
   for (const JobChange& change : changes.jobs) add(change);
   for (const TubeRecord& tube : changes.tubes) add(tube);
-  if (changes.watermarks) append_put(entries_, kMeta, kWatermarksKey, view(encode_watermarks(*changes.watermarks)));
+  if (changes.watermarks)
+    append_put(entries_, kMeta, kWatermarksKey, view(encode_watermarks(*changes.watermarks)));
 }
 
 std::optional<std::string_view> Batch::body(JobId id) const {
-  const auto at = std::find_if(bodies_.begin(), bodies_.end(), [id](const Body& body) { return body.id == id; });
+  const auto at = std::find_if(bodies_.begin(), bodies_.end(),
+                               [id](const Body& body) { return body.id == id; });
   if (at == bodies_.end()) return std::nullopt;
   return std::string_view(entries_).substr(at->begin, at->size);
 }

@@ -1,4 +1,3 @@
-#pragma once
 // Changes as entries, which are to enter the database all together.
 //
 //   Batch batch;
@@ -7,6 +6,7 @@
 //   database.write(all);
 //
 // Thread safety: none.
+#pragma once
 
 #include <cstddef>
 #include <cstdint>

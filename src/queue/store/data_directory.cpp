@@ -27,7 +27,8 @@ namespace {
 // Held with flock, which ends with the process, whatever its end. In it is that process's id.
 constexpr const char* kOwnerFile = "owner.pid";
 
-// What may be there before there is a store: our own file, and what RocksDB leaves when it is stopped while it makes one.
+// What may be there before there is a store: our own file, and what RocksDB leaves when it is
+// stopped while it makes one.
 bool may_precede_store(std::string_view name) {
   return name == kOwnerFile || name == "lost+found" || name == "LOCK" || name == "IDENTITY" ||
          name.starts_with("LOG") || name.starts_with("MANIFEST-") || name.starts_with("OPTIONS-") ||
@@ -41,7 +42,8 @@ std::string read_owner(int file) {
   return owner.substr(0, owner.find_first_not_of("0123456789"));
 }
 
-// Makes one directory if it is not there, so that it is there after a crash of the machine too. Returns 0 or an errno.
+// Makes one directory if it is not there, so that it is there after a crash of the machine too.
+// Returns 0 or an errno.
 int make_directory(const fs::path& path, mode_t mode) {
   if (::mkdir(path.c_str(), mode) != 0) {
     const int error = errno;
@@ -95,7 +97,8 @@ void DataDirectory::refuse_other_things() const {
   for (fs::directory_iterator at(path_, error), end; !error && at != end; at.increment(error)) {
     const std::string name = at->path().filename().string();
     if (may_precede_store(name)) continue;
-    throw StoreError(message("is neither empty nor a data directory of Carillon's: there is " + name + " in it"));
+    throw StoreError(message("is neither empty nor a data directory of Carillon's: there is " +
+                             name + " in it"));
   }
   if (error) throw StoreError(message("cannot be read: " + error.message()));
 }
@@ -106,17 +109,20 @@ void DataDirectory::lock() {
   if (lock_ < 0) throw StoreError(message(std::string("is not writable: ") + std::strerror(errno)));
   const std::string self = std::to_string(::getpid());
   if (::flock(lock_, LOCK_EX | LOCK_NB) == 0) {
-    // The lock is what counts. The number is a courtesy to whoever meets it, and may fail on a full disk.
+    // The lock is what counts. The number is a courtesy to whoever meets it, and may fail on a full
+    // disk.
     if (::ftruncate(lock_, 0) == 0) std::ignore = ::pwrite(lock_, self.data(), self.size(), 0);
     return;
   }
   const int error = errno;
   const std::string owner = read_owner(lock_);
   ::close(lock_);
-  if (error != EWOULDBLOCK) throw StoreError(message(std::string("cannot be locked: ") + std::strerror(error)));
+  if (error != EWOULDBLOCK)
+    throw StoreError(message(std::string("cannot be locked: ") + std::strerror(error)));
   if (owner == self) throw StoreError(message("is open already in this process"));
   const std::string pid = owner.empty() ? "" : " (pid " + owner + ")";
-  throw StoreError(message("is in use by another process" + pid + ": stop it, or use another directory"));
+  throw StoreError(
+      message("is in use by another process" + pid + ": stop it, or use another directory"));
 }
 
 }  // namespace carillon::queue

@@ -1,5 +1,5 @@
-#pragma once
 // A directory that one process at a time keeps its data in.
+#pragma once
 
 #include <string>
 
@@ -7,8 +7,9 @@ namespace carillon::queue {
 
 class DataDirectory {
  public:
-  // Makes the directory if it is not there, durably and for its owner's eyes only, and holds it until destroyed. Throws StoreError, with one line that
-  // names it, when it cannot be had: it is held already, not writable, not a directory, or has other things in it.
+  // Makes the directory if it is not there, durably and for its owner's eyes only, and holds it
+  // until destroyed. Throws StoreError, with one line that names it, when it cannot be had: it is
+  // held already, not writable, not a directory, or has other things in it.
   explicit DataDirectory(const std::string& path);
   ~DataDirectory();
   DataDirectory(const DataDirectory&) = delete;

@@ -1,5 +1,5 @@
-#pragma once
-// Puts and erasures of keys as bytes: what changes come to in the database, which does not have them yet.
+// Puts and erasures of keys as bytes: what changes come to in the database, which does not have
+// them yet.
 //
 //   std::string bytes;
 //   append_put(bytes, kJobs, key, value);
@@ -8,8 +8,10 @@
 //
 //   entry := value_size:u32 key_size:u16 family:u8 is_put:u8 key value        in the order of this machine's bytes
 //
-// RocksDB's own batches would do, but take twice as long to append to (docs/decisions.md). An entry with a key of less than 128 bytes is
-// never smaller here than there, so room in the database's log can be taken by the size of these.
+// RocksDB's own batches would do, but take twice as long to append to (docs/decisions.md). An entry
+// with a key of less than 128 bytes is never smaller here than there, so room in the database's log
+// can be taken by the size of these.
+#pragma once
 
 #include <cstdint>
 #include <cstring>
@@ -41,10 +43,13 @@ inline void append_entry(std::string& bytes, const Entry& entry) {
                        .key_size = static_cast<std::uint16_t>(entry.key.size()),
                        .family = static_cast<std::uint8_t>(entry.family),
                        .is_put = entry.is_put};
-  bytes.append(reinterpret_cast<const char*>(&head), sizeof head).append(entry.key).append(entry.value);
+  bytes.append(reinterpret_cast<const char*>(&head), sizeof head)
+      .append(entry.key)
+      .append(entry.value);
 }
 // REQUIRES: a key of less than 64 KiB, a value of less than 4 GiB.
-inline void append_put(std::string& bytes, Family family, std::string_view key, std::string_view value) {
+inline void append_put(std::string& bytes, Family family, std::string_view key,
+                       std::string_view value) {
   append_entry(bytes, {family, true, key, value});
 }
 inline void append_erase(std::string& bytes, Family family, std::string_view key) {
@@ -58,7 +63,8 @@ void for_each_entry(std::string_view bytes, Each&& each) {
     EntryHead head;
     if (bytes.size() >= sizeof head) std::memcpy(&head, bytes.data(), sizeof head);
     const std::size_t size = sizeof head + head.key_size + head.value_size;
-    if (bytes.size() < size || head.family >= kFamilies) throw StoreError("there are bytes that are no change");
+    if (bytes.size() < size || head.family >= kFamilies)
+      throw StoreError("there are bytes that are no change");
     each(Entry{.family = static_cast<Family>(head.family),
                .is_put = head.is_put != 0,
                .key = bytes.substr(sizeof head, head.key_size),

@@ -39,8 +39,10 @@ void GroupCommit::request(Sequence up_to, Waiting waiting) {
   if (failed() || closing_ || up_to <= requested_) return;
   const bool thread_rests = !syncing_ && requested_ <= durable_;
   requested_ = up_to;
-  if (policy_.mode != SyncPolicy::Mode::kAlways) acknowledgeable_.store(up_to, std::memory_order_release);
-  if (policy_.mode == SyncPolicy::Mode::kOs || !thread_rests) return;  // it looks again after its sync
+  if (policy_.mode != SyncPolicy::Mode::kAlways)
+    acknowledgeable_.store(up_to, std::memory_order_release);
+  if (policy_.mode == SyncPolicy::Mode::kOs || !thread_rests)
+    return;  // it looks again after its sync
   if (policy_.mode == SyncPolicy::Mode::kInterval ||
       !cost_.below(waiting == Waiting::kOne ? quick_.alone : quick_.among)) {
     changed_.notify_one();

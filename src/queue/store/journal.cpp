@@ -22,9 +22,11 @@ namespace carillon::queue {
 
 namespace {
 
-// Numbers stand in the file as they do in memory: a data directory does not move between machines of different byte orders.
+// Numbers stand in the file as they do in memory: a data directory does not move between machines
+// of different byte orders.
 struct FileHeader {
-  std::array<char, 16> magic{'c', 'a', 'r', 'i', 'l', 'l', 'o', 'n', '-', 'j', 'o', 'u', 'r', 'n', 'a', 'l'};
+  std::array<char, 16> magic{'c', 'a', 'r', 'i', 'l', 'l', 'o', 'n',
+                             '-', 'j', 'o', 'u', 'r', 'n', 'a', 'l'};
   std::uint64_t identity = 0;
   std::uint32_t blocks = 0;
   std::uint32_t checksum = 0;
@@ -61,12 +63,14 @@ std::uint32_t checksum_of(const Seed& seed, std::string_view bytes) {
 }
 
 std::uint32_t blocks_for(std::size_t bytes) {
-  return static_cast<std::uint32_t>((sizeof(RecordHeader) + bytes + Journal::kBlock - 1) / Journal::kBlock);
+  return static_cast<std::uint32_t>((sizeof(RecordHeader) + bytes + Journal::kBlock - 1) /
+                                    Journal::kBlock);
 }
 
 // Returns an errno.
 int make_file(const std::string& path, std::string_view bytes) {
-  const base::FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  const base::FileDescriptor file(
+      ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
   if (!file) return errno;
   if (const int error = base::write_at(file.get(), bytes, 0); error != 0) return error;
   if (::fsync(file.get()) != 0) return errno;
@@ -94,7 +98,8 @@ Journal::Journal(std::string path, std::uint64_t identity, std::uint64_t applied
       released_(applied) {
   if (!buffer_) throw std::bad_alloc();
   file_ = base::FileDescriptor(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file_ && errno == ENOENT) throw StoreError(message("is missing; restore the whole directory from one copy"));
+  if (!file_ && errno == ENOENT)
+    throw StoreError(message("is missing; restore the whole directory from one copy"));
   if (!file_) throw StoreError(message(std::string("cannot be opened: ") + std::strerror(errno)));
   recover(read(), applied);
   // Not every file system can write past the page cache. Then the same writes go through it.
@@ -113,7 +118,8 @@ std::string Journal::read() const {
   const auto read = [this](std::size_t size) {
     std::string bytes(size, '\0');
     const int error = base::read_at(file_.get(), bytes.data(), size, 0);
-    if (error != 0) throw StoreError(message(std::string("cannot be read: ") + std::strerror(error)));
+    if (error != 0)
+      throw StoreError(message(std::string("cannot be read: ") + std::strerror(error)));
     bytes.resize(size);
     return bytes;
   };
@@ -143,14 +149,18 @@ void Journal::recover(std::string_view bytes, std::uint64_t applied) {
   };
   for (std::uint32_t block = 1; block < blocks_; ++block) {
     const RecordHeader record = record_at(block);
-    if (record.number <= applied || record.size > kLargest || block + blocks_for(record.size) > blocks_) continue;
+    if (record.number <= applied || record.size > kLargest ||
+        block + blocks_for(record.size) > blocks_)
+      continue;
     const Seed seed{identity_, record.number, block, record.size};
-    if (record.checksum == checksum_of(seed, contents_at(block, record))) found.emplace(record.number, block);
+    if (record.checksum == checksum_of(seed, contents_at(block, record)))
+      found.emplace(record.number, block);
   }
   for (const auto& [number, block] : found) {
     if (number != last_ + 1) {
-      throw StoreError(message("is damaged: it has record " + std::to_string(number) + " but not record " +
-                               std::to_string(last_ + 1) + ", which was durable before"));
+      throw StoreError(message("is damaged: it has record " + std::to_string(number) +
+                               " but not record " + std::to_string(last_ + 1) +
+                               ", which was durable before"));
     }
     const RecordHeader record = record_at(block);
     recovered_.emplace_back(contents_at(block, record));
@@ -167,7 +177,8 @@ std::optional<Journal::Place> Journal::place(std::size_t bytes) const {
   const bool to_end = next_ + blocks <= blocks_;
   if (released >= last_) return Place{to_end ? next_ : 1, blocks};  // no record is to be kept
   const std::uint32_t oldest = begins_[(released + 1) % blocks_];
-  if (next_ <= oldest) return next_ + blocks <= oldest ? std::optional(Place{next_, blocks}) : std::nullopt;
+  if (next_ <= oldest)
+    return next_ + blocks <= oldest ? std::optional(Place{next_, blocks}) : std::nullopt;
   if (to_end) return Place{next_, blocks};
   return 1 + blocks <= oldest ? std::optional(Place{1, blocks}) : std::nullopt;
 }
@@ -187,7 +198,8 @@ bool Journal::nearly_full() const {
 std::uint64_t Journal::write(std::string_view bytes) {
   const std::optional<Place> at = place(bytes.size());
   if (!at || bytes.size() > kLargest) {
-    throw StoreError(message("has no room for a record of " + std::to_string(bytes.size()) + " bytes"));
+    throw StoreError(
+        message("has no room for a record of " + std::to_string(bytes.size()) + " bytes"));
   }
   RecordHeader record{.size = static_cast<std::uint32_t>(bytes.size()), .number = last_ + 1};
   record.checksum = checksum_of({identity_, record.number, at->block, record.size}, bytes);
@@ -207,12 +219,14 @@ void Journal::write_blocks(Place at) const {
   const std::string_view bytes(buffer_.get(), at.blocks * kBlock);
   const std::uint64_t offset = std::uint64_t{at.block} * kBlock;
   int error = base::write_at(file_.get(), bytes, offset);
-  // It could be opened to be written past the page cache, but wants other sizes than blocks of ours for it.
+  // It could be opened to be written past the page cache, but wants other sizes than blocks of ours
+  // for it.
   const int flags = error == EINVAL ? ::fcntl(file_.get(), F_GETFL) : 0;
   if ((flags & O_DIRECT) != 0 && ::fcntl(file_.get(), F_SETFL, flags & ~O_DIRECT) == 0) {
     error = base::write_at(file_.get(), bytes, offset);
   }
-  if (error != 0) throw StoreError(message(std::string("cannot be written: ") + std::strerror(error)));
+  if (error != 0)
+    throw StoreError(message(std::string("cannot be written: ") + std::strerror(error)));
 }
 
 }  // namespace carillon::queue

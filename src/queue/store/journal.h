@@ -1,5 +1,5 @@
-#pragma once
-// A small file in which synced changes stand until the database has them for good: one write makes a record durable.
+// A small file in which synced changes stand until the database has them for good: one write makes
+// a record durable.
 //
 //   Journal::make(path, identity, blocks);                // once; durable when it returns
 //   Journal journal(path, identity, applied);             // throws StoreError when a record after `applied` is missing
@@ -8,25 +8,30 @@
 //   if (!journal.has_room(bytes.size())) { make the database durable; journal.release(number it has applied); }
 //   const std::uint64_t number = journal.write(bytes);    // durable when it returns
 //
-// Why not leave this to the database's own log. A put is to be acknowledged as soon as a disk can have it. RocksDB's log is
-// appended to through the page cache and then synced: two system calls, a page that is dirtied and cleaned again, and before
-// both of them RocksDB's own work. A record here is written past the page cache into blocks that exist already, and durable
-// when that one write returns (O_DIRECT and O_DSYNC). On a virtual disk of 100 us per sync that alone saves 7 us, and what is
-// gained by not waiting for RocksDB is more; figures: docs/decisions.md.
+// Why not leave this to the database's own log. A put is to be acknowledged as soon as a disk can
+// have it. RocksDB's log is appended to through the page cache and then synced: two system calls, a
+// page that is dirtied and cleaned again, and before both of them RocksDB's own work. A record here
+// is written past the page cache into blocks that exist already, and durable when that one write
+// returns (O_DIRECT and O_DSYNC). On a virtual disk of 100 us per sync that alone saves 7 us, and
+// what is gained by not waiting for RocksDB is more; figures: docs/decisions.md.
 //
-// The file is a ring of blocks of 4 KiB. A record begins at a block, and no block is shared: a write that is cut short by a
-// crash damages no other record, on a disk of sectors of up to that size.
+// The file is a ring of blocks of 4 KiB. A record begins at a block, and no block is shared: a
+// write that is cut short by a crash damages no other record, on a disk of sectors of up to that
+// size.
 //
 //   block 0  := magic:16 identity:u64 blocks:u32 crc32c:u32                 (of what stands before it)
 //   record   := crc32c:u32 size:u32 number:u64 bytes, then zeros            (of the identity, the block, and what follows it)
 //
-// Numbers go up by one, over all the life of the journal. The identity is random, known to nobody outside, and part of every
-// checksum: so bytes of a client that look like a record are none, nor are those of another journal.
+// Numbers go up by one, over all the life of the journal. The identity is random, known to nobody
+// outside, and part of every checksum: so bytes of a client that look like a record are none, nor
+// are those of another journal.
 //
-// Which records count is the database's to say: it notes the number up to which it has everything. Those after it must be there
-// without a gap. The last may be cut short, as it was not durable then; one that is followed by another was.
+// Which records count is the database's to say: it notes the number up to which it has everything.
+// Those after it must be there without a gap. The last may be cut short, as it was not durable
+// then; one that is followed by another was.
 //
 // Thread safety: one thread at a time; `release` may be called by one other at a time meanwhile.
+#pragma once
 
 #include <atomic>
 #include <cstddef>
@@ -49,17 +54,18 @@ class Journal {
   // Bytes of a record at the most.
   static constexpr std::size_t kLargest = 64 << 10;
 
-  // Makes the file, durably, in place of any other. Throws StoreError. REQUIRES: blocks enough for two of the largest records, and
-  // the first.
+  // Makes the file, durably, in place of any other. Throws StoreError. REQUIRES: blocks enough for
+  // two of the largest records, and the first.
   static void make(const std::string& path, std::uint64_t identity, std::uint32_t blocks);
 
-  // Opens it and reads what was written after record number `applied`. Throws StoreError when the file is missing, is another
-  // journal, or is damaged where it counts.
+  // Opens it and reads what was written after record number `applied`. Throws StoreError when the
+  // file is missing, is another journal, or is damaged where it counts.
   Journal(std::string path, std::uint64_t identity, std::uint64_t applied);
   Journal(const Journal&) = delete;
   Journal& operator=(const Journal&) = delete;
 
-  // The records after `applied`, in order: the first has number applied + 1. Their room is taken until they are released.
+  // The records after `applied`, in order: the first has number applied + 1. Their room is taken
+  // until they are released.
   std::vector<std::string> take_recovered() { return std::exchange(recovered_, {}); }
 
   // The number of the last record, or the one given as applied if that is greater.
@@ -70,12 +76,14 @@ class Journal {
   std::uint32_t blocks() const { return blocks_; }
   // Whether less than a quarter of the file is free.
   bool nearly_full() const;
-  // Writes a record and returns its number, last() + 1 before. Throws StoreError; what the file holds is unknown then, and nothing
-  // may follow. REQUIRES: has_room(bytes.size()), at most kLargest bytes.
+  // Writes a record and returns its number, last() + 1 before. Throws StoreError; what the file
+  // holds is unknown then, and nothing may follow. REQUIRES: has_room(bytes.size()), at most
+  // kLargest bytes.
   std::uint64_t write(std::string_view bytes);
   // The records up to this number are in the database for good, and may be overwritten.
   void release(std::uint64_t number) {
-    if (number > released_.load(std::memory_order_relaxed)) released_.store(number, std::memory_order_release);
+    if (number > released_.load(std::memory_order_relaxed))
+      released_.store(number, std::memory_order_release);
   }
 
  private:
@@ -104,7 +112,8 @@ class Journal {
   std::atomic<std::uint64_t> released_ = 0;
   std::uint32_t next_ = 1;  // the block behind the last record
   std::uint32_t blocks_ = 0;
-  std::vector<std::uint32_t> begins_;  // by number, modulo blocks_: the block at which an unreleased record begins
+  std::vector<std::uint32_t>
+      begins_;  // by number, modulo blocks_: the block at which an unreleased record begins
 };
 
 }  // namespace carillon::queue

@@ -1,4 +1,5 @@
-// Reads write-ahead logs block by block, fragment by fragment, to find where the unbroken sequence of records ends.
+// Reads write-ahead logs block by block, fragment by fragment, to find where the unbroken sequence
+// of records ends.
 
 #include "queue/store/log_check.h"
 
@@ -26,7 +27,8 @@ constexpr std::size_t kBatchHeader = 12;
 constexpr char kLogData = 3;
 constexpr char kMarkVersion = 1;
 constexpr std::size_t kMarkBytes = 9;
-constexpr std::size_t kHeadBytes = kBatchHeader + 2 + kMarkBytes;  // of a record: all that is looked at
+constexpr std::size_t kHeadBytes =
+    kBatchHeader + 2 + kMarkBytes;  // of a record: all that is looked at
 
 enum FragmentType : std::uint8_t { kWhole = 1, kFirst = 2, kMiddle = 3, kLast = 4 };
 
@@ -39,7 +41,8 @@ std::uint64_t little(std::string_view bytes, std::size_t at, std::size_t size) {
 }
 
 bool blank(std::string_view bytes) {
-  return bytes.empty() || (bytes[0] == 0 && std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0);
+  return bytes.empty() ||
+         (bytes[0] == 0 && std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0);
 }
 
 struct Fragment {
@@ -55,7 +58,8 @@ std::optional<Fragment> fragment_at(std::string_view block) {
   const std::uint64_t length = little(block, 4, 2);
   const auto type = static_cast<std::uint8_t>(block[6]);
   if (type < kWhole || type > kLast || kFragmentHeader + length > block.size()) return std::nullopt;
-  // As stored, the checksum is rotated and offset, so that a checksum of data with checksums in it stays a good one.
+  // As stored, the checksum is rotated and offset, so that a checksum of data with checksums in it
+  // stays a good one.
   const auto masked = static_cast<std::uint32_t>(little(block, 0, 4)) - 0xa282ead8U;
   const std::uint32_t expected = (masked >> 17) | (masked << 15);
   if (base::crc32c(0, block.substr(6, 1 + length)) != expected) return std::nullopt;
@@ -71,7 +75,8 @@ struct Head {
   static std::optional<Head> of(std::string_view bytes) {
     if (bytes.size() < kBatchHeader) return std::nullopt;
     Head head{.sequence = little(bytes, 0, 8), .count = little(bytes, 8, 4)};
-    if (bytes.size() >= kHeadBytes && bytes[12] == kLogData && bytes[13] == kMarkBytes && bytes[14] == kMarkVersion) {
+    if (bytes.size() >= kHeadBytes && bytes[12] == kLogData && bytes[13] == kMarkBytes &&
+        bytes[14] == kMarkVersion) {
       head.mark = little(bytes, 15, 8);
     }
     return head;
@@ -80,7 +85,8 @@ struct Head {
 
 class File {
  public:
-  explicit File(const std::string& path) : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+  explicit File(const std::string& path)
+      : path_(path), fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
     if (!fd_) fail(errno);
   }
 
@@ -110,12 +116,14 @@ class Checker {
       result.logs.push_back(check_log(path));
       first_log_ = false;
     }
-    const auto cut = std::find_if(result.logs.begin(), result.logs.end(), [this](const CheckedLog& log) {
-      return log.left_out > 0 || (missing_ && log.path == broken_log_ && !log.complete);
-    });
+    const auto cut =
+        std::find_if(result.logs.begin(), result.logs.end(), [this](const CheckedLog& log) {
+          return log.left_out > 0 || (missing_ && log.path == broken_log_ && !log.complete);
+        });
     if (cut != result.logs.end()) cut->cut = true;
     if (missing_ && highest_mark_ >= *missing_) {
-      result.damage = "the log " + broken_log_ + " is damaged at byte " + std::to_string(broken_at_) +
+      result.damage = "the log " + broken_log_ + " is damaged at byte " +
+                      std::to_string(broken_at_) +
                       ": records from there on had been synced and cannot be read";
     }
     return result;
@@ -151,7 +159,8 @@ class Checker {
         take(*fragment, at + from);
         continue;
       }
-      if (rest.size() < kFragmentHeader && block.size() == kBlockBytes) return;  // no room for another fragment
+      if (rest.size() < kFragmentHeader && block.size() == kBlockBytes)
+        return;  // no room for another fragment
       break_off();
       if (blank(rest)) return;
       ++from;  // after damage, the next fragment may be anywhere
@@ -166,7 +175,8 @@ class Checker {
   void take(const Fragment& fragment, std::uint64_t end) {
     const bool begins = fragment.type == kWhole || fragment.type == kFirst;
     const bool ends = fragment.type == kWhole || fragment.type == kLast;
-    if (begins == open_) break_off();  // a first within a record, or a middle or a last outside of one
+    if (begins == open_)
+      break_off();  // a first within a record, or a middle or a last outside of one
     if (!begins && !open_) return;
     if (begins) head_.clear();
     head_.append(fragment.bytes.substr(0, kHeadBytes - std::min(kHeadBytes, head_.size())));
@@ -194,7 +204,8 @@ class Checker {
     if (head->sequence > head->mark) highest_mark_ = std::max(highest_mark_, head->mark);
   }
 
-  std::optional<std::uint64_t> next_;  // the sequence number that continues what may be replayed; none: not known yet
+  std::optional<std::uint64_t>
+      next_;  // the sequence number that continues what may be replayed; none: not known yet
   std::optional<std::uint64_t> missing_;  // the same, once records beyond it have been seen
   std::uint64_t highest_mark_ = 0;        // of those records
   std::string broken_log_;

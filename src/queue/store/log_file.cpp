@@ -35,7 +35,8 @@ int write_zeros(int fd, std::uint64_t from, std::uint64_t to) {
 }  // namespace
 
 IOStatus write_failure(const std::string& path, const char* what, int error) {
-  IOStatus status = IOStatus::IOError("cannot " + std::string(what) + " " + path, std::strerror(error));
+  IOStatus status =
+      IOStatus::IOError("cannot " + std::string(what) + " " + path, std::strerror(error));
   status.SetRetryable(true);
   status.SetScope(IOStatus::IOErrorScope::kIOErrorScopeFile);
   return status;
@@ -59,7 +60,8 @@ LogFile::~LogFile() {
 }
 
 IOStatus LogFile::become_current(const std::string& path) {
-  if (path != path_ && ::rename(path_.c_str(), path.c_str()) != 0) return write_failure(path, "create", errno);
+  if (path != path_ && ::rename(path_.c_str(), path.c_str()) != 0)
+    return write_failure(path, "create", errno);
   path_ = path;
   current_.store(this, std::memory_order_release);
   return IOStatus::OK();
@@ -106,7 +108,8 @@ IOStatus LogFile::Flush(const IOOptions&, IODebugContext*) {
 
 IOStatus LogFile::Sync(const IOOptions&, IODebugContext*) {
   const bool complete = current_.load(std::memory_order_acquire) != this;
-  if (complete && ::ftruncate(fd_, static_cast<off_t>(written_)) != 0) return write_failure(path_, "cut", errno);
+  if (complete && ::ftruncate(fd_, static_cast<off_t>(written_)) != 0)
+    return write_failure(path_, "cut", errno);
   while (::fdatasync(fd_) != 0) {
     if (errno != EINTR) return write_failure(path_, "sync", errno);
   }

@@ -1,10 +1,12 @@
-#pragma once
-// Where in each tube's orders the first job may stand, so that a scan from the head need not pass the jobs that are gone.
+// Where in each tube's orders the first job may stand, so that a scan from the head need not pass
+// the jobs that are gone.
 //
-// In a log-structured store an erased key is an entry too, until a compaction drops it. A queue erases at the head, and
-// there its scans begin: without this, each scan after n erasures would pass all n.
+// In a log-structured store an erased key is an entry too, until a compaction drops it. A queue
+// erases at the head, and there its scans begin: without this, each scan after n erasures would
+// pass all n.
 //
 // Memory: one entry for each tube and order that was scanned. Thread safety: none.
+#pragma once
 
 #include <algorithm>
 #include <cstddef>

@@ -10,7 +10,8 @@ namespace {
 
 // The records from `from` on, in the order of `order`.
 template <class Order>
-std::vector<JobRecord> scan(const Order& order, const typename Order::key_type& from, std::size_t limit) {
+std::vector<JobRecord> scan(const Order& order, const typename Order::key_type& from,
+                            std::size_t limit) {
   std::vector<JobRecord> found;
   for (auto at = order.lower_bound(from); at != order.end() && found.size() < limit; ++at) {
     found.push_back(at->second->record);
@@ -62,7 +63,8 @@ void MemoryStore::move(const JobRecord& after) {
   enter(job);
 }
 
-// The hints make the usual case cheap: a job is mostly due after, and buried after, the others of its tube.
+// The hints make the usual case cheap: a job is mostly due after, and buried after, the others of
+// its tube.
 void MemoryStore::enter(Job& job) {
   Tube& tube = tubes_[job.record.tube];
   if (job.record.buried()) {
@@ -99,17 +101,20 @@ std::optional<JobRecord> MemoryStore::find(JobId id) const {
 
 std::string MemoryStore::body(JobId id) const {
   const auto job = jobs_.find(id);
-  if (job == jobs_.end()) throw StoreError("job " + std::to_string(id) + " has no body: there is no such job");
+  if (job == jobs_.end())
+    throw StoreError("job " + std::to_string(id) + " has no body: there is no such job");
   return job->second.body;
 }
 
-std::vector<JobRecord> MemoryStore::scan_due(std::uint32_t tube, DueKey from, std::size_t limit) const {
+std::vector<JobRecord> MemoryStore::scan_due(std::uint32_t tube, DueKey from,
+                                             std::size_t limit) const {
   const auto found = tubes_.find(tube);
   if (found == tubes_.end()) return {};
   return scan(found->second.due, from, limit);
 }
 
-std::vector<JobRecord> MemoryStore::scan_buried(std::uint32_t tube, std::uint64_t from, std::size_t limit) const {
+std::vector<JobRecord> MemoryStore::scan_buried(std::uint32_t tube, std::uint64_t from,
+                                                std::size_t limit) const {
   const auto found = tubes_.find(tube);
   if (found == tubes_.end()) return {};
   return scan(found->second.buried, from, limit);

@@ -10,9 +10,11 @@ namespace carillon::queue {
 void Overlay::add(std::string_view entries) {
   for_each_entry(entries, [this](const Entry& entry) {
     rocksdb::ColumnFamilyHandle* const family = database_.family(entry.family);
-    const rocksdb::Status status = entry.is_put ? entries_.Put(family, slice(entry.key), slice(entry.value))
-                                                : entries_.Delete(family, slice(entry.key));
-    if (!status.ok()) throw StoreError("changes cannot be read before they are written: " + status.ToString());
+    const rocksdb::Status status = entry.is_put
+                                       ? entries_.Put(family, slice(entry.key), slice(entry.value))
+                                       : entries_.Delete(family, slice(entry.key));
+    if (!status.ok())
+      throw StoreError("changes cannot be read before they are written: " + status.ToString());
   });
 }
 

@@ -1,11 +1,12 @@
-#pragma once
-// Entries that the database cannot take at the moment, laid over it: reads go on while a full disk keeps changes out.
+// Entries that the database cannot take at the moment, laid over it: reads go on while a full disk
+// keeps changes out.
 //
 //   Overlay overlay(database);
 //   overlay.add(batch.entries());
 //   database.get(kJobs, key, &overlay);
 //
 // Thread safety: none.
+#pragma once
 
 #include <rocksdb/utilities/write_batch_with_index.h>
 

@@ -11,13 +11,15 @@ namespace {
 
 template <std::unsigned_integral Number>
 char* put_big(char* at, Number number) {
-  for (std::size_t shift = 8 * sizeof(Number); shift > 0; shift -= 8) *at++ = static_cast<char>(number >> (shift - 8));
+  for (std::size_t shift = 8 * sizeof(Number); shift > 0; shift -= 8)
+    *at++ = static_cast<char>(number >> (shift - 8));
   return at;
 }
 
 template <std::unsigned_integral Number>
 char* put_little(char* at, Number number) {
-  for (std::size_t shift = 0; shift < 8 * sizeof(Number); shift += 8) *at++ = static_cast<char>(number >> shift);
+  for (std::size_t shift = 0; shift < 8 * sizeof(Number); shift += 8)
+    *at++ = static_cast<char>(number >> shift);
   return at;
 }
 
@@ -48,7 +50,8 @@ class Reader {
     if (value.empty()) fail("is empty");
     const auto version = static_cast<std::uint8_t>(value[0]);
     if (version != kRecordVersion) {
-      fail("has version " + std::to_string(version) + "; this program knows version " + std::to_string(kRecordVersion));
+      fail("has version " + std::to_string(version) + "; this program knows version " +
+           std::to_string(kRecordVersion));
     }
     if (value.size() < least_size) too_small(least_size);
   }
@@ -116,7 +119,8 @@ Place burial_place(std::uint32_t tube, std::uint64_t burial, JobId id) {
 }
 
 Place place_of(const JobRecord& job) {
-  return job.buried() ? burial_place(job.tube, job.burial, job.id) : due_place(job.tube, job.due, job.id);
+  return job.buried() ? burial_place(job.tube, job.burial, job.id)
+                      : due_place(job.tube, job.due, job.id);
 }
 
 Bytes<69> encode_job(const JobRecord& job) {
@@ -141,7 +145,8 @@ Bytes<69> encode_job(const JobRecord& job) {
 JobRecord decode_job(std::string_view place, std::string_view value) {
   Reader reader("the job record", place, value, 69);
   reader.size_is(69);
-  if (place.size() != Place{}.size()) reader.fail("is under a key of " + std::to_string(place.size()) + " bytes");
+  if (place.size() != Place{}.size())
+    reader.fail("is under a key of " + std::to_string(place.size()) + " bytes");
   JobRecord job;
   job.tube = get_big<std::uint32_t>(place, 1);
   job.id = get_big<std::uint64_t>(place, 13);
@@ -157,7 +162,8 @@ JobRecord decode_job(std::string_view place, std::string_view value) {
   job.history.releases = reader.take<std::uint32_t>();
   job.history.buries = reader.take<std::uint32_t>();
   job.history.kicks = reader.take<std::uint32_t>();
-  if (view(place_of(job)) != place) reader.fail("belongs under the key " + hex(view(place_of(job))));
+  if (view(place_of(job)) != place)
+    reader.fail("belongs under the key " + hex(view(place_of(job))));
   return job;
 }
 
@@ -185,7 +191,8 @@ std::string encode_tube(const TubeRecord& tube) {
 
 TubeRecord decode_tube(std::string_view key, std::string_view value) {
   Reader reader("the tube record", key, value, 18);
-  if (key.size() != TubeKey{}.size()) reader.fail("is under a key of " + std::to_string(key.size()) + " bytes");
+  if (key.size() != TubeKey{}.size())
+    reader.fail("is under a key of " + std::to_string(key.size()) + " bytes");
   TubeRecord tube;
   tube.number = get_big<std::uint32_t>(key, 1);
   tube.scheduled = reader.take<std::uint64_t>();
@@ -212,7 +219,8 @@ JournalNote decode_journal_note(std::string_view value) {
 Bytes<25> encode_watermarks(const Watermarks& watermarks) {
   Bytes<25> value;
   char* at = put_little(value.data(), kRecordVersion);
-  put_little(put_little(put_little(at, watermarks.next_id), watermarks.next_burial), watermarks.time);
+  put_little(put_little(put_little(at, watermarks.next_id), watermarks.next_burial),
+             watermarks.time);
   return value;
 }
 

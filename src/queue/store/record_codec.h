@@ -1,7 +1,7 @@
-#pragma once
 // How jobs, tubes and watermarks are written as keys and values of a sorted store.
 //
-// Keys are big-endian, so that their bytes sort as their numbers do; values are little-endian, after a version byte.
+// Keys are big-endian, so that their bytes sort as their numbers do; values are little-endian,
+// after a version byte.
 //
 //   family    key        value
 //   jobs      id:u64     version place
@@ -15,9 +15,11 @@
 //   place  := 'd' tube:u32 due:u64 id:u64       a job that is not buried, in its tube's order of due times
 //           | 'b' tube:u32 burial:u64 id:u64    a buried one, in its tube's order of burials
 //
-// Example: job 5 of tube 1, due at 1'000 ms, is under 64 00000001 00000000000003e8 0000000000000005.
+// Example: job 5 of tube 1, due at 1'000 ms, is under 64 00000001 00000000000003e8
+// 0000000000000005.
 //
 // Decoding throws StoreError for a value that is not as written above, and names its key.
+#pragma once
 
 #include <array>
 #include <cstddef>
@@ -63,7 +65,8 @@ std::string_view decode_where(JobId id, std::string_view value);  // the place, 
 std::string encode_tube(const TubeRecord& tube);
 TubeRecord decode_tube(std::string_view key, std::string_view value);
 
-// Which journal belongs to the database, and the number of its last record whose changes are in the database.
+// Which journal belongs to the database, and the number of its last record whose changes are in the
+// database.
 struct JournalNote {
   std::uint64_t identity = 0;
   std::uint64_t number = 0;

@@ -26,15 +26,18 @@ namespace {
 // The version of all that is in the directory. A store of another is refused.
 constexpr std::string_view kFormatKey = "f";
 constexpr std::string_view kFormat = "carillon-queue 1";
-constexpr std::string_view kFormatWithJournal = "carillon-queue 3";  // and a journal; in 2 that had other records
+constexpr std::string_view kFormatWithJournal =
+    "carillon-queue 3";  // and a journal; in 2 that had other records
 
 // Space for the log is taken in steps of so many bytes.
 constexpr std::uint64_t kLogStep = 2 << 20;
 
-// RocksDB's threads rest for a second after an error, and Resume() waits for them. Before that there is no use in it.
+// RocksDB's threads rest for a second after an error, and Resume() waits for them. Before that
+// there is no use in it.
 constexpr std::chrono::milliseconds kRest{1'100};
 
-// What a record of so many bytes takes in the log at the most, with the headers of its fragments and what they leave unused.
+// What a record of so many bytes takes in the log at the most, with the headers of its fragments
+// and what they leave unused.
 std::uint64_t bytes_in_log(std::uint64_t size) {
   constexpr std::uint64_t kBlockBytes = 32'768;
   constexpr std::uint64_t kOverhead = 13;
@@ -124,22 +127,24 @@ RocksDatabase::Opened::~Opened() {
   database->Close().PermitUncheckedError();
 }
 
-// A store of another program, or of a newer version, is to be told by its families before anything is changed in it.
+// A store of another program, or of a newer version, is to be told by its families before anything
+// is changed in it.
 void RocksDatabase::refuse_other_families() const {
   rocksdb::DBOptions options;
   options.env = env_.get();
   std::vector<std::string> names;
-  if (Status status = rocksdb::DB::ListColumnFamilies(options, directory_.path(), &names); !status.ok()) {
+  if (Status status = rocksdb::DB::ListColumnFamilies(options, directory_.path(), &names);
+      !status.ok()) {
     throw error("cannot be opened", status);
   }
   const auto ours = family_descriptors({});
   for (const std::string& name : names) {
     const auto same = [&name](const auto& family) { return family.name == name; };
     if (std::any_of(ours.begin(), ours.end(), same)) continue;
-    throw StoreError(
-        directory_.message("was made by a newer version of Carillon, or by another program: it has a "
-                           "column family '" +
-                           name + "'"));
+    throw StoreError(directory_.message(
+        "was made by a newer version of Carillon, or by another program: it has a "
+        "column family '" +
+        name + "'"));
   }
 }
 
@@ -150,13 +155,15 @@ void RocksDatabase::open(const RocksStoreOptions& options) {
   database_options.listeners = {troubles_};
   std::vector<rocksdb::ColumnFamilyDescriptor> present = family_descriptors(options);
   std::vector<rocksdb::ColumnFamilyDescriptor> missing;
-  if (!directory_.has_store()) {  // made all at once: RocksDB's Open() would write its options anew after each
+  if (!directory_
+           .has_store()) {  // made all at once: RocksDB's Open() would write its options anew after each
     missing.assign(present.begin() + 1, present.end());
     present.resize(1);
   }
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
   rocksdb::DB* opened = nullptr;
-  Status status = rocksdb::DB::Open(database_options, directory_.path(), present, &handles, &opened);
+  Status status =
+      rocksdb::DB::Open(database_options, directory_.path(), present, &handles, &opened);
   if (!status.ok()) throw error("cannot be opened", status);
   opened_.database.reset(opened);
   auto end = std::copy(handles.begin(), handles.end(), opened_.families.begin());
@@ -169,15 +176,17 @@ void RocksDatabase::open(const RocksStoreOptions& options) {
 void RocksDatabase::check_format() {
   if (const auto format = get(kMeta, kFormatKey)) {
     if (*format == kFormat || *format == kFormatWithJournal) return;
-    throw StoreError(directory_.message("was made by another version of Carillon: its format is '" + *format +
-                                        "', and this version knows '" + std::string(kFormat) + "' and '" +
+    throw StoreError(directory_.message("was made by another version of Carillon: its format is '" +
+                                        *format + "', and this version knows '" +
+                                        std::string(kFormat) + "' and '" +
                                         std::string(kFormatWithJournal) + "'"));
   }
   for (const Family family : {kMeta, kJobs, kIndex, kBodies}) {
     const std::unique_ptr<rocksdb::Iterator> any(database().NewIterator({}, this->family(family)));
     any->SeekToFirst();
     check(*any);
-    if (any->Valid()) throw StoreError(directory_.message("was not made by Carillon: it says no format"));
+    if (any->Valid())
+      throw StoreError(directory_.message("was not made by Carillon: it says no format"));
   }
   // It need not be synced: nothing that comes after it is durable before it is.
   const Status status = database().Put({}, family(kMeta), slice(kFormatKey), slice(kFormat));
@@ -189,8 +198,9 @@ void RocksDatabase::note_what_was_left_out() {
   std::uint64_t bytes = 0;
   for (const CheckedLog& log : files_->checked()->logs) bytes += log.left_out;
   if (bytes == 0) return;
-  note_ = directory_.message("was not closed cleanly: the last " + std::to_string(bytes) +
-                             " bytes of its log were never synced and are not whole; they have been left out");
+  note_ = directory_.message(
+      "was not closed cleanly: the last " + std::to_string(bytes) +
+      " bytes of its log were never synced and are not whole; they have been left out");
 }
 
 void RocksDatabase::reserve(std::uint64_t bytes) {
@@ -205,7 +215,8 @@ void RocksDatabase::put_format(bool with_journal, WriteBatch& batch) const {
 
 // Its calls fail for keys and values of more than 4 GiB alone, which no record has.
 WriteBatch RocksDatabase::batch(std::string_view entries) const try {
-  constexpr std::size_t kMore = 256;  // of bytes: what is before the entries, and what may be put behind them
+  constexpr std::size_t kMore =
+      256;  // of bytes: what is before the entries, and what may be put behind them
   WriteBatch batch(entries.size() + kMore);
   const auto mark = durability_mark(durable_number_.load(std::memory_order_acquire));
   batch.PutLogData({mark.data(), mark.size()}).PermitUncheckedError();
@@ -225,7 +236,8 @@ Sequence RocksDatabase::write(WriteBatch& batch) {
   refuse_if_failed();
   reserve(batch.GetDataSize());
   if (troubles_->stopped()) {
-    if (const Status status = troubles_->resume(database()); !status.ok()) throw error("cannot be written", status);
+    if (const Status status = troubles_->resume(database()); !status.ok())
+      throw error("cannot be written", status);
   }
   rocksdb::WriteOptions options;
   // While compaction fails, writes would be made to wait for it in vain in the end.
@@ -280,24 +292,27 @@ void RocksDatabase::refuse_if_failed() const {
   throw StoreError(failure_);
 }
 
-std::optional<std::string> RocksDatabase::get(Family family, std::string_view key, Overlay* overlay) const {
+std::optional<std::string> RocksDatabase::get(Family family, std::string_view key,
+                                              Overlay* overlay) const {
   std::string value;
   rocksdb::ColumnFamilyHandle* const in = this->family(family);
-  const Status status = overlay == nullptr
-                            ? database().Get({}, in, slice(key), &value)
-                            : overlay->entries().GetFromBatchAndDB(&database(), {}, in, slice(key), &value);
+  const Status status = overlay == nullptr ? database().Get({}, in, slice(key), &value)
+                                           : overlay->entries().GetFromBatchAndDB(
+                                                 &database(), {}, in, slice(key), &value);
   if (status.IsNotFound()) return std::nullopt;
   if (!status.ok()) throw error("cannot be read", status);
   return value;
 }
 
-std::unique_ptr<rocksdb::Iterator> RocksDatabase::scan(Family family, std::string_view from, const Slice& end,
-                                                       Overlay* overlay) const {
+std::unique_ptr<rocksdb::Iterator> RocksDatabase::scan(Family family, std::string_view from,
+                                                       const Slice& end, Overlay* overlay) const {
   rocksdb::ReadOptions options;
   options.iterate_upper_bound = &end;
-  std::unique_ptr<rocksdb::Iterator> iterator(database().NewIterator(options, this->family(family)));
+  std::unique_ptr<rocksdb::Iterator> iterator(
+      database().NewIterator(options, this->family(family)));
   if (overlay != nullptr) {
-    iterator.reset(overlay->entries().NewIteratorWithBase(this->family(family), iterator.release(), &options));
+    iterator.reset(
+        overlay->entries().NewIteratorWithBase(this->family(family), iterator.release(), &options));
   }
   iterator->Seek(slice(from));
   return iterator;

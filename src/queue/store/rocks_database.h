@@ -1,7 +1,9 @@
-#pragma once
-// The database of one data directory: opened or refused, written to with marks, synced, and taken up again after a full disk.
+// The database of one data directory: opened or refused, written to with marks, synced, and taken
+// up again after a full disk.
 //
-// Thread safety: one thread, and of `reserve` and `write` one at a time; `sync` may run in others at the same time.
+// Thread safety: one thread, and of `reserve` and `write` one at a time; `sync` may run in others
+// at the same time.
+#pragma once
 
 #include <rocksdb/db.h>
 #include <rocksdb/env.h>
@@ -43,13 +45,16 @@ class RocksDatabase {
 
   // Takes room in the log for writes of so many bytes, or throws StoreError.
   void reserve(std::uint64_t bytes);
-  // The entries (entries.h), behind what each batch begins with. Throws StoreError if they are none.
+  // The entries (entries.h), behind what each batch begins with. Throws StoreError if they are
+  // none.
   rocksdb::WriteBatch batch(std::string_view entries = {}) const;
-  // Writes all of such a batch, and of what was added to it, or throws StoreError and has written nothing.
+  // Writes all of such a batch, and of what was added to it, or throws StoreError and has written
+  // nothing.
   Sequence write(rocksdb::WriteBatch& batch);
   // Brings all of a family into its sorted files, out of the log. Throws StoreError.
   void flush(Family family);
-  // Makes durable what was written before, and returns the last sequence number that is. Throws StoreError.
+  // Makes durable what was written before, and returns the last sequence number that is. Throws
+  // StoreError.
   Sequence sync();
   // RocksDB's own sequence number: how many entries were written to it in all its life.
   std::uint64_t count() const { return written_number_.load(std::memory_order_acquire); }
@@ -60,13 +65,16 @@ class RocksDatabase {
   rocksdb::ColumnFamilyHandle* family(Family family) const { return opened_.families[family]; }
 
   // The value under `key`, or nothing. With an overlay that is read over the database.
-  std::optional<std::string> get(Family family, std::string_view key, Overlay* overlay = nullptr) const;
+  std::optional<std::string> get(Family family, std::string_view key,
+                                 Overlay* overlay = nullptr) const;
   // At the first key >= `from`, if it is < `end`. That and the overlay must outlive the iterator.
-  std::unique_ptr<rocksdb::Iterator> scan(Family family, std::string_view from, const rocksdb::Slice& end,
+  std::unique_ptr<rocksdb::Iterator> scan(Family family, std::string_view from,
+                                          const rocksdb::Slice& end,
                                           Overlay* overlay = nullptr) const;
   void check(const rocksdb::Iterator& iterator) const;
 
-  // Puts into a batch the format of a database with a journal, which versions that know of none refuse, or of one without.
+  // Puts into a batch the format of a database with a journal, which versions that know of none
+  // refuse, or of one without.
   void put_format(bool with_journal, rocksdb::WriteBatch& batch) const;
 
   const std::string& opening_note() const { return note_; }

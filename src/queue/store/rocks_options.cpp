@@ -19,18 +19,21 @@ namespace {
 
 using rocksdb::ColumnFamilyOptions;
 
-// A queue is a put and an erase at the head of an order: its dead entries lie together, where scans begin. A file in which half
-// of any 1'024 neighbours are erasures is compacted soon, not when its turn by size comes.
+// A queue is a put and an erase at the head of an order: its dead entries lie together, where scans
+// begin. A file in which half of any 1'024 neighbours are erasures is compacted soon, not when its
+// turn by size comes.
 constexpr std::size_t kErasureWindow = 1'024;
 constexpr std::size_t kErasuresInIt = 512;
 
 ColumnFamilyOptions family_options(const RocksStoreOptions& options, double share,
                                    const std::shared_ptr<rocksdb::Cache>& cache) {
   ColumnFamilyOptions family;
-  family.write_buffer_size = static_cast<std::size_t>(static_cast<double>(options.write_buffer) * share);
+  family.write_buffer_size =
+      static_cast<std::size_t>(static_cast<double>(options.write_buffer) * share);
   family.max_write_buffer_number = 3;
   family.compression = rocksdb::kLZ4Compression;
-  // Writers are made to wait by these only when compaction is far behind: a put must not pay for a passing burst.
+  // Writers are made to wait by these only when compaction is far behind: a put must not pay for a
+  // passing burst.
   family.level0_slowdown_writes_trigger = 40;
   family.level0_stop_writes_trigger = 80;
   family.level_compaction_dynamic_level_bytes = true;
@@ -59,8 +62,8 @@ rocksdb::DBOptions database_options(const RocksStoreOptions& options) {
   database.create_if_missing = true;
   database.create_missing_column_families = true;
 
-  // What of the log may be replayed has been found out before, by log_check.h. In this mode RocksDB replays just that, and
-  // refuses to if some families have later changes in their files already.
+  // What of the log may be replayed has been found out before, by log_check.h. In this mode RocksDB
+  // replays just that, and refuses to if some families have later changes in their files already.
   database.wal_recovery_mode = rocksdb::WALRecoveryMode::kPointInTimeRecovery;
   database.max_total_wal_size = 2 * options.write_buffer;
 
@@ -68,22 +71,26 @@ rocksdb::DBOptions database_options(const RocksStoreOptions& options) {
   database.allow_concurrent_memtable_write = false;
   database.enable_write_thread_adaptive_yield = false;
 
-  // Little in the background, and its writes trickled to the disk, so that a sync of the log does not wait behind them.
+  // Little in the background, and its writes trickled to the disk, so that a sync of the log does
+  // not wait behind them.
   database.max_background_jobs = 2;
   database.bytes_per_sync = 1 << 20;
-  database.avoid_unnecessary_blocking_io = true;  // files are deleted in the background, not by a reader
+  database.avoid_unnecessary_blocking_io =
+      true;  // files are deleted in the background, not by a reader
   database.max_open_files = 512;
   database.max_file_opening_threads = 1;
 
-  // Files are deleted slowly, and bit by bit: where a deleted block is discarded at once (the mount option `discard`), the
-  // removal of 32 MB kept every sync waiting for 40 ms. None is deleted faster because there are many (the ratio).
+  // Files are deleted slowly, and bit by bit: where a deleted block is discarded at once (the mount
+  // option `discard`), the removal of 32 MB kept every sync waiting for 40 ms. None is deleted
+  // faster because there are many (the ratio).
   constexpr std::int64_t kBytesPerSecond = 128 << 20;
   constexpr double kAnyRatio = 1e6;
   constexpr std::uint64_t kBit = 1 << 20;
-  database.sst_file_manager.reset(rocksdb::NewSstFileManager(rocksdb::Env::Default(), nullptr, "", kBytesPerSecond,
-                                                             true, nullptr, kAnyRatio, kBit));
+  database.sst_file_manager.reset(rocksdb::NewSstFileManager(
+      rocksdb::Env::Default(), nullptr, "", kBytesPerSecond, true, nullptr, kAnyRatio, kBit));
 
-  // A failed write in the background is tried again by the store, when there is something to append.
+  // A failed write in the background is tried again by the store, when there is something to
+  // append.
   database.max_bgerror_resume_count = 0;
 
   // Opening reads no statistics from the files, and nothing is kept for RocksDB's own observers.

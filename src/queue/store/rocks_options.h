@@ -1,5 +1,5 @@
-#pragma once
 // How RocksDB is set up for a queue, and why.
+#pragma once
 
 #include <rocksdb/db.h>
 #include <rocksdb/options.h>

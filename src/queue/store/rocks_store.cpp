@@ -1,5 +1,5 @@
-// The Store on RocksDB: each append is a write of one batch, or joins one that is open; each verb that reads is a look-up or a
-// short scan.
+// The Store on RocksDB: each append is a write of one batch, or joins one that is open; each verb
+// that reads is a look-up or a short scan.
 
 #include "carillon/queue/rocks_store.h"
 
@@ -81,7 +81,8 @@ Recovered RocksStore::recover() const {
   Recovered recovered;
   const Slice end = slice(kTubeKeysEnd);
   const auto at = database.scan(kMeta, kTubeKeys, end, over);
-  for (; at->Valid(); at->Next()) recovered.tubes.push_back(decode_tube(view(at->key()), view(at->value())));
+  for (; at->Valid(); at->Next())
+    recovered.tubes.push_back(decode_tube(view(at->key()), view(at->value())));
   database.check(*at);
   if (const auto watermarks = database.get(kMeta, kWatermarksKey, over)) {
     recovered.watermarks = decode_watermarks(*watermarks);
@@ -96,7 +97,8 @@ std::optional<JobRecord> RocksStore::find(JobId id) const {
   if (!where) return std::nullopt;
   const std::string_view place = decode_where(id, *where);
   const auto record = database.get(kIndex, place, over);
-  if (!record) throw StoreError("job " + std::to_string(id) + " has no record where its place says");
+  if (!record)
+    throw StoreError("job " + std::to_string(id) + " has no record where its place says");
   return decode_job(place, *record);
 }
 
@@ -109,15 +111,18 @@ std::string RocksStore::body(JobId id) const {
   return std::move(*body);
 }
 
-std::vector<JobRecord> RocksStore::scan_due(std::uint32_t tube, DueKey from, std::size_t limit) const {
+std::vector<JobRecord> RocksStore::scan_due(std::uint32_t tube, DueKey from,
+                                            std::size_t limit) const {
   return state_->scan(due_place(tube, from.due, from.id), due_place(tube, kEnd, kEnd), limit);
 }
 
-std::vector<JobRecord> RocksStore::scan_buried(std::uint32_t tube, std::uint64_t from, std::size_t limit) const {
+std::vector<JobRecord> RocksStore::scan_buried(std::uint32_t tube, std::uint64_t from,
+                                               std::size_t limit) const {
   return state_->scan(burial_place(tube, from, 0), burial_place(tube, kEnd, kEnd), limit);
 }
 
-std::vector<JobRecord> RocksStore::State::scan(const Place& from, const Place& end, std::size_t limit) const {
+std::vector<JobRecord> RocksStore::State::scan(const Place& from, const Place& end,
+                                               std::size_t limit) const {
   std::vector<JobRecord> found;
   if (limit == 0) return found;
   const Slice end_slice = slice(end);

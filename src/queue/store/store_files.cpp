@@ -37,7 +37,8 @@ std::optional<std::uint64_t> log_number(std::string_view path) {
   return number;
 }
 
-// The readable part of a log. Where it was cut, it ends in a byte that is no record, so that RocksDB knows, too.
+// The readable part of a log. Where it was cut, it ends in a byte that is no record, so that
+// RocksDB knows, too.
 class ReadableLog final : public rocksdb::FSSequentialFileOwnerWrapper {
  public:
   ReadableLog(std::unique_ptr<FSSequentialFile> file, const CheckedLog& log)
@@ -69,11 +70,13 @@ class ReadableLog final : public rocksdb::FSSequentialFileOwnerWrapper {
   bool cut_;
 };
 
-// A failed write to any file but the log costs that file alone. Without this RocksDB takes some of them (a quota, a size
-// limit) for the end of the database, and polls for free space on its own after others.
+// A failed write to any file but the log costs that file alone. Without this RocksDB takes some of
+// them (a quota, a size limit) for the end of the database, and polls for free space on its own
+// after others.
 IOStatus retryable(IOStatus status) {
   if (status.ok() || !status.IsIOError()) return status;
-  IOStatus retry = IOStatus::IOError(status.getState() == nullptr ? "write failed" : status.getState());
+  IOStatus retry =
+      IOStatus::IOError(status.getState() == nullptr ? "write failed" : status.getState());
   retry.SetRetryable(true);
   retry.SetScope(IOStatus::IOErrorScope::kIOErrorScopeFile);
   return retry;
@@ -86,8 +89,8 @@ class RetryableFile : public rocksdb::FSWritableFileOwnerWrapper {
   IOStatus Append(const Slice& data, const IOOptions& options, IODebugContext* debug) override {
     return retryable(target()->Append(data, options, debug));
   }
-  IOStatus Append(const Slice& data, const IOOptions& options, const rocksdb::DataVerificationInfo& info,
-                  IODebugContext* debug) override {
+  IOStatus Append(const Slice& data, const IOOptions& options,
+                  const rocksdb::DataVerificationInfo& info, IODebugContext* debug) override {
     return retryable(target()->Append(data, options, info, debug));
   }
   IOStatus Truncate(std::uint64_t size, const IOOptions& options, IODebugContext* debug) override {
@@ -111,7 +114,8 @@ class RetryableFile : public rocksdb::FSWritableFileOwnerWrapper {
   }
 };
 
-// RocksDB's OPTIONS files are for people to read. It writes four of them when it makes a database, and syncs eight times.
+// RocksDB's OPTIONS files are for people to read. It writes four of them when it makes a database,
+// and syncs eight times.
 bool is_options_file(std::string_view path) {
   return path.substr(path.rfind('/') + 1).starts_with("OPTIONS-");
 }
@@ -147,7 +151,8 @@ StoreFiles::~StoreFiles() {
 IOStatus StoreFiles::reserve(std::uint64_t bytes) {
   LogFile* current = current_.load(std::memory_order_acquire);
   IOStatus status = current == nullptr ? IOStatus::OK() : current->reserve(bytes);
-  if (status.ok() && !next_) status = LogFile::create(directory_ + kNextLog, step_, current_, &next_);
+  if (status.ok() && !next_)
+    status = LogFile::create(directory_ + kNextLog, step_, current_, &next_);
   if (status.ok()) status = next_->reserve(bytes);
   return status;
 }
@@ -172,7 +177,8 @@ IOStatus StoreFiles::NewWritableFile(const std::string& path, const FileOptions&
 }
 
 IOStatus StoreFiles::NewDirectory(const std::string& path, const IOOptions& options,
-                                  std::unique_ptr<rocksdb::FSDirectory>* directory, IODebugContext* debug) {
+                                  std::unique_ptr<rocksdb::FSDirectory>* directory,
+                                  IODebugContext* debug) {
   std::unique_ptr<rocksdb::FSDirectory> plain;
   IOStatus status = target()->NewDirectory(path, options, &plain, debug);
   if (status.ok()) *directory = std::make_unique<StoreDirectory>(std::move(plain));
@@ -190,7 +196,8 @@ IOStatus StoreFiles::make_log(const std::string& path, std::unique_ptr<FSWritabl
 }
 
 IOStatus StoreFiles::NewSequentialFile(const std::string& path, const FileOptions& options,
-                                       std::unique_ptr<FSSequentialFile>* file, IODebugContext* debug) {
+                                       std::unique_ptr<FSSequentialFile>* file,
+                                       IODebugContext* debug) {
   std::unique_ptr<FSSequentialFile> plain;
   IOStatus status = target()->NewSequentialFile(path, options, &plain, debug);
   if (!status.ok()) return status;
@@ -204,7 +211,8 @@ IOStatus StoreFiles::NewSequentialFile(const std::string& path, const FileOption
   if (!checked_->damage.empty()) return IOStatus::Corruption(checked_->damage);
   const auto same = [&path](const CheckedLog& log) { return log.path == path; };
   const auto log = std::find_if(checked_->logs.begin(), checked_->logs.end(), same);
-  if (log == checked_->logs.end()) return IOStatus::Corruption("the log " + path + " appeared after the others");
+  if (log == checked_->logs.end())
+    return IOStatus::Corruption("the log " + path + " appeared after the others");
   *file = std::make_unique<ReadableLog>(std::move(plain), *log);
   return status;
 }
@@ -213,7 +221,8 @@ IOStatus StoreFiles::NewSequentialFile(const std::string& path, const FileOption
 IOStatus StoreFiles::check_logs_from(const std::string& path) try {
   const std::string directory = path.substr(0, path.rfind('/') + 1);
   std::vector<std::string> names;
-  if (IOStatus status = target()->GetChildren(directory, {}, &names, nullptr); !status.ok()) return status;
+  if (IOStatus status = target()->GetChildren(directory, {}, &names, nullptr); !status.ok())
+    return status;
   std::vector<std::pair<std::uint64_t, std::string>> logs;
   for (const std::string& name : names) {
     const auto number = log_number(directory + name);

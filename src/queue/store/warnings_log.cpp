@@ -17,8 +17,10 @@ namespace carillon::queue {
 WarningsLog::WarningsLog(const std::string& directory) : Logger(rocksdb::InfoLogLevel::WARN_LEVEL) {
   const std::string path = directory + "/LOG";
   struct stat status {};
-  const bool large = ::stat(path.c_str(), &status) == 0 && status.st_size > static_cast<off_t>(kLarge);
-  file_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (large ? O_TRUNC : 0), 0644);
+  const bool large =
+      ::stat(path.c_str(), &status) == 0 && status.st_size > static_cast<off_t>(kLarge);
+  file_ =
+      ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (large ? O_TRUNC : 0), 0644);
 }
 
 WarningsLog::~WarningsLog() {
@@ -26,7 +28,8 @@ WarningsLog::~WarningsLog() {
 }
 
 void WarningsLog::Logv(const rocksdb::InfoLogLevel level, const char* format, va_list arguments) {
-  if (level >= GetInfoLogLevel() && level < rocksdb::InfoLogLevel::HEADER_LEVEL) Logv(format, arguments);
+  if (level >= GetInfoLogLevel() && level < rocksdb::InfoLogLevel::HEADER_LEVEL)
+    Logv(format, arguments);
 }
 
 void WarningsLog::Logv(const char* format, va_list arguments) {

@@ -1,8 +1,9 @@
-#pragma once
-// The file LOG in a data directory: RocksDB's warnings and errors, for whoever has to find out what happened.
+// The file LOG in a data directory: RocksDB's warnings and errors, for whoever has to find out what
+// happened.
 //
-// RocksDB's own log writes much more, and aborts the process when it cannot (in Debian's build, on a full disk). This one
-// drops what it cannot write.
+// RocksDB's own log writes much more, and aborts the process when it cannot (in Debian's build, on
+// a full disk). This one drops what it cannot write.
+#pragma once
 
 #include <rocksdb/env.h>
 

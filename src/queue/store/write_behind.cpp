@@ -23,13 +23,15 @@ using rocksdb::WriteBatch;
 
 constexpr const char* kFile = "/journal";
 
-// Bytes of a window at the most that goes to the journal. Beyond it a sync of the database's log costs as little.
+// Bytes of a window at the most that goes to the journal. Beyond it a sync of the database's log
+// costs as little.
 constexpr std::size_t kLargestWindow = 32 << 10;
 
-// An open batch is closed when it has so many changes, or so many bytes, and no change that is in no record yet; with a quarter more
-// it is written at once. Many, since each wakes the thread that writes: that makes the scheduler move threads about, and a client and
-// a server that shared a processor do not afterwards. Not more, since a read may have to wait for them. The records of two batches
-// must fit into the journal, and one more, with what is left over at its end.
+// An open batch is closed when it has so many changes, or so many bytes, and no change that is in
+// no record yet; with a quarter more it is written at once. Many, since each wakes the thread that
+// writes: that makes the scheduler move threads about, and a client and a server that shared a
+// processor do not afterwards. Not more, since a read may have to wait for them. The records of two
+// batches must fit into the journal, and one more, with what is left over at its end.
 constexpr std::size_t changes_for(std::size_t blocks) {
   return std::min<std::size_t>(blocks / 5, 800);
 }
@@ -42,7 +44,8 @@ constexpr bool have_room(std::size_t blocks) {
   const std::size_t batch = changes_for(blocks) + bytes_for(blocks) / Journal::kBlock;
   return 2 * (batch * 5 / 4 + kWindow) + 2 * kWindow < blocks;
 }
-static_assert(have_room(kSmallestJournal / Journal::kBlock) && have_room(kJournalBytes / Journal::kBlock) &&
+static_assert(have_room(kSmallestJournal / Journal::kBlock) &&
+              have_room(kJournalBytes / Journal::kBlock) &&
               have_room(kLargestJournal / Journal::kBlock));
 
 // A record is this, then entries (entries.h).
@@ -57,7 +60,8 @@ Head head_of(const std::string& record) {
 }
 
 void put_note(const RocksDatabase& database, const JournalNote& note, WriteBatch& batch) {
-  batch.Put(database.family(kMeta), slice(kJournalKey), slice(encode_journal_note(note))).PermitUncheckedError();
+  batch.Put(database.family(kMeta), slice(kJournalKey), slice(encode_journal_note(note)))
+      .PermitUncheckedError();
 }
 
 void apply(RocksDatabase& database, const std::string& record, const JournalNote& note) {
@@ -108,11 +112,12 @@ void give_up(RocksDatabase& database, const std::string& path) {
 
 }  // namespace
 
-std::unique_ptr<WriteBehind> WriteBehind::open(RocksDatabase& database, const std::string& directory,
-                                               std::size_t bytes) {
+std::unique_ptr<WriteBehind> WriteBehind::open(RocksDatabase& database,
+                                               const std::string& directory, std::size_t bytes) {
   if (bytes != 0 && (bytes < kSmallestJournal || bytes > kLargestJournal)) {
     throw StoreError("a journal cannot have " + std::to_string(bytes) + " bytes: from " +
-                     std::to_string(kSmallestJournal) + " to " + std::to_string(kLargestJournal) + " are allowed");
+                     std::to_string(kSmallestJournal) + " to " + std::to_string(kLargestJournal) +
+                     " are allowed");
   }
   const auto blocks = static_cast<std::uint32_t>(bytes / Journal::kBlock);
   const std::string path = directory + kFile;
@@ -135,7 +140,8 @@ std::unique_ptr<WriteBehind> WriteBehind::open(RocksDatabase& database, const st
   return std::unique_ptr<WriteBehind>(new WriteBehind(database, std::move(journal), note.identity));
 }
 
-WriteBehind::WriteBehind(RocksDatabase& database, std::unique_ptr<Journal> journal, std::uint64_t identity)
+WriteBehind::WriteBehind(RocksDatabase& database, std::unique_ptr<Journal> journal,
+                         std::uint64_t identity)
     : database_(database),
       journal_(std::move(journal)),
       identity_(identity),
@@ -186,10 +192,12 @@ void WriteBehind::add_to_open(const Changes& changes) try {
   throw;
 }
 
-// Makes the open batch ready for a change of so many bytes at the most, or turns the window over to the database.
+// Makes the open batch ready for a change of so many bytes at the most, or turns the window over to
+// the database.
 void WriteBehind::make_room(std::size_t bytes, Lock& lock) {
   const auto has = [this](std::size_t quarters) {
-    return 4 * open_.changes() >= quarters * changes_ || 4 * open_.entries().size() >= quarters * bytes_;
+    return 4 * open_.changes() >= quarters * changes_ ||
+           4 * open_.entries().size() >= quarters * bytes_;
   };
   const bool recorded = record_.size() == sizeof(Head);
   if (record_.size() + bytes > kLargestWindow || (has(5) && !recorded)) {
@@ -216,7 +224,8 @@ void WriteBehind::begin_batch(Lock& lock) {
 
 // Waits until the closed batch is written, and writes it if the thread has failed to.
 void WriteBehind::finish_closed(Lock& lock) {
-  changed_.wait(lock, [this] { return closed_is_ == Closed::kNone || closed_is_ == Closed::kFailed; });
+  changed_.wait(lock,
+                [this] { return closed_is_ == Closed::kNone || closed_is_ == Closed::kFailed; });
   if (closed_is_ == Closed::kNone) return;
   write(closed_, closed_noted_);
   noted_ = closed_noted_;
@@ -318,7 +327,8 @@ void WriteBehind::checkpoint() {
 void WriteBehind::run() {
   Lock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [this] { return closed_is_ == Closed::kWaits || wants_checkpoint_ || stopping_; });
+    changed_.wait(
+        lock, [this] { return closed_is_ == Closed::kWaits || wants_checkpoint_ || stopping_; });
     if (closed_is_ == Closed::kWaits) {
       write_closed(lock);
     } else if (std::exchange(wants_checkpoint_, false)) {

@@ -1,29 +1,34 @@
-#pragma once
-// Changes that are synced into the journal, and written to the database behind it, many at once and by another thread.
+// Changes that are synced into the journal, and written to the database behind it, many at once and
+// by another thread.
 //
 //   const auto behind = WriteBehind::open(database, directory, kJournalBytes);
 //   Sequence sequence = behind->append(changes);
 //   behind->sync();                                      // durable, but mostly not in the database yet
 //   Overlay* over = behind->settle();                    // in the database, to be read there: database.get(..., over)
 //
-// Changes come in *windows*, each ended by a sync. A small one goes to the journal: its changes join an open batch, and its sync
-// writes what it has added there as one record. Once the open batch is large enough, and all of it in records, it is closed and
-// handed to the thread that writes. A window that grows too large, or something in it that is to be read, goes to the database:
-// the open batch is written at once, the rest of the window straight to the database, and its sync is one of the database's log.
-// So a large window costs what it would without a journal.
+// Changes come in *windows*, each ended by a sync. A small one goes to the journal: its changes
+// join an open batch, and its sync writes what it has added there as one record. Once the open
+// batch is large enough, and all of it in records, it is closed and handed to the thread that
+// writes. A window that grows too large, or something in it that is to be read, goes to the
+// database: the open batch is written at once, the rest of the window straight to the database, and
+// its sync is one of the database's log. So a large window costs what it would without a journal.
 //
-// After a crash the database may have lost the end of what was written to it and not synced there. What was acknowledged of that
-// is in the journal. Each batch notes the number of the last record that was begun before it, so the database knows how far it
-// has come, and the records after that number are applied again at the next start. For this no change may be both in the
-// database and in a record after the number noted with it: with other changes between, older would be put over newer. Hence the
-// rule: when a batch is written, each of its changes is in a record that was begun, or will never be in one. And each record says
-// how much the database had, by its own count, when the last large window was synced there: less than that is damage.
+// After a crash the database may have lost the end of what was written to it and not synced there.
+// What was acknowledged of that is in the journal. Each batch notes the number of the last record
+// that was begun before it, so the database knows how far it has come, and the records after that
+// number are applied again at the next start. For this no change may be both in the database and in
+// a record after the number noted with it: with other changes between, older would be put over
+// newer. Hence the rule: when a batch is written, each of its changes is in a record that was
+// begun, or will never be in one. And each record says how much the database had, by its own count,
+// when the last large window was synced there: less than that is damage.
 //
-// A full disk. Room in the database's log is taken before a batch is begun. Should the database refuse a closed batch still, it
-// is kept, and so is the next one, until that is full; then every `append` tries again, and fails until it has succeeded. Reads
-// go on meanwhile: the batches are laid over the database.
+// A full disk. Room in the database's log is taken before a batch is begun. Should the database
+// refuse a closed batch still, it is kept, and so is the next one, until that is full; then every
+// `append` tries again, and fails until it has succeeded. Reads go on meanwhile: the batches are
+// laid over the database.
 //
 // Thread safety: one thread appends, settles and reads; `sync` may run in another at the same time.
+#pragma once
 
 #include <condition_variable>
 #include <cstddef>
@@ -45,10 +50,12 @@ namespace carillon::queue {
 
 class WriteBehind {
  public:
-  // Applies what the directory's journal has and the database has not. After that there is a journal of so many bytes, or if that is
-  // 0 none, and nothing is returned. Throws StoreError.
-  static std::unique_ptr<WriteBehind> open(RocksDatabase& database, const std::string& directory, std::size_t bytes);
-  // Brings all that was appended into the database. If that refuses it, what was not synced is lost.
+  // Applies what the directory's journal has and the database has not. After that there is a
+  // journal of so many bytes, or if that is 0 none, and nothing is returned. Throws StoreError.
+  static std::unique_ptr<WriteBehind> open(RocksDatabase& database, const std::string& directory,
+                                           std::size_t bytes);
+  // Brings all that was appended into the database. If that refuses it, what was not synced is
+  // lost.
   ~WriteBehind();
   WriteBehind(const WriteBehind&) = delete;
   WriteBehind& operator=(const WriteBehind&) = delete;
@@ -57,8 +64,8 @@ class WriteBehind {
   Sequence append(const Changes& changes);
   Sequence sync();
 
-  // Brings all that was appended into the database, and returns nothing; or if the database refuses it, returns what is to be
-  // laid over it, which lives until the next call.
+  // Brings all that was appended into the database, and returns nothing; or if the database refuses
+  // it, returns what is to be laid over it, which lives until the next call.
   Overlay* settle();
   // The body of a job, if it is not in the database yet.
   std::optional<std::string> body(JobId id) const;
@@ -96,7 +103,7 @@ class WriteBehind {
   Sequence durable_ = 0;
   Window window_ = Window::kJournal;
   Batch open_;
-  std::string record_;       // of this window: its head, and the entries that it added to the open batch
+  std::string record_;  // of this window: its head, and the entries that it added to the open batch
   std::uint64_t begun_ = 0;  // the number of the last record that was begun
   Batch direct_;             // of one append to the database
   Batch closed_;             // the thread's while it is written

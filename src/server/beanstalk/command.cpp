@@ -52,7 +52,8 @@ constexpr std::array kPrefixes = {
 
 constexpr std::array<bool, 256> kNameBytes = [] {
   std::array<bool, 256> is{};
-  constexpr std::string_view kAll = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-+/;.$_()";
+  constexpr std::string_view kAll =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-+/;.$_()";
   for (char c : kAll) is[static_cast<unsigned char>(c)] = true;
   return is;
 }();
@@ -133,7 +134,8 @@ Form form_of_put(const Arguments& arguments) {
 }
 
 Form read_pause(std::string_view rest, Command& command) {
-  if (!Arguments(rest).name_bytes(command.tube).seconds(command.delay).ok_to_the_end()) return Form::kBad;
+  if (!Arguments(rest).name_bytes(command.tube).seconds(command.delay).ok_to_the_end())
+    return Form::kBad;
   return is_tube_name(command.tube) ? Form::kGood : Form::kCountedBad;
 }
 
@@ -156,8 +158,10 @@ Form read_arguments(std::string_view rest, Command& c) {
       return Form::kGood;
 
     case Verb::kPut:
-      return form_of_put(
-          arguments.number(c.priority, kMaxU32).seconds(c.delay).seconds(c.ttr).number(c.bytes, kMaxU32));
+      return form_of_put(arguments.number(c.priority, kMaxU32)
+                             .seconds(c.delay)
+                             .seconds(c.ttr)
+                             .number(c.bytes, kMaxU32));
     case Verb::kPutMs:
       return form_of_put(arguments.number(c.priority, kMaxU32)
                              .number(c.delay, kMaxU64)
@@ -178,10 +182,15 @@ Form read_arguments(std::string_view rest, Command& c) {
       return good_if(arguments.number(c.id, kMaxU64).ok_to_the_end());
 
     case Verb::kRelease:
-      return good_if(arguments.number(c.id, kMaxU64).number(c.priority, kMaxU32).seconds(c.delay).ok_to_the_end());
+      return good_if(arguments.number(c.id, kMaxU64)
+                         .number(c.priority, kMaxU32)
+                         .seconds(c.delay)
+                         .ok_to_the_end());
     case Verb::kReleaseMs:
-      return good_if(
-          arguments.number(c.id, kMaxU64).number(c.priority, kMaxU32).number(c.delay, kMaxU64).ok_to_the_end());
+      return good_if(arguments.number(c.id, kMaxU64)
+                         .number(c.priority, kMaxU32)
+                         .number(c.delay, kMaxU64)
+                         .ok_to_the_end());
     case Verb::kBury:
       return good_if(arguments.number(c.id, kMaxU64).number(c.priority, kMaxU32).ok_to_the_end());
 

@@ -3,7 +3,8 @@
 namespace carillon::server::beanstalk {
 namespace {
 
-constexpr std::size_t kKeptCapacity = 64 << 10;  // a buffer that grew beyond this is given back when it is empty
+constexpr std::size_t kKeptCapacity =
+    64 << 10;  // a buffer that grew beyond this is given back when it is empty
 
 }  // namespace
 

@@ -1,4 +1,3 @@
-#pragma once
 // The replies of one connection, in order, each held back until the change it tells of is durable.
 //
 //   replies.add(sequence, "INSERTED ", id, "\r\n");      // now
@@ -6,6 +5,7 @@
 //   socket.send(replies.sendable(store.sync()));         // now it may leave
 //
 // Strictly first in, first out: a reply that needs nothing still waits for those before it.
+#pragma once
 
 #include <charconv>
 #include <concepts>
@@ -20,16 +20,16 @@ namespace carillon::server::beanstalk {
 
 class ReplyQueue {
  public:
-  // Appends one reply made of strings and unsigned numbers, which may leave once `durable_at` is durable. 0: nothing to
-  // wait for.
+  // Appends one reply made of strings and unsigned numbers, which may leave once `durable_at` is
+  // durable. 0: nothing to wait for.
   template <class... Parts>
   void add(queue::Sequence durable_at, const Parts&... parts) {
     (append(parts), ...);
     close_reply(durable_at);
   }
 
-  // The bytes at the front that may leave when all up to `durable` is durable. Valid until the next call of anything
-  // else. Amortized O(1) for each reply.
+  // The bytes at the front that may leave when all up to `durable` is durable. Valid until the next
+  // call of anything else. Amortized O(1) for each reply.
   std::string_view sendable(queue::Sequence durable);
 
   // REQUIRES: at most as many bytes as the last sendable() returned.
@@ -46,7 +46,8 @@ class ReplyQueue {
   bool holds() const { return !held_.empty(); }  // some reply was not yet sendable
 
  private:
-  // Successive replies that wait for the same sequence number. `end` counts all bytes ever appended.
+  // Successive replies that wait for the same sequence number. `end` counts all bytes ever
+  // appended.
   struct Held {
     queue::Sequence durable_at;
     std::uint64_t end;

@@ -35,8 +35,8 @@ Identity Identity::of_this_process() {
           .platform = names.machine};
 }
 
-Service::Service(queue::Engine& engine, std::function<queue::Now()> clock, const ServiceOptions& options,
-                 DiskSpace disk)
+Service::Service(queue::Engine& engine, std::function<queue::Now()> clock,
+                 const ServiceOptions& options, DiskSpace disk)
     : engine_(engine),
       clock_(std::move(clock)),
       options_(options),
@@ -47,8 +47,10 @@ Service::Service(queue::Engine& engine, std::function<queue::Now()> clock, const
 void Service::report_store_failure(std::string_view error) {
   const auto kept_back = failures_.pass(now().mono_ns);
   if (!kept_back) return;
-  spdlog::error("the store failed, and a command was answered INTERNAL_ERROR: {} ({} more such since the last line)",
-                error, *kept_back);
+  spdlog::error(
+      "the store failed, and a command was answered INTERNAL_ERROR: {} ({} more such since the "
+      "last line)",
+      error, *kept_back);
 }
 
 }  // namespace carillon::server::beanstalk

@@ -1,6 +1,6 @@
+// What all beanstalk connections of one server share: the engine, the clock, the limits, and the
+// counters that `stats` shows.
 #pragma once
-// What all beanstalk connections of one server share: the engine, the clock, the limits, and the counters that `stats`
-// shows.
 
 #include <array>
 #include <cstddef>
@@ -23,9 +23,11 @@ inline constexpr std::uint32_t kLargestMaxJobSize = 1u << 30;
 
 struct ServiceOptions {
   std::uint32_t max_job_size = kDefaultMaxJobSize;  // bytes of a body; a larger one is JOB_TOO_BIG
-  std::size_t max_unsent = 1 << 20;    // bytes of replies that one connection may leave unread before it is not read
-  std::size_t steps_per_turn = 1'000;  // lines and bodies of one connection, before the others get their turn
-  bool durable = true;                 // whether the store outlives the process: what the binlog-… stats mean
+  std::size_t max_unsent =
+      1 << 20;  // bytes of replies that one connection may leave unread before it is not read
+  std::size_t steps_per_turn =
+      1'000;            // lines and bodies of one connection, before the others get their turn
+  bool durable = true;  // whether the store outlives the process: what the binlog-… stats mean
 };
 
 // Who the server is, as `stats` tells.
@@ -57,7 +59,8 @@ struct Counters {
 class Service {
  public:
   // `clock` is read once for each command. `engine` must outlive the service.
-  Service(queue::Engine& engine, std::function<queue::Now()> clock, const ServiceOptions& options, DiskSpace disk = {});
+  Service(queue::Engine& engine, std::function<queue::Now()> clock, const ServiceOptions& options,
+          DiskSpace disk = {});
   Service(const Service&) = delete;
   Service& operator=(const Service&) = delete;
 

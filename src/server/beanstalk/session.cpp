@@ -267,8 +267,10 @@ void Session::finish_put(std::string_view body_and_end) {
 
 void Session::reserve(const Command& c) {
   became_worker();
-  const std::optional<Millis> timeout = c.verb == Verb::kReserve ? std::nullopt : std::optional(c.timeout);
-  if (const auto delivery = service_.engine().reserve(client_, service_.now(), timeout)) return answer(*delivery);
+  const std::optional<Millis> timeout =
+      c.verb == Verb::kReserve ? std::nullopt : std::optional(c.timeout);
+  if (const auto delivery = service_.engine().reserve(client_, service_.now(), timeout))
+    return answer(*delivery);
   state_ = State::kWaiting;
   if (input_ended_) service_.engine().stop_waiting(client_);
 }
@@ -347,7 +349,8 @@ void Session::answer_yaml(queue::Sequence durable_at, std::string_view yaml) {
   replies_.add(durable_at, "OK ", yaml.size(), kEnd, yaml, kEnd);
 }
 
-// What is not there may just have been deleted: nobody may learn of that before the deletion is durable.
+// What is not there may just have been deleted: nobody may learn of that before the deletion is
+// durable.
 void Session::answer_not_found() {
   replies_.add(service_.engine().last_sequence(), "NOT_FOUND\r\n");
 }

@@ -1,14 +1,16 @@
-#pragma once
-// One beanstalk connection as a state machine without a socket: bytes in, commands to the engine, replies out.
+// One beanstalk connection as a state machine without a socket: bytes in, commands to the engine,
+// replies out.
 //
 //   Session session(service);
 //   std::size_t used = session.receive("put 0 0 60 5\r\nhello\r\nres");   // 21: the rest is no whole command yet
 //   socket.send(session.replies().sendable(durable));                     // "INSERTED 1\r\n", once it is durable
 //
-// Commands are carried out in the order in which they came and answered in that order. While a reserve waits nothing is
-// read: `receive` uses no byte until `deliver` has brought the end of the waiting.
+// Commands are carried out in the order in which they came and answered in that order. While a
+// reserve waits nothing is read: `receive` uses no byte until `deliver` has brought the end of the
+// waiting.
 //
 // Not thread safe; all sessions of a service belong to its thread.
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -38,12 +40,12 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // Carries out what is complete in `bytes` and returns how many were used. The others must come again, with more
-  // behind them.
+  // Carries out what is complete in `bytes` and returns how many were used. The others must come
+  // again, with more behind them.
   std::size_t receive(std::string_view bytes);
 
-  // The client has closed its half of the connection: a reserve that waits ends with TIMED_OUT, and so will every later
-  // one.
+  // The client has closed its half of the connection: a reserve that waits ends with TIMED_OUT, and
+  // so will every later one.
   void end_of_input();
 
   // The end of the waiting, from Engine::take_deliveries.
@@ -53,8 +55,9 @@ class Session {
   void close();
 
   Wants wants() const;
-  bool mid_command() const;  // part of it is used: the rest of a body is next, or of a line that is too long
-  bool holds_jobs() const;   // that it has reserved
+  bool mid_command()
+      const;  // part of it is used: the rest of a body is next, or of a line that is too long
+  bool holds_jobs() const;  // that it has reserved
   queue::ClientId client() const { return client_; }
   ReplyQueue& replies() { return replies_; }
   const ReplyQueue& replies() const { return replies_; }

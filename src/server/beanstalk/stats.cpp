@@ -65,7 +65,8 @@ void command_counts(Yaml& yaml, const Counters& counters) {
       .field("cmd-peek-delayed", count(Verb::kPeekDelayed))
       .field("cmd-peek-buried", count(Verb::kPeekBuried))
       .field("cmd-reserve", count(Verb::kReserve))
-      .field("cmd-reserve-with-timeout", count(Verb::kReserveWithTimeout, Verb::kReserveWithTimeoutMs))
+      .field("cmd-reserve-with-timeout",
+             count(Verb::kReserveWithTimeout, Verb::kReserveWithTimeoutMs))
       .field("cmd-delete", count(Verb::kDelete))
       .field("cmd-release", count(Verb::kRelease, Verb::kReleaseMs))
       .field("cmd-use", count(Verb::kUse))
@@ -111,12 +112,13 @@ std::string server_stats_yaml(Service& service) {
       .field("rusage-utime", seconds(usage.ru_utime))
       .field("rusage-stime", seconds(usage.ru_stime))
       .field("uptime", (now.mono_ns - service.started_ns()) / kNsInSecond)
-      // There are no numbered log files, no migration between them and no limit to their size; changes written there
-      // are.
+      // There are no numbered log files, no migration between them and no limit to their size;
+      // changes written there are.
       .field("binlog-oldest-index", 0)
       .field("binlog-current-index", 0)
       .field("binlog-records-migrated", 0)
-      .field("binlog-records-written", service.options().durable ? service.engine().last_sequence() : 0)
+      .field("binlog-records-written",
+             service.options().durable ? service.engine().last_sequence() : 0)
       .field("binlog-max-size", 0)
       .field("draining", service.draining())
       .field("id", identity.id)

@@ -1,9 +1,9 @@
-#pragma once
-// The YAML that `stats`, `stats-job`, `stats-tube` and the `list-…` commands answer with: beanstalkd's fields, in its
-// order.
+// The YAML that `stats`, `stats-job`, `stats-tube` and the `list-…` commands answer with:
+// beanstalkd's fields, in its order.
 //
-// After the last of them come Carillon's own, so that a client which reads all finds more, and one which reads
-// beanstalkd's finds them.
+// After the last of them come Carillon's own, so that a client which reads all finds more, and one
+// which reads beanstalkd's finds them.
+#pragma once
 
 #include <string>
 #include <vector>

@@ -38,7 +38,9 @@ struct Month {
   unsigned nth(unsigned n, unsigned weekday) const noexcept {
     return 1 + (weekday + 7 - first_weekday) % 7 + 7 * (n - 1);
   }
-  unsigned last_such(unsigned weekday) const noexcept { return last - (this->weekday(last) + 7 - weekday) % 7; }
+  unsigned last_such(unsigned weekday) const noexcept {
+    return last - (this->weekday(last) + 7 - weekday) % 7;
+  }
 
   unsigned working_day_nearest_to(unsigned day) const noexcept {
     if (weekday(day) == 6) return day > 1 ? day - 1 : day + 2;
@@ -60,7 +62,8 @@ void for_each_number(NumberSet set, Use&& use) {
 NumberSet CronFields::days_of(std::chrono::year_month year_month) const noexcept {
   const Month month(year_month);
   NumberSet by_day = days;
-  for_each_number(days_before_last, [&](unsigned n) { by_day |= n < month.last ? bit(month.last - n) : 0; });
+  for_each_number(days_before_last,
+                  [&](unsigned n) { by_day |= n < month.last ? bit(month.last - n) : 0; });
   for_each_number(nearest_to, [&](unsigned day) {
     if (day <= month.last) by_day |= bit(month.working_day_nearest_to(day));
   });
@@ -70,9 +73,11 @@ NumberSet CronFields::days_of(std::chrono::year_month year_month) const noexcept
   for_each_number(weekdays, [&](unsigned weekday) {
     for (unsigned day = month.nth(1, weekday); day <= month.last; day += 7) by_weekday |= bit(day);
   });
-  for_each_number(last_weekdays, [&](unsigned weekday) { by_weekday |= bit(month.last_such(weekday)); });
+  for_each_number(last_weekdays,
+                  [&](unsigned weekday) { by_weekday |= bit(month.last_such(weekday)); });
   for (unsigned n = 1; n < weekdays_of_week.size(); ++n) {
-    for_each_number(weekdays_of_week[n], [&](unsigned weekday) { by_weekday |= bit(month.nth(n, weekday)); });
+    for_each_number(weekdays_of_week[n],
+                    [&](unsigned weekday) { by_weekday |= bit(month.nth(n, weekday)); });
   }
 
   const NumberSet exist = from(1) & ~from(month.last + 1);
@@ -116,7 +121,8 @@ std::optional<Seconds> CronFields::first_time_of_day(Seconds from) const noexcep
   const int later_hour = first_of(hours, hour);
   if (later_hour < 0) return std::nullopt;
   if (later_hour != hour || later_minute < 0) {
-    return std::chrono::hours(later_hour) + std::chrono::minutes(first_of(minutes, 0)) + Seconds(first_of(seconds, 0));
+    return std::chrono::hours(later_hour) + std::chrono::minutes(first_of(minutes, 0)) +
+           Seconds(first_of(seconds, 0));
   }
   if (later_minute != minute || second < 0) second = first_of(seconds, 0);
   return std::chrono::hours(later_hour) + std::chrono::minutes(later_minute) + Seconds(second);

@@ -34,10 +34,12 @@ struct CronFields {
   NumberSet days_of(std::chrono::year_month month) const noexcept;
 
   // The first local time at or after `from`. Nothing: there is none, ever.
-  std::optional<std::chrono::local_seconds> first_at_or_after(std::chrono::local_seconds from) const noexcept;
+  std::optional<std::chrono::local_seconds> first_at_or_after(
+      std::chrono::local_seconds from) const noexcept;
 
  private:
-  std::optional<std::chrono::local_days> first_day_at_or_after(std::chrono::local_days from) const noexcept;
+  std::optional<std::chrono::local_days> first_day_at_or_after(
+      std::chrono::local_days from) const noexcept;
   std::optional<std::chrono::seconds> first_time_of_day(std::chrono::seconds from) const noexcept;
 };
 

@@ -31,9 +31,15 @@ struct FieldKind {
 constexpr FieldKind kSecond{"second", 0, 59, "", 0, FieldKind::kNone, "0 to 59"};
 constexpr FieldKind kMinute{"minute", 0, 59, "", 0, FieldKind::kNone, "0 to 59"};
 constexpr FieldKind kHour{"hour", 0, 23, "", 0, FieldKind::kNone, "0 to 23"};
-constexpr FieldKind kDay{"day of month", 1, 31, "", 0, FieldKind::kDays, "1 to 31, L, L-3, 15W, LW and ?"};
-constexpr FieldKind kMonth{
-    "month", 1, 12, "JANFEBMARAPRMAYJUNJULAUGSEPOCTNOVDEC", 1, FieldKind::kNone, "1 to 12 and JAN to DEC"};
+constexpr FieldKind kDay{
+    "day of month", 1, 31, "", 0, FieldKind::kDays, "1 to 31, L, L-3, 15W, LW and ?"};
+constexpr FieldKind kMonth{"month",
+                           1,
+                           12,
+                           "JANFEBMARAPRMAYJUNJULAUGSEPOCTNOVDEC",
+                           1,
+                           FieldKind::kNone,
+                           "1 to 12 and JAN to DEC"};
 constexpr FieldKind kWeekday{"day of week",
                              0,
                              7,
@@ -42,7 +48,8 @@ constexpr FieldKind kWeekday{"day of week",
                              FieldKind::kWeekdays,
                              "0 to 7 (0 and 7 are Sunday), SUN to SAT, FRIL, MON#2 and ?"};
 
-constexpr std::array<const FieldKind*, 6> kFields{&kSecond, &kMinute, &kHour, &kDay, &kMonth, &kWeekday};
+constexpr std::array<const FieldKind*, 6> kFields{&kSecond, &kMinute, &kHour,
+                                                  &kDay,    &kMonth,  &kWeekday};
 
 constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kMacros{{
     {"@YEARLY", "0 0 1 1 *"},
@@ -74,15 +81,16 @@ struct Word {
 };
 
 [[noreturn]] void fail(std::string_view expression, std::size_t column, const std::string& what) {
-  throw CronError(
-      "carillon: cron expression \"" + std::string(expression) + "\", column " + std::to_string(column) + ": " + what,
-      column);
+  throw CronError("carillon: cron expression \"" + std::string(expression) + "\", column " +
+                      std::to_string(column) + ": " + what,
+                  column);
 }
 
 // Reads one field, item by item.
 class FieldReader {
  public:
-  FieldReader(std::string_view expression, const FieldKind& kind, const Word& field, CronFields& into)
+  FieldReader(std::string_view expression, const FieldKind& kind, const Word& field,
+              CronFields& into)
       : expression_(expression), kind_(kind), field_(field), into_(into) {}
 
   // The numbers; what is no number goes into the fields. `any`: it begins with * or ?.
@@ -104,7 +112,8 @@ class FieldReader {
   void read_item() {
     if (take('*')) return add(kind_.least, last_number(), read_step());
     if (peek() == '?') {
-      if (kind_.specials == FieldKind::kNone) fail_item("is for the day of month and the day of week alone");
+      if (kind_.specials == FieldKind::kNone)
+        fail_item("is for the day of month and the day of week alone");
       ++at_;
       return add(kind_.least, last_number(), 1);
     }
@@ -185,7 +194,9 @@ class FieldReader {
   }
 
   // The highest number of the field: of the week 6, since 7 is 0 again.
-  unsigned last_number() const noexcept { return kind_.specials == FieldKind::kWeekdays ? 6 : kind_.most; }
+  unsigned last_number() const noexcept {
+    return kind_.specials == FieldKind::kWeekdays ? 6 : kind_.most;
+  }
 
   // From `first` to `last`, round the end if need be.
   void add(unsigned first, unsigned last, unsigned step) {
@@ -204,9 +215,10 @@ class FieldReader {
   }
 
   [[noreturn]] void wrong() {
-    fail_item("is not understood; allowed are " + std::string(kind_.allowed) +
-              (kind_.specials == FieldKind::kNone ? ", and of these" : ", and of numbers and names") +
-              " ranges 1-5, lists 1,5, steps 1-5/2 and */2, and *");
+    fail_item(
+        "is not understood; allowed are " + std::string(kind_.allowed) +
+        (kind_.specials == FieldKind::kNone ? ", and of these" : ", and of numbers and names") +
+        " ranges 1-5, lists 1,5, steps 1-5/2 and */2, and *");
   }
   [[noreturn]] void fail_item(const std::string& what) {
     const std::string_view item = expression_.substr(field_.column - 1 + item_, item_end_ - item_);
@@ -233,7 +245,8 @@ std::vector<Word> words_of(std::string_view text) {
       ++at;
       continue;
     }
-    const auto end = std::find_if(text.begin() + static_cast<std::ptrdiff_t>(at), text.end(), is_space);
+    const auto end =
+        std::find_if(text.begin() + static_cast<std::ptrdiff_t>(at), text.end(), is_space);
     const auto length = static_cast<std::size_t>(end - text.begin()) - at;
     words.push_back({upper(text.substr(at, length)), at + 1});
     at += length;
@@ -246,7 +259,8 @@ std::string_view macro(std::string_view expression, const Word& word) {
     if (word.text == name) return meaning;
   }
   fail(expression, word.column,
-       word.text + " is none of @yearly, @annually, @monthly, @weekly, @daily, @midnight and @hourly" +
+       word.text +
+           " is none of @yearly, @annually, @monthly, @weekly, @daily, @midnight and @hourly" +
            (word.text == "@EVERY" ? "; a period is for schedule_every()" : ""));
 }
 
@@ -254,12 +268,14 @@ std::string_view macro(std::string_view expression, const Word& word) {
 
 CronFields parse_cron(std::string_view expression) {
   std::vector<Word> words = words_of(expression);
-  if (words.size() == 1 && words[0].text.front() == '@') words = words_of(macro(expression, words[0]));
+  if (words.size() == 1 && words[0].text.front() == '@')
+    words = words_of(macro(expression, words[0]));
   if (!words.empty() && words[0].text == "@EVERY") macro(expression, words[0]);
   if (words.size() != 5 && words.size() != 6) {
     fail(expression, words.size() > 6 ? words[6].column : expression.size() + 1,
          "there are " + std::to_string(words.size()) +
-             " fields; there must be 5 (minute, hour, day of month, month, day of week) or 6 (with the second in "
+             " fields; there must be 5 (minute, hour, day of month, month, day of week) or 6 (with "
+             "the second in "
              "front), or @daily and its like");
   }
   CronFields fields;
@@ -272,8 +288,8 @@ CronFields parse_cron(std::string_view expression) {
   }
   fields.any_day = any[3];
   fields.any_weekday = any[5];
-  fields.periodic =
-      any[1] || any[2] || fields.minutes == (NumberSet{1} << 60) - 1 || fields.hours == (NumberSet{1} << 24) - 1;
+  fields.periodic = any[1] || any[2] || fields.minutes == (NumberSet{1} << 60) - 1 ||
+                    fields.hours == (NumberSet{1} << 24) - 1;
   if (!fields.first_at_or_after(std::chrono::local_days(std::chrono::year(2000) / 1 / 1))) {
     fail(expression, words[3 - skipped].column,
          "no year has such a day (day of month \"" + words[3 - skipped].text + "\", month \"" +

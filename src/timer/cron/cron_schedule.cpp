@@ -27,8 +27,8 @@ local_seconds local(sys_seconds time, seconds ahead) noexcept {
   return local_seconds(time.time_since_epoch() + ahead);
 }
 
-// The first local time that is meant, at or after one that mostly grows: what was found is looked up again only when it
-// no longer answers the question.
+// The first local time that is meant, at or after one that mostly grows: what was found is looked
+// up again only when it no longer answers the question.
 class Search {
  public:
   explicit Search(const CronFields& fields) noexcept : fields_(fields) {}
@@ -50,7 +50,8 @@ class Search {
 
 }  // namespace
 
-// From one stretch of even time to the next; within one, local and real time are the same but for a number.
+// From one stretch of even time to the next; within one, local and real time are the same but for a
+// number.
 std::optional<sys_seconds> CronRule::next(sys_seconds after) const {
   Search search(fields);
   sys_seconds from = std::clamp(after, kFirstTime, kEndOfTime) + seconds(1);
@@ -68,7 +69,8 @@ std::optional<sys_seconds> CronRule::next(sys_seconds after) const {
     }
     const auto found = search.first_at_or_after(begin);
     if (!found.has_value()) return std::nullopt;
-    if (*found < local(now.end, now.ahead)) return sys_seconds(found->time_since_epoch() - now.ahead);
+    if (*found < local(now.end, now.ahead))
+      return sys_seconds(found->time_since_epoch() - now.ahead);
     from = now.end;
   }
   return std::nullopt;
@@ -77,9 +79,11 @@ std::optional<sys_seconds> CronRule::next(sys_seconds after) const {
 }  // namespace detail
 
 CronSchedule::CronSchedule(std::string_view expression, std::string_view zone)
-    : rule_(new detail::CronRule{std::string(expression), detail::parse_cron(expression), detail::TimeZone(zone)}) {}
+    : rule_(new detail::CronRule{std::string(expression), detail::parse_cron(expression),
+                                 detail::TimeZone(zone)}) {}
 
-std::optional<std::chrono::sys_seconds> CronSchedule::next_after(std::chrono::sys_seconds after) const {
+std::optional<std::chrono::sys_seconds> CronSchedule::next_after(
+    std::chrono::sys_seconds after) const {
   return rule_->next(after);
 }
 

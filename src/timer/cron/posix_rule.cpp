@@ -78,7 +78,8 @@ class PosixRuleReader {
     if (!take(',')) return false;
     if (take('M')) {
       if (!read(change.month, 12) || change.month < 1 || !take('.')) return false;
-      if (!read(change.week, 5) || change.week < 1 || !take('.') || !read(change.day, 6)) return false;
+      if (!read(change.week, 5) || change.week < 1 || !take('.') || !read(change.day, 6))
+        return false;
     } else {
       change.kind = take('J') ? PosixRule::YearlyChange::kJulianDay : PosixRule::YearlyChange::kDay;
       if (!read(change.day, 365)) return false;
@@ -99,10 +100,12 @@ std::chrono::local_seconds PosixRule::YearlyChange::in(std::chrono::year year) c
   const std::chrono::weekday weekday(day);
   switch (kind) {
     case kWeekday:
-      if (week == 5) return local_days(year / std::chrono::month(month) / weekday[std::chrono::last]) + time;
+      if (week == 5)
+        return local_days(year / std::chrono::month(month) / weekday[std::chrono::last]) + time;
       return local_days(year / std::chrono::month(month) / weekday[week]) + time;
     case kJulianDay:  // 1 to 365; the 29th of February is never counted
-      return local_days(year / 1 / 1) + days(day - 1 + (year.is_leap() && day >= 60 ? 1U : 0U)) + time;
+      return local_days(year / 1 / 1) + days(day - 1 + (year.is_leap() && day >= 60 ? 1U : 0U)) +
+             time;
     case kDay:  // 0 to 365
       break;
   }
@@ -122,8 +125,10 @@ EvenTime PosixRule::at(sys_seconds time) const noexcept {
   }
   // Where summer time ends and begins at one moment, it goes on.
   std::sort(changes.begin(), changes.end());
-  const auto next = std::find_if(changes.begin(), changes.end(), [time](const Change& c) { return c.first > time; });
-  if (next == changes.begin() || next == changes.end()) return {kFirstTime, kEndOfTime, standard_};  // no sane rule
+  const auto next = std::find_if(changes.begin(), changes.end(),
+                                 [time](const Change& c) { return c.first > time; });
+  if (next == changes.begin() || next == changes.end())
+    return {kFirstTime, kEndOfTime, standard_};  // no sane rule
   const Change& last = *std::prev(next);
   return {last.first, next->first, last.second ? summer_ : standard_};
 }

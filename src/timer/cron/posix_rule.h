@@ -1,8 +1,10 @@
-// PosixRule: the clock changes of every year, as POSIX writes them in TZ: "CET-1CEST,M3.5.0,M10.5.0/3".
+// PosixRule: the clock changes of every year, as POSIX writes them in TZ:
+// "CET-1CEST,M3.5.0,M10.5.0/3".
 //
-// That is the last line of a zone's file in the tz database (RFC 8536, 3.3), and holds for all time after the changes
-// that the file lists. The library that reads those files (date 3.0) reads the list alone, and its own class for such
-// rules neither compiles as C++20 nor knows the negative hours of RFC 8536.
+// That is the last line of a zone's file in the tz database (RFC 8536, 3.3), and holds for all time
+// after the changes that the file lists. The library that reads those files (date 3.0) reads the
+// list alone, and its own class for such rules neither compiles as C++20 nor knows the negative
+// hours of RFC 8536.
 #pragma once
 
 #include <chrono>

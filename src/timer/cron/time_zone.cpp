@@ -21,8 +21,8 @@ EvenTime even_time(const date::sys_info& info) noexcept {
           std::min(sys_seconds(info.end.time_since_epoch()), kEndOfTime), info.offset};
 }
 
-// What holds after the last change that a zone's file lists: its last line. Many systems ship files that list changes
-// up to 2037, some those of the past alone.
+// What holds after the last change that a zone's file lists: its last line. Many systems ship files
+// that list changes up to 2037, some those of the past alone.
 std::optional<PosixRule> rule_after_the_list(const std::string& zone) {
   std::ifstream file("/usr/share/zoneinfo/" + zone, std::ios::binary | std::ios::ate);
   constexpr std::streamoff kEnough = 128;
@@ -30,19 +30,22 @@ std::optional<PosixRule> rule_after_the_list(const std::string& zone) {
   if (size <= 0) return std::nullopt;
   file.seekg(std::max<std::streamoff>(size - kEnough, 0));
   std::string end(static_cast<std::size_t>(std::min(size, kEnough)), '\0');
-  if (!file.read(end.data(), static_cast<std::streamsize>(end.size())) || end.back() != '\n') return std::nullopt;
+  if (!file.read(end.data(), static_cast<std::streamsize>(end.size())) || end.back() != '\n')
+    return std::nullopt;
   end.pop_back();
   const std::size_t line = end.rfind('\n');
-  return line == std::string::npos ? std::nullopt : PosixRule::parse(std::string_view(end).substr(line + 1));
+  return line == std::string::npos ? std::nullopt
+                                   : PosixRule::parse(std::string_view(end).substr(line + 1));
 }
 
 const date::time_zone& look_up(const std::string& name) {
   try {
     return *date::locate_zone(name);
   } catch (const std::exception& error) {
-    throw std::invalid_argument("carillon: there is no time zone \"" + name +
-                                "\" in the tz database of this machine; names are like Europe/Berlin and UTC (" +
-                                error.what() + ")");
+    throw std::invalid_argument(
+        "carillon: there is no time zone \"" + name +
+        "\" in the tz database of this machine; names are like Europe/Berlin and UTC (" +
+        error.what() + ")");
   }
 }
 

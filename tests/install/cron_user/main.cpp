@@ -6,7 +6,8 @@
 
 int main() {
   const carillon::CronSchedule mornings("0 9 * * MON-FRI", "Europe/Berlin");
-  const auto next = mornings.next(std::chrono::sys_days(std::chrono::year(2024) / 7 / 5) + std::chrono::hours(12));
+  const auto next = mornings.next(std::chrono::sys_days(std::chrono::year(2024) / 7 / 5) +
+                                  std::chrono::hours(12));
   carillon::TimerService timers;
   timers.schedule_cron(mornings, [] {});
   timers.schedule_cron("@daily", "UTC", [] {});

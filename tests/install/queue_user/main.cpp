@@ -1,4 +1,5 @@
-// Someone else's program: a queue on disk in the program's own process, closed and opened again between put and reserve.
+// Someone else's program: a queue on disk in the program's own process, closed and opened again
+// between put and reserve.
 #include "carillon/queue/engine.h"
 
 #include <cstdio>
@@ -34,7 +35,8 @@ int main() {
   RocksStore store(directory);
   Engine engine(store, {}, at_second(1));
   const ClientId worker = engine.connect();
-  if (engine.reserve(worker, at_second(2), 0)->kind != Delivery::Kind::kTimedOut) return fail("the job came early");
+  if (engine.reserve(worker, at_second(2), 0)->kind != Delivery::Kind::kTimedOut)
+    return fail("the job came early");
   const auto got = engine.reserve(worker, at_second(3), 0);
   if (got->kind != Delivery::Kind::kReserved || got->job.id != put || got->job.body != "hello") {
     return fail("the job did not come at its time");

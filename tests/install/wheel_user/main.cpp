@@ -1,4 +1,5 @@
-// Someone else's program: three timers on a wheel, one of them cancelled, and the order they fire in.
+// Someone else's program: three timers on a wheel, one of them cancelled, and the order they fire
+// in.
 #include "carillon/wheel/hierarchical_wheel.h"
 
 #include <cstdio>

@@ -1,5 +1,5 @@
-// Feeds arbitrary bytes, cut at arbitrary places, to a session on a store in memory: nothing may crash, and the answer may not depend
-// on the cuts.
+// Feeds arbitrary bytes, cut at arbitrary places, to a session on a store in memory: nothing may
+// crash, and the answer may not depend on the cuts.
 //
 //   cmake -S . -B build/fuzz -G Ninja -DCMAKE_CXX_COMPILER=clang++-14 -DCARILLON_FUZZ=ON
 //   cmake --build build/fuzz --target session_fuzzer && build/fuzz/session_fuzzer -dict=tests/server/fuzz/beanstalk.dict
@@ -23,7 +23,8 @@ std::string answer(std::string_view bytes, std::size_t piece) {
   House house({.max_job_size = 100, .steps_per_turn = 7});
   Client client(house);
   std::string replies;
-  for (std::size_t at = 0; at < bytes.size(); at += piece) replies += client.say(bytes.substr(at, piece));
+  for (std::size_t at = 0; at < bytes.size(); at += piece)
+    replies += client.say(bytes.substr(at, piece));
   replies += client.end_input();
   house.engine.check_invariants();
   return replies;
@@ -43,7 +44,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string whole = answer(bytes, bytes.size());
   const std::string cut = answer(bytes, data[0] % 32 + std::size_t{1});
   if (is_comparable(bytes) && whole != cut) {
-    std::fprintf(stderr, "the answer depends on how the bytes are cut:\n%s\n--- cut\n%s\n", whole.c_str(), cut.c_str());
+    std::fprintf(stderr, "the answer depends on how the bytes are cut:\n%s\n--- cut\n%s\n",
+                 whole.c_str(), cut.c_str());
     std::abort();
   }
   return 0;

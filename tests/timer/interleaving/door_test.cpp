@@ -1,4 +1,5 @@
-// Every interleaving at a Door: each note is read once, by somebody who is alone inside and sees what was written.
+// Every interleaving at a Door: each note is read once, by somebody who is alone inside and sees
+// what was written.
 #include <gtest/gtest.h>
 
 #include "carillon/timer/detail/door.h"
@@ -72,7 +73,8 @@ struct EachComes {
     for (int thread = 0; thread < kThreads; ++thread)
       require(house.read[thread] == static_cast<int>(kTimes), "a note was lost");
     Note another;
-    require(house.door.enter_or_post(another) == Admission::kEntered, "the door is closed, and nobody is inside");
+    require(house.door.enter_or_post(another) == Admission::kEntered,
+            "the door is closed, and nobody is inside");
   }
 };
 
@@ -96,7 +98,9 @@ struct OneShuts {
   Note notes[2][2];
   Note first;
 
-  OneShuts() { require(house.door.enter_or_post(first) == Admission::kEntered, "a new door is open"); }
+  OneShuts() {
+    require(house.door.enter_or_post(first) == Admission::kEntered, "a new door is open");
+  }
   void run(int thread) {
     if (thread < 2) {
       house.come(notes[thread][0], thread, 1);

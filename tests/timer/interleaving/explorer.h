@@ -1,5 +1,6 @@
-// Explorer: runs a small program of a few threads in every order of its atomic operations, and with every value that
-// the memory model lets a load return; finds failed checks, data races, and threads that wait for ever.
+// Explorer: runs a small program of a few threads in every order of its atomic operations, and with
+// every value that the memory model lets a load return; finds failed checks, data races, and
+// threads that wait for ever.
 //
 //   struct Handover {                                            // constructed anew for each schedule
 //     static constexpr int kThreads = 2;
@@ -13,19 +14,22 @@
 //   };
 //   const Report report = explore<Handover>();                   // report.fault is empty
 //
-// The memory model is C++20's as far as views express it (Kang et al., "A Promising Semantics for Relaxed-Memory
-// Concurrency", POPL 2017, without promises). Stores to one location are ordered as they are executed. A load returns
-// any of them that the thread need not know to be overwritten: not older than what it has read or written itself, or
-// acquired, or, if it is seq_cst, than the last seq_cst access. So a store may go unnoticed for as long as nothing
-// orders it: what store buffers do, and more. Not modelled: loads that are put off until after later stores, and
+// The memory model is C++20's as far as views express it (Kang et al., "A Promising Semantics for
+// Relaxed-Memory Concurrency", POPL 2017, without promises). Stores to one location are ordered as
+// they are executed. A load returns any of them that the thread need not know to be overwritten:
+// not older than what it has read or written itself, or acquired, or, if it is seq_cst, than the
+// last seq_cst access. So a store may go unnoticed for as long as nothing orders it: what store
+// buffers do, and more. Not modelled: loads that are put off until after later stores, and
 // compare_exchange_weak failing for no reason.
 //
-// The search goes depth first and remembers states: what each thread has read so far determines where it is, so two
-// schedules after which all threads have read the same, and the same can still be read, go on alike; one of them is
-// followed. A thread that yields goes on when there is something new where it has looked last, and sees it.
+// The search goes depth first and remembers states: what each thread has read so far determines
+// where it is, so two schedules after which all threads have read the same, and the same can still
+// be read, go on alike; one of them is followed. A thread that yields goes on when there is
+// something new where it has looked last, and sees it.
 //
-// A program must be deterministic, keep what its threads share in ModelAtomic and Plain (sums that only at_end() reads
-// may be plain variables), and own nothing that needs a destructor on its threads' stacks.
+// A program must be deterministic, keep what its threads share in ModelAtomic and Plain (sums that
+// only at_end() reads may be plain variables), and own nothing that needs a destructor on its
+// threads' stacks.
 #pragma once
 
 #include <atomic>
@@ -66,8 +70,8 @@ std::uint64_t load(int place, std::memory_order order);
 void store(int place, std::uint64_t value, std::memory_order order);
 enum class Change { kSet, kOr, kAdd };
 std::uint64_t modify(int place, Change change, std::uint64_t operand, std::memory_order order);
-bool compare_exchange(int place, std::uint64_t& expected, std::uint64_t desired, std::memory_order success,
-                      std::memory_order failure);
+bool compare_exchange(int place, std::uint64_t& expected, std::uint64_t desired,
+                      std::memory_order success, std::memory_order failure);
 void wait(int place, std::uint64_t old, std::memory_order order);
 void notify_all(int place);
 void yield();

@@ -67,11 +67,14 @@ struct Message {
 
 TEST(Explorer, MessagePassing_NeedsReleaseAndAcquire) {
   expect_no_fault<Message<kRelease, kAcquire>>();
-  expect_fault<Message<kRelaxed, kAcquire>>("data race: thread 1 reads plain #0, which thread 0 has written");
-  expect_fault<Message<kRelease, kRelaxed>>("data race: thread 1 reads plain #0, which thread 0 has written");
+  expect_fault<Message<kRelaxed, kAcquire>>(
+      "data race: thread 1 reads plain #0, which thread 0 has written");
+  expect_fault<Message<kRelease, kRelaxed>>(
+      "data race: thread 1 reads plain #0, which thread 0 has written");
 }
 
-// Two threads each write one flag; two others read both, in opposite order. Do they agree on which came first?
+// Two threads each write one flag; two others read both, in opposite order. Do they agree on which
+// came first?
 template <std::memory_order kStore, std::memory_order kLoad>
 struct TwoReaders {
   static constexpr int kThreads = 4;
@@ -94,7 +97,8 @@ struct TwoReaders {
 
 TEST(Explorer, IndependentReads_AgreeOnlyIfAllIsSeqCst) {
   EXPECT_EQ((outcomes_of<TwoReaders<kSeqCst, kSeqCst>>()), (std::set<std::pair<int, int>>{{0, 0}}));
-  EXPECT_EQ((outcomes_of<TwoReaders<kRelease, kAcquire>>()), (std::set<std::pair<int, int>>{{0, 0}, {1, 0}}));
+  EXPECT_EQ((outcomes_of<TwoReaders<kRelease, kAcquire>>()),
+            (std::set<std::pair<int, int>>{{0, 0}, {1, 0}}));
 }
 
 // A thread never sees an older value after a newer one.
@@ -115,7 +119,8 @@ struct ReadsTwice {
 };
 
 TEST(Explorer, Coherence_ReadsOfOneLocationDoNotGoBack) {
-  EXPECT_EQ(outcomes_of<ReadsTwice>(), (std::set<std::pair<int, int>>{{0, 0}, {0, 1}, {0, 2}, {1, 1}, {1, 2}, {2, 2}}));
+  EXPECT_EQ(outcomes_of<ReadsTwice>(),
+            (std::set<std::pair<int, int>>{{0, 0}, {0, 1}, {0, 2}, {1, 1}, {1, 2}, {2, 2}}));
 }
 
 template <class Twist>
@@ -167,7 +172,8 @@ struct Orders {
   void run(int thread) {
     for (int i = 0; i < 2; ++i) {
       std::uint64_t seen = log.load(kRelaxed);
-      while (!log.compare_exchange_weak(seen, seen * 4 + static_cast<std::uint64_t>(thread) + 1, kRelaxed)) {
+      while (!log.compare_exchange_weak(seen, seen * 4 + static_cast<std::uint64_t>(thread) + 1,
+                                        kRelaxed)) {
       }
     }
   }

@@ -14,8 +14,8 @@ class Fiber {
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  // The next switch to it enters `body`, which must not return. What it was in the middle of is dropped, without
-  // destructors.
+  // The next switch to it enters `body`, which must not return. What it was in the middle of is
+  // dropped, without destructors.
   void start(void (*body)()) {
     if (stack_ == nullptr) stack_ = std::make_unique<std::byte[]>(kStack);
     ::getcontext(&context_);

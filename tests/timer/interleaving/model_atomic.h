@@ -1,5 +1,6 @@
-// ModelAtomic and Plain: what a program under the Explorer has instead of std::atomic and of plain variables; and Model,
-// the policy that puts them into the lock-free parts of the timer service, faithfully or with a twist.
+// ModelAtomic and Plain: what a program under the Explorer has instead of std::atomic and of plain
+// variables; and Model, the policy that puts them into the lock-free parts of the timer service,
+// faithfully or with a twist.
 #pragma once
 
 #include <atomic>
@@ -53,7 +54,9 @@ class ModelAtomic {
   ModelAtomic& operator=(const ModelAtomic&) = delete;
 
   T load(std::memory_order order) const { return value(detail::load(place_, Twist::order(order))); }
-  void store(T desired, std::memory_order order) { detail::store(place_, out(desired), Twist::order(order)); }
+  void store(T desired, std::memory_order order) {
+    detail::store(place_, out(desired), Twist::order(order));
+  }
   T exchange(T desired, std::memory_order order) {
     return value(detail::modify(place_, detail::Change::kSet, out(desired), Twist::order(order)));
   }
@@ -63,7 +66,8 @@ class ModelAtomic {
   T fetch_add(T amount, std::memory_order order) {
     return value(detail::modify(place_, detail::Change::kAdd, word(amount), Twist::order(order)));
   }
-  bool compare_exchange_strong(T& expected, T desired, std::memory_order success, std::memory_order failure) {
+  bool compare_exchange_strong(T& expected, T desired, std::memory_order success,
+                               std::memory_order failure) {
     if constexpr (Twist::kSplitSwap) {
       const T seen = load(failure);
       if (seen != expected) {
@@ -74,12 +78,13 @@ class ModelAtomic {
       return true;
     }
     std::uint64_t seen = word(expected);
-    const bool swapped =
-        detail::compare_exchange(place_, seen, out(desired), Twist::order(success), Twist::order(failure));
+    const bool swapped = detail::compare_exchange(place_, seen, out(desired), Twist::order(success),
+                                                  Twist::order(failure));
     if (!swapped) expected = value(seen);
     return swapped;
   }
-  bool compare_exchange_weak(T& expected, T desired, std::memory_order success, std::memory_order failure) {
+  bool compare_exchange_weak(T& expected, T desired, std::memory_order success,
+                             std::memory_order failure) {
     return compare_exchange_strong(expected, desired, success, failure);
   }
   bool compare_exchange_weak(T& expected, T desired, std::memory_order order) {
@@ -89,7 +94,9 @@ class ModelAtomic {
                                                               : std::memory_order_acquire;
     return compare_exchange_strong(expected, desired, order, failure);
   }
-  void wait(T old, std::memory_order order) const { detail::wait(place_, word(old), Twist::order(order)); }
+  void wait(T old, std::memory_order order) const {
+    detail::wait(place_, word(old), Twist::order(order));
+  }
   void notify_all() {
     if constexpr (Twist::kNotifies) detail::notify_all(place_);
   }

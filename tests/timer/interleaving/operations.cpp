@@ -1,4 +1,5 @@
-// What loads, stores and swaps do in the model: which values may be read, and what is learned from them.
+// What loads, stores and swaps do in the model: which values may be read, and what is learned from
+// them.
 #include <algorithm>
 #include <array>
 #include <string>
@@ -9,10 +10,12 @@ namespace carillon::interleaving::detail {
 namespace {
 
 bool acquires(std::memory_order order) {
-  return order == std::memory_order_acquire || order == std::memory_order_acq_rel || order == std::memory_order_seq_cst;
+  return order == std::memory_order_acquire || order == std::memory_order_acq_rel ||
+         order == std::memory_order_seq_cst;
 }
 bool releases(std::memory_order order) {
-  return order == std::memory_order_release || order == std::memory_order_acq_rel || order == std::memory_order_seq_cst;
+  return order == std::memory_order_release || order == std::memory_order_acq_rel ||
+         order == std::memory_order_seq_cst;
 }
 
 // What reading this store, the `index`th, tells the thread.
@@ -24,17 +27,21 @@ void learn_of(AtomicPlace& atomic, int place, std::size_t index, std::memory_ord
   search->self().read_last = static_cast<std::size_t>(place);
   search->self().read_store = index;
   if (acquires(order)) knows.learn(atomic.stores[index].released);
-  if (order == std::memory_order_seq_cst) atomic.seq_cst = std::max(atomic.seq_cst, static_cast<std::uint8_t>(index));
+  if (order == std::memory_order_seq_cst)
+    atomic.seq_cst = std::max(atomic.seq_cst, static_cast<std::uint8_t>(index));
 }
 
-void append(AtomicPlace& atomic, int place, std::uint64_t value, std::memory_order order, bool modifies) {
+void append(AtomicPlace& atomic, int place, std::uint64_t value, std::memory_order order,
+            bool modifies) {
   if (atomic.count == kMostStores) search->end_with("more stores than the explorer has room for");
   const std::size_t index = atomic.count++;
   Store& store = atomic.stores[index];
   store.value = value;
   store.released = Knowledge{};
-  if (modifies) store.released = atomic.stores[index - 1].released;  // it continues the release sequence
-  learn_of(atomic, place, index, order == std::memory_order_seq_cst ? order : std::memory_order_relaxed);
+  if (modifies)
+    store.released = atomic.stores[index - 1].released;  // it continues the release sequence
+  learn_of(atomic, place, index,
+           order == std::memory_order_seq_cst ? order : std::memory_order_relaxed);
   if (!search->exploring() || !releases(order)) return;
   Knowledge& knows = search->self().knows;
   store.released.learn(knows);
@@ -76,17 +83,20 @@ std::uint64_t modify(int place, Change change, std::uint64_t operand, std::memor
   AtomicPlace& atomic = search->atomic(place);
   learn_of(atomic, place, atomic.last(), order);
   const std::uint64_t old = atomic.stores[atomic.last()].value;
-  const std::uint64_t value = change == Change::kSet ? operand : change == Change::kOr ? old | operand : old + operand;
+  const std::uint64_t value = change == Change::kSet  ? operand
+                              : change == Change::kOr ? old | operand
+                                                      : old + operand;
   append(atomic, place, value, order, true);
   search->observed("was, before it was modified,", place, old);
   return old;
 }
 
-bool compare_exchange(int place, std::uint64_t& expected, std::uint64_t desired, std::memory_order success,
-                      std::memory_order failure) {
+bool compare_exchange(int place, std::uint64_t& expected, std::uint64_t desired,
+                      std::memory_order success, std::memory_order failure) {
   search->step();
   AtomicPlace& atomic = search->atomic(place);
-  // It succeeds on the latest value only, and fails as a load does: on any other that may still be read.
+  // It succeeds on the latest value only, and fails as a load does: on any other that may still be
+  // read.
   std::array<std::size_t, kMostStores> outcomes{};
   std::size_t count = 0;
   outcomes[count++] = atomic.last();
@@ -141,8 +151,9 @@ void plain_read(int place) {
   PlainPlace& plain = search->plain(place);
   const Knowledge& knows = search->self().knows;
   if (plain.writer != kMain && plain.written > knows.clock[static_cast<std::size_t>(plain.writer)])
-    search->end_with("data race: thread " + std::to_string(search->self_index()) + " reads plain #" +
-                     std::to_string(place) + ", which thread " + std::to_string(plain.writer) + " has written");
+    search->end_with("data race: thread " + std::to_string(search->self_index()) +
+                     " reads plain #" + std::to_string(place) + ", which thread " +
+                     std::to_string(plain.writer) + " has written");
   plain.read[search->self_index()] = knows.clock[search->self_index()];
   search->observed("reads plain", place, plain.value);
 }
@@ -152,11 +163,13 @@ void plain_write(int place, std::uint64_t value) {
   plain.value = value;
   if (!search->exploring()) return;
   const Knowledge& knows = search->self().knows;
-  bool race = plain.writer != kMain && plain.written > knows.clock[static_cast<std::size_t>(plain.writer)];
+  bool race =
+      plain.writer != kMain && plain.written > knows.clock[static_cast<std::size_t>(plain.writer)];
   for (std::size_t i = 0; i < plain.read.size(); ++i) race = race || plain.read[i] > knows.clock[i];
   if (race)
-    search->end_with("data race: thread " + std::to_string(search->self_index()) + " writes plain #" +
-                     std::to_string(place) + ", which another has read or written");
+    search->end_with("data race: thread " + std::to_string(search->self_index()) +
+                     " writes plain #" + std::to_string(place) +
+                     ", which another has read or written");
   plain.writer = static_cast<int>(search->self_index());
   plain.written = knows.clock[search->self_index()];
   plain.read = {};

@@ -147,7 +147,8 @@ std::uint64_t Search::state() const {
   for (int i = 0; i < entry_.threads; ++i) {
     const Thread& thread = threads_[static_cast<std::size_t>(i)];
     mix(hash, thread.history);
-    mix(hash, static_cast<std::uint64_t>(thread.status) << 8 | static_cast<std::uint64_t>(thread.waits_at));
+    mix(hash, static_cast<std::uint64_t>(thread.status) << 8 |
+                  static_cast<std::uint64_t>(thread.waits_at));
     if (thread.status == Status::kDone) continue;
     mix_knowledge(thread.knows);
     mix(hash, thread.read_last << 8 | (thread.knows.stores[thread.read_last] - thread.read_store));
@@ -202,7 +203,8 @@ void Search::yield() {
 
 void Search::notify(int place) {
   for (Thread& thread : threads_) {
-    if (thread.status == Status::kWaiting && thread.waits_at == place) thread.status = Status::kNotified;
+    if (thread.status == Status::kWaiting && thread.waits_at == place)
+      thread.status = Status::kNotified;
   }
 }
 
@@ -237,7 +239,8 @@ std::string Search::trace() const {
     } else {
       text << "thread " << event.thread;
     }
-    text << ": " << event.what << " #" << event.place << " 0x" << std::hex << event.value << std::dec;
+    text << ": " << event.what << " #" << event.place << " 0x" << std::hex << event.value
+         << std::dec;
   }
   return text.str();
 }

@@ -1,4 +1,5 @@
-// Search: the state of the machine in the schedule that is being run, and the depth-first search over schedules.
+// Search: the state of the machine in the schedule that is being run, and the depth-first search
+// over schedules.
 #pragma once
 
 #include <algorithm>
@@ -19,13 +20,15 @@ inline constexpr int kMain = -1;
 inline constexpr std::size_t kMostStores = 48;   // to one atomic
 inline constexpr std::size_t kMostSteps = 1000;  // of one schedule
 
-// How much a thread knows: of each atomic, the latest store; of each thread, how far it had come. Both only grow.
+// How much a thread knows: of each atomic, the latest store; of each thread, how far it had come.
+// Both only grow.
 struct Knowledge {
   std::array<std::uint8_t, kMostPlaces> stores{};
   std::array<std::uint8_t, kMostThreads> clock{};
 
   void learn(const Knowledge& other) {
-    for (std::size_t i = 0; i < stores.size(); ++i) stores[i] = std::max(stores[i], other.stores[i]);
+    for (std::size_t i = 0; i < stores.size(); ++i)
+      stores[i] = std::max(stores[i], other.stores[i]);
     for (std::size_t i = 0; i < clock.size(); ++i) clock[i] = std::max(clock[i], other.clock[i]);
   }
 };

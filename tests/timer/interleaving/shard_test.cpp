@@ -1,5 +1,6 @@
-// Every interleaving of a shard's whole protocol, timer words and door together: submit, cancel, move, collect and close,
-// in the steps of src/timer/timer_shard.cpp, on a wheel that is a flag per timer.
+// Every interleaving of a shard's whole protocol, timer words and door together: submit, cancel,
+// move, collect and close, in the steps of src/timer/timer_shard.cpp, on a wheel that is a flag per
+// timer.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -176,7 +177,8 @@ struct Shard {
     for (int i = 0; i < 2; ++i) {
       B* block = blocks[i];
       if (block == nullptr || !block->in_wheel) continue;
-      switch (block->word.claim([&] { return block->deadline.load(std::memory_order_acquire) <= kNow; })) {
+      switch (block->word.claim(
+          [&] { return block->deadline.load(std::memory_order_acquire) <= kNow; })) {
         case Word::Claim::kDue:
           block->in_wheel = false;
           due[i] = block;
@@ -200,7 +202,8 @@ struct Shard {
       if (block.word.let_go_of_place()) block.free();
       return;
     }
-    require(block.deadline.load(std::memory_order_relaxed) <= kNow, "it fired at a time that it was moved from");
+    require(block.deadline.load(std::memory_order_relaxed) <= kNow,
+            "it fired at a time that it was moved from");
     ++block.fired;
     block.destroy_task();
     static_cast<void>(block.word.finish());
@@ -261,12 +264,14 @@ struct World {
     if (fresh.accepted || fresh.refused > 0) check(fresh);
   }
   void check(Block<Twist>& block) {
-    require(block.fired + block.cancelled + block.returned + block.refused == 1, "a timer has not exactly one end");
+    require(block.fired + block.cancelled + block.returned + block.refused == 1,
+            "a timer has not exactly one end");
     require(block.freed == 1 - block.refused, "a timer was not freed once");
   }
 };
 
-// A timer is cancelled and moved to earlier, while the timer thread collects what is due, and then closes.
+// A timer is cancelled and moved to earlier, while the timer thread collects what is due, and then
+// closes.
 template <class Twist = Faithful, Closing kClosing = Closing::kAsIs>
 struct CancelMoveCollectClose : World<Twist, kClosing> {
   void run(int thread) {
@@ -318,7 +323,8 @@ TEST(InterleavingShard, TwoMovesToEarlierVersusCollectAndClose) {
   expect_no_fault<TwoMovesToEarlier<>>();
 }
 
-// A timer is scheduled and cancelled by one thread, another is cancelled by a second, and the third closes.
+// A timer is scheduled and cancelled by one thread, another is cancelled by a second, and the third
+// closes.
 template <class Twist = Faithful, Closing kClosing = Closing::kAsIs>
 struct SubmitVersusStop : World<Twist, kClosing> {
   void run(int thread) {
@@ -338,11 +344,13 @@ TEST(InterleavingShard, SubmitAndCancelVersusStop_RefusedCancelledOrReturned) {
 // --- that the search would find it
 
 TEST(InterleavingShard, Broken_ClosingThatDoesNotAwaitNotesIsFound) {
-  EXPECT_NE((explore<CancelMoveCollectClose<Faithful, Closing::kWithoutAwaitingNotes>>().fault), "");
+  EXPECT_NE((explore<CancelMoveCollectClose<Faithful, Closing::kWithoutAwaitingNotes>>().fault),
+            "");
 }
 
 TEST(InterleavingShard, Broken_ClosingThatDropsTheLastNotesIsFound) {
-  EXPECT_NE((explore<SubmitVersusStop<Faithful, Closing::kWithoutReadingTheLastNotes>>().fault), "");
+  EXPECT_NE((explore<SubmitVersusStop<Faithful, Closing::kWithoutReadingTheLastNotes>>().fault),
+            "");
 }
 
 TEST(InterleavingShard, Broken_AtomicsAreFound) {

@@ -1,4 +1,5 @@
-// Every interleaving of the timer thread that falls asleep and of threads that schedule: no deadline is slept past.
+// Every interleaving of the timer thread that falls asleep and of threads that schedule: no
+// deadline is slept past.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +23,8 @@ class ModelAlarm {
     rung_.notify_all();
   }
   void sleep() {
-    while (rung_.exchange(0, std::memory_order_seq_cst) == 0) rung_.wait(0, std::memory_order_relaxed);
+    while (rung_.exchange(0, std::memory_order_seq_cst) == 0)
+      rung_.wait(0, std::memory_order_relaxed);
   }
 
  private:
@@ -31,8 +33,9 @@ class ModelAlarm {
 
 enum class Order { kAnnouncesThenLooks, kLooksThenAnnounces };
 
-// Threads 0 and 1, if there are two, each publish a deadline in a shard of their own, as TimerShard does; the last one is
-// the timer thread. It ends when it would sleep until the earliest deadline, and else sleeps for ever unless it is woken.
+// Threads 0 and 1, if there are two, each publish a deadline in a shard of their own, as TimerShard
+// does; the last one is the timer thread. It ends when it would sleep until the earliest deadline,
+// and else sleeps for ever unless it is woken.
 template <class Twist, Order kOrder, std::int64_t... kDeadlines>
 struct Falling {
   static constexpr std::size_t kSchedulers = sizeof...(kDeadlines);
@@ -71,10 +74,13 @@ struct Falling {
   }
   std::int64_t look() {
     std::int64_t until = kNever;
-    for (auto& deadline : earliest) until = std::min(until, deadline.load(std::memory_order_seq_cst));
+    for (auto& deadline : earliest)
+      until = std::min(until, deadline.load(std::memory_order_seq_cst));
     return until;
   }
-  void at_end() { require(rung <= announced, "an awake timer thread was woken, or a sleeping one twice"); }
+  void at_end() {
+    require(rung <= announced, "an awake timer thread was woken, or a sleeping one twice");
+  }
 };
 
 TEST(InterleavingSleepGate, ADeadlineAgainstFallingAsleep) {
@@ -89,11 +95,13 @@ TEST(InterleavingSleepGate, TwoDeadlinesAgainstFallingAsleep) {
 // --- that the search would find it
 
 TEST(InterleavingSleepGate, Broken_WithoutSeqCstAWakeupIsLost) {
-  expect_fault<Falling<WithoutSeqCst, Order::kAnnouncesThenLooks, 50>>("those that have not ended wait for ever");
+  expect_fault<Falling<WithoutSeqCst, Order::kAnnouncesThenLooks, 50>>(
+      "those that have not ended wait for ever");
 }
 
 TEST(InterleavingSleepGate, Broken_WhoLooksBeforeItAnnouncesLosesAWakeup) {
-  expect_fault<Falling<Faithful, Order::kLooksThenAnnounces, 50>>("those that have not ended wait for ever");
+  expect_fault<Falling<Faithful, Order::kLooksThenAnnounces, 50>>(
+      "those that have not ended wait for ever");
 }
 
 TEST(InterleavingSleepGate, Broken_ClaimingTheWakeupInTwoStepsWakesTwice) {

@@ -1,5 +1,6 @@
-// Every interleaving on one TimerWord: exactly one of firing, cancelling and returning wins, nothing fires at a time it
-// was moved from, a handle of the past does nothing, and what a timer holds is let go of once.
+// Every interleaving on one TimerWord: exactly one of firing, cancelling and returning wins,
+// nothing fires at a time it was moved from, a handle of the past does nothing, and what a timer
+// holds is let go of once.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -17,7 +18,9 @@ using Word = carillon::detail::BasicTimerWord<Model<Twist>>;
 
 // The deadline comes back without a trace that it was elsewhere meanwhile.
 struct WithoutMoves : Faithful {
-  static constexpr std::uint64_t stored(std::uint64_t value) { return value & ~std::uint64_t{0xffff'fe00}; }
+  static constexpr std::uint64_t stored(std::uint64_t value) {
+    return value & ~std::uint64_t{0xffff'fe00};
+  }
 };
 struct WithoutGenerations : Faithful {
   static constexpr std::uint64_t stored(std::uint64_t value) {
@@ -38,7 +41,9 @@ struct Timer {
   int freed = 0;
   bool noted = false;  // a note asks who is inside the shard's door to take it out of the wheel
 
-  explicit Timer(bool periodic = false) : generation(word.arm(periodic)) { word.enter_by_oneself(); }
+  explicit Timer(bool periodic = false) : generation(word.arm(periodic)) {
+    word.enter_by_oneself();
+  }
 
   void destroy_task() {
     require(task == 1, "a task was destroyed twice");
@@ -83,7 +88,8 @@ struct Timer {
     for (;;) {
       switch (word.claim([&] { return deadline.load(std::memory_order_acquire) <= 10; })) {
         case Word<Twist>::Claim::kDue:
-          require(deadline.load(std::memory_order_relaxed) <= 10, "it fires at a time that it was moved from");
+          require(deadline.load(std::memory_order_relaxed) <= 10,
+                  "it fires at a time that it was moved from");
           return true;
         case Word<Twist>::Claim::kMoving:
           Model<Twist>::yield();  // it is looked at again a tick later
@@ -147,13 +153,15 @@ struct CancelFireAndMove {
   void at_end() {
     timer.read_note();
     const bool pending = timer.word.phase(timer.generation) == Phase::kArmed;
-    require(timer.fired + timer.cancelled + static_cast<int>(pending) == 1, "it has not exactly one end");
+    require(timer.fired + timer.cancelled + static_cast<int>(pending) == 1,
+            "it has not exactly one end");
     require(!pending || timer.deadline.load(std::memory_order_relaxed) == 100, "a move was lost");
     require(timer.freed == (pending ? 0 : 1), "it was not freed once");
   }
 };
 
-TEST(InterleavingTimerWord, CancelVersusFireVersusMove_OneWinsAndNothingFiresAtATimeItWasMovedFrom) {
+TEST(InterleavingTimerWord,
+     CancelVersusFireVersusMove_OneWinsAndNothingFiresAtATimeItWasMovedFrom) {
   expect_no_fault<CancelFireAndMove<Faithful>>();
 }
 
@@ -201,8 +209,10 @@ struct Reuse {
   }
   void at_end() {
     if (next == 0) return;
-    require(timer.word.phase(next) == Phase::kArmed, "a handle of the past has cancelled another timer");
-    require(timer.deadline.load(std::memory_order_relaxed) == 50, "a handle of the past has moved another timer");
+    require(timer.word.phase(next) == Phase::kArmed,
+            "a handle of the past has cancelled another timer");
+    require(timer.deadline.load(std::memory_order_relaxed) == 50,
+            "a handle of the past has moved another timer");
   }
 };
 
@@ -261,7 +271,8 @@ struct PeriodicCancelAndWait {
         break;
     }
     // Its note is read.
-    if (timer.word.take_note() == Phase::kCancelled && timer.word.let_go_of_place()) timer.free(false);
+    if (timer.word.take_note() == Phase::kCancelled && timer.word.let_go_of_place())
+      timer.free(false);
   }
   void at_end() {
     timer.read_note();
@@ -274,7 +285,8 @@ TEST(InterleavingTimerWord, CancelAndWaitVersusTheEndOfAPeriodicRun_NobodyWaitsF
   expect_no_fault<PeriodicCancelAndWait<Faithful>>();
 }
 
-// A periodic timer has had its last time, while it is cancelled: its end is one of the two, and who cancels is told which.
+// A periodic timer has had its last time, while it is cancelled: its end is one of the two, and who
+// cancels is told which.
 template <class Twist>
 struct CancelVersusTheLastPeriod {
   static constexpr int kThreads = 3;
@@ -290,7 +302,8 @@ struct CancelVersusTheLastPeriod {
     timer.free(true);
   }
   void at_end() {
-    require(timer.cancelled == (ended_cancelled ? 1 : 0), "who cancels and who ends it tell different stories");
+    require(timer.cancelled == (ended_cancelled ? 1 : 0),
+            "who cancels and who ends it tell different stories");
     require(timer.freed == 1, "it was not freed once");
   }
 };

@@ -1,4 +1,5 @@
-// Feeds one stream of bytes to every model, and to pools: nothing may crash, and no contract may be broken.
+// Feeds one stream of bytes to every model, and to pools: nothing may crash, and no contract may be
+// broken.
 //
 //   cmake --preset fuzz && cmake --build build/fuzz --target wheel_fuzzer
 //   build/fuzz/wheel_fuzzer -max_len=300 -max_total_time=300

@@ -68,7 +68,8 @@ pub fn schedule_and_cancel(inputs: &Inputs) -> (f64, f64) {
         let mut warm = false;
         let mut repetition = Repetition::of(inputs.len());
         loop {
-            // A new queue each time: its slab hands out first what was freed last, in the random order of the cancels.
+            // A new queue each time: its slab hands out first what was freed last, in the random
+            // order of the cancels.
             let mut timers = Timers::new(inputs.len());
             timers.start -= Duration::from_millis(now);
             timers.schedule_all(now, &inputs.delays);

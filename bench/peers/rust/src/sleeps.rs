@@ -19,7 +19,8 @@ thread_local! {
     static MAIN: RefCell<Option<Waker>> = const { RefCell::new(None) };
 }
 
-/// The waker of timer `index`: it notes that the timer fired, and wakes the program when none is left.
+/// The waker of timer `index`: it notes that the timer fired, and wakes the program when none is
+/// left.
 fn waker(index: usize) -> Waker {
     const TABLE: RawWakerVTable = RawWakerVTable::new(|data| RawWaker::new(data, &TABLE), wake, wake, |_| ());
     fn wake(data: *const ()) {

@@ -32,16 +32,18 @@ struct wheel_traits : Base {};
 
 namespace detail {
 
-// Between times of a clock and ticks of a wheel. Tick n begins n ticks after the clock's epoch; times before that count
-// as the epoch.
+// Between times of a clock and ticks of a wheel. Tick n begins n ticks after the clock's epoch;
+// times before that count as the epoch.
 template <class Clock, class Period>
 struct TickTimes {
   using time_point = typename Clock::time_point;
   using duration = typename Clock::duration;
   using Count = typename duration::rep;
   using Units = std::ratio_divide<Period, typename duration::period>;
-  static_assert(Clock::is_steady, "the hand of a wheel does not go back, and so must not its clock");
-  static_assert(std::is_integral_v<Count> && Units::den == 1, "a tick is a whole number of units of the clock");
+  static_assert(Clock::is_steady,
+                "the hand of a wheel does not go back, and so must not its clock");
+  static_assert(std::is_integral_v<Count> && Units::den == 1,
+                "a tick is a whole number of units of the clock");
 
   // The tick that is under way, and the first that does not begin before `time`.
   static Tick at(time_point time) noexcept {
@@ -54,7 +56,8 @@ struct TickTimes {
   }
   // The end of the clock's range if it begins beyond.
   static time_point begin(Tick tick) noexcept {
-    if (std::cmp_greater(tick, std::numeric_limits<Count>::max() / Units::num)) return time_point::max();
+    if (std::cmp_greater(tick, std::numeric_limits<Count>::max() / Units::num))
+      return time_point::max();
     return time_point(duration(static_cast<Count>(tick) * static_cast<Count>(Units::num)));
   }
 };
@@ -100,8 +103,12 @@ class WheelQueue : public boost::asio::detail::timer_queue_base {
   }
 
   bool empty() const override { return wheel_.empty(); }
-  long wait_duration_msec(long most) const override { return wait_for(most, &Wait::total_milliseconds, std::milli{}); }
-  long wait_duration_usec(long most) const override { return wait_for(most, &Wait::total_microseconds, std::micro{}); }
+  long wait_duration_msec(long most) const override {
+    return wait_for(most, &Wait::total_milliseconds, std::milli{});
+  }
+  long wait_duration_usec(long most) const override {
+    return wait_for(most, &Wait::total_microseconds, std::micro{});
+  }
 
   void get_ready_timers(Operations& ready) override {
     const Tick now = std::max(Times::at(Traits::now()), wheel_.now());
@@ -117,7 +124,8 @@ class WheelQueue : public boost::asio::detail::timer_queue_base {
       wheel_.advance(now, complete);
       earliest_ = wheel_.next_wakeup().value_or(kNever);
     } catch (
-        const std::bad_alloc&) {  // no memory to move timers down a level: nothing is lost, and they are tried again
+        const std::
+            bad_alloc&) {  // no memory to move timers down a level: nothing is lost, and they are tried again
       earliest_ = now + 1;
     }
   }
@@ -168,12 +176,13 @@ class WheelQueue : public boost::asio::detail::timer_queue_base {
     cancelled.push(wait);
   }
 
-  // Until the earliest tick begins, in Units, rounded up: woken a moment before, the reactor would find nothing due and
-  // sleep again.
+  // Until the earliest tick begins, in Units, rounded up: woken a moment before, the reactor would
+  // find nothing due and sleep again.
   template <class Unit>
   long wait_for(long most, std::int64_t (Wait::*total)() const, Unit) const {
     if (earliest_ == kNever) return most;
-    const Wait wait = Traits::to_posix_duration(Traits::subtract(Times::begin(earliest_), Traits::now()));
+    const Wait wait =
+        Traits::to_posix_duration(Traits::subtract(Times::begin(earliest_), Traits::now()));
     if (wait.ticks() <= 0) return 0;
     const std::int64_t units = (wait.*total)();
     return units >= most ? most : static_cast<long>(units) + 1;
@@ -189,16 +198,21 @@ class WheelQueue : public boost::asio::detail::timer_queue_base {
 namespace boost::asio::detail {
 
 template <class Clock, class Period, class Model, class Base>
-using wheel_time_traits = chrono_time_traits<Clock, carillon::asio::wheel_traits<Clock, Period, Model, Base>>;
+using wheel_time_traits =
+    chrono_time_traits<Clock, carillon::asio::wheel_traits<Clock, Period, Model, Base>>;
 
 #if BOOST_ASIO_VERSION < 103500
 template <class Clock, class Period, class Model, class Base>
-class timer_queue<chrono_time_traits<Clock, carillon::asio::wheel_traits<Clock, Period, Model, Base>>>
-    : public carillon::asio::detail::WheelQueue<wheel_time_traits<Clock, Period, Model, Base>, Period, Model> {};
+class timer_queue<
+    chrono_time_traits<Clock, carillon::asio::wheel_traits<Clock, Period, Model, Base>>>
+    : public carillon::asio::detail::WheelQueue<wheel_time_traits<Clock, Period, Model, Base>,
+                                                Period, Model> {};
 #else  // since Asio 1.35 (Boost 1.89) the queue is told where its memory comes from, and how much to set aside
 template <class Clock, class Period, class Model, class Base, class Allocator>
-class timer_queue<chrono_time_traits<Clock, carillon::asio::wheel_traits<Clock, Period, Model, Base>>, Allocator>
-    : public carillon::asio::detail::WheelQueue<wheel_time_traits<Clock, Period, Model, Base>, Period, Model> {
+class timer_queue<
+    chrono_time_traits<Clock, carillon::asio::wheel_traits<Clock, Period, Model, Base>>, Allocator>
+    : public carillon::asio::detail::WheelQueue<wheel_time_traits<Clock, Period, Model, Base>,
+                                                Period, Model> {
  public:
   timer_queue(const Allocator&, std::size_t timers) { this->reserve(timers); }
 };

@@ -1,5 +1,5 @@
-// ConnectionBlocks: a tracker's connections, sixteen to a block; the stamps that packets store apart from what only the
-// owner needs.
+// ConnectionBlocks: a tracker's connections, sixteen to a block; the stamps that packets store
+// apart from what only the owner needs.
 #pragma once
 
 #include <algorithm>
@@ -41,7 +41,7 @@ struct alignas(64) Block : TimerNode {
   std::uint16_t found = 0;                 // it was idle when it was looked at
   std::uint16_t timeout_class = kNoClass;  // whose wheel it is on
   bool mixed = false;                      // its connections differ in their time-outs
-  bool queued = false;                     // it is in the queue of those with connections in `found`
+  bool queued = false;  // it is in the queue of those with connections in `found`
 
   bool is_full() const noexcept { return (live | retired) == kAll; }
 };
@@ -68,11 +68,12 @@ class BlockList {
   Block* front_ = nullptr;
 };
 
-// Stamps are eight to a cache line, by themselves (stamp_table.h): they are what packets touch, at random. What only
-// the owner needs grows by pages. Nothing moves: a thread may be storing a stamp while the owner adds connections.
+// Stamps are eight to a cache line, by themselves (stamp_table.h): they are what packets touch, at
+// random. What only the owner needs grows by pages. Nothing moves: a thread may be storing a stamp
+// while the owner adds connections.
 //
-// Thread safety: touch() is safe from any thread at any time, also while the owner calls the rest. It may use an id as
-// soon as the owner has it.
+// Thread safety: touch() is safe from any thread at any time, also while the owner calls the rest.
+// It may use an id as soon as the owner has it.
 template <class Key, std::uint32_t kLastGeneration>
 class ConnectionBlocks {
   static_assert(kLastGeneration % 2 == 1 && kLastGeneration <= Stamp::kGenerationMask);
@@ -105,20 +106,29 @@ class ConnectionBlocks {
     if (!Stamp::is_generation(id.generation)) return;  // it was never given
     Word& word = stamps_[id.index];
     const std::uint64_t fresh = stamp | id.generation;
-    if (Stamp::supersedes(fresh, word.load(std::memory_order_relaxed))) word.store(fresh, std::memory_order_relaxed);
+    if (Stamp::supersedes(fresh, word.load(std::memory_order_relaxed)))
+      word.store(fresh, std::memory_order_relaxed);
   }
 
   // The stamps of a block lie one after the other, on two cache lines.
   Word& stamp(std::uint32_t index) noexcept { return stamps_[index]; }
   const Word& stamp(std::uint32_t index) const noexcept { return stamps_[index]; }
-  Record& record(std::uint32_t index) noexcept { return pages_[index / kPage].records[index % kPage]; }
-  const Record& record(std::uint32_t index) const noexcept { return pages_[index / kPage].records[index % kPage]; }
-  Block& block(std::uint32_t number) noexcept { return pages_[number / kPageBlocks].blocks[number % kPageBlocks]; }
+  Record& record(std::uint32_t index) noexcept {
+    return pages_[index / kPage].records[index % kPage];
+  }
+  const Record& record(std::uint32_t index) const noexcept {
+    return pages_[index / kPage].records[index % kPage];
+  }
+  Block& block(std::uint32_t number) noexcept {
+    return pages_[number / kPageBlocks].blocks[number % kPageBlocks];
+  }
   const Block& block(std::uint32_t number) const noexcept {
     return pages_[number / kPageBlocks].blocks[number % kPageBlocks];
   }
   Block& block_of(std::uint32_t index) noexcept { return block(index / Block::kPlaces); }
-  const Block& block_of(std::uint32_t index) const noexcept { return block(index / Block::kPlaces); }
+  const Block& block_of(std::uint32_t index) const noexcept {
+    return block(index / Block::kPlaces);
+  }
 
   static constexpr std::uint16_t bit_of(std::uint32_t index) noexcept {
     return static_cast<std::uint16_t>(1U << (index % Block::kPlaces));
@@ -126,7 +136,8 @@ class ConnectionBlocks {
 
   bool holds(std::uint32_t index) const noexcept { return record(index).generation % 2 == 1; }
   bool holds(IdleId id) const noexcept {
-    return id.index / Block::kPlaces < fresh_ && record(id.index).generation == id.generation && holds(id.index);
+    return id.index / Block::kPlaces < fresh_ && record(id.index).generation == id.generation &&
+           holds(id.index);
   }
   IdleId id(std::uint32_t index) const noexcept { return {index, record(index).generation}; }
 
@@ -152,8 +163,8 @@ class ConnectionBlocks {
 
   // Gives a free place of `block` to a connection. The caller sees to lists and wheels.
   std::uint32_t acquire(Block& block, Key&& key, Tick timeout) noexcept {
-    const auto place =
-        static_cast<std::uint32_t>(std::countr_one(static_cast<std::uint16_t>(block.live | block.retired)));
+    const auto place = static_cast<std::uint32_t>(
+        std::countr_one(static_cast<std::uint16_t>(block.live | block.retired)));
     const std::uint32_t index = block.number * Block::kPlaces + place;
     block.live |= bit_of(index);
     Record& taken = record(index);
@@ -164,7 +175,8 @@ class ConnectionBlocks {
     return index;
   }
 
-  // From now on touches with its id are refused. The key is returned. The caller sees to lists and wheels.
+  // From now on touches with its id are refused. The key is returned. The caller sees to lists and
+  // wheels.
   Key release(std::uint32_t index) noexcept {
     Block& block = block_of(index);
     Record& released = record(index);
@@ -195,7 +207,8 @@ class ConnectionBlocks {
                               std::to_string(connections) + " were asked for");
   }
 
-  // Room for so many connections. Throws std::bad_alloc with nothing changed. REQUIRES: it is possible.
+  // Room for so many connections. Throws std::bad_alloc with nothing changed. REQUIRES: it is
+  // possible.
   void reserve(std::size_t connections) {
     const std::size_t needed = connections + retired_;
     if (needed > capacity()) add_pages((needed - capacity() + kPage - 1) / kPage);
@@ -209,9 +222,12 @@ class ConnectionBlocks {
   bool is_exhausted() const noexcept { return size_ + retired_ == capacity(); }
   std::size_t size() const noexcept { return size_; }
   std::size_t blocks() const noexcept { return pages_.size() * kPageBlocks; }  // allocated
-  std::uint32_t fresh() const noexcept { return fresh_; }  // blocks from here on never held anything
+  std::uint32_t fresh() const noexcept {
+    return fresh_;
+  }  // blocks from here on never held anything
   std::size_t bytes() const noexcept {
-    return stamps_.bytes() + capacity() * sizeof(Record) + blocks() * sizeof(Block) + pages_.capacity() * sizeof(Page);
+    return stamps_.bytes() + capacity() * sizeof(Record) + blocks() * sizeof(Block) +
+           pages_.capacity() * sizeof(Page);
   }
 
   // Throws std::logic_error.
@@ -223,7 +239,8 @@ class ConnectionBlocks {
       require((block.live & block.retired) == 0, "a retired place holds a connection");
       for (std::uint32_t place = 0; place < Block::kPlaces; ++place) {
         const bool is_live = (block.live >> place & 1) != 0;
-        require(is_live == holds(number * Block::kPlaces + place), "a block counts other connections than its records");
+        require(is_live == holds(number * Block::kPlaces + place),
+                "a block counts other connections than its records");
         held += is_live ? 1 : 0;
       }
     }
@@ -250,11 +267,14 @@ class ConnectionBlocks {
   void add_pages(std::size_t count) {
     if (pages_.size() + count > pages_.capacity())
       pages_.reserve(std::max(pages_.size() + count, 2 * pages_.capacity()));
-    if (memory_.size() == memory_.capacity()) memory_.reserve(std::max<std::size_t>(4, 2 * memory_.capacity()));
-    Memory memory{std::make_unique<Record[]>(count * kPage), std::make_unique<Block[]>(count * kPageBlocks)};
+    if (memory_.size() == memory_.capacity())
+      memory_.reserve(std::max<std::size_t>(4, 2 * memory_.capacity()));
+    Memory memory{std::make_unique<Record[]>(count * kPage),
+                  std::make_unique<Block[]>(count * kPageBlocks)};
     stamps_.grow(capacity() + count * kPage);
     for (std::size_t page = 0; page < count; ++page)
-      pages_.push_back({memory.records.get() + page * kPage, memory.blocks.get() + page * kPageBlocks});
+      pages_.push_back(
+          {memory.records.get() + page * kPage, memory.blocks.get() + page * kPageBlocks});
     memory_.push_back(std::move(memory));
   }
 

@@ -1,10 +1,11 @@
-// StampTable: the stamps of a tracker's connections, one after the other. It grows where it is, so that a touch, on
-// whatever thread, finds a stamp by its index alone.
+// StampTable: the stamps of a tracker's connections, one after the other. It grows where it is, so
+// that a touch, on whatever thread, finds a stamp by its index alone.
 //
-// Beside the store itself, what a touch costs is the way to the stamp. So the table takes addresses for every index
-// that there can be, 32 GiB, but memory only for those in use. The rest can be read, as zeros, and not written; it
-// counts neither as committed nor as resident (reading it takes page tables, 64 MiB if all of it is read). Who limits
-// addresses (`ulimit -v`) or locks all that is mapped (`mlockall`) must leave room for it.
+// Beside the store itself, what a touch costs is the way to the stamp. So the table takes addresses
+// for every index that there can be, 32 GiB, but memory only for those in use. The rest can be
+// read, as zeros, and not written; it counts neither as committed nor as resident (reading it takes
+// page tables, 64 MiB if all of it is read). Who limits addresses (`ulimit -v`) or locks all that
+// is mapped (`mlockall`) must leave room for it.
 #pragma once
 
 #include <sys/mman.h>
@@ -20,14 +21,17 @@ namespace carillon::detail {
 class StampTable {
  public:
   using Word = std::atomic<std::uint64_t>;
-  static_assert(sizeof(Word) == 8 && Word::is_always_lock_free, "zeros of the system are words of value 0");
+  static_assert(sizeof(Word) == 8 && Word::is_always_lock_free,
+                "zeros of the system are words of value 0");
   static_assert(sizeof(void*) == 8, "32 GiB of addresses need 64 bits");
 
-  static constexpr std::size_t kStep = 16'384;  // words: 128 KiB, whole pages of whatever size they are
+  static constexpr std::size_t kStep =
+      16'384;  // words: 128 KiB, whole pages of whatever size they are
 
   struct NoAddresses : std::bad_alloc {
     const char* what() const noexcept override {
-      return "carillon: an IdleTracker takes 32 GiB of addresses, which are not to be had (see `ulimit -v`)";
+      return "carillon: an IdleTracker takes 32 GiB of addresses, which are not to be had (see "
+             "`ulimit -v`)";
     }
   };
 
@@ -41,8 +45,8 @@ class StampTable {
   Word& operator[](std::uint32_t index) noexcept { return words_[index]; }
   const Word& operator[](std::uint32_t index) const noexcept { return words_[index]; }
 
-  // `size` words, of which the new ones are 0. REQUIRES: size >= size(), a multiple of kStep. Throws std::bad_alloc
-  // with nothing changed.
+  // `size` words, of which the new ones are 0. REQUIRES: size >= size(), a multiple of kStep.
+  // Throws std::bad_alloc with nothing changed.
   void grow(std::size_t size) {
     Word* const fresh = words_ + size_;
     const std::size_t bytes = (size - size_) * sizeof(Word);
@@ -50,8 +54,8 @@ class StampTable {
 #if defined(MADV_DODUMP)
     static_cast<void>(madvise(fresh, bytes, MADV_DODUMP));
 #endif
-    // Written now, so that no packet waits for memory; and atomically: a touch with an id that was never given may be
-    // reading.
+    // Written now, so that no packet waits for memory; and atomically: a touch with an id that was
+    // never given may be reading.
     for (; size_ < size; ++size_) words_[size_].store(0, std::memory_order_relaxed);
   }
 
@@ -66,7 +70,8 @@ class StampTable {
   static constexpr std::size_t kAddresses = (std::size_t{1} << 32) * sizeof(Word);
 
   static Word* reserve() {
-    void* const addresses = mmap(nullptr, kAddresses, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* const addresses =
+        mmap(nullptr, kAddresses, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (addresses == MAP_FAILED) throw NoAddresses();
 #if defined(MADV_DONTDUMP)
     // Debuggers that dump a living process write every address. May fail: then they do.

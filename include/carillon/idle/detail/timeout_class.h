@@ -1,5 +1,5 @@
-// TimeoutClass: the blocks of connections whose time-outs are much alike, on a wheel whose hand runs ahead when
-// time-outs are scaled.
+// TimeoutClass: the blocks of connections whose time-outs are much alike, on a wheel whose hand
+// runs ahead when time-outs are scaled.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,8 @@
 
 namespace carillon::detail {
 
-// A factor 0 .. 1 that time-outs are multiplied by, to 24 binary places. What is scaled is rounded up.
+// A factor 0 .. 1 that time-outs are multiplied by, to 24 binary places. What is scaled is rounded
+// up.
 class Factor {
  public:
   constexpr Factor() = default;
@@ -33,22 +34,23 @@ class Factor {
   std::uint64_t parts_ = kOne;
 };
 
-// Time-outs that agree in their five highest bits are of one class, as 16 * 2^n to 17 * 2^n - 1 are; up to 31 each is a
-// class of its own.
+// Time-outs that agree in their five highest bits are of one class, as 16 * 2^n to 17 * 2^n - 1
+// are; up to 31 each is a class of its own.
 constexpr std::uint32_t timeout_class(Tick timeout) noexcept {
   const auto bits = static_cast<unsigned>(std::bit_width(timeout));
   if (bits <= 5) return static_cast<std::uint32_t>(timeout);
   return (bits - 4) * 16 + static_cast<std::uint32_t>(timeout >> (bits - 5)) - 16;
 }
 
-// A block is scheduled for the earliest of its connections' deadlines, last packet + time-out, as they would be at
-// factor 1. While the factor is 1 the hand of the wheel stands at now. Under overload it runs ahead, by the part of the
-// longest time-out that is taken away: lead() = longest - factor * longest. Then what is due has come up, for
+// A block is scheduled for the earliest of its connections' deadlines, last packet + time-out, as
+// they would be at factor 1. While the factor is 1 the hand of the wheel stands at now. Under
+// overload it runs ahead, by the part of the longest time-out that is taken away: lead() = longest
+// - factor * longest. Then what is due has come up, for
 //
 //   last packet + factor * time-out <= now      implies      last packet + time-out <= now + lead().
 //
-// So a fall of the factor moves one hand per class and touches no connection. Who has come up and has time left is
-// scheduled for where the hand will be when, at this factor, the time has passed.
+// So a fall of the factor moves one hand per class and touches no connection. Who has come up and
+// has time left is scheduled for where the hand will be when, at this factor, the time has passed.
 class TimeoutClass {
  public:
   static constexpr Tick kNever = std::numeric_limits<Tick>::max();
@@ -75,8 +77,9 @@ class TimeoutClass {
     return next <= now + lead_ ? now : next - lead_;
   }
 
-  HierarchicalWheel<BinaryDigits<8>, 16> wheel;  // small chunks: a sixteenth of the entries that it is made for
-  BlockList with_room;                           // blocks of this class with connections and a free place
+  HierarchicalWheel<BinaryDigits<8>, 16>
+      wheel;            // small chunks: a sixteenth of the entries that it is made for
+  BlockList with_room;  // blocks of this class with connections and a free place
 
  private:
   Tick longest_ = 0;

@@ -15,11 +15,12 @@
 
 namespace carillon::detail {
 
-// A class is made when the first time-out of it comes, and stays. A block is of the class of its first connection, and
-// moves to one that reaches further if a connection with a longer time-out comes into it.
+// A class is made when the first time-out of it comes, and stays. A block is of the class of its
+// first connection, and moves to one that reaches further if a connection with a longer time-out
+// comes into it.
 //
-// Invariants: a block with connections and a free place is in the list of its class; its class reaches as far as the
-// longest of its time-outs.
+// Invariants: a block with connections and a free place is in the list of its class; its class
+// reaches as far as the longest of its time-outs.
 class TimeoutClasses {
  public:
   static constexpr Tick kLongestTimeout = Stamp::kReach / 2 - 1;
@@ -37,14 +38,16 @@ class TimeoutClasses {
     return *place;
   }
   TimeoutClass& of(const Block& block) noexcept { return *classes_[block.timeout_class]; }
-  const TimeoutClass& of(const Block& block) const noexcept { return *classes_[block.timeout_class]; }
+  const TimeoutClass& of(const Block& block) const noexcept {
+    return *classes_[block.timeout_class];
+  }
 
   // In the order in which they came.
   std::size_t size() const noexcept { return in_use_.size(); }
   TimeoutClass& operator[](std::size_t place) noexcept { return *in_use_[place]; }
 
-  // Where a connection with `timeout`, of `timeout_class`, is to go: a block of its own class, else an empty one, else
-  // any. REQUIRES: `blocks` are not exhausted.
+  // Where a connection with `timeout`, of `timeout_class`, is to go: a block of its own class, else
+  // an empty one, else any. REQUIRES: `blocks` are not exhausted.
   template <class Blocks>
   Block& block_with_room(Blocks& blocks, TimeoutClass& timeout_class, Tick timeout) noexcept {
     if (Block* own = timeout_class.with_room.front()) return *own;
@@ -57,13 +60,14 @@ class TimeoutClasses {
       timeout_class.with_room.push(*empty);
       return *empty;
     }
-    const auto any = std::find_if(in_use_.begin(), in_use_.end(),
-                                  [](TimeoutClass* other) { return other->with_room.front() != nullptr; });
+    const auto any = std::find_if(in_use_.begin(), in_use_.end(), [](TimeoutClass* other) {
+      return other->with_room.front() != nullptr;
+    });
     return *(*any)->with_room.front();
   }
 
-  // `block` has a connection with `timeout`, of `timeout_class`: it is on the wheel of a class that reaches so far.
-  // True: of another than before.
+  // `block` has a connection with `timeout`, of `timeout_class`: it is on the wheel of a class that
+  // reaches so far. True: of another than before.
   bool suit(Block& block, TimeoutClass& timeout_class, Tick timeout) noexcept {
     if (block.timeout == timeout) return false;
     block.mixed = true;
@@ -72,8 +76,8 @@ class TimeoutClasses {
     return true;
   }
 
-  // Puts `block`, which was full or not before it got or lost a connection, into the list of its class or takes it out.
-  // It leaves the class with its last connection.
+  // Puts `block`, which was full or not before it got or lost a connection, into the list of its
+  // class or takes it out. It leaves the class with its last connection.
   void list(Block& block, bool was_full) noexcept {
     const bool belongs = block.live != 0 && !block.is_full();
     const bool belonged = !was_full;
@@ -88,7 +92,8 @@ class TimeoutClasses {
   // The tick, not before `now`, at which a block of any class comes up.
   Tick next(Tick now) const noexcept {
     Tick next = TimeoutClass::kNever;
-    for (const TimeoutClass* timeout_class : in_use_) next = std::min(next, timeout_class->next(now));
+    for (const TimeoutClass* timeout_class : in_use_)
+      next = std::min(next, timeout_class->next(now));
     return next;
   }
 
@@ -107,8 +112,10 @@ class TimeoutClasses {
   void check_invariants() const {
     for (const TimeoutClass* timeout_class : in_use_) {
       timeout_class->wheel.check_invariants();
-      for (const Block* block = timeout_class->with_room.front(); block != nullptr; block = block->next) {
-        require(block->live != 0 && !block->is_full(), "a block in the list of those with room has none, or all");
+      for (const Block* block = timeout_class->with_room.front(); block != nullptr;
+           block = block->next) {
+        require(block->live != 0 && !block->is_full(),
+                "a block in the list of those with room has none, or all");
         require(&of(*block) == timeout_class, "a block is in the list of another class");
       }
     }

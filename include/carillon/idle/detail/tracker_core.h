@@ -1,5 +1,5 @@
-// TrackerCore: what is inside an IdleTracker: connections in blocks (connection_blocks.h), blocks on the wheels of their
-// classes (timeout_classes.h), and the looks at them.
+// TrackerCore: what is inside an IdleTracker: connections in blocks (connection_blocks.h), blocks
+// on the wheels of their classes (timeout_classes.h), and the looks at them.
 #pragma once
 
 #include <algorithm>
@@ -28,10 +28,12 @@ struct TrackerAccess;  // for the tests
 // The contracts are those of IdleTracker (idle_tracker.h), which has checked what it passes on.
 //
 // Invariants
-//  - a block with connections is on the wheel of its class, for no later than the hand must come to any of its
-//    connections which is not in `found`; and it is in the list of its class if it has room;
+//  - a block with connections is on the wheel of its class, for no later than the hand must come to
+//    any of its connections which is not in `found`; and it is in the list of its class if it has
+//    room;
 //  - a block with a bit in `found` is in the queue that begins with found_;
-//  - next_ <= the tick at which any wheel has something to do; next_ <= now() while the queue is not empty.
+//  - next_ <= the tick at which any wheel has something to do; next_ <= now() while the queue is
+//    not empty.
 template <class Key, std::uint32_t kLastGeneration>
 class TrackerCore {
  public:
@@ -74,11 +76,14 @@ class TrackerCore {
   }
 
   const ConnectionBlocks<Key, kLastGeneration>& connections() const noexcept { return blocks_; }
-  Tick last_packet(std::uint32_t index) const noexcept { return now_ - static_cast<Tick>(age(index)); }
+  Tick last_packet(std::uint32_t index) const noexcept {
+    return now_ - static_cast<Tick>(age(index));
+  }
 
   template <class OnIdle>
   std::size_t advance(Tick to, OnIdle& on_idle, std::size_t limit) {
-    if (to < next_ && to >= now_ && to - now_ <= kStep) {  // the short way: nothing comes up before next_
+    if (to < next_ && to >= now_ &&
+        to - now_ <= kStep) {  // the short way: nothing comes up before next_
       move_to(to);
       return 0;
     }
@@ -105,7 +110,9 @@ class TrackerCore {
     blocks_.reserve(connections);
   }
 
-  std::size_t allocated_bytes() const noexcept { return blocks_.bytes() + classes_.allocated_bytes(); }
+  std::size_t allocated_bytes() const noexcept {
+    return blocks_.bytes() + classes_.allocated_bytes();
+  }
 
   void check_invariants() const;
 
@@ -115,8 +122,9 @@ class TrackerCore {
   using Class = TimeoutClass;
 
   static constexpr std::size_t kLooks = std::size_t{1} << 17;
-  static constexpr std::size_t kBatch = 256;        // blocks whose stamps are fetched together: 32 KiB
-  static constexpr Tick kStep = Stamp::kReach / 4;  // the longest time-out, its last sixteenth and a step are in reach
+  static constexpr std::size_t kBatch = 256;  // blocks whose stamps are fetched together: 32 KiB
+  static constexpr Tick kStep =
+      Stamp::kReach / 4;  // the longest time-out, its last sixteenth and a step are in reach
 
   // What one advance may still do.
   struct Work {
@@ -161,7 +169,9 @@ class TrackerCore {
     return key;
   }
 
-  void expect(const Class& timeout_class) noexcept { next_ = std::min(next_, timeout_class.next(now_)); }
+  void expect(const Class& timeout_class) noexcept {
+    next_ = std::min(next_, timeout_class.next(now_));
+  }
   void expect_all() noexcept { next_ = found_ != nullptr ? now_ : classes_.next(now_); }
 
   // --- one connection
@@ -170,7 +180,8 @@ class TrackerCore {
     return Stamp::age(blocks_.stamp(index).load(std::memory_order_relaxed), now_);
   }
 
-  // Under which tick the hand will come to a connection that is not idle, with the hand at `hand` now.
+  // Under which tick the hand will come to a connection that is not idle, with the hand at `hand`
+  // now.
   Tick deadline(const Class& timeout_class, Tick hand, Tick last, Tick timeout) const noexcept {
     const Tick deadline = last + timeout;
     if (deadline > hand) return deadline;
@@ -180,8 +191,10 @@ class TrackerCore {
   // The block of a connection is looked at in time.
   void schedule_by(Block& block, Tick last, Tick timeout) noexcept {
     Class& timeout_class = classes_.of(block);
-    const bool is_idle = static_cast<std::int64_t>(now_ - last) >= static_cast<std::int64_t>(factor_.of(timeout));
-    const Tick tick = is_idle ? last + timeout : deadline(timeout_class, timeout_class.wheel.now(), last, timeout);
+    const bool is_idle =
+        static_cast<std::int64_t>(now_ - last) >= static_cast<std::int64_t>(factor_.of(timeout));
+    const Tick tick = is_idle ? last + timeout
+                              : deadline(timeout_class, timeout_class.wheel.now(), last, timeout);
     if (block.armed() && block.expiry() <= tick) return;
     timeout_class.wheel.reschedule(block, tick);
     expect(timeout_class);
@@ -194,11 +207,12 @@ class TrackerCore {
     if (busy_) throw std::logic_error("carillon: advance() was called from inside on_idle");
     if (to < now_)
       throw std::invalid_argument("carillon: advance(" + std::to_string(to) +
-                                  ") would go back: the tracker is at tick " + std::to_string(now_));
+                                  ") would go back: the tracker is at tick " +
+                                  std::to_string(now_));
     const Busy busy(busy_);
     Work work{limit, limit == kNoLimit ? kNoLimit : kLooks + std::min(limit, kNoLimit - kLooks)};
-    // A stamp is read by its distance from now(). So time goes in steps short enough for each connection to be looked
-    // at in between.
+    // A stamp is read by its distance from now(). So time goes in steps short enough for each
+    // connection to be looked at in between.
     do {
       move_to(blocks_.size() == 0 ? to : std::min(to, now_ + kStep));
       look_at_due(on_idle, work);
@@ -206,11 +220,13 @@ class TrackerCore {
     return work.found;
   }
 
-  // Looks at all that has come up, class by class, and begins next time with the class after the one it was stopped at.
+  // Looks at all that has come up, class by class, and begins next time with the class after the
+  // one it was stopped at.
   template <class OnIdle>
   void look_at_due(OnIdle& on_idle, Work& work) {
     next_ = now_;
-    for (std::size_t looked_at = 0; looked_at < classes_.size(); ++looked_at) {  // on_idle may add classes
+    for (std::size_t looked_at = 0; looked_at < classes_.size();
+         ++looked_at) {  // on_idle may add classes
       if (turn_ >= classes_.size()) turn_ = 0;
       Class& timeout_class = classes_[turn_++];
       if (!look_at_due(timeout_class, on_idle, work)) return;
@@ -241,8 +257,8 @@ class TrackerCore {
     return false;
   }
 
-  // The timer of `block` has fired, with the hand on its way to `hand`: who is idle is put aside, and the block is
-  // scheduled for the others.
+  // The timer of `block` has fired, with the hand on its way to `hand`: who is idle is put aside,
+  // and the block is scheduled for the others.
   void look_at(Block& block, Tick hand) noexcept {
     if (block.live == 0) return;
     if (block.mixed) return look_at_mixed(block, hand);
@@ -266,15 +282,18 @@ class TrackerCore {
     }
     Class& timeout_class = classes_.of(block);
     const Tick last = now_ - static_cast<Tick>(oldest);
-    schedule_from_look(block, timeout_class, hand, deadline(timeout_class, hand, last, block.timeout));
+    schedule_from_look(block, timeout_class, hand,
+                       deadline(timeout_class, hand, last, block.timeout));
   }
 
-  static constexpr std::int64_t kNobody = std::numeric_limits<std::int64_t>::min();  // as the oldest age
+  static constexpr std::int64_t kNobody =
+      std::numeric_limits<std::int64_t>::min();  // as the oldest age
 
   std::int64_t oldest_of_all(const std::atomic<std::uint64_t>* stamps) const noexcept {
     std::int64_t oldest = kNobody;
     for (unsigned place = 0; place < Block::kPlaces; ++place) {
-      oldest = std::max(oldest, Stamp::rough_age(stamps[place].load(std::memory_order_relaxed), now_));
+      oldest =
+          std::max(oldest, Stamp::rough_age(stamps[place].load(std::memory_order_relaxed), now_));
     }
     return Stamp::age_of_rough(oldest);
   }
@@ -303,11 +322,12 @@ class TrackerCore {
     block.timeout = longest;
   }
 
-  // A little early, at a tick that spares the wheel cascades: most likely nobody is idle by then. Who has only a little
-  // left is looked at exactly.
+  // A little early, at a tick that spares the wheel cascades: most likely nobody is idle by then.
+  // Who has only a little left is looked at exactly.
   void schedule_from_look(Block& block, Class& timeout_class, Tick hand, Tick deadline) noexcept {
     const Tick slack = (deadline - hand) / 32;
-    timeout_class.wheel.schedule(block, deadline - hand > 64 ? relaxed_expiry(deadline - slack, slack) : deadline);
+    timeout_class.wheel.schedule(
+        block, deadline - hand > 64 ? relaxed_expiry(deadline - slack, slack) : deadline);
   }
 
   void put_aside(Block& block, unsigned idle) noexcept {
@@ -328,7 +348,8 @@ class TrackerCore {
         if (work.found == work.limit) return false;
         const auto place = static_cast<unsigned>(std::countr_zero(block.found));
         block.found &= static_cast<std::uint16_t>(block.found - 1);
-        if ((block.live >> place & 1) != 0) hand_over(block, block.number * Block::kPlaces + place, on_idle, work);
+        if ((block.live >> place & 1) != 0)
+          hand_over(block, block.number * Block::kPlaces + place, on_idle, work);
       }
       // on_idle may have called anything, but the head of the queue is taken off here alone
       block.queued = false;
@@ -337,8 +358,9 @@ class TrackerCore {
     return true;
   }
 
-  // One that was idle when it was looked at, and may have been touched or replaced since. Should the factor have risen
-  // since, it is idle all the same: the hand is too far ahead to come back for it.
+  // One that was idle when it was looked at, and may have been touched or replaced since. Should
+  // the factor have risen since, it is idle all the same: the hand is too far ahead to come back
+  // for it.
   template <class OnIdle>
   void hand_over(Block& block, std::uint32_t index, OnIdle& on_idle, Work& work) {
     const Tick timeout = blocks_.record(index).timeout;
@@ -355,11 +377,13 @@ class TrackerCore {
 
   // Whether a touch of the connection that had this place before has overtaken its own remove().
   bool stamp_is_foreign(std::uint32_t index) const noexcept {
-    return Stamp::generation(blocks_.stamp(index).load(std::memory_order_relaxed)) != blocks_.record(index).generation;
+    return Stamp::generation(blocks_.stamp(index).load(std::memory_order_relaxed)) !=
+           blocks_.record(index).generation;
   }
 
   // Read by touches. On a cache line that the owner writes once per tick.
-  alignas(64) std::atomic<std::uint64_t> coming_{0};  // the stamp of a packet now: the end of the current tick
+  alignas(64) std::atomic<std::uint64_t> coming_{
+      0};  // the stamp of a packet now: the end of the current tick
   ConnectionBlocks<Key, kLastGeneration> blocks_;
 
   Tick now_;
@@ -382,8 +406,10 @@ void TrackerCore<Key, kLastGeneration>::check_invariants() const {
     for (std::uint32_t place = 0; place < Block::kPlaces; ++place) {
       if ((block.live >> place & 1) == 0) continue;
       const Tick timeout = blocks_.record(number * Block::kPlaces + place).timeout;
-      require(block.mixed || block.timeout == timeout, "a block does not know that its time-outs differ");
-      require(classes_.of(block).longest() >= timeout, "a block is on the wheel of too short a class");
+      require(block.mixed || block.timeout == timeout,
+              "a block does not know that its time-outs differ");
+      require(classes_.of(block).longest() >= timeout,
+              "a block is on the wheel of too short a class");
       require(block.armed() || (block.found >> place & 1) != 0, "nobody will look at a connection");
     }
   }

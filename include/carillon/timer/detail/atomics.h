@@ -1,5 +1,5 @@
-// What the lock-free parts of the timer service are made of, as a parameter of theirs: std::atomic, or in
-// tests/timer/interleaving a model of it, under which every interleaving is run.
+// What the lock-free parts of the timer service are made of, as a parameter of theirs: std::atomic,
+// or in tests/timer/interleaving a model of it, under which every interleaving is run.
 #pragma once
 
 #include <atomic>

@@ -9,7 +9,8 @@
 
 namespace carillon::detail {
 
-// The object on which `co_await std::forward<A>(awaitable)` calls await_ready(), await_suspend() and await_resume().
+// The object on which `co_await std::forward<A>(awaitable)` calls await_ready(), await_suspend()
+// and await_resume().
 template <class A>
 decltype(auto) awaiter_of(A&& awaitable) {
   if constexpr (requires { std::forward<A>(awaitable).operator co_await(); }) {
@@ -43,6 +44,7 @@ struct AwaitedBy<What> {
 
 // What awaiting it, or what the operation returns, gives: a type, void or a reference.
 template <class What>
-using ResultOf = decltype(awaiter_of(std::declval<typename AwaitedBy<What>::Type>()).await_resume());
+using ResultOf =
+    decltype(awaiter_of(std::declval<typename AwaitedBy<What>::Type>()).await_resume());
 
 }  // namespace carillon::detail

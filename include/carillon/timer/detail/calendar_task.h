@@ -20,19 +20,20 @@ namespace carillon::detail {
 template <class Answer>
 inline constexpr bool kIsOptionalWallTime = false;
 template <class Duration>
-inline constexpr bool kIsOptionalWallTime<std::optional<std::chrono::time_point<std::chrono::system_clock, Duration>>> =
-    true;
+inline constexpr bool kIsOptionalWallTime<
+    std::optional<std::chrono::time_point<std::chrono::system_clock, Duration>>> = true;
 
 // What answers the question for the first time after a WallTime.
 template <class F>
-concept Calendar =
-    std::invocable<F&, WallTime> && kIsOptionalWallTime<std::remove_cvref_t<std::invoke_result_t<F&, WallTime>>>;
+concept Calendar = std::invocable<F&, WallTime> &&
+    kIsOptionalWallTime<std::remove_cvref_t<std::invoke_result_t<F&, WallTime>>>;
 
 template <class NextTime, class F>
 class CalendarTask : public GoesByCalendar {
  public:
   template <class N, class T>
-  CalendarTask(N&& next_time, T&& task) : next_time_(std::forward<N>(next_time)), task_(std::forward<T>(task)) {}
+  CalendarTask(N&& next_time, T&& task)
+      : next_time_(std::forward<N>(next_time)), task_(std::forward<T>(task)) {}
 
   void operator()() { static_cast<void>(task_()); }
 
@@ -42,8 +43,9 @@ class CalendarTask : public GoesByCalendar {
     const std::int64_t next = to_ns(answer->time_since_epoch());
     if (next > after) return next;
     // It would run for ever without a pause.
-    throw std::logic_error("carillon: a calendar was asked for a time after " + std::to_string(after) +
-                           " ns and answered " + std::to_string(next) + " ns, which is not later");
+    throw std::logic_error("carillon: a calendar was asked for a time after " +
+                           std::to_string(after) + " ns and answered " + std::to_string(next) +
+                           " ns, which is not later");
   }
 
  private:

@@ -1,4 +1,5 @@
-// Door: entry to a shard for one thread at a time, where whoever finds it taken leaves a note instead of waiting.
+// Door: entry to a shard for one thread at a time, where whoever finds it taken leaves a note
+// instead of waiting.
 //
 // A mailbox and a try-lock in one word. The word is
 //
@@ -7,15 +8,17 @@
 //   a pointer   somebody is inside; the newest note, which points to the older ones
 //   shut        nobody will ever be inside again
 //
-// Entering is one compare-and-swap, leaving another; leaving a note is one too. Nobody ever waits: the thread inside
-// may be preempted for as long as the scheduler likes, and the others go on.
+// Entering is one compare-and-swap, leaving another; leaving a note is one too. Nobody ever waits:
+// the thread inside may be preempted for as long as the scheduler likes, and the others go on.
 //
 // Invariants
-//  1. A note is only ever left while somebody is inside, and who is inside cannot leave while there is a note: leave()
-//     fails then, and hands over the notes. So each note is read, exactly once, without anybody being woken for it.
-//  2. Notes are handed over oldest first, and what one thread does at a door, entering or leaving notes, keeps its
-//     order.
-//  3. Everything before leave() or a note happens before everything after the next entry, or the reading of that note.
+//  1. A note is only ever left while somebody is inside, and who is inside cannot leave while there
+//     is a note: leave() fails then, and hands over the notes. So each note is read, exactly once,
+//     without anybody being woken for it.
+//  2. Notes are handed over oldest first, and what one thread does at a door, entering or leaving
+//     notes, keeps its order.
+//  3. Everything before leave() or a note happens before everything after the next entry, or the
+//     reading of that note.
 //
 // The atomics are a parameter (detail/atomics.h), so that a test can run every interleaving.
 #pragma once
@@ -33,7 +36,8 @@ enum class Admission {
   kShut,     // neither, now and for ever
 };
 
-// A Note has a member `Note* next`, which belongs to the door from posting until the note is handed over.
+// A Note has a member `Note* next`, which belongs to the door from posting until the note is handed
+// over.
 template <class Note, class Atomics = MachineAtomics>
 class Door {
  public:
@@ -41,21 +45,25 @@ class Door {
     std::uintptr_t seen = kOpen;
     for (;;) {
       if (seen == kOpen) {
-        // Acquire: sees what was done inside before. A failure decides nothing but what to try next.
-        if (word_.compare_exchange_weak(seen, kTaken, std::memory_order_acquire, std::memory_order_relaxed))
+        // Acquire: sees what was done inside before. A failure decides nothing but what to try
+        // next.
+        if (word_.compare_exchange_weak(seen, kTaken, std::memory_order_acquire,
+                                        std::memory_order_relaxed))
           return Admission::kEntered;
       } else if (seen == kShut) {
         return Admission::kShut;
       } else {
         note.next = seen == kTaken ? nullptr : as_note(seen);
         // Release: the reader of the note sees all that was written to it.
-        if (word_.compare_exchange_weak(seen, as_word(note), std::memory_order_release, std::memory_order_relaxed))
+        if (word_.compare_exchange_weak(seen, as_word(note), std::memory_order_release,
+                                        std::memory_order_relaxed))
           return Admission::kPosted;
       }
     }
   }
 
-  // Null: outside now. Otherwise still inside, and these are the notes that were left, oldest first. REQUIRES: inside.
+  // Null: outside now. Otherwise still inside, and these are the notes that were left, oldest
+  // first. REQUIRES: inside.
   Note* leave() noexcept { return go_out(kOpen); }
 
   // As leave(), but once outside nobody enters again. REQUIRES: inside.
@@ -73,11 +81,15 @@ class Door {
   static constexpr std::uintptr_t kShut = 3;
 
   static Note* as_note(std::uintptr_t word) noexcept { return reinterpret_cast<Note*>(word); }
-  static std::uintptr_t as_word(Note& note) noexcept { return reinterpret_cast<std::uintptr_t>(&note); }
+  static std::uintptr_t as_word(Note& note) noexcept {
+    return reinterpret_cast<std::uintptr_t>(&note);
+  }
 
   Note* go_out(std::uintptr_t as) noexcept {
     std::uintptr_t seen = kTaken;
-    if (word_.compare_exchange_strong(seen, as, std::memory_order_release, std::memory_order_relaxed)) return nullptr;
+    if (word_.compare_exchange_strong(seen, as, std::memory_order_release,
+                                      std::memory_order_relaxed))
+      return nullptr;
     return take_notes();
   }
 

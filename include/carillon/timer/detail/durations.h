@@ -1,5 +1,5 @@
-// Durations and times of any type, as nanoseconds that fit: rounded up, and at the ends of the range instead of beyond
-// them.
+// Durations and times of any type, as nanoseconds that fit: rounded up, and at the ends of the
+// range instead of beyond them.
 #pragma once
 
 #include <chrono>

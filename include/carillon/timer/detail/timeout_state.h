@@ -1,13 +1,14 @@
-// TimeoutState: what the parties of a with_timeout() share: the coroutine that waits, the awaitable's driver, and the
-// timer.
+// TimeoutState: what the parties of a with_timeout() share: the coroutine that waits, the
+// awaitable's driver, and the timer.
 //
 // Two decisions, each by one atomic operation:
 //  - `end`: the first of them decides what has happened.
-//  - `met`: the coroutine may go on when it has been suspended *and* there is a reason; whoever is second sees to it.
-//    So nobody resumes a coroutine that is still on its way into await_suspend().
+//  - `met`: the coroutine may go on when it has been suspended *and* there is a reason; whoever is
+//    second sees to it. So nobody resumes a coroutine that is still on its way into
+//    await_suspend().
 //
-// The driver is a coroutine that owns the awaitable, and that nobody owns: it destroys itself, the awaitable with it,
-// when that has ended.
+// The driver is a coroutine that owns the awaitable, and that nobody owns: it destroys itself, the
+// awaitable with it, when that has ended.
 #pragma once
 
 #include <atomic>
@@ -33,7 +34,9 @@ class TimeoutState {
 
   // `waits`: for the awaitable to end, also when the time is over.
   TimeoutState(std::coroutine_handle<> caller, bool waits)
-      : caller_(caller), waits_(waits), stop_(waits ? std::stop_source() : std::stop_source(std::nostopstate)) {}
+      : caller_(caller),
+        waits_(waits),
+        stop_(waits ? std::stop_source() : std::stop_source(std::nostopstate)) {}
 
   // --- the coroutine that waits
   void set_timer(TimerHandle timer) noexcept { timer_ = timer; }
@@ -92,7 +95,8 @@ class TimeoutState {
   }
 
  private:
-  // The operation may end within request_stop(), and with it all that holds the source: so it is held here meanwhile.
+  // The operation may end within request_stop(), and with it all that holds the source: so it is
+  // held here meanwhile.
   struct Forward {
     std::stop_source& to;
     void operator()() const noexcept { std::stop_source(to).request_stop(); }
@@ -115,7 +119,8 @@ class TimeoutState {
 
 template <class T>
 class TimeoutResult : public TimeoutState {
-  using Value = std::conditional_t<std::is_lvalue_reference_v<T>, std::reference_wrapper<std::remove_reference_t<T>>,
+  using Value = std::conditional_t<std::is_lvalue_reference_v<T>,
+                                   std::reference_wrapper<std::remove_reference_t<T>>,
                                    std::remove_cvref_t<T>>;
 
  public:
@@ -152,7 +157,8 @@ class Expire {
   Expire& operator=(Expire&&) = delete;
   ~Expire() {
     // Cancelled, which changes nothing any more; or returned by stop().
-    if (state_ != nullptr) std::exchange(state_, nullptr)->expire(TimeoutState::End::kServiceStopped);
+    if (state_ != nullptr)
+      std::exchange(state_, nullptr)->expire(TimeoutState::End::kServiceStopped);
   }
   void operator()() { std::exchange(state_, nullptr)->expire(TimeoutState::End::kTimedOut); }
 
@@ -167,7 +173,8 @@ class Driver {
   class promise_type {
    public:
     template <class T, class... Rest>
-    explicit promise_type(const std::shared_ptr<TimeoutResult<T>>& state, Rest&&...) noexcept : state_(state) {}
+    explicit promise_type(const std::shared_ptr<TimeoutResult<T>>& state, Rest&&...) noexcept
+        : state_(state) {}
 
     Driver get_return_object() noexcept { return Driver(Handle::from_promise(*this)); }
     std::suspend_always initial_suspend() noexcept { return {}; }

@@ -1,7 +1,7 @@
 // TimerBlock: all that the service keeps of one timer, in two cache lines.
 //
-// Blocks are taken from a pool of the whole process and given back to it, and their memory is never unmapped: so a
-// handle may outlive its timer and its service.
+// Blocks are taken from a pool of the whole process and given back to it, and their memory is never
+// unmapped: so a handle may outlive its timer and its service.
 #pragma once
 
 #include <atomic>
@@ -16,9 +16,20 @@ namespace carillon::detail {
 
 class TimerShard;
 
-enum class TimerKind : std::uint8_t { kSteady, kWall };  // which clock its deadline is on, and so which wheel it is in
+enum class TimerKind : std::uint8_t {
+  kSteady,
+  kWall
+};  // which clock its deadline is on, and so which wheel it is in
 
-enum class Repeat : std::uint8_t { kOnce, kSkip, kBurst, kDelay, kAfterRun, kCalendarSkip, kCalendarBurst };
+enum class Repeat : std::uint8_t {
+  kOnce,
+  kSkip,
+  kBurst,
+  kDelay,
+  kAfterRun,
+  kCalendarSkip,
+  kCalendarBurst
+};
 
 // Its next time comes from its task (TaskOps::next_time), and not from a period.
 constexpr bool goes_by_calendar(Repeat repeat) noexcept {
@@ -52,8 +63,8 @@ struct alignas(64) TimerBlock : TimerNode {
 };
 static_assert(sizeof(TimerBlock) == 128);
 
-// The pool. O(1); every 64th call at most takes a lock. acquire: std::bad_alloc. What is released has been finished, or
-// never armed.
+// The pool. O(1); every 64th call at most takes a lock. acquire: std::bad_alloc. What is released
+// has been finished, or never armed.
 TimerBlock& acquire_block();
 void release_block(TimerBlock& block) noexcept;
 

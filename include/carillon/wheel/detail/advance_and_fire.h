@@ -1,8 +1,8 @@
-// AdvanceAndFire: what is the same in every model: the hand, what is due at it, the limit of an advance, and who may call
-// whom.
+// AdvanceAndFire: what is the same in every model: the hand, what is due at it, the limit of an
+// advance, and who may call whom.
 //
-// It is PER_TICK_BOOKKEEPING and EXPIRY_PROCESSING of Varghese and Lauck, with the contracts 4 to 8 of timer_set.h; a
-// model adds where a timer waits until the hand comes to it.
+// It is PER_TICK_BOOKKEEPING and EXPIRY_PROCESSING of Varghese and Lauck, with the contracts 4 to 8
+// of timer_set.h; a model adds where a timer waits until the hand comes to it.
 #pragma once
 
 #include <algorithm>
@@ -19,9 +19,11 @@
 
 namespace carillon::detail {
 
-inline constexpr Tick kNever = std::numeric_limits<Tick>::max();  // as a bound: nothing before the end of time
+inline constexpr Tick kNever =
+    std::numeric_limits<Tick>::max();  // as a bound: nothing before the end of time
 
-// The next tick at which a model has something to do, and the queue of its table that this is about.
+// The next tick at which a model has something to do, and the queue of its table that this is
+// about.
 struct Stop {
   Tick tick = kNever;
   std::size_t queue = 0;
@@ -57,9 +59,10 @@ struct Work {
 //   void clear_waiting(sink)       hands over what waits outside of the table
 //   void emptied() noexcept        nothing is pending any more
 //
-// The table has kQueues queues for the model, and two more: timers that are overdue when they are scheduled stand in
-// kOverdue, those that are to fire at now() in kDue.
-template <class Model, std::size_t kQueues, std::size_t kChunkWords, std::size_t kMoves, std::size_t kLonePlaces = 0>
+// The table has kQueues queues for the model, and two more: timers that are overdue when they are
+// scheduled stand in kOverdue, those that are to fire at now() in kDue.
+template <class Model, std::size_t kQueues, std::size_t kChunkWords, std::size_t kMoves,
+          std::size_t kLonePlaces = 0>
 class AdvanceAndFire {
  public:
   AdvanceAndFire(const AdvanceAndFire&) = delete;
@@ -104,10 +107,12 @@ class AdvanceAndFire {
   AdvanceAndFire(Tick start_tick, Pages pages) noexcept : now_(start_tick), table_(pages) {}
   ~AdvanceAndFire() = default;
 
-  // The place of the entry of a timer that is scheduled at or before now(). May sweep, and so move any entry.
+  // The place of the entry of a timer that is scheduled at or before now(). May sweep, and so move
+  // any entry.
   [[gnu::noinline]] TimerNode** overdue_place() {
     SlotType& overdue = table_[Table::kOverdue];
-    TimerNode** const place = overdue.needs_chunk() ? table_.grow(Table::kOverdue).entry : overdue.take();
+    TimerNode** const place =
+        overdue.needs_chunk() ? table_.grow(Table::kOverdue).entry : overdue.take();
     next_ = now_;
     return place;
   }
@@ -115,8 +120,8 @@ class AdvanceAndFire {
   // The hand stands one tick before `tick`: all that was due by then has fired, and work is left.
   void hold_before(Tick tick) noexcept { now_ = next_ = tick - 1; }
 
-  // Calls read(entry) for each timer of a queue, in order, gives the chunks back as they are read, and the timers
-  // fetched in time. The reader nulls the entry. False: stopped by the bound.
+  // Calls read(entry) for each timer of a queue, in order, gives the chunks back as they are read,
+  // and the timers fetched in time. The reader nulls the entry. False: stopped by the bound.
   template <class Read>
   bool read_queue(std::size_t queue, WorkType& work, Read&& read) {
     SlotType& slot = table_[queue];
@@ -140,7 +145,8 @@ class AdvanceAndFire {
   }
 
   // Invariants
-  //  - next_ <= the tick of every stop, and next_ == now_ while kDue or kOverdue has entries, or a slot has arrived;
+  //  - next_ <= the tick of every stop, and next_ == now_ while kDue or kOverdue has entries, or a
+  //    slot has arrived;
   //  - while busy_, next_ == now_, so that a nested advance() never takes the short way.
   Tick now_;
   Tick next_ = kNever;  // nothing is to be done before it
@@ -184,11 +190,12 @@ class AdvanceAndFire {
     return work.fired;
   }
 
-  // The commonest case when time goes tick by tick is that one timer, alone in its slot, is all that is due at `to`. (If anything
-  // were left to be done before, next_ would be there.)
+  // The commonest case when time goes tick by tick is that one timer, alone in its slot, is all
+  // that is due at `to`. (If anything were left to be done before, next_ would be there.)
   template <class OnExpire>
   [[gnu::noinline]] std::size_t step(Tick to, OnExpire& on_expire, std::size_t limit) {
-    if (to != next_ || to == now_ || (now_ ^ to) >= kLonePlaces || limit == 0) return process(to, on_expire, limit);
+    if (to != next_ || to == now_ || (now_ ^ to) >= kLonePlaces || limit == 0)
+      return process(to, on_expire, limit);
     TimerNode* const node = table_.alone(to % kLonePlaces);
     if (node == nullptr || node->expiry() != to) return process(to, on_expire, limit);
     now_ = to;
@@ -207,7 +214,9 @@ class AdvanceAndFire {
     if (!fire_chunks(on_expire, work)) return false;
     const std::size_t slot = table_.arrived();
     if (kLonePlaces == 0 || slot == Table::kNone) return true;
-    if (table_.lone(slot) != nullptr && !(work.look(1) && fire(table_.lone_place(slot), on_expire, work))) return false;
+    if (table_.lone(slot) != nullptr &&
+        !(work.look(1) && fire(table_.lone_place(slot), on_expire, work)))
+      return false;
     table_.finish_arrived();
     return fire_chunks(on_expire, work);
   }
@@ -231,7 +240,8 @@ class AdvanceAndFire {
     return true;
   }
 
-  // Fires the timer of an entry of now(), or moves it on if it has been re-armed. False: stopped by the limit.
+  // Fires the timer of an entry of now(), or moves it on if it has been re-armed. False: stopped by
+  // the limit.
   template <class OnExpire>
   bool fire(TimerNode** entry, OnExpire& on_expire, WorkType& work) {
     TimerNode* node = *entry;
@@ -247,8 +257,8 @@ class AdvanceAndFire {
     return true;
   }
 
-  // Moves the hand to the next tick with something to do, or to `to` if there is none before. True: something is due
-  // there.
+  // Moves the hand to the next tick with something to do, or to `to` if there is none before. True:
+  // something is due there.
   bool move_on(Tick to, WorkType& work) {
     const bool overdue = !table_[Table::kOverdue].empty();
     const Stop stop = model().next_stop();
@@ -273,16 +283,19 @@ class AdvanceAndFire {
   }
 
   [[noreturn, gnu::noinline, gnu::cold]] static void throw_busy(const char* operation) {
-    throw std::logic_error(std::string("carillon: ") + operation + "() was called from inside on_expire or clear()");
+    throw std::logic_error(std::string("carillon: ") + operation +
+                           "() was called from inside on_expire or clear()");
   }
 
   [[noreturn, gnu::noinline, gnu::cold]] void throw_past(Tick to) const {
-    throw std::invalid_argument("carillon: advance(" + std::to_string(to) + ") would go back: the wheel is at tick " +
-                                std::to_string(now_) + ", and `to` must not be before that");
+    throw std::invalid_argument("carillon: advance(" + std::to_string(to) +
+                                ") would go back: the wheel is at tick " + std::to_string(now_) +
+                                ", and `to` must not be before that");
   }
 };
 
-template <class Model, std::size_t kQueues, std::size_t kChunkWords, std::size_t kMoves, std::size_t kLonePlaces>
+template <class Model, std::size_t kQueues, std::size_t kChunkWords, std::size_t kMoves,
+          std::size_t kLonePlaces>
 template <class Sink>
 void AdvanceAndFire<Model, kQueues, kChunkWords, kMoves, kLonePlaces>::clear(Sink&& sink) {
   refuse_when_busy("clear");
@@ -297,7 +310,8 @@ void AdvanceAndFire<Model, kQueues, kChunkWords, kMoves, kLonePlaces>::clear(Sin
     SlotType& slot = table_[queue];
     while (!slot.empty()) {
       ChunkType* const chunk = slot.front();
-      for (TimerNode** entry = chunk->begin(); entry != slot.end_of(chunk); ++entry) {  // the sink may add to the end
+      for (TimerNode** entry = chunk->begin(); entry != slot.end_of(chunk);
+           ++entry) {  // the sink may add to the end
         TimerNode* node = *entry;
         if (node == nullptr) continue;
         table_.take_out(entry);
@@ -313,14 +327,17 @@ void AdvanceAndFire<Model, kQueues, kChunkWords, kMoves, kLonePlaces>::clear(Sin
   model().emptied();
 }
 
-template <class Model, std::size_t kQueues, std::size_t kChunkWords, std::size_t kMoves, std::size_t kLonePlaces>
+template <class Model, std::size_t kQueues, std::size_t kChunkWords, std::size_t kMoves,
+          std::size_t kLonePlaces>
 void AdvanceAndFire<Model, kQueues, kChunkWords, kMoves, kLonePlaces>::check_invariants() const {
   table_.check_invariants();
   require(next_ >= now_, "the next wake-up has passed");
   for (const std::size_t queue : {Table::kOverdue, Table::kDue}) {
-    require(table_[queue].empty() || next_ == now_, "something is due, and the next wake-up is not now");
+    require(table_[queue].empty() || next_ == now_,
+            "something is due, and the next wake-up is not now");
   }
-  require(table_.arrived() == Table::kNone || next_ == now_, "a slot is due, and the next wake-up is not now");
+  require(table_.arrived() == Table::kNone || next_ == now_,
+          "a slot is due, and the next wake-up is not now");
 }
 
 }  // namespace carillon::detail

@@ -1,4 +1,5 @@
-// ChunkPool: the memory of a wheel's slots, in chunks of a few cache lines that are handed out, taken back and reused.
+// ChunkPool: the memory of a wheel's slots, in chunks of a few cache lines that are handed out,
+// taken back and reused.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +15,9 @@ namespace carillon::detail {
 template <std::size_t kWords>
 struct Slab;
 
-// Room for kEntries pointers to timers, aligned to its own size: a pointer just past the last entry is a multiple of the chunk's
-// size, so that one mask tells a full chunk, and another finds the chunk of an entry.
+// Room for kEntries pointers to timers, aligned to its own size: a pointer just past the last entry
+// is a multiple of the chunk's size, so that one mask tells a full chunk, and another finds the
+// chunk of an entry.
 template <std::size_t kWords>
 struct alignas(kWords * sizeof(void*)) Chunk {
   static constexpr std::size_t kEntries = kWords - 2;
@@ -28,25 +30,30 @@ struct alignas(kWords * sizeof(void*)) Chunk {
   TimerNode** end() noexcept { return entries + kEntries; }
 };
 
-// The unit of allocation: a header and chunks behind it, 127 of them in 64 KiB with the default chunk.
+// The unit of allocation: a header and chunks behind it, 127 of them in 64 KiB with the default
+// chunk.
 template <std::size_t kWords>
 struct alignas(kWords * sizeof(void*)) Slab {
   Slab* previous = nullptr;
   Slab* next = nullptr;
   Chunk<kWords>* free = nullptr;  // chunks that were handed out and have come back
-  std::size_t fresh = 0;  // chunks[fresh ..] were not, since all had come back: they go by address, untouched before
-  std::size_t used = 0;   // chunks handed out now
+  std::size_t fresh =
+      0;  // chunks[fresh ..] were not, since all had come back: they go by address, untouched before
+  std::size_t used = 0;  // chunks handed out now
 
   Chunk<kWords>* chunks() noexcept { return reinterpret_cast<Chunk<kWords>*>(this + 1); }
 };
 
 // Invariants
-//  - a slab is in `available_` while it has chunks in use and a chunk to give, in `full_` if it has none to give;
-//  - but a slab with no chunk in use is in `unused_`, and is taken from there when no other has a chunk to give.
+//  - a slab is in `available_` while it has chunks in use and a chunk to give, in `full_` if it has
+//    none to give;
+//  - but a slab with no chunk in use is in `unused_`, and is taken from there when no other has a
+//    chunk to give.
 //
-// Taking memory from the system costs a page fault for every 4 KiB, so slabs with no chunk in use are kept for the next peak, but no
-// more than there are slabs in use and kSpare (of huge pages one, since the system clears all of each that it gives), or
-// than reserve() promised: the rest goes back to the system, at most two slabs per release.
+// Taking memory from the system costs a page fault for every 4 KiB, so slabs with no chunk in use
+// are kept for the next peak, but no more than there are slabs in use and kSpare (of huge pages
+// one, since the system clears all of each that it gives), or than reserve() promised: the rest
+// goes back to the system, at most two slabs per release.
 //
 // acquire() is O(1) plus at most one allocation; release() is O(1) and never throws.
 template <std::size_t kWords>
@@ -111,14 +118,17 @@ class ChunkPool {
   static constexpr std::size_t kSlabBytes = sizeof(SlabType) + 127 * sizeof(ChunkType);
   static constexpr std::size_t kSpare = 8;  // slabs: half a megabyte
 
-  std::size_t chunks_per_slab() const noexcept { return (slab_bytes_ - sizeof(SlabType)) / sizeof(ChunkType); }
+  std::size_t chunks_per_slab() const noexcept {
+    return (slab_bytes_ - sizeof(SlabType)) / sizeof(ChunkType);
+  }
   bool full(const SlabType& slab) const noexcept { return slab.used == chunks_per_slab(); }
   std::align_val_t alignment() const noexcept {
     return std::align_val_t{slab_bytes_ == kHugePage ? kHugePage : alignof(SlabType)};
   }
 
   void add_slab() {
-    void* memory = slab_bytes_ == kHugePage ? take_huge_page() : ::operator new(slab_bytes_, alignment());
+    void* memory =
+        slab_bytes_ == kHugePage ? take_huge_page() : ::operator new(slab_bytes_, alignment());
     push(new (memory) SlabType, unused_);
     ++slabs_;
     ++unused_count_;
@@ -130,7 +140,8 @@ class ChunkPool {
     move(slab, available_, unused_);
     ++unused_count_;
     const std::size_t spare = slab_bytes_ == kHugePage ? 1 : kSpare;
-    while (unused_count_ > slabs_ - unused_count_ + spare && (slabs_ - 1) * chunks_per_slab() >= reserved_) {
+    while (unused_count_ > slabs_ - unused_count_ + spare &&
+           (slabs_ - 1) * chunks_per_slab() >= reserved_) {
       --unused_count_;
       --slabs_;
       free_memory(pop(unused_));

@@ -1,4 +1,5 @@
-// Occupancy: one bit per slot, and one per word of them, to find the first non-empty slot without looking at the empty ones.
+// Occupancy: one bit per slot, and one per word of them, to find the first non-empty slot without
+// looking at the empty ones.
 #pragma once
 
 #include <array>
@@ -8,8 +9,8 @@
 
 namespace carillon::detail {
 
-// Slots are numbered through all levels, lowest level first, so that the first bit set is the slot that comes up first.
-// Every operation is O(1) for up to 4096 slots, O(slots / 4096) beyond.
+// Slots are numbered through all levels, lowest level first, so that the first bit set is the slot
+// that comes up first. Every operation is O(1) for up to 4096 slots, O(slots / 4096) beyond.
 template <std::size_t kSlots>
 class Occupancy {
  public:

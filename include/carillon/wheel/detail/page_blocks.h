@@ -20,7 +20,8 @@ inline constexpr std::size_t kHugePage = std::size_t{2} << 20;  // bytes
 inline void* take_huge_page() {
   void* memory = ::operator new (kHugePage, std::align_val_t{kHugePage});
 #if defined(__linux__)
-  static_cast<void>(madvise(memory, kHugePage, MADV_HUGEPAGE));  // a wish: refused, the memory is as good, but slower
+  static_cast<void>(madvise(memory, kHugePage,
+                            MADV_HUGEPAGE));  // a wish: refused, the memory is as good, but slower
 #endif
   return memory;
 }
@@ -37,7 +38,8 @@ class PageBlocks {
   void* take() {
     if (left_ < kBytes) {
       const std::align_val_t alignment{huge_ ? kHugePage : kAlignment};
-      taken_.push_back({huge_ ? take_huge_page() : ::operator new(kBytes, alignment), Delete{alignment}});
+      taken_.push_back(
+          {huge_ ? take_huge_page() : ::operator new(kBytes, alignment), Delete{alignment}});
       left_ = size();
     }
     void* const block = static_cast<std::byte*>(taken_.back().get()) + (size() - left_);
@@ -45,7 +47,9 @@ class PageBlocks {
     return block;
   }
 
-  std::size_t bytes() const noexcept { return taken_.size() * size(); }  // allocated from the system
+  std::size_t bytes() const noexcept {
+    return taken_.size() * size();
+  }  // allocated from the system
 
  private:
   struct Delete {
@@ -53,7 +57,9 @@ class PageBlocks {
     void operator()(void* memory) const noexcept { ::operator delete(memory, alignment); }
   };
 
-  std::size_t size() const noexcept { return huge_ ? kHugePage : kBytes; }  // of what is taken at a time
+  std::size_t size() const noexcept {
+    return huge_ ? kHugePage : kBytes;
+  }  // of what is taken at a time
 
   const bool huge_;
   std::size_t left_ = 0;  // bytes of what was taken last

@@ -1,10 +1,11 @@
 // Slot: the timers of one slot of a wheel, an append-only array of pointers in chunks.
 //
-// An entry is a pointer to a timer, and the timer points back at it. Cancelling a timer writes null to its entry and touches nothing
-// else; whoever reads the slot skips null entries, and SlotCompactor (slot_compactor.h) closes the gaps when they become many.
+// An entry is a pointer to a timer, and the timer points back at it. Cancelling a timer writes null
+// to its entry and touches nothing else; whoever reads the slot skips null entries, and
+// SlotCompactor (slot_compactor.h) closes the gaps when they become many.
 //
-// Arrays and not lists, because a list is a chain of dependent cache misses: here the addresses of the next sixty timers are at hand
-// in a few lines, so that all sixty can be fetched at once.
+// Arrays and not lists, because a list is a chain of dependent cache misses: here the addresses of
+// the next sixty timers are at hand in a few lines, so that all sixty can be fetched at once.
 #pragma once
 
 #include <algorithm>
@@ -28,13 +29,15 @@ void prefetch_chunk(Chunk* chunk) noexcept {
 // Asks the memory for all timers of a run of entries at once, for writing.
 inline void prefetch_timers(TimerNode* const* entry, TimerNode* const* end) noexcept {
   for (; entry != end; ++entry) {
-    const void* target = *entry != nullptr ? static_cast<const void*>(*entry) : entry;  // asking for address 0 is slow
+    const void* target = *entry != nullptr ? static_cast<const void*>(*entry)
+                                           : entry;  // asking for address 0 is slow
     __builtin_prefetch(target, 1);
   }
 }
 
 // Invariants
-//  - head_ and tail_ are both null (the slot is empty), or head_ is the first chunk and tail_ the end of the last one's entries;
+//  - head_ and tail_ are both null (the slot is empty), or head_ is the first chunk and tail_ the
+//    end of the last one's entries;
 //  - every chunk but the last is full, of entries live or null.
 template <std::size_t kWords>
 class Slot {
@@ -46,7 +49,9 @@ class Slot {
   ChunkType* front() const noexcept { return head_; }
 
   // Whether the next take() needs another chunk: the last one is full, or there is none.
-  bool needs_chunk() const noexcept { return reinterpret_cast<std::uintptr_t>(tail_) % sizeof(ChunkType) == 0; }
+  bool needs_chunk() const noexcept {
+    return reinterpret_cast<std::uintptr_t>(tail_) % sizeof(ChunkType) == 0;
+  }
 
   void add_chunk(ChunkType* chunk) noexcept {
     (empty() ? head_ : last()->next) = chunk;
@@ -61,7 +66,9 @@ class Slot {
   }
 
   // The end of the entries of `chunk`, which is one of this slot's.
-  TimerNode** end_of(ChunkType* chunk) const noexcept { return chunk == last() ? tail_ : chunk->end(); }
+  TimerNode** end_of(ChunkType* chunk) const noexcept {
+    return chunk == last() ? tail_ : chunk->end();
+  }
 
   ChunkType* last() const noexcept {
     const auto in_last = reinterpret_cast<std::uintptr_t>(tail_) - sizeof(TimerNode*);

@@ -1,4 +1,5 @@
-// SlotTable: all slots of a wheel with their memory: which of them hold timers, how many there are, and the sweep for null entries.
+// SlotTable: all slots of a wheel with their memory: which of them hold timers, how many there are,
+// and the sweep for null entries.
 #pragma once
 
 #include <algorithm>
@@ -18,24 +19,28 @@
 
 namespace carillon::detail {
 
-// Slots 0 .. kTimeSlots-1 are those of the wheel's levels, in the order in which they come up. Two more are queues at its hand:
-// kOverdue collects what is scheduled at or before now(), kDue holds what fires at now().
+// Slots 0 .. kTimeSlots-1 are those of the wheel's levels, in the order in which they come up. Two
+// more are queues at its hand: kOverdue collects what is scheduled at or before now(), kDue holds
+// what fires at now().
 //
 // Lone timers
 // -----------
-// While timers are fewer than ticks, most stand alone in the slot of their tick, and a chunk for each would cost more than all else
-// that is done for it. So the first kLonePlaces slots have a place of their own for their first timer, outside of any chunk.
+// While timers are fewer than ticks, most stand alone in the slot of their tick, and a chunk for
+// each would cost more than all else that is done for it. So the first kLonePlaces slots have a
+// place of their own for their first timer, outside of any chunk.
 //
 // The sweep
 // ---------
-// A cancelled timer leaves a null entry until its slot comes up. When more entries are null than live, and the slots must grow, they
-// are swept instead: four chunks are looked at for each that a slot grows by, until the sweep has been through all slots. So the
-// entries stay below three per live timer, plus one chunk per slot. Cancels by themselves take no memory, and those who cancel a
-// million timers in a row want it done: cancel sweeps (one chunk a call) only when seven entries of eight are null and there are a
-// million of them.
+// A cancelled timer leaves a null entry until its slot comes up. When more entries are null than
+// live, and the slots must grow, they are swept instead: four chunks are looked at for each that a
+// slot grows by, until the sweep has been through all slots. So the entries stay below three per
+// live timer, plus one chunk per slot. Cancels by themselves take no memory, and those who cancel a
+// million timers in a row want it done: cancel sweeps (one chunk a call) only when seven entries of
+// eight are null and there are a million of them.
 //
 // Invariants
-//  - a time slot is non-empty exactly if its bit in occupancy_ is set; but the bit stays when a lone timer is cancelled;
+//  - a time slot is non-empty exactly if its bit in occupancy_ is set; but the bit stays when a
+//    lone timer is cancelled;
 //  - size() entries are not null, and the timer of each points back to it.
 template <std::size_t kTimeSlots, std::size_t kChunkWords, std::size_t kLonePlaces = 0>
 class SlotTable {
@@ -58,10 +63,15 @@ class SlotTable {
 
   bool holds_chunks() const noexcept { return pool_.used() != 0; }
   bool no_time_slot() const noexcept { return occupancy_.none(); }
-  std::size_t first_time_slot() const noexcept { return occupancy_.first(); }  // REQUIRES: !no_time_slot()
-  std::size_t next_time_slot(std::size_t from) const noexcept { return occupancy_.next(from); }  // kTimeSlots: none
+  std::size_t first_time_slot() const noexcept {
+    return occupancy_.first();
+  }  // REQUIRES: !no_time_slot()
+  std::size_t next_time_slot(std::size_t from) const noexcept {
+    return occupancy_.next(from);
+  }  // kTimeSlots: none
 
-  // --- adding. First the place of the entry, which may be refused by std::bad_alloc and then changes nothing, then the entry.
+  // --- adding. First the place of the entry, which may be refused by std::bad_alloc and then
+  // changes nothing, then the entry.
 
   // The place of the next entry of a slot, and whether the slot was empty.
   struct Place {
@@ -151,11 +161,15 @@ class SlotTable {
   // --- lone timers, in slots below kLonePlaces
 
   // Whoever stands in the lone place of `slot`: before the timers in its chunks. Null: nobody.
-  TimerNode* lone(std::size_t slot) const noexcept { return slot < kLonePlaces ? lone_[slot] : nullptr; }
+  TimerNode* lone(std::size_t slot) const noexcept {
+    return slot < kLonePlaces ? lone_[slot] : nullptr;
+  }
   TimerNode** lone_place(std::size_t slot) noexcept { return &lone_[slot]; }
 
   // The same, if there are no others in the slot. REQUIRES: slot < kLonePlaces.
-  TimerNode* alone(std::size_t slot) const noexcept { return slots_[slot].empty() ? lone_[slot] : nullptr; }
+  TimerNode* alone(std::size_t slot) const noexcept {
+    return slots_[slot].empty() ? lone_[slot] : nullptr;
+  }
 
   // Puts a timer in the lone place of `slot`, if the slot is empty.
   bool put_alone(std::size_t slot, TimerNode& node) noexcept {
@@ -174,7 +188,8 @@ class SlotTable {
     --live_;
   }
 
-  // The hand has come to `slot`: behind what is due already its lone timer is due, and then, after finish_arrived(), its chunks.
+  // The hand has come to `slot`: behind what is due already its lone timer is due, and then, after
+  // finish_arrived(), its chunks.
   void arrive(std::size_t slot) noexcept { arrived_ = slot; }
 
   std::size_t arrived() const noexcept { return arrived_; }  // kNone: no slot
@@ -191,7 +206,8 @@ class SlotTable {
   void reserve(std::size_t timers) {
     if (timers > std::numeric_limits<std::size_t>::max() / 4) throw std::bad_alloc();
     const std::size_t entries = 3 * timers + kFew;
-    pool_.reserve(entries / ChunkType::kEntries + kSlots + 4);  // any slot may keep a chunk of null entries
+    pool_.reserve(entries / ChunkType::kEntries + kSlots +
+                  4);  // any slot may keep a chunk of null entries
   }
 
   // Chunks are about to be taken from `slot`: the sweep, if it is in there, starts it afresh.
@@ -199,7 +215,8 @@ class SlotTable {
     if (slot == sweep_at_) compactor_.stop();
   }
 
-  // While kDue, or with `all` every slot, is being read by someone whose callbacks may schedule and cancel, nothing is swept there.
+  // While kDue, or with `all` every slot, is being read by someone whose callbacks may schedule and
+  // cancel, nothing is swept there.
   void keep_still(bool due, bool all) noexcept {
     due_is_read_ = due;
     if (all) end_sweep();
@@ -215,8 +232,9 @@ class SlotTable {
   void check_invariants() const;
 
  private:
-  static constexpr std::size_t kFew = 8 * ChunkType::kEntries;  // entries: fewer are not worth a sweep
-  static constexpr std::size_t kMany = std::size_t{1} << 20;    // entries: 8 MiB
+  static constexpr std::size_t kFew =
+      8 * ChunkType::kEntries;  // entries: fewer are not worth a sweep
+  static constexpr std::size_t kMany = std::size_t{1} << 20;  // entries: 8 MiB
   static constexpr std::size_t kAlways = std::numeric_limits<std::size_t>::max();
 
   // Whether null entries outnumber the live ones, or a sweep is on its way because they did.
@@ -227,7 +245,8 @@ class SlotTable {
   void recount() noexcept {
     if (sweeping_) return;
     const std::size_t chunks = pool_.used();
-    const std::size_t full = chunks > occupancy_.count() ? (chunks - occupancy_.count()) * ChunkType::kEntries : 0;
+    const std::size_t full =
+        chunks > occupancy_.count() ? (chunks - occupancy_.count()) * ChunkType::kEntries : 0;
     sweep_below_ = full > kFew ? (full - kFew) / 2 : 0;
     cancels_sweep_below_ = full > kMany ? full / 8 : 0;
   }
@@ -276,8 +295,9 @@ class SlotTable {
   std::size_t sweep_below_ = 0;          // live timers
   std::size_t cancels_sweep_below_ = 0;  // the same, for cancel()
   std::size_t sweep_at_ = 0;             // the slot the sweep has come to
-  std::size_t arrived_ = kNone;          // the slot at the hand whose lone timer, or chunks, are not due yet
-  bool sweeping_ = false;                // a sweep is on its way
+  std::size_t arrived_ =
+      kNone;               // the slot at the hand whose lone timer, or chunks, are not due yet
+  bool sweeping_ = false;  // a sweep is on its way
   bool due_is_read_ = false;
   bool all_are_read_ = false;
   SlotCompactor<kChunkWords> compactor_;
@@ -302,7 +322,8 @@ void SlotTable<kTimeSlots, kChunkWords, kLonePlaces>::check_invariants() const {
     }
     if (TimerNode* node = lone(index)) {
       ++live;
-      require(NodeAccess::entry(*node) == &lone_[index], "a lone timer does not point back to its place");
+      require(NodeAccess::entry(*node) == &lone_[index],
+              "a lone timer does not point back to its place");
     }
     for (ChunkType* chunk = slot.front(); chunk != nullptr; chunk = chunk->next) {
       ++chunks;

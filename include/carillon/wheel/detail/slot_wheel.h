@@ -1,4 +1,5 @@
-// SlotWheel: what all wheels share: timers stand in slots, and a slot in queues of the wheel's table.
+// SlotWheel: what all wheels share: timers stand in slots, and a slot in queues of the wheel's
+// table.
 #pragma once
 
 #include <algorithm>
@@ -22,19 +23,22 @@ namespace carillon::detail {
 //   void occupied(queue, expiry) noexcept                an empty queue is about to get an entry, for that expiry
 //   void pushing(queue, expiry) noexcept                 any queue is
 //   SlotPosition position_of(queue, expiry) const        where a timer of that expiry sits which stands in `queue`
-template <class Wheel, std::size_t kQueues, std::size_t kChunkWords, std::size_t kMoves, std::size_t kLonePlaces = 0>
+template <class Wheel, std::size_t kQueues, std::size_t kChunkWords, std::size_t kMoves,
+          std::size_t kLonePlaces = 0>
 class SlotWheel : public AdvanceAndFire<Wheel, kQueues, kChunkWords, kMoves, kLonePlaces> {
   using Base = AdvanceAndFire<Wheel, kQueues, kChunkWords, kMoves, kLonePlaces>;
 
  public:
-  // Throws std::out_of_range, with nothing changed, if expiry - now() is more than Wheel::kLongestDelay.
+  // Throws std::out_of_range, with nothing changed, if expiry - now() is more than
+  // Wheel::kLongestDelay.
   void schedule(TimerNode& node, Tick expiry) {
     assert(!node.armed() && "schedule() of a timer that is armed: use reschedule()");
     Table::put(place_for(expiry), node, expiry);
     table_.count_in();
   }
 
-  // May fire at any tick of [expiry, expiry + slack] in the wheel's range: at the one that is cheapest (slack.h).
+  // May fire at any tick of [expiry, expiry + slack] in the wheel's range: at the one that is
+  // cheapest (slack.h).
   void schedule(TimerNode& node, Tick expiry, Tick slack) {
     if constexpr (bounded()) {
       const Tick last = last_tick();
@@ -56,22 +60,24 @@ class SlotWheel : public AdvanceAndFire<Wheel, kQueues, kChunkWords, kMoves, kLo
     Table::put(place, node, expiry);
   }
 
-  // Where `node` sits, which this wheel has armed: nowhere if it is due at now(). A timer that was re-armed for later
-  // may sit where it was before. O(chunks): for people to look at.
+  // Where `node` sits, which this wheel has armed: nowhere if it is due at now(). A timer that was
+  // re-armed for later may sit where it was before. O(chunks): for people to look at.
   std::optional<SlotPosition> position(const TimerNode& node) const noexcept {
-    for (std::size_t queue = table_.next_time_slot(0); queue < kQueues; queue = table_.next_time_slot(queue + 1)) {
+    for (std::size_t queue = table_.next_time_slot(0); queue < kQueues;
+         queue = table_.next_time_slot(queue + 1)) {
       if (queue == table_.arrived()) continue;
       if (table_.lone(queue) == &node) return wheel().position_of(queue, node.expiry());
       for (ChunkType* chunk = table_[queue].front(); chunk != nullptr; chunk = chunk->next) {
         TimerNode** const entry = Access::entry(node);
-        if (entry >= chunk->begin() && entry < chunk->end()) return wheel().position_of(queue, node.expiry());
+        if (entry >= chunk->begin() && entry < chunk->end())
+          return wheel().position_of(queue, node.expiry());
       }
     }
     return std::nullopt;
   }
 
-  // Calls visit(const TimerNode&, std::optional<SlotPosition>) for each pending timer. REQUIRES: it does not call the
-  // wheel. O(n).
+  // Calls visit(const TimerNode&, std::optional<SlotPosition>) for each pending timer. REQUIRES: it
+  // does not call the wheel. O(n).
   template <class Visit>
   void for_each(Visit&& visit) const {
     for (std::size_t queue = 0; queue < Table::kSlots; ++queue) {
@@ -109,7 +115,9 @@ class SlotWheel : public AdvanceAndFire<Wheel, kQueues, kChunkWords, kMoves, kLo
  private:
   friend Base;
 
-  static constexpr bool bounded() noexcept { return Wheel::kLongestDelay != std::numeric_limits<Tick>::max(); }
+  static constexpr bool bounded() noexcept {
+    return Wheel::kLongestDelay != std::numeric_limits<Tick>::max();
+  }
 
   Wheel& wheel() noexcept { return static_cast<Wheel&>(*this); }
   const Wheel& wheel() const noexcept { return static_cast<const Wheel&>(*this); }
@@ -135,8 +143,8 @@ class SlotWheel : public AdvanceAndFire<Wheel, kQueues, kChunkWords, kMoves, kLo
   }
 
  protected:
-  // Puts a timer that the wheel moves by itself where it belongs when the hand is at `hand`. REQUIRES: its expiry is
-  // not before.
+  // Puts a timer that the wheel moves by itself where it belongs when the hand is at `hand`.
+  // REQUIRES: its expiry is not before.
   void place(TimerNode& node, Tick hand, unsigned origin = 0) {
     const std::size_t queue = wheel().queue_for(hand, node.expiry(), origin);
     push_to(queue, node);

@@ -159,7 +159,8 @@ fn idle(runtime: &Runtime, plan: &Plan) {
     print("sleeps", used.sleeps / plan.span.as_secs_f64());
 }
 
-/// What the process has used so far: CPU time, and how often its threads, but the calling one, went to sleep.
+/// What the process has used so far: CPU time, and how often its threads, but the calling one, went
+/// to sleep.
 struct Usage {
     cpu_ns: f64,
     sleeps: f64,

@@ -29,7 +29,8 @@ final class RealTime {
     Measure.print(n, "W1", system, schedule);
     Measure.print(n, "W2", system, cancel);
     if (n < SMALLEST_COUNTED) return;
-    // Garbage of earlier timers, not collected yet, makes the difference too small; nothing makes it too large.
+    // Garbage of earlier timers, not collected yet, makes the difference too small; nothing makes
+    // it too large.
     Measure.print(n, "W6", system, Math.max(bytes(maker), Math.max(bytes(maker), bytes(maker))));
     double[] fire = new double[Math.min(2, runs)];
     for (int run = 0; run < fire.length; run++) fire[run] = fireAll(maker);
