@@ -3,13 +3,18 @@
 import html
 import math
 
-STYLE = """ text { font: 12px system-ui, sans-serif; fill: #7a7a7a } .title { font-size: 14px;
-font-weight: 600 } .small { font-size: 10px } .middle { text-anchor: middle } .end { text-anchor:
-end } .bold { font-weight: 600 } .slots { fill: none; stroke: #8886; stroke-width: 1 } .soft { fill:
-none; stroke: #8884; stroke-width: 1 } .timer { fill: #228be6 } .name { fill: #228be6; font-weight:
-600 } .hand { fill: #e8590c } .hand-line { stroke: #e8590c; stroke-width: 2; fill: none } .hand-name
-{ fill: #e8590c } .fired { fill: #2f9e44; font-weight: 600 } .refused { fill: #e03131 } .gone {
-fill: #8882 } .on-timer { fill: #fff } """.strip()
+STYLE = """
+text { font: 12px system-ui, sans-serif; fill: #7a7a7a }
+.title { font-size: 14px; font-weight: 600 } .small { font-size: 10px } .bold { font-weight: 600 }
+.middle { text-anchor: middle } .end { text-anchor: end }
+.slots { fill: none; stroke: #8886; stroke-width: 1 }
+.soft { fill: none; stroke: #8884; stroke-width: 1 }
+.timer { fill: #228be6 } .name { fill: #228be6; font-weight: 600 }
+.hand { fill: #e8590c } .hand-line { stroke: #e8590c; stroke-width: 2; fill: none }
+.hand-name { fill: #e8590c }
+.fired { fill: #2f9e44; font-weight: 600 } .refused { fill: #e03131 }
+.gone { fill: #8882 } .on-timer { fill: #fff }
+""".strip()
 
 
 def number(value: float) -> str:
