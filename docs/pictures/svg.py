@@ -24,6 +24,7 @@ def number(value: float) -> str:
 class Drawing:
     def __init__(self, title: str, width: int, height: int):
         self.title, self.width, self.height = title, width, height
+        self.style = STYLE
         self.parts = []
 
     def svg(self) -> str:
@@ -32,7 +33,7 @@ class Drawing:
         )
         head = [
             f'<svg xmlns="http://www.w3.org/2000/svg" {size}>',
-            f"<title>{html.escape(self.title)}</title><style>{STYLE}</style>",
+            f"<title>{html.escape(self.title)}</title><style>{self.style}</style>",
             f'<text class="title" x="12" y="22">{html.escape(self.title)}</text>',
         ]
         return "\n".join(head + self.parts + ["</svg>\n"])
