@@ -1,3 +1,5 @@
+// Parsers of argument values, and thin wrappers around CLI11.
+
 #include "cli/arguments.h"
 
 #include <fmt/format.h>
@@ -116,8 +118,7 @@ Argument add_list(CLI::App& command, const std::string& name,
 
 void add_server_option(CLI::App& command, server::Address& address) {
   const auto set = [&address](const std::string& text) {
-    // The text came from the variable unless an option was given; the message has to say which one
-    // to correct.
+    // The message must name the source of the wrong text: the variable or the option.
     const char* variable = std::getenv(kServerVariable);
     const std::string name = variable != nullptr && text == variable ? kServerVariable : "--server";
     const auto parse = [](const std::string& value) { return server::parse_address(value); };
@@ -126,8 +127,8 @@ void add_server_option(CLI::App& command, server::Address& address) {
   address = {.host = "127.0.0.1", .port = server::kBeanstalkPort, .path = {}};
   command
       .add_option_function<std::string>("--server", set,
-                                        "HOST:PORT, [V6]:PORT or unix:PATH (default: the\nvariable "
-                                        "CARILLON_SERVER, else 127.0.0.1:11300)")
+                                        "HOST:PORT, [V6]:PORT or unix:PATH (default: the\n"
+                                        "variable CARILLON_SERVER, else 127.0.0.1:11300)")
       ->type_name("ADDR")
       ->envname(kServerVariable);
 }

@@ -1,16 +1,16 @@
-// The values that several subcommands take on the command line, and how they are read: one clear
-// line for a wrong one.
+// Options and positional arguments of subcommands: how they are declared and parsed. A wrong value
+// gives one line that names the argument, the value and what is allowed.
 //
 //   CLI::App& command = add_subcommand(app, "put", "Examples: ...");
-//   add_value(command, "--delay", request->delay, parse_duration, "Hand it out no earlier than this from now")
+//   add_value(command, "--delay", request->delay, parse_duration, "Not before this long from now")
 //       .type_name("DURATION");
 //   when_parsed(command, [request] { ... });
 //
 // A wrong value ends the command with UsageError: `--delay "3 parsecs": not a duration; use e.g.
 // 250ms, 3s, 2h, 40d`.
 //
-// CLI11 itself is in arguments.cpp and run.cpp alone: each file that includes it takes six seconds
-// more to compile.
+// Only arguments.cpp, command_line.cpp and help_formatter.h include CLI11: it adds six seconds to
+// the compilation of each file that includes it.
 #pragma once
 
 #include <cstdint>
@@ -35,18 +35,23 @@ namespace carillon::cli {
 
 inline constexpr std::string_view kDefaultTube = "default";
 
-/// Each throws std::invalid_argument, whose text starts with the value in quotes and says what is
-/// allowed.
-std::uint64_t parse_job_id(std::string_view text);    // 1 to 2^64-1
-std::uint32_t parse_priority(std::string_view text);  // 0 to 2^32-1
-std::string parse_tube(
-    std::string_view text);  // 1 to 200 bytes of A-Z a-z 0-9 - + / ; . $ _ ( ), no - in front
+// These parsers throw std::invalid_argument for a wrong value. The message starts with the value in
+// quotes and says what is allowed.
 
-/// A number from `least` to `most`.
+// A job's id, 1 to 2^64-1.
+std::uint64_t parse_job_id(std::string_view text);
+
+// A priority, 0 to 2^32-1.
+std::uint32_t parse_priority(std::string_view text);
+
+// A tube's name: 1 to 200 bytes of A-Z a-z 0-9 - + / ; . $ _ ( ). The first byte is not "-".
+std::string parse_tube(std::string_view text);
+
+// A number from `least` to `most`, both included.
 std::uint32_t parse_number(std::string_view text, std::uint32_t least, std::uint32_t most);
 
-/// Calls parse(text), and turns its std::invalid_argument into a UsageError that names the
-/// argument.
+// Returns parse(text). If parse throws std::invalid_argument, throws a UsageError whose text starts
+// with `name`.
 template <class Parse>
 auto parse_argument(const std::string& name, Parse parse, const std::string& text) {
   try {
@@ -56,45 +61,49 @@ auto parse_argument(const std::string& name, Parse parse, const std::string& tex
   }
 }
 
-/// A subcommand of `app`; `footer` ends its help.
+// Adds a subcommand to `app`. Its help ends with `footer`.
 CLI::App& add_subcommand(CLI::App& app, const std::string& name, std::string_view footer);
 
-/// Calls `act` when all arguments of the command are known.
+// Calls `act` after all arguments of the command were parsed.
 void when_parsed(CLI::App& command, std::function<void()> act);
 
-/// What is not an option of the command, and all that follows it, is for another program:
-/// remaining() has it then.
+// For commands that run another program: parsing stops at the first word that is not an option of
+// `command`. remaining() returns that word and all that follow.
 void leave_the_rest(CLI::App& command);
 std::vector<std::string> remaining(const CLI::App& command);
 
-/// An argument that was added, to say more of it.
+// A handle to an argument that was added, for further settings. Valid as long as its CLI::App.
 class Argument {
  public:
   explicit Argument(CLI::Option* option) : option_(option) {}
 
-  Argument type_name(const std::string& name) const;  // what the help calls its value
+  // The name of its value in the help: "DURATION".
+  Argument type_name(const std::string& name) const;
   Argument required() const;
   Argument excludes(Argument other) const;
 
  private:
-  CLI::Option* option_;  // the app's
+  CLI::Option* option_;  // owned by the app
 };
 
-/// An option without a value.
+// An option without a value.
 Argument add_flag(CLI::App& command, const std::string& name, bool& value,
                   const std::string& description);
 
-/// An argument whose text, or all of whose texts, `set` gets. With a list, an option takes one
-/// value each time it is given, a positional all there are.
+// Adds an argument that is given at most once; calls `set` with its text.
 Argument add_text(CLI::App& command, const std::string& name,
                   const std::function<void(const std::string&)>& set,
                   const std::string& description);
+
+// Adds an argument that may be given several times; calls `set` once with all its texts. An option
+// takes one value each time it is given, a positional takes all that are left.
 Argument add_list(CLI::App& command, const std::string& name,
                   const std::function<void(const std::vector<std::string>&)>& set,
                   const std::string& description);
 
-/// Adds an option ("--delay", "-d,--delay") or a positional ("ID") that sets `value`, which has to
-/// outlive the app. Into a vector it may be given several times.
+// Adds an option ("--delay", "-d,--delay") or a positional ("ID") that sets `value` to what `parse`
+// returns for its text. `value` must outlive the app. If it is a vector, the argument may be given
+// several times.
 template <class Value, class Parse>
 Argument add_value(CLI::App& command, const std::string& name, Value& value, Parse parse,
                    const std::string& description) {
@@ -114,10 +123,10 @@ Argument add_value(CLI::App& command, const std::string& name, std::vector<Value
   return add_list(command, name, set, description);
 }
 
-/// --server ADDR, else CARILLON_SERVER from the environment, else 127.0.0.1:11300.
+// Adds --server ADDR. Default: the environment variable CARILLON_SERVER, else 127.0.0.1:11300.
 void add_server_option(CLI::App& command, server::Address& address);
 
-/// --tube T, once.
+// Adds --tube TUBE, which may be given once.
 Argument add_tube_option(CLI::App& command, std::string& tube, const std::string& description);
 
 }  // namespace carillon::cli

@@ -1,3 +1,5 @@
+// Computes the delay before the next attempt.
+
 #include "cli/backoff.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// How long to wait before the next attempt: twice as long each time, up to a limit, and a little at
-// random.
+// The delay before the next attempt: it doubles with each failure, up to a limit, and is shortened
+// by a random part.
 #pragma once
 
 #include <chrono>
@@ -11,9 +11,9 @@ struct Backoff {
   std::chrono::milliseconds first{1'000};
   std::chrono::milliseconds most{3'600'000};
 
-  /// The delay after `failures` earlier ones: first * 2^failures, but not more than `most`, and
-  /// less up to a quarter of it by `random` in [0, 1). So what failed together (a service was down)
-  /// does not come back together. Never overflows.
+  // Returns the delay after `failures` earlier failures: min(first * 2^failures, most), shortened
+  // by up to a quarter: by `random` / 4 of it, with `random` in [0, 1). The random part spreads the
+  // retries of jobs that failed together, for example because a service was down. Never overflows.
   std::chrono::milliseconds delay(std::uint64_t failures, double random) const;
 };
 

@@ -1,9 +1,8 @@
-// `carillon beanstalkd`, and `carillon` called by the name `beanstalkd`: the server behind
-// beanstalkd's own flags, for the scripts and test suites that start a beanstalkd.
+// `carillon beanstalkd`, and `carillon` called by the name `beanstalkd`: runs the server with
+// beanstalkd's own flags, for scripts and test suites that start beanstalkd.
 //
-// Where it differs from beanstalkd on purpose: without -l it listens on 127.0.0.1, not on every
-// address of the machine. Clients may stall for as long as they like, as there: beanstalkd has no
-// flag to change that.
+// One difference is on purpose: without -l it listens on 127.0.0.1, not on every address of the
+// machine. As in beanstalkd, clients may stall without a limit; beanstalkd has no flag for one.
 
 #include <fmt/format.h>
 
@@ -29,7 +28,7 @@ namespace {
 using server::beanstalk::kDefaultMaxJobSize;
 using server::beanstalk::kLargestMaxJobSize;
 
-constexpr int kBeanstalkdUsage = 5;  // what beanstalkd exits with
+constexpr int kBeanstalkdUsage = 5;  // beanstalkd's exit code for wrong flags
 
 constexpr std::string_view kUsage =
     R"(Use: {0} [OPTIONS]
@@ -57,19 +56,19 @@ struct BeanstalkdUsageError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// beanstalkd's flags as it reads them: `-p 1`, `-p1`, and several in one (`-Vp1`). The first word
-// that is no flag is an error.
+// Reads flags as beanstalkd does: `-p 1`, `-p1`, and several in one word (`-Vp1`). A word that is
+// not a flag is an error.
 class Flags {
  public:
   Flags(int argc, char** argv) : words_(argv + 1, argv + argc) {}
 
-  // The next flag's letter; none: there is no more.
+  // Returns the next flag's letter, or nothing after the last one.
   std::optional<char> next() {
     while (rest_.empty()) {
       if (at_ == words_.size()) return std::nullopt;
       const std::string_view word = words_[at_++];
-      if (word == "--help")
-        return 'h';  // beanstalkd knows -h alone; every other command of this program has --help
+      // beanstalkd has only -h, but every other command of this program also has --help.
+      if (word == "--help") return 'h';
       if (word.size() < 2 || word.front() != '-') {
         throw BeanstalkdUsageError("unknown argument: " + std::string(word));
       }
@@ -80,15 +79,15 @@ class Flags {
     return flag;
   }
 
-  // REQUIRES: it is the one that next() returned last. A long option, which beanstalkd has none of,
-  // is told as one.
+  // Throws the error for an unknown flag. Quotes the whole word if it is a long option; beanstalkd
+  // has none. REQUIRES: `flag` is the flag that next() returned last.
   [[noreturn]] void refuse(char flag) const {
     const std::string_view word = words_[at_ - 1];
     throw BeanstalkdUsageError("unknown flag: " +
                                (flag == '-' ? std::string(word) : std::string("-") + flag));
   }
 
-  // What belongs to the flag: the rest of its word, or the next word.
+  // Returns the flag's value: the rest of its word, or the next word.
   std::string value_of(char flag) {
     std::string_view value = rest_;
     rest_ = {};

@@ -1,3 +1,5 @@
+// Starts a command with posix_spawn(), waits for it through a pidfd, and kills it.
+
 #include "cli/child_process.h"
 
 #include <fcntl.h>
@@ -18,8 +20,8 @@
 #include "cli/error_text.h"
 #include "cli/exit_status.h"
 
-extern char**
-    environ;  // NOLINT(readability-redundant-declaration): POSIX wants it declared by its user
+// POSIX requires the program to declare it. NOLINTNEXTLINE(readability-redundant-declaration)
+extern char** environ;
 
 namespace carillon::cli {
 namespace {
@@ -28,7 +30,7 @@ namespace {
   throw Failure(fmt::format("{}: {}", what, error_text(error)));
 }
 
-// glibc 2.36 declares pidfd_open() without extern "C", so that C++ cannot link to it.
+// C++ cannot link to pidfd_open() of glibc 2.36: the header declares it without extern "C".
 base::FileDescriptor open_pid(pid_t pid) {
   return base::FileDescriptor(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
 }
@@ -48,14 +50,14 @@ base::FileDescriptor file_in_memory(std::string_view bytes) {
   return file;
 }
 
-// What posix_spawn() wants to know beside the command.
+// The attributes and file actions for posix_spawn().
 class SpawnSettings {
  public:
   explicit SpawnSettings(int standard_input) {
     ::posix_spawn_file_actions_init(&actions_);
     ::posix_spawn_file_actions_adddup2(&actions_, standard_input, STDIN_FILENO);
     ::posix_spawnattr_init(&attributes_);
-    // A signal this process blocks or ignores stays blocked or ignored over an exec.
+    // Without this, signals that this process blocks or ignores stay so after the exec.
     sigset_t none;
     sigset_t all;
     sigemptyset(&none);
@@ -85,7 +87,7 @@ std::string_view name_of(std::string_view variable) {
   return variable.substr(0, variable.find('='));
 }
 
-// This process's environment; what `extra` sets takes the place of what was set.
+// Returns this process's environment, with the variables of `extra` added or replaced.
 std::vector<std::string> environment_with(const std::vector<std::string>& extra) {
   std::vector<std::string> all = extra;
   for (char** variable = environ; *variable != nullptr; ++variable) {
@@ -96,7 +98,7 @@ std::vector<std::string> environment_with(const std::vector<std::string>& extra)
   return all;
 }
 
-// As exec wants it; the strings have to outlive it.
+// Returns a null-terminated array of pointers, as exec takes it. The strings must outlive it.
 std::vector<char*> pointers_to(std::vector<std::string>& strings) {
   std::vector<char*> pointers;
   pointers.reserve(strings.size() + 1);
@@ -157,7 +159,7 @@ bool ChildProcess::wait(Patience limit, int interrupt_fd) {
 
 void ChildProcess::kill() {
   if (!running_) return;
-  // The group still exists as long as its leader was not reaped.
+  // The process group exists at least until its leader is reaped.
   ::kill(-pid_, SIGKILL);
   reap();
 }

@@ -1,13 +1,12 @@
-// A command that runs for a job: started with the job's body as its standard input, waited for, or
-// killed.
+// A child process that runs a command for a job, with the job's body as its standard input.
 //
 //   ChildProcess child({"./send-mail", "-v"}, {"CARILLON_JOB_ID=7"}, job.body);
 //   while (!child.wait(5s, interrupt_fd)) client.touch(job.id);
 //   child.exit_code() == 0
 //
-// The body is a file in memory, not a pipe: a command that never reads it, or reads it late, blocks
-// nobody, and one that seeks can. The command is in a process group of its own, so that Ctrl-C at a
-// terminal reaches the worker and not the commands it wants to let finish.
+// The body is a file in memory, not a pipe: the worker is not blocked by a command that reads it
+// late or never, and the command can seek in it. The command is in a process group of its own, so
+// Ctrl-C at a terminal reaches the worker, but not the commands, which the worker lets finish.
 #pragma once
 
 #include <sys/types.h>
@@ -21,34 +20,38 @@
 
 namespace carillon::cli {
 
-/// Where the program `name` is found as execvp() looks for it, in PATH unless it has a slash;
-/// empty: nowhere, or it is not executable.
+// Returns the path of the program `name`, searched as execvp() does: in PATH, unless the name has a
+// slash. Returns an empty string if there is no such executable file.
 std::string find_program(const std::string& name);
 
-/// Not thread-safe, but any number may be used by one thread each.
+// Not thread-safe; different threads may use different objects.
 class ChildProcess {
  public:
-  /// Starts `command` with `extra_environment` ("NAME=value") added to this process's, and its
-  /// signals as they are by default. Standard output and error are this process's. Throws Failure.
-  /// REQUIRES: `command` is not empty.
+  // Starts `command`. Its environment is that of this process, with `extra_environment`
+  // ("NAME=value") added or replaced; its signals have their default actions and none is blocked.
+  // It shares standard output and error with this process. Throws Failure if it cannot be started.
+  // REQUIRES: `command` is not empty.
   ChildProcess(const std::vector<std::string>& command,
                const std::vector<std::string>& extra_environment, std::string_view body);
 
-  /// If it still runs, kills it as kill() does.
+  // Calls kill() if the command still runs.
   ~ChildProcess();
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
 
-  /// Returns true once it has ended, false after `limit`. Throws Interrupted as soon as
-  /// `interrupt_fd` is readable.
+  // Returns true once the command has ended, false if `limit` passed first. Throws Interrupted as
+  // soon as `interrupt_fd` is readable.
   bool wait(Patience limit, int interrupt_fd);
 
-  /// SIGKILL to its whole process group, and waits for its end.
+  // Sends SIGKILL to the command's whole process group, and waits until the command has ended.
   void kill();
 
-  /// How it ended. REQUIRES: wait() has returned true, or kill() was called.
+  // Returns true if the exit code was 0.
+  // REQUIRES: wait() has returned true, or kill() was called.
   bool succeeded() const { return signal_ == 0 && exit_code_ == 0; }
-  std::string describe_end() const;  // "exit 3", "signal 9 (killed)"
+
+  // Returns "exit 3" or "signal 9 (killed)". REQUIRES: as succeeded().
+  std::string describe_end() const;
 
  private:
   void reap();
@@ -57,7 +60,7 @@ class ChildProcess {
   base::FileDescriptor pid_fd_;  // becomes readable when the process ends
   bool running_ = true;
   int exit_code_ = 0;
-  int signal_ = 0;  // 0: it was no signal that ended it
+  int signal_ = 0;  // the signal that ended it; 0: it exited
 };
 
 }  // namespace carillon::cli

@@ -1,3 +1,5 @@
+// Sends the commands of the beanstalk protocol and parses the replies.
+
 #include "cli/client.h"
 
 #include <fmt/format.h>
@@ -9,15 +11,15 @@
 namespace carillon::cli {
 namespace {
 
-// A server that announces more than any server can hold is none; reading on would only use up
-// memory.
+// The most data that a reply may announce, in bytes: 4 GiB. No server holds a larger job, and
+// reading one would only use up memory.
 constexpr std::uint64_t kMaxData = std::uint64_t{4} << 30;
 
 constexpr std::string_view verb_of(std::string_view command) {
   return command.substr(0, command.find(' '));
 }
 
-// The words of a reply line, which single spaces part.
+// Returns the words of a reply line, which are separated by single spaces.
 std::vector<std::string_view> words_of(std::string_view line) {
   std::vector<std::string_view> words;
   while (true) {
@@ -35,7 +37,8 @@ std::optional<std::uint64_t> parse_number(std::string_view text) {
   return number;
 }
 
-// The line as a message can show it: short, and nothing that a terminal would obey.
+// Returns the line for a message: at most 60 characters, and no control characters, which a
+// terminal would obey.
 std::string printable(std::string_view line) {
   std::string text(line.substr(0, 60));
   for (char& c : text) {
@@ -63,15 +66,15 @@ bool Client::ask_whether(const std::string& command, std::string_view yes) {
   const std::string reply = ask(command);
   if (reply == yes) return true;
   if (reply == "NOT_FOUND") return false;
-  surprised(command, reply);
+  throw_unexpected(command, reply);
 }
 
 std::uint64_t Client::number_after(const std::string& command, const std::string& reply,
                                    std::string_view keyword) const {
   const auto words = words_of(reply);
-  if (words.size() != 2 || words[0] != keyword) surprised(command, reply);
+  if (words.size() != 2 || words[0] != keyword) throw_unexpected(command, reply);
   const auto number = parse_number(words[1]);
-  if (!number) surprised(command, reply);
+  if (!number) throw_unexpected(command, reply);
   return *number;
 }
 
@@ -93,10 +96,10 @@ std::optional<Job> Client::read_job(const std::string& command, const std::strin
                                     std::string_view keyword, std::string_view none) {
   if (reply == none) return std::nullopt;
   const auto words = words_of(reply);
-  if (words.size() != 3 || words[0] != keyword) surprised(command, reply);
+  if (words.size() != 3 || words[0] != keyword) throw_unexpected(command, reply);
   const auto id = parse_number(words[1]);
   const auto size = parse_number(words[2]);
-  if (!id || !size) surprised(command, reply);
+  if (!id || !size) throw_unexpected(command, reply);
   return Job{.id = *id, .body = read_data(*size)};
 }
 
@@ -106,7 +109,7 @@ std::optional<StatsFields> Client::ask_stats(const std::string& command) {
   return parse_stats(read_data(number_after(command, reply, "OK")));
 }
 
-void Client::surprised(std::string_view command, std::string_view reply) const {
+void Client::throw_unexpected(std::string_view command, std::string_view reply) const {
   const std::string& peer = stream_.peer();
   if (reply == "OUT_OF_MEMORY") {
     throw Refused(
@@ -127,7 +130,7 @@ void Client::surprised(std::string_view command, std::string_view reply) const {
 void Client::use(std::string_view tube) {
   const std::string command = fmt::format("use {}", tube);
   const std::string reply = ask(command);
-  if (reply != fmt::format("USING {}", tube)) surprised(command, reply);
+  if (reply != fmt::format("USING {}", tube)) throw_unexpected(command, reply);
 }
 
 void Client::watch_only(const std::vector<std::string>& tubes) {
@@ -142,14 +145,14 @@ void Client::watch_only(const std::vector<std::string>& tubes) {
 }
 
 std::uint64_t Client::put(std::string_view body, const PutOptions& options) {
-  // A size of more than 32 bits is no number to a server: it would not skip the body, but run it as
-  // commands.
+  // A server does not accept a size of more than 32 bits as a number: it would not skip the body,
+  // but run it as commands.
   if (body.size() > kLargestBody) {
     throw Failure(fmt::format("the body has {} bytes; the most that any server takes is {}",
                               body.size(), kLargestBody));
   }
   const std::string command = command_of(body, options);
-  // Two sends and no copy of a body that may be large.
+  // The body may be large: sending it by itself avoids a copy.
   stream_.send(command + "\r\n");
   stream_.send(body);
   const std::string reply = ask("");
@@ -171,13 +174,13 @@ void Client::refuse_put(const std::string& command, const std::string& reply,
     throw Unavailable(fmt::format("{} is out of memory and buried the job, as number {}",
                                   stream_.peer(), number_after(command, reply, "BURIED")));
   }
-  surprised(command, reply);
+  throw_unexpected(command, reply);
 }
 
 std::optional<Job> Client::reserve(Patience timeout) {
   const std::string command =
       timeout ? fmt::format("reserve-with-timeout-ms {}", timeout->count()) : "reserve";
-  // Adding to a time-out of 292 million years would overflow.
+  // Adding to a time-out of nearly 292 million years would overflow.
   Patience patience = timeout;
   if (patience && *patience < std::chrono::milliseconds::max() - kPatience) *patience += kPatience;
   return read_job(command, ask(command, patience), "RESERVED", "TIMED_OUT");
@@ -230,7 +233,7 @@ std::optional<Job> Client::peek(PeekState state) {
 
 StatsFields Client::stats() {
   auto fields = ask_stats("stats");
-  if (!fields) surprised("stats", "NOT_FOUND");
+  if (!fields) throw_unexpected("stats", "NOT_FOUND");
   return *std::move(fields);
 }
 

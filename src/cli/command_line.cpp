@@ -1,3 +1,5 @@
+// Dispatches to the subcommands, and writes CLI11's errors in this program's words.
+
 #include "cli/command_line.h"
 
 #include <fmt/format.h>
@@ -47,7 +49,7 @@ int fail(std::string_view who, std::string_view why, int exit_code) {
   return exit_code;
 }
 
-// What CLI11 could not make sense of, in this program's words.
+// Each describe() returns the text for one kind of CLI11's errors.
 std::string describe(const CLI::ExtrasError&, const CLI::App& command) {
   const std::vector<std::string> rest = command.remaining();
   const auto unexpected =
@@ -79,7 +81,7 @@ std::string describe(const CLI::ExcludesError& error, const CLI::App&) {
                      what.substr(between + kBetween.size()));
 }
 
-// Only flags are converted by CLI11; the other texts are read by arguments.h.
+// CLI11 itself converts only flags; the functions of arguments.h parse all other values.
 std::string describe(const CLI::ConversionError& error, const CLI::App&) {
   constexpr std::string_view kBefore = "Could not convert: ";
   std::string_view what = error.what();
@@ -88,7 +90,8 @@ std::string describe(const CLI::ConversionError& error, const CLI::App&) {
   return fmt::format("{} takes no value", what.substr(0, what.find(' ')));
 }
 
-// CLI11 reads all values, that of CARILLON_SERVER too, before it looks for --help.
+// Returns true if --help was given. CLI11 handles --help after all values, including that of
+// CARILLON_SERVER, so a wrong value is reported first.
 bool wants_help(const CLI::App& command) {
   const CLI::Option* help = command.get_help_ptr();
   return help != nullptr && help->count() > 0;
@@ -104,8 +107,8 @@ int run_command(const Command& entry, const std::vector<std::string>& arguments)
   CLI::App* command = app.get_subcommand(std::string(entry.name));
   command->description(fmt::format("{}.", entry.summary));
   try {
-    // Only this one is parsed, not `app`: an argument that is called like a subcommand is an
-    // argument. CLI11 wants the last one first.
+    // `command` parses, not `app`: otherwise an argument with the name of a subcommand would select
+    // that subcommand. CLI11 takes the arguments in reverse order.
     command->parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
     return exit_code;
   } catch (const CLI::CallForHelp&) {
@@ -166,7 +169,8 @@ int dispatch(int argc, char** argv) {
   return run_command(*command, {argv + 2, argv + argc});
 }
 
-// The library's own errors begin with its name, which has been said.
+// Removes "carillon: ", with which the library's own errors begin: the line names the command
+// already.
 std::string_view without_name(std::string_view what) {
   constexpr std::string_view kName = "carillon: ";
   if (what.starts_with(kName)) what.remove_prefix(kName.size());
@@ -175,8 +179,9 @@ std::string_view without_name(std::string_view what) {
 
 }  // namespace
 
-int run(int argc, char** argv) {
-  const bool has_command = argc > 1 && argv[1][0] != '-';  // called as beanstalkd, it has none
+int run_command_line(int argc, char** argv) {
+  // False for a program that was called by the name beanstalkd and has flags.
+  const bool has_command = argc > 1 && argv[1][0] != '-';
   const std::string who = has_command ? fmt::format("carillon {}", argv[1]) : "carillon";
   try {
     return dispatch(argc, argv);

@@ -1,15 +1,15 @@
-// The subcommands of `carillon`: what each is called, what it shows in the overview, and the
-// function that adds it.
+// The table of subcommands: for each its name, its lines in the overview, and the function that
+// adds it to the parser.
 //
-// Each subcommand lives in one file, named after it, and is one function:
+// Each subcommand has a file of its own name, with one public function:
 //
 //     void add_put(CLI::App& app, int& exit_code);
 //
-// It adds its CLI11 subcommand to `app` and binds a callback. The callback does the work after all
-// arguments were parsed, and leaves the exit code of the process in `exit_code`, which outlives
-// `app` and starts as kSuccess. It may throw UsageError or Failure (exit_status.h); run() turns any
-// exception into one line on stderr, "carillon put: what was wrong", and the matching exit code.
-// The description of the subcommand is set from the table below.
+// The function adds a CLI11 subcommand to `app` and binds a callback. The callback does the work
+// after all arguments were parsed, and stores the exit code of the process in `exit_code`, which
+// outlives `app` and starts as kSuccess. It may throw UsageError or Failure (exit_status.h).
+// run_command_line() turns every exception into one line on stderr, "carillon put: what was wrong",
+// and the matching exit code. The subcommand's description comes from the table below.
 #pragma once
 
 #include <array>
@@ -30,18 +30,18 @@ void add_peek(CLI::App& app, int& exit_code);
 void add_stats(CLI::App& app, int& exit_code);
 void add_work(CLI::App& app, int& exit_code);
 
-/// `carillon beanstalkd ARGS`, and what the program does when it is called by the name
-/// `beanstalkd`. It parses beanstalkd's own flags itself (-h and -V among them). argv[0] is the
-/// name to use in messages; returns the exit code.
+// Runs `carillon beanstalkd ARGS`, and also `beanstalkd ARGS` if the program was called by that
+// name. Parses beanstalkd's flags itself, -h and -V included. argv[0] is the name to use in
+// messages. Returns the exit code.
 int run_beanstalkd(int argc, char** argv);
 
-/// One line of the overview that `carillon` and `carillon --help` print.
+// A subcommand as `carillon` and `carillon --help` list it.
 struct Command {
   std::string_view name;
   std::string_view summary;
   std::string_view example;
-  void (*add)(CLI::App& app,
-              int& exit_code);  // null: gets its arguments raw, before any parsing (beanstalkd)
+  // Null for beanstalkd, which gets its arguments unparsed.
+  void (*add)(CLI::App& app, int& exit_code);
 };
 
 inline constexpr std::array<Command, 9> kCommands{{

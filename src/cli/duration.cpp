@@ -1,3 +1,5 @@
+// Parses and prints durations; all arithmetic is exact.
+
 #include "cli/duration.h"
 
 #include <fmt/format.h>
@@ -19,11 +21,11 @@ struct Unit {
   std::uint64_t ms;
 };
 
-// "ms" before "m": the first one that matches is taken.
+// "ms" comes before "m", because the first match is taken.
 constexpr std::array<Unit, 5> kUnits{
     {{"ms", 1}, {"s", 1'000}, {"m", 60'000}, {"h", 3'600'000}, {"d", 86'400'000}}};
 
-// It names no limit: each option has a lower one of its own.
+// This text names no limit to use, because each option has a lower limit of its own.
 constexpr std::string_view kTooLong = "too long, more than 292 million years";
 
 [[noreturn]] void refuse(std::string_view text, std::string_view why) {
@@ -34,7 +36,7 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-// Takes the digits at the front of `rest` away.
+// Removes the digits at the front of `rest` and returns them.
 std::string_view take_digits(std::string_view& rest) {
   std::size_t count = 0;
   while (count < rest.size() && is_digit(rest[count])) ++count;
@@ -52,7 +54,7 @@ std::optional<Unit> take_unit(std::string_view& rest) {
   return std::nullopt;
 }
 
-// digits * unit; none: more than kMaxMs.
+// Returns digits * unit, or nothing if that is more than kMaxMs.
 std::optional<std::uint64_t> whole_part(std::string_view digits, std::uint64_t unit) {
   std::uint64_t value = 0;
   for (const char c : digits) {
@@ -64,11 +66,11 @@ std::optional<std::uint64_t> whole_part(std::string_view digits, std::uint64_t u
   return value * unit;
 }
 
-// 0.digits * unit; none: not a whole number of milliseconds.
+// Returns 0.digits * unit, or nothing if that is not a whole number of milliseconds.
 std::optional<std::uint64_t> fraction_part(std::string_view digits, std::uint64_t unit) {
   while (digits.ends_with('0')) digits.remove_suffix(1);
-  // The last digit is not 0, so n digits can only come out whole if 2^n or 5^n divides the unit. No
-  // unit has more than the 2^10 of a day; and with 10 digits nothing below overflows.
+  // The last digit is not 0. So n digits give a whole number only if 2^n or 5^n divides the unit. A
+  // day has the highest such power, 2^10. With at most 10 digits, nothing below overflows.
   if (digits.size() > 10) return std::nullopt;
   std::uint64_t numerator = 0;
   std::uint64_t denominator = 1;
@@ -83,7 +85,7 @@ std::optional<std::uint64_t> fraction_part(std::string_view digits, std::uint64_
 }  // namespace
 
 std::chrono::milliseconds parse_duration(std::string_view text) {
-  constexpr std::string_view kNotOne = "not a duration; use e.g. 250ms, 3s, 2h, 40d";
+  constexpr std::string_view kNotADuration = "not a duration; use e.g. 250ms, 3s, 2h, 40d";
   if (text == "0") return std::chrono::milliseconds(0);
 
   std::string_view rest = text;
@@ -91,12 +93,12 @@ std::chrono::milliseconds parse_duration(std::string_view text) {
   std::uint64_t previous = std::numeric_limits<std::uint64_t>::max();
   do {
     const std::string_view digits = take_digits(rest);
-    if (digits.empty()) refuse(text, kNotOne);
+    if (digits.empty()) refuse(text, kNotADuration);
     std::string_view fraction;
     if (rest.starts_with('.')) {
       rest.remove_prefix(1);
       fraction = take_digits(rest);
-      if (fraction.empty()) refuse(text, kNotOne);
+      if (fraction.empty()) refuse(text, kNotADuration);
     }
     if (rest.empty()) {
       refuse(text, fmt::format("a number without a unit; write {0}ms, {0}s, {0}m, {0}h or {0}d",
@@ -104,7 +106,7 @@ std::chrono::milliseconds parse_duration(std::string_view text) {
                                            (fraction.empty() ? 0 : fraction.size() + 1))));
     }
     const auto unit = take_unit(rest);
-    if (!unit) refuse(text, kNotOne);
+    if (!unit) refuse(text, kNotADuration);
     if (unit->ms >= previous) refuse(text, "write each unit once, the larger one first: 1h30m");
     previous = unit->ms;
 

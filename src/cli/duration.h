@@ -1,6 +1,8 @@
 // Durations as people write them on a command line: 250ms, 3s, 1.5h, 1h30m, 40d.
 //
-//   parse_duration("1h30m") == 90min      parse_duration("0.25s") == 250ms      parse_duration("40d") == 960h
+//   parse_duration("1h30m") == 90min
+//   parse_duration("0.25s") == 250ms
+//   parse_duration("40d") == 960h
 //
 // The grammar: one or more parts, the larger unit first, each unit at most once.
 //
@@ -8,10 +10,10 @@
 //   part     = digits [ "." digits ] unit
 //   unit     = "ms" | "s" | "m" | "h" | "d"          a day is 24 hours
 //
-// A number without a unit is refused, 0 excepted: beanstalkd counts seconds, other tools
-// milliseconds, and a guess that is wrong by a factor of 1000 looks as if it worked. So is what is
-// not a whole number of milliseconds, the resolution of Carillon, and what does not fit into the
-// result: nothing is rounded or clamped.
+// A number without a unit is refused, except 0: beanstalkd counts seconds, other tools count
+// milliseconds, and a user does not notice at once that a guess is wrong by a factor of 1000.
+// Nothing is rounded or clamped: a duration is also refused if it is not a whole number of
+// milliseconds, the resolution of Carillon, or if it does not fit into the result.
 #pragma once
 
 #include <chrono>
@@ -20,12 +22,12 @@
 
 namespace carillon::cli {
 
-/// 0 to 2^63-1 ms (292 million years). Throws std::invalid_argument, whose text starts with the
-/// value in quotes: `"3 parsecs": not a duration; use e.g. 250ms, 3s, 2h, 40d`.
+// Returns 0 to 2^63-1 ms (292 million years). Throws std::invalid_argument with a text that starts
+// with the value in quotes: `"3 parsecs": not a duration; use e.g. 250ms, 3s, 2h, 40d`.
 std::chrono::milliseconds parse_duration(std::string_view text);
 
-/// For logs and messages, cut to its two largest parts: 0.05s, 2.35s, 1m40s, 3h20m, 40d00h. A
-/// negative duration reads 0.00s.
+// Returns the duration for logs and messages, cut to its two largest units: 0.05s, 2.35s, 1m40s,
+// 3h20m, 40d00h. A negative duration gives 0.00s.
 std::string short_duration(std::chrono::milliseconds duration);
 
 }  // namespace carillon::cli

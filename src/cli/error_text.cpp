@@ -1,3 +1,5 @@
+// Texts of system errors.
+
 #include "cli/error_text.h"
 
 #include <system_error>

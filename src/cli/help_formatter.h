@@ -1,5 +1,5 @@
-// How `carillon COMMAND --help` looks: CLI11's layout, without its remarks about which options
-// exclude each other.
+// The layout of `carillon COMMAND --help`: CLI11's own, without the lists of options that exclude
+// each other.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -13,7 +13,7 @@ class HelpFormatter : public CLI::Formatter {
 
   std::string make_usage(const CLI::App* app, std::string name) const override {
     std::string usage = CLI::Formatter::make_usage(app, name);
-    // What follows the options is not known to CLI11.
+    // CLI11 does not know that a command follows the options.
     if (app->get_prefix_command())
       usage.insert(usage.find_last_not_of('\n') + 1, " -- CMD [ARGS]...");
     return usage;

@@ -1,3 +1,5 @@
+// Writes jobs as JSON; checks UTF-8 and encodes Base64.
+
 #include "cli/job_json.h"
 
 #include <boost/json.hpp>
@@ -7,13 +9,14 @@
 namespace carillon::cli {
 namespace {
 
-// How many bytes the UTF-8 sequence at the front has; 0: there is none.
+// Returns the length in bytes of the UTF-8 sequence at the front, or 0 if there is none.
+// REQUIRES: `bytes` is not empty.
 std::size_t utf8_sequence(std::string_view bytes) {
   const auto at = [bytes](std::size_t i) { return static_cast<unsigned char>(bytes[i]); };
   const unsigned char first = at(0);
   if (first < 0x80) return 1;
-  // What may follow the first byte narrows where a longer form, a surrogate or too large a number
-  // would begin.
+  // The range of the second byte. It is smaller after some first bytes, to exclude forms that are
+  // longer than needed, surrogates and numbers above U+10FFFF.
   unsigned char least = 0x80;
   unsigned char most = 0xBF;
   std::size_t size = 0;

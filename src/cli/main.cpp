@@ -1,4 +1,4 @@
-// The `carillon` program.
+// The main function of the `carillon` program.
 
 #include "cli/command_line.h"
 #include "cli/exit_status.h"
@@ -11,5 +11,5 @@ int main(int argc, char** argv) {
         "carillon: a standard descriptor is closed, and /dev/null cannot be opened in its place");
     return carillon::cli::kFailure;
   }
-  return carillon::cli::run(argc, argv);
+  return carillon::cli::run_command_line(argc, argv);
 }

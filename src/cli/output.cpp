@@ -1,3 +1,5 @@
+// Reads standard input and writes standard output and error.
+
 #include "cli/output.h"
 
 #include <fmt/format.h>
@@ -13,8 +15,8 @@
 namespace carillon::cli {
 namespace {
 
-// Of a standard descriptor: one that was closed at the start is there, but of no use
-// (standard_descriptors.h).
+// Returns the reason of an error on a standard descriptor. EBADF means that it was closed at the
+// start (standard_descriptors.h).
 std::string reason(int error) {
   return error == EBADF ? "it is closed" : error_text(error);
 }

@@ -1,5 +1,5 @@
-// What commands write: results on standard output, remarks on standard error, and a body or its
-// JSON exactly as it is.
+// Standard input and output of the commands: results go to standard output, remarks to standard
+// error.
 #pragma once
 
 #include <cstddef>
@@ -8,19 +8,20 @@
 
 namespace carillon::cli {
 
-/// Writes all of it and flushes. Throws Failure if that is not possible: whoever deletes a job
-/// after printing it has to know.
+// Writes the bytes to standard output and flushes. Throws Failure if that is not possible: a caller
+// that deletes a job after printing it must know.
 void write_out(std::string_view bytes);
 
-/// The body byte for byte. On a terminal, and only there, a line end follows if the body has none,
-/// so that the prompt does not hide it.
+// Writes the body byte for byte to standard output. On a terminal only, adds a line end if the body
+// does not end with one, so that the prompt starts on a new line.
 void write_body(std::string_view body);
 
-/// One whole line on standard error, in one write, so that the lines of several threads and
-/// processes do not mix.
+// Writes one whole line to standard error in one write, so that the lines of several threads and
+// processes do not mix.
 void remark(std::string_view line);
 
-/// All of standard input. Throws Failure; also as soon as there are more than `most` bytes.
+// Returns all of standard input. Throws Failure on a read error, and as soon as there are more than
+// `most` bytes.
 std::string read_standard_input(std::size_t most);
 
 }  // namespace carillon::cli

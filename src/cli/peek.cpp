@@ -63,8 +63,8 @@ Job find_job(const Request& request, Client& client) {
   throw Failure(fmt::format("no {} job in tube {}", name_of(state), request.tube));
 }
 
-// "delayed, 12 s left": the seconds until it is due, or until the worker that holds it has to be
-// done.
+// Returns the job's state, for example "delayed, 12 s left": the seconds until a delayed job is
+// due, or until the ttr of a reserved one runs out.
 std::string describe(const StatsFields& stats) {
   const std::string& state = stats.text("state");
   const bool counts_down = state == "delayed" || state == "reserved";

@@ -33,7 +33,7 @@ Examples:
   carillon put --tube images --ttr 10m --pri 0 < job.json
   carillon put --json --delay 40d -- "-a body that starts with a dash")";
 
-// The protocol would take less, and make it a second.
+// The server accepts a shorter ttr, but raises it to 1 s.
 constexpr std::chrono::milliseconds kShortestTtr{queue::kMinTtr};
 constexpr std::chrono::milliseconds kLongestTtr{queue::kMaxTtr};
 
@@ -65,12 +65,12 @@ std::uint64_t utc_now_ms() {
   return static_cast<std::uint64_t>(std::chrono::floor<milliseconds>(since_epoch).count());
 }
 
-// The id, or its JSON.
+// Prints `text`, the id or its JSON. If that fails, the error names the id, so that the user does
+// not put the job again.
 void print(const std::string& text, std::uint64_t id) {
   try {
     write_out(text);
   } catch (const Failure& error) {
-    // Or somebody would put it once more.
     throw Failure(fmt::format("job {} was put, but its id was not printed: {}", id, error.what()));
   }
 }
@@ -85,7 +85,7 @@ int put(const Request& request) {
     print(std::to_string(id) + "\n", id);
     return kSuccess;
   }
-  // The server has accepted the delay, so the sum is within the year 9999.
+  // No overflow: the server has accepted the delay, so the sum is not after the year 9999.
   const auto delay = static_cast<std::uint64_t>(request.options.delay.count());
   const std::uint64_t due = std::max(sent_at, request.options.due_at.value_or(sent_at + delay));
   print(put_json(id, request.tube, due), id);

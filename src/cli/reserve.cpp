@@ -38,7 +38,7 @@ struct Request {
   bool json = false;
 };
 
-// The protocol's limit, 2^31-1 s.
+// The protocol's limit: 2^31-1 s.
 constexpr std::chrono::milliseconds kLongestTimeout = std::chrono::seconds(2'147'483'647);
 
 std::chrono::milliseconds parse_timeout(const std::string& text) {
@@ -53,7 +53,8 @@ std::string nothing_within(std::chrono::milliseconds timeout) {
                               : fmt::format("no job within {}", short_duration(timeout));
 }
 
-// The reply to a reserve does not name the tube; with several watched only the server knows.
+// Returns the job's tube. The reply to a reserve does not name it, so if several tubes are watched,
+// asks the server.
 std::string tube_of(const Job& job, const Request& request, Client& client) {
   if (request.tubes.empty()) return std::string(kDefaultTube);
   if (request.tubes.size() == 1) return request.tubes.front();

@@ -60,8 +60,8 @@ queue::SyncPolicy parse_sync(std::string_view text) {
       fmt::format("\"{}\": write always, os, or a duration from 1ms to 24h", text));
 }
 
-// Bytes: a number, alone or in units of 1024 (k), 1024^2 (M) or 1024^3 (G).
-// A number of bytes, at most `most`.
+// Returns a number of bytes, at most `most`. The text is a number, alone or in units of 1024 (k),
+// 1024^2 (M) or 1024^3 (G).
 std::uint64_t parse_size(std::string_view text, std::uint64_t most) {
   constexpr std::string_view kUnits = "kMG";
   std::uint64_t number = 0;
@@ -93,7 +93,9 @@ std::string parse_directory(std::string_view text) {
 }
 
 queue::Millis parse_load_ahead(std::string_view text) {
-  constexpr std::chrono::days kLongest{2'932'896};  // no due time is later than that after 1970
+  // The time from 1970 to the last due time, in whole days: from now, no job is due later than
+  // that.
+  constexpr std::chrono::days kLongest{2'932'896};
   static_assert(kLongest <= std::chrono::milliseconds(queue::kLastDue));
   const std::chrono::milliseconds load_ahead = parse_duration(text);
   if (load_ahead <= kLongest) return static_cast<queue::Millis>(load_ahead.count());
@@ -129,7 +131,7 @@ spdlog::level::level_enum parse_log_level(std::string_view text) {
   return found->second;
 }
 
-// What to type into a second terminal, with the address that is served and the name by which this
+// Prints commands to try in a second terminal, with the server's address and the name by which this
 // program was called.
 void print_what_to_try(const std::vector<server::Address>& addresses) {
   const server::Address& address = addresses.front();
@@ -149,7 +151,8 @@ void print_what_to_try(const std::vector<server::Address>& addresses) {
   std::fflush(stdout);
 }
 
-// Else the second would find that somebody listens there. Port 0 is another port each time.
+// Throws UsageError if an address was given twice: listening on it a second time would fail with a
+// misleading error. Port 0 is a different port each time, so it may be repeated.
 void check_no_address_twice(const std::vector<server::Address>& addresses) {
   std::set<std::string> seen;
   for (const server::Address& address : addresses) {
@@ -186,35 +189,34 @@ void add_serve(CLI::App& app, int& exit_code) {
   add_value(
       command, "--listen", options.listen,
       [](const std::string& text) { return server::parse_address(text); },
-      "HOST:PORT, [V6]:PORT or unix:PATH; may be given\nseveral times (127.0.0.1:11300). There is "
-      "no\nauthentication "
-      "yet: mind who can reach it")
+      "HOST:PORT, [V6]:PORT or unix:PATH; may be given\n"
+      "several times (127.0.0.1:11300). There is no\n"
+      "authentication yet: mind who can reach it")
       .type_name("ADDR");
   add_value(command, "--sync", options.sync, parse_sync,
-            "When what is acknowledged is on the disk: always\n(before the reply), 50ms (that much "
-            "later at "
-            "the\nlatest), os (when "
-            "the system writes it) (always)")
+            "When what is acknowledged is on the disk: always\n"
+            "(before the reply), 50ms (that much later at the\n"
+            "latest), os (when the system writes it) (always)")
       .type_name("MODE");
   add_value(command, "--max-job-size", options.beanstalk.max_job_size, parse_job_size,
             "Largest body, up to 1G (65535)")
       .type_name("BYTES");
   add_value(command, "--min-free-disk", options.min_free_disk, parse_disk_size,
-            "With less space left for the data, refuse puts, so\nthat jobs can be deleted and the "
-            "server can start;\n"
+            "With less space left for the data, refuse puts, so\n"
+            "that jobs can be deleted and the server can start;\n"
             "0: do not (128M)")
       .type_name("BYTES");
   add_value(command, "--max-connections", options.max_connections, parse_max_connections,
             "More are refused (10000)")
       .type_name("N");
   add_value(command, "--stall-timeout", options.stall_timeout, parse_timeout,
-            "Close a connection that sends no more of a\ncommand it has begun, or reads none of "
-            "its\nreplies, for so "
-            "long; 0: never (60s)")
+            "Close a connection that sends no more of a\n"
+            "command it has begun, or reads none of its\n"
+            "replies, for so long; 0: never (60s)")
       .type_name("DURATION");
   add_value(command, "--idle-timeout", options.idle_timeout, parse_timeout,
-            "Close a connection that sends no command for so\nlong, holds no job and waits for "
-            "none; 0: never (0)")
+            "Close a connection that sends no command for so\n"
+            "long, holds no job and waits for none; 0: never (0)")
       .type_name("DURATION");
   add_value(command, "--load-ahead", options.engine.load_ahead, parse_load_ahead,
             "Jobs due later than this stay on disk and take\nno memory (60s)")

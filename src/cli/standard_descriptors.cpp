@@ -1,3 +1,5 @@
+// Opens /dev/null at closed standard descriptors.
+
 #include "cli/standard_descriptors.h"
 
 #include <fcntl.h>
@@ -16,7 +18,7 @@ bool is_closed(int fd) {
 }  // namespace
 
 bool occupy_standard_descriptors() {
-  // In this order open() returns each of them, as the lowest number that is free.
+  // In this order: open() returns the lowest free number, so each closed descriptor gets its own.
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (is_closed(fd) && ::open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd)
       return false;

@@ -1,3 +1,5 @@
+// Parses statistics, and prints them as a table and as JSON.
+
 #include "cli/stats_fields.h"
 
 #include <fmt/format.h>
@@ -13,8 +15,8 @@
 namespace carillon::cli {
 namespace {
 
-// Names, which beanstalkd does not quote. The id is not among them: that of a job is a number, that
-// of a server 16 hexadecimal digits.
+// Fields that hold names, which beanstalkd does not quote. "id" is not in this list: a job's id is
+// a number, but a server's id is 16 hexadecimal digits.
 constexpr std::array<std::string_view, 7> kTextFields{"name",     "tube", "state",   "version",
                                                       "hostname", "os",   "platform"};
 
@@ -50,7 +52,7 @@ boost::json::value json_value(const StatsField& field, bool of_server) {
   std::uint64_t whole = 0;
   if (parse_all(field.value, whole)) return boost::json::value(whole);
   double fraction = 0;
-  // from_chars also reads "inf" and "nan", which are no JSON.
+  // from_chars() also accepts "inf" and "nan", which JSON does not have.
   if (parse_all(field.value, fraction) && std::isfinite(fraction))
     return boost::json::value(fraction);
   return boost::json::value(field.value);

@@ -1,3 +1,5 @@
+// Connects to a server, and reads and writes with limits on the waiting time.
+
 #include "cli/stream.h"
 
 #include <fmt/format.h>
@@ -24,7 +26,7 @@ namespace {
 constexpr std::chrono::seconds kConnectLimit{5};
 constexpr int kSocketFlags = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC;
 
-// 0, or an errno value.
+// Returns 0 or an errno value.
 int connect_within_limit(int fd, const sockaddr* address, socklen_t size, int interrupt_fd) {
   if (::connect(fd, address, size) == 0) return 0;
   if (errno != EINPROGRESS && errno != EINTR) return errno;
@@ -35,8 +37,8 @@ int connect_within_limit(int fd, const sockaddr* address, socklen_t size, int in
   return error;
 }
 
-// A worker may wait for hours in a reserve. Keep-alive notices within a minute that the machine on
-// the other side is gone.
+// A worker may wait for hours in a reserve. Keep-alive detects within 60 s that the server's
+// machine is gone.
 void set_tcp_options(int fd) {
   const auto set = [fd](int level, int option, int value) {
     ::setsockopt(fd, level, option, &value, sizeof value);
@@ -67,7 +69,7 @@ bool is_on_this_machine(const server::Address& address) {
 base::FileDescriptor connect_unix(const server::Address& address, int interrupt_fd) {
   sockaddr_un name{};
   name.sun_family = AF_UNIX;
-  // parse_address() lets no path through that does not fit.
+  // parse_address() refuses paths that do not fit.
   std::memcpy(name.sun_path, address.path.data(),
               std::min(address.path.size(), sizeof name.sun_path - 1));
   base::FileDescriptor fd(::socket(AF_UNIX, kSocketFlags, 0));

@@ -1,13 +1,13 @@
-// A connection to a server as a synchronous stream: bytes out, lines and counted bytes in, and no
-// wait that cannot end.
+// A synchronous connection to a server: sends bytes, reads lines and counted bytes, and never waits
+// without a way to end the wait.
 //
 //   Stream stream = Stream::connect(address);
 //   stream.send("stats\r\n");
 //   std::string line = stream.read_line();
 //
-// Three things end a wait early: the other side closes (Unavailable), it says nothing for longer
-// than the caller has patience (Unavailable), and a descriptor that the caller named becomes
-// readable (Interrupted, wait.h).
+// Three events end a wait early: the server closes the connection (Unavailable), the server is
+// silent for longer than the caller's `patience` (Unavailable), or a descriptor that the caller
+// named becomes readable (Interrupted, wait.h).
 #pragma once
 
 #include <chrono>
@@ -22,36 +22,34 @@
 
 namespace carillon::cli {
 
-/// The server cannot be reached, was lost, or cannot answer at the moment: the same may well work
-/// later.
+// The server cannot be reached, the connection was lost, or the server cannot answer now. The same
+// call may succeed later.
 struct Unavailable : Failure {
   using Failure::Failure;
 };
 
-/// How long the server may be silent when it has something to answer. It may have to wait for a
-/// slow disk.
+// How long the server may be silent while it owes a reply. It may be waiting for a slow disk.
 inline constexpr std::chrono::seconds kPatience{60};
 
-/// Not thread-safe; each thread has its own.
+// Not thread-safe.
 class Stream {
  public:
-  /// Tries each address that the host's name has, for 5 s each; `interrupt_fd` as in
-  /// interrupt_on(). Throws Unavailable, which says how to start a server if the address is on this
-  /// machine.
+  // Tries each address of the host's name, for up to 5 s each. `interrupt_fd` as in interrupt_on().
+  // Throws Unavailable; if the address is on this machine, its text says how to start a server.
   static Stream connect(const server::Address& address, int interrupt_fd = -1);
 
-  /// Takes over `fd`, a connected stream socket. `peer` is its name in messages.
+  // Takes over `fd`, a connected stream socket. `peer` is the server's name in messages.
   Stream(base::FileDescriptor fd, std::string peer);
 
-  /// From now on, end every wait with Interrupted as soon as `fd` is readable. -1: none. It is not
-  /// read from, and has to outlive the stream or the next call. The stream is of no use after an
-  /// Interrupted: a reply may be half read.
+  // From now on every wait throws Interrupted as soon as `fd` is readable; -1: none. `fd` is not
+  // read from. It must stay open until the next call of interrupt_on() or the end of the stream. Do
+  // not use the stream after Interrupted: a reply may be half read.
   void interrupt_on(int fd) { interrupt_fd_ = fd; }
 
   void send(std::string_view bytes);
 
-  /// The next line, without the CR LF that ends it. Throws Failure for a line of more than kMaxLine
-  /// bytes.
+  // Returns the next line without its CR LF. Throws Failure if the line has more than kMaxLine
+  // bytes.
   std::string read_line(Patience patience = kPatience);
   std::string read_exactly(std::size_t count);
 
@@ -67,6 +65,7 @@ class Stream {
   base::FileDescriptor fd_;
   std::string peer_;
   int interrupt_fd_ = -1;
-  std::string received_;  // and not yet handed out
+  std::string received_;  // but not yet returned to the caller
 };
+
 }  // namespace carillon::cli

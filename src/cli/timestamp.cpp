@@ -1,3 +1,5 @@
+// Parses and prints RFC 3339 timestamps.
+
 #include "cli/timestamp.h"
 
 #include <date/date.h>
@@ -15,7 +17,8 @@ using std::chrono::milliseconds;
 using std::chrono::minutes;
 using std::chrono::seconds;
 
-// Reads a timestamp from left to right; each step says what it expected if that is not there.
+// Reads a timestamp from left to right. Each step throws std::invalid_argument if the text is not
+// what it expects.
 class Reader {
  public:
   explicit Reader(std::string_view text) : text_(text), rest_(text) {}
@@ -33,14 +36,14 @@ class Reader {
     if (!take_one_of(chars)) refuse(kShape);
   }
 
-  // Exactly `count` digits.
+  // Reads exactly `count` digits.
   unsigned number(std::size_t count) {
     unsigned value = 0;
     for (std::size_t i = 0; i < count; ++i) value = value * 10 + digit();
     return value;
   }
 
-  // `.` and digits, or nothing; rounded up to a millisecond.
+  // Reads "." and digits, or nothing. Returns the fraction rounded up to a millisecond.
   milliseconds fraction() {
     if (!take_one_of(".")) return milliseconds(0);
     unsigned value = 0;

@@ -1,11 +1,12 @@
-// Points in time as RFC 3339 writes them, to and from UTC milliseconds since 1970-01-01.
+// RFC 3339 timestamps, converted to and from UTC milliseconds since 1970-01-01.
 //
-//   parse_timestamp("2030-01-01T09:00:00Z")            parse_timestamp("2030-01-01T09:00:00.25+02:00")
+//   parse_timestamp("2030-01-01T09:00:00Z")
+//   parse_timestamp("2030-01-01T09:00:00.25+02:00")
 //
-// Source: RFC 3339, section 5.6 (date-time), which lets T and Z be lower case and the T be a space.
-// The offset is required: a time without one means a different moment on every machine. A leap
-// second (23:59:60 UTC on the last day of a month) is the second after it, as POSIX counts; which
-// months had one is not checked.
+// Source: RFC 3339, section 5.6 (date-time). It allows lower-case t and z, and a space instead of
+// T. The offset from UTC is required: without it, the same text means different moments on
+// different machines. A leap second (23:59:60 UTC on the last day of a month) counts as the second
+// after it, as in POSIX. Whether that month really had a leap second is not checked.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +15,14 @@
 
 namespace carillon::cli {
 
-/// The years 0 to 9999 in any offset; what is before 1970 becomes 0, which is past as well. A
-/// fraction finer than a millisecond is rounded up: a job that is due then must not be early.
-/// Throws std::invalid_argument, whose text starts with the value in quotes:
-/// `"2030-01-01T09:00:00": lacks its offset from UTC; …`.
+// Accepts the years 0 to 9999 in any offset. Times before 1970 become 0, which is in the past as
+// well. A fraction finer than a millisecond is rounded up, so that a job due then is never early.
+// Throws std::invalid_argument with a text that starts with the value in quotes:
+// `"2030-01-01T09:00:00": lacks its offset from UTC; …`.
 std::uint64_t parse_timestamp(std::string_view text);
 
-/// In UTC, with milliseconds: 2030-01-01T07:00:00.250Z. REQUIRES: not after the year 9999,
-/// 253402300799999.
+// Returns the time in UTC with milliseconds: 2030-01-01T07:00:00.250Z.
+// REQUIRES: utc_ms <= 253402300799999, the end of the year 9999.
 std::string format_timestamp(std::uint64_t utc_ms);
 
 }  // namespace carillon::cli

@@ -1,3 +1,5 @@
+// Waits with poll().
+
 #include "cli/wait.h"
 
 #include <fmt/format.h>
@@ -17,8 +19,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// What poll() takes: milliseconds until `deadline`, rounded up so that it does not spin in the last
-// one; -1: for ever.
+// Returns the time until `deadline` for poll(): milliseconds, rounded up so that the caller does
+// not spin in the last one; -1 means for ever.
 int poll_timeout(std::optional<Clock::time_point> deadline) {
   if (!deadline) return -1;
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(*deadline - Clock::now()).count();
@@ -29,7 +31,7 @@ int poll_timeout(std::optional<Clock::time_point> deadline) {
 
 bool wait_for(int fd, short events, Patience patience, int interrupt_fd) {
   std::optional<Clock::time_point> deadline;
-  // The clock's range ends after 292 years.
+  // A longer wait could overflow the clock, whose range is 292 years.
   if (patience && *patience < std::chrono::years(100)) deadline = Clock::now() + *patience;
 
   std::array<pollfd, 2> fds{{{.fd = fd, .events = events, .revents = 0},

@@ -1,5 +1,5 @@
-// Waiting for a descriptor, with a limit, and so that another one can end the wait: how a signal
-// reaches a thread that is in the middle of a read.
+// Waits for a descriptor with a time limit and a second descriptor that ends the wait. This is how
+// a signal reaches a thread that waits in a read.
 #pragma once
 
 #include <chrono>
@@ -10,30 +10,29 @@
 
 namespace carillon::cli {
 
-/// How long to wait while nothing happens; none: for ever. More than a hundred years count as for
-/// ever.
+// The longest time to wait. No value means for ever, and so does a hundred years or more.
 using Patience = std::optional<std::chrono::milliseconds>;
 
-/// The descriptor that was to end a wait became readable.
+// Thrown out of a wait when its `interrupt_fd` is readable.
 struct Interrupted : std::runtime_error {
   Interrupted() : std::runtime_error("interrupted") {}
 };
 
-/// Returns true once `fd` is ready for `events` (POLLIN, POLLOUT), or has an error, false after
-/// `patience`. Throws Interrupted once `interrupt_fd` is readable, which comes first if both are.
-/// Either may be -1: never ready.
+// Returns true once `fd` is ready for `events` (POLLIN, POLLOUT) or has an error, false if
+// `patience` passed first. Throws Interrupted once `interrupt_fd` is readable, also if `fd` is
+// ready at the same time. A descriptor of -1 is never ready.
 bool wait_for(int fd, short events, Patience patience, int interrupt_fd = -1);
 
-/// Something that happens once, and that any number of waits in any threads can be ended by.
+// A one-time event that can end any number of waits in any threads. Thread-safe.
 class Event {
  public:
   Event();
 
-  /// Safe to call from any thread, and again.
+  // Further calls have no effect.
   void set();
   bool is_set() const;
 
-  /// Readable from set() on, for ever.
+  // A descriptor that is readable from set() on, for ever.
   int fd() const { return fd_.get(); }
 
  private:

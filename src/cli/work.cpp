@@ -48,7 +48,7 @@ struct Request {
   bool until_empty = false;
 };
 
-// What follows the options: [--] CMD ARGS.
+// Returns the words that follow the options, [--] CMD ARGS, without the "--".
 std::vector<std::string> command_of(const CLI::App& app) {
   std::vector<std::string> words = remaining(app);
   if (!words.empty() && words.front() == "--") {

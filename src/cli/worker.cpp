@@ -1,3 +1,5 @@
+// Starts a worker's slots, and stops them at a signal.
+
 #include "cli/worker.h"
 
 #include <fmt/format.h>
@@ -23,8 +25,8 @@
 namespace carillon::cli {
 namespace {
 
-// The signals that ask a worker to end, read from a descriptor instead of interrupting it. As long
-// as this lives they are blocked in this thread and in those it starts.
+// Receives SIGTERM, SIGINT and SIGHUP through a descriptor. While the object exists, these signals
+// are blocked in this thread and in the threads that it starts.
 class StopSignals {
  public:
   StopSignals() {
@@ -39,7 +41,7 @@ class StopSignals {
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
 
-  /// Waits for one, and takes it. Throws Interrupted once `interrupt_fd` is readable.
+  // Waits for a signal and consumes it. Throws Interrupted once `interrupt_fd` is readable.
   void wait(int interrupt_fd) {
     wait_for(fd_.get(), POLLIN, std::nullopt, interrupt_fd);
     signalfd_siginfo info;
@@ -55,8 +57,8 @@ class StopSignals {
 class Worker {
  public:
   explicit Worker(const WorkerOptions& options) {
-    // All connections before the first thread: a server that is not there is one error, and nothing
-    // has begun.
+    // All connections are made before the first thread starts: if the server is not there, the user
+    // gets one error, and no job has been taken.
     for (std::uint32_t i = 0; i < options.slots; ++i)
       slots_.emplace_back(options, state_, connect_worker(options, -1));
   }
@@ -77,7 +79,7 @@ class Worker {
   }
 
  private:
-  // Returns when all slots have ended.
+  // Handles signals until all slots have ended.
   void obey(StopSignals& signals) {
     try {
       signals.wait(all_ended_.fd());
@@ -99,7 +101,7 @@ class Worker {
 
   WorkerState state_;
   Event all_ended_;
-  std::deque<WorkerSlot> slots_;  // a slot stays where it is
+  std::deque<WorkerSlot> slots_;  // emplace_back() does not move earlier slots
 };
 
 }  // namespace

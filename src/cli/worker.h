@@ -1,25 +1,25 @@
-// `carillon work` without its command line: takes jobs and runs a command for each.
+// The worker behind `carillon work`: takes jobs and runs a command for each.
 //
-// A worker has slots, one per job that may run at a time. Each slot is a thread with a connection
-// of its own, since a connection that waits in a reserve answers nothing else: it reserves a job,
-// runs the command (child_process.h), touches the job while that takes longer than half of the
-// job's ttr, and then
+// A worker has slots, one for each job that may run at the same time. Each slot is a thread with
+// its own connection, because a connection that waits in a reserve cannot do anything else. The
+// slot reserves a job and runs the command (child_process.h). It touches the job every half ttr
+// until the command ends, and then
 //   - deletes the job if the command's exit code was 0,
 //   - buries it if this was its last attempt,
 //   - or releases it with a delay (backoff.h) that grows with the attempts.
 //
-// The protocol has no count of failures. The attempt is 1 more than the job's releases, buries and
-// times that its ttr ran out: what a failure leaves behind. These counts are the server's, so they
-// hold over several workers; it cannot tell a failure from another client's release. A job given
-// back because its connection ended has not failed: nobody knows why it ended. A buried job has
-// used up its attempts, so that n buries allow n times as many again.
+// Attempts: the protocol does not count failures. The slot takes the attempt to be 1 + releases +
+// buries + timeouts of the job, because each failure adds to one of these counts. The server keeps
+// them, so they are the same for all workers. They do not show whether a release came from a
+// failure or from another client. A job that went back because its connection ended is not counted
+// as failed: the reason is unknown. Each bury allows max_attempts more attempts.
 //
-// A server that refuses to write what came of the job (its disk is full) still holds it for the
-// slot, which keeps it and tries again for as long as it takes.
+// Refused results: if the server refuses to store the result of a job (its disk is full), the job
+// stays reserved. The slot keeps it, and tries again for as long as it takes.
 //
-// A lost connection means that the server has given the job back, so the slot lets the command
-// finish, drops its result, and reconnects for as long as it takes. The job then runs again: at
-// least once, not exactly once.
+// Lost connections: the server has given the job back. The slot lets the command finish, drops its
+// result, and tries to reconnect for as long as it takes. The job runs again: at least once, not
+// exactly once.
 #pragma once
 
 #include <cstdint>
@@ -32,16 +32,16 @@
 
 namespace carillon::cli {
 
-/// When a worker ends by itself.
+// When a worker ends.
 enum class WorkUntil {
-  kStopped,  // never: only by a signal
-  kOneJob,   // one job is done, whatever came of it
-  kEmpty,    // no job is ready
+  kStopped,  // at a signal only
+  kOneJob,   // after one job, whatever its result
+  kEmpty,    // when no job is ready
 };
 
 struct WorkerOptions {
   server::Address server;
-  std::vector<std::string> tubes;    // to reserve from; empty: default
+  std::vector<std::string> tubes;    // to reserve from; empty: tube default
   std::vector<std::string> command;  // REQUIRES: not empty
   std::uint32_t slots = 1;
   Backoff backoff;
@@ -49,13 +49,16 @@ struct WorkerOptions {
   WorkUntil until = WorkUntil::kStopped;
 };
 
-/// Works until a signal or `options.until` ends it; one line per job on standard error. On SIGTERM,
-/// SIGINT and SIGHUP it takes no more jobs and lets those that run finish; the second one kills
-/// their commands and gives the jobs back. What the server refuses to write of a job's end is then
-/// tried once more, and the job given back if that is refused too. Returns kSuccess; kFailure if
-/// commands were killed, if a job was given back so, if a slot met something it could not go on
-/// from, or if the job of kOneJob failed. Throws Unavailable if the server cannot be reached at the
-/// start.
+// Works until a signal or `options.until` ends it. Writes one line per job to standard error.
+//
+// At the first SIGTERM, SIGINT or SIGHUP it takes no more jobs and lets the running commands
+// finish. A result that the server has refused before is sent once more. A job whose result is
+// refused after the signal is given back. The second signal kills the running commands and gives
+// their jobs back.
+//
+// Returns kFailure if commands were killed, if a job was given back because its result was refused,
+// if a slot met an error from which it could not go on, or if the job of kOneJob failed; else
+// kSuccess. Throws Unavailable if the server cannot be reached at the start.
 int run_worker(const WorkerOptions& options);
 
 }  // namespace carillon::cli

@@ -1,3 +1,5 @@
+// The loop of one slot: reserve, run, report, reconnect.
+
 #include "cli/worker_slot.h"
 
 #include <fmt/format.h>
@@ -22,7 +24,7 @@ using Clock = std::chrono::steady_clock;
 constexpr Backoff kReconnect{.first = 100ms, .most = 5s};
 constexpr Backoff kSettle{.first = 100ms, .most = 5s};
 
-// Counts itself while it lives.
+// Adds 1 to `count` while the object exists.
 class Counted {
  public:
   explicit Counted(std::atomic<int>& count) : count_(count) { ++count_; }
@@ -41,15 +43,15 @@ struct WorkerSlot::Task {
   std::string tube;
   std::uint32_t priority;
   milliseconds ttr;
-  std::uint64_t attempt;  // 1: the first
-  std::uint64_t buries;   // earlier ones
+  std::uint64_t attempt;  // the first is 1
+  std::uint64_t buries;   // how often it was buried before
 
   Task(Job reserved, const StatsFields& stats)
       : job(std::move(reserved)),
         tube(stats.text("tube")),
         priority(static_cast<std::uint32_t>(stats.number("pri"))),
         ttr(std::chrono::seconds(stats.number("ttr"))),
-        // Not its reserves: a job that was only looked at and given back has not failed.
+        // Reserves do not count: a client may reserve a job and give it back without a failure.
         attempt(1 + stats.number("releases") + stats.number("timeouts") + stats.number("buries")),
         buries(stats.number("buries")) {}
 
@@ -61,7 +63,7 @@ struct WorkerSlot::Task {
 struct WorkerSlot::Result {
   bool succeeded = false;
   std::string end;                  // "exit 0 after 0.02s"
-  std::optional<std::string> lost;  // why the connection, and with it the job, was lost meanwhile
+  std::optional<std::string> lost;  // if the connection was lost, and the job with it: the reason
 };
 
 struct WorkerSlot::Ending {
@@ -80,7 +82,7 @@ void WorkerSlot::run() noexcept {
   try {
     work();
   } catch (const Interrupted&) {
-    // Stopped: nothing is held any more, or the connection's end gives it back.
+    // Stopped: the slot holds no job, or closing the connection gives the job back.
   } catch (const std::exception& error) {
     remark(fmt::format("carillon work: {}", error.what()));
     state_.failed = true;
@@ -95,7 +97,7 @@ void WorkerSlot::work() {
       if (!take_job()) return;
     } catch (const Unavailable& error) {
       client_.reset();
-      // One line for all slots: they lose the server together.
+      // One line for all slots, because they lose the server together.
       if (state_.disconnected++ == 0)
         remark(fmt::format("carillon work: {}; trying again until it is back", error.what()));
     }
@@ -104,8 +106,8 @@ void WorkerSlot::work() {
 
 void WorkerSlot::reconnect() {
   std::uniform_real_distribution<double> unit;
-  // A server may take connections and refuse everything else: only a job that was finished, or a
-  // connection that lasted, begins the delays anew.
+  // The delay starts again from kReconnect.first only after a finished job or a connection that
+  // lasted longer than kReconnect.most: a server may accept connections and refuse everything else.
   if (Clock::now() - connected_at_ > kReconnect.most) reconnects_ = 0;
   while (!client_) {
     wait_for(-1, 0, kReconnect.delay(reconnects_++, unit(random_)), state_.stop.fd());
@@ -113,24 +115,24 @@ void WorkerSlot::reconnect() {
       client_ = connect_worker(options_, state_.stop.fd());
       connected_at_ = Clock::now();
     } catch (const Unavailable&) {
-      // Said once, when the connection was lost.
+      // It was reported when the connection was lost.
     }
   }
   if (--state_.disconnected == 0)
     remark(fmt::format("carillon work: connected to {} again", to_string(options_.server)));
 }
 
-// Returns false when there is nothing more to do.
+// Takes one job and works on it. Returns false if the slot should end.
 bool WorkerSlot::take_job() {
   client_->interrupt_on(state_.stop.fd());
   const Patience patience = options_.until == WorkUntil::kEmpty ? Patience(0ms) : std::nullopt;
   std::optional<Job> job = client_->reserve(patience);
   if (!job) return false;
 
-  // From here on a stop lets the job finish.
+  // From here on only `kill` interrupts: `stop` lets the job finish.
   client_->interrupt_on(state_.kill.fd());
   const auto stats = client_->stats_job(job->id);
-  if (!stats) return true;  // deleted, or its ttr has run out already
+  if (!stats) return true;  // deleted, or its ttr has already run out
   perform(Task(*std::move(job), *stats));
   return options_.until != WorkUntil::kOneJob;
 }
@@ -172,18 +174,18 @@ WorkerSlot::Result WorkerSlot::run_command(const Task& task) {
         {fmt::format("CARILLON_JOB_ID={}", task.job.id), fmt::format("CARILLON_TUBE={}", task.tube),
          fmt::format("CARILLON_ATTEMPT={}", task.attempt)},
         task.job.body);
-    result.lost = attend(child, task);
+    result.lost = wait_and_touch(child, task);
     result.succeeded = child.succeeded();
     result.end = child.describe_end();
   } catch (const Failure& error) {
-    result.end = error.what();  // it could not be started: one failed attempt
+    result.end = error.what();  // it could not be started: a failed attempt
   }
   return result;
 }
 
-// Waits for the command, and touches the job meanwhile. Returns why the connection was lost, if it
-// was.
-std::optional<std::string> WorkerSlot::attend(ChildProcess& child, const Task& task) {
+// Waits for the command's end, and touches the job meanwhile. If the connection is lost, returns
+// the reason.
+std::optional<std::string> WorkerSlot::wait_and_touch(ChildProcess& child, const Task& task) {
   Patience until_touch = task.ttr / 2;
   std::optional<std::string> lost;
   while (!child.wait(until_touch, state_.kill.fd())) {
@@ -207,7 +209,7 @@ WorkerSlot::Ending WorkerSlot::ending_of(const Task& task, bool succeeded) {
   std::uint64_t failures = task.attempt - 1;
   if (options_.max_attempts) {
     const std::uint64_t most = *options_.max_attempts;
-    // Who kicks a buried job gives it as many attempts again.
+    // Each earlier bury, with the kick after it, allows `most` more attempts.
     if (task.attempt >= most * (1 + task.buries)) {
       return {"bury", "buried", [this, id, priority] { return client_->bury(id, priority); }};
     }
@@ -219,8 +221,9 @@ WorkerSlot::Ending WorkerSlot::ending_of(const Task& task, bool succeeded) {
           [this, id, priority, delay] { return client_->release(id, priority, delay); }};
 }
 
-// Tells the server what came of the job, again and again if it refuses to write that: were the job
-// given back, it would run again, and that end be refused too. Returns what was done in words.
+// Sends the job's result to the server, and repeats it while the server refuses. It does not give
+// the job back instead: the job would run again, and that result would be refused too. Returns a
+// description of what was done.
 std::string WorkerSlot::settle(const Task& task, const Result& result) {
   const Ending ending = ending_of(task, result.succeeded);
   for (std::uint64_t refusals = 0;; ++refusals) {
@@ -242,13 +245,13 @@ std::string WorkerSlot::settle(const Task& task, const Result& result) {
   }
 }
 
-// Keeps the job reserved for `pause`, or until the worker is to stop.
+// Keeps the job reserved for `pause`, or until the worker is told to stop.
 void WorkerSlot::hold(const Task& task, milliseconds pause) {
-  client_->touch(task.job.id);  // if that is too late, the next try will say so
+  client_->touch(task.job.id);  // if it is too late, the next try reports it
   try {
     wait_for(-1, 0, std::min(pause, task.ttr / 2), state_.stop.fd());
   } catch (const Interrupted&) {
-    // One more try.
+    // The caller tries once more.
   }
 }
 

@@ -1,4 +1,4 @@
-// One slot of a worker: the thread that takes one job after the other and runs the command for it.
+// One slot of a worker: takes one job after the other and runs the command for it.
 #pragma once
 
 #include <atomic>
@@ -15,39 +15,39 @@
 
 namespace carillon::cli {
 
-/// What the slots of one worker share. Every member may be used from any thread.
+// State that the slots of one worker share. Every member may be used from any thread.
 struct WorkerState {
   Event stop;                        // take no more jobs
-  Event kill;                        // and do not wait for those that run
-  std::atomic<int> running{0};       // commands
-  std::atomic<int> disconnected{0};  // slots without a server
-  std::atomic<bool> failed{false};   // the worker's exit code is to say so
+  Event kill;                        // kill the running commands
+  std::atomic<int> running{0};       // number of running commands
+  std::atomic<int> disconnected{0};  // number of slots without a connection
+  std::atomic<bool> failed{false};   // run_worker() returns kFailure
 };
 
-/// Connects to the server and watches the tubes of `options`. Throws Unavailable.
+// Connects to the server and watches the tubes of `options`. Throws Unavailable.
 Client connect_worker(const WorkerOptions& options, int interrupt_fd);
 
 class WorkerSlot {
  public:
-  /// `options` and `state` have to outlive it.
+  // `options` and `state` must outlive the slot.
   WorkerSlot(const WorkerOptions& options, WorkerState& state, Client client)
       : options_(options), state_(state), client_(std::move(client)) {}
 
-  /// Works until the worker is stopped or there is nothing more to do. Reports what goes wrong;
-  /// throws nothing.
+  // Works until the worker is stopped, or `options.until` ends it. Writes errors to standard error;
+  // throws nothing.
   void run() noexcept;
 
  private:
-  struct Task;    // a reserved job and what the server knows of it
-  struct Result;  // what came of its command
-  struct Ending;  // what the server is to do with the job then
+  struct Task;    // a reserved job and its counters at the server
+  struct Result;  // how its command ended
+  struct Ending;  // the command to the server that ends the reservation
 
   void work();
   void reconnect();
   bool take_job();
   void perform(const Task& task);
   Result run_command(const Task& task);
-  std::optional<std::string> attend(ChildProcess& child, const Task& task);
+  std::optional<std::string> wait_and_touch(ChildProcess& child, const Task& task);
   Ending ending_of(const Task& task, bool succeeded);
   std::string settle(const Task& task, const Result& result);
   void hold(const Task& task, std::chrono::milliseconds pause);
@@ -55,7 +55,7 @@ class WorkerSlot {
   const WorkerOptions& options_;
   WorkerState& state_;
   std::optional<Client> client_;  // none: disconnected
-  std::uint64_t reconnects_ = 0;  // tries since a job was finished, or a connection lasted
+  std::uint64_t reconnects_ = 0;  // tries since the last finished job or lasting connection
   std::chrono::steady_clock::time_point connected_at_ = std::chrono::steady_clock::now();
   std::mt19937_64 random_{std::random_device{}()};
 };

@@ -1,4 +1,4 @@
-// The values that subcommands have in common, and how options with them are read.
+// Tests of the argument parsers, and of options and positionals that use them.
 
 #include "cli/arguments.h"
 
@@ -14,7 +14,7 @@
 namespace carillon::cli {
 namespace {
 
-// The message of what `parse(text)` throws.
+// Returns the message of the exception that `parse(text)` throws.
 template <class Parse>
 std::string error_of(Parse parse, const std::string& text) {
   try {
@@ -77,7 +77,7 @@ class ArgumentsOfACommand : public testing::Test {
   CLI::App app;
 };
 
-TEST_F(ArgumentsOfACommand, AValueIsSetAndAWrongOneIsNamed) {
+TEST_F(ArgumentsOfACommand, AValueIsSetAndAWrongOneIsQuoted) {
   std::optional<std::uint32_t> priority;
   add_value(app, "--pri", priority, parse_priority, "");
   parse({});
@@ -108,7 +108,7 @@ TEST_F(ArgumentsOfACommand, AVectorOfPositionalsTakesAll) {
   EXPECT_EQ(usage_error({"3", "x"}), "ID \"x\": not a job's id, a number from 1 up");
 }
 
-TEST_F(ArgumentsOfACommand, ServerIsTheUsualOneUnlessSaid) {
+TEST_F(ArgumentsOfACommand, ServerHasADefault) {
   server::Address address;
   add_server_option(app, address);
   parse({});
@@ -131,7 +131,7 @@ TEST_F(ArgumentsOfACommand, TheOptionWinsOverTheEnvironment) {
   EXPECT_EQ(to_string(address), "[::1]:4444");
 }
 
-TEST_F(ArgumentsOfACommand, AWrongServerIsNamedAfterWhereItCameFrom) {
+TEST_F(ArgumentsOfACommand, AWrongServerNamesTheOptionOrTheVariable) {
   server::Address address;
   add_server_option(app, address);
   EXPECT_EQ(usage_error({"--server", "a:b"}).substr(0, 16), "--server \"a:b\": ");

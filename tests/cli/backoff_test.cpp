@@ -1,4 +1,4 @@
-// The delays between the attempts of a worker.
+// Tests of the delays between a worker's attempts.
 
 #include "cli/backoff.h"
 
@@ -18,20 +18,20 @@ TEST(Backoff, DoublesPerFailure) {
   EXPECT_EQ(backoff.delay(6, 0), 6'400ms);
 }
 
-TEST(Backoff, StopsAtTheMost) {
+TEST(Backoff, StopsAtTheLimit) {
   const Backoff backoff{.first = 100ms, .most = 10s};
   EXPECT_EQ(backoff.delay(7, 0), 10s);
   EXPECT_EQ(backoff.delay(8, 0), 10s);
   EXPECT_EQ(backoff.delay(UINT64_MAX, 0), 10s);
 }
 
-TEST(Backoff, AFirstBeyondTheMostIsTheMost) {
+TEST(Backoff, AFirstDelayAboveTheLimitBecomesTheLimit) {
   const Backoff backoff{.first = 1h, .most = 1s};
   EXPECT_EQ(backoff.delay(0, 0), 1s);
   EXPECT_EQ(backoff.delay(5, 0), 1s);
 }
 
-TEST(Backoff, ChanceTakesUpToAQuarterAwayAndAddsNothing) {
+TEST(Backoff, TheRandomPartTakesAwayUpToAQuarter) {
   const Backoff backoff{.first = 1s, .most = 10s};
   EXPECT_EQ(backoff.delay(0, 0.5), 875ms);
   EXPECT_EQ(backoff.delay(0, 0.999), 751ms);

@@ -1,4 +1,4 @@
-// Commands that run for a job: their input, environment, end and death.
+// Tests of commands that run for a job: their input, environment, end, and how they are killed.
 
 #include "cli/child_process.h"
 
@@ -20,7 +20,7 @@ namespace {
 using namespace std::chrono_literals;
 using namespace std::string_literals;
 
-// How `sh -c script` ends, with `body` as its standard input.
+// Runs `sh -c script` with `body` as its standard input, and returns describe_end().
 std::string end_of(const std::string& script, std::string_view body = "",
                    const std::vector<std::string>& extra = {}) {
   ChildProcess child({"sh", "-c", script}, extra, body);
@@ -40,7 +40,7 @@ TEST(ChildProcess, ExitCodes) {
   EXPECT_EQ(bad.describe_end(), "exit 3");
 }
 
-TEST(ChildProcess, ASignalIsNoSuccess) {
+TEST(ChildProcess, ASignalIsAFailure) {
   ChildProcess child({"sh", "-c", "kill -SEGV $$"}, {}, "");
   ASSERT_TRUE(child.wait(30s, -1));
   EXPECT_FALSE(child.succeeded());
@@ -53,7 +53,7 @@ TEST(ChildProcess, TheBodyIsItsStandardInput) {
   EXPECT_EQ(end_of("test -z \"$(cat)\"", ""), "exit 0");
 }
 
-TEST(ChildProcess, ABodyThatIsNeverReadBlocksNobody) {
+TEST(ChildProcess, ABodyThatIsNeverReadDoesNotBlock) {
   EXPECT_EQ(end_of("exit 0", std::string(8 << 20, 'x')), "exit 0");
   EXPECT_EQ(end_of("test $(wc -c) = 8388608", std::string(8 << 20, 'x')), "exit 0");
 }
@@ -80,8 +80,8 @@ TEST(ChildProcess, WaitEndsWithTheEvent) {
   EXPECT_THROW(child.wait(std::nullopt, event.fd()), Interrupted);
 }
 
-// The pipe's writing end is in the shell and in its child; the read ends when both are gone.
-TEST(ChildProcess, KillReachesWhatItHasStarted) {
+// The shell and its child hold the pipe's writing end: the read returns 0 when both are gone.
+TEST(ChildProcess, KillReachesTheWholeProcessGroup) {
   std::array<int, 2> ends{};
   ASSERT_EQ(::pipe(ends.data()), 0);  // inherited: not close-on-exec
   const base::FileDescriptor reading(ends[0]);
@@ -91,7 +91,7 @@ TEST(ChildProcess, KillReachesWhatItHasStarted) {
         {"sh", "-c", "echo started >&" + std::to_string(ends[1]) + "; sleep 60; true"}, {}, "");
     std::array<char, 8> text{};
     ASSERT_EQ(::read(reading.get(), text.data(), text.size()), 8);
-  }  // the end of its owner kills it
+  }  // the destructor kills the command
   char byte = 0;
   EXPECT_EQ(::read(reading.get(), &byte, 1), 0);
 }
@@ -109,7 +109,7 @@ TEST(ChildProcess, BlockedAndIgnoredSignalsAreNotInherited) {
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-TEST(ChildProcess, WhatCannotBeRunSaysWhy) {
+TEST(ChildProcess, AFailedStartSaysWhy) {
   try {
     const ChildProcess child({"/nowhere/program"}, {}, "");
     FAIL() << "no error";

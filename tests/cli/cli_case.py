@@ -1,4 +1,4 @@
-"""The base of the tests of the command line: a real server, and `carillon` run against it."""
+"""Base class for tests of the command line: runs `carillon` against a real server."""
 
 import json
 import os
@@ -14,13 +14,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "server"))
 
 import daemon  # noqa: E402  (found through the line above)
 
-# How late a reply may be on a machine that is busy with other tests. That nothing is early is
-# checked exactly.
+# How late a reply may be, in seconds: the machine may be busy with other tests. Earliness has no
+# tolerance.
 SLACK = 5.0
 
 
 class CliCase(unittest.TestCase):
-    """Each test class has its own server, each test its own tube: `self.tube`."""
+    """Gives each test class a server of its own, and each test a tube of its own: `self.tube`."""
 
     @classmethod
     def setUpClass(cls):
@@ -37,15 +37,15 @@ class CliCase(unittest.TestCase):
         self.directory = Path(directory.name)
 
     def kill_server(self):
-        """With SIGKILL; self.server.start() starts it again, on another port."""
+        """Kills the server with SIGKILL. self.server.start() starts it again, on another port."""
         self.server.__exit__(None, None, None)
 
     def environment(self, **more):
-        """This process's, with the server under test as CARILLON_SERVER."""
+        """Returns this process's environment, with CARILLON_SERVER set to the server under test."""
         return {**os.environ, "CARILLON_SERVER": f"{daemon.HOST}:{self.server.port}", **more}
 
     def start(self, *arguments, **popen):
-        """Starts carillon; killed at the test's end if it still runs."""
+        """Starts carillon. If it still runs at the end of the test, it is killed."""
         process = subprocess.Popen(
             [daemon.carillon_path(), *arguments],
             stdin=subprocess.DEVNULL,
@@ -59,7 +59,7 @@ class CliCase(unittest.TestCase):
         return process
 
     def run_carillon(self, *arguments, body=b"", env=None, stdout=subprocess.PIPE):
-        """Runs carillon to its end. The result has returncode, stdout and stderr, both bytes."""
+        """Runs carillon to its end. Returns its returncode, stdout and stderr (bytes)."""
         return subprocess.run(
             [daemon.carillon_path(), *arguments],
             input=body,
@@ -71,20 +71,20 @@ class CliCase(unittest.TestCase):
         )
 
     def carillon(self, *arguments, body=b""):
-        """Runs carillon, which has to succeed; returns its standard output as text."""
+        """Runs carillon, which must succeed. Returns its standard output as text."""
         done = self.run_carillon(*arguments, body=body)
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout.decode()
 
     def fails(self, line, *arguments, body=b"", env=None, code=1):
-        """It fails with this one line on standard error, and nothing on standard output."""
+        """Runs carillon. It must print only this line, to standard error, and exit with `code`."""
         done = self.run_carillon(*arguments, body=body, env=env)
         self.assertEqual(done.stderr.decode(), line + "\n")
         self.assertEqual(done.returncode, code)
         self.assertEqual(done.stdout, b"")
 
     def put(self, *arguments, body=b""):
-        """Puts a job into this test's tube; returns its id as text."""
+        """Puts a job into this test's tube. Returns its id as text."""
         return self.carillon("put", "--tube", self.tube, *arguments, body=body).rstrip("\n")
 
     def stats(self, *arguments):
@@ -105,7 +105,8 @@ class CliCase(unittest.TestCase):
 
 
 def _default_signals():
-    """A shell ignores SIGINT for what it starts in the background, nohup ignores SIGHUP, and that is inherited."""
+    """Restores SIGINT and SIGHUP. They may be ignored, and a child process inherits that: a shell
+    starts background processes with SIGINT ignored, nohup with SIGHUP ignored."""
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
 

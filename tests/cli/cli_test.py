@@ -1,4 +1,4 @@
-"""The commands of the command line, as a newcomer and as a script use them: output, errors, exit codes and times."""
+"""System tests of the commands, except work: output, errors, exit codes and times."""
 
 import datetime
 import json
@@ -17,14 +17,14 @@ from cli_case import SLACK, CliCase, daemon
 
 
 def _utc(seconds_from_now, offset_hours=0):
-    """RFC 3339 with microseconds, in the given offset."""
+    """Returns a time in RFC 3339 with microseconds and the given offset from UTC."""
     zone = datetime.timezone(datetime.timedelta(hours=offset_hours))
     moment = datetime.datetime.now(zone) + datetime.timedelta(seconds=seconds_from_now)
     return moment.isoformat(timespec="microseconds")
 
 
 class NewcomerTest(CliCase):
-    """What the README says to try first, to the letter but for a shorter delay."""
+    """The first steps of the README, with a shorter delay."""
 
     def test_put_with_a_delay_and_reserve(self):
         before = time.monotonic()
@@ -36,12 +36,13 @@ class NewcomerTest(CliCase):
         self.assertEqual(done.stdout, b"hello")
         self.assertEqual(
             done.stderr.decode(),
-            "job 1 from tube default: it goes back to ready when this command ends (use --delete to finish it)\n",
+            "job 1 from tube default: it goes back to ready when this command ends "
+            "(use --delete to finish it)\n",
         )
         self.assertGreaterEqual(reserved, before + 1.0)
         self.assertLess(reserved, after + 1.0 + SLACK)
 
-        # It went back, and comes again; then it is finished.
+        # The job went back to ready, and is handed out again. Then it is deleted.
         self.assertEqual(self.carillon("reserve", "--timeout", "10s"), "hello")
         done = self.run_carillon("reserve", "--timeout", "10s", "--delete")
         self.assertEqual(
@@ -83,7 +84,7 @@ class PutTest(CliCase):
         ):
             self.assertEqual(self.body_of(self.put(body)), body.encode(), body)
 
-    def test_a_body_may_start_with_a_dash_behind_two(self):
+    def test_a_body_may_start_with_a_dash_after_a_double_dash(self):
         self.assertEqual(self.body_of(self.put("--", "--json")), b"--json")
         self.assertEqual(self.body_of(self.put("-5")), b"-5")
 
@@ -96,7 +97,8 @@ class PutTest(CliCase):
     def test_the_largest_body_and_one_more_byte(self):
         self.assertEqual(len(self.body_of(self.put(body=b"x" * 65535))), 65535)
         self.fails(
-            f"carillon put: the body has 65536 bytes; the limit of {daemon.HOST}:{self.server.port} is 65535",
+            "carillon put: the body has 65536 bytes; "
+            f"the limit of {daemon.HOST}:{self.server.port} is 65535",
             "put",
             body=b"x" * 65536,
         )
@@ -163,7 +165,7 @@ class PutTest(CliCase):
         )
         self.assertEqual(put["due"], "2130-01-01T07:00:00.250Z")
 
-    def test_past_the_year_9999_is_refused(self):
+    def test_a_due_time_after_the_year_9999_is_refused(self):
         line = "carillon put: the job would be due after the year 9999; the server refused it"
         self.fails(line, "put", "--tube", self.tube, "--delay", "4000000d", "x")
         self.fails(line, "put", "--tube", self.tube, "--delay", "106751991167d", "x")
@@ -203,7 +205,7 @@ class ReserveTest(CliCase):
             {"id": int(job_id), "tube": self.tube, "body": "line\n\u2603"},
         )
 
-    def test_json_of_bytes_that_are_no_text(self):
+    def test_json_of_bytes_that_are_not_text(self):
         job_id = self.put(body=b"\xff\x00\x01")
         self.assertEqual(
             json.loads(self.carillon("reserve", "--json", "--tube", self.tube)),
@@ -216,10 +218,10 @@ class ReserveTest(CliCase):
         self.addCleanup(os.close, terminal)
         self.run_carillon("reserve", "--tube", self.tube, stdout=other_end)
         os.close(other_end)
-        self.assertEqual(os.read(terminal, 100), b"hello\r\n")  # as a terminal shows a line end
+        self.assertEqual(os.read(terminal, 100), b"hello\r\n")  # a terminal turns \n into \r\n
         self.assertEqual(self.carillon("reserve", "--tube", self.tube), "hello")
 
-    def test_what_cannot_be_printed_is_not_deleted(self):
+    def test_a_job_that_cannot_be_printed_is_not_deleted(self):
         job_id = self.put("hello")
         with open("/dev/full", "wb") as full:
             done = self.run_carillon("reserve", "--delete", "--tube", self.tube, stdout=full)
@@ -249,12 +251,12 @@ class JobsTest(CliCase):
     """delete, kick, peek and stats."""
 
     def bury(self, job_id):
-        """With a connection of the test: no command of carillon's buries but work."""
+        """Buries a job over a connection of its own: of carillon's commands only work can bury."""
         connection = self.server.connect()
         self.assertEqual(connection.call(f"reserve-job {job_id}".encode()).word, b"RESERVED")
         self.assertEqual(connection.call(f"bury {job_id} 5".encode()).word, b"BURIED")
 
-    def test_delete_goes_on_behind_one_that_does_not_exist(self):
+    def test_delete_continues_after_a_job_that_does_not_exist(self):
         first, last = self.put("x"), self.put("--delay", "1h", "y")
         done = self.run_carillon("delete", first, "999999", last)
         self.assertEqual(done.returncode, 1)
@@ -343,14 +345,15 @@ class JobsTest(CliCase):
         job = self.job(job_id)
         self.assertEqual((job["id"], job["state"], job["pri"]), (int(job_id), "ready", 7))
 
-    def test_a_tube_that_is_called_like_a_number(self):
+    def test_a_tube_named_like_a_number(self):
         self.carillon("put", "--tube", "123", "x")
         self.assertEqual(self.stats("--tube", "123")["name"], "123")
 
     def test_stats_of_nothing(self):
         self.fails("carillon stats: job 999999 does not exist", "stats", "--job", "999999")
         self.fails(
-            "carillon stats: tube nowhere does not exist: it has no jobs, and nobody uses or watches it",
+            "carillon stats: tube nowhere does not exist: it has no jobs, "
+            "and nobody uses or watches it",
             "stats",
             "--tube",
             "nowhere",
@@ -399,7 +402,7 @@ class ServerTrouble(CliCase):
         serving.terminate()
         self.assertEqual(serving.wait(30), 0)
 
-    def test_a_server_of_something_else(self):
+    def test_a_server_of_another_protocol(self):
         with socket.create_server((daemon.HOST, 0)) as listener:
             address = f"{daemon.HOST}:{listener.getsockname()[1]}"
 
@@ -408,7 +411,7 @@ class ServerTrouble(CliCase):
                 with connection:
                     connection.recv(1000)
                     connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-                    connection.recv(1000)  # until the client has read it and gone
+                    connection.recv(1000)  # returns when the client closes
 
             thread = threading.Thread(target=answer)
             thread.start()
@@ -425,13 +428,14 @@ class ServerTrouble(CliCase):
         with daemon.beanstalkd() as other:
             address = f"{daemon.HOST}:{other.port}"
             self.fails(
-                f'carillon put: {address} does not know "put-ms": it is not Carillon, or an older one',
+                f'carillon put: {address} does not know "put-ms": '
+                "it is not Carillon, or an older one",
                 "put",
                 "--server",
                 address,
                 "x",
             )
-            # What needs no verb of Carillon's own works with any server.
+            # Commands that need none of Carillon's own verbs work with every server.
             self.carillon("stats", "--server", address)
 
     def test_a_draining_server(self):
@@ -461,14 +465,14 @@ class ServerTrouble(CliCase):
                 rf"^carillon reserve: lost the connection to {re.escape(address)}: \S.*\n$",
             )
 
-    def test_a_wrong_server_in_the_environment_is_named_so(self):
+    def test_a_wrong_server_in_the_environment_names_the_variable(self):
         done = self.run_carillon("stats", env=self.environment(CARILLON_SERVER="a:b"))
         self.assertEqual(done.returncode, 2)
         self.assertRegex(done.stderr.decode(), r'^carillon stats: CARILLON_SERVER "a:b": .+\n$')
 
 
 class NameTest(CliCase):
-    """`carillon beanstalkd …`, and carillon called by the name beanstalkd."""
+    """`carillon beanstalkd …`, and carillon started by the name beanstalkd."""
 
     def test_both_take_beanstalkds_flags(self):
         as_command = self.run_carillon("beanstalkd", "-h")

@@ -1,4 +1,4 @@
-// The client: what it sends for each call, and what it makes of each reply.
+// Tests of the client: the bytes of each command, and the meaning of each reply.
 
 #include "cli/client.h"
 
@@ -60,7 +60,7 @@ TEST_F(ClientTest, ARefusedPutSaysWhy) {
             "the server had an internal error; its log says which");
 }
 
-TEST_F(ClientTest, ARefusedCommandLeavesTheConnectionOfUse) {
+TEST_F(ClientTest, TheConnectionIsUsableAfterARefusedCommand) {
   for (const std::string reply : {"INTERNAL_ERROR", "OUT_OF_MEMORY"}) {
     server.answer(reply + "\r\nDELETED\r\n");
     try {
@@ -80,8 +80,8 @@ TEST_F(ClientTest, ABodyThatIsTooBigNamesTheLimit) {
   EXPECT_TRUE(server.received().ends_with("x\r\nstats\r\n"));
 }
 
-TEST_F(ClientTest, ABodyThatNoServerTakesIsNotSent) {
-  // Addresses of zeros, without memory: nobody reads them.
+TEST_F(ClientTest, ABodyTooLargeForEveryServerIsNotSent) {
+  // Address space that is never read, so it takes no memory.
   constexpr std::size_t kBytes = std::size_t{5} << 30;
   void* zeros =
       ::mmap(nullptr, kBytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -97,7 +97,7 @@ TEST_F(ClientTest, ABodyThatNoServerTakesIsNotSent) {
   EXPECT_EQ(server.received(), "");
 }
 
-TEST_F(ClientTest, AServerWithoutTheVerbIsNotCarillon) {
+TEST_F(ClientTest, AnUnknownVerbMeansThatItIsNotCarillon) {
   server.answer("UNKNOWN_COMMAND\r\n");
   EXPECT_EQ(failure_of([&] { client.put("x", {}); }),
             "the server does not know \"put-ms\": it is not Carillon, or an older one");
@@ -153,9 +153,8 @@ TEST_F(ClientTest, ABodyMayHoldLineEndsAndReplies) {
 
 TEST_F(ClientTest, YesOrNotFound) {
   server.answer(
-      "DELETED\r\nNOT_FOUND\r\nRELEASED\r\nNOT_FOUND\r\nBURIED\r\nNOT_FOUND\r\nTOUCHED\r\nNOT_"
-      "FOUND\r\n"
-      "KICKED\r\nNOT_FOUND\r\n");
+      "DELETED\r\nNOT_FOUND\r\nRELEASED\r\nNOT_FOUND\r\nBURIED\r\nNOT_FOUND\r\n"
+      "TOUCHED\r\nNOT_FOUND\r\nKICKED\r\nNOT_FOUND\r\n");
   EXPECT_TRUE(client.delete_job(1));
   EXPECT_FALSE(client.delete_job(2));
   EXPECT_TRUE(client.release(3, 65'536, 250ms));
@@ -167,9 +166,8 @@ TEST_F(ClientTest, YesOrNotFound) {
   EXPECT_TRUE(client.kick_job(9));
   EXPECT_FALSE(client.kick_job(10));
   EXPECT_EQ(server.received(),
-            "delete 1\r\ndelete 2\r\nrelease-ms 3 65536 250\r\nrelease-ms 4 0 0\r\nbury 5 "
-            "9\r\nbury 6 9\r\ntouch 7\r\n"
-            "touch 8\r\nkick-job 9\r\nkick-job 10\r\n");
+            "delete 1\r\ndelete 2\r\nrelease-ms 3 65536 250\r\nrelease-ms 4 0 0\r\n"
+            "bury 5 9\r\nbury 6 9\r\ntouch 7\r\ntouch 8\r\nkick-job 9\r\nkick-job 10\r\n");
 }
 
 TEST_F(ClientTest, Kick) {
@@ -195,14 +193,14 @@ TEST_F(ClientTest, Stats) {
   EXPECT_EQ(server.received(), "stats\r\nstats-job 7\r\nstats-tube mail\r\n");
 }
 
-TEST_F(ClientTest, WhatIsNotTheProtocolIsQuotedWithoutWhatATerminalObeys) {
+TEST_F(ClientTest, OtherProtocolsAreQuotedWithoutControlCharacters) {
   server.answer("HTTP/1.1 400 \x1B[31mBad Request\r\n");
   EXPECT_EQ(failure_of([&] { client.kick(1); }),
             "the server answered \"HTTP/1.1 400 ?[31mBad Request\" to \"kick 1\", which is not the "
             "beanstalk protocol");
 }
 
-TEST_F(ClientTest, RepliesThatAreMalformedAreRefused) {
+TEST_F(ClientTest, MalformedRepliesAreRefused) {
   for (const std::string reply :
        {"", "INSERTED", "INSERTED ", "INSERTED x", "INSERTED 1 2", "INSERTED -1",
         "INSERTED 18446744073709551616", "inserted 1", "TIMED_OUT"}) {
@@ -226,7 +224,7 @@ TEST_F(ClientTest, DataWithoutItsLineEndIsRefused) {
             "the server sent 5 bytes of data that no line end follows");
 }
 
-TEST_F(ClientTest, AnImpossibleSizeIsNotWaitedFor) {
+TEST_F(ClientTest, AnImpossibleSizeIsRefusedAtOnce) {
   server.answer("RESERVED 7 18446744073709551615\r\n");
   EXPECT_EQ(failure_of([&] { client.reserve(0ms); }),
             "the server announced 18446744073709551615 bytes; no job has more than 4294967296");

@@ -1,4 +1,7 @@
-"""Commands that are started with some of descriptors 0, 1 and 2 closed, as a daemon or `>&-` in a shell does."""
+"""System tests of commands that start with descriptor 0, 1 or 2 closed.
+
+A shell closes them with `>&-`, and some daemons close them for their children.
+"""
 
 import os
 import signal
@@ -12,7 +15,10 @@ CLOSED_OUTPUT = "cannot write to standard output: it is closed"
 
 class ClosedDescriptorsTest(CliCase):
     def run_closed(self, redirection, *arguments):
-        """Runs carillon behind a shell's redirection, `>&-`; returns (exit code, standard output, standard error)."""
+        """Runs carillon with a shell's redirection such as `>&-`.
+
+        Returns (exit code, standard output, standard error).
+        """
         done = subprocess.run(
             ["sh", "-c", f'exec "$0" "$@" {redirection}', daemon.carillon_path(), *arguments],
             input=b"from standard input",
@@ -26,7 +32,7 @@ class ClosedDescriptorsTest(CliCase):
     def jobs_ever(self):
         return self.stats()["total-jobs"]
 
-    def test_a_body_is_no_commands_and_its_job_is_kept(self):
+    def test_a_body_does_not_reach_the_server_and_its_job_is_kept(self):
         job_id = self.put(body=b"put 0 0 60 3\r\nbad\r\n")
         before = self.jobs_ever()
         for form in ([], ["--json"]):
@@ -39,7 +45,7 @@ class ClosedDescriptorsTest(CliCase):
             )
         self.assertEqual(self.jobs_ever(), before)
 
-    def test_an_id_that_cannot_be_printed_is_told(self):
+    def test_an_id_that_cannot_be_printed_is_reported(self):
         code, out, errors = self.run_closed(">&-", "put", "--tube", self.tube, "hello")
         self.assertEqual((code, out), (1, ""))
         self.assertRegex(
@@ -53,13 +59,13 @@ class ClosedDescriptorsTest(CliCase):
             self.run_closed(">&-", "put", "--help"), (1, "", f"carillon put: {CLOSED_OUTPUT}\n")
         )
 
-    def test_no_body_is_read_from_nowhere(self):
+    def test_a_closed_standard_input_is_not_an_empty_body(self):
         before = self.jobs_ever()
         line = "carillon put: cannot read standard input: it is closed\n"
         self.assertEqual(self.run_closed("<&-", "put"), (1, "", line))
         self.assertEqual(self.jobs_ever(), before)
 
-    def test_what_is_told_does_not_reach_the_server(self):
+    def test_messages_do_not_reach_the_server(self):
         self.put("hello")
         self.assertEqual(
             self.run_closed("2>&-", "reserve", "--tube", self.tube, "--delete"), (0, "hello", "")
@@ -70,7 +76,7 @@ class ClosedDescriptorsTest(CliCase):
         )
         self.assertEqual(self.stats()["cmd-stats"], before + 1)
 
-    def test_a_worker_has_only_what_it_was_given(self):
+    def test_a_workers_command_gets_the_body_and_no_socket(self):
         self.put("hello")
         seen = self.directory / "seen"
         script = f"cat > {seen}; echo to nobody; ls -l /proc/$$/fd > {seen}.fd; exit 0"

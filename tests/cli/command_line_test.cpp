@@ -1,5 +1,5 @@
-// Command lines that end before any server is needed: help, version, and every kind of wrong
-// argument, each with its one line and its exit code.
+// Tests of command lines that need no server: help, version, and each kind of wrong argument with
+// its error line and exit code.
 
 #include "cli/command_line.h"
 
@@ -30,7 +30,7 @@ Ended run_line(std::vector<std::string> words) {
   argv.push_back(nullptr);
   testing::internal::CaptureStdout();
   testing::internal::CaptureStderr();
-  const int exit_code = run(static_cast<int>(words.size()), argv.data());
+  const int exit_code = run_command_line(static_cast<int>(words.size()), argv.data());
   return {exit_code, testing::internal::GetCapturedStdout(),
           testing::internal::GetCapturedStderr()};
 }
@@ -42,7 +42,7 @@ void expect_usage_error(const std::vector<std::string>& words, const std::string
   EXPECT_EQ(ended.out, "");
 }
 
-// The longest line in columns; the help is ASCII.
+// Returns the length of the longest line in columns. The text must be ASCII.
 std::size_t width_of(const std::string& text) {
   std::size_t widest = 0;
   for (std::size_t begin = 0; begin < text.size();) {
@@ -53,7 +53,7 @@ std::size_t width_of(const std::string& text) {
   return widest;
 }
 
-TEST(Run, AloneItShowsEveryCommandWithAnExample) {
+TEST(CommandLine, WithoutArgumentsItListsEveryCommandWithAnExample) {
   const Ended ended = run_line({});
   EXPECT_EQ(ended.exit_code, 0);
   for (const Command& command : kCommands) {
@@ -66,7 +66,7 @@ TEST(Run, AloneItShowsEveryCommandWithAnExample) {
   EXPECT_EQ(run_line({"-h"}).out, ended.out);
 }
 
-TEST(Run, HelpOfACommand) {
+TEST(CommandLine, HelpOfACommand) {
   EXPECT_EQ(run_line({"help", "put"}).out, run_line({"put", "--help"}).out);
   for (const auto& line :
        {std::vector<std::string>{"help", "beanstalkd"}, {"beanstalkd", "--help"}}) {
@@ -81,13 +81,13 @@ TEST(Run, HelpOfACommand) {
       "peek, stats, beanstalkd");
 }
 
-TEST(Run, Version) {
+TEST(CommandLine, Version) {
   const Ended ended = run_line({"--version"});
   EXPECT_EQ(ended.exit_code, 0);
   EXPECT_EQ(ended.out, "carillon " CARILLON_VERSION "\n");
 }
 
-TEST(Run, EveryHelpTeachesByExampleAndFitsATerminal) {
+TEST(CommandLine, EveryHelpHasExamplesAndFits80Columns) {
   for (const Command& command : kCommands) {
     if (command.add == nullptr) continue;
     const std::string name(command.name);
@@ -101,7 +101,7 @@ TEST(Run, EveryHelpTeachesByExampleAndFitsATerminal) {
   }
 }
 
-TEST(Run, HelpComesThoughAValueIsWrong) {
+TEST(CommandLine, HelpIsShownAlthoughAValueIsWrong) {
   ::setenv("CARILLON_SERVER", "a:b", 1);
   const Ended with_variable = run_line({"put", "--help"});
   ::unsetenv("CARILLON_SERVER");
@@ -111,12 +111,12 @@ TEST(Run, HelpComesThoughAValueIsWrong) {
   EXPECT_EQ(run_line({"put", "--delay", "soon", "-h"}).out, with_variable.out);
 }
 
-TEST(Run, HelpOfWorkSaysItsExitCode) {
+TEST(CommandLine, HelpOfWorkStatesTheExitCode) {
   const std::string help = run_line({"work", "--help"}).out;
   EXPECT_NE(help.find("Exit when no job is ready, with 0 even if"), std::string::npos) << help;
 }
 
-TEST(Run, UnknownCommandsAndOptions) {
+TEST(CommandLine, UnknownCommandsAndOptions) {
   expect_usage_error(
       {"putt"},
       "carillon: there is no command \"putt\"; there are serve, put, reserve, work, delete, kick, "
@@ -135,7 +135,7 @@ TEST(Run, UnknownCommandsAndOptions) {
                      "carillon put: unexpected argument \"b\"; see carillon put --help");
 }
 
-TEST(Run, WrongValues) {
+TEST(CommandLine, WrongValues) {
   expect_usage_error(
       {"put", "--delay", "3 parsecs", "x"},
       "carillon put: --delay \"3 parsecs\": not a duration; use e.g. 250ms, 3s, 2h, 40d");
@@ -168,8 +168,7 @@ TEST(Run, WrongValues) {
       "carillon reserve: --timeout \"soon\": not a duration; use e.g. 250ms, 3s, 2h, 40d");
   expect_usage_error({"reserve", "--timeout", "2147483647001ms"},
                      "carillon reserve: --timeout \"2147483647001ms\": the longest time-out is "
-                     "2147483647s; without "
-                     "one it waits for ever");
+                     "2147483647s; without one it waits for ever");
   expect_usage_error({"delete", "7", "x"},
                      "carillon delete: ID \"x\": not a job's id, a number from 1 up");
   expect_usage_error({"kick", "0"}, "carillon kick: N \"0\": not a number from 1 to 4294967295");
@@ -184,7 +183,7 @@ TEST(Run, WrongValues) {
                      "carillon work: --backoff \"x\": not a duration; use e.g. 250ms, 3s, 2h, 40d");
 }
 
-TEST(Run, WrongValuesOfServe) {
+TEST(CommandLine, WrongValuesOfServe) {
   expect_usage_error({"serve", "--data", ""},
                      "carillon serve: --data \"\": not a directory's name");
   EXPECT_EQ(run_line({"serve", "--load-ahead", "2932896d", "--help"}).exit_code, 0);
@@ -202,7 +201,7 @@ TEST(Run, WrongValuesOfServe) {
   }
 }
 
-TEST(Run, MissingAndContradictoryArguments) {
+TEST(CommandLine, MissingAndContradictoryArguments) {
   expect_usage_error({"put", "--delay"},
                      "carillon put: --delay lacks its value: write --delay DURATION");
   expect_usage_error({"put", "x", "--pri="}, "carillon put: --pri lacks its value: write --pri N");
@@ -227,7 +226,7 @@ TEST(Run, MissingAndContradictoryArguments) {
                      "carillon stats: give --job or --tube, not both");
 }
 
-TEST(Run, WorkNeedsACommandItCanRun) {
+TEST(CommandLine, WorkNeedsACommandItCanRun) {
   expect_usage_error({"work"},
                      "carillon work: no command to run; write e.g. carillon work -- ./send-mail");
   expect_usage_error({"work", "--"},

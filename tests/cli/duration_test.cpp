@@ -1,4 +1,4 @@
-// Durations as the command line writes them.
+// Tests of durations as users write them on the command line.
 
 #include "cli/duration.h"
 
@@ -12,7 +12,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// The message of what parse_duration(text) throws.
+// Returns the message of the exception that parse_duration(text) throws.
 std::string error_of(const std::string& text) {
   try {
     parse_duration(text);
@@ -40,10 +40,10 @@ TEST(Duration, FractionsAreExact) {
   EXPECT_EQ(parse_duration("1.5h"), 90min);
   EXPECT_EQ(parse_duration("0.25s"), 250ms);
   EXPECT_EQ(parse_duration("0.001s"), 1ms);
-  EXPECT_EQ(parse_duration("0.3s"), 300ms);  // which no double is
+  EXPECT_EQ(parse_duration("0.3s"), 300ms);  // 0.3 has no exact double
   EXPECT_EQ(parse_duration("1.000s"), 1s);
-  EXPECT_EQ(parse_duration("0.0009765625d"),
-            84'375ms);  // 2^-10 of a day: the most digits that come out whole
+  // 2^-10 of a day: the most digits that give a whole number of milliseconds.
+  EXPECT_EQ(parse_duration("0.0009765625d"), 84'375ms);
   EXPECT_EQ(parse_duration("0.50000000000000000000000d"), 12h);
 }
 
@@ -52,7 +52,7 @@ TEST(Duration, ZeroNeedsNoUnit) {
   EXPECT_EQ(parse_duration("0s"), 0ms);
 }
 
-TEST(Duration, LeadingZerosAreNoOctal) {
+TEST(Duration, LeadingZerosDoNotMeanOctal) {
   EXPECT_EQ(parse_duration("010s"), 10s);
   EXPECT_EQ(parse_duration("00000000000000000000000000007s"), 7s);
 }
@@ -65,7 +65,7 @@ TEST(Duration, NumberWithoutUnitIsRefused) {
             "\"1h30\": a number without a unit; write 30ms, 30s, 30m, 30h or 30d");
 }
 
-TEST(Duration, WhatIsNoneIsRefused) {
+TEST(Duration, OtherTextsAreRefused) {
   for (const std::string text :
        {"", "3 parsecs", "s", "-3s", "+3s", " 3s", "3s ", "3 s", ".5s", "3.s", "3sec", "1e3s",
         "0x10s", "3S", "\xEF\xBC\x93s", "3s\n", "soon"}) {
@@ -73,7 +73,7 @@ TEST(Duration, WhatIsNoneIsRefused) {
   }
 }
 
-TEST(Duration, UnitsStandOnceAndTheLargerFirst) {
+TEST(Duration, EachUnitAtMostOnceAndTheLargerFirst) {
   EXPECT_EQ(error_of("30m1h"), "\"30m1h\": write each unit once, the larger one first: 1h30m");
   EXPECT_EQ(error_of("1h1h"), "\"1h1h\": write each unit once, the larger one first: 1h30m");
   EXPECT_EQ(error_of("5ms1s"), "\"5ms1s\": write each unit once, the larger one first: 1h30m");
@@ -88,7 +88,7 @@ TEST(Duration, NothingIsRounded) {
             "\"0.33333333333d\": not a whole number of milliseconds, the finest that there is");
 }
 
-TEST(Duration, TheLargestOnesAreExactAndLargerOnesAreRefused) {
+TEST(Duration, TheLargestIsExactAndLargerOnesAreRefused) {
   EXPECT_EQ(parse_duration("9223372036854775807ms").count(), 9'223'372'036'854'775'807);
   EXPECT_EQ(parse_duration("106751991167d").count(), 9'223'372'036'828'800'000);
   for (const std::string text :
@@ -99,7 +99,7 @@ TEST(Duration, TheLargestOnesAreExactAndLargerOnesAreRefused) {
   EXPECT_EQ(parse_duration("9223372036854775.807s").count(), 9'223'372'036'854'775'807);
 }
 
-TEST(Duration, ShortFormIsCutToTwoParts) {
+TEST(Duration, ShortFormIsCutToTwoUnits) {
   EXPECT_EQ(short_duration(0ms), "0.00s");
   EXPECT_EQ(short_duration(-5ms), "0.00s");
   EXPECT_EQ(short_duration(59ms), "0.05s");

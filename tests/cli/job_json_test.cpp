@@ -1,4 +1,4 @@
-// Jobs as JSON.
+// Tests of jobs as JSON, of Base64 and of the UTF-8 check.
 
 #include "cli/job_json.h"
 
@@ -17,7 +17,7 @@ TEST(JobJson, Put) {
       "{\"id\":18446744073709551615,\"tube\":\"mail\",\"due\":\"2030-01-01T09:00:00.250Z\"}\n");
 }
 
-TEST(JobJson, TextIsItsBody) {
+TEST(JobJson, TextIsInBody) {
   EXPECT_EQ(job_json({.id = 7, .body = "hello"}, "default", ""),
             "{\"id\":7,\"tube\":\"default\",\"body\":\"hello\"}\n");
   EXPECT_EQ(job_json({.id = 7, .body = ""}, "t", "delayed"),
@@ -26,7 +26,7 @@ TEST(JobJson, TextIsItsBody) {
             "{\"id\":7,\"tube\":\"t\",\"body\":\"\\\"a\\\"\\n\\u0000b\"}\n");
 }
 
-TEST(JobJson, BytesThatAreNoTextAreBase64) {
+TEST(JobJson, OtherBytesAreBase64) {
   EXPECT_EQ(job_json({.id = 7, .body = "\xFF\x00\x01"s}, "t", ""),
             "{\"id\":7,\"tube\":\"t\",\"body_base64\":\"/wAB\"}\n");
 }
@@ -49,7 +49,7 @@ TEST(JobJson, Utf8) {
   EXPECT_TRUE(is_utf8("\xC2\x80 \xDF\xBF"));                  // U+0080, U+07FF
   EXPECT_TRUE(is_utf8("\xE0\xA0\x80 \xEF\xBF\xBF"));          // U+0800, U+FFFF
   EXPECT_TRUE(is_utf8("\xF0\x90\x80\x80 \xF4\x8F\xBF\xBF"));  // U+10000, U+10FFFF
-  EXPECT_TRUE(is_utf8("\xED\x9F\xBF \xEE\x80\x80"));          // on either side of the surrogates
+  EXPECT_TRUE(is_utf8("\xED\x9F\xBF \xEE\x80\x80"));          // just below and above the surrogates
 }
 
 TEST(JobJson, NotUtf8) {

@@ -1,4 +1,4 @@
-// What commands read from standard input.
+// Tests of reading standard input.
 
 #include "cli/output.h"
 
@@ -14,7 +14,7 @@
 namespace carillon::cli {
 namespace {
 
-// A pipe as standard input while it lives.
+// Replaces standard input with a pipe while the object exists.
 class StandardInput {
  public:
   explicit StandardInput(std::string_view text) {
@@ -51,7 +51,7 @@ TEST(ReadStandardInput, UpToTheLimit) {
 }
 
 TEST(ReadStandardInput, OneByteMoreIsRefusedWithoutWaitingForTheRest) {
-  const StandardInput input("hello!");  // and no end
+  const StandardInput input("hello!");  // the pipe stays open
   EXPECT_EQ(failure_of([] { read_standard_input(5); }),
             "standard input has more than 5 bytes, the most that any server takes as a body");
 }

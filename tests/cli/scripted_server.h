@@ -1,6 +1,6 @@
-// The other end of a connection, for tests of a client: what it answers is written down before the
-// client asks, what the client sent is read afterwards. A socket pair holds both in its buffers, so
-// there is no thread and no waiting.
+// A fake server for tests of a client. The test stores the replies before the client asks, and
+// reads the client's bytes afterwards. The buffers of a socket pair hold both, so the test needs no
+// thread and never waits.
 #pragma once
 
 #include <sys/socket.h>
@@ -28,10 +28,10 @@ class ScriptedServer {
     clients_ = base::FileDescriptor(ends[1]);
   }
 
-  /// The client's end; once.
+  // Returns the client's end. Call it once.
   Stream stream() { return {std::move(clients_), "the server"}; }
 
-  /// What the client will read.
+  // Adds bytes for the client to read.
   void answer(std::string_view bytes) {
     if (::send(mine_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) !=
         static_cast<ssize_t>(bytes.size())) {
@@ -41,7 +41,7 @@ class ScriptedServer {
 
   void close() { mine_ = base::FileDescriptor(); }
 
-  /// What the client has sent since the last call.
+  // Returns the bytes that the client has sent since the last call.
   std::string received() {
     std::string text;
     std::array<char, 4096> buffer;
@@ -56,7 +56,7 @@ class ScriptedServer {
   base::FileDescriptor clients_;
 };
 
-/// The message of the Failure that `action` throws.
+// Returns the message of the Failure that `action` throws.
 template <class Action>
 std::string failure_of(Action action) {
   try {

@@ -1,4 +1,4 @@
-// The statistics of the server, read, and written as a table and as JSON.
+// Tests of the server's statistics: parsing, and printing as a table and as JSON.
 
 #include "cli/stats_fields.h"
 
@@ -38,7 +38,7 @@ TEST(StatsFields, LooksUpByName) {
   EXPECT_THROW(stats.number("state"), Failure);
 }
 
-TEST(StatsFields, ALineThatIsNoFieldIsNamed) {
+TEST(StatsFields, AMalformedLineIsQuoted) {
   try {
     parse_stats("---\nid: 7\n- default\n");
     FAIL() << "no error";
@@ -49,7 +49,7 @@ TEST(StatsFields, ALineThatIsNoFieldIsNamed) {
   }
 }
 
-TEST(StatsFields, TableHasItsValuesInOneColumn) {
+TEST(StatsFields, TheTableAlignsItsValues) {
   EXPECT_EQ(to_table(parse_stats("---\nid: 7\ncurrent-jobs-ready: 12\ntube: \"mail\"\n")),
             "id                  7\n"
             "current-jobs-ready  12\n"
@@ -67,17 +67,17 @@ TEST(StatsFields, JsonOfTheServer) {
                 "---\ncmd-put: 18446744073709551615\nversion: \"1.12\"\nrusage-utime: 0.5\n"
                 "draining: false\nid: 1234567890123456\nhostname: 10\nplatform: x86_64\n")),
             "{\"cmd-put\":18446744073709551615,\"version\":\"1.12\",\"rusage-utime\":5E-1,"
-            "\"draining\":false,"
-            "\"id\":\"1234567890123456\",\"hostname\":\"10\",\"platform\":\"x86_64\"}\n");
+            "\"draining\":false,\"id\":\"1234567890123456\",\"hostname\":\"10\","
+            "\"platform\":\"x86_64\"}\n");
 }
 
-TEST(StatsFields, ATubeThatIsCalledLikeANumberIsText) {
+TEST(StatsFields, ATubeNamedLikeANumberIsText) {
   EXPECT_EQ(to_json(parse_stats("---\nname: 7\ntotal-jobs: 7\n")),
             "{\"name\":\"7\",\"total-jobs\":7}\n");
   EXPECT_EQ(to_json(parse_stats("---\nname: \"true\"\n")), "{\"name\":\"true\"}\n");
 }
 
-TEST(StatsFields, WhatJsonHasNoNumberForIsText) {
+TEST(StatsFields, ValuesThatAreNotJsonNumbersAreText) {
   EXPECT_EQ(to_json(parse_stats("---\nuptime: inf\nage: nan\npause: -\n")),
             "{\"uptime\":\"inf\",\"age\":\"nan\",\"pause\":\"-\"}\n");
 }

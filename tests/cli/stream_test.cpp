@@ -1,4 +1,4 @@
-// Streams: lines, counted bytes, and the ends of waiting.
+// Tests of streams: lines, counted bytes, and the events that end a wait.
 
 #include "cli/stream.h"
 
@@ -16,7 +16,7 @@ namespace {
 using namespace std::chrono_literals;
 using namespace std::string_literals;
 
-TEST(Stream, ReadsLinesAndBytesWhateverThePiecesTheyComeIn) {
+TEST(Stream, ReadsLinesAndBytesThatArriveInAnyPieces) {
   ScriptedServer server;
   Stream stream = server.stream();
   server.answer("FOUND 7 4\r\na\r\n");
@@ -29,7 +29,7 @@ TEST(Stream, ReadsLinesAndBytesWhateverThePiecesTheyComeIn) {
   EXPECT_EQ(stream.read_line(), "");
 }
 
-TEST(Stream, ACarriageReturnAloneIsNoLineEnd) {
+TEST(Stream, ACarriageReturnAloneDoesNotEndALine) {
   ScriptedServer server;
   Stream stream = server.stream();
   server.answer("a\rb\nc\r\n");
@@ -49,7 +49,7 @@ TEST(Stream, SendsMoreThanTheSocketTakesAtOnce) {
   EXPECT_EQ(received, sent);
 }
 
-TEST(Stream, TheServersEndIsUnavailable) {
+TEST(Stream, AClosedConnectionIsUnavailable) {
   ScriptedServer server;
   Stream stream = server.stream();
   server.answer("half a li");
@@ -61,7 +61,7 @@ TEST(Stream, TheServersEndIsUnavailable) {
             "lost the connection to the server: broken pipe");
 }
 
-TEST(Stream, SilenceIsUnavailableWhenThePatienceEnds) {
+TEST(Stream, SilenceIsUnavailableAfterThePatience) {
   ScriptedServer server;
   Stream stream = server.stream();
   const auto start = std::chrono::steady_clock::now();
@@ -80,7 +80,7 @@ TEST(Stream, AnEventEndsTheWait) {
   });
   EXPECT_THROW(stream.read_line(std::nullopt), Interrupted);
   later.join();
-  EXPECT_THROW(stream.read_line(std::nullopt), Interrupted);  // for ever
+  EXPECT_THROW(stream.read_line(std::nullopt), Interrupted);  // the event stays set
 }
 
 TEST(Stream, ALineWithoutEndIsNotTheProtocol) {
@@ -92,8 +92,8 @@ TEST(Stream, ALineWithoutEndIsNotTheProtocol) {
       "the server does not speak the beanstalk protocol: it sent 5000 bytes without a line end");
 }
 
-// A TCP port of 127.0.0.1 that nobody listens on: it is bound, so that nobody else takes it
-// meanwhile.
+// A TCP port of 127.0.0.1 on which nobody listens. It is bound, so that no other process can take
+// it.
 class UnusedPort {
  public:
   UnusedPort() : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -125,12 +125,12 @@ TEST(Stream, NobodyListening) {
 TEST(Stream, NoSuchSocketFile) {
   EXPECT_EQ(failure_of([] { Stream::connect(server::parse_address("unix:/nowhere/c.sock")); }),
             "cannot connect to unix:/nowhere/c.sock: no such file or directory; start one with: "
-            "carillon serve --listen "
-            "unix:/nowhere/c.sock");
+            "carillon serve --listen unix:/nowhere/c.sock");
 }
 
 TEST(Stream, NoSuchHost) {
-  // RFC 6761 keeps .invalid free of hosts. Without a name server the text is another one.
+  // RFC 6761 reserves .invalid: no host has such a name. The end of the text depends on whether
+  // there is a name server.
   const std::string text =
       failure_of([] { Stream::connect(server::parse_address("host.invalid:11300")); });
   EXPECT_EQ(text.substr(0, 42), "cannot connect to host.invalid:11300: name") << text;

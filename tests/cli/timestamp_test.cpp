@@ -1,4 +1,4 @@
-// RFC 3339 times as the command line writes them.
+// Tests of RFC 3339 timestamps as users write them on the command line.
 
 #include "cli/timestamp.h"
 
@@ -10,7 +10,7 @@
 namespace carillon::cli {
 namespace {
 
-// The message of what parse_timestamp(text) throws.
+// Returns the message of the exception that parse_timestamp(text) throws.
 std::string error_of(const std::string& text) {
   try {
     parse_timestamp(text);
@@ -46,7 +46,7 @@ TEST(Timestamp, LowerCaseAndSpaceAsTheRfcAllows) {
   EXPECT_EQ(parse_timestamp("2030-01-01 09:00:00Z"), 1'893'488'400'000U);
 }
 
-TEST(Timestamp, FractionsFinerThanAMillisecondRoundUpSoThatNothingIsEarly) {
+TEST(Timestamp, FinerFractionsRoundUpSoThatNothingIsEarly) {
   EXPECT_EQ(parse_timestamp("1970-01-01T00:00:00.5Z"), 500U);
   EXPECT_EQ(parse_timestamp("1970-01-01T00:00:00.25Z"), 250U);
   EXPECT_EQ(parse_timestamp("1970-01-01T00:00:00.001000000Z"), 1U);
@@ -63,7 +63,7 @@ TEST(Timestamp, LeapDays) {
             "\"2100-02-29T00:00:00Z\": there is no day 2100-02-29");
 }
 
-TEST(Timestamp, WhatIsNoDayOrTimeIsRefused) {
+TEST(Timestamp, ImpossibleDaysAndTimesAreRefused) {
   EXPECT_EQ(error_of("2030-13-01T00:00:00Z"),
             "\"2030-13-01T00:00:00Z\": there is no day 2030-13-01");
   EXPECT_EQ(error_of("2030-00-01T00:00:00Z"),
@@ -90,7 +90,7 @@ TEST(Timestamp, ATimeWithoutItsOffsetIsRefused) {
             "\"2030-01-01\": a day without a time; use e.g. 2030-01-01T09:00:00Z");
 }
 
-TEST(Timestamp, BeforeTheEpochIsItsFirstMillisecondWhichIsPastAsWell) {
+TEST(Timestamp, TimesBefore1970BecomeZero) {
   EXPECT_EQ(parse_timestamp("1969-12-31T23:59:59.999Z"), 0U);
   EXPECT_EQ(parse_timestamp("1970-01-01T00:00:00+00:01"), 0U);
   EXPECT_EQ(parse_timestamp("0000-01-01T00:00:00+23:59"), 0U);

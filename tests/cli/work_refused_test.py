@@ -1,4 +1,7 @@
-"""`carillon work` when a server that lives refuses what it asks: the result of a job (the disk is full), or all it says."""
+"""System tests of `carillon work` with a server that refuses its commands.
+
+The server refuses the result of a job (its disk is full), or every command (too many connections).
+"""
 
 import os
 import resource
@@ -15,15 +18,16 @@ NO_LIMIT = resource.RLIM_INFINITY
 
 
 class FullDiskTest(work_test.WorkCase):
-    """A limit on the size of files takes the place of a full disk: it needs no rights, and can be lifted."""
+    """Simulates a full disk by a limit on the size of files, which needs no privileges and can be
+    lifted."""
 
     @classmethod
     def setUpClass(cls):
         directory = tempfile.TemporaryDirectory()
         cls.addClassCleanup(directory.cleanup)
         cls.data = Path(directory.name) / "data"
-        # A write beyond the limit is to be an error, as on a full disk, and not the end. Without a
-        # journal the limit is near.
+        # SIGXFSZ is ignored, so that a write beyond the limit is an error, as on a full disk, and
+        # does not kill the server. Without a journal the files are short, and so is the limit.
         cls.server = cls.enterClassContext(
             daemon.Server(
                 lambda port: [
@@ -52,7 +56,7 @@ class FullDiskTest(work_test.WorkCase):
         resource.prlimit(self.server.process.pid, resource.RLIMIT_FSIZE, (NO_LIMIT, NO_LIMIT))
 
     def fill_the_disk(self):
-        """From now on every change is refused: a large put at first, then also a small one, then a delete."""
+        """Fills the log until the server refuses large puts, then small puts, then deletes."""
         longest = max(path.stat().st_size for path in self.data.iterdir())
         resource.prlimit(self.server.process.pid, resource.RLIMIT_FSIZE, (longest, NO_LIMIT))
         with self.server.connect() as connection:
@@ -68,8 +72,14 @@ class FullDiskTest(work_test.WorkCase):
                 pass
 
     def start_with_a_full_disk(self, code, *arguments):
-        """A worker whose command ends with `code` once the disk is full; returns it after its first line."""
-        script = f"echo x >> {self.runs}; touch {self.begun}; while [ ! -e {self.go_on} ]; do sleep 0.01; done; exit {code}"
+        """Starts a worker whose command exits with `code` once the disk is full.
+
+        Returns the worker as soon as its command may exit.
+        """
+        script = (
+            f"echo x >> {self.runs}; touch {self.begun}; "
+            f"while [ ! -e {self.go_on} ]; do sleep 0.01; done; exit {code}"
+        )
         worker = self.start_worker(*arguments, "--", "sh", "-c", script)
         self.wait_until(self.begun.exists, "the command runs")
         self.fill_the_disk()
@@ -80,13 +90,19 @@ class FullDiskTest(work_test.WorkCase):
         self.assertRegex(worker.stderr.readline().decode(), f"^{pattern}\n$")
 
     def ends_after_room_appears(self, code, options, ttr, refused, done, full_for=1.0):
-        """The worker keeps the job of `ttr` while the disk is full, says `refused`, and `done` once there is room."""
+        """Checks that the worker keeps its job while the disk is full, and finishes it afterwards.
+
+        The command exits with `code`. `refused` is the verb that the server refuses, `done` the
+        worker's text once there is room. The disk is full for `full_for` seconds. Returns the job's
+        id.
+        """
         job_id = self.put("--ttr", ttr, "x")
         worker = self.start_with_a_full_disk(code, "--once", *options)
         name = rf"job {job_id} from tube {self.tube}, attempt 1: exit {code} after \d\.\d\ds"
         self.assert_line(
             worker,
-            rf"{name}, but the server refused to {refused} it \(INTERNAL_ERROR\); trying again until it does",
+            rf"{name}, but the server refused to {refused} it \(INTERNAL_ERROR\); "
+            r"trying again until it does",
         )
         time.sleep(full_for)
         job = self.job(job_id)
@@ -120,28 +136,30 @@ class FullDiskTest(work_test.WorkCase):
         job_id = self.ends_after_room_appears(3, ["--max-attempts", "1"], "60s", "bury", "buried")
         self.assertEqual(self.job(job_id)["state"], "buried")
 
-    def test_a_signal_ends_it(self):
+    def test_a_signal_ends_the_worker(self):
         job_id = self.put("x")
         worker = self.start_with_a_full_disk(0)
         self.assert_line(worker, r"job .*; trying again until it does")
         worker.send_signal(signal.SIGTERM)
         self.assertEqual(worker.wait(30), 1)
         self.assert_lines(
-            sorted(worker.stderr.read().decode().splitlines()),  # two threads say them
+            sorted(worker.stderr.read().decode().splitlines()),  # two threads print, in any order
             "carillon work: stopping",
             rf"job {job_id} from tube {self.tube}, attempt 1: exit 0 after \d\.\d\ds, "
-            r"but the server refused to delete it \(INTERNAL_ERROR\), and the worker stops: it may run again",
+            r"but the server refused to delete it \(INTERNAL_ERROR\), "
+            r"and the worker stops: it may run again",
         )
         self.wait_until(lambda: self.job(job_id)["state"] == "ready", "the job is given back")
 
-    def test_a_lost_connection_is_said(self):
+    def test_a_lost_connection_is_reported(self):
         job_id = self.put("x")
         worker = self.start_with_a_full_disk(0)
         self.assert_line(worker, r"job .*; trying again until it does")
         self.kill_server()
         self.assert_line(
             worker,
-            rf"job {job_id} from tube {self.tube}, attempt 1: exit 0 after \d\.\d\ds, connection lost: it may run again",
+            rf"job {job_id} from tube {self.tube}, attempt 1: exit 0 after \d\.\d\ds, "
+            r"connection lost: it may run again",
         )
         self.assert_line(
             worker, "carillon work: lost the connection to .*; trying again until it is back"
@@ -157,9 +175,9 @@ class CrowdedServerTest(CliCase):
         data = os.path.join(directory.name, "data")
         cls.server = cls.enterClassContext(daemon.carillon_serve(data, "--max-connections", "1"))
 
-    def test_connections_that_come_to_nothing_become_rare(self):
-        # A server whose connections are all taken lets one more connect, and refuses what that says
-        # first.
+    def test_reconnecting_slows_down_if_every_command_is_refused(self):
+        # A server at its limit of connections accepts one more, and refuses that connection's first
+        # command.
         self.wait_until(
             lambda: self.server.connect().call(b"stats").word == b"OK",
             "the only connection is this one",
@@ -170,9 +188,8 @@ class CrowdedServerTest(CliCase):
         self.assertEqual(worker.wait(30), 0)
         times = worker.stderr.read().count(b"carillon work: connected to ")
         self.assertGreaterEqual(times, 1)
-        self.assertLessEqual(
-            times, 6
-        )  # after 0.1, 0.3, 0.7, 1.5 and 3.1 s, but for up to a quarter of each
+        # The tries start after 0.1, 0.3, 0.7, 1.5 and 3.1 s, each delay less up to a quarter.
+        self.assertLessEqual(times, 6)
 
 
 if __name__ == "__main__":

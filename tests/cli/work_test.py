@@ -1,4 +1,4 @@
-"""`carillon work`: what it gives to its command, and what becomes of the job."""
+"""System tests of `carillon work`: the command's input, the job's end, signals and restarts."""
 
 import os
 import re
@@ -11,7 +11,10 @@ from cli_case import SLACK, CliCase, daemon
 
 class WorkCase(CliCase):
     def work(self, *arguments):
-        """Runs a worker of this test's tube to its end; returns (exit code, standard output, lines of standard error)."""
+        """Runs a worker on this test's tube to its end.
+
+        Returns (exit code, standard output, lines of standard error).
+        """
         done = self.run_carillon("work", "--tube", self.tube, *arguments)
         return done.returncode, done.stdout.decode(), done.stderr.decode().splitlines()
 
@@ -45,13 +48,13 @@ class JobTest(WorkCase):
         done = self.run_carillon("work", "--tube", self.tube, "--until-empty", "--", "cat")
         self.assertEqual(done.stdout, body)
 
-    def test_arguments_are_the_commands_own(self):
+    def test_the_command_gets_its_arguments_unchanged(self):
         self.put("x")
         words = ["[1,2]", "--jobs", "-h", "", "%%", "--", "two words"]
         _, out, _ = self.work("--until-empty", "--", "printf", "%s|", *words)
         self.assertEqual(out, "".join(word + "|" for word in words))
         self.put("x")
-        _, out, _ = self.work("--until-empty", "printf", "%s|", *words)  # the -- may be left out
+        _, out, _ = self.work("--until-empty", "printf", "%s|", *words)  # the -- is optional
         self.assertEqual(out, "".join(word + "|" for word in words))
 
     def test_failure_releases_the_job_with_a_growing_delay(self):
@@ -81,14 +84,13 @@ class JobTest(WorkCase):
         )
         times = [float(line) for line in log.read_text().split()]
         for earlier, later, delay in zip(times, times[1:], (0.3, 0.6, 1.2)):
-            self.assertGreaterEqual(
-                later - earlier, 0.75 * delay
-            )  # chance takes up to a quarter away
+            # A random part shortens the delay by up to a quarter.
+            self.assertGreaterEqual(later - earlier, 0.75 * delay)
             self.assertLess(later - earlier, delay + SLACK)
         job = self.job(job_id)
         self.assertEqual((job["pri"], job["reserves"], job["releases"]), (7, 4, 3))
 
-    def test_a_delay_stops_growing_at_its_most(self):
+    def test_a_delay_stops_growing_at_its_limit(self):
         job_id = self.put("x")
         worker = self.start_worker(
             "--backoff", "100ms", "--backoff-max", "150ms", "--max-attempts", "5", "--", "false"
@@ -100,7 +102,7 @@ class JobTest(WorkCase):
         self.assertEqual(len(delays), 4)
         self.assertLessEqual(max(float(delay) for delay in delays), 0.15)
 
-    def test_a_command_that_a_signal_ends_has_failed(self):
+    def test_a_command_killed_by_a_signal_has_failed(self):
         job_id = self.put("x")
         code, _, lines = self.work(
             "--once", "--max-attempts", "1", "--", "sh", "-c", "kill -KILL $$"
@@ -108,7 +110,8 @@ class JobTest(WorkCase):
         self.assertEqual(code, 1)
         self.assert_lines(
             lines,
-            rf"job {job_id} from tube {self.tube}, attempt 1: signal 9 \(killed\) after \d\.\d\ds, buried",
+            rf"job {job_id} from tube {self.tube}, attempt 1: "
+            r"signal 9 \(killed\) after \d\.\d\ds, buried",
         )
         self.assertEqual(self.job(job_id)["state"], "buried")
 
@@ -131,8 +134,8 @@ class JobTest(WorkCase):
         self.assert_lines(
             lines,
             rf"job {first} from tube {self.tube}, attempt 1: exit 0 after \d\.\d\ds, deleted",
-            rf'job {second} from tube {self.tube}, attempt 1: cannot run "{program}": no such file or directory '
-            r"after \d\.\d\ds, released for \d+m\d\ds",
+            rf'job {second} from tube {self.tube}, attempt 1: cannot run "{program}": '
+            r"no such file or directory after \d\.\d\ds, released for \d+m\d\ds",
         )
 
     def test_several_tubes(self):
@@ -160,10 +163,13 @@ class JobTest(WorkCase):
         self.assertEqual(self.job(second)["state"], "delayed")
 
     def test_jobs_run_at_a_time(self):
-        # Each command waits until all three have begun.
+        # Each command waits until all three have started.
         for _ in range(3):
             self.put("x")
-        script = f"touch {self.directory}/$CARILLON_JOB_ID; while [ $(ls {self.directory} | wc -l) -lt 3 ]; do sleep 0.01; done"
+        script = (
+            f"touch {self.directory}/$CARILLON_JOB_ID; "
+            f"while [ $(ls {self.directory} | wc -l) -lt 3 ]; do sleep 0.01; done"
+        )
         code, _, lines = self.work("--jobs", "3", "--until-empty", "--", "sh", "-c", script)
         self.assertEqual(code, 0)
         self.assertEqual(len([line for line in lines if line.endswith(", deleted")]), 3, lines)
@@ -172,25 +178,28 @@ class JobTest(WorkCase):
         job_id = self.put("--ttr", "1s", "x")
         stolen = self.start_worker("--once", "--backoff", "1h", "--", "sleep", "3")
         self.wait_until(lambda: self.job(job_id)["state"] == "reserved", "it runs")
-        stolen.send_signal(signal.SIGSTOP)  # no touches: its ttr runs out
+        stolen.send_signal(signal.SIGSTOP)  # it cannot touch the job, so the ttr runs out
         self.wait_until(lambda: self.job(job_id)["state"] == "ready", "the ttr has run out")
         self.carillon("delete", job_id)
         stolen.send_signal(signal.SIGCONT)
         self.assertEqual(stolen.wait(30), 0)
         self.assert_lines(
             stolen.stderr.read().decode().splitlines(),
-            rf"job {job_id} from tube {self.tube}, attempt 1: its ttr ran out before it was touched; "
-            "another worker may run it too",
+            rf"job {job_id} from tube {self.tube}, attempt 1: "
+            "its ttr ran out before it was touched; another worker may run it too",
             rf"job {job_id} from tube {self.tube}, attempt 1: exit 0 after \d\.\d\ds, "
             "too late: its ttr had run out",
         )
 
 
 class AttemptTest(WorkCase):
-    """Attempts are counted by what became of the job before, as the server knows it."""
+    """Attempts are counted by the server's counters of the job."""
 
     def assert_buried_at(self, job_id, attempts, *arguments):
-        """The job's next attempts, all of which fail, are these; the last of them buries it."""
+        """Lets every attempt fail until the job is buried. Their numbers must be `attempts`.
+
+        Returns the delays before the job was released, in seconds.
+        """
         worker = self.start_worker(*arguments, "--", "sh", "-c", "echo $CARILLON_ATTEMPT; exit 1")
         self.wait_until(lambda: self.job(job_id)["state"] == "buried", "it is buried")
         worker.terminate()
@@ -212,9 +221,8 @@ class AttemptTest(WorkCase):
     def test_a_job_that_was_reserved_and_given_back_has_not_failed(self):
         job_id = self.put("x")
         for _ in range(5):
-            self.carillon(
-                "reserve", "--tube", self.tube
-            )  # its connection ends, and gives the job back
+            # The end of its connection gives the job back.
+            self.carillon("reserve", "--tube", self.tube)
             self.wait_until(lambda: self.job(job_id)["state"] == "ready", "it is given back")
         self.assert_buried_at(job_id, [1, 2, 3], "--max-attempts", "3", "--backoff", "10ms")
 
@@ -225,7 +233,9 @@ class AttemptTest(WorkCase):
                 job_id, [first, first + 1, first + 2], "--max-attempts", "3", "--backoff", "200ms"
             )
             for delay, most in zip(delays, (0.2, 0.4)):
-                self.assertGreaterEqual(delay, 0.7 * most)  # it is printed rounded
+                self.assertGreaterEqual(
+                    delay, 0.7 * most
+                )  # at least 0.75, and rounded when printed
                 self.assertLessEqual(delay, most)
             self.carillon("kick", "--tube", self.tube)
         self.assertEqual(self.job(job_id)["buries"], 3)
@@ -278,7 +288,7 @@ class SignalTest(WorkCase):
         self.assertEqual(worker.stderr.read(), b"carillon work: stopping\n")
 
     def test_ctrl_c_does_not_reach_the_command(self):
-        # A terminal sends SIGINT to the whole foreground process group.
+        # For Ctrl-C a terminal sends SIGINT to the whole foreground process group.
         job_id = self.put("x")
         begun, go_on = self.directory / "begun", self.directory / "go_on"
         worker = self.start(
@@ -328,7 +338,8 @@ class RestartTest(WorkCase):
         lost = worker.stderr.readline().decode()
         self.assertRegex(
             lost,
-            rf"^carillon work: lost the connection to {address}: .*; trying again until it is back\n$",
+            rf"^carillon work: lost the connection to {address}: .*; "
+            r"trying again until it is back\n$",
         )
         self.restart_on(port)
         self.assertEqual(
@@ -350,7 +361,10 @@ class RestartTest(WorkCase):
         port = self.server.port
         self.kill_server()
         go_on.touch()
-        lost = rf"^job {job_id} from tube {self.tube}, attempt \d+: exit 0 after \d\.\d\ds, connection lost: it may run again\n$"
+        lost = (
+            rf"^job {job_id} from tube {self.tube}, attempt \d+: exit 0 after \d\.\d\ds, "
+            r"connection lost: it may run again\n$"
+        )
         self.assertRegex(worker.stderr.readline().decode(), lost)
         self.assertIn(b"trying again until it is back", worker.stderr.readline())
         self.restart_on(port)
@@ -369,13 +383,13 @@ class RestartTest(WorkCase):
         self.restart_on(port)
 
     def restart_on(self, port):
-        """Starts the server where it was."""
+        """Starts the server again on the same port."""
         with mock.patch.object(daemon, "free_port", return_value=port):
             self.server.start()
 
 
 def _is_gone(pid):
-    """Ended, or a zombie that its parent has yet to fetch."""
+    """Returns true if the process has ended; it may still be a zombie."""
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
             return stat.read().rpartition(")")[2].split()[0] == "Z"
