@@ -1,14 +1,17 @@
-"""Layers include downward only: the rules, and the check of every #include line in include/ and
-src/ against them.
+"""Checks that layers include downward only.
 
-    python3 include_rules.py SOURCE_ROOT       # prints each line that breaks a rule; exit status 1
-    if there is one
+    python3 include_rules.py SOURCE_ROOT
 
-A layer is a folder: include/carillon/LAYER holds its public headers, src/LAYER the rest. BELOW says
-which other layers each layer may include. Some layers have rooms that must not include each other
-(APART). A public header includes no private header, and no other layer's detail/ headers. Each
-layer names the third-party libraries that it may use. Public headers use none, except those of
-asio: a user needs neither Boost nor RocksDB to compile against the library.
+Checks every #include line in include/ and src/. Prints each line that breaks a rule, and exits with
+1 if there is one.
+
+A layer is a folder: include/carillon/LAYER holds its public headers, src/LAYER the rest. The rules:
+  - A layer includes only itself and the layers that BELOW lists for it.
+  - Rooms (folders) of one layer that are listed in APART do not include each other.
+  - A public header includes no private header.
+  - No layer includes the detail/ headers of another layer.
+  - A layer uses only the third-party libraries that are listed for it. Public headers use none,
+    except those of asio: users need neither Boost nor RocksDB to compile against the library.
 """
 
 import pathlib
@@ -27,35 +30,35 @@ BELOW = {
     "cli": {"base", "queue", "server"},
 }
 
-# Rooms of one layer that must not include each other: the engine reaches a store through
-# carillon/queue/store.h alone.
+# Rooms of one layer that must not include each other: the engine knows a store only through the
+# public header carillon/queue/store.h.
 APART = [{"src/queue/engine/", "src/queue/store/"}]
 
-# The first part of <boost/asio.hpp> is what counts. A layer that is not here uses none.
+# The third-party libraries of each layer, named by the first part of the header's path: "boost" for
+# <boost/asio.hpp>. A layer that is not listed uses none.
 THIRD_PARTY = {
     "queue": {"boost", "rocksdb"},
     "server": {"boost", "fmt", "spdlog"},
     "cli": {"boost", "CLI", "date", "fmt", "spdlog"},
 }
 
-# A part of a layer that is a library of its own may use more.
+# More third-party libraries for parts of a layer that are libraries of their own.
 THIRD_PARTY_OF_PART = {"src/timer/cron/": {"date"}}
 
-# Public headers that ask the system for more than memory: for large pages, where there are any, and
-# for addresses.
+# Public headers that need a system header: they ask for large pages and reserve address space.
 SYSTEM_OF_FILE = {
     "include/carillon/wheel/detail/page_blocks.h": "sys/mman.h",
     "include/carillon/idle/detail/stamp_table.h": "sys/mman.h",
 }
 
-# And what public headers may use: those of a layer whose purpose it is.
+# The third-party libraries of public headers: only for a layer whose purpose is that library.
 THIRD_PARTY_IN_PUBLIC = {"asio": {"boost"}}
 
-# Folders of POSIX and Linux headers. They, and <unistd.h> and its like, are open to every source
-# above wheel.
+# Folders of POSIX and Linux headers. Private files of every layer except wheel may include these
+# headers, and those without a folder, such as <unistd.h>.
 SYSTEM = {"arpa", "linux", "net", "netinet", "sys"}
 
-# C++20 as libstdc++ 12 has it, C's headers under their C++ names.
+# The standard headers of C++20 in libstdc++ 12; C headers only under their C++ names.
 STANDARD = set(
     """algorithm any array atomic barrier bit bitset cassert cctype cerrno cfenv cfloat charconv
     chrono cinttypes climits clocale cmath codecvt compare complex concepts condition_variable
@@ -75,31 +78,34 @@ INCLUDE = re.compile(
 BLOCK_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 
 
-class Place(NamedTuple):
+class Location(NamedTuple):
+    """The layer of a file, and whether the file is a public header."""
+
     layer: str
     public: bool
 
 
-def place_of(path: str) -> Place | None:
-    """Where a file is, from its path below the source root, or a header, from the path it is included by."""
+def location_of(path: str) -> Location | None:
+    """Returns the location of a file, from its path below the source root; None: in no layer."""
     parts = pathlib.PurePosixPath(path).parts
     for prefix, public in ((("include", "carillon"), True), (("src",), False)):
         if parts[: len(prefix)] == prefix and len(parts) > len(prefix) + 1:
-            return Place(parts[len(prefix)], public)
+            return Location(parts[len(prefix)], public)
     return None
 
 
-def included_place(header: str) -> Place | None:
+def location_of_header(header: str) -> Location | None:
+    """Returns the location of a header, from the path in its #include line; None: in no layer."""
     prefix = "include/" if header.startswith("carillon/") else "src/"
-    return place_of(prefix + header)
+    return location_of(prefix + header)
 
 
 def fault(file: str, line: str) -> str | None:
-    """What is wrong with one line of `file` (a path below the source root), or None."""
+    """Returns what is wrong with one line of `file` (relative to the source root), or None."""
     match = INCLUDE.match(line)
     if not match:
         return None
-    here = place_of(file)
+    here = location_of(file)
     if here is None or here.layer not in BELOW:
         return f"the file is in no known layer; the layers are {', '.join(BELOW)}"
     if match["other"] is not None:
@@ -114,42 +120,53 @@ def fault(file: str, line: str) -> str | None:
     return fault_of_foreign(here, match["angle"], more)
 
 
-def fault_of_own(file: str, here: Place, header: str) -> str | None:
-    there = included_place(header)
+def fault_of_own(file: str, here: Location, header: str) -> str | None:
+    there = location_of_header(header)
     if there is None or there.layer not in BELOW:
-        return f'"{header}" is in no layer: write "carillon/LAYER/…" for a public header, "LAYER/…" for a private one'
+        return (
+            f'"{header}" is in no layer: write "carillon/LAYER/…" for a public header, '
+            '"LAYER/…" for a private one'
+        )
     if there.layer != here.layer and there.layer not in BELOW[here.layer]:
         return f"{here.layer} must not include {there.layer}: layers include downward only"
     if here.public and not there.public:
         return f'a public header includes the private "{header}"'
     if there.layer != here.layer and "/detail/" in header:
-        return f'"{header}" is for {there.layer} alone: a detail header is no part of what a layer offers'
+        return f'"{header}" is for {there.layer} alone: other layers use no detail/ headers'
     for rooms in APART:
         mine = {room for room in rooms if file.startswith(room)}
         if mine and any(f"src/{header}".startswith(room) for room in rooms - mine):
-            return f'{mine.pop()} must not include "{header}": the two rooms know each other by public headers alone'
+            return (
+                f'{mine.pop()} must not include "{header}": '
+                "the two rooms share only public headers"
+            )
     return None
 
 
-def fault_of_foreign(here: Place, header: str, more: set[str]) -> str | None:
+def fault_of_foreign(here: Location, header: str, more: set[str]) -> str | None:
     if header in STANDARD:
         return None
     if here.layer == "wheel":
-        return f"wheel includes nothing but the standard library, and <{header}> is not of it"
+        return f"wheel includes only the standard library, and <{header}> is not part of it"
     if here.public and header.split("/")[0] in THIRD_PARTY_IN_PUBLIC.get(here.layer, set()):
         return None
     if here.public:
-        return f"a public header includes nothing but the standard library and Carillon, and <{header}> is neither"
+        return (
+            "a public header includes only the standard library and Carillon, "
+            f"and <{header}> belongs to neither"
+        )
     owner = header.split("/")[0]
     if owner == header or owner in SYSTEM:
         return None if header.endswith(".h") else f"<{header}> is not a header of C++20"
     allowed = THIRD_PARTY.get(here.layer, set()) | more
     if owner not in allowed:
-        return f"{here.layer} does not use {owner}; of third-party libraries it uses: {', '.join(sorted(allowed)) or 'none'}"
+        names = ", ".join(sorted(allowed)) or "none"
+        return f"{here.layer} does not use {owner}; of third-party libraries it uses: {names}"
     return None
 
 
 def faults_in(file: str, text: str) -> Iterator[str]:
+    """Yields one message per wrong line of `text`, the contents of `file`."""
     blanked = BLOCK_COMMENT.sub(lambda comment: "\n" * comment[0].count("\n"), text)
     for number, line in enumerate(blanked.splitlines(), start=1):
         if what := fault(file, line):

@@ -1,11 +1,11 @@
-"""The check of the layers can fail: lines that break each rule are refused, and their honest neighbours are not."""
+"""Tests of include_rules.py: lines that break a rule are refused, and similar right lines pass."""
 
 import unittest
 
 from include_rules import fault, faults_in
 
 REFUSED = [
-    # upward, and sideways between the two layers of one storey
+    # upward, and sideways between layers at the same height
     (
         "include/carillon/wheel/timer_node.h",
         '#include "carillon/timer/timer_service.h"',
@@ -49,7 +49,7 @@ REFUSED = [
         '#include "carillon/idle/idle_tracker.h"',
         "timer must not include idle",
     ),
-    # rooms of one layer that are apart, and what a layer keeps to itself
+    # rooms of one layer that must not include each other, and detail/ headers of another layer
     ("src/queue/engine/engine.cpp", '#include "queue/store/journal.h"', "must not include"),
     ("src/queue/store/journal.cpp", '#include "queue/engine/tube.h"', "must not include"),
     (
@@ -57,7 +57,7 @@ REFUSED = [
         '#include "carillon/wheel/detail/slot.h"',
         "is for wheel alone",
     ),
-    # a public header that needs what is not installed
+    # public headers that need files that are not installed
     (
         "include/carillon/queue/engine.h",
         '#include "queue/loader.h"',
@@ -66,12 +66,12 @@ REFUSED = [
     (
         "include/carillon/queue/rocks_store.h",
         "#include <rocksdb/db.h>",
-        "nothing but the standard library and Carillon",
+        "only the standard library and Carillon",
     ),
     (
         "include/carillon/idle/idle_tracker.h",
         "#include <unistd.h>",
-        "nothing but the standard library and Carillon",
+        "only the standard library and Carillon",
     ),
     (
         "include/carillon/asio/wheel_timer.h",
@@ -81,37 +81,37 @@ REFUSED = [
     (
         "include/carillon/timer/timer_service.h",
         "#include <boost/asio.hpp>",
-        "nothing but the standard library and Carillon",
+        "only the standard library and Carillon",
     ),
     (
         "include/carillon/asio/wheel_timer.h",
         "#include <rocksdb/db.h>",
-        "nothing but the standard library and Carillon",
+        "only the standard library and Carillon",
     ),
-    # wheel: the standard library alone
+    # wheel uses only the standard library
     (
         "include/carillon/wheel/pool.h",
         "#include <boost/intrusive/list.hpp>",
-        "wheel includes nothing but the standard",
+        "wheel includes only the standard",
     ),
     (
         "include/carillon/wheel/pool.h",
         "#include <sys/mman.h>",
-        "wheel includes nothing but the standard",
+        "wheel includes only the standard",
     ),
     (
         "include/carillon/wheel/pool.h",
         "#include <stdint.h>",
-        "wheel includes nothing but the standard",
+        "wheel includes only the standard",
     ),
-    # third-party libraries where they have no business
+    # third-party libraries that the layer may not use
     ("src/server/listener.cpp", "#include <rocksdb/db.h>", "server does not use rocksdb"),
     ("src/timer/timer_service.cpp", "#include <boost/asio.hpp>", "it uses: none"),
     ("src/timer/timer_service.cpp", "#include <date/tz.h>", "timer does not use date"),
     ("src/timer/cron/time_zone.cpp", "#include <boost/asio.hpp>", "it uses: date"),
     ("src/queue/engine.cpp", "#include <spdlog/spdlog.h>", "queue does not use spdlog"),
     ("src/queue/engine.cpp", "#include <expected>", "not a header of C++20"),
-    # names that say nothing of the layer
+    # paths that do not name a layer
     ("src/queue/engine.cpp", '#include "engine.h"', "is in no layer"),
     ("src/queue/engine.cpp", '#include "../server/connection.h"', "is in no layer"),
     ("src/queue/engine.cpp", '#include "gadget/engine.h"', "is in no layer"),
@@ -144,7 +144,7 @@ ALLOWED = [
 
 
 class IncludeRules(unittest.TestCase):
-    def test_each_line_that_breaks_a_rule_is_refused_for_its_own_reason(self):
+    def test_lines_that_break_a_rule_are_refused_with_the_reason(self):
         for file, line, reason in REFUSED:
             with self.subTest(file=file, line=line):
                 self.assertIn(reason, fault(file, line) or "nothing")
@@ -155,7 +155,10 @@ class IncludeRules(unittest.TestCase):
                 self.assertIsNone(fault(file, line))
 
     def test_a_fault_is_reported_with_its_line_and_comments_do_not_count(self):
-        text = '#include <vector>\n/* as in\n#include "cli/commands.h"\n*/\n#include "server/connection.h"\n'
+        text = (
+            '#include <vector>\n/* as in\n#include "cli/commands.h"\n*/\n'
+            '#include "server/connection.h"\n'
+        )
         faults = list(faults_in("src/queue/engine.cpp", text))
         self.assertEqual(
             faults,
