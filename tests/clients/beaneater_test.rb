@@ -1,4 +1,4 @@
-# The published Ruby client `beaneater` against a real server: everything its interface offers.
+# Tests the server through the whole interface of the Ruby client `beaneater`.
 #
 #     ruby beaneater_test.rb HOST PORT
 
@@ -8,7 +8,7 @@ require 'minitest'
 HOST, PORT = ARGV
 
 class BeaneaterTest < Minitest::Test
-  LATE = 0.5 # seconds; other tests run on the same machine
+  LATE = 0.5 # seconds; the allowed lateness, since other tests run on the same machine
 
   def setup
     @client = Beaneater.new("#{HOST}:#{PORT}")
@@ -28,7 +28,8 @@ class BeaneaterTest < Minitest::Test
     client.close
   end
 
-  # n <= elapsed, on the clock that disagrees less with the claim (the two part while the wall clock is adjusted).
+  # Runs the block, which must take `seconds` to `seconds` + LATE. Measures with two clocks, since
+  # they differ while the wall clock is adjusted, and takes the longer time.
   def takes(seconds)
     wall, steady = Time.now, Process.clock_gettime(Process::CLOCK_MONOTONIC)
     result = yield
@@ -55,7 +56,8 @@ class BeaneaterTest < Minitest::Test
   end
 
   def test_the_most_urgent_goes_first
-    [[5, 'late'], [0, 'urgent'], [5, 'later'], [1023, 'last']].each { |pri, body| @tube.put(body, pri: pri) }
+    jobs = [[5, 'late'], [0, 'urgent'], [5, 'later'], [1023, 'last']]
+    jobs.each { |pri, body| @tube.put(body, pri: pri) }
     assert_equal 4, @tube.stats.current_jobs_urgent
     assert_equal %w[urgent late later last], Array.new(4) { @tube.reserve(0).body }
   end
@@ -92,7 +94,9 @@ class BeaneaterTest < Minitest::Test
     job = @tube.reserve(0)
     job.release(pri: 3, delay: 0)
     again = @tube.reserve(0)
-    assert_equal [job.id, 3, 1, 2, 77], [again.id, again.pri, again.stats.releases, again.stats.reserves, again.ttr]
+    stats = again.stats
+    assert_equal [job.id, 3, 1, 2, 77],
+                 [again.id, again.pri, stats.releases, stats.reserves, again.ttr]
     takes(1) do
       again.release(delay: 1)
       assert_equal 'delayed', again.stats.state
@@ -107,7 +111,8 @@ class BeaneaterTest < Minitest::Test
     assert_equal '2', @tube.kick(2)[:id]
     assert_equal 'KICKED', @client.jobs.find(ids[2]).kick[:status]
     assert_equal %w[a b c], Array.new(3) { @tube.reserve(0).body }
-    assert_equal [5, 1, 1], %i[pri buries kicks].map { |field| @client.jobs.find(ids[0]).stats[field] }
+    stats = @client.jobs.find(ids[0]).stats
+    assert_equal [5, 1, 1], %i[pri buries kicks].map { |field| stats[field] }
   end
 
   def test_kick_takes_delayed_jobs_when_none_is_buried
@@ -122,7 +127,8 @@ class BeaneaterTest < Minitest::Test
     sleep 0.6
     takes(1) do
       job.touch
-      # Going ready again needs no request from the worker that lost it; beanstalkd forgets it now and then without one.
+      # Carillon makes the job ready when its ttr runs out. beanstalkd sometimes waits for the next
+      # command of the connection that held it, hence `used` below.
       another_client do |client|
         taken = Thread.new { client.tubes.reserve(10) }
         sleep 1.05
@@ -131,7 +137,7 @@ class BeaneaterTest < Minitest::Test
         assert_equal 1, taken.value.stats.timeouts
       end
     end
-    # The worker that took it has gone, and the job is nobody's: no longer this client's in any case.
+    # The other client has closed and given the job back, so nobody holds it.
     assert_raises(Beaneater::NotFoundError) { @client.connection.transmit("touch #{job.id}") }
   end
 
@@ -164,7 +170,8 @@ class BeaneaterTest < Minitest::Test
     assert_includes @client.tubes.all.map(&:name), other.name
     other.put('from the other')
     assert_equal other.name, @client.tubes.used.name
-    assert_equal ['from the other', other.name], @client.tubes.reserve(0).then { |job| [job.body, job.tube] }
+    job = @client.tubes.reserve(0)
+    assert_equal ['from the other', other.name], [job.body, job.tube]
     @client.tubes.ignore(other.name)
     assert_raises(Beaneater::NotIgnoredError) { @client.tubes.ignore(@tube.name) }
     assert_raises(Beaneater::InvalidTubeName) { @client.tubes.watch('-bad') }
@@ -178,7 +185,9 @@ class BeaneaterTest < Minitest::Test
     @tube.put('buried', pri: 0)
     @tube.reserve(0).bury
     @tube.clear
-    assert_equal [0, 0, 0], %i[current_jobs_ready current_jobs_delayed current_jobs_buried].map { |field| @tube.stats[field] }
+    stats = @tube.stats
+    assert_equal [0, 0, 0],
+                 [stats.current_jobs_ready, stats.current_jobs_delayed, stats.current_jobs_buried]
   end
 
   def test_stats

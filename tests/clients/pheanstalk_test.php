@@ -1,5 +1,5 @@
 <?php
-// The published PHP client `pheanstalk` against a real server: everything its interface offers.
+// Tests the server through the whole interface of the PHP client `pheanstalk`.
 //
 //     php pheanstalk_test.php HOST PORT
 
@@ -14,7 +14,7 @@ use Pheanstalk\Exception\ServerException;
 use Pheanstalk\Job;
 use Pheanstalk\Pheanstalk;
 
-const LATE = 0.5; // seconds; other tests run on the same machine
+const LATE = 0.5; // seconds; the allowed lateness, since other tests run on the same machine
 
 [, $host, $port] = $argv;
 
@@ -28,7 +28,8 @@ function connect(string $tube): Pheanstalk
 function same($expected, $actual): void
 {
     if ($expected !== $actual) {
-        throw new AssertionError('expected ' . var_export($expected, true) . ', got ' . var_export($actual, true));
+        [$want, $got] = [var_export($expected, true), var_export($actual, true)];
+        throw new AssertionError("expected $want, got $got");
     }
 }
 
@@ -45,7 +46,10 @@ function throws(string $class, callable $act): void
     throw new AssertionError("nothing thrown; expected $class");
 }
 
-/** Runs $act, which must take $seconds, never less. Of two clocks the one counts that saw more; they part while one is adjusted. */
+/**
+ * Runs $act, which must take $seconds to $seconds + LATE. Measures with two clocks, since they
+ * differ while the wall clock is adjusted, and takes the longer time.
+ */
 function takes(float $seconds, callable $act): void
 {
     [$wall, $steady] = [microtime(true), hrtime(true)];
@@ -56,7 +60,7 @@ function takes(float $seconds, callable $act): void
     }
 }
 
-/** This client is older than the quotes around strings that beanstalkd 1.13 brought, and leaves them in place. */
+/** Removes the quotes around strings, which beanstalkd 1.13 added; this older client keeps them. */
 function unquoted(string $yaml): string
 {
     return trim($yaml, '"');
@@ -109,7 +113,8 @@ $tests = [
         $again = $client->reserve();
         same($job->getId(), $again->getId());
         $stats = $client->statsJob($again);
-        same(['3', '1', '2', '77', 'reserved'], [$stats['pri'], $stats['releases'], $stats['reserves'], $stats['ttr'], $stats['state']]);
+        same(['3', '1', '2'], [$stats['pri'], $stats['releases'], $stats['reserves']]);
+        same(['77', 'reserved'], [$stats['ttr'], $stats['state']]);
         takes(1, function () use ($client, $again) {
             $client->release($again, 0, 1);
             same('delayed', $client->statsJob($again)['state']);
@@ -146,7 +151,8 @@ $tests = [
             $client->touch($job);
             same(null, $other->reserveWithTimeout(0));
             usleep(1050000);
-            $client->listTubeUsed(true); // beanstalkd now and then forgets the end of a ttr until the connection's next command
+            // beanstalkd sometimes notices the end of a ttr only at the connection's next command.
+            $client->listTubeUsed(true);
             same($job->getId(), $other->reserveWithTimeout(10)->getId());
         });
         same('1', $other->statsJob($job)['timeouts']);
@@ -182,7 +188,7 @@ $tests = [
         $client->delete($job);
         $client->useTube($tube)->ignore('pheanstalk-other');
         same(false, in_array('pheanstalk-other', $client->listTubes(), true));
-        throws(ServerException::class, fn () => $client->ignore($tube)); // the last one watched
+        throws(ServerException::class, fn () => $client->ignore($tube)); // the last watched tube
         throws(ServerException::class, fn () => $client->statsTube('pheanstalk-never'));
     },
     'stats' => function (Pheanstalk $client, string $tube) {
@@ -191,8 +197,9 @@ $tests = [
         $stats = $client->stats();
         same($before + 1, (int) $stats['cmd-put']);
         same(['false', '65535'], [$stats['draining'], $stats['max-job-size']]);
-        same(['1', '1'], [$client->statsTube($tube)['total-jobs'], $client->statsTube($tube)['current-using']]);
-        same($tube, unquoted($client->statsTube($tube)['name']));
+        $stats = $client->statsTube($tube);
+        same(['1', '1'], [$stats['total-jobs'], $stats['current-using']]);
+        same($tube, unquoted($stats['name']));
     },
     'a thousand jobs' => function (Pheanstalk $client) {
         foreach (range(1, 1000) as $n) {
@@ -217,7 +224,8 @@ foreach (array_keys($tests) as $number => $name) {
         echo "ok      $name\n";
     } catch (Throwable $thrown) {
         ++$failures;
-        echo "FAILED  $name: " . get_class($thrown) . ": {$thrown->getMessage()}\n{$thrown->getTraceAsString()}\n";
+        $class = get_class($thrown);
+        echo "FAILED  $name: $class: {$thrown->getMessage()}\n{$thrown->getTraceAsString()}\n";
     }
 }
 echo count($tests), " tests, $failures failed\n";

@@ -2,8 +2,8 @@
 
     run_client.py ruby beaneater_test.rb
 
-The program is given the server's host and port as two further arguments, and succeeds with exit
-code 0. BEANSTALKD_ORACLE=1 puts Debian's beanstalkd in Carillon's place.
+The program gets the server's host and port as two further arguments; exit code 0 means success.
+With BEANSTALKD_ORACLE=1 it runs against Debian's beanstalkd instead of Carillon.
 """
 
 import shutil
@@ -29,7 +29,7 @@ def main(command: list) -> int:
     if not command:
         sys.exit(__doc__)
     if not shutil.which(command[0]):
-        sys.exit(f"{command[0]} is not installed; scripts/ installs what the tests need")
+        sys.exit(f"{command[0]} is not installed; run: scripts/install-packages test")
     with tempfile.TemporaryDirectory() as data:
         codes = [
             run("in memory", daemon.subject_in_memory(), command),

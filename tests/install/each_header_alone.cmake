@@ -1,6 +1,6 @@
-# each_header_alone(USER LIBRARY): compiles every public header of LIBRARY as the only one of a
-# translation unit of USER, so that each includes what it uses, and under warnings that a strict
-# user may have on, as errors.
+# each_header_alone(USER LIBRARY): compiles every public header of LIBRARY in a translation unit of
+# its own, as part of the target USER. This checks that each header includes what it uses, and that
+# it compiles without the warnings that a strict user may enable.
 function(each_header_alone user library)
   get_target_property(include_dir ${library} HEADER_DIRS)
   get_target_property(headers ${library} HEADER_SET)
@@ -13,6 +13,8 @@ function(each_header_alone user library)
     file(CONFIGURE OUTPUT "${name}.cpp" CONTENT "#include \"${header}\"\n")
     target_sources(${user} PRIVATE "${CMAKE_CURRENT_BINARY_DIR}/${name}.cpp")
   endforeach()
-  target_compile_options(${user} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Werror)
-  set_target_properties(${user} PROPERTIES NO_SYSTEM_FROM_IMPORTED ON)  # warnings in an imported target's headers count
+  target_compile_options(${user} PRIVATE
+    -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Werror)
+  # Otherwise the compiler would not warn in the headers of an imported target.
+  set_target_properties(${user} PROPERTIES NO_SYSTEM_FROM_IMPORTED ON)
 endfunction()

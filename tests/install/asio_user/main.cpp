@@ -1,4 +1,4 @@
-// Someone else's program: a wait that completes, and one that is cancelled.
+// A user's program: one wait completes, the other is cancelled.
 #include <boost/asio/io_context.hpp>
 #include <chrono>
 #include <cstdio>

@@ -1,4 +1,4 @@
-// Someone else's program: runs something each morning, and looks at when that is.
+// A user's program: schedules two cron timers, and asks one schedule for its next time.
 #include <chrono>
 #include <cstdio>
 

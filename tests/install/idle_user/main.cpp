@@ -1,4 +1,4 @@
-// Someone else's program: two connections, one of which sends packets.
+// A user's program: two connections, one of which sends packets.
 #include "carillon/idle/idle_tracker.h"
 
 #include <cstdio>

@@ -1,5 +1,5 @@
-// Someone else's program: a queue on disk in the program's own process, closed and opened again
-// between put and reserve.
+// A user's program: puts a job into a queue on disk, closes and reopens the queue, and reserves the
+// job.
 #include "carillon/queue/engine.h"
 
 #include <cstdio>

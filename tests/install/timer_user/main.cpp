@@ -1,4 +1,4 @@
-// Someone else's program: two timers, one of them cancelled.
+// A user's program: two timers, one of them cancelled.
 #include <chrono>
 #include <cstdio>
 

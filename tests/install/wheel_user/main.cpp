@@ -1,5 +1,4 @@
-// Someone else's program: three timers on a wheel, one of them cancelled, and the order they fire
-// in.
+// A user's program: three timers on a wheel, one of them cancelled. Checks the order of firing.
 #include "carillon/wheel/hierarchical_wheel.h"
 
 #include <cstdio>
