@@ -1,10 +1,10 @@
-# What one does with Carillon, one word each: `make help`. Every target installs what it lacks first
-# (Debian 12), asks nothing, and is a thin wrapper: the build itself is CMake's (CMakePresets.json),
-# and works without make.
+# The usual tasks, each as one target; `make help` lists them. Every target first installs the
+# packages that it lacks (on Debian 12), and asks nothing. The targets are thin wrappers: the build
+# itself is CMake's (CMakePresets.json) and works without make.
 #
 #   make run ARGS="--listen 127.0.0.1:11400"    # more flags for `carillon serve`
 #   make test TESTS=wheel                       # only the tests whose name matches
-#   make build PACKAGES=mine                    # do not look at, nor install, any package
+#   make build PACKAGES=mine                    # neither check nor install packages
 #   make install PREFIX=/opt/carillon
 
 SHELL := bash
@@ -26,13 +26,12 @@ else
 packages = @scripts/install-packages
 endif
 
-# CMake's report goes to a file, its warnings and errors to the terminal. A tree that is configured
-# keeps its options: ninja configures it again by itself when a CMake file changes.
+# CMake's report goes to a file, its warnings and errors to the terminal.
 configure = @mkdir -p build && cmake --preset
 quietly = >build/configure.log || { cat build/configure.log; exit 1; }
 
-# The sanitizers of g++ 12 lay out the address space in a way that kernels with more than 28 bits of
-# randomisation may collide with.
+# The sanitizers of g++ 12 need fixed address ranges. Kernels that randomise more than 28 bits may
+# already use them, so the tests run without address randomisation.
 fixed_addresses := $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
 help: ## this list
@@ -43,7 +42,9 @@ deps: ## install every package that any target needs
 
 build: ## build ./build/carillon
 	$(packages) build
-	@[[ -f build/build.ninja ]] || { mkdir -p build && cmake --preset release -DCARILLON_TESTS=OFF $(quietly); }
+	@# A configured tree keeps its options: ninja configures it again when a CMake file changes.
+	@[[ -f build/build.ninja ]] || \
+	  { mkdir -p build && cmake --preset release -DCARILLON_TESTS=OFF $(quietly); }
 	$(say) "building ./build/carillon"
 	@cmake --build build --target carillon --parallel $(JOBS)
 
@@ -67,7 +68,7 @@ asan tsan: ## the tests of the layers under the address (asan) or thread (tsan) 
 	$(say) "running them"
 	@$(fixed_addresses) ctest --preset $@ --parallel $(JOBS) $(if $(TESTS),-R '$(TESTS)')
 
-bench: ## build and run the benchmarks: wheels, timers and idle tracker beside others, the server beside beanstalkd
+bench: ## build and run the benchmarks of the library, and the server beside beanstalkd
 	$(packages) build bench
 	$(configure) release -DCARILLON_TESTS=OFF -DCARILLON_BENCH=ON $(quietly)
 	$(say) "building what is measured"

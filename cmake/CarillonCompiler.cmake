@@ -1,5 +1,5 @@
-# Warnings, sanitizers, the compiler cache and a quick linker: for every target of this project, and
-# for nobody who links to it.
+# Warnings, sanitizers, the compiler cache and a fast linker, for every target of this project.
+# Projects that link to Carillon do not get these flags.
 
 if(PROJECT_IS_TOP_LEVEL)
   find_program(CARILLON_CCACHE ccache)
@@ -10,27 +10,34 @@ endif()
 
 add_library(carillon_compiler INTERFACE)
 target_compile_options(carillon_compiler INTERFACE
-  -Wall -Wextra -Wpedantic -Werror -Wshadow -Wconversion -Wsign-conversion -Wnon-virtual-dtor -Woverloaded-virtual
+  -Wall -Wextra -Wpedantic -Werror
+  -Wshadow -Wconversion -Wsign-conversion -Wnon-virtual-dtor -Woverloaded-virtual
   -Wold-style-cast -Wcast-qual -Wextra-semi -Wzero-as-null-pointer-constant
-  $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict>  # gcc.gnu.org/PR105651: "a" + string
-  $<$<CONFIG:Release>:-g1>)  # -g1: functions and lines, so that a stack trace of a release build can be read
+  # g++ 12 warns wrongly of "a" + string: gcc.gnu.org/PR105651.
+  $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict>
+  # Functions and lines, so that a stack trace of a release build is readable.
+  $<$<CONFIG:Release>:-g1>)
 
-# Outside of release builds the standard library checks its own preconditions too (operator[] in
-# range, optional not empty, …).
-target_compile_definitions(carillon_compiler INTERFACE $<$<NOT:$<CONFIG:Release>>:_GLIBCXX_ASSERTIONS>)
+# Except in release builds, the standard library checks its preconditions: operator[] in range,
+# optional not empty, …
+target_compile_definitions(carillon_compiler INTERFACE
+  $<$<NOT:$<CONFIG:Release>>:_GLIBCXX_ASSERTIONS>)
 
 if(CARILLON_SANITIZE)
-  target_compile_options(carillon_compiler INTERFACE -fsanitize=${CARILLON_SANITIZE} -fno-sanitize-recover=all
-    -fno-omit-frame-pointer)
-  # What a sanitizer adds hides from g++ that a variable is set: it warns of Asio's use_future.
-  target_compile_options(carillon_compiler INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
+  target_compile_options(carillon_compiler INTERFACE
+    -fsanitize=${CARILLON_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  # With sanitizers, g++ warns wrongly of an uninitialized variable in Asio's use_future.
+  target_compile_options(carillon_compiler INTERFACE
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
   target_link_options(carillon_compiler INTERFACE -fsanitize=${CARILLON_SANITIZE})
 endif()
 if(CARILLON_SANITIZE STREQUAL "thread")
-  target_compile_options(carillon_compiler INTERFACE -Wno-tsan)  # Asio has fences, which the sanitizer does not follow
+  # Asio uses fences, which the thread sanitizer does not support.
+  target_compile_options(carillon_compiler INTERFACE -Wno-tsan)
 endif()
 
 find_program(CARILLON_MOLD mold)
-if(CARILLON_MOLD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 12.1)
+if(CARILLON_MOLD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU"
+    AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 12.1)
   target_link_options(carillon_compiler INTERFACE -fuse-ld=mold)
 endif()

@@ -1,19 +1,20 @@
-# `cmake --install`: the command, the headers, and a CMake package whose parts ask only for what
-# they need themselves:
+# Installs the command, the headers and a CMake package. Each component of the package needs only
+# its own dependencies:
 #
-#   find_package(carillon)                       carillon::wheel   headers alone, no dependency
-#                                                carillon::idle    the same
-#   find_package(carillon COMPONENTS timer)      carillon::timer   the timer service: threads
-#   find_package(carillon COMPONENTS cron)       carillon::cron    its cron expressions: Howard Hinnant's date
-#   find_package(carillon COMPONENTS asio)       carillon::asio    the timer for Asio: headers, and Boost
-#   find_package(carillon COMPONENTS queue)      carillon::queue   the durable queue in-process: RocksDB and threads
+#   find_package(carillon ...)   target            contents; dependencies
+#                                carillon::wheel   timing wheels, headers only; none
+#                                carillon::idle    idle tracker, headers only; none
+#   COMPONENTS timer             carillon::timer   the timer service; threads
+#   COMPONENTS cron              carillon::cron    its cron expressions; Howard Hinnant's date
+#   COMPONENTS asio              carillon::asio    the timer for Asio, headers only; Boost, threads
+#   COMPONENTS queue             carillon::queue   the durable queue in-process; RocksDB, threads
 #
-# tests/install installs into a scratch prefix and builds programs against it.
+# tests/install installs into a temporary prefix and builds programs against it.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/carillon")
 
-# One export file per component: reading the wheel's must not ask for what only the queue needs.
+# One export file per component, so that a user of the wheel needs no dependency of the queue.
 install(TARGETS carillon_wheel carillon_idle EXPORT carillon-wheel FILE_SET HEADERS)
 install(EXPORT carillon-wheel NAMESPACE carillon:: DESTINATION "${package_dir}")
 if(CARILLON_TIMER)
@@ -34,7 +35,10 @@ if(CARILLON_SERVER)
   install(TARGETS carillon)
 endif()
 
-write_basic_package_version_file("${PROJECT_BINARY_DIR}/carillon-config-version.cmake" COMPATIBILITY SameMinorVersion)
-install(FILES "${PROJECT_SOURCE_DIR}/cmake/carillon-config.cmake" "${PROJECT_BINARY_DIR}/carillon-config-version.cmake"
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/carillon-config-version.cmake"
+  COMPATIBILITY SameMinorVersion)
+install(FILES
+  "${PROJECT_SOURCE_DIR}/cmake/carillon-config.cmake"
+  "${PROJECT_BINARY_DIR}/carillon-config-version.cmake"
   DESTINATION "${package_dir}")
 install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}")

@@ -1,23 +1,27 @@
-# Read by ctest when it starts: makes a ctest of each gtest in `program`, named LAYER.Suite.Name as
-# gtest itself names it, so that a hang or a crash takes down one test and the count is true.
-# (gtest_discover_tests of CMake 3.25 does not understand typed suites whose types have names: it
-# puts the whole C++ type into the test's.)
+# ctest reads this file when it starts. Adds a ctest for each gtest in `program`, with the name
+# LAYER.Suite.Name, so that a hang or a crash fails one test only, and the number of tests is right.
+# (gtest_discover_tests of CMake 3.25 does not handle typed suites whose types have names: it puts
+# the whole C++ type into the test's name.)
 if(NOT EXISTS "${program}")
   add_test("${layer}.tests_are_not_built" "${program}")
   return()
 endif()
 
-execute_process(COMMAND "${program}" --gtest_list_tests OUTPUT_VARIABLE listing COMMAND_ERROR_IS_FATAL ANY)
-string(REGEX REPLACE " *#[^\n]*" "" listing "${listing}")  # the types and values of typed and parameterised tests
+execute_process(COMMAND "${program}" --gtest_list_tests
+  OUTPUT_VARIABLE listing COMMAND_ERROR_IS_FATAL ANY)
+# Remove the comments with the types and values of typed and parameterised tests.
+string(REGEX REPLACE " *#[^\n]*" "" listing "${listing}")
 string(REGEX REPLACE "\n" ";" listing "${listing}")
 foreach(line IN LISTS listing)
   if(line MATCHES "^[^ ].*[.]$")
     set(suite "${line}")
   elseif(line MATCHES "^  (.+)$")
     set(test "${suite}${CMAKE_MATCH_1}")
-    add_test("${layer}.${test}" "${program}" "--gtest_filter=${test}" --gtest_also_run_disabled_tests)
+    add_test("${layer}.${test}"
+      "${program}" "--gtest_filter=${test}" --gtest_also_run_disabled_tests)
     set_tests_properties("${layer}.${test}" PROPERTIES
       LABELS layer TIMEOUT 300
-      FAIL_REGULAR_EXPRESSION "0 tests from 0 test suites ran" SKIP_REGULAR_EXPRESSION "\\[  SKIPPED \\]")
+      FAIL_REGULAR_EXPRESSION "0 tests from 0 test suites ran"
+      SKIP_REGULAR_EXPRESSION "\\[  SKIPPED \\]")
   endif()
 endforeach()
