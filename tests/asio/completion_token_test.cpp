@@ -23,7 +23,7 @@
 
 #include "asio/steady_timers.h"
 
-// g++ 12 finds fault with what it makes of a coroutine itself.
+// g++ 12 gives this warning for code that it generates itself for a coroutine.
 #pragma GCC diagnostic ignored "-Wzero-as-null-pointer-constant"
 
 namespace carillon::testing {
@@ -93,9 +93,9 @@ TYPED_TEST(CompletionToken, ParallelGroupsCancelTheLoser) {
 TYPED_TEST(CompletionToken, CancellationSlotsCancelTheirOwnWaitOnly) {
   TypeParam timer(this->io_, 5ms);
   std::array<net::cancellation_signal, 2> signals;
-  timer.async_wait(this->note("free"));
-  timer.async_wait(net::bind_cancellation_slot(signals[0].slot(), this->note("first")));
-  timer.async_wait(net::bind_cancellation_slot(signals[1].slot(), this->note("second")));
+  timer.async_wait(this->handler("free"));
+  timer.async_wait(net::bind_cancellation_slot(signals[0].slot(), this->handler("first")));
+  timer.async_wait(net::bind_cancellation_slot(signals[1].slot(), this->handler("second")));
   signals[1].emit(net::cancellation_type::partial);
   signals[1].emit(net::cancellation_type::none);
   signals[0].emit(net::cancellation_type::none);
@@ -104,7 +104,7 @@ TYPED_TEST(CompletionToken, CancellationSlotsCancelTheirOwnWaitOnly) {
   signals[0].emit(net::cancellation_type::terminal);  // too late: nothing happens
 
   timer.expires_after(1h);
-  timer.async_wait(net::bind_cancellation_slot(signals[0].slot(), this->note("alone")));
+  timer.async_wait(net::bind_cancellation_slot(signals[0].slot(), this->handler("alone")));
   signals[0].emit(net::cancellation_type::total);
   EXPECT_EQ(timer.cancel(), 0U);
   this->io_.restart();
@@ -117,8 +117,8 @@ struct CountingAllocator {
   using value_type = T;
   explicit CountingAllocator(int& number) : count(&number) {}
   template <class U>
-  CountingAllocator(const CountingAllocator<U>& other)
-      : count(other.count) {}  // NOLINT(google-explicit-constructor)
+  // NOLINTNEXTLINE(google-explicit-constructor): allocators convert implicitly
+  CountingAllocator(const CountingAllocator<U>& other) : count(other.count) {}
   T* allocate(std::size_t n) {
     ++*count;
     return std::allocator<T>().allocate(n);
@@ -131,10 +131,11 @@ struct CountingAllocator {
   int* count;
 };
 
-TYPED_TEST(CompletionToken, AllocatesByTheAssociatedAllocator) {
+TYPED_TEST(CompletionToken, AllocatesWithTheAssociatedAllocator) {
   TypeParam timer(this->io_, 1ms);
   int allocations = 0;
-  timer.async_wait(net::bind_allocator(CountingAllocator<char>(allocations), this->note("wait")));
+  timer.async_wait(
+      net::bind_allocator(CountingAllocator<char>(allocations), this->handler("wait")));
   this->io_.run();
   EXPECT_EQ(allocations, 1);
 }

@@ -1,4 +1,5 @@
-// What users of asio::steady_timer rely on, tested with it and with wheel_timer: the same for both.
+// The behaviour of asio::steady_timer that its users rely on. The same tests run for steady_timer
+// and for wheel_timer.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -47,7 +48,7 @@ TYPED_TEST(SteadyTimer, CompletesAtItsTimeAndNeverBefore) {
   }
 }
 
-TYPED_TEST(SteadyTimer, EachConstructorTakesWhatAsioTakes) {
+TYPED_TEST(SteadyTimer, HasEveryConstructorOfAsiosTimer) {
   const auto executor = this->io_.get_executor();
   const auto soon = Clock::now() + 1ms;
   TypeParam by_executor(executor);
@@ -63,7 +64,7 @@ TYPED_TEST(SteadyTimer, EachConstructorTakesWhatAsioTakes) {
   EXPECT_TRUE(by_context.get_executor() == executor);
   for (TypeParam* timer :
        {&by_executor, &by_context, &at, &at_in_context, &after, &after_in_context}) {
-    timer->async_wait(this->note("wait"));
+    timer->async_wait(this->handler("wait"));
   }
   EXPECT_EQ(this->io_.run(), 6U) << "an expiry that was never set is in the past";
 }
@@ -71,11 +72,11 @@ TYPED_TEST(SteadyTimer, EachConstructorTakesWhatAsioTakes) {
 TYPED_TEST(SteadyTimer, TheHandlerIsNeverCalledWithinTheCallThatStartsOrCancelsTheWait) {
   TypeParam timer(this->io_);
   timer.expires_after(-1h);
-  timer.async_wait(this->note("past"));
+  timer.async_wait(this->handler("past"));
   EXPECT_TRUE(this->log_.empty());
   this->io_.run();
   timer.expires_after(1h);
-  timer.async_wait(this->note("far"));
+  timer.async_wait(this->handler("far"));
   EXPECT_EQ(timer.cancel(), 1U);
   EXPECT_EQ(this->log_.size(), 1U);
   this->io_.restart();
@@ -83,14 +84,14 @@ TYPED_TEST(SteadyTimer, TheHandlerIsNeverCalledWithinTheCallThatStartsOrCancelsT
   EXPECT_EQ(this->log_, (std::vector<std::string>{"past done", "far aborted"}));
 }
 
-TYPED_TEST(SteadyTimer, ExpiresAfterAndExpiresAtCancelWhatWaits) {
+TYPED_TEST(SteadyTimer, ExpiresAfterAndExpiresAtCancelAllWaits) {
   TypeParam timer(this->io_, 1h);
-  timer.async_wait(this->note("a"));
-  timer.async_wait(this->note("b"));
+  timer.async_wait(this->handler("a"));
+  timer.async_wait(this->handler("b"));
   EXPECT_EQ(timer.expires_after(2h), 2U);
-  timer.async_wait(this->note("c"));
+  timer.async_wait(this->handler("c"));
   EXPECT_EQ(timer.expires_at(Clock::now() + 1ms), 1U);
-  timer.async_wait(this->note("d"));
+  timer.async_wait(this->handler("d"));
   EXPECT_EQ(this->io_.run(), 4U);
   EXPECT_EQ(this->log_,
             (std::vector<std::string>{"a aborted", "b aborted", "c aborted", "d done"}));
@@ -99,7 +100,7 @@ TYPED_TEST(SteadyTimer, ExpiresAfterAndExpiresAtCancelWhatWaits) {
 
 TYPED_TEST(SteadyTimer, CancelOneCancelsTheOldestWaitAndCancelTheRest) {
   TypeParam timer(this->io_, 1h);
-  for (const char* name : {"a", "b", "c"}) timer.async_wait(this->note(name));
+  for (const char* name : {"a", "b", "c"}) timer.async_wait(this->handler(name));
   const auto expiry = timer.expiry();
   EXPECT_EQ(timer.cancel_one(), 1U);
   EXPECT_EQ(timer.cancel(), 2U);
@@ -112,7 +113,7 @@ TYPED_TEST(SteadyTimer, CancelOneCancelsTheOldestWaitAndCancelTheRest) {
 
 TYPED_TEST(SteadyTimer, AllWaitsOnOneTimerCompleteInTheOrderStarted) {
   TypeParam timer(this->io_, 1ms);
-  for (const char* name : {"a", "b", "c"}) timer.async_wait(this->note(name));
+  for (const char* name : {"a", "b", "c"}) timer.async_wait(this->handler(name));
   this->io_.run();
   EXPECT_EQ(this->log_, (std::vector<std::string>{"a done", "b done", "c done"}));
 }
@@ -121,9 +122,9 @@ TYPED_TEST(SteadyTimer, TimersCompleteInOrderOfTheirExpiry) {
   TypeParam last(this->io_, 100ms);
   TypeParam first(this->io_, 2ms);
   TypeParam second(this->io_, 50ms);
-  last.async_wait(this->note("100"));
-  first.async_wait(this->note("2"));
-  second.async_wait(this->note("50"));
+  last.async_wait(this->handler("100"));
+  first.async_wait(this->handler("2"));
+  second.async_wait(this->handler("50"));
   this->io_.run();
   EXPECT_EQ(this->log_, (std::vector<std::string>{"2 done", "50 done", "100 done"}));
 }
@@ -134,9 +135,9 @@ TYPED_TEST(SteadyTimer, AWaitThatHasExpiredCannotBeCancelledAnyMore) {
   second.expires_at(first.expiry());
   std::size_t cancelled = 99;
   first.async_wait([&](error_code) { cancelled = second.cancel(); });
-  second.async_wait(this->note("second"));
-  std::this_thread::sleep_until(first.expiry() +
-                                5ms);  // so that the loop finds both expired at once
+  second.async_wait(this->handler("second"));
+  // Meanwhile both expire, so that the loop finds them in the same turn.
+  std::this_thread::sleep_until(first.expiry() + 5ms);
   this->io_.run();
   EXPECT_EQ(cancelled, 0U);
   EXPECT_EQ(this->log_, (std::vector<std::string>{"second done"}));
@@ -144,9 +145,9 @@ TYPED_TEST(SteadyTimer, AWaitThatHasExpiredCannotBeCancelledAnyMore) {
 
 TYPED_TEST(SteadyTimer, AWaitIsWorkThatKeepsRunFromReturning) {
   TypeParam timer(this->io_, 5ms);
-  EXPECT_EQ(this->io_.run(), 0U) << "a timer without a wait is none";
+  EXPECT_EQ(this->io_.run(), 0U) << "a timer without a wait is no work";
   this->io_.restart();
-  timer.async_wait(this->note("wait"));
+  timer.async_wait(this->handler("wait"));
   EXPECT_EQ(this->io_.poll(), 0U);
   EXPECT_FALSE(this->io_.stopped());
   EXPECT_EQ(this->io_.run(), 1U);
@@ -157,7 +158,7 @@ TYPED_TEST(SteadyTimer, AFarTimerThatIsCancelledDoesNotKeepRunFromReturning) {
   const auto start = Clock::now();
   TypeParam far(this->io_, 1h);
   TypeParam soon(this->io_, 1ms);
-  far.async_wait(this->note("far"));
+  far.async_wait(this->handler("far"));
   soon.async_wait([&](error_code) { far.cancel(); });
   this->io_.run();
   EXPECT_LT(Clock::now() - start, 10s);
@@ -167,7 +168,7 @@ TYPED_TEST(SteadyTimer, AFarTimerThatIsCancelledDoesNotKeepRunFromReturning) {
 TYPED_TEST(SteadyTimer, DestructionCancels) {
   {
     TypeParam timer(this->io_, 1h);
-    timer.async_wait(this->note("wait"));
+    timer.async_wait(this->handler("wait"));
   }
   EXPECT_EQ(this->io_.run(), 1U);
   EXPECT_EQ(this->log_, (std::vector<std::string>{"wait aborted"}));
@@ -186,20 +187,20 @@ TYPED_TEST(SteadyTimer, TheContextMayEndBeforeTheWait) {
   EXPECT_EQ(owned.use_count(), 1) << "the handler, and the timer that it held, are gone";
 }
 
-TYPED_TEST(SteadyTimer, MovesTakeTheirWaitsWithThem) {
+TYPED_TEST(SteadyTimer, AMovedTimerTakesItsWaitsWithIt) {
   TypeParam from(this->io_, 100ms);
-  from.async_wait(this->note("moved"));
+  from.async_wait(this->handler("moved"));
   const auto expiry = from.expiry();
   TypeParam to(std::move(from));
   EXPECT_EQ(to.expiry(), expiry);
-  EXPECT_EQ(from.cancel(),
-            0U);  // NOLINT(bugprone-use-after-move): it is as one just made, and says so
+  // NOLINTNEXTLINE(bugprone-use-after-move): the test is that `from` is as newly constructed
+  EXPECT_EQ(from.cancel(), 0U);
   EXPECT_EQ(from.expiry(), Clock::time_point());
   TypeParam target(this->io_, 1h);
-  target.async_wait(this->note("target"));
+  target.async_wait(this->handler("target"));
   target = std::move(to);
   from.expires_after(1ms);
-  from.async_wait(this->note("used again"));
+  from.async_wait(this->handler("used again"));
   EXPECT_EQ(this->io_.run(), 3U);
   EXPECT_EQ(this->log_,
             (std::vector<std::string>{"target aborted", "used again done", "moved done"}));
@@ -208,9 +209,9 @@ TYPED_TEST(SteadyTimer, MovesTakeTheirWaitsWithThem) {
 TYPED_TEST(SteadyTimer, MovedToAnotherContextAndToAnotherExecutorType) {
   net::io_context other;
   TypeParam here(this->io_, 1h);
-  here.async_wait(this->note("here"));
+  here.async_wait(this->handler("here"));
   here = TypeParam(other, 1ms);
-  here.async_wait(this->note("there"));
+  here.async_wait(this->handler("there"));
   EXPECT_EQ(this->io_.run(), 1U);
   EXPECT_EQ(other.run(), 1U);
   EXPECT_EQ(this->log_, (std::vector<std::string>{"here aborted", "there done"}));
@@ -218,7 +219,7 @@ TYPED_TEST(SteadyTimer, MovedToAnotherContextAndToAnotherExecutorType) {
   using Narrow =
       typename TypeParam::template rebind_executor<net::io_context::executor_type>::other;
   Narrow narrow(this->io_, 1ms);
-  narrow.async_wait(this->note("narrow"));
+  narrow.async_wait(this->handler("narrow"));
   TypeParam wide(std::move(narrow));
   this->io_.restart();
   EXPECT_EQ(this->io_.run(), 1U);
@@ -238,9 +239,9 @@ TYPED_TEST(SteadyTimer, TheLargestAndTheSmallestTimes) {
   TypeParam never(this->io_, Clock::duration::max());
   TypeParam at_the_end(this->io_, Clock::time_point::max());
   TypeParam long_ago(this->io_, Clock::time_point::min());
-  never.async_wait(this->note("never"));
-  at_the_end.async_wait(this->note("at the end"));
-  long_ago.async_wait(this->note("long ago"));
+  never.async_wait(this->handler("never"));
+  at_the_end.async_wait(this->handler("at the end"));
+  long_ago.async_wait(this->handler("long ago"));
   EXPECT_EQ(this->io_.run_for(20ms), 1U);
   EXPECT_EQ(this->log_, (std::vector<std::string>{"long ago done"}));
 }
@@ -266,26 +267,26 @@ TYPED_TEST(SteadyTimer, RunsOnAStrandInAThreadPool) {
   pool.join();
 }
 
-TYPED_TEST(SteadyTimer, ThrowingHandlersLeaveRunAndTheRestGoesOn) {
+TYPED_TEST(SteadyTimer, AHandlerThatThrowsLeavesRunAndTheOtherWaitsGoOn) {
   TypeParam first(this->io_, 1ms);
   TypeParam second(this->io_, 1ms);
   first.async_wait([](error_code) { throw std::runtime_error("handler"); });
-  second.async_wait(this->note("second"));
+  second.async_wait(this->handler("second"));
   EXPECT_THROW(this->io_.run(), std::runtime_error);
   this->io_.run();
   EXPECT_EQ(this->log_, (std::vector<std::string>{"second done"}));
 }
 
-TYPED_TEST(SteadyTimer, LivesBesideAsiosOwnTimers) {
+TYPED_TEST(SteadyTimer, WorksBesideAsiosOwnTimers) {
   TypeParam ours(this->io_, 4ms);
   net::steady_timer theirs(this->io_, 2ms);
   net::system_timer wall(this->io_, 6ms);
-  ours.async_wait(this->note("4"));
-  theirs.async_wait(this->note("2"));
-  wall.async_wait(this->note("6"));
+  ours.async_wait(this->handler("4"));
+  theirs.async_wait(this->handler("2"));
+  wall.async_wait(this->handler("6"));
   this->io_.run();
-  std::sort(this->log_.begin(),
-            this->log_.end());  // each kind has a queue: late, they complete queue by queue
+  // Each kind has a queue of its own. If the loop is late, waits complete queue by queue.
+  std::sort(this->log_.begin(), this->log_.end());
   EXPECT_EQ(this->log_, (std::vector<std::string>{"2 done", "4 done", "6 done"}));
 }
 

@@ -1,4 +1,4 @@
-// The kinds of timer that the tests of steady_timer run over, and what they have in common.
+// The kinds of timer for which the tests of steady_timer run, and the fixture of these tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -36,9 +36,9 @@ struct Named {
 
 using Log = std::vector<std::string>;
 
-// A handler that notes under a name what it was told. One type for all kinds of timer: Asio's part
-// is compiled once.
-struct Note {
+// A handler that appends its name and its result to a log. It is one type for all kinds of timer,
+// so that Asio's part is compiled only once.
+struct NamedHandler {
   Log& log;
   std::string name;
 
@@ -48,7 +48,7 @@ struct Note {
 template <class Timer>
 class SteadyTimers : public ::testing::Test {
  protected:
-  Note note(std::string name) { return {log_, std::move(name)}; }
+  NamedHandler handler(std::string name) { return {log_, std::move(name)}; }
 
   net::io_context io_;
   Log log_;

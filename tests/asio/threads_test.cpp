@@ -1,4 +1,4 @@
-// Many threads in one context: every wait completes exactly once, none early.
+// Many threads in one context: every wait completes exactly once, and none early.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -26,11 +26,11 @@ using namespace std::chrono_literals;
 using boost::system::error_code;
 using Clock = std::chrono::steady_clock;
 
-// A timer that is waited for, pushed back and cancelled on a strand of its own, at random.
-class Restless : public std::enable_shared_from_this<Restless> {
+// A timer with random waits, new expiries and cancels, on a strand of its own.
+class RandomTimer : public std::enable_shared_from_this<RandomTimer> {
  public:
-  Restless(net::io_context& io, std::uint64_t seed, std::atomic<std::int64_t>& open,
-           std::atomic<int>& early)
+  RandomTimer(net::io_context& io, std::uint64_t seed, std::atomic<std::int64_t>& open,
+              std::atomic<int>& early)
       : timer_(net::make_strand(io)), random_(seed), open_(open), early_(early) {}
 
   void begin(int waits) {
@@ -57,7 +57,7 @@ class Restless : public std::enable_shared_from_this<Restless> {
       timer_.async_wait(done);
     }
     if (fate == 2) timer_.cancel();
-    if (fate == 0) wait(left - 1);  // which cancels the wait that was just started
+    if (fate == 0) wait(left - 1);  // cancels the wait that was just started
   }
 
   asio::wheel_timer timer_;
@@ -74,19 +74,19 @@ TEST(WheelTimerThreads, EveryWaitCompletesOnceAndNoneEarly) {
     std::atomic<std::int64_t> open{0};
     std::atomic<int> early{0};
     for (std::uint64_t timer = 0; timer < 200; ++timer) {
-      std::make_shared<Restless>(io, seed + timer, open, early)
+      std::make_shared<RandomTimer>(io, seed + timer, open, early)
           ->begin(static_cast<int>(trials(100)));
     }
     std::vector<std::thread> threads;
     for (int thread = 0; thread < 3; ++thread) threads.emplace_back([&] { io.run(); });
-    for (std::thread& thread : threads)
-      thread.join();  // returns when no wait is left: none was forgotten
+    // run() returns when no wait is left, so joining shows that none was forgotten.
+    for (std::thread& thread : threads) thread.join();
     EXPECT_EQ(open, 0);
     EXPECT_EQ(early, 0);
   }
 }
 
-// The thread that sleeps in the reactor is told of each deadline that is earlier than all others.
+// Each deadline that is earlier than all others wakes the thread that sleeps in the reactor.
 TEST(WheelTimerThreads, AnEarlierDeadlineWakesTheThreadThatSleeps) {
   net::io_context io;
   const auto work = net::make_work_guard(io);

@@ -1,8 +1,8 @@
-// Random histories of timers on a virtual clock: wheel_timer completes what asio's own timer
-// completes, as its contract says.
+// Random histories of timers on a virtual clock: wheel_timer completes the same waits as asio's own
+// timer, except for the differences that its contract names.
 //
-// Built without epoll: asio asks its queues for what is due at each turn of the loop then, whatever
-// the kernel's clock says.
+// Built without epoll. Then asio asks its queues for due timers at each turn of the loop, and does
+// not wait for the kernel's clock.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -46,19 +46,19 @@ struct VirtualClock {
   inline static std::int64_t time = 0;  // µs
 };
 
-// What became of a wait: which one, whether it was aborted, and when.
+// The end of a wait.
 struct Event {
-  int wait;
+  int wait;  // its number
   bool aborted;
-  std::int64_t time;
+  std::int64_t time;  // µs
   friend bool operator==(const Event&, const Event&) = default;
   friend std::ostream& operator<<(std::ostream& out, const Event& event) {
     return out << event.wait << (event.aborted ? " aborted at " : " done at ") << event.time;
   }
 };
 
-// The same history for every kind of timer. `tick` in µs: an expiry counts as the end of the tick
-// it falls into.
+// Plays the history of `seed`, which is the same for every kind of timer, and returns its events.
+// Every expiry is rounded up to a multiple of `tick` µs.
 template <class Timer>
 std::vector<Event> play(std::uint64_t seed, std::int64_t tick) {
   std::mt19937_64 random(seed);
@@ -82,7 +82,7 @@ std::vector<Event> play(std::uint64_t seed, std::int64_t tick) {
       case 1: {
         const std::int64_t range = std::int64_t{1} << (below(36) + 1);
         std::int64_t expiry = VirtualClock::time + below(static_cast<std::uint64_t>(range)) - 10;
-        expiry = (expiry + tick - 1) / tick * tick;  // asio's own is as coarse then
+        expiry = (expiry + tick - 1) / tick * tick;
         timer.expires_at(VirtualClock::time_point(VirtualClock::duration(expiry)));
         [[fallthrough]];
       }
@@ -108,8 +108,8 @@ std::vector<Event> play(std::uint64_t seed, std::int64_t tick) {
         }
         break;
       case 6: {
-        // A slot knows the timer by its address, with asio's own timer too: its signal is of no use
-        // after a move.
+        // A slot refers to the timer by its address, also with asio's own timer. So a signal no
+        // longer works after its timer has moved.
         std::move(signals.begin(), signals.end(), std::back_inserter(stale_signals));
         signals.clear();
         auto moved = std::make_unique<Timer>(std::move(timer));
@@ -125,7 +125,7 @@ std::vector<Event> play(std::uint64_t seed, std::int64_t tick) {
         turn();
     }
   }
-  // The rest, tick by far tick; what has expired is not cancelled any more.
+  // Let the remaining timers expire, in ever longer steps, so that no wait is left to be cancelled.
   for (int i = 0; i < 40; ++i) {
     VirtualClock::time += std::int64_t{1} << i;
     turn();
@@ -133,8 +133,7 @@ std::vector<Event> play(std::uint64_t seed, std::int64_t tick) {
   for (auto& timer : timers) timer.reset();
   turn();
   EXPECT_EQ(events.size(), static_cast<std::size_t>(waits));
-  // Of timers that come due in the same turn, asio's heap and the wheel choose the order by
-  // different rules.
+  // Asio's heap and the wheel order the timers of one turn by different rules.
   std::stable_sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
     return std::pair(a.time, a.wait) < std::pair(b.time, b.wait);
   });
@@ -151,7 +150,7 @@ TEST(WheelTimerHistories, EveryWaitEndsAsItDoesWithAsiosOwnTimer) {
   }
 }
 
-TEST(WheelTimerHistories, ATickIsAsIfEachExpiryWereRoundedUpToIt) {
+TEST(WheelTimerHistories, WaitsEndAsIfEachExpiryWereRoundedUpToATick) {
   for (const std::uint64_t seed : seeds(300)) {
     SCOPED_TRACE(replay_with(seed));
     const auto expected = play<AsioTimer>(seed, 1000);
@@ -184,7 +183,7 @@ class WheelTimerOrder : public ::testing::Test {
   std::vector<std::string> log_;
 };
 
-TEST_F(WheelTimerOrder, ByTickAndWithinATickAsStarted) {
+TEST_F(WheelTimerOrder, ByTickAndWithinATickInTheOrderStarted) {
   start(9'500, "9.5 ms");
   start(2'900, "2.9 ms");
   start(2'100, "2.1 ms");
@@ -194,7 +193,7 @@ TEST_F(WheelTimerOrder, ByTickAndWithinATickAsStarted) {
   EXPECT_EQ(log_, (std::vector<std::string>{"2.9 ms", "2.1 ms", "3 ms", "3.001 ms", "9.5 ms"}));
 }
 
-TEST_F(WheelTimerOrder, ATickEndsNotBeforeTheLastMicrosecondOfItsTimers) {
+TEST_F(WheelTimerOrder, AWaitCompletesAtTheEndOfItsTickAndNotBefore) {
   start(2'001, "2.001 ms");
   turn_at(2'999);
   EXPECT_TRUE(log_.empty());

@@ -1,4 +1,5 @@
-// WheelQueue: what asio keeps the timers of one execution context in, as a timing wheel.
+// WheelQueue: asio's timer queue, which holds the timers of one execution context, as a timing
+// wheel.
 #pragma once
 
 #include <algorithm>
@@ -22,18 +23,19 @@
 #include "carillon/wheel/timer_node.h"
 #include "carillon/wheel/timer_set.h"
 
-// Names of types and functions here are those that asio calls.
+// Asio calls these types and functions by their names.
 // NOLINTBEGIN(readability-identifier-naming)
 namespace carillon::asio {
 
-// What asio::wait_traits is to asio::steady_timer. `Base` are the wait_traits of the clock.
+// The traits of wheel_timer, as asio::wait_traits are those of asio::steady_timer. `Base`: the
+// wait_traits of the clock.
 template <class Clock, class TickPeriod, TimerSet Model, class Base>
 struct wheel_traits : Base {};
 
 namespace detail {
 
-// Between times of a clock and ticks of a wheel. Tick n begins n ticks after the clock's epoch;
-// times before that count as the epoch.
+// Converts between times of a clock and ticks of a wheel. Tick n begins n tick lengths after the
+// clock's epoch; times before the epoch count as the epoch.
 template <class Clock, class Period>
 struct TickTimes {
   using time_point = typename Clock::time_point;
@@ -41,20 +43,21 @@ struct TickTimes {
   using Count = typename duration::rep;
   using Units = std::ratio_divide<Period, typename duration::period>;
   static_assert(Clock::is_steady,
-                "the hand of a wheel does not go back, and so must not its clock");
+                "the hand of a wheel never goes back, so its clock must not either");
   static_assert(std::is_integral_v<Count> && Units::den == 1,
                 "a tick is a whole number of units of the clock");
 
-  // The tick that is under way, and the first that does not begin before `time`.
+  // Returns the tick that contains `time`.
   static Tick at(time_point time) noexcept {
     const Count count = time.time_since_epoch().count();
     return count <= 0 ? 0 : static_cast<Tick>(count / Units::num);
   }
+  // Returns the first tick that does not begin before `time`.
   static Tick not_before(time_point time) noexcept {
     const Count count = time.time_since_epoch().count();
     return count <= 0 ? 0 : static_cast<Tick>((count - 1) / Units::num + 1);
   }
-  // The end of the clock's range if it begins beyond.
+  // Returns the time at which `tick` begins, at most the end of the clock's range.
   static time_point begin(Tick tick) noexcept {
     if (std::cmp_greater(tick, std::numeric_limits<Count>::max() / Units::num))
       return time_point::max();
@@ -62,7 +65,8 @@ struct TickTimes {
   }
 };
 
-// The interface of boost::asio::detail::timer_queue. The reactor calls everything under its lock.
+// Has the interface of boost::asio::detail::timer_queue. The reactor calls every function under its
+// lock.
 template <class Traits, class Period, TimerSet Model>
 class WheelQueue : public boost::asio::detail::timer_queue_base {
   using Times = TickTimes<typename Traits::clock_type, Period>;
@@ -73,7 +77,7 @@ class WheelQueue : public boost::asio::detail::timer_queue_base {
   using time_type = typename Traits::time_type;
   using duration_type = typename Traits::duration_type;
 
-  // What asio keeps in each timer object. Armed exactly while waits are queued.
+  // Asio keeps one of these in each timer object. The node is armed exactly while waits are queued.
   class per_timer_data : TimerNode {
     friend class WheelQueue;
     boost::asio::detail::op_queue<WaitOp> waits_;
@@ -82,19 +86,20 @@ class WheelQueue : public boost::asio::detail::timer_queue_base {
   WheelQueue() : wheel_(Times::at(Traits::now())) {}
   ~WheelQueue() override = default;
 
-  // Where the model can.
+  // Does nothing if the model has no reserve().
   void reserve(std::size_t timers) {
     if constexpr (requires { wheel_.reserve(timers); }) {
       if (timers > 0) wheel_.reserve(timers);
     }
   }
 
-  // True: the reactor, which sleeps until earliest_ at the latest, must be told.
+  // Returns true if the reactor must be woken, because the timer is due before earliest_, until
+  // which the reactor may sleep.
   bool enqueue_timer(const time_type& time, per_timer_data& timer, WaitOp* wait) {
     bool earlier = false;
     if (!timer.armed()) {
       const Tick tick = Times::not_before(time);
-      wheel_.schedule(timer, tick);  // first, because it may throw
+      wheel_.schedule(timer, tick);  // may throw, so nothing is changed before
       earlier = tick < earliest_;
       if (earlier) earliest_ = tick;
     }
@@ -123,14 +128,13 @@ class WheelQueue : public boost::asio::detail::timer_queue_base {
     try {
       wheel_.advance(now, complete);
       earliest_ = wheel_.next_wakeup().value_or(kNever);
-    } catch (
-        const std::
-            bad_alloc&) {  // no memory to move timers down a level: nothing is lost, and they are tried again
+    } catch (const std::bad_alloc&) {
+      // No memory to move timers down a level. No timer is lost; the next tick tries again.
       earliest_ = now + 1;
     }
   }
 
-  // When the context ends.
+  // Called when the context ends.
   void get_all_timers(Operations& all) override {
     wheel_.clear([&](TimerNode& node) { all.push(static_cast<per_timer_data&>(node).waits_); });
   }
@@ -157,7 +161,7 @@ class WheelQueue : public boost::asio::detail::timer_queue_base {
     if (timer->waits_.empty()) wheel_.cancel(*timer);
   }
 
-  // REQUIRES: nobody waits for `target`.
+  // REQUIRES: `target` has no waits.
   void move_timer(per_timer_data& target, per_timer_data& source) {
     if (&target == &source) return;
     target.waits_.push(source.waits_);
@@ -176,8 +180,8 @@ class WheelQueue : public boost::asio::detail::timer_queue_base {
     cancelled.push(wait);
   }
 
-  // Until the earliest tick begins, in Units, rounded up: woken a moment before, the reactor would
-  // find nothing due and sleep again.
+  // Returns how many Units are left until the tick earliest_ begins, at most `most`. Rounded up: if
+  // the reactor woke a moment early, it would find nothing due and sleep again.
   template <class Unit>
   long wait_for(long most, std::int64_t (Wait::*total)() const, Unit) const {
     if (earliest_ == kNever) return most;
@@ -189,7 +193,7 @@ class WheelQueue : public boost::asio::detail::timer_queue_base {
   }
 
   Model wheel_;
-  Tick earliest_ = kNever;  // nothing is due before; the reactor knows
+  Tick earliest_ = kNever;  // no timer is due before; the reactor has been told
 };
 
 }  // namespace detail
@@ -207,7 +211,9 @@ class timer_queue<
     chrono_time_traits<Clock, carillon::asio::wheel_traits<Clock, Period, Model, Base>>>
     : public carillon::asio::detail::WheelQueue<wheel_time_traits<Clock, Period, Model, Base>,
                                                 Period, Model> {};
-#else  // since Asio 1.35 (Boost 1.89) the queue is told where its memory comes from, and how much to set aside
+#else
+// Since Asio 1.35 (Boost 1.89) the queue gets an allocator, and the number of timers to reserve
+// memory for.
 template <class Clock, class Period, class Model, class Base, class Allocator>
 class timer_queue<
     chrono_time_traits<Clock, carillon::asio::wheel_traits<Clock, Period, Model, Base>>, Allocator>
