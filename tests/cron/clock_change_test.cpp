@@ -1,4 +1,4 @@
-// What a cron schedule does when the clocks of its zone go forward and back.
+// Cron schedules when the clocks of their zone go forward or back.
 #include <gtest/gtest.h>
 
 #include "cron/occurrences.h"
@@ -34,13 +34,13 @@ TEST(ClockChange, ATimeThatComesTwiceRunsTheFirstTime) {
       << "3:00 comes once: what would be 3:00 CEST is 2:00 CET";
 }
 
-TEST(ClockChange, AskedBetweenTheTwoTheSecondDoesNotCount) {
+TEST(ClockChange, AskedBetweenTheTwoTimesTheSecondDoesNotCount) {
   EXPECT_EQ(occurrences("30 2 * * *", "Europe/Berlin", "2024-10-27 01:10:00", 1),
             (Times{"2024-10-28 02:30:00 CET"}))
       << "from 2:10 CET";
 }
 
-TEST(ClockChange, APeriodicOneGoesByElapsedTime) {
+TEST(ClockChange, APeriodicExpressionGoesByElapsedTime) {
   EXPECT_EQ(occurrences("*/30 * * * *", "Europe/Berlin", "2024-03-31 00:15:00", 4),
             (Times{"2024-03-31 01:30:00 CET", "2024-03-31 03:00:00 CEST",
                    "2024-03-31 03:30:00 CEST", "2024-03-31 04:00:00 CEST"}));
@@ -56,7 +56,7 @@ TEST(ClockChange, APeriodicOneGoesByElapsedTime) {
       << "0-23 is the same as *";
 }
 
-TEST(ClockChange, OneThatIsPeriodicWithinAnHourHasNothingToDoWhenThatIsLeftOut) {
+TEST(ClockChange, PeriodicWithinAnHourItDoesNotRunIfThatHourIsLeftOut) {
   EXPECT_EQ(occurrences("*/30 2 * * *", "Europe/Berlin", "2024-03-30 12:00:00", 1),
             (Times{"2024-04-01 02:00:00 CEST"}));
   EXPECT_EQ(
@@ -72,7 +72,7 @@ TEST(ClockChange, EverySecondOfAMinuteThatIsLeftOutMakesOneRun) {
 
 // --- elsewhere
 
-TEST(ClockChange, HalfAnHourInLordHowe) {
+TEST(ClockChange, LordHoweChangesByHalfAnHour) {
   EXPECT_EQ(occurrences("15 2 * * *", "Australia/Lord_Howe", "2024-10-05 12:00:00", 2),
             (Times{"2024-10-06 02:30:00 +11", "2024-10-07 02:15:00 +11"}))
       << "2:00 is 2:30";
@@ -81,7 +81,7 @@ TEST(ClockChange, HalfAnHourInLordHowe) {
       << "2:00 is 1:30";
 }
 
-TEST(ClockChange, ADayThatIsLeftOutInApia) {
+TEST(ClockChange, ApiaLeftOutADay) {
   // There was no 2011-12-30, a Friday.
   EXPECT_EQ(
       occurrences("0 9 * * *", "Pacific/Apia", "2011-12-29 12:00:00", 3),
@@ -92,17 +92,17 @@ TEST(ClockChange, ADayThatIsLeftOutInApia) {
             (Times{"2011-12-31 00:00:00 +14", "2011-12-31 01:00:00 +14"}));
 }
 
-TEST(ClockChange, MidnightThatIsLeftOutInHavana) {
+TEST(ClockChange, HavanaLeavesOutMidnight) {
   EXPECT_EQ(occurrences("@daily", "America/Havana", "2024-03-09 12:00:00", 2),
             (Times{"2024-03-10 01:00:00 CDT", "2024-03-11 00:00:00 CDT"}));
 }
 
-TEST(ClockChange, TwoHoursInTroll) {
+TEST(ClockChange, TrollChangesByTwoHours) {
   EXPECT_EQ(occurrences("30 1,2 * * *", "Antarctica/Troll", "2024-03-30 12:00:00", 2),
             (Times{"2024-03-31 03:00:00 +02", "2024-04-01 01:30:00 +02"}));
 }
 
-TEST(ClockChange, AZoneWithoutChangesHasNone) {
+TEST(ClockChange, AZoneWithoutClockChanges) {
   EXPECT_EQ(occurrences("30 2 * * *", "Asia/Kolkata", "2024-03-30 12:00:00", 2),
             (Times{"2024-03-31 02:30:00 IST", "2024-04-01 02:30:00 IST"}));
 }

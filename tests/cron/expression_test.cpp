@@ -1,4 +1,4 @@
-// What can be said in a cron expression, and what is said of one that means nothing.
+// The syntax of cron expressions, and the errors for wrong ones.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -16,7 +16,7 @@ Times in_2024(std::string_view expression, std::size_t count) {
   return times;
 }
 
-// The days alone, of an expression for one time a day.
+// The same without the year and the time of day, as "01-31".
 Times days_in_2024(std::string_view expression, std::size_t count) {
   Times times = in_2024(expression, count);
   for (std::string& time : times) time = time.substr(5, 5);
@@ -50,7 +50,7 @@ TEST(CronExpression, ListsRangesAndSteps) {
   EXPECT_EQ(days_in_2024("0 9 */10 * *", 5), (Times{"01-01", "01-11", "01-21", "01-31", "02-01"}));
 }
 
-TEST(CronExpression, ARangeMayGoRoundTheEnd) {
+TEST(CronExpression, ARangeMayWrapAround) {
   EXPECT_EQ(days_in_2024("0 9 * * FRI-MON", 5),
             (Times{"01-01", "01-05", "01-06", "01-07", "01-08"}));
   EXPECT_EQ(days_in_2024("0 9 1 NOV-FEB *", 5),
@@ -80,11 +80,11 @@ TEST(CronExpression, SundayIsZeroAndSeven) {
       << "0, 2, 4 and 6";
 }
 
-TEST(CronExpression, EitherDayFieldWillDoIfBothSaySomething) {
+TEST(CronExpression, ADayMatchesIfEitherDayFieldDoesWhenBothAreRestricted) {
   EXPECT_EQ(days_in_2024("0 9 13 * FRI", 5), (Times{"01-05", "01-12", "01-13", "01-19", "01-26"}));
 }
 
-TEST(CronExpression, BothDayFieldsMustHoldIfOneBeginsWithAStar) {
+TEST(CronExpression, ADayMatchesIfBothDayFieldsDoWhenOneBeginsWithAStar) {
   EXPECT_EQ(days_in_2024("0 9 */2 * MON", 3), (Times{"01-01", "01-15", "01-29"}))
       << "Mondays of odd date";
   EXPECT_EQ(days_in_2024("0 9 ? * MON", 2), (Times{"01-01", "01-08"}));
@@ -99,7 +99,7 @@ TEST(CronExpression, TheLastDayOfTheMonth) {
   EXPECT_EQ(days_in_2024("0 9 15,L * *", 3), (Times{"01-15", "01-31", "02-15"}));
 }
 
-TEST(CronExpression, TheLastSuchWeekday) {
+TEST(CronExpression, TheLastWeekdayOfTheMonth) {
   EXPECT_EQ(days_in_2024("0 9 * * 5L", 3), (Times{"01-26", "02-23", "03-29"}));
   EXPECT_EQ(days_in_2024("0 9 * * fril", 3), (Times{"01-26", "02-23", "03-29"}));
   EXPECT_EQ(days_in_2024("0 9 * * 7L", 2), (Times{"01-28", "02-25"}));
@@ -107,7 +107,7 @@ TEST(CronExpression, TheLastSuchWeekday) {
             (Times{"01-01", "01-08", "01-15", "01-22", "01-29", "01-31"}));
 }
 
-TEST(CronExpression, TheNthSuchWeekday) {
+TEST(CronExpression, TheNthWeekdayOfTheMonth) {
   EXPECT_EQ(days_in_2024("0 9 * * MON#2", 3), (Times{"01-08", "02-12", "03-11"}));
   EXPECT_EQ(days_in_2024("0 9 * * 7#1", 3), (Times{"01-07", "02-04", "03-03"}));
   EXPECT_EQ(days_in_2024("0 9 * * TUE#5", 3), (Times{"01-30", "04-30", "07-30"}))
@@ -137,7 +137,7 @@ TEST(CronExpression, Macros) {
   EXPECT_EQ(in_2024(" @HOURLY ", 2), (Times{"2024-01-01 01:00:00", "2024-01-01 02:00:00"}));
 }
 
-TEST(CronExpression, SpacesAndTabsAnyNumber) {
+TEST(CronExpression, AnyNumberOfSpacesAndTabs) {
   EXPECT_EQ(in_2024("  0\t9  *\t * *  ", 1), (Times{"2024-01-01 09:00:00"}));
 }
 
@@ -158,13 +158,13 @@ TEST(CronExpression, NothingComesAfterTheYear9999) {
   EXPECT_TRUE(CronSchedule("* * * * *", "UTC").next(std::chrono::sys_seconds::min()).has_value());
 }
 
-TEST(CronExpression, KnowsWhatItWasMadeOf) {
+TEST(CronExpression, RemembersItsExpressionAndZone) {
   const CronSchedule schedule("0 9 * * *", "Europe/Berlin");
   EXPECT_EQ(schedule.expression(), "0 9 * * *");
   EXPECT_EQ(schedule.zone(), "Europe/Berlin");
 }
 
-TEST(CronExpression, AZoneThatDoesNotExistIsNamed) {
+TEST(CronExpression, AnErrorNamesTheZoneThatDoesNotExist) {
   try {
     CronSchedule("0 9 * * *", "Europe/Berln");
     FAIL();
@@ -185,11 +185,11 @@ struct Mistake {
 
 class CronMistake : public ::testing::TestWithParam<Mistake> {};
 
-TEST_P(CronMistake, IsToldWithItsColumn) {
+TEST_P(CronMistake, IsReportedWithItsColumn) {
   const auto& [expression, column, what] = GetParam();
   try {
     const CronSchedule schedule(expression, "UTC");
-    FAIL() << expression << " was taken for something";
+    FAIL() << expression << " was accepted";
   } catch (const CronError& error) {
     EXPECT_EQ(error.column(), column) << error.what();
     EXPECT_NE(std::string(error.what()).find(what), std::string::npos) << error.what();

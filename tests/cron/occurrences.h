@@ -1,4 +1,4 @@
-// The occurrences of a cron expression as text, to read and to compare.
+// The occurrences of a cron expression as text, which tests compare.
 #pragma once
 
 #include <date/tz.h>
@@ -17,7 +17,7 @@ namespace carillon::testing {
 
 using Times = std::vector<std::string>;
 
-// "2024-03-31 02:30:00", in UTC.
+// Parses a time in UTC such as "2024-03-31 02:30:00". Throws std::invalid_argument.
 inline std::chrono::sys_seconds utc(const std::string& text) {
   int year = 0;
   unsigned month = 0;
@@ -35,12 +35,12 @@ inline std::chrono::sys_seconds utc(const std::string& text) {
          std::chrono::hours(hour) + std::chrono::minutes(minute) + std::chrono::seconds(second);
 }
 
-// As the zone's clocks show it, with the zone's abbreviation: "2024-03-31 03:00:00 CEST".
+// The time as the clocks of the zone show it, such as "2024-03-31 03:00:00 CEST".
 inline std::string show(std::chrono::sys_seconds time, const std::string& zone) {
   return date::format("%F %T %Z", date::make_zoned(zone, time));
 }
 
-// The first `count` occurrences after a moment.
+// The first `count` occurrences after a time in UTC. Fewer if there are no more.
 inline Times occurrences(std::string_view expression, const std::string& zone,
                          const std::string& after_utc, std::size_t count) {
   const CronSchedule schedule(expression, zone);

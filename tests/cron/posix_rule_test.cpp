@@ -1,4 +1,4 @@
-// PosixRule: what the tz database says of the years after those it lists.
+// PosixRule: the rule of the tz database for the years after those that it lists.
 #include "timer/cron/posix_rule.h"
 
 #include <gtest/gtest.h>
@@ -49,7 +49,7 @@ TEST(PosixRule, SouthernSummer) {
   EXPECT_EQ(ahead(sydney, "2050-10-01 16:00:00"), hours(11));
 }
 
-TEST(PosixRule, HoursThatAreNegativeOrOfAnotherDay) {
+TEST(PosixRule, AChangeAtANegativeHourOrOnALaterDay) {
   EXPECT_EQ(ahead("<-02>2<-01>,M3.5.0/-1,M10.5.0/0", "2050-03-27 00:59:59"), hours(-2));
   EXPECT_EQ(ahead("<-02>2<-01>,M3.5.0/-1,M10.5.0/0", "2050-03-27 01:00:00"), hours(-1));
   EXPECT_EQ(ahead("EET-2EEST,M3.4.4/50,M10.4.4/50", "2050-03-25 23:59:59"), hours(2))
@@ -57,17 +57,17 @@ TEST(PosixRule, HoursThatAreNegativeOrOfAnotherDay) {
   EXPECT_EQ(ahead("EET-2EEST,M3.4.4/50,M10.4.4/50", "2050-03-26 00:00:00"), hours(3));
 }
 
-TEST(PosixRule, WinterTimeThatIsTheExceptionAsInDublin) {
+TEST(PosixRule, WinterTimeIsTheExceptionInDublin) {
   EXPECT_EQ(ahead("IST-1GMT0,M10.5.0,M3.5.0/1", "2050-01-01 00:00:00"), hours(0));
   EXPECT_EQ(ahead("IST-1GMT0,M10.5.0,M3.5.0/1", "2050-07-01 00:00:00"), hours(1));
 }
 
 TEST(PosixRule, DaysOfTheYear) {
   EXPECT_EQ(ahead("AAA0BBB,J60/0,J300/0", "2048-02-29 12:00:00"), hours(0))
-      << "day 60 is the 1st of March, always";
+      << "with J, day 60 is March 1 in every year";
   EXPECT_EQ(ahead("AAA0BBB,J60/0,J300/0", "2048-03-01 00:00:00"), hours(1));
   EXPECT_EQ(ahead("AAA0BBB,59/0,300/0", "2048-02-29 00:00:00"), hours(1))
-      << "and 59, from 0, is day 60";
+      << "without J, days count from 0 and include February 29";
 }
 
 TEST(PosixRule, SummerTimeAllYear) {
@@ -76,7 +76,7 @@ TEST(PosixRule, SummerTimeAllYear) {
   }
 }
 
-TEST(PosixRule, WhatIsNoneIsRefused) {
+TEST(PosixRule, ATextThatIsNoRuleIsRefused) {
   for (const char* text :
        {"", "CET", "C-1", "CET-1CEST,M3.5.0", "CET-1CEST,M3.5.0,M10.5.0/3x",
         "CET-1CEST,M13.5.0,M10.5.0", "CET-1CEST", "CET-1CEST,M3.6.0,M10.5.0",

@@ -1,5 +1,5 @@
-// Random expressions in many zones against a model that looks at each minute of some years, one
-// after the other, with the C library's local time.
+// Compares random expressions in many zones with a model, which looks at every minute of a stretch
+// of time, with the C library's local time.
 #include <gtest/gtest.h>
 #include <time.h>
 
@@ -26,13 +26,13 @@ int between(Random& random, int least, int most) {
   return std::uniform_int_distribution(least, most)(random);
 }
 
-// What the clocks of a zone show in one minute.
+// One minute, as the clocks of a zone show it.
 struct Minute {
   int year, month, day, hour, minute, weekday;
-  std::int64_t local;  // minutes since some local time
+  std::int64_t local;  // minutes since 1970-01-01 00:00 in local time
 };
 
-// All minutes of a stretch of time.
+// All minutes of `days` days from `begin`.
 class Calendar {
  public:
   Calendar(const std::string& zone, sys_seconds begin, int days) : begin_(begin) {
@@ -58,13 +58,14 @@ class Calendar {
 
 using Matches = std::function<bool(const Minute&)>;
 
-// A part of a field: as text, and what it means.
+// A part of a field: its text, and the minutes that it matches.
 struct Item {
   std::string text;
   Matches matches;
 };
 
-// Numbers of a field from `least` to `most`; those that it names are from `least` to `highest`.
+// A random item of a field whose numbers are `least` to `most`. The item names numbers from `least`
+// to `highest`.
 template <class Value>
 Item random_numbers(Random& random, int least, int most, int highest, Value value) {
   const int first = between(random, least, highest);
@@ -162,7 +163,7 @@ struct Field {
   }
 };
 
-// `star`: how often, of 10, the field begins with a star.
+// A random field. In `star` of 10 cases it is `any`, which begins with a star.
 Field random_field(Random& random, int star, const std::function<Item()>& item, const Item& any) {
   Field field;
   if (between(random, 1, 10) <= star) {
@@ -188,7 +189,7 @@ struct Expression {
     const auto day_of = [](const Minute& m) { return m.day; };
     const auto month_of = [](const Minute& m) { return m.month; };
     const auto weekday_of_minute = [](const Minute& m) { return m.weekday; };
-    const bool at_night = between(random, 0, 1) == 0;  // when clocks change
+    const bool at_night = between(random, 0, 1) == 0;  // clocks change at night
     minute = random_field(
         random, 2, [&] { return random_numbers(random, 0, 59, 59, minute_of); },
         any_number(random, 0, 59, minute_of));
@@ -234,7 +235,7 @@ struct Expression {
   std::vector<int> seconds;
 };
 
-// What the clocks would have shown `ahead` minutes later, had they gone on evenly.
+// The minute that the clocks would show `ahead` minutes later if they were not changed meanwhile.
 Minute shifted(const Minute& minute, std::int64_t ahead) {
   const std::chrono::sys_days day = std::chrono::year(minute.year) / minute.month / minute.day;
   const auto time =
@@ -253,7 +254,8 @@ Minute shifted(const Minute& minute, std::int64_t ahead) {
 
 constexpr std::size_t kLookBack = 2880;  // minutes
 
-// The rule of cron_schedule.h, minute by minute. The first minutes are for looking back.
+// All occurrences by the rule of cron_schedule.h, found minute by minute. Those in the first
+// kLookBack minutes are left out, because the rule needs to look back that far.
 std::vector<sys_seconds> model(const Expression& expression, const Calendar& calendar) {
   std::vector<sys_seconds> times;
   const bool periodic = expression.periodic();
@@ -296,7 +298,7 @@ void compare(const Expression& expression, const std::string& zone, const Calend
   const CronSchedule schedule = [&] {
     try {
       return CronSchedule(expression.text(), zone);
-    } catch (const CronError&) {  // can never happen
+    } catch (const CronError&) {  // no minute ever matches
       EXPECT_TRUE(expected.empty());
       return CronSchedule("0 0 1 1 *", zone);
     }
@@ -344,7 +346,7 @@ constexpr const char* kZones[] = {"UTC",
                                   "America/Havana",
                                   "America/Sao_Paulo"};
 
-TEST(CronReference, NextIsWhatLookingAtEachMinuteFinds) {
+TEST(CronReference, NextAgreesWithAModelThatLooksAtEveryMinute) {
   for (const std::uint64_t seed : seeds(8)) {
     SCOPED_TRACE(replay_with(seed));
     Random random(seed);
@@ -359,7 +361,7 @@ TEST(CronReference, NextIsWhatLookingAtEachMinuteFinds) {
   }
 }
 
-TEST(CronReference, TheDayThatIsLeftOutInApia) {
+TEST(CronReference, TheDayThatApiaLeftOut) {
   for (const std::uint64_t seed : seeds(4)) {
     SCOPED_TRACE(replay_with(seed));
     Random random(seed);

@@ -1,4 +1,4 @@
-// TimerService::schedule_cron: a cron schedule on the wall clock.
+// TimerService::schedule_cron(): timers that follow a cron schedule on the wall clock.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -17,8 +17,8 @@ using namespace std::chrono_literals;
 
 class ScheduleCron : public ::testing::Test {
  protected:
-  void start_at(const std::string& time_in_utc) { clock_->set_wall(utc(time_in_utc)); }
-  auto noting() {
+  void set_clock(const std::string& time_in_utc) { clock_->set_wall(utc(time_in_utc)); }
+  auto logging() {
     return [this] {
       ran_.push_back(
           show(std::chrono::floor<std::chrono::seconds>(clock_->wall_now()), "Europe/Berlin"));
@@ -31,31 +31,31 @@ class ScheduleCron : public ::testing::Test {
 };
 
 TEST_F(ScheduleCron, EveryWorkingDayAtNine) {
-  start_at("2024-01-05 00:00:00");  // a Friday
-  timers_.schedule_cron("0 9 * * MON-FRI", "Europe/Berlin", noting());
+  set_clock("2024-01-05 00:00:00");  // a Friday
+  timers_.schedule_cron("0 9 * * MON-FRI", "Europe/Berlin", logging());
   clock_->advance(24h * 4);
   EXPECT_EQ(ran_, (Times{"2024-01-05 09:00:00 CET", "2024-01-08 09:00:00 CET"}));
 }
 
 TEST_F(ScheduleCron, ThroughBothClockChanges) {
-  start_at("2024-03-29 12:00:00");
-  TimerHandle handle = timers_.schedule_cron("30 2 * * *", "Europe/Berlin", noting());
+  set_clock("2024-03-29 12:00:00");
+  TimerHandle handle = timers_.schedule_cron("30 2 * * *", "Europe/Berlin", logging());
   clock_->advance(24h * 3);
   EXPECT_EQ(ran_, (Times{"2024-03-30 02:30:00 CET", "2024-03-31 03:00:00 CEST",
                          "2024-04-01 02:30:00 CEST"}));
   EXPECT_TRUE(handle.cancel());
   ran_.clear();
 
-  start_at("2024-10-26 12:00:00");
-  timers_.schedule_cron("30 2 * * *", "Europe/Berlin", noting());
-  timers_.schedule_cron("15 2 * * *", "America/New_York", noting());
+  set_clock("2024-10-26 12:00:00");
+  timers_.schedule_cron("30 2 * * *", "Europe/Berlin", logging());
+  timers_.schedule_cron("15 2 * * *", "America/New_York", logging());
   clock_->advance(24h * 2);
   EXPECT_EQ(ran_, (Times{"2024-10-27 02:30:00 CEST", "2024-10-27 07:15:00 CET",
                          "2024-10-28 02:30:00 CET", "2024-10-28 07:15:00 CET"}));
 }
 
 TEST_F(ScheduleCron, EverySecond) {
-  start_at("2024-01-01 00:00:00");
+  set_clock("2024-01-01 00:00:00");
   int runs = 0;
   timers_.schedule_cron("* * * * * *", "UTC", [&] { ++runs; });
   clock_->advance(1h);
@@ -63,7 +63,7 @@ TEST_F(ScheduleCron, EverySecond) {
 }
 
 TEST_F(ScheduleCron, OneScheduleForManyTimers) {
-  start_at("2024-01-01 00:00:00");
+  set_clock("2024-01-01 00:00:00");
   const CronSchedule schedule("@hourly", "Europe/Berlin");
   int runs = 0;
   for (int i = 0; i < 100; ++i) timers_.schedule_cron(schedule, [&runs] { ++runs; });
@@ -72,45 +72,45 @@ TEST_F(ScheduleCron, OneScheduleForManyTimers) {
 }
 
 TEST_F(ScheduleCron, TimesMissedWhileTheMachineWasSuspendedMakeOneRun) {
-  start_at("2024-01-01 00:00:00");
-  timers_.schedule_cron("0 * * * *", "Europe/Berlin", noting());
+  set_clock("2024-01-01 00:00:00");
+  timers_.schedule_cron("0 * * * *", "Europe/Berlin", logging());
   clock_->settle();
-  start_at(
-      "2024-01-01 05:20:00");  // as after a suspend: the wall clock went on, the steady one did not
+  // As after a suspend: the wall clock went on, the steady clock did not.
+  set_clock("2024-01-01 05:20:00");
   clock_->advance(1h);
   EXPECT_EQ(ran_, (Times{"2024-01-01 06:20:00 CET", "2024-01-01 07:00:00 CET"}));
 }
 
 TEST_F(ScheduleCron, TimesMissedWithMissedBurstHaveARunEach) {
-  start_at("2024-01-01 00:00:00");
-  timers_.schedule_cron("0 * * * *", "Europe/Berlin", noting(), Missed::kBurst);
+  set_clock("2024-01-01 00:00:00");
+  timers_.schedule_cron("0 * * * *", "Europe/Berlin", logging(), Missed::kBurst);
   clock_->settle();
-  start_at("2024-01-01 02:20:00");
+  set_clock("2024-01-01 02:20:00");
   EXPECT_EQ(ran_, (Times{"2024-01-01 03:20:00 CET", "2024-01-01 03:20:00 CET"}));
 }
 
-TEST_F(ScheduleCron, ClockSetBackBySecondsNoTimeComesTwice) {
-  start_at("2024-01-01 07:59:00");
-  timers_.schedule_cron("0 9 * * *", "Europe/Berlin", noting());
+TEST_F(ScheduleCron, NoTimeComesTwiceWhenTheClockIsSetBackBySeconds) {
+  set_clock("2024-01-01 07:59:00");
+  timers_.schedule_cron("0 9 * * *", "Europe/Berlin", logging());
   clock_->advance(1min);
   EXPECT_EQ(ran_.size(), 1U);
-  start_at("2024-01-01 07:59:55");
+  set_clock("2024-01-01 07:59:55");
   clock_->advance(24h);
   EXPECT_EQ(ran_, (Times{"2024-01-01 09:00:00 CET"}));
   clock_->advance(5s);
   EXPECT_EQ(ran_, (Times{"2024-01-01 09:00:00 CET", "2024-01-02 09:00:00 CET"}));
 }
 
-TEST_F(ScheduleCron, ClockThatWasYearsAheadItGoesOnFromTheRightTime) {
-  start_at("2035-01-01 00:00:00");
-  timers_.schedule_cron("0 9 * * *", "Europe/Berlin", noting());
+TEST_F(ScheduleCron, GoesOnFromTheRightTimeAfterAClockThatWasYearsAhead) {
+  set_clock("2035-01-01 00:00:00");
+  timers_.schedule_cron("0 9 * * *", "Europe/Berlin", logging());
   clock_->settle();
-  start_at("2024-01-01 00:00:00");
+  set_clock("2024-01-01 00:00:00");
   clock_->advance(24h);
   EXPECT_EQ(ran_, (Times{"2024-01-01 09:00:00 CET"}));
 }
 
-TEST_F(ScheduleCron, AMistakeSchedulesNothing) {
+TEST_F(ScheduleCron, AWrongExpressionOrZoneSchedulesNothing) {
   EXPECT_THROW(timers_.schedule_cron("0 25 * * *", "Europe/Berlin", [] {}), CronError);
   EXPECT_THROW(timers_.schedule_cron("0 9 * * *", "Europe/Berln", [] {}), std::invalid_argument);
   EXPECT_EQ(timers_.stats().scheduled, 0U);
@@ -122,9 +122,9 @@ TEST_F(ScheduleCron, ATimeBeyondTheRangeOfNanosecondsNeverComes) {
   EXPECT_FALSE(handle);
 }
 
-TEST_F(ScheduleCron, StopReturnsIt) {
-  start_at("2024-01-01 00:00:00");
-  const TimerHandle handle = timers_.schedule_cron("0 9 * * *", "Europe/Berlin", noting());
+TEST_F(ScheduleCron, StopReturnsTheTimer) {
+  set_clock("2024-01-01 00:00:00");
+  const TimerHandle handle = timers_.schedule_cron("0 9 * * *", "Europe/Berlin", logging());
   std::vector<Unprocessed> rest = timers_.stop();
   ASSERT_EQ(rest.size(), 1U);
   EXPECT_EQ(rest[0].handle, handle);
