@@ -1,5 +1,5 @@
-// Every interleaving at a Door: each note is read once, by somebody who is alone inside and sees
-// what was written.
+// Every interleaving at a Door: each note is read once, by a thread that is alone inside and sees
+// what was written to the note.
 #include <gtest/gtest.h>
 
 #include "carillon/timer/detail/door.h"
@@ -19,10 +19,10 @@ struct Note {
 template <class Twist>
 struct House {
   carillon::detail::Door<Note, Model<Twist>> door;
-  Plain<int> inside;   // how many are
-  Plain<int> last[3];  // of each thread, the latest message that was read inside
-  int read[3] = {};    // how many were
-  int refused[3] = {};
+  Plain<int> inside;    // number of threads inside
+  Plain<int> last[3];   // of each thread, the latest message that was read
+  int read[3] = {};     // of each thread, the number of messages that were read
+  int refused[3] = {};  // of each thread, the number of messages that were refused
 
   void read_one(Note& note) {
     const int message = note.message;
@@ -58,7 +58,7 @@ struct House {
   }
 };
 
-// Each thread comes `kTimes`.
+// Each of kComers threads comes kTimes times.
 template <class Twist, unsigned kComers, unsigned kTimes>
 struct EachComes {
   static constexpr int kThreads = static_cast<int>(kComers);
@@ -82,7 +82,7 @@ TEST(InterleavingDoor, ThreeThreadsLeaveOrReadOneNoteEach) {
   expect_no_fault<EachComes<Faithful, 3, 1>>();
 }
 
-TEST(InterleavingDoor, TwoThreadsComeTwiceAndEachOnesNotesKeepTheirOrder) {
+TEST(InterleavingDoor, TwoThreadsComeTwiceAndTheNotesOfEachKeepTheirOrder) {
   expect_no_fault<EachComes<Faithful, 2, 2>>();
 }
 
@@ -90,7 +90,7 @@ TEST(InterleavingDoor, TwoThreadsComeThreeTimes) {
   expect_no_fault<EachComes<Faithful, 2, 3>>();
 }
 
-// One is inside from the start, reads notes, and shuts the door; two others come.
+// One thread is inside from the start, reads notes, and shuts the door, while two others come.
 template <class Twist>
 struct OneShuts {
   static constexpr int kThreads = 3;
@@ -111,16 +111,16 @@ struct OneShuts {
     while (Note* oldest = house.door.shut()) house.read_all(oldest);
   }
   void at_end() {
-    require(house.read[0] + house.refused[0] == 2, "a note was swallowed");
-    require(house.read[1] + house.refused[1] == 1, "a note was swallowed");
+    require(house.read[0] + house.refused[0] == 2, "a note was lost");
+    require(house.read[1] + house.refused[1] == 1, "a note was lost");
   }
 };
 
-TEST(InterleavingDoor, WhoComesWhileItIsShutIsReadOrRefusedNeverSwallowed) {
+TEST(InterleavingDoor, ANoteThatComesDuringShutIsReadOrRefusedNeverLost) {
   expect_no_fault<OneShuts<Faithful>>();
 }
 
-// --- that the search would find it
+// --- the search finds what is broken on purpose
 
 TEST(InterleavingDoor, Broken_LeavingOrPostingThatIsNotOneStepIsFound) {
   EXPECT_NE((explore<EachComes<WithSplitSwaps, 3, 1>>().fault), "");

@@ -1,4 +1,4 @@
-// The Explorer itself, on the small programs by which memory models are told apart.
+// The Explorer itself, on the small programs that tell memory models apart ("litmus tests").
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -15,7 +15,7 @@ constexpr auto kAcquire = std::memory_order_acquire;
 constexpr auto kRelease = std::memory_order_release;
 constexpr auto kSeqCst = std::memory_order_seq_cst;
 
-std::set<std::pair<int, int>> outcomes;  // of the search that is on
+std::set<std::pair<int, int>> outcomes;  // of the current search
 
 template <class Program>
 std::set<std::pair<int, int>> outcomes_of() {
@@ -24,7 +24,7 @@ std::set<std::pair<int, int>> outcomes_of() {
   return outcomes;
 }
 
-// Each thread stores, and then looks whether the other has.
+// Each thread stores its flag, and then loads the flag of the other.
 template <std::memory_order kStore, std::memory_order kLoad>
 struct StoreThenLoad {
   static constexpr int kThreads = 2;
@@ -159,12 +159,12 @@ struct WaitsForAStore {
   void at_end() {}
 };
 
-TEST(Explorer, Waiting_EndsWithANotificationAndAStoreAndAStrandedThreadIsFound) {
+TEST(Explorer, Waiting_EndsAfterAStoreAndANotificationAndAThreadThatWaitsForEverIsFound) {
   expect_no_fault<WaitsForAStore<Faithful>>();
-  expect_fault<WaitsForAStore<WithoutNotifying>>("those that have not ended wait for ever");
+  expect_fault<WaitsForAStore<WithoutNotifying>>("the threads that have not ended wait for ever");
 }
 
-// Every interleaving, counted: three threads of two steps each meet in 6! / (2! 2! 2!) = 90 orders.
+// Counts all interleavings: three threads of two steps each have 6! / (2! 2! 2!) = 90 orders.
 struct Orders {
   static constexpr int kThreads = 3;
   ModelAtomic<std::uint64_t> log{0};
@@ -180,7 +180,7 @@ struct Orders {
   void at_end() { outcomes.emplace(static_cast<int>(log.load(kRelaxed)), 0); }
 };
 
-TEST(Explorer, Interleavings_AreAllThere) {
+TEST(Explorer, Interleavings_AreAllExplored) {
   EXPECT_EQ(outcomes_of<Orders>().size(), 90U);
 }
 

@@ -1,4 +1,5 @@
-// Fiber: a function on a stack of its own, left in the middle and entered again by hand.
+// Fiber: a function on a stack of its own, which can be left and entered again at any call of
+// change().
 #pragma once
 
 #include <ucontext.h>
@@ -14,8 +15,8 @@ class Fiber {
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  // The next switch to it enters `body`, which must not return. What it was in the middle of is
-  // dropped, without destructors.
+  // The next change to this fiber enters `body`, which must not return. A function that this fiber
+  // has not finished is dropped, without destructors.
   void start(void (*body)()) {
     if (stack_ == nullptr) stack_ = std::make_unique<std::byte[]>(kStack);
     ::getcontext(&context_);
@@ -25,7 +26,7 @@ class Fiber {
     ::makecontext(&context_, body, 0);
   }
 
-  // Leaves `from`, which is running, for `to`.
+  // Leaves `from`, which is running, and continues in `to`.
   static void change(Fiber& from, Fiber& to) { ::swapcontext(&from.context_, &to.context_); }
 
  private:

@@ -1,5 +1,4 @@
-// What tests say of a search: how much was explored, that nothing was found, or that what was
-// broken on purpose was.
+// Expectations of the tests: a search finds no fault, or it finds a fault that was made on purpose.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -10,6 +9,7 @@
 
 namespace carillon::interleaving {
 
+// Expects that the search finds no fault, and prints how much it has explored.
 template <class Program>
 void expect_no_fault() {
   const Report report = explore<Program>();
@@ -20,7 +20,7 @@ void expect_no_fault() {
   ::testing::Test::RecordProperty("schedules", std::to_string(report.schedules));
 }
 
-// The search can fail: it finds what is wrong with a program that is broken.
+// Expects that the search finds a fault that begins with `what`, which shows that it can find one.
 template <class Program>
 void expect_fault(const char* what) {
   const Report report = explore<Program>();

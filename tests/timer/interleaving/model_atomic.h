@@ -1,5 +1,5 @@
-// ModelAtomic and Plain: what a program under the Explorer has instead of std::atomic and of plain
-// variables; and Model, the policy that puts them into the lock-free parts of the timer service,
+// ModelAtomic and Plain: programs under the Explorer use them instead of std::atomic and of plain
+// variables. Model: the policy that puts ModelAtomic into the lock-free parts of the timer service,
 // faithfully or with a twist.
 #pragma once
 
@@ -11,9 +11,9 @@
 
 namespace carillon::interleaving {
 
-// A twist breaks a part on purpose, to show that the Explorer finds out. This one breaks nothing.
+// A twist breaks something on purpose, to show that the Explorer finds it. Faithful breaks nothing.
 struct Faithful {
-  static constexpr bool kSplitSwap = false;  // a swap is a load, a comparison and a store
+  static constexpr bool kSplitSwap = false;  // true: a swap is a load and a store in two steps
   static constexpr bool kNotifies = true;
   static constexpr std::memory_order order(std::memory_order order) { return order; }
   static constexpr std::uint64_t stored(std::uint64_t value) { return value; }
@@ -49,22 +49,26 @@ class ModelAtomic {
 
  public:
   ModelAtomic() : ModelAtomic(T{}) {}
-  explicit ModelAtomic(T value) : place_(detail::new_atomic(word(value))) {}
+  explicit ModelAtomic(T value) : location_(detail::new_atomic(word(value))) {}
   ModelAtomic(const ModelAtomic&) = delete;
   ModelAtomic& operator=(const ModelAtomic&) = delete;
 
-  T load(std::memory_order order) const { return value(detail::load(place_, Twist::order(order))); }
+  T load(std::memory_order order) const {
+    return value(detail::load(location_, Twist::order(order)));
+  }
   void store(T desired, std::memory_order order) {
-    detail::store(place_, out(desired), Twist::order(order));
+    detail::store(location_, out(desired), Twist::order(order));
   }
   T exchange(T desired, std::memory_order order) {
-    return value(detail::modify(place_, detail::Change::kSet, out(desired), Twist::order(order)));
+    return value(
+        detail::modify(location_, detail::Change::kSet, out(desired), Twist::order(order)));
   }
   T fetch_or(T bits, std::memory_order order) {
-    return value(detail::modify(place_, detail::Change::kOr, word(bits), Twist::order(order)));
+    return value(detail::modify(location_, detail::Change::kOr, word(bits), Twist::order(order)));
   }
   T fetch_add(T amount, std::memory_order order) {
-    return value(detail::modify(place_, detail::Change::kAdd, word(amount), Twist::order(order)));
+    return value(
+        detail::modify(location_, detail::Change::kAdd, word(amount), Twist::order(order)));
   }
   bool compare_exchange_strong(T& expected, T desired, std::memory_order success,
                                std::memory_order failure) {
@@ -78,8 +82,8 @@ class ModelAtomic {
       return true;
     }
     std::uint64_t seen = word(expected);
-    const bool swapped = detail::compare_exchange(place_, seen, out(desired), Twist::order(success),
-                                                  Twist::order(failure));
+    const bool swapped = detail::compare_exchange(location_, seen, out(desired),
+                                                  Twist::order(success), Twist::order(failure));
     if (!swapped) expected = value(seen);
     return swapped;
   }
@@ -95,10 +99,10 @@ class ModelAtomic {
     return compare_exchange_strong(expected, desired, order, failure);
   }
   void wait(T old, std::memory_order order) const {
-    detail::wait(place_, word(old), Twist::order(order));
+    detail::wait(location_, word(old), Twist::order(order));
   }
   void notify_all() {
-    if constexpr (Twist::kNotifies) detail::notify_all(place_);
+    if constexpr (Twist::kNotifies) detail::notify_all(location_);
   }
 
  private:
@@ -106,25 +110,25 @@ class ModelAtomic {
   static std::uint64_t out(T value) { return Twist::stored(word(value)); }
   static T value(std::uint64_t word) { return static_cast<T>(word); }
 
-  int place_;
+  int location_;
 };
 
-// A plain variable: two accesses of which one is a write must be ordered, or it is a data race.
+// Stands for a plain variable. Two accesses that are not ordered are a data race if one is a write.
 template <class T>
 class Plain {
   static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= 8);
 
  public:
-  explicit Plain(T value = T{}) : value_(value), place_(detail::new_plain(word(value))) {}
+  explicit Plain(T value = T{}) : value_(value), location_(detail::new_plain(word(value))) {}
   Plain(const Plain&) = delete;
 
   // NOLINTNEXTLINE(google-explicit-constructor): stands for a variable
   operator T() const {
-    detail::plain_read(place_);
+    detail::plain_read(location_);
     return value_;
   }
   Plain& operator=(T value) {
-    detail::plain_write(place_, word(value));
+    detail::plain_write(location_, word(value));
     value_ = value;
     return *this;
   }
@@ -143,7 +147,7 @@ class Plain {
   }
 
   T value_;
-  int place_;
+  int location_;
 };
 
 template <class Twist = Faithful>

@@ -44,7 +44,7 @@ void Search::run_once() {
     thread.knows.clock[static_cast<std::size_t>(i)] = 1;
     see_everything(thread);
   }
-  // Up to its first operation nothing of a thread can be seen by others.
+  // Each thread runs up to its first operation. Others cannot see what it does before.
   starting_ = true;
   for (running_ = 0; running_ < entry_.threads; ++running_) Fiber::change(main_, self().fiber);
   starting_ = false;
@@ -68,7 +68,8 @@ void Search::enter() {
   search->pick();
 }
 
-// Goes on with one of the threads that can, or, when the schedule is at its end, in run_once().
+// Continues with one of the threads that can go on. At the end of the schedule, continues in
+// run_once().
 void Search::pick() {
   if (starting_) return leave_for(main_);
   if (++steps_ > kMostSteps) return end_with("a schedule does not end");
@@ -76,13 +77,13 @@ void Search::pick() {
   std::size_t count = 0;
   bool all_done = true;
   for (int i = 0; i < entry_.threads; ++i) {
-    // The thread that runs comes first: that saves changes.
+    // The running thread is tried first, which saves changes between fibers.
     const int thread = running_ == kMain ? i : (running_ + i) % entry_.threads;
     all_done = all_done && threads_[static_cast<std::size_t>(thread)].status == Status::kDone;
     if (can_go_on(threads_[static_cast<std::size_t>(thread)])) able[count++] = thread;
   }
   if (count == 0) {
-    if (!all_done) fail("those that have not ended wait for ever");
+    if (!all_done) fail("the threads that have not ended wait for ever");
     complete_ = all_done;
     return leave_for(main_);
   }
@@ -112,8 +113,8 @@ bool Search::can_go_on(const Thread& thread) const {
 }
 
 void Search::see_everything(Thread& thread) const {
-  for (std::size_t place = 0; place < atomic_count_; ++place) {
-    thread.knows.stores[place] = static_cast<std::uint8_t>(atomics_[place].last());
+  for (std::size_t location = 0; location < atomic_count_; ++location) {
+    thread.knows.stores[location] = static_cast<std::uint8_t>(atomics_[location].last());
   }
 }
 
@@ -121,24 +122,25 @@ bool Search::is_new_state() {
   return seen_.insert(state()).second;
 }
 
-// Stores that nobody can read any more are left out, and the others counted from there.
+// Returns a hash of the state. It leaves out stores that no thread can read any more, and counts
+// the others from the oldest that can be read.
 std::uint64_t Search::state() const {
-  std::array<std::uint8_t, kMostPlaces> oldest{};
-  for (std::size_t place = 0; place < atomic_count_; ++place) {
-    auto least = static_cast<std::uint8_t>(atomics_[place].last());
+  std::array<std::uint8_t, kMostLocations> oldest{};
+  for (std::size_t location = 0; location < atomic_count_; ++location) {
+    auto least = static_cast<std::uint8_t>(atomics_[location].last());
     for (int i = 0; i < entry_.threads; ++i) {
       const Thread& thread = threads_[static_cast<std::size_t>(i)];
-      if (thread.status != Status::kDone) least = std::min(least, thread.knows.stores[place]);
+      if (thread.status != Status::kDone) least = std::min(least, thread.knows.stores[location]);
     }
-    oldest[place] = least;
+    oldest[location] = least;
   }
   std::uint64_t hash = 0;
   const auto mix_knowledge = [&](const Knowledge& knows) {
     std::uint64_t word = 0;
-    for (std::size_t place = 0; place < atomic_count_; ++place) {
-      const std::uint8_t least = oldest[place];
-      word = word << 8 | static_cast<std::uint8_t>(std::max(knows.stores[place], least) - least);
-      if (place % 8 == 7) mix(hash, std::exchange(word, 0));
+    for (std::size_t location = 0; location < atomic_count_; ++location) {
+      const std::uint8_t least = oldest[location];
+      word = word << 8 | static_cast<std::uint8_t>(std::max(knows.stores[location], least) - least);
+      if (location % 8 == 7) mix(hash, std::exchange(word, 0));
     }
     mix(hash, word);
     for (const std::uint8_t clock : knows.clock) word = word << 8 | clock;
@@ -153,16 +155,16 @@ std::uint64_t Search::state() const {
     mix_knowledge(thread.knows);
     mix(hash, thread.read_last << 8 | (thread.knows.stores[thread.read_last] - thread.read_store));
   }
-  for (std::size_t place = 0; place < atomic_count_; ++place) {
-    const AtomicPlace& atomic = atomics_[place];
-    mix(hash, std::max(atomic.seq_cst, oldest[place]) - oldest[place]);
-    for (std::size_t i = oldest[place]; i < atomic.count; ++i) {
+  for (std::size_t location = 0; location < atomic_count_; ++location) {
+    const AtomicLocation& atomic = atomics_[location];
+    mix(hash, std::max(atomic.seq_cst, oldest[location]) - oldest[location]);
+    for (std::size_t i = oldest[location]; i < atomic.count; ++i) {
       mix(hash, atomic.stores[i].value);
       mix_knowledge(atomic.stores[i].released);
     }
   }
-  for (std::size_t place = 0; place < plain_count_; ++place) {
-    const PlainPlace& plain = plains_[place];
+  for (std::size_t location = 0; location < plain_count_; ++location) {
+    const PlainLocation& plain = plains_[location];
     mix(hash, plain.value);
     std::uint64_t word = static_cast<std::uint64_t>(plain.writer + 1) << 8 | plain.written;
     for (const std::uint8_t read : plain.read) word = word << 8 | read;
@@ -172,15 +174,15 @@ std::uint64_t Search::state() const {
 }
 
 int Search::add_atomic(std::uint64_t value) {
-  AtomicPlace& place = atomics_.at(atomic_count_);
-  place.stores[0] = {value, {}};
-  place.count = 1;
-  place.seq_cst = 0;
+  AtomicLocation& location = atomics_.at(atomic_count_);
+  location.stores[0] = {value, {}};
+  location.count = 1;
+  location.seq_cst = 0;
   return static_cast<int>(atomic_count_++);
 }
 
 int Search::add_plain(std::uint64_t value) {
-  plains_.at(plain_count_) = PlainPlace{value, kMain, 0, {}};
+  plains_.at(plain_count_) = PlainLocation{value, kMain, 0, {}};
   return static_cast<int>(plain_count_++);
 }
 
@@ -198,12 +200,12 @@ void Search::yield() {
   Thread& thread = self();
   observed("yield", 0, 0);
   suspend(Status::kYielded);
-  see_everything(thread);  // in the end every store becomes visible
+  see_everything(thread);  // every store becomes visible some time
 }
 
-void Search::notify(int place) {
+void Search::notify(int location) {
   for (Thread& thread : threads_) {
-    if (thread.status == Status::kWaiting && thread.waits_at == place)
+    if (thread.status == Status::kWaiting && thread.waits_at == location)
       thread.status = Status::kNotified;
   }
 }
@@ -214,8 +216,8 @@ std::size_t Search::choose(std::size_t of) {
   return path_[depth_++].chosen;
 }
 
-void Search::observed(const char* what, int place, std::uint64_t value) {
-  events_.push_back({running_, what, place, value});
+void Search::observed(const char* what, int location, std::uint64_t value) {
+  events_.push_back({running_, what, location, value});
   if (exploring()) mix(self().history, value);
 }
 
@@ -226,7 +228,7 @@ void Search::fail(const std::string& fault) {
 void Search::end_with(std::string fault) {
   fail(fault);
   Fiber::change(self().fiber, main_);
-  std::abort();  // nobody goes on with a schedule that has ended
+  std::abort();  // never reached: a schedule that has ended does not go on
 }
 
 std::string Search::trace() const {
@@ -239,7 +241,7 @@ std::string Search::trace() const {
     } else {
       text << "thread " << event.thread;
     }
-    text << ": " << event.what << " #" << event.place << " 0x" << std::hex << event.value
+    text << ": " << event.what << " #" << event.location << " 0x" << std::hex << event.value
          << std::dec;
   }
   return text.str();

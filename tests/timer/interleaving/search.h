@@ -1,5 +1,5 @@
-// Search: the state of the machine in the schedule that is being run, and the depth-first search
-// over schedules.
+// Search: the state of the machine in the current schedule, and the depth-first search over
+// schedules.
 #pragma once
 
 #include <algorithm>
@@ -20,10 +20,10 @@ inline constexpr int kMain = -1;
 inline constexpr std::size_t kMostStores = 48;   // to one atomic
 inline constexpr std::size_t kMostSteps = 1000;  // of one schedule
 
-// How much a thread knows: of each atomic, the latest store; of each thread, how far it had come.
-// Both only grow.
+// The knowledge of a thread: of each atomic, the index of the latest store that it knows; of each
+// thread, the latest value of that thread's clock that it knows. Both only grow.
 struct Knowledge {
-  std::array<std::uint8_t, kMostPlaces> stores{};
+  std::array<std::uint8_t, kMostLocations> stores{};
   std::array<std::uint8_t, kMostThreads> clock{};
 
   void learn(const Knowledge& other) {
@@ -35,22 +35,22 @@ struct Knowledge {
 
 struct Store {
   std::uint64_t value = 0;
-  Knowledge released;  // for who acquires it
+  Knowledge released;  // a thread that acquires this store learns it
 };
 
-struct AtomicPlace {
+struct AtomicLocation {
   std::array<Store, kMostStores> stores;
   std::size_t count = 0;
-  std::uint8_t seq_cst = 0;  // the latest store that a seq_cst access has made or read
+  std::uint8_t seq_cst = 0;  // index of the latest store that a seq_cst access has made or read
 
   std::size_t last() const { return count - 1; }
 };
 
-struct PlainPlace {
+struct PlainLocation {
   std::uint64_t value = 0;
   int writer = kMain;
   std::uint8_t written = 0;                       // the writer's clock
-  std::array<std::uint8_t, kMostThreads> read{};  // each reader's clock since then; 0: not
+  std::array<std::uint8_t, kMostThreads> read{};  // each thread's clock, if it has read since; or 0
 };
 
 enum class Status : std::uint8_t { kReady, kYielded, kWaiting, kNotified, kDone };
@@ -59,16 +59,16 @@ struct Thread {
   Fiber fiber;
   Status status = Status::kReady;
   int waits_at = 0;
-  std::uint64_t history = 0;  // a hash of all it has read
-  std::size_t read_last = 0;  // the atomic, and which store of it
-  std::size_t read_store = 0;
+  std::uint64_t history = 0;   // a hash of all it has read
+  std::size_t read_last = 0;   // the atomic that it has read last
+  std::size_t read_store = 0;  // the index of the store that it has read there
   Knowledge knows;
 };
 
 struct Event {
   int thread;
   const char* what;
-  int place;
+  int location;
   std::uint64_t value;
 };
 
@@ -83,12 +83,12 @@ class Search {
 
   Report run();
 
-  // --- for operations
+  // --- called by operations
   bool exploring() const { return running_ != kMain; }
   Thread& self() { return threads_[static_cast<std::size_t>(running_)]; }
   std::size_t self_index() const { return static_cast<std::size_t>(running_); }
-  AtomicPlace& atomic(int place) { return atomics_[static_cast<std::size_t>(place)]; }
-  PlainPlace& plain(int place) { return plains_[static_cast<std::size_t>(place)]; }
+  AtomicLocation& atomic(int location) { return atomics_[static_cast<std::size_t>(location)]; }
+  PlainLocation& plain(int location) { return plains_[static_cast<std::size_t>(location)]; }
   int add_atomic(std::uint64_t value);
   int add_plain(std::uint64_t value);
 
@@ -96,10 +96,10 @@ class Search {
   void step();
   void suspend(Status status);
   void yield();
-  void notify(int place);
+  void notify(int location);
   void see_everything(Thread& thread) const;
   std::size_t choose(std::size_t of);
-  void observed(const char* what, int place, std::uint64_t value);
+  void observed(const char* what, int location, std::uint64_t value);
   [[noreturn]] void end_with(std::string fault);
   void fail(const std::string& fault);
 
@@ -117,11 +117,11 @@ class Search {
   void leave_for(Fiber& next);
 
   const Entry& entry_;
-  std::vector<Chunk> program_;  // at the same address in each schedule: addresses are values
+  std::vector<Chunk> program_;  // stays at one address, because programs store addresses
   Fiber main_;
   std::array<Thread, kMostThreads> threads_;
-  std::array<AtomicPlace, kMostPlaces> atomics_;
-  std::array<PlainPlace, kMostPlaces> plains_;
+  std::array<AtomicLocation, kMostLocations> atomics_;
+  std::array<PlainLocation, kMostLocations> plains_;
   std::size_t atomic_count_ = 0;
   std::size_t plain_count_ = 0;
   int running_ = kMain;
@@ -136,6 +136,6 @@ class Search {
   Report report_;
 };
 
-extern Search* search;  // the one that is on
+extern Search* search;  // the current one
 
 }  // namespace carillon::interleaving::detail

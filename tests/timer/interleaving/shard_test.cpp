@@ -1,6 +1,6 @@
-// Every interleaving of a shard's whole protocol, timer words and door together: submit, cancel,
-// move, collect and close, in the steps of src/timer/timer_shard.cpp, on a wheel that is a flag per
-// timer.
+// Every interleaving of the whole protocol of a shard, timer words and door together: submit,
+// cancel, move, collect and close. The steps are those of src/timer/timer_shard.cpp. The wheel is
+// reduced to one flag per timer.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -27,7 +27,7 @@ struct Block {
   Plain<Block*> next;
   Plain<bool> in_wheel;
   Plain<bool> awaited;
-  Plain<int> task;  // 1: there
+  Plain<int> task;  // 1: exists; 0: destroyed; 2: of another timer
   std::uint32_t generation = 0;
   bool accepted = false;
   int fired = 0;
@@ -43,12 +43,12 @@ struct Block {
   void free() {
     static_cast<void>(word.finish_unrun());
     require(!in_wheel, "a timer was freed in its wheel");
-    task = 2;  // it is another's now
+    task = 2;  // the block belongs to another timer now
     ++freed;
   }
 };
 
-// What may be left out of closing, to see whether that is found.
+// Steps that closing may leave out, to show that the search finds that.
 enum class Closing { kAsIs, kWithoutAwaitingNotes, kWithoutReadingTheLastNotes };
 
 template <class Twist, Closing kClosing>
@@ -185,7 +185,7 @@ struct Shard {
           break;
         case Word::Claim::kLater:
         case Word::Claim::kMoving:
-          break;  // placed anew
+          break;  // it is placed again: its flag stays
         case Word::Claim::kPosted:
           block->in_wheel = false;
           await_note(*block);
@@ -219,7 +219,8 @@ struct Shard {
           if (block != nullptr && block->in_wheel) take_back(*block);
         }
         if (kClosing == Closing::kWithoutAwaitingNotes || awaited == 0) break;
-        // The explorer has it wait where it has looked last, and that must be the door.
+        // A thread that yields waits for a new store to the atomic that it read last. That must be
+        // the atomic of the door.
         if (B* oldest = door.take_notes()) {
           static_cast<void>(read_notes(oldest));
         } else {
@@ -252,7 +253,7 @@ struct World {
   static constexpr int kThreads = 3;
   Shard<Twist, kClosing> shard;
   Block<Twist> old;    // in the wheel from the start
-  Block<Twist> fresh;  // scheduled by somebody
+  Block<Twist> fresh;  // scheduled by a thread, or not at all
 
   World() {
     shard.submit(old);
@@ -306,7 +307,7 @@ TEST(InterleavingShard, CancelOfADueTimerVersusMoveToLaterVersusCollectAndClose)
   expect_no_fault<DueCancelMoveLater<>>();
 }
 
-// Two threads move a timer to earlier; no timer has two notes.
+// Two threads move a timer to earlier. A timer must never have two notes.
 template <class Twist = Faithful>
 struct TwoMovesToEarlier : World<Twist, Closing::kAsIs> {
   void run(int thread) {
@@ -323,8 +324,7 @@ TEST(InterleavingShard, TwoMovesToEarlierVersusCollectAndClose) {
   expect_no_fault<TwoMovesToEarlier<>>();
 }
 
-// A timer is scheduled and cancelled by one thread, another is cancelled by a second, and the third
-// closes.
+// One thread schedules and cancels a timer, the second cancels another, and the third closes.
 template <class Twist = Faithful, Closing kClosing = Closing::kAsIs>
 struct SubmitVersusStop : World<Twist, kClosing> {
   void run(int thread) {
@@ -341,7 +341,7 @@ TEST(InterleavingShard, SubmitAndCancelVersusStop_RefusedCancelledOrReturned) {
   expect_no_fault<SubmitVersusStop<>>();
 }
 
-// --- that the search would find it
+// --- the search finds what is broken on purpose
 
 TEST(InterleavingShard, Broken_ClosingThatDoesNotAwaitNotesIsFound) {
   EXPECT_NE((explore<CancelMoveCollectClose<Faithful, Closing::kWithoutAwaitingNotes>>().fault),

@@ -1,5 +1,5 @@
-// Every interleaving of the timer thread that falls asleep and of threads that schedule: no
-// deadline is slept past.
+// Every interleaving of a timer thread that falls asleep and of threads that schedule: the timer
+// thread never sleeps past a deadline.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
-// An alarm that keeps a ring for the next sleep, as timer_clock.h asks for.
+// An alarm that keeps a ring for the next sleep, as timer_clock.h requires.
 class ModelAlarm {
  public:
   void ring() {
@@ -33,11 +33,11 @@ class ModelAlarm {
 
 enum class Order { kAnnouncesThenLooks, kLooksThenAnnounces };
 
-// Threads 0 and 1, if there are two, each publish a deadline in a shard of their own, as TimerShard
-// does; the last one is the timer thread. It ends when it would sleep until the earliest deadline,
-// and else sleeps for ever unless it is woken.
+// Each thread but the last publishes a deadline in a shard of its own, as TimerShard does. The last
+// thread is the timer thread. It ends when it would sleep until the earliest deadline. Otherwise it
+// sleeps until it is woken.
 template <class Twist, Order kOrder, std::int64_t... kDeadlines>
-struct Falling {
+struct FallingAsleep {
   static constexpr std::size_t kSchedulers = sizeof...(kDeadlines);
   static constexpr int kThreads = static_cast<int>(kSchedulers) + 1;
   static constexpr std::int64_t kDeadline[] = {kDeadlines...};
@@ -46,10 +46,10 @@ struct Falling {
   carillon::detail::SleepGate<Model<Twist>> gate;
   ModelAtomic<std::int64_t, Twist> earliest[kSchedulers];
   ModelAlarm alarm;
-  int announced = 0;  // sleeps that somebody has to end
+  int announced = 0;  // number of sleeps that a thread has to end
   int rung = 0;
 
-  Falling() {
+  FallingAsleep() {
     for (auto& deadline : earliest) deadline.store(kNever, std::memory_order_relaxed);
   }
 
@@ -83,29 +83,29 @@ struct Falling {
   }
 };
 
-TEST(InterleavingSleepGate, ADeadlineAgainstFallingAsleep) {
-  expect_no_fault<Falling<Faithful, Order::kAnnouncesThenLooks, 50>>();
+TEST(InterleavingSleepGate, ADeadlineVersusFallingAsleep) {
+  expect_no_fault<FallingAsleep<Faithful, Order::kAnnouncesThenLooks, 50>>();
 }
 
-TEST(InterleavingSleepGate, TwoDeadlinesAgainstFallingAsleep) {
-  expect_no_fault<Falling<Faithful, Order::kAnnouncesThenLooks, 50, 50>>();
-  expect_no_fault<Falling<Faithful, Order::kAnnouncesThenLooks, 100, 50>>();
+TEST(InterleavingSleepGate, TwoDeadlinesVersusFallingAsleep) {
+  expect_no_fault<FallingAsleep<Faithful, Order::kAnnouncesThenLooks, 50, 50>>();
+  expect_no_fault<FallingAsleep<Faithful, Order::kAnnouncesThenLooks, 100, 50>>();
 }
 
-// --- that the search would find it
+// --- the search finds what is broken on purpose
 
 TEST(InterleavingSleepGate, Broken_WithoutSeqCstAWakeupIsLost) {
-  expect_fault<Falling<WithoutSeqCst, Order::kAnnouncesThenLooks, 50>>(
-      "those that have not ended wait for ever");
+  expect_fault<FallingAsleep<WithoutSeqCst, Order::kAnnouncesThenLooks, 50>>(
+      "the threads that have not ended wait for ever");
 }
 
-TEST(InterleavingSleepGate, Broken_WhoLooksBeforeItAnnouncesLosesAWakeup) {
-  expect_fault<Falling<Faithful, Order::kLooksThenAnnounces, 50>>(
-      "those that have not ended wait for ever");
+TEST(InterleavingSleepGate, Broken_LookingBeforeAnnouncingLosesAWakeup) {
+  expect_fault<FallingAsleep<Faithful, Order::kLooksThenAnnounces, 50>>(
+      "the threads that have not ended wait for ever");
 }
 
 TEST(InterleavingSleepGate, Broken_ClaimingTheWakeupInTwoStepsWakesTwice) {
-  expect_fault<Falling<WithSplitSwaps, Order::kAnnouncesThenLooks, 50, 50>>(
+  expect_fault<FallingAsleep<WithSplitSwaps, Order::kAnnouncesThenLooks, 50, 50>>(
       "an awake timer thread was woken, or a sleeping one twice");
 }
 

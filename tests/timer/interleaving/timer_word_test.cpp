@@ -1,6 +1,6 @@
-// Every interleaving on one TimerWord: exactly one of firing, cancelling and returning wins,
-// nothing fires at a time it was moved from, a handle of the past does nothing, and what a timer
-// holds is let go of once.
+// Every interleaving on one TimerWord: exactly one of firing, cancelling and returning wins; a
+// timer never fires at a time that it was moved from; an old handle does nothing; and the task and
+// the block of a timer are released once.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -16,12 +16,13 @@ using carillon::detail::Phase;
 template <class Twist>
 using Word = carillon::detail::BasicTimerWord<Model<Twist>>;
 
-// The deadline comes back without a trace that it was elsewhere meanwhile.
+// The word does not count moves: a deadline that is moved away and back leaves no trace.
 struct WithoutMoves : Faithful {
   static constexpr std::uint64_t stored(std::uint64_t value) {
     return value & ~std::uint64_t{0xffff'fe00};
   }
 };
+// All timers of a block have the same generation.
 struct WithoutGenerations : Faithful {
   static constexpr std::uint64_t stored(std::uint64_t value) {
     return (value & 0xffff'ffff) | (std::uint64_t{1} << 32);
@@ -33,13 +34,13 @@ template <class Twist>
 struct Timer {
   Word<Twist> word;
   ModelAtomic<std::int64_t, Twist> deadline{10};
-  Plain<int> task{1};  // 0: destroyed; 2: another's
+  Plain<int> task{1};  // 1: exists; 0: destroyed; 2: of another timer
   std::uint32_t generation = 0;
   int fired = 0;
   int cancelled = 0;
   int returned = 0;
   int freed = 0;
-  bool noted = false;  // a note asks who is inside the shard's door to take it out of the wheel
+  bool noted = false;  // a note asks the thread inside the door to take it out of the wheel
 
   explicit Timer(bool periodic = false) : generation(word.arm(periodic)) {
     word.enter_by_oneself();
@@ -49,7 +50,7 @@ struct Timer {
     require(task == 1, "a task was destroyed twice");
     task = 0;
   }
-  // The end of it: the block is another's from here on, who writes to it.
+  // Ends the timer. The block belongs to another timer from here on, which writes to it.
   void free(bool ran) {
     ran ? static_cast<void>(word.finish()) : static_cast<void>(word.finish_unrun());
     require(task == 0, "a timer was freed before its task");
@@ -83,7 +84,7 @@ struct Timer {
     static_cast<void>(word.end_move(false));
   }
 
-  // The wheel comes upon it at 10. True: it is queued.
+  // The wheel reaches the timer at time 10. Returns true if the timer is due; it is queued then.
   bool come_due() {
     for (;;) {
       switch (word.claim([&] { return deadline.load(std::memory_order_acquire) <= 10; })) {
@@ -92,7 +93,7 @@ struct Timer {
                   "it fires at a time that it was moved from");
           return true;
         case Word<Twist>::Claim::kMoving:
-          Model<Twist>::yield();  // it is looked at again a tick later
+          Model<Twist>::yield();  // the wheel looks at it again a tick later
           continue;
         default:
           return false;
@@ -105,7 +106,7 @@ struct Timer {
       return;
     }
     ++fired;
-    require(task == 1, "a task runs that is not there");
+    require(task == 1, "a task runs that was destroyed");
     destroy_task();
     free(true);
   }
@@ -188,7 +189,7 @@ TEST(InterleavingTimerWord, MovesOfTwoThreadsVersusFire) {
   expect_no_fault<TwoMovesAndFire<Faithful>>();
 }
 
-// Handles of the past, while the block is used again.
+// Two threads use old handles, while the block is used again for another timer.
 template <class Twist>
 struct Reuse {
   static constexpr int kThreads = 3;
@@ -209,18 +210,17 @@ struct Reuse {
   }
   void at_end() {
     if (next == 0) return;
-    require(timer.word.phase(next) == Phase::kArmed,
-            "a handle of the past has cancelled another timer");
+    require(timer.word.phase(next) == Phase::kArmed, "an old handle has cancelled another timer");
     require(timer.deadline.load(std::memory_order_relaxed) == 50,
-            "a handle of the past has moved another timer");
+            "an old handle has moved another timer");
   }
 };
 
-TEST(InterleavingTimerWord, AHandleOfThePastVersusTheNextGeneration) {
+TEST(InterleavingTimerWord, AnOldHandleVersusTheNextGeneration) {
   expect_no_fault<Reuse<Faithful>>();
 }
 
-// stop() takes back what is in the wheel.
+// stop() takes the timer back from its wheel.
 template <class Twist>
 struct TakeBackCancelAndMove {
   static constexpr int kThreads = 3;
@@ -242,7 +242,7 @@ TEST(InterleavingTimerWord, TakeBackVersusCancelVersusMove_ExactlyOneWins) {
   expect_no_fault<TakeBackCancelAndMove<Faithful>>();
 }
 
-// A periodic timer is running; two cancel it and wait for the end of the run.
+// A periodic timer is running; two threads cancel it and wait for the end of the run.
 template <class Twist>
 struct PeriodicCancelAndWait {
   static constexpr int kThreads = 3;
@@ -255,7 +255,7 @@ struct PeriodicCancelAndWait {
     if (thread < 2) {
       timer.cancel();
       timer.word.wait_for_end_of_run(timer.generation);
-      require(running == 0, "who waits for the end of a run returns before it");
+      require(running == 0, "a wait for the end of a run returned before the end");
       return;
     }
     running = 0;
@@ -270,7 +270,7 @@ struct PeriodicCancelAndWait {
       case Word<Twist>::Rearm::kArmed:
         break;
     }
-    // Its note is read.
+    // The note that carries the timer back to its shard is read.
     if (timer.word.take_note() == Phase::kCancelled && timer.word.let_go_of_place())
       timer.free(false);
   }
@@ -285,8 +285,8 @@ TEST(InterleavingTimerWord, CancelAndWaitVersusTheEndOfAPeriodicRun_NobodyWaitsF
   expect_no_fault<PeriodicCancelAndWait<Faithful>>();
 }
 
-// A periodic timer has had its last time, while it is cancelled: its end is one of the two, and who
-// cancels is told which.
+// A periodic timer ends after its last run, while two threads cancel it. One of the two ends wins,
+// and cancel() tells which.
 template <class Twist>
 struct CancelVersusTheLastPeriod {
   static constexpr int kThreads = 3;
@@ -303,7 +303,7 @@ struct CancelVersusTheLastPeriod {
   }
   void at_end() {
     require(timer.cancelled == (ended_cancelled ? 1 : 0),
-            "who cancels and who ends it tell different stories");
+            "cancel() and end_periods() disagree on the end");
     require(timer.freed == 1, "it was not freed once");
   }
 };
@@ -313,7 +313,7 @@ TEST(InterleavingTimerWord, CancelVersusTheLastPeriod_OneWins) {
   EXPECT_NE(explore<CancelVersusTheLastPeriod<WithSplitSwaps>>().fault, "") << "broken on purpose";
 }
 
-// --- that the search would find it
+// --- the search finds what is broken on purpose
 
 TEST(InterleavingTimerWord, Broken_TransitionsInTwoStepsHaveTwoWinners) {
   EXPECT_NE(explore<TwoCancelsAndFire<WithSplitSwaps>>().fault, "");
@@ -324,12 +324,13 @@ TEST(InterleavingTimerWord, Broken_WithoutCountingMovesItFiresEarly) {
   expect_fault<CancelFireAndMove<WithoutMoves>>("it fires at a time that it was moved from");
 }
 
-TEST(InterleavingTimerWord, Broken_WithoutGenerationsAHandleOfThePastMeansAnother) {
+TEST(InterleavingTimerWord, Broken_WithoutGenerationsAnOldHandleRefersToAnotherTimer) {
   EXPECT_NE(explore<Reuse<WithoutGenerations>>().fault, "");
 }
 
 TEST(InterleavingTimerWord, Broken_WithoutNotifyingSomebodyWaitsForEver) {
-  expect_fault<PeriodicCancelAndWait<WithoutNotifying>>("those that have not ended wait for ever");
+  expect_fault<PeriodicCancelAndWait<WithoutNotifying>>(
+      "the threads that have not ended wait for ever");
 }
 
 TEST(InterleavingTimerWord, Broken_WithoutReleaseOrAcquireTheTaskIsARace) {
