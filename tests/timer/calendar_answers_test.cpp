@@ -1,5 +1,5 @@
-// What a calendar of the user's may answer to schedule_by(), and what becomes of an answer that
-// makes no sense.
+// The answers that a user's calendar may give to schedule_by(), the errors after wrong answers, and
+// what happens when a calendar throws.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -9,6 +9,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "carillon/timer/manual_clock.h"
 #include "carillon/timer/timer_service.h"
@@ -23,8 +24,8 @@ constexpr bool kAccepted = requires(TimerService& timers, NextTime next_time) {
   timers.schedule_by(next_time, [] {});
 };
 
-// A time of another clock would be taken for one of the wall clock: local time an hour or two late,
-// a steady one in 1970.
+// A time of another clock would be taken for a time of the wall clock: a local time would be an
+// hour or two late, a steady time would be in 1970.
 TEST(CalendarAnswers, AreOptionalTimesOfTheSystemClockOrDoNotCompile) {
   using std::chrono::local_seconds;
   using std::chrono::steady_clock;
@@ -39,7 +40,7 @@ TEST(CalendarAnswers, AreOptionalTimesOfTheSystemClockOrDoNotCompile) {
   EXPECT_FALSE((kAccepted<std::optional<WallTime> (*)(steady_clock::time_point)>));
 }
 
-// It would run for ever without a pause.
+// Such a timer would run for ever without a pause.
 TEST(CalendarAnswers, ATimeThatIsNotLaterIsRefused) {
   const auto clock = std::make_shared<ManualClock>();
   TimerService timers({.clock = clock});
@@ -70,8 +71,42 @@ TEST(CalendarAnswers, ATimeThatIsNotLaterAfterARunIsReportedAndEndsTheTimer) {
   EXPECT_EQ(runs, 1);
   EXPECT_EQ(error,
             "carillon: a calendar was asked for a time after 1060000000000 ns and answered "
-            "1060000000000 ns, which is not "
-            "later");
+            "1060000000000 ns, which is not later");
+  EXPECT_EQ(handle.state(), TimerState::kOver);
+  EXPECT_EQ(timers.pending(), 0U);
+}
+
+TEST(CalendarAnswers, AnExceptionOfTheFirstCallIsThrown) {
+  TimerService timers({.clock = std::make_shared<ManualClock>()});
+  const auto broken = [](WallTime) -> std::optional<WallTime> {
+    throw std::runtime_error("no calendar");
+  };
+  EXPECT_THROW(timers.schedule_by(broken, [] {}), std::runtime_error);
+  EXPECT_EQ(timers.stats().scheduled, 0U);
+}
+
+TEST(CalendarAnswers, AnExceptionOfALaterCallIsReportedAndEndsTheTimer) {
+  const auto clock = std::make_shared<ManualClock>();
+  std::string error;
+  TimerService timers({.clock = clock, .on_error = [&](std::exception_ptr what) {
+                         try {
+                           std::rethrow_exception(what);
+                         } catch (const std::exception& e) {
+                           error = e.what();
+                         }
+                       }});
+  int runs = 0;
+  const TimerHandle handle = timers.schedule_by(
+      [first = true](WallTime after) mutable {
+        if (!std::exchange(first, false)) throw std::runtime_error("the calendar ends here");
+        return std::optional<WallTime>(after + 1min);
+      },
+      [&] { ++runs; });
+  clock->advance(1min - 1ns);
+  EXPECT_EQ(runs, 0);
+  clock->advance(5min);
+  EXPECT_EQ(runs, 1);
+  EXPECT_EQ(error, "the calendar ends here");
   EXPECT_EQ(handle.state(), TimerState::kOver);
   EXPECT_EQ(timers.pending(), 0U);
 }

@@ -1,4 +1,5 @@
-// stop(), drain() and the bound on pending timers; worked examples 9 and 10 of row S3.
+// stop(), drain() and the bound on pending timers. The S3 tests are two worked examples of the
+// contract of Netty's HashedWheelTimer.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -73,7 +74,7 @@ TEST(S3, Example10_StopReturnsExactlyThePendingOnes) {
   for (TimerHandle handle : pending) EXPECT_FALSE(handle.cancel());
 }
 
-TEST(Closing, WhereMemoryIsShortStopSaysSoAndTheNextCallReturnsThem) {
+TEST(Closing, WithoutMemoryStopThrowsAndTheNextCallReturnsTheTimers) {
   TimerService timers({.clock = std::make_shared<ManualClock>()});
   int run = 0;
   for (int i = 0; i < 100; ++i)
@@ -82,7 +83,7 @@ TEST(Closing, WhereMemoryIsShortStopSaysSoAndTheNextCallReturnsThem) {
     const NoMemory short_of_it;
     EXPECT_THROW(timers.stop(), std::bad_alloc);
   }
-  EXPECT_THROW(timers.schedule_after(1s, [] {}), TimersStopped) << "it has ended";
+  EXPECT_THROW(timers.schedule_after(1s, [] {}), TimersStopped) << "the service has ended";
   std::vector<Unprocessed> rest = timers.stop();
   ASSERT_EQ(rest.size(), 100U);
   EXPECT_EQ(rest[0].due, 1s);
@@ -113,7 +114,7 @@ TEST(Closing, AfterStopTimersAreRefused) {
   const auto captured = std::make_shared<int>(0);
   EXPECT_THROW(timers.schedule_after(1s, [captured] {}), TimersStopped);
   EXPECT_EQ(captured.use_count(), 1);
-  EXPECT_TRUE(timers.stop().empty()) << "again";
+  EXPECT_TRUE(timers.stop().empty()) << "the second call";
   EXPECT_EQ(timers.stats().rejected, 1U);
 }
 
@@ -123,7 +124,7 @@ TEST(Closing, AServiceThatWasNeverUsedStops) {
   EXPECT_THROW(timers.schedule_after(1s, [] {}), TimersStopped);
 }
 
-TEST(Closing, TheTasksThatTheDestructorFindsAreDestroyed) {
+TEST(Closing, TheDestructorDestroysTheTasksOfPendingTimers) {
   const auto captured = std::make_shared<int>(0);
   {
     TimerService timers;
@@ -163,7 +164,7 @@ TEST(Closing, StopWaitsForTheTaskThatRuns) {
   }
 }
 
-TEST(Closing, StopReturnsWhatIsQueuedForThePool) {
+TEST(Closing, StopReturnsTimersThatAreQueuedForThePool) {
   TimerService timers({.executor = Executor::pool(1)});
   std::latch running(1);
   std::latch go_on(1);
@@ -176,7 +177,7 @@ TEST(Closing, StopReturnsWhatIsQueuedForThePool) {
   for (int i = 0; i < 10; ++i)
     queued.push_back(timers.schedule_after(0s, [] { FAIL() << "it was returned"; }));
   while (queued.back().state() != TimerState::kDue) std::this_thread::yield();
-  EXPECT_TRUE(queued.front().cancel()) << "one that is queued can still be cancelled";
+  EXPECT_TRUE(queued.front().cancel()) << "a queued timer can still be cancelled";
   timers.schedule_after(1h, [] {});
   std::vector<Unprocessed> rest;
   std::thread stopper([&] { rest = timers.stop(); });
@@ -187,7 +188,7 @@ TEST(Closing, StopReturnsWhatIsQueuedForThePool) {
       refused = true;
     }
   }
-  // Queued timers are taken from the pool before it is waited for.
+  // stop() takes queued timers back before it waits for the pool.
   while (queued.back().state() != TimerState::kOver) std::this_thread::yield();
   go_on.count_down();
   stopper.join();
@@ -226,7 +227,7 @@ TEST(Closing, APeriodicTimerThatStopsItsServiceIsOver) {
   EXPECT_EQ(timers.stats().pending, 0U);
 }
 
-TEST(Closing, DrainRunsWhatIsPendingAndReturnsWhatIsPeriodic) {
+TEST(Closing, DrainRunsPendingTimersAndReturnsPeriodicOnes) {
   TimerService timers;
   std::atomic<int> fired{0};
   for (int i = 0; i < 100; ++i)
@@ -265,7 +266,7 @@ TEST(Closing, DrainEndsWhenTheLastTimerIsCancelled) {
   canceller.join();
 }
 
-TEST(Closing, DrainForReturnsWhatWasLeft) {
+TEST(Closing, DrainForReturnsTheTimersThatAreLeft) {
   TimerService timers;
   timers.schedule_after(1h, [] {});
   EXPECT_EQ(timers.drain_for(1ms).size(), 1U);

@@ -1,5 +1,5 @@
-// Where Dubbo's HashedWheelTimer, an older copy of Netty's, differs from it: its own published
-// cases, on virtual time.
+// The published test cases of Dubbo's HashedWheelTimer, an older copy of Netty's, in which the two
+// differ; on virtual time.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -30,9 +30,8 @@ class DubboContract : public ::testing::Test {
   std::shared_ptr<ManualClock> clock_ = std::make_shared<ManualClock>();
 };
 
-// A tick of 0 is refused, and one as long as time itself is not: nothing is multiplied that could
-// overflow.
-TEST_F(DubboContract, TheTickIsCheckedAndAnyLengthOfItWorks) {
+// A tick of 0 is refused. The longest tick is accepted, because no multiplication can overflow.
+TEST_F(DubboContract, TheTickMustBePositiveAndMayHaveAnyLength) {
   EXPECT_THROW(TimerService({.tick = 0ms}), std::invalid_argument);
   TimerService timers({.tick = std::chrono::nanoseconds::max(), .clock = clock_});
   int ran = 0;
@@ -72,8 +71,8 @@ TEST_F(DubboContract, ACancelledTimeoutIsOver) {
   EXPECT_EQ(timeout.state(), TimerState::kOver);
 }
 
-// Eight tasks whose delay is negative, behind one that blocks: they are due, and still count until
-// they start.
+// Eight timers with a negative delay wait behind a task that blocks. They are due, and count as
+// pending until they start.
 TEST_F(DubboContract, TimeoutsThatAreDueCountUntilTheyStart) {
   TimerService timers({.executor = Executor::pool(1), .max_pending = 8, .clock = clock_});
   std::latch blocked(1);
@@ -106,9 +105,9 @@ TEST_F(DubboContract, ATaskMayStopItsTimer) {
   EXPECT_THROW(timers.schedule_after(5s, [] {}), TimersStopped);
 }
 
-// Dubbo's stop() cancels nothing: what it returns still runs if somebody expires it. Here it is the
-// caller's alone.
-TEST_F(DubboContract, WhatStopReturnsRunsWhenTheCallerRunsItAndOnlyThen) {
+// Dubbo's stop() cancels nothing: a returned timeout still runs if somebody expires it. Here only
+// the caller can run a returned task.
+TEST_F(DubboContract, AReturnedTaskRunsOnlyIfTheCallerRunsIt) {
   TimerService timers({.clock = clock_});
   int ran = 0;
   timers.schedule_after(1s, [&] { ++ran; });

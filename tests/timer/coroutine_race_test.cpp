@@ -1,5 +1,5 @@
-// Coroutines and the ends of their sleep, at the same moment on several threads: each ends exactly
-// once, by one of them.
+// Coroutines whose sleep or call may end in several ways at the same moment, on several threads:
+// each ends exactly once, in one of these ways.
 //
 // CARILLON_TRIALS=100 runs a hundred times as many trials. The preset tsan runs them under the
 // thread sanitizer.
@@ -45,9 +45,9 @@ INSTANTIATE_TEST_SUITE_P(Executors, CoroutineRace, ::testing::Values(0U, 2U),
                            return parameter.param == 0 ? "TimerThread" : "Pool";
                          });
 
-// Returned stands for TimersStopped after having slept, refused for the same at once.
-Job sleep_once(TimerService& timers, nanoseconds delay, std::stop_token stop, Outcomes& outcomes,
-               std::size_t number, std::atomic<std::size_t>& early) {
+// Counts a full sleep as fired, a stopped one as cancelled, and TimersStopped as returned.
+Detached sleep_once(TimerService& timers, nanoseconds delay, std::stop_token stop,
+                    Outcomes& outcomes, std::size_t number, std::atomic<std::size_t>& early) {
   const auto time = steady_clock::now() + delay;
   bool slept = false;
   try {
@@ -72,8 +72,8 @@ TEST_P(CoroutineRace, SleepVersusStopToken) {
       std::atomic<std::size_t> started{0};
       std::thread stopper([&] {
         for (std::size_t i = 0; i < sleeps; ++i) {
-          while (i > started + 1)
-            std::this_thread::yield();  // before it sleeps, while it falls asleep, or later
+          // The request comes before the sleep, while the coroutine falls asleep, or later.
+          while (i > started + 1) std::this_thread::yield();
           stops[i].request_stop();
         }
       });
@@ -118,7 +118,7 @@ TEST_P(CoroutineRace, SleepVersusStopTokenVersusTheEndOfTheService) {
       for (std::size_t i = 0; i < kThreads * kEach; i += 2) stops[i].request_stop();
     });
     while (started < kThreads * kEach * (trial % 10) / 10) std::this_thread::yield();
-    timers->stop();  // and drops what was returned
+    timers->stop();  // drops the returned timers
     for (std::thread& thread : threads) thread.join();
     timers.reset();
     outcomes.expect_one_each();
@@ -129,10 +129,10 @@ TEST_P(CoroutineRace, SleepVersusStopTokenVersusTheEndOfTheService) {
 
 // --- with_timeout
 
-// Fired: in time. Cancelled: timed out. Returned: TimersStopped.
+// Counts an end in time as fired, a time-out as cancelled, and TimersStopped as returned.
 template <class Make>
-Job await_once(TimerService& timers, Make make, nanoseconds at_most, Outcomes& outcomes,
-               std::size_t number, std::atomic<std::size_t>& early) {
+Detached await_once(TimerService& timers, Make make, nanoseconds at_most, Outcomes& outcomes,
+                    std::size_t number, std::atomic<std::size_t>& early) {
   const auto time = steady_clock::now() + at_most;
   try {
     if (co_await with_timeout(timers, make(), at_most)) {
@@ -151,10 +151,11 @@ Task<int> sleep_in_a_task(TimerService& timers, nanoseconds delay) {
   co_return 1;
 }
 
-// An operation that refers to what its caller owns, as it may.
-Job await_operation(TimerService& timers, TimerService& sleeps, nanoseconds delay,
-                    nanoseconds at_most, std::stop_token stop, Outcomes& outcomes,
-                    std::size_t number) {
+// Awaits an operation that refers to a local variable of its caller, which is allowed. Counts as
+// await_once() does.
+Detached await_operation(TimerService& timers, TimerService& sleeps, nanoseconds delay,
+                         nanoseconds at_most, std::stop_token stop, Outcomes& outcomes,
+                         std::size_t number) {
   int touched = 0;
   try {
     const auto slept = co_await with_timeout(

@@ -1,4 +1,4 @@
-// The coroutines of the tests: one that nobody waits for, and one that is awaited.
+// The coroutines of the tests: Detached, which nobody awaits, and Task, which is awaited.
 #pragma once
 
 #include <atomic>
@@ -8,14 +8,15 @@
 #include <type_traits>
 #include <utility>
 
-// g++ 12 finds fault with what it makes of a coroutine itself.
+// g++ 12 gives this warning for code that it generates itself for a coroutine.
 #pragma GCC diagnostic ignored "-Wzero-as-null-pointer-constant"
 
 namespace carillon::testing {
 
 // NOLINTBEGIN(readability-identifier-naming): names that the standard gives
 
-// How many frames of these coroutines there are: 0 again at the end of a test, or one leaked.
+// The number of live frames of these coroutines. If it is not 0 at the end of a test, one was
+// leaked.
 inline std::atomic<int> live_frames{0};
 
 struct CountsFrames {
@@ -25,10 +26,10 @@ struct CountsFrames {
   ~CountsFrames() { --live_frames; }
 };
 
-// Begins at once, and frees itself at its end. What it throws ends the program.
-struct Job {
+// Begins at once, and frees itself at its end. An exception that leaves it ends the program.
+struct Detached {
   struct promise_type : CountsFrames {
-    Job get_return_object() noexcept { return {}; }
+    Detached get_return_object() noexcept { return {}; }
     std::suspend_never initial_suspend() noexcept { return {}; }
     std::suspend_never final_suspend() noexcept { return {}; }
     void unhandled_exception() noexcept { std::terminate(); }
@@ -36,6 +37,7 @@ struct Job {
   };
 };
 
+// The result of a Task<T>.
 template <class T>
 struct Returned {
   std::optional<T> value;
@@ -57,7 +59,7 @@ struct Returned<void> {
   void take() noexcept {}
 };
 
-// Begins when it is awaited, or started by hand; owns its frame.
+// Begins when it is awaited, or by start(). Owns its frame.
 template <class T = void>
 class [[nodiscard]] Task {
  public:

@@ -1,5 +1,4 @@
-// What the racing tests of the hazards share: executors to run them on, and slots through which
-// handles pass from thread to thread.
+// Shared by the tests that race: their executors, and mailboxes that pass handles between threads.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,17 +14,17 @@
 
 namespace carillon::testing {
 
-// Slots through which one thread passes handles to another.
+// Numbered mailboxes, through which one thread passes handles to another.
 class Mailboxes {
  public:
   explicit Mailboxes(std::size_t count) : handles_(count), full_(count) {}
-  void put(std::size_t slot, TimerHandle handle) {
-    handles_[slot] = handle;
-    full_[slot].store(true, std::memory_order_release);
+  void put(std::size_t box, TimerHandle handle) {
+    handles_[box] = handle;
+    full_[box].store(true, std::memory_order_release);
   }
-  TimerHandle wait_for(std::size_t slot) const {
-    while (!full_[slot].load(std::memory_order_acquire)) std::this_thread::yield();
-    return handles_[slot];
+  TimerHandle wait_for(std::size_t box) const {
+    while (!full_[box].load(std::memory_order_acquire)) std::this_thread::yield();
+    return handles_[box];
   }
 
  private:
@@ -37,10 +36,10 @@ inline TimerOptions fine(Executor executor, unsigned shards = 1) {
   return {.tick = std::chrono::microseconds(1), .executor = std::move(executor), .shards = shards};
 }
 
-// Instantiated in hazard_race_test.cpp, for all files.
+// Instantiated in hazard_race_test.cpp, for the tests of all files. The parameter is the number of
+// threads of the pool; 0: tasks run on the timer thread.
 class HazardRace : public ::testing::TestWithParam<unsigned> {
  protected:
-  // 0: on the timer thread.
   Executor executor() const {
     return GetParam() == 0 ? Executor::timer_thread() : Executor::pool(GetParam());
   }

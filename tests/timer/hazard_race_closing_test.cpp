@@ -1,5 +1,5 @@
-// The hazards of stopping, destroying and handing over that are races, run many times on real
-// threads, and counted as in hazard_race_test.cpp.
+// Races of stopping, destroying and handing over, run many times on real threads. Outcomes are
+// counted as in hazard_race_test.cpp.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -21,7 +21,7 @@ namespace {
 using namespace std::chrono_literals;
 using std::chrono::nanoseconds;
 
-void collect(std::vector<Unprocessed> rest) {
+void run_all(std::vector<Unprocessed> rest) {
   for (Unprocessed& timer : rest) timer.task();
 }
 
@@ -56,7 +56,7 @@ TEST_P(HazardRace, H6_SubmitVersusStop_RefusedOrReturnedNeverSwallowed) {
     EXPECT_EQ(stats.returned, rest.size());
     EXPECT_EQ(stats.pending, 0U);
     EXPECT_EQ(stats.rejected, outcomes.refused());
-    collect(std::move(rest));  // a returned task, run by hand, counts as its timer's one outcome
+    run_all(std::move(rest));  // a returned task that is run here is its timer's one outcome
     outcomes.expect_one_each();
     ASSERT_FALSE(HasFailure()) << "in trial " << trial;
   }
@@ -75,8 +75,8 @@ TEST_P(HazardRace, H6_HandlesVersusDestruction) {
       CountsReturned(CountsReturned&& from) noexcept
           : outcomes(std::exchange(from.outcomes, nullptr)), number(from.number), done(from.done) {}
       ~CountsReturned() {
-        if (outcomes != nullptr && !done)
-          outcomes->returned(number);  // or cancelled: the canceller says
+        // Counts cancelled timers, too: the canceller counts those separately.
+        if (outcomes != nullptr && !done) outcomes->returned(number);
       }
       void operator()() {
         done = true;

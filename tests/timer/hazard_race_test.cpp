@@ -1,5 +1,6 @@
-// The hazards that are races, run many times on real threads: each timer's outcomes are counted,
-// and must be exactly one. Those of stopping and handing over are in hazard_race_closing_test.cpp.
+// Hazards that are races, run many times on real threads. The tests count the outcomes of each
+// timer, of which there must be exactly one. Races of stopping and handing over are in
+// hazard_race_closing_test.cpp.
 //
 // CARILLON_TRIALS=100 runs a hundred times as many trials. The preset tsan runs them under the
 // thread sanitizer.
@@ -65,7 +66,7 @@ TEST_P(HazardRace, H1_CancelVersusFire_ExactlyOneWinner) {
 }
 
 // One shard for all threads, so that most find its door taken and leave notes.
-TEST_P(HazardRace, H2_CancelVersusTheWayFromANoteToTheWheel) {
+TEST_P(HazardRace, H2_CancelVersusATimerOnItsWayFromANoteToTheWheel) {
   constexpr std::size_t kThreads = 4;
   const std::size_t each = trials(5'000);
   Outcomes outcomes(kThreads * each);
@@ -109,7 +110,7 @@ TEST(HazardRaces, H3_SleepVersusPush_NoWakeupIsLost) {
       fired.notify_one();
     });
     fired.wait(false);
-    // Now the timer thread is about to fall asleep.
+    // Now the timer thread is about to sleep again.
   }
 }
 
@@ -131,8 +132,8 @@ TEST(HazardRaces, H3_SleepVersusPush_FromSeveralThreadsAndEarlierEachTime) {
   for (std::thread& thread : threads) thread.join();
 }
 
-// Memory of a timer that has ended is in use for another at once: who still touched it would spoil
-// that one.
+// The memory of a timer that has ended is used for another timer at once. Code that still touched
+// the old timer would corrupt the new one.
 TEST_P(HazardRace, H9_NothingTouchesATimerThatIsOver) {
   TimerService service(fine(executor(), 2));
   std::vector<std::thread> threads;
@@ -235,11 +236,11 @@ TEST_P(HazardRace, H12_ThePendingCountIsConserved) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  // A timer that is under way as a note is counted when the note is read.
+  // A timer that a note carries is counted when the note is read.
   while (service.stats().scheduled < accepted || service.pending() > 0) std::this_thread::yield();
   std::vector<TimerHandle> full;
   for (std::size_t i = 0; i < kMost; ++i) full.push_back(service.schedule_after(1h, [] {}));
-  EXPECT_THROW(service.schedule_after(1h, [] {}), TooManyTimers) << "no place was gained";
+  EXPECT_THROW(service.schedule_after(1h, [] {}), TooManyTimers) << "none was counted down twice";
   for (TimerHandle handle : full) EXPECT_TRUE(handle.cancel());
   EXPECT_EQ(service.stats().scheduled, accepted + kMost);
   EXPECT_EQ(service.stats().rejected, refused + 1);

@@ -1,5 +1,6 @@
-// The hazards H3 to H15 of timers that need no race to show: one test each, on virtual time where
-// time matters. The races themselves are in hazard_race_test.cpp.
+// Known hazards of timer services that show without a race, on virtual time where time matters. H4
+// to H15 number the hazards; the name of each test says what its hazard is. Hazards that are races
+// are in hazard_race_test.cpp and hazard_race_closing_test.cpp.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -31,14 +32,14 @@ class Hazard : public ::testing::Test {
 TEST_F(Hazard, H4_StaleNextWakeup_AnEarlierTimerWakesTheSleeperHoweverOftenItIsMoved) {
   TimerService timers({.clock = clock_});
   std::vector<std::int64_t> fired_at;
-  const auto record = [&] { fired_at.push_back(clock_->now().time_since_epoch() / 1ms); };
-  timers.schedule_after(1h, record);
+  const auto log_time = [&] { fired_at.push_back(clock_->now().time_since_epoch() / 1ms); };
+  timers.schedule_after(1h, log_time);
   clock_->settle();
-  timers.schedule_after(10s, record);
+  timers.schedule_after(10s, log_time);
   clock_->settle();
-  TimerHandle moved = timers.schedule_after(30min, record);
+  TimerHandle moved = timers.schedule_after(30min, log_time);
   clock_->settle();
-  timers.schedule_after(1s, record);
+  timers.schedule_after(1s, log_time);
   EXPECT_TRUE(moved.reschedule_after(500ms));
   clock_->advance(1h);
   EXPECT_EQ(fired_at, (std::vector<std::int64_t>{500, 1000, 10'000, 3'600'000}));
@@ -78,8 +79,8 @@ TEST_F(Hazard, H7_TheDestructorOfACapturedObjectMayUseTheService) {
     other.cancel();
     static_cast<void>(timers.stats());
   };
-  EXPECT_TRUE(timers.schedule_after(5s, Reenters(reenter)).cancel());  // destroyed in cancel()
-  timers.schedule_after(1s, Reenters(reenter));                        // and after its run
+  EXPECT_TRUE(timers.schedule_after(5s, Reenters(reenter)).cancel());  // destroyed by cancel()
+  timers.schedule_after(1s, Reenters(reenter));                        // destroyed after its run
   clock_->advance(10s);
   EXPECT_EQ(rescheduled, 2);
   EXPECT_EQ(other.state(), TimerState::kOver);
@@ -174,10 +175,10 @@ TEST_F(Hazard, H10_AWordThatHasUsedUpItsGenerationsIsRetired) {
   EXPECT_EQ(next.cancel(before), detail::TimerWord::Cancel::kWonInWheel);
   EXPECT_EQ(next.finish_unrun(), detail::TimerWord::End::kReuse);
   EXPECT_EQ(next.arm(false), 0xffff'ffffU);
-  EXPECT_EQ(next.cancel(before), detail::TimerWord::Cancel::kLost) << "a handle of the past";
+  EXPECT_EQ(next.cancel(before), detail::TimerWord::Cancel::kLost) << "an old handle";
 }
 
-TEST_F(Hazard, H13_ATaskMayCancelAnotherOfTheSameTickThatIsDueAlready) {
+TEST_F(Hazard, H13_ATaskMayCancelAnotherThatIsDueInTheSameTick) {
   TimerService timers({.clock = clock_});
   const auto captured = std::make_shared<int>(0);
   std::vector<TimerHandle> siblings;
@@ -227,8 +228,8 @@ TEST_F(Hazard, H14_TheServiceIsDestroyedInsideATask) {
     destroyed.wait();
     while (self.state() != TimerState::kOver) std::this_thread::yield();
     EXPECT_EQ(pending.state(), TimerState::kOver);
-    while (captured.use_count() != 1)
-      std::this_thread::yield();  // a task of the pool may be running still
+    // A task may still be running on the pool.
+    while (captured.use_count() != 1) std::this_thread::yield();
   }
 }
 
@@ -302,7 +303,7 @@ TEST_F(OwnExecutor, APeriodicTimerIsHandedOverAgainWhenItsRunHasEnded) {
   EXPECT_EQ(handed_over_.size(), 1U);
 }
 
-TEST_F(Hazard, AnExecutorThatThrowsLosesTheRunAndSaysSo) {
+TEST_F(Hazard, AnExecutorThatThrowsLosesTheRunAndTheErrorIsReported) {
   int errors = 0;
   TimerService timers(
       {.executor = Executor::by([](DueTask) { throw std::runtime_error("the queue is full"); }),

@@ -1,5 +1,5 @@
-// A shard makes its wheel with its first timer, whenever that is: at the time of that moment, which
-// may be ahead of the time at which the timer thread last looked at the clock.
+// A shard makes its wheel when it gets its first timer. The wheel starts at the time of that
+// moment, which may be later than the time that the timer thread read last.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -23,23 +23,23 @@ TEST(LateWheel, AShardThatIsFirstUsedAnHourLaterKeepsItsTimers) {
   const auto clock = std::make_shared<ManualClock>();
   TimerService timers({.clock = clock, .shards = 8});
   std::vector<std::int64_t> fired_at;
-  const auto record = [&] { fired_at.push_back(clock->now().time_since_epoch() / 1ms); };
-  timers.schedule_after(2h, record);
+  const auto log_time = [&] { fired_at.push_back(clock->now().time_since_epoch() / 1ms); };
+  timers.schedule_after(2h, log_time);
   clock->advance(1h);
   const std::uint64_t before = timers.stats().wakeups;
-  // Each thread that lives has a number, and so a shard, of its own.
+  // Threads that live at the same time have different numbers, and so different shards.
   std::latch all_live(3);
   std::vector<std::thread> threads;
   for (int i = 1; i <= 3; ++i) {
     threads.emplace_back([&, i] {
       all_live.arrive_and_wait();
-      timers.schedule_after(std::chrono::milliseconds(i), record);
+      timers.schedule_after(std::chrono::milliseconds(i), log_time);
     });
   }
   for (std::thread& thread : threads) thread.join();
   clock->advance(2h);
   EXPECT_EQ(fired_at, (std::vector<std::int64_t>{3'600'001, 3'600'002, 3'600'003, 7'200'000}));
-  EXPECT_LE(timers.stats().wakeups, before + 16) << "no new wheel walks through the hour before it";
+  EXPECT_LE(timers.stats().wakeups, before + 16) << "a new wheel does not walk through the past";
 }
 
 TEST(LateWheel, TheFirstTimerOnTheWallClockMayComeLate) {
@@ -56,8 +56,8 @@ TEST(LateWheel, TheFirstTimerOnTheWallClockMayComeLate) {
   EXPECT_EQ(fired, 1);
 }
 
-// A ManualClock on which something can happen between the timer thread's reading of the steady
-// clock and what it does with it: when it reads the wall clock, which is next.
+// A ManualClock that can run a function after the timer thread has read the steady clock, and
+// before it uses that time: when it reads the wall clock, which it does next.
 class InterruptedClock final : public TimerClock {
  public:
   SteadyTime now() noexcept override { return clock_->now(); }
@@ -83,9 +83,9 @@ class InterruptedClock final : public TimerClock {
   bool interrupted_ = false;
 };
 
-// The timer thread has read the clock at 999 us into a tick. Then a thread makes its shard's wheel,
-// at the next tick, for a timer that was due long ago. The timer thread finds a wheel whose time is
-// ahead of its own.
+// The timer thread has read the clock 999 us after the start of a tick. Then another thread makes
+// the wheel of its shard, in the next tick, for a timer that was due long ago. The timer thread
+// finds a wheel that is ahead of its own time.
 TEST(LateWheel, AWheelThatIsAheadOfTheTimerThreadsClockFiresWhatIsDueAtOnce) {
   const auto clock = std::make_shared<InterruptedClock>();
   TimerService timers({.clock = clock, .shards = 8});
@@ -102,10 +102,9 @@ TEST(LateWheel, AWheelThatIsAheadOfTheTimerThreadsClockFiresWhatIsDueAtOnce) {
   timers.schedule_after(-1h, [] {});  // wakes the timer thread
   clock->manual().settle();
   EXPECT_TRUE(interrupted);
-  EXPECT_EQ(fired, 1) << "though the clock has not moved on since";
+  EXPECT_EQ(fired, 1) << "although the clock has not moved since";
   EXPECT_EQ(clock->now(), SteadyTime(1s + 1ms));
-  EXPECT_EQ(timers.stats().wakeups, before + 1)
-      << "and the timer thread need not come again for it";
+  EXPECT_EQ(timers.stats().wakeups, before + 1) << "the timer thread need not wake again for it";
 }
 
 }  // namespace

@@ -65,17 +65,17 @@ TEST_F(OneShot, OneThreadsTimersFireByTimeAndWithinATickInTheOrderScheduled) {
   EXPECT_EQ(log_, (std::vector<std::string>{"3", "3", "4", "5", "5"}));
 }
 
-TEST_F(OneShot, WhatIsDueAlreadyFiresAtOnce) {
+TEST_F(OneShot, ATimerThatIsAlreadyDueFiresAtOnce) {
   timers_.schedule_after(0s, [&] { log_.emplace_back("zero"); });
   timers_.schedule_after(-5s, [&] { log_.emplace_back("negative"); });
   timers_.schedule_at(now() - 1h, [&] { log_.emplace_back("past"); });
   timers_.schedule_at(std::chrono::steady_clock::time_point::min(),
                       [&] { log_.emplace_back("long past"); });
   clock_->settle();
-  EXPECT_EQ(log_.size(), 4U) << "without the clock having moved";
+  EXPECT_EQ(log_.size(), 4U) << "although the clock has not moved";
 }
 
-TEST_F(OneShot, ATimeBeyondTheRangeBecomesItsEndAndDoesNotFireAtOnce) {
+TEST_F(OneShot, ATimeBeyondTheRangeBecomesTheEndOfTheRangeAndDoesNotFireAtOnce) {
   const TimerHandle handles[] = {
       timers_.schedule_after(std::chrono::nanoseconds::max(), [&] { log_.emplace_back("!"); }),
       timers_.schedule_after(std::chrono::hours::max(), [&] { log_.emplace_back("!"); }),
@@ -90,7 +90,7 @@ TEST_F(OneShot, ATimeBeyondTheRangeBecomesItsEndAndDoesNotFireAtOnce) {
   for (TimerHandle handle : handles) EXPECT_TRUE(handle.cancel());
 }
 
-TEST_F(OneShot, CancelIsTrueOnceAndDestroysTheTaskWithinTheCall) {
+TEST_F(OneShot, CancelReturnsTrueOnceAndDestroysTheTaskWithinTheCall) {
   const auto captured = std::make_shared<int>(1);
   TimerHandle handle = timers_.schedule_after(1s, [captured] { FAIL() << "it was cancelled"; });
   EXPECT_EQ(captured.use_count(), 2);
@@ -102,7 +102,7 @@ TEST_F(OneShot, CancelIsTrueOnceAndDestroysTheTaskWithinTheCall) {
   clock_->advance(2s);
 }
 
-TEST_F(OneShot, CancelAfterItFiredIsFalse) {
+TEST_F(OneShot, CancelReturnsFalseAfterItFired) {
   TimerHandle handle = timers_.schedule_after(1s, [] {});
   clock_->advance(1s);
   EXPECT_FALSE(handle.cancel());
@@ -110,7 +110,7 @@ TEST_F(OneShot, CancelAfterItFiredIsFalse) {
   EXPECT_FALSE(handle.reschedule_after(1s));
 }
 
-TEST_F(OneShot, CancelFromInsideItsOwnTaskIsFalse) {
+TEST_F(OneShot, CancelReturnsFalseInsideItsOwnTask) {
   TimerHandle handle;
   handle = timers_.schedule_after(1s, [&] {
     EXPECT_EQ(handle.state(), TimerState::kRunning);
@@ -131,7 +131,7 @@ TEST_F(OneShot, AnEmptyHandleNamesNoTimer) {
   EXPECT_EQ(handle.state(), TimerState::kOver);
 }
 
-TEST_F(OneShot, AHandleOfThePastNeverMeansAnotherTimer) {
+TEST_F(OneShot, AnOldHandleNeverRefersToAnotherTimer) {
   TimerHandle old = timers_.schedule_after(1s, [] {});
   EXPECT_TRUE(old.cancel());
   std::vector<TimerHandle> handles;

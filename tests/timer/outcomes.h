@@ -1,5 +1,5 @@
-// Outcomes: what became of each of many timers, so that a test can say that it was exactly one
-// thing.
+// Outcomes: counts how often each of many timers fired, was cancelled, was returned by stop() or
+// was refused, so that a test can check that it had exactly one outcome.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ class Outcomes {
   void returned(std::size_t timer) { add(timer, 1 << 16); }
   void refused(std::size_t timer) { add(timer, 1 << 24); }
 
-  // Every timer had exactly one outcome.
+  // Fails the test unless every timer had exactly one outcome.
   void expect_one_each() const {
     std::size_t wrong = 0;
     for (std::size_t timer = 0; timer < counts_.size(); ++timer) {

@@ -1,5 +1,4 @@
-// The small parts of the timer service, each alone, and the bounds on what it costs: memory,
-// wake-ups.
+// The small parts of the timer service, each tested alone, and bounds on its memory and wake-ups.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -56,7 +55,7 @@ TEST(TickScale, TheEndsOfTheRange) {
   }
 }
 
-TEST(Durations, BeyondTheRangeIsItsEnd) {
+TEST(Durations, ADurationBeyondTheRangeBecomesTheEndOfTheRange) {
   EXPECT_EQ(detail::to_ns(1h), 3'600'000'000'000);
   EXPECT_EQ(detail::to_ns(std::chrono::hours::max()), kForever);
   EXPECT_EQ(detail::to_ns(std::chrono::hours::min()), -kForever);
@@ -94,14 +93,14 @@ TEST(Lateness, EveryValueIsInTheBucketThatEndsAtMostAnEighthAboveIt) {
   EXPECT_GE(histogram.percentile(1.0), 1000ns);
 }
 
-TEST(Tasks, SmallOnesLiveInPlaceLargeOnesOnTheHeapAndBothMove) {
+TEST(Tasks, SmallOnesAreStoredInsideLargeOnesOnTheHeapAndBothMove) {
   int called = 0;
   Task small([&called] { ++called; });
   Task large([&called, big = std::string(100, 'x'), array = std::array<char, 100>{}] {
     called += big[99] + array[0];
   });
   Task moved = std::move(small);
-  EXPECT_FALSE(small);  // NOLINT(bugprone-use-after-move): that it is empty now is what is tested
+  EXPECT_FALSE(small);  // NOLINT(bugprone-use-after-move): the test is that it is empty
   moved();
   EXPECT_EQ(called, 1);
   moved = std::move(large);
@@ -134,7 +133,7 @@ TEST(Door, NotesAreHandedOverOldestFirstAndNobodyLeavesWithoutReadingThem) {
   EXPECT_EQ(door.enter_or_post(notes[0]), Admission::kShut);
 }
 
-TEST(Door, UnderManyThreadsEachNoteIsReadOnceByWhoIsAloneInside) {
+TEST(Door, WithManyThreadsEachNoteIsReadOnceByTheOnlyThreadInside) {
   constexpr int kThreads = 4;
   constexpr int kEach = 20'000;
   detail::Door<Note> door;
@@ -147,7 +146,7 @@ TEST(Door, UnderManyThreadsEachNoteIsReadOnceByWhoIsAloneInside) {
       const auto handle = [&](Note& note) {
         ++handled;
         int& last = order[static_cast<std::size_t>(note.number / kEach)];
-        ASSERT_EQ(note.number % kEach, last++) << "each thread's in their order";
+        ASSERT_EQ(note.number % kEach, last++) << "the notes of one thread keep their order";
       };
       for (int i = 0; i < kEach; ++i) {
         Note& note = notes[static_cast<std::size_t>(thread)][static_cast<std::size_t>(i)];
@@ -164,7 +163,7 @@ TEST(Door, UnderManyThreadsEachNoteIsReadOnceByWhoIsAloneInside) {
   EXPECT_EQ(handled, std::size_t{kThreads} * kEach);
 }
 
-TEST(SleepGate, OneOfManyWakesASleeperAndNobodyOneThatIsAwake) {
+TEST(SleepGate, OnlyOneCallerWakesASleeperAndNoneWakesOneThatIsAwake) {
   detail::SleepGate<> gate;
   EXPECT_FALSE(gate.must_wake(5)) << "awake";
   gate.announce(100);
@@ -175,7 +174,7 @@ TEST(SleepGate, OneOfManyWakesASleeperAndNobodyOneThatIsAwake) {
   EXPECT_TRUE(gate.must_wake(50));
 }
 
-// A million timers of 30 s that are all cancelled, as a busy service has in a second.
+// A million timers of 30 s, all but the last 100 cancelled, as a busy service has in a second.
 TEST(Costs, CancelledTimersKeepNoMemory) {
   const auto clock = std::make_shared<ManualClock>();
   TimerService timers({.clock = clock});

@@ -1,4 +1,4 @@
-// Periodic timers: no drift, and what becomes of periods that were missed.
+// Periodic timers: they do not drift, and missed periods are skipped, caught up or delayed.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -38,8 +38,8 @@ TEST_F(Periodic, APeriodThatIsNotAMultipleOfTheTickDoesNotDriftEither) {
       << "1.5, 3, 4.5, 6 … rounded up to ticks";
 }
 
-// The second run, at 20, takes 25 ms: the times 30 and 40 pass.
-TEST_F(Periodic, MissedSkipLeavesThemOut) {
+// In these three tests the second run, at 20 ms, takes 25 ms, and misses the times 30 and 40 ms.
+TEST_F(Periodic, MissedSkipLeavesMissedTimesOut) {
   timers_.schedule_every(
       10ms,
       [&] {
@@ -100,7 +100,7 @@ TEST_F(Periodic, CancelledFromInsideItsRunEndsWithIt) {
     ran_.push_back(now_ms());
     if (ran_.size() < 3) return;
     EXPECT_TRUE(handle.cancel());
-    EXPECT_FALSE(handle.cancel()) << "won once";
+    EXPECT_FALSE(handle.cancel()) << "it was cancelled already";
     EXPECT_EQ(captured.use_count(), 2) << "the task lives as long as it runs";
   });
   clock_->advance(100ms);

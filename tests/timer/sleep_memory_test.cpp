@@ -1,4 +1,4 @@
-// What coroutines that sleep allocate: nothing.
+// A coroutine that sleeps allocates nothing; with_timeout() makes two or three allocations.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -21,7 +21,8 @@ using namespace std::chrono_literals;
 
 class CoroutineMemory : public ::testing::Test {
  protected:
-  // The thread has started, the wheel has its slots, the pool a batch of blocks.
+  // Starts the timer thread and makes the wheel and free blocks, so that the tests do not count
+  // these allocations.
   void SetUp() override {
     timers_.schedule_after(1h, [] {});
     clock_->settle();
@@ -31,7 +32,7 @@ class CoroutineMemory : public ::testing::Test {
   TimerService timers_{{.clock = clock_, .shards = 1}};
 };
 
-TEST_F(CoroutineMemory, SleepingAllocatesNothingWithAStopTokenNeither) {
+TEST_F(CoroutineMemory, SleepingAllocatesNothingAlsoWithAStopToken) {
   std::stop_source stop;
   const auto sleep = [](TimerService& timers, std::stop_token token) -> Task<> {
     co_await timers.sleep_for(1h, std::move(token));
@@ -44,7 +45,7 @@ TEST_F(CoroutineMemory, SleepingAllocatesNothingWithAStopTokenNeither) {
   }
 }
 
-TEST_F(CoroutineMemory, ATimeOutAllocatesAFrameAndAStateAndOfAnOperationTheStopState) {
+TEST_F(CoroutineMemory, WithTimeoutAllocatesAFrameAndAStateAndForAnOperationAStopState) {
   const auto wait = [](auto timeout) -> Task<> { co_await std::move(timeout); };
   const auto allocated_by = [&](Task<> task) {
     const std::size_t before = allocations;

@@ -1,4 +1,5 @@
-// Coroutines that sleep, on a manual clock: when they wake, where, and what wakes them before.
+// Coroutines that sleep, on a manual clock: when and where they wake, and what wakes them before
+// their time.
 #include "carillon/timer/sleep.h"
 
 #include <gtest/gtest.h>
@@ -29,9 +30,9 @@ class Sleeping : public ::testing::Test {
  protected:
   void TearDown() override { EXPECT_EQ(live_frames, 0) << "a coroutine's frame was leaked"; }
 
-  // Awaits `awaitable` and notes what came of it.
+  // Awaits `awaitable`, and logs the result under `name`.
   template <class A>
-  Job note(std::string name, A awaitable) {
+  Detached log_result(std::string name, A awaitable) {
     try {
       if constexpr (std::is_same_v<A, StoppableSleep>) {
         const bool slept = co_await awaitable;
@@ -56,7 +57,7 @@ class Sleeping : public ::testing::Test {
 };
 
 TEST_F(Sleeping, WakesAtItsTimeAndNotBefore) {
-  note("a", timers_->sleep_for(30s));
+  log_result("a", timers_->sleep_for(30s));
   clock_->advance(30s - 1ns);
   EXPECT_TRUE(log_.empty());
   clock_->advance(1ns);
@@ -66,18 +67,18 @@ TEST_F(Sleeping, WakesAtItsTimeAndNotBefore) {
 TEST_F(Sleeping, TheDelayCountsFromCoAwaitOn) {
   const Sleep sleep = timers_->sleep_for(10s);
   clock_->pass(1min);
-  note("first", sleep);
+  log_result("first", sleep);
   clock_->advance(10s - 1ns);
   EXPECT_TRUE(log_.empty());
   clock_->advance(1ns);
-  note("again", sleep);
+  log_result("again", sleep);
   clock_->advance(10s);
   EXPECT_EQ(log_, (Log{"first slept", "again slept"}));
 }
 
 TEST_F(Sleeping, UntilATimeOfTheSteadyClock) {
-  note("a", timers_->sleep_until(std::chrono::steady_clock::time_point(1005s)));
-  note("past", timers_->sleep_until(std::chrono::steady_clock::time_point(1s)));
+  log_result("a", timers_->sleep_until(std::chrono::steady_clock::time_point(1005s)));
+  log_result("past", timers_->sleep_until(std::chrono::steady_clock::time_point(1s)));
   clock_->settle();
   EXPECT_EQ(log_, Log{"past slept"});
   clock_->advance(5s);
@@ -85,7 +86,7 @@ TEST_F(Sleeping, UntilATimeOfTheSteadyClock) {
 }
 
 TEST_F(Sleeping, UntilATimeOfTheWallClockFollowsItWhenItIsSet) {
-  note("a", timers_->sleep_until(std::chrono::system_clock::time_point(wall_start_ + 1h)));
+  log_result("a", timers_->sleep_until(std::chrono::system_clock::time_point(wall_start_ + 1h)));
   clock_->set_wall(wall_start_ - 1h);
   clock_->advance(1h);
   EXPECT_TRUE(log_.empty());
@@ -95,7 +96,7 @@ TEST_F(Sleeping, UntilATimeOfTheWallClockFollowsItWhenItIsSet) {
 
 TEST_F(Sleeping, ManySleepsInARow) {
   int slept = 0;
-  [](TimerService& timers, int& count) -> Job {
+  [](TimerService& timers, int& count) -> Detached {
     for (int i = 0; i < 1000; ++i) {
       co_await timers.sleep_for(1ms);
       ++count;
@@ -112,9 +113,9 @@ TEST_F(Sleeping, ManySleepsInARow) {
 
 TEST_F(Sleeping, AskedToStopItWakesAtOnceAndSaysSo) {
   std::stop_source stop;
-  note("a", timers_->sleep_for(1h, stop.get_token()));
-  note("b", timers_->sleep_until(std::chrono::system_clock::time_point(wall_start_ + 1h),
-                                 stop.get_token()));
+  log_result("a", timers_->sleep_for(1h, stop.get_token()));
+  log_result("b", timers_->sleep_until(std::chrono::system_clock::time_point(wall_start_ + 1h),
+                                       stop.get_token()));
   clock_->advance(10s);
   EXPECT_TRUE(log_.empty());
   stop.request_stop();
@@ -127,28 +128,28 @@ TEST_F(Sleeping, AskedToStopItWakesAtOnceAndSaysSo) {
 TEST_F(Sleeping, AskedToStopBeforeItDoesNotSleepAtAll) {
   std::stop_source stop;
   stop.request_stop();
-  note("a", timers_->sleep_for(1h, stop.get_token()));
+  log_result("a", timers_->sleep_for(1h, stop.get_token()));
   EXPECT_EQ(log_, Log{"a was asked to stop"});
   EXPECT_EQ(timers_->stats().scheduled, 0U);
 }
 
 TEST_F(Sleeping, AskedToStopTooLateItHasSlept) {
   std::stop_source stop;
-  note("a", timers_->sleep_for(1s, stop.get_token()));
+  log_result("a", timers_->sleep_for(1s, stop.get_token()));
   clock_->advance(1s);
   stop.request_stop();
   EXPECT_EQ(log_, Log{"a slept"});
 }
 
-TEST_F(Sleeping, ATokenThatNobodyCanAskIsNone) {
-  note("a", timers_->sleep_for(1s, std::stop_token()));
+TEST_F(Sleeping, AStopTokenWithoutASourceHasNoEffect) {
+  log_result("a", timers_->sleep_for(1s, std::stop_token()));
   clock_->advance(1s);
   EXPECT_EQ(log_, Log{"a slept"});
 }
 
-TEST_F(Sleeping, OneTokenAsksMany) {
+TEST_F(Sleeping, OneTokenWakesMany) {
   std::stop_source stop;
-  for (int i = 0; i < 100; ++i) note("a", timers_->sleep_for(1h, stop.get_token()));
+  for (int i = 0; i < 100; ++i) log_result("a", timers_->sleep_for(1h, stop.get_token()));
   stop.request_stop();
   clock_->settle();
   EXPECT_EQ(log_, Log(100, "a was asked to stop"));
@@ -161,7 +162,7 @@ TEST_F(Sleeping, ResumesOnTheExecutorAlsoWhenAskedToStop) {
   std::atomic<int> ended{0};
   std::atomic<int> on_pool{0};
   const auto sleep = [](auto awaitable, std::atomic<int>& count,
-                        std::atomic<int>& elsewhere) -> Job {
+                        std::atomic<int>& elsewhere) -> Detached {
     const auto before = std::this_thread::get_id();
     co_await awaitable;
     if (std::this_thread::get_id() != before) ++elsewhere;
@@ -180,9 +181,9 @@ TEST_F(Sleeping, ResumesOnTheExecutorAlsoWhenAskedToStop) {
 
 // --- the end of the service
 
-TEST_F(Sleeping, StopReturnsItsTimerAndDroppingThatThrowsTimersStopped) {
-  note("a", timers_->sleep_for(1s));
-  note("b", timers_->sleep_for(2s));
+TEST_F(Sleeping, StopReturnsItsTimerAndDroppingTheTimerThrowsTimersStopped) {
+  log_result("a", timers_->sleep_for(1s));
+  log_result("b", timers_->sleep_for(2s));
   std::vector<Unprocessed> rest = timers_->stop();
   ASSERT_EQ(rest.size(), 2U);
   EXPECT_TRUE(log_.empty()) << "not within stop()";
@@ -193,7 +194,7 @@ TEST_F(Sleeping, StopReturnsItsTimerAndDroppingThatThrowsTimersStopped) {
 }
 
 TEST_F(Sleeping, AReturnedTaskThatIsCalledByHandDoesNotPretendThatTheTimeHasCome) {
-  note("a", timers_->sleep_for(1h));
+  log_result("a", timers_->sleep_for(1h));
   std::vector<Unprocessed> rest = timers_->stop();
   ASSERT_EQ(rest.size(), 1U);
   rest[0].task();
@@ -202,8 +203,8 @@ TEST_F(Sleeping, AReturnedTaskThatIsCalledByHandDoesNotPretendThatTheTimeHasCome
 
 TEST_F(Sleeping, TheServicesDestructorResumesAllThatSleep) {
   std::stop_source stop;
-  note("a", timers_->sleep_for(1h));
-  note("b", timers_->sleep_for(2h, stop.get_token()));
+  log_result("a", timers_->sleep_for(1h));
+  log_result("b", timers_->sleep_for(2h, stop.get_token()));
   timers_.reset();
   EXPECT_EQ(log_, (Log{"a: TimersStopped", "b: TimersStopped"}));
 }
@@ -211,24 +212,24 @@ TEST_F(Sleeping, TheServicesDestructorResumesAllThatSleep) {
 TEST_F(Sleeping, AStoppedServiceRefuses) {
   timers_->stop();
   std::stop_source stop;
-  note("a", timers_->sleep_for(1s));
-  note("b", timers_->sleep_for(1s, stop.get_token()));
+  log_result("a", timers_->sleep_for(1s));
+  log_result("b", timers_->sleep_for(1s, stop.get_token()));
   EXPECT_EQ(log_, (Log{"a: TimersStopped", "b: TimersStopped"}));
 }
 
-TEST_F(Sleeping, SoDoesAFullOne) {
+TEST_F(Sleeping, AFullServiceRefuses) {
   TimerService full({.max_pending = 1, .clock = clock_});
-  note("a", full.sleep_for(1s));
-  note("b", full.sleep_for(1s));
+  log_result("a", full.sleep_for(1s));
+  log_result("b", full.sleep_for(1s));
   EXPECT_EQ(log_, Log{"b: TooManyTimers"});
   clock_->advance(1s);
   EXPECT_EQ(log_.back(), "a slept");
 }
 
-TEST_F(Sleeping, DrainWaitsForIt) {
+TEST_F(Sleeping, DrainWaitsForTheSleeper) {
   TimerService timers;
   bool slept = false;
-  [](TimerService& service, bool& done) -> Job {
+  [](TimerService& service, bool& done) -> Detached {
     co_await service.sleep_for(2ms);
     done = true;
   }(timers, slept);
@@ -236,9 +237,9 @@ TEST_F(Sleeping, DrainWaitsForIt) {
   EXPECT_TRUE(slept);
 }
 
-TEST_F(Sleeping, AnExecutorThatDropsItThrowsTimersStopped) {
+TEST_F(Sleeping, ASleeperThatTheExecutorDropsGetsTimersStopped) {
   TimerService dropping({.executor = Executor::by([](const DueTask&) {}), .clock = clock_});
-  note("a", dropping.sleep_for(1s));
+  log_result("a", dropping.sleep_for(1s));
   clock_->advance(1s);
   EXPECT_EQ(log_, Log{"a: TimersStopped"});
 }
@@ -250,7 +251,7 @@ TEST_F(Sleeping, AnExecutorMayOutliveTheService) {
     TimerService timers(
         {.executor = Executor::by([&](DueTask task) { queue.push_back(std::move(task)); }),
          .clock = clock_});
-    note("a", timers.sleep_for(1s, stop.get_token()));
+    log_result("a", timers.sleep_for(1s, stop.get_token()));
     clock_->advance(1s);
   }
   stop.request_stop();
@@ -259,7 +260,8 @@ TEST_F(Sleeping, AnExecutorMayOutliveTheService) {
   EXPECT_EQ(log_, Log{"a slept"});
 }
 
-// Its alarm holds up who wakes the timer thread until the alarm is destroyed, or for long enough.
+// A clock whose alarm delays each thread that wakes the timer thread, until the alarm is destroyed,
+// but for 10 000 yields at most.
 class HoldingClock : public TimerClock {
  public:
   struct Seen {
@@ -299,14 +301,14 @@ class HoldingClock : public TimerClock {
   std::shared_ptr<Seen> seen_;
 };
 
-// The coroutine goes on while the thread that it fell asleep on is still in co_await.
+// The coroutine goes on while the thread on which it fell asleep is still inside co_await.
 TEST_F(Sleeping, TheServiceMayBeDestroyedAsSoonAsTheCoroutineGoesOn) {
   const auto seen = std::make_shared<HoldingClock::Seen>();
   auto timers =
       std::make_unique<TimerService>(TimerOptions{.clock = std::make_shared<HoldingClock>(seen)});
   timers->schedule_after(1h, [] {});
   while (!seen->sleeping) std::this_thread::yield();
-  [](std::unique_ptr<TimerService> last) -> Job {
+  [](std::unique_ptr<TimerService> last) -> Detached {
     co_await last->sleep_for(1ns);
     last.reset();
   }(std::move(timers));
@@ -334,7 +336,7 @@ TEST_F(Sleeping, ACoroutineMayBeDestroyedWhileItSleeps) {
   clock_->advance(2h);
 }
 
-TEST_F(Sleeping, AndWhenItsTimerHasBeenReturnedByStop) {
+TEST_F(Sleeping, ACoroutineMayBeDestroyedAfterStopHasReturnedItsTimer) {
   std::vector<Unprocessed> rest;
   {
     Task<> task = sleep_in_a_task(*timers_, {});
@@ -349,7 +351,7 @@ TEST_F(Sleeping, AndWhenItsTimerHasBeenReturnedByStop) {
 
 // --- the moment between looking at the token and falling asleep
 
-// Asks to stop between await_ready() and await_suspend().
+// An awaitable that asks its sleep to stop between await_ready() and await_suspend().
 struct AsksInBetween {
   StoppableSleep sleep;
   std::stop_source& stop;
@@ -374,7 +376,7 @@ struct AsksInBetween {
 TEST_F(Sleeping, AskedToStopWhileItFallsAsleep) {
   std::stop_source stop;
   bool slept = true;
-  [](AsksInBetween asks, bool& result) -> Job { result = co_await asks; }(
+  [](AsksInBetween asks, bool& result) -> Detached { result = co_await asks; }(
                                            {timers_->sleep_for(1h, stop.get_token()), stop}, slept);
   clock_->settle();
   EXPECT_FALSE(slept);

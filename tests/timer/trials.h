@@ -1,4 +1,5 @@
-// How often a racing test tries its luck: a few thousand times, or CARILLON_TRIALS times as often.
+// trials: how many trials a racing test makes. The environment variable CARILLON_TRIALS multiplies
+// the default.
 #pragma once
 
 #include <cstddef>

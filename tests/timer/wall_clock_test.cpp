@@ -1,4 +1,4 @@
-// Timers at a time of the wall clock follow it when it is set; delays do not notice.
+// Timers at a time of the wall clock follow the clock when it is set; timers with a delay do not.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -59,7 +59,7 @@ TEST_F(WallClock, SetBackLengthensTheWaitAndNothingFiresEarly) {
   EXPECT_EQ(log_.size(), 1U);
 }
 
-TEST_F(WallClock, AfterItWasSetBackNewTimersOfThePastYetToComeFireInTheirTime) {
+TEST_F(WallClock, AfterTheClockWasSetBackNewTimersFireAtTheirTimeByTheNewClock) {
   timers_.schedule_at(start_ + 1h, [&] { log_.emplace_back("first"); });
   clock_->advance(1h);
   clock_->set_wall(start_ - 1h);

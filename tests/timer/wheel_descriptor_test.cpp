@@ -1,7 +1,7 @@
-// A wheel behind a file descriptor: what fires, when the descriptor is readable, and when the
-// kernel is told.
+// WheelDescriptor, a wheel behind a file descriptor: which timers fire, when the descriptor is
+// readable, and when the kernel is told of a deadline.
 //
-// Most tests give dispatch_at() a time of their own, and ask readable_at() instead of waiting.
+// Most tests pass a made-up time to dispatch_at(), and ask readable_at() instead of waiting.
 #include "carillon/timer/wheel_descriptor.h"
 
 #include <gtest/gtest.h>
@@ -45,7 +45,7 @@ bool readable(int descriptor, std::chrono::milliseconds patience = 0ms) {
   return ::poll(&watched, 1, static_cast<int>(patience.count())) == 1;
 }
 
-// When the kernel will make it readable, as far as it was told; 0: it was not.
+// The time left until the kernel makes the descriptor readable; 0: no time is set.
 nanoseconds left(int descriptor) {
   itimerspec when{};
   ::timerfd_gettime(descriptor, &when);
@@ -57,7 +57,7 @@ class WheelDescriptors : public ::testing::Test {
  protected:
   using Log = std::vector<int>;
 
-  auto note() {
+  auto logging() {
     return [this](TimerNode& node) { log_.push_back(static_cast<Timer&>(node).id); };
   }
 
@@ -81,14 +81,14 @@ TYPED_TEST(WheelDescriptors, FiresWhatIsDueAndNothingBefore) {
   Timer b(2);
   this->timers_.schedule_at(a, at(1500us));
   this->timers_.schedule_at(b, at(3ms));
-  EXPECT_EQ(this->timers_.dispatch_at(at(1999us), this->note()), 0U) << "the tick ends at 2 ms";
-  EXPECT_EQ(this->timers_.dispatch_at(at(2ms), this->note()), 1U);
-  EXPECT_EQ(this->timers_.dispatch_at(at(10ms), this->note()), 1U);
+  EXPECT_EQ(this->timers_.dispatch_at(at(1999us), this->logging()), 0U) << "the tick ends at 2 ms";
+  EXPECT_EQ(this->timers_.dispatch_at(at(2ms), this->logging()), 1U);
+  EXPECT_EQ(this->timers_.dispatch_at(at(10ms), this->logging()), 1U);
   EXPECT_EQ(this->log_, (std::vector<int>{1, 2}));
   EXPECT_TRUE(this->timers_.empty());
 }
 
-TYPED_TEST(WheelDescriptors, ThePassedIsDueAtOnceAndTheFarFutureNever) {
+TYPED_TEST(WheelDescriptors, ATimeInThePastIsDueAtOnceAndAFarOneIsNot) {
   Timer past(1);
   Timer far(2);
   this->timers_.schedule_at(past, at(-5s));
@@ -98,7 +98,7 @@ TYPED_TEST(WheelDescriptors, ThePassedIsDueAtOnceAndTheFarFutureNever) {
   } else {
     this->timers_.schedule_at(far, at(1h));
   }
-  EXPECT_EQ(this->timers_.dispatch_at(at(1s), this->note()), 1U);
+  EXPECT_EQ(this->timers_.dispatch_at(at(1s), this->logging()), 1U);
   EXPECT_TRUE(far.armed());
   EXPECT_TRUE(this->timers_.cancel(far));
 }
@@ -111,8 +111,8 @@ TYPED_TEST(WheelDescriptors, TheDescriptorIsReadableExactlyWhileSomethingIsDue) 
   timers.schedule_after(a, 5ms);
   EXPECT_TRUE(readable(timers.descriptor(), 10s));
   EXPECT_GE(steady_clock::now(), start + 5ms);
-  EXPECT_EQ(timers.dispatch(this->note()), 1U);
-  EXPECT_FALSE(readable(timers.descriptor())) << "nothing was read from it";
+  EXPECT_EQ(timers.dispatch(this->logging()), 1U);
+  EXPECT_FALSE(readable(timers.descriptor())) << "although nothing was read from it";
   EXPECT_EQ(timers.readable_at(), std::nullopt);
 }
 
@@ -129,23 +129,23 @@ TYPED_TEST(WheelDescriptors, TheKernelIsToldOnlyOfAnEarlierTime) {
   this->timers_.reschedule_at(earlier, at(300ms));
   this->timers_.cancel(first);
   EXPECT_EQ(this->timers_.readable_at(), at(50ms)) << "one wake-up for nothing";
-  EXPECT_EQ(this->timers_.dispatch_at(at(50ms), this->note()), 0U);
+  EXPECT_EQ(this->timers_.dispatch_at(at(50ms), this->logging()), 0U);
   EXPECT_GT(this->timers_.readable_at(), at(50ms));
   EXPECT_LE(this->timers_.readable_at(), at(200ms));
   this->timers_.cancel(later);
   this->timers_.cancel(earlier);
-  EXPECT_EQ(this->timers_.dispatch_at(at(200ms), this->note()), 0U);
+  EXPECT_EQ(this->timers_.dispatch_at(at(200ms), this->logging()), 0U);
   EXPECT_EQ(this->timers_.readable_at(), std::nullopt) << "an empty wheel wakes nobody";
   EXPECT_EQ(left(this->timers_.descriptor()), 0ns);
 }
 
-TYPED_TEST(WheelDescriptors, MovedToEarlierTheDescriptorFollows) {
+TYPED_TEST(WheelDescriptors, TheDescriptorFollowsATimerThatIsMovedToEarlier) {
   Timer a(1);
   this->timers_.schedule_at(a, at(100ms));
   this->timers_.reschedule_at(a, at(40ms));
   EXPECT_EQ(this->timers_.readable_at(), at(40ms));
-  EXPECT_EQ(this->timers_.dispatch_at(at(40ms), this->note()), 1U);
-  this->timers_.reschedule_at(a, at(60ms));  // not armed: as schedule
+  EXPECT_EQ(this->timers_.dispatch_at(at(40ms), this->logging()), 1U);
+  this->timers_.reschedule_at(a, at(60ms));  // not armed: the same as schedule_at()
   EXPECT_EQ(this->timers_.readable_at(), at(60ms));
   this->timers_.cancel(a);
 }
@@ -165,12 +165,12 @@ TYPED_TEST(WheelDescriptors, DuringADispatchTheKernelIsToldOnceAtItsEnd) {
   this->timers_.cancel(b);
 }
 
-TYPED_TEST(WheelDescriptors, WhatTheLimitLeavesKeepsItReadable) {
+TYPED_TEST(WheelDescriptors, TimersThatTheLimitLeavesKeepTheDescriptorReadable) {
   std::array<Timer, 5> several;
   for (Timer& timer : several) this->timers_.schedule_at(timer, at(1ms));
-  EXPECT_EQ(this->timers_.dispatch_at(at(5ms), this->note(), 3), 3U);
+  EXPECT_EQ(this->timers_.dispatch_at(at(5ms), this->logging(), 3), 3U);
   EXPECT_TRUE(readable(this->timers_.descriptor(), 10s)) << "the steady clock is far beyond 5 ms";
-  EXPECT_EQ(this->timers_.dispatch_at(at(5ms), this->note(), 3), 2U);
+  EXPECT_EQ(this->timers_.dispatch_at(at(5ms), this->logging(), 3), 2U);
   EXPECT_FALSE(readable(this->timers_.descriptor()));
 }
 
@@ -181,18 +181,19 @@ TYPED_TEST(WheelDescriptors, ACallbackThatThrowsLosesNothing) {
       this->timers_.dispatch_at(at(5ms), [](TimerNode&) { throw std::runtime_error("callback"); }),
       std::runtime_error);
   EXPECT_TRUE(readable(this->timers_.descriptor(), 10s));
-  EXPECT_EQ(this->timers_.dispatch_at(at(5ms), this->note()), 2U);
+  EXPECT_EQ(this->timers_.dispatch_at(at(5ms), this->logging()), 2U);
 }
 
 TYPED_TEST(WheelDescriptors, TimeDoesNotGoBack) {
   Timer a(1);
-  this->timers_.dispatch_at(at(100ms), this->note());
-  EXPECT_EQ(this->timers_.dispatch_at(at(50ms), this->note()), 0U);
+  this->timers_.dispatch_at(at(100ms), this->logging());
+  EXPECT_EQ(this->timers_.dispatch_at(at(50ms), this->logging()), 0U);
   this->timers_.schedule_at(a, at(120ms));
-  EXPECT_EQ(this->timers_.dispatch_at(at(120ms), this->note()), 1U);
+  EXPECT_EQ(this->timers_.dispatch_at(at(120ms), this->logging()), 1U);
 }
 
-// Against a map: what fires when, and that whoever sleeps until readable_at() is never late.
+// Compares the wheel with a map of deadlines: no timer fires early, none is forgotten, and a loop
+// that sleeps until readable_at() is never late.
 TYPED_TEST(WheelDescriptors, RandomHistories) {
   for (const std::uint64_t seed : seeds(30)) {
     SCOPED_TRACE(replay_with(seed));
@@ -217,7 +218,7 @@ TYPED_TEST(WheelDescriptors, RandomHistories) {
           ASSERT_EQ(timers.cancel(timer), pending.erase(&timer) == 1);
           break;
         default: {
-          // As a loop does: to the time the descriptor was set to, or a little later, or by chance.
+          // Time passes as in a loop: until readable_at(), or by a random step.
           const auto wake = timers.readable_at();
           if (wake && *wake > at(now) && random() % 2 == 0) {
             now = wake->time_since_epoch();
@@ -254,11 +255,11 @@ TEST(WheelDescriptor, SlackSharesWakeUps) {
   EXPECT_EQ(fired, 3);
 }
 
-TEST(WheelDescriptor, ATickOfNothingIsRefused) {
+TEST(WheelDescriptor, ATickOfZeroIsRefused) {
   EXPECT_THROW(WheelDescriptor<>(0ns), std::invalid_argument);
 }
 
-TEST(WheelDescriptor, InAnEpollLoopOfTheUsersEdgeTriggeredToo) {
+TEST(WheelDescriptor, WorksInAUsersEpollLoopAlsoEdgeTriggered) {
   for (const std::uint32_t mode : {0U, static_cast<std::uint32_t>(EPOLLET)}) {
     WheelDescriptor<> timers(100us);
     const int epoll = ::epoll_create1(EPOLL_CLOEXEC);

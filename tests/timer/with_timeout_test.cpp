@@ -1,4 +1,4 @@
-// with_timeout on a manual clock: what it returns, who goes on, and what becomes of the loser.
+// with_timeout() on a manual clock: what it returns, and what happens to an operation that is late.
 #include "carillon/timer/with_timeout.h"
 
 #include <gtest/gtest.h>
@@ -51,9 +51,9 @@ class Timeouts : public ::testing::Test {
  protected:
   void TearDown() override { EXPECT_EQ(live_frames, 0) << "a coroutine's frame was leaked"; }
 
-  // Awaits it and notes what came of it.
+  // Awaits `awaitable`, and logs the result.
   template <class A>
-  Job note(A awaitable) {
+  Detached log_result(A awaitable) {
     try {
       const auto result = co_await std::move(awaitable);
       if constexpr (std::is_same_v<decltype(result), const bool>) {
@@ -84,7 +84,7 @@ constexpr const char* kStopped = "carillon: a timer was refused: its service has
 
 TEST_F(Timeouts, InTimeItsValueIsTheResultAndTheTimerIsGone) {
   Event event;
-  note(with_timeout(*timers_, value_of(event), 5s));
+  log_result(with_timeout(*timers_, value_of(event), 5s));
   clock_->advance(5s - 1ns);
   event.set(7);
   EXPECT_EQ(log_, (Log{"event 7", "in time: 7"}));
@@ -93,9 +93,9 @@ TEST_F(Timeouts, InTimeItsValueIsTheResultAndTheTimerIsGone) {
   EXPECT_EQ(log_.size(), 2U);
 }
 
-TEST_F(Timeouts, TimedOutItIsGivenUpAndGoesOnByItself) {
+TEST_F(Timeouts, AfterATimeOutItIsGivenUpAndGoesOnByItself) {
   Event event;
-  note(with_timeout(*timers_, value_of(event), 5s));
+  log_result(with_timeout(*timers_, value_of(event), 5s));
   clock_->advance(5s);
   EXPECT_EQ(log_, Log{"timed out"});
   EXPECT_EQ(live_frames, 1) << "of the task that was given up";
@@ -104,17 +104,17 @@ TEST_F(Timeouts, TimedOutItIsGivenUpAndGoesOnByItself) {
   EXPECT_EQ(live_frames, 0) << "freed when it has ended";
 }
 
-TEST_F(Timeouts, WhatEndsAtOnceDoesNotSuspend) {
+TEST_F(Timeouts, AnAwaitableThatEndsAtOnceDoesNotSuspend) {
   Event event;
   event.set(7);
-  note(with_timeout(*timers_, value_of(event), 5s));
+  log_result(with_timeout(*timers_, value_of(event), 5s));
   EXPECT_EQ(log_, (Log{"event 7", "in time: 7"}));
   EXPECT_EQ(timers_->pending(), 0U);
 }
 
-TEST_F(Timeouts, AHundredThousandThatEndAtOnceDoNotUseUpTheStack) {
+TEST_F(Timeouts, AHundredThousandAwaitablesThatEndAtOnceDoNotUseUpTheStack) {
   int ended = 0;
-  [](TimerService& timers, int& count) -> Job {
+  [](TimerService& timers, int& count) -> Detached {
     for (int i = 0; i < 100'000; ++i) {
       const auto result = co_await with_timeout(
           timers, []() -> Task<int> { co_return 1; }(), 1h);
@@ -124,8 +124,8 @@ TEST_F(Timeouts, AHundredThousandThatEndAtOnceDoNotUseUpTheStack) {
   EXPECT_EQ(ended, 100'000);
 }
 
-TEST_F(Timeouts, WhatItThrowsIsThrown) {
-  note(with_timeout(
+TEST_F(Timeouts, AnExceptionInTimeIsThrown) {
+  log_result(with_timeout(
       *timers_,
       []() -> Task<int> {
         throw std::runtime_error("no such host");
@@ -135,9 +135,9 @@ TEST_F(Timeouts, WhatItThrowsIsThrown) {
   EXPECT_EQ(log_, Log{"no such host"});
 }
 
-TEST_F(Timeouts, WhatItThrowsTooLateIsDropped) {
+TEST_F(Timeouts, AnExceptionThatIsTooLateIsDropped) {
   Event event;
-  note(with_timeout(
+  log_result(with_timeout(
       *timers_,
       [](Event& event_of_test) -> Task<int> {
         co_await event_of_test;
@@ -149,16 +149,16 @@ TEST_F(Timeouts, WhatItThrowsTooLateIsDropped) {
   EXPECT_EQ(log_, Log{"timed out"});
 }
 
-TEST_F(Timeouts, OfVoidTheResultIsABool) {
-  note(with_timeout(*timers_, timers_->sleep_for(4s), 5s));
-  note(with_timeout(*timers_, timers_->sleep_for(6s), 5s));
+TEST_F(Timeouts, TheResultOfAVoidAwaitableIsABool) {
+  log_result(with_timeout(*timers_, timers_->sleep_for(4s), 5s));
+  log_result(with_timeout(*timers_, timers_->sleep_for(6s), 5s));
   clock_->advance(10s);
   EXPECT_EQ(log_, (Log{"in time", "timed out"}));
 }
 
-TEST_F(Timeouts, OfAReferenceTheResultRefersToTheSame) {
+TEST_F(Timeouts, TheResultOfAReferenceRefersToTheSameObject) {
   int number = 0;
-  [](TimerService& timers, int& referred) -> Job {
+  [](TimerService& timers, int& referred) -> Detached {
     std::optional<std::reference_wrapper<int>> result = co_await with_timeout(
         timers, [](int& it) -> Task<int&> { co_return it; }(referred), 5s);
     if (result) result->get() = 5;
@@ -168,7 +168,7 @@ TEST_F(Timeouts, OfAReferenceTheResultRefersToTheSame) {
 
 TEST_F(Timeouts, AValueThatCanOnlyBeMoved) {
   int value = 0;
-  [](TimerService& timers, int& result) -> Job {
+  [](TimerService& timers, int& result) -> Detached {
     auto pointer = co_await with_timeout(
         timers, []() -> Task<std::unique_ptr<int>> { co_return std::make_unique<int>(9); }(), 5s);
     result = **pointer;
@@ -185,9 +185,9 @@ struct HandsOver {
   std::unique_ptr<int>&& await_resume() noexcept { return std::move(value); }
 };
 
-TEST_F(Timeouts, OfAnRvalueReferenceTheResultIsTheValueMovedFromThere) {
+TEST_F(Timeouts, TheResultOfAnRvalueReferenceIsTheMovedValue) {
   int value = 0;
-  [](TimerService& timers, int& result) -> Job {
+  [](TimerService& timers, int& result) -> Detached {
     HandsOver hands_over{std::make_unique<int>(9)};
     std::optional<std::unique_ptr<int>> pointer =
         co_await with_timeout(timers, std::move(hands_over), 5s);
@@ -200,7 +200,7 @@ TEST_F(Timeouts, OfAnRvalueReferenceTheResultIsTheValueMovedFromThere) {
 
 TEST_F(Timeouts, AnOperationIsToldToStopAndWaitedFor) {
   Event cleaned_up;
-  note(with_timeout(
+  log_result(with_timeout(
       *timers_,
       [&](std::stop_token stop) -> Task<int> {
         const bool slept = co_await timers_->sleep_for(1h, stop);
@@ -213,12 +213,12 @@ TEST_F(Timeouts, AnOperationIsToldToStopAndWaitedFor) {
   clock_->advance(1ns);
   EXPECT_EQ(log_, Log{"told to stop"});
   cleaned_up.set(3);
-  EXPECT_EQ(log_, (Log{"told to stop", "timed out"})) << "and its value was dropped";
+  EXPECT_EQ(log_, (Log{"told to stop", "timed out"})) << "the value of the operation was dropped";
 }
 
 TEST_F(Timeouts, AnOperationThatEndsInTimeIsNotToldToStop) {
   std::stop_token kept;
-  note(with_timeout(
+  log_result(with_timeout(
       *timers_,
       [&](std::stop_token stop) {
         kept = stop;
@@ -230,8 +230,8 @@ TEST_F(Timeouts, AnOperationThatEndsInTimeIsNotToldToStop) {
   EXPECT_FALSE(kept.stop_requested());
 }
 
-TEST_F(Timeouts, WhatAnOperationThrowsOnBeingStoppedIsDropped) {
-  note(with_timeout(
+TEST_F(Timeouts, AnExceptionOfAnOperationThatIsToldToStopIsDropped) {
+  log_result(with_timeout(
       *timers_,
       [&](std::stop_token stop) -> Task<> {
         if (!co_await timers_->sleep_for(1h, stop)) throw std::runtime_error("cancelled");
@@ -241,28 +241,28 @@ TEST_F(Timeouts, WhatAnOperationThrowsOnBeingStoppedIsDropped) {
   EXPECT_EQ(log_, Log{"timed out"});
 }
 
-TEST_F(Timeouts, WhatAnOperationThrowsWhenCalledIsThrown) {
-  note(with_timeout(
+TEST_F(Timeouts, AnExceptionOfTheCallOfAnOperationIsThrown) {
+  log_result(with_timeout(
       *timers_, [](std::stop_token) -> Task<> { throw std::runtime_error("could not begin"); },
       5s));
   EXPECT_EQ(log_, Log{"could not begin"});
   EXPECT_EQ(timers_->pending(), 0U);
 }
 
-TEST_F(Timeouts, AStopTokenOfTheCallersIsPassedOnAndDecidesNothing) {
+TEST_F(Timeouts, AStopRequestOfTheCallerIsPassedOnAndTheOperationDecides) {
   std::stop_source stop;
   const auto operation = [&](std::stop_token told) { return timers_->sleep_for(1h, told); };
-  note(with_timeout(*timers_, operation, 5s, stop.get_token()));
+  log_result(with_timeout(*timers_, operation, 5s, stop.get_token()));
   clock_->advance(1s);
   stop.request_stop();
   clock_->settle();
-  note(with_timeout(*timers_, operation, 5s, stop.get_token()));
+  log_result(with_timeout(*timers_, operation, 5s, stop.get_token()));
   EXPECT_EQ(log_, (Log{"in time: 0", "in time: 0"})) << "what sleep_for() returned: false";
   EXPECT_EQ(timers_->pending(), 0U);
 }
 
-// Ends as soon as it is told to stop, within request_stop(), while another callback of the token is
-// still to come.
+// An awaitable that ends within request_stop(), while another callback of the token has still to be
+// called.
 struct EndsInTheFirstOfTwoCallbacks {
   using Callback = std::stop_callback<std::function<void()>>;
 
@@ -280,10 +280,11 @@ struct EndsInTheFirstOfTwoCallbacks {
   void await_resume() const noexcept {}
 };
 
-// What request_stop() works on must outlive it. Shown by the address sanitizer.
+// The stop state must live until request_stop() returns. The address sanitizer finds out if it does
+// not.
 TEST_F(Timeouts, AnOperationThatEndsWithinTheCallersRequestToStop) {
   std::stop_source stop;
-  note(with_timeout(
+  log_result(with_timeout(
       *timers_,
       [](std::stop_token told) -> Task<> {
         EndsInTheFirstOfTwoCallbacks end{std::move(told)};
@@ -295,8 +296,8 @@ TEST_F(Timeouts, AnOperationThatEndsWithinTheCallersRequestToStop) {
   EXPECT_EQ(timers_->pending(), 0U);
 }
 
-TEST_F(Timeouts, OneInsideTheOther) {
-  note(with_timeout(
+TEST_F(Timeouts, ATimeoutInsideATimeout) {
+  log_result(with_timeout(
       *timers_,
       [&](std::stop_token stop) -> Task<int> {
         const auto inner = co_await with_timeout(
@@ -317,8 +318,8 @@ TEST_F(Timeouts, AStoppedServiceThrowsTimersStoppedAndTheOperationIsToldToStop) 
   Event event;
   Event cleaned_up;
   TimerService other({.clock = clock_});
-  note(with_timeout(*timers_, value_of(event), 5s));
-  note(with_timeout(
+  log_result(with_timeout(*timers_, value_of(event), 5s));
+  log_result(with_timeout(
       *timers_,
       [&](std::stop_token stop) -> Task<int> {
         co_await other.sleep_for(1h, stop);
@@ -335,9 +336,9 @@ TEST_F(Timeouts, AStoppedServiceThrowsTimersStoppedAndTheOperationIsToldToStop) 
   event.set(1);
 }
 
-TEST_F(Timeouts, WhatEndsBeforeItsReturnedTimerIsDroppedHasWon) {
+TEST_F(Timeouts, AnAwaitableThatEndsBeforeItsReturnedTimerIsDroppedIsInTime) {
   Event event;
-  note(with_timeout(*timers_, value_of(event), 5s));
+  log_result(with_timeout(*timers_, value_of(event), 5s));
   std::vector<Unprocessed> rest = timers_->stop();
   event.set(1);
   rest.clear();
@@ -347,14 +348,14 @@ TEST_F(Timeouts, WhatEndsBeforeItsReturnedTimerIsDroppedHasWon) {
 TEST_F(Timeouts, ARefusedTimerThrowsAndNothingIsStarted) {
   timers_->stop();
   Event event;
-  note(with_timeout(*timers_, value_of(event), 5s));
-  note(with_timeout(
+  log_result(with_timeout(*timers_, value_of(event), 5s));
+  log_result(with_timeout(
       *timers_, [&](std::stop_token) { return value_of(event); }, 5s));
   EXPECT_EQ(log_, (Log{kStopped, kStopped}));
   EXPECT_EQ(live_frames, 0);
 }
 
-TEST_F(Timeouts, TheCoroutineThatWaitsMayBeDestroyed) {
+TEST_F(Timeouts, ACoroutineThatAwaitsWithTimeoutMayBeDestroyed) {
   Event given_up;
   bool told_to_stop = false;
   {
