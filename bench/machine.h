@@ -1,4 +1,4 @@
-// What a file of results says about where it comes from; and text as JSON writes it.
+// The description of the machine that a file of results contains, and quoting for JSON.
 #pragma once
 
 #include <sys/utsname.h>
@@ -11,6 +11,7 @@
 
 namespace carillon::bench {
 
+// Returns `text` as a JSON string. REQUIRES: no control characters.
 inline std::string quoted(std::string_view text) {
   std::string quoted = "\"";
   for (const char c : text) {
@@ -29,7 +30,7 @@ inline std::string cpu_name() {
   return "unknown";
 }
 
-// A JSON object.
+// Returns a JSON object: the processor, the kernel, the compiler, and the date in UTC.
 inline std::string machine() {
 #ifdef __clang__
   const char* const compiler = "clang++ " __clang_version__;

@@ -1,5 +1,5 @@
-// The roster of a bench: its contestants, in the order of the tables. The systems enter themselves
-// before main() begins, each from a file of its own.
+// The roster of a benchmark: its contestants, in the order of the tables. Each system enters itself
+// before main() begins, from a source file of its own.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace carillon::bench {
 
-// A Contestant has an `int rank`: its place.
+// The contestants, in ascending order of `int Contestant::rank`.
 template <class Contestant>
 std::vector<Contestant>& roster() {
   static std::vector<Contestant> all;
@@ -18,9 +18,9 @@ std::vector<Contestant>& roster() {
 template <class Contestant>
 void enter(Contestant contestant) {
   auto& all = roster<Contestant>();
-  const auto place = std::find_if(all.begin(), all.end(),
-                                  [&](const auto& each) { return each.rank > contestant.rank; });
-  all.insert(place, std::move(contestant));
+  const auto position = std::find_if(all.begin(), all.end(),
+                                     [&](const auto& each) { return each.rank > contestant.rank; });
+  all.insert(position, std::move(contestant));
 }
 
 }  // namespace carillon::bench

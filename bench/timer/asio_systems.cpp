@@ -1,9 +1,12 @@
-// Asio's steady_timer as a contestant, in three uses:
-//   one io_context   a thread runs it; producers work on their timers themselves, as Asio allows, and meet at its lock
-//   posted           the same, but they post what is to be done, so that all timers are the loop's alone
-//   a loop each      each producer has an io_context and is its only thread: no other thread is involved. It polls
-//                    after every 64 pairs, for what it has cancelled completes there
-// A timer is made once and used again, as a connection's is: that is the cheaper way.
+// Asio's steady_timer as a contestant, used in three ways:
+//   one io_context   One thread runs the loop. Producers call their timers directly, which Asio
+//                    allows, and compete for the lock of the loop.
+//   posted           One thread runs the loop. Producers post their calls to it, so that no other
+//                    thread touches timers.
+//   a loop each      Each producer has an io_context of its own and is its only thread. It polls
+//                    after every 64 pairs, because cancelled waits complete there.
+// Each timer is constructed once and used again, as that of a connection is: this is the cheaper
+// way.
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -40,12 +43,12 @@ class Timers {
   std::vector<asio::steady_timer> timers_;
 };
 
-// A loop with a thread.
+// An io_context with a thread that runs it.
 class Loop {
  public:
   asio::io_context& context() { return context_; }
 
-  // What was posted before, and what became ready by that, is done.
+  // Returns when the loop has run everything that was posted before, and what became ready by it.
   void settle() {
     for (int i = 0; i < 2; ++i) {
       std::promise<void> done;

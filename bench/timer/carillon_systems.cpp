@@ -1,5 +1,5 @@
-// TimerService as a contestant: with its default tick of 1 ms and a fine one, on the timer thread
-// and on a pool.
+// TimerService as a contestant: with its default tick of 1 ms and with shorter ticks, on the timer
+// thread and on a pool.
 #include <carillon/timer/timer_service.h>
 
 #include "timer/contestant.h"
@@ -24,7 +24,7 @@ class CarillonSystem {
   }
   void cancel(unsigned, std::size_t slot) { handles_[slot].cancel(); }
   void finish(unsigned) {}
-  void settle() {}  // nothing is left for later
+  void settle() {}  // calls take effect at once
 
  private:
   static TimerOptions options() {

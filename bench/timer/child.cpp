@@ -17,7 +17,8 @@ namespace {
 
 constexpr std::int64_t kPatience = 120'000'000'000;  // ns
 
-// Everything that comes out of `end`, or false if that takes too long.
+// Appends everything that comes out of the pipe `end` to `text`. Returns false if that takes longer
+// than kPatience.
 bool read_all(int end, std::string& text) {
   const std::int64_t deadline = FireLog::now() + kPatience;
   for (;;) {
@@ -31,7 +32,7 @@ bool read_all(int end, std::string& text) {
   }
 }
 
-// What `body` writes to the descriptor that it gets.
+// Runs `body` in a child process, and returns what it writes to the descriptor that it gets.
 std::string output_of(const std::function<void(int)>& body) {
   int ends[2];
   if (::pipe(ends) != 0) throw std::runtime_error("no pipe");

@@ -1,6 +1,5 @@
-// Contestant: one system under measurement, as a name and a function that makes a trial. The
-// systems register themselves; programs in other languages are entered by the command line
-// (child.h).
+// Contestant: one measured system, as a name and a function that makes a trial. The systems
+// register themselves; programs in other languages are added by the command line (child.h).
 #pragma once
 
 #include <functional>
@@ -14,7 +13,7 @@ namespace carillon::bench {
 
 struct Contestant {
   std::string name;
-  int rank = 0;                                 // its place in the tables
+  int rank = 0;                                 // the tables are in the order of ranks
   std::function<Figures(const Plan&)> measure;  // called in a process of its own
   std::function<bool(Trial)> takes_part = [](Trial) { return true; };
 };

@@ -1,5 +1,5 @@
-// FireLog: when each timer should have fired, and when it did. Its cost is the same for all
-// systems: a clock and a store for each timer that is scheduled, and again for each that fires.
+// FireLog: when each timer should fire, and when it did fire. Its cost is the same for all systems:
+// one reading of the clock and one store when a timer is scheduled, and again when it fires.
 #pragma once
 
 #include <atomic>
@@ -12,18 +12,18 @@ namespace carillon::bench {
 
 class FireLog {
  public:
-  // 0: of trials in which none fires, nothing is written down.
+  // `timers`: 0 turns the log off, for trials in which no timer fires.
   explicit FireLog(std::size_t timers) : deadlines_(timers), fired_at_(timers) {}
 
   bool on() const { return !deadlines_.empty(); }
 
-  // Called right before the system is told to fire timer `slot` after `delay`, on the thread that
-  // tells it.
+  // Called right before timer `slot` is scheduled to fire after `delay`, on the thread that
+  // schedules it.
   void expect(std::size_t slot, std::chrono::milliseconds delay) {
     if (on()) deadlines_[slot] = now() + std::chrono::nanoseconds(delay).count();
   }
 
-  // The task of timer `slot`.
+  // Called by the task of timer `slot`.
   void fire(std::size_t slot) {
     if (!on()) return;
     fired_at_[slot] = now();
@@ -32,7 +32,7 @@ class FireLog {
 
   std::size_t fired() const { return fired_.load(std::memory_order_acquire); }
 
-  // In ns. REQUIRES: all have fired.
+  // In ns of now(). REQUIRES: all timers have fired.
   const std::vector<std::int64_t>& deadlines() const { return deadlines_; }
   const std::vector<std::int64_t>& fired_at() const { return fired_at_; }
 

@@ -1,5 +1,5 @@
-// libevent's timers as a contestant: with evthread_use_pthreads() a base may be used by any thread,
-// under its lock.
+// libevent's timers as a contestant. After evthread_use_pthreads() any thread may use an
+// event_base, which has a lock.
 #include <event2/event.h>
 #include <event2/event_struct.h>
 #include <event2/thread.h>
@@ -36,7 +36,7 @@ class LibeventSystem {
   }
   void cancel(unsigned, std::size_t slot) { evtimer_del(&events_[slot].entry); }
   void finish(unsigned) {}
-  void settle() {}  // calls do their work themselves
+  void settle() {}  // calls take effect at once
 
  private:
   struct Timer {

@@ -1,5 +1,6 @@
-// libuv's timers as a contestant. Nothing of a loop may be touched by another thread but
-// uv_async_send(): producers put what they want on a list under a mutex, and the loop does it.
+// libuv's timers as a contestant. The only function of a loop that other threads may call is
+// uv_async_send(). So producers put their orders on a list under a mutex, and the loop carries them
+// out.
 #include <uv.h>
 
 #include <future>
@@ -41,7 +42,7 @@ class LibuvSystem {
   struct Order {
     std::size_t slot;
     std::int64_t delay;
-    std::promise<void>* done;  // not null: all orders before have been done
+    std::promise<void>* done;  // not null: set when all orders before this one are carried out
   };
 
   static LibuvSystem& of(const uv_loop_t& loop) { return *static_cast<LibuvSystem*>(loop.data); }
@@ -72,8 +73,8 @@ class LibuvSystem {
       uv_timer_stop(&timer);
       return;
     }
-    // The loop's time stands still while it is at work: whoever looks at lateness had better ask it
-    // to look up first.
+    // The loop reads its clock only once per turn. Without this update the delay would count from
+    // the start of the turn, and the timer would be early by our clock.
     if (log_.on()) uv_update_time(&loop_);
     log_.expect(order.slot, milliseconds(order.delay));
     uv_timer_start(&timer, on_timer, static_cast<std::uint64_t>(order.delay), 0);
@@ -89,8 +90,8 @@ class LibuvSystem {
   uv_async_t async_{};
   std::vector<uv_timer_t> timers_;
   std::mutex mutex_;
-  std::vector<Order> orders_;   // under the mutex
-  std::vector<Order> present_;  // the loop's
+  std::vector<Order> orders_;   // guarded by mutex_
+  std::vector<Order> present_;  // being carried out; used by the loop's thread only
   std::thread thread_;
 };
 

@@ -1,14 +1,16 @@
-// carillon_bench_timer: TimerService beside other people's timers, in one run, in real time.
+// carillon_bench_timer: compares TimerService with other people's timers, in one run, in real time.
 //
-//   carillon_bench_timer                        # a million pending, some ten minutes
-//   carillon_bench_timer --quick                # the same with fewer, within two minutes
+//   carillon_bench_timer                      # a million pending timers, about ten minutes
+//   carillon_bench_timer --quick              # fewer timers, within two minutes
 //   carillon_bench_timer --only T1,T4 --systems TimerService,Asio
-//   carillon_bench_timer --peer "java -cp ... carillon.bench.TimerTrials"      # bench/peers/run --timer does this
-//   carillon_bench_timer --out results.json     # the tables, and all figures in a file; --json on stdout
+//   carillon_bench_timer --out results.json   # print tables, and write all figures to a file
+//   carillon_bench_timer --json               # print the figures as JSON
+//   carillon_bench_timer --peer "java -cp ... carillon.bench.TimerTrials"
+//                                             # bench/peers/run --timer passes these
 //
-// Each trial is made in a process of its own. The runs of the systems alternate, so that what else
-// the machine does meets all of them alike; each figure is the median of its runs. CPU is that of
-// all threads of the process.
+// Each trial is made in a process of its own. The systems take turns, so that other work on the
+// machine disturbs all of them alike. Each figure is the median of its runs. CPU is that of all
+// threads of the process.
 #include <unistd.h>
 
 #include <algorithm>
@@ -35,20 +37,18 @@ constexpr const char* kUsage =
     "  --runs COUNT      of each system (default 5); medians count\n"
     "  --only LIST       workloads: T1 (T1x1, T1x2) T2 T3 T4\n"
     "  --systems LIST    those whose names contain one of these words\n"
-    "  --peer COMMAND    a program that has more systems; can be given several times "
-    "(bench/peers/run --timer)\n"
+    "  --peer COMMAND    a program that has more systems (bench/peers/run --timer); can be given\n"
+    "                    several times\n"
     "  --out FILE        write all figures as JSON\n"
     "  --json            print them as JSON, and no table\n"
     "\n"
-    "  T1  a million timers are pending, 30 to 60 s away; each producer has 1000 more on their "
-    "way, cancels its oldest "
-    "and\n"
-    "      schedules another, over and over. Pairs per second of wall time, and CPU time of the "
-    "process per pair\n"
-    "  T2  a million timers become due within 100 ms: how many fire per second, and CPU time per "
-    "timer\n"
-    "  T3  100 000 timers become due over 5 s: lateness, how many are early, CPU time and wake-ups "
-    "meanwhile\n"
+    "  T1  a million timers are pending, 30 to 60 s away; each producer has 1000 more on the way,\n"
+    "      cancels its oldest and schedules another, over and over: pairs per second of wall\n"
+    "      time, and CPU time of the process per pair\n"
+    "  T2  a million timers become due within 100 ms: how many fire per second, and CPU time per\n"
+    "      timer\n"
+    "  T3  100 000 timers become due over 5 s: lateness, how many are early, CPU time and\n"
+    "      wake-ups meanwhile\n"
     "  T4  a million timers, an hour away: CPU time and wake-ups per second\n";
 
 std::vector<Workload> full() {
@@ -101,7 +101,7 @@ void enter_peer(const std::string& command) {
   static int rank = 500;
   const auto peer = std::make_shared<Peer>(split(command, ' '));
   for (const std::string& system : peer->systems()) {
-    // Run by the child itself: it is that program's process that is measured.
+    // The peer measures its own process.
     enter(Contestant{system, rank++,
                      [peer, system](const Plan& plan) { return peer->measure(system, plan); }});
   }

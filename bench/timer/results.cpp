@@ -14,7 +14,7 @@ struct Column {
   const char* figure;
   const char* unit;
   const char* heading;
-  double scale = 1;  // of the table's unit
+  double scale = 1;  // the table shows the figure times this
 };
 
 const std::vector<Column>& columns(Trial trial) {
@@ -59,7 +59,7 @@ std::string brief(double value) {
   return text;
 }
 
-// To the right of a cell.
+// Returns `text` aligned to the right of a cell.
 std::string padded(const std::string& text, std::size_t width) {
   return text.size() < width ? std::string(width - text.size(), ' ') + text : text;
 }
@@ -139,8 +139,8 @@ void Results::print_json(std::FILE* out, const std::string& command,
         if (values.empty()) continue;
         std::fprintf(out,
                      "%s  {\"n\": %zu, \"workload\": \"%s\", \"figure\": \"%s\", \"system\": %s, "
-                     "\"unit\": \"%s\", "
-                     "\"median\": %.3f, \"min\": %.3f, \"max\": %.3f, \"runs\": %zu}",
+                     "\"unit\": \"%s\", \"median\": %.3f, \"min\": %.3f, \"max\": %.3f, "
+                     "\"runs\": %zu}",
                      separator, workload.plan.timers, workload.name.c_str(), column.figure,
                      quoted(contestant.name).c_str(), column.unit, median(values),
                      *std::min_element(values.begin(), values.end()),

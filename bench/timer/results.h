@@ -1,5 +1,5 @@
-// Results: the figures of all runs, by round and system, and what is printed of them: tables in
-// Markdown, and JSON.
+// Results: the figures of all runs, by workload and system, printed as tables in Markdown or as
+// JSON.
 #pragma once
 
 #include <cstdio>
@@ -12,9 +12,9 @@
 
 namespace carillon::bench {
 
-// A trial with its numbers, which is a table.
+// A trial with its numbers. Each workload is printed as one table.
 struct Workload {
-  std::string name;  // T1 with one producer is T1x1
+  std::string name;  // such as T3; T1x2 is T1 with two producers
   Plan plan;
 };
 
@@ -24,7 +24,7 @@ class Results {
 
   void print_table(std::FILE* out, const Workload& workload) const;
 
-  // An object {"machine": ..., "results": [...]}, one line per figure.
+  // Prints an object {"machine": ..., "command": ..., "results": [...]}, one line per figure.
   void print_json(std::FILE* out, const std::string& command,
                   const std::vector<Workload>& workloads) const;
 

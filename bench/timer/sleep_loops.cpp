@@ -1,7 +1,8 @@
-// What lateness and CPU refer to: loops that sleep a millisecond at a time.
-//   bare     does nothing else; its "timers" are its own sleeps, each due a millisecond after it began: the machine's
-//            jitter
-//   sorted   knows all deadlines in order and calls those that are due: the least that such a loop can do
+// Reference values for lateness and CPU: loops that sleep one millisecond at a time.
+//   bare     does nothing else. Each sleep counts as a timer that is due one millisecond after the
+//            sleep began, so the lateness is the machine's jitter.
+//   sorted   has all deadlines in a sorted list and fires the timers that are due: the least work
+//            that such a loop can do.
 #include <time.h>
 
 #include <algorithm>

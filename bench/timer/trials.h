@@ -1,14 +1,16 @@
-// The trials T1 to T4, over any system that fires timers by itself, in real time.
+// The trials T1 to T4, for any system that fires timers by itself, in real time.
 //
-// A System is made with the number of timers, that of producers and the log, and offers, for timer
-// `slot`, which one producer uses at a time and whose number it tells,
-//   schedule(producer, slot, delay)   log.expect(slot, delay), then the system's own; when it is due, log.fire(slot)
+// A System is constructed with the number of timers, the number of producers, and the log. A timer
+// is named by its number `slot`; one producer uses it at a time. A System has these functions,
+// which are called on the producer's thread, except settle():
+//
+//   schedule(producer, slot, delay)   calls log.expect(slot, delay), then schedules a task, which
+//                                     calls log.fire(slot)
 //   cancel(producer, slot)
-//   finish(producer)                  the producer has nothing more to do for now
-//   settle()                          returns when the system has done what it was told, by all producers
-// all on the producer's thread, but settle().
+//   finish(producer)                  called when the producer pauses or ends
+//   settle()                          returns when all calls of all producers have taken effect
 //
-// A System is never destroyed: the process that it is measured in ends.
+// A System is never destroyed: its process ends instead.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +30,7 @@ namespace carillon::bench {
 
 using std::chrono::milliseconds;
 
-// Delays of T1, at random.
+// The random delays of T1 and T4.
 class FarDelays {
  public:
   explicit FarDelays(unsigned seed) : random_(seed) {}
@@ -39,13 +41,14 @@ class FarDelays {
   static_assert(std::minstd_rand::max() == 0x7ffffffeU);
 };
 
-// T1. The rate is by the producers' wall time, CPU that of the process until all is settled.
+// T1. The rate is pairs per second of the producers' wall time. CPU is that of the whole process,
+// until all calls have taken effect.
 template <class System>
 Figures make_pairs(const Plan& plan) {
   FireLog& log = *new FireLog(0);
   const std::size_t each = plan.timers / plan.producers;
   const std::size_t pairs = plan.pairs / plan.producers;
-  const std::size_t slots = each + kOnTheWay;  // of one producer
+  const std::size_t slots = each + kOnTheWay;  // per producer
   System& system = *new System(slots * plan.producers, plan.producers, log);
   std::barrier line(static_cast<std::ptrdiff_t>(plan.producers) + 1);
   std::vector<std::thread> producers;
@@ -80,8 +83,8 @@ Figures make_pairs(const Plan& plan) {
   return {{"rate", done / seconds}, {"cpu", used.cpu_ns / done}};
 }
 
-// T2, T3: timers are scheduled by one producer, with delays in whole milliseconds, which is what
-// all systems take. Then they fire, spread evenly, in an order that has nothing to do with that of
+// T2, T3. One producer schedules all timers, with delays in whole milliseconds, because all systems
+// take those. Then the timers fire, spread evenly over the span, in an order unrelated to that of
 // scheduling.
 template <class System>
 Figures fire(const Plan& plan) {
@@ -129,7 +132,7 @@ Figures fire(const Plan& plan) {
           {"max", late.back()}};
 }
 
-// T4
+// T4.
 template <class System>
 Figures idle(const Plan& plan) {
   FireLog& log = *new FireLog(0);

@@ -1,4 +1,4 @@
-// Usage: what the process has used so far: CPU time, and how often its threads went to sleep.
+// Usage: the CPU time that the process has used so far, and how often its threads went to sleep.
 #pragma once
 
 #include <sys/resource.h>
@@ -8,8 +8,8 @@ namespace carillon::bench {
 
 struct Usage {
   double cpu_ns = 0;
-  double sleeps =
-      0;  // voluntary context switches of all threads but the calling one: each ends in a wake-up
+  // Voluntary context switches of all threads but the calling one. Each ends in a wake-up.
+  double sleeps = 0;
 
   static Usage now() {
     timespec time{};

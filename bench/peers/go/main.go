@@ -3,7 +3,7 @@
 //	carillon-bench-go --systems
 //	carillon-bench-go SYSTEM TRIAL PRODUCERS TIMERS PAIRS LEAD SPAN
 //
-// See bench/timer/child.h for the arguments, and bench/timer/trials.h for what the trials do.
+// The arguments are described in bench/timer/child.h, the trials in bench/timer/trials.h.
 package main
 
 import (
@@ -84,7 +84,7 @@ func pairs(p plan) {
 				}
 			}
 			done.Done()
-			<-make(chan struct{}) // the timers stay
+			<-make(chan struct{}) // blocks for ever: the timers stay pending
 		}()
 	}
 	ready.Wait()

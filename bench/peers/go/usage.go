@@ -2,7 +2,7 @@ package main
 
 import "syscall"
 
-// usage is what the process has used so far: CPU time, and how often its threads went to sleep.
+// usage is the CPU time that the process has used so far, and how often its threads went to sleep.
 type usage struct{ cpuNs, sleeps float64 }
 
 func usageNow() usage {

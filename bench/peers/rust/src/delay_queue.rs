@@ -1,4 +1,5 @@
-//! tokio-util's `DelayQueue`: a wheel that owns its timers and names them by keys, on the runtime's paused clock.
+//! tokio-util's `DelayQueue`, a wheel that owns its timers and names them by keys, on the runtime's
+//! paused clock.
 
 use crate::inputs::{Inputs, XorShift};
 use crate::measure::{allocated, Repetition, Stopwatch};
@@ -7,7 +8,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::time::{advance, Duration, Instant};
 use tokio_util::time::delay_queue::{DelayQueue, Key};
 
-/// What waits: 16 bytes, of which one half says which timer it is.
+/// The payload of a timer: 16 bytes. The second half is the number of the timer.
 type Payload = [u64; 2];
 
 struct Timers {
@@ -18,7 +19,11 @@ struct Timers {
 
 impl Timers {
     fn new(n: usize) -> Timers {
-        Timers { start: Instant::now(), queue: DelayQueue::with_capacity(n), keys: vec![None; n] }
+        Timers {
+            start: Instant::now(),
+            queue: DelayQueue::with_capacity(n),
+            keys: vec![None; n],
+        }
     }
 
     fn at(&self, tick: u64) -> Instant {
@@ -44,7 +49,7 @@ impl Timers {
         }
     }
 
-    /// Takes out what is due.
+    /// Removes the timers that are due, and calls `fire` for each.
     fn expire(&mut self, mut fire: impl FnMut(usize)) {
         let mut context = Context::from_waker(Waker::noop());
         while let Poll::Ready(Some(expired)) = self.queue.poll_expired(&mut context) {
@@ -54,7 +59,11 @@ impl Timers {
 }
 
 fn runtime() -> Runtime {
-    Builder::new_current_thread().enable_time().start_paused(true).build().unwrap()
+    Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap()
 }
 
 async fn tick() {
@@ -68,8 +77,8 @@ pub fn schedule_and_cancel(inputs: &Inputs) -> (f64, f64) {
         let mut warm = false;
         let mut repetition = Repetition::of(inputs.len());
         loop {
-            // A new queue each time: its slab hands out first what was freed last, in the random
-            // order of the cancels.
+            // A new queue each time. In a used one, inserting would follow the random order of the
+            // cancels, because the queue's slab first reuses the entry that was freed last.
             let mut timers = Timers::new(inputs.len());
             timers.start -= Duration::from_millis(now);
             timers.schedule_all(now, &inputs.delays);
@@ -79,7 +88,11 @@ pub fn schedule_and_cancel(inputs: &Inputs) -> (f64, f64) {
             let watch = Stopwatch::start();
             timers.schedule_all(now, &inputs.delays);
             let scheduled = watch.nanoseconds();
-            let keys: Vec<Key> = inputs.random_order.iter().map(|&i| timers.keys[i as usize].unwrap()).collect();
+            let keys: Vec<Key> = inputs
+                .random_order
+                .iter()
+                .map(|&i| timers.keys[i as usize].unwrap())
+                .collect();
             let watch = Stopwatch::start();
             for key in &keys {
                 timers.queue.remove(key);
@@ -96,7 +109,10 @@ pub fn schedule_and_cancel(inputs: &Inputs) -> (f64, f64) {
             }
             warm = true;
         }
-        (scheduling / repetition.operations, cancelling / repetition.operations)
+        (
+            scheduling / repetition.operations,
+            cancelling / repetition.operations,
+        )
     })
 }
 
@@ -156,7 +172,8 @@ pub fn memory(inputs: &Inputs) -> f64 {
         let mut timers = Timers::new(inputs.len());
         timers.schedule_all(0, &inputs.delays);
         let keys = std::mem::size_of::<Option<Key>>() * inputs.len();
-        (allocated() - before - keys as f64) / inputs.len() as f64 - std::mem::size_of::<Payload>() as f64
+        (allocated() - before - keys as f64) / inputs.len() as f64
+            - std::mem::size_of::<Payload>() as f64
     })
 }
 

@@ -1,5 +1,5 @@
-//! What all systems are given: the delays and orders that `carillon_bench_wheel --inputs` wrote, and the random numbers
-//! of W4 and W7.
+//! The inputs of all systems: the delays and orders that `carillon_bench_wheel --inputs` wrote, and
+//! the random numbers of W4 and W7.
 
 use std::io;
 

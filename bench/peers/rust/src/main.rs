@@ -1,4 +1,5 @@
-//! The wheel workloads (bench/wheel/workloads.h) on tokio's timers and tokio-util's DelayQueue, as lines of JSON.
+//! The wheel workloads (bench/wheel/workloads.h) on tokio's timers and tokio-util's `DelayQueue`.
+//! Prints the results as lines of JSON.
 //!
 //!     carillon-bench-rust INPUTS RUNS     # INPUTS as carillon_bench_wheel --inputs writes it
 
@@ -33,15 +34,37 @@ fn main() {
     one("W6", "tokio sleep", &inputs, 1, sleeps::memory);
     one("W7", "tokio sleep", &inputs, runs, sleeps::churn);
 
-    both("tokio DelayQueue", &inputs, runs, delay_queue::schedule_and_cancel);
-    one("W3", "tokio DelayQueue", &inputs, runs, delay_queue::fire_all);
-    one("W4", "tokio DelayQueue", &inputs, runs, delay_queue::keepalive);
+    both(
+        "tokio DelayQueue",
+        &inputs,
+        runs,
+        delay_queue::schedule_and_cancel,
+    );
+    one(
+        "W3",
+        "tokio DelayQueue",
+        &inputs,
+        runs,
+        delay_queue::fire_all,
+    );
+    one(
+        "W4",
+        "tokio DelayQueue",
+        &inputs,
+        runs,
+        delay_queue::keepalive,
+    );
     one("W6", "tokio DelayQueue", &inputs, 1, delay_queue::memory);
     one("W7", "tokio DelayQueue", &inputs, runs, delay_queue::churn);
 }
 
 fn one(workload: &str, system: &str, inputs: &Inputs, runs: usize, run: fn(&Inputs) -> f64) {
-    print(inputs.len(), workload, system, (0..runs).map(|_| run(inputs)).collect());
+    print(
+        inputs.len(),
+        workload,
+        system,
+        (0..runs).map(|_| run(inputs)).collect(),
+    );
 }
 
 fn both(system: &str, inputs: &Inputs, runs: usize, run: fn(&Inputs) -> (f64, f64)) {

@@ -1,4 +1,4 @@
-//! The thread's time on the CPU, the bytes it has allocated, and the results.
+//! The CPU time of the thread, the bytes that are allocated, and the lines of JSON.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -16,12 +16,15 @@ impl Stopwatch {
 }
 
 fn now() -> f64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
     time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
 }
 
-/// Small workloads are repeated within a run until they have lasted long enough to be measured.
+/// Repeats a small workload within a run, until it has lasted long enough to be measured.
 pub struct Repetition {
     n: usize,
     pub operations: f64,
@@ -30,7 +33,11 @@ pub struct Repetition {
 
 impl Repetition {
     pub fn of(n: usize) -> Repetition {
-        Repetition { n, operations: 0.0, watch: Stopwatch::start() }
+        Repetition {
+            n,
+            operations: 0.0,
+            watch: Stopwatch::start(),
+        }
     }
 
     pub fn again(&mut self) -> bool {
@@ -58,15 +65,20 @@ pub fn allocated() -> f64 {
     ALLOCATED.load(Relaxed) as f64
 }
 
-/// Prints one line of JSON, of the form that `carillon_bench_wheel --json` has.
+/// Prints one line of JSON, in the format of `carillon_bench_wheel --json`.
 pub fn print(n: usize, workload: &str, system: &str, mut runs: Vec<f64>) {
     runs.sort_by(f64::total_cmp);
     let half = runs.len() / 2;
-    let median = if runs.len() % 2 == 1 { runs[half] } else { (runs[half - 1] + runs[half]) / 2.0 };
+    let median = if runs.len() % 2 == 1 {
+        runs[half]
+    } else {
+        (runs[half - 1] + runs[half]) / 2.0
+    };
     let unit = if workload == "W6" { "bytes" } else { "ns" };
     println!(
-        "{{\"n\": {n}, \"workload\": \"{workload}\", \"system\": \"{system}\", \"unit\": \"{unit}\", \
-         \"median\": {median:.3}, \"min\": {:.3}, \"max\": {:.3}, \"runs\": {}}}",
+        "{{\"n\": {n}, \"workload\": \"{workload}\", \"system\": \"{system}\", \
+         \"unit\": \"{unit}\", \"median\": {median:.3}, \"min\": {:.3}, \"max\": {:.3}, \
+         \"runs\": {}}}",
         runs[0],
         runs[runs.len() - 1],
         runs.len()

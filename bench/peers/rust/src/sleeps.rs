@@ -1,8 +1,9 @@
-//! tokio's own timers: `Sleep` futures on the runtime's wheel, on its paused clock. A tick is a millisecond.
+//! tokio's own timers: `Sleep` futures on the runtime's wheel and paused clock. A tick is 1 ms.
 //!
-//! A Sleep is polled once, which puts it on the wheel, with a waker that only counts: no task runs. Time moves by
-//! `tokio::time::advance`, which turns the runtime once per call; that is W3e. For W5 the runtime, whose clock moves on
-//! by itself when nothing is left to do, goes from timer to timer.
+//! Each `Sleep` is polled once, which places it on the wheel. Its waker only counts; no task runs.
+//! `tokio::time::advance` moves the time, and turns the runtime once per call; W3e measures this.
+//! In W5 the runtime goes from timer to timer, because its paused clock moves on by itself when
+//! nothing is left to do.
 
 use crate::inputs::{Inputs, XorShift};
 use crate::measure::{allocated, Repetition, Stopwatch};
@@ -19,10 +20,11 @@ thread_local! {
     static MAIN: RefCell<Option<Waker>> = const { RefCell::new(None) };
 }
 
-/// The waker of timer `index`: it notes that the timer fired, and wakes the program when none is
-/// left.
+/// The waker of timer `index`. It remembers that the timer fired, and wakes the program after the
+/// last timer.
 fn waker(index: usize) -> Waker {
-    const TABLE: RawWakerVTable = RawWakerVTable::new(|data| RawWaker::new(data, &TABLE), wake, wake, |_| ());
+    const TABLE: RawWakerVTable =
+        RawWakerVTable::new(|data| RawWaker::new(data, &TABLE), wake, wake, |_| ());
     fn wake(data: *const ()) {
         FIRED.with_borrow_mut(|fired| fired.push(data as usize as u32));
         LEFT.set(LEFT.get() - 1);
@@ -45,7 +47,10 @@ impl Sleeps {
             fired.reserve(n);
         });
         LEFT.set(usize::MAX);
-        Sleeps { start: Instant::now(), slots: std::iter::repeat_with(|| None).take(n).collect() }
+        Sleeps {
+            start: Instant::now(),
+            slots: std::iter::repeat_with(|| None).take(n).collect(),
+        }
     }
 
     fn slot(&mut self, index: usize) -> Pin<&mut Option<Sleep>> {
@@ -58,7 +63,11 @@ impl Sleeps {
 
     fn arm(&mut self, index: usize) {
         let waker = waker(index);
-        let poll = self.slot(index).as_pin_mut().unwrap().poll(&mut Context::from_waker(&waker));
+        let poll = self
+            .slot(index)
+            .as_pin_mut()
+            .unwrap()
+            .poll(&mut Context::from_waker(&waker));
         assert!(poll.is_pending());
     }
 
@@ -89,7 +98,11 @@ impl Sleeps {
 }
 
 fn runtime() -> Runtime {
-    Builder::new_current_thread().enable_time().start_paused(true).build().unwrap()
+    Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap()
 }
 
 async fn tick() {
@@ -124,7 +137,10 @@ pub fn schedule_and_cancel(inputs: &Inputs) -> (f64, f64) {
             warm = true;
         }
         assert_eq!(sleeps.fired(), 0);
-        (scheduling / repetition.operations, cancelling / repetition.operations)
+        (
+            scheduling / repetition.operations,
+            cancelling / repetition.operations,
+        )
     })
 }
 
@@ -202,7 +218,11 @@ pub fn wide_range(inputs: &Inputs) -> f64 {
         LEFT.set(n);
         poll_fn(|context| {
             MAIN.set(Some(context.waker().clone()));
-            if LEFT.get() == 0 { Poll::Ready(()) } else { Poll::Pending }
+            if LEFT.get() == 0 {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
         })
         .await;
         assert_eq!(sleeps.fired(), n);
@@ -214,9 +234,10 @@ pub fn memory(inputs: &Inputs) -> f64 {
     runtime().block_on(async {
         let before = allocated();
         let mut sleeps = Sleeps::new(inputs.len());
-        let list = 4.0 * inputs.len() as f64; // of those that have fired: ours, not tokio's
+        let list = 4.0 * inputs.len() as f64; // FIRED, which is ours and not tokio's
         sleeps.schedule_all(0, &inputs.delays);
-        (allocated() - before - list).max((std::mem::size_of::<Option<Sleep>>() * inputs.len()) as f64)
+        (allocated() - before - list)
+            .max((std::mem::size_of::<Option<Sleep>>() * inputs.len()) as f64)
             / inputs.len() as f64
     })
 }

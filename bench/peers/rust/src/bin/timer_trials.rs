@@ -3,9 +3,10 @@
 //!     timer_trials --systems
 //!     timer_trials SYSTEM TRIAL PRODUCERS TIMERS PAIRS LEAD SPAN
 //!
-//! See bench/timer/child.h for the arguments, and bench/timer/trials.h for what the trials do. A timer is a `Sleep`, of a
-//! runtime with one worker thread, which has the clock; scheduled by polling it once, cancelled by dropping it, as
-//! `timeout()` does. In T2 and T3 each is awaited by a task of its own.
+//! The arguments are described in bench/timer/child.h, the trials in bench/timer/trials.h. A timer
+//! is a `Sleep` of a runtime whose only worker thread drives the clock. Polling the `Sleep` once
+//! schedules it, dropping it cancels it, as `timeout()` does. In T2 and T3 a task of its own awaits
+//! each timer.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -46,7 +47,11 @@ fn main() {
         lead: Duration::from_millis(number(5) as u64),
         span: Duration::from_millis(number(6) as u64),
     };
-    let runtime = Builder::new_multi_thread().worker_threads(1).enable_time().build().expect("a runtime");
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_time()
+        .build()
+        .expect("a runtime");
     match arguments[1].as_str() {
         "pairs" => pairs(&runtime, &plan),
         "fire" | "late" => fire(&runtime, &plan),
@@ -56,10 +61,13 @@ fn main() {
     std::process::exit(0);
 }
 
-/// Puts it on the runtime's wheel.
+/// Places a new timer on the runtime's wheel.
 fn arm(delay: Duration) -> Pin<Box<Sleep>> {
     let mut timer = Box::pin(sleep(delay));
-    assert!(timer.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    assert!(timer
+        .as_mut()
+        .poll(&mut Context::from_waker(Waker::noop()))
+        .is_pending());
     timer
 }
 
@@ -72,7 +80,9 @@ fn pairs(runtime: &Runtime, plan: &Plan) {
         thread::spawn(move || {
             let _entered = handle.enter();
             let mut random = Random(producer as u64 + 1);
-            let mut timers: Vec<_> = (0..each + ON_THE_WAY).map(|_| Some(arm(random.far()))).collect();
+            let mut timers: Vec<_> = (0..each + ON_THE_WAY)
+                .map(|_| Some(arm(random.far())))
+                .collect();
             line.wait();
             line.wait();
             let mut slot = each;
@@ -85,7 +95,7 @@ fn pairs(runtime: &Runtime, plan: &Plan) {
                 }
             }
             line.wait();
-            line.wait(); // the timers stay
+            line.wait(); // blocks for ever: the timers stay pending
         });
     }
     line.wait();
@@ -102,14 +112,16 @@ fn pairs(runtime: &Runtime, plan: &Plan) {
 
 fn fire(runtime: &Runtime, plan: &Plan) {
     let origin = Instant::now();
-    let fired_at: Arc<Vec<AtomicI64>> = Arc::new((0..plan.timers).map(|_| AtomicI64::new(0)).collect());
+    let fired_at: Arc<Vec<AtomicI64>> =
+        Arc::new((0..plan.timers).map(|_| AtomicI64::new(0)).collect());
     let fired = Arc::new(AtomicUsize::new(0));
     let mut deadlines = Vec::with_capacity(plan.timers);
     let mut random = Random(42);
     let first = origin + plan.lead;
     for slot in 0..plan.timers {
         let at = first + Duration::from_nanos(random.next() % plan.span.as_nanos() as u64);
-        let delay = Duration::from_millis(((at - Instant::now().min(at)).as_millis() as u64).max(1));
+        let delay =
+            Duration::from_millis(((at - Instant::now().min(at)).as_millis() as u64).max(1));
         let (fired_at, fired) = (fired_at.clone(), fired.clone());
         let deadline = Instant::now() + delay;
         deadlines.push((deadline - origin).as_nanos() as i64);
@@ -130,9 +142,16 @@ fn fire(runtime: &Runtime, plan: &Plan) {
         thread::sleep(Duration::from_millis(5));
     }
     let used = Usage::now().since(&before);
-    let fired_at: Vec<i64> = fired_at.iter().map(|each| each.load(Ordering::Relaxed)).collect();
+    let fired_at: Vec<i64> = fired_at
+        .iter()
+        .map(|each| each.load(Ordering::Relaxed))
+        .collect();
     let took = fired_at.iter().max().unwrap() - deadlines.iter().min().unwrap();
-    let mut late: Vec<f64> = fired_at.iter().zip(&deadlines).map(|(at, due)| (at - due) as f64 / 1e3).collect();
+    let mut late: Vec<f64> = fired_at
+        .iter()
+        .zip(&deadlines)
+        .map(|(at, due)| (at - due) as f64 / 1e3)
+        .collect();
     late.sort_by(f64::total_cmp);
     let n = plan.timers as f64;
     let percentile = |p: f64| late[(p * (n - 1.0)) as usize];
@@ -140,7 +159,10 @@ fn fire(runtime: &Runtime, plan: &Plan) {
     print("cpu", used.cpu_ns / n);
     print("cpu_ms", used.cpu_ns / 1e6);
     print("sleeps", used.sleeps);
-    print("early", late.iter().filter(|each| **each < 0.0).count() as f64);
+    print(
+        "early",
+        late.iter().filter(|each| **each < 0.0).count() as f64,
+    );
     print("min", late[0]);
     print("p50", percentile(0.50));
     print("p99", percentile(0.99));
@@ -159,8 +181,8 @@ fn idle(runtime: &Runtime, plan: &Plan) {
     print("sleeps", used.sleeps / plan.span.as_secs_f64());
 }
 
-/// What the process has used so far: CPU time, and how often its threads, but the calling one, went
-/// to sleep.
+/// The CPU time that the process has used so far, and how often its threads went to sleep, not
+/// counting the calling thread.
 struct Usage {
     cpu_ns: f64,
     sleeps: f64,
@@ -183,7 +205,10 @@ impl Usage {
     }
 
     fn since(&self, before: &Usage) -> Usage {
-        Usage { cpu_ns: self.cpu_ns - before.cpu_ns, sleeps: self.sleeps - before.sleeps }
+        Usage {
+            cpu_ns: self.cpu_ns - before.cpu_ns,
+            sleeps: self.sleeps - before.sleeps,
+        }
     }
 }
 

@@ -7,7 +7,10 @@ import java.nio.MappedByteBuffer;
 import java.nio.channels.FileChannel;
 import java.nio.file.Path;
 
-/** What all systems are given: the delays and orders that {@code carillon_bench_wheel --inputs} wrote. */
+/**
+ * The inputs of all systems: the delays and orders that {@code carillon_bench_wheel --inputs}
+ * wrote.
+ */
 record Inputs(int[] delays, long[] wideDelays, int[] randomOrder) {
   static Inputs read(Path file) throws IOException {
     try (FileChannel channel = FileChannel.open(file)) {

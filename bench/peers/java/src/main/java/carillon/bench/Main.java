@@ -2,7 +2,9 @@ package carillon.bench;
 
 import java.nio.file.Path;
 
-/** The wheel workloads (bench/wheel/workloads.h) on the timers of the JVM: {@code Main INPUTS RUNS}. */
+/**
+ * The wheel workloads (bench/wheel/workloads.h) on the timers of the JVM: {@code Main INPUTS RUNS}.
+ */
 public final class Main {
   private Main() {}
 

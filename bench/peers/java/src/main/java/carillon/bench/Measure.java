@@ -5,7 +5,7 @@ import java.lang.management.ThreadMXBean;
 import java.util.Arrays;
 import java.util.Locale;
 
-/** Time on the CPU, bytes on the heap, and the lines of JSON. */
+/** CPU time, bytes on the heap, and the lines of JSON. */
 final class Measure {
   private static final ThreadMXBean THREADS = ManagementFactory.getThreadMXBean();
   private static final com.sun.management.OperatingSystemMXBean PROCESS =
@@ -13,23 +13,24 @@ final class Measure {
 
   private Measure() {}
 
-  /** Nanoseconds of this thread. What garbage collection costs is on other threads, and not in it. */
+  /** CPU time of this thread in ns. It excludes garbage collection, which has its own threads. */
   static long threadTime() {
     return THREADS.getCurrentThreadCpuTime();
   }
 
-  /** Nanoseconds of all threads, the collector's and the compiler's, too. */
+  /** CPU time of all threads in ns, including those of the collector and the compiler. */
   static long processTime() {
     return PROCESS.getProcessCpuTime();
   }
 
+  /** Bytes in use on the heap, after garbage collection. */
   static long heap() {
     Runtime runtime = Runtime.getRuntime();
     for (int i = 0; i < 3; i++) runtime.gc();
     return runtime.totalMemory() - runtime.freeMemory();
   }
 
-  /** Prints one line, of the form that {@code carillon_bench_wheel --json} has. */
+  /** Prints one line, in the format of {@code carillon_bench_wheel --json}. */
   static void print(int n, String workload, String system, double... runs) {
     Arrays.sort(runs);
     int half = runs.length / 2;

@@ -1,13 +1,16 @@
 package carillon.bench;
 
 /**
- * The workloads that real time allows. W1 and W2 are this thread's time on the CPU, with delays an hour longer than they
- * say, so that nothing fires; what the timer's own thread has to do for them comes on top and is not counted. W3r, in
- * place of W3, is the time of the whole process per timer while N timers fire in 3 s.
+ * The workloads that are possible in real time. W1 and W2 count the CPU time of this thread. Their
+ * delays are one hour longer than the workloads say, so that nothing fires. The work that the
+ * timer's own thread does for them is not counted. W3r, instead of W3, is the CPU time of the whole
+ * process per timer, while N timers fire within 3 s.
  */
 final class RealTime {
   private static final long HOUR_MS = 3_600_000;
-  private static final int SMALLEST_COUNTED = 100_000; // for W3r and W6: the process's clock has steps of 10 ms
+
+  // The fewest timers for which W3r and W6 are measured: the process's clock has steps of 10 ms.
+  private static final int SMALLEST_COUNTED = 100_000;
 
   private final Inputs inputs;
   private final Task[] tasks;
@@ -24,28 +27,33 @@ final class RealTime {
     int n = inputs.size();
     double[] schedule = new double[runs];
     double[] cancel = new double[runs];
-    for (int warmUp = 0; warmUp < 2; warmUp++) scheduleAndCancel(maker, new double[1], new double[1], 0);
+    for (int warmUp = 0; warmUp < 2; warmUp++) {
+      scheduleAndCancel(maker, new double[1], new double[1], 0);
+    }
     for (int run = 0; run < runs; run++) scheduleAndCancel(maker, schedule, cancel, run);
     Measure.print(n, "W1", system, schedule);
     Measure.print(n, "W2", system, cancel);
     if (n < SMALLEST_COUNTED) return;
-    // Garbage of earlier timers, not collected yet, makes the difference too small; nothing makes
-    // it too large.
+    // Garbage of earlier timers that is collected meanwhile makes the difference too small. Nothing
+    // makes it too large, so the largest of three is taken.
     Measure.print(n, "W6", system, Math.max(bytes(maker), Math.max(bytes(maker), bytes(maker))));
     double[] fire = new double[Math.min(2, runs)];
     for (int run = 0; run < fire.length; run++) fire[run] = fireAll(maker);
     Measure.print(n, "W3r", system, fire);
   }
 
-  /** Several passes with few timers, so that a run lasts long enough to be measured. */
-  private void scheduleAndCancel(RealTimer.Maker maker, double[] schedule, double[] cancel, int run) throws Exception {
+  /** With few timers a run makes several passes, so that it is long enough to be measured. */
+  private void scheduleAndCancel(RealTimer.Maker maker, double[] schedule, double[] cancel, int run)
+      throws Exception {
     int passes = Math.max(1, 200_000 / inputs.size());
     long scheduling = 0;
     long cancelling = 0;
     for (int pass = 0; pass < passes; pass++) {
       try (RealTimer timer = maker.make()) {
         long start = Measure.threadTime();
-        for (int i = 0; i < inputs.size(); i++) handles[i] = timer.schedule(HOUR_MS + inputs.delays()[i], tasks[i]);
+        for (int i = 0; i < inputs.size(); i++) {
+          handles[i] = timer.schedule(HOUR_MS + inputs.delays()[i], tasks[i]);
+        }
         long scheduled = Measure.threadTime();
         for (int i : inputs.randomOrder()) timer.cancel(handles[i]);
         scheduling += scheduled - start;
@@ -69,11 +77,14 @@ final class RealTime {
 
   private double bytes(RealTimer.Maker maker) throws Exception {
     java.util.Arrays.fill(handles, null);
-    Thread.sleep(200); // until the threads of the last timers have ended
+    Thread.sleep(200); // meanwhile the threads of the last timers end
     long before = Measure.heap();
     try (RealTimer timer = maker.make()) {
-      for (int i = 0; i < inputs.size(); i++) timer.schedule(HOUR_MS + inputs.delays()[i], tasks[i]);
-      Thread.sleep(100 + inputs.size() / 100); // until Netty's worker has taken them over, 100 000 per tick
+      for (int i = 0; i < inputs.size(); i++) {
+        timer.schedule(HOUR_MS + inputs.delays()[i], tasks[i]);
+      }
+      // Meanwhile Netty's worker takes over new timers, 100 000 per tick.
+      Thread.sleep(100 + inputs.size() / 100);
       return (double) (Measure.heap() - before) / inputs.size();
     }
   }

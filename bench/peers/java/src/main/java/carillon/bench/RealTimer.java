@@ -1,13 +1,13 @@
 package carillon.bench;
 
-/** A timer that has a clock and a thread of its own, and so can be measured in real time only. */
+/** A timer with its own clock and thread. It can be measured in real time only. */
 interface RealTimer extends AutoCloseable {
-  /** The handle by which it can be cancelled. */
+  /** Returns a handle for cancel(). */
   Object schedule(long delayMs, Runnable task) throws Exception;
 
   void cancel(Object handle) throws Exception;
 
-  /** How long it may take until so many calls have been dealt with by all threads. */
+  /** How long it may take, in ms, until all threads have finished the work of this many calls. */
   default long settlingMs(int calls) {
     return 0;
   }

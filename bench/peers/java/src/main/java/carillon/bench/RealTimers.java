@@ -9,7 +9,7 @@ import java.util.concurrent.TimeUnit;
 import org.apache.kafka.server.util.timer.SystemTimer;
 import org.apache.kafka.server.util.timer.TimerTask;
 
-/** The timers of Netty, Kafka and the JDK, each as its users make it. */
+/** The timers of Netty, Kafka and the JDK, each constructed as its users do. */
 final class RealTimers {
   private RealTimers() {}
 
@@ -33,7 +33,7 @@ final class RealTimers {
       ((Timeout) handle).cancel();
     }
 
-    /** Its worker puts up to 100 000 new timers into the wheel at each tick. */
+    /** At each tick, Netty's worker puts up to 100 000 new timers into the wheel. */
     @Override
     public long settlingMs(int calls) {
       return Math.max(200, (calls / 100_000 + 3) * tickMs);
@@ -45,9 +45,13 @@ final class RealTimers {
     }
   }
 
-  /** With the thread that Kafka's brokers have: it waits for the next bucket, 200 ms at most. */
+  /**
+   * Driven by a thread, as in Kafka's brokers: the thread waits for the next bucket, 200 ms at
+   * most.
+   */
   static final class Kafka implements RealTimer {
-    private final SystemTimer timer = new SystemTimer("bench", 1, 20, System.nanoTime() / 1_000_000);
+    private final SystemTimer timer =
+        new SystemTimer("bench", 1, 20, System.nanoTime() / 1_000_000);
     private volatile boolean closing;
     private final Thread driver =
         new Thread(
@@ -121,7 +125,7 @@ final class RealTimers {
     }
   }
 
-  /** What is cancelled stays in its heap until its time comes. */
+  /** A cancelled timer stays in the heap until its time comes. */
   static final class JavaUtil implements RealTimer {
     private final Timer timer = new Timer(true);
 
@@ -149,7 +153,7 @@ final class RealTimers {
     }
   }
 
-  /** Forgets everything: what the JVM itself does while nothing happens. */
+  /** Forgets every timer: shows the work of the JVM itself while nothing happens. */
   static final class None implements RealTimer {
     @Override
     public Object schedule(long delayMs, Runnable task) {

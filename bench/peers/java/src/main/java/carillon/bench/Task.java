@@ -1,6 +1,9 @@
 package carillon.bench;
 
-/** What waits: a payload of 16 bytes. It counts itself when it fires, on whichever single thread its timer has. */
+/**
+ * The task of a timer, with a payload of 16 bytes. It counts itself when it fires. Only one thread,
+ * that of the timer, runs tasks.
+ */
 final class Task implements Runnable {
   static volatile int fired;
 

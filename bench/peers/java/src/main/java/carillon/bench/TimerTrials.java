@@ -9,9 +9,10 @@ import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
- * The timer trials (bench/timer) on the timers of the JVM: {@code TimerTrials --systems} and {@code TimerTrials SYSTEM TRIAL
- * PRODUCERS TIMERS PAIRS LEAD SPAN}. See bench/timer/child.h for the arguments, and bench/timer/trials.h for what the trials
- * do. Each comes after a shorter one that warms the JVM up.
+ * The timer trials (bench/timer) on the timers of the JVM: {@code TimerTrials --systems} and {@code
+ * TimerTrials SYSTEM TRIAL PRODUCERS TIMERS PAIRS LEAD SPAN}. The arguments are described in
+ * bench/timer/child.h, the trials in bench/timer/trials.h. A shorter trial of the same kind warms
+ * the JVM up before pairs, fire and late.
  */
 final class TimerTrials {
   private static final int ON_THE_WAY = 1_000;
@@ -61,7 +62,8 @@ final class TimerTrials {
     Runtime.getRuntime().halt(0);
   }
 
-  private static void pairs(RealTimer.Maker maker, int producers, int timers, int pairs, boolean warmingUp)
+  private static void pairs(
+      RealTimer.Maker maker, int producers, int timers, int pairs, boolean warmingUp)
       throws Exception {
     int each = timers / producers;
     int count = pairs / producers;
@@ -74,7 +76,9 @@ final class TimerTrials {
               () -> {
                 try {
                   Object[] handles = new Object[each + ON_THE_WAY];
-                  for (int i = 0; i < handles.length; i++) handles[i] = timer.schedule(far(random), NOTHING);
+                  for (int i = 0; i < handles.length; i++) {
+                    handles[i] = timer.schedule(far(random), NOTHING);
+                  }
                   line.await();
                   line.await();
                   for (int i = 0, slot = each; i < count; i++) {
@@ -83,7 +87,7 @@ final class TimerTrials {
                     if (++slot == handles.length) slot = each;
                   }
                   line.await();
-                  if (!warmingUp) line.await(); // this thread's CPU time is still wanted
+                  if (!warmingUp) line.await(); // stay alive: its CPU time is read later
                 } catch (Exception error) {
                   error.printStackTrace();
                   Runtime.getRuntime().halt(1);
@@ -110,7 +114,8 @@ final class TimerTrials {
     print("cpu", used.cpuNs() / total);
   }
 
-  private static void fire(RealTimer.Maker maker, int timers, int leadMs, int spanMs, boolean warmingUp)
+  private static void fire(
+      RealTimer.Maker maker, int timers, int leadMs, int spanMs, boolean warmingUp)
       throws Exception {
     RealTimer timer = maker.make();
     long[] deadlines = new long[timers];
@@ -144,7 +149,8 @@ final class TimerTrials {
       timer.close();
       return;
     }
-    double took = Arrays.stream(firedAt).max().getAsLong() - Arrays.stream(deadlines).min().getAsLong();
+    double took =
+        Arrays.stream(firedAt).max().getAsLong() - Arrays.stream(deadlines).min().getAsLong();
     double[] late = new double[timers];
     for (int slot = 0; slot < timers; slot++) late[slot] = (firedAt[slot] - deadlines[slot]) / 1e3;
     Arrays.sort(late);
@@ -164,7 +170,7 @@ final class TimerTrials {
     SplittableRandom random = new SplittableRandom(1);
     for (int i = 0; i < timers; i++) timer.schedule(60 * far(random), NOTHING);
     Thread.sleep(200 + timer.settlingMs(timers));
-    Usage.now(); // so that nothing of it is compiled later
+    Usage.now(); // so that it is compiled before the measurement begins
     Usage before = Usage.now();
     Thread.sleep(spanMs);
     Usage used = Usage.now().minus(before);

@@ -5,7 +5,10 @@ import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
 
-/** What the process has used so far: CPU time, and how often its threads, but the calling one, went to sleep. */
+/**
+ * The CPU time that the process has used so far, and how often its threads went to sleep, not
+ * counting the calling thread.
+ */
 record Usage(double cpuNs, double sleeps) {
   static Usage now() throws IOException {
     double cpu = 0;
@@ -16,7 +19,7 @@ record Usage(double cpuNs, double sleeps) {
           cpu += Double.parseDouble(Files.readString(thread.resolve("schedstat")).split(" ")[0]);
           sleeps += sleeps(thread);
         } catch (IOException ended) {
-          // A thread has ended meanwhile. Those that are measured do not.
+          // A thread has ended meanwhile. It is none of the measured threads, which do not end.
         }
       }
     }
@@ -29,7 +32,9 @@ record Usage(double cpuNs, double sleeps) {
 
   private static double sleeps(Path thread) throws IOException {
     for (String line : Files.readAllLines(thread.resolve("status"))) {
-      if (line.startsWith("voluntary_ctxt_switches:")) return Double.parseDouble(line.split("\\s+")[1]);
+      if (line.startsWith("voluntary_ctxt_switches:")) {
+        return Double.parseDouble(line.split("\\s+")[1]);
+      }
     }
     throw new IOException(thread + ": no count of context switches");
   }

@@ -4,7 +4,10 @@ import java.util.concurrent.DelayQueue;
 import java.util.concurrent.Delayed;
 import java.util.concurrent.TimeUnit;
 
-/** java.util.concurrent.DelayQueue on a virtual clock: its elements say how long they have to wait. */
+/**
+ * java.util.concurrent.DelayQueue on a virtual clock. This works because the queue asks its
+ * elements how long they still have to wait.
+ */
 final class VirtualDelayQueue {
   private static final int LARGEST_CANCELLED = 10_000; // remove() looks at all elements
 
@@ -74,7 +77,9 @@ final class VirtualDelayQueue {
       for (Entry entry; (entry = queue.poll()) != null; fired++) entry.first++;
     }
     long ended = Measure.threadTime();
-    return new double[] {(double) (scheduled - start) / inputs.size(), (double) (ended - scheduled) / inputs.size()};
+    return new double[] {
+      (double) (scheduled - start) / inputs.size(), (double) (ended - scheduled) / inputs.size()
+    };
   }
 
   private double cancelAll() {
