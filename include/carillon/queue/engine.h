@@ -1,8 +1,8 @@
 // The queue engine: tubes, jobs and workers as a deterministic state machine on timing wheels.
 //
-// Commands and the time go in; answers and changes to the store come out. There is no thread, clock
-// or socket inside, and no disk but the Store it is given, so whole histories can be replayed, on a
-// virtual clock, with a store in memory.
+// Commands and the time go in; answers and changes to the store come out. The engine has no thread,
+// clock or socket, and no disk except the Store that it is given. So a test can run whole histories
+// on a virtual clock with a store in memory, and get the same answers each time.
 //
 //   MemoryStore store;
 //   Engine engine(store, {}, now);
@@ -13,21 +13,31 @@
 //   for (Delivery& d : engine.take_deliveries()) ...            // d.client got the job
 //
 // Contracts
-// 1. *Never early.* No job is handed out before its due time by the engine's clock, which is the
-//    UTC clock, never set back: when the wall clock is, the engine's goes on at the pace of the
-//    monotonic one until the wall clock has caught up, over restarts too.
+// 1. *Never early.* No job is handed out before its due time by the engine's clock. This clock is
+//    the UTC clock, but never set back: when the wall clock is set back, the engine's clock goes on
+//    at the pace of the monotonic clock until the wall clock has caught up, over restarts too.
 // 2. *Nothing acknowledged is lost.* Each command appends its changes to the store before it
-//    changes anything in memory; when the append throws StoreError, the command throws it on and
-//    has had no effect (but see `kick`). An answer may leave for the client once `durable_at`
-//    (which see) is durable.
-// 3. *Far jobs cost no memory.* In memory are the jobs due within `load_ahead`, those reserved, and
-//    those ready, at most about `max_loaded_per_tube` of each tube; the rest is in the store alone
-//    and is loaded shortly before its time, or as room appears. Where more are ready than may be
-//    loaded, priorities hold among those loaded, and those are the ones due first.
-// 4. *Bounded work.* No call but `kick` and `disconnect`, which do what was asked, does more than a
-//    bounded number of steps; what is left is done by the next, and `next_wakeup` says now.
+//    changes anything in memory. If the append throws StoreError, the command throws it on and has
+//    changed nothing (except `kick`: see there). The answer to a command may leave for the client
+//    once the store's appends up to the answer's `durable_at` are durable.
+// 3. *Far jobs cost no memory.* In memory are: the jobs due within `load_ahead`, the reserved jobs,
+//    and the ready jobs; of each tube at most about `max_loaded_per_tube`, reserved jobs not
+//    counted. All other jobs are in the store alone. They are loaded shortly before they are due,
+//    or when there is room. If a tube has more ready jobs than may be loaded, those that were due
+//    first are loaded, and priorities hold among the loaded ones only.
+// 4. *Bounded work.* No command does more than a bounded number of steps, except `kick` and
+//    `disconnect`, which do all that was asked. The next calls do the remaining work; until it is
+//    done, `next_wakeup` returns a moment that has passed.
 //
-// Thread safety: none. One thread owns an engine; a process may have many engines.
+// Errors. A method that reads or appends throws StoreError if the store fails; the state is then as
+// before the command, but the time has advanced. StoreError can come from `put`, `reserve_job`,
+// `release`, `bury`, `remove`, `peek…`, `kick…`, `job_stats`, `advance`, `close` and the
+// constructor. A ClientId that is not connected throws std::out_of_range.
+//
+// Complexity. A command costs O(log jobs in memory) and at most one append, besides the work that
+// time has made due, unless its comment says more.
+//
+// Thread safety: none. One thread owns an engine. A process may have many engines.
 #pragma once
 
 #include <cstddef>
@@ -47,34 +57,43 @@ namespace carillon::queue {
 using ClientId = std::uint64_t;
 
 struct EngineOptions {
-  Millis load_ahead = 60'000;  // a job due within this time is brought into the wheel
-  std::size_t max_loaded_per_tube =
-      1'000'000;             // ready and delayed jobs of one tube in memory, about
-  std::size_t step = 1'000;  // timers fired, and jobs loaded, by one call of advance at the most
+  // Milliseconds. A job that is due within this time is loaded and put on the wheel.
+  Millis load_ahead = 60'000;
+  // About so many ready and delayed jobs of one tube are in memory at most. At least 1.
+  std::size_t max_loaded_per_tube = 1'000'000;
+  // One call of `advance` fires at most so many timers of each kind, and loads at most so many
+  // jobs. At least 1.
+  std::size_t step = 1'000;
 };
 
-// What is asked of a new job, beside its body. Exactly one of the two times counts: `due_at` if it
-// is there, else `due_in`.
+// What is asked of a new job, apart from its body. If `due_at` is given, it counts and `due_in`
+// does not.
 struct PutOrder {
   Priority priority = 0;
-  Millis due_in = 0;                 // from now
-  std::optional<UtcMs> due_at = {};  // by the engine's clock (contract 1); the past is now
-  Millis ttr = 60'000;               // less than kMinTtr becomes kMinTtr, more than kMaxTtr kMaxTtr
+  // Milliseconds from now; 0: the job is ready at once.
+  Millis due_in = 0;
+  // By the engine's clock (contract 1). A moment in the past means now.
+  std::optional<UtcMs> due_at = {};
+  // Milliseconds, limited to kMinTtr .. kMaxTtr.
+  Millis ttr = 60'000;
 };
 
 // The answer to a command. It may leave for the client once the store's appends up to `durable_at`
-// are durable: it tells of them.
+// are durable, because it tells the client about them.
 struct Outcome {
-  bool done = false;  // false: there is no such job in a state that the command works on
+  // False if there is no such job in a state that the command works on. Nothing was changed then.
+  bool done = false;
   Sequence durable_at = 0;
 };
 
 struct PutOutcome {
-  JobId id = 0;  // 0: refused, because it would be due after kLastDue
+  // 0 if the put was refused, because the job would be due after kLastDue.
+  JobId id = 0;
   Sequence durable_at = 0;
 };
 
 struct KickOutcome {
+  // How many jobs became ready.
   std::uint64_t kicked = 0;
   Sequence durable_at = 0;
 };
@@ -89,10 +108,16 @@ struct JobView {
 // How a reserve ends.
 struct Delivery {
   enum class Kind : std::uint8_t {
-    kReserved,  // `job` is the client's for its ttr
-    kDeadlineSoon,  // a job that the client holds has less than kSafetyMargin left, and no watched tube has a ready one
+    // `job` is reserved by the client for the job's ttr.
+    kReserved,
+    // A job that the client holds has less than kSafetyMargin left, and no watched tube has a ready
+    // job.
+    kDeadlineSoon,
+    // The time-out is over, or `stop_waiting` was called.
     kTimedOut,
-    kFailed,  // the job's body could not be read: `error` says why; the job was buried
+    // The job's body could not be read; `error` says why. `reserve` has buried the job, so that it
+    // does not block its tube; `reserve_job` has left it as it was.
+    kFailed,
   };
   ClientId client = 0;
   Kind kind = Kind::kTimedOut;
@@ -102,137 +127,180 @@ struct Delivery {
 
 struct JobStats {
   JobRecord record;
+  // Name of the job's tube.
   std::string tube;
   JobState state = JobState::kReady;
-  Millis age = 0;        // since it was put
-  Millis time_left = 0;  // until it is ready (delayed) or its ttr is over (reserved); else 0
+  // Milliseconds since the put.
+  Millis age = 0;
+  // Milliseconds until a delayed job is ready, or until a reserved job's ttr is over; else 0.
+  Millis time_left = 0;
   Sequence durable_at = 0;
 };
 
-// Jobs by state. `delayed` counts those in the store alone too, `loaded` those in memory.
+// Jobs by state. `delayed` counts the jobs that are in the store alone, too.
 struct JobCounts {
-  std::uint64_t urgent = 0;  // ready, with a priority below kUrgentBelow
+  // Ready jobs with a priority below kUrgentBelow.
+  std::uint64_t urgent = 0;
   std::uint64_t ready = 0;
   std::uint64_t reserved = 0;
   std::uint64_t delayed = 0;
   std::uint64_t buried = 0;
-  std::uint64_t total = 0;  // put since the engine was made
+  // Jobs put since the tube, or the engine, was made.
+  std::uint64_t total = 0;
+  // Jobs in memory.
   std::uint64_t loaded = 0;
 };
 
 struct TubeStats {
   std::string name;
   JobCounts jobs;
-  std::uint64_t using_ = 0;  // clients that use it
+  // Clients whose puts go to this tube.
+  std::uint64_t using_ = 0;
+  // Clients that watch this tube.
   std::uint64_t watching = 0;
-  std::uint64_t waiting = 0;  // clients that wait in a reserve and watch it
+  // Clients that watch this tube and wait in a reserve.
+  std::uint64_t waiting = 0;
   std::uint64_t deletes = 0;
   std::uint64_t pauses = 0;
-  Millis pause = 0;  // as last asked for, while it lasts
+  // Milliseconds, as asked for by the pause that is in force; else 0.
+  Millis pause = 0;
+  // Milliseconds until the pause ends; else 0.
   Millis pause_left = 0;
 };
 
 struct EngineStats {
   JobCounts jobs;
-  std::uint64_t timeouts = 0;  // reservations that ran out of their ttr
+  // How often a reserved job's ttr was over before its worker was done.
+  std::uint64_t timeouts = 0;
   std::uint64_t tubes = 0;
-  std::uint64_t waiting = 0;  // clients that wait in a reserve
+  // Clients that wait in a reserve.
+  std::uint64_t waiting = 0;
 };
 
 class Engine {
  public:
-  // Takes up what the store holds, and loads what is due by now, so that the first reserve finds it
-  // in its order: O(tubes + jobs due), whatever the number of jobs that are not. `store` must
-  // outlive the engine. Throws StoreError; not when jobs could not be loaded, which `advance`
-  // tells.
+  // Takes over what the store holds, and loads the jobs that are due by now, so that the first
+  // reserve finds them in their order. O(tubes + jobs that are due); jobs that are not due cost
+  // nothing. `store` must outlive the engine. Throws StoreError if the store cannot be read, and
+  // std::invalid_argument if an option is out of range. If only jobs cannot be loaded, the
+  // constructor does not throw, but the next `advance` does.
   Engine(Store& store, const EngineOptions& options, Now now);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
 
-  // A client uses and watches the tube `default` at first. REQUIRES, here and below: `client` is
-  // connected, and does not wait in a reserve (but may be disconnected then).
+  // Returns the id of a new client. At first it uses and watches the tube `default`.
+  // REQUIRES, of all methods below that take a ClientId: the client is connected. It does not wait
+  // in a reserve either, except for `disconnect`, `stop_waiting` and `holds_jobs`.
   ClientId connect();
-  // Its reserved jobs are ready again at once.
+  // Makes the client's reserved jobs ready at once, and ends its waiting without a Delivery.
+  // O(jobs that the client holds + tubes that it watches).
   void disconnect(ClientId client, Now now);
 
-  // --- Producers. `put` goes to the tube in use.
-  void use(ClientId client,
-           std::string_view tube);  // REQUIRES, here and below: a tube's name has 1 to 200 bytes
-  const std::string& used(ClientId client) const;
+  // --- Producers.
+
+  // Makes `tube` the client's tube in use, which its puts, peeks and kicks work on.
+  // REQUIRES, here and below: the name of a tube has 1 to 200 bytes.
+  void use(ClientId client, std::string_view tube);
+  // Returns the name of the client's tube in use.
+  const std::string& tube_in_use(ClientId client) const;
+  // Puts a new job into the tube in use. A put that throws may use up an id.
   PutOutcome put(ClientId client, Now now, const PutOrder& order, std::string_view body);
 
   // --- Workers.
-  std::size_t watch(ClientId client, std::string_view tube);  // how many it watches then
-  std::optional<std::size_t> ignore(ClientId client,
-                                    std::string_view tube);  // none: it was the only one, and stays
+
+  // Returns the number of tubes that the client watches then.
+  std::size_t watch(ClientId client, std::string_view tube);
+  // Returns the number of tubes that the client watches then; none if `tube` is the only one that
+  // it watches: then it goes on watching it.
+  std::optional<std::size_t> ignore(ClientId client, std::string_view tube);
   std::vector<std::string> watched(ClientId client) const;
 
-  // The ready job of the lowest (priority, id) in the watched tubes. None: the client waits, and
-  // its Delivery comes by take_deliveries(): after `timeout` (none: for ever) at the latest. A
-  // timeout of 0 is answered at once.
+  // Reserves the ready job with the lowest (priority, id) in the watched tubes that are not paused.
+  // Returns none if the client has to wait. Then take_deliveries() has its Delivery later: at the
+  // latest after `timeout` ms, or without limit if there is no timeout. A timeout of 0 is answered
+  // at once.
   std::optional<Delivery> reserve(ClientId client, Now now, std::optional<Millis> timeout);
-  // A given job that is ready, delayed or buried: the one way to get a job before it is due. The
-  // Delivery is kReserved or kFailed (the job is where it was); none: there is no such job, or it
-  // is reserved.
+  // Reserves the given job if it is ready, delayed or buried: the only way to get a job before it
+  // is due. Returns none if there is no such job, or if it is reserved; else a Delivery that is
+  // kReserved or kFailed.
   std::optional<Delivery> reserve_job(ClientId client, Now now, JobId id);
-  // Ends a client's waiting with kTimedOut (its half of the connection was closed). Nothing happens
-  // to one that does not wait.
+  // Ends the client's waiting with kTimedOut, because it has closed its half of the connection.
+  // Does nothing if the client does not wait.
   void stop_waiting(ClientId client);
 
-  Outcome release(ClientId client, Now now, JobId id, Priority priority,
-                  Millis delay);  // see `fits`
+  // The next three work on jobs that the client has reserved.
+
+  // Makes the job ready, or delayed if `delay` (ms) is not 0. Throws std::out_of_range if the delay
+  // does not fit: see `fits`.
+  Outcome release(ClientId client, Now now, JobId id, Priority priority, Millis delay);
   Outcome bury(ClientId client, Now now, JobId id, Priority priority);
-  Outcome touch(ClientId client, Now now, JobId id);  // the ttr begins anew
-  bool holds_jobs(ClientId client) const;  // any that are reserved by it; also while it waits
+  // Lets the job's ttr begin anew. Appends nothing.
+  Outcome touch(ClientId client, Now now, JobId id);
+  // Returns true if the client has reserved any job.
+  bool holds_jobs(ClientId client) const;
 
-  // --- Anyone. `remove` works on jobs that are ready, delayed, buried, or reserved by the client
-  // itself.
+  // --- Anyone.
+
+  // Deletes a job that is ready, delayed, buried, or reserved by this client.
   Outcome remove(ClientId client, Now now, JobId id);
-  std::optional<JobView> peek(Now now, JobId id);
-  std::optional<JobView> peek_ready(
-      ClientId client,
-      Now now);  // of the tube in use, here and below: the next to go out
-  std::optional<JobView> peek_delayed(ClientId client, Now now);  // the one due first
-  std::optional<JobView> peek_buried(ClientId client, Now now);   // the one buried first
-  // Makes up to `bound` buried jobs ready, or, if there is none, delayed ones; in the order in
-  // which peek shows them. Its work is in proportion to the jobs kicked. When the store fails
-  // half-way, those already kicked stay kicked.
-  KickOutcome kick(ClientId client, Now now, std::uint64_t bound);
-  Outcome kick_job(Now now, JobId id);                          // buried or delayed
-  bool pause(Now now, std::string_view tube, Millis duration);  // false: there is no such tube
 
-  // Whether a delay of this many ms can be represented: what does not fit is to be refused (release
-  // has no other way to say so).
+  // The peeks return none if there is no such job.
+  std::optional<JobView> peek(Now now, JobId id);
+  // The ready job of the tube in use that goes out next.
+  std::optional<JobView> peek_ready(ClientId client, Now now);
+  // The delayed job of the tube in use that is due first.
+  std::optional<JobView> peek_delayed(ClientId client, Now now);
+  // The buried job of the tube in use that was buried first.
+  std::optional<JobView> peek_buried(ClientId client, Now now);
+
+  // Makes up to `bound` buried jobs of the tube in use ready; if it has none, up to `bound` delayed
+  // jobs. The order is the one in which the peeks show them. O(jobs kicked). The jobs are appended
+  // `options.step` at a time: if the store fails half-way, those already kicked stay kicked.
+  KickOutcome kick(ClientId client, Now now, std::uint64_t bound);
+  // Makes one buried or delayed job ready.
+  Outcome kick_job(Now now, JobId id);
+  // For `duration` ms no job of the tube is reserved, except by `reserve_job`. 0 ends a pause. A
+  // pause is not stored: a restart ends it. Returns false if there is no such tube.
+  bool pause(Now now, std::string_view tube, Millis duration);
+
+  // Returns true if a job with this delay (ms) would be due by kLastDue. A caller checks this
+  // before `release`, whose Outcome has no way to say so.
   bool fits(Now now, Millis delay) const;
 
-  // --- Time. Makes happen what is due: jobs become ready or run out of their ttr, reserves time
-  // out, pauses end, far jobs are loaded. Every command that takes `now` does this first. When
-  // `options.step` cut it short, next_wakeup() is in the past. Throws StoreError when jobs that are
-  // near could not be loaded, now or in a command before; all else was done, and loading is tried
-  // again a second later.
+  // --- Time.
+
+  // Does what is due by now: delayed jobs become ready, reserved jobs run out of their ttr, waiting
+  // clients time out, pauses end, far jobs are loaded. Every command that takes `now` does this
+  // first, except `disconnect`. If `options.step` cut it short, next_wakeup() is in the past.
+  // Throws StoreError if jobs that will soon be due could not be loaded, in this call or in an
+  // earlier command; all else was done, and loading is tried again after 1 s.
   void advance(Now now);
-  // Nothing happens before this moment by the monotonic clock (ns) unless a command or a step of
-  // the wall clock comes. None: nothing is pending.
+  // Returns the moment of the monotonic clock (ns) before which nothing happens, unless a command
+  // comes or the wall clock is set. Returns none if nothing is pending.
   std::optional<std::uint64_t> next_wakeup() const;
-  // Ends of waiting since the last call, in the order in which they happened.
+  // Returns how the waits ended that have ended since the last call, in the order of their ends.
   std::vector<Delivery> take_deliveries();
 
   // --- Reports.
-  // How far the engine's clock is ahead of the wall clock, since that was set back (contract 1); as
-  // of the last command.
+
+  // Returns how many milliseconds the engine's clock is ahead of the wall clock, as of the last
+  // command; 0 unless the wall clock was set back (contract 1).
   Millis clock_ahead() const;
   std::optional<JobStats> job_stats(Now now, JobId id);
   std::optional<TubeStats> tube_stats(Now now, std::string_view tube);
+  // O(tubes + clients).
   EngineStats stats() const;
+  // Returns the names of all tubes. O(tubes).
   std::vector<std::string> tubes() const;
-  Sequence last_sequence()
-      const;  // of the last append: what "there is no such job" may be telling of
+  // Returns the sequence number of the last append. An answer "there is no such job" may depend on
+  // it, so the answer waits until that append is durable.
+  Sequence last_sequence() const;
 
-  // Stores exact watermarks, so that ids go on without a gap. For a clean shutdown.
+  // Stores exact watermarks, so that after a clean shutdown the ids go on without a gap.
   void close();
 
-  // Aborts with a line to stderr if an invariant is broken. O(jobs in memory). For tests.
+  // Writes a line to stderr and aborts if an invariant is broken. For tests. O(jobs of the store).
   void check_invariants() const;
 
  private:

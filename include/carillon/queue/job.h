@@ -1,19 +1,28 @@
-// What a job is, in the words of beanstalkd: its identity, its states, and the record of it that a
-// store keeps.
+// What a job is, in beanstalkd's words: its identity, its states, and the record of it that a store
+// keeps.
 //
-// A *job* lives in a *tube* and is delayed, ready, reserved or buried. A worker reserves it for its
-// *ttr* (time to run), and then deletes it, releases it (perhaps with a delay) or buries it.
+// A *job* has a body and lives in a *tube*, which is a queue with a name. A job is delayed, ready,
+// reserved or buried. A worker reserves a ready job for its *ttr* (time to run). Then the worker
+// deletes the job, releases it (with a delay, if it likes) or buries it. If the worker does none of
+// these before the ttr is over, the job is ready again.
+//
+//   JobRecord job{.id = 1, .tube = 1, .priority = 0, .due = now + 3'000, .ttr = 60'000};
+//
+// A time in this header is either a distance in milliseconds (`Millis`) or a moment in UTC
+// milliseconds (`UtcMs`).
+//
+// Thread safety: these are plain values.
 #pragma once
 
 #include <cstdint>
 
 namespace carillon::queue {
 
-// Names a job for ever: ids rise from 1 and are never given twice, not even after the job is gone
-// and the server restarted.
+// Names a job for ever. Ids rise from 1. No id is given twice, not even after the job is gone and
+// the server has restarted.
 using JobId = std::uint64_t;
 
-// The smaller, the more urgent. Jobs of one tube go out by (priority, id).
+// A smaller number is more urgent. The ready jobs of a tube go out by (priority, id).
 using Priority = std::uint32_t;
 
 // A duration in milliseconds.
@@ -22,24 +31,26 @@ using Millis = std::uint64_t;
 // A moment: milliseconds since 1970-01-01T00:00:00Z.
 using UtcMs = std::uint64_t;
 
-// The last moment a job may be due: 9999-12-31T23:59:59.999Z, the last one that RFC 3339 can write.
-// Beyond it a delay is refused.
+// The last moment at which a job may be due: 9999-12-31T23:59:59.999Z, the last one that RFC 3339
+// can write. A put that would be due later is refused.
 inline constexpr UtcMs kLastDue = 253'402'300'799'999;
 
-// No job runs for less: a smaller ttr becomes this. In the last second of it the job's holder hears
-// DEADLINE_SOON.
+// The smallest ttr. A smaller one becomes this.
 inline constexpr Millis kMinTtr = 1'000;
-// Nor for more: 2^32 - 1 seconds, beanstalkd's limit.
+// The largest ttr: 2^32 - 1 seconds, beanstalkd's limit. A larger one becomes this.
 inline constexpr Millis kMaxTtr = 4'294'967'295'000;
+// In this last part of a job's ttr, a client that holds the job and asks for another one is told
+// DEADLINE_SOON.
 inline constexpr Millis kSafetyMargin = 1'000;
 
-// Ready jobs of a smaller priority than this count as urgent.
+// Ready jobs with a priority below this count as urgent.
 inline constexpr Priority kUrgentBelow = 1'024;
 
 enum class JobState : std::uint8_t { kDelayed, kReady, kReserved, kBuried };
 
-// How often each thing happened to a job. Reserving and timing out are not writes, so after a crash
-// these two may be behind.
+// How often each thing happened to a job. A reserve and a time-out are not written to the store by
+// themselves, only along with the next change. So after a crash `reserves` and `timeouts` may be
+// too small.
 struct JobHistory {
   std::uint32_t reserves = 0;
   std::uint32_t timeouts = 0;
@@ -50,17 +61,24 @@ struct JobHistory {
   friend bool operator==(const JobHistory&, const JobHistory&) = default;
 };
 
-// All that is stored of a job but its body. Whether it is ready is not stored: a job that is not
-// buried and whose due time has passed *is* ready, so that becoming ready costs no write. Nor is a
-// reservation: it ends with the server that gave it.
+// A job's record, decoded: all that is stored of a job except its body. Two states are not stored:
+// - Ready. A job that is not buried and whose due time has passed *is* ready. So becoming ready
+//   costs no write.
+// - Reserved. A reservation ends with the server that gave it.
 struct JobRecord {
   JobId id = 0;
-  std::uint32_t tube = 0;  // number of its TubeRecord
+  // Number of the job's tube: see TubeRecord.
+  std::uint32_t tube = 0;
   Priority priority = 0;
-  UtcMs due = 0;             // the moment it is ready, or has been since
-  std::uint64_t burial = 0;  // its place in the tube's order of burials, from 1; 0: not buried
+  // The job is ready from this moment on.
+  UtcMs due = 0;
+  // Position in the order in which the tube's jobs were buried, from 1; 0 if the job is not buried.
+  std::uint64_t burial = 0;
+  // From kMinTtr to kMaxTtr.
   Millis ttr = kMinTtr;
-  Millis delay = 0;  // as last asked for, by put or release
+  // As last asked for by a put or a release.
+  Millis delay = 0;
+  // The moment of the put.
   UtcMs created = 0;
   std::uint32_t body_bytes = 0;
   JobHistory history;

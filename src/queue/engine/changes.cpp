@@ -1,5 +1,5 @@
-// What the engine appends to the store: one command's changes, with the tube counts and watermarks
-// that go with them.
+// Here a command's changes are gathered and appended to the store, along with the counts of their
+// tubes and, now and then, the watermarks.
 
 #include <algorithm>
 #include <optional>
@@ -12,9 +12,10 @@ namespace carillon::queue {
 
 namespace {
 
-// How far a stored watermark runs ahead: ids skipped by a crash against appends that carry
-// watermarks.
+// The stored watermarks run ahead of the ids given by so many. A larger block means more ids
+// skipped after a crash; a smaller one more appends that carry watermarks.
 constexpr std::uint64_t kBlock = 1'000;
+// The stored time is at most about so far behind.
 constexpr Millis kTimeStep = 1'000;
 
 void count(TubeRecord& tube, const JobRecord& job, std::int64_t by) {

@@ -1,5 +1,5 @@
-// A client of the engine: the tube it uses, the tubes it watches, the jobs it holds, and whether it
-// waits for one.
+// A client of the engine: its tube in use, the tubes that it watches, the jobs that it holds, and
+// whether it waits for a job.
 #pragma once
 
 #include <boost/intrusive/list.hpp>
@@ -14,8 +14,8 @@
 
 namespace carillon::queue {
 
-// One client's interest in one tube; while the client waits in a reserve it stands in the tube's
-// line of waiting clients.
+// Says that a client watches a tube. While the client waits in a reserve, each of its Watches is
+// linked into the line of waiting clients of its tube.
 struct Watch {
   Watch(Client& by, Tube& of) : client(&by), tube(&of) {}
 
@@ -24,8 +24,8 @@ struct Watch {
   boost::intrusive::list_member_hook<> waiting_hook;
 };
 
-// The timer is armed while the client waits and something is to end that: its time-out, or the
-// deadline of a job that it holds.
+// The timer is armed while the client waits and a moment is known that will end its waiting: its
+// time-out, or the deadline of a job that it holds.
 struct Client : TimerNode {
   explicit Client(ClientId named) : id(named) {}
 
@@ -36,20 +36,21 @@ struct Client : TimerNode {
       LoadedJob, boost::intrusive::compare<ByDeadline>,
       boost::intrusive::member_hook<LoadedJob, LoadedJob::OrderHook, &LoadedJob::order_hook>>;
 
-  // The job it holds that has the least time left has less than the safety margin.
+  // Returns true if one of its jobs has less than kSafetyMargin of its ttr left.
   bool deadline_soon(std::uint64_t mono_from) const {
     return !deadlines.empty() && mono_from + kSafetyMargin >= deadlines.begin()->expiry();
   }
 
   ClientId id;
-  Tube* used = nullptr;
-  std::vector<std::unique_ptr<Watch>>
-      watches;  // never empty; in beanstalkd's order: the last one fills the gap of one that goes
+  Tube* tube_in_use = nullptr;
+  // Never empty. In beanstalkd's order: when one goes, the last one takes its position.
+  std::vector<std::unique_ptr<Watch>> watches;
+  // The jobs that the client has reserved, in two orders.
   InOrderReserved held;
-  ByDeadlineSet deadlines;  // the same jobs
+  ByDeadlineSet deadlines;
   bool waiting = false;
-  std::uint64_t give_up_at =
-      UINT64_MAX;  // while waiting: the monotonic ms of its time-out, if it has one
+  // While waiting: the monotonic ms of its time-out, or UINT64_MAX if it has none.
+  std::uint64_t give_up_at = UINT64_MAX;
 };
 
 }  // namespace carillon::queue

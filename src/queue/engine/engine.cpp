@@ -1,4 +1,5 @@
-// The engine's beginning and end, its clients, and the passing of time.
+// Here an engine starts and closes, clients come and go, and the passing of time takes effect
+// (advance).
 
 #include "carillon/queue/engine.h"
 
@@ -57,7 +58,7 @@ Engine::State::State(Store& in, const EngineOptions& with, const Recovered& reco
 }
 
 Engine::State::~State() {
-  // What is linked must be unlinked before it goes.
+  // Jobs, clients and timers must be unlinked before they are destroyed.
   for (auto& [id, job] : jobs) detach(*job);
   for (auto& [id, each] : clients) {
     if (each->waiting) end_waiting(*each);
@@ -74,8 +75,8 @@ Client& Engine::State::client(ClientId id) {
 
 void Engine::State::advance(Now now) {
   clock.observe(now);
-  // What becomes ready at one moment is all ready before any of it is handed out: the lowest
-  // (priority, id) first.
+  // First make ready all jobs that become ready now, and then hand them out: the lowest (priority,
+  // id) first. Otherwise a job that was put earlier would win over one of a lower priority.
   std::vector<Tube*> served;
   const auto becomes_ready = [this, &served](TimerNode& node) {
     auto& job = static_cast<LoadedJob&>(node);
@@ -144,8 +145,8 @@ void Engine::disconnect(ClientId id, Now now) {
     s.serve(*job.tube);
   }
   while (!client.watches.empty()) s.unwatch(client, client.watches.size() - 1);
-  --client.used->users;
-  s.forget_if_unreferenced(*client.used);
+  --client.tube_in_use->users;
+  s.forget_if_unreferenced(*client.tube_in_use);
   s.clients.erase(id);
 }
 

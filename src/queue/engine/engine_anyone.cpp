@@ -1,4 +1,4 @@
-// The engine's commands for anyone: remove, peek, kick and pause.
+// Here the commands for anyone are handled: remove, peek, kick and pause.
 
 #include <algorithm>
 #include <optional>
@@ -11,7 +11,7 @@ namespace carillon::queue {
 
 namespace {
 
-// A buried or delayed job as it stands once it was kicked.
+// Returns the record of a buried or delayed job after a kick.
 JobRecord kicked(const JobRecord& before, const JobHistory& history, UtcMs now) {
   JobRecord after = before;
   after.history = history;
@@ -39,7 +39,7 @@ Outcome Engine::remove(ClientId id, Now now, JobId job_id) {
   ++tube.deletes;
   if (job != nullptr) {
     s.detach(*job);
-    s.drop(*job);
+    s.drop_from_memory(*job);
   }
   s.forget_if_unreferenced(tube);
   return {.done = true, .durable_at = sequence};
@@ -56,7 +56,7 @@ std::optional<JobView> Engine::peek(Now now, JobId id) {
 std::optional<JobView> Engine::peek_ready(ClientId id, Now now) {
   State& s = *state_;
   s.advance(now);
-  const Tube& tube = *s.client(id).used;
+  const Tube& tube = *s.client(id).tube_in_use;
   if (tube.ready.empty()) return std::nullopt;
   return s.view(tube.ready.begin()->record);
 }
@@ -64,7 +64,7 @@ std::optional<JobView> Engine::peek_ready(ClientId id, Now now) {
 std::optional<JobView> Engine::peek_delayed(ClientId id, Now now) {
   State& s = *state_;
   s.advance(now);
-  Tube& tube = *s.client(id).used;
+  Tube& tube = *s.client(id).tube_in_use;
   if (!tube.delayed.empty()) return s.view(tube.delayed.begin()->record);
   const std::vector<JobRecord> far = s.scan_far(tube, 1);
   if (far.empty()) return std::nullopt;
@@ -74,7 +74,7 @@ std::optional<JobView> Engine::peek_delayed(ClientId id, Now now) {
 std::optional<JobView> Engine::peek_buried(ClientId id, Now now) {
   State& s = *state_;
   s.advance(now);
-  const Tube& tube = *s.client(id).used;
+  const Tube& tube = *s.client(id).tube_in_use;
   if (tube.record.buried == 0) return std::nullopt;
   return s.view(s.store.scan_buried(tube.record.number, 0, 1).at(0));
 }
@@ -90,15 +90,16 @@ Sequence Engine::State::kick(const std::vector<JobRecord>& records) {
 
   for (const JobRecord& record : after) {
     LoadedJob* job = loaded(record.id);
-    if (job == nullptr) job = &keep(record);
+    if (job == nullptr) job = &add_to_memory(record);
     detach(*job);
     job->record = record;
     job->history = record.history;
     job->sequence = sequence;
     make_ready(*job);
     Tube& tube = *job->tube;
-    serve(
-        tube);  // one by one, as beanstalkd does: who waits gets the first one kicked, not the most urgent
+    // Serve after each job, as beanstalkd does: a waiting client gets the first job kicked, not the
+    // most urgent one.
+    serve(tube);
     if (LoadedJob* still = loaded(record.id)) make_room(tube, *still);
   }
   return sequence;
@@ -107,7 +108,7 @@ Sequence Engine::State::kick(const std::vector<JobRecord>& records) {
 KickOutcome Engine::kick(ClientId id, Now now, std::uint64_t bound) {
   State& s = *state_;
   s.advance(now);
-  Tube& tube = *s.client(id).used;
+  Tube& tube = *s.client(id).tube_in_use;
   const bool buried = tube.record.buried > 0;
   KickOutcome outcome;
   while (outcome.kicked < bound) {

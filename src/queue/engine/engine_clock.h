@@ -1,4 +1,4 @@
-// The engine's own reading of the time: UTC that is never set back, and monotonic milliseconds.
+// The engine's clock: UTC that is never set back, and monotonic milliseconds.
 #pragma once
 
 #include <algorithm>
@@ -9,16 +9,16 @@
 
 namespace carillon::queue {
 
-// When the wall clock falls behind what was seen before and has passed since, because somebody set
-// it back, UTC goes on here at the pace of the monotonic clock, ahead of the wall clock, until that
-// is set forward or the process starts anew after it has caught up. So a delay lasts as long as it
-// was asked for, and nothing is due twice.
+// When somebody sets the wall clock back, this clock's UTC goes on at the pace of the monotonic
+// clock, and so runs ahead of the wall clock. That ends when the wall clock is set forward, or when
+// the process starts anew after the wall clock has caught up. So a delay lasts as long as was asked
+// for, and nothing is due twice.
 //
-// A deadline is counted from the *end* of the running millisecond and compared with its *start*: it
-// is never early by a fraction.
+// A deadline is counted from the *end* of the running millisecond and compared with its *start*. So
+// nothing is early by a fraction of a millisecond.
 class EngineClock {
  public:
-  // `floor`: UTC starts here if the wall clock is behind it.
+  // UTC starts from the wall clock, but not before `floor`.
   EngineClock(Now now, UtcMs floor)
       : mono_ns_(now.mono_ns),
         utc_ns_(std::max(now.utc_ns, floor * kNsPerMs)),
@@ -31,24 +31,25 @@ class EngineClock {
     ahead_ns_ = utc_ns_ - now.utc_ns;
   }
 
-  // The millisecond that is running: what is due at it, or before, is due.
+  // The running millisecond. A job whose due time is this or less is due.
   UtcMs utc() const { return utc_ns_ / kNsPerMs; }
   std::uint64_t mono() const { return mono_ns_ / kNsPerMs; }
 
-  // The first one that is wholly ahead: where a delay begins to count.
+  // The first millisecond that is wholly in the future: a delay counts from here.
   UtcMs utc_from() const { return (utc_ns_ + kNsPerMs - 1) / kNsPerMs; }
   std::uint64_t mono_from() const { return (mono_ns_ + kNsPerMs - 1) / kNsPerMs; }
 
-  // Of the wall clock, rounded up; 0 unless that was set back.
+  // How far UTC is ahead of the wall clock, rounded up; 0 unless the wall clock was set back.
   Millis ahead() const { return (ahead_ns_ + kNsPerMs - 1) / kNsPerMs; }
 
-  // When the millisecond begins, in ns of the monotonic clock; UINT64_MAX when that is more than
-  // 584 years away.
+  // Returns the monotonic time (ns) at which a UTC millisecond begins; UINT64_MAX if that does not
+  // fit (584 years).
   std::uint64_t mono_ns_at_utc(UtcMs ms) const {
     if (ms <= utc()) return mono_ns_;
     const std::uint64_t until = mono_ns_at(ms - utc()) - utc_ns_ % kNsPerMs;
     return until > UINT64_MAX - mono_ns_ ? UINT64_MAX : mono_ns_ + until;
   }
+  // The same for a millisecond of the monotonic clock.
   static std::uint64_t mono_ns_at(std::uint64_t ms) {
     return ms > UINT64_MAX / kNsPerMs ? UINT64_MAX : ms * kNsPerMs;
   }

@@ -1,4 +1,4 @@
-// The engine's commands for producers: use and put.
+// Here the commands for producers are handled: use and put.
 
 #include <algorithm>
 #include <optional>
@@ -13,8 +13,8 @@ void Engine::use(ClientId id, std::string_view tube) {
   state_->use(state_->client(id), state_->tube_named(tube));
 }
 
-const std::string& Engine::used(ClientId id) const {
-  return state_->client(id).used->record.name;
+const std::string& Engine::tube_in_use(ClientId id) const {
+  return state_->client(id).tube_in_use->record.name;
 }
 
 bool Engine::fits(Now now, Millis delay) const {
@@ -33,7 +33,7 @@ PutOutcome Engine::put(ClientId id, Now now, const PutOrder& order, std::string_
   if (order.due_at) due = std::max(utc, *order.due_at);
   if (!order.due_at && order.due_in > 0) due = s.clock.utc_from() + order.due_in;
 
-  Tube& tube = *s.client(id).used;
+  Tube& tube = *s.client(id).tube_in_use;
   const JobRecord record{.id = s.next_id++,
                          .tube = tube.record.number,
                          .priority = order.priority,
@@ -53,8 +53,8 @@ PutOutcome Engine::put(ClientId id, Now now, const PutOrder& order, std::string_
   if (record.due > utc && DueKey{record.due, record.id} >= tube.cursor) {
     s.leave_far(tube, record.due);
   } else {
-    LoadedJob& job = s.keep(record);
-    s.place(job);
+    LoadedJob& job = s.add_to_memory(record);
+    s.enqueue(job);
     s.serve(tube);
     s.make_room(tube, job);
   }

@@ -1,4 +1,4 @@
-// The engine's reports: statistics, lists, and the check of its invariants.
+// Here the engine reports: statistics, lists, and the check of its invariants.
 
 #include <cstdio>
 #include <cstdlib>
@@ -44,7 +44,7 @@ std::optional<JobStats> Engine::job_stats(Now now, JobId id) {
   stats.tube = s.tube_numbered(record->tube).record.name;
   stats.state = s.state_of(*record);
   stats.age = s.clock.utc() > record->created ? s.clock.utc() - record->created : 0;
-  stats.durable_at = s.known_since(id);
+  stats.durable_at = s.durable_at(id);
   const LoadedJob* job = s.loaded(id);
   if (job != nullptr) stats.record.history = job->history;
   if (stats.state == JobState::kDelayed && record->due > s.clock.utc())
@@ -124,17 +124,17 @@ void Engine::check_invariants() const {
     std::uint64_t urgent = 0;
     for (const LoadedJob& job : tube->ready) {
       check(job.state == JobState::kReady && job.tube == tube && !job.armed(),
-            "a ready job stands right", name);
+            "a ready job is in its tube, without a timer", name);
       urgent += job.record.priority < kUrgentBelow ? 1U : 0U;
     }
     check(urgent == tube->urgent, "urgent jobs are counted", name);
     for (const LoadedJob& job : tube->delayed) {
       check(job.state == JobState::kDelayed && job.tube == tube && job.armed(),
-            "a delayed job stands right", name);
+            "a delayed job is in its tube, with a timer", name);
       check(job.expiry() == job.record.due && job.due_key() < tube->cursor,
             "a delayed job is before the cursor", name);
     }
-    // What is before the cursor is in memory, and what is in the store alone is not due before
+    // All jobs before the cursor are in memory. No job that is in the store alone is due before
     // next_far.
     std::uint64_t far = 0;
     for (const JobRecord& record : s.store.scan_due(tube->record.number, {}, SIZE_MAX)) {
@@ -168,7 +168,8 @@ void Engine::check_invariants() const {
     waiting -= client->waiting ? client->watches.size() : 0;
   }
   check(reserved == 0, "every reserved job has a holder", std::to_string(reserved));
-  check(waiting == 0, "every place in a line belongs to a waiting client", std::to_string(waiting));
+  check(waiting == 0, "each entry in a waiting line is of a waiting client",
+        std::to_string(waiting));
 }
 
 }  // namespace carillon::queue

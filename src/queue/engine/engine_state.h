@@ -1,16 +1,27 @@
 // All that an engine holds in memory, and the moves that its commands are made of.
 //
-// A command (engine_producer.cpp, engine_worker.cpp, engine_anyone.cpp) looks jobs up, appends what
-// it changes to the store, and only then changes the state below by these moves:
+// Where to look:
+//   put, use                              engine_producer.cpp
+//   reserve, release, bury, touch, watch  engine_worker.cpp; how a client waits: reserving.cpp
+//   remove, peek, kick, pause             engine_anyone.cpp
+//   what the passing of time does         engine.cpp, advance
+//   far jobs are loaded                   loading.cpp
+//   the time itself                       engine_clock.h
+//   what is appended to the store         changes.cpp
+//   statistics                            engine_reports.cpp
 //
-//           keep ─> detached ─ place ─> ready │ delayed │ the store alone
-//                       ^                 │        │
-//                       └──── detach ─────┴────────┤
-//                                                  │
-//             hand_over: ready, delayed ─> reserved┘
+// A command looks jobs up, appends its changes to the store, and only then changes the state below.
+// If the append fails, there is nothing to undo. A job that is in memory is ready, delayed,
+// reserved or *detached*: in none of the collections, on the way from one to another. No command
+// ends with a detached job. The moves of a job:
 //
-// A job is *detached* between two places: in memory, in no collection. No command ends with a
-// detached job.
+//   from                        move              to
+//   the store alone             add_to_memory     detached
+//   ready, delayed, reserved    detach            detached
+//   detached                    make_ready        ready
+//   detached                    enqueue           ready, delayed, or, if it is far, the store alone
+//   detached                    drop_from_memory  the store alone, or nothing if it was deleted
+//   ready, delayed, detached    hold              reserved
 #pragma once
 
 #include <boost/unordered/unordered_flat_map.hpp>
@@ -39,75 +50,108 @@ struct Engine::State {
   State& operator=(const State&) = delete;
 
   // --- Tubes (tubes.cpp)
+
+  // Returns nullptr if there is no such tube.
   Tube* find_tube(std::string_view name);
-  Tube& tube_named(std::string_view name);  // made if there is none
-  Tube& tube_numbered(
-      std::uint32_t number);                // REQUIRES: it exists, as it does for every stored job
-  void forget_if_unreferenced(Tube& tube);  // `default` stays
+  // Makes the tube if there is none.
+  Tube& tube_named(std::string_view name);
+  // Throws StoreError if there is none: the store is damaged, as each stored job has its tube.
+  Tube& tube_numbered(std::uint32_t number);
+  // Forgets a tube without jobs and clients. The tube `default` stays.
+  void forget_if_unreferenced(Tube& tube);
   void use(Client& client, Tube& tube);
   void watch(Client& client, Tube& tube);
   void unwatch(Client& client, std::size_t position);
 
   // --- Jobs (jobs.cpp)
-  LoadedJob* loaded(JobId id);
-  std::optional<JobRecord> record_of(JobId id);  // loaded or not
-  Sequence known_since(JobId id);  // what a client that is told of the job must wait for
-  JobState state_of(const JobRecord& record);  // of one that is not loaded
-  JobView view(const JobRecord& record);
-  LoadedJob& keep(
-      const JobRecord&
-          record);  // a detached job for the record. REQUIRES: it is stored, scheduled, not loaded
-  void detach(LoadedJob& job);  // out of ready, delayed or reserved
-  void place(LoadedJob& job);   // REQUIRES: detached. It may be gone from memory afterwards
-  void drop(LoadedJob& job);    // out of memory. REQUIRES: detached
-  void make_ready(
-      LoadedJob& job);  // REQUIRES: detached. Waiting clients are not served yet: see serve
 
-  // --- The store (changes.cpp). One command's changes are gathered and appended at once; the
-  // tubes' counts follow by themselves.
+  // Returns nullptr if the job is not in memory.
+  LoadedJob* loaded(JobId id);
+  // Returns the record of a job in memory or in the store; none if there is no such job.
+  std::optional<JobRecord> record_of(JobId id);
+  // Returns the append that must be durable before a client is told of the job.
+  Sequence durable_at(JobId id);
+  JobState state_of(const JobRecord& record);
+  JobView view(const JobRecord& record);
+  // Makes a detached job. REQUIRES: the record is stored, not buried, and not in memory yet.
+  LoadedJob& add_to_memory(const JobRecord& record);
+  void detach(LoadedJob& job);
+  // Puts a detached job among the ready or the delayed ones. A far job leaves memory instead: `job`
+  // is a dangling reference then.
+  void enqueue(LoadedJob& job);
+  // REQUIRES: detached.
+  void drop_from_memory(LoadedJob& job);
+  // REQUIRES: detached. Waiting clients get the job only when `serve` is called.
+  void make_ready(LoadedJob& job);
+
+  // --- The store (changes.cpp)
+
+  // Gathers a change of one job. The changes of a command are gathered and appended at once.
   void add_change(std::optional<JobRecord> before, std::optional<JobRecord> after,
                   std::string_view body = {});
-  Sequence append();  // throws StoreError; then nothing has changed
+  // Appends what was gathered, with the tubes' counts and, if needed, watermarks. When it throws
+  // StoreError, nothing has changed, and nothing is gathered any more.
+  Sequence append();
 
   // --- Loading (loading.cpp)
-  DueKey horizon() const;                    // what is due before it is near
-  UtcMs time_to_load(UtcMs due_time) const;  // when a job becomes near
+
+  // Returns the first (due, id) that is far: all jobs before it are near.
+  DueKey horizon() const;
+  // Returns the moment at which a job with this due time becomes near.
+  UtcMs time_to_load(UtcMs due_time) const;
+  // Loads the tube's jobs at `when`, or earlier if that was planned.
   void load_not_after(Tube& tube, UtcMs when);
-  void extend_cursor(Tube& tube);  // as far as is known without a look at the store
-  void leave_far(Tube& tube,
-                 UtcMs due);  // a job of this due time is in the store alone, from now on
-  void make_room(
-      Tube& tube,
-      LoadedJob&
-          newest);  // over the bound: the jobs due last leave memory, perhaps `newest` itself
+  // Moves the cursor as far as is possible without a look into the store.
+  void extend_cursor(Tube& tube);
+  // One more job, due at `due`, is in the store alone from now on: it will be loaded in time.
+  void leave_far(Tube& tube, UtcMs due);
+  // If the tube has too many jobs in memory, those due last leave memory, perhaps `newest` too.
+  void make_room(Tube& tube, LoadedJob& newest);
+  // A job of the tube has left memory or was reserved: perhaps more can be loaded.
   void room_appeared(Tube& tube);
-  std::size_t load(Tube& tube, std::size_t budget);  // from its cursor; how many records were read
-  void loading_failed(Tube& tube, const StoreError& error);  // it is tried again later
-  void load_what_is_due(Tube& tube);  // all of it, as far as memory is allowed
-  std::vector<JobRecord> scan_far(
-      Tube& tube, std::size_t limit);  // its delayed jobs in the store alone, by (due, id)
+  // Loads near jobs from the cursor on, and returns how many records it has read: at most `budget`.
+  std::size_t load(Tube& tube, std::size_t budget);
+  // Keeps the error for Engine::advance, and plans another try.
+  void loading_failed(Tube& tube, const StoreError& error);
+  // Loads all of the tube's jobs that are due by now, as far as memory is allowed.
+  void load_what_is_due(Tube& tube);
+  // Returns up to `limit` of the tube's delayed jobs that are in the store alone, by (due, id).
+  std::vector<JobRecord> scan_far(Tube& tube, std::size_t limit);
 
   // --- Reserving (reserving.cpp)
+
+  // Returns the ready job that the client gets if it reserves now; nullptr if there is none.
   LoadedJob* best_ready(const Client& client);
-  Delivery hand_over(Client& client, LoadedJob& job);  // on kFailed the job was set aside
-  void hold(Client& client, LoadedJob& job);           // the job becomes the client's
-  void set_aside(LoadedJob& job);  // buries a ready job, so that it stalls nobody
-  void serve(Tube& tube);          // its ready jobs to its waiting clients
-  void serve(
-      std::vector<Tube*>&
-          those);  // the same, the lowest (priority, id) of all of them first; uses `those` up
-  void serve_next(Tube& tube);  // REQUIRES: it can serve
+  // Lets the client hold the ready job, and says so. If the body cannot be read, it calls
+  // bury_unreadable, and the Delivery is kFailed.
+  Delivery hand_over(Client& client, LoadedJob& job);
+  // Makes the job reserved by the client.
+  void hold(Client& client, LoadedJob& job);
+  // Buries a ready job whose body cannot be read, so that it does not block its tube.
+  void bury_unreadable(LoadedJob& job);
+  // Gives the tube's ready jobs to the clients that wait for them.
+  void serve(Tube& tube);
+  // The same for many tubes: the lowest (priority, id) of all of them goes out first. Empties
+  // `those`.
+  void serve(std::vector<Tube*>& those);
+  // REQUIRES: tube.can_serve().
+  void serve_next(Tube& tube);
   void start_waiting(Client& client, std::optional<Millis> timeout);
-  void schedule_wake(Client& client);  // at the first moment that may end its waiting
+  // Arms the client's timer for the first moment that may end its waiting.
+  void schedule_wake(Client& client);
   void end_waiting(Client& client);
-  void wait_is_over(Client& client);  // the client's timer has expired
+  // The client's timer has expired.
+  void wait_is_over(Client& client);
 
   // --- Time (engine.cpp)
+
   void advance(Now now);
   void load_what_is_near(std::vector<Tube*>& loaded_tubes);
 
-  // The records as they are -> ready, in one append. REQUIRES: all of one tube, each buried or
-  // delayed (engine_anyone.cpp)
+  // --- Kicking (engine_anyone.cpp)
+
+  // Makes the jobs with these records ready, in one append. REQUIRES: all are in one tube, and each
+  // is buried or delayed.
   Sequence kick(const std::vector<JobRecord>& records);
 
   Client& client(ClientId id);
@@ -116,19 +160,20 @@ struct Engine::State {
   const EngineOptions options;
   EngineClock clock;
 
-  // One wheel per kind of timer. Ticks are ms: UTC for due times and loading, monotonic for the
-  // rest.
-  HierarchicalWheel<> due;      // LoadedJob
-  HierarchicalWheel<> loading;  // TubeTimer
-  HierarchicalWheel<> ttrs;     // LoadedJob
-  HierarchicalWheel<> pauses;   // TubeTimer
-  HierarchicalWheel<> waits;    // Client
+  // One wheel for each kind of timer. A tick is 1 ms. The first two run on UTC, the others on the
+  // monotonic clock.
+  HierarchicalWheel<> due;      // of LoadedJob: when a delayed job is ready
+  HierarchicalWheel<> loading;  // of TubeTimer: when more of a tube's jobs must be loaded
+  HierarchicalWheel<> ttrs;     // of LoadedJob: when a reserved job's ttr is over
+  HierarchicalWheel<> pauses;   // of TubeTimer: when a tube's pause ends
+  HierarchicalWheel<> waits;    // of Client: when a client's waiting ends
 
   boost::unordered_flat_map<JobId, std::unique_ptr<LoadedJob>> jobs;
-  std::unordered_map<std::string_view, std::unique_ptr<Tube>>
-      tubes;  // keyed by the tube's own name
+  // A key is a view of the tube's own name.
+  std::unordered_map<std::string_view, std::unique_ptr<Tube>> tubes;
   std::unordered_map<std::uint32_t, Tube*> tubes_by_number;
-  std::vector<Tube*> tube_order;  // beanstalkd's order: the last one fills the gap of one that goes
+  // In beanstalkd's order: when a tube goes, the last one takes its position.
+  std::vector<Tube*> tube_order;
   Tube* default_tube = nullptr;
   std::unordered_map<ClientId, std::unique_ptr<Client>> clients;
 
@@ -141,7 +186,8 @@ struct Engine::State {
 
   Changes changes;  // being gathered; empty between commands
   std::vector<Delivery> deliveries;
-  std::optional<std::string> load_failure;  // of the last try, until Engine::advance has told of it
+  // Why the last try to load failed, until Engine::advance has thrown it.
+  std::optional<std::string> load_failure;
   std::uint64_t total_jobs = 0;
   std::uint64_t timeouts = 0;
 };

@@ -1,4 +1,4 @@
-// The engine's commands for workers: watch, reserve, and what may be done with a reserved job.
+// Here the commands for workers are handled: watch, ignore, reserve, release, bury and touch.
 
 #include <algorithm>
 #include <optional>
@@ -13,7 +13,7 @@ namespace carillon::queue {
 
 namespace {
 
-// The job, if it is in memory and this client's.
+// Returns `job` if the client holds it, else nullptr.
 LoadedJob* held_by(const Client& client, LoadedJob* job) {
   return job != nullptr && job->holder == &client ? job : nullptr;
 }
@@ -82,14 +82,14 @@ std::optional<Delivery> Engine::reserve_job(ClientId id, Now now, JobId job_id) 
   }
   LoadedJob* job = s.loaded(job_id);
   if (record->buried()) {
-    // A job that is worked on is not buried any more, after a crash either.
+    // The store has to know that the job is not buried any more: a crash must not bury it again.
     const JobRecord before = *record;
     record->burial = 0;
     record->due = s.clock.utc();
     s.add_change(before, record);
     delivery.job.durable_at = s.append();
   }
-  if (job == nullptr) job = &s.keep(*record);
+  if (job == nullptr) job = &s.add_to_memory(*record);
   s.hold(client, *job);
   return delivery;
 }
@@ -116,8 +116,8 @@ Outcome Engine::release(ClientId id, Now now, JobId job_id, Priority priority, M
   ++after.history.releases;
   after.priority = priority;
   after.delay = delay;
-  // Without a delay it keeps its old due time, and with it its place before those that became ready
-  // later.
+  // Without a delay the job keeps its old due time, and so comes before those that became ready
+  // later. A new due time would put it behind a backlog that is not loaded.
   after.due = delay > 0 ? s.clock.utc_from() + delay : std::min(after.due, s.clock.utc());
   s.add_change(job->record, after);
   const Sequence sequence = s.append();
@@ -127,7 +127,7 @@ Outcome Engine::release(ClientId id, Now now, JobId job_id, Priority priority, M
   job->record = after;
   job->history = after.history;
   job->sequence = sequence;
-  s.place(*job);
+  s.enqueue(*job);
   s.serve(tube);
   return {.done = true, .durable_at = sequence};
 }
@@ -147,7 +147,7 @@ Outcome Engine::bury(ClientId id, Now now, JobId job_id, Priority priority) {
   const Sequence sequence = s.append();
 
   s.detach(*job);
-  s.drop(*job);
+  s.drop_from_memory(*job);
   return {.done = true, .durable_at = sequence};
 }
 

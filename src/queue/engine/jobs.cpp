@@ -1,4 +1,4 @@
-// The engine's jobs in memory: kept, placed among the ready or the delayed ones, and dropped.
+// Here jobs in memory move: into memory, among the ready or the delayed ones, and out of memory.
 
 #include <memory>
 #include <optional>
@@ -18,7 +18,7 @@ std::optional<JobRecord> Engine::State::record_of(JobId id) {
   return store.find(id);
 }
 
-Sequence Engine::State::known_since(JobId id) {
+Sequence Engine::State::durable_at(JobId id) {
   const LoadedJob* job = loaded(id);
   return job != nullptr ? job->sequence : last_sequence;
 }
@@ -30,10 +30,10 @@ JobState Engine::State::state_of(const JobRecord& record) {
 }
 
 JobView Engine::State::view(const JobRecord& record) {
-  return {.id = record.id, .body = store.body(record.id), .durable_at = known_since(record.id)};
+  return {.id = record.id, .body = store.body(record.id), .durable_at = durable_at(record.id)};
 }
 
-LoadedJob& Engine::State::keep(const JobRecord& record) {
+LoadedJob& Engine::State::add_to_memory(const JobRecord& record) {
   Tube& tube = tube_numbered(record.tube);
   auto made = std::make_unique<LoadedJob>(record, tube, last_sequence);
   LoadedJob& job = *made;
@@ -66,7 +66,7 @@ void Engine::State::detach(LoadedJob& job) {
   }
 }
 
-void Engine::State::place(LoadedJob& job) {
+void Engine::State::enqueue(LoadedJob& job) {
   if (job.record.due <= clock.utc()) return make_ready(job);
 
   Tube& tube = *job.tube;
@@ -78,11 +78,11 @@ void Engine::State::place(LoadedJob& job) {
     return;
   }
   const UtcMs when = job.record.due;
-  drop(job);
+  drop_from_memory(job);
   leave_far(tube, when);
 }
 
-void Engine::State::drop(LoadedJob& job) {
+void Engine::State::drop_from_memory(LoadedJob& job) {
   Tube& tube = *job.tube;
   --tube.loaded;
   jobs.erase(job.record.id);

@@ -1,4 +1,4 @@
-// A job in memory: its record, its timer, and the one or two collections it stands in.
+// A job in memory: its record, its timer, and the links to the collections that it is in.
 #pragma once
 
 #include <boost/intrusive/list_hook.hpp>
@@ -17,24 +17,29 @@ struct Client;
 struct Tube;
 
 // The timer is armed while the job is delayed (on the wheel of due times) or reserved (on the wheel
-// of ttrs: its deadline).
+// of ttrs). A reserved job's expiry is its deadline.
 struct LoadedJob : TimerNode {
   LoadedJob(const JobRecord& stored, Tube& in, Sequence since)
       : record(stored), history(stored.history), tube(&in), sequence(since) {}
 
   DueKey due_key() const { return {record.due, record.id}; }
 
-  JobRecord record;    // exactly as it stands in the store
-  JobHistory history;  // runs ahead of the record's: it is stored along with the next change
+  // As it is in the store.
+  JobRecord record;
+  // Runs ahead of the record's history, and is stored along with the next change.
+  JobHistory history;
   Tube* tube;
-  Sequence
-      sequence;  // of the append that made the record what it is; whoever is told of the job must wait for it
+  // Of the append that wrote the record. A client may be told of the job once that is durable.
+  Sequence sequence;
   JobState state = JobState::kDelayed;
-  Client* holder = nullptr;  // while reserved
+  // The client that has reserved the job; else nullptr.
+  Client* holder = nullptr;
 
   using OrderHook = boost::intrusive::set_member_hook<boost::intrusive::optimize_size<true>>;
-  OrderHook order_hook;  // in its tube's ready or delayed jobs, or its holder's jobs by deadline
-  boost::intrusive::list_member_hook<> holding_hook;  // in its holder's jobs in the order reserved
+  // Links it into its tube's ready or delayed jobs, or into its holder's jobs by deadline.
+  OrderHook order_hook;
+  // Links it into its holder's jobs in the order reserved.
+  boost::intrusive::list_member_hook<> holding_hook;
 };
 
 // The order in which ready jobs go out.

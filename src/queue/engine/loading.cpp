@@ -1,10 +1,9 @@
-// Which of a tube's jobs are in memory: near ones are loaded before they are due, far ones stay in
-// the store.
+// Here far jobs are loaded: which of a tube's jobs are in memory, and which in the store alone.
 //
-// Each tube has a cursor into its jobs by (due, id): all before it are in memory. The cursor moves
-// on as time passes, and moves back when a tube has more jobs than it may have in memory. A tube
-// with nothing near costs nothing: its load timer sleeps until `load_ahead` before its first far
-// job.
+// Each tube has a cursor into its jobs by (due, id): all jobs before it are in memory. The cursor
+// moves on as time passes. It moves back when a tube has more jobs than it may have in memory. A
+// tube without near jobs costs nothing: its load timer sleeps until `load_ahead` before its first
+// far job is due.
 
 #include <algorithm>
 #include <cstddef>
@@ -17,6 +16,7 @@ namespace carillon::queue {
 
 namespace {
 
+// How long a tube waits for more room before it is loaded again, in ms.
 constexpr Millis kPatience = 100;
 
 }  // namespace
@@ -55,7 +55,7 @@ void Engine::State::make_room(Tube& tube, LoadedJob& newest) {
     tube.cursor = std::min(tube.cursor, last.due_key());
     const UtcMs when = last.record.due;
     detach(last);
-    drop(last);
+    drop_from_memory(last);
     tube.starved = true;
     leave_far(tube, when);
     if (was_newest) return;
@@ -65,8 +65,8 @@ void Engine::State::make_room(Tube& tube, LoadedJob& newest) {
 void Engine::State::room_appeared(Tube& tube) {
   const std::size_t most = options.max_loaded_per_tube;
   if (!tube.starved || tube.queued() >= most) return;
-  // A scan for every job that goes would read one record each: wait for a quarter to go, but not
-  // for long.
+  // A scan for each job that leaves would read one record at a time. So wait until a quarter has
+  // left, but not for long.
   const UtcMs load_at = tube.queued() <= most - most / 4 ? clock.utc() : clock.utc() + kPatience;
   load_not_after(tube, load_at);
 }
@@ -80,8 +80,8 @@ std::size_t Engine::State::load(Tube& tube, std::size_t budget) {
   }
   const std::size_t limit = std::min(budget, options.max_loaded_per_tube - tube.queued());
   const std::vector<JobRecord> records = store.scan_due(tube.record.number, tube.cursor, limit);
-  std::optional<UtcMs>
-      rest_due;  // no job that stays in the store is due before; none: nothing stays
+  // No job that stays in the store is due before this; none if no job stays there.
+  std::optional<UtcMs> rest_due;
   if (records.size() == limit) rest_due = records.back().due;
   for (const JobRecord& record : records) {
     if (DueKey{record.due, record.id} >= horizon()) {
@@ -89,7 +89,7 @@ std::size_t Engine::State::load(Tube& tube, std::size_t budget) {
       break;
     }
     tube.cursor = std::max(tube.cursor, DueKey{record.due, record.id + 1});
-    if (loaded(record.id) == nullptr) place(keep(record));
+    if (loaded(record.id) == nullptr) enqueue(add_to_memory(record));
   }
   if (!rest_due || *rest_due >= horizon().due) tube.cursor = std::max(tube.cursor, horizon());
   if (rest_due) {
@@ -99,7 +99,8 @@ std::size_t Engine::State::load(Tube& tube, std::size_t budget) {
   return records.size();
 }
 
-// Not the fault of the command that passes by, or of the other tubes: Engine::advance tells of it.
+// Neither the command that happens to run nor the other tubes are at fault. So this does not throw;
+// Engine::advance does.
 void Engine::State::loading_failed(Tube& tube, const StoreError& error) {
   constexpr Millis kRetry = 1'000;
   load_failure = error.what();
@@ -107,11 +108,11 @@ void Engine::State::loading_failed(Tube& tube, const StoreError& error) {
 }
 
 void Engine::State::load_what_is_due(Tube& tube) try {
-  // Small scans first: mostly the first one meets a job that is not due.
+  // Begin with small scans: in most cases the first one already meets a job that is not due.
   constexpr std::size_t kFirst = 16;
   std::size_t budget = std::min(kFirst, options.step);
   while (tube.far() > 0 && !tube.starved && tube.next_far <= clock.utc()) {
-    loading.cancel(tube.load_time);  // what is left says when it is to be loaded
+    loading.cancel(tube.load_time);  // `load` arms it anew if any job is left
     if (load(tube, budget) == 0) break;
     budget = std::min(2 * budget, options.step);
   }

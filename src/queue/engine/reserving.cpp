@@ -1,4 +1,4 @@
-// How ready jobs and clients that want one meet: at once, or after waiting in line.
+// Here ready jobs go to clients: at once, or after the client has waited in line.
 
 #include <algorithm>
 #include <cstdint>
@@ -36,7 +36,7 @@ Delivery Engine::State::hand_over(Client& client, LoadedJob& job) {
             .job = std::move(seen),
             .error = {}};
   } catch (const StoreError& error) {
-    set_aside(job);
+    bury_unreadable(job);
     return {.client = client.id, .kind = Delivery::Kind::kFailed, .job = {}, .error = error.what()};
   }
 }
@@ -53,7 +53,7 @@ void Engine::State::hold(Client& client, LoadedJob& job) {
   room_appeared(*job.tube);
 }
 
-void Engine::State::set_aside(LoadedJob& job) {
+void Engine::State::bury_unreadable(LoadedJob& job) {
   JobRecord after = job.record;
   after.history = job.history;
   ++after.history.buries;
@@ -62,10 +62,10 @@ void Engine::State::set_aside(LoadedJob& job) {
   try {
     append();
   } catch (const StoreError&) {
-    return;  // nothing can be written either: it stays where it is
+    return;  // nothing can be written either: the job stays ready
   }
   detach(job);
-  drop(job);
+  drop_from_memory(job);
 }
 
 void Engine::State::serve_next(Tube& tube) {
@@ -114,8 +114,8 @@ void Engine::State::end_waiting(Client& client) {
 void Engine::State::wait_is_over(Client& client) {
   const bool soon = client.deadline_soon(clock.mono_from());
   if (!soon && clock.mono() < client.give_up_at) {
-    // It was to hear of a deadline, but that job has been lost to its ttr since, in one long step
-    // of time.
+    // The timer was armed for a held job's deadline. That job's ttr ran out in the same long step
+    // of time, so the client does not hold it any more.
     return schedule_wake(client);
   }
   end_waiting(client);

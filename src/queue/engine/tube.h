@@ -1,5 +1,5 @@
-// A tube: its jobs in memory in their orders, the clients that wait for them, and how far the
-// store's jobs have been loaded.
+// A tube: its jobs in memory in their orders, the clients that wait for them, and how far its jobs
+// have been loaded from the store.
 #pragma once
 
 #include <boost/intrusive/list.hpp>
@@ -39,30 +39,34 @@ struct Tube {
   bool has_jobs() const { return record.scheduled + record.buried > 0; }
   bool referenced() const { return has_jobs() || users + watchers > 0; }
 
-  // Jobs in memory that nobody has reserved: what the bound on memory counts.
+  // Jobs in memory that are not reserved: EngineOptions::max_loaded_per_tube bounds these.
   std::size_t queued() const { return loaded - reserved; }
 
-  // Jobs that are scheduled and in the store alone. Exact between commands.
+  // Jobs that are not buried and in the store alone. Exact between commands.
   std::uint64_t far() const { return record.scheduled - loaded; }
 
-  TubeRecord record;  // as it stands in the store, if it has jobs
+  // As it is in the store, if the tube has jobs.
+  TubeRecord record;
   JobSet<ByPriority> ready;
-  JobSet<ByDue> delayed;  // those in memory; each one's due key is before the cursor
+  // Those in memory. The due key of each is before the cursor.
+  JobSet<ByDue> delayed;
   std::uint64_t reserved = 0;
   std::uint64_t urgent = 0;
   std::size_t loaded = 0;  // ready + delayed + reserved
 
-  // Loading. Every scheduled job whose due key is before the cursor is in memory, so a new job that
-  // is due before it must be put there too, and one that is due after it will be found by the next
-  // scan of the store: no gap, and nothing twice.
+  // Every job that is not buried and whose due key is before the cursor is in memory. So a new job
+  // that is due before the cursor must be in memory too. The next scan of the store, from the
+  // cursor on, will find a new job that is due after it: no job is missed, and none is loaded
+  // twice.
   DueKey cursor;
-  UtcMs next_far =
-      0;  // no job that is in the store alone is due before; meaningless when far() is 0
-  bool starved = false;  // jobs were left in the store for want of room; load when there is some
+  // No job that is in the store alone is due before this. Meaningless if far() is 0.
+  UtcMs next_far = 0;
+  // True if jobs were left in the store because there was no room. They are loaded when there is.
+  bool starved = false;
 
   WaitingLine waiting;
   TubeTimer pause_end;
-  Millis pause = 0;  // as last asked for, while it lasts
+  Millis pause = 0;  // as asked for by the pause in force
   TubeTimer load_time;
 
   std::size_t position = 0;  // in the engine's order of tubes

@@ -1,4 +1,4 @@
-// The engine's tubes: found, made, used, watched, and forgotten when nothing refers to them.
+// Here tubes are found, made, used, watched, and forgotten when nothing refers to them any more.
 
 #include <memory>
 #include <string>
@@ -48,7 +48,7 @@ void Engine::State::forget_if_unreferenced(Tube& tube) {
 
 void Engine::State::use(Client& client, Tube& tube) {
   ++tube.users;
-  Tube* before = std::exchange(client.used, &tube);
+  Tube* before = std::exchange(client.tube_in_use, &tube);
   if (before == nullptr) return;
   --before->users;
   forget_if_unreferenced(*before);

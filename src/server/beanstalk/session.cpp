@@ -221,7 +221,7 @@ void Session::dispatch(const Command& c) {
     case Verb::kListTubesWatched:
       return answer_yaml(0, list_yaml(engine.watched(client_)));
     case Verb::kListTubeUsed:
-      return replies_.add(0, "USING ", engine.used(client_), kEnd);
+      return replies_.add(0, "USING ", engine.tube_in_use(client_), kEnd);
 
     case Verb::kQuit:
       return close();
