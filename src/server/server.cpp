@@ -91,7 +91,7 @@ std::unique_ptr<queue::Store> open_store(const std::optional<std::string>& direc
   const queue::RocksStoreOptions options{
       .journal_bytes = sync.mode == queue::SyncPolicy::Mode::kAlways ? queue::kJournalBytes : 0};
   auto store = std::make_unique<queue::RocksStore>(*directory, options);
-  if (!store->opening_note().empty()) spdlog::warn("{}", store->opening_note());
+  if (!store->opening_warning().empty()) spdlog::warn("{}", store->opening_warning());
   return store;
 }
 

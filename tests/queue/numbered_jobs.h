@@ -1,4 +1,4 @@
-// Jobs that are told by their number, for tests of RocksStore alone.
+// Jobs that are made from their number alone, for tests of RocksStore.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ inline JobRecord job(JobId id) {
           .history = {}};
 }
 
-// Bytes that do not compress, and tell the job.
+// Returns bytes that do not compress, different for each job.
 inline std::string body_of(JobId id, std::size_t size) {
   std::mt19937_64 random(id);
   std::string body(size, '\0');
@@ -40,7 +40,7 @@ inline Sequence erase(Store& store, JobId id) {
   return store.append({.jobs = {{job(id), {}, {}}}, .tubes = {}, .watermarks = {}});
 }
 
-// What `action` complains of; empty: nothing.
+// Returns the text of the StoreError that `action` throws; empty if it throws none.
 inline std::string complaint(const std::function<void()>& action) {
   try {
     action();

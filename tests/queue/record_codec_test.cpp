@@ -1,4 +1,4 @@
-// Keys and values, byte by byte: what is on a disk somewhere must stay readable.
+// Keys and values, byte by byte: stores that exist on disks must stay readable.
 
 #include "queue/store/record_codec.h"
 
@@ -35,13 +35,13 @@ std::string complaint(const std::function<void()>& action) {
   return "";
 }
 
-TEST(RecordCodec, WritesPlacesThatSortAsTheirNumbers) {
-  EXPECT_EQ(view(due_place(1, 1'000, 5)), "d\0\0\0\1\0\0\0\0\0\0\3\xe8\0\0\0\0\0\0\0\5"sv);
-  EXPECT_EQ(view(burial_place(1, 2, 5)), "b\0\0\0\1\0\0\0\0\0\0\0\2\0\0\0\0\0\0\0\5"sv);
-  EXPECT_LT(view(due_place(1, 255, 9)), view(due_place(1, 256, 1)));
-  EXPECT_LT(view(due_place(1, 256, 1)), view(due_place(1, 256, 2)));
-  EXPECT_LT(view(due_place(1, ~0ull, ~0ull)), view(due_place(2, 0, 0)));
-  EXPECT_LT(view(burial_place(~0u, ~0ull, ~0ull)), view(due_place(0, 0, 0)));
+TEST(RecordCodec, WritesIndexKeysThatSortAsTheirNumbers) {
+  EXPECT_EQ(view(due_index_key(1, 1'000, 5)), "d\0\0\0\1\0\0\0\0\0\0\3\xe8\0\0\0\0\0\0\0\5"sv);
+  EXPECT_EQ(view(burial_index_key(1, 2, 5)), "b\0\0\0\1\0\0\0\0\0\0\0\2\0\0\0\0\0\0\0\5"sv);
+  EXPECT_LT(view(due_index_key(1, 255, 9)), view(due_index_key(1, 256, 1)));
+  EXPECT_LT(view(due_index_key(1, 256, 1)), view(due_index_key(1, 256, 2)));
+  EXPECT_LT(view(due_index_key(1, ~0ull, ~0ull)), view(due_index_key(2, 0, 0)));
+  EXPECT_LT(view(burial_index_key(~0u, ~0ull, ~0ull)), view(due_index_key(0, 0, 0)));
 }
 
 TEST(RecordCodec, WritesAJob) {
@@ -61,9 +61,9 @@ TEST(RecordCodec, ReadsWhatItWrote) {
   JobRecord buried = kJob;
   buried.burial = 77;
   for (const JobRecord& job : {kJob, buried}) {
-    const Place place = place_of(job);
-    EXPECT_EQ(decode_job(view(place), view(encode_job(job))), job);
-    EXPECT_EQ(decode_where(job.id, view(encode_where(place))), view(place));
+    const IndexKey index_key = index_key_of(job);
+    EXPECT_EQ(decode_job(view(index_key), view(encode_job(job))), job);
+    EXPECT_EQ(decode_pointer(job.id, view(encode_pointer(index_key))), view(index_key));
   }
   const TubeRecord tube{.number = 9, .name = "a tube", .scheduled = 1ull << 40, .buried = 3};
   EXPECT_EQ(decode_tube(view(tube_key(9)), encode_tube(tube)), tube);
@@ -72,29 +72,29 @@ TEST(RecordCodec, ReadsWhatItWrote) {
 }
 
 TEST(RecordCodec, SaysWhichValueIsDamagedAndHow) {
-  const Place place = place_of(kJob);
+  const IndexKey index_key = index_key_of(kJob);
   const std::string key =
       "6400000001"
       "00000000000003e8"
       "0000000000000005";
   const std::string value(view(encode_job(kJob)));
-  EXPECT_EQ(complaint([&] { decode_job(view(place), ""); }),
+  EXPECT_EQ(complaint([&] { decode_job(view(index_key), ""); }),
             "the job record under the key " + key + " is damaged: it is empty");
-  EXPECT_EQ(complaint([&] { decode_job(view(place), value.substr(0, 68)); }),
+  EXPECT_EQ(complaint([&] { decode_job(view(index_key), value.substr(0, 68)); }),
             "the job record under the key " + key + " is damaged: it has 68 bytes instead of 69");
-  EXPECT_EQ(complaint([&] { decode_job(view(place), value + "x"); }),
+  EXPECT_EQ(complaint([&] { decode_job(view(index_key), value + "x"); }),
             "the job record under the key " + key + " is damaged: it has 70 bytes instead of 69");
-  EXPECT_EQ(complaint([&] { decode_job(view(place), "\2" + value.substr(1)); }),
+  EXPECT_EQ(complaint([&] { decode_job(view(index_key), "\2" + value.substr(1)); }),
             "the job record under the key " + key +
                 " is damaged: it has version 2; this program knows version 1");
-  EXPECT_EQ(complaint([&] { decode_job(view(due_place(1, 1'001, 5)), value); }),
+  EXPECT_EQ(complaint([&] { decode_job(view(due_index_key(1, 1'001, 5)), value); }),
             "the job record under the key 640000000100000000000003e90000000000000005 is damaged: "
             "it belongs under the key " +
                 key);
   EXPECT_EQ(complaint([&] { decode_job("d", value); }),
             "the job record under the key 64 is damaged: it is under a key of 1 bytes");
   EXPECT_EQ(
-      complaint([&] { decode_where(5, "\1short"); }),
+      complaint([&] { decode_pointer(5, "\1short"); }),
       "the place of a job under the key 0000000000000005 is damaged: it has 6 bytes instead of 22");
   EXPECT_EQ(complaint([&] { decode_tube(view(tube_key(9)), "\1\0\0"sv); }),
             "the tube record under the key 7400000009 is damaged: it has 3 bytes instead of 18");

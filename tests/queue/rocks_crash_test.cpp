@@ -1,17 +1,12 @@
-// What RocksStore keeps when its process or its machine dies, and what it says when its log is
-// damaged.
+// RocksStore after its process or its machine died: what it must have kept, and what it reports if
+// its log is damaged.
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iostream>
-#include <memory>
 #include <optional>
 #include <random>
 #include <string>
@@ -20,6 +15,7 @@
 #include "carillon/queue/rocks_store.h"
 #include "queue/crash_batches.h"
 #include "queue/file_bytes.h"
+#include "queue/numbered_jobs.h"
 #include "queue/second_self.h"
 #include "queue/seed.h"
 #include "queue/temporary_directory.h"
@@ -80,26 +76,21 @@ TEST(RocksCrash, KilledWhileAppendingWithAJournalKeepsWhatWasSynced) {
   kill_writers(kSmallWithJournal);
 }
 
-// --- The log is changed: what a crash of the machine, or a bad disk, leaves behind.
+// --- The log is changed, as a crash of the machine or a bad disk may leave it.
 
-// A store that was not closed, as bytes.
+// The files of a store that was not closed.
 struct Image {
-  std::vector<std::pair<std::string, std::string>> files;  // but the log
+  std::vector<std::pair<std::string, std::string>> files;  // all but the log
   std::string log_name;
   std::string log;                // without the zeros at its end, if it was not closed
-  std::vector<std::size_t> ends;  // of the batches in it
+  std::vector<std::size_t> ends;  // the size of the log after each batch
 
-  // Batches whose records end at or before `size`.
+  // Returns the number of batches whose log records end at or before `size`.
   std::uint64_t batches_before(std::size_t size) const {
     return static_cast<std::uint64_t>(std::upper_bound(ends.begin(), ends.end(), size) -
                                       ends.begin());
   }
 };
-
-void write(const fs::path& path, const std::string& bytes) {
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << bytes;
-}
 
 fs::path the_log(const fs::path& directory) {
   fs::path found;
@@ -111,8 +102,8 @@ fs::path the_log(const fs::path& directory) {
   return found;
 }
 
-// Appends `batches` batches, the first `synced` of them with a sync after each, tells where each
-// ends in the log, and is gone.
+// Appends `batches` batches, with a sync after each of the first `synced` ones, tells where each
+// ends in the log, and ends the process without closing the store.
 [[noreturn]] void append_and_vanish(const std::string& directory, std::uint64_t synced,
                                     std::uint64_t batches) {
   RocksStore store(directory);
@@ -129,10 +120,11 @@ class LogTest : public testing::Test {
   static constexpr std::uint64_t kBatches = 40;
 
   void SetUp() override {
-    if (!SecondSelf::is_this()) directory_.emplace();  // the second self is not to leave one behind
+    // The second self must not leave a directory behind.
+    if (!SecondSelf::is_this()) directory_.emplace();
   }
 
-  // The image of a store of kBatches batches, made by the second self of the test.
+  // Returns the image of a store of kBatches batches, made by the second self of the test.
   Image make_image() {
     SecondSelf writer(*directory_ / "made");
     Image image;
@@ -156,7 +148,7 @@ class LogTest : public testing::Test {
     }
   }
 
-  // A directory with the image's files and this log.
+  // Makes a directory with the image's files and this log, and returns its path.
   std::string restore(const Image& image, const std::string& log) {
     const std::string path = *directory_ / "restored";
     fs::remove_all(path);
@@ -166,27 +158,24 @@ class LogTest : public testing::Test {
     return path;
   }
 
-  // The batches in the store with this log; none: it is refused as damaged.
+  // Returns the number of batches in the store with this log; none if it is refused as damaged.
   std::optional<std::uint64_t> open(const Image& image, const std::string& log) {
     const std::string path = restore(image, log);
     try {
       const RocksStore store(path);
-      note_ = store.opening_note();
+      warning_ = store.opening_warning();
       return batches_in(store);
     } catch (const StoreError& error) {
-      EXPECT_NE(std::string(error.what()).find("data directory " + path + " cannot be opened"),
-                std::string::npos)
-          << error.what();
-      EXPECT_NE(std::string(error.what()).find(image.log_name + " is damaged at byte"),
-                std::string::npos)
-          << error.what();
+      const std::string what = error.what();
+      EXPECT_TRUE(contains(what, "data directory " + path + " cannot be opened")) << what;
+      EXPECT_TRUE(contains(what, image.log_name + " is damaged at byte")) << what;
       EXPECT_EQ(contents(fs::path(path) / image.log_name), log) << "a refused log is left as it is";
       return std::nullopt;
     }
   }
 
   std::optional<TemporaryDirectory> directory_;
-  std::string note_;
+  std::string warning_;
 };
 
 constexpr std::size_t kPage = 4'096;
@@ -195,9 +184,9 @@ TEST_F(LogTest, IsReplayedWhole) {
   if (SecondSelf::is_this()) append_and_vanish(SecondSelf::argument(), kBatches, kBatches);
   const Image image = make_image();
   EXPECT_EQ(open(image, image.log), kBatches);
-  EXPECT_EQ(note_, "");
+  EXPECT_EQ(warning_, "");
   EXPECT_EQ(open(image, image.log + std::string(100'000, '\0')), kBatches);
-  EXPECT_EQ(note_, "");
+  EXPECT_EQ(warning_, "");
 }
 
 TEST_F(LogTest, CutAnywhereIsReplayedUpToTheCut) {
@@ -222,10 +211,11 @@ TEST_F(LogTest, SaysWhatItLeavesOut) {
   if (SecondSelf::is_this()) append_and_vanish(SecondSelf::argument(), 39, kBatches);
   const Image image = make_image();
   EXPECT_EQ(open(image, image.log.substr(0, image.ends[38] + 7)), 39u);
-  EXPECT_EQ(note_, "data directory " + (*directory_ / "restored") +
-                       " was not closed cleanly: the last 7 bytes of its log were never synced and "
-                       "are not whole; they have "
-                       "been left out");
+  EXPECT_EQ(warning_,
+            "data directory " + (*directory_ / "restored") +
+                " was not closed cleanly: the last 7 bytes of its log were never synced and "
+                "are not whole; they have "
+                "been left out");
 }
 
 TEST_F(LogTest, GoesOnAfterACut) {
@@ -241,28 +231,28 @@ TEST_F(LogTest, GoesOnAfterACut) {
   EXPECT_EQ(batches_in(RocksStore(path)), 22u);
 }
 
-// All is synced: with one bit changed, nothing may be lost in silence but the last batch, which no
-// later record speaks for.
+// All batches are synced. With one bit changed, only the last batch may be lost in silence, because
+// no later log record vouches for it.
 TEST_F(LogTest, DamageToSyncedRecordsIsRefused) {
   if (SecondSelf::is_this()) append_and_vanish(SecondSelf::argument(), kBatches, kBatches);
   const Image image = make_image();
   std::mt19937_64 random(seed_or(std::random_device()()));
-  std::vector<std::size_t> places;
-  for (std::size_t i = 0; i < 20; ++i)
-    places.push_back(image.ends[10] + i);  // a header and what follows it
-  for (int i = 0; i < 60; ++i) places.push_back(random() % image.log.size());
-  for (const std::size_t place : places) {
+  std::vector<std::size_t> offsets;
+  // A header, and the bytes after it.
+  for (std::size_t i = 0; i < 20; ++i) offsets.push_back(image.ends[10] + i);
+  for (int i = 0; i < 60; ++i) offsets.push_back(random() % image.log.size());
+  for (const std::size_t offset : offsets) {
     const int bit = static_cast<int>(random() % 8);
-    SCOPED_TRACE("bit " + std::to_string(bit) + " of byte " + std::to_string(place));
+    SCOPED_TRACE("bit " + std::to_string(bit) + " of byte " + std::to_string(offset));
     std::string log = image.log;
-    log[place] = static_cast<char>(log[place] ^ (1 << bit));
+    log[offset] = static_cast<char>(log[offset] ^ (1 << bit));
     const auto batches = open(image, log);
-    if (place >= image.ends[38]) {
+    if (offset >= image.ends[38]) {
       EXPECT_EQ(batches, 39u);
     } else {
-      EXPECT_TRUE(!batches || batches == kBatches)
-          << "replayed: " << *batches;  // all: it was padding
-      EXPECT_FALSE(batches && place < image.ends[10] + 20 && place >= image.ends[10])
+      // All batches are there if the bit was in padding.
+      EXPECT_TRUE(!batches || batches == kBatches) << "replayed: " << *batches;
+      EXPECT_FALSE(batches && offset < image.ends[10] + 20 && offset >= image.ends[10])
           << "this is no padding";
     }
   }
@@ -276,24 +266,24 @@ TEST_F(LogTest, AllOfItsBeginningLostIsRefused) {
   EXPECT_EQ(open(image, log), std::nullopt);
 }
 
-// Nothing is synced: whatever was written may be missing, and what comes after it is left out.
+// Nothing is synced. So any bytes may be missing, and all batches after them are left out.
 TEST_F(LogTest, DamageToUnsyncedRecordsEndsTheReplay) {
   if (SecondSelf::is_this()) append_and_vanish(SecondSelf::argument(), 0, kBatches);
   const Image image = make_image();
   std::mt19937_64 random(seed_or(std::random_device()()));
   for (int i = 0; i < 40; ++i) {
-    const std::size_t place = image.ends[0] + random() % (image.log.size() - image.ends[0]);
-    SCOPED_TRACE("byte " + std::to_string(place));
+    const std::size_t offset = image.ends[0] + random() % (image.log.size() - image.ends[0]);
+    SCOPED_TRACE("byte " + std::to_string(offset));
     std::string log = image.log;
-    log[place] = static_cast<char>(log[place] ^ 0x10);
+    log[offset] = static_cast<char>(log[offset] ^ 0x10);
     const auto batches = open(image, log);
-    EXPECT_TRUE(batches == image.batches_before(place) ||
-                batches == kBatches);  // all: it was padding
+    // All batches are there if the bit was in padding.
+    EXPECT_TRUE(batches == image.batches_before(offset) || batches == kBatches);
   }
 }
 
-// A machine dies while pages are on their way to the disk: any of those that were not synced may be
-// missing.
+// A machine dies while pages are on their way to the disk: any page that was not synced may be
+// lost.
 TEST_F(LogTest, LostPagesEndTheReplayOrAreRefused) {
   constexpr std::uint64_t kSynced = 25;
   if (SecondSelf::is_this()) append_and_vanish(SecondSelf::argument(), kSynced, kBatches);
@@ -302,8 +292,8 @@ TEST_F(LogTest, LostPagesEndTheReplayOrAreRefused) {
   for (std::size_t page = 0; page < image.log.size(); page += kPage) {
     SCOPED_TRACE("page at byte " + std::to_string(page));
     std::string log = image.log;
-    const std::size_t from =
-        page < synced && synced < page + kPage ? synced : page;  // what was synced of it is there
+    // The synced bytes of a page are never lost.
+    const std::size_t from = page < synced && synced < page + kPage ? synced : page;
     std::fill(log.begin() + static_cast<std::ptrdiff_t>(from),
               log.begin() + static_cast<std::ptrdiff_t>(std::min(page + kPage, log.size())), '\0');
     const auto batches = open(image, log);
@@ -315,7 +305,8 @@ TEST_F(LogTest, LostPagesEndTheReplayOrAreRefused) {
   }
 }
 
-// A clean close speaks for all records: there the last batch is as safe as the others.
+// A clean close adds a log record that vouches for all before it: the last batch is as safe as the
+// others.
 TEST_F(LogTest, DamageAfterACleanCloseIsRefused) {
   std::size_t end = 0;
   {
@@ -327,15 +318,15 @@ TEST_F(LogTest, DamageAfterACleanCloseIsRefused) {
   Image image;
   read(image);
   EXPECT_EQ(open(image, image.log), 2u);
-  for (const std::size_t place : {end - 200, end - 100, end - 1}) {
+  for (const std::size_t offset : {end - 200, end - 100, end - 1}) {
     std::string log = image.log;
-    log[place] = static_cast<char>(log[place] ^ 1);
-    EXPECT_EQ(open(image, log), std::nullopt) << place;
+    log[offset] = static_cast<char>(log[offset] ^ 1);
+    EXPECT_EQ(open(image, log), std::nullopt) << offset;
   }
   EXPECT_EQ(open(image, image.log.substr(0, image.log.size() - 1)), 2u);
 }
 
-// --- Several logs, some of them of no use any more.
+// --- Several logs, some of which are not needed any more.
 
 constexpr std::uint64_t kMany = 400;
 
@@ -349,7 +340,7 @@ constexpr std::uint64_t kMany = 400;
 }
 
 // Changes one bit in one of the logs of a copy of `made`, and returns how many batches are left;
-// none: it was refused.
+// none if the store was refused.
 std::optional<std::uint64_t> open_damaged(const fs::path& made, const fs::path& copy,
                                           std::mt19937_64& random) {
   fs::remove_all(copy);
@@ -363,17 +354,15 @@ std::optional<std::uint64_t> open_damaged(const fs::path& made, const fs::path& 
   EXPECT_FALSE(logs.empty());
   const fs::path& damaged = logs[random() % logs.size()];
   std::string log = contents(damaged);
-  const std::size_t place = random() % end_of(log);
-  SCOPED_TRACE(damaged.string() + " byte " + std::to_string(place));
-  log[place] = static_cast<char>(log[place] ^ 4);
+  const std::size_t offset = random() % end_of(log);
+  SCOPED_TRACE(damaged.string() + " byte " + std::to_string(offset));
+  log[offset] = static_cast<char>(log[offset] ^ 4);
   write(damaged, log);
   try {
     return batches_in(RocksStore(copy, kSmall));
   } catch (const StoreError& error) {
     const std::string what = error.what();
-    EXPECT_TRUE(what.find("damaged at byte") != std::string::npos ||
-                what.find("ahead of WALs") != std::string::npos)
-        << what;
+    EXPECT_TRUE(contains(what, "damaged at byte") || contains(what, "ahead of WALs")) << what;
     return std::nullopt;
   }
 }
@@ -392,7 +381,8 @@ TEST(RocksCrash, DamageToOneOfManySyncedLogsIsNotPassedOver) {
   EXPECT_GT(refused, 0);
 }
 
-// Refused: other families had been flushed beyond it, for which RocksDB had synced it.
+// A store is refused if other families were flushed beyond the damage: RocksDB had synced the log
+// for that.
 TEST(RocksCrash, DamageToOneOfManyUnsyncedLogsEndsTheReplayOrIsRefused) {
   if (SecondSelf::is_this()) append_many_and_vanish(SecondSelf::argument(), false);
   std::mt19937_64 random(seed_or(std::random_device()()));

@@ -1,5 +1,6 @@
-// What is RocksStore's own: its directory, damaged files, the space it takes. What it keeps in a
-// crash: rocks_crash_test.cpp and write_behind_test.cpp; full disks: rocks_full_disk_test.cpp.
+// What RocksStore has beyond other stores: its directory, damaged files, the space it takes.
+// Crashes are tested in rocks_crash_test.cpp and write_behind_test.cpp, full disks in
+// rocks_full_disk_test.cpp.
 
 #include "carillon/queue/rocks_store.h"
 
@@ -50,7 +51,7 @@ TEST(RocksDirectory, IsMadeWithThoseAboveIt) {
   {
     RocksStore store(path);
     put(store, 1);
-    EXPECT_EQ(store.opening_note(), "");
+    EXPECT_EQ(store.opening_warning(), "");
   }
   EXPECT_EQ(RocksStore(path).find(1), job(1));
   EXPECT_EQ(fs::status(path).permissions(), fs::perms(0700));
@@ -179,7 +180,7 @@ TEST(RocksDirectory, OfANewerFormatIsRefused) {
 
 // --- Damaged files.
 
-// Jobs 1 to `count` in files, not in the log.
+// Makes a store with the jobs 1 to `count` in sorted files, not in the log.
 void make_files(const std::string& path, JobId count, std::size_t body) {
   {
     RocksStore store(path, kSmall);
@@ -263,7 +264,8 @@ std::uintmax_t space_taken(const std::string& path) {
   return bytes;
 }
 
-// Jobs that come and go, 100 at a time, small and large: what is gone takes no space for long.
+// Of jobs that come and go, small and large, 100 live at any time. Erased ones take no space for
+// long.
 TEST(RocksCost, SpaceOfErasedJobsIsGivenBack) {
   const TemporaryDirectory directory;
   std::uintmax_t highest = 0;

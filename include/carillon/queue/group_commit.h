@@ -1,32 +1,34 @@
-// When appended changes become durable, and so when clients may be told: one sync for all that
-// arrived meanwhile.
+// Group commit: decides when appended changes become durable, and so when clients may be answered.
+// One sync serves all changes that were appended while the sync before it was under way.
 //
-//   GroupCommit commit(store, SyncPolicy::always(), [&](const CommitReport& report) { post(loop, ...); });
-//   ... the thread that owns the engine, after each batch of commands:
+//   GroupCommit commit(store, SyncPolicy::always(),
+//                      [&](const CommitReport& report) { post(loop, ...); });
+//   ... the thread that owns the engine, after each turn of its loop:
 //   commit.request(engine.last_sequence());
-//   send_replies(commit.acknowledgeable());   // those whose durable_at is not beyond it
+//   send_replies(commit.acknowledgeable());   // those with a durable_at up to this number
 //   ... and again when a report comes that tells of no failure.
 //
-// A reply may leave once its sequence number is <= acknowledgeable(). What that promises is the
-// policy's affair, and the code above is the same for each:
-//   always    what was acknowledged is on the disk;
-//   every(t)  it gets there within about t: a crash of the machine may take back what was acknowledged since;
-//   os        it gets there when the operating system sees fit, or at close().
+// A reply may leave once its sequence number is <= acknowledgeable(). The policy says what such a
+// reply promises; the code above is the same for each policy:
+//   always    the change is on the disk;
+//   every(t)  the change reaches the disk within about t; a crash of the machine may undo it first;
+//   os        the change gets to the disk when the operating system writes it, or at close().
 //
-// Who syncs. Where a sync is quick, handing it to another thread and hearing back is a good part of
-// its cost, so the thread that calls `request` syncs in place: with RocksStore on a virtual disk, a
-// single put took 33 us then, and 40 us through the thread. Where it is slow, that would keep every
-// client waiting, so another thread does it. Which it is to be is decided by what the last syncs
-// took, and by how many wait for replies: one that is alone gains nothing from a thread that could
-// go on meanwhile (7 % more puts on a disk whose syncs take now 100 us, now 800:
-// docs/decisions.md). The others, who wait for nothing, may be heard up to 2 ms later for it.
+// Which thread syncs. If a sync is quick, much of its cost is the way to another thread and back.
+// So the thread that calls `request` does a quick sync itself, *in place*: with RocksStore on a
+// virtual disk a single put took 33 us in place, and 40 us through the other thread. A slow sync in
+// place would keep all clients waiting, so another thread does it. Two things decide: how long the
+// last syncs took, and whether one client waits for a reply or several. If only one waits, nobody
+// gains from a thread that could go on meanwhile: syncing in place then gave 7 % more puts on a
+// disk whose syncs take 100 us at times and 800 us at others. The price: a client that waits for no
+// reply may be heard up to 2 ms later.
 //
-// After a failed sync nobody knows what the disk holds, and a later one that succeeds tells nothing
-// about it. So there is no later one: the failure is reported once, and acknowledgeable() never
-// moves again.
+// Errors. After a failed sync nobody knows what the disk holds, and a later sync that succeeds does
+// not tell. So there is no later one: the failure is reported once, and acknowledgeable() does not
+// move any more.
 //
-// Thread safety: one thread makes, owns and destroys it, and calls `request` and `close`; any may
-// call the others.
+// Thread safety: one thread makes, owns and destroys a GroupCommit, and calls `request` and
+// `close`. Any thread may call the other methods.
 #pragma once
 
 #include <atomic>
@@ -46,7 +48,8 @@ struct SyncPolicy {
   enum class Mode : std::uint8_t { kAlways, kInterval, kOs };
 
   Mode mode = Mode::kAlways;
-  std::chrono::milliseconds interval{0};  // of kInterval: at least 1
+  // For kInterval: at least 1 ms.
+  std::chrono::milliseconds interval{0};
 
   static constexpr SyncPolicy always() { return {}; }
   static constexpr SyncPolicy every(std::chrono::milliseconds interval) {
@@ -57,56 +60,62 @@ struct SyncPolicy {
 
 // Syncs that take less than this on average are done in place.
 struct QuickSync {
-  std::chrono::nanoseconds alone =
-      std::chrono::milliseconds(2);  // one client waits: a hand-over is little then
-  std::chrono::nanoseconds among = std::chrono::microseconds(200);  // several do
+  // If one client waits for a reply.
+  std::chrono::nanoseconds alone = std::chrono::milliseconds(2);
+  // If several clients wait.
+  std::chrono::nanoseconds among = std::chrono::microseconds(200);
 };
 
 struct CommitReport {
   Sequence acknowledgeable = 0;
-  std::string failure;  // empty: none. Else why a sync failed; no other report follows
+  // Why a sync failed; no other report follows then. Empty if none failed.
+  std::string failure;
 };
 
 class GroupCommit {
  public:
-  // Called when acknowledgeable() has grown but not by `request`, and when a sync has failed. It is
-  // called in another thread or from within `request` or `close`; it must call neither, nor throw.
+  // Is called when acknowledgeable() has grown otherwise than by `request`, and when a sync has
+  // failed. The call comes from another thread, or from within `request` or `close`. It must not
+  // call `request` or `close`, and must not throw.
   using OnReport = std::function<void(const CommitReport&)>;
 
+  // How many clients wait for a reply at the moment.
   enum class Waiting : std::uint8_t { kOne, kSeveral };
 
-  // `store` must outlive this.
+  // `store` must outlive the GroupCommit.
   GroupCommit(Store& store, SyncPolicy policy, OnReport on_report, QuickSync quick = {});
-  // close().
+  // Calls close().
   ~GroupCommit();
   GroupCommit(const GroupCommit&) = delete;
   GroupCommit& operator=(const GroupCommit&) = delete;
 
-  // Asks that all appends up to `up_to` be durable, as the policy has it. Never waits for a sync
-  // that is known to be slow. `waiting`: for replies, at the moment.
+  // Asks that all appends up to `up_to` become durable, as the policy has it. Syncs in place if the
+  // last syncs were quick, and else returns without waiting. After a failure or a close it does
+  // nothing.
   void request(Sequence up_to, Waiting waiting = Waiting::kSeveral);
 
-  // Replies that tell of appends up to this one may leave.
+  // Returns the sequence number up to which replies may leave.
   Sequence acknowledgeable() const noexcept {
     return acknowledgeable_.load(std::memory_order_acquire);
   }
+  // Returns true if a sync has failed.
   bool failed() const noexcept { return failed_.load(std::memory_order_acquire); }
 
-  // Makes durable what was requested, whatever the policy, and ends. What is requested later is not
-  // acknowledged. Idempotent.
+  // Makes durable what was requested, whatever the policy, and ends the thread. What is requested
+  // later is not acknowledged. Calling it again does nothing.
   void close();
 
-  // Syncs done, and how many of them in place.
   struct Counts {
+    // All syncs, and those of them that were done in place.
     std::uint64_t syncs = 0;
     std::uint64_t in_place = 0;
   };
   Counts counts() const noexcept;
 
  private:
-  // What the last syncs took: a running average in which a new one weighs 1/8. A sync eight times
-  // slower than the bound is enough to have the next ones handed over; a few quick ones bring them
-  // back.
+  // How long the last syncs took: a running average in which the newest one weighs 1/8. One sync
+  // that is eight times slower than the bound hands the next ones to the thread; after a few quick
+  // ones syncs are in place again.
   class Cost {
    public:
     void add(std::chrono::nanoseconds took);
@@ -114,7 +123,7 @@ class GroupCommit {
 
    private:
     std::chrono::nanoseconds average_{0};
-    int known_ = 0;  // syncs, up to kEnough
+    int known_ = 0;  // syncs measured, counted up to kEnough
   };
 
   using Lock = std::unique_lock<std::mutex>;
@@ -128,7 +137,7 @@ class GroupCommit {
   const OnReport on_report_;
   const QuickSync quick_;
 
-  // Written with mutex_ held, read without.
+  // Written with mutex_ held, read without it.
   std::atomic<Sequence> acknowledgeable_ = 0;
   std::atomic<bool> failed_ = false;
   std::atomic<std::uint64_t> syncs_ = 0;
@@ -139,12 +148,12 @@ class GroupCommit {
   // Protected by mutex_:
   Sequence requested_ = 0;
   Sequence durable_ = 0;
-  bool syncing_ = false;  // somebody is, without the lock; nobody else may
+  bool syncing_ = false;  // a thread syncs, with mutex_ released; no other may sync meanwhile
   bool closing_ = false;
   std::string failure_;
   Cost cost_;
 
-  std::thread thread_;  // none under SyncPolicy::os()
+  std::thread thread_;  // not started under SyncPolicy::os()
 };
 
 }  // namespace carillon::queue

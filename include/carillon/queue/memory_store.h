@@ -2,16 +2,18 @@
 // simulations.
 //
 //   MemoryStore store;
-//   Engine engine(store, {}, now);      // later another Engine may take up the same store, as after a restart
+//   Engine engine(store, {}, now);
+//   ... later another Engine may take over the same store, as after a restart.
 //
-// Nothing is ever written to a disk, so all that is appended is as durable as it will ever be:
-// `sync` has nothing to wait for, and neither verb ever fails for want of a medium.
+// Nothing is written to a disk. So an append is as durable as it will ever be when it returns;
+// `sync` has nothing to do, and neither of them throws StoreError. A read throws StoreError only
+// for a body of a job that does not exist.
 //
-// Cost: a put or an erase is a hash look-up and a step at one end of its tube's order when jobs
-// come and go about in the order of their due times, O(log jobs of the tube) otherwise. Memory:
-// about 260 bytes a job beside its body.
+// Complexity: a put or a deletion is a look-up in a hash table and a step at one end of the tube's
+// order if the jobs come and go about in the order of their due times, and else O(log jobs of the
+// tube). Memory: about 260 bytes a job, and its body.
 //
-// Thread safety: as for every Store.
+// Thread safety: as for every Store (store.h).
 #pragma once
 
 #include <atomic>
@@ -40,19 +42,21 @@ class MemoryStore : public Store {
   std::vector<JobRecord> scan_buried(std::uint32_t tube, std::uint64_t from,
                                      std::size_t limit) const override;
 
-  std::size_t size() const { return jobs_.size(); }  // jobs
+  // Returns the number of jobs.
+  std::size_t size() const { return jobs_.size(); }
 
  private:
   struct Job;
-  // Points into jobs_, whose elements stay where they are.
+  // These point into jobs_, whose elements never move.
   using ByDue = std::map<DueKey, const Job*>;
   using ByBurial = std::map<std::uint64_t, const Job*>;
 
   struct Job {
     JobRecord record;
     std::string body;
-    ByDue::iterator due;        // its place in its tube, unless it is buried
-    ByBurial::iterator burial;  // if it is
+    // The job's entry in one of its tube's two orders: `burial` if it is buried, else `due`.
+    ByDue::iterator due;
+    ByBurial::iterator burial;
   };
 
   struct Tube {
@@ -67,10 +71,10 @@ class MemoryStore : public Store {
   void leave(const Job& job);
 
   std::unordered_map<JobId, Job> jobs_;
-  std::unordered_map<std::uint32_t, Tube> tubes_;  // those that hold jobs
+  std::unordered_map<std::uint32_t, Tube> tubes_;  // only those that have jobs
   std::unordered_map<std::uint32_t, TubeRecord> tube_records_;
   Watermarks watermarks_;
-  std::atomic<Sequence> appended_ = 0;  // read by `sync`, perhaps in another thread
+  std::atomic<Sequence> appended_ = 0;  // `sync` reads it, perhaps in another thread
 };
 
 }  // namespace carillon::queue

@@ -1,15 +1,23 @@
-// Where jobs are kept: the few verbs that the queue engine needs of a disk, a memory, or a
+// Where jobs are kept: the few methods that the queue engine needs of a disk, a memory or a
 // database.
 //
 //   RocksStore store("carillon-data");          // or MemoryStore store;
 //   Engine engine(store, {}, now);              // reads store.recover(), then appends
 //   ...
-//   Sequence durable = store.sync();            // from any one other thread: what is acknowledged must be <= durable
+//   Sequence durable = store.sync();            // in any one other thread
+//   ... replies about appends up to `durable` may leave.
 //
-// Two promises make up the contract. *Visible*: once `append` has returned, every read sees the
-// whole of it. *Durable*: once a `sync` that was called after the append has returned, no crash of
-// the process or the machine undoes it. Between the two lies group commit: one sync serves all that
-// was appended meanwhile, and no client is answered before it.
+// A store promises two things:
+// - *Visible*: once `append` has returned, every read sees the whole of it.
+// - *Durable*: once a `sync` that was called after the append has returned, no crash of the process
+//   or the machine undoes the append.
+// Group commit lies between the two: one sync serves all that was appended meanwhile, and no client
+// is answered before it.
+//
+// Errors: every method throws StoreError if the medium fails, or if what it reads is damaged. A
+// failed read or append leaves the store as it was.
+//
+// Thread safety: one thread appends and reads; `sync` may run in one other thread at the same time.
 #pragma once
 
 #include <cstddef>
@@ -24,50 +32,62 @@
 
 namespace carillon::queue {
 
-// Counts the appends of one store since it was opened, from 1. 0: nothing, which is always durable.
+// Counts the appends of one store since it was opened, from 1. 0 stands for no append, and is
+// always durable.
 using Sequence = std::uint64_t;
 
-// What could not be read or written, with the cause in words.
+// Says in words what could not be read or written, and why.
 class StoreError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-// A tube that holds at least one job. Its counts are stored with every change, so that a start
-// needs no look at the jobs.
+// The record, decoded, of a tube that has at least one job. It is stored with every change to the
+// tube's jobs, so that a start need not count jobs.
 struct TubeRecord {
-  std::uint32_t number = 0;     // stands for the name in records and keys
-  std::string name;             // 1 to 200 bytes
-  std::uint64_t scheduled = 0;  // jobs that are not buried
+  // Stands for the name in records and keys.
+  std::uint32_t number = 0;
+  // 1 to 200 bytes.
+  std::string name;
+  // How many of the tube's jobs are not buried, and how many are.
+  std::uint64_t scheduled = 0;
   std::uint64_t buried = 0;
 
   friend bool operator==(const TubeRecord&, const TubeRecord&) = default;
 };
 
-// Upper bounds that must survive a crash. They run ahead in blocks, so that few changes carry them.
+// Upper bounds that must survive a crash. The stored ones run ahead in blocks, so that only a few
+// changes have to carry them.
 struct Watermarks {
-  JobId next_id = 1;              // every id below may have been given
-  std::uint64_t next_burial = 1;  // every burial number below may have been given
-  UtcMs time = 0;                 // the engine's clock has been here: it never starts before it
+  // Every id below this one may have been given.
+  JobId next_id = 1;
+  // Every burial number below this one may have been given.
+  std::uint64_t next_burial = 1;
+  // The engine's clock has shown this time, and never starts before it.
+  UtcMs time = 0;
 
   friend bool operator==(const Watermarks&, const Watermarks&) = default;
 };
 
-// A job's record as it stands in the store, and as it shall stand.
+// One job's record before and after a change.
 struct JobChange {
-  std::optional<JobRecord> before;  // none: the job is new
-  std::optional<JobRecord> after;   // none: the job goes, and its body with it
-  std::string_view body;            // of a new job; later changes leave the body alone
+  // None if the job is new.
+  std::optional<JobRecord> before;
+  // None if the job is deleted, and its body with it.
+  std::optional<JobRecord> after;
+  // The body of a new job. Ignored for other changes, which leave the body as it is.
+  std::string_view body;
 };
 
-// What one command changes: all of it or nothing.
+// What one command changes. A store applies all of it or nothing.
 struct Changes {
   std::vector<JobChange> jobs;
-  std::vector<TubeRecord> tubes;  // as they shall stand; a tube without any job is forgotten
+  // As they stand after the change. A tube that has no job left is forgotten.
+  std::vector<TubeRecord> tubes;
   std::optional<Watermarks> watermarks;
 };
 
-// A place in a tube's jobs by (due, id).
+// The order of a tube's jobs that are not buried: by (due, id).
 struct DueKey {
   UtcMs due = 0;
   JobId id = 0;
@@ -75,14 +95,13 @@ struct DueKey {
   friend auto operator<=>(const DueKey&, const DueKey&) = default;
 };
 
-// What a start needs to know. O(tubes), whatever the number of jobs.
+// What a start needs to know.
 struct Recovered {
-  std::vector<TubeRecord> tubes;  // in any order
+  // In any order.
+  std::vector<TubeRecord> tubes;
   Watermarks watermarks;
 };
 
-// Thread safety: one thread appends and reads; `sync` may run in another at the same time.
-// Every verb throws StoreError when the medium fails.
 class Store {
  public:
   Store() = default;
@@ -91,29 +110,30 @@ class Store {
   virtual ~Store() = default;
 
   // Applies `changes` atomically and returns their sequence number. When it throws, nothing has
-  // changed.
+  // changed. O(changes).
   virtual Sequence append(const Changes& changes) = 0;
 
-  // Returns once all that was appended before the call is durable; the result is the last sequence
-  // number known to be so. After it has thrown once, what was not yet durable may be lost: the
+  // Makes all that was appended before the call durable, and returns the last sequence number that
+  // is known to be durable. Once it has thrown, what was not durable yet may be lost, and the
   // caller must acknowledge none of it.
   virtual Sequence sync() = 0;
 
+  // O(tubes), whatever the number of jobs.
   virtual Recovered recover() const = 0;
 
-  // The job's record, or nothing when there is no such job. O(log jobs).
+  // Returns the job's record, or none if there is no such job. O(log jobs).
   virtual std::optional<JobRecord> find(JobId id) const = 0;
 
-  // REQUIRES: the job exists.
+  // Returns the job's body. Throws StoreError if there is no such job. O(log jobs + bytes).
   virtual std::string body(JobId id) const = 0;
 
-  // The tube's jobs that are not buried, from `from` (inclusive) on, in order of (due, id), `limit`
-  // at the most.
+  // Returns the records of the tube's jobs that are not buried, from `from` (inclusive) on, in
+  // order of (due, id), at most `limit` of them. O(log jobs + result).
   virtual std::vector<JobRecord> scan_due(std::uint32_t tube, DueKey from,
                                           std::size_t limit) const = 0;
 
-  // The tube's buried jobs, from burial number `from` (inclusive) on, in order of burial, `limit`
-  // at the most.
+  // Returns the records of the tube's buried jobs, from burial number `from` (inclusive) on, in the
+  // order of their burials, at most `limit` of them. O(log jobs + result).
   virtual std::vector<JobRecord> scan_buried(std::uint32_t tube, std::uint64_t from,
                                              std::size_t limit) const = 0;
 };

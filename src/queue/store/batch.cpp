@@ -50,23 +50,23 @@ std::size_t Batch::bytes_at_most(const Changes& changes) {
 
 void Batch::add(const JobChange& change) {
   if (change.before && change.after) {
-    const Place from = place_of(*change.before);
-    const Place to = place_of(*change.after);
+    const IndexKey from = index_key_of(*change.before);
+    const IndexKey to = index_key_of(*change.after);
     if (from != to) {
       append_erase(entries_, kIndex, view(from));
-      append_put(entries_, kJobs, view(job_key(change.after->id)), view(encode_where(to)));
+      append_put(entries_, kJobs, view(job_key(change.after->id)), view(encode_pointer(to)));
     }
     append_put(entries_, kIndex, view(to), view(encode_job(*change.after)));
   } else if (change.after) {
     const JobKey key = job_key(change.after->id);
-    const Place place = place_of(*change.after);
+    const IndexKey place = index_key_of(*change.after);
     append_put(entries_, kBodies, view(key), change.body);
     bodies_.push_back({change.after->id, entries_.size() - change.body.size(), change.body.size()});
-    append_put(entries_, kJobs, view(key), view(encode_where(place)));
+    append_put(entries_, kJobs, view(key), view(encode_pointer(place)));
     append_put(entries_, kIndex, view(place), view(encode_job(*change.after)));
   } else if (change.before) {
     const JobKey key = job_key(change.before->id);
-    append_erase(entries_, kIndex, view(place_of(*change.before)));
+    append_erase(entries_, kIndex, view(index_key_of(*change.before)));
     append_erase(entries_, kJobs, view(key));
     append_erase(entries_, kBodies, view(key));
   }

@@ -1,4 +1,4 @@
-// Making, looking through, and holding a data directory.
+// Makes a data directory, refuses one with other things in it, and locks it.
 
 #include "queue/store/data_directory.h"
 
@@ -24,11 +24,12 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Held with flock, which ends with the process, whatever its end. In it is that process's id.
+// The process that owns the directory holds this file with flock, which ends with the process,
+// however it ends. The file says that process's id.
 constexpr const char* kOwnerFile = "owner.pid";
 
-// What may be there before there is a store: our own file, and what RocksDB leaves when it is
-// stopped while it makes one.
+// Returns true for the files that may be there before a store is: our own, and those that RocksDB
+// leaves if it is stopped while it makes a store.
 bool may_precede_store(std::string_view name) {
   return name == kOwnerFile || name == "lost+found" || name == "LOCK" || name == "IDENTITY" ||
          name.starts_with("LOG") || name.starts_with("MANIFEST-") || name.starts_with("OPTIONS-") ||
@@ -42,8 +43,7 @@ std::string read_owner(int file) {
   return owner.substr(0, owner.find_first_not_of("0123456789"));
 }
 
-// Makes one directory if it is not there, so that it is there after a crash of the machine too.
-// Returns 0 or an errno.
+// Makes one directory if it is not there, durably. Returns 0 or an errno.
 int make_directory(const fs::path& path, mode_t mode) {
   if (::mkdir(path.c_str(), mode) != 0) {
     const int error = errno;
@@ -77,7 +77,7 @@ std::string DataDirectory::message(const std::string& what) const {
   return "data directory " + path_ + " " + what;
 }
 
-// The jobs' bodies are nobody's business but the owner's.
+// Only the owner may read the directory, as the jobs' bodies are in it.
 void DataDirectory::make() const {
   const fs::path whole(path_);
   fs::path made;
@@ -109,8 +109,8 @@ void DataDirectory::lock() {
   if (lock_ < 0) throw StoreError(message(std::string("is not writable: ") + std::strerror(errno)));
   const std::string self = std::to_string(::getpid());
   if (::flock(lock_, LOCK_EX | LOCK_NB) == 0) {
-    // The lock is what counts. The number is a courtesy to whoever meets it, and may fail on a full
-    // disk.
+    // Only the lock counts. The id is there for the error message of another process, and writing
+    // it may fail on a full disk.
     if (::ftruncate(lock_, 0) == 0) std::ignore = ::pwrite(lock_, self.data(), self.size(), 0);
     return;
   }

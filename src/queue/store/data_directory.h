@@ -1,4 +1,7 @@
-// A directory that one process at a time keeps its data in.
+// A data directory: made if needed, and used by one process at a time.
+//
+//   const DataDirectory directory("carillon-data");      // locked until destroyed
+//   if (directory.has_store()) ...
 #pragma once
 
 #include <string>
@@ -7,18 +10,19 @@ namespace carillon::queue {
 
 class DataDirectory {
  public:
-  // Makes the directory if it is not there, durably and for its owner's eyes only, and holds it
-  // until destroyed. Throws StoreError, with one line that names it, when it cannot be had: it is
-  // held already, not writable, not a directory, or has other things in it.
+  // Makes the directory if it is not there, durably and readable by its owner only, and locks it
+  // until destroyed. Throws StoreError, with one line that names the directory, if the directory is
+  // locked already, not writable, not a directory, or has other things in it.
   explicit DataDirectory(const std::string& path);
   ~DataDirectory();
   DataDirectory(const DataDirectory&) = delete;
   DataDirectory& operator=(const DataDirectory&) = delete;
 
   const std::string& path() const { return path_; }
+  // Returns true if there is a store in it.
   bool has_store() const;
 
-  // "data directory PATH WHAT", for errors.
+  // Returns "data directory PATH WHAT", for errors.
   std::string message(const std::string& what) const;
 
  private:

@@ -6,11 +6,12 @@
 //   append_erase(bytes, kIndex, other_key);
 //   for_each_entry(bytes, [](const Entry& entry) { ... });
 //
-//   entry := value_size:u32 key_size:u16 family:u8 is_put:u8 key value        in the order of this machine's bytes
+//   entry := value_size:u32 key_size:u16 family:u8 is_put:u8 key value
+//            (numbers in the byte order of this machine)
 //
-// RocksDB's own batches would do, but take twice as long to append to (docs/decisions.md). An entry
-// with a key of less than 128 bytes is never smaller here than there, so room in the database's log
-// can be taken by the size of these.
+// RocksDB's own batches would do, but take twice as long to append to. An entry with a key of less
+// than 128 bytes is never smaller here than there, so room in the database's log can be taken by
+// the size of these.
 #pragma once
 
 #include <cstdint>

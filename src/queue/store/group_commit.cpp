@@ -1,4 +1,4 @@
-// The commit thread, and its shortcut.
+// The thread that syncs, and the short way around it: a sync in place.
 
 #include "carillon/queue/group_commit.h"
 
@@ -10,8 +10,9 @@ namespace carillon::queue {
 
 namespace {
 
-// Syncs that must have been measured before any is done in place.
+// So many syncs are measured before one is done in place.
 constexpr int kEnough = 4;
+// The newest sync weighs 1/kWeight in the average.
 constexpr int kWeight = 8;
 
 }  // namespace
@@ -41,8 +42,8 @@ void GroupCommit::request(Sequence up_to, Waiting waiting) {
   requested_ = up_to;
   if (policy_.mode != SyncPolicy::Mode::kAlways)
     acknowledgeable_.store(up_to, std::memory_order_release);
-  if (policy_.mode == SyncPolicy::Mode::kOs || !thread_rests)
-    return;  // it looks again after its sync
+  // A thread that is at work looks at requested_ again after its sync.
+  if (policy_.mode == SyncPolicy::Mode::kOs || !thread_rests) return;
   if (policy_.mode == SyncPolicy::Mode::kInterval ||
       !cost_.below(waiting == Waiting::kOne ? quick_.alone : quick_.among)) {
     changed_.notify_one();
@@ -67,7 +68,7 @@ void GroupCommit::run() {
   }
 }
 
-// Syncs once, and lets go of the lock meanwhile.
+// Syncs once, with the lock released meanwhile.
 void GroupCommit::sync(Lock& lock) {
   syncing_ = true;
   lock.unlock();

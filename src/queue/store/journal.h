@@ -2,10 +2,14 @@
 // a record durable.
 //
 //   Journal::make(path, identity, blocks);                // once; durable when it returns
-//   Journal journal(path, identity, applied);             // throws StoreError when a record after `applied` is missing
+//   Journal journal(path, identity, applied);             // throws StoreError when a record after
+//                                                         // `applied` is missing
 //   for (const std::string& bytes : journal.take_recovered()) apply(bytes);
 //   ...
-//   if (!journal.has_room(bytes.size())) { make the database durable; journal.release(number it has applied); }
+//   if (!journal.has_room(bytes.size())) {
+//     make the database durable;
+//     journal.release(number it has applied);
+//   }
 //   const std::uint64_t number = journal.write(bytes);    // durable when it returns
 //
 // Why not leave this to the database's own log. A put is to be acknowledged as soon as a disk can
@@ -13,14 +17,16 @@
 // page that is dirtied and cleaned again, and before both of them RocksDB's own work. A record here
 // is written past the page cache into blocks that exist already, and durable when that one write
 // returns (O_DIRECT and O_DSYNC). On a virtual disk of 100 us per sync that alone saves 7 us, and
-// what is gained by not waiting for RocksDB is more; figures: docs/decisions.md.
+// what is gained by not waiting for RocksDB is more.
 //
 // The file is a ring of blocks of 4 KiB. A record begins at a block, and no block is shared: a
 // write that is cut short by a crash damages no other record, on a disk of sectors of up to that
 // size.
 //
-//   block 0  := magic:16 identity:u64 blocks:u32 crc32c:u32                 (of what stands before it)
-//   record   := crc32c:u32 size:u32 number:u64 bytes, then zeros            (of the identity, the block, and what follows it)
+//   block 0  := magic:16 identity:u64 blocks:u32 crc32c:u32
+//               (checksum of what stands before it)
+//   record   := crc32c:u32 size:u32 number:u64 bytes, then zeros
+//               (checksum of the identity, the block, and what follows it)
 //
 // Numbers go up by one, over all the life of the journal. The identity is random, known to nobody
 // outside, and part of every checksum: so bytes of a client that look like a record are none, nor

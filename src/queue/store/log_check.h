@@ -8,8 +8,9 @@
 // was acknowledged. By the bytes alone the two cannot be told apart. So each record says how far
 // the log was known to be durable when the record was written (its *mark*), and the rule is:
 //
-//   The log is replayed up to the first record that is unreadable or out of sequence. If a record beyond that place can be read,
-//   in this log or in a later one, and its mark covers the missing one, the log is damaged. Else the rest was never synced.
+//   The log is replayed up to the first record that is unreadable or out of sequence. If a record
+//   beyond that place can be read, in this log or in a later one, and its mark covers the missing
+//   one, the log is damaged. Else the rest was never synced.
 //
 // What it cannot see: damage to the very last synced records of a log to which nothing was added
 // after their sync. A clean close adds a record, so this is only so after a crash.
@@ -38,8 +39,9 @@ struct CheckedLog {
   std::string path;
   std::uint64_t readable = 0;  // bytes from its start that may be replayed
   std::uint64_t left_out = 0;  // bytes beyond, up to the last that is not zero
-  bool complete =
-      false;  // it ends where the readable bytes end, without zeros: it was synced when its successor was there
+  // It ends where the readable bytes end, without zeros: it was synced when its successor was
+  // there.
+  bool complete = false;
   bool cut = false;  // it is the first in which something is missing where the readable bytes end
 };
 

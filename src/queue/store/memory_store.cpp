@@ -8,7 +8,7 @@ namespace carillon::queue {
 
 namespace {
 
-// The records from `from` on, in the order of `order`.
+// Returns the records from `from` (inclusive) on, in the order of `order`.
 template <class Order>
 std::vector<JobRecord> scan(const Order& order, const typename Order::key_type& from,
                             std::size_t limit) {
@@ -43,7 +43,7 @@ Sequence MemoryStore::append(const Changes& changes) {
 }
 
 void MemoryStore::put(const JobChange& change) {
-  if (!change.after) return;  // neither before nor after: nothing
+  if (!change.after) return;  // neither a record before nor one after: no change
   Job& job = jobs_[change.after->id];
   job.record = *change.after;
   job.body.assign(change.body);
@@ -63,8 +63,7 @@ void MemoryStore::move(const JobRecord& after) {
   enter(job);
 }
 
-// The hints make the usual case cheap: a job is mostly due after, and buried after, the others of
-// its tube.
+// The hints make the usual case cheap: a new entry mostly comes after all others of its tube.
 void MemoryStore::enter(Job& job) {
   Tube& tube = tubes_[job.record.tube];
   if (job.record.buried()) {

@@ -42,7 +42,8 @@ std::string hex(std::string_view bytes) {
   return digits;
 }
 
-// A value taken apart from its front; what does not fit is a StoreError about `what` under `key`.
+// Takes a value apart from its front. If the value is not as it should be, it throws a StoreError
+// about `what` under `key`.
 class Reader {
  public:
   Reader(const char* what, std::string_view key, std::string_view value, std::size_t least_size)
@@ -88,8 +89,8 @@ class Reader {
   std::size_t at_ = 1;
 };
 
-Place place(char kind, std::uint32_t tube, std::uint64_t order, JobId id) {
-  Place key;
+IndexKey make_index_key(char kind, std::uint32_t tube, std::uint64_t order, JobId id) {
+  IndexKey key;
   key[0] = kind;
   put_big(put_big(put_big(key.data() + 1, tube), order), id);
   return key;
@@ -110,17 +111,17 @@ TubeKey tube_key(std::uint32_t number) {
   return key;
 }
 
-Place due_place(std::uint32_t tube, UtcMs due, JobId id) {
-  return place('d', tube, due, id);
+IndexKey due_index_key(std::uint32_t tube, UtcMs due, JobId id) {
+  return make_index_key('d', tube, due, id);
 }
 
-Place burial_place(std::uint32_t tube, std::uint64_t burial, JobId id) {
-  return place('b', tube, burial, id);
+IndexKey burial_index_key(std::uint32_t tube, std::uint64_t burial, JobId id) {
+  return make_index_key('b', tube, burial, id);
 }
 
-Place place_of(const JobRecord& job) {
-  return job.buried() ? burial_place(job.tube, job.burial, job.id)
-                      : due_place(job.tube, job.due, job.id);
+IndexKey index_key_of(const JobRecord& job) {
+  return job.buried() ? burial_index_key(job.tube, job.burial, job.id)
+                      : due_index_key(job.tube, job.due, job.id);
 }
 
 Bytes<69> encode_job(const JobRecord& job) {
@@ -142,14 +143,14 @@ Bytes<69> encode_job(const JobRecord& job) {
   return value;
 }
 
-JobRecord decode_job(std::string_view place, std::string_view value) {
-  Reader reader("the job record", place, value, 69);
+JobRecord decode_job(std::string_view key, std::string_view value) {
+  Reader reader("the job record", key, value, 69);
   reader.size_is(69);
-  if (place.size() != Place{}.size())
-    reader.fail("is under a key of " + std::to_string(place.size()) + " bytes");
+  if (key.size() != IndexKey{}.size())
+    reader.fail("is under a key of " + std::to_string(key.size()) + " bytes");
   JobRecord job;
-  job.tube = get_big<std::uint32_t>(place, 1);
-  job.id = get_big<std::uint64_t>(place, 13);
+  job.tube = get_big<std::uint32_t>(key, 1);
+  job.id = get_big<std::uint64_t>(key, 13);
   job.priority = reader.take<std::uint32_t>();
   job.due = reader.take<std::uint64_t>();
   job.burial = reader.take<std::uint64_t>();
@@ -162,19 +163,19 @@ JobRecord decode_job(std::string_view place, std::string_view value) {
   job.history.releases = reader.take<std::uint32_t>();
   job.history.buries = reader.take<std::uint32_t>();
   job.history.kicks = reader.take<std::uint32_t>();
-  if (view(place_of(job)) != place)
-    reader.fail("belongs under the key " + hex(view(place_of(job))));
+  if (view(index_key_of(job)) != key)
+    reader.fail("belongs under the key " + hex(view(index_key_of(job))));
   return job;
 }
 
-Bytes<22> encode_where(const Place& place) {
+Bytes<22> encode_pointer(const IndexKey& key) {
   Bytes<22> value;
   value[0] = static_cast<char>(kRecordVersion);
-  std::copy(place.begin(), place.end(), value.begin() + 1);
+  std::copy(key.begin(), key.end(), value.begin() + 1);
   return value;
 }
 
-std::string_view decode_where(JobId id, std::string_view value) {
+std::string_view decode_pointer(JobId id, std::string_view value) {
   const JobKey key = job_key(id);
   const Reader reader("the place of a job", view(key), value, 22);
   reader.size_is(22);
@@ -201,19 +202,20 @@ TubeRecord decode_tube(std::string_view key, std::string_view value) {
   return tube;
 }
 
-Bytes<17> encode_journal_note(const JournalNote& note) {
+Bytes<17> encode_journal_position(const JournalPosition& position) {
   Bytes<17> value;
-  put_little(put_little(put_little(value.data(), kRecordVersion), note.identity), note.number);
+  char* const at = put_little(value.data(), kRecordVersion);
+  put_little(put_little(at, position.identity), position.number);
   return value;
 }
 
-JournalNote decode_journal_note(std::string_view value) {
+JournalPosition decode_journal_position(std::string_view value) {
   Reader reader("the journal's note", kJournalKey, value, 17);
   reader.size_is(17);
-  JournalNote note;
-  note.identity = reader.take<std::uint64_t>();
-  note.number = reader.take<std::uint64_t>();
-  return note;
+  JournalPosition position;
+  position.identity = reader.take<std::uint64_t>();
+  position.number = reader.take<std::uint64_t>();
+  return position;
 }
 
 Bytes<25> encode_watermarks(const Watermarks& watermarks) {

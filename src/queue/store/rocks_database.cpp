@@ -1,4 +1,4 @@
-// Opening, writing, syncing and closing the database.
+// Opens, writes, syncs and closes the database.
 
 #include "queue/store/rocks_database.h"
 
@@ -23,28 +23,28 @@ using rocksdb::WriteBatch;
 
 namespace {
 
-// The version of all that is in the directory. A store of another is refused.
+// The version of all that is in the directory. A store with another one is refused.
 constexpr std::string_view kFormatKey = "f";
 constexpr std::string_view kFormat = "carillon-queue 1";
-constexpr std::string_view kFormatWithJournal =
-    "carillon-queue 3";  // and a journal; in 2 that had other records
+// The same with a journal. Version 2 had journal records of another form.
+constexpr std::string_view kFormatWithJournal = "carillon-queue 3";
 
-// Space for the log is taken in steps of so many bytes.
+// Disk space for the log is taken in steps of so many bytes.
 constexpr std::uint64_t kLogStep = 2 << 20;
 
-// RocksDB's threads rest for a second after an error, and Resume() waits for them. Before that
-// there is no use in it.
+// RocksDB's threads rest for a second after an error, and Resume() would wait for them. So it is
+// not called before.
 constexpr std::chrono::milliseconds kRest{1'100};
 
-// What a record of so many bytes takes in the log at the most, with the headers of its fragments
-// and what they leave unused.
+// Returns how many bytes of the log a record of `size` bytes takes at most, with the headers of its
+// fragments and the unused ends of blocks.
 std::uint64_t bytes_in_log(std::uint64_t size) {
   constexpr std::uint64_t kBlockBytes = 32'768;
   constexpr std::uint64_t kOverhead = 13;
   return size + kOverhead * (size / (kBlockBytes - kOverhead) + 2);
 }
 
-// Sets it to `to`, unless another thread has set it to more.
+// Sets `number` to `to`, unless it is greater already.
 void raise(std::atomic<std::uint64_t>& number, std::uint64_t to) {
   std::uint64_t now = number.load(std::memory_order_relaxed);
   while (now < to && !number.compare_exchange_weak(now, to, std::memory_order_release)) {
@@ -55,10 +55,10 @@ void raise(std::atomic<std::uint64_t>& number, std::uint64_t to) {
 
 class RocksDatabase::Troubles final : public rocksdb::EventListener {
  public:
-  // In RocksDB's threads:
+  // Called in RocksDB's threads:
   void OnBackgroundError(rocksdb::BackgroundErrorReason reason, Status* status) override {
     if (reason == rocksdb::BackgroundErrorReason::kCompaction) {
-      compaction_fails_.store(true);  // and is tried again by itself
+      compaction_fails_.store(true);  // RocksDB tries again by itself
     } else {
       stop(*status);
     }
@@ -67,11 +67,11 @@ class RocksDatabase::Troubles final : public rocksdb::EventListener {
     if (info.status.ok()) compaction_fails_.store(false);
   }
 
-  // RocksDB may write nothing until it is resumed.
+  // Returns true if RocksDB writes nothing until it is resumed.
   bool stopped() const { return stopped_.load(); }
   bool compaction_fails() const { return compaction_fails_.load(); }
 
-  // Tries to go on. Not OK: why it cannot.
+  // Tries to resume. If that fails, returns why.
   Status resume(rocksdb::DB& database) {
     {
       const std::lock_guard lock(mutex_);
@@ -107,7 +107,7 @@ RocksDatabase::RocksDatabase(const std::string& path, const RocksStoreOptions& o
   if (directory_.has_store()) refuse_other_families();
   open(options);
   check_format();
-  note_what_was_left_out();
+  warn_of_cut_log();
   written_number_ = durable_number_ = database().GetLatestSequenceNumber();
 }
 
@@ -115,7 +115,7 @@ RocksDatabase::~RocksDatabase() {
   try {
     if (!failed_ && appended_ > 0) seal();
   } catch (const StoreError&) {
-    // Who wants to know calls sync() before.
+    // A destructor cannot report it; sync() called before can.
   }
 }
 
@@ -127,8 +127,8 @@ RocksDatabase::Opened::~Opened() {
   database->Close().PermitUncheckedError();
 }
 
-// A store of another program, or of a newer version, is to be told by its families before anything
-// is changed in it.
+// Recognizes a store of another program, or of a newer version, by its column families, before
+// anything is changed in it.
 void RocksDatabase::refuse_other_families() const {
   rocksdb::DBOptions options;
   options.env = env_.get();
@@ -155,8 +155,8 @@ void RocksDatabase::open(const RocksStoreOptions& options) {
   database_options.listeners = {troubles_};
   std::vector<rocksdb::ColumnFamilyDescriptor> present = family_descriptors(options);
   std::vector<rocksdb::ColumnFamilyDescriptor> missing;
-  if (!directory_
-           .has_store()) {  // made all at once: RocksDB's Open() would write its options anew after each
+  if (!directory_.has_store()) {
+    // Makes the families all at once: RocksDB's Open() would write its options anew after each.
     missing.assign(present.begin() + 1, present.end());
     present.resize(1);
   }
@@ -188,17 +188,17 @@ void RocksDatabase::check_format() {
     if (any->Valid())
       throw StoreError(directory_.message("was not made by Carillon: it says no format"));
   }
-  // It need not be synced: nothing that comes after it is durable before it is.
+  // This needs no sync: nothing written later becomes durable before it.
   const Status status = database().Put({}, family(kMeta), slice(kFormatKey), slice(kFormat));
   if (!status.ok()) throw error("cannot be written", status);
 }
 
-void RocksDatabase::note_what_was_left_out() {
+void RocksDatabase::warn_of_cut_log() {
   if (!files_->checked()) return;
   std::uint64_t bytes = 0;
   for (const CheckedLog& log : files_->checked()->logs) bytes += log.left_out;
   if (bytes == 0) return;
-  note_ = directory_.message(
+  opening_warning_ = directory_.message(
       "was not closed cleanly: the last " + std::to_string(bytes) +
       " bytes of its log were never synced and are not whole; they have been left out");
 }
@@ -213,10 +213,10 @@ void RocksDatabase::put_format(bool with_journal, WriteBatch& batch) const {
       .PermitUncheckedError();
 }
 
-// Its calls fail for keys and values of more than 4 GiB alone, which no record has.
+// The calls into WriteBatch fail only for keys and values of more than 4 GiB, which no entry has.
 WriteBatch RocksDatabase::batch(std::string_view entries) const try {
-  constexpr std::size_t kMore =
-      256;  // of bytes: what is before the entries, and what may be put behind them
+  // Bytes for what goes before the entries, and for what may be added behind them.
+  constexpr std::size_t kMore = 256;
   WriteBatch batch(entries.size() + kMore);
   const auto mark = durability_mark(durable_number_.load(std::memory_order_acquire));
   batch.PutLogData({mark.data(), mark.size()}).PermitUncheckedError();
@@ -240,7 +240,7 @@ Sequence RocksDatabase::write(WriteBatch& batch) {
       throw error("cannot be written", status);
   }
   rocksdb::WriteOptions options;
-  // While compaction fails, writes would be made to wait for it in vain in the end.
+  // While compaction fails, RocksDB would make writes wait for it, in vain.
   options.no_slowdown = troubles_->compaction_fails();
   if (const Status status = database().Write(options, &batch); !status.ok()) {
     const StoreError failure = error("cannot be written", status);
@@ -271,7 +271,7 @@ void RocksDatabase::flush(Family family) {
   if (!status.ok()) throw error("cannot be written", status);
 }
 
-// Adds a record that changes nothing, for its mark: it shows that all before it was synced.
+// Adds a log record that changes nothing. Its mark shows that all records before it were synced.
 void RocksDatabase::seal() {
   sync();
   WriteBatch nothing = batch();

@@ -1,8 +1,12 @@
-// The database of one data directory: opened or refused, written to with marks, synced, and taken
-// up again after a full disk.
+// The RocksDB database of one data directory. It refuses a store that is not ours, writes batches
+// with a durability mark (log_check.h), syncs its log, and resumes RocksDB after a full disk.
 //
-// Thread safety: one thread, and of `reserve` and `write` one at a time; `sync` may run in others
-// at the same time.
+// Errors: every method that reads or writes throws StoreError. After a full disk the next write
+// tries again. After a failed sync, or a failed write into space that the log had taken, all later
+// writes and syncs throw.
+//
+// Thread safety: one thread, except that `reserve` and `write` may be called by several threads,
+// one at a time, and `sync` by any thread at any time.
 #pragma once
 
 #include <rocksdb/db.h>
@@ -38,51 +42,54 @@ rocksdb::Slice slice(const Bytes<size>& bytes) {
 class RocksDatabase {
  public:
   RocksDatabase(const std::string& path, const RocksStoreOptions& options);
-  // Makes durable what was written.
+  // Makes durable all that was written. It cannot report an error.
   ~RocksDatabase();
   RocksDatabase(const RocksDatabase&) = delete;
   RocksDatabase& operator=(const RocksDatabase&) = delete;
 
-  // Takes room in the log for writes of so many bytes, or throws StoreError.
+  // Takes disk space in the log for writes of so many bytes.
   void reserve(std::uint64_t bytes);
-  // The entries (entries.h), behind what each batch begins with. Throws StoreError if they are
-  // none.
+  // Returns a RocksDB batch of the durability mark and these entries (entries.h). Throws StoreError
+  // if the bytes are no entries.
   rocksdb::WriteBatch batch(std::string_view entries = {}) const;
-  // Writes all of such a batch, and of what was added to it, or throws StoreError and has written
-  // nothing.
+  // Writes a batch that `batch` has made, perhaps with more added to it. When it throws, nothing
+  // has been written.
   Sequence write(rocksdb::WriteBatch& batch);
-  // Brings all of a family into its sorted files, out of the log. Throws StoreError.
+  // Writes all of a family to its sorted files, so that it needs the log no more.
   void flush(Family family);
-  // Makes durable what was written before, and returns the last sequence number that is. Throws
-  // StoreError.
+  // Makes durable all that was written before the call, and returns the last sequence number that
+  // is durable.
   Sequence sync();
-  // RocksDB's own sequence number: how many entries were written to it in all its life.
+  // Returns RocksDB's own sequence number: how many entries were ever written to it.
   std::uint64_t count() const { return written_number_.load(std::memory_order_acquire); }
-  // After this nothing is written any more, and everything that is tried throws.
+  // After this call all writes and syncs throw.
   void fail_for_good(const StoreError& why);
   void refuse_if_failed() const;
 
   rocksdb::ColumnFamilyHandle* family(Family family) const { return opened_.families[family]; }
 
-  // The value under `key`, or nothing. With an overlay that is read over the database.
+  // Returns the value under `key`, or none if there is none. Entries of the overlay hide those of
+  // the database.
   std::optional<std::string> get(Family family, std::string_view key,
                                  Overlay* overlay = nullptr) const;
-  // At the first key >= `from`, if it is < `end`. That and the overlay must outlive the iterator.
+  // Returns an iterator at the first key >= `from`. It ends before `end`. `end` and the overlay
+  // must outlive it.
   std::unique_ptr<rocksdb::Iterator> scan(Family family, std::string_view from,
                                           const rocksdb::Slice& end,
                                           Overlay* overlay = nullptr) const;
+  // Throws StoreError if the iterator ended because of an error.
   void check(const rocksdb::Iterator& iterator) const;
 
-  // Puts into a batch the format of a database with a journal, which versions that know of none
-  // refuse, or of one without.
+  // Adds to a batch the format of a database with a journal, or of one without. Versions of
+  // Carillon that know no journal refuse the former.
   void put_format(bool with_journal, rocksdb::WriteBatch& batch) const;
 
-  const std::string& opening_note() const { return note_; }
-  // "data directory PATH WHAT", for errors.
+  const std::string& opening_warning() const { return opening_warning_; }
+  // Returns "data directory PATH WHAT", for errors.
   std::string message(const std::string& what) const { return directory_.message(what); }
 
  private:
-  // What goes wrong in the background.
+  // Watches for errors in RocksDB's own threads.
   class Troubles;
 
   struct Opened {
@@ -94,7 +101,7 @@ class RocksDatabase {
   void open(const RocksStoreOptions& options);
   void refuse_other_families() const;
   void check_format();
-  void note_what_was_left_out();
+  void warn_of_cut_log();
   rocksdb::DB& database() const { return *opened_.database; }
 
   void seal();
@@ -105,9 +112,10 @@ class RocksDatabase {
   std::unique_ptr<rocksdb::Env> env_;
   std::shared_ptr<Troubles> troubles_;
   Opened opened_;
-  std::string note_;
+  std::string opening_warning_;
 
-  // Sequence numbers, ours and those of RocksDB: written last, and known to be durable.
+  // The last numbers written, and the last ones known to be durable: the first two count our
+  // appends, the other two are RocksDB's sequence numbers.
   std::atomic<Sequence> appended_ = 0;
   std::atomic<Sequence> durable_ = 0;
   std::atomic<std::uint64_t> written_number_ = 0;

@@ -1,4 +1,4 @@
-// RocksDB's options, each with its reason where it is not the usual one.
+// RocksDB's options, with the reason for each that is not the usual one.
 
 #include "queue/store/rocks_options.h"
 
@@ -19,9 +19,9 @@ namespace {
 
 using rocksdb::ColumnFamilyOptions;
 
-// A queue is a put and an erase at the head of an order: its dead entries lie together, where scans
-// begin. A file in which half of any 1'024 neighbours are erasures is compacted soon, not when its
-// turn by size comes.
+// A queue erases at the head of its order. So its dead entries lie together, just where scans
+// begin. A file in which 512 of any 1'024 neighbours are erasures is compacted soon, not only when
+// RocksDB would choose it by its size.
 constexpr std::size_t kErasureWindow = 1'024;
 constexpr std::size_t kErasuresInIt = 512;
 
@@ -32,8 +32,7 @@ ColumnFamilyOptions family_options(const RocksStoreOptions& options, double shar
       static_cast<std::size_t>(static_cast<double>(options.write_buffer) * share);
   family.max_write_buffer_number = 3;
   family.compression = rocksdb::kLZ4Compression;
-  // Writers are made to wait by these only when compaction is far behind: a put must not pay for a
-  // passing burst.
+  // Writers wait only if compaction is far behind: a put must not pay for a short burst.
   family.level0_slowdown_writes_trigger = 40;
   family.level0_stop_writes_trigger = 80;
   family.level_compaction_dynamic_level_bytes = true;
@@ -48,7 +47,7 @@ ColumnFamilyOptions family_options(const RocksStoreOptions& options, double shar
   table.format_version = 5;
   table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
   table.optimize_filters_for_memory = true;
-  // Their memory counts against the cache, so that it is bounded, too.
+  // Index and filter blocks count against the cache, so that their memory is bounded too.
   table.cache_index_and_filter_blocks = true;
   table.pin_l0_filter_and_index_blocks_in_cache = true;
   family.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
@@ -62,35 +61,34 @@ rocksdb::DBOptions database_options(const RocksStoreOptions& options) {
   database.create_if_missing = true;
   database.create_missing_column_families = true;
 
-  // What of the log may be replayed has been found out before, by log_check.h. In this mode RocksDB
-  // replays just that, and refuses to if some families have later changes in their files already.
+  // log_check.h has already found out which part of the log may be replayed. In this mode RocksDB
+  // replays just that part. It refuses to if some families have later changes in their files.
   database.wal_recovery_mode = rocksdb::WALRecoveryMode::kPointInTimeRecovery;
   database.max_total_wal_size = 2 * options.write_buffer;
 
-  // One thread writes: what is for many costs time and brings nothing.
+  // Only one thread writes, so the means for several writers would only cost time.
   database.allow_concurrent_memtable_write = false;
   database.enable_write_thread_adaptive_yield = false;
 
-  // Little in the background, and its writes trickled to the disk, so that a sync of the log does
-  // not wait behind them.
+  // Little work in the background, and its writes go to the disk bit by bit, so that a sync of the
+  // log does not wait behind them.
   database.max_background_jobs = 2;
   database.bytes_per_sync = 1 << 20;
-  database.avoid_unnecessary_blocking_io =
-      true;  // files are deleted in the background, not by a reader
+  // Files are deleted in the background, not by a reader.
+  database.avoid_unnecessary_blocking_io = true;
   database.max_open_files = 512;
   database.max_file_opening_threads = 1;
 
-  // Files are deleted slowly, and bit by bit: where a deleted block is discarded at once (the mount
-  // option `discard`), the removal of 32 MB kept every sync waiting for 40 ms. None is deleted
-  // faster because there are many (the ratio).
+  // Files are deleted slowly, 1 MiB at a time: on a file system that discards deleted blocks at
+  // once (the mount option `discard`), the removal of 32 MB kept every sync waiting for 40 ms. The
+  // large ratio means: also if there is much to delete.
   constexpr std::int64_t kBytesPerSecond = 128 << 20;
   constexpr double kAnyRatio = 1e6;
   constexpr std::uint64_t kBit = 1 << 20;
   database.sst_file_manager.reset(rocksdb::NewSstFileManager(
       rocksdb::Env::Default(), nullptr, "", kBytesPerSecond, true, nullptr, kAnyRatio, kBit));
 
-  // A failed write in the background is tried again by the store, when there is something to
-  // append.
+  // After a failed write in the background the store itself tries again, at the next append.
   database.max_bgerror_resume_count = 0;
 
   // Opening reads no statistics from the files, and nothing is kept for RocksDB's own observers.
@@ -107,7 +105,7 @@ std::vector<rocksdb::ColumnFamilyDescriptor> family_descriptors(const RocksStore
   bodies.min_blob_size = options.large_body;
   bodies.blob_compression_type = rocksdb::kLZ4Compression;
   bodies.blob_file_size = std::max<std::size_t>(options.write_buffer, 1 << 20);
-  // Files of which half is dead are rewritten, the older half of them at the most.
+  // Files with half of their bytes dead are rewritten; at most the older half of all files.
   bodies.enable_blob_garbage_collection = true;
   bodies.blob_garbage_collection_age_cutoff = 0.5;
   bodies.blob_garbage_collection_force_threshold = 0.5;

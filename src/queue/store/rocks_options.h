@@ -1,4 +1,4 @@
-// How RocksDB is set up for a queue, and why.
+// How RocksDB is set up for a queue: its column families and its options.
 #pragma once
 
 #include <rocksdb/db.h>
@@ -11,7 +11,7 @@
 
 namespace carillon::queue {
 
-// The column families, in the order in which they are opened. What is in them: record_codec.h.
+// The column families, in the order in which they are opened. record_codec.h says what each holds.
 enum Family : std::size_t { kMeta, kJobs, kIndex, kBodies };
 inline constexpr std::size_t kFamilies = 4;
 

@@ -1,5 +1,5 @@
-// The Store on RocksDB: each append is a write of one batch, or joins one that is open; each verb
-// that reads is a look-up or a short scan.
+// The Store on RocksDB. Each append is one write; with a journal it joins a batch that is written
+// later. Each read is a look-up or a short scan.
 
 #include "carillon/queue/rocks_store.h"
 
@@ -29,8 +29,8 @@ std::string_view view(const Slice& bytes) {
 
 struct RocksStore::State {
   RocksDatabase database;
-  std::unique_ptr<WriteBehind> behind;  // none without a journal
-  Batch batch;                          // of the append that is under way, without a journal
+  std::unique_ptr<WriteBehind> behind;  // nullptr without a journal
+  Batch batch;                          // without a journal: the changes of the running append
   mutable LowestPlaces lowest_places;
 
   State(const std::string& path, const RocksStoreOptions& options)
@@ -38,9 +38,10 @@ struct RocksStore::State {
 
   Sequence append(const Changes& changes);
   void remember_places(const Changes& changes);
-  // What was appended is in the database then, or in what is returned.
+  // Brings all appends into the database, and returns nullptr; or, if the database refuses them,
+  // returns an overlay that has them.
   Overlay* settle() const { return behind ? behind->settle() : nullptr; }
-  std::vector<JobRecord> scan(const Place& from, const Place& end, std::size_t limit) const;
+  std::vector<JobRecord> scan(const IndexKey& from, const IndexKey& end, std::size_t limit) const;
 };
 
 RocksStore::RocksStore(const std::string& path, const RocksStoreOptions& options)
@@ -64,7 +65,7 @@ Sequence RocksStore::State::append(const Changes& changes) {
 
 void RocksStore::State::remember_places(const Changes& changes) {
   for (const JobChange& change : changes.jobs) {
-    if (change.after) lowest_places.entered(place_of(*change.after));
+    if (change.after) lowest_places.entered(index_key_of(*change.after));
   }
   for (const TubeRecord& tube : changes.tubes) {
     if (tube.scheduled == 0 && tube.buried == 0) lowest_places.forget(tube.number);
@@ -93,13 +94,13 @@ Recovered RocksStore::recover() const {
 std::optional<JobRecord> RocksStore::find(JobId id) const {
   Overlay* const over = state_->settle();
   const RocksDatabase& database = state_->database;
-  const auto where = database.get(kJobs, view(job_key(id)), over);
-  if (!where) return std::nullopt;
-  const std::string_view place = decode_where(id, *where);
-  const auto record = database.get(kIndex, place, over);
+  const auto pointer = database.get(kJobs, view(job_key(id)), over);
+  if (!pointer) return std::nullopt;
+  const std::string_view key = decode_pointer(id, *pointer);
+  const auto record = database.get(kIndex, key, over);
   if (!record)
     throw StoreError("job " + std::to_string(id) + " has no record where its place says");
-  return decode_job(place, *record);
+  return decode_job(key, *record);
 }
 
 std::string RocksStore::body(JobId id) const {
@@ -113,15 +114,16 @@ std::string RocksStore::body(JobId id) const {
 
 std::vector<JobRecord> RocksStore::scan_due(std::uint32_t tube, DueKey from,
                                             std::size_t limit) const {
-  return state_->scan(due_place(tube, from.due, from.id), due_place(tube, kEnd, kEnd), limit);
+  return state_->scan(due_index_key(tube, from.due, from.id), due_index_key(tube, kEnd, kEnd),
+                      limit);
 }
 
 std::vector<JobRecord> RocksStore::scan_buried(std::uint32_t tube, std::uint64_t from,
                                                std::size_t limit) const {
-  return state_->scan(burial_place(tube, from, 0), burial_place(tube, kEnd, kEnd), limit);
+  return state_->scan(burial_index_key(tube, from, 0), burial_index_key(tube, kEnd, kEnd), limit);
 }
 
-std::vector<JobRecord> RocksStore::State::scan(const Place& from, const Place& end,
+std::vector<JobRecord> RocksStore::State::scan(const IndexKey& from, const IndexKey& end,
                                                std::size_t limit) const {
   std::vector<JobRecord> found;
   if (limit == 0) return found;
@@ -131,12 +133,12 @@ std::vector<JobRecord> RocksStore::State::scan(const Place& from, const Place& e
     found.push_back(decode_job(view(at->key()), view(at->value())));
   }
   database.check(*at);
-  lowest_places.scanned(from, found.empty() ? end : place_of(found.front()));
+  lowest_places.scanned(from, found.empty() ? end : index_key_of(found.front()));
   return found;
 }
 
-const std::string& RocksStore::opening_note() const {
-  return state_->database.opening_note();
+const std::string& RocksStore::opening_warning() const {
+  return state_->database.opening_warning();
 }
 
 }  // namespace carillon::queue

@@ -1,4 +1,4 @@
-// Lines, each written by one system call, so that threads need no lock.
+// Writes each line with one system call, so that threads need no lock.
 
 #include "queue/store/warnings_log.h"
 

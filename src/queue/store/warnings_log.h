@@ -1,8 +1,10 @@
-// The file LOG in a data directory: RocksDB's warnings and errors, for whoever has to find out what
-// happened.
+// The file LOG in a data directory: RocksDB's warnings and errors, for the person who has to find
+// out what happened.
 //
-// RocksDB's own log writes much more, and aborts the process when it cannot (in Debian's build, on
-// a full disk). This one drops what it cannot write.
+// RocksDB's own logger writes much more, and Debian's build of it aborts the process if it cannot
+// write, for example on a full disk. This one drops a line that it cannot write.
+//
+// Thread safety: any thread may log.
 #pragma once
 
 #include <rocksdb/env.h>
@@ -15,14 +17,14 @@ namespace carillon::queue {
 
 class WarningsLog final : public rocksdb::Logger {
  public:
-  // Goes on with the LOG in `directory`, or begins a new one when that has become large.
+  // Appends to the LOG in `directory`; begins it anew if it is larger than kLarge bytes.
   explicit WarningsLog(const std::string& directory);
   ~WarningsLog() override;
 
   using Logger::Logv;
   void Logv(const rocksdb::InfoLogLevel level, const char* format, va_list arguments) override;
   void Logv(const char* format, va_list arguments) override;
-  void LogHeader(const char*, va_list) override {}  // the options, at length
+  void LogHeader(const char*, va_list) override {}  // drops the long list of options
 
  private:
   static constexpr std::size_t kLarge = 1 << 20;

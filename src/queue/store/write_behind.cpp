@@ -59,19 +59,19 @@ Head head_of(const std::string& record) {
   return head;
 }
 
-void put_note(const RocksDatabase& database, const JournalNote& note, WriteBatch& batch) {
-  batch.Put(database.family(kMeta), slice(kJournalKey), slice(encode_journal_note(note)))
+void put_note(const RocksDatabase& database, const JournalPosition& note, WriteBatch& batch) {
+  batch.Put(database.family(kMeta), slice(kJournalKey), slice(encode_journal_position(note)))
       .PermitUncheckedError();
 }
 
-void apply(RocksDatabase& database, const std::string& record, const JournalNote& note) {
+void apply(RocksDatabase& database, const std::string& record, const JournalPosition& note) {
   WriteBatch batch = database.batch(std::string_view(record).substr(sizeof(Head)));
   put_note(database, note, batch);
   database.write(batch);
 }
 
 // Brings over what the database lacks.
-void apply_all(RocksDatabase& database, Journal& journal, JournalNote note) {
+void apply_all(RocksDatabase& database, Journal& journal, JournalPosition note) {
   const std::vector<std::string> records = journal.take_recovered();
   // All of them before the first is applied, which adds to the count.
   for (const std::string& record : records) {
@@ -87,9 +87,9 @@ void apply_all(RocksDatabase& database, Journal& journal, JournalNote note) {
 }
 
 // Makes a journal, and then has the database say so, whatever should happen to its log.
-JournalNote take_up(RocksDatabase& database, const std::string& path, std::uint32_t blocks) {
+JournalPosition take_up(RocksDatabase& database, const std::string& path, std::uint32_t blocks) {
   std::random_device random;
-  const JournalNote note{.identity = (std::uint64_t{random()} << 32) | random(), .number = 0};
+  const JournalPosition note{.identity = (std::uint64_t{random()} << 32) | random(), .number = 0};
   Journal::make(path, note.identity, blocks);
   WriteBatch change = database.batch();
   database.put_format(true, change);
@@ -121,10 +121,10 @@ std::unique_ptr<WriteBehind> WriteBehind::open(RocksDatabase& database,
   }
   const auto blocks = static_cast<std::uint32_t>(bytes / Journal::kBlock);
   const std::string path = directory + kFile;
-  JournalNote note;
+  JournalPosition note;
   std::unique_ptr<Journal> journal;
   if (const auto value = database.get(kMeta, kJournalKey)) {
-    note = decode_journal_note(*value);
+    note = decode_journal_position(*value);
     journal = std::make_unique<Journal>(path, note.identity, note.number);
     apply_all(database, *journal, note);
     if (journal->blocks() != blocks) {

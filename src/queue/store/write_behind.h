@@ -3,8 +3,8 @@
 //
 //   const auto behind = WriteBehind::open(database, directory, kJournalBytes);
 //   Sequence sequence = behind->append(changes);
-//   behind->sync();                                      // durable, but mostly not in the database yet
-//   Overlay* over = behind->settle();                    // in the database, to be read there: database.get(..., over)
+//   behind->sync();                        // durable, but mostly not in the database yet
+//   Overlay* over = behind->settle();      // in the database: database.get(..., over) reads it
 //
 // Changes come in *windows*, each ended by a sync. A small one goes to the journal: its changes
 // join an open batch, and its sync writes what it has added there as one record. Once the open
