@@ -1,6 +1,6 @@
 // CRC-32C by the processor's own instruction where it has one, else by tables, eight bytes a step
-// ("slicing by 8": Kounavis and Berry, ISCC 2005). The tables are 8 KiB, which are not in the cache
-// when a checksum is wanted but now and then.
+// ("slicing by 8": Kounavis and Berry, ISCC 2005). The instruction is preferred because the tables
+// are 8 KiB, which are not in the cache if checksums are rare.
 
 #include "base/crc32c.h"
 
@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint32_t kPolynomial = 0x82F63B78;  // 0x1EDC6F41 with its bits reversed
 constexpr std::size_t kSlice = 8;
 
-// kTables[k][b]: what byte b does to the checksum once k more bytes have followed it.
+// kTables[k][b] is the change of the checksum by byte b when k more bytes follow it.
 using Tables = std::array<std::array<std::uint32_t, 256>, kSlice>;
 
 constexpr Tables make_tables() {
@@ -36,7 +36,7 @@ constexpr Tables make_tables() {
 
 constexpr Tables kTables = make_tables();
 
-// Both take and give the checksum with all bits turned.
+// Both functions take and return the checksum with all its bits inverted.
 std::uint32_t by_tables(std::uint32_t crc, std::string_view bytes) {
   const char* at = bytes.data();
   std::size_t left = bytes.size();

@@ -1,4 +1,12 @@
-// CRC-32C (Castagnoli; RFC 3720, appendix B.4), the checksum in the records of RocksDB's log.
+// CRC-32C (Castagnoli; RFC 3720, appendix B.4), the checksum of records on disk.
+//
+//   std::uint32_t sum = crc32c(0, head);
+//   sum = crc32c(sum, body);                  // the checksum of head and body together
+//
+// The queue's journal protects its records with it, and RocksDB the records of its log, which the
+// queue checks after a crash (src/queue/store/journal.h, log_check.h).
+//
+// Thread safety: any thread may call these.
 #pragma once
 
 #include <cstddef>
@@ -7,11 +15,12 @@
 
 namespace carillon::base {
 
-// The checksum of all bytes so far and then `bytes`, given that of those so far (0 at first). About
-// 2 bytes per ns by tables, several times as many by the processor's own instruction.
+// Returns the checksum of all earlier bytes followed by `bytes`. `so_far` is the checksum of the
+// earlier bytes; 0 if there are none. Uses the processor's own instruction where it has one (x86-64
+// with SSE 4.2), else tables: about 2 bytes per ns by tables, several times as many by instruction.
 std::uint32_t crc32c(std::uint32_t so_far, std::string_view bytes);
 
-// The same on every processor.
+// The same by tables on every processor: for tests.
 std::uint32_t crc32c_by_tables(std::uint32_t so_far, std::string_view bytes);
 
 }  // namespace carillon::base

@@ -1,4 +1,10 @@
-// A file descriptor that is closed with its owner.
+// A file descriptor that is closed when its owner is destroyed. The queue and the server use it for
+// files, the command line for sockets and pipes.
+//
+//   const FileDescriptor file(::open(path, O_RDONLY | O_CLOEXEC));
+//   if (!file) return errno;
+//
+// Thread safety: as for an int.
 #pragma once
 
 #include <unistd.h>
@@ -7,7 +13,7 @@
 
 namespace carillon::base {
 
-// Holds a descriptor, or none (-1). Moves, does not copy.
+// Holds a descriptor, or none (-1). Can be moved, but not copied.
 class FileDescriptor {
  public:
   FileDescriptor() = default;
@@ -21,6 +27,7 @@ class FileDescriptor {
     if (fd_ >= 0) ::close(fd_);
   }
 
+  // Returns the descriptor, or -1 if there is none.
   int get() const { return fd_; }
   explicit operator bool() const { return fd_ >= 0; }
 

@@ -1,4 +1,5 @@
-// Whole reads and writes of a file, and what makes a new name durable. Each returns 0 or an errno.
+// Reads and writes of a file that are never cut short, and a sync of a directory. The queue's store
+// uses them for its files. Each function returns 0 or an errno, and is safe to call in any thread.
 #pragma once
 
 #include <fcntl.h>
@@ -13,7 +14,7 @@
 
 namespace carillon::base {
 
-// Writes all of `bytes` at `at`.
+// Writes all of `bytes` at offset `at`.
 inline int write_at(int fd, std::string_view bytes, std::uint64_t at) {
   while (!bytes.empty()) {
     const ssize_t wrote = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(at));
@@ -25,7 +26,8 @@ inline int write_at(int fd, std::string_view bytes, std::uint64_t at) {
   return 0;
 }
 
-// Reads `size` bytes from `at` on; `size` is less afterwards where the file ends before.
+// Reads `size` bytes from offset `at` on. If the file ends before, sets `size` to the number of
+// bytes read.
 inline int read_at(int fd, char* to, std::size_t& size, std::uint64_t at) {
   std::size_t done = 0;
   while (done < size) {
@@ -39,7 +41,7 @@ inline int read_at(int fd, char* to, std::size_t& size, std::uint64_t at) {
   return 0;
 }
 
-// The names in a directory are durable afterwards.
+// Makes the names of the files in a directory durable.
 inline int sync_directory(const char* path) {
   const FileDescriptor directory(::open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   return directory && ::fsync(directory.get()) == 0 ? 0 : errno;
