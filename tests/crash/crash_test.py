@@ -1,9 +1,9 @@
-"""SIGKILL at random moments under load, restart on the same data, and account for every
-acknowledged job.
+"""Kills the server with SIGKILL at random moments under load, restarts it on the same data, and
+accounts for every acknowledged job.
 
-None lost, none early, none that was acknowledged as deleted ever comes back, none changed, no id
-given twice. CARILLON_SEED replays the choices (not the timing), CARILLON_ROUNDS sets how often the
-server is killed. BEANSTALKD_ORACLE=1 puts Debian's beanstalkd in Carillon's place, to try the test
+No job is lost, early or changed, no job that was acknowledged as deleted comes back, and no id is
+given twice. CARILLON_SEED replays the choices (not the timing). CARILLON_ROUNDS sets how often the
+server is killed. BEANSTALKD_ORACLE=1 tests Debian's beanstalkd instead of Carillon, to try the test
 itself.
 """
 
@@ -67,7 +67,7 @@ class CrashTest(unittest.TestCase):
             self._round(forgetful(), clients, 0.2)
 
     def _round(self, server: daemon.Server, clients: list, seconds: float) -> None:
-        """Starts the server, looks at all jobs, and kills it after so many seconds of work."""
+        """Starts the server, looks at the jobs, and kills it after `seconds` of work."""
         with server:
             for client in clients:
                 client.connect(server.connect())
@@ -91,8 +91,8 @@ class CrashTest(unittest.TestCase):
         return 1
 
     def _account(self, data: str, clients: list) -> None:
-        """The last reckoning: every job is looked at, every due one handed out, the rest counted; then all are deleted,
-        and nothing comes back."""
+        """Accounts for all jobs at the end: looks at each, takes those that are due, counts the
+        rest, deletes all, and checks after one more crash that none comes back."""
         with daemon.subject_durable(data) as server:
             for client in clients:
                 client.connect(server.connect())
@@ -113,7 +113,8 @@ class CrashTest(unittest.TestCase):
                 client.count_what_is_left()
 
     def _all_at_once(self, tasks: list, meanwhile) -> None:
-        """Runs each task in a thread of its own, and `meanwhile` here. The first failure is the test's."""
+        """Runs each task in a thread of its own, and `meanwhile` in this one. Raises the first
+        failure."""
         failures = []
 
         def guarded(task):

@@ -1,15 +1,16 @@
-"""What a client may believe of its jobs, by acknowledgements alone, across crashes; objects to a
-server that differs.
+"""A ledger of one client's jobs: the states that they may be in, by the server's answers alone,
+over crashes. It raises Violation when the server shows another state.
 
-Each job has the set of states it may be in. A command that was sent and not answered adds the state
-it leads to and keeps the old one; an answer leaves one of the two; a look at the job (by stats-job
-or peek) leaves what was seen. A server that shows a state that is not in the set has lost,
-invented, hastened or resurrected something, and the ledger raises Violation.
+For each job the ledger keeps the set of states that it may be in:
+- A command that was sent adds the state that it leads to, and keeps the old ones.
+- The answer leaves only the states that agree with it.
+- A look at the job (stats-job or peek) leaves only the state that was seen.
+If the server shows a state that is not in the set, it has lost, invented or resurrected a job, or
+handed it out early.
 
-A job is touched by the commands of one connection only, so its history has no races. Times are wall
-clock nanoseconds.
+Only one connection works on a job, so there are no races. Times are wall clock nanoseconds.
 
-Thread safety: one Ledger per client thread; the Ids that they share lock themselves.
+Thread safety: one Ledger per client thread; the Ids that they share have a lock.
 """
 
 import threading
@@ -37,12 +38,12 @@ def waiting_until(time_ns: int) -> State:
 
 
 @dataclass(eq=False)
-class JobRecord:
+class TrackedJob:
     token: bytes
     body: bytes
     states: set
-    id: Optional[int] = None  # None until the server has told it
-    pending: Optional[State] = None  # what the command in flight leads to
+    id: Optional[int] = None  # None until an answer has told it
+    pending: Optional[State] = None  # the state that the command in flight leads to
     before: set = field(default_factory=set)  # the states that were possible when it was sent
     history: list = field(default_factory=list)
 
@@ -51,7 +52,7 @@ class JobRecord:
 
 
 class Ids:
-    """Every id that was ever seen, by whichever client: none may be given to two jobs."""
+    """All ids that any client has ever seen: none may be given to two jobs."""
 
     def __init__(self):
         self._lock = threading.Lock()
@@ -70,129 +71,128 @@ class Ids:
 class Ledger:
     def __init__(self, ids: Ids):
         self._ids = ids
-        self.jobs = {}  # token -> JobRecord
-        self.by_id = {}  # id -> JobRecord, for jobs whose id is known
+        self.jobs = {}  # token -> TrackedJob
+        self.by_id = {}  # id -> TrackedJob, for jobs whose id is known
 
-    # Commands. Each is told when it is sent, and again when it is answered.
+    # Commands. The client calls one method when it sends a command, another when it has the answer.
 
-    def put_sent(self, token: bytes, body: bytes, due_ns: int) -> JobRecord:
-        """`due_ns`: the time before the command was sent, plus its delay."""
-        record = JobRecord(
-            token, body, {GONE, waiting_until(due_ns)}, pending=waiting_until(due_ns)
-        )
-        record.history.append(f"put, due {due_ns}")
-        self.jobs[token] = record
-        return record
+    def put_sent(self, token: bytes, body: bytes, due_ns: int) -> TrackedJob:
+        """`due_ns` is the time before the command was sent, plus the delay."""
+        job = TrackedJob(token, body, {GONE, waiting_until(due_ns)}, pending=waiting_until(due_ns))
+        job.history.append(f"put, due {due_ns}")
+        self.jobs[token] = job
+        return job
 
-    def put_acknowledged(self, record: JobRecord, job_id: int) -> None:
-        self._learn_id(record, job_id)
-        self._settle(record, {record.pending})
+    def put_acknowledged(self, job: TrackedJob, job_id: int) -> None:
+        self._learn_id(job, job_id)
+        self._settle(job, {job.pending})
 
-    def sent(self, record: JobRecord, command: str, leads_to: State) -> None:
+    def sent(self, job: TrackedJob, command: str, leads_to: State) -> None:
         """A delete, release, bury or kick-job is on its way."""
-        record.history.append(command)
-        record.pending = leads_to
-        record.before = record.states
-        record.states = record.states | {leads_to}
+        job.history.append(command)
+        job.pending = leads_to
+        job.before = job.states
+        job.states = job.states | {leads_to}
 
-    def acknowledged(self, record: JobRecord) -> None:
-        """It was answered with success."""
-        self._settle(record, {record.pending})
+    def acknowledged(self, job: TrackedJob) -> None:
+        """The command was answered with success."""
+        self._settle(job, {job.pending})
 
-    def refused(self, record: JobRecord, command: str, now_ns: int) -> None:
-        """It was answered with NOT_FOUND."""
-        before = record.before if record.pending else record.states
+    def refused(self, job: TrackedJob, command: str, now_ns: int) -> None:
+        """The command was answered with NOT_FOUND."""
+        before = job.before if job.pending else job.states
         if command == "kick-job":
-            # Neither buried nor delayed: it was ready, if it came due in time, or it is gone.
+            # The job is neither buried nor delayed: it is ready, if it is due by now, or gone.
             possible = {
                 s for s in before if s == GONE or (s.name == "waiting" and s.not_before <= now_ns)
             }
         elif command == "delete":
             possible = before & {GONE}
-        else:  # release, bury, touch: only of what this client holds
+        else:  # release, bury, touch: the client does not hold the job
             possible = before - {RESERVED}
         if not possible:
-            raise Violation(f"{command} found nothing, but {record} is {_names(before)}")
-        self._settle(record, possible)
+            raise Violation(f"{command} found nothing, but {job} is {_names(before)}")
+        self._settle(job, possible)
 
     # What the server shows.
 
-    def delivered(self, job_id: int, body: bytes, now_ns: int) -> JobRecord:
-        """A reserve was answered with this job at this time."""
-        record = self._recognise(job_id, body)
-        candidates = [s for s in record.states if s.name == "waiting"]
+    def delivered(self, job_id: int, body: bytes, now_ns: int) -> TrackedJob:
+        """A reserve was answered with this job at `now_ns`."""
+        job = self._recognise(job_id, body)
+        candidates = [s for s in job.states if s.name == "waiting"]
         if not candidates:
-            raise Violation(f"handed out although {_names(record.states)}: {record}")
+            raise Violation(f"handed out although {_names(job.states)}: {job}")
         earliest = min(s.not_before for s in candidates)
         if now_ns < earliest:
-            raise Violation(f"handed out {(earliest - now_ns) / 1e6:.3f} ms early: {record}")
-        record.history.append("reserved")
-        self._settle(record, {RESERVED})
-        return record
+            raise Violation(f"handed out {(earliest - now_ns) / 1e6:.3f} ms early: {job}")
+        job.history.append("reserved")
+        self._settle(job, {RESERVED})
+        return job
 
-    def seen(self, record: JobRecord, state: str, body: Optional[bytes], now_ns: int) -> None:
-        """After a restart and before anything else: stats-job said `state` ("gone": NOT_FOUND), peek gave `body`."""
-        if body is not None and body != record.body:
-            raise Violation(f"the body is {body[:60]!r}, not {record.body[:60]!r}: {record}")
+    def seen(self, job: TrackedJob, state: str, body: Optional[bytes], now_ns: int) -> None:
+        """stats-job said `state` ("gone" for NOT_FOUND), and peek gave `body`. To be called only
+        after a restart, before the client has sent anything else."""
+        if body is not None and body != job.body:
+            raise Violation(f"the body is {body[:60]!r}, not {job.body[:60]!r}: {job}")
         if state == "gone":
-            possible = record.states & {GONE}
+            possible = job.states & {GONE}
         elif state == "buried":
-            possible = record.states & {BURIED}
+            possible = job.states & {BURIED}
         elif state == "ready":
-            possible = {s for s in record.states if s.name == "waiting" and s.not_before <= now_ns}
+            possible = {s for s in job.states if s.name == "waiting" and s.not_before <= now_ns}
         elif state == "delayed":
-            possible = {s for s in record.states if s.name == "waiting" and s.not_before > 0}
+            possible = {s for s in job.states if s.name == "waiting" and s.not_before > 0}
         else:
-            possible = set()  # nobody can have reserved it
-        record.history.append(f"seen {state}")
+            possible = set()  # no client has reserved any job since the restart
+        job.history.append(f"seen {state}")
         if not possible:
-            raise Violation(f"{state} where it must be {_names(record.states)}: {record}")
-        self._settle(record, possible)
+            raise Violation(f"{state} where it must be {_names(job.states)}: {job}")
+        self._settle(job, possible)
 
     def crashed(self) -> None:
-        """The server died: what was in flight may have happened or not, and what was reserved is nobody's."""
-        for record in self.jobs.values():
-            record.pending = None
-            if RESERVED in record.states:
-                record.states = record.states - {RESERVED} | {READY}
-            if record.states != {GONE}:
-                record.history.append("crash")
+        """The server died. The commands in flight may have had their effect or not, and no job is
+        reserved any more."""
+        for job in self.jobs.values():
+            job.pending = None
+            if RESERVED in job.states:
+                job.states = job.states - {RESERVED} | {READY}
+            if job.states != {GONE}:
+                job.history.append("crash")
 
     def missing(self, now_ns: int) -> list:
-        """Jobs that must still be handed out by now: acknowledged, not possibly deleted, not buried, and due."""
+        """Returns the jobs that the server should have handed out by now: surely neither deleted,
+        reserved nor buried, and due."""
         return [
             r
             for r in self.jobs.values()
             if r.states and all(s.name == "waiting" and s.not_before <= now_ns for s in r.states)
         ]
 
-    # The inside.
+    # Private.
 
     @staticmethod
-    def _settle(record: JobRecord, states: set) -> None:
-        record.states = set(states)
-        record.pending = None
+    def _settle(job: TrackedJob, states: set) -> None:
+        job.states = set(states)
+        job.pending = None
 
-    def _learn_id(self, record: JobRecord, job_id: int) -> None:
-        if record.id not in (None, job_id):
-            raise Violation(f"shown as id {job_id}: {record}")
-        self._ids.claim(job_id, record.token)
-        record.id = job_id
-        self.by_id[job_id] = record
+    def _learn_id(self, job: TrackedJob, job_id: int) -> None:
+        if job.id not in (None, job_id):
+            raise Violation(f"shown as id {job_id}: {job}")
+        self._ids.claim(job_id, job.token)
+        job.id = job_id
+        self.by_id[job_id] = job
 
-    def _recognise(self, job_id: int, body: bytes) -> JobRecord:
-        """The record of what was handed out: bodies begin with their token."""
+    def _recognise(self, job_id: int, body: bytes) -> TrackedJob:
+        """Returns the job that was handed out. A body begins with the token of its job."""
         token = body.split(b" ", 1)[0]
-        record = self.jobs.get(token) or self.by_id.get(job_id)
-        if record is None:
+        job = self.jobs.get(token) or self.by_id.get(job_id)
+        if job is None:
             raise Violation(f"job {job_id} was never put by this client: {body[:60]!r}")
-        if body != record.body:
-            sizes = f"{len(body)} bytes, not {len(record.body)}"
-            raise Violation(
-                f"the body is {body[:60]!r}, not {record.body[:60]!r} ({sizes}): {record}"
-            )
-        self._learn_id(record, job_id)
-        return record
+        if body != job.body:
+            sizes = f"{len(body)} bytes, not {len(job.body)}"
+            raise Violation(f"the body is {body[:60]!r}, not {job.body[:60]!r} ({sizes}): {job}")
+        self._learn_id(job, job_id)
+        return job
 
 
 def _names(states: set) -> str:

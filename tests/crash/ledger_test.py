@@ -1,4 +1,5 @@
-"""The ledger objects: each test tells it of a server that breaks one promise. (And of one that keeps them.)"""
+"""The ledger objects to a server that breaks a promise: one promise in each test. It accepts a
+server that keeps them all."""
 
 import unittest
 
@@ -13,48 +14,48 @@ class LedgerTest(unittest.TestCase):
         self.ledger = Ledger(self.ids)
 
     def put(self, token: bytes = b"a", due: int = 0, job_id: int = 1):
-        record = self.ledger.put_sent(token, token + b" body", due)
-        self.ledger.put_acknowledged(record, job_id)
-        return record
+        job = self.ledger.put_sent(token, token + b" body", due)
+        self.ledger.put_acknowledged(job, job_id)
+        return job
 
     def hold(self, now: int = 0, **how):
-        record = self.put(**how)
-        return self.ledger.delivered(record.id, record.body, now)
+        job = self.put(**how)
+        return self.ledger.delivered(job.id, job.body, now)
 
-    def do(self, record, command: str, leads_to) -> None:
-        self.ledger.sent(record, command, leads_to)
-        self.ledger.acknowledged(record)
+    def do(self, job, command: str, leads_to) -> None:
+        self.ledger.sent(job, command, leads_to)
+        self.ledger.acknowledged(job)
 
     def objects(self, message: str):
         return self.assertRaisesRegex(Violation, message)
 
     def test_an_honest_history(self):
         ledger = self.ledger
-        record = self.hold(now=5 * _S, due=5 * _S)
-        self.do(record, "release", waiting_until(9 * _S))
+        job = self.hold(now=5 * _S, due=5 * _S)
+        self.do(job, "release", waiting_until(9 * _S))
         ledger.crashed()
-        ledger.seen(record, "delayed", record.body, 6 * _S)
+        ledger.seen(job, "delayed", job.body, 6 * _S)
         ledger.delivered(1, b"a body", 9 * _S)
-        self.do(record, "bury", BURIED)
+        self.do(job, "bury", BURIED)
         ledger.crashed()
-        ledger.seen(record, "buried", record.body, 10 * _S)
-        self.do(record, "kick-job", READY)
+        ledger.seen(job, "buried", job.body, 10 * _S)
+        self.do(job, "kick-job", READY)
         ledger.delivered(1, b"a body", 10 * _S)
-        self.do(record, "delete", GONE)
+        self.do(job, "delete", GONE)
         ledger.crashed()
-        ledger.seen(record, "gone", None, 11 * _S)
+        ledger.seen(job, "gone", None, 11 * _S)
         self.assertEqual(ledger.missing(20 * _S), [])
 
     def test_a_lost_job(self):
-        record = self.put()
+        job = self.put()
         self.ledger.crashed()
         with self.objects("gone where it must be waiting"):
-            self.ledger.seen(record, "gone", None, 1)
+            self.ledger.seen(job, "gone", None, 1)
 
     def test_a_job_that_is_never_handed_out(self):
-        record = self.put(due=5)
+        job = self.put(due=5)
         self.assertEqual(self.ledger.missing(4), [])
-        self.assertEqual(self.ledger.missing(5), [record])
+        self.assertEqual(self.ledger.missing(5), [job])
 
     def test_an_early_job(self):
         self.put(due=2 * _S)
@@ -62,43 +63,43 @@ class LedgerTest(unittest.TestCase):
             self.ledger.delivered(1, b"a body", 2 * _S - 1000)
 
     def test_a_job_early_after_a_crash(self):
-        record = self.put(due=2 * _S)
+        job = self.put(due=2 * _S)
         self.ledger.crashed()
         with self.objects("ready where it must be waiting until 2000000000"):
-            self.ledger.seen(record, "ready", None, 2 * _S - 1)
+            self.ledger.seen(job, "ready", None, 2 * _S - 1)
 
     def test_a_release_whose_delay_is_cut_short(self):
-        record = self.hold()
-        self.do(record, "release", waiting_until(3 * _S))
+        job = self.hold()
+        self.do(job, "release", waiting_until(3 * _S))
         self.ledger.crashed()
         with self.objects("early"):
             self.ledger.delivered(1, b"a body", 2 * _S)
 
     def test_a_deleted_job_that_is_handed_out(self):
-        record = self.hold()
-        self.do(record, "delete", GONE)
+        job = self.hold()
+        self.do(job, "delete", GONE)
         self.ledger.crashed()
         with self.objects("handed out although gone"):
             self.ledger.delivered(1, b"a body", 1)
 
     def test_a_deleted_job_that_is_seen(self):
-        record = self.put()
-        self.do(record, "delete", GONE)
+        job = self.put()
+        self.do(job, "delete", GONE)
         self.ledger.crashed()
         with self.objects("ready where it must be gone"):
-            self.ledger.seen(record, "ready", None, 1)
+            self.ledger.seen(job, "ready", None, 1)
 
     def test_a_job_found_gone_that_comes_back(self):
-        record = self.ledger.put_sent(b"a", b"a body", 0)
+        job = self.ledger.put_sent(b"a", b"a body", 0)
         self.ledger.crashed()
-        record.id = 1
-        self.ledger.seen(record, "gone", None, 1)
+        job.id = 1
+        self.ledger.seen(job, "gone", None, 1)
         with self.objects("handed out although gone"):
             self.ledger.delivered(1, b"a body", 2)
 
     def test_a_buried_job_that_is_handed_out(self):
-        record = self.hold()
-        self.do(record, "bury", BURIED)
+        job = self.hold()
+        self.do(job, "bury", BURIED)
         self.ledger.crashed()
         with self.objects("handed out although buried"):
             self.ledger.delivered(1, b"a body", 1)
@@ -109,24 +110,24 @@ class LedgerTest(unittest.TestCase):
             self.ledger.delivered(1, b"a body", 1)
 
     def test_a_job_that_is_reserved_after_a_crash(self):
-        record = self.hold()
+        job = self.hold()
         self.ledger.crashed()
         with self.objects("reserved where it must be waiting"):
-            self.ledger.seen(record, "reserved", None, 1)
+            self.ledger.seen(job, "reserved", None, 1)
 
     def test_a_changed_body(self):
-        record = self.put()
+        job = self.put()
         with self.objects("the body is"):
             self.ledger.delivered(1, b"a bodY", 1)
         with self.objects("the body is"):
-            self.ledger.seen(record, "ready", b"a bod", 1)
+            self.ledger.seen(job, "ready", b"a bod", 1)
 
     def test_an_id_used_again(self):
         self.put(b"a", job_id=7)
         other = Ledger(self.ids)  # another client, the same server
-        record = other.put_sent(b"b", b"b body", 0)
+        job = other.put_sent(b"b", b"b body", 0)
         with self.objects("id 7 was given to a and to b"):
-            other.put_acknowledged(record, 7)
+            other.put_acknowledged(job, 7)
 
     def test_a_job_under_another_id(self):
         self.put(b"a", job_id=7)
@@ -138,44 +139,44 @@ class LedgerTest(unittest.TestCase):
             self.ledger.delivered(8, b"x body", 1)
 
     def test_a_delete_that_finds_nothing(self):
-        record = self.hold()
-        self.ledger.sent(record, "delete", GONE)
+        job = self.hold()
+        self.ledger.sent(job, "delete", GONE)
         with self.objects("delete found nothing"):
-            self.ledger.refused(record, "delete", 1)
+            self.ledger.refused(job, "delete", 1)
 
     def test_a_touch_that_finds_nothing(self):
-        record = self.hold()
+        job = self.hold()
         with self.objects("touch found nothing"):
-            self.ledger.refused(record, "touch", 1)
+            self.ledger.refused(job, "touch", 1)
 
     def test_a_kick_that_finds_nothing(self):
-        record = self.hold()
-        self.do(record, "bury", BURIED)
-        self.ledger.sent(record, "kick-job", READY)
+        job = self.hold()
+        self.do(job, "bury", BURIED)
+        self.ledger.sent(job, "kick-job", READY)
         with self.objects("kick-job found nothing"):
-            self.ledger.refused(record, "kick-job", 1)
+            self.ledger.refused(job, "kick-job", 1)
 
     def test_what_was_in_flight_may_have_happened_or_not(self):
         for seen in ("gone", "ready"):
-            record = self.put(seen.encode(), job_id=len(self.ids) + 1)
-            self.ledger.sent(record, "delete", GONE)
+            job = self.put(seen.encode(), job_id=len(self.ids) + 1)
+            self.ledger.sent(job, "delete", GONE)
             self.ledger.crashed()
-            self.ledger.seen(record, seen, None, 1)
+            self.ledger.seen(job, seen, None, 1)
 
     def test_what_may_have_been_deleted_before_a_crash_may_be_gone(self):
         for command in ("delete", "kick-job"):
-            record = self.hold(token=command.encode(), job_id=len(self.ids) + 1)
-            self.ledger.sent(record, "delete", GONE)
+            job = self.hold(token=command.encode(), job_id=len(self.ids) + 1)
+            self.ledger.sent(job, "delete", GONE)
             self.ledger.crashed()
-            self.ledger.sent(record, command, GONE if command == "delete" else READY)
-            self.ledger.refused(record, command, 1)
+            self.ledger.sent(job, command, GONE if command == "delete" else READY)
+            self.ledger.refused(job, command, 1)
 
     def test_what_was_in_flight_cannot_have_done_anything_else(self):
-        record = self.hold()
-        self.ledger.sent(record, "bury", BURIED)
+        job = self.hold()
+        self.ledger.sent(job, "bury", BURIED)
         self.ledger.crashed()
         with self.objects("gone where it must be buried or waiting"):
-            self.ledger.seen(record, "gone", None, 1)
+            self.ledger.seen(job, "gone", None, 1)
 
 
 if __name__ == "__main__":

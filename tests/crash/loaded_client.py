@@ -1,17 +1,18 @@
-"""One client under load: it pipelines commands on jobs of its own tube, and enters every answer into its ledger."""
+"""A client that loads the server: it pipelines commands on the jobs of its own tube, and enters
+every answer into its ledger."""
 
 import random
 import time
 from collections import Counter
 from typing import Callable, NamedTuple, Optional
 
-from ledger import BURIED, GONE, READY, Ids, JobRecord, Ledger, Violation, waiting_until
+from ledger import BURIED, GONE, READY, Ids, Ledger, TrackedJob, Violation, waiting_until
 from wire import Closed, Connection, Reply
 
 _FORTY_DAYS_S = 40 * 24 * 3600
 _LONGEST_NEAR_DELAY_MS = 2000
 _VERIFIED_AT_ONCE = 500
-_KEPT_LOOKED_AT = 2000  # after each crash; at the end all are
+_KEPT_LOOKED_AT = 2000  # after each crash; at the end the client looks at all jobs
 _OLD_DELETES_LOOKED_AT = 300
 
 
@@ -44,13 +45,14 @@ class LoadedClient:
         self._verbs = verbs
         self._connection: Optional[Connection] = None
         self._held = []
-        self._idle = (
-            {}
-        )  # token -> record, of jobs that may be looked for: waiting or buried, as far as is known
+        # token -> job. These jobs are waiting or buried, as far as the client knows.
+        self._idle = {}
         self._deleted = []
-        self._deleted_before = 0  # how many of them before the last crash
+        # How many of the deleted jobs were deleted before the last crash.
+        self._deleted_before = 0
 
-    # A life: connect, look around, work until the server dies.
+    # In each life of the server the client connects, looks at its jobs, and works until the server
+    # dies.
 
     def connect(self, connection: Connection) -> None:
         self._connection = connection
@@ -77,19 +79,21 @@ class LoadedClient:
         }
 
     def verify(self) -> None:
-        """Looks at every job deleted since the last look, and at some of the older ones and of those kept."""
+        """Looks at all jobs deleted since the last look, and at some of those deleted before and of
+        those that are kept."""
         recently = self._deleted[self._deleted_before :]
         long_ago = self._some(self._deleted[: self._deleted_before], _OLD_DELETES_LOOKED_AT)
         self._deleted_before = len(self._deleted)
         self._look_at(self._some(list(self._idle.values()), _KEPT_LOOKED_AT) + recently + long_ago)
 
-    def _some(self, records: list, most: int) -> list:
-        return self._rng.sample(records, min(len(records), most))
+    def _some(self, jobs: list, most: int) -> list:
+        return self._rng.sample(jobs, min(len(jobs), most))
 
     def verify_everything(self) -> None:
         self._look_at([r for r in self.ledger.jobs.values() if r.id is not None])
 
-    # Batches. In one that takes jobs from the tube nothing else is done to jobs that may be taken.
+    # Batches of commands. A batch that reserves jobs has no other commands on jobs that may be
+    # ready.
 
     def _taking_batch(self) -> list:
         batch = []
@@ -107,11 +111,11 @@ class LoadedClient:
 
     def _meddling_batch(self) -> list:
         batch = []
-        for record in self._some(list(self._idle.values()), self._rng.choice([1, 10, 30])):
+        for job in self._some(list(self._idle.values()), self._rng.choice([1, 10, 30])):
             if self._rng.random() < 0.5:
-                batch.append(self._on(record, b"delete %d", GONE, b"DELETED", self._gone))
+                batch.append(self._on(job, b"delete %d", GONE, b"DELETED", self._gone))
             else:
-                batch.append(self._on(record, b"kick-job %d", READY, b"KICKED", lambda _: None))
+                batch.append(self._on(job, b"kick-job %d", READY, b"KICKED", lambda _: None))
             batch.append(self._put())
         return batch
 
@@ -124,15 +128,15 @@ class LoadedClient:
         body = token + b" " + self._rng.randbytes(size)
         delay = self._delay(self._rng.choice(["none", "none", "near", "near", "far"]))
         pri = self._rng.choice([0, 100, 2000])
-        record = self.ledger.put_sent(token, body, self._due(delay))
+        job = self.ledger.put_sent(token, body, self._due(delay))
         ttr = 120_000 // self._verbs.milliseconds_per_unit
 
         def answered(reply: Reply) -> None:
             if reply.word != b"INSERTED":
                 raise Violation(f"put: {reply}")
             self.counts["puts acknowledged"] += 1
-            self.ledger.put_acknowledged(record, reply.number())
-            self._wait(record)
+            self.ledger.put_acknowledged(job, reply.number())
+            self._wait(job)
 
         return _Sent(
             b"%s %d %d %d %d\r\n%s\r\n" % (self._verbs.put, pri, delay, ttr, len(body), body),
@@ -146,57 +150,55 @@ class LoadedClient:
             if reply.word != b"RESERVED":
                 raise Violation(f"reserve: {reply}")
             self.counts["reserved"] += 1
-            record = self.ledger.delivered(reply.number(), reply.body, time.time_ns())
-            self._held.append(record)
-            self._idle.pop(record.token, None)
+            job = self.ledger.delivered(reply.number(), reply.body, time.time_ns())
+            self._held.append(job)
+            self._idle.pop(job.token, None)
 
         return _Sent(b"%s %d\r\n" % (self._verbs.reserve, wait), answered)
 
-    def _finish(self, record: JobRecord) -> _Sent:
-        """What a worker does with a job that it holds."""
+    def _finish(self, job: TrackedJob) -> _Sent:
+        """Returns a command on a job that the client holds, as a worker would send it."""
         kind = self._rng.choices(
             ["delete", "release", "release later", "bury", "touch"], [50, 10, 20, 15, 5]
         )[0]
         if kind == "delete":
-            return self._on(record, b"delete %d", GONE, b"DELETED", self._gone)
+            return self._on(job, b"delete %d", GONE, b"DELETED", self._gone)
         if kind == "bury":
-            return self._on(record, b"bury %d 50", BURIED, b"BURIED", self._wait)
+            return self._on(job, b"bury %d 50", BURIED, b"BURIED", self._wait)
         if kind == "touch":
-            return self._on(record, b"touch %d", None, b"TOUCHED", self._held.append)
+            return self._on(job, b"touch %d", None, b"TOUCHED", self._held.append)
         delay = self._delay("near") if kind == "release later" else 0
         line = self._verbs.release + b" %d 50 " + b"%d" % delay
-        return self._on(record, line, waiting_until(self._due(delay)), b"RELEASED", self._wait)
+        return self._on(job, line, waiting_until(self._due(delay)), b"RELEASED", self._wait)
 
-    def _on(
-        self, record: JobRecord, line: bytes, leads_to, success: bytes, then: Callable
-    ) -> _Sent:
-        """A command on one job; `leads_to` None leaves it as it is."""
+    def _on(self, job: TrackedJob, line: bytes, leads_to, success: bytes, then: Callable) -> _Sent:
+        """Returns a command on one job. With `leads_to` None the job stays in its state."""
         command = line.split(b" ")[0].decode()
         if leads_to:
-            self.ledger.sent(record, command, leads_to)
+            self.ledger.sent(job, command, leads_to)
 
         def answered(reply: Reply) -> None:
             if reply.line == b"NOT_FOUND":
-                self.ledger.refused(record, command.removesuffix("-ms"), time.time_ns())
+                self.ledger.refused(job, command.removesuffix("-ms"), time.time_ns())
                 return
             if reply.line != success:
-                raise Violation(f"{command}: {reply}: {record}")
+                raise Violation(f"{command}: {reply}: {job}")
             self.counts[command.removesuffix("-ms")] += 1
             if leads_to:
-                self.ledger.acknowledged(record)
-            then(record)
+                self.ledger.acknowledged(job)
+            then(job)
 
-        return _Sent(line % record.id + b"\r\n", answered)
+        return _Sent(line % job.id + b"\r\n", answered)
 
-    def _gone(self, record: JobRecord) -> None:
-        self._deleted.append(record)
-        self._idle.pop(record.token, None)
+    def _gone(self, job: TrackedJob) -> None:
+        self._deleted.append(job)
+        self._idle.pop(job.token, None)
 
-    def _wait(self, record: JobRecord) -> None:
-        self._idle[record.token] = record
+    def _wait(self, job: TrackedJob) -> None:
+        self._idle[job.token] = job
 
     def _delay(self, kind: str) -> int:
-        """In the units of the verbs."""
+        """Returns a delay in the unit of the verbs."""
         if kind == "none":
             return 0
         if kind == "far":
@@ -204,11 +206,12 @@ class LoadedClient:
         return self._rng.randrange(_LONGEST_NEAR_DELAY_MS + 1) // self._verbs.milliseconds_per_unit
 
     def _due(self, delay: int) -> int:
-        """The moment before which a job sent from now on must not be handed out."""
+        """Returns the moment before which a job that is sent from now on must not be handed out."""
         return time.time_ns() + delay * self._verbs.milliseconds_per_unit * 1_000_000
 
     def _exchange(self, batch: list) -> None:
-        """Sends the batch as one stream and takes the answers in order. Those before a crash count."""
+        """Sends the batch at once, and takes the answers in order. If the server crashes, the
+        answers that came before count."""
         try:
             self._connection.send(b"".join(sent.data for sent in batch))
         finally:
@@ -217,25 +220,26 @@ class LoadedClient:
 
     # Looking.
 
-    def _look_at(self, records: list) -> None:
-        for first in range(0, len(records), _VERIFIED_AT_ONCE):
-            some = records[first : first + _VERIFIED_AT_ONCE]
+    def _look_at(self, jobs: list) -> None:
+        for first in range(0, len(jobs), _VERIFIED_AT_ONCE):
+            some = jobs[first : first + _VERIFIED_AT_ONCE]
             self._connection.send(
                 b"".join(b"stats-job %d\r\npeek %d\r\n" % (r.id, r.id) for r in some)
             )
-            for record in some:
+            for job in some:
                 stats, peek = self._connection.reply(), self._connection.reply()
                 now = time.time_ns()
                 if (stats.word == b"OK") != (peek.word == b"FOUND"):
-                    raise Violation(f"stats-job says {stats.line}, peek {peek.line}: {record}")
+                    raise Violation(f"stats-job says {stats.line}, peek {peek.line}: {job}")
                 state = "gone" if stats.line == b"NOT_FOUND" else _state(stats.body)
-                self.ledger.seen(record, state, peek.body, now)
-        self.counts["looked at"] += len(records)
+                self.ledger.seen(job, state, peek.body, now)
+        self.counts["looked at"] += len(jobs)
 
     # The end.
 
     def take_everything(self) -> None:
-        """Reserves and deletes until nothing is ready; then nothing that is due may be missing."""
+        """Reserves until no job is ready, and checks that no due job is missing. Then deletes what
+        it has reserved."""
         before = time.time_ns()
         while True:
             taken = len(self._held)
@@ -251,7 +255,7 @@ class LoadedClient:
         self._exchange([self._on(r, b"delete %d", GONE, b"DELETED", self._gone) for r in held])
 
     def count_what_is_left(self) -> None:
-        """No more jobs than can be, no fewer than must be."""
+        """Checks that the tube has no more jobs than it can have, and no fewer than it must."""
         stats = self._connection.stats(b"stats-tube " + self._name.encode())
         for field, state in (
             ("current-jobs-delayed", "waiting"),

@@ -1,5 +1,5 @@
-// The functions of the system through which RocksStore makes things durable, in place of those of
-// the C library. RocksDB calls them, too, for its other files.
+// The functions through which RocksStore makes data durable. They replace those of the C library.
+// RocksDB calls them too, for its other files.
 
 #include "power_loss/disk.h"
 
@@ -24,7 +24,8 @@ namespace {
 Disk* the_disk = nullptr;
 std::mutex files_mutex;
 
-// The file's, or a new one; none if the file was never written to and `make` is false.
+// Returns the entry of the open file `fd`. If the file was never written to: a new entry if `make`
+// is true, else nullptr.
 Disk::File* file_of(int fd, bool make) {
   struct stat status {};
   if (::fstat(fd, &status) != 0) std::abort();
@@ -42,6 +43,7 @@ Disk::File* file_of(int fd, bool make) {
   return end;
 }
 
+// Sleeps for a random time of up to so many microseconds.
 void take(unsigned microseconds) {
   if (microseconds == 0) return;
   thread_local std::minstd_rand random(std::random_device{}());
@@ -75,10 +77,11 @@ bool blank(const void* bytes, std::size_t size) {
 
 ssize_t write_to_the_page_cache(int fd, const void* bytes, std::size_t size, off_t at) {
   Disk::File& file = *file_of(fd, true);
-  if (at == 0)
-    file.written = file.synced = 0;  // it may be a new one with the inode of one that is gone
+  // It may be a new file with the inode of a file that is gone.
+  if (at == 0) file.written = file.synced = 0;
   const ssize_t wrote = pass_on(fd, bytes, size, at);
-  if (wrote > 0 && !blank(bytes, size)) {  // a log is filled with zeros ahead
+  // Zeros do not count: a log is filled with zeros ahead.
+  if (wrote > 0 && !blank(bytes, size)) {
     const auto end = static_cast<std::uint64_t>(at + wrote);
     file.written = std::max(file.written.load(), end);  // one thread at a time writes to a log
   }
@@ -91,7 +94,7 @@ int sync(int fd) {
   const int result = static_cast<int>(::syscall(SYS_fdatasync, fd));
   if (file == nullptr || result != 0) return result;
   take(the_disk->sync_takes);
-  const std::lock_guard lock(files_mutex);  // two may sync a file at the same time
+  const std::lock_guard lock(files_mutex);  // two threads may sync a file at the same time
   file->synced = std::max(file->synced.load(), written);
   ++the_disk->syncs;
   return result;
@@ -115,7 +118,7 @@ std::uint64_t Disk::synced(const std::string& path) const {
   return UINT64_MAX;
 }
 
-void note_in(Disk* disk) {
+void track_writes_in(Disk* disk) {
   the_disk = disk;
 }
 

@@ -1,13 +1,13 @@
 // A RocksStore with a journal loses power while one thread appends and another syncs, and is opened
-// again: whatever of the unsynced bytes had reached the disk by then, all that was acknowledged is
-// there, each change is whole, and nothing is refused.
+// again. Whichever of the unsynced bytes had reached the disk by then, all that was acknowledged is
+// there, each change is whole, and the store opens.
 //
-// A second self of the test writes and is killed; disk.h tells what a power loss at that moment
-// would have left for sure. Of the rest, each copy of its directory loses something else. The
-// writer goes on from one of the copies, a few lives long.
+// A second self of the test writes and is killed. disk.h tells what a power loss at that moment
+// would have left for sure. The test makes several copies of the directory, and each copy loses
+// some other part of the rest. The next writer goes on from one of the copies.
 //
-// CARILLON_SEED=n repeats the writer's habits and what is lost, but not at which instruction the
-// writer dies: repeat it some times. CARILLON_TRIALS=n tries n times as often.
+// CARILLON_SEED=n repeats the writer's habits and what is lost, but not the instruction at which
+// the writer dies: so run it several times. CARILLON_TRIALS=n makes n times as many trials.
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -45,17 +45,22 @@ using std::chrono::microseconds;
 
 constexpr std::size_t kPage = 4'096;
 constexpr std::size_t kSector = 512;
-constexpr unsigned kNone = 1u << 31;  // one in so many
+// For the "one in so many" below: practically never.
+constexpr unsigned kNone = 1u << 31;
 
-// What one writer after the other does in a directory.
+// What the writers do in a directory, one after the other.
 struct Habits {
   std::size_t write_buffer = 64 << 20;
   std::size_t journal = kSmallestJournal;
-  std::uint64_t one_large_in = kOneLargeIn;  // bodies
-  std::uint64_t behind =
-      0;  // batches at the most that are appended and not synced, drawn before each
-  std::uint64_t one_read_in = 1'000;  // batches
-  unsigned write_takes = 0;           // microseconds; of the disk
+  // One body in so many is large.
+  std::uint64_t one_large_in = kOneLargeIn;
+  // Before each append the writer draws a number up to this: so many batches may be appended and
+  // not synced then.
+  std::uint64_t behind = 0;
+  // After one batch in so many the writer reads a job.
+  std::uint64_t one_read_in = 1'000;
+  // Microseconds: see Disk.
+  unsigned write_takes = 0;
   unsigned sync_takes = 0;
 
   RocksStoreOptions options() const {
@@ -66,7 +71,7 @@ struct Habits {
   }
 };
 
-// What the writer and the test have in common.
+// What the writer and the test share.
 struct Shared {
   Habits habits;
   std::uint64_t seed = 0;
@@ -88,12 +93,12 @@ void set(std::atomic<std::uint64_t>& number, std::uint64_t to) {
 
 [[noreturn]] void write_until_killed(const std::string& directory) {
   SharedMemory<Shared> shared(directory + "/shared");
-  note_in(&shared->disk);
+  track_writes_in(&shared->disk);
   const Habits& habits = shared->habits;
   RocksStore store(directory + "/made", habits.options());
   const std::uint64_t before = store.recover().watermarks.next_id - 1;
-  shared->disk.write_takes =
-      habits.write_takes;  // only now: it is not to take all the time to open
+  // Set only now, as opening must not take all the time.
+  shared->disk.write_takes = habits.write_takes;
   shared->disk.sync_takes = habits.sync_takes;
   SecondSelf::tell(before);
 
@@ -124,26 +129,27 @@ void set(std::atomic<std::uint64_t>& number, std::uint64_t to) {
 
 // --- What is lost.
 
-// Of the bytes in the page cache only.
+// What a copy loses of the bytes that are only in the page cache: nothing, all, the end, some
+// pages.
 enum class Loss : std::uint8_t { kNothing, kAll, kEnd, kPages };
 
-// The writers' directory, and what is left of it. No fixture: the writer, which is killed, is to
-// leave no directory of its own.
+// The writers' directory, and what is left of it after a power loss. It is not a fixture, because a
+// writer would then make a directory too, and leave it behind when it is killed.
 class Machine {
  public:
   ~Machine() {
     std::printf("%llu records, %llu syncs of the log, %d torn records\n",
                 static_cast<unsigned long long>(records_), static_cast<unsigned long long>(syncs_),
                 torn_);
-    EXPECT_GT(records_, 0u);  // else the functions of disk.cpp are not those that are called
+    EXPECT_GT(records_, 0u) << "the functions of disk.cpp were not called";
     EXPECT_GT(syncs_, 0u);
   }
 
   std::uint64_t random() { return random_(); }
 
-  // A few writers one after the other in one directory, the last copy of each the next one's. Each
-  // has written some records, and goes on for up to `a_while` microseconds, when it dies; or it
-  // dies while it opens the store.
+  // Runs a few writers one after the other. Each goes on from the last copy of the directory of the
+  // one before. Each writes some records into the journal, goes on for up to `a_while`
+  // microseconds, and dies; or it dies while it opens the store.
   void live_and_die(const Habits& habits, std::uint64_t least_records, std::uint64_t most_records,
                     unsigned a_while) {
     constexpr int kLives = 3;
@@ -158,8 +164,8 @@ class Machine {
       }
       if (testing::Test::HasFailure()) return;
       std::array losses{Loss::kNothing, Loss::kEnd, Loss::kPages, Loss::kAll};
-      // Each may be last; but the most is in the journal for the next one to apply where the log
-      // has lost all.
+      // Any loss may be last. But kAll is last more often, as the next writer then has most to
+      // apply from the journal.
       if (random() % 2 == 0) std::shuffle(losses.begin(), losses.end(), random_);
       for (const Loss loss : losses) {
         copy_with(loss);
@@ -177,14 +183,14 @@ class Machine {
     return microseconds(std::uniform_int_distribution<microseconds::rep>(0, most)(random_));
   }
 
-  // A writer's life, from a new directory on or from what the last one left. Of a slow disk it sees
-  // fewer records.
+  // Runs one writer, in a new directory or in what the writer before left. On a slow disk it may
+  // write fewer than `records`.
   void write_and_die(const Habits& habits, std::uint64_t records, microseconds then) {
     shared_.emplace();
     shared_->habits = habits;
     shared_->seed = random();
-    shared_->appended = shared_->acknowledged =
-        left_;  // on the disk, whatever becomes of the writer
+    // These are on the disk, whatever happens to the writer.
+    shared_->appended = shared_->acknowledged = left_;
     SecondSelf writer(directory_.path());
     if (records > 0) {
       ASSERT_EQ(writer.read<std::uint64_t>(), left_);
@@ -225,7 +231,7 @@ class Machine {
     if (loss == Loss::kAll) left = synced;
     if (loss == Loss::kEnd) left = synced + random() % (end - synced);
     std::fill(bytes.begin() + static_cast<std::ptrdiff_t>(left), bytes.end(), '\0');
-    if (random() % 2 == 0) bytes.resize(left);  // nor was its length synced
+    if (random() % 2 == 0) bytes.resize(left);  // the length of the file was not synced either
     told_ += log + " with " + std::to_string(end) + " bytes, " + std::to_string(synced) +
              " synced: up to " + std::to_string(left) + " left";
     for (std::size_t page = synced / kPage * kPage; loss == Loss::kPages && page < end;
@@ -245,7 +251,7 @@ class Machine {
     std::fstream journal(copy_ / "journal", std::ios::binary | std::ios::in | std::ios::out);
     journal.seekp(static_cast<std::streamoff>(disk.at));
     told_ += "record at block " + std::to_string(disk.at / kPage) + ", new sectors ";
-    const std::uint64_t kind = random() % 4;  // none of it, all of it, half of it
+    const std::uint64_t kind = random() % 4;  // 0: no new sector, 1: all new, else about half
     for (std::size_t at = 0; at < disk.size; at += kSector) {
       const bool is_new = kind == 1 || (kind > 1 && random() % 2 == 0);
       journal.write((is_new ? disk.after : disk.before).data() + at, kSector);
@@ -295,8 +301,8 @@ TEST(PowerLoss, AtAnyMoment) {
     habits.write_buffer = one_of(512u << 10, 64u << 20);
     habits.journal = one_of(kSmallestJournal, kSmallestJournal, kJournalBytes);
     habits.one_large_in = one_of(10u, 200u, kNone);
-    habits.behind =
-        one_of(0u, 2u, 30u, 60u);  // 30 small batches are about the largest window of the journal
+    // 30 small batches are about the largest window of the journal.
+    habits.behind = one_of(0u, 2u, 30u, 60u);
     habits.one_read_in = one_of(3u, 20u, 1'000u);
     habits.write_takes = one_of(0u, 400u);
     habits.sync_takes = one_of(0u, 400u, 5'000u);
@@ -304,9 +310,9 @@ TEST(PowerLoss, AtAnyMoment) {
   }
 }
 
-// The database's log is slow to sync. So the journal is full of records that the database may have
-// lost, and the next writer applies them. It must not overwrite them before that is durable, and
-// dies about when it has come around to them.
+// RocksDB's log is slow to sync. So the journal is full of records that RocksDB may have lost, and
+// the next writer applies them. It must not overwrite them before they are durable in RocksDB. It
+// dies at about the time at which it begins to overwrite.
 TEST(PowerLoss, WhileTheJournalIsFull) {
   if (SecondSelf::is_this()) write_until_killed(SecondSelf::argument());
   Machine machine;

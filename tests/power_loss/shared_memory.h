@@ -1,4 +1,4 @@
-// One object that two processes see: in a file that both have mapped.
+// One object that two processes share: in a file that both have mapped.
 #pragma once
 
 #include <fcntl.h>
@@ -15,7 +15,7 @@ namespace carillon::queue {
 template <class Value>
 class SharedMemory {
  public:
-  // The first to open it makes the file, and then the object with `emplace`.
+  // The first process makes the file, and then the object with `emplace`.
   explicit SharedMemory(const std::string& path) {
     const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     const bool sized = file >= 0 && ::ftruncate(file, sizeof(Value)) == 0;
