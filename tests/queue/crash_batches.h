@@ -1,5 +1,5 @@
-// What the crash tests write: batches of jobs that tell their number, so that a store says how many
-// of them it holds, and that each is whole.
+// What the crash tests write: numbered batches of jobs. From the jobs in a store a test can tell
+// how many batches the store holds, and whether each of them is whole.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,8 +14,8 @@
 
 namespace carillon::queue {
 
-// Batch n (from 1) puts the jobs 3n, 3n + 1 and 3n + 2, with bodies that tell n, and erases those
-// of batch n - 20.
+// Batch n (from 1) puts the jobs 3n, 3n + 1 and 3n + 2, whose bodies depend on n, and erases the
+// jobs of batch n - 20, in one append.
 inline constexpr std::uint64_t kLive = 20;
 
 inline JobRecord job_of(std::uint64_t batch, std::uint64_t which) {
@@ -29,7 +29,7 @@ inline JobRecord job_of(std::uint64_t batch, std::uint64_t which) {
           .history = {}};
 }
 
-// One body in so many, at random, has up to 40'000 bytes; the others have less than 300.
+// One body in kOneLargeIn, at random, has up to 40'000 bytes; the others have less than 300.
 inline constexpr std::uint64_t kOneLargeIn = 10;
 
 inline std::string batch_body(std::uint64_t batch, std::uint64_t which,
@@ -58,7 +58,8 @@ inline void append_batch(Store& store, std::uint64_t batch,
   store.append(changes);
 }
 
-// How many batches the store holds. Fails unless it holds the first so many, each of them whole.
+// Returns how many batches the store holds. Fails unless these are the first batches and each is
+// whole.
 inline std::uint64_t batches_in(const Store& store, std::uint64_t one_large_in = kOneLargeIn) {
   const Recovered recovered = store.recover();
   const std::uint64_t last = recovered.watermarks.next_id - 1;

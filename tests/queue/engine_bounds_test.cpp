@@ -1,5 +1,5 @@
-// Random histories under tiny bounds, with crashes and failing appends: whatever is evicted, loaded
-// and starved, every job comes, once and not early.
+// Random histories with tiny bounds on memory, and with crashes: every job comes once and not
+// early, however often jobs leave memory and are loaded again.
 
 #include <gtest/gtest.h>
 
@@ -69,7 +69,7 @@ class TightHistory {
     queue_.pass(ms);
     for (int calls = 0; engine().next_wakeup() && *engine().next_wakeup() <= queue_.now().mono_ns;
          ++calls) {
-      ASSERT_LT(calls, 5'000) << "it does not come to rest";
+      ASSERT_LT(calls, 5'000) << "there is always more to do at once";
       queue_.pass(0);
     }
   }
@@ -143,7 +143,7 @@ class TightHistory {
   VirtualQueue queue_;
   ClientId client_ = 0;
   JobId held_ = 0;
-  std::map<JobId, UtcMs> due_;  // jobs not deleted
+  std::map<JobId, UtcMs> due_;  // of the jobs that are not deleted
 };
 
 class EngineBounds : public testing::TestWithParam<int> {};

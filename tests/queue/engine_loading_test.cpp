@@ -1,4 +1,4 @@
-// Far jobs stay in the store and near ones are in memory; stores that fail.
+// Far jobs stay in the store, and near jobs are in memory. What the engine does if the store fails.
 
 #include <gtest/gtest.h>
 
@@ -39,8 +39,8 @@ TEST(EngineLoading, D2_AJobDueIn40DaysIsInTheStoreOnlyAndOneDueIn5SecondsIsInThe
 
   queue.wait(client);
   queue.pass(40 * kDay - 5'000 - 60'001);
-  EXPECT_EQ(loaded(queue), 0u + 1u)
-      << "the first one is ready again, its ttr is over; the far one is 60.001 s away";
+  EXPECT_EQ(loaded(queue), 1u)
+      << "the first job is ready again, as its ttr is over; the far job is 60.001 s away";
   queue.pass(1);
   EXPECT_EQ(loaded(queue), 2u) << "loaded a minute before it is due";
   queue.engine().check_invariants();
@@ -198,14 +198,14 @@ TEST(EngineLoading, KickedJobsAreBoundedInMemoryToo) {
   queue.engine().check_invariants();
 }
 
-TEST(EngineOptionsTest, WhatCannotWorkIsRefused) {
+TEST(EngineOptionsTest, OptionsOutOfRangeAreRefused) {
   MemoryStore store;
   EXPECT_THROW(Engine(store, {.step = 0}, Now{}), std::invalid_argument);
   EXPECT_THROW(Engine(store, {.max_loaded_per_tube = 0}, Now{}), std::invalid_argument);
   EXPECT_THROW(Engine(store, {.load_ahead = UINT64_MAX}, Now{}), std::invalid_argument);
 }
 
-// A store whose disk is full, or broken, at will.
+// A store whose appends, or reads, fail while a test wants it.
 class FailingStore : public MemoryStore {
  public:
   Sequence append(const Changes& changes) override {
@@ -302,7 +302,7 @@ TEST(EngineFailures, AReserveJobWhoseBodyCannotBeReadHasNoEffect) {
   engine.check_invariants();
 }
 
-TEST(EngineFailures, ALoadThatFailsFailsNobodysCommand) {
+TEST(EngineFailures, ALoadThatFailsDoesNotFailACommand) {
   FailingStore store;
   Now now{.utc_ns = 1'700'000'000'000 * kMs, .mono_ns = 0};
   Engine engine(store, {.load_ahead = 1'000}, now);

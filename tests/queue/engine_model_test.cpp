@@ -1,5 +1,5 @@
-// Random histories, with crashes, against the plain model: same answers, same deliveries, same
-// states, whatever stays in the store.
+// Random histories, with crashes, against the plain model: the same answers, deliveries and states,
+// whether jobs are in memory or in the store.
 
 #include <gtest/gtest.h>
 
@@ -43,7 +43,7 @@ class History {
                ? 1 + below(50)
                : ids_[ids_.size() - 1 - below(std::min<std::size_t>(ids_.size(), 30))];
   }
-  // Mostly near, sometimes far beyond what is loaded.
+  // Most are near, some are far beyond `load_ahead`.
   Millis a_delay() {
     return std::vector<Millis>{0, 0, 1 + below(20), 1 + below(300), 1'000 + below(3'000)}[below(5)];
   }
@@ -61,7 +61,7 @@ class History {
     }
   }
 
-  // Bounded steps are cut short; go on until there is nothing to do now.
+  // `step` may have cut the work short: goes on until there is nothing to do now.
   void finish_steps() {
     while (const auto wake = engine().next_wakeup()) {
       if (*wake > now().mono_ns) return;
@@ -69,7 +69,7 @@ class History {
     }
   }
 
-  // A client that does not wait.
+  // Returns a random client if it does not wait.
   std::optional<ClientId> a_free_client() {
     const ClientId id = clients_[below(clients_.size())];
     if (model_.clients[id].waits_as != 0) return std::nullopt;
@@ -164,7 +164,7 @@ class History {
     ids_.push_back(id);
     QueueModel::Job job;
     job.body = body;
-    job.tube = model_.clients[client].used;
+    job.tube = model_.clients[client].tube_in_use;
     job.priority = order.priority;
     job.due = model_.utc() + delay;
     job.ttr = order.ttr;
@@ -185,7 +185,7 @@ class History {
     switch (below(4)) {
       case 0:
         engine().use(client, tube);
-        model_.clients[client].used = tube;
+        model_.clients[client].tube_in_use = tube;
         return;
       case 1:
         engine().watch(client, tube);
@@ -217,7 +217,7 @@ class History {
     }
     EXPECT_EQ(queue_.store().recover().tubes.empty(), model_.jobs.empty());
     for (const ClientId client : clients_) {
-      const std::string& tube = model_.clients[client].used;
+      const std::string& tube = model_.clients[client].tube_in_use;
       const auto first = [&](JobState state) {
         const auto ids = model_.in_order(tube, state);
         return ids.empty() ? 0 : ids.front();

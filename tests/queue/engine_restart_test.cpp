@@ -1,4 +1,4 @@
-// Restarts, and clocks that are set.
+// Restarts of the engine, and wall clocks that are set back or forward.
 
 #include <gtest/gtest.h>
 
@@ -56,7 +56,7 @@ TEST(EngineRestart, StatesPrioritiesAndCountsAreKept) {
   queue.engine().check_invariants();
 }
 
-TEST(EngineRestart, WhatWasDueWhileItWasDownIsReadyAtOnce) {
+TEST(EngineRestart, AJobDueWhileTheServerWasDownIsReadyAtOnce) {
   VirtualQueue queue;
   queue.put(queue.engine().connect(), "job", {.due_in = 1'000});
   queue.crash(5'000);
@@ -79,7 +79,7 @@ TEST(EngineClocks, AWallClockSetBackLengthensNoDelayAndFiresNothingTwice) {
   EXPECT_EQ(queue.reserve(client), "before");
 }
 
-TEST(EngineClocks, AWallClockSetForwardMakesDueWhatIsDueByIt) {
+TEST(EngineClocks, AWallClockSetForwardMakesJobsDue) {
   VirtualQueue queue;
   const ClientId client = queue.engine().connect();
   queue.put(client, "tomorrow", {.due_at = queue.utc() + kDay});
@@ -90,7 +90,7 @@ TEST(EngineClocks, AWallClockSetForwardMakesDueWhatIsDueByIt) {
   EXPECT_EQ(queue.reserve(client), "TIMED_OUT");
 }
 
-TEST(EngineClocks, AWallClockSetBackWhileItWasDownMakesNothingUndue) {
+TEST(EngineClocks, AWallClockSetBackWhileTheServerWasDownLeavesDueJobsDue) {
   VirtualQueue queue;
   ClientId client = queue.engine().connect();
   queue.put(client, "job", {.due_in = 1'000});
@@ -117,7 +117,7 @@ TEST(EngineClocks, AStepBackThatIsShorterThanTheTimeSinceTheLastCommandLengthens
   EXPECT_EQ(queue.reserve(client), "job");
 }
 
-TEST(EngineClocks, HowFarTheWallClockIsBehindIsTold) {
+TEST(EngineClocks, ClockAheadTellsHowFarTheWallClockIsBehind) {
   VirtualQueue queue;
   EXPECT_EQ(queue.engine().clock_ahead(), 0u);
   queue.put(queue.engine().connect(), "this append carries the time");
@@ -131,8 +131,8 @@ TEST(EngineClocks, HowFarTheWallClockIsBehindIsTold) {
   EXPECT_EQ(queue.engine().clock_ahead(), 0u);
 }
 
-// However many they are, and however few a step loads.
-TEST(EngineRestart, WhatIsReadyIsThereForTheFirstCommandInItsOrder) {
+// This holds however many jobs are ready, and however few a step loads.
+TEST(EngineRestart, ReadyJobsAreThereForTheFirstCommandInTheirOrder) {
   VirtualQueue queue({.step = 10});
   ClientId client = queue.engine().connect();
   for (const std::string tube : {"a", "b", "c"}) {
@@ -154,7 +154,7 @@ TEST(EngineRestart, WhatIsReadyIsThereForTheFirstCommandInItsOrder) {
   queue.engine().check_invariants();
 }
 
-TEST(EngineRestart, WhatIsReadyIsBoundedInMemoryStill) {
+TEST(EngineRestart, ReadyJobsAreBoundedInMemoryToo) {
   VirtualQueue queue({.max_loaded_per_tube = 50, .step = 10});
   ClientId client = queue.engine().connect();
   for (int i = 0; i < 200; ++i) queue.put(client, std::to_string(i));
@@ -169,9 +169,8 @@ TEST(EngineRestart, WhatIsReadyIsBoundedInMemoryStill) {
   queue.engine().check_invariants();
 }
 
-// An index that cannot be read is one tube's: it is told of and tried again, and does not keep the
-// others from their work.
-TEST(EngineRestart, WhatCannotBeReadAtTheStartIsToldAndTriedAgain) {
+// If one tube's jobs cannot be read, the engine reports it and tries again; other tubes work on.
+TEST(EngineRestart, JobsThatCannotBeReadAtTheStartAreReportedAndTriedAgain) {
   class UnreadableTube : public MemoryStore {
    public:
     std::vector<JobRecord> scan_due(std::uint32_t tube, DueKey from,

@@ -1,4 +1,4 @@
-// The engine's commands one by one, on a virtual clock.
+// The engine's commands one by one, on a virtual clock. Waiting and time: engine_waiting_test.cpp.
 
 #include <gtest/gtest.h>
 
@@ -6,28 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "queue/virtual_queue.h"
+#include "queue/engine_fixture.h"
 
 namespace carillon::queue {
 namespace {
-
-using Words = std::vector<std::string>;
-
-class EngineTest : public testing::Test {
- protected:
-  void TearDown() override { queue.engine().check_invariants(); }
-
-  JobState state(JobId id) { return queue.engine().job_stats(queue.now(), id)->state; }
-  JobCounts counts(std::string_view tube = "default") {
-    return queue.engine().tube_stats(queue.now(), tube)->jobs;
-  }
-
-  VirtualQueue queue;
-  Engine& engine = queue.engine();
-  ClientId producer = engine.connect();  // 1
-  ClientId worker = engine.connect();    // 2
-  ClientId other = engine.connect();     // 3
-};
 
 TEST_F(EngineTest, APutJobIsReservedOnceAndGoneOnceRemoved) {
   const JobId id = queue.put(producer, "hello");
@@ -104,137 +86,6 @@ TEST_F(EngineTest, ADelayTooLargeToRepresentIsRefusedAndNothingFires) {
   EXPECT_EQ(state(id), JobState::kReserved);
 }
 
-TEST_F(EngineTest, WaitingWorkersAreServedInTurn) {
-  queue.wait(other);
-  queue.wait(worker);
-  EXPECT_EQ(engine.stats().waiting, 2u);
-  queue.put(producer, "first");
-  queue.put(producer, "second");
-  EXPECT_EQ(queue.deliveries(), (Words{"3:first", "2:second"}));
-}
-
-TEST_F(EngineTest, JobsDueAtOneMomentGoOutByPriority) {
-  queue.put(producer, "second", {.priority = 2, .due_in = 10});
-  queue.put(producer, "first", {.priority = 1, .due_in = 10});
-  queue.wait(worker);
-  queue.pass(10);
-  EXPECT_EQ(queue.deliveries(), Words{"2:first"});
-}
-
-TEST_F(EngineTest, OfTwoTubesDueAtOneMomentTheLowerPriorityIsServedFirst) {
-  for (const auto& [tube, priority] : {std::pair{"a", 2u}, {"b", 1u}, {"c", 3u}}) {
-    engine.use(producer, tube);
-    queue.put(producer, tube, {.priority = priority, .due_in = 10});
-    engine.watch(worker, tube);
-  }
-  queue.wait(worker);
-  queue.pass(10);
-  EXPECT_EQ(queue.deliveries(), Words{"2:b"});
-}
-
-TEST_F(EngineTest, AReserveTimesOutAtItsMillisecond) {
-  queue.wait(worker, 250);
-  queue.pass(249);
-  EXPECT_EQ(queue.deliveries(), Words{});
-  queue.pass(1);
-  EXPECT_EQ(queue.deliveries(), Words{"2:TIMED_OUT"});
-  queue.put(producer, "late");
-  EXPECT_EQ(queue.deliveries(), Words{}) << "a client that has given up gets nothing";
-}
-
-TEST_F(EngineTest, AJobThatComesTogetherWithTheTimeOutWins) {
-  queue.put(producer, "just in time", {.due_in = 250});
-  queue.wait(worker, 250);
-  queue.pass(250);
-  EXPECT_EQ(queue.deliveries(), Words{"2:just in time"});
-}
-
-TEST_F(EngineTest, StopWaitingAnswersTimedOut) {
-  queue.wait(worker);
-  engine.stop_waiting(worker);
-  EXPECT_EQ(queue.deliveries(), Words{"2:TIMED_OUT"});
-  engine.stop_waiting(worker);
-  EXPECT_EQ(queue.deliveries(), Words{});
-}
-
-TEST_F(EngineTest, AJobWhoseTtrIsOverIsReadyAgain) {
-  const JobId id = queue.put(producer, "slow", {.ttr = 2'000});
-  ASSERT_EQ(queue.reserve(worker), "slow");
-  queue.wait(other);
-  queue.pass(1'999);
-  EXPECT_EQ(queue.deliveries(), Words{});
-  queue.pass(1);
-  EXPECT_EQ(queue.deliveries(), Words{"3:slow"});
-  EXPECT_EQ(engine.job_stats(queue.now(), id)->record.history.timeouts, 1u);
-  EXPECT_EQ(engine.stats().timeouts, 1u);
-  EXPECT_FALSE(engine.remove(worker, queue.now(), id).done)
-      << "it is not the first worker's any more";
-  EXPECT_TRUE(engine.remove(other, queue.now(), id).done);
-}
-
-TEST_F(EngineTest, ATtrOfLessThanASecondBecomesASecond) {
-  queue.put(producer, "job", {.ttr = 0});
-  ASSERT_EQ(queue.reserve(worker), "job");
-  queue.pass(999);
-  EXPECT_EQ(counts().reserved, 1u);
-  queue.pass(1);
-  EXPECT_EQ(counts().ready, 1u);
-}
-
-TEST_F(EngineTest, TouchBeginsTheTtrAnew) {
-  const JobId id = queue.put(producer, "long", {.ttr = 2'000});
-  ASSERT_EQ(queue.reserve(worker), "long");
-  queue.pass(1'500);
-  EXPECT_TRUE(engine.touch(worker, queue.now(), id).done);
-  EXPECT_FALSE(engine.touch(other, queue.now(), id).done);
-  EXPECT_EQ(engine.job_stats(queue.now(), id)->time_left, 2'000u);
-  queue.pass(1'999);
-  EXPECT_EQ(state(id), JobState::kReserved);
-  queue.pass(1);
-  EXPECT_EQ(state(id), JobState::kReady);
-}
-
-TEST_F(EngineTest, DeadlineSoonInTheLastSecondUnlessAJobIsReady) {
-  queue.put(producer, "held", {.priority = 9, .ttr = 5'000});
-  ASSERT_EQ(queue.reserve(worker), "held");
-  queue.wait(worker);
-  queue.pass(3'999);
-  EXPECT_EQ(queue.deliveries(), Words{});
-  queue.pass(1);
-  EXPECT_EQ(queue.deliveries(), Words{"2:DEADLINE_SOON"}) << "a waiting reserve is woken with it";
-  EXPECT_EQ(queue.reserve(worker), "DEADLINE_SOON") << "and a new one is answered with it";
-  queue.put(producer, "ready");
-  EXPECT_EQ(queue.reserve(worker), "ready");
-}
-
-TEST_F(EngineTest, DeadlineSoonIsHeardForTheNextJobWhenTheFirstWasLostInALongStep) {
-  const JobId id = queue.put(producer, "short", {.ttr = 2'000});
-  queue.put(producer, "long", {.ttr = 10'000});
-  ASSERT_EQ(queue.reserve(worker), "short");
-  ASSERT_EQ(queue.reserve(worker), "long");
-  queue.wait(other);
-  queue.wait(worker);
-  queue.pass(3'000);
-  EXPECT_EQ(queue.deliveries(), Words{"3:short"});
-  EXPECT_TRUE(engine.remove(other, queue.now(), id).done);
-  queue.pass(5'999);
-  EXPECT_EQ(queue.deliveries(), Words{});
-  queue.pass(1);
-  EXPECT_EQ(queue.deliveries(), Words{"2:DEADLINE_SOON"});
-}
-
-TEST_F(EngineTest, AWaitingWorkerGetsTheFirstJobThatIsKicked) {
-  std::vector<JobId> ids;
-  for (const Priority priority : {5u, 1u}) {
-    ids.push_back(queue.put(producer, std::to_string(priority), {.priority = priority}));
-    ASSERT_TRUE(engine.reserve_job(worker, queue.now(), ids.back()));
-    ASSERT_TRUE(engine.bury(worker, queue.now(), ids.back(), priority).done);
-  }
-  queue.wait(worker);
-  EXPECT_EQ(engine.kick(producer, queue.now(), 2).kicked, 2u);
-  EXPECT_EQ(queue.deliveries(), Words{"2:5"}) << "as beanstalkd does";
-}
-
 TEST_F(EngineTest, ReleaseMakesReadyAgainWithANewPriority) {
   const JobId id = queue.put(producer, "job", {.priority = 5});
   queue.put(producer, "other", {.priority = 7});
@@ -246,7 +97,7 @@ TEST_F(EngineTest, ReleaseMakesReadyAgainWithANewPriority) {
   EXPECT_EQ(engine.job_stats(queue.now(), id)->record.history.releases, 1u);
 }
 
-TEST_F(EngineTest, ReleaseWithoutADelayKeepsTheJobsPlaceInTheStore) {
+TEST_F(EngineTest, ReleaseWithoutADelayKeepsTheJobsDueTime) {
   const UtcMs put_at = queue.utc();
   const JobId id = queue.put(producer, "job");
   queue.pass(500);
@@ -320,7 +171,7 @@ TEST_F(EngineTest, ReserveJobTakesAGivenJobOfAnyStateButReserved) {
   EXPECT_EQ(counts().ready, 4u) << "reserved jobs go back to ready, wherever they came from";
 }
 
-TEST_F(EngineTest, RemoveWorksOnAllButWhatOthersReserved) {
+TEST_F(EngineTest, RemoveWorksOnAllJobsExceptThoseReservedByOthers) {
   const JobId ready = queue.put(producer, "ready", {.priority = 2});
   const JobId delayed = queue.put(producer, "delayed", {.due_in = 5'000});
   const JobId far = queue.put(producer, "far", {.due_in = 100'000'000});
@@ -349,29 +200,6 @@ TEST_F(EngineTest, ADisconnectedClientGivesItsJobsBackAtOnce) {
   EXPECT_EQ(engine.stats().waiting, 0u);
 }
 
-TEST_F(EngineTest, PauseHoldsBackReservesForItsTime) {
-  queue.put(producer, "job");
-  EXPECT_FALSE(engine.pause(queue.now(), "nowhere", 1'000));
-  EXPECT_TRUE(engine.pause(queue.now(), "default", 1'000));
-  EXPECT_EQ(queue.reserve(worker), "TIMED_OUT");
-  queue.wait(worker);
-  queue.pass(400);
-  EXPECT_EQ(engine.tube_stats(queue.now(), "default")->pause_left, 600u);
-  queue.pass(599);
-  EXPECT_EQ(queue.deliveries(), Words{});
-  queue.pass(1);
-  EXPECT_EQ(queue.deliveries(), Words{"2:job"});
-  EXPECT_EQ(engine.tube_stats(queue.now(), "default")->pause, 0u);
-}
-
-TEST_F(EngineTest, APauseOfNothingEndsAPause) {
-  queue.put(producer, "job");
-  EXPECT_TRUE(engine.pause(queue.now(), "default", 1'000'000));
-  queue.wait(worker);
-  EXPECT_TRUE(engine.pause(queue.now(), "default", 0));
-  EXPECT_EQ(queue.deliveries(), Words{"2:job"});
-}
-
 TEST_F(EngineTest, TubesVanishWhenNothingRefersToThemButDefaultStays) {
   engine.use(producer, "work");
   const JobId id = queue.put(producer, "job");
@@ -386,17 +214,6 @@ TEST_F(EngineTest, TubesVanishWhenNothingRefersToThemButDefaultStays) {
   EXPECT_EQ(engine.watched(worker), Words{"w"});
   engine.disconnect(worker, queue.now());
   EXPECT_EQ(engine.tubes(), Words{"default"});
-}
-
-TEST_F(EngineTest, NextWakeupIsTheNextThingThatHappens) {
-  EXPECT_EQ(engine.next_wakeup(), std::nullopt);
-  queue.put(producer, "job", {.due_in = 40});
-  const auto wake = engine.next_wakeup();
-  ASSERT_TRUE(wake);
-  EXPECT_GT(*wake, queue.now().mono_ns);
-  EXPECT_LE(*wake, queue.now().mono_ns + 40 * kMs);
-  queue.pass(40);
-  EXPECT_EQ(engine.next_wakeup(), std::nullopt);
 }
 
 TEST_F(EngineTest, EveryAnswerNamesTheAppendItTellsOf) {

@@ -1,4 +1,4 @@
-// The bytes of a file, for tests that cut and damage them.
+// The bytes of a file, for tests that cut or damage files.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace carillon::queue {
 
-// All of a file, read at once: byte by byte a sanitizer makes it slow.
+// Returns all of a file. It is read at once, because byte by byte is slow under a sanitizer.
 inline std::string contents(const std::filesystem::path& path) {
   std::string bytes(std::filesystem::file_size(path), '\0');
   std::ifstream(path, std::ios::binary)
@@ -16,7 +16,7 @@ inline std::string contents(const std::filesystem::path& path) {
   return bytes;
 }
 
-// Where the zeros begin that are at its end.
+// Returns the size without the zeros at the end.
 inline std::size_t end_of(const std::string& bytes) {
   return bytes.find_last_not_of('\0') + 1;
 }

@@ -1,19 +1,17 @@
-// Group commit against a store whose syncs end when the test says so.
+// Group commit over a store whose syncs end when the test says so.
 
 #include "carillon/queue/group_commit.h"
 
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
-#include <mutex>
-#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "carillon/queue/memory_store.h"
+#include "queue/gated_store.h"
 
 namespace carillon::queue {
 
@@ -26,104 +24,6 @@ using Waiting = GroupCommit::Waiting;
 constexpr QuickSync kNeverInPlace{.alone = 0ns, .among = 0ns};
 constexpr QuickSync kInPlace{.alone = 1h, .among = 1h};
 constexpr QuickSync kAlone{.alone = 1h, .among = 0ns};
-
-// Appends nothing but numbers; each sync waits until it is let go.
-class GatedStore final : public Store {
- public:
-  Sequence append(const Changes&) override {
-    const std::lock_guard lock(mutex_);
-    return ++appended_;
-  }
-  Sequence append_some(Sequence count) {
-    Sequence last = 0;
-    for (; count > 0; --count) last = append({});
-    return last;
-  }
-
-  Sequence sync() override {
-    std::unique_lock lock(mutex_);
-    const Sequence covered = appended_;
-    ++entered_;
-    changed_.notify_all();
-    changed_.wait(lock, [this] { return open_ || let_ > 0; });
-    if (!open_) --let_;
-    if (failure_) throw StoreError(*failure_);
-    return covered;
-  }
-
-  // Lets `count` syncs end, now or later.
-  void let(int count) {
-    const std::lock_guard lock(mutex_);
-    let_ += count;
-    changed_.notify_all();
-  }
-  void let_all() {
-    const std::lock_guard lock(mutex_);
-    open_ = true;
-    changed_.notify_all();
-  }
-  void fail(const std::string& why) {
-    const std::lock_guard lock(mutex_);
-    failure_ = why;
-  }
-  void wait_for_sync(int number) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return entered_ >= number; });
-  }
-  int syncs() {
-    const std::lock_guard lock(mutex_);
-    return entered_;
-  }
-
-  Recovered recover() const override { return {}; }
-  std::optional<JobRecord> find(JobId) const override { return {}; }
-  std::string body(JobId) const override { return {}; }
-  std::vector<JobRecord> scan_due(std::uint32_t, DueKey, std::size_t) const override { return {}; }
-  std::vector<JobRecord> scan_buried(std::uint32_t, std::uint64_t, std::size_t) const override {
-    return {};
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  Sequence appended_ = 0;
-  int entered_ = 0;
-  int let_ = 0;
-  bool open_ = false;
-  std::optional<std::string> failure_;
-};
-
-// What was reported, and in which thread.
-class Reports {
- public:
-  GroupCommit::OnReport sink() {
-    return [this](const CommitReport& report) {
-      const std::lock_guard lock(mutex_);
-      reports_.push_back(report);
-      thread_ = std::this_thread::get_id();
-      changed_.notify_all();
-    };
-  }
-  std::vector<CommitReport> wait_for(std::size_t count) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return reports_.size() >= count; });
-    return reports_;
-  }
-  std::size_t count() {
-    const std::lock_guard lock(mutex_);
-    return reports_.size();
-  }
-  std::thread::id last_thread() {
-    const std::lock_guard lock(mutex_);
-    return thread_;
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<CommitReport> reports_;
-  std::thread::id thread_;
-};
 
 class GroupCommitTest : public testing::Test {
  protected:
@@ -374,8 +274,8 @@ TEST_F(GroupCommitTest, DestructionCloses) {
   EXPECT_EQ(store_.syncs(), 1);
 }
 
-// Whichever thread syncs, and whenever: what is acknowledgeable only grows, and reaches all that
-// was requested.
+// Whichever thread syncs, and whenever, acknowledgeable() only grows, and in the end reaches all
+// that was requested.
 TEST(GroupCommitStress, AcknowledgesEverythingInOrder) {
   for (const QuickSync quick :
        {kNeverInPlace, QuickSync{.alone = 200ns, .among = 200ns}, kAlone, kInPlace}) {

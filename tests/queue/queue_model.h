@@ -1,5 +1,5 @@
-// A queue as simple as it can be said: the reference that the engine is compared with. Whole
-// milliseconds, no store, no limits.
+// A queue written as simply as possible: the reference that the engine is compared with. It has
+// whole milliseconds, no store and no limits.
 #pragma once
 
 #include <algorithm>
@@ -23,14 +23,14 @@ class QueueModel {
     Millis ttr = 0;
     JobState state = JobState::kDelayed;
     std::uint64_t holder = 0;
-    std::uint64_t reserved_as = 0;  // the how-manieth reservation
+    std::uint64_t reserved_as = 0;  // the larger, the later it was reserved
     std::uint64_t deadline = 0;
     std::uint64_t burial = 0;
   };
   struct Client {
-    std::string used = "default";
+    std::string tube_in_use = "default";
     std::vector<std::string> watched{"default"};
-    std::uint64_t waits_as = 0;  // 0: does not wait
+    std::uint64_t waits_as = 0;  // the larger, the later it began to wait; 0 if it does not wait
     std::uint64_t give_up_at = UINT64_MAX;
   };
 
@@ -53,7 +53,7 @@ class QueueModel {
     serve();
   }
 
-  // A word if the client is answered at once.
+  // Returns the body of a job, or a word, if the client is answered at once.
   std::optional<std::string> reserve(std::uint64_t client, std::optional<Millis> timeout) {
     if (const auto best = best_ready(client)) return take(client, *best);
     if (deadline_soon(client)) return "DEADLINE_SOON";
@@ -102,8 +102,8 @@ class QueueModel {
   }
 
   std::uint64_t kick(std::uint64_t client, std::uint64_t bound) {
-    std::vector<JobId> kicked = in_order(clients[client].used, JobState::kBuried);
-    if (kicked.empty()) kicked = in_order(clients[client].used, JobState::kDelayed);
+    std::vector<JobId> kicked = in_order(clients[client].tube_in_use, JobState::kBuried);
+    if (kicked.empty()) kicked = in_order(clients[client].tube_in_use, JobState::kDelayed);
     if (kicked.size() > bound) kicked.resize(bound);
     for (const JobId id : kicked) {
       make_ready(id);
@@ -149,7 +149,8 @@ class QueueModel {
     }
   }
 
-  // Of a tube: ready by (priority, id), delayed by (due, id), buried by burial.
+  // Returns a tube's jobs in one state: ready ones by (priority, id), delayed ones by (due, id),
+  // buried ones in the order of their burials.
   std::vector<JobId> in_order(const std::string& tube, JobState state) {
     std::vector<JobId> ids;
     for (const auto& [id, job] : jobs) {
@@ -204,7 +205,8 @@ class QueueModel {
     return job.body;
   }
 
-  // The lowest ready job that somebody waits for goes to whoever has waited longest for its tube.
+  // Gives ready jobs to waiting clients: the lowest (priority, id) first, to the client that has
+  // waited longest for its tube.
   void serve() {
     while (true) {
       std::optional<JobId> best;

@@ -47,7 +47,7 @@ void expect_jobs(const Store& store, JobId count, std::size_t body) {
   EXPECT_EQ(store.find(count + 1), std::nullopt);
 }
 
-// Without a journal, and with one and a sync after each put, which never fails.
+// Runs without a journal, and with a journal and a sync after each put; that sync never fails.
 class RocksFullDisk : public testing::TestWithParam<bool> {
  protected:
   RocksStoreOptions options(RocksStoreOptions others = kSmall) const {
@@ -63,8 +63,8 @@ class RocksFullDisk : public testing::TestWithParam<bool> {
     return sequence;
   }
 
-  // Puts jobs from `first` on until that fails, with `what`. Returns the first job that was not
-  // put.
+  // Puts jobs from `first` on until a put fails, with an error that contains `what`. Returns the
+  // first job that was not put.
   JobId put_until_refused(Store& store, JobId first, std::size_t body,
                           const std::string& what) const {
     JobId id = first;
@@ -78,7 +78,7 @@ class RocksFullDisk : public testing::TestWithParam<bool> {
     return id;
   }
 
-  // Puts a job, if not at once then soon.
+  // Puts a job, and tries again for up to 30 s if that fails.
   void put_soon(Store& store, JobId id, std::size_t body) const {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     while (std::chrono::steady_clock::now() < deadline) {
@@ -98,8 +98,8 @@ TEST_P(RocksFullDisk, FailsTheAppendAtOnceAndTheNextOnesWorkOnceThereIsRoom) {
   constexpr std::size_t kBody = 10'000;
   if (SecondSelf::is_this()) {
     std::signal(SIGXFSZ, SIG_IGN);
-    set_limit(RLIMIT_FSIZE,
-              GetParam() ? 9 << 20 : 1 << 20);  // of each file: the log meets it first
+    // Bytes of each file: the log is the first file that reaches the limit.
+    set_limit(RLIMIT_FSIZE, GetParam() ? 9 << 20 : 1 << 20);
     RocksStore store(SecondSelf::argument(), options({}));
     const JobId refused = put_until_refused(store, 1, kBody, "File too large");
     EXPECT_GT(refused, 90u);
@@ -121,8 +121,8 @@ TEST_P(RocksFullDisk, FailsTheAppendAtOnceAndTheNextOnesWorkOnceThereIsRoom) {
   expect_jobs(RocksStore(directory / "data", options({})), *last, kBody);
 }
 
-// As above, but it is not the log that finds no room: no new file can be made, neither the next log
-// nor one to flush to, since the directory is not where it was.
+// As above, but here RocksDB cannot make a new file, neither the next log nor a sorted file,
+// because the directory has been renamed.
 TEST_P(RocksFullDisk, FailsTheAppendWhenAFlushFailsAndGoesOnAfterwards) {
   constexpr std::size_t kBody = 1'000;
   const TemporaryDirectory directory;
@@ -146,7 +146,7 @@ TEST_P(RocksFullDisk, FailsTheAppendWhenAFlushFailsAndGoesOnAfterwards) {
   expect_jobs(RocksStore(directory / "data", options()), last, kBody);
 }
 
-// A real file system without space: what gives out first is a matter of chance.
+// A real file system without space: which write fails first is a matter of chance.
 TEST_P(RocksFullDisk, OfMemoryIsSurvived) {
   constexpr std::size_t kBody = 3'000;
   if (SecondSelf::is_this()) {
@@ -183,8 +183,8 @@ TEST_P(RocksFullDisk, OfMemoryIsSurvived) {
   if (!*mounted) GTEST_SKIP() << "a small file system cannot be mounted here";
 }
 
-// The descriptor of the open log becomes one that can neither be written to nor synced, until this
-// is destroyed.
+// While this lives, the descriptor of the open log is one that can neither be written to nor
+// synced.
 class BrokenLog {
  public:
   BrokenLog() {

@@ -6,7 +6,7 @@
 //     ... writer.read<int>() ... writer.kill();
 //   }
 //
-// A plain fork would not do: the threads of RocksDB do not live on in the child.
+// A plain fork would not do: RocksDB's threads do not live on in the child.
 #pragma once
 
 #include <fcntl.h>
@@ -58,7 +58,7 @@ class SecondSelf {
   SecondSelf(const SecondSelf&) = delete;
   SecondSelf& operator=(const SecondSelf&) = delete;
 
-  // What it tells next; nothing once it is gone and all was read.
+  // Returns the next value that the second self tells; none if it is gone and all was read.
   template <class Value>
   std::optional<Value> read() {
     Value value;
@@ -70,7 +70,7 @@ class SecondSelf {
     if (process_ > 0) ::kill(process_, SIGKILL);
     wait();
   }
-  // Waits for its end; 0 if it ended well.
+  // Waits for its end, and returns its status as waitpid gives it: 0 if it ended well.
   int wait() {
     if (process_ > 0) ::waitpid(process_, &status_, 0);
     process_ = 0;
@@ -78,7 +78,7 @@ class SecondSelf {
   }
   pid_t process() const { return process_; }
 
-  // --- In the second self.
+  // --- To be called in the second self.
   static bool is_this() { return std::getenv(kVariable) != nullptr; }
   static std::string argument() { return std::getenv(kVariable); }
   template <class Value>

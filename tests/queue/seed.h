@@ -1,4 +1,5 @@
-// The seed of a random test: its own, or the one to replay, from the environment.
+// The seed of a random test: from the environment if a history is to be replayed, else the test's
+// own.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +8,7 @@
 
 namespace carillon::queue {
 
-// Prints the seed, so that a failure can be replayed with CARILLON_SEED=n.
+// Returns the seed, and prints it, so that a failure can be replayed with CARILLON_SEED=n.
 inline std::uint64_t seed_or(std::uint64_t otherwise) {
   const char* given = std::getenv("CARILLON_SEED");
   const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : otherwise;

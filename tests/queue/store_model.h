@@ -1,4 +1,4 @@
-// A store as simple as it can be said: the reference that the real ones are compared with.
+// A store written as simply as possible: the reference that the real stores are compared with.
 #pragma once
 
 #include <algorithm>
@@ -59,7 +59,7 @@ class StoreModel {
         });
   }
 
-  // The tube's record as its jobs have it.
+  // Returns the tube's record, counted from its jobs.
   TubeRecord count(std::uint32_t tube) const {
     TubeRecord record{.number = tube, .name = "tube-" + std::to_string(tube)};
     for (const auto& [id, job] : jobs) {

@@ -1,89 +1,20 @@
-// What every Store promises, literally and against a reference: one suite over all of them.
+// What every Store promises, in literal cases: one suite over all of them. The random cases are in
+// store_history_test.cpp.
 
 #include "carillon/queue/store.h"
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <iostream>
 #include <limits>
-#include <memory>
 #include <random>
 #include <string>
 #include <vector>
 
-#include "carillon/queue/memory_store.h"
-#include "carillon/queue/rocks_store.h"
-#include "queue/store_model.h"
-#include "queue/temporary_directory.h"
+#include "queue/store_media.h"
 
 namespace carillon::queue {
 
-// Readable failures.
-void PrintTo(const JobRecord& job, std::ostream* out) {
-  *out << "job " << job.id << " of tube " << job.tube << " due " << job.due << " burial "
-       << job.burial << " priority " << job.priority;
-}
-
 namespace {
-
-// Small enough that a random test flushes and compacts files many times.
-constexpr RocksStoreOptions kSmall{
-    .write_buffer = 512 << 10, .read_cache = 1 << 20, .large_body = 1 << 10};
-
-struct InMemory {
-  MemoryStore store;
-  void reopen() {}
-};
-
-struct OnDisk {
-  RocksStoreOptions options = kSmall;
-  TemporaryDirectory directory;
-  std::unique_ptr<RocksStore> opened;
-
-  explicit OnDisk(bool journal = false) {
-    options.journal_bytes = journal ? kSmallestJournal : 0;
-    reopen();
-  }
-  void reopen() {
-    opened.reset();
-    opened = std::make_unique<RocksStore>(directory / "data", options);
-  }
-};
-
-struct WithJournal : OnDisk {
-  WithJournal() : OnDisk(true) {}
-};
-
-Store& store_of(InMemory& medium) {
-  return medium.store;
-}
-Store& store_of(OnDisk& medium) {
-  return *medium.opened;
-}
-
-JobRecord job(JobId id, std::uint32_t tube, UtcMs due) {
-  return {.id = id,
-          .tube = tube,
-          .priority = 100,
-          .due = due,
-          .ttr = 60'000,
-          .created = 1'000,
-          .history = {}};
-}
-
-JobRecord buried(JobRecord job, std::uint64_t burial) {
-  job.burial = burial;
-  return job;
-}
-
-std::vector<JobId> ids(const std::vector<JobRecord>& jobs) {
-  std::vector<JobId> ids;
-  for (const JobRecord& job : jobs) ids.push_back(job.id);
-  return ids;
-}
-
-using Ids = std::vector<JobId>;
 
 template <class Medium>
 class StoreTest : public testing::Test {
@@ -105,7 +36,6 @@ class StoreTest : public testing::Test {
   Medium medium_;
 };
 
-using Media = testing::Types<InMemory, OnDisk, WithJournal>;
 TYPED_TEST_SUITE(StoreTest, Media);
 
 TYPED_TEST(StoreTest, IsEmptyAtFirst) {
@@ -201,7 +131,7 @@ TYPED_TEST(StoreTest, MovesAJobAndLeavesItsBodyAlone) {
   EXPECT_EQ(this->store().body(1), "one");
 }
 
-TYPED_TEST(StoreTest, ChangesARecordInItsPlace) {
+TYPED_TEST(StoreTest, ChangesARecordWhoseKeyStaysTheSame) {
   this->put(job(1, 1, 10), "one");
   JobRecord after = job(1, 1, 10);
   after.priority = 0;
@@ -297,7 +227,7 @@ TYPED_TEST(StoreTest, KeepsBodiesByteForByte) {
     EXPECT_TRUE(this->store().body(id) == bodies[id - 1]) << id;
 }
 
-// What is erased at the head is passed over by later scans; what is put there again must not be.
+// Later scans skip what was erased at the head. They must not skip what is put there again.
 TYPED_TEST(StoreTest, SeesWhatIsPutBeforeWhatWasErased) {
   for (JobId id = 1; id <= 50; ++id) this->put(job(id, 1, 100 + id));
   for (JobId id = 1; id <= 40; ++id) {
@@ -326,136 +256,6 @@ TYPED_TEST(StoreTest, SeesWhatIsBuriedInATubeThatWasEmptied) {
     const TubeRecord empty{.number = 1, .name = "default"};
     this->store().append({.jobs = {}, .tubes = {empty}, .watermarks = {}});
   }
-}
-
-// Random changes beside the model's.
-template <class Medium>
-class RandomHistory {
- public:
-  explicit RandomHistory(std::uint64_t seed) : random_(seed) {}
-
-  void run(int steps) {
-    for (int step = 0; step < steps && !testing::Test::HasFailure(); ++step) {
-      SCOPED_TRACE("step " + std::to_string(step));
-      append_something();
-      if (chance(10)) look();
-      if (chance(3)) sync();
-      if (chance(1)) reopen();
-    }
-    reopen();
-    look_at_all();
-  }
-
- private:
-  Store& store() { return store_of(medium_); }
-  std::uint64_t below(std::uint64_t bound) {
-    return std::uniform_int_distribution<std::uint64_t>(0, bound - 1)(random_);
-  }
-  bool chance(std::uint64_t percent) { return below(100) < percent; }
-
-  void sync() { EXPECT_EQ(store().sync(), appended_); }
-
-  void append_something() {
-    std::vector<std::string> bodies(1 + below(3));
-    Changes changes;
-    StoreModel after = model_;
-    for (std::string& body : bodies) {
-      changes.jobs.push_back(some_change(after, body));
-      after.apply({.jobs = {changes.jobs.back()}, .tubes = {}, .watermarks = {}});
-    }
-    for (const JobChange& change : changes.jobs) {
-      const std::uint32_t tube = change.before ? change.before->tube : change.after->tube;
-      std::erase_if(changes.tubes, [&](const TubeRecord& record) { return record.number == tube; });
-      changes.tubes.push_back(after.count(tube));
-    }
-    if (chance(5))
-      changes.watermarks = Watermarks{below(1'000'000), below(1'000'000), below(1'000'000)};
-    EXPECT_EQ(store().append(changes), ++appended_);
-    model_.apply(changes);
-  }
-
-  // A new job, or another state of one that is not yet in this append. `body` must outlive the
-  // change.
-  JobChange some_change(const StoreModel& now, std::string& body) {
-    const auto known = now.jobs.empty() ? now.jobs.end() : now.jobs.lower_bound(below(next_id_));
-    const bool fresh = known != now.jobs.end() && !model_.jobs.contains(known->first);
-    const bool touched = known != now.jobs.end() && !fresh &&
-                         !(model_.jobs.at(known->first).record == known->second.record);
-    if (known == now.jobs.end() || fresh || touched || chance(now.jobs.size() < 300 ? 60 : 20)) {
-      body =
-          std::string(chance(2) ? below(20'000) : below(300), static_cast<char>('a' + below(26)));
-      JobRecord record = job(next_id_++, static_cast<std::uint32_t>(below(5)), below(1'000));
-      record.body_bytes = static_cast<std::uint32_t>(body.size());
-      if (chance(10)) record.burial = ++burials_;
-      return {std::nullopt, record, body};
-    }
-    const JobRecord before = known->second.record;
-    if (chance(50)) return {before, std::nullopt, {}};
-    JobRecord changed = before;
-    changed.priority = static_cast<Priority>(below(5'000));
-    if (chance(60)) changed.due = below(1'000);
-    if (chance(50)) changed.burial = chance(50) ? ++burials_ : 0;
-    changed.history.releases += 1;
-    return {before, changed, {}};
-  }
-
-  void look() {
-    const auto tube = static_cast<std::uint32_t>(below(6));
-    const DueKey from = chance(50) ? DueKey{} : DueKey{below(1'000), below(next_id_)};
-    const std::size_t limit = below(50);
-    EXPECT_EQ(store().scan_due(tube, from, limit), model_.scan_due(tube, from, limit))
-        << tube << ' ' << from.due;
-    const std::uint64_t burial = chance(50) ? 1 : below(burials_ + 1);
-    EXPECT_EQ(store().scan_buried(tube, burial, limit), model_.scan_buried(tube, burial, limit))
-        << tube;
-    look_at(below(next_id_));
-  }
-
-  void look_at(JobId id) {
-    const auto known = model_.jobs.find(id);
-    if (known == model_.jobs.end()) {
-      EXPECT_EQ(store().find(id), std::nullopt) << id;
-      return;
-    }
-    EXPECT_EQ(store().find(id), known->second.record);
-    EXPECT_EQ(store().body(id), known->second.body);
-  }
-
-  void look_at_all() {
-    for (std::uint32_t tube = 0; tube < 6; ++tube) {
-      EXPECT_EQ(store().scan_due(tube, {}, 1'000'000), model_.scan_due(tube, {}, 1'000'000));
-      EXPECT_EQ(store().scan_buried(tube, 0, 1'000'000), model_.scan_buried(tube, 0, 1'000'000));
-    }
-    for (JobId id = 0; id < next_id_; ++id) look_at(id);
-    Recovered recovered = store().recover();
-    std::sort(
-        recovered.tubes.begin(), recovered.tubes.end(),
-        [](const TubeRecord& left, const TubeRecord& right) { return left.number < right.number; });
-    std::vector<TubeRecord> tubes;
-    for (const auto& [number, record] : model_.tubes) tubes.push_back(record);
-    EXPECT_EQ(recovered.tubes, tubes);
-    EXPECT_EQ(recovered.watermarks, model_.watermarks);
-  }
-
-  void reopen() {
-    medium_.reopen();
-    if (store().sync() == 0) appended_ = 0;  // counts anew
-  }
-
-  std::mt19937_64 random_;
-  Medium medium_;
-  StoreModel model_;
-  JobId next_id_ = 1;
-  std::uint64_t burials_ = 0;
-  Sequence appended_ = 0;
-};
-
-TYPED_TEST(StoreTest, IsAsItsModelIs) {
-  const char* given = std::getenv("CARILLON_SEED");
-  const std::uint64_t seed =
-      given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device()();
-  std::cout << "CARILLON_SEED=" << seed << std::endl;
-  RandomHistory<TypeParam>(seed).run(5'000);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// A directory that is there for one test.
+// A directory that is removed, with all that is in it, when its owner is destroyed.
 #pragma once
 
 #include <cstdlib>

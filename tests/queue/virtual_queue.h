@@ -1,4 +1,4 @@
-// An engine on a virtual clock and a store in memory, with short words for what tests do most.
+// An engine on a virtual clock and a store in memory, with short methods for what tests do most.
 #pragma once
 
 #include <cstdint>
@@ -24,20 +24,21 @@ class VirtualQueue {
   Now now() const { return now_; }
   UtcMs utc() const { return now_.utc_ns / kMs; }
 
-  // Both clocks go on, and the engine hears of it.
+  // Moves both clocks on, and the engine too.
   void pass(Millis ms) {
     now_.utc_ns += ms * kMs;
     now_.mono_ns += ms * kMs;
     engine_->advance(now_);
   }
-  // The wall clock alone is set.
+  // Sets the wall clock alone; the engine learns of it with the next command.
   void set_wall_clock(UtcMs utc) { now_.utc_ns = utc * kMs; }
+  // Moves both clocks on; the engine learns of it with the next command.
   void add_ns(std::uint64_t ns) {
     now_.utc_ns += ns;
     now_.mono_ns += ns;
   }
 
-  // The process dies, and another one takes up the same store; `down` ms later.
+  // The process dies, and `down` ms later another one takes over the same store.
   void crash(Millis down = 0) {
     engine_.reset();
     now_.utc_ns += down * kMs;
@@ -48,14 +49,15 @@ class VirtualQueue {
   JobId put(ClientId client, std::string_view body, PutOrder order = {}) {
     return engine_->put(client, now_, order, body).id;
   }
-  // The body of the job that a reserve without waiting gives, or a word for why there is none.
+  // Returns the body of the job that a reserve without waiting gives, or a word that says why there
+  // is none.
   std::string reserve(ClientId client) { return word(*engine_->reserve(client, now_, 0)); }
   // Lets the client wait. REQUIRES: it gets nothing at once.
   void wait(ClientId client, std::optional<Millis> timeout = {}) {
     if (engine_->reserve(client, now_, timeout))
       throw std::logic_error("the client did not have to wait");
   }
-  // What has come since the last call: "client:word" each.
+  // Returns the deliveries since the last call, each as "client:word".
   std::vector<std::string> deliveries() {
     std::vector<std::string> words;
     for (const Delivery& delivery : engine_->take_deliveries()) {

@@ -1,0 +1,151 @@
+// Random histories of every Store beside a plain model of a store.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "queue/seed.h"
+#include "queue/store_media.h"
+#include "queue/store_model.h"
+
+namespace carillon::queue {
+namespace {
+
+// Makes the same random changes to a store and to the model, and compares the two.
+template <class Medium>
+class RandomHistory {
+ public:
+  explicit RandomHistory(std::uint64_t seed) : random_(seed) {}
+
+  void run(int steps) {
+    for (int step = 0; step < steps && !testing::Test::HasFailure(); ++step) {
+      SCOPED_TRACE("step " + std::to_string(step));
+      append_something();
+      if (chance(10)) look();
+      if (chance(3)) sync();
+      if (chance(1)) reopen();
+    }
+    reopen();
+    look_at_all();
+  }
+
+ private:
+  Store& store() { return store_of(medium_); }
+  std::uint64_t below(std::uint64_t bound) {
+    return std::uniform_int_distribution<std::uint64_t>(0, bound - 1)(random_);
+  }
+  bool chance(std::uint64_t percent) { return below(100) < percent; }
+
+  void sync() { EXPECT_EQ(store().sync(), appended_); }
+
+  void append_something() {
+    std::vector<std::string> bodies(1 + below(3));
+    Changes changes;
+    StoreModel after = model_;
+    for (std::string& body : bodies) {
+      changes.jobs.push_back(some_change(after, body));
+      after.apply({.jobs = {changes.jobs.back()}, .tubes = {}, .watermarks = {}});
+    }
+    for (const JobChange& change : changes.jobs) {
+      const std::uint32_t tube = change.before ? change.before->tube : change.after->tube;
+      std::erase_if(changes.tubes, [&](const TubeRecord& record) { return record.number == tube; });
+      changes.tubes.push_back(after.count(tube));
+    }
+    if (chance(5))
+      changes.watermarks = Watermarks{below(1'000'000), below(1'000'000), below(1'000'000)};
+    EXPECT_EQ(store().append(changes), ++appended_);
+    model_.apply(changes);
+  }
+
+  // Returns a change that puts a new job, or changes or erases a job that this append has not
+  // touched yet. `body` must outlive the change.
+  JobChange some_change(const StoreModel& now, std::string& body) {
+    const auto known = now.jobs.empty() ? now.jobs.end() : now.jobs.lower_bound(below(next_id_));
+    const bool fresh = known != now.jobs.end() && !model_.jobs.contains(known->first);
+    const bool touched = known != now.jobs.end() && !fresh &&
+                         !(model_.jobs.at(known->first).record == known->second.record);
+    if (known == now.jobs.end() || fresh || touched || chance(now.jobs.size() < 300 ? 60 : 20)) {
+      body =
+          std::string(chance(2) ? below(20'000) : below(300), static_cast<char>('a' + below(26)));
+      JobRecord record = job(next_id_++, static_cast<std::uint32_t>(below(5)), below(1'000));
+      record.body_bytes = static_cast<std::uint32_t>(body.size());
+      if (chance(10)) record.burial = ++burials_;
+      return {std::nullopt, record, body};
+    }
+    const JobRecord before = known->second.record;
+    if (chance(50)) return {before, std::nullopt, {}};
+    JobRecord changed = before;
+    changed.priority = static_cast<Priority>(below(5'000));
+    if (chance(60)) changed.due = below(1'000);
+    if (chance(50)) changed.burial = chance(50) ? ++burials_ : 0;
+    changed.history.releases += 1;
+    return {before, changed, {}};
+  }
+
+  void look() {
+    const auto tube = static_cast<std::uint32_t>(below(6));
+    const DueKey from = chance(50) ? DueKey{} : DueKey{below(1'000), below(next_id_)};
+    const std::size_t limit = below(50);
+    EXPECT_EQ(store().scan_due(tube, from, limit), model_.scan_due(tube, from, limit))
+        << tube << ' ' << from.due;
+    const std::uint64_t burial = chance(50) ? 1 : below(burials_ + 1);
+    EXPECT_EQ(store().scan_buried(tube, burial, limit), model_.scan_buried(tube, burial, limit))
+        << tube;
+    look_at(below(next_id_));
+  }
+
+  void look_at(JobId id) {
+    const auto known = model_.jobs.find(id);
+    if (known == model_.jobs.end()) {
+      EXPECT_EQ(store().find(id), std::nullopt) << id;
+      return;
+    }
+    EXPECT_EQ(store().find(id), known->second.record);
+    EXPECT_EQ(store().body(id), known->second.body);
+  }
+
+  void look_at_all() {
+    for (std::uint32_t tube = 0; tube < 6; ++tube) {
+      EXPECT_EQ(store().scan_due(tube, {}, 1'000'000), model_.scan_due(tube, {}, 1'000'000));
+      EXPECT_EQ(store().scan_buried(tube, 0, 1'000'000), model_.scan_buried(tube, 0, 1'000'000));
+    }
+    for (JobId id = 0; id < next_id_; ++id) look_at(id);
+    Recovered recovered = store().recover();
+    std::sort(
+        recovered.tubes.begin(), recovered.tubes.end(),
+        [](const TubeRecord& left, const TubeRecord& right) { return left.number < right.number; });
+    std::vector<TubeRecord> tubes;
+    for (const auto& [number, record] : model_.tubes) tubes.push_back(record);
+    EXPECT_EQ(recovered.tubes, tubes);
+    EXPECT_EQ(recovered.watermarks, model_.watermarks);
+  }
+
+  void reopen() {
+    medium_.reopen();
+    if (store().sync() == 0) appended_ = 0;  // the count begins anew
+  }
+
+  std::mt19937_64 random_;
+  Medium medium_;
+  StoreModel model_;
+  JobId next_id_ = 1;
+  std::uint64_t burials_ = 0;
+  Sequence appended_ = 0;
+};
+
+template <class Medium>
+class StoreHistory : public testing::Test {};
+
+TYPED_TEST_SUITE(StoreHistory, Media);
+
+TYPED_TEST(StoreHistory, IsAsItsModelIs) {
+  const std::uint64_t seed = seed_or(std::random_device()());
+  RandomHistory<TypeParam>(seed).run(5'000);
+}
+
+}  // namespace
+}  // namespace carillon::queue

@@ -1,0 +1,84 @@
+// The stores that one test suite runs over, as media that can be closed and opened again, and the
+// jobs that these tests put.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "carillon/queue/memory_store.h"
+#include "carillon/queue/rocks_store.h"
+#include "queue/temporary_directory.h"
+
+namespace carillon::queue {
+
+// Makes failures readable.
+inline void PrintTo(const JobRecord& job, std::ostream* out) {
+  *out << "job " << job.id << " of tube " << job.tube << " due " << job.due << " burial "
+       << job.burial << " priority " << job.priority;
+}
+
+// So small that a random test makes RocksDB flush and compact files many times.
+inline constexpr RocksStoreOptions kSmall{
+    .write_buffer = 512 << 10, .read_cache = 1 << 20, .large_body = 1 << 10};
+
+struct InMemory {
+  MemoryStore store;
+  void reopen() {}
+};
+
+struct OnDisk {
+  RocksStoreOptions options = kSmall;
+  TemporaryDirectory directory;
+  std::unique_ptr<RocksStore> opened;
+
+  explicit OnDisk(bool journal = false) {
+    options.journal_bytes = journal ? kSmallestJournal : 0;
+    reopen();
+  }
+  void reopen() {
+    opened.reset();
+    opened = std::make_unique<RocksStore>(directory / "data", options);
+  }
+};
+
+struct WithJournal : OnDisk {
+  WithJournal() : OnDisk(true) {}
+};
+
+inline Store& store_of(InMemory& medium) {
+  return medium.store;
+}
+inline Store& store_of(OnDisk& medium) {
+  return *medium.opened;
+}
+
+inline JobRecord job(JobId id, std::uint32_t tube, UtcMs due) {
+  return {.id = id,
+          .tube = tube,
+          .priority = 100,
+          .due = due,
+          .ttr = 60'000,
+          .created = 1'000,
+          .history = {}};
+}
+
+inline JobRecord buried(JobRecord job, std::uint64_t burial) {
+  job.burial = burial;
+  return job;
+}
+
+inline std::vector<JobId> ids(const std::vector<JobRecord>& jobs) {
+  std::vector<JobId> ids;
+  for (const JobRecord& job : jobs) ids.push_back(job.id);
+  return ids;
+}
+
+using Ids = std::vector<JobId>;
+
+using Media = testing::Types<InMemory, OnDisk, WithJournal>;
+
+}  // namespace carillon::queue
