@@ -57,7 +57,7 @@ namespace carillon::queue {
 using ClientId = std::uint64_t;
 
 struct EngineOptions {
-  // Milliseconds. A job that is due within this time is loaded and put on the wheel.
+  // Milliseconds, at most kLastDue. A job that is due within this time is loaded into memory.
   Millis load_ahead = 60'000;
   // About so many ready and delayed jobs of one tube are in memory at most. At least 1.
   std::size_t max_loaded_per_tube = 1'000'000;
