@@ -221,10 +221,6 @@ void add_serve(CLI::App& app, int& exit_code) {
   add_value(command, "--load-ahead", options.engine.load_ahead, parse_load_ahead,
             "Jobs due later than this stay on disk and take\nno memory (60s)")
       .type_name("DURATION");
-  add_flag(command, "--stay-awake", options.stay_awake,
-           "Keep the processors awake while clients talk to\nthe server: faster for those that "
-           "wait for each\n"
-           "reply; costs power, and needs root or a udev rule");
   add_value(command, "--log-level", request->log_level, parse_log_level,
             "debug, info, warn, error or off (info)")
       .type_name("LEVEL");

@@ -37,7 +37,7 @@ double seconds(milliseconds time) {
 }  // namespace
 
 EventLoop::EventLoop(queue::Store& store, std::vector<ListeningSocket> sockets,
-                     const ServerOptions& options, std::optional<LatencyDevice> latency)
+                     const ServerOptions& options)
     // Only this thread runs the context and touches its sockets; the one that syncs posts to it.
     : io_(BOOST_ASIO_CONCURRENCY_HINT_UNSAFE_IO),
       engine_(store, options.engine, read_clocks()),
@@ -47,7 +47,6 @@ EventLoop::EventLoop(queue::Store& store, std::vector<ListeningSocket> sockets,
       alarm_(io_),
       wall_clock_(io_, [this] { on_clock_set(); }),
       hang_ups_(io_, [this](queue::ClientId client) { on_hang_up(client); }),
-      awake_(io_, std::move(latency)),
       timeouts_{.stall = options.stall_timeout, .idle = options.idle_timeout},
       stalls_(timeouts_, [] { return read_ns(CLOCK_MONOTONIC); }),
       max_connections_(options.max_connections),
@@ -216,7 +215,6 @@ void EventLoop::on_stalled(Connection& connection, Awaits what) {
 
 void EventLoop::active(Connection& connection) {
   stalls_.active(connection);
-  awake_.active();
 }
 
 void EventLoop::closed(Connection& connection) {

@@ -31,16 +31,15 @@
 #include "server/server.h"
 #include "server/slow_syncs.h"
 #include "server/stall_watch.h"
-#include "server/stay_awake.h"
 
 namespace carillon::server {
 
 class EventLoop final : private Connection::Owner {
  public:
-  // Takes up what the store holds, and has the addresses of `sockets` served by run(). With
-  // `latency`, keeps processors awake meanwhile (stay_awake.h). Throws queue::StoreError.
-  EventLoop(queue::Store& store, std::vector<ListeningSocket> sockets, const ServerOptions& options,
-            std::optional<LatencyDevice> latency = std::nullopt);
+  // Takes up what the store holds, and has the addresses of `sockets` served by run(). Throws
+  // queue::StoreError.
+  EventLoop(queue::Store& store, std::vector<ListeningSocket> sockets,
+            const ServerOptions& options);
   virtual ~EventLoop() = default;
 
   const queue::Engine& engine() const { return engine_; }
@@ -87,7 +86,6 @@ class EventLoop final : private Connection::Owner {
   Alarm alarm_;
   WallClockWatch wall_clock_;
   HangUpWatch hang_ups_;
-  StayAwake awake_;
   StallWatch::Timeouts timeouts_;
   StallWatch stalls_;
   std::size_t max_connections_;

@@ -21,7 +21,6 @@
 #include "carillon/queue/memory_store.h"
 #include "carillon/queue/rocks_store.h"
 #include "server/event_loop.h"
-#include "server/stay_awake.h"
 
 namespace carillon::server {
 namespace {
@@ -152,8 +151,6 @@ int run_server(const ServerOptions& options) {
   SignalsHeldBack signals;
   // Before the store is opened: who connects meanwhile waits instead of being refused.
   std::vector<ListeningSocket> sockets = open_sockets(options.listen);
-  std::optional<LatencyDevice> latency;
-  if (options.stay_awake) latency.emplace();  // before it becomes another user, who may not
   if (options.user) become(*options.user);
 
   ServerOptions fitted = options;
@@ -164,7 +161,7 @@ int run_server(const ServerOptions& options) {
     const auto start = std::chrono::steady_clock::now();
     const std::unique_ptr<queue::Store> store = open_store(options.data_dir, options.sync);
     const std::vector<Listening> listening = describe(sockets);
-    EventLoop loop(*store, std::move(sockets), fitted, std::move(latency));
+    EventLoop loop(*store, std::move(sockets), fitted);
     signals.release();
     log_start(options, loop.engine(), std::chrono::steady_clock::now() - start);
     announce(listening, options);

@@ -43,8 +43,7 @@ struct ServerOptions {
   std::chrono::milliseconds stall_timeout{
       60'000};  // for the rest of a command, or for reading its replies
   std::chrono::milliseconds idle_timeout{0};  // for its next command, if it holds no job
-  bool stay_awake = false;          // keep processors awake while clients talk (stay_awake.h)
-  std::optional<std::string> user;  // whom to become once the sockets are bound
+  std::optional<std::string> user;            // whom to become once the sockets are bound
   std::function<void(const std::vector<Address>&)>
       on_listening;  // called once connections are served
 };

@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <csignal>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -100,12 +99,12 @@ class Peer {
 // The fixture of the tests.
 class RunningLoop : public ::testing::Test {
  protected:
-  void start(ServerOptions options = {}, std::optional<LatencyDevice> latency = std::nullopt) {
+  void start(ServerOptions options = {}) {
     std::vector<ListeningSocket> sockets = listen_on({.host = "127.0.0.1", .port = 0, .path = {}});
     for (ListeningSocket& local : listen_on({.host = {}, .port = 0, .path = path_}))
       sockets.push_back(std::move(local));
     tcp_ = sockets.front().bound();
-    loop_ = std::make_unique<EventLoop>(store_, std::move(sockets), options, std::move(latency));
+    loop_ = std::make_unique<EventLoop>(store_, std::move(sockets), options);
     thread_ = std::thread([this] { exit_code_ = loop_->run(); });
   }
 
