@@ -1,3 +1,4 @@
+// Acceptor: accepting, the options of accepted sockets, and the pause after an error (acceptor.h).
 #include "server/acceptor.h"
 
 #include <netinet/in.h>
@@ -16,8 +17,8 @@ namespace {
 namespace asio = boost::asio;
 using Protocol = asio::generic::stream_protocol;
 
-// While no descriptor is free the waiting connections stay in the kernel's queue: asking again at
-// once would spin.
+// While no descriptor is free, waiting connections stay in the kernel's queue. Trying again at once
+// would spin.
 constexpr std::chrono::milliseconds kPause{100};
 
 int family_of(const ListeningSocket& socket) {
@@ -26,13 +27,12 @@ int family_of(const ListeningSocket& socket) {
 }
 
 void prepare(Acceptor::Socket& socket, bool is_tcp) {
-  boost::system::error_code
-      ignored;  // a connection that is gone again is found out at its first read
+  boost::system::error_code ignored;  // the first read finds out if the client is gone again
   socket.non_blocking(true, ignored);
   if (!is_tcp) return;
   socket.set_option(asio::detail::socket_option::boolean<IPPROTO_TCP, TCP_NODELAY>(true), ignored);
-  socket.set_option(asio::socket_base::keep_alive(true),
-                    ignored);  // a peer that vanished in the middle of a reserve
+  // Finds clients whose machine vanished while a reserve waits.
+  socket.set_option(asio::socket_base::keep_alive(true), ignored);
 }
 
 }  // namespace

@@ -1,13 +1,14 @@
-// Accepts connections on one listening socket, and goes on when the process runs out of
-// descriptors.
+// Accepts connections on one listening socket and hands each to the event loop, which owns one
+// Acceptor for each socket that the server listens on.
+//
+// When the process has no free descriptor, the acceptor logs that, waits 100 ms and tries again.
 #pragma once
 
+#include <boost/asio/basic_socket_acceptor.hpp>
 #include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <functional>
-
-#include <boost/asio/basic_socket_acceptor.hpp>
 
 #include "server/listening_socket.h"
 #include "server/log_throttle.h"

@@ -1,3 +1,4 @@
+// Reading and printing addresses (address.h).
 #include "server/address.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,5 @@
-// Where a server listens: a TCP host and port, or the path of a Unix socket.
+// Where a server listens: a TCP host and port, or the path of a Unix socket. The command line
+// parses addresses, run_server() listens on them, and the log prints them.
 //
 //   parse_address("127.0.0.1:11300")   parse_address("[::1]:11300")   parse_address("localhost")
 //   parse_address("unix:/run/c.sock")
@@ -15,24 +16,28 @@ namespace carillon::server {
 inline constexpr std::uint16_t kBeanstalkPort = 11'300;
 
 struct Address {
-  std::string host;        // a name, or a numeric address without brackets; empty for a Unix socket
-  std::uint16_t port = 0;  // 0: any free one
-  std::string path;        // of a Unix socket; else empty
+  // A name, or a numeric address without brackets. Empty for a Unix socket.
+  std::string host;
+  // 0: the system chooses a free port.
+  std::uint16_t port = 0;
+  // The path of a Unix socket. Empty for TCP.
+  std::string path;
 
   bool is_unix() const { return !path.empty(); }
 };
 
-// "HOST", "HOST:PORT", "[V6]", "[V6]:PORT" or "unix:PATH"; without a port it is `default_port`.
-// Throws std::invalid_argument: the text in quotes, what is wrong with it, and what is allowed.
+// Reads "HOST", "HOST:PORT", "[V6]", "[V6]:PORT" or "unix:PATH". Without a port, the port is
+// `default_port`. Throws std::invalid_argument, whose message has the text in quotes, what is wrong
+// with it, and what is allowed.
 Address parse_address(std::string_view text, std::uint16_t default_port = kBeanstalkPort);
 
-// The port alone: 0 to 65535. Throws std::invalid_argument.
+// Reads a port alone: 0 to 65535. Throws std::invalid_argument.
 std::uint16_t parse_port(std::string_view text);
 
-// What the system gives as an address, in numbers.
+// Converts a system address; host and port are numeric.
 Address to_address(const sockaddr* address, socklen_t size);
 
-// As parse_address reads it.
+// The text that parse_address() reads.
 std::string to_string(const Address& address);
 
 }  // namespace carillon::server

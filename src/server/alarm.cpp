@@ -1,3 +1,4 @@
+// Alarm on an Asio timer, WallClockWatch on a timerfd (alarm.h).
 #include "server/alarm.h"
 
 #include <sys/timerfd.h>
@@ -11,7 +12,7 @@
 
 namespace carillon::server {
 
-// std::chrono::steady_clock is CLOCK_MONOTONIC, which is what the engine's wake-ups are counted by.
+// std::chrono::steady_clock is CLOCK_MONOTONIC, the clock of the engine's wake-ups.
 void Alarm::set(std::optional<std::uint64_t> mono_ns) {
   if (!mono_ns || (armed_for_ && *armed_for_ <= *mono_ns)) return;
   armed_for_ = mono_ns;
@@ -30,8 +31,8 @@ WallClockWatch::WallClockWatch(boost::asio::io_context& io, std::function<void()
   watch();
 }
 
-// A timer of the wall clock that never expires, but is cancelled by the kernel when that clock is
-// set.
+// The timer never expires, but the kernel cancels it when the wall clock is set, and that wakes the
+// loop.
 void WallClockWatch::arm() {
   itimerspec never{};
   never.it_value.tv_sec = std::numeric_limits<time_t>::max();

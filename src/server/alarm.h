@@ -1,5 +1,5 @@
-// Wakes the server's loop when the engine has something to do: at a moment of the monotonic clock,
-// and when the wall clock is set.
+// Alarm and WallClockWatch: both wake the event loop when the engine has something to do, one at a
+// moment of the monotonic clock, the other when somebody sets the wall clock.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -15,9 +15,11 @@ class Alarm {
  public:
   explicit Alarm(boost::asio::io_context& io) : timer_(io) {}
 
-  // The loop wakes at `mono_ns`, never earlier because of this alarm's last setting. A later
-  // setting than the one before is not told to the kernel: the loop wakes in vain once, and that is
-  // cheaper than a call for each.
+  // Wakes the loop at `mono_ns` (ns of the monotonic clock); none: needs no wake-up.
+  //
+  // A setting that is later than the one before, or none, is not passed on to the kernel: the loop
+  // may wake once in vain, which costs less than a system call for each setting. Its owner sets the
+  // alarm anew after each wake-up.
   void set(std::optional<std::uint64_t> mono_ns);
 
  private:
@@ -25,8 +27,8 @@ class Alarm {
   std::optional<std::uint64_t> armed_for_;
 };
 
-// Calls `on_set` whenever the wall clock was set, or the machine resumed, so that jobs due by the
-// new time do not wait for the old.
+// Calls `on_set` whenever the wall clock was set or the machine resumed, so that jobs that are due
+// by the new time do not wait for a timer that was computed from the old one.
 class WallClockWatch {
  public:
   WallClockWatch(boost::asio::io_context& io, std::function<void()> on_set);

@@ -1,4 +1,5 @@
-// The clocks of the machine, read for the engine.
+// Reads the machine's clocks: for the engine, which has no clock of its own, and for the server's
+// time-outs.
 #pragma once
 
 #include <time.h>
@@ -16,7 +17,7 @@ inline std::uint64_t read_ns(clockid_t clock) {
          static_cast<std::uint64_t>(time.tv_nsec);
 }
 
-// The wall clock first: queue::Now says why.
+// Reads the wall clock first; queue::Now says why.
 inline queue::Now read_clocks() {
   const std::uint64_t utc_ns = read_ns(CLOCK_REALTIME);
   return {.utc_ns = utc_ns, .mono_ns = read_ns(CLOCK_MONOTONIC)};

@@ -1,3 +1,4 @@
+// Connection: reading, sending, and closing so that the last replies arrive (connection.h).
 #include "server/connection.h"
 
 #include <linux/sockios.h>
@@ -22,11 +23,13 @@ using Wants = beanstalk::Session::Wants;
 constexpr std::size_t kFirstBuffer = 4 << 10;
 constexpr std::size_t kLargestBuffer = 64 << 10;
 constexpr std::size_t kReadAhead = 16 << 10;  // while a reserve waits
-constexpr std::chrono::milliseconds kLook{20};
-constexpr int kLooks = 250;
+// The time between two polls of a lingering connection, and their number: 5 s in all.
+constexpr std::chrono::milliseconds kLingerPeriod{20};
+constexpr int kLingerPolls = 250;
 
-// Bytes, as the kernel counts them; 0 if it does not.
-int count(int fd, unsigned long what) {
+// Asks the kernel how many bytes of a socket are unread (FIONREAD) or not yet taken by the peer
+// (SIOCOUTQ). Returns 0 if the kernel cannot tell.
+int queued_bytes(int fd, unsigned long what) {
   int bytes = 0;
   return ::ioctl(fd, what, &bytes) == 0 ? bytes : 0;
 }
@@ -60,12 +63,13 @@ void Connection::process() {
       break;
   }
   if (!session_.replies().empty()) owner_.has_replies(*this);
-  if (!writing_) owner_.active(*this);  // else it is to read, and nothing else counts
+  // While writing_ only taken replies count as a sign of life.
+  if (!writing_) owner_.active(*this);
   close_if_done();
 }
 
-// Reading a little on is the cheapest way to notice that the client is gone; one that has sent more
-// is watched.
+// Reading a little ahead is the cheapest way to notice that the client is gone. If it has sent more
+// than that, the owner watches the socket instead.
 void Connection::await_delivery() {
   if (ended_) return;
   if (unread() < kReadAhead) {
@@ -102,7 +106,7 @@ void Connection::on_read(const boost::system::error_code& error, std::size_t byt
   reading_ = false;
   if (closed_) return;
   if (lingering()) {
-    heard_ = true;
+    received_since_poll_ = true;
     return error ? close() : read();
   }
   end_ += bytes;
@@ -131,7 +135,7 @@ void Connection::flush() {
     const std::size_t sent = socket_.write_some(asio::buffer(ready.data(), ready.size()), error);
     if (error == asio::error::would_block) {
       writing_ = true;
-      untaken_ = count(socket_.native_handle(), SIOCOUTQ);
+      send_queue_bytes_ = queued_bytes(socket_.native_handle(), SIOCOUTQ);
       socket_.async_wait(Socket::wait_write,
                          [self = shared_from_this()](const boost::system::error_code&) {
                            self->writing_ = false;
@@ -160,7 +164,7 @@ void Connection::abort() {
 
 void Connection::give_up() {
   if (!writing_) return finish();
-  // The kernel would keep what nobody reads for minutes more.
+  // Reset the connection: else the kernel keeps replies that nobody reads for minutes more.
   boost::system::error_code ignored;
   socket_.set_option(asio::socket_base::linger(true, 0), ignored);
   abort();
@@ -174,16 +178,16 @@ Awaits Connection::awaits() const {
   return session_.replies().empty() ? Awaits::kCommand : Awaits::kNothing;
 }
 
-// What came in the meantime counts as come, though nobody had time to read it. Of replies the
-// kernel takes many at once, so one that reads slowly is known by what the kernel has left. And who
-// holds jobs is at work.
-bool Connection::moves() {
+// Three signs of life that active() does not report. A client reads slowly: the kernel takes many
+// replies at once, so only its send queue shows that some were taken since the last look. Input has
+// arrived but was not read yet. Or the client holds jobs, and so is at work.
+bool Connection::shows_life() {
   const int fd = socket_.native_handle();
   if (writing_) {
-    const int before = std::exchange(untaken_, count(fd, SIOCOUTQ));
-    return untaken_ < before;
+    const int before = std::exchange(send_queue_bytes_, queued_bytes(fd, SIOCOUTQ));
+    return send_queue_bytes_ < before;
   }
-  return count(fd, FIONREAD) > 0 || (awaits() == Awaits::kCommand && session_.holds_jobs());
+  return queued_bytes(fd, FIONREAD) > 0 || (awaits() == Awaits::kCommand && session_.holds_jobs());
 }
 
 std::string Connection::peer() const {
@@ -205,38 +209,38 @@ void Connection::close_if_done() {
 }
 
 bool Connection::replies_may_get_lost() {
-  if (ended_) return false;  // nothing is unread, and nothing will come
+  if (ended_) return false;  // all input is read, and no more will come
   const int fd = socket_.native_handle();
-  return count(fd, SIOCOUTQ) > 0 || count(fd, FIONREAD) > 0;
+  return queued_bytes(fd, SIOCOUTQ) > 0 || queued_bytes(fd, FIONREAD) > 0;
 }
 
 void Connection::linger() {
   boost::system::error_code ignored;
   socket_.shutdown(Socket::shutdown_send, ignored);
-  patience_.emplace(socket_.get_executor());
-  looks_left_ = kLooks;
+  linger_timer_.emplace(socket_.get_executor());
+  linger_polls_left_ = kLingerPolls;
   begin_ = end_;
   read();
-  look_again_later();
+  poll_lingering_later();
 }
 
-void Connection::look_again_later() {
-  heard_ = false;
-  patience_->expires_after(kLook);
-  patience_->async_wait([self = shared_from_this()](const boost::system::error_code& error) {
-    if (!error && !self->closed_) self->look_again();
+void Connection::poll_lingering_later() {
+  received_since_poll_ = false;
+  linger_timer_->expires_after(kLingerPeriod);
+  linger_timer_->async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+    if (!error && !self->closed_) self->poll_lingering();
   });
 }
 
-void Connection::look_again() {
-  const bool needed = heard_ || count(socket_.native_handle(), SIOCOUTQ) > 0;
-  if (needed && --looks_left_ > 0) return look_again_later();
+void Connection::poll_lingering() {
+  const bool needed = received_since_poll_ || queued_bytes(socket_.native_handle(), SIOCOUTQ) > 0;
+  if (needed && --linger_polls_left_ > 0) return poll_lingering_later();
   close();
 }
 
 void Connection::close() {
   closed_ = true;
-  patience_.reset();
+  linger_timer_.reset();
   boost::system::error_code ignored;
   socket_.shutdown(Socket::shutdown_both, ignored);
   socket_.close(ignored);

@@ -1,21 +1,20 @@
-// A beanstalk session on a socket: reads what is there, hands it to the session, and sends the
-// replies that may leave.
+// One client's socket with its beanstalk session: reads bytes, hands them to the session, and sends
+// the replies that may leave. The event loop creates one Connection for each accepted socket.
 //
-// It reads with a buffer of its own that grows with the traffic, so that a thousand idle
-// connections cost little and one that pipelines is read in few calls. What filled the buffer is
-// followed by more, and that is read at once; else it rests until the turn's replies are sent, when
-// the next command may be there: before, to look for it would mostly be in vain, and costs a system
-// call. It does not read while the session has too many unsent replies, and only a little while a
-// reserve waits.
+// Reading. Each connection has a buffer that grows with its traffic, so a thousand idle connections
+// cost little and a client that pipelines is read in few calls. If a read filled the buffer, the
+// connection reads again now. Otherwise it *rests*: it reads again when this turn's replies are
+// sent, because an earlier read would usually waste a system call. While the session has too many
+// unsent replies it does not read; while a reserve waits it reads only a little ahead.
 //
-// It closes so that the last replies arrive. A socket that is closed while something is unread, or
-// that is sent more after that, resets the connection, and what the client's kernel has not taken
-// yet is lost. So where that could happen it says that it sends no more, and then *lingers*: it
-// reads on, and throws away, until the client has closed its side too, or its kernel has all and it
-// sends no more, or 5 seconds are over.
+// Closing. A reset would lose replies that the client's kernel has not taken yet. The kernel resets
+// a connection when its socket is closed with unread input, or when more input comes after that.
+// Where that could happen, the connection shuts down its sending half and then *lingers*: it reads
+// and throws away what comes, until the client has closed its half too, or its kernel has taken all
+// replies and nothing more comes, or 5 seconds are over.
 //
-// Who keeps it waiting is a StallWatch's business: it tells of each sign of life, and what it
-// awaits.
+// Time-outs. A StallWatch finds the clients that keep the server waiting. The connection tells its
+// owner of each sign of life, and the watch asks the connection what it awaits.
 #pragma once
 
 #include <boost/asio/generic/stream_protocol.hpp>
@@ -39,23 +38,23 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
  public:
   using Socket = boost::asio::generic::stream_protocol::socket;
 
-  // What a connection needs of the server that keeps it.
+  // What a connection needs of the event loop that owns it.
   class Owner {
    public:
-    // Up to here replies may leave.
+    // The last sequence number that is durable: replies that tell of changes up to it may leave.
     virtual queue::Sequence durable() const = 0;
-    // To be flush()ed at the end of this turn, and when more is durable.
+    // Asks for a flush() at the end of this turn, and again when more is durable.
     virtual void has_replies(Connection& connection) = 0;
-    // To be process()ed in the next turn.
+    // Asks for a process() in the next turn.
     virtual void wants_turn(Connection& connection) = 0;
-    // To read_on() at the end of this turn, when the replies are sent.
+    // Asks for a read_on() at the end of this turn, when the replies are sent.
     virtual void rests(Connection& connection) = 0;
-    // To be told hung_up() when the client closes its half of the socket `fd`.
+    // Asks for a hung_up() when the client closes its half of the socket `fd`.
     virtual void watch_hang_up(Connection& connection, int fd) = 0;
-    // To be watched: its client has just sent something or taken replies, or begins to keep it
-    // waiting.
+    // Reports that the client has just sent something or taken replies, or that it begins to keep
+    // the connection waiting.
     virtual void active(Connection& connection) = 0;
-    // To be forgotten.
+    // Reports that the connection is closed and to be forgotten.
     virtual void closed(Connection& connection) = 0;
 
    protected:
@@ -67,40 +66,42 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
 
   void start() { process(); }
 
-  // Carries out the commands that are there, then reads on as the session wants.
+  // Carries out the commands in the buffer, then goes on as the session wants.
   void process();
 
-  // After rests(), if it still wants to read.
+  // Reads on after a rest, if the session still wants input.
   void read_on();
 
-  // Sends what may leave.
+  // Sends the replies that may leave.
   void flush();
 
+  // Gives the session the end of its reserve's wait.
   void deliver(const queue::Delivery& delivery);
 
-  // The client has closed its half, though what it sent before may not all be read yet.
+  // The client has closed its half. What it sent before may not all be read yet.
   void hung_up() { session_.end_of_input(); }
 
-  // No more commands: what was answered is sent, and then the socket is closed.
+  // Takes no more commands, sends the replies that there are, and then closes the socket.
   void finish();
 
   // Closes the socket at once.
   void abort();
 
-  // The client has kept it waiting for too long: it is closed, at once if the client does not read
-  // either.
+  // Closes the connection of a client that has kept it waiting for too long: like finish(), or like
+  // abort() if the client does not read its replies.
   void give_up();
 
   // Watched
   Awaits awaits() const override;
-  bool moves() override;
+  bool shows_life() override;
 
-  // Whom it serves, for the log: "127.0.0.1:40000", or "a Unix socket"; it may be gone.
+  // The client's address for the log: "127.0.0.1:40000", "a Unix socket", or "a client that is
+  // gone".
   std::string peer() const;
 
   beanstalk::Session& session() { return session_; }
 
-  // For the owner's lists (ConnectionList).
+  // Set by the owner's lists (ConnectionList) while the connection is in them.
   bool has_turn_queued = false;
   bool has_replies_queued = false;
   bool is_resting = false;
@@ -113,26 +114,33 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   void close_if_done();
   bool replies_may_get_lost();
   void linger();
-  void look_again_later();
-  void look_again();
-  bool lingering() const { return patience_.has_value(); }
+  void poll_lingering_later();
+  void poll_lingering();
+  bool lingering() const { return linger_timer_.has_value(); }
   void close();
   std::size_t unread() const { return end_ - begin_; }
 
-  mutable Socket socket_;  // asking a socket for its descriptor is not const
+  mutable Socket socket_;  // mutable: native_handle() is not const
   Owner& owner_;
   beanstalk::Session session_;
-  std::vector<char> input_;  // from begin_ to end_: what the session has not used yet
+
+  // input_[begin_, end_) is what the session has not used yet.
+  std::vector<char> input_;
   std::size_t begin_ = 0;
   std::size_t end_ = 0;
-  bool reading_ = false;
-  bool writing_ = false;  // the socket takes no more for now
-  bool ended_ = false;    // the client sends no more
+
+  bool reading_ = false;  // a read is under way
+  bool writing_ = false;  // the socket was full; a wait for room is under way
+  bool ended_ = false;    // the client has closed its half
   bool closed_ = false;
-  int untaken_ = 0;  // bytes that the client had not taken from the kernel when it was last looked
-  std::optional<boost::asio::steady_timer> patience_;  // while it lingers
-  int looks_left_ = 0;
-  bool heard_ = false;  // it was sent something since the last look
+
+  // While writing_: bytes in the kernel's send queue when shows_life() last looked.
+  int send_queue_bytes_ = 0;
+
+  // While it lingers.
+  std::optional<boost::asio::steady_timer> linger_timer_;
+  int linger_polls_left_ = 0;
+  bool received_since_poll_ = false;
 };
 
 }  // namespace carillon::server

@@ -1,5 +1,5 @@
-// ConnectionList: the connections that want one thing of the event loop in its turn, each once, in
-// the order they came.
+// ConnectionList: the connections that want the same thing of the event loop in its turn (to be
+// processed, flushed, or read), each once, in the order in which they asked.
 #pragma once
 
 #include <cstddef>
@@ -13,23 +13,23 @@ namespace carillon::server {
 
 class ConnectionList {
  public:
-  // `listed` is where a connection notes that it stands in this list.
+  // `listed` is the member of Connection that is true while the connection is in this list.
   explicit ConnectionList(bool Connection::*listed) : listed_(listed) {}
 
-  bool empty() const { return listed_now_.empty(); }
-  std::size_t size() const { return listed_now_.size(); }
+  bool empty() const { return connections_.empty(); }
+  std::size_t size() const { return connections_.size(); }
 
-  // O(1); no effect if it stands there already.
+  // No effect if the connection is in the list already. O(1).
   void add(Connection& connection) {
     if (std::exchange(connection.*listed_, true)) return;
-    listed_now_.push_back(connection.shared_from_this());
+    connections_.push_back(connection.shared_from_this());
   }
 
-  // Takes all of them out and calls each(connection), which may add it, or others, anew. REQUIRES:
-  // not called by `each`.
+  // Takes all connections out and calls each(connection), which may add that one, or others, anew.
+  // REQUIRES: `each` does not call take_all().
   template <class Each>
   void take_all(Each each) {
-    taken_.swap(listed_now_);
+    taken_.swap(connections_);
     for (const std::shared_ptr<Connection>& connection : taken_) {
       (*connection).*listed_ = false;
       each(*connection);
@@ -39,9 +39,9 @@ class ConnectionList {
 
  private:
   bool Connection::*const listed_;
-  std::vector<std::shared_ptr<Connection>> listed_now_;
-  std::vector<std::shared_ptr<Connection>>
-      taken_;  // empty but in take_all(): its memory is used again
+  std::vector<std::shared_ptr<Connection>> connections_;
+  // Empty except during take_all(); a member so that its memory is used again.
+  std::vector<std::shared_ptr<Connection>> taken_;
 };
 
 }  // namespace carillon::server

@@ -1,3 +1,4 @@
+// DiskSpace, by statvfs() (disk_space.h).
 #include "server/disk_space.h"
 
 #include <spdlog/spdlog.h>
@@ -10,7 +11,7 @@ namespace carillon::server {
 
 namespace {
 
-// Of the bytes that an unprivileged process may still write.
+// Bytes that an unprivileged process may still write. None: the file system cannot be asked.
 std::optional<std::uint64_t> free_bytes(const std::string& directory) {
   struct statvfs system {};
   int error = 0;
@@ -49,8 +50,7 @@ void DiskSpace::look() {
                         *directory_);
   spdlog::warn(
       "every put is refused: {} MiB are free where {} is, and {} are to stay free, so that jobs "
-      "can be deleted and the "
-      "server can start (--min-free-disk)",
+      "can be deleted and the server can start (--min-free-disk)",
       mib(*free), *directory_, mib(least_));
 }
 

@@ -1,13 +1,13 @@
-// Notices when the file system of the data directory is nearly full, so that puts are refused while
-// there is room for the rest.
+// Tells when the file system of the data directory is nearly full. The beanstalk service asks it
+// before each put, so that puts are refused while there is still room for everything else.
 //
 //   DiskSpace space("/var/lib/carillon", 128 << 20);
 //   if (space.low(now_ns)) ...          // refuse what adds jobs
 //
-// Why: on a file system that is full to the last byte nothing can be deleted either, since to
-// delete is to write that down, and the database needs room to open. So puts are refused before
-// that, and workers and the next start go on (RabbitMQ's disk_free_limit is the same). Puts come
-// again when there is an eighth more than that, so that they do not come and go.
+// Why: when a file system is full to the last byte, nothing can be deleted either, because a delete
+// is a write too, and the database needs room to open. Refusing puts before that lets workers and
+// the next start go on (RabbitMQ's disk_free_limit does the same). Puts are taken again only when
+// an eighth more than the limit is free, so that the state does not flap.
 //
 // Thread safety: one thread.
 #pragma once
@@ -20,17 +20,17 @@ namespace carillon::server {
 
 class DiskSpace {
  public:
-  // Looks at most so often, since each look is a system call: 100 ms, in which a fast disk takes
-  // some tens of MiB.
+  // The file system is asked at most once in this time, because each question is a system call. In
+  // 100 ms a fast disk takes some tens of MiB.
   static constexpr std::uint64_t kPeriodNs = 100'000'000;
 
-  // It is never low.
+  // A DiskSpace that is never low.
   DiskSpace() = default;
-  // `least`: bytes that must be free. 0, or no directory: it is never low.
+  // `least`: bytes that must be free. With 0, or without a directory, it is never low.
   DiskSpace(std::optional<std::string> directory, std::uint64_t least);
 
-  // Whether less is free, at `mono_ns` by the monotonic clock. Logs when it begins and when it
-  // ends. A file system that cannot be asked stays what it was.
+  // Returns true if fewer than `least` bytes are free at `mono_ns` (ns of the monotonic clock).
+  // Logs each change. If the file system cannot be asked, the last answer stands.
   bool low(std::uint64_t mono_ns);
 
  private:

@@ -1,3 +1,4 @@
+// EventLoop: the turn, the connections, and the end (event_loop.h).
 #include "server/event_loop.h"
 
 #include <spdlog/spdlog.h>
@@ -18,9 +19,12 @@ namespace {
 namespace asio = boost::asio;
 using std::chrono::milliseconds;
 
-constexpr int kHandlersPerTurn = 256;         // then the replies are sent before more is read
-constexpr milliseconds kWorthTelling{1'000};  // of a wall clock that was set back
-constexpr milliseconds kPatience{5'000};      // with clients that do not read their last replies
+// After so many handlers the replies are sent before more is read.
+constexpr int kHandlersPerTurn = 256;
+// A change of the wall clock's lag is logged from this size on.
+constexpr milliseconds kLoggedLag{1'000};
+// How long a stopping server waits for clients to read their last replies.
+constexpr milliseconds kPatience{5'000};
 constexpr milliseconds kPatienceAfterFailure{1'000};
 constexpr std::string_view kFull = "OUT_OF_MEMORY\r\n";
 constexpr std::string_view kNotDurable = "INTERNAL_ERROR\r\n";
@@ -38,7 +42,7 @@ double seconds(milliseconds time) {
 
 EventLoop::EventLoop(queue::Store& store, std::vector<ListeningSocket> sockets,
                      const ServerOptions& options)
-    // Only this thread runs the context and touches its sockets; the one that syncs posts to it.
+    // Only this thread runs the context and touches its sockets. The thread that syncs posts to it.
     : io_(BOOST_ASIO_CONCURRENCY_HINT_UNSAFE_IO),
       engine_(store, options.engine, read_clocks()),
       service_(engine_, read_clocks, options.beanstalk,
@@ -53,7 +57,8 @@ EventLoop::EventLoop(queue::Store& store, std::vector<ListeningSocket> sockets,
       commit_(store, options.sync, [this](const queue::CommitReport& report) {
         asio::post(io_, [this, report] { on_report(report); });
       }) {
-  if (!is_ignored(SIGHUP)) signals_.add(SIGHUP);  // nohup ignores it, which a handler would undo
+  // Under nohup SIGHUP is ignored, and a handler would undo that.
+  if (!is_ignored(SIGHUP)) signals_.add(SIGHUP);
   for (ListeningSocket& socket : sockets) {
     acceptors_.push_back(std::make_unique<Acceptor>(
         io_, std::move(socket),
@@ -63,8 +68,8 @@ EventLoop::EventLoop(queue::Store& store, std::vector<ListeningSocket> sockets,
 
 int EventLoop::run() {
   await_signal();
-  tell_of_clock();
-  service_.refuses_puts(read_clocks());  // and tells if it does
+  log_clock_lag();
+  service_.refuses_puts(read_clocks());  // logs it if the disk is nearly full
   alarm_.set(next_wakeup());
   for (const auto& acceptor : acceptors_) acceptor->start();
   while (!stopping_ && !failed_) {
@@ -81,7 +86,7 @@ int EventLoop::run() {
 // --- One turn.
 
 void EventLoop::turn() {
-  // As long as there may be more for this turn to sync and to answer.
+  // Runs handlers as long as there may be more commands for this turn's sync.
   for (int i = 0;
        i < kHandlersPerTurn && resting_.size() < connections_.size() && io_.poll_one() > 0; ++i) {
   }
@@ -106,7 +111,7 @@ void EventLoop::run_engine() {
   try {
     engine_.advance(read_clocks());
   } catch (const queue::StoreError& error) {
-    // It was no client's command, so none is told. The engine tries again by itself.
+    // No client's command failed, so no client is told. The engine tries again by itself.
     if (engine_failures_.pass(read_clocks().mono_ns))
       spdlog::error("cannot load the jobs that are due next: {}", error.what());
   }
@@ -114,32 +119,32 @@ void EventLoop::run_engine() {
 
 void EventLoop::on_clock_set() {
   run_engine();
-  tell_of_clock();
+  log_clock_lag();
 }
 
-void EventLoop::tell_of_clock() {
-  const milliseconds ahead(engine_.clock_ahead());
-  if ((ahead > told_ahead_ ? ahead - told_ahead_ : told_ahead_ - ahead) < kWorthTelling) return;
-  told_ahead_ = ahead;
-  if (ahead < kWorthTelling)
+void EventLoop::log_clock_lag() {
+  const milliseconds lag(engine_.clock_ahead());
+  if (std::chrono::abs(lag - logged_clock_lag_) < kLoggedLag) return;
+  logged_clock_lag_ = lag;
+  if (lag < kLoggedLag)
     return spdlog::info("the wall clock has caught up with the time of the jobs");
   spdlog::warn(
       "the wall clock is {:g} s behind the time that was stored with the jobs: it was set back, or "
-      "had been wrong; "
-      "delays last as long as asked for, absolute times come early by as much until it has caught "
-      "up",
-      seconds(ahead));
+      "had been wrong; delays last as long as asked for, absolute times come early by as much "
+      "until "
+      "it has caught up",
+      seconds(lag));
 }
 
-// Before deliveries: what the closed ones held is ready again.
+// Runs before deliver(), because the jobs that the closed connections held are ready again.
 void EventLoop::close_stalled() {
   stalls_.look([this](Watched& watched, Awaits what) {
     on_stalled(static_cast<Connection&>(watched), what);
   });
 }
 
-// Brings the ends of waiting to those who waited. They go on with what they had sent meanwhile,
-// which may bring more.
+// Gives each waiting connection the end of its wait. The connection then carries out the commands
+// that its client sent meanwhile, which may end more waits: hence the outer loop.
 void EventLoop::deliver() {
   for (auto all = engine_.take_deliveries(); !all.empty(); all = engine_.take_deliveries()) {
     for (const queue::Delivery& delivery : all) {
@@ -167,13 +172,12 @@ void EventLoop::flush() {
   });
 }
 
-// What became durable is sent at the end of the turn that this call wakes.
+// A report wakes the loop, and the turn's flush sends the replies that have become durable.
 void EventLoop::on_report(const queue::CommitReport& report) {
   if (report.failure.empty() || std::exchange(failed_, true)) return;
   spdlog::critical(
       "cannot make changes durable: {}; what the disk holds is unknown now, so the server stops, "
-      "and answers "
-      "INTERNAL_ERROR to every command that it has not answered",
+      "and answers INTERNAL_ERROR to every command that it has not answered",
       report.failure);
 }
 
@@ -181,8 +185,8 @@ void EventLoop::on_report(const queue::CommitReport& report) {
 
 void EventLoop::on_socket(Acceptor::Socket socket) {
   if (connections_.size() >= max_connections_) {
-    if (const auto kept_back = refusals_.pass(read_clocks().mono_ns)) {
-      spdlog::warn("refused {} connections: {} are open, and no more are allowed", *kept_back + 1,
+    if (const auto held_back = refusals_.pass(read_clocks().mono_ns)) {
+      spdlog::warn("refused {} connections: {} are open, and no more are allowed", *held_back + 1,
                    connections_.size());
     }
     boost::system::error_code ignored;
@@ -199,7 +203,7 @@ void EventLoop::on_stalled(Connection& connection, Awaits what) {
   const bool is_idle = what == Awaits::kCommand;
   beanstalk::Counters& counters = service_.counters();
   ++(is_idle ? counters.closed_idle : counters.closed_stalled);
-  if (const auto kept_back = (is_idle ? idle_ : stalled_).pass(read_clocks().mono_ns)) {
+  if (const auto held_back = (is_idle ? idle_ : stalled_).pass(read_clocks().mono_ns)) {
     const std::string_view why = is_idle ? "sent no command"
                                  : what == Awaits::kReading
                                      ? "read no replies"
@@ -207,7 +211,7 @@ void EventLoop::on_stalled(Connection& connection, Awaits what) {
     spdlog::log(
         is_idle ? spdlog::level::info : spdlog::level::warn,
         "closed the connection of {}, which {} for {:g} s ({} more such since the last line)",
-        connection.peer(), why, seconds(is_idle ? timeouts_.idle : timeouts_.stall), *kept_back);
+        connection.peer(), why, seconds(is_idle ? timeouts_.idle : timeouts_.stall), *held_back);
   }
   const std::shared_ptr<Connection> kept = connection.shared_from_this();
   connection.give_up();
@@ -253,8 +257,8 @@ void EventLoop::on_signal(int signal) {
   }
   spdlog::info("stopping (SIG{}), with {} connections open", ::sigabbrev_np(signal),
                connections_.size());
-  // A second one of these ends the process at once. Not so SIGHUP, which comes twice from a
-  // terminal that closes, and after others.
+  // A second SIGTERM or SIGINT ends the process at once. A second SIGHUP does not: a terminal that
+  // closes sends it twice, and may send it after another signal.
   signals_.remove(SIGTERM);
   signals_.remove(SIGINT);
   stopping_ = true;
@@ -270,7 +274,7 @@ void EventLoop::close_engine() {
   }
   commit_.request(engine_.last_sequence());
   commit_.close();
-  io_.poll();  // the report of a failure
+  io_.poll();  // runs on_report() if the last sync failed
 }
 
 void EventLoop::refuse_what_is_not_durable() {

@@ -1,10 +1,11 @@
-// The thread that does everything: sockets, the engine, and the replies that wait for their sync.
+// The event loop: the one thread that owns the sockets, the engine, and the replies that wait for
+// their sync. run_server() makes one and runs it.
 //
-// It goes in turns. Each reads what some sockets have and carries out the commands, lets the engine
-// do what is due, asks for a sync of all that was appended, and sends the replies that may leave:
-// so there is one sync for many commands, and one write for many replies. A connection that was
-// read to its end rests until then; when all of them rest, the turn looks for nothing more before
-// the sync.
+// It works in turns. A turn reads from the sockets that have input and carries out their commands,
+// lets the engine do what is due, requests a sync of all that was appended, and sends the replies
+// that may leave. So one sync serves many commands, and one write carries many replies. A
+// connection whose input is all used rests until the end of the turn (connection.h). When all of
+// them rest, the turn goes on to the sync without looking for more input.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -36,8 +37,7 @@ namespace carillon::server {
 
 class EventLoop final : private Connection::Owner {
  public:
-  // Takes up what the store holds, and has the addresses of `sockets` served by run(). Throws
-  // queue::StoreError.
+  // Takes up what the store holds. run() will serve `sockets`. Throws queue::StoreError.
   EventLoop(queue::Store& store, std::vector<ListeningSocket> sockets,
             const ServerOptions& options);
   virtual ~EventLoop() = default;
@@ -60,7 +60,7 @@ class EventLoop final : private Connection::Owner {
   void turn();
   void run_engine();
   void on_clock_set();
-  void tell_of_clock();
+  void log_clock_lag();
   void close_stalled();
   void deliver();
   void commit();
@@ -91,11 +91,14 @@ class EventLoop final : private Connection::Owner {
   std::size_t max_connections_;
   std::vector<std::unique_ptr<Acceptor>> acceptors_;
   std::unordered_map<queue::ClientId, std::shared_ptr<Connection>> connections_;
-  ConnectionList turns_{
-      &Connection::has_turn_queued};  // have more to carry out than fitted into one turn
-  ConnectionList replying_{&Connection::has_replies_queued};  // have replies that were not sent yet
-  ConnectionList resting_{&Connection::is_resting};  // do not read before the end of the turn
-  std::chrono::milliseconds told_ahead_{0};          // of the wall clock, by the engine's
+  // Connections that have more commands than fitted into one turn.
+  ConnectionList turns_{&Connection::has_turn_queued};
+  // Connections that have replies to send.
+  ConnectionList replying_{&Connection::has_replies_queued};
+  // Connections that read again at the end of the turn.
+  ConnectionList resting_{&Connection::is_resting};
+  // How far the wall clock was behind the engine's clock when that was last logged.
+  std::chrono::milliseconds logged_clock_lag_{0};
   bool stopping_ = false;
   bool failed_ = false;
   LogThrottle refusals_;
@@ -103,8 +106,9 @@ class EventLoop final : private Connection::Owner {
   LogThrottle stalled_;
   LogThrottle idle_;
   SlowSyncs slow_syncs_;
-  queue::Sequence requested_ = 0;  // up to here a sync was asked for
-  queue::GroupCommit commit_;      // the last member: until it is gone its thread calls back
+  queue::Sequence requested_ = 0;  // up to here a sync was requested
+  // The last member: its thread calls back until it is destroyed.
+  queue::GroupCommit commit_;
 };
 
 }  // namespace carillon::server

@@ -1,3 +1,4 @@
+// HangUpWatch, on an epoll instance that waits for EPOLLRDHUP (hang_up_watch.h).
 #include "server/hang_up_watch.h"
 
 #include <sys/epoll.h>

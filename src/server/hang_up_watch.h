@@ -1,9 +1,9 @@
-// Notices that clients have closed their half of a connection while what they sent before is still
-// unread.
+// Tells the event loop when a client closes its half of a connection while earlier input of it is
+// still unread.
 //
-// A connection whose reserve waits is not read beyond a bound, so it may never come to the end of
-// the stream; but the client that has closed it is to be answered, or forgotten. Boost.Asio has no
-// event for that, hence an epoll instance of our own beside its own.
+// Why: while a reserve waits, the connection reads only up to a bound and may never reach the end
+// of the stream; but a client that has closed its half must be answered or forgotten. Boost.Asio
+// has no event for that, so this class has an epoll instance of its own.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -18,8 +18,8 @@ class HangUpWatch {
  public:
   HangUpWatch(boost::asio::io_context& io, std::function<void(queue::ClientId)> on_hang_up);
 
-  // Calls on_hang_up(client) once, when the peer of the socket `fd` has closed its half. Until then
-  // it may be called again. The watch ends when `fd` is closed.
+  // Calls on_hang_up(client) once, when the peer of the socket `fd` has closed its half. May be
+  // called again before that. The watch ends when `fd` is closed.
   void watch(int fd, queue::ClientId client);
 
  private:

@@ -1,3 +1,4 @@
+// Binding TCP and Unix sockets, and taking those that systemd passes (listening_socket.h).
 #include "server/listening_socket.h"
 
 #include <fcntl.h>
@@ -26,7 +27,7 @@ namespace carillon::server {
 namespace {
 
 constexpr int kBacklog = 1024;
-constexpr int kFirstInherited = 3;
+constexpr int kFirstInherited = 3;  // SD_LISTEN_FDS_START of sd_listen_fds(3)
 
 class Descriptor {
  public:
@@ -80,7 +81,7 @@ std::string advice(int error, const Address& address) {
   throw StartError(fmt::format("cannot listen on {}: {}", to_string(address), why));
 }
 
-// The error, or 0.
+// Returns 0, or the error number.
 int bind_and_listen(int fd, const sockaddr* address, socklen_t size) {
   if (::bind(fd, address, size) != 0) return errno;
   return ::listen(fd, kBacklog) != 0 ? errno : 0;
@@ -111,8 +112,8 @@ std::vector<ListeningSocket> listen_on_tcp(const Address& address) {
     if (last_error == 0) {
       sockets.push_back(describe(std::move(fd), false));
     } else if (last_error != EADDRNOTAVAIL) {
-      fail(address, advice(last_error,
-                           address));  // a name's other addresses would only hide that one is taken
+      // Going on with the name's other addresses would hide that this one is taken.
+      fail(address, advice(last_error, address));
     }
   }
   if (sockets.empty()) fail(address, advice(last_error, address));

@@ -1,4 +1,5 @@
-// Sockets on which the server listens: bound here, or inherited from systemd.
+// The sockets on which the server listens: bound here, or inherited from systemd. run_server()
+// opens them, and each Acceptor owns one.
 #pragma once
 
 #include <string>
@@ -9,8 +10,8 @@
 
 namespace carillon::server {
 
-// Owns a descriptor of a listening, non-blocking stream socket. A Unix socket that was bound here
-// is unlinked with it.
+// Owns the descriptor of a listening, non-blocking stream socket. The destructor of a Unix socket
+// that was bound here also unlinks its path.
 class ListeningSocket {
  public:
   ListeningSocket(int fd, Address bound, bool loopback, bool unlink_path)
@@ -19,11 +20,13 @@ class ListeningSocket {
   ListeningSocket& operator=(ListeningSocket&&) = delete;
   ~ListeningSocket();
 
-  int release() {
-    return std::exchange(fd_, -1);
-  }  // the descriptor is the caller's then; the path is not
-  const Address& bound() const { return bound_; }  // with the real port
-  bool loopback() const { return loopback_; }      // only this machine can reach it
+  // Passes the descriptor to the caller. The path stays owned by this object.
+  int release() { return std::exchange(fd_, -1); }
+
+  // The address with the real port.
+  const Address& bound() const { return bound_; }
+  // Returns true if only this machine can reach it.
+  bool loopback() const { return loopback_; }
   bool is_unix() const { return bound_.is_unix(); }
 
  private:
@@ -33,14 +36,14 @@ class ListeningSocket {
   bool unlink_path_;
 };
 
-// A host name with several addresses gives a socket for each. A Unix socket that nobody answers any
-// more is replaced; one that a live server answers is not. Throws StartError when nothing could be
-// bound.
+// Listens on `address`: one socket for each address that a host name has. The path of a Unix socket
+// is taken over if no server answers there any more, and left alone if one does. Throws StartError
+// if nothing could be bound.
 std::vector<ListeningSocket> listen_on(const Address& address);
 
-// Those that systemd has opened for this process (LISTEN_PID and LISTEN_FDS, which are then removed
-// from the environment); else none. Throws StartError for a descriptor that is no listening stream
-// socket.
+// Returns the sockets that systemd has opened for this process (LISTEN_PID and LISTEN_FDS, which
+// are then removed from the environment), or none. Throws StartError if a descriptor is not a
+// listening stream socket.
 std::vector<ListeningSocket> inherited_sockets();
 
 }  // namespace carillon::server

@@ -1,3 +1,4 @@
+// The set-up of spdlog (logging.h).
 #include "server/logging.h"
 
 #include <spdlog/sinks/stdout_color_sinks.h>

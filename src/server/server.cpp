@@ -1,3 +1,4 @@
+// run_server(): opens the sockets and the store, becomes another user if asked, and runs the loop.
 #include "server/server.h"
 
 #include <fmt/format.h>
@@ -25,11 +26,11 @@
 namespace carillon::server {
 namespace {
 
-// Descriptors that are not connections: files of the store, the listening sockets, timers.
+// Descriptors kept for other purposes than connections: store files, listening sockets, timers.
 constexpr std::size_t kOtherDescriptors = 200;
 
-// The signals that EventLoop handles wait while this lives: one that comes during the start must
-// not end the process the hard way.
+// Blocks the signals that EventLoop handles, so that one that comes during the start waits for the
+// loop instead of killing the process.
 class SignalsHeldBack {
  public:
   SignalsHeldBack() {
@@ -66,7 +67,8 @@ void become(const std::string& user) {
     throw StartError(fmt::format("cannot become user \"{}\": {}", user, std::strerror(errno)));
 }
 
-// Raises the bound on descriptors as far as the process may, and returns how many connections fit.
+// Raises the process's limit of descriptors as far as allowed. Returns how many connections fit, at
+// most `wanted`.
 std::size_t connections_that_fit(std::size_t wanted) {
   rlimit limit{};
   ::getrlimit(RLIMIT_NOFILE, &limit);
@@ -85,8 +87,8 @@ std::size_t connections_that_fit(std::size_t wanted) {
 std::unique_ptr<queue::Store> open_store(const std::optional<std::string>& directory,
                                          const queue::SyncPolicy& sync) {
   if (!directory) return std::make_unique<queue::MemoryStore>();
-  // With the other policies an answer is no promise that anything was synced, but that the process
-  // may be killed.
+  // Only for kAlways. Under the other policies an answer does not promise a sync, but it promises
+  // that killing the process loses nothing, and unsynced changes in a journal would be lost.
   const queue::RocksStoreOptions options{
       .journal_bytes = sync.mode == queue::SyncPolicy::Mode::kAlways ? queue::kJournalBytes : 0};
   auto store = std::make_unique<queue::RocksStore>(*directory, options);
@@ -149,7 +151,7 @@ void announce(const std::vector<Listening>& all, const ServerOptions& options) {
 int run_server(const ServerOptions& options) {
   std::signal(SIGPIPE, SIG_IGN);
   SignalsHeldBack signals;
-  // Before the store is opened: who connects meanwhile waits instead of being refused.
+  // Listens before the store is opened, so that early clients wait instead of being refused.
   std::vector<ListeningSocket> sockets = open_sockets(options.listen);
   if (options.user) become(*options.user);
 

@@ -1,12 +1,17 @@
-// `carillon serve`: one process that listens, keeps its jobs in a data directory or in memory, and
-// runs until it is told to stop.
+// run_server(): the whole server process, as `carillon serve` and `carillon beanstalkd` run it. It
+// listens, keeps its jobs in a data directory or in memory, and runs until it is told to stop.
 //
 //   ServerOptions options;
 //   options.data_dir = "carillon-data";
 //   return run_server(options);          // until SIGTERM, SIGINT or SIGHUP
 //
-// One thread runs everything but the syncs: it reads what the sockets have, carries out the
-// commands, asks for one sync for all of them, and sends the replies that are durable by then.
+// One thread does everything but the syncs (event_loop.h). The path of a put through it:
+//   Connection::on_read    bytes from the socket              server/connection.cpp
+//   parse_command          the line, into a Command           server/beanstalk/command.cpp
+//   Session::dispatch      the Command, to begin_put()        server/beanstalk/session.cpp
+//   Session::finish_put    the body, to Engine::put()         server/beanstalk/session.cpp
+//   EventLoop::commit      one sync for all commands of a turn
+//   Connection::flush      the reply, once the put is durable
 #pragma once
 
 #include <chrono>
@@ -30,27 +35,30 @@ inline constexpr std::chrono::milliseconds kLongestTimeout = std::chrono::hours(
 struct ServerOptions {
   // Where to listen, unless systemd passes sockets.
   std::vector<Address> listen = {{.host = "127.0.0.1", .port = kBeanstalkPort, .path = {}}};
-  std::optional<std::string> data_dir;  // none: in memory, and lost with the process
+  // None: jobs are kept in memory and lost with the process.
+  std::optional<std::string> data_dir;
   queue::SyncPolicy sync = queue::SyncPolicy::always();
-  std::uint64_t min_free_disk =
-      128 << 20;  // bytes where data_dir is; with less, puts are refused. 0: they are not
+  // Bytes that must be free where data_dir is; with less, puts are refused. 0: they never are.
+  std::uint64_t min_free_disk = 128 << 20;
   beanstalk::ServiceOptions beanstalk;
   queue::EngineOptions engine;
-  std::size_t max_connections =
-      10'000;  // more are refused; also bounded by the descriptors that the process may have
-  // How long a client may keep the server waiting (stall_watch.h). 0: for ever. REQUIRES: at most
-  // kLongestTimeout.
-  std::chrono::milliseconds stall_timeout{
-      60'000};  // for the rest of a command, or for reading its replies
-  std::chrono::milliseconds idle_timeout{0};  // for its next command, if it holds no job
-  std::optional<std::string> user;            // whom to become once the sockets are bound
-  std::function<void(const std::vector<Address>&)>
-      on_listening;  // called once connections are served
+  // Connections beyond this number are refused. The descriptors that the process may have are a
+  // limit too.
+  std::size_t max_connections = 10'000;
+  // How long a client may keep the server waiting (stall_watch.h): for the rest of a command or for
+  // reading its replies, and for its next command if it holds no job. 0: for ever. REQUIRES: at
+  // most kLongestTimeout.
+  std::chrono::milliseconds stall_timeout{60'000};
+  std::chrono::milliseconds idle_timeout{0};
+  // The user to become once the sockets are bound.
+  std::optional<std::string> user;
+  // Called with the addresses once connections are served.
+  std::function<void(const std::vector<Address>&)> on_listening;
 };
 
 // Returns the exit code of the process: 0 after SIGTERM, SIGINT or SIGHUP, 1 after a failed sync.
-// Throws StartError. SIGUSR1 makes every put be answered DRAINING from then on. SIGPIPE is ignored
-// from then on. SIGHUP stays ignored if it was.
+// Throws StartError. After SIGUSR1 every put is answered DRAINING. Sets SIGPIPE to be ignored.
+// SIGHUP stays ignored if it was.
 int run_server(const ServerOptions& options);
 
 }  // namespace carillon::server

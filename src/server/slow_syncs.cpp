@@ -1,3 +1,4 @@
+// SlowSyncs (slow_syncs.h).
 #include "server/slow_syncs.h"
 
 #include <spdlog/spdlog.h>

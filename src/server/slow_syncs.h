@@ -1,4 +1,4 @@
-// Notices syncs that keep clients waiting for seconds, and says so in the log.
+// Logs when a sync keeps clients waiting for a second or more. The event loop asks it once a turn.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@ namespace carillon::server {
 
 class SlowSyncs {
  public:
-  // To be called once a turn: up to `requested` syncs were asked for, and all up to `durable` is
-  // done. Cheap.
+  // To be called once a turn, at `mono_ns` (ns of the monotonic clock): syncs were requested up to
+  // `requested`, and are done up to `durable`. Cheap.
   void observe(std::uint64_t mono_ns, queue::Sequence requested, queue::Sequence durable);
 
  private:
@@ -21,7 +21,8 @@ class SlowSyncs {
     std::uint64_t since_ns;
   };
 
-  std::optional<Pending> pending_;  // one request that is not done, to stand for all
+  // One request that is not done. It stands for all: only one is timed at a time.
+  std::optional<Pending> pending_;
   LogThrottle throttle_;
 };
 

@@ -1,3 +1,4 @@
+// StallWatch, on an idle tracker (stall_watch.h).
 #include "server/stall_watch.h"
 
 #include <fmt/format.h>
@@ -9,7 +10,8 @@ namespace carillon::server {
 namespace {
 
 constexpr std::uint64_t kNsInTick = 1'000'000;
-constexpr std::size_t kFoundAtOnce = 256;  // then others get their turn
+// So many are handed over by one look(); then the loop does other work.
+constexpr std::size_t kFoundAtOnce = 256;
 
 using Tracker = IdleTracker<Watched*>;
 
@@ -21,8 +23,8 @@ Tick ticks(std::chrono::milliseconds timeout) {
   return static_cast<Tick>(timeout.count());
 }
 
-// The first tick by which all of a moment is over, and the last that has begun by it: between them
-// no time is cut short.
+// A time-out begins at the first tick at or after a moment, and is judged by the last tick that has
+// begun, so rounding never cuts a time-out short.
 Tick tick_after(std::uint64_t mono_ns) {
   return (mono_ns + kNsInTick - 1) / kNsInTick;
 }
@@ -80,8 +82,8 @@ void StallWatch::look(const std::function<void(Watched&, Awaits)>& on_stalled) {
       now, [&](IdleId, Watched* connection) { judge(*connection, now, on_stalled); }, kFoundAtOnce);
 }
 
-// It has been quiet for the time-out it was tracked by, which may be shorter than that of what it
-// awaits by now.
+// The connection was quiet for the time-out that it was tracked with. By now it may await something
+// that has a longer time-out; then it is tracked for the rest of that.
 void StallWatch::judge(Watched& connection, Tick now,
                        const std::function<void(Watched&, Awaits)>& on_stalled) {
   const Tick quiet = std::exchange(connection.timeout_, 0);
@@ -89,7 +91,7 @@ void StallWatch::judge(Watched& connection, Tick now,
   const Tick limit = limit_of(what);
   if (limit == 0) return;
   if (limit > quiet) return track(connection, limit, now - quiet);
-  if (connection.moves()) return track(connection, limit, now + 1);
+  if (connection.shows_life()) return track(connection, limit, now + 1);
   on_stalled(connection, what);
 }
 

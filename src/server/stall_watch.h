@@ -1,23 +1,25 @@
 // Finds the connections whose client keeps the server waiting for too long: for the rest of a
-// command, for taking its replies, or, if that is asked for, for the next command.
+// command, for reading its replies, or, if that is asked for, for the next command. The event loop
+// owns one and closes what it finds.
 //
 //   StallWatch watch({.stall = 60s, .idle = 0s}, mono_ns);
-//   watch.active(connection);             // it was read from, or it took replies
-//   watch.look([](Watched& connection, Awaits what) { ... });   // when next_wakeup() has come, or at any time
-//   watch.forget(connection);             // it is closed
+//   watch.active(connection);    // the client sent something, or took replies
+//   watch.look([](Watched& connection, Awaits what) { ... });   // at next_wakeup(), or at any time
+//   watch.forget(connection);    // it is closed
 //
-// A connection is tracked (IdleTracker) once it keeps the server waiting, and each later event of
-// it is a touch, one store. It stays tracked when it does not any more: only when the tracker finds
-// it is it asked again, and dropped, or given the rest of a longer time-out. So a client that sends
-// each command in two pieces costs two stores, one that sends them whole costs nothing, and those
-// who may wait wake nobody.
+// How. A connection is tracked (IdleTracker) from the moment it keeps the server waiting, and each
+// later event of it is a touch, which is one store. It stays tracked when it stops keeping the
+// server waiting. The connection is asked again only when the tracker finds it, and is then dropped
+// or tracked for the rest of a longer time-out. So a client that sends each command in two pieces
+// costs two stores, a client that sends whole commands costs nothing, and a client that may wait
+// causes no wake-up.
 //
 // Contracts
-//  - Never early: what look() finds had no active() for its time-out, and has not moved otherwise
-//    (Watched::moves).
-//  - Found by the look() at next_wakeup(), at most a millisecond after its time-out. One that moved
-//    otherwise has its time-out from the look that saw it.
-//  - A connection is found once for each time: it is not tracked any more when it is handed over.
+//  - Never early: a connection that look() finds had no active() for its time-out, and showed no
+//    life in another way (Watched::shows_life).
+//  - On time: look() at next_wakeup() finds it, at most 1 ms after its time-out. If a look saw
+//    another sign of life, the time-out begins anew at that look.
+//  - Once: a connection is no longer tracked when it is handed over.
 //
 // Thread safety: none.
 #pragma once
@@ -35,7 +37,7 @@ namespace carillon::server {
 // What a connection waits for its client to do.
 enum class Awaits : std::uint8_t {
   kNothing,  // it is the server's turn, or a reserve waits
-  kRest,     // to send the rest of a command, or of a body
+  kRest,     // to send the rest of a command or of a body
   kReading,  // to read its replies: the socket takes no more of them
   kCommand,  // to send the next command
 };
@@ -47,37 +49,39 @@ class Watched {
 
   virtual Awaits awaits() const = 0;
 
-  // Asked before it is found: whether it is alive in a way that no active() told of, as when what
-  // it has sent lies unread in the kernel. If it is, its time-out begins anew.
-  virtual bool moves() = 0;
+  // Asked before a connection is handed over as stalled. Returns true if its client is alive in a
+  // way that no active() told of: for example, bytes that it sent lie unread in the kernel. Its
+  // time-out then begins anew.
+  virtual bool shows_life() = 0;
 
  private:
   friend class StallWatch;
   IdleId id_;
-  Tick timeout_ = 0;  // ms, by which it is tracked; 0: it is not
+  Tick timeout_ = 0;  // ms, the time-out it is tracked with; 0: it is not tracked
 };
 
 class StallWatch {
  public:
-  // 0: never. Up to 2^38 - 1 ms, else std::invalid_argument.
+  // 0: never. At most 2^38 - 1 ms, else std::invalid_argument.
   struct Timeouts {
     std::chrono::milliseconds stall{0};  // for kRest and kReading
     std::chrono::milliseconds idle{0};   // for kCommand
   };
 
-  // `mono_ns` is the monotonic clock.
+  // `mono_ns` reads the monotonic clock.
   StallWatch(const Timeouts& timeouts, std::function<std::uint64_t()> mono_ns);
 
-  // It has just done something that shows its client alive. REQUIRES: forget() is called before it
-  // is gone.
+  // The connection has just done something that shows its client alive. REQUIRES: forget() is
+  // called before the connection is destroyed.
   void active(Watched& connection);
   void forget(Watched& connection) noexcept;
 
-  // Calls on_stalled(connection, what it awaits) for those who had their time, a bounded number of
-  // them: then next_wakeup() is in the past. on_stalled may forget any connection.
+  // Calls on_stalled(connection, what it awaits) for connections whose time-out is over, at most
+  // 256 of them; if there are more, next_wakeup() is in the past. on_stalled may forget any
+  // connection.
   void look(const std::function<void(Watched&, Awaits)>& on_stalled);
 
-  // By the monotonic clock (ns): nobody's time is over before it. None: nobody is tracked.
+  // Before this moment (ns of the monotonic clock) no time-out is over. None: nothing is tracked.
   std::optional<std::uint64_t> next_wakeup() const;
 
  private:
@@ -89,7 +93,7 @@ class StallWatch {
   Tick stall_;
   Tick idle_;
   std::function<std::uint64_t()> mono_ns_;
-  IdleTracker<Watched*> tracker_;  // by ticks of a millisecond
+  IdleTracker<Watched*> tracker_;  // a tick is 1 ms
 };
 
 }  // namespace carillon::server

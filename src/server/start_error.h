@@ -1,5 +1,5 @@
-// Why the server could not start, in one line for whoever started it: what, with which value, and
-// what to do.
+// StartError: why the server could not start, in one line that `carillon serve` prints. The line
+// says what failed, with which value, and what to do.
 #pragma once
 
 #include <stdexcept>

@@ -29,7 +29,7 @@ struct Client : Watched {
   std::uint64_t last = 0;  // ns, of its last sign of life
 
   Awaits awaits() const override { return what; }
-  bool moves() override { return is_moving; }
+  bool shows_life() override { return is_moving; }
 };
 
 class StallWatchTest : public ::testing::Test {

@@ -1,3 +1,4 @@
+// parse_command(): the table of prefixes, and the arguments of each verb (command.h).
 #include "server/beanstalk/command.h"
 
 #include <algorithm>
@@ -17,7 +18,7 @@ struct Prefix {
   Verb verb;
 };
 
-// In this order: a prefix must come before every shorter one of the same start.
+// The first match wins, so a prefix must come before every shorter one that it starts with.
 constexpr std::array kPrefixes = {
     Prefix{"put ", Verb::kPut},
     Prefix{"put-ms ", Verb::kPutMs},
@@ -65,7 +66,8 @@ bool is_name_byte(char c) {
   return kNameBytes[static_cast<unsigned char>(c)];
 }
 
-// Digits from the front of `rest`; none when there is no digit, or the number is above 2^64 - 1.
+// Takes a number from the front of `rest`. None if there is no digit, or if the number is above
+// 2^64 - 1.
 std::optional<std::uint64_t> take_digits(std::string_view& rest) {
   if (rest.empty() || !is_digit(rest.front())) return std::nullopt;
   std::uint64_t number = 0;
@@ -92,14 +94,14 @@ class Arguments {
     return *this;
   }
 
-  // Whole seconds, kept as milliseconds.
+  // Reads whole seconds and stores milliseconds.
   Arguments& seconds(queue::Millis& out, std::uint64_t max = kMaxU32) {
     number(out, max);
     out *= 1'000;
     return *this;
   }
 
-  // The bytes that may be in a tube's name; whether they make one is another question.
+  // Takes all bytes that may be in a tube's name. They need not make a valid name.
   Arguments& name_bytes(std::string_view& out) {
     skip_spaces();
     const auto end = std::find_if_not(rest_.begin(), rest_.end(), is_name_byte);
@@ -139,7 +141,7 @@ Form read_pause(std::string_view rest, Command& command) {
   return is_tube_name(command.tube) ? Form::kGood : Form::kCountedBad;
 }
 
-// As strtoul reads it, and then as an unsigned int keeps it.
+// Reads the number as strtoul does, and keeps it modulo 2^32, as beanstalkd's unsigned int does.
 Form read_bound(std::string_view rest, std::uint32_t& bound) {
   rest.remove_prefix(std::min(rest.find_first_not_of(" \t\n\v\f\r"), rest.size()));
   const bool negative = rest.starts_with('-');

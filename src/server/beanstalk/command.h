@@ -1,20 +1,22 @@
-// One line of the beanstalk protocol, read: which command it is, and its numbers and names.
+// The parser of beanstalk command lines: a line without its CR LF becomes a Command. The session
+// (session.cpp) calls parse_command() for each line that a client sends.
 //
 //   Command c = parse_command("put 0 10 60 5");     // the line without its CR LF
 //   c.verb == Verb::kPut; c.delay == 10'000; c.ttr == 60'000; c.bytes == 5;
 //
-// Pure: no state, no allocation, O(length of the line). What is accepted is what beanstalkd 1.13
-// accepts, byte for byte, because clients and their tests lean on it:
+// Pure: no state, no allocation, O(length of the line). It accepts exactly what beanstalkd 1.13
+// accepts, because clients and their tests rely on it:
 //   - The first prefix in the order of the table in command.cpp wins. So `quitfoo` quits,
 //     `peek-readyx` is a malformed `peek-ready`, `stats-job` without its space is a malformed
 //     `stats`, and `pause-tubea 1` pauses the tube `a`.
-//   - Spaces before a number are skipped. What follows the last number makes the line malformed,
-//     except for `reserve-with-timeout` and `kick`, which do not look.
-//   - `kick` reads its number as strtoul does: white space and a sign may come first, and it is
-//     taken modulo 2^32.
+//   - Spaces before a number are skipped. Bytes after the last number make the line malformed,
+//     except that `reserve-with-timeout` and `kick` ignore them.
+//   - `kick` reads its number as strtoul does: white space and a sign may come first, and the
+//     number is taken modulo 2^32.
 //   - A NUL anywhere makes the line malformed, whatever the command.
 // Carillon's own verbs (`put-ms`, `put-at`, `release-ms`, `reserve-with-timeout-ms`) take u64
-// milliseconds and allow no trailing bytes. All times in a Command are milliseconds.
+// milliseconds (a time-out: at most 2^31 - 1 seconds) and allow no trailing bytes. All times in a
+// Command are milliseconds.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +27,7 @@
 
 namespace carillon::server::beanstalk {
 
-// A line with its CR LF has at most this many bytes, and a tube's name this many.
+// The longest line in bytes, with its CR LF, and the longest name of a tube.
 inline constexpr std::size_t kMaxLine = 224;
 inline constexpr std::size_t kMaxTubeName = 200;
 
@@ -66,30 +68,33 @@ inline constexpr std::size_t kVerbs = static_cast<std::size_t>(Verb::kQuit) + 1;
 // Whether the line can be carried out.
 enum class Form : std::uint8_t {
   kGood,
-  kBad,  // BAD_FORMAT
-  kCountedBad,  // BAD_FORMAT too, but after the numbers were understood: counted in the `cmd-…` statistics, as
-                // beanstalkd does
+  // Answered BAD_FORMAT.
+  kBad,
+  // Answered BAD_FORMAT too. But the numbers were understood, so beanstalkd counts the command in
+  // its `cmd-…` statistics, and so does Carillon.
+  kCountedBad,
 };
 
 struct Command {
   Verb verb = Verb::kUnknown;
   Form form = Form::kGood;
 
-  // Which of these mean something depends on the verb; the others are 0 or empty.
+  // The verb says which of these are used; the others are 0 or empty.
   queue::JobId id = 0;
   queue::Priority priority = 0;
-  queue::Millis delay = 0;    // put, put-ms, release, release-ms; the length of a pause
+  queue::Millis delay = 0;    // put, put-ms, release, release-ms; pause-tube: the pause's length
   queue::UtcMs due_at = 0;    // put-at
-  queue::Millis ttr = 0;      // put, put-ms, put-at: as asked for, 0 too
+  queue::Millis ttr = 0;      // put, put-ms, put-at: as sent, even if it is 0
   queue::Millis timeout = 0;  // reserve-with-timeout, reserve-with-timeout-ms
-  std::uint32_t bytes =
-      0;  // put…: of the body. Valid in Form::kCountedBad too: too big a body is swallowed then too
+  // put, put-ms, put-at: the size of the body. Also set when the form is kCountedBad, because a
+  // body that is too big is swallowed then too.
+  std::uint32_t bytes = 0;
   std::uint32_t bound = 0;  // kick
   std::string_view tube;    // points into the line
 };
 
-// REQUIRES: `line` contains no CR LF. Never fails: a line that is no command is Verb::kUnknown, one
-// that is malformed Form::kBad.
+// Never fails: a line that is no command gives Verb::kUnknown, a malformed one Form::kBad.
+// REQUIRES: `line` contains no CR LF.
 Command parse_command(std::string_view line);
 
 }  // namespace carillon::server::beanstalk

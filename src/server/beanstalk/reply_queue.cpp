@@ -1,10 +1,11 @@
+// ReplyQueue (reply_queue.h).
 #include "server/beanstalk/reply_queue.h"
 
 namespace carillon::server::beanstalk {
 namespace {
 
-constexpr std::size_t kKeptCapacity =
-    64 << 10;  // a buffer that grew beyond this is given back when it is empty
+// An empty buffer that grew beyond this gives its memory back.
+constexpr std::size_t kKeptCapacity = 64 << 10;
 
 }  // namespace
 

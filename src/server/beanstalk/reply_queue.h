@@ -1,10 +1,11 @@
-// The replies of one connection, in order, each held back until the change it tells of is durable.
+// The replies of one connection, in order. Each is held back until the change that it tells of is
+// durable. The session adds replies, and the connection sends them.
 //
 //   replies.add(sequence, "INSERTED ", id, "\r\n");      // now
 //   ...                                                  // a sync is under way
 //   socket.send(replies.sendable(store.sync()));         // now it may leave
 //
-// Strictly first in, first out: a reply that needs nothing still waits for those before it.
+// Strictly first in, first out: a reply that waits for no change still waits for those before it.
 #pragma once
 
 #include <charconv>
@@ -20,22 +21,22 @@ namespace carillon::server::beanstalk {
 
 class ReplyQueue {
  public:
-  // Appends one reply made of strings and unsigned numbers, which may leave once `durable_at` is
-  // durable. 0: nothing to wait for.
+  // Appends one reply, made of strings and unsigned numbers. It may leave once `durable_at` is
+  // durable; 0: it waits for no change.
   template <class... Parts>
   void add(queue::Sequence durable_at, const Parts&... parts) {
     (append(parts), ...);
     close_reply(durable_at);
   }
 
-  // The bytes at the front that may leave when all up to `durable` is durable. Valid until the next
-  // call of anything else. Amortized O(1) for each reply.
+  // Returns the bytes at the front that may leave, given that all changes up to `durable` are
+  // durable. Valid until the next call of any other method. Amortized O(1) for each reply.
   std::string_view sendable(queue::Sequence durable);
 
-  // REQUIRES: at most as many bytes as the last sendable() returned.
+  // Removes bytes that were sent. REQUIRES: at most as many as the last sendable() returned.
   void sent(std::size_t bytes);
 
-  // Puts `instead` in the place of every reply that was not yet sendable.
+  // Replaces every reply that was not yet sendable by `instead`.
   void replace_held(std::string_view instead);
 
   // Forgets everything.
@@ -43,14 +44,15 @@ class ReplyQueue {
 
   std::size_t bytes() const { return buffer_.size() - head_; }
   bool empty() const { return bytes() == 0; }
-  bool holds() const { return !held_.empty(); }  // some reply was not yet sendable
+  // Returns true if some reply was not yet sendable.
+  bool holds() const { return !held_.empty(); }
 
  private:
-  // Successive replies that wait for the same sequence number. `end` counts all bytes ever
-  // appended.
+  // Successive replies that wait for the same sequence number. Positions in the stream of replies
+  // count all bytes ever appended.
   struct Held {
     queue::Sequence durable_at;
-    std::uint64_t end;
+    std::uint64_t end;  // position
     std::size_t replies;
   };
 
@@ -61,10 +63,10 @@ class ReplyQueue {
   }
   void close_reply(queue::Sequence durable_at);
 
-  std::string buffer_;  // from head_ on: what was not sent
+  std::string buffer_;  // buffer_[head_, end) was not sent
   std::size_t head_ = 0;
-  std::uint64_t base_ = 0;  // counts the bytes that came before buffer_
-  std::uint64_t free_ = 0;  // up to here, in the same count, bytes may leave
+  std::uint64_t base_ = 0;  // the position of buffer_[0]
+  std::uint64_t free_ = 0;  // the position up to which bytes may leave
   std::deque<Held> held_;   // durable_at strictly rising
 };
 

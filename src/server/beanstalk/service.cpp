@@ -1,3 +1,4 @@
+// Service and the Identity of this process (service.h).
 #include "server/beanstalk/service.h"
 
 #include <spdlog/spdlog.h>
@@ -15,7 +16,7 @@ std::string random_id() {
   return fmt::format("{:08x}{:08x}", random(), random());
 }
 
-// Clients read the version as a number, so that it must not have a third part.
+// Clients read the version as a number, so it must not have a third part.
 std::string major_minor(std::string_view version) {
   const std::size_t first = version.find('.');
   const std::size_t second = first == std::string_view::npos ? first : version.find('.', first + 1);
@@ -45,12 +46,12 @@ Service::Service(queue::Engine& engine, std::function<queue::Now()> clock,
       disk_(std::move(disk)) {}
 
 void Service::report_store_failure(std::string_view error) {
-  const auto kept_back = failures_.pass(now().mono_ns);
-  if (!kept_back) return;
+  const auto held_back = failures_.pass(now().mono_ns);
+  if (!held_back) return;
   spdlog::error(
       "the store failed, and a command was answered INTERNAL_ERROR: {} ({} more such since the "
       "last line)",
-      error, *kept_back);
+      error, *held_back);
 }
 
 }  // namespace carillon::server::beanstalk

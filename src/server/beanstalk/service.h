@@ -1,5 +1,5 @@
-// What all beanstalk connections of one server share: the engine, the clock, the limits, and the
-// counters that `stats` shows.
+// What all beanstalk sessions of one server share: the engine, the clock, the limits, and the
+// counters that `stats` shows. The event loop owns one Service and gives it to each connection.
 #pragma once
 
 #include <array>
@@ -17,20 +17,22 @@
 
 namespace carillon::server::beanstalk {
 
-// beanstalkd's default, and the most that its -z allows.
+// beanstalkd's default, and the largest that its -z allows (bytes).
 inline constexpr std::uint32_t kDefaultMaxJobSize = 65'535;
 inline constexpr std::uint32_t kLargestMaxJobSize = 1u << 30;
 
 struct ServiceOptions {
-  std::uint32_t max_job_size = kDefaultMaxJobSize;  // bytes of a body; a larger one is JOB_TOO_BIG
-  std::size_t max_unsent =
-      1 << 20;  // bytes of replies that one connection may leave unread before it is not read
-  std::size_t steps_per_turn =
-      1'000;            // lines and bodies of one connection, before the others get their turn
-  bool durable = true;  // whether the store outlives the process: what the binlog-… stats mean
+  // Bytes of a body. A put of a larger one is answered JOB_TOO_BIG.
+  std::uint32_t max_job_size = kDefaultMaxJobSize;
+  // Bytes of replies that a client may leave unread. Beyond it, nothing is read from the client.
+  std::size_t max_unsent = 1 << 20;
+  // Lines and bodies of one connection that are used in one turn; then others get their turn.
+  std::size_t steps_per_turn = 1'000;
+  // Whether the store outlives the process. If not, `stats` shows 0 as binlog-records-written.
+  bool durable = true;
 };
 
-// Who the server is, as `stats` tells.
+// The fields of `stats` that identify the server.
 struct Identity {
   int pid = 0;
   std::string version;  // "x.y"
@@ -44,9 +46,9 @@ struct Identity {
 
 struct Counters {
   std::array<std::uint64_t, kVerbs> commands{};
-  std::uint64_t connections = 0;  // now open
-  std::uint64_t producers = 0;    // of those, the ones that have sent a put
-  std::uint64_t workers = 0;      // of those, the ones that have sent a reserve
+  std::uint64_t connections = 0;  // open now
+  std::uint64_t producers = 0;    // open connections that have sent a put
+  std::uint64_t workers = 0;      // open connections that have sent a reserve
   std::uint64_t total_connections = 0;
   std::uint64_t closed_stalled = 0;  // by the server, because the client stalled
   std::uint64_t closed_idle = 0;     // by the server, because the client sent no command
@@ -71,14 +73,14 @@ class Service {
   Counters& counters() { return counters_; }
   std::uint64_t started_ns() const { return started_ns_; }
 
-  // From then on every put is answered DRAINING. There is no way back.
+  // After this call every put is answered DRAINING. It cannot be undone.
   void drain() { draining_ = true; }
   bool draining() const { return draining_; }
 
-  // Whether every put is to be answered OUT_OF_MEMORY, at this time.
+  // Returns true if a put at `now` must be answered OUT_OF_MEMORY: the disk is nearly full.
   bool refuses_puts(queue::Now now) { return disk_.low(now.mono_ns); }
 
-  // Logs that the store failed in a command, loudly, but once a second at most.
+  // Logs as an error, at most once a second, that the store failed in a command.
   void report_store_failure(std::string_view error);
 
  private:

@@ -1,3 +1,4 @@
+// Session: bytes in, dispatch of each command to the engine, replies out (session.h).
 #include "server/beanstalk/session.h"
 
 #include <algorithm>
@@ -17,7 +18,8 @@ constexpr std::string_view kEnd = "\r\n";
 constexpr std::string_view kBadFormat = "BAD_FORMAT\r\n";
 constexpr std::string_view kOutOfRange = "OUT_OF_RANGE\r\n";
 
-constexpr std::size_t kKeptBody = 64 << 10;  // a body buffer that grew beyond this is given back
+// An empty body buffer that grew beyond this gives its memory back.
+constexpr std::size_t kKeptBody = 64 << 10;
 
 bool is_known(Verb verb) {
   return verb != Verb::kUnknown;
@@ -103,7 +105,7 @@ std::size_t Session::take_line(std::string_view bytes) {
   }
   if (bytes.size() < kMaxLine) return 0;
   state_ = State::kLongLine;
-  return kMaxLine - 1;  // the last may be the CR of the end
+  return kMaxLine - 1;  // the last byte is kept: it may be the CR of the line's end
 }
 
 std::size_t Session::skip_long_line(std::string_view bytes) {
@@ -151,7 +153,7 @@ void Session::deliver(const Delivery& delivery) {
   answer(delivery);
 }
 
-// --- Commands.
+// --- Commands: each whole line comes to carry_out().
 
 void Session::carry_out(const Command& command) {
   if (command.form == Form::kBad) return replies_.add(0, kBadFormat);
@@ -233,6 +235,8 @@ void Session::dispatch(const Command& c) {
   }
 }
 
+// --- put, put-ms, put-at: the line, and then the body.
+
 void Session::begin_put(const Command& c) {
   if (c.bytes > service_.options().max_job_size) {
     left_ = std::uint64_t{c.bytes} + kEnd.size();
@@ -264,6 +268,8 @@ void Session::finish_put(std::string_view body_and_end) {
     answer_store_failure(error.what());
   }
 }
+
+// --- The other commands that need more than one call of the engine.
 
 void Session::reserve(const Command& c) {
   became_worker();
@@ -349,7 +355,7 @@ void Session::answer_yaml(queue::Sequence durable_at, std::string_view yaml) {
   replies_.add(durable_at, "OK ", yaml.size(), kEnd, yaml, kEnd);
 }
 
-// What is not there may just have been deleted: nobody may learn of that before the deletion is
+// The job or tube may just have been deleted, and nobody may learn of that before the deletion is
 // durable.
 void Session::answer_not_found() {
   replies_.add(service_.engine().last_sequence(), "NOT_FOUND\r\n");

@@ -1,15 +1,20 @@
-// One beanstalk connection as a state machine without a socket: bytes in, commands to the engine,
-// replies out.
+// One beanstalk client as a state machine without a socket: bytes in, commands to the engine,
+// replies out. The connection (server/connection.h) feeds it and sends its replies.
 //
 //   Session session(service);
-//   std::size_t used = session.receive("put 0 0 60 5\r\nhello\r\nres");   // 21: the rest is no whole command yet
-//   socket.send(session.replies().sendable(durable));                     // "INSERTED 1\r\n", once it is durable
+//   // 21 bytes are used: "res" is not a whole command yet.
+//   std::size_t used = session.receive("put 0 0 60 5\r\nhello\r\nres");
+//   // "INSERTED 1\r\n", once the job is durable.
+//   socket.send(session.replies().sendable(durable));
 //
-// Commands are carried out in the order in which they came and answered in that order. While a
-// reserve waits nothing is read: `receive` uses no byte until `deliver` has brought the end of the
-// waiting.
+// Commands are carried out and answered in the order in which they came. While a reserve waits,
+// `receive` uses no byte; `deliver` ends the wait.
 //
-// Not thread safe; all sessions of a service belong to its thread.
+// Where a put is handled: take_line() parses the command line, dispatch() passes it to begin_put(),
+// which decides whether the body is kept or discarded, take_body() collects the body, and
+// finish_put() gives the job to the engine and adds the reply.
+//
+// Thread safety: none; all sessions of a service belong to its thread.
 #pragma once
 
 #include <cstddef>
@@ -25,39 +30,42 @@ namespace carillon::server::beanstalk {
 
 class Session {
  public:
-  // What has to happen before `receive` uses another byte.
+  // What must happen before `receive` uses another byte.
   enum class Wants {
-    kInput,     // more bytes: those that were left over are no whole command
-    kTurn,      // nothing, but others should get their turn first
-    kRoom,      // some of the replies must leave: there are more than options.max_unsent
-    kDelivery,  // a reserve waits
-    kNothing,   // it is closed
+    kInput,     // more bytes must come: those that were left over are not a whole command
+    kTurn,      // other connections should get their turn
+    kRoom,      // replies must leave: there are more bytes of them than options.max_unsent
+    kDelivery,  // a reserve waits: `deliver` must be called
+    kNothing,   // the session is closed, and uses no more
   };
 
-  // Connects to the engine, and disconnects in the end.
+  // Connects a client to the engine. The destructor calls close().
   explicit Session(Service& service);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // Carries out what is complete in `bytes` and returns how many were used. The others must come
-  // again, with more behind them.
+  // Carries out the whole commands in `bytes`. Returns how many bytes were used; the others must be
+  // passed again, followed by what came after them.
   std::size_t receive(std::string_view bytes);
 
-  // The client has closed its half of the connection: a reserve that waits ends with TIMED_OUT, and
-  // so will every later one.
+  // Reports that the client has closed its half of the connection. A reserve that waits ends with
+  // TIMED_OUT, and so will every later one that would have to wait.
   void end_of_input();
 
-  // The end of the waiting, from Engine::take_deliveries.
+  // Ends the wait of a reserve with what Engine::take_deliveries has returned for this client.
   void deliver(const queue::Delivery& delivery);
 
-  // Disconnects from the engine: the jobs reserved are ready again. The replies may still be sent.
+  // Disconnects the client from the engine; its reserved jobs are ready again. The replies may
+  // still be sent.
   void close();
 
   Wants wants() const;
-  bool mid_command()
-      const;  // part of it is used: the rest of a body is next, or of a line that is too long
-  bool holds_jobs() const;  // that it has reserved
+  // Returns true if part of a command was used: the rest of a body, or of a line that is too long,
+  // is next.
+  bool mid_command() const;
+  // Returns true if the client has reserved jobs.
+  bool holds_jobs() const;
   queue::ClientId client() const { return client_; }
   ReplyQueue& replies() { return replies_; }
   const ReplyQueue& replies() const { return replies_; }
@@ -65,10 +73,10 @@ class Session {
  private:
   enum class State : std::uint8_t {
     kLine,      // a command line is next
-    kLongLine,  // one that was too long is being discarded, up to its end
+    kLongLine,  // a line that is too long is being discarded, up to its end
     kBody,      // the body of put_ is next
     kSwallow,   // the body of a put that was refused is being discarded
-    kWaiting,
+    kWaiting,   // a reserve waits
     kClosed,
   };
 
@@ -85,7 +93,6 @@ class Session {
   void reserve_job(queue::JobId id);
   void release(const Command& command);
   void kick(std::uint32_t bound);
-  void kick_job(queue::JobId id);
   void pause(const Command& command);
   void stats_job(queue::JobId id);
   void stats_tube(std::string_view tube);
@@ -109,10 +116,10 @@ class Session {
   bool input_ended_ = false;
   bool producer_ = false;
   bool worker_ = false;
-  bool turn_over_ = false;
+  bool turn_over_ = false;  // `receive` stopped after options.steps_per_turn
 
-  Command put_;             // kBody: what is to be put
-  std::string body_;        // kBody: what came of the body and its CR LF in earlier calls
+  Command put_;             // kBody: the put whose body is next
+  std::string body_;        // kBody: the part of the body and its CR LF that came in earlier calls
   std::uint64_t left_ = 0;  // kSwallow: bytes still to be discarded
 };
 

@@ -1,3 +1,4 @@
+// The YAML of the statistics and lists (stats.h).
 #include "server/beanstalk/stats.h"
 
 #include <fmt/format.h>
@@ -112,8 +113,8 @@ std::string server_stats_yaml(Service& service) {
       .field("rusage-utime", seconds(usage.ru_utime))
       .field("rusage-stime", seconds(usage.ru_stime))
       .field("uptime", (now.mono_ns - service.started_ns()) / kNsInSecond)
-      // There are no numbered log files, no migration between them and no limit to their size;
-      // changes written there are.
+      // Carillon has no numbered log files, no migration between them and no limit to their size.
+      // The sequence number of the last append stands for the records written.
       .field("binlog-oldest-index", 0)
       .field("binlog-current-index", 0)
       .field("binlog-records-migrated", 0)

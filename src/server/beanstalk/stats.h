@@ -1,8 +1,5 @@
-// The YAML that `stats`, `stats-job`, `stats-tube` and the `list-…` commands answer with:
-// beanstalkd's fields, in its order.
-//
-// After the last of them come Carillon's own, so that a client which reads all finds more, and one
-// which reads beanstalkd's finds them.
+// The YAML with which the session answers `stats`, `stats-job`, `stats-tube` and the `list-…`
+// commands: beanstalkd's fields in beanstalkd's order, and Carillon's own fields after them.
 #pragma once
 
 #include <string>
