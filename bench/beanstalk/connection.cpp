@@ -42,7 +42,7 @@ int connect_to(const std::string& host, std::uint16_t port) {
   return fd;
 }
 
-// The bytes of the body that follows this reply, with its CR LF; 0 for a reply of one line.
+// Returns the size of the body that follows this reply, with its CR LF; 0 for a reply of one line.
 std::size_t body_after(ReplyLine line) {
   if (!line.starts_with("RESERVED ") && !line.starts_with("FOUND ") && !line.starts_with("OK "))
     return 0;

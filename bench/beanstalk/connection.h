@@ -1,5 +1,5 @@
-// One client of a beanstalk server that sends commands in batches and reads their replies, without
-// ever blocking.
+// One client of a beanstalk server for the load generator (load.cpp): it sends commands in batches
+// and reads their replies without blocking.
 #pragma once
 
 #include <chrono>
@@ -11,7 +11,7 @@
 
 namespace carillon::bench {
 
-// What a server said to one command: its first line without the CR LF.
+// The first line of a server's reply to one command, without its CR LF.
 using ReplyLine = std::string_view;
 
 class Connection {
@@ -24,12 +24,12 @@ class Connection {
 
   int fd() const { return fd_; }
 
-  // Sends `commands`, which `replies` replies will answer. REQUIRES: the batch before it was
+  // Sends a batch of commands that `replies` replies will answer. REQUIRES: the batch before it was
   // answered in full.
   void send(std::string_view commands, std::size_t replies);
 
-  // Reads and writes what is possible now. `on_reply` is called for each reply that is there; a
-  // job's body is passed over. Returns true once the batch was answered in full. Throws
+  // Reads and writes as much as is possible now, and calls `on_reply` for each reply that has
+  // arrived; bodies are skipped. Returns true once the batch was answered in full. Throws
   // std::runtime_error when the server closes the connection.
   template <class OnReply>
   bool step(OnReply on_reply) {
@@ -48,7 +48,7 @@ class Connection {
 
  private:
   void transfer();
-  ReplyLine next_reply();  // empty: not there yet
+  ReplyLine next_reply();  // empty: it has not arrived in full
 
   int fd_;
   std::string output_;

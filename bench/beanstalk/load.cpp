@@ -1,10 +1,10 @@
-// Loads a beanstalk server with puts, then drains it by reserve and delete, and prints how many a
-// second it did.
+// Loads a beanstalk server with puts, then drains it by reserve and delete, and prints the rate of
+// each phase.
 //
-//   carillon_bench_beanstalk --port 11300 --connections 16 --pipeline 100 --jobs 400000 --seconds 10
+//   carillon_bench_beanstalk --port 11300 --connections 16 --pipeline 100 --jobs 400000
 //
-// One thread drives all connections; each sends its next batch when the last was answered in full.
-// A phase ends when its work is done, or when its time is over.
+// One thread drives all connections. Each connection sends its next batch of commands when the last
+// batch was answered in full. A phase ends when its work is done or its time is over.
 
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -40,23 +40,24 @@ struct Load {
 
 struct Phase {
   double per_second = 0;
-  double p50_us = 0;  // of the time from sending a batch to its last reply
+  // Percentiles of the time from sending a batch to its last reply.
+  double p50_us = 0;
   double p99_us = 0;
 };
 
-// What to send next on one connection. An empty batch: it is done.
+// The commands to send next on one connection. An empty batch: the connection is done.
 struct Batch {
   std::string commands;
   std::size_t replies = 0;
 };
 
-// The work of one phase: hands out batches and hears the replies, by the number of the connection.
+// The work of one phase: hands out batches and receives the replies, by the connection's index.
 class Work {
  public:
   virtual ~Work() = default;
   virtual Batch next(std::size_t connection) = 0;
   virtual void on_reply(std::size_t connection, ReplyLine line) = 0;
-  virtual std::size_t done() const = 0;  // jobs
+  virtual std::size_t done() const = 0;  // in jobs
 };
 
 [[noreturn]] void unexpected(ReplyLine line) {
@@ -203,8 +204,8 @@ void print(const Load& load, std::size_t jobs, const Phase& puts, const Phase& d
   if (load.json) {
     std::printf(
         "{\"connections\": %zu, \"pipeline\": %zu, \"body_bytes\": %zu, \"jobs\": %zu, "
-        "\"puts_per_second\": %.0f, "
-        "\"put_p50_us\": %.1f, \"put_p99_us\": %.1f, \"drained_per_second\": %.0f}\n",
+        "\"puts_per_second\": %.0f, \"put_p50_us\": %.1f, \"put_p99_us\": %.1f, "
+        "\"drained_per_second\": %.0f}\n",
         load.connections, load.pipeline, load.body, jobs, puts.per_second, puts.p50_us, puts.p99_us,
         drain.per_second);
     return;
