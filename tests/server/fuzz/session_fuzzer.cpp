@@ -1,8 +1,9 @@
-// Feeds arbitrary bytes, cut at arbitrary places, to a session on a store in memory: nothing may
-// crash, and the answer may not depend on the cuts.
+// Feeds arbitrary bytes, cut into pieces, to a session on a store in memory. Nothing may crash, and
+// the answer must not depend on the cuts.
 //
 //   cmake -S . -B build/fuzz -G Ninja -DCMAKE_CXX_COMPILER=clang++-14 -DCARILLON_FUZZ=ON
-//   cmake --build build/fuzz --target session_fuzzer && build/fuzz/session_fuzzer -dict=tests/server/fuzz/beanstalk.dict
+//   cmake --build build/fuzz --target session_fuzzer
+//   build/fuzz/session_fuzzer -dict=tests/server/fuzz/beanstalk.dict
 
 #include <cstddef>
 #include <cstdint>
@@ -18,7 +19,7 @@ namespace {
 using carillon::server::beanstalk::Client;
 using carillon::server::beanstalk::House;
 
-// The replies to `bytes` in pieces of `piece` bytes, and what was left unused.
+// Returns the replies to `bytes`, sent in pieces of `piece` bytes.
 std::string answer(std::string_view bytes, std::size_t piece) {
   House house({.max_job_size = 100, .steps_per_turn = 7});
   Client client(house);
@@ -30,14 +31,14 @@ std::string answer(std::string_view bytes, std::size_t piece) {
   return replies;
 }
 
-// `stats` tells the CPU time, and a random id: the two runs differ in it.
+// The answer to `stats` has the CPU time and a random id, which differ between two runs.
 bool is_comparable(std::string_view bytes) {
   return bytes.find("stats\r\n") == std::string_view::npos;
 }
 
 }  // namespace
 
-// The first byte says how the others are cut.
+// The first byte of the input is the size of the pieces, less one, modulo 32.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size < 2) return 0;
   const std::string bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
