@@ -1,4 +1,4 @@
-// Addresses as the command line writes them.
+// Addresses, as the command line passes them.
 
 #include "server/address.h"
 
@@ -27,7 +27,7 @@ TEST(Address, HostAndPort) {
   EXPECT_EQ(to_string(a), "127.0.0.1:11400");
 }
 
-TEST(Address, WithoutAPortItIsTheDefault) {
+TEST(Address, WithoutAPortThePortIsTheDefault) {
   EXPECT_EQ(parse_address("localhost").port, 11'300);
   EXPECT_EQ(parse_address("localhost", 4444).port, 4'444);
   EXPECT_EQ(parse_address("[::1]").port, 11'300);
@@ -54,7 +54,7 @@ TEST(Address, UnixSocketsHaveAPath) {
       std::string::npos);
 }
 
-TEST(Address, WhatIsNoAddressIsRefusedWithTheReason) {
+TEST(Address, AMalformedAddressIsRefusedWithTheReason) {
   EXPECT_EQ(error_of("host:x"), "\"host:x\": the port is not a number from 0 to 65535");
   EXPECT_EQ(error_of("host:65536"), "\"host:65536\": the port is not a number from 0 to 65535");
   EXPECT_EQ(error_of("host:"), "\"host:\": the port is not a number from 0 to 65535");

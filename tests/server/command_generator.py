@@ -1,12 +1,15 @@
-"""Random beanstalk commands, weighted so that every command, limit and corner of the protocol is
-met.
+"""Random beanstalk commands, weighted so that every command, limit and corner case of the protocol
+comes up.
 
-What is generated has one right outcome whatever the speed of the machine: delays are none or far,
-ttrs are long, and nothing depends on which of two connections is read first. What beanstalkd leaves
-to chance or to the layout of its buffers is left out: - which of several waiting workers is next
-(it serves in turn only as long as none has left the array of waiting ones); - a line with a lone CR
-(it stops the scan for the line's end until its buffer of 224 bytes is full); - a line of 224n + 1
-bytes (its CR is the last byte of the buffer and is overlooked: the next line is discarded as well).
+Each generated command has one right outcome, whatever the speed of the machine: delays are zero or
+far, ttrs are long, and nothing depends on which of two connections is read first. Three things are
+left out, because beanstalkd leaves them to chance or to the layout of its buffers:
+- which of several waiting workers is next: beanstalkd serves them in turn only until one leaves its
+  array of waiting workers;
+- a line with a lone CR: the CR stops beanstalkd's scan for the line's end until its buffer of 224
+  bytes is full;
+- a line of 224n + 1 bytes: its CR is the last byte of the buffer and beanstalkd overlooks it, so it
+  discards the next line as well.
 """
 
 import random
@@ -46,27 +49,23 @@ _BAD_NUMBERS = [
     b"9" * 40,
 ]
 _PRIORITIES = [0, 1, 2, 3, 1023, 1024, 1025, 2**32 - 1]
-_FAR = [
-    1000,
-    5000,
-    20000,
-    2**32 - 1,
-]  # seconds; farther apart than a run lasts, so that the order is certain
+# Seconds, farther apart than a run lasts, so that the order of the delays is certain.
+_FAR = [1000, 5000, 20000, 2**32 - 1]
 _TTRS = [1000, 2**32 - 1]
 _BAD_PUTS = [
-    b"put ", b"put 0", b"put 0 0", b"put 0 0 60", b"put a 0 60 1", b"put 0 0 60 1 ", b"put 0 0 60 1 x",
-    b"put -1 0 60 1", b"put 4294967296 0 60 1", b"put 0 4294967296 60 1", b"put 0 0 4294967296 1",
-    b"put 0 0 60 4294967296", b"put 0 0 60 -1", b"put 0 0 60 0x1", b"put 0 0 60 18446744073709551616",
-    b"put 0\t0 60 1", b"put", b"PUT 0 0 60 1", b" put 0 0 60 1",
+    b"put ", b"put 0", b"put 0 0", b"put 0 0 60", b"put a 0 60 1", b"put 0 0 60 1 ",
+    b"put 0 0 60 1 x", b"put -1 0 60 1", b"put 4294967296 0 60 1", b"put 0 4294967296 60 1",
+    b"put 0 0 4294967296 1", b"put 0 0 60 4294967296", b"put 0 0 60 -1", b"put 0 0 60 0x1",
+    b"put 0 0 60 18446744073709551616", b"put 0\t0 60 1", b"put", b"PUT 0 0 60 1", b" put 0 0 60 1",
 ]  # fmt: skip
 _UNKNOWN = [
-    b"", b" ", b"x", b"peek", b"peekx", b"puts", b"Reserve", b"delete", b"release", b"bury", b"kick", b"touch", b"use",
-    b"watch", b"ignore", b"list", b"list-tube", b"pause", b"stat", b"qui", b"QUIT", b"z" * 222, b"kick-jobs",
-    b"us\ne a",
+    b"", b" ", b"x", b"peek", b"peekx", b"puts", b"Reserve", b"delete", b"release", b"bury",
+    b"kick", b"touch", b"use", b"watch", b"ignore", b"list", b"list-tube", b"pause", b"stat",
+    b"qui", b"QUIT", b"z" * 222, b"kick-jobs", b"us\ne a",
 ]  # fmt: skip
 _NO_ARGUMENT = [
-    b"peek-ready", b"peek-delayed", b"peek-buried", b"reserve", b"stats", b"list-tubes", b"list-tube-used",
-    b"list-tubes-watched",
+    b"peek-ready", b"peek-delayed", b"peek-buried", b"reserve", b"stats", b"list-tubes",
+    b"list-tube-used", b"list-tubes-watched",
 ]  # fmt: skip
 _WITH_ID = [b"delete ", b"touch ", b"peek ", b"kick-job ", b"reserve-job ", b"stats-job "]
 _NUL = [
@@ -78,7 +77,7 @@ _NUL = [
     b"reserve\0",
     b"quit\0",
 ]
-# What strtoul reads where the other commands want digits and nothing else.
+# Numbers that strtoul accepts, and so does `kick`. The other commands want digits only.
 _ODD_KICKS = [
     b"1x",
     b"-1",
@@ -89,7 +88,8 @@ _ODD_KICKS = [
     b"4294967297",
     b"18446744073709551615",
 ]
-# 1.12 reads these with strtol; a line that is BAD_FORMAT to both changes as little.
+# beanstalkd 1.12 accepts these, because it uses strtol. It is sent another line, one that is
+# BAD_FORMAT to both, in their stead (see comparable.py).
 _TIMEOUTS_1_13_REFUSES = [
     b"",
     b"x",
@@ -103,7 +103,7 @@ _TIMEOUTS_1_13_REFUSES = [
 
 
 class CommandGenerator:
-    """Single commands and batches for one client. The caller says which jobs there are to choose from."""
+    """Makes commands for one client. The caller passes the jobs to choose from."""
 
     def __init__(self, rng: random.Random, max_job_size: int):
         self._rng = rng
@@ -114,7 +114,8 @@ class CommandGenerator:
         return self._rng.choices(TUBES, [4, 6, 6, 1, 1, 1])[0]
 
     def harmless(self, held: list, live: list, dead: list) -> Command:
-        """A command that is answered at once and that any moment is good for: no pause, no order among delays."""
+        """A command that is answered at once and whose answer does not depend on the moment: no
+        pause, and no order among delays."""
         make = self._rng.choices(
             [
                 self._put,
@@ -208,7 +209,7 @@ class CommandGenerator:
         return self._put_with_wrong_end()
 
     def _put_with_wrong_end(self) -> Command:
-        """The declared bytes and two more are consumed; what follows is the next command."""
+        """The server consumes the declared bytes and two more; the next command follows."""
         if self._rng.random() < 0.5:
             return Command((b"put 0 0 1000 5\r\n", b"helloXY"))
         if self._rng.random() < 0.5:
@@ -291,7 +292,7 @@ class CommandGenerator:
         return make(held, live, dead)
 
     def _bad_put(self, *_) -> Command:
-        if self._rng.random() < 0.1:  # the size is looked at first, so the body is swallowed
+        if self._rng.random() < 0.1:  # the server checks the size first, so it swallows the body
             body = b"g" * (self._max_job_size + 1)
             return Command((b"put 0 0 1000 %d garbage\r\n" % len(body), body + b"\r\n"))
         head = self._rng.choice(_BAD_PUTS)
@@ -304,8 +305,8 @@ class CommandGenerator:
         name = self._rng.choice(_BAD_TUBES)
         command = self._rng.choice([b"use ", b"watch ", b"ignore ", b"stats-tube ", b"pause-tube "])
         if command == b"pause-tube ":
-            # Spaces around the name are skipped by this one, so it may not be bad: pause a tube
-            # that does not exist.
+            # pause-tube skips spaces around the name, so " a" is a good name here. Pause a tube
+            # that does not exist instead.
             name = name.replace(b"a", b"none") if name.strip() in (b"a",) else name
             return line(command + name + b" 1000")
         return line(command + name)
@@ -329,9 +330,8 @@ class CommandGenerator:
                 b"kick " + self._rng.choice([b"", b" ", b"x", b"18446744073709551616", b"9" * 40])
             )
         if self._rng.random() < 0.3:
-            bad = self._rng.choice(
-                [b"0", b"18446744073709551615", b"9223372036854775808"]
-            )  # good numbers of no job
+            # Well-formed, but the id of no job.
+            bad = self._rng.choice([b"0", b"18446744073709551615", b"9223372036854775808"])
         return line(self._rng.choice(_WITH_ID) + bad)
 
     def _trailing(self, held: list, live: list, dead: list) -> Command:

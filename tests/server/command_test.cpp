@@ -1,4 +1,4 @@
-// Lines of the beanstalk protocol and what they mean, corner by corner.
+// The parser of beanstalk command lines, with its corner cases.
 
 #include "server/beanstalk/command.h"
 
@@ -52,7 +52,7 @@ TEST(Command, PutTakesTheWholeRangeOfU32) {
   expect_bad("put 0 0 60 4294967296");
 }
 
-TEST(Command, PutThatLacksANumberIsBad) {
+TEST(Command, APutWithoutAllNumbersIsBad) {
   expect_bad("put ");
   expect_bad("put 0");
   expect_bad("put 0 0");
@@ -60,7 +60,7 @@ TEST(Command, PutThatLacksANumberIsBad) {
   expect_bad("put 0 0 60 ");
 }
 
-TEST(Command, PutWithMoreBehindItIsBadButCountedAndItsSizeIsKnown) {
+TEST(Command, APutWithTrailingBytesIsBadButCountedAndItsSizeIsKnown) {
   for (const auto line : {"put 0 0 60 70000 "sv, "put 0 0 60 70000x"sv, "put 0 0 60 70000 1"sv}) {
     const Command c = parse(line);
     EXPECT_EQ(c.verb, Verb::kPut);
@@ -92,7 +92,7 @@ TEST(Command, PutAtTakesAMomentInUtcMilliseconds) {
   expect_bad("put-at 0 -1 0 1");
 }
 
-TEST(Command, SpacesBeforeNumbersAreSkippedAndNothingElseIs) {
+TEST(Command, OnlySpacesBeforeNumbersAreSkipped) {
   EXPECT_EQ(parse("delete    7").id, 7u);
   EXPECT_EQ(parse("put   1  2   3    4").bytes, 4u);
   expect_bad("delete \t7");
@@ -100,14 +100,14 @@ TEST(Command, SpacesBeforeNumbersAreSkippedAndNothingElseIs) {
   expect_bad("put 0,0 60 1");
 }
 
-TEST(Command, IdsAreTheWholeRangeOfU64) {
+TEST(Command, IdsMayUseTheWholeRangeOfU64) {
   EXPECT_EQ(parse("delete 18446744073709551615").id, 18446744073709551615u);
   EXPECT_EQ(parse("delete 00000000000000000000000000000007").id, 7u);
   expect_bad("delete 18446744073709551616");
   expect_bad("delete 99999999999999999999999999999999");
 }
 
-TEST(Command, CommandsOfOneIdAllowNothingElse) {
+TEST(Command, CommandsOfOneIdAllowNoOtherArgument) {
   const struct {
     std::string prefix;
     Verb verb;
@@ -141,7 +141,7 @@ TEST(Command, BuryHasIdAndPriority) {
   expect_bad("bury 9 5 1");
 }
 
-TEST(Command, ReserveWithTimeoutIsTheTimeoutTimesAThousandAndIgnoresWhatFollows) {
+TEST(Command, ReserveWithTimeoutTakesSecondsAndIgnoresTrailingBytes) {
   EXPECT_EQ(parse("reserve-with-timeout 2").timeout, 2'000u);
   EXPECT_EQ(parse("reserve-with-timeout 2147483647").timeout, 2147483647'000u);
   EXPECT_EQ(parse("reserve-with-timeout 2foo").timeout, 2'000u);
@@ -172,7 +172,7 @@ TEST(Command, KickReadsItsBoundAsStrtoulDoes) {
     expect_bad(bad);
 }
 
-TEST(Command, CommandsWithoutArgumentsAllowNothingElse) {
+TEST(Command, CommandsWithoutArgumentsAllowNoTrailingBytes) {
   const struct {
     std::string line;
     Verb verb;
@@ -203,7 +203,7 @@ TEST(Command, TheFirstPrefixWins) {
   expect_good("quit now", Verb::kQuit);
 }
 
-TEST(Command, WhatHasNoPrefixIsUnknown) {
+TEST(Command, ALineWithoutAKnownPrefixIsUnknown) {
   for (const auto line :
        {""sv, " "sv, "x"sv, "peek"sv, "put"sv, "PUT 0 0 1 1"sv, " stats"sv, "delete"sv, "use"sv,
         "list-tube"sv, "kick-jobs 1"sv, "qui"sv, "pause"sv, "put-msx"sv}) {
@@ -216,7 +216,7 @@ TEST(Command, ANulIsBadWhateverTheCommand) {
     expect_bad(line);
 }
 
-TEST(Command, TubeNamesHave1To200BytesOfTheAllowedOnes) {
+TEST(Command, TubeNamesHave1To200OfTheAllowedBytes) {
   const std::string longest(200, 't');
   for (const std::string prefix : {"use ", "watch ", "ignore ", "stats-tube "}) {
     EXPECT_EQ(parse(prefix + "a").tube, "a");

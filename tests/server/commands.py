@@ -1,15 +1,14 @@
-"""What is sent to two servers at once: a command whose job ids are filled in per server."""
+"""Commands to be sent to two servers at once: each server's own job ids are filled in."""
 
 from dataclasses import dataclass
 from typing import NamedTuple, Optional, Tuple, Union
 
-# No server under test gets this far; a job that one server refused is asked for as one that never
-# was.
+# Ids from here on are never given by a server in a test. They stand for jobs that a server refused.
 _NO_SUCH_JOB = 10**15
 
 
 class Job(NamedTuple):
-    """Stands in a command for the id that the server gave to the n-th put."""
+    """In a command, the id that the server gave to the put of this number."""
 
     number: int
 
@@ -17,17 +16,16 @@ class Job(NamedTuple):
 @dataclass(frozen=True)
 class Command:
     parts: Tuple[Union[bytes, Job], ...]
-    replies: int = 1  # lines answered; 2 when what was meant as a body is read as a command
-    job: Optional[int] = None  # a put: the number of its job
+    replies: int = 1  # 2 when the server reads the intended body as another command
+    job: Optional[int] = None  # of a put: the number of its job
     may_wait: bool = False  # a reserve that waits when nothing is ready
     ends: bool = False  # the server closes instead of answering
-    for_1_12: Optional[
-        Tuple[Union[bytes, Job], ...]
-    ] = None  # sent to beanstalkd 1.12 where it differs from 1.13
+    # Sent instead to beanstalkd 1.12, where 1.12 differs from 1.13.
+    for_1_12: Optional[Tuple[Union[bytes, Job], ...]] = None
 
     @property
     def size(self) -> int:
-        """About how many bytes it has."""
+        """The number of bytes, approximately: an id counts 8."""
         return sum(8 if isinstance(p, Job) else len(p) for p in self.parts)
 
     @property

@@ -1,11 +1,13 @@
-"""Brings a reply to the form in which two servers must agree: ids become job numbers, and what may
-differ is masked.
+"""Converts a reply to a form in which two servers must agree: ids become job numbers, and values
+that may differ are masked.
 
-Of beanstalkd 1.12 and 1.13, 1.13 counts. Seen from a client they differ in two ways (read from both
-sources): - 1.13 puts strings in the YAML of stats in double quotes: name, tube, hostname, os,
-platform. Added here for 1.12. - 1.13 reads the time of reserve-with-timeout as 0 … 2^31-1 and
-answers BAD_FORMAT to anything else; 1.12 takes what strtol makes of it, so that `-1` or 2^31 waits
-for ever and `x` is 0. For 1.12 such a command is replaced (Command.for_1_12).
+The reference is beanstalkd 1.13. Seen from a client, 1.12 differs from it in two ways (found by
+reading both sources):
+- 1.13 writes the strings in the YAML of stats (name, tube, hostname, os, platform) in double
+  quotes. For 1.12 the quotes are added here.
+- 1.13 accepts 0 … 2^31-1 as the time of reserve-with-timeout, and answers BAD_FORMAT to anything
+  else. 1.12 uses the result of strtol, so that `-1` or 2^31 waits for ever and `x` is 0. 1.12 is
+  sent another command instead (Command.for_1_12).
 """
 
 from typing import Optional
@@ -18,16 +20,16 @@ _MASKED = {
     "stats-job": {"id", "file"},
     "stats-tube": set(),
 }
-# Carillon's own fields of stats, which come after all of beanstalkd's. (The bodies of stats-tube
-# and stats-job are compared as a whole by clients' test suites, and so have none.)
+# Carillon's own fields of stats, which come after beanstalkd's. The bodies of stats-tube and
+# stats-job have none, because the test suites of clients compare them as a whole.
 _OWN = {"current-jobs-loaded", "connections-closed-stalled", "connections-closed-idle"}
-# Whole seconds that two servers, asked one after the other, may round differently.
+# Whole seconds. Two servers that are asked one after the other may round them differently.
 _SECONDS = {"uptime", "age", "time-left", "pause-time-left"}
 _SECONDS_APART = 5
 
 
 class Seconds(int):
-    """A number of seconds: equal to one that is a few seconds off."""
+    """A number of seconds, equal to any number that is at most 5 s off."""
 
     def __eq__(self, other):
         return abs(int(self) - int(other)) <= _SECONDS_APART
@@ -41,9 +43,9 @@ class Seconds(int):
 def comparable(
     line: bytes, reply: Reply, numbers: dict, is_1_12: bool, own_stats: Optional[int] = None
 ) -> tuple:
-    """The reply to a command line as a tuple to compare. `numbers` maps this server's ids to job
-    numbers. `own_stats` is how many `stats` the test itself has sent to this server, which may
-    differ; without it cmd-stats is masked."""
+    """The reply to a command line, as a tuple to compare. `numbers` maps this server's ids to job
+    numbers. `own_stats` is how many `stats` the test itself has sent to this server; that number
+    may differ between servers and is subtracted from cmd-stats. Without it cmd-stats is masked."""
     word = reply.word
     if word == b"OK":
         return (word, _body(line, reply.body, is_1_12, own_stats))
@@ -60,8 +62,8 @@ def _job(numbers: dict, job_id: int) -> str:
 
 def _body(line: bytes, body: bytes, is_1_12: bool, own_stats: Optional[int]) -> tuple:
     if line.startswith(b"list-tubes"):
-        # The order is that of beanstalkd's array, where the last tube takes the place of one that
-        # vanishes.
+        # beanstalkd lists its array of tubes, where the last tube fills the gap of one that
+        # vanished.
         return tuple(sorted(yaml_list(body)))
     kind = line.split(b" ", 1)[0].decode()
     pairs = yaml_pairs(body)

@@ -1,4 +1,5 @@
-"""Real servers as child processes: Carillon (in memory or durable) and Debian's beanstalkd, each on a free port."""
+"""Real servers as child processes, each on a free port: Carillon (in memory or durable) and
+Debian's beanstalkd."""
 
 import fcntl
 import os
@@ -18,7 +19,7 @@ _STOP_SECONDS = 20.0
 
 
 class StartFailed(Exception):
-    """The server ended, or did not listen in time. The message holds what it printed."""
+    """The server ended, or did not listen in time. The message contains what it printed."""
 
 
 def carillon_path() -> str:
@@ -29,12 +30,12 @@ def carillon_path() -> str:
 
 
 def beanstalkd_path() -> str:
-    """Debian's server, the oracle. BEANSTALKD_PATH names another one."""
+    """Debian's beanstalkd, the reference. BEANSTALKD_PATH names another one."""
     search = os.environ.get("PATH", "") + os.pathsep + "/usr/bin"
     path = os.environ.get("BEANSTALKD_PATH") or shutil.which("beanstalkd", path=search)
     if not path:
         raise RuntimeError(
-            "beanstalkd is not installed; `apt-get install beanstalkd` gives the oracle of these tests"
+            "beanstalkd is not installed; these tests compare with it: `apt-get install beanstalkd`"
         )
     return path
 
@@ -55,7 +56,7 @@ def carillon_serve(data: str, *extra: str) -> "Server":
 
 
 def carillon_beanstalkd(*extra: str) -> "Server":
-    """Carillon behind beanstalkd's own flags; in memory unless `-b DIR` is among `extra`."""
+    """`carillon beanstalkd`, in memory unless `-b DIR` is among `extra`."""
     return Server(lambda port: [carillon_path(), "beanstalkd", "-l", HOST, "-p", str(port), *extra])
 
 
@@ -64,14 +65,14 @@ def beanstalkd(*extra: str, path: str = "") -> "Server":
 
 
 def stand_in() -> str:
-    """The beanstalkd that takes Carillon's place, to try the tests themselves: BEANSTALKD_ORACLE is
-    1 for Debian's, or a path."""
+    """The beanstalkd that is tested instead of Carillon, to check the tests themselves, or "".
+    BEANSTALKD_ORACLE sets it: 1 for Debian's, or a path."""
     value = os.environ.get("BEANSTALKD_ORACLE", "")
     return beanstalkd_path() if value == "1" else value
 
 
 def subject_in_memory(*extra: str) -> "Server":
-    """The server under test, keeping nothing."""
+    """The server under test, in memory."""
     return beanstalkd(*extra, path=stand_in()) if stand_in() else carillon_beanstalkd(*extra)
 
 
@@ -89,7 +90,7 @@ def free_port() -> int:
 
 
 class Server:
-    """One server process. As a context manager it is started on entry and gone on exit.
+    """One server process. As a context manager it is started on entry and killed on exit.
 
     with carillon_serve(directory) as server:
         server.connect().call(b"stats")
@@ -120,9 +121,9 @@ class Server:
         return (HOST, self.port)
 
     def start(self) -> "Server":
-        """Starts it on a free port and returns once it listens."""
+        """Starts the process on a free port and returns once it listens."""
         self._log = tempfile.TemporaryFile()
-        # The child shares the file offset; appending keeps its output whole while log() seeks.
+        # The child shares the file offset, and log() seeks; appending keeps the output whole.
         fcntl.fcntl(self._log, fcntl.F_SETFL, fcntl.fcntl(self._log, fcntl.F_GETFL) | os.O_APPEND)
         for attempt in range(5):
             self.port = free_port()
@@ -161,23 +162,23 @@ class Server:
         raise StartFailed(f"not listening after {_START_SECONDS} s; it printed:\n{self.log()}")
 
     def connect(self, timeout: float = 20.0, **options) -> Connection:
-        """A new connection; it is closed with the server at the latest."""
+        """A new connection. It is closed at the latest when the server is."""
         connection = Connection(self.address, timeout, **options)
         self._connections.append(connection)
         return connection
 
     def terminate(self) -> int:
-        """SIGTERM; returns the exit code."""
+        """Sends SIGTERM and returns the exit code."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(_STOP_SECONDS)
 
     def kill(self) -> None:
-        """SIGKILL: the process gets no chance to do anything more."""
+        """Sends SIGKILL: the process can do nothing more."""
         self.process.kill()
         self.process.wait()
 
     def log(self) -> str:
-        """The last 4000 bytes of what it printed."""
+        """The last 4000 bytes of the output."""
         size = self._log.seek(0, os.SEEK_END)
         self._log.seek(max(0, size - 4000))
         text = self._log.read().decode(errors="replace")

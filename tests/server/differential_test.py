@@ -1,8 +1,8 @@
-"""The same random commands to Debian's beanstalkd and to Carillon, and the replies compared byte
-for byte.
+"""Sends the same random commands to Debian's beanstalkd and to Carillon and compares the replies
+byte for byte.
 
-CARILLON_SEED replays a run; CARILLON_STEPS sets its length. BEANSTALKD_ORACLE puts a beanstalkd in
-Carillon's place.
+CARILLON_SEED replays a run; CARILLON_STEPS sets its length. With BEANSTALKD_ORACLE a beanstalkd is
+tested instead of Carillon.
 """
 
 import random
@@ -17,9 +17,8 @@ from wire import setting
 
 _STEPS = setting("CARILLON_STEPS", 8000)
 _SEED = setting("CARILLON_SEED", random.SystemRandom().randrange(2**32))
-_STEPS_PER_HISTORY = (
-    2000  # fresh servers after as many, so that "far" delays stay far in a long run
-)
+# After so many steps the servers are fresh ones, so that "far" delays stay far in a long run.
+_STEPS_PER_HISTORY = 2000
 _STEPS_PER_AUDIT = 50
 _DEFAULT_MAX_JOB_SIZE = 65535
 
@@ -67,7 +66,7 @@ class RandomHistoriesTest(unittest.TestCase):
 
 
 class TimedScenariosTest(unittest.TestCase):
-    """What takes its time: a few scripts, played on both servers at once."""
+    """A few scripts that must wait for time to pass, played on both servers at once."""
 
     def _compare(self, subject) -> None:
         with daemon.beanstalkd() as oracle, subject:
@@ -85,7 +84,8 @@ class TimedScenariosTest(unittest.TestCase):
 
 
 class TheTestCanFailTest(unittest.TestCase):
-    """A server that differs a little is found out: beanstalkd against a beanstalkd that is not quite the same."""
+    """The comparison finds small differences: beanstalkd is compared with a beanstalkd that is not
+    quite the same."""
 
     def test_a_job_limit_one_byte_smaller(self):
         with self.assertRaisesRegex(Mismatch, "JOB_TOO_BIG|max-job-size"):

@@ -1,5 +1,5 @@
-"""A file system that is nearly full: puts are refused while there is room to delete jobs and to
-start again (`carillon serve --min-free-disk`)."""
+"""A nearly full file system: puts are refused while there is still room to delete jobs and to start
+again (`carillon serve --min-free-disk`)."""
 
 import ctypes
 import os
@@ -18,7 +18,8 @@ _REFUSED = said(b"OUT_OF_MEMORY")
 
 
 def _mount_small(directory: str, size: str) -> bool:
-    """A file system in memory, which this process and its children see alone."""
+    """Mounts a file system in memory that only this process and its children see. Returns true if
+    that worked."""
     libc = ctypes.CDLL(None)
     space = _NEWNS | (0 if os.geteuid() == 0 else _NEWUSER)
     return (
@@ -40,7 +41,7 @@ class DiskSpaceTest(unittest.TestCase):
         self.addCleanup(server.__exit__)
         return server
 
-    def test_with_less_space_puts_are_refused_and_nothing_else(self):
+    def test_with_little_space_only_puts_are_refused(self):
         server = self.start("--min-free-disk", "0")
         with server.connect() as client:
             ids = [client.put(b"job") for _ in range(3)]
@@ -60,7 +61,7 @@ class DiskSpaceTest(unittest.TestCase):
             self.assertEqual(client.call(b"delete %d" % job), said(b"DELETED"))
         self.assertEqual(server.log().count("every put is refused"), 1, server.log())
 
-    def test_a_disk_that_fills_up_is_drained_and_started_anew(self):
+    def test_a_full_disk_is_drained_after_a_restart(self):
         if not _mount_small(self.directory.name, "192m"):
             self.skipTest("a small file system cannot be mounted here")
         self.addCleanup(ctypes.CDLL(None).umount2, self.directory.name.encode(), 2)
@@ -94,10 +95,10 @@ class DiskSpaceTest(unittest.TestCase):
         filler = self.directory.name + "/filler"
         with open(filler, "wb") as file:
             os.posix_fallocate(file.fileno(), 0, 120 * _MIB)
-        time.sleep(0.2)  # two periods of looking: the first put is refused already
+        time.sleep(0.2)  # two periods of looking, so that the first put is refused already
         self.assertEqual(client.call(b"put 0 0 60 5", b"while"), _REFUSED)
         os.unlink(filler)
-        time.sleep(0.2)  # and taken again
+        time.sleep(0.2)  # so that the first put is taken again
         client.put(b"after")
         self.assertIn("puts are taken again", server.log())
 

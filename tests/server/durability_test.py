@@ -1,4 +1,5 @@
-"""What a restart must not change: each test does something, stops the server, softly or by SIGKILL, and looks again."""
+"""A restart must not change anything: each test does something, stops the server, by SIGTERM or by
+SIGKILL, starts it again, and looks."""
 
 import tempfile
 import time
@@ -26,7 +27,7 @@ class _OnOneDirectory:
     def start(self):
         self.server = daemon.subject_durable(self._directory.name).start()
         self.c = self.server.connect()
-        self.c.stats()  # it listens before it has read its data; from here on it serves
+        self.c.stats()  # the server listens before it has read its data; now it serves
 
     def restart(self):
         self.stop(self.server)
@@ -58,7 +59,7 @@ class _Kept:
         self.restart()
         self.assertEqual(self.reserve_all(), [jobs[key] for key in sorted(jobs)])
 
-    def test_tubes_states_and_numbers(self):
+    def test_tubes_states_and_values(self):
         self.c.call(b"use beta")
         self.c.call(b"watch beta")
         ready = self.c.put(b"ready", 7, 0, 1234)
@@ -97,7 +98,7 @@ class _Kept:
             self.c.call(b"reserve-with-timeout 0"), Reply(b"RESERVED %d 1" % job, b"x")
         )
 
-    def test_what_was_deleted_stays_deleted(self):
+    def test_deleted_jobs_stay_deleted(self):
         jobs = [self.c.put(b"x") for _ in range(50)] + [
             self.c.put(b"x", 0, 1000) for _ in range(50)
         ]
@@ -127,11 +128,10 @@ class _Kept:
         self.restart()
         self.assertEqual(self.c.call(b"reserve").number(), job)
         self.assertGreaterEqual(time.time() - sent, 2.0)
-        self.assertLess(
-            time.time() - sent, 2.9
-        )  # a delay begun anew would end at 2.5 or later, if the restart took no time
+        # A delay that began anew would end at 2.5 s plus the time of the restart.
+        self.assertLess(time.time() - sent, 2.9)
 
-    def test_a_job_that_came_due_meanwhile_is_ready(self):
+    def test_a_job_due_during_the_stop_is_ready(self):
         job = self.c.put(b"x", 0, 1)
         self.stop(self.server)
         self.server.__exit__()
@@ -214,7 +214,7 @@ class _CarillonOnly:
         self.assertEqual(self.c.call(b"kick 1"), said(b"KICKED 1"))
         self.assertEqual(self.c.call(b"reserve"), Reply(b"RESERVED %d 4" % job, b"far!"))
 
-    def test_what_is_far_is_not_in_memory(self):
+    def test_far_jobs_are_not_in_memory(self):
         far = [self.c.put_ms(b"far", 0, _FORTY_DAYS_MS) for _ in range(1000)]
         near = self.c.put_ms(b"near", 0, 5000)
         for _ in range(2):

@@ -59,8 +59,8 @@ TEST_F(EventLoopTest, ADelayedJobComesNeitherEarlyNorMuchLater) {
   EXPECT_LT(took, milliseconds(2'000));  // generous: the machine may be busy
 }
 
-// The clock had been a day ahead when the store was written to.
-TEST_F(EventLoopTest, AWallClockBehindTheStoredTimeIsTold) {
+// The wall clock was a day ahead when the store was written.
+TEST_F(EventLoopTest, AWallClockBehindTheStoredTimeIsLogged) {
   std::ostringstream log;
   const auto logger = spdlog::default_logger();
   spdlog::set_default_logger(
@@ -90,7 +90,7 @@ TEST_F(EventLoopTest, AHalfClosedConnectionIsAnsweredAndClosed) {
   EXPECT_EQ(peer.read(100), "TIMED_OUT\r\nUSING a\r\n");
 }
 
-TEST_F(EventLoopTest, AHalfCloseIsNoticedBehindBytesThatAreNotReadYet) {
+TEST_F(EventLoopTest, AHalfCloseIsNoticedBehindUnreadBytes) {
   start();
   Peer peer(tcp_);
   std::string bytes = "reserve\r\n";
@@ -116,7 +116,7 @@ TEST_F(EventLoopTest, AResetGivesTheJobsBack) {
   EXPECT_EQ(other.read(kReserved.size()), kReserved);
 }
 
-TEST_F(EventLoopTest, AClientThatDoesNotReadIsNotReadEitherAndOthersAreServed) {
+TEST_F(EventLoopTest, AClientThatReadsNoRepliesIsNotReadAndOthersAreServed) {
   start();
   Peer lazy(tcp_);
   const std::string body(60'000, 'b');
@@ -148,7 +148,7 @@ TEST_F(EventLoopTest, ConnectionsBeyondTheLimitAreRefusedUntilOthersEnd) {
     Peer third(tcp_);
     EXPECT_EQ(third.read(100), "OUT_OF_MEMORY\r\n");
   }
-  // The end of the second is seen at some moment from here on.
+  // The server sees the end of the second connection at some moment from here on.
   for (int i = 0; i < 1'000; ++i) {
     Peer next(tcp_);
     if (next.say("use a\r\n", "USING a\r\n") == "USING a\r\n") return;
@@ -157,7 +157,7 @@ TEST_F(EventLoopTest, ConnectionsBeyondTheLimitAreRefusedUntilOthersEnd) {
   FAIL() << "still refused";
 }
 
-TEST_F(EventLoopTest, SigtermAnswersWhatIsInFlightAndEndsWith0) {
+TEST_F(EventLoopTest, SigtermAnswersCommandsInFlightAndEndsWith0) {
   start();
   Peer peer(tcp_);
   Peer waiting(tcp_);
@@ -169,7 +169,7 @@ TEST_F(EventLoopTest, SigtermAnswersWhatIsInFlightAndEndsWith0) {
   EXPECT_TRUE(waiting.at_end());
 }
 
-TEST_F(EventLoopTest, Sigusr1RefusesPutsForGood) {
+TEST_F(EventLoopTest, AfterSigusr1EveryPutIsRefused) {
   start();
   Peer peer(tcp_);
   EXPECT_EQ(peer.say(kPut, kInserted), kInserted);
@@ -183,7 +183,7 @@ TEST_F(EventLoopTest, Sigusr1RefusesPutsForGood) {
   EXPECT_EQ(peer.say("delete 1\r\n", "DELETED\r\n"), "DELETED\r\n");
 }
 
-TEST_F(EventLoopTest, AFailedSyncRefusesWhatIsNotDurableAndEndsWith1) {
+TEST_F(EventLoopTest, AfterAFailedSyncUndurableCommandsAreRefusedAndTheLoopEndsWith1) {
   start();
   Peer peer(tcp_);
   EXPECT_EQ(peer.say(kPut, kInserted), kInserted);

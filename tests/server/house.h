@@ -1,6 +1,6 @@
-// A beanstalk server without sockets, for tests: an engine on a store in memory that can be told to
-// fail, on a clock that only the test moves, and clients whose bytes go straight into their
-// sessions.
+// House: a beanstalk server without sockets, for tests. It has an engine on a store in memory that
+// can be told to fail, a clock that only the test moves, and clients whose bytes go straight into
+// their sessions.
 #pragma once
 
 #include <algorithm>
@@ -19,12 +19,12 @@
 
 namespace carillon::server::beanstalk {
 
-// What happens to a disk: appends, syncs or reads of bodies fail while the test says so.
+// A store whose appends, syncs or reads of bodies fail while the test says so.
 class BreakableStore : public queue::Store {
  public:
   bool appends_fail = false;
   bool bodies_fail = false;
-  std::atomic<bool> syncs_fail = false;  // atomic: another thread may sync
+  std::atomic<bool> syncs_fail = false;  // atomic, because another thread may sync
 
   queue::Sequence append(const queue::Changes& changes) override {
     if (appends_fail) throw queue::StoreError("no space left on device");
@@ -55,14 +55,14 @@ class BreakableStore : public queue::Store {
 
 class House;
 
-// A client: what it sends goes to its session, and what the session answers is kept until it is
-// read.
+// A client whose bytes go to its session. The session's replies are kept until the client reads
+// them.
 class Client {
  public:
   explicit Client(House& house);
   ~Client();
 
-  // Sends bytes, and returns the replies to them that may leave now; see `durable`.
+  // Sends bytes and returns the replies that may leave now; see `durable`.
   std::string say(std::string_view bytes);
 
   // Sends no more bytes, as after shutdown(SHUT_WR).
@@ -73,7 +73,8 @@ class Client {
   void hang_up() { session_.reset(); }
   std::string_view unused() const { return unused_; }
 
-  queue::Sequence durable = UINT64_MAX;  // up to here replies may leave
+  // Replies that tell of changes up to this sequence number may leave.
+  queue::Sequence durable = UINT64_MAX;
 
  private:
   friend class House;
@@ -91,7 +92,7 @@ class House {
       : service(
             engine, [this] { return now; }, options) {}
 
-  // Lets time go by on both clocks.
+  // Moves both clocks on.
   void pass(queue::Millis ms) {
     now.utc_ns += ms * 1'000'000;
     now.mono_ns += ms * 1'000'000;

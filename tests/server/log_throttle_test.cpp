@@ -1,4 +1,4 @@
-// One log line a second, and the number of those that were kept back.
+// LogThrottle lets one line a second through and counts the lines it holds back.
 
 #include "server/log_throttle.h"
 
@@ -7,7 +7,7 @@
 namespace carillon::server {
 namespace {
 
-TEST(LogThrottle, LetsOneThroughEachSecondAndCountsTheOthers) {
+TEST(LogThrottle, LetsOneLineThroughEachSecondAndCountsTheOthers) {
   LogThrottle throttle;
   EXPECT_EQ(throttle.pass(7), 0u);
   EXPECT_EQ(throttle.pass(8), std::nullopt);

@@ -1,4 +1,5 @@
-"""Carillon's own verbs on the beanstalk port: put-ms, put-at, release-ms, reserve-with-timeout-ms."""
+"""Carillon's own verbs on the beanstalk port: put-ms, put-at, release-ms and
+reserve-with-timeout-ms."""
 
 import time
 import unittest
@@ -62,7 +63,7 @@ class _OwnVerbs:
     def test_a_delay_beyond_the_year_9999_is_refused(self):
         for delay in (_YEAR_9999_END_MS, 2**63, _LARGEST - 1, _LARGEST):
             self.assertEqual(self.c.call(b"put-ms 0 %d 60000 1" % delay, b"x"), _OUT_OF_RANGE)
-        self.put_with(b"put-ms 0 %d 60000" % (200_000_000_000_000))  # in the year 8300 or so
+        self.put_with(b"put-ms 0 %d 60000" % (200_000_000_000_000))  # about the year 8300
         self.assertEqual(self.c.call(b"reserve-with-timeout 0"), TIMED_OUT)
 
     def test_out_of_range_is_answered_after_the_body(self):
@@ -108,12 +109,14 @@ class _OwnVerbs:
         job = b"%d" % self.c.put(b"x")
         for line in (
             b"put-ms ", b"put-ms 0 0 60000", b"put-ms 4294967296 0 60000 1", b"put-ms 0 -1 60000 1",
-            b"put-ms 0 18446744073709551616 60000 1", b"put-ms 0 0 18446744073709551616 1", b"put-ms 0 0 60000 1x",
-            b"put-ms 0 1.5 60000 1", b"put-at 0 x 60000 1", b"put-at 0 -1 60000 1",
-            b"put-at 0 18446744073709551616 60000 1", b"release-ms " + job, b"release-ms " + job + b" 0",
-            b"release-ms " + job + b" 0 -1", b"release-ms " + job + b" 0 18446744073709551616",
-            b"release-ms " + job + b" 4294967296 0", b"reserve-with-timeout-ms ", b"reserve-with-timeout-ms x",
-            b"reserve-with-timeout-ms -1", b"reserve-with-timeout-ms 18446744073709551616",
+            b"put-ms 0 18446744073709551616 60000 1", b"put-ms 0 0 18446744073709551616 1",
+            b"put-ms 0 0 60000 1x", b"put-ms 0 1.5 60000 1", b"put-at 0 x 60000 1",
+            b"put-at 0 -1 60000 1", b"put-at 0 18446744073709551616 60000 1", b"release-ms " + job,
+            b"release-ms " + job + b" 0", b"release-ms " + job + b" 0 -1",
+            b"release-ms " + job + b" 0 18446744073709551616",
+            b"release-ms " + job + b" 4294967296 0", b"reserve-with-timeout-ms ",
+            b"reserve-with-timeout-ms x", b"reserve-with-timeout-ms -1",
+            b"reserve-with-timeout-ms 18446744073709551616",
         ):  # fmt: skip
             self.check(line + b"\r\n", BAD_FORMAT)
         self.check(b"put-ms   7   0   60000   1\r\nx\r\n")

@@ -1,5 +1,5 @@
-"""The ground of the literal protocol tests: a server per test class, a tube and a connection per
-test.
+"""Base classes of the literal protocol tests: each test class has a server, each test a tube and a
+connection.
 
 BEANSTALKD_ORACLE=1 runs them against Debian's beanstalkd.
 """
@@ -23,7 +23,8 @@ TIMED_OUT = said(b"TIMED_OUT")
 
 
 class OnOneServer:
-    """Each test has a tube of its own, so that one server serves them all. To be mixed with unittest.TestCase."""
+    """Each test has a tube of its own, so one server can serve them all. To be mixed with
+    unittest.TestCase."""
 
     @classmethod
     def setUpClass(cls):
@@ -60,7 +61,7 @@ class OnOneServer:
         return self.c.stats(b"stats-tube " + self.tube)
 
     def wait_until_waiting(self, count: int) -> None:
-        """Until the server itself says that so many workers wait on this test's tube."""
+        """Waits until the server's stats say that so many workers wait on this test's tube."""
         deadline = time.monotonic() + 20.0
         while (waiting := self.tube_stats()["current-waiting"]) != str(count):
             self.assertLess(time.monotonic(), deadline, f"{waiting} wait, {count} should")

@@ -1,4 +1,5 @@
-"""How bytes become commands: the corners of parsing, and every limit; on the in-memory and on the durable server."""
+"""How bytes become commands: the corner cases of parsing, and every limit, on the in-memory and on
+the durable server."""
 
 import unittest
 
@@ -8,9 +9,9 @@ from wire import Reply
 
 
 class _Parsing:
-    # What command it is goes by prefix.
+    # The prefix of a line decides which command it is.
 
-    def test_a_word_that_begins_with_quit_quits(self):
+    def test_any_word_beginning_with_quit_quits(self):
         for word in (b"quit", b"quitfoo", b"quit 1 2 3"):
             c = self.server.connect()
             c.send(word + b"\r\nlist-tube-used\r\n")
@@ -18,8 +19,8 @@ class _Parsing:
 
     def test_letters_after_a_command_without_arguments(self):
         for word in (
-            b"peek-ready", b"peek-delayed", b"peek-buried", b"reserve", b"stats", b"list-tubes", b"list-tube-used",
-            b"list-tubes-watched",
+            b"peek-ready", b"peek-delayed", b"peek-buried", b"reserve", b"stats", b"list-tubes",
+            b"list-tube-used", b"list-tubes-watched",
         ):  # fmt: skip
             for garbage in (b"x", b" ", b" x", b"-"):
                 self.check(word + garbage + b"\r\n", BAD_FORMAT)
@@ -39,12 +40,8 @@ class _Parsing:
             b"kick-job",
         ):
             self.check(word + b"\r\n", UNKNOWN_COMMAND)
-        for word in (
-            b"reserve-job",
-            b"reserve-with-timeout",
-            b"stats-job",
-            b"stats-tube",
-        ):  # begin with `reserve`, `stats`
+        # These are malformed forms of `reserve` and `stats`.
+        for word in (b"reserve-job", b"reserve-with-timeout", b"stats-job", b"stats-tube"):
             self.check(word + b"\r\n", BAD_FORMAT)
 
     def test_pause_tube_needs_no_space(self):
@@ -183,9 +180,8 @@ class _Parsing:
             said(b"EXPECTED_CRLF"),
             said(b"USING " + self.tube),
         )
-        self.check(
-            b"put 0 0 60 4\r\nhello\r\n", said(b"EXPECTED_CRLF")
-        )  # `hello\r` is gone, `\n` begins the next line
+        # The server consumes `hello\r`, and `\n` begins the next line.
+        self.check(b"put 0 0 60 4\r\nhello\r\n", said(b"EXPECTED_CRLF"))
         self.check(b"list-tube-used\r\n", UNKNOWN_COMMAND)
 
     def test_expected_crlf_with_a_body_too_short(self):
@@ -227,8 +223,8 @@ class _Parsing:
         self.check(b"z" * 222 + b"\r\n", UNKNOWN_COMMAND)
 
     def test_a_line_too_long_is_discarded_to_its_end(self):
-        # 225 bytes and 449: beanstalkd overlooks an end that straddles its buffer, and discards the
-        # next line as well.
+        # Not 225 and 449 bytes with beanstalkd: it overlooks an end of line that straddles its
+        # buffer, and discards the next line as well.
         for total in (226, 300, 448, 1000, 100_000, 1_000_000) + (
             () if daemon.stand_in() else (225, 449)
         ):

@@ -1,4 +1,5 @@
-"""What the commands do: order, ownership, kicking, connections and tubes; in memory and durable."""
+"""The effects of the commands: order, ownership, kicking, connections and tubes, on the in-memory
+and on the durable server."""
 
 import unittest
 
@@ -47,7 +48,7 @@ class _Queueing:
             self.check(b"kick 1\r\n", said(b"KICKED 1"))
 
     def test_waiting_workers_are_served_in_turn(self):
-        # beanstalkd itself keeps to it for three at most.
+        # beanstalkd itself serves at most three in turn.
         workers = [self.worker() for _ in range(3 if daemon.stand_in() else 10)]
         for n, worker in enumerate(workers):
             worker.send(b"reserve\r\n")
@@ -77,7 +78,7 @@ class _Queueing:
             job = self.c.put(b"x")
             self.assertEqual(self.reserved(worker), job)
 
-    # Delete; and what is one's own.
+    # Delete, and commands on jobs that another client has reserved.
 
     def test_delete_in_every_state(self):
         ready, delayed, buried, held = (
@@ -100,7 +101,7 @@ class _Queueing:
             self.check(b"peek %d\r\n" % job, NOT_FOUND)
         self.assertEqual(self.tube_stats()["cmd-delete"], "4")
 
-    def test_a_job_reserved_by_another_is_not_ones_own(self):
+    def test_a_job_reserved_by_another_client_is_not_found(self):
         job = self.c.put(b"x")
         other = self.worker()
         self.assertEqual(other.call(b"reserve").number(), job)
@@ -142,14 +143,14 @@ class _Queueing:
         self.check(b"kick 0\r\n", said(b"KICKED 0"))
         self.check(b"kick 1\r\n", said(b"KICKED 1"))
         self.assertEqual(self.c.call(b"peek-ready").number(), buried[0])
-        self.check(b"kick 100\r\n", said(b"KICKED 2"))  # the buried only
+        self.check(b"kick 100\r\n", said(b"KICKED 2"))  # only the buried jobs
         self.check(b"kick 1\r\n", said(b"KICKED 1"))
         self.assertEqual(self.c.call(b"peek-delayed").number(), late)
         self.assertEqual(self.c.stats(b"stats-job %d" % soon)["kicks"], "1")
         self.check(b"kick 4294967295\r\n", said(b"KICKED 1"))
         self.check(b"kick 1\r\n", said(b"KICKED 0"))
 
-    def test_a_waiting_worker_gets_the_first_job_that_is_kicked(self):
+    def test_a_waiting_worker_gets_the_first_kicked_job(self):
         buried = [self.c.put(b"x", pri) for pri in (1, 2, 3)]
         for job in buried:
             self.assertEqual(self.c.call(b"reserve").number(), job)
@@ -195,7 +196,7 @@ class _Queueing:
         )
         self.assertEqual(self.c.stats(b"stats-job %d" % jobs[0])["reserves"], "2")
 
-    def test_a_worker_that_left_is_not_given_a_job(self):
+    def test_a_gone_worker_gets_no_job(self):
         other = self.worker()
         other.send(b"reserve\r\n")
         self.wait_until_waiting(1)
@@ -245,15 +246,15 @@ class _Queueing:
         )
         self.assertEqual(self.c.wait_for_end(), b"")
 
-    def test_a_half_closed_connection_is_noticed_behind_much_that_is_unread(self):
-        count = 1400  # 40 kB: as much as surely gets through to the server's side while it reads nothing
+    def test_a_half_close_is_noticed_behind_unread_bytes(self):
+        count = 1400  # 40 kB: the server's kernel surely takes them while the server reads nothing
         self.c.send(b"reserve\r\n" + b"put 0 0 60 10\r\n0123456789\r\n" * count)
         self.c.half_close()
         self.assertEqual(self.c.reply(), TIMED_OUT)
         self.assertEqual({self.c.reply().word for _ in range(count)}, {b"INSERTED"})
         self.assertEqual(self.c.wait_for_end(), b"")
 
-    def test_a_worker_that_left_is_noticed_behind_much_that_is_unread(self):
+    def test_a_gone_worker_is_noticed_behind_unread_bytes(self):
         other = self.worker()
         other.send(b"reserve\r\n")
         self.wait_until_waiting(1)
@@ -261,9 +262,9 @@ class _Queueing:
         other.close()
         self.wait_until_waiting(0)
 
-    def test_what_was_answered_before_quit_arrives_though_more_was_sent_behind_it(self):
-        # A socket that is closed while something is unread resets the connection, and what the
-        # client's kernel has not taken yet is lost. (beanstalkd does that.)
+    def test_replies_before_quit_arrive_even_if_more_was_sent_behind_it(self):
+        # Closing a socket with unread bytes resets the connection, and the replies that the
+        # client's kernel has not taken yet are lost. (beanstalkd does that.)
         body = b"x" * 65535
         for _ in range(8):
             self.c.put(body)
@@ -277,14 +278,14 @@ class _Queueing:
             self.assertEqual(worker.reply().body, body)
         self.assertEqual(worker.wait_for_end(), b"")
 
-    def test_a_put_cut_off_by_the_end_of_its_connection_is_no_job(self):
+    def test_a_put_cut_off_by_the_end_of_its_connection_makes_no_job(self):
         other = self.worker()
         other.send(b"put 0 0 60 10\r\nhalf a b")
         other.half_close()
         other.wait_for_end()
         self.assertEqual(self.tube_stats()["total-jobs"], "0")
 
-    def test_commands_that_come_byte_by_byte(self):
+    def test_commands_sent_byte_by_byte(self):
         for byte in b"put 3 0 60 4\r\n\r\n\r\n\r\nlist-tube-used\r\n":
             self.c.send(bytes([byte]))
         self.assertEqual(self.c.reply().word, b"INSERTED")

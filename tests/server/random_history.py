@@ -1,4 +1,5 @@
-"""A random history on a twin: clients come, put, reserve, wait, pipeline, stall in the middle of a line, and go."""
+"""A random history on two servers at once (twin.py): clients come, put, reserve, wait, pipeline,
+stall in the middle of a line, and leave."""
 
 import random
 import time
@@ -11,12 +12,13 @@ from twin import Event, Twin
 
 _MOST_SESSIONS = 6
 _MOST_LIVE_JOBS = 60
-_REMEMBERED_STEPS = 25  # shown when the servers disagree
+_REMEMBERED_STEPS = 25  # printed when the servers disagree
 
 
 @dataclass
 class _Client:
-    """What the test believes of a connection. It only steers the choice of commands; the comparison does not use it."""
+    """What the test believes about a connection. It only steers the choice of commands; the
+    comparison does not use it."""
 
     watching: set = field(default_factory=lambda: {b"default"})
     held: list = field(default_factory=list)
@@ -31,7 +33,8 @@ class _Client:
         return len(self.unanswered) > 1
 
     def may_watch(self, commands: list) -> set:
-        """Every tube it may be watching in the course of what is unanswered and of `commands`."""
+        """Every tube that the client may watch at some moment of its unanswered commands and of
+        `commands`."""
         pending = {_tube(c) for c in self.unanswered + commands if c.line.startswith(b"watch ")}
         return self.watching | pending
 
@@ -71,16 +74,15 @@ class RandomHistory:
         self._rng.choices(moves, weights)[0]()
 
     def audit(self) -> None:
-        """Compares everything that can be looked at: all jobs, all tubes, all counters."""
-        self._note("audit")
+        """Compares everything that the protocol shows: all jobs, all tubes, all counters."""
+        self._log_step("audit")
         self._twin.audit()
         session = self._new_session()
-        looks = [line(b"list-tubes")]
-        looks += [line(b"stats-job ", Job(n)) for n in self._live] + [
-            line(b"peek ", Job(n)) for n in self._live
-        ]
-        events = self._send(session, looks)
-        tubes = next(e.answer[1] for e in events if e.command is looks[0])
+        commands = [line(b"list-tubes")]
+        commands += [line(b"stats-job ", Job(n)) for n in self._live]
+        commands += [line(b"peek ", Job(n)) for n in self._live]
+        events = self._send(session, commands)
+        tubes = next(e.answer[1] for e in events if e.command is commands[0])
         self._send(session, [line(b"stats-tube " + tube.encode()) for tube in tubes])
         self._remove(session)
 
@@ -92,8 +94,8 @@ class RandomHistory:
             self._send(session, [self._command_for(session)])
 
     def _pipeline(self) -> None:
-        """Several commands in one stream, cut at random places. Not while another client has commands behind a reserve:
-        which of the two is served first would be chance."""
+        """Several commands in one stream, cut at random bytes. Not while another client has
+        commands behind a reserve, because chance would decide which of the two is served first."""
         session = self._some_client(waiting=False)
         if session is None or any(c.has_tail for c in self._clients.values()):
             return
@@ -106,14 +108,14 @@ class RandomHistory:
             at = self._rng.randrange(len(commands) + 1)
             commands.insert(at, self._generate.quit())
             if any(c.line.startswith((b"reserve", b"peek")) for c in commands[:at]):
-                # beanstalkd resets a connection on which it left something unread: the end of a
-                # large reply is lost.
+                # beanstalkd resets a connection on which it left bytes unread, and then the end of
+                # a large reply is lost.
                 del commands[at + 1 :]
         if any(c.may_wait for c in commands) and not self._may_wait(session, commands):
             commands = [c for c in commands if not c.may_wait]
         if any(c.may_wait for c in commands):
-            # What is unread behind a reserve must fit into the kernel's buffers, or no server can
-            # notice a half-close.
+            # The unread bytes behind a reserve must fit into the kernel's buffers, or no server
+            # can notice a half-close.
             commands = [c for c in commands if c.size < 4000]
         cuts = [self._rng.random() for _ in range(self._rng.choice([0, 0, 1, 2, 4]))]
         self._send(session, commands, cuts, half_close=self._rng.random() < 0.03)
@@ -127,7 +129,8 @@ class RandomHistory:
             self._send(session, [command])
 
     def _timed_order(self) -> None:
-        """What an order by time depends on stands alone, a few milliseconds after what came before."""
+        """A command on which an order by time depends is sent alone, a few milliseconds after the
+        one before."""
         session = self._some_client(waiting=False)
         if session is None:
             return
@@ -165,7 +168,7 @@ class RandomHistory:
         if kind == 0 and not self._clients[session].waits:
             self._send(session, [self._generate.quit()])
         elif kind == 1 and not self._clients[session].waits:
-            self._note(f"session {session} stops in the middle of a put")
+            self._log_step(f"session {session} stops in the middle of a put")
             self._observe(
                 self._twin.send(
                     session,
@@ -174,15 +177,15 @@ class RandomHistory:
                 )
             )
         elif kind < 4 or self._clients[session].has_tail:
-            # Commands behind a reserve are answered to a client that only half-closed. Whether they
-            # are still carried out for one that is gone altogether is chance.
-            self._note(f"session {session} half-closes")
+            # A client that only half-closed gets answers to the commands behind its reserve. If the
+            # client closed altogether, chance decides whether they are still carried out.
+            self._log_step(f"session {session} half-closes")
             self._observe(self._twin.send(session, [], half_close=True))
         else:
             self._remove(session)
 
     def _stall(self) -> None:
-        """A put comes in two parts, and others act in between."""
+        """A put is sent in two parts, and another client acts in between."""
         session = self._some_client(waiting=False)
         other = self._some_client(waiting=False)
         if (
@@ -200,7 +203,8 @@ class RandomHistory:
         self._send(session, [rest])
 
     def _turns(self) -> None:
-        """Three workers wait on a fresh tube, and are served in turn. (Three is as far as beanstalkd keeps to it.)"""
+        """Two or three workers wait on a fresh tube and are served in turn. (beanstalkd serves no
+        more than three in turn.)"""
         tube = b"turns-%d" % self._sessions
         count = self._rng.choice([2, 3])
         producer = self._new_session()
@@ -231,8 +235,8 @@ class RandomHistory:
         return self._generate.harmless(held, self._live, list(self._dead))
 
     def _may_wait(self, session: int, commands: list) -> bool:
-        """Two waiting workers must not watch the same tube: beanstalkd does not serve them in turn for long. And at
-        most one may have commands behind its reserve."""
+        """Returns true if the client may wait too. No two waiting workers may watch the same tube,
+        because beanstalkd does not serve them in turn for long; and at most three clients wait."""
         tubes = self._clients[session].may_watch(commands)
         others = [c for c in self._clients.values() if c.waits]
         return len(others) < 3 and not any(tubes & c.may_watch([]) for c in others)
@@ -241,13 +245,13 @@ class RandomHistory:
 
     def _new_session(self) -> int:
         self._sessions += 1
-        self._note(f"session {self._sessions} opens")
+        self._log_step(f"session {self._sessions} opens")
         self._clients[self._sessions] = _Client()
         self._twin.open(self._sessions)
         return self._sessions
 
     def _remove(self, session: int) -> None:
-        self._note(f"session {session} is dropped")
+        self._log_step(f"session {session} is dropped")
         del self._clients[session]
         self._observe(self._twin.drop(session))
 
@@ -259,9 +263,9 @@ class RandomHistory:
         half_close: bool = False,
         rest: float = 0.0,
     ) -> list:
-        """Sends, rests for so many seconds before anything else is asked, and takes note of the answers."""
+        """Sends the commands, then sleeps `rest` seconds, and remembers the answers."""
         end = " and half-closes" if half_close else ""
-        self._note(f"session {session}: " + "  ".join(str(c) for c in commands) + end)
+        self._log_step(f"session {session}: " + "  ".join(str(c) for c in commands) + end)
         client = self._clients[session]
         for command in commands:
             client.unanswered.extend([command] * command.replies)
@@ -272,7 +276,7 @@ class RandomHistory:
         self._observe(events)
         return events
 
-    def _note(self, text: str) -> None:
+    def _log_step(self, text: str) -> None:
         self._log.append(text if len(text) < 1000 else text[:1000] + "…")
 
     def _observe(self, events: list) -> None:
@@ -304,7 +308,7 @@ class RandomHistory:
 
 
 def _split(command: Command, cut: int) -> tuple:
-    """A put as two sends: up to the `cut`-th quarter, and the rest, which gets the reply."""
+    """A put as two parts, cut after `cut` quarters. The reply comes after the second."""
     data = b"".join(command.parts)
     at = len(data) * cut // 4
     return Command((data[:at],), replies=0), Command((data[at:],), job=command.job)

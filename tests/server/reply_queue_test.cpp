@@ -1,4 +1,4 @@
-// Replies leave in order, and none before what it tells of is durable.
+// Replies leave in order, and none leaves before the change that it tells of is durable.
 
 #include "server/beanstalk/reply_queue.h"
 
@@ -9,14 +9,15 @@
 namespace carillon::server::beanstalk {
 namespace {
 
-// What leaves when all up to `durable` is durable, as if the socket took it.
+// Returns the bytes that leave when all changes up to `durable` are durable, and removes them as if
+// the socket took them.
 std::string send(ReplyQueue& replies, queue::Sequence durable) {
   const std::string bytes(replies.sendable(durable));
   replies.sent(bytes.size());
   return bytes;
 }
 
-TEST(ReplyQueue, AReplyThatWaitsForNothingLeavesAtOnce) {
+TEST(ReplyQueue, AReplyThatWaitsForNoChangeLeavesAtOnce) {
   ReplyQueue replies;
   replies.add(0, "USING ", "a", "\r\n");
   EXPECT_EQ(send(replies, 0), "USING a\r\n");

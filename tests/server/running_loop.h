@@ -1,5 +1,5 @@
-// An event loop on real sockets in a thread of the test, with a store in memory, and blocking
-// clients for it.
+// RunningLoop: a test fixture that runs an event loop on real sockets in a thread of its own, with
+// a store in memory; and Peer, a blocking client for it.
 #pragma once
 
 #include <arpa/inet.h>
@@ -23,10 +23,11 @@
 
 namespace carillon::server {
 
-// A blocking client. Reading ends with an error after 20 s.
+// A blocking client. A read that gets nothing for 20 s ends as at the end of the stream.
 class Peer {
  public:
-  // `receive_buffer`: bytes the kernel keeps for it while it does not read; 0: its own choice.
+  // `receive_buffer`: bytes that the kernel keeps for the client while it does not read; 0: the
+  // kernel's choice.
   explicit Peer(const Address& address, int receive_buffer = 0)
       : fd_(::socket(address.is_unix() ? AF_UNIX : AF_INET, SOCK_STREAM, 0)) {
     if (receive_buffer != 0)
@@ -57,7 +58,7 @@ class Peer {
     }
   }
 
-  // Exactly so many bytes, or less at the end of the stream.
+  // Reads exactly so many bytes, or fewer at the end of the stream.
   std::string read(std::size_t bytes) {
     std::string got;
     while (got.size() < bytes) {
@@ -85,7 +86,7 @@ class Peer {
   bool at_end() { return read(1).empty(); }
   void end_input() { ::shutdown(fd_, SHUT_WR); }
 
-  // Closes with a reset instead of an orderly end.
+  // Closes the connection with a reset instead of an orderly end.
   void reset() {
     const linger at_once{.l_onoff = 1, .l_linger = 0};
     ::setsockopt(fd_, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
@@ -96,7 +97,6 @@ class Peer {
   int fd_;
 };
 
-// The fixture of the tests.
 class RunningLoop : public ::testing::Test {
  protected:
   void start(ServerOptions options = {}) {
@@ -108,7 +108,7 @@ class RunningLoop : public ::testing::Test {
     thread_ = std::thread([this] { exit_code_ = loop_->run(); });
   }
 
-  // Waits for its end.
+  // Waits until the loop ends, and returns its exit code.
   int exit_code() {
     thread_.join();
     loop_.reset();

@@ -1,5 +1,5 @@
-// No reply leaves before what it tells of is durable, a store that fails is said to have failed,
-// and nobody's replies pile up.
+// No reply leaves before the change that it tells of is durable, a failing store is reported to the
+// client, and unread replies do not pile up.
 
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ TEST(SessionDurability, InsertedWaitsForItsSync) {
   EXPECT_EQ(client.read(), "INSERTED 1\r\n");
 }
 
-TEST(SessionDurability, EachChangeWaitsForItsSyncAndAllBehindItToo) {
+TEST(SessionDurability, EachChangeWaitsForItsSyncAndLaterRepliesWaitToo) {
   House house;
   Client client(house);
   EXPECT_EQ(client.say("put 0 0 60 1\r\na\r\nreserve\r\n"), "INSERTED 1\r\nRESERVED 1 1\r\na\r\n");
@@ -36,7 +36,7 @@ TEST(SessionDurability, EachChangeWaitsForItsSyncAndAllBehindItToo) {
   EXPECT_EQ(client.read(), "DELETED\r\n");
 }
 
-TEST(SessionDurability, AJobThatIsNotDurableIsNotHandedOut) {
+TEST(SessionDurability, AJobIsNotHandedOutBeforeItIsDurable) {
   House house;
   Client producer(house);
   Client worker(house);
@@ -61,7 +61,7 @@ TEST(SessionDurability, NotFoundWaitsForTheDeletionItMayTellOf) {
   EXPECT_EQ(two.read(), "NOT_FOUND\r\n");
 }
 
-TEST(SessionDurability, AStoreThatFailsIsAnInternalErrorAndTheConnectionLivesOn) {
+TEST(SessionDurability, AFailingStoreIsAnInternalErrorAndTheConnectionLivesOn) {
   House house;
   Client client(house);
   client.say("put 0 0 60 1\r\na\r\nreserve\r\n");
@@ -74,7 +74,7 @@ TEST(SessionDurability, AStoreThatFailsIsAnInternalErrorAndTheConnectionLivesOn)
   EXPECT_EQ(client.say("delete 1\r\ndelete 2\r\n"), "DELETED\r\nNOT_FOUND\r\n");
 }
 
-TEST(SessionDurability, ABodyThatCannotBeReadIsAnInternalErrorAndTheJobIsBuried) {
+TEST(SessionDurability, AnUnreadableBodyIsAnInternalErrorAndTheJobIsBuried) {
   House house;
   Client client(house);
   client.say("put 0 0 60 1\r\na\r\n");
@@ -92,11 +92,11 @@ TEST(SessionDurability, TheNextCommandWaitsUntilTheRepliesHaveRoom) {
   client.say("put 0 0 60 400\r\n" + std::string(400, 'a') + "\r\n");
   client.durable = 0;
   Session& session = client.session();
-  client.say("delete 9\r\n");  // held: what follows cannot leave
+  client.say("delete 9\r\n");  // held, so later replies cannot leave
   const std::string peek = "peek 1\r\n";
-  std::string batch;
-  for (int i = 0; i < 5; ++i) batch += peek;
-  EXPECT_EQ(client.say(batch), "");
+  std::string peeks;
+  for (int i = 0; i < 5; ++i) peeks += peek;
+  EXPECT_EQ(client.say(peeks), "");
   EXPECT_EQ(session.wants(), Session::Wants::kRoom);
   EXPECT_EQ(client.unused().size(), 2 * peek.size());
   EXPECT_EQ(session.receive(client.unused()), 0u);

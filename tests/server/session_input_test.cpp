@@ -1,5 +1,5 @@
-// However the network cuts the bytes, the replies are the same; and what is too long is discarded
-// without being kept.
+// However the network cuts the bytes, the replies are the same. Lines and bodies that are too long
+// are discarded as they come.
 
 #include <gtest/gtest.h>
 
@@ -12,8 +12,8 @@
 namespace carillon::server::beanstalk {
 namespace {
 
-// Every kind of input, one after the other: lines, bodies, one that is swallowed, one with a wrong
-// end, a line that is too long.
+// Every kind of input, one after the other: lines, bodies, a swallowed body, a body with a wrong
+// end, and a line that is too long.
 std::string script() {
   return "use a\r\n"
          "put 3 0 60 5\r\nhello\r\n"
@@ -32,9 +32,10 @@ std::string script() {
 }
 
 constexpr std::string_view kAnswer =
-    "USING a\r\nINSERTED 1\r\nINSERTED "
-    "2\r\nJOB_TOO_BIG\r\nEXPECTED_CRLF\r\nNOT_FOUND\r\nBAD_FORMAT\r\nBAD_FORMAT\r\n"
-    "UNKNOWN_COMMAND\r\nWATCHING 2\r\nRESERVED 1 5\r\nhello\r\nFOUND 2 4\r\n\r\n\r\n\r\n";
+    "USING a\r\nINSERTED 1\r\nINSERTED 2\r\n"
+    "JOB_TOO_BIG\r\nEXPECTED_CRLF\r\nNOT_FOUND\r\n"
+    "BAD_FORMAT\r\nBAD_FORMAT\r\nUNKNOWN_COMMAND\r\n"
+    "WATCHING 2\r\nRESERVED 1 5\r\nhello\r\nFOUND 2 4\r\n\r\n\r\n\r\n";
 
 ServiceOptions small_jobs() {
   return {.max_job_size = 20};
@@ -68,7 +69,7 @@ TEST(SessionInput, InPiecesOfEverySize) {
   }
 }
 
-TEST(SessionInput, TurnsAreAsLongAsTheOptionsSay) {
+TEST(SessionInput, ATurnEndsAfterTheStepsOfTheOptions) {
   ServiceOptions options = small_jobs();
   options.steps_per_turn = 2;
   House house(options);
@@ -91,7 +92,7 @@ TEST(SessionInput, ALineOf224BytesIsTheLongest) {
   EXPECT_EQ(client.say("list-tube-used\r\n"), "USING default\r\n");
 }
 
-TEST(SessionInput, ALongLineIsNotKept) {
+TEST(SessionInput, ALongLineIsDiscardedAsItComes) {
   House house;
   Client client(house);
   for (int i = 0; i < 1'000; ++i) {
@@ -108,7 +109,7 @@ TEST(SessionInput, ALoneCrOrLfIsAByteOfTheLine) {
             "BAD_FORMAT\r\nBAD_FORMAT\r\nKICKED 0\r\nUNKNOWN_COMMAND\r\n");
 }
 
-TEST(SessionInput, ABodyThatNeverEndsCostsOnlyWhatCame) {
+TEST(SessionInput, ABodyThatNeverEndsIsDroppedWithItsConnection) {
   House house({.max_job_size = kLargestMaxJobSize});
   Client client(house);
   EXPECT_EQ(client.say("put 0 0 60 1073741824\r\nabc"), "");
@@ -116,7 +117,7 @@ TEST(SessionInput, ABodyThatNeverEndsCostsOnlyWhatCame) {
   EXPECT_EQ(client.session().wants(), Session::Wants::kNothing);
 }
 
-TEST(SessionInput, SaysWhetherItIsInTheMiddleOfACommand) {
+TEST(SessionInput, TellsIfItIsInTheMiddleOfACommand) {
   House house(small_jobs());
   Client client(house);
   const auto mid_command_after = [&](std::string_view bytes) {

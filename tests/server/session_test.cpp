@@ -25,8 +25,8 @@ TEST(Session, PutReserveDelete) {
 TEST(Session, PipelinedCommandsAreAnsweredInOrder) {
   House house;
   Client client(house);
-  EXPECT_EQ(client.say("put 5 0 60 1\r\na\r\nput 1 0 60 1\r\nb\r\nuse "
-                       "t\r\nreserve\r\nlist-tube-used\r\ndelete 2\r\n"),
+  EXPECT_EQ(client.say("put 5 0 60 1\r\na\r\nput 1 0 60 1\r\nb\r\n"
+                       "use t\r\nreserve\r\nlist-tube-used\r\ndelete 2\r\n"),
             "INSERTED 1\r\nINSERTED 2\r\nUSING t\r\nRESERVED 2 1\r\nb\r\nUSING t\r\nDELETED\r\n");
 }
 
@@ -37,7 +37,7 @@ TEST(Session, UnknownAndMalformedCommandsLeaveTheConnectionAlive) {
             "UNKNOWN_COMMAND\r\nUNKNOWN_COMMAND\r\nBAD_FORMAT\r\nBAD_FORMAT\r\nUSING default\r\n");
 }
 
-TEST(Session, APutThatIsBadFormatConsumesNoBody) {
+TEST(Session, AMalformedPutConsumesNoBody) {
   House house;
   Client client(house);
   EXPECT_EQ(client.say("put 0 0 60 5 \r\nhello\r\n"), "BAD_FORMAT\r\nUNKNOWN_COMMAND\r\n");
@@ -53,7 +53,7 @@ TEST(Session, ABodyOfTheLargestSizeIsTakenAndALargerOneIsSwallowed) {
       "JOB_TOO_BIG\r\nUSING default\r\n");
 }
 
-TEST(Session, ASizeTooBigIsSwallowedThoughTheLineHasMoreBehindIt) {
+TEST(Session, ABodyTooBigIsSwallowedEvenIfTheLineHasTrailingBytes) {
   House house;
   Client client(house);
   EXPECT_EQ(
@@ -213,7 +213,7 @@ TEST(Session, PutAtIsDueAtAMomentAndThePastIsNow) {
   EXPECT_EQ(client.read(), "RESERVED 1 1\r\na\r\n");
 }
 
-TEST(Session, ATimeThatCannotBeRepresentedIsOutOfRangeAfterTheBodyWasRead) {
+TEST(Session, ATimeTooLargeIsOutOfRangeAfterTheBodyWasRead) {
   House house;
   Client client(house);
   EXPECT_EQ(client.say("put-at 0 253402300800000 0 1\r\na\r\n"), "OUT_OF_RANGE\r\n");
@@ -258,7 +258,7 @@ TEST(Session, AHalfClosedConnectionsReserveTimesOutAndTheRestIsAnswered) {
   EXPECT_EQ(client.session().wants(), Session::Wants::kNothing);
 }
 
-TEST(Session, SaysWhetherItsClientHoldsJobs) {
+TEST(Session, TellsIfItsClientHoldsJobs) {
   House house;
   Client client(house);
   Client other(house);

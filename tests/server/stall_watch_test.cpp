@@ -1,4 +1,4 @@
-// Whose time is over, and when, on virtual time.
+// Which connections the watch finds, and when, on virtual time.
 
 #include "server/stall_watch.h"
 
@@ -25,11 +25,11 @@ constexpr std::uint64_t kSecond = 1'000'000'000;
 
 struct Client : Watched {
   Awaits what = Awaits::kRest;
-  bool is_moving = false;
-  std::uint64_t last = 0;  // ns, of its last sign of life
+  bool is_alive = false;   // shows life without a call of active()
+  std::uint64_t last = 0;  // ns, the time of its last active()
 
   Awaits awaits() const override { return what; }
-  bool shows_life() override { return is_moving; }
+  bool shows_life() override { return is_alive; }
 };
 
 class StallWatchTest : public ::testing::Test {
@@ -51,7 +51,7 @@ class StallWatchTest : public ::testing::Test {
     watch.look([this](Watched& client, Awaits) { found_.push_back(&client); });
   }
 
-  // As the server does: it sleeps until the watch wants to look. Returns how often it woke.
+  // Sleeps and looks as the server does, at each next_wakeup(). Returns how often it woke.
   int live_until(StallWatch& watch, std::uint64_t until) {
     int wakeups = 0;
     for (auto next = watch.next_wakeup(); next && *next <= until; next = watch.next_wakeup()) {
@@ -63,7 +63,7 @@ class StallWatchTest : public ::testing::Test {
     return wakeups;
   }
 
-  // Not before `due`, and not more than a millisecond after it.
+  // Expects that the client is found not before `due`, and at most a millisecond after it.
   void expect_found_at(StallWatch& watch, Client& client, std::uint64_t due) {
     live_until(watch, due - 1);
     EXPECT_TRUE(found_.empty());
@@ -72,7 +72,7 @@ class StallWatchTest : public ::testing::Test {
   }
 };
 
-TEST_F(StallWatchTest, FindsWhoIsStalledForTheTimeOutAndAtMostAMillisecondMore) {
+TEST_F(StallWatchTest, FindsAStalledClientAtMostAMillisecondAfterItsTimeOut) {
   for (const Awaits what : {Awaits::kRest, Awaits::kReading}) {
     StallWatch watch = watching(seconds(60), hours(1));
     Client client;
@@ -84,7 +84,7 @@ TEST_F(StallWatchTest, FindsWhoIsStalledForTheTimeOutAndAtMostAMillisecondMore) 
   }
 }
 
-TEST_F(StallWatchTest, NeverLooksAtAMomentThatItIsNotAskedFor) {
+TEST_F(StallWatchTest, FindsNothingByItself) {
   StallWatch watch = watching(seconds(60), seconds(0));
   Client client;
   const std::uint64_t start = now_;
@@ -95,7 +95,7 @@ TEST_F(StallWatchTest, NeverLooksAtAMomentThatItIsNotAskedFor) {
   EXPECT_EQ(found_.size(), 1U);
 }
 
-TEST_F(StallWatchTest, WhoIsSlowButSteadyIsNeverFound) {
+TEST_F(StallWatchTest, ASlowButSteadyClientIsNeverFound) {
   StallWatch watch = watching(seconds(60), seconds(0));
   Client client;
   for (int byte = 0; byte < 100; ++byte) {
@@ -107,7 +107,7 @@ TEST_F(StallWatchTest, WhoIsSlowButSteadyIsNeverFound) {
   EXPECT_EQ(found_.size(), 1U);
 }
 
-TEST_F(StallWatchTest, WhoMayWaitIsLetGoAndWakesNobody) {
+TEST_F(StallWatchTest, AClientThatMayWaitIsDroppedAndCausesNoWakeUp) {
   StallWatch watch = watching(seconds(60), seconds(0));
   Client waits;
   Client rests;
@@ -115,16 +115,16 @@ TEST_F(StallWatchTest, WhoMayWaitIsLetGoAndWakesNobody) {
   active(watch, rests, Awaits::kCommand);
   EXPECT_FALSE(watch.next_wakeup());
 
-  active(watch, waits, Awaits::kRest);  // half a command,
+  active(watch, waits, Awaits::kRest);  // half a command
   active(watch, rests, Awaits::kRest);
-  active(watch, waits, Awaits::kNothing);  // and the rest
+  active(watch, waits, Awaits::kNothing);  // the other half
   active(watch, rests, Awaits::kCommand);
   EXPECT_LE(live_until(watch, now_ + 61 * kSecond), 4);
   EXPECT_EQ(live_until(watch, now_ + 86'400 * kSecond), 0);
   EXPECT_TRUE(found_.empty());
 }
 
-TEST_F(StallWatchTest, FindsWhoSendsNoCommandOnlyIfThatIsAskedFor) {
+TEST_F(StallWatchTest, FindsAnIdleClientIfThereIsAnIdleTimeOut) {
   StallWatch watch = watching(seconds(0), seconds(30));
   Client client;
   const std::uint64_t start = now_;
@@ -132,7 +132,7 @@ TEST_F(StallWatchTest, FindsWhoSendsNoCommandOnlyIfThatIsAskedFor) {
   expect_found_at(watch, client, start + 30 * kSecond);
 }
 
-TEST_F(StallWatchTest, ACommandThatBeginsBringsTheShorterTimeOut) {
+TEST_F(StallWatchTest, TheBeginOfACommandStartsTheShorterTimeOut) {
   StallWatch watch = watching(seconds(2), hours(1));
   Client client;
   active(watch, client, Awaits::kCommand);
@@ -142,7 +142,7 @@ TEST_F(StallWatchTest, ACommandThatBeginsBringsTheShorterTimeOut) {
   expect_found_at(watch, client, begun + 2 * kSecond);
 }
 
-TEST_F(StallWatchTest, ACommandThatEndsBringsTheLongerTimeOutFromThenOn) {
+TEST_F(StallWatchTest, TheEndOfACommandStartsTheLongerTimeOut) {
   StallWatch watch = watching(seconds(2), seconds(30));
   Client client;
   active(watch, client, Awaits::kRest);
@@ -152,21 +152,21 @@ TEST_F(StallWatchTest, ACommandThatEndsBringsTheLongerTimeOutFromThenOn) {
   expect_found_at(watch, client, ended + 30 * kSecond);
 }
 
-TEST_F(StallWatchTest, WhoMovesInAWayThatNobodyToldOfHasItsTimeAnew) {
+TEST_F(StallWatchTest, AnotherSignOfLifeStartsTheTimeOutAnew) {
   StallWatch watch = watching(seconds(60), seconds(0));
   Client client;
   const std::uint64_t start = now_;
   active(watch, client, Awaits::kReading);
-  client.is_moving = true;
+  client.is_alive = true;
   live_until(watch, start + 61 * kSecond);
-  client.is_moving = false;
+  client.is_alive = false;
   live_until(watch, start + 120 * kSecond - 1);
   EXPECT_TRUE(found_.empty());
   live_until(watch, start + 120 * kSecond + 4 * kMs);
   EXPECT_EQ(found_.size(), 1U);
 }
 
-TEST_F(StallWatchTest, WhoIsForgottenIsNotFoundAlsoWhenThatHappensInTheMiddle) {
+TEST_F(StallWatchTest, AForgottenClientIsNotFoundEvenIfForgottenDuringALook) {
   StallWatch watch = watching(seconds(60), seconds(0));
   std::array<Client, 3> clients;
   for (Client& client : clients) active(watch, client, Awaits::kRest);
@@ -207,8 +207,8 @@ TEST_F(StallWatchTest, ATimeOutOutOfRangeIsRefused) {
                std::invalid_argument);
 }
 
-// Beside a list of who was heard of when.
-TEST_F(StallWatchTest, RandomHistoriesAreJudgedAsByTheList) {
+// The reference is a list of each client's last sign of life.
+TEST_F(StallWatchTest, RandomHistoriesAreJudgedAsByAList) {
   const std::uint64_t seed = std::random_device{}();
   SCOPED_TRACE(seed);
   std::mt19937_64 random(seed);

@@ -1,5 +1,5 @@
-// Clients that stall, on real sockets: who is closed, who is not, and none early. Lower bounds are
-// exact; upper ones are generous, since other tests run on the same machine.
+// Clients that stall, on real sockets: which connections are closed, which are not, and none early.
+// Lower bounds are exact. Upper bounds are generous, because other tests run on the same machine.
 
 #include <gtest/gtest.h>
 
@@ -17,8 +17,8 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 constexpr milliseconds kShort{200};
-constexpr milliseconds kLong{
-    1'500};  // longer than a busy machine keeps a thread of the test waiting
+// Longer than a busy machine keeps a thread of the test waiting.
+constexpr milliseconds kLong{1'500};
 constexpr milliseconds kLate{10'000};
 
 constexpr std::string_view kPut = "put 0 0 60 5\r\nhello\r\n";
@@ -36,7 +36,7 @@ class StalledClients : public RunningLoop {
     start(options);
   }
 
-  // It is closed, in [time-out, time-out + kLate] after `since`.
+  // Expects that the connection is closed between time-out and time-out + kLate after `since`.
   static void expect_closed(Peer& peer, steady_clock::time_point since, milliseconds timeout) {
     EXPECT_TRUE(peer.at_end());
     const auto took = steady_clock::now() - since;
@@ -62,7 +62,7 @@ class StalledClients : public RunningLoop {
   }
 };
 
-TEST_F(StalledClients, HalfACommandOrHalfABodyIsNotWaitedForForEver) {
+TEST_F(StalledClients, HalfACommandOrHalfABodyClosesTheConnection) {
   start_with(kShort, milliseconds(0));
   for (const std::string_view part :
        {std::string_view("reser"), std::string_view("put 0 0 60 5\r\n"),
@@ -82,7 +82,7 @@ TEST_F(StalledClients, HalfACommandOrHalfABodyIsNotWaitedForForEver) {
   EXPECT_EQ(stats_line("connections-closed-idle"), "connections-closed-idle: 0");
 }
 
-TEST_F(StalledClients, OnAUnixSocketTheyAreClosedToo) {
+TEST_F(StalledClients, UnixSocketsAreClosedToo) {
   start_with(kShort, milliseconds(0));
   Peer peer({.host = {}, .port = 0, .path = path_});
   const auto before = steady_clock::now();
@@ -90,7 +90,7 @@ TEST_F(StalledClients, OnAUnixSocketTheyAreClosedToo) {
   expect_closed(peer, before, kShort);
 }
 
-TEST_F(StalledClients, ABodyThatComesSlowlyButSteadilyIsTaken) {
+TEST_F(StalledClients, ASlowButSteadyBodyIsTaken) {
   start_with(kLong, kLong);
   Peer peer(tcp_);
   const auto before = steady_clock::now();
@@ -102,7 +102,7 @@ TEST_F(StalledClients, ABodyThatComesSlowlyButSteadilyIsTaken) {
   EXPECT_EQ(peer.read(kInserted.size()), kInserted);
 }
 
-TEST_F(StalledClients, WhoReadsNoRepliesIsClosed) {
+TEST_F(StalledClients, AClientThatReadsNoRepliesIsClosed) {
   start_with(kShort, milliseconds(0));
   Peer lazy(tcp_, 16 << 10);
   constexpr std::size_t kPeeks = 500;  // 30 MB
@@ -116,10 +116,10 @@ TEST_F(StalledClients, WhoReadsNoRepliesIsClosed) {
   EXPECT_LT(lazy.read(kPeeks * kBody).size(), kPeeks * kBody);
 }
 
-TEST_F(StalledClients, WhoReadsNoRepliesIsClosedAlsoIfAReserveComesBehindThemOrItSendsOn) {
+TEST_F(StalledClients, AClientThatReadsNoRepliesIsClosedEvenIfItReservesOrSendsOn) {
   ServerOptions options;
   options.stall_timeout = kLong;
-  options.beanstalk.max_unsent = 1 << 30;  // it is read all the same
+  options.beanstalk.max_unsent = 1 << 30;  // the server goes on reading from it
   start(options);
   const auto before = steady_clock::now();
   Peer waits(tcp_, 16 << 10);
@@ -134,7 +134,7 @@ TEST_F(StalledClients, WhoReadsNoRepliesIsClosedAlsoIfAReserveComesBehindThemOrI
   }
 }
 
-TEST_F(StalledClients, WhoReadsSlowlyButSteadilyGetsAll) {
+TEST_F(StalledClients, ASlowButSteadyReaderGetsAllReplies) {
   start_with(kLong, kLong);
   Peer slow(tcp_, 16 << 10);
   constexpr std::size_t kPeeks = 300;  // 18 MB
@@ -146,12 +146,12 @@ TEST_F(StalledClients, WhoReadsSlowlyButSteadilyGetsAll) {
     got += slow.read(32 << 10).size();
     std::this_thread::sleep_for(milliseconds(50));
   }
-  EXPECT_LT(got, whole / 2);  // else it did not read slowly
+  EXPECT_LT(got, whole / 2) << "it did not read slowly";
   got += slow.read(whole - got).size();
   EXPECT_EQ(got, whole);
 }
 
-TEST_F(StalledClients, WhoWaitsInAReserveIsNotClosed) {
+TEST_F(StalledClients, AClientThatWaitsInAReserveIsNotClosed) {
   start_with(kShort, kShort);
   Peer for_ever(tcp_);
   Peer for_a_time(tcp_);
@@ -164,19 +164,19 @@ TEST_F(StalledClients, WhoWaitsInAReserveIsNotClosed) {
   EXPECT_EQ(for_ever.read(kReserved.size()), kReserved);
 }
 
-TEST_F(StalledClients, WhoIsIdleIsKeptIfNothingElseIsAskedFor) {
+TEST_F(StalledClients, AnIdleClientIsKeptWithoutAnIdleTimeOut) {
   start_with(kShort, milliseconds(0));
   Peer silent(tcp_);
   Peer peer(tcp_);
   EXPECT_EQ(peer.say("use a\r\n", kUsing), kUsing);
-  EXPECT_EQ(peer.say("use", ""), "");  // tracked from here on
+  EXPECT_EQ(peer.say("use", ""), "");  // the watch tracks it from here on
   EXPECT_EQ(peer.say(" a\r\n", kUsing), kUsing);
   std::this_thread::sleep_for(5 * kShort);
   EXPECT_EQ(peer.say("use a\r\n", kUsing), kUsing);
   EXPECT_EQ(silent.say("use a\r\n", kUsing), kUsing);
 }
 
-TEST_F(StalledClients, WhoIsIdleIsClosedIfThatIsAskedFor) {
+TEST_F(StalledClients, AnIdleClientIsClosedAfterTheIdleTimeOut) {
   start_with(milliseconds(0), kShort);
   const auto connected = steady_clock::now();
   Peer silent(tcp_);
@@ -189,7 +189,7 @@ TEST_F(StalledClients, WhoIsIdleIsClosedIfThatIsAskedFor) {
   EXPECT_EQ(stats_line("connections-closed-idle"), "connections-closed-idle: 2");
 }
 
-TEST_F(StalledClients, WhoIsNotQuiteIdleIsKept) {
+TEST_F(StalledClients, AClientThatIsNotQuiteIdleIsKept) {
   start_with(kLong, kLong);
   Peer peer(tcp_);
   const auto before = steady_clock::now();
@@ -199,7 +199,7 @@ TEST_F(StalledClients, WhoIsNotQuiteIdleIsKept) {
   }
 }
 
-TEST_F(StalledClients, WhoHoldsAJobIsNotIdleBeforeItsTtrIsOver) {
+TEST_F(StalledClients, AClientThatHoldsAJobIsNotIdleBeforeTheTtrIsOver) {
   start_with(milliseconds(0), kShort);
   Peer worker(tcp_);
   const auto before = steady_clock::now();
@@ -209,7 +209,7 @@ TEST_F(StalledClients, WhoHoldsAJobIsNotIdleBeforeItsTtrIsOver) {
   expect_closed(worker, before, milliseconds(1'500));
 }
 
-TEST_F(StalledClients, TheJobsOfOneThatIsClosedAreReadyAgain) {
+TEST_F(StalledClients, TheJobsOfAClosedClientAreReadyAgain) {
   start_with(kLong, milliseconds(0));
   Peer worker(tcp_);
   worker.send(kPut);
@@ -224,7 +224,7 @@ TEST_F(StalledClients, TheJobsOfOneThatIsClosedAreReadyAgain) {
   EXPECT_TRUE(worker.at_end());
 }
 
-TEST_F(StalledClients, WhatWasAnsweredArrivesBeforeTheEnd) {
+TEST_F(StalledClients, RepliesArriveBeforeTheEndOfTheConnection) {
   start_with(kShort, milliseconds(0));
   Peer peer(tcp_);
   peer.send("use a\r\n" + std::string(kPut) + "use");

@@ -1,7 +1,7 @@
 """Clients that keep the server waiting, seen from outside: `carillon serve --stall-timeout` and
 `--idle-timeout`.
 
-Lower bounds are exact. Upper ones are generous, since other tests run on the same machine.
+Lower bounds are exact. Upper bounds are generous, because other tests run on the same machine.
 """
 
 import subprocess
@@ -59,7 +59,7 @@ class StalledTest(unittest.TestCase):
             ["1", "0", "1"],
         )
 
-    def test_its_job_goes_to_the_next(self):
+    def test_the_job_of_a_stalled_worker_goes_to_the_next(self):
         server = self.start("--stall-timeout", "1s")
         worker, other = server.connect(), server.connect()
         job = worker.put(b"x")
@@ -81,19 +81,19 @@ class StalledTest(unittest.TestCase):
         stats = server.connect().stats()
         self.assertEqual((stats["connections-closed-idle"], stats["current-waiting"]), ("1", "1"))
 
-    def test_who_may_wait_wakes_nobody(self):
+    def test_a_client_that_may_wait_causes_no_wake_ups(self):
         server = self.start("--stall-timeout", "1s")
         idle, waiting = server.connect(), server.connect()
         waiting.send(b"reserve\r\n")
-        idle.send(b"use ")  # from here on it is tracked
+        idle.send(b"use ")  # from here on the server tracks the connection
         time.sleep(0.1)
         self.assertEqual(idle.call(b"a"), said(b"USING a"))
-        time.sleep(2.0)  # and now it is not any more
+        time.sleep(2.0)  # after this the server no longer tracks it
         before = _times_asleep(server.process.pid)
         time.sleep(3.0)
         self.assertLessEqual(_times_asleep(server.process.pid) - before, 1)
 
-    def test_flags_that_make_no_sense(self):
+    def test_durations_out_of_range_are_refused(self):
         for flag in ("--stall-timeout", "--idle-timeout"):
             for value in ("60", "999ms", "366d", "-1s", "soon"):
                 done = subprocess.run(

@@ -1,4 +1,5 @@
-"""Starting and stopping: what cannot start says why in one line; signals; beanstalkd's flags."""
+"""Starting and stopping: a server that cannot start says why in one line; signals; beanstalkd's
+flags."""
 
 import os
 import signal
@@ -36,13 +37,13 @@ class RefusalTest(unittest.TestCase):
         self.data = os.path.join(self._directory.name, "data")
 
     def refuses(self, naming: str, *arguments: str) -> None:
-        """It ends with an error: exactly one line on standard error, which names the culprit."""
+        """The program fails with exactly one line on standard error, which names the culprit."""
         code, _, errors = _run(*arguments)
         self.assertNotEqual(code, 0)
         self.assertEqual(len(errors.splitlines()), 1, errors)
         self.assertIn(naming, errors)
 
-    def test_a_port_that_is_taken(self):
+    def test_a_taken_port(self):
         with socket.socket() as taken:
             taken.bind((HOST, 0))
             taken.listen()
@@ -50,10 +51,10 @@ class RefusalTest(unittest.TestCase):
             self.refuses(port, "serve", "--data", self.data, "--listen", f"{HOST}:{port}")
             self.refuses(port, "beanstalkd", "-l", HOST, "-p", port)
 
-    def test_an_address_that_is_not_ours(self):
+    def test_an_address_of_another_machine(self):
         self.refuses("192.0.2.1", "serve", "--data", self.data, "--listen", "192.0.2.1:11300")
 
-    def test_an_address_that_makes_no_sense(self):
+    def test_malformed_addresses(self):
         for address, culprit in (
             ("no.such.host.invalid:1", "no.such.host"),
             (f"{HOST}:x", "x"),
@@ -70,9 +71,8 @@ class RefusalTest(unittest.TestCase):
             self.refuses(
                 self.data, "beanstalkd", "-b", self.data, "-l", HOST, "-p", str(daemon.free_port())
             )
-            self.assertEqual(
-                first.connect().call(b"peek %d" % job).body, b"x"
-            )  # the first is not disturbed
+            # The first server is not disturbed.
+            self.assertEqual(first.connect().call(b"peek %d" % job).body, b"x")
 
     def test_a_lock_does_not_outlive_its_process(self):
         with daemon.carillon_serve(self.data) as first:
@@ -80,7 +80,7 @@ class RefusalTest(unittest.TestCase):
         with daemon.carillon_serve(self.data) as second:
             second.connect().put(b"x")
 
-    def test_a_data_directory_that_cannot_be_made(self):
+    def test_an_impossible_data_directory(self):
         file = os.path.join(self._directory.name, "file")
         with open(file, "w", encoding="ascii") as f:
             f.write("not a directory")
@@ -100,7 +100,7 @@ class RefusalTest(unittest.TestCase):
         self.refuses("70000", "beanstalkd", "-p", "70000")
         self.refuses("--listen", "serve", "--listen")
 
-    def test_too_few_addresses_allowed(self):
+    def test_too_small_a_limit_of_address_space(self):
         limited = ["-c", 'ulimit -v 20000000; exec "$@"', "sh", daemon.carillon_path()]
         port = str(daemon.free_port())
         for arguments in (
@@ -118,7 +118,7 @@ class RefusalTest(unittest.TestCase):
             taken.bind((HOST, 0))
             taken.listen()
             _run("serve", "--data", self.data, "--listen", f"{HOST}:{taken.getsockname()[1]}")
-        with daemon.carillon_serve(self.data) as server:  # and no lock
+        with daemon.carillon_serve(self.data) as server:  # there is no lock either
             server.connect().put(b"x")
 
 
@@ -138,7 +138,7 @@ class DrainingTest(unittest.TestCase):
             c.send(b"put 0 0 60 2\r\nabcd")
             self.assertEqual(c.reply(), said(b"EXPECTED_CRLF"))
             self.assertEqual(server.connect().call(b"put 0 0 60 1", b"x"), said(b"DRAINING"))
-            # All the rest goes on.
+            # Everything else goes on.
             self.assertEqual(c.call(b"reserve").number(), job)
             self.assertEqual(c.call(b"release %d 0 0" % job), said(b"RELEASED"))
             self.assertEqual(c.call(b"delete %d" % job), said(b"DELETED"))
@@ -169,15 +169,16 @@ class TerminationTest(unittest.TestCase):
             with self.assertRaises(OSError):
                 Connection(server.address)
 
-    def test_sighup_stops_in_order_as_a_closed_terminal_wants_it(self):
-        """The kernel sends it when a terminal closes, and the shell once more; others send it after SIGTERM."""
+    def test_sighup_stops_in_order_even_if_it_comes_twice(self):
+        """When a terminal closes, the kernel sends SIGHUP, and the shell sends it once more. Other
+        programs send it after SIGTERM."""
         for first, name in ((signal.SIGHUP, "SIGHUP"), (signal.SIGTERM, "SIGTERM")):
             with self.subTest(name), tempfile.TemporaryDirectory() as data, daemon.carillon_serve(
                 data
             ) as server:
                 job = server.connect().put(b"x" * 60_000)
-                # One that takes none of its replies makes the stop take long enough for the second
-                # to come meanwhile.
+                # A client that takes none of its replies prolongs the stop, so that the second
+                # signal comes during it.
                 server.connect().send(b"peek %d\r\n" % job * 1000)
                 server.process.send_signal(first)
                 self._wait_for_line(server, f"stopping ({name})")
@@ -212,14 +213,14 @@ class TerminationTest(unittest.TestCase):
             self.assertLess(time.monotonic(), deadline, server.log())
             time.sleep(0.002)
 
-    def test_what_was_acknowledged_before_sigterm_is_kept(self):
+    def test_jobs_acknowledged_before_sigterm_are_kept(self):
         with tempfile.TemporaryDirectory() as data:
             with daemon.carillon_serve(data) as server:
                 c = server.connect()
                 c.send(b"".join(b"put 0 0 60 4\r\n%04d\r\n" % n for n in range(5000)))
                 acknowledged = {c.reply().number(): n for n in range(100)}
                 self.assertEqual(server.terminate(), 0)
-                # Whatever else was answered before it closed counts as well.
+                # Jobs that were answered later, before the connection closed, count as well.
                 rest = [line for line in c.wait_for_end().split(b"\r\n") if line]
                 acknowledged.update(
                     {int(line.split(b" ")[1]): 100 + n for n, line in enumerate(rest)}
@@ -247,7 +248,7 @@ class TerminationTest(unittest.TestCase):
             self.assertEqual(server.terminate(), 0)
 
 
-@unittest.skipIf(daemon.stand_in(), "these are beanstalkd's own")
+@unittest.skipIf(daemon.stand_in(), "these are flags of `carillon beanstalkd`")
 class BeanstalkdFlagsTest(unittest.TestCase):
     def test_version_and_help(self):
         code, out, _ = _run("beanstalkd", "-v")
@@ -271,7 +272,7 @@ class BeanstalkdFlagsTest(unittest.TestCase):
         ) as server:
             self.assertEqual(server.connect().stats()["max-job-size"], "100")
 
-    def test_flags_that_do_nothing_any_more(self):
+    def test_flags_without_an_effect(self):
         with daemon.carillon_beanstalkd("-c", "-n", "-s", "10485760"):
             pass
 
@@ -326,7 +327,8 @@ class BeanstalkdFlagsTest(unittest.TestCase):
                 self.assertEqual(server.connect().stats()["max-job-size"], "77")
 
     def test_it_listens_within_a_tenth_of_a_second(self):
-        """Test suites of clients wait no longer. The best of ten starts, since other tests run on the same machine."""
+        """The test suites of clients wait no longer. The best of ten starts counts, because other
+        tests run on the same machine."""
         best = min(self._seconds_to_listen() for _ in range(10))
         self.assertLess(best, 0.1)
 

@@ -1,5 +1,5 @@
-// The YAML of stats, stats-tube and stats-job: beanstalkd's fields, in its order, and what they
-// count.
+// The YAML of stats, stats-tube and stats-job: beanstalkd's fields in beanstalkd's order, and their
+// values.
 
 #include "server/beanstalk/stats.h"
 
@@ -20,7 +20,7 @@ struct Fields {
   std::map<std::string, std::string> values;
 };
 
-// Checks the frame of an `OK <bytes>` reply on the way.
+// Splits an `OK <bytes>` reply into its fields, and checks its frame.
 Fields read(const std::string& reply) {
   const std::size_t line = reply.find("\r\n");
   const std::string body = reply.substr(line + 2, reply.size() - line - 4);
@@ -37,7 +37,7 @@ Fields read(const std::string& reply) {
   return fields;
 }
 
-TEST(Stats, HasEveryFieldOfBeanstalkdInItsOrderAndThenItsOwn) {
+TEST(Stats, HasBeanstalkdsFieldsInTheirOrderAndThenItsOwn) {
   House house;
   Client client(house);
   const std::vector<std::string> expected = {"current-jobs-urgent",
@@ -104,9 +104,8 @@ TEST(Stats, CountsJobsConnectionsAndCommands) {
   Client waiter(house);
   { Client gone(house); }
   producer.say(
-      "put 1023 0 60 1\r\na\r\nput 1024 0 60 1\r\nb\r\nput 0 50 60 1\r\nc\r\nput-ms 0 0 60000 "
-      "1\r\nd\r\nuse t\r\nuse "
-      "-\r\n");
+      "put 1023 0 60 1\r\na\r\nput 1024 0 60 1\r\nb\r\nput 0 50 60 1\r\nc\r\n"
+      "put-ms 0 0 60000 1\r\nd\r\nuse t\r\nuse -\r\n");
   worker.say("reserve\r\nreserve-job 2\r\nbury 2 0\r\npeek 1\r\ntouch 77\r\n");
   waiter.say("watch w\r\nignore default\r\nreserve\r\n");
   house.pass(3'000);
@@ -142,16 +141,14 @@ TEST(Stats, ATubesFields) {
   House house;
   Client client(house);
   client.say(
-      "use t\r\nput 0 0 60 1\r\na\r\nput 2000 0 60 1\r\nb\r\ndelete 1\r\nwatch t\r\npause-tube t "
-      "9\r\n");
+      "use t\r\nput 0 0 60 1\r\na\r\nput 2000 0 60 1\r\nb\r\n"
+      "delete 1\r\nwatch t\r\npause-tube t 9\r\n");
   house.pass(1'500);
-  EXPECT_EQ(
-      client.say("stats-tube t\r\n"),
-      "OK 261\r\n---\nname: \"t\"\ncurrent-jobs-urgent: 0\ncurrent-jobs-ready: "
-      "1\ncurrent-jobs-reserved: 0\n"
-      "current-jobs-delayed: 0\ncurrent-jobs-buried: 0\ntotal-jobs: 2\ncurrent-using: "
-      "1\ncurrent-watching: 1\n"
-      "current-waiting: 0\ncmd-delete: 1\ncmd-pause-tube: 1\npause: 9\npause-time-left: 7\n\r\n");
+  EXPECT_EQ(client.say("stats-tube t\r\n"),
+            "OK 261\r\n---\nname: \"t\"\ncurrent-jobs-urgent: 0\ncurrent-jobs-ready: 1\n"
+            "current-jobs-reserved: 0\ncurrent-jobs-delayed: 0\ncurrent-jobs-buried: 0\n"
+            "total-jobs: 2\ncurrent-using: 1\ncurrent-watching: 1\ncurrent-waiting: 0\n"
+            "cmd-delete: 1\ncmd-pause-tube: 1\npause: 9\npause-time-left: 7\n\r\n");
 }
 
 TEST(Stats, AJobsFields) {
@@ -160,9 +157,8 @@ TEST(Stats, AJobsFields) {
   client.say("put 5 7 60 1\r\na\r\n");
   house.pass(2'500);
   EXPECT_EQ(client.say("stats-job 1\r\n"),
-            "OK 148\r\n---\nid: 1\ntube: \"default\"\nstate: delayed\npri: 5\nage: 2\ndelay: "
-            "7\nttr: 60\ntime-left: "
-            "4\nfile: 0\n"
+            "OK 148\r\n---\nid: 1\ntube: \"default\"\nstate: delayed\npri: 5\nage: 2\n"
+            "delay: 7\nttr: 60\ntime-left: 4\nfile: 0\n"
             "reserves: 0\ntimeouts: 0\nreleases: 0\nburies: 0\nkicks: 0\n\r\n");
 }
 

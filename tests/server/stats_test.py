@@ -1,4 +1,4 @@
-"""The bodies of stats, stats-tube and stats-job: every field, in order, and what moves them."""
+"""The bodies of stats, stats-tube and stats-job: every field, in order, and what changes it."""
 
 import os
 import unittest
@@ -8,23 +8,26 @@ from protocol_case import Durable, InMemory, said
 from wire import Reply
 
 _STATS = (
-    "current-jobs-urgent current-jobs-ready current-jobs-reserved current-jobs-delayed current-jobs-buried cmd-put "
-    "cmd-peek cmd-peek-ready cmd-peek-delayed cmd-peek-buried cmd-reserve cmd-reserve-with-timeout cmd-delete "
-    "cmd-release cmd-use cmd-watch cmd-ignore cmd-bury cmd-kick cmd-touch cmd-stats cmd-stats-job cmd-stats-tube "
-    "cmd-list-tubes cmd-list-tube-used cmd-list-tubes-watched cmd-pause-tube job-timeouts total-jobs max-job-size "
-    "current-tubes current-connections current-producers current-workers current-waiting total-connections pid "
-    "version rusage-utime rusage-stime uptime binlog-oldest-index binlog-current-index binlog-records-migrated "
-    "binlog-records-written binlog-max-size draining id hostname os platform"
+    "current-jobs-urgent current-jobs-ready current-jobs-reserved current-jobs-delayed "
+    "current-jobs-buried cmd-put cmd-peek cmd-peek-ready cmd-peek-delayed cmd-peek-buried "
+    "cmd-reserve cmd-reserve-with-timeout cmd-delete cmd-release cmd-use cmd-watch cmd-ignore "
+    "cmd-bury cmd-kick cmd-touch cmd-stats cmd-stats-job cmd-stats-tube cmd-list-tubes "
+    "cmd-list-tube-used cmd-list-tubes-watched cmd-pause-tube job-timeouts total-jobs "
+    "max-job-size current-tubes current-connections current-producers current-workers "
+    "current-waiting total-connections pid version rusage-utime rusage-stime uptime "
+    "binlog-oldest-index binlog-current-index binlog-records-migrated binlog-records-written "
+    "binlog-max-size draining id hostname os platform"
 ).split()
 _STATS_TUBE = (
-    "name current-jobs-urgent current-jobs-ready current-jobs-reserved current-jobs-delayed current-jobs-buried "
-    "total-jobs current-using current-watching current-waiting cmd-delete cmd-pause-tube pause pause-time-left"
+    "name current-jobs-urgent current-jobs-ready current-jobs-reserved current-jobs-delayed "
+    "current-jobs-buried total-jobs current-using current-watching current-waiting cmd-delete "
+    "cmd-pause-tube pause pause-time-left"
 ).split()
 _STATS_JOB = (
     "id tube state pri age delay ttr time-left file reserves timeouts releases buries kicks".split()
 )
-# Of stats, after all of beanstalkd's. The bodies of stats-tube and stats-job have none: clients'
-# test suites compare them as a whole.
+# Carillon's own fields of stats, after beanstalkd's. The bodies of stats-tube and stats-job have
+# none, because the test suites of clients compare them as a whole.
 _OWN = (
     []
     if daemon.stand_in()
@@ -33,7 +36,7 @@ _OWN = (
 
 
 def _unquoted(text: str) -> str:
-    """The string that 1.13 writes in double quotes; beanstalkd 1.12 writes it bare."""
+    """The string without its double quotes, which beanstalkd 1.13 writes and 1.12 does not."""
     if daemon.stand_in() and not text.startswith('"'):
         return text
     assert text[0] == text[-1] == '"', f"{text!r} is not in double quotes"
@@ -88,7 +91,7 @@ class _Stats:
             list(stats.values()), ["delayed", "17", "0", "100", "33", "0", "0", "0", "0", "0"]
         )
 
-    def test_what_happens_to_a_job_is_counted(self):
+    def test_a_jobs_history_is_counted(self):
         job = b"%d" % self.c.put(b"x", 5, 0, 100)
         for command in (
             b"reserve",
@@ -146,16 +149,16 @@ class _Stats:
         )
         self.assertEqual(stats["total-jobs"], "6")
 
-    def test_every_command_moves_its_counter(self):
+    def test_every_command_has_a_counter(self):
         before = self.c.stats()
         self.assertEqual(self.c.call(b"peek-ready"), said(b"NOT_FOUND"))
         job = self.c.put(b"x", 0)
         for command, times in (
-            (b"peek %d", 1), (b"peek-ready", 1), (b"peek-delayed", 2), (b"peek-buried", 3), (b"reserve", 1),
-            (b"touch %d", 2), (b"release %d 0 0", 1), (b"reserve-with-timeout 0", 2), (b"bury %d 0", 1),
-            (b"kick 1", 3), (b"stats-job %d", 2), (b"list-tubes", 1), (b"list-tube-used", 2),
-            (b"list-tubes-watched", 1), (b"use default", 2), (b"watch default", 2), (b"ignore default", 3),
-            (b"delete %d", 1),
+            (b"peek %d", 1), (b"peek-ready", 1), (b"peek-delayed", 2), (b"peek-buried", 3),
+            (b"reserve", 1), (b"touch %d", 2), (b"release %d 0 0", 1),
+            (b"reserve-with-timeout 0", 2), (b"bury %d 0", 1), (b"kick 1", 3), (b"stats-job %d", 2),
+            (b"list-tubes", 1), (b"list-tube-used", 2), (b"list-tubes-watched", 1),
+            (b"use default", 2), (b"watch default", 2), (b"ignore default", 3), (b"delete %d", 1),
         ):  # fmt: skip
             for _ in range(times):
                 self.c.call(command.replace(b"%d", b"%d" % job))
@@ -170,15 +173,16 @@ class _Stats:
         self.assertEqual(
             moved,
             {
-                "cmd-put": 1, "cmd-peek": 1, "cmd-peek-ready": 2, "cmd-peek-delayed": 2, "cmd-peek-buried": 3,
-                "cmd-reserve": 1, "cmd-reserve-with-timeout": 2, "cmd-delete": 1, "cmd-release": 1, "cmd-use": 2,
-                "cmd-watch": 2, "cmd-ignore": 3, "cmd-bury": 1, "cmd-kick": 3, "cmd-touch": 2, "cmd-stats": 1,
-                "cmd-stats-job": 2, "cmd-stats-tube": 1, "cmd-list-tubes": 1, "cmd-list-tube-used": 2,
+                "cmd-put": 1, "cmd-peek": 1, "cmd-peek-ready": 2, "cmd-peek-delayed": 2,
+                "cmd-peek-buried": 3, "cmd-reserve": 1, "cmd-reserve-with-timeout": 2,
+                "cmd-delete": 1, "cmd-release": 1, "cmd-use": 2, "cmd-watch": 2, "cmd-ignore": 3,
+                "cmd-bury": 1, "cmd-kick": 3, "cmd-touch": 2, "cmd-stats": 1, "cmd-stats-job": 2,
+                "cmd-stats-tube": 1, "cmd-list-tubes": 1, "cmd-list-tube-used": 2,
                 "cmd-list-tubes-watched": 1, "cmd-pause-tube": 1, "total-jobs": 1,
             },
         )  # fmt: skip
 
-    def test_producers_workers_and_the_waiting(self):
+    def test_producers_workers_and_waiting_workers(self):
         names = (
             "current-connections",
             "current-producers",

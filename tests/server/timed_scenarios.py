@@ -1,18 +1,19 @@
-"""Short scripts that take their time: each is a list of replies that must come out the same on
-every server.
+"""Short scripts that must wait for time to pass. The replies to each must be the same on every
+server.
 
-All scripts of all servers run at once, each on a tube of its own, so that the whole takes as long
-as the longest of them.
+All scripts run at once on all servers, each on a tube of its own, so the whole takes as long as the
+longest script.
 """
 
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-_RESERVE_SECONDS = 15.0  # until a missing reply is a failure
+_RESERVE_SECONDS = 15.0  # a reply that takes longer is a failure
 
 
 class _Script:
-    """A client of one server that writes down what it is answered, with ids replaced by the order of the puts."""
+    """A client of one server. It writes down the replies, with ids replaced by the order of the
+    puts."""
 
     def __init__(self, server, tube: bytes):
         self._server = server
@@ -46,8 +47,9 @@ class _Script:
 
     @staticmethod
     def poke(connection) -> None:
-        """Lets beanstalkd look at this connection's jobs again. It forgets about a ttr that ends in the very
-        microsecond in which it looks, until the connection's next command."""
+        """Makes beanstalkd look at this connection's jobs again. If a ttr ends in the very
+        microsecond in which beanstalkd looks, it does nothing until the connection's next
+        command."""
         connection.call(b"list-tube-used")
 
     def job_stats(self, connection, job_id: bytes, *keys: str) -> None:
@@ -71,7 +73,7 @@ def _deadline_soon_at_once(s: _Script) -> None:
     s.do(c, b"reserve")  # DEADLINE_SOON
 
 
-def _deadline_soon_wakes_the_waiting(s: _Script) -> None:
+def _deadline_soon_ends_a_wait(s: _Script) -> None:
     c = s.connect()
     first = s.put(c, b"put 0 0 2")
     s.do(c, b"reserve")
@@ -143,7 +145,7 @@ def _a_released_job_comes_back_after_its_delay(s: _Script) -> None:
     s.job_stats(c, job, "state", "pri", "delay", "reserves", "releases")
 
 
-def _a_pause_holds_the_waiting_and_the_new(s: _Script) -> None:
+def _a_pause_holds_waiting_workers_and_new_jobs(s: _Script) -> None:
     producer, worker = s.connect(), s.connect()
     s.do(producer, b"pause-tube " + s._tube + b" 2")
     s.put(producer, b"put 0 0 60")
@@ -193,13 +195,13 @@ SCENARIOS = {
     scenario.__name__.strip("_"): scenario
     for scenario in (
         _deadline_soon_at_once,
-        _deadline_soon_wakes_the_waiting,
+        _deadline_soon_ends_a_wait,
         _reserve_job_never_warns,
         _an_expired_job_goes_to_the_next_worker,
         _touch_gives_another_ttr,
         _delays_end_in_order,
         _a_released_job_comes_back_after_its_delay,
-        _a_pause_holds_the_waiting_and_the_new,
+        _a_pause_holds_waiting_workers_and_new_jobs,
         _a_pause_is_lifted_by_a_pause_of_zero,
         _a_time_out_after_a_second,
         _a_worker_that_goes_gives_its_jobs_back,
@@ -211,14 +213,14 @@ def _play(server, name: str) -> list:
     script = _Script(server, name.encode())
     try:
         SCENARIOS[name](script)
-    except Exception as failure:  # what went wrong is part of what is compared
+    except Exception as failure:  # the failure is compared too
         script.transcript.append(repr(failure))
     script.close()
     return script.transcript
 
 
 def play_all(servers: list) -> list:
-    """Plays every scenario on every server; one {name: transcript} per server."""
+    """Plays every scenario on every server. Returns one {name: transcript} per server."""
     with ThreadPoolExecutor(max_workers=len(servers) * len(SCENARIOS)) as pool:
         plays = [
             {name: pool.submit(_play, server, name) for name in SCENARIOS} for server in servers

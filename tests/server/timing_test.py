@@ -1,7 +1,7 @@
-"""Time as a client sees it: n <= elapsed for every delay, time-out, ttr and pause, and not much
-more.
+"""Time as a client sees it: every delay, time-out, ttr and pause lasts as long as asked for, and
+not much longer.
 
-The lower bound is exact. The upper one is generous, since other tests run on the same machine.
+The lower bound is exact. The upper bound is generous, because other tests run on the same machine.
 """
 
 import random
@@ -17,9 +17,9 @@ _SEED = setting("CARILLON_SEED", random.SystemRandom().randrange(2**32))
 
 
 class _Watch:
-    """Measures by the wall clock, which due times follow, and by the monotonic one, which time-outs
-    follow. The two part a little while the wall clock is being adjusted, so the longer one
-    counts."""
+    """Measures by the wall clock, which due times follow, and by the monotonic clock, which
+    time-outs follow. While the wall clock is being adjusted the two differ a little, so the longer
+    time counts."""
 
     def __init__(self):
         self._wall, self._steady = time.time_ns(), time.monotonic_ns()
@@ -111,9 +111,8 @@ class _Timing:
         job = self.c.put(b"x")
         stats = self.tube_stats()
         self.assertEqual((stats["pause"], stats["current-jobs-ready"]), ("1", "1"))
-        self.assertIn(
-            stats["pause-time-left"], ("0", "1")
-        )  # 1 in the very millisecond of the pause
+        # 1 only in the very millisecond of the pause.
+        self.assertIn(stats["pause-time-left"], ("0", "1"))
         self.assertEqual(self.reserved(worker), job)
         self.on_time(watch.seconds(), 1)
         self.assertEqual(self.tube_stats()["pause"], "0")

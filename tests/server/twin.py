@@ -1,9 +1,9 @@
-"""Two servers driven in lockstep: each step goes to both, and both must have answered alike before
-the next.
+"""Two servers in lockstep: each step goes to both, and both must have given the same answers before
+the next step.
 
 Nothing here sleeps to let a server catch up. After each step the test reads replies until every
-connection that is still owed one is known to wait in a reserve: the server's own `current-waiting`
-counts as many. Hence a run is deterministic.
+connection that is still owed a reply waits in a reserve, which the server's own `current-waiting`
+confirms. So a run is deterministic.
 """
 
 import select
@@ -16,7 +16,7 @@ from comparable import comparable
 from daemon import Server
 from wire import Closed, Connection
 
-_PATIENCE = 20.0  # seconds until a missing reply is a failure
+_PATIENCE = 20.0  # seconds; a reply that takes longer is a failure
 _ENDS = "closed by the server"
 
 
@@ -27,11 +27,11 @@ class Mismatch(AssertionError):
 class Event(NamedTuple):
     session: int
     command: Union[Command, str, None]  # None: the connection ended
-    answer: tuple  # comparable
+    answer: tuple  # from comparable()
 
 
 class _Session:
-    """One client connection on one server, and what it is still owed, oldest first."""
+    """One client connection on one server, and the replies that it is still owed, oldest first."""
 
     def __init__(self, connection: Connection):
         self.connection = connection
@@ -92,18 +92,19 @@ class _Side:
         at = 0
         for cut in sorted(int(len(data) * fraction) for fraction in cuts):
             connection.send(data[at:cut])
-            # A round trip elsewhere, of a command that no counter counts, makes it likely that the
-            # pieces are met one by one.
+            # A round trip on another connection makes it likely that the server reads the pieces
+            # one by one. No counter counts this command.
             self.control.call(b"unknown")
             at = cut
         connection.send(data[at:])
 
     def drop(self, session: int) -> None:
-        """Closes without a word, whatever is owed."""
+        """Closes the connection, whatever is still owed."""
         self.sessions.pop(session).connection.close()
 
     def settle(self) -> list:
-        """Reads until nothing more can come without another command; returns [(session, command, reply)]."""
+        """Reads until nothing more can come without another command. Returns [(session, command,
+        reply)]."""
         taken = []
         deadline = time.monotonic() + _PATIENCE
         while not self._settled(taken):
@@ -113,8 +114,9 @@ class _Side:
         return taken
 
     def _settled(self, taken: list) -> bool:
-        """Takes what has come. True when all who are owed something wait in a reserve, and the server has met every
-        connection that was opened or closed: both by one and the same look at its stats."""
+        """Takes the replies that have arrived. Returns true if every session that is owed a reply
+        waits in a reserve, and the server has noticed every connection that was opened or closed.
+        The same stats must show both."""
         self._collect(taken)
         owing = [s for s in self.sessions.values() if s.owed]
         if not all(s.may_be_waiting for s in owing):
@@ -125,7 +127,7 @@ class _Side:
         return (int(stats["current-waiting"]), int(stats["current-connections"])) == expected
 
     def _collect(self, taken: list) -> None:
-        """Takes every reply that has arrived, and notes the connections that ended."""
+        """Takes every reply that has arrived, and the end of every connection that ended."""
         for number, s in list(self.sessions.items()):
             if not s.owed:
                 continue
@@ -141,13 +143,13 @@ class _Side:
             if s.connection.cut_off:
                 command = s.owed[0] if s.owed else None
                 raise Mismatch(
-                    f"{self.name}: session {number} was closed in the middle of the reply to {command}"
+                    f"{self.name}: session {number} was closed in the middle of the reply to "
+                    f"{command}"
                 )
             if s.connection.ended:
                 if not s.owed or s.owed[0] is not _ENDS:
-                    raise Mismatch(
-                        f"{self.name}: session {number} was closed and owed {[str(c) for c in s.owed]}"
-                    )
+                    owed = [str(c) for c in s.owed]
+                    raise Mismatch(f"{self.name}: session {number} was closed and owed {owed}")
                 s.connection.close()
                 del self.sessions[number]
                 taken.append((number, None, None))
@@ -155,7 +157,8 @@ class _Side:
     def _learn(self, job: int, job_id: int) -> None:
         if job_id in self.numbers:
             raise Mismatch(
-                f"{self.name}: id {job_id} was given to job #{self.numbers[job_id]} and now to #{job}"
+                f"{self.name}: id {job_id} was given to job #{self.numbers[job_id]} "
+                f"and now to #{job}"
             )
         self.ids[job] = job_id
         self.numbers[job_id] = job
@@ -174,7 +177,7 @@ class _Side:
         return events
 
     def audit(self) -> tuple:
-        """The server-wide stats, comparable to the last counter."""
+        """The server-wide stats, with every counter, in comparable form."""
         self.own_stats += 1
         return comparable(
             b"stats", self.control.call(b"stats"), self.numbers, self.is_1_12, self.own_stats
@@ -186,7 +189,7 @@ class _Side:
 
 
 class Twin:
-    """Sends the same to both servers and compares. Raises Mismatch with both answers."""
+    """Sends the same commands to both servers. Raises Mismatch with both answers if they differ."""
 
     def __init__(self, oracle: Server, subject: Server, subject_is_beanstalkd: bool = False):
         self.sides = [
@@ -204,11 +207,11 @@ class Twin:
         return self._compare()
 
     def settle(self) -> list:
-        """What has come meanwhile by itself."""
+        """The replies that have come since the last step."""
         return self._compare()
 
     def send(self, session: int, commands: list, cuts: list = (), half_close: bool = False) -> list:
-        """Returns what was answered, on this and on other connections, as a list of Event."""
+        """Returns the answers on this and on other connections as a list of Event."""
         for side in self.sides:
             side.send(session, commands, cuts, half_close)
         return self._compare()
@@ -227,8 +230,7 @@ class Twin:
         except Closed as closed:
             raise Mismatch(f"a control connection was closed: {closed}") from closed
         sessions = sorted({event.session for event in oracle + subject})
-        # All of them: what one session was sent may be no more than a consequence of how another
-        # was answered.
+        # All sessions are reported, because one difference may be only the consequence of another.
         differences = [
             text for session in sessions for text in _differences(session, oracle, subject)
         ]
@@ -238,7 +240,7 @@ class Twin:
 
 
 def _differences(session: int, oracle: list, subject: list) -> list:
-    """The first difference in what a session was answered, in words; or nothing."""
+    """The first difference in the answers to a session, in words, or nothing."""
     theirs = [e for e in oracle if e.session == session]
     ours = [e for e in subject if e.session == session]
     for theirs_one, ours_one in zip(theirs, ours):

@@ -1,11 +1,11 @@
-"""One raw beanstalk connection: bytes out, replies in, nothing interpreted beyond where a reply ends."""
+"""One raw beanstalk connection: bytes out, replies in. Only the end of a reply is interpreted."""
 
 import os
 import socket
 import time
 from typing import NamedTuple, Optional
 
-# Replies that are followed by a body of as many bytes as their last number says, and CRLF.
+# Replies that are followed by a body and CRLF. Their last number is the size of the body.
 _WITH_BODY = (b"RESERVED", b"FOUND", b"OK")
 
 
@@ -42,8 +42,9 @@ class Connection:
     """
 
     def __init__(self, address, timeout: float = 20.0, receive_buffer: Optional[int] = None):
-        """`address` is (host, port), or a path for a Unix socket. `timeout`: seconds to wait for a reply at most.
-        `receive_buffer`: bytes the kernel keeps for a client that does not read, if not its own choice.
+        """`address` is (host, port), or a path for a Unix socket. `timeout` is the longest time to
+        wait for a reply, in seconds. `receive_buffer` is the number of bytes that the kernel keeps
+        while the client does not read; without it the kernel chooses.
         """
         family = socket.AF_UNIX if isinstance(address, str) else socket.AF_INET
         self.socket = socket.socket(family, socket.SOCK_STREAM)
@@ -81,7 +82,7 @@ class Connection:
         return self.reply(timeout)
 
     def put(self, body: bytes, pri: int = 0, delay: int = 0, ttr: int = 60) -> int:
-        """Puts a job and returns its id; any other answer than INSERTED is an error."""
+        """Puts a job and returns its id. Any answer but INSERTED is an error."""
         return self._id_of(self.call(b"put %d %d %d %d" % (pri, delay, ttr, len(body)), body))
 
     def put_ms(self, body: bytes, pri: int = 0, delay: int = 0, ttr: int = 60_000) -> int:
@@ -94,13 +95,14 @@ class Connection:
         return reply.number()
 
     def stats(self, command: bytes = b"stats") -> dict:
-        """The body of `stats`, `stats-tube T` or `stats-job N` as a dict of strings, in the order received."""
+        """The body of `stats`, `stats-tube T` or `stats-job N` as a dict of strings, in the order
+        received."""
         reply = self.call(command)
         assert reply.word == b"OK", (command, reply)
         return dict(yaml_pairs(reply.body))
 
     def reply(self, timeout: Optional[float] = None) -> Reply:
-        """The next reply; waits for it, at most `timeout` seconds."""
+        """The next reply. Waits for it at most `timeout` seconds."""
         deadline = time.monotonic() + (self.timeout if timeout is None else timeout)
         while True:
             reply = self._take()
@@ -122,13 +124,13 @@ class Connection:
         return replies
 
     def silent_for(self, seconds: float) -> bool:
-        """True when nothing arrives within `seconds`, not even the end."""
+        """Returns true if nothing arrives within `seconds`, not even the end."""
         if not self._received:
             self._receive(seconds)
         return not self._received and not self._at_end
 
     def wait_for_end(self, timeout: Optional[float] = None) -> bytes:
-        """Waits until the server closes, and returns what it sent before and nobody has read."""
+        """Waits until the server closes. Returns the bytes that are unread by then."""
         deadline = time.monotonic() + (self.timeout if timeout is None else timeout)
         while not self._at_end:
             left = deadline - time.monotonic()
@@ -139,23 +141,24 @@ class Connection:
 
     @property
     def ended(self) -> bool:
-        """The server has closed, and every reply it sent has been taken."""
+        """Whether the server has closed and every reply that it sent has been taken."""
         return self._at_end and not self._received
 
     @property
     def cut_off(self) -> bool:
-        """The server has closed in the middle of a reply. To be asked after every whole one has been taken."""
+        """Whether the server has closed in the middle of a reply. To be asked when every whole
+        reply has been taken."""
         return self._at_end and bool(self._received)
 
     def half_close(self) -> None:
-        """Says that nothing more will be sent; replies can still be read."""
+        """Closes the sending half; replies can still be read."""
         self.socket.shutdown(socket.SHUT_WR)
 
     def close(self) -> None:
         self.socket.close()
 
     def _receive(self, wait: float) -> None:
-        """Reads what is there; waits for it at most `wait` seconds. A reset counts as an end."""
+        """Reads what has arrived; waits for it at most `wait` seconds. A reset counts as an end."""
         if self._at_end:
             return
         self.socket.settimeout(wait)
@@ -173,7 +176,7 @@ class Connection:
         self._received += data
 
     def _take(self) -> Optional[Reply]:
-        """Removes one whole reply from what was received, or returns None."""
+        """Removes one whole reply from the received bytes and returns it; None if there is none."""
         end = self._received.find(b"\r\n")
         if end < 0:
             return None
@@ -186,15 +189,14 @@ class Connection:
         if len(self._received) < stop + 2:
             return None
         body, crlf = bytes(self._received[end + 2 : stop]), bytes(self._received[stop : stop + 2])
-        assert (
-            crlf == b"\r\n"
-        ), f"{line!r}: the {size} bytes of the body are followed by {crlf!r}, not by CRLF"
+        assert crlf == b"\r\n", f"{line!r}: after the {size} bytes of the body comes {crlf!r}"
         del self._received[: stop + 2]
         return Reply(line, body)
 
 
 def yaml_pairs(body: bytes) -> list:
-    """`---\\nkey: value\\n…` as (key, value) pairs of strings, in order. Raises ValueError on any other form."""
+    """`---\\nkey: value\\n…` as (key, value) pairs of strings, in order. Raises ValueError on any
+    other form."""
     text = body.decode()
     if not text.startswith("---\n") or not text.endswith("\n"):
         raise ValueError(f"not a YAML document of lines: {text!r}")
