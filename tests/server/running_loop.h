@@ -17,9 +17,9 @@
 #include <utility>
 #include <vector>
 
-#include "house.h"
 #include "server/event_loop.h"
 #include "server/listening_socket.h"
+#include "test_server.h"
 
 namespace carillon::server {
 

@@ -5,90 +5,90 @@
 
 #include <string>
 
-#include "house.h"
 #include "server/beanstalk/session.h"
+#include "test_server.h"
 
 namespace carillon::server::beanstalk {
 namespace {
 
 TEST(SessionDurability, InsertedWaitsForItsSync) {
-  House house;
-  Client client(house);
-  client.durable = house.engine.last_sequence();
+  TestServer server;
+  Client client(server);
+  client.durable = server.engine.last_sequence();
   EXPECT_EQ(client.say("put 0 0 60 1\r\na\r\n"), "");
-  client.durable = house.engine.last_sequence();
+  client.durable = server.engine.last_sequence();
   EXPECT_EQ(client.read(), "INSERTED 1\r\n");
 }
 
 TEST(SessionDurability, EachChangeWaitsForItsSyncAndLaterRepliesWaitToo) {
-  House house;
-  Client client(house);
+  TestServer server;
+  Client client(server);
   EXPECT_EQ(client.say("put 0 0 60 1\r\na\r\nreserve\r\n"), "INSERTED 1\r\nRESERVED 1 1\r\na\r\n");
-  client.durable = house.engine.last_sequence();
+  client.durable = server.engine.last_sequence();
   EXPECT_EQ(client.say("use t\r\nrelease 1 0 0\r\nuse u\r\n"), "USING t\r\n");
-  client.durable = house.engine.last_sequence();
+  client.durable = server.engine.last_sequence();
   EXPECT_EQ(client.say("reserve\r\nbury 1 0\r\n"), "RELEASED\r\nUSING u\r\nRESERVED 1 1\r\na\r\n");
-  client.durable = house.engine.last_sequence();
+  client.durable = server.engine.last_sequence();
   EXPECT_EQ(client.say("kick-job 1\r\n"), "BURIED\r\n");
-  client.durable = house.engine.last_sequence();
+  client.durable = server.engine.last_sequence();
   EXPECT_EQ(client.say("delete 1\r\n"), "KICKED\r\n");
-  client.durable = house.engine.last_sequence();
+  client.durable = server.engine.last_sequence();
   EXPECT_EQ(client.read(), "DELETED\r\n");
 }
 
 TEST(SessionDurability, AJobIsNotHandedOutBeforeItIsDurable) {
-  House house;
-  Client producer(house);
-  Client worker(house);
-  worker.durable = house.engine.last_sequence();
+  TestServer server;
+  Client producer(server);
+  Client worker(server);
+  worker.durable = server.engine.last_sequence();
   worker.say("reserve\r\n");
   producer.say("put 0 0 60 1\r\na\r\n");
   EXPECT_EQ(worker.read(), "");
   EXPECT_EQ(worker.session().wants(), Session::Wants::kInput);
-  worker.durable = house.engine.last_sequence();
+  worker.durable = server.engine.last_sequence();
   EXPECT_EQ(worker.read(), "RESERVED 1 1\r\na\r\n");
 }
 
 TEST(SessionDurability, NotFoundWaitsForTheDeletionItMayTellOf) {
-  House house;
-  Client one(house);
-  Client two(house);
+  TestServer server;
+  Client one(server);
+  Client two(server);
   one.say("put 0 0 60 1\r\na\r\n");
-  two.durable = house.engine.last_sequence();
+  two.durable = server.engine.last_sequence();
   one.say("delete 1\r\n");
   EXPECT_EQ(two.say("peek 1\r\n"), "");
-  two.durable = house.engine.last_sequence();
+  two.durable = server.engine.last_sequence();
   EXPECT_EQ(two.read(), "NOT_FOUND\r\n");
 }
 
 TEST(SessionDurability, AFailingStoreIsAnInternalErrorAndTheConnectionLivesOn) {
-  House house;
-  Client client(house);
+  TestServer server;
+  Client client(server);
   client.say("put 0 0 60 1\r\na\r\nreserve\r\n");
-  house.store.appends_fail = true;
+  server.store.appends_fail = true;
   EXPECT_EQ(
       client.say(
           "put 0 0 60 1\r\nb\r\ndelete 1\r\nrelease 1 0 0\r\nbury 1 0\r\nlist-tube-used\r\n"),
       "INTERNAL_ERROR\r\nINTERNAL_ERROR\r\nINTERNAL_ERROR\r\nINTERNAL_ERROR\r\nUSING default\r\n");
-  house.store.appends_fail = false;
+  server.store.appends_fail = false;
   EXPECT_EQ(client.say("delete 1\r\ndelete 2\r\n"), "DELETED\r\nNOT_FOUND\r\n");
 }
 
 TEST(SessionDurability, AnUnreadableBodyIsAnInternalErrorAndTheJobIsBuried) {
-  House house;
-  Client client(house);
+  TestServer server;
+  Client client(server);
   client.say("put 0 0 60 1\r\na\r\n");
-  house.store.bodies_fail = true;
+  server.store.bodies_fail = true;
   EXPECT_EQ(client.say("peek 1\r\nreserve\r\nreserve-job 1\r\n"),
             "INTERNAL_ERROR\r\nINTERNAL_ERROR\r\nINTERNAL_ERROR\r\n");
-  house.store.bodies_fail = false;
+  server.store.bodies_fail = false;
   EXPECT_EQ(client.say("peek-buried\r\nkick 1\r\nreserve\r\n"),
             "FOUND 1 1\r\na\r\nKICKED 1\r\nRESERVED 1 1\r\na\r\n");
 }
 
 TEST(SessionDurability, TheNextCommandWaitsUntilTheRepliesHaveRoom) {
-  House house({.max_unsent = 1'000});
-  Client client(house);
+  TestServer server({.max_unsent = 1'000});
+  Client client(server);
   client.say("put 0 0 60 400\r\n" + std::string(400, 'a') + "\r\n");
   client.durable = 0;
   Session& session = client.session();

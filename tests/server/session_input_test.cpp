@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "house.h"
 #include "server/beanstalk/session.h"
+#include "test_server.h"
 
 namespace carillon::server::beanstalk {
 namespace {
@@ -42,16 +42,16 @@ ServiceOptions small_jobs() {
 }
 
 TEST(SessionInput, AllAtOnce) {
-  House house(small_jobs());
-  Client client(house);
+  TestServer server(small_jobs());
+  Client client(server);
   EXPECT_EQ(client.say(script()), kAnswer);
 }
 
 TEST(SessionInput, CutInTwoAtEveryByte) {
   const std::string bytes = script();
   for (std::size_t cut = 0; cut <= bytes.size(); ++cut) {
-    House house(small_jobs());
-    Client client(house);
+    TestServer server(small_jobs());
+    Client client(server);
     const std::string first = client.say(bytes.substr(0, cut));
     ASSERT_EQ(first + client.say(bytes.substr(cut)), kAnswer) << "cut at byte " << cut;
   }
@@ -60,8 +60,8 @@ TEST(SessionInput, CutInTwoAtEveryByte) {
 TEST(SessionInput, InPiecesOfEverySize) {
   const std::string bytes = script();
   for (std::size_t size = 1; size <= 230; ++size) {
-    House house(small_jobs());
-    Client client(house);
+    TestServer server(small_jobs());
+    Client client(server);
     std::string answer;
     for (std::size_t at = 0; at < bytes.size(); at += size)
       answer += client.say(bytes.substr(at, size));
@@ -72,8 +72,8 @@ TEST(SessionInput, InPiecesOfEverySize) {
 TEST(SessionInput, ATurnEndsAfterTheStepsOfTheOptions) {
   ServiceOptions options = small_jobs();
   options.steps_per_turn = 2;
-  House house(options);
-  Client client(house);
+  TestServer server(options);
+  Client client(server);
   Session& session = client.session();
   const std::string bytes = "use a\r\nuse b\r\nuse c\r\n";
   EXPECT_EQ(session.receive(bytes), 14u);
@@ -84,8 +84,8 @@ TEST(SessionInput, ATurnEndsAfterTheStepsOfTheOptions) {
 }
 
 TEST(SessionInput, ALineOf224BytesIsTheLongest) {
-  House house;
-  Client client(house);
+  TestServer server;
+  Client client(server);
   const std::string tube(200, 't');
   EXPECT_EQ(client.say("pause-tube " + tube + " 4294967295\r\n"), "NOT_FOUND\r\n");
   EXPECT_EQ(client.say("pause-tube  " + tube + " 4294967295\r\n"), "BAD_FORMAT\r\n");
@@ -93,8 +93,8 @@ TEST(SessionInput, ALineOf224BytesIsTheLongest) {
 }
 
 TEST(SessionInput, ALongLineIsDiscardedAsItComes) {
-  House house;
-  Client client(house);
+  TestServer server;
+  Client client(server);
   for (int i = 0; i < 1'000; ++i) {
     EXPECT_EQ(client.say(std::string(1'000, '\r')), "");
     EXPECT_LE(client.unused().size(), 1u);
@@ -103,23 +103,23 @@ TEST(SessionInput, ALongLineIsDiscardedAsItComes) {
 }
 
 TEST(SessionInput, ALoneCrOrLfIsAByteOfTheLine) {
-  House house;
-  Client client(house);
+  TestServer server;
+  Client client(server);
   EXPECT_EQ(client.say("use a\nb\r\nuse a\rb\r\nkick \r1\r\n\n\r\n"),
             "BAD_FORMAT\r\nBAD_FORMAT\r\nKICKED 0\r\nUNKNOWN_COMMAND\r\n");
 }
 
 TEST(SessionInput, ABodyThatNeverEndsIsDroppedWithItsConnection) {
-  House house({.max_job_size = kLargestMaxJobSize});
-  Client client(house);
+  TestServer server({.max_job_size = kLargestMaxJobSize});
+  Client client(server);
   EXPECT_EQ(client.say("put 0 0 60 1073741824\r\nabc"), "");
   EXPECT_EQ(client.end_input(), "");
   EXPECT_EQ(client.session().wants(), Session::Wants::kNothing);
 }
 
 TEST(SessionInput, TellsIfItIsInTheMiddleOfACommand) {
-  House house(small_jobs());
-  Client client(house);
+  TestServer server(small_jobs());
+  Client client(server);
   const auto mid_command_after = [&](std::string_view bytes) {
     client.say(bytes);
     return client.session().mid_command();

@@ -8,14 +8,14 @@
 #include <string>
 #include <string_view>
 
-#include "house.h"
+#include "test_server.h"
 
 namespace carillon::server::beanstalk {
 namespace {
 
 TEST(Session, PutReserveDelete) {
-  House house;
-  Client client(house);
+  TestServer server;
+  Client client(server);
   EXPECT_EQ(client.say("put 0 0 60 5\r\nhello\r\n"), "INSERTED 1\r\n");
   EXPECT_EQ(client.say("reserve\r\n"), "RESERVED 1 5\r\nhello\r\n");
   EXPECT_EQ(client.say("delete 1\r\n"), "DELETED\r\n");
@@ -23,29 +23,29 @@ TEST(Session, PutReserveDelete) {
 }
 
 TEST(Session, PipelinedCommandsAreAnsweredInOrder) {
-  House house;
-  Client client(house);
+  TestServer server;
+  Client client(server);
   EXPECT_EQ(client.say("put 5 0 60 1\r\na\r\nput 1 0 60 1\r\nb\r\n"
                        "use t\r\nreserve\r\nlist-tube-used\r\ndelete 2\r\n"),
             "INSERTED 1\r\nINSERTED 2\r\nUSING t\r\nRESERVED 2 1\r\nb\r\nUSING t\r\nDELETED\r\n");
 }
 
 TEST(Session, UnknownAndMalformedCommandsLeaveTheConnectionAlive) {
-  House house;
-  Client client(house);
+  TestServer server;
+  Client client(server);
   EXPECT_EQ(client.say("foo\r\n\r\npeek-readyx\r\ndelete 1foo\r\nlist-tube-used\r\n"),
             "UNKNOWN_COMMAND\r\nUNKNOWN_COMMAND\r\nBAD_FORMAT\r\nBAD_FORMAT\r\nUSING default\r\n");
 }
 
 TEST(Session, AMalformedPutConsumesNoBody) {
-  House house;
-  Client client(house);
+  TestServer server;
+  Client client(server);
   EXPECT_EQ(client.say("put 0 0 60 5 \r\nhello\r\n"), "BAD_FORMAT\r\nUNKNOWN_COMMAND\r\n");
 }
 
 TEST(Session, ABodyOfTheLargestSizeIsTakenAndALargerOneIsSwallowed) {
-  House house;
-  Client client(house);
+  TestServer server;
+  Client client(server);
   EXPECT_EQ(client.say("put 0 0 60 65535\r\n" + std::string(65'535, 'b') + "\r\n"),
             "INSERTED 1\r\n");
   EXPECT_EQ(
@@ -54,16 +54,16 @@ TEST(Session, ABodyOfTheLargestSizeIsTakenAndALargerOneIsSwallowed) {
 }
 
 TEST(Session, ABodyTooBigIsSwallowedEvenIfTheLineHasTrailingBytes) {
-  House house;
-  Client client(house);
+  TestServer server;
+  Client client(server);
   EXPECT_EQ(
       client.say("put 0 0 60 65536 foo\r\n" + std::string(65'538, 'b') + "list-tube-used\r\n"),
       "JOB_TOO_BIG\r\nUSING default\r\n");
 }
 
 TEST(Session, ExpectedCrlfConsumesTheDeclaredBytesAndTwo) {
-  House house;
-  Client client(house);
+  TestServer server;
+  Client client(server);
   EXPECT_EQ(client.say("put 0 0 60 5\r\nhelloXYlist-tube-used\r\n"),
             "EXPECTED_CRLF\r\nUSING default\r\n");
   EXPECT_EQ(client.say("put 0 0 60 3\r\nhi\r\nuse a\r\n"), "EXPECTED_CRLF\r\nUNKNOWN_COMMAND\r\n");
@@ -71,8 +71,8 @@ TEST(Session, ExpectedCrlfConsumesTheDeclaredBytesAndTwo) {
 }
 
 TEST(Session, ABodyMayBeEmptyAndMayHoldAnyBytes) {
-  House house;
-  Client client(house);
+  TestServer server;
+  Client client(server);
   EXPECT_EQ(client.say("put 0 0 60 0\r\n\r\n"), "INSERTED 1\r\n");
   const std::string body("\r\n\0quit\r\n", 9);
   EXPECT_EQ(client.say("put 0 0 60 9\r\n" + body + "\r\n"), "INSERTED 2\r\n");
@@ -81,9 +81,9 @@ TEST(Session, ABodyMayBeEmptyAndMayHoldAnyBytes) {
 }
 
 TEST(Session, DrainingIsAnsweredAfterTheBody) {
-  House house;
-  Client client(house);
-  house.service.drain();
+  TestServer server;
+  Client client(server);
+  server.service.drain();
   EXPECT_EQ(client.say("put 0 0 60 5\r\n"), "");
   EXPECT_EQ(client.say("hello\r\n"), "DRAINING\r\n");
   EXPECT_EQ(client.say("put 0 0 60 5\r\nhelloXX"), "EXPECTED_CRLF\r\n");
@@ -91,33 +91,33 @@ TEST(Session, DrainingIsAnsweredAfterTheBody) {
 }
 
 TEST(Session, ADelayedJobComesAtItsTimeAndNotBefore) {
-  House house;
-  Client client(house);
+  TestServer server;
+  Client client(server);
   EXPECT_EQ(client.say("put 0 2 60 1\r\na\r\nreserve\r\n"), "INSERTED 1\r\n");
-  house.pass(1'999);
+  server.pass(1'999);
   EXPECT_EQ(client.read(), "");
-  house.pass(1);
+  server.pass(1);
   EXPECT_EQ(client.read(), "RESERVED 1 1\r\na\r\n");
 }
 
 TEST(Session, ReserveWithTimeoutEnds) {
-  House house;
-  Client client(house);
+  TestServer server;
+  Client client(server);
   EXPECT_EQ(client.say("reserve-with-timeout 0\r\n"), "TIMED_OUT\r\n");
   EXPECT_EQ(client.say("reserve-with-timeout 1\r\n"), "");
-  house.pass(999);
+  server.pass(999);
   EXPECT_EQ(client.read(), "");
-  house.pass(1);
+  server.pass(1);
   EXPECT_EQ(client.read(), "TIMED_OUT\r\n");
   EXPECT_EQ(client.say("reserve-with-timeout-ms 250\r\n"), "");
-  house.pass(250);
+  server.pass(250);
   EXPECT_EQ(client.read(), "TIMED_OUT\r\n");
 }
 
 TEST(Session, NothingIsCarriedOutWhileAReserveWaits) {
-  House house;
-  Client worker(house);
-  Client producer(house);
+  TestServer server;
+  Client worker(server);
+  Client producer(server);
   EXPECT_EQ(worker.say("reserve\r\nuse a\r\n"), "");
   EXPECT_EQ(worker.session().wants(), Session::Wants::kDelivery);
   EXPECT_EQ(worker.unused(), "use a\r\n");
@@ -126,10 +126,10 @@ TEST(Session, NothingIsCarriedOutWhileAReserveWaits) {
 }
 
 TEST(Session, WaitingWorkersAreServedInTurn) {
-  House house;
-  Client first(house);
-  Client second(house);
-  Client producer(house);
+  TestServer server;
+  Client first(server);
+  Client second(server);
+  Client producer(server);
   first.say("reserve\r\n");
   second.say("reserve\r\n");
   producer.say("put 0 0 60 1\r\na\r\nput 0 0 60 1\r\nb\r\n");
@@ -138,19 +138,19 @@ TEST(Session, WaitingWorkersAreServedInTurn) {
 }
 
 TEST(Session, DeadlineSoonInTheLastSecondOfATtr) {
-  House house;
-  Client client(house);
+  TestServer server;
+  Client client(server);
   client.say("put 0 0 2 1\r\na\r\nreserve\r\n");
   EXPECT_EQ(client.say("reserve-with-timeout 9\r\n"), "");
-  house.pass(1'000);
+  server.pass(1'000);
   EXPECT_EQ(client.read(), "DEADLINE_SOON\r\n");
   EXPECT_EQ(client.say("touch 1\r\n"), "TOUCHED\r\n");
   EXPECT_EQ(client.say("reserve-with-timeout 0\r\n"), "TIMED_OUT\r\n");
 }
 
 TEST(Session, ReleaseBuryKickAndPeek) {
-  House house;
-  Client client(house);
+  TestServer server;
+  Client client(server);
   client.say("put 0 0 60 1\r\na\r\nreserve\r\n");
   EXPECT_EQ(client.say("release 1 5 10\r\n"), "RELEASED\r\n");
   EXPECT_EQ(client.say("peek-ready\r\n"), "NOT_FOUND\r\n");
@@ -170,8 +170,8 @@ TEST(Session, ReleaseBuryKickAndPeek) {
 }
 
 TEST(Session, TubesAreUsedWatchedIgnoredListedAndPaused) {
-  House house;
-  Client client(house);
+  TestServer server;
+  Client client(server);
   EXPECT_EQ(client.say("use a\r\nwatch b\r\nwatch b\r\nignore nobody\r\n"),
             "USING a\r\nWATCHING 2\r\nWATCHING 2\r\nWATCHING 2\r\n");
   EXPECT_EQ(client.say("list-tubes\r\n"), "OK 22\r\n---\n- default\n- a\n- b\n\r\n");
@@ -180,42 +180,42 @@ TEST(Session, TubesAreUsedWatchedIgnoredListedAndPaused) {
   EXPECT_EQ(client.say("pause-tube b 2\r\npause-tube nobody 2\r\nstats-tube nobody\r\n"),
             "PAUSED\r\nNOT_FOUND\r\nNOT_FOUND\r\n");
   EXPECT_EQ(client.say("use b\r\nput 0 0 60 1\r\nx\r\nreserve\r\n"), "USING b\r\nINSERTED 1\r\n");
-  house.pass(1'999);
+  server.pass(1'999);
   EXPECT_EQ(client.read(), "");
-  house.pass(1);
+  server.pass(1);
   EXPECT_EQ(client.read(), "RESERVED 1 1\r\nx\r\n");
 }
 
 TEST(Session, CarillonsOwnVerbsTakeMilliseconds) {
-  House house;
-  Client client(house);
+  TestServer server;
+  Client client(server);
   EXPECT_EQ(client.say("put-ms 0 1500 2500 1\r\na\r\nreserve\r\n"), "INSERTED 1\r\n");
-  house.pass(1'499);
+  server.pass(1'499);
   EXPECT_EQ(client.read(), "");
-  house.pass(1);
+  server.pass(1);
   EXPECT_EQ(client.read(), "RESERVED 1 1\r\na\r\n");
   EXPECT_EQ(client.say("release-ms 1 0 250\r\nreserve\r\n"), "RELEASED\r\n");
-  house.pass(249);
+  server.pass(249);
   EXPECT_EQ(client.read(), "");
-  house.pass(1);
+  server.pass(1);
   EXPECT_EQ(client.read(), "RESERVED 1 1\r\na\r\n");
 }
 
 TEST(Session, PutAtIsDueAtAMomentAndThePastIsNow) {
-  House house;  // it is 1700000000000 ms since 1970
-  Client client(house);
+  TestServer server;  // it is 1700000000000 ms since 1970
+  Client client(server);
   EXPECT_EQ(client.say("put-at 0 1700000000750 60000 1\r\na\r\nput-at 9 1 60000 1\r\nb\r\n"),
             "INSERTED 1\r\nINSERTED 2\r\n");
   EXPECT_EQ(client.say("reserve\r\nreserve\r\n"), "RESERVED 2 1\r\nb\r\n");
-  house.pass(749);
+  server.pass(749);
   EXPECT_EQ(client.read(), "");
-  house.pass(1);
+  server.pass(1);
   EXPECT_EQ(client.read(), "RESERVED 1 1\r\na\r\n");
 }
 
 TEST(Session, ATimeTooLargeIsOutOfRangeAfterTheBodyWasRead) {
-  House house;
-  Client client(house);
+  TestServer server;
+  Client client(server);
   EXPECT_EQ(client.say("put-at 0 253402300800000 0 1\r\na\r\n"), "OUT_OF_RANGE\r\n");
   EXPECT_EQ(client.say("put-at 0 253402300799999 0 1\r\na\r\n"), "INSERTED 1\r\n");
   EXPECT_EQ(client.say("put-ms 0 18446744073709551615 0 1\r\na\r\n"), "OUT_OF_RANGE\r\n");
@@ -226,9 +226,9 @@ TEST(Session, ATimeTooLargeIsOutOfRangeAfterTheBodyWasRead) {
 }
 
 TEST(Session, QuitClosesWithoutAReplyAndGivesTheJobsBack) {
-  House house;
-  Client worker(house);
-  Client other(house);
+  TestServer server;
+  Client worker(server);
+  Client other(server);
   worker.say("put 0 0 60 1\r\na\r\nreserve\r\n");
   EXPECT_EQ(worker.say("list-tube-used\r\nquitfoo\r\nlist-tube-used\r\n"), "USING default\r\n");
   EXPECT_EQ(worker.session().wants(), Session::Wants::kNothing);
@@ -236,19 +236,19 @@ TEST(Session, QuitClosesWithoutAReplyAndGivesTheJobsBack) {
 }
 
 TEST(Session, AHangUpGivesTheJobsBack) {
-  House house;
-  Client worker(house);
-  Client other(house);
+  TestServer server;
+  Client worker(server);
+  Client other(server);
   worker.say("put 0 0 60 1\r\na\r\nreserve\r\n");
   EXPECT_EQ(other.say("reserve\r\n"), "");
   worker.hang_up();
-  house.deliver();
+  server.deliver();
   EXPECT_EQ(other.read(), "RESERVED 1 1\r\na\r\n");
 }
 
 TEST(Session, AHalfClosedConnectionsReserveTimesOutAndTheRestIsAnswered) {
-  House house;
-  Client client(house);
+  TestServer server;
+  Client client(server);
   EXPECT_EQ(
       client.say("reserve\r\nuse a\r\nreserve\r\nput 0 0 60 1\r\nx\r\nwatch a\r\nreserve\r\nstat"),
       "");
@@ -259,9 +259,9 @@ TEST(Session, AHalfClosedConnectionsReserveTimesOutAndTheRestIsAnswered) {
 }
 
 TEST(Session, TellsIfItsClientHoldsJobs) {
-  House house;
-  Client client(house);
-  Client other(house);
+  TestServer server;
+  Client client(server);
+  Client other(server);
   const auto holds_jobs_after = [&](std::string_view bytes) {
     client.say(bytes);
     return client.session().holds_jobs();
@@ -269,11 +269,11 @@ TEST(Session, TellsIfItsClientHoldsJobs) {
   EXPECT_FALSE(holds_jobs_after("put 0 0 1 1\r\na\r\nput 0 0 60 1\r\nb\r\n"));
   EXPECT_TRUE(holds_jobs_after("reserve\r\n"));
   EXPECT_FALSE(other.session().holds_jobs());
-  house.pass(1'001);  // its ttr is over
+  server.pass(1'001);  // its ttr is over
   EXPECT_FALSE(client.session().holds_jobs());
   EXPECT_TRUE(holds_jobs_after("reserve-job 2\r\n"));
   EXPECT_TRUE(holds_jobs_after("watch w\r\nignore default\r\nreserve\r\n"));  // also while it waits
-  house.pass(60'000);
+  server.pass(60'000);
   EXPECT_FALSE(holds_jobs_after("quit\r\n"));
 }
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "house.h"
+#include "test_server.h"
 
 namespace carillon::server::beanstalk {
 namespace {
@@ -38,8 +38,8 @@ Fields read(const std::string& reply) {
 }
 
 TEST(Stats, HasBeanstalkdsFieldsInTheirOrderAndThenItsOwn) {
-  House house;
-  Client client(house);
+  TestServer server;
+  Client client(server);
   const std::vector<std::string> expected = {"current-jobs-urgent",
                                              "current-jobs-ready",
                                              "current-jobs-reserved",
@@ -98,17 +98,17 @@ TEST(Stats, HasBeanstalkdsFieldsInTheirOrderAndThenItsOwn) {
 }
 
 TEST(Stats, CountsJobsConnectionsAndCommands) {
-  House house;
-  Client producer(house);
-  Client worker(house);
-  Client waiter(house);
-  { Client gone(house); }
+  TestServer server;
+  Client producer(server);
+  Client worker(server);
+  Client waiter(server);
+  { Client gone(server); }
   producer.say(
       "put 1023 0 60 1\r\na\r\nput 1024 0 60 1\r\nb\r\nput 0 50 60 1\r\nc\r\n"
       "put-ms 0 0 60000 1\r\nd\r\nuse t\r\nuse -\r\n");
   worker.say("reserve\r\nreserve-job 2\r\nbury 2 0\r\npeek 1\r\ntouch 77\r\n");
   waiter.say("watch w\r\nignore default\r\nreserve\r\n");
-  house.pass(3'000);
+  server.pass(3'000);
 
   auto stats = read(producer.say("stats\r\n")).values;
   EXPECT_EQ(stats["current-jobs-urgent"], "1");
@@ -138,12 +138,12 @@ TEST(Stats, CountsJobsConnectionsAndCommands) {
 }
 
 TEST(Stats, ATubesFields) {
-  House house;
-  Client client(house);
+  TestServer server;
+  Client client(server);
   client.say(
       "use t\r\nput 0 0 60 1\r\na\r\nput 2000 0 60 1\r\nb\r\n"
       "delete 1\r\nwatch t\r\npause-tube t 9\r\n");
-  house.pass(1'500);
+  server.pass(1'500);
   EXPECT_EQ(client.say("stats-tube t\r\n"),
             "OK 261\r\n---\nname: \"t\"\ncurrent-jobs-urgent: 0\ncurrent-jobs-ready: 1\n"
             "current-jobs-reserved: 0\ncurrent-jobs-delayed: 0\ncurrent-jobs-buried: 0\n"
@@ -152,10 +152,10 @@ TEST(Stats, ATubesFields) {
 }
 
 TEST(Stats, AJobsFields) {
-  House house;
-  Client client(house);
+  TestServer server;
+  Client client(server);
   client.say("put 5 7 60 1\r\na\r\n");
-  house.pass(2'500);
+  server.pass(2'500);
   EXPECT_EQ(client.say("stats-job 1\r\n"),
             "OK 148\r\n---\nid: 1\ntube: \"default\"\nstate: delayed\npri: 5\nage: 2\n"
             "delay: 7\nttr: 60\ntime-left: 4\nfile: 0\n"

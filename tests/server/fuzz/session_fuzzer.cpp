@@ -12,22 +12,22 @@
 #include <string>
 #include <string_view>
 
-#include "../house.h"
+#include "../test_server.h"
 
 namespace {
 
 using carillon::server::beanstalk::Client;
-using carillon::server::beanstalk::House;
+using carillon::server::beanstalk::TestServer;
 
 // Returns the replies to `bytes`, sent in pieces of `piece` bytes.
 std::string answer(std::string_view bytes, std::size_t piece) {
-  House house({.max_job_size = 100, .steps_per_turn = 7});
-  Client client(house);
+  TestServer server({.max_job_size = 100, .steps_per_turn = 7});
+  Client client(server);
   std::string replies;
   for (std::size_t at = 0; at < bytes.size(); at += piece)
     replies += client.say(bytes.substr(at, piece));
   replies += client.end_input();
-  house.engine.check_invariants();
+  server.engine.check_invariants();
   return replies;
 }
 

@@ -1,6 +1,6 @@
-// House: a beanstalk server without sockets, for tests. It has an engine on a store in memory that
-// can be told to fail, a clock that only the test moves, and clients whose bytes go straight into
-// their sessions.
+// TestServer: a beanstalk server without sockets, for tests. It has an engine on a store in memory
+// that can be told to fail, a clock that only the test moves, and clients whose bytes go straight
+// into their sessions.
 #pragma once
 
 #include <algorithm>
@@ -53,13 +53,13 @@ class BreakableStore : public queue::Store {
   queue::MemoryStore store_;
 };
 
-class House;
+class TestServer;
 
 // A client whose bytes go to its session. The session's replies are kept until the client reads
 // them.
 class Client {
  public:
-  explicit Client(House& house);
+  explicit Client(TestServer& server);
   ~Client();
 
   // Sends bytes and returns the replies that may leave now; see `durable`.
@@ -77,18 +77,18 @@ class Client {
   queue::Sequence durable = UINT64_MAX;
 
  private:
-  friend class House;
+  friend class TestServer;
   void process();
 
-  House& house_;
+  TestServer& server_;
   std::unique_ptr<Session> session_;
   std::string unused_;
   bool ended_ = false;
 };
 
-class House {
+class TestServer {
  public:
-  explicit House(ServiceOptions options = {})
+  explicit TestServer(ServiceOptions options = {})
       : service(
             engine, [this] { return now; }, options) {}
 
@@ -125,13 +125,13 @@ class House {
   std::vector<Client*> clients_;
 };
 
-inline Client::Client(House& house)
-    : house_(house), session_(std::make_unique<Session>(house.service)) {
-  house_.clients_.push_back(this);
+inline Client::Client(TestServer& server)
+    : server_(server), session_(std::make_unique<Session>(server.service)) {
+  server_.clients_.push_back(this);
 }
 
 inline Client::~Client() {
-  std::erase(house_.clients_, this);
+  std::erase(server_.clients_, this);
 }
 
 inline void Client::process() {
@@ -144,7 +144,7 @@ inline void Client::process() {
 inline std::string Client::say(std::string_view bytes) {
   unused_.append(bytes);
   process();
-  house_.deliver();
+  server_.deliver();
   return read();
 }
 
@@ -152,7 +152,7 @@ inline std::string Client::end_input() {
   ended_ = true;
   session_->end_of_input();
   process();
-  house_.deliver();
+  server_.deliver();
   return read();
 }
 
