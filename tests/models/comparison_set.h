@@ -1,4 +1,9 @@
-// ComparisonSet: a TimerSet made of any plain order of timers, to compare the wheels with.
+// ComparisonSet: makes a TimerSet (timer_set.h) of a plain order of timers: a list in no order
+// (scan_list.h), a sorted list (sorted_list.h) or a heap (binary_heap.h).
+//
+// These designs are kept only to compare the wheels with, in benchmarks and in docs/wheels.md, and
+// to run the tests of TimerSet over. They are not installed. Programs use the wheels of
+// include/carillon/wheel.
 #pragma once
 
 #include <algorithm>
@@ -12,20 +17,29 @@
 
 namespace carillon::detail {
 
-// An Order holds the timers that are not due yet:
-//   kPolled                  whether it is asked at each advance, or only when the earliest timer is due
-//   make_room()              so that add() cannot fail. Throws std::bad_alloc with nothing changed. May move any entry
-//   add(node, expiry) noexcept    behind all of the same expiry
+// An Order holds the timers that are not due yet. It has
+//   kPolled
+//       True if it is asked at each advance; false if only when the earliest timer is due.
+//   make_room()
+//       Makes sure that add() cannot fail. Throws std::bad_alloc with nothing changed. May move any
+//       entry.
+//   add(node, expiry) noexcept
+//       Adds a timer behind all of the same expiry.
 //   holds(node), remove(node), move(node, expiry) noexcept
-//   first() const noexcept   the earliest expiry, if there is one
-//   begin_at(tick) noexcept  `tick` is that
-//   due_at(tick) noexcept    the first timer that expires at it, or null if there is none left
-//   any() noexcept           some timer, or null
+//   first() const noexcept
+//       The earliest expiry, if there is one.
+//   begin_at(tick) noexcept
+//       Says that calls of due_at() for `tick`, the earliest expiry, follow.
+//   due_at(tick) noexcept
+//       The first timer that expires at `tick`; null if none is left.
+//   any() noexcept
+//       Any timer; null if there is none.
 //   size(), bytes(), reserve(n), check_invariants()
 //
-// All contracts of TimerSet (timer_set.h) hold, but for memory, which is O(the most timers that
-// were pending at a time). What is due stands in a queue, as in a wheel, so that it can be left
-// there by a limit. With a limit, an advance moves no more than 2^20 + limit timers into that.
+// All contracts of TimerSet (timer_set.h) hold except the one on memory, which is O(the most timers
+// that were pending at a time). Timers that are due stand in a queue, as in a wheel, so that a
+// limit can leave some of them there. With a limit, an advance moves at most 2^20 + limit timers
+// into that queue.
 template <class Order>
 class ComparisonSet : public AdvanceAndFire<ComparisonSet<Order>, 1, 64, std::size_t{1} << 20> {
   using Base = AdvanceAndFire<ComparisonSet, 1, 64, std::size_t{1} << 20>;
@@ -39,7 +53,7 @@ class ComparisonSet : public AdvanceAndFire<ComparisonSet<Order>, 1, 64, std::si
   void schedule(TimerNode& node, Tick expiry) {
     assert(!node.armed() && "schedule() of a timer that is armed: use reschedule()");
     if (expiry <= now_) {
-      Table::put(this->overdue_place(), node, expiry);
+      Table::put(this->overdue_entry(), node, expiry);
       table_.count_in();
       return;
     }
@@ -66,20 +80,20 @@ class ComparisonSet : public AdvanceAndFire<ComparisonSet<Order>, 1, 64, std::si
         order_.move(node, expiry);
         next_ = std::min(next_, expiry);
       } else {
-        Access::expiry(node) =
-            expiry;  // it is about to be looked at, and waits for its new time from then on
+        // The timer is about to come up; then it is found to be re-armed, and goes to the order.
+        Access::expiry(node) = expiry;
       }
     } else if (!waits && node.expiry() <= expiry) {
       Access::expiry(node) = expiry;
     } else {
-      TimerNode** const place = this->overdue_place();
+      TimerNode** const entry = this->overdue_entry();
       if (waits) {
         order_.remove(node);
         table_.count_in();
       } else {
         *Access::entry(node) = nullptr;
       }
-      Table::put(place, node, expiry);
+      Table::put(entry, node, expiry);
     }
   }
 
@@ -119,8 +133,8 @@ class ComparisonSet : public AdvanceAndFire<ComparisonSet<Order>, 1, 64, std::si
   using typename Base::Table;
   using typename Base::WorkType;
 
-  static constexpr std::size_t kArriving =
-      0;  // the timers of now_ + 1, while they are taken out of the order
+  // The queue for the timers of now_ + 1 while they are taken out of the order.
+  static constexpr std::size_t kArriving = 0;
 
   void add(TimerNode& node, Tick expiry) noexcept {
     order_.add(node, expiry);
@@ -132,20 +146,20 @@ class ComparisonSet : public AdvanceAndFire<ComparisonSet<Order>, 1, 64, std::si
     Access::entry(node) = nullptr;
   }
 
-  Stop next_stop() const noexcept {
+  Event next_event() const noexcept {
     if (!table_[kArriving].empty()) return {now_ + 1, kArriving, true};
     const std::optional<Tick> first = order_.first();
-    return first ? Stop{*first, kArriving, true} : Stop{};
+    return first ? Event{*first, kArriving, true} : Event{};
   }
 
-  bool approach(const Stop& stop, WorkType& work) {
-    this->hold_before(stop.tick);
-    order_.begin_at(stop.tick);
-    while (TimerNode* node = order_.due_at(stop.tick)) {
-      if (!work.look(1)) return false;
-      TimerNode** const place = table_.place_in(kArriving);
+  bool approach(const Event& event, WorkType& work) {
+    this->hold_before(event.tick);
+    order_.begin_at(event.tick);
+    while (TimerNode* node = order_.due_at(event.tick)) {
+      if (!work.spend(1)) return false;
+      TimerNode** const entry = table_.new_entry(kArriving);
       order_.remove(*node);
-      Table::put(place, *node, node->expiry());
+      Table::put(entry, *node, node->expiry());
       table_.count_in();
     }
     return true;
@@ -153,7 +167,7 @@ class ComparisonSet : public AdvanceAndFire<ComparisonSet<Order>, 1, 64, std::si
 
   void arrive(Tick) noexcept { table_.make_due(kArriving); }
 
-  // Puts a timer of the table, which was re-armed, into the order.
+  // Moves a timer that was re-armed from the table to the order.
   void place(TimerNode& node, Tick) {
     order_.make_room();
     table_.take_out(Access::entry(node));

@@ -1,36 +1,39 @@
 // HashedWheel: one wheel with rounds, for delays of any length, as in Netty, Dubbo and Akka.
 //
 // Choose it to compare, or if most timers are cancelled before the hand comes to them and delays
-// are a few rounds at most: scheduling is one store, and nothing ever cascades. The default
-// (hierarchical_wheel.h) does not look at a timer before its time; this one looks at all timers of
-// a slot whenever one of them is due.
+// are a few rounds at most: scheduling is one store, and nothing ever cascades. Its price: whenever
+// one timer of a slot is due, it looks at all timers of the slot. The default
+// (hierarchical_wheel.h) does not look at a timer before its time.
 //
 //   carillon::HashedWheel<8> wheel(2);
 //   wheel.schedule(timer, 2 + 10);       // slot 4: 12 modulo 8
-//   wheel.rounds(timer);                 // 1: it fires when the hand comes to slot 4 the second time
+//   wheel.rounds(timer);                 // 1: fires when the hand comes to slot 4 the second time
 //
 // How it works
 // ------------
 // A timer goes into slot `expiry modulo kSlots`; kSlots is the count asked for, rounded up to a
-// power of two. Its *rounds* are how often the hand passes that slot before. When the hand comes to
-// a slot at which a timer is due, the slot is read once: what expires at that tick fires, the rest
-// stays, in its order.
+// power of two. Its *rounds* are how often the hand passes that slot before the timer fires. When
+// the hand comes to a slot with a timer that is due, the slot is read once: the timers of that tick
+// fire, the others stay, in their order.
 //
 // Each slot knows a lower bound of its earliest expiry. So the hand passes by slots in which all
-// have rounds left, and a jump over many turns goes from one expiry to the next, in order: all
-// contracts of TimerSet (timer_set.h) hold. (Netty walks through each slot at each turn, to count
-// rounds down, and fires in the order of the slots.)
+// timers have rounds left, and a jump over many turns goes from one expiry to the next, in order:
+// all contracts of TimerSet (timer_set.h) hold. (Netty walks through each slot at each turn, to
+// count rounds down, and fires in the order of the slots.) advance() and the firing of timers:
+// detail/advance_and_fire.h.
 //
 // Scheme 6 of Varghese and Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987), section
 // 6.1.2.
 //
 // Bounds
 // ------
-// schedule, cancel, reschedule, next_wakeup: O(1). advance: for each tick at which a timer fires,
-// or was to fire before it was cancelled or re-armed, O(timers of its slot) once, and a look at the
-// slots between it and the next such tick, O(kSlots) at most. A jump over empty time, however long:
-// O(kSlots). With a limit, it looks at no more than kMoves + limit + 62 entries, as said in
-// hierarchical_wheel.h. Memory: 24 bytes per slot; the rest as said there.
+//  - schedule, cancel, reschedule, next_wakeup: O(1).
+//  - advance: O(timers of the slot) for each tick at which a timer fires, or was to fire before it
+//    was cancelled or re-armed. From there to the next such tick it looks at the slots between:
+//    O(kSlots) at most.
+//  - advance over empty time, however long: O(kSlots).
+//  - advance with a limit reads at most kMoves + limit + 62 entries, as in hierarchical_wheel.h.
+//  - Memory: 24 bytes per slot; the rest as in hierarchical_wheel.h.
 #pragma once
 
 #include <algorithm>
@@ -44,8 +47,8 @@
 
 namespace carillon {
 
-// The table's queues are the slots and, while the hand is about to come to a slot, two more: one
-// for what expires there, and one for what stays.
+// Each slot is one queue of the table. There are two more queues, for the moment before the hand
+// comes to a slot: one for its timers that expire then, and one for those that stay.
 template <std::size_t kRequestedSlots = 512, std::size_t kChunkWords = 64,
           std::size_t kMoves = std::size_t{1} << 20>
 class HashedWheel
@@ -85,9 +88,9 @@ class HashedWheel
   using Base::table_;
   using typename Base::Table;
   using typename Base::WorkType;
-  using Stop = detail::Stop;
+  using Event = detail::Event;
 
-  static constexpr std::size_t kArriving = kSlots;  // what expires at now_ + 1
+  static constexpr std::size_t kArriving = kSlots;  // the timers that expire at now_ + 1
   static constexpr std::size_t kStaying = kSlots + 1;
   static constexpr std::size_t kQueues = kSlots + 2;
 
@@ -106,17 +109,19 @@ class HashedWheel
     return {0, queue < kSlots ? queue : reading_};
   }
 
-  // The slot with the earliest expiry. Within one turn of the hand, that is the first slot which is
-  // due in this turn.
-  Stop next_stop() const noexcept {
+  // The slot with the earliest expiry. If any slot is due within one turn of the hand, that is the
+  // first of them.
+  Event next_event() const noexcept {
     if (reading_ != kNone) return {now_ + 1, reading_, true};
-    Stop first;
+    Event first;
     const std::size_t behind_hand = slot(now_) + 1;
     if (!due_within_a_turn(behind_hand, kSlots, first)) due_within_a_turn(0, behind_hand, first);
     return first;
   }
 
-  bool due_within_a_turn(std::size_t begin, std::size_t end, Stop& first) const noexcept {
+  // Looks at the slots from `begin` to `end`. Sets `first` to the earliest of them and what it was
+  // before. Returns true if that is at most a turn ahead, which makes it the earliest of all.
+  bool due_within_a_turn(std::size_t begin, std::size_t end, Event& first) const noexcept {
     for (std::size_t queue = table_.next_time_slot(begin); queue < end;
          queue = table_.next_time_slot(queue + 1)) {
       if (first.exists && earliest_[queue] >= first.tick) continue;
@@ -126,22 +131,22 @@ class HashedWheel
     return false;
   }
 
-  // Reads the slot. Until that is done the hand stays one tick before, and what is scheduled into
-  // the slot meanwhile joins its end.
-  bool approach(const Stop& stop, WorkType& work) {
-    this->hold_before(stop.tick);
-    reading_ = stop.queue;
-    const bool done = this->read_queue(stop.queue, work, [&](TimerNode** entry) {
+  // Moves the timers of the slot to kArriving and kStaying. Until that is done, the hand stays one
+  // tick before event.tick, and a timer that is scheduled into the slot meanwhile joins its end.
+  bool approach(const Event& event, WorkType& work) {
+    this->hold_before(event.tick);
+    reading_ = event.queue;
+    const bool done = this->read_queue(event.queue, work, [&](TimerNode** entry) {
       const Tick expiry = (*entry)->expiry();
-      const std::size_t queue = expiry == stop.tick          ? kArriving
-                                : slot(expiry) == stop.queue ? kStaying
-                                                             : slot(expiry);
+      const std::size_t queue = expiry == event.tick          ? kArriving
+                                : slot(expiry) == event.queue ? kStaying
+                                                              : slot(expiry);
       this->push_to(queue, **entry);
       *entry = nullptr;
     });
     if (!done) return false;
-    if (!table_[kStaying].empty()) earliest_[stop.queue] = earliest_[kStaying];
-    table_.append(kStaying, stop.queue);
+    if (!table_[kStaying].empty()) earliest_[event.queue] = earliest_[kStaying];
+    table_.append(kStaying, event.queue);
     reading_ = kNone;
     return true;
   }
@@ -153,12 +158,12 @@ class HashedWheel
   static constexpr std::size_t kNone = kSlots;
 
   // Invariants
-  //  - now() < earliest_ <= the expiry of every timer of a slot that is not empty, and next_ is not
-  //    after it;
+  //  - of a slot that is not empty, now() < earliest_ <= the expiry of each of its timers, and
+  //    next_ <= earliest_;
   //  - kArriving and kStaying are empty unless a slot is being read.
   std::size_t reading_ = kNone;  // the slot of now_ + 1 that has been read in part; kNone: none
-  std::array<Tick, kQueues>
-      earliest_{};  // valid where a queue is not empty; a multiple of kSlots away from the slot's number
+  // Per queue, a tick of its slot: the lower bound of its expiries. Valid if it is not empty.
+  std::array<Tick, kQueues> earliest_{};
 };
 
 template <std::size_t kRequestedSlots, std::size_t kChunkWords, std::size_t kMoves>

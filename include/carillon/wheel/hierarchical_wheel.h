@@ -10,51 +10,60 @@
 //   carillon::HierarchicalWheel<> wheel(now_ms());
 //   wheel.schedule(session, wheel.now() + 30'000);
 //   ...
-//   wheel.reschedule(session, wheel.now() + 30'000);   // a packet came: one store
+//   wheel.reschedule(session, wheel.now() + 30'000);   // a packet came; this costs one store
 //   ...
 //   wheel.advance(now_ms(), [](carillon::TimerNode& node) { close(static_cast<Session&>(node)); });
 //   sleep_until(wheel.next_wakeup());
 //
-// This is the default, HierarchicalWheel<>. Other geometries make other wheels of it: levels of any
-// sizes (levels.h), Linux's five wheels (linux_wheel.h), Kafka's growing ones (kafka_wheel.h), a
-// clock (clock_wheel.h), one level only (simple_wheel.h).
+// This is the default, HierarchicalWheel<>. Other geometries make other wheels of this class:
+// levels of any sizes (levels.h), Linux's five wheels (linux_wheel.h), Kafka's growing ones
+// (kafka_wheel.h), a clock (clock_wheel.h), one level only (simple_wheel.h).
+//
+// Where to read on
+// ----------------
+// advance() and the firing of timers: detail/advance_and_fire.h, which also says how the files of a
+// wheel fit together. schedule() and reschedule(): detail/slot_wheel.h. This file: levels,
+// cascades, and which slot comes next.
 //
 // How it works
 // ------------
-// Time is read as digits (BinaryDigits in geometry.h): level 0 has one slot per tick for the ticks
-// that differ from now() in the last digit only, level 1 one slot per 256 ticks for those that
-// differ in the last two, and so on: 8 levels for 64 bits. When the hand comes to the start of a
-// slot of a higher level, the slot is *cascaded*: each of its timers moves to a lower level. When
-// it comes to a slot of level 0, its timers fire.
+// A tick is a number with 8 digits to base 256, one per level (BinaryDigits in geometry.h). Level 0
+// has one slot per tick, for the ticks that differ from now() in the last digit only. Level 1 has
+// one slot per 256 ticks, for the ticks that differ in the last two digits; and so on, 8 levels for
+// 64 bits. When the hand (now()) comes to the start of a slot of a higher level, the slot is
+// *cascaded*: each of its timers moves to a lower level. When the hand comes to a slot of level 0,
+// the timers of the slot fire.
 //  - Nothing wraps: a slot that holds a timer is always ahead of the hand.
-//  - The lowest non-empty level holds the earliest timers, and one bit per slot says which come
-//    first.
-//  - Timers of one tick stay in the order they came: a slot is cascaded before anything can be
-//    scheduled below it.
+//  - The lowest non-empty level holds the earliest timers. One bit per slot finds its first
+//    non-empty slot.
+//  - Timers of one tick stay in the order in which they were scheduled, because a slot is cascaded
+//    before any timer can be scheduled into the slots below it.
 //
-// A slot is an array of pointers (slot.h), so that its timers can be fetched from memory all at
-// once. Re-arming a timer for later stores its new expiry and leaves its entry where it is: when
-// the entry comes up, the timer moves on to where it belongs by then. Cancelling writes null to the
-// entry. Null entries go when their slot comes up, or are swept before they are many
-// (slot_table.h).
+// A slot is an array of entries, which are pointers to timers (detail/slot.h), so that its timers
+// can be fetched from memory all at once. Re-arming a timer for later stores its new expiry, and
+// leaves its entry in its old slot. When that slot comes up, the timer moves to the slot in which
+// it belongs by then. Cancelling a timer writes null to its entry. Null entries are dropped when
+// their slot comes up, or swept out before they are many (detail/slot_table.h).
 //
 // Bounds
 // ------
-// schedule, cancel, reschedule: O(1). One that makes a slot grow may look at 4 chunks (of 62
-// entries) to sweep them, a cancel at one. next_wakeup: O(1). A jump over empty time: O(1).
-// advance, without a limit: O(1) per timer fired, per re-armed timer met and per null entry met,
-// and each timer cascades at most once per level. With a limit, it looks at no more than kMoves +
-// limit + 62 entries. A call that ends for that has fired fewer than `limit` timers, and
-// next_wakeup() is now(), as if ended by the limit: call again. The default kMoves, 2^20, is some
-// 10 ms of work; an owner who must not pause that long chooses less. Memory: 16 bytes in the node
-// and 8 in a slot per timer, twice that again at most for null entries, 35 KiB for the empty slots,
-// half a chunk (256 bytes) per slot with more than a lone timer, and half a megabyte kept for the
-// next peak. With HierarchicalWheel<> wheel(now, Pages::kHuge) the slots lie in pages of 2 MiB
-// (pages.h), of which one is kept for the next peak: cancels among a million timers take a
-// twentieth to a tenth less.
-//
-// With other geometries, each advance that has something to do, and each jump, also looks at the
-// bits of each level (geometry.h), O(levels).
+//  - schedule, cancel, reschedule: O(1). A call that makes a slot grow may sweep 4 chunks of 62
+//    entries, a cancel one chunk.
+//  - next_wakeup: O(1).
+//  - advance over empty time, however long: O(1).
+//  - advance without a limit: O(1) per timer fired, per re-armed timer met and per null entry met.
+//    Each timer cascades at most once per level.
+//  - advance with a limit reads at most kMoves + limit + 62 entries. If that bound ends a call,
+//    fewer than `limit` timers have fired and next_wakeup() is now(), as after a call that the
+//    limit has ended: call again. The default kMoves, 2^20, is about 10 ms of work. Choose a
+//    smaller one if the owner must not pause that long.
+//  - Memory: 16 bytes in the node and 8 in a slot per timer, and at most twice the 8 for null
+//    entries. 35 KiB for the empty slots, half a chunk (256 bytes) per slot with more than a lone
+//    timer, and half a megabyte that is kept for the next peak.
+//  - With HierarchicalWheel<> wheel(now, Pages::kHuge), the slots lie in pages of 2 MiB (pages.h),
+//    one of which is kept for the next peak. Cancels among a million timers take 5 to 10 % less.
+//  - With other geometries, each advance that has something to do, and each jump over empty time,
+//    also looks at the bits of each level (geometry.h): O(levels).
 #pragma once
 
 #include <algorithm>
@@ -67,16 +76,16 @@
 
 namespace carillon {
 
-// The contracts are those of TimerSet (timer_set.h), for expiries up to now() + kLongestDelay:
-// 2^64-1 in the default. What lies beyond is refused with std::out_of_range. Neither copied nor
-// moved: callbacks keep its address.
+// The contracts are those of TimerSet (timer_set.h), for expiries up to now() + kLongestDelay,
+// which is 2^64-1 ticks in the default. A later expiry is refused with std::out_of_range. A wheel
+// can be neither copied nor moved: callbacks keep its address.
 template <class Geometry = BinaryDigits<8>, std::size_t kChunkWords = 64,
           std::size_t kMoves = std::size_t{1} << 20>
 class HierarchicalWheel
     : public detail::SlotWheel<HierarchicalWheel<Geometry, kChunkWords, kMoves>, Geometry::kQueues,
-                               kChunkWords, kMoves, Geometry::kLonePlaces> {
+                               kChunkWords, kMoves, Geometry::kLoneSlots> {
   using Base = detail::SlotWheel<HierarchicalWheel, Geometry::kQueues, kChunkWords, kMoves,
-                                 Geometry::kLonePlaces>;
+                                 Geometry::kLoneSlots>;
 
  public:
   static constexpr Tick kLongestDelay = Geometry::kLongestDelay;
@@ -88,8 +97,7 @@ class HierarchicalWheel
     this->clear([](TimerNode&) noexcept {});
   }
 
-  // How many levels there are. Of a geometry that does not cover all levels in order, those that a
-  // timer has needed so far.
+  // How many levels there are. If the geometry is not kInOrder: how many a timer has needed so far.
   unsigned levels() const noexcept { return levels_; }
 
   void check_invariants() const;
@@ -102,7 +110,7 @@ class HierarchicalWheel
   using Base::table_;
   using typename Base::Table;
   using typename Base::WorkType;
-  using Stop = detail::Stop;
+  using Event = detail::Event;
 
   static std::size_t queue_for(Tick hand, Tick expiry, unsigned origin) noexcept {
     return Geometry::queue(hand, expiry, origin);
@@ -120,23 +128,24 @@ class HierarchicalWheel
   }
 
   // The start of the first non-empty slot ahead of the hand.
-  Stop next_stop() const noexcept {
+  Event next_event() const noexcept {
     if (cascading_ != 0) return {now_ + 1, cascading_, true};
     if (table_.no_time_slot()) return {};
     if constexpr (Geometry::kInOrder) {
       const std::size_t queue = table_.first_time_slot();
       return {Geometry::start(now_, queue), queue, true};
     } else {
-      return first_stop_of_all_levels();
+      return first_event_of_all_levels();
     }
   }
 
-  // Of those which begin at one tick the one of the highest level.
-  Stop first_stop_of_all_levels() const noexcept {
-    Stop first;
+  // The same for levels that are not in order. Of the slots that start at the same tick, the one on
+  // the highest level.
+  Event first_event_of_all_levels() const noexcept {
+    Event first;
     for (unsigned level = 0; level < levels_; ++level) {
-      if (first.exists && Geometry::slot_end(level, now_) > first.tick)
-        break;  // no slot of this level begins by then
+      // No slot of this level, or of those above, starts by then.
+      if (first.exists && Geometry::slot_end(level, now_) > first.tick) break;
       const std::size_t queue = first_queue_of(level);
       if (queue == Geometry::kQueues) continue;
       const Tick start = Geometry::start(now_, queue);
@@ -145,7 +154,7 @@ class HierarchicalWheel
     return first;
   }
 
-  // The first queue with entries on `level`, beginning behind the hand; kQueues if there is none.
+  // The first queue with entries on `level`, ahead of the hand; kQueues if there is none.
   std::size_t first_queue_of(unsigned level) const noexcept {
     const std::size_t end = Geometry::kFirstQueue[level + 1];
     const std::size_t ahead = table_.next_time_slot(Geometry::queue_after(level, now_));
@@ -154,49 +163,50 @@ class HierarchicalWheel
     return round < end ? round : Geometry::kQueues;
   }
 
-  // Cascades what begins at the stop. Several queues of one slot, and slots of several levels, may
-  // begin together.
-  bool approach(const Stop& stop, WorkType& work) {
-    if (Geometry::level(stop.queue) == 0) return true;
-    if constexpr (Geometry::kInOrder) return cascade(stop, work);
-    for (Stop next = stop; next.exists && next.tick == stop.tick && Geometry::level(next.queue) > 0;
-         next = next_stop()) {
+  // Cascades each queue that starts at the event's tick: several queues of one slot, and slots of
+  // several levels, may start together. Returns false if work.spend() stopped it.
+  bool approach(const Event& event, WorkType& work) {
+    if (Geometry::level(event.queue) == 0) return true;
+    if constexpr (Geometry::kInOrder) return cascade(event, work);
+    for (Event next = event;
+         next.exists && next.tick == event.tick && Geometry::level(next.queue) > 0;
+         next = next_event()) {
       if (!cascade(next, work)) return false;
     }
     return true;
   }
 
-  // Moves the timers of a queue, whose slot begins at stop.tick, to the levels below. Until that is
-  // done the hand stays one tick before: all that was due by then has fired, and what is scheduled
-  // into the queue meanwhile joins its end and keeps its turn. False: stopped by the bound; the
-  // next call goes on.
-  bool cascade(const Stop& stop, WorkType& work) {
-    this->hold_before(stop.tick);
-    cascading_ = stop.queue;
-    const unsigned origin = Geometry::origin(stop.queue);
-    const bool done = this->read_queue(stop.queue, work, [&](TimerNode** entry) {
+  // Moves the timers of event.queue, whose slot starts at event.tick, to the levels below. Until
+  // that is done, the hand stays one tick before it: all timers due by then have fired, and a timer
+  // that is scheduled into the queue meanwhile joins its end, and so keeps its turn. Returns false
+  // if work.spend() stopped it; the next call goes on.
+  bool cascade(const Event& event, WorkType& work) {
+    this->hold_before(event.tick);
+    cascading_ = event.queue;
+    const unsigned origin = Geometry::origin(event.queue);
+    const bool done = this->read_queue(event.queue, work, [&](TimerNode** entry) {
       TimerNode& node = **entry;
-      if (!put_alone(node, stop.tick)) this->place(node, stop.tick, origin);
+      if (!put_alone(node, event.tick)) this->place(node, event.tick, origin);
       *entry = nullptr;
     });
     if (done) cascading_ = 0;
     return done;
   }
 
-  // The short way for what goes to a slot of level 0 in which nothing stands.
+  // The short way for a timer that goes to an empty slot of level 0. Returns false if it does not.
   bool put_alone(TimerNode& node, Tick hand) noexcept {
-    if constexpr (Geometry::kLonePlaces == 0) {
+    if constexpr (Geometry::kLoneSlots == 0) {
       return false;
     } else {
       const Tick expiry = node.expiry();
-      return (hand ^ expiry) < Geometry::kLonePlaces &&
-             table_.put_alone(expiry % Geometry::kLonePlaces, node);
+      return (hand ^ expiry) < Geometry::kLoneSlots &&
+             table_.put_alone(expiry % Geometry::kLoneSlots, node);
     }
   }
 
   void arrive(Tick tick) noexcept {
     const std::size_t first = Geometry::tick_queue(tick);
-    if constexpr (Geometry::kLonePlaces != 0) return table_.arrive(first);
+    if constexpr (Geometry::kLoneSlots != 0) return table_.arrive(first);
     for (std::size_t queue = first; queue < first + Geometry::kQueuesPerTick; ++queue)
       table_.make_due(queue);
   }
@@ -204,12 +214,13 @@ class HierarchicalWheel
   void emptied() noexcept { cascading_ = 0; }
 
   // Invariants
-  //  - the slots of the levels that hold entries are ahead of the hand, which for the levels below
-  //    that of cascading_ is at now_ + 1;
-  //  - no timer is in a slot that begins after its expiry;
+  //  - a slot that holds entries is ahead of the hand. For the levels below that of cascading_, the
+  //    hand counts as being at now_ + 1;
+  //  - no timer is in a slot that starts after its expiry;
   //  - next_ <= the start of every non-empty slot.
-  std::size_t cascading_ =
-      0;  // the queue beginning at now_ + 1 that has been cascaded in part; 0: none
+
+  // The queue, starting at now_ + 1, that has been cascaded in part; 0 if there is none.
+  std::size_t cascading_ = 0;
   unsigned levels_ = Geometry::kInOrder ? Geometry::kLevels : 1;
 };
 

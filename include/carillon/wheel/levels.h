@@ -1,4 +1,5 @@
-// Levels: the geometry of a wheel with levels of any sizes, like a clock's, Linux's or Kafka's.
+// Levels: the geometry (geometry.h) of a wheel with levels of any sizes, like those of a clock, of
+// Linux or of Kafka.
 #pragma once
 
 #include <algorithm>
@@ -12,30 +13,34 @@
 
 namespace carillon {
 
-// On which level a timer goes. The hand of a level is the slot that now() lies in there.
+// On which level a timer goes. The hand of a level is the slot that now() lies in on that level.
 enum class Placement {
-  kDigit,  // the highest level on which the expiry lies in another slot than the hand, as one reads a clock
-  kDistance,  // the lowest level whose turn is longer than the delay, expiry - now() (Linux)
-  kSlotsAhead,  // the lowest level on which the expiry is less than a whole turn of slots ahead of the hand (Kafka)
+  // The highest level on which the expiry lies in another slot than the hand, as one reads a clock.
+  kDigit,
+  // The lowest level whose turn is longer than the delay, expiry - now() (Linux).
+  kDistance,
+  // The lowest level on which the expiry is less than a whole turn of slots ahead of the hand
+  // (Kafka).
+  kSlotsAhead,
 };
 
 // Levels<Placement::kDigit, 60, 60, 24, 30> is a clock of seconds, minutes, hours and days, if a
-// tick is a second. Sizes are slots, lowest level first. A slot of level 0 is one tick wide, one of
-// level n as wide as a turn of level n - 1, and level n's slot for a tick is the tick's number of
-// slots, modulo the level's size: so the hand meets the slots of a level one after the other, and
-// begins anew after the last. The wheel takes delays shorter than a turn of its top level (2^64
-// ticks at most).
+// tick is a second. Sizes are numbers of slots, lowest level first. A slot of level 0 is one tick
+// wide, a slot of level n as wide as a turn of level n - 1. The slot of a tick on a level is
+// tick / width of a slot, modulo the level's size: so the hand meets the slots of a level one after
+// the other, and begins anew after the last. The wheel takes delays shorter than a turn of its top
+// level (2^64 ticks at most).
 //
-// Wrapping does no harm: on its level a timer is at least one slot ahead of the hand and at most as
-// many as the level has, so that a slot never holds timers of two turns; one whose slot number is
-// the hand's own comes up when the hand comes round to it.
+// Wrapping does no harm. On its level, a timer is at least one slot ahead of the hand, and at most
+// as many slots as the level has. So a slot never holds timers of two turns. A timer in the hand's
+// own slot comes up when the hand comes round to that slot.
 //
-// Order within a tick. By digit, a timer cannot be placed below a slot before the hand has reached
-// that slot, and emptied it: first come is first served. By distance, a timer that was scheduled
-// early waits on a high level while others of the same tick are placed directly below. So a slot
-// has a queue for each level that its timers can have been placed on first, its *origin*, and
-// highest origin goes first: for one tick the origin falls as time goes by, hence whoever has a
-// higher origin was scheduled earlier.
+// Order within a tick. With kDigit, a timer cannot be placed below a slot before the hand has
+// reached that slot and emptied it: first come is first served. With the other placements, a timer
+// that was scheduled early waits on a high level while others of the same tick are placed directly
+// below. So a slot has a queue for each level on which its timers can have been placed first, their
+// *origin*, and the queue with the highest origin fires first. For one tick the origin falls as
+// time goes by, so a timer with a higher origin was scheduled earlier.
 template <Placement kPlacement, std::size_t... kSizes>
 struct Levels {
   static_assert(sizeof...(kSizes) >= 1 && ((kSizes >= 2) && ...),
@@ -45,7 +50,8 @@ struct Levels {
   static constexpr std::size_t kSlots = (kSizes + ...);
   static constexpr std::array<std::size_t, kLevels> kSize{kSizes...};
 
-  // Ticks per slot of each level, and per turn of the top level: 2^64-1 for all that are larger.
+  // Ticks per slot of each level, and behind them ticks per turn of the top level. A width beyond
+  // 2^64-1 is stored as 2^64-1.
   static constexpr std::array<Tick, kLevels + 1> kWidth = [] {
     std::array<Tick, kLevels + 1> width{1};
     for (unsigned level = 0; level < kLevels; ++level) {
@@ -75,7 +81,7 @@ struct Levels {
   static constexpr std::size_t kQueues = kFirstQueue[kLevels];
   static constexpr std::size_t kQueuesPerTick = queues_per_slot(0);
   static constexpr bool kInOrder = false;
-  static constexpr std::size_t kLonePlaces = 0;
+  static constexpr std::size_t kLoneSlots = 0;
 
   static constexpr std::size_t queue(Tick hand, Tick expiry, unsigned origin = 0) noexcept {
     const unsigned level = level_of(hand, expiry);
@@ -121,14 +127,13 @@ struct Levels {
     return tick / kWidth[level] % kSize[level];
   }
 
-  // The first tick behind the slot of `tick` on `level`; at the end of time it wraps, to one before
-  // `tick`.
+  // The first tick behind the slot of `tick` on `level`. At the end of time it wraps, to a tick
+  // before `tick`.
   static constexpr Tick slot_end(unsigned level, Tick tick) noexcept {
     return (tick / kWidth[level] + 1) * kWidth[level];
   }
 
-  // Where the search for the next queue of `level` begins when the hand is at `hand`: behind the
-  // hand's own slot.
+  // The queue behind the hand's own slot: the search for the next queue of `level` starts there.
   static constexpr std::size_t queue_after(unsigned level, Tick hand) noexcept {
     return kFirstQueue[level] + (slot(level, hand) + 1) % kSize[level] * queues_per_slot(level);
   }
@@ -154,7 +159,7 @@ struct Levels {
 
 namespace detail {
 
-// How many levels of kSize slots reach 2^64 ticks.
+// How many levels of kSize slots it takes to reach 2^64 ticks.
 template <std::size_t kSize>
 constexpr std::size_t levels_for_all_ticks() noexcept {
   std::size_t levels = 1;
@@ -168,8 +173,8 @@ Levels<kPlacement, (static_cast<void>(kIndex), kSize)...> equal_levels(
 
 }  // namespace detail
 
-// As many levels of kSize slots as reach 2^64 ticks: EqualLevels<Placement::kDigit, 10> reads ticks
-// as decimal numbers.
+// As many levels of kSize slots as it takes to reach 2^64 ticks. EqualLevels<Placement::kDigit, 10>
+// reads ticks as decimal numbers.
 template <Placement kPlacement, std::size_t kSize>
 using EqualLevels = decltype(detail::equal_levels<kPlacement, kSize>(
     std::make_index_sequence<detail::levels_for_all_ticks<kSize>()>()));

@@ -1,5 +1,5 @@
-// Slack: choosing, among the ticks at which a timer may fire, the one that costs the wheel and its
-// sleeper least.
+// Slack: if a timer may fire at any tick of a range, relaxed_expiry() chooses the tick that costs
+// the wheel, and the thread that sleeps until next_wakeup(), the least.
 #pragma once
 
 #include <bit>
@@ -9,10 +9,10 @@
 
 namespace carillon {
 
-// The tick with the most trailing zero bits in [expiry, expiry + slack] (cut off at 2^64-1). It
-// lies on the boundary of a slot as coarse as the range allows, so the timer skips the cascades
-// below that level; and timers whose ranges overlap tend to choose the same tick, so that one
-// wake-up serves them all.
+// Returns the tick with the most trailing zero bits in [expiry, expiry + slack], a range that is
+// cut off at 2^64-1. That tick is the start of a slot, of as high a level as the range allows, so
+// the timer skips the cascades below that level. Timers whose ranges overlap tend to get the same
+// tick, so that one wake-up serves them all.
 //
 //   relaxed_expiry(1000, 50) == 1024      relaxed_expiry(1000, 0) == 1000
 constexpr Tick relaxed_expiry(Tick expiry, Tick slack) noexcept {
@@ -20,8 +20,8 @@ constexpr Tick relaxed_expiry(Tick expiry, Tick slack) noexcept {
                         ? std::numeric_limits<Tick>::max()
                         : expiry + slack;
   if (expiry == 0) return 0;  // zero has more trailing zeros than any other
-  // Above the highest bit in which expiry - 1 and last differ the whole range agrees; at that bit
-  // it has exactly one round number.
+  // Take the highest bit in which expiry - 1 and last differ. All ticks of the range have the same
+  // bits above it, and exactly one of them has that bit set and only zeros below: the roundest.
   const Tick bit = std::bit_floor((expiry - 1) ^ last);
   return last & ~(bit - 1);
 }

@@ -1,4 +1,4 @@
-// TimerNode: what a timer is to a wheel, 16 bytes that its owner embeds in the object that waits.
+// TimerNode: a timer, 16 bytes that its owner embeds in the object that waits.
 #pragma once
 
 #include <cassert>
@@ -19,15 +19,17 @@ struct NodeAccess;
 //
 //   struct Connection : carillon::TimerNode { int socket; };
 //   wheel.schedule(connection, wheel.now() + 30'000);
-//   wheel.advance(now, [](carillon::TimerNode& node) { close(static_cast<Connection&>(node).socket); });
+//   wheel.advance(now, [](carillon::TimerNode& node) {
+//     close(static_cast<Connection&>(node).socket);
+//   });
 //
-// A node is armed from schedule() until it is cancelled, fires, or is cleared. The set that armed
-// it keeps a pointer to it for that time, hence:
+// A node is armed from schedule() until it is cancelled, fires, or is cleared. While it is armed,
+// the set that armed it keeps a pointer to it, hence:
 //  - its address must not change while armed: nodes can be neither copied nor moved;
 //  - it must not be destroyed while armed. Debug builds assert. Other builds make the set forget
 //    it, so that freed memory is never touched, but the set's size() goes on counting it;
 //  - only the set that armed it may be asked to cancel or reschedule it.
-// A set that is destroyed disarms what is left in it.
+// A set that is destroyed disarms the nodes that are left in it.
 //
 // Thread safety: none; a node belongs to the thread that owns its set.
 class TimerNode {
@@ -40,18 +42,18 @@ class TimerNode {
     if (armed()) *entry_ = nullptr;
   }
 
-  // The tick this node was last scheduled for, as given; 0 if it never was.
+  // The tick that this node was last scheduled for, as the caller gave it; 0 if it never was.
   Tick expiry() const noexcept { return expiry_; }
 
-  // Whether a set holds this node, and it will fire.
+  // Returns true if a set holds this node, which will fire.
   bool armed() const noexcept { return entry_ != nullptr; }
 
  private:
   friend struct detail::NodeAccess;
 
   Tick expiry_ = 0;
-  TimerNode** entry_ =
-      nullptr;  // the entry in its set's arrays that points back here; null when not armed
+  // The entry, in the arrays of its set, that points back to this node; null if it is not armed.
+  TimerNode** entry_ = nullptr;
 };
 
 static_assert(sizeof(TimerNode) == 16, "an expiry and a pointer, no more");
@@ -64,7 +66,7 @@ struct NodeAccess {
   static TimerNode**& entry(TimerNode& node) noexcept { return node.entry_; }
   static TimerNode** entry(const TimerNode& node) noexcept { return node.entry_; }
 
-  // Puts `to` in the place of `from`, armed or not: a set knows its timers by their entries alone.
+  // Replaces `from`, armed or not, by `to`: a set knows its timers by their entries alone.
   // REQUIRES: `to` is not armed.
   static void move(TimerNode& from, TimerNode& to) noexcept {
     to.expiry_ = from.expiry_;

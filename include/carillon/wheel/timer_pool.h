@@ -1,5 +1,5 @@
-// TimerPool: timers that are owned by the pool and named by value, for those who would rather hold
-// an id than a lifetime.
+// TimerPool: timers that the pool owns and that users name by an id. For users who do not want to
+// keep an object alive for each timer.
 //
 //   carillon::TimerPool<std::string> pool(now_ms());
 //   carillon::TimerId id = pool.schedule(pool.now() + 500, "tea is ready");
@@ -7,9 +7,8 @@
 //   pool.cancel(id);                                          // false, now and for ever
 //   pool.advance(now_ms(), [](carillon::TimerId, std::string&& text) { puts(text.c_str()); });
 //
-// The pool adds to its model (any TimerSet, timer_set.h) a place for each payload and an id for
-// each timer. Everything that TimerSet says of order, limits, re-entrancy and exceptions holds
-// here.
+// The pool adds to its model (any TimerSet, timer_set.h) memory for payloads and an id for each
+// timer. All that TimerSet says of order, limits, re-entrancy and exceptions holds here.
 #pragma once
 
 #include <algorithm>
@@ -33,94 +32,100 @@
 
 namespace carillon {
 
-// The name of one timer of one pool: a value, harmless once its timer is gone. TimerId{} names no
-// timer.
+// The name of one timer of one pool. It is a value, and harmless once its timer is gone. TimerId{}
+// names no timer.
 struct TimerId {
-  std::uint32_t index = 0;       // the record that holds the timer
-  std::uint32_t generation = 0;  // how many timers that record has held
+  std::uint32_t index = 0;       // of the pool's cell that holds the timer
+  std::uint32_t generation = 0;  // how many timers that cell has held
 
   friend bool operator==(const TimerId&, const TimerId&) = default;
 };
 
+// The pool keeps each timer in a cell: room for the timer, its payload and its id. Cells are
+// reused.
+//
 // Contracts, beside those of the model
-//  - An id is refused for ever once its timer has fired or was cancelled, whatever its record holds
-//    by then: each new timer of a record gets the next generation. After kLastGeneration timers
-//    (2^32 - 1) a record is retired and never used again, so that no id comes back; that costs
-//    sizeof(T) and some 24 bytes once in 4 billion timers. (The parameter is there for the tests.)
-//  - Inside on_expire the id that fires is no longer known. Its payload stays where it was until
-//    on_expire returns or throws, and is destroyed then, unless it was moved from: firing moves
-//    nothing by itself.
-//  - schedule() that fails, because a payload throws when moved or memory runs out, leaves the pool
-//    as it was.
+//  - An id is refused for ever once its timer has fired or was cancelled, whatever its cell holds
+//    by then: each new timer of a cell gets the next generation. After kLastGeneration timers
+//    (2^32 - 1) a cell is retired and never used again, so that no id comes back. That costs
+//    sizeof(T) and about 24 bytes once in 4 billion timers. (Tests use a smaller kLastGeneration.)
+//  - Inside on_expire the id that fires is no longer known. Its payload is not moved by firing: it
+//    stays in its cell until on_expire returns or throws, and is destroyed then.
+//  - If schedule() fails, because a payload throws when moved or memory runs out, the pool is as it
+//    was before.
 //  - A payload's destructor may call the pool, except when the pool itself is being destroyed.
 //  - After reserve(n) no operation allocates while at most n timers are pending.
 //
-// Not thread-safe. At most 2^32 - 1 records.
+// Not thread-safe. At most 2^32 - 1 cells.
 template <class T, TimerSet Model = HierarchicalWheel<>,
           std::uint32_t kLastGeneration = std::numeric_limits<std::uint32_t>::max()>
 class TimerPool {
-  static_assert(kLastGeneration >= 1, "a record serves at least one timer");
+  static_assert(kLastGeneration >= 1, "a cell holds at least one timer");
 
  public:
   explicit TimerPool(Tick start_tick = 0) : model_(start_tick), memory_(Pages::kDefault) {}
-  // With the timers, and the model's slots, in pages of that size (pages.h).
+  // Keeps the timers, and the model's slots, in pages of that size (pages.h).
   TimerPool(Tick start_tick, Pages pages) requires std::constructible_from<Model, Tick, Pages>
       : model_(start_tick, pages), memory_(pages) {}
   TimerPool(const TimerPool&) = delete;
   TimerPool& operator=(const TimerPool&) = delete;
   ~TimerPool() {
     clear([](TimerId, T&&) noexcept {});
-    for (Record* block : blocks_) std::destroy_n(block, kBlock);
+    for (Cell* block : blocks_) std::destroy_n(block, kBlock);
   }
 
-  // O(1), amortized over the blocks of records that it allocates. Throws std::bad_alloc,
-  // std::length_error at 2^32 - 1 records, what moving a T throws, and what the model throws
-  // (std::out_of_range, if its range ends). For a timer with slack pass relaxed_expiry(expiry,
-  // slack) (slack.h).
+  // Schedules a timer with that payload, and returns its id. For a timer with slack pass
+  // relaxed_expiry(expiry, slack) (slack.h). O(1), amortized over the blocks of cells that it
+  // allocates. Throws std::bad_alloc, std::length_error if there are 2^32 - 1 cells and none is
+  // free, what the move of a T throws, and what the model throws (std::out_of_range, if the expiry
+  // is beyond its range).
   TimerId schedule(Tick expiry, T payload) {
-    Record& record = acquire();
+    Cell& cell = acquire();
     try {
-      std::construct_at(&record.payload, std::move(payload));
+      std::construct_at(&cell.payload, std::move(payload));
     } catch (...) {
-      give_back(record);
+      give_back(cell);
       throw;
     }
     try {
-      model_.schedule(record, expiry);
+      model_.schedule(cell, expiry);
     } catch (...) {
-      std::destroy_at(&record.payload);
-      give_back(record);
+      std::destroy_at(&cell.payload);
+      give_back(cell);
       throw;
     }
-    return record.id();
+    return cell.id();
   }
 
-  // True: it was pending and will not fire; its payload is destroyed. False: the id is from the
-  // past, or was never given.
+  // Returns true if the timer was pending; it will not fire, and its payload is destroyed. Returns
+  // false if the timer has fired or was cancelled before, or if the id was never given.
   bool cancel(TimerId id) noexcept {
-    Record* record = find(id);
-    if (record == nullptr) return false;
-    model_.cancel(*record);
-    finish(*record);
+    Cell* cell = find(id);
+    if (cell == nullptr) return false;
+    model_.cancel(*cell);
+    finish(*cell);
     return true;
   }
 
-  // True: it is pending, and fires at `expiry` now. False: as for cancel().
+  // Returns true if the timer is pending; it fires at `expiry` instead. Returns false as cancel()
+  // does.
   bool reschedule(TimerId id, Tick expiry) {
-    Record* record = find(id);
-    if (record == nullptr) return false;
-    model_.reschedule(*record, expiry);
+    Cell* cell = find(id);
+    if (cell == nullptr) return false;
+    model_.reschedule(*cell, expiry);
     return true;
   }
 
+  // Returns true if the timer is pending.
   bool contains(TimerId id) const noexcept { return find(id) != nullptr; }
 
+  // The tick for which the timer was last scheduled; none if it is not pending.
   std::optional<Tick> expiry(TimerId id) const noexcept {
-    const Record* record = find(id);
-    return record == nullptr ? std::nullopt : std::optional<Tick>(record->expiry());
+    const Cell* cell = find(id);
+    return cell == nullptr ? std::nullopt : std::optional<Tick>(cell->expiry());
   }
 
-  // Fires what is due at or before `to`, at most `limit` timers: on_expire(TimerId, T&&). Returns
+  // Calls on_expire(TimerId, T&&) for each timer due at or before `to`, at most `limit`. Returns
   // how many fired.
   template <class OnExpire>
   std::size_t advance(Tick to, OnExpire&& on_expire, std::size_t limit = kNoLimit) {
@@ -132,7 +137,7 @@ class TimerPool {
   std::size_t size() const noexcept { return model_.size(); }
   bool empty() const noexcept { return model_.empty(); }
 
-  // Room for `timers` pending timers. Throws std::bad_alloc.
+  // From now on no operation allocates while at most `timers` are pending. Throws std::bad_alloc.
   void reserve(std::size_t timers) {
     blocks_.reserve((timers + retired_) / kBlock + 1);
     while (blocks_.size() * kBlock < timers + retired_) add_block();
@@ -145,91 +150,91 @@ class TimerPool {
     model_.clear(handing_over(sink));
   }
 
-  // Throws std::logic_error that says what is broken, if anything is. O(records); for tests.
+  // Throws std::logic_error that says what is broken, if anything is. O(cells); for tests.
   void check_invariants() const;
 
  private:
-  struct Record : TimerNode {
+  struct Cell : TimerNode {
     std::uint32_t generation = 1;
-    std::uint32_t link = 0;  // its own index while it is taken, the next free record otherwise
+    std::uint32_t link = 0;  // its own index while in use; in the free list, the next free cell
     union {
       T payload;  // alive while armed, and until on_expire has returned
     };
 
-    Record() noexcept {}
-    ~Record() {}
+    Cell() noexcept {}
+    ~Cell() {}
     TimerId id() const noexcept { return {link, generation}; }
   };
 
   static constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
   static constexpr std::size_t kBlock =
-      std::max<std::size_t>(16, std::bit_floor(std::size_t{65536} / sizeof(Record)));
+      std::max<std::size_t>(16, std::bit_floor(std::size_t{65536} / sizeof(Cell)));
 
-  // Ends a record's timer when on_expire has returned or thrown.
+  // Ends the timer of a cell when on_expire has returned or thrown.
   struct Finish {
     TimerPool& pool;
-    Record& record;
-    ~Finish() { pool.finish(record); }
+    Cell& cell;
+    ~Finish() { pool.finish(cell); }
   };
 
   template <class Callback>
   auto handing_over(Callback& callback) noexcept {
     return [this, &callback](TimerNode& node) {
-      auto& record = static_cast<Record&>(node);
-      const Finish finish{*this, record};
-      callback(record.id(), std::move(record.payload));
+      auto& cell = static_cast<Cell&>(node);
+      const Finish finish{*this, cell};
+      callback(cell.id(), std::move(cell.payload));
     };
   }
 
-  Record& at(std::size_t index) const noexcept { return blocks_[index / kBlock][index % kBlock]; }
+  Cell& at(std::size_t index) const noexcept { return blocks_[index / kBlock][index % kBlock]; }
 
-  Record* find(TimerId id) const noexcept {
+  Cell* find(TimerId id) const noexcept {
     if (id.index >= fresh_) return nullptr;
-    Record& record = at(id.index);
-    return record.generation == id.generation && record.armed() ? &record : nullptr;
+    Cell& cell = at(id.index);
+    return cell.generation == id.generation && cell.armed() ? &cell : nullptr;
   }
 
-  Record& acquire() {
+  Cell& acquire() {
     if (free_ == kNone) {
       if (fresh_ == kNone)
         throw std::length_error(
-            "carillon: a TimerPool holds at most 4294967295 records, and all are in use");
+            "carillon: a TimerPool holds at most 4294967295 timers, and all are in use");
       if (fresh_ == blocks_.size() * kBlock) add_block();
       at(fresh_).link = fresh_;
       return at(fresh_++);
     }
-    Record& record = at(free_);
-    free_ = std::exchange(record.link, free_);
-    return record;
+    Cell& cell = at(free_);
+    free_ = std::exchange(cell.link, free_);
+    return cell;
   }
 
   void add_block() {
     if (blocks_.size() == blocks_.capacity()) blocks_.reserve(2 * blocks_.size() + 1);
-    auto* const block = static_cast<Record*>(memory_.take());
+    auto* const block = static_cast<Cell*>(memory_.take());
     std::uninitialized_default_construct_n(block, kBlock);
     blocks_.push_back(block);
   }
 
-  void give_back(Record& record) noexcept { free_ = std::exchange(record.link, free_); }
+  void give_back(Cell& cell) noexcept { free_ = std::exchange(cell.link, free_); }
 
-  // The record is disarmed. Its payload is destroyed while the record is neither armed nor free:
-  // its destructor may call the pool.
-  void finish(Record& record) noexcept {
-    std::destroy_at(&record.payload);
-    if (record.generation == kLastGeneration) {
+  // Ends the timer of a cell, which is disarmed already. The cell becomes free only after the
+  // payload is destroyed, since the payload's destructor may call the pool.
+  void finish(Cell& cell) noexcept {
+    std::destroy_at(&cell.payload);
+    if (cell.generation == kLastGeneration) {
       ++retired_;
       return;
     }
-    ++record.generation;
-    give_back(record);
+    ++cell.generation;
+    give_back(cell);
   }
 
   Model model_;
-  detail::PageBlocks<kBlock * sizeof(Record), alignof(Record)> memory_;
-  std::vector<Record*> blocks_;
-  std::uint32_t free_ = kNone;  // the head of the list of free records
-  std::uint32_t fresh_ = 0;     // records from here on were never used
-  std::size_t retired_ = 0;     // records that have used up their generations
+  detail::PageBlocks<kBlock * sizeof(Cell), alignof(Cell)> memory_;
+  std::vector<Cell*> blocks_;
+  std::uint32_t free_ = kNone;  // the head of the list of free cells
+  std::uint32_t fresh_ = 0;     // the first cell that was never used
+  std::size_t retired_ = 0;     // cells that have used up their generations
 };
 
 template <class T, TimerSet Model, std::uint32_t kLastGeneration>
@@ -240,20 +245,20 @@ void TimerPool<T, Model, kLastGeneration>::check_invariants() const {
     if (!at(index).armed()) continue;
     ++armed;
     if (at(index).link != index)
-      throw std::logic_error("carillon: TimerPool is broken: a pending record has lost its index");
+      throw std::logic_error("carillon: TimerPool is broken: a pending cell has lost its index");
   }
   if (armed != size())
     throw std::logic_error(
-        "carillon: TimerPool is broken: the model counts other timers than the records");
+        "carillon: TimerPool is broken: the model counts other timers than the cells");
   std::size_t free = 0;
   for (std::uint32_t index = free_; index != kNone; index = at(index).link) {
     if (at(index).armed())
-      throw std::logic_error("carillon: TimerPool is broken: a free record is armed");
+      throw std::logic_error("carillon: TimerPool is broken: a free cell is armed");
     if (++free > fresh_)
       throw std::logic_error("carillon: TimerPool is broken: the free list has a loop");
   }
   if (free + armed + retired_ > fresh_)
-    throw std::logic_error("carillon: TimerPool is broken: a record is counted twice");
+    throw std::logic_error("carillon: TimerPool is broken: a cell is counted twice");
 }
 
 }  // namespace carillon

@@ -1,8 +1,34 @@
-// AdvanceAndFire: what is the same in every model: the hand, what is due at it, the limit of an
-// advance, and who may call whom.
+// AdvanceAndFire: the advance() and fire() of every wheel. Here the hand (now(), the tick that the
+// wheel has come to) moves, and here a timer that is due calls its owner back.
 //
-// It is PER_TICK_BOOKKEEPING and EXPIRY_PROCESSING of Varghese and Lauck, with the contracts 4 to 8
-// of timer_set.h; a model adds where a timer waits until the hand comes to it.
+// How the pieces of a wheel fit together
+// --------------------------------------
+//  - The wheel itself, the *model*, is a HierarchicalWheel (hierarchical_wheel.h) or a HashedWheel
+//    (hashed_wheel.h). It knows in which slot a timer waits, and what is to be done before the hand
+//    comes to a slot: a HierarchicalWheel cascades. Its geometry (geometry.h, levels.h) computes
+//    levels, slots and ticks.
+//  - SlotWheel (slot_wheel.h), a base of both, has schedule() and reschedule().
+//  - AdvanceAndFire, the base of SlotWheel, has advance(), cancel() and clear().
+//  - SlotTable (slot_table.h), a member, holds the timers: all slots, their memory, and the sweep
+//    that removes null entries.
+//
+// How an advance goes
+// -------------------
+// advance(to) first fires what an earlier call has left, then goes from event to event. An event is
+// the next tick at which the model has something to do, with the queue to do it with. For each
+// event
+//  1. move_on() asks the model for its next_event(). If that is after `to`, the hand moves to `to`,
+//     and the advance ends.
+//  2. The model's approach() prepares the event, while the hand is still before its tick.
+//  3. The hand moves to the event's tick. The overdue timers are queued to fire first; behind them,
+//     the model's arrive() queues the timers that expire at this tick.
+//  4. fire_due() reads the queue, and calls fire() for each entry. fire() calls on_expire or, if
+//     the timer has been re-armed for later, places the timer on the wheel anew.
+// Two short ways skip most of this: advance() when nothing is to be done up to `to`, and step()
+// when one timer, alone in its slot, is all that is due.
+//
+// Together these are PER_TICK_BOOKKEEPING and EXPIRY_PROCESSING of Varghese and Lauck, with the
+// contracts 4 to 8 of timer_set.h.
 #pragma once
 
 #include <algorithm>
@@ -19,50 +45,57 @@
 
 namespace carillon::detail {
 
-inline constexpr Tick kNever =
-    std::numeric_limits<Tick>::max();  // as a bound: nothing before the end of time
+// As a bound: nothing happens before the end of time.
+inline constexpr Tick kNever = std::numeric_limits<Tick>::max();
 
-// The next tick at which a model has something to do, and the queue of its table that this is
-// about.
-struct Stop {
+// The next tick at which a model has something to do, and the queue of its table to do it with.
+struct Event {
   Tick tick = kNever;
   std::size_t queue = 0;
   bool exists = false;
 };
 
-// What one advance has done and may still do.
+// What one advance has done, and how much it may still do.
 template <std::size_t kMoves>
 struct Work {
-  std::size_t limit;
-  std::size_t looks;  // entries
+  std::size_t limit;         // timers that may fire in all
+  std::size_t entries_left;  // entries that may still be read; kNoLimit: any number
   std::size_t fired = 0;
 
   explicit Work(std::size_t fire_limit)
-      : limit(fire_limit), looks(fire_limit > kNoLimit - kMoves ? kNoLimit : kMoves + fire_limit) {}
+      : limit(fire_limit),
+        entries_left(fire_limit > kNoLimit - kMoves ? kNoLimit : kMoves + fire_limit) {}
 
-  bool look(std::size_t entries) noexcept {
-    if (looks == 0) return false;
-    if (looks != kNoLimit) looks -= std::min(looks, entries);
+  // Returns true if `entries` more entries may be read: if any are left, however few.
+  bool spend(std::size_t entries) noexcept {
+    if (entries_left == 0) return false;
+    if (entries_left != kNoLimit) entries_left -= std::min(entries_left, entries);
     return true;
   }
 };
 
 // Base of the class Model, which has:
-//   Stop next_stop() const         the first tick after now() at which it has something to do
-//   bool approach(Stop, Work&)     Prepares that tick while the hand is still before it. It may stop in the middle, by
-//                                  returning false when work.look() does, or by std::bad_alloc; then it has called
-//                                  hold_before(stop.tick), and its next_stop() is now() + 1 until a later call has come
-//                                  to the end
-//   void arrive(Tick) noexcept     the hand is at that tick: makes due what expires there
-//   void place(TimerNode&, hand)   puts an armed timer whose expiry is after `hand` where it waits; its old entry, in
-//                                  the table, is nulled by the caller
-//   void clear_waiting(sink)       hands over what waits outside of the table
-//   void emptied() noexcept        nothing is pending any more
+//   Event next_event() const
+//       The first event after now().
+//   bool approach(Event, Work&)
+//       Prepares the event, while the hand is still before its tick. It may stop in the middle: by
+//       returning false when work.spend() does, or by std::bad_alloc. Then it has called
+//       hold_before(event.tick), and next_event() is at now() + 1 until a later call of approach()
+//       has come to the end.
+//   void arrive(Tick) noexcept
+//       The hand is at that tick: makes due what expires there.
+//   void place(TimerNode&, hand)
+//       Puts an armed timer that expires after `hand` where it is to wait. The caller nulls its old
+//       entry in the table.
+//   void clear_waiting(sink)
+//       Hands over the timers that wait outside of the table.
+//   void emptied() noexcept
+//       No timer is pending any more.
 //
-// The table has kQueues queues for the model, and two more: timers that are overdue when they are
-// scheduled stand in kOverdue, those that are to fire at now() in kDue.
+// The table has kQueues queues for the model, and two more: kOverdue holds timers that were overdue
+// when they were scheduled, kDue those that fire at now().
 template <class Model, std::size_t kQueues, std::size_t kChunkWords, std::size_t kMoves,
-          std::size_t kLonePlaces = 0>
+          std::size_t kLoneSlots = 0>
 class AdvanceAndFire {
  public:
   AdvanceAndFire(const AdvanceAndFire&) = delete;
@@ -76,11 +109,11 @@ class AdvanceAndFire {
 
   template <class OnExpire>
   std::size_t advance(Tick to, OnExpire&& on_expire, std::size_t limit = kNoLimit) {
-    if (to < next_ && to >= now_) {  // the short way: nothing is to be done before next_
+    if (to < next_ && to >= now_) {  // nothing is to be done before next_
       now_ = to;
       return 0;
     }
-    if constexpr (kLonePlaces != 0) return step(to, on_expire, limit);
+    if constexpr (kLoneSlots != 0) return step(to, on_expire, limit);
     return process(to, on_expire, limit);
   }
 
@@ -99,7 +132,7 @@ class AdvanceAndFire {
 
  protected:
   using Access = NodeAccess;
-  using Table = SlotTable<kQueues, kChunkWords, kLonePlaces>;
+  using Table = SlotTable<kQueues, kChunkWords, kLoneSlots>;
   using ChunkType = typename Table::ChunkType;
   using SlotType = typename Table::SlotType;
   using WorkType = Work<kMoves>;
@@ -107,21 +140,23 @@ class AdvanceAndFire {
   AdvanceAndFire(Tick start_tick, Pages pages) noexcept : now_(start_tick), table_(pages) {}
   ~AdvanceAndFire() = default;
 
-  // The place of the entry of a timer that is scheduled at or before now(). May sweep, and so move
-  // any entry.
-  [[gnu::noinline]] TimerNode** overdue_place() {
+  // A new entry for a timer that is scheduled at or before now(); the caller fills it at once. May
+  // sweep, and so move any entry.
+  [[gnu::noinline]] TimerNode** overdue_entry() {
     SlotType& overdue = table_[Table::kOverdue];
-    TimerNode** const place =
+    TimerNode** const entry =
         overdue.needs_chunk() ? table_.grow(Table::kOverdue).entry : overdue.take();
     next_ = now_;
-    return place;
+    return entry;
   }
 
-  // The hand stands one tick before `tick`: all that was due by then has fired, and work is left.
+  // Moves the hand to one tick before `tick`, where it waits until approach() is done. All that was
+  // due by then has fired.
   void hold_before(Tick tick) noexcept { now_ = next_ = tick - 1; }
 
-  // Calls read(entry) for each timer of a queue, in order, gives the chunks back as they are read,
-  // and the timers fetched in time. The reader nulls the entry. False: stopped by the bound.
+  // Calls read(entry) for each timer of a queue, in order; read() nulls the entry. The timers of a
+  // chunk are fetched from memory together, and the chunk is given back when it has been read.
+  // Returns false if it stopped because no more entries may be read.
   template <class Read>
   bool read_queue(std::size_t queue, WorkType& work, Read&& read) {
     SlotType& slot = table_[queue];
@@ -129,7 +164,7 @@ class AdvanceAndFire {
     while (!slot.empty()) {
       ChunkType* chunk = slot.front();
       TimerNode** const end = slot.end_of(chunk);
-      if (!work.look(static_cast<std::size_t>(end - chunk->begin()))) return false;
+      if (!work.spend(static_cast<std::size_t>(end - chunk->begin()))) return false;
       prefetch_timers(chunk->begin(), end);
       for (TimerNode** entry = chunk->begin(); entry != end; ++entry) {
         if (*entry != nullptr) read(entry);
@@ -145,23 +180,24 @@ class AdvanceAndFire {
   }
 
   // Invariants
-  //  - next_ <= the tick of every stop, and next_ == now_ while kDue or kOverdue has entries, or a
+  //  - next_ <= the tick of every event, and next_ == now_ while kDue or kOverdue has entries, or a
   //    slot has arrived;
-  //  - while busy_, next_ == now_, so that a nested advance() never takes the short way.
+  //  - while busy_, next_ == now_, so that a nested advance() does not return early, but is
+  //    refused.
   Tick now_;
   Tick next_ = kNever;  // nothing is to be done before it
   bool busy_ = false;   // inside advance() or clear()
   Table table_;
 
  private:
-  // While it lives, the owner is called back.
+  // Lives while the owner is called back.
   struct Calling {
     AdvanceAndFire& set;
     explicit Calling(AdvanceAndFire& calling_set) noexcept : set(calling_set) { set.busy_ = true; }
     ~Calling() { set.busy_ = false; }
   };
 
-  // While it lives, the queues are being read and the owner called back.
+  // Lives while queues are read and the owner is called back.
   struct Busy {
     AdvanceAndFire& set;
     Busy(AdvanceAndFire& busy_set, bool clearing) noexcept : set(busy_set) {
@@ -190,32 +226,33 @@ class AdvanceAndFire {
     return work.fired;
   }
 
-  // The commonest case when time goes tick by tick is that one timer, alone in its slot, is all
-  // that is due at `to`. (If anything were left to be done before, next_ would be there.)
+  // When time goes tick by tick, the commonest case is that one timer, alone in its slot, is all
+  // that is due at `to`. Nothing is left to be done before `to`, or next_ would be earlier.
   template <class OnExpire>
   [[gnu::noinline]] std::size_t step(Tick to, OnExpire& on_expire, std::size_t limit) {
-    if (to != next_ || to == now_ || (now_ ^ to) >= kLonePlaces || limit == 0)
+    if (to != next_ || to == now_ || (now_ ^ to) >= kLoneSlots || limit == 0)
       return process(to, on_expire, limit);
-    TimerNode* const node = table_.alone(to % kLonePlaces);
+    TimerNode* const node = table_.alone(to % kLoneSlots);
     if (node == nullptr || node->expiry() != to) return process(to, on_expire, limit);
     now_ = to;
-    table_.take_out_alone(to % kLonePlaces, *node);
+    table_.take_out_alone(to % kLoneSlots, *node);
     {
       const Calling calling(*this);
       on_expire(*node);
     }
-    next_ = table_[Table::kOverdue].empty() ? model().next_stop().tick : now_;
+    next_ = table_[Table::kOverdue].empty() ? model().next_event().tick : now_;
     return 1;
   }
 
-  // Fires what is due at now(), and moves on what has been re-armed. False: stopped by a bound.
+  // Fires the timers due at now(), and places those anew that have been re-armed for later. Returns
+  // false if the limit, or the number of entries that may be read, stopped it.
   template <class OnExpire>
   bool fire_due(OnExpire& on_expire, WorkType& work) {
     if (!fire_chunks(on_expire, work)) return false;
     const std::size_t slot = table_.arrived();
-    if (kLonePlaces == 0 || slot == Table::kNone) return true;
+    if (kLoneSlots == 0 || slot == Table::kNone) return true;
     if (table_.lone(slot) != nullptr &&
-        !(work.look(1) && fire(table_.lone_place(slot), on_expire, work)))
+        !(work.spend(1) && fire(table_.lone_entry(slot), on_expire, work)))
       return false;
     table_.finish_arrived();
     return fire_chunks(on_expire, work);
@@ -229,7 +266,7 @@ class AdvanceAndFire {
     while (!due.empty()) {
       ChunkType* chunk = due.front();
       TimerNode** const end = due.end_of(chunk);
-      if (!work.look(static_cast<std::size_t>(end - chunk->begin()))) return false;
+      if (!work.spend(static_cast<std::size_t>(end - chunk->begin()))) return false;
       prefetch_timers(chunk->begin(), end);
       for (TimerNode** entry = chunk->begin(); entry != end; ++entry) {
         if (*entry != nullptr && !fire(entry, on_expire, work)) return false;
@@ -240,8 +277,8 @@ class AdvanceAndFire {
     return true;
   }
 
-  // Fires the timer of an entry of now(), or moves it on if it has been re-armed. False: stopped by
-  // the limit.
+  // Fires the timer of an entry that came up at now(), or places it anew if it has been re-armed
+  // for later. Returns false if the limit forbids that it fires.
   template <class OnExpire>
   bool fire(TimerNode** entry, OnExpire& on_expire, WorkType& work) {
     TimerNode* node = *entry;
@@ -257,23 +294,23 @@ class AdvanceAndFire {
     return true;
   }
 
-  // Moves the hand to the next tick with something to do, or to `to` if there is none before. True:
-  // something is due there.
+  // Moves the hand to the next event, but at most to `to`. While timers are overdue, the hand moves
+  // one tick. Returns true if fire_due() is to look at the new tick; false ends the advance.
   bool move_on(Tick to, WorkType& work) {
     const bool overdue = !table_[Table::kOverdue].empty();
-    const Stop stop = model().next_stop();
-    next_ = overdue ? now_ : stop.tick;
+    const Event event = model().next_event();
+    next_ = overdue ? now_ : event.tick;
     if (now_ == to) return false;
-    const Tick tick = overdue ? now_ + 1 : stop.tick;
-    if (tick > to || !(overdue || stop.exists)) {
+    const Tick tick = overdue ? now_ + 1 : event.tick;
+    if (tick > to || !(overdue || event.exists)) {
       now_ = to;
       return false;
     }
-    const bool at_stop = stop.exists && stop.tick == tick;
-    if (at_stop && !model().approach(stop, work)) return false;
+    const bool at_event = event.exists && event.tick == tick;
+    if (at_event && !model().approach(event, work)) return false;
     now_ = next_ = tick;
     table_.make_due(Table::kOverdue);
-    if (at_stop) model().arrive(tick);
+    if (at_event) model().arrive(tick);
     return true;
   }
 
@@ -295,23 +332,23 @@ class AdvanceAndFire {
 };
 
 template <class Model, std::size_t kQueues, std::size_t kChunkWords, std::size_t kMoves,
-          std::size_t kLonePlaces>
+          std::size_t kLoneSlots>
 template <class Sink>
-void AdvanceAndFire<Model, kQueues, kChunkWords, kMoves, kLonePlaces>::clear(Sink&& sink) {
+void AdvanceAndFire<Model, kQueues, kChunkWords, kMoves, kLoneSlots>::clear(Sink&& sink) {
   refuse_when_busy("clear");
   const Busy busy(*this, true);
   next_ = now_;
   model().clear_waiting(sink);
   for (std::size_t queue = 0; queue < Table::kSlots; ++queue) {
     if (TimerNode* lone = table_.lone(queue)) {
-      table_.take_out(table_.lone_place(queue));
+      table_.take_out(table_.lone_entry(queue));
       sink(*lone);
     }
     SlotType& slot = table_[queue];
     while (!slot.empty()) {
       ChunkType* const chunk = slot.front();
-      for (TimerNode** entry = chunk->begin(); entry != slot.end_of(chunk);
-           ++entry) {  // the sink may add to the end
+      // The sink may add entries at the end.
+      for (TimerNode** entry = chunk->begin(); entry != slot.end_of(chunk); ++entry) {
         TimerNode* node = *entry;
         if (node == nullptr) continue;
         table_.take_out(entry);
@@ -328,8 +365,8 @@ void AdvanceAndFire<Model, kQueues, kChunkWords, kMoves, kLonePlaces>::clear(Sin
 }
 
 template <class Model, std::size_t kQueues, std::size_t kChunkWords, std::size_t kMoves,
-          std::size_t kLonePlaces>
-void AdvanceAndFire<Model, kQueues, kChunkWords, kMoves, kLonePlaces>::check_invariants() const {
+          std::size_t kLoneSlots>
+void AdvanceAndFire<Model, kQueues, kChunkWords, kMoves, kLoneSlots>::check_invariants() const {
   table_.check_invariants();
   require(next_ >= now_, "the next wake-up has passed");
   for (const std::size_t queue : {Table::kOverdue, Table::kDue}) {

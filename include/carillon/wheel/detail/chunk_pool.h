@@ -1,5 +1,5 @@
-// ChunkPool: the memory of a wheel's slots, in chunks of a few cache lines that are handed out,
-// taken back and reused.
+// ChunkPool: the memory of a wheel's slots. It hands out chunks of a few cache lines, and takes
+// them back to reuse them.
 #pragma once
 
 #include <cstddef>
@@ -15,47 +15,48 @@ namespace carillon::detail {
 template <std::size_t kWords>
 struct Slab;
 
-// Room for kEntries pointers to timers, aligned to its own size: a pointer just past the last entry
-// is a multiple of the chunk's size, so that one mask tells a full chunk, and another finds the
-// chunk of an entry.
+// Room for kEntries pointers to timers, aligned to its own size. So a pointer just past the last
+// entry is a multiple of the chunk's size: one mask tells that a chunk is full, and another finds
+// the chunk of an entry.
 template <std::size_t kWords>
 struct alignas(kWords * sizeof(void*)) Chunk {
   static constexpr std::size_t kEntries = kWords - 2;
 
   Chunk* next;         // the next chunk of the slot, or of the free list
-  Slab<kWords>* slab;  // where it came from
+  Slab<kWords>* slab;  // the slab that it is part of
   TimerNode* entries[kEntries];
 
   TimerNode** begin() noexcept { return entries; }
   TimerNode** end() noexcept { return entries + kEntries; }
 };
 
-// The unit of allocation: a header and chunks behind it, 127 of them in 64 KiB with the default
-// chunk.
+// The unit of allocation: a header with chunks behind it, 127 chunks in 64 KiB if a chunk has 64
+// words, the default.
 template <std::size_t kWords>
 struct alignas(kWords * sizeof(void*)) Slab {
   Slab* previous = nullptr;
   Slab* next = nullptr;
-  Chunk<kWords>* free = nullptr;  // chunks that were handed out and have come back
-  std::size_t fresh =
-      0;  // chunks[fresh ..] were not, since all had come back: they go by address, untouched before
+  Chunk<kWords>* free = nullptr;  // a list of the chunks that were handed out and have come back
+  // Chunks from this index on were not handed out since the slab was last unused. They are handed
+  // out in order of address, and not touched before.
+  std::size_t fresh = 0;
   std::size_t used = 0;  // chunks handed out now
 
   Chunk<kWords>* chunks() noexcept { return reinterpret_cast<Chunk<kWords>*>(this + 1); }
 };
 
 // Invariants
-//  - a slab is in `available_` while it has chunks in use and a chunk to give, in `full_` if it has
-//    none to give;
-//  - but a slab with no chunk in use is in `unused_`, and is taken from there when no other has a
-//    chunk to give.
+//  - a slab is in `full_` while all its chunks are in use;
+//  - in `unused_` while none of its chunks is in use. It is taken from there when no slab in
+//    `available_` is left;
+//  - in `available_` otherwise.
 //
-// Taking memory from the system costs a page fault for every 4 KiB, so slabs with no chunk in use
-// are kept for the next peak, but no more than there are slabs in use and kSpare (of huge pages
-// one, since the system clears all of each that it gives), or than reserve() promised: the rest
-// goes back to the system, at most two slabs per release.
+// Memory from the system costs a page fault for every 4 KiB, so unused slabs are kept for the next
+// peak: as many as there are slabs in use, and kSpare more (of huge pages 1 more, since the system
+// clears each whole page that it gives), and at least as many as reserve() promised. The others go
+// back to the system, at most two slabs per release.
 //
-// acquire() is O(1) plus at most one allocation; release() is O(1) and never throws.
+// acquire() is O(1) plus at most one allocation. release() is O(1) and never throws.
 template <std::size_t kWords>
 class ChunkPool {
  public:
@@ -83,7 +84,7 @@ class ChunkPool {
     ChunkType* chunk = slab->free;
     if (chunk != nullptr) {
       slab->free = chunk->next;
-      __builtin_prefetch(slab->free, 1);  // the next one to be acquired
+      __builtin_prefetch(slab->free, 1);  // the next chunk to be acquired
     } else {
       chunk = slab->chunks() + slab->fresh++;
       chunk->slab = slab;

@@ -1,5 +1,5 @@
-// Occupancy: one bit per slot, and one per word of them, to find the first non-empty slot without
-// looking at the empty ones.
+// Occupancy: one bit per slot, and one bit per word of those. They find the first non-empty slot
+// without a look at the empty ones.
 #pragma once
 
 #include <array>
@@ -9,8 +9,8 @@
 
 namespace carillon::detail {
 
-// Slots are numbered through all levels, lowest level first, so that the first bit set is the slot
-// that comes up first. Every operation is O(1) for up to 4096 slots, O(slots / 4096) beyond.
+// A bit is set if its slot is not empty. Every operation is O(1) for up to 4096 slots, and
+// O(slots / 4096) beyond.
 template <std::size_t kSlots>
 class Occupancy {
  public:
@@ -41,7 +41,7 @@ class Occupancy {
     return word * 64 + lowest_bit(words_[word]);
   }
 
-  // The first non-empty slot at or after `from`, or kSlots.
+  // The first non-empty slot at or after `from`; kSlots if there is none.
   std::size_t next(std::size_t from) const noexcept {
     if (from >= kSlots) return kSlots;
     const std::size_t word = from / 64;

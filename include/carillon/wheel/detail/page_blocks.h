@@ -1,4 +1,5 @@
-// PageBlocks: equal blocks of memory, from ordinary pages or huge ones, all given back together.
+// PageBlocks: blocks of memory of one size, in ordinary pages or in huge ones (pages.h); and
+// take_huge_page(), which takes one huge page from the system.
 #pragma once
 
 #include <cstddef>
@@ -16,17 +17,20 @@ namespace carillon::detail {
 
 inline constexpr std::size_t kHugePage = std::size_t{2} << 20;  // bytes
 
-// A page, aligned to its size, to be deleted with that alignment. Throws std::bad_alloc.
+// 2 MiB of memory, aligned to 2 MiB; the caller deletes it with that alignment. Asks Linux to use
+// one huge page for it. If Linux refuses, the memory works as well, but slower. Throws
+// std::bad_alloc.
 inline void* take_huge_page() {
   void* memory = ::operator new (kHugePage, std::align_val_t{kHugePage});
 #if defined(__linux__)
-  static_cast<void>(madvise(memory, kHugePage,
-                            MADV_HUGEPAGE));  // a wish: refused, the memory is as good, but slower
+  static_cast<void>(madvise(memory, kHugePage, MADV_HUGEPAGE));
 #endif
   return memory;
 }
 
-// Blocks of memory that are all given back together, at the end.
+// Hands out blocks of kBytes, and frees them all when it is destroyed. With Pages::kHuge as many
+// blocks as fit lie in each huge page; a block that is larger than a huge page is allocated by
+// itself, as all blocks are with Pages::kDefault.
 template <std::size_t kBytes, std::size_t kAlignment>
 class PageBlocks {
   static_assert(kBytes % kAlignment == 0, "the block behind a block is aligned, too");
@@ -34,7 +38,7 @@ class PageBlocks {
  public:
   explicit PageBlocks(Pages pages) noexcept : huge_(pages == Pages::kHuge && kBytes <= kHugePage) {}
 
-  // Throws std::bad_alloc with nothing changed.
+  // A new block. Throws std::bad_alloc with nothing changed.
   void* take() {
     if (left_ < kBytes) {
       const std::align_val_t alignment{huge_ ? kHugePage : kAlignment};
@@ -47,9 +51,8 @@ class PageBlocks {
     return block;
   }
 
-  std::size_t bytes() const noexcept {
-    return taken_.size() * size();
-  }  // allocated from the system
+  // Bytes allocated from the system.
+  std::size_t bytes() const noexcept { return taken_.size() * size(); }
 
  private:
   struct Delete {
@@ -57,12 +60,11 @@ class PageBlocks {
     void operator()(void* memory) const noexcept { ::operator delete(memory, alignment); }
   };
 
-  std::size_t size() const noexcept {
-    return huge_ ? kHugePage : kBytes;
-  }  // of what is taken at a time
+  // Bytes of one allocation.
+  std::size_t size() const noexcept { return huge_ ? kHugePage : kBytes; }
 
   const bool huge_;
-  std::size_t left_ = 0;  // bytes of what was taken last
+  std::size_t left_ = 0;  // bytes of the last allocation that are in no block
   std::vector<std::unique_ptr<void, Delete>> taken_;
 };
 

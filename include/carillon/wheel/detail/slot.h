@@ -1,11 +1,12 @@
 // Slot: the timers of one slot of a wheel, an append-only array of pointers in chunks.
 //
-// An entry is a pointer to a timer, and the timer points back at it. Cancelling a timer writes null
-// to its entry and touches nothing else; whoever reads the slot skips null entries, and
-// SlotCompactor (slot_compactor.h) closes the gaps when they become many.
+// An entry is a pointer to a timer, and the timer points back at its entry. Cancelling a timer
+// writes null to its entry and touches nothing else. A reader of the slot skips null entries.
+// SlotCompactor (slot_compactor.h) closes the gaps when they are many.
 //
-// Arrays and not lists, because a list is a chain of dependent cache misses: here the addresses of
-// the next sixty timers are at hand in a few lines, so that all sixty can be fetched at once.
+// These are arrays, not lists, because a list is a chain of dependent cache misses. A few cache
+// lines of an array hold the addresses of the next sixty timers, so all sixty can be fetched at
+// once.
 #pragma once
 
 #include <algorithm>
@@ -29,16 +30,16 @@ void prefetch_chunk(Chunk* chunk) noexcept {
 // Asks the memory for all timers of a run of entries at once, for writing.
 inline void prefetch_timers(TimerNode* const* entry, TimerNode* const* end) noexcept {
   for (; entry != end; ++entry) {
-    const void* target = *entry != nullptr ? static_cast<const void*>(*entry)
-                                           : entry;  // asking for address 0 is slow
+    // Asking for address 0 is slow.
+    const void* target = *entry != nullptr ? static_cast<const void*>(*entry) : entry;
     __builtin_prefetch(target, 1);
   }
 }
 
 // Invariants
-//  - head_ and tail_ are both null (the slot is empty), or head_ is the first chunk and tail_ the
-//    end of the last one's entries;
-//  - every chunk but the last is full, of entries live or null.
+//  - head_ and tail_ are both null (the slot is empty), or head_ is the first chunk, and tail_ the
+//    end of the entries of the last chunk;
+//  - every chunk but the last is full of entries, live or null.
 template <std::size_t kWords>
 class Slot {
  public:
@@ -48,7 +49,7 @@ class Slot {
   bool empty() const noexcept { return head_ == nullptr; }
   ChunkType* front() const noexcept { return head_; }
 
-  // Whether the next take() needs another chunk: the last one is full, or there is none.
+  // Returns true if the next take() needs another chunk: the last one is full, or there is none.
   bool needs_chunk() const noexcept {
     return reinterpret_cast<std::uintptr_t>(tail_) % sizeof(ChunkType) == 0;
   }
@@ -58,14 +59,15 @@ class Slot {
     tail_ = chunk->begin();
   }
 
-  // Takes the place of the next entry, which the caller fills at once. REQUIRES: !needs_chunk().
+  // Appends an entry, which the caller fills at once. REQUIRES: !needs_chunk().
   TimerNode** take() noexcept {
-    __builtin_prefetch(tail_ + kEntriesPerLine,
-                       1);  // the chunk's next line: slots take turns, no hardware sees it coming
+    // The chunk's next cache line. Timers go to one slot, then to another: no hardware prefetches
+    // it.
+    __builtin_prefetch(tail_ + kEntriesPerLine, 1);
     return tail_++;
   }
 
-  // The end of the entries of `chunk`, which is one of this slot's.
+  // The end of the entries of `chunk`. REQUIRES: the chunk is in this slot.
   TimerNode** end_of(ChunkType* chunk) const noexcept {
     return chunk == last() ? tail_ : chunk->end();
   }
@@ -83,7 +85,8 @@ class Slot {
     pool.release(chunk);
   }
 
-  // Moves the entries of `other` behind this slot's. Null entries fill this slot's last chunk.
+  // Moves the entries of `other` behind those of this slot. Null entries fill up this slot's last
+  // chunk.
   void splice(Slot& other) noexcept {
     if (other.empty()) return;
     if (empty()) {

@@ -1,5 +1,5 @@
-// SlotCompactor: removes the null entries of a slot, one chunk at a time, keeping the order of the
-// others.
+// SlotCompactor: removes the null entries of a slot, one chunk at a time. The other entries keep
+// their order.
 #pragma once
 
 #include <bit>
@@ -12,8 +12,8 @@
 
 namespace carillon::detail {
 
-// Between two steps the slot is whole and may be appended to, and entries may be nulled. Whoever
-// takes chunks out of the slot must call stop() first.
+// Between two steps the slot is whole: entries may be appended and nulled. Before a chunk is taken
+// out of the slot, stop() must be called.
 //
 // Invariant: the entries of write_ from out_ on are null.
 template <std::size_t kWords>
@@ -21,11 +21,11 @@ class SlotCompactor {
  public:
   using ChunkType = Chunk<kWords>;
 
-  // Forgets how far it came; the next step begins a slot.
+  // Forgets how far it came. The next step begins a slot.
   void stop() noexcept { write_ = nullptr; }
 
-  // Moves the live entries of the next chunk of `slot` down into the room left before it. Returns
-  // whether that was the last. REQUIRES: the slot is not empty.
+  // Moves the live entries of the next chunk of `slot` forward, into the room that removed entries
+  // have left. Returns true if that chunk was the slot's last. REQUIRES: the slot is not empty.
   bool step(Slot<kWords>& slot, ChunkPool<kWords>& pool) noexcept {
     ChunkType* read = write_ == nullptr ? slot.head_ : write_->next;
     if (read == nullptr) return finish(slot);
@@ -37,8 +37,8 @@ class SlotCompactor {
       pool.release(read);
     }
     if (is_last) return finish(slot);
-    // By the next step its timers are here, and by the one after that the chunk which is not looked
-    // at yet.
+    // Fetches what the next steps will touch: the timers of the next chunk, and the chunk behind
+    // it.
     for (std::uint64_t live = live_entries(next->begin(), slot.end_of(next)); live != 0;
          live &= live - 1) {
       __builtin_prefetch(next->begin()[std::countr_zero(live)], 1);
@@ -48,8 +48,8 @@ class SlotCompactor {
   }
 
  private:
-  // Moves the live entries of `read` to out_, and on to the beginning of `read` when the chunk of
-  // out_ is full.
+  // Moves the live entries of `read` to out_. When the chunk of out_ is full, it goes on at the
+  // beginning of `read`.
   void move_down(ChunkType* read, TimerNode** const end) noexcept {
     TimerNode** const begin = read->begin();
     for (std::uint64_t live = live_entries(begin, end); live != 0; live &= live - 1) {
@@ -67,8 +67,8 @@ class SlotCompactor {
     }
   }
 
-  // One bit per entry that is not null. Live and null entries come in no pattern: asking one by one
-  // would mispredict at each change.
+  // One bit per entry, set if the entry is not null. Live and null entries come in no pattern: a
+  // branch per entry would be mispredicted at each change.
   static std::uint64_t live_entries(TimerNode* const* begin, TimerNode* const* end) noexcept {
     static_assert(ChunkType::kEntries <= 64);
     std::uint64_t live = 0;
@@ -77,7 +77,7 @@ class SlotCompactor {
     return live;
   }
 
-  // The slot ends where the live entries end.
+  // Ends the slot where its live entries end.
   bool finish(Slot<kWords>& slot) noexcept {
     slot.tail_ = write_ == nullptr ? nullptr : out_;
     stop();

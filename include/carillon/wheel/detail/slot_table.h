@@ -1,5 +1,5 @@
-// SlotTable: all slots of a wheel with their memory: which of them hold timers, how many there are,
-// and the sweep for null entries.
+// SlotTable: all slots of a wheel and their memory. It knows which slots hold timers and how many
+// timers there are, and sweeps out null entries.
 #pragma once
 
 #include <algorithm>
@@ -19,30 +19,30 @@
 
 namespace carillon::detail {
 
-// Slots 0 .. kTimeSlots-1 are those of the wheel's levels, in the order in which they come up. Two
-// more are queues at its hand: kOverdue collects what is scheduled at or before now(), kDue holds
-// what fires at now().
+// Slots 0 .. kTimeSlots-1, the time slots, are the slots of the wheel's levels (each queue of
+// geometry.h is one), in the same order. Two more slots are queues at the wheel's hand: kOverdue
+// collects the timers that are scheduled at or before now(), kDue holds those that fire at now().
 //
 // Lone timers
 // -----------
-// While timers are fewer than ticks, most stand alone in the slot of their tick, and a chunk for
-// each would cost more than all else that is done for it. So the first kLonePlaces slots have a
-// place of their own for their first timer, outside of any chunk.
+// While there are fewer timers than ticks, most timers are alone in the slot of their tick. A chunk
+// for each would cost more than all other work on that timer. So each of the first kLoneSlots slots
+// has one entry outside of any chunk, its lone entry, for its first timer.
 //
 // The sweep
 // ---------
-// A cancelled timer leaves a null entry until its slot comes up. When more entries are null than
-// live, and the slots must grow, they are swept instead: four chunks are looked at for each that a
-// slot grows by, until the sweep has been through all slots. So the entries stay below three per
-// live timer, plus one chunk per slot. Cancels by themselves take no memory, and those who cancel a
-// million timers in a row want it done: cancel sweeps (one chunk a call) only when seven entries of
-// eight are null and there are a million of them.
+// A cancelled timer leaves a null entry until its slot comes up. If a slot must grow while more
+// entries are null than live, null entries are swept out instead: for each chunk that a slot would
+// grow by, four chunks are swept, until the sweep has been through all slots. So there are fewer
+// than three entries per live timer, plus one chunk per slot. A cancel by itself takes no memory,
+// and an owner that cancels a million timers in a row wants that to be fast: cancel sweeps, one
+// chunk a call, only if seven entries of eight are null, and there are a million of them.
 //
 // Invariants
-//  - a time slot is non-empty exactly if its bit in occupancy_ is set; but the bit stays when a
-//    lone timer is cancelled;
+//  - the bit of a time slot in occupancy_ is set if the slot holds entries; of a slot that is empty
+//    it is clear, unless a lone timer of the slot was cancelled;
 //  - size() entries are not null, and the timer of each points back to it.
-template <std::size_t kTimeSlots, std::size_t kChunkWords, std::size_t kLonePlaces = 0>
+template <std::size_t kTimeSlots, std::size_t kChunkWords, std::size_t kLoneSlots = 0>
 class SlotTable {
  public:
   using ChunkType = Chunk<kChunkWords>;
@@ -62,34 +62,36 @@ class SlotTable {
   std::size_t bytes() const noexcept { return pool_.bytes(); }
 
   bool holds_chunks() const noexcept { return pool_.used() != 0; }
+
+  // Returns true if no time slot holds timers.
   bool no_time_slot() const noexcept { return occupancy_.none(); }
-  std::size_t first_time_slot() const noexcept {
-    return occupancy_.first();
-  }  // REQUIRES: !no_time_slot()
-  std::size_t next_time_slot(std::size_t from) const noexcept {
-    return occupancy_.next(from);
-  }  // kTimeSlots: none
 
-  // --- adding. First the place of the entry, which may be refused by std::bad_alloc and then
-  // changes nothing, then the entry.
+  // The first time slot that holds timers. REQUIRES: !no_time_slot().
+  std::size_t first_time_slot() const noexcept { return occupancy_.first(); }
 
-  // The place of the next entry of a slot, and whether the slot was empty.
-  struct Place {
+  // The first time slot from `from` on that holds timers; kTimeSlots if there is none.
+  std::size_t next_time_slot(std::size_t from) const noexcept { return occupancy_.next(from); }
+
+  // --- adding, in two steps: get a new entry, then put() a timer into it. The first step may throw
+  // std::bad_alloc, with nothing changed.
+
+  struct NewEntry {
     TimerNode** entry;
-    bool was_empty;
+    bool was_empty;  // the slot was empty before
   };
 
-  // For a slot that needs a chunk. Sweeps first if that may spare the chunk: any entry may move.
-  Place grow(std::size_t slot) {
+  // A new entry at the end of a slot that needs a chunk. Sweeps first if that may save the chunk:
+  // any entry may move.
+  NewEntry grow(std::size_t slot) {
     if (sparse()) sweep_before_growing();
-    return slots_[slot].needs_chunk() ? extend(slot) : Place{slots_[slot].take(), false};
+    return slots_[slot].needs_chunk() ? extend(slot) : NewEntry{slots_[slot].take(), false};
   }
 
-  // The same without a sweep, for those who are reading a slot.
-  Place extend(std::size_t slot) {
+  // The same without a sweep, for callers that are reading a slot.
+  NewEntry extend(std::size_t slot) {
     SlotType& growing = slots_[slot];
     const bool was_empty = growing.empty();
-    if (slot < kLonePlaces && was_empty && lone_[slot] == nullptr) {
+    if (slot < kLoneSlots && was_empty && lone_[slot] == nullptr) {
       occupancy_.set(slot);
       return {&lone_[slot], true};
     }
@@ -102,23 +104,24 @@ class SlotTable {
     return {growing.take(), was_empty};
   }
 
-  // The place of the next entry of any slot, without a sweep.
-  TimerNode** place_in(std::size_t slot) {
+  // A new entry at the end of any slot, without a sweep.
+  TimerNode** new_entry(std::size_t slot) {
     return slots_[slot].needs_chunk() ? extend(slot).entry : slots_[slot].take();
   }
 
-  // Fills a place.
+  // Puts a timer into an entry.
   static void put(TimerNode** entry, TimerNode& node, Tick expiry) noexcept {
     *entry = &node;
     NodeAccess::entry(node) = entry;
     NodeAccess::expiry(node) = expiry;
   }
 
-  void count_in() noexcept { ++live_; }  // a timer that was not pending has been put
+  // A timer that was not pending has been put into an entry.
+  void count_in() noexcept { ++live_; }
 
   // --- removing
 
-  // Disarms the timer of `entry`, which the owner takes out while reading a slot.
+  // Disarms the timer of `entry`, of a slot that the caller is reading.
   void take_out(TimerNode** entry) noexcept {
     NodeAccess::entry(**entry) = nullptr;
     *entry = nullptr;
@@ -137,7 +140,7 @@ class SlotTable {
   // Gives the first chunk of `slot` back. REQUIRES: its entries are all null.
   void drop_front(std::size_t slot) noexcept { slots_[slot].drop_front(pool_); }
 
-  // Queues all of `from` behind what is in `to`; both are time slots.
+  // Moves all entries of `from` behind those of `to`; both are time slots.
   void append(std::size_t from, std::size_t to) noexcept {
     if (slots_[from].empty()) return;
     leave_to_reader(from);
@@ -149,7 +152,7 @@ class SlotTable {
   // `slot` has been read to its end.
   void set_empty(std::size_t slot) noexcept { occupancy_.clear(slot); }
 
-  // Queues all of `slot` behind what is due already.
+  // Moves all entries of `slot` behind those that are due already.
   void make_due(std::size_t slot) noexcept {
     if (slots_[slot].empty()) return;
     leave_to_reader(slot);
@@ -158,20 +161,23 @@ class SlotTable {
     if (slot < kTimeSlots) occupancy_.clear(slot);
   }
 
-  // --- lone timers, in slots below kLonePlaces
+  // --- lone timers, in slots below kLoneSlots
 
-  // Whoever stands in the lone place of `slot`: before the timers in its chunks. Null: nobody.
+  // The lone entry of `slot`. REQUIRES: slot < kLoneSlots.
+  TimerNode** lone_entry(std::size_t slot) noexcept { return &lone_[slot]; }
+
+  // The timer in the lone entry of `slot`, which fires before the timers in its chunks; null if
+  // there is none.
   TimerNode* lone(std::size_t slot) const noexcept {
-    return slot < kLonePlaces ? lone_[slot] : nullptr;
+    return slot < kLoneSlots ? lone_[slot] : nullptr;
   }
-  TimerNode** lone_place(std::size_t slot) noexcept { return &lone_[slot]; }
 
-  // The same, if there are no others in the slot. REQUIRES: slot < kLonePlaces.
+  // The same, but null if the slot has chunks, too. REQUIRES: slot < kLoneSlots.
   TimerNode* alone(std::size_t slot) const noexcept {
     return slots_[slot].empty() ? lone_[slot] : nullptr;
   }
 
-  // Puts a timer in the lone place of `slot`, if the slot is empty.
+  // Puts a timer into the lone entry of `slot` if the slot is empty. Returns true if it did.
   bool put_alone(std::size_t slot, TimerNode& node) noexcept {
     if (lone_[slot] != nullptr || !slots_[slot].empty()) return false;
     occupancy_.set(slot);
@@ -188,8 +194,8 @@ class SlotTable {
     --live_;
   }
 
-  // The hand has come to `slot`: behind what is due already its lone timer is due, and then, after
-  // finish_arrived(), its chunks.
+  // The hand has come to `slot`. Behind the timers that are due already, its lone timer is due
+  // next, and then, after finish_arrived(), the timers in its chunks.
   void arrive(std::size_t slot) noexcept { arrived_ = slot; }
 
   std::size_t arrived() const noexcept { return arrived_; }  // kNone: no slot
@@ -202,21 +208,22 @@ class SlotTable {
 
   // --- memory
 
-  // No extend() allocates while at most `timers` are pending.
+  // From now on no extend() allocates while at most `timers` are pending.
   void reserve(std::size_t timers) {
     if (timers > std::numeric_limits<std::size_t>::max() / 4) throw std::bad_alloc();
     const std::size_t entries = 3 * timers + kFew;
-    pool_.reserve(entries / ChunkType::kEntries + kSlots +
-                  4);  // any slot may keep a chunk of null entries
+    // Any slot may keep a chunk of null entries.
+    pool_.reserve(entries / ChunkType::kEntries + kSlots + 4);
   }
 
-  // Chunks are about to be taken from `slot`: the sweep, if it is in there, starts it afresh.
+  // The caller is about to take chunks from `slot`. If the sweep is in that slot, it begins the
+  // slot anew.
   void leave_to_reader(std::size_t slot) noexcept {
     if (slot == sweep_at_) compactor_.stop();
   }
 
-  // While kDue, or with `all` every slot, is being read by someone whose callbacks may schedule and
-  // cancel, nothing is swept there.
+  // Says whether kDue, or with `all` every slot, is being read while callbacks schedule and cancel.
+  // No slot that is read so is swept.
   void keep_still(bool due, bool all) noexcept {
     due_is_read_ = due;
     if (all) end_sweep();
@@ -232,16 +239,17 @@ class SlotTable {
   void check_invariants() const;
 
  private:
-  static constexpr std::size_t kFew =
-      8 * ChunkType::kEntries;  // entries: fewer are not worth a sweep
+  // Fewer null entries are not worth a sweep.
+  static constexpr std::size_t kFew = 8 * ChunkType::kEntries;
   static constexpr std::size_t kMany = std::size_t{1} << 20;  // entries: 8 MiB
   static constexpr std::size_t kAlways = std::numeric_limits<std::size_t>::max();
 
-  // Whether null entries outnumber the live ones, or a sweep is on its way because they did.
+  // Returns true if null entries outnumber the live ones, or if they did and the sweep has not been
+  // through all slots since.
   bool sparse() const noexcept { return live_ < sweep_below_; }
 
-  // How few live timers make the chunks in use worth a sweep. Null entries can be many
-  // in full chunks only, and a slot has at most one that is not.
+  // Sets the numbers of live timers below which the chunks in use are worth a sweep. Only full
+  // chunks can hold many null entries, and each slot has at most one chunk that is not full.
   void recount() noexcept {
     if (sweeping_) return;
     const std::size_t chunks = pool_.used();
@@ -260,7 +268,8 @@ class SlotTable {
     if (sweeping_) cancels_sweep_below_ = kAlways;
   }
 
-  // Sweeps one chunk. Once begun, a sweep goes on at each call until it has been through all slots.
+  // Sweeps one chunk. A sweep that has begun goes on with each call, until it has been through all
+  // slots.
   [[gnu::noinline]] void sweep() noexcept {
     if (all_are_read_) return;
     if (!sweeping_) {
@@ -295,20 +304,20 @@ class SlotTable {
   std::size_t sweep_below_ = 0;          // live timers
   std::size_t cancels_sweep_below_ = 0;  // the same, for cancel()
   std::size_t sweep_at_ = 0;             // the slot the sweep has come to
-  std::size_t arrived_ =
-      kNone;               // the slot at the hand whose lone timer, or chunks, are not due yet
-  bool sweeping_ = false;  // a sweep is on its way
+  // The slot at the hand whose lone timer, or chunks, have not been moved to kDue yet.
+  std::size_t arrived_ = kNone;
+  bool sweeping_ = false;  // a sweep has begun, and has not been through all slots
   bool due_is_read_ = false;
   bool all_are_read_ = false;
   SlotCompactor<kChunkWords> compactor_;
   ChunkPool<kChunkWords> pool_;
   Occupancy<kTimeSlots> occupancy_;
-  std::array<TimerNode*, kLonePlaces> lone_{};
+  std::array<TimerNode*, kLoneSlots> lone_{};
   std::array<SlotType, kSlots> slots_{};
 };
 
-template <std::size_t kTimeSlots, std::size_t kChunkWords, std::size_t kLonePlaces>
-void SlotTable<kTimeSlots, kChunkWords, kLonePlaces>::check_invariants() const {
+template <std::size_t kTimeSlots, std::size_t kChunkWords, std::size_t kLoneSlots>
+void SlotTable<kTimeSlots, kChunkWords, kLoneSlots>::check_invariants() const {
   const auto require = [](bool holds, const char* what) {
     if (!holds) throw std::logic_error(std::string("carillon: SlotTable is broken: ") + what);
   };
@@ -318,12 +327,12 @@ void SlotTable<kTimeSlots, kChunkWords, kLonePlaces>::check_invariants() const {
     const bool empty = slot.empty() && lone(index) == nullptr;
     if (index < kTimeSlots) {
       require(empty || occupancy_.test(index), "a slot holds timers and is not marked");
-      require(!empty || !occupancy_.test(index) || index < kLonePlaces, "an empty slot is marked");
+      require(!empty || !occupancy_.test(index) || index < kLoneSlots, "an empty slot is marked");
     }
     if (TimerNode* node = lone(index)) {
       ++live;
       require(NodeAccess::entry(*node) == &lone_[index],
-              "a lone timer does not point back to its place");
+              "a lone timer does not point back to its entry");
     }
     for (ChunkType* chunk = slot.front(); chunk != nullptr; chunk = chunk->next) {
       ++chunks;

@@ -1,5 +1,7 @@
-// SlotWheel: what all wheels share: timers stand in slots, and a slot in queues of the wheel's
-// table.
+// SlotWheel: schedule(), reschedule() and the questions that all wheels answer in the same way. A
+// timer stands in a slot, and each slot is one queue, or several, of the wheel's table.
+//
+// advance() and the firing of timers: advance_and_fire.h.
 #pragma once
 
 #include <algorithm>
@@ -18,27 +20,32 @@
 namespace carillon::detail {
 
 // Base of the class Wheel, which has, beside what AdvanceAndFire asks for,
-//   kLongestDelay                                        the largest expiry - now() that it takes
-//   std::size_t queue_for(hand, expiry, origin) const    where a timer goes, in the terms of geometry.h
-//   void occupied(queue, expiry) noexcept                an empty queue is about to get an entry, for that expiry
-//   void pushing(queue, expiry) noexcept                 any queue is
-//   SlotPosition position_of(queue, expiry) const        where a timer of that expiry sits which stands in `queue`
+//   kLongestDelay
+//       The largest expiry - now() that it takes.
+//   std::size_t queue_for(hand, expiry, origin) const
+//       The queue in which a timer goes, in the terms of geometry.h.
+//   void occupied(queue, expiry) noexcept
+//       Is called when an empty queue is about to get an entry, for that expiry.
+//   void pushing(queue, expiry) noexcept
+//       Is called when any queue is about to get an entry, for that expiry.
+//   SlotPosition position_of(queue, expiry) const
+//       The slot in which a timer of that expiry sits if it stands in `queue`.
 template <class Wheel, std::size_t kQueues, std::size_t kChunkWords, std::size_t kMoves,
-          std::size_t kLonePlaces = 0>
-class SlotWheel : public AdvanceAndFire<Wheel, kQueues, kChunkWords, kMoves, kLonePlaces> {
-  using Base = AdvanceAndFire<Wheel, kQueues, kChunkWords, kMoves, kLonePlaces>;
+          std::size_t kLoneSlots = 0>
+class SlotWheel : public AdvanceAndFire<Wheel, kQueues, kChunkWords, kMoves, kLoneSlots> {
+  using Base = AdvanceAndFire<Wheel, kQueues, kChunkWords, kMoves, kLoneSlots>;
 
  public:
   // Throws std::out_of_range, with nothing changed, if expiry - now() is more than
   // Wheel::kLongestDelay.
   void schedule(TimerNode& node, Tick expiry) {
     assert(!node.armed() && "schedule() of a timer that is armed: use reschedule()");
-    Table::put(place_for(expiry), node, expiry);
+    Table::put(entry_for(expiry), node, expiry);
     table_.count_in();
   }
 
-  // May fire at any tick of [expiry, expiry + slack] in the wheel's range: at the one that is
-  // cheapest (slack.h).
+  // The timer may fire at any tick of [expiry, expiry + slack] within the wheel's range. The wheel
+  // chooses the cheapest (slack.h).
   void schedule(TimerNode& node, Tick expiry, Tick slack) {
     if constexpr (bounded()) {
       const Tick last = last_tick();
@@ -55,13 +62,14 @@ class SlotWheel : public AdvanceAndFire<Wheel, kQueues, kChunkWords, kMoves, kLo
       Access::expiry(node) = expiry;
       return;
     }
-    TimerNode** const place = place_for(expiry);
+    TimerNode** const entry = entry_for(expiry);
     *Access::entry(node) = nullptr;
-    Table::put(place, node, expiry);
+    Table::put(entry, node, expiry);
   }
 
-  // Where `node` sits, which this wheel has armed: nowhere if it is due at now(). A timer that was
-  // re-armed for later may sit where it was before. O(chunks): for people to look at.
+  // The slot in which `node` sits; none if it is due at now(). A timer that was re-armed for later
+  // may still sit in its old slot. REQUIRES: this wheel has armed it. O(chunks): for people to look
+  // at.
   std::optional<SlotPosition> position(const TimerNode& node) const noexcept {
     for (std::size_t queue = table_.next_time_slot(0); queue < kQueues;
          queue = table_.next_time_slot(queue + 1)) {
@@ -122,10 +130,11 @@ class SlotWheel : public AdvanceAndFire<Wheel, kQueues, kChunkWords, kMoves, kLo
   Wheel& wheel() noexcept { return static_cast<Wheel&>(*this); }
   const Wheel& wheel() const noexcept { return static_cast<const Wheel&>(*this); }
 
-  // The place of an entry that the owner schedules for `expiry`. May sweep, and so move any entry.
-  TimerNode** place_for(Tick expiry) {
+  // A new entry for a timer that the owner schedules for `expiry`; the caller fills it at once. May
+  // sweep, and so move any entry.
+  TimerNode** entry_for(Tick expiry) {
     if (expiry <= now_) [[unlikely]]
-      return this->overdue_place();
+      return this->overdue_entry();
     refuse_beyond_range(expiry);
     const std::size_t queue = wheel().queue_for(now_, expiry, 0);
     SlotType& slot = table_[queue];
@@ -136,15 +145,15 @@ class SlotWheel : public AdvanceAndFire<Wheel, kQueues, kChunkWords, kMoves, kLo
   }
 
   [[gnu::noinline]] TimerNode** grow(std::size_t queue, Tick expiry) {
-    const auto place = table_.grow(queue);
-    if (place.was_empty) wheel().occupied(queue, expiry);
+    const auto added = table_.grow(queue);
+    if (added.was_empty) wheel().occupied(queue, expiry);
     wheel().pushing(queue, expiry);
-    return place.entry;
+    return added.entry;
   }
 
  protected:
-  // Puts a timer that the wheel moves by itself where it belongs when the hand is at `hand`.
-  // REQUIRES: its expiry is not before.
+  // Moves a timer to the queue in which it belongs when the hand is at `hand`; its old entry stays
+  // as it is. REQUIRES: its expiry is not before `hand`.
   void place(TimerNode& node, Tick hand, unsigned origin = 0) {
     const std::size_t queue = wheel().queue_for(hand, node.expiry(), origin);
     push_to(queue, node);
@@ -162,14 +171,15 @@ class SlotWheel : public AdvanceAndFire<Wheel, kQueues, kChunkWords, kMoves, kLo
 
  private:
   [[gnu::noinline]] void extend(std::size_t queue, TimerNode& node) {
-    const auto place = table_.extend(queue);
-    if (place.was_empty) wheel().occupied(queue, node.expiry());
+    const auto added = table_.extend(queue);
+    if (added.was_empty) wheel().occupied(queue, node.expiry());
     wheel().pushing(queue, node.expiry());
-    Table::put(place.entry, node, node.expiry());
+    Table::put(added.entry, node, node.expiry());
   }
 
+  // All timers that wait are in the table.
   template <class Sink>
-  static void clear_waiting(Sink&) noexcept {}  // all that waits is in the table
+  static void clear_waiting(Sink&) noexcept {}
 
   void refuse_beyond_range(Tick expiry) const {
     if constexpr (bounded()) {
@@ -178,7 +188,7 @@ class SlotWheel : public AdvanceAndFire<Wheel, kQueues, kChunkWords, kMoves, kLo
     }
   }
 
-  // The last tick that can be scheduled for now.
+  // The last tick that a timer can be scheduled for at now().
   Tick last_tick() const noexcept {
     const Tick end = std::numeric_limits<Tick>::max();
     return Wheel::kLongestDelay > end - now_ ? end : now_ + Wheel::kLongestDelay;
