@@ -1,12 +1,13 @@
 // BinaryHeap: timers in a binary min-heap, as in the JDK's Timer, DelayQueue and
-// ScheduledThreadPoolExecutor. A baseline to compare the wheels with.
+// ScheduledThreadPoolExecutor. Kept only to compare the wheels with, and to test against; not
+// installed.
 //
-// Choose it if memory counts for more than time, and timers are few. schedule, cancel, reschedule:
-// O(log n); a timer knows its place, so that cancelling needs no search (the JDK's Timer has to
-// wait for its time, its DelayQueue searches). advance: O(log n) per timer fired. next_wakeup:
-// O(1). Memory: 16 bytes in the node, 24 in the heap, twice that while it grows.
+// schedule, cancel, reschedule: O(log n). A timer knows its entry in the heap, so cancelling needs
+// no search; the JDK's Timer keeps a cancelled timer until its time, its DelayQueue searches.
+// advance: O(log n) per timer fired. next_wakeup: O(1). Memory: 16 bytes in the node, 24 in the
+// heap, twice the 24 while the heap grows.
 //
-// Contracts: baseline.h.
+// Contracts: comparison_set.h.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +23,8 @@
 namespace carillon {
 namespace detail {
 
-// A heap does not keep the order of equals: hence each timer's number in the order of scheduling.
+// A heap does not keep the order of timers with equal expiry. So each timer has a number, counted
+// up as timers are scheduled.
 class HeapOrder {
  public:
   static constexpr bool kPolled = false;
@@ -53,7 +55,8 @@ class HeapOrder {
   static void begin_at(Tick) noexcept {}
 
   TimerNode* due_at(Tick tick) noexcept {
-    while (heap_.size() > 0 && heap_[0].timer == nullptr) drop(0);  // it was destroyed while armed
+    // A cell without a timer: the timer was destroyed while armed.
+    while (heap_.size() > 0 && heap_[0].timer == nullptr) drop(0);
     return heap_.size() > 0 && heap_[0].expiry == tick ? heap_[0].timer : nullptr;
   }
 
@@ -79,8 +82,8 @@ class HeapOrder {
  private:
   struct Cell {
     TimerNode* timer;
-    Tick expiry;           // the timer's, so that comparing two does not touch them
-    std::uint64_t number;  // how many were added before it
+    Tick expiry;           // a copy of the timer's, so that a comparison does not touch the timer
+    std::uint64_t number;  // how many timers were added before this one
   };
 
   static bool before(const Cell& a, const Cell& b) noexcept {

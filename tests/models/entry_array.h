@@ -1,4 +1,5 @@
-// EntryArray: an array of cells that timers point back to, and that may move when it grows.
+// EntryArray: an array of cells that timers point back to. Cells may move when it grows. The
+// comparison designs (comparison_set.h) keep their timers in it; not installed.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +13,7 @@
 namespace carillon::detail {
 
 // A Cell is a struct whose first member is `TimerNode* timer`, the entry of that timer; null if the
-// cell has none.
+// cell has no timer.
 template <class Cell>
 class EntryArray {
  public:
@@ -22,7 +23,7 @@ class EntryArray {
   bool full() const noexcept { return cells_.size() == cells_.capacity(); }
   std::size_t bytes() const noexcept { return cells_.capacity() * sizeof(Cell); }
 
-  // Room for as many cells. Throws std::bad_alloc with nothing changed.
+  // Makes room for `cells` cells. Throws std::bad_alloc with nothing changed.
   void reserve(std::size_t cells) {
     if (cells <= cells_.capacity()) return;
     cells_.reserve(cells);
@@ -31,7 +32,7 @@ class EntryArray {
     }
   }
 
-  // The same, by doubling, for one more.
+  // Makes room for one more cell, by doubling. Throws as reserve() does.
   void make_room() {
     if (full()) reserve(std::max<std::size_t>(16, 2 * cells_.size()));
   }
@@ -53,13 +54,14 @@ class EntryArray {
     settle(index);
   }
 
-  // Whether the timer points to a cell of this array, and to which.
+  // Returns true if the timer points to a cell of this array; index_of() says to which.
   bool holds(const TimerNode& node) const noexcept {
     return offset(node) < cells_.size() * sizeof(Cell);
   }
   std::size_t index_of(const TimerNode& node) const noexcept { return offset(node) / sizeof(Cell); }
 
-  // How many timers there are. Throws std::logic_error if one of them does not point back.
+  // Returns how many timers there are. Throws std::logic_error if one does not point back to its
+  // cell.
   std::size_t check_entries() const {
     std::size_t timers = 0;
     for (const Cell& cell : cells_) {

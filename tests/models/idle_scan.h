@@ -1,11 +1,11 @@
 // IdleScan: a map from each connection to its last packet, read from end to end at each advance().
 //
-// The first of the designs that IdleRing was published to replace, here for comparison: a packet is
-// one look-up and one store, and each advance() costs as much as there are connections, whether
-// anybody is idle or not.
+// The first of the designs that IdleRing was published to replace. Kept only to compare with, and
+// to test against; not installed. A packet costs one look-up and one store. Each advance() is
+// O(connections), whether any connection is idle or not.
 //
-// Contracts: IdleDetector (idle_detector.h). An id is the key; to add a key that is there is a
-// packet. Not thread-safe.
+// Contracts: IdleDetector (idle_detector.h). An id is the key. To add a key that is there already
+// counts as a packet. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -56,8 +56,8 @@ class IdleScan {
     std::size_t found = 0;
     for (Key& key : idle) {
       const auto known = last_packet_.find(key);
-      if (known == last_packet_.end() || !is_idle(known->second))
-        continue;  // on_idle has removed or touched it
+      // on_idle may have removed or touched it.
+      if (known == last_packet_.end() || !is_idle(known->second)) continue;
       last_packet_.erase(known);
       ++found;
       const Key id = key;
@@ -81,7 +81,8 @@ class IdleScan {
   Tick timeout_;
   Tick now_;
   bool busy_ = false;
-  std::unordered_map<Key, Tick> last_packet_;  // the tick at which it counts
+  // The tick from which the time-out counts: the one after the last packet.
+  std::unordered_map<Key, Tick> last_packet_;
 };
 
 static_assert(IdleDetector<IdleScan<int>>);

@@ -1,13 +1,12 @@
-// ScanList: timers in no order, all of which a poller looks at on each advance. A baseline to
-// compare the wheels with.
+// ScanList: timers in no order; each advance looks at all of them. Kept only to compare the wheels
+// with, and to test against; not installed.
 //
-// Choose it for a handful of timers, or to see what a scan costs. schedule: O(1), amortized;
-// cancel, reschedule: O(1). advance: O(n) for the call and O(n) for each tick at which something
-// fires. next_wakeup: O(1), as of the last scan. Memory: 16 bytes in the node, 8 in the list, twice
-// that while it grows.
+// It shows what a scan costs. schedule: O(1), amortized. cancel, reschedule: O(1). advance: O(n)
+// for the call and O(n) for each tick at which a timer fires. next_wakeup: O(1), as of the last
+// scan. Memory: 16 bytes in the node, 8 in the list, twice the 8 while the list grows.
 //
-// Scheme 1 of Varghese and Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987), but for its
-// count-down in each timer: an absolute expiry needs none. Contracts: baseline.h.
+// Scheme 1 of Varghese and Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987), without the
+// count-down in each timer: an absolute expiry needs none. Contracts: comparison_set.h.
 #pragma once
 
 #include <cstddef>
@@ -22,8 +21,8 @@
 namespace carillon {
 namespace detail {
 
-// The timers in the order in which they were added, with gaps where one was removed. The gaps are
-// closed when they are half of it.
+// The timers in the order in which they were added, with gaps where timers were removed. The gaps
+// are closed when they are half of the array and it is full.
 class ScanOrder {
  public:
   static constexpr bool kPolled = true;
@@ -79,7 +78,7 @@ class ScanOrder {
   std::size_t size() const noexcept { return size_; }
   std::size_t bytes() const noexcept { return timers_.bytes(); }
 
-  // Twice as many, so that half may be gaps.
+  // Room for twice as many, so that half may be gaps.
   void reserve(std::size_t timers) { timers_.reserve(2 * timers); }
 
   void check_invariants() const {

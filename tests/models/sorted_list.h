@@ -1,12 +1,13 @@
-// SortedList: timers in a list ordered by expiry. A baseline to compare the wheels with.
+// SortedList: timers in a list ordered by expiry. Kept only to compare the wheels with, and to test
+// against; not installed.
 //
-// Choose it if timers are scheduled nearly in the order in which they expire. schedule, reschedule:
-// O(timers that expire later), for the place is sought from the end; cancel: O(1). advance: O(1)
-// per timer fired, it stops at the first that is not due. next_wakeup: O(1). Memory: 16 bytes in
-// the node, 32 in the list, twice that while it grows.
+// It does well if timers are scheduled nearly in the order in which they expire. schedule,
+// reschedule: O(timers that expire later), since the position is searched from the end. cancel:
+// O(1). advance: O(1) per timer fired; it stops at the first timer that is not due. next_wakeup:
+// O(1). Memory: 16 bytes in the node, 32 in the list, twice the 32 while the list grows.
 //
 // Scheme 2 of Varghese and Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987). Contracts:
-// baseline.h.
+// comparison_set.h.
 #pragma once
 
 #include <cstddef>
@@ -68,8 +69,8 @@ class SortedOrder {
   }
 
   TimerNode* any() noexcept {
-    while (head_ != kNone && links_[head_].timer == nullptr)
-      drop(head_);  // it was destroyed while armed
+    // A link without a timer: the timer was destroyed while armed.
+    while (head_ != kNone && links_[head_].timer == nullptr) drop(head_);
     return head_ == kNone ? nullptr : links_[head_].timer;
   }
 
@@ -103,7 +104,7 @@ class SortedOrder {
     if (!holds) throw std::logic_error(std::string("carillon: SortedList is broken: ") + what);
   }
 
-  // Links it behind the last that does not expire later.
+  // Links `link` behind the last one that does not expire later.
   void insert(std::size_t link) noexcept {
     std::size_t before = tail_;
     while (before != kNone && links_[before].expiry > links_[link].expiry)
@@ -132,7 +133,7 @@ class SortedOrder {
   std::size_t size_ = 0;  // timers
   std::size_t head_ = kNone;
   std::size_t tail_ = kNone;
-  std::size_t free_ = kNone;  // links without a timer, by `next`
+  std::size_t free_ = kNone;  // the first link that is not in use; `next` leads to the others
 };
 
 }  // namespace detail

@@ -1,12 +1,13 @@
-// TimerPerPacket: each packet starts a timer; one that fires looks whether it was the last.
+// TimerPerPacket: each packet starts a timer. When a timer fires, it checks whether its packet was
+// the connection's last.
 //
-// The second of the designs that IdleRing was published to replace, here for comparison: it never
-// scans, but it holds a timer for every packet of the last time-out, and fires them all. (One timer
-// per connection that each packet pushes back is HierarchicalWheel::reschedule(); bench/idle
-// measures that too.)
+// The second of the designs that IdleRing was published to replace. Kept only to compare with, and
+// to test against; not installed. It never scans, but it holds a timer for every packet of the last
+// time-out, and fires them all. (A single timer per connection that each packet pushes back is
+// HierarchicalWheel::reschedule(); bench/idle measures that too.)
 //
-// Contracts: IdleDetector (idle_detector.h). An id is the key; to add a key that is there is a
-// packet. Not thread-safe.
+// Contracts: IdleDetector (idle_detector.h). An id is the key. To add a key that is there already
+// counts as a packet. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -44,9 +45,8 @@ class TimerPerPacket {
     timers_.schedule(now() + 1 + timeout_, key);
   }
 
-  bool remove(const Key& key) {
-    return last_packet_.erase(key) == 1;
-  }  // its timers fire, and find nobody
+  // The timers of the connection stay; when they fire, they find no connection.
+  bool remove(const Key& key) { return last_packet_.erase(key) == 1; }
 
   template <class OnIdle>
   std::size_t advance(Tick to, OnIdle&& on_idle) {
@@ -68,7 +68,8 @@ class TimerPerPacket {
 
  private:
   Tick timeout_;
-  std::unordered_map<Key, Tick> last_packet_;  // the tick at which it counts
+  // The tick from which the time-out counts: the one after the last packet.
+  std::unordered_map<Key, Tick> last_packet_;
   TimerPool<Key> timers_;
 };
 
