@@ -1,4 +1,5 @@
-// Scene: a wheel with named timers, and the moments at which it is shown: one line of JSON each.
+// Scene: a wheel with named timers. show() prints the wheel as it is at that moment, as one line of
+// JSON.
 #pragma once
 
 #include <cstddef>
@@ -25,12 +26,11 @@ struct Timer : TimerNode {
   explicit Timer(std::string timer_name) : name(std::move(timer_name)) {}
 };
 
-// One level of a wheel: how many slots, how many ticks each is wide, and at which of them the hand
-// is.
+// One level of a wheel.
 struct LevelView {
   std::size_t slots;
-  Tick width;
-  std::size_t hand;
+  Tick width;        // of a slot, in ticks
+  std::size_t hand;  // the slot at which the hand is
 };
 
 template <Placement kPlacement, std::size_t... kSizes>
@@ -53,7 +53,7 @@ std::vector<LevelView> levels_at(BinaryDigits<kBits>, Tick now) {
   return levels;
 }
 
-// Those that a timer has needed so far, if the wheel grows.
+// The levels of a wheel; of a wheel that grows, those that a timer has needed so far.
 template <class Geometry, std::size_t kChunkWords, std::size_t kMoves>
 std::vector<LevelView> levels_of(const HierarchicalWheel<Geometry, kChunkWords, kMoves>& wheel) {
   std::vector<LevelView> levels = levels_at(Geometry{}, wheel.now());
@@ -105,8 +105,8 @@ class Scene {
     }
   }
 
-  // Prints the wheel as it is now, and what has happened since it was shown last.
-  void show(const std::string& note) {
+  // Prints the wheel as it is now, and what has happened since the last call.
+  void show(const std::string& caption) {
     std::vector<std::string> levels, timers;
     for (const LevelView& level : levels_of(wheel_)) {
       levels.push_back("{\"slots\": " + std::to_string(level.slots) +
@@ -117,7 +117,7 @@ class Scene {
       timers.push_back(json(node, at));
     });
     const auto wakeup = wheel_.next_wakeup();
-    std::cout << "{\"picture\": " << quoted(picture_) << ", \"note\": " << quoted(note)
+    std::cout << "{\"picture\": " << quoted(picture_) << ", \"caption\": " << quoted(caption)
               << ", \"now\": " << wheel_.now()
               << ", \"next_wakeup\": " << (wakeup ? std::to_string(*wakeup) : "null")
               << ", \"levels\": " << array(levels) << ", \"timers\": " << array(timers)

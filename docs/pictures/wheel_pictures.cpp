@@ -1,6 +1,6 @@
 // wheel_pictures: the scenes of docs/wheels.md, played on the real wheels.
 //
-//   build/wheel_pictures            # prints what is on each wheel at each moment, one JSON object a line: for ./draw
+//   build/wheel_pictures            # prints, for ./draw, one JSON object per moment of a scene
 //   build/wheel_pictures --sizes    # prints the table of sizes in docs/wheels.md
 #include <array>
 #include <cstddef>
@@ -89,8 +89,8 @@ void kafka() {
 
 // A thousand timers from a millisecond to 50 days, each order of magnitude as often as the others.
 void default_wheel() {
-  Scene<HierarchicalWheel<>> scene("default",
-                                   1'796'826'017'345);  // 9 December 2026, 14:20:17.345 UTC
+  constexpr Tick kNow = 1'796'826'017'345;  // 9 December 2026, 14:20:17.345 UTC
+  Scene<HierarchicalWheel<>> scene("default", kNow);
   std::mt19937_64 random(42);
   for (int i = 0; i < 1000; ++i) {
     const std::uint64_t bits = random() % 32;
@@ -127,8 +127,8 @@ void slack() {
   }
 }
 
-// One slot of the default wheel from within: twelve timers are scheduled, five cancelled, and the
-// gaps closed.
+// The inside of one slot of the default wheel: twelve timers are scheduled, five are cancelled, and
+// the gaps are closed.
 class SlotScene {
  public:
   void play() {
@@ -159,11 +159,11 @@ class SlotScene {
     Access::entry(timer) = nullptr;
   }
 
-  void show(const std::string& note) {
+  void show(const std::string& caption) {
     std::vector<std::string> entries;
     for (TimerNode** entry = slot_.front()->begin(); entry != slot_.end_of(slot_.front()); ++entry)
       entries.push_back(*entry == nullptr ? "null" : quoted(static_cast<Timer*>(*entry)->name));
-    std::cout << "{\"picture\": \"slot\", \"note\": " << quoted(note)
+    std::cout << "{\"picture\": \"slot\", \"caption\": " << quoted(caption)
               << ", \"room\": " << detail::Slot<64>::ChunkType::kEntries
               << ", \"entries\": " << Scene<HierarchicalWheel<>>::array(entries) << "}\n";
   }
@@ -189,9 +189,9 @@ void print_wheel(std::string_view name) {
             << grouped(sizeof(Wheel)) << " |\n";
 }
 
-template <class Baseline>
-void print_baseline(std::string_view name) {
-  std::cout << "| `" << name << "` | none | any | " << grouped(sizeof(Baseline)) << " |\n";
+template <class Design>
+void print_design(std::string_view name) {
+  std::cout << "| `" << name << "` | none | any | " << grouped(sizeof(Design)) << " |\n";
 }
 
 void print_sizes() {
@@ -202,9 +202,9 @@ void print_sizes() {
   print_wheel<LinuxWheel>("LinuxWheel");
   print_wheel<KafkaWheel>("KafkaWheel");
   print_wheel<ClockWheel>("ClockWheel");
-  print_baseline<ScanList>("ScanList");
-  print_baseline<SortedList>("SortedList");
-  print_baseline<BinaryHeap>("BinaryHeap");
+  print_design<ScanList>("ScanList");
+  print_design<SortedList>("SortedList");
+  print_design<BinaryHeap>("BinaryHeap");
   std::cout << "\nA timer, `sizeof(TimerNode)`: " << sizeof(TimerNode)
             << " bytes. An entry in a slot: " << sizeof(TimerNode*) << " bytes.\n";
 }
