@@ -1,4 +1,4 @@
-// Counts what this program allocates, and makes allocations fail on demand.
+// Counts the allocations of this program, and makes allocations fail on demand.
 #pragma once
 
 #include <cstddef>
@@ -6,9 +6,10 @@
 namespace carillon::testing {
 
 std::size_t allocations();      // calls of operator new so far
-std::size_t allocated_bytes();  // asked for and not given back
+std::size_t allocated_bytes();  // allocated and not freed
 
-// While it lives, operator new succeeds `allowed` times and throws std::bad_alloc from then on.
+// While an object of this class lives, operator new succeeds `allowed` times, then throws
+// std::bad_alloc.
 class FailingAllocations {
  public:
   explicit FailingAllocations(std::size_t allowed);

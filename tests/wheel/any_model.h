@@ -1,5 +1,5 @@
-// AnyModel: every model of models.h behind one class. Tests of timers as nodes are compiled once,
-// against it, and run over all models; the models are compiled once too, in any_model.cpp.
+// AnyModel: every model of models.h behind one class. Tests that use TimerNodes are compiled once,
+// against this class, and run over all models. The models are compiled once too, in any_model.cpp.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,8 @@
 
 namespace carillon::testing {
 
-// Refers to a callback, whatever its type, that outlives it. Allocates nothing, so that tests of
-// memory count what the model allocates and nothing else.
+// Refers to a callback of any type, which must outlive it. Allocates nothing, so that tests of
+// memory count only the allocations of the model.
 struct NodeCallback {
   void* callback;
   void (*invoke)(void* callback, TimerNode& node);
@@ -28,8 +28,8 @@ struct NodeCallback {
   void operator()(TimerNode& node) const { invoke(callback, node); }
 };
 
-// The calls of TimerSet (timer_set.h), with its contracts, and those that all models have beside
-// them.
+// The calls of TimerSet (timer_set.h), with its contracts, and the other calls that all models
+// have.
 class AnyModel {
  public:
   AnyModel() = default;
@@ -55,7 +55,7 @@ class AnyModel {
   virtual std::size_t allocated_bytes() const noexcept = 0;
 };
 
-// One of the models: how to make it, and what is told of it in models.h.
+// One of the models: how to make it, and its traits in models.h.
 struct ModelKind {
   std::string name;
   std::unique_ptr<AnyModel> (*make)(Tick start);

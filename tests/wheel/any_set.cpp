@@ -1,4 +1,4 @@
-// Adapts models, and pools whose payloads misbehave on demand, to AnySet.
+// Adapts models to AnySet, and pools whose payloads misbehave on demand.
 #include "wheel/any_set.h"
 
 #include <algorithm>
@@ -74,7 +74,7 @@ class ModelSet final : public AnySet {
   std::vector<std::unique_ptr<Timer>> timers_;
 };
 
-// The payloads of a pool: how many are alive, which throw, and who is to be told when they die.
+// Counts the payloads of a pool that are alive, makes their moves throw, and calls on_destroy.
 class PooledSet : public AnySet {
  public:
   class Payload {
@@ -100,7 +100,7 @@ class PooledSet : public AnySet {
   bool next_schedule_throws() override { return move_throws_ = true; }
 
  protected:
-  // While it lives, payloads die without anybody being told.
+  // While a Quiet lives, payloads do not call on_destroy.
   struct Quiet {
     explicit Quiet(PooledSet& quiet_set)
         : set(quiet_set), before(std::exchange(quiet_set.quiet_, true)) {}
@@ -109,7 +109,7 @@ class PooledSet : public AnySet {
     bool before;
   };
 
-  // While it lives, one payload more may be alive than timers are pending.
+  // While a Firing lives, one more payload may be alive than timers are pending.
   struct Firing {
     explicit Firing(PooledSet& firing_set) : set(firing_set) { set.firing_ = 1; }
     ~Firing() { set.firing_ = 0; }
@@ -173,8 +173,8 @@ class PoolSet final : public PooledSet {
   bool may_stop_short() const override { return kMayStopShort<Model>; }
 
  private:
-  static constexpr std::size_t kPast = 50;             // ids that are gone and must stay so
-  static constexpr std::uint32_t kLastGeneration = 5;  // small, so that records are retired
+  static constexpr std::size_t kPast = 50;             // how many ids of the past are checked
+  static constexpr std::uint32_t kLastGeneration = 5;  // small, so that cells are retired
 
   auto handing_over(const OnExpire& callback) {
     return [this, &callback](TimerId fired, Payload&& payload) {

@@ -1,5 +1,5 @@
-// AnySet: every model of this folder, alone and under a TimerPool, behind one class, for tests that
-// are too large to compile for each.
+// AnySet: every model of models.h, alone and under a TimerPool, behind one class. For tests that
+// are too large to compile once per model.
 #pragma once
 
 #include <cstddef>
@@ -15,12 +15,12 @@
 
 namespace carillon::testing {
 
-// What tests throw from callbacks, and what payloads throw when they are moved.
+// The exception that tests throw from callbacks, and that payloads throw when they are moved.
 struct Bang : std::runtime_error {
   Bang() : std::runtime_error("thrown by the test") {}
 };
 
-// The calls of TimerSet (timer_set.h), with its contracts; timers are known by number, from 0.
+// The calls of TimerSet (timer_set.h), with its contracts. Timers are known by number, from 0.
 // Their objects live as long as the set.
 class AnySet {
  public:
@@ -47,20 +47,22 @@ class AnySet {
   bool empty() const { return size() == 0; }
 
   virtual Tick longest_delay() const = 0;
-  virtual bool may_stop_short()
-      const = 0;  // whether a call with a limit may end before it has fired that many
 
-  // The object of a timer that is not armed dies, and another takes its place.
+  // Returns true if a call with a limit may end before it has fired that many timers.
+  virtual bool may_stop_short() const = 0;
+
+  // Destroys the object of a timer that is not armed, and makes a new one.
   virtual void replace(int /*timer*/) {}
 
-  // Pools only: the next schedule() throws Bang. False: this is no pool, and it does not.
+  // Makes the next schedule() of a pool throw Bang, and returns true. Returns false if this is no
+  // pool.
   virtual bool next_schedule_throws() { return false; }
 
-  // Pools only: whether the callback takes every third timer's payload, and every third of these
-  // throws Bang then.
+  // Pools only. If true, the callback moves the payload of every third timer out of the pool, and
+  // every third of these moves throws Bang.
   bool takes_payloads = false;
 
-  // Pools only: called in the destructor of the payload of a timer that was pending.
+  // Pools only. The destructor of a pending timer's payload calls it.
   std::function<void(int)> on_destroy;
 };
 

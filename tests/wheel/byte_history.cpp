@@ -1,4 +1,4 @@
-// Decodes bytes into calls, and holds what the set answers against the Oracle.
+// Decodes bytes into calls, and checks the set's answers against the Oracle.
 #include "wheel/byte_history.h"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ void require(bool holds, const char* what) {
   if (!holds) throw std::runtime_error(what);
 }
 
-// The stream; behind its end there are zeros.
+// The stream of bytes; behind its end there are zeros.
 class Bytes {
  public:
   explicit Bytes(std::span<const std::uint8_t> bytes) : rest_(bytes) {}
@@ -82,8 +82,8 @@ class ByteHistory {
 
   int some_timer() { return static_cast<int>(bytes_.take()) % timers_; }
 
-  // A power of two or near one, a multiple of one, or what leads to the boundary of a slot or near
-  // it.
+  // A power of two or a number near one, a multiple of a power of two, or a delay that ends at the
+  // boundary of a slot or near it.
   Tick some_delay() {
     const unsigned kind = bytes_.take();
     const unsigned bits = static_cast<unsigned>(std::bit_width(set_->longest_delay()));
@@ -221,8 +221,8 @@ class ByteHistory {
             "reschedule() left the timer wrong");
   }
 
-  // Whether `expiry` is beyond the range. Then `call`, which asks for it, has to throw and to
-  // change nothing.
+  // Returns true if `expiry` is beyond the range. Then `call`, which asks for it, must have thrown
+  // and changed nothing.
   template <class Call>
   bool refused(int timer, Tick expiry, Call&& call) {
     if (expiry <= set_->now() || expiry - set_->now() <= set_->longest_delay()) return false;
@@ -244,7 +244,7 @@ class ByteHistory {
     require(set_->cancel(timer) == was_pending, "cancel() answered wrongly");
   }
 
-  // Leaves null entries behind, until the model has to get rid of them.
+  // Leaves null entries behind, until the model has to sweep them out.
   void churn(int timer) {
     const Tick expiry = some_expiry();
     for (unsigned times = bytes_.take(); times > 0; --times) {
@@ -268,7 +268,7 @@ class ByteHistory {
     }
   }
 
-  // One call of advance(), with all that may be said of its outcome.
+  // One call of advance(), with all checks of its outcome.
   void advance(Tick to, std::size_t limit) {
     const std::optional<Tick> wakeup = set_->next_wakeup();
     const Tick before = set_->now();
@@ -279,7 +279,7 @@ class ByteHistory {
           to, [this, to](int timer) { on_expire(timer, to); }, limit);
       require(fired == fired_, "advance() returned another number than it fired");
     } catch (const Bang&) {
-      limit = 0;  // whatever was left is left
+      limit = 0;  // any number of timers may be left
     }
     const Tick now = set_->now();
     require(now >= before && now <= to, "now() went wrong");
@@ -322,7 +322,7 @@ class ByteHistory {
     return false;
   }
 
-  // A destructor must not throw: what went wrong in it is kept for the next check().
+  // A destructor must not throw: an exception in it is kept for the next check().
   void on_destroy() {
     if (bytes_.take() % 4 != 3) return;
     try {
@@ -339,7 +339,7 @@ class ByteHistory {
     oracle_.next_wakeup_is(set_->next_wakeup(), set_->now());
   }
 
-  // From wake-up to wake-up, until nothing is left.
+  // Advances from wake-up to wake-up, until no timer is left.
   void drain() {
     for (int calls = 0; !set_->empty(); ++calls) {
       require(calls < 1'000'000, "the set does not drain");

@@ -1,4 +1,5 @@
-// The fuzzer's histories (fuzz/wheel_fuzzer.cpp) from random streams: every model, and pools.
+// The histories of the fuzzer (fuzz/wheel_fuzzer.cpp) from random streams, on every model and on
+// pools.
 #include "wheel/byte_history.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The contracts of TimerSet (timer_set.h), one literal test each, over every model.
+// The contracts of TimerSet (timer_set.h), as literal tests over every model.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -275,7 +275,7 @@ MODEL_TEST(Contract, GoingBackIsAnErrorThatSaysSo) {
 
 // --- clear and destruction
 
-MODEL_TEST(Contract, ClearHandsOverEveryTimerOnceAndDisarmed) {
+MODEL_TEST(Contract, ClearHandsOverEveryTimerOnceAndDisarmsIt) {
   if (refuses(1'000'000)) return;
   ModelUnderTest wheel;
   wheel.schedule(a, 0);
@@ -305,7 +305,7 @@ MODEL_TEST(Contract, ASinkThatThrowsLeavesTheRestArmed) {
   EXPECT_EQ(fire(wheel, 10).size(), 1U);
 }
 
-MODEL_TEST(Contract, ASetThatIsDestroyedDisarmsWhatIsLeft) {
+MODEL_TEST(Contract, ASetThatIsDestroyedDisarmsTheTimersThatAreLeft) {
   {
     ModelUnderTest wheel;
     wheel.schedule(a, 10);

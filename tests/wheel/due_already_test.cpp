@@ -1,4 +1,4 @@
-// What is scheduled at or before now() (contract 4 of timer_set.h), one literal test each, over
+// Timers that are scheduled at or before now() (contract 4 of timer_set.h): literal tests over
 // every model.
 #include <gtest/gtest.h>
 
@@ -14,14 +14,14 @@ namespace {
 
 class DueAlready : public FourTimers {};
 
-MODEL_TEST(DueAlready, AnExpiryAtNowFiresOnTheNextAdvanceEvenIfThatStandsStill) {
+MODEL_TEST(DueAlready, ATimerForNowFiresOnTheNextAdvanceEvenIfThatStandsStill) {
   ModelUnderTest wheel(50);
   wheel.schedule(a, 50);
   EXPECT_EQ(wheel.next_wakeup(), 50U);
   EXPECT_EQ(fire(wheel, 50), "a");
 }
 
-MODEL_TEST(DueAlready, AnExpiryInThePastFiresOnTheNextAdvance) {
+MODEL_TEST(DueAlready, ATimerForThePastFiresOnTheNextAdvance) {
   ModelUnderTest wheel(50);
   wheel.schedule(a, 0);
   wheel.schedule(b, 49);
@@ -30,7 +30,7 @@ MODEL_TEST(DueAlready, AnExpiryInThePastFiresOnTheNextAdvance) {
   EXPECT_EQ(a.expiry(), 0U);
 }
 
-MODEL_TEST(DueAlready, WhatIsDueAlreadyFiresInTheOrderScheduledAndBeforeTheNextTick) {
+MODEL_TEST(DueAlready, TimersDueAlreadyFireInTheOrderScheduledAndBeforeTheNextTick) {
   ModelUnderTest wheel(50);
   wheel.schedule(c, 51);
   wheel.schedule(a, 40);

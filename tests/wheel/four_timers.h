@@ -1,5 +1,5 @@
-// The fixture of the literal contract tests: four named timers, and what fires as a string of their
-// names.
+// The fixture of the literal contract tests: four named timers. The timers that fire are returned
+// as a string of their names.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ class FourTimers : public ::testing::Test {
   static const ModelKinds& kinds() { return models(); }
 
  protected:
-  // Advances `model` and returns the names of what fired.
+  // Advances `model` and returns the names of the timers that fired.
   static std::string fire(ModelUnderTest& model, Tick to, std::size_t limit = kNoLimit) {
     std::string names;
     model.advance(
@@ -39,14 +39,15 @@ class FourTimers : public ::testing::Test {
     return names;
   }
 
-  // Goes from wake-up to wake-up until something fires, and returns it.
+  // Advances from wake-up to wake-up until timers fire, and returns their names.
   static std::string fire_next(ModelUnderTest& model) {
     std::string names;
     while (names.empty() && !model.empty()) names = fire(model, *model.next_wakeup());
     return names;
   }
 
-  // Whether `delay` is beyond the model's range; then that it is refused is what is tested.
+  // Returns true if `delay` is beyond the model's range. Then it has tested that schedule() refuses
+  // the delay.
   static bool refuses(Tick delay) {
     if (delay <= ModelUnderTest::longest_delay()) return false;
     ModelUnderTest model;

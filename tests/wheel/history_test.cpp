@@ -1,5 +1,5 @@
-// The bugs of others: defects that users of well-known timers have reported, each as a test that
-// fails if this wheel has it.
+// The bugs of others: defects that users of well-known timers have reported. Each is a test that
+// fails if a model here has the defect.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ namespace {
 
 constexpr Tick kDay = Tick{24} * 60 * 60 * 1000;  // in ticks of a millisecond
 
-// Every model that takes delays as long as `delay`, new, at tick `start`.
+// A new set at tick `start` of every model that takes delays as long as `delay`.
 std::vector<std::unique_ptr<AnySet>> every_set(Tick start, Tick delay) {
   std::vector<std::unique_ptr<AnySet>> sets;
   for (const AnySetMaker& maker : all_sets()) {
@@ -103,8 +103,8 @@ TEST(BugsOfOthers, ADeadlineThatIsNowFires) {
   }
 }
 
-// theine-go#64: off by one on advance, when the wheel is moved exactly onto, or one beside, the
-// boundary of a slot.
+// theine-go#64: off by one on advance, when the wheel is moved exactly onto the boundary of a slot,
+// or to a tick beside it.
 TEST(BugsOfOthers, AnAdvanceOntoABoundaryFiresWhatExpiresThereAndNotItsNeighbours) {
   for (const Tick boundary : {Tick{8}, Tick{64}, Tick{100}, Tick{256}, Tick{400}, Tick{4096},
                               Tick{16'384}, Tick{65'536}}) {
@@ -129,7 +129,7 @@ TEST(BugsOfOthers, ALaterFineTimerDoesNotHideAnEarlierCoarseOne) {
   for (const Tick coarse : {Tick{10}, Tick{70}, Tick{300}, Tick{5000}, Tick{70'000}}) {
     for (const auto& set : every_set(0, coarse)) {
       set->schedule(1, coarse);                  // on a high level
-      EXPECT_EQ(fire(*set, coarse - 2), kNone);  // now it is near, wherever it stands
+      EXPECT_EQ(fire(*set, coarse - 2), kNone);  // now it is near, on whatever level it stands
       set->schedule(2, coarse + 1);              // on a low one
       EXPECT_LE(set->next_wakeup().value(), coarse);
       EXPECT_EQ(fire(*set, coarse), Fired{1}) << coarse;
@@ -150,7 +150,7 @@ TEST(BugsOfOthers, NoTimerFiresEvenOneTickEarly) {
       for (int timer = 0; timer < 40; ++timer) {
         const Tick expiry = set->now() + 1 + random() % range;
         set->schedule(timer, expiry);
-        if (timer % 2 == 0) continue;  // half of them stay, so that others fire before
+        if (timer % 2 == 0) continue;  // half of them stay, to fire between the others
         while (set->armed(timer) && set->next_wakeup().value() < expiry) {
           for (const int fired : fire(*set, set->next_wakeup().value()))
             ASSERT_NE(fired, timer) << "early";
@@ -260,7 +260,7 @@ TEST(BugsOfOthers, AnAdvanceIsBoundedWhateverItsCallbacksDo) {
       ++fired;
       set->schedule(timer, 0);
     });
-    EXPECT_LE(fired, 50U) << "what is overdue fires once in one advance that stands still";
+    EXPECT_LE(fired, 50U) << "an overdue timer fires once in an advance that stands still";
     set->clear([](int) {});
   }
 }
@@ -276,15 +276,15 @@ TEST(BugsOfOthers, AnAdvanceOverEmptyTimeIsBounded) {
   }
 }
 
-// upg-vpp#286, arduino-timer#76: a handle that outlived its timer stops the timer that has its
-// place now.
+// upg-vpp#286, arduino-timer#76: a handle that outlived its timer stops the timer that uses the
+// same memory now.
 TEST(BugsOfOthers, AStaleHandleNeverStopsAStrangersTimer) {
   TimerPool<int> pool;
   std::vector<TimerId> stale;
   for (int user = 0; user < 1000; ++user) {
     const TimerId mine = pool.schedule(10, user);
     for (const TimerId old : stale) {
-      ASSERT_EQ(old.index, mine.index) << "the record was not reused: the test shows nothing";
+      ASSERT_EQ(old.index, mine.index) << "the cell was not reused: the test shows nothing";
       ASSERT_FALSE(pool.cancel(old));
       ASSERT_FALSE(pool.reschedule(old, 999));
     }
@@ -294,8 +294,8 @@ TEST(BugsOfOthers, AStaleHandleNeverStopsAStrangersTimer) {
   }
 }
 
-// The same when the generations of a record run out: the record is retired (timer_pool.h), and no
-// id ever comes back.
+// The same when the generations of a cell run out: the cell is retired (timer_pool.h), and no id
+// ever comes back.
 TEST(BugsOfOthers, AHandleDoesNotComeBackWhenGenerationsRunOut) {
   TimerPool<int, HierarchicalWheel<>, 3> pool;
   std::vector<TimerId> given;
@@ -310,10 +310,11 @@ TEST(BugsOfOthers, AHandleDoesNotComeBackWhenGenerationsRunOut) {
     }
     for (const TimerId old : given) ASSERT_FALSE(pool.contains(old));
   }
-  EXPECT_EQ(given.back().index, 99U) << "300 timers, three to a record";
+  EXPECT_EQ(given.back().index, 99U) << "300 timers, three to a cell";
 }
 
-// brpc#3384, netty#2541: 100 000 timers a second of 300 s, each cancelled at once, kept 1.9 GB.
+// brpc#3384, netty#2541: 100 000 timers of 300 s started per second, each cancelled at once, kept
+// 1.9 GB.
 TEST(BugsOfOthers, CancelledTimersKeepNoMemory) {
   HierarchicalWheel<> wheel;
   TimerNode timer;
@@ -347,7 +348,7 @@ TEST(BugsOfOthers, TheNextWakeupDoesNotLookAtTheTimers) {
   HierarchicalWheel<> wheel;
   std::vector<TimerNode> timers(100'000);
   for (std::size_t i = 0; i < timers.size(); ++i) wheel.schedule(timers[i], 1'000'000 + i % 1000);
-  // At that price these questions would take two hours, and the test its time-out.
+  // At 740 µs each, these calls would take two hours, and the test would time out.
   for (std::size_t question = 0; question < 10'000'000; ++question) {
     wheel.reschedule(timers[question % 100], 2'000'000 + question);
     const Tick wakeup = *wheel.next_wakeup();

@@ -1,4 +1,4 @@
-// A bounded advance (contract 7 of timer_set.h), one literal test each, over every model.
+// advance() with a limit (contract 7 of timer_set.h): literal tests over every model.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -13,7 +13,7 @@ namespace {
 
 class Limit : public FourTimers {};
 
-MODEL_TEST(Limit, LimitBoundsTheTimersFiredAndTheRestFollowsInOrder) {
+MODEL_TEST(Limit, BoundsTheTimersFiredAndTheRestFollowsInOrder) {
   if (ModelUnderTest::kind().may_stop_short) return;
   ModelUnderTest wheel;
   wheel.schedule(a, 3);
@@ -26,7 +26,7 @@ MODEL_TEST(Limit, LimitBoundsTheTimersFiredAndTheRestFollowsInOrder) {
   EXPECT_EQ(fire(wheel, 350, 1), "b");
   EXPECT_EQ(wheel.now(), 300U) << "c is left, and due then";
   EXPECT_EQ(fire(wheel, 350, 1), "c");
-  EXPECT_EQ(wheel.now(), 350U) << "nothing is left before";
+  EXPECT_EQ(wheel.now(), 350U) << "no earlier timer is left";
   EXPECT_EQ(fire(wheel, 400, 5), "d");
 }
 
@@ -39,7 +39,7 @@ MODEL_TEST(Limit, ALimitOfZeroFiresNothingAndLosesNothing) {
   EXPECT_EQ(fire(wheel, 1000), "a");
 }
 
-MODEL_TEST(Limit, WhatALimitLeftCanBeCancelledAndPutOff) {
+MODEL_TEST(Limit, TimersThatALimitLeftCanBeCancelledAndPutOff) {
   if (ModelUnderTest::kind().may_stop_short) return;
   ModelUnderTest wheel;
   for (Timer* timer : {&a, &b, &c, &d}) wheel.schedule(*timer, 9);
@@ -65,14 +65,13 @@ MODEL_TEST(Limit, ABurstDueInOneTickIsExpiredInBoundedSteps) {
   EXPECT_EQ(wheel.now(), 1000U);
 }
 
-// The bound on the entries that a call with a limit looks at: three here, a million in the
-// defaults.
+// The bound on the entries that a call with a limit reads: three here, a million in the defaults.
 class Halting : public ::testing::Test {
  public:
   static const ModelKinds& kinds() { return halting_models(); }
 };
 
-MODEL_TEST(Halting, ACallThatHasLookedAtEnoughEndsAndTheNextGoesOn) {
+MODEL_TEST(Halting, ACallThatHasReadEnoughEntriesEndsAndTheNextGoesOn) {
   ModelUnderTest wheel;
   std::vector<Timer> timers(100);
   for (Timer& timer : timers) wheel.schedule(timer, 1000);
@@ -91,7 +90,7 @@ MODEL_TEST(Halting, ACallThatHasLookedAtEnoughEndsAndTheNextGoesOn) {
   EXPECT_GT(calls, 100) << "no call ended early: the test shows nothing";
 }
 
-MODEL_TEST(Halting, WhatIsScheduledInTheMiddleOfACascadeKeepsItsTurn) {
+MODEL_TEST(Halting, ATimerScheduledInTheMiddleOfACascadeKeepsItsTurn) {
   ModelUnderTest wheel;
   std::vector<Timer> timers(200);
   std::size_t scheduled = 0;
@@ -108,7 +107,7 @@ MODEL_TEST(Halting, WhatIsScheduledInTheMiddleOfACascadeKeepsItsTurn) {
   EXPECT_EQ(fired, scheduled);
 }
 
-MODEL_TEST(Halting, WithoutALimitNothingEndsEarly) {
+MODEL_TEST(Halting, ACallWithoutALimitDoesNotEndEarly) {
   ModelUnderTest wheel;
   std::vector<Timer> timers(100);
   for (Timer& timer : timers) wheel.schedule(timer, 1000);

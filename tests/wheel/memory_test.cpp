@@ -1,5 +1,5 @@
-// Memory: what a wheel allocates is bounded by its live timers, comes back, and may be refused at
-// any moment without harm.
+// Memory: the memory of a wheel is bounded by its live timers and is given back, and an allocation
+// may fail at any moment without harm.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,7 +26,8 @@ std::size_t calls = 0;
 std::size_t bytes = 0;
 std::size_t allowed_calls = std::numeric_limits<std::size_t>::max();
 
-// The size and where the block really starts are kept just before it.
+// Stored just before the address that the caller gets: the start of the block from malloc, and the
+// size that was asked for.
 struct Header {
   void* block;
   std::size_t size;
@@ -79,7 +80,7 @@ void* operator new(std::size_t size) {
 void* operator new(std::size_t size, std::align_val_t alignment) {
   return carillon::testing::allocate(size, static_cast<std::size_t>(alignment));
 }
-// Sanitizers bring array forms of their own, which would not call the above.
+// Sanitizers bring array forms of their own, which would not call the two above.
 void* operator new[](std::size_t size) {
   return carillon::testing::allocate(size, 0);
 }
@@ -120,8 +121,8 @@ class Memory : public FourTimers {};
 
 MODEL_TEST(Memory, TimersThatNeverFireKeepNone) {  // brpc#3384, netty#2541
   if (refuses(30'000)) return;
-  // A million schedules and cancels a second of timers of 30 s, with a hundred alive at a time;
-  // ticks of a millisecond.
+  // A tick is a millisecond: a million schedules and cancels per second of timers of 30 s, with a
+  // hundred alive at a time.
   std::vector<TimerNode> alive(100);
   auto wheel = std::make_unique<ModelUnderTest>();
   const std::size_t before = allocated_bytes();
@@ -240,7 +241,7 @@ MODEL_TEST(Memory, AfterReserveNoOperationAllocates) {
 }
 
 MODEL_TEST(Memory, ScheduleThatFailsChangesNothing) {
-  TimerNode first, second;  // a wheel may have a place for the first timer of a tick
+  TimerNode first, second;  // a wheel may need no memory for the first timer of a tick
   auto wheel = std::make_unique<ModelUnderTest>();
   std::size_t scheduled = 0;
   {
@@ -267,8 +268,8 @@ MODEL_TEST(Memory, RescheduleThatFailsKeepsTheOldExpiry) {
   auto wheel = std::make_unique<ModelUnderTest>();
   wheel->schedule(timers.emplace_back(), 1'000'000);
   const std::size_t before = allocations();
-  while (allocations() == before)
-    wheel->schedule(timers.emplace_back(), 1'000'000);  // the slab is full but for the last chunk
+  // Fills the slab up to its last chunk.
+  while (allocations() == before) wheel->schedule(timers.emplace_back(), 1'000'000);
   bool failed = false;
   for (Tick expiry = 1; !failed && expiry < 1'000'000; expiry *= 2) {
     for (TimerNode& timer : timers) {

@@ -1,5 +1,5 @@
-// MODEL_TEST: one test over many models, a test of its own for each, named Suite/Model.Name as with
-// TYPED_TEST. Its body is compiled once: what it tests is a ModelUnderTest.
+// MODEL_TEST: one test over many models. It makes a test per model, named Suite/Model.Name as with
+// TYPED_TEST. Its body is compiled once; it tests a ModelUnderTest.
 //
 //   class Contract : public ::testing::Test {
 //    public:
@@ -32,9 +32,9 @@ class ModelUnderTest {
 
   static const ModelKind& kind() { return *chosen; }
   static Tick longest_delay() { return kind().longest_delay; }
-  static Tick within(Tick delay) {
-    return std::min(delay, longest_delay());
-  }  // or the longest that the model takes
+
+  // Returns `delay`, but at most the longest delay that the model takes.
+  static Tick within(Tick delay) { return std::min(delay, longest_delay()); }
 
   void schedule(TimerNode& node, Tick expiry) { model_->schedule(node, expiry); }
   void schedule(TimerNode& node, Tick expiry, Tick slack) { model_->schedule(node, expiry, slack); }
@@ -65,7 +65,7 @@ class ModelUnderTest {
   void reserve(std::size_t timers) { model_->reserve(timers); }
   std::size_t allocated_bytes() const noexcept { return model_->allocated_bytes(); }
 
-  // From here on, until the next call, it is `kind` that is tested.
+  // Says which model to test, until the next call.
   static void choose(const ModelKind& kind) { chosen = &kind; }
 
  private:
@@ -75,7 +75,7 @@ class ModelUnderTest {
 
 static_assert(TimerSet<ModelUnderTest>);
 
-// The tests Suite/Model.Name of all models that the fixture names.
+// Registers the tests Suite/Model.Name of all models that the fixture names.
 template <class Fixture>
 bool register_model_tests(const char* suite, const char* name, const char* file, int line,
                           Fixture* (*make)()) {

@@ -1,6 +1,6 @@
-// The models under test: every test of a model in this folder runs over each of them, random
-// histories over more geometries still. Few files include this one: what it names takes long to
-// compile (any_model.h is for the rest).
+// The models under test. Every MODEL_TEST in this folder runs over each of Models; random histories
+// run over MoreGeometries too. Few files include this header, since the models take long to
+// compile; the other tests include any_model.h.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -27,28 +27,29 @@ namespace carillon::testing {
 using Simple = SimpleWheel<8192>;
 using Hashed = HashedWheel<64>;
 
-// Geometries that make small tests meet what the default meets only at scale: digits that 64 is no
-// multiple of, more slots than one word sums up, slots of many chunks (two entries each), sweeps
-// after a handful of cancels, and cascades that stop in the middle.
+// With these geometries, small tests meet cases that the default meets only with many timers:
+// digits whose size does not divide 64, more slots than one word of bits per word of slots, slots
+// of many chunks (two entries each), sweeps after a handful of cancels, and cascades that stop in
+// the middle.
 using SixBitWheel = HierarchicalWheel<BinaryDigits<6>>;
 using TenBitWheel = HierarchicalWheel<BinaryDigits<10>>;
 using TinyWheel = HierarchicalWheel<BinaryDigits<3>, 4>;
 using HaltingWheel = HierarchicalWheel<BinaryDigits<4>, 4, 3>;
 
-// The same for the other placements, over the whole range.
+// The same for the other placements (levels.h), over the whole range of ticks.
 using HaltingDecimalWheel = HierarchicalWheel<EqualLevels<Placement::kDigit, 10>, 4, 3>;
 using HaltingDistanceWheel = HierarchicalWheel<EqualLevels<Placement::kDistance, 16>, 4, 3>;
 using HaltingKafkaWheel = HierarchicalWheel<EqualLevels<Placement::kSlotsAhead, 5>, 4, 3>;
 using HaltingHashedWheel = HashedWheel<8, 4, 3>;
 
-// Ranges so short that random histories go round them all the time. Too short for the literal
-// tests.
+// Ranges so short that random histories go round them all the time. They are too short for the
+// literal tests.
 using TwelveSlots = SimpleWheel<12>;
 using SmallClock = HierarchicalWheel<Levels<Placement::kDigit, 3, 5, 2, 4>, 4, 3>;
 using SmallLinux = HierarchicalWheel<Levels<Placement::kDistance, 8, 4, 4>, 4, 3>;
 using SmallKafka = HierarchicalWheel<Levels<Placement::kSlotsAhead, 4, 4, 4>, 4, 3>;
 
-// In pages of 2 MiB: for AnySet; what it does else is what the default does.
+// The default wheel in pages of 2 MiB, for AnySet.
 struct HugePageWheel : HierarchicalWheel<> {
   explicit HugePageWheel(Tick start_tick = 0) : HierarchicalWheel<>(start_tick, Pages::kHuge) {}
 };
@@ -61,13 +62,11 @@ using MoreGeometries =
     ::testing::Types<SixBitWheel, TenBitWheel, HaltingDecimalWheel, HaltingKafkaWheel,
                      HaltingHashedWheel, TwelveSlots, SmallClock, SmallLinux, SmallKafka>;
 
-// The bound on the entries that a call with a limit looks at: three here, a million in the
-// defaults.
+// The bound on the entries that a call with a limit reads: three here, a million in the defaults.
 using HaltingModels = ::testing::Types<HaltingWheel, HaltingHashedWheel, HaltingDecimalWheel,
                                        HaltingDistanceWheel, HaltingKafkaWheel>;
 
-// What a model cannot offer of the contracts of TimerSet, and what it costs: the tests expect
-// exactly that.
+// The memory and the speed of a model; the tests expect exactly these.
 template <class Model>
 struct Traits {
   static constexpr bool kTwoEntriesPerChunk = std::is_same_v<Model, TinyWheel> ||
@@ -75,14 +74,14 @@ struct Traits {
                                               std::is_same_v<Model, HaltingDistanceWheel>;
 
   static constexpr double kBytesPerTimer = kTwoEntriesPerChunk ? 18 : 10;  // beside the node
-  static constexpr bool kGivesMemoryBack = true;   // or keeps it until it is destroyed
-  static constexpr std::size_t kMany = 1'000'000;  // as many timers as a test of many may take
+  static constexpr bool kGivesMemoryBack = true;   // false: keeps it until it is destroyed
+  static constexpr std::size_t kMany = 1'000'000;  // timers for a test that needs many
 };
 
 template <>
 struct Traits<Simple> {
-  static constexpr double kBytesPerTimer =
-      8 + 256 * 8192 / 1e6 + 0.2;  // half a chunk for each of its slots
+  // Half a chunk for each of its slots.
+  static constexpr double kBytesPerTimer = 8 + 256 * 8192 / 1e6 + 0.2;
   static constexpr bool kGivesMemoryBack = true;
   static constexpr std::size_t kMany = 1'000'000;
 };
@@ -108,7 +107,7 @@ struct Traits<BinaryHeap> {
   static constexpr std::size_t kMany = 1'000'000;
 };
 
-// The longest delay, expiry - now(), that the model takes. What is longer is refused with
+// The longest delay, expiry - now(), that the model takes. A longer one is refused with
 // std::out_of_range.
 template <class Model>
 constexpr Tick longest_delay() {
@@ -116,7 +115,7 @@ constexpr Tick longest_delay() {
   return std::numeric_limits<Tick>::max();
 }
 
-// Whether an advance with a limit may return before it has fired `limit` timers although more are
+// True if an advance with a limit may return before it has fired `limit` timers although more are
 // due.
 template <class Model>
 inline constexpr bool kMayStopShort = false;

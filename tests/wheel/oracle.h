@@ -1,5 +1,5 @@
-// Oracle: a plain account of which timers are pending, that says of each firing whether the
-// contract of TimerSet allows it.
+// Oracle: a plain account of the pending timers. It checks for each firing that the contract of
+// TimerSet allows it.
 #pragma once
 
 #include <algorithm>
@@ -18,20 +18,21 @@
 
 namespace carillon::testing {
 
-// Timers are known by number. Every violation is a std::runtime_error that says what happened.
+// Timers are known by number. A violation throws std::runtime_error that says what happened.
 class Oracle {
  public:
-  // The wheel's now() is `now`; `timer` was given `expiry` by schedule().
+  // schedule() gave `timer` the expiry `expiry`, when the wheel's now() was `now`.
   void scheduled(int timer, Tick expiry, Tick now) {
     add(timer, {std::max(expiry, now), expiry <= now, false, ++sequence_, timer});
   }
 
-  // By reschedule(): from now on it may take any place in its tick.
+  // The same by reschedule(). If the timer was pending, it may fire at any position in its tick.
   void rescheduled(int timer, Tick expiry, Tick now) {
     const bool was_pending = cancelled(timer);
     add(timer, {std::max(expiry, now), expiry <= now, was_pending, ++sequence_, timer});
   }
 
+  // `timer` was cancelled, or has fired. Returns true if it was pending.
   bool cancelled(int timer) {
     const auto found = pending_.find(timer);
     if (found == pending_.end()) return false;
@@ -53,8 +54,8 @@ class Oracle {
     cancelled(timer);
   }
 
-  // The wheel stands at `now`, and no timer may be left that should have fired before it (complete:
-  // or at it).
+  // The wheel stands at `now`. No timer may be left that should have fired before `now` or, if the
+  // advance was complete, at `now`.
   void stands_at(Tick now, bool complete) const {
     for (const auto* set : {&in_order_, &anywhere_}) {
       for (const Entry& entry : *set) {
@@ -84,15 +85,17 @@ class Oracle {
 
  private:
   struct Entry {
-    Tick tick;      // its expiry, or now() when it was scheduled if that was later
-    bool overdue;   // it was: it fires at that tick or the next, after that tick's own timers
-    bool anywhere;  // it was rescheduled
+    Tick tick;  // its expiry, or now() when it was scheduled, if that was later
+    // It was scheduled at or before now(): it fires at `tick`, after that tick's own timers, or at
+    // the next tick.
+    bool overdue;
+    bool anywhere;  // it was rescheduled while pending: it may fire at any position in its tick
     std::uint64_t sequence;
     int timer;
 
     auto operator<=>(const Entry&) const = default;
 
-    // The tick it must not outlive.
+    // The last tick at which it may fire.
     Tick deadline() const {
       return overdue && tick != std::numeric_limits<Tick>::max() ? tick + 1 : tick;
     }

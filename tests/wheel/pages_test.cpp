@@ -1,5 +1,5 @@
-// Pages::kHuge: memory comes and goes by 2 MiB, and nothing else is different (any_set.cpp has such
-// a wheel among its sets).
+// Pages::kHuge: memory is taken and given back in pieces of 2 MiB. That nothing else differs is
+// tested with the sets of any_set.cpp, one of which is such a wheel.
 #include "carillon/wheel/pages.h"
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ TEST(HugePages, AWheelTakesMemoryByThePageAndKeepsOneInReserve) {
   EXPECT_EQ(wheel.allocated_bytes(), kHuge);
 }
 
-// A page that goes back to the system and comes again is cleared each time, all of its 2 MiB.
+// The system clears all 2 MiB of a page each time it gives one. So a page is kept.
 TEST(HugePages, AWheelThatFillsAndEmptiesDoesNotAllocateEachTime) {
   std::vector<TimerNode> timers(1'000);
   HierarchicalWheel<> wheel(0, Pages::kHuge);
@@ -90,7 +90,7 @@ TEST(HugePages, APoolKeepsItsTimersInThem) {
   EXPECT_EQ(allocated_bytes(), before);
 }
 
-TEST(HugePages, APoolWhoseRecordsAreLargerThanAPageTakesOrdinaryMemory) {
+TEST(HugePages, APoolWhoseBlocksAreLargerThanAPageTakesOrdinaryMemory) {
   struct Large {
     char bytes[200'000];
   };

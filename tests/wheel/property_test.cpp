@@ -1,5 +1,5 @@
-// Random histories: every model against the Oracle, with schedules, cancels, re-arms, destruction
-// and exceptions inside callbacks.
+// Random histories: every model against the Oracle. Callbacks schedule, cancel and re-arm timers,
+// destroy objects, and throw.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -40,7 +40,7 @@ class Random {
   }
   bool one_in(std::uint64_t n) { return below(n) == 0; }
 
-  // Any magnitude is as likely as any other.
+  // A number of at most `bits` bits; each number of bits is equally likely.
   std::uint64_t log_uniform(unsigned bits) {
     const std::uint64_t size = below(bits + 1);
     return size == 0 ? 0 : (engine_() | std::uint64_t{1} << 63) >> (64 - size);
@@ -147,8 +147,8 @@ class History {
       throw std::runtime_error("reschedule() left the node wrong");
   }
 
-  // Whether `expiry` is beyond the model's range. Then `call`, which asks for it, has to throw and
-  // to change nothing.
+  // Returns true if `expiry` is beyond the model's range. Then `call`, which asks for it, must have
+  // thrown and changed nothing.
   template <class Call>
   bool refused(Timer& timer, Tick expiry, Call&& call) {
     if (expiry <= model_.now() || expiry - model_.now() <= ModelUnderTest::longest_delay())
@@ -165,7 +165,7 @@ class History {
     throw std::runtime_error("an expiry beyond the range was not refused");
   }
 
-  // Leaves so many null entries behind that the model has to get rid of them.
+  // Leaves so many null entries behind that the model has to sweep them out.
   void churn() {
     Timer& timer = *timers_[random_.below(timers_.size())];
     for (std::uint64_t times = random_.log_uniform(10); times > 0; --times) {
@@ -205,7 +205,7 @@ class History {
     advance(to, limit);
   }
 
-  // One call of advance(), with all that may be said of its outcome.
+  // One call of advance(), with all checks of its outcome.
   void advance(Tick to, std::size_t limit) {
     const std::optional<Tick> wakeup = model_.next_wakeup();
     const Tick before = model_.now();
@@ -216,7 +216,7 @@ class History {
       if (fired != fired_)
         throw std::runtime_error("advance() returned another number than it fired");
     } catch (const Bang&) {
-      limit = 0;  // whatever was left is left
+      limit = 0;  // any number of timers may be left
     }
     if (model_.now() < before || model_.now() > to) throw std::runtime_error("now() went wrong");
     if (fired_ > 0 && (!wakeup || *wakeup > to))
@@ -297,8 +297,8 @@ MODEL_TEST(GeometryProperty, EveryRandomHistoryKeepsTheContract) {
 
 // --- one advance(a + b) is advance(a) and advance(b)
 
-// A wheel whose callbacks do what the number of the timer and the count of its firings tell them,
-// and a record of all that fired.
+// A wheel whose callbacks do what the seed, the number of the timer and the count of firings tell
+// them; and the list of all timers that fired.
 struct Replay {
   struct Fired {
     int number;

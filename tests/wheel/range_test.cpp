@@ -1,5 +1,5 @@
-// The range of ticks that a model takes (contract 9 of timer_set.h), one literal test each, over
-// every model.
+// The range of ticks that a model takes (contract 9 of timer_set.h): literal tests over every
+// model.
 #include <gtest/gtest.h>
 
 #include <stdexcept>
@@ -25,8 +25,8 @@ MODEL_TEST(Range, TheLongestDelayFiresAtItsTick) {
 }
 
 MODEL_TEST(Range, TheLongestDelayFiresAtItsTickFromAnyTick) {
-  if (ModelUnderTest::longest_delay() == kEndOfTime)
-    return;  // from any other tick it would end after the end of time
+  // With the whole range of ticks, such a timer would end after the end of time.
+  if (ModelUnderTest::longest_delay() == kEndOfTime) return;
   for (const Tick start :
        {Tick{1}, Tick{255}, Tick{256}, Tick{86'399}, Tick{0x12345678}, kEndOfTime / 2}) {
     const Tick last = start + ModelUnderTest::longest_delay();
@@ -42,7 +42,7 @@ MODEL_TEST(Range, TheLongestDelayFiresAtItsTickFromAnyTick) {
   }
 }
 
-MODEL_TEST(Range, ABeyondIsRefusedAndChangesNothing) {
+MODEL_TEST(Range, AnExpiryBeyondIsRefusedAndChangesNothing) {
   const Tick longest = ModelUnderTest::longest_delay();
   if (longest == kEndOfTime) return;
   ModelUnderTest wheel(500);
@@ -68,7 +68,7 @@ MODEL_TEST(Range, SlackEndsWhereTheRangeEnds) {
   EXPECT_EQ(fire(wheel, longest), "a");
 }
 
-TEST(SimpleWheelRange, TheErrorSaysWhatWasAskedForAndWhatIsAllowed) {
+TEST(SimpleWheelRange, TheErrorGivesTheExpiryAndTheRange) {
   SimpleWheel<12> wheel(100);
   Timer timer;
   try {
@@ -77,8 +77,7 @@ TEST(SimpleWheelRange, TheErrorSaysWhatWasAskedForAndWhatIsAllowed) {
   } catch (const std::out_of_range& error) {
     EXPECT_STREQ(error.what(),
                  "carillon: expiry 112 is beyond the range of the wheel: at tick 100 it takes "
-                 "expiries up to 111 "
-                 "(11 ticks ahead)");
+                 "expiries up to 111 (11 ticks ahead)");
   }
 }
 

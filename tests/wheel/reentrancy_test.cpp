@@ -1,5 +1,5 @@
-// What a callback may do to the set that calls it (contract 8 of timer_set.h), one literal test
-// each, over every model.
+// Calls that a callback makes on the set that calls it (contract 8 of timer_set.h): literal tests
+// over every model.
 #include <gtest/gtest.h>
 
 #include <memory>

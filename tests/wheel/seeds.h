@@ -10,8 +10,8 @@
 
 namespace carillon::testing {
 
-// `count` seeds. Each test prints the seed it is at when it fails; CARILLON_SEED=N runs that one
-// alone.
+// Returns `count` fresh seeds, or the one in CARILLON_SEED alone. A test that fails prints its
+// seed.
 inline std::vector<std::uint64_t> seeds(std::size_t count) {
   if (const char* replay = std::getenv("CARILLON_SEED")) return {std::stoull(replay)};
   std::random_device device;

@@ -1,5 +1,5 @@
-// Slack: the roundest tick of a range, against a search through the range; when timers with slack
-// fire, and how many wake-ups they save.
+// Slack: the roundest tick of a range, compared with a search through the range; the ticks at which
+// timers with slack fire; and how many wake-ups they save.
 #include "carillon/wheel/slack.h"
 
 #include <gtest/gtest.h>
@@ -88,8 +88,8 @@ TEST(Slack, NoTimerOfAnyModelFiresOutsideItsSlack) {
   }
 }
 
-// How often an owner wakes up who sleeps until next_wakeup(), for 10 000 timers of up to 10 minutes
-// in ticks of a millisecond.
+// How often an owner that sleeps until next_wakeup() wakes up, for 10 000 timers of up to 10
+// minutes in ticks of a millisecond.
 struct WakeUps {
   std::size_t all = 0;
   std::size_t that_fired = 0;
@@ -114,9 +114,11 @@ WakeUps wake_ups(Tick slack_percent) {
 TEST(Slack, TenPercentOfSlackLeavesOneWakeUpOfFifty) {
   const WakeUps exact = wake_ups(0);
   const WakeUps relaxed = wake_ups(10);
-  EXPECT_GE(exact.that_fired, 9500U) << "10 000 timers at 599 000 ticks: hardly any two at one";
+  EXPECT_GE(exact.that_fired, 9500U)
+      << "10 000 timers over 599 000 ticks: hardly any two at one tick";
   EXPECT_LE(relaxed.that_fired, exact.that_fired / 50);
-  EXPECT_LE(relaxed.all, exact.all / 50) << "93 and 12 167, with the slots of the default wheel";
+  EXPECT_LE(relaxed.all, exact.all / 50)
+      << "93 instead of 12 167, with the slots of the default wheel";
 }
 
 }  // namespace

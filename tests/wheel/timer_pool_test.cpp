@@ -1,4 +1,5 @@
-// TimerPool: ids that stay safe, payloads that misbehave, and the calls of TimerSet through an id.
+// TimerPool: ids that stay safe, payloads that throw or call the pool, and the calls of TimerSet by
+// id.
 #include "carillon/wheel/timer_pool.h"
 
 #include <gtest/gtest.h>
@@ -89,14 +90,14 @@ MODEL_TEST(Pool, AStaleIdNeverTouchesAStrangersTimer) {  // upg-vpp#286, arduino
   const TimerId old = pool.schedule(10, 1);
   pool.cancel(old);
   const TimerId stranger = pool.schedule(20, 2);
-  ASSERT_EQ(stranger.index, old.index) << "the record was not reused: the test shows nothing";
+  ASSERT_EQ(stranger.index, old.index) << "the cell was not reused: the test shows nothing";
   EXPECT_FALSE(pool.cancel(old));
   EXPECT_FALSE(pool.reschedule(old, 30));
   EXPECT_TRUE(pool.contains(stranger));
   EXPECT_EQ(pool.expiry(stranger), 20U);
 }
 
-MODEL_TEST(Pool, ARecordIsRetiredWhenItsGenerationsAreUsedUp) {
+MODEL_TEST(Pool, ACellIsRetiredWhenItsGenerationsAreUsedUp) {
   constexpr std::uint32_t kLastGeneration = 3;
   TimerPool<int, ModelUnderTest, kLastGeneration> pool;
   std::vector<TimerId> past;
@@ -111,10 +112,10 @@ MODEL_TEST(Pool, ARecordIsRetiredWhenItsGenerationsAreUsedUp) {
     EXPECT_TRUE(pool.cancel(id));
     pool.check_invariants();
   }
-  EXPECT_EQ(past.back().index, 3U) << "ten timers, three to a record";
+  EXPECT_EQ(past.back().index, 3U) << "ten timers, three to a cell";
 }
 
-MODEL_TEST(Pool, APoolWithRetiredRecordsReservesAnew) {
+MODEL_TEST(Pool, APoolWithRetiredCellsReservesAnew) {
   TimerPool<int, ModelUnderTest, 1> pool;
   for (int i = 0; i < 5000; ++i) pool.cancel(pool.schedule(10, i));
   pool.reserve(100);
@@ -170,8 +171,8 @@ MODEL_TEST(Pool, ACallbackMayScheduleAndCancelInThePool) {
   std::vector<int> fired;
   pool.advance(1000, [&](TimerId, int&& payload) {
     const int mine = payload;
-    for (int i = 0; i < 500 && mine == 0; ++i)
-      pool.schedule(20, 1000 + i);  // new records while this payload is in use
+    // New cells are made while this payload is in use.
+    for (int i = 0; i < 500 && mine == 0; ++i) pool.schedule(20, 1000 + i);
     EXPECT_EQ(payload, mine);
     fired.push_back(mine);
     if (mine == 0) pool.cancel(sibling);
@@ -181,7 +182,7 @@ MODEL_TEST(Pool, ACallbackMayScheduleAndCancelInThePool) {
   pool.check_invariants();
 }
 
-// H7: the destructor of a payload calls the pool.
+// A payload whose destructor calls the pool.
 struct Reentrant {
   TimerPool<Reentrant, ModelUnderTest>* pool;
   std::optional<TimerId> partner;
@@ -208,7 +209,7 @@ MODEL_TEST(Pool, APayloadsDestructorMayCallThePool) {
   EXPECT_EQ(pool.size(), 1U);
   EXPECT_EQ(pool.advance(49, [](TimerId, Reentrant&&) {}), 0U);
   EXPECT_EQ(pool.advance(100, [](TimerId, Reentrant&&) {}), 2U)
-      << "the one of the destructor, and the one of its destructor";
+      << "the one that the destructor scheduled, and the one that its own destructor scheduled";
   EXPECT_TRUE(pool.empty());
   pool.check_invariants();
 }
@@ -234,8 +235,8 @@ MODEL_TEST(Pool, DestroysThePayloadsThatAreLeft) {
   EXPECT_EQ(payload.use_count(), 1);
 }
 
-// The pools of the tests above are compiled once; those of this one with each model, as its users
-// compile them.
+// The pools of the tests above are compiled once, with ModelUnderTest. This test compiles a pool
+// with each model, as users do.
 template <class Model>
 class RandomHistory final : public Pool {
   void TestBody() override;

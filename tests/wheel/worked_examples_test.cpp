@@ -1,8 +1,8 @@
-// The worked examples of each timer model, M5 to M9: where a timer sits, when it moves, and when it
-// fires.
+// The worked examples of each timer model, M5 to M9: in which slot a timer sits, when it moves, and
+// when it fires.
 //
-// Levels and slots are numbered from 0, as position() has them; texts that number wheels from 1 say
-// "second wheel" for level 1.
+// Levels and slots are numbered from 0, as position() numbers them. Texts that number wheels from 1
+// say "second wheel" for level 1.
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -182,8 +182,8 @@ TEST(WorkedExample, M8_At12345700TheSecondWheelCascades) {
 }
 
 TEST(WorkedExample, M8_WhenBits8To13AreZeroAsWellTheThirdWheelCascadesAndSoOnUpward) {
-  // The tick at which the lowest bits up to those of wheel n are zero; one tick more is where the
-  // timer expires.
+  // At the tick `rolls_over`, all bits below those of `wheel` are zero. The timer expires one tick
+  // later.
   struct Example {
     unsigned wheel;
     Tick start, rolls_over;

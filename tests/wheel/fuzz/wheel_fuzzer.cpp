@@ -1,5 +1,5 @@
-// Feeds one stream of bytes to every model, and to pools: nothing may crash, and no contract may be
-// broken.
+// The fuzzer of the wheels: plays one stream of bytes on every model, and on pools. Nothing may
+// crash, and no contract may be broken.
 //
 //   cmake --preset fuzz && cmake --build build/fuzz --target wheel_fuzzer
 //   build/fuzz/wheel_fuzzer -max_len=300 -max_total_time=300
