@@ -1,8 +1,8 @@
-// Asio's timers as a contestant, and Carillon's in their place: basic_waitable_timer over a clock
-// of our own, one thread, no locks.
+// Two contestants: Asio's timers (basic_waitable_timer over a clock of our own), and Carillon's
+// wheel_timer instead of them. One thread, no locks.
 //
 // An async_wait allocates its operation, as Asio does when it is called from outside of a handler.
-// A cancelled wait completes with an error on the next turn of the loop; W2 counts that turn.
+// A cancelled wait completes with an error on the next turn of the loop. W2 counts that turn.
 #include <boost/asio/basic_waitable_timer.hpp>
 #include <boost/asio/io_context.hpp>
 #include <chrono>
@@ -18,7 +18,7 @@ namespace carillon::bench {
 namespace {
 
 struct VirtualClock {
-  // NOLINTBEGIN(readability-identifier-naming): names that the standard gives
+  // NOLINTBEGIN(readability-identifier-naming): the standard demands these names
   using duration = std::chrono::milliseconds;
   using rep = duration::rep;
   using period = duration::period;
@@ -59,9 +59,8 @@ class AsioSystem {
     });
   }
   void cancel(Timer& timer) { timer.timer->cancel(); }
-  void reschedule(Timer& timer, Tick expiry) {
-    schedule(timer, expiry);
-  }  // expires_at cancels what is pending
+  // expires_at() cancels the pending wait.
+  void reschedule(Timer& timer, Tick expiry) { schedule(timer, expiry); }
   void finish_cancels() { turn(); }
 
   template <class Fire>

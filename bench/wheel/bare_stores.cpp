@@ -1,9 +1,10 @@
-// What W1 and W2 cost at the least with timers that stand in arrays: the stores of a schedule and
-// of a cancel, and no wheel.
+// The least that W1 and W2 can cost if timers stand in arrays: the stores of a schedule and of a
+// cancel, without a wheel.
 //
-// A schedule writes an expiry and a pointer to the timer, and the timer's address behind what its
-// slot has; a cancel writes null to both ends. Slots are those of the default wheel's level 1, and
-// have room for all they will get: nothing is counted, looked up, or able to fire.
+// A schedule writes the expiry and the address of the entry into the timer, and the timer's address
+// into the next entry of its slot. A cancel writes null to both pointers. The slots are those of
+// the default wheel's level 1, and large enough for all their timers. Nothing is counted or looked
+// up, and no timer can fire.
 #include <array>
 #include <cstddef>
 #include <span>
@@ -26,7 +27,7 @@ class BareStores {
     Payload payload{};
   };
 
-  // A slot gets one of 234 timers; room for one of 200, and 64, is never too little by chance.
+  // A slot gets one timer of 234 on average. Room for one of 200, and 64 more, is always enough.
   explicit BareStores(std::span<Timer> timers)
       : room_(timers.size() / 200 + 64), entries_(kSlots * room_) {
     empty_slots();

@@ -1,5 +1,5 @@
-// Carillon's own as Systems (workloads.h): any model with nodes that its owner embeds, and
-// TimerPool.
+// Carillon's own Systems (workloads.h): ModelSystem for any model, with nodes that its owner
+// embeds, and PoolSystem for TimerPool.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Contestant: one system under measurement, as a name and a function per workload. The systems
+// Contestant: one system that is measured: a name, and a function per workload. The systems
 // register themselves.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace carillon::bench {
 
-// What is run at a time. The first gives two figures, the others one.
+// A workload, or two, in one run. The first gives two figures (W1, W2), the others one.
 enum Trial : std::size_t {
   kScheduleAndCancel,
   kFire,
@@ -26,14 +26,14 @@ enum Trial : std::size_t {
 
 struct Contestant {
   std::string name;
-  int rank = 0;             // its place in the tables
-  bool linear = false;      // operations that look at all N timers: not tried with many
+  int rank = 0;             // orders the tables
+  bool linear = false;      // its operations look at all N timers: not measured with many
   bool huge_pages = false;  // its timers and slots lie in pages of 2 MiB
-  std::array<Outcome (*)(const Inputs&), kTrials> trials{};  // null: it cannot
+  std::array<Outcome (*)(const Inputs&), kTrials> trials{};  // null: it cannot do that workload
 };
 
-// Adds a system to the contestants, with the workloads that it can do: a timer beyond its range it
-// cannot take, and without next_wakeup() there are no jumps.
+// Adds a system to the contestants, with the workloads that it can do. W5 needs timers of a wide
+// range, and next_wakeup() or run_to_end().
 template <class System>
 struct Registration {
   static constexpr bool kWide = System::kRange > static_cast<Tick>(Inputs::kWidest);

@@ -1,5 +1,5 @@
-// FireCall: what advance() is to call for each timer, kept where the callback of an event loop
-// finds it, without an allocation.
+// FireCall: keeps the function that advance() calls for each timer, where the callback of an event
+// loop finds it. Allocates nothing.
 #pragma once
 
 #include "workloads.h"

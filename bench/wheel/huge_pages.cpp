@@ -1,4 +1,4 @@
-// operator new and delete, with a detour for large allocations while a HugePages lives.
+// operator new and delete. While a HugePages lives, large allocations come from its memory.
 #include "huge_pages.h"
 
 #include <sys/mman.h>
@@ -16,11 +16,11 @@ namespace {
 
 constexpr std::size_t kPage = std::size_t{2} << 20;
 constexpr std::size_t kRoom = std::size_t{16} << 30;  // of addresses, not of memory
-constexpr std::size_t kLarge = std::size_t{16}
-                               << 10;  // bytes: less than this comes from malloc as always
+// Bytes. Smaller allocations come from malloc, as always.
+constexpr std::size_t kLarge = std::size_t{16} << 10;
 
-// Hands out addresses upward, each size a power of two and aligned to it. What is freed is kept for
-// the next of its size.
+// Hands out memory, lowest addresses first. Sizes are rounded up to a power of two, and memory is
+// aligned to its size. Freed memory is kept for the next allocation of its size.
 class Arena {
  public:
   bool open() const { return begin_ != nullptr; }
@@ -114,7 +114,7 @@ HugePages::~HugePages() {
 using carillon::bench::allocate;
 using carillon::bench::release;
 
-// The others of the standard library call these four.
+// The standard library's other forms call these.
 void* operator new(std::size_t bytes) {
   return allocate(bytes, 1);
 }

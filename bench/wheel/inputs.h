@@ -1,4 +1,4 @@
-// Inputs: what all systems of one N are given, the same delays in the same orders.
+// Inputs: the delays and orders that all systems get for one N, the same for each.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace carillon::bench {
 
 // One generator, std::mt19937_64 with seed 42, makes the delays, then the wide delays, then the
-// order.
+// random order.
 struct Inputs {
   static constexpr std::uint32_t kLongest = 60'000;  // ticks
   static constexpr double kWidest = 2.6e9;           // ticks: 30 days of milliseconds
@@ -51,8 +51,8 @@ struct Inputs {
   }
 };
 
-// The random numbers of W4 and W7: Marsaglia's xorshift, cheap enough not to be measured, and three
-// lines in any language.
+// The random numbers of W4 and W7: Marsaglia's xorshift. It is so cheap that it does not distort
+// the measurement, and three lines in any language.
 class XorShift {
  public:
   // The number of a timer, below n, from the upper half of the word.

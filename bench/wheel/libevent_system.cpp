@@ -47,9 +47,8 @@ class LibeventSystem {
     event_add(&timer.timer, &time);
   }
   void cancel(Timer& timer) { event_del(&timer.timer); }
-  void reschedule(Timer& timer, Tick expiry) {
-    schedule(timer, expiry);
-  }  // event_add moves what is pending
+  // event_add() moves a pending timer.
+  void reschedule(Timer& timer, Tick expiry) { schedule(timer, expiry); }
 
   template <class Fire>
   void advance(Tick to, Fire&& fire) {

@@ -44,9 +44,8 @@ class LibuvSystem {
     uv_timer_start(&timer.timer, on_timer, expiry - VirtualTime::tick(), 0);
   }
   void cancel(Timer& timer) { uv_timer_stop(&timer.timer); }
-  void reschedule(Timer& timer, Tick expiry) {
-    schedule(timer, expiry);
-  }  // uv_timer_start stops what is pending
+  // uv_timer_start() stops a pending timer.
+  void reschedule(Timer& timer, Tick expiry) { schedule(timer, expiry); }
 
   template <class Fire>
   void advance(Tick to, Fire&& fire) {

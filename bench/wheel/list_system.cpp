@@ -1,5 +1,5 @@
-// The classic linked-list wheel (list_wheel.h) as a contestant, also in huge pages: what all ratios
-// refer to.
+// The classic linked-list wheel (list_wheel.h) as a contestant, in ordinary pages and in huge ones.
+// The ratios of the tables refer to it.
 #include <span>
 
 #include "contestant.h"

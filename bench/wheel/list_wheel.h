@@ -1,9 +1,9 @@
-// ListWheel: the classic cascading wheel to compare with, five wheels of 256, 64, 64, 64 and 64
-// slots, each slot a linked list.
+// ListWheel: the classic cascading wheel, to compare with: five wheels of 256, 64, 64, 64 and 64
+// slots. Each slot is a linked list.
 //
-// The shape of Linux's timers before 4.8, on Boost.Intrusive lists: scheduling links a node into
-// the list of its slot, cancelling unlinks it, each tick fires the list of one slot, and each 256th
-// tick cascades a slot of a wider wheel. Delays up to 2^32 - 1.
+// It has the shape of Linux's timers before 4.8, on Boost.Intrusive lists. Scheduling links a node
+// into the list of its slot, cancelling unlinks it, each tick fires the list of one slot, and each
+// 256th tick cascades a slot of a wider wheel. Delays up to 2^32 - 1 ticks.
 #pragma once
 
 #include <array>

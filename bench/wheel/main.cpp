@@ -4,10 +4,11 @@
 //   carillon_bench_wheel                               # 10^4 to 10^7 timers, some ten minutes
 //   carillon_bench_wheel --quick                       # 10^4 and 10^6, within a minute
 //   carillon_bench_wheel --n 1000000 --only W3,W4 --systems Hierarchical,list
-//   carillon_bench_wheel --out results.json            # the table, and all figures in a file; --json on stdout
+//   carillon_bench_wheel --out results.json            # the table; all figures go to the file
+//   carillon_bench_wheel --json                        # all figures on stdout, no table
 //
-// The runs of the systems alternate; each figure is the median of its runs. Time is that of the
-// thread on the CPU.
+// The runs of the systems alternate. Each figure is the median of its runs. Time is the CPU time of
+// the thread.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
-// One of Carillon's models as a contestant. CMakeLists.txt compiles this file once per model,
-// alone, so that what the compiler inlines in one has no influence on another.
+// One of Carillon's models as a contestant. CMakeLists.txt compiles this file once per model, so
+// that inlining in one model has no influence on another.
 #include CARILLON_BENCH_HEADER
 
 #include "carillon_systems.h"

@@ -1,4 +1,4 @@
-// A std::multimap from expiry to timer as a contestant: what one writes when no timer library is at
+// A std::multimap from expiry to timer as a contestant: the usual code if no timer library is at
 // hand.
 #include <map>
 #include <optional>

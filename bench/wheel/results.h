@@ -1,5 +1,4 @@
-// Results: the figures of all runs, by N, column and system, and what is printed of them: a table
-// or JSON.
+// Results: the figures of all runs, by N, column and system. It prints them as a table or as JSON.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +18,7 @@ struct Column {
   const char* unit;
   const char* meaning;
   Trial trial;
-  std::size_t figure;  // which of the trial's
+  std::size_t figure;  // the index in the trial's figures
 };
 
 inline constexpr Column kColumns[] = {
@@ -39,18 +38,18 @@ class Results {
     runs_[{n, column.name, system}].push_back(figure);
   }
 
-  // The median of the runs; none if there was no run.
+  // Returns the median of the runs; none if there was no run.
   std::optional<double> median(std::size_t n, const Column& column,
                                const std::string& system) const;
 
-  // A block for one N that fits 80 columns: ratios to the reference of each column, or with
-  // `absolute` the figures themselves.
+  // Prints a block for one N, at most 80 columns wide: ratios to the reference of each column or,
+  // with `absolute`, the figures themselves.
   void print_table(std::FILE* out, std::size_t n, bool absolute) const;
 
-  // What the columns and the marks mean.
+  // Prints the meaning of the columns and marks.
   static void print_legend(std::FILE* out);
 
-  // An object {"machine": ..., "results": [...]}, one line per result.
+  // Prints an object {"machine": ..., "results": [...]}, one line per result.
   void print_json(std::FILE* out, const std::string& command) const;
 
  private:
@@ -63,8 +62,8 @@ class Results {
   std::map<Key, std::vector<double>> runs_;
 };
 
-// The system that the ratios of a column refer to: the linked-list wheel, and std::multimap where
-// that cannot follow.
+// The system that the ratios of a column refer to: the linked-list wheel or, for W5, which that
+// wheel cannot do, std::multimap.
 const char* reference(const Column& column);
 
 }  // namespace carillon::bench

@@ -1,4 +1,4 @@
-"""Reads what carillon_bench_wheel --out and bench/peers/run write, for ./plot and ./table."""
+"""Reads the files of carillon_bench_wheel --out and bench/peers/run, for ./plot and ./table."""
 
 import json
 
@@ -7,7 +7,8 @@ SYSTEMS = [
     "HierarchicalWheel", "HierarchicalWheel, kHuge", "HierarchicalWheel, huge", "TimerPool",
     "SimpleWheel<65536>", "HashedWheel<512>", "LinuxWheel", "KafkaWheel", "ClockWheel",
     "ScanList", "SortedList", "BinaryHeap",
-    "list wheel 256/64x4", "list wheel, huge", "(bare stores)", "(bare stores, huge)", "std::multimap",
+    "list wheel 256/64x4", "list wheel, huge", "(bare stores)", "(bare stores, huge)",
+    "std::multimap",
     "Asio timers", "Asio with wheel_timer", "libuv timers", "libevent timers",
     "tokio sleep", "tokio DelayQueue",
     "Netty wheel, 100 ms", "Netty wheel, 1 ms", "Kafka SystemTimer",
@@ -50,7 +51,7 @@ class Results:
 
 
 def reference(workload: str) -> str:
-    """What the ratios of a workload refer to; the same as in results.cpp."""
+    """The system that the ratios of a workload refer to; the same as in results.cpp."""
     return "std::multimap" if workload == "W5" else "list wheel 256/64x4"
 
 

@@ -50,7 +50,7 @@ void Rounds::measure(std::size_t n) {
     if (!plan_.wants_trial(trial)) continue;
     const double start = seconds_now();
     std::map<std::string, double> used;  // seconds, by system
-    // Bytes do not vary; an empty tick does not depend on N, and scheduling ten million timers for
+    // Bytes do not vary. An empty tick does not depend on N, and to schedule ten million timers for
     // it takes long.
     const bool once = trial == kMemory || (trial == kEmptyTick && n > 1'000'000);
     const std::size_t runs = once ? 1 : plan_.runs;
@@ -73,9 +73,9 @@ void Rounds::measure(std::size_t n) {
   }
 }
 
-// Judged by the last N, which was smaller: memory gets slower for all, and what is linear takes the
-// square of the growth. W3e and W6 take time for scheduling only. The references are never left
-// out.
+// Judges by the last N, which was smaller. With N, memory gets slower for all systems; a linear
+// system takes the square of the growth. W3e and W6 take time for scheduling only. The systems that
+// the ratios refer to are never left out.
 bool Rounds::affordable(const Contestant& contestant, Trial trial, std::size_t n) const {
   for (const Column& column : kColumns) {
     if (column.trial == trial && contestant.name == reference(column)) return true;

@@ -1,5 +1,5 @@
-// Rounds: the order in which everything is run. Systems alternate, so that what else the machine
-// does meets all of them alike.
+// Rounds: runs all workloads on all systems. Systems alternate, so that other work of the machine
+// disturbs all of them alike.
 #pragma once
 
 #include <cstddef>
@@ -16,10 +16,11 @@ namespace carillon::bench {
 
 struct Plan {
   std::size_t runs = 5;  // of each system and workload; fewer for those that take long
-  // In seconds on the CPU:
-  double patience = 12;  // a run that will take longer, judged by the last N, is left out
-  double budget =
-      2;  // a system that would exceed this with another run of a workload has had its runs
+  // Seconds of CPU time. A run that would take longer, judged by the last N, is left out.
+  double patience = 12;
+  // Seconds of CPU time for the runs of a system on one workload. After the first run, a run that
+  // would exceed it is left out.
+  double budget = 2;
   std::function<bool(Trial)> wants_trial;
   std::function<bool(const Contestant&)> wants_system;
 };
@@ -33,7 +34,7 @@ class Rounds {
   void measure(std::size_t n);
 
  private:
-  // One pass of a workload, as the last run of a system made it.
+  // One pass of a workload in the last run of a system.
   struct Pass {
     std::size_t n;
     double seconds;

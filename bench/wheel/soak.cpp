@@ -1,19 +1,20 @@
-// carillon_soak_wheel: a billion operations on the default wheel, its memory watched and every
-// timer accounted for.
+// carillon_soak_wheel: a billion operations on the default wheel. It watches the memory and
+// accounts for every timer.
 //
 //   carillon_soak_wheel                           # 10^9 operations, a minute or so
 //   carillon_soak_wheel --operations 1e8 --json
 //
-// Time is virtual, in ticks of a millisecond. A thousand requests start at each tick and are
-// answered 100 ticks later: each is a timer of 30 s that never fires. Beside them up to 800 000
-// sessions have timers of 1 tick to 17 minutes, any magnitude as likely as any other, which are
-// scheduled, cancelled, put off and brought forward at random, and fire. Every 50 million
+// Time is virtual, in ticks of a millisecond. At each tick a thousand requests start, and are
+// answered 100 ticks later: each is a timer of 30 s that never fires. Beside them, up to 800 000
+// sessions have timers of 1 tick to 17 minutes, any magnitude as likely as any other. These timers
+// are scheduled, cancelled, put off and brought forward at random, and fire. Every 50 million
 // operations the sessions shrink to 10 000, or grow back.
 //
-// It fails, with exit code 1, if a timer fires at another tick than its own, if one is lost, or if
-// the memory that the wheel has allocated exceeds what hierarchical_wheel.h says, of the most
-// timers that were ever pending; or if the program's resident memory grows by 16 MiB more than
-// that.
+// It fails, with exit code 1,
+//  - if a timer fires at another tick than its own, or is lost;
+//  - if the wheel has allocated more memory than hierarchical_wheel.h allows for the most timers
+//    that were ever pending;
+//  - if the program's resident memory grows by 16 MiB more than that.
 #include <unistd.h>
 
 #include <algorithm>
@@ -44,7 +45,7 @@ constexpr std::size_t kRequestsPerTick = 1000;
 constexpr std::size_t kUnanswered = 100 * kRequestsPerTick;
 constexpr std::uint64_t kPhase = 50'000'000;  // operations
 constexpr Tick kTimeout = 30'000;
-constexpr std::size_t kHeap = 16 << 20;  // bytes that the heap may lose between slabs
+constexpr std::size_t kHeap = 16 << 20;  // bytes of heap that may be lost between slabs
 
 class Random {
  public:
@@ -148,7 +149,7 @@ class Soak {
     advance(wheel_.now() + 1);
   }
 
-  // A ring, in which the answers come in an order that is not quite that of the requests.
+  // The requests are a ring. Their answers come in nearly the order of the requests.
   void start() {
     TimerNode& request = requests_[started_++ % kRequests];
     require(!request.armed(), "a request was never answered");
@@ -216,13 +217,13 @@ class Soak {
             "the program's memory has grown to " + std::to_string(peak_resident_) + " bytes");
   }
 
-  // Three entries of 8 bytes per timer, and 2 words of 64 that are not entries; a chunk of 512
-  // bytes per slot; 512 KiB.
+  // The bytes that the wheel may have allocated: three entries of 8 bytes per timer, in chunks of
+  // 64 words of which 62 are entries; a chunk of 512 bytes per slot; and 512 KiB.
   std::size_t allowed() const {
     return 24 * peak_live_ * 64 / 62 + Wheel::kSlots * 512 + (512 << 10);
   }
 
-  // Everything that is left fires, at its tick: then all are accounted for.
+  // Fires the timers that are left, each at its tick. Then all are accounted for.
   void drain() {
     seconds_ = watch_.nanoseconds() / 1e9;
     while (const std::optional<Tick> wakeup = wheel_.next_wakeup()) advance(*wakeup);

@@ -1,5 +1,5 @@
-// Stopwatch: the time this thread has spent on a CPU. What else the machine runs lengthens the wall
-// clock, not this.
+// Stopwatch: the time that this thread has spent on a CPU. Other programs on the machine lengthen
+// the time on the wall clock, but not this time.
 #pragma once
 
 #include <time.h>

@@ -1,5 +1,5 @@
-// The functions of the C library by which event loops read the clock and sleep, in virtual time.
-// Those of this program come before those of the C library for every shared library, too.
+// The functions of the C library with which event loops read the clock and sleep, in virtual time.
+// Shared libraries, too, call the functions here instead of those of the C library.
 #include "virtual_time.h"
 
 #include <sys/epoll.h>
@@ -30,13 +30,12 @@ int epoll_pwait(int epoll, epoll_event* events, int room, int timeout, const sig
   return epoll_wait(epoll, events, room, timeout);
 }
 
-// Nothing that is registered is ever waited for.
+// epoll_wait() finds no events, so there is nothing to register.
 int epoll_ctl(int /*epoll*/, int /*operation*/, int /*file*/, epoll_event* /*event*/) noexcept {
   return 0;
 }
 
-// Asio sleeps in a timer of the kernel's if it can get one, else by epoll_wait's timeout, as the
-// others do.
+// Without a kernel timer, Asio sleeps by the timeout of epoll_wait(), as the others do.
 int timerfd_create(int /*clock*/, int /*flags*/) noexcept {
   errno = ENOSYS;
   return -1;

@@ -1,11 +1,12 @@
-// VirtualTime: the clock of event loops that ask the system for the time: in this program the
-// system's answer is ours.
+// VirtualTime: the clock of event loops that ask the system for the time. This program answers in
+// place of the system.
 //
-// libuv, libevent and Asio are driven through their own public interfaces and run their own loops;
-// virtual_time.cpp answers what those ask of the kernel. clock_gettime(CLOCK_MONOTONIC) tells this
-// time; epoll_wait(timeout) finds nothing and, instead of sleeping, moves this time on by
-// `timeout`. So no system call is measured, a loop can be turned tick by tick, and one that is left
-// to run goes from timer to timer at once. A tick is a millisecond, the unit of all three.
+// libuv, libevent and Asio are driven through their own public interfaces and run their own loops.
+// virtual_time.cpp replaces the functions with which the loops call the kernel:
+// clock_gettime(CLOCK_MONOTONIC) returns this time; epoll_wait(timeout) finds no events and,
+// instead of sleeping, moves this time on by `timeout`. So no system call is measured, a loop can
+// be turned tick by tick, and a loop that is left to run goes from timer to timer at once. A tick
+// is a millisecond, the unit of all three.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +14,8 @@
 namespace carillon::bench {
 
 struct VirtualTime {
-  static constexpr std::uint64_t kStart =
-      1'000'000'000;  // ms: far from 0, which some take for "no time read yet"
+  // Milliseconds. Far from 0, which some loops take for "no time read yet".
+  static constexpr std::uint64_t kStart = 1'000'000'000;
 
   static inline std::uint64_t milliseconds = kStart;
 

@@ -1,16 +1,22 @@
-// The workloads W1 .. W7, each as what one run of one system gives: ns per operation, or bytes.
+// The workloads W1 .. W7. Each is a function that runs one system once, and returns ns per
+// operation, or bytes.
 //
-// A System is built over N timers which it may prepare, and is then driven by
+// A System is built over N timers, which it may prepare. Each timer has a 16-byte payload. A System
+// has
 //
-//   schedule(timer, expiry)   of a timer that is not pending; cancel(timer) of one that is; reschedule(timer, expiry) of any
-//   advance(to, fire)         calls fire(timer, payload) for each that is due; the timer is no longer pending
-//   next_wakeup()             or run_to_end(fire), for event loops that decide by themselves how long they sleep (W5)
-//   reserve(n)                if it can: room for N timers
-//   finish_cancels()          if there is such a thing: what a cancel leaves to the next turn of a loop
-//
-// and says `kRange`, the first delay it cannot take, `kSleeps`, whether it has run_to_end(), and
-// `kHandles`, whether Timer is no more than the owner's name for a timer that is kept elsewhere.
-// Each timer waits with a 16-byte payload.
+//   schedule(timer, expiry)      for a timer that is not pending
+//   cancel(timer)                for a timer that is pending
+//   reschedule(timer, expiry)    for any timer
+//   advance(to, fire)            calls fire(timer, payload) for each timer that is due, and no
+//                                longer pending
+//   next_wakeup()                for W5, or instead of it
+//   run_to_end(fire)             for event loops that decide by themselves how long they sleep
+//   reserve(n)                   makes room for n timers; optional
+//   finish_cancels()             does the work that cancels leave to the next turn of a loop;
+//                                optional
+//   kRange                       the first delay that it cannot take, in ticks
+//   kSleeps                      true if it has run_to_end()
+//   kHandles                     true if Timer is only a handle to a timer that is kept elsewhere
 #pragma once
 
 #include <malloc.h>
@@ -33,7 +39,8 @@ namespace carillon::bench {
 
 using Payload = std::array<std::uint64_t, 2>;
 
-// What one run gives: two figures for W1 with W2, one for the others, as a mean over its passes.
+// The result of one run: two figures for W1 with W2, one for the others. Each is a mean over the
+// passes of the run.
 struct Outcome {
   std::vector<double> figures;
   double passes = 1;
@@ -41,7 +48,7 @@ struct Outcome {
 
 inline constexpr Tick kEveryRange = Tick{1} << 40;  // as kRange: more than any workload asks for
 
-// A system and its timers. They die after it.
+// A system and its timers. The timers are destroyed after the system.
 template <class System>
 struct Field {
   std::vector<typename System::Timer> timers;
@@ -60,7 +67,7 @@ class Repetition {
  public:
   explicit Repetition(std::size_t operations) : operations_(static_cast<double>(operations)) {}
 
-  // Whether the pass that has just ended is to be followed by another.
+  // Ends a pass. Returns true if another pass is to follow.
   bool again() {
     ++passes_;
     return operations() < 3e5 && watch_.nanoseconds() < 5e7;
@@ -74,7 +81,7 @@ class Repetition {
   Stopwatch watch_;
 };
 
-// Whoever's time it was, no timer may have been lost.
+// Throws if a timer was lost.
 inline void require_all(std::size_t fired, std::size_t n, const char* workload) {
   if (fired != n)
     throw std::logic_error(std::string(workload) + ": " + std::to_string(fired) + " of " +
@@ -85,9 +92,10 @@ inline void require_all(std::size_t fired, std::size_t n, const char* workload) 
 // are scheduled and cancelled once, so that memory is warm. Time moves on in between, unmeasured,
 // which is when some systems clear up after cancels; W7 counts that.
 //
-// A pool hands out first what was freed last: after cancels in random order its timers would lie in
-// random order, those of everybody else one behind the other. So each pass has a new pool, and the
-// cancels that warm it go backwards. In W7 they lie as they come.
+// A pool hands out first the memory that was freed last. After cancels in random order, its timers
+// would lie in random order, while those of all other systems lie one behind the other. So each
+// pass has a new pool, and the cancels that warm its memory go backwards. In W7, a pool's timers
+// lie in the order that comes about.
 template <class System>
 class ScheduleAndCancel {
  public:
@@ -103,8 +111,8 @@ class ScheduleAndCancel {
     const Stopwatch schedule_watch;
     schedule();
     scheduling += schedule_watch.nanoseconds();
-    std::vector<typename System::Timer>
-        shuffled;  // handles at hand in the order in which they are needed, as addresses are
+    // Handles, in the order in which they are needed, as the addresses of other timers are.
+    std::vector<typename System::Timer> shuffled;
     if constexpr (System::kHandles) {
       for (const std::uint32_t i : in_.random_order) shuffled.push_back(timers_[i]);
     }
@@ -188,8 +196,8 @@ Outcome empty_tick(const Inputs& in) {
   std::size_t fired = 0;
   Tick now = 0;
   const Stopwatch stepping;
-  for (Tick batch = 1000; now < kTicks && stepping.nanoseconds() < 5e7; batch *= 2) {
-    for (const Tick end = std::min(kTicks - 1, now + batch); now < end;) {
+  for (Tick stretch = 1000; now < kTicks && stepping.nanoseconds() < 5e7; stretch *= 2) {
+    for (const Tick end = std::min(kTicks - 1, now + stretch); now < end;) {
       system.advance(++now, [&](auto&, auto&) { ++fired; });
     }
     if (now == kTicks - 1) break;
@@ -266,8 +274,8 @@ Outcome memory(const Inputs& in) {
 }
 
 // W7: N timers of 1 .. 60 000 ticks; at each of 20 000 ticks N/10 000 of them, at random, are
-// cancelled and scheduled anew, and so are those that fire; per cancel and schedule. Nothing is
-// left out: what cancelled timers cost later is in it.
+// cancelled and scheduled anew, and those that fire are scheduled anew; per cancel and schedule.
+// The later cost of cancelled timers is included.
 template <class System>
 Outcome churn(const Inputs& in) {
   constexpr Tick kTicks = 20'000;
