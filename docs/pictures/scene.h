@@ -54,15 +54,16 @@ std::vector<LevelView> levels_at(BinaryDigits<kBits>, Tick now) {
 }
 
 // The levels of a wheel; of a wheel that grows, those that a timer has needed so far.
-template <class Geometry, std::size_t kChunkWords, std::size_t kMoves>
-std::vector<LevelView> levels_of(const HierarchicalWheel<Geometry, kChunkWords, kMoves>& wheel) {
+template <class Geometry, std::size_t kChunkWords, std::size_t kEntryBudget>
+std::vector<LevelView> levels_of(
+    const HierarchicalWheel<Geometry, kChunkWords, kEntryBudget>& wheel) {
   std::vector<LevelView> levels = levels_at(Geometry{}, wheel.now());
   levels.resize(wheel.levels());
   return levels;
 }
 
-template <std::size_t kRequested, std::size_t kChunkWords, std::size_t kMoves>
-std::vector<LevelView> levels_of(const HashedWheel<kRequested, kChunkWords, kMoves>& wheel) {
+template <std::size_t kRequested, std::size_t kChunkWords, std::size_t kEntryBudget>
+std::vector<LevelView> levels_of(const HashedWheel<kRequested, kChunkWords, kEntryBudget>& wheel) {
   return {{wheel.kSlots, 1, wheel.now() % wheel.kSlots}};
 }
 

@@ -28,9 +28,9 @@ using Simple = SimpleWheel<8192>;
 using Hashed = HashedWheel<64>;
 
 // With these geometries, small tests meet cases that the default meets only with many timers:
-// digits whose size does not divide 64, more slots than one word of bits per word of slots, slots
-// of many chunks (two entries each), sweeps after a handful of cancels, and cascades that stop in
-// the middle.
+// digits whose size does not divide 64, more slots than one summary word covers (occupancy.h),
+// slots of many chunks (two entries each), sweeps after a handful of cancels, and cascades that
+// stop in the middle.
 using SixBitWheel = HierarchicalWheel<BinaryDigits<6>>;
 using TenBitWheel = HierarchicalWheel<BinaryDigits<10>>;
 using TinyWheel = HierarchicalWheel<BinaryDigits<3>, 4>;
@@ -66,7 +66,8 @@ using MoreGeometries =
 using HaltingModels = ::testing::Types<HaltingWheel, HaltingHashedWheel, HaltingDecimalWheel,
                                        HaltingDistanceWheel, HaltingKafkaWheel>;
 
-// The memory and the speed of a model; the tests expect exactly these.
+// The memory that a model takes, and the number of timers that it is fast enough for. The tests
+// expect exactly these.
 template <class Model>
 struct Traits {
   static constexpr bool kTwoEntriesPerChunk = std::is_same_v<Model, TinyWheel> ||

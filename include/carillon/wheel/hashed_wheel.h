@@ -32,7 +32,8 @@
 //    was cancelled or re-armed. From there to the next such tick it looks at the slots between:
 //    O(kSlots) at most.
 //  - advance over empty time, however long: O(kSlots).
-//  - advance with a limit reads at most kMoves + limit + 62 entries, as in hierarchical_wheel.h.
+//  - advance with a limit reads at most kEntryBudget + limit + 62 entries, as in
+//    hierarchical_wheel.h.
 //  - Memory: 24 bytes per slot; the rest as in hierarchical_wheel.h.
 #pragma once
 
@@ -50,12 +51,12 @@ namespace carillon {
 // Each slot is one queue of the table. There are two more queues, for the moment before the hand
 // comes to a slot: one for its timers that expire then, and one for those that stay.
 template <std::size_t kRequestedSlots = 512, std::size_t kChunkWords = 64,
-          std::size_t kMoves = std::size_t{1} << 20>
+          std::size_t kEntryBudget = std::size_t{1} << 20>
 class HashedWheel
-    : public detail::SlotWheel<HashedWheel<kRequestedSlots, kChunkWords, kMoves>,
-                               std::bit_ceil(kRequestedSlots) + 2, kChunkWords, kMoves> {
+    : public detail::SlotWheel<HashedWheel<kRequestedSlots, kChunkWords, kEntryBudget>,
+                               std::bit_ceil(kRequestedSlots) + 2, kChunkWords, kEntryBudget> {
   using Base =
-      detail::SlotWheel<HashedWheel, std::bit_ceil(kRequestedSlots) + 2, kChunkWords, kMoves>;
+      detail::SlotWheel<HashedWheel, std::bit_ceil(kRequestedSlots) + 2, kChunkWords, kEntryBudget>;
 
  public:
   static_assert(kRequestedSlots >= 1, "a wheel has slots");
@@ -131,8 +132,9 @@ class HashedWheel
     return false;
   }
 
-  // Moves the timers of the slot to kArriving and kStaying. Until that is done, the hand stays one
-  // tick before event.tick, and a timer that is scheduled into the slot meanwhile joins its end.
+  // Moves the timers of the slot to kArriving or kStaying; a timer that was re-armed moves to the
+  // slot of its new tick. Until that is done, the hand stays one tick before event.tick, and a
+  // timer that is scheduled into the slot meanwhile joins its end.
   bool approach(const Event& event, WorkType& work) {
     this->hold_before(event.tick);
     reading_ = event.queue;
@@ -166,8 +168,8 @@ class HashedWheel
   std::array<Tick, kQueues> earliest_{};
 };
 
-template <std::size_t kRequestedSlots, std::size_t kChunkWords, std::size_t kMoves>
-void HashedWheel<kRequestedSlots, kChunkWords, kMoves>::check_invariants() const {
+template <std::size_t kRequestedSlots, std::size_t kChunkWords, std::size_t kEntryBudget>
+void HashedWheel<kRequestedSlots, kChunkWords, kEntryBudget>::check_invariants() const {
   Base::check_invariants();
   for (std::size_t queue = table_.next_time_slot(0); queue < kQueues;
        queue = table_.next_time_slot(queue + 1)) {

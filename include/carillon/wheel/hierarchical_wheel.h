@@ -53,10 +53,10 @@
 //  - advance over empty time, however long: O(1).
 //  - advance without a limit: O(1) per timer fired, per re-armed timer met and per null entry met.
 //    Each timer cascades at most once per level.
-//  - advance with a limit reads at most kMoves + limit + 62 entries. If that bound ends a call,
-//    fewer than `limit` timers have fired and next_wakeup() is now(), as after a call that the
-//    limit has ended: call again. The default kMoves, 2^20, is about 10 ms of work. Choose a
-//    smaller one if the owner must not pause that long.
+//  - advance with a limit reads at most kEntryBudget + limit + 62 entries. If that bound ends a
+//    call, fewer than `limit` timers have fired and next_wakeup() is now(), as after a call that
+//    the limit has ended: call again. The default kEntryBudget, 2^20, is about 10 ms of work.
+//    Choose a smaller one if the owner must not pause that long.
 //  - Memory: 16 bytes in the node and 8 in a slot per timer, and at most twice the 8 for null
 //    entries. 35 KiB for the empty slots, half a chunk (256 bytes) per slot with more than a lone
 //    timer, and half a megabyte that is kept for the next peak.
@@ -80,11 +80,11 @@ namespace carillon {
 // which is 2^64-1 ticks in the default. A later expiry is refused with std::out_of_range. A wheel
 // can be neither copied nor moved: callbacks keep its address.
 template <class Geometry = BinaryDigits<8>, std::size_t kChunkWords = 64,
-          std::size_t kMoves = std::size_t{1} << 20>
+          std::size_t kEntryBudget = std::size_t{1} << 20>
 class HierarchicalWheel
-    : public detail::SlotWheel<HierarchicalWheel<Geometry, kChunkWords, kMoves>, Geometry::kQueues,
-                               kChunkWords, kMoves, Geometry::kLoneSlots> {
-  using Base = detail::SlotWheel<HierarchicalWheel, Geometry::kQueues, kChunkWords, kMoves,
+    : public detail::SlotWheel<HierarchicalWheel<Geometry, kChunkWords, kEntryBudget>,
+                               Geometry::kQueues, kChunkWords, kEntryBudget, Geometry::kLoneSlots> {
+  using Base = detail::SlotWheel<HierarchicalWheel, Geometry::kQueues, kChunkWords, kEntryBudget,
                                  Geometry::kLoneSlots>;
 
  public:
@@ -224,8 +224,8 @@ class HierarchicalWheel
   unsigned levels_ = Geometry::kInOrder ? Geometry::kLevels : 1;
 };
 
-template <class Geometry, std::size_t kChunkWords, std::size_t kMoves>
-void HierarchicalWheel<Geometry, kChunkWords, kMoves>::check_invariants() const {
+template <class Geometry, std::size_t kChunkWords, std::size_t kEntryBudget>
+void HierarchicalWheel<Geometry, kChunkWords, kEntryBudget>::check_invariants() const {
   Base::check_invariants();
   for (std::size_t queue = table_.next_time_slot(0); queue < Geometry::kQueues;
        queue = table_.next_time_slot(queue + 1)) {

@@ -56,7 +56,7 @@ struct Event {
 };
 
 // What one advance has done, and how much it may still do.
-template <std::size_t kMoves>
+template <std::size_t kEntryBudget>
 struct Work {
   std::size_t limit;         // timers that may fire in all
   std::size_t entries_left;  // entries that may still be read; kNoLimit: any number
@@ -64,7 +64,7 @@ struct Work {
 
   explicit Work(std::size_t fire_limit)
       : limit(fire_limit),
-        entries_left(fire_limit > kNoLimit - kMoves ? kNoLimit : kMoves + fire_limit) {}
+        entries_left(fire_limit > kNoLimit - kEntryBudget ? kNoLimit : kEntryBudget + fire_limit) {}
 
   // Returns true if `entries` more entries may be read: if any are left, however few.
   bool spend(std::size_t entries) noexcept {
@@ -94,7 +94,7 @@ struct Work {
 //
 // The table has kQueues queues for the model, and two more: kOverdue holds timers that were overdue
 // when they were scheduled, kDue those that fire at now().
-template <class Model, std::size_t kQueues, std::size_t kChunkWords, std::size_t kMoves,
+template <class Model, std::size_t kQueues, std::size_t kChunkWords, std::size_t kEntryBudget,
           std::size_t kLoneSlots = 0>
 class AdvanceAndFire {
  public:
@@ -135,7 +135,7 @@ class AdvanceAndFire {
   using Table = SlotTable<kQueues, kChunkWords, kLoneSlots>;
   using ChunkType = typename Table::ChunkType;
   using SlotType = typename Table::SlotType;
-  using WorkType = Work<kMoves>;
+  using WorkType = Work<kEntryBudget>;
 
   AdvanceAndFire(Tick start_tick, Pages pages) noexcept : now_(start_tick), table_(pages) {}
   ~AdvanceAndFire() = default;
@@ -331,10 +331,10 @@ class AdvanceAndFire {
   }
 };
 
-template <class Model, std::size_t kQueues, std::size_t kChunkWords, std::size_t kMoves,
+template <class Model, std::size_t kQueues, std::size_t kChunkWords, std::size_t kEntryBudget,
           std::size_t kLoneSlots>
 template <class Sink>
-void AdvanceAndFire<Model, kQueues, kChunkWords, kMoves, kLoneSlots>::clear(Sink&& sink) {
+void AdvanceAndFire<Model, kQueues, kChunkWords, kEntryBudget, kLoneSlots>::clear(Sink&& sink) {
   refuse_when_busy("clear");
   const Busy busy(*this, true);
   next_ = now_;
@@ -364,9 +364,10 @@ void AdvanceAndFire<Model, kQueues, kChunkWords, kMoves, kLoneSlots>::clear(Sink
   model().emptied();
 }
 
-template <class Model, std::size_t kQueues, std::size_t kChunkWords, std::size_t kMoves,
+template <class Model, std::size_t kQueues, std::size_t kChunkWords, std::size_t kEntryBudget,
           std::size_t kLoneSlots>
-void AdvanceAndFire<Model, kQueues, kChunkWords, kMoves, kLoneSlots>::check_invariants() const {
+void AdvanceAndFire<Model, kQueues, kChunkWords, kEntryBudget, kLoneSlots>::check_invariants()
+    const {
   table_.check_invariants();
   require(next_ >= now_, "the next wake-up has passed");
   for (const std::size_t queue : {Table::kOverdue, Table::kDue}) {

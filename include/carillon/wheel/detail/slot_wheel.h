@@ -30,10 +30,10 @@ namespace carillon::detail {
 //       Is called when any queue is about to get an entry, for that expiry.
 //   SlotPosition position_of(queue, expiry) const
 //       The slot in which a timer of that expiry sits if it stands in `queue`.
-template <class Wheel, std::size_t kQueues, std::size_t kChunkWords, std::size_t kMoves,
+template <class Wheel, std::size_t kQueues, std::size_t kChunkWords, std::size_t kEntryBudget,
           std::size_t kLoneSlots = 0>
-class SlotWheel : public AdvanceAndFire<Wheel, kQueues, kChunkWords, kMoves, kLoneSlots> {
-  using Base = AdvanceAndFire<Wheel, kQueues, kChunkWords, kMoves, kLoneSlots>;
+class SlotWheel : public AdvanceAndFire<Wheel, kQueues, kChunkWords, kEntryBudget, kLoneSlots> {
+  using Base = AdvanceAndFire<Wheel, kQueues, kChunkWords, kEntryBudget, kLoneSlots>;
 
  public:
   // Throws std::out_of_range, with nothing changed, if expiry - now() is more than
