@@ -1,5 +1,5 @@
-// Every design behind IdleDetector: with packets less than a time-out apart never found, without
-// found in [time-out, time-out + tick].
+// Tests every design behind IdleDetector: a connection whose packets are less than a time-out apart
+// is never found; any other is found in [time-out, time-out + tick].
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -49,7 +49,7 @@ template <class D>
 class Detector : public ::testing::Test {};
 TYPED_TEST_SUITE(Detector, Detectors, DetectorNames);
 
-TYPED_TEST(Detector, WhoSendsNothingAfterTheLogInIsFoundATimeOutAfterTheEndOfItsTick) {
+TYPED_TEST(Detector, AConnectionWithoutPacketsIsFoundATimeOutAfterTheEndOfItsLogInTick) {
   TypeParam detector(30, 1000);
   detector.add(7);
   for (Tick tick = 1001; tick <= 1030; ++tick)
@@ -58,7 +58,7 @@ TYPED_TEST(Detector, WhoSendsNothingAfterTheLogInIsFoundATimeOutAfterTheEndOfIts
   EXPECT_EQ(detector.size(), 0U);
 }
 
-TYPED_TEST(Detector, WhoSendsAPacketEachTimeOutIsNeverFound) {
+TYPED_TEST(Detector, AConnectionThatSendsAPacketEachTimeOutIsNeverFound) {
   TypeParam detector(30, 1000);
   const auto id = detector.add(7);
   for (Tick tick = 1001; tick <= 2000; ++tick) {
@@ -68,7 +68,7 @@ TYPED_TEST(Detector, WhoSendsAPacketEachTimeOutIsNeverFound) {
   EXPECT_EQ(detector.size(), 1U);
 }
 
-TYPED_TEST(Detector, APacketInTheLastTickSaves) {
+TYPED_TEST(Detector, APacketInTheLastTickKeepsTheConnection) {
   TypeParam detector(30);
   const auto id = detector.add(7);
   found_at(detector, 30);
@@ -77,7 +77,7 @@ TYPED_TEST(Detector, APacketInTheLastTickSaves) {
   EXPECT_EQ(found_at(detector, 61), std::vector{7});
 }
 
-TYPED_TEST(Detector, OnlyTheSilentAreFound) {
+TYPED_TEST(Detector, OnlySilentConnectionsAreFound) {
   TypeParam detector(30);
   std::map<int, typename TypeParam::Id> ids;
   for (int key = 0; key < 100; ++key) ids.emplace(key, detector.add(key));
@@ -92,7 +92,7 @@ TYPED_TEST(Detector, OnlyTheSilentAreFound) {
   EXPECT_EQ(detector.size(), 34U);
 }
 
-TYPED_TEST(Detector, WhatIsRemovedIsNotFoundAndATouchOfItDoesNothing) {
+TYPED_TEST(Detector, ARemovedConnectionIsNotFoundAndATouchOfItDoesNothing) {
   TypeParam detector(30);
   const auto id = detector.add(7);
   EXPECT_TRUE(detector.remove(id));
@@ -102,7 +102,7 @@ TYPED_TEST(Detector, WhatIsRemovedIsNotFoundAndATouchOfItDoesNothing) {
   EXPECT_EQ(found_at(detector, 1000), std::vector<int>{});
 }
 
-TYPED_TEST(Detector, ATimeOutOfOneTick) {
+TYPED_TEST(Detector, ATimeOutMayBeOneTick) {
   TypeParam detector(1);
   const auto id = detector.add(7);
   for (Tick tick = 1; tick <= 10; ++tick) {
@@ -113,7 +113,7 @@ TYPED_TEST(Detector, ATimeOutOfOneTick) {
   EXPECT_EQ(found_at(detector, 12), std::vector{7});
 }
 
-TYPED_TEST(Detector, AnOwnerWhoOverslepFindsAllAtOnce) {
+TYPED_TEST(Detector, AnAdvanceThatComesLateFindsAllIdleConnections) {
   TypeParam detector(30);
   detector.add(1);
   found_at(detector, 20);
@@ -136,18 +136,18 @@ TYPED_TEST(Detector, OnIdleMayAddTheSameKeyAgainAndTouchAndRemoveOthers) {
     detector.add(key);
     detector.add(key + 10);
   });
-  EXPECT_EQ(calls, 1) << "the other was removed before its turn";
+  EXPECT_EQ(calls, 1) << "the other connection was removed before its turn";
   EXPECT_EQ(detector.size(), 2U);
   EXPECT_EQ(found_at(detector, detector.now() + 30), std::vector<int>{});
   EXPECT_EQ(found_at(detector, detector.now() + 1).size(), 2U);
 }
 
-TYPED_TEST(Detector, WhatOnIdleThrowsLeavesAdvanceAndTheRestIsFoundNextTime) {
+TYPED_TEST(Detector, AnExceptionOfOnIdleLeavesAdvanceAndTheRestIsFoundNextTime) {
   TypeParam detector(30);
   for (int key = 0; key < 5; ++key) detector.add(key);
   const auto thrower = [](const auto&, int) { throw std::runtime_error("thrown by on_idle"); };
   EXPECT_THROW(detector.advance(31, thrower), std::runtime_error);
-  EXPECT_EQ(detector.size(), 4U) << "the one whose call threw counts as found";
+  EXPECT_EQ(detector.size(), 4U) << "the connection whose callback threw counts as found";
   EXPECT_EQ(found_at(detector, 31).size() + found_at(detector, 32).size(), 4U);
 }
 
@@ -164,9 +164,9 @@ TYPED_TEST(Detector, ANestedAdvanceAndOneThatGoesBackAreErrors) {
   EXPECT_THROW(TypeParam(0, 0), std::invalid_argument);
 }
 
-// Packets come between the ticks, at hundredths of one; the owner advances at each tick. Found in
-// [time-out, time-out + tick] after the last packet, and nobody else.
-TYPED_TEST(Detector, BetweenTheTicksNobodyIsCutShortAndNobodyKeptLonger) {
+// Packets come between the ticks, at hundredths of a tick; the owner advances at each tick. A
+// connection is found in [time-out, time-out + tick] after its last packet, and not otherwise.
+TYPED_TEST(Detector, WithPacketsBetweenTicksNoConnectionIsFoundEarlyOrLate) {
   for (const std::uint64_t seed : seeds(40)) {
     SCOPED_TRACE(replay_with(seed));
     std::mt19937_64 random(seed);
@@ -206,11 +206,11 @@ TYPED_TEST(Detector, BetweenTheTicksNobodyIsCutShortAndNobodyKeptLonger) {
   }
 }
 
-// --- M11: 30 slots, hand moves each second: a packet moves the id to the slot just behind the
-// hand; with packets less than 30 s apart nothing is ever found idle; without, it is found at the
-// 30th second and not before.
+// --- M11, the published ring: 30 slots, the hand moves each second, and a packet moves the id to
+// the slot just behind the hand. A connection whose packets are less than 30 s apart is never found
+// idle; any other is found at the 30th second and not before.
 
-TEST(M11, ARingOf30SlotsFindsTheSilentAtThe30thSecondAndNotBefore) {
+TEST(M11, ARingOf30SlotsFindsASilentConnectionAtThe30thSecondAndNotBefore) {
   auto ring = IdleRing<int>::with_slots(30);
   ASSERT_EQ(ring.slots(), 30U);
   ring.add(1);
@@ -222,7 +222,7 @@ TEST(M11, ARingOf30SlotsFindsTheSilentAtThe30thSecondAndNotBefore) {
   EXPECT_EQ(ring.size(), 1U);
 }
 
-TEST(M11, TheTrackerFindsTheSilentAtThe30thSecondAndNotBefore) {
+TEST(M11, TheTrackerFindsASilentConnectionAtThe30thSecondAndNotBefore) {
   IdleTracker<int> tracker(30);
   const IdleId first = tracker.add(1, 30, 0);
   tracker.add(2, 30, 0);
@@ -234,7 +234,8 @@ TEST(M11, TheTrackerFindsTheSilentAtThe30thSecondAndNotBefore) {
   EXPECT_EQ(tracker.size(), 1U);
 }
 
-TEST(M11, ARingOf30SlotsCutsAPacketOfTheLastFractionOfASecondShort) {  // hence IdleRing(30) has 31
+// This is why IdleRing(30) has 31 slots.
+TEST(M11, ARingOf30SlotsIsEarlyAfterAPacketInTheLastFractionOfASecond) {
   auto ring = IdleRing<int>::with_slots(30);
   ring.add(1);  // at second 0.9
   EXPECT_EQ(found_at(ring, 30), std::vector{1}) << "29.1 s later";

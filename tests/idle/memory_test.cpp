@@ -1,5 +1,5 @@
-// Memory of an IdleTracker: none after reserve(), forty bytes a connection, and none kept for those
-// who are gone.
+// Memory of an IdleTracker: nothing is allocated after reserve(), a connection takes at most forty
+// bytes, and none are kept for connections that are gone.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,8 +29,8 @@ void* allocate(std::size_t size, std::size_t alignment) {
   return memory;
 }
 
-// Never inlined: where operator new is not, the compiler would take free() for the wrong partner of
-// it.
+// Not inlined. Otherwise the compiler, where it does not inline operator new, warns that free()
+// does not match it.
 [[gnu::noinline]] void deallocate(void* memory) noexcept {
   std::free(memory);
 }
@@ -43,7 +43,7 @@ void* operator new(std::size_t size) {
 void* operator new(std::size_t size, std::align_val_t alignment) {
   return allocate(size, static_cast<std::size_t>(alignment));
 }
-// Sanitizers bring array forms of their own, which would not call the above.
+// Sanitizers have their own array forms, which would not call the functions above.
 void* operator new[](std::size_t size) {
   return allocate(size, 1);
 }
@@ -116,7 +116,7 @@ TEST(IdleTrackerMemory, AfterReserveNothingAllocates) {
   tracker.check_invariants();
 }
 
-TEST(IdleTrackerMemory, AConnectionCostsAtMostFortyBytesBesideItsKey) {
+TEST(IdleTrackerMemory, AConnectionCostsAtMostFortyBytesAndItsKey) {
   for (const std::size_t connections : {100'000U, 1'000'000U}) {
     IdleTracker<std::uint64_t> tracker(30'000);
     tracker.reserve(connections);
@@ -127,8 +127,8 @@ TEST(IdleTrackerMemory, AConnectionCostsAtMostFortyBytesBesideItsKey) {
   }
 }
 
-TEST(IdleTrackerMemory,
-     ThoseWhoAreGoneKeepNone) {  // brpc#3384: 100 000 a second, removed long before their time-out
+// brpc#3384: 100 000 connections a second, removed long before their time-out.
+TEST(IdleTrackerMemory, RemovedConnectionsKeepNoMemory) {
   IdleTracker<std::uint64_t> tracker(300'000);
   tracker.add(1);
   tracker.remove(tracker.add(2, 600'000));
@@ -142,7 +142,7 @@ TEST(IdleTrackerMemory,
   EXPECT_EQ(tracker.allocated_bytes(), before);
 }
 
-TEST(IdleTrackerMemory, ATimeOutThatIsChangedToAndFroKeepsNone) {
+TEST(IdleTrackerMemory, ATimeOutThatIsChangedToAndFroKeepsNoMemory) {
   IdleTracker<std::uint64_t> tracker(300'000);
   const IdleId id = tracker.add(1);
   tracker.set_timeout(id, 3000);
@@ -156,7 +156,7 @@ TEST(IdleTrackerMemory, ATimeOutThatIsChangedToAndFroKeepsNone) {
   EXPECT_EQ(tracker.allocated_bytes(), before);
 }
 
-TEST(IdleTrackerMemory, AnAddThatIsRefusedMemoryChangesNothing) {
+TEST(IdleTrackerMemory, AnAddThatGetsNoMemoryChangesNothing) {
   for (std::size_t allowed = 0;; ++allowed) {
     IdleTracker<std::uint64_t> tracker(30);
     bool refused = false;

@@ -1,4 +1,4 @@
-// Stamps and the table of them, beside plain words for the same.
+// Stamp against a plain computation of the same, and StampTable.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -23,9 +23,9 @@ namespace {
 using detail::Stamp;
 using detail::StampTable;
 
-constexpr Tick kTicks = Tick{1} << 40;  // that a stamp tells from each other
+constexpr Tick kTicks = Tick{1} << 40;  // different ticks in a stamp
 
-TEST(IdleStamp, SupersedesOnlyAnEarlierTickOfItsGeneration) {
+TEST(IdleStamp, SupersedesOnlyAnEarlierTickOfTheSameGeneration) {
   for (const std::uint64_t seed : seeds(1)) {
     SCOPED_TRACE(replay_with(seed));
     std::mt19937_64 random(seed);
@@ -47,13 +47,13 @@ TEST(IdleStamp, SupersedesOnlyAnEarlierTickOfItsGeneration) {
   }
 }
 
-TEST(IdleStamp, AGenerationIsOddAndOfTwentyFourBits) {
+TEST(IdleStamp, AGenerationIsOddAndHasTwentyFourBits) {
   for (const std::uint32_t odd : {1U, 3U, 0xFFFFFFU}) EXPECT_TRUE(Stamp::is_generation(odd)) << odd;
   for (const std::uint32_t none : {0U, 2U, 0xFFFFFEU, 0x1000001U, 0xFFFFFFFFU})
     EXPECT_FALSE(Stamp::is_generation(none)) << none;
 }
 
-TEST(IdleStampTable, GrowsWhereItIsWhileOthersReadAllOfIt) {
+TEST(IdleStampTable, GrowsInPlaceWhileOtherThreadsReadIt) {
   constexpr std::size_t kWords = 64 * StampTable::kStep;
   StampTable table;
   const StampTable::Word* const begin = &table[0];
@@ -81,7 +81,7 @@ TEST(IdleStampTable, GrowsWhereItIsWhileOthersReadAllOfIt) {
   EXPECT_EQ(table[0xFFFFFFFF].load(), 0U);
 }
 
-TEST(IdleStampTable, ATouchWithAnyIdAtAllChangesNothingButItsOwnConnection) {
+TEST(IdleStampTable, ATouchWithAnyOtherIdChangesNoConnection) {
   std::mt19937_64 random(seeds(1).front());
   IdleTracker<int> tracker(1'000);
   const IdleId id = tracker.add(1);
@@ -97,9 +97,9 @@ TEST(IdleStampTable, ATouchWithAnyIdAtAllChangesNothingButItsOwnConnection) {
   tracker.check_invariants();
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && \
-    !defined(__SANITIZE_THREAD__)  // which need more addresses than that themselves
-TEST(IdleStampTableDeathTest, WhereAddressesAreShortThatIsBadAlloc) {
+// Sanitizers need more addresses than this limit themselves.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST(IdleStampTableDeathTest, TooFewAddressesAreABadAlloc) {
   const auto refused_below = [](rlim_t bytes) {
     rlimit limit{};
     if (getrlimit(RLIMIT_AS, &limit) != 0) std::exit(2);

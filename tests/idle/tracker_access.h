@@ -1,4 +1,4 @@
-// TrackerAccess: the inside of an IdleTracker, for tests of what no caller can bring about at will.
+// TrackerAccess: reaches into an IdleTracker, for tests of races that no caller can cause at will.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 namespace carillon::detail {
 
 struct TrackerAccess {
-  // Stores what a touch of `id` at `tick` stores that looked at the stamp before the connection was
-  // removed, and only now goes on.
+  // Stores the stamp of a touch of `id` at `tick` whose thread read the old stamp before the
+  // connection was removed, and was held up until now.
   template <class Tracker>
   static void store_late(Tracker& tracker, IdleId id, Tick tick) {
     tracker.core_.blocks_.stamp(id.index).store(Stamp::of(tick) | id.generation);

@@ -1,4 +1,4 @@
-// Random histories of an IdleTracker against a plain account of last packets and time-outs.
+// Random histories of an IdleTracker, checked against a map of last packets and time-outs.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,12 +22,12 @@ namespace {
 
 constexpr Tick kOne = Tick{1} << 24;  // a factor of 1
 
-// What a history does with time-outs, and how late a connection may then be found.
+// What a history does with time-outs; and how late a connection may then be found.
 enum class Kind {
-  kUnscaled,    // many time-outs, changed at will; never late
-  kFalling,     // the same, under a factor that only falls; never late
-  kOneTimeout,  // one time-out, a factor that rises and falls; a tick
-  kAnything     // all of it; a tick and the longest time-out there is
+  kUnscaled,    // many time-outs, changed at random; never late
+  kFalling,     // the same, and a factor that only falls; never late
+  kOneTimeout,  // one time-out, and a factor that rises and falls; late by a tick
+  kAnything     // all of these; late by a tick and the longest time-out of the history
 };
 
 class Random {
@@ -35,7 +35,7 @@ class Random {
   explicit Random(std::uint64_t seed) : engine_(seed) {}
   std::uint64_t below(std::uint64_t bound) { return engine_() % bound; }
   bool one_in(std::uint64_t n) { return below(n) == 0; }
-  // Any magnitude is as likely as any other; 1 .. 2^bits - 1.
+  // 1 .. 2^bits - 1; every length in bits is equally likely.
   std::uint64_t magnitude(unsigned bits) {
     const std::uint64_t shift = 63 - below(bits);
     return 1 + (engine_() >> shift);
@@ -59,7 +59,7 @@ class History {
   void run(int steps) {
     for (int step = 0; step < steps; ++step) {
       this->step();
-      if (step % 16 == 0) tracker_.check_invariants();  // it looks at every slot of every class
+      if (step % 16 == 0) tracker_.check_invariants();  // it reads every slot of every class
       if (tracker_.size() != connections_.size())
         throw std::runtime_error("size() is not the number of connections");
       check_next_wakeup();
@@ -150,20 +150,20 @@ class History {
         connection.last = std::max(connection.last, tracker_.now() + 1);
       }
       if (tracker_.last_packet(connection.id) != connection.last)
-        throw std::runtime_error("a packet was not noted");
+        throw std::runtime_error("a packet was not stored");
     }
   }
 
   void remove() {
     if (connections_.empty()) return;
     const auto which = some_connection();
-    if (!tracker_.remove(which->second.id)) throw std::runtime_error("remove() answered wrongly");
+    if (!tracker_.remove(which->second.id)) throw std::runtime_error("remove() returned false");
     forget(which);
   }
 
   void forget(Connections::iterator which) {
     if (tracker_.contains(which->second.id))
-      throw std::runtime_error("one that is gone is contained");
+      throw std::runtime_error("contains() is true for a connection that is gone");
     gone_.push_back(which->second.id);
     connections_.erase(which);
   }
@@ -173,7 +173,7 @@ class History {
     Connection& connection = some_connection()->second;
     connection.timeout = some_timeout();
     if (!tracker_.set_timeout(connection.id, connection.timeout))
-      throw std::runtime_error("set_timeout() answered wrongly");
+      throw std::runtime_error("set_timeout() returned false");
   }
 
   void scale() {
@@ -213,8 +213,9 @@ class History {
           ++found;
           const auto which = connections_.find(key);
           if (which == connections_.end())
-            throw std::runtime_error("one was found that is not there");
-          if (which->second.id != id) throw std::runtime_error("one was found by another id");
+            throw std::runtime_error("a connection was found that is not there");
+          if (which->second.id != id)
+            throw std::runtime_error("a connection was found with a wrong id");
           if (!is_idle(which->second, std::min(parts_, stopped_parts_)))
             throw std::runtime_error("key " + std::to_string(key) + " was found early");
           forget(which);
@@ -228,14 +229,15 @@ class History {
       throw std::runtime_error("advance() returned another number than it found");
     if (found > limit) throw std::runtime_error("the limit was exceeded");
     if (found > 0 && *wakeup > to)
-      throw std::runtime_error("one was found before the next wake-up");
-    if (found ==
-        limit) {  // what it has seen idle by this factor is handed over even if the factor rises
+      throw std::runtime_error("a connection was found before the next wake-up");
+    // Connections that were seen to be idle at this factor are handed over even if it rises.
+    if (found == limit) {
       stopped_parts_ = std::min(stopped_parts_, parts_);
       return;
     }
     stopped_parts_ = kOne;
-    if (tracker_.now() != to) throw std::runtime_error("a complete advance() did not arrive");
+    if (tracker_.now() != to)
+      throw std::runtime_error("advance() ended before its tick without reaching its limit");
     for (const auto& [key, connection] : connections_) {
       if (to >= connection.last && to - connection.last >= scaled(connection.timeout) + lateness())
         throw std::runtime_error("key " + std::to_string(key) + " was not found at " +
@@ -244,8 +246,8 @@ class History {
     }
   }
 
-  // Whatever is idle on the spot by this is found by this advance or the next: so nothing that
-  // makes idle.
+  // Does nothing that makes a connection idle at once: either this advance() or the next one would
+  // find it.
   void act_in_callback() {
     switch (random_.below(4)) {
       case 0:
@@ -276,8 +278,8 @@ class History {
   bool callbacks_act_;
   bool in_callback_ = false;
   IdleTracker<int> tracker_;
-  Tick parts_ = kOne;          // the factor
-  Tick stopped_parts_ = kOne;  // the smallest since an advance last went to its end
+  Tick parts_ = kOne;          // the factor, in units of 2^-24
+  Tick stopped_parts_ = kOne;  // the smallest factor since an advance() last reached its tick
   bool may_be_late_ = false;
   int next_key_ = 0;
   Connections connections_;
@@ -293,16 +295,16 @@ void run_histories(Kind kind) {
   }
 }
 
-TEST(IdleTrackerProperty, FindsWhoIsIdleAndNobodyElse) {
+TEST(IdleTrackerProperty, FindsIdleConnectionsAndNoOthers) {
   run_histories(Kind::kUnscaled);
 }
-TEST(IdleTrackerProperty, NobodyIsFoundLateWhenTheFactorFalls) {
+TEST(IdleTrackerProperty, NoConnectionIsFoundLateWhenTheFactorFalls) {
   run_histories(Kind::kFalling);
 }
-TEST(IdleTrackerProperty, WithOneTimeOutAChangingFactorMakesNobodyLateByMoreThanATick) {
+TEST(IdleTrackerProperty, WithOneTimeOutAndAChangingFactorNoConnectionIsLateByMoreThanATick) {
   run_histories(Kind::kOneTimeout);
 }
-TEST(IdleTrackerProperty, ARisingFactorKeepsNobodyForLongerThanTheLongestTimeOut) {
+TEST(IdleTrackerProperty, WithARisingFactorNoConnectionIsLateByMoreThanTheLongestTimeOut) {
   run_histories(Kind::kAnything);
 }
 

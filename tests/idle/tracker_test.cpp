@@ -1,4 +1,4 @@
-// IdleTracker: ids, time-outs of each connection, limits, wake-ups, the far ends of time.
+// IdleTracker: time-outs of each connection, ids, limits, wake-ups, the ends of time, overload.
 #include "carillon/idle/idle_tracker.h"
 
 #include <gtest/gtest.h>
@@ -52,7 +52,7 @@ TEST(IdleTracker, APacketAtAnExactTickIsFoundExactlyATimeOutLater) {
   EXPECT_EQ(found_at(tracker, 37), std::vector{1});
 }
 
-TEST(IdleTracker, AnEarlierPacketThanTheLastIsIgnored) {
+TEST(IdleTracker, APacketEarlierThanTheLastIsIgnored) {
   IdleTracker<int> tracker(30);
   const IdleId id = tracker.add(1);
   found_at(tracker, 20);
@@ -61,7 +61,7 @@ TEST(IdleTracker, AnEarlierPacketThanTheLastIsIgnored) {
   EXPECT_EQ(tracker.last_packet(id), 21U);
 }
 
-TEST(IdleTracker, AnotherTimeOutCountsFromTheLastPacket) {
+TEST(IdleTracker, AChangedTimeOutCountsFromTheLastPacket) {
   IdleTracker<int> tracker(30);
   const IdleId shorter = tracker.add(1), longer = tracker.add(2), passed = tracker.add(3);
   found_at(tracker, 20);
@@ -74,7 +74,7 @@ TEST(IdleTracker, AnotherTimeOutCountsFromTheLastPacket) {
   EXPECT_EQ(found_at(tracker, 26), std::vector{1});
   EXPECT_EQ(found_at(tracker, 5000), kNobody);
   EXPECT_EQ(found_at(tracker, 5001), std::vector{2});
-  EXPECT_FALSE(tracker.set_timeout(longer, 30)) << "it is gone";
+  EXPECT_FALSE(tracker.set_timeout(longer, 30)) << "the connection is gone";
 }
 
 TEST(IdleTracker, OnIdleGetsTheIdAndTheKey) {
@@ -85,7 +85,7 @@ TEST(IdleTracker, OnIdleGetsTheIdAndTheKey) {
   std::unique_ptr<std::string> got;
   tracker.advance(2, [&](IdleId which, std::unique_ptr<std::string>&& key) {
     EXPECT_EQ(which, id);
-    EXPECT_FALSE(tracker.contains(which)) << "it has been forgotten by now";
+    EXPECT_FALSE(tracker.contains(which)) << "forgotten before on_idle is called";
     got = std::move(key);
   });
   ASSERT_NE(got, nullptr);
@@ -111,12 +111,12 @@ TEST(IdleTracker, KeysAreDestroyedOnceEach) {
 
 // --- ids
 
-TEST(IdleTrackerIds, AnIdFromThePastTouchesNoStranger) {
+TEST(IdleTrackerIds, AnOldIdTouchesNoOtherConnection) {
   IdleTracker<int> tracker(30);
   const IdleId old = tracker.add(1);
   EXPECT_TRUE(tracker.remove(old));
   const IdleId stranger = tracker.add(2);
-  ASSERT_EQ(stranger.index, old.index) << "it has the same place";
+  ASSERT_EQ(stranger.index, old.index) << "the index is used again";
   found_at(tracker, 20);
   tracker.touch(old);
   tracker.touch(old, 25);
@@ -143,21 +143,21 @@ TEST(IdleTrackerIds, NoConnectionHasTheDefaultId) {
   EXPECT_EQ(tracker.last_packet(id), 1U);
 }
 
-TEST(IdleTrackerIds, ATouchThatWasOvertakenByItsOwnRemoveMakesNobodyIdleEarly) {
+TEST(IdleTrackerIds, ATouchOvertakenByItsOwnRemoveMakesNoConnectionIdleEarly) {
   IdleTracker<int> tracker(30);
   const IdleId old = tracker.add(1);
   tracker.remove(old);
   const IdleId stranger = tracker.add(2);
   found_at(tracker, 20);
-  tracker.touch(stranger);                             // to be found at 51
-  detail::TrackerAccess::store_late(tracker, old, 3);  // the thread slept since tick 2
+  tracker.touch(stranger);                             // so it must be found at 51
+  detail::TrackerAccess::store_late(tracker, old, 3);  // its thread was held up since tick 2
   EXPECT_EQ(found_at(tracker, 50), kNobody);
-  EXPECT_EQ(found_at(tracker, 51), kNobody) << "found out at 33, and given a time-out from there";
+  EXPECT_EQ(found_at(tracker, 51), kNobody) << "a new time-out began at 51";
   EXPECT_TRUE(tracker.contains(stranger));
-  EXPECT_EQ(found_at(tracker, 51 + 30), std::vector{2}) << "late by a time-out at the most";
+  EXPECT_EQ(found_at(tracker, 51 + 30), std::vector{2}) << "late by at most a time-out";
 }
 
-TEST(IdleTrackerIds, ATouchThatWasOvertakenByItsOwnRemoveBringsNobodyBack) {
+TEST(IdleTrackerIds, ATouchOvertakenByItsOwnRemoveBringsNoConnectionBack) {
   IdleTracker<int> tracker(30);
   const IdleId old = tracker.add(1);
   tracker.remove(old);
@@ -168,8 +168,8 @@ TEST(IdleTrackerIds, ATouchThatWasOvertakenByItsOwnRemoveBringsNobodyBack) {
   EXPECT_EQ(tracker.last_packet(next), 101U);
 }
 
-TEST(IdleTrackerIds, APlaceWhoseGenerationsAreUsedUpIsRetired) {
-  IdleTracker<int, 5> tracker(30);  // three connections per place
+TEST(IdleTrackerIds, AnIndexWhoseGenerationsAreUsedUpIsRetired) {
+  IdleTracker<int, 5> tracker(30);  // three connections per index
   std::vector<IdleId> given;
   for (int connection = 0; connection < 100; ++connection) {
     const IdleId id = tracker.add(connection);
@@ -182,7 +182,7 @@ TEST(IdleTrackerIds, APlaceWhoseGenerationsAreUsedUpIsRetired) {
     }
     tracker.check_invariants();
   }
-  EXPECT_EQ(given[3].index, given[0].index + 1) << "the first place is retired";
+  EXPECT_EQ(given[3].index, given[0].index + 1) << "the first index is retired";
   for (const IdleId id : given) EXPECT_FALSE(tracker.contains(id));
 }
 
@@ -195,7 +195,7 @@ TEST(IdleTrackerAdvance, ALimitIsExactAndTheRestIsFoundByTheNextCalls) {
   for (int call = 0; call < 9; ++call) {
     const auto found = found_at(tracker, 31, 11);
     EXPECT_EQ(found.size(), 11U);
-    EXPECT_EQ(tracker.next_wakeup(), 31U) << "one is left";
+    EXPECT_EQ(tracker.next_wakeup(), 31U) << "some are left";
     all.insert(all.end(), found.begin(), found.end());
   }
   const auto last = found_at(tracker, 31, 11);
@@ -206,7 +206,7 @@ TEST(IdleTrackerAdvance, ALimitIsExactAndTheRestIsFoundByTheNextCalls) {
   EXPECT_EQ(tracker.next_wakeup(), std::nullopt);
 }
 
-TEST(IdleTrackerAdvance, WhoIsTouchedOrRemovedBetweenTwoCallsOfALimitIsNotFound) {
+TEST(IdleTrackerAdvance, AConnectionTouchedOrRemovedBetweenTwoLimitedCallsIsNotFound) {
   IdleTracker<int> tracker(30);
   std::vector<IdleId> ids;
   for (int key = 0; key < 10; ++key) ids.push_back(tracker.add(key));
@@ -224,7 +224,7 @@ TEST(IdleTrackerAdvance, WhoIsTouchedOrRemovedBetweenTwoCallsOfALimitIsNotFound)
   EXPECT_TRUE(tracker.empty());
 }
 
-TEST(IdleTrackerAdvance, AnOwnerWhoSleepsUntilTheNextWakeUpIsNeverLate) {
+TEST(IdleTrackerAdvance, AnOwnerThatSleepsUntilTheNextWakeUpIsNeverLate) {
   IdleTracker<int> tracker(30'000, 5);
   const IdleId id = tracker.add(1);
   tracker.add(2, 777);
@@ -238,7 +238,7 @@ TEST(IdleTrackerAdvance, AnOwnerWhoSleepsUntilTheNextWakeUpIsNeverLate) {
   ASSERT_EQ(found.size(), 2U);
   EXPECT_EQ(found[0], 5 + 1 + 777U);
   EXPECT_LE(found[1], 20'000 + 30'001U);
-  EXPECT_LE(wakeups, 30) << "a handful of looks per time-out";
+  EXPECT_LE(wakeups, 30) << "a few inspections per time-out";
 }
 
 TEST(IdleTrackerAdvance, OnIdleMayChangeTimeOutsScaleThemAndReserve) {
@@ -262,8 +262,8 @@ TEST(IdleTrackerAdvance, OnIdleMayChangeTimeOutsScaleThemAndReserve) {
 
 // --- the ends of time
 
-TEST(IdleTrackerTime,
-     StampsOfFortyBitsDoNotWrap) {  // 49.7 days of milliseconds are 2^32, 34 years 2^40
+// In milliseconds, 2^32 ticks are 49.7 days, 2^40 are 34 years.
+TEST(IdleTrackerTime, StampsOfFortyBitsDoNotWrap) {
   for (const Tick edge :
        {Tick{1} << 32, Tick{1} << 39, Tick{1} << 40, Tick{3} << 40, Tick{1} << 62}) {
     IdleTracker<int> tracker(30, edge - 100);
@@ -294,7 +294,7 @@ TEST(IdleTrackerTime, TheLongestTimeOutAndAJumpOverYearsFindAll) {
   EXPECT_EQ(found_at(tracker, IdleTracker<int>::kLastTick), std::vector{5});
 }
 
-TEST(IdleTrackerTime, WhatIsOutOfRangeIsRefusedWithTheRange) {
+TEST(IdleTrackerTime, AnArgumentOutOfRangeIsRefused) {
   IdleTracker<int> tracker(30, 10);
   const IdleId id = tracker.add(1);
   EXPECT_THROW(tracker.add(1, 0), std::invalid_argument);
@@ -323,7 +323,7 @@ TEST(IdleTrackerTime, WhatIsOutOfRangeIsRefusedWithTheRange) {
 
 // --- overload
 
-TEST(IdleTrackerOverload, AFallFindsAtOnceWhoIsIdleForTheScaledTimeOut) {
+TEST(IdleTrackerOverload, AFallFindsConnectionsThatAreIdleForTheScaledTimeOutAtOnce) {
   IdleTracker<int> tracker(1000);
   for (int key = 0; key < 10; ++key) {  // last packets count at 1, 101, …, 901
     found_at(tracker, static_cast<Tick>(key) * 100);
@@ -341,7 +341,7 @@ TEST(IdleTrackerOverload, AFallFindsAtOnceWhoIsIdleForTheScaledTimeOut) {
   EXPECT_EQ(found_at(tracker, 1101), (std::vector{7, 8, 9}));
 }
 
-TEST(IdleTrackerOverload, PacketsSaveAtAnyFactor) {
+TEST(IdleTrackerOverload, PacketsKeepAConnectionAtAnyFactor) {
   IdleTracker<int> tracker(1000);
   const IdleId id = tracker.add(1);
   tracker.add(2);
@@ -352,7 +352,7 @@ TEST(IdleTrackerOverload, PacketsSaveAtAnyFactor) {
   }
 }
 
-TEST(IdleTrackerOverload, AtFactorZeroWhoHasSentNothingInThisTickIsFound) {
+TEST(IdleTrackerOverload, AtFactorZeroAConnectionWithoutAPacketInThisTickIsFound) {
   IdleTracker<int> tracker(1000);
   const IdleId id = tracker.add(1);
   tracker.add(2);
@@ -364,7 +364,7 @@ TEST(IdleTrackerOverload, AtFactorZeroWhoHasSentNothingInThisTickIsFound) {
   EXPECT_EQ(found_at(tracker, 11), std::vector{1});
 }
 
-TEST(IdleTrackerOverload, ARiseGivesTheWaitingTheirTimeBack) {
+TEST(IdleTrackerOverload, ARiseGivesWaitingConnectionsTheirTimeBack) {
   IdleTracker<int> tracker(1000);
   tracker.add(1);
   tracker.scale_timeouts(0.5);

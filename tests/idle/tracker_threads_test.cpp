@@ -1,4 +1,4 @@
-// Touches from other threads than the owner's: nobody who sends packets is found, while connections
+// Touches from other threads than the owner's: no connection with packets is found, while others
 // come and go. For the thread sanitizer.
 #include <gtest/gtest.h>
 
@@ -22,9 +22,9 @@ IdleId as_id(std::uint64_t word) {
   return {static_cast<std::uint32_t>(word >> 32), static_cast<std::uint32_t>(word)};
 }
 
-// The owner moves time on only when each toucher has been through all connections since: so each
-// has had its packet in every tick.
-TEST(IdleTrackerThreads, WhoIsTouchedInEveryTickIsNeverFound) {
+// The owner advances only when each toucher has touched all its connections since the last advance:
+// so each of them has had a packet in every tick.
+TEST(IdleTrackerThreads, AConnectionTouchedInEveryTickIsNeverFound) {
   constexpr int kThreads = 3;
   constexpr int kEach = 200;
   constexpr Tick kTicks = 300;
@@ -60,13 +60,14 @@ TEST(IdleTrackerThreads, WhoIsTouchedInEveryTickIsNeverFound) {
   EXPECT_EQ(tracker.size(), static_cast<std::size_t>(kThreads * kEach));
 }
 
-// Touchers use ids that the owner is removing, replacing and adding to, past the first page.
+// Touchers use ids while the owner removes and adds connections, more than fit on the first page.
 TEST(IdleTrackerThreads, TouchesRaceAddRemoveAndAdvanceWithoutHarm) {
   for (const std::uint64_t seed : seeds(2)) {
     SCOPED_TRACE(replay_with(seed));
     constexpr std::size_t kShown = 64;
     IdleTracker<std::size_t> tracker(5);
-    std::vector<std::atomic<std::uint64_t>> shown(kShown);  // ids, some of the past
+    std::vector<std::atomic<std::uint64_t>> shown(
+        kShown);  // ids, some of them of connections that are gone
     std::atomic<bool> stop{false};
     std::vector<std::thread> touchers;
     for (std::uint64_t thread = 0; thread < 3; ++thread) {
@@ -81,9 +82,9 @@ TEST(IdleTrackerThreads, TouchesRaceAddRemoveAndAdvanceWithoutHarm) {
     for (Tick now = 1; now <= 400; ++now) {
       for (int i = 0; i < 100; ++i) {
         const IdleId id = tracker.add(added++, 1 + random() % 1000);
-        auto& place = shown[random() % kShown];
-        if (random() % 2 == 0 && tracker.remove(as_id(place.load()))) ++removed;
-        if (random() % 4 != 0) place.store(as_word(id), std::memory_order_release);
+        auto& entry = shown[random() % kShown];
+        if (random() % 2 == 0 && tracker.remove(as_id(entry.load()))) ++removed;
+        if (random() % 4 != 0) entry.store(as_word(id), std::memory_order_release);
       }
       found += tracker.advance(now, [](IdleId, std::size_t) {});
       ASSERT_EQ(tracker.size(), added - removed - found);
@@ -92,9 +93,9 @@ TEST(IdleTrackerThreads, TouchesRaceAddRemoveAndAdvanceWithoutHarm) {
     stop = true;
     for (auto& toucher : touchers) toucher.join();
     found += tracker.advance(10'000, [](IdleId, std::size_t) {});
-    found += tracker.advance(
-        20'000, [](IdleId, std::size_t) {});  // who was given a time-out because of a late touch
-    EXPECT_EQ(added, removed + found) << "each ends as exactly one of removed and found";
+    // The connections that got another time-out because of a late touch.
+    found += tracker.advance(20'000, [](IdleId, std::size_t) {});
+    EXPECT_EQ(added, removed + found) << "each connection ends exactly once: removed or found";
   }
 }
 

@@ -1,26 +1,29 @@
-// IdleDetector: what each way of finding idle connections offers, as a concept and a contract.
+// IdleDetector: the interface and the contract of every design that finds idle connections.
 //
-// Connections are added, packets touch them, and advance() hands over those that had no packet for
-// their time-out. Four designs offer this: IdleTracker (idle_tracker.h), the one to use; IdleRing
-// (idle_ring.h), the published ring queue; and the two that the ring was published to replace,
-// IdleScan (idle_scan.h) and TimerPerPacket (timer_per_packet.h).
+// The owner adds connections, packets touch them, and advance() hands over the connections that had
+// no packet for their time-out. Two designs are in the library: IdleTracker (idle_tracker.h), the
+// one to use, and IdleRing (idle_ring.h), the published ring queue. The two designs that the ring
+// was published to replace, IdleScan and TimerPerPacket, are in tests/models for comparison and are
+// not installed.
 //
 // Contracts
 // ---------
-//  1. Time is a Tick that the owner moves with advance(); a tick lasts from one number to the next.
-//     A packet (touch) or a log-in (add) while now() is k came somewhere in [k, k + 1). It counts
-//     as come at the end of that tick, k + 1, so that nobody is cut short by a fraction: the
-//     connection is found idle by the first advance() to k + 1 + time-out or later.
-//  2. Hence, if the owner advances at each tick: with packets less than a time-out apart a
-//     connection is never found; without, it is found in [time-out, time-out + tick] after its last
-//     packet.
-//  3. now() must be true. An owner that lags n ticks behind when a packet comes cuts that
-//     connection's time-out by n. So advance before the packets of a wake-up are handled, or at
-//     each tick.
-//  4. What is found is forgotten before on_idle is called for it. on_idle may add (also the same
-//     key again), touch and remove, and throw; what is left is found by the next advance(). A
-//     nested advance() throws std::logic_error, if the design says nothing else.
-//  5. A touch or a remove of what is not there does nothing.
+//  1. Time is a Tick that the owner moves with advance(). Tick k lasts from k to k + 1. If now() is
+//     k when a packet (touch) or a log-in (add) is reported, it came somewhere in [k, k + 1). It
+//     counts as if it came at the end of that tick, at k + 1, so that no connection loses a
+//     fraction of a tick. The connection is found idle by the first advance() to
+//     k + 1 + time-out or later.
+//  2. It follows, if the owner advances at each tick: a connection whose packets are less than a
+//     time-out apart is never found; any other is found in [time-out, time-out + tick] after its
+//     last packet.
+//  3. now() must be true. If the owner lags n ticks behind when a packet comes, that connection's
+//     time-out is n ticks shorter. So call advance() before the packets of a wake-up are handled,
+//     or at each tick.
+//  4. A connection that is found idle is forgotten before on_idle is called for it. on_idle may
+//     call add (also with the same key), touch and remove, and may throw; the idle connections that
+//     are left are then found by the next advance(). A nested advance() throws std::logic_error,
+//     unless the design documents something else.
+//  5. touch and remove do nothing if the connection is not there.
 #pragma once
 
 #include <concepts>
@@ -44,9 +47,10 @@ concept IdleDetector =
              Tick tick, detail::AnyIdleCallback callback) {
   { detector.add(key) } -> std::same_as<typename D::Id>;
   { detector.touch(id) } -> std::same_as<void>;
-  { detector.remove(id) } -> std::same_as<bool>;  // whether it was there
-  // Moves time to `tick` and calls callback(id, key) for each connection found idle. Returns how
-  // many there were. Throws std::invalid_argument if `tick` is before now().
+  // Returns true if the connection was there.
+  { detector.remove(id) } -> std::same_as<bool>;
+  // Moves time to `tick` and calls callback(id, key) for each connection found idle. Returns their
+  // number. Throws std::invalid_argument if `tick` is before now().
   { detector.advance(tick, callback) } -> std::same_as<std::size_t>;
   { view.now() } -> std::same_as<Tick>;
   { view.size() } -> std::same_as<std::size_t>;

@@ -1,26 +1,27 @@
 // IdleRing: the published ring queue for idle connections: slots of sets, and a map from each key
 // to its slot.
 //
-// The ring has one slot per tick of the time-out and one more, and its hand moves by one slot a
-// tick. A packet moves its key to the slot just behind the hand, which is the last to come up;
-// whatever is in the slot that the hand comes to is idle.
+// The ring has one slot more than the time-out has ticks. Its hand moves by one slot a tick. A
+// packet moves its key to the slot just behind the hand, which the hand reaches last. Every key in
+// the slot that the hand reaches is idle.
 //
 //   carillon::IdleRing<int> ring(30);                  // a time-out of 30 ticks: 31 slots
 //   ring.add(socket);
 //   ring.touch(socket);
 //   ring.advance(ring.now() + 1, [](int, int socket) { close(socket); });
 //
-// The recipe as it is told has 30 slots for 30 s. Then what comes at second 0 sharp is found at
-// second 30, as promised, but what comes at second 0.9 as well, after 29.1 s; with_slots(30) is
-// that ring. It keeps its promise for packets that come on the tick, or for a time-out of 29 s.
+// The published recipe has 30 slots for 30 s; with_slots(30) makes that ring. A packet at second 0
+// sharp is then found idle at second 30, as promised. But a packet at second 0.9 is found at second
+// 30 too, which is early, after 29.1 s. So that ring keeps its promise only for packets that come
+// on the tick, or for a time-out of 29 s.
 //
-// As published: a packet costs a look-up, a removal and an insertion in hash tables, under one lock
-// if there is more than one thread; one time-out for all. For comparison; IdleTracker
-// (idle_tracker.h) is the one to use.
+// Cost, as published: a packet takes a look-up, a removal and an insertion in hash tables, under
+// one lock if there is more than one thread. All connections have the same time-out. IdleRing is
+// here for comparison; IdleTracker (idle_tracker.h) is the one to use.
 //
-// Contracts: IdleDetector (idle_detector.h). An id is the key; to add a key that is there is a
-// packet. Not thread-safe. Cost: add, touch, remove O(1) on average, advance O(ticks, at most the
-// slots) and O(1) per key found.
+// Contracts: IdleDetector (idle_detector.h). The id of a connection is its key; adding a key that
+// is already there counts as a packet. Not thread-safe. Complexity: add, touch, remove O(1) on
+// average; advance O(min(ticks, slots)), and O(1) per key found.
 #pragma once
 
 #include <cstddef>
@@ -42,9 +43,11 @@ class IdleRing {
   using key_type = Key;
   using Id = Key;
 
+  // `timeout` is in ticks. Throws std::invalid_argument if it is 0.
   explicit IdleRing(Tick timeout, Tick start_tick = 0) : IdleRing(Slots{timeout + 1}, start_tick) {
     if (timeout == 0) throw std::invalid_argument("carillon: a time-out is at least one tick");
   }
+  // The published ring. Throws std::invalid_argument if `slots` is 0.
   static IdleRing with_slots(Tick slots, Tick start_tick = 0) {
     return IdleRing(Slots{slots}, start_tick);
   }
@@ -81,12 +84,11 @@ class IdleRing {
     if (to < now_)
       throw std::invalid_argument("carillon: advance(" + std::to_string(to) + ") would go back");
     const Busy busy(busy_);
-    std::size_t found = hand_over_due(on_idle);  // what an exception left
+    std::size_t found = hand_over_due(on_idle);  // the keys that an exception left
     while (now_ < to) {
       now_ = slot_of_.empty() ? to : now_ + 1;
-      due_.swap(
-          slots_
-              [behind_the_hand()]);  // the slot it comes to is, once empty, the one just behind it
+      // The slot that the hand reaches becomes, once it is empty, the slot just behind the hand.
+      due_.swap(slots_[behind_the_hand()]);
       found += hand_over_due(on_idle);
     }
     return found;
@@ -137,7 +139,7 @@ class IdleRing {
   Tick now_;
   bool busy_ = false;
   std::vector<Set> slots_;
-  Set due_;  // what the hand has come to
+  Set due_;  // the keys of the slot that the hand has reached
   std::unordered_map<Key, std::size_t> slot_of_;
 };
 

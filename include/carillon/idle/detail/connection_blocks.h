@@ -1,5 +1,9 @@
-// ConnectionBlocks: a tracker's connections, sixteen to a block; the stamps that packets store
-// apart from what only the owner needs.
+// ConnectionBlocks: the connections of a tracker, sixteen to a block. Stamps, which packets store,
+// are kept apart from the data that only the owner uses.
+//
+// Words used here. The *index* of a connection is its number in the tracker, as in IdleId; its
+// *position* is its number in its block, 0 .. 15. An index is *free* (no connection has it), *live*
+// (a connection has it) or *retired* (its generations are used up, and no connection will get it).
 #pragma once
 
 #include <algorithm>
@@ -7,6 +11,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -20,34 +25,34 @@
 
 namespace carillon::detail {
 
-// Of check_invariants().
+// For check_invariants().
 inline void require(bool holds, const char* what) {
   if (!holds) throw std::logic_error(std::string("carillon: IdleTracker is broken: ") + what);
 }
 
-// Sixteen connections, which the wheel looks at together. On one cache line.
+// Sixteen connections, which are inspected together; one timer on a wheel. Fills one cache line.
 struct alignas(64) Block : TimerNode {
-  static constexpr std::uint32_t kPlaces = 16;
+  static constexpr std::uint32_t kSize = 16;  // connections
   static constexpr std::uint16_t kAll = 0xFFFF;
   static constexpr std::uint16_t kNoClass = 0xFFFF;
 
-  Tick timeout = 0;           // that of all its connections, unless they are mixed
-  Block* previous = nullptr;  // in the list of blocks that it is in
+  Tick timeout = 0;           // of all its connections, unless `mixed`
+  Block* previous = nullptr;  // in its BlockList
   Block* next = nullptr;
-  Block* next_found = nullptr;             // in the queue of blocks with connections in `found`
-  std::uint32_t number = 0;                // its first connection is number * kPlaces
-  std::uint16_t live = 0;                  // one bit per place: it holds a connection
-  std::uint16_t retired = 0;               // its generations are used up
-  std::uint16_t found = 0;                 // it was idle when it was looked at
-  std::uint16_t timeout_class = kNoClass;  // whose wheel it is on
-  bool mixed = false;                      // its connections differ in their time-outs
-  bool queued = false;  // it is in the queue of those with connections in `found`
+  Block* next_found = nullptr;  // in the queue of blocks with bits in `found`
+  std::uint32_t number = 0;     // its first connection has index number * kSize
+  std::uint16_t live = 0;       // one bit per position, here and in the next two
+  std::uint16_t retired = 0;
+  std::uint16_t found = 0;                 // the connection was idle when it was inspected
+  std::uint16_t timeout_class = kNoClass;  // it is on the wheel of this class
+  bool mixed = false;                      // its connections may have different time-outs
+  bool queued = false;                     // it is in the queue of blocks with bits in `found`
 
   bool is_full() const noexcept { return (live | retired) == kAll; }
 };
 static_assert(sizeof(Block) == 64);
 
-// A list of blocks, the last to be pushed first.
+// A list of blocks; the one pushed last is at the front. A block is in at most one list.
 class BlockList {
  public:
   Block* front() const noexcept { return front_; }
@@ -68,12 +73,12 @@ class BlockList {
   Block* front_ = nullptr;
 };
 
-// Stamps are eight to a cache line, by themselves (stamp_table.h): they are what packets touch, at
-// random. What only the owner needs grows by pages. Nothing moves: a thread may be storing a stamp
-// while the owner adds connections.
+// Packets touch stamps at random, so stamps have a table of their own, eight to a cache line
+// (stamp_table.h). The other data of connections grows by pages. Nothing ever moves in memory,
+// because a thread may be storing a stamp while the owner adds connections.
 //
-// Thread safety: touch() is safe from any thread at any time, also while the owner calls the rest.
-// It may use an id as soon as the owner has it.
+// Thread safety: touch() may be called by any thread at any time, also while the owner calls other
+// functions, with any id that the owner has got. All other functions: the owner alone.
 template <class Key, std::uint32_t kLastGeneration>
 class ConnectionBlocks {
   static_assert(kLastGeneration % 2 == 1 && kLastGeneration <= Stamp::kGenerationMask);
@@ -81,43 +86,44 @@ class ConnectionBlocks {
  public:
   using Word = StampTable::Word;
 
-  struct Record {
+  // The data of the connection at one index, or of none while the index is free or retired.
+  struct Connection {
     Tick timeout = 0;
-    std::uint32_t generation = 0;  // odd while it holds a connection
+    std::uint32_t generation = 0;  // odd while the index is live
     union {
-      Key key;  // alive while it holds a connection
+      Key key;  // constructed while the index is live
     };
 
-    Record() noexcept {}
-    ~Record() {}
+    Connection() noexcept {}
+    ~Connection() {}
   };
 
   ConnectionBlocks() = default;
   ConnectionBlocks(const ConnectionBlocks&) = delete;
   ConnectionBlocks& operator=(const ConnectionBlocks&) = delete;
   ~ConnectionBlocks() {
-    for (std::uint32_t index = 0; index < fresh_ * Block::kPlaces; ++index) {
-      if (holds(index)) std::destroy_at(&record(index).key);
+    for (std::uint32_t index = 0; index < used_blocks_ * Block::kSize; ++index) {
+      if (holds(index)) std::destroy_at(&connection(index).key);
     }
   }
 
-  // One relaxed store, if the id is not from the past and no later packet has been noted.
+  // Does one relaxed store if the id is still valid and no later packet is stored already.
   void touch(IdleId id, std::uint64_t stamp) noexcept {
-    if (!Stamp::is_generation(id.generation)) return;  // it was never given
+    if (!Stamp::is_generation(id.generation)) return;  // no connection ever had this id
     Word& word = stamps_[id.index];
     const std::uint64_t fresh = stamp | id.generation;
     if (Stamp::supersedes(fresh, word.load(std::memory_order_relaxed)))
       word.store(fresh, std::memory_order_relaxed);
   }
 
-  // The stamps of a block lie one after the other, on two cache lines.
+  // The stamps of a block are adjacent, on two cache lines.
   Word& stamp(std::uint32_t index) noexcept { return stamps_[index]; }
   const Word& stamp(std::uint32_t index) const noexcept { return stamps_[index]; }
-  Record& record(std::uint32_t index) noexcept {
-    return pages_[index / kPage].records[index % kPage];
+  Connection& connection(std::uint32_t index) noexcept {
+    return pages_[index / kPage].connections[index % kPage];
   }
-  const Record& record(std::uint32_t index) const noexcept {
-    return pages_[index / kPage].records[index % kPage];
+  const Connection& connection(std::uint32_t index) const noexcept {
+    return pages_[index / kPage].connections[index % kPage];
   }
   Block& block(std::uint32_t number) noexcept {
     return pages_[number / kPageBlocks].blocks[number % kPageBlocks];
@@ -125,49 +131,49 @@ class ConnectionBlocks {
   const Block& block(std::uint32_t number) const noexcept {
     return pages_[number / kPageBlocks].blocks[number % kPageBlocks];
   }
-  Block& block_of(std::uint32_t index) noexcept { return block(index / Block::kPlaces); }
-  const Block& block_of(std::uint32_t index) const noexcept {
-    return block(index / Block::kPlaces);
-  }
+  Block& block_of(std::uint32_t index) noexcept { return block(index / Block::kSize); }
+  const Block& block_of(std::uint32_t index) const noexcept { return block(index / Block::kSize); }
 
   static constexpr std::uint16_t bit_of(std::uint32_t index) noexcept {
-    return static_cast<std::uint16_t>(1U << (index % Block::kPlaces));
+    return static_cast<std::uint16_t>(1U << (index % Block::kSize));
   }
 
-  bool holds(std::uint32_t index) const noexcept { return record(index).generation % 2 == 1; }
+  // Returns true if the index is live, or the id that of a live connection.
+  bool holds(std::uint32_t index) const noexcept { return connection(index).generation % 2 == 1; }
   bool holds(IdleId id) const noexcept {
-    return id.index / Block::kPlaces < fresh_ && record(id.index).generation == id.generation &&
-           holds(id.index);
+    return id.index / Block::kSize < used_blocks_ &&
+           connection(id.index).generation == id.generation && holds(id.index);
   }
-  IdleId id(std::uint32_t index) const noexcept { return {index, record(index).generation}; }
+  IdleId id(std::uint32_t index) const noexcept { return {index, connection(index).generation}; }
 
-  // A block without connections, or null: then all blocks that are allocated have some.
+  // A block without connections; null if all allocated blocks have some.
   Block* empty_block() noexcept {
     if (empty_.front() != nullptr) return empty_.front();
-    return fresh_ < blocks() ? &block(fresh_) : nullptr;
+    return used_blocks_ < blocks() ? &block(used_blocks_) : nullptr;
   }
 
-  // `block`, the answer of empty_block(), is to get a connection.
-  void begin(Block& block) noexcept {
+  // Call it before `block`, which empty_block() returned, gets its first connection.
+  void start_using(Block& block) noexcept {
     if (&block == empty_.front()) {
       empty_.remove(block);
     } else {
-      block.number = fresh_++;
+      block.number = used_blocks_++;
     }
   }
 
-  // `block` has lost its last connection, and is in no list.
-  void end(Block& block) noexcept {
+  // Call it when `block` has lost its last connection. REQUIRES: it is in no list.
+  void stop_using(Block& block) noexcept {
     if (!block.is_full()) empty_.push(block);
   }
 
-  // Gives a free place of `block` to a connection. The caller sees to lists and wheels.
+  // Gives a free index of `block` to a connection, and returns the index. The caller updates lists
+  // and wheels.
   std::uint32_t acquire(Block& block, Key&& key, Tick timeout) noexcept {
-    const auto place = static_cast<std::uint32_t>(
+    const auto position = static_cast<std::uint32_t>(
         std::countr_one(static_cast<std::uint16_t>(block.live | block.retired)));
-    const std::uint32_t index = block.number * Block::kPlaces + place;
+    const std::uint32_t index = block.number * Block::kSize + position;
     block.live |= bit_of(index);
-    Record& taken = record(index);
+    Connection& taken = connection(index);
     ++taken.generation;
     taken.timeout = timeout;
     std::construct_at(&taken.key, std::move(key));
@@ -175,11 +181,11 @@ class ConnectionBlocks {
     return index;
   }
 
-  // From now on touches with its id are refused. The key is returned. The caller sees to lists and
-  // wheels.
+  // Frees or retires the index, and returns the key. From now on touches with the connection's id
+  // are refused. The caller updates lists and wheels.
   Key release(std::uint32_t index) noexcept {
     Block& block = block_of(index);
-    Record& released = record(index);
+    Connection& released = connection(index);
     block.live &= static_cast<std::uint16_t>(~bit_of(index));
     if (released.generation == kLastGeneration) {
       released.generation = 0;
@@ -195,20 +201,29 @@ class ConnectionBlocks {
     return key;
   }
 
-  // Its last packet counts at `tick`, whatever has been stored.
+  // Sets the tick at which the last packet counts, whatever the stamp was.
   void restamp(std::uint32_t index, Tick tick) noexcept {
-    stamp(index).store(Stamp::of(tick) | record(index).generation, std::memory_order_relaxed);
+    stamp(index).store(Stamp::of(tick) | connection(index).generation, std::memory_order_relaxed);
   }
 
-  // Throws std::length_error for more connections than there can be.
+  // The age of the oldest stamp of `block` at `now`. REQUIRES: all its indices are live.
+  std::int64_t oldest_age(const Block& block, Tick now) const noexcept {
+    const Word* const stamps = &stamp(block.number * Block::kSize);
+    std::int64_t oldest = std::numeric_limits<std::int64_t>::min();
+    for (unsigned i = 0; i < Block::kSize; ++i)
+      oldest = std::max(oldest, Stamp::rough_age(stamps[i].load(std::memory_order_relaxed), now));
+    return Stamp::age_of_rough(oldest);
+  }
+
+  // Throws std::length_error if there cannot be so many connections.
   void require_possible(std::size_t connections) const {
     if (connections > (std::size_t{1} << 31) - retired_)
       throw std::length_error("carillon: an IdleTracker holds at most 2147483648 connections; " +
                               std::to_string(connections) + " were asked for");
   }
 
-  // Room for so many connections. Throws std::bad_alloc with nothing changed. REQUIRES: it is
-  // possible.
+  // Makes room for so many connections. Throws std::bad_alloc; nothing has changed then. REQUIRES:
+  // require_possible(connections) does not throw.
   void reserve(std::size_t connections) {
     const std::size_t needed = connections + retired_;
     if (needed > capacity()) add_pages((needed - capacity() + kPage - 1) / kPage);
@@ -222,43 +237,42 @@ class ConnectionBlocks {
   bool is_exhausted() const noexcept { return size_ + retired_ == capacity(); }
   std::size_t size() const noexcept { return size_; }
   std::size_t blocks() const noexcept { return pages_.size() * kPageBlocks; }  // allocated
-  std::uint32_t fresh() const noexcept {
-    return fresh_;
-  }  // blocks from here on never held anything
+  // The number of blocks that have ever had a connection; these have the lowest numbers.
+  std::uint32_t used_blocks() const noexcept { return used_blocks_; }
   std::size_t bytes() const noexcept {
-    return stamps_.bytes() + capacity() * sizeof(Record) + blocks() * sizeof(Block) +
+    return stamps_.bytes() + capacity() * sizeof(Connection) + blocks() * sizeof(Block) +
            pages_.capacity() * sizeof(Page);
   }
 
-  // Throws std::logic_error.
+  // Throws std::logic_error if an invariant is broken. O(connections).
   void check_invariants() const {
     std::size_t held = 0;
-    for (std::uint32_t number = 0; number < fresh_; ++number) {
+    for (std::uint32_t number = 0; number < used_blocks_; ++number) {
       const Block& block = this->block(number);
       require(block.number == number, "a block has another number");
-      require((block.live & block.retired) == 0, "a retired place holds a connection");
-      for (std::uint32_t place = 0; place < Block::kPlaces; ++place) {
-        const bool is_live = (block.live >> place & 1) != 0;
-        require(is_live == holds(number * Block::kPlaces + place),
-                "a block counts other connections than its records");
+      require((block.live & block.retired) == 0, "a retired index has a connection");
+      for (std::uint32_t position = 0; position < Block::kSize; ++position) {
+        const bool is_live = (block.live >> position & 1) != 0;
+        require(is_live == holds(number * Block::kSize + position),
+                "a block's `live` differs from the generations of its connections");
         held += is_live ? 1 : 0;
       }
     }
-    require(held == size_, "it counts other connections than it holds");
+    require(held == size_, "size() is not the number of live connections");
   }
 
  private:
   static constexpr std::uint32_t kPage = StampTable::kStep;  // connections
-  static constexpr std::uint32_t kPageBlocks = kPage / Block::kPlaces;
+  static constexpr std::uint32_t kPageBlocks = kPage / Block::kSize;
 
   struct Page {
-    Record* records;
+    Connection* connections;
     Block* blocks;
   };
 
-  // Pages that were allocated together.
+  // Owns pages that were allocated together.
   struct Memory {
-    std::unique_ptr<Record[]> records;
+    std::unique_ptr<Connection[]> connections;
     std::unique_ptr<Block[]> blocks;
   };
 
@@ -269,21 +283,22 @@ class ConnectionBlocks {
       pages_.reserve(std::max(pages_.size() + count, 2 * pages_.capacity()));
     if (memory_.size() == memory_.capacity())
       memory_.reserve(std::max<std::size_t>(4, 2 * memory_.capacity()));
-    Memory memory{std::make_unique<Record[]>(count * kPage),
+    Memory memory{std::make_unique<Connection[]>(count * kPage),
                   std::make_unique<Block[]>(count * kPageBlocks)};
     stamps_.grow(capacity() + count * kPage);
     for (std::size_t page = 0; page < count; ++page)
       pages_.push_back(
-          {memory.records.get() + page * kPage, memory.blocks.get() + page * kPageBlocks});
+          {memory.connections.get() + page * kPage, memory.blocks.get() + page * kPageBlocks});
     memory_.push_back(std::move(memory));
-  }
+  }  // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks): memory_ owns the arrays
 
   StampTable stamps_;
 
-  alignas(64) std::uint32_t fresh_ = 0;  // apart from what touches read
-  std::size_t size_ = 0;
-  std::size_t retired_ = 0;
-  BlockList empty_;  // blocks that held connections before
+  // On another cache line than stamps_, which touches read.
+  alignas(64) std::uint32_t used_blocks_ = 0;
+  std::size_t size_ = 0;     // live indices
+  std::size_t retired_ = 0;  // retired indices
+  BlockList empty_;          // used blocks without connections, but with a free index
   std::vector<Page> pages_;
   std::vector<Memory> memory_;
 };

@@ -1,5 +1,5 @@
-// Stamp: the tick of a connection's last packet and the generation of its id, packed into the one
-// word that a touch stores.
+// Stamp: the word that a touch stores: the tick of a connection's last packet and the generation of
+// its id.
 #pragma once
 
 #include <bit>
@@ -9,12 +9,12 @@
 
 namespace carillon::detail {
 
-// The low 40 bits of the tick above the 24 bits of the generation. 40 bits of milliseconds are 34
-// years; whoever reads a stamp knows the time to half of that, and so the rest of the tick.
+// The upper 40 bits are the low 40 bits of the tick, the lower 24 bits are the generation. 2^40 ms
+// are 34 years. A reader knows the current time to within half of that, so it can compute the
+// missing upper bits of the tick.
 //
-// Tick and generation share a word so that a touch that comes too late, for a connection whose
-// place has been given to another, can be told from a true one even when it was overtaken between
-// its look at the word and its store.
+// Tick and generation share a word so that a late touch can be recognised: one whose connection is
+// gone, and whose index was given to another connection between that touch's load and its store.
 struct Stamp {
   static constexpr unsigned kGenerationBits = 24;
   static constexpr std::uint64_t kGenerationMask = (std::uint64_t{1} << kGenerationBits) - 1;
@@ -26,13 +26,14 @@ struct Stamp {
     return static_cast<std::uint32_t>(word & kGenerationMask);
   }
 
-  // How many ticks before `now` the stamp is; negative if it is after. REQUIRES: less than kReach.
+  // How many ticks before `now` the stamp is; negative if it is after `now`. REQUIRES: the two are
+  // less than kReach ticks apart.
   static constexpr std::int64_t age(std::uint64_t word, Tick now) noexcept {
     return static_cast<std::int64_t>(of(now) - (word & ~kGenerationMask)) >> kGenerationBits;
   }
 
-  // The same for the oldest of many stamps that are of connections (their generation is not 0): one
-  // subtraction each, and one shift for all.
+  // A cheaper age() of the oldest of many stamps: take the maximum of rough_age(), one subtraction
+  // each, then age_of_rough() of that, one shift for all. REQUIRES: no generation is 0.
   static constexpr std::int64_t rough_age(std::uint64_t word, Tick now) noexcept {
     return static_cast<std::int64_t>(of(now) - word);
   }
@@ -40,13 +41,13 @@ struct Stamp {
     return (rough >> kGenerationBits) + 1;
   }
 
-  // Whether a stamp can have this generation.
+  // Returns true if a connection can have this generation: it is odd and of 24 bits.
   static constexpr bool is_generation(std::uint32_t generation) noexcept {
     return (generation & (~kGenerationMask | 1)) == 1;
   }
 
-  // Whether `word` is of the same generation as `other` and of a later tick, less than kReach
-  // later: their difference has the tick's bits alone.
+  // Returns true if `word` has the same generation as `other` and a tick that is later by less than
+  // kReach. Only the tick's bits are then set in their difference.
   static constexpr bool supersedes(std::uint64_t word, std::uint64_t other) noexcept {
     return std::rotr(word - other, kGenerationBits) - 1 < kReach - 1;
   }

@@ -1,11 +1,11 @@
-// StampTable: the stamps of a tracker's connections, one after the other. It grows where it is, so
-// that a touch, on whatever thread, finds a stamp by its index alone.
+// StampTable: the stamps of a tracker's connections in one array. The array grows in place, so a
+// touch, on any thread, finds a stamp by its index alone.
 //
-// Beside the store itself, what a touch costs is the way to the stamp. So the table takes addresses
-// for every index that there can be, 32 GiB, but memory only for those in use. The rest can be
-// read, as zeros, and not written; it counts neither as committed nor as resident (reading it takes
-// page tables, 64 MiB if all of it is read). Who limits addresses (`ulimit -v`) or locks all that
-// is mapped (`mlockall`) must leave room for it.
+// Besides the store itself, a touch costs only the way to the stamp. So the table reserves address
+// space for every possible index, 32 GiB, and takes memory only for the indices in use. The rest
+// can be read, as zeros, but not written; it counts neither as committed nor as resident (reading
+// it takes page tables, 64 MiB if all of it is read). A process that limits its addresses
+// (`ulimit -v`) or locks all mapped memory (`mlockall`) must leave room for it.
 #pragma once
 
 #include <sys/mman.h>
@@ -22,11 +22,11 @@ class StampTable {
  public:
   using Word = std::atomic<std::uint64_t>;
   static_assert(sizeof(Word) == 8 && Word::is_always_lock_free,
-                "zeros of the system are words of value 0");
+                "zeroed pages from the system must be words of value 0");
   static_assert(sizeof(void*) == 8, "32 GiB of addresses need 64 bits");
 
-  static constexpr std::size_t kStep =
-      16'384;  // words: 128 KiB, whole pages of whatever size they are
+  // Words by which the table grows: 128 KiB, a whole number of pages on every system.
+  static constexpr std::size_t kStep = 16'384;
 
   struct NoAddresses : std::bad_alloc {
     const char* what() const noexcept override {
@@ -41,12 +41,12 @@ class StampTable {
   StampTable& operator=(const StampTable&) = delete;
   ~StampTable() { munmap(words_, kAddresses); }
 
-  // Indices below size() can be written, all others only read: 0.
+  // Words with an index below size() can be written. All others can only be read, and are 0.
   Word& operator[](std::uint32_t index) noexcept { return words_[index]; }
   const Word& operator[](std::uint32_t index) const noexcept { return words_[index]; }
 
-  // `size` words, of which the new ones are 0. REQUIRES: size >= size(), a multiple of kStep.
-  // Throws std::bad_alloc with nothing changed.
+  // Grows to `size` words; the new ones are 0. Throws std::bad_alloc; nothing has changed then.
+  // REQUIRES: size >= size(), and it is a multiple of kStep.
   void grow(std::size_t size) {
     Word* const fresh = words_ + size_;
     const std::size_t bytes = (size - size_) * sizeof(Word);
@@ -54,14 +54,14 @@ class StampTable {
 #if defined(MADV_DODUMP)
     static_cast<void>(madvise(fresh, bytes, MADV_DODUMP));
 #endif
-    // Written now, so that no packet waits for memory; and atomically: a touch with an id that was
-    // never given may be reading.
+    // Written now, so that no packet waits for memory. The stores are atomic because a touch with
+    // an id that was never given may read these words at the same time.
     for (; size_ < size; ++size_) words_[size_].store(0, std::memory_order_relaxed);
   }
 
   std::size_t size() const noexcept {
     return size_;
-  }
+  }  // words
   std::size_t bytes() const noexcept {
     return size_ * sizeof(Word);
   }
@@ -74,7 +74,7 @@ class StampTable {
         mmap(nullptr, kAddresses, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (addresses == MAP_FAILED) throw NoAddresses();
 #if defined(MADV_DONTDUMP)
-    // Debuggers that dump a living process write every address. May fail: then they do.
+    // Keeps the 32 GiB out of core dumps. If it fails, dumps contain them.
     static_cast<void>(madvise(addresses, kAddresses, MADV_DONTDUMP));
 #endif
     return static_cast<Word*>(addresses);

@@ -1,4 +1,4 @@
-// TimeoutClasses: the classes that a tracker's time-outs fall into, and the blocks in them.
+// TimeoutClasses: the classes of a tracker's time-outs, and the blocks in them.
 #pragma once
 
 #include <algorithm>
@@ -15,44 +15,47 @@
 
 namespace carillon::detail {
 
-// A class is made when the first time-out of it comes, and stays. A block is of the class of its
-// first connection, and moves to one that reaches further if a connection with a longer time-out
-// comes into it.
+// A class is made for its first time-out, and stays. A block belongs to the class of its first
+// connection. If it then gets a connection whose time-out is longer than every time-out of that
+// class, it moves to the class of the new time-out.
 //
-// Invariants: a block with connections and a free place is in the list of its class; its class
-// reaches as far as the longest of its time-outs.
+// Invariants
+//  - A block with connections and a free index is in the list `with_room` of its class.
+//  - No time-out in a block is longer than longest() of the block's class.
 class TimeoutClasses {
  public:
   static constexpr Tick kLongestTimeout = Stamp::kReach / 2 - 1;
 
-  // The class of `timeout`, whose wheel has room for `blocks` blocks. Throws std::bad_alloc.
+  // The class of `timeout`; a new one gets a wheel with room for `blocks` blocks. Throws
+  // std::bad_alloc.
   TimeoutClass& of(Tick timeout, Tick now, std::size_t blocks) {
-    std::unique_ptr<TimeoutClass>& place = classes_[timeout_class(timeout)];
-    if (place == nullptr) {
+    std::unique_ptr<TimeoutClass>& entry = classes_[timeout_class(timeout)];
+    if (entry == nullptr) {
       in_use_.reserve(in_use_.size() + 1);
       auto added = std::make_unique<TimeoutClass>(now);
       added->wheel.reserve(blocks);
-      place = std::move(added);
-      in_use_.push_back(place.get());
+      entry = std::move(added);
+      in_use_.push_back(entry.get());
     }
-    return *place;
+    return *entry;
   }
   TimeoutClass& of(const Block& block) noexcept { return *classes_[block.timeout_class]; }
   const TimeoutClass& of(const Block& block) const noexcept {
     return *classes_[block.timeout_class];
   }
 
-  // In the order in which they came.
+  // The classes, in the order in which they were made.
   std::size_t size() const noexcept { return in_use_.size(); }
-  TimeoutClass& operator[](std::size_t place) noexcept { return *in_use_[place]; }
+  TimeoutClass& operator[](std::size_t index) noexcept { return *in_use_[index]; }
 
-  // Where a connection with `timeout`, of `timeout_class`, is to go: a block of its own class, else
-  // an empty one, else any. REQUIRES: `blocks` are not exhausted.
+  // The block for a new connection with `timeout`, of `timeout_class`: a block of that class with
+  // room; if there is none, an empty block; if there is none, any block with room. REQUIRES:
+  // `blocks` are not exhausted.
   template <class Blocks>
   Block& block_with_room(Blocks& blocks, TimeoutClass& timeout_class, Tick timeout) noexcept {
     if (Block* own = timeout_class.with_room.front()) return *own;
     if (Block* empty = blocks.empty_block()) {
-      blocks.begin(*empty);
+      blocks.start_using(*empty);
       if (empty->armed()) of(*empty).wheel.cancel(*empty);
       empty->timeout_class = static_cast<std::uint16_t>(detail::timeout_class(timeout));
       empty->timeout = timeout;
@@ -66,9 +69,10 @@ class TimeoutClasses {
     return *(*any)->with_room.front();
   }
 
-  // `block` has a connection with `timeout`, of `timeout_class`: it is on the wheel of a class that
-  // reaches so far. True: of another than before.
-  bool suit(Block& block, TimeoutClass& timeout_class, Tick timeout) noexcept {
+  // Call it when `block` has got a connection with `timeout`, of `timeout_class`. If that time-out
+  // is longer than every one of the block's class, moves the block to `timeout_class` and returns
+  // true.
+  bool raise_class_for(Block& block, TimeoutClass& timeout_class, Tick timeout) noexcept {
     if (block.timeout == timeout) return false;
     block.mixed = true;
     if (timeout <= of(block).longest()) return false;
@@ -76,9 +80,9 @@ class TimeoutClasses {
     return true;
   }
 
-  // Puts `block`, which was full or not before it got or lost a connection, into the list of its
-  // class or takes it out. It leaves the class with its last connection.
-  void list(Block& block, bool was_full) noexcept {
+  // Call it after `block` got or lost a connection: adds the block to the list `with_room` of its
+  // class, or removes it from there. `was_full`: whether the block was full before.
+  void update_list(Block& block, bool was_full) noexcept {
     const bool belongs = block.live != 0 && !block.is_full();
     const bool belonged = !was_full;
     if (belongs && !belonged) of(block).with_room.push(block);
@@ -89,7 +93,7 @@ class TimeoutClasses {
     for (TimeoutClass* timeout_class : in_use_) timeout_class->scale(factor);
   }
 
-  // The tick, not before `now`, at which a block of any class comes up.
+  // The tick, not before `now`, at which the next timer of any block fires.
   Tick next(Tick now) const noexcept {
     Tick next = TimeoutClass::kNever;
     for (const TimeoutClass* timeout_class : in_use_)
@@ -108,14 +112,14 @@ class TimeoutClasses {
     return bytes;
   }
 
-  // Throws std::logic_error.
+  // Throws std::logic_error if an invariant is broken. O(blocks).
   void check_invariants() const {
     for (const TimeoutClass* timeout_class : in_use_) {
       timeout_class->wheel.check_invariants();
       for (const Block* block = timeout_class->with_room.front(); block != nullptr;
            block = block->next) {
         require(block->live != 0 && !block->is_full(),
-                "a block in the list of those with room has none, or all");
+                "a block in a list of blocks with room has no connection, or no room");
         require(&of(*block) == timeout_class, "a block is in the list of another class");
       }
     }

@@ -1,5 +1,6 @@
-// TrackerCore: what is inside an IdleTracker: connections in blocks (connection_blocks.h), blocks
-// on the wheels of their classes (timeout_classes.h), and the looks at them.
+// TrackerCore: the inside of an IdleTracker. Its connections are in blocks (connection_blocks.h),
+// and the blocks are on the wheels of their classes (timeout_classes.h). advance() inspects the
+// blocks whose timer fires.
 #pragma once
 
 #include <algorithm>
@@ -25,15 +26,18 @@ namespace carillon::detail {
 
 struct TrackerAccess;  // for the tests
 
-// The contracts are those of IdleTracker (idle_tracker.h), which has checked what it passes on.
+// The contracts are those of IdleTracker (idle_tracker.h), which checks all arguments.
+//
+// To *inspect* a block is to read its stamps: connections that are idle get a bit in `found` and
+// wait in a queue to be handed over; for the others the block is scheduled again.
 //
 // Invariants
-//  - a block with connections is on the wheel of its class, for no later than the hand must come to
-//    any of its connections which is not in `found`; and it is in the list of its class if it has
-//    room;
-//  - a block with a bit in `found` is in the queue that begins with found_;
-//  - next_ <= the tick at which any wheel has something to do; next_ <= now() while the queue is
-//    not empty.
+//  - A block with connections that are not in `found` is on the wheel of its class, at a tick no
+//    later than the one at which the hand must reach any of them.
+//  - A block with connections and room is in the list of its class.
+//  - A block with a bit in `found` is in the queue that begins with found_.
+//  - next_ is no later than the tick at which the next timer of a block fires, and no later than
+//    now() while the queue is not empty.
 template <class Key, std::uint32_t kLastGeneration>
 class TrackerCore {
  public:
@@ -49,14 +53,14 @@ class TrackerCore {
     admit(timeout_class, timeout);
     Block& block = classes_.block_with_room(blocks_, timeout_class, timeout);
     const std::uint32_t index = blocks_.acquire(block, std::move(key), timeout);
-    classes_.list(block, false);
+    classes_.update_list(block, false);
     blocks_.restamp(index, at);
-    suit(block, timeout_class, timeout);
+    raise_class_for(block, timeout_class, timeout);
     schedule_by(block, at, timeout);
     return blocks_.id(index);
   }
 
-  void touch(IdleId id) noexcept { blocks_.touch(id, coming_.load(std::memory_order_relaxed)); }
+  void touch(IdleId id) noexcept { blocks_.touch(id, stamp_now_.load(std::memory_order_relaxed)); }
   void touch(IdleId id, Tick at) noexcept { blocks_.touch(id, Stamp::of(at)); }
 
   bool remove(IdleId id) noexcept {
@@ -69,8 +73,8 @@ class TrackerCore {
     Class& timeout_class = class_for(timeout);
     if (!blocks_.holds(id)) return false;
     admit(timeout_class, timeout);
-    blocks_.record(id.index).timeout = timeout;
-    suit(blocks_.block_of(id.index), timeout_class, timeout);
+    blocks_.connection(id.index).timeout = timeout;
+    raise_class_for(blocks_.block_of(id.index), timeout_class, timeout);
     schedule_by(blocks_.block_of(id.index), last_packet(id.index), timeout);
     return true;
   }
@@ -82,8 +86,7 @@ class TrackerCore {
 
   template <class OnIdle>
   std::size_t advance(Tick to, OnIdle& on_idle, std::size_t limit) {
-    if (to < next_ && to >= now_ &&
-        to - now_ <= kStep) {  // the short way: nothing comes up before next_
+    if (to < next_ && to >= now_ && to - now_ <= kStep) {  // no timer fires before next_
       move_to(to);
       return 0;
     }
@@ -97,12 +100,12 @@ class TrackerCore {
   void scale(double factor) noexcept {
     factor_ = Factor(factor);
     classes_.scale(factor_);
-    if (!busy_) expect_all();
+    if (!busy_) recompute_next();
   }
 
   void prepare_for(Tick timeout) { class_for(timeout); }
 
-  // The wheels first: then no advance() ever finds one short of memory.
+  // The wheels come first: so advance() never finds a wheel without room for a block.
   void reserve(std::size_t connections) {
     blocks_.require_possible(connections);
     const std::size_t blocks = std::max(blocks_.blocks_for(connections), blocks_.blocks());
@@ -114,25 +117,28 @@ class TrackerCore {
     return blocks_.bytes() + classes_.allocated_bytes();
   }
 
-  void check_invariants() const;
+  void check_invariants() const;  // tracker_invariants.h
 
  private:
   friend struct TrackerAccess;
 
   using Class = TimeoutClass;
 
-  static constexpr std::size_t kLooks = std::size_t{1} << 17;
-  static constexpr std::size_t kBatch = 256;  // blocks whose stamps are fetched together: 32 KiB
-  static constexpr Tick kStep =
-      Stamp::kReach / 4;  // the longest time-out, its last sixteenth and a step are in reach
+  // Connections that an advance() with a limit may inspect, beyond the limit.
+  static constexpr std::size_t kMostInspected = std::size_t{1} << 17;
+  // Blocks whose stamps are prefetched before the first is inspected: 32 KiB of stamps.
+  static constexpr std::size_t kFetchedAhead = 256;
+  // Ticks by which time moves at most before blocks are inspected. The longest time-out, a
+  // sixteenth of it and one step are together less than Stamp::kReach.
+  static constexpr Tick kStep = Stamp::kReach / 4;
 
-  // What one advance may still do.
-  struct Work {
-    std::size_t limit;
-    std::size_t looks;
+  // What one advance() may still do.
+  struct Budget {
+    std::size_t limit;         // connections that it may find
+    std::size_t inspect_left;  // connections that it may still inspect; kNoLimit: any number
     std::size_t found = 0;
 
-    bool done() const noexcept { return found == limit || looks == 0; }
+    bool is_spent() const noexcept { return found == limit || inspect_left == 0; }
   };
 
   struct Busy {
@@ -143,7 +149,7 @@ class TrackerCore {
 
   void move_to(Tick now) noexcept {
     now_ = now;
-    coming_.store(Stamp::of(now + 1), std::memory_order_relaxed);
+    stamp_now_.store(Stamp::of(now + 1), std::memory_order_relaxed);
   }
 
   // --- classes and blocks
@@ -153,26 +159,26 @@ class TrackerCore {
   void admit(Class& timeout_class, Tick timeout) noexcept {
     if (timeout <= timeout_class.longest()) return;
     timeout_class.admit(timeout, factor_);
-    expect(timeout_class);  // under overload its hand has more to run ahead
+    update_next(timeout_class);  // at a factor below 1 its hand now runs further ahead
   }
 
-  void suit(Block& block, Class& timeout_class, Tick timeout) noexcept {
-    if (classes_.suit(block, timeout_class, timeout)) expect(timeout_class);
+  void raise_class_for(Block& block, Class& timeout_class, Tick timeout) noexcept {
+    if (classes_.raise_class_for(block, timeout_class, timeout)) update_next(timeout_class);
   }
 
   Key release(std::uint32_t index) noexcept {
     Block& block = blocks_.block_of(index);
     const bool was_full = block.is_full();
     Key key = blocks_.release(index);
-    classes_.list(block, was_full);
-    if (block.live == 0) blocks_.end(block);
+    classes_.update_list(block, was_full);
+    if (block.live == 0) blocks_.stop_using(block);
     return key;
   }
 
-  void expect(const Class& timeout_class) noexcept {
+  void update_next(const Class& timeout_class) noexcept {
     next_ = std::min(next_, timeout_class.next(now_));
   }
-  void expect_all() noexcept { next_ = found_ != nullptr ? now_ : classes_.next(now_); }
+  void recompute_next() noexcept { next_ = found_ != nullptr ? now_ : classes_.next(now_); }
 
   // --- one connection
 
@@ -180,15 +186,15 @@ class TrackerCore {
     return Stamp::age(blocks_.stamp(index).load(std::memory_order_relaxed), now_);
   }
 
-  // Under which tick the hand will come to a connection that is not idle, with the hand at `hand`
-  // now.
+  // The tick at which the hand must reach a connection that is not idle now. `last`: its last
+  // packet; `hand`: where the hand stands.
   Tick deadline(const Class& timeout_class, Tick hand, Tick last, Tick timeout) const noexcept {
     const Tick deadline = last + timeout;
     if (deadline > hand) return deadline;
     return std::max(last + factor_.of(timeout) + timeout_class.lead(), hand + 1);
   }
 
-  // The block of a connection is looked at in time.
+  // Schedules `block` so that it is inspected in time for a connection with these values.
   void schedule_by(Block& block, Tick last, Tick timeout) noexcept {
     Class& timeout_class = classes_.of(block);
     const bool is_idle =
@@ -197,7 +203,7 @@ class TrackerCore {
                               : deadline(timeout_class, timeout_class.wheel.now(), last, timeout);
     if (block.armed() && block.expiry() <= tick) return;
     timeout_class.wheel.reschedule(block, tick);
-    expect(timeout_class);
+    update_next(timeout_class);
   }
 
   // --- advancing
@@ -210,210 +216,184 @@ class TrackerCore {
                                   ") would go back: the tracker is at tick " +
                                   std::to_string(now_));
     const Busy busy(busy_);
-    Work work{limit, limit == kNoLimit ? kNoLimit : kLooks + std::min(limit, kNoLimit - kLooks)};
-    // A stamp is read by its distance from now(). So time goes in steps short enough for each
-    // connection to be looked at in between.
+    const std::size_t most =
+        limit == kNoLimit ? kNoLimit : kMostInspected + std::min(limit, kNoLimit - kMostInspected);
+    Budget budget{limit, most};
+    // A stamp tells only a distance from now(). So time moves in steps, short enough that each
+    // connection is inspected before its stamp is out of reach.
     do {
       move_to(blocks_.size() == 0 ? to : std::min(to, now_ + kStep));
-      look_at_due(on_idle, work);
-    } while (now_ != to && !work.done());
-    return work.found;
+      inspect_due(on_idle, budget);
+    } while (now_ != to && !budget.is_spent());
+    return budget.found;
   }
 
-  // Looks at all that has come up, class by class, and begins next time with the class after the
-  // one it was stopped at.
+  // Inspects all blocks that are due, class by class. If the budget ends earlier, the next call
+  // begins with the class after the one where this call stopped.
   template <class OnIdle>
-  void look_at_due(OnIdle& on_idle, Work& work) {
+  void inspect_due(OnIdle& on_idle, Budget& budget) {
     next_ = now_;
-    for (std::size_t looked_at = 0; looked_at < classes_.size();
-         ++looked_at) {  // on_idle may add classes
-      if (turn_ >= classes_.size()) turn_ = 0;
-      Class& timeout_class = classes_[turn_++];
-      if (!look_at_due(timeout_class, on_idle, work)) return;
+    for (std::size_t done = 0; done < classes_.size(); ++done) {  // on_idle may add classes
+      if (next_class_ >= classes_.size()) next_class_ = 0;
+      Class& timeout_class = classes_[next_class_++];
+      if (!inspect_due(timeout_class, on_idle, budget)) return;
     }
-    expect_all();
+    recompute_next();
   }
 
-  // False: stopped by a bound.
+  // Returns false if the budget ended before all due blocks of the class were inspected.
   template <class OnIdle>
-  bool look_at_due(Class& timeout_class, OnIdle& on_idle, Work& work) {
-    while (hand_over(on_idle, work)) {
+  bool inspect_due(Class& timeout_class, OnIdle& on_idle, Budget& budget) {
+    while (hand_over(on_idle, budget)) {
       const Tick target = timeout_class.target(now_);
-      std::array<Block*, kBatch> batch;
+      std::array<Block*, kFetchedAhead> due;
       std::size_t count = 0;
       const auto collect = [&](TimerNode& node) {
         Block* block = static_cast<Block*>(&node);
-        batch[count++] = block;
-        __builtin_prefetch(&blocks_.stamp(block->number * Block::kPlaces));
-        __builtin_prefetch(&blocks_.stamp(block->number * Block::kPlaces + Block::kPlaces / 2));
+        due[count++] = block;
+        __builtin_prefetch(&blocks_.stamp(block->number * Block::kSize));
+        __builtin_prefetch(&blocks_.stamp(block->number * Block::kSize + Block::kSize / 2));
       };
-      timeout_class.wheel.advance(target, collect, work.looks == 0 ? 0 : kBatch);
-      for (std::size_t i = 0; i < count; ++i) look_at(*batch[i], target);
-      work.looks -= work.looks == kNoLimit ? 0 : std::min(work.looks, count * Block::kPlaces);
+      timeout_class.wheel.advance(target, collect, budget.inspect_left == 0 ? 0 : kFetchedAhead);
+      for (std::size_t i = 0; i < count; ++i) inspect(*due[i], target);
+      if (budget.inspect_left != kNoLimit)
+        budget.inspect_left -= std::min(budget.inspect_left, count * Block::kSize);
       const bool more = timeout_class.next(now_) <= now_;
       if (count == 0 && !more) return true;
-      if (work.looks == 0) return false;
+      if (budget.inspect_left == 0) return false;
     }
     return false;
   }
 
-  // The timer of `block` has fired, with the hand on its way to `hand`: who is idle is put aside,
-  // and the block is scheduled for the others.
-  void look_at(Block& block, Tick hand) noexcept {
+  // Call it when the timer of `block` has fired, with the hand on its way to `hand`.
+  void inspect(Block& block, Tick hand) noexcept {
     if (block.live == 0) return;
-    if (block.mixed) return look_at_mixed(block, hand);
+    if (block.mixed) return inspect_mixed(block, hand);
     const auto limit = static_cast<std::int64_t>(factor_.of(block.timeout));
-    const auto* const stamps = &blocks_.stamp(block.number * Block::kPlaces);
-    std::int64_t oldest = block.live == Block::kAll ? oldest_of_all(stamps) : kNobody;
-    if (oldest == kNobody || oldest >= limit) {
-      oldest = kNobody;
+    const auto* const stamps = &blocks_.stamp(block.number * Block::kSize);
+    std::int64_t oldest = block.live == Block::kAll ? blocks_.oldest_age(block, now_) : kNoAge;
+    if (oldest == kNoAge || oldest >= limit) {
+      oldest = kNoAge;
       unsigned idle = 0;
-      for (unsigned place = 0; place < Block::kPlaces; ++place) {
-        if ((block.live >> place & 1) == 0) continue;
-        const std::int64_t age = Stamp::age(stamps[place].load(std::memory_order_relaxed), now_);
+      for (unsigned position = 0; position < Block::kSize; ++position) {
+        if ((block.live >> position & 1) == 0) continue;
+        const std::int64_t age = Stamp::age(stamps[position].load(std::memory_order_relaxed), now_);
         if (age >= limit) {
-          idle |= 1U << place;
+          idle |= 1U << position;
         } else {
           oldest = std::max(oldest, age);
         }
       }
-      put_aside(block, idle);
-      if (oldest == kNobody) return;
+      add_found(block, idle);
+      if (oldest == kNoAge) return;
     }
     Class& timeout_class = classes_.of(block);
     const Tick last = now_ - static_cast<Tick>(oldest);
-    schedule_from_look(block, timeout_class, hand,
-                       deadline(timeout_class, hand, last, block.timeout));
+    schedule_with_slack(block, timeout_class, hand,
+                        deadline(timeout_class, hand, last, block.timeout));
   }
 
-  static constexpr std::int64_t kNobody =
-      std::numeric_limits<std::int64_t>::min();  // as the oldest age
+  // Instead of the oldest age, if it is not known or every connection is idle.
+  static constexpr std::int64_t kNoAge = std::numeric_limits<std::int64_t>::min();
 
-  std::int64_t oldest_of_all(const std::atomic<std::uint64_t>* stamps) const noexcept {
-    std::int64_t oldest = kNobody;
-    for (unsigned place = 0; place < Block::kPlaces; ++place) {
-      oldest =
-          std::max(oldest, Stamp::rough_age(stamps[place].load(std::memory_order_relaxed), now_));
-    }
-    return Stamp::age_of_rough(oldest);
-  }
-
-  // The same when time-outs differ. Finds out whether they still do.
-  void look_at_mixed(Block& block, Tick hand) noexcept {
+  // inspect() for a block whose time-outs may differ. Clears `mixed` if they do not.
+  void inspect_mixed(Block& block, Tick hand) noexcept {
     unsigned idle = 0;
     Tick shortest = kLongestTimeout, longest = 0, earliest = Class::kNever;
     Class& timeout_class = classes_.of(block);
     for (unsigned live = block.live; live != 0; live &= live - 1) {
-      const auto place = static_cast<unsigned>(std::countr_zero(live));
-      const std::uint32_t index = block.number * Block::kPlaces + place;
-      const Tick timeout = blocks_.record(index).timeout;
+      const auto position = static_cast<unsigned>(std::countr_zero(live));
+      const std::uint32_t index = block.number * Block::kSize + position;
+      const Tick timeout = blocks_.connection(index).timeout;
       shortest = std::min(shortest, timeout);
       longest = std::max(longest, timeout);
       if (age(index) >= static_cast<std::int64_t>(factor_.of(timeout))) {
-        idle |= 1U << place;
+        idle |= 1U << position;
       } else {
         earliest = std::min(earliest, deadline(timeout_class, hand, last_packet(index), timeout));
       }
     }
-    put_aside(block, idle);
-    if (idle != block.live) schedule_from_look(block, timeout_class, hand, earliest);
+    add_found(block, idle);
+    if (idle != block.live) schedule_with_slack(block, timeout_class, hand, earliest);
     if (shortest != longest) return;
     block.mixed = false;
     block.timeout = longest;
   }
 
-  // A little early, at a tick that spares the wheel cascades: most likely nobody is idle by then.
-  // Who has only a little left is looked at exactly.
-  void schedule_from_look(Block& block, Class& timeout_class, Tick hand, Tick deadline) noexcept {
+  // Schedules an inspected block a little early, at a tick that saves the wheel cascades: most
+  // likely no connection of it is idle by then. With at most 64 ticks left it is scheduled exactly.
+  void schedule_with_slack(Block& block, Class& timeout_class, Tick hand, Tick deadline) noexcept {
     const Tick slack = (deadline - hand) / 32;
     timeout_class.wheel.schedule(
         block, deadline - hand > 64 ? relaxed_expiry(deadline - slack, slack) : deadline);
   }
 
-  void put_aside(Block& block, unsigned idle) noexcept {
+  // Adds the connections in `idle`, a bit per position, to those that wait to be handed over.
+  void add_found(Block& block, unsigned idle) noexcept {
     if (idle == 0) return;
-    found_factor_ = factor_;  // of all in the queue: it was empty before this batch
+    found_factor_ = factor_;  // of the whole queue, which was empty before this wheel.advance()
     block.found |= static_cast<std::uint16_t>(idle);
     if (block.queued) return;
     block.queued = true;
     block.next_found = std::exchange(found_, &block);
   }
 
-  // Hands over who was put aside. False: stopped by a bound.
+  // Hands over the connections that were found. Returns false if the limit left some over.
   template <class OnIdle>
-  bool hand_over(OnIdle& on_idle, Work& work) {
+  bool hand_over(OnIdle& on_idle, Budget& budget) {
     while (found_ != nullptr) {
       Block& block = *found_;
       while (block.found != 0) {
-        if (work.found == work.limit) return false;
-        const auto place = static_cast<unsigned>(std::countr_zero(block.found));
+        if (budget.found == budget.limit) return false;
+        const auto position = static_cast<unsigned>(std::countr_zero(block.found));
         block.found &= static_cast<std::uint16_t>(block.found - 1);
-        if ((block.live >> place & 1) != 0)
-          hand_over(block, block.number * Block::kPlaces + place, on_idle, work);
+        if ((block.live >> position & 1) != 0)
+          hand_over(block, block.number * Block::kSize + position, on_idle, budget);
       }
-      // on_idle may have called anything, but the head of the queue is taken off here alone
+      // on_idle may have called any function, but only this one takes the head off the queue.
       block.queued = false;
       found_ = block.next_found;
     }
     return true;
   }
 
-  // One that was idle when it was looked at, and may have been touched or replaced since. Should
-  // the factor have risen since, it is idle all the same: the hand is too far ahead to come back
-  // for it.
+  // Hands over a connection that was idle when it was inspected, unless it has been touched, or its
+  // index has been given to another one, since then. If the factor has risen since then, the
+  // connection still counts as idle: the hand, too far ahead, will not come to it again.
   template <class OnIdle>
-  void hand_over(Block& block, std::uint32_t index, OnIdle& on_idle, Work& work) {
-    const Tick timeout = blocks_.record(index).timeout;
+  void hand_over(Block& block, std::uint32_t index, OnIdle& on_idle, Budget& budget) {
+    const Tick timeout = blocks_.connection(index).timeout;
     if (age(index) < static_cast<std::int64_t>(std::min(found_factor_, factor_).of(timeout)))
       return schedule_by(block, last_packet(index), timeout);
     if (stamp_is_foreign(index)) {
       blocks_.restamp(index, now_ + 1);
       return schedule_by(block, now_ + 1, timeout);
     }
-    ++work.found;
+    ++budget.found;
     const IdleId id = blocks_.id(index);
     on_idle(id, release(index));
   }
 
-  // Whether a touch of the connection that had this place before has overtaken its own remove().
+  // Returns true if the stamp is from an earlier connection with this index: that connection was
+  // removed in the middle of its touch, which then stored the stamp.
   bool stamp_is_foreign(std::uint32_t index) const noexcept {
     return Stamp::generation(blocks_.stamp(index).load(std::memory_order_relaxed)) !=
-           blocks_.record(index).generation;
+           blocks_.connection(index).generation;
   }
 
-  // Read by touches. On a cache line that the owner writes once per tick.
-  alignas(64) std::atomic<std::uint64_t> coming_{
-      0};  // the stamp of a packet now: the end of the current tick
+  // The stamp of a packet that comes now: the end of the current tick. Touches read it; the owner
+  // writes to its cache line only once per tick.
+  alignas(64) std::atomic<std::uint64_t> stamp_now_{0};
   ConnectionBlocks<Key, kLastGeneration> blocks_;
 
   Tick now_;
-  Tick next_ = Class::kNever;
+  Tick next_ = Class::kNever;  // no timer fires before it
   Factor factor_;
-  bool busy_ = false;
-  std::size_t turn_ = 0;    // the class to begin with
-  Block* found_ = nullptr;  // who was idle and has not been handed over
-  Factor found_factor_;     // when they were looked at
-  TimeoutClasses classes_;  // after blocks_: wheels end before what is on them
+  bool busy_ = false;           // within advance()
+  std::size_t next_class_ = 0;  // the class that the next inspection begins with
+  Block* found_ = nullptr;      // the queue of blocks with bits in `found`
+  Factor found_factor_;         // the factor when they were inspected
+  TimeoutClasses classes_;      // after blocks_, because wheels must be destroyed before blocks
 };
-
-template <class Key, std::uint32_t kLastGeneration>
-void TrackerCore<Key, kLastGeneration>::check_invariants() const {
-  blocks_.check_invariants();
-  classes_.check_invariants();
-  for (std::uint32_t number = 0; number < blocks_.fresh(); ++number) {
-    const Block& block = blocks_.block(number);
-    require(block.found == 0 || block.queued, "who was found is in no queue");
-    for (std::uint32_t place = 0; place < Block::kPlaces; ++place) {
-      if ((block.live >> place & 1) == 0) continue;
-      const Tick timeout = blocks_.record(number * Block::kPlaces + place).timeout;
-      require(block.mixed || block.timeout == timeout,
-              "a block does not know that its time-outs differ");
-      require(classes_.of(block).longest() >= timeout,
-              "a block is on the wheel of too short a class");
-      require(block.armed() || (block.found >> place & 1) != 0, "nobody will look at a connection");
-    }
-  }
-  require(next_ <= classes_.next(now_), "the next wake-up is too late for a class");
-}
 
 }  // namespace carillon::detail
