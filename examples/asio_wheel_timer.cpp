@@ -1,8 +1,8 @@
-// An echo server on Asio that drops whoever has been silent for 200 ms, and two clients that try
+// An echo server on Asio that drops clients which are silent for 200 ms, and two clients that try
 // it.
 //
-// Each packet pushes a timer back: with asio::steady_timer that is a walk through a heap, with
-// wheel_timer it is O(1). The one line in which they differ is marked.
+// Each packet pushes a timer back. With asio::steady_timer that costs O(log n) in a heap, with
+// wheel_timer O(1). Only one line differs between the two; it is marked.
 
 #include <carillon/asio/wheel_timer.h>
 
@@ -88,7 +88,7 @@ class Server {
   tcp::acceptor acceptor_;
 };
 
-// Says something `times` times, 20 ms apart, and then nothing until it is dropped.
+// Sends its name `times` times, 20 ms apart, and then nothing until it is dropped.
 class Client : public std::enable_shared_from_this<Client> {
  public:
   Client(net::io_context& io, std::string name, int times)
@@ -131,7 +131,7 @@ int main() {
   std::make_shared<Client>(io, "talkative", 8)->start(server.address());
   Timer closing(io, 500ms);
   closing.async_wait([&](error_code) { server.close(); });
-  io.run();  // returns when nobody is connected, and no timer waits
+  io.run();  // returns when no client is connected and no timer waits
   std::puts("all timers are done");
   return 0;
 }

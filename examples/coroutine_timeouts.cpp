@@ -1,8 +1,8 @@
-// Coroutines with time-outs: asks a server for something, gives each attempt 100 ms, waits a little
-// longer after each failure, and gives up when it is told to.
+// Coroutines with time-outs: asks a server a question, gives each attempt 100 ms, waits a little
+// longer after each failure, and gives up when it is told to stop.
 //
-// The server is a function that takes its time; a real one would be a socket, and look the same
-// from here.
+// The server is a coroutine that takes its time. A call over a socket would look the same to the
+// caller; rpc.cpp has one.
 
 #include <carillon/timer/timer_service.h>
 #include <carillon/timer/with_timeout.h>
@@ -17,19 +17,19 @@
 #include <string>
 #include <utility>
 
-// g++ 12 finds fault with what it makes of a coroutine itself.
+// g++ 12 warns about code that it generates for coroutines.
 #pragma GCC diagnostic ignored "-Wzero-as-null-pointer-constant"
 
 namespace {
 
 using namespace std::chrono_literals;
 
-// A coroutine that begins when it is awaited. (Bring the one of your own library: anything that can
-// be awaited will do.)
+// A coroutine that begins when it is awaited. (Use the type of your own library instead: everything
+// that can be awaited will do.)
 template <class T>
 class [[nodiscard]] Task {
  public:
-  // NOLINTBEGIN(readability-identifier-naming): names that the standard gives
+  // NOLINTBEGIN(readability-identifier-naming): the standard prescribes these names
   struct promise_type {
     Task get_return_object() {
       return Task(std::coroutine_handle<promise_type>::from_promise(*this));
@@ -76,7 +76,7 @@ class [[nodiscard]] Task {
   std::coroutine_handle<promise_type> coroutine_;
 };
 
-// One that begins at once, and that nobody waits for.
+// A coroutine that begins at once, and that no other coroutine awaits.
 struct Job {
   // NOLINTNEXTLINE(readability-identifier-naming)
   struct promise_type {
@@ -88,7 +88,7 @@ struct Job {
   };
 };
 
-// Busy for an hour with each question but the third.
+// Answers the third question after 1 ms, and all others after an hour.
 class Server {
  public:
   explicit Server(carillon::TimerService& timers) : timers_(timers) {}
@@ -96,7 +96,7 @@ class Server {
   Task<std::string> ask(const std::string& question, std::stop_token stop) {
     const auto time = ++asked_ == 3 ? std::chrono::nanoseconds(1ms) : 1h;
     if (!co_await timers_.sleep_for(time, std::move(stop)))
-      co_return "";  // told to stop: nobody wants the answer
+      co_return "";  // told to stop: the caller no longer wants the answer
     co_return "the answer to " + question;
   }
 
@@ -105,7 +105,7 @@ class Server {
   int asked_ = 0;
 };
 
-// Nothing if it was told to stop.
+// Returns nullopt if it was told to stop.
 Task<std::optional<std::string>> ask_until_answered(carillon::TimerService& timers, Server& server,
                                                     std::string question, std::stop_token stop) {
   std::chrono::milliseconds pause = 5ms;
@@ -135,8 +135,8 @@ Job run(carillon::TimerService& timers, Server& server, std::stop_source& stop,
 int main() {
   std::stop_source stop;
   std::atomic<bool> done{false};
-  carillon::TimerService timers(
-      {.executor = carillon::Executor::pool(2)});  // the coroutines run here
+  // The coroutines run in a pool of two threads.
+  carillon::TimerService timers({.executor = carillon::Executor::pool(2)});
   Server server(timers);
   run(timers, server, stop, done);
   done.wait(false);

@@ -1,7 +1,8 @@
-// A cron expression in a time zone: prints when it will run, and runs it.
+// A cron expression in a time zone: prints its next times, and runs at each of them.
 //
-//   cron "0 9 * * MON-FRI" Europe/Berlin                             # the next 5 times, and waits for them
-//   cron "30 2 * * *" Europe/Berlin 3 2024-03-29T12:00               # from that UTC time on: rehearsed, on a manual clock
+//   cron "0 9 * * MON-FRI" Europe/Berlin                  # the next 5 times; waits for them
+//   cron "30 2 * * *" Europe/Berlin 3 2024-03-29T12:00    # 3 times after that UTC time, without
+//                                                         # waiting: on a clock set by the program
 
 #include <carillon/timer/manual_clock.h>
 #include <carillon/timer/timer_service.h>

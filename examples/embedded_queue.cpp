@@ -1,5 +1,5 @@
-// The durable queue without a server: an engine on a RocksDB directory, driven by this program's
-// own loop.
+// The durable queue without a server: an engine on a RocksDB directory, driven by the loop of this
+// program. Puts a job, closes the queue, opens it again, and takes the job.
 //
 //   ./build/embedded_queue /tmp/embedded-queue
 
@@ -22,8 +22,8 @@ Now read_clocks() {
   const auto ns = [](auto time) {
     return static_cast<std::uint64_t>(std::chrono::nanoseconds(time).count());
   };
-  const std::uint64_t utc =
-      ns(std::chrono::system_clock::now().time_since_epoch());  // the wall clock first, see now.h
+  // The wall clock is read first; now.h says why.
+  const std::uint64_t utc = ns(std::chrono::system_clock::now().time_since_epoch());
   return {.utc_ns = utc, .mono_ns = ns(std::chrono::steady_clock::now().time_since_epoch())};
 }
 
@@ -32,11 +32,11 @@ void put_one_job(const std::string& directory) {
   Engine engine(store, {}, read_clocks());
   const auto client = engine.connect();
   engine.put(client, read_clocks(), {.due_in = 300}, "hello from the last run");
-  store.sync();  // only now may anyone be told that the job is kept
+  store.sync();  // only now may the program say that the job is kept
   engine.close();
 }
 
-int take_it(const std::string& directory) {
+int take_the_job(const std::string& directory) {
   RocksStore store(directory);
   Engine engine(store, {}, read_clocks());
   const auto client = engine.connect();
@@ -62,5 +62,5 @@ int take_it(const std::string& directory) {
 int main(int argc, char** argv) {
   const std::string directory = argc > 1 ? argv[1] : "embedded-queue-data";
   put_one_job(directory);
-  return take_it(directory);
+  return take_the_job(directory);
 }

@@ -1,5 +1,5 @@
-// An epoll loop with a wheel in it: connections that have been silent for 100 ms are closed. One
-// thread, and one descriptor for all timers.
+// An epoll loop with a timing wheel: it closes connections that are silent for 100 ms. One thread,
+// and one descriptor for all timers.
 
 #include <carillon/timer/wheel_descriptor.h>
 #include <sys/epoll.h>
@@ -47,7 +47,7 @@ class Loop {
     timers_.schedule_after(connection, kIdleLimit);
   }
 
-  // Until all connections are closed.
+  // Returns when all connections are closed.
   void run() {
     std::array<epoll_event, 64> events{};
     while (!timers_.empty()) {
@@ -58,7 +58,7 @@ class Loop {
         auto* connection = static_cast<Connection*>(events[static_cast<std::size_t>(i)].data.ptr);
         connection != nullptr ? read(*connection) : void(due = true);
       }
-      // After all that was read: who sent something at the last moment is not closed.
+      // After all reads: a connection that sent something at the last moment is not closed.
       if (due)
         timers_.dispatch(
             [this](carillon::TimerNode& node) { drop(static_cast<Connection&>(node)); });
@@ -79,8 +79,7 @@ class Loop {
     if (size < 0) fail("read");
     if (size == 0) return hang_up(connection);
     std::printf("%s said %.*s\n", connection.name.c_str(), static_cast<int>(size), data.data());
-    timers_.reschedule_after(connection,
-                             kIdleLimit);  // later than before: one store, no system call
+    timers_.reschedule_after(connection, kIdleLimit);  // to a later time: one store, no system call
   }
 
   void hang_up(Connection& connection) {
@@ -91,7 +90,7 @@ class Loop {
 
   void drop(Connection& connection) const {
     std::printf("%s was silent and is gone\n", connection.name.c_str());
-    ::close(connection.socket);  // which takes it out of epoll, too
+    ::close(connection.socket);  // this also removes it from epoll
   }
 
   const int epoll_ = ::epoll_create1(EPOLL_CLOEXEC);

@@ -1,4 +1,4 @@
-// The wheel alone, on a clock of the program's own: sessions that end 30 s after the last packet.
+// The wheel alone, with the time given by the program: sessions end 30 s after the last packet.
 //
 //   g++ -std=c++20 -Iinclude examples/idle_sessions.cpp && ./a.out
 
@@ -32,7 +32,7 @@ int main() {
   };
 
   wheel.advance(20'000, end_session);
-  wheel.reschedule(grace, wheel.now() + kIdleLimit);  // a packet of grace's: one store
-  wheel.advance(60'000, end_session);                 // one jump, however far
+  wheel.reschedule(grace, wheel.now() + kIdleLimit);  // a packet from grace: one store
+  wheel.advance(60'000, end_session);                 // one call, however far
   return wheel.empty() ? 0 : 1;
 }

@@ -1,5 +1,5 @@
-// Timers as values: a pool keeps the payloads, an id names a timer and is harmless once the timer
-// is gone.
+// Timers as values: a pool keeps the payloads. An id names a timer, and stays safe to use when the
+// timer is gone.
 //
 //   g++ -std=c++20 -Iinclude examples/reminders.cpp && ./a.out
 
@@ -18,8 +18,8 @@ int main() {
   const bool again = reminders.cancel(call);
   std::printf("cancelled: %s, and again: %s\n", cancelled ? "yes" : "no", again ? "yes" : "no");
 
-  while (const auto wakeup =
-             reminders.next_wakeup()) {  // from one wake-up to the next, not tick by tick
+  // From one wake-up to the next, not tick by tick.
+  while (const auto wakeup = reminders.next_wakeup()) {
     reminders.advance(*wakeup, [&reminders](carillon::TimerId, const std::string& text) {
       std::printf("%12llu: %s\n", static_cast<unsigned long long>(reminders.now()), text.c_str());
     });

@@ -11,8 +11,8 @@ namespace {
 namespace asio = boost::asio;
 using boost::system::error_code;
 
-constexpr int kReads =
-    4;  // per turn, so that one who talks without end does not keep the others waiting
+// Reads per turn: a client that sends without end must not keep the others waiting.
+constexpr int kReads = 4;
 
 bool is_only_full_or_empty(const error_code& error) {
   return error == asio::error::would_block || error == asio::error::try_again ||
@@ -22,7 +22,7 @@ bool is_only_full_or_empty(const error_code& error) {
 }  // namespace
 
 Channel::Channel(Socket socket) : socket_(std::move(socket)) {
-  error_code ignored;  // a connection that is gone again is found out at its first read
+  error_code ignored;  // if the connection is gone already, its first read finds out
   socket_.non_blocking(true, ignored);
   socket_.set_option(Tcp::no_delay(true), ignored);
 }

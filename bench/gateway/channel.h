@@ -1,9 +1,9 @@
-// One connection, at either end: frames in and out of a socket that costs little while nothing
-// happens.
+// Channel: one end of a connection, of the gateway or of the load: it reads and writes frames, and
+// takes little memory while nothing happens.
 //
-// It waits for the socket to become readable without offering a buffer; all connections then read
-// into the same one. Only a frame of which a part has come, or that the socket does not take yet,
-// is kept.
+// A channel has no read buffer of its own. It waits until the socket is readable, and all channels
+// then read into the same buffer. It keeps only a frame that has come in part, and bytes that the
+// socket has not taken yet.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -17,15 +17,15 @@
 
 namespace gateway {
 
-// A socket that knows its I/O context by name is smaller than one with any executor.
+// Its executor type is that of io_context, which makes it smaller than a socket with any executor.
 using Tcp = boost::asio::ip::tcp;
 using Socket = boost::asio::basic_stream_socket<Tcp, boost::asio::io_context::executor_type>;
 
 // Thread safety: none; everything happens in the one thread that runs the I/O context.
 class Channel : public std::enable_shared_from_this<Channel> {
  public:
-  static constexpr std::size_t kMostUnsent =
-      64 << 10;  // bytes; whoever takes them more slowly is closed
+  // Bytes. If more than this waits to be sent, the connection is closed.
+  static constexpr std::size_t kMostUnsent = 64 << 10;
 
   // REQUIRES: the socket is connected.
   explicit Channel(Socket socket);
@@ -33,29 +33,29 @@ class Channel : public std::enable_shared_from_this<Channel> {
   Channel& operator=(const Channel&) = delete;
   virtual ~Channel() = default;
 
-  // Reads from now on. The channel lives as long as it is open, if nobody else holds it.
+  // Reads from now on. An open channel that has been started keeps itself alive.
   void start();
 
-  // Takes the frames that have arrived, at most some 64 KiB of them, without waiting; says how
-  // many.
+  // Reads the frames that have arrived, at most about 64 KiB, without waiting. Returns how many
+  // there were.
   std::size_t read();
 
-  // Sends a frame, or as much of it as the socket takes, and the rest later.
+  // Sends a frame: as much of it as the socket takes now, and the rest later.
   void send(std::string_view frame);
 
   // Closes the socket. on_end() is not called.
   void close();
 
-  // Closes the socket so that it leaves nothing behind in the kernel, not even TIME_WAIT.
+  // Closes the socket with a reset, so that the kernel keeps nothing of it, not even TIME_WAIT.
   void reset();
 
   bool is_open() const { return socket_.is_open(); }
 
  private:
-  // A frame from the other side.
+  // Called for each frame from the other side.
   virtual void on_frame(const Frame& frame) = 0;
-  // The other side has closed, or talks nonsense, or does not take what it is sent. Called once,
-  // with the socket closed.
+  // Called once, with the socket closed, when the other side has closed, has sent bytes that are no
+  // frames, or reads too slowly (kMostUnsent).
   virtual void on_end() = 0;
 
   void await_input();

@@ -1,12 +1,17 @@
-// The wire format of the message channel: frames, and how they are found again in a stream of
-// bytes.
+// The wire format of the message channel: frames; and FrameReader, which cuts a stream of bytes
+// into frames.
 //
-//   frame     = length type payload    length: 2 bytes, those of type and payload; all numbers are big-endian
-//   login     = 'L' user               to the gateway, first; user: 8 bytes, any number
-//   welcome   = 'W' time-out tick      its answer; 4 bytes each, milliseconds: send something once per time-out
-//   message   = 'M' user text          to the gateway: whom it is for. From the gateway: whom it is from
-//   absent    = 'A' user               from the gateway: the one whom a message was for is not logged in here
-//   keepalive = 'K'                    to the gateway: I have nothing to say, but am here. On the wire: 00 01 4b
+// All numbers are big-endian. A frame is: length, 2 bytes, the bytes of type and payload; type,
+// 1 byte; payload.
+//
+//   name       type  payload        direction      meaning
+//   login      'L'   user           to gateway     the first frame; user: 8 bytes, any number
+//   welcome    'W'   time-out tick  from gateway   answers a login; 4 bytes each, milliseconds. The
+//                                                  client must send a frame once per time-out
+//   message    'M'   user text      to gateway     a text for this user
+//   message    'M'   user text      from gateway   a text from this user
+//   absent     'A'   user           from gateway   answers a message: this user is not logged in
+//   keepalive  'K'                  to gateway     a packet without content; bytes 00 01 4b
 #pragma once
 
 #include <cstddef>
@@ -34,13 +39,14 @@ inline constexpr std::size_t kLongestFrame = 4096;  // type and payload, bytes
 inline constexpr std::size_t kUserBytes = 8;
 inline constexpr std::size_t kMillisBytes = 4;
 
-// A number of so many bytes. REQUIRES: bytes.size() <= 8.
+// Reads a number from all of `bytes`. REQUIRES: bytes.size() <= 8.
 inline std::uint64_t read_number(std::string_view bytes) {
   std::uint64_t number = 0;
   for (const char byte : bytes) number = number << 8 | static_cast<unsigned char>(byte);
   return number;
 }
 
+// Appends `number` in `bytes` bytes.
 inline void append_number(std::string& to, std::uint64_t number, std::size_t bytes) {
   while (bytes-- > 0) to += static_cast<char>(number >> (8 * bytes) & 0xff);
 }
@@ -61,12 +67,12 @@ inline std::string make_user_frame(FrameType type, std::uint64_t user, std::stri
   return make_frame(type, payload);
 }
 
-// Cuts the bytes of one connection into frames. Between frames it holds nothing.
+// Cuts the bytes of one connection into frames. Takes no memory between frames.
 class FrameReader {
  public:
-  // Calls on_frame(Frame) -> bool for each frame that is complete with `bytes`; false ends the
-  // reading. Returns false if a frame has no type or is longer than kLongestFrame: what follows
-  // cannot be understood.
+  // Calls on_frame(Frame) -> bool for each frame that `bytes` completes. Stops if on_frame returns
+  // false. Returns false if a frame has no type or is longer than kLongestFrame: the bytes that
+  // follow cannot be understood then.
   template <class OnFrame>
   bool feed(std::string_view bytes, OnFrame&& on_frame) {
     if (begun_.empty()) return cut(bytes, on_frame);
@@ -91,7 +97,7 @@ class FrameReader {
     return true;
   }
 
-  std::string begun_;  // a frame of which not everything has come yet
+  std::string begun_;  // the beginning of a frame whose rest has not come yet
 };
 
 }  // namespace gateway

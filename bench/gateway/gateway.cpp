@@ -14,9 +14,9 @@ using boost::system::error_code;
 using carillon::Tick;
 
 constexpr int kBacklog = 4096;
-constexpr std::size_t kMostDropsPerTurn = 1000;  // then the packets that wait have their turn
-constexpr std::chrono::milliseconds kPause{
-    100};  // asking again at once for a descriptor would spin
+constexpr std::size_t kMostDropsPerTurn = 1000;  // then waiting packets have their turn
+// Before accepting again when no descriptor was free: trying at once would spin.
+constexpr std::chrono::milliseconds kPause{100};
 
 Tick ticks_of(const GatewayOptions& options) {
   return static_cast<Tick>((options.timeout + options.tick - std::chrono::milliseconds(1)) /
@@ -31,7 +31,7 @@ class Session : public Channel {
   Session(Socket socket, Gateway& gateway) : Channel(std::move(socket)), gateway_(gateway) {}
 
   carillon::IdleId id;
-  std::optional<std::uint64_t> user;  // none before the login
+  std::optional<std::uint64_t> user;  // empty before the login
 
  private:
   void on_frame(const Frame& frame) override { gateway_.handle(*this, frame); }
@@ -92,7 +92,7 @@ void Gateway::handle(Session& session, const Frame& frame) {
   session.close();
 }
 
-// Who logs in again is meant to be where the last login was.
+// A user who logs in again replaces the connection of the earlier login.
 void Gateway::log_in(Session& session, const Frame& frame) {
   const std::uint64_t user = read_number(frame.payload);
   if (const auto before = users_.find(user); before != users_.end()) {
@@ -115,8 +115,8 @@ void Gateway::forward(Session& session, const Frame& frame) {
   const auto found = users_.find(to);
   if (found == users_.end()) return session.send(make_user_frame(FrameType::kAbsent, to));
   ++stats_.forwarded;
-  const auto receiver =
-      found->second->shared_from_this();  // it may be found to be gone, and forgotten
+  // Kept alive: send() may find out that the connection is gone, and forget it.
+  const auto receiver = found->second->shared_from_this();
   receiver->send(
       make_user_frame(FrameType::kMessage, *session.user, frame.payload.substr(kUserBytes)));
 }
@@ -137,20 +137,20 @@ void Gateway::find_idle() {
 }
 
 void Gateway::on_idle(const std::shared_ptr<Session>& session) {
-  session->id =
-      tracker_.add(session, timeout_, current_tick() + 1);  // for as long as it takes to look
+  // Tracked again, because the read below touches or forgets it.
+  session->id = tracker_.add(session, timeout_, current_tick() + 1);
   if (session->read() > 0) {
     if (session->is_open()) ++stats_.reprieved;
     return;
   }
-  if (!session->is_open()) return;  // it had hung up
+  if (!session->is_open()) return;  // the client had hung up
   ++stats_.dropped;
   forget(*session);
   session->close();
 }
 
-// The timer is set anew only for an earlier moment: where the tracker has moved its next one, it
-// wakes once in vain.
+// Sets the timer only to earlier moments. If next_wakeup() has become later, the timer fires once
+// for nothing.
 void Gateway::arm() {
   const auto next = tracker_.next_wakeup();
   if (!next || (armed_for_ && *armed_for_ <= *next)) return;

@@ -1,13 +1,13 @@
-// The gateway: passes messages between those who are logged in, and drops whoever sends nothing for
-// a time-out.
+// The gateway of the load program: passes messages between the users that are logged in, and drops
+// connections that send nothing for a time-out. (The one-page example is examples/gateway.cpp.)
 //
-// carillon::IdleTracker is its list of connections. A packet, that is a complete frame, is one
-// touch; one Asio timer waits for next_wakeup(), however many connections there are; and a
-// connection that advance() hands over is closed.
+// carillon::IdleTracker is its list of connections. A packet is a complete frame, and costs one
+// touch. One Asio timer waits for next_wakeup(), however many connections there are. A connection
+// that advance() hands over is closed.
 //
-// Never early: a packet is stamped with the end of the tick in which it was read, and one that was
-// not read in time, because this process had no turn, but lies in the socket when the connection is
-// about to be dropped, counts.
+// Never early: a packet is stamped with the end of the tick in which it was read. And before the
+// gateway drops a connection it reads the socket once more: a packet that it finds there, not read
+// yet because this process did not run in time, counts.
 #pragma once
 
 #include <boost/asio/basic_socket_acceptor.hpp>
@@ -27,21 +27,21 @@ namespace gateway {
 class Session;
 
 struct GatewayOptions {
-  std::uint16_t port = 0;  // of 127.0.0.1; 0: any free one
+  std::uint16_t port = 0;  // of 127.0.0.1; 0: the system chooses one
   std::chrono::milliseconds timeout{30'000};
   std::chrono::milliseconds tick{100};
 };
 
 struct GatewayStats {
   std::uint64_t accepted = 0;
-  std::uint64_t dropped = 0;    // idle
-  std::uint64_t ended = 0;      // hung up by the other side, or closed because of what it sent
+  std::uint64_t dropped = 0;    // connections closed because they were idle
+  std::uint64_t ended = 0;      // connections closed by the client, or for a wrong frame
   std::uint64_t packets = 0;    // frames read
   std::uint64_t forwarded = 0;  // messages passed on
-  std::uint64_t reprieved = 0;  // found idle with a packet not read yet, and kept
+  std::uint64_t reprieved = 0;  // connections found idle, but kept: a packet was not read yet
   std::uint64_t wakeups = 0;    // of the tracker's timer
-  std::size_t peak = 0;         // connections at once
-  Clock::duration latest{0};    // a wake-up of the tracker's timer was late by this at the most
+  std::size_t peak = 0;         // most connections at the same time
+  Clock::duration latest{0};    // the latest that a wake-up of the tracker's timer came
 };
 
 // Thread safety: none; everything happens in the one thread that runs `io`.
@@ -81,8 +81,8 @@ class Gateway {
   const Clock::time_point start_ = Clock::now();
   const carillon::Tick timeout_;  // ticks
   Acceptor acceptor_;
-  Timer pause_;  // while no descriptor is free
-  Timer wakeup_;
+  Timer pause_;   // before accepting again, if no descriptor was free
+  Timer wakeup_;  // of the tracker
   std::optional<carillon::Tick> armed_for_;
   carillon::IdleTracker<std::shared_ptr<Session>> tracker_;
   std::unordered_map<std::uint64_t, Session*> users_;

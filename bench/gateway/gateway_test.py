@@ -1,4 +1,4 @@
-"""What the gateway says to single connections, byte by byte; its program is named in GATEWAY_BIN."""
+"""What the gateway sends to single connections, byte by byte. GATEWAY_BIN names its program."""
 
 import json
 import os
@@ -11,7 +11,7 @@ import unittest
 
 TIMEOUT = 0.4
 TICK = 0.05
-PATIENCE = 10  # for what must come
+PATIENCE = 10  # seconds to wait for bytes that must come
 
 
 def frame(kind, payload=b""):
@@ -76,7 +76,7 @@ class GatewayTest(unittest.TestCase):
         try:
             self.assertEqual(connection.recv(1), b"")
         except ConnectionResetError:
-            pass  # something that it sent was not read any more
+            pass  # the gateway closed without reading the last bytes that it was sent
 
     def test_a_login_is_welcomed_with_the_timeout_and_the_tick(self):
         connection = self.connect()
@@ -101,7 +101,7 @@ class GatewayTest(unittest.TestCase):
             ada.sendall(both[cut:])
             self.assertEqual(self.read(ada, len(both)), both)
 
-    def test_who_is_silent_is_dropped_after_the_timeout_and_not_before(self):
+    def test_a_silent_connection_is_dropped_after_the_timeout_and_not_before(self):
         connection = self.connect()
         began = time.monotonic()
         connection.sendall(LOGIN_7)
@@ -111,11 +111,11 @@ class GatewayTest(unittest.TestCase):
         report = self.stop()
         self.assertEqual((report["dropped"], report["connections"]), (1, 0))
 
-    def test_who_never_logs_in_is_dropped(self):
+    def test_a_connection_that_never_logs_in_is_dropped(self):
         self.assert_closed(self.connect())
         self.assertEqual(self.stop()["dropped"], 1)
 
-    def test_a_frame_that_never_ends_is_no_packet(self):
+    def test_an_incomplete_frame_is_no_packet(self):
         ada = self.log_in(1)
         for byte in frame(b"M", user(1) + 4000 * b"x"):  # would take minutes
             try:
@@ -131,25 +131,25 @@ class GatewayTest(unittest.TestCase):
             except ConnectionResetError:
                 break
         else:
-            self.fail("it was kept")
+            self.fail("the connection was kept")
         self.assertEqual(self.stop()["dropped"], 1)
 
-    def test_a_packet_that_waits_in_the_socket_while_the_gateway_stands_still_counts(self):
+    def test_a_packet_that_waits_in_the_socket_while_the_gateway_is_stopped_counts(self):
         ada = self.log_in(1)
         self.gateway.send_signal(signal.SIGSTOP)
         ada.sendall(frame(b"M", user(1) + b"hello"))
-        time.sleep(2 * TIMEOUT)  # no virtual clock here: the kernel's is what the gateway goes by
+        time.sleep(2 * TIMEOUT)  # real time, because the gateway uses the clock of the kernel
         self.gateway.send_signal(signal.SIGCONT)
         self.assertEqual(self.read(ada, 16), frame(b"M", user(1) + b"hello"))
         self.assert_closed(ada)
 
-    def test_the_login_that_comes_last_counts(self):
+    def test_a_later_login_replaces_an_earlier_one(self):
         before, after = self.log_in(7), self.log_in(7)
         self.assert_closed(before)
         after.sendall(frame(b"M", user(7) + b"me"))
         self.assertEqual(self.read(after, 13), frame(b"M", user(7) + b"me"))
 
-    def test_who_talks_nonsense_is_closed_at_once(self):
+    def test_a_connection_that_sends_a_wrong_frame_is_closed_at_once(self):
         for nonsense in (
             b"\x00\x00",
             b"\x10\x01K",
@@ -165,7 +165,7 @@ class GatewayTest(unittest.TestCase):
         report = self.stop()
         self.assertEqual((report["ended"], report["dropped"]), (6, 0))
 
-    def test_who_hangs_up_is_forgotten(self):
+    def test_a_user_who_hangs_up_is_forgotten(self):
         self.log_in(1).close()
         ada = self.log_in(2)
         ada.sendall(frame(b"M", user(1) + b"hello"))

@@ -16,14 +16,15 @@ namespace asio = boost::asio;
 using boost::system::error_code;
 using std::chrono::milliseconds;
 
-// The port is chosen when the connection is made, and needs to be unused only towards that gateway.
+// Lets the kernel choose the port at connect(); the port must then be unused only towards this
+// gateway.
 using BindAddressNoPort = asio::detail::socket_option::boolean<IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT>;
 
 constexpr std::size_t kMostConnecting = 200;
 constexpr milliseconds kTurn{5};
-constexpr double kInFlight = 1;  // seconds that the last messages have to arrive
-constexpr double kMargin =
-    1.25;  // a time-out must be longer than the time between two packets by this factor
+constexpr double kInFlight = 1;  // seconds for the last messages to arrive
+// The time-out must be this many times as long as the time between two packets of a connection.
+constexpr double kMargin = 1.25;
 constexpr std::string_view kText = "a message of some forty bytes, as it were";
 
 Clock::duration duration_of(double seconds) {
@@ -40,7 +41,8 @@ class Client : public Channel {
 
   std::uint64_t user() const { return user_; }
 
-  // A packet, and when it was given to the kernel at the earliest and at the latest.
+  // Sends a packet. It left between two readings of the clock: last_packet is the earlier one, so a
+  // silence is never measured too short; `starved` uses the later one.
   void send_packet(std::string_view frame) {
     const auto before = Clock::now();
     send(frame);
@@ -49,7 +51,7 @@ class Client : public Channel {
   }
 
   Clock::time_point last_packet{};
-  Clock::time_point falls_silent = Clock::time_point::max();  // after a last packet
+  Clock::time_point falls_silent = Clock::time_point::max();  // when it sends its last packet
   bool logged_in = false;
   bool fell_silent = false;
   bool starved = false;
@@ -147,8 +149,8 @@ void Load::await_go() {
   });
 }
 
-// From here on all are connected, and a part of them will fall silent, early enough to be seen to
-// be dropped.
+// Begins the traffic, when all are connected. Chooses the connections that will fall silent, early
+// enough for the load to see them dropped.
 void Load::go() {
   going_ = true;
   went_ = Clock::now();
@@ -199,14 +201,14 @@ void Load::send_packets() {
   owed_ += seconds(now - last_turn_) * options_.rate;
   last_turn_ = now;
   for (; !falling_.empty() && falling_.back()->falls_silent <= now; falling_.pop_back(), --owed_) {
-    send_packet(*falling_.back());  // its last one
+    send_packet(*falling_.back());  // its last packet
     falling_.back()->fell_silent = true;
   }
   while (owed_ >= 1 && !talking_.empty() && !ended_) {
     if (next_ >= talking_.size()) next_ = 0;
     Client& client = *talking_[next_];
     if (client.fell_silent || !client.is_open()) {
-      talking_[next_] = talking_.back();  // which has its turn the sooner
+      talking_[next_] = talking_.back();  // this client gets its turn earlier
       talking_.pop_back();
       continue;
     }

@@ -1,5 +1,5 @@
-// `gateway load`: connects to a gateway, sends, falls silent, and says whether the gateway did
-// right.
+// `gateway load`: connects to a gateway, sends, falls silent, and says whether the gateway dropped
+// the right connections.
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -28,7 +28,8 @@ void print(const json::object& line) {
   std::fflush(stdout);
 }
 
-// Prints how far the load is, each second; as JSON, only the moment when all are connected.
+// Prints the progress of the load each second. With --json it prints only one line, when all are
+// connected.
 class Progress {
  public:
   Progress(asio::io_context& io, const Load& load, const Request& request)
@@ -63,6 +64,7 @@ class Progress {
   bool was_up_ = false;
 };
 
+// The value below which this share of the sorted values lies; 0 if there are none.
 double at(const std::vector<double>& sorted, double share) {
   if (sorted.empty()) return 0;
   return sorted[static_cast<std::size_t>(share * static_cast<double>(sorted.size() - 1))];

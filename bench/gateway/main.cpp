@@ -1,9 +1,11 @@
-// gateway: a TCP message channel that drops whoever sends nothing for 30 s, and the load that shows
-// that it does.
+// gateway, the load program of the idle tracker: a TCP message channel that drops connections which
+// send nothing for 30 s, and a load that checks that it does. (The one-page example is
+// examples/gateway.cpp.)
 //
-//   gateway serve --port 7000                          # in one terminal
-//   gateway load --port 7000 --connections 10000       # in another
-//   run --connections 100000 --rate 3000               # both, in as many processes as the limit of descriptors asks
+//   gateway serve --port 7000                       # in one terminal
+//   gateway load --port 7000 --connections 10000    # in another
+//   run --connections 100000 --rate 3000            # both, in as many processes as the limit of
+//                                                   # descriptors requires
 
 #include <CLI/CLI.hpp>
 #include <cstdio>

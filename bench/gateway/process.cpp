@@ -9,8 +9,8 @@
 namespace gateway {
 namespace {
 
-constexpr std::size_t kOtherDescriptors =
-    64;  // standard streams, epoll, timers, the listening socket, and some air
+// Standard streams, epoll, timers, the listening socket, and some reserve.
+constexpr std::size_t kOtherDescriptors = 64;
 
 double seconds_of(const timeval& time) {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;

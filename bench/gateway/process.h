@@ -1,4 +1,4 @@
-// What this process uses, and how many descriptors it may have.
+// The memory and CPU time that this process uses, and how many descriptors it may have.
 #pragma once
 
 #include <chrono>
@@ -16,11 +16,11 @@ inline double seconds(Clock::duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
 
-// Raises the soft limit of open descriptors to the hard one, and says how many sockets that leaves
-// room for.
+// Raises the soft limit of open descriptors to the hard one. Returns how many sockets there is room
+// for.
 std::size_t raise_descriptor_limit();
 
-// How the hard limit is raised; to be printed when it is in the way.
+// The advice to print when the hard limit is too low: how to raise it.
 std::string how_to_raise_the_limit();
 
 }  // namespace gateway

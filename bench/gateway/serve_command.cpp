@@ -1,4 +1,4 @@
-// `gateway serve`: runs the gateway until a signal, or for so many seconds.
+// `gateway serve`: runs the gateway until a signal comes, or for the seconds of --for.
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
@@ -32,7 +32,7 @@ std::chrono::milliseconds milliseconds_of(double seconds) {
   return std::chrono::milliseconds(std::llround(seconds * 1000));
 }
 
-// Prints how the gateway fares, now and then.
+// Prints what the gateway does, every `every` seconds.
 class Reporter {
  public:
   Reporter(asio::io_context& io, const Gateway& gateway, const Request& request)

@@ -1,4 +1,4 @@
-// The designs under measurement behind one face: connections 0 .. n-1, each kept alive by packets.
+// The measured designs behind one interface: connections 0 .. n-1, each kept alive by packets.
 #pragma once
 
 #include <chrono>
@@ -22,9 +22,9 @@
 namespace carillon::bench {
 
 inline constexpr Tick kTimeout = 30'000;  // ticks, of a millisecond
-inline constexpr Tick kPeriod = 10'000;   // each connection sends one packet in each
+inline constexpr Tick kPeriod = 10'000;   // ticks; each connection sends one packet per period
 
-// Nobody may be found: every connection sends packets less than a time-out apart.
+// Called if a connection is found idle. None may be: packets are less than a time-out apart.
 [[noreturn]] inline void cut_off() {
   throw std::logic_error("a connection with packets was found idle");
 }
@@ -97,12 +97,12 @@ class ClassicWheel {
 
 class Multimap {
  public:
-  explicit Multimap(std::size_t connections) : places_(connections) {}
+  explicit Multimap(std::size_t connections) : entries_(connections) {}
   void add(std::uint32_t connection) {
-    places_[connection] = timers_.emplace(now_ + 1 + kTimeout, connection);
+    entries_[connection] = timers_.emplace(now_ + 1 + kTimeout, connection);
   }
   void touch(std::uint32_t connection) {
-    timers_.erase(places_[connection]);
+    timers_.erase(entries_[connection]);
     add(connection);
   }
   void advance(Tick to) {
@@ -114,11 +114,11 @@ class Multimap {
   using Timers = std::multimap<Tick, std::uint32_t>;
   Tick now_ = 0;
   Timers timers_;
-  std::vector<Timers::iterator> places_;
+  std::vector<Timers::iterator> entries_;
 };
 
-// One Asio timer per connection, its wait cancelled and begun anew by each packet; the handlers run
-// at each tick.
+// One Asio timer per connection. Each packet cancels its wait and starts a new one. The handlers
+// run at each tick.
 class AsioTimers {
  public:
   explicit AsioTimers(std::size_t connections) { timers_.reserve(connections); }
@@ -139,14 +139,14 @@ class AsioTimers {
 
  private:
   Tick now_ = 0;
-  // Virtual time may run slower than the real one: none of these timers is to fire.
+  // An hour ahead, so that no timer fires even if virtual time runs slower than real time.
   std::chrono::steady_clock::time_point start_ =
       std::chrono::steady_clock::now() + std::chrono::hours(1);
   boost::asio::io_context context_{1};
   std::vector<boost::asio::steady_timer> timers_;
 };
 
-// What looks at time in ticks of a second.
+// For the designs that count time in seconds.
 template <class Detector>
 class BySecond {
  public:

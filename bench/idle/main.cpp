@@ -1,19 +1,20 @@
-// carillon_bench_idle: what a packet costs that keeps a connection alive, in IdleTracker and in the
-// designs it is to replace.
+// carillon_bench_idle: the cost of a packet that keeps a connection alive, in IdleTracker and in
+// the designs that it replaces.
 //
-//   carillon_bench_idle [--n 100000,1000000] [--runs 5] [--only tracker,list] [--patience 30] [--json]
+//   carillon_bench_idle [--n 100000,1000000] [--runs 5] [--only tracker,list] [--patience 30]
+//                       [--json]
 //
-// n connections with a time-out of 30 000 ticks, each of which sends one packet in every 10 000
-// ticks, at random: n / 10 000 packets a tick, which is advanced each time. A figure is the CPU
-// time of the thread per packet, in ns, with the share of all that the packet makes necessary
-// later: re-filing, cascades, scans. The runs of the designs alternate, so that what else the
-// machine does meets all of them alike; each figure is the median of the runs. "times" is the
-// figure over that of IdleTracker: above 1 the tracker wins.
+// There are n connections with a time-out of 30 000 ticks. Each sends one packet in every 10 000
+// ticks, at random, so there are n / 10 000 packets a tick; each tick is advanced to. A figure is
+// the CPU time of the thread per packet, in ns, including the packet's share of all later work:
+// re-filing, cascades, scans. The runs of the designs alternate, so that other load on the machine
+// affects all of them alike; each figure is the median of the runs. "times" is the figure divided
+// by that of IdleTracker: above 1 the tracker wins.
 //
-// Ring and scan turn by the second, a thousand ticks, as they are meant to. Designs that need a
-// microsecond per packet are measured over fewer packets. One that needs more seconds of CPU than
-// --patience for the log-ins is left out: "–". All designs stand in memory together: 10^7
-// connections want 8 GB.
+// Ring and scan advance once a second, every thousand ticks, as published. Designs that need a
+// microsecond per packet are measured over fewer packets. A design that needs more than --patience
+// seconds of CPU for the log-ins is left out: "–". All designs are in memory at the same time: 10^7
+// connections need 8 GB.
 #include <malloc.h>
 
 #include <algorithm>
@@ -56,8 +57,8 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-// Who sends the next packets: three permutations of all connections, over and over. Two packets of
-// a connection are less than two periods apart, so nobody is ever idle.
+// The senders of the next packets: three permutations of all connections, over and over. Two
+// packets of a connection are less than two periods apart, so no connection is ever idle.
 class Packets {
  public:
   explicit Packets(std::size_t connections)
@@ -80,13 +81,13 @@ class Packets {
 
 struct Entrant {
   std::string name;
-  Tick ticks;                             // in a run
-  std::function<double(Tick ticks)> run;  // ns of CPU
-  double bytes_per_connection = 0;        // beyond a key of 4 bytes
-  std::vector<double> figures{};          // ns per packet; none: left out
+  Tick ticks;                             // per run
+  std::function<double(Tick ticks)> run;  // returns ns of CPU; empty if the design is left out
+  double bytes_per_connection = 0;        // not counting a key of 4 bytes
+  std::vector<double> figures{};          // ns per packet, one per run; empty if left out
 };
 
-// Runs `design` over `ticks` ticks from where it stands.
+// Runs `design` for `ticks` ticks from tick `now`, which it moves. Returns ns of CPU.
 template <class Design>
 double run(Design& design, const Packets& packets, Tick& now, Tick ticks) {
   const Stopwatch stopwatch;
@@ -133,8 +134,8 @@ class Bench {
     });
   }
 
-  // Sets the design up: all connections log in within one period. Those that are lazy get time to
-  // come to their steady state.
+  // Sets a design up: all connections log in within one period. Designs that work lazily then run
+  // for three periods, to come to their steady state.
   template <class Design>
   void enter(const char* name, Tick ticks) {
     if (!wanted(name)) return;
@@ -156,7 +157,7 @@ class Bench {
     if (ticks >= kPeriod) entrant.run(3 * kPeriod);
     std::size_t bytes = malloced_bytes() - before;
     if constexpr (requires { design->allocated_bytes(); })
-      bytes = design->allocated_bytes();  // not all by malloc
+      bytes = design->allocated_bytes();  // some of it not by malloc
     entrant.bytes_per_connection =
         static_cast<double>(bytes) / static_cast<double>(connections_) - 4;
     entrants_.push_back(std::move(entrant));
@@ -168,7 +169,7 @@ class Bench {
   std::vector<Entrant> entrants_;
 };
 
-// An advance() by one tick over `connections` connections of which none is due; ns.
+// The ns that an advance() by one tick takes with `connections` connections, none of them due.
 double empty_tick(std::size_t connections) {
   IdleTracker<std::uint32_t> tracker(kTimeout);
   tracker.reserve(connections);
@@ -189,7 +190,7 @@ void print_table(std::size_t connections, const std::vector<Entrant>& entrants, 
   const double ours = median(entrants.front().figures);
   for (const Entrant& entrant : entrants) {
     if (entrant.figures.empty()) {
-      std::printf("%-24s%18s\n", entrant.name.c_str(), "–");  // three bytes, one column
+      std::printf("%-24s%18s\n", entrant.name.c_str(), "–");  // 16 columns: the dash has 3 bytes
       continue;
     }
     const double figure = median(entrant.figures);

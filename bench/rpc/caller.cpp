@@ -19,7 +19,7 @@ Caller::Caller(PendingCalls& calls, Deadlines& deadlines, Send send, CallerOptio
 Caller::~Caller() {
   on_disconnect("the caller is gone");
   deadlines_.stop();
-  fail_all();  // what came back from on_due() meanwhile
+  fail_all();  // the calls that on_due() has put back meanwhile
 }
 
 void Caller::call(Method method, std::string payload, nanoseconds timeout, OnEnd on_end) {
@@ -38,7 +38,7 @@ void Caller::on_reply(std::uint64_t id, std::string_view result) {
     ++late_;
     return;
   }
-  deadlines_.cancel(*call);  // if it is too late for that, on_due() finds the call taken
+  deadlines_.cancel(*call);  // if that is too late, on_due() finds the call taken
   end(*call, true, result);
 }
 
@@ -60,7 +60,7 @@ void Caller::send(std::unique_ptr<Call> call) {
   const std::string frame = make_request(call->id, call->method, call->payload);
   const nanoseconds timeout = call->timeout;
   enter(std::move(call), Call::Phase::kSent, timeout);
-  send_(frame);  // not before: its reply must find the call
+  send_(frame);  // after enter(), because the reply must find the call
 }
 
 void Caller::pause(std::unique_ptr<Call> call) {
@@ -77,7 +77,7 @@ void Caller::enter(std::unique_ptr<Call> call, Call::Phase phase, nanoseconds un
   call->phase = phase;
   call->due = deadlines_.now() + until_due;
   calls_.add(std::move(call), [this](Call& added) { deadlines_.set(added); });
-  if (disconnected_) fail_all();  // it may have come too late to be failed with the others
+  if (disconnected_) fail_all();  // on_disconnect() may have missed this call
 }
 
 void Caller::on_disconnect(const std::string& why) {

@@ -1,4 +1,4 @@
-// How calls end: with both designs of deadlines on virtual time, and with timers and replies that
+// How calls end: with both designs of deadlines, on virtual time; and with timers and replies that
 // race.
 #include "caller.h"
 
@@ -24,7 +24,7 @@ using namespace std::chrono_literals;
 using std::chrono::milliseconds;
 using std::chrono::nanoseconds;
 
-// A caller whose requests are kept, and what its calls came to.
+// A caller, the requests that it sent, and how its calls ended.
 class CallerTest : public ::testing::TestWithParam<bool> {
  protected:
   CallerTest() { make_caller({}); }
@@ -50,7 +50,7 @@ class CallerTest : public ::testing::TestWithParam<bool> {
                   [this](const Outcome& outcome) { ends_.push_back(outcome); });
   }
 
-  // For the design of old, with a scan each 30 ms, as its thread would do it.
+  // Lets time pass; with ScanDeadlines it scans every 30 ms, as the thread of that design does.
   void pass(nanoseconds time) {
     auto* scan = dynamic_cast<ScanDeadlines*>(deadlines_.get());
     if (scan == nullptr) return clock_->advance(time);
@@ -97,8 +97,8 @@ TEST_P(CallerTest, ALateCallIsSentAgainAfterAPauseWithAnotherId) {
   ASSERT_EQ(sent_.size(), 2U);
   EXPECT_NE(id(0), id(1));
   EXPECT_GE(between(0, 1), 1050ms);
-  EXPECT_LE(between(0, 1),
-            1100ms + (GetParam() ? 2ms : 60ms));  // two deadlines, each late by a tick, or a scan
+  // Two deadlines, each late by at most a tick, or the time between two scans.
+  EXPECT_LE(between(0, 1), 1100ms + (GetParam() ? 2ms : 60ms));
   caller_->on_reply(id(1), "world");
   ASSERT_EQ(ends_.size(), 1U);
   EXPECT_TRUE(ends_[0].answered);
@@ -121,7 +121,7 @@ TEST_P(CallerTest, ALateReplyIsDropped) {
   EXPECT_EQ(caller_->counts().answered, 1U);
 }
 
-TEST_P(CallerTest, AReplyToWhatHasNotBeenSentIsDropped) {
+TEST_P(CallerTest, AReplyToAnIdThatWasNeverSentIsDropped) {
   call(1s);
   pass(1001ms + ScanDeadlines::kEvery);
   caller_->on_reply(id(0) + 1, "to the id of the pause");
@@ -149,7 +149,7 @@ TEST_P(CallerTest, ACallFailsAfterItsLastAttempt) {
   EXPECT_EQ(caller_->counts().timed_out, 4U);
 }
 
-TEST_P(CallerTest, CallsThatFailTogetherDoNotComeBackTogether) {
+TEST_P(CallerTest, CallsThatTimeOutTogetherAreNotSentAgainTogether) {
   for (int i = 0; i < 100; ++i) call(1s);
   pass(2s);
   ASSERT_EQ(sent_.size(), 200U);
@@ -169,7 +169,7 @@ TEST_P(CallerTest, TimeoutsAreNeverEarly) {
 
 TEST_P(CallerTest, WhenTheConnectionEndsAllCallsFailAtOnce) {
   call(1s);
-  pass(1001ms + ScanDeadlines::kEvery);  // this one is in its pause
+  pass(1001ms + ScanDeadlines::kEvery);  // this call is in its pause
   call(1s);
   caller_->on_disconnect("gone");
   ASSERT_EQ(ends_.size(), 2U);
@@ -218,14 +218,14 @@ TEST(FrameTest, FramesMayComeInAnyPieces) {
   }
 }
 
-TEST(FrameTest, WhatIsTooShortOrTooLongIsNoFrame) {
+TEST(FrameTest, AFrameThatIsTooShortOrTooLongIsRefused) {
   const auto ignore = [](std::uint64_t, std::string_view) {};
   EXPECT_FALSE(FrameReader().feed(std::string("\0\0\0\7", 4), ignore));
   EXPECT_FALSE(FrameReader().feed(std::string("\0\1\0\1", 4), ignore));
 }
 
-// Replies come at about the moment of the time-out, on another thread. CARILLON_TRIALS=100: a
-// hundred times as many.
+// Replies come at about the moment of the time-out, on another thread. CARILLON_TRIALS=100 makes a
+// hundred times as many trials.
 class CallerRace : public ::testing::TestWithParam<bool> {};
 
 INSTANTIATE_TEST_SUITE_P(Designs, CallerRace, ::testing::Bool(),
@@ -236,7 +236,7 @@ TEST_P(CallerRace, RepliesVersusTimeouts_EachCallEndsOnce) {
       std::getenv("CARILLON_TRIALS");  // NOLINT(concurrency-mt-unsafe): before any thread
   const std::size_t trials = 20'000U * (times == nullptr ? 1U : std::stoul(times));
   std::vector<std::atomic<std::uint64_t>> ids(trials);
-  std::vector<carillon::SteadyTime> sent_at(trials);  // before ids
+  std::vector<carillon::SteadyTime> sent_at(trials);  // each is written before its id in `ids`
   std::vector<std::atomic<int>> ends(trials);
   std::atomic<std::size_t> ended{0};
 
@@ -247,7 +247,7 @@ TEST_P(CallerRace, RepliesVersusTimeouts_EachCallEndsOnce) {
   } else {
     deadlines = std::make_unique<ScanDeadlines>(calls, 1ms);
   }
-  std::size_t sending = 0;  // one attempt per call, so only this thread sends
+  std::size_t sending = 0;  // each call has one attempt, so only this thread sends
   Caller caller(calls, *deadlines,
                 [&](std::string_view frame) {
                   sent_at[sending] = deadlines->now();
@@ -256,8 +256,8 @@ TEST_P(CallerRace, RepliesVersusTimeouts_EachCallEndsOnce) {
                 },
                 {.attempts = 1});
 
-  // A call is 0 to 3 ms old when its time is over (with its tick, or until the next scan); its
-  // reply comes at 1.5.
+  // The time-out of a call comes 0 to 3 ms after sending, including its tick, or the time until the
+  // next scan. The reply comes after 1.5 ms.
   std::thread replies([&] {
     for (std::size_t i = 0; i < trials; ++i) {
       while (ids[i] == 0 || deadlines->now() < sent_at[i] + 1'500us) std::this_thread::yield();
@@ -278,7 +278,7 @@ TEST_P(CallerRace, RepliesVersusTimeouts_EachCallEndsOnce) {
   const CallerCounts counts = caller.counts();
   EXPECT_EQ(counts.started, trials);
   EXPECT_EQ(counts.answered + counts.failed, trials);
-  EXPECT_EQ(counts.answered + counts.late, trials);  // one reply to each
+  EXPECT_EQ(counts.answered + counts.late, trials);  // one reply to each call
   EXPECT_EQ(counts.failed, counts.timed_out);
   RecordProperty("answered", static_cast<int>(counts.answered));
   RecordProperty("failed", static_cast<int>(counts.failed));

@@ -11,7 +11,7 @@ namespace asio = boost::asio;
 using boost::system::error_code;
 
 Channel::Channel(Tcp::socket socket) : socket_(std::move(socket)) {
-  error_code ignored;  // a connection that is gone again is found out at its first read
+  error_code ignored;  // if the connection is gone already, its first read finds out
   socket_.set_option(Tcp::no_delay(true), ignored);
 }
 
@@ -68,7 +68,7 @@ void Channel::end(const std::string& why) {
   }
   error_code ignored;
   socket_.close(ignored);
-  on_frame_ = nullptr;  // and what it holds, which may be who holds this channel
+  on_frame_ = nullptr;  // it may hold the owner of this channel
   std::exchange(on_end_, nullptr)(why);
 }
 

@@ -1,11 +1,11 @@
-// The two halves of the program: `rpc serve` and `rpc load`.
+// The two subcommands of the program: `rpc serve` and `rpc load`.
 #pragma once
 
 #include <CLI/CLI.hpp>
 
 namespace rpc {
 
-// Each adds its subcommand to the app; once run, it has set exit_code.
+// Each adds its subcommand to the app. The subcommand sets exit_code when it has run.
 void add_serve(CLI::App& app, int& exit_code);
 void add_load(CLI::App& app, int& exit_code);
 

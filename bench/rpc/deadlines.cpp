@@ -34,8 +34,8 @@ void TimerDeadlines::stop() {
 void TimerDeadlines::set(Call& call) {
   try {
     call.timer = timers_.schedule_at(call.due, [this, id = call.id] { on_due_(id); });
-  } catch (
-      const carillon::TimersStopped&) {  // as after stop() in the other design: no on_due any more
+  } catch (const carillon::TimersStopped&) {
+    // After stop() there is no on_due, as in the other design.
   }
 }
 

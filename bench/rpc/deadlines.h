@@ -1,9 +1,10 @@
-// Deadlines: who tells a client that a pending call's moment has come. Two designs behind one
-// interface, each with one thread:
+// Deadlines: tells a caller when the deadline of a pending call has passed. There are two designs,
+// each with one thread:
 //
 //   TimerDeadlines   a carillon::TimerService: a timer per call, cancelled when the reply comes
-//   ScanDeadlines    what it replaces, as Dubbo had it before it took Netty's timer: nothing is done when a call begins
-//                    or ends, but a thread looks at all pending calls, sleeps 30 ms, and looks again
+//   ScanDeadlines    the design that it replaces, which Dubbo had before it took Netty's timer: a
+//                    thread reads all pending calls, sleeps 30 ms, and begins again; the beginning
+//                    and the end of a call cost nothing
 #pragma once
 
 #include <time.h>
@@ -26,20 +27,20 @@ namespace rpc {
 
 class Deadlines {
  public:
-  // Gets the id of a call whose deadline has passed, on the one thread of these Deadlines. The call
-  // may have been taken meanwhile.
+  // Called on the one thread of these Deadlines, with the id of a call whose deadline has passed.
+  // The call may have been taken meanwhile.
   using OnDue = std::function<void(std::uint64_t id)>;
 
   virtual ~Deadlines() = default;
 
   virtual void start(OnDue on_due) = 0;
-  // No on_due is running, and none will, when it returns.
+  // When it returns, no on_due is running, and none will run.
   virtual void stop() = 0;
 
-  // At call.due, not earlier, on_due is to be called; set() before the call can be taken out of the
-  // pending ones.
+  // on_due will be called at call.due, not earlier. REQUIRES: no other thread can take the call
+  // yet.
   virtual void set(Call& call) = 0;
-  // The call has been taken.
+  // Call it when the call has been taken.
   virtual void cancel(Call& call) noexcept = 0;
 
   virtual carillon::SteadyTime now() noexcept = 0;
@@ -70,7 +71,7 @@ class ScanDeadlines final : public Deadlines {
  public:
   static constexpr std::chrono::milliseconds kEvery{30};
 
-  // every 0: no thread; the owner calls scan().
+  // If `every` is 0 there is no thread; the owner calls scan().
   explicit ScanDeadlines(PendingCalls& calls, std::chrono::milliseconds every = kEvery,
                          std::shared_ptr<carillon::TimerClock> clock = carillon::machine_clock());
   ~ScanDeadlines() override { stop(); }
@@ -91,11 +92,11 @@ class ScanDeadlines final : public Deadlines {
   const std::chrono::milliseconds every_;
   const std::shared_ptr<carillon::TimerClock> clock_;
   OnDue on_due_;
-  std::vector<std::uint64_t> due_;  // of the thread
+  std::vector<std::uint64_t> due_;  // used by the thread only
   mutable std::thread thread_;
   std::mutex mutex_;
   std::condition_variable stopping_;
-  bool stopped_ = false;  // under the mutex
+  bool stopped_ = false;  // protected by mutex_
 };
 
 }  // namespace rpc

@@ -1,12 +1,14 @@
-// The wire format: frames, and how they are found again in a stream of bytes.
+// The wire format: frames; and FrameReader, which cuts a stream of bytes into frames.
 //
-//   frame   = length id rest    length: 4 bytes, those of id and rest; id: 8 bytes; all numbers are big-endian
-//   request = a frame whose rest is method payload; method: 1 byte
-//   reply   = a frame with the id of its request, whose rest is the result
+// All numbers are big-endian.
 //
-//   method 'E', echo     the result is the payload, after a while or never: that is what the server is there for
-//   method 'S', status   the result is 8 bytes each: echo requests of this connection so far, those answered, and
-//                        those that will be
+//   frame   = length id rest    length: 4 bytes, the bytes of id and rest; id: 8 bytes
+//   request = a frame; rest = method payload; method: 1 byte
+//   reply   = a frame with the id of its request; rest = the result
+//
+//   method 'E', echo     the result is the payload; the server answers after a while, or never
+//   method 'S', status   the result is three numbers of 8 bytes: the echo requests on this
+//                        connection so far, those already answered, and those still to be answered
 #pragma once
 
 #include <cstddef>
@@ -23,13 +25,14 @@ inline constexpr std::size_t kLengthBytes = 4;
 inline constexpr std::size_t kNumberBytes = 8;
 inline constexpr std::size_t kLongestFrame = 64 << 10;  // id and rest, bytes
 
-// A number of so many bytes. REQUIRES: bytes.size() <= 8.
+// Reads a number from all of `bytes`. REQUIRES: bytes.size() <= 8.
 inline std::uint64_t read_number(std::string_view bytes) {
   std::uint64_t number = 0;
   for (const char byte : bytes) number = number << 8 | static_cast<unsigned char>(byte);
   return number;
 }
 
+// Appends `number` in `bytes` bytes.
 inline void append_number(std::string& to, std::uint64_t number, std::size_t bytes = kNumberBytes) {
   while (bytes-- > 0) to += static_cast<char>(number >> (8 * bytes) & 0xff);
 }
@@ -56,8 +59,8 @@ inline std::string make_request(std::uint64_t id, Method method, std::string_vie
 // Cuts the bytes of one connection into frames.
 class FrameReader {
  public:
-  // Calls on_frame(id, rest) for each frame that is complete with `bytes`. Returns false if one has
-  // no id or is longer than kLongestFrame: what follows cannot be understood.
+  // Calls on_frame(id, rest) for each frame that `bytes` completes. Returns false if a frame has no
+  // id or is longer than kLongestFrame: the bytes that follow cannot be understood then.
   template <class OnFrame>
   bool feed(std::string_view bytes, OnFrame&& on_frame) {
     if (begun_.empty()) return cut(bytes, on_frame);
@@ -80,7 +83,7 @@ class FrameReader {
     return true;
   }
 
-  std::string begun_;  // a frame of which not everything has come yet
+  std::string begun_;  // the beginning of a frame whose rest has not come yet
 };
 
 }  // namespace rpc

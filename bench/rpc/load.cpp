@@ -21,8 +21,8 @@ namespace asio = boost::asio;
 using Clock = std::chrono::steady_clock;
 using std::chrono::nanoseconds;
 
-constexpr double kPatience =
-    60;  // seconds, for the last calls to end, and for the last late replies
+// Seconds to wait for the last calls to end, and for the last late replies.
+constexpr double kPatience = 60;
 constexpr std::chrono::seconds kStatusTimeout{10};
 
 nanoseconds duration_of(double seconds) {
@@ -42,19 +42,19 @@ double cpu_seconds() {
   return seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime);
 }
 
-// One call at a time; whoever ended the last one begins the next.
-struct Slot {
+// A line has one call at a time. The thread that ends a call begins the next.
+struct Line {
   std::minstd_rand random;
   std::atomic<std::uint64_t> begun{0}, ended{0};
 };
 
 class Load {
  public:
-  explicit Load(const LoadOptions& options) : options_(options), slots_(options.outstanding) {
+  explicit Load(const LoadOptions& options) : options_(options), lines_(options.outstanding) {
     std::seed_seq seeds{options.seed};
-    std::vector<std::uint32_t> seed(slots_.size());
+    std::vector<std::uint32_t> seed(lines_.size());
     seeds.generate(seed.begin(), seed.end());
-    for (std::size_t i = 0; i < slots_.size(); ++i) slots_[i].random.seed(seed[i]);
+    for (std::size_t i = 0; i < lines_.size(); ++i) lines_[i].random.seed(seed[i]);
     connect();
   }
 
@@ -67,8 +67,8 @@ class Load {
     stopping_ = true;
     report_.counts = await_ends();
     if (report_.failure.empty()) ask_server();
-    shut_down();  // from here on nobody adds to what is read
-    for (const Slot& slot : slots_) report_.never_ended += slot.begun > slot.ended ? 1U : 0U;
+    shut_down();  // from here on no thread writes to what is read below
+    for (const Line& line : lines_) report_.never_ended += line.begun > line.ended ? 1U : 0U;
     report_.ended_twice = ended_twice_;
     report_.early = early_;
     std::sort(report_.lateness_ms.begin(), report_.lateness_ms.end());
@@ -113,24 +113,24 @@ class Load {
     if (measuring_) report_.lateness_ms.push_back(static_cast<double>(late.count()) / 1e6);
   }
 
-  void begin(Slot& slot) {
-    ++slot.begun;
+  void begin(Line& line) {
+    ++line.begun;
     std::uniform_real_distribution<double> timeout(options_.least_timeout, options_.most_timeout);
-    caller_->call(Method::kEcho, "sixteen bytes ..", duration_of(timeout(slot.random)),
-                  [this, &slot](const Outcome&) { on_end(slot); });
+    caller_->call(Method::kEcho, "sixteen bytes ..", duration_of(timeout(line.random)),
+                  [this, &line](const Outcome&) { on_end(line); });
   }
 
-  void on_end(Slot& slot) {
-    if (slot.begun < ++slot.ended) ++ended_twice_;
-    if (!stopping_) begin(slot);
+  void on_end(Line& line) {
+    if (line.begun < ++line.ended) ++ended_twice_;
+    if (!stopping_) begin(line);
   }
 
   void ramp_up() {
     const auto start = Clock::now();
-    for (std::size_t i = 0; i < slots_.size() && !disconnected_;) {
+    for (std::size_t i = 0; i < lines_.size() && !disconnected_;) {
       const auto until = static_cast<std::size_t>(
-          static_cast<double>(slots_.size()) * std::min(1.0, seconds_since(start) / options_.ramp));
-      while (i < until) begin(slots_[i++]);
+          static_cast<double>(lines_.size()) * std::min(1.0, seconds_since(start) / options_.ramp));
+      while (i < until) begin(lines_[i++]);
       rest(0.001);
     }
   }
@@ -167,8 +167,8 @@ class Load {
     }
   }
 
-  // Until the server has answered all that it will answer; replies come in order, so all are here
-  // when it says so.
+  // Asks until the server has answered all requests that it will answer. Replies come in order, so
+  // all of them have arrived when the server says so.
   void ask_server() {
     for (const auto start = Clock::now();;) {
       const auto promise = std::make_shared<std::promise<Outcome>>();
@@ -196,7 +196,7 @@ class Load {
   }
 
   const LoadOptions options_;
-  std::vector<Slot> slots_;
+  std::vector<Line> lines_;
   asio::io_context io_{1};
   asio::executor_work_guard<asio::io_context::executor_type> work_{io_.get_executor()};
   std::shared_ptr<Channel> channel_;
@@ -206,7 +206,7 @@ class Load {
   std::thread network_;
   std::atomic<bool> stopping_{false}, disconnected_{false}, measuring_{false};
   std::atomic<std::uint64_t> early_{0}, ended_twice_{0};
-  LoadReport report_;  // lateness_ms: of the deadlines' thread until the caller is gone
+  LoadReport report_;  // the thread of the deadlines writes lateness_ms until the caller is gone
 };
 
 }  // namespace

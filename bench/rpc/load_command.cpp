@@ -1,5 +1,5 @@
-// `rpc load`: calls a server, many times at once, and says what became of the calls and what it
-// took.
+// `rpc load`: makes many calls to a server at the same time, and says how they ended and what that
+// cost.
 
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
@@ -19,6 +19,7 @@ struct Request {
   bool json = false;
 };
 
+// The value below which this share of the sorted values lies; 0 if there are none.
 double at(const std::vector<double>& sorted, double share) {
   if (sorted.empty()) return 0;
   return sorted[static_cast<std::size_t>(share * static_cast<double>(sorted.size() - 1))];

@@ -1,9 +1,10 @@
-// rpc: remote calls over TCP, each with a time-out, retried if it is late; and a load that counts
-// what became of them.
+// rpc, the load program of the timer service: remote calls over TCP, each with a time-out, sent
+// again if the reply is late; and a load that counts how they end. (The one-page example is
+// examples/rpc.cpp.)
 //
-//   rpc serve --port 7100                                     # in one terminal
-//   rpc load --port 7100 --outstanding 100000                 # in another
-//   run --outstanding 100000                                  # both designs of time-outs side by side
+//   rpc serve --port 7100                        # in one terminal
+//   rpc load --port 7100 --outstanding 100000    # in another
+//   run --outstanding 100000                     # compares two designs of time-outs
 
 #include <CLI/CLI.hpp>
 #include <cstdio>

@@ -1,5 +1,6 @@
-// PendingCalls: the calls that have not ended yet, by request id. Who takes a call out of it, and
-// nobody else, decides what becomes of it: a reply, its deadline, or the end of the connection.
+// PendingCalls: the calls that have not ended yet, by request id. A reply, the deadline or the end
+// of the connection takes a call out. Whoever takes it out has won it, and alone decides how the
+// call goes on.
 #pragma once
 
 #include <array>
@@ -34,18 +35,18 @@ struct Call {
   std::chrono::nanoseconds timeout{0};
   std::function<void(const Outcome&)> on_end;
 
-  std::uint64_t id = 0;  // of this attempt, or of this pause between two: none is ever used twice
+  std::uint64_t id = 0;  // of this attempt, or of this pause between two; never used twice
   Phase phase = Phase::kSent;
-  int attempt = 0;              // 1 is the first
+  int attempt = 0;              // the first is 1
   carillon::SteadyTime due;     // the time-out, or the end of the pause
   carillon::TimerHandle timer;  // for TimerDeadlines
 };
 
-// Thread-safe. It is divided by id into parts with a lock each, so many that two threads are seldom
-// in each other's way: also when one visits all of it, a part at a time.
+// Thread-safe. Ids are divided among parts, each with a lock. There are so many parts that two
+// threads seldom wait for each other, even if one of them visits all calls, a part at a time.
 class PendingCalls {
  public:
-  // Puts the call in, and calls on_added(Call&) before anybody can take it out.
+  // Adds the call, and calls on_added(Call&) before another thread can take the call.
   template <class F>
   void add(std::unique_ptr<Call> call, F&& on_added) {
     Part& part = part_of(call->id);
@@ -55,14 +56,14 @@ class PendingCalls {
     on_added(added);
   }
 
-  // Null if it is not there (any more).
+  // Takes the call out; returns null if it is not there.
   std::unique_ptr<Call> take(std::uint64_t id) {
     Part& part = part_of(id);
     const std::scoped_lock lock(part.mutex);
     return take_from(part, part.calls.find(id));
   }
 
-  // As take(), and null if it is between two attempts.
+  // As take(), but also returns null if the call is in a pause between two attempts.
   std::unique_ptr<Call> take_sent(std::uint64_t id) {
     Part& part = part_of(id);
     const std::scoped_lock lock(part.mutex);
@@ -81,7 +82,7 @@ class PendingCalls {
     return all;
   }
 
-  // Calls visit(const Call&) for each; what it does must not come back here.
+  // Calls visit(const Call&) for each call. `visit` must not call functions of this object.
   template <class F>
   void for_each(F&& visit) {
     for (Part& part : parts_) {

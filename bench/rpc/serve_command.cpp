@@ -1,4 +1,4 @@
-// `rpc serve`: runs the server until a signal, or for so many seconds.
+// `rpc serve`: runs the server until a signal comes, or for the seconds of --for.
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>

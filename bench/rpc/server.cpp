@@ -18,7 +18,7 @@ struct Server::Session {
 
   void answer(std::string_view reply) {
     channel->send(reply);
-    ++answered;  // afterwards: a status that counts this one is behind it in the channel
+    ++answered;  // after send(): a status that counts this answer is then sent after it
   }
 
   const std::shared_ptr<Channel> channel;

@@ -1,5 +1,5 @@
-// The server: answers each echo after a while, drawn from a log-normal distribution, whose tail is
-// long, and some never.
+// The server: answers each echo request after a delay, or never. The delays have a log-normal
+// distribution, which has a long tail.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -16,16 +16,16 @@
 namespace rpc {
 
 struct ServerOptions {
-  std::uint16_t port = 0;  // of 127.0.0.1; 0: any free one
-  double median = 1;       // seconds; 0: all answers at once
+  std::uint16_t port = 0;  // of 127.0.0.1; 0: the system chooses one
+  double median = 1;       // seconds; 0: no delays
   double spread = 0.6;     // standard deviation of the delay's logarithm
-  double slowest = 8;      // seconds; what would take longer takes that
-  double never = 0.02;     // share of the requests that are not answered
+  double slowest = 8;      // seconds; longer delays are cut to this
+  double never = 0.02;     // share of the requests that are never answered
   std::uint64_t seed = 1;
 };
 
-// Thread safety: none; everything happens in the one thread that runs `io`, and delayed answers in
-// that of its timers.
+// Thread safety: none. The one thread that runs `io` does everything, except that the thread of
+// timers_ sends delayed answers.
 class Server {
  public:
   // Listens at once. Throws boost::system::system_error if the port is taken.
@@ -43,7 +43,7 @@ class Server {
 
   const ServerOptions options_;
   std::mt19937_64 random_;
-  std::lognormal_distribution<double> delay_;  // of the median
+  std::lognormal_distribution<double> delay_;  // as a multiple of the median
   std::bernoulli_distribution never_;
   Tcp::acceptor acceptor_;
   std::unordered_set<std::shared_ptr<Session>> sessions_;

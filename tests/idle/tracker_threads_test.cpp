@@ -66,8 +66,8 @@ TEST(IdleTrackerThreads, TouchesRaceAddRemoveAndAdvanceWithoutHarm) {
     SCOPED_TRACE(replay_with(seed));
     constexpr std::size_t kShown = 64;
     IdleTracker<std::size_t> tracker(5);
-    std::vector<std::atomic<std::uint64_t>> shown(
-        kShown);  // ids, some of them of connections that are gone
+    // Ids, some of them of connections that are gone.
+    std::vector<std::atomic<std::uint64_t>> shown(kShown);
     std::atomic<bool> stop{false};
     std::vector<std::thread> touchers;
     for (std::uint64_t thread = 0; thread < 3; ++thread) {

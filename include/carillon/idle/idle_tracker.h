@@ -30,9 +30,9 @@
 // Overload (after Envoy's scaled timers)
 // --------------------------------------
 // scale_timeouts(0.5) halves every time-out, also those of connections that are already waiting,
-// and touches no connection. To make that possible, time-outs with the same five highest bits form
-// a class, each block belongs to one class, each class has a wheel, and the hands of the wheels are
-// moved ahead (timeout_class.h).
+// and touches no connection. To make that possible, time-outs that agree in their five highest bits
+// form a class, each block belongs to one class, each class has a wheel, and the hands of the
+// wheels are moved ahead (timeout_class.h).
 //  - The factor takes effect at the next advance(). While it is constant, and when it falls, a
 //    connection is found in [factor * time-out, factor * time-out + 1 tick] after its last packet.
 //    A connection that has already been silent for longer is found at once.
