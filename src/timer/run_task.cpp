@@ -152,7 +152,7 @@ void TimerCore::arm_again(TimerBlock& block, RunStats& stats, std::int64_t deadl
     case TimerWord::Rearm::kArmed:
       break;
   }
-  if (block.shard->bring(block)) return;
+  if (block.shard->submit_again(block)) return;
   // stop() did not wait for this run, because it was called from it, or the executor is the user's.
   if (block.word.take_back_with_note() != TimerWord::TakeBack::kTaken)
     return end_cancelled(block, stats);
@@ -166,7 +166,7 @@ void TimerCore::end_cancelled(TimerBlock& block, RunStats& stats) noexcept {
   timer_ended(block);
   stats.add(stats.cancelled);
   timer_counted();
-  if (block.word.let_go_of_place()) finish_unrun_block(block);
+  if (block.word.let_go_as_holder()) finish_unrun_block(block);
 }
 
 void TimerCore::abandon(TimerBlock& block) noexcept {

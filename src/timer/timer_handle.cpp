@@ -87,7 +87,7 @@ void TimerHandle::end_move(std::int64_t deadline) noexcept {
   const bool earlier = deadline < block_->deadline.load(std::memory_order_relaxed);
   block_->deadline.store(deadline, std::memory_order_release);
   detail::TimerShard& shard = *block_->shard;
-  if (block_->word.end_move(earlier)) shard.bring(*block_);
+  if (block_->word.end_move(earlier)) shard.submit_again(*block_);
 }
 
 TimerState TimerHandle::state() const noexcept {

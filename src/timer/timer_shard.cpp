@@ -11,7 +11,7 @@
 namespace carillon::detail {
 namespace {
 
-// A deadline before all others: the timer thread must look whatever it sleeps until.
+// A deadline before all others: the timer thread wakes for it, whatever it sleeps until.
 constexpr std::int64_t kAtOnce = -kForever;
 
 }  // namespace
@@ -37,8 +37,8 @@ bool TimerShard::submit(TimerBlock& block) {
     throw;
   }
   count_in(block);
-  // Outside, so that the timer thread finds the door open when it comes. (The service lives on: it
-  // is being called.)
+  // The timer thread is called after leave(), so that it finds the door open when it comes. (The
+  // service cannot be gone by then: its caller is still inside a call to it.)
   const std::int64_t call_for = std::exchange(call_for_, kForever);
   leave();
   if (call_for != kForever) core_.call_timer_thread(call_for);
@@ -47,15 +47,15 @@ bool TimerShard::submit(TimerBlock& block) {
 
 void TimerShard::remove(TimerBlock& block) noexcept {
   if (door_.enter_or_post(block) == Admission::kPosted) return;
-  // Never shut: a shard is not shut before the notes of all timers cancelled in its wheel have
-  // come, this one's too.
+  // Not kShut: a shard is shut only when the notes of all timers that were cancelled in its wheel
+  // have come, this timer's note too.
   note_has_come(block);
   forget(block);
   finish_unrun_block(block);
   leave();
 }
 
-bool TimerShard::bring(TimerBlock& block) noexcept {
+bool TimerShard::submit_again(TimerBlock& block) noexcept {
   switch (door_.enter_or_post(block)) {
     case Admission::kShut:
       return false;
@@ -76,12 +76,13 @@ void TimerShard::leave() noexcept {
   unsigned notes = 0;
   while (TimerBlock* oldest = door_.leave()) {
     if (read_notes(oldest)) {
-      // The door stays closed: the timer thread, which waits outside, is inside now. Nothing of the
-      // shard may be touched after this.
+      // The door stays closed: the timer thread, which waits outside, is inside from here on.
+      // Nothing of the shard may be touched after this.
       handed_over_.store(true, std::memory_order_release);
       return;
     }
-    // Others leave notes as fast as they are read, and who reads them has other things to do.
+    // If other threads leave notes as fast as this one reads them, the timer thread takes over:
+    // this thread has other things to do.
     if (++notes == kManyNotes) {
       crowded_.store(true, std::memory_order_seq_cst);
       core_.call_timer_thread(kAtOnce);
@@ -89,21 +90,21 @@ void TimerShard::leave() noexcept {
   }
 }
 
-// True: the timer thread is among those who left notes.
+// Returns true if the timer thread's note is among these.
 bool TimerShard::read_notes(TimerBlock* oldest) noexcept {
-  bool visited = false;
+  bool timer_thread_waits = false;
   while (oldest != nullptr) {
     TimerBlock& block = *oldest;
     oldest = block.next;
     if (oldest != nullptr) __builtin_prefetch(oldest, 1);
-    if (&block == &visit_) {
-      visited = true;
+    if (&block == &timer_thread_note_) {
+      timer_thread_waits = true;
     } else {
       read_note(block);
     }
   }
-  if (!visited) call_timer_thread();
-  return visited;
+  if (!timer_thread_waits) call_timer_thread();
+  return timer_thread_waits;
 }
 
 void TimerShard::read_note(TimerBlock& block) noexcept {
@@ -116,17 +117,17 @@ void TimerShard::read_note(TimerBlock& block) noexcept {
   }
 }
 
-// A timer that is in no wheel any more, and that somebody is about to bring or to take out: until
-// then the shard must not go away.
-void TimerShard::await_note(TimerBlock& block) noexcept {
-  block.awaited = true;
-  ++awaited_;
+// For a timer that has left its wheel while another thread is about to leave a note about it. Until
+// that note has come, the shard must not go away: close() waits for it.
+void TimerShard::expect_note(TimerBlock& block) noexcept {
+  block.note_expected = true;
+  ++expected_notes_;
 }
 
 void TimerShard::note_has_come(TimerBlock& block) noexcept {
-  if (!block.awaited) return;
-  block.awaited = false;
-  --awaited_;
+  if (!block.note_expected) return;
+  block.note_expected = false;
+  --expected_notes_;
 }
 
 void TimerShard::count_in(TimerBlock& block) noexcept {
@@ -137,7 +138,7 @@ void TimerShard::count_in(TimerBlock& block) noexcept {
 
 void TimerShard::end_cancelled(TimerBlock& block) noexcept {
   forget(block);
-  if (block.word.let_go_of_place()) finish_unrun_block(block);
+  if (block.word.let_go_as_holder()) finish_unrun_block(block);
 }
 
 void TimerShard::forget(TimerBlock& block) noexcept {
@@ -152,10 +153,10 @@ void TimerShard::call_timer_thread() noexcept {
   if (call_for != kForever) core_.call_timer_thread(call_for);
 }
 
-TimerModel& TimerShard::wheel(TimerKind kind) {
-  auto& wheel = wheels_[index(kind)];
-  if (wheel == nullptr)
-    wheel = core_.options().model(core_.scale().at(core_.read_clocks().of(kind)));
+TimerShard::Wheel& TimerShard::wheel(TimerKind kind) {
+  std::unique_ptr<Wheel>& wheel = wheels_[index(kind)];
+  if (wheel == nullptr) [[unlikely]]
+    wheel = std::make_unique<Wheel>(core_.scale().at(core_.read_clocks().of(kind)));
   return *wheel;
 }
 
@@ -167,27 +168,26 @@ void TimerShard::place(TimerBlock& block) {
 }
 
 void TimerShard::place_at(TimerBlock& block, Tick tick) {
-  wheel(block.kind).place(block, tick);
+  wheel(block.kind).reschedule(block, tick);
   const std::int64_t begin = core_.scale().begin(tick);
   auto& earliest = earliest_[index(block.kind)];
   if (begin >= earliest.load(std::memory_order_relaxed)) return;
-  earliest.store(
-      begin,
-      std::
-          memory_order_seq_cst);  // SleepGate: published before the timer thread is asked whether it sleeps
-  // What the timer thread sleeps until is told on the steady clock: with a deadline on the wall
-  // clock it had better look itself.
+  // SleepGate: the deadline is published before the gate is asked whether the timer thread sleeps.
+  earliest.store(begin, std::memory_order_seq_cst);
+  // The gate compares deadlines on the steady clock only. For a deadline on the wall clock the timer
+  // thread wakes and looks.
   call_for_ = block.kind == TimerKind::kSteady ? std::min(call_for_, begin) : kAtOnce;
 }
 
-// Memory has run out: the timer is tried again tick by tick. That is better than losing it, and
-// nobody is there to be told.
+// If there is no memory, the timer is tried again tick by tick. Its scheduling has succeeded, so
+// there is nobody to tell, and it must not be lost.
 void TimerShard::place_or_park(TimerBlock& block) noexcept {
   try {
-    place(
-        block);  // by the deadline of this moment: who moves it to earlier from here on brings it again
+    // By the deadline of this moment: a thread that moves the timer to earlier after this submits it
+    // again.
+    place(block);
   } catch (...) {
-    if (!block.word.keep_as_note()) return await_note(block);
+    if (!block.word.keep_as_note()) return expect_note(block);
     parked_.push(block);
     auto& earliest = earliest_[index(TimerKind::kSteady)];
     const std::int64_t soon = add_ns(core_.read_clocks().steady, core_.scale().tick());
@@ -205,9 +205,9 @@ void TimerShard::retry_parked() noexcept {
 // --- the timer thread
 
 void TimerShard::enter() noexcept {
-  if (door_.enter_or_post(visit_) == Admission::kEntered) return;
-  // Who is inside reads the note when it leaves, within a fraction of a microsecond unless it is
-  // preempted.
+  if (door_.enter_or_post(timer_thread_note_) == Admission::kEntered) return;
+  // The thread inside reads the note when it leaves: within a fraction of a microsecond, unless it
+  // is preempted.
   while (!handed_over_.load(std::memory_order_acquire)) std::this_thread::yield();
   handed_over_.store(false, std::memory_order_relaxed);
 }
@@ -220,24 +220,22 @@ void TimerShard::visit() noexcept {
 
 struct TimerShard::Collecting {
   TimerShard& shard;
-  TimerModel& wheel;
   Tick to;
   std::int64_t now;
   BlockList& due;
 
-  static void on_expire(void* context, TimerNode& node) {
-    auto& self = *static_cast<Collecting*>(context);
+  void operator()(TimerNode& node) const {
     auto& block = static_cast<TimerBlock&>(node);
-    const auto is_due = [&] { return block.deadline.load(std::memory_order_acquire) <= self.now; };
+    const auto is_due = [&] { return block.deadline.load(std::memory_order_acquire) <= now; };
     switch (block.word.claim(is_due)) {
       case TimerWord::Claim::kDue:
-        return self.due.push(block);
+        return due.push(block);
       case TimerWord::Claim::kLater:
-        return self.shard.place_or_park(block);
+        return shard.place_or_park(block);
       case TimerWord::Claim::kMoving:
-        return self.shard.look_again(block, self.to + 1);
+        return shard.look_again(block, to + 1);
       case TimerWord::Claim::kPosted:
-        return self.shard.await_note(block);
+        return shard.expect_note(block);
     }
   }
 };
@@ -246,7 +244,7 @@ void TimerShard::look_again(TimerBlock& block, Tick tick) noexcept {
   try {
     place_at(block, tick);
   } catch (...) {
-    block.word.keep_as_note() ? parked_.push(block) : await_note(block);
+    block.word.keep_as_note() ? parked_.push(block) : expect_note(block);
   }
 }
 
@@ -263,64 +261,58 @@ bool TimerShard::collect(const ClockTimes& now, BlockList& due) {
 
 bool TimerShard::collect_kind(TimerKind kind, const ClockTimes& now, BlockList& due) {
   const TickScale& scale = core_.scale();
-  Tick to = scale.at(now.of(kind));
   std::optional<Tick> next;
   bool retry = kind == TimerKind::kSteady && !parked_.empty();
+  bool more = false;
   if (wheels_[index(kind)] != nullptr) {
+    Tick to = scale.at(now.of(kind));
     try {
       if (to < wheels_[index(kind)]->now()) {
         if (kind == TimerKind::kWall) {
-          follow_wall_clock_back(to);
+          const auto move = [this](TimerNode& node) {
+            place_or_park(static_cast<TimerBlock&>(node));
+          };
+          move_to_new_wall_wheel(to, move);
         } else {
-          to = wheels_[index(kind)]
-                   ->now();  // the wheel was made a moment ago, after the clocks had been read
+          // The wheel was made a moment ago, after the clocks had been read.
+          to = wheels_[index(kind)]->now();
         }
       }
-      Collecting collecting{*this, *wheels_[index(kind)], to, now.of(kind), due};
-      collecting.wheel.advance(to, Collecting::on_expire, &collecting, kFiredPerVisit);
+      wheels_[index(kind)]->advance(to, Collecting{*this, to, now.of(kind), due}, kFiredPerCollect);
     } catch (...) {  // no memory to move timers down a level: they are where they were
       retry = true;
     }
     next = wheels_[index(kind)]->next_wakeup();
+    more = next.has_value() && *next <= to;
   }
-  const bool more = next.has_value() && *next <= to;
   std::int64_t earliest = next.has_value() ? scale.begin(*next) : kForever;
-  if (retry)
-    earliest = more ? add_ns(now.of(kind), scale.tick())
-                    : std::min(earliest, add_ns(now.of(kind), scale.tick()));
+  if (retry) {
+    const std::int64_t soon = add_ns(now.of(kind), scale.tick());
+    earliest = more ? soon : std::min(earliest, soon);
+  }
   // Relaxed: the SleepGate is about deadlines that become earlier, and those are stored inside the
   // door as well.
   earliest_[index(kind)].store(earliest, std::memory_order_relaxed);
   return more && !retry;
 }
 
-// A wheel's time does not go back, so the timers move to a new wheel.
-void TimerShard::follow_wall_clock_back(Tick to) {
-  std::unique_ptr<TimerModel> ahead = core_.options().model(to);
-  std::swap(ahead, wheels_[index(TimerKind::kWall)]);
-  const auto move_over = [](void* shard, TimerNode& node) {
-    static_cast<TimerShard*>(shard)->place_or_park(static_cast<TimerBlock&>(node));
-  };
-  ahead->clear(move_over, this);
+// A wheel's time does not go back, so when the wall clock was set back, its timers go to a new wheel:
+// calls sink(TimerNode&) for each of them. Throws std::bad_alloc, with nothing changed.
+template <class Sink>
+void TimerShard::move_to_new_wall_wheel(Tick now, Sink&& sink) {
+  auto old_wheel = std::make_unique<Wheel>(now);
+  std::swap(old_wheel, wheels_[index(TimerKind::kWall)]);
+  old_wheel->clear(sink);
 }
 
 bool TimerShard::recall_calendar_timers(const ClockTimes& now, BlockList& due) noexcept {
   enter();
   bool done = true;
   if (wheels_[index(TimerKind::kWall)] != nullptr) {
-    struct Recalling {
-      TimerShard& shard;
-      Tick now;
-      BlockList& due;
-    } recalling{*this, core_.scale().at(now.wall), due};
-    const auto look = [](void* context, TimerNode& node) {
-      auto& [shard, tick, recalled] = *static_cast<Recalling*>(context);
-      shard.recall(static_cast<TimerBlock&>(node), tick, recalled);
-    };
+    const Tick tick = core_.scale().at(now.wall);
+    const auto look = [&](TimerNode& node) { recall(static_cast<TimerBlock&>(node), tick, due); };
     try {
-      std::unique_ptr<TimerModel> ahead = core_.options().model(recalling.now);
-      std::swap(ahead, wheels_[index(TimerKind::kWall)]);
-      ahead->clear(look, &recalling);
+      move_to_new_wall_wheel(tick, look);
     } catch (...) {
       done = false;
     }
@@ -339,7 +331,7 @@ void TimerShard::recall(TimerBlock& block, Tick now, BlockList& due) noexcept {
     case TimerWord::Claim::kMoving:
       return look_again(block, now + 1);
     case TimerWord::Claim::kPosted:
-      return await_note(block);
+      return expect_note(block);
   }
 }
 
@@ -348,7 +340,7 @@ void TimerShard::take_back(TimerBlock& block, BlockList& rest) noexcept {
     case TimerWord::TakeBack::kTaken:
       return core_.take_back(block, rest);
     case TimerWord::TakeBack::kPosted:
-      return await_note(block);
+      return expect_note(block);
     case TimerWord::TakeBack::kLost:
       return;
   }
@@ -361,10 +353,9 @@ void TimerShard::close(BlockList& rest) noexcept {
       read_notes(door_.take_notes());
       take_back_parked(rest);
       take_back_wheels(rest);
-      if (awaited_ > 0)
-        std::this_thread::
-            yield();  // for a thread that is between winning a timer and leaving its note
-    } while (awaited_ > 0);
+      // A thread is between winning a timer and leaving its note.
+      if (expected_notes_ > 0) std::this_thread::yield();
+    } while (expected_notes_ > 0);
     TimerBlock* oldest = door_.shut();
     if (oldest == nullptr) return;
     read_notes(oldest);
@@ -372,16 +363,9 @@ void TimerShard::close(BlockList& rest) noexcept {
 }
 
 void TimerShard::take_back_wheels(BlockList& rest) noexcept {
-  struct Closing {
-    TimerShard& shard;
-    BlockList& rest;
-  } closing{*this, rest};
-  const auto sink = [](void* context, TimerNode& node) {
-    auto& [shard, unprocessed] = *static_cast<Closing*>(context);
-    shard.take_back(static_cast<TimerBlock&>(node), unprocessed);
-  };
   for (auto& wheel : wheels_) {
-    if (wheel != nullptr) wheel->clear(sink, &closing);
+    if (wheel == nullptr) continue;
+    wheel->clear([&](TimerNode& node) { take_back(static_cast<TimerBlock&>(node), rest); });
   }
 }
 

@@ -1,5 +1,9 @@
-// TimerShard: some of a service's timers: a wheel for each clock, and the door through which
-// threads get at them.
+// TimerShard: a part of a service's timers: one wheel for each clock, behind one door.
+//
+// The door (detail/door.h) lets one thread in at a time; that thread may use the wheels. A thread
+// that finds the door taken does not wait: it leaves a *note*, and goes on. A note is the block of
+// the timer that the thread came for (detail/timer_block.h); the block's word says what to do with
+// the timer. The thread inside reads all notes before it leaves.
 #pragma once
 
 #include <array>
@@ -11,8 +15,8 @@
 #include "carillon/timer/detail/door.h"
 #include "carillon/timer/detail/durations.h"
 #include "carillon/timer/detail/timer_block.h"
-#include "carillon/timer/timer_model.h"
 #include "carillon/timer/timer_service.h"
+#include "carillon/wheel/hierarchical_wheel.h"
 #include "timer/block_list.h"
 #include "timer/run_stats.h"
 
@@ -30,9 +34,10 @@ struct ClockTimes {
   }
 };
 
-// Whether a wall clock that was at `from` and is at `to` was set back by so much that it had been
-// wrong: timers that go by a calendar then go on from the new time. After less, they wait until it
-// has caught up. (Vixie's cron draws the line there, too.)
+// Returns true if a wall clock that was set back from `from` to `to` had been wrong, and not merely
+// corrected: if the step is more than 3 hours. (Vixie's cron draws the line there, too.) Timers that
+// go by a calendar then go on from the new time. After a smaller step they wait until the clock has
+// caught up.
 constexpr bool set_back_far(std::int64_t from, std::int64_t to) noexcept {
   return sub_ns(from, to) > to_ns(std::chrono::hours(3));
 }
@@ -44,19 +49,20 @@ class alignas(64) TimerShard {
 
   // --- any thread
 
-  // A new timer, armed. False: the shard is shut, and the timer still the caller's. Throws what its
-  // wheel throws; as well.
+  // Takes a new timer, which is armed. Returns false if the shard is shut; the timer then still
+  // belongs to the caller. Throws std::bad_alloc; the timer then still belongs to the caller, too.
   bool submit(TimerBlock& block);
 
-  // A timer whose cancelling was Cancel::kWonInWheel. After this call the caller knows nothing of
-  // the shard's life.
+  // Takes a timer that was moved to earlier, or armed again after a run: its word says kPosted.
+  // Returns false if the shard is shut.
+  bool submit_again(TimerBlock& block) noexcept;
+
+  // Takes a timer out whose cancelling was Cancel::kWonInWheel. When this call returns, the shard
+  // may be gone already.
   void remove(TimerBlock& block) noexcept;
 
-  // A timer that was moved, or armed again after a run: its word says kPosted. False: the shard is
-  // shut.
-  bool bring(TimerBlock& block) noexcept;
-
-  // The next moment at which the timer thread must look in, in ns of that clock; kForever: never.
+  // The next moment at which the timer thread must look at this shard, in ns of that clock;
+  // kForever if there is none.
   std::int64_t earliest(TimerKind kind) const noexcept {
     return earliest_[index(kind)].load(std::memory_order_seq_cst);
   }
@@ -64,17 +70,18 @@ class alignas(64) TimerShard {
 
   // --- the timer thread
 
-  // Sees to the notes.
+  // Enters and leaves, so that all notes left by then are read.
   void visit() noexcept;
 
-  // Appends to `due` what is due now, a bounded number of timers. True: there is more.
+  // Appends to `due` the timers that are due now, a bounded number of them. Returns true if there
+  // are more.
   bool collect(const ClockTimes& now, BlockList& due);
 
-  // The wall clock was set back far: appends to `due` all timers that go by a calendar, for them to
-  // be given another time. False: no memory, and nothing was done.
+  // For a wall clock that was set back far. Appends to `due` all timers that go by a calendar, so
+  // that they get another time. Returns false if there was no memory; then nothing was done.
   bool recall_calendar_timers(const ClockTimes& now, BlockList& due) noexcept;
 
-  // Shuts the shard for good and appends all timers that are in it to `rest`.
+  // Shuts the shard for good, and appends all timers in it to `rest`.
   void close(BlockList& rest) noexcept;
 
   // --- counters
@@ -82,12 +89,13 @@ class alignas(64) TimerShard {
   std::uint64_t cancelled() const noexcept { return cancelled_.load(std::memory_order_acquire); }
 
  private:
+  using Wheel = HierarchicalWheel<>;
   struct Collecting;
 
   static constexpr std::size_t index(TimerKind kind) noexcept {
     return static_cast<std::size_t>(kind);
   }
-  static constexpr std::size_t kFiredPerVisit = 1024;
+  static constexpr std::size_t kFiredPerCollect = 1024;
   static constexpr unsigned kManyNotes = 256;
 
   void enter() noexcept;
@@ -96,18 +104,19 @@ class alignas(64) TimerShard {
   void read_note(TimerBlock& block) noexcept;
   void call_timer_thread() noexcept;
 
-  TimerModel& wheel(TimerKind kind);
+  Wheel& wheel(TimerKind kind);
   void place(TimerBlock& block);
   void place_at(TimerBlock& block, Tick tick);
   void place_or_park(TimerBlock& block) noexcept;
-  void await_note(TimerBlock& block) noexcept;
+  void expect_note(TimerBlock& block) noexcept;
   void note_has_come(TimerBlock& block) noexcept;
   void count_in(TimerBlock& block) noexcept;
   void look_again(TimerBlock& block, Tick tick) noexcept;
   void end_cancelled(TimerBlock& block) noexcept;
   void forget(TimerBlock& block) noexcept;
   void retry_parked() noexcept;
-  void follow_wall_clock_back(Tick to);
+  template <class Sink>
+  void move_to_new_wall_wheel(Tick now, Sink&& sink);
   void recall(TimerBlock& block, Tick now, BlockList& due) noexcept;
   bool collect_kind(TimerKind kind, const ClockTimes& now, BlockList& due);
   void take_back(TimerBlock& block, BlockList& rest) noexcept;
@@ -118,19 +127,25 @@ class alignas(64) TimerShard {
 
   // Written inside the door; read by the timer thread before it sleeps.
   alignas(64) std::array<std::atomic<std::int64_t>, 2> earliest_{{{kForever}, {kForever}}};
-  std::atomic<bool> crowded_{false};  // who is inside would like to be relieved by the timer thread
-  std::atomic<bool> handed_over_{
-      false};  // who was inside has left the shard, door closed, to the timer thread
+  // The thread inside has read many notes, and asks the timer thread to come and read the rest.
+  std::atomic<bool> crowded_{false};
+  // The thread that was inside has left without opening the door: the timer thread is inside now.
+  std::atomic<bool> handed_over_{false};
 
-  // Inside the door.
+  // Used inside the door.
   alignas(64) Count scheduled_{0};
   Count cancelled_{0};
   TimerCore& core_;
-  std::array<std::unique_ptr<TimerModel>, 2> wheels_;
-  std::int64_t call_for_ = kForever;  // the timer thread must be told of this deadline
-  BlockList parked_;                  // timers that found no place, for lack of memory; kPosted
-  std::size_t awaited_ = 0;  // timers that are in no wheel, and whose notes are on their way
-  TimerBlock visit_;         // the timer thread's note: it wants to come in
+  // Each is made when the first timer on that clock comes.
+  std::array<std::unique_ptr<Wheel>, 2> wheels_;
+  // The timer thread must be told of this deadline; kForever: of none.
+  std::int64_t call_for_ = kForever;
+  // Timers that could not be placed on the wheel, for lack of memory. Their words say kPosted.
+  BlockList parked_;
+  // The number of timers that are in no wheel, and whose notes have yet to come.
+  std::size_t expected_notes_ = 0;
+  // The note that the timer thread leaves when it wants to come in; not a timer.
+  TimerBlock timer_thread_note_;
 };
 
 }  // namespace carillon::detail

@@ -19,7 +19,6 @@
 
 #include "carillon/timer/manual_clock.h"
 #include "carillon/timer/timer_service.h"
-#include "carillon/wheel/kafka_wheel.h"
 #include "wheel/seeds.h"
 
 namespace carillon::testing {
@@ -27,9 +26,6 @@ namespace {
 
 using namespace std::chrono_literals;
 using std::chrono::milliseconds;
-
-// Three buckets a wheel, as Kafka's own tests have it: 1 ms, 3 ms, 9 ms, 27 ms, …
-using ThreeBuckets = HierarchicalWheel<EqualLevels<Placement::kSlotsAhead, 3>>;
 
 // A ManualClock that writes down until when the timer thread sleeps.
 class WatchedClock final : public TimerClock {
@@ -80,7 +76,7 @@ class KafkaContract : public ::testing::Test {
 // --- its published cases
 
 TEST_F(KafkaContract, TasksThatAreDueAlreadyRunAtOnce) {
-  TimerService timers({.clock = clock_, .shards = 1, .model = timer_model<ThreeBuckets>});
+  TimerService timers({.clock = clock_, .shards = 1});
   std::vector<int> output;
   for (int id = -5; id < 0; ++id)
     timers.schedule_after(milliseconds(id), [&output, id] { output.push_back(id); });
@@ -89,8 +85,8 @@ TEST_F(KafkaContract, TasksThatAreDueAlreadyRunAtOnce) {
   EXPECT_EQ(output, (std::vector<int>{-5, -4, -3, -2, -1}));
 }
 
-TEST_F(KafkaContract, TasksOfManyDelaysRunOnceEachThroughAllOverflowWheels) {
-  TimerService timers({.clock = clock_, .shards = 1, .model = timer_model<ThreeBuckets>});
+TEST_F(KafkaContract, TasksOfManyDelaysRunOnceEachInOrderOfTime) {
+  TimerService timers({.clock = clock_, .shards = 1});
   std::vector<int> ids;
   for (int id = 0; id < 5; ++id) ids.push_back(id);
   for (int id = 10; id < 100; ++id) ids.insert(ids.end(), 2, id);
@@ -117,7 +113,7 @@ TEST_F(KafkaContract, TasksOfManyDelaysRunOnceEachThroughAllOverflowWheels) {
 // Its task lists share a counter: adding a task to another list moves it, and does not count it
 // twice.
 TEST_F(KafkaContract, ATaskThatIsMovedIsCountedOnce) {
-  TimerService timers({.clock = clock_, .model = timer_model<KafkaWheel>});
+  TimerService timers({.clock = clock_});
   std::vector<TimerHandle> tasks;
   for (std::uint64_t i = 1; i <= 10; ++i) {
     tasks.push_back(timers.schedule_after(10ms, [] { FAIL() << "it was cancelled"; }));
@@ -138,12 +134,11 @@ TEST_F(KafkaContract, ATaskThatIsMovedIsCountedOnce) {
 // bucket that is not empty.
 TEST_F(KafkaContract, TheNextNonEmptyBucketDrivesTheClock) {
   const auto watched = std::make_shared<WatchedClock>(clock_);
-  TimerService timers({.clock = watched, .shards = 1, .model = timer_model<KafkaWheel>});
+  TimerService timers({.clock = watched, .shards = 1});
   timers.schedule_after(10s, [] {});
   clock_->settle();
   EXPECT_LE(watched->sleeps().back(), SteadyTime(10s));
-  EXPECT_GT(watched->sleeps().back(), SteadyTime(8s))
-      << "the start of its bucket, 8 s wide at most";
+  EXPECT_GT(watched->sleeps().back(), SteadyTime(8s)) << "the start of its slot, 256 ms wide";
   clock_->advance(10s - 1ns);
   EXPECT_EQ(watched->sleeps().back(), SteadyTime(10s));
   clock_->advance(1ns);
@@ -154,8 +149,7 @@ TEST_F(KafkaContract, TheNextNonEmptyBucketDrivesTheClock) {
 }
 
 TEST_F(KafkaContract, FuturesFailAtTheirTimeouts) {
-  TimerService timers(
-      {.executor = Executor::pool(1), .clock = clock_, .model = timer_model<KafkaWheel>});
+  TimerService timers({.executor = Executor::pool(1), .clock = clock_});
   std::vector<std::future<void>> futures;
   for (const auto delay : {100ms, 200ms, 300ms}) {
     std::promise<void> promise;
@@ -172,7 +166,7 @@ TEST_F(KafkaContract, FuturesFailAtTheirTimeouts) {
 
 // Its reaper polls every 200 ms, and is woken with an empty task to end.
 TEST_F(KafkaContract, ClosingDoesNotWaitForTheNextTimer) {
-  TimerService timers({.clock = clock_, .model = timer_model<KafkaWheel>});
+  TimerService timers({.clock = clock_});
   timers.schedule_after(24h, [] {});
   clock_->settle();
   const std::uint64_t before = timers.stats().wakeups;
@@ -184,7 +178,7 @@ TEST_F(KafkaContract, ClosingDoesNotWaitForTheNextTimer) {
 
 // A bucket fires at its start, so with ticks of 20 ms a task of 25 ms runs after 20.
 TEST_F(KafkaContract, Absent_EarlyTasksWithALongTick) {
-  TimerService timers({.tick = 20ms, .clock = clock_, .model = timer_model<KafkaWheel>});
+  TimerService timers({.tick = 20ms, .clock = clock_});
   int early = 0;
   int late = 0;
   for (int ms = 0; ms < 1000; ++ms) {
@@ -203,21 +197,21 @@ TEST_F(KafkaContract, Absent_EarlyTasksWithALongTick) {
 // Kafka's timer is woken by every bucket that comes up, if only to move its tasks down; buckets
 // that hold nothing cause no wake-up, there and here.
 TEST_F(KafkaContract, Absent_WakeupsForBucketsThatWereNeverFilled) {
-  TimerService timers({.clock = clock_, .shards = 1, .model = timer_model<KafkaWheel>});
+  TimerService timers({.clock = clock_, .shards = 1});
   for (int minute = 1; minute <= 60; ++minute)
     timers.schedule_after(std::chrono::minutes(minute), [] {});
   clock_->settle();
   const std::uint64_t before = timers.stats().wakeups;
   clock_->advance(1h);
-  EXPECT_LE(timers.stats().wakeups, before + 240)
-      << "for each of 60 tasks one at its time, and one for each overflow wheel";
+  EXPECT_LE(timers.stats().wakeups, before + 180)
+      << "for each of 60 tasks one at its time, and one for each of the two levels above";
 }
 
 // A bucket that was emptied by cancelling stays in Kafka's delay queue, and wakes the timer once.
-// So it is here: what is bounded is their number, by the buckets that there are, however many tasks
-// were cancelled.
-TEST_F(KafkaContract, BucketsThatWereEmptiedByCancellingCauseOneWakeupEachAtMost) {
-  TimerService timers({.clock = clock_, .shards = 1, .model = timer_model<KafkaWheel>});
+// So it is here with slots: what is bounded is the number of wake-ups, by the slots that there are,
+// however many tasks were cancelled.
+TEST_F(KafkaContract, SlotsThatWereEmptiedByCancellingCauseOneWakeupEachAtMost) {
+  TimerService timers({.clock = clock_, .shards = 1});
   timers.schedule_after(1h, [] {});
   std::vector<TimerHandle> cancelled;
   for (int ms = 1; ms <= 7'999; ++ms)
@@ -226,13 +220,13 @@ TEST_F(KafkaContract, BucketsThatWereEmptiedByCancellingCauseOneWakeupEachAtMost
   for (TimerHandle& timer : cancelled) EXPECT_TRUE(timer.cancel());
   const std::uint64_t before = timers.stats().wakeups;
   clock_->advance(10s);
-  EXPECT_LE(timers.stats().wakeups, before + 61)
-      << "three wheels of 20 buckets, and whatever is next";
+  EXPECT_LE(timers.stats().wakeups, before + 287)
+      << "255 slots of a tick, 31 slots of 256 ticks, and whatever is next";
 }
 
 // Adding a task waits for the lock under which expired buckets are emptied.
 TEST_F(KafkaContract, Absent_SchedulingThatWaitsForTheClockToAdvance) {
-  TimerService timers({.clock = clock_, .shards = 1, .model = timer_model<KafkaWheel>});
+  TimerService timers({.clock = clock_, .shards = 1});
   std::latch running(1);
   std::latch go_on(1);
   timers.schedule_after(0s, [&] {
@@ -247,7 +241,7 @@ TEST_F(KafkaContract, Absent_SchedulingThatWaitsForTheClockToAdvance) {
 
 // TimerTask.cancel() says nothing; one that is under way between two lists may run all the same.
 TEST_F(KafkaContract, Absent_CancellingThatDoesNotSayWhetherItWon) {
-  TimerService timers({.clock = clock_, .model = timer_model<KafkaWheel>});
+  TimerService timers({.clock = clock_});
   int ran = 0;
   TimerHandle pending = timers.schedule_after(1s, [&] { ++ran; });
   TimerHandle fired = timers.schedule_after(1ms, [&] { ++ran; });

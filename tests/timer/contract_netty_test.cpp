@@ -15,7 +15,7 @@
 
 #include "carillon/timer/manual_clock.h"
 #include "carillon/timer/timer_service.h"
-#include "carillon/wheel/hashed_wheel.h"
+#include "timer/allocations.h"
 
 namespace carillon::testing {
 namespace {
@@ -27,10 +27,8 @@ class NettyContract : public ::testing::Test {
  protected:
   // Ticks of 100 ms, as Netty has them if nothing else is said.
   TimerOptions like_netty() const { return {.tick = 100ms, .clock = clock_}; }
-  // And 32 slots.
-  TimerOptions small_wheel() const {
-    return {.tick = 100ms, .clock = clock_, .shards = 1, .model = timer_model<HashedWheel<32>>};
-  }
+  // With all timers on one wheel.
+  TimerOptions one_wheel() const { return {.tick = 100ms, .clock = clock_, .shards = 1}; }
 
   std::shared_ptr<ManualClock> clock_ = std::make_shared<ManualClock>(SteadyTime(1000s));
   int ran_ = 0;
@@ -89,20 +87,20 @@ TEST_F(NettyContract, AfterStopANewTimeoutIsRefused) {
   EXPECT_THROW(timers.schedule_after(1ms, count_), TimersStopped);
 }
 
-TEST_F(NettyContract, ATaskMayScheduleItselfAgainAndAgainBeyondTheLengthOfTheWheel) {
-  TimerService timers(small_wheel());
+TEST_F(NettyContract, ATaskMayScheduleItselfAgainAndAgainBeyondTheLengthOfNettysWheel) {
+  TimerService timers(one_wheel());
   std::function<void()> again = [&] {
     ++ran_;
     timers.schedule_after(100ms, again);
   };
   timers.schedule_after(100ms, again);
   clock_->advance(10s);
-  EXPECT_EQ(ran_, 100) << "three turns of the wheel";
+  EXPECT_EQ(ran_, 100) << "three turns of a wheel of 32 slots";
   EXPECT_EQ(timers.stop().size(), 1U);
 }
 
 TEST_F(NettyContract, ADelayOfOneTurnOrMoreFiresInItsOwnTurn) {
-  TimerService timers(small_wheel());
+  TimerService timers(one_wheel());
   std::vector<std::int64_t> fired_at;
   for (const auto delay : {3200ms, 3100ms, 3300ms, 6400ms, 32000ms, 100ms}) {
     timers.schedule_after(delay,
@@ -132,7 +130,7 @@ TEST_F(NettyContract, AHundredThousandTimeoutsAreOnTime) {
 
 TEST_F(NettyContract, TasksRunOnTheExecutorOfTheUser) {
   int handed_over = 0;
-  TimerOptions options = small_wheel();
+  TimerOptions options = one_wheel();
   options.executor = Executor::by([&](DueTask task) {
     ++handed_over;
     task();
@@ -145,7 +143,7 @@ TEST_F(NettyContract, TasksRunOnTheExecutorOfTheUser) {
 }
 
 TEST_F(NettyContract, OneTimeoutTooManyIsRefused) {
-  TimerOptions options = small_wheel();
+  TimerOptions options = one_wheel();
   options.max_pending = 2;
   TimerService timers(std::move(options));
   timers.schedule_after(5s, count_);
@@ -154,7 +152,7 @@ TEST_F(NettyContract, OneTimeoutTooManyIsRefused) {
 }
 
 TEST_F(NettyContract, ATimeoutThatIsCancelledMakesRoomAtOnceNotTicksLater) {
-  TimerOptions options = small_wheel();
+  TimerOptions options = one_wheel();
   options.max_pending = 2;
   TimerService timers(std::move(options));
   timers.schedule_after(5s, count_);
@@ -166,11 +164,7 @@ TEST_F(NettyContract, ATimeoutThatIsCancelledMakesRoomAtOnceNotTicksLater) {
 }
 
 TEST_F(NettyContract, ATimeoutThatHasRunMakesRoom) {
-  TimerService timers({.tick = 25ms,
-                       .max_pending = 2,
-                       .clock = clock_,
-                       .shards = 1,
-                       .model = timer_model<HashedWheel<4>>});
+  TimerService timers({.tick = 25ms, .max_pending = 2, .clock = clock_, .shards = 1});
   timers.schedule_after(5s, count_);
   timers.schedule_after(90ms, count_);
   clock_->advance(100ms);
@@ -256,25 +250,14 @@ TEST_F(NettyContract, Absent_IdleWakeups) {
 
 // newTimeout() looks whether the timer runs, and puts the timeout into a queue; a stop() between
 // the two neither runs nor returns it. Here somebody stops the service while a timer is on its way
-// into the wheel.
-std::function<void()> while_placing;  // NOLINT: a model is made by a function without context
-
-class SlowWheel : public HierarchicalWheel<> {
- public:
-  using HierarchicalWheel<>::HierarchicalWheel;
-  void reschedule(TimerNode& node, Tick expiry) {
-    if (const auto disturb = std::exchange(while_placing, nullptr)) disturb();
-    HierarchicalWheel<>::reschedule(node, expiry);
-  }
-};
-
+// into the wheel: while the wheel on the steady clock takes memory for its first timer.
 TEST_F(NettyContract, Absent_TheRaceWithStop_ATimerUnderWayIsReturned) {
-  TimerService timers({.clock = clock_, .shards = 1, .model = timer_model<SlowWheel>});
-  timers.schedule_after(1h, count_);
+  TimerService timers({.clock = clock_, .shards = 1});
+  timers.schedule_at(clock_->wall_now() + 1h, count_);
   clock_->settle();
   std::vector<Unprocessed> rest;
   std::thread stopper;
-  while_placing = [&] {
+  at_next_slab = [&] {
     stopper = std::thread([&] { rest = timers.stop(); });
     while (timers.stats().rejected == 0) {  // until stop() has begun, which now waits for the shard
       try {
@@ -284,6 +267,7 @@ TEST_F(NettyContract, Absent_TheRaceWithStop_ATimerUnderWayIsReturned) {
     }
   };
   const TimerHandle under_way = timers.schedule_after(1s, count_);
+  ASSERT_FALSE(at_next_slab) << "nothing was disturbed";
   stopper.join();
   ASSERT_EQ(rest.size(), 2U);
   EXPECT_EQ(rest[0].handle, under_way);
@@ -294,7 +278,7 @@ TEST_F(NettyContract, Absent_TheRaceWithStop_ATimerUnderWayIsReturned) {
 // count their rounds down.
 TEST_F(NettyContract, Absent_WalkingThroughAllRounds) {
   constexpr int kTimers = 10'000;
-  TimerService timers(small_wheel());
+  TimerService timers(one_wheel());
   // All in one slot, a thousand turns of 3.2 s away.
   for (int i = 0; i < kTimers; ++i) timers.schedule_after(3200s, count_);
   clock_->settle();

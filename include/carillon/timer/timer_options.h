@@ -11,8 +11,6 @@
 
 #include "carillon/timer/executor.h"
 #include "carillon/timer/timer_clock.h"
-#include "carillon/timer/timer_model.h"
-#include "carillon/wheel/hierarchical_wheel.h"
 
 namespace carillon {
 
@@ -39,8 +37,6 @@ struct TimerOptions {
   // and 64. Timers due in the same tick fire in the order scheduled if they were scheduled by one
   // thread.
   unsigned shards = 0;
-
-  TimerModelFactory model = timer_model<HierarchicalWheel<>>;
 
   // Gets what tasks throw, on the thread that ran the task. What it throws itself is dropped.
   // Empty: a line on standard error.

@@ -26,7 +26,7 @@ struct Block {
   ModelAtomic<std::int64_t, Twist> deadline{kFar};
   Plain<Block*> next;
   Plain<bool> in_wheel;
-  Plain<bool> awaited;
+  Plain<bool> note_expected;
   Plain<int> task;  // 1: exists; 0: destroyed; 2: of another timer
   std::uint32_t generation = 0;
   bool accepted = false;
@@ -59,7 +59,7 @@ struct Shard {
   carillon::detail::Door<B, Model<Twist>> door;
   B visit;
   ModelAtomic<bool, Twist> handed_over{false};
-  Plain<int> awaited;
+  Plain<int> expected_notes;
   Plain<bool> gone;  // the service has been destroyed
   B* blocks[2] = {};
 
@@ -146,7 +146,7 @@ struct Shard {
     note_has_come(block);
     if (block.word.take_note() == Phase::kCancelled) {
       block.in_wheel = false;
-      if (block.word.let_go_of_place()) block.free();
+      if (block.word.let_go_as_holder()) block.free();
     } else {
       place(block);
     }
@@ -155,14 +155,14 @@ struct Shard {
     static_cast<void>(block.deadline.load(std::memory_order_acquire));
     block.in_wheel = true;
   }
-  void await_note(B& block) {
-    block.awaited = true;
-    awaited = awaited + 1;
+  void expect_note(B& block) {
+    block.note_expected = true;
+    expected_notes = expected_notes + 1;
   }
   void note_has_come(B& block) {
-    if (!block.awaited) return;
-    block.awaited = false;
-    awaited = awaited - 1;
+    if (!block.note_expected) return;
+    block.note_expected = false;
+    expected_notes = expected_notes - 1;
   }
 
   // --- the timer thread
@@ -188,7 +188,7 @@ struct Shard {
           break;  // it is placed again: its flag stays
         case Word::Claim::kPosted:
           block->in_wheel = false;
-          await_note(*block);
+          expect_note(*block);
           break;
       }
     }
@@ -199,7 +199,7 @@ struct Shard {
   }
   void run(B& block) {
     if (!block.word.start()) {
-      if (block.word.let_go_of_place()) block.free();
+      if (block.word.let_go_as_holder()) block.free();
       return;
     }
     require(block.deadline.load(std::memory_order_relaxed) <= kNow,
@@ -218,7 +218,7 @@ struct Shard {
         for (B* block : blocks) {
           if (block != nullptr && block->in_wheel) take_back(*block);
         }
-        if (kClosing == Closing::kWithoutAwaitingNotes || awaited == 0) break;
+        if (kClosing == Closing::kWithoutAwaitingNotes || expected_notes == 0) break;
         // A thread that yields waits for a new store to the atomic that it read last. That must be
         // the atomic of the door.
         if (B* oldest = door.take_notes()) {
@@ -241,7 +241,7 @@ struct Shard {
         block.destroy_task();
         return block.free();
       case Word::TakeBack::kPosted:
-        return await_note(block);
+        return expect_note(block);
       case Word::TakeBack::kLost:
         return;
     }

@@ -102,7 +102,7 @@ struct Timer {
   }
   void run() {
     if (!word.start()) {
-      if (word.let_go_of_place()) free(false);
+      if (word.let_go_as_holder()) free(false);
       return;
     }
     ++fired;
@@ -271,7 +271,7 @@ struct PeriodicCancelAndWait {
         break;
     }
     // The note that carries the timer back to its shard is read.
-    if (timer.word.take_note() == Phase::kCancelled && timer.word.let_go_of_place())
+    if (timer.word.take_note() == Phase::kCancelled && timer.word.let_go_as_holder())
       timer.free(false);
   }
   void at_end() {

@@ -51,7 +51,8 @@ struct alignas(64) TimerBlock : TimerNode {
   TimerKind kind = TimerKind::kSteady;
   Repeat repeat = Repeat::kOnce;
   bool counted = false;  // used inside the door: among the scheduled ones
-  bool awaited = false;  // used inside the door: it is in no wheel, and its note is on its way
+  bool note_expected =
+      false;  // used inside the door: it is in no wheel, and its note is on its way
 
   TaskStorage task;
   std::int64_t period = 0;  // ns

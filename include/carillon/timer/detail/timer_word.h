@@ -16,7 +16,7 @@
 //   kPosted     a note that carries this timer to its shard is on its way, or about to be left. Until it is read, the
 //               timer belongs to it: a wheel that comes upon the timer leaves it alone. No timer has two notes.
 //   kTaskGone   of a cancelled timer: its task has been taken out.
-//   kPlaceGone  of a cancelled timer: the note or queue that held it has let go of it. Whoever sets the second of
+//   kHolderGone  of a cancelled timer: the note or queue that held it has let go of it. Whoever sets the second of
 //               these two frees the timer.
 //   kPeriodic   cancelling it while it runs is possible, and sets kEnding: it will not run again.
 //   kWaited     somebody waits for the end of the present run.
@@ -117,10 +117,10 @@ class BasicTimerWord {
   }
   // True: the other side has let go before, and the caller finishes and frees the timer.
   bool let_go_of_task() noexcept {
-    return (word_.fetch_or(kTaskGone, std::memory_order_acq_rel) & kPlaceGone) != 0;
+    return (word_.fetch_or(kTaskGone, std::memory_order_acq_rel) & kHolderGone) != 0;
   }
-  bool let_go_of_place() noexcept {
-    return (word_.fetch_or(kPlaceGone, std::memory_order_acq_rel) & kTaskGone) != 0;
+  bool let_go_as_holder() noexcept {
+    return (word_.fetch_or(kHolderGone, std::memory_order_acq_rel) & kTaskGone) != 0;
   }
 
   // --- moving the deadline
@@ -150,7 +150,7 @@ class BasicTimerWord {
   }
 
   // --- inside the shard's door
-  // For a note that has been read. kCancelled: take it out of the wheel and let_go_of_place().
+  // For a note that has been read. kCancelled: take it out of the wheel and let_go_as_holder().
   // Otherwise (kArmed, kMoving) place it by the deadline that stands there: who moves it to earlier
   // from here on finds kPosted gone, and brings it again.
   Phase take_note() noexcept {
@@ -195,7 +195,7 @@ class BasicTimerWord {
   TakeBack take_back_with_note() noexcept { return take_back(0); }
 
   // --- running
-  // False: it was cancelled while it was queued; let_go_of_place().
+  // False: it was cancelled while it was queued; let_go_as_holder().
   bool start() noexcept {
     std::uint64_t word = word_.load(std::memory_order_acquire);
     while (phase_of(word) == Phase::kQueued) {
@@ -259,7 +259,7 @@ class BasicTimerWord {
   static constexpr std::uint64_t kPhase = 7;
   static constexpr std::uint64_t kPosted = 1U << 3;
   static constexpr std::uint64_t kTaskGone = 1U << 4;
-  static constexpr std::uint64_t kPlaceGone = 1U << 5;
+  static constexpr std::uint64_t kHolderGone = 1U << 5;
   static constexpr std::uint64_t kPeriodic = 1U << 6;
   static constexpr std::uint64_t kEnding = 1U << 7;
   static constexpr std::uint64_t kWaited = 1U << 8;
