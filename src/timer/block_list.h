@@ -34,12 +34,12 @@ class BlockList {
     return block;
   }
 
-  // Has the task of the first fetched into the cache. No effect if empty.
+  // Fetches the first block's task into the cache. No effect if the list is empty.
   void prefetch_task() const noexcept {
     if (head_ != nullptr) __builtin_prefetch(&head_->task, 1);
   }
 
-  // Puts all of `other` behind, and leaves it empty.
+  // Appends all blocks of `other`, which is empty afterwards.
   void append(BlockList& other) noexcept {
     if (other.empty()) return;
     (tail_ != nullptr ? tail_->next : head_) = other.head_;

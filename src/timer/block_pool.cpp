@@ -1,5 +1,5 @@
-// The pool of timer blocks: a free list per thread, and one depot for all threads, between which
-// blocks move in batches.
+// The pool of timer blocks: a free list per thread, and one depot for all threads. Blocks move
+// between them in bundles of up to 64.
 #include <cstddef>
 #include <mutex>
 #include <new>
@@ -9,7 +9,7 @@
 namespace carillon::detail {
 namespace {
 
-constexpr std::size_t kBatch = 64;
+constexpr std::size_t kBundle = 64;
 constexpr std::size_t kSlab = 512;  // blocks: 64 KiB
 
 // A list of free blocks, linked by `next`.
@@ -30,7 +30,7 @@ struct FreeList {
   }
 };
 
-// Batches of free blocks. Never destroyed: blocks may be released while the process ends.
+// Bundles of free blocks. Never destroyed: blocks may be released while the process ends.
 class Depot {
  public:
   static Depot& instance() {
@@ -41,10 +41,10 @@ class Depot {
   FreeList take() {
     {
       const std::lock_guard lock(mutex_);
-      if (batches_ != nullptr) {
-        Batch* batch = batches_;
-        batches_ = batch->next;
-        return {batch->head, batch->count};
+      if (bundles_ != nullptr) {
+        Bundle* bundle = bundles_;
+        bundles_ = bundle->next;
+        return {bundle->head, bundle->count};
       }
     }
     return make();
@@ -52,20 +52,20 @@ class Depot {
 
   void give(FreeList list) noexcept {
     if (list.head == nullptr) return;
-    // An empty task storage holds what the depot needs to know.
-    auto* batch = new (list.head->task.bytes) Batch{nullptr, list.head, list.count};
+    // The first block's task storage is free: it holds the bundle's entry in the depot.
+    auto* bundle = new (list.head->task.bytes) Bundle{nullptr, list.head, list.count};
     const std::lock_guard lock(mutex_);
-    batch->next = batches_;
-    batches_ = batch;
+    bundle->next = bundles_;
+    bundles_ = bundle;
   }
 
  private:
-  struct Batch {
-    Batch* next;
+  struct Bundle {
+    Bundle* next;
     TimerBlock* head;
     std::size_t count;
   };
-  static_assert(sizeof(Batch) <= TaskStorage::kInPlace);
+  static_assert(sizeof(Bundle) <= TaskStorage::kInPlace);
 
   FreeList make() {
     auto* blocks = static_cast<TimerBlock*>(
@@ -73,7 +73,7 @@ class Depot {
     FreeList list{nullptr, 0};
     for (std::size_t i = kSlab; i-- > 0;) {
       list.push(*new (blocks + i) TimerBlock);
-      if (i % kBatch == 0 && i > 0) {
+      if (i % kBundle == 0 && i > 0) {
         give(list);
         list = {nullptr, 0};
       }
@@ -82,40 +82,40 @@ class Depot {
   }
 
   std::mutex mutex_;
-  Batch* batches_ = nullptr;
+  Bundle* bundles_ = nullptr;
 };
 
 // Constant initialisation and no destructor, so that getting at them costs nothing, and works while
 // the thread ends.
-constinit thread_local FreeList near_list{nullptr, 0};  // used first; at most kBatch
-constinit thread_local FreeList far_list{nullptr, 0};   // empty, or a whole batch
-constinit thread_local std::size_t room =
-    0;  // kBatch once the thread is known to give back what it has when it ends
+constinit thread_local FreeList first_list{nullptr, 0};   // used first; at most kBundle blocks
+constinit thread_local FreeList second_list{nullptr, 0};  // empty, or a whole bundle
+// kBundle once it is certain that the thread gives its blocks back when it ends; 0 before.
+constinit thread_local std::size_t room = 0;
 constinit thread_local bool thread_ends = false;
 
 struct GiveBackAtThreadEnd {
-  GiveBackAtThreadEnd() noexcept { room = kBatch; }
-  void exist() noexcept {
-  }  // a call makes the object, so that its destructor runs when the thread ends
+  GiveBackAtThreadEnd() noexcept { room = kBundle; }
+  // Any call makes the object, so that its destructor runs when the thread ends.
+  void exist() noexcept {}
   ~GiveBackAtThreadEnd() {
     thread_ends = true;
     room = 0;
-    Depot::instance().give(near_list);
-    Depot::instance().give(far_list);
-    near_list = far_list = {nullptr, 0};
+    Depot::instance().give(first_list);
+    Depot::instance().give(second_list);
+    first_list = second_list = {nullptr, 0};
   }
 };
 thread_local GiveBackAtThreadEnd give_back;
 
 [[gnu::noinline]] TimerBlock& acquire_slowly() {
-  if (far_list.head != nullptr) {
-    near_list = far_list;
-    far_list = {nullptr, 0};
+  if (second_list.head != nullptr) {
+    first_list = second_list;
+    second_list = {nullptr, 0};
   } else {
     if (!thread_ends) give_back.exist();
-    near_list = Depot::instance().take();
+    first_list = Depot::instance().take();
   }
-  return near_list.pop();
+  return first_list.pop();
 }
 
 [[gnu::noinline]] void release_slowly(TimerBlock& block) noexcept {
@@ -125,27 +125,27 @@ thread_local GiveBackAtThreadEnd give_back;
     return;
   }
   give_back.exist();
-  if (near_list.count < room) return near_list.push(block);
-  Depot::instance().give(far_list);
-  far_list = near_list;
-  near_list = {nullptr, 0};
-  near_list.push(block);
+  if (first_list.count < room) return first_list.push(block);
+  Depot::instance().give(second_list);
+  second_list = first_list;
+  first_list = {nullptr, 0};
+  first_list.push(block);
 }
 
 }  // namespace
 
 TimerBlock& acquire_block() {
-  if (near_list.head == nullptr) [[unlikely]]
+  if (first_list.head == nullptr) [[unlikely]]
     return acquire_slowly();
-  TimerBlock& block = near_list.pop();
-  __builtin_prefetch(near_list.head, 1);
+  TimerBlock& block = first_list.pop();
+  __builtin_prefetch(first_list.head, 1);
   return block;
 }
 
 void release_block(TimerBlock& block) noexcept {
-  if (near_list.count >= room) [[unlikely]]
+  if (first_list.count >= room) [[unlikely]]
     return release_slowly(block);
-  near_list.push(block);
+  first_list.push(block);
 }
 
 }  // namespace carillon::detail

@@ -12,12 +12,13 @@ namespace {
 
 constexpr std::int64_t kSecond = 1'000'000'000;
 
-// ns == 0: never. Setting the time forgets what expired before, so nothing need be read.
+// 0 means never. Setting the time clears the earlier expiry, so the descriptor need not be read.
 void set_time(int descriptor, std::int64_t ns) noexcept {
   itimerspec when{};
   when.it_value.tv_sec = static_cast<time_t>(ns / kSecond);
   when.it_value.tv_nsec = static_cast<long>(ns % kSecond);
-  ::timerfd_settime(descriptor, TFD_TIMER_ABSTIME, &when, nullptr);  // fails only if called wrongly
+  // It cannot fail: the arguments are valid.
+  ::timerfd_settime(descriptor, TFD_TIMER_ABSTIME, &when, nullptr);
 }
 
 }  // namespace

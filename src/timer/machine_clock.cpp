@@ -1,5 +1,5 @@
-// The machine's clocks, and an alarm on them: a poll on an event that wakes it, and on a timer that
-// notices when the wall clock is set.
+// The machine's clocks, and their alarm. The alarm polls two descriptors: an event that wakes it,
+// and a timer that notices when the wall clock is set.
 #include <errno.h>
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -59,7 +59,7 @@ class MachineAlarm final : public Alarm {
     nanoseconds left = steady == SteadyTime::max() ? nanoseconds::max()
                                                    : steady - std::chrono::steady_clock::now();
     if (wall != WallTime::max() && !watch_wall_clock(wall)) {
-      // No descriptor left to watch it by: look from time to time.
+      // No descriptor is left to watch the wall clock by: look at it every second.
       left = std::min(left, std::clamp<nanoseconds>(wall - std::chrono::system_clock::now(),
                                                     nanoseconds(0), nanoseconds(kSecond)));
     }
@@ -68,8 +68,8 @@ class MachineAlarm final : public Alarm {
     const nfds_t count = wall != WallTime::max() && wall_.get() >= 0 ? 2 : 1;
     ::ppoll(watched, count, left == nanoseconds::max() ? nullptr : &timeout, nullptr);
     if ((watched[0].revents & POLLIN) != 0) empty(wake_);
-    if (count == 2 && watched[1].revents != 0)
-      empty(wall_);  // fails with ECANCELED if the clock was set
+    // The read fails with ECANCELED if the clock was set.
+    if (count == 2 && watched[1].revents != 0) empty(wall_);
   }
 
   void wake() noexcept override {
@@ -89,9 +89,9 @@ class MachineAlarm final : public Alarm {
       wall_ = Descriptor(::timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK));
     if (wall_.get() < 0) return false;
     itimerspec when{};
-    when.it_value =
-        as_timespec(std::max(until.time_since_epoch(), nanoseconds(1)));  // 0 would switch it off
-    // ECANCELED: the clock was set since the last time. The timer is set all the same.
+    // A time of 0 would switch the timer off.
+    when.it_value = as_timespec(std::max(until.time_since_epoch(), nanoseconds(1)));
+    // ECANCELED means that the clock was set since the last call. The timer is set all the same.
     return ::timerfd_settime(wall_.get(), TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &when,
                              nullptr) == 0 ||
            errno == ECANCELED;

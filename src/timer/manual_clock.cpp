@@ -15,7 +15,7 @@ namespace carillon {
 
 using std::chrono::nanoseconds;
 
-// Shared with the alarms, which may outlive the clock.
+// The alarms share it, and may outlive the clock.
 struct ManualClock::State {
   explicit State(SteadyTime start, WallTime wall_start)
       : steady(start.time_since_epoch().count()), wall(wall_start.time_since_epoch().count()) {}
@@ -25,9 +25,10 @@ struct ManualClock::State {
 
   std::mutex mutex;  // protects the following
   std::vector<ManualAlarm*> alarms;
-  std::condition_variable moved;  // for sleepers: the time has changed, or somebody was woken
-  std::condition_variable
-      asleep;  // for those who move the time: somebody has fallen asleep, or gone
+  // For timer threads that sleep: the time has changed, or an alarm was woken.
+  std::condition_variable moved;
+  // For threads that move the time: a timer thread has fallen asleep, or has ended.
+  std::condition_variable asleep;
 
   bool all_sleep() const noexcept;
   std::int64_t next_alarm() const noexcept;
@@ -73,14 +74,14 @@ class ManualClock::ManualAlarm final : public Alarm {
     state_->asleep.notify_all();
   }
 
-  // Under the mutex.
+  // REQUIRES of the following: the state's mutex is held.
   bool sleeps() const noexcept { return asleep_ && !must_wake(); }
   bool must_wake() const noexcept {
     return woken_ || steady_ <= state_->steady || wall_ <= state_->wall ||
            (wall_was_set_ && wall_ != detail::kForever);
   }
   void wall_clock_was_set() noexcept { wall_was_set_ = true; }
-  // On the steady clock, as things stand.
+  // The time of the alarm on the steady clock, if the wall clock is not set until then.
   std::int64_t next() const noexcept {
     if (wall_ == detail::kForever) return steady_;
     return std::min(steady_, detail::add_ns(state_->steady, detail::sub_ns(wall_, state_->wall)));

@@ -1,4 +1,4 @@
-// RunStats: what one thread that runs tasks has counted; read by any thread.
+// RunStats: the counters of one thread that runs tasks. Any thread may read them.
 #pragma once
 
 #include <array>
@@ -12,12 +12,12 @@ namespace carillon::detail {
 using Count = std::atomic<std::uint64_t>;
 
 // For a counter that one thread at a time writes: no read-modify-write is needed. Counting releases
-// and reading acquires: who sees that a timer has ended sees, too, that it was scheduled.
+// and reading acquires, so that a thread that sees a timer's end also sees that it was scheduled.
 inline void add_one(Count& count) noexcept {
   count.store(count.load(std::memory_order_relaxed) + 1, std::memory_order_release);
 }
 
-// kShared: several threads at a time write it.
+// Whether one thread at a time writes the counters, or several do.
 enum class Writers { kOne, kShared };
 
 class alignas(64) RunStats {
@@ -63,7 +63,7 @@ class alignas(64) RunStats {
   }
 
   Count fired{0};
-  Count cancelled{0};  // while they were queued, and periodic ones while they ran
+  Count cancelled{0};  // timers cancelled while queued, and periodic ones cancelled while running
   Count runs{0};
   Count failed{0};
   Count slow{0};

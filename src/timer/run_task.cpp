@@ -1,4 +1,5 @@
-// Running due timers: on the timer thread, on a worker, or on a thread of the user's.
+// TimerCore and DueTask: running the task of a due timer, on the timer thread, on a worker, or on a
+// thread of the user's executor.
 #include <cstdio>
 #include <exception>
 #include <utility>
@@ -9,8 +10,8 @@
 namespace carillon::detail {
 namespace {
 
-// The runs that the calling thread is inside of: an executor of the user's may run one task inside
-// another.
+// One run that the calling thread is inside of. A list, because a user's executor may run one task
+// inside another.
 struct RunFrame {
   const TimerCore& core;
   const TimerBlock& block;
@@ -18,7 +19,7 @@ struct RunFrame {
 };
 constinit thread_local RunFrame* innermost = nullptr;
 
-// The next time of a timer with a period, that was due at `due` and has ended its run at `now`.
+// Returns the next time of a timer with a period that was due at `due` and ended its run at `now`.
 std::int64_t next_period(Repeat repeat, std::int64_t period, std::int64_t due,
                          std::int64_t now) noexcept {
   if (repeat == Repeat::kAfterRun) return add_ns(now, period);
@@ -97,15 +98,15 @@ void TimerCore::run_again(TimerBlock& block, RunStats& stats, std::int64_t due,
                           std::int64_t now) noexcept {
   if (!goes_by_calendar(block.repeat))
     return arm_again(block, stats, next_period(block.repeat, block.period, due, now));
-  // Not before `due`, so that a clock that was set back a little does not bring the same time
-  // again.
+  // The next time is after `due` even if the clock shows less: a clock that was set back a little
+  // must not bring the same time again.
   const std::int64_t wall = wall_now();
   const bool from_due = block.repeat == Repeat::kCalendarBurst || wall < due;
   arm_by_calendar(block, stats, from_due && !set_back_far(due, wall) ? due : wall);
 }
 
-// A timer that goes by a calendar has come up before its time: the wall clock was set back in
-// between.
+// For a timer that goes by a calendar and was handed over before its time: the wall clock was set
+// back in between.
 void TimerCore::wait_for_wall_clock(TimerBlock& block, RunStats& stats, std::int64_t due) noexcept {
   RunFrame frame{*this, block, innermost};
   innermost = &frame;
@@ -153,7 +154,8 @@ void TimerCore::arm_again(TimerBlock& block, RunStats& stats, std::int64_t deadl
       break;
   }
   if (block.shard->submit_again(block)) return;
-  // stop() did not wait for this run, because it was called from it, or the executor is the user's.
+  // The shard is shut: stop() did not wait for this run, because the run itself called stop(), or
+  // because the executor is the user's.
   if (block.word.take_back_with_note() != TimerWord::TakeBack::kTaken)
     return end_cancelled(block, stats);
   timer_ended(block);
@@ -170,7 +172,7 @@ void TimerCore::end_cancelled(TimerBlock& block, RunStats& stats) noexcept {
 }
 
 void TimerCore::abandon(TimerBlock& block) noexcept {
-  // As if somebody had cancelled it a moment ago; unless somebody has.
+  // The timer ends as if it had been cancelled a moment ago, unless it was cancelled indeed.
   if (block.word.cancel(block.word.generation()) == TimerWord::Cancel::kWonElsewhere) {
     block.destroy_task();
     static_cast<void>(block.word.let_go_of_task());
@@ -182,7 +184,7 @@ void TimerCore::report(std::exception_ptr what) noexcept {
   if (!options_.on_error) return print_error(std::move(what));
   try {
     options_.on_error(std::move(what));
-  } catch (...) {  // what can be done was done
+  } catch (...) {  // there is nobody left to tell
   }
 }
 

@@ -12,8 +12,8 @@
 
 namespace carillon::detail {
 
-// Resumes the coroutine once: when it is called, or when it is destroyed without having been
-// called. It may be moved about meanwhile, and the sleeper knows where it is.
+// The task of a sleep's timer. It resumes the coroutine once: when it is called, or when it is
+// destroyed without a call. It may be moved meanwhile; the sleeper always points to it.
 class Sleeper::Resume {
  public:
   explicit Resume(Sleeper& sleeper) noexcept : sleeper_(&sleeper) { sleeper.task_ = this; }
@@ -41,14 +41,15 @@ Sleeper::~Sleeper() {
   timer_.cancel();
 }
 
-// From the moment at which the timer is submitted the coroutine may be resumed, by another thread,
-// and `this` be gone. So all is made ready before, the handle too, whose generation is known by
-// then. The service may be gone then as well, destroyed by whoever waited for the coroutine's end:
-// so its core is held until the timer has been submitted.
+// From the moment at which the timer is submitted, another thread may resume the coroutine, and
+// then `this` may be gone. So everything is made ready before that, the handle too: its generation
+// is known already. The service may be gone as well, destroyed by a thread that waited for the
+// coroutine's end; so its core is held until the timer has been submitted.
 //
-// With a stop token one thing comes after: who asks to stop must not move the timer before it is in
-// its place. Of the two, whoever sets its bit in `stopping_` second moves it; and who resumes the
-// coroutine waits for the one here, a few instructions.
+// With a stop token one step comes after that. A thread that asks to stop must not move the timer
+// before it is submitted. Of this thread and that one, the second to set its bit in `stopping_`
+// moves the timer. The thread that resumes the coroutine waits until this one has set its bit, a
+// few instructions.
 void Sleeper::await_suspend(std::coroutine_handle<> coroutine) {
   NewTimer task(std::in_place, Resume(*this));
   TimerBlock& block = task.block();
@@ -73,8 +74,8 @@ void Sleeper::await_suspend(std::coroutine_handle<> coroutine) {
     wake(timer);
 }
 
-// Moves the timer to now, which fails if it is due already: so the timer's own word decides, and
-// the coroutine is resumed by the executor.
+// Moves the timer to now, which fails if the timer is due already: so the timer's own word decides
+// the outcome, and the executor resumes the coroutine.
 void Sleeper::wake(TimerHandle timer) noexcept {
   timer.reschedule_after(std::chrono::nanoseconds(0));
 }
@@ -84,7 +85,7 @@ void Sleeper::WakeUp::operator()() const noexcept {
     wake(sleeper.timer_);
 }
 
-// True: somebody has asked to stop.
+// Returns true if the coroutine was asked to stop.
 bool Sleeper::wait_until_submitted() const noexcept {
   if (!wake_up_.has_value()) return false;
   for (;;) {
@@ -96,19 +97,19 @@ bool Sleeper::wait_until_submitted() const noexcept {
 
 void Sleeper::time_has_come() {
   const bool asked = wait_until_submitted();
-  // Not running: the task was returned by stop(), and somebody has called it by hand.
+  // If the timer is not running, stop() has returned the task, and its new owner has called it.
   state_ = timer_.state() == TimerState::kRunning ? State::kTimeHasCome : State::kServiceStopped;
   if (state_ == State::kTimeHasCome && asked && now() < deadline_) state_ = State::kAwake;
   coroutine_.resume();
 }
 
-// The core lives: who runs the task holds it, and so does await_suspend().
+// The core is alive: the thread that runs the task holds it, and so does await_suspend().
 std::int64_t Sleeper::now() const noexcept {
   return time_.clock == TimerKind::kSteady ? core_->steady_now() : core_->wall_now();
 }
 
 void Sleeper::will_not_come() noexcept {
-  if (state_ != State::kAsleep) return;  // it never came to the service
+  if (state_ != State::kAsleep) return;  // it was never submitted
   wait_until_submitted();
   state_ = State::kServiceStopped;
   coroutine_.resume();

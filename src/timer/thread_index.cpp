@@ -6,56 +6,57 @@
 namespace carillon::detail {
 namespace {
 
-// Never destroyed: threads may end after main().
-struct Homes {
+// The indices in use. Never destroyed: threads may end after main().
+struct Indices {
   std::mutex mutex;
   std::vector<bool> taken;
 
-  static Homes& instance() {
-    static Homes* const homes = new Homes;
-    return *homes;
+  static Indices& instance() {
+    static Indices* const indices = new Indices;
+    return *indices;
   }
 
   std::size_t take() noexcept {
     const std::lock_guard lock(mutex);
-    std::size_t home = 0;
-    while (home < taken.size() && taken[home]) ++home;
+    std::size_t index = 0;
+    while (index < taken.size() && taken[index]) ++index;
     try {
-      if (home == taken.size()) taken.push_back(false);
+      if (index == taken.size()) taken.push_back(false);
     } catch (...) {
-      return 0;  // shared with another: slower, not wrong
+      return 0;  // shared with another thread: slower, but not wrong
     }
-    taken[home] = true;
-    return home;
+    taken[index] = true;
+    return index;
   }
-  void give_back(std::size_t home) noexcept {
+  void give_back(std::size_t index) noexcept {
     const std::lock_guard lock(mutex);
-    if (home < taken.size()) taken[home] = false;
+    if (index < taken.size()) taken[index] = false;
   }
 };
 
 constexpr std::size_t kNone = ~std::size_t{0};
 
-// Constant initialisation, no destructor: reading it is one load. A thread that schedules while it
-// ends keeps its old number.
-constinit thread_local std::size_t home = kNone;
+// Constant initialisation and no destructor: reading it is one load. A thread that schedules while
+// it ends, after the index was given back, keeps using it.
+constinit thread_local std::size_t own_index = kNone;
 
 struct GiveBackAtThreadEnd {
+  // Any call makes the object, so that its destructor runs when the thread ends.
   void exist() noexcept {}
-  ~GiveBackAtThreadEnd() { Homes::instance().give_back(home); }
+  ~GiveBackAtThreadEnd() { Indices::instance().give_back(own_index); }
 };
 thread_local GiveBackAtThreadEnd give_back;
 
-[[gnu::noinline]] std::size_t find_home() noexcept {
-  home = Homes::instance().take();
+[[gnu::noinline]] std::size_t take_index() noexcept {
+  own_index = Indices::instance().take();
   give_back.exist();
-  return home;
+  return own_index;
 }
 
 }  // namespace
 
-std::size_t home_of_this_thread() noexcept {
-  return home != kNone ? home : find_home();
+std::size_t index_of_this_thread() noexcept {
+  return own_index != kNone ? own_index : take_index();
 }
 
 }  // namespace carillon::detail

@@ -1,12 +1,13 @@
-// A small number for each thread, by which it finds its shard.
+// A small number for each thread, which chooses the thread's shard.
 #pragma once
 
 #include <cstddef>
 
 namespace carillon::detail {
 
-// The same for the life of the thread, and the lowest that no other living thread has. (Not the
-// number of the processor: threads move, and sit on half of the processors for long.)
-std::size_t home_of_this_thread() noexcept;
+// Returns the calling thread's index: the lowest number that no other living thread had when this
+// thread first asked. It stays the same for the life of the thread. (The number of the processor
+// would not do: threads move, and the scheduler often keeps several on one processor for long.)
+std::size_t index_of_this_thread() noexcept;
 
 }  // namespace carillon::detail

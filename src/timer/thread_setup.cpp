@@ -11,7 +11,7 @@ namespace carillon::detail {
 
 std::thread start_thread(std::string name, std::function<void()> body) {
   name.resize(std::min<std::size_t>(name.size(), 15));
-  // A thread inherits the mask of the one that starts it.
+  // A thread inherits the signal mask of the thread that starts it.
   sigset_t all;
   sigset_t before;
   ::sigfillset(&all);

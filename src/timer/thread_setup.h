@@ -7,7 +7,7 @@
 
 namespace carillon::detail {
 
-// A thread with that name (cut off at 15 characters) that gets no signals: those are for the
+// Starts a thread with that name (cut off at 15 characters). It gets no signals: those are for the
 // threads of the program. Throws std::system_error.
 std::thread start_thread(std::string name, std::function<void()> body);
 

@@ -1,5 +1,5 @@
-// TickScale: between nanoseconds of a clock and the ticks of a wheel. Tick n begins at n times the
-// length of a tick.
+// TickScale: converts between the nanoseconds of a clock and the ticks of a wheel. Tick n begins at
+// n times the length of a tick.
 #pragma once
 
 #include <bit>
@@ -10,8 +10,8 @@
 
 namespace carillon::detail {
 
-// Times before 0 count as 0. Divides by multiplying: after Granlund and Montgomery, "Division by
-// Invariant Integers using Multiplication" (PLDI 1994), theorem 4.2 with N = 63.
+// Times before 0 count as 0. It divides by a multiplication, as in Granlund and Montgomery,
+// "Division by Invariant Integers using Multiplication" (PLDI 1994), theorem 4.2 with N = 63.
 class TickScale {
  public:
   // REQUIRES: tick >= 1.

@@ -49,8 +49,8 @@ std::int64_t TimerCore::wall_now() const noexcept {
   return clock_->wall_now().time_since_epoch().count();
 }
 
-TimerShard& TimerCore::home_shard() const noexcept {
-  return *shards_[home_of_this_thread() & (shards_.size() - 1)];
+TimerShard& TimerCore::shard_of_this_thread() const noexcept {
+  return *shards_[index_of_this_thread() & (shards_.size() - 1)];
 }
 
 // --- scheduling
@@ -60,7 +60,7 @@ TimerHandle TimerCore::submit(NewTimer& timer) {
     start();
   if (options_.max_pending != TimerOptions::kUnlimited) find_room();
   TimerBlock& block = timer.block();
-  TimerShard& shard = home_shard();
+  TimerShard& shard = shard_of_this_thread();
   block.shard = &shard;
   const TimerHandle handle(block, block.word.arm(block.repeat != Repeat::kOnce));
   const auto undo = [&] {
@@ -80,7 +80,7 @@ TimerHandle TimerCore::submit(NewTimer& timer) {
   refuse(std::make_exception_ptr(TimersStopped()));
 }
 
-// The threads start with the first timer. Throws TimersStopped when that is no longer possible.
+// Starts the threads, for the first timer. Throws TimersStopped if the service was stopped.
 void TimerCore::start() {
   const std::unique_lock lock(mutex_);
   if (stage_.load(std::memory_order_relaxed) == Stage::kRefusing)
@@ -137,7 +137,7 @@ std::vector<Unprocessed> TimerCore::stop() {
   std::vector<Unprocessed> returned;
   try {
     returned.reserve(rest.count());
-  } catch (...) {  // the next call hands them out
+  } catch (...) {  // the next call of stop() returns them
     const std::lock_guard lock(mutex_);
     rest_.append(rest);
     throw;
@@ -163,7 +163,7 @@ void TimerCore::close() noexcept {
     const std::unique_lock lock(mutex_);
     if (std::exchange(stopped_, true)) return;
     stage_.store(Stage::kRefusing, std::memory_order_release);
-    if (!timer_thread_.joinable()) return;  // never started, and never will be
+    if (!timer_thread_.joinable()) return;  // it was never started, and never will be
     on_timer_thread = timer_thread_.get_id() == std::this_thread::get_id();
   }
   drained_changed_.notify_all();
@@ -219,9 +219,9 @@ std::vector<Unprocessed> TimerCore::drain(std::int64_t at_most) {
       const auto give_up = at_most > kForever / 2 ? std::chrono::steady_clock::time_point::max()
                                                   : std::chrono::steady_clock::now() +
                                                         std::chrono::nanoseconds(at_most);
-      // Who ends a timer counts it and then looks whether to wake the timer thread; in that order
-      // only as far as the processor keeps it, since a fence at the end of each timer would be
-      // dear. So the timer thread is woken now and then all the same.
+      // A thread that ends a timer counts it, and then looks whether it must wake the timer thread.
+      // There is no fence between the two (it would be dear at the end of each timer), so it may
+      // look too early, and miss that drain() has begun. So the timer thread is woken now and then.
       while (!done() && std::chrono::steady_clock::now() < give_up) {
         alarm_->wake();
         drained_changed_.wait_until(
@@ -257,9 +257,9 @@ void TimerCore::add_to(TimerStats& sum) const {
   sum.wakeups = wakeups_.load(std::memory_order_relaxed);
 }
 
-// What has ended is read first, so that `pending` counts too many rather than too few while threads
-// are at work; except that a timer is counted in when it has come into its shard, which a note with
-// somebody inside has not yet.
+// The ends are read before the beginnings, so that `pending` is too high rather than too low while
+// threads are at work. One exception: a timer counts from when it has come into its shard, so a
+// timer whose note is still unread is missing.
 void TimerCore::add_counts_to(TimerStats& sum) const noexcept {
   timer_thread_stats_.add_to(sum);
   foreign_stats_.add_to(sum);

@@ -1,51 +1,58 @@
-// TimerCore: what a TimerService is made of, shared by the service, its threads and the due tasks
-// that are with an executor.
+// TimerCore: everything behind a TimerService. The service, its threads, and the due tasks that are
+// with an executor share it.
 //
 // Who does what
 //  - A timer is a block (detail/timer_block.h). Its word (detail/timer_word.h) says in which phase
-//    it is; whoever's compare-and-swap takes it out of `armed` or `queued` has won it, and alone
-//    decides its end. Everything else only carries blocks about.
-//  - A shard is a wheel for each clock behind a door (detail/door.h). Threads that schedule, cancel
-//    or move a timer to earlier enter, or leave the block as a note with who is inside. Nobody
-//    waits at a door but the timer thread, and that for one visit of somebody else's. Threads have
-//    home shards, so that doors are mostly open and their cache lines stay where they are.
-//  - The timer thread (timer_thread.cpp) collects what is due, a bounded number per visit, and
-//    hands it over when it is outside again.
+//    it is. The thread whose compare-and-swap takes it out of `armed` or `queued` has *won* the
+//    timer, and alone decides its end. Everything else only carries blocks about.
+//  - A shard is a wheel for each clock behind a door (detail/door.h). A thread that schedules or
+//    cancels a timer, or moves it to earlier, enters. If another thread is inside, it leaves the
+//    block as a note instead. Only the timer thread ever waits at a door, and only until the thread
+//    inside leaves. Each thread always uses the same shard for its new timers (thread_index.h), so
+//    doors are mostly open, and their cache lines stay where they are.
+//  - The timer thread (timer_thread.cpp) collects what is due, a bounded number of timers at a
+//    time, and hands it over when it is outside the door again.
 //  - Tasks are called, moved and destroyed outside all doors and locks.
 //
 // Sleep and wake (detail/sleep_gate.h)
-//    Each shard publishes the earliest moment at which the timer thread must look in. It may be too early (a timer was
-//    cancelled), never too late. Who makes it earlier asks the gate whether the timer thread sleeps for longer, and
-//    wakes it if so. The timer thread announces its sleep, looks at all shards once more, and sleeps. What follows from
-//    somebody else's doing (closing, draining) wakes it unasked: an alarm keeps a wake-up for the next sleep.
+//    Each shard publishes the earliest moment at which the timer thread must look at it. That may
+//    be too early (a timer was cancelled), never too late. A thread that makes it earlier asks the
+//    gate whether the timer thread sleeps for longer, and wakes it if so. The timer thread
+//    announces its sleep, looks at all shards once more, and sleeps. Whatever else concerns the
+//    timer thread (closing, draining) wakes it without asking the gate: an alarm keeps a wake-up
+//    for the next sleep.
 //
 // Hand-over
-//    A due timer is `queued`, and can still be cancelled, until its run starts. Its block is then in one queue: the
-//    timer thread's, the pool's, or in a DueTask. Whoever takes it from there runs it (run.cpp) or finds it cancelled.
-//    A periodic timer is armed again when its run has ended, so there is never a second run beside it.
-//    One that goes by a calendar asks it for the next time then. When the wall clock was set back far, it is handed over
-//    before its time: it is not run, and asks its calendar again (run.cpp).
+//    A due timer is `queued`, and can still be cancelled, until its run starts. Its block is then
+//    in one queue: the timer thread's, the pool's, or in a DueTask. The thread that takes it from
+//    there runs it (run_task.cpp), or finds that it was cancelled. A periodic timer is armed again
+//    when its run has ended, so it never has two runs at a time; one that goes by a calendar asks
+//    its calendar for the next time then. When the wall clock was set back far, such a timer is
+//    handed over before its time: it is not run, and asks its calendar again.
 //
 // Who frees what, and when
-//  - A block is finished (next generation: no handle reaches it) and released to the pool of the
-//    process, once: by who ran it, by who took it back, or, if it was cancelled, by the last of who
-//    took its task and who held it in a note, a wheel or a queue.
-//  - The task goes first: when its end can be seen (cancel_and_wait), it is destroyed. Except in
-//    cancel(): there the block is let go of first, so that a destructor may stop the service, which
-//    waits for blocks.
-//  - The core lives as long as anybody holds it: the service, its threads while they run, each
-//    DueTask. A TimerHandle does not. So a handle touches a shard only while the shard waits for
-//    it: from winning a timer that stop() must account for, up to leaving the door or the note
-//    (TimerShard::close).
+//  - A block is finished (its word gets the next generation, so no handle reaches it) and released
+//    to the pool of the process, once. This is done by the thread that ran the timer, or by the one
+//    that took it back. For a cancelled timer two sides must let go of it: the thread that took its
+//    task, and whatever holds the block: a note, a wheel or a queue. The last of them frees it.
+//  - The task goes first: when others can see the end of a timer (cancel_and_wait), its task is
+//    destroyed. Only cancel() lets go of the block before it destroys the task, so that the task's
+//    destructor may stop the service, which waits for blocks.
+//  - The core lives as long as something holds it: the service, its threads while they run, each
+//    DueTask. A TimerHandle does not hold it. So a handle touches a shard only while the shard
+//    waits for it: after it has won a timer that stop() must account for, until it has left the
+//    door or its note (TimerShard::close).
 //
 // The end
-//    stop() refuses new timers; stops firing; takes back what the pool has not begun, and waits for what it has; then
-//    the timer thread closes one shard after the other: takes back all that is in its wheels, waits for notes of timers
-//    that were won a moment ago, and shuts the door for good. Who schedules finds a shard either open, and the timer is
-//    returned, or shut, and is refused. Called on the timer thread, stop() does the same there, and the thread ends
-//    when the present task has. drain() is the same when all that is not periodic has ended.
-//    What was taken back is a list of blocks, so that the end needs no memory; what the caller gets is made of it
-//    afterwards.
+//    stop() refuses new timers, stops firing, takes back what the pool has not begun, and waits for
+//    the tasks that the pool has begun. Then the timer thread closes one shard after the other: it
+//    takes back everything in the wheels, waits for the notes about timers that were won a moment
+//    ago, and shuts the door for good. A thread that schedules meanwhile finds its shard open, and
+//    the timer is returned; or shut, and the timer is refused. If stop() is called on the timer
+//    thread, it does all this there, and the thread ends after its present task. drain() does the
+//    same after all timers but the periodic ones have ended.
+//    The timers that were taken back are kept as a list of blocks, so that the end needs no memory;
+//    the result of stop() is made from the list afterwards.
 #pragma once
 
 #include <atomic>
@@ -74,12 +81,12 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
   TimerCore& operator=(const TimerCore&) = delete;
 
   // --- scheduling
-  // Puts a timer whose fields are set on its way. Throws as TimerService's schedule_after() does.
+  // Schedules a timer whose fields are set. Throws what TimerService::schedule_after() throws.
   TimerHandle submit(NewTimer& timer);
 
   // --- the end
   std::vector<Unprocessed> stop();
-  // The same for who wants nothing back; and needs no memory.
+  // The same, but destroys the timers that stop() would return. Needs no memory.
   void discard() noexcept;
   std::vector<Unprocessed> drain(std::int64_t at_most);
 
@@ -90,34 +97,36 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
   std::int64_t wall_now() const noexcept;
   ClockTimes read_clocks() const noexcept { return {steady_now(), wall_now()}; }
 
-  // A deadline was published, in ns of the steady clock: wakes the timer thread if it would sleep
+  // A deadline, in ns of the steady clock, was published. Wakes the timer thread if it would sleep
   // past it.
   void call_timer_thread(std::int64_t deadline) noexcept {
     if (gate_.must_wake(deadline)) alarm_->wake();
   }
 
-  // A timer has come to its shard; and it has ended other than by running: before that is counted,
-  // so that `pending` minus `periodic_` is never too low.
+  // timer_begun(): a timer has come to its shard. timer_ended(): a timer has ended, but not as a
+  // one-shot timer that ran. The latter is called before the end is counted, so that `pending`
+  // minus `periodic_` is never too low.
   void timer_begun(const TimerBlock& block) noexcept;
   void timer_ended(const TimerBlock& block) noexcept;
 
-  // After a timer's end was counted: drain() may be waiting for that.
+  // A timer's end has been counted; drain() may be waiting for it.
   void timer_counted() noexcept {
     if (draining_.load(std::memory_order_relaxed) && !is_its_timer_thread()) alarm_->wake();
   }
 
-  // Runs a timer that is queued, or, if it has been cancelled, lets go of it. `now` is the steady
-  // clock, and is brought up to date.
+  // Runs a timer that is queued, or lets go of it if it has been cancelled. `now` is the steady
+  // clock's time, and is brought up to date.
   void run(TimerBlock& block, RunStats& stats, std::int64_t& now) noexcept;
 
-  // A timer whose executor does not run it.
+  // A user's executor destroys the timer's DueTask without running it.
   void abandon(TimerBlock& block) noexcept;
 
-  // A timer that was won back; and one out of a queue.
+  // take_back(): a timer that the caller has won for stop() to return. take_back_queued(): a timer
+  // that the caller took out of a queue; it may have been cancelled.
   void take_back(TimerBlock& block, BlockList& rest) noexcept;
   void take_back_queued(TimerBlock& block, BlockList& rest) noexcept;
 
-  // For tasks run by an executor of the user's, on any thread.
+  // For tasks that a user's executor runs, on any thread.
   RunStats& foreign_stats() noexcept { return foreign_stats_; }
 
   void add_to(TimerStats& sum) const;
@@ -126,7 +135,7 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
  private:
   enum class Stage { kNotStarted, kRunning, kRefusing };
 
-  TimerShard& home_shard() const noexcept;
+  TimerShard& shard_of_this_thread() const noexcept;
   bool is_its_timer_thread() const noexcept;
 
   // Scheduling.
@@ -140,7 +149,7 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
   BlockList take_rest() noexcept;
   static Unprocessed hand_out(TimerBlock& block) noexcept;
 
-  // Running (run.cpp).
+  // Running (run_task.cpp).
   void call(TimerBlock& block, RunStats& stats) noexcept;
   void report(std::exception_ptr what) noexcept;
   void report_slow(std::int64_t took) noexcept;
@@ -166,27 +175,27 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
   const TickScale scale_;
   std::vector<std::unique_ptr<TimerShard>> shards_;
   const std::unique_ptr<Alarm> alarm_;
-  std::unique_ptr<WorkerPool> pool_;  // null: no pool
+  std::unique_ptr<WorkerPool> pool_;  // null if the executor is not a pool
 
   alignas(64) std::atomic<Stage> stage_{Stage::kNotStarted};
   alignas(64) SleepGate<> gate_;
-  alignas(64) std::atomic<std::size_t> admitted_{
-      0};  // timers that count against max_pending, if that is set
+  // Timers that count against max_pending, if that is set.
+  alignas(64) std::atomic<std::size_t> admitted_{0};
   Count rejected_{0};
   Count returned_{0};
   std::atomic<std::uint64_t> periodic_{0};  // periodic timers that have not ended
 
-  // The timer thread's own.
+  // Used by the timer thread only.
   alignas(64) BlockList due_;  // queued, and not yet run or handed over
   RunStats timer_thread_stats_;
   Count wakeups_{0};
-  std::int64_t wall_ahead_ =
-      -kForever;     // the wall clock, less the steady one, when it was last looked at
-  BlockList found_;  // when it closed the shards
+  // The wall clock minus the steady clock, when the thread last looked at them.
+  std::int64_t wall_ahead_ = -kForever;
+  BlockList found_;  // the timers taken back when it closed the shards
   bool closed_ = false;
 
   RunStats foreign_stats_{Writers::kShared};
-  std::atomic<bool> hold_fire_{false};  // stop() has begun: what is due now is returned
+  std::atomic<bool> hold_fire_{false};  // stop() has begun: timers that are due are returned
   std::atomic<bool> closing_{false};    // the timer thread is to close the shards and end
   std::atomic<bool> draining_{false};
 
@@ -194,14 +203,15 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
   std::condition_variable drained_changed_;
   bool drained_ = false;
   bool stopped_ = false;
-  BlockList rest_;  // what was taken back, and not yet handed out
+  BlockList rest_;  // timers that were taken back, and not yet handed out
   std::thread timer_thread_;
 };
 
-// Whether the calling thread is inside a run of this timer; inside one of any timer of the core; is
-// a timer thread.
+// Returns true if the calling thread is inside a run of this timer.
 bool running_here(const TimerBlock& block) noexcept;
+// Returns true if the calling thread is inside a run of any timer of this core.
 bool runs_task_of(const TimerCore& core) noexcept;
+// Returns true if the calling thread is the timer thread of any service.
 bool is_timer_thread() noexcept;
 
 }  // namespace carillon::detail

@@ -14,8 +14,8 @@ using detail::TimerWord;
 
 namespace {
 
-// The task of a timer that has been cancelled is destroyed when nothing more depends on it: its
-// destructor may take its time, or stop the service.
+// Takes the task of a cancelled timer out of its block. The caller destroys it when it has let go
+// of the block: the task's destructor may take long, or stop the service.
 Task take_task(TimerBlock& block) noexcept {
   if (block.ops->destroy == nullptr) return Task();
   return Task(*block.ops, block.task);

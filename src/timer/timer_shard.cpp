@@ -174,8 +174,8 @@ void TimerShard::place_at(TimerBlock& block, Tick tick) {
   if (begin >= earliest.load(std::memory_order_relaxed)) return;
   // SleepGate: the deadline is published before the gate is asked whether the timer thread sleeps.
   earliest.store(begin, std::memory_order_seq_cst);
-  // The gate compares deadlines on the steady clock only. For a deadline on the wall clock the timer
-  // thread wakes and looks.
+  // The gate compares deadlines on the steady clock only. For a deadline on the wall clock the
+  // timer thread wakes and looks.
   call_for_ = block.kind == TimerKind::kSteady ? std::min(call_for_, begin) : kAtOnce;
 }
 
@@ -183,8 +183,8 @@ void TimerShard::place_at(TimerBlock& block, Tick tick) {
 // there is nobody to tell, and it must not be lost.
 void TimerShard::place_or_park(TimerBlock& block) noexcept {
   try {
-    // By the deadline of this moment: a thread that moves the timer to earlier after this submits it
-    // again.
+    // By the deadline of this moment: a thread that moves the timer to earlier after this submits
+    // it again.
     place(block);
   } catch (...) {
     if (!block.word.keep_as_note()) return expect_note(block);
@@ -296,8 +296,8 @@ bool TimerShard::collect_kind(TimerKind kind, const ClockTimes& now, BlockList& 
   return more && !retry;
 }
 
-// A wheel's time does not go back, so when the wall clock was set back, its timers go to a new wheel:
-// calls sink(TimerNode&) for each of them. Throws std::bad_alloc, with nothing changed.
+// A wheel's time does not go back, so when the wall clock was set back, its timers go to a new
+// wheel: calls sink(TimerNode&) for each of them. Throws std::bad_alloc, with nothing changed.
 template <class Sink>
 void TimerShard::move_to_new_wall_wheel(Tick now, Sink&& sink) {
   auto old_wheel = std::make_unique<Wheel>(now);

@@ -35,9 +35,9 @@ struct ClockTimes {
 };
 
 // Returns true if a wall clock that was set back from `from` to `to` had been wrong, and not merely
-// corrected: if the step is more than 3 hours. (Vixie's cron draws the line there, too.) Timers that
-// go by a calendar then go on from the new time. After a smaller step they wait until the clock has
-// caught up.
+// corrected: if the step is more than 3 hours. (Vixie's cron draws the line there, too.) Timers
+// that go by a calendar then go on from the new time. After a smaller step they wait until the
+// clock has caught up.
 constexpr bool set_back_far(std::int64_t from, std::int64_t to) noexcept {
   return sub_ns(from, to) > to_ns(std::chrono::hours(3));
 }

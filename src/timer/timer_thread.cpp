@@ -1,4 +1,5 @@
-// The timer thread: sleeps until the next deadline, collects what is due, hands it to the executor.
+// TimerCore: the timer thread, which sleeps until the next deadline, collects the timers that are
+// due, and hands them to the executor.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -9,7 +10,7 @@
 namespace carillon::detail {
 namespace {
 
-// Whose timer thread the calling thread is.
+// The core whose timer thread the calling thread is; null if it is not a timer thread.
 constinit thread_local const TimerCore* timer_thread_of = nullptr;
 
 WallTime wall_time(std::int64_t ns) noexcept {
@@ -44,7 +45,7 @@ void TimerCore::turn_wheels() {
   }
 }
 
-// True: there is more.
+// Returns true if there are more.
 bool TimerCore::collect_due(const ClockTimes& now) {
   bool more = false;
   const bool hold_fire = hold_fire_.load(std::memory_order_relaxed);
@@ -60,8 +61,8 @@ bool TimerCore::collect_due(const ClockTimes& now) {
   return more;
 }
 
-// If the wall clock was set back far. (The alarm wakes the timer thread then: a timer on that clock
-// is pending.)
+// Does something only if the wall clock was set back far. (The alarm has woken the timer thread
+// then, if a timer on that clock is pending.)
 void TimerCore::recall_calendar_timers(const ClockTimes& now) noexcept {
   const std::int64_t ahead = sub_ns(now.wall, now.steady);
   if (set_back_far(wall_ahead_, ahead) && !hold_fire_.load(std::memory_order_relaxed)) {
@@ -75,13 +76,13 @@ void TimerCore::recall_calendar_timers(const ClockTimes& now) noexcept {
 void TimerCore::hand_over_due() {
   if (due_.empty()) return;
   if (pool_ != nullptr) {
-    pool_->push(due_);  // what a closed pool does not take, stop() does
+    pool_->push(due_);  // if the pool is closed, they stay in due_, and stop() returns them
     return;
   }
   std::int64_t now = steady_now();
   while (!due_.empty() && !hold_fire_.load(std::memory_order_relaxed)) {
     TimerBlock& block = due_.pop();
-    due_.prefetch_task();  // it is on a line that nobody has touched since it was scheduled
+    due_.prefetch_task();  // its cache line was not touched since it was scheduled
     if (!options_.executor.function()) {
       run(block, timer_thread_stats_, now);
       continue;
@@ -94,7 +95,8 @@ void TimerCore::hand_over_due() {
   }
 }
 
-// Until the earliest deadline of all shards, or somebody publishes an earlier one (SleepGate).
+// Sleeps until the earliest deadline of all shards, or until a thread publishes an earlier one
+// (SleepGate).
 void TimerCore::sleep() {
   const bool hold_fire = hold_fire_.load(std::memory_order_relaxed);
   std::int64_t steady = kForever;
@@ -123,9 +125,10 @@ void TimerCore::sleep() {
   gate_.stay_awake();
 }
 
-// Runs when all that is left is periodic.
+// Wakes drain() if only periodic timers are left.
 void TimerCore::notice_drained() {
-  for (const auto& shard : shards_) shard->visit();  // so that every timer is counted
+  // A visit reads the notes, so that every timer is counted.
+  for (const auto& shard : shards_) shard->visit();
   if (pending() > periodic_.load(std::memory_order_relaxed)) return;
   {
     const std::lock_guard lock(mutex_);

@@ -1,5 +1,5 @@
-// WorkerPool: the threads of Executor::pool(), which run due timers in the order in which they
-// come.
+// WorkerPool: the threads of Executor::pool(). They take due timers in the order in which they were
+// pushed.
 #pragma once
 
 #include <condition_variable>
@@ -16,22 +16,22 @@ namespace carillon::detail {
 
 class TimerCore;
 
-// Thread-safe. While its threads run they hold the core, which holds the pool.
+// Thread-safe. The threads hold the core while they run, and the core holds the pool.
 class WorkerPool {
  public:
   explicit WorkerPool(unsigned threads) : workers_(threads) {}
 
-  // Throws std::system_error if no thread can be started; one is enough to go on with.
+  // Throws std::system_error if no thread can be started. If some can, the pool works with those.
   void start(const std::shared_ptr<TimerCore>& core);
 
-  // Takes all of `due`. False: the pool is closed, and `due` as it was.
+  // Takes all of `due`. Returns false if the pool is closed; `due` is unchanged then.
   bool push(BlockList& due) noexcept;
 
-  // No task is begun from here on. Returns those that were not.
+  // From here on no task begins. Returns the timers whose tasks have not begun.
   BlockList close() noexcept;
 
-  // Waits until the threads have ended their present tasks, and themselves; except for the calling
-  // thread. REQUIRES: closed.
+  // Waits until the threads have finished their present tasks and ended, except for the calling
+  // thread. REQUIRES: close() was called.
   void join() noexcept;
 
   void add_to(TimerStats& sum) const noexcept;

@@ -1,16 +1,21 @@
 // CronSchedule: the times that a cron expression means in a time zone.
 //
 //   const carillon::CronSchedule schedule("30 8 * * MON-FRI", "Europe/Berlin");
-//   schedule.next(std::chrono::system_clock::now());      // the next working day's 8:30 in Berlin, as sys_seconds
+//   schedule.next(std::chrono::system_clock::now());  // the next working day's 8:30 in Berlin
 //
 // Five fields, or six with seconds in front; between them spaces or tabs:
 //
-//   [second 0-59]  minute 0-59  hour 0-23  day of month 1-31  month 1-12 or JAN-DEC  day of week 0-7 or SUN-SAT
+//   [second]       0-59
+//   minute         0-59
+//   hour           0-23
+//   day of month   1-31
+//   month          1-12 or JAN-DEC
+//   day of week    0-7 or SUN-SAT
 //
-//   *            every value                     ?         the same; in the day fields only (as
-//                Quartz writes it)
-//   8            that value                      8,12,20   each of a list, of whatever stands in this table
-//   8-18         from, to and with               FRI-MON   may go round the end: FRI,SAT,SUN,MON
+//   *            every value                     ?         every value, as Quartz writes it; in
+//                                                          the day fields only
+//   8            that value                      8,12,20   a list of anything in this table
+//   8-18         8 to 18, both included          FRI-MON   a range may wrap: FRI,SAT,SUN,MON
 //   */15         every 15th value, from the      10-40/5   every 5th from 10 to 40
 //                lowest                          10/5      every 5th from 10 to the highest
 // in the day of month                            in the day of week
@@ -19,27 +24,28 @@
 //   15W          Monday to Friday nearest to
 //                the 15th, in the same month
 //   LW           the month's last Monday to Friday
-// in place of all fields
+// instead of all fields
 //   @yearly or @annually, @monthly, @weekly (Sunday), @daily or @midnight, @hourly
 //
-// Names in any case. Sunday is 0 and 7. As in Vixie's cron: if both day fields say something, a day
-// that either of them means will do: "0 0 13 * FRI" is each 13th and each Friday. If one of them
-// begins with `*` or `?`, both must hold.
+// Names may be in upper or lower case. Sunday is 0 and 7. As in Vixie's cron, if neither day field
+// begins with `*` or `?`, a day that matches one of the two is enough: "0 0 13 * FRI" is each 13th
+// and each Friday. Otherwise the day must match both.
 //
 // When the zone's clocks change
 // -----------------------------
 // The rule is that of Vixie's cron, for changes of any size:
-//  - An expression is periodic if minute or hour begins with `*`, or admits all values: "*/15 * * *
-//    *", "30 * * * *". It goes by elapsed time: at each moment at which the zone's clocks show a
-//    time that it means. Nothing happens for the hour that is left out, and things happen in both
-//    of the hours that look alike.
-//  - Any other means certain times of day: "30 2 * * *". Each comes exactly once. Those that are
-//    left out make one run together, at the moment at which the clocks go forward (at 3:00, of an
-//    hour from 2:00). Of those that come twice, the first counts.
+//  - An expression is periodic if its minute or hour field begins with `*`, or allows all values:
+//    "*/15 * * * *", "30 * * * *". Its times are all moments at which the zone's clocks show a
+//    matching time. So the hour that the clocks skip has none, and an hour that they show twice has
+//    its times twice.
+//  - Any other expression means certain times of day: "30 2 * * *". Each comes exactly once.
+//    All the times that the clocks skip become one time: the moment at which the clocks go forward
+//    (3:00, if they skip the hour from 2:00). If the clocks show a time twice, the first one
+//    counts.
 //
-// Times are those of the zone at their own day, by the tz database of the machine, as it was when
-// the process first used it. Beyond what is listed there, mostly the year 2037, the zone's last
-// rule goes on.
+// Each time follows the zone's rules for its own day, from the machine's tz database as it was when
+// the process first used it. Beyond the last change listed there, mostly in the year 2037, the
+// zone's last rule goes on.
 #pragma once
 
 #include <chrono>
@@ -55,14 +61,15 @@ namespace detail {
 struct CronRule;
 }
 
-// An expression that means nothing. what() says which field and value, what is allowed there, and
-// the column.
+// The expression is not valid. what() says which field and value are wrong, what is allowed there,
+// and the column.
 class CronError : public std::invalid_argument {
  public:
   CronError(const std::string& what, std::size_t column)
       : std::invalid_argument(what), column_(column) {}
 
-  std::size_t column() const noexcept { return column_; }  // 1: the expression's first character
+  // The expression's first character is column 1.
+  std::size_t column() const noexcept { return column_; }
 
  private:
   std::size_t column_;
@@ -71,12 +78,13 @@ class CronError : public std::invalid_argument {
 // A value, cheap to copy. Thread-safe.
 class CronSchedule {
  public:
-  // `zone` is a name of the tz database: "Europe/Berlin", "UTC". Throws CronError, also if the
-  // expression can never happen ("0 0 30 2 *"), and std::invalid_argument if there is no such zone.
+  // `zone` is a name of the tz database: "Europe/Berlin", "UTC". Throws CronError if the expression
+  // is not valid, or has no time at all ("0 0 30 2 *"), and std::invalid_argument if there is no
+  // such zone.
   CronSchedule(std::string_view expression, std::string_view zone);
 
-  // The first time later than `after`. Nothing if that is later than the year 9999. O(fields), some
-  // 0.2 us; 10 us for a time that is decades away.
+  // Returns the first time after `after`, or nothing if that is after the year 9999. O(fields),
+  // about 0.2 us; 10 us for a time that is decades away.
   template <class Duration>
   std::optional<std::chrono::sys_seconds> next(std::chrono::sys_time<Duration> after) const {
     return next_after(std::chrono::floor<std::chrono::seconds>(after));

@@ -11,9 +11,9 @@ class TimerCore;
 struct TimerBlock;
 }  // namespace detail
 
-// A timer that is due, on its way to be run by an executor of your own: call it once, on any
-// thread. Until then the timer can still be cancelled, and the call does nothing. Destroying it
-// without calling it cancels the timer.
+// A timer that is due, handed to an executor of your own: call it once, on any thread. Until the
+// call, the timer can still be cancelled; the call then does nothing. Destroying a DueTask that was
+// not called cancels the timer.
 class DueTask {
  public:
   DueTask(std::shared_ptr<detail::TimerCore> core, detail::TimerBlock& block) noexcept;
@@ -22,7 +22,7 @@ class DueTask {
   DueTask& operator=(DueTask&&) = delete;
   ~DueTask();
 
-  // What the task throws goes to TimerOptions::on_error, not to the caller.
+  // An exception from the task goes to TimerOptions::on_error, not to the caller.
   void operator()() noexcept;
 
  private:
@@ -34,16 +34,16 @@ class Executor {
  public:
   using Function = std::function<void(DueTask)>;
 
-  // On the timer thread itself, one after the other: no hand-off, the least lateness, but a slow
-  // task makes the others late.
+  // Tasks run on the timer thread itself, one after the other. There is no hand-over, so lateness
+  // is the least; but a slow task makes the others late.
   static Executor timer_thread() { return Executor(0, nullptr); }
 
-  // On `threads` threads of the service's own.
+  // Tasks run on `threads` threads that belong to the service; 0 counts as 1.
   static Executor pool(unsigned threads) { return Executor(threads == 0 ? 1 : threads, nullptr); }
 
-  // By a function of yours, which the timer thread calls with each due task, and which should not
-  // block. If it throws, the task is not run: the exception goes to TimerOptions::on_error, and the
-  // timer counts as cancelled.
+  // The timer thread hands each due task to this function of yours, which should not block. If it
+  // throws, the task is not run: the exception goes to TimerOptions::on_error, and the timer counts
+  // as cancelled.
   //
   //   carillon::Executor::by([&io](carillon::DueTask task) { asio::post(io, std::move(task)); })
   static Executor by(Function hand_over) { return Executor(0, std::move(hand_over)); }

@@ -33,15 +33,15 @@ class ManualClock final : public TimerClock {
   // Moves both clocks on. Throws std::invalid_argument if `step` is negative.
   void advance(std::chrono::nanoseconds step);
 
-  // Moves both clocks on and returns at once: for a task that is to have taken so long. As for
-  // advance() otherwise.
+  // Moves both clocks on in one step and returns at once, without waiting for timer threads. A task
+  // that calls it has taken that long. Throws as advance() does.
   void pass(std::chrono::nanoseconds step);
 
-  // Sets the wall clock, forward or back; the steady clock does not notice. Returns as advance()
-  // does.
+  // Sets the wall clock, forward or back; the steady clock does not change. Returns when all timer
+  // threads sleep again.
   void set_wall(WallTime wall);
 
-  // Returns when every timer thread sleeps, having done all that is due.
+  // Returns when all timer threads sleep, and so have handed over everything that is due.
   void settle();
 
  private:

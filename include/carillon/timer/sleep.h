@@ -1,30 +1,30 @@
-// Sleep: what a coroutine awaits in order to sleep. TimerService::sleep_for() and sleep_until()
+// Sleep: the awaitable by which a coroutine sleeps. TimerService::sleep_for() and sleep_until()
 // return it.
 //
 //   co_await timers.sleep_for(10ms);
-//   co_await timers.sleep_until(midnight);                               // a system_clock time follows the wall clock
-//   if (!co_await timers.sleep_for(1h, stop_token)) co_return;           // false: somebody asked it to stop
+//   co_await timers.sleep_until(midnight);  // a system_clock time follows the wall clock
+//   if (!co_await timers.sleep_for(1h, stop_token)) co_return;  // it was asked to stop
 //
 // Contracts
 // ---------
-//  - A sleep is a one-shot timer whose task resumes the coroutine: what timer_service.h says of
-//    those holds, never early in particular. It begins with co_await, not with the call of
-//    sleep_for().
+//  - A sleep is a one-shot timer whose task resumes the coroutine. So what timer_service.h says of
+//    one-shot timers holds, in particular that they are never early. The sleep begins with
+//    co_await, not with the call of sleep_for().
 //  - The coroutine resumes where tasks run: on the service's executor, also when it is asked to
 //    stop.
-//  - Asked to stop, it wakes at once, if its time has not come by then: of the two, exactly one is
-//    the outcome. If the token was asked before co_await, the coroutine goes on without having
-//    slept.
-//  - When the service is stopped, a coroutine that sleeps gets TimersStopped. It is resumed for
-//    that by who drops the timers that stop() returned, or runs their tasks, on that thread: so
-//    TimerService's destructor resumes all that sleep. The same if an executor of your own drops a
-//    DueTask. What leaves the coroutine then, if its promise lets exceptions out, ends the program,
-//    because a destructor runs it; at any other time it goes to on_error.
+//  - A coroutine that is asked to stop while it sleeps wakes at once. Either its time has come or
+//    it was asked to stop: exactly one of the two is the outcome. If the token was asked to stop
+//    before co_await, the coroutine goes on without a sleep.
+//  - When the service is stopped, co_await throws TimersStopped in a coroutine that sleeps. The
+//    thread that destroys the timers returned by stop(), or runs their tasks, resumes the coroutine
+//    for that. So TimerService's destructor resumes all coroutines that sleep. The same happens if
+//    an executor of your own destroys a DueTask. If the coroutine's promise lets an exception out
+//    then, the program ends, because the coroutine runs inside a destructor; at any other time the
+//    exception goes to TimerOptions::on_error.
 //  - co_await throws what schedule_after() throws: TimersStopped, TooManyTimers, std::bad_alloc.
-//  - A coroutine that sleeps may be destroyed, which cancels its timer; but not while its time may
-//    come, or somebody asks it to stop, on another thread: who destroys a coroutine must know that
-//    nobody resumes it.
-//  - Memory: the timer's block. Nothing is allocated; with a stop token neither.
+//  - A coroutine that sleeps may be destroyed, which cancels its timer. But nobody may resume it at
+//    that moment: its time must not come, and nobody may ask it to stop, on another thread.
+//  - Memory: the timer's block. Nothing is allocated on the heap, with a stop token neither.
 #pragma once
 
 #include <atomic>
@@ -45,7 +45,7 @@ namespace detail {
 
 class TimerCore;
 
-// When a sleep ends: after a delay from co_await on, or at a time of a clock, in ns.
+// When a sleep ends, in ns: a delay that counts from co_await, or a time on a clock.
 struct SleepTime {
   TimerService* service;
   TimerKind clock;
@@ -66,7 +66,8 @@ class Sleeper {
   void await_suspend(std::coroutine_handle<> coroutine);
 
  protected:
-  // True: the time has come. False: it was asked to stop before. Throws TimersStopped.
+  // Returns true if the time has come, false if the coroutine was asked to stop before. Throws
+  // TimersStopped.
   bool outcome() const;
 
  private:
@@ -93,7 +94,7 @@ class Sleeper {
   std::int64_t deadline_ = 0;
   const TimerCore* core_ = nullptr;
   TimerHandle timer_;
-  Resume* task_ = nullptr;  // wherever it is moved to
+  Resume* task_ = nullptr;  // follows the task when that is moved
   std::coroutine_handle<> coroutine_;
   std::atomic<unsigned> stopping_{0};  // with a stop token only
   std::optional<std::stop_callback<WakeUp>> wake_up_;
@@ -101,7 +102,7 @@ class Sleeper {
 
 }  // namespace detail
 
-// An awaitable: a value that says how long to sleep. It may be kept and awaited many times, while
+// An awaitable: a value that says how long to sleep. It may be kept, and awaited many times while
 // its service lives.
 class [[nodiscard]] Sleep {
  public:
@@ -119,7 +120,7 @@ class [[nodiscard]] Sleep {
   detail::SleepTime time_;
 };
 
-// The same, with a result: true if the time has come, false if the token was asked to stop before.
+// A Sleep with a result: true if the time has come, false if the token was asked to stop before.
 class [[nodiscard]] StoppableSleep {
  public:
   StoppableSleep(const detail::SleepTime& time, std::stop_token stop) noexcept

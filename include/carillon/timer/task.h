@@ -1,5 +1,5 @@
-// Task: something to be called once or many times, without arguments, that can be moved but need
-// not be copied.
+// Task: a callable without arguments, called once or many times. It can be moved, and need not be
+// copyable.
 #pragma once
 
 #include <cstddef>
@@ -20,18 +20,18 @@ struct TaskStorage {
   alignas(kAlignment) std::byte bytes[kInPlace];
 };
 
-// What can be done with the callable in a TaskStorage.
+// The operations on the callable in a TaskStorage.
 struct TaskOps {
   void (*call)(TaskStorage& task);
   void (*move)(TaskStorage& from, TaskStorage& to) noexcept;  // and destroys `from`
-  void (*destroy)(TaskStorage& task) noexcept;                // null: there is nothing to do
-  // When a task that goes by a calendar is to run after that time, in ns of the wall clock;
-  // kForever: never again. Throws what its calendar throws. Null: it does not go by one.
+  void (*destroy)(TaskStorage& task) noexcept;                // null if there is nothing to do
+  // Returns the first time after `after` at which a task that goes by a calendar is to run, in ns
+  // of the wall clock; kForever if there is none. Throws what the calendar throws. Null if the task
+  // does not go by a calendar.
   std::int64_t (*next_time)(TaskStorage& task, std::int64_t after) = nullptr;
 };
 
-// A callable that knows when it is to run next: it has `std::int64_t next_time(std::int64_t
-// after)`.
+// Base of a callable that goes by a calendar; it has `std::int64_t next_time(std::int64_t after)`.
 struct GoesByCalendar {};
 
 template <class F, class Access>
@@ -81,8 +81,8 @@ struct TaskOnHeap {
   static constexpr TaskOps kOps{call, move, destroy, next_time_of<F, TaskOnHeap>()};
 };
 
-// Makes a callable in `storage`. Throws what its constructor throws, and std::bad_alloc for a large
-// one.
+// Makes a callable in `storage`. Throws what the callable's constructor throws, and std::bad_alloc
+// if the callable does not fit in place.
 template <class F>
 const TaskOps& emplace_task(TaskStorage& storage, F&& callable) {
   using Callable = std::decay_t<F>;
@@ -107,7 +107,7 @@ class Task {
   // constraint
   requires(!std::is_same_v<std::decay_t<F>, Task>) explicit Task(F&& callable)
       : ops_(&detail::emplace_task(storage_, std::forward<F>(callable))) {}
-  // Takes the callable out of `from`, which is empty storage afterwards.
+  // Moves the callable out of `from`, which is empty afterwards.
   Task(const detail::TaskOps& ops, detail::TaskStorage& from) noexcept : ops_(&ops) {
     ops.move(from, storage_);
   }

@@ -1,5 +1,5 @@
-// TimerClock: where a timer service gets its time from, and sleeps by. The machine's clocks, or one
-// of your own.
+// TimerClock: the clock that tells a timer service the time, and by which it sleeps: the machine's
+// clocks, or one of your own.
 #pragma once
 
 #include <chrono>
@@ -10,21 +10,21 @@ namespace carillon {
 using SteadyTime = std::chrono::time_point<std::chrono::steady_clock, std::chrono::nanoseconds>;
 using WallTime = std::chrono::time_point<std::chrono::system_clock, std::chrono::nanoseconds>;
 
-// What one timer thread sleeps on.
+// The sleep of one timer thread.
 class Alarm {
  public:
   virtual ~Alarm() = default;
 
-  // Sleeps until the steady clock is at `steady`, or the wall clock at `wall`, whichever comes
-  // first, or somebody calls wake(), or the wall clock is set while `wall` is not WallTime::max().
-  // May return early, must not return late. Only the timer thread calls it.
+  // Sleeps until the first of these: the steady clock is at `steady`; the wall clock is at `wall`;
+  // somebody calls wake(); the wall clock is set, if `wall` is not WallTime::max(). May return
+  // early, must not return late. Only the timer thread calls it.
   virtual void sleep_until(SteadyTime steady, WallTime wall) = 0;
 
-  // Ends the present sleep, or else the next one at once. Any thread.
+  // Ends the present sleep; if there is none, the next sleep ends at once. Any thread may call it.
   virtual void wake() noexcept = 0;
 
-  // A timer thread that sleeps on this alarm is about to start, and has ended. wake() may still
-  // come.
+  // open() is called when a timer thread that sleeps on this alarm is about to start, close() when
+  // it has ended. wake() may still be called after that.
   virtual void open() {}
   virtual void close() noexcept {}
 };
@@ -33,12 +33,11 @@ class TimerClock {
  public:
   virtual ~TimerClock() = default;
 
-  // Both may be called by any thread at any time. The steady clock never goes back; the wall clock
-  // may.
+  // Any thread may call both at any time. The steady clock never goes back; the wall clock may.
   virtual SteadyTime now() noexcept = 0;
   virtual WallTime wall_now() noexcept = 0;
 
-  // An alarm for a timer thread that is about to start. It may outlive the clock object.
+  // Makes an alarm for a timer thread. The alarm may outlive the clock object.
   virtual std::unique_ptr<Alarm> make_alarm() = 0;
 };
 

@@ -1,4 +1,4 @@
-// What a TimerService refuses, as exceptions.
+// The exceptions by which a TimerService refuses a timer.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,8 @@
 
 namespace carillon {
 
-// As many timers are pending as TimerOptions::max_pending allows. The timer was not scheduled, and
-// its task has been destroyed.
+// TimerOptions::max_pending timers are pending already. The timer was not scheduled, and its task
+// has been destroyed.
 class TooManyTimers : public std::runtime_error {
  public:
   TooManyTimers(std::size_t max_pending, std::size_t pending)

@@ -17,42 +17,45 @@ namespace carillon {
 struct TimerOptions {
   static constexpr std::size_t kUnlimited = std::numeric_limits<std::size_t>::max();
 
-  // Timers due within the same tick fire together, at its end: the lateness that saves wake-ups. At
-  // least 1 ns.
+  // Timers that are due within the same tick fire together, at its end. A longer tick means fewer
+  // wake-ups and more lateness. At least 1 ns.
   std::chrono::nanoseconds tick = std::chrono::milliseconds(1);
 
   Executor executor = Executor::timer_thread();
 
-  // With so many timers pending, another is refused with TooManyTimers. Exact; costs each schedule
-  // and each end of a timer an atomic operation that all threads share.
+  // While this many timers are pending, another one is refused with TooManyTimers. The limit is
+  // exact. Cost: scheduling a timer, and the end of a timer, each change a counter that all threads
+  // share.
   std::size_t max_pending = kUnlimited;
 
-  std::shared_ptr<TimerClock> clock = nullptr;  // null: machine_clock()
+  std::shared_ptr<TimerClock> clock = nullptr;  // null means machine_clock()
 
-  // The timer thread's name, and with "-0", "-1" … that of the pool's threads; the system shows 15
-  // characters.
+  // The timer thread's name. The pool's threads have this name with "-0", "-1" … behind it. The
+  // system shows 15 characters.
   std::string name = "carillon";
 
-  // Threads that schedule are spread over so many wheels. 0: twice as many as processors, between 4
-  // and 64. Timers due in the same tick fire in the order scheduled if they were scheduled by one
-  // thread.
+  // The number of shards, each with wheels of its own, over which threads that schedule are spread;
+  // it is rounded up to a power of two, 1024 at most. 0 means twice the number of processors,
+  // between 4 and 64. Timers that one thread has scheduled for the same tick fire in the order of
+  // scheduling.
   unsigned shards = 0;
 
-  // Gets what tasks throw, on the thread that ran the task. What it throws itself is dropped.
-  // Empty: a line on standard error.
+  // Called with each exception that a task throws, on the thread that ran the task. An exception
+  // that this function throws is dropped. If it is empty, the error goes to standard error, as one
+  // line.
   std::function<void(std::exception_ptr)> on_error = nullptr;
 
   // A run that takes longer is counted, and reported to on_slow_task when it ends, on the thread
-  // that ran it. 0: never.
+  // that ran it. 0 turns this off.
   std::chrono::nanoseconds slow_task{0};
   std::function<void(std::chrono::nanoseconds took)> on_slow_task = nullptr;
 };
 
-// What a periodic timer does when its next time has passed before its task has ended.
+// What a periodic timer does if its next time has passed when a run ends.
 enum class Missed {
-  kSkip,   // leaves out the times that have passed; the others stay where they were
-  kBurst,  // runs once for each, at once, until it has caught up
-  kDelay,  // waits a whole period from now on, and counts from there
+  kSkip,   // skips all times that have passed; the later ones do not change
+  kBurst,  // runs once for each time that has passed, without a pause
+  kDelay,  // waits a whole period from now, and counts on from there
 };
 
 }  // namespace carillon

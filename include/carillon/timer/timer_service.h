@@ -1,55 +1,54 @@
-// TimerService: calls tasks at their time, any number of them, scheduled and cancelled from any
-// thread.
+// TimerService: calls tasks at their time. Any number of them; any thread schedules and cancels.
 //
 //   carillon::TimerService timers;
-//   carillon::TimerHandle timeout = timers.schedule_after(30s, [call] { call->fail("timed out"); });
+//   auto timeout = timers.schedule_after(30s, [call] { call->fail("timed out"); });
 //   ...
-//   if (timeout.cancel()) call->succeed(reply);     // true: the task will never run. Exactly one of the two wins
+//   if (timeout.cancel()) call->succeed(reply);  // true: the task will never run
 //
 //   timers.schedule_every(10s, [] { report(); });
-//   timers.schedule_at(midnight, [] { rotate_logs(); });             // a system_clock time follows the wall clock
+//   timers.schedule_at(midnight, [] { rotate_logs(); });  // system_clock: follows the wall clock
 //   timers.schedule_cron("0 9 * * MON-FRI", "Europe/Berlin", [] { say_good_morning(); });
 //   for (carillon::Unprocessed& rest : timers.stop()) save(rest.due);
 //
 // Why this one: scheduling and cancelling take no lock, never wait, and touch little that another
-// thread touches; timers are never early; an idle service sleeps until its next timer, however far;
-// what a cancelled timer held is freed at once; and every timer ends as exactly one of fired,
-// cancelled, returned.
+// thread touches. Timers are never early. An idle service sleeps until its next timer, however far
+// away that is. cancel() destroys the task at once. Every timer ends in exactly one way: it fires,
+// is cancelled, or is returned by stop().
 //
 // How it works
 // ------------
-// Threads are spread over shards, each a timing wheel with a door (detail/door.h). Who schedules or
-// cancels goes in, if nobody is inside, and works on the wheel itself; otherwise it leaves a note
-// for whoever is inside. One timer thread sleeps until the next deadline of all shards, collects
-// what is due, and hands it to the executor.
+// Threads are spread over shards. A shard is a timing wheel with a door (detail/door.h), which lets
+// in one thread at a time. A thread that schedules or cancels enters if nobody is inside, and works
+// on the wheel itself; otherwise it leaves a note, which the thread inside reads before it leaves.
+// One timer thread sleeps until the next deadline of all shards, collects the timers that are due,
+// and hands them to the executor.
 //
 // Contracts
 // ---------
-//  - Never early: a task starts at or after its deadline, on the clock that the deadline is on. The
-//    deadline of schedule_after() is now, at the call, and the delay; deadlines are kept in
+//  - Never early: a task starts at or after its deadline, on the clock of the deadline. The
+//    deadline of schedule_after() is the time of the call plus the delay. Deadlines are kept in
 //    nanoseconds.
-//  - Late by up to one tick (TimerOptions::tick) and its slack, and by what the machine and the
-//    executor add: stats().lateness.
-//  - Deadlines in the past are due at once; those beyond the range of 64-bit nanoseconds (292
-//    years) become its end.
-//  - Slack: with `slack`, the task may start anywhere up to so much after its deadline: at a time
-//    that it can share with others.
-//  - Delays are on the steady clock, which stops while the machine is suspended and does not notice
-//    when the wall clock is set. Times of the system_clock are on the wall clock: if that is set,
-//    or the machine was suspended, the timer fires when it shows the time.
-//  - A task is destroyed on the thread that ran it, after it ran, or by who cancels the timer,
-//    within cancel(). No lock is held then: it may do what it likes, such as schedule and cancel
-//    timers.
-//  - What a task throws goes to TimerOptions::on_error; the timer counts as fired, and a periodic
-//    one goes on.
+//  - Late by up to one tick (TimerOptions::tick) plus the timer's slack, and by what the machine
+//    and the executor add: stats().lateness.
+//  - A deadline in the past is due at once. One beyond the range of 64-bit nanoseconds (292 years)
+//    becomes the end of that range.
+//  - Slack: a task with `slack` may start up to that much after its deadline, at a time that it can
+//    share with others.
+//  - Delays are on the steady clock, which stops while the machine is suspended and does not change
+//    when the wall clock is set. Times of the system_clock are on the wall clock: the timer fires
+//    when that clock shows the time, also after it was set or the machine was suspended.
+//  - A task is destroyed after its run, by the thread that ran it; or within cancel(), by the
+//    thread that cancels. No lock is held then, so the destructor may use the service.
+//  - An exception that a task throws goes to TimerOptions::on_error. The timer counts as fired, and
+//    a periodic timer goes on.
 //  - A periodic timer never runs twice at the same time.
 //  - The timer thread starts with the first timer.
-//  - Memory: 128 bytes per timer that is pending, and 8 to 24 in the wheel; tasks of more than 48
-//    bytes are on the heap beside. The memory is kept for other timers, of any service of the
-//    process, and not given back to the system.
+//  - Memory: 128 bytes per pending timer, and 8 to 24 in the wheel. A task of more than 48 bytes is
+//    on the heap. The 128 bytes are kept for later timers of any service in the process, and are
+//    not given back to the system.
 //
-// Thread safety: any thread may call anything at any time, also from inside tasks, except that the
-// destructor must be the last call. It may be called from inside a task.
+// Thread safety: any thread may call anything at any time, also from inside tasks. Only the
+// destructor must be the last call; it, too, may be called from inside a task.
 #pragma once
 
 #include <chrono>
@@ -74,14 +73,14 @@
 
 namespace carillon {
 
-// A timer that stop() or drain() returned: it did not run, or was periodic.
+// A timer that stop() or drain() returns: one that did not run, or a periodic one.
 struct Unprocessed {
-  TimerHandle handle;  // over; equal to the one that scheduling it returned
+  TimerHandle handle;  // equal to the handle that scheduling returned; the timer is over
   Task task;
   std::chrono::nanoseconds due;        // since the epoch of its clock
-  bool on_wall_clock = false;          // system_clock; else steady_clock
-  std::chrono::nanoseconds period{0};  // 0: one-shot, or by a calendar
-  bool by_calendar = false;            // of schedule_cron() or schedule_by()
+  bool on_wall_clock = false;          // true for the system_clock, false for the steady_clock
+  std::chrono::nanoseconds period{0};  // 0 for a one-shot timer, and for one by a calendar
+  bool by_calendar = false;            // true if it came from schedule_cron() or schedule_by()
 };
 
 class TimerService {
@@ -90,15 +89,15 @@ class TimerService {
   explicit TimerService(TimerOptions options = {});
   TimerService(const TimerService&) = delete;
   TimerService& operator=(const TimerService&) = delete;
-  // As stop(); the tasks it returns are destroyed.
+  // As stop(); the tasks that stop() would return are destroyed.
   ~TimerService();
 
   // --- one-shot
   //
-  // Each schedules `task`, called without arguments, and returns its handle. O(1). They throw
-  // TimersStopped, TooManyTimers, std::bad_alloc, std::system_error if the timer thread cannot be
-  // started, and what moving the task throws; nothing was scheduled then. A negative slack counts
-  // as none.
+  // Each schedules `task`, which is called without arguments, and returns the timer's handle. O(1).
+  // They throw TimersStopped, TooManyTimers, std::bad_alloc, std::system_error if the timer thread
+  // cannot be started, and what moving the task throws; then nothing was scheduled. A negative
+  // slack counts as 0.
   template <class Rep, class Period, class F>
   TimerHandle schedule_after(std::chrono::duration<Rep, Period> delay, F&& task,
                              std::chrono::nanoseconds slack = {}) {
@@ -123,8 +122,8 @@ class TimerService {
   //
   // As above; they also throw std::invalid_argument if the period is not positive.
 
-  // At a fixed rate: for the first time one period from now, and then at whole periods from there,
-  // whatever each run takes: no drift.
+  // At a fixed rate: first one period from now, then at whole periods from there, however long the
+  // runs take: no drift.
   template <class Rep, class Period, class F>
   TimerHandle schedule_every(std::chrono::duration<Rep, Period> period, F&& task,
                              Missed missed = Missed::kSkip) {
@@ -132,7 +131,8 @@ class TimerService {
     return start_periodic(timer, detail::to_ns(period), repeat_of(missed));
   }
 
-  // With a fixed delay between the end of each run and the start of the next, and before the first.
+  // With a fixed delay before the first run, and between the end of each run and the start of the
+  // next.
   template <class Rep, class Period, class F>
   TimerHandle schedule_with_fixed_delay(std::chrono::duration<Rep, Period> delay, F&& task) {
     detail::NewTimer timer(std::in_place, std::forward<F>(task));
@@ -141,24 +141,25 @@ class TimerService {
 
   // --- by a calendar, on the wall clock
   //
-  // Periodic timers in all else: never two runs at the same time; cancelled, moved and returned as
-  // those are.
-  //  - Machine suspended, or wall clock set forward, beyond the next time: it runs at once. Further
-  //    times that have passed by the end of a run are left out, or with Missed::kBurst have one run
-  //    each. (kDelay is as kSkip here.)
-  //  - Wall clock set back by up to 3 hours: no time comes twice; the timer waits until the clock
-  //    has caught up. By more, the clock had been wrong: the timer goes on from the new time.
+  // These are periodic timers: never two runs at the same time; cancelled, moved and returned like
+  // the others.
+  //  - If the machine was suspended, or the wall clock set forward, beyond the next time, the task
+  //    runs at once. Times that have passed by the end of a run are skipped, or, with
+  //    Missed::kBurst, have one run each. (kDelay is the same as kSkip here.)
+  //  - If the wall clock is set back by up to 3 hours, no time comes twice: the timer waits until
+  //    the clock has caught up. If it is set back by more, it had been wrong: the timer goes on
+  //    from the new time.
 
-  // By a cron expression in a time zone: "0 9 * * MON-FRI", "Europe/Berlin". What can be said, and
-  // what happens when the clocks of the zone change: carillon/timer/cron_schedule.h. To link:
-  // carillon::cron. Throws as above, CronError for the expression, std::invalid_argument for the
-  // zone.
+  // By a cron expression in a time zone: "0 9 * * MON-FRI", "Europe/Berlin". The syntax, and what
+  // happens when the clocks of the zone change, is in carillon/timer/cron_schedule.h. Link
+  // carillon::cron for it. Throws as above, CronError for a wrong expression, and
+  // std::invalid_argument for an unknown zone.
   template <class F>
   TimerHandle schedule_cron(std::string_view expression, std::string_view zone, F&& task,
                             Missed missed = Missed::kSkip) {
     return schedule_cron(CronSchedule(expression, zone), std::forward<F>(task), missed);
   }
-  // By one that is there already: O(1), and many timers share it.
+  // By a schedule that exists already: O(1), and many timers can share it.
   template <class F>
   TimerHandle schedule_cron(CronSchedule schedule, F&& task, Missed missed = Missed::kSkip) {
     return schedule_by(
@@ -166,12 +167,12 @@ class TimerService {
         std::forward<F>(task), missed);
   }
 
-  // By a calendar of your own: `next_time(WallTime after)` returns, as std::optional, the first
-  // system_clock time after that one, or nothing if there is none. It is called here, and then
-  // after each run by who ran the task, never by two threads at once. Without a next time the timer
-  // is over, and the handle empty if there was none at all. What next_time() throws here is thrown
-  // on; later it goes to on_error, and ends the timer. So does the std::logic_error that an answer
-  // not later than the question makes.
+  // By a calendar of your own: `next_time(WallTime after)` returns the first system_clock time
+  // after `after`, as std::optional; nothing if there is none. It is called here, and after each
+  // run on the thread that ran the task, never by two threads at once. When it returns nothing, the
+  // timer is over; if it does so here, the handle is empty. An exception from next_time() is thrown
+  // on if it comes from the call here; a later one goes to on_error and ends the timer. An answer
+  // that is not after `after` is such an exception, std::logic_error.
   template <class NextTime, class F>
   requires(detail::Calendar<std::decay_t<NextTime>>) TimerHandle
       schedule_by(NextTime&& next_time, F&& task, Missed missed = Missed::kSkip) {
@@ -184,8 +185,8 @@ class TimerService {
   // --- coroutines (sleep.h; and with_timeout.h)
   //
   // co_await timers.sleep_for(10ms). With a stop token the result is true if the time has come, and
-  // false if the token was asked to stop before. The coroutine resumes on the executor; it gets
-  // TimersStopped if the service is stopped.
+  // false if the token was asked to stop before. The coroutine resumes on the executor. co_await
+  // throws TimersStopped if the service is stopped.
   template <class Rep, class Period>
   Sleep sleep_for(std::chrono::duration<Rep, Period> delay) noexcept {
     return Sleep({this, detail::TimerKind::kSteady, true, detail::to_ns(delay)});
@@ -208,25 +209,27 @@ class TimerService {
 
   // --- the end
 
-  // Ends the service: refuses timers from now on, waits until the tasks that are running have ended
-  // (but not for the one it is called from, nor for an executor of your own), ends its threads, and
-  // returns all timers that have not run, and periodic ones, by deadline. A timer that is being
-  // scheduled meanwhile is either refused or returned. When called again, or by two threads, one
-  // gets the timers, and the others at once nothing. Throws std::bad_alloc if there is no memory to
-  // return them in: the service has ended then, and the next call returns them.
+  // Ends the service: refuses new timers, waits until the tasks that are running have ended (but
+  // not for the task that calls stop(), nor for an executor of your own), ends the service's
+  // threads, and returns all timers that have not run, and all periodic ones, in order of their
+  // deadlines. A timer that another thread is scheduling meanwhile is either refused or returned.
+  // If it is called again, or by two threads, one call returns the timers, and the others return
+  // nothing, at once. Throws std::bad_alloc if there is no memory for the list: the service has
+  // ended then, and the next call returns the timers.
   std::vector<Unprocessed> stop();
 
-  // Refuses timers from now on, waits until all that were scheduled for once have run or been
-  // cancelled, and then does as stop(): what it returns is periodic. Periodic timers go on
-  // meanwhile. REQUIRES: not called from inside a task (std::logic_error).
+  // Refuses new timers, waits until all one-shot timers have run or been cancelled, and then does
+  // as stop(), which returns the periodic ones. These go on while it waits. REQUIRES: not called
+  // from inside a task (std::logic_error).
   std::vector<Unprocessed> drain();
 
-  // As drain(), but waits no longer than that, in real time, and returns what was left.
+  // As drain(), but waits no longer than `at_most`, in real time; returns one-shot timers, too,
+  // that have not run by then.
   std::vector<Unprocessed> drain_for(std::chrono::nanoseconds at_most);
 
   TimerStats stats() const;
 
-  // stats().pending, for less.
+  // The same as stats().pending, and cheaper.
   std::uint64_t pending() const noexcept;
 
  private:

@@ -1,4 +1,4 @@
-// TimerStats: what a timer service has done so far, in numbers.
+// TimerStats: the counters of a timer service.
 #pragma once
 
 #include <array>
@@ -9,8 +9,8 @@
 
 namespace carillon {
 
-// How many values fell into each range of nanoseconds: exact below 16 ns, and in ranges of an
-// eighth of a power of two above.
+// Counts how many values fell into each range (bucket) of nanoseconds. Below 16 ns each value has
+// its own bucket; above, each power of two has 8.
 class LatenessHistogram {
  public:
   static constexpr std::size_t kBuckets = 16 + 60 * 8;
@@ -35,8 +35,8 @@ class LatenessHistogram {
   std::uint64_t count() const noexcept { return total_; }
   std::uint64_t count_in(std::size_t bucket) const noexcept { return counts_[bucket]; }
 
-  // A bound that at least `fraction` (0 to 1) of the values do not exceed, at most an eighth above
-  // the true one; 0 if there are none.
+  // Returns a bound that at least `fraction` (0 to 1) of the values do not exceed. It is at most an
+  // eighth above the least such bound. Returns 0 if there are no values.
   std::chrono::nanoseconds percentile(double fraction) const noexcept;
 
  private:
@@ -44,17 +44,20 @@ class LatenessHistogram {
   std::uint64_t total_ = 0;
 };
 
-// When nothing is under way: scheduled == pending + fired + cancelled + returned. While threads are
-// at work, each number is right by itself, and the sum may be off by what is under way.
+// While no other thread uses the service, scheduled == pending + fired + cancelled + returned.
+// While threads are at work, each number is right by itself, but the sum may be off by the timers
+// that are just changing from one state to another.
 struct TimerStats {
-  std::uint64_t pending = 0;    // waiting, queued for the executor, or (periodic) running
+  // Timers that wait, that are queued for the executor, or (periodic timers) that are running.
+  std::uint64_t pending = 0;
   std::uint64_t scheduled = 0;  // accepted
-  std::uint64_t fired =
-      0;  // one-shot timers that have started to run; periodic ones that stop() found running
-  std::uint64_t cancelled =
-      0;  // by cancel(), or by an executor that destroyed the task without running it
+  // One-shot timers that have started to run; periodic timers that stop() found running, or that
+  // their calendar has ended.
+  std::uint64_t fired = 0;
+  // By cancel(), or by an executor that destroyed the task without running it.
+  std::uint64_t cancelled = 0;
   std::uint64_t returned = 0;  // by stop() or drain()
-  std::uint64_t rejected = 0;  // refused: too many, or stopped
+  std::uint64_t rejected = 0;  // by TooManyTimers or TimersStopped
 
   std::uint64_t runs = 0;    // of tasks: one per one-shot timer that fired, and one per period
   std::uint64_t failed = 0;  // runs that ended with an exception

@@ -1,5 +1,5 @@
-// WheelDescriptor: a wheel for an event loop of your own: one file descriptor, readable when timers
-// are due. Linux.
+// WheelDescriptor: a wheel for your own event loop. It has one file descriptor, which is readable
+// when timers are due. Linux only.
 //
 //   struct Connection : carillon::TimerNode { int socket; };
 //
@@ -16,25 +16,26 @@
 //     }
 //   }
 //
-// For loops by epoll, poll, select, io_uring: whatever waits for descriptors. Use it where timers
-// and connections belong to one thread; TimerService is for many threads. Any TimerSet can be the
+// For any loop that waits for descriptors: epoll, poll, select, io_uring. Use it where timers and
+// connections belong to one thread; TimerService is for many threads. Any TimerSet can be the
 // model.
 //
 // Contracts
 // ---------
-//  - Timers are the caller's, as with any TimerSet (wheel/timer_set.h): what is said there of
-//    order, limits, re-entrancy and exceptions holds here.
+//  - Timers belong to the caller, as with any TimerSet: the contracts in wheel/timer_set.h about
+//    order, limits, re-entrancy and exceptions hold here.
 //  - Never early: a timer fires at or after its time on the steady clock. Late by up to one tick
-//    and its slack, and by what the loop does meanwhile.
-//  - The descriptor is level-triggered: readable while something is due. It need not be read;
-//    dispatch() sees to it. dispatch() may also be called at any other time.
-//  - The kernel is told of a time with one system call, if a timer is scheduled that is earlier
-//    than all others, and at most once per dispatch(). Scheduling later ones, cancelling and moving
-//    to later cost none. So after the earliest timer was cancelled, the loop is woken once for
-//    nothing.
+//    plus its slack, and by what the loop does meanwhile.
+//  - The descriptor is level-triggered: readable while something is due. The loop need not read
+//    from it: dispatch() makes it unreadable again. dispatch() may also be called at any other
+//    time.
+//  - One system call sets the descriptor's time. It is made when a timer is scheduled that is
+//    earlier than all others, and at most once per dispatch(). Scheduling a later timer, cancelling
+//    one and moving one to later make no system call. So if the earliest timer was cancelled, the
+//    loop wakes once for nothing.
 //  - A wake-up may come before a timer is due, when the wheel has something to cascade:
 //    next_wakeup() of the model.
-//  - An empty wheel does not wake the loop, but for that once.
+//  - An empty wheel does not wake the loop, except once after the cancelling of its last timer.
 //
 // Not thread-safe: it belongs to the thread of its loop. Neither copied nor moved.
 #pragma once
@@ -64,21 +65,24 @@ class WheelDescriptor {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
 
-  // Timers due within the same tick fire together, at its end. Throws std::invalid_argument if it
-  // is less than 1 ns, and std::system_error if there is no descriptor left.
+  // Timers that are due within the same tick fire together, at its end. Throws
+  // std::invalid_argument if the tick is less than 1 ns, and std::system_error if there is no
+  // descriptor left.
   explicit WheelDescriptor(std::chrono::nanoseconds tick = std::chrono::milliseconds(1))
       : WheelDescriptor(tick, std::chrono::steady_clock::now()) {}
-  // For a loop that has its own idea of the time, and for tests: time begins at `start`.
+  // For a loop that has a time of its own, and for tests: time begins at `start`.
   WheelDescriptor(std::chrono::nanoseconds tick, TimePoint start)
       : tick_(checked(tick)), model_(at(detail::to_ns(start.time_since_epoch()))) {}
   WheelDescriptor(const WheelDescriptor&) = delete;
   WheelDescriptor& operator=(const WheelDescriptor&) = delete;
   ~WheelDescriptor() = default;
 
-  // For the loop to wait for: readable.
+  // The loop waits until this descriptor is readable.
   int descriptor() const noexcept { return descriptor_.get(); }
 
-  // --- timers. O(1). They throw what the model's operations throw.
+  // --- timers
+  //
+  // O(1). They throw what the model's operations throw.
 
   // REQUIRES: `node` is not armed. It may fire anywhere in [time, time + slack].
   void schedule_at(TimerNode& node, TimePoint time, std::chrono::nanoseconds slack = {}) {
@@ -92,7 +96,7 @@ class WheelDescriptor {
     schedule_at(node, from_now(detail::to_ns(delay)), slack);
   }
 
-  // Armed or not.
+  // `node` may be armed or not.
   void reschedule_at(TimerNode& node, TimePoint time, std::chrono::nanoseconds slack = {}) {
     const Tick tick = tick_for(time, slack);
     model_.reschedule(node, tick);
@@ -104,20 +108,20 @@ class WheelDescriptor {
     reschedule_at(node, from_now(detail::to_ns(delay)), slack);
   }
 
-  // True: it was armed and will not fire. Never a system call.
+  // Returns true if the timer was armed; it will not fire. Never makes a system call.
   bool cancel(TimerNode& node) noexcept { return model_.cancel(node); }
 
   // --- the loop
 
-  // Calls on_expire(TimerNode&) for each timer that is due now, at most `limit`; if more are due,
-  // the descriptor stays readable. Returns how many fired. What on_expire throws is thrown on, and
-  // the rest fires with the next call.
+  // Calls on_expire(TimerNode&) for each timer that is due now, at most `limit` times; if more are
+  // due, the descriptor stays readable. Returns how many timers fired. An exception from on_expire
+  // is thrown on; the other timers fire in the next call.
   template <class OnExpire>
   std::size_t dispatch(OnExpire&& on_expire, std::size_t limit = kNoLimit) {
     return dispatch_at(std::chrono::steady_clock::now(), std::forward<OnExpire>(on_expire), limit);
   }
-  // The same for a loop that has read the clock already. A time before that of the last call counts
-  // as that one.
+  // The same for a loop that has read the clock already. A `now` before that of the last call
+  // counts as the latter.
   template <class OnExpire>
   std::size_t dispatch_at(TimePoint now, OnExpire&& on_expire, std::size_t limit = kNoLimit) {
     const Tick to = std::max(at(detail::to_ns(now.time_since_epoch())), model_.now());
@@ -125,7 +129,8 @@ class WheelDescriptor {
     return model_.advance(to, std::forward<OnExpire>(on_expire), limit);
   }
 
-  // When the descriptor becomes, or became, readable; nothing if never, as things stand.
+  // Returns the time at which the descriptor becomes, or became, readable; nothing if no time is
+  // set.
   std::optional<TimePoint> readable_at() const noexcept {
     if (told_ == kNever) return std::nullopt;
     return TimePoint(std::chrono::nanoseconds(begin(told_)));
@@ -146,8 +151,8 @@ class WheelDescriptor {
  private:
   static constexpr Tick kNever = std::numeric_limits<Tick>::max();
 
-  // At the end of a dispatch, however it ends: the descriptor gets the next time, which also makes
-  // it unreadable.
+  // At the end of a dispatch, also by an exception: sets the descriptor to the next time, which
+  // also makes it unreadable.
   struct Settle {
     WheelDescriptor& timers;
     Tick now;
@@ -182,7 +187,8 @@ class WheelDescriptor {
                : static_cast<std::int64_t>(tick) * tick_;
   }
 
-  // The first tick that does not begin before `time`; with slack, the best of those that follow.
+  // The first tick that does not begin before `time`; with slack, the cheapest of the ticks from
+  // there on (slack.h).
   Tick tick_for(TimePoint time, std::chrono::nanoseconds slack) const noexcept {
     const std::int64_t ns = detail::to_ns(time.time_since_epoch());
     const Tick tick = ns <= 0 ? 0 : static_cast<Tick>((ns - 1) / tick_ + 1);
@@ -205,7 +211,7 @@ class WheelDescriptor {
   detail::DeadlineDescriptor descriptor_;
   const std::int64_t tick_;  // ns
   Model model_;
-  Tick told_ = kNever;  // what the descriptor is set to
+  Tick told_ = kNever;  // the tick that the descriptor is set to
   bool dispatching_ = false;
 };
 

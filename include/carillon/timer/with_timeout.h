@@ -1,45 +1,46 @@
-// with_timeout: awaits something, but not for longer than that.
+// with_timeout: awaits something, but not for longer than a given time.
 //
-//   // An operation that can be told to stop: it is, and is waited for.
+//   // An operation that can be told to stop: it is told, and co_await waits until it has ended.
 //   std::optional<Reply> reply = co_await carillon::with_timeout(
 //       timers, [&](std::stop_token stop) { return call(server, request, stop); }, 5s);
-//   if (!reply) ...                                                     // timed out
+//   if (!reply) ...  // timed out
 //
-//   // Any other awaitable: it is given up.
-//   bool in_time = co_await carillon::with_timeout(timers, std::move(task), 5s);     // of a task without a result
+//   // Any other awaitable: it is given up. (This one has no result.)
+//   bool in_time = co_await carillon::with_timeout(timers, std::move(task), 5s);
 //
-// The result is std::optional<T> where the awaitable's is T: nothing, if it timed out. Of void it
-// is bool, false if it timed out; of T& std::optional<std::reference_wrapper<T>>; of T&&
-// std::optional<T>, moved from there. What the awaitable throws is thrown here.
+// The type of the result depends on that of the awaitable:
+//   T      std::optional<T>; empty if it timed out
+//   T&&    std::optional<T>, moved from the result; empty if it timed out
+//   T&     std::optional<std::reference_wrapper<T>>; empty if it timed out
+//   void   bool; false if it timed out
+// An exception from the awaitable is thrown on.
 //
-// Who wins
-// --------
-// The first of: the awaitable ends; the time is over; the service is stopped. Exactly one of them
-// decides the result, whatever comes at the same moment.
-//  - An operation, which is a callable that takes a std::stop_token and returns an awaitable, is
-//    told to stop when the time is over, and co_await goes on when it has ended: it may refer to
-//    what its caller owns. What it returns or throws by then is dropped. One that ignores its token
-//    makes co_await as late.
-//  - Any other awaitable is given up: co_await goes on at once, and the awaitable goes on too, by
-//    itself, until it ends; what it returns or throws is dropped, and then it is destroyed. So it
-//    must own what it uses, or that must live long enough. An awaitable that never ends is never
-//    freed.
-//  - When the service is stopped, the same happens as when the time is over, and co_await throws
-//    TimersStopped: when the timer that stop() returned is dropped (sleep.h). To run its task by
-//    hand says that the time is over.
-//  - An operation can be told to stop by a token of yours too: with_timeout(timers, operation, 5s,
-//    stop_token). That decides nothing: what it returns or throws then is the result.
+// Which comes first
+// -----------------
+// The awaitable ends, the time is over, or the service is stopped: the first of these decides the
+// result, and exactly one does, even if two come at the same moment.
+//  - An operation is a callable that takes a std::stop_token and returns an awaitable. When the
+//    time is over, it is told to stop, and co_await goes on when it has ended; so it may refer to
+//    what its caller owns. Its result or exception is dropped then. If it ignores its token,
+//    co_await returns late.
+//  - Any other awaitable is given up: co_await goes on at once. The awaitable continues by itself
+//    until it ends; its result or exception is dropped, and then it is destroyed. So everything
+//    that it uses must live as long as it does. An awaitable that never ends is never freed.
+//  - If the service is stopped, the same happens, and co_await throws TimersStopped, when the timer
+//    that stop() returned is destroyed (sleep.h). If its task is run instead, that counts as the
+//    time being over.
+//  - A token of yours can tell an operation to stop, too: with_timeout(timers, operation, 5s,
+//    stop_token). That decides nothing: the operation's result or exception is the outcome.
 //
-// The awaitable is started on the calling thread, within co_await. co_await goes on where the
-// awaitable ends, or, if that is given up, where the service runs its tasks. The time counts from
-// co_await on.
+// The awaitable starts on the calling thread, within co_await. co_await goes on where the awaitable
+// ends, or, if that is given up, where the service runs its tasks. The time counts from co_await.
 //
-// A coroutine that waits here may be destroyed while nobody can resume it; the operation is told to
-// stop and the awaitable given up then, so both must own what they use.
+// A coroutine that waits here may be destroyed while nobody can resume it. The operation is told to
+// stop then, or the awaitable given up, so both must own what they use.
 //
 // co_await throws what schedule_after() throws; then nothing was started, and the awaitable is
-// destroyed. Allocates the frame of a coroutine, a state, and for an operation that of its stop
-// token.
+// destroyed. It allocates the frame of a coroutine, a shared state, and, for an operation, the
+// state of a stop token.
 #pragma once
 
 #include <atomic>
@@ -60,7 +61,7 @@
 
 namespace carillon {
 
-// What with_timeout() returns: an awaitable that is awaited once. `What` is an awaitable, or an
+// Returned by with_timeout(): an awaitable that is awaited once. `What` is an awaitable or an
 // operation.
 template <class What>
 class [[nodiscard]] WithTimeout {
@@ -81,7 +82,7 @@ class [[nodiscard]] WithTimeout {
 
     bool await_ready() const noexcept { return false; }
 
-    // False: the awaitable has ended already.
+    // Returns false if the awaitable has ended already.
     bool await_suspend(std::coroutine_handle<> caller) {
       auto state = std::make_shared<State>(caller, detail::Operation<What>);
       detail::Driver driver = detail::drive(state, std::move(call_.what_));
@@ -90,7 +91,8 @@ class [[nodiscard]] WithTimeout {
       state_ = state;
       if constexpr (detail::Operation<What>) state->stop_with(call_.stop_);
       driver.start();
-      return !state->meet();  // the caller may be on its way, and this object gone, after that
+      // After meet(), the caller may have been resumed and this object be gone.
+      return !state->meet();
     }
 
     typename State::Result await_resume() { return std::exchange(state_, nullptr)->take(); }

@@ -20,13 +20,13 @@ constexpr NumberSet from(unsigned number) noexcept {
   return ~NumberSet{0} << number;
 }
 
-// The least number of the set that is `least` or more; -1: there is none.
+// Returns the lowest number in the set that is not below `least`; -1 if there is none.
 constexpr int first_of(NumberSet set, int least) noexcept {
   const NumberSet rest = set & from(static_cast<unsigned>(least));
   return rest == 0 ? -1 : std::countr_zero(rest);
 }
 
-// One month, and on which weekdays its days fall.
+// One month, with the weekdays of its days.
 struct Month {
   explicit Month(std::chrono::year_month month) noexcept
       : last(static_cast<unsigned>((month / std::chrono::last).day())),
@@ -34,7 +34,7 @@ struct Month {
 
   unsigned weekday(unsigned day) const noexcept { return (first_weekday + day - 1) % 7; }
 
-  // The n-th such weekday; more than `last`: there is none.
+  // Returns the day of the n-th such weekday; more than `last` if there is none.
   unsigned nth(unsigned n, unsigned weekday) const noexcept {
     return 1 + (weekday + 7 - first_weekday) % 7 + 7 * (n - 1);
   }
@@ -115,7 +115,8 @@ std::optional<Seconds> CronFields::first_time_of_day(Seconds from) const noexcep
   auto minute = static_cast<int>(time.minutes().count());
   int second = first_of(seconds, static_cast<int>(time.seconds().count()));
   if (second < 0) ++minute;
-  // Whatever is later than `from` in one place begins anew in the places behind.
+  // If a unit of the result is later than that of `from`, the smaller units start from their lowest
+  // values.
   const int later_minute = first_of(minutes, minute);
   if (later_minute < 0) ++hour;
   const int later_hour = first_of(hours, hour);

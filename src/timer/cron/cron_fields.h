@@ -1,4 +1,5 @@
-// CronFields: what a cron expression says, as sets of numbers, and the local times that it means.
+// CronFields: the fields of a cron expression as sets of numbers, and the local times that match
+// it.
 #pragma once
 
 #include <array>
@@ -12,7 +13,7 @@ namespace carillon::detail {
 using NumberSet = std::uint64_t;
 
 struct CronFields {
-  NumberSet seconds = 1;  // just 0
+  NumberSet seconds = 1;  // 0 only
   NumberSet minutes = 0;
   NumberSet hours = 0;
   NumberSet days = 0;  // from 1
@@ -21,19 +22,19 @@ struct CronFields {
 
   // Days that depend on the month.
   NumberSet days_before_last = 0;               // bit n: n days before the last
-  NumberSet nearest_to = 0;                     // bit d: Monday to Friday nearest to d
-  bool last_working_day = false;                // the last Monday to Friday
-  NumberSet last_weekdays = 0;                  // bit w: the last such weekday
-  std::array<NumberSet, 6> weekdays_of_week{};  // [n], bit w: the n-th such weekday
+  NumberSet nearest_to = 0;                     // bit d: the day, Monday to Friday, nearest to d
+  bool last_working_day = false;                // the last day that is Monday to Friday
+  NumberSet last_weekdays = 0;                  // bit w: the last weekday w
+  std::array<NumberSet, 6> weekdays_of_week{};  // [n], bit w: the n-th weekday w
 
-  bool any_day = false;  // the field begins with * or ?
-  bool any_weekday = false;
-  bool periodic = false;  // goes by elapsed time: cron_schedule.h
+  bool any_day = false;      // the field begins with * or ?
+  bool any_weekday = false;  // the same
+  bool periodic = false;     // see cron_schedule.h, "When the zone's clocks change"
 
-  // The days of a month, bit d for day d.
+  // Returns the matching days of a month, bit d for day d.
   NumberSet days_of(std::chrono::year_month month) const noexcept;
 
-  // The first local time at or after `from`. Nothing: there is none, ever.
+  // Returns the first matching local time at or after `from`; nothing if there is never one.
   std::optional<std::chrono::local_seconds> first_at_or_after(
       std::chrono::local_seconds from) const noexcept;
 

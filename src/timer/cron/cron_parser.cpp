@@ -15,14 +15,14 @@
 namespace carillon::detail {
 namespace {
 
-// What a field is called, and what it may hold.
+// The name of a field, and the values that it may have.
 struct FieldKind {
   enum Specials { kNone, kDays, kWeekdays };
 
   std::string_view name;
   unsigned least;
   unsigned most;
-  std::string_view names;  // of three letters each, the first for `first_name`
+  std::string_view names;  // three letters each; the first one means the number `first_name`
   unsigned first_name;
   Specials specials;
   std::string_view allowed;
@@ -74,7 +74,7 @@ std::string upper(std::string_view text) {
   return result;
 }
 
-// A word of the expression, and where it begins there.
+// A word of the expression, and the column at which it begins.
 struct Word {
   std::string text;  // in capitals
   std::size_t column;
@@ -93,7 +93,8 @@ class FieldReader {
               CronFields& into)
       : expression_(expression), kind_(kind), field_(field), into_(into) {}
 
-  // The numbers; what is no number goes into the fields. `any`: it begins with * or ?.
+  // Returns the field's numbers. Items that are not numbers, like L, go to the CronFields. Sets
+  // `any` to true if the field begins with * or ?.
   NumberSet read(bool& any) {
     any = field_.text.front() == '*' || field_.text.front() == '?';
     for (;;) {
@@ -153,7 +154,7 @@ class FieldReader {
     into_.days_before_last |= NumberSet{1} << before;
   }
 
-  // The step behind a `/`; 1: there is none.
+  // Returns the step behind a `/`; 1 if there is no `/`.
   unsigned read_step() {
     if (!take('/')) return 1;
     const unsigned step = read_number();
@@ -193,12 +194,12 @@ class FieldReader {
     return error == std::errc() ? number : 1'000'000;  // too large for any field
   }
 
-  // The highest number of the field: of the week 6, since 7 is 0 again.
+  // The highest number of the field; for the day of the week 6, because 7 is 0 again.
   unsigned last_number() const noexcept {
     return kind_.specials == FieldKind::kWeekdays ? 6 : kind_.most;
   }
 
-  // From `first` to `last`, round the end if need be.
+  // Adds the numbers from `first` to `last`; the range wraps if `last` is less.
   void add(unsigned first, unsigned last, unsigned step) {
     const unsigned count = last_number() - kind_.least + 1;
     if (last < first) last += count;

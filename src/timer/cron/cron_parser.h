@@ -1,4 +1,4 @@
-// Cron expressions, read: from text to CronFields.
+// Reads a cron expression: from text to CronFields.
 #pragma once
 
 #include <string_view>
@@ -7,7 +7,7 @@
 
 namespace carillon::detail {
 
-// Throws CronError. The language is told in carillon/timer/cron_schedule.h.
+// Throws CronError. The syntax is in carillon/timer/cron_schedule.h.
 CronFields parse_cron(std::string_view expression);
 
 }  // namespace carillon::detail

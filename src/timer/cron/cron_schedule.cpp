@@ -27,8 +27,8 @@ local_seconds local(sys_seconds time, seconds ahead) noexcept {
   return local_seconds(time.time_since_epoch() + ahead);
 }
 
-// The first local time that is meant, at or after one that mostly grows: what was found is looked
-// up again only when it no longer answers the question.
+// Finds the first matching local time at or after a given one. It keeps the last answer, and
+// searches again only if that does not fit the next question: the given times mostly grow.
 class Search {
  public:
   explicit Search(const CronFields& fields) noexcept : fields_(fields) {}
@@ -44,14 +44,13 @@ class Search {
 
  private:
   const CronFields& fields_;
-  local_seconds asked_ = local_seconds::max();  // not yet
+  local_seconds asked_ = local_seconds::max();  // max(): nothing was asked yet
   std::optional<local_seconds> found_;
 };
 
 }  // namespace
 
-// From one stretch of even time to the next; within one, local and real time are the same but for a
-// number.
+// Goes from one EvenTime to the next. Within one, local time and UTC differ by a constant.
 std::optional<sys_seconds> CronRule::next(sys_seconds after) const {
   Search search(fields);
   sys_seconds from = std::clamp(after, kFirstTime, kEndOfTime) + seconds(1);
@@ -60,12 +59,12 @@ std::optional<sys_seconds> CronRule::next(sys_seconds after) const {
     local_seconds begin = local(from, now.ahead);
     if (!fields.periodic && now.begin > kFirstTime) {
       const EvenTime before = zone.at(now.begin - seconds(1));
-      const local_seconds left_at = local(now.begin, before.ahead);
-      if (from == now.begin && left_at < begin) {
-        const auto left_out = search.first_at_or_after(left_at);
-        if (left_out.has_value() && *left_out < begin) return from;
+      const local_seconds before_change = local(now.begin, before.ahead);
+      if (from == now.begin && before_change < begin) {
+        const auto skipped = search.first_at_or_after(before_change);
+        if (skipped.has_value() && *skipped < begin) return from;
       }
-      begin = std::max(begin, left_at);  // the clocks have shown what is before that
+      begin = std::max(begin, before_change);  // the clocks have shown the earlier times already
     }
     const auto found = search.first_at_or_after(begin);
     if (!found.has_value()) return std::nullopt;

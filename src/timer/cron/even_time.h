@@ -1,5 +1,5 @@
-// EvenTime: a stretch of time during which a zone's clocks run evenly; and the years that are
-// looked at.
+// EvenTime: a stretch of time between two changes of a zone's clocks. Also the first and the last
+// year that schedules look at.
 #pragma once
 
 #include <chrono>
@@ -12,9 +12,9 @@ inline constexpr std::chrono::sys_seconds kEndOfTime =
     std::chrono::sys_days(std::chrono::year(10'000) / 1 / 1);
 
 struct EvenTime {
-  std::chrono::sys_seconds begin;  // kFirstTime: there is none
-  std::chrono::sys_seconds end;    // kEndOfTime: there is none
-  std::chrono::seconds ahead;      // of UTC
+  std::chrono::sys_seconds begin;  // kFirstTime if there is no change before
+  std::chrono::sys_seconds end;    // kEndOfTime if there is no change after
+  std::chrono::seconds ahead;      // how far the clocks are ahead of UTC
 };
 
 }  // namespace carillon::detail

@@ -14,7 +14,8 @@ using std::chrono::local_days;
 using std::chrono::seconds;
 using std::chrono::sys_seconds;
 
-// Each `read` takes what it reads off the front of the text; false: it is not there.
+// Each `read` removes what it reads from the front of the text. It returns false if that is not
+// there.
 class PosixRuleReader {
  public:
   explicit PosixRuleReader(std::string_view text) noexcept : rest_(text) {}
@@ -103,7 +104,7 @@ std::chrono::local_seconds PosixRule::YearlyChange::in(std::chrono::year year) c
       if (week == 5)
         return local_days(year / std::chrono::month(month) / weekday[std::chrono::last]) + time;
       return local_days(year / std::chrono::month(month) / weekday[week]) + time;
-    case kJulianDay:  // 1 to 365; the 29th of February is never counted
+    case kJulianDay:  // 1 to 365; February 29 is never counted
       return local_days(year / 1 / 1) + days(day - 1 + (year.is_leap() && day >= 60 ? 1U : 0U)) +
              time;
     case kDay:  // 0 to 365
@@ -114,7 +115,7 @@ std::chrono::local_seconds PosixRule::YearlyChange::in(std::chrono::year year) c
 
 EvenTime PosixRule::at(sys_seconds time) const noexcept {
   if (!changes_) return {kFirstTime, kEndOfTime, standard_};
-  using Change = std::pair<sys_seconds, bool>;  // to summer time, or from it
+  using Change = std::pair<sys_seconds, bool>;  // true: summer time begins; false: it ends
   std::array<Change, 6> changes;
   const std::chrono::year year = std::chrono::year_month_day(std::chrono::floor<days>(time)).year();
   auto change = changes.begin();
@@ -123,12 +124,12 @@ EvenTime PosixRule::at(sys_seconds time) const noexcept {
     *change++ = {sys_seconds(start_.in(near).time_since_epoch() - standard_), true};
     *change++ = {sys_seconds(end_.in(near).time_since_epoch() - summer_), false};
   }
-  // Where summer time ends and begins at one moment, it goes on.
+  // If summer time ends and begins at the same moment, the sort puts the end first: it goes on.
   std::sort(changes.begin(), changes.end());
   const auto next = std::find_if(changes.begin(), changes.end(),
                                  [time](const Change& c) { return c.first > time; });
   if (next == changes.begin() || next == changes.end())
-    return {kFirstTime, kEndOfTime, standard_};  // no sane rule
+    return {kFirstTime, kEndOfTime, standard_};  // the rule makes no sense
   const Change& last = *std::prev(next);
   return {last.first, next->first, last.second ? summer_ : standard_};
 }

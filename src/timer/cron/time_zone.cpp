@@ -21,8 +21,8 @@ EvenTime even_time(const date::sys_info& info) noexcept {
           std::min(sys_seconds(info.end.time_since_epoch()), kEndOfTime), info.offset};
 }
 
-// What holds after the last change that a zone's file lists: its last line. Many systems ship files
-// that list changes up to 2037, some those of the past alone.
+// Reads the last line of a zone's file: the rule that holds after the last change in the file's
+// list. On many systems the lists go up to 2037; on some they have only changes of the past.
 std::optional<PosixRule> rule_after_the_list(const std::string& zone) {
   std::ifstream file("/usr/share/zoneinfo/" + zone, std::ios::binary | std::ios::ate);
   constexpr std::streamoff kEnough = 128;
@@ -52,7 +52,7 @@ const date::time_zone& look_up(const std::string& name) {
 }  // namespace
 
 struct TimeZone::Rules {
-  const date::time_zone* listed;  // null: UTC, for which no database is needed
+  const date::time_zone* listed;  // null for UTC, which needs no database
   std::optional<PosixRule> afterwards;
 };
 

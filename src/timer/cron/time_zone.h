@@ -1,4 +1,4 @@
-// TimeZone: by how much a zone's clocks are ahead of UTC, and when that changes.
+// TimeZone: how far a zone's clocks are ahead of UTC, and when that changes.
 #pragma once
 
 #include <chrono>
@@ -13,7 +13,7 @@ namespace carillon::detail {
 // Thread-safe.
 class TimeZone {
  public:
-  // A name of the tz database. Throws std::invalid_argument if there is no such zone.
+  // `name` is a name of the tz database. Throws std::invalid_argument if there is no such zone.
   explicit TimeZone(std::string_view name);
   TimeZone(const TimeZone&) = delete;
   TimeZone& operator=(const TimeZone&) = delete;
@@ -21,7 +21,7 @@ class TimeZone {
 
   const std::string& name() const noexcept { return name_; }
 
-  // The stretch in which `time` lies. REQUIRES: from kFirstTime to kEndOfTime.
+  // Returns the stretch that contains `time`. REQUIRES: kFirstTime <= time <= kEndOfTime.
   EvenTime at(std::chrono::sys_seconds time) const;
 
  private:

@@ -1,5 +1,6 @@
-// What the lock-free parts of the timer service are made of, as a parameter of theirs: std::atomic,
-// or in tests/timer/interleaving a model of it, under which every interleaving is run.
+// MachineAtomics: the atomics of the timer service's lock-free parts. They take them as a template
+// parameter, so that tests/timer/interleaving can use a model instead and run every
+// interleaving.
 #pragma once
 
 #include <atomic>
@@ -11,7 +12,7 @@ struct MachineAtomics {
   template <class T>
   using Atomic = std::atomic<T>;
 
-  // Somebody else must go on first.
+  // Lets another thread go on, which must do so first.
   static void yield() noexcept { std::this_thread::yield(); }
 };
 

@@ -1,4 +1,4 @@
-// What can be awaited, and what comes of it.
+// Concepts of coroutines: Awaitable and Operation, and the type of their result.
 #pragma once
 
 #include <concepts>
@@ -29,9 +29,11 @@ concept Awaitable = requires(A&& awaitable, bool ready) {
 };
 
 // A callable that takes a stop token and returns an awaitable.
+// clang-format off: version 14 takes the < for an operator
 template <class F>
 concept Operation = std::invocable < std::decay_t<F>
 &, std::stop_token > &&Awaitable<std::invoke_result_t<std::decay_t<F>&, std::stop_token>>;
+// clang-format on
 
 template <class What>
 struct AwaitedBy {
@@ -42,7 +44,8 @@ struct AwaitedBy<What> {
   using Type = std::invoke_result_t<What&, std::stop_token>;
 };
 
-// What awaiting it, or what the operation returns, gives: a type, void or a reference.
+// The type of the result of co_await on the awaitable, or on what the operation returns: an object
+// type, void or a reference.
 template <class What>
 using ResultOf =
     decltype(awaiter_of(std::declval<typename AwaitedBy<What>::Type>()).await_resume());

@@ -1,4 +1,4 @@
-// CalendarTask: a task and the calendar it goes by, in one callable; and what can be a calendar.
+// CalendarTask: a task and the calendar that it goes by, in one callable. Calendar: the concept.
 #pragma once
 
 #include <chrono>
@@ -16,14 +16,14 @@
 
 namespace carillon::detail {
 
-// Times of other clocks must not pass for times of the wall clock.
+// Makes sure that a calendar answers with times of the wall clock and not of another clock.
 template <class Answer>
 inline constexpr bool kIsOptionalWallTime = false;
 template <class Duration>
 inline constexpr bool kIsOptionalWallTime<
     std::optional<std::chrono::time_point<std::chrono::system_clock, Duration>>> = true;
 
-// What answers the question for the first time after a WallTime.
+// A callable that takes a WallTime and returns the first time of the calendar after it.
 template <class F>
 concept Calendar = std::invocable<F&, WallTime> &&
     kIsOptionalWallTime<std::remove_cvref_t<std::invoke_result_t<F&, WallTime>>>;
@@ -42,7 +42,7 @@ class CalendarTask : public GoesByCalendar {
     if (!answer.has_value()) return kForever;
     const std::int64_t next = to_ns(answer->time_since_epoch());
     if (next > after) return next;
-    // It would run for ever without a pause.
+    // The task would run again and again, without a pause.
     throw std::logic_error("carillon: a calendar was asked for a time after " +
                            std::to_string(after) + " ns and answered " + std::to_string(next) +
                            " ns, which is not later");

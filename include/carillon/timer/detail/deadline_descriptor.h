@@ -15,7 +15,8 @@ class DeadlineDescriptor {
 
   int get() const noexcept { return descriptor_; }
 
-  // Readable from `ns` on, not before; at once if that has passed. One system call, as is never().
+  // Makes the descriptor readable from `ns` on, and not before; at once if that time has passed.
+  // never() makes it unreadable until the next set(). Each is one system call.
   void set(std::int64_t ns) noexcept;
   void never() noexcept;
 

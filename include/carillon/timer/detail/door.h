@@ -1,26 +1,28 @@
-// Door: entry to a shard for one thread at a time, where whoever finds it taken leaves a note
-// instead of waiting.
+// Door: lets one thread at a time into a shard. A thread that finds the door taken does not wait:
+// it leaves a *note* and goes on. The thread inside reads the notes, and does what they ask for,
+// before it leaves.
 //
-// A mailbox and a try-lock in one word. The word is
+// It is a try-lock and a mailbox in one word. The word is
 //
 //   open        nobody is inside
-//   taken       somebody is inside, and no note was left
-//   a pointer   somebody is inside; the newest note, which points to the older ones
-//   shut        nobody will ever be inside again
+//   taken       a thread is inside, and there is no note
+//   a pointer   a thread is inside; this is the newest note, which points to the older ones
+//   shut        no thread will ever be inside again
 //
-// Entering is one compare-and-swap, leaving another; leaving a note is one too. Nobody ever waits:
-// the thread inside may be preempted for as long as the scheduler likes, and the others go on.
+// Entering, leaving, and leaving a note are one compare-and-swap each. Nobody ever waits: the
+// thread inside may be preempted for as long as the scheduler likes, and the others go on.
 //
 // Invariants
-//  1. A note is only ever left while somebody is inside, and who is inside cannot leave while there
-//     is a note: leave() fails then, and hands over the notes. So each note is read, exactly once,
-//     without anybody being woken for it.
-//  2. Notes are handed over oldest first, and what one thread does at a door, entering or leaving
-//     notes, keeps its order.
-//  3. Everything before leave() or a note happens before everything after the next entry, or the
-//     reading of that note.
+//  1. A note is left only while a thread is inside, and that thread cannot leave while there is a
+//     note: leave() fails then, and hands over the notes. So each note is read exactly once, and no
+//     thread needs to be woken for it.
+//  2. Notes are handed over oldest first. What one thread does at a door, entering or leaving
+//     notes, happens in that thread's order.
+//  3. Everything before leave() happens before everything after the next entry; everything before a
+//     note is left happens before everything after it is read.
 //
-// The atomics are a parameter (detail/atomics.h), so that a test can run every interleaving.
+// The atomics are a template parameter (detail/atomics.h), so that a test can run every
+// interleaving.
 #pragma once
 
 #include <atomic>
@@ -31,13 +33,13 @@
 namespace carillon::detail {
 
 enum class Admission {
-  kEntered,  // inside: do the work, then leave() until it returns null
-  kPosted,   // the note was left with whoever is inside
-  kShut,     // neither, now and for ever
+  kEntered,  // the caller is inside: it does its work, then calls leave() until that returns null
+  kPosted,   // the note was left for the thread inside
+  kShut,     // neither: the door is shut for ever
 };
 
-// A Note has a member `Note* next`, which belongs to the door from posting until the note is handed
-// over.
+// A Note has a member `Note* next`, which belongs to the door from the time that the note is left
+// until it is handed over.
 template <class Note, class Atomics = MachineAtomics>
 class Door {
  public:
@@ -45,8 +47,8 @@ class Door {
     std::uintptr_t seen = kOpen;
     for (;;) {
       if (seen == kOpen) {
-        // Acquire: sees what was done inside before. A failure decides nothing but what to try
-        // next.
+        // Acquire: sees what earlier threads did inside. Relaxed on failure: that only tells what
+        // to try next.
         if (word_.compare_exchange_weak(seen, kTaken, std::memory_order_acquire,
                                         std::memory_order_relaxed))
           return Admission::kEntered;
@@ -54,7 +56,7 @@ class Door {
         return Admission::kShut;
       } else {
         note.next = seen == kTaken ? nullptr : as_note(seen);
-        // Release: the reader of the note sees all that was written to it.
+        // Release: the reader of the note sees everything that was written to it.
         if (word_.compare_exchange_weak(seen, as_word(note), std::memory_order_release,
                                         std::memory_order_relaxed))
           return Admission::kPosted;
@@ -62,14 +64,16 @@ class Door {
     }
   }
 
-  // Null: outside now. Otherwise still inside, and these are the notes that were left, oldest
-  // first. REQUIRES: inside.
+  // Returns null if the caller is outside now. Otherwise the caller is still inside, and the result
+  // is the notes that were left, oldest first. REQUIRES: the caller is inside.
   Note* leave() noexcept { return go_out(kOpen); }
 
-  // As leave(), but once outside nobody enters again. REQUIRES: inside.
+  // As leave(), but when it returns null, no thread can enter again. REQUIRES: the caller is
+  // inside.
   Note* shut() noexcept { return go_out(kShut); }
 
-  // The notes left so far, oldest first, or null; still inside either way. REQUIRES: inside.
+  // Returns the notes that were left so far, oldest first; null if there are none. The caller is
+  // still inside. REQUIRES: the caller is inside.
   Note* take_notes() noexcept {
     if (word_.load(std::memory_order_relaxed) == kTaken) return nullptr;
     return oldest_first(as_note(word_.exchange(kTaken, std::memory_order_acquire)));

@@ -1,5 +1,5 @@
-// Durations and times of any type, as nanoseconds that fit: rounded up, and at the ends of the
-// range instead of beyond them.
+// Durations and times of any type as 64-bit nanoseconds: rounded up; a value beyond the range
+// becomes the end of the range.
 #pragma once
 
 #include <chrono>
@@ -24,13 +24,13 @@ constexpr std::int64_t to_ns(std::chrono::duration<Rep, Period> time) noexcept {
     return static_cast<std::int64_t>(time.count()) * InNanoseconds::num;
   } else {
     const std::chrono::duration<long double, std::nano> exact = time;
-    if (!(exact.count() < 9.2e18L)) return kForever;  // and so is what is not a number
+    if (!(exact.count() < 9.2e18L)) return kForever;  // NaN as well
     if (exact.count() < -9.2e18L) return -kForever;
     return std::chrono::ceil<Nanoseconds>(exact).count();
   }
 }
 
-// a + b and a - b, not beyond the ends.
+// a + b and a - b; a value beyond the range becomes the end of the range.
 constexpr std::int64_t add_ns(std::int64_t a, std::int64_t b) noexcept {
   if (b > 0 && a > kForever - b) return kForever;
   if (b < 0 && a < -kForever - b) return -kForever;

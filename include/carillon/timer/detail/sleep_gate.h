@@ -1,17 +1,15 @@
-// SleepGate: how the timer thread says until when it sleeps, and how who schedules finds out
-// whether that is too long.
+// SleepGate: tells a thread that schedules a timer whether it must wake the timer thread for it.
 //
-// The thread that schedules                       The timer thread
-//   1. publishes its deadline (seq_cst store)       1. announce(until)               (seq_cst
-//      store)
-//   2. must_wake(deadline)?  (seq_cst load)         2. looks at all deadlines again  (seq_cst
-//      loads)
-//   3. if so, wakes the timer thread                3. if one is before `until`: stay_awake(), and
-//      starts over; else sleeps
+//   A thread that schedules                     The timer thread
+//     1. publishes its deadline (store)           1. announce(until)  (store)
+//     2. must_wake(deadline)?   (load)            2. looks at all deadlines again  (loads)
+//     3. if so, wakes the timer thread            3. sleeps; but if a deadline is before `until`:
+//                                                    stay_awake(), and starts over
 //
-// All four are in one total order, so of the two second steps at least one sees the other's first:
-// a deadline is never slept past. An awake timer thread is never woken, and of many who would wake
-// it one does.
+// These stores and loads are all seq_cst, so they are in one total order: at least one of the two
+// threads sees in its step 2 what the other stored in its step 1. So the timer thread never sleeps
+// past a deadline. It is not woken while it is awake, and of many threads that want to wake it one
+// does.
 #pragma once
 
 #include <atomic>
@@ -29,8 +27,8 @@ class SleepGate {
   void announce(std::int64_t until) noexcept { until_.store(until, std::memory_order_seq_cst); }
   void stay_awake() noexcept { until_.store(kAwake, std::memory_order_seq_cst); }
 
-  // --- any thread that has published a deadline at `deadline`. True: the caller must wake the
-  // timer thread; nobody else will.
+  // --- any thread that has published a deadline at `deadline`. Returns true if the caller must
+  // wake the timer thread; no other thread will.
   bool must_wake(std::int64_t deadline) noexcept {
     std::int64_t until = until_.load(std::memory_order_seq_cst);
     while (deadline < until) {

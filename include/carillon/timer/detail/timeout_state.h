@@ -1,14 +1,14 @@
-// TimeoutState: what the parties of a with_timeout() share: the coroutine that waits, the
-// awaitable's driver, and the timer.
+// TimeoutState: shared by the three parties of a with_timeout(): the coroutine that waits, the
+// timer, and the driver, which awaits the awaitable.
 //
-// Two decisions, each by one atomic operation:
-//  - `end`: the first of them decides what has happened.
-//  - `met`: the coroutine may go on when it has been suspended *and* there is a reason; whoever is
-//    second sees to it. So nobody resumes a coroutine that is still on its way into
-//    await_suspend().
+// Two things are decided, each by one atomic operation:
+//  - `end_`: what has happened. The first party to set it decides.
+//  - `met_`: who resumes the coroutine. It may go on when it has been suspended *and* `end_` is
+//    set; the party that comes second resumes it. So nobody resumes a coroutine that is still on
+//    its way into await_suspend().
 //
-// The driver is a coroutine that owns the awaitable, and that nobody owns: it destroys itself, the
-// awaitable with it, when that has ended.
+// The driver is a coroutine that owns the awaitable. Nobody owns the driver: when the awaitable has
+// ended, it destroys itself, and the awaitable with it.
 #pragma once
 
 #include <atomic>
@@ -32,7 +32,7 @@ class TimeoutState {
  public:
   enum class End : std::uint8_t { kNone, kEnded, kTimedOut, kServiceStopped, kAbandoned };
 
-  // `waits`: for the awaitable to end, also when the time is over.
+  // If `waits` is true, the coroutine waits for the awaitable to end, also when the time is over.
   TimeoutState(std::coroutine_handle<> caller, bool waits)
       : caller_(caller),
         waits_(waits),
@@ -44,10 +44,10 @@ class TimeoutState {
     if (token.stop_possible()) forward_.emplace(std::move(token), Forward{stop_});
   }
 
-  // True: this is the second of the two, and the coroutine is to go on.
+  // Returns true if the caller is the second of the two, and so must let the coroutine go on.
   bool meet() noexcept { return met_.exchange(true, std::memory_order_acq_rel); }
 
-  // It is destroyed.
+  // The coroutine that waits is destroyed.
   void abandon() noexcept {
     end_.exchange(End::kAbandoned, std::memory_order_acq_rel);
     timer_.cancel();
@@ -58,7 +58,7 @@ class TimeoutState {
   void expire(End how) {
     if (!decide(how)) return;
     if (waits_) {
-      stop_.request_stop();  // the driver sees to the rest
+      stop_.request_stop();  // then the awaitable ends, and the driver resumes the coroutine
     } else if (meet()) {
       caller_.resume();
     }
@@ -68,7 +68,7 @@ class TimeoutState {
   std::stop_token token() const noexcept { return stop_.get_token(); }
   void failed(std::exception_ptr what) noexcept { error_ = std::move(what); }
 
-  // The awaitable has ended, and is gone. Returns whom to resume.
+  // The awaitable has ended, and is destroyed. Returns the coroutine to resume.
   std::coroutine_handle<> ended() noexcept {
     forward_.reset();
     if (decide(End::kEnded)) {
@@ -80,7 +80,7 @@ class TimeoutState {
   }
 
  protected:
-  // True: it ended in time.
+  // Returns true if the awaitable ended in time. Throws its exception, or TimersStopped.
   bool ended_in_time() {
     switch (end_.load(std::memory_order_acquire)) {
       case End::kTimedOut:
@@ -95,8 +95,8 @@ class TimeoutState {
   }
 
  private:
-  // The operation may end within request_stop(), and with it all that holds the source: so it is
-  // held here meanwhile.
+  // The operation may end within request_stop(), and so may everything that holds the stop source.
+  // The copy keeps it alive until the call returns.
   struct Forward {
     std::stop_source& to;
     void operator()() const noexcept { std::stop_source(to).request_stop(); }
@@ -156,7 +156,7 @@ class Expire {
   Expire(Expire&&) noexcept = default;
   Expire& operator=(Expire&&) = delete;
   ~Expire() {
-    // Cancelled, which changes nothing any more; or returned by stop().
+    // The timer was cancelled, and then the outcome is decided already; or stop() returned it.
     if (state_ != nullptr)
       std::exchange(state_, nullptr)->expire(TimeoutState::End::kServiceStopped);
   }
@@ -166,7 +166,7 @@ class Expire {
   std::shared_ptr<TimeoutState> state_;
 };
 
-// A coroutine that has not begun; destroyed with this object unless it is started.
+// A coroutine that has not begun. It is destroyed with this object unless it was started.
 class Driver {
  public:
   // NOLINTBEGIN(readability-identifier-naming): names that the standard gives
@@ -212,7 +212,7 @@ class Driver {
   Handle coroutine_;
 };
 
-// g++ 12 finds fault with what it makes of a coroutine itself.
+// g++ 12 warns about code that it generates itself for a coroutine.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wzero-as-null-pointer-constant"
 

@@ -1,7 +1,8 @@
-// TimerBlock: all that the service keeps of one timer, in two cache lines.
+// TimerBlock: everything that the service keeps about one timer, in two cache lines. It is also the
+// note that a thread leaves about this timer at its shard's door (door.h).
 //
-// Blocks are taken from a pool of the whole process and given back to it, and their memory is never
-// unmapped: so a handle may outlive its timer and its service.
+// Blocks come from a pool of the whole process and go back to it. Their memory is never unmapped,
+// so a handle may outlive its timer and its service.
 #pragma once
 
 #include <atomic>
@@ -16,10 +17,8 @@ namespace carillon::detail {
 
 class TimerShard;
 
-enum class TimerKind : std::uint8_t {
-  kSteady,
-  kWall
-};  // which clock its deadline is on, and so which wheel it is in
+// The clock that a timer's deadline is on, and so the wheel that it is in.
+enum class TimerKind : std::uint8_t { kSteady, kWall };
 
 enum class Repeat : std::uint8_t {
   kOnce,
@@ -31,17 +30,17 @@ enum class Repeat : std::uint8_t {
   kCalendarBurst
 };
 
-// Its next time comes from its task (TaskOps::next_time), and not from a period.
+// Returns true if the next time comes from the task (TaskOps::next_time), and not from a period.
 constexpr bool goes_by_calendar(Repeat repeat) noexcept {
   return repeat >= Repeat::kCalendarSkip;
 }
 
-// The fields belong to whoever schedules the timer, until it is armed; then
-//   the node      to who is inside the shard's door
-//   deadline      to who has begun to move the timer; anybody may read it
-//   next          to the list that holds the block: a door's notes, a queue of due timers, the free blocks
-//   task, ops     to who has won the timer
-// and the rest does not change.
+// Until the timer is armed, all fields belong to the thread that schedules it. From then on
+//   the node, counted, note_expected  belong to the thread inside the shard's door;
+//   deadline    belongs to the thread that has begun to move the timer; any thread may read it;
+//   next        belongs to the list of the block: a door's notes, due timers, or free blocks;
+//   task, ops   belong to the thread that has won the timer;
+//   and the others do not change.
 struct alignas(64) TimerBlock : TimerNode {
   TimerWord word;
   std::atomic<std::int64_t> deadline{0};  // ns of its clock
@@ -50,9 +49,8 @@ struct alignas(64) TimerBlock : TimerNode {
   const TaskOps* ops = nullptr;
   TimerKind kind = TimerKind::kSteady;
   Repeat repeat = Repeat::kOnce;
-  bool counted = false;  // used inside the door: among the scheduled ones
-  bool note_expected =
-      false;  // used inside the door: it is in no wheel, and its note is on its way
+  bool counted = false;        // among the shard's scheduled timers
+  bool note_expected = false;  // it is in no wheel, and a note about it is on its way
 
   TaskStorage task;
   std::int64_t period = 0;  // ns
@@ -64,12 +62,12 @@ struct alignas(64) TimerBlock : TimerNode {
 };
 static_assert(sizeof(TimerBlock) == 128);
 
-// The pool. O(1); every 64th call at most takes a lock. acquire: std::bad_alloc. What is released
-// has been finished, or never armed.
+// The pool. O(1); at most every 64th call takes a lock. acquire_block() throws std::bad_alloc.
+// REQUIRES of release_block(): the timer has been finished, or was never armed.
 TimerBlock& acquire_block();
 void release_block(TimerBlock& block) noexcept;
 
-// The end of a timer whose task is gone already: of one that ran, and of one that did not.
+// Ends a timer whose task is destroyed or taken: one that ran, and one that did not run.
 inline void finish_block(TimerBlock& block) noexcept {
   if (block.word.finish() == TimerWord::End::kReuse) release_block(block);
 }
@@ -77,7 +75,7 @@ inline void finish_unrun_block(TimerBlock& block) noexcept {
   if (block.word.finish_unrun() == TimerWord::End::kReuse) release_block(block);
 }
 
-// A block that goes back to the pool unless it is scheduled.
+// A block with a task, which goes back to the pool unless it is scheduled.
 class NewTimer {
  public:
   template <class F>

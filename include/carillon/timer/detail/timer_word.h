@@ -1,5 +1,4 @@
-// TimerWord: the one atomic word of a timer {generation, moves, flags, phase}, and every transition
-// it can make.
+// TimerWord: a timer's one atomic word {generation, moves, flags, phase}, and all its transitions.
 //
 //   kFree    --arm--> kArmed
 //   kArmed   --begin_move--> kMoving --end_move--> kArmed
@@ -9,25 +8,26 @@
 //   kArmed, kQueued --cancel-----> kCancelled --finish--> kFree, of the next generation
 //   kArmed, kQueued --take_back--> kReturned  --finish--> kFree, of the next generation
 //
-// Whoever makes a transition out of kArmed or kQueued has won the timer: exactly one of firing,
-// cancelling and returning it does.
+// A thread that makes a transition out of kArmed or kQueued has *won* the timer, and decides its
+// end: so exactly one of firing, cancelling and returning it happens.
 //
 // Flags
-//   kPosted     a note that carries this timer to its shard is on its way, or about to be left. Until it is read, the
-//               timer belongs to it: a wheel that comes upon the timer leaves it alone. No timer has two notes.
-//   kTaskGone   of a cancelled timer: its task has been taken out.
-//   kHolderGone  of a cancelled timer: the note or queue that held it has let go of it. Whoever sets the second of
-//               these two frees the timer.
-//   kPeriodic   cancelling it while it runs is possible, and sets kEnding: it will not run again.
-//   kWaited     somebody waits for the end of the present run.
+//   kPosted      A note about this timer (door.h) has been left at its shard's door, or is about to
+//                be. Until it is read, it decides about the timer: a wheel that meets the timer
+//                leaves it alone. A timer never has two notes.
+//   kTaskGone    Of a cancelled timer: the thread that cancelled has taken the task out.
+//   kHolderGone  Of a cancelled timer: its holder, a note or a queue, has let go of it. The thread
+//                that sets the second of these two flags frees the timer.
+//   kPeriodic    The timer can be cancelled while it runs. That sets kEnding: it will not run again.
+//   kWaited      A thread waits for the end of the present run.
 //
-// `moves` counts changes of the deadline. Who claims a timer reads word, deadline, and then swaps
-// the word: a change in between makes the swap fail, so a timer that was moved to later never fires
-// at its old time.
+// `moves` counts changes of the deadline. A thread that claims a timer reads the word, then the
+// deadline, and then swaps the word. A move in between makes the swap fail, so a timer that was
+// moved to later never fires at its old time.
 //
-// Generations make handles safe for ever: memory of timers is never unmapped, each use gets the
-// next generation, and no transition is possible with a generation of the past. A word that has
-// used up its 2^32 - 1 generations is retired.
+// Generations make handles safe for ever: the memory of timers is never unmapped, each use of a
+// timer gets the next generation, and no transition is possible with an earlier one. A word that
+// has used up its 2^32 - 1 generations is retired.
 #pragma once
 
 #include <atomic>
@@ -59,32 +59,38 @@ class BasicTimerWord {
   Generation generation() const noexcept {
     return generation_of(word_.load(std::memory_order_relaxed));
   }
-  // The phase of that generation; kFree if it is over.
+  // Returns the phase of that generation; kFree if it is over.
   Phase phase(Generation generation) const noexcept {
     const std::uint64_t word = word_.load(std::memory_order_acquire);
     return generation_of(word) == generation ? phase_of(word) : Phase::kFree;
   }
 
-  // --- scheduling. REQUIRES: the caller has taken the timer from the free ones, so that nobody
-  // else makes transitions.
+  // --- scheduling
+  //
+  // REQUIRES: the caller has taken the timer from the free ones, so that no other thread makes
+  // transitions.
   Generation arm(bool periodic) noexcept {
     const Generation generation = this->generation();
     word_.store(of(generation, Phase::kArmed) | kPosted | (periodic ? kPeriodic : 0),
                 std::memory_order_relaxed);
     return generation;
   }
-  // Undoes kPosted when there was no need to post. REQUIRES: nobody else knows of this generation
-  // yet.
+  // Clears kPosted, because the thread that schedules has entered the door and leaves no note.
+  // REQUIRES: no other thread knows of this generation yet.
   void enter_by_oneself() noexcept {
     word_.store(word_.load(std::memory_order_relaxed) & ~kPosted, std::memory_order_relaxed);
   }
 
   // --- cancelling
   enum class Cancel {
-    kLost,        // it has fired, was cancelled, was returned, or is from the past
-    kWonInWheel,  // take the task, then take the timer out of its wheel, or leave a note that asks for it
-    kWonElsewhere,  // take the task, then let_go_of_task(): a note or a queue holds the timer
-    kWonRunning,    // periodic, and running now; it ends after this run
+    // The timer has fired, was cancelled, or was returned; or its generation is over.
+    kLost,
+    // Take the task, then take the timer out of its wheel or leave a note about it.
+    kWonInWheel,
+    // Take the task, then call let_go_of_task(): a note or a queue holds the timer.
+    kWonElsewhere,
+    // The timer is periodic and running now; it ends after this run.
+    kWonRunning,
   };
   Cancel cancel(Generation generation) noexcept {
     std::uint64_t word = word_.load(std::memory_order_acquire);
@@ -106,7 +112,7 @@ class BasicTimerWord {
           if ((word & kPeriodic) == 0 || (word & kEnding) != 0) return Cancel::kLost;
           if (swap(word, word | kEnding)) return Cancel::kWonRunning;
           break;
-        case Phase::kMoving:  // for a few instructions
+        case Phase::kMoving:  // lasts for a few instructions
           Atomics::yield();
           word = word_.load(std::memory_order_acquire);
           break;
@@ -115,7 +121,8 @@ class BasicTimerWord {
       }
     }
   }
-  // True: the other side has let go before, and the caller finishes and frees the timer.
+  // Both return true if the other side has let go already; the caller then finishes and frees the
+  // timer.
   bool let_go_of_task() noexcept {
     return (word_.fetch_or(kTaskGone, std::memory_order_acq_rel) & kHolderGone) != 0;
   }
@@ -125,9 +132,13 @@ class BasicTimerWord {
 
   // --- moving the deadline
   enum class Move {
-    kLost,    // it is not pending
-    kMoving,  // the caller alone may write the deadline, until end_move()
-    kAnother,  // somebody else is at it: that is as if the caller's move had come just before the other's
+    // The timer is not pending.
+    kLost,
+    // Until end_move(), only the caller may write the deadline.
+    kMoving,
+    // Another thread is moving the timer. The result is the same as if the caller's move had come
+    // just before that one.
+    kAnother,
   };
   Move begin_move(Generation generation) noexcept {
     std::uint64_t word = word_.load(std::memory_order_acquire);
@@ -138,29 +149,30 @@ class BasicTimerWord {
       if (swap(word, with_phase(word, Phase::kMoving))) return Move::kMoving;
     }
   }
-  // True: the caller must bring the timer to its shard. That is never so when it was moved to
-  // later: its wheel comes upon it early enough, and places it anew.
+  // Returns true if the caller must submit the timer to its shard again. A timer that was moved to
+  // later need not be: its wheel meets it at the old time, and places it anew.
   bool end_move(bool earlier) noexcept {
     std::uint64_t word = word_.load(std::memory_order_relaxed);
     for (;;) {
-      const bool bring = earlier && (word & kPosted) == 0;
-      if (swap(word, with_phase(next_move(word), Phase::kArmed) | (bring ? kPosted : 0)))
-        return bring;
+      const bool submit = earlier && (word & kPosted) == 0;
+      if (swap(word, with_phase(next_move(word), Phase::kArmed) | (submit ? kPosted : 0)))
+        return submit;
     }
   }
 
-  // --- inside the shard's door
-  // For a note that has been read. kCancelled: take it out of the wheel and let_go_as_holder().
-  // Otherwise (kArmed, kMoving) place it by the deadline that stands there: who moves it to earlier
-  // from here on finds kPosted gone, and brings it again.
+  // --- inside the shard's door For a note that is being read. If it returns kCancelled: take the
+  // timer out of the wheel, and call let_go_as_holder(). Otherwise (kArmed, kMoving): place it by
+  // its present deadline. A thread that moves it to earlier after this finds kPosted cleared, and
+  // submits it again.
   Phase take_note() noexcept {
     std::uint64_t word = word_.load(std::memory_order_acquire);
     while (phase_of(word) != Phase::kCancelled && !swap(word, word & ~kPosted)) {
     }
     return phase_of(word);
   }
-  // For a timer in hand that cannot be placed now. True: it counts as a note that is still to be
-  // read. False: it was cancelled, and a note about that will come.
+  // For a timer that was taken from a wheel or a note, and cannot be placed now. Returns true if it
+  // counts as a note that is still to be read; returns false if it was cancelled, and a note about
+  // that will come.
   bool keep_as_note() noexcept {
     std::uint64_t word = word_.load(std::memory_order_acquire);
     while (phase_of(word) == Phase::kArmed || phase_of(word) == Phase::kMoving) {
@@ -170,12 +182,12 @@ class BasicTimerWord {
   }
 
   enum class Claim {
-    kDue,     // won: it is queued now
-    kLater,   // it was moved: place it anew
-    kMoving,  // it is being moved: look at it again a little later
-    kPosted,  // its note is on its way: it was moved to earlier, or cancelled
+    kDue,     // the caller has won the timer; it is queued now
+    kLater,   // it was moved to later: place it anew
+    kMoving,  // another thread is moving it: look at it again at the next tick
+    kPosted,  // it was moved to earlier or cancelled, and its note is on its way
   };
-  // For a timer whose turn has come in the wheel; is_due() reads the deadline.
+  // For a timer whose tick has come in the wheel. is_due() reads the deadline.
   template <class IsDue>
   Claim claim(IsDue&& is_due) noexcept {
     std::uint64_t word = word_.load(std::memory_order_acquire);
@@ -188,14 +200,14 @@ class BasicTimerWord {
   }
 
   enum class TakeBack { kTaken, kPosted, kLost };
-  // When the service stops. kTaken: the timer is the caller's, who finishes it. kPosted: its note
-  // is on its way.
+  // When the service stops. kTaken: the caller has won the timer, and finishes it. kPosted: a note
+  // about it is on its way. kLost: another thread has won it.
   TakeBack take_back() noexcept { return take_back(kPosted); }
-  // The same for who has the note in hand, because the door was shut.
+  // The same for a caller that could not leave the timer's note, because the door was shut.
   TakeBack take_back_with_note() noexcept { return take_back(0); }
 
   // --- running
-  // False: it was cancelled while it was queued; let_go_as_holder().
+  // Returns false if the timer was cancelled while it was queued; then call let_go_as_holder().
   bool start() noexcept {
     std::uint64_t word = word_.load(std::memory_order_acquire);
     while (phase_of(word) == Phase::kQueued) {
@@ -207,7 +219,7 @@ class BasicTimerWord {
 
   enum class Rearm { kEnded, kArmed, kArmedWaited };
   // After a run of a periodic timer. kEnded: it was cancelled while it ran. Otherwise it is armed,
-  // with a note to be left.
+  // and the caller submits it to its shard again; with kArmedWaited it also calls notify().
   Rearm rearm() noexcept {
     std::uint64_t word = word_.load(std::memory_order_relaxed);
     for (;;) {
@@ -217,8 +229,8 @@ class BasicTimerWord {
     }
   }
 
-  // Of a periodic timer that has no next time: from here on cancelling it is no longer possible.
-  // True: somebody has.
+  // For a periodic timer that has no next time: from here on it can no longer be cancelled. Returns
+  // true if it was cancelled before.
   bool end_periods() noexcept {
     std::uint64_t word = word_.load(std::memory_order_relaxed);
     while (!swap(word, word & ~kPeriodic)) {
@@ -227,23 +239,23 @@ class BasicTimerWord {
   }
 
   enum class End { kReuse, kRetire };
-  // The end of the generation. From here on the timer is the caller's to free, and no handle
-  // reaches it. REQUIRES: the caller has won it, and nobody else holds it.
+  // Ends the generation. From here on no handle reaches the timer, and the caller may free it.
+  // REQUIRES: the caller has won the timer, and nothing else holds it.
   End finish() noexcept {
-    const Generation next = generation() + 1;  // 0 after the last: no handle has that
+    const Generation next = generation() + 1;  // 0 after the last one; no handle has 0
     const std::uint64_t old = word_.exchange(of(next, Phase::kFree), std::memory_order_acq_rel);
     if ((old & kWaited) != 0) word_.notify_all();
     return next == 0 ? End::kRetire : End::kReuse;
   }
 
-  // The same, when the timer was not running: nobody can be waiting, and a store does.
+  // The same for a timer that was not running. Nobody can be waiting for it, so a store is enough.
   End finish_unrun() noexcept {
     const Generation next = generation() + 1;
     word_.store(of(next, Phase::kFree), std::memory_order_release);
     return next == 0 ? End::kRetire : End::kReuse;
   }
 
-  // Returns when that generation is not running (any more).
+  // Waits while that generation is running.
   void wait_for_end_of_run(Generation generation) noexcept {
     std::uint64_t word = word_.load(std::memory_order_acquire);
     while (generation_of(word) == generation && phase_of(word) == Phase::kRunning) {
@@ -282,8 +294,8 @@ class BasicTimerWord {
     return (word & ~kMoves) | ((word + kMove) & kMoves);
   }
 
-  // Acquire and release: a transition sees all that was done under the transitions before it, and
-  // shows what was done before it.
+  // Acquire and release: a thread that makes a transition sees everything that other threads did
+  // before the earlier transitions.
   bool swap(std::uint64_t& expected, std::uint64_t desired) noexcept {
     return word_.compare_exchange_weak(expected, desired, std::memory_order_acq_rel,
                                        std::memory_order_acquire);
