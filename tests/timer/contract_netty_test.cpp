@@ -267,7 +267,7 @@ TEST_F(NettyContract, Absent_TheRaceWithStop_ATimerUnderWayIsReturned) {
     }
   };
   const TimerHandle under_way = timers.schedule_after(1s, count_);
-  ASSERT_FALSE(at_next_slab) << "nothing was disturbed";
+  ASSERT_FALSE(std::exchange(at_next_slab, nullptr)) << "nothing was disturbed";
   stopper.join();
   ASSERT_EQ(rest.size(), 2U);
   EXPECT_EQ(rest[0].handle, under_way);

@@ -18,7 +18,8 @@
 //   kTaskGone    Of a cancelled timer: the thread that cancelled has taken the task out.
 //   kHolderGone  Of a cancelled timer: its holder, a note or a queue, has let go of it. The thread
 //                that sets the second of these two flags frees the timer.
-//   kPeriodic    The timer can be cancelled while it runs. That sets kEnding: it will not run again.
+//   kPeriodic    The timer can be cancelled while it runs. That sets kEnding.
+//   kEnding      The timer does not run again after this run.
 //   kWaited      A thread waits for the end of the present run.
 //
 // `moves` counts changes of the deadline. A thread that claims a timer reads the word, then the
