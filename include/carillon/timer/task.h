@@ -103,8 +103,8 @@ class Task {
  public:
   Task() noexcept = default;
   template <class F>
-  // NOLINTNEXTLINE(bugprone-forwarding-reference-overload): clang-tidy 14 does not see the
-  // constraint
+  // clang-tidy 14 does not see the constraint.
+  // NOLINTNEXTLINE(bugprone-forwarding-reference-overload)
   requires(!std::is_same_v<std::decay_t<F>, Task>) explicit Task(F&& callable)
       : ops_(&detail::emplace_task(storage_, std::forward<F>(callable))) {}
   // Moves the callable out of `from`, which is empty afterwards.
