@@ -1,4 +1,4 @@
-"""Drawing: an SVG image of rings, strips and words, in colours that hold on a light and on a dark page."""
+"""Drawing: an SVG image of rings, strips and words, readable on light and on dark pages."""
 
 import html
 import math
@@ -151,7 +151,8 @@ class Ring:
         steps = (
             f"M{self.at(begin, self.inner)}L{self.at(begin, self.outer)}"
             f"A{number(self.outer)} {number(self.outer)} 0 0 1 {self.at(end, self.outer)}"
-            f"L{self.at(end, self.inner)}A{number(self.inner)} {number(self.inner)} 0 0 0 {self.at(begin, self.inner)}Z"
+            f"L{self.at(end, self.inner)}"
+            f"A{number(self.inner)} {number(self.inner)} 0 0 0 {self.at(begin, self.inner)}Z"
         )
         self.drawing.path(steps, "timer")
 
