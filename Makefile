@@ -11,7 +11,7 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build
 .NOTPARALLEL:
-.PHONY: help deps build run test asan tsan bench format lint install clean
+.PHONY: help deps build run test asan tsan bench format lint install install-library clean
 
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
@@ -79,11 +79,11 @@ bench: ## build and run the benchmarks of the library, and the server beside bea
 	@./build/carillon_bench_idle
 	@bench/beanstalk/compare
 
-format: ## bring every C++ file into the project's form
+format: ## bring every C++ and Python file into the project's form
 	$(packages) lint
 	@scripts/format
 
-lint: ## check form (clang-format) and meaning (clang-tidy) of every C++ file
+lint: ## check the form of every file, and the meaning (clang-tidy) of C++
 	$(packages) build test lint bench
 	@JOBS=$(JOBS) scripts/lint
 
@@ -92,6 +92,15 @@ install: build ## install the command, the libraries, the headers and the CMake 
 	@cmake --build build --parallel $(JOBS)
 	$(say) "installing into $(PREFIX)"
 	@cmake --install build --prefix '$(PREFIX)'
+
+install-library: ## install the wheels, the timer service and the idle tracker alone
+	$(packages) library
+	$(say) "building the timer service, and neither the queue nor the server"
+	@mkdir -p build
+	@cmake --preset library $(quietly)
+	@cmake --build build/library --parallel $(JOBS)
+	$(say) "installing into $(PREFIX)"
+	@cmake --install build/library --prefix '$(PREFIX)'
 
 clean: ## remove ./build (the data of `make run` stays)
 	@rm -rf build

@@ -11,7 +11,8 @@ namespace carillon::server {
 
 namespace {
 
-// Bytes that an unprivileged process may still write. None: the file system cannot be asked.
+// Returns how many bytes an unprivileged process may still write; nothing if the file system cannot
+// be asked.
 std::optional<std::uint64_t> free_bytes(const std::string& directory) {
   struct statvfs system {};
   int error = 0;

@@ -7,8 +7,12 @@ Checks every #include line in include/ and src/. Prints each line that breaks a 
 
 A layer is a folder: include/carillon/LAYER holds its public headers, src/LAYER the rest. The rules:
   - A layer includes only itself and the layers that BELOW lists for it.
-  - Rooms (folders) of one layer that are listed in APART do not include each other.
-  - A public header includes no private header.
+  - Every source of a layer that is listed in ROOMS is in one of its rooms (folders).
+  - Rooms that are listed in APART do not include each other, and a room that is listed in CLOSED is
+    included by itself alone.
+  - The engine (PURE) has no thread, clock, file or database: it includes none of their headers.
+  - A public header includes no private header, and no layer includes a private header of a layer
+    that has public ones.
   - No layer includes the detail/ headers of another layer.
   - A layer uses only the third-party libraries that are listed for it. Public headers use none,
     except those of asio: users need neither Boost nor RocksDB to compile against the library.
@@ -30,9 +34,21 @@ BELOW = {
     "cli": {"base", "queue", "server"},
 }
 
+ROOMS = {"queue": ("src/queue/engine/", "src/queue/store/")}
+
 # Rooms of one layer that must not include each other: the engine knows a store only through the
 # public header carillon/queue/store.h.
 APART = [{"src/queue/engine/", "src/queue/store/"}]
+
+# Parts of a layer that are libraries of their own, so that the rest does without them.
+CLOSED = {"src/timer/cron/"}
+
+# The deterministic state machine: no operating system, no thread, no disk.
+PURE = "src/queue/engine/"
+IMPURE = set(
+    """atomic barrier chrono condition_variable filesystem fstream future iostream latch mutex
+    random semaphore shared_mutex stop_token thread""".split()
+)
 
 # The third-party libraries of each layer, named by the first part of the header's path: "boost" for
 # <boost/asio.hpp>. A layer that is not listed uses none.
@@ -110,6 +126,14 @@ def fault(file: str, line: str) -> str | None:
         return f"the file is in no known layer; the layers are {', '.join(BELOW)}"
     if match["other"] is not None:
         return "an include must name its file, in <> or quotes, for this check to see it"
+    if not here.public and here.layer in ROOMS and not file.startswith(ROOMS[here.layer]):
+        return (
+            f"the file is in no room; the rooms of {here.layer} are {', '.join(ROOMS[here.layer])}"
+        )
+    if file.startswith(PURE) and (what := impure(match)):
+        return (
+            f"the engine is a state machine without threads, clocks and files, and uses no {what}"
+        )
     if match["quoted"]:
         return fault_of_own(file, here, match["quoted"])
     if SYSTEM_OF_FILE.get(file) == match["angle"]:
@@ -118,6 +142,16 @@ def fault(file: str, line: str) -> str | None:
         *(owners for part, owners in THIRD_PARTY_OF_PART.items() if file.startswith(part))
     )
     return fault_of_foreign(here, match["angle"], more)
+
+
+def impure(match: re.Match) -> str | None:
+    """Returns what of an #include line the engine must not use, or None."""
+    if match["quoted"]:
+        return match["quoted"] if match["quoted"].startswith("base/") else None
+    header = match["angle"]
+    owner = header.split("/")[0]
+    plain = header in STANDARD - IMPURE or owner == "boost"
+    return None if plain else f"<{header}>"
 
 
 def fault_of_own(file: str, here: Location, header: str) -> str | None:
@@ -133,6 +167,11 @@ def fault_of_own(file: str, here: Location, header: str) -> str | None:
         return f'a public header includes the private "{header}"'
     if there.layer != here.layer and "/detail/" in header:
         return f'"{header}" is for {there.layer} alone: other layers use no detail/ headers'
+    if there.layer != here.layer and not there.public and has_public_headers(there.layer):
+        return f'"{header}" is private: other layers use the public headers of {there.layer}'
+    for room in CLOSED:
+        if f"src/{header}".startswith(room) and not file.startswith(room):
+            return f'"{header}" is for {room} alone, which is a library of its own'
     for rooms in APART:
         mine = {room for room in rooms if file.startswith(room)}
         if mine and any(f"src/{header}".startswith(room) for room in rooms - mine):
@@ -141,6 +180,10 @@ def fault_of_own(file: str, here: Location, header: str) -> str | None:
                 "the two rooms share only public headers"
             )
     return None
+
+
+def has_public_headers(layer: str) -> bool:
+    return layer not in ("base", "server", "cli")
 
 
 def fault_of_foreign(here: Location, header: str, more: set[str]) -> str | None:

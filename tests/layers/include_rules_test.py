@@ -1,7 +1,12 @@
 """Tests of include_rules.py: lines that break a rule are refused, and similar right lines pass."""
 
+import pathlib
+import subprocess
+import sys
+import tempfile
 import unittest
 
+import include_rules
 from include_rules import fault, faults_in
 
 REFUSED = [
@@ -16,7 +21,11 @@ REFUSED = [
         '#include "carillon/server/listener.h"',
         "queue must not include server",
     ),
-    ("src/queue/engine.cpp", '#include "server/connection.h"', "queue must not include server"),
+    (
+        "src/queue/store/rocks_store.cpp",
+        '#include "server/connection.h"',
+        "queue must not include server",
+    ),
     (
         "src/queue/engine/engine.cpp",
         '#include "carillon/timer/timer_service.h"',
@@ -109,15 +118,30 @@ REFUSED = [
     ("src/timer/timer_service.cpp", "#include <boost/asio.hpp>", "it uses: none"),
     ("src/timer/timer_service.cpp", "#include <date/tz.h>", "timer does not use date"),
     ("src/timer/cron/time_zone.cpp", "#include <boost/asio.hpp>", "it uses: date"),
-    ("src/queue/engine.cpp", "#include <spdlog/spdlog.h>", "queue does not use spdlog"),
-    ("src/queue/engine.cpp", "#include <expected>", "not a header of C++20"),
+    ("src/queue/store/rocks_store.cpp", "#include <spdlog/spdlog.h>", "queue does not use spdlog"),
+    ("src/queue/store/rocks_store.cpp", "#include <expected>", "not a header of C++20"),
     # paths that do not name a layer
-    ("src/queue/engine.cpp", '#include "engine.h"', "is in no layer"),
-    ("src/queue/engine.cpp", '#include "../server/connection.h"', "is in no layer"),
-    ("src/queue/engine.cpp", '#include "gadget/engine.h"', "is in no layer"),
+    ("src/queue/store/rocks_store.cpp", '#include "engine.h"', "is in no layer"),
+    ("src/queue/store/rocks_store.cpp", '#include "../server/connection.h"', "is in no layer"),
+    ("src/queue/store/rocks_store.cpp", '#include "gadget/engine.h"', "is in no layer"),
     ("src/gadget/engine.cpp", "#include <vector>", "in no known layer"),
     ("src/engine.cpp", "#include <vector>", "in no known layer"),
-    ("src/queue/engine.cpp", "#include ENGINE_HEADER", "must name its file"),
+    ("src/queue/store/rocks_store.cpp", "#include ENGINE_HEADER", "must name its file"),
+    # rooms, and private headers of other layers
+    ("src/queue/helper.cpp", "#include <vector>", "the file is in no room"),
+    ("src/server/alarm.cpp", '#include "queue/engine/tube.h"', "is private"),
+    ("src/cli/serve.cpp", '#include "queue/store/journal.h"', "is private"),
+    ("src/timer/timer_core.cpp", '#include "timer/cron/time_zone.h"', "is for src/timer/cron/"),
+    # the engine: no thread, no clock, no file, no database
+    ("src/queue/engine/engine.cpp", "#include <rocksdb/db.h>", "uses no <rocksdb/db.h>"),
+    ("src/queue/engine/engine.cpp", "#include <unistd.h>", "uses no <unistd.h>"),
+    ("src/queue/engine/engine.cpp", "#include <thread>", "uses no <thread>"),
+    ("src/queue/engine/engine.cpp", "#include <chrono>", "uses no <chrono>"),
+    ("src/queue/engine/engine.cpp", '#include "base/file_io.h"', "uses no base/file_io.h"),
+    # the layers at both ends
+    ("src/cli/main.cpp", '#include "carillon/idle/idle_tracker.h"', "cli must not include idle"),
+    ("src/server/alarm.cpp", '#include "carillon/wheel/timer_node.h"', "server must not include"),
+    ("src/base/crc32c.cpp", "#include <boost/crc.hpp>", "it uses: none"),
 ]
 
 ALLOWED = [
@@ -129,7 +153,7 @@ ALLOWED = [
     ("include/carillon/asio/wheel_timer.h", "#include <boost/asio/error.hpp>"),
     ("src/timer/timer_service.cpp", "#include <sys/eventfd.h>"),
     ("src/timer/cron/time_zone.cpp", "#include <date/tz.h>"),
-    ("src/queue/rocks_store.cpp", "#include <rocksdb/db.h>"),
+    ("src/queue/store/rocks_store.cpp", "#include <rocksdb/db.h>"),
     ("src/queue/engine/engine.cpp", '#include "queue/engine/tube.h"'),
     ("src/queue/engine/engine.cpp", '#include "carillon/queue/store.h"'),
     ("src/queue/store/journal.cpp", '#include "base/file_io.h"'),
@@ -159,11 +183,19 @@ class IncludeRules(unittest.TestCase):
             '#include <vector>\n/* as in\n#include "cli/commands.h"\n*/\n'
             '#include "server/connection.h"\n'
         )
-        faults = list(faults_in("src/queue/engine.cpp", text))
-        self.assertEqual(
-            faults,
-            ["src/queue/engine.cpp:5: queue must not include server: layers include downward only"],
-        )
+        faults = list(faults_in("src/queue/store/batch.cpp", text))
+        reason = "queue must not include server: layers include downward only"
+        self.assertEqual(faults, [f"src/queue/store/batch.cpp:5: {reason}"])
+
+    def test_the_check_of_a_tree_fails_if_one_line_is_wrong(self):
+        check = [sys.executable, "-B", include_rules.__file__]
+        with tempfile.TemporaryDirectory() as root:
+            folder = pathlib.Path(root) / "src" / "base"
+            folder.mkdir(parents=True)
+            (folder / "good.cpp").write_text("#include <vector>\n")
+            self.assertEqual(subprocess.call([*check, root], stdout=subprocess.DEVNULL), 0)
+            (folder / "bad.cpp").write_text("#include <rocksdb/db.h>\n")
+            self.assertEqual(subprocess.call([*check, root], stdout=subprocess.DEVNULL), 1)
 
 
 if __name__ == "__main__":

@@ -93,9 +93,9 @@ TEST(RecordCodec, SaysWhichValueIsDamagedAndHow) {
                 key);
   EXPECT_EQ(complaint([&] { decode_job("d", value); }),
             "the job record under the key 64 is damaged: it is under a key of 1 bytes");
-  EXPECT_EQ(
-      complaint([&] { decode_pointer(5, "\1short"); }),
-      "the place of a job under the key 0000000000000005 is damaged: it has 6 bytes instead of 22");
+  EXPECT_EQ(complaint([&] { decode_pointer(5, "\1short"); }),
+            "the pointer of a job under the key 0000000000000005 is damaged: it has 6 bytes "
+            "instead of 22");
   EXPECT_EQ(complaint([&] { decode_tube(view(tube_key(9)), "\1\0\0"sv); }),
             "the tube record under the key 7400000009 is damaged: it has 3 bytes instead of 18");
   EXPECT_EQ(complaint([&] { decode_watermarks(""); }),

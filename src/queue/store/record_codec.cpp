@@ -177,7 +177,7 @@ Bytes<22> encode_pointer(const IndexKey& key) {
 
 std::string_view decode_pointer(JobId id, std::string_view value) {
   const JobKey key = job_key(id);
-  const Reader reader("the place of a job", view(key), value, 22);
+  const Reader reader("the pointer of a job", view(key), value, 22);
   reader.size_is(22);
   return reader.rest();
 }

@@ -99,7 +99,7 @@ std::optional<JobRecord> RocksStore::find(JobId id) const {
   const std::string_view key = decode_pointer(id, *pointer);
   const auto record = database.get(kIndex, key, over);
   if (!record)
-    throw StoreError("job " + std::to_string(id) + " has no record where its place says");
+    throw StoreError("job " + std::to_string(id) + " has no record where its pointer says");
   return decode_job(key, *record);
 }
 
