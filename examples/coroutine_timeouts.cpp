@@ -95,8 +95,8 @@ class Server {
 
   Task<std::string> ask(const std::string& question, std::stop_token stop) {
     const auto time = ++asked_ == 3 ? std::chrono::nanoseconds(1ms) : 1h;
-    if (!co_await timers_.sleep_for(time, std::move(stop)))
-      co_return "";  // told to stop: the caller no longer wants the answer
+    // False: told to stop, so the caller no longer wants the answer.
+    if (!co_await timers_.sleep_for(time, std::move(stop))) co_return "";
     co_return "the answer to " + question;
   }
 

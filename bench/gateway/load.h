@@ -108,8 +108,8 @@ class Load {
   std::vector<std::shared_ptr<Client>> clients_;
   std::vector<Client*> talking_;  // the clients that send, in turn
   std::size_t next_ = 0;          // index in talking_ of the client whose turn it is
-  std::vector<Client*>
-      falling_;            // the clients that will fall silent, the first of them at the back
+  // The clients that will fall silent, the first of them at the back.
+  std::vector<Client*> falling_;
   std::size_t begun_ = 0;  // connections that were begun
   std::size_t connecting_ = 0;
   double owed_ = 0;  // packets that are due by now, but not sent

@@ -156,8 +156,8 @@ class Bench {
     };
     if (ticks >= kPeriod) entrant.run(3 * kPeriod);
     std::size_t bytes = malloced_bytes() - before;
-    if constexpr (requires { design->allocated_bytes(); })
-      bytes = design->allocated_bytes();  // some of it not by malloc
+    // Some of it is not allocated by malloc.
+    if constexpr (requires { design->allocated_bytes(); }) bytes = design->allocated_bytes();
     entrant.bytes_per_connection =
         static_cast<double>(bytes) / static_cast<double>(connections_) - 4;
     entrants_.push_back(std::move(entrant));

@@ -131,8 +131,7 @@ void EventLoop::log_clock_lag() {
   spdlog::warn(
       "the wall clock is {:g} s behind the time that was stored with the jobs: it was set back, or "
       "had been wrong; delays last as long as asked for, absolute times come early by as much "
-      "until "
-      "it has caught up",
+      "until it has caught up",
       seconds(lag));
 }
 

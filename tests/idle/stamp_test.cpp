@@ -32,8 +32,8 @@ TEST(IdleStamp, SupersedesOnlyAnEarlierTickOfTheSameGeneration) {
     const auto near_a_power_of_two = [&] { return (Tick{1} << random() % 40) + random() % 3 - 1; };
     for (int trial = 0; trial < 1'000'000; ++trial) {
       const Tick from = random() % 2 == 0 ? random() % kTicks : near_a_power_of_two() % kTicks;
-      const Tick ahead =
-          random() % 2 == 0 ? near_a_power_of_two() : kTicks - near_a_power_of_two();  // or behind
+      // Ahead, or behind.
+      const Tick ahead = random() % 2 == 0 ? near_a_power_of_two() : kTicks - near_a_power_of_two();
       const std::uint64_t other_generation = random() % (Stamp::kGenerationMask + 1);
       const std::uint64_t generation =
           random() % 2 == 0 ? other_generation

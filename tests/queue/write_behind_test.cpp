@@ -195,8 +195,8 @@ TEST_F(CrashedTest, ADamagedJournalIsRefusedWhereItIsNeeded) {
     const std::size_t from = needed ? needed_ : 32;  // its first block says whose it is
     const std::size_t to = needed ? last_record_ : end_of(journal_);
     std::size_t place = from + random_() % (to - from);
-    while (needed && journal_[place] == 0)
-      place = from + random_() % (to - from);  // what fills up a block is not read
+    // The zeros that fill up a block are not read.
+    while (needed && journal_[place] == 0) place = from + random_() % (to - from);
     SCOPED_TRACE("byte " + std::to_string(place));
     std::string journal = journal_;
     journal[place] = static_cast<char>(journal[place] ^ (1 << random_() % 8));

@@ -220,9 +220,10 @@ TEST_F(StallWatchTest, RandomHistoriesAreJudgedAsByAList) {
     for (Client& client : clients) active(watch, client, Awaits::kNothing);
 
     const auto over_at = [&](const Client& client) -> std::optional<std::uint64_t> {
+      // In ms.
       const std::uint64_t limit = client.what == Awaits::kNothing   ? 0
                                   : client.what == Awaits::kCommand ? idle
-                                                                    : stall;  // ms
+                                                                    : stall;
       if (limit == 0) return std::nullopt;
       return (client.last + kMs - 1) / kMs * kMs + limit * kMs;
     };

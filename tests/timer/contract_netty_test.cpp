@@ -279,7 +279,7 @@ TEST_F(NettyContract, Absent_TheRaceWithStop_ATimerUnderWayIsReturned) {
 TEST_F(NettyContract, Absent_WalkingThroughAllRounds) {
   constexpr int kTimers = 10'000;
   TimerService timers(one_wheel());
-  // All in one slot, a thousand turns of 3.2 s away.
+  // All in one slot, a thousand rounds of 3.2 s away.
   for (int i = 0; i < kTimers; ++i) timers.schedule_after(3200s, count_);
   clock_->settle();
   const std::uint64_t before = timers.stats().wakeups;
@@ -299,8 +299,8 @@ TEST_F(NettyContract, Absent_CountingATimerDownTwice) {
     std::vector<TimerHandle> handles;
     for (std::size_t i = 0; i < kMost; ++i) {
       handles.push_back(timers.schedule_after(100ms, [&] {
-        for (TimerHandle& handle : handles)
-          handle.cancel();  // those that are due, this one, and all of them twice
+        // Those that are due, this one, and all of them twice.
+        for (TimerHandle& handle : handles) handle.cancel();
         for (TimerHandle& handle : handles) handle.cancel();
       }));
     }

@@ -11,8 +11,8 @@
 //  1. Time is a Tick that the owner moves with advance(). Tick k lasts from k to k + 1. If now() is
 //     k when a packet (touch) or a log-in (add) is reported, it came somewhere in [k, k + 1). It
 //     counts as if it came at the end of that tick, at k + 1, so that no connection loses a
-//     fraction of a tick. The connection is found idle by the first advance() to
-//     k + 1 + time-out or later.
+//     fraction of a tick. The connection is found idle by the first advance() to k + 1 + time-out
+//     or later.
 //  2. It follows, if the owner advances at each tick: a connection whose packets are less than a
 //     time-out apart is never found; any other is found in [time-out, time-out + tick] after its
 //     last packet.

@@ -108,8 +108,9 @@ class IdleTracker {
   using key_type = Key;
   using Id = IdleId;
 
+  // 2^38 - 1.
   static constexpr Tick kLongestTimeout =
-      detail::TrackerCore<Key, kLastGeneration>::kLongestTimeout;  // 2^38 - 1
+      detail::TrackerCore<Key, kLastGeneration>::kLongestTimeout;
   static constexpr Tick kLastTick = (Tick{1} << 63) - 1;
 
   // `default_timeout`, in ticks, is used for connections that are added without a time-out of their

@@ -276,8 +276,7 @@ CronFields parse_cron(std::string_view expression) {
     fail(expression, words.size() > 6 ? words[6].column : expression.size() + 1,
          "there are " + std::to_string(words.size()) +
              " fields; there must be 5 (minute, hour, day of month, month, day of week) or 6 (with "
-             "the second in "
-             "front), or @daily and its like");
+             "the second in front), or @daily and its like");
   }
   CronFields fields;
   const std::array<NumberSet*, 6> numbers{&fields.seconds, &fields.minutes, &fields.hours,

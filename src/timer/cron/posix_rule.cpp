@@ -128,8 +128,8 @@ EvenTime PosixRule::at(sys_seconds time) const noexcept {
   std::sort(changes.begin(), changes.end());
   const auto next = std::find_if(changes.begin(), changes.end(),
                                  [time](const Change& c) { return c.first > time; });
-  if (next == changes.begin() || next == changes.end())
-    return {kFirstTime, kEndOfTime, standard_};  // the rule makes no sense
+  // In these two cases the rule makes no sense.
+  if (next == changes.begin() || next == changes.end()) return {kFirstTime, kEndOfTime, standard_};
   const Change& last = *std::prev(next);
   return {last.first, next->first, last.second ? summer_ : standard_};
 }

@@ -19,7 +19,8 @@ namespace carillon::detail {
 class Factor {
  public:
   constexpr Factor() = default;
-  explicit constexpr Factor(double factor) noexcept  // REQUIRES: 0 <= factor <= 1
+  // REQUIRES: 0 <= factor <= 1.
+  explicit constexpr Factor(double factor) noexcept
       : parts_(static_cast<std::uint64_t>(factor * kOne * 2 + 1) / 2) {}
 
   // The scaled time-out, rounded up to whole ticks. REQUIRES: timeout < 2^39.

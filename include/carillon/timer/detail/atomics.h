@@ -1,6 +1,5 @@
 // MachineAtomics: the atomics of the timer service's lock-free parts. They take them as a template
-// parameter, so that tests/timer/interleaving can use a model instead and run every
-// interleaving.
+// parameter, so that tests/timer/interleaving can use a model instead and run every interleaving.
 #pragma once
 
 #include <atomic>
