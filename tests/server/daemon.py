@@ -77,7 +77,7 @@ def subject_in_memory(*extra: str) -> "Server":
 
 
 def subject_durable(data: str) -> "Server":
-    """The server under test, with an fsync before each acknowledgement."""
+    """The server under test, with a sync before each acknowledgement."""
     return (
         beanstalkd("-b", data, "-f", "0", path=stand_in()) if stand_in() else carillon_serve(data)
     )
