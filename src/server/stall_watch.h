@@ -9,10 +9,10 @@
 //
 // How. A connection is tracked (IdleTracker) from the moment it keeps the server waiting, and each
 // later event of it is a touch, which is one store. It stays tracked when it stops keeping the
-// server waiting. The connection is asked again only when the tracker finds it, and is then dropped
-// or tracked for the rest of a longer time-out. So a client that sends each command in two pieces
-// costs two stores, a client that sends whole commands costs nothing, and a client that may wait
-// causes no wake-up.
+// server waiting. The connection is asked again only when the tracker finds it. If it then awaits
+// nothing, it is no longer tracked; if it awaits something with a longer time-out, it is tracked
+// for the rest of that. So a client that sends each command in two pieces costs two stores, a
+// client that sends whole commands costs nothing, and a client that may wait causes no wake-up.
 //
 // Contracts
 //  - Never early: a connection that look() finds had no active() for its time-out, and showed no

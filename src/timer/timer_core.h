@@ -39,9 +39,9 @@
 //    destroyed. Only cancel() lets go of the block before it destroys the task, so that the task's
 //    destructor may stop the service, which waits for blocks.
 //  - The core lives as long as something holds it: the service, its threads while they run, each
-//    DueTask. A TimerHandle does not hold it. So a handle touches a shard only while the shard
-//    waits for it: after it has won a timer that stop() must account for, until it has left the
-//    door or its note (TimerShard::close).
+//    DueTask. A TimerHandle does not hold it. So a handle touches a shard only after it has won a
+//    timer that stop() must wait for, and only until it has left the door or left its note
+//    (TimerShard::close).
 //
 // The end
 //    stop() refuses new timers, stops firing, takes back what the pool has not begun, and waits for

@@ -11,8 +11,8 @@
 //   kept by half.
 // - *A full disk* fails the append at once, before anything is written. The next append works as
 //   soon as there is room; reads work all the time. After a failed sync, or a failed write into
-//   space that was already taken, it is otherwise: nobody knows what the disk holds, and the store
-//   refuses all syncs and appends until it is opened anew.
+//   space that was already taken, nobody knows what the disk holds. Then the store refuses all
+//   syncs and appends until it is opened anew.
 // - *Damage* is found by checksums and reported; what cannot be read is never skipped silently.
 //   There is one exception: if the last synced changes before a crash of the process are damaged,
 //   this looks like a write that the crash cut short.

@@ -12,8 +12,8 @@
 //
 // Why this one: scheduling and cancelling take no lock, never wait, and touch little that another
 // thread touches. Timers are never early. An idle service sleeps until its next timer, however far
-// away that is. cancel() destroys the task at once. Every timer ends in exactly one way: it fires,
-// is cancelled, or is returned by stop().
+// away that is. cancel() destroys the task at once (that of a periodic timer that is running: after
+// that run). Every timer ends in exactly one way: it fires, is cancelled, or is returned by stop().
 //
 // How it works
 // ------------

@@ -26,9 +26,9 @@
 //  - Any other awaitable is given up: co_await goes on at once. The awaitable continues by itself
 //    until it ends; its result or exception is dropped, and then it is destroyed. So everything
 //    that it uses must live as long as it does. An awaitable that never ends is never freed.
-//  - If the service is stopped, the same happens, and co_await throws TimersStopped, when the timer
-//    that stop() returned is destroyed (sleep.h). If its task is run instead, that counts as the
-//    time being over.
+//  - If the service is stopped, stop() returns the timer of this wait. When that is destroyed
+//    (sleep.h), the operation is told to stop, or the awaitable is given up, and co_await throws
+//    TimersStopped. If the timer's task is run instead, that counts as the time being over.
 //  - A token of yours can tell an operation to stop, too: with_timeout(timers, operation, 5s,
 //    stop_token). That decides nothing: the operation's result or exception is the outcome.
 //

@@ -20,8 +20,8 @@
 //       How many slots have a lone entry (slot_table.h): all of level 0, if their number is a power
 //       of two and kInOrder is true; otherwise 0.
 //   kInOrder
-//       True if, of two queues that hold timers, the one with the lower number always comes up
-//       first, and never both at the same tick.
+//       True if the queues that hold timers always come up in the order of their numbers, and never
+//       two at the same tick.
 //   queue(hand, expiry, origin)
 //       The queue of a timer that expires at `expiry`, not before `hand`, if it is placed when the
 //       hand is at `hand`. `origin` is 0 if the owner places the timer. If the wheel moves the

@@ -17,8 +17,8 @@
 // fire, the others stay, in their order.
 //
 // Each slot knows a lower bound of its earliest expiry. So the hand passes by slots in which all
-// timers have rounds left, and a jump over many turns goes from one expiry to the next, in order:
-// all contracts of TimerSet (timer_set.h) hold. (Netty walks through each slot at each turn, to
+// timers have rounds left, and a jump over many rounds goes from one expiry to the next, in order:
+// all contracts of TimerSet (timer_set.h) hold. (Netty walks through each slot in each round, to
 // count rounds down, and fires in the order of the slots.) advance() and the firing of timers:
 // detail/advance_and_fire.h.
 //
@@ -110,7 +110,7 @@ class HashedWheel
     return {0, queue < kSlots ? queue : reading_};
   }
 
-  // The slot with the earliest expiry. If any slot is due within one turn of the hand, that is the
+  // The slot with the earliest expiry. If any slot is due within one round of the hand, that is the
   // first of them.
   Event next_event() const noexcept {
     if (reading_ != kNone) return {now_ + 1, reading_, true};
@@ -121,7 +121,7 @@ class HashedWheel
   }
 
   // Looks at the slots from `begin` to `end`. Sets `first` to the earliest of them and what it was
-  // before. Returns true if that is at most a turn ahead, which makes it the earliest of all.
+  // before. Returns true if that is at most a round ahead, which makes it the earliest of all.
   bool due_within_a_turn(std::size_t begin, std::size_t end, Event& first) const noexcept {
     for (std::size_t queue = table_.next_time_slot(begin); queue < end;
          queue = table_.next_time_slot(queue + 1)) {

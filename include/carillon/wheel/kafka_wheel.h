@@ -5,7 +5,7 @@
 // on. Levels appear on demand: levels() is 1 until a timer needs the second one. Time jumps from
 // one non-empty bucket (slot) to the next, and next_wakeup() is the start of that bucket.
 //
-// A timer goes on the lowest level on which its bucket is less than a turn of buckets ahead of the
+// A timer goes on the lowest level on which its bucket is less than a round of buckets ahead of the
 // hand. When the hand comes to a bucket of a higher level, its timers are placed anew. Unlike
 // Kafka's, this wheel fires each timer at its own tick, and the timers of one tick in the order
 // scheduled. A bucket of level 0 is one tick, so nothing is early; Kafka fires a bucket at its

@@ -17,22 +17,22 @@ namespace carillon {
 enum class Placement {
   // The highest level on which the expiry lies in another slot than the hand, as one reads a clock.
   kDigit,
-  // The lowest level whose turn is longer than the delay, expiry - now() (Linux).
+  // The lowest level that covers more ticks than the delay, expiry - now() (Linux).
   kDistance,
-  // The lowest level on which the expiry is less than a whole turn of slots ahead of the hand
+  // The lowest level on which the expiry is less than a whole round of slots ahead of the hand
   // (Kafka).
   kSlotsAhead,
 };
 
 // Levels<Placement::kDigit, 60, 60, 24, 30> is a clock of seconds, minutes, hours and days, if a
 // tick is a second. Sizes are numbers of slots, lowest level first. A slot of level 0 is one tick
-// wide, a slot of level n as wide as a turn of level n - 1. The slot of a tick on a level is
+// wide, a slot of level n as wide as a whole round of level n - 1. The slot of a tick on a level is
 // tick / width of a slot, modulo the level's size: so the hand meets the slots of a level one after
-// the other, and begins anew after the last. The wheel takes delays shorter than a turn of its top
+// the other, and begins anew after the last. The wheel takes delays shorter than a round of its top
 // level (2^64 ticks at most).
 //
 // Wrapping does no harm. On its level, a timer is at least one slot ahead of the hand, and at most
-// as many slots as the level has. So a slot never holds timers of two turns. A timer in the hand's
+// as many slots as the level has. So a slot never holds timers of two rounds. A timer in the hand's
 // own slot comes up when the hand comes round to that slot.
 //
 // Order within a tick. With kDigit, a timer cannot be placed below a slot before the hand has
@@ -50,7 +50,7 @@ struct Levels {
   static constexpr std::size_t kSlots = (kSizes + ...);
   static constexpr std::array<std::size_t, kLevels> kSize{kSizes...};
 
-  // Ticks per slot of each level, and behind them ticks per turn of the top level. A width beyond
+  // Ticks per slot of each level, and behind them ticks per round of the top level. A width beyond
   // 2^64-1 is stored as 2^64-1.
   static constexpr std::array<Tick, kLevels + 1> kWidth = [] {
     std::array<Tick, kLevels + 1> width{1};

@@ -5,8 +5,8 @@
 // range. 512 slots cover delays below 2^32 ticks ("jiffies"); a longer one is refused with
 // std::out_of_range, where Linux shortened it.
 //
-// A timer goes on the first wheel whose turn is longer than its delay. The number of its slot is in
-// bits 0-7, 8-13, 14-19, 20-25 or 26-31 of its expiry. When the lowest 8 bits of the tick roll
+// A timer goes on the first wheel that covers more ticks than its delay. The number of its slot is
+// in bits 0-7, 8-13, 14-19, 20-25 or 26-31 of its expiry. When the lowest 8 bits of the tick roll
 // over, a slot of the second wheel cascades; when bits 8-13 are zero as well, a slot of the third,
 // and so on upward. Unlike Linux's, this wheel jumps over ticks at which nothing happens, and fires
 // the timers of one tick in the order scheduled, whatever their levels were (levels.h). All

@@ -1,8 +1,8 @@
 // Keeps a thread off the processor of another that it works for.
 //
-// Why: where the scheduler sees no cache that processors share, as in many virtual machines, it
-// leaves a thread on the processor of whoever woke it, though another is idle; and there it keeps
-// that one waiting, who has woken it so as not to do the work.
+// Why: where the scheduler sees no shared cache (many virtual machines), it leaves a woken thread
+// on the processor of the thread that woke it, even if another is idle. There the woken thread
+// delays the one that it was to relieve.
 //
 // Thread safety: one thread.
 #pragma once

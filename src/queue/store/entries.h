@@ -1,5 +1,4 @@
-// Puts and erasures of keys as bytes: what changes come to in the database, which does not have
-// them yet.
+// The key-value writes (puts and erasures), as bytes, of changes that RocksDB does not have yet.
 //
 //   std::string bytes;
 //   append_put(bytes, kJobs, key, value);

@@ -28,13 +28,12 @@
 //   record   := crc32c:u32 size:u32 number:u64 bytes, then zeros
 //               (checksum of the identity, the block, and what follows it)
 //
-// Numbers go up by one, over all the life of the journal. The identity is random, known to nobody
-// outside, and part of every checksum: so bytes of a client that look like a record are none, nor
-// are those of another journal.
+// Numbers go up by one, over all the life of the journal. The identity is random and secret, and
+// the checksum of each record includes it. So bytes sent by a client, or a record of another
+// journal, are never taken for a record.
 //
-// Which records count is the database's to say: it notes the number up to which it has everything.
-// Those after it must be there without a gap. The last may be cut short, as it was not durable
-// then; one that is followed by another was.
+// RocksDB stores the number of the last record it has. Later records must follow without a gap.
+// Only the last may be cut short: it was not durable.
 //
 // Thread safety: one thread at a time; `release` may be called by one other at a time meanwhile.
 #pragma once
@@ -76,11 +75,11 @@ class Journal {
 
   // The number of the last record, or the one given as applied if that is greater.
   std::uint64_t last() const { return last_; }
-  // Whether a record of so many bytes can be written now.
+  // Returns true if a record of so many bytes can be written now.
   bool has_room(std::size_t bytes) const;
   // Of the file.
   std::uint32_t blocks() const { return blocks_; }
-  // Whether less than a quarter of the file is free.
+  // Returns true if less than a quarter of the file is free.
   bool nearly_full() const;
   // Writes a record and returns its number, last() + 1 before. Throws StoreError; what the file
   // holds is unknown then, and nothing may follow. REQUIRES: has_room(bytes.size()), at most

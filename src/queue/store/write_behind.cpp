@@ -23,15 +23,16 @@ using rocksdb::WriteBatch;
 
 constexpr const char* kFile = "/journal";
 
-// Bytes of a window at the most that goes to the journal. Beyond it a sync of the database's log
-// costs as little.
+// The most bytes that a window may have and still go to the journal. For a larger one, a sync of
+// the database's log costs as little.
 constexpr std::size_t kLargestWindow = 32 << 10;
 
-// An open batch is closed when it has so many changes, or so many bytes, and no change that is in
-// no record yet; with a quarter more it is written at once. Many, since each wakes the thread that
-// writes: that makes the scheduler move threads about, and a client and a server that shared a
-// processor do not afterwards. Not more, since a read may have to wait for them. The records of two
-// batches must fit into the journal, and one more, with what is left over at its end.
+// A batch closes at N changes or M bytes, once all its changes are in records. At 125 % it is
+// written immediately, even if some are not. Batches are large because each one wakes the writing
+// thread: the scheduler then moves threads, and a client and a server that shared a processor no
+// longer share it. They are not larger because a read may have to wait for a batch. The journal
+// must have room for the records of two batches, for one more record, and for what is left over at
+// its end.
 constexpr std::size_t changes_for(std::size_t blocks) {
   return std::min<std::size_t>(blocks / 5, 800);
 }

@@ -14,13 +14,11 @@
 // its sync is one of the database's log. So a large window costs what it would without a journal.
 //
 // After a crash the database may have lost the end of what was written to it and not synced there.
-// What was acknowledged of that is in the journal. Each batch notes the number of the last record
-// that was begun before it, so the database knows how far it has come, and the records after that
-// number are applied again at the next start. For this no change may be both in the database and in
-// a record after the number noted with it: with other changes between, older would be put over
-// newer. Hence the rule: when a batch is written, each of its changes is in a record that was
-// begun, or will never be in one. And each record says how much the database had, by its own count,
-// when the last large window was synced there: less than that is damage.
+// What was acknowledged of that is in the journal. Each batch stores the number of the last journal
+// record begun before it. A start applies only later records. So when a batch is written, each of
+// its changes must be in a record already begun, or never get into one; otherwise an older value
+// could overwrite a newer one. Each record also stores the database's own count of entries at the
+// last sync of a large window there. A database with a smaller count is damaged.
 //
 // A full disk. Room in the database's log is taken before a batch is begun. Should the database
 // refuse a closed batch still, it is kept, and so is the next one, until that is full; then every

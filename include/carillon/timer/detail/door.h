@@ -9,7 +9,7 @@
 //   a pointer   a thread is inside; this is the newest note, which points to the older ones
 //   shut        no thread will ever be inside again
 //
-// Entering, leaving, and leaving a note are one compare-and-swap each. Nobody ever waits: the
+// Entering, leaving, and leaving a note are one compare-and-swap each. No call here ever waits: the
 // thread inside may be preempted for as long as the scheduler likes, and the others go on.
 //
 // Invariants

@@ -15,9 +15,9 @@
 //   kPosted      A note about this timer (door.h) has been left at its shard's door, or is about to
 //                be. Until it is read, it decides about the timer: a wheel that meets the timer
 //                leaves it alone. A timer never has two notes.
-//   kTaskGone    Of a cancelled timer: the thread that cancelled has taken the task out.
-//   kHolderGone  Of a cancelled timer: its holder, a note or a queue, has let go of it. The thread
-//                that sets the second of these two flags frees the timer.
+//   kTaskGone    Set on a cancelled timer when the cancelling thread has taken the task out.
+//   kHolderGone  Set on a cancelled timer when its holder (a note or a queue) has let go of it. The
+//                thread that sets the second of these two flags frees the timer.
 //   kPeriodic    The timer can be cancelled while it runs. That sets kEnding.
 //   kEnding      The timer does not run again after this run.
 //   kWaited      A thread waits for the end of the present run.
