@@ -134,7 +134,9 @@ void add_serve(CLI::App& app, int& exit_code) {
   const auto request = std::make_shared<Request>();
   command.add_option("--port", request->port, "Port; 0 takes any free one, and says which (0)")
       ->type_name("PORT");
-  command.add_option("--timeout", request->timeout, "Drop who sends nothing for so long (30)")
+  command
+      .add_option("--timeout", request->timeout,
+                  "Drop clients that send nothing for this long (30)")
       ->type_name("SECONDS")
       ->check(CLI::Range(0.01, 4'000'000.0));
   command.add_option("--tick", request->tick, "Those of one tick are dropped together (0.1)")

@@ -42,7 +42,7 @@ struct Call {
   carillon::TimerHandle timer;  // for TimerDeadlines
 };
 
-// Thread-safe. Ids are divided among parts, each with a lock. There are so many parts that two
+// Thread-safe. Ids are divided among parts, each with a lock. There are enough parts that two
 // threads seldom wait for each other, even if one of them visits all calls, a part at a time.
 class PendingCalls {
  public:

@@ -19,7 +19,7 @@ namespace {
 namespace asio = boost::asio;
 using std::chrono::milliseconds;
 
-// After so many handlers the replies are sent before more is read.
+// After this many handlers the replies are sent before more is read.
 constexpr int kHandlersPerTurn = 256;
 // A change of the wall clock's lag is logged from this size on.
 constexpr milliseconds kLoggedLag{1'000};

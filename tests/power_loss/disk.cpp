@@ -43,7 +43,7 @@ Disk::File* file_of(int fd, bool make) {
   return end;
 }
 
-// Sleeps for a random time of up to so many microseconds.
+// Sleeps for a random time of up to this many microseconds.
 void take(unsigned microseconds) {
   if (microseconds == 0) return;
   thread_local std::minstd_rand random(std::random_device{}());

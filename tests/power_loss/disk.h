@@ -52,7 +52,7 @@ struct Disk {
   std::atomic<std::uint64_t> writes = 0;
   std::atomic<std::uint64_t> syncs = 0;
 
-  // Each takes up to so many microseconds more than the system's own.
+  // Each takes up to this many microseconds more than the system's own.
   std::atomic<unsigned> write_takes = 0;
   std::atomic<unsigned> sync_takes = 0;
 

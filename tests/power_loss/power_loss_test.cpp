@@ -45,19 +45,19 @@ using std::chrono::microseconds;
 
 constexpr std::size_t kPage = 4'096;
 constexpr std::size_t kSector = 512;
-// For the "one in so many" below: practically never.
+// For the "one in N" below: practically never.
 constexpr unsigned kNone = 1u << 31;
 
 // What the writers do in a directory, one after the other.
 struct Habits {
   std::size_t write_buffer = 64 << 20;
   std::size_t journal = kSmallestJournal;
-  // One body in so many is large.
+  // One body in this many is large.
   std::uint64_t one_large_in = kOneLargeIn;
-  // Before each append the writer draws a number up to this: so many batches may be appended and
+  // Before each append the writer draws a number up to this: that many batches may be appended and
   // not synced then.
   std::uint64_t behind = 0;
-  // After one batch in so many the writer reads a job.
+  // After one batch in this many the writer reads a job.
   std::uint64_t one_read_in = 1'000;
   // Microseconds: see Disk.
   unsigned write_takes = 0;

@@ -17,7 +17,7 @@ from wire import setting
 
 _STEPS = setting("CARILLON_STEPS", 8000)
 _SEED = setting("CARILLON_SEED", random.SystemRandom().randrange(2**32))
-# After so many steps the servers are fresh ones, so that "far" delays stay far in a long run.
+# After this many steps the servers are fresh ones, so that "far" delays stay far in a long run.
 _STEPS_PER_HISTORY = 2000
 _STEPS_PER_AUDIT = 50
 _DEFAULT_MAX_JOB_SIZE = 65535

@@ -61,7 +61,7 @@ class OnOneServer:
         return self.c.stats(b"stats-tube " + self.tube)
 
     def wait_until_waiting(self, count: int) -> None:
-        """Waits until the server's stats say that so many workers wait on this test's tube."""
+        """Waits until the server's stats say that this many workers wait on this test's tube."""
         deadline = time.monotonic() + 20.0
         while (waiting := self.tube_stats()["current-waiting"]) != str(count):
             self.assertLess(time.monotonic(), deadline, f"{waiting} wait, {count} should")

@@ -58,7 +58,7 @@ class Peer {
     }
   }
 
-  // Reads exactly so many bytes, or fewer at the end of the stream.
+  // Reads exactly this many bytes, or fewer at the end of the stream.
   std::string read(std::size_t bytes) {
     std::string got;
     while (got.size() < bytes) {

@@ -165,7 +165,7 @@ class History {
     throw std::runtime_error("an expiry beyond the range was not refused");
   }
 
-  // Leaves so many null entries behind that the model has to sweep them out.
+  // Leaves enough null entries behind that the model has to sweep them out.
   void churn() {
     Timer& timer = *timers_[random_.below(timers_.size())];
     for (std::uint64_t times = random_.log_uniform(10); times > 0; --times) {

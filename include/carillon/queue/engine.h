@@ -59,9 +59,9 @@ using ClientId = std::uint64_t;
 struct EngineOptions {
   // Milliseconds, at most kLastDue. A job that is due within this time is loaded into memory.
   Millis load_ahead = 60'000;
-  // About so many ready and delayed jobs of one tube are in memory at most. At least 1.
+  // At most about this many ready and delayed jobs of one tube are in memory. At least 1.
   std::size_t max_loaded_per_tube = 1'000'000;
-  // One call of `advance` fires at most so many timers of each kind, and loads at most so many
+  // One call of `advance` fires at most this many timers of each kind, and loads at most this many
   // jobs. At least 1.
   std::size_t step = 1'000;
 };

@@ -48,7 +48,7 @@ struct RocksStoreOptions {
   std::size_t write_buffer = 64 << 20;
   // Bytes of memory for blocks that were read from files.
   std::size_t read_cache = 64 << 20;
-  // Bodies of at least so many bytes are kept in files of their own, so that they are not copied
+  // Bodies of at least this many bytes are kept in files of their own, so that they are not copied
   // when RocksDB merges its sorted files.
   std::size_t large_body = 4 << 10;
 

@@ -12,7 +12,7 @@ namespace carillon::queue {
 
 namespace {
 
-// The stored watermarks run ahead of the ids given by so many. A larger block means more ids
+// The stored watermarks run ahead of the ids given by this many. A larger block means more ids
 // skipped after a crash; a smaller one more appends that carry watermarks.
 constexpr std::uint64_t kBlock = 1'000;
 // The stored time is at most about so far behind.

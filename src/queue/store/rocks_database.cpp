@@ -29,7 +29,7 @@ constexpr std::string_view kFormat = "carillon-queue 1";
 // The same with a journal. Version 2 had journal records of another form.
 constexpr std::string_view kFormatWithJournal = "carillon-queue 3";
 
-// Disk space for the log is taken in steps of so many bytes.
+// Disk space for the log is taken in steps of this many bytes.
 constexpr std::uint64_t kLogStep = 2 << 20;
 
 // RocksDB's threads rest for a second after an error, and Resume() would wait for them. So it is

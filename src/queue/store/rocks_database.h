@@ -47,7 +47,7 @@ class RocksDatabase {
   RocksDatabase(const RocksDatabase&) = delete;
   RocksDatabase& operator=(const RocksDatabase&) = delete;
 
-  // Takes disk space in the log for writes of so many bytes.
+  // Takes disk space in the log for writes of this many bytes.
   void reserve(std::uint64_t bytes);
   // Returns a RocksDB batch of the durability mark and these entries (entries.h). Throws StoreError
   // if the bytes are no entries.

@@ -215,15 +215,15 @@ class ConnectionBlocks {
     return Stamp::age_of_rough(oldest);
   }
 
-  // Throws std::length_error if there cannot be so many connections.
+  // Throws std::length_error if that is more connections than there can be.
   void require_possible(std::size_t connections) const {
     if (connections > (std::size_t{1} << 31) - retired_)
       throw std::length_error("carillon: an IdleTracker holds at most 2147483648 connections; " +
                               std::to_string(connections) + " were asked for");
   }
 
-  // Makes room for so many connections. Throws std::bad_alloc; nothing has changed then. REQUIRES:
-  // require_possible(connections) does not throw.
+  // Makes room for this many connections. Throws std::bad_alloc; nothing has changed then.
+  // REQUIRES: require_possible(connections) does not throw.
   void reserve(std::size_t connections) {
     const std::size_t needed = connections + retired_;
     if (needed > capacity()) add_pages((needed - capacity() + kPage - 1) / kPage);

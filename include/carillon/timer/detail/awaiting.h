@@ -28,11 +28,12 @@ concept Awaitable = requires(A&& awaitable, bool ready) {
   awaiter_of(std::forward<A>(awaitable)).await_resume();
 };
 
-// A callable that takes a stop token and returns an awaitable.
-// clang-format off: version 14 takes the < for an operator
+// A callable that takes a stop token and returns an awaitable. (clang-format 14 would take the < of
+// std::invocable for an operator.)
+// clang-format off
 template <class F>
-concept Operation = std::invocable < std::decay_t<F>
-&, std::stop_token > &&Awaitable<std::invoke_result_t<std::decay_t<F>&, std::stop_token>>;
+concept Operation = std::invocable<std::decay_t<F>&, std::stop_token> &&
+                    Awaitable<std::invoke_result_t<std::decay_t<F>&, std::stop_token>>;
 // clang-format on
 
 template <class What>

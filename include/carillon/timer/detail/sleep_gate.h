@@ -27,8 +27,10 @@ class SleepGate {
   void announce(std::int64_t until) noexcept { until_.store(until, std::memory_order_seq_cst); }
   void stay_awake() noexcept { until_.store(kAwake, std::memory_order_seq_cst); }
 
-  // --- any thread that has published a deadline at `deadline`. Returns true if the caller must
-  // wake the timer thread; no other thread will.
+  // --- any thread
+
+  // Call this after having published a deadline at `deadline`. Returns true if the caller must wake
+  // the timer thread; no other thread will.
   bool must_wake(std::int64_t deadline) noexcept {
     std::int64_t until = until_.load(std::memory_order_seq_cst);
     while (deadline < until) {

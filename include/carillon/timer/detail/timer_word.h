@@ -161,10 +161,11 @@ class BasicTimerWord {
     }
   }
 
-  // --- inside the shard's door For a note that is being read. If it returns kCancelled: take the
-  // timer out of the wheel, and call let_go_as_holder(). Otherwise (kArmed, kMoving): place it by
-  // its present deadline. A thread that moves it to earlier after this finds kPosted cleared, and
-  // submits it again.
+  // --- inside the shard's door
+
+  // For a note that is being read. If it returns kCancelled: take the timer out of the wheel, and
+  // call let_go_as_holder(). Otherwise (kArmed, kMoving): place it by its present deadline. A
+  // thread that moves it to earlier after this finds kPosted cleared, and submits it again.
   Phase take_note() noexcept {
     std::uint64_t word = word_.load(std::memory_order_acquire);
     while (phase_of(word) != Phase::kCancelled && !swap(word, word & ~kPosted)) {

@@ -72,7 +72,8 @@ class SlotTable {
   // The first time slot from `from` on that holds timers; kTimeSlots if there is none.
   std::size_t next_time_slot(std::size_t from) const noexcept { return occupancy_.next(from); }
 
-  // --- adding, in two steps: get a new entry, then put() a timer into it. The first step may throw
+  // --- adding
+  // In two steps: get a new entry, then put() a timer into it. The first step may throw
   // std::bad_alloc, with nothing changed.
 
   struct NewEntry {
