@@ -11,13 +11,13 @@ import time
 import unittest
 from pathlib import Path
 
-import work_test
 from cli_case import CliCase, daemon
+from work_case import WorkCase
 
 NO_LIMIT = resource.RLIM_INFINITY
 
 
-class FullDiskTest(work_test.WorkCase):
+class FullDiskTest(WorkCase):
     """Simulates a full disk by a limit on the size of files, which needs no privileges and can be
     lifted."""
 

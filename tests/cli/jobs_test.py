@@ -1,0 +1,121 @@
+"""System tests of `carillon delete`, `kick`, `peek` and `stats`."""
+
+import json
+import unittest
+
+from cli_case import CliCase
+
+
+class JobsTest(CliCase):
+    def bury(self, job_id):
+        """Buries a job over a connection of its own: of carillon's commands only work can bury."""
+        connection = self.server.connect()
+        self.assertEqual(connection.call(f"reserve-job {job_id}".encode()).word, b"RESERVED")
+        self.assertEqual(connection.call(f"bury {job_id} 5".encode()).word, b"BURIED")
+
+    def test_delete_continues_after_a_job_that_does_not_exist(self):
+        first, last = self.put("x"), self.put("--delay", "1h", "y")
+        done = self.run_carillon("delete", first, "999999", last)
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.stdout.decode(), f"deleted {first}\ndeleted {last}\n")
+        self.assertEqual(
+            done.stderr, b"carillon delete: job 999999 does not exist, or a worker holds it\n"
+        )
+        self.fails(f"carillon stats: job {first} does not exist", "stats", "--job", first)
+
+    def test_kick_delayed_jobs(self):
+        for delay in ("3h", "1h", "2h"):
+            self.put("--delay", delay, delay)
+        self.assertEqual(self.carillon("kick", "--tube", self.tube), "1\n")
+        self.assertEqual(self.carillon("reserve", "--delete", "--tube", self.tube), "1h")
+        self.assertEqual(self.carillon("kick", "10", "--tube", self.tube), "2\n")
+        self.assertEqual(self.carillon("kick", "10", "--tube", self.tube), "0\n")
+
+    def test_kick_one_job(self):
+        job_id = self.put("--delay", "1h", "x")
+        self.assertEqual(self.carillon("kick", "--job", job_id), "1\n")
+        self.assertEqual(self.job(job_id)["state"], "ready")
+        self.fails(
+            f"carillon kick: job {job_id} does not exist, or is neither buried nor delayed",
+            "kick",
+            "--job",
+            job_id,
+        )
+
+    def test_peek_by_id_and_by_state(self):
+        ready = self.put("is ready")
+        delayed = self.put("--delay", "90s", "is delayed")
+        buried = self.put("is buried")
+        self.bury(buried)
+        for arguments, job_id, state in (
+            (["--ready", "--tube", self.tube], ready, "ready"),
+            (["--delayed", "--tube", self.tube], delayed, "delayed"),
+            (["--buried", "--tube", self.tube], buried, "buried"),
+            ([ready], ready, "ready"),
+            ([delayed], delayed, "delayed"),
+            ([buried], buried, "buried"),
+        ):
+            done = self.run_carillon("peek", *arguments)
+            self.assertEqual((done.returncode, done.stdout.decode()), (0, f"is {state}"))
+            left = r", \d+ s left" if state == "delayed" else ""
+            self.assertRegex(
+                done.stderr.decode(), rf"^job {job_id} in tube {self.tube}: {state}{left}\n$"
+            )
+            self.assertEqual(
+                json.loads(self.carillon("peek", "--json", *arguments)),
+                {"id": int(job_id), "tube": self.tube, "state": state, "body": f"is {state}"},
+            )
+
+    def test_peek_finds_nothing(self):
+        self.fails("carillon peek: job 999999 does not exist", "peek", "999999")
+        for state in ("ready", "delayed", "buried"):
+            self.fails(
+                f"carillon peek: no {state} job in tube {self.tube}",
+                "peek",
+                f"--{state}",
+                "--tube",
+                self.tube,
+            )
+
+    def test_stats_for_people(self):
+        job_id = self.put("x")
+        for arguments in ([], ["--tube", self.tube], ["--job", job_id]):
+            lines = self.carillon("stats", *arguments).splitlines()
+            column = max(len(line.split()[0]) for line in lines) + 2
+            for line in lines:
+                self.assertRegex(line, rf"^[a-z-]+ +(?<=^.{{{column}}})\S")
+                self.assertLessEqual(len(line), 80)
+        self.assertIn(f"tube       {self.tube}\n", self.carillon("stats", "--job", job_id))
+
+    def test_stats_for_machines(self):
+        job_id = self.put("--pri", "7", "x")
+        server = self.stats()
+        self.assertEqual((type(server["cmd-put"]), type(server["rusage-utime"])), (int, float))
+        self.assertEqual(
+            (server["draining"], type(server["id"]), type(server["version"])), (False, str, str)
+        )
+        tube = self.stats("--tube", self.tube)
+        self.assertEqual(
+            (tube["name"], tube["current-jobs-ready"], tube["current-jobs-urgent"]),
+            (self.tube, 1, 1),
+        )
+        job = self.job(job_id)
+        self.assertEqual((job["id"], job["state"], job["pri"]), (int(job_id), "ready", 7))
+
+    def test_a_tube_named_like_a_number(self):
+        self.carillon("put", "--tube", "123", "x")
+        self.assertEqual(self.stats("--tube", "123")["name"], "123")
+
+    def test_stats_of_nothing(self):
+        self.fails("carillon stats: job 999999 does not exist", "stats", "--job", "999999")
+        self.fails(
+            "carillon stats: tube nowhere does not exist: it has no jobs, "
+            "and nobody uses or watches it",
+            "stats",
+            "--tube",
+            "nowhere",
+        )
+
+
+if __name__ == "__main__":
+    unittest.main()

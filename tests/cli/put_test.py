@@ -1,0 +1,129 @@
+"""System tests of `carillon put`: bodies, due times and JSON."""
+
+import datetime
+import json
+import time
+import unittest
+
+from cli_case import SLACK, CliCase, daemon
+
+
+def _utc(seconds_from_now, offset_hours=0):
+    """Returns a time in RFC 3339 with microseconds and the given offset from UTC."""
+    zone = datetime.timezone(datetime.timedelta(hours=offset_hours))
+    moment = datetime.datetime.now(zone) + datetime.timedelta(seconds=seconds_from_now)
+    return moment.isoformat(timespec="microseconds")
+
+
+class PutTest(CliCase):
+    def body_of(self, job_id):
+        return self.run_carillon("peek", job_id).stdout
+
+    def test_the_body_is_the_argument_byte_for_byte(self):
+        for body in (
+            "hello",
+            "",
+            "two words\n",
+            "[1,2]",
+            "%%",
+            "stats",
+            "put",
+            "naïve ☃",
+            '"quoted"',
+            "a=b",
+            "{}",
+        ):
+            self.assertEqual(self.body_of(self.put(body)), body.encode(), body)
+
+    def test_a_body_may_start_with_a_dash_after_a_double_dash(self):
+        self.assertEqual(self.body_of(self.put("--", "--json")), b"--json")
+        self.assertEqual(self.body_of(self.put("-5")), b"-5")
+
+    def test_the_body_is_standard_input_without_an_argument_or_with_a_dash(self):
+        body = bytes(range(256)) + b"\r\n\n"
+        self.assertEqual(self.body_of(self.put(body=body)), body)
+        self.assertEqual(self.body_of(self.put("-", body=body)), body)
+        self.assertEqual(self.body_of(self.put(body=b"")), b"")
+
+    def test_the_largest_body_and_one_more_byte(self):
+        self.assertEqual(len(self.body_of(self.put(body=b"x" * 65535))), 65535)
+        self.fails(
+            "carillon put: the body has 65536 bytes; "
+            f"the limit of {daemon.HOST}:{self.server.port} is 65535",
+            "put",
+            body=b"x" * 65536,
+        )
+
+    def test_priority_ttr_and_delay_reach_the_job(self):
+        job = self.job(self.put("--pri", "5", "--ttr", "1m30s", "--delay", "40d", "x"))
+        self.assertEqual((job["pri"], job["ttr"], job["delay"]), (5, 90, 40 * 86400))
+        job = self.job(self.put("x"))
+        self.assertEqual((job["pri"], job["ttr"], job["delay"]), (65536, 60, 0))
+
+    def test_a_delay_of_milliseconds(self):
+        before = time.monotonic()
+        self.put("--delay", "250ms", "x")
+        after = time.monotonic()
+        self.carillon("reserve", "--tube", self.tube, "--delete")
+        reserved = time.monotonic()
+        self.assertGreaterEqual(reserved, before + 0.25)
+        self.assertLess(reserved, after + 0.25 + SLACK)
+
+    def test_an_absolute_time_in_any_offset(self):
+        for offset in (0, 2, -8):
+            due = time.time() + 0.7
+            self.put("--at", _utc(0.7, offset), "x")
+            self.carillon("reserve", "--tube", self.tube, "--delete", "--timeout", "30s")
+            reserved = time.time()
+            self.assertGreaterEqual(reserved, due)
+            self.assertLess(reserved, due + SLACK)
+
+    def test_a_time_in_the_past_is_now(self):
+        self.put("--at", "1999-12-31T23:59:59Z", "x")
+        self.carillon("reserve", "--tube", self.tube, "--timeout", "0")
+        self.put("--at", "1969-12-31T23:59:59Z", "y")
+        self.assertEqual(
+            self.carillon("reserve", "--tube", self.tube, "--timeout", "0", "--delete"), "x"
+        )
+        self.assertEqual(
+            self.carillon("reserve", "--tube", self.tube, "--timeout", "0", "--delete"), "y"
+        )
+
+    def test_json_of_a_time_in_the_past_is_now(self):
+        for past in ("2020-01-01T00:00:00Z", "1969-12-31T23:59:59Z"):
+            before = time.time()
+            put = json.loads(self.carillon("put", "--json", "--at", past, "--tube", self.tube, "x"))
+            due = datetime.datetime.fromisoformat(put["due"].replace("Z", "+00:00")).timestamp()
+            self.assertGreaterEqual(due, before - 0.001)  # written in whole milliseconds
+            self.assertLessEqual(due, time.time())
+
+    def test_json_of_a_delay(self):
+        before = time.time()
+        put = json.loads(self.carillon("put", "--json", "--delay", "40d", "--tube", self.tube, "x"))
+        after = time.time()
+        self.assertEqual(list(put), ["id", "tube", "due"])
+        self.assertEqual((type(put["id"]), put["tube"]), (int, self.tube))
+        self.assertRegex(put["due"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")
+        due = datetime.datetime.fromisoformat(put["due"].replace("Z", "+00:00")).timestamp()
+        self.assertGreaterEqual(due, before + 40 * 86400 - 0.001)  # written in whole milliseconds
+        self.assertLessEqual(due, after + 40 * 86400)
+
+    def test_json_of_a_time(self):
+        put = json.loads(
+            self.carillon(
+                "put", "--json", "--at", "2130-01-01T09:00:00.25+02:00", "--tube", self.tube, "x"
+            )
+        )
+        self.assertEqual(put["due"], "2130-01-01T07:00:00.250Z")
+
+    def test_a_due_time_after_the_year_9999_is_refused(self):
+        line = "carillon put: the job would be due after the year 9999; the server refused it"
+        self.fails(line, "put", "--tube", self.tube, "--delay", "4000000d", "x")
+        self.fails(line, "put", "--tube", self.tube, "--delay", "106751991167d", "x")
+        self.fails(line, "put", "--tube", self.tube, "--at", "9999-12-31T23:59:59-01:00", "x")
+        self.put("--at", "9999-12-31T23:59:59.999Z", "x")
+        self.assertEqual(self.stats("--tube", self.tube)["total-jobs"], 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

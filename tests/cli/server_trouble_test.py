@@ -1,0 +1,126 @@
+"""System tests of the commands with a server that is absent, strange, draining or dying."""
+
+import os
+import re
+import signal
+import socket
+import stat
+import threading
+import unittest
+
+from cli_case import CliCase, daemon
+
+
+class ServerTrouble(CliCase):
+    COMMANDS = (
+        ["put", "x"],
+        ["reserve"],
+        ["delete", "1"],
+        ["kick"],
+        ["peek", "1"],
+        ["stats"],
+        ["work", "--", "true"],
+    )
+
+    def test_nobody_listens(self):
+        address = f"{daemon.HOST}:{daemon.free_port()}"
+        for command in self.COMMANDS:
+            self.fails(
+                f"carillon {command[0]}: cannot connect to {address}: connection refused; "
+                f"start one with: carillon serve --listen {address}",
+                *command,
+                env=self.environment(CARILLON_SERVER=address),
+            )
+
+    def test_no_such_socket_file(self):
+        path = str(self.directory / "none.sock")
+        self.fails(
+            f"carillon stats: cannot connect to unix:{path}: no such file or directory; "
+            f"start one with: carillon serve --listen unix:{path}",
+            "stats",
+            "--server",
+            f"unix:{path}",
+        )
+
+    def test_a_unix_socket(self):
+        path = str(self.directory / "c.sock")
+        data = str(self.directory / "data")
+        serving = self.start("serve", "--data", data, "--listen", f"unix:{path}")
+        self.wait_until(
+            lambda: os.path.exists(path) and stat.S_ISSOCK(os.stat(path).st_mode), "it listens"
+        )
+        self.assertEqual(self.carillon("put", "--server", f"unix:{path}", "x"), "1\n")
+        serving.terminate()
+        self.assertEqual(serving.wait(30), 0)
+
+    def test_a_server_of_another_protocol(self):
+        with socket.create_server((daemon.HOST, 0)) as listener:
+            address = f"{daemon.HOST}:{listener.getsockname()[1]}"
+
+            def answer():
+                connection, _ = listener.accept()
+                with connection:
+                    connection.recv(1000)
+                    connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+                    connection.recv(1000)  # returns when the client closes
+
+            thread = threading.Thread(target=answer)
+            thread.start()
+            self.fails(
+                f'carillon stats: {address} answered "HTTP/1.1 400 Bad Request" to "stats", '
+                "which is not the beanstalk protocol",
+                "stats",
+                "--server",
+                address,
+            )
+            thread.join()
+
+    def test_beanstalkd_is_not_carillon(self):
+        with daemon.beanstalkd() as other:
+            address = f"{daemon.HOST}:{other.port}"
+            self.fails(
+                f'carillon put: {address} does not know "put-ms": '
+                "it is not Carillon, or an older one",
+                "put",
+                "--server",
+                address,
+                "x",
+            )
+            # Commands that need none of Carillon's own verbs work with every server.
+            self.carillon("stats", "--server", address)
+
+    def test_a_draining_server(self):
+        with daemon.carillon_serve(str(self.directory / "data")) as draining:
+            draining.process.send_signal(signal.SIGUSR1)
+            address = f"{daemon.HOST}:{draining.port}"
+            self.wait_until(lambda: self.stats("--server", address)["draining"], "it drains")
+            self.fails(
+                f"carillon put: {address} is draining: it takes no new jobs",
+                "put",
+                "--server",
+                address,
+                "x",
+            )
+
+    def test_a_server_that_dies_during_a_reserve(self):
+        with daemon.carillon_serve(str(self.directory / "data")) as dying:
+            address = f"{daemon.HOST}:{dying.port}"
+            waiting = self.start("reserve", "--server", address)
+            self.wait_until(
+                lambda: self.stats("--server", address)["current-waiting"] == 1, "it waits"
+            )
+            dying.kill()
+            self.assertEqual(waiting.wait(30), 1)
+            self.assertRegex(
+                waiting.stderr.read().decode(),
+                rf"^carillon reserve: lost the connection to {re.escape(address)}: \S.*\n$",
+            )
+
+    def test_a_wrong_server_in_the_environment_names_the_variable(self):
+        done = self.run_carillon("stats", env=self.environment(CARILLON_SERVER="a:b"))
+        self.assertEqual(done.returncode, 2)
+        self.assertRegex(done.stderr.decode(), r'^carillon stats: CARILLON_SERVER "a:b": .+\n$')
+
+
+if __name__ == "__main__":
+    unittest.main()
