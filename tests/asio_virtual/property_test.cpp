@@ -57,87 +57,115 @@ struct Event {
   }
 };
 
-// Plays the history of `seed`, which is the same for every kind of timer, and returns its events.
-// Every expiry is rounded up to a multiple of `tick` µs.
+// A history of 20 timers, drawn from `seed`: the same for every kind of timer. Every expiry is
+// rounded up to a multiple of `tick` µs.
 template <class Timer>
-std::vector<Event> play(std::uint64_t seed, std::int64_t tick) {
-  std::mt19937_64 random(seed);
-  const auto below = [&](std::uint64_t n) { return static_cast<std::int64_t>(random() % n); };
-  VirtualClock::time = below(1'000'000'000'000);
-  std::vector<Event> events;
-  net::io_context io(BOOST_ASIO_CONCURRENCY_HINT_UNSAFE);
-  std::vector<std::unique_ptr<Timer>> timers;
-  std::vector<std::unique_ptr<net::cancellation_signal>> signals;
-  std::vector<std::unique_ptr<net::cancellation_signal>> stale_signals;
-  for (int i = 0; i < 20; ++i) timers.push_back(std::make_unique<Timer>(io));
-  int waits = 0;
-  const auto turn = [&] {
-    io.restart();
-    io.poll();
-  };
-  for (int step = 0; step < 400; ++step) {
-    Timer& timer = *timers[static_cast<std::size_t>(below(timers.size()))];
+class History {
+ public:
+  History(std::uint64_t seed, std::int64_t tick) : random_(seed), tick_(tick) {
+    VirtualClock::time = below(1'000'000'000'000);
+    for (int i = 0; i < 20; ++i) timers_.push_back(std::make_unique<Timer>(io_));
+  }
+
+  // Plays the whole history, and returns its events.
+  std::vector<Event> play() {
+    for (int i = 0; i < 400; ++i) step(*any_of(timers_));
+    // Let the remaining timers expire, in ever longer steps, so that no wait is left to be
+    // cancelled.
+    for (int i = 0; i < 40; ++i) {
+      VirtualClock::time += std::int64_t{1} << i;
+      turn();
+    }
+    for (auto& timer : timers_) timer.reset();
+    turn();
+    EXPECT_EQ(events_.size(), static_cast<std::size_t>(waits_));
+    // Asio's heap and the wheel order the timers of one turn by different rules.
+    std::stable_sort(events_.begin(), events_.end(), [](const Event& a, const Event& b) {
+      return std::pair(a.time, a.wait) < std::pair(b.time, b.wait);
+    });
+    return events_;
+  }
+
+ private:
+  std::int64_t below(std::uint64_t n) { return static_cast<std::int64_t>(random_() % n); }
+  template <class T>
+  T& any_of(std::vector<T>& all) {
+    return all[static_cast<std::size_t>(below(all.size()))];
+  }
+
+  void step(Timer& timer) {
     switch (below(8)) {
       case 0:
-      case 1: {
-        const std::int64_t range = std::int64_t{1} << (below(36) + 1);
-        std::int64_t expiry = VirtualClock::time + below(static_cast<std::uint64_t>(range)) - 10;
-        expiry = (expiry + tick - 1) / tick * tick;
-        timer.expires_at(VirtualClock::time_point(VirtualClock::duration(expiry)));
+      case 1:
+        set_expiry(timer);
         [[fallthrough]];
-      }
       case 2:
-        timer.async_wait([&events, wait = waits++](error_code error) {
-          events.push_back({wait, error.failed(), VirtualClock::time});
-        });
+        timer.async_wait(next_wait());
         break;
       case 3:
-        signals.push_back(std::make_unique<net::cancellation_signal>());
-        timer.async_wait(net::bind_cancellation_slot(
-            signals.back()->slot(), [&events, wait = waits++](error_code error) {
-              events.push_back({wait, error.failed(), VirtualClock::time});
-            }));
+        signals_.push_back(std::make_unique<net::cancellation_signal>());
+        timer.async_wait(net::bind_cancellation_slot(signals_.back()->slot(), next_wait()));
         break;
       case 4:
         below(2) == 0 ? timer.cancel() : timer.cancel_one();
         break;
       case 5:
-        if (!signals.empty()) {
-          signals[static_cast<std::size_t>(below(signals.size()))]->emit(
-              net::cancellation_type::total);
-        }
+        if (!signals_.empty()) any_of(signals_)->emit(net::cancellation_type::total);
         break;
-      case 6: {
-        // A slot refers to the timer by its address, also with asio's own timer. So a signal no
-        // longer works after its timer has moved.
-        std::move(signals.begin(), signals.end(), std::back_inserter(stale_signals));
-        signals.clear();
-        auto moved = std::make_unique<Timer>(std::move(timer));
-        if (below(2) == 0) {
-          timer = std::move(*moved);
-        } else {
-          timers[static_cast<std::size_t>(below(timers.size()))] = std::move(moved);
-        }
+      case 6:
+        move(timer);
         break;
-      }
       default:
         VirtualClock::time += below(std::uint64_t{1} << (below(36) + 1));
         turn();
     }
   }
-  // Let the remaining timers expire, in ever longer steps, so that no wait is left to be cancelled.
-  for (int i = 0; i < 40; ++i) {
-    VirtualClock::time += std::int64_t{1} << i;
-    turn();
+
+  void set_expiry(Timer& timer) {
+    const std::int64_t range = std::int64_t{1} << (below(36) + 1);
+    std::int64_t expiry = VirtualClock::time + below(static_cast<std::uint64_t>(range)) - 10;
+    expiry = (expiry + tick_ - 1) / tick_ * tick_;
+    timer.expires_at(VirtualClock::time_point(VirtualClock::duration(expiry)));
   }
-  for (auto& timer : timers) timer.reset();
-  turn();
-  EXPECT_EQ(events.size(), static_cast<std::size_t>(waits));
-  // Asio's heap and the wheel order the timers of one turn by different rules.
-  std::stable_sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
-    return std::pair(a.time, a.wait) < std::pair(b.time, b.wait);
-  });
-  return events;
+
+  // Returns the handler of one more wait.
+  auto next_wait() {
+    return [this, wait = waits_++](error_code error) {
+      events_.push_back({wait, error.failed(), VirtualClock::time});
+    };
+  }
+
+  void move(Timer& timer) {
+    // A slot refers to the timer by its address, also with asio's own timer. So a signal no longer
+    // works after its timer has moved.
+    std::move(signals_.begin(), signals_.end(), std::back_inserter(stale_signals_));
+    signals_.clear();
+    auto moved = std::make_unique<Timer>(std::move(timer));
+    if (below(2) == 0) {
+      timer = std::move(*moved);
+    } else {
+      any_of(timers_) = std::move(moved);
+    }
+  }
+
+  void turn() {
+    io_.restart();
+    io_.poll();
+  }
+
+  std::mt19937_64 random_;
+  std::int64_t tick_;  // µs
+  std::vector<Event> events_;
+  int waits_ = 0;
+  net::io_context io_{BOOST_ASIO_CONCURRENCY_HINT_UNSAFE};
+  std::vector<std::unique_ptr<Timer>> timers_;
+  std::vector<std::unique_ptr<net::cancellation_signal>> signals_;
+  std::vector<std::unique_ptr<net::cancellation_signal>> stale_signals_;
+};
+
+template <class Timer>
+std::vector<Event> play(std::uint64_t seed, std::int64_t tick) {
+  return History<Timer>(seed, tick).play();
 }
 
 using AsioTimer = net::basic_waitable_timer<VirtualClock>;

@@ -31,6 +31,33 @@ void check(bool holds, const char* invariant, const std::string& of) {
   std::abort();
 }
 
+void check_jobs_in_memory(const Tube& tube) {
+  const std::string& name = tube.record.name;
+  std::uint64_t urgent = 0;
+  for (const LoadedJob& job : tube.ready) {
+    check(job.state == JobState::kReady && job.tube == &tube && !job.armed(),
+          "a ready job is in its tube, without a timer", name);
+    urgent += job.record.priority < kUrgentBelow ? 1U : 0U;
+  }
+  check(urgent == tube.urgent, "urgent jobs are counted", name);
+  for (const LoadedJob& job : tube.delayed) {
+    check(job.state == JobState::kDelayed && job.tube == &tube && job.armed(),
+          "a delayed job is in its tube, with a timer", name);
+    check(job.expiry() == job.record.due && job.due_key() < tube.cursor,
+          "a delayed job is before the cursor", name);
+  }
+}
+
+void check_client(const Client& client, ClientId id) {
+  check(client.held.size() == client.deadlines.size(), "held jobs have deadlines",
+        std::to_string(id));
+  check(!client.watches.empty(), "a client watches something", std::to_string(id));
+  for (const LoadedJob& job : client.held) {
+    check(job.state == JobState::kReserved && job.holder == &client && job.armed(),
+          "a held job is reserved", std::to_string(id));
+  }
+}
+
 }  // namespace
 
 std::optional<JobStats> Engine::job_stats(Now now, JobId id) {
@@ -121,19 +148,7 @@ void Engine::check_invariants() const {
     const bool waits_for_room = tube->starved && tube->queued() >= s.options.max_loaded_per_tube;
     check(tube->far() == 0 || waits_for_room || tube->load_time.armed(), "far jobs will be loaded",
           name);
-    std::uint64_t urgent = 0;
-    for (const LoadedJob& job : tube->ready) {
-      check(job.state == JobState::kReady && job.tube == tube && !job.armed(),
-            "a ready job is in its tube, without a timer", name);
-      urgent += job.record.priority < kUrgentBelow ? 1U : 0U;
-    }
-    check(urgent == tube->urgent, "urgent jobs are counted", name);
-    for (const LoadedJob& job : tube->delayed) {
-      check(job.state == JobState::kDelayed && job.tube == tube && job.armed(),
-            "a delayed job is in its tube, with a timer", name);
-      check(job.expiry() == job.record.due && job.due_key() < tube->cursor,
-            "a delayed job is before the cursor", name);
-    }
+    check_jobs_in_memory(*tube);
     // All jobs before the cursor are in memory. No job that is in the store alone is due before
     // next_far.
     std::uint64_t far = 0;
@@ -157,13 +172,7 @@ void Engine::check_invariants() const {
           std::to_string(id));
   }
   for (const auto& [id, client] : s.clients) {
-    check(client->held.size() == client->deadlines.size(), "held jobs have deadlines",
-          std::to_string(id));
-    check(!client->watches.empty(), "a client watches something", std::to_string(id));
-    for (const LoadedJob& job : client->held) {
-      check(job.state == JobState::kReserved && job.holder == client.get() && job.armed(),
-            "a held job is reserved", std::to_string(id));
-    }
+    check_client(*client, id);
     reserved -= client->held.size();
     waiting -= client->waiting ? client->watches.size() : 0;
   }

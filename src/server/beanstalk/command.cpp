@@ -130,7 +130,15 @@ bool is_tube_name(std::string_view name) {
          std::all_of(name.begin(), name.end(), is_name_byte);
 }
 
-Form form_of_put(const Arguments& arguments) {
+// Reads the arguments of put, put-ms or put-at.
+Form read_put(Arguments arguments, Command& c) {
+  arguments.number(c.priority, kMaxU32);
+  if (c.verb == Verb::kPut) {
+    arguments.seconds(c.delay).seconds(c.ttr);
+  } else {
+    arguments.number(c.verb == Verb::kPutAt ? c.due_at : c.delay, kMaxU64).number(c.ttr, kMaxU64);
+  }
+  arguments.number(c.bytes, kMaxU32);
   if (!arguments.ok()) return Form::kBad;
   return arguments.ok_to_the_end() ? Form::kGood : Form::kCountedBad;
 }
@@ -160,20 +168,9 @@ Form read_arguments(std::string_view rest, Command& c) {
       return Form::kGood;
 
     case Verb::kPut:
-      return form_of_put(arguments.number(c.priority, kMaxU32)
-                             .seconds(c.delay)
-                             .seconds(c.ttr)
-                             .number(c.bytes, kMaxU32));
     case Verb::kPutMs:
-      return form_of_put(arguments.number(c.priority, kMaxU32)
-                             .number(c.delay, kMaxU64)
-                             .number(c.ttr, kMaxU64)
-                             .number(c.bytes, kMaxU32));
     case Verb::kPutAt:
-      return form_of_put(arguments.number(c.priority, kMaxU32)
-                             .number(c.due_at, kMaxU64)
-                             .number(c.ttr, kMaxU64)
-                             .number(c.bytes, kMaxU32));
+      return read_put(arguments, c);
 
     case Verb::kPeek:
     case Verb::kReserveJob:

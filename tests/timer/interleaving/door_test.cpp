@@ -16,8 +16,9 @@ struct Note {
   int from = 0;
 };
 
+// Stands for a timer shard: its door, and how many messages of each thread were read or refused.
 template <class Twist>
-struct House {
+struct Shard {
   carillon::detail::Door<Note, Model<Twist>> door;
   Plain<int> inside;    // number of threads inside
   Plain<int> last[3];   // of each thread, the latest message that was read
@@ -62,18 +63,18 @@ struct House {
 template <class Twist, unsigned kComers, unsigned kTimes>
 struct EachComes {
   static constexpr int kThreads = static_cast<int>(kComers);
-  House<Twist> house;
+  Shard<Twist> shard;
   Note notes[kComers][kTimes];
 
   void run(int thread) {
     int message = 0;
-    for (Note& note : notes[thread]) house.come(note, thread, ++message);
+    for (Note& note : notes[thread]) shard.come(note, thread, ++message);
   }
   void at_end() {
     for (int thread = 0; thread < kThreads; ++thread)
-      require(house.read[thread] == static_cast<int>(kTimes), "a note was lost");
+      require(shard.read[thread] == static_cast<int>(kTimes), "a note was lost");
     Note another;
-    require(house.door.enter_or_post(another) == Admission::kEntered,
+    require(shard.door.enter_or_post(another) == Admission::kEntered,
             "the door is closed, and nobody is inside");
   }
 };
@@ -94,25 +95,25 @@ TEST(InterleavingDoor, TwoThreadsComeThreeTimes) {
 template <class Twist>
 struct OneShuts {
   static constexpr int kThreads = 3;
-  House<Twist> house;
+  Shard<Twist> shard;
   Note notes[2][2];
   Note first;
 
   OneShuts() {
-    require(house.door.enter_or_post(first) == Admission::kEntered, "a new door is open");
+    require(shard.door.enter_or_post(first) == Admission::kEntered, "a new door is open");
   }
   void run(int thread) {
     if (thread < 2) {
-      house.come(notes[thread][0], thread, 1);
-      if (thread == 0) house.come(notes[thread][1], thread, 2);
+      shard.come(notes[thread][0], thread, 1);
+      if (thread == 0) shard.come(notes[thread][1], thread, 2);
       return;
     }
-    house.read_all(house.door.take_notes());
-    while (Note* oldest = house.door.shut()) house.read_all(oldest);
+    shard.read_all(shard.door.take_notes());
+    while (Note* oldest = shard.door.shut()) shard.read_all(oldest);
   }
   void at_end() {
-    require(house.read[0] + house.refused[0] == 2, "a note was lost");
-    require(house.read[1] + house.refused[1] == 1, "a note was lost");
+    require(shard.read[0] + shard.refused[0] == 2, "a note was lost");
+    require(shard.read[1] + shard.refused[1] == 1, "a note was lost");
   }
 };
 
