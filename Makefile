@@ -35,7 +35,7 @@ quietly = >build/configure.log || { cat build/configure.log; exit 1; }
 fixed_addresses := $(shell setarch -R true 2>/dev/null && echo setarch -R)
 
 help: ## this list
-	@sed -n 's/^\([a-z ]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
+	@sed -n 's/^\([a-z -]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
 
 deps: ## install every package that any target needs
 	$(packages) build test lint bench
