@@ -15,6 +15,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
 
 namespace carillon::queue {
 
@@ -61,6 +65,31 @@ struct JobHistory {
   friend bool operator==(const JobHistory&, const JobHistory&) = default;
 };
 
+// Fields of a record that a newer version of Carillon has written, as their bytes. This version
+// keeps them, and writes them again with the record. Takes 8 bytes where there are none.
+class NewerFields {
+ public:
+  NewerFields() = default;
+  explicit NewerFields(std::string_view bytes)
+      : bytes_(bytes.empty() ? nullptr : std::make_unique<const std::string>(bytes)) {}
+  NewerFields(const NewerFields& other) : NewerFields(other.bytes()) {}
+  NewerFields(NewerFields&&) noexcept = default;
+  NewerFields& operator=(NewerFields other) noexcept {
+    bytes_ = std::move(other.bytes_);
+    return *this;
+  }
+  ~NewerFields() = default;
+
+  std::string_view bytes() const { return bytes_ ? std::string_view(*bytes_) : std::string_view(); }
+
+  friend bool operator==(const NewerFields& a, const NewerFields& b) {
+    return a.bytes() == b.bytes();
+  }
+
+ private:
+  std::unique_ptr<const std::string> bytes_;
+};
+
 // A job's record, decoded: all that is stored of a job except its body. Two states are not stored:
 // - Ready. A job that is not buried and whose due time has passed *is* ready. So becoming ready
 //   costs no write.
@@ -82,6 +111,7 @@ struct JobRecord {
   UtcMs created = 0;
   std::uint32_t body_bytes = 0;
   JobHistory history;
+  NewerFields newer = {};
 
   bool buried() const { return burial != 0; }
 

@@ -52,6 +52,7 @@ struct TubeRecord {
   // How many of the tube's jobs are not buried, and how many are.
   std::uint64_t scheduled = 0;
   std::uint64_t buried = 0;
+  NewerFields newer = {};
 
   friend bool operator==(const TubeRecord&, const TubeRecord&) = default;
 };
@@ -65,6 +66,7 @@ struct Watermarks {
   std::uint64_t next_burial = 1;
   // The engine's clock has shown this time, and never starts before it.
   UtcMs time = 0;
+  NewerFields newer = {};
 
   friend bool operator==(const Watermarks&, const Watermarks&) = default;
 };

@@ -111,6 +111,12 @@ TubeKey tube_key(std::uint32_t number) {
   return key;
 }
 
+std::uint32_t tube_of_key(std::string_view key) {
+  if (key.size() != TubeKey{}.size())
+    throw StoreError("a tube record is under the key " + hex(key) + ", which is no tube's");
+  return get_big<std::uint32_t>(key, 1);
+}
+
 IndexKey due_index_key(std::uint32_t tube, UtcMs due, JobId id) {
   return make_index_key('d', tube, due, id);
 }
@@ -122,6 +128,14 @@ IndexKey burial_index_key(std::uint32_t tube, std::uint64_t burial, JobId id) {
 IndexKey index_key_of(const JobRecord& job) {
   return job.buried() ? burial_index_key(job.tube, job.burial, job.id)
                       : due_index_key(job.tube, job.due, job.id);
+}
+
+bool set_job_of_key(std::string_view key, JobRecord& job) {
+  if (key.size() != IndexKey{}.size() || (key[0] != 'd' && key[0] != 'b')) return false;
+  job.tube = get_big<std::uint32_t>(key, 1);
+  (key[0] == 'b' ? job.burial : job.due) = get_big<std::uint64_t>(key, 5);
+  job.id = get_big<std::uint64_t>(key, 13);
+  return true;
 }
 
 Bytes<69> encode_job(const JobRecord& job) {

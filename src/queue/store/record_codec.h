@@ -52,6 +52,8 @@ std::string_view view(const Bytes<size>& bytes) {
 
 JobKey job_key(JobId id);
 TubeKey tube_key(std::uint32_t number);
+// Throws StoreError if `key` is not a tube's.
+std::uint32_t tube_of_key(std::string_view key);
 // All tube keys are >= the first and < the second of these.
 inline constexpr std::string_view kTubeKeys = "t";
 inline constexpr std::string_view kTubeKeysEnd = "u";
@@ -60,6 +62,9 @@ inline constexpr std::string_view kWatermarksKey = "w";
 IndexKey due_index_key(std::uint32_t tube, UtcMs due, JobId id);
 IndexKey burial_index_key(std::uint32_t tube, std::uint64_t burial, JobId id);
 IndexKey index_key_of(const JobRecord& job);
+// Sets what an index key says of its job: the id, the tube, and the due time or the burial. Returns
+// false if `key` is no index key.
+bool set_job_of_key(std::string_view key, JobRecord& job);
 
 Bytes<69> encode_job(const JobRecord& job);
 JobRecord decode_job(std::string_view key, std::string_view value);

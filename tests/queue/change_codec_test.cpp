@@ -1,0 +1,173 @@
+// Changes and records as bytes: what was written is read, what a newer version has added is kept,
+// and what is broken is refused by name.
+
+#include "queue/store/change_codec.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <optional>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "queue/seed.h"
+#include "queue/store/record_codec.h"
+#include "queue/store/record_format.h"
+#include "queue/store/tagged_fields.h"
+#include "queue/store_media.h"
+
+namespace carillon::queue {
+namespace {
+
+JobRecord full_job() {
+  return {.id = 7,
+          .tube = 3,
+          .priority = 1'024,
+          .due = 1'700'000'000'000,
+          .burial = 0,
+          .ttr = 60'000,
+          .delay = 5'000,
+          .created = 1'699'999'995'000,
+          .body_bytes = 5,
+          .history = {.reserves = 1, .timeouts = 2, .releases = 3, .buries = 4, .kicks = 5}};
+}
+
+std::string value_of(const JobRecord& job) {
+  std::string value;
+  append_job_value(value, job);
+  return value;
+}
+
+JobRecord read(const JobRecord& key_of, std::string_view value) {
+  return read_job_value(view(index_key_of(key_of)), value);
+}
+
+template <typename Action>
+std::string complaint(Action&& action) {
+  try {
+    action();
+  } catch (const StoreError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(RecordFormat, AJobIsReadAsItWasWritten) {
+  const JobRecord job = full_job();
+  EXPECT_EQ(read(job, value_of(job)), job);
+  const JobRecord away = buried(job, 12);
+  EXPECT_EQ(read(away, value_of(away)), away);
+}
+
+TEST(RecordFormat, AnOrdinaryJobTakesLessThan32Bytes) {
+  JobRecord job = full_job();
+  job.history = {};
+  EXPECT_LT(value_of(job).size(), 32U);
+}
+
+TEST(RecordFormat, FieldsOfANewerVersionAreKept) {
+  const JobRecord job = full_job();
+  std::string value = value_of(job);
+  std::string newer;
+  append_bytes(newer, 20, "the caller's key");
+  append_number(newer, 21, 5);
+  const JobRecord read_back = read(job, value + newer);
+  EXPECT_EQ(read_back.newer.bytes(), newer);
+  JobRecord moved = read_back;
+  moved.due += 1;
+  EXPECT_TRUE(value_of(moved).ends_with(newer));
+
+  TubeRecord tube{.number = 4, .name = "mail", .scheduled = 2, .buried = 1};
+  value.clear();
+  append_tube_value(value, tube);
+  tube.newer = NewerFields(newer);
+  EXPECT_EQ(read_tube_value(4, value + newer), tube);
+}
+
+TEST(RecordFormat, WhatIsBrokenIsRefusedByItsKey) {
+  const JobRecord job = full_job();
+  const std::string value = value_of(job);
+  EXPECT_NE(complaint([&] { read(job, ""); }).find("is empty"), std::string::npos);
+  EXPECT_NE(complaint([&] { read(job, "\x09"); }).find("has version 9"), std::string::npos);
+  EXPECT_NE(complaint([&] { read(job, value.substr(0, value.size() - 1)); }).find("is broken"),
+            std::string::npos);
+  JobRecord other = job;
+  other.due += 1;
+  EXPECT_NE(complaint([&] { read(other, value); }).find("belongs under the key"),
+            std::string::npos);
+  std::string large(1, static_cast<char>(kFormatVersion));
+  append_number(large, 1, std::uint64_t{1} << 32);  // a priority has 32 bits
+  EXPECT_NE(complaint([&] { read(job, large); }).find("is no such number"), std::string::npos);
+}
+
+TEST(ChangeCodec, ChangesAreReadAsTheyWereWritten) {
+  JobRecord moved = full_job();
+  moved.due += 10'000;
+  Changes changes;
+  changes.jobs.push_back({std::nullopt, full_job(), "hello"});
+  changes.jobs.push_back({full_job(), moved, {}});
+  changes.jobs.push_back({moved, std::nullopt, {}});
+  changes.tubes.push_back({.number = 3, .name = "mail", .scheduled = 1, .buried = 0});
+  changes.watermarks = Watermarks{.next_id = 1'001, .next_burial = 2, .time = 77};
+  std::string bytes;
+  encode_changes(changes, bytes);
+
+  const Changes decoded = decode_changes(bytes);
+  ASSERT_EQ(decoded.jobs.size(), 3U);
+  EXPECT_FALSE(decoded.jobs[0].before);
+  EXPECT_EQ(decoded.jobs[0].after, full_job());
+  EXPECT_EQ(decoded.jobs[0].body, "hello");
+  ASSERT_TRUE(decoded.jobs[1].before);
+  EXPECT_EQ(index_key_of(*decoded.jobs[1].before), index_key_of(full_job()));
+  EXPECT_EQ(decoded.jobs[1].after, moved);
+  ASSERT_TRUE(decoded.jobs[2].before);
+  EXPECT_EQ(decoded.jobs[2].before->id, 7U);
+  EXPECT_FALSE(decoded.jobs[2].after);
+  EXPECT_EQ(decoded.tubes, changes.tubes);
+  EXPECT_EQ(decoded.watermarks, changes.watermarks);
+}
+
+TEST(ChangeCodec, AnEmptyBodyIsABody) {
+  std::string bytes;
+  encode_changes({.jobs = {{std::nullopt, full_job(), ""}}, .tubes = {}, .watermarks = {}}, bytes);
+  const Changes decoded = decode_changes(bytes);
+  EXPECT_FALSE(decoded.jobs.at(0).before);
+  EXPECT_EQ(decoded.jobs.at(0).body, "");
+}
+
+TEST(ChangeCodec, FieldsThatAreNotKnownAreSkipped) {
+  std::string bytes;
+  encode_changes({.jobs = {}, .tubes = {}, .watermarks = Watermarks{.next_id = 5}}, bytes);
+  append_bytes(bytes, 9, "of a newer version");
+  EXPECT_EQ(decode_changes(bytes).watermarks->next_id, 5U);
+}
+
+TEST(ChangeCodec, BytesThatAreNoChangesAreRefused) {
+  EXPECT_NE(complaint([] { decode_changes(""); }).find("is empty"), std::string::npos);
+  EXPECT_NE(complaint([] { decode_changes("\x07"); }).find("version"), std::string::npos);
+  std::string bytes;
+  encode_changes({.jobs = {{std::nullopt, full_job(), "hello"}}, .tubes = {}, .watermarks = {}},
+                 bytes);
+  for (std::size_t size = 2; size < bytes.size(); ++size)
+    EXPECT_NE(complaint([&] { decode_changes(std::string_view(bytes).substr(0, size)); }), "");
+}
+
+TEST(ChangeCodec, RandomBytesAreReadOrRefused) {
+  std::mt19937_64 random(seed_or(std::random_device{}()));
+  std::string whole;
+  encode_changes({.jobs = {{full_job(), full_job(), {}}},
+                  .tubes = {{.number = 3, .name = "mail"}},
+                  .watermarks = Watermarks{}},
+                 whole);
+  for (int n = 0; n < 20'000; ++n) {
+    std::string bytes = whole;
+    for (int damage = 0; damage < 3; ++damage)
+      bytes[random() % bytes.size()] = static_cast<char>(random());
+    complaint([&] { decode_changes(bytes); });
+  }
+}
+
+}  // namespace
+}  // namespace carillon::queue
