@@ -1,0 +1,373 @@
+// Segments and windows: where a record goes, and what can be read again.
+
+#include "queue/store/local_log.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+#include <limits>
+#include <new>
+#include <utility>
+
+#include "carillon/queue/store.h"
+
+namespace carillon::queue {
+
+namespace {
+
+constexpr std::size_t kBlock = LogSegment::kBlock;
+constexpr std::string_view kPrefix = "log-";
+constexpr LogNumber kNoEnd = std::numeric_limits<LogNumber>::max();
+
+std::size_t whole_blocks(std::size_t bytes) {
+  return LogSegment::blocks_for(bytes) * kBlock;
+}
+
+// The number in a segment's name, or nothing if the file is no segment.
+std::optional<std::uint64_t> file_number(std::string_view name) {
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  name.remove_prefix(kPrefix.size());
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+  const bool whole = error == std::errc() && end == name.data() + name.size();
+  return whole ? std::optional(number) : std::nullopt;
+}
+
+// Calls `each` for the changes of a record. Returns false if they are not as the head says.
+template <typename Each>
+bool for_each_change(const LogSegment::Record& record, Each&& each) {
+  std::string_view bytes = record.changes;
+  for (std::uint32_t n = 0; n < record.head.count; ++n) {
+    std::uint32_t size = 0;
+    if (bytes.size() < sizeof size) return false;
+    std::memcpy(&size, bytes.data(), sizeof size);
+    bytes.remove_prefix(sizeof size);
+    if (bytes.size() < size) return false;
+    each(record.head.first + n, bytes.substr(0, size));
+    bytes.remove_prefix(size);
+  }
+  return bytes.empty();
+}
+
+}  // namespace
+
+// --- A window.
+
+void LogWindow::reserve(std::size_t bytes) {
+  const std::size_t needed = whole_blocks(size_ + bytes_of(bytes));
+  if (needed <= capacity_) return;
+  const std::size_t capacity = std::max(needed, 2 * capacity_);
+  std::unique_ptr<char, Free> larger(static_cast<char*>(std::aligned_alloc(kBlock, capacity)));
+  if (!larger) throw std::bad_alloc();
+  if (bytes_) std::memcpy(larger.get(), bytes_.get(), sizeof(LogRecordHead) + size_);
+  bytes_ = std::move(larger);
+  capacity_ = capacity;
+}
+
+void LogWindow::append(std::string_view change) noexcept {
+  const auto size = static_cast<std::uint32_t>(change.size());
+  char* const to = bytes_.get() + sizeof(LogRecordHead) + size_;
+  std::memcpy(to, &size, sizeof size);
+  std::memcpy(to + sizeof size, change.data(), change.size());
+  size_ += bytes_of(change.size());
+  ++count_;
+}
+
+void LogWindow::clear() noexcept {
+  constexpr std::size_t kKept = 4 << 20;  // a buffer that grew beyond this is given back
+  size_ = 0;
+  count_ = 0;
+  if (capacity_ <= kKept) return;
+  bytes_.reset();
+  capacity_ = 0;
+}
+
+std::size_t LogWindow::finish(LogRecordHead head) noexcept {
+  head.size = static_cast<std::uint32_t>(size_);
+  head.count = count_;
+  std::memcpy(bytes_.get(), &head, sizeof head);
+  const std::size_t used = sizeof head + size_;
+  const std::size_t whole = whole_blocks(size_);
+  std::memset(bytes_.get() + used, 0, whole - used);
+  return whole;
+}
+
+// --- Opening and reading.
+
+LocalLog::LocalLog(std::string directory, std::uint64_t identity, LogNumber applied,
+                   const LocalLogOptions& options)
+    : directory_(std::move(directory)),
+      identity_(identity),
+      options_(options),
+      last_(applied),
+      handed_(applied),
+      durable_(applied) {
+  open_segments();
+}
+
+LocalLog::~LocalLog() = default;
+
+std::string LocalLog::path_of(std::uint64_t file) const {
+  return directory_ + "/" + std::string(kPrefix) + std::to_string(file);
+}
+
+void LocalLog::open_segments() {
+  std::vector<std::unique_ptr<LogSegment>> found;
+  std::error_code error;
+  std::filesystem::directory_iterator entry(directory_, error);
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    const std::filesystem::path path = entry->path();
+    const auto number = file_number(path.filename().string());
+    if (!number) continue;
+    last_file_ = std::max(last_file_, *number);
+    auto segment = LogSegment::open(path.string(), identity_, options_.writes);
+    if (segment) {
+      found.push_back(std::make_unique<LogSegment>(std::move(*segment)));
+    } else {
+      ::unlink(path.c_str());  // it was never used
+    }
+  }
+  if (error) throw StoreError("the log in " + directory_ + " cannot be read: " + error.message());
+  std::sort(found.begin(), found.end(),
+            [](const auto& a, const auto& b) { return a->serial() < b->serial(); });
+  for (auto& segment : found) used_.push_back(std::move(segment));
+  if (!used_.empty()) last_serial_ = used_.back()->serial();
+}
+
+void LocalLog::read(LogNumber after, const Each& each) {
+  last_ = after;
+  for (std::size_t n = 0; n < used_.size(); ++n) {
+    const LogNumber end = n + 1 < used_.size() ? used_[n + 1]->first() : kNoEnd;
+    if (end > after + 1) read_segment(*used_[n], end, each);
+  }
+  refuse_if_behind(after);
+  handed_ = durable_ = last_;
+}
+
+// Changes up to `after` were durable in the log before anybody could say that they are not needed;
+// and what a header or a record says was durable must have been read.
+void LocalLog::refuse_if_behind(LogNumber after) const {
+  if (known_durable_ > last_) missing(directory_);
+  if (after <= known_durable_) return;
+  throw StoreError(
+      "the log in " + directory_ + " is damaged or of another time: it ends at change " +
+      std::to_string(known_durable_) + ", and the state has change " + std::to_string(after));
+}
+
+// Reads the changes of a segment from last_ + 1 up to `end`, not included.
+void LocalLog::read_segment(LogSegment& segment, LogNumber end, const Each& each) {
+  const std::string bytes = segment.read();
+  known_durable_ = std::max(known_durable_, segment.first() - 1);
+  std::uint32_t block = 1;
+  std::uint32_t behind = 1;  // the block behind the last record
+  while (last_ + 1 < end && block < segment.blocks()) {
+    const auto record = segment.record_at(bytes, block);
+    if (!record) {  // the end, or damage to what is not needed any more
+      ++block;
+      continue;
+    }
+    if (record->head.first > last_ + 1) break;
+    known_durable_ = std::max(known_durable_, record->head.last());
+    const bool whole = for_each_change(*record, [&](LogNumber number, std::string_view change) {
+      if (number <= last_) return;
+      each(number, change);
+      last_ = number;
+    });
+    if (!whole) throw StoreError("the log " + segment.path() + " is damaged");
+    block += static_cast<std::uint32_t>(LogSegment::blocks_for(record->head.size));
+    behind = block;
+  }
+  if (end == kNoEnd) {
+    look_behind_the_end(segment, bytes, behind);
+  } else if (last_ + 1 < end) {
+    missing(segment.path());
+  }
+}
+
+void LocalLog::missing(const std::string& where) const {
+  throw StoreError("the log " + where + " is damaged: change " + std::to_string(last_ + 1) +
+                   ", which was durable, is missing");
+}
+
+// The records of the last segment end before `block`. A later record may be there, if a crash came
+// before all writes had reached the disk; but none that says that the missing change was durable.
+void LocalLog::look_behind_the_end(const LogSegment& segment, std::string_view bytes,
+                                   std::uint32_t block) {
+  std::size_t end = block;
+  for (std::uint32_t later = block; later < segment.blocks(); ++later) {
+    const auto record = segment.record_at(bytes, later);
+    if (!record || record->head.first <= last_) continue;
+    known_durable_ = std::max(known_durable_, record->head.durable);
+    if (known_durable_ > last_) missing(segment.path());
+    end = later + LogSegment::blocks_for(record->head.size);
+  }
+  left_out_ = (end - block) * kBlock;
+}
+
+// --- The thread that appends.
+
+void LocalLog::refuse_if_failed() const {
+  if (failed_) throw StoreError(failure_);
+}
+
+LogNumber LocalLog::append(std::string_view change, const Apply& apply) {
+  Lock lock(mutex_);
+  refuse_if_failed();
+  make_room(change.size(), lock);
+  apply(last_ + 1);
+  open_.append(change);
+  return ++last_;
+}
+
+// Makes sure that the open window, with a change of so many bytes more, fits into memory and into a
+// segment that is there.
+void LocalLog::make_room(std::size_t bytes, Lock& lock) {
+  while (true) {  // another thread may close the window while this one does without the lock
+    const std::size_t window = open_.bytes() + LogWindow::bytes_of(bytes);
+    const std::size_t blocks = LogSegment::blocks_for(window);
+    if (!open_.empty() && (1 + blocks) * kBlock > options_.segment_bytes) {
+      lock.unlock();  // only a single change may take a segment of its own
+      write_window(false);
+      lock.lock();
+      refuse_if_failed();
+      continue;
+    }
+    open_.reserve(bytes);
+    if (has_room(blocks)) return;
+    add_free_segment(blocks, lock);
+    refuse_if_failed();
+  }
+}
+
+bool LocalLog::has_room(std::size_t blocks) const {
+  if (next_block_ != 0 && next_block_ + blocks <= used_.back()->blocks()) return true;
+  return std::any_of(free_.begin(), free_.end(),
+                     [blocks](const auto& segment) { return 1 + blocks <= segment->blocks(); });
+}
+
+// Makes a segment that takes a record of so many blocks.
+void LocalLog::add_free_segment(std::size_t blocks, Lock& lock) {
+  const std::size_t wanted = std::max(options_.segment_bytes / kBlock, 1 + blocks);
+  const std::size_t open = used_.empty() ? 0 : used_.back()->bytes();  // cannot be trimmed
+  if (used_bytes() - open >= options_.most_bytes) {
+    throw StoreError("the log in " + directory_ + " is full: " + std::to_string(used_bytes()) +
+                     " bytes of it are still needed, and it may have " +
+                     std::to_string(options_.most_bytes));
+  }
+  lock.unlock();
+  auto segment = std::make_unique<LogSegment>(LogSegment::make(
+      path_of(++last_file_), identity_, static_cast<std::uint32_t>(wanted), options_.writes));
+  lock.lock();
+  free_.push_back(std::move(segment));
+}
+
+LogNumber LocalLog::last() const {
+  const Lock lock(mutex_);
+  return last_;
+}
+
+std::size_t LocalLog::bytes() const {
+  const Lock lock(mutex_);
+  return used_bytes() + open_.bytes();
+}
+
+std::size_t LocalLog::used_bytes() const {
+  std::size_t sum = 0;
+  for (const auto& segment : used_) sum += segment->bytes();
+  return sum;
+}
+
+// The last segment that holds a record is never trimmed: it says which change was durable.
+void LocalLog::trim(LogNumber number) {
+  std::vector<std::unique_ptr<LogSegment>> large;
+  {
+    const Lock lock(mutex_);
+    while (used_.size() > 1 && used_[1]->first() <= std::min(number + 1, handed_)) {
+      std::vector<std::unique_ptr<LogSegment>>& to =
+          used_.front()->bytes() > options_.segment_bytes ? large : free_;
+      to.push_back(std::move(used_.front()));
+      used_.pop_front();
+    }
+  }
+  for (const auto& segment : large) ::unlink(segment->path().c_str());
+}
+
+// --- The thread that syncs.
+
+LogNumber LocalLog::sync() {
+  write_window(true);
+  const Lock lock(mutex_);
+  return durable_;
+}
+
+void LocalLog::write() {
+  write_window(false);
+}
+
+// After a failure nothing may be written behind the hole, so `failed_` is set before another thread
+// may write.
+void LocalLog::write_window(bool durably) {
+  const std::lock_guard one_at_a_time(writing_);
+  Lock lock(mutex_);
+  refuse_if_failed();
+  try {
+    write_window(durably, lock);
+  } catch (const std::exception& why) {
+    if (!lock.owns_lock()) lock.lock();
+    failed_ = true;
+    failure_ = why.what();
+    throw StoreError(failure_);
+  }
+}
+
+void LocalLog::write_window(bool durably, Lock& lock) {
+  const std::optional<Writing> writing = close_window();
+  if (!writing && (!durably || durable_ == handed_)) return;
+  const LogSegment& segment = *used_.back();
+  const LogNumber last = writing ? writing->last : handed_;
+  lock.unlock();
+  if (writing) {
+    if (writing->sync_first != nullptr) writing->sync_first->sync();
+    if (writing->block == 1) segment.write_header();
+    segment.write(closed_.data(), writing->size, writing->block);
+  }
+  if (durably) segment.sync();
+  lock.lock();
+  handed_ = last;
+  if (durably || options_.writes == LogWrites::kDurable) durable_ = last;
+}
+
+// Closes the open window and finds its blocks, if need be in a new segment. Returns nothing if the
+// window is empty.
+std::optional<LocalLog::Writing> LocalLog::close_window() {
+  if (open_.empty()) return std::nullopt;
+  closed_.clear();
+  std::swap(open_, closed_);
+  Writing writing{.last = last_};
+  const LogNumber first = last_ - closed_.count() + 1;
+  const std::size_t blocks = LogSegment::blocks_for(closed_.bytes());
+  if (next_block_ == 0 || next_block_ + blocks > used_.back()->blocks())
+    writing.sync_first = roll(blocks, first);
+  writing.size = closed_.finish({.first = first, .durable = durable_});
+  writing.block = next_block_;
+  next_block_ += static_cast<std::uint32_t>(blocks);
+  return writing;
+}
+
+// Goes on in a free segment. Returns the one before, which is to be made durable first: after a
+// crash of the machine only the last segment may have lost anything.
+const LogSegment* LocalLog::roll(std::size_t blocks, LogNumber first) {
+  const auto fits = [blocks](const auto& segment) { return 1 + blocks <= segment->blocks(); };
+  const auto found = std::find_if(free_.begin(), free_.end(), fits);  // append() has seen to it
+  const LogSegment* const before = used_.empty() ? nullptr : &*used_.back();
+  used_.push_back(std::move(*found));
+  free_.erase(found);
+  used_.back()->begin(++last_serial_, first);
+  next_block_ = 1;
+  return before;
+}
+
+}  // namespace carillon::queue

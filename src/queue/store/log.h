@@ -1,0 +1,70 @@
+// Log: the order of all changes of one queue, and the only thing that must be durable before a
+// reply leaves.
+//
+//   log.read(state.number(), [&](LogNumber number, std::string_view change) { state.apply(...); });
+//   ...
+//   log.append(change, [&](LogNumber number) { state.apply(number, change); });      // visible
+//   ...
+//   log.sync();                                   // the window is one record, and durable
+//   ...
+//   log.trim(state.durable_number());             // the state has these changes in its own files
+//
+// Changes are numbered from 1, without a gap, through the whole life of a log. The changes that are
+// appended between two syncs are a *window*; a window becomes one record, all of it or nothing.
+//
+// LocalLog (local_log.h) keeps a log in files. A log that several machines share is to be another
+// implementation: nothing here says where a record is durable.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string_view>
+
+namespace carillon::queue {
+
+// Counts the changes of one log from 1. 0: before the first.
+using LogNumber = std::uint64_t;
+
+// Thread safety: one thread appends, reads and trims; sync() and write() may be called by any
+// thread at the same time. Every method throws StoreError (store.h) if the medium fails.
+class Log {
+ public:
+  using Each = std::function<void(LogNumber number, std::string_view change)>;
+  using Apply = std::function<void(LogNumber number)>;
+
+  Log() = default;
+  Log(const Log&) = delete;
+  Log& operator=(const Log&) = delete;
+  virtual ~Log() = default;
+
+  // Calls `each` for every change after number `after`, in order. REQUIRES: it is called once,
+  // before anything is appended; `after` is not below the last trim.
+  virtual void read(LogNumber after, const Each& each) = 0;
+
+  // Adds a change to the open window and returns its number. Before that, and when the log is sure
+  // to take the change, it calls `apply` with the number. If the log or `apply` throws, nothing was
+  // appended, and the number is given to the next change.
+  virtual LogNumber append(std::string_view change, const Apply& apply) = 0;
+
+  // Makes durable everything that was appended before the call. Returns the number of the last
+  // change that is durable. After it has thrown once, what the medium holds is unknown: every later
+  // call throws.
+  virtual LogNumber sync() = 0;
+
+  // Hands everything that was appended before the call to the operating system: a crash of the
+  // process loses none of it, a crash of the machine may. Throws as sync() does.
+  virtual void write() = 0;
+
+  // The number of the last change that was appended.
+  virtual LogNumber last() const = 0;
+
+  // The changes up to `number` are never read again; their room may be used anew. REQUIRES: they
+  // are durable.
+  virtual void trim(LogNumber number) = 0;
+
+  // How many bytes the changes take that were not trimmed, on the medium and in the open window.
+  virtual std::size_t bytes() const = 0;
+};
+
+}  // namespace carillon::queue
