@@ -59,6 +59,9 @@ ssize_t write_past_the_page_cache(int fd, const void* bytes, std::size_t size, o
   if (size > Disk::kLargestWrite) std::abort();
   if (::pread(fd, disk.before.data(), size, at) != static_cast<ssize_t>(size)) std::abort();
   std::memcpy(disk.after.data(), bytes, size);
+  struct stat status {};
+  if (::fstat(fd, &status) != 0) std::abort();
+  disk.inode = status.st_ino;
   disk.at = static_cast<std::uint64_t>(at);
   disk.size = size;
   disk.under_way = true;

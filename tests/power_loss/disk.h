@@ -27,7 +27,7 @@ namespace carillon::queue {
 
 struct Disk {
   static constexpr std::size_t kFiles = 4'096;
-  static constexpr std::size_t kLargestWrite = 80 << 10;
+  static constexpr std::size_t kLargestWrite = 2 << 20;
 
   // A file that was written to through the page cache. All members are atomic, as the writer may
   // die at any instruction.
@@ -43,6 +43,7 @@ struct Disk {
   // The write past the page cache that is under way, at offset `at`: each of its sectors may have
   // the old bytes or the new ones.
   std::atomic<bool> under_way = false;
+  std::uint64_t inode = 0;  // of the file
   std::uint64_t at = 0;
   std::size_t size = 0;
   alignas(4'096) std::array<char, kLargestWrite> before;

@@ -11,6 +11,7 @@
 
 #include "carillon/queue/memory_store.h"
 #include "carillon/queue/rocks_store.h"
+#include "queue/store/logged_store.h"
 #include "queue/temporary_directory.h"
 
 namespace carillon::queue {
@@ -49,6 +50,27 @@ struct WithJournal : OnDisk {
   WithJournal() : OnDisk(true) {}
 };
 
+// As kSmall: many flushes of the state, many segments of the log.
+inline constexpr LoggedStoreOptions kSmallLogged{.recent = 512 << 10,
+                                                 .read_cache = 1 << 20,
+                                                 .large_body = 1 << 10,
+                                                 .log_bytes = 512 << 10,
+                                                 .log_segment_bytes = 64 << 10};
+
+struct Logged {
+  TemporaryDirectory directory;
+  std::unique_ptr<LoggedStore> opened;
+
+  Logged() { reopen(); }
+  void reopen() {
+    opened.reset();
+    opened = std::make_unique<LoggedStore>(directory / "data", kSmallLogged);
+  }
+};
+
+inline Store& store_of(Logged& medium) {
+  return *medium.opened;
+}
 inline Store& store_of(InMemory& medium) {
   return medium.store;
 }
@@ -79,6 +101,6 @@ inline std::vector<JobId> ids(const std::vector<JobRecord>& jobs) {
 
 using Ids = std::vector<JobId>;
 
-using Media = testing::Types<InMemory, OnDisk, WithJournal>;
+using Media = testing::Types<InMemory, OnDisk, WithJournal, Logged>;
 
 }  // namespace carillon::queue

@@ -1,0 +1,236 @@
+// An append to the log and the state, when the state is flushed, and the reads.
+
+#include "queue/store/logged_store.h"
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <limits>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include "queue/store/change_codec.h"
+#include "queue/store/local_log.h"
+#include "queue/store/lowest_places.h"
+#include "queue/store/record_format.h"
+#include "queue/store/rocks_state.h"
+
+namespace carillon::queue {
+
+namespace {
+
+using rocksdb::Slice;
+
+constexpr std::uint64_t kEnd = std::numeric_limits<std::uint64_t>::max();
+
+std::string_view view(const Slice& bytes) {
+  return {bytes.data(), bytes.size()};
+}
+
+StateOptions state_options_of(const LoggedStoreOptions& options) {
+  return {.read_cache = options.read_cache,
+          .file_bytes = std::max<std::size_t>(options.recent / 2, 1 << 20),
+          .large_body = options.large_body};
+}
+
+LocalLogOptions log_options_of(const LoggedStoreOptions& options) {
+  return {.segment_bytes = options.log_segment_bytes,
+          .most_bytes = 4 * options.log_bytes,
+          .writes = options.durable_writes ? LogWrites::kDurable : LogWrites::kBuffered};
+}
+
+}  // namespace
+
+struct LoggedStore::Parts {
+  const LoggedStoreOptions options;
+  RocksState state;
+  LocalLog log;
+  std::string bytes;      // of the change that is appended
+  bool flushing = false;  // the state is being written to files
+  mutable LowestPlaces lowest;
+  const LogNumber number_at_open;
+
+  Parts(const std::string& path, const LoggedStoreOptions& with)
+      : options(with),
+        state(path, state_options_of(with)),
+        log(path, state.identity(), state.number(), log_options_of(with)),
+        number_at_open(replay()) {}
+
+  LogNumber replay();
+  void refuse_if_broken() const;
+  void make_room();
+  void end_flush();
+  bool too_much() const;
+  void require_durable();
+  LogNumber append(const Changes& changes);
+  std::vector<JobRecord> scan(const IndexKey& from, const IndexKey& end, std::size_t limit) const;
+};
+
+// Applies what the log has and the state has not. All of it is durable.
+LogNumber LoggedStore::Parts::replay() {
+  log.read(state.number(), [this](LogNumber number, std::string_view change) {
+    if (state.unflushed() > options.recent) state.flush();
+    state.apply(decode_changes(change), number);
+  });
+  log.trim(state.flushed());
+  return log.last();
+}
+
+LoggedStore::LoggedStore(const std::string& path, const LoggedStoreOptions& options)
+    : parts_(std::make_unique<Parts>(path, options)) {}
+
+LoggedStore::~LoggedStore() {
+  try {
+    sync();
+    if (parts_->state.number() > parts_->state.flushed()) {
+      parts_->require_durable();
+      parts_->state.flush();
+    }
+  } catch (const std::exception&) {
+    // What was synced is in the log.
+  }
+}
+
+// --- Writing.
+
+Sequence LoggedStore::append(const Changes& changes) {
+  Parts& parts = *parts_;
+  parts.refuse_if_broken();
+  parts.make_room();
+  encode_changes(changes, parts.bytes);
+  const LogNumber number = parts.append(changes);
+  for (const JobChange& change : changes.jobs) {
+    if (change.after) parts.lowest.entered(index_key_of(*change.after));
+  }
+  for (const TubeRecord& tube : changes.tubes) {
+    if (tube.scheduled == 0 && tube.buried == 0) parts.lowest.forget(tube.number);
+  }
+  return number - parts.number_at_open;
+}
+
+// While compaction is far behind, changes wait here, without keeping syncs waiting.
+LogNumber LoggedStore::Parts::append(const Changes& changes) {
+  constexpr std::size_t kKept = 4 << 20;  // a buffer that grew beyond this is given back
+  while (true) {
+    try {
+      const LogNumber number =
+          log.append(bytes, [&](LogNumber next) { state.apply(changes, next); });
+      if (bytes.capacity() > kKept) bytes = {};
+      return number;
+    } catch (const RocksState::Stalled&) {
+      refuse_if_broken();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+}
+
+Sequence LoggedStore::sync() {
+  parts_->refuse_if_broken();
+  return parts_->log.sync() - parts_->number_at_open;
+}
+
+void LoggedStore::write() {
+  parts_->refuse_if_broken();
+  parts_->log.write();
+}
+
+void LoggedStore::Parts::refuse_if_broken() const {
+  if (const auto why = state.broken())
+    throw StoreError(state.message("has failed: " + *why + "; it must be opened anew"));
+}
+
+// Has the state flushed when enough has come together, so that the log can be trimmed.
+void LoggedStore::Parts::make_room() {
+  if (state.stopped()) {
+    require_durable();
+    state.resume();
+  }
+  if (flushing && !state.flushing()) end_flush();
+  const bool due = state.unflushed() > options.recent || log.bytes() > options.log_bytes;
+  if (!flushing && state.unflushed() > 0 && due) {
+    require_durable();
+    state.begin_flush();
+    flushing = true;
+  }
+  // The disk is slower than the changes come: they wait for it.
+  while (flushing && too_much() && !state.stopped()) {
+    refuse_if_broken();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (!state.flushing()) end_flush();
+  }
+}
+
+bool LoggedStore::Parts::too_much() const {
+  return state.in_memory() > 3 * options.recent || log.bytes() > 3 * options.log_bytes;
+}
+
+// Before each flush: no file of the state may be ahead of the log.
+void LoggedStore::Parts::require_durable() {
+  if (log.sync() != state.number())
+    throw StoreError(state.message("is not as its log: it must be opened anew"));
+}
+
+void LoggedStore::Parts::end_flush() {
+  flushing = false;
+  log.trim(state.flushed());
+}
+
+// --- Reading.
+
+Recovered LoggedStore::recover() const {
+  const RocksState& state = parts_->state;
+  Recovered recovered;
+  const Slice end(kTubeKeysEnd.data(), kTubeKeysEnd.size());
+  const auto at = state.scan(kMeta, kTubeKeys, end);
+  for (; at->Valid(); at->Next())
+    recovered.tubes.push_back(read_tube_value(tube_of_key(view(at->key())), view(at->value())));
+  state.check(*at);
+  if (const auto watermarks = state.get(kMeta, kWatermarksKey))
+    recovered.watermarks = read_watermarks_value(*watermarks);
+  return recovered;
+}
+
+std::optional<JobRecord> LoggedStore::find(JobId id) const {
+  const RocksState& state = parts_->state;
+  const auto pointer = state.get(kJobs, queue::view(job_key(id)));
+  if (!pointer) return std::nullopt;
+  const std::string_view key = decode_pointer(id, *pointer);
+  const auto value = state.get(kIndex, key);
+  if (!value)
+    throw StoreError("job " + std::to_string(id) + " has no record where its pointer says");
+  return read_job_value(key, *value);
+}
+
+std::string LoggedStore::body(JobId id) const {
+  auto body = parts_->state.get(kBodies, queue::view(job_key(id)));
+  if (!body) throw StoreError("job " + std::to_string(id) + " has no body");
+  return std::move(*body);
+}
+
+std::vector<JobRecord> LoggedStore::scan_due(std::uint32_t tube, DueKey from,
+                                             std::size_t limit) const {
+  return parts_->scan(due_index_key(tube, from.due, from.id), due_index_key(tube, kEnd, kEnd),
+                      limit);
+}
+
+std::vector<JobRecord> LoggedStore::scan_buried(std::uint32_t tube, std::uint64_t from,
+                                                std::size_t limit) const {
+  return parts_->scan(burial_index_key(tube, from, 0), burial_index_key(tube, kEnd, kEnd), limit);
+}
+
+std::vector<JobRecord> LoggedStore::Parts::scan(const IndexKey& from, const IndexKey& end,
+                                                std::size_t limit) const {
+  std::vector<JobRecord> found;
+  if (limit == 0) return found;
+  const IndexKey start = lowest.start(from);
+  const Slice end_slice(end.data(), end.size());
+  const auto at = state.scan(kIndex, queue::view(start), end_slice);
+  for (; at->Valid() && found.size() < limit; at->Next())
+    found.push_back(read_job_value(view(at->key()), view(at->value())));
+  state.check(*at);
+  lowest.scanned(from, found.empty() ? end : index_key_of(found.front()));
+  return found;
+}
+
+}  // namespace carillon::queue

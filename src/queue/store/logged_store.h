@@ -1,0 +1,75 @@
+// LoggedStore: the Store on disk. A log that is durable, and a state that is a checkpoint of it.
+//
+//   LoggedStore store("carillon-data", {});        // made if it is not there
+//   Engine engine(store, {}, now);
+//
+// An append goes to the open window of the log and to the memory of the state: it is visible.
+// sync() writes the window to the disk: it is durable. From time to time the state is written to
+// files, and the log is trimmed up to there.
+//
+// What it adds to the contract of Store:
+// - A crash of the machine loses nothing that was synced. Of what was not synced a beginning may be
+//   kept: changes are lost from the end only, and never by halves. A crash of the process loses
+//   nothing that write() has handed to the operating system.
+// - A full disk fails the append at once, with nothing changed, and the next append works as soon
+//   as there is room. Reads go on meanwhile.
+// - After a failed write that leaves unknown what the disk holds, every append and sync throws
+//   until the store is opened anew.
+// - Damage is found by checksums and reported.
+//
+// Thread safety: as for every Store. A directory is open once at a time, on one machine.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "carillon/queue/store.h"
+
+namespace carillon::queue {
+
+struct LoggedStoreOptions {
+  // Bytes of recent changes in memory, which a start after a crash applies again; up to three times
+  // as many while the disk is slow.
+  std::size_t recent = 64 << 20;
+  std::size_t read_cache = 64 << 20;  // bytes of blocks read from files
+  std::size_t large_body = 4 << 10;   // bodies of at least so many bytes are kept apart
+  // The log is trimmed when it has so many bytes.
+  std::size_t log_bytes = 128 << 20;
+  std::size_t log_segment_bytes = 4 << 20;
+  // Whether each sync() is to be one durable write. If not, write() is one write to the page cache,
+  // and sync() makes durable what was written there.
+  bool durable_writes = true;
+};
+
+class LoggedStore final : public Store {
+ public:
+  // Opens the store in the directory at `path`, and makes both if they are not there. Throws
+  // StoreError, with one line that names the directory.
+  LoggedStore(const std::string& path, const LoggedStoreOptions& options);
+  // Makes durable all that was appended. Errors have nowhere to go: call sync() before, to see
+  // them.
+  ~LoggedStore() override;
+
+  Sequence append(const Changes& changes) override;
+  Sequence sync() override;
+  // Hands all that was appended to the operating system.
+  void write();
+
+  Recovered recover() const override;
+  std::optional<JobRecord> find(JobId id) const override;
+  std::string body(JobId id) const override;
+  std::vector<JobRecord> scan_due(std::uint32_t tube, DueKey from,
+                                  std::size_t limit) const override;
+  std::vector<JobRecord> scan_buried(std::uint32_t tube, std::uint64_t from,
+                                     std::size_t limit) const override;
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace carillon::queue

@@ -1,0 +1,410 @@
+// Opening, applying, flushing and reading the state.
+
+#include "queue/store/rocks_state.h"
+
+#include <rocksdb/iterator.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <mutex>
+#include <random>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "queue/store/entries.h"
+#include "queue/store/old_journal.h"
+#include "queue/store/record_format.h"
+#include "queue/store/warnings_log.h"
+
+namespace carillon::queue {
+
+using rocksdb::Slice;
+using rocksdb::Status;
+using rocksdb::WriteBatch;
+
+namespace {
+
+// The version of all that is in the directory. A store of another is refused.
+constexpr std::string_view kFormatKey = "f";
+constexpr std::string_view kFormat = "carillon-queue 4";
+// Of versions before 0.1.0: the log was RocksDB's own, in 3 with a journal in front of it.
+constexpr std::string_view kOldFormats[] = {"carillon-queue 1", "carillon-queue 3"};
+constexpr std::string_view kIdentityKey = "i";
+constexpr std::string_view kNumberKey = "n";
+
+// RocksDB's threads rest for a second after an error, and Resume() waits for them. Before that
+// there is no use in it.
+constexpr std::chrono::milliseconds kRest{1'100};
+
+Slice slice(std::string_view bytes) {
+  return {bytes.data(), bytes.size()};
+}
+
+rocksdb::WriteOptions without_log() {
+  rocksdb::WriteOptions options;
+  options.disableWAL = true;
+  return options;
+}
+
+std::string_view number_bytes(const std::uint64_t& number) {
+  return {reinterpret_cast<const char*>(&number), sizeof number};
+}
+
+std::optional<std::uint64_t> number_of(const std::optional<std::string>& bytes) {
+  std::uint64_t number = 0;
+  if (!bytes || bytes->size() != sizeof number) return std::nullopt;
+  std::memcpy(&number, bytes->data(), sizeof number);
+  return number;
+}
+
+}  // namespace
+
+// What goes wrong in RocksDB's own threads.
+class RocksState::Troubles final : public rocksdb::EventListener {
+ public:
+  void OnBackgroundError(rocksdb::BackgroundErrorReason reason, Status* status) override {
+    // A compaction that fails changes nothing, and is tried again by itself. RocksDB must not take
+    // it for an error of its own: the next flush would fail with it.
+    if (reason == rocksdb::BackgroundErrorReason::kCompaction && status->IsIOError()) {
+      *status = Status::OK();
+      return;
+    }
+    const std::lock_guard lock(mutex_);
+    if (status->IsNoSpace() || status->IsShutdownInProgress()) return stop(*status);
+    if (broken_.empty()) broken_ = status->ToString();
+  }
+  // RocksDB would flush by itself what may not be durable in the log.
+  void OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason, Status, bool* automatic) override {
+    *automatic = false;
+  }
+
+  void OnFlushCompleted(rocksdb::DB*, const rocksdb::FlushJobInfo&) override {
+    flush_completed_.store(true);
+  }
+
+  bool stopped() const { return stopped_.load(); }
+  // Returns true if a family was flushed since the last forget_flush().
+  bool flush_completed() const { return flush_completed_.load(); }
+  void forget_flush() { flush_completed_.store(false); }
+  std::optional<std::string> broken() const {
+    const std::lock_guard lock(mutex_);
+    return broken_.empty() ? std::nullopt : std::optional(broken_);
+  }
+
+  // Tries to go on. Not OK: why it cannot.
+  Status resume(rocksdb::DB& database) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (std::chrono::steady_clock::now() < resume_at_) return cause_;
+      stopped_.store(false);
+    }
+    Status status = database.Resume();
+    const std::lock_guard lock(mutex_);
+    if (!status.ok()) stop(status);
+    return status;
+  }
+
+ private:
+  void stop(const Status& cause) {
+    cause_ = cause;
+    resume_at_ = std::chrono::steady_clock::now() + kRest;
+    stopped_.store(true);
+  }
+
+  std::atomic<bool> stopped_ = false;
+  std::atomic<bool> flush_completed_ = false;
+  mutable std::mutex mutex_;
+  // Protected by mutex_:
+  std::string broken_;
+  Status cause_;
+  std::chrono::steady_clock::time_point resume_at_;
+};
+
+RocksState::RocksState(const std::string& path, const StateOptions& options)
+    : directory_(path), troubles_(std::make_shared<Troubles>()) {
+  if (directory_.has_store()) refuse_other_families();
+  open(options);
+  check_format();
+  const auto identity = number_of(get(kMeta, kIdentityKey));
+  if (!identity) throw StoreError(message("is damaged: its identity is missing"));
+  identity_ = *identity;
+  number_ = flushed_ = number_in_files();
+}
+
+RocksState::~RocksState() = default;
+
+RocksState::Opened::~Opened() {
+  if (!database) return;
+  for (rocksdb::ColumnFamilyHandle* family : families) {
+    if (family != nullptr) database->DestroyColumnFamilyHandle(family).PermitUncheckedError();
+  }
+  database->Close().PermitUncheckedError();
+}
+
+// A store of another program, or of a newer version, is to be told by its families before anything
+// is changed in it.
+void RocksState::refuse_other_families() const {
+  std::vector<std::string> names;
+  const Status status =
+      rocksdb::DB::ListColumnFamilies(rocksdb::DBOptions(), directory_.path(), &names);
+  if (!status.ok()) throw error("cannot be opened", status);
+  const auto ours = state_families({});
+  for (const std::string& name : names) {
+    const auto same = [&name](const auto& family) { return family.name == name; };
+    if (std::any_of(ours.begin(), ours.end(), same)) continue;
+    throw StoreError(message(
+        "was made by a newer version of Carillon, or by another program: it has a column family '" +
+        name + "'"));
+  }
+}
+
+void RocksState::open(const StateOptions& options) {
+  rocksdb::DBOptions database_options = state_options();
+  database_options.info_log = std::make_shared<WarningsLog>(directory_.path());
+  database_options.listeners = {troubles_};
+  std::vector<rocksdb::ColumnFamilyDescriptor> present = state_families(options);
+  std::vector<rocksdb::ColumnFamilyDescriptor> missing;
+  if (!directory_.has_store()) {  // made all at once: Open() would write its options after each
+    missing.assign(present.begin() + 1, present.end());
+    present.resize(1);
+  }
+  std::vector<rocksdb::ColumnFamilyHandle*> handles;
+  rocksdb::DB* opened = nullptr;
+  Status status =
+      rocksdb::DB::Open(database_options, directory_.path(), present, &handles, &opened);
+  if (!status.ok()) throw error("cannot be opened", status);
+  opened_.database.reset(opened);
+  const auto end = std::copy(handles.begin(), handles.end(), opened_.families.begin());
+  if (missing.empty()) return;
+  status = opened->CreateColumnFamilies(missing, &handles);
+  std::copy(handles.begin(), handles.end(), end);
+  if (!status.ok()) throw error("cannot be made", status);
+}
+
+void RocksState::check_format() {
+  if (const auto format = get(kMeta, kFormatKey)) {
+    if (*format == kFormat) return;
+    if (std::find(std::begin(kOldFormats), std::end(kOldFormats), *format) != std::end(kOldFormats))
+      return upgrade();
+    throw StoreError(message("was made by another version of Carillon: its format is '" + *format +
+                             "', and this version knows '" + std::string(kFormat) + "'"));
+  }
+  for (const Family family : {kMeta, kJobs, kIndex, kBodies}) {
+    const std::unique_ptr<rocksdb::Iterator> any(database().NewIterator({}, this->family(family)));
+    any->SeekToFirst();
+    check(*any);
+    if (any->Valid()) throw StoreError(message("was not made by Carillon: it says no format"));
+  }
+  make();
+}
+
+void RocksState::put_format(WriteBatch& batch) {
+  std::random_device random;
+  const std::uint64_t identity = (std::uint64_t{random()} << 32) | random();
+  batch.Put(family(kMeta), slice(kFormatKey), slice(kFormat)).PermitUncheckedError();
+  batch.Put(family(kMeta), slice(kIdentityKey), slice(number_bytes(identity)))
+      .PermitUncheckedError();
+}
+
+// Nothing is in the log before this is durable.
+void RocksState::make() {
+  WriteBatch batch;
+  put_format(batch);
+  if (const Status status = database().Write(without_log(), &batch); !status.ok())
+    throw error("cannot be made", status);
+  flush();
+}
+
+// RocksDB has replayed its own log. What the journal has beyond it is applied, and all of it
+// becomes files in one flush, with the new format: a crash before that leaves the directory as it
+// was.
+void RocksState::upgrade() {
+  WriteBatch batch;
+  const std::string path = directory_.path() + "/journal";
+  if (const auto value = get(kMeta, kJournalKey)) {
+    const JournalPosition position = decode_journal_position(*value);
+    const std::uint64_t count = database().GetLatestSequenceNumber();
+    for (const std::string& entries : read_old_journal(path, position, count)) {
+      for_each_entry(entries, [&](const Entry& entry) {
+        if (entry.is_put) {
+          batch.Put(family(entry.family), slice(entry.key), slice(entry.value))
+              .PermitUncheckedError();
+        } else {
+          batch.Delete(family(entry.family), slice(entry.key)).PermitUncheckedError();
+        }
+      });
+    }
+    batch.Delete(family(kMeta), slice(kJournalKey)).PermitUncheckedError();
+  }
+  put_format(batch);
+  if (const Status status = database().Write(without_log(), &batch); !status.ok())
+    throw error("cannot be brought to this version", status);
+  flush();
+  // Should they stay, nothing refers to them.
+  ::unlink(path.c_str());
+  ::unlink((directory_.path() + "/next-log").c_str());
+}
+
+// --- Applying.
+
+// The calls of a batch fail for keys and values of more than 4 GiB alone, which no record has.
+void RocksState::apply(const Changes& changes, LogNumber number) {
+  batch_.Clear();
+  for (const JobChange& change : changes.jobs) add(change, batch_);
+  for (const TubeRecord& tube : changes.tubes) add(tube, batch_);
+  if (changes.watermarks) {
+    value_.clear();
+    append_watermarks_value(value_, *changes.watermarks);
+    batch_.Put(family(kMeta), slice(kWatermarksKey), value_).PermitUncheckedError();
+  }
+  batch_.Put(family(kMeta), slice(kNumberKey), slice(number_bytes(number))).PermitUncheckedError();
+  rocksdb::WriteOptions options = without_log();
+  options.no_slowdown = true;
+  const Status status = database().Write(options, &batch_);
+  if (status.IsIncomplete()) throw Stalled(message("cannot be written: " + status.ToString()));
+  if (!status.ok()) throw error("cannot be written", status);
+  constexpr std::size_t kNodeBytes = 64;  // of an entry in a memtable, beside key and value
+  unflushed_ += batch_.GetDataSize() + kNodeBytes * batch_.Count();
+  number_ = number;
+  constexpr std::size_t kKept = 4 << 20;  // a buffer that grew beyond this is given back
+  if (batch_.GetDataSize() > kKept) batch_ = WriteBatch();
+}
+
+void RocksState::add(const JobChange& change, WriteBatch& batch) {
+  const JobRecord& job = change.after ? *change.after : *change.before;
+  const JobKey id = job_key(job.id);
+  const Slice id_slice = slice(view(id));
+  const auto before = change.before ? std::optional(index_key_of(*change.before)) : std::nullopt;
+  if (!change.after) {
+    batch.Delete(family(kIndex), slice(view(*before))).PermitUncheckedError();
+    batch.Delete(family(kJobs), id_slice).PermitUncheckedError();
+    batch.Delete(family(kBodies), id_slice).PermitUncheckedError();
+    return;
+  }
+  const IndexKey after = index_key_of(job);
+  if (before && *before != after)
+    batch.Delete(family(kIndex), slice(view(*before))).PermitUncheckedError();
+  if (!before) batch.Put(family(kBodies), id_slice, slice(change.body)).PermitUncheckedError();
+  if (before != after) {
+    const auto pointer = encode_pointer(after);
+    batch.Put(family(kJobs), id_slice, slice(view(pointer))).PermitUncheckedError();
+  }
+  value_.clear();
+  append_job_value(value_, job);
+  batch.Put(family(kIndex), slice(view(after)), value_).PermitUncheckedError();
+}
+
+void RocksState::add(const TubeRecord& tube, WriteBatch& batch) {
+  const TubeKey key = tube_key(tube.number);
+  if (tube.scheduled == 0 && tube.buried == 0) {
+    batch.Delete(family(kMeta), slice(view(key))).PermitUncheckedError();
+    return;
+  }
+  value_.clear();
+  append_tube_value(value_, tube);
+  batch.Put(family(kMeta), slice(view(key)), value_).PermitUncheckedError();
+}
+
+// --- Flushing.
+
+void RocksState::begin_flush() {
+  rocksdb::FlushOptions options;
+  options.wait = false;
+  options.allow_write_stall = true;
+  const std::vector<rocksdb::ColumnFamilyHandle*> all(opened_.families.begin(),
+                                                      opened_.families.end());
+  troubles_->forget_flush();
+  if (const Status status = database().Flush(options, all); !status.ok())
+    throw error("cannot be written", status);
+  flushing_ = number_;
+  being_flushed_ = std::exchange(unflushed_, 0);
+}
+
+bool RocksState::flushing() {
+  if (!flushing_) return false;
+  if (!troubles_->flush_completed()) return true;
+  flushed_ = number_in_files();
+  if (flushed_ < *flushing_) return true;
+  end_flush();
+  return false;
+}
+
+void RocksState::end_flush() {
+  flushing_.reset();
+  being_flushed_ = 0;
+}
+
+void RocksState::flush() {
+  rocksdb::FlushOptions options;
+  options.allow_write_stall = true;
+  const std::vector<rocksdb::ColumnFamilyHandle*> all(opened_.families.begin(),
+                                                      opened_.families.end());
+  if (const Status status = database().Flush(options, all); !status.ok())
+    throw error("cannot be written", status);
+  end_flush();
+  unflushed_ = 0;
+  flushed_ = number_;
+}
+
+// Reads past the memtables.
+LogNumber RocksState::number_in_files() const {
+  rocksdb::ReadOptions options;
+  options.read_tier = rocksdb::kPersistedTier;
+  std::string value;
+  const Status status = database().Get(options, family(kMeta), slice(kNumberKey), &value);
+  if (status.IsNotFound()) return 0;
+  if (!status.ok()) throw error("cannot be read", status);
+  const auto number = number_of(value);
+  if (!number) throw StoreError(message("is damaged: the number of its last change is broken"));
+  return *number;
+}
+
+bool RocksState::stopped() const {
+  return troubles_->stopped();
+}
+
+void RocksState::resume() {
+  if (const Status status = troubles_->resume(database()); !status.ok())
+    throw error("cannot be written", status);
+  end_flush();
+  unflushed_ = 0;
+  flushed_ = number_in_files();
+}
+
+std::optional<std::string> RocksState::broken() const {
+  return troubles_->broken();
+}
+
+// --- Reading.
+
+std::optional<std::string> RocksState::get(Family family, std::string_view key) const {
+  std::string value;
+  const Status status = database().Get({}, this->family(family), slice(key), &value);
+  if (status.IsNotFound()) return std::nullopt;
+  if (!status.ok()) throw error("cannot be read", status);
+  return value;
+}
+
+std::unique_ptr<rocksdb::Iterator> RocksState::scan(Family family, std::string_view from,
+                                                    const Slice& end) const {
+  rocksdb::ReadOptions options;
+  options.iterate_upper_bound = &end;
+  std::unique_ptr<rocksdb::Iterator> iterator(
+      database().NewIterator(options, this->family(family)));
+  iterator->Seek(slice(from));
+  return iterator;
+}
+
+void RocksState::check(const rocksdb::Iterator& iterator) const {
+  if (!iterator.status().ok()) throw error("cannot be read", iterator.status());
+}
+
+StoreError RocksState::error(const std::string& what, const Status& status) const {
+  return StoreError(message(what + ": " + status.ToString()));
+}
+
+}  // namespace carillon::queue

@@ -1,0 +1,137 @@
+// RocksState: the state of a queue in RocksDB, as a checkpoint of the log.
+//
+//   RocksState state(directory, {});
+//   log.read(state.number(), [&](LogNumber number, std::string_view bytes) {
+//     state.apply(decode_changes(bytes), number);
+//   });
+//   ...
+//   state.apply(changes, number);              // visible; in memory alone
+//   if (enough) state.begin_flush();           // REQUIRES: what was applied is durable in the log
+//   ...
+//   log.trim(state.flushed());
+//
+// RocksDB has no log of its own here. A change is applied to its memtables, together with the
+// number that the change has in the log. A flush writes all families at once, so its files are the
+// state after exactly the changes up to the number that is stored in them. What was not flushed is
+// lost with the process, and a start applies it again from the log.
+//
+// *The files never run ahead of the log.* A flush begins only by begin_flush(), when everything
+// that was applied is durable in the log. RocksDB never flushes by itself here: its memtables have
+// no limit, and it is told not to recover from errors on its own.
+//
+// Thread safety: one thread; broken() may be called by any.
+#pragma once
+
+#include <rocksdb/db.h>
+#include <rocksdb/listener.h>
+#include <rocksdb/write_batch.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "carillon/queue/store.h"
+#include "queue/store/data_directory.h"
+#include "queue/store/log.h"
+#include "queue/store/record_codec.h"
+#include "queue/store/state_options.h"
+
+namespace carillon::queue {
+
+class RocksState {
+ public:
+  // Opens the state in the directory, and makes both if they are not there. Throws StoreError, with
+  // one line that names the directory.
+  RocksState(const std::string& path, const StateOptions& options);
+  ~RocksState();
+  RocksState(const RocksState&) = delete;
+  RocksState& operator=(const RocksState&) = delete;
+
+  // A random number that belongs to this directory and its log.
+  std::uint64_t identity() const { return identity_; }
+  // The number of the last change that was applied.
+  LogNumber number() const { return number_; }
+
+  // RocksDB takes no write for a moment, because compaction is far behind.
+  class Stalled : public StoreError {
+   public:
+    using StoreError::StoreError;
+  };
+
+  // Applies a change, all of it or nothing. Throws StoreError with nothing changed, or Stalled: try
+  // again soon.
+  // REQUIRES: number == this->number() + 1.
+  void apply(const Changes& changes, LogNumber number);
+
+  // Bytes that were applied and no flush has begun with, about; and with those being flushed.
+  std::size_t unflushed() const { return unflushed_; }
+  std::size_t in_memory() const { return unflushed_ + being_flushed_; }
+  // Begins to write all that was applied to files, by another thread. Throws StoreError. REQUIRES:
+  // everything that was applied is durable in the log; no other flush is under way.
+  void begin_flush();
+  // Returns true from begin_flush() until the files are durable.
+  bool flushing();
+  // The number of the last change that is durable in files.
+  LogNumber flushed() const { return flushed_; }
+  // Flushes all that was applied and waits for it. Throws StoreError. REQUIRES: as begin_flush().
+  void flush();
+
+  // Whether writing files has failed, for lack of space: nothing can be applied until resume().
+  bool stopped() const;
+  // Tries to go on. Throws StoreError if it cannot. REQUIRES: as begin_flush(), because what was
+  // applied is flushed.
+  void resume();
+  // Why what the files hold is unknown, or nothing: then nothing may be applied any more.
+  std::optional<std::string> broken() const;
+
+  // The value under `key`, or nothing.
+  std::optional<std::string> get(Family family, std::string_view key) const;
+  // At the first key >= `from`, if it is < `end`, which must outlive the iterator.
+  std::unique_ptr<rocksdb::Iterator> scan(Family family, std::string_view from,
+                                          const rocksdb::Slice& end) const;
+  void check(const rocksdb::Iterator& iterator) const;
+
+  // "data directory PATH WHAT", for errors.
+  std::string message(const std::string& what) const { return directory_.message(what); }
+
+ private:
+  class Troubles;
+
+  struct Opened {
+    std::array<rocksdb::ColumnFamilyHandle*, kFamilies> families{};
+    std::unique_ptr<rocksdb::DB> database;
+    ~Opened();
+  };
+
+  void open(const StateOptions& options);
+  void refuse_other_families() const;
+  void check_format();
+  void end_flush();
+  void make();
+  void upgrade();
+  void put_format(rocksdb::WriteBatch& batch);
+  LogNumber number_in_files() const;
+  void add(const JobChange& change, rocksdb::WriteBatch& batch);
+  void add(const TubeRecord& tube, rocksdb::WriteBatch& batch);
+  rocksdb::DB& database() const { return *opened_.database; }
+  rocksdb::ColumnFamilyHandle* family(Family family) const { return opened_.families[family]; }
+  StoreError error(const std::string& what, const rocksdb::Status& status) const;
+
+  DataDirectory directory_;
+  std::shared_ptr<Troubles> troubles_;
+  Opened opened_;
+  std::uint64_t identity_ = 0;
+  LogNumber number_ = 0;
+  LogNumber flushed_ = 0;
+  std::optional<LogNumber> flushing_;  // up to here
+  std::size_t unflushed_ = 0;
+  std::size_t being_flushed_ = 0;
+  rocksdb::WriteBatch batch_;
+  std::string value_;
+};
+
+}  // namespace carillon::queue

@@ -1,0 +1,123 @@
+// RocksDB's options, each with its reason where it is not the usual one.
+
+#include "queue/store/state_options.h"
+
+#include <rocksdb/cache.h>
+#include <rocksdb/env.h>
+#include <rocksdb/filter_policy.h>
+#include <rocksdb/table.h>
+#include <rocksdb/utilities/table_properties_collectors.h>
+
+#include <cstdint>
+#include <memory>
+
+namespace carillon::queue {
+
+namespace {
+
+using rocksdb::ColumnFamilyOptions;
+
+// A queue is a put and an erase at the head of an order: its dead entries lie together, where scans
+// begin. A file in which half of any 1'024 neighbours are erasures is compacted soon, not when its
+// turn by size comes.
+constexpr std::size_t kErasureWindow = 1'024;
+constexpr std::size_t kErasuresInIt = 512;
+
+// No memtable is ever full by itself: when they are flushed is the store's decision, because only
+// what the log holds durably may reach a file (rocks_state.h).
+constexpr std::size_t kNeverFull = std::size_t{64} << 30;
+
+ColumnFamilyOptions family_options(const StateOptions& options,
+                                   const std::shared_ptr<rocksdb::Cache>& cache) {
+  ColumnFamilyOptions family;
+  family.write_buffer_size = kNeverFull;
+  family.arena_block_size = 1 << 20;
+  family.max_write_buffer_number = 4;
+  family.compression = rocksdb::kLZ4Compression;
+  // Writers are made to wait by these only when compaction is far behind: a put must not pay for a
+  // passing burst.
+  family.level0_slowdown_writes_trigger = 40;
+  family.level0_stop_writes_trigger = 80;
+  family.level_compaction_dynamic_level_bytes = true;
+  family.target_file_size_base = options.file_bytes;
+  family.max_bytes_for_level_base = 4 * options.file_bytes;
+  family.table_properties_collector_factories = {
+      rocksdb::NewCompactOnDeletionCollectorFactory(kErasureWindow, kErasuresInIt)};
+
+  rocksdb::BlockBasedTableOptions table;
+  table.block_cache = cache;
+  table.block_size = 8 << 10;
+  table.format_version = 5;
+  // Index and filter in small parts: a look-up in a large file reads two blocks of them, not
+  // megabytes.
+  table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
+  table.index_type = rocksdb::BlockBasedTableOptions::kTwoLevelIndexSearch;
+  table.partition_filters = true;
+  table.metadata_block_size = 8 << 10;
+  table.optimize_filters_for_memory = true;
+  // Their memory counts against the cache, so that it is bounded, too.
+  table.cache_index_and_filter_blocks = true;
+  table.cache_index_and_filter_blocks_with_high_priority = true;
+  table.pin_top_level_index_and_filter = true;
+  family.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
+  return family;
+}
+
+}  // namespace
+
+rocksdb::DBOptions state_options() {
+  rocksdb::DBOptions database;
+  database.create_if_missing = true;
+  database.create_missing_column_families = true;
+
+  // The log is the truth. The families are flushed together, with the number of the last change in
+  // them, and only when the store says so.
+  database.atomic_flush = true;
+  database.avoid_flush_during_shutdown = true;
+  database.avoid_flush_during_recovery = true;
+
+  // One thread writes: what is for many costs time and brings nothing.
+  database.allow_concurrent_memtable_write = false;
+  database.enable_write_thread_adaptive_yield = false;
+
+  // Little in the background, and its writes trickled to the disk, so that a write of the log does
+  // not wait behind them.
+  database.max_background_jobs = 2;
+  database.bytes_per_sync = 1 << 20;
+  database.avoid_unnecessary_blocking_io = true;  // files are deleted in the background
+  database.max_open_files = 512;
+  database.max_file_opening_threads = 1;
+
+  // A log of an old format would be allocated ahead by the size of a memtable.
+  database.allow_fallocate = false;
+
+  // A failed write in the background is tried again by the store, when there is something to
+  // append.
+  database.max_bgerror_resume_count = 0;
+
+  // Opening reads no statistics from the files, and nothing is kept for RocksDB's own observers.
+  database.skip_stats_update_on_db_open = true;
+  database.stats_dump_period_sec = 0;
+  database.stats_persist_period_sec = 0;
+  return database;
+}
+
+std::vector<rocksdb::ColumnFamilyDescriptor> state_families(const StateOptions& options) {
+  const std::shared_ptr<rocksdb::Cache> cache = rocksdb::NewLRUCache(options.read_cache);
+  const ColumnFamilyOptions plain = family_options(options, cache);
+  ColumnFamilyOptions bodies = plain;
+  bodies.enable_blob_files = true;
+  bodies.min_blob_size = options.large_body;
+  bodies.blob_compression_type = rocksdb::kLZ4Compression;
+  bodies.blob_file_size = 2 * options.file_bytes;
+  // Files of which half is dead are rewritten, the older half of them at the most.
+  bodies.enable_blob_garbage_collection = true;
+  bodies.blob_garbage_collection_age_cutoff = 0.5;
+  bodies.blob_garbage_collection_force_threshold = 0.5;
+  return {{rocksdb::kDefaultColumnFamilyName, plain},
+          {"jobs", plain},
+          {"index", plain},
+          {"bodies", bodies}};
+}
+
+}  // namespace carillon::queue
