@@ -32,16 +32,6 @@ Number get_big(std::string_view bytes, std::size_t at) {
   return number;
 }
 
-std::string hex(std::string_view bytes) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string digits;
-  for (const char byte : bytes) {
-    digits += kDigits[static_cast<std::uint8_t>(byte) >> 4];
-    digits += kDigits[static_cast<std::uint8_t>(byte) & 0xf];
-  }
-  return digits;
-}
-
 // Takes a value apart from its front. If the value is not as it should be, it throws a StoreError
 // about `what` under `key`.
 class Reader {
@@ -97,6 +87,16 @@ IndexKey make_index_key(char kind, std::uint32_t tube, std::uint64_t order, JobI
 }
 
 }  // namespace
+
+std::string hex(std::string_view bytes) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string digits;
+  for (const char byte : bytes) {
+    digits += kDigits[static_cast<std::uint8_t>(byte) >> 4];
+    digits += kDigits[static_cast<std::uint8_t>(byte) & 0xf];
+  }
+  return digits;
+}
 
 JobKey job_key(JobId id) {
   JobKey key;

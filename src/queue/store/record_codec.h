@@ -50,6 +50,9 @@ std::string_view view(const Bytes<size>& bytes) {
   return {bytes.data(), size};
 }
 
+// Returns the bytes as hexadecimal digits, for messages that name a key.
+std::string hex(std::string_view bytes);
+
 JobKey job_key(JobId id);
 TubeKey tube_key(std::uint32_t number);
 // Throws StoreError if `key` is not a tube's.

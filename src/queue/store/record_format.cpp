@@ -12,16 +12,6 @@ namespace carillon::queue {
 
 namespace {
 
-std::string hex(std::string_view bytes) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string digits;
-  for (const char byte : bytes) {
-    digits += kDigits[static_cast<std::uint8_t>(byte) >> 4];
-    digits += kDigits[static_cast<std::uint8_t>(byte) & 0xf];
-  }
-  return digits;
-}
-
 // Reads the fields of a value one by one, and collects those that nobody asks for.
 class Value {
  public:
