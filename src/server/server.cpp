@@ -19,8 +19,8 @@
 #include <utility>
 #include <vector>
 
+#include "carillon/queue/disk_store.h"
 #include "carillon/queue/memory_store.h"
-#include "carillon/queue/rocks_store.h"
 #include "server/event_loop.h"
 
 namespace carillon::server {
@@ -87,11 +87,9 @@ std::size_t connections_that_fit(std::size_t wanted) {
 std::unique_ptr<queue::Store> open_store(const std::optional<std::string>& directory,
                                          const queue::SyncPolicy& sync) {
   if (!directory) return std::make_unique<queue::MemoryStore>();
-  // Only for kAlways. Under the other policies an answer does not promise a sync, but it promises
-  // that killing the process loses nothing, and unsynced changes in a journal would be lost.
-  const queue::RocksStoreOptions options{
-      .journal_bytes = sync.mode == queue::SyncPolicy::Mode::kAlways ? queue::kJournalBytes : 0};
-  auto store = std::make_unique<queue::RocksStore>(*directory, options);
+  const queue::DiskStoreOptions options{.durable_writes =
+                                            sync.mode == queue::SyncPolicy::Mode::kAlways};
+  auto store = std::make_unique<queue::DiskStore>(*directory, options);
   if (!store->opening_warning().empty()) spdlog::warn("{}", store->opening_warning());
   return store;
 }

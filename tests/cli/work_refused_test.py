@@ -4,7 +4,6 @@ The server refuses the result of a job (its disk is full), or every command (too
 """
 
 import os
-import resource
 import signal
 import tempfile
 import time
@@ -14,25 +13,20 @@ from pathlib import Path
 from cli_case import CliCase, daemon
 from work_case import WorkCase
 
-NO_LIMIT = resource.RLIM_INFINITY
-
 
 class FullDiskTest(WorkCase):
-    """Simulates a full disk by a limit on the size of files, which needs no privileges and can be
-    lifted."""
+    """Simulates a full disk, without privileges: the data directory is renamed, so that the server
+    can make no new file, until it gets its name back."""
 
     @classmethod
     def setUpClass(cls):
         directory = tempfile.TemporaryDirectory()
         cls.addClassCleanup(directory.cleanup)
         cls.data = Path(directory.name) / "data"
-        # SIGXFSZ is ignored, so that a write beyond the limit is an error, as on a full disk, and
-        # does not kill the server. Without a journal the files are short, and so is the limit.
+        cls.renamed = Path(directory.name) / "renamed"
         cls.server = cls.enterClassContext(
             daemon.Server(
                 lambda port: [
-                    "env",
-                    "--ignore-signal=XFSZ",
                     daemon.carillon_path(),
                     "serve",
                     "--data",
@@ -53,12 +47,12 @@ class FullDiskTest(WorkCase):
         )
 
     def make_room(self):
-        resource.prlimit(self.server.process.pid, resource.RLIMIT_FSIZE, (NO_LIMIT, NO_LIMIT))
+        if self.renamed.exists():
+            self.renamed.rename(self.data)
 
     def fill_the_disk(self):
         """Fills the log until the server refuses large puts, then small puts, then deletes."""
-        longest = max(path.stat().st_size for path in self.data.iterdir())
-        resource.prlimit(self.server.process.pid, resource.RLIMIT_FSIZE, (longest, NO_LIMIT))
+        self.data.rename(self.renamed)
         with self.server.connect() as connection:
             connection.call(b"use " + self.tube.encode())
             ids = []
@@ -164,6 +158,7 @@ class FullDiskTest(WorkCase):
         self.assert_line(
             worker, "carillon work: lost the connection to .*; trying again until it is back"
         )
+        self.make_room()
         self.server.start()
 
 

@@ -38,6 +38,17 @@ class GatedStore final : public Store {
     return covered;
   }
 
+  void write() override {
+    const std::lock_guard lock(mutex_);
+    ++writes_;
+    if (failure_) throw StoreError(*failure_);
+  }
+  int writes() {
+    const std::lock_guard lock(mutex_);
+    return writes_;
+  }
+  std::string failure() const override { return {}; }
+
   // Lets `count` syncs end, now or later.
   void let(int count) {
     const std::lock_guard lock(mutex_);
@@ -75,6 +86,7 @@ class GatedStore final : public Store {
   std::condition_variable changed_;
   Sequence appended_ = 0;
   int entered_ = 0;
+  int writes_ = 0;
   int let_ = 0;
   bool open_ = false;
   std::optional<std::string> failure_;

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "carillon/queue/disk_store.h"
 #include "carillon/queue/memory_store.h"
 #include "carillon/queue/rocks_store.h"
-#include "queue/store/logged_store.h"
 #include "queue/temporary_directory.h"
 
 namespace carillon::queue {
@@ -51,20 +51,20 @@ struct WithJournal : OnDisk {
 };
 
 // As kSmall: many flushes of the state, many segments of the log.
-inline constexpr LoggedStoreOptions kSmallLogged{.recent = 512 << 10,
-                                                 .read_cache = 1 << 20,
-                                                 .large_body = 1 << 10,
-                                                 .log_bytes = 512 << 10,
-                                                 .log_segment_bytes = 64 << 10};
+inline constexpr DiskStoreOptions kSmallDisk{.recent = 512 << 10,
+                                             .read_cache = 1 << 20,
+                                             .large_body = 1 << 10,
+                                             .log_bytes = 512 << 10,
+                                             .log_segment_bytes = 64 << 10};
 
 struct Logged {
   TemporaryDirectory directory;
-  std::unique_ptr<LoggedStore> opened;
+  std::unique_ptr<DiskStore> opened;
 
   Logged() { reopen(); }
   void reopen() {
     opened.reset();
-    opened = std::make_unique<LoggedStore>(directory / "data", kSmallLogged);
+    opened = std::make_unique<DiskStore>(directory / "data", kSmallDisk);
   }
 };
 

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "carillon/queue/disk_store.h"
 #include "carillon/queue/rocks_store.h"
 #include "queue/crash_batches.h"
 #include "queue/seed.h"
-#include "queue/store/logged_store.h"
 #include "queue/store_media.h"
 #include "queue/temporary_directory.h"
 
@@ -31,7 +31,7 @@ void unpack(const std::string& name, const fs::path& into) {
   ASSERT_EQ(std::system(command.c_str()), 0) << command;
 }
 
-void expect_the_jobs_of_format_3(const LoggedStore& store) {
+void expect_the_jobs_of_format_3(const DiskStore& store) {
   const Recovered recovered = store.recover();
   ASSERT_EQ(recovered.tubes.size(), 2U);
   EXPECT_GE(recovered.watermarks.next_id, 62U);
@@ -62,7 +62,7 @@ TEST(Upgrade, ADirectoryOfFormat3ThatWasKilledIsOpened) {
   const TemporaryDirectory directory;
   unpack("format-3.tar.gz", directory.path());
   {
-    LoggedStore store(directory / "data", kSmallLogged);
+    DiskStore store(directory / "data", kSmallDisk);
     expect_the_jobs_of_format_3(store);
     JobRecord moved = *store.find(2);
     const JobRecord before = moved;
@@ -70,7 +70,7 @@ TEST(Upgrade, ADirectoryOfFormat3ThatWasKilledIsOpened) {
     store.append({.jobs = {{before, moved, {}}}, .tubes = {}, .watermarks = {}});
     store.sync();
   }
-  LoggedStore again(directory / "data", kSmallLogged);
+  DiskStore again(directory / "data", kSmallDisk);
   EXPECT_EQ(again.find(2)->due, kYear2999 + 1);
   EXPECT_FALSE(fs::exists(directory / "data/journal"));
 }
@@ -78,7 +78,7 @@ TEST(Upgrade, ADirectoryOfFormat3ThatWasKilledIsOpened) {
 TEST(Upgrade, AVersionBeforeRefusesTheDirectoryAfterwards) {
   const TemporaryDirectory directory;
   unpack("format-3.tar.gz", directory.path());
-  { const LoggedStore store(directory / "data", kSmallLogged); }
+  { const DiskStore store(directory / "data", kSmallDisk); }
   try {
     const RocksStore store(directory / "data");
     FAIL() << "it was opened";
@@ -105,7 +105,7 @@ void upgrade_copies(bool journal) {
     fs::remove_all(directory / "copy");
     fs::copy(directory / "data", directory / "copy");
     fs::remove(directory / "copy/owner.pid");
-    const LoggedStore upgraded(directory / "copy", kSmallLogged);
+    const DiskStore upgraded(directory / "copy", kSmallDisk);
     EXPECT_EQ(batches_in(upgraded), batch);
   }
 }

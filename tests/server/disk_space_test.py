@@ -94,7 +94,7 @@ class DiskSpaceTest(unittest.TestCase):
         client.put(b"before")
         filler = self.directory.name + "/filler"
         with open(filler, "wb") as file:
-            os.posix_fallocate(file.fileno(), 0, 120 * _MIB)
+            os.posix_fallocate(file.fileno(), 0, 150 * _MIB)
         time.sleep(0.2)  # two periods of looking, so that the first put is refused already
         self.assertEqual(client.call(b"put 0 0 60 5", b"while"), _REFUSED)
         os.unlink(filler)

@@ -34,6 +34,10 @@ class BreakableStore : public queue::Store {
     if (syncs_fail) throw queue::StoreError("input/output error");
     return store_.sync();
   }
+  void write() override {
+    if (syncs_fail) throw queue::StoreError("input/output error");
+  }
+  std::string failure() const override { return {}; }
   queue::Recovered recover() const override { return store_.recover(); }
   std::optional<queue::JobRecord> find(queue::JobId id) const override { return store_.find(id); }
   std::string body(queue::JobId id) const override {

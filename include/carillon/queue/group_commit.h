@@ -11,8 +11,10 @@
 // A reply may leave once its sequence number is <= acknowledgeable(). The policy says what such a
 // reply promises; the code above is the same for each policy:
 //   always    the change is on the disk;
-//   every(t)  the change reaches the disk within about t; a crash of the machine may undo it first;
-//   os        the change gets to the disk when the operating system writes it, or at close().
+//   every(t)  the operating system has the change, so that the death of the process does not undo
+//             it; it reaches the disk within about t, and a crash of the machine may undo it first;
+//   os        the operating system has the change, and writes it to the disk when it wants to, or at
+//             close().
 //
 // Which thread syncs. If a sync is quick, much of its cost is the way to another thread and back.
 // So the thread that calls `request` does a quick sync itself, *in place*: with RocksStore on a
@@ -23,9 +25,9 @@
 // disk whose syncs take 100 us at times and 800 us at others. The price: a client that waits for no
 // reply may be heard up to 2 ms later.
 //
-// Errors. After a failed sync nobody knows what the disk holds, and a later sync that succeeds does
-// not tell. So there is no later one: the failure is reported once, and acknowledgeable() does not
-// move any more.
+// Errors. After a failed sync or write nobody knows what the disk holds, and a later sync that
+// succeeds does not tell. So there is no later one: the failure is reported once, and
+// acknowledgeable() does not move any more.
 //
 // Thread safety: one thread makes, owns and destroys a GroupCommit, and calls `request` and
 // `close`. Any thread may call the other methods.
@@ -68,15 +70,15 @@ struct QuickSync {
 
 struct CommitReport {
   Sequence acknowledgeable = 0;
-  // Why a sync failed; no other report follows then. Empty if none failed.
+  // Why a sync or a write failed; no other report follows then. Empty if none failed.
   std::string failure;
 };
 
 class GroupCommit {
  public:
-  // Is called when acknowledgeable() has grown otherwise than by `request`, and when a sync has
-  // failed. The call comes from another thread, or from within `request` or `close`. It must not
-  // call `request` or `close`, and must not throw.
+  // Is called when acknowledgeable() has grown otherwise than by `request`, and when a sync or a
+  // write has failed. The call comes from another thread, or from within `request` or `close`. It
+  // must not call `request` or `close`, and must not throw.
   using OnReport = std::function<void(const CommitReport&)>;
 
   // How many clients wait for a reply at the moment.
@@ -98,7 +100,7 @@ class GroupCommit {
   Sequence acknowledgeable() const noexcept {
     return acknowledgeable_.load(std::memory_order_acquire);
   }
-  // Returns true if a sync has failed.
+  // Returns true if a sync or a write has failed.
   bool failed() const noexcept { return failed_.load(std::memory_order_acquire); }
 
   // Makes durable what was requested, whatever the policy, and ends the thread. What is requested
@@ -130,6 +132,8 @@ class GroupCommit {
 
   void run();
   void sync(Lock& lock);
+  template <typename Action>
+  void or_fail(Lock& lock, Action action);
   void report(Lock& lock);
 
   Store& store_;
@@ -151,6 +155,7 @@ class GroupCommit {
   bool syncing_ = false;  // a thread syncs, with mutex_ released; no other may sync meanwhile
   bool closing_ = false;
   std::string failure_;
+  bool failure_reported_ = false;
   Cost cost_;
 
   std::thread thread_;  // not started under SyncPolicy::os()

@@ -6,7 +6,7 @@
 //   ... later another Engine may take over the same store, as after a restart.
 //
 // Nothing is written to a disk. So an append is as durable as it will ever be when it returns;
-// `sync` has nothing to do, and neither of them throws StoreError. A read throws StoreError only
+// `sync` has nothing to do, and neither of them throws StoreError. A read throws only StoreDamage,
 // for a body of a job that does not exist.
 //
 // Complexity: a put is one hash look-up and one insertion into the tube's order: O(1) if the job is
@@ -33,6 +33,8 @@ class MemoryStore : public Store {
  public:
   Sequence append(const Changes& changes) override;
   Sequence sync() override { return appended_.load(std::memory_order_acquire); }
+  void write() override {}
+  std::string failure() const override { return {}; }
 
   Recovered recover() const override;
   std::optional<JobRecord> find(JobId id) const override;

@@ -71,6 +71,8 @@ class RocksStore final : public Store {
 
   Sequence append(const Changes& changes) override;
   Sequence sync() override;
+  void write() override {}
+  std::string failure() const override { return {}; }
 
   Recovered recover() const override;
   std::optional<JobRecord> find(JobId id) const override;

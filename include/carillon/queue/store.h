@@ -1,23 +1,26 @@
 // Where jobs are kept: the few methods that the queue engine needs of a disk, a memory or a
 // database.
 //
-//   RocksStore store("carillon-data");          // or MemoryStore store;
+//   DiskStore store("carillon-data");           // or MemoryStore store;
 //   Engine engine(store, {}, now);              // reads store.recover(), then appends
 //   ...
 //   Sequence durable = store.sync();            // in any one other thread
 //   ... replies about appends up to `durable` may leave.
 //
-// A store promises two things:
+// A store promises three things:
 // - *Visible*: once `append` has returned, every read sees the whole of it.
+// - *Written*: once a `write` that was called after the append has returned, no crash of the
+//   process undoes the append.
 // - *Durable*: once a `sync` that was called after the append has returned, no crash of the process
 //   or the machine undoes the append.
-// Group commit lies between the two: one sync serves all that was appended meanwhile, and no client
-// is answered before it.
+// Group commit lies between the first and the others: one sync serves all that was appended
+// meanwhile, and no client is answered before it.
 //
-// Errors: every method throws StoreError if the medium fails, or if what it reads is damaged. A
-// failed read or append leaves the store as it was.
+// Errors: every method throws StoreError if the medium fails, and StoreDamage if what it reads is
+// missing or damaged. A failed read or append leaves the store as it was.
 //
-// Thread safety: one thread appends and reads; `sync` may run in one other thread at the same time.
+// Thread safety: one thread appends, reads and calls `write`; `sync` may run in one other thread at
+// the same time, and any thread may call `failure`.
 #pragma once
 
 #include <cstddef>
@@ -40,6 +43,13 @@ using Sequence = std::uint64_t;
 class StoreError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
+};
+
+// What should be there is missing or damaged. To read it again brings the same; any other error of
+// a read may pass.
+class StoreDamage : public StoreError {
+ public:
+  using StoreError::StoreError;
 };
 
 // The record, decoded, of a tube that has at least one job. It is stored with every change to the
@@ -120,13 +130,22 @@ class Store {
   // caller must acknowledge none of it.
   virtual Sequence sync() = 0;
 
+  // Hands all that was appended before the call to the operating system: the death of the process
+  // loses none of it, a crash of the machine may. Watermarks are durable when it returns, because
+  // no crash may make the store give an id twice. Throws as `sync` does.
+  virtual void write() = 0;
+
+  // Returns why the store cannot go on until it is opened anew, or an empty string. Such a store
+  // refuses every append and sync.
+  virtual std::string failure() const = 0;
+
   // O(tubes), whatever the number of jobs.
   virtual Recovered recover() const = 0;
 
   // Returns the job's record, or none if there is no such job. O(log jobs).
   virtual std::optional<JobRecord> find(JobId id) const = 0;
 
-  // Returns the job's body. Throws StoreError if there is no such job. O(log jobs + bytes).
+  // Returns the job's body. Throws StoreDamage if there is none. O(log jobs + bytes).
   virtual std::string body(JobId id) const = 0;
 
   // Returns the records of the tube's jobs that are not buried, from `from` (inclusive) on, in

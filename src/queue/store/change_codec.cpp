@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint8_t kVersion = 1;
 
 [[noreturn]] void fail(const char* what) {
-  throw StoreError(std::string("the log holds a change that is damaged: ") + what);
+  throw StoreDamage(std::string("the log holds a change that is damaged: ") + what);
 }
 
 void check(const FieldReader& fields) {

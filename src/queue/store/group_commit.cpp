@@ -38,10 +38,13 @@ GroupCommit::~GroupCommit() {
 void GroupCommit::request(Sequence up_to, Waiting waiting) {
   Lock lock(mutex_);
   if (failed() || closing_ || up_to <= requested_) return;
+  if (policy_.mode != SyncPolicy::Mode::kAlways) {
+    or_fail(lock, [this] { store_.write(); });
+    if (failed()) return report(lock);
+    acknowledgeable_.store(up_to, std::memory_order_release);
+  }
   const bool thread_rests = !syncing_ && requested_ <= durable_;
   requested_ = up_to;
-  if (policy_.mode != SyncPolicy::Mode::kAlways)
-    acknowledgeable_.store(up_to, std::memory_order_release);
   // A thread that is at work looks at requested_ again after its sync.
   if (policy_.mode == SyncPolicy::Mode::kOs || !thread_rests) return;
   if (policy_.mode == SyncPolicy::Mode::kInterval ||
@@ -68,34 +71,40 @@ void GroupCommit::run() {
   }
 }
 
-// Syncs once, with the lock released meanwhile.
-void GroupCommit::sync(Lock& lock) {
-  syncing_ = true;
-  lock.unlock();
-  Sequence durable = 0;
+// Acts with the lock released. If two fail at once, one after the other, the first is kept.
+template <typename Action>
+void GroupCommit::or_fail(Lock& lock, Action action) {
   std::string failure;
-  const auto began = std::chrono::steady_clock::now();
+  lock.unlock();
   try {
-    durable = store_.sync();
+    action();
   } catch (const std::exception& error) {
     failure = error.what();
     if (failure.empty()) failure = "the sync failed";
   }
-  const auto took = std::chrono::steady_clock::now() - began;
   lock.lock();
+  if (failure.empty() || failed()) return;
+  failure_ = std::move(failure);
+  failed_.store(true, std::memory_order_release);
+}
+
+void GroupCommit::sync(Lock& lock) {
+  syncing_ = true;
+  Sequence durable = 0;
+  const auto began = std::chrono::steady_clock::now();
+  or_fail(lock, [&] { durable = store_.sync(); });
+  const auto took = std::chrono::steady_clock::now() - began;
   syncing_ = false;
   syncs_.fetch_add(1, std::memory_order_relaxed);
-  if (!failure.empty()) {
-    failure_ = std::move(failure);
-    failed_.store(true, std::memory_order_release);
-    return;
-  }
+  if (failed()) return;
   cost_.add(took);
   durable_ = std::max(durable_, durable);
   if (durable_ > acknowledgeable()) acknowledgeable_.store(durable_, std::memory_order_release);
 }
 
+// A failure is reported once.
 void GroupCommit::report(Lock& lock) {
+  if (failed() && std::exchange(failure_reported_, true)) return;
   const CommitReport report{acknowledgeable(), failure_};
   lock.unlock();
   on_report_(report);

@@ -213,6 +213,11 @@ void LocalLog::refuse_if_failed() const {
   if (failed_) throw StoreError(failure_);
 }
 
+std::string LocalLog::failure() const {
+  const Lock lock(mutex_);
+  return failure_;
+}
+
 LogNumber LocalLog::append(std::string_view change, const Apply& apply) {
   Lock lock(mutex_);
   refuse_if_failed();
@@ -230,7 +235,7 @@ void LocalLog::make_room(std::size_t bytes, Lock& lock) {
     const std::size_t blocks = LogSegment::blocks_for(window);
     if (!open_.empty() && (1 + blocks) * kBlock > options_.segment_bytes) {
       lock.unlock();  // only a single change may take a segment of its own
-      write_window(false);
+      write();
       lock.lock();
       refuse_if_failed();
       continue;
@@ -298,46 +303,56 @@ void LocalLog::trim(LogNumber number) {
 // --- The thread that syncs.
 
 LogNumber LocalLog::sync() {
-  write_window(true);
-  const Lock lock(mutex_);
+  const std::lock_guard one_at_a_time(syncing_);
+  write();
+  Lock lock(mutex_);
+  if (durable_ < handed_) sync_handed(lock);
   return durable_;
 }
 
+// Other windows may be written meanwhile: write() does not wait for the disk. The segment stays,
+// because a flush of the state, without which nothing is trimmed, waits for a sync() first.
+void LocalLog::sync_handed(Lock& lock) {
+  const LogNumber handed = handed_;
+  const LogSegment& segment = *handed_to_;
+  lock.unlock();
+  or_fail(lock, [&] { segment.sync(); });
+  lock.lock();
+  durable_ = std::max(durable_, handed);
+}
+
 void LocalLog::write() {
-  write_window(false);
+  const std::lock_guard one_at_a_time(writing_);
+  Lock lock(mutex_);
+  refuse_if_failed();
+  const std::optional<Writing> writing = close_window();
+  if (!writing) return;
+  lock.unlock();
+  or_fail(lock, [&] { write_closed(*writing); });
+  lock.lock();
+  handed_ = writing->last;
+  handed_to_ = writing->segment;
+  if (options_.writes == LogWrites::kDurable) durable_ = handed_;
+}
+
+void LocalLog::write_closed(const Writing& writing) {
+  if (writing.sync_first != nullptr) writing.sync_first->sync();
+  if (writing.block == 1) writing.segment->write_header();
+  writing.segment->write(closed_.data(), writing.size, writing.block);
 }
 
 // After a failure nothing may be written behind the hole, so `failed_` is set before another thread
 // may write.
-void LocalLog::write_window(bool durably) {
-  const std::lock_guard one_at_a_time(writing_);
-  Lock lock(mutex_);
-  refuse_if_failed();
+template <typename Action>
+void LocalLog::or_fail(Lock& lock, Action action) {
   try {
-    write_window(durably, lock);
+    action();
   } catch (const std::exception& why) {
-    if (!lock.owns_lock()) lock.lock();
+    lock.lock();
     failed_ = true;
     failure_ = why.what();
     throw StoreError(failure_);
   }
-}
-
-void LocalLog::write_window(bool durably, Lock& lock) {
-  const std::optional<Writing> writing = close_window();
-  if (!writing && (!durably || durable_ == handed_)) return;
-  const LogSegment& segment = *used_.back();
-  const LogNumber last = writing ? writing->last : handed_;
-  lock.unlock();
-  if (writing) {
-    if (writing->sync_first != nullptr) writing->sync_first->sync();
-    if (writing->block == 1) segment.write_header();
-    segment.write(closed_.data(), writing->size, writing->block);
-  }
-  if (durably) segment.sync();
-  lock.lock();
-  handed_ = last;
-  if (durably || options_.writes == LogWrites::kDurable) durable_ = last;
 }
 
 // Closes the open window and finds its blocks, if need be in a new segment. Returns nothing if the
@@ -352,6 +367,7 @@ std::optional<LocalLog::Writing> LocalLog::close_window() {
   if (next_block_ == 0 || next_block_ + blocks > used_.back()->blocks())
     writing.sync_first = roll(blocks, first);
   writing.size = closed_.finish({.first = first, .durable = durable_});
+  writing.segment = &*used_.back();
   writing.block = next_block_;
   next_block_ += static_cast<std::uint32_t>(blocks);
   return writing;

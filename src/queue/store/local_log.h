@@ -87,6 +87,7 @@ class LocalLog final : public Log {
   LogNumber append(std::string_view change, const Apply& apply) override;
   LogNumber sync() override;
   void write() override;
+  std::string failure() const override;
   LogNumber last() const override;
   void trim(LogNumber number) override;
   std::size_t bytes() const override;
@@ -99,6 +100,7 @@ class LocalLog final : public Log {
 
   struct Writing {
     const LogSegment* sync_first = nullptr;  // the segment before a new one
+    const LogSegment* segment = nullptr;
     std::uint32_t block = 0;
     std::size_t size = 0;
     LogNumber last = 0;
@@ -116,8 +118,10 @@ class LocalLog final : public Log {
   std::string path_of(std::uint64_t file) const;
   std::optional<Writing> close_window();
   const LogSegment* roll(std::size_t blocks, LogNumber first);
-  void write_window(bool durably);
-  void write_window(bool durably, Lock& lock);
+  void write_closed(const Writing& writing);
+  void sync_handed(Lock& lock);
+  template <typename Action>
+  void or_fail(Lock& lock, Action action);
   void refuse_if_failed() const;
 
   const std::string directory_;
@@ -130,14 +134,17 @@ class LocalLog final : public Log {
   std::vector<std::unique_ptr<LogSegment>> free_;
   std::uint32_t next_block_ = 0;  // of the open segment; 0: none is open
   std::uint64_t last_serial_ = 0;
-  LogNumber last_ = 0;     // appended
-  LogNumber handed_ = 0;   // handed to the operating system
-  LogNumber durable_ = 0;  // on the disk
+  LogNumber last_ = 0;                     // appended
+  LogNumber handed_ = 0;                   // handed to the operating system
+  LogNumber durable_ = 0;                  // on the disk
+  const LogSegment* handed_to_ = nullptr;  // has the last change that was handed over
   LogWindow open_;
   bool failed_ = false;
   std::string failure_;
 
-  std::mutex writing_;  // taken before mutex_, and held while a window is written
+  // Taken in this order, and before mutex_.
+  std::mutex syncing_;  // held while a segment is synced
+  std::mutex writing_;  // held while a window is written
   // Protected by writing_:
   LogWindow closed_;
 

@@ -19,6 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <string_view>
 
 namespace carillon::queue {
@@ -55,6 +56,9 @@ class Log {
   // Hands everything that was appended before the call to the operating system: a crash of the
   // process loses none of it, a crash of the machine may. Throws as sync() does.
   virtual void write() = 0;
+
+  // Returns why sync() and write() throw from now on, or an empty string. Any thread may call it.
+  virtual std::string failure() const = 0;
 
   // The number of the last change that was appended.
   virtual LogNumber last() const = 0;

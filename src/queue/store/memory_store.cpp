@@ -101,7 +101,7 @@ std::optional<JobRecord> MemoryStore::find(JobId id) const {
 std::string MemoryStore::body(JobId id) const {
   const auto job = jobs_.find(id);
   if (job == jobs_.end())
-    throw StoreError("job " + std::to_string(id) + " has no body: there is no such job");
+    throw StoreDamage("job " + std::to_string(id) + " has no body: there is no such job");
   return job->second.body;
 }
 

@@ -65,7 +65,8 @@ class Reader {
   std::string_view rest() const { return value_.substr(at_); }
 
   [[noreturn]] void fail(const std::string& how) const {
-    throw StoreError(std::string(what_) + " under the key " + hex(key_) + " is damaged: it " + how);
+    throw StoreDamage(std::string(what_) + " under the key " + hex(key_) + " is damaged: it " +
+                      how);
   }
 
  private:
@@ -113,7 +114,7 @@ TubeKey tube_key(std::uint32_t number) {
 
 std::uint32_t tube_of_key(std::string_view key) {
   if (key.size() != TubeKey{}.size())
-    throw StoreError("a tube record is under the key " + hex(key) + ", which is no tube's");
+    throw StoreDamage("a tube record is under the key " + hex(key) + ", which is no tube's");
   return get_big<std::uint32_t>(key, 1);
 }
 

@@ -43,7 +43,8 @@ class Value {
   NewerFields newer() const { return NewerFields(newer_); }
 
   [[noreturn]] void fail(const std::string& how) const {
-    throw StoreError(std::string(what_) + " under the key " + hex(key_) + " is damaged: it " + how);
+    throw StoreDamage(std::string(what_) + " under the key " + hex(key_) + " is damaged: it " +
+                      how);
   }
 
  private:

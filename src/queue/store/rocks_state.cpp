@@ -385,7 +385,7 @@ std::optional<std::string> RocksState::get(Family family, std::string_view key) 
   std::string value;
   const Status status = database().Get({}, this->family(family), slice(key), &value);
   if (status.IsNotFound()) return std::nullopt;
-  if (!status.ok()) throw error("cannot be read", status);
+  if (!status.ok()) fail_read(status);
   return value;
 }
 
@@ -400,7 +400,13 @@ std::unique_ptr<rocksdb::Iterator> RocksState::scan(Family family, std::string_v
 }
 
 void RocksState::check(const rocksdb::Iterator& iterator) const {
-  if (!iterator.status().ok()) throw error("cannot be read", iterator.status());
+  if (!iterator.status().ok()) fail_read(iterator.status());
+}
+
+void RocksState::fail_read(const Status& status) const {
+  const StoreError error = this->error("cannot be read", status);
+  if (status.IsCorruption()) throw StoreDamage(error.what());
+  throw error;
 }
 
 StoreError RocksState::error(const std::string& what, const Status& status) const {

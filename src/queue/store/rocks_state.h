@@ -119,6 +119,7 @@ class RocksState {
   void add(const TubeRecord& tube, rocksdb::WriteBatch& batch);
   rocksdb::DB& database() const { return *opened_.database; }
   rocksdb::ColumnFamilyHandle* family(Family family) const { return opened_.families[family]; }
+  [[noreturn]] void fail_read(const rocksdb::Status& status) const;
   StoreError error(const std::string& what, const rocksdb::Status& status) const;
 
   DataDirectory directory_;

@@ -1,6 +1,6 @@
-// LoggedStore: the Store on disk. A log that is durable, and a state that is a checkpoint of it.
+// DiskStore: the Store on disk. A log that is durable, and a state that is a checkpoint of it.
 //
-//   LoggedStore store("carillon-data", {});        // made if it is not there
+//   DiskStore store("carillon-data", {});        // made if it is not there
 //   Engine engine(store, {}, now);
 //
 // An append goes to the open window of the log and to the memory of the state: it is visible.
@@ -31,7 +31,7 @@
 
 namespace carillon::queue {
 
-struct LoggedStoreOptions {
+struct DiskStoreOptions {
   // Bytes of recent changes in memory, which a start after a crash applies again; up to three times
   // as many while the disk is slow.
   std::size_t recent = 64 << 20;
@@ -45,19 +45,19 @@ struct LoggedStoreOptions {
   bool durable_writes = true;
 };
 
-class LoggedStore final : public Store {
+class DiskStore final : public Store {
  public:
   // Opens the store in the directory at `path`, and makes both if they are not there. Throws
   // StoreError, with one line that names the directory.
-  LoggedStore(const std::string& path, const LoggedStoreOptions& options);
+  DiskStore(const std::string& path, const DiskStoreOptions& options);
   // Makes durable all that was appended. Errors have nowhere to go: call sync() before, to see
   // them.
-  ~LoggedStore() override;
+  ~DiskStore() override;
 
   Sequence append(const Changes& changes) override;
   Sequence sync() override;
-  // Hands all that was appended to the operating system.
-  void write();
+  void write() override;
+  std::string failure() const override;
 
   Recovered recover() const override;
   std::optional<JobRecord> find(JobId id) const override;
@@ -66,6 +66,10 @@ class LoggedStore final : public Store {
                                   std::size_t limit) const override;
   std::vector<JobRecord> scan_buried(std::uint32_t tube, std::uint64_t from,
                                      std::size_t limit) const override;
+
+  // Returns one line for the operator if opening has left out the end of the log, which a crash had
+  // cut short before it was durable; else an empty string.
+  std::string opening_warning() const;
 
  private:
   struct Parts;

@@ -1,4 +1,4 @@
-// A LoggedStore loses power while one thread appends and another syncs, and is opened again: all
+// A DiskStore loses power while one thread appends and another syncs, and is opened again: all
 // that was acknowledged is there, each change is whole, and the state's files are never ahead of
 // the log (which opening the store checks), though the state is flushed all the time.
 //
@@ -8,7 +8,7 @@
 // CARILLON_SEED=n repeats the writer's habits, but not at which instruction the writer dies.
 // CARILLON_TRIALS=n tries n times as often.
 
-#include "queue/store/logged_store.h"
+#include "carillon/queue/disk_store.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -50,7 +50,7 @@ struct LoggedHabits {
   std::uint64_t behind = 0;                  // batches that are appended and not synced, at most
   unsigned write_takes = 0;                  // microseconds; of the disk
 
-  LoggedStoreOptions options() const {
+  DiskStoreOptions options() const {
     return {.recent = recent,
             .read_cache = 1 << 20,
             .large_body = 1 << 10,
@@ -76,7 +76,7 @@ void wait_until(const std::atomic<std::uint64_t>& number, std::uint64_t least) {
   SharedMemory<LoggedShared> shared(directory + "/shared");
   track_writes_in(&shared->disk);
   const LoggedHabits& habits = shared->habits;
-  LoggedStore store(directory + "/made", habits.options());
+  DiskStore store(directory + "/made", habits.options());
   const std::uint64_t before = store.recover().watermarks.next_id - 1;
   shared->disk.write_takes = habits.write_takes;
   SecondSelf::tell(before);
@@ -163,7 +163,7 @@ class LoggedMachine {
 
   void expect_all_that_was_acknowledged(const LoggedHabits& habits) {
     try {
-      left_ = batches_in(LoggedStore(copy_, habits.options()), habits.one_large_in);
+      left_ = batches_in(DiskStore(copy_, habits.options()), habits.one_large_in);
       EXPECT_GE(left_, shared_->acknowledged);
       EXPECT_LE(left_, shared_->appended);
     } catch (const StoreError& error) {
@@ -181,7 +181,7 @@ class LoggedMachine {
   int torn_ = 0;
 };
 
-TEST(LoggedPowerLoss, AtAnyMoment) {
+TEST(DiskPowerLoss, AtAnyMoment) {
   if (SecondSelf::is_this()) write_until_killed(SecondSelf::argument());
   LoggedMachine machine;
   const auto one_of = [&machine](auto... values) {

@@ -1,6 +1,6 @@
 // An append to the log and the state, when the state is flushed, and the reads.
 
-#include "queue/store/logged_store.h"
+#include "carillon/queue/disk_store.h"
 
 #include <algorithm>
 #include <chrono>
@@ -28,13 +28,13 @@ std::string_view view(const Slice& bytes) {
   return {bytes.data(), bytes.size()};
 }
 
-StateOptions state_options_of(const LoggedStoreOptions& options) {
+StateOptions state_options_of(const DiskStoreOptions& options) {
   return {.read_cache = options.read_cache,
           .file_bytes = std::max<std::size_t>(options.recent / 2, 1 << 20),
           .large_body = options.large_body};
 }
 
-LocalLogOptions log_options_of(const LoggedStoreOptions& options) {
+LocalLogOptions log_options_of(const DiskStoreOptions& options) {
   return {.segment_bytes = options.log_segment_bytes,
           .most_bytes = 4 * options.log_bytes,
           .writes = options.durable_writes ? LogWrites::kDurable : LogWrites::kBuffered};
@@ -42,22 +42,24 @@ LocalLogOptions log_options_of(const LoggedStoreOptions& options) {
 
 }  // namespace
 
-struct LoggedStore::Parts {
-  const LoggedStoreOptions options;
+struct DiskStore::Parts {
+  const DiskStoreOptions options;
   RocksState state;
   LocalLog log;
-  std::string bytes;      // of the change that is appended
-  bool flushing = false;  // the state is being written to files
+  std::string bytes;               // of the change that is appended
+  bool flushing = false;           // the state is being written to files
+  bool watermarks_written = true;  // none was appended since the last write()
   mutable LowestPlaces lowest;
   const LogNumber number_at_open;
 
-  Parts(const std::string& path, const LoggedStoreOptions& with)
+  Parts(const std::string& path, const DiskStoreOptions& with)
       : options(with),
         state(path, state_options_of(with)),
         log(path, state.identity(), state.number(), log_options_of(with)),
         number_at_open(replay()) {}
 
   LogNumber replay();
+  std::string failure() const;
   void refuse_if_broken() const;
   void make_room();
   void end_flush();
@@ -68,7 +70,7 @@ struct LoggedStore::Parts {
 };
 
 // Applies what the log has and the state has not. All of it is durable.
-LogNumber LoggedStore::Parts::replay() {
+LogNumber DiskStore::Parts::replay() {
   log.read(state.number(), [this](LogNumber number, std::string_view change) {
     if (state.unflushed() > options.recent) state.flush();
     state.apply(decode_changes(change), number);
@@ -77,10 +79,10 @@ LogNumber LoggedStore::Parts::replay() {
   return log.last();
 }
 
-LoggedStore::LoggedStore(const std::string& path, const LoggedStoreOptions& options)
+DiskStore::DiskStore(const std::string& path, const DiskStoreOptions& options)
     : parts_(std::make_unique<Parts>(path, options)) {}
 
-LoggedStore::~LoggedStore() {
+DiskStore::~DiskStore() {
   try {
     sync();
     if (parts_->state.number() > parts_->state.flushed()) {
@@ -92,14 +94,23 @@ LoggedStore::~LoggedStore() {
   }
 }
 
+std::string DiskStore::opening_warning() const {
+  const std::size_t left_out = parts_->log.left_out();
+  if (left_out == 0) return {};
+  return parts_->state.message("has " + std::to_string(left_out) +
+                               " bytes at the end of its log that a crash cut short; they were "
+                               "never durable, and are left out");
+}
+
 // --- Writing.
 
-Sequence LoggedStore::append(const Changes& changes) {
+Sequence DiskStore::append(const Changes& changes) {
   Parts& parts = *parts_;
   parts.refuse_if_broken();
   parts.make_room();
   encode_changes(changes, parts.bytes);
   const LogNumber number = parts.append(changes);
+  if (changes.watermarks) parts.watermarks_written = false;
   for (const JobChange& change : changes.jobs) {
     if (change.after) parts.lowest.entered(index_key_of(*change.after));
   }
@@ -110,7 +121,7 @@ Sequence LoggedStore::append(const Changes& changes) {
 }
 
 // While compaction is far behind, changes wait here, without keeping syncs waiting.
-LogNumber LoggedStore::Parts::append(const Changes& changes) {
+LogNumber DiskStore::Parts::append(const Changes& changes) {
   constexpr std::size_t kKept = 4 << 20;  // a buffer that grew beyond this is given back
   while (true) {
     try {
@@ -125,23 +136,36 @@ LogNumber LoggedStore::Parts::append(const Changes& changes) {
   }
 }
 
-Sequence LoggedStore::sync() {
+Sequence DiskStore::sync() {
   parts_->refuse_if_broken();
   return parts_->log.sync() - parts_->number_at_open;
 }
 
-void LoggedStore::write() {
+void DiskStore::write() {
+  if (!std::exchange(parts_->watermarks_written, true)) {
+    sync();
+    return;
+  }
   parts_->refuse_if_broken();
   parts_->log.write();
 }
 
-void LoggedStore::Parts::refuse_if_broken() const {
-  if (const auto why = state.broken())
-    throw StoreError(state.message("has failed: " + *why + "; it must be opened anew"));
+std::string DiskStore::failure() const {
+  return parts_->failure();
+}
+
+std::string DiskStore::Parts::failure() const {
+  if (std::string why = log.failure(); !why.empty()) return why;
+  const auto why = state.broken();
+  return why ? state.message("has failed: " + *why + "; it must be opened anew") : std::string();
+}
+
+void DiskStore::Parts::refuse_if_broken() const {
+  if (const std::string why = failure(); !why.empty()) throw StoreError(why);
 }
 
 // Has the state flushed when enough has come together, so that the log can be trimmed.
-void LoggedStore::Parts::make_room() {
+void DiskStore::Parts::make_room() {
   if (state.stopped()) {
     require_durable();
     state.resume();
@@ -161,24 +185,24 @@ void LoggedStore::Parts::make_room() {
   }
 }
 
-bool LoggedStore::Parts::too_much() const {
+bool DiskStore::Parts::too_much() const {
   return state.in_memory() > 3 * options.recent || log.bytes() > 3 * options.log_bytes;
 }
 
 // Before each flush: no file of the state may be ahead of the log.
-void LoggedStore::Parts::require_durable() {
+void DiskStore::Parts::require_durable() {
   if (log.sync() != state.number())
     throw StoreError(state.message("is not as its log: it must be opened anew"));
 }
 
-void LoggedStore::Parts::end_flush() {
+void DiskStore::Parts::end_flush() {
   flushing = false;
   log.trim(state.flushed());
 }
 
 // --- Reading.
 
-Recovered LoggedStore::recover() const {
+Recovered DiskStore::recover() const {
   const RocksState& state = parts_->state;
   Recovered recovered;
   const Slice end(kTubeKeysEnd.data(), kTubeKeysEnd.size());
@@ -191,36 +215,36 @@ Recovered LoggedStore::recover() const {
   return recovered;
 }
 
-std::optional<JobRecord> LoggedStore::find(JobId id) const {
+std::optional<JobRecord> DiskStore::find(JobId id) const {
   const RocksState& state = parts_->state;
   const auto pointer = state.get(kJobs, queue::view(job_key(id)));
   if (!pointer) return std::nullopt;
   const std::string_view key = decode_pointer(id, *pointer);
   const auto value = state.get(kIndex, key);
   if (!value)
-    throw StoreError("job " + std::to_string(id) + " has no record where its pointer says");
+    throw StoreDamage("job " + std::to_string(id) + " has no record where its pointer says");
   return read_job_value(key, *value);
 }
 
-std::string LoggedStore::body(JobId id) const {
+std::string DiskStore::body(JobId id) const {
   auto body = parts_->state.get(kBodies, queue::view(job_key(id)));
-  if (!body) throw StoreError("job " + std::to_string(id) + " has no body");
+  if (!body) throw StoreDamage("job " + std::to_string(id) + " has no body");
   return std::move(*body);
 }
 
-std::vector<JobRecord> LoggedStore::scan_due(std::uint32_t tube, DueKey from,
-                                             std::size_t limit) const {
+std::vector<JobRecord> DiskStore::scan_due(std::uint32_t tube, DueKey from,
+                                           std::size_t limit) const {
   return parts_->scan(due_index_key(tube, from.due, from.id), due_index_key(tube, kEnd, kEnd),
                       limit);
 }
 
-std::vector<JobRecord> LoggedStore::scan_buried(std::uint32_t tube, std::uint64_t from,
-                                                std::size_t limit) const {
+std::vector<JobRecord> DiskStore::scan_buried(std::uint32_t tube, std::uint64_t from,
+                                              std::size_t limit) const {
   return parts_->scan(burial_index_key(tube, from, 0), burial_index_key(tube, kEnd, kEnd), limit);
 }
 
-std::vector<JobRecord> LoggedStore::Parts::scan(const IndexKey& from, const IndexKey& end,
-                                                std::size_t limit) const {
+std::vector<JobRecord> DiskStore::Parts::scan(const IndexKey& from, const IndexKey& end,
+                                              std::size_t limit) const {
   std::vector<JobRecord> found;
   if (limit == 0) return found;
   const IndexKey start = lowest.start(from);
