@@ -13,8 +13,8 @@
 //   always    the change is on the disk;
 //   every(t)  the operating system has the change, so that the death of the process does not undo
 //             it; it reaches the disk within about t, and a crash of the machine may undo it first;
-//   os        the operating system has the change, and writes it to the disk when it wants to, or at
-//             close().
+//   os        the operating system has the change, and writes it to the disk when it wants to;
+//             close() syncs.
 //
 // Which thread syncs. If a sync is quick, much of its cost is the way to another thread and back.
 // So the thread that calls `request` does a quick sync itself, *in place*: with RocksStore on a
