@@ -40,7 +40,7 @@ def beanstalkd_path() -> str:
     return path
 
 
-def carillon_serve(data: str, *extra: str) -> "Server":
+def carillon_serve(data: str, *extra: str, environment: Optional[dict] = None) -> "Server":
     """The durable server on `data`; nothing is acknowledged before it is on disk."""
     return Server(
         lambda port: [
@@ -51,7 +51,8 @@ def carillon_serve(data: str, *extra: str) -> "Server":
             "--listen",
             f"{HOST}:{port}",
             *extra,
-        ]
+        ],
+        environment=environment,
     )
 
 
@@ -96,10 +97,12 @@ class Server:
         server.connect().call(b"stats")
     """
 
-    def __init__(self, command_line, cwd: Optional[str] = None):
-        """`command_line` is called with a port number and returns the program and its arguments."""
+    def __init__(self, command_line, cwd: Optional[str] = None, environment: Optional[dict] = None):
+        """`command_line` is called with a port number and returns the program and its arguments.
+        `environment` has variables that the process gets beside this one's own."""
         self.command_line = command_line
         self._cwd = cwd
+        self._environment = environment or {}
         self._log = None
         self._connections = []
         self.port = 0
@@ -140,6 +143,7 @@ class Server:
         self.process = subprocess.Popen(
             self.command_line(self.port),
             cwd=self._cwd,
+            env={**os.environ, **self._environment},
             stdin=subprocess.DEVNULL,
             stdout=self._log,
             stderr=subprocess.STDOUT,

@@ -1,0 +1,172 @@
+// A library for LD_PRELOAD that makes chosen system calls on files fail, so that a test can see
+// what a real, unchanged program does then. tests/server/failing_io.py steers it, at any time.
+//
+// CARILLON_FAULTS names a file with an array of Rules, which is mapped into memory. Each call asks
+// the rules in their order until one lets it fail: it then does nothing and returns the rule's
+// error.
+//
+// Only calls of this process through the C library's functions are seen. Not seen: what fread()
+// reads, because it calls the system without them.
+
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <linux/limits.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstdarg>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+
+namespace {
+
+// The bits of Rule::calls. failing_io.py has the same.
+enum Call : std::uint32_t {
+  kOpen = 1,       // open
+  kRead = 2,       // read, pread
+  kWrite = 4,      // write, pwrite
+  kSync = 8,       // fsync, fdatasync
+  kTruncate = 16,  // ftruncate
+  kRename = 32,    // rename, asked with the new path
+};
+
+// failing_io.py writes it, but for `seen` and `failed`.
+struct Rule {
+  std::atomic<std::uint32_t> calls;  // none: the rule is off
+  std::int32_t error;                // an errno
+  std::uint64_t after;               // so many calls pass before the first that fails
+  std::uint64_t times;               // so many fail, and later ones pass
+  std::atomic<std::uint64_t> seen;   // calls that it fitted
+  std::atomic<std::uint64_t> failed;
+  std::atomic<std::uint32_t> holds;  // not 0: a call that is to fail waits until it is
+  std::array<char, 212> pattern;     // of paths, as of fnmatch(3); '*' is for slashes too
+};
+static_assert(sizeof(Rule) == 256);
+using Rules = std::array<Rule, 16>;
+
+Rules* map_rules() {
+  const char* const path = std::getenv("CARILLON_FAULTS");
+  if (path == nullptr) return nullptr;
+  const auto fd = static_cast<int>(::syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC));
+  if (fd < 0) std::abort();
+  void* const at = ::mmap(nullptr, sizeof(Rules), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  if (at == MAP_FAILED) std::abort();
+  ::close(fd);
+  return static_cast<Rules*>(at);
+}
+
+// Returns the errno with which the call is to fail, or 0.
+int apply(Rule& rule) {
+  const std::uint64_t before = rule.seen.fetch_add(1);
+  if (before < rule.after || before - rule.after >= rule.times) return 0;
+  while (rule.holds != 0) ::usleep(1'000);
+  ++rule.failed;
+  return rule.error;
+}
+
+// Calls `path` for the file's name only if a rule has this kind of call.
+template <typename Path>
+bool fails(Call call, Path path) {
+  static Rules* const rules = map_rules();
+  if (rules == nullptr) return false;
+  const int before = errno;
+  const char* name = nullptr;
+  for (Rule& rule : *rules) {
+    if ((rule.calls & call) == 0) continue;
+    if (name == nullptr) name = path();
+    if (::fnmatch(rule.pattern.data(), name, 0) != 0) continue;
+    const int error = apply(rule);
+    if (error == 0) continue;
+    errno = error;
+    return true;
+  }
+  errno = before;
+  return false;
+}
+
+bool fails(Call call, int fd) {
+  std::array<char, PATH_MAX> name;  // without a first value: each call would pay for it
+  return fails(call, [&] {
+    std::array<char, 32> link{};
+    std::snprintf(link.data(), link.size(), "/proc/self/fd/%d", fd);
+    const ssize_t size = ::readlink(link.data(), name.data(), name.size() - 1);
+    name[static_cast<std::size_t>(std::max<ssize_t>(size, 0))] = '\0';
+    return name.data();
+  });
+}
+
+int open_file(const char* path, int flags, mode_t mode) {
+  if (fails(kOpen, [&] { return path; })) return -1;
+  return static_cast<int>(::syscall(SYS_openat, AT_FDCWD, path, flags, mode));
+}
+
+}  // namespace
+
+// The C library's functions, as RocksDB and the server call them.
+extern "C" {
+
+int open(const char* path, int flags, ...) {
+  va_list rest;
+  va_start(rest, flags);
+  const auto mode = static_cast<mode_t>(va_arg(rest, unsigned));  // garbage if there is none
+  va_end(rest);
+  return open_file(path, flags, (flags & (O_CREAT | O_TMPFILE)) != 0 ? mode : 0);
+}
+
+int open64(const char* path, int flags, ...) {
+  va_list rest;
+  va_start(rest, flags);
+  const auto mode = static_cast<mode_t>(va_arg(rest, unsigned));
+  va_end(rest);
+  return open_file(path, flags, (flags & (O_CREAT | O_TMPFILE)) != 0 ? mode : 0);
+}
+
+ssize_t read(int fd, void* to, std::size_t size) {
+  return fails(kRead, fd) ? -1 : ::syscall(SYS_read, fd, to, size);
+}
+
+ssize_t pread(int fd, void* to, std::size_t size, off_t at) {
+  return fails(kRead, fd) ? -1 : ::syscall(SYS_pread64, fd, to, size, at);
+}
+
+ssize_t pread64(int fd, void* to, std::size_t size, off64_t at) {
+  return fails(kRead, fd) ? -1 : ::syscall(SYS_pread64, fd, to, size, at);
+}
+
+ssize_t write(int fd, const void* bytes, std::size_t size) {
+  return fails(kWrite, fd) ? -1 : ::syscall(SYS_write, fd, bytes, size);
+}
+
+ssize_t pwrite(int fd, const void* bytes, std::size_t size, off_t at) {
+  return fails(kWrite, fd) ? -1 : ::syscall(SYS_pwrite64, fd, bytes, size, at);
+}
+
+ssize_t pwrite64(int fd, const void* bytes, std::size_t size, off64_t at) {
+  return fails(kWrite, fd) ? -1 : ::syscall(SYS_pwrite64, fd, bytes, size, at);
+}
+
+int fsync(int fd) {
+  return fails(kSync, fd) ? -1 : static_cast<int>(::syscall(SYS_fsync, fd));
+}
+
+int fdatasync(int fd) {
+  return fails(kSync, fd) ? -1 : static_cast<int>(::syscall(SYS_fdatasync, fd));
+}
+
+int ftruncate(int fd, off_t size) noexcept {
+  return fails(kTruncate, fd) ? -1 : static_cast<int>(::syscall(SYS_ftruncate, fd, size));
+}
+
+int rename(const char* from, const char* to) noexcept {
+  if (fails(kRename, [&] { return to; })) return -1;
+  return static_cast<int>(::syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0));
+}
+}
