@@ -3,8 +3,8 @@
 //
 //   ./build/embedded_queue /tmp/embedded-queue
 
+#include <carillon/queue/disk_store.h>
 #include <carillon/queue/engine.h>
-#include <carillon/queue/rocks_store.h>
 
 #include <chrono>
 #include <cstdio>
@@ -14,9 +14,9 @@
 namespace {
 
 using carillon::queue::Delivery;
+using carillon::queue::DiskStore;
 using carillon::queue::Engine;
 using carillon::queue::Now;
-using carillon::queue::RocksStore;
 
 Now read_clocks() {
   const auto ns = [](auto time) {
@@ -28,7 +28,7 @@ Now read_clocks() {
 }
 
 void put_one_job(const std::string& directory) {
-  RocksStore store(directory);
+  DiskStore store(directory);
   Engine engine(store, {}, read_clocks());
   const auto client = engine.connect();
   engine.put(client, read_clocks(), {.due_in = 300}, "hello from the last run");
@@ -37,7 +37,7 @@ void put_one_job(const std::string& directory) {
 }
 
 int take_the_job(const std::string& directory) {
-  RocksStore store(directory);
+  DiskStore store(directory);
   Engine engine(store, {}, read_clocks());
   const auto client = engine.connect();
   auto got = engine.reserve(client, read_clocks(), std::nullopt);

@@ -1,4 +1,4 @@
-// The functions through which RocksStore makes data durable. They replace those of the C library.
+// The functions through which DiskStore makes data durable. They replace those of the C library.
 // RocksDB calls them too, for its other files.
 
 #include "power_loss/disk.h"

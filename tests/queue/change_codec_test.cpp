@@ -13,13 +13,15 @@
 #include <vector>
 
 #include "queue/seed.h"
-#include "queue/store/record_codec.h"
-#include "queue/store/record_format.h"
+#include "queue/store/record_keys.h"
+#include "queue/store/record_values.h"
 #include "queue/store/tagged_fields.h"
 #include "queue/store_media.h"
 
 namespace carillon::queue {
 namespace {
+
+using namespace std::string_view_literals;
 
 JobRecord full_job() {
   return {.id = 7,
@@ -54,20 +56,20 @@ std::string complaint(Action&& action) {
   return "";
 }
 
-TEST(RecordFormat, AJobIsReadAsItWasWritten) {
+TEST(RecordValues, AJobIsReadAsItWasWritten) {
   const JobRecord job = full_job();
   EXPECT_EQ(read(job, value_of(job)), job);
   const JobRecord away = buried(job, 12);
   EXPECT_EQ(read(away, value_of(away)), away);
 }
 
-TEST(RecordFormat, AnOrdinaryJobTakesLessThan32Bytes) {
+TEST(RecordValues, AnOrdinaryJobTakesLessThan32Bytes) {
   JobRecord job = full_job();
   job.history = {};
   EXPECT_LT(value_of(job).size(), 32U);
 }
 
-TEST(RecordFormat, FieldsOfANewerVersionAreKept) {
+TEST(RecordValues, FieldsOfANewerVersionAreKept) {
   const JobRecord job = full_job();
   std::string value = value_of(job);
   std::string newer;
@@ -86,7 +88,41 @@ TEST(RecordFormat, FieldsOfANewerVersionAreKept) {
   EXPECT_EQ(read_tube_value(4, value + newer), tube);
 }
 
-TEST(RecordFormat, WhatIsBrokenIsRefusedByItsKey) {
+// As stores that exist on disks have them.
+TEST(RecordValues, ValuesOfVersion1AreRead) {
+  const JobRecord job{
+      .id = 5,
+      .tube = 1,
+      .priority = 0x01020304,
+      .due = 1'000,
+      .burial = 0,
+      .ttr = 60'000,
+      .delay = 3'000,
+      .created = 0x0a0b0c0d0e0f,
+      .body_bytes = 255,
+      .history = {.reserves = 1, .timeouts = 2, .releases = 3, .buries = 4, .kicks = 5}};
+  const auto value =
+      "\1"
+      "\4\3\2\1"
+      "\xe8\3\0\0\0\0\0\0"
+      "\0\0\0\0\0\0\0\0"
+      "\x60\xea\0\0\0\0\0\0"
+      "\xb8\x0b\0\0\0\0\0\0"
+      "\x0f\x0e\x0d\x0c\x0b\x0a\0\0"
+      "\xff\0\0\0"
+      "\1\0\0\0\2\0\0\0\3\0\0\0\4\0\0\0\5\0\0\0"sv;
+  EXPECT_EQ(read(job, value), job);
+  EXPECT_NE(complaint([&] { read(job, value.substr(0, 68)); }).find("is too short"),
+            std::string::npos);
+  EXPECT_NE(complaint([&] { read(job, std::string(value) + "x"); }).find("is too long"),
+            std::string::npos);
+  EXPECT_EQ(read_tube_value(9, "\1\2\0\0\0\0\0\0\0\3\0\0\0\0\0\0\0a tube"sv),
+            (TubeRecord{.number = 9, .name = "a tube", .scheduled = 2, .buried = 3}));
+  EXPECT_EQ(read_watermarks_value("\1\7\0\0\0\0\0\0\0\2\0\0\0\0\0\0\0\3\0\0\0\0\0\0\0"sv),
+            (Watermarks{.next_id = 7, .next_burial = 2, .time = 3}));
+}
+
+TEST(RecordValues, WhatIsBrokenIsRefusedByItsKey) {
   const JobRecord job = full_job();
   const std::string value = value_of(job);
   EXPECT_NE(complaint([&] { read(job, ""); }).find("is empty"), std::string::npos);
@@ -97,7 +133,7 @@ TEST(RecordFormat, WhatIsBrokenIsRefusedByItsKey) {
   other.due += 1;
   EXPECT_NE(complaint([&] { read(other, value); }).find("belongs under the key"),
             std::string::npos);
-  std::string large(1, static_cast<char>(kFormatVersion));
+  std::string large(1, '\2');
   append_number(large, 1, std::uint64_t{1} << 32);  // a priority has 32 bits
   EXPECT_NE(complaint([&] { read(job, large); }).find("is no such number"), std::string::npos);
 }

@@ -41,7 +41,7 @@ class GatedStore final : public Store {
   void write() override {
     const std::lock_guard lock(mutex_);
     ++writes_;
-    if (failure_) throw StoreError(*failure_);
+    if (write_failure_) throw StoreError(*write_failure_);
   }
   int writes() {
     const std::lock_guard lock(mutex_);
@@ -63,6 +63,14 @@ class GatedStore final : public Store {
   void fail(const std::string& why) {
     const std::lock_guard lock(mutex_);
     failure_ = why;
+  }
+  void fail_writes(const std::string& why) {
+    const std::lock_guard lock(mutex_);
+    write_failure_ = why;
+  }
+  void write_again() {
+    const std::lock_guard lock(mutex_);
+    write_failure_.reset();
   }
   void wait_for_sync(int number) {
     std::unique_lock lock(mutex_);
@@ -89,7 +97,8 @@ class GatedStore final : public Store {
   int writes_ = 0;
   int let_ = 0;
   bool open_ = false;
-  std::optional<std::string> failure_;
+  std::optional<std::string> failure_;  // of syncs
+  std::optional<std::string> write_failure_;
 };
 
 // Keeps what was reported, and in which thread.

@@ -233,9 +233,31 @@ TEST_F(GroupCommitTest, OsAcknowledgesAtOnceAndSyncsOnlyWhenItIsClosed) {
     EXPECT_EQ(commit.acknowledgeable(), i);
   }
   EXPECT_EQ(store_.syncs(), 0);
+  EXPECT_EQ(store_.writes(), 1'000) << "each was written before it was acknowledged";
   commit.close();
   EXPECT_EQ(store_.syncs(), 1);
   EXPECT_EQ(reports_.count(), 0u);
+}
+
+TEST_F(GroupCommitTest, AFailedWriteIsNotAcknowledgedAndIsReportedOnce) {
+  store_.let_all();
+  for (const SyncPolicy policy : {SyncPolicy::os(), SyncPolicy::every(1h)}) {
+    GroupCommit commit(store_, policy, reports_.sink());
+    const Sequence written = store_.append({});
+    commit.request(written);
+    const std::size_t before = reports_.count();
+    store_.fail_writes("the disk is gone");
+    commit.request(store_.append({}));
+    EXPECT_EQ(commit.acknowledgeable(), written);
+    EXPECT_TRUE(commit.failed());
+    EXPECT_EQ(reports_.wait_for(before + 1).back().failure, "the disk is gone");
+    const int syncs = store_.syncs();
+    commit.request(store_.append({}));
+    commit.close();
+    EXPECT_EQ(reports_.count(), before + 1);
+    EXPECT_EQ(store_.syncs(), syncs) << "nothing is synced behind a failed write";
+    store_.write_again();
+  }
 }
 
 TEST_F(GroupCommitTest, CloseSyncsWhatWasRequested) {

@@ -1,4 +1,4 @@
-// Jobs that are made from their number alone, for tests of RocksStore.
+// Jobs that are made from their number alone, for tests of DiskStore.
 #pragma once
 
 #include <cstdint>

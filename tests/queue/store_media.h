@@ -11,7 +11,6 @@
 
 #include "carillon/queue/disk_store.h"
 #include "carillon/queue/memory_store.h"
-#include "carillon/queue/rocks_store.h"
 #include "queue/temporary_directory.h"
 
 namespace carillon::queue {
@@ -22,9 +21,13 @@ inline void PrintTo(const JobRecord& job, std::ostream* out) {
        << job.burial << " priority " << job.priority;
 }
 
-// So small that a random test makes RocksDB flush and compact files many times.
-inline constexpr RocksStoreOptions kSmall{
-    .write_buffer = 512 << 10, .read_cache = 1 << 20, .large_body = 1 << 10};
+// So small that a random test makes the state flush its files, and the log change its segments,
+// many times.
+inline constexpr DiskStoreOptions kSmallDisk{.recent = 512 << 10,
+                                             .read_cache = 1 << 20,
+                                             .large_body = 1 << 10,
+                                             .log_bytes = 512 << 10,
+                                             .log_segment_bytes = 64 << 10};
 
 struct InMemory {
   MemoryStore store;
@@ -32,45 +35,25 @@ struct InMemory {
 };
 
 struct OnDisk {
-  RocksStoreOptions options = kSmall;
+  DiskStoreOptions options = kSmallDisk;
   TemporaryDirectory directory;
-  std::unique_ptr<RocksStore> opened;
+  std::unique_ptr<DiskStore> opened;
 
-  explicit OnDisk(bool journal = false) {
-    options.journal_bytes = journal ? kSmallestJournal : 0;
+  explicit OnDisk(bool durable_writes = true) {
+    options.durable_writes = durable_writes;
     reopen();
   }
   void reopen() {
     opened.reset();
-    opened = std::make_unique<RocksStore>(directory / "data", options);
+    opened = std::make_unique<DiskStore>(directory / "data", options);
   }
 };
 
-struct WithJournal : OnDisk {
-  WithJournal() : OnDisk(true) {}
+// As under `--sync os`.
+struct OnDiskBuffered : OnDisk {
+  OnDiskBuffered() : OnDisk(false) {}
 };
 
-// As kSmall: many flushes of the state, many segments of the log.
-inline constexpr DiskStoreOptions kSmallDisk{.recent = 512 << 10,
-                                             .read_cache = 1 << 20,
-                                             .large_body = 1 << 10,
-                                             .log_bytes = 512 << 10,
-                                             .log_segment_bytes = 64 << 10};
-
-struct Logged {
-  TemporaryDirectory directory;
-  std::unique_ptr<DiskStore> opened;
-
-  Logged() { reopen(); }
-  void reopen() {
-    opened.reset();
-    opened = std::make_unique<DiskStore>(directory / "data", kSmallDisk);
-  }
-};
-
-inline Store& store_of(Logged& medium) {
-  return *medium.opened;
-}
 inline Store& store_of(InMemory& medium) {
   return medium.store;
 }
@@ -101,6 +84,6 @@ inline std::vector<JobId> ids(const std::vector<JobRecord>& jobs) {
 
 using Ids = std::vector<JobId>;
 
-using Media = testing::Types<InMemory, OnDisk, WithJournal, Logged>;
+using Media = testing::Types<InMemory, OnDisk, OnDiskBuffered>;
 
 }  // namespace carillon::queue

@@ -5,14 +5,9 @@
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
-#include <random>
 #include <string>
-#include <vector>
 
 #include "carillon/queue/disk_store.h"
-#include "carillon/queue/rocks_store.h"
-#include "queue/crash_batches.h"
-#include "queue/seed.h"
 #include "queue/store_media.h"
 #include "queue/temporary_directory.h"
 
@@ -73,49 +68,6 @@ TEST(Upgrade, ADirectoryOfFormat3ThatWasKilledIsOpened) {
   DiskStore again(directory / "data", kSmallDisk);
   EXPECT_EQ(again.find(2)->due, kYear2999 + 1);
   EXPECT_FALSE(fs::exists(directory / "data/journal"));
-}
-
-TEST(Upgrade, AVersionBeforeRefusesTheDirectoryAfterwards) {
-  const TemporaryDirectory directory;
-  unpack("format-3.tar.gz", directory.path());
-  { const DiskStore store(directory / "data", kSmallDisk); }
-  try {
-    const RocksStore store(directory / "data");
-    FAIL() << "it was opened";
-  } catch (const StoreError& error) {
-    EXPECT_NE(std::string(error.what()).find("carillon-queue 4"), std::string::npos)
-        << error.what();
-  }
-}
-
-// Copies of a store that is open are what a crash of its process leaves.
-void upgrade_copies(bool journal) {
-  std::mt19937_64 random(seed_or(std::random_device{}()));
-  const TemporaryDirectory directory;
-  // So large that no file comes or goes while the directory is copied.
-  const RocksStoreOptions options{.journal_bytes = journal ? kSmallestJournal : 0};
-  RocksStore store(directory / "data", options);
-  std::uint64_t batch = 0;
-  for (int copy = 0; copy < 8; ++copy) {
-    for (std::uint64_t left = random() % 200; left > 0; --left) {
-      append_batch(store, ++batch);
-      if (random() % 3 == 0) store.sync();
-    }
-    store.sync();
-    fs::remove_all(directory / "copy");
-    fs::copy(directory / "data", directory / "copy");
-    fs::remove(directory / "copy/owner.pid");
-    const DiskStore upgraded(directory / "copy", kSmallDisk);
-    EXPECT_EQ(batches_in(upgraded), batch);
-  }
-}
-
-TEST(Upgrade, KeepsWhatWasSyncedWithoutAJournal) {
-  upgrade_copies(false);
-}
-
-TEST(Upgrade, KeepsWhatWasSyncedWithAJournal) {
-  upgrade_copies(true);
 }
 
 }  // namespace

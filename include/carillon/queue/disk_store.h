@@ -49,7 +49,7 @@ class DiskStore final : public Store {
  public:
   // Opens the store in the directory at `path`, and makes both if they are not there. Throws
   // StoreError, with one line that names the directory.
-  DiskStore(const std::string& path, const DiskStoreOptions& options);
+  explicit DiskStore(const std::string& path, const DiskStoreOptions& options = {});
   // Makes durable all that was appended. Errors have nowhere to go: call sync() before, to see
   // them.
   ~DiskStore() override;

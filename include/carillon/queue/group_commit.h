@@ -17,7 +17,7 @@
 //             close() syncs.
 //
 // Which thread syncs. If a sync is quick, much of its cost is the way to another thread and back.
-// So the thread that calls `request` does a quick sync itself, *in place*: with RocksStore on a
+// So the thread that calls `request` does a quick sync itself, *in place*: with DiskStore on a
 // virtual disk a single put took 33 us in place, and 40 us through the other thread. A slow sync in
 // place would keep all clients waiting, so another thread does it. Two things decide: how long the
 // last syncs took, and whether one client waits for a reply or several. If only one waits, nobody

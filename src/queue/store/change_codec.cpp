@@ -4,8 +4,8 @@
 
 #include <utility>
 
-#include "queue/store/record_codec.h"
-#include "queue/store/record_format.h"
+#include "queue/store/record_keys.h"
+#include "queue/store/record_values.h"
 #include "queue/store/tagged_fields.h"
 
 namespace carillon::queue {

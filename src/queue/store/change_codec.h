@@ -7,7 +7,7 @@
 //   2 (bytes)    a tube: 1 number, 2 value
 //   3 (bytes)    the value of the watermarks
 //
-// Index keys are those of record_codec.h, values those of record_format.h. Fields that are not
+// Index keys are those of record_keys.h, values those of record_values.h. Fields that are not
 // known are skipped: a newer version that writes more must write what an older one needs as well.
 #pragma once
 

@@ -13,7 +13,7 @@
 #include "queue/store/change_codec.h"
 #include "queue/store/local_log.h"
 #include "queue/store/lowest_places.h"
-#include "queue/store/record_format.h"
+#include "queue/store/record_values.h"
 #include "queue/store/rocks_state.h"
 
 namespace carillon::queue {

@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <unordered_map>
 
-#include "queue/store/record_codec.h"
+#include "queue/store/record_keys.h"
 
 namespace carillon::queue {
 

@@ -81,10 +81,49 @@ void check_header(const std::string& path, std::string_view bytes, std::uint64_t
   if (bytes.size() != header.blocks * kBlock) fail(path, "has been cut short");
 }
 
+using Families = std::array<rocksdb::ColumnFamilyHandle*, kFamilies>;
+
+struct EntryHead {
+  std::uint32_t value_size;
+  std::uint16_t key_size;
+  std::uint8_t family;
+  std::uint8_t is_put;
+};
+
+void add_entries(const std::string& path, std::string_view entries, const Families& families,
+                 rocksdb::WriteBatch& batch) {
+  while (!entries.empty()) {
+    EntryHead head{};
+    if (entries.size() >= sizeof head) std::memcpy(&head, entries.data(), sizeof head);
+    const std::size_t size = sizeof head + head.key_size + head.value_size;
+    if (entries.size() < size || head.family >= kFamilies) fail(path, "is damaged");
+    const rocksdb::Slice key(entries.data() + sizeof head, head.key_size);
+    const rocksdb::Slice value(key.data() + key.size(), head.value_size);
+    rocksdb::ColumnFamilyHandle* const family = families[head.family];
+    (head.is_put != 0 ? batch.Put(family, key, value) : batch.Delete(family, key))
+        .PermitUncheckedError();
+    entries.remove_prefix(size);
+  }
+}
+
+// The position as RocksDB has it.
+struct Position {
+  std::uint64_t identity = 0;
+  std::uint64_t number = 0;
+};
+
+Position read_position(const std::string& path, std::string_view bytes) {
+  if (bytes.size() != 1 + sizeof(Position) || bytes[0] != 1) fail(path, "has no known position");
+  Position position;
+  std::memcpy(&position, bytes.data() + 1, sizeof position);
+  return position;
+}
+
 }  // namespace
 
-std::vector<std::string> read_old_journal(const std::string& path, const JournalPosition& position,
-                                          std::uint64_t count) {
+void add_old_journal(const std::string& path, std::string_view position_bytes, std::uint64_t count,
+                     const Families& families, rocksdb::WriteBatch& batch) {
+  const Position position = read_position(path, position_bytes);
   const std::string file = read_file(path);
   const std::string_view bytes = file;
   check_header(path, bytes, position.identity);
@@ -101,7 +140,6 @@ std::vector<std::string> read_old_journal(const std::string& path, const Journal
     if (record.checksum == base::crc32c(base::crc32c(0, bytes_of(seed)), contents))
       found.emplace(record.number, contents);
   }
-  std::vector<std::string> all;
   std::uint64_t last = position.number;
   for (const auto& [number, entries] : found) {
     if (number != ++last)
@@ -109,9 +147,8 @@ std::vector<std::string> read_old_journal(const std::string& path, const Journal
     Needs needs = 0;
     std::memcpy(&needs, entries.data(), sizeof needs);
     if (count < needs) fail(path, "needs changes that had been synced, and are missing");
-    all.emplace_back(entries.substr(sizeof needs));
+    add_entries(path, entries.substr(sizeof needs), families, batch);
   }
-  return all;
 }
 
 }  // namespace carillon::queue

@@ -15,9 +15,8 @@
 #include <utility>
 #include <vector>
 
-#include "queue/store/entries.h"
 #include "queue/store/old_journal.h"
-#include "queue/store/record_format.h"
+#include "queue/store/record_values.h"
 #include "queue/store/warnings_log.h"
 
 namespace carillon::queue {
@@ -225,20 +224,10 @@ void RocksState::make() {
 void RocksState::upgrade() {
   WriteBatch batch;
   const std::string path = directory_.path() + "/journal";
-  if (const auto value = get(kMeta, kJournalKey)) {
-    const JournalPosition position = decode_journal_position(*value);
+  if (const auto position = get(kMeta, kOldPositionKey)) {
     const std::uint64_t count = database().GetLatestSequenceNumber();
-    for (const std::string& entries : read_old_journal(path, position, count)) {
-      for_each_entry(entries, [&](const Entry& entry) {
-        if (entry.is_put) {
-          batch.Put(family(entry.family), slice(entry.key), slice(entry.value))
-              .PermitUncheckedError();
-        } else {
-          batch.Delete(family(entry.family), slice(entry.key)).PermitUncheckedError();
-        }
-      });
-    }
-    batch.Delete(family(kMeta), slice(kJournalKey)).PermitUncheckedError();
+    add_old_journal(path, *position, count, opened_.families, batch);
+    batch.Delete(family(kMeta), slice(kOldPositionKey)).PermitUncheckedError();
   }
   put_format(batch);
   if (const Status status = database().Write(without_log(), &batch); !status.ok())

@@ -37,7 +37,7 @@
 #include "carillon/queue/store.h"
 #include "queue/store/data_directory.h"
 #include "queue/store/log.h"
-#include "queue/store/record_codec.h"
+#include "queue/store/record_keys.h"
 #include "queue/store/state_options.h"
 
 namespace carillon::queue {

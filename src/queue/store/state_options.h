@@ -7,9 +7,11 @@
 #include <cstddef>
 #include <vector>
 
-#include "queue/store/rocks_options.h"
-
 namespace carillon::queue {
+
+// The column families, in the order in which they are opened. record_keys.h says what each holds.
+enum Family : std::size_t { kMeta, kJobs, kIndex, kBodies };
+inline constexpr std::size_t kFamilies = 4;
 
 struct StateOptions {
   std::size_t read_cache = 64 << 20;  // bytes of blocks read from files

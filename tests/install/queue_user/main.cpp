@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "carillon/queue/rocks_store.h"
+#include "carillon/queue/disk_store.h"
 
 namespace {
 
@@ -27,12 +27,12 @@ int main() {
   std::filesystem::remove_all(directory);
   JobId put = 0;
   {
-    RocksStore store(directory);
+    DiskStore store(directory);
     Engine engine(store, {}, at_second(0));
     put = engine.put(engine.connect(), at_second(0), {.due_in = 3'000}, "hello").id;
     store.sync();
   }
-  RocksStore store(directory);
+  DiskStore store(directory);
   Engine engine(store, {}, at_second(1));
   const ClientId worker = engine.connect();
   if (engine.reserve(worker, at_second(2), 0)->kind != Delivery::Kind::kTimedOut)

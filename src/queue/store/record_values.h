@@ -1,17 +1,18 @@
 // How jobs, tubes and watermarks are written as values, of the state and of the log.
 //
-// A value is a version byte and tagged fields (tagged_fields.h). The fields of a job are
+// A value is a version byte, 2, and tagged fields (tagged_fields.h). The fields of a job are
 //
 //    1 priority   2 due        3 burial     4 ttr      5 delay     6 created   7 body_bytes
 //    8 reserves   9 timeouts  10 releases  11 buries  12 kicks
 //
 // of a tube: 1 scheduled, 2 buried, 3 name (bytes); of the watermarks: 1 next_id, 2 next_burial,
-// 3 time. The key says which job or tube it is (record_codec.h). Fields that this version does not
+// 3 time. The key says which job or tube it is (record_keys.h). Fields that this version does not
 // know are kept, and written again with the record.
 //
-// Values of version 1, which had no tagged fields, are read as well (record_codec.h).
+// A value of version 1, from before tagged fields, is read as well: it has the same fields in the
+// order of their tags, each a little-endian number of a fixed size, a name at the end.
 //
-// Decoding throws StoreError, which names the key, if a value is not as written above.
+// Reading throws StoreDamage, which names the key, if a value is not as written above.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +23,6 @@
 #include "carillon/queue/store.h"
 
 namespace carillon::queue {
-
-inline constexpr std::uint8_t kFormatVersion = 2;
 
 void append_job_value(std::string& bytes, const JobRecord& job);
 // `key` is the job's index key.

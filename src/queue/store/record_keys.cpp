@@ -1,0 +1,104 @@
+// The keys, byte by byte.
+
+#include "queue/store/record_keys.h"
+
+#include <algorithm>
+#include <concepts>
+
+namespace carillon::queue {
+
+namespace {
+
+template <std::unsigned_integral Number>
+char* put_big(char* at, Number number) {
+  for (std::size_t shift = 8 * sizeof(Number); shift > 0; shift -= 8)
+    *at++ = static_cast<char>(number >> (shift - 8));
+  return at;
+}
+
+template <std::unsigned_integral Number>
+Number get_big(std::string_view bytes, std::size_t at) {
+  Number number = 0;
+  for (std::size_t i = 0; i < sizeof(Number); ++i) {
+    number = static_cast<Number>((number << 8) | static_cast<std::uint8_t>(bytes[at + i]));
+  }
+  return number;
+}
+
+constexpr char kPointerVersion = 1;
+
+IndexKey make_index_key(char kind, std::uint32_t tube, std::uint64_t order, JobId id) {
+  IndexKey key;
+  key[0] = kind;
+  put_big(put_big(put_big(key.data() + 1, tube), order), id);
+  return key;
+}
+
+}  // namespace
+
+std::string hex(std::string_view bytes) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string digits;
+  for (const char byte : bytes) {
+    digits += kDigits[static_cast<std::uint8_t>(byte) >> 4];
+    digits += kDigits[static_cast<std::uint8_t>(byte) & 0xf];
+  }
+  return digits;
+}
+
+JobKey job_key(JobId id) {
+  JobKey key;
+  put_big(key.data(), id);
+  return key;
+}
+
+TubeKey tube_key(std::uint32_t number) {
+  TubeKey key;
+  key[0] = kTubeKeys[0];
+  put_big(key.data() + 1, number);
+  return key;
+}
+
+std::uint32_t tube_of_key(std::string_view key) {
+  if (key.size() != TubeKey{}.size())
+    throw StoreDamage("a tube record is under the key " + hex(key) + ", which is no tube's");
+  return get_big<std::uint32_t>(key, 1);
+}
+
+IndexKey due_index_key(std::uint32_t tube, UtcMs due, JobId id) {
+  return make_index_key('d', tube, due, id);
+}
+
+IndexKey burial_index_key(std::uint32_t tube, std::uint64_t burial, JobId id) {
+  return make_index_key('b', tube, burial, id);
+}
+
+IndexKey index_key_of(const JobRecord& job) {
+  return job.buried() ? burial_index_key(job.tube, job.burial, job.id)
+                      : due_index_key(job.tube, job.due, job.id);
+}
+
+bool set_job_of_key(std::string_view key, JobRecord& job) {
+  if (key.size() != IndexKey{}.size() || (key[0] != 'd' && key[0] != 'b')) return false;
+  job.tube = get_big<std::uint32_t>(key, 1);
+  (key[0] == 'b' ? job.burial : job.due) = get_big<std::uint64_t>(key, 5);
+  job.id = get_big<std::uint64_t>(key, 13);
+  return true;
+}
+
+Pointer encode_pointer(const IndexKey& key) {
+  Pointer value;
+  value[0] = kPointerVersion;
+  std::copy(key.begin(), key.end(), value.begin() + 1);
+  return value;
+}
+
+std::string_view decode_pointer(JobId id, std::string_view value) {
+  if (value.size() != Pointer{}.size() || value[0] != kPointerVersion) {
+    throw StoreDamage("the pointer of job " + std::to_string(id) + " is damaged: its bytes are " +
+                      hex(value));
+  }
+  return value.substr(1);
+}
+
+}  // namespace carillon::queue

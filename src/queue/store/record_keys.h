@@ -1,0 +1,72 @@
+// Under which keys a sorted store keeps jobs, tubes and watermarks.
+//
+//   family    key        value
+//   jobs      id:u64     the pointer to the job's record: a version byte and an index key
+//   index     index_key  the job's record
+//   bodies    id:u64     the body
+//   default   't' n:u32  the record of tube number n
+//   default   'w'        the watermarks
+//
+//   index_key := 'd' tube:u32 due:u64 id:u64       for a job that is not buried: sorts by (due, id)
+//              | 'b' tube:u32 burial:u64 id:u64    for a buried job: sorts in the order of burials
+//
+// Numbers in keys are big-endian, so that the keys sort as their numbers do. record_values.h says
+// how records are written.
+//
+// The record is in the index, in the order of due times, because loading then reads neighbours. The
+// price is that a look-up by id takes two reads.
+//
+// Example: the record of job 5 of tube 1, due at 1'000 ms, is under the key
+// 64 00000001 00000000000003e8 0000000000000005 (hexadecimal).
+//
+// What throws StoreDamage names the key.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "carillon/queue/job.h"
+#include "carillon/queue/store.h"
+
+namespace carillon::queue {
+
+template <std::size_t size>
+using Bytes = std::array<char, size>;
+
+using JobKey = Bytes<8>;
+using IndexKey = Bytes<21>;
+using TubeKey = Bytes<5>;
+using Pointer = Bytes<22>;
+
+template <std::size_t size>
+std::string_view view(const Bytes<size>& bytes) {
+  return {bytes.data(), size};
+}
+
+// Returns the bytes as hexadecimal digits, for messages that name a key.
+std::string hex(std::string_view bytes);
+
+JobKey job_key(JobId id);
+TubeKey tube_key(std::uint32_t number);
+// Throws StoreDamage if `key` is not a tube's.
+std::uint32_t tube_of_key(std::string_view key);
+// All tube keys are >= the first and < the second of these.
+inline constexpr std::string_view kTubeKeys = "t";
+inline constexpr std::string_view kTubeKeysEnd = "u";
+inline constexpr std::string_view kWatermarksKey = "w";
+
+IndexKey due_index_key(std::uint32_t tube, UtcMs due, JobId id);
+IndexKey burial_index_key(std::uint32_t tube, std::uint64_t burial, JobId id);
+IndexKey index_key_of(const JobRecord& job);
+// Sets what an index key says of its job: the id, the tube, and the due time or the burial. Returns
+// false if `key` is no index key.
+bool set_job_of_key(std::string_view key, JobRecord& job);
+
+Pointer encode_pointer(const IndexKey& key);
+// Returns the index key, which is a view into `value`. Throws StoreDamage if `value` is no pointer.
+std::string_view decode_pointer(JobId id, std::string_view value);
+
+}  // namespace carillon::queue

@@ -1,0 +1,196 @@
+// The fields of each record, and the messages for those that are not as they should be.
+
+#include "queue/store/record_values.h"
+
+#include <limits>
+#include <string>
+#include <type_traits>
+
+#include "queue/store/record_keys.h"
+#include "queue/store/tagged_fields.h"
+
+namespace carillon::queue {
+
+namespace {
+
+constexpr char kVersion = 2;
+
+// --- Which fields a record has. `field` is called with the tag of each and a reference to it.
+
+template <typename Job, typename Field>
+void each_field_of_job(Job& job, Field&& field) {
+  field(1, job.priority);
+  field(2, job.due);
+  field(3, job.burial);
+  field(4, job.ttr);
+  field(5, job.delay);
+  field(6, job.created);
+  field(7, job.body_bytes);
+  field(8, job.history.reserves);
+  field(9, job.history.timeouts);
+  field(10, job.history.releases);
+  field(11, job.history.buries);
+  field(12, job.history.kicks);
+}
+
+template <typename Tube, typename Field>
+void each_field_of_tube(Tube& tube, Field&& field) {
+  field(1, tube.scheduled);
+  field(2, tube.buried);
+  field(3, tube.name);
+}
+
+template <typename Marks, typename Field>
+void each_field_of_watermarks(Marks& marks, Field&& field) {
+  field(1, marks.next_id);
+  field(2, marks.next_burial);
+  field(3, marks.time);
+}
+
+void append_field(std::string& bytes, std::uint32_t tag, std::uint64_t number) {
+  append_number(bytes, tag, number);
+}
+void append_field(std::string& bytes, std::uint32_t tag, const std::string& text) {
+  append_bytes(bytes, tag, text);
+}
+
+// Begins a value. Returns what appends its fields.
+auto begin(std::string& bytes) {
+  bytes += kVersion;
+  return [&bytes](std::uint32_t tag, const auto& field) { append_field(bytes, tag, field); };
+}
+
+// --- Reading.
+
+// Sets the fields of a record from its value, and keeps those that nobody knows.
+class Value {
+ public:
+  Value(const char* what, std::string_view key, std::string_view value)
+      : what_(what), key_(key), value_(value) {
+    if (value_.empty()) fail("is empty");
+    if (value_.front() != 1 && value_.front() != kVersion)
+      fail("has version " + std::to_string(static_cast<std::uint8_t>(value_.front())));
+  }
+
+  // `each_field` calls its argument with each field of the record.
+  template <typename EachField>
+  void read(EachField&& each_field, NewerFields& newer) {
+    if (value_.front() == 1) return read_version_1(each_field);
+    std::string unknown;
+    FieldReader fields(value_.substr(1));
+    while (fields.next()) {
+      bool known = false;
+      each_field([&](std::uint32_t tag, auto& field) {
+        if (tag != fields.tag()) return;
+        set(field, fields);
+        known = true;
+      });
+      if (!known) unknown.append(fields.encoded());
+    }
+    if (fields.broken()) fail("is broken");
+    newer = NewerFields(unknown);
+  }
+
+  [[noreturn]] void fail(const std::string& how) const {
+    throw StoreDamage(std::string(what_) + " under the key " + hex(key_) + " is damaged: it " +
+                      how);
+  }
+
+ private:
+  template <typename Number>
+  void set(Number& to, const FieldReader& from) const {
+    if (from.is_bytes() || from.number() > std::numeric_limits<Number>::max())
+      fail("has a field " + std::to_string(from.tag()) + " that is no such number");
+    to = static_cast<Number>(from.number());
+  }
+  void set(std::string& to, const FieldReader& from) const {
+    if (!from.is_bytes()) fail("has a field " + std::to_string(from.tag()) + " that is a number");
+    to = from.bytes();
+  }
+
+  template <typename EachField>
+  void read_version_1(EachField&& each_field) const {
+    std::string_view rest = value_.substr(1);
+    each_field([&](std::uint32_t, auto& field) {
+      using Field = std::remove_reference_t<decltype(field)>;
+      if constexpr (std::is_same_v<Field, std::string>) {
+        field = rest;
+        rest = {};
+      } else {
+        if (rest.size() < sizeof field) fail("is too short");
+        field = 0;
+        for (std::size_t n = sizeof field; n > 0; --n)
+          field = static_cast<Field>(field << 8 | static_cast<std::uint8_t>(rest[n - 1]));
+        rest.remove_prefix(sizeof field);
+      }
+    });
+    if (!rest.empty()) fail("is too long");
+  }
+
+  const char* what_;
+  std::string_view key_;
+  std::string_view value_;
+};
+
+JobRecord read_job(Value& value) {
+  JobRecord job;
+  job.ttr = 0;
+  value.read([&job](auto&& field) { each_field_of_job(job, field); }, job.newer);
+  return job;
+}
+
+}  // namespace
+
+void append_job_value(std::string& bytes, const JobRecord& job) {
+  each_field_of_job(job, begin(bytes));
+  bytes.append(job.newer.bytes());
+}
+
+JobRecord read_job_value(std::string_view key, std::string_view bytes) {
+  Value value("the job record", key, bytes);
+  JobRecord job = read_job(value);
+  JobRecord named;
+  if (!set_job_of_key(key, named)) value.fail("is under a key of another kind");
+  job.id = named.id;
+  job.tube = named.tube;
+  if (view(index_key_of(job)) != key)
+    value.fail("belongs under the key " + hex(view(index_key_of(job))));
+  return job;
+}
+
+JobRecord read_job_value_of(JobId id, std::uint32_t tube, std::string_view bytes) {
+  const JobKey key = job_key(id);
+  Value value("the job record", view(key), bytes);
+  JobRecord job = read_job(value);
+  job.id = id;
+  job.tube = tube;
+  return job;
+}
+
+void append_tube_value(std::string& bytes, const TubeRecord& tube) {
+  each_field_of_tube(tube, begin(bytes));
+  bytes.append(tube.newer.bytes());
+}
+
+TubeRecord read_tube_value(std::uint32_t number, std::string_view bytes) {
+  const TubeKey key = tube_key(number);
+  Value value("the tube record", view(key), bytes);
+  TubeRecord tube;
+  tube.number = number;
+  value.read([&tube](auto&& field) { each_field_of_tube(tube, field); }, tube.newer);
+  return tube;
+}
+
+void append_watermarks_value(std::string& bytes, const Watermarks& watermarks) {
+  each_field_of_watermarks(watermarks, begin(bytes));
+  bytes.append(watermarks.newer.bytes());
+}
+
+Watermarks read_watermarks_value(std::string_view bytes) {
+  Value value("the record of the watermarks", kWatermarksKey, bytes);
+  Watermarks marks;
+  value.read([&marks](auto&& field) { each_field_of_watermarks(marks, field); }, marks.newer);
+  return marks;
+}
+
+}  // namespace carillon::queue
