@@ -3,8 +3,7 @@
 //   std::uint32_t sum = crc32c(0, head);
 //   sum = crc32c(sum, body);                  // the checksum of head and body together
 //
-// The queue's journal protects its records with it, and RocksDB the records of its log, which the
-// queue checks after a crash (src/queue/store/journal.h, log_check.h).
+// The queue's log protects its records with it (src/queue/store/log_segment.h).
 //
 // Thread safety: any thread may call these.
 #pragma once
