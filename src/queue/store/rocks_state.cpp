@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "queue/store/old_journal.h"
+#include "queue/store/old_log.h"
 #include "queue/store/record_values.h"
 #include "queue/store/warnings_log.h"
 
@@ -171,10 +172,13 @@ void RocksState::open(const StateOptions& options) {
     missing.assign(present.begin() + 1, present.end());
     present.resize(1);
   }
+  const OldLog old_log = look_at_old_log(directory_.path());
+  if (old_log == OldLog::kUnsound) refuse_old_log("not as it was written");
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
   rocksdb::DB* opened = nullptr;
   Status status =
       rocksdb::DB::Open(database_options, directory_.path(), present, &handles, &opened);
+  if (status.IsCorruption() && old_log != OldLog::kNone) refuse_old_log(status.ToString());
   if (!status.ok()) throw error("cannot be opened", status);
   opened_.database.reset(opened);
   const auto end = std::copy(handles.begin(), handles.end(), opened_.families.begin());
@@ -182,6 +186,13 @@ void RocksState::open(const StateOptions& options) {
   status = opened->CreateColumnFamilies(missing, &handles);
   std::copy(handles.begin(), handles.end(), end);
   if (!status.ok()) throw error("cannot be made", status);
+}
+
+// The version that wrote the log can tell what a crash has cut short from damage.
+void RocksState::refuse_old_log(const std::string& why) const {
+  throw StoreError(
+      message("has a log of an older version of Carillon that is cut short or damaged (" + why +
+              "): start that version in it once and stop it, and then start this one"));
 }
 
 void RocksState::check_format() {

@@ -109,6 +109,7 @@ class RocksState {
 
   void open(const StateOptions& options);
   void refuse_other_families() const;
+  [[noreturn]] void refuse_old_log(const std::string& why) const;
   void check_format();
   void end_flush();
   void make();

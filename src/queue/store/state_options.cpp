@@ -88,7 +88,10 @@ rocksdb::DBOptions state_options() {
   database.max_open_files = 512;
   database.max_file_opening_threads = 1;
 
-  // A log of an old format would be allocated ahead by the size of a memtable.
+  // A log of an old format is replayed whole, or refused. The usual mode passes over all that
+  // follows the first damage.
+  database.wal_recovery_mode = rocksdb::WALRecoveryMode::kAbsoluteConsistency;
+  // It would be allocated ahead by the size of a memtable.
   database.allow_fallocate = false;
 
   // A failed write in the background is tried again by the store, when there is something to
