@@ -18,8 +18,8 @@
 //    at the pace of the monotonic clock until the wall clock has caught up, over restarts too.
 // 2. *Nothing acknowledged is lost.* Each command appends its changes to the store before it
 //    changes anything in memory. If the append throws StoreError, the command throws it on and has
-//    changed nothing (except `kick`: see there). The answer to a command may leave for the client
-//    once the store's appends up to the answer's `durable_at` are durable.
+//    changed nothing. The answer to a command may leave for the client once the store's appends up
+//    to the answer's `durable_at` are durable.
 // 3. *Far jobs cost no memory.* In memory are: the jobs due within `load_ahead`, the reserved jobs,
 //    and the ready jobs; of each tube at most about `max_loaded_per_tube`, reserved jobs not
 //    counted. All other jobs are in the store alone. They are loaded shortly before they are due,
@@ -256,7 +256,7 @@ class Engine {
 
   // Makes up to `bound` buried jobs of the tube in use ready; if it has none, up to `bound` delayed
   // jobs. The order is the one in which the peeks show them. O(jobs kicked). The jobs are appended
-  // `options.step` at a time: if the store fails half-way, those already kicked stay kicked.
+  // `options.step` at a time: if the store fails half-way, the answer counts those kicked so far.
   KickOutcome kick(ClientId client, Now now, std::uint64_t bound);
   // Makes one buried or delayed job ready.
   Outcome kick_job(Now now, JobId id);

@@ -105,28 +105,33 @@ Sequence Engine::State::kick(const std::vector<JobRecord>& records) {
   return sequence;
 }
 
+std::vector<JobRecord> Engine::State::first_to_kick(Tube& tube, bool buried, std::size_t limit) {
+  if (buried) return store.scan_buried(tube.record.number, 0, limit);
+  std::vector<JobRecord> records;
+  for (const LoadedJob& job : tube.delayed) {
+    if (records.size() == limit) break;
+    records.push_back(job.record);
+  }
+  return records.empty() ? scan_far(tube, limit) : records;
+}
+
 KickOutcome Engine::kick(ClientId id, Now now, std::uint64_t bound) {
   State& s = *state_;
   s.advance(now);
   Tube& tube = *s.client(id).tube_in_use;
   const bool buried = tube.record.buried > 0;
   KickOutcome outcome;
-  while (outcome.kicked < bound) {
-    const std::size_t limit =
-        static_cast<std::size_t>(std::min<std::uint64_t>(bound - outcome.kicked, s.options.step));
-    std::vector<JobRecord> records;
-    if (buried) {
-      records = s.store.scan_buried(tube.record.number, 0, limit);
-    } else {
-      for (const LoadedJob& job : tube.delayed) {
-        if (records.size() == limit) break;
-        records.push_back(job.record);
-      }
-      if (records.empty()) records = s.scan_far(tube, limit);
+  try {
+    while (outcome.kicked < bound) {
+      const std::uint64_t most = std::min<std::uint64_t>(bound - outcome.kicked, s.options.step);
+      const std::vector<JobRecord> records =
+          s.first_to_kick(tube, buried, static_cast<std::size_t>(most));
+      if (records.empty()) break;
+      outcome.durable_at = s.kick(records);
+      outcome.kicked += records.size();
     }
-    if (records.empty()) break;
-    outcome.durable_at = s.kick(records);
-    outcome.kicked += records.size();
+  } catch (const StoreError&) {
+    if (outcome.kicked == 0) throw;
   }
   return outcome;
 }

@@ -150,6 +150,8 @@ struct Engine::State {
 
   // --- Kicking (engine_anyone.cpp)
 
+  // Returns the records of up to `limit` buried or delayed jobs, in the order of the peeks.
+  std::vector<JobRecord> first_to_kick(Tube& tube, bool buried, std::size_t limit);
   // Makes the jobs with these records ready, in one append. REQUIRES: all are in one tube, and each
   // is buried or delayed.
   Sequence kick(const std::vector<JobRecord>& records);
