@@ -113,7 +113,7 @@ void EventLoop::run_engine() {
   } catch (const queue::StoreError& error) {
     // No client's command failed, so no client is told. The engine tries again by itself.
     if (engine_failures_.pass(read_clocks().mono_ns))
-      spdlog::error("cannot load the jobs that are due next: {}", error.what());
+      spdlog::error("cannot read the jobs that are due next, and tries again: {}", error.what());
   }
 }
 

@@ -8,6 +8,7 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "queue/queue_model.h"
@@ -17,10 +18,22 @@
 namespace carillon::queue {
 namespace {
 
+// ms
+constexpr Millis kLongestOutage = 2'000;
+
+struct HistoryOptions {
+  EngineOptions engine;
+  Millis farthest = 3'000;  // delays are up to 1 s more
+  // Whether at random times reads fail for a while. If so, jobs are to be loaded so early that the
+  // longest outage makes none late.
+  bool outages = false;
+};
+
 class History {
  public:
-  History(std::uint64_t seed, EngineOptions options)
-      : random_(seed), queue_(options), model_(queue_.utc()) {
+  History(std::uint64_t seed, const HistoryOptions& options)
+      : random_(seed), options_(options), queue_(options.engine), model_(queue_.utc()) {
+    model_.unreadable = [this](JobId id) { return queue_.store().faults.body(id); };
     connect(4);
   }
 
@@ -29,6 +42,7 @@ class History {
       step();
       compare();
     }
+    drain();
   }
 
  private:
@@ -45,7 +59,8 @@ class History {
   }
   // Most are near, some are far beyond `load_ahead`.
   Millis a_delay() {
-    return std::vector<Millis>{0, 0, 1 + below(20), 1 + below(300), 1'000 + below(3'000)}[below(5)];
+    return std::vector<Millis>{0, 0, 1 + below(20), 1 + below(300),
+                               1'000 + below(options_.farthest)}[below(5)];
   }
 
   void connect(int n) {
@@ -55,17 +70,37 @@ class History {
 
   void pass(Millis ms) {
     for (Millis i = 0; i < ms; ++i) {
-      queue_.pass(1);
+      if (queue_.utc() == outage_end_) end_outage();
+      allowing_failures([&] { queue_.pass(1); });
       model_.pass_one_ms();
       finish_steps();
     }
+  }
+
+  // Jobs that no command asked for could not be read: the engine says so, and tries again.
+  template <class Advance>
+  void allowing_failures(Advance advance) try {
+    advance();
+  } catch (const StoreError& error) {
+    EXPECT_TRUE(had_outage_) << error.what();
+  }
+
+  void begin_outage() {
+    had_outage_ = true;
+    outage_end_ = queue_.utc() + 1 + below(one_in(3) ? kLongestOutage : 100);
+    queue_.store().faults = {.records = one_in(2), .bodies = below(4)};
+  }
+
+  void end_outage() {
+    outage_end_.reset();
+    queue_.store().faults = {};
   }
 
   // `step` may have cut the work short: goes on until there is nothing to do now.
   void finish_steps() {
     while (const auto wake = engine().next_wakeup()) {
       if (*wake > now().mono_ns) return;
-      engine().advance(now());
+      allowing_failures([&] { engine().advance(now()); });
     }
   }
 
@@ -77,6 +112,7 @@ class History {
   }
 
   void crash() {
+    end_outage();
     queue_.crash();
     model_.crash();
     clients_.clear();
@@ -86,6 +122,7 @@ class History {
   }
 
   void step() {
+    if (options_.outages && !outage_end_ && one_in(30)) begin_outage();
     if (one_in(3)) return pass(1 + below(one_in(10) ? 2'000 : 10));
     if (one_in(200)) return crash();
     const auto client = a_free_client();
@@ -104,40 +141,35 @@ class History {
       case 3:
       case 4:
         return reserve(client);
-      case 5: {
-        const auto got = engine().reserve_job(client, now(), id);
-        EXPECT_EQ(got.has_value(), model_.reserve_job(client, id)) << id;
-        return;
-      }
+      case 5:
+        return agree([&] { return engine().reserve_job(client, now(), id).has_value(); },
+                     [&] { return model_.reserve_job(client, id); });
       case 6: {
         const auto priority = static_cast<Priority>(below(4));
         const Millis delay = a_delay();
-        EXPECT_EQ(engine().release(client, now(), id, priority, delay).done,
-                  model_.release(client, id, priority, delay))
-            << id;
-        return;
+        return agree([&] { return engine().release(client, now(), id, priority, delay).done; },
+                     [&] { return model_.release(client, id, priority, delay); });
       }
       case 7: {
         const auto priority = static_cast<Priority>(below(4));
-        EXPECT_EQ(engine().bury(client, now(), id, priority).done,
-                  model_.bury(client, id, priority))
-            << id;
-        return;
+        return agree([&] { return engine().bury(client, now(), id, priority).done; },
+                     [&] { return model_.bury(client, id, priority); });
       }
       case 8:
-        EXPECT_EQ(engine().touch(client, now(), id).done, model_.touch(client, id)) << id;
-        return;
+        return agree([&] { return engine().touch(client, now(), id).done; },
+                     [&] { return model_.touch(client, id); });
       case 9:
-        EXPECT_EQ(engine().remove(client, now(), id).done, model_.remove(client, id)) << id;
-        return;
+        return agree([&] { return engine().remove(client, now(), id).done; },
+                     [&] { return model_.remove(client, id); });
       case 10: {
         const std::uint64_t bound = below(4);
-        EXPECT_EQ(engine().kick(client, now(), bound).kicked, model_.kick(client, bound));
-        return;
+        std::uint64_t kicked = 0;  // while reads fail, perhaps fewer than there are
+        return agree([&] { return kicked = engine().kick(client, now(), bound).kicked; },
+                     [&] { return model_.kick(client, outage_end_ ? kicked : bound); });
       }
       case 11:
-        EXPECT_EQ(engine().kick_job(now(), id).done, model_.kick_job(id)) << id;
-        return;
+        return agree([&] { return engine().kick_job(now(), id).done; },
+                     [&] { return model_.kick_job(id); });
       case 12:
         return tubes(client);
       case 13:
@@ -149,6 +181,17 @@ class History {
         return;
       default:
         return;
+    }
+  }
+
+  // Asks both. What the engine cannot read has no effect.
+  template <class Ask, class AskModel>
+  void agree(Ask ask, AskModel ask_model) {
+    try {
+      const auto got = ask();
+      EXPECT_EQ(got, ask_model());
+    } catch (const StoreError& error) {
+      EXPECT_TRUE(outage_end_) << error.what();
     }
   }
 
@@ -174,9 +217,13 @@ class History {
   void reserve(ClientId client) {
     const std::optional<Millis> timeout =
         one_in(3) ? std::nullopt : std::optional<Millis>(below(3) * 100);
-    const auto got = engine().reserve(client, now(), timeout);
-    const auto expected = model_.reserve(client, timeout);
-    EXPECT_EQ(got ? VirtualQueue::word(*got) : "waits", expected.value_or("waits"));
+    std::string got = "FAILS";
+    try {
+      const auto delivery = engine().reserve(client, now(), timeout);
+      got = delivery ? VirtualQueue::word(*delivery) : "waits";
+    } catch (const StoreError&) {
+    }
+    EXPECT_EQ(got, model_.reserve(client, timeout).value_or("waits"));
   }
 
   void tubes(ClientId client) {
@@ -207,6 +254,12 @@ class History {
   void compare() {
     EXPECT_EQ(queue_.deliveries(), std::exchange(model_.deliveries, {}));
     if (!one_in(10)) return;
+    const auto faults = std::exchange(queue_.store().faults, {});
+    compare_states();
+    queue_.store().faults = faults;
+  }
+
+  void compare_states() {
     engine().check_invariants();
     for (const auto& [id, job] : model_.jobs) {
       const auto stats = engine().job_stats(now(), id);
@@ -229,11 +282,43 @@ class History {
     }
   }
 
+  // Every job comes out, once, in the model's order.
+  void drain() {
+    end_outage();
+    for (const ClientId id : std::exchange(clients_, {})) {
+      engine().disconnect(id, now());
+      model_.disconnect(id);
+    }
+    connect(1);
+    pass(100);  // the pauses end
+    const ClientId client = clients_[0];
+    auto& watched = model_.clients[client].watched;
+    watched = {"default", "a", "b"};
+    for (const std::string& tube : watched) {
+      engine().watch(client, tube);
+      engine().use(client, tube);
+      model_.clients[client].tube_in_use = tube;
+      for (int i = 0; i < 2; ++i)  // the buried ones, then the delayed ones
+        EXPECT_EQ(engine().kick(client, now(), SIZE_MAX).kicked, model_.kick(client, SIZE_MAX));
+    }
+    while (!model_.jobs.empty()) {
+      const auto got = engine().reserve(client, now(), 0);
+      ASSERT_EQ(got->job.body, model_.reserve(client, 0));
+      EXPECT_TRUE(engine().remove(client, now(), got->job.id).done);
+      EXPECT_TRUE(model_.remove(client, got->job.id));
+    }
+    EXPECT_EQ(queue_.reserve(client), "TIMED_OUT");
+    EXPECT_EQ(engine().stats().jobs.loaded, 0u);
+  }
+
   std::mt19937_64 random_;
+  HistoryOptions options_;
   VirtualQueue queue_;
   QueueModel model_;
   std::vector<ClientId> clients_;
   std::vector<JobId> ids_;
+  std::optional<UtcMs> outage_end_;
+  bool had_outage_ = false;
 };
 
 class EngineModel : public testing::TestWithParam<int> {};
@@ -244,7 +329,17 @@ TEST_P(EngineModel, DoesWhatThePlainModelDoes) {
   const EngineOptions options{.load_ahead = seed % 3 == 0 ? 60'000 : 1 + seed * 37 % 500,
                               .max_loaded_per_tube = 1'000'000,
                               .step = seed % 2 == 0 ? 1'000u : 3u};
-  History(seed, options).run(2'500);
+  History(seed, {.engine = options}).run(2'500);
+}
+
+// Nothing is buried or lost, and each job comes out once, in order and in time.
+TEST_P(EngineModel, DoesSoWhileReadsFailForAWhileAtRandomTimes) {
+  const std::uint64_t seed = seed_or(static_cast<std::uint64_t>(GetParam()));
+  SCOPED_TRACE("CARILLON_SEED=" + std::to_string(seed));
+  const EngineOptions options{.load_ahead = kLongestOutage + 1'500 + seed * 37 % 500,
+                              .max_loaded_per_tube = 1'000'000,
+                              .step = seed % 2 == 0 ? 1'000u : 3u};
+  History(seed, {.engine = options, .farthest = 20'000, .outages = true}).run(2'500);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, EngineModel, testing::Range(1, 13));

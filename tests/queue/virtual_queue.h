@@ -1,4 +1,5 @@
-// An engine on a virtual clock and a store in memory, with short methods for what tests do most.
+// An engine on a virtual clock and a store in memory, which can fail, with short methods for what
+// tests do most.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,7 @@
 #include <vector>
 
 #include "carillon/queue/engine.h"
-#include "carillon/queue/memory_store.h"
+#include "queue/failing_store.h"
 
 namespace carillon::queue {
 
@@ -20,7 +21,7 @@ class VirtualQueue {
   explicit VirtualQueue(EngineOptions options = {}) : options_(options) { start(); }
 
   Engine& engine() { return *engine_; }
-  MemoryStore& store() { return store_; }
+  FailingStore& store() { return store_; }
   Now now() const { return now_; }
   UtcMs utc() const { return now_.utc_ns / kMs; }
 
@@ -84,7 +85,7 @@ class VirtualQueue {
   void start() { engine_ = std::make_unique<Engine>(store_, options_, now_); }
 
   EngineOptions options_;
-  MemoryStore store_;
+  FailingStore store_;
   Now now_{.utc_ns = 1'700'000'000'000 * kMs, .mono_ns = 1'000 * kMs};
   std::unique_ptr<Engine> engine_;
 };

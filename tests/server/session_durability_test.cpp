@@ -74,14 +74,25 @@ TEST(SessionDurability, AFailingStoreIsAnInternalErrorAndTheConnectionLivesOn) {
   EXPECT_EQ(client.say("delete 1\r\ndelete 2\r\n"), "DELETED\r\nNOT_FOUND\r\n");
 }
 
-TEST(SessionDurability, AnUnreadableBodyIsAnInternalErrorAndTheJobIsBuried) {
+TEST(SessionDurability, AnUnreadableBodyIsAnInternalErrorAndTheJobStaysAsItIs) {
   TestServer server;
   Client client(server);
   client.say("put 0 0 60 1\r\na\r\n");
   server.store.bodies_fail = true;
+  EXPECT_EQ(client.say("peek 1\r\nreserve\r\nreserve-with-timeout 0\r\nreserve-job 1\r\n"),
+            "INTERNAL_ERROR\r\nINTERNAL_ERROR\r\nINTERNAL_ERROR\r\nINTERNAL_ERROR\r\n");
+  server.store.bodies_fail = false;
+  EXPECT_EQ(client.say("peek-ready\r\nreserve\r\n"), "FOUND 1 1\r\na\r\nRESERVED 1 1\r\na\r\n");
+}
+
+TEST(SessionDurability, ADamagedBodyIsAnInternalErrorAndTheJobIsBuried) {
+  TestServer server;
+  Client client(server);
+  client.say("put 0 0 60 1\r\na\r\n");
+  server.store.bodies_are_damaged = true;
   EXPECT_EQ(client.say("peek 1\r\nreserve\r\nreserve-job 1\r\n"),
             "INTERNAL_ERROR\r\nINTERNAL_ERROR\r\nINTERNAL_ERROR\r\n");
-  server.store.bodies_fail = false;
+  server.store.bodies_are_damaged = false;
   EXPECT_EQ(client.say("peek-buried\r\nkick 1\r\nreserve\r\n"),
             "FOUND 1 1\r\na\r\nKICKED 1\r\nRESERVED 1 1\r\na\r\n");
 }

@@ -24,6 +24,7 @@ class BreakableStore : public queue::Store {
  public:
   bool appends_fail = false;
   bool bodies_fail = false;
+  bool bodies_are_damaged = false;
   std::atomic<bool> syncs_fail = false;  // atomic, because another thread may sync
 
   queue::Sequence append(const queue::Changes& changes) override {
@@ -42,6 +43,7 @@ class BreakableStore : public queue::Store {
   std::optional<queue::JobRecord> find(queue::JobId id) const override { return store_.find(id); }
   std::string body(queue::JobId id) const override {
     if (bodies_fail) throw queue::StoreError("input/output error");
+    if (bodies_are_damaged) throw queue::StoreDamage("checksum mismatch");
     return store_.body(id);
   }
   std::vector<queue::JobRecord> scan_due(std::uint32_t tube, queue::DueKey from,

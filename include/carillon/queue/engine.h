@@ -30,9 +30,11 @@
 //    done, `next_wakeup` returns a moment that has passed.
 //
 // Errors. A method that reads or appends throws StoreError if the store fails; the state is then as
-// before the command, but the time has advanced. StoreError can come from `put`, `reserve_job`,
-// `release`, `bury`, `remove`, `peek…`, `kick…`, `job_stats`, `advance`, `close` and the
-// constructor. A ClientId that is not connected throws std::out_of_range.
+// before the command, but the time has advanced. StoreError can come from `put`, `reserve`,
+// `reserve_job`, `release`, `bury`, `remove`, `peek…`, `kick…`, `job_stats`, `advance`, `close` and
+// the constructor. A failed read may pass, and changes no job. Only a job whose body is missing or
+// damaged (StoreDamage) is buried, when it would be handed out. A ClientId that is not connected
+// throws std::out_of_range.
 //
 // Complexity. A command costs O(log jobs in memory) and at most one append, besides the work that
 // time has made due, unless its comment says more.
@@ -115,8 +117,8 @@ struct Delivery {
     kDeadlineSoon,
     // The time-out is over, or `stop_waiting` was called.
     kTimedOut,
-    // The job's body could not be read; `error` says why. `reserve` has buried the job, so that it
-    // does not block its tube; `reserve_job` has left it as it was.
+    // The job's body is missing or damaged; `error` says why. The job has been buried, so that it
+    // does not block its tube.
     kFailed,
   };
   ClientId client = 0;
@@ -219,11 +221,12 @@ class Engine {
   // Reserves the ready job with the lowest (priority, id) in the watched tubes that are not paused.
   // Returns none if the client has to wait. Then take_deliveries() has its Delivery later: at the
   // latest after `timeout` ms, or without limit if there is no timeout. A timeout of 0 is answered
-  // at once.
+  // at once. Throws StoreError if the job's body cannot be read now. If that happens later, the
+  // client waits on, and the engine tries again every 100 ms.
   std::optional<Delivery> reserve(ClientId client, Now now, std::optional<Millis> timeout);
   // Reserves the given job if it is ready, delayed or buried: the only way to get a job before it
   // is due. Returns none if there is no such job, or if it is reserved; else a Delivery that is
-  // kReserved or kFailed.
+  // kReserved.
   std::optional<Delivery> reserve_job(ClientId client, Now now, JobId id);
   // Ends the client's waiting with kTimedOut, because it has closed its half of the connection.
   // Does nothing if the client does not wait.
@@ -273,8 +276,9 @@ class Engine {
   // Does what is due by now: delayed jobs become ready, reserved jobs run out of their ttr, waiting
   // clients time out, pauses end, far jobs are loaded. Every command that takes `now` does this
   // first, except `disconnect`. If `options.step` cut it short, next_wakeup() is in the past.
-  // Throws StoreError if jobs that will soon be due could not be loaded, in this call or in an
-  // earlier command; all else was done, and loading is tried again after 1 s.
+  // Throws StoreError if jobs that will soon be due could not be loaded, or jobs for waiting
+  // clients not be read, in this call or in an earlier command. All else was done then. Loading is
+  // tried again after 1 s, and reading after 100 ms.
   void advance(Now now);
   // Returns the moment of the monotonic clock (ns) before which nothing happens, unless a command
   // comes or the wall clock is set. Returns none if nothing is pending.

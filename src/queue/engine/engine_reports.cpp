@@ -160,8 +160,7 @@ void Engine::check_invariants() const {
       check(record.due >= tube->next_far, "no far job is due before next_far", name);
     }
     check(far == tube->far(), "far jobs are counted", name);
-    if (!tube->paused() && !tube->ready.empty())
-      check(tube->waiting.empty(), "nobody waits while a job is ready", name);
+    check(!tube->can_serve(), "nobody waits while a job is ready and readable", name);
     loaded += tube->loaded;
     reserved += tube->reserved;
     waiting += tube->waiting.size();

@@ -122,14 +122,15 @@ struct Engine::State {
 
   // Returns the ready job that the client gets if it reserves now; nullptr if there is none.
   LoadedJob* best_ready(const Client& client);
-  // Lets the client hold the ready job, and says so. If the body cannot be read, it calls
-  // bury_unreadable, and the Delivery is kFailed.
+  // Lets the client hold the ready job, and says so; or buries it, if its body is damaged. Throws
+  // StoreError, with nothing changed, if the body cannot be read now.
   Delivery hand_over(Client& client, LoadedJob& job);
   // Makes the job reserved by the client.
   void hold(Client& client, LoadedJob& job);
-  // Buries a ready job whose body cannot be read, so that it does not block its tube.
-  void bury_unreadable(LoadedJob& job);
-  // Gives the tube's ready jobs to the clients that wait for them.
+  // Buries a ready job whose body is damaged, so that it does not block its tube.
+  void bury_damaged(LoadedJob& job);
+  // Gives the tube's ready jobs to the clients that wait for them. If a body cannot be read now,
+  // the clients wait on, and it is tried again after a while.
   void serve(Tube& tube);
   // The same for many tubes: the lowest (priority, id) of all of them goes out first. Empties
   // `those`.
@@ -167,7 +168,7 @@ struct Engine::State {
   HierarchicalWheel<> due;      // of LoadedJob: when a delayed job is ready
   HierarchicalWheel<> loading;  // of TubeTimer: when more of a tube's jobs must be loaded
   HierarchicalWheel<> ttrs;     // of LoadedJob: when a reserved job's ttr is over
-  HierarchicalWheel<> pauses;   // of TubeTimer: when a tube's pause ends
+  HierarchicalWheel<> pauses;   // of TubeTimer: when a tube's jobs may be handed out again
   HierarchicalWheel<> waits;    // of Client: when a client's waiting ends
 
   boost::unordered_flat_map<JobId, std::unique_ptr<LoadedJob>> jobs;
@@ -188,8 +189,8 @@ struct Engine::State {
 
   Changes changes;  // being gathered; empty between commands
   std::vector<Delivery> deliveries;
-  // Why the last try to load failed, until Engine::advance has thrown it.
-  std::optional<std::string> load_failure;
+  // Why jobs that no command asked for could not be read, until Engine::advance has thrown it.
+  std::optional<std::string> read_failure;
   std::uint64_t total_jobs = 0;
   std::uint64_t timeouts = 0;
 };

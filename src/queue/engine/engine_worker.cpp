@@ -73,13 +73,7 @@ std::optional<Delivery> Engine::reserve_job(ClientId id, Now now, JobId job_id) 
   if (!record || s.state_of(*record) == JobState::kReserved) return std::nullopt;
 
   Delivery delivery{.client = id, .kind = Delivery::Kind::kReserved, .job = {}, .error = {}};
-  try {
-    delivery.job = s.view(*record);
-  } catch (const StoreError& error) {
-    delivery.kind = Delivery::Kind::kFailed;
-    delivery.error = error.what();
-    return delivery;
-  }
+  delivery.job = s.view(*record);
   LoadedJob* job = s.loaded(job_id);
   if (record->buried()) {
     // The store has to know that the job is not buried any more: a crash must not bury it again.

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
-#include <utility>
+#include <string>
 #include <vector>
 
 #include "queue/engine/engine_state.h"
@@ -13,6 +13,10 @@ namespace carillon::queue {
 namespace {
 
 constexpr std::uint64_t kNever = UINT64_MAX;
+
+// How long a tube waits after a failed read before its jobs are given to waiting clients again, in
+// ms.
+constexpr Millis kReadAgain = 100;
 
 }  // namespace
 
@@ -28,17 +32,20 @@ LoadedJob* Engine::State::best_ready(const Client& client) {
 }
 
 Delivery Engine::State::hand_over(Client& client, LoadedJob& job) {
+  Delivery delivery{.client = client.id, .kind = Delivery::Kind::kReserved, .job = {}, .error = {}};
   try {
-    JobView seen = view(job.record);
+    delivery.job = view(job.record);
     hold(client, job);
-    return {.client = client.id,
-            .kind = Delivery::Kind::kReserved,
-            .job = std::move(seen),
-            .error = {}};
+  } catch (const StoreDamage& damage) {
+    delivery.kind = Delivery::Kind::kFailed;
+    delivery.error = "job " + std::to_string(job.record.id) +
+                     " is buried, as its body is damaged: " + damage.what();
+    bury_damaged(job);
   } catch (const StoreError& error) {
-    bury_unreadable(job);
-    return {.client = client.id, .kind = Delivery::Kind::kFailed, .job = {}, .error = error.what()};
+    throw StoreError("job " + std::to_string(job.record.id) +
+                     " cannot be handed out: " + error.what());
   }
+  return delivery;
 }
 
 void Engine::State::hold(Client& client, LoadedJob& job) {
@@ -53,25 +60,26 @@ void Engine::State::hold(Client& client, LoadedJob& job) {
   room_appeared(*job.tube);
 }
 
-void Engine::State::bury_unreadable(LoadedJob& job) {
+void Engine::State::bury_damaged(LoadedJob& job) {
   JobRecord after = job.record;
   after.history = job.history;
   ++after.history.buries;
   after.burial = next_burial++;
   add_change(job.record, after);
-  try {
-    append();
-  } catch (const StoreError&) {
-    return;  // nothing can be written either: the job stays ready
-  }
+  append();
   detach(job);
   drop_from_memory(job);
 }
 
 void Engine::State::serve_next(Tube& tube) {
   Client& client = *tube.waiting.front().client;
-  end_waiting(client);
-  deliveries.push_back(hand_over(client, *tube.ready.begin()));
+  try {
+    deliveries.push_back(hand_over(client, *tube.ready.begin()));
+    end_waiting(client);
+  } catch (const StoreError& error) {
+    read_failure = error.what();
+    pauses.schedule(tube.read_again, clock.mono_from() + kReadAgain);
+  }
 }
 
 void Engine::State::serve(Tube& tube) {
