@@ -203,7 +203,8 @@ void DiskStore::Parts::end_flush() {
 // --- Reading.
 
 Recovered DiskStore::recover() const {
-  const RocksState& state = parts_->state;
+  RocksState& state = parts_->state;
+  state.write_small_records();
   Recovered recovered;
   const Slice end(kTubeKeysEnd.data(), kTubeKeysEnd.size());
   const auto at = state.scan(kMeta, kTubeKeys, end);

@@ -255,20 +255,15 @@ void RocksState::upgrade() {
 void RocksState::apply(const Changes& changes, LogNumber number) {
   batch_.Clear();
   for (const JobChange& change : changes.jobs) add(change, batch_);
-  for (const TubeRecord& tube : changes.tubes) add(tube, batch_);
-  if (changes.watermarks) {
-    value_.clear();
-    append_watermarks_value(value_, *changes.watermarks);
-    batch_.Put(family(kMeta), slice(kWatermarksKey), value_).PermitUncheckedError();
-  }
-  batch_.Put(family(kMeta), slice(kNumberKey), slice(number_bytes(number))).PermitUncheckedError();
+  small_.prepare(changes);
   rocksdb::WriteOptions options = without_log();
   options.no_slowdown = true;
   const Status status = database().Write(options, &batch_);
   if (status.IsIncomplete()) throw Stalled(message("cannot be written: " + status.ToString()));
   if (!status.ok()) throw error("cannot be written", status);
   constexpr std::size_t kNodeBytes = 64;  // of an entry in a memtable, beside key and value
-  unflushed_ += batch_.GetDataSize() + kNodeBytes * batch_.Count();
+  unflushed_ += batch_.GetDataSize() + kNodeBytes * (1 + batch_.Count());
+  small_.take();
   number_ = number;
   constexpr std::size_t kKept = 4 << 20;  // a buffer that grew beyond this is given back
   if (batch_.GetDataSize() > kKept) batch_ = WriteBatch();
@@ -298,20 +293,23 @@ void RocksState::add(const JobChange& change, WriteBatch& batch) {
   batch.Put(family(kIndex), slice(view(after)), value_).PermitUncheckedError();
 }
 
-void RocksState::add(const TubeRecord& tube, WriteBatch& batch) {
-  const TubeKey key = tube_key(tube.number);
-  if (tube.scheduled == 0 && tube.buried == 0) {
-    batch.Delete(family(kMeta), slice(view(key))).PermitUncheckedError();
-    return;
+void RocksState::write_small_records() {
+  WriteBatch batch;
+  for (const auto& [key, value] : small_.changed()) {
+    (value.empty() ? batch.Delete(family(kMeta), slice(key))
+                   : batch.Put(family(kMeta), slice(key), slice(value)))
+        .PermitUncheckedError();
   }
-  value_.clear();
-  append_tube_value(value_, tube);
-  batch.Put(family(kMeta), slice(view(key)), value_).PermitUncheckedError();
+  batch.Put(family(kMeta), slice(kNumberKey), slice(number_bytes(number_))).PermitUncheckedError();
+  if (const Status status = database().Write(without_log(), &batch); !status.ok())
+    throw error("cannot be written", status);
+  small_.clear();
 }
 
 // --- Flushing.
 
 void RocksState::begin_flush() {
+  write_small_records();
   rocksdb::FlushOptions options;
   options.wait = false;
   options.allow_write_stall = true;
@@ -339,6 +337,7 @@ void RocksState::end_flush() {
 }
 
 void RocksState::flush() {
+  write_small_records();
   rocksdb::FlushOptions options;
   options.allow_write_stall = true;
   const std::vector<rocksdb::ColumnFamilyHandle*> all(opened_.families.begin(),

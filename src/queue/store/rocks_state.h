@@ -10,10 +10,10 @@
 //   ...
 //   log.trim(state.flushed());
 //
-// RocksDB has no log of its own here. A change is applied to its memtables, together with the
-// number that the change has in the log. A flush writes all families at once, so its files are the
-// state after exactly the changes up to the number that is stored in them. What was not flushed is
-// lost with the process, and a start applies it again from the log.
+// RocksDB has no log of its own here. A change is applied to its memtables. A flush writes all
+// families at once, with the number of the last change, so its files are the state after that
+// change. What was not flushed is lost with the process, and a start applies it again from the log.
+// (To apply a change twice, in the order of the log, does no harm: it writes whole records.)
 //
 // *The files never run ahead of the log.* A flush begins only by begin_flush(), when everything
 // that was applied is durable in the log. RocksDB never flushes by itself here: its memtables have
@@ -38,6 +38,7 @@
 #include "queue/store/data_directory.h"
 #include "queue/store/log.h"
 #include "queue/store/record_keys.h"
+#include "queue/store/small_records.h"
 #include "queue/store/state_options.h"
 
 namespace carillon::queue {
@@ -88,6 +89,10 @@ class RocksState {
   // Why what the files hold is unknown, or nothing: then nothing may be applied any more.
   std::optional<std::string> broken() const;
 
+  // Writes the records of tubes and the watermarks to RocksDB's memory, so that get() and scan() find
+  // them in kMeta. Throws StoreError.
+  void write_small_records();
+
   // The value under `key`, or nothing.
   std::optional<std::string> get(Family family, std::string_view key) const;
   // At the first key >= `from`, if it is < `end`, which must outlive the iterator.
@@ -117,7 +122,6 @@ class RocksState {
   void put_format(rocksdb::WriteBatch& batch);
   LogNumber number_in_files() const;
   void add(const JobChange& change, rocksdb::WriteBatch& batch);
-  void add(const TubeRecord& tube, rocksdb::WriteBatch& batch);
   rocksdb::DB& database() const { return *opened_.database; }
   rocksdb::ColumnFamilyHandle* family(Family family) const { return opened_.families[family]; }
   [[noreturn]] void fail_read(const rocksdb::Status& status) const;
@@ -132,6 +136,7 @@ class RocksState {
   std::optional<LogNumber> flushing_;  // up to here
   std::size_t unflushed_ = 0;
   std::size_t being_flushed_ = 0;
+  SmallRecords small_;
   rocksdb::WriteBatch batch_;
   std::string value_;
 };
