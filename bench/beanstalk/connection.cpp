@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <memory>
 #include <stdexcept>
@@ -42,23 +41,14 @@ int connect_to(const std::string& host, std::uint16_t port) {
   return fd;
 }
 
-// Returns the size of the body that follows this reply, with its CR LF; 0 for a reply of one line.
-std::size_t body_after(ReplyLine line) {
-  if (!line.starts_with("RESERVED ") && !line.starts_with("FOUND ") && !line.starts_with("OK "))
-    return 0;
-  const std::string_view number = line.substr(line.rfind(' ') + 1);
-  std::size_t bytes = 0;
-  std::from_chars(number.data(), number.data() + number.size(), bytes);
-  return bytes + 2;
-}
-
 }  // namespace
 
-Connection::Connection(const std::string& host, std::uint16_t port)
-    : fd_(connect_to(host, port)), input_(kBuffer) {}
+Connection::Connection(const std::string& host, std::uint16_t port, const Dialect& dialect)
+    : fd_(connect_to(host, port)), dialect_(&dialect), input_(kBuffer) {}
 
 Connection::Connection(Connection&& other) noexcept
     : fd_(std::exchange(other.fd_, -1)),
+      dialect_(other.dialect_),
       output_(std::move(other.output_)),
       written_(other.written_),
       input_(std::move(other.input_)),
@@ -96,15 +86,11 @@ void Connection::transfer() {
   if (n > 0) end_ += static_cast<std::size_t>(n);
 }
 
-ReplyLine Connection::next_reply() {
+std::string_view Connection::next_reply() {
   const std::string_view there(input_.data() + begin_, end_ - begin_);
-  const std::size_t length = there.find("\r\n");
-  if (length == std::string_view::npos) return {};
-  const ReplyLine line = there.substr(0, length);
-  const std::size_t whole = length + 2 + body_after(line);
-  if (there.size() < whole) return {};
-  begin_ += whole;
-  return line;
+  const std::size_t length = dialect_->length(there);
+  begin_ += length;
+  return there.substr(0, length);
 }
 
 }  // namespace carillon::bench

@@ -1,5 +1,5 @@
-// One client of a beanstalk server for the load generator (load.cpp): it sends commands in batches
-// and reads their replies without blocking.
+// One client of a server for the load program (load.cpp): it sends commands in batches and reads
+// their replies without blocking. The dialect (dialect.h) knows where a reply ends.
 #pragma once
 
 #include <chrono>
@@ -9,15 +9,14 @@
 #include <string_view>
 #include <vector>
 
-namespace carillon::bench {
+#include "dialect.h"
 
-// The first line of a server's reply to one command, without its CR LF.
-using ReplyLine = std::string_view;
+namespace carillon::bench {
 
 class Connection {
  public:
-  // Connects, blocking. Throws std::runtime_error.
-  Connection(const std::string& host, std::uint16_t port);
+  // Connects, blocking. Throws std::runtime_error. REQUIRES: `dialect` outlives the connection.
+  Connection(const std::string& host, std::uint16_t port, const Dialect& dialect);
   Connection(Connection&& other) noexcept;
   Connection& operator=(Connection&&) = delete;
   ~Connection();
@@ -29,16 +28,16 @@ class Connection {
   void send(std::string_view commands, std::size_t replies);
 
   // Reads and writes as much as is possible now, and calls `on_reply` for each reply that has
-  // arrived; bodies are skipped. Returns true once the batch was answered in full. Throws
+  // arrived, with the whole reply. Returns true once the batch was answered in full. Throws
   // std::runtime_error when the server closes the connection.
   template <class OnReply>
   bool step(OnReply on_reply) {
     transfer();
     while (awaited_ > 0) {
-      const ReplyLine line = next_reply();
-      if (line.empty()) return false;
+      const std::string_view reply = next_reply();
+      if (reply.empty()) return false;
       --awaited_;
-      on_reply(line);
+      on_reply(reply);
     }
     return true;
   }
@@ -48,9 +47,10 @@ class Connection {
 
  private:
   void transfer();
-  ReplyLine next_reply();  // empty: it has not arrived in full
+  std::string_view next_reply();  // empty: it has not arrived in full
 
   int fd_;
+  const Dialect* dialect_;
   std::string output_;
   std::size_t written_ = 0;
   std::vector<char> input_;

@@ -1,10 +1,12 @@
-// Loads a beanstalk server with puts, then drains it by reserve and delete, and prints the rate of
-// each phase.
+// Loads a beanstalk server or Redis, and prints JSON: one line twice a second, and a last one with
+// the result.
 //
-//   carillon_bench_beanstalk --port 11300 --connections 16 --pipeline 100 --jobs 400000
+//   carillon_bench_beanstalk put --connections 16 --pipeline 100 --jobs 400000
+//   carillon_bench_beanstalk drain --connections 16 --pipeline 100 --jobs 400000
 //
 // One thread drives all connections. Each connection sends its next batch of commands when the last
-// batch was answered in full. A phase ends when its work is done or its time is over.
+// batch was answered in full. A phase ends when its work is done or its time is over. Steady load
+// has a loop of its own (steady.h).
 
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -14,36 +16,25 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <memory>
+#include <random>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "bodies.h"
 #include "connection.h"
+#include "dialect.h"
+#include "histogram.h"
+#include "load.h"
+#include "steady.h"
 
 namespace carillon::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-struct Load {
-  std::string host = "127.0.0.1";
-  std::uint16_t port = 11'300;
-  std::size_t connections = 1;
-  std::size_t pipeline = 1;
-  std::size_t jobs = 20'000;
-  double seconds = 10;  // for each phase, at most
-  std::size_t body = 200;
-  bool drain = true;
-  bool json = false;
-};
-
-struct Phase {
-  double per_second = 0;
-  // Percentiles of the time from sending a batch to its last reply.
-  double p50_us = 0;
-  double p99_us = 0;
-};
+using Seconds = std::chrono::duration<double>;
 
 // The commands to send next on one connection. An empty batch: the connection is done.
 struct Batch {
@@ -51,100 +42,129 @@ struct Batch {
   std::size_t replies = 0;
 };
 
-// The work of one phase: hands out batches and receives the replies, by the connection's index.
+// The work of one phase: hands out batches and receives the replies, by the connection's index. It
+// is done when `total` puts, or deletes, were answered.
 class Work {
  public:
+  Work(const Dialect& dialect, std::size_t total) : dialect_(dialect), total_(total) {}
   virtual ~Work() = default;
-  virtual Batch next(std::size_t connection) = 0;
-  virtual void on_reply(std::size_t connection, ReplyLine line) = 0;
-  virtual std::size_t done() const = 0;  // in jobs
-};
+  Work(const Work&) = delete;
+  Work& operator=(const Work&) = delete;
 
-[[noreturn]] void unexpected(ReplyLine line) {
-  throw std::runtime_error("unexpected reply: " + std::string(line));
-}
+  virtual Batch next(std::size_t connection) = 0;
+  virtual void on_reply(std::size_t, std::string_view reply) { count_change(reply); }
+
+  std::size_t done() const { return replies_ / dialect_.replies_per_change(); }
+  std::size_t total() const { return total_; }
+
+ protected:
+  void count_change(std::string_view reply) {
+    dialect_.expect_change(reply);
+    ++replies_;
+  }
+
+  const Dialect& dialect_;
+
+ private:
+  std::size_t total_;
+  std::size_t replies_ = 0;
+};
 
 class Puts : public Work {
  public:
-  explicit Puts(const Load& load) : load_(load), left_(load.jobs) {
-    put_ =
-        "put 0 0 120 " + std::to_string(load.body) + "\r\n" + std::string(load.body, 'x') + "\r\n";
+  Puts(const Load& load, const Dialect& dialect)
+      : Work(dialect, load.jobs), load_(load), delays_(load.least_delay, load.most_delay) {}
+
+  Batch next(std::size_t) override {
+    Batch batch;
+    const std::uint64_t now = utc_us();
+    for (std::size_t i = 0; i < load_.pipeline && sent_ < load_.jobs; ++i) {
+      const std::uint64_t delay = delays_(random_);
+      const std::string_view body = bodies_.next(now + delay * 1'000'000);
+      batch.replies += dialect_.put(batch.commands, {++sent_, now, delay, body});
+    }
+    return batch;
+  }
+
+ private:
+  const Load& load_;
+  std::mt19937_64 random_{11};
+  std::uniform_int_distribution<std::uint64_t> delays_;
+  Bodies bodies_{7};
+  std::size_t sent_ = 0;
+};
+
+// Deletes a random sample of the ids 1 to `jobs`, which are all there, in random order: one id of
+// each of `count` equal stretches.
+class Cancels : public Work {
+ public:
+  Cancels(const Load& load, const Dialect& dialect) : Work(dialect, load.count), load_(load) {
+    std::mt19937_64 random(13);
+    const std::size_t stretch = load.jobs / load.count;
+    for (std::size_t i = 0; i < load.count; ++i)
+      ids_.push_back(i * stretch + 1 + random() % stretch);
+    std::shuffle(ids_.begin(), ids_.end(), random);
   }
 
   Batch next(std::size_t) override {
     Batch batch;
-    batch.replies = std::min(left_, load_.pipeline);
-    left_ -= batch.replies;
-    for (std::size_t i = 0; i < batch.replies; ++i) batch.commands += put_;
+    for (std::size_t i = 0; i < load_.pipeline && sent_ < ids_.size(); ++i)
+      batch.replies += dialect_.remove(batch.commands, std::to_string(ids_[sent_++]));
     return batch;
   }
 
-  void on_reply(std::size_t, ReplyLine line) override {
-    if (!line.starts_with("INSERTED ")) unexpected(line);
-    ++done_;
-  }
-
-  std::size_t done() const override { return done_; }
-
  private:
   const Load& load_;
-  std::string put_;
-  std::size_t left_;
-  std::size_t done_ = 0;
+  std::vector<std::size_t> ids_;
+  std::size_t sent_ = 0;
 };
 
 // Each connection reserves a batch and then deletes it, until nothing is left.
 class Drain : public Work {
  public:
-  explicit Drain(const Load& load) : load_(load), workers_(load.connections) {}
+  Drain(const Load& load, const Dialect& dialect)
+      : Work(dialect, load.jobs), load_(load), workers_(load.connections) {}
 
   Batch next(std::size_t connection) override {
     Worker& worker = workers_[connection];
     Batch batch;
-    if (!worker.reserved.empty()) {
-      for (const std::string& id : worker.reserved) batch.commands += "delete " + id + "\r\n";
-      batch.replies = worker.reserved.size();
+    worker.deletes = !worker.reserved.empty();
+    if (worker.deletes) {
+      for (const std::string& id : worker.reserved)
+        batch.replies += dialect_.remove(batch.commands, id);
       worker.reserved.clear();
     } else if (!worker.empty) {
-      for (std::size_t i = 0; i < load_.pipeline; ++i)
-        batch.commands += "reserve-with-timeout 0\r\n";
-      batch.replies = load_.pipeline;
+      batch.replies = dialect_.reserve(batch.commands, utc_us(), load_.pipeline);
     }
     return batch;
   }
 
-  void on_reply(std::size_t connection, ReplyLine line) override {
+  void on_reply(std::size_t connection, std::string_view reply) override {
     Worker& worker = workers_[connection];
-    if (line == "DELETED") {
-      ++done_;
-    } else if (line == "TIMED_OUT") {
-      worker.empty = true;
-    } else if (line.starts_with("RESERVED ")) {
-      const std::string_view id = line.substr(9);
-      worker.reserved.emplace_back(id.substr(0, id.find(' ')));
-    } else {
-      unexpected(line);
-    }
+    if (worker.deletes) return count_change(reply);
+    jobs_.clear();
+    dialect_.read_jobs(reply, jobs_);
+    worker.empty = jobs_.empty();
+    for (const ReservedJob& job : jobs_) worker.reserved.emplace_back(job.id);
   }
-
-  std::size_t done() const override { return done_; }
 
  private:
   struct Worker {
     std::vector<std::string> reserved;
+    bool deletes = false;  // what the batch that is out does
     bool empty = false;
   };
 
   const Load& load_;
   std::vector<Worker> workers_;
-  std::size_t done_ = 0;
+  std::vector<ReservedJob> jobs_;
 };
 
 class Driver {
  public:
-  explicit Driver(const Load& load) : epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
+  Driver(const Load& load, const Dialect& dialect) : epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
     for (std::size_t i = 0; i < load.connections; ++i) {
-      connections_.emplace_back(load.host, load.port);
+      connections_.emplace_back(load.host, load.port, dialect);
       epoll_event event{.events = EPOLLIN | EPOLLOUT | EPOLLET, .data = {.u64 = i}};
       ::epoll_ctl(epoll_, EPOLL_CTL_ADD, connections_[i].fd(), &event);
     }
@@ -153,11 +173,10 @@ class Driver {
   Driver& operator=(const Driver&) = delete;
   ~Driver() { ::close(epoll_); }
 
-  Phase run(Work& work, double seconds) {
-    std::vector<double> round_trips;
-    const auto start = Clock::now();
-    end_ =
-        start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  void run(Work& work, double seconds) {
+    start_ = Clock::now();
+    end_ = start_ + std::chrono::duration_cast<Clock::duration>(Seconds(seconds));
+    double next_line = 0.5;
     std::size_t busy = 0;
     for (std::size_t i = 0; i < connections_.size(); ++i) busy += send_next(work, i) ? 1u : 0u;
     while (busy > 0) {
@@ -165,18 +184,26 @@ class Driver {
       const int count = ::epoll_wait(epoll_, events, 64, -1);
       for (int e = 0; e < count; ++e) {
         const auto i = static_cast<std::size_t>(events[e].data.u64);
-        if (!is_busy_[i] || !connections_[i].step([&](ReplyLine line) { work.on_reply(i, line); }))
+        if (!is_busy_[i] ||
+            !connections_[i].step([&](std::string_view reply) { work.on_reply(i, reply); }))
           continue;
-        round_trips.push_back(
+        round_trips_.add(
             std::chrono::duration<double, std::micro>(Clock::now() - connections_[i].sent_at())
                 .count());
         if (!send_next(work, i)) --busy;
       }
+      note_tenths(work);
+      if (elapsed() < next_line) continue;
+      std::printf("{\"done\": %zu}\n", work.done());
+      std::fflush(stdout);
+      next_line += 0.5;
     }
-    return summary(work.done(), Clock::now() - start, round_trips);
+    print_result(work.done());
   }
 
  private:
+  double elapsed() const { return Seconds(Clock::now() - start_).count(); }
+
   bool send_next(Work& work, std::size_t i) {
     is_busy_.resize(connections_.size());
     const Batch batch = Clock::now() < end_ ? work.next(i) : Batch{};
@@ -185,53 +212,47 @@ class Driver {
     return is_busy_[i];
   }
 
-  static Phase summary(std::size_t done, Clock::duration took, std::vector<double>& round_trips) {
-    std::sort(round_trips.begin(), round_trips.end());
-    const auto at = [&](std::size_t percent) {
-      return round_trips.empty() ? 0 : round_trips[(round_trips.size() - 1) * percent / 100];
-    };
-    return {static_cast<double>(done) / std::chrono::duration<double>(took).count(), at(50),
-            at(99)};
+  // Notes the rate of each tenth of the work, once it is done.
+  void note_tenths(const Work& work) {
+    const std::size_t done = work.done();
+    if (tenths_.size() == 10 || done < (tenths_.size() + 1) * work.total() / 10) return;
+    tenths_.push_back(static_cast<double>(done - noted_done_) / (elapsed() - noted_at_));
+    noted_done_ = done;
+    noted_at_ = elapsed();
+  }
+
+  void print_result(std::size_t done) const {
+    std::printf("{\"jobs\": %zu, \"seconds\": %.3f, \"per_second\": %.0f, \"p50_us\": %.1f, ", done,
+                elapsed(), static_cast<double>(done) / elapsed(), round_trips_.percentile(0.5));
+    std::printf("\"p99_us\": %.1f, \"tenths\": [", round_trips_.percentile(0.99));
+    for (std::size_t i = 0; i < tenths_.size(); ++i)
+      std::printf("%s%.0f", i == 0 ? "" : ", ", tenths_[i]);
+    std::printf("]}\n");
   }
 
   int epoll_;
   std::vector<Connection> connections_;
   std::vector<bool> is_busy_;
+  Clock::time_point start_;
   Clock::time_point end_;
+  Histogram round_trips_;  // of batches
+  std::vector<double> tenths_;
+  std::size_t noted_done_ = 0;
+  double noted_at_ = 0;
 };
 
-void print(const Load& load, std::size_t jobs, const Phase& puts, const Phase& drain) {
-  if (load.json) {
-    std::printf(
-        "{\"connections\": %zu, \"pipeline\": %zu, \"body_bytes\": %zu, \"jobs\": %zu, "
-        "\"puts_per_second\": %.0f, \"put_p50_us\": %.1f, \"put_p99_us\": %.1f, "
-        "\"drained_per_second\": %.0f}\n",
-        load.connections, load.pipeline, load.body, jobs, puts.per_second, puts.p50_us, puts.p99_us,
-        drain.per_second);
-    return;
+void run(const Load& load) {
+  const auto dialect = load.redis ? redis_dialect() : beanstalk_dialect();
+  if (load.phase == "steady") return run_steady(load, *dialect);
+  std::unique_ptr<Work> work;
+  if (load.phase == "put") work = std::make_unique<Puts>(load, *dialect);
+  if (load.phase == "cancel") work = std::make_unique<Cancels>(load, *dialect);
+  if (load.phase == "drain") work = std::make_unique<Drain>(load, *dialect);
+  Driver(load, *dialect).run(*work, load.seconds);
+  if (work->done() > load.jobs) {
+    throw std::runtime_error(std::to_string(load.jobs) + " jobs were there, but " +
+                             std::to_string(work->done()) + " were drained");
   }
-  std::printf("%zu connections, pipelined by %zu, bodies of %zu bytes, %zu jobs\n",
-              load.connections, load.pipeline, load.body, jobs);
-  std::printf("  put             %10.0f jobs/s    batch p50 %.0f us, p99 %.0f us\n",
-              puts.per_second, puts.p50_us, puts.p99_us);
-  if (load.drain) std::printf("  reserve+delete  %10.0f jobs/s\n", drain.per_second);
-}
-
-int run(const Load& load) {
-  Driver driver(load);
-  Puts puts(load);
-  const Phase put = driver.run(puts, load.seconds);
-  Phase drained;
-  if (load.drain) {
-    Drain drain(load);
-    drained = driver.run(drain, load.seconds);
-    if (drain.done() > puts.done()) {
-      throw std::runtime_error("put " + std::to_string(puts.done()) + " jobs but drained " +
-                               std::to_string(drain.done()));
-    }
-  }
-  print(load, puts.done(), put, drained);
-  return 0;
 }
 
 }  // namespace
@@ -239,25 +260,34 @@ int run(const Load& load) {
 
 int main(int argc, char** argv) {
   carillon::bench::Load load;
-  CLI::App app{
-      "Loads a beanstalk server: puts, then reserve and delete until it is empty. It must be empty "
-      "at the start."};
+  CLI::App app{"Loads a beanstalk server or Redis, and prints JSON."};
+  app.add_option("phase", load.phase, "put, cancel (random ids), drain or steady")
+      ->required()
+      ->check(CLI::IsMember({"put", "cancel", "drain", "steady"}));
+  app.add_flag("--redis", load.redis, "Speak to Redis");
   app.add_option("--host", load.host, "Where it listens")->capture_default_str();
   app.add_option("--port", load.port)->capture_default_str();
-  app.add_option("--connections", load.connections)
+  app.add_option("--connections", load.connections, "Those that put, at steady load")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
   app.add_option("--pipeline", load.pipeline, "Commands sent at once on a connection")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
-  app.add_option("--jobs", load.jobs, "Jobs to put, over all connections")->capture_default_str();
-  app.add_option("--seconds", load.seconds, "Time for each phase, at most")->capture_default_str();
-  app.add_option("--body", load.body, "Bytes of each body")->capture_default_str();
-  app.add_flag("!--no-drain", load.drain, "Leave the jobs there");
-  app.add_flag("--json", load.json, "Print one JSON object");
+  app.add_option("--jobs", load.jobs, "Jobs to put; to drain, all that there are; to cancel among")
+      ->capture_default_str();
+  app.add_option("--count", load.count, "Jobs to cancel, of ids 1 to JOBS")->capture_default_str();
+  app.add_option("--seconds", load.seconds, "Time for the phase, at most")->capture_default_str();
+  app.add_option("--least-delay", load.least_delay, "Of puts, in seconds")->capture_default_str();
+  app.add_option("--most-delay", load.most_delay, "Of puts, in seconds")->capture_default_str();
+  app.add_option("--rate", load.rate, "Puts per second of steady load")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  app.add_option("--workers", load.workers, "Connections that reserve, at steady load")
+      ->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   try {
-    return carillon::bench::run(load);
+    carillon::bench::run(load);
+    return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "carillon_bench_beanstalk: %s\n", error.what());
     return 1;
