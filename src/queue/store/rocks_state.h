@@ -89,8 +89,8 @@ class RocksState {
   // Why what the files hold is unknown, or nothing: then nothing may be applied any more.
   std::optional<std::string> broken() const;
 
-  // Writes the records of tubes and the watermarks to RocksDB's memory, so that get() and scan() find
-  // them in kMeta. Throws StoreError.
+  // Writes the records of tubes and the watermarks to RocksDB's memory, so that get() and scan()
+  // find them in kMeta. Throws StoreError.
   void write_small_records();
 
   // The value under `key`, or nothing.
