@@ -1,8 +1,6 @@
-// The fields of a change.
+// Which entries a change puts and erases, and their bytes.
 
 #include "queue/store/change_codec.h"
-
-#include <utility>
 
 #include "queue/store/record_keys.h"
 #include "queue/store/record_values.h"
@@ -12,124 +10,94 @@ namespace carillon::queue {
 
 namespace {
 
-constexpr std::uint8_t kVersion = 1;
+constexpr char kVersion = 1;
+
+class Encoder {
+ public:
+  explicit Encoder(std::string& bytes) : bytes_(bytes) { bytes_.assign(1, kVersion); }
+
+  void put(Family family, std::string_view key, std::string_view value) {
+    begin(2 * static_cast<std::uint32_t>(family) + 1, 1 + key.size() + value.size());
+    append_varint(bytes_, key.size());  // one byte: keys are short
+    bytes_.append(key).append(value);
+  }
+  void erase(Family family, std::string_view key) {
+    begin(2 * static_cast<std::uint32_t>(family) + 2, key.size());
+    bytes_.append(key);
+  }
+
+  void add(const JobChange& change) {
+    const JobRecord& job = change.after ? *change.after : *change.before;
+    const JobKey id = job_key(job.id);
+    const auto before = change.before ? std::optional(index_key_of(*change.before)) : std::nullopt;
+    if (!change.after) {
+      erase(kIndex, view(*before));
+      erase(kJobs, view(id));
+      erase(kBodies, view(id));
+      return;
+    }
+    const IndexKey after = index_key_of(job);
+    if (before && *before != after) erase(kIndex, view(*before));
+    if (!before) put(kBodies, view(id), change.body);
+    if (before != after) put(kJobs, view(id), view(encode_pointer(after)));
+    value_.clear();
+    append_job_value(value_, job);
+    put(kIndex, view(after), value_);
+  }
+  void add(const TubeRecord& tube) {
+    const TubeKey key = tube_key(tube.number);
+    if (tube.scheduled == 0 && tube.buried == 0) return erase(kMeta, view(key));
+    value_.clear();
+    append_tube_value(value_, tube);
+    put(kMeta, view(key), value_);
+  }
+  void add(const Watermarks& watermarks) {
+    value_.clear();
+    append_watermarks_value(value_, watermarks);
+    put(kMeta, kWatermarksKey, value_);
+  }
+
+ private:
+  void begin(std::uint32_t tag, std::size_t size) {
+    append_varint(bytes_, std::uint64_t{tag} << 1 | 1);
+    append_varint(bytes_, size);
+  }
+
+  std::string& bytes_;
+  std::string value_;
+};
 
 [[noreturn]] void fail(const char* what) {
   throw StoreDamage(std::string("the log holds a change that is damaged: ") + what);
 }
 
-void check(const FieldReader& fields) {
-  if (fields.broken()) fail("its fields are broken");
-}
-
-void encode(const JobChange& change, std::string& bytes, std::string& value) {
-  const JobRecord& job = change.after ? *change.after : *change.before;
-  bytes.clear();
-  if (change.before) append_bytes(bytes, 1, view(index_key_of(*change.before)));
-  append_number(bytes, 2, job.id);
-  append_number(bytes, 3, job.tube);
-  if (change.after) {
-    value.clear();
-    append_job_value(value, *change.after);
-    append_bytes(bytes, 4, value);
-  }
-  if (!change.before) append_bytes(bytes, 5, change.body);
-}
-
-JobChange decode_job_change(std::string_view bytes) {
-  JobChange change;
-  JobId id = 0;
-  std::uint64_t tube = 0;
-  std::optional<std::string_view> value;
-  FieldReader fields(bytes);
-  while (fields.next()) {
-    switch (fields.tag()) {
-      case 1:
-        if (!set_job_of_key(fields.bytes(), change.before.emplace())) fail("a key is none");
-        break;
-      case 2:
-        id = fields.number();
-        break;
-      case 3:
-        tube = fields.number();
-        break;
-      case 4:
-        value = fields.bytes();
-        break;
-      case 5:
-        change.body = fields.bytes();
-        break;
-      default:
-        break;
-    }
-  }
-  check(fields);
-  if (!value) {
-    if (!change.before) fail("a job has no record");
-    return change;
-  }
-  change.after = read_job_value_of(id, static_cast<std::uint32_t>(tube), *value);
-  return change;
-}
-
-TubeRecord decode_tube_change(std::string_view bytes) {
-  std::uint64_t number = 0;
-  std::string_view value;
-  FieldReader fields(bytes);
-  while (fields.next()) {
-    if (fields.tag() == 1) number = fields.number();
-    if (fields.tag() == 2) value = fields.bytes();
-  }
-  check(fields);
-  return read_tube_value(static_cast<std::uint32_t>(number), value);
+Entry entry_of(const FieldReader& field) {
+  const std::uint32_t number = field.tag() - 1;
+  if (!field.is_bytes() || number >= 2 * kFamilies) fail("it has an entry that is not known");
+  Entry entry{.family = static_cast<Family>(number / 2), .key = field.bytes()};
+  if (number % 2 == 1) return entry;
+  const std::size_t size = entry.key.empty() ? 0 : static_cast<std::uint8_t>(entry.key.front());
+  if (size == 0 || size >= 0x80 || size >= entry.key.size()) fail("a key is cut short");
+  entry.value = entry.key.substr(1 + size);
+  entry.key = entry.key.substr(1, size);
+  return entry;
 }
 
 }  // namespace
 
 void encode_changes(const Changes& changes, std::string& bytes) {
-  bytes.assign(1, static_cast<char>(kVersion));
-  std::string field;
-  std::string value;
-  for (const JobChange& change : changes.jobs) {
-    encode(change, field, value);
-    append_bytes(bytes, 1, field);
-  }
-  for (const TubeRecord& tube : changes.tubes) {
-    field.clear();
-    value.clear();
-    append_tube_value(value, tube);
-    append_number(field, 1, tube.number);
-    append_bytes(field, 2, value);
-    append_bytes(bytes, 2, field);
-  }
-  if (!changes.watermarks) return;
-  value.clear();
-  append_watermarks_value(value, *changes.watermarks);
-  append_bytes(bytes, 3, value);
+  Encoder encoder(bytes);
+  for (const JobChange& change : changes.jobs) encoder.add(change);
+  for (const TubeRecord& tube : changes.tubes) encoder.add(tube);
+  if (changes.watermarks) encoder.add(*changes.watermarks);
 }
 
-Changes decode_changes(std::string_view bytes) {
+void for_each_entry(std::string_view bytes, const std::function<void(const Entry&)>& each) {
   if (bytes.empty()) fail("it is empty");
-  if (static_cast<std::uint8_t>(bytes.front()) != kVersion) fail("its version is not known");
-  Changes changes;
+  if (bytes.front() != kVersion) fail("its version is not known");
   FieldReader fields(bytes.substr(1));
-  while (fields.next()) {
-    switch (fields.tag()) {
-      case 1:
-        changes.jobs.push_back(decode_job_change(fields.bytes()));
-        break;
-      case 2:
-        changes.tubes.push_back(decode_tube_change(fields.bytes()));
-        break;
-      case 3:
-        changes.watermarks = read_watermarks_value(fields.bytes());
-        break;
-      default:
-        break;
-    }
-  }
-  check(fields);
-  return changes;
+  while (fields.next()) each(entry_of(fields));
+  if (fields.broken()) fail("its fields are broken");
 }
 
 }  // namespace carillon::queue

@@ -1,28 +1,39 @@
-// How Changes are written in the log: by themselves, with nothing of how a state keeps them.
+// How Changes are written in the log: as the entries of a sorted store that they put and erase. The
+// same bytes are applied to the state, at once and, after a crash, again.
 //
-//   change    := version:u8 field*
-//   1 (bytes)    a job, which has the fields
-//                  1 index key before the change; none: the job is new      2 id   3 tube
-//                  4 value after the change; none: the job is deleted       5 body of a new job
-//   2 (bytes)    a tube: 1 number, 2 value
-//   3 (bytes)    the value of the watermarks
+//   std::string bytes;
+//   encode_changes(changes, bytes);
+//   for_each_entry(bytes, [](const Entry& entry) { ... });
 //
-// Index keys are those of record_keys.h, values those of record_values.h. Fields that are not
-// known are skipped: a newer version that writes more must write what an older one needs as well.
+//   change := version:u8 field*, each field bytes with the tag (tagged_fields.h)
+//     2 * family + 1    a put: varint(size of the key) key value
+//     2 * family + 2    an erasure: key
+//
+// record_keys.h says which keys there are, record_values.h how their values are written.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "carillon/queue/store.h"
+#include "queue/store/state_options.h"
 
 namespace carillon::queue {
+
+// A put, or, without a value, an erasure.
+struct Entry {
+  Family family = kMeta;
+  std::string_view key;
+  std::optional<std::string_view> value = {};
+};
 
 // Writes `changes` in place of what `bytes` held.
 void encode_changes(const Changes& changes, std::string& bytes);
 
-// The bodies are views into `bytes`. Of a record before the change, only what its index key says is
-// known. Throws StoreError if the bytes are not as written above.
-Changes decode_changes(std::string_view bytes);
+// Calls `each` for the entries in their order; they are views into `bytes`. Throws StoreDamage
+// where the bytes are not as written above, and has called `each` for those before.
+void for_each_entry(std::string_view bytes, const std::function<void(const Entry&)>& each);
 
 }  // namespace carillon::queue

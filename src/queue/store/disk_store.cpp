@@ -65,7 +65,7 @@ struct DiskStore::Parts {
   void end_flush();
   bool too_much() const;
   void require_durable();
-  LogNumber append(const Changes& changes);
+  LogNumber append();
   std::vector<JobRecord> scan(const IndexKey& from, const IndexKey& end, std::size_t limit) const;
 };
 
@@ -73,7 +73,7 @@ struct DiskStore::Parts {
 LogNumber DiskStore::Parts::replay() {
   log.read(state.number(), [this](LogNumber number, std::string_view change) {
     if (state.unflushed() > options.recent) state.flush();
-    state.apply(decode_changes(change), number);
+    state.apply(change, number);
   });
   log.trim(state.flushed());
   return log.last();
@@ -109,7 +109,7 @@ Sequence DiskStore::append(const Changes& changes) {
   parts.refuse_if_broken();
   parts.make_room();
   encode_changes(changes, parts.bytes);
-  const LogNumber number = parts.append(changes);
+  const LogNumber number = parts.append();
   if (changes.watermarks) parts.watermarks_written = false;
   for (const JobChange& change : changes.jobs) {
     if (change.after) parts.lowest.entered(index_key_of(*change.after));
@@ -121,12 +121,12 @@ Sequence DiskStore::append(const Changes& changes) {
 }
 
 // While compaction is far behind, changes wait here, without keeping syncs waiting.
-LogNumber DiskStore::Parts::append(const Changes& changes) {
+LogNumber DiskStore::Parts::append() {
   constexpr std::size_t kKept = 4 << 20;  // a buffer that grew beyond this is given back
   while (true) {
     try {
       const LogNumber number =
-          log.append(bytes, [&](LogNumber next) { state.apply(changes, next); });
+          log.append(bytes, [this](LogNumber next) { state.apply(bytes, next); });
       if (bytes.capacity() > kKept) bytes = {};
       return number;
     } catch (const RocksState::Stalled&) {

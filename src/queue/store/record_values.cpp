@@ -132,13 +132,6 @@ class Value {
   std::string_view value_;
 };
 
-JobRecord read_job(Value& value) {
-  JobRecord job;
-  job.ttr = 0;
-  value.read([&job](auto&& field) { each_field_of_job(job, field); }, job.newer);
-  return job;
-}
-
 }  // namespace
 
 void append_job_value(std::string& bytes, const JobRecord& job) {
@@ -148,22 +141,15 @@ void append_job_value(std::string& bytes, const JobRecord& job) {
 
 JobRecord read_job_value(std::string_view key, std::string_view bytes) {
   Value value("the job record", key, bytes);
-  JobRecord job = read_job(value);
+  JobRecord job;
+  job.ttr = 0;
+  value.read([&job](auto&& field) { each_field_of_job(job, field); }, job.newer);
   JobRecord named;
   if (!set_job_of_key(key, named)) value.fail("is under a key of another kind");
   job.id = named.id;
   job.tube = named.tube;
   if (view(index_key_of(job)) != key)
     value.fail("belongs under the key " + hex(view(index_key_of(job))));
-  return job;
-}
-
-JobRecord read_job_value_of(JobId id, std::uint32_t tube, std::string_view bytes) {
-  const JobKey key = job_key(id);
-  Value value("the job record", view(key), bytes);
-  JobRecord job = read_job(value);
-  job.id = id;
-  job.tube = tube;
   return job;
 }
 

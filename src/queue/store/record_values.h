@@ -27,8 +27,6 @@ namespace carillon::queue {
 void append_job_value(std::string& bytes, const JobRecord& job);
 // `key` is the job's index key.
 JobRecord read_job_value(std::string_view key, std::string_view value);
-// Where no key says which job it is.
-JobRecord read_job_value_of(JobId id, std::uint32_t tube, std::string_view value);
 
 void append_tube_value(std::string& bytes, const TubeRecord& tube);
 TubeRecord read_tube_value(std::uint32_t number, std::string_view value);

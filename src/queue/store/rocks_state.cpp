@@ -15,9 +15,9 @@
 #include <utility>
 #include <vector>
 
+#include "queue/store/change_codec.h"
 #include "queue/store/old_journal.h"
 #include "queue/store/old_log.h"
-#include "queue/store/record_values.h"
 #include "queue/store/warnings_log.h"
 
 namespace carillon::queue {
@@ -252,10 +252,19 @@ void RocksState::upgrade() {
 // --- Applying.
 
 // The calls of a batch fail for keys and values of more than 4 GiB alone, which no record has.
-void RocksState::apply(const Changes& changes, LogNumber number) {
+void RocksState::apply(std::string_view change, LogNumber number) {
   batch_.Clear();
-  for (const JobChange& change : changes.jobs) add(change, batch_);
-  small_.prepare(changes);
+  small_.forget_prepared();
+  for_each_entry(change, [this](const Entry& entry) {
+    if (entry.family == kMeta) {
+      small_.prepare(entry.key, entry.value.value_or(std::string_view()));
+    } else if (entry.value) {
+      batch_.Put(family(entry.family), slice(entry.key), slice(*entry.value))
+          .PermitUncheckedError();
+    } else {
+      batch_.Delete(family(entry.family), slice(entry.key)).PermitUncheckedError();
+    }
+  });
   rocksdb::WriteOptions options = without_log();
   options.no_slowdown = true;
   const Status status = database().Write(options, &batch_);
@@ -267,30 +276,6 @@ void RocksState::apply(const Changes& changes, LogNumber number) {
   number_ = number;
   constexpr std::size_t kKept = 4 << 20;  // a buffer that grew beyond this is given back
   if (batch_.GetDataSize() > kKept) batch_ = WriteBatch();
-}
-
-void RocksState::add(const JobChange& change, WriteBatch& batch) {
-  const JobRecord& job = change.after ? *change.after : *change.before;
-  const JobKey id = job_key(job.id);
-  const Slice id_slice = slice(view(id));
-  const auto before = change.before ? std::optional(index_key_of(*change.before)) : std::nullopt;
-  if (!change.after) {
-    batch.Delete(family(kIndex), slice(view(*before))).PermitUncheckedError();
-    batch.Delete(family(kJobs), id_slice).PermitUncheckedError();
-    batch.Delete(family(kBodies), id_slice).PermitUncheckedError();
-    return;
-  }
-  const IndexKey after = index_key_of(job);
-  if (before && *before != after)
-    batch.Delete(family(kIndex), slice(view(*before))).PermitUncheckedError();
-  if (!before) batch.Put(family(kBodies), id_slice, slice(change.body)).PermitUncheckedError();
-  if (before != after) {
-    const auto pointer = encode_pointer(after);
-    batch.Put(family(kJobs), id_slice, slice(view(pointer))).PermitUncheckedError();
-  }
-  value_.clear();
-  append_job_value(value_, job);
-  batch.Put(family(kIndex), slice(view(after)), value_).PermitUncheckedError();
 }
 
 void RocksState::write_small_records() {

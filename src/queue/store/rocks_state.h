@@ -2,10 +2,10 @@
 //
 //   RocksState state(directory, {});
 //   log.read(state.number(), [&](LogNumber number, std::string_view bytes) {
-//     state.apply(decode_changes(bytes), number);
+//     state.apply(bytes, number);
 //   });
 //   ...
-//   state.apply(changes, number);              // visible; in memory alone
+//   state.apply(bytes, number);                // visible; in memory alone
 //   if (enough) state.begin_flush();           // REQUIRES: what was applied is durable in the log
 //   ...
 //   log.trim(state.flushed());
@@ -63,10 +63,9 @@ class RocksState {
     using StoreError::StoreError;
   };
 
-  // Applies a change, all of it or nothing. Throws StoreError with nothing changed, or Stalled: try
-  // again soon.
-  // REQUIRES: number == this->number() + 1.
-  void apply(const Changes& changes, LogNumber number);
+  // Applies a change (change_codec.h), all of it or nothing. Throws StoreError with nothing
+  // changed, or Stalled: try again soon. REQUIRES: number == this->number() + 1.
+  void apply(std::string_view change, LogNumber number);
 
   // Bytes that were applied and no flush has begun with, about; and with those being flushed.
   std::size_t unflushed() const { return unflushed_; }
@@ -121,7 +120,6 @@ class RocksState {
   void upgrade();
   void put_format(rocksdb::WriteBatch& batch);
   LogNumber number_in_files() const;
-  void add(const JobChange& change, rocksdb::WriteBatch& batch);
   rocksdb::DB& database() const { return *opened_.database; }
   rocksdb::ColumnFamilyHandle* family(Family family) const { return opened_.families[family]; }
   [[noreturn]] void fail_read(const rocksdb::Status& status) const;
@@ -138,7 +136,6 @@ class RocksState {
   std::size_t being_flushed_ = 0;
   SmallRecords small_;
   rocksdb::WriteBatch batch_;
-  std::string value_;
 };
 
 }  // namespace carillon::queue

@@ -1,8 +1,9 @@
 // SmallRecords: what has changed in the records of tubes and in the watermarks since the last
 // flush.
 //
-//   small.prepare(changes);        // may throw; nothing has changed then
-//   ...                            // the other changes are written, or fail
+//   small.forget_prepared();
+//   small.prepare(key, value);     // may throw; nothing has changed then
+//   ...                            // what else belongs to the change is written, or fails
 //   small.take();                  // now what was prepared counts
 //   ...
 //   for (const auto& [key, value] : small.changed()) ...      // at a flush
@@ -16,11 +17,8 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
-
-#include "carillon/queue/store.h"
-#include "queue/store/record_keys.h"
-#include "queue/store/record_values.h"
 
 namespace carillon::queue {
 
@@ -29,15 +27,9 @@ class SmallRecords {
   // Values by key; an empty one erases.
   using Changed = std::map<std::string, std::string>;
 
-  void prepare(const Changes& changes) {
-    prepared_.clear();
-    for (const TubeRecord& tube : changes.tubes) {
-      std::string& value = prepared_[std::string(view(tube_key(tube.number)))];
-      value.clear();
-      if (tube.scheduled != 0 || tube.buried != 0) append_tube_value(value, tube);
-    }
-    if (!changes.watermarks) return;
-    append_watermarks_value(prepared_[std::string(kWatermarksKey)], *changes.watermarks);
+  void forget_prepared() { prepared_.clear(); }
+  void prepare(std::string_view key, std::string_view value) {
+    prepared_.insert_or_assign(std::string(key), std::string(value));
   }
 
   void take() noexcept {
