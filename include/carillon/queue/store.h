@@ -131,8 +131,8 @@ class Store {
   virtual Sequence sync() = 0;
 
   // Hands all that was appended before the call to the operating system: the death of the process
-  // loses none of it, a crash of the machine may. Watermarks are durable when it returns, because
-  // no crash may make the store give an id twice. Throws as `sync` does.
+  // loses none of it, a crash of the machine may. Only Watermarks::next_id is durable when it
+  // returns, so that no crash makes a queue give an id twice. Throws as `sync` does.
   virtual void write() = 0;
 
   // Returns why the store cannot go on until it is opened anew, or an empty string. Such a store

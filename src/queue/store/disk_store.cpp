@@ -46,9 +46,10 @@ struct DiskStore::Parts {
   const DiskStoreOptions options;
   RocksState state;
   LocalLog log;
-  std::string bytes;               // of the change that is appended
-  bool flushing = false;           // the state is being written to files
-  bool watermarks_written = true;  // none was appended since the last write()
+  std::string bytes;       // of the change that is appended
+  bool flushing = false;   // the state is being written to files
+  JobId next_id = 0;       // the watermark that was appended last
+  bool sync_next = false;  // and it is not durable yet
   mutable LowestPlaces lowest;
   const LogNumber number_at_open;
 
@@ -110,7 +111,10 @@ Sequence DiskStore::append(const Changes& changes) {
   parts.make_room();
   encode_changes(changes, parts.bytes);
   const LogNumber number = parts.append();
-  if (changes.watermarks) parts.watermarks_written = false;
+  if (changes.watermarks && changes.watermarks->next_id != parts.next_id) {
+    parts.next_id = changes.watermarks->next_id;
+    parts.sync_next = true;
+  }
   for (const JobChange& change : changes.jobs) {
     if (change.after) parts.lowest.entered(index_key_of(*change.after));
   }
@@ -142,12 +146,13 @@ Sequence DiskStore::sync() {
 }
 
 void DiskStore::write() {
-  if (!std::exchange(parts_->watermarks_written, true)) {
-    sync();
-    return;
-  }
   parts_->refuse_if_broken();
-  parts_->log.write();
+  if (parts_->sync_next) {
+    parts_->log.sync();
+  } else {
+    parts_->log.write();
+  }
+  parts_->sync_next = false;
 }
 
 std::string DiskStore::failure() const {
