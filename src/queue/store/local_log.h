@@ -23,7 +23,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -34,6 +33,7 @@
 
 #include "queue/store/log.h"
 #include "queue/store/log_segment.h"
+#include "queue/store/log_window.h"
 
 namespace carillon::queue {
 
@@ -42,36 +42,6 @@ struct LocalLogOptions {
   // Of all segments. append() throws if there are so many and it needs one more.
   std::size_t most_bytes = 512 << 20;
   LogWrites writes = LogWrites::kDurable;
-};
-
-// The changes of one window, laid out as a record is written: a head, changes, zeros up to a whole
-// block; in memory that is aligned to a block.
-class LogWindow {
- public:
-  // Makes room for one more change. Throws std::bad_alloc with nothing changed.
-  void reserve(std::size_t bytes);
-  // REQUIRES: reserve().
-  void append(std::string_view change) noexcept;
-  void clear() noexcept;
-
-  bool empty() const { return count_ == 0; }
-  std::uint32_t count() const { return count_; }
-  std::size_t bytes() const { return size_; }  // of the changes
-  static std::size_t bytes_of(std::size_t change) { return sizeof(std::uint32_t) + change; }
-
-  // Completes the record. Returns its bytes: whole blocks.
-  std::size_t finish(LogRecordHead head) noexcept;
-  char* data() { return bytes_.get(); }
-
- private:
-  struct Free {
-    void operator()(char* bytes) const { std::free(bytes); }
-  };
-
-  std::unique_ptr<char, Free> bytes_;
-  std::size_t capacity_ = 0;  // whole blocks
-  std::size_t size_ = 0;      // of the changes, behind the head
-  std::uint32_t count_ = 0;
 };
 
 class LocalLog final : public Log {
