@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -13,6 +14,9 @@
 #include "base/file_descriptor.h"
 
 namespace carillon::base {
+
+// The errors of a write that may pass by themselves: there is no space, descriptor or memory now.
+inline constexpr std::array<int, 6> kShortages = {ENOSPC, EDQUOT, EFBIG, EMFILE, ENFILE, ENOMEM};
 
 // Writes all of `bytes` at offset `at`.
 inline int write_at(int fd, std::string_view bytes, std::uint64_t at) {

@@ -50,14 +50,14 @@ class DiskStore final : public Store {
   // Opens the store in the directory at `path`, and makes both if they are not there. Throws
   // StoreError, with one line that names the directory.
   explicit DiskStore(const std::string& path, const DiskStoreOptions& options = {});
-  // Makes durable all that was appended. Errors have nowhere to go: call sync() before, to see
-  // them.
+  // Calls close(). Errors have nowhere to go: call it before, to see them.
   ~DiskStore() override;
 
   Sequence append(const Changes& changes) override;
   Sequence sync() override;
   void write() override;
   std::string failure() const override;
+  void close() override;
 
   Recovered recover() const override;
   std::optional<JobRecord> find(JobId id) const override;

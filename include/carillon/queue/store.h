@@ -136,8 +136,13 @@ class Store {
   virtual void write() = 0;
 
   // Returns why the store cannot go on until it is opened anew, or an empty string. Such a store
-  // refuses every append and sync.
+  // refuses every append and sync, and every read of a body, because a job that is handed out could
+  // not be deleted. A write in the background can fail too, so this may come at any time.
   virtual std::string failure() const = 0;
+
+  // Makes all that was appended durable, and does what makes the next start quick. Throws nothing:
+  // failure() tells whether it worked. REQUIRES: no other call is made after it but failure().
+  virtual void close() {}
 
   // O(tubes), whatever the number of jobs.
   virtual Recovered recover() const = 0;

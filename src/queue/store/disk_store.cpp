@@ -84,6 +84,10 @@ DiskStore::DiskStore(const std::string& path, const DiskStoreOptions& options)
     : parts_(std::make_unique<Parts>(path, options)) {}
 
 DiskStore::~DiskStore() {
+  close();
+}
+
+void DiskStore::close() {
   try {
     sync();
     if (parts_->state.number() > parts_->state.flushed()) {
@@ -91,7 +95,7 @@ DiskStore::~DiskStore() {
       parts_->state.flush();
     }
   } catch (const std::exception&) {
-    // What was synced is in the log.
+    // If it was the sync or a broken disk, failure() tells; else all is in the log.
   }
 }
 
@@ -233,6 +237,7 @@ std::optional<JobRecord> DiskStore::find(JobId id) const {
 }
 
 std::string DiskStore::body(JobId id) const {
+  parts_->refuse_if_broken();
   auto body = parts_->state.get(kBodies, queue::view(job_key(id)));
   if (!body) throw StoreDamage("job " + std::to_string(id) + " has no body");
   return std::move(*body);

@@ -217,8 +217,16 @@ void LocalLog::add_free_segment(std::size_t blocks, Lock& lock) {
                      std::to_string(options_.most_bytes));
   }
   lock.unlock();
-  auto segment = std::make_unique<LogSegment>(LogSegment::make(
-      path_of(++last_file_), identity_, static_cast<std::uint32_t>(wanted), options_.writes));
+  std::unique_ptr<LogSegment> segment;
+  try {
+    segment = std::make_unique<LogSegment>(LogSegment::make(
+        path_of(++last_file_), identity_, static_cast<std::uint32_t>(wanted), options_.writes));
+  } catch (const LogSegment::Shortage&) {
+    throw;  // nothing has changed
+  } catch (const StoreError& why) {
+    lock.lock();
+    fail(why);
+  }
   lock.lock();
   free_.push_back(std::move(segment));
 }
@@ -303,10 +311,14 @@ void LocalLog::or_fail(Lock& lock, Action action) {
     action();
   } catch (const std::exception& why) {
     lock.lock();
-    failed_ = true;
-    failure_ = why.what();
-    throw StoreError(failure_);
+    fail(why);
   }
+}
+
+void LocalLog::fail(const std::exception& why) {
+  failed_ = true;
+  failure_ = why.what();
+  throw StoreError(failure_);
 }
 
 // Closes the open window and finds its blocks, if need be in a new segment. Returns nothing if the

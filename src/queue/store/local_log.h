@@ -24,6 +24,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -92,6 +93,7 @@ class LocalLog final : public Log {
   void sync_handed(Lock& lock);
   template <typename Action>
   void or_fail(Lock& lock, Action action);
+  [[noreturn]] void fail(const std::exception& why);
   void refuse_if_failed() const;
 
   const std::string directory_;

@@ -16,7 +16,6 @@
 
 #include "base/crc32c.h"
 #include "base/file_io.h"
-#include "carillon/queue/store.h"
 
 namespace carillon::queue {
 
@@ -80,7 +79,9 @@ std::string folder_of(const std::string& path) {
 }  // namespace
 
 void LogSegment::fail(const char* what, int error) const {
-  throw StoreError("the log " + path_ + " " + what + ": " + std::strerror(error));
+  const std::string why = "the log " + path_ + " " + what + ": " + std::strerror(error);
+  if (std::count(base::kShortages.begin(), base::kShortages.end(), error) != 0) throw Shortage(why);
+  throw StoreError(why);
 }
 
 LogSegment LogSegment::make(std::string path, std::uint64_t identity, std::uint32_t blocks,

@@ -23,6 +23,7 @@
 #include <string_view>
 
 #include "base/file_descriptor.h"
+#include "carillon/queue/store.h"
 #include "queue/store/log.h"
 
 namespace carillon::queue {
@@ -55,8 +56,14 @@ class LogSegment {
     return (sizeof(LogRecordHead) + bytes + kBlock - 1) / kBlock;
   }
 
-  // Makes a file of `blocks` blocks, durably, in place of any other. Throws StoreError; there is no
-  // file then.
+  // There is no space, descriptor or memory for it now.
+  class Shortage : public StoreError {
+   public:
+    using StoreError::StoreError;
+  };
+
+  // Makes a file of `blocks` blocks, durably, in place of any other. Throws Shortage, or StoreError
+  // if the disk failed; there is no file then.
   static LogSegment make(std::string path, std::uint64_t identity, std::uint32_t blocks,
                          LogWrites writes);
 

@@ -6,12 +6,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
-#include <chrono>
 #include <cstring>
-#include <mutex>
+#include <exception>
 #include <random>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -36,10 +33,6 @@ constexpr std::string_view kOldFormats[] = {"carillon-queue 1", "carillon-queue 
 constexpr std::string_view kIdentityKey = "i";
 constexpr std::string_view kNumberKey = "n";
 
-// RocksDB's threads rest for a second after an error, and Resume() waits for them. Before that
-// there is no use in it.
-constexpr std::chrono::milliseconds kRest{1'100};
-
 Slice slice(std::string_view bytes) {
   return {bytes.data(), bytes.size()};
 }
@@ -63,69 +56,8 @@ std::optional<std::uint64_t> number_of(const std::optional<std::string>& bytes) 
 
 }  // namespace
 
-// What goes wrong in RocksDB's own threads.
-class RocksState::Troubles final : public rocksdb::EventListener {
- public:
-  void OnBackgroundError(rocksdb::BackgroundErrorReason reason, Status* status) override {
-    // A compaction that fails changes nothing, and is tried again by itself. RocksDB must not take
-    // it for an error of its own: the next flush would fail with it.
-    if (reason == rocksdb::BackgroundErrorReason::kCompaction && status->IsIOError()) {
-      *status = Status::OK();
-      return;
-    }
-    const std::lock_guard lock(mutex_);
-    if (status->IsNoSpace() || status->IsShutdownInProgress()) return stop(*status);
-    if (broken_.empty()) broken_ = status->ToString();
-  }
-  // RocksDB would flush by itself what may not be durable in the log.
-  void OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason, Status, bool* automatic) override {
-    *automatic = false;
-  }
-
-  void OnFlushCompleted(rocksdb::DB*, const rocksdb::FlushJobInfo&) override {
-    flush_completed_.store(true);
-  }
-
-  bool stopped() const { return stopped_.load(); }
-  // Returns true if a family was flushed since the last forget_flush().
-  bool flush_completed() const { return flush_completed_.load(); }
-  void forget_flush() { flush_completed_.store(false); }
-  std::optional<std::string> broken() const {
-    const std::lock_guard lock(mutex_);
-    return broken_.empty() ? std::nullopt : std::optional(broken_);
-  }
-
-  // Tries to go on. Not OK: why it cannot.
-  Status resume(rocksdb::DB& database) {
-    {
-      const std::lock_guard lock(mutex_);
-      if (std::chrono::steady_clock::now() < resume_at_) return cause_;
-      stopped_.store(false);
-    }
-    Status status = database.Resume();
-    const std::lock_guard lock(mutex_);
-    if (!status.ok()) stop(status);
-    return status;
-  }
-
- private:
-  void stop(const Status& cause) {
-    cause_ = cause;
-    resume_at_ = std::chrono::steady_clock::now() + kRest;
-    stopped_.store(true);
-  }
-
-  std::atomic<bool> stopped_ = false;
-  std::atomic<bool> flush_completed_ = false;
-  mutable std::mutex mutex_;
-  // Protected by mutex_:
-  std::string broken_;
-  Status cause_;
-  std::chrono::steady_clock::time_point resume_at_;
-};
-
 RocksState::RocksState(const std::string& path, const StateOptions& options)
-    : directory_(path), troubles_(std::make_shared<Troubles>()) {
+    : directory_(path), troubles_(std::make_shared<RocksTroubles>()) {
   if (directory_.has_store()) refuse_other_families();
   open(options);
   check_format();
@@ -267,7 +199,7 @@ void RocksState::apply(std::string_view change, LogNumber number) {
   });
   rocksdb::WriteOptions options = without_log();
   options.no_slowdown = true;
-  const Status status = database().Write(options, &batch_);
+  const Status status = write(options, batch_);
   if (status.IsIncomplete()) throw Stalled(message("cannot be written: " + status.ToString()));
   if (!status.ok()) throw error("cannot be written", status);
   constexpr std::size_t kNodeBytes = 64;  // of an entry in a memtable, beside key and value
@@ -278,6 +210,17 @@ void RocksState::apply(std::string_view change, LogNumber number) {
   if (batch_.GetDataSize() > kKept) batch_ = WriteBatch();
 }
 
+// RocksDB does not survive an exception here: part of the batch is in its memtables, and its queue
+// of writers does not move any more.
+Status RocksState::write(const rocksdb::WriteOptions& options, WriteBatch& batch) {
+  try {
+    return database().Write(options, &batch);
+  } catch (const std::exception& why) {
+    troubles_->set_broken(why.what());
+    return Status::Aborted(why.what());
+  }
+}
+
 void RocksState::write_small_records() {
   WriteBatch batch;
   for (const auto& [key, value] : small_.changed()) {
@@ -286,7 +229,7 @@ void RocksState::write_small_records() {
         .PermitUncheckedError();
   }
   batch.Put(family(kMeta), slice(kNumberKey), slice(number_bytes(number_))).PermitUncheckedError();
-  if (const Status status = database().Write(without_log(), &batch); !status.ok())
+  if (const Status status = write(without_log(), batch); !status.ok())
     throw error("cannot be written", status);
   small_.clear();
 }

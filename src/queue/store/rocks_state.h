@@ -23,7 +23,6 @@
 #pragma once
 
 #include <rocksdb/db.h>
-#include <rocksdb/listener.h>
 #include <rocksdb/write_batch.h>
 
 #include <array>
@@ -38,6 +37,7 @@
 #include "queue/store/data_directory.h"
 #include "queue/store/log.h"
 #include "queue/store/record_keys.h"
+#include "queue/store/rocks_troubles.h"
 #include "queue/store/small_records.h"
 #include "queue/store/state_options.h"
 
@@ -103,8 +103,6 @@ class RocksState {
   std::string message(const std::string& what) const { return directory_.message(what); }
 
  private:
-  class Troubles;
-
   struct Opened {
     std::array<rocksdb::ColumnFamilyHandle*, kFamilies> families{};
     std::unique_ptr<rocksdb::DB> database;
@@ -120,13 +118,14 @@ class RocksState {
   void upgrade();
   void put_format(rocksdb::WriteBatch& batch);
   LogNumber number_in_files() const;
+  rocksdb::Status write(const rocksdb::WriteOptions& options, rocksdb::WriteBatch& batch);
   rocksdb::DB& database() const { return *opened_.database; }
   rocksdb::ColumnFamilyHandle* family(Family family) const { return opened_.families[family]; }
   [[noreturn]] void fail_read(const rocksdb::Status& status) const;
   StoreError error(const std::string& what, const rocksdb::Status& status) const;
 
   DataDirectory directory_;
-  std::shared_ptr<Troubles> troubles_;
+  std::shared_ptr<RocksTroubles> troubles_;
   Opened opened_;
   std::uint64_t identity_ = 0;
   LogNumber number_ = 0;

@@ -1,0 +1,90 @@
+// Telling errors apart (rocks_troubles.h).
+
+#include "queue/store/rocks_troubles.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+#include "base/file_io.h"
+
+namespace carillon::queue {
+
+using rocksdb::Status;
+
+namespace {
+
+// RocksDB's threads rest for a second after an error, and Resume() waits for them. Before that
+// there is no use in it.
+constexpr std::chrono::milliseconds kRest{1'100};
+
+// How RocksDB's messages about a read begin. No message about a write begins so.
+constexpr std::array<std::string_view, 4> kReads = {
+    "IO error: While pread", "IO error: While open a file for random read",
+    "IO error: While opening a file for sequentially reading",
+    "IO error: While reading file sequentially"};
+
+// A Status has no errno, so its message has to tell. What it does not tell for sure does not pass.
+bool may_pass(const Status& status) {
+  if (status.IsNoSpace() || status.IsShutdownInProgress()) return true;
+  const std::string text = status.ToString();
+  return std::any_of(kReads.begin(), kReads.end(),
+                     [&](std::string_view read) { return text.starts_with(read); }) ||
+         std::any_of(base::kShortages.begin(), base::kShortages.end(),
+                     [&](int error) { return text.ends_with(std::strerror(error)); });
+}
+
+}  // namespace
+
+void RocksTroubles::OnBackgroundError(rocksdb::BackgroundErrorReason reason, Status* status) {
+  if (reason == rocksdb::BackgroundErrorReason::kCompaction &&
+      (!status->IsIOError() || may_pass(*status))) {
+    *status = Status::OK();  // else the next flush would fail with it
+    return;
+  }
+  if (!may_pass(*status)) return set_broken(status->ToString());
+  *status = Status(*status, Status::Severity::kHardError);  // of a fatal one it does not resume
+  const std::lock_guard lock(mutex_);
+  stop(*status);
+}
+
+// RocksDB would flush by itself what may not be durable in the log.
+void RocksTroubles::OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason, Status, bool* automatic) {
+  *automatic = false;
+}
+
+void RocksTroubles::OnFlushCompleted(rocksdb::DB*, const rocksdb::FlushJobInfo&) {
+  flush_completed_.store(true);
+}
+
+std::optional<std::string> RocksTroubles::broken() const {
+  const std::lock_guard lock(mutex_);
+  return broken_.empty() ? std::nullopt : std::optional(broken_);
+}
+
+void RocksTroubles::set_broken(std::string why) {
+  const std::lock_guard lock(mutex_);
+  if (broken_.empty()) broken_ = std::move(why);
+}
+
+Status RocksTroubles::resume(rocksdb::DB& database) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::chrono::steady_clock::now() < resume_at_) return cause_;
+    stopped_.store(false);
+  }
+  Status status = database.Resume();
+  const std::lock_guard lock(mutex_);
+  if (!status.ok()) stop(status);
+  return status;
+}
+
+void RocksTroubles::stop(const Status& cause) {
+  cause_ = cause;
+  resume_at_ = std::chrono::steady_clock::now() + kRest;
+  stopped_.store(true);
+}
+
+}  // namespace carillon::queue

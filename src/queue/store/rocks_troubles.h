@@ -1,0 +1,63 @@
+// RocksTroubles: what goes wrong in RocksDB's own threads, while they flush and compact, and what
+// becomes of it.
+//
+//   options.listeners = {troubles};
+//   ...
+//   if (troubles->broken()) ...              // nothing may be applied any more
+//   if (troubles->stopped()) throw_if_bad(troubles->resume(database));
+//
+// - *Broken*: a write, a sync or a truncation has failed, and nobody knows what the files hold.
+//   Only opening the database anew tells.
+// - *Stopped*: a flush has failed of something that may pass: no space, no descriptors, or a read.
+//   Its files are thrown away, and the memtables stay. RocksDB takes no writes until resume().
+// - Neither, if a compaction has failed of something that may pass, or of damage in what it reads:
+//   it has changed nothing, and RocksDB tries again by itself.
+//
+// Thread safety: one thread calls resume() and forget_flush(), any thread the other methods.
+#pragma once
+
+#include <rocksdb/db.h>
+#include <rocksdb/listener.h>
+
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <optional>
+#include <string>
+
+namespace carillon::queue {
+
+class RocksTroubles final : public rocksdb::EventListener {
+ public:
+  // Why the files are unknown, or nothing.
+  std::optional<std::string> broken() const;
+  // Notes that something else than a background error has left the database unusable.
+  void set_broken(std::string why);
+
+  bool stopped() const { return stopped_.load(); }
+  // Tries to go on, and flushes all that is in memory. Not OK: why it cannot.
+  rocksdb::Status resume(rocksdb::DB& database);
+
+  // Returns true if a family was flushed since the last forget_flush().
+  bool flush_completed() const { return flush_completed_.load(); }
+  void forget_flush() { flush_completed_.store(false); }
+
+ private:
+  // rocksdb::EventListener
+  void OnBackgroundError(rocksdb::BackgroundErrorReason reason, rocksdb::Status* status) override;
+  void OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason reason, rocksdb::Status status,
+                            bool* automatic) override;
+  void OnFlushCompleted(rocksdb::DB* database, const rocksdb::FlushJobInfo& info) override;
+
+  void stop(const rocksdb::Status& cause);
+
+  std::atomic<bool> stopped_ = false;
+  std::atomic<bool> flush_completed_ = false;
+  mutable std::mutex mutex_;
+  // Protected by mutex_:
+  std::string broken_;
+  rocksdb::Status cause_;
+  std::chrono::steady_clock::time_point resume_at_;
+};
+
+}  // namespace carillon::queue
