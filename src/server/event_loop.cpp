@@ -26,6 +26,9 @@ constexpr milliseconds kLoggedLag{1'000};
 // How long a stopping server waits for clients to read their last replies.
 constexpr milliseconds kPatience{5'000};
 constexpr milliseconds kPatienceAfterFailure{1'000};
+// The store is looked at this often at least, because a write in the background may fail while
+// nobody sends a command.
+constexpr std::uint64_t kStoreLookNs = 1'000'000'000;
 constexpr std::string_view kFull = "OUT_OF_MEMORY\r\n";
 constexpr std::string_view kNotDurable = "INTERNAL_ERROR\r\n";
 
@@ -44,6 +47,7 @@ EventLoop::EventLoop(queue::Store& store, std::vector<ListeningSocket> sockets,
                      const ServerOptions& options)
     // Only this thread runs the context and touches its sockets. The thread that syncs posts to it.
     : io_(BOOST_ASIO_CONCURRENCY_HINT_UNSAFE_IO),
+      store_(store),
       engine_(store, options.engine, read_clocks()),
       service_(engine_, read_clocks, options.beanstalk,
                DiskSpace(options.data_dir, options.min_free_disk)),
@@ -96,15 +100,17 @@ void EventLoop::turn() {
   close_stalled();
   deliver();
   commit();
+  look_at_store();
+  if (failed_) return;
   flush();
   resting_.take_all([](Connection& connection) { connection.read_on(); });
   alarm_.set(next_wakeup());
 }
 
-std::optional<std::uint64_t> EventLoop::next_wakeup() const {
-  const auto engine = engine_.next_wakeup();
-  const auto stalls = stalls_.next_wakeup();
-  return engine && stalls ? std::min(engine, stalls) : engine ? engine : stalls;
+std::uint64_t EventLoop::next_wakeup() const {
+  const std::uint64_t look = read_clocks().mono_ns + kStoreLookNs;
+  return std::min(
+      {look, engine_.next_wakeup().value_or(look), stalls_.next_wakeup().value_or(look)});
 }
 
 void EventLoop::run_engine() {
@@ -173,11 +179,20 @@ void EventLoop::flush() {
 
 // A report wakes the loop, and the turn's flush sends the replies that have become durable.
 void EventLoop::on_report(const queue::CommitReport& report) {
-  if (report.failure.empty() || std::exchange(failed_, true)) return;
+  fail(report.failure);
+}
+
+// Before each flush of replies: after a failure nobody is told of a change, or handed a job.
+void EventLoop::look_at_store() {
+  fail(store_.failure());
+}
+
+void EventLoop::fail(const std::string& why) {
+  if (why.empty() || std::exchange(failed_, true)) return;
   spdlog::critical(
-      "cannot make changes durable: {}; what the disk holds is unknown now, so the server stops, "
-      "and answers INTERNAL_ERROR to every command that it has not answered",
-      report.failure);
+      "the store has failed: {}; what the disk holds is unknown now, so the server stops, and "
+      "answers INTERNAL_ERROR to every command that it has not answered",
+      why);
 }
 
 // --- Connections.
@@ -274,6 +289,7 @@ void EventLoop::close_engine() {
   commit_.request(engine_.last_sequence());
   commit_.close();
   io_.poll();  // runs on_report() if the last sync failed
+  look_at_store();
 }
 
 void EventLoop::refuse_what_is_not_durable() {

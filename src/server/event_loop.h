@@ -14,7 +14,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -44,7 +43,7 @@ class EventLoop final : private Connection::Owner {
 
   const queue::Engine& engine() const { return engine_; }
 
-  // Serves until a signal or a failed sync. Returns the exit code of the process.
+  // Serves until a signal, or until the store has failed. Returns the exit code of the process.
   int run();
 
  private:
@@ -65,8 +64,10 @@ class EventLoop final : private Connection::Owner {
   void deliver();
   void commit();
   void flush();
-  std::optional<std::uint64_t> next_wakeup() const;
+  std::uint64_t next_wakeup() const;
 
+  void look_at_store();
+  void fail(const std::string& why);
   void on_report(const queue::CommitReport& report);
   void on_socket(Acceptor::Socket socket);
   void on_hang_up(queue::ClientId client);
@@ -80,6 +81,7 @@ class EventLoop final : private Connection::Owner {
   std::vector<std::shared_ptr<Connection>> open_connections() const;
 
   boost::asio::io_context io_;
+  const queue::Store& store_;
   queue::Engine engine_;
   beanstalk::Service service_;
   boost::asio::signal_set signals_;

@@ -119,6 +119,14 @@ void log_start(const ServerOptions& options, const queue::Engine& engine,
                stats.tubes, std::chrono::duration_cast<std::chrono::milliseconds>(took).count());
 }
 
+// Returns true if that worked. Every reply has left by now.
+bool close(queue::Store& store) {
+  store.close();
+  const std::string why = store.failure();
+  if (!why.empty()) spdlog::critical("the store has failed while it was closed: {}", why);
+  return why.empty();
+}
+
 struct Listening {
   Address address;
   bool loopback;
@@ -165,9 +173,9 @@ int run_server(const ServerOptions& options) {
     signals.release();
     log_start(options, loop.engine(), std::chrono::steady_clock::now() - start);
     announce(listening, options);
-    const int exit_code = loop.run();
-    if (exit_code == 0) spdlog::info("stopped");
-    return exit_code;
+    if (loop.run() != 0 || !close(*store)) return 1;
+    spdlog::info("stopped");
+    return 0;
   } catch (const queue::StoreError& error) {
     throw StartError(error.what());
   }

@@ -1,54 +1,245 @@
-"""A disk that fails: what clients are told, how the process ends, and what is there after that."""
+"""A disk that fails: what clients are told, how the process ends, and what is there after that.
 
-import tempfile
+One failed write is enough: whatever file it meets, the commands that were not answered are answered
+INTERNAL_ERROR, and the process ends with 1. All that was acknowledged before is there again.
+"""
+
+import signal
+import time
 import unittest
 
-import daemon
-import failing_io
-from protocol_case import said
-from wire import Reply
+from fault_case import BATCH, FAILED, LARGE, FaultCase, put_until_it_fails
+from failing_io import FOR_EVER
+from wire import Closed
 
-_FAILED = said(b"INTERNAL_ERROR")
 _MODES = ("always", "50ms", "os")
+_LOG = "*/data/log-*"
+# Until then the state has begun to write its files.
+_FLUSHED = 100 << 20
 
 
-@unittest.skipUnless(failing_io.library(), "needs calls that fail")
-class LogTest(unittest.TestCase):
-    """A write of the log fails: the command that needs it, and each later one, is answered
-    INTERNAL_ERROR, and the process ends with 1. What was acknowledged before is there again."""
-
-    def setUp(self):
-        directory = tempfile.TemporaryDirectory()
-        self.addCleanup(directory.cleanup)
-        self.data = directory.name + "/data"
-        self.faults = failing_io.Faults()
-        self.addCleanup(self.faults.close)
-
-    def start(self, *flags: str) -> daemon.Server:
-        server = daemon.carillon_serve(self.data, *flags, environment=self.faults.environment)
-        server.start()
-        self.addCleanup(server.__exit__)
-        return server
-
-    def test_one_failed_write_ends_the_process(self):
+class LogTest(FaultCase):
+    def test_a_failed_write(self):
         for mode in _MODES:
             with self.subTest(mode):
+                self.use_new_data()
                 server = self.start("--sync", mode)
                 client = server.connect()
                 job = client.put(b"before")
-                rule = self.faults.fail("write", "*/data/log-*")
-                self.assertEqual(client.call(b"put 0 0 60 5", b"never"), _FAILED)
-                self.assertEqual(server.process.wait(5), 1)
+                rule = self.faults.fail("write", _LOG)
+                self.assertEqual(client.call(b"put 0 0 60 5", b"never"), FAILED)
+                self.assert_failed(server, "/data/log-[0-9]+ cannot be written")
                 self.assertEqual(rule.failed, 1)
-                self.assertIn("Input/output error", server.log())
+                self.assert_kept({job: b"before"})
 
+    def test_a_failed_sync_after_the_replies(self):
+        server = self.start("--sync", "50ms")
+        client = server.connect()
+        jobs = {client.put(b"first"): b"first"}
+        rule = self.faults.fail("sync", _LOG)
+        jobs[client.put(b"second")] = b"second"
+        rule.wait()
+        self.assert_failed(server, "/data/log-[0-9]+ cannot be synced")
+        self.assert_kept(jobs)
+
+    def test_every_command_that_is_not_answered_is_told(self):
+        for mode in _MODES:
+            with self.subTest(mode):
+                self.use_new_data()
+                server = self.start("--sync", mode)
+                clients = [server.connect() for _ in range(3)]
+                jobs = {client.put(b"before"): b"before" for client in clients}
+                held = clients[0].call(b"reserve").number()
+                rule = self.faults.fail("write", _LOG, holds=True)
+                for client in clients:
+                    client.send(b"put 0 0 60 5\r\nnever\r\n")
+                    client.send(b"delete %d\r\nstats-job %d\r\n" % (held, held))
+                rule.wait("seen")
+                rule.release()
+                # What the server has not read by then is not answered. Those who do not hold the
+                # job may not be told that it is not there.
+                ends = [client.wait_for_end() for client in clients]
+                self.assertIn(b"INTERNAL_ERROR\r\n" * 3, ends)
+                self.assertEqual({end.replace(b"INTERNAL_ERROR\r\n", b"") for end in ends}, {b""})
+                self.assert_failed(server, "/data/log-")
+                self.assert_kept(jobs)
+
+    def test_sigterm_while_the_write_is_under_way(self):
+        for mode in _MODES:
+            with self.subTest(mode):
+                self.use_new_data()
                 server = self.start("--sync", mode)
                 client = server.connect()
-                reply = client.call(b"reserve-with-timeout 0")
-                self.assertEqual(reply, Reply(b"RESERVED %d 6" % job, b"before"))
-                self.assertEqual(client.call(b"delete %d" % job), said(b"DELETED"))
-                self.assertEqual(client.call(b"reserve-with-timeout 0").word, b"TIMED_OUT")
+                job = client.put(b"before")
+                rule = self.faults.fail("write", _LOG, holds=True)
+                client.send(b"put 0 0 60 5\r\nnever\r\n")
+                rule.wait("seen")
+                server.process.send_signal(signal.SIGTERM)
+                rule.release()
+                self.assertEqual(client.reply(), FAILED)
+                self.assert_failed(server, "/data/log-")
+                self.assert_kept({job: b"before"})
+
+    def test_the_last_write_of_all_at_sigterm(self):
+        server = self.start()
+        client = server.connect()
+        job = client.put(b"before")
+        self.faults.fail("write", _LOG)
+        # Nothing is in flight, but the server stores up to where it has given ids.
+        server.process.send_signal(signal.SIGTERM)
+        self.assert_failed(server, "/data/log-")
+        self.assert_kept({job: b"before"})
+
+    def test_the_last_sync_of_all_at_sigterm(self):
+        server = self.start("--sync", "os")
+        client = server.connect()
+        job = client.put(b"before")
+        self.faults.fail("sync", _LOG)
+        server.process.send_signal(signal.SIGTERM)
+        self.assert_failed(server, "/data/log-[0-9]+ cannot be synced")
+        self.assert_kept({job: b"before"})
+
+    def test_a_segment_that_cannot_be_made(self):
+        for calls in ("write", "sync"):
+            with self.subTest(calls):
+                self.use_new_data()
+                server = self.start()
+                client = server.connect()
+                rule = self.faults.fail(calls, _LOG)  # the first append makes a segment
+                self.assertEqual(client.call(b"put 0 0 60 5", b"never"), FAILED)
+                self.assert_failed(server, "/data/log-[0-9]+ cannot be made")
+                self.assertEqual(rule.failed, 1)
+                self.assert_kept({})
+
+
+class StateTest(FaultCase):
+    """The files of the state, which other threads write."""
+
+    def test_a_failed_write_of_a_flush(self):
+        for calls, path in (
+            ("write", "*.sst"),
+            ("sync", "*.blob"),
+            ("write", "*/MANIFEST-*"),
+            ("sync", "*/data"),
+        ):
+            with self.subTest(f"{calls} {path}"):
+                self.use_new_data()
+                server = self.start()
+                with self.faults.fail(calls, path) as rule:
+                    client = server.connect()
+                    jobs, answer = put_until_it_fails(client, LARGE, _FLUSHED)
+                    self.assertIn(answer, (FAILED, None))
+                    self.assertEqual(rule.failed, 1)
+                    self.assert_failed(server, path.replace("*", ""))
+                self.assert_kept(jobs, unanswered=BATCH)
+
+    def test_in_the_other_modes(self):
+        for mode in ("50ms", "os"):
+            with self.subTest(mode):
+                self.use_new_data()
+                server = self.start("--sync", mode)
+                self.faults.fail("write", "*.sst")
+                jobs, answer = put_until_it_fails(server.connect(), LARGE, _FLUSHED)
+                self.assertIn(answer, (FAILED, None))
+                self.assert_failed(server, "sst")
+                self.assert_kept(jobs, unanswered=BATCH)
+
+    def test_no_job_is_handed_out_after_it(self):
+        body = b"b" * 30_000
+        server = self.start()
+        client = server.connect()
+        self.faults.fail("write", "*.sst")
+        pair = b"put 0 0 60 %d\r\n%s\r\nreserve-with-timeout 0\r\n" % (len(body), body)
+        jobs, words = {}, []
+        try:
+            while True:
+                client.send(pair * 2)  # in one turn of the server's loop
+                for _ in range(4):
+                    reply = client.reply()
+                    words.append(reply.word)
+                    if words[-1] == b"INSERTED":
+                        jobs[reply.number()] = body
+        except (Closed, OSError):
+            pass
+        self.assertNotIn(b"RESERVED", words[words.index(b"INTERNAL_ERROR") :])
+        self.assert_failed(server, "sst")
+        self.assert_kept(jobs, unanswered=2)
+
+    def test_a_failed_write_of_a_compaction_while_nobody_asks(self):
+        for calls in ("write", "sync"):
+            with self.subTest(calls):
+                self.use_new_data()
+                jobs = self.make_tables()
+                rule = self.faults.fail(calls, "*.sst", holds=True)
+                server = self.start()
+                rule.release()
+                self.assert_failed(server, r"\.sst")
+                self.assertEqual(rule.failed, 1)
+                self.assert_kept(jobs)
+
+    def test_a_failed_write_at_sigterm(self):
+        for calls, path in (
+            ("write", "*.sst"),
+            ("sync", "*.sst"),
+            ("write", "*.blob"),
+            ("write", "*/MANIFEST-*"),
+            ("sync", "*/MANIFEST-*"),
+        ):
+            with self.subTest(f"{calls} {path}"):
+                self.use_new_data()
+                server = self.start()
+                job = server.connect().put(LARGE)
+                self.faults.fail(calls, path)
+                server.process.send_signal(signal.SIGTERM)
+                self.assert_failed(server, path.replace("*", ""))
+                self.assert_kept({job: LARGE})
+
+    def test_no_memory_in_the_midst_of_a_write(self):
+        server = self.start()
+        rule = self.faults.fail("allocate", "memory:1048576", after=2)  # of memtables
+        jobs, answer = put_until_it_fails(server.connect(), b"small" * 400, _FLUSHED)
+        self.assertEqual(answer, FAILED)
+        self.assertEqual(rule.failed, 1)
+        self.assert_failed(server, "/data has failed", "std::bad_alloc")
+        self.assert_kept(jobs, unanswered=BATCH)
+
+
+class ReadTest(FaultCase):
+    """Reads that fail while files are written change nothing: no process ends."""
+
+    def test_in_a_flush(self):
+        for calls in ("read", "open"):
+            with self.subTest(calls):
+                self.use_new_data()
+                server = self.start()
+                # A new table is opened and read once, to see that it is there.
+                with self.faults.fail(calls, self.data + "/*.sst", times=FOR_EVER) as rule:
+                    jobs, answer = put_until_it_fails(server.connect(), LARGE, _FLUSHED)
+                    self.assertEqual(answer, FAILED)
+                    self.assertGreater(rule.failed, 0)
+                client = server.connect()
+                deadline = time.monotonic() + 20.0
+                while (reply := client.call(b"put 0 0 600 4", b"then")) == FAILED:
+                    self.assertLess(time.monotonic(), deadline, server.log())
+                    time.sleep(0.05)
+                jobs[reply.number()] = b"then"
                 self.assertEqual(server.terminate(), 0)
+                self.assert_kept(jobs, unanswered=BATCH)
+
+    def test_in_a_compaction(self):
+        jobs = self.make_tables()
+        path = self.data + "/*.sst"
+        held = self.faults.fail("write", path, 0, holds=True)  # of the first compaction
+        server = self.start()
+        held.wait("seen")
+        with self.faults.fail("read", path, times=FOR_EVER) as rule:
+            held.release()
+            rule.wait(count=2)  # it tries again
+            self.assertEqual(server.connect().stats()["current-jobs-ready"], "5")
+        written = held.seen
+        held.wait("seen", count=written + 1)
+        self.assertEqual(server.terminate(), 0)
+        self.assert_kept(jobs)
 
 
 if __name__ == "__main__":

@@ -193,5 +193,23 @@ TEST_F(EventLoopTest, AfterAFailedSyncUndurableCommandsAreRefusedAndTheLoopEndsW
   EXPECT_EQ(peer.read(100), "USING a\r\nINTERNAL_ERROR\r\nINTERNAL_ERROR\r\n");
 }
 
+TEST_F(EventLoopTest, AStoreThatFailsInTheBackgroundEndsTheLoopWith1) {
+  start();
+  Peer peer(tcp_);
+  EXPECT_EQ(peer.say("use a\r\n", "USING a\r\n"), "USING a\r\n");
+  store_.failed = true;
+  EXPECT_EQ(exit_code(), 1);  // nobody has sent a command
+  EXPECT_TRUE(peer.at_end());
+}
+
+TEST_F(EventLoopTest, AStoreThatFailsAtSigtermEndsTheLoopWith1) {
+  start();
+  Peer peer(tcp_);
+  EXPECT_EQ(peer.say(kPut, kInserted), kInserted);
+  store_.syncs_fail = true;
+  peer.send(kPut);
+  EXPECT_EQ(terminate(), 1);
+}
+
 }  // namespace
 }  // namespace carillon::server

@@ -18,7 +18,18 @@ import struct
 import tempfile
 import time
 
-CALLS = {"open": 1, "read": 2, "write": 4, "sync": 8, "truncate": 16, "rename": 32}
+# "open" is of a file that must be there, "create" with O_CREAT; "allocate" is asked with "memory:"
+# and the number of bytes instead of a path.
+CALLS = {
+    "open": 1,
+    "read": 2,
+    "write": 4,
+    "sync": 8,
+    "truncate": 16,
+    "rename": 32,
+    "create": 64,
+    "allocate": 128,
+}
 FOR_EVER = 2**64 - 1
 
 # struct Rule in preload/failing_io.cpp.
@@ -104,7 +115,7 @@ class Faults(contextlib.AbstractContextManager):
         """Makes calls fail with `error` from now on: those named in `calls` (words of CALLS) on
         files whose whole path fits `pattern` (as of a shell, but `*` is for slashes too). The first
         `after` of them pass, the next `times` fail, the others pass. With `holds` a call that is to
-        fail does so only after release()."""
+        fail does so only after release(); with an `error` of 0 it passes then."""
         assert self._used < _RULES, "too many rules"
         at = self._used * _RULE.size
         self._used += 1

@@ -26,6 +26,7 @@ class BreakableStore : public queue::Store {
   bool bodies_fail = false;
   bool bodies_are_damaged = false;
   std::atomic<bool> syncs_fail = false;  // atomic, because another thread may sync
+  std::atomic<bool> failed = false;      // a write in the background has failed
 
   queue::Sequence append(const queue::Changes& changes) override {
     if (appends_fail) throw queue::StoreError("no space left on device");
@@ -38,7 +39,7 @@ class BreakableStore : public queue::Store {
   void write() override {
     if (syncs_fail) throw queue::StoreError("input/output error");
   }
-  std::string failure() const override { return {}; }
+  std::string failure() const override { return failed ? "a table cannot be written" : ""; }
   queue::Recovered recover() const override { return store_.recover(); }
   std::optional<queue::JobRecord> find(queue::JobId id) const override { return store_.find(id); }
   std::string body(queue::JobId id) const override {

@@ -25,17 +25,20 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <new>
 
 namespace {
 
 // The bits of Rule::calls. failing_io.py has the same.
 enum Call : std::uint32_t {
-  kOpen = 1,       // open
-  kRead = 2,       // read, pread
-  kWrite = 4,      // write, pwrite
-  kSync = 8,       // fsync, fdatasync
-  kTruncate = 16,  // ftruncate
-  kRename = 32,    // rename, asked with the new path
+  kOpen = 1,        // open of a file that must be there
+  kRead = 2,        // read, pread
+  kWrite = 4,       // write, pwrite
+  kSync = 8,        // fsync, fdatasync
+  kTruncate = 16,   // ftruncate
+  kRename = 32,     // rename, asked with the new path
+  kCreate = 64,     // open with O_CREAT
+  kAllocate = 128,  // new[] in C++, asked with "memory:" and the number of bytes; any error will do
 };
 
 // failing_io.py writes it, but for `seen` and `failed`.
@@ -104,7 +107,7 @@ bool fails(Call call, int fd) {
 }
 
 int open_file(const char* path, int flags, mode_t mode) {
-  if (fails(kOpen, [&] { return path; })) return -1;
+  if (fails((flags & O_CREAT) != 0 ? kCreate : kOpen, [&] { return path; })) return -1;
   return static_cast<int>(::syscall(SYS_openat, AT_FDCWD, path, flags, mode));
 }
 
@@ -169,4 +172,23 @@ int rename(const char* from, const char* to) noexcept {
   if (fails(kRename, [&] { return to; })) return -1;
   return static_cast<int>(::syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0));
 }
+}
+
+void* operator new[](std::size_t size) {
+  std::array<char, 32> name;
+  const bool failed = fails(kAllocate, [&] {
+    std::snprintf(name.data(), name.size(), "memory:%zu", size);
+    return name.data();
+  });
+  void* const bytes = failed ? nullptr : std::malloc(size);
+  if (bytes == nullptr) throw std::bad_alloc();
+  return bytes;
+}
+
+void operator delete[](void* bytes) noexcept {
+  std::free(bytes);
+}
+
+void operator delete[](void* bytes, std::size_t) noexcept {
+  std::free(bytes);
 }

@@ -1,0 +1,97 @@
+"""Base class of tests in which system calls of the durable server fail (failing_io.py)."""
+
+import tempfile
+import unittest
+
+import daemon
+import failing_io
+from protocol_case import TIMED_OUT, said
+from wire import Closed, Reply
+
+FAILED = said(b"INTERNAL_ERROR")
+DELETED = said(b"DELETED")
+
+# So large that it does not stand among the entries of a table, but in a blob file.
+LARGE = b"large" * 12_000
+
+BATCH = 8
+
+
+@unittest.skipUnless(failing_io.library(), "the library does not work in this build")
+class FaultCase(unittest.TestCase):
+    def setUp(self):
+        self.faults = failing_io.Faults()
+        self.addCleanup(self.faults.close)
+        self.use_new_data()
+
+    def use_new_data(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.data = directory.name + "/data"
+
+    def launch(self, *flags: str) -> daemon.Server:
+        """A server on self.data, which listens and may not have read its data yet."""
+        server = daemon.carillon_serve(self.data, *flags, environment=self.faults.environment)
+        self.addCleanup(server.__exit__)
+        return server.start()
+
+    def start(self, *flags: str) -> daemon.Server:
+        """The same, when it serves."""
+        server = self.launch(*flags)
+        with server.connect() as client:
+            client.stats()
+        return server
+
+    def make_tables(self) -> dict:
+        """So many tables with keys in the same range that some are compacted at the next start.
+        Returns the jobs."""
+        jobs = []
+        for _ in range(4):
+            server = self.start()
+            client = server.connect()
+            if jobs:
+                self.assertEqual(client.call(b"delete %d" % jobs.pop(-2)), DELETED)
+            jobs += [client.put(b"small"), client.put(b"small")]
+            self.assertEqual(server.terminate(), 0)
+        return {job: b"small" for job in jobs}
+
+    def assert_failed(self, server: daemon.Server, path: str, why: str = "Input/output error"):
+        """The process ends by itself with 1, and its log says once what failed, with its path."""
+        self.assertEqual(server.process.wait(20), 1, server.log())
+        lines = [line for line in server.log().split("\n") if "critical" in line]
+        self.assertEqual(len(lines), 1, server.log())
+        self.assertRegex(lines[0], path)
+        self.assertIn(why, lines[0])
+
+    def assert_kept(self, acknowledged: dict, deleted=(), unanswered: int = 0):
+        """A new server has all of `acknowledged` (id to body), and none of `deleted`. Of so many
+        puts that were `unanswered`, or answered INTERNAL_ERROR when the store failed, it may have
+        the jobs. Deletes all of them."""
+        server = self.start()
+        client = server.connect()
+        found = {}
+        while (reply := client.call(b"reserve-with-timeout 0")) != TIMED_OUT:
+            found[reply.number()] = reply.body
+            self.assertEqual(client.call(b"delete %d" % reply.number()), DELETED)
+        self.assertFalse(set(found) & set(deleted))
+        self.assertLessEqual(len(set(found) - set(acknowledged)), unanswered)
+        self.assertEqual({job: found.get(job) for job in acknowledged}, acknowledged)
+        self.assertEqual(server.terminate(), 0)
+
+
+def put_until_it_fails(client, body: bytes, bytes_at_most: int):
+    """Puts jobs, BATCH of them at a time. Returns those that were acknowledged (id to body), and
+    the first answer that was none: None if the server closed the connection without one."""
+    acknowledged = {}
+    batch = (b"put 0 0 600 %d\r\n%s\r\n" % (len(body), body)) * BATCH
+    for _ in range(bytes_at_most // len(batch)):
+        try:
+            client.send(batch)
+            for _ in range(BATCH):
+                reply = client.reply()
+                if reply.word != b"INSERTED":
+                    return acknowledged, reply
+                acknowledged[reply.number()] = body
+        except (Closed, OSError):
+            return acknowledged, None
+    raise AssertionError(f"no put of {bytes_at_most} bytes failed")
