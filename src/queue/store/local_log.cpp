@@ -74,7 +74,10 @@ void LocalLog::open_segments() {
   std::filesystem::directory_iterator entry(directory_, error);
   for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
     const std::filesystem::path path = entry->path();
-    const auto number = file_number(path.filename().string());
+    const std::string name = path.filename().string();
+    if (name.starts_with(kPrefix) && name.ends_with(LogSegment::kUnfinished))
+      ::unlink(path.c_str());
+    const auto number = file_number(name);
     if (!number) continue;
     last_file_ = std::max(last_file_, *number);
     auto segment = LogSegment::open(path.string(), identity_, options_.writes);

@@ -15,8 +15,9 @@
 //
 // After a crash the last records may be missing or cut short. Each record says which change was
 // durable when it was written, so read() can tell what a crash may lose from damage: it refuses a
-// log that lacks a change which was durable. What a crash has left behind the end is never taken
-// for a record later: a log that was read goes on in a new segment.
+// log that lacks a change which was durable. One exception: of the changes that were synced last no
+// later record says so, and damage to their record passes for a crash. What a crash has left behind
+// the end is never taken for a record later: a log that was read goes on in a new segment.
 //
 // Memory: two windows. Thread safety: as every Log.
 #pragma once

@@ -72,6 +72,19 @@ int write_zeros(int fd, std::size_t size) {
   return ::fsync(fd) == 0 ? 0 : errno;
 }
 
+// Returns an errno.
+int look_for_bytes(int fd, bool& any) {
+  std::string step(1 << 20, '\0');
+  any = false;
+  for (std::uint64_t at = 0; !any; at += step.size()) {
+    std::size_t size = step.size();
+    if (const int error = base::read_at(fd, step.data(), size, at); error != 0) return error;
+    any = std::string_view(step).substr(0, size).find_first_not_of('\0') != std::string_view::npos;
+    if (size < step.size()) break;
+  }
+  return 0;
+}
+
 std::string folder_of(const std::string& path) {
   return path.substr(0, path.rfind('/') + 1);
 }
@@ -92,17 +105,18 @@ LogSegment LogSegment::make(std::string path, std::uint64_t identity, std::uint3
   segment.identity_ = identity;
   segment.blocks_ = blocks;
   const char* const name = segment.path_.c_str();
-  const base::FileDescriptor file(::open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  const std::string unfinished = segment.path_ + std::string(kUnfinished);
+  const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC;
+  const base::FileDescriptor file(::open(unfinished.c_str(), flags, 0644));
   if (!file) segment.fail("cannot be made", errno);
   int error = write_zeros(file.get(), segment.bytes());
+  if (error == 0 && ::rename(unfinished.c_str(), name) != 0) error = errno;
   if (error == 0) error = base::sync_directory(folder_of(segment.path_).c_str());
-  if (error != 0) {
-    ::unlink(name);  // it may hold the last free bytes of a disk
-    segment.fail("cannot be made", error);
-  }
   try {
+    if (error != 0) segment.fail("cannot be made", error);
     segment.open_for_writing();
   } catch (...) {
+    ::unlink(unfinished.c_str());  // it may hold the last free bytes of a disk
     ::unlink(name);
     throw;
   }
@@ -119,10 +133,16 @@ std::optional<LogSegment> LogSegment::open(std::string path, std::uint64_t ident
   if (!segment.file_) segment.fail("cannot be opened", errno);
   SegmentHeader header;
   std::size_t size = sizeof header;
-  const int error = base::read_at(segment.file_.get(), reinterpret_cast<char*>(&header), size, 0);
+  int error = base::read_at(segment.file_.get(), reinterpret_cast<char*>(&header), size, 0);
   if (error != 0) segment.fail("cannot be read", error);
-  const bool blank = bytes_of(header).find_first_not_of('\0') == std::string_view::npos;
-  if (size < sizeof header || blank) return std::nullopt;
+  if (size < sizeof header) throw StoreError("the log " + segment.path_ + " has been cut short");
+  if (bytes_of(header).find_first_not_of('\0') == std::string_view::npos) {
+    bool used = false;
+    if (error = look_for_bytes(segment.file_.get(), used); error != 0)
+      segment.fail("cannot be read", error);
+    if (used) throw StoreError("the log " + segment.path_ + " is damaged: its header is missing");
+    return std::nullopt;
+  }
   if (header.magic != SegmentHeader{}.magic || header.checksum != queue::checksum_of(header))
     throw StoreError("the log " + segment.path_ + " is damaged: its header is broken");
   if (header.version != SegmentHeader{}.version) {

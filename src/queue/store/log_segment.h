@@ -62,14 +62,18 @@ class LogSegment {
     using StoreError::StoreError;
   };
 
-  // Makes a file of `blocks` blocks, durably, in place of any other. Throws Shortage, or StoreError
-  // if the disk failed; there is no file then.
+  // The end of the name of a file that make() has not finished.
+  static constexpr std::string_view kUnfinished = ".new";
+
+  // Makes a file of `blocks` blocks, durably, in place of any other. It gets its name when it has
+  // all its bytes: a file that is short was damaged. Throws Shortage, or StoreError if the disk
+  // failed; there is no file then.
   static LogSegment make(std::string path, std::uint64_t identity, std::uint32_t blocks,
                          LogWrites writes);
 
-  // Opens a file that make() has made. Returns nothing if it was never used: it has no header, or
-  // is short. Throws StoreError if the file cannot be read, is damaged, or belongs to another log.
-  // (A header lies in one sector, so a crash leaves the old one or the new one.)
+  // Opens a file that make() has made. Returns nothing if it was never used: it has zeros alone.
+  // Throws StoreError if the file cannot be read, is damaged, or belongs to another log. (A header
+  // lies in one sector, so a crash leaves the old one or the new one.)
   static std::optional<LogSegment> open(std::string path, std::uint64_t identity, LogWrites writes);
 
   // Begins the next use of the file, in memory. It is to be followed by write_header().
