@@ -1,0 +1,220 @@
+// A DiskStore that was killed, and whose files are damaged or have lost what was not synced: it is
+// opened with a beginning of what was appended, in which all is that was synced; or it is refused.
+//
+// One exception: damage to what was synced last is taken for a write that a crash cut short, as
+// long as no later record says that it was durable.
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "carillon/queue/disk_store.h"
+#include "queue/crash_batches.h"
+#include "queue/file_bytes.h"
+#include "queue/numbered_jobs.h"
+#include "queue/second_self.h"
+#include "queue/seed.h"
+#include "queue/store_media.h"
+#include "queue/temporary_directory.h"
+
+namespace carillon::queue {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kBlock = 4'096;
+
+DiskStoreOptions options_with(bool durable_writes, bool flushes) {
+  DiskStoreOptions options = flushes ? kSmallDisk : DiskStoreOptions{.log_segment_bytes = 64 << 10};
+  options.durable_writes = durable_writes;
+  return options;
+}
+
+// What the writer tells at its end, in batches.
+struct Written {
+  std::uint64_t synced = 0;
+  std::uint64_t appended = 0;
+};
+
+bool is_log(const fs::path& file) {
+  return file.filename().string().starts_with("log-");
+}
+
+class DiskDamaged : public testing::TestWithParam<bool> {
+ protected:
+  DiskDamaged() {
+    if (SecondSelf::is_this()) return;  // it is not to leave a directory behind
+    directory_.emplace();
+    made_ = *directory_ / "made";
+    copy_ = *directory_ / "copy";
+  }
+
+  // Appends batches, with syncs and writes at random, and ends the process without closing the
+  // store. The last record says that all that was synced is durable.
+  [[noreturn]] static void write_and_vanish(bool flushes) {
+    const std::string path = SecondSelf::argument();
+    std::mt19937_64 random(9);
+    {
+      DiskStore store(path + "/made", options_with(GetParam(), true));
+      for (std::uint64_t batch = 1; batch <= 100; ++batch) append_batch(store, batch);
+    }
+    DiskStore store(path + "/made", options_with(GetParam(), flushes));
+    Written written{.synced = 0, .appended = 100};
+    for (int n = 0; n < 150; ++n) {
+      append_batch(store, ++written.appended);
+      if (random() % 2 == 0) store.write();
+      if (random() % 3 == 0) store.sync();
+    }
+    store.sync();
+    written.synced = written.appended;
+    fs::create_directory(path + "/synced");
+    for (const auto& file : fs::directory_iterator(path + "/made")) {
+      if (is_log(file.path())) fs::copy(file.path(), path + "/synced");
+    }
+    // Few enough that none has watermarks, which a write() would make durable.
+    for (int n = 0; n < (GetParam() ? 1 : 5); ++n) {
+      append_batch(store, ++written.appended);
+      store.write();
+    }
+    SecondSelf::tell(written);
+    ::_exit(0);
+  }
+
+  void make() {
+    SecondSelf writer(directory_->path());
+    const auto written = writer.read<Written>();
+    ASSERT_TRUE(written);
+    ASSERT_EQ(writer.wait(), 0);
+    written_ = *written;
+  }
+
+  std::vector<fs::path> files(bool logs_alone) const {
+    std::vector<fs::path> files;
+    for (const auto& file : fs::directory_iterator(made_)) {
+      if (fs::file_size(file.path()) > 0 && (!logs_alone || is_log(file.path())))
+        files.push_back(file.path().filename());
+    }
+    std::sort(files.begin(), files.end());
+    return files;
+  }
+
+  // Opens a copy with these bytes in one file. Returns true if it is refused; else all that was
+  // synced is there.
+  bool refused_or_whole(const fs::path& name, const std::string& bytes) {
+    fs::remove_all(copy_);
+    fs::copy(made_, copy_);
+    write(copy_ / name, bytes);
+    try {
+      const std::uint64_t batches = batches_in(DiskStore(copy_, options_with(GetParam(), false)));
+      EXPECT_GE(batches, written_.synced);
+      EXPECT_LE(batches, written_.appended);
+      return false;
+    } catch (const StoreError& error) {
+      why_ = error.what();
+      return true;
+    }
+  }
+
+  std::mt19937_64 random_{std::random_device()()};
+  std::optional<TemporaryDirectory> directory_;
+  fs::path made_;
+  fs::path copy_;
+  Written written_;
+  std::string why_;
+};
+
+INSTANTIATE_TEST_SUITE_P(DurableWrites, DiskDamaged, testing::Bool(),
+                         [](const auto& test) { return test.param ? "Yes" : "No"; });
+
+TEST_P(DiskDamaged, ByAFlippedBitInAnyFile) {
+  if (SecondSelf::is_this()) write_and_vanish(true);
+  random_.seed(seed_or(std::random_device()()));
+  make();
+  int refused = 0;
+  constexpr int kFlips = 40;
+  for (int round = 0; round < kFlips && !HasFailure(); ++round) {
+    const auto all = files(round % 2 == 0);
+    const fs::path& name = all[random_() % all.size()];
+    std::string bytes = contents(made_ / name);
+    const std::size_t at = random_() % end_of(bytes);
+    const auto bit = static_cast<int>(random_() % 8);
+    SCOPED_TRACE("bit " + std::to_string(bit) + " of byte " + std::to_string(at) + " of " +
+                 name.string());
+    bytes[at] = static_cast<char>(bytes[at] ^ (1 << bit));
+    refused += refused_or_whole(name, bytes) ? 1 : 0;
+  }
+  EXPECT_GT(refused, kFlips / 10);
+}
+
+TEST_P(DiskDamaged, ByALogThatIsCutShort) {
+  if (SecondSelf::is_this()) write_and_vanish(true);
+  random_.seed(seed_or(std::random_device()()));
+  make();
+  const auto logs = files(true);
+  for (int round = 0; round < 20; ++round) {
+    const fs::path& name = logs[random_() % logs.size()];
+    const std::string bytes = contents(made_ / name);
+    const std::size_t size =
+        round % 4 == 0 ? static_cast<std::size_t>(round) : random_() % bytes.size();
+    SCOPED_TRACE(name.string() + " cut at byte " + std::to_string(size));
+    refused_or_whole(name, bytes.substr(0, size));
+  }
+}
+
+TEST_P(DiskDamaged, ByABlockOfZerosInTheLog) {
+  if (SecondSelf::is_this()) write_and_vanish(true);
+  random_.seed(seed_or(std::random_device()()));
+  make();
+  const auto logs = files(true);
+  for (int round = 0; round < 20; ++round) {
+    const fs::path& name = logs[random_() % logs.size()];
+    std::string bytes = contents(made_ / name);
+    const std::size_t block = round % 3 == 0 ? 0 : random_() % (bytes.size() / kBlock);
+    SCOPED_TRACE("block " + std::to_string(block) + " of " + name.string());
+    std::fill_n(bytes.begin() + static_cast<std::ptrdiff_t>(block * kBlock), kBlock, '\0');
+    refused_or_whole(name, bytes);
+  }
+}
+
+// The last segment alone may have such blocks, behind its header.
+TEST_P(DiskDamaged, ByTheLossOfBlocksThatWereNotSynced) {
+  if (SecondSelf::is_this()) write_and_vanish(false);
+  random_.seed(seed_or(std::random_device()()));
+  make();
+  const auto serial_of = [this](const fs::path& name) {
+    std::uint64_t serial = 0;
+    std::memcpy(&serial, contents(made_ / name).data() + 32, sizeof serial);
+    return serial;
+  };
+  const auto all = files(true);
+  const fs::path last =
+      *std::max_element(all.begin(), all.end(),
+                        [&](const auto& a, const auto& b) { return serial_of(a) < serial_of(b); });
+  const std::string bytes = contents(made_ / last);
+  const fs::path before = *directory_ / "synced" / last;
+  const std::string synced =
+      fs::exists(before) ? contents(before) : std::string(bytes.size(), '\0');
+  for (int round = 0; round < 15 && !HasFailure(); ++round) {
+    std::string lost = bytes;
+    std::string told = last.string() + " without";
+    for (std::size_t at = kBlock; at < bytes.size(); at += kBlock) {
+      if (bytes.compare(at, kBlock, synced, at, kBlock) == 0 || random_() % 2 == 0) continue;
+      lost.replace(at, kBlock, synced, at, kBlock);
+      told += " " + std::to_string(at / kBlock);
+    }
+    SCOPED_TRACE(told);
+    EXPECT_FALSE(refused_or_whole(last, lost)) << why_;
+  }
+}
+
+}  // namespace
+}  // namespace carillon::queue

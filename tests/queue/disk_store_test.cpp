@@ -1,0 +1,325 @@
+// What DiskStore has beyond other stores: its directory, damaged files of the state, the space it
+// takes. Crashes are tested in disk_crash_test.cpp, full and failing disks in disk_full_test.cpp.
+
+#include "carillon/queue/disk_store.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <rocksdb/db.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "queue/numbered_jobs.h"
+#include "queue/second_self.h"
+#include "queue/temporary_directory.h"
+
+namespace carillon::queue {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr DiskStoreOptions kSmall{.recent = 512 << 10,
+                                  .read_cache = 1 << 20,
+                                  .large_body = 4 << 10,
+                                  .log_bytes = 512 << 10,
+                                  .log_segment_bytes = 64 << 10};
+
+std::string opening_complaint(const std::string& path) {
+  return complaint([&] { DiskStore store(path, {}); });
+}
+
+std::vector<fs::path> files_with(const std::string& directory, const std::string& extension) {
+  std::vector<fs::path> found;
+  for (const auto& file : fs::directory_iterator(directory)) {
+    if (file.path().extension() == extension) found.push_back(file.path());
+  }
+  return found;
+}
+
+// --- The directory.
+
+TEST(DiskDirectory, IsMadeWithThoseAboveIt) {
+  const TemporaryDirectory directory;
+  const std::string path = directory / "a/b/c/";
+  {
+    DiskStore store(path, {});
+    put(store, 1);
+    EXPECT_EQ(store.opening_warning(), "");
+  }
+  EXPECT_EQ(DiskStore(path, {}).find(1), job(1));
+  EXPECT_EQ(fs::status(path).permissions(), fs::perms(0700));
+}
+
+TEST(DiskDirectory, ThatIsAFileIsRefused) {
+  const TemporaryDirectory directory;
+  write(directory / "file", "");
+  EXPECT_EQ(opening_complaint(directory / "file"),
+            "data directory " + (directory / "file") + " is not a directory");
+  EXPECT_EQ(opening_complaint(directory / "file/data"),
+            "data directory " + (directory / "file/data") +
+                " cannot be made: " + (directory / "file/data") + ": Not a directory");
+  EXPECT_EQ(opening_complaint(""), "the data directory's name is empty");
+}
+
+TEST(DiskDirectory, ThatIsNotWritableIsRefused) {
+  if (SecondSelf::is_this()) {
+    if (::geteuid() == 0 && ::setuid(65'534) != 0) FAIL();
+    const std::string path = SecondSelf::argument();
+    EXPECT_EQ(opening_complaint(path),
+              "data directory " + path + " is not writable: Permission denied");
+    EXPECT_EQ(opening_complaint(path + "/new"), "data directory " + path + "/new cannot be made: " +
+                                                    path + "/new: Permission denied");
+    return;
+  }
+  const TemporaryDirectory directory;
+  fs::permissions(directory.path(), fs::perms(0755));
+  fs::create_directory(directory / "data");
+  fs::permissions(directory / "data", fs::perms(0555));
+  EXPECT_EQ(SecondSelf(directory / "data").wait(), 0);
+}
+
+TEST(DiskDirectory, InUseByAnotherProcessIsRefusedUntilThatIsGone) {
+  if (SecondSelf::is_this()) {
+    DiskStore store(SecondSelf::argument(), {});
+    put(store, 1);
+    store.sync();
+    SecondSelf::tell(true);
+    ::pause();
+  }
+  const TemporaryDirectory directory;
+  SecondSelf other(directory / "data");
+  ASSERT_TRUE(other.read<bool>());
+  EXPECT_EQ(opening_complaint(directory / "data"),
+            "data directory " + (directory / "data") + " is in use by another process (pid " +
+                std::to_string(other.process()) + "): stop it, or use another directory");
+  other.kill();
+  EXPECT_EQ(DiskStore(directory / "data", {}).find(1), job(1));
+}
+
+TEST(DiskDirectory, IsOpenOnceInAProcess) {
+  const TemporaryDirectory directory;
+  const DiskStore store(directory / "data", {});
+  EXPECT_EQ(opening_complaint(directory / "data"),
+            "data directory " + (directory / "data") + " is open already in this process");
+}
+
+TEST(DiskDirectory, OfOtherThingsIsRefusedAndLeftAlone) {
+  const TemporaryDirectory directory;
+  write(directory / "notes.txt", "dear diary");
+  EXPECT_EQ(opening_complaint(directory.path()),
+            "data directory " + directory.path().string() +
+                " is neither empty nor a data directory of Carillon's: there is notes.txt in it");
+  EXPECT_EQ(std::distance(fs::directory_iterator(directory.path()), {}), 1);
+}
+
+TEST(DiskDirectory, ThatLacksItsFirstFileIsRefused) {
+  const TemporaryDirectory directory;
+  { DiskStore store(directory / "data", {}); }
+  fs::remove(directory / "data/CURRENT");
+  EXPECT_TRUE(contains(opening_complaint(directory / "data"),
+                       "is neither empty nor a data directory of Carillon's"));
+}
+
+TEST(DiskDirectory, WhoseMakingWasInterruptedIsMadeAgain) {
+  const TemporaryDirectory directory;
+  for (const char* name :
+       {"owner.pid", "LOCK", "LOG", "IDENTITY", "MANIFEST-000001", "000001.dbtmp"})
+    write(directory / name, "");
+  DiskStore store(directory.path(), {});
+  put(store, 1);
+  EXPECT_EQ(store.find(1), job(1));
+}
+
+TEST(DiskDirectory, OfAnotherProgramIsRefused) {
+  const TemporaryDirectory directory;
+  rocksdb::Options options;
+  options.create_if_missing = true;
+  rocksdb::DB* database = nullptr;
+  ASSERT_TRUE(rocksdb::DB::Open(options, directory / "data", &database).ok());
+  ASSERT_TRUE(database->Put({}, "key", "value").ok());
+  delete database;
+  EXPECT_EQ(
+      opening_complaint(directory / "data"),
+      "data directory " + (directory / "data") + " was not made by Carillon: it says no format");
+
+  ASSERT_TRUE(rocksdb::DB::Open(options, directory / "other", &database).ok());
+  rocksdb::ColumnFamilyHandle* family = nullptr;
+  ASSERT_TRUE(database->CreateColumnFamily({}, "theirs", &family).ok());
+  ASSERT_TRUE(database->DestroyColumnFamilyHandle(family).ok());
+  delete database;
+  EXPECT_EQ(opening_complaint(directory / "other"),
+            "data directory " + (directory / "other") +
+                " was made by a newer version of Carillon, or by another program: it has "
+                "a column family 'theirs'");
+}
+
+TEST(DiskDirectory, OfANewerFormatIsRefused) {
+  const TemporaryDirectory directory;
+  { DiskStore store(directory / "data", {}); }
+  std::vector<rocksdb::ColumnFamilyDescriptor> families;
+  for (const char* name : {"default", "jobs", "index", "bodies"})
+    families.emplace_back(name, rocksdb::ColumnFamilyOptions());
+  std::vector<rocksdb::ColumnFamilyHandle*> handles;
+  rocksdb::DB* database = nullptr;
+  ASSERT_TRUE(rocksdb::DB::Open({}, directory / "data", families, &handles, &database).ok());
+  ASSERT_TRUE(database->Put({}, "f", "carillon-queue 5").ok());
+  for (rocksdb::ColumnFamilyHandle* handle : handles)
+    ASSERT_TRUE(database->DestroyColumnFamilyHandle(handle).ok());
+  delete database;
+  EXPECT_EQ(opening_complaint(directory / "data"),
+            "data directory " + (directory / "data") +
+                " was made by another version of Carillon: its format is 'carillon-queue 5', "
+                "and this version knows 'carillon-queue 4'");
+}
+
+// --- Damaged files.
+
+// Makes a store with the jobs 1 to `count` in files of the state: closing it writes them.
+void make_files(const std::string& path, JobId count, std::size_t body) {
+  DiskStore store(path, kSmall);
+  for (JobId id = 1; id <= count; ++id) put(store, id, body);
+}
+
+std::string reading_complaint(const std::string& path, JobId count, std::size_t body) {
+  return complaint([&] {
+    const DiskStore store(path, kSmall);
+    EXPECT_EQ(store.recover().tubes.size(), 1u);
+    EXPECT_EQ(store.scan_due(1, {}, count + 1).size(), count);
+    for (JobId id = 1; id <= count; ++id) {
+      EXPECT_EQ(store.find(id), job(id));
+      EXPECT_TRUE(store.body(id) == body_of(id, body));
+    }
+  });
+}
+
+TEST(DiskDamage, ToADataFileIsReported) {
+  for (const std::string extension : {".sst", ".blob"}) {
+    const TemporaryDirectory directory;
+    const std::size_t body = extension == ".blob" ? 20'000 : 200;
+    make_files(directory / "data", 100, body);
+    ASSERT_EQ(reading_complaint(directory / "data", 100, body), "");
+    const std::vector<fs::path> files = files_with(directory / "data", extension);
+    ASSERT_FALSE(files.empty());
+    for (const fs::path& path : files) {
+      std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+      file.seekp(static_cast<std::streamoff>(fs::file_size(path) / 3));
+      file << "damage";
+    }
+    const std::string complaint = reading_complaint(directory / "data", 100, body);
+    EXPECT_TRUE(contains(complaint, "data directory " + (directory / "data"))) << complaint;
+    EXPECT_TRUE(contains(complaint, "Corruption")) << complaint;
+  }
+}
+
+TEST(DiskDamage, ThatADataFileIsMissingIsReported) {
+  const TemporaryDirectory directory;
+  make_files(directory / "data", 100, 200);
+  const std::vector<fs::path> files = files_with(directory / "data", ".sst");
+  ASSERT_FALSE(files.empty());
+  fs::remove(files.front());
+  EXPECT_TRUE(contains(opening_complaint(directory / "data"),
+                       "data directory " + (directory / "data") + " cannot be opened"));
+}
+
+// --- Cost.
+
+std::uint64_t bytes_read_by_this_process() {
+  std::ifstream file("/proc/self/io");
+  std::string label;
+  std::uint64_t bytes = 0;
+  file >> label >> bytes;
+  EXPECT_EQ(label, "rchar:");
+  return bytes;
+}
+
+TEST(DiskCost, OpeningDoesNotReadTheJobs) {
+  const TemporaryDirectory directory;
+  {
+    DiskStore store(directory / "data", kSmall);
+    for (JobId id = 1; id <= 40'000; ++id) put(store, id, 1'000);
+  }
+  const std::uint64_t before = bytes_read_by_this_process();
+  const DiskStore store(directory / "data", kSmall);
+  EXPECT_EQ(store.recover().tubes.size(), 1u);
+  EXPECT_EQ(store.scan_due(1, {}, 10).size(), 10u);
+  EXPECT_LT(bytes_read_by_this_process() - before, 8u << 20);  // of 40 MB
+}
+
+std::uintmax_t space_taken(const std::string& path) {
+  std::uintmax_t bytes = 0;
+  for (const auto& file : fs::directory_iterator(path)) {
+    std::error_code gone;
+    const std::uintmax_t size = fs::file_size(file.path(), gone);
+    if (!gone) bytes += size;
+  }
+  return bytes;
+}
+
+// Of jobs that come and go, small and large, 100 live at any time. Erased ones take no space for
+// long.
+TEST(DiskCost, SpaceOfErasedJobsIsGivenBack) {
+  const TemporaryDirectory directory;
+  std::uintmax_t highest = 0;
+  {
+    DiskStore store(directory / "data", kSmall);
+    for (JobId id = 1; id <= 20'000; ++id) {
+      put(store, id, id % 10 == 0 ? 20'000 : 500);
+      if (id > 100) erase(store, id - 100);
+      if (id % 1'000 == 0) highest = std::max(highest, space_taken(directory / "data"));
+    }
+    EXPECT_EQ(store.scan_due(1, {}, 1'000).size(), 100u);
+  }
+  EXPECT_LT(highest, 16u << 20) << "of 49 MB that were put, and as much again in the log";
+  EXPECT_LT(space_taken(directory / "data"), 8u << 20);
+}
+
+// --- Threads.
+
+class DiskThreads : public testing::TestWithParam<bool> {};
+
+INSTANTIATE_TEST_SUITE_P(DurableWrites, DiskThreads, testing::Bool(),
+                         [](const auto& test) { return test.param ? "Yes" : "No"; });
+
+TEST_P(DiskThreads, SyncsBesideAppendsWritesAndReads) {
+  const TemporaryDirectory directory;
+  DiskStoreOptions options = kSmall;
+  options.durable_writes = GetParam();
+  DiskStore store(directory / "data", options);
+  std::atomic<bool> done = false;
+  std::atomic<Sequence> appended = 0;
+  std::thread syncing([&] {
+    Sequence last = 0;
+    while (!done) {
+      const Sequence before = appended;
+      const Sequence durable = store.sync();
+      EXPECT_GE(durable, before);
+      EXPECT_GE(durable, last);
+      last = durable;
+    }
+  });
+  for (JobId id = 1; id <= 5'000; ++id) {
+    appended = put(store, id, 300);
+    if (id % 5 == 0) store.write();
+    if (id % 7 == 0) {
+      EXPECT_TRUE(store.body(id - 3) == body_of(id - 3, 300));
+    }
+    if (id % 100 == 0) {
+      EXPECT_EQ(store.find(id - 3), job(id - 3));
+    }
+  }
+  done = true;
+  syncing.join();
+  EXPECT_EQ(store.sync(), 5'000u);
+}
+
+}  // namespace
+}  // namespace carillon::queue
