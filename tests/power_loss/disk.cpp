@@ -1,5 +1,4 @@
-// The functions through which DiskStore makes data durable. They replace those of the C library.
-// RocksDB calls them too, for its other files.
+// The functions through which the log makes data durable. They replace those of the C library.
 
 #include "power_loss/disk.h"
 
@@ -12,8 +11,9 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <map>
 #include <mutex>
-#include <random>
 #include <string_view>
 #include <thread>
 
@@ -21,56 +21,71 @@ namespace carillon::queue {
 
 namespace {
 
-Disk* the_disk = nullptr;
-std::mutex files_mutex;
+namespace fs = std::filesystem;
 
-// Returns the entry of the open file `fd`. If the file was never written to: a new entry if `make`
-// is true, else nullptr.
-Disk::File* file_of(int fd, bool make) {
+constexpr std::size_t kSector = 512;
+constexpr std::size_t kPage = 4'096;
+
+Disk* the_disk = nullptr;
+std::mutex mutex;  // over the numbers of the writes
+
+std::uint64_t inode_of(int fd) {
   struct stat status {};
   if (::fstat(fd, &status) != 0) std::abort();
-  Disk& disk = *the_disk;
-  const std::lock_guard lock(files_mutex);
-  const std::size_t count = disk.files_count;
-  Disk::File* const end = disk.files.data() + count;
-  Disk::File* const found = std::find_if(
-      disk.files.data(), end, [&](const Disk::File& file) { return file.inode == status.st_ino; });
-  if (found != end) return found;
-  if (!make) return nullptr;
-  if (count == Disk::kFiles) std::abort();
-  end->inode = status.st_ino;
-  disk.files_count = count + 1;
-  return end;
+  return status.st_ino;
 }
 
-// Sleeps for a random time of up to this many microseconds.
-void take(unsigned microseconds) {
-  if (microseconds == 0) return;
+// Sleeps for a random time of up to `takes`.
+void take() {
+  const unsigned most = the_disk->takes;
+  if (most == 0) return;
   thread_local std::minstd_rand random(std::random_device{}());
-  std::this_thread::sleep_for(std::chrono::microseconds(random() % (microseconds + 1)));
+  std::this_thread::sleep_for(std::chrono::microseconds(random() % (most + 1)));
 }
 
 ssize_t pass_on(int fd, const void* bytes, std::size_t size, off_t at) {
   return ::syscall(SYS_pwrite64, fd, bytes, size, at);
 }
 
-ssize_t write_past_the_page_cache(int fd, const void* bytes, std::size_t size, off_t at) {
+// Where the disk has room for this many bytes.
+std::uint64_t room_for(std::size_t size) {
+  const Disk& disk = *the_disk;
+  const bool any = disk.first != disk.next;
+  const std::uint64_t oldest = any ? disk.writes[disk.first % Disk::kWrites].bytes : 0;
+  const Disk::Write& last = disk.writes[(disk.next - 1) % Disk::kWrites];
+  std::uint64_t at = any ? last.bytes + 2 * last.size : 0;
+  const bool wraps = at + size > Disk::kBytes;
+  if (wraps) at = 0;
+  const bool behind = any && (wraps || last.bytes < oldest);  // the oldest lies behind
+  if (disk.next - disk.first == Disk::kWrites || size > Disk::kBytes ||
+      (behind && at + size > oldest))
+    std::abort();
+  return at;
+}
+
+// Returns the number of a new write that is under way.
+std::uint64_t begin(int fd, const void* bytes, std::size_t size, off_t at) {
   Disk& disk = *the_disk;
-  if (size > Disk::kLargestWrite) std::abort();
-  if (::pread(fd, disk.before.data(), size, at) != static_cast<ssize_t>(size)) std::abort();
-  std::memcpy(disk.after.data(), bytes, size);
-  struct stat status {};
-  if (::fstat(fd, &status) != 0) std::abort();
-  disk.inode = status.st_ino;
-  disk.at = static_cast<std::uint64_t>(at);
-  disk.size = size;
-  disk.under_way = true;
-  ++disk.writes;
-  take(disk.write_takes);
-  const ssize_t wrote = pass_on(fd, bytes, size, at);
-  take(disk.write_takes);
-  disk.under_way = false;
-  return wrote;
+  const std::lock_guard lock(mutex);
+  const std::uint64_t number = disk.next;
+  Disk::Write& write = disk.writes[number % Disk::kWrites];
+  const std::uint64_t room = room_for(2 * size);
+  char* const before = disk.bytes.data() + room;
+  if (::pread(fd, before, size, at) != static_cast<ssize_t>(size)) std::abort();
+  std::memcpy(before + size, bytes, size);
+  write.inode = inode_of(fd);
+  write.at = static_cast<std::uint64_t>(at);
+  write.size = size;
+  write.bytes = room;
+  write.durable = false;
+  disk.next = number + 1;
+  return number;
+}
+
+// Forgets the oldest writes, as far as all are durable. REQUIRES: mutex is held.
+void forget() {
+  Disk& disk = *the_disk;
+  while (disk.first != disk.next && disk.writes[disk.first % Disk::kWrites].durable) ++disk.first;
 }
 
 bool blank(const void* bytes, std::size_t size) {
@@ -78,47 +93,97 @@ bool blank(const void* bytes, std::size_t size) {
          std::string_view::npos;
 }
 
-ssize_t write_to_the_page_cache(int fd, const void* bytes, std::size_t size, off_t at) {
-  Disk::File& file = *file_of(fd, true);
-  // It may be a new file with the inode of a file that is gone.
-  if (at == 0) file.written = file.synced = 0;
+ssize_t write(int fd, const void* bytes, std::size_t size, off_t at) {
+  if (the_disk == nullptr || size % kPage != 0 || blank(bytes, size))
+    return pass_on(fd, bytes, size, at);
+  const std::uint64_t number = begin(fd, bytes, size, at);
+  const bool durable = (::fcntl(fd, F_GETFL) & O_DSYNC) != 0;
+  if (durable) take();
   const ssize_t wrote = pass_on(fd, bytes, size, at);
-  // Zeros do not count: a log is filled with zeros ahead.
-  if (wrote > 0 && !blank(bytes, size)) {
-    const auto end = static_cast<std::uint64_t>(at + wrote);
-    file.written = std::max(file.written.load(), end);  // one thread at a time writes to a log
-  }
+  if (!durable) return wrote;
+  take();
+  const std::lock_guard lock(mutex);
+  the_disk->writes[number % Disk::kWrites].durable = true;
+  forget();
   return wrote;
 }
 
+// Calls `action` for the writes to a file that may not be durable and have a number below `end`.
+template <typename Action>
+void for_each_write(std::uint64_t inode, std::uint64_t end, Action action) {
+  Disk& disk = *the_disk;
+  const std::lock_guard lock(mutex);
+  for (std::uint64_t n = disk.first; n < end; ++n) {
+    if (disk.writes[n % Disk::kWrites].inode == inode) action(disk.writes[n % Disk::kWrites]);
+  }
+  forget();
+}
+
 int sync(int fd) {
-  Disk::File* const file = file_of(fd, false);
-  const std::uint64_t written = file != nullptr ? file->written.load() : 0;
-  const int result = static_cast<int>(::syscall(SYS_fdatasync, fd));
-  if (file == nullptr || result != 0) return result;
-  take(the_disk->sync_takes);
-  const std::lock_guard lock(files_mutex);  // two threads may sync a file at the same time
-  file->synced = std::max(file->synced.load(), written);
-  ++the_disk->syncs;
+  const std::uint64_t inode = inode_of(fd);
+  const std::uint64_t end = the_disk->next;
+  bool any = false;  // RocksDB syncs its files, too
+  for_each_write(inode, end, [&any](const Disk::Write&) { any = true; });
+  const auto result = static_cast<int>(::syscall(SYS_fdatasync, fd));
+  if (result != 0 || !any) return result;
+  take();
+  for_each_write(inode, end, [](Disk::Write& write) { write.durable = true; });
   return result;
 }
 
-ssize_t write(int fd, const void* bytes, std::size_t size, off_t at) {
-  if (the_disk == nullptr) return pass_on(fd, bytes, size, at);
-  const bool durable = (::fcntl(fd, F_GETFL) & O_DSYNC) != 0;
-  return durable ? write_past_the_page_cache(fd, bytes, size, at)
-                 : write_to_the_page_cache(fd, bytes, size, at);
+// Which parts of a write have reached the disk.
+enum class Kept : std::uint8_t { kNone, kAll, kSomeSectors, kSomePages };
+
+void put(std::fstream& file, const Disk& disk, const Disk::Write& write, bool after, Kept kept,
+         std::mt19937_64& random) {
+  const char* const bytes = disk.bytes.data() + write.bytes + (after ? write.size : 0);
+  const std::size_t step = kept == Kept::kSomePages ? kPage : kSector;
+  for (std::size_t at = 0; at < write.size; at += step) {
+    if (kept == Kept::kNone || (kept != Kept::kAll && random() % 2 == 0)) continue;
+    file.seekp(static_cast<std::streamoff>(write.at + at));
+    file.write(bytes + at, static_cast<std::streamsize>(step));
+  }
 }
 
 }  // namespace
 
-std::uint64_t Disk::synced(const std::string& path) const {
-  struct stat status {};
-  if (::stat(path.c_str(), &status) != 0) std::abort();
-  for (std::size_t n = 0; n < files_count; ++n) {
-    if (files[n].inode == status.st_ino) return files[n].synced;
+// All of it is taken back, the newest write first, and then some of it is done again.
+std::string Disk::lose_power(const fs::path& made, const fs::path& copy,
+                             std::mt19937_64& random) const {
+  std::map<std::uint64_t, fs::path> names;
+  for (const auto& file : fs::directory_iterator(made)) {
+    struct stat status {};
+    if (::stat(file.path().c_str(), &status) != 0) std::abort();
+    names[status.st_ino] = file.path().filename();
   }
-  return UINT64_MAX;
+  const auto open = [&](const Write& write) {
+    const auto mode = std::ios::binary | std::ios::in | std::ios::out;
+    return std::fstream(copy / names.at(write.inode), mode);
+  };
+  std::uint64_t lost = 0;
+  for (std::uint64_t n = next; n > first; --n) {
+    const Write& write = writes[(n - 1) % kWrites];
+    if (write.durable || !names.contains(write.inode)) continue;
+    std::fstream file = open(write);
+    put(file, *this, write, false, Kept::kAll, random);
+    ++lost;
+  }
+  // One way for all writes, or another for each.
+  const std::uint64_t all = random() % 5;
+  std::string told = "of " + std::to_string(lost) + " writes,";
+  for (std::uint64_t n = first; n < next; ++n) {
+    const Write& write = writes[n % kWrites];
+    if (write.durable || !names.contains(write.inode)) continue;
+    const std::uint64_t kept = all < 4 ? all : random() % 4;
+    std::fstream file = open(write);
+    put(file, *this, write, true, static_cast<Kept>(kept), random);
+    told += " " + names.at(write.inode).string() + " block " + std::to_string(write.at / kPage) +
+            (kept == 0   ? " lost"
+             : kept == 1 ? " kept"
+             : kept == 2 ? " torn"
+                         : " holed");
+  }
+  return told;
 }
 
 void track_writes_in(Disk* disk) {
