@@ -5,7 +5,6 @@
 #include <grp.h>
 #include <pwd.h>
 #include <spdlog/spdlog.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,13 +20,11 @@
 
 #include "carillon/queue/disk_store.h"
 #include "carillon/queue/memory_store.h"
+#include "server/descriptors.h"
 #include "server/event_loop.h"
 
 namespace carillon::server {
 namespace {
-
-// Descriptors kept for other purposes than connections: store files, listening sockets, timers.
-constexpr std::size_t kOtherDescriptors = 200;
 
 // Blocks the signals that EventLoop handles, so that one that comes during the start waits for the
 // loop instead of killing the process.
@@ -67,28 +64,12 @@ void become(const std::string& user) {
     throw StartError(fmt::format("cannot become user \"{}\": {}", user, std::strerror(errno)));
 }
 
-// Raises the process's limit of descriptors as far as allowed. Returns how many connections fit, at
-// most `wanted`.
-std::size_t connections_that_fit(std::size_t wanted) {
-  rlimit limit{};
-  ::getrlimit(RLIMIT_NOFILE, &limit);
-  limit.rlim_cur = limit.rlim_max;
-  ::setrlimit(RLIMIT_NOFILE, &limit);
-  const std::size_t most = limit.rlim_cur > 2 * kOtherDescriptors
-                               ? limit.rlim_cur - kOtherDescriptors
-                               : limit.rlim_cur / 2;
-  if (wanted <= most) return wanted;
-  spdlog::warn(
-      "at most {} connections instead of {}: the process may have {} descriptors (see ulimit -n)",
-      most, wanted, limit.rlim_cur);
-  return most;
-}
-
 std::unique_ptr<queue::Store> open_store(const std::optional<std::string>& directory,
-                                         const queue::SyncPolicy& sync) {
+                                         const queue::SyncPolicy& sync, std::size_t open_files) {
   if (!directory) return std::make_unique<queue::MemoryStore>();
-  const queue::DiskStoreOptions options{.durable_writes =
-                                            sync.mode == queue::SyncPolicy::Mode::kAlways};
+  const queue::DiskStoreOptions options{
+      .max_open_files = open_files,
+      .durable_writes = sync.mode == queue::SyncPolicy::Mode::kAlways};
   auto store = std::make_unique<queue::DiskStore>(*directory, options);
   if (!store->opening_warning().empty()) spdlog::warn("{}", store->opening_warning());
   return store;
@@ -161,13 +142,22 @@ int run_server(const ServerOptions& options) {
   std::vector<ListeningSocket> sockets = open_sockets(options.listen);
   if (options.user) become(*options.user);
 
+  const std::size_t limit = raise_descriptor_limit();
+  const DescriptorShares shares =
+      share_descriptors(limit, options.max_connections, options.data_dir.has_value());
+  if (shares.connections < options.max_connections) {
+    spdlog::warn(
+        "at most {} connections instead of {}: the process may have {} descriptors (see ulimit -n)",
+        shares.connections, options.max_connections, limit);
+  }
   ServerOptions fitted = options;
-  fitted.max_connections = connections_that_fit(options.max_connections);
+  fitted.max_connections = shares.connections;
   fitted.beanstalk.durable = options.data_dir.has_value();
 
   try {
     const auto start = std::chrono::steady_clock::now();
-    const std::unique_ptr<queue::Store> store = open_store(options.data_dir, options.sync);
+    const std::unique_ptr<queue::Store> store =
+        open_store(options.data_dir, options.sync, shares.open_files);
     const std::vector<Listening> listening = describe(sockets);
     EventLoop loop(*store, std::move(sockets), fitted);
     signals.release();

@@ -40,6 +40,10 @@ struct DiskStoreOptions {
   // The log is trimmed when it has so many bytes.
   std::size_t log_bytes = 128 << 20;
   std::size_t log_segment_bytes = 4 << 20;
+  // How many files of the state are kept open, from 32 on. To read another one, it is opened anew.
+  // The store needs up to kOtherFiles descriptors more.
+  std::size_t max_open_files = 512;
+  static constexpr std::size_t kOtherFiles = 80;
   // Whether each sync() is to be one durable write. If not, write() is one write to the page cache,
   // and sync() makes durable what was written there.
   bool durable_writes = true;

@@ -31,7 +31,8 @@ std::string_view view(const Slice& bytes) {
 StateOptions state_options_of(const DiskStoreOptions& options) {
   return {.read_cache = options.read_cache,
           .file_bytes = std::max<std::size_t>(options.recent / 2, 1 << 20),
-          .large_body = options.large_body};
+          .large_body = options.large_body,
+          .max_open_files = options.max_open_files};
 }
 
 LocalLogOptions log_options_of(const DiskStoreOptions& options) {

@@ -206,12 +206,16 @@ void LocalLog::make_room(std::size_t bytes, Lock& lock) {
 
 bool LocalLog::has_room(std::size_t blocks) const {
   if (next_block_ != 0 && next_block_ + blocks <= used_.back()->blocks()) return true;
-  return std::any_of(free_.begin(), free_.end(),
-                     [blocks](const auto& segment) { return 1 + blocks <= segment->blocks(); });
+  return std::any_of(free_.begin(), free_.end(), [blocks](const auto& segment) {
+    return segment->is_open() && 1 + blocks <= segment->blocks();
+  });
 }
 
-// Makes a segment that takes a record of so many blocks.
+// Opens or makes a segment that takes a record of so many blocks.
 void LocalLog::add_free_segment(std::size_t blocks, Lock& lock) {
+  for (const auto& segment : free_) {
+    if (1 + blocks <= segment->blocks()) return segment->open_to_write();
+  }
   const std::size_t wanted = std::max(options_.segment_bytes / kBlock, 1 + blocks);
   const std::size_t open = used_.empty() ? 0 : used_.back()->bytes();  // cannot be trimmed
   if (used_bytes() - open >= options_.most_bytes) {
@@ -258,6 +262,7 @@ void LocalLog::trim(LogNumber number) {
     while (used_.size() > 1 && used_[1]->first() <= std::min(number + 1, handed_)) {
       std::vector<std::unique_ptr<LogSegment>>& to =
           used_.front()->bytes() > options_.segment_bytes ? large : free_;
+      used_.front()->close();
       to.push_back(std::move(used_.front()));
       used_.pop_front();
     }
@@ -272,7 +277,17 @@ LogNumber LocalLog::sync() {
   write();
   Lock lock(mutex_);
   if (durable_ < handed_) sync_handed(lock);
+  close_what_is_durable();
   return durable_;
+}
+
+// Segments are made durable in their order, so what is before the last one needs no sync any more.
+// Another sync could still be at it, if this were not the thread that syncs.
+void LocalLog::close_what_is_durable() {
+  auto segment = std::find_if(used_.rbegin(), used_.rend(),
+                              [this](const auto& used) { return used.get() == handed_to_; });
+  if (segment == used_.rend()) return;
+  while (++segment != used_.rend() && (*segment)->is_open()) (*segment)->close();
 }
 
 // Other windows may be written meanwhile: write() does not wait for the disk. The segment stays,
@@ -345,7 +360,9 @@ std::optional<LocalLog::Writing> LocalLog::close_window() {
 // Goes on in a free segment. Returns the one before, which is to be made durable first: after a
 // crash of the machine only the last segment may have lost anything.
 const LogSegment* LocalLog::roll(std::size_t blocks, LogNumber first) {
-  const auto fits = [blocks](const auto& segment) { return 1 + blocks <= segment->blocks(); };
+  const auto fits = [blocks](const auto& segment) {
+    return segment->is_open() && 1 + blocks <= segment->blocks();
+  };
   const auto found = std::find_if(free_.begin(), free_.end(), fits);  // append() has seen to it
   const LogSegment* const before = used_.empty() ? nullptr : &*used_.back();
   used_.push_back(std::move(*found));

@@ -19,7 +19,8 @@
 // later record says so, and damage to their record passes for a crash. What a crash has left behind
 // the end is never taken for a record later: a log that was read goes on in a new segment.
 //
-// Memory: two windows. Thread safety: as every Log.
+// Memory: two windows. Descriptors: two, and one for each segment that was begun since the last
+// sync(). Thread safety: as every Log.
 #pragma once
 
 #include <cstddef>
@@ -92,6 +93,7 @@ class LocalLog final : public Log {
   const LogSegment* roll(std::size_t blocks, LogNumber first);
   void write_closed(const Writing& writing);
   void sync_handed(Lock& lock);
+  void close_what_is_durable();
   template <typename Action>
   void or_fail(Lock& lock, Action action);
   [[noreturn]] void fail(const std::exception& why);

@@ -114,7 +114,7 @@ LogSegment LogSegment::make(std::string path, std::uint64_t identity, std::uint3
   if (error == 0) error = base::sync_directory(folder_of(segment.path_).c_str());
   try {
     if (error != 0) segment.fail("cannot be made", error);
-    segment.open_for_writing();
+    segment.open_to_write();
   } catch (...) {
     ::unlink(unfinished.c_str());  // it may hold the last free bytes of a disk
     ::unlink(name);
@@ -154,12 +154,12 @@ std::optional<LogSegment> LogSegment::open(std::string path, std::uint64_t ident
   segment.blocks_ = header.blocks;
   segment.serial_ = header.serial;
   segment.first_ = header.first;
-  segment.open_for_writing();
+  segment.close();
   return segment;
 }
 
 // Not every file system can write past the page cache. Then the same writes go through it.
-void LogSegment::open_for_writing() {
+void LogSegment::open_to_write() {
   const int durable = writes_ == LogWrites::kDurable ? O_DSYNC : 0;
   const int direct = writes_ == LogWrites::kDurable ? O_DIRECT : 0;
   const int flags = O_RDWR | O_CLOEXEC | durable;
@@ -203,7 +203,7 @@ void LogSegment::write_blocks(std::string_view bytes, std::uint32_t block) const
 }
 
 void LogSegment::sync() const {
-  if (writes_ == LogWrites::kDurable) return;
+  if (writes_ == LogWrites::kDurable || !is_open()) return;
   if (::fdatasync(file_.get()) != 0) fail("cannot be synced", errno);
 }
 

@@ -73,8 +73,14 @@ class LogSegment {
 
   // Opens a file that make() has made. Returns nothing if it was never used: it has zeros alone.
   // Throws StoreError if the file cannot be read, is damaged, or belongs to another log. (A header
-  // lies in one sector, so a crash leaves the old one or the new one.)
+  // lies in one sector, so a crash leaves the old one or the new one.) It is not open for writing.
   static std::optional<LogSegment> open(std::string path, std::uint64_t identity, LogWrites writes);
+
+  // A segment has a descriptor only while it is open for writing: from make() or open_to_write() to
+  // close(), by when all of it is durable. open_to_write() throws Shortage or StoreError.
+  bool is_open() const { return static_cast<bool>(file_); }
+  void open_to_write();
+  void close() { file_ = {}; }
 
   // Begins the next use of the file, in memory. It is to be followed by write_header().
   void begin(std::uint64_t serial, LogNumber first) {
@@ -85,9 +91,10 @@ class LogSegment {
   void write_header() const;
 
   // Writes a record at `block`. `bytes` are head and changes, filled up with zeros to whole blocks;
-  // the head's checksum is set by it. REQUIRES: `bytes` is aligned to a block and fits.
+  // the head's checksum is set by it. REQUIRES: `bytes` is aligned to a block and fits; is_open().
   void write(char* bytes, std::size_t size, std::uint32_t block) const;
-  // Makes durable what write() has written. With LogWrites::kDurable it is so already.
+  // Makes durable what write() has written. With LogWrites::kDurable, and after close(), it is so
+  // already.
   void sync() const;
 
   // A record that was read.
@@ -109,7 +116,6 @@ class LogSegment {
 
  private:
   LogSegment() = default;
-  void open_for_writing();
   std::uint32_t checksum_of(std::uint32_t block, std::string_view behind_checksum) const;
   void write_blocks(std::string_view bytes, std::uint32_t block) const;
   [[noreturn]] void fail(const char* what, int error) const;

@@ -95,7 +95,7 @@ void RocksState::refuse_other_families() const {
 }
 
 void RocksState::open(const StateOptions& options) {
-  rocksdb::DBOptions database_options = state_options();
+  rocksdb::DBOptions database_options = state_options(options);
   database_options.info_log = std::make_shared<WarningsLog>(directory_.path());
   database_options.listeners = {troubles_};
   std::vector<rocksdb::ColumnFamilyDescriptor> present = state_families(options);

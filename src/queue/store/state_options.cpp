@@ -65,7 +65,7 @@ ColumnFamilyOptions family_options(const StateOptions& options,
 
 }  // namespace
 
-rocksdb::DBOptions state_options() {
+rocksdb::DBOptions state_options(const StateOptions& options) {
   rocksdb::DBOptions database;
   database.create_if_missing = true;
   database.create_missing_column_families = true;
@@ -85,7 +85,7 @@ rocksdb::DBOptions state_options() {
   database.max_background_jobs = 2;
   database.bytes_per_sync = 1 << 20;
   database.avoid_unnecessary_blocking_io = true;  // files are deleted in the background
-  database.max_open_files = 512;
+  database.max_open_files = static_cast<int>(options.max_open_files);
   database.max_file_opening_threads = 1;
 
   // A log of an old format is replayed whole, or refused. The usual mode passes over all that

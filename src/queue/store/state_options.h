@@ -17,9 +17,10 @@ struct StateOptions {
   std::size_t read_cache = 64 << 20;  // bytes of blocks read from files
   std::size_t file_bytes = 32 << 20;  // of a sorted file, about
   std::size_t large_body = 4 << 10;   // bodies of at least so many bytes are kept apart
+  std::size_t max_open_files = 512;   // sorted files and files of bodies
 };
 
-rocksdb::DBOptions state_options();
+rocksdb::DBOptions state_options(const StateOptions& options);
 std::vector<rocksdb::ColumnFamilyDescriptor> state_families(const StateOptions& options);
 
 }  // namespace carillon::queue

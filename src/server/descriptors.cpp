@@ -1,0 +1,51 @@
+// The arithmetic of descriptors (descriptors.h).
+#include "server/descriptors.h"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+
+#include "carillon/queue/disk_store.h"
+#include "server/start_error.h"
+
+namespace carillon::server {
+namespace {
+
+// For standard input and output, the event loop, timers, signals and listening sockets, and for a
+// connection that is about to be refused.
+constexpr std::size_t kOwn = 48;
+constexpr std::size_t kFewestConnections = 16;
+constexpr std::size_t kFewestFiles = 32;
+
+}  // namespace
+
+std::size_t raise_descriptor_limit() {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+  return limit.rlim_cur;
+}
+
+// The store has what it wants if enough is left, and a third of the descriptors if not.
+DescriptorShares share_descriptors(std::size_t limit, std::size_t connections, bool on_disk) {
+  const std::size_t other = kOwn + (on_disk ? queue::DiskStoreOptions::kOtherFiles : 0);
+  const std::size_t fewest = other + kFewestConnections + (on_disk ? kFewestFiles : 0);
+  if (limit < fewest) {
+    throw StartError(
+        fmt::format("the process may have {} descriptors, and needs at least {} (see ulimit -n)",
+                    limit, fewest));
+  }
+  const std::size_t left = limit - other;
+  DescriptorShares shares;
+  if (on_disk) {
+    const std::size_t spare = left - std::min(left, connections);
+    shares.open_files = std::min(queue::DiskStoreOptions().max_open_files,
+                                 std::max({kFewestFiles, left / 3, spare}));
+  }
+  shares.connections = std::min(connections, left - shares.open_files);
+  return shares;
+}
+
+}  // namespace carillon::server
