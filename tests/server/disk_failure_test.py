@@ -52,8 +52,8 @@ class LogTest(FaultCase):
                 held = clients[0].call(b"reserve").number()
                 rule = self.faults.fail("write", _LOG, holds=True)
                 for client in clients:
-                    client.send(b"put 0 0 60 5\r\nnever\r\n")
-                    client.send(b"delete %d\r\nstats-job %d\r\n" % (held, held))
+                    more = b"delete %d\r\nstats-job %d\r\n" % (held, held)
+                    client.send(b"put 0 0 60 5\r\nnever\r\n" + more)
                 rule.wait("seen")
                 rule.release()
                 # What the server has not read by then is not answered. Those who do not hold the
