@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
+#include "carillon/queue/memory_store.h"
 #include "queue/virtual_queue.h"
 
 namespace carillon::queue {
@@ -21,6 +23,51 @@ TEST(EngineRestart, IdsGoOnAfterACrashAndWithoutAGapAfterAClose) {
   queue.engine().close();
   queue.crash();
   EXPECT_EQ(queue.put(queue.engine().connect(), "c"), after_crash + 1);
+}
+
+// The append that gives an id tells the store of it: a crash right after it may lose all else,
+// but not the watermark.
+TEST(EngineRestart, EveryIdAndBurialIsBelowAWatermarkOfItsOwnAppendOrOneBefore) {
+  VirtualQueue queue;
+  const ClientId client = queue.engine().connect();
+  for (int n = 1; n <= 3'500; ++n) {
+    const JobId id = queue.put(client, "x");
+    ASSERT_GT(queue.store().recover().watermarks.next_id, id);
+    if (n < 1'500) continue;
+    ASSERT_TRUE(queue.engine().reserve_job(client, queue.now(), id));
+    ASSERT_TRUE(queue.engine().bury(client, queue.now(), id, 0).done);
+    const std::uint64_t burial = queue.store().find(id)->burial;
+    ASSERT_GT(queue.store().recover().watermarks.next_burial, burial);
+  }
+}
+
+// 43 bits: the number of a shard is to stand above them.
+TEST(EngineRestart, AfterTheLastIdEveryPutIsRefusedAndNothingElse) {
+  constexpr JobId kLast = 8'796'093'022'207;
+  MemoryStore store;
+  constexpr Now kNow{.utc_ns = 1'700'000'000'000'000'000, .mono_ns = 1};
+  store.append({.jobs = {},
+                .tubes = {},
+                .watermarks = Watermarks{.next_id = kLast - 1, .next_burial = 1, .time = 0}});
+  for (int life = 0; life < 2; ++life) {
+    Engine engine(store, {}, kNow);
+    const ClientId client = engine.connect();
+    if (life == 0) {
+      EXPECT_EQ(engine.put(client, kNow, {}, "a").id, kLast - 1);
+      EXPECT_EQ(engine.put(client, kNow, {}, "b").id, kLast);
+    }
+    for (int n = 0; n < 2; ++n) {
+      try {
+        engine.put(client, kNow, {}, "c");
+        FAIL() << "it was put";
+      } catch (const StoreError& error) {
+        EXPECT_STREQ(error.what(), "the last id, 8796093022207, was given: no job can be put");
+      }
+    }
+    EXPECT_EQ(engine.reserve(client, kNow, 0)->job.body, "a");
+    EXPECT_EQ(engine.reserve(client, kNow, 0)->job.body, "b");
+    engine.check_invariants();
+  }
 }
 
 TEST(EngineRestart, StatesPrioritiesAndCountsAreKept) {

@@ -206,7 +206,8 @@ class Engine {
   void use(ClientId client, std::string_view tube);
   // Returns the name of the client's tube in use.
   const std::string& tube_in_use(ClientId client) const;
-  // Puts a new job into the tube in use. A put that throws may use up an id.
+  // Puts a new job into the tube in use. A put that throws may use up an id. Throws StoreError also
+  // after kLastId was given.
   PutOutcome put(ClientId client, Now now, const PutOrder& order, std::string_view body);
 
   // --- Workers.

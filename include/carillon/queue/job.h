@@ -26,6 +26,10 @@ namespace carillon::queue {
 // the server has restarted.
 using JobId = std::uint64_t;
 
+// The last id that a queue gives: 2^43 - 1. Above these 43 bits there is room for the number of a
+// shard, 10 bits, in what JavaScript's numbers hold exactly.
+inline constexpr JobId kLastId = (JobId{1} << 43) - 1;
+
 // A smaller number is more urgent. The ready jobs of a tube go out by (priority, id).
 using Priority = std::uint32_t;
 

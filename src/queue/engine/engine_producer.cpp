@@ -28,6 +28,9 @@ PutOutcome Engine::put(ClientId id, Now now, const PutOrder& order, std::string_
   s.advance(now);
   if (order.due_at ? *order.due_at > kLastDue : !fits(now, order.due_in)) return {};
 
+  if (s.next_id > kLastId)
+    throw StoreError("the last id, " + std::to_string(kLastId) + ", was given: no job can be put");
+
   const UtcMs utc = s.clock.utc();
   UtcMs due = utc;
   if (order.due_at) due = std::max(utc, *order.due_at);
