@@ -4,14 +4,21 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <random>
 #include <string>
+#include <string_view>
+#include <thread>
 #include <utility>
 
 #include "carillon/queue/store.h"
+#include "queue/broken_log.h"
 #include "queue/file_bytes.h"
 #include "queue/local_log_fixture.h"
+#include "queue/seed.h"
 
 namespace carillon::queue {
 namespace {
@@ -235,6 +242,57 @@ TEST_F(LocalLogTest, BytesOfAClientThatLookLikeARecordAreNone) {
   put(files().at(0), bytes);
   open();
   expect_found(1, 1);
+}
+
+// --- A file that fails, while two threads write.
+
+// Both threads write windows, and the file fails for a moment only. What comes after the failed
+// write would be written well, but behind a hole.
+TEST_F(LocalLogTest, AfterAFailedWriteNoThreadWritesBehindTheHole) {
+  std::mt19937_64 random(seed_or(std::random_device{}()));
+  for (int round = 0; round < 20; ++round) {
+    SCOPED_TRACE("round " + std::to_string(round));
+    for (const fs::path& file : files()) fs::remove(file);
+    const LogWrites writes = round % 2 == 0 ? LogWrites::kDurable : LogWrites::kBuffered;
+    LocalLog log(directory_.path().string(), kIdentity, 0,
+                 {.segment_bytes = 16 << 20, .writes = writes});
+    log.read(0, [](LogNumber, std::string_view) {});
+    append(log, 100);
+    std::atomic<LogNumber> durable = log.sync();
+    std::atomic<bool> stop = false;
+    std::atomic<int> failed = 0;
+    const auto until_it_fails = [&](bool appends) {
+      try {
+        while (!stop) {
+          if (appends) append(log, 200);
+          const LogNumber now = log.sync();
+          for (LogNumber seen = durable; seen < now && !durable.compare_exchange_weak(seen, now);) {
+          }
+        }
+      } catch (const StoreError&) {
+        ++failed;
+      }
+    };
+    std::thread appending(until_it_fails, true);
+    std::thread syncing(until_it_fails, false);
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % 5'000));
+    {
+      const BrokenLog broken;
+      while (log.failure().empty()) std::this_thread::yield();
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    stop = true;
+    appending.join();
+    syncing.join();
+    EXPECT_EQ(failed, 2);
+    EXPECT_THROW(log.sync(), StoreError);
+    EXPECT_THROW(log.write(), StoreError);
+    EXPECT_THROW(append(log, 100), StoreError);
+    const auto again = open(0, writes);
+    EXPECT_GE(again->last(), durable);
+    EXPECT_LE(again->last(), log.last());
+    expect_found(1, again->last());
+  }
 }
 
 }  // namespace
