@@ -15,6 +15,7 @@ _REC_PRIVATE = 0x4000 | 0x40000
 _MIB = 1 << 20
 _BODY = b"x" * 60_000
 _REFUSED = said(b"OUT_OF_MEMORY")
+_FAILED = said(b"INTERNAL_ERROR")
 
 
 def _mount_small(directory: str, size: str) -> bool:
@@ -84,6 +85,30 @@ class DiskSpaceTest(unittest.TestCase):
             self.assertEqual((reply.number(), reply.body), (job, _BODY))
             self.assertEqual(client.call(b"delete %d" % job), said(b"DELETED"))
         self.assertEqual(client.call(b"reserve-with-timeout 0"), said(b"TIMED_OUT"))
+
+    def test_a_disk_that_is_full_to_the_last_byte(self):
+        if not _mount_small(self.directory.name, "96m"):
+            self.skipTest("a small file system cannot be mounted here")
+        self.addCleanup(ctypes.CDLL(None).umount2, self.directory.name.encode(), 2)
+        server = self.start("--min-free-disk", "0")
+        client = server.connect()
+        ids = [client.put(_BODY) for _ in range(10)]
+        filler = self.directory.name + "/filler"
+        with self.assertRaises(OSError), open(filler, "wb", 0) as file:
+            while True:
+                file.write(bytes(_MIB))
+        while (reply := client.call(b"put 0 0 3600 %d" % len(_BODY), _BODY)) != _FAILED:
+            ids.append(reply.number())
+        self.assertLess(len(ids), 200)
+        self.assertEqual(client.call(b"peek %d" % ids[0]).body, _BODY)
+        os.unlink(filler)
+        ids.append(client.put(_BODY))
+        self.assertEqual(client.call(b"delete %d" % ids.pop(0)), said(b"DELETED"))
+        server.kill()
+        client = self.start().connect()
+        for job in ids:
+            reply = client.call(b"reserve-with-timeout 0")
+            self.assertEqual((reply.number(), reply.body), (job, _BODY))
 
     def test_puts_come_again_when_there_is_space(self):
         if not _mount_small(self.directory.name, "192m"):

@@ -1,0 +1,115 @@
+"""A disk without any space left, whatever file meets it first: commands that need space are
+answered INTERNAL_ERROR, nothing is lost, and the server goes on by itself when there is room.
+
+(disk_space_test.py has what --min-free-disk does before it comes so far.)
+"""
+
+import errno
+import time
+import unittest
+
+import daemon
+from fault_case import BATCH, DELETED, FAILED, LARGE, FaultCase, put_until_it_fails
+from failing_io import FOR_EVER
+
+_UNFINISHED_SEGMENT = "*/data/log-*.new"
+_FLUSHED = 100 << 20
+
+
+class FullDiskTest(FaultCase):
+    def put_when_there_is_room(self, server, body: bytes) -> int:
+        """Puts a job as soon as the server takes one. Returns its id."""
+        client = server.connect()
+        deadline = time.monotonic() + 20.0
+        while (reply := client.call(b"put 0 0 600 %d" % len(body), body)) == FAILED:
+            self.assertLess(time.monotonic(), deadline, server.log())
+            time.sleep(0.02)
+        return reply.number()
+
+    def test_no_room_for_a_segment_of_the_log(self):
+        for calls in ("create", "write", "sync"):
+            with self.subTest(calls):
+                self.use_new_data()
+                server = self.start()
+                client = server.connect()
+                jobs = {client.put(LARGE): LARGE}
+                deleted = client.put(b"small")
+                with self.faults.fail(calls, _UNFINISHED_SEGMENT, errno.ENOSPC, times=FOR_EVER):
+                    more, answer = put_until_it_fails(server.connect(), LARGE, 10 << 20)
+                    self.assertEqual(answer, FAILED)
+                    self.assertIn("log-2 cannot be made: No space left on device", server.log())
+                    # What is left of the segment takes small changes.
+                    self.assertEqual(client.call(b"delete %d" % deleted), DELETED)
+                    self.assertEqual(client.call(b"peek %d" % deleted).word, b"NOT_FOUND")
+                job = client.put(LARGE)
+                self.assertEqual(server.terminate(), 0)
+                self.assert_kept({**jobs, **more, job: LARGE}, [deleted])
+
+    def test_no_room_for_a_file_of_the_state(self):
+        for calls, path, error in (
+            ("write", "*.sst", errno.ENOSPC),
+            ("sync", "*.blob", errno.EDQUOT),
+            ("write", "*.sst", errno.EFBIG),
+            ("write", "*/MANIFEST-*", errno.ENOSPC),
+            ("create", "*/MANIFEST-* *.sst", errno.ENOSPC),
+        ):
+            with self.subTest(f"{calls} {path} {errno.errorcode[error]}"):
+                self.use_new_data()
+                server = self.start()
+                rules = [
+                    self.faults.fail(calls, pattern, error, times=FOR_EVER)
+                    for pattern in path.split()
+                ]
+                jobs, answer = put_until_it_fails(server.connect(), LARGE, _FLUSHED)
+                self.assertEqual(answer, FAILED)
+                client = server.connect()
+                for job in sorted(jobs)[::100]:
+                    self.assertEqual(client.call(b"peek %d" % job).body, LARGE)
+                time.sleep(1.5)  # it has tried again
+                self.assertEqual(client.call(b"put 0 0 60 5", b"never"), FAILED)
+                for rule in rules:
+                    rule.stop()
+                jobs[self.put_when_there_is_room(server, b"after")] = b"after"
+                self.assertEqual(server.terminate(), 0)
+                self.assert_kept(jobs, unanswered=BATCH)
+
+    def test_a_stop_and_a_start(self):
+        server = self.start()
+        rule = self.faults.fail("write", "*.sst", errno.ENOSPC, times=FOR_EVER)
+        jobs, answer = put_until_it_fails(server.connect(), LARGE, _FLUSHED)
+        self.assertEqual(answer, FAILED)
+        self.assertEqual(server.terminate(), 0)  # all of it is in the log
+        with self.assertRaises(daemon.StartFailed) as failed:
+            self.launch_until_it_ends()
+        self.assertIn("No space left on device", str(failed.exception))
+        rule.stop()
+        self.assert_kept(jobs, unanswered=BATCH)
+
+    def launch_until_it_ends(self):
+        """A server may listen for a moment before it has read its data."""
+        server = self.launch()
+        code = server.process.wait(20)
+        raise daemon.StartFailed(f"exit code {code}: {server.log()}")
+
+    def test_kill_9_and_a_start(self):
+        server = self.start()
+        rule = self.faults.fail("write", "*.sst", errno.ENOSPC, times=FOR_EVER)
+        jobs, answer = put_until_it_fails(server.connect(), LARGE, _FLUSHED)
+        self.assertEqual(answer, FAILED)
+        server.kill()
+        rule.stop()
+        self.assert_kept(jobs, unanswered=BATCH)
+
+    def test_a_write_into_a_segment_that_lacks_space_is_a_failed_write(self):
+        # On file systems that never write in place.
+        server = self.start()
+        client = server.connect()
+        job = client.put(b"before")
+        self.faults.fail("write", "*/data/log-*", errno.ENOSPC)
+        self.assertEqual(client.call(b"put 0 0 60 5", b"never"), FAILED)
+        self.assert_failed(server, "/data/log-[0-9]+ cannot be written", "No space left on device")
+        self.assert_kept({job: b"before"})
+
+
+if __name__ == "__main__":
+    unittest.main()
