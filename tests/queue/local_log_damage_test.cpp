@@ -280,7 +280,8 @@ TEST_F(LocalLogTest, AfterAFailedWriteNoThreadWritesBehindTheHole) {
       const BrokenLog broken;
       while (log.failure().empty()) std::this_thread::yield();
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (failed < 2 && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
     stop = true;
     appending.join();
     syncing.join();
