@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "queue/store/body_reader.h"
 #include "queue/store/change_codec.h"
 #include "queue/store/local_log.h"
 #include "queue/store/lowest_places.h"
@@ -52,6 +53,7 @@ struct DiskStore::Parts {
   JobId next_id = 0;       // the watermark that was appended last
   bool sync_next = false;  // and it is not durable yet
   mutable LowestPlaces lowest;
+  mutable BodyReader bodies{state};
   const LogNumber number_at_open;
 
   Parts(const std::string& path, const DiskStoreOptions& with)
@@ -122,6 +124,7 @@ Sequence DiskStore::append(const Changes& changes) {
   }
   for (const JobChange& change : changes.jobs) {
     if (change.after) parts.lowest.entered(index_key_of(*change.after));
+    parts.bodies.changed(change);
   }
   for (const TubeRecord& tube : changes.tubes) {
     if (tube.scheduled == 0 && tube.buried == 0) parts.lowest.forget(tube.number);
@@ -239,9 +242,7 @@ std::optional<JobRecord> DiskStore::find(JobId id) const {
 
 std::string DiskStore::body(JobId id) const {
   parts_->refuse_if_broken();
-  auto body = parts_->state.get(kBodies, queue::view(job_key(id)));
-  if (!body) throw StoreDamage("job " + std::to_string(id) + " has no body");
-  return std::move(*body);
+  return parts_->bodies.read(id);
 }
 
 std::vector<JobRecord> DiskStore::scan_due(std::uint32_t tube, DueKey from,

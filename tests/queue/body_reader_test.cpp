@@ -1,0 +1,144 @@
+// Bodies that are read one by one, and several at once: always those that are stored.
+
+#include "queue/store/body_reader.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "queue/numbered_jobs.h"
+#include "queue/seed.h"
+#include "queue/store/change_codec.h"
+#include "queue/temporary_directory.h"
+
+namespace carillon::queue {
+namespace {
+
+class BodyReaderTest : public testing::Test {
+ protected:
+  void put(JobId id, std::size_t size = 100) {
+    const std::string body = body_of(id, size);
+    change({.before = {}, .after = job(id), .body = body});
+    stored[id] = body;
+  }
+  void put_many(JobId first, JobId last) {
+    for (JobId id = first; id <= last; ++id) put(id);
+  }
+  void erase(JobId id) {
+    change({.before = job(id), .after = {}, .body = {}});
+    stored.erase(id);
+  }
+  // The reader learns nothing of it.
+  void erase_secretly(JobId id) { apply({.before = job(id), .after = {}, .body = {}}); }
+
+  void expect_stored(JobId id) { EXPECT_TRUE(reader.read(id) == stored.at(id)) << id; }
+
+  TemporaryDirectory directory;
+  RocksState state{directory / "data", {.large_body = 4 << 10}};
+  BodyReader reader{state};
+  std::map<JobId, std::string> stored;
+
+ private:
+  void apply(const JobChange& change) {
+    std::string bytes;
+    encode_changes({.jobs = {change}, .tubes = {}, .watermarks = {}}, bytes);
+    state.apply(bytes, state.number() + 1);
+  }
+  void change(const JobChange& change) {
+    apply(change);
+    reader.changed(change);
+  }
+};
+
+TEST_F(BodyReaderTest, ReadsAheadWhenIdsFollowEachOther) {
+  put_many(1, 200);
+  for (JobId id = 1; id <= 20; ++id) expect_stored(id);
+  erase_secretly(24);
+  erase_secretly(83);
+  erase_secretly(84);
+  for (JobId id = 21; id <= 83; ++id) expect_stored(id);
+  EXPECT_THROW(reader.read(84), StoreDamage) << "it was not read yet";
+  expect_stored(85);
+}
+
+TEST_F(BodyReaderTest, ReadsNothingAheadInAnotherOrder) {
+  put_many(1, 200);
+  for (JobId id = 200; id > 100; id -= 2) expect_stored(id);
+  for (JobId id = 1; id < 50; id += 5) expect_stored(id);
+  for (const JobId id : {46u, 47u, 51u, 99u, 103u}) {
+    erase_secretly(id);
+    EXPECT_THROW(reader.read(id), StoreDamage) << id;
+  }
+}
+
+TEST_F(BodyReaderTest, FollowsTheOrdersOfSeveralTubes) {
+  put_many(1, 900);
+  for (JobId i = 1; i <= 20; ++i) {
+    for (JobId tube = 0; tube < 8; ++tube) expect_stored(100 * tube + 3 * i);
+  }
+  for (JobId tube = 0; tube < 8; ++tube) {
+    erase_secretly(100 * tube + 63);
+    expect_stored(100 * tube + 63);
+  }
+}
+
+TEST_F(BodyReaderTest, ABodyThatIsErasedWhenItWasReadAheadIsGone) {
+  put_many(1, 200);
+  for (JobId id = 1; id <= 20; ++id) expect_stored(id);
+  erase(25);
+  expect_stored(24);
+  EXPECT_THROW(reader.read(25), StoreDamage);
+  expect_stored(26);
+}
+
+// A reader that looked for more each time would be slower than one that looks one body up.
+TEST_F(BodyReaderTest, WhatIsPutLaterIsRead) {
+  put_many(1, 20);
+  for (JobId id = 1; id <= 20; ++id) expect_stored(id);
+  for (JobId id = 21; id <= 300; ++id) {
+    put(id);
+    expect_stored(id);
+  }
+}
+
+TEST_F(BodyReaderTest, ReadsBodiesOfAllSizes) {
+  std::mt19937_64 random(1);
+  constexpr std::size_t kSizes[] = {0, 10, 5'000, 16'385, 65'535, 65'537, 300'000};
+  for (JobId id = 1; id <= 300; ++id) put(id, id % 30 < 15 ? 0 : kSizes[random() % 7]);
+  for (JobId id = 1; id <= 300; ++id) expect_stored(id);
+}
+
+TEST_F(BodyReaderTest, AlwaysReadsWhatIsStored) {
+  const std::uint64_t seed = seed_or(std::random_device()());
+  SCOPED_TRACE("CARILLON_SEED=" + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  JobId next = 1;
+  std::vector<JobId> at(3);
+  for (int step = 0; step < 20'000; ++step) {
+    const std::uint64_t what = random() % 20;
+    if (random() % 1'000 == 0) state.flush();
+    if (stored.size() < 100 || what == 0) {
+      for (int i = 0; i < 50; ++i) put(next++, random() % 300);
+    } else if (what == 1) {
+      auto erased = stored.lower_bound(1 + random() % next);
+      if (erased != stored.end()) erase(erased->first);
+    } else if (what == 2) {
+      at[random() % at.size()] = random() % next;
+    } else {
+      JobId& last = at[random() % at.size()];
+      const auto found = stored.lower_bound(last + 1 + random() % 3);
+      if (found == stored.end()) continue;
+      last = found->first;
+      expect_stored(last);
+      if (random() % 2 == 0) erase(last);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace carillon::queue
