@@ -297,9 +297,7 @@ bool RocksState::stopped() const {
 void RocksState::resume() {
   if (const Status status = troubles_->resume(database()); !status.ok())
     throw error("cannot be written", status);
-  end_flush();
-  unflushed_ = 0;
-  flushed_ = number_in_files();
+  flush();  // what RocksDB has just flushed is more than the number in its files says
 }
 
 std::optional<std::string> RocksState::broken() const {
