@@ -49,6 +49,7 @@ struct LoggedHabits {
   bool durable_writes = true;
   unsigned disk_takes = 0;     // microseconds
   bool dies_flushing = false;  // soon after a flush of the state has made its files
+  bool checkpoints = false;    // are made all the time
 
   DiskStoreOptions options() const {
     return {.recent = recent,
@@ -94,9 +95,14 @@ void wait_until(const std::atomic<std::uint64_t>& number, std::uint64_t least) {
     }
   });
   std::mt19937_64 random(shared->seed);
+  if (habits.checkpoints) store.begin_checkpoint();
   for (std::uint64_t n = 1;; ++n) {
     shared->appended = before + n;
     append_batch(store, before + n, habits.one_large_in);
+    if (habits.checkpoints && store.poll_checkpoint()) {
+      store.release_checkpoint();
+      store.begin_checkpoint();
+    }
     appended = n;
     appended.notify_all();
     if (!habits.durable_writes && random() % 2 == 0) store.write();
@@ -213,6 +219,7 @@ TEST(DiskPowerLoss, AtAnyMoment) {
     habits.behind = one_of(0u, 2u, 30u, 200u);
     habits.durable_writes = trial % 2 == 0;
     habits.disk_takes = one_of(0u, 400u, 20'000u);
+    habits.checkpoints = one_of(false, true);
     machine.live_and_die(habits);
   }
 }

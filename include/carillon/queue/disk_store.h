@@ -49,6 +49,12 @@ struct DiskStoreOptions {
   bool durable_writes = true;
 };
 
+// All files of a store at one moment: a directory that opens as a store of its own.
+struct Checkpoint {
+  std::string path;          // absolute, within the store's directory
+  std::uint64_t number = 0;  // of the last change in it; changes are numbered from 1
+};
+
 class DiskStore final : public Store {
  public:
   // Opens the store in the directory at `path`, and makes both if they are not there. Throws
@@ -74,6 +80,19 @@ class DiskStore final : public Store {
   // Returns one line for the operator if opening has left out the end of the log, which a crash had
   // cut short before it was durable; else an empty string.
   std::string opening_warning() const;
+
+  // Begins to make a checkpoint, from which the store can be backed up while it is used: it has
+  // all that was appended before this call. Another thread does the work. REQUIRES: there is no
+  // checkpoint, and none is being made.
+  void begin_checkpoint();
+  // Returns the checkpoint once it is there. To be called every few milliseconds until then; takes
+  // no longer than an append() may. Throws StoreError if the checkpoint cannot be made; none is
+  // being made then. REQUIRES: begin_checkpoint().
+  std::optional<Checkpoint> poll_checkpoint();
+  // Removes the checkpoint, or gives up making it; returns at once. So do the destructor and the
+  // next opening of the store. While a checkpoint is there, files that the store deletes keep their
+  // space. Does nothing if there is no checkpoint.
+  void release_checkpoint();
 
  private:
   struct Parts;

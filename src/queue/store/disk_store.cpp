@@ -12,6 +12,7 @@
 
 #include "queue/store/body_reader.h"
 #include "queue/store/change_codec.h"
+#include "queue/store/checkpoint.h"
 #include "queue/store/local_log.h"
 #include "queue/store/lowest_places.h"
 #include "queue/store/record_values.h"
@@ -55,6 +56,8 @@ struct DiskStore::Parts {
   mutable LowestPlaces lowest;
   mutable BodyReader bodies{state};
   const LogNumber number_at_open;
+  std::optional<LogNumber> to_checkpoint;  // a checkpoint with the changes up to here is to be made
+  std::unique_ptr<StateCheckpoint> checkpoint;
 
   Parts(const std::string& path, const DiskStoreOptions& with)
       : options(with),
@@ -65,7 +68,9 @@ struct DiskStore::Parts {
   LogNumber replay();
   std::string failure() const;
   void refuse_if_broken() const;
+  void resume_if_stopped();
   void make_room();
+  bool flush_up_to(LogNumber number);
   void end_flush();
   bool too_much() const;
   void require_durable();
@@ -177,12 +182,17 @@ void DiskStore::Parts::refuse_if_broken() const {
   if (const std::string why = failure(); !why.empty()) throw StoreError(why);
 }
 
+void DiskStore::Parts::resume_if_stopped() {
+  if (!state.stopped()) return;
+  while (checkpoint && checkpoint->making())
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  require_durable();
+  state.resume();
+}
+
 // Has the state flushed when enough has come together, so that the log can be trimmed.
 void DiskStore::Parts::make_room() {
-  if (state.stopped()) {
-    require_durable();
-    state.resume();
-  }
+  resume_if_stopped();
   if (flushing && !state.flushing()) end_flush();
   const bool due = state.unflushed() > options.recent || log.bytes() > options.log_bytes;
   if (!flushing && state.unflushed() > 0 && due) {
@@ -211,6 +221,48 @@ void DiskStore::Parts::require_durable() {
 void DiskStore::Parts::end_flush() {
   flushing = false;
   log.trim(state.flushed());
+}
+
+// --- Checkpoints.
+
+void DiskStore::begin_checkpoint() {
+  parts_->to_checkpoint = parts_->state.number();
+}
+
+std::optional<Checkpoint> DiskStore::poll_checkpoint() {
+  Parts& parts = *parts_;
+  try {
+    if (!parts.to_checkpoint) return parts.checkpoint->made();
+    if (parts.checkpoint && !parts.checkpoint->gone()) return std::nullopt;  // the one before
+    parts.checkpoint.reset();
+    if (!parts.flush_up_to(*parts.to_checkpoint)) return std::nullopt;
+    parts.checkpoint =
+        std::make_unique<StateCheckpoint>(parts.state, new_checkpoint_path(parts.state.path()));
+    parts.to_checkpoint.reset();
+    return std::nullopt;
+  } catch (const StoreError&) {
+    release_checkpoint();
+    throw;
+  }
+}
+
+void DiskStore::release_checkpoint() {
+  parts_->to_checkpoint.reset();
+  if (parts_->checkpoint) parts_->checkpoint->remove();
+}
+
+// Returns true if the files have the changes up to `number`. Else a flush is under way.
+bool DiskStore::Parts::flush_up_to(LogNumber number) {
+  refuse_if_broken();
+  resume_if_stopped();
+  if (flushing && !state.flushing()) end_flush();
+  if (state.flushed() >= number) return true;
+  if (!flushing) {
+    require_durable();
+    state.begin_flush();
+    flushing = true;
+  }
+  return false;
 }
 
 // --- Reading.

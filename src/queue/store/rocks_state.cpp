@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "queue/store/change_codec.h"
+#include "queue/store/checkpoint.h"
 #include "queue/store/old_journal.h"
 #include "queue/store/old_log.h"
 #include "queue/store/warnings_log.h"
@@ -59,6 +60,7 @@ std::optional<std::uint64_t> number_of(const std::optional<std::string>& bytes) 
 RocksState::RocksState(const std::string& path, const StateOptions& options)
     : directory_(path), troubles_(std::make_shared<RocksTroubles>()) {
   if (directory_.has_store()) refuse_other_families();
+  remove_left_checkpoints(directory_.path());
   open(options);
   check_format();
   const auto identity = number_of(get(kMeta, kIdentityKey));
@@ -278,11 +280,12 @@ void RocksState::flush() {
 }
 
 // Reads past the memtables.
-LogNumber RocksState::number_in_files() const {
+LogNumber RocksState::number_in_files(rocksdb::DB& database,
+                                      rocksdb::ColumnFamilyHandle* meta) const {
   rocksdb::ReadOptions options;
   options.read_tier = rocksdb::kPersistedTier;
   std::string value;
-  const Status status = database().Get(options, family(kMeta), slice(kNumberKey), &value);
+  const Status status = database.Get(options, meta, slice(kNumberKey), &value);
   if (status.IsNotFound()) return 0;
   if (!status.ok()) throw error("cannot be read", status);
   const auto number = number_of(value);

@@ -19,7 +19,8 @@
 // that was applied is durable in the log. RocksDB never flushes by itself here: its memtables have
 // no limit, and it is told not to recover from errors on its own.
 //
-// Thread safety: one thread; broken() may be called by any.
+// Thread safety: one thread; any other may call broken(), link_files() and number_in_files_of() at
+// the same time.
 #pragma once
 
 #include <rocksdb/db.h>
@@ -92,6 +93,12 @@ class RocksState {
   // find them in kMeta. Throws StoreError.
   void write_small_records();
 
+  // Makes the directory `path`, an absolute path, with links to all files. Nothing is flushed.
+  // Throws StoreError; there is no such directory then. REQUIRES: no resume() meanwhile.
+  void link_files(const std::string& path) const;
+  // The number of the last change in the directory that link_files() has made. Throws StoreError.
+  LogNumber number_in_files_of(const std::string& path) const;
+
   // The value under `key`, or nothing.
   std::optional<std::string> get(Family family, std::string_view key) const;
   // At the first key >= `from`, if it is < `end`, which must outlive the iterator.
@@ -99,6 +106,7 @@ class RocksState {
                                           const rocksdb::Slice& end) const;
   void check(const rocksdb::Iterator& iterator) const;
 
+  const std::string& path() const { return directory_.path(); }
   // "data directory PATH WHAT", for errors.
   std::string message(const std::string& what) const { return directory_.message(what); }
 
@@ -117,7 +125,8 @@ class RocksState {
   void make();
   void upgrade();
   void put_format(rocksdb::WriteBatch& batch);
-  LogNumber number_in_files() const;
+  LogNumber number_in_files() const { return number_in_files(database(), family(kMeta)); }
+  LogNumber number_in_files(rocksdb::DB& database, rocksdb::ColumnFamilyHandle* meta) const;
   rocksdb::Status write(const rocksdb::WriteOptions& options, rocksdb::WriteBatch& batch);
   rocksdb::DB& database() const { return *opened_.database; }
   rocksdb::ColumnFamilyHandle* family(Family family) const { return opened_.families[family]; }

@@ -1,0 +1,138 @@
+// Links the files of a state, adds an empty log, and removes it all again.
+
+#include "queue/store/checkpoint.h"
+
+#include <rocksdb/utilities/checkpoint.h>
+
+#include <array>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <limits>
+#include <memory>
+#include <random>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "queue/store/log_segment.h"
+
+namespace carillon::queue {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::string_view kPrefix = "checkpoint-";
+constexpr std::size_t kDigits = 16;
+
+// Returns true for the names that new_checkpoint_path() gives, and for what RocksDB calls them
+// while it makes them. Nothing else in a data directory may be deleted.
+bool is_checkpoint(std::string_view name) {
+  if (name.ends_with(".tmp")) name.remove_suffix(4);
+  if (!name.starts_with(kPrefix)) return false;
+  name.remove_prefix(kPrefix.size());
+  return name.size() == kDigits &&
+         name.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+}  // namespace
+
+std::string new_checkpoint_path(const std::string& directory) {
+  std::random_device random;
+  std::array<char, kDigits + 1> name{};
+  std::snprintf(name.data(), name.size(), "%08x%08x", random(), random());
+  return (fs::absolute(directory) / (std::string(kPrefix) + name.data())).string();
+}
+
+// What cannot be removed takes space, and harms nothing else.
+void remove_left_checkpoints(const std::string& directory) {
+  std::vector<fs::path> left;
+  std::error_code error;
+  for (fs::directory_iterator at(directory, error), end; !error && at != end; at.increment(error)) {
+    if (is_checkpoint(at->path().filename().string())) left.push_back(at->path());
+  }
+  for (const fs::path& path : left) fs::remove_all(path, error);
+}
+
+// --- What RocksDB does for it.
+
+void RocksState::link_files(const std::string& path) const {
+  rocksdb::Checkpoint* made = nullptr;
+  rocksdb::Status status = rocksdb::Checkpoint::Create(&database(), &made);
+  const std::unique_ptr<rocksdb::Checkpoint> checkpoint(made);
+  constexpr std::uint64_t kNeverFlush = std::numeric_limits<std::uint64_t>::max();
+  if (status.ok()) status = checkpoint->CreateCheckpoint(path, kNeverFlush);
+  if (!status.ok()) throw error("cannot be linked into a checkpoint", status);
+}
+
+LogNumber RocksState::number_in_files_of(const std::string& path) const {
+  const StateOptions small{.read_cache = 1 << 20, .max_open_files = 32};
+  rocksdb::DBOptions options = state_options(small);
+  options.info_log = database().GetDBOptions().info_log;
+  const rocksdb::ColumnFamilyDescriptor meta = state_families(small).front();
+  std::vector<rocksdb::ColumnFamilyHandle*> handles;
+  rocksdb::DB* opened = nullptr;
+  const rocksdb::Status status =
+      rocksdb::DB::OpenForReadOnly(options, path, {meta}, &handles, &opened);
+  if (!status.ok()) throw error("has a checkpoint that cannot be opened", status);
+  const std::unique_ptr<rocksdb::DB> database(opened);
+  const std::unique_ptr<rocksdb::ColumnFamilyHandle> family(handles.front());
+  return number_in_files(*database, family.get());
+}
+
+// --- The thread.
+
+StateCheckpoint::StateCheckpoint(const RocksState& state, std::string path)
+    : state_(state), checkpoint_{.path = std::move(path), .number = 0} {
+  thread_ = std::thread([this] { run(); });
+}
+
+StateCheckpoint::~StateCheckpoint() {
+  remove();
+  thread_.join();
+}
+
+void StateCheckpoint::run() {
+  try {
+    make();
+    phase_.store(Phase::kMade);
+  } catch (const std::exception& why) {
+    failure_ = why.what();
+    phase_.store(Phase::kFailed);
+  }
+  remove_.acquire();
+  std::error_code ignored;  // the next start tries again
+  fs::remove_all(checkpoint_.path, ignored);
+  phase_.store(Phase::kGone);
+}
+
+// A state without a log is refused when it is opened: it could be damage. The log of a checkpoint
+// has a header alone, which says that every change up to the state's is durable.
+void StateCheckpoint::make() {
+  state_.link_files(checkpoint_.path);
+  checkpoint_.number = state_.number_in_files_of(checkpoint_.path);
+  LogSegment log =
+      LogSegment::make(checkpoint_.path + "/log-1", state_.identity(), 1, LogWrites::kBuffered);
+  log.begin(1, checkpoint_.number + 1);
+  log.write_header();
+}
+
+std::optional<Checkpoint> StateCheckpoint::made() const {
+  switch (phase_.load()) {
+    case Phase::kMade:
+      return checkpoint_;
+    case Phase::kFailed:
+      throw StoreError(failure_);
+    case Phase::kMaking:
+    case Phase::kGone:
+      break;
+  }
+  return std::nullopt;
+}
+
+void StateCheckpoint::remove() {
+  if (!std::exchange(removing_, true)) remove_.release();
+}
+
+}  // namespace carillon::queue
