@@ -124,6 +124,11 @@ void Connection::deliver(const queue::Delivery& delivery) {
   process();
 }
 
+void Connection::checkpoint_made(const beanstalk::CheckpointResult& result) {
+  session_.checkpoint_made(result);
+  process();
+}
+
 void Connection::flush() {
   const bool was_full = session_.wants() == Wants::kRoom;
   bool tried = false;
@@ -180,14 +185,14 @@ Awaits Connection::awaits() const {
 
 // Three signs of life that active() does not report. A client reads slowly: the kernel takes many
 // replies at once, so only its send queue shows that some were taken since the last look. Input has
-// arrived but was not read yet. Or the client holds jobs, and so is at work.
+// arrived but was not read yet. Or the client holds jobs or a checkpoint, and so is at work.
 bool Connection::shows_life() {
   const int fd = socket_.native_handle();
   if (writing_) {
     const int before = std::exchange(send_queue_bytes_, queued_bytes(fd, SIOCOUTQ));
     return send_queue_bytes_ < before;
   }
-  return queued_bytes(fd, FIONREAD) > 0 || (awaits() == Awaits::kCommand && session_.holds_jobs());
+  return queued_bytes(fd, FIONREAD) > 0 || (awaits() == Awaits::kCommand && session_.is_at_work());
 }
 
 std::string Connection::peer() const {

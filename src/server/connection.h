@@ -78,6 +78,9 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   // Gives the session the end of its reserve's wait.
   void deliver(const queue::Delivery& delivery);
 
+  // Gives the session the checkpoint that it waits for.
+  void checkpoint_made(const beanstalk::CheckpointResult& result);
+
   // The client has closed its half. What it sent before may not all be read yet.
   void hung_up() { session_.end_of_input(); }
 

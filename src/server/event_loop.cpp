@@ -29,6 +29,8 @@ constexpr milliseconds kPatienceAfterFailure{1'000};
 // The store is looked at this often at least, because a write in the background may fail while
 // nobody sends a command.
 constexpr std::uint64_t kStoreLookNs = 1'000'000'000;
+// While a checkpoint is made, the store is asked about it this often.
+constexpr std::uint64_t kCheckpointPollNs = 5'000'000;
 constexpr std::string_view kFull = "OUT_OF_MEMORY\r\n";
 constexpr std::string_view kNotDurable = "INTERNAL_ERROR\r\n";
 
@@ -44,13 +46,13 @@ double seconds(milliseconds time) {
 }  // namespace
 
 EventLoop::EventLoop(queue::Store& store, std::vector<ListeningSocket> sockets,
-                     const ServerOptions& options)
+                     const ServerOptions& options, queue::DiskStore* on_disk)
     // Only this thread runs the context and touches its sockets. The thread that syncs posts to it.
     : io_(BOOST_ASIO_CONCURRENCY_HINT_UNSAFE_IO),
       store_(store),
       engine_(store, options.engine, read_clocks()),
       service_(engine_, read_clocks, options.beanstalk,
-               DiskSpace(options.data_dir, options.min_free_disk)),
+               DiskSpace(options.data_dir, options.min_free_disk), on_disk),
       signals_(io_, SIGTERM, SIGINT, SIGUSR1),
       alarm_(io_),
       wall_clock_(io_, [this] { on_clock_set(); }),
@@ -98,6 +100,7 @@ void EventLoop::turn() {
   if (const auto wakeup = engine_.next_wakeup(); wakeup && *wakeup <= read_clocks().mono_ns)
     run_engine();
   close_stalled();
+  poll_checkpoint();
   deliver();
   commit();
   look_at_store();
@@ -108,7 +111,9 @@ void EventLoop::turn() {
 }
 
 std::uint64_t EventLoop::next_wakeup() const {
-  const std::uint64_t look = read_clocks().mono_ns + kStoreLookNs;
+  const std::uint64_t now = read_clocks().mono_ns;
+  const std::uint64_t look =
+      now + (service_.checkpoint().pending() ? kCheckpointPollNs : kStoreLookNs);
   return std::min(
       {look, engine_.next_wakeup().value_or(look), stalls_.next_wakeup().value_or(look)});
 }
@@ -146,6 +151,13 @@ void EventLoop::close_stalled() {
   stalls_.look([this](Watched& watched, Awaits what) {
     on_stalled(static_cast<Connection&>(watched), what);
   });
+}
+
+void EventLoop::poll_checkpoint() {
+  const auto result = service_.checkpoint().poll();
+  if (!result) return;
+  const auto found = connections_.find(result->client);
+  if (found != connections_.end()) found->second->checkpoint_made(*result);
 }
 
 // Gives each waiting connection the end of its wait. The connection then carries out the commands

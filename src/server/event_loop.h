@@ -18,6 +18,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "carillon/queue/disk_store.h"
 #include "carillon/queue/engine.h"
 #include "carillon/queue/group_commit.h"
 #include "carillon/queue/store.h"
@@ -36,9 +37,10 @@ namespace carillon::server {
 
 class EventLoop final : private Connection::Owner {
  public:
-  // Takes up what the store holds. run() will serve `sockets`. Throws queue::StoreError.
-  EventLoop(queue::Store& store, std::vector<ListeningSocket> sockets,
-            const ServerOptions& options);
+  // Takes up what the store holds. run() will serve `sockets`. Checkpoints are made of `on_disk`,
+  // which is the store itself, or null if the store is none on disk. Throws queue::StoreError.
+  EventLoop(queue::Store& store, std::vector<ListeningSocket> sockets, const ServerOptions& options,
+            queue::DiskStore* on_disk = nullptr);
   virtual ~EventLoop() = default;
 
   const queue::Engine& engine() const { return engine_; }
@@ -62,6 +64,7 @@ class EventLoop final : private Connection::Owner {
   void log_clock_lag();
   void close_stalled();
   void deliver();
+  void poll_checkpoint();
   void commit();
   void flush();
   std::uint64_t next_wakeup() const;

@@ -64,9 +64,10 @@ void become(const std::string& user) {
     throw StartError(fmt::format("cannot become user \"{}\": {}", user, std::strerror(errno)));
 }
 
-std::unique_ptr<queue::Store> open_store(const std::optional<std::string>& directory,
-                                         const queue::SyncPolicy& sync, std::size_t open_files) {
-  if (!directory) return std::make_unique<queue::MemoryStore>();
+std::unique_ptr<queue::DiskStore> open_store(const std::optional<std::string>& directory,
+                                             const queue::SyncPolicy& sync,
+                                             std::size_t open_files) {
+  if (!directory) return nullptr;
   const queue::DiskStoreOptions options{
       .max_open_files = open_files,
       .durable_writes = sync.mode == queue::SyncPolicy::Mode::kAlways};
@@ -156,14 +157,15 @@ int run_server(const ServerOptions& options) {
 
   try {
     const auto start = std::chrono::steady_clock::now();
-    const std::unique_ptr<queue::Store> store =
-        open_store(options.data_dir, options.sync, shares.open_files);
+    queue::MemoryStore in_memory;
+    const auto on_disk = open_store(options.data_dir, options.sync, shares.open_files);
+    queue::Store& store = on_disk ? static_cast<queue::Store&>(*on_disk) : in_memory;
     const std::vector<Listening> listening = describe(sockets);
-    EventLoop loop(*store, std::move(sockets), fitted);
+    EventLoop loop(store, std::move(sockets), fitted, on_disk.get());
     signals.release();
     log_start(options, loop.engine(), std::chrono::steady_clock::now() - start);
     announce(listening, options);
-    if (loop.run() != 0 || !close(*store)) return 1;
+    if (loop.run() != 0 || !close(store)) return 1;
     spdlog::info("stopped");
     return 0;
   } catch (const queue::StoreError& error) {

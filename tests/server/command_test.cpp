@@ -201,12 +201,14 @@ TEST(Command, TheFirstPrefixWins) {
   expect_bad("list-tubes-");
   expect_good("quitfoo", Verb::kQuit);
   expect_good("quit now", Verb::kQuit);
+  expect_good("checkpoint", Verb::kCheckpoint);
+  expect_bad("checkpoint ");
 }
 
 TEST(Command, ALineWithoutAKnownPrefixIsUnknown) {
   for (const auto line :
        {""sv, " "sv, "x"sv, "peek"sv, "put"sv, "PUT 0 0 1 1"sv, " stats"sv, "delete"sv, "use"sv,
-        "list-tube"sv, "kick-jobs 1"sv, "qui"sv, "pause"sv, "put-msx"sv}) {
+        "list-tube"sv, "kick-jobs 1"sv, "qui"sv, "pause"sv, "put-msx"sv, "check"sv}) {
     expect_unknown(line);
   }
 }

@@ -258,23 +258,23 @@ TEST(Session, AHalfClosedConnectionsReserveTimesOutAndTheRestIsAnswered) {
   EXPECT_EQ(client.session().wants(), Session::Wants::kNothing);
 }
 
-TEST(Session, TellsIfItsClientHoldsJobs) {
+TEST(Session, TellsIfItsClientIsAtWork) {
   TestServer server;
   Client client(server);
   Client other(server);
-  const auto holds_jobs_after = [&](std::string_view bytes) {
+  const auto at_work_after = [&](std::string_view bytes) {
     client.say(bytes);
-    return client.session().holds_jobs();
+    return client.session().is_at_work();
   };
-  EXPECT_FALSE(holds_jobs_after("put 0 0 1 1\r\na\r\nput 0 0 60 1\r\nb\r\n"));
-  EXPECT_TRUE(holds_jobs_after("reserve\r\n"));
-  EXPECT_FALSE(other.session().holds_jobs());
+  EXPECT_FALSE(at_work_after("put 0 0 1 1\r\na\r\nput 0 0 60 1\r\nb\r\n"));
+  EXPECT_TRUE(at_work_after("reserve\r\n"));
+  EXPECT_FALSE(other.session().is_at_work());
   server.pass(1'001);  // its ttr is over
-  EXPECT_FALSE(client.session().holds_jobs());
-  EXPECT_TRUE(holds_jobs_after("reserve-job 2\r\n"));
-  EXPECT_TRUE(holds_jobs_after("watch w\r\nignore default\r\nreserve\r\n"));  // also while it waits
+  EXPECT_FALSE(client.session().is_at_work());
+  EXPECT_TRUE(at_work_after("reserve-job 2\r\n"));
+  EXPECT_TRUE(at_work_after("watch w\r\nignore default\r\nreserve\r\n"));  // also while it waits
   server.pass(60'000);
-  EXPECT_FALSE(holds_jobs_after("quit\r\n"));
+  EXPECT_FALSE(at_work_after("quit\r\n"));
 }
 
 }  // namespace

@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "carillon/queue/engine.h"
@@ -95,9 +97,10 @@ class Client {
 
 class TestServer {
  public:
-  explicit TestServer(ServiceOptions options = {})
+  // Checkpoints are made of `on_disk`, though the jobs are not there.
+  explicit TestServer(ServiceOptions options = {}, queue::DiskStore* on_disk = nullptr)
       : service(
-            engine, [this] { return now; }, options) {}
+            engine, [this] { return now; }, options, {}, on_disk) {}
 
   // Moves both clocks on.
   void pass(queue::Millis ms) {
@@ -111,6 +114,20 @@ class TestServer {
     for (auto deliveries = engine.take_deliveries(); !deliveries.empty();
          deliveries = engine.take_deliveries()) {
       for (const queue::Delivery& delivery : deliveries) deliver(delivery);
+    }
+  }
+
+  // Waits for the checkpoint that a client waits for.
+  void finish_checkpoint() {
+    for (; service.checkpoint().pending();
+         std::this_thread::sleep_for(std::chrono::milliseconds(1))) {
+      const auto result = service.checkpoint().poll();
+      if (!result) continue;
+      for (Client* client : clients_) {
+        if (!client->session_ || client->session_->client() != result->client) continue;
+        client->session_->checkpoint_made(*result);
+        client->process();
+      }
     }
   }
 

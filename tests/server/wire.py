@@ -6,7 +6,7 @@ import time
 from typing import NamedTuple, Optional
 
 # Replies that are followed by a body and CRLF. Their last number is the size of the body.
-_WITH_BODY = (b"RESERVED", b"FOUND", b"OK")
+_WITH_BODY = (b"RESERVED", b"FOUND", b"OK", b"CHECKPOINT")
 
 
 class Closed(Exception):

@@ -47,6 +47,7 @@ constexpr std::array kPrefixes = {
     Prefix{"list-tubes-watched", Verb::kListTubesWatched},
     Prefix{"list-tube-used", Verb::kListTubeUsed},
     Prefix{"list-tubes", Verb::kListTubes},
+    Prefix{"checkpoint", Verb::kCheckpoint},
     Prefix{"quit", Verb::kQuit},
     Prefix{"pause-tube", Verb::kPauseTube},
 };
@@ -217,6 +218,7 @@ Form read_arguments(std::string_view rest, Command& c) {
     case Verb::kListTubes:
     case Verb::kListTubeUsed:
     case Verb::kListTubesWatched:
+    case Verb::kCheckpoint:
       return good_if(rest.empty());
   }
   return Form::kBad;

@@ -15,8 +15,8 @@
 //     number is taken modulo 2^32.
 //   - A NUL anywhere makes the line malformed, whatever the command.
 // Carillon's own verbs (`put-ms`, `put-at`, `release-ms`, `reserve-with-timeout-ms`) take u64
-// milliseconds (a time-out: at most 2^31 - 1 seconds) and allow no trailing bytes. All times in a
-// Command are milliseconds.
+// milliseconds (a time-out: at most 2^31 - 1 seconds) and allow no trailing bytes; nor does
+// `checkpoint`. All times in a Command are milliseconds.
 #pragma once
 
 #include <cstddef>
@@ -61,6 +61,7 @@ enum class Verb : std::uint8_t {
   kListTubeUsed,
   kListTubesWatched,
   kPauseTube,
+  kCheckpoint,
   kQuit,
 };
 inline constexpr std::size_t kVerbs = static_cast<std::size_t>(Verb::kQuit) + 1;

@@ -37,13 +37,14 @@ Identity Identity::of_this_process() {
 }
 
 Service::Service(queue::Engine& engine, std::function<queue::Now()> clock,
-                 const ServiceOptions& options, DiskSpace disk)
+                 const ServiceOptions& options, DiskSpace disk, queue::DiskStore* store)
     : engine_(engine),
       clock_(std::move(clock)),
       options_(options),
       identity_(Identity::of_this_process()),
       started_ns_(clock_().mono_ns),
-      disk_(std::move(disk)) {}
+      disk_(std::move(disk)),
+      checkpoint_(store) {}
 
 void Service::report_store_failure(std::string_view error) {
   const auto held_back = failures_.pass(now().mono_ns);

@@ -11,6 +11,7 @@
 
 #include "carillon/queue/engine.h"
 #include "carillon/queue/now.h"
+#include "server/beanstalk/checkpoint_lease.h"
 #include "server/beanstalk/command.h"
 #include "server/disk_space.h"
 #include "server/log_throttle.h"
@@ -60,9 +61,10 @@ struct Counters {
 // Thread safety: none; it belongs to the thread that owns the engine.
 class Service {
  public:
-  // `clock` is read once for each command. `engine` must outlive the service.
+  // `clock` is read once for each command. `engine` must outlive the service, and so must `store`,
+  // of which checkpoints are made; null: jobs are kept in memory.
   Service(queue::Engine& engine, std::function<queue::Now()> clock, const ServiceOptions& options,
-          DiskSpace disk = {});
+          DiskSpace disk = {}, queue::DiskStore* store = nullptr);
   Service(const Service&) = delete;
   Service& operator=(const Service&) = delete;
 
@@ -71,6 +73,8 @@ class Service {
   const ServiceOptions& options() const { return options_; }
   const Identity& identity() const { return identity_; }
   Counters& counters() { return counters_; }
+  CheckpointLease& checkpoint() { return checkpoint_; }
+  const CheckpointLease& checkpoint() const { return checkpoint_; }
   std::uint64_t started_ns() const { return started_ns_; }
 
   // After this call every put is answered DRAINING. It cannot be undone.
@@ -92,6 +96,7 @@ class Service {
   std::uint64_t started_ns_;
   bool draining_ = false;
   DiskSpace disk_;
+  CheckpointLease checkpoint_;
   LogThrottle failures_;
 };
 

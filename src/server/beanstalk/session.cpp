@@ -44,12 +44,13 @@ void Session::close() {
   --counters.connections;
   counters.producers -= producer_ ? 1u : 0u;
   counters.workers -= worker_ ? 1u : 0u;
+  service_.checkpoint().end(client_);
   service_.engine().disconnect(client_, service_.now());
 }
 
 Session::Wants Session::wants() const {
   if (state_ == State::kClosed) return Wants::kNothing;
-  if (state_ == State::kWaiting) return Wants::kDelivery;
+  if (state_ == State::kWaiting || state_ == State::kCheckpoint) return Wants::kDelivery;
   if (replies_.bytes() > service_.options().max_unsent) return Wants::kRoom;
   return turn_over_ ? Wants::kTurn : Wants::kInput;
 }
@@ -58,8 +59,9 @@ bool Session::mid_command() const {
   return state_ == State::kLongLine || state_ == State::kBody || state_ == State::kSwallow;
 }
 
-bool Session::holds_jobs() const {
-  return state_ != State::kClosed && service_.engine().holds_jobs(client_);
+bool Session::is_at_work() const {
+  if (state_ == State::kClosed) return false;
+  return service_.engine().holds_jobs(client_) || service_.checkpoint().held_by(client_);
 }
 
 // --- Bytes in.
@@ -88,6 +90,7 @@ std::size_t Session::receive(std::string_view bytes) {
         taken = swallow(rest);
         break;
       case State::kWaiting:
+      case State::kCheckpoint:
       case State::kClosed:
         break;
     }
@@ -225,6 +228,8 @@ void Session::dispatch(const Command& c) {
     case Verb::kListTubeUsed:
       return replies_.add(0, "USING ", engine.tube_in_use(client_), kEnd);
 
+    case Verb::kCheckpoint:
+      return checkpoint();
     case Verb::kQuit:
       return close();
     case Verb::kPut:
@@ -308,6 +313,21 @@ void Session::ignore(std::string_view tube) {
   const std::optional<std::size_t> watched = service_.engine().ignore(client_, tube);
   if (!watched) return replies_.add(0, "NOT_IGNORED\r\n");
   replies_.add(0, "WATCHING ", *watched, kEnd);
+}
+
+void Session::checkpoint() {
+  using Begun = CheckpointLease::Begun;
+  const Begun begun = service_.checkpoint().begin(client_);
+  if (begun == Begun::kInMemory) return replies_.add(0, "IN_MEMORY\r\n");
+  if (begun == Begun::kBusy) return replies_.add(0, "BUSY\r\n");
+  state_ = State::kCheckpoint;
+}
+
+void Session::checkpoint_made(const CheckpointResult& result) {
+  state_ = State::kLine;
+  if (!result.checkpoint) return answer_store_failure(result.error);
+  const std::string& path = result.checkpoint->path;
+  replies_.add(0, "CHECKPOINT ", result.checkpoint->number, " ", path.size(), kEnd, path, kEnd);
 }
 
 void Session::stats_job(queue::JobId id) {

@@ -35,7 +35,7 @@ class Session {
     kInput,     // more bytes must come: those that were left over are not a whole command
     kTurn,      // other connections should get their turn
     kRoom,      // replies must leave: there are more bytes of them than options.max_unsent
-    kDelivery,  // a reserve waits: `deliver` must be called
+    kDelivery,  // a reserve waits: `deliver` must be called; or a `checkpoint`: `checkpoint_made`
     kNothing,   // the session is closed, and uses no more
   };
 
@@ -56,6 +56,9 @@ class Session {
   // Ends the wait of a reserve with what Engine::take_deliveries has returned for this client.
   void deliver(const queue::Delivery& delivery);
 
+  // Ends the wait of a `checkpoint` with what CheckpointLease::poll has returned for this client.
+  void checkpoint_made(const CheckpointResult& result);
+
   // Disconnects the client from the engine; its reserved jobs are ready again. The replies may
   // still be sent.
   void close();
@@ -64,19 +67,20 @@ class Session {
   // Returns true if part of a command was used: the rest of a body, or of a line that is too long,
   // is next.
   bool mid_command() const;
-  // Returns true if the client has reserved jobs.
-  bool holds_jobs() const;
+  // Returns true if the client has reserved jobs, or a checkpoint that it copies.
+  bool is_at_work() const;
   queue::ClientId client() const { return client_; }
   ReplyQueue& replies() { return replies_; }
   const ReplyQueue& replies() const { return replies_; }
 
  private:
   enum class State : std::uint8_t {
-    kLine,      // a command line is next
-    kLongLine,  // a line that is too long is being discarded, up to its end
-    kBody,      // the body of put_ is next
-    kSwallow,   // the body of a put that was refused is being discarded
-    kWaiting,   // a reserve waits
+    kLine,        // a command line is next
+    kLongLine,    // a line that is too long is being discarded, up to its end
+    kBody,        // the body of put_ is next
+    kSwallow,     // the body of a put that was refused is being discarded
+    kWaiting,     // a reserve waits
+    kCheckpoint,  // a checkpoint is being made
     kClosed,
   };
 
@@ -93,6 +97,7 @@ class Session {
   void reserve_job(queue::JobId id);
   void release(const Command& command);
   void kick(std::uint32_t bound);
+  void checkpoint();
   void pause(const Command& command);
   void stats_job(queue::JobId id);
   void stats_tube(std::string_view tube);
