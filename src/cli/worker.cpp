@@ -3,56 +3,20 @@
 #include "cli/worker.h"
 
 #include <fmt/format.h>
-#include <poll.h>
-#include <pthread.h>
-#include <sys/signalfd.h>
-#include <unistd.h>
 
 #include <atomic>
-#include <cerrno>
-#include <csignal>
 #include <cstddef>
 #include <deque>
 #include <thread>
 
-#include "base/file_descriptor.h"
-#include "cli/error_text.h"
 #include "cli/exit_status.h"
 #include "cli/output.h"
+#include "cli/stop_signals.h"
 #include "cli/wait.h"
 #include "cli/worker_slot.h"
 
 namespace carillon::cli {
 namespace {
-
-// Receives SIGTERM, SIGINT and SIGHUP through a descriptor. While the object exists, these signals
-// are blocked in this thread and in the threads that it starts.
-class StopSignals {
- public:
-  StopSignals() {
-    sigset_t set;
-    sigemptyset(&set);
-    for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&set, signal);
-    ::pthread_sigmask(SIG_BLOCK, &set, &before_);
-    fd_ = base::FileDescriptor(::signalfd(-1, &set, SFD_CLOEXEC));
-    if (!fd_) throw Failure(fmt::format("cannot wait for signals: {}", error_text(errno)));
-  }
-  ~StopSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  StopSignals(const StopSignals&) = delete;
-  StopSignals& operator=(const StopSignals&) = delete;
-
-  // Waits for a signal and consumes it. Throws Interrupted once `interrupt_fd` is readable.
-  void wait(int interrupt_fd) {
-    wait_for(fd_.get(), POLLIN, std::nullopt, interrupt_fd);
-    signalfd_siginfo info;
-    while (::read(fd_.get(), &info, sizeof info) < 0 && errno == EINTR) {
-    }
-  }
-
- private:
-  sigset_t before_{};
-  base::FileDescriptor fd_;
-};
 
 class Worker {
  public:
