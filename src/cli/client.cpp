@@ -231,6 +231,26 @@ std::optional<Job> Client::peek(PeekState state) {
   return read_job(command, ask(command), "FOUND", "NOT_FOUND");
 }
 
+Checkpoint Client::checkpoint() {
+  // The server writes to its disk, which may be slow, all that it has in memory.
+  constexpr std::chrono::minutes kLongest{10};
+  const std::string command = "checkpoint";
+  const std::string reply = ask(command, kLongest);
+  if (reply == "IN_MEMORY") {
+    throw Failure(fmt::format("{} keeps its jobs in memory alone: there are no files to copy",
+                              stream_.peer()));
+  }
+  auto checkpoint = read_job(command, reply, "CHECKPOINT", "BUSY");
+  if (!checkpoint) throw Failure(fmt::format("another backup of {} is running", stream_.peer()));
+  return {.number = checkpoint->id, .path = std::move(checkpoint->body)};
+}
+
+void Client::confirm_connection() {
+  const std::string command = "list-tube-used";
+  const std::string reply = ask(command);
+  if (!reply.starts_with("USING ")) throw_unexpected(command, reply);
+}
+
 StatsFields Client::stats() {
   auto fields = ask_stats("stats");
   if (!fields) throw_unexpected("stats", "NOT_FOUND");

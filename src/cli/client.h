@@ -41,6 +41,12 @@ struct Job {
   std::string body;
 };
 
+// The files of the server's jobs at one moment.
+struct Checkpoint {
+  std::uint64_t number = 0;  // of the last change in them
+  std::string path;          // of their directory, on the server's machine
+};
+
 // When and how urgently a job is handed out, and for how long.
 struct PutOptions {
   std::chrono::milliseconds delay{0};
@@ -100,6 +106,13 @@ class Client {
 
   // Acts on the used tube.
   std::optional<Job> peek(PeekState state);
+
+  // Makes the server keep a checkpoint of its jobs until this client is destroyed. Throws Failure
+  // if the server cannot.
+  Checkpoint checkpoint();
+
+  // Throws Unavailable if the connection is lost.
+  void confirm_connection();
 
   StatsFields stats();
   std::optional<StatsFields> stats_job(std::uint64_t id);

@@ -185,6 +185,30 @@ TEST_F(ClientTest, Peek) {
   EXPECT_EQ(server.received(), "peek 7\r\npeek-ready\r\npeek-delayed\r\npeek-buried\r\n");
 }
 
+TEST_F(ClientTest, Checkpoint) {
+  server.answer("CHECKPOINT 18446744073709551615 7\r\n/a b\r\nc\r\nUSING default\r\n");
+  const Checkpoint checkpoint = client.checkpoint();
+  EXPECT_EQ(checkpoint.number, 18'446'744'073'709'551'615U);
+  EXPECT_EQ(checkpoint.path, "/a b\r\nc");
+  client.confirm_connection();
+  EXPECT_EQ(server.received(), "checkpoint\r\nlist-tube-used\r\n");
+  server.close();
+  EXPECT_EQ(failure_of([&] { client.confirm_connection(); }),
+            "lost the connection to the server: broken pipe");
+}
+
+TEST_F(ClientTest, ARefusedCheckpointSaysWhy) {
+  server.answer("BUSY\r\nIN_MEMORY\r\nINTERNAL_ERROR\r\nUNKNOWN_COMMAND\r\n\r\n");
+  for (const std::string why :
+       {"another backup of the server is running",
+        "the server keeps its jobs in memory alone: there are no files to copy",
+        "the server had an internal error; its log says which",
+        "the server does not know \"checkpoint\": it is not Carillon, or an older one",
+        "the server answered \"\" to \"checkpoint\", which is not the beanstalk protocol"}) {
+    EXPECT_EQ(failure_of([&] { client.checkpoint(); }), why);
+  }
+}
+
 TEST_F(ClientTest, Stats) {
   server.answer("OK 11\r\n---\nttr: 5\n\r\nNOT_FOUND\r\nNOT_FOUND\r\n");
   EXPECT_EQ(client.stats().number("ttr"), 5U);

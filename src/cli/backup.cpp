@@ -1,0 +1,162 @@
+// `carillon backup`: copies the jobs of a running server into a new data directory.
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <boost/json.hpp>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include "cli/arguments.h"
+#include "cli/client.h"
+#include "cli/commands.h"
+#include "cli/directory_copy.h"
+#include "cli/duration.h"
+#include "cli/error_text.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "cli/stop_signals.h"
+
+namespace carillon::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr const char* kExamples =
+    R"(The server goes on meanwhile. The backup has every job that was acknowledged
+before the command began, and is a data directory of its own. To restore it:
+  carillon serve --data DIR
+
+Run it on the server's machine, as the server's user: it copies the files of the
+data directory. It needs as much room as the jobs take. DIR must not exist; it
+appears when the backup is whole and on the disk. Until then it is DIR.partial.
+
+Examples:
+  carillon backup /backups/$(date +%F)
+  carillon backup /backups/monday --json | jq .bytes
+  carillon serve --data /backups/monday --listen 127.0.0.1:11301
+      looks at a backup beside the running server)";
+
+struct Request {
+  server::Address server;
+  std::string directory;
+  bool json = false;
+};
+
+std::string parse_directory(std::string_view text) {
+  if (text.empty()) throw std::invalid_argument("\"\": not a directory's name");
+  return std::string(text);
+}
+
+// One line on a terminal that is written over and over; nothing if standard error is none.
+class ProgressLine {
+ public:
+  ~ProgressLine() { clear(); }
+
+  void show(const std::string& text) {
+    constexpr milliseconds kPeriod{200};
+    if (!on_terminal_ || (shown_ && Clock::now() - *shown_ < kPeriod)) return;
+    write("\r\033[K" + text);
+    shown_ = Clock::now();
+  }
+  void clear() {
+    if (shown_) write("\r\033[K");
+    shown_.reset();
+  }
+
+ private:
+  static void write(const std::string& text) {
+    fmt::print(stderr, "{}", text), std::fflush(stderr);
+  }
+
+  const bool on_terminal_ = ::isatty(STDERR_FILENO) == 1;
+  std::optional<Clock::time_point> shown_;
+};
+
+std::string result_json(const DirectoryCopy& copy, std::uint64_t number, milliseconds took) {
+  boost::json::object object;
+  object["directory"] = copy.name();
+  object["files"] = copy.files();
+  object["bytes"] = copy.bytes();
+  object["number"] = number;
+  object["milliseconds"] = took.count();
+  return boost::json::serialize(object) + "\n";
+}
+
+// The checkpoint may be gone if the server has ended: it is removed with the connection, or by the
+// next start. A copy counts only if the connection has lasted to its end.
+void copy_checkpoint(Client& client, const std::string& path, DirectoryCopy& copy,
+                     const StopSignals& signals, ProgressLine& line) {
+  const auto began = Clock::now();
+  try {
+    copy.begin(path);
+    copy.run([&](std::uint64_t done) {
+      if (signals.came()) throw Interrupted();
+      const auto elapsed = std::chrono::duration_cast<milliseconds>(Clock::now() - began);
+      line.show(progress_text(done, copy.bytes(), elapsed));
+    });
+  } catch (const Failure&) {
+    client.confirm_connection();
+    throw;
+  }
+  client.confirm_connection();
+}
+
+void check_access(Client& client, const std::string& path) {
+  if (::access(path.c_str(), R_OK | X_OK) == 0) return;
+  const int error = errno;
+  client.confirm_connection();
+  const std::string_view advice = error == ENOENT   ? "; run the command on the server's machine"
+                                  : error == EACCES ? "; run the command as the server's user"
+                                                    : "";
+  throw Failure(fmt::format("cannot read {}: {}{}", path, error_text(error), advice));
+}
+
+int backup(const Request& request) {
+  const auto began = Clock::now();
+  const StopSignals signals;  // also while the copy is removed
+  DirectoryCopy copy(request.directory);
+  std::uint64_t number = 0;
+  try {
+    ProgressLine line;
+    Client client(Stream::connect(request.server, signals.fd()));
+    line.show("the server makes a checkpoint");
+    const Checkpoint checkpoint = client.checkpoint();
+    number = checkpoint.number;
+    check_access(client, checkpoint.path);
+    copy_checkpoint(client, checkpoint.path, copy, signals, line);
+    copy.finish();
+  } catch (const Interrupted&) {
+    throw Failure("interrupted; nothing is left of the backup");
+  }
+  const auto took = std::chrono::duration_cast<milliseconds>(Clock::now() - began);
+  write_out(request.json
+                ? result_json(copy, number, took)
+                : fmt::format("{}: {} in {} files, all jobs up to change {}, in {}\n", copy.name(),
+                              size_text(copy.bytes()), copy.files(), number, short_duration(took)));
+  return kSuccess;
+}
+
+}  // namespace
+
+void add_backup(CLI::App& app, int& exit_code) {
+  auto request = std::make_shared<Request>();
+  CLI::App& command = add_subcommand(app, "backup", kExamples);
+  add_value(command, "DIR", request->directory, parse_directory, "The backup's name")
+      .type_name("")
+      .required();
+  add_flag(command, "--json", request->json,
+           R"(Print {"directory":...,"files":...,"bytes":...,
+"number":...,"milliseconds":...})");
+  add_server_option(command, request->server);
+  when_parsed(command, [request, &exit_code] { exit_code = backup(*request); });
+}
+
+}  // namespace carillon::cli

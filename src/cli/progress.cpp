@@ -1,0 +1,41 @@
+// Texts about a copy (progress.h).
+
+#include "cli/progress.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <string_view>
+
+#include "cli/duration.h"
+
+namespace carillon::cli {
+
+std::string size_text(std::uint64_t bytes) {
+  constexpr std::array<std::string_view, 5> kUnits = {"KiB", "MiB", "GiB", "TiB", "PiB"};
+  if (bytes < 1'024) return fmt::format("{} bytes", bytes);
+  double size = static_cast<double>(bytes) / 1'024;
+  std::size_t unit = 0;
+  // 1023.95 would be printed as 1024.0.
+  for (; size >= 1'023.95 && unit + 1 < kUnits.size(); ++unit) size /= 1'024;
+  return fmt::format("{:.1f} {}", size, kUnits[unit]);
+}
+
+std::string progress_text(std::uint64_t done, std::uint64_t total,
+                          std::chrono::milliseconds elapsed) {
+  const double share = total == 0 ? 1 : static_cast<double>(done) / static_cast<double>(total);
+  std::string text =
+      fmt::format("{:.0f} %, {} of {}", 100 * share, size_text(done), size_text(total));
+  if (elapsed < std::chrono::milliseconds(500) || done == 0) return text;
+  const double seconds = static_cast<double>(elapsed.count()) / 1e3;
+  const double speed = static_cast<double>(done) / seconds;
+  const std::chrono::milliseconds left(
+      static_cast<std::int64_t>(static_cast<double>(total - done) / speed * 1e3));
+  const std::string left_text = left < std::chrono::minutes(1)
+                                    ? fmt::format("{}s", left.count() / 1'000)
+                                    : short_duration(left);
+  return text +
+         fmt::format(", {}/s, {} left", size_text(static_cast<std::uint64_t>(speed)), left_text);
+}
+
+}  // namespace carillon::cli
