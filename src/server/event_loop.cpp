@@ -26,9 +26,6 @@ constexpr milliseconds kLoggedLag{1'000};
 // How long a stopping server waits for clients to read their last replies.
 constexpr milliseconds kPatience{5'000};
 constexpr milliseconds kPatienceAfterFailure{1'000};
-// The store is looked at this often at least, because a write in the background may fail while
-// nobody sends a command.
-constexpr std::uint64_t kStoreLookNs = 1'000'000'000;
 // While a checkpoint is made, the store is asked about it this often.
 constexpr std::uint64_t kCheckpointPollNs = 5'000'000;
 constexpr std::string_view kFull = "OUT_OF_MEMORY\r\n";
@@ -70,6 +67,11 @@ EventLoop::EventLoop(queue::Store& store, std::vector<ListeningSocket> sockets,
         io_, std::move(socket),
         [this](Acceptor::Socket accepted) { on_socket(std::move(accepted)); }));
   }
+  store_.on_failure([this] { asio::post(io_, [] {}); });  // the loop wakes, and looks
+}
+
+EventLoop::~EventLoop() {
+  store_.on_failure({});
 }
 
 int EventLoop::run() {
@@ -110,12 +112,13 @@ void EventLoop::turn() {
   alarm_.set(next_wakeup());
 }
 
-std::uint64_t EventLoop::next_wakeup() const {
-  const std::uint64_t now = read_clocks().mono_ns;
-  const std::uint64_t look =
-      now + (service_.checkpoint().pending() ? kCheckpointPollNs : kStoreLookNs);
-  return std::min(
-      {look, engine_.next_wakeup().value_or(look), stalls_.next_wakeup().value_or(look)});
+std::optional<std::uint64_t> EventLoop::next_wakeup() const {
+  const auto engine = engine_.next_wakeup();
+  const auto stalls = stalls_.next_wakeup();
+  const auto soonest = engine && stalls ? std::min(engine, stalls) : engine ? engine : stalls;
+  if (!service_.checkpoint().pending()) return soonest;
+  const std::uint64_t poll = read_clocks().mono_ns + kCheckpointPollNs;
+  return std::min(poll, soonest.value_or(poll));
 }
 
 void EventLoop::run_engine() {

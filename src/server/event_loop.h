@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -41,7 +42,7 @@ class EventLoop final : private Connection::Owner {
   // which is the store itself, or null if the store is none on disk. Throws queue::StoreError.
   EventLoop(queue::Store& store, std::vector<ListeningSocket> sockets, const ServerOptions& options,
             queue::DiskStore* on_disk = nullptr);
-  virtual ~EventLoop() = default;
+  virtual ~EventLoop();
 
   const queue::Engine& engine() const { return engine_; }
 
@@ -67,7 +68,7 @@ class EventLoop final : private Connection::Owner {
   void poll_checkpoint();
   void commit();
   void flush();
-  std::uint64_t next_wakeup() const;
+  std::optional<std::uint64_t> next_wakeup() const;
 
   void look_at_store();
   void fail(const std::string& why);
@@ -84,7 +85,7 @@ class EventLoop final : private Connection::Owner {
   std::vector<std::shared_ptr<Connection>> open_connections() const;
 
   boost::asio::io_context io_;
-  const queue::Store& store_;
+  queue::Store& store_;
   queue::Engine engine_;
   beanstalk::Service service_;
   boost::asio::signal_set signals_;

@@ -197,7 +197,7 @@ TEST_F(EventLoopTest, AStoreThatFailsInTheBackgroundEndsTheLoopWith1) {
   start();
   Peer peer(tcp_);
   EXPECT_EQ(peer.say("use a\r\n", "USING a\r\n"), "USING a\r\n");
-  store_.failed = true;
+  store_.fail();
   EXPECT_EQ(exit_code(), 1);  // nobody has sent a command
   EXPECT_TRUE(peer.at_end());
 }

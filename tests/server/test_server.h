@@ -7,11 +7,13 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "carillon/queue/engine.h"
@@ -28,7 +30,12 @@ class BreakableStore : public queue::Store {
   bool bodies_fail = false;
   bool bodies_are_damaged = false;
   std::atomic<bool> syncs_fail = false;  // atomic, because another thread may sync
-  std::atomic<bool> failed = false;      // a write in the background has failed
+
+  // A write in the background fails.
+  void fail() {
+    failed_ = true;
+    on_failure_();
+  }
 
   queue::Sequence append(const queue::Changes& changes) override {
     if (appends_fail) throw queue::StoreError("no space left on device");
@@ -41,7 +48,8 @@ class BreakableStore : public queue::Store {
   void write() override {
     if (syncs_fail) throw queue::StoreError("input/output error");
   }
-  std::string failure() const override { return failed ? "a table cannot be written" : ""; }
+  std::string failure() const override { return failed_ ? "a table cannot be written" : ""; }
+  void on_failure(std::function<void()> call) override { on_failure_ = std::move(call); }
   queue::Recovered recover() const override { return store_.recover(); }
   std::optional<queue::JobRecord> find(queue::JobId id) const override { return store_.find(id); }
   std::string body(queue::JobId id) const override {
@@ -60,6 +68,8 @@ class BreakableStore : public queue::Store {
 
  private:
   queue::MemoryStore store_;
+  std::atomic<bool> failed_ = false;
+  std::function<void()> on_failure_;
 };
 
 class TestServer;

@@ -22,6 +22,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -67,6 +68,7 @@ class DiskStore final : public Store {
   Sequence sync() override;
   void write() override;
   std::string failure() const override;
+  void on_failure(std::function<void()> call) override;
   void close() override;
 
   Recovered recover() const override;

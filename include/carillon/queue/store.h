@@ -25,6 +25,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -139,6 +140,11 @@ class Store {
   // refuses every append and sync, and every read of a body, because a job that is handed out could
   // not be deleted. A write in the background can fail too, so this may come at any time.
   virtual std::string failure() const = 0;
+
+  // Has `call` called when a thread of the store's own meets a failure, by that thread, or at once
+  // if it has met one. An empty `call` ends that: when this returns, the one before is not called
+  // any more. `call` must not throw, and must not call the store.
+  virtual void on_failure(std::function<void()> call) { static_cast<void>(call); }
 
   // Makes all that was appended durable, and does what makes the next start quick. Throws nothing:
   // failure() tells whether it worked. REQUIRES: no other call is made after it but failure().

@@ -172,6 +172,11 @@ std::string DiskStore::failure() const {
   return parts_->failure();
 }
 
+// The log has no thread of its own.
+void DiskStore::on_failure(std::function<void()> call) {
+  parts_->state.on_failure(std::move(call));
+}
+
 std::string DiskStore::Parts::failure() const {
   if (std::string why = log.failure(); !why.empty()) return why;
   const auto why = state.broken();

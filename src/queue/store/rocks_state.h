@@ -29,10 +29,12 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "carillon/queue/store.h"
 #include "queue/store/data_directory.h"
@@ -88,6 +90,8 @@ class RocksState {
   void resume();
   // Why what the files hold is unknown, or nothing: then nothing may be applied any more.
   std::optional<std::string> broken() const;
+  // As Store::on_failure().
+  void on_failure(std::function<void()> call) { troubles_->on_broken(std::move(call)); }
 
   // Writes the records of tubes and the watermarks to RocksDB's memory, so that get() and scan()
   // find them in kMeta. Throws StoreError.

@@ -66,7 +66,15 @@ std::optional<std::string> RocksTroubles::broken() const {
 
 void RocksTroubles::set_broken(std::string why) {
   const std::lock_guard lock(mutex_);
-  if (broken_.empty()) broken_ = std::move(why);
+  if (!broken_.empty()) return;
+  broken_ = std::move(why);
+  if (on_broken_) on_broken_();
+}
+
+void RocksTroubles::on_broken(std::function<void()> call) {
+  const std::lock_guard lock(mutex_);
+  on_broken_ = std::move(call);
+  if (on_broken_ && !broken_.empty()) on_broken_();
 }
 
 Status RocksTroubles::resume(rocksdb::DB& database) {

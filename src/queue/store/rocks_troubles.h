@@ -21,6 +21,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -31,6 +32,8 @@ class RocksTroubles final : public rocksdb::EventListener {
  public:
   // Why the files are unknown, or nothing.
   std::optional<std::string> broken() const;
+  // Has `call` called when that happens, or now if it has. An empty one ends that.
+  void on_broken(std::function<void()> call);
   // Notes that something else than a background error has left the database unusable.
   void set_broken(std::string why);
 
@@ -56,6 +59,7 @@ class RocksTroubles final : public rocksdb::EventListener {
   mutable std::mutex mutex_;
   // Protected by mutex_:
   std::string broken_;
+  std::function<void()> on_broken_;
   rocksdb::Status cause_;
   std::chrono::steady_clock::time_point resume_at_;
 };
