@@ -274,6 +274,7 @@ TEST_P(DiskFull, AfterAFailedWriteToTheLogNothingMoreIsWritten) {
       EXPECT_EQ(complaint([&] { store.sync(); }), complained);
       EXPECT_EQ(complaint([&] { store.write(); }), complained);
       EXPECT_EQ(complaint([&] { put(store, 3); }), complained);
+      EXPECT_EQ(complaint([&] { store.body(1); }), complained) << "it could not be deleted";
     }
     EXPECT_EQ(store.find(2), job(2)) << "it is visible, and acknowledged to nobody";
     EXPECT_EQ(store.find(3), std::nullopt);
