@@ -3,6 +3,7 @@
 The server refuses the result of a job (its disk is full), or every command (too many connections).
 """
 
+import errno
 import os
 import signal
 import tempfile
@@ -13,46 +14,38 @@ from pathlib import Path
 from cli_case import CliCase, daemon
 from work_case import WorkCase
 
+import failing_io  # noqa: E402  (cli_case has made it known)
 
+
+@unittest.skipUnless(failing_io.library(), "system calls cannot be made to fail in this build")
 class FullDiskTest(WorkCase):
-    """Simulates a full disk, without privileges: the data directory is renamed, so that the server
-    can make no new file, until it gets its name back."""
+    """The server's disk is full: it cannot make a new segment of its log."""
 
     @classmethod
     def setUpClass(cls):
         directory = tempfile.TemporaryDirectory()
         cls.addClassCleanup(directory.cleanup)
         cls.data = Path(directory.name) / "data"
-        cls.renamed = Path(directory.name) / "renamed"
+        cls.faults = cls.enterClassContext(failing_io.Faults())
         cls.server = cls.enterClassContext(
-            daemon.Server(
-                lambda port: [
-                    daemon.carillon_path(),
-                    "serve",
-                    "--data",
-                    str(cls.data),
-                    "--listen",
-                    f"{daemon.HOST}:{port}",
-                    "--sync",
-                    "os",
-                ]
-            )
+            daemon.carillon_serve(str(cls.data), "--sync", "os", environment=cls.faults.environment)
         )
 
     def setUp(self):
         super().setUp()
+        self.full = None
         self.addCleanup(self.make_room)
         self.begun, self.go_on, self.runs = (
             self.directory / name for name in ("begun", "go_on", "runs")
         )
 
     def make_room(self):
-        if self.renamed.exists():
-            self.renamed.rename(self.data)
+        if self.full is not None:
+            self.full.stop()
 
     def fill_the_disk(self):
         """Fills the log until the server refuses large puts, then small puts, then deletes."""
-        self.data.rename(self.renamed)
+        self.full = self.faults.fail("create", "*/log-*", errno.ENOSPC, times=failing_io.FOR_EVER)
         with self.server.connect() as connection:
             connection.call(b"use " + self.tube.encode())
             ids = []
