@@ -13,7 +13,6 @@
 #include <string>
 #include <string_view>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "carillon/queue/engine.h"
@@ -49,7 +48,7 @@ class BreakableStore : public queue::Store {
     if (syncs_fail) throw queue::StoreError("input/output error");
   }
   std::string failure() const override { return failed_ ? "a table cannot be written" : ""; }
-  void on_failure(std::function<void()> call) override { on_failure_ = std::move(call); }
+  void on_failure(const std::function<void()>& call) override { on_failure_ = call; }
   queue::Recovered recover() const override { return store_.recover(); }
   std::optional<queue::JobRecord> find(queue::JobId id) const override { return store_.find(id); }
   std::string body(queue::JobId id) const override {

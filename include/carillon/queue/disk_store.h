@@ -68,7 +68,7 @@ class DiskStore final : public Store {
   Sequence sync() override;
   void write() override;
   std::string failure() const override;
-  void on_failure(std::function<void()> call) override;
+  void on_failure(const std::function<void()>& call) override;
   void close() override;
 
   Recovered recover() const override;

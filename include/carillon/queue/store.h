@@ -144,7 +144,7 @@ class Store {
   // Has `call` called when a thread of the store's own meets a failure, by that thread, or at once
   // if it has met one. An empty `call` ends that: when this returns, the one before is not called
   // any more. `call` must not throw, and must not call the store.
-  virtual void on_failure(std::function<void()> call) { static_cast<void>(call); }
+  virtual void on_failure(const std::function<void()>& /*call*/) {}
 
   // Makes all that was appended durable, and does what makes the next start quick. Throws nothing:
   // failure() tells whether it worked. REQUIRES: no other call is made after it but failure().

@@ -173,8 +173,8 @@ std::string DiskStore::failure() const {
 }
 
 // The log has no thread of its own.
-void DiskStore::on_failure(std::function<void()> call) {
-  parts_->state.on_failure(std::move(call));
+void DiskStore::on_failure(const std::function<void()>& call) {
+  parts_->state.on_failure(call);
 }
 
 std::string DiskStore::Parts::failure() const {

@@ -34,7 +34,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "carillon/queue/store.h"
 #include "queue/store/data_directory.h"
@@ -91,7 +90,7 @@ class RocksState {
   // Why what the files hold is unknown, or nothing: then nothing may be applied any more.
   std::optional<std::string> broken() const;
   // As Store::on_failure().
-  void on_failure(std::function<void()> call) { troubles_->on_broken(std::move(call)); }
+  void on_failure(const std::function<void()>& call) { troubles_->on_broken(call); }
 
   // Writes the records of tubes and the watermarks to RocksDB's memory, so that get() and scan()
   // find them in kMeta. Throws StoreError.

@@ -71,9 +71,9 @@ void RocksTroubles::set_broken(std::string why) {
   if (on_broken_) on_broken_();
 }
 
-void RocksTroubles::on_broken(std::function<void()> call) {
+void RocksTroubles::on_broken(const std::function<void()>& call) {
   const std::lock_guard lock(mutex_);
-  on_broken_ = std::move(call);
+  on_broken_ = call;
   if (on_broken_ && !broken_.empty()) on_broken_();
 }
 

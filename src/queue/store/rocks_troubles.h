@@ -33,7 +33,7 @@ class RocksTroubles final : public rocksdb::EventListener {
   // Why the files are unknown, or nothing.
   std::optional<std::string> broken() const;
   // Has `call` called when that happens, or now if it has. An empty one ends that.
-  void on_broken(std::function<void()> call);
+  void on_broken(const std::function<void()>& call);
   // Notes that something else than a background error has left the database unusable.
   void set_broken(std::string why);
 
