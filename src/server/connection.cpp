@@ -42,6 +42,8 @@ Connection::Connection(Socket socket, beanstalk::Service& service, Owner& owner)
 void Connection::process() {
   if (closed_ || lingering()) return;
   begin_ += session_.receive(std::string_view(input_.data() + begin_, unread()));
+  const beanstalk::Stranger stranger = session_.take_stranger();
+  if (stranger != beanstalk::Stranger::kNobody) owner_.turned_away(*this, stranger);
   switch (session_.wants()) {
     case Wants::kInput:
       if (ended_) {

@@ -54,6 +54,8 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
     // Reports that the client has just sent something or taken replies, or that it begins to keep
     // the connection waiting.
     virtual void active(Connection& connection) = 0;
+    // Reports that the session has closed itself, because the client is a stranger.
+    virtual void turned_away(Connection& connection, beanstalk::Stranger stranger) = 0;
     // Reports that the connection is closed and to be forgotten.
     virtual void closed(Connection& connection) = 0;
 

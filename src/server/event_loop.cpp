@@ -246,6 +246,18 @@ void EventLoop::on_stalled(Connection& connection, Awaits what) {
   connection.give_up();
 }
 
+void EventLoop::turned_away(Connection& connection, beanstalk::Stranger stranger) {
+  const auto held_back = strangers_.pass(read_clocks().mono_ns);
+  if (!held_back) return;
+  const std::string_view what = stranger == beanstalk::Stranger::kHttp
+                                    ? "sent an HTTP request"
+                                    : "sent unknown commands alone";
+  spdlog::warn(
+      "closed the connection of {}, which {}: nothing of it was carried out ({} more such "
+      "since the last line)",
+      connection.peer(), what, *held_back);
+}
+
 void EventLoop::active(Connection& connection) {
   stalls_.active(connection);
 }

@@ -57,6 +57,7 @@ class EventLoop final : private Connection::Owner {
   void rests(Connection& connection) override { resting_.add(connection); }
   void watch_hang_up(Connection& connection, int fd) override;
   void active(Connection& connection) override;
+  void turned_away(Connection& connection, beanstalk::Stranger stranger) override;
   void closed(Connection& connection) override;
 
   void turn();
@@ -111,6 +112,7 @@ class EventLoop final : private Connection::Owner {
   LogThrottle engine_failures_;
   LogThrottle stalled_;
   LogThrottle idle_;
+  LogThrottle strangers_;
   SlowSyncs slow_syncs_;
   queue::Sequence requested_ = 0;  // up to here a sync was requested
   // The last member: its thread calls back until it is destroyed.

@@ -22,7 +22,12 @@ _MASKED = {
 }
 # Carillon's own fields of stats, which come after beanstalkd's. The bodies of stats-tube and
 # stats-job have none, because the test suites of clients compare them as a whole.
-_OWN = {"current-jobs-loaded", "connections-closed-stalled", "connections-closed-idle"}
+_OWN = {
+    "current-jobs-loaded",
+    "connections-closed-stalled",
+    "connections-closed-idle",
+    "connections-closed-foreign",
+}
 # Whole seconds. Two servers that are asked one after the other may round them differently.
 _SECONDS = {"uptime", "age", "time-left", "pause-time-left"}
 _SECONDS_APART = 5

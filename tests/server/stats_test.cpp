@@ -93,7 +93,8 @@ TEST(Stats, HasBeanstalkdsFieldsInTheirOrderAndThenItsOwn) {
                                              "platform",
                                              "current-jobs-loaded",
                                              "connections-closed-stalled",
-                                             "connections-closed-idle"};
+                                             "connections-closed-idle",
+                                             "connections-closed-foreign"};
   EXPECT_EQ(read(client.say("stats\r\n")).names, expected);
 }
 

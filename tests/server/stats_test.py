@@ -31,7 +31,12 @@ _STATS_JOB = (
 _OWN = (
     []
     if daemon.stand_in()
-    else ["current-jobs-loaded", "connections-closed-stalled", "connections-closed-idle"]
+    else [
+        "current-jobs-loaded",
+        "connections-closed-stalled",
+        "connections-closed-idle",
+        "connections-closed-foreign",
+    ]
 )
 
 

@@ -93,8 +93,8 @@ class _Side:
         for cut in sorted(int(len(data) * fraction) for fraction in cuts):
             connection.send(data[at:cut])
             # A round trip on another connection makes it likely that the server reads the pieces
-            # one by one. No counter counts this command.
-            self.control.call(b"unknown")
+            # one by one. No counter counts this command, because it is malformed.
+            self.control.call(b"list-tubesx")
             at = cut
         connection.send(data[at:])
 

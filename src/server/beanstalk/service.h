@@ -53,6 +53,7 @@ struct Counters {
   std::uint64_t total_connections = 0;
   std::uint64_t closed_stalled = 0;  // by the server, because the client stalled
   std::uint64_t closed_idle = 0;     // by the server, because the client sent no command
+  std::uint64_t closed_foreign = 0;  // by the server, because the client speaks another protocol
 
   std::uint64_t& of(Verb verb) { return commands[static_cast<std::size_t>(verb)]; }
   std::uint64_t of(Verb verb) const { return commands[static_cast<std::size_t>(verb)]; }

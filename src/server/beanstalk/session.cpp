@@ -12,7 +12,6 @@ namespace carillon::server::beanstalk {
 namespace {
 
 using queue::Delivery;
-using queue::Millis;
 
 constexpr std::string_view kEnd = "\r\n";
 constexpr std::string_view kBadFormat = "BAD_FORMAT\r\n";
@@ -20,10 +19,6 @@ constexpr std::string_view kOutOfRange = "OUT_OF_RANGE\r\n";
 
 // An empty body buffer that grew beyond this gives its memory back.
 constexpr std::size_t kKeptBody = 64 << 10;
-
-bool is_known(Verb verb) {
-  return verb != Verb::kUnknown;
-}
 
 }  // namespace
 
@@ -102,8 +97,12 @@ std::size_t Session::receive(std::string_view bytes) {
 
 std::size_t Session::take_line(std::string_view bytes) {
   const std::size_t length = bytes.substr(0, kMaxLine).find(kEnd);
+  if (first_lines_.is_request(bytes.substr(0, std::min(length, kMaxLine - 1))))
+    return refuse_http(bytes);
   if (length != std::string_view::npos) {
-    carry_out(parse_command(bytes.substr(0, length)));
+    const Command command = parse_command(bytes.substr(0, length));
+    carry_out(command);
+    if (!first_lines_.admits(command.verb)) turn_away(Stranger::kUnknownCommands);
     return length + kEnd.size();
   }
   if (bytes.size() < kMaxLine) return 0;
@@ -113,9 +112,11 @@ std::size_t Session::take_line(std::string_view bytes) {
 
 std::size_t Session::skip_long_line(std::string_view bytes) {
   const std::size_t end = bytes.find(kEnd);
+  if (first_lines_.goes_on_as_request(bytes.substr(0, end))) return refuse_http(bytes);
   if (end == std::string_view::npos) return bytes.size() - (bytes.ends_with('\r') ? 1 : 0);
   state_ = State::kLine;
   replies_.add(0, kBadFormat);
+  if (!first_lines_.admits(Verb::kUnknown)) turn_away(Stranger::kUnknownCommands);
   return end + kEnd.size();
 }
 
@@ -160,7 +161,7 @@ void Session::deliver(const Delivery& delivery) {
 
 void Session::carry_out(const Command& command) {
   if (command.form == Form::kBad) return replies_.add(0, kBadFormat);
-  if (!is_known(command.verb)) return replies_.add(0, "UNKNOWN_COMMAND\r\n");
+  if (command.verb == Verb::kUnknown) return replies_.add(0, "UNKNOWN_COMMAND\r\n");
   ++service_.counters().of(command.verb);
   try {
     dispatch(command);
@@ -278,7 +279,7 @@ void Session::finish_put(std::string_view body_and_end) {
 
 void Session::reserve(const Command& c) {
   became_worker();
-  const std::optional<Millis> timeout =
+  const std::optional<queue::Millis> timeout =
       c.verb == Verb::kReserve ? std::nullopt : std::optional(c.timeout);
   if (const auto delivery = service_.engine().reserve(client_, service_.now(), timeout))
     return answer(*delivery);

@@ -21,8 +21,10 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "server/beanstalk/command.h"
+#include "server/beanstalk/first_lines.h"
 #include "server/beanstalk/reply_queue.h"
 #include "server/beanstalk/service.h"
 
@@ -69,6 +71,9 @@ class Session {
   bool mid_command() const;
   // Returns true if the client has reserved jobs, or a checkpoint that it copies.
   bool is_at_work() const;
+  // Why the session has closed itself, if the client does not speak this protocol. The first call
+  // after that tells; kNobody else.
+  Stranger take_stranger() { return std::exchange(stranger_, Stranger::kNobody); }
   queue::ClientId client() const { return client_; }
   ReplyQueue& replies() { return replies_; }
   const ReplyQueue& replies() const { return replies_; }
@@ -88,6 +93,8 @@ class Session {
   std::size_t skip_long_line(std::string_view bytes);
   std::size_t take_body(std::string_view bytes);
   std::size_t swallow(std::string_view bytes);
+  std::size_t refuse_http(std::string_view bytes);
+  void turn_away(Stranger stranger);
 
   void carry_out(const Command& command);
   void dispatch(const Command& command);
@@ -117,6 +124,8 @@ class Session {
   Service& service_;
   queue::ClientId client_;
   ReplyQueue replies_;
+  FirstLines first_lines_;
+  Stranger stranger_ = Stranger::kNobody;
   State state_ = State::kLine;
   bool input_ended_ = false;
   bool producer_ = false;

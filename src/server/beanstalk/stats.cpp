@@ -128,7 +128,8 @@ std::string server_stats_yaml(Service& service) {
       .quoted("platform", identity.platform)
       .field("current-jobs-loaded", stats.jobs.loaded)
       .field("connections-closed-stalled", counters.closed_stalled)
-      .field("connections-closed-idle", counters.closed_idle);
+      .field("connections-closed-idle", counters.closed_idle)
+      .field("connections-closed-foreign", counters.closed_foreign);
   return yaml.take();
 }
 
