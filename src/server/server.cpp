@@ -72,9 +72,7 @@ std::unique_ptr<queue::DiskStore> open_store(const std::optional<std::string>& d
   const queue::DiskStoreOptions options{
       .max_open_files = open_files,
       .durable_writes = sync.mode == queue::SyncPolicy::Mode::kAlways};
-  auto store = std::make_unique<queue::DiskStore>(*directory, options);
-  if (!store->opening_warning().empty()) spdlog::warn("{}", store->opening_warning());
-  return store;
+  return std::make_unique<queue::DiskStore>(*directory, options);
 }
 
 std::string describe(const queue::SyncPolicy& sync) {

@@ -46,7 +46,7 @@ TEST_P(LogDescriptors, AreFewHoweverManySegments) {
   const LocalLogOptions options{
       .segment_bytes = 64 << 10, .most_bytes = 64 << 20, .writes = GetParam()};
   {
-    LocalLog log(directory.path().string(), kIdentity, 0, options);
+    LocalLog log(directory.path().string(), kIdentity, options);
     log.read(0, [](LogNumber, std::string_view) {});
     for (int n = 0; n < 200; ++n) {
       log.append(change, [](LogNumber) {});
@@ -63,7 +63,7 @@ TEST_P(LogDescriptors, AreFewHoweverManySegments) {
     }
     EXPECT_EQ(files(directory.path(), ""), made);  // those that were trimmed are used again
   }
-  LocalLog log(directory.path().string(), kIdentity, 150, options);
+  LocalLog log(directory.path().string(), kIdentity, options);
   LogNumber found = 150;
   log.read(150, [&](LogNumber number, std::string_view bytes) {
     EXPECT_EQ(number, ++found);

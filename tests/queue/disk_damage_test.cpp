@@ -217,4 +217,21 @@ TEST_P(DiskDamaged, ByTheLossOfBlocksThatWereNotSynced) {
 }
 
 }  // namespace
+TEST(DiskDamagedFiles, AMissingFileOfBodiesIsDamageToThemAlone) {
+  const TemporaryDirectory directory;
+  constexpr std::size_t kApart = 20'000;  // bytes of a body
+  {
+    DiskStore store(directory / "data", {});
+    for (JobId id = 1; id <= 10; ++id) put(store, id, kApart);
+  }
+  for (const auto& file : fs::directory_iterator(directory / "data")) {
+    if (file.path().extension() == ".blob") fs::remove(file.path());
+  }
+  DiskStore store(directory / "data", {});
+  EXPECT_THROW(store.body(3), StoreDamage);
+  EXPECT_EQ(store.find(3), job(3));
+  put(store, 11, kApart);
+  EXPECT_EQ(store.body(11), body_of(11, kApart));
+}
+
 }  // namespace carillon::queue

@@ -139,7 +139,6 @@ TEST_P(DiskFull, FailsTheAppendAtOnceAndTheNextOnesWork) {
   const TemporaryDirectory directory;
   EXPECT_EQ(SecondSelf(directory / "data").wait(), 0);
   const DiskStore store(directory / "data", log_alone());
-  EXPECT_EQ(store.opening_warning(), "");
   EXPECT_EQ(store.scan_due(1, {}, 100).size(), 52U);
   EXPECT_TRUE(store.body(51) == body_of(51, kBody));
   EXPECT_TRUE(store.body(52) == body_of(52, kLargeBody));

@@ -34,7 +34,7 @@ class LocalLogTest : public ::testing::Test {
   std::unique_ptr<LocalLog> open(LogNumber after = 0, LogWrites writes = LogWrites::kDurable) {
     const LocalLogOptions options{
         .segment_bytes = kSegment, .most_bytes = 64 * kSegment, .writes = writes};
-    auto log = std::make_unique<LocalLog>(directory_.path().string(), kIdentity, after, options);
+    auto log = std::make_unique<LocalLog>(directory_.path().string(), kIdentity, options);
     found_.clear();
     log->read(after, [this](LogNumber number, std::string_view change) {
       found_.emplace_back(number, change);

@@ -11,8 +11,8 @@
 // - A crash of the machine loses nothing that was synced. Of what was not synced a beginning may be
 //   kept: changes are lost from the end only, and never by halves. A crash of the process loses
 //   nothing that write() has handed to the operating system.
-// - A full disk fails the append at once, with nothing changed, and the next append works as soon
-//   as there is room. Reads go on meanwhile.
+// - A full disk fails the append at once, with nothing changed, and appends work again a second or
+//   two after there is room. Reads go on meanwhile.
 // - After a failed write that leaves unknown what the disk holds, every append and sync throws
 //   until the store is opened anew.
 // - Damage is found by checksums and reported.
@@ -33,12 +33,13 @@
 namespace carillon::queue {
 
 struct DiskStoreOptions {
-  // Bytes of recent changes in memory, which a start after a crash applies again; up to three times
-  // as many while the disk is slow.
+  // Bytes of recent changes in memory, which a start after a crash applies again. There may be up
+  // to three times as many while the disk is slow; then appends wait.
   std::size_t recent = 64 << 20;
   std::size_t read_cache = 64 << 20;  // bytes of blocks read from files
   std::size_t large_body = 4 << 10;   // bodies of at least so many bytes are kept apart
-  // The log is trimmed when it has so many bytes.
+  // The state is written to files, and the log trimmed, when the log has so many bytes. Appends wait
+  // from three times as many on, and are refused from four times on.
   std::size_t log_bytes = 128 << 20;
   std::size_t log_segment_bytes = 4 << 20;
   // How many files of the state are kept open, from 32 on. To read another one, it is opened anew.
@@ -78,10 +79,6 @@ class DiskStore final : public Store {
                                   std::size_t limit) const override;
   std::vector<JobRecord> scan_buried(std::uint32_t tube, std::uint64_t from,
                                      std::size_t limit) const override;
-
-  // Returns one line for the operator if opening has left out the end of the log, which a crash had
-  // cut short before it was durable; else an empty string.
-  std::string opening_warning() const;
 
   // Begins to make a checkpoint, from which the store can be backed up while it is used: it has
   // all that was appended before this call. Another thread does the work. REQUIRES: there is no

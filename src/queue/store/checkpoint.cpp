@@ -66,25 +66,10 @@ void RocksState::link_files(const std::string& path) const {
   if (!status.ok()) throw error("cannot be linked into a checkpoint", status);
 }
 
-LogNumber RocksState::number_in_files_of(const std::string& path) const {
-  const StateOptions small{.read_cache = 1 << 20, .max_open_files = 32};
-  rocksdb::DBOptions options = state_options(small);
-  options.info_log = database().GetDBOptions().info_log;
-  const rocksdb::ColumnFamilyDescriptor meta = state_families(small).front();
-  std::vector<rocksdb::ColumnFamilyHandle*> handles;
-  rocksdb::DB* opened = nullptr;
-  const rocksdb::Status status =
-      rocksdb::DB::OpenForReadOnly(options, path, {meta}, &handles, &opened);
-  if (!status.ok()) throw error("has a checkpoint that cannot be opened", status);
-  const std::unique_ptr<rocksdb::DB> database(opened);
-  const std::unique_ptr<rocksdb::ColumnFamilyHandle> family(handles.front());
-  return number_in_files(*database, family.get());
-}
-
 // --- The thread.
 
 StateCheckpoint::StateCheckpoint(const RocksState& state, std::string path)
-    : state_(state), checkpoint_{.path = std::move(path), .number = 0} {
+    : state_(state), checkpoint_{.path = std::move(path), .number = state.flushed()} {
   thread_ = std::thread([this] { run(); });
 }
 
@@ -111,7 +96,6 @@ void StateCheckpoint::run() {
 // has a header alone, which says that every change up to the state's is durable.
 void StateCheckpoint::make() {
   state_.link_files(checkpoint_.path);
-  checkpoint_.number = state_.number_in_files_of(checkpoint_.path);
   LogSegment log =
       LogSegment::make(checkpoint_.path + "/log-1", state_.identity(), 1, LogWrites::kBuffered);
   log.begin(1, checkpoint_.number + 1);

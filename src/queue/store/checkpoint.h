@@ -14,7 +14,7 @@
 //
 // Linking 2 000 files takes 35 ms, so it is done by a thread of its own. RocksDB is told not
 // to flush for it: only what the log holds durably may reach a file (rocks_state.h). So the
-// directory has what the state's files have, and its number is read from it when it is made.
+// directory has what the state's files have: the changes up to state.flushed().
 //
 // The directory is not durable, and need not be. It belongs to the process that made it: the next
 // one that opens the store removes it.
@@ -35,7 +35,8 @@ namespace carillon::queue {
 class StateCheckpoint {
  public:
   // Begins to make the directory `path`, which is absolute and does not exist. `state` must outlive
-  // the checkpoint, and may be used meanwhile; but not resumed while the checkpoint is being made.
+  // the checkpoint, and may be used meanwhile; but neither flushed nor resumed while the checkpoint
+  // is being made. Throws std::system_error if there can be no more threads.
   StateCheckpoint(const RocksState& state, std::string path);
   // Waits until the directory is removed.
   ~StateCheckpoint();

@@ -7,6 +7,7 @@
 #include <exception>
 #include <limits>
 #include <string_view>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -22,19 +23,13 @@ namespace carillon::queue {
 
 namespace {
 
+using namespace std::string_literals;
 using rocksdb::Slice;
 
 constexpr std::uint64_t kEnd = std::numeric_limits<std::uint64_t>::max();
 
 std::string_view view(const Slice& bytes) {
   return {bytes.data(), bytes.size()};
-}
-
-StateOptions state_options_of(const DiskStoreOptions& options) {
-  return {.read_cache = options.read_cache,
-          .file_bytes = std::max<std::size_t>(options.recent / 2, 1 << 20),
-          .large_body = options.large_body,
-          .max_open_files = options.max_open_files};
 }
 
 LocalLogOptions log_options_of(const DiskStoreOptions& options) {
@@ -50,19 +45,19 @@ struct DiskStore::Parts {
   RocksState state;
   LocalLog log;
   std::string bytes;       // of the change that is appended
-  bool flushing = false;   // the state is being written to files
   JobId next_id = 0;       // the watermark that was appended last
   bool sync_next = false;  // and it is not durable yet
   mutable LowestPlaces lowest;
   mutable BodyReader bodies{state};
   const LogNumber number_at_open;
+  LogNumber trimmed = 0;                   // the log, up to here
   std::optional<LogNumber> to_checkpoint;  // a checkpoint with the changes up to here is to be made
   std::unique_ptr<StateCheckpoint> checkpoint;
 
   Parts(const std::string& path, const DiskStoreOptions& with)
       : options(with),
-        state(path, state_options_of(with)),
-        log(path, state.identity(), state.number(), log_options_of(with)),
+        state(path, with),
+        log(path, state.identity(), log_options_of(with)),
         number_at_open(replay()) {}
 
   LogNumber replay();
@@ -71,10 +66,11 @@ struct DiskStore::Parts {
   void resume_if_stopped();
   void make_room();
   bool flush_up_to(LogNumber number);
-  void end_flush();
+  bool checkpoint_first() const;
+  void go_on_flushing();
   bool too_much() const;
+  void begin_flush();
   void require_durable();
-  LogNumber append();
   std::vector<JobRecord> scan(const IndexKey& from, const IndexKey& end, std::size_t limit) const;
 };
 
@@ -107,14 +103,6 @@ void DiskStore::close() {
   }
 }
 
-std::string DiskStore::opening_warning() const {
-  const std::size_t left_out = parts_->log.left_out();
-  if (left_out == 0) return {};
-  return parts_->state.message("has " + std::to_string(left_out) +
-                               " bytes at the end of its log that a crash cut short; they were "
-                               "never durable, and are left out");
-}
-
 // --- Writing.
 
 Sequence DiskStore::append(const Changes& changes) {
@@ -122,7 +110,10 @@ Sequence DiskStore::append(const Changes& changes) {
   parts.refuse_if_broken();
   parts.make_room();
   encode_changes(changes, parts.bytes);
-  const LogNumber number = parts.append();
+  const LogNumber number = parts.log.append(
+      parts.bytes, [&parts](LogNumber next) { parts.state.apply(parts.bytes, next); });
+  constexpr std::size_t kKept = 4 << 20;  // a buffer that grew beyond this is given back
+  if (parts.bytes.capacity() > kKept) parts.bytes = {};
   if (changes.watermarks && changes.watermarks->next_id != parts.next_id) {
     parts.next_id = changes.watermarks->next_id;
     parts.sync_next = true;
@@ -135,22 +126,6 @@ Sequence DiskStore::append(const Changes& changes) {
     if (tube.scheduled == 0 && tube.buried == 0) parts.lowest.forget(tube.number);
   }
   return number - parts.number_at_open;
-}
-
-// While compaction is far behind, changes wait here, without keeping syncs waiting.
-LogNumber DiskStore::Parts::append() {
-  constexpr std::size_t kKept = 4 << 20;  // a buffer that grew beyond this is given back
-  while (true) {
-    try {
-      const LogNumber number =
-          log.append(bytes, [this](LogNumber next) { state.apply(bytes, next); });
-      if (bytes.capacity() > kKept) bytes = {};
-      return number;
-    } catch (const RocksState::Stalled&) {
-      refuse_if_broken();
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-  }
 }
 
 Sequence DiskStore::sync() {
@@ -198,19 +173,26 @@ void DiskStore::Parts::resume_if_stopped() {
 // Has the state flushed when enough has come together, so that the log can be trimmed.
 void DiskStore::Parts::make_room() {
   resume_if_stopped();
-  if (flushing && !state.flushing()) end_flush();
-  const bool due = state.unflushed() > options.recent || log.bytes() > options.log_bytes;
-  if (!flushing && state.unflushed() > 0 && due) {
-    require_durable();
-    state.begin_flush();
-    flushing = true;
-  }
+  go_on_flushing();
   // The disk is slower than the changes come: they wait for it.
-  while (flushing && too_much() && !state.stopped()) {
+  while (too_much() && state.in_memory() > 0 && !state.stopped()) {
     refuse_if_broken();
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    if (!state.flushing()) end_flush();
+    go_on_flushing();
   }
+}
+
+void DiskStore::Parts::go_on_flushing() {
+  if (state.flushing()) return;
+  if (state.flushed() != trimmed) log.trim(trimmed = state.flushed());
+  const bool due = state.unflushed() > options.recent || log.bytes() > options.log_bytes;
+  if (due && state.unflushed() > 0 && !checkpoint_first() && !state.behind()) begin_flush();
+}
+
+// A checkpoint is made while there is no flush, of files that have the changes that it is to have.
+bool DiskStore::Parts::checkpoint_first() const {
+  return (checkpoint && checkpoint->making()) ||
+         (to_checkpoint && state.flushed() >= *to_checkpoint);
 }
 
 bool DiskStore::Parts::too_much() const {
@@ -223,9 +205,9 @@ void DiskStore::Parts::require_durable() {
     throw StoreError(state.message("is not as its log: it must be opened anew"));
 }
 
-void DiskStore::Parts::end_flush() {
-  flushing = false;
-  log.trim(state.flushed());
+void DiskStore::Parts::begin_flush() {
+  require_durable();
+  state.begin_flush();
 }
 
 // --- Checkpoints.
@@ -248,6 +230,9 @@ std::optional<Checkpoint> DiskStore::poll_checkpoint() {
   } catch (const StoreError&) {
     release_checkpoint();
     throw;
+  } catch (const std::system_error& why) {  // no more threads, or no path to the directory
+    release_checkpoint();
+    throw StoreError(parts.state.message("cannot have a checkpoint: "s + why.what()));
   }
 }
 
@@ -260,14 +245,9 @@ void DiskStore::release_checkpoint() {
 bool DiskStore::Parts::flush_up_to(LogNumber number) {
   refuse_if_broken();
   resume_if_stopped();
-  if (flushing && !state.flushing()) end_flush();
-  if (state.flushed() >= number) return true;
-  if (!flushing) {
-    require_durable();
-    state.begin_flush();
-    flushing = true;
-  }
-  return false;
+  if (state.flushing()) return false;
+  if (state.flushed() < number) begin_flush();
+  return state.flushed() >= number;
 }
 
 // --- Reading.

@@ -51,14 +51,8 @@ bool for_each_change(const LogSegment::Record& record, Each&& each) {
 
 // --- Opening and reading.
 
-LocalLog::LocalLog(std::string directory, std::uint64_t identity, LogNumber applied,
-                   const LocalLogOptions& options)
-    : directory_(std::move(directory)),
-      identity_(identity),
-      options_(options),
-      last_(applied),
-      handed_(applied),
-      durable_(applied) {
+LocalLog::LocalLog(std::string directory, std::uint64_t identity, const LocalLogOptions& options)
+    : directory_(std::move(directory)), identity_(identity), options_(options) {
   open_segments();
 }
 
@@ -80,9 +74,9 @@ void LocalLog::open_segments() {
     const auto number = file_number(name);
     if (!number) continue;
     last_file_ = std::max(last_file_, *number);
-    auto segment = LogSegment::open(path.string(), identity_, options_.writes);
-    if (segment) {
-      found.push_back(std::make_unique<LogSegment>(std::move(*segment)));
+    LogSegment segment = LogSegment::open(path.string(), identity_, options_.writes);
+    if (segment.serial() != 0) {
+      found.push_back(std::make_unique<LogSegment>(std::move(segment)));
     } else {
       ::unlink(path.c_str());  // it was never used
     }
@@ -119,29 +113,27 @@ void LocalLog::read_segment(LogSegment& segment, LogNumber end, const Each& each
   const std::string bytes = segment.read();
   known_durable_ = std::max(known_durable_, segment.first() - 1);
   std::uint32_t block = 1;
-  std::uint32_t behind = 1;  // the block behind the last record
   while (last_ + 1 < end && block < segment.blocks()) {
     const auto record = segment.record_at(bytes, block);
     if (!record) {  // the end, or damage to what is not needed any more
       ++block;
       continue;
     }
-    if (record->head.first > last_ + 1) break;
-    known_durable_ = std::max(known_durable_, record->head.last());
+    block += static_cast<std::uint32_t>(LogSegment::blocks_for(record->head.size));
+    // A crash may come before all writes have reached the disk, and leave a record behind a gap. It
+    // is left out; but what it says was durable must be there.
+    const bool behind_gap = record->head.first > last_ + 1;
+    known_durable_ =
+        std::max(known_durable_, behind_gap ? record->head.durable : record->head.last());
+    if (behind_gap) continue;
     const bool whole = for_each_change(*record, [&](LogNumber number, std::string_view change) {
       if (number <= last_) return;
       each(number, change);
       last_ = number;
     });
     if (!whole) throw StoreError("the log " + segment.path() + " is damaged");
-    block += static_cast<std::uint32_t>(LogSegment::blocks_for(record->head.size));
-    behind = block;
   }
-  if (end == kNoEnd) {
-    look_behind_the_end(segment, bytes, behind);
-  } else if (last_ + 1 < end) {
-    missing(segment.path());
-  }
+  if (end != kNoEnd && last_ + 1 < end) missing(segment.path());
 }
 
 void LocalLog::missing(const std::string& where) const {
@@ -149,25 +141,10 @@ void LocalLog::missing(const std::string& where) const {
                    ", which was durable, is missing");
 }
 
-// The records of the last segment end before `block`. A later record may be there, if a crash came
-// before all writes had reached the disk; but none that says that the missing change was durable.
-void LocalLog::look_behind_the_end(const LogSegment& segment, std::string_view bytes,
-                                   std::uint32_t block) {
-  std::size_t end = block;
-  for (std::uint32_t later = block; later < segment.blocks(); ++later) {
-    const auto record = segment.record_at(bytes, later);
-    if (!record || record->head.first <= last_) continue;
-    known_durable_ = std::max(known_durable_, record->head.durable);
-    if (known_durable_ > last_) missing(segment.path());
-    end = later + LogSegment::blocks_for(record->head.size);
-  }
-  left_out_ = (end - block) * kBlock;
-}
-
 // --- The thread that appends.
 
 void LocalLog::refuse_if_failed() const {
-  if (failed_) throw StoreError(failure_);
+  if (!failure_.empty()) throw StoreError(failure_);
 }
 
 std::string LocalLog::failure() const {
@@ -290,14 +267,16 @@ void LocalLog::close_what_is_durable() {
   while (++segment != used_.rend() && (*segment)->is_open()) (*segment)->close();
 }
 
-// Other windows may be written meanwhile: write() does not wait for the disk. The segment stays,
-// because a flush of the state, without which nothing is trimmed, waits for a sync() first.
+// Other windows may be written meanwhile: write() waits for the disk only when it goes on in the
+// next segment. The segment stays, because a flush of the state, without which nothing is trimmed,
+// waits for a sync() first.
 void LocalLog::sync_handed(Lock& lock) {
   const LogNumber handed = handed_;
   const LogSegment& segment = *handed_to_;
   lock.unlock();
   or_fail(lock, [&] { segment.sync(); });
   lock.lock();
+  refuse_if_failed();  // the system tells one of two syncs of a file alone that it has lost bytes
   durable_ = std::max(durable_, handed);
 }
 
@@ -321,8 +300,8 @@ void LocalLog::write_closed(const Writing& writing) {
   writing.segment->write(closed_.data(), writing.size, writing.block);
 }
 
-// After a failure nothing may be written behind the hole, so `failed_` is set before another thread
-// may write.
+// After a failure nothing may be written behind the hole, so `failure_` is set before another
+// thread may write.
 template <typename Action>
 void LocalLog::or_fail(Lock& lock, Action action) {
   try {
@@ -334,7 +313,6 @@ void LocalLog::or_fail(Lock& lock, Action action) {
 }
 
 void LocalLog::fail(const std::exception& why) {
-  failed_ = true;
   failure_ = why.what();
   throw StoreError(failure_);
 }

@@ -1,6 +1,6 @@
 // LocalLog: a log in the files of one directory.
 //
-//   LocalLog log("carillon-data", identity, state_number, {});
+//   LocalLog log("carillon-data", identity, {});
 //   log.read(state_number, apply);
 //   log.append(bytes, apply);
 //   log.sync();                        // one write, durable when it returns
@@ -50,10 +50,8 @@ struct LocalLogOptions {
 class LocalLog final : public Log {
  public:
   // Opens the log in `directory`, whose segments are the files named "log-N". There may be none.
-  // `identity` is a random number that belongs to the directory; `applied` is the number of the
-  // last change that is not needed any more. Throws StoreError.
-  LocalLog(std::string directory, std::uint64_t identity, LogNumber applied,
-           const LocalLogOptions& options);
+  // `identity` is a random number that belongs to the directory. Throws StoreError.
+  LocalLog(std::string directory, std::uint64_t identity, const LocalLogOptions& options);
   ~LocalLog() override;
 
   void read(LogNumber after, const Each& each) override;
@@ -64,9 +62,6 @@ class LocalLog final : public Log {
   LogNumber last() const override;
   void trim(LogNumber number) override;
   std::size_t bytes() const override;
-
-  // How many bytes at the end of the log read() has left out, because a crash had cut them short.
-  std::size_t left_out() const { return left_out_; }
 
  private:
   using Lock = std::unique_lock<std::mutex>;
@@ -83,7 +78,6 @@ class LocalLog final : public Log {
   void read_segment(LogSegment& segment, LogNumber end, const Each& each);
   void refuse_if_behind(LogNumber after) const;
   [[noreturn]] void missing(const std::string& where) const;
-  void look_behind_the_end(const LogSegment& segment, std::string_view bytes, std::uint32_t block);
   void make_room(std::size_t bytes, Lock& lock);
   bool has_room(std::size_t blocks) const;
   void add_free_segment(std::size_t blocks, Lock& lock);
@@ -114,7 +108,6 @@ class LocalLog final : public Log {
   LogNumber durable_ = 0;                  // on the disk
   const LogSegment* handed_to_ = nullptr;  // has the last change that was handed over
   LogWindow open_;
-  bool failed_ = false;
   std::string failure_;
 
   // Taken in this order, and before mutex_.
@@ -126,7 +119,6 @@ class LocalLog final : public Log {
   // The thread's that appends:
   std::uint64_t last_file_ = 0;
   LogNumber known_durable_ = 0;  // by what headers and records say
-  std::size_t left_out_ = 0;
 };
 
 }  // namespace carillon::queue

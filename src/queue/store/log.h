@@ -7,7 +7,7 @@
 //   ...
 //   log.sync();                                   // the window is one record, and durable
 //   ...
-//   log.trim(state.durable_number());             // the state has these changes in its own files
+//   log.trim(state.flushed());                    // the state has these changes in its own files
 //
 // Changes are numbered from 1, without a gap, through the whole life of a log. The changes that are
 // appended between two syncs are a *window*; a window becomes one record, all of it or nothing.

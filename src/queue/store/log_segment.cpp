@@ -8,9 +8,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
-#include <memory>
+#include <new>
 #include <type_traits>
 #include <utility>
 
@@ -19,9 +18,7 @@
 
 namespace carillon::queue {
 
-namespace {
-
-struct SegmentHeader {
+struct LogSegmentHeader {
   std::array<char, 16> magic{'c', 'a', 'r', 'i', 'l', 'l', 'o', 'n', ' ', 'l', 'o', 'g'};
   std::uint32_t version = 1;
   std::uint32_t blocks = 0;
@@ -31,6 +28,8 @@ struct SegmentHeader {
   std::uint32_t unused = 0;
   std::uint32_t checksum = 0;  // of what stands before it
 };
+
+namespace {
 
 // What a record's checksum begins with.
 struct Seed {
@@ -45,18 +44,12 @@ std::string_view bytes_of(const Plain& plain) {
   return {reinterpret_cast<const char*>(&plain), sizeof plain};
 }
 
-std::uint32_t checksum_of(const SegmentHeader& header) {
-  return base::crc32c(0, bytes_of(header).substr(0, offsetof(SegmentHeader, checksum)));
+std::uint32_t checksum_of(const LogSegmentHeader& header) {
+  return base::crc32c(0, bytes_of(header).substr(0, offsetof(LogSegmentHeader, checksum)));
 }
 
-struct Free {
-  void operator()(char* bytes) const { std::free(bytes); }
-};
-using AlignedBytes = std::unique_ptr<char, Free>;
-
-AlignedBytes zeros(std::size_t size) {
-  AlignedBytes bytes(static_cast<char*>(std::aligned_alloc(LogSegment::kBlock, size)));
-  if (!bytes) throw std::bad_alloc();
+BlockBytes zeros(std::size_t size) {
+  BlockBytes bytes = allocate_blocks(size);
   std::memset(bytes.get(), 0, size);
   return bytes;
 }
@@ -64,23 +57,10 @@ AlignedBytes zeros(std::size_t size) {
 // Returns an errno.
 int write_zeros(int fd, std::size_t size) {
   constexpr std::size_t kStep = 1 << 20;
-  const AlignedBytes step = zeros(kStep);
+  const BlockBytes step = zeros(kStep);
   for (std::size_t at = 0; at < size; at += kStep) {
     const std::string_view bytes(step.get(), std::min(kStep, size - at));
     if (const int error = base::write_at(fd, bytes, at); error != 0) return error;
-  }
-  return ::fsync(fd) == 0 ? 0 : errno;
-}
-
-// Returns an errno.
-int look_for_bytes(int fd, bool& any) {
-  std::string step(1 << 20, '\0');
-  any = false;
-  for (std::uint64_t at = 0; !any; at += step.size()) {
-    std::size_t size = step.size();
-    if (const int error = base::read_at(fd, step.data(), size, at); error != 0) return error;
-    any = std::string_view(step).substr(0, size).find_first_not_of('\0') != std::string_view::npos;
-    if (size < step.size()) break;
   }
   return 0;
 }
@@ -90,6 +70,12 @@ std::string folder_of(const std::string& path) {
 }
 
 }  // namespace
+
+BlockBytes allocate_blocks(std::size_t size) {
+  BlockBytes bytes(static_cast<char*>(std::aligned_alloc(LogSegment::kBlock, size)));
+  if (!bytes) throw std::bad_alloc();
+  return bytes;
+}
 
 void LogSegment::fail(const char* what, int error) const {
   const std::string why = "the log " + path_ + " " + what + ": " + std::strerror(error);
@@ -110,6 +96,9 @@ LogSegment LogSegment::make(std::string path, std::uint64_t identity, std::uint3
   const base::FileDescriptor file(::open(unfinished.c_str(), flags, 0644));
   if (!file) segment.fail("cannot be made", errno);
   int error = write_zeros(file.get(), segment.bytes());
+  const LogSegmentHeader header = segment.header();
+  if (error == 0) error = base::write_at(file.get(), bytes_of(header), 0);
+  if (error == 0 && ::fsync(file.get()) != 0) error = errno;
   if (error == 0 && ::rename(unfinished.c_str(), name) != 0) error = errno;
   if (error == 0) error = base::sync_directory(folder_of(segment.path_).c_str());
   try {
@@ -123,29 +112,21 @@ LogSegment LogSegment::make(std::string path, std::uint64_t identity, std::uint3
   return segment;
 }
 
-std::optional<LogSegment> LogSegment::open(std::string path, std::uint64_t identity,
-                                           LogWrites writes) {
+LogSegment LogSegment::open(std::string path, std::uint64_t identity, LogWrites writes) {
   LogSegment segment;
   segment.path_ = std::move(path);
   segment.writes_ = writes;
   segment.identity_ = identity;
   segment.file_ = base::FileDescriptor(::open(segment.path_.c_str(), O_RDONLY | O_CLOEXEC));
   if (!segment.file_) segment.fail("cannot be opened", errno);
-  SegmentHeader header;
+  LogSegmentHeader header;
   std::size_t size = sizeof header;
   int error = base::read_at(segment.file_.get(), reinterpret_cast<char*>(&header), size, 0);
   if (error != 0) segment.fail("cannot be read", error);
   if (size < sizeof header) throw StoreError("the log " + segment.path_ + " has been cut short");
-  if (bytes_of(header).find_first_not_of('\0') == std::string_view::npos) {
-    bool used = false;
-    if (error = look_for_bytes(segment.file_.get(), used); error != 0)
-      segment.fail("cannot be read", error);
-    if (used) throw StoreError("the log " + segment.path_ + " is damaged: its header is missing");
-    return std::nullopt;
-  }
-  if (header.magic != SegmentHeader{}.magic || header.checksum != queue::checksum_of(header))
+  if (header.magic != LogSegmentHeader{}.magic || header.checksum != queue::checksum_of(header))
     throw StoreError("the log " + segment.path_ + " is damaged: its header is broken");
-  if (header.version != SegmentHeader{}.version) {
+  if (header.version != LogSegmentHeader{}.version) {
     throw StoreError("the log " + segment.path_ + " was made by another version of Carillon: its " +
                      "version is " + std::to_string(header.version));
   }
@@ -168,11 +149,16 @@ void LogSegment::open_to_write() {
   if (!file_) fail("cannot be opened", errno);
 }
 
-void LogSegment::write_header() const {
-  SegmentHeader header{
+LogSegmentHeader LogSegment::header() const {
+  LogSegmentHeader header{
       .blocks = blocks_, .identity = identity_, .serial = serial_, .first = first_};
   header.checksum = queue::checksum_of(header);
-  const AlignedBytes block = zeros(kBlock);
+  return header;
+}
+
+void LogSegment::write_header() const {
+  const BlockBytes block = zeros(kBlock);
+  const LogSegmentHeader header = this->header();
   std::memcpy(block.get(), &header, sizeof header);
   write_blocks({block.get(), kBlock}, 0);
   sync();

@@ -18,6 +18,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -34,6 +36,14 @@ enum class LogWrites : std::uint8_t {
   kBuffered,  // each write into the page cache, durable after sync()
 };
 
+// Memory that is aligned to a block, as writes past the page cache need it.
+struct Free {
+  void operator()(char* bytes) const { std::free(bytes); }
+};
+using BlockBytes = std::unique_ptr<char, Free>;
+// Throws std::bad_alloc. REQUIRES: `size` is a number of whole blocks.
+BlockBytes allocate_blocks(std::size_t size);
+
 // What stands in front of the changes of a window.
 struct LogRecordHead {
   std::uint32_t checksum = 0;
@@ -46,6 +56,8 @@ struct LogRecordHead {
   LogNumber last() const { return first + count - 1; }
 };
 static_assert(sizeof(LogRecordHead) == 32);
+
+struct LogSegmentHeader;
 
 class LogSegment {
  public:
@@ -71,10 +83,10 @@ class LogSegment {
   static LogSegment make(std::string path, std::uint64_t identity, std::uint32_t blocks,
                          LogWrites writes);
 
-  // Opens a file that make() has made. Returns nothing if it was never used: it has zeros alone.
-  // Throws StoreError if the file cannot be read, is damaged, or belongs to another log. (A header
-  // lies in one sector, so a crash leaves the old one or the new one.) It is not open for writing.
-  static std::optional<LogSegment> open(std::string path, std::uint64_t identity, LogWrites writes);
+  // Opens a file that make() has made. Its serial number is 0 if it was never used. Throws
+  // StoreError if the file cannot be read, is damaged, or belongs to another log. (A header lies in
+  // one sector, so a crash leaves the old one or the new one.) It is not open for writing.
+  static LogSegment open(std::string path, std::uint64_t identity, LogWrites writes);
 
   // A segment has a descriptor only while it is open for writing: from make() or open_to_write() to
   // close(), by when all of it is durable. open_to_write() throws Shortage or StoreError.
@@ -116,6 +128,7 @@ class LogSegment {
 
  private:
   LogSegment() = default;
+  LogSegmentHeader header() const;
   std::uint32_t checksum_of(std::uint32_t block, std::string_view behind_checksum) const;
   void write_blocks(std::string_view bytes, std::uint32_t block) const;
   [[noreturn]] void fail(const char* what, int error) const;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <new>
 #include <utility>
 
 namespace carillon::queue {
@@ -23,8 +22,7 @@ void LogWindow::reserve(std::size_t bytes) {
   const std::size_t needed = whole_blocks(size_ + bytes_of(bytes));
   if (needed <= capacity_) return;
   const std::size_t capacity = std::max(needed, 2 * capacity_);
-  std::unique_ptr<char, Free> larger(static_cast<char*>(std::aligned_alloc(kBlock, capacity)));
-  if (!larger) throw std::bad_alloc();
+  BlockBytes larger = allocate_blocks(capacity);
   if (bytes_) std::memcpy(larger.get(), bytes_.get(), sizeof(LogRecordHead) + size_);
   bytes_ = std::move(larger);
   capacity_ = capacity;

@@ -9,8 +9,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
-#include <memory>
 #include <string_view>
 
 #include "queue/store/log_segment.h"
@@ -35,11 +33,7 @@ class LogWindow {
   char* data() { return bytes_.get(); }
 
  private:
-  struct Free {
-    void operator()(char* bytes) const { std::free(bytes); }
-  };
-
-  std::unique_ptr<char, Free> bytes_;
+  BlockBytes bytes_;
   std::size_t capacity_ = 0;  // whole blocks
   std::size_t size_ = 0;      // of the changes, behind the head
   std::uint32_t count_ = 0;

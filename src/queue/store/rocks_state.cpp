@@ -57,9 +57,8 @@ std::optional<std::uint64_t> number_of(const std::optional<std::string>& bytes) 
 
 }  // namespace
 
-RocksState::RocksState(const std::string& path, const StateOptions& options)
+RocksState::RocksState(const std::string& path, const DiskStoreOptions& options)
     : directory_(path), troubles_(std::make_shared<RocksTroubles>()) {
-  if (directory_.has_store()) refuse_other_families();
   remove_left_checkpoints(directory_.path());
   open(options);
   check_format();
@@ -79,47 +78,24 @@ RocksState::Opened::~Opened() {
   database->Close().PermitUncheckedError();
 }
 
-// A store of another program, or of a newer version, is to be told by its families before anything
-// is changed in it.
-void RocksState::refuse_other_families() const {
-  std::vector<std::string> names;
-  const Status status =
-      rocksdb::DB::ListColumnFamilies(rocksdb::DBOptions(), directory_.path(), &names);
-  if (!status.ok()) throw error("cannot be opened", status);
-  const auto ours = state_families({});
-  for (const std::string& name : names) {
-    const auto same = [&name](const auto& family) { return family.name == name; };
-    if (std::any_of(ours.begin(), ours.end(), same)) continue;
-    throw StoreError(message(
-        "was made by a newer version of Carillon, or by another program: it has a column family '" +
-        name + "'"));
-  }
-}
-
-void RocksState::open(const StateOptions& options) {
+void RocksState::open(const DiskStoreOptions& options) {
   rocksdb::DBOptions database_options = state_options(options);
   database_options.info_log = std::make_shared<WarningsLog>(directory_.path());
   database_options.listeners = {troubles_};
-  std::vector<rocksdb::ColumnFamilyDescriptor> present = state_families(options);
-  std::vector<rocksdb::ColumnFamilyDescriptor> missing;
-  if (!directory_.has_store()) {  // made all at once: Open() would write its options after each
-    missing.assign(present.begin() + 1, present.end());
-    present.resize(1);
-  }
   const OldLog old_log = look_at_old_log(directory_.path());
   if (old_log == OldLog::kUnsound) refuse_old_log("not as it was written");
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
   rocksdb::DB* opened = nullptr;
-  Status status =
-      rocksdb::DB::Open(database_options, directory_.path(), present, &handles, &opened);
+  const Status status = rocksdb::DB::Open(database_options, directory_.path(),
+                                          state_families(options), &handles, &opened);
+  // It names the families. Nothing was changed.
+  if (status.IsInvalidArgument()) {
+    throw error("was made by a newer version of Carillon, or by another program", status);
+  }
   if (status.IsCorruption() && old_log != OldLog::kNone) refuse_old_log(status.ToString());
   if (!status.ok()) throw error("cannot be opened", status);
   opened_.database.reset(opened);
-  const auto end = std::copy(handles.begin(), handles.end(), opened_.families.begin());
-  if (missing.empty()) return;
-  status = opened->CreateColumnFamilies(missing, &handles);
-  std::copy(handles.begin(), handles.end(), end);
-  if (!status.ok()) throw error("cannot be made", status);
+  std::copy(handles.begin(), handles.end(), opened_.families.begin());
 }
 
 // The version that wrote the log can tell what a crash has cut short from damage.
@@ -188,35 +164,38 @@ void RocksState::upgrade() {
 // The calls of a batch fail for keys and values of more than 4 GiB alone, which no record has.
 void RocksState::apply(std::string_view change, LogNumber number) {
   batch_.Clear();
-  small_.forget_prepared();
   for_each_entry(change, [this](const Entry& entry) {
-    if (entry.family == kMeta) {
-      small_.prepare(entry.key, entry.value.value_or(std::string_view()));
-    } else if (entry.value) {
-      batch_.Put(family(entry.family), slice(entry.key), slice(*entry.value))
-          .PermitUncheckedError();
-    } else {
-      batch_.Delete(family(entry.family), slice(entry.key)).PermitUncheckedError();
-    }
+    if (entry.family == kMeta) return;
+    (entry.value ? batch_.Put(family(entry.family), slice(entry.key), slice(*entry.value))
+                 : batch_.Delete(family(entry.family), slice(entry.key)))
+        .PermitUncheckedError();
   });
-  rocksdb::WriteOptions options = without_log();
-  options.no_slowdown = true;
-  const Status status = write(options, batch_);
-  if (status.IsIncomplete()) throw Stalled(message("cannot be written: " + status.ToString()));
+  const Status status = write(batch_, [&] { keep_small_records(change); });
   if (!status.ok()) throw error("cannot be written", status);
   constexpr std::size_t kNodeBytes = 64;  // of an entry in a memtable, beside key and value
   unflushed_ += batch_.GetDataSize() + kNodeBytes * (1 + batch_.Count());
-  small_.take();
   number_ = number;
   constexpr std::size_t kKept = 4 << 20;  // a buffer that grew beyond this is given back
   if (batch_.GetDataSize() > kKept) batch_ = WriteBatch();
 }
 
-// RocksDB does not survive an exception here: part of the batch is in its memtables, and its queue
-// of writers does not move any more.
-Status RocksState::write(const rocksdb::WriteOptions& options, WriteBatch& batch) {
+void RocksState::keep_small_records(std::string_view change) {
+  for_each_entry(change, [this](const Entry& entry) {
+    if (entry.family != kMeta) return;
+    const auto known = small_.find(entry.key);
+    std::string& value =
+        known != small_.end() ? known->second : small_.emplace(entry.key, "").first->second;
+    value = entry.value.value_or(std::string_view());
+  });
+}
+
+// An exception leaves the database unusable, and what it holds unknown: part of the batch is in its
+// memtables, and its queue of writers does not move any more.
+Status RocksState::write(WriteBatch& batch, const std::function<void()>& then) {
   try {
-    return database().Write(options, &batch);
+    const Status status = database().Write(without_log(), &batch);
+    if (status.ok()) then();
+    return status;
   } catch (const std::exception& why) {
     troubles_->set_broken(why.what());
     return Status::Aborted(why.what());
@@ -225,24 +204,36 @@ Status RocksState::write(const rocksdb::WriteOptions& options, WriteBatch& batch
 
 void RocksState::write_small_records() {
   WriteBatch batch;
-  for (const auto& [key, value] : small_.changed()) {
+  for (const auto& [key, value] : small_) {
     (value.empty() ? batch.Delete(family(kMeta), slice(key))
                    : batch.Put(family(kMeta), slice(key), slice(value)))
         .PermitUncheckedError();
   }
   batch.Put(family(kMeta), slice(kNumberKey), slice(number_bytes(number_))).PermitUncheckedError();
-  if (const Status status = write(without_log(), batch); !status.ok())
-    throw error("cannot be written", status);
-  small_.clear();
+  const Status status = write(batch, [this] { small_.clear(); });
+  if (!status.ok()) throw error("cannot be written", status);
 }
 
 // --- Flushing.
 
-void RocksState::begin_flush() {
+bool RocksState::behind() const {
+  constexpr std::uint64_t kMostFiles = 40;  // that a read may have to look at, beside the sorted
+  const auto many = [this](rocksdb::ColumnFamilyHandle* family) {
+    std::string files;
+    const bool known = database().GetProperty(
+        family, rocksdb::DB::Properties::kNumFilesAtLevelPrefix + "0", &files);
+    return known && std::stoull(files) >= kMostFiles;
+  };
+  if (std::none_of(opened_.families.begin(), opened_.families.end(), many)) return false;
+  if (const std::string why = troubles_->compaction_failure(); !why.empty())
+    throw StoreError(message("cannot be compacted: " + why));
+  return true;
+}
+
+void RocksState::flush(bool wait) {
   write_small_records();
   rocksdb::FlushOptions options;
-  options.wait = false;
-  options.allow_write_stall = true;
+  options.wait = wait;
   const std::vector<rocksdb::ColumnFamilyHandle*> all(opened_.families.begin(),
                                                       opened_.families.end());
   troubles_->forget_flush();
@@ -252,40 +243,33 @@ void RocksState::begin_flush() {
   being_flushed_ = std::exchange(unflushed_, 0);
 }
 
+void RocksState::begin_flush() {
+  flush(false);
+}
+
+void RocksState::flush() {
+  flush(true);
+  flushed_ = number_;
+  flushing_.reset();
+  being_flushed_ = 0;
+}
+
 bool RocksState::flushing() {
   if (!flushing_) return false;
   if (!troubles_->flush_completed()) return true;
   flushed_ = number_in_files();
   if (flushed_ < *flushing_) return true;
-  end_flush();
+  flushing_.reset();
+  being_flushed_ = 0;
   return false;
 }
 
-void RocksState::end_flush() {
-  flushing_.reset();
-  being_flushed_ = 0;
-}
-
-void RocksState::flush() {
-  write_small_records();
-  rocksdb::FlushOptions options;
-  options.allow_write_stall = true;
-  const std::vector<rocksdb::ColumnFamilyHandle*> all(opened_.families.begin(),
-                                                      opened_.families.end());
-  if (const Status status = database().Flush(options, all); !status.ok())
-    throw error("cannot be written", status);
-  end_flush();
-  unflushed_ = 0;
-  flushed_ = number_;
-}
-
 // Reads past the memtables.
-LogNumber RocksState::number_in_files(rocksdb::DB& database,
-                                      rocksdb::ColumnFamilyHandle* meta) const {
+LogNumber RocksState::number_in_files() const {
   rocksdb::ReadOptions options;
   options.read_tier = rocksdb::kPersistedTier;
   std::string value;
-  const Status status = database.Get(options, meta, slice(kNumberKey), &value);
+  const Status status = database().Get(options, family(kMeta), slice(kNumberKey), &value);
   if (status.IsNotFound()) return 0;
   if (!status.ok()) throw error("cannot be read", status);
   const auto number = number_of(value);
@@ -333,7 +317,7 @@ void RocksState::check(const rocksdb::Iterator& iterator) const {
 
 void RocksState::fail_read(const Status& status) const {
   const StoreError error = this->error("cannot be read", status);
-  if (status.IsCorruption()) throw StoreDamage(error.what());
+  if (status.IsCorruption() || status.IsPathNotFound()) throw StoreDamage(error.what());
   throw error;
 }
 

@@ -19,8 +19,8 @@
 // that was applied is durable in the log. RocksDB never flushes by itself here: its memtables have
 // no limit, and it is told not to recover from errors on its own.
 //
-// Thread safety: one thread; any other may call broken(), link_files() and number_in_files_of() at
-// the same time.
+// Thread safety: one thread; any other may call broken() and link_files() at the same time, and
+// calls what on_failure() was given.
 #pragma once
 
 #include <rocksdb/db.h>
@@ -30,6 +30,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -40,7 +41,6 @@
 #include "queue/store/log.h"
 #include "queue/store/record_keys.h"
 #include "queue/store/rocks_troubles.h"
-#include "queue/store/small_records.h"
 #include "queue/store/state_options.h"
 
 namespace carillon::queue {
@@ -49,7 +49,7 @@ class RocksState {
  public:
   // Opens the state in the directory, and makes both if they are not there. Throws StoreError, with
   // one line that names the directory.
-  RocksState(const std::string& path, const StateOptions& options);
+  RocksState(const std::string& path, const DiskStoreOptions& options);
   ~RocksState();
   RocksState(const RocksState&) = delete;
   RocksState& operator=(const RocksState&) = delete;
@@ -59,19 +59,16 @@ class RocksState {
   // The number of the last change that was applied.
   LogNumber number() const { return number_; }
 
-  // RocksDB takes no write for a moment, because compaction is far behind.
-  class Stalled : public StoreError {
-   public:
-    using StoreError::StoreError;
-  };
-
   // Applies a change (change_codec.h), all of it or nothing. Throws StoreError with nothing
-  // changed, or Stalled: try again soon. REQUIRES: number == this->number() + 1.
+  // changed. REQUIRES: number == this->number() + 1.
   void apply(std::string_view change, LogNumber number);
 
   // Bytes that were applied and no flush has begun with, about; and with those being flushed.
   std::size_t unflushed() const { return unflushed_; }
   std::size_t in_memory() const { return unflushed_ + being_flushed_; }
+  // Returns true while compaction is so far behind that more files would make reads slow. Throws
+  // StoreError if it is because compactions fail.
+  bool behind() const;
   // Begins to write all that was applied to files, by another thread. Throws StoreError. REQUIRES:
   // everything that was applied is durable in the log; no other flush is under way.
   void begin_flush();
@@ -82,7 +79,8 @@ class RocksState {
   // Flushes all that was applied and waits for it. Throws StoreError. REQUIRES: as begin_flush().
   void flush();
 
-  // Whether writing files has failed, for lack of space: nothing can be applied until resume().
+  // Whether writing files has failed of something that may pass, as a lack of space or descriptors:
+  // nothing can be applied until resume().
   bool stopped() const;
   // Tries to go on. Throws StoreError if it cannot. REQUIRES: as begin_flush(), because what was
   // applied is flushed.
@@ -97,10 +95,9 @@ class RocksState {
   void write_small_records();
 
   // Makes the directory `path`, an absolute path, with links to all files. Nothing is flushed.
-  // Throws StoreError; there is no such directory then. REQUIRES: no resume() meanwhile.
+  // Throws StoreError; there is no such directory then. REQUIRES: no flush and no resume()
+  // meanwhile.
   void link_files(const std::string& path) const;
-  // The number of the last change in the directory that link_files() has made. Throws StoreError.
-  LogNumber number_in_files_of(const std::string& path) const;
 
   // The value under `key`, or nothing.
   std::optional<std::string> get(Family family, std::string_view key) const;
@@ -120,17 +117,16 @@ class RocksState {
     ~Opened();
   };
 
-  void open(const StateOptions& options);
-  void refuse_other_families() const;
+  void open(const DiskStoreOptions& options);
   [[noreturn]] void refuse_old_log(const std::string& why) const;
   void check_format();
-  void end_flush();
+  void flush(bool wait);
   void make();
   void upgrade();
   void put_format(rocksdb::WriteBatch& batch);
-  LogNumber number_in_files() const { return number_in_files(database(), family(kMeta)); }
-  LogNumber number_in_files(rocksdb::DB& database, rocksdb::ColumnFamilyHandle* meta) const;
-  rocksdb::Status write(const rocksdb::WriteOptions& options, rocksdb::WriteBatch& batch);
+  LogNumber number_in_files() const;
+  rocksdb::Status write(rocksdb::WriteBatch& batch, const std::function<void()>& then);
+  void keep_small_records(std::string_view change);
   rocksdb::DB& database() const { return *opened_.database; }
   rocksdb::ColumnFamilyHandle* family(Family family) const { return opened_.families[family]; }
   [[noreturn]] void fail_read(const rocksdb::Status& status) const;
@@ -145,7 +141,10 @@ class RocksState {
   std::optional<LogNumber> flushing_;  // up to here
   std::size_t unflushed_ = 0;
   std::size_t being_flushed_ = 0;
-  SmallRecords small_;
+  // The entries of kMeta since the last flush, by key; an empty value erases. Almost every change
+  // has the counts of its tube. In a memtable each of them would be an entry of its own, and to
+  // insert it costs as much as to insert the job.
+  std::map<std::string, std::string, std::less<>> small_;
   rocksdb::WriteBatch batch_;
 };
 

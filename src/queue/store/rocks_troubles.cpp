@@ -41,6 +41,8 @@ bool may_pass(const Status& status) {
 void RocksTroubles::OnBackgroundError(rocksdb::BackgroundErrorReason reason, Status* status) {
   if (reason == rocksdb::BackgroundErrorReason::kCompaction &&
       (!status->IsIOError() || may_pass(*status))) {
+    const std::lock_guard lock(mutex_);
+    compaction_failure_ = status->ToString();
     *status = Status::OK();  // else the next flush would fail with it
     return;
   }
@@ -57,6 +59,17 @@ void RocksTroubles::OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason, Status,
 
 void RocksTroubles::OnFlushCompleted(rocksdb::DB*, const rocksdb::FlushJobInfo&) {
   flush_completed_.store(true);
+}
+
+void RocksTroubles::OnCompactionCompleted(rocksdb::DB*, const rocksdb::CompactionJobInfo& info) {
+  if (!info.status.ok()) return;
+  const std::lock_guard lock(mutex_);
+  compaction_failure_.clear();
+}
+
+std::string RocksTroubles::compaction_failure() const {
+  const std::lock_guard lock(mutex_);
+  return compaction_failure_;
 }
 
 std::optional<std::string> RocksTroubles::broken() const {

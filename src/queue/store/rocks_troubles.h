@@ -11,7 +11,8 @@
 // - *Stopped*: a flush has failed of something that may pass: no space, no descriptors, or a read.
 //   Its files are thrown away, and the memtables stay. RocksDB takes no writes until resume().
 // - Neither, if a compaction has failed of something that may pass, or of damage in what it reads:
-//   it has changed nothing, and RocksDB tries again by itself.
+//   it has changed nothing, and RocksDB tries again by itself. compaction_failure() tells until one
+//   succeeds.
 //
 // Thread safety: one thread calls resume() and forget_flush(), any thread the other methods.
 #pragma once
@@ -41,6 +42,9 @@ class RocksTroubles final : public rocksdb::EventListener {
   // Tries to go on, and flushes all that is in memory. Not OK: why it cannot.
   rocksdb::Status resume(rocksdb::DB& database);
 
+  // Why the last compaction has failed, or an empty string.
+  std::string compaction_failure() const;
+
   // Returns true if a family was flushed since the last forget_flush().
   bool flush_completed() const { return flush_completed_.load(); }
   void forget_flush() { flush_completed_.store(false); }
@@ -51,6 +55,8 @@ class RocksTroubles final : public rocksdb::EventListener {
   void OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason reason, rocksdb::Status status,
                             bool* automatic) override;
   void OnFlushCompleted(rocksdb::DB* database, const rocksdb::FlushJobInfo& info) override;
+  void OnCompactionCompleted(rocksdb::DB* database,
+                             const rocksdb::CompactionJobInfo& info) override;
 
   void stop(const rocksdb::Status& cause);
 
@@ -59,6 +65,7 @@ class RocksTroubles final : public rocksdb::EventListener {
   mutable std::mutex mutex_;
   // Protected by mutex_:
   std::string broken_;
+  std::string compaction_failure_;
   std::function<void()> on_broken_;
   rocksdb::Status cause_;
   std::chrono::steady_clock::time_point resume_at_;

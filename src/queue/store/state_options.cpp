@@ -8,6 +8,7 @@
 #include <rocksdb/table.h>
 #include <rocksdb/utilities/table_properties_collectors.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 
@@ -26,21 +27,23 @@ constexpr std::size_t kErasuresInIt = 512;
 // No memtable is ever full by itself: when they are flushed is the store's decision, because only
 // what the log holds durably may reach a file (rocks_state.h).
 constexpr std::size_t kNeverFull = std::size_t{64} << 30;
+constexpr int kNoLimit = 1 << 30;
 
-ColumnFamilyOptions family_options(const StateOptions& options,
+ColumnFamilyOptions family_options(const DiskStoreOptions& options,
                                    const std::shared_ptr<rocksdb::Cache>& cache) {
   ColumnFamilyOptions family;
   family.write_buffer_size = kNeverFull;
   family.arena_block_size = 1 << 20;
   family.max_write_buffer_number = 4;
   family.compression = rocksdb::kLZ4Compression;
-  // Writers are made to wait by these only when compaction is far behind: a put must not pay for a
-  // passing burst.
-  family.level0_slowdown_writes_trigger = 40;
-  family.level0_stop_writes_trigger = 80;
+  // RocksDB never makes a writer wait: it would be the server's loop. While compaction is far
+  // behind, the store begins no flush (RocksState::behind).
+  family.level0_slowdown_writes_trigger = family.level0_stop_writes_trigger = kNoLimit;
+  family.soft_pending_compaction_bytes_limit = family.hard_pending_compaction_bytes_limit = 0;
   family.level_compaction_dynamic_level_bytes = true;
-  family.target_file_size_base = options.file_bytes;
-  family.max_bytes_for_level_base = 4 * options.file_bytes;
+  const std::size_t file_bytes = std::max<std::size_t>(options.recent / 2, 1 << 20);
+  family.target_file_size_base = file_bytes;
+  family.max_bytes_for_level_base = 4 * file_bytes;
   family.table_properties_collector_factories = {
       rocksdb::NewCompactOnDeletionCollectorFactory(kErasureWindow, kErasuresInIt)};
 
@@ -65,7 +68,7 @@ ColumnFamilyOptions family_options(const StateOptions& options,
 
 }  // namespace
 
-rocksdb::DBOptions state_options(const StateOptions& options) {
+rocksdb::DBOptions state_options(const DiskStoreOptions& options) {
   rocksdb::DBOptions database;
   database.create_if_missing = true;
   database.create_missing_column_families = true;
@@ -105,14 +108,14 @@ rocksdb::DBOptions state_options(const StateOptions& options) {
   return database;
 }
 
-std::vector<rocksdb::ColumnFamilyDescriptor> state_families(const StateOptions& options) {
+std::vector<rocksdb::ColumnFamilyDescriptor> state_families(const DiskStoreOptions& options) {
   const std::shared_ptr<rocksdb::Cache> cache = rocksdb::NewLRUCache(options.read_cache);
   const ColumnFamilyOptions plain = family_options(options, cache);
   ColumnFamilyOptions bodies = plain;
   bodies.enable_blob_files = true;
   bodies.min_blob_size = options.large_body;
   bodies.blob_compression_type = rocksdb::kLZ4Compression;
-  bodies.blob_file_size = 2 * options.file_bytes;
+  bodies.blob_file_size = 2 * bodies.target_file_size_base;
   // Files of which half is dead are rewritten, the older half of them at the most.
   bodies.enable_blob_garbage_collection = true;
   bodies.blob_garbage_collection_age_cutoff = 0.5;
