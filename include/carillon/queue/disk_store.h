@@ -38,8 +38,8 @@ struct DiskStoreOptions {
   std::size_t recent = 64 << 20;
   std::size_t read_cache = 64 << 20;  // bytes of blocks read from files
   std::size_t large_body = 4 << 10;   // bodies of at least so many bytes are kept apart
-  // The state is written to files, and the log trimmed, when the log has so many bytes. Appends wait
-  // from three times as many on, and are refused from four times on.
+  // The state is written to files, and the log trimmed, when the log has so many bytes. Appends
+  // wait from three times as many on, and are refused from four times on.
   std::size_t log_bytes = 128 << 20;
   std::size_t log_segment_bytes = 4 << 20;
   // How many files of the state are kept open, from 32 on. To read another one, it is opened anew.
