@@ -39,9 +39,14 @@ int queued_bytes(int fd, unsigned long what) {
 Connection::Connection(Socket socket, beanstalk::Service& service, Owner& owner)
     : socket_(std::move(socket)), owner_(owner), session_(service), input_(kFirstBuffer) {}
 
-void Connection::process() {
+void Connection::start() {
+  owner_.rests(*this);
+  owner_.active(*this);
+}
+
+void Connection::process(std::uint64_t until_ns) {
   if (closed_ || lingering()) return;
-  begin_ += session_.receive(std::string_view(input_.data() + begin_, unread()));
+  begin_ += session_.receive(std::string_view(input_.data() + begin_, unread()), until_ns);
   const beanstalk::Stranger stranger = session_.take_stranger();
   if (stranger != beanstalk::Stranger::kNobody) owner_.turned_away(*this, stranger);
   switch (session_.wants()) {
@@ -118,17 +123,19 @@ void Connection::on_read(const boost::system::error_code& error, std::size_t byt
   } else if (error) {
     return abort();
   }
-  process();
+  owner_.wants_turn(*this);
 }
 
 void Connection::deliver(const queue::Delivery& delivery) {
   session_.deliver(delivery);
-  process();
+  owner_.has_replies(*this);
+  owner_.wants_turn(*this);
 }
 
 void Connection::checkpoint_made(const beanstalk::CheckpointResult& result) {
   session_.checkpoint_made(result);
-  process();
+  owner_.has_replies(*this);
+  owner_.wants_turn(*this);
 }
 
 void Connection::flush() {
@@ -146,7 +153,7 @@ void Connection::flush() {
       socket_.async_wait(Socket::wait_write,
                          [self = shared_from_this()](const boost::system::error_code&) {
                            self->writing_ = false;
-                           self->flush();
+                           self->owner_.has_replies(*self);
                          });
     } else if (error) {
       return abort();

@@ -13,6 +13,9 @@
 // and throws away what comes, until the client has closed its half too, or its kernel has taken all
 // replies and nothing more comes, or 5 seconds are over.
 //
+// Turns. A connection carries out no command when its input arrives, or when its reserve's wait
+// ends. It asks for a turn, and the event loop calls process() when it is this connection's turn.
+//
 // Time-outs. A StallWatch finds the clients that keep the server waiting. The connection tells its
 // owner of each sign of life, and the watch asks the connection what it awaits.
 #pragma once
@@ -20,6 +23,7 @@
 #include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -30,11 +34,14 @@
 #include "server/beanstalk/service.h"
 #include "server/beanstalk/session.h"
 #include "server/stall_watch.h"
+#include "server/turn_line.h"
 
 namespace carillon::server {
 
 // Thread safety: none; everything happens in the thread that runs the I/O context.
-class Connection final : public std::enable_shared_from_this<Connection>, public Watched {
+class Connection final : public std::enable_shared_from_this<Connection>,
+                         public Watched,
+                         public TurnLine::Member {
  public:
   using Socket = boost::asio::generic::stream_protocol::socket;
 
@@ -43,9 +50,10 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
    public:
     // The last sequence number that is durable: replies that tell of changes up to it may leave.
     virtual queue::Sequence durable() const = 0;
-    // Asks for a flush() at the end of this turn, and again when more is durable.
+    // Asks for a flush() at the end of this turn, or, if no reply may leave by then, when the first
+    // one may.
     virtual void has_replies(Connection& connection) = 0;
-    // Asks for a process() in the next turn.
+    // Asks for a process() when it is this connection's turn.
     virtual void wants_turn(Connection& connection) = 0;
     // Asks for a read_on() at the end of this turn, when the replies are sent.
     virtual void rests(Connection& connection) = 0;
@@ -66,16 +74,20 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   // REQUIRES: the socket is non-blocking.
   Connection(Socket socket, beanstalk::Service& service, Owner& owner);
 
-  void start() { process(); }
+  void start();
 
-  // Carries out the commands in the buffer, then goes on as the session wants.
-  void process();
+  // Carries out the commands in the buffer until `until_ns` (monotonic clock), then goes on as the
+  // session wants.
+  void process(std::uint64_t until_ns);
 
   // Reads on after a rest, if the session still wants input.
   void read_on();
 
-  // Sends the replies that may leave.
+  // Sends the replies that may leave, as far as the socket takes them.
   void flush();
+
+  // Returns true if the socket is full. The connection asks for a flush() when it is not any more.
+  bool is_writing() const { return writing_; }
 
   // Gives the session the end of its reserve's wait.
   void deliver(const queue::Delivery& delivery);
@@ -107,9 +119,10 @@ class Connection final : public std::enable_shared_from_this<Connection>, public
   beanstalk::Session& session() { return session_; }
 
   // Set by the owner's lists (ConnectionList) while the connection is in them.
-  bool has_turn_queued = false;
   bool has_replies_queued = false;
   bool is_resting = false;
+  // Set by the owner while the replies wait until more is durable.
+  bool has_replies_held = false;
 
  private:
   void await_delivery();

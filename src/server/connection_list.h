@@ -1,11 +1,11 @@
 // ConnectionList: the connections that want the same thing of the event loop in its turn (to be
-// processed, flushed, or read), each once, in the order in which they asked.
+// flushed, or read), each once, in the order in which they asked.
 #pragma once
 
 #include <cstddef>
+#include <deque>
 #include <memory>
 #include <utility>
-#include <vector>
 
 #include "server/connection.h"
 
@@ -25,23 +25,17 @@ class ConnectionList {
     connections_.push_back(connection.shared_from_this());
   }
 
-  // Takes all connections out and calls each(connection), which may add that one, or others, anew.
-  // REQUIRES: `each` does not call take_all().
-  template <class Each>
-  void take_all(Each each) {
-    taken_.swap(connections_);
-    for (const std::shared_ptr<Connection>& connection : taken_) {
-      (*connection).*listed_ = false;
-      each(*connection);
-    }
-    taken_.clear();
+  // Takes the first connection out. REQUIRES: there is one.
+  std::shared_ptr<Connection> take_first() {
+    std::shared_ptr<Connection> first = std::move(connections_.front());
+    connections_.pop_front();
+    (*first).*listed_ = false;
+    return first;
   }
 
  private:
   bool Connection::*const listed_;
-  std::vector<std::shared_ptr<Connection>> connections_;
-  // Empty except during take_all(); a member so that its memory is used again.
-  std::vector<std::shared_ptr<Connection>> taken_;
+  std::deque<std::shared_ptr<Connection>> connections_;
 };
 
 }  // namespace carillon::server

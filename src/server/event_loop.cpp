@@ -19,8 +19,14 @@ namespace {
 namespace asio = boost::asio;
 using std::chrono::milliseconds;
 
-// After this many handlers the replies are sent before more is read.
-constexpr int kHandlersPerTurn = 256;
+// The budgets of a turn's parts, in ns. A part may take one step longer. A longer turn has fewer
+// syncs and system calls for the same commands; a shorter one lets a new command wait less.
+constexpr std::uint64_t kInputBudget = 500'000;
+constexpr std::uint64_t kLineBudget = 1'000'000;
+constexpr std::uint64_t kEngineBudget = 500'000;
+constexpr std::uint64_t kFlushBudget = 500'000;
+// What a connection may use in each round of the line, in ns.
+constexpr std::int64_t kQuantum = 300'000;
 // A change of the wall clock's lag is logged from this size on.
 constexpr milliseconds kLoggedLag{1'000};
 // How long a stopping server waits for clients to read their last replies.
@@ -34,6 +40,10 @@ constexpr std::string_view kNotDurable = "INTERNAL_ERROR\r\n";
 bool is_ignored(int signal) {
   struct sigaction now {};
   return ::sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
+std::uint64_t mono_ns() {
+  return read_ns(CLOCK_MONOTONIC);
 }
 
 double seconds(milliseconds time) {
@@ -55,8 +65,9 @@ EventLoop::EventLoop(queue::Store& store, std::vector<ListeningSocket> sockets,
       wall_clock_(io_, [this] { on_clock_set(); }),
       hang_ups_(io_, [this](queue::ClientId client) { on_hang_up(client); }),
       timeouts_{.stall = options.stall_timeout, .idle = options.idle_timeout},
-      stalls_(timeouts_, [] { return read_ns(CLOCK_MONOTONIC); }),
+      stalls_(timeouts_, mono_ns),
       max_connections_(options.max_connections),
+      line_(kQuantum),
       commit_(store, options.sync, [this](const queue::CommitReport& report) {
         asio::post(io_, [this, report] { on_report(report); });
       }) {
@@ -81,7 +92,6 @@ int EventLoop::run() {
   alarm_.set(next_wakeup());
   for (const auto& acceptor : acceptors_) acceptor->start();
   while (!stopping_ && !failed_) {
-    if (turns_.empty()) io_.run_one();
     turn();
   }
   for (const auto& acceptor : acceptors_) acceptor->stop();
@@ -94,22 +104,49 @@ int EventLoop::run() {
 // --- One turn.
 
 void EventLoop::turn() {
-  // Runs handlers as long as there may be more commands for this turn's sync.
-  for (int i = 0;
-       i < kHandlersPerTurn && resting_.size() < connections_.size() && io_.poll_one() > 0; ++i) {
-  }
-  turns_.take_all([](Connection& connection) { connection.process(); });
-  if (const auto wakeup = engine_.next_wakeup(); wakeup && *wakeup <= read_clocks().mono_ns)
-    run_engine();
+  take_input();
+  serve_line(mono_ns() + kLineBudget);
+  if (engine_has_work()) run_engine(mono_ns() + kEngineBudget);
   close_stalled();
   poll_checkpoint();
   deliver();
   commit();
   look_at_store();
   if (failed_) return;
-  flush();
-  resting_.take_all([](Connection& connection) { connection.read_on(); });
+  look_for_durable();
+  flush(mono_ns() + kFlushBudget);
+  read_on();
   alarm_.set(next_wakeup());
+}
+
+// Runs handlers: they accept connections, take signals and read from sockets, and the connections
+// get in line. Sleeps until the first one can run if there is nothing else to do; then looks for
+// others only as long as there may be more commands for this turn's sync.
+void EventLoop::take_input() {
+  const bool busy = !line_.empty() || !replying_.empty() || engine_has_work();
+  if (!busy) io_.run_one();
+  const std::uint64_t until = mono_ns() + kInputBudget;
+  while ((busy || resting_.size() + line_.size() < connections_.size()) && io_.poll_one() > 0 &&
+         mono_ns() < until) {
+  }
+}
+
+void EventLoop::serve_line(std::uint64_t until_ns) {
+  for (std::uint64_t now = mono_ns(); now < until_ns;) {
+    TurnLine::Member* const next = line_.next();
+    if (next == nullptr) return;
+    const std::shared_ptr<Connection> connection =
+        static_cast<Connection*>(next)->shared_from_this();
+    connection->process(now + static_cast<std::uint64_t>(next->credit()));
+    const std::uint64_t after = mono_ns();
+    line_.spent(*connection, static_cast<std::int64_t>(after - now));
+    now = after;
+  }
+}
+
+bool EventLoop::engine_has_work() const {
+  const auto wakeup = engine_.next_wakeup();
+  return wakeup && *wakeup <= mono_ns();
 }
 
 std::optional<std::uint64_t> EventLoop::next_wakeup() const {
@@ -121,9 +158,10 @@ std::optional<std::uint64_t> EventLoop::next_wakeup() const {
   return std::min(poll, soonest.value_or(poll));
 }
 
-void EventLoop::run_engine() {
+void EventLoop::run_engine(std::uint64_t until_ns) {
   try {
-    engine_.advance(read_clocks());
+    do engine_.advance(read_clocks());
+    while (engine_has_work() && mono_ns() < until_ns);
   } catch (const queue::StoreError& error) {
     // No client's command failed, so no client is told. The engine tries again by itself.
     if (engine_failures_.pass(read_clocks().mono_ns))
@@ -132,7 +170,7 @@ void EventLoop::run_engine() {
 }
 
 void EventLoop::on_clock_set() {
-  run_engine();
+  run_engine(0);
   log_clock_lag();
 }
 
@@ -163,33 +201,51 @@ void EventLoop::poll_checkpoint() {
   if (found != connections_.end()) found->second->checkpoint_made(*result);
 }
 
-// Gives each waiting connection the end of its wait. The connection then carries out the commands
-// that its client sent meanwhile, which may end more waits: hence the outer loop.
+// Gives each waiting connection the end of its wait.
 void EventLoop::deliver() {
-  for (auto all = engine_.take_deliveries(); !all.empty(); all = engine_.take_deliveries()) {
-    for (const queue::Delivery& delivery : all) {
-      const auto found = connections_.find(delivery.client);
-      if (found == connections_.end()) continue;
-      const std::shared_ptr<Connection> connection = found->second;
-      connection->deliver(delivery);
-    }
+  for (const queue::Delivery& delivery : engine_.take_deliveries()) {
+    const auto found = connections_.find(delivery.client);
+    if (found != connections_.end()) found->second->deliver(delivery);
   }
 }
 
 void EventLoop::commit() {
   const queue::Sequence last = engine_.last_sequence();
   using Waiting = queue::GroupCommit::Waiting;
-  if (last != requested_)
-    commit_.request(last, replying_.size() == 1 ? Waiting::kOne : Waiting::kSeveral);
+  if (last != requested_) {
+    const bool alone = line_.empty() && replying_.size() + held_.size() == 1;
+    commit_.request(last, alone ? Waiting::kOne : Waiting::kSeveral);
+  }
   requested_ = last;
   slow_syncs_.observe(read_clocks().mono_ns, requested_, durable());
 }
 
-void EventLoop::flush() {
-  replying_.take_all([this](Connection& connection) {
-    connection.flush();
-    if (connection.session().replies().holds()) replying_.add(connection);
-  });
+// What a connection has to send behind replies that are held waits like these.
+void EventLoop::has_replies(Connection& connection) {
+  if (!connection.has_replies_held) replying_.add(connection);
+}
+
+void EventLoop::look_for_durable() {
+  for (; !held_.empty() && held_.top().waits_for <= durable(); held_.pop()) {
+    held_.top().connection->has_replies_held = false;
+    replying_.add(*held_.top().connection);
+  }
+}
+
+void EventLoop::flush(std::uint64_t until_ns) {
+  for (std::uint64_t now = 0; !replying_.empty() && now < until_ns; now = mono_ns()) {
+    const std::shared_ptr<Connection> connection = replying_.take_first();
+    connection->flush();
+    const beanstalk::ReplyQueue& replies = connection->session().replies();
+    if (connection->is_writing() || !replies.holds()) continue;
+    connection->has_replies_held = true;
+    held_.push({replies.waits_for(), connection});
+  }
+}
+
+// Only those that were served in this turn rest.
+void EventLoop::read_on() {
+  while (!resting_.empty()) resting_.take_first()->read_on();
 }
 
 // A report wakes the loop, and the turn's flush sends the replies that have become durable.
@@ -264,6 +320,7 @@ void EventLoop::active(Connection& connection) {
 
 void EventLoop::closed(Connection& connection) {
   stalls_.forget(connection);
+  line_.leave(connection);
   connections_.erase(connection.session().client());
 }
 
@@ -320,15 +377,21 @@ void EventLoop::close_engine() {
 }
 
 void EventLoop::refuse_what_is_not_durable() {
-  for (const auto& connection : open_connections())
+  for (const auto& connection : open_connections()) {
+    connection->session().close();  // so that a kick that is under way is answered
     connection->session().replies().replace_held(kNotDurable);
+  }
 }
 
 void EventLoop::hang_up(milliseconds patience) {
   const auto until = std::chrono::steady_clock::now() + patience;
-  for (const auto& connection : open_connections()) connection->finish();
+  for (const auto& connection : open_connections()) {
+    connection->finish();
+    replying_.add(*connection);
+  }
   while (!connections_.empty() && std::chrono::steady_clock::now() < until) {
-    flush();
+    look_for_durable();
+    flush(UINT64_MAX);
     if (!connections_.empty()) io_.run_one_until(until);
   }
   for (const auto& connection : open_connections()) connection->abort();

@@ -1,11 +1,17 @@
 // The event loop: the one thread that owns the sockets, the engine, and the replies that wait for
 // their sync. run_server() makes one and runs it.
 //
-// It works in turns. A turn reads from the sockets that have input and carries out their commands,
-// lets the engine do what is due, requests a sync of all that was appended, and sends the replies
-// that may leave. So one sync serves many commands, and one write carries many replies. A
-// connection whose input is all used rests until the end of the turn (connection.h). When all of
-// them rest, the turn goes on to the sync without looking for more input.
+// It works in turns. A turn reads from the sockets that have input, carries out the commands of the
+// connections in line, lets the engine do what is due, requests a sync of all that was appended,
+// and sends the replies that may leave. So one sync serves many commands, and one write carries
+// many replies. A connection whose input is all used rests until the end of the turn
+// (connection.h). When all of them rest or stand in line, the turn goes on without looking for more
+// input.
+//
+// Time. Each part of a turn has a budget, at the top of event_loop.cpp, and leaves what does not
+// fit into it to the next turn. Nothing in a turn visits all connections. So a new command is met
+// after some milliseconds, whatever the others ask for, and no part starves another. Who is served
+// first, and for how long, is decided by the TurnLine (turn_line.h).
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -15,6 +21,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <queue>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -33,6 +40,7 @@
 #include "server/server.h"
 #include "server/slow_syncs.h"
 #include "server/stall_watch.h"
+#include "server/turn_line.h"
 
 namespace carillon::server {
 
@@ -52,8 +60,8 @@ class EventLoop final : private Connection::Owner {
  private:
   // Connection::Owner
   queue::Sequence durable() const override { return commit_.acknowledgeable(); }
-  void has_replies(Connection& connection) override { replying_.add(connection); }
-  void wants_turn(Connection& connection) override { turns_.add(connection); }
+  void has_replies(Connection& connection) override;
+  void wants_turn(Connection& connection) override { line_.join(connection); }
   void rests(Connection& connection) override { resting_.add(connection); }
   void watch_hang_up(Connection& connection, int fd) override;
   void active(Connection& connection) override;
@@ -61,14 +69,19 @@ class EventLoop final : private Connection::Owner {
   void closed(Connection& connection) override;
 
   void turn();
-  void run_engine();
+  void take_input();
+  void serve_line(std::uint64_t until_ns);
+  bool engine_has_work() const;
+  void run_engine(std::uint64_t until_ns);
   void on_clock_set();
   void log_clock_lag();
   void close_stalled();
   void deliver();
   void poll_checkpoint();
   void commit();
-  void flush();
+  void look_for_durable();
+  void flush(std::uint64_t until_ns);
+  void read_on();
   std::optional<std::uint64_t> next_wakeup() const;
 
   void look_at_store();
@@ -98,10 +111,17 @@ class EventLoop final : private Connection::Owner {
   std::size_t max_connections_;
   std::vector<std::unique_ptr<Acceptor>> acceptors_;
   std::unordered_map<queue::ClientId, std::shared_ptr<Connection>> connections_;
-  // Connections that have more commands than fitted into one turn.
-  ConnectionList turns_{&Connection::has_turn_queued};
+  // Connections that have commands to be carried out.
+  TurnLine line_;
   // Connections that have replies to send.
   ConnectionList replying_{&Connection::has_replies_queued};
+  // Connections whose replies wait until a change is durable, the first change first.
+  struct Held {
+    queue::Sequence waits_for;
+    std::shared_ptr<Connection> connection;
+    bool operator<(const Held& other) const { return waits_for > other.waits_for; }
+  };
+  std::priority_queue<Held> held_;
   // Connections that read again at the end of the turn.
   ConnectionList resting_{&Connection::is_resting};
   // How far the wall clock was behind the engine's clock when that was last logged.

@@ -52,7 +52,7 @@ class TightHistory {
       case 4:
         return finish();
       case 5:
-        engine().kick(client_, queue_.now(), below(8));
+        kick_all(engine(), client_, queue_.now(), below(8));
         return after_kick();
       case 6:
         if (below(20) == 0) {
@@ -122,7 +122,7 @@ class TightHistory {
   void drain() {
     for (const char* tube : {"default", "a", "b"}) {
       engine().use(client_, tube);
-      engine().kick(client_, queue_.now(), UINT64_MAX);
+      kick_all(engine(), client_, queue_.now(), UINT64_MAX);
     }
     engine().disconnect(client_, queue_.now());
     connect();

@@ -35,7 +35,7 @@ TEST_F(EngineFailures, ACommandWhoseAppendFailsHasNoEffect) {
   EXPECT_THROW(engine.bury(worker, now, held, 0), StoreError);
   EXPECT_THROW(engine.remove(worker, now, held), StoreError);
   EXPECT_THROW(engine.remove(worker, now, ready), StoreError);
-  EXPECT_THROW(engine.kick(worker, now, 10), StoreError);
+  EXPECT_THROW(kick_all(engine, worker, now, 10), StoreError);
   EXPECT_THROW(engine.kick_job(now, delayed), StoreError);
   engine.check_invariants();
   EXPECT_EQ(state(held), JobState::kReserved);
@@ -46,7 +46,7 @@ TEST_F(EngineFailures, ACommandWhoseAppendFailsHasNoEffect) {
   faults.appends = false;
   EXPECT_TRUE(engine.release(worker, now, held, 0, 10).done);
   EXPECT_TRUE(engine.remove(worker, now, ready).done);
-  EXPECT_EQ(engine.kick(worker, now, 10).kicked, 2u);
+  EXPECT_EQ(kick_all(engine, worker, now, 10), 2u);
 }
 
 // --- Bodies.
@@ -181,11 +181,11 @@ TEST_F(EngineLoadingFailures, ALoadThatFailsDoesNotFailACommand) {
 
 TEST_F(EngineLoadingFailures, AKickThatFailsHalfWayAnswersHowManyJobsWereKicked) {
   queue.put(client, "near", {.due_in = 500});
-  EXPECT_EQ(engine.kick(client, queue.now(), 10).kicked, 1u);
+  EXPECT_EQ(kick_all(engine, client, queue.now(), 10), 1u);
   EXPECT_EQ(queue.reserve(client), "near");
-  EXPECT_THROW(engine.kick(client, queue.now(), 10), StoreError);
+  EXPECT_THROW(kick_all(engine, client, queue.now(), 10), StoreError);
   queue.store().faults = {};
-  EXPECT_EQ(engine.kick(client, queue.now(), 10).kicked, 1u);
+  EXPECT_EQ(kick_all(engine, client, queue.now(), 10), 1u);
 }
 
 TEST_F(EngineLoadingFailures, ALoadThatFailsIsTriedAgain) {

@@ -193,7 +193,7 @@ TEST(EngineLoading, KickedJobsAreBoundedInMemoryToo) {
   VirtualQueue queue({.max_loaded_per_tube = 10, .step = 7});
   const ClientId client = queue.engine().connect();
   for (int i = 0; i < 100; ++i) queue.put(client, "far", {.due_in = kDay});
-  EXPECT_EQ(queue.engine().kick(client, queue.now(), 1'000).kicked, 100u);
+  EXPECT_EQ(kick_all(queue.engine(), client, queue.now(), 1'000), 100u);
   EXPECT_LE(loaded(queue), 10u);
   queue.engine().check_invariants();
 }

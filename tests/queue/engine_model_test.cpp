@@ -164,7 +164,7 @@ class History {
       case 10: {
         const std::uint64_t bound = below(4);
         std::uint64_t kicked = 0;  // while reads fail, perhaps fewer than there are
-        return agree([&] { return kicked = engine().kick(client, now(), bound).kicked; },
+        return agree([&] { return kicked = kick_all(engine(), client, now(), bound); },
                      [&] { return model_.kick(client, outage_end_ ? kicked : bound); });
       }
       case 11:
@@ -299,7 +299,7 @@ class History {
       engine().use(client, tube);
       model_.clients[client].tube_in_use = tube;
       for (int i = 0; i < 2; ++i)  // the buried ones, then the delayed ones
-        EXPECT_EQ(engine().kick(client, now(), SIZE_MAX).kicked, model_.kick(client, SIZE_MAX));
+        EXPECT_EQ(kick_all(engine(), client, now(), SIZE_MAX), model_.kick(client, SIZE_MAX));
     }
     while (!model_.jobs.empty()) {
       const auto got = engine().reserve(client, now(), 0);

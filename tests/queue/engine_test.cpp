@@ -130,13 +130,13 @@ TEST_F(EngineTest, KickTakesTheBuriedFirstInOrderElseTheDelayedNearestFirst) {
   queue.put(producer, "near", {.due_in = 1'000});
   EXPECT_EQ(counts().buried, 3u);
   EXPECT_EQ(engine.peek_buried(producer, queue.now())->body, "c");
-  EXPECT_EQ(engine.kick(producer, queue.now(), 2).kicked, 2u);
+  EXPECT_EQ(kick_all(engine, producer, queue.now(), 2), 2u);
   EXPECT_EQ(state(ids[1]), JobState::kBuried) << "the last one buried";
-  EXPECT_EQ(engine.kick(producer, queue.now(), 10).kicked, 1u) << "buried or delayed, not both";
-  EXPECT_EQ(engine.kick(producer, queue.now(), 1).kicked, 1u);
+  EXPECT_EQ(kick_all(engine, producer, queue.now(), 10), 1u) << "buried or delayed, not both";
+  EXPECT_EQ(kick_all(engine, producer, queue.now(), 1), 1u);
   EXPECT_EQ(engine.peek_delayed(producer, queue.now())->body, "far");
-  EXPECT_EQ(engine.kick(producer, queue.now(), 10).kicked, 1u);
-  EXPECT_EQ(engine.kick(producer, queue.now(), 10).kicked, 0u);
+  EXPECT_EQ(kick_all(engine, producer, queue.now(), 10), 1u);
+  EXPECT_EQ(kick_all(engine, producer, queue.now(), 10), 0u);
   EXPECT_EQ(counts().ready, 5u);
 }
 

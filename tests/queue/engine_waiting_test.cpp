@@ -140,7 +140,7 @@ TEST_F(EngineWaiting, AWaitingWorkerGetsTheFirstJobThatIsKicked) {
     ASSERT_TRUE(engine.bury(worker, queue.now(), ids.back(), priority).done);
   }
   queue.wait(worker);
-  EXPECT_EQ(engine.kick(producer, queue.now(), 2).kicked, 2u);
+  EXPECT_EQ(kick_all(engine, producer, queue.now(), 2), 2u);
   EXPECT_EQ(queue.deliveries(), Words{"2:5"}) << "as beanstalkd does";
 }
 

@@ -16,6 +16,13 @@ namespace carillon::queue {
 
 inline constexpr std::uint64_t kMs = 1'000'000;  // ns
 
+// Carries out the whole of a kick, and returns how many jobs were kicked.
+inline std::uint64_t kick_all(Engine& engine, ClientId client, Now now, std::uint64_t bound) {
+  Kick kick{.bound = bound};
+  while (!kick.done) engine.kick(client, now, kick);
+  return kick.kicked;
+}
+
 class VirtualQueue {
  public:
   explicit VirtualQueue(EngineOptions options = {}) : options_(options) { start(); }

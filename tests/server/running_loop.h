@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -84,6 +85,13 @@ class Peer {
   }
 
   bool at_end() { return read(1).empty(); }
+  // Bytes that have arrived and were not read. Does not wait.
+  std::size_t bytes_to_read() const {
+    int bytes = 0;
+    ::ioctl(fd_, FIONREAD, &bytes);
+    return static_cast<std::size_t>(bytes);
+  }
+  bool has_input() const { return bytes_to_read() > 0; }
   void end_input() { ::shutdown(fd_, SHUT_WR); }
 
   // Closes the connection with a reset instead of an orderly end.

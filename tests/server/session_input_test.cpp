@@ -69,18 +69,37 @@ TEST(SessionInput, InPiecesOfEverySize) {
   }
 }
 
-TEST(SessionInput, ATurnEndsAfterTheStepsOfTheOptions) {
-  ServiceOptions options = small_jobs();
-  options.steps_per_turn = 2;
-  TestServer server(options);
+TEST(SessionInput, ATurnEndsWithTheFirstStepThatTakesItsTime) {
+  TestServer server(small_jobs());
+  server.reading_takes_ns = 10;
   Client client(server);
   Session& session = client.session();
-  const std::string bytes = "use a\r\nuse b\r\nuse c\r\n";
-  EXPECT_EQ(session.receive(bytes), 14u);
+  const std::string bytes = "delete 7\r\ndelete 8\r\ndelete 9\r\n";
+  EXPECT_EQ(session.receive(bytes, server.now.mono_ns + 11), 20u);
   EXPECT_EQ(session.wants(), Session::Wants::kTurn);
-  EXPECT_EQ(session.receive(bytes.substr(14)), 7u);
+  EXPECT_EQ(session.receive(bytes.substr(20), server.now.mono_ns), 10u) << "always one step";
   EXPECT_EQ(session.wants(), Session::Wants::kInput);
-  EXPECT_EQ(client.say(script()).substr(27), kAnswer);
+  EXPECT_EQ(client.say(script()).substr(33), kAnswer);
+}
+
+TEST(SessionInput, CommandsThatNeedNoClockEndATurnToo) {
+  TestServer server;
+  server.reading_takes_ns = 10;
+  Client client(server);
+  std::string bytes;
+  for (int i = 0; i < 100; ++i) bytes += "use a\r\n";
+  EXPECT_EQ(client.session().receive(bytes, server.now.mono_ns + 11), 15u * 7);
+  EXPECT_EQ(client.session().wants(), Session::Wants::kTurn);
+}
+
+TEST(SessionInput, InTurnsOfEveryLength) {
+  for (std::uint64_t turn = 0; turn <= 30; ++turn) {
+    TestServer server(small_jobs());
+    server.reading_takes_ns = 1;
+    server.turn_ns = turn;
+    Client client(server);
+    ASSERT_EQ(client.say(script()), kAnswer) << "turns of " << turn << " ns";
+  }
 }
 
 TEST(SessionInput, ALineOf224BytesIsTheLongest) {

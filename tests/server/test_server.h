@@ -109,7 +109,13 @@ class TestServer {
   // Checkpoints are made of `on_disk`, though the jobs are not there.
   explicit TestServer(ServiceOptions options = {}, queue::DiskStore* on_disk = nullptr)
       : service(
-            engine, [this] { return now; }, options, {}, on_disk) {}
+            engine,
+            [this] {
+              now.utc_ns += reading_takes_ns;
+              now.mono_ns += reading_takes_ns;
+              return now;
+            },
+            options, {}, on_disk) {}
 
   // Moves both clocks on.
   void pass(queue::Millis ms) {
@@ -141,6 +147,10 @@ class TestServer {
   }
 
   queue::Now now{.utc_ns = 1'700'000'000'000'000'000, .mono_ns = 5'000'000'000};
+  // Each reading of the clock by a session moves it on by so much. A session takes turns of
+  // `turn_ns`.
+  std::uint64_t reading_takes_ns = 0;
+  std::uint64_t turn_ns = 1'000;
   BreakableStore store;
   queue::Engine engine{store, {}, now};
   Service service;
@@ -169,7 +179,7 @@ inline Client::~Client() {
 
 inline void Client::process() {
   do {
-    unused_.erase(0, session_->receive(unused_));
+    unused_.erase(0, session_->receive(unused_, server_.now.mono_ns + server_.turn_ns));
   } while (session_->wants() == Session::Wants::kTurn);
   if (ended_ && session_->wants() == Session::Wants::kInput) session_->close();
 }

@@ -25,9 +25,9 @@
 //    counted. All other jobs are in the store alone. They are loaded shortly before they are due,
 //    or when there is room. If a tube has more ready jobs than may be loaded, those that were due
 //    first are loaded, and priorities hold among the loaded ones only.
-// 4. *Bounded work.* No command does more than a bounded number of steps, except `kick` and
-//    `disconnect`, which do all that was asked. The next calls do the remaining work; until it is
-//    done, `next_wakeup` returns a moment that has passed.
+// 4. *Bounded work.* No command does more than a bounded number of steps, except `disconnect`,
+//    which does all that was asked. The next calls do the remaining work; until it is done,
+//    `next_wakeup` returns a moment that has passed.
 //
 // Errors. A method that reads or appends throws StoreError if the store fails; the state is then as
 // before the command, but the time has advanced. StoreError can come from `put`, `reserve`,
@@ -94,10 +94,22 @@ struct PutOutcome {
   Sequence durable_at = 0;
 };
 
-struct KickOutcome {
-  // How many jobs became ready.
+// A kick that is under way.
+struct Kick {
+  // As asked for: at most so many jobs become ready.
+  std::uint64_t bound = 0;
+  // How many jobs have become ready.
   std::uint64_t kicked = 0;
   Sequence durable_at = 0;
+  // Nothing is left to do.
+  bool done = false;
+
+  // Of the engine: what the first step has found, and where in the store the next step goes on.
+  // Without that each step would have to find its way past all that were kicked.
+  bool begun = false;
+  bool buried = false;
+  std::uint64_t next_burial = 0;
+  DueKey next_due{};
 };
 
 // A job as a client gets to see it.
@@ -258,10 +270,18 @@ class Engine {
   // The buried job of the tube in use that was buried first.
   std::optional<JobView> peek_buried(ClientId client, Now now);
 
-  // Makes up to `bound` buried jobs of the tube in use ready; if it has none, up to `bound` delayed
-  // jobs. The order is the one in which the peeks show them. O(jobs kicked). The jobs are appended
-  // `options.step` at a time: if the store fails half-way, the answer counts those kicked so far.
-  KickOutcome kick(ClientId client, Now now, std::uint64_t bound);
+  // Makes up to `kick.bound` buried jobs of the tube in use ready; if it has none, up to that many
+  // delayed jobs. The order is the one in which the peeks show them. A call does one step of at
+  // most kKickStep jobs, so that the owner can serve others in between:
+  //
+  //   Kick kick{.bound = 1'000'000};
+  //   while (!kick.done) engine.kick(client, now(), kick);    // kick.kicked: the answer
+  //
+  // REQUIRES: `use` is not called in between. Jobs that other commands change meanwhile are kicked
+  // or not; `kicked` counts the right ones. If the store fails half-way, the kick is done, and has
+  // counted those kicked so far; StoreError comes from the first step only.
+  static constexpr std::size_t kKickStep = 16;
+  void kick(ClientId client, Now now, Kick& kick);
   // Makes one buried or delayed job ready.
   Outcome kick_job(Now now, JobId id);
   // For `duration` ms no job of the tube is reserved, except by `reserve_job`. 0 ends a pause. A

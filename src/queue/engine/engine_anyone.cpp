@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "queue/engine/engine_state.h"
@@ -66,7 +67,7 @@ std::optional<JobView> Engine::peek_delayed(ClientId id, Now now) {
   s.advance(now);
   Tube& tube = *s.client(id).tube_in_use;
   if (!tube.delayed.empty()) return s.view(tube.delayed.begin()->record);
-  const std::vector<JobRecord> far = s.scan_far(tube, 1);
+  const std::vector<JobRecord> far = s.scan_far(tube, {}, 1);
   if (far.empty()) return std::nullopt;
   return s.view(far.front());
 }
@@ -105,35 +106,44 @@ Sequence Engine::State::kick(const std::vector<JobRecord>& records) {
   return sequence;
 }
 
-std::vector<JobRecord> Engine::State::first_to_kick(Tube& tube, bool buried, std::size_t limit) {
-  if (buried) return store.scan_buried(tube.record.number, 0, limit);
+std::vector<JobRecord> Engine::State::next_to_kick(Tube& tube, Kick& kick) {
+  const auto limit =
+      static_cast<std::size_t>(std::min<std::uint64_t>(kick.bound - kick.kicked, kKickStep));
   std::vector<JobRecord> records;
+  if (kick.buried) {
+    records = store.scan_buried(tube.record.number, kick.next_burial, limit);
+    if (!records.empty()) kick.next_burial = records.back().burial + 1;
+    return records;
+  }
   for (const LoadedJob& job : tube.delayed) {
     if (records.size() == limit) break;
     records.push_back(job.record);
   }
-  return records.empty() ? scan_far(tube, limit) : records;
+  if (!records.empty()) return records;
+  records = scan_far(tube, kick.next_due, limit);
+  if (!records.empty()) kick.next_due = {records.back().due, records.back().id + 1};
+  return records;
 }
 
-KickOutcome Engine::kick(ClientId id, Now now, std::uint64_t bound) {
+void Engine::kick(ClientId id, Now now, Kick& kick) {
   State& s = *state_;
   s.advance(now);
   Tube& tube = *s.client(id).tube_in_use;
-  const bool buried = tube.record.buried > 0;
-  KickOutcome outcome;
-  try {
-    while (outcome.kicked < bound) {
-      const std::uint64_t most = std::min<std::uint64_t>(bound - outcome.kicked, s.options.step);
-      const std::vector<JobRecord> records =
-          s.first_to_kick(tube, buried, static_cast<std::size_t>(most));
-      if (records.empty()) break;
-      outcome.durable_at = s.kick(records);
-      outcome.kicked += records.size();
-    }
-  } catch (const StoreError&) {
-    if (outcome.kicked == 0) throw;
+  if (!std::exchange(kick.begun, true)) {
+    // A worker may release the jobs that are kicked, delayed, as fast as they are kicked. So this
+    // kicks no more jobs than there are now.
+    kick.buried = tube.record.buried > 0;
+    kick.bound = std::min(kick.bound, kick.buried ? tube.record.buried : tube.delayed_jobs());
   }
-  return outcome;
+  try {
+    const std::vector<JobRecord> records = s.next_to_kick(tube, kick);
+    if (!records.empty()) kick.durable_at = s.kick(records);
+    kick.kicked += records.size();
+    kick.done = records.empty() || kick.kicked == kick.bound;
+  } catch (const StoreError&) {
+    kick.done = true;
+    if (kick.kicked == 0) throw;
+  }
 }
 
 Outcome Engine::kick_job(Now now, JobId id) {

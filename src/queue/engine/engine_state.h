@@ -115,8 +115,9 @@ struct Engine::State {
   void loading_failed(Tube& tube, const StoreError& error);
   // Loads all of the tube's jobs that are due by now, as far as memory is allowed.
   void load_what_is_due(Tube& tube);
-  // Returns up to `limit` of the tube's delayed jobs that are in the store alone, by (due, id).
-  std::vector<JobRecord> scan_far(Tube& tube, std::size_t limit);
+  // Returns up to `limit` of the tube's delayed jobs that are in the store alone, by (due, id). The
+  // first one is at `from` or later.
+  std::vector<JobRecord> scan_far(Tube& tube, DueKey from, std::size_t limit);
 
   // --- Reserving (reserving.cpp)
 
@@ -151,8 +152,9 @@ struct Engine::State {
 
   // --- Kicking (engine_anyone.cpp)
 
-  // Returns the records of up to `limit` buried or delayed jobs, in the order of the peeks.
-  std::vector<JobRecord> first_to_kick(Tube& tube, bool buried, std::size_t limit);
+  // Returns the records of the buried or delayed jobs of the kick's next step, in the order of the
+  // peeks.
+  std::vector<JobRecord> next_to_kick(Tube& tube, Kick& kick);
   // Makes the jobs with these records ready, in one append. REQUIRES: all are in one tube, and each
   // is buried or delayed.
   Sequence kick(const std::vector<JobRecord>& records);

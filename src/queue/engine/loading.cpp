@@ -120,9 +120,9 @@ void Engine::State::load_what_is_due(Tube& tube) try {
   loading_failed(tube, error);
 }
 
-std::vector<JobRecord> Engine::State::scan_far(Tube& tube, std::size_t limit) {
+std::vector<JobRecord> Engine::State::scan_far(Tube& tube, DueKey from, std::size_t limit) {
   std::vector<JobRecord> found;
-  DueKey from = std::max(tube.cursor, DueKey{clock.utc() + 1, 0});
+  from = std::max({from, tube.cursor, DueKey{clock.utc() + 1, 0}});
   constexpr std::size_t kFirstScan = 16;
   for (std::size_t scan = std::max(limit, kFirstScan); found.size() < limit && tube.far() > 0;
        scan *= 2) {

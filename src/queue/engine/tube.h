@@ -46,6 +46,9 @@ struct Tube {
   // Jobs in memory that are not reserved: EngineOptions::max_loaded_per_tube bounds these.
   std::size_t queued() const { return loaded - reserved; }
 
+  // Jobs that are neither ready nor reserved nor buried, in memory or in the store alone.
+  std::uint64_t delayed_jobs() const { return record.scheduled - ready.size() - reserved; }
+
   // Jobs that are not buried and in the store alone. Exact between commands.
   std::uint64_t far() const { return record.scheduled - loaded; }
 

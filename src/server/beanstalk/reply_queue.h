@@ -46,6 +46,8 @@ class ReplyQueue {
   bool empty() const { return bytes() == 0; }
   // Returns true if some reply was not yet sendable.
   bool holds() const { return !held_.empty(); }
+  // Returns what must be durable for the first of these to leave. REQUIRES: holds().
+  queue::Sequence waits_for() const { return held_.front().durable_at; }
 
  private:
   // Successive replies that wait for the same sequence number. Positions in the stream of replies

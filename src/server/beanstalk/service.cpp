@@ -42,7 +42,7 @@ Service::Service(queue::Engine& engine, std::function<queue::Now()> clock,
       clock_(std::move(clock)),
       options_(options),
       identity_(Identity::of_this_process()),
-      started_ns_(clock_().mono_ns),
+      started_ns_(now().mono_ns),
       disk_(std::move(disk)),
       checkpoint_(store) {}
 

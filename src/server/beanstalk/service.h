@@ -27,8 +27,6 @@ struct ServiceOptions {
   std::uint32_t max_job_size = kDefaultMaxJobSize;
   // Bytes of replies that a client may leave unread. Beyond it, nothing is read from the client.
   std::size_t max_unsent = 1 << 20;
-  // Lines and bodies of one connection that are used in one turn; then others get their turn.
-  std::size_t steps_per_turn = 1'000;
   // Whether the store outlives the process. If not, `stats` shows 0 as binlog-records-written.
   bool durable = true;
 };
@@ -70,7 +68,9 @@ class Service {
   Service& operator=(const Service&) = delete;
 
   queue::Engine& engine() { return engine_; }
-  queue::Now now() const { return clock_(); }
+  queue::Now now() { return last_now_ = clock_(); }
+  // Returns what now() returned last.
+  queue::Now last_now() const { return last_now_; }
   const ServiceOptions& options() const { return options_; }
   const Identity& identity() const { return identity_; }
   Counters& counters() { return counters_; }
@@ -91,6 +91,7 @@ class Service {
  private:
   queue::Engine& engine_;
   std::function<queue::Now()> clock_;
+  queue::Now last_now_;
   ServiceOptions options_;
   Identity identity_;
   Counters counters_;

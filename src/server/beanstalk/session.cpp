@@ -1,9 +1,11 @@
-// Session: bytes in, dispatch of each command to the engine, replies out (session.h).
+// Session: dispatch of each command to the engine, and the replies (session.h). How bytes become
+// commands is in session_input.cpp.
 #include "server/beanstalk/session.h"
 
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "server/beanstalk/stats.h"
 
@@ -15,9 +17,6 @@ using queue::Delivery;
 constexpr std::string_view kEnd = "\r\n";
 constexpr std::string_view kBadFormat = "BAD_FORMAT\r\n";
 constexpr std::string_view kOutOfRange = "OUT_OF_RANGE\r\n";
-
-// An empty body buffer that grew beyond this gives its memory back.
-constexpr std::size_t kKeptBody = 64 << 10;
 
 }  // namespace
 
@@ -32,6 +31,7 @@ Session::~Session() {
 
 void Session::close() {
   if (state_ == State::kClosed) return;
+  if (state_ == State::kKicking) answer_kick();
   state_ = State::kClosed;
   body_ = {};
   Counters& counters = service_.counters();
@@ -56,93 +56,6 @@ bool Session::mid_command() const {
 bool Session::is_at_work() const {
   if (state_ == State::kClosed) return false;
   return service_.engine().holds_jobs(client_) || service_.checkpoint().held_by(client_);
-}
-
-// --- Bytes in.
-
-std::size_t Session::receive(std::string_view bytes) {
-  turn_over_ = false;
-  std::size_t used = 0;
-  for (std::size_t steps = 0; wants() == Wants::kInput && used < bytes.size(); ++steps) {
-    if (steps == service_.options().steps_per_turn) {
-      turn_over_ = true;
-      break;
-    }
-    const std::string_view rest = bytes.substr(used);
-    std::size_t taken = 0;
-    switch (state_) {
-      case State::kLine:
-        taken = take_line(rest);
-        break;
-      case State::kLongLine:
-        taken = skip_long_line(rest);
-        break;
-      case State::kBody:
-        taken = take_body(rest);
-        break;
-      case State::kSwallow:
-        taken = swallow(rest);
-        break;
-      case State::kWaiting:
-      case State::kCheckpoint:
-      case State::kClosed:
-        break;
-    }
-    if (taken == 0) break;
-    used += taken;
-  }
-  return used;
-}
-
-std::size_t Session::take_line(std::string_view bytes) {
-  const std::size_t length = bytes.substr(0, kMaxLine).find(kEnd);
-  if (first_lines_.is_request(bytes.substr(0, std::min(length, kMaxLine - 1))))
-    return refuse_http(bytes);
-  if (length != std::string_view::npos) {
-    const Command command = parse_command(bytes.substr(0, length));
-    carry_out(command);
-    if (!first_lines_.admits(command.verb)) turn_away(Stranger::kUnknownCommands);
-    return length + kEnd.size();
-  }
-  if (bytes.size() < kMaxLine) return 0;
-  state_ = State::kLongLine;
-  return kMaxLine - 1;  // the last byte is kept: it may be the CR of the line's end
-}
-
-std::size_t Session::skip_long_line(std::string_view bytes) {
-  const std::size_t end = bytes.find(kEnd);
-  if (first_lines_.goes_on_as_request(bytes.substr(0, end))) return refuse_http(bytes);
-  if (end == std::string_view::npos) return bytes.size() - (bytes.ends_with('\r') ? 1 : 0);
-  state_ = State::kLine;
-  replies_.add(0, kBadFormat);
-  if (!first_lines_.admits(Verb::kUnknown)) turn_away(Stranger::kUnknownCommands);
-  return end + kEnd.size();
-}
-
-std::size_t Session::take_body(std::string_view bytes) {
-  const std::size_t whole = std::size_t{put_.bytes} + kEnd.size();
-  const std::size_t taken = std::min(whole - body_.size(), bytes.size());
-  if (taken == whole) {
-    finish_put(bytes.substr(0, whole));
-    return taken;
-  }
-  body_.append(bytes.substr(0, taken));
-  if (body_.size() == whole) {
-    finish_put(body_);
-    body_.clear();
-    if (body_.capacity() > kKeptBody) body_.shrink_to_fit();
-  }
-  return taken;
-}
-
-std::size_t Session::swallow(std::string_view bytes) {
-  const auto taken = static_cast<std::size_t>(std::min<std::uint64_t>(left_, bytes.size()));
-  left_ -= taken;
-  if (left_ == 0) {
-    state_ = State::kLine;
-    replies_.add(0, "JOB_TOO_BIG\r\n");
-  }
-  return taken;
 }
 
 void Session::end_of_input() {
@@ -201,7 +114,9 @@ void Session::dispatch(const Command& c) {
     case Verb::kPeekBuried:
       return answer_found(engine.peek_buried(client_, service_.now()));
     case Verb::kKick:
-      return kick(c.bound);
+      kick_ = {.bound = c.bound};
+      state_ = State::kKicking;
+      return;
     case Verb::kKickJob:
       return answer(engine.kick_job(service_.now(), c.id), "KICKED\r\n");
 
@@ -261,7 +176,6 @@ void Session::finish_put(std::string_view body_and_end) {
   const queue::Now now = service_.now();
   if (service_.refuses_puts(now)) return replies_.add(0, "OUT_OF_MEMORY\r\n");
   if (put_.ttr > queue::kMaxTtr) return replies_.add(0, kOutOfRange);
-  if (is_in_seconds(put_)) return replies_.add(0, "NOT_MILLISECONDS\r\n");
 
   queue::PutOrder order{.priority = put_.priority, .due_in = put_.delay, .ttr = put_.ttr};
   if (put_.verb == Verb::kPutAt) order.due_at = put_.due_at;
@@ -300,9 +214,19 @@ void Session::release(const Command& c) {
   answer(service_.engine().release(client_, now, c.id, c.priority, c.delay), "RELEASED\r\n");
 }
 
-void Session::kick(std::uint32_t bound) {
-  const queue::KickOutcome kick = service_.engine().kick(client_, service_.now(), bound);
-  replies_.add(kick.durable_at, "KICKED ", kick.kicked, kEnd);
+void Session::go_on_kicking() {
+  try {
+    service_.engine().kick(client_, service_.now(), kick_);
+    if (!kick_.done) return;
+    answer_kick();
+  } catch (const queue::StoreError& error) {
+    answer_store_failure(error.what());
+  }
+  state_ = State::kLine;
+}
+
+void Session::answer_kick() {
+  replies_.add(kick_.durable_at, "KICKED ", kick_.kicked, kEnd);
 }
 
 void Session::pause(const Command& c) {

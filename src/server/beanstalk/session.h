@@ -10,6 +10,9 @@
 // Commands are carried out and answered in the order in which they came. While a reserve waits,
 // `receive` uses no byte; `deliver` ends the wait.
 //
+// Time. `receive` stops when a moment has come that its caller gives, and goes on in the next call.
+// A long command (kick) is carried out in steps, so that it can stop in the middle too.
+//
 // Where a put is handled: take_line() parses the command line, dispatch() passes it to begin_put(),
 // which decides whether the body is kept or discarded, take_body() collects the body, and
 // finish_put() gives the job to the engine and adds the reply.
@@ -47,9 +50,11 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // Carries out the whole commands in `bytes`. Returns how many bytes were used; the others must be
-  // passed again, followed by what came after them.
-  std::size_t receive(std::string_view bytes);
+  // Carries out the whole commands in `bytes`, and goes on with a long one. Returns how many bytes
+  // were used; the others must be passed again, followed by what came after them. Stops after the
+  // first step that ends at `until_ns` or later, by the monotonic clock; the session wants kTurn
+  // then. A step takes less than 1 ms if the store is quick.
+  std::size_t receive(std::string_view bytes, std::uint64_t until_ns = UINT64_MAX);
 
   // Reports that the client has closed its half of the connection. A reserve that waits ends with
   // TIMED_OUT, and so will every later one that would have to wait.
@@ -61,8 +66,8 @@ class Session {
   // Ends the wait of a `checkpoint` with what CheckpointLease::poll has returned for this client.
   void checkpoint_made(const CheckpointResult& result);
 
-  // Disconnects the client from the engine; its reserved jobs are ready again. The replies may
-  // still be sent.
+  // Disconnects the client from the engine; its reserved jobs are ready again. A kick that is under
+  // way ends, and is answered with what it has done. The replies may still be sent.
   void close();
 
   Wants wants() const;
@@ -86,9 +91,11 @@ class Session {
     kSwallow,     // the body of a put that was refused is being discarded
     kWaiting,     // a reserve waits
     kCheckpoint,  // a checkpoint is being made
+    kKicking,     // kick_ is under way
     kClosed,
   };
 
+  std::size_t take(std::string_view bytes);
   std::size_t take_line(std::string_view bytes);
   std::size_t skip_long_line(std::string_view bytes);
   std::size_t take_body(std::string_view bytes);
@@ -103,7 +110,8 @@ class Session {
   void reserve(const Command& command);
   void reserve_job(queue::JobId id);
   void release(const Command& command);
-  void kick(std::uint32_t bound);
+  void go_on_kicking();
+  void answer_kick();
   void checkpoint();
   void pause(const Command& command);
   void stats_job(queue::JobId id);
@@ -130,11 +138,12 @@ class Session {
   bool input_ended_ = false;
   bool producer_ = false;
   bool worker_ = false;
-  bool turn_over_ = false;  // `receive` stopped after options.steps_per_turn
+  bool turn_over_ = false;  // `receive` stopped because its time was over
 
   Command put_;             // kBody: the put whose body is next
   std::string body_;        // kBody: the part of the body and its CR LF that came in earlier calls
   std::uint64_t left_ = 0;  // kSwallow: bytes still to be discarded
+  queue::Kick kick_;        // kKicking
 };
 
 }  // namespace carillon::server::beanstalk

@@ -21,7 +21,9 @@ using carillon::server::beanstalk::TestServer;
 
 // Returns the replies to `bytes`, sent in pieces of `piece` bytes.
 std::string answer(std::string_view bytes, std::size_t piece) {
-  TestServer server({.max_job_size = 100, .steps_per_turn = 7});
+  TestServer server({.max_job_size = 100});
+  server.reading_takes_ns = 1;
+  server.turn_ns = 7;
   Client client(server);
   std::string replies;
   for (std::size_t at = 0; at < bytes.size(); at += piece)

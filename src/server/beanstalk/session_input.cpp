@@ -1,0 +1,115 @@
+// Session: bytes in, cut into lines and bodies (session.h). What the commands do is in session.cpp.
+
+#include <algorithm>
+#include <string_view>
+
+#include "server/beanstalk/session.h"
+
+namespace carillon::server::beanstalk {
+namespace {
+
+constexpr std::string_view kEnd = "\r\n";
+constexpr std::string_view kBadFormat = "BAD_FORMAT\r\n";
+
+// The clock is read at least once in so many steps.
+constexpr unsigned kStepsPerReading = 8;
+
+// An empty body buffer that grew beyond this gives its memory back.
+constexpr std::size_t kKeptBody = 64 << 10;
+
+}  // namespace
+
+std::size_t Session::receive(std::string_view bytes, std::uint64_t until_ns) {
+  turn_over_ = false;
+  std::size_t used = 0;
+  for (unsigned steps = 0; wants() == Wants::kInput; ++steps) {
+    const bool kicking = state_ == State::kKicking;
+    if (!kicking && used == bytes.size()) break;
+    // Most commands read the clock. Others are short.
+    if (steps % kStepsPerReading == kStepsPerReading - 1) service_.now();
+    if (steps > 0 && service_.last_now().mono_ns >= until_ns) {
+      turn_over_ = true;
+      break;
+    }
+    if (kicking) {
+      go_on_kicking();
+      continue;
+    }
+    const std::size_t taken = take(bytes.substr(used));
+    if (taken == 0) break;
+    used += taken;
+  }
+  return used;
+}
+
+std::size_t Session::take(std::string_view bytes) {
+  switch (state_) {
+    case State::kLine:
+      return take_line(bytes);
+    case State::kLongLine:
+      return skip_long_line(bytes);
+    case State::kBody:
+      return take_body(bytes);
+    case State::kSwallow:
+      return swallow(bytes);
+    case State::kWaiting:
+    case State::kCheckpoint:
+    case State::kKicking:
+    case State::kClosed:
+      break;
+  }
+  return 0;
+}
+
+std::size_t Session::take_line(std::string_view bytes) {
+  const std::size_t length = bytes.substr(0, kMaxLine).find(kEnd);
+  if (first_lines_.is_request(bytes.substr(0, std::min(length, kMaxLine - 1))))
+    return refuse_http(bytes);
+  if (length != std::string_view::npos) {
+    const Command command = parse_command(bytes.substr(0, length));
+    carry_out(command);
+    if (!first_lines_.admits(command.verb)) turn_away(Stranger::kUnknownCommands);
+    return length + kEnd.size();
+  }
+  if (bytes.size() < kMaxLine) return 0;
+  state_ = State::kLongLine;
+  return kMaxLine - 1;  // the last byte is kept: it may be the CR of the line's end
+}
+
+std::size_t Session::skip_long_line(std::string_view bytes) {
+  const std::size_t end = bytes.find(kEnd);
+  if (first_lines_.goes_on_as_request(bytes.substr(0, end))) return refuse_http(bytes);
+  if (end == std::string_view::npos) return bytes.size() - (bytes.ends_with('\r') ? 1 : 0);
+  state_ = State::kLine;
+  replies_.add(0, kBadFormat);
+  if (!first_lines_.admits(Verb::kUnknown)) turn_away(Stranger::kUnknownCommands);
+  return end + kEnd.size();
+}
+
+std::size_t Session::take_body(std::string_view bytes) {
+  const std::size_t whole = std::size_t{put_.bytes} + kEnd.size();
+  const std::size_t taken = std::min(whole - body_.size(), bytes.size());
+  if (taken == whole) {
+    finish_put(bytes.substr(0, whole));
+    return taken;
+  }
+  body_.append(bytes.substr(0, taken));
+  if (body_.size() == whole) {
+    finish_put(body_);
+    body_.clear();
+    if (body_.capacity() > kKeptBody) body_.shrink_to_fit();
+  }
+  return taken;
+}
+
+std::size_t Session::swallow(std::string_view bytes) {
+  const auto taken = static_cast<std::size_t>(std::min<std::uint64_t>(left_, bytes.size()));
+  left_ -= taken;
+  if (left_ == 0) {
+    state_ = State::kLine;
+    replies_.add(0, "JOB_TOO_BIG\r\n");
+  }
+  return taken;
+}
+
+}  // namespace carillon::server::beanstalk

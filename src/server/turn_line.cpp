@@ -1,0 +1,53 @@
+// TurnLine: deficit round robin with a list of new members (turn_line.h).
+#include "server/turn_line.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace carillon::server {
+
+void TurnLine::join(Member& member) {
+  if (std::exchange(member.has_work_, true)) return;
+  ++working_;
+  if (member.hook_.is_linked()) return;
+  member.is_new_ = true;
+  member.credit_ = quantum_;
+  new_.push_back(member);
+}
+
+void TurnLine::leave(Member& member) {
+  if (std::exchange(member.has_work_, false)) --working_;
+  if (member.hook_.is_linked()) list_of(member).erase(List::s_iterator_to(member));
+}
+
+TurnLine::Member* TurnLine::next() {
+  while (working_ > 0) {
+    Member& first = new_.empty() ? old_.front() : new_.front();
+    if (first.credit_ <= 0) {
+      first.credit_ += quantum_;
+      move_to_old(first);
+    } else if (first.has_work_) {
+      first.has_work_ = false;
+      --working_;
+      return &first;
+    } else if (first.is_new_) {
+      move_to_old(first);
+    } else {
+      old_.pop_front();
+    }
+  }
+  return nullptr;
+}
+
+void TurnLine::spent(Member& member, std::int64_t ns) {
+  if (!member.hook_.is_linked()) return;
+  member.credit_ = std::max(member.credit_ - ns, -kLongestDebt * quantum_);
+}
+
+void TurnLine::move_to_old(Member& member) {
+  list_of(member).erase(List::s_iterator_to(member));
+  member.is_new_ = false;
+  old_.push_back(member);
+}
+
+}  // namespace carillon::server

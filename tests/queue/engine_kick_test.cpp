@@ -1,0 +1,107 @@
+// A kick goes on in steps while other clients change the same tube.
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "queue/engine_fixture.h"
+
+namespace carillon::queue {
+namespace {
+
+constexpr Millis kDay = 86'400'000;
+
+class EngineKick : public EngineTest {
+ protected:
+  std::vector<JobId> put(int jobs, PutOrder order = {.due_in = kDay}) {
+    std::vector<JobId> ids;
+    for (int i = 0; i < jobs; ++i) ids.push_back(queue.put(producer, "job", order));
+    return ids;
+  }
+  void bury(int jobs) {
+    for (const JobId id : put(jobs, {})) {
+      ASSERT_TRUE(engine.reserve_job(worker, queue.now(), id));
+      ASSERT_TRUE(engine.bury(worker, queue.now(), id, 0).done);
+    }
+  }
+  void finish() {
+    while (!kick.done) engine.kick(producer, queue.now(), kick);
+  }
+
+  Kick kick{.bound = 1'000'000};
+};
+
+TEST_F(EngineKick, AStepKicks16Jobs) {
+  put(40);
+  for (const std::uint64_t kicked : {16u, 32u, 40u}) {
+    EXPECT_FALSE(kick.done);
+    engine.kick(producer, queue.now(), kick);
+    EXPECT_EQ(kick.kicked, kicked);
+    EXPECT_EQ(counts().ready, kicked);
+  }
+  EXPECT_TRUE(kick.done);
+}
+
+TEST_F(EngineKick, StopsAtItsBound) {
+  put(40);
+  kick.bound = 20;
+  finish();
+  EXPECT_EQ(kick.kicked, 20u);
+  EXPECT_EQ(counts().delayed, 20u);
+}
+
+TEST_F(EngineKick, JobsDeletedMeanwhileAreNotCounted) {
+  const std::vector<JobId> ids = put(40);
+  engine.kick(producer, queue.now(), kick);
+  for (std::size_t i = 20; i < 30; ++i) engine.remove(worker, queue.now(), ids[i]);
+  finish();
+  EXPECT_EQ(kick.kicked, 30u);
+  EXPECT_EQ(counts().ready, 30u);
+}
+
+TEST_F(EngineKick, AJobThatIsReleasedWithADelayMeanwhileIsNotKickedForEver) {
+  put(40, {.due_in = 1'000});
+  for (int steps = 0; !kick.done; ++steps) {
+    ASSERT_LT(steps, 10);
+    engine.kick(producer, queue.now(), kick);
+    for (auto got = engine.reserve(worker, queue.now(), 0); got->kind == Delivery::Kind::kReserved;
+         got = engine.reserve(worker, queue.now(), 0))
+      ASSERT_TRUE(engine.release(worker, queue.now(), got->job.id, 0, 2'000).done);
+  }
+  EXPECT_EQ(kick.kicked, 40u);
+  EXPECT_EQ(counts().delayed, 40u);
+}
+
+TEST_F(EngineKick, BuriedJobsAreFollowedByNoDelayedOnes) {
+  bury(20);
+  put(20);
+  finish();
+  EXPECT_EQ(kick.kicked, 20u);
+  EXPECT_EQ(counts().delayed, 20u);
+  EXPECT_EQ(counts().buried, 0u);
+}
+
+TEST_F(EngineKick, AJobThatIsBuriedMeanwhileStaysBuried) {
+  bury(20);
+  engine.kick(producer, queue.now(), kick);
+  const auto got = engine.reserve(worker, queue.now(), 0);
+  ASSERT_TRUE(engine.bury(worker, queue.now(), got->job.id, 0).done);
+  finish();
+  EXPECT_EQ(kick.kicked, 20u);
+  EXPECT_EQ(counts().buried, 1u);
+}
+
+TEST_F(EngineKick, AFailureHalfWayEndsItAndItCountsWhatWasKicked) {
+  put(40);
+  engine.kick(producer, queue.now(), kick);
+  queue.store().faults.records = true;
+  engine.kick(producer, queue.now(), kick);
+  queue.store().faults = {};
+  EXPECT_TRUE(kick.done);
+  EXPECT_EQ(kick.kicked, 16u);
+  EXPECT_EQ(counts().ready, 16u);
+}
+
+}  // namespace
+}  // namespace carillon::queue
