@@ -4,6 +4,7 @@
 #
 #   make run ARGS="--listen 127.0.0.1:11400"    # more flags for `carillon serve`
 #   make test TESTS=wheel                       # only the tests whose name matches
+#   make simulate STEPS=10000000 SEED=7         # fewer steps, from another seed on
 #   make build PACKAGES=mine                    # neither check nor install packages
 #   make install PREFIX=/opt/carillon
 
@@ -11,12 +12,14 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build
 .NOTPARALLEL:
-.PHONY: help deps build run test asan tsan bench format lint install install-library clean
+.PHONY: help deps build run test simulate asan tsan bench format lint install install-library clean
 
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 TESTS ?=
 ARGS ?=
+STEPS ?= 1000000000
+SEED ?= random
 PACKAGES ?= debian
 
 say = @printf 'carillon: %s\n'
@@ -59,6 +62,14 @@ test: ## build, and run every test
 	@cmake --build build --parallel $(JOBS)
 	$(say) "running the tests"
 	@ctest --preset release --parallel $(JOBS) $(if $(TESTS),-R '$(TESTS)')
+
+simulate: ## 10^9 steps of simulated crashes, faults and clients; takes hours, shows progress
+	$(packages) build test
+	$(configure) release -DCARILLON_TESTS=ON $(quietly)
+	$(say) "building the simulator"
+	@cmake --build build --target carillon_simulator --parallel $(JOBS)
+	$(say) "simulating $(STEPS) steps; a failure says how to see it again"
+	@exec ./build/carillon_simulator --seed $(SEED) --steps $(STEPS) --progress
 
 asan tsan: ## the tests of the layers under the address (asan) or thread (tsan) sanitizer
 	$(packages) build test

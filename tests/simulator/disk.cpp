@@ -225,6 +225,7 @@ int Disk::sync(int fd) {
   if (of == nullptr) return -EBADF;
   File& file = *of->file;
   ++syncs_;
+  if (stopped_) return -EIO;
   if (fails(faults_.syncs)) {
     file.never_written.merge(file.unsynced);
     file.unsynced.clear();

@@ -11,13 +11,16 @@
 // layer included.
 //
 // What a power loss leaves
-// - *Bytes.* A page of 4 KiB that was written and not synced is as it was before, or as it was
+// - *Bytes.* A page of 4 KiB that was overwritten and not synced is as it was before, or as it was
 //   written, or each of its sectors of 512 bytes is one or the other. Each page has a fate of its
-//   own, and so has the size of the file. A write with O_DSYNC is durable when it returns.
+//   own. Of bytes that were added to a file the first few are there, as ext4 and XFS have it: a
+//   size grows only over bytes that are on the disk. (POSIX would allow anything there; RocksDB
+//   refuses a MANIFEST with holes.) A write with O_DSYNC is durable when it returns.
 // - *Names.* That a file was made, renamed, linked or deleted is durable after an fsync of its
 //   directory, and not before. A power loss keeps the first few of the changes of a directory, as
-//   ext4 does, or any of them, as POSIX allows. A sync of a new file does not make its name durable
-//   (ext4 does that; no code may rely on it). A rename is never kept by halves.
+//   ext4 and XFS do. (POSIX would allow any of them; RocksDB's CURRENT relies on the order.) A sync
+//   of a new file does not make its name durable: ext4 does that, and no code may rely on it. A
+//   rename is never kept by halves.
 // - *Failed syncs.* What a failed sync has not written is never written by a later one that
 //   succeeds, as on Linux.
 // The death of the process alone loses nothing that was written.
@@ -94,6 +97,7 @@ class Disk {
   // Bytes that the files may take.
   void set_capacity(std::uint64_t bytes) { capacity_pages_ = bytes / kPage; }
   std::uint64_t free_bytes() const;
+  std::uint64_t used_bytes() const { return used_pages_ * kPage; }
   // How many calls so far have changed something, and how many were syncs.
   std::uint64_t changes() const { return changes_; }
   std::uint64_t syncs() const { return syncs_; }

@@ -109,6 +109,22 @@ TEST_F(DiskTest, TearsUnsyncedBytesAtSectorsAlone) {
   EXPECT_GT(seen.size(), 10U);
 }
 
+TEST_F(DiskTest, KeepsTheFirstBytesThatWereAdded) {
+  std::set<std::size_t> sizes;
+  for (int i = 0; i < 200; ++i) {
+    make_durable("/simulated/a", "hello");
+    write(open("/simulated/a", O_RDWR), std::string(10'000, 'b'), 5);
+    disk.lose_power(random);
+    const std::string after = read("/simulated/a");
+    ASSERT_EQ(after, "hello" + std::string(after.size() - 5, 'b'));
+    sizes.insert(after.size());
+    ASSERT_EQ(::unlink("/simulated/a"), 0);
+  }
+  EXPECT_TRUE(sizes.contains(5));
+  EXPECT_TRUE(sizes.contains(10'005));
+  EXPECT_GT(sizes.size(), 20U);
+}
+
 TEST_F(DiskTest, NeverLosesADurableWrite) {
   for (int i = 0; i < 100; ++i) {
     make_durable("/simulated/a", std::string(8'192, 'a'));

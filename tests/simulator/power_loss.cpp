@@ -31,39 +31,36 @@ void Disk::lose_below(File& directory, Random& random, std::set<const File*>& se
 }
 
 void Disk::lose_names(File& directory, Random& random) {
-  const bool in_order = random() % 2 == 0;
-  std::size_t first = directory.changes.empty() ? 0 : random() % (directory.changes.size() + 1);
-  for (const Change& change : directory.changes) {
-    const bool kept = in_order ? first > 0 : random() % 2 == 0;
-    first -= std::min<std::size_t>(first, 1);
-    if (kept) change.apply(directory.durable_names);
-  }
+  const std::size_t kept = random() % (directory.changes.size() + 1);
+  for (std::size_t n = 0; n < kept; ++n) directory.changes[n].apply(directory.durable_names);
   directory.changes.clear();
   directory.names = directory.durable_names;
 }
 
+// What was there before is torn. What was added is there up to some byte; what was cut off is all
+// there or all gone.
 void Disk::lose_bytes(File& file, Random& random) {
   file.unsynced.merge(file.never_written);
   file.never_written.clear();
   const std::size_t written = file.bytes.size();
-  const std::size_t longest = std::max(written, file.durable_size);
-  file.bytes.resize(longest);
+  const std::size_t durable = file.durable_size;
+  const std::size_t added = written > durable ? written - durable : 0;
+  const std::size_t sizes[] = {written, durable, durable + random() % (added + 1)};
+  const std::size_t size = sizes[random() % 3];
+  file.bytes.resize(std::max(written, durable));
   const std::uint64_t all = random() % 4;  // one fate for all pages, or one for each
   for (const auto& [page, before] : file.unsynced) {
     const std::size_t at = page * kPage;
     const std::uint64_t fate = all < 3 ? all : random() % 3;
-    for (std::size_t sector = at; sector < std::min(at + kPage, longest); sector += kSector) {
+    for (std::size_t sector = at; sector < std::min(at + kPage, durable); sector += kSector) {
+      const bool cut_off = written < durable && sector + kSector > written;
       const bool kept = fate == 0 || (fate == 2 && random() % 2 == 0);
-      if (kept) continue;
-      const std::size_t size = std::min(kSector, longest - sector);
-      std::memcpy(file.bytes.data() + sector, before->data() + (sector - at), size);
+      if (kept && !cut_off) continue;
+      const std::size_t bytes = std::min(kSector, durable - sector);
+      std::memcpy(file.bytes.data() + sector, before->data() + (sector - at), bytes);
     }
   }
   file.unsynced.clear();
-  const std::size_t shortest = std::min(written, file.durable_size);
-  const std::size_t sizes[] = {written, file.durable_size,
-                               shortest + random() % (longest - shortest + 1)};
-  const std::size_t size = sizes[random() % 3];
   file.bytes.resize(size);
   used_pages_ += pages_of(size);
   file.durable_size = size;

@@ -1,0 +1,68 @@
+// What a simulated client sends, and how a reply reads.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "carillon/queue/job.h"
+
+namespace carillon::simulator {
+
+enum class Verb : std::uint8_t {
+  kPut,
+  kReserve,
+  kReserveJob,
+  kDelete,
+  kRelease,
+  kBury,
+  kTouch,
+  kPeek,
+  kPeekReady,
+  kPeekDelayed,
+  kPeekBuried,
+  kKick,
+  kKickJob,
+  kUse,
+  kWatch,
+  kIgnore,
+  kPause,
+  kStatsJob,
+  kStatsTube,
+  kOther,    // is answered OK and a text, or by one word
+  kGarbage,  // is answered UNKNOWN_COMMAND or BAD_FORMAT, or closes the connection
+  kRefused,  // is answered by `refusal`
+  kQuit,
+};
+
+struct Command {
+  Verb verb = Verb::kOther;
+  std::string bytes = {};  // as they are sent
+  queue::JobId id = 0;
+  queue::Priority priority = 0;
+  queue::Millis delay = 0;                    // put, release, pause
+  std::optional<queue::UtcMs> due_at = {};    // put
+  queue::Millis ttr = 0;                      // put
+  std::string body = {};                      // put
+  std::optional<queue::Millis> timeout = {};  // reserve
+  std::uint64_t bound = 0;                    // kick
+  std::string tube = {};                      // use, watch, ignore, pause, stats-tube
+  std::string refusal = {};                   // kRefused
+};
+
+// One reply: a line, and perhaps a text behind it.
+struct Reply {
+  std::string_view line;     // without its CR LF
+  std::string_view word;     // the first word of the line
+  std::uint64_t number = 0;  // the second one, if it is a number
+  std::string_view text;     // of RESERVED, FOUND and OK
+};
+
+// Takes the first reply off `bytes`. Returns nothing if it is not there as a whole.
+std::optional<Reply> take_reply(std::string_view& bytes);
+
+// The number in the line "NAME: number" of a text, or nothing.
+std::optional<std::uint64_t> field_of(std::string_view text, std::string_view name);
+
+}  // namespace carillon::simulator

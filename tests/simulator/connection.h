@@ -1,0 +1,133 @@
+// A client and its connection: what it has sent and the server has not used yet, and what of the
+// replies it knows.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "server/beanstalk/session.h"
+#include "simulator/commands.h"
+#include "simulator/model.h"
+#include "simulator/talker.h"
+
+namespace carillon::simulator {
+
+// How a client treats its connection.
+struct Manners {
+  Role role = Role::kAnybody;
+  std::uint64_t ahead = 1;        // commands that it sends before it has read the replies
+  std::size_t piece = SIZE_MAX;   // bytes that arrive at once, at most
+  bool reads = true;              // if not, replies pile up
+  std::uint64_t leaves_in = 500;  // one turn in so many it hangs up, perhaps in mid-command
+};
+
+class Connection {
+ public:
+  Connection(ClientNumber number, const Manners& manners, server::beanstalk::Service& service)
+      : number_(number), manners_(manners), talker_(manners.role), session_(service) {}
+
+  ClientNumber number() const { return number_; }
+  const Manners& manners() const { return manners_; }
+  server::beanstalk::Session& session() { return session_; }
+
+  // --- Client to server.
+
+  void send(Command command) {
+    sent_bytes_ += command.bytes.size();
+    on_the_way_ += command.bytes;
+    commands_.push_back({sent_bytes_, std::move(command)});
+  }
+  const Talker& talker() const { return talker_; }
+  // Commands that are not carried out yet.
+  std::size_t unanswered() const { return commands_.size(); }
+  // Some of what is on the way arrives.
+  void arrive(std::size_t bytes) {
+    bytes = std::min(bytes, on_the_way_.size());
+    input_.append(on_the_way_, 0, bytes);
+    on_the_way_.erase(0, bytes);
+  }
+  bool anything_on_the_way() const { return !on_the_way_.empty(); }
+  const std::string& input() const { return input_; }
+  // How many bytes of the input belong to the command that is being read.
+  std::size_t rest_of_command() const {
+    return commands_.empty() ? input_.size()
+                             : std::min<std::size_t>(input_.size(), commands_.front().end - used_);
+  }
+  void use(std::size_t bytes) {
+    used_ += bytes;
+    input_.erase(0, bytes);
+  }
+  // Returns true if all bytes of the first command are used; then take_command() removes it.
+  bool has_used_command() const { return !commands_.empty() && commands_.front().end <= used_; }
+  Command take_command() {
+    Command command = std::move(commands_.front().command);
+    commands_.pop_front();
+    return command;
+  }
+  // Nothing more is sent; what is on the way is lost.
+  void end_input() {
+    ended_ = true;
+    on_the_way_.clear();
+  }
+  bool ended() const { return ended_; }
+
+  // --- Server to client.
+
+  // Replies that were made since the last call. They are not sent yet, and perhaps may not be.
+  std::string new_replies() {
+    const server::beanstalk::ReplyQueue& replies = session_.replies();
+    const std::uint64_t made = left_ + replies.bytes();
+    if (made == seen_) return {};
+    server::beanstalk::ReplyQueue copy = replies;
+    std::string bytes(copy.sendable(UINT64_MAX));
+    bytes.erase(0, bytes.size() - static_cast<std::size_t>(made - seen_));
+    seen_ = made;
+    return bytes;
+  }
+
+  // A reply that ends with the bytes seen so far; when it has left, the client knows of the append.
+  struct Note {
+    std::uint64_t end = 0;
+    std::uint64_t append = 0;
+    queue::JobId given = 0;  // a new id
+  };
+  void note(std::uint64_t back, std::uint64_t append, queue::JobId given) {
+    notes_.push_back({seen_ - back, append, given});
+  }
+  // Bytes have left. Calls `know` for each reply that has left as a whole.
+  template <typename Know>
+  void leave(std::size_t bytes, const Know& know) {
+    session_.replies().sent(bytes);
+    left_ += bytes;
+    while (!notes_.empty() && notes_.front().end <= left_) {
+      know(notes_.front());
+      notes_.pop_front();
+    }
+  }
+
+ private:
+  struct Sent {
+    std::uint64_t end = 0;  // position in the stream of all bytes sent
+    Command command;
+  };
+
+  const ClientNumber number_;
+  const Manners manners_;
+  const Talker talker_;
+  server::beanstalk::Session session_;
+  std::deque<Sent> commands_;
+  std::string on_the_way_;
+  std::string input_;
+  std::uint64_t sent_bytes_ = 0;
+  std::uint64_t used_ = 0;
+  bool ended_ = false;
+  std::deque<Note> notes_;
+  std::uint64_t seen_ = 0;  // bytes of replies that new_replies() has returned
+  std::uint64_t left_ = 0;  // bytes of replies that have left
+};
+
+}  // namespace carillon::simulator

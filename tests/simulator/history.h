@@ -1,0 +1,108 @@
+// HistoryStore: a store that writes down everything that is appended to another one, and checks
+// what that one returns.
+//
+//   HistoryStore history;                              // lives as long as the data
+//   history.open(disk_store);                          // after each start: checks what is there
+//   Engine engine(history, {}, now);                   // all calls go on to the disk store
+//   ...
+//   history.told(number);                              // a client knows of this append now
+//   ... the power fails ...
+//   history.open(next_store);                          // throws Violation if anything is missing
+//
+// What it checks
+// - After a start, the store holds exactly what it held after some append: after the last one that
+//   was told to a client, or durable, or a later one. So changes are lost from the end alone, and
+//   none by halves.
+// - A record or a body that is read is as it was appended, and a scan has all records of its range,
+//   in their order.
+// - The count of jobs in each record of a tube is right.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "carillon/queue/store.h"
+#include "queue/store_model.h"
+
+namespace carillon::simulator {
+
+// Something that must not be, in words.
+class Violation : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+class HistoryStore final : public queue::Store {
+ public:
+  HistoryStore();
+
+  // Goes on with `store`, which was just opened, and must outlive the use. Throws Violation.
+  void open(queue::Store& store);
+
+  // Counts all appends that are in the store, over all starts.
+  std::uint64_t last() const { return last_; }
+  // The append that changed the job last, or deleted it; 0 if it is long ago or was never there.
+  std::uint64_t changed_at(queue::JobId id) const;
+  // A client has been told of this append: no death of the process may undo it. Throws Violation
+  // if no sync() has covered it yet; if `written_is_enough`, no sync() or write().
+  void told(std::uint64_t number, bool written_is_enough);
+  // What was told is lost by a power loss, as the mode has it; what was synced is not.
+  void lose_power_unless_synced() { told_ = durable_; }
+  // All that was appended must be there at the next start.
+  void closed() { told_ = last_; }
+
+  const queue::StoreModel& state() const { return state_; }
+  // Whose records were changed since the last forget_changed().
+  const std::set<queue::JobId>& changed() const { return changed_; }
+  void forget_changed() { changed_.clear(); }
+  // Simulated work: what the calls so far have cost.
+  std::uint64_t work() const { return work_; }
+  std::uint64_t starts_after_loss() const { return starts_after_loss_; }
+
+  queue::Sequence append(const queue::Changes& changes) override;
+  queue::Sequence sync() override;
+  void write() override;
+  std::string failure() const override { return store_->failure(); }
+  void on_failure(const std::function<void()>& call) override { store_->on_failure(call); }
+  void close() override { store_->close(); }
+  queue::Recovered recover() const override { return store_->recover(); }
+  std::optional<queue::JobRecord> find(queue::JobId id) const override;
+  std::string body(queue::JobId id) const override;
+  std::vector<queue::JobRecord> scan_due(std::uint32_t tube, queue::DueKey from,
+                                         std::size_t limit) const override;
+  std::vector<queue::JobRecord> scan_buried(std::uint32_t tube, std::uint64_t from,
+                                            std::size_t limit) const override;
+
+ private:
+  void note(const queue::Changes& changes);
+  void check_counts(const queue::Changes& changes);
+  void check_count(const queue::TubeRecord& tube) const;
+  static queue::StoreModel read_all(const queue::Store& store);
+  [[noreturn]] void tell_difference(const queue::StoreModel& found) const;
+
+  queue::Store* store_ = nullptr;
+  queue::StoreModel state_;
+  std::uint64_t hash_ = 0;            // of state_
+  std::deque<std::uint64_t> hashes_;  // after each append from floor_ on
+  std::uint64_t floor_ = 0;
+  std::uint64_t last_ = 0;
+  std::uint64_t opened_at_ = 0;  // the store's own numbers begin here
+  std::uint64_t told_ = 0;
+  std::uint64_t written_ = 0;
+  std::uint64_t durable_ = 0;
+  std::map<queue::JobId, std::uint64_t> changed_at_;
+  std::map<std::uint32_t, std::uint64_t> counts_;  // jobs by tube
+  std::set<queue::JobId> changed_;
+  mutable std::uint64_t work_ = 0;
+  std::uint64_t starts_after_loss_ = 0;
+};
+
+}  // namespace carillon::simulator

@@ -1,0 +1,96 @@
+// HistoryStore: what it accepts of a store after a start, and what it does not.
+
+#include "simulator/history.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "carillon/queue/memory_store.h"
+
+namespace carillon::simulator {
+
+namespace {
+
+using queue::JobRecord;
+using queue::MemoryStore;
+
+JobRecord job(queue::JobId id) {
+  return {.id = id, .tube = 1, .due = 1'000, .body_bytes = 5, .history = {}};
+}
+
+void put(queue::Store& store, queue::JobId id, const std::string& body = "hello") {
+  queue::Changes changes;
+  changes.jobs.push_back({{}, job(id), body});
+  changes.tubes.push_back({.number = 1, .name = "default", .scheduled = id, .buried = 0});
+  store.append(changes);
+}
+
+class HistoryTest : public testing::Test {
+ protected:
+  HistoryTest() {
+    history.open(first);
+    for (queue::JobId id = 1; id <= 3; ++id) put(history, id);
+    history.write();
+  }
+
+  MemoryStore first;
+  MemoryStore second;
+  HistoryStore history;
+};
+
+TEST_F(HistoryTest, AcceptsTheLossOfTheLastAppendsIfNobodyWasToldOfThem) {
+  history.told(2, true);
+  put(second, 1);
+  put(second, 2);
+  history.open(second);
+  EXPECT_EQ(history.last(), 2U);
+  EXPECT_EQ(history.state().jobs.size(), 2U);
+}
+
+TEST_F(HistoryTest, RefusesTheLossOfWhatWasTold) {
+  history.told(3, true);
+  put(second, 1);
+  put(second, 2);
+  EXPECT_THROW(history.open(second), Violation);
+}
+
+TEST_F(HistoryTest, RefusesToTellOfWhatIsNotDurable) {
+  EXPECT_THROW(history.told(3, false), Violation);
+  history.told(3, true);
+  history.sync();
+  history.told(3, false);
+  put(history, 4);
+  EXPECT_THROW(history.told(4, true), Violation);
+}
+
+TEST_F(HistoryTest, RefusesTheLossOfWhatWasSynced) {
+  history.sync();
+  history.lose_power_unless_synced();
+  put(second, 1);
+  EXPECT_THROW(history.open(second), Violation);
+}
+
+TEST_F(HistoryTest, RefusesALossInTheMiddle) {
+  put(second, 1);
+  put(second, 3);
+  EXPECT_THROW(history.open(second), Violation);
+}
+
+TEST_F(HistoryTest, RefusesAnotherBody) {
+  put(second, 1);
+  put(second, 2, "HELLO");
+  put(second, 3);
+  EXPECT_THROW(history.open(second), Violation);
+}
+
+TEST_F(HistoryTest, RefusesACountThatIsWrong) {
+  queue::Changes changes;
+  changes.jobs.push_back({{}, job(4), "hello"});
+  changes.tubes.push_back({.number = 1, .name = "default", .scheduled = 3, .buried = 0});
+  EXPECT_THROW(history.append(changes), Violation);
+}
+
+}  // namespace
+
+}  // namespace carillon::simulator

@@ -1,0 +1,369 @@
+// What each reply may say (model.h).
+
+#include <algorithm>
+#include <array>
+
+#include "simulator/model.h"
+
+namespace carillon::simulator {
+
+using queue::JobId;
+using queue::JobRecord;
+using queue::Now;
+
+namespace {
+
+constexpr std::uint64_t kNsPerMs = 1'000'000;
+
+}  // namespace
+
+void Model::fail(const Case& c, const std::string& why) const {
+  std::string sent = c.command.bytes.substr(0, c.command.bytes.find('\r'));
+  sent.resize(std::min<std::size_t>(sent.size(), 100));
+  std::string text = "client " + std::to_string(c.number) + " sent '" + sent + "' and got '" +
+                     std::string(c.reply.line) + "': " + why;
+  if (const auto job = jobs_.find(c.command.id); job != jobs_.end())
+    text += "; there is " + text_of(job->first, job->second, c.now);
+  throw Violation(text);
+}
+
+void Model::judge(ClientNumber number, const Command& command, const std::optional<Reply>& reply,
+                  Now now, const Excuses& excuses) {
+  static const Reply kNone{};
+  const Case c{number, clients_.at(number), command, reply ? *reply : kNone, now, excuses};
+  if (c.reply.word == "INTERNAL_ERROR") {
+    if (!excuses.fails) fail(c, "nothing has failed");
+    return expect_changed({});
+  }
+  switch (command.verb) {
+    case Verb::kPut:
+      return judge_put(c);
+    case Verb::kReserve:
+      return judge_reserve(c);
+    case Verb::kReserveJob:
+      return judge_reserve_job(c);
+    case Verb::kDelete:
+      return judge_delete(c);
+    case Verb::kRelease:
+    case Verb::kBury:
+    case Verb::kTouch:
+      return judge_held(c);
+    case Verb::kPeek:
+    case Verb::kPeekReady:
+    case Verb::kPeekDelayed:
+    case Verb::kPeekBuried:
+      return judge_peek(c);
+    case Verb::kKick:
+      return judge_kick(c);
+    case Verb::kKickJob:
+      return judge_kick_job(c);
+    case Verb::kUse:
+    case Verb::kWatch:
+    case Verb::kIgnore:
+    case Verb::kPause:
+      return judge_tubes(c);
+    case Verb::kStatsJob:
+    case Verb::kStatsTube:
+      return judge_stats(c);
+    case Verb::kOther:
+      if (c.reply.word != "OK" && c.reply.word != "USING") fail(c, "that is no answer to it");
+      return expect_changed({});
+    case Verb::kGarbage:
+      if (c.reply.word != "UNKNOWN_COMMAND" && c.reply.word != "BAD_FORMAT")
+        fail(c, "that is no answer to garbage");
+      return expect_changed({});
+    case Verb::kRefused:
+      if (c.reply.line == "OUT_OF_MEMORY" && excuses.disk_low) return expect_changed({});
+      if (c.reply.line != command.refusal) fail(c, "it must be " + command.refusal);
+      return expect_changed({});
+    case Verb::kQuit:
+      break;
+  }
+}
+
+// --- What is stored.
+
+// The records that the command changed are these, and no others.
+void Model::expect_changed(const std::set<JobId>& ids) const {
+  if (history_.changed() == ids) return;
+  std::string text = "a command changed the records of jobs";
+  for (const JobId id : history_.changed()) text += " " + std::to_string(id);
+  text += " and not of";
+  for (const JobId id : ids) text += " " + std::to_string(id);
+  throw Violation(text);
+}
+
+// The job's record is as the model has the job.
+void Model::expect_record(JobId id) const {
+  const Job& job = jobs_.at(id);
+  const auto found = history_.state().jobs.find(id);
+  if (found == history_.state().jobs.end())
+    throw Violation("job " + std::to_string(id) + " has no record");
+  const JobRecord& record = found->second.record;
+  const auto differs = [id](const std::string& what) {
+    throw Violation("the record of job " + std::to_string(id) + " has another " + what);
+  };
+  if (history_.state().tubes.at(record.tube).name != job.tube) differs("tube");
+  if (record.priority != job.priority) differs("priority");
+  if (record.ttr != job.ttr) differs("ttr");
+  if (record.burial != job.burial) differs("burial");
+  if (job.burial == 0 && is(record.due * kNsPerMs, job.not_before) == Is::kNo) differs("due time");
+}
+
+void Model::expect_body(const Case& c) const {
+  const auto stored = history_.state().jobs.find(c.reply.number);
+  if (stored == history_.state().jobs.end() || stored->second.body != c.reply.text)
+    fail(c, "the job has another body");
+}
+
+// --- Producers.
+
+void Model::judge_put(const Case& c) {
+  if (c.reply.word == "OUT_OF_MEMORY" && c.excuses.disk_low) return expect_changed({});
+  if (c.reply.word != "INSERTED") fail(c, "that is no answer to a put");
+  const JobId id = c.reply.number;
+  if (id <= last_given_ || id <= last_told_) fail(c, "this id was given before");
+  last_given_ = id;
+  expect_changed({id});
+  const JobRecord& record = history_.state().jobs.at(id).record;
+  if (history_.state().jobs.at(id).body != c.command.body) fail(c, "another body is stored");
+  std::uint64_t not_before = 0;
+  if (c.command.due_at) not_before = *c.command.due_at * kNsPerMs;
+  if (!c.command.due_at && c.command.delay > 0)
+    not_before = c.now.utc_ns + c.command.delay * kNsPerMs;
+  if (not_before > c.now.utc_ns && record.due * kNsPerMs > not_before + kSlack)
+    fail(c, "its due time is too late");
+  add(id, {.tube = c.client.tube_in_use,
+           .priority = c.command.priority,
+           .due = record.due,
+           .not_before = not_before,
+           .ttr = std::clamp(c.command.ttr, queue::kMinTtr, queue::kMaxTtr)});
+  expect_record(id);
+}
+
+// --- Workers.
+
+void Model::judge_reserve(const Case& c) {
+  expect_changed({});
+  if (c.reply.word == "RESERVED") return judge_reserved(c, false);
+  if (!c.excuses.unordered && !c.excuses.fails) {
+    for (const std::string& tube : c.client.watched) {
+      const auto jobs = tubes_.find(tube);
+      if (jobs == tubes_.end()) continue;
+      for (const JobId id : jobs->second) {
+        if (is_free(jobs_.at(id), c.now)) fail(c, "there is " + text_of(id, jobs_.at(id), c.now));
+      }
+    }
+  }
+  const Is soon = deadline_soon(c.client, c.now);
+  if (c.reply.word == "DEADLINE_SOON") {
+    if (soon == Is::kNo) fail(c, "none of its jobs is nearly over");
+    return;
+  }
+  if (soon == Is::kYes) fail(c, "a job of its is nearly over");
+  if (c.reply.word == "TIMED_OUT") {
+    if (c.command.timeout != 0 && !c.client.ended) fail(c, "it must wait");
+    return;
+  }
+  if (!c.reply.word.empty()) fail(c, "that is no answer to a reserve");
+  if (c.command.timeout == 0) fail(c, "it must not wait");
+  c.client.waits_as = ++order_;
+  c.client.give_up.reset();
+  if (c.command.timeout) c.client.give_up = c.now.mono_ns + *c.command.timeout * kNsPerMs;
+}
+
+// The best ready job goes out first, and to the client that has waited longest for its tube.
+void Model::judge_reserved(const Case& c, bool waited) {
+  const JobId id = c.reply.number;
+  const Job* const job = find(id);
+  if (job == nullptr) fail(c, "there is no such job");
+  if (!watches(c.client, job->tube)) fail(c, "the client does not watch its tube");
+  if (job->holder != 0 && held(*job, c.now) == Is::kYes)
+    fail(c, "two hold " + text_of(id, *job, c.now));
+  if (ready(*job, c.now) == Is::kNo) fail(c, "too early: " + text_of(id, *job, c.now));
+  if (paused(job->tube, c.now) == Is::kYes) fail(c, "its tube is paused");
+  expect_body(c);
+  if (waited) {
+    for (const auto& [number, other] : clients_) {
+      const bool longer = other.waits_as != 0 && other.waits_as < c.client.waits_as;
+      if (longer && watches(other, job->tube))
+        fail(c, "client " + std::to_string(number) + " has waited longer");
+    }
+  } else if (!c.excuses.unordered && !c.excuses.fails) {
+    for (const std::string& tube : c.client.watched) {
+      const auto jobs = tubes_.find(tube);
+      if (jobs == tubes_.end()) continue;
+      for (const JobId other : jobs->second) {
+        const Job& that = jobs_.at(other);
+        if (std::pair(that.priority, other) < std::pair(job->priority, id) && is_free(that, c.now))
+          fail(c, "first comes " + text_of(other, that, c.now));
+      }
+    }
+  }
+  take(c, id);
+}
+
+void Model::judge_end(ClientNumber number, const Reply& reply, Now now, const Excuses& excuses) {
+  static const Command kEnd{.verb = Verb::kReserve, .bytes = "(the end of a wait)"};
+  const Case c{number, clients_.at(number), kEnd, reply, now, excuses};
+  if (c.client.waits_as == 0) fail(c, "it does not wait");
+  if (reply.word == "RESERVED") {
+    judge_reserved(c, true);
+  } else if (reply.word == "TIMED_OUT") {
+    if (!c.client.ended && (!c.client.give_up || is(now.mono_ns, *c.client.give_up) == Is::kNo))
+      fail(c, "too early");
+  } else if (reply.word == "DEADLINE_SOON") {
+    if (deadline_soon(c.client, now) == Is::kNo) fail(c, "none of its jobs is nearly over");
+  } else if (reply.word != "INTERNAL_ERROR" || !excuses.fails) {
+    fail(c, "that is no end of a wait");
+  }
+  c.client.waits_as = 0;
+}
+
+void Model::judge_reserve_job(const Case& c) {
+  const JobId id = c.command.id;
+  Job* const job = find(id);
+  if (c.reply.word == "NOT_FOUND") {
+    if (job != nullptr && held(*job, c.now) == Is::kNo) fail(c, "it is there");
+    return expect_changed({});
+  }
+  if (c.reply.word != "RESERVED" || c.reply.number != id) fail(c, "that is no answer to it");
+  if (job == nullptr) fail(c, "there is no such job");
+  if (held(*job, c.now) == Is::kYes) fail(c, "another client holds it");
+  expect_body(c);
+  if (job->burial != 0) {
+    job->burial = 0;
+    job->not_before = 0;
+    expect_changed({id});
+    expect_record(id);
+  } else {
+    expect_changed({});
+  }
+  if (is(c.now.utc_ns, job->not_before) == Is::kNo) job->was_early = true;
+  take(c, id);
+}
+
+void Model::judge_held(const Case& c) {
+  constexpr std::array<std::string_view, 3> kWords = {"RELEASED", "BURIED", "TOUCHED"};
+  const bool bury = c.command.verb == Verb::kBury;
+  const bool touch = c.command.verb == Verb::kTouch;
+  const JobId id = c.command.id;
+  Job* const job = find(id);
+  const Is is_held = job == nullptr ? Is::kNo : held_by(*job, c.number, c.now);
+  if (c.reply.word == "NOT_FOUND") {
+    if (is_held == Is::kYes) fail(c, "the client holds it");
+    return expect_changed({});
+  }
+  if (c.reply.line != kWords[bury ? 1 : touch ? 2 : 0]) fail(c, "that is no answer to it");
+  if (is_held == Is::kNo) fail(c, "the client does not hold it");
+  if (touch) {
+    job->deadline = c.now.mono_ns + job->ttr * kNsPerMs;
+    return expect_changed({});
+  }
+  job->priority = c.command.priority;
+  let_go(id, *job);
+  if (bury) {
+    const auto stored = history_.state().jobs.find(id);
+    job->burial = stored == history_.state().jobs.end() ? 0 : stored->second.record.burial;
+    if (job->burial == 0) fail(c, "it is stored as not buried");
+  } else {
+    job->not_before = c.command.delay == 0 ? 0 : c.now.utc_ns + c.command.delay * kNsPerMs;
+    job->was_early = false;
+    job->due = history_.state().jobs.at(id).record.due;
+    if (job->due * kNsPerMs > std::max(c.now.utc_ns, job->not_before) + kSlack)
+      fail(c, "its due time is too late");
+  }
+  expect_changed({id});
+  expect_record(id);
+}
+
+// --- Anyone.
+
+void Model::judge_delete(const Case& c) {
+  const JobId id = c.command.id;
+  const Job* const job = find(id);
+  if (c.reply.word == "NOT_FOUND") {
+    if (job != nullptr && (held(*job, c.now) == Is::kNo || job->holder == c.number))
+      fail(c, "it is there");
+    return expect_changed({});
+  }
+  if (c.reply.line != "DELETED") fail(c, "that is no answer to it");
+  if (job == nullptr) fail(c, "there is no such job");
+  if (held(*job, c.now) == Is::kYes && job->holder != c.number) fail(c, "another client holds it");
+  if (history_.state().jobs.contains(id)) fail(c, "its record is still there");
+  expect_changed({id});
+  remove(id);
+}
+
+void Model::judge_peek(const Case& c) {
+  expect_changed({});
+  const auto fits = [&](const Job& job) {
+    switch (c.command.verb) {
+      case Verb::kPeekReady:
+        return ready(job, c.now);
+      case Verb::kPeekDelayed:
+        if (job.burial != 0 || held(job, c.now) == Is::kYes) return Is::kNo;
+        if (held(job, c.now) == Is::kMaybe || job.was_early) return Is::kMaybe;
+        return ready(job, c.now) == Is::kNo    ? Is::kYes
+               : ready(job, c.now) == Is::kYes ? Is::kNo
+                                               : Is::kMaybe;
+      case Verb::kPeekBuried:
+        return job.burial != 0 ? Is::kYes : Is::kNo;
+      default:
+        return Is::kYes;
+    }
+  };
+  const auto rank = [&](JobId id, const Job& job) {
+    if (c.command.verb == Verb::kPeekReady) return std::pair(std::uint64_t{job.priority}, id);
+    return std::pair(c.command.verb == Verb::kPeekDelayed ? job.due : job.burial, id);
+  };
+  const bool any = c.command.verb != Verb::kPeek;
+  const bool found = c.reply.word == "FOUND";
+  if (!found && c.reply.line != "NOT_FOUND") fail(c, "that is no answer to a peek");
+  if (!any) {
+    if (found != (find(c.command.id) != nullptr)) fail(c, "it is the other way round");
+    if (found) expect_body(c);
+    return;
+  }
+  if (found) {
+    const Job* const job = find(c.reply.number);
+    if (job == nullptr || job->tube != c.client.tube_in_use || fits(*job) == Is::kNo)
+      fail(c, "that is no such job");
+    expect_body(c);
+  }
+  if (c.excuses.unordered || c.excuses.fails) return;
+  const auto jobs = tubes_.find(c.client.tube_in_use);
+  if (jobs == tubes_.end()) return;
+  for (const JobId id : jobs->second) {
+    const Job& job = jobs_.at(id);
+    if (fits(job) != Is::kYes) continue;
+    if (!found || rank(id, job) < rank(c.reply.number, jobs_.at(c.reply.number)))
+      fail(c, "first comes " + text_of(id, job, c.now));
+  }
+}
+
+void Model::judge_tubes(const Case& c) {
+  expect_changed({});
+  const std::string& tube = c.command.tube;
+  std::vector<std::string>& watched = c.client.watched;
+  const auto at = std::find(watched.begin(), watched.end(), tube);
+  std::string wanted;
+  if (c.command.verb == Verb::kUse) {
+    c.client.tube_in_use = tube;
+    wanted = "USING " + tube;
+  } else if (c.command.verb == Verb::kPause) {
+    wanted = exists(tube) ? "PAUSED" : "NOT_FOUND";
+    paused_until_.erase(tube);
+    if (exists(tube) && c.command.delay > 0)
+      paused_until_[tube] = c.now.mono_ns + c.command.delay * kNsPerMs;
+  } else if (c.command.verb == Verb::kIgnore && watched.size() == 1 && at != watched.end()) {
+    wanted = "NOT_IGNORED";
+  } else {
+    if (c.command.verb == Verb::kWatch && at == watched.end()) watched.push_back(tube);
+    if (c.command.verb == Verb::kIgnore && at != watched.end()) watched.erase(at);
+    wanted = "WATCHING " + std::to_string(watched.size());
+  }
+  if (c.reply.line != wanted) fail(c, "it must be " + wanted);
+}
+
+}  // namespace carillon::simulator

@@ -1,0 +1,134 @@
+// What the replies to commands about many jobs may say: kick, and statistics (model.h).
+
+#include <algorithm>
+#include <utility>
+
+#include "simulator/model.h"
+
+namespace carillon::simulator {
+
+using queue::JobId;
+
+// The first of the buried jobs in the order of their burials; else of the delayed ones by (due,
+// id). Which ones these were, the history tells.
+void Model::judge_kick(const Case& c) {
+  if (c.reply.word != "KICKED") fail(c, "that is no answer to a kick");
+  const auto jobs = tubes_.find(c.client.tube_in_use);
+  std::uint64_t surely = 0;
+  std::uint64_t perhaps = 0;
+  bool buried = false;
+  const auto fits = [&](const Job& job) {
+    if (buried) return job.burial != 0 ? Is::kYes : Is::kNo;
+    if (job.burial != 0 || held(job, c.now) == Is::kYes) return Is::kNo;
+    if (held(job, c.now) == Is::kMaybe || job.was_early) return Is::kMaybe;
+    const Is is_ready = ready(job, c.now);
+    return is_ready == Is::kNo ? Is::kYes : is_ready == Is::kYes ? Is::kNo : Is::kMaybe;
+  };
+  const std::set<JobId> none;
+  const std::set<JobId>& all = jobs == tubes_.end() ? none : jobs->second;
+  buried =
+      std::any_of(all.begin(), all.end(), [this](JobId id) { return jobs_.at(id).burial != 0; });
+  for (const JobId id : all) {
+    surely += fits(jobs_.at(id)) == Is::kYes ? 1U : 0U;
+    perhaps += fits(jobs_.at(id)) != Is::kNo ? 1U : 0U;
+  }
+  const std::set<JobId>& kicked = history_.changed();
+  if (c.reply.number != kicked.size()) fail(c, "it has kicked " + std::to_string(kicked.size()));
+  if (kicked.size() > std::min(c.command.bound, perhaps)) fail(c, "there are not so many");
+  if (kicked.size() < std::min(c.command.bound, surely) && !c.excuses.fails)
+    fail(c, "there are more");
+  const auto rank = [&](JobId id) {
+    const Job& job = jobs_.at(id);
+    return std::pair(buried ? job.burial : job.due, id);
+  };
+  std::pair<std::uint64_t, JobId> last{0, 0};
+  for (const JobId id : kicked) {
+    if (!all.contains(id) || fits(jobs_.at(id)) == Is::kNo)
+      fail(c, "it has kicked job " + std::to_string(id));
+    last = std::max(last, rank(id));
+  }
+  for (const JobId id : all) {
+    if (!kicked.contains(id) && fits(jobs_.at(id)) == Is::kYes && rank(id) < last)
+      fail(c, "it has left out " + text_of(id, jobs_.at(id), c.now));
+  }
+  for (const JobId id : kicked) {
+    Job& job = jobs_.at(id);
+    let_go(id, job);
+    job.burial = 0;
+    job.not_before = 0;
+    job.was_early = false;
+    job.due = history_.state().jobs.at(id).record.due;
+    expect_record(id);
+  }
+}
+
+void Model::judge_kick_job(const Case& c) {
+  const JobId id = c.command.id;
+  Job* const job = find(id);
+  const Is is_ready = job == nullptr ? Is::kNo : ready(*job, c.now);
+  const bool may_be_kicked =
+      job != nullptr &&
+      (job->burial != 0 || (held(*job, c.now) != Is::kYes && is_ready != Is::kYes));
+  const bool must_be_kicked =
+      job != nullptr && !job->was_early &&
+      (job->burial != 0 || (held(*job, c.now) == Is::kNo && is_ready == Is::kNo));
+  if (c.reply.word == "NOT_FOUND") {
+    if (must_be_kicked) fail(c, "it is there");
+    return expect_changed({});
+  }
+  if (c.reply.line != "KICKED") fail(c, "that is no answer to it");
+  if (!may_be_kicked) fail(c, "it is neither delayed nor buried");
+  let_go(id, *job);
+  job->burial = 0;
+  job->not_before = 0;
+  job->was_early = false;
+  expect_changed({id});
+  expect_record(id);
+}
+
+void Model::judge_stats(const Case& c) {
+  expect_changed({});
+  const bool of_job = c.command.verb == Verb::kStatsJob;
+  const bool there = of_job ? find(c.command.id) != nullptr : exists(c.command.tube);
+  if (c.reply.line == "NOT_FOUND") {
+    if (there) fail(c, "it is there");
+    return;
+  }
+  if (c.reply.word != "OK" || !there) fail(c, "that is no answer to it");
+  if (of_job) {
+    const Job& job = *find(c.command.id);
+    if (field_of(c.reply.text, "pri") != job.priority) fail(c, "it has another priority");
+    return;
+  }
+  std::uint64_t counts[4][2] = {};  // ready, reserved, delayed, buried: at least, at most
+  const auto jobs = tubes_.find(c.command.tube);
+  for (const JobId id : jobs == tubes_.end() ? std::set<JobId>() : jobs->second) {
+    const Job& job = jobs_.at(id);
+    const auto count = [&counts](std::size_t state, Is is) {
+      counts[state][0] += is == Is::kYes ? 1U : 0U;
+      counts[state][1] += is != Is::kNo ? 1U : 0U;
+    };
+    const Is is_ready =
+        job.was_early && held(job, c.now) == Is::kNo ? Is::kMaybe : ready(job, c.now);
+    const Is is_held = held(job, c.now);
+    count(0, is_ready);
+    count(1, is_held);
+    const bool may_be_delayed = job.burial == 0 && is_held != Is::kYes && is_ready != Is::kYes;
+    const bool delayed = may_be_delayed && is_held == Is::kNo && is_ready == Is::kNo;
+    count(2, delayed ? Is::kYes : may_be_delayed ? Is::kMaybe : Is::kNo);
+    count(3, job.burial != 0 ? Is::kYes : Is::kNo);
+  }
+  constexpr const char* kNames[] = {"current-jobs-ready", "current-jobs-reserved",
+                                    "current-jobs-delayed", "current-jobs-buried"};
+  for (std::size_t state = 0; state < 4; ++state) {
+    const bool loose = (c.excuses.unordered || c.excuses.fails) && state % 2 == 0;
+    const auto told = field_of(c.reply.text, kNames[state]);
+    if (!told || (!loose && (*told < counts[state][0] || *told > counts[state][1]))) {
+      fail(c, std::string(kNames[state]) + " is " + std::to_string(told.value_or(-1)) +
+                  "; there are " + std::to_string(counts[state][0]) + " to " +
+                  std::to_string(counts[state][1]));
+    }
+  }
+}
+
+}  // namespace carillon::simulator

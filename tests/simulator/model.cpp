@@ -1,0 +1,209 @@
+// What the model knows, and how time passes in it (model.h). The judgements are in judgement.cpp.
+
+#include "simulator/model.h"
+
+#include <algorithm>
+
+namespace carillon::simulator {
+
+using queue::JobId;
+using queue::Now;
+
+namespace {
+
+constexpr std::uint64_t kNsPerMs = 1'000'000;
+
+}  // namespace
+
+// --- Jobs and clients.
+
+void Model::restart() {
+  jobs_.clear();
+  ids_.clear();
+  tubes_.clear();
+  clients_.clear();
+  paused_until_.clear();
+  last_given_ = 0;
+  for (const auto& [id, stored] : history_.state().jobs) {
+    const queue::JobRecord& record = stored.record;
+    add(id, {.tube = history_.state().tubes.at(record.tube).name,
+             .priority = record.priority,
+             .due = record.due,
+             .not_before = record.due * kNsPerMs,
+             .ttr = record.ttr,
+             .burial = record.burial});
+    order_ = std::max(order_, record.burial);
+  }
+}
+
+void Model::connect(ClientNumber client) {
+  clients_[client] = {};
+}
+
+void Model::disconnect(ClientNumber client) {
+  const auto found = clients_.find(client);
+  if (found == clients_.end()) return;
+  for (const JobId id : std::set<JobId>(found->second.held)) {
+    Job& job = jobs_.at(id);
+    if (job.holder == client) make_ready(id, job);
+  }
+  clients_.erase(found);
+}
+
+Model::Job* Model::find(JobId id) {
+  const auto found = jobs_.find(id);
+  return found == jobs_.end() ? nullptr : &found->second;
+}
+
+void Model::add(JobId id, Job job) {
+  job.position = ids_.size();
+  ids_.push_back(id);
+  tubes_[job.tube].insert(id);
+  jobs_[id] = std::move(job);
+}
+
+void Model::remove(JobId id) {
+  Job& job = jobs_.at(id);
+  let_go(id, job);
+  const auto tube = tubes_.find(job.tube);
+  tube->second.erase(id);
+  if (tube->second.empty()) tubes_.erase(tube);
+  ids_[job.position] = ids_.back();
+  jobs_.at(ids_.back()).position = job.position;
+  ids_.pop_back();
+  jobs_.erase(id);
+}
+
+void Model::let_go(JobId id, Job& job) {
+  if (job.holder == 0) return;
+  clients_.at(job.holder).held.erase(id);
+  job.holder = 0;
+}
+
+// A job that was reserved before its time may be delayed again instead: then it is not ready.
+void Model::make_ready(JobId id, Job& job) {
+  let_go(id, job);
+}
+
+void Model::take(const Case& c, JobId id) {
+  Job& job = jobs_.at(id);
+  let_go(id, job);
+  job.holder = c.number;
+  job.deadline = c.now.mono_ns + job.ttr * kNsPerMs;
+  c.client.held.insert(id);
+}
+
+std::optional<JobId> Model::any_job(Random& random) const {
+  if (ids_.empty()) return std::nullopt;
+  return ids_[random() % ids_.size()];
+}
+
+std::optional<JobId> Model::any_held(ClientNumber client, Random& random) const {
+  const std::set<JobId>& held = clients_.at(client).held;
+  if (held.empty()) return std::nullopt;
+  return *std::next(held.begin(), static_cast<std::ptrdiff_t>(random() % held.size()));
+}
+
+// --- Time.
+
+// Whether a moment has come: for kSlack after it, both answers are right.
+Model::Is Model::is(std::uint64_t now, std::uint64_t moment) {
+  if (now < moment) return Is::kNo;
+  return now - moment < kSlack ? Is::kMaybe : Is::kYes;
+}
+
+Model::Is Model::held(const Job& job, Now now) const {
+  if (job.holder == 0) return Is::kNo;
+  const Is over = is(now.mono_ns, job.deadline);
+  return over == Is::kNo ? Is::kYes : over == Is::kYes ? Is::kNo : Is::kMaybe;
+}
+
+Model::Is Model::held_by(const Job& job, ClientNumber client, Now now) const {
+  return job.holder == client ? held(job, now) : Is::kNo;
+}
+
+Model::Is Model::ready(const Job& job, Now now) const {
+  if (job.burial != 0) return Is::kNo;
+  Is due = is(now.utc_ns, job.not_before);
+  if (due == Is::kNo && job.was_early) due = Is::kMaybe;
+  const Is is_held = held(job, now);
+  if (is_held == Is::kYes || due == Is::kNo) return Is::kNo;
+  return is_held == Is::kMaybe ? Is::kMaybe : due;
+}
+
+Model::Is Model::paused(const std::string& tube, Now now) const {
+  const auto found = paused_until_.find(tube);
+  if (found == paused_until_.end()) return Is::kNo;
+  const Is over = is(now.mono_ns, found->second);
+  return over == Is::kNo ? Is::kYes : over == Is::kYes ? Is::kNo : Is::kMaybe;
+}
+
+Model::Is Model::deadline_soon(const Client& client, Now now) const {
+  constexpr std::uint64_t kMargin = queue::kSafetyMargin * kNsPerMs;
+  Is soon = Is::kNo;
+  for (const JobId id : client.held) {
+    const Job& job = jobs_.at(id);
+    if (held(job, now) == Is::kNo) continue;
+    const Is this_one = is(now.mono_ns + kMargin + kSlack / 2, job.deadline);
+    if (this_one == Is::kYes && held(job, now) == Is::kYes) return Is::kYes;
+    if (this_one != Is::kNo) soon = Is::kMaybe;
+  }
+  return soon;
+}
+
+bool Model::watches(const Client& client, const std::string& tube) const {
+  return std::find(client.watched.begin(), client.watched.end(), tube) != client.watched.end();
+}
+
+bool Model::exists(const std::string& tube) const {
+  return tube == "default" || tubes_.contains(tube) ||
+         std::any_of(clients_.begin(), clients_.end(), [&](const auto& client) {
+           return client.second.tube_in_use == tube || watches(client.second, tube);
+         });
+}
+
+// Returns true if whoever reserves in the job's tube must get this one, or a better one.
+bool Model::is_free(const Job& job, Now now) const {
+  return ready(job, now) == Is::kYes && paused(job.tube, now) == Is::kNo;
+}
+
+bool Model::anybody_waits() const {
+  return std::any_of(clients_.begin(), clients_.end(),
+                     [](const auto& client) { return client.second.waits_as != 0; });
+}
+
+void Model::expect_nobody_waits_in_vain(Now now) const {
+  for (const auto& [number, client] : clients_) {
+    if (client.waits_as == 0) continue;
+    const std::string who = "client " + std::to_string(number) + " waits, ";
+    if (client.ended) throw Violation(who + "and has closed its half of the connection");
+    if (client.give_up && is(now.mono_ns, *client.give_up) == Is::kYes)
+      throw Violation(who + "and its time-out is over");
+    if (deadline_soon(client, now) == Is::kYes)
+      throw Violation(who + "and holds a job whose time to run is nearly over");
+    for (const std::string& tube : client.watched) {
+      const auto jobs = tubes_.find(tube);
+      if (jobs == tubes_.end()) continue;
+      for (const JobId id : jobs->second) {
+        const Job& job = jobs_.at(id);
+        if (is_free(job, now)) throw Violation(who + "and there is " + text_of(id, job, now));
+      }
+    }
+  }
+}
+
+std::string Model::text_of(JobId id, const Job& job, Now now) const {
+  std::string text = "job " + std::to_string(id) + " of tube " + job.tube + ", priority " +
+                     std::to_string(job.priority);
+  if (job.burial != 0) return text + ", buried";
+  const auto ms = [](std::uint64_t from, std::uint64_t to) {
+    return std::to_string((static_cast<double>(to) - static_cast<double>(from)) / kNsPerMs) + " ms";
+  };
+  if (job.holder != 0) {
+    return text + ", held by client " + std::to_string(job.holder) + " for " +
+           ms(now.mono_ns, job.deadline);
+  }
+  return text + ", due in " + ms(now.utc_ns, job.not_before);
+}
+
+}  // namespace carillon::simulator

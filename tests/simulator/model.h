@@ -1,0 +1,153 @@
+// The model that judges every reply: a plain list of jobs and clients, and for each reply the
+// question whether it is allowed now.
+//
+//   Model model(history);
+//   model.connect(1);
+//   model.judge(1, command, reply, now);      // throws Violation; else the model follows the reply
+//   model.expect_nobody_waits_in_vain(now);
+//
+// The model does not foretell replies, it judges them: where the promise leaves room, so does the
+// model. Its room in time is kSlack: a job is not ready before its time, to the nanosecond, and it
+// must be ready kSlack after it; in between both is right.
+//
+// What a store holds is not its concern, except that a reply must agree with it: after each command
+// the records that were changed (HistoryStore) are those that the reply tells of, and have what the
+// client asked for.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "carillon/queue/now.h"
+#include "simulator/commands.h"
+#include "simulator/disk.h"
+#include "simulator/history.h"
+
+namespace carillon::simulator {
+
+using ClientNumber = std::uint64_t;
+
+class Model {
+ public:
+  // Of a whole millisecond that is rounded up, and a timer that fires in the next one.
+  static constexpr std::uint64_t kSlack = 2'000'000;  // ns
+
+  // What a fault explains.
+  struct Excuses {
+    bool fails = false;      // INTERNAL_ERROR, and jobs that are late
+    bool disk_low = false;   // OUT_OF_MEMORY
+    bool unordered = false;  // not all ready jobs are in memory
+  };
+
+  explicit Model(const HistoryStore& history) : history_(history) {}
+
+  // The server has started: it has what the history has, and no clients.
+  void restart();
+  // An id that a client has been told of must not be given again.
+  void told_id(queue::JobId id) { last_told_ = std::max(last_told_, id); }
+
+  void connect(ClientNumber client);
+  void disconnect(ClientNumber client);
+  // The client sends nothing more, so no reserve of it waits.
+  void end_input(ClientNumber client) { clients_.at(client).ended = true; }
+
+  // Judges the reply to a command that was carried out at `now`. No reply: a reserve waits.
+  void judge(ClientNumber client, const Command& command, const std::optional<Reply>& reply,
+             queue::Now now, const Excuses& excuses);
+  // Judges the end of a client's waiting.
+  void judge_end(ClientNumber client, const Reply& reply, queue::Now now, const Excuses& excuses);
+  // Throws Violation if a client waits for what is there.
+  void expect_nobody_waits_in_vain(queue::Now now) const;
+
+  bool anybody_waits() const;
+
+  // For clients that look for something to do.
+  std::size_t jobs() const { return jobs_.size(); }
+  std::optional<queue::JobId> any_job(Random& random) const;
+  std::optional<queue::JobId> any_held(ClientNumber client, Random& random) const;
+
+ private:
+  enum class Is : std::uint8_t { kNo, kMaybe, kYes };
+
+  struct Job {
+    std::string tube;
+    queue::Priority priority = 0;
+    queue::UtcMs due = 0;          // as stored: the order of delayed jobs
+    std::uint64_t not_before = 0;  // ns, UTC
+    queue::Millis ttr = 0;
+    std::uint64_t burial = 0;    // the larger, the later; 0: not buried
+    ClientNumber holder = 0;     // 0: nobody
+    std::uint64_t deadline = 0;  // ns, monotonic
+    bool was_early = false;      // it was reserved before its time
+    std::size_t position = 0;    // in ids_
+  };
+  struct Client {
+    std::string tube_in_use = "default";
+    std::vector<std::string> watched{"default"};
+    std::set<queue::JobId> held;
+    std::uint64_t waits_as = 0;            // the larger, the later; 0: it does not wait
+    std::optional<std::uint64_t> give_up;  // ns, monotonic
+    bool ended = false;
+  };
+  // What one judgement is about.
+  struct Case {
+    ClientNumber number;
+    Client& client;
+    const Command& command;
+    const Reply& reply;
+    queue::Now now;
+    const Excuses& excuses;
+  };
+
+  static Is is(std::uint64_t now, std::uint64_t moment);
+  Is ready(const Job& job, queue::Now now) const;
+  Is held(const Job& job, queue::Now now) const;
+  Is held_by(const Job& job, ClientNumber client, queue::Now now) const;
+  Is paused(const std::string& tube, queue::Now now) const;
+  Is deadline_soon(const Client& client, queue::Now now) const;
+  bool watches(const Client& client, const std::string& tube) const;
+  bool exists(const std::string& tube) const;
+  bool is_free(const Job& job, queue::Now now) const;
+
+  void judge_put(const Case& c);
+  void judge_reserve(const Case& c);
+  void judge_reserved(const Case& c, bool waited);
+  void judge_reserve_job(const Case& c);
+  void judge_held(const Case& c);
+  void judge_delete(const Case& c);
+  void judge_peek(const Case& c);
+  void judge_kick(const Case& c);
+  void judge_kick_job(const Case& c);
+  void judge_tubes(const Case& c);
+  void judge_stats(const Case& c);
+  void expect_body(const Case& c) const;
+  void expect_changed(const std::set<queue::JobId>& ids) const;
+  void expect_record(queue::JobId id) const;
+  [[noreturn]] void fail(const Case& c, const std::string& why) const;
+
+  Job* find(queue::JobId id);
+  void add(queue::JobId id, Job job);
+  void remove(queue::JobId id);
+  void take(const Case& c, queue::JobId id);
+  void let_go(queue::JobId id, Job& job);
+  void make_ready(queue::JobId id, Job& job);
+  std::string text_of(queue::JobId id, const Job& job, queue::Now now) const;
+
+  const HistoryStore& history_;
+  std::unordered_map<queue::JobId, Job> jobs_;
+  std::vector<queue::JobId> ids_;
+  std::map<std::string, std::set<queue::JobId>> tubes_;  // that have jobs
+  std::map<ClientNumber, Client> clients_;
+  std::map<std::string, std::uint64_t> paused_until_;  // ns, monotonic
+  std::uint64_t order_ = 0;
+  queue::JobId last_given_ = 0;  // since the start
+  queue::JobId last_told_ = 0;
+};
+
+}  // namespace carillon::simulator

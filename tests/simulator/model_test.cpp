@@ -1,0 +1,119 @@
+// The model: which replies it refuses. Each case is a history without a server, by hand.
+
+#include "simulator/model.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "carillon/queue/memory_store.h"
+
+namespace carillon::simulator {
+
+namespace {
+
+using queue::JobId;
+
+class ModelTest : public testing::Test {
+ protected:
+  ModelTest() {
+    history.open(store);
+    model.connect(1);
+    model.connect(2);
+  }
+
+  void judge(ClientNumber client, const Command& command, const std::string& reply) {
+    std::string_view bytes = reply;
+    model.judge(client, command, take_reply(bytes), now, {});
+    history.forget_changed();
+  }
+  // A put that the server has stored, with this due time.
+  void put(JobId id, queue::Millis delay, queue::Priority priority = 0) {
+    const queue::UtcMs due = now.utc_ns / 1'000'000 + delay;
+    queue::Changes changes;
+    changes.jobs.push_back(
+        {{},
+         queue::JobRecord{
+             .id = id, .tube = 1, .priority = priority, .due = due, .ttr = 2'000, .history = {}},
+         "hello"});
+    changes.tubes.push_back({.number = 1, .name = "default", .scheduled = ++jobs, .buried = 0});
+    history.append(changes);
+    judge(1,
+          {.verb = Verb::kPut, .priority = priority, .delay = delay, .ttr = 2'000, .body = "hello"},
+          "INSERTED " + std::to_string(id) + "\r\n");
+  }
+  static std::string reserved(JobId id) {
+    return "RESERVED " + std::to_string(id) + " 5\r\nhello\r\n";
+  }
+  void pass(queue::Millis ms) {
+    now.utc_ns += ms * 1'000'000;
+    now.mono_ns += ms * 1'000'000;
+  }
+
+  const Command at_once{.verb = Verb::kReserve, .timeout = 0};
+  const Command reserve{.verb = Verb::kReserve};
+  queue::MemoryStore store;
+  HistoryStore history;
+  Model model{history};
+  queue::Now now{.utc_ns = 1'700'000'000'000'000'000, .mono_ns = 1'000'000'000};
+  std::uint64_t jobs = 0;
+};
+
+TEST_F(ModelTest, RefusesAJobThatIsEarlyByANanosecond) {
+  put(1, 1'000);
+  pass(999);
+  now.utc_ns += 999'999;
+  EXPECT_THROW(judge(2, at_once, reserved(1)), Violation);
+  now.utc_ns += 1;
+  judge(2, at_once, reserved(1));
+}
+
+TEST_F(ModelTest, RefusesAJobForTwo) {
+  put(1, 0);
+  judge(2, at_once, reserved(1));
+  EXPECT_THROW(judge(1, at_once, reserved(1)), Violation);
+  pass(2'000);
+  judge(1, at_once, reserved(1));
+}
+
+TEST_F(ModelTest, RefusesToLetAClientWaitForWhatIsThere) {
+  put(1, 1'000);
+  judge(2, reserve, "");
+  model.expect_nobody_waits_in_vain(now);
+  pass(1'000);
+  model.expect_nobody_waits_in_vain(now);
+  pass(2);
+  EXPECT_THROW(model.expect_nobody_waits_in_vain(now), Violation);
+  EXPECT_THROW(judge(1, at_once, "TIMED_OUT\r\n"), Violation);
+}
+
+TEST_F(ModelTest, RefusesAnotherOrder) {
+  put(1, 0, 5);
+  put(2, 0, 4);
+  EXPECT_THROW(judge(2, at_once, reserved(1)), Violation);
+  judge(2, at_once, reserved(2));
+}
+
+TEST_F(ModelTest, RefusesAnIdASecondTime) {
+  put(7, 0);
+  EXPECT_THROW(put(7, 0), Violation);
+  EXPECT_THROW(put(6, 0), Violation);
+}
+
+TEST_F(ModelTest, RefusesAnotherBody) {
+  put(1, 0);
+  EXPECT_THROW(judge(2, at_once, "RESERVED 1 5\r\nHELLO\r\n"), Violation);
+}
+
+TEST_F(ModelTest, RefusesAnErrorWithoutACause) {
+  EXPECT_THROW(judge(2, at_once, "INTERNAL_ERROR\r\n"), Violation);
+}
+
+TEST_F(ModelTest, RefusesADeletionThatIsNotStored) {
+  put(1, 0);
+  EXPECT_THROW(judge(2, {.verb = Verb::kDelete, .id = 1}, "DELETED\r\n"), Violation);
+}
+
+}  // namespace
+
+}  // namespace carillon::simulator

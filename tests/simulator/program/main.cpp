@@ -1,0 +1,185 @@
+// The simulator: worlds of a server that loses power, is killed, runs out of disk, and has clients
+// of all kinds, while a model judges every reply (model.h, history.h).
+//
+//   carillon_simulator --steps 1000000                  // worlds with the seeds 1, 2, 3, ...
+//   carillon_simulator --seed 17 --world 20000          // the world of seed 17 alone, again
+//   carillon_simulator --seed random --steps 1000000 --progress
+//
+// Each world is a process of its own, and the same seed gives the same world; the first one is run
+// twice to show it. When one fails, its seed is printed, with the command that shows it again, and
+// nothing follows. With CARILLON_TRACE=1 in the environment that command prints all that happens.
+
+#include <spdlog/spdlog.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <random>
+#include <string_view>
+
+#include "simulator/world.h"
+
+namespace {
+
+using carillon::simulator::run_world;
+using carillon::simulator::WorldResult;
+using Count = unsigned long long;
+
+struct Options {
+  std::uint64_t seed = 1;
+  std::uint64_t steps = 0;       // in all worlds together; 0: one world
+  std::uint64_t world = 20'000;  // steps of one world
+  bool progress = false;
+  bool verbose = false;
+};
+
+[[noreturn]] void usage() {
+  std::fprintf(stderr,
+               "usage: carillon_simulator [--seed N|random] [--steps N] [--world N] [--progress] "
+               "[--verbose]\n");
+  std::exit(2);
+}
+
+std::uint64_t number(std::string_view text) {
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) usage();
+  return number;
+}
+
+Options parse(int count, char** arguments) {
+  Options options;
+  for (int i = 1; i < count; ++i) {
+    const std::string_view name = arguments[i];
+    if (name == "--progress") {
+      options.progress = true;
+      continue;
+    }
+    if (name == "--verbose") {
+      options.verbose = true;
+      continue;
+    }
+    if (i + 1 == count) usage();
+    const std::string_view value = arguments[++i];
+    if (name == "--seed") {
+      options.seed = value == "random" ? std::random_device()() : number(value);
+    } else if (name == "--steps") {
+      options.steps = number(value);
+    } else if (name == "--world") {
+      options.world = number(value);
+    } else {
+      usage();
+    }
+  }
+  if (options.steps == 0) options.steps = options.world;
+  return options;
+}
+
+// Runs a world in this process, and passes its result on.
+[[noreturn]] void be_world(std::uint64_t seed, std::uint64_t steps, int results) {
+  std::uint64_t at = 0;
+  int code = 0;
+  try {
+    const WorldResult result = run_world(seed, steps, &at);
+    if (::write(results, &result, sizeof result) != sizeof result) code = 1;
+  } catch (const std::exception& why) {
+    std::fprintf(stderr, "\nsimulator: the world of seed %llu fails at step %llu:\n  %s\n",
+                 static_cast<Count>(seed), static_cast<Count>(at), why.what());
+    code = 1;
+  }
+  std::fflush(stderr);
+  ::_exit(code);  // threads that wait for ever belong to the world
+}
+
+// Returns true if the world has held.
+bool run_in_child(std::uint64_t seed, std::uint64_t steps, WorldResult& result) {
+  int results[2];
+  if (::pipe(results) != 0) return false;
+  const pid_t child = ::fork();
+  if (child == 0) be_world(seed, steps, results[1]);
+  ::close(results[1]);
+  const bool whole = ::read(results[0], &result, sizeof result) == sizeof result;
+  ::close(results[0]);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  if (WIFSIGNALED(status))
+    std::fprintf(stderr, "\nsimulator: the world of seed %llu is ended by signal %s\n",
+                 static_cast<Count>(seed), ::strsignal(WTERMSIG(status)));
+  return whole && status == 0;
+}
+
+void add(WorldResult& sum, const WorldResult& one) {
+  sum.steps += one.steps;
+  sum.starts += one.starts;
+  sum.power_losses += one.power_losses;
+  sum.kills += one.kills;
+  sum.stops += one.stops;
+  sum.failures += one.failures;
+  sum.losses += one.losses;
+  sum.failed_calls += one.failed_calls;
+  sum.changes += one.changes;
+  sum.syncs += one.syncs;
+  sum.virtual_ms += one.virtual_ms;
+  if (one.most_work > sum.most_work) sum.most_work = one.most_work;
+}
+
+void tell(const WorldResult& of) {
+  std::printf(
+      "%llu steps: %llu starts, %llu power losses, %llu kills, %llu stops, %llu failed stores, "
+      "%llu starts after a loss of what nobody knew, %llu failed calls, %llu changes and %llu "
+      "syncs of the disk, at most %llu units of work for one command, %.1f virtual hours\n",
+      static_cast<Count>(of.steps), static_cast<Count>(of.starts),
+      static_cast<Count>(of.power_losses), static_cast<Count>(of.kills),
+      static_cast<Count>(of.stops), static_cast<Count>(of.failures), static_cast<Count>(of.losses),
+      static_cast<Count>(of.failed_calls), static_cast<Count>(of.changes),
+      static_cast<Count>(of.syncs), static_cast<Count>(of.most_work),
+      static_cast<double>(of.virtual_ms) / 3'600'000);
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  using Clock = std::chrono::steady_clock;
+  const Options options = parse(count, arguments);
+  spdlog::set_level(spdlog::level::off);
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
+  std::printf("simulator: seeds from %llu on\n", static_cast<Count>(options.seed));
+  WorldResult sum;
+  const auto began = Clock::now();
+  auto told = began;
+  for (std::uint64_t seed = options.seed; sum.steps < options.steps; ++seed) {
+    const std::uint64_t steps = std::min(options.world, options.steps - sum.steps);
+    WorldResult result;
+    if (!run_in_child(seed, steps, result)) {
+      std::fprintf(stderr, "simulator: to see it again: %s --seed %llu --world %llu\n",
+                   arguments[0], static_cast<Count>(seed), static_cast<Count>(steps));
+      return 1;
+    }
+    WorldResult again;
+    if (seed == options.seed && (!run_in_child(seed, steps, again) || again != result)) {
+      std::fprintf(stderr, "simulator: the world of seed %llu is another one the second time\n",
+                   static_cast<Count>(seed));
+      return 1;
+    }
+    if (options.verbose) tell(result);
+    add(sum, result);
+    if (options.progress && Clock::now() - told > std::chrono::seconds(10)) {
+      told = Clock::now();
+      const double s = std::chrono::duration<double>(told - began).count();
+      std::printf("%5.1f %%, %.0f steps/s, seed %llu, ",
+                  100 * static_cast<double>(sum.steps) / static_cast<double>(options.steps),
+                  static_cast<double>(sum.steps) / s, static_cast<Count>(seed));
+      tell(sum);
+    }
+  }
+  tell(sum);
+  std::printf("in %.1f s\n", std::chrono::duration<double>(Clock::now() - began).count());
+  return 0;
+}

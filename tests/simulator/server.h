@@ -1,0 +1,97 @@
+// One life of the server: the code of the real one without its sockets, from opening the store to
+// the moment when it dies.
+//
+//   Server server(options, history, model, random);      // throws StoreError as the real one does
+//   while (!server.failed() && !disk.stopped()) server.turn();
+//   server.stop();                                       // SIGTERM; else it is destroyed: it died
+//
+// A turn is like that of the event loop (src/server/event_loop.cpp): some connections bring bytes,
+// the sessions carry out commands, the engine does what is due, waiting clients get their jobs, a
+// sync is requested, and what may leave is sent. Real are the sessions, the service, the engine,
+// the group commit with its thread, and the store; simulated are the connections and their clients.
+//
+// Each reply is judged at the moment when it is made (model.h), though it may leave later or never.
+// When it leaves, the history (history.h) is told what the client knows now.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "carillon/queue/disk_store.h"
+#include "carillon/queue/engine.h"
+#include "carillon/queue/group_commit.h"
+#include "server/beanstalk/service.h"
+#include "simulator/connection.h"
+#include "simulator/disk.h"
+#include "simulator/history.h"
+#include "simulator/model.h"
+
+namespace carillon::simulator {
+
+struct ServerOptions {
+  queue::DiskStoreOptions store;
+  queue::EngineOptions engine;
+  queue::SyncPolicy sync;
+  std::uint64_t min_free_disk = 0;
+  std::size_t clients = 8;
+  bool quick_disk = true;  // syncs take microseconds, not milliseconds
+};
+
+class Server {
+ public:
+  Server(const ServerOptions& options, HistoryStore& history, Model& model, Random& random);
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  // Returns how many steps it took: commands that were carried out, and other events.
+  std::uint64_t turn();
+  bool failed() const { return failed_; }
+  void stop();
+
+  // The most simulated work that one command has cost.
+  std::uint64_t most_work() const { return most_work_; }
+  // Of all replies, in the order in which they were made.
+  std::uint64_t digest() const { return digest_; }
+
+ private:
+  Model::Excuses excuses() const;
+  void let_clients_act();
+  void pass_time();
+  void process(Connection& connection);
+  bool carry_out(Connection& connection);
+  void finish_commands(Connection& connection);
+  void note_reply(Connection& connection, const Command& command, const Reply& reply,
+                  std::size_t behind);
+  void deliver();
+  void catch_up();
+  void run_engine();
+  void commit();
+  void flush(Connection& connection);
+  void flush_all();
+  void look_at_store();
+  void close(Connection& connection);
+  bool died() const { return Disk::mounted()->stopped(); }
+
+  const ServerOptions options_;
+  HistoryStore& history_;
+  Model& model_;
+  Random& random_;
+  const std::uint64_t failed_calls_before_;
+  queue::DiskStore store_;
+  queue::Engine engine_;
+  server::beanstalk::Service service_;
+  std::vector<std::unique_ptr<Connection>> connections_;
+  ClientNumber last_client_ = 0;
+  queue::Now last_read_;
+  queue::Sequence requested_ = 0;
+  bool failed_ = false;
+  std::uint64_t steps_ = 0;
+  std::uint64_t most_work_ = 0;
+  std::uint64_t digest_ = 0;
+  queue::GroupCommit commit_;
+};
+
+}  // namespace carillon::simulator

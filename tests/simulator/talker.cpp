@@ -1,0 +1,253 @@
+// The lines of the protocol, with random arguments.
+
+#include "simulator/talker.h"
+
+#include <array>
+#include <string_view>
+
+namespace carillon::simulator {
+
+namespace {
+
+using queue::JobId;
+using queue::Millis;
+
+std::uint64_t below(Random& random, std::uint64_t end) {
+  return random() % end;
+}
+
+template <std::size_t size>
+std::uint64_t one_of(Random& random, const std::array<std::uint64_t, size>& numbers) {
+  return numbers[below(random, size)];
+}
+
+std::string tube(Random& random) {
+  constexpr std::array<const char*, 5> kTubes = {"default", "a", "b", "mail", "c-3"};
+  if (below(random, 20) == 0) return "t" + std::to_string(below(random, 20));
+  return kTubes[below(random, kTubes.size())];
+}
+
+queue::Priority priority(Random& random) {
+  return static_cast<queue::Priority>(
+      one_of(random, std::array<std::uint64_t, 6>{0, 1, 1'023, 1'024, 5, UINT32_MAX}));
+}
+
+// Seconds, as ms.
+Millis delay(Random& random) {
+  if (below(random, 2) == 0) return 0;
+  return 1'000 * one_of(random, std::array<std::uint64_t, 6>{1, 1, 2, 5, 70, 100'000});
+}
+
+std::string body(Random& random) {
+  std::uint64_t size = below(random, 60);
+  if (below(random, 16) == 0) size = below(random, 3'000);
+  if (below(random, 128) == 0) size = below(random, kMaxJobSize + 1);
+  std::string body(size, static_cast<char>('a' + below(random, 26)));
+  if (size >= 8) {
+    const std::uint64_t tag = random();
+    for (std::size_t i = 0; i < 8; ++i) body[i] = static_cast<char>(tag >> (8 * i));
+  }
+  return body;
+}
+
+std::string number(std::uint64_t of) {
+  return std::to_string(of);
+}
+
+Command put(Random& random, queue::Now now) {
+  Command put{.verb = Verb::kPut};
+  put.priority = priority(random);
+  put.ttr = 1'000 * one_of(random, std::array<std::uint64_t, 5>{0, 1, 1, 3, 120});
+  put.body = body(random);
+  const std::uint64_t way = below(random, 4);
+  std::string when;
+  if (way == 0) {
+    put.delay = below(random, 2) * below(random, 3'000);
+    when = "put-ms " + number(put.priority) + " " + number(put.delay) + " " + number(put.ttr);
+  } else if (way == 1) {
+    put.due_at = now.utc_ns / 1'000'000 + below(random, 200'000) - 10'000;
+    when = "put-at " + number(put.priority) + " " + number(*put.due_at) + " " + number(put.ttr);
+  } else {
+    put.delay = delay(random);
+    when = "put " + number(put.priority) + " " + number(put.delay / 1'000) + " " +
+           number(put.ttr / 1'000);
+  }
+  put.bytes = when + " " + number(put.body.size()) + "\r\n" + put.body + "\r\n";
+  return put;
+}
+
+Command reserve(Random& random) {
+  Command reserve{.verb = Verb::kReserve};
+  const std::uint64_t way = below(random, 4);
+  if (way == 0) {
+    reserve.bytes = "reserve\r\n";
+  } else if (way == 1) {
+    reserve.timeout = below(random, 2'000);
+    reserve.bytes = "reserve-with-timeout-ms " + number(*reserve.timeout) + "\r\n";
+  } else {
+    reserve.timeout = 1'000 * one_of(random, std::array<std::uint64_t, 4>{0, 0, 1, 30});
+    reserve.bytes = "reserve-with-timeout " + number(*reserve.timeout / 1'000) + "\r\n";
+  }
+  return reserve;
+}
+
+// An id that is, or was, or will be that of a job.
+JobId some_id(const Model& model, Random& random) {
+  const std::optional<JobId> id = model.any_job(random);
+  if (!id) return 1;
+  return below(random, 8) == 0 ? *id + below(random, 5) : *id;
+}
+
+Command on_job(Verb verb, std::string_view word, JobId id) {
+  return {.verb = verb, .bytes = std::string(word) + " " + number(id) + "\r\n", .id = id};
+}
+
+// What a worker does with a job, mostly one that it holds.
+Command finish(const Model& model, ClientNumber client, Random& random) {
+  const std::optional<JobId> held = model.any_held(client, random);
+  const JobId id = held && below(random, 32) != 0 ? *held : some_id(model, random);
+  Command command;
+  switch (below(random, 8)) {
+    case 0: {
+      command = {.verb = Verb::kRelease, .id = id};
+      command.priority = priority(random);
+      command.delay = delay(random);
+      command.bytes = "release " + number(id) + " " + number(command.priority) + " " +
+                      number(command.delay / 1'000) + "\r\n";
+      return command;
+    }
+    case 1: {
+      command = {.verb = Verb::kRelease, .id = id};
+      command.priority = priority(random);
+      command.delay = below(random, 1'000);
+      command.bytes = "release-ms " + number(id) + " " + number(command.priority) + " " +
+                      number(command.delay) + "\r\n";
+      return command;
+    }
+    case 2: {
+      command = {.verb = Verb::kBury, .id = id};
+      command.priority = priority(random);
+      command.bytes = "bury " + number(id) + " " + number(command.priority) + "\r\n";
+      return command;
+    }
+    case 3:
+      return on_job(Verb::kTouch, "touch", id);
+    default:
+      return on_job(Verb::kDelete, "delete", id);
+  }
+}
+
+Command on_tube(Verb verb, std::string_view word, const std::string& tube) {
+  return {.verb = verb, .bytes = std::string(word) + " " + tube + "\r\n", .tube = tube};
+}
+
+Command choose_tubes(Random& random) {
+  switch (below(random, 3)) {
+    case 0:
+      return on_tube(Verb::kUse, "use", tube(random));
+    case 1:
+      return on_tube(Verb::kWatch, "watch", tube(random));
+    default:
+      return on_tube(Verb::kIgnore, "ignore", tube(random));
+  }
+}
+
+Command operate(const Model& model, Random& random) {
+  Command command;
+  switch (below(random, 14)) {
+    case 0: {
+      command = {.verb = Verb::kKick};
+      command.bound = 1 + below(random, 10) * below(random, 10);
+      command.bytes = "kick " + number(command.bound) + "\r\n";
+      return command;
+    }
+    case 1:
+      return on_job(Verb::kKickJob, "kick-job", some_id(model, random));
+    case 2: {
+      command = on_tube(Verb::kPause, "pause-tube", tube(random));
+      command.delay = 1'000 * below(random, 3);
+      command.bytes.insert(command.bytes.size() - 2, " " + number(command.delay / 1'000));
+      return command;
+    }
+    case 3:
+      return {.verb = Verb::kPeekReady, .bytes = "peek-ready\r\n"};
+    case 4:
+      return {.verb = Verb::kPeekDelayed, .bytes = "peek-delayed\r\n"};
+    case 5:
+      return {.verb = Verb::kPeekBuried, .bytes = "peek-buried\r\n"};
+    case 6:
+      return on_job(Verb::kPeek, "peek", some_id(model, random));
+    case 7:
+      return on_job(Verb::kStatsJob, "stats-job", some_id(model, random));
+    case 8:
+    case 9:
+      return on_tube(Verb::kStatsTube, "stats-tube", tube(random));
+    case 10:
+      return on_job(Verb::kReserveJob, "reserve-job", some_id(model, random));
+    case 11:
+      return on_job(Verb::kDelete, "delete", some_id(model, random));
+    case 12:
+      return choose_tubes(random);
+    default: {
+      constexpr std::array<const char*, 4> kLists = {
+          "stats\r\n", "list-tubes\r\n", "list-tubes-watched\r\n", "list-tube-used\r\n"};
+      return {.verb = Verb::kOther, .bytes = kLists[below(random, kLists.size())]};
+    }
+  }
+}
+
+Command refused(const std::string& bytes, const std::string& refusal) {
+  return {.verb = Verb::kRefused, .bytes = bytes, .refusal = refusal};
+}
+
+Command damage(Random& random) {
+  switch (below(random, 8)) {
+    case 0: {
+      const std::uint64_t size = kMaxJobSize + 1 + below(random, 3'000);
+      return refused("put 0 0 1 " + number(size) + "\r\n" + std::string(size, 'x') + "\r\n",
+                     "JOB_TOO_BIG");
+    }
+    case 1:
+      return refused("put 0 0 1 5\r\nhello!!", "EXPECTED_CRLF");
+    case 2:
+      return refused(std::string(below(random, 5'000) + 225, 'y') + "\r\n", "BAD_FORMAT");
+    case 3:
+      return refused("put-at 0 999999999999999 1000 1\r\nx\r\n", "OUT_OF_RANGE");
+    case 4:
+      return refused("release 1 0 99999999999\r\n", "BAD_FORMAT");
+    case 5:
+      return refused("peek\r\n", "UNKNOWN_COMMAND");
+    default: {
+      std::string line;
+      for (std::uint64_t left = below(random, 40); left > 0; --left) {
+        const auto byte = static_cast<char>(random());
+        if (byte != '\r' && byte != '\n') line += byte;
+      }
+      return {.verb = Verb::kGarbage, .bytes = "#" + line + "\r\n"};
+    }
+  }
+}
+
+}  // namespace
+
+Command Talker::next(const Model& model, ClientNumber client, Random& random,
+                     queue::Now now) const {
+  const Role role = role_ == Role::kAnybody ? static_cast<Role>(below(random, kRoles)) : role_;
+  const std::uint64_t chance = below(random, 16);
+  switch (role) {
+    case Role::kProducer:
+      if (model.jobs() > kManyJobs && chance < 12)
+        return on_job(Verb::kDelete, "delete", some_id(model, random));
+      return chance == 0 ? choose_tubes(random) : put(random, now);
+    case Role::kWorker:
+      if (chance == 0) return choose_tubes(random);
+      return chance < 7 ? reserve(random) : finish(model, client, random);
+    case Role::kVandal:
+      if (chance == 0) return {.verb = Verb::kQuit, .bytes = "quit\r\n"};
+      return chance < 8 ? damage(random) : operate(model, random);
+    default:
+      return operate(model, random);
+  }
+}
+
+}  // namespace carillon::simulator
