@@ -170,6 +170,11 @@ void Client::refuse_put(const std::string& command, const std::string& reply,
     throw Failure(fmt::format("{} is draining: it takes no new jobs", stream_.peer()));
   if (reply == "OUT_OF_RANGE")
     throw Failure("the job would be due after the year 9999; the server refused it");
+  if (reply == "NOT_MILLISECONDS") {
+    throw Failure(
+        "the job would be due in 1970; the server refused it, because seconds that are "
+        "taken for milliseconds look like that");
+  }
   if (reply.starts_with("BURIED ")) {
     throw Unavailable(fmt::format("{} is out of memory and buried the job, as number {}",
                                   stream_.peer(), number_after(command, reply, "BURIED")));

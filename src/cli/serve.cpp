@@ -1,6 +1,8 @@
 // `carillon serve`: starts the server.
 
 #include <fmt/format.h>
+#include <grp.h>
+#include <sys/types.h>
 
 #include <algorithm>
 #include <array>
@@ -31,7 +33,8 @@ namespace {
 constexpr std::string_view kExamples = R"(Examples:
   carillon serve                                    data in ./carillon-data
   carillon serve --data /var/lib/carillon           data somewhere else
-  carillon serve --listen unix:/run/carillon.sock   no port, a Unix socket
+  carillon serve --listen unix:/run/carillon/c.sock --socket-group www-data
+      no port, a Unix socket for the users of a group
   carillon serve --listen 127.0.0.1:11300 --listen '[::1]:11300'
   carillon serve --sync 50ms
       faster where syncs are slow; a crash of the machine may take back the last
@@ -102,6 +105,27 @@ queue::Millis parse_load_ahead(std::string_view text) {
   throw std::invalid_argument(fmt::format("\"{}\": the longest is {}d", text, kLongest.count()));
 }
 
+mode_t parse_mode(std::string_view text) {
+  unsigned mode = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, mode, 8);
+  if (error == std::errc() && rest == end && mode <= 0777) return mode;
+  throw std::invalid_argument(fmt::format(
+      "\"{}\": not a mode from 0 to 777, in octal digits; use e.g. 600, 660, 666", text));
+}
+
+// Reads the name or the number of a group.
+server::Group parse_group(const std::string& text) {
+  if (const group* found = ::getgrnam(text.c_str())) return {.name = text, .id = found->gr_gid};
+  gid_t id = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, id);
+  // chown() takes the largest number for "leave it".
+  if (error == std::errc() && rest == end && id != static_cast<gid_t>(-1))
+    return {.name = text, .id = id};
+  throw std::invalid_argument(fmt::format("\"{}\": this machine has no such group", text));
+}
+
 std::size_t parse_max_connections(std::string_view text) {
   return parse_number(text, 1, 1'000'000);
 }
@@ -164,8 +188,21 @@ void check_no_address_twice(const std::vector<server::Address>& addresses) {
   }
 }
 
+// Without a mode, only the user may connect, or the user and the group, whatever the umask is.
+void complete_access(server::ServerOptions& options) {
+  const bool any_unix = std::any_of(options.listen.begin(), options.listen.end(),
+                                    [](const auto& address) { return address.is_unix(); });
+  server::SocketAccess& access = options.access;
+  if (!any_unix && (access.mode || access.group)) {
+    throw UsageError(fmt::format("{} is for a Unix socket; write also --listen unix:PATH",
+                                 access.mode ? "--socket-mode" : "--socket-group"));
+  }
+  if (!access.mode) access.mode = access.group ? 0660 : 0600;
+}
+
 void serve(Request& request, int& exit_code) {
   check_no_address_twice(request.options.listen);
+  complete_access(request.options);
   server::log_to_stderr(request.log_level);
   request.options.on_listening = print_what_to_try;
   try {
@@ -193,6 +230,12 @@ void add_serve(CLI::App& app, int& exit_code) {
       "several times (127.0.0.1:11300). There is no\n"
       "authentication yet: mind who can reach it")
       .type_name("ADDR");
+  add_value(command, "--socket-mode", options.access.mode, parse_mode,
+            "Who may connect to the Unix socket, as for chmod\n(600; with --socket-group: 660)")
+      .type_name("MODE");
+  add_value(command, "--socket-group", options.access.group, parse_group,
+            "Group of the Unix socket, a name or a number")
+      .type_name("GROUP");
   add_value(command, "--sync", options.sync, parse_sync,
             "When what is acknowledged is on the disk: always\n"
             "(before the reply), 50ms (that much later at the\n"

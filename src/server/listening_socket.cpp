@@ -17,6 +17,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -125,7 +126,22 @@ bool is_answered(const sockaddr_un& address) {
   return ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
 }
 
-std::vector<ListeningSocket> listen_on_unix(const Address& address) {
+// bind() makes the file of a Unix socket. Returns 0, or the error number.
+int bind_file(int fd, const sockaddr_un& address, std::optional<mode_t> mode) {
+  const auto bind = [&] {
+    const auto* name = reinterpret_cast<const sockaddr*>(&address);
+    return ::bind(fd, name, sizeof address) == 0 ? 0 : errno;
+  };
+  if (!mode) return bind();
+  const mode_t before = ::umask(~*mode & 0777);
+  const int error = bind();
+  ::umask(before);
+  return error;
+}
+
+// The file has its mode from its first moment and its group before listen(). Until then the kernel
+// refuses every connection.
+std::vector<ListeningSocket> listen_on_unix(const Address& address, const SocketAccess& access) {
   sockaddr_un local{};
   local.sun_family = AF_UNIX;
   address.path.copy(local.sun_path, sizeof local.sun_path - 1);
@@ -138,11 +154,19 @@ std::vector<ListeningSocket> listen_on_unix(const Address& address) {
   }
   Descriptor fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (fd.get() < 0) fail(address, std::strerror(errno));
-  const int error =
-      bind_and_listen(fd.get(), reinterpret_cast<const sockaddr*>(&local), sizeof local);
+  const int error = bind_file(fd.get(), local, access.mode);
   if (error != 0) fail(address, advice(error, address));
+  const int bound = fd.get();
   std::vector<ListeningSocket> sockets;
   sockets.push_back(describe(std::move(fd), true));
+  constexpr auto kSameOwner = static_cast<uid_t>(-1);
+  if (access.group && ::lchown(address.path.c_str(), kSameOwner, access.group->id) != 0) {
+    fail(address,
+         fmt::format("it cannot be given to the group \"{}\": {}; only root gives files to "
+                     "groups that it is not in",
+                     access.group->name, std::strerror(errno)));
+  }
+  if (::listen(bound, kBacklog) != 0) fail(address, advice(errno, address));
   return sockets;
 }
 
@@ -175,8 +199,8 @@ ListeningSocket::~ListeningSocket() {
   if (unlink_path_) ::unlink(bound_.path.c_str());
 }
 
-std::vector<ListeningSocket> listen_on(const Address& address) {
-  return address.is_unix() ? listen_on_unix(address) : listen_on_tcp(address);
+std::vector<ListeningSocket> listen_on(const Address& address, const SocketAccess& access) {
+  return address.is_unix() ? listen_on_unix(address, access) : listen_on_tcp(address);
 }
 
 std::vector<ListeningSocket> inherited_sockets() {

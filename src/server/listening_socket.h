@@ -2,6 +2,9 @@
 // opens them, and each Acceptor owns one.
 #pragma once
 
+#include <sys/types.h>
+
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -36,10 +39,25 @@ class ListeningSocket {
   bool unlink_path_;
 };
 
+struct Group {
+  std::string name;
+  gid_t id = 0;
+};
+
+// Who may connect to a Unix socket: whoever may write to its file.
+struct SocketAccess {
+  // The permissions of the file. None: 0777 without the bits of the process's umask.
+  std::optional<mode_t> mode;
+  // The group of the file. None: the one that the system gives to a new file.
+  std::optional<Group> group;
+};
+
 // Listens on `address`: one socket for each address that a host name has. The path of a Unix socket
-// is taken over if no server answers there any more, and left alone if one does. Throws StartError
-// if nothing could be bound.
-std::vector<ListeningSocket> listen_on(const Address& address);
+// is taken over if no server answers there any more, and left alone if one does. Nobody can connect
+// to a Unix socket before `access` holds. Throws StartError if nothing could be bound, or the group
+// not be set. REQUIRES, if access.mode is given: no other thread makes files meanwhile, because the
+// umask is changed for a moment.
+std::vector<ListeningSocket> listen_on(const Address& address, const SocketAccess& access = {});
 
 // Returns the sockets that systemd has opened for this process (LISTEN_PID and LISTEN_FDS, which
 // are then removed from the environment), or none. Throws StartError if a descriptor is not a

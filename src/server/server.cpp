@@ -46,11 +46,12 @@ class SignalsHeldBack {
   sigset_t before_;
 };
 
-std::vector<ListeningSocket> open_sockets(const std::vector<Address>& addresses) {
+std::vector<ListeningSocket> open_sockets(const ServerOptions& options) {
   std::vector<ListeningSocket> sockets = inherited_sockets();
   if (!sockets.empty()) return sockets;
-  for (const Address& address : addresses) {
-    for (ListeningSocket& socket : listen_on(address)) sockets.push_back(std::move(socket));
+  for (const Address& address : options.listen) {
+    for (ListeningSocket& socket : listen_on(address, options.access))
+      sockets.push_back(std::move(socket));
   }
   return sockets;
 }
@@ -138,7 +139,7 @@ int run_server(const ServerOptions& options) {
   std::signal(SIGPIPE, SIG_IGN);
   SignalsHeldBack signals;
   // Listens before the store is opened, so that early clients wait instead of being refused.
-  std::vector<ListeningSocket> sockets = open_sockets(options.listen);
+  std::vector<ListeningSocket> sockets = open_sockets(options);
   if (options.user) become(*options.user);
 
   const std::size_t limit = raise_descriptor_limit();

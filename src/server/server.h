@@ -35,6 +35,8 @@ inline constexpr std::chrono::milliseconds kLongestTimeout = std::chrono::hours(
 struct ServerOptions {
   // Where to listen, unless systemd passes sockets.
   std::vector<Address> listen = {{.host = "127.0.0.1", .port = kBeanstalkPort, .path = {}}};
+  // Of the Unix sockets among them.
+  SocketAccess access;
   // None: jobs are kept in memory and lost with the process.
   std::optional<std::string> data_dir;
   queue::SyncPolicy sync = queue::SyncPolicy::always();

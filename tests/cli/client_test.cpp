@@ -49,6 +49,10 @@ TEST_F(ClientTest, ARefusedPutSaysWhy) {
   server.answer("OUT_OF_RANGE\r\n");
   EXPECT_EQ(failure_of([&] { client.put("x", {}); }),
             "the job would be due after the year 9999; the server refused it");
+  server.answer("NOT_MILLISECONDS\r\n");
+  EXPECT_EQ(failure_of([&] { client.put("x", {}); }),
+            "the job would be due in 1970; the server refused it, because seconds that are "
+            "taken for milliseconds look like that");
   server.answer("BURIED 9\r\n");
   EXPECT_EQ(failure_of([&] { client.put("x", {}); }),
             "the server is out of memory and buried the job, as number 9");

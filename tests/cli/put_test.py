@@ -124,6 +124,13 @@ class PutTest(CliCase):
         self.put("--at", "9999-12-31T23:59:59.999Z", "x")
         self.assertEqual(self.stats("--tube", self.tube)["total-jobs"], 1)
 
+    def test_a_due_time_in_1970_is_refused(self):
+        line = (
+            "carillon put: the job would be due in 1970; the server refused it, because seconds "
+            "that are taken for milliseconds look like that"
+        )
+        self.fails(line, "put", "--tube", self.tube, "--at", "1970-01-21T17:13:20Z", "x")
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -7,6 +7,7 @@ import unittest
 from protocol_case import BAD_FORMAT, NOT_FOUND, TIMED_OUT, UNKNOWN_COMMAND, Durable, InMemory, said
 from wire import Reply
 
+_NOT_MILLISECONDS = said(b"NOT_MILLISECONDS")
 _OUT_OF_RANGE = said(b"OUT_OF_RANGE")
 _YEAR_9999_END_MS = 253402300799999
 _LARGEST = 2**64 - 1
@@ -45,6 +46,22 @@ class _OwnVerbs:
         stats = self.c.stats(b"stats-job %d" % job)
         self.assertEqual(stats["state"], "delayed")
         self.assertIn(stats["time-left"], ("40", "39"))
+
+    def test_put_at_in_seconds_is_refused(self):
+        for due in (10**9, int(time.time()) + 60, 31_535_999_999):
+            # The body is read before the answer, whatever is in it.
+            self.check(
+                b"put-at 0 %d 60000 14\r\nlist-tube-used\r\n" % due,
+                _NOT_MILLISECONDS,
+            )
+        self.check(b"list-tube-used\r\n", said(b"USING " + self.tube))
+        for due in (10**9 - 1, 31_536_000_000):
+            self.put_with(b"put-at 0 %d 60000" % due)
+        self.assertEqual(self.tube_stats()["current-jobs-ready"], "2")
+
+    def test_the_ttr_of_put_at_is_in_milliseconds(self):
+        job = self.put_with(b"put-at 0 0 120999")
+        self.assertEqual(self.c.stats(b"stats-job %d" % job)["ttr"], "120")
 
     def test_a_ttr_below_a_second_becomes_a_second(self):
         for ttr in (0, 1, 999):

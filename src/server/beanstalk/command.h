@@ -94,6 +94,18 @@ struct Command {
   std::string_view tube;    // points into the line
 };
 
+// A put-at that is due from kFirstSeconds on and before kFirstMillis means seconds. As seconds
+// since 1970 these numbers are moments from 2001 to 2969, as milliseconds they lie in 1970.
+inline constexpr queue::UtcMs kFirstSeconds = 1'000'000'000;
+inline constexpr queue::UtcMs kFirstMillis = 31'536'000'000;
+
+// Returns true if the command is a put-at with its due time in seconds. Its client should be told:
+// as milliseconds the moment is long past, and the job would be ready at once.
+constexpr bool is_in_seconds(const Command& command) {
+  return command.verb == Verb::kPutAt && command.due_at >= kFirstSeconds &&
+         command.due_at < kFirstMillis;
+}
+
 // Never fails: a line that is no command gives Verb::kUnknown, a malformed one Form::kBad.
 // REQUIRES: `line` contains no CR LF.
 Command parse_command(std::string_view line);

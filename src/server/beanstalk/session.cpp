@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "server/beanstalk/stats.h"
 
@@ -176,6 +175,7 @@ void Session::finish_put(std::string_view body_and_end) {
   const queue::Now now = service_.now();
   if (service_.refuses_puts(now)) return replies_.add(0, "OUT_OF_MEMORY\r\n");
   if (put_.ttr > queue::kMaxTtr) return replies_.add(0, kOutOfRange);
+  if (is_in_seconds(put_)) return replies_.add(0, "NOT_MILLISECONDS\r\n");
 
   queue::PutOrder order{.priority = put_.priority, .due_in = put_.delay, .ttr = put_.ttr};
   if (put_.verb == Verb::kPutAt) order.due_at = put_.due_at;
