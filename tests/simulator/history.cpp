@@ -130,6 +130,8 @@ void HistoryStore::tell_difference(const StoreModel& found) const {
               std::to_string(tube.buried) + " jobs;";
     }
   }
+  constexpr std::size_t kEnough = 1'000;
+  if (text.size() > kEnough) text = text.substr(0, kEnough) + "...";
   throw Violation(text);
 }
 

@@ -43,15 +43,21 @@ std::string read_owner(int file) {
   return owner.substr(0, owner.find_first_not_of("0123456789"));
 }
 
-// Makes one directory if it is not there, durably. Returns 0 or an errno.
-int make_directory(const fs::path& path, mode_t mode) {
-  if (::mkdir(path.c_str(), mode) != 0) {
-    const int error = errno;
-    std::error_code ignored;
-    return fs::exists(path, ignored) ? 0 : error;
-  }
+// Makes the name of a directory durable. Returns 0 or an errno.
+int sync_name(const fs::path& path) {
   const fs::path parent = path.parent_path();
   return base::sync_directory(parent.empty() ? "." : parent.c_str());
+}
+
+// Makes one directory if it is not there, durably. Returns 0 or an errno.
+int make_directory(const fs::path& path, mode_t mode) {
+  if (::mkdir(path.c_str(), mode) == 0) return sync_name(path);
+  const int error = errno;
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) return error;
+  // A start may have made it and died before its name was durable. A directory further up may lie
+  // where this user can sync nothing; no start has made that one.
+  return sync_name(path) == EIO ? EIO : 0;
 }
 
 }  // namespace
@@ -79,6 +85,7 @@ std::string DataDirectory::message(const std::string& what) const {
 
 // Only the owner may read the directory, as the jobs' bodies are in it.
 void DataDirectory::make() const {
+  if (has_store()) return;
   const fs::path whole(path_);
   fs::path made;
   for (const fs::path& part : whole) {

@@ -1,0 +1,46 @@
+// A DiskStore on the simulated disk: cases that the simulator has found, and that no other test can
+// show.
+
+#include "carillon/queue/disk_store.h"
+
+#include <gtest/gtest.h>
+
+#include "queue/crash_batches.h"
+#include "queue/seed.h"
+#include "simulator/disk.h"
+#include "simulator/threads.h"
+
+namespace carillon::simulator {
+
+namespace {
+
+using queue::DiskStore;
+
+constexpr const char* kData = "/simulated/jobs/data";
+
+// The first start dies when it has made the directory, and before its name is durable. The second
+// one finds the directory.
+TEST(SimulatedDiskStoreTest, MakesDurableTheNameOfADirectoryThatAStartBeforeHasMade) {
+  begin_simulation(1);
+  Random random(queue::seed_or(1));
+  for (int trial = 0; trial < 20; ++trial) {
+    for (const unsigned dies_at : {1U, 3U}) {  // the changes: mkdir, fsync, mkdir, fsync
+      Disk& disk = Disk::mount();
+      disk.stop_after(dies_at);
+      EXPECT_THROW(DiskStore{kData}, queue::StoreError);
+      disk.end_process();
+      {
+        DiskStore store(kData);
+        queue::append_batch(store, 1);
+        store.sync();
+        disk.stop();
+      }
+      disk.lose_power(random);
+      ASSERT_EQ(queue::batches_in(DiskStore(kData)), 1U);
+    }
+  }
+}
+
+}  // namespace
+
+}  // namespace carillon::simulator
