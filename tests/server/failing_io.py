@@ -7,6 +7,7 @@ descriptors do to the real program. By a library that is loaded into it (preload
     rule = faults.fail("read", "*.sst", times=FOR_EVER)      # every read of a table, ...
     rule.stop()                                              # ... until now
     rule = faults.fail("open", "*.sst", errno.EMFILE, after=2)        # the third, once
+    rule = faults.fail("read", "*.sst", 0, times=FOR_EVER, takes_ms=200)   # slow, and right
     faults.close()
 """
 
@@ -33,7 +34,7 @@ CALLS = {
 FOR_EVER = 2**64 - 1
 
 # struct Rule in preload/failing_io.cpp.
-_RULE = struct.Struct("=IiQQQQI212s")
+_RULE = struct.Struct("=IiQQQQII208s")
 _CALLS, _COUNTS, _HOLDS = struct.Struct("=I"), struct.Struct("=QQ"), struct.Struct("=I")
 _COUNTS_AT, _HOLDS_AT = 24, 40
 _RULES = 16
@@ -111,17 +112,20 @@ class Faults(contextlib.AbstractContextManager):
         after: int = 0,
         times: int = 1,
         holds: bool = False,
+        takes_ms: int = 0,
     ) -> Rule:
         """Makes calls fail with `error` from now on: those named in `calls` (words of CALLS) on
         files whose whole path fits `pattern` (as of a shell, but `*` is for slashes too). The first
         `after` of them pass, the next `times` fail, the others pass. With `holds` a call that is to
-        fail does so only after release(); with an `error` of 0 it passes then."""
+        fail does so only after release(), and it takes `takes_ms` ms more. With an `error` of 0 it
+        passes then."""
         assert self._used < _RULES, "too many rules"
         at = self._used * _RULE.size
         self._used += 1
         bits = sum(CALLS[call] for call in calls.split())
         text = pattern.encode()
-        assert len(text) < 212, pattern
-        _RULE.pack_into(self._memory, at, 0, error, after, times, 0, 0, int(holds), text)
+        assert len(text) < 208, pattern
+        numbers = (0, error, after, times, 0, 0, int(holds), takes_ms)
+        _RULE.pack_into(self._memory, at, *numbers, text)
         _CALLS.pack_into(self._memory, at, bits)  # on, now that it is complete
         return Rule(self._memory, at)

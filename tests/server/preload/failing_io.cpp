@@ -1,5 +1,6 @@
-// A library for LD_PRELOAD that makes chosen system calls on files fail, so that a test can see
-// what a real, unchanged program does then. tests/server/failing_io.py steers it, at any time.
+// A library for LD_PRELOAD that makes chosen system calls on files fail, or take long, so that a
+// test can see what a real, unchanged program does then. tests/server/failing_io.py steers it, at
+// any time.
 //
 // CARILLON_FAULTS names a file with an array of Rules, which is mapped into memory. Each call asks
 // the rules in their order until one lets it fail: it then does nothing and returns the rule's
@@ -14,6 +15,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -50,7 +52,8 @@ struct Rule {
   std::atomic<std::uint64_t> seen;   // calls that it fitted
   std::atomic<std::uint64_t> failed;
   std::atomic<std::uint32_t> holds;  // not 0: a call that is to fail waits until it is
-  std::array<char, 212> pattern;     // of paths, as of fnmatch(3); '*' is for slashes too
+  std::uint32_t takes_ms;            // and then for so long
+  std::array<char, 208> pattern;     // of paths, as of fnmatch(3); '*' is for slashes too
 };
 static_assert(sizeof(Rule) == 256);
 using Rules = std::array<Rule, 16>;
@@ -66,11 +69,17 @@ Rules* map_rules() {
   return static_cast<Rules*>(at);
 }
 
+Rules* rules() {
+  static Rules* const mapped = map_rules();
+  return mapped;
+}
+
 // Returns the errno with which the call is to fail, or 0.
 int apply(Rule& rule) {
   const std::uint64_t before = rule.seen.fetch_add(1);
   if (before < rule.after || before - rule.after >= rule.times) return 0;
   while (rule.holds != 0) ::usleep(1'000);
+  if (rule.takes_ms != 0) ::usleep(rule.takes_ms * 1'000);
   ++rule.failed;
   return rule.error;
 }
@@ -78,11 +87,10 @@ int apply(Rule& rule) {
 // Calls `path` for the file's name only if a rule has this kind of call.
 template <typename Path>
 bool fails(Call call, Path path) {
-  static Rules* const rules = map_rules();
-  if (rules == nullptr) return false;
+  if (rules() == nullptr) return false;
   const int before = errno;
   const char* name = nullptr;
-  for (Rule& rule : *rules) {
+  for (Rule& rule : *rules()) {
     if ((rule.calls & call) == 0) continue;
     if (name == nullptr) name = path();
     if (::fnmatch(rule.pattern.data(), name, 0) != 0) continue;
@@ -95,14 +103,27 @@ bool fails(Call call, Path path) {
   return false;
 }
 
+using Name = std::array<char, PATH_MAX>;
+
+const char* name_of(int fd, Name& name) {
+  std::array<char, 32> link{};
+  std::snprintf(link.data(), link.size(), "/proc/self/fd/%d", fd);
+  const ssize_t size = ::readlink(link.data(), name.data(), name.size() - 1);
+  name[static_cast<std::size_t>(std::max<ssize_t>(size, 0))] = '\0';
+  return name.data();
+}
+
 bool fails(Call call, int fd) {
-  std::array<char, PATH_MAX> name;  // without a first value: each call would pay for it
-  return fails(call, [&] {
-    std::array<char, 32> link{};
-    std::snprintf(link.data(), link.size(), "/proc/self/fd/%d", fd);
-    const ssize_t size = ::readlink(link.data(), name.data(), name.size() - 1);
-    name[static_cast<std::size_t>(std::max<ssize_t>(size, 0))] = '\0';
-    return name.data();
+  Name name;  // without a first value: each call would pay for it
+  return fails(call, [&] { return name_of(fd, name); });
+}
+
+// Whether there is a rule for the call, without asking it.
+bool has_rule(Call call, int fd) {
+  if (rules() == nullptr) return false;
+  Name name;
+  return std::any_of(rules()->begin(), rules()->end(), [&](const Rule& rule) {
+    return (rule.calls & call) != 0 && ::fnmatch(rule.pattern.data(), name_of(fd, name), 0) == 0;
   });
 }
 
@@ -142,6 +163,15 @@ ssize_t pread(int fd, void* to, std::size_t size, off_t at) {
 
 ssize_t pread64(int fd, void* to, std::size_t size, off64_t at) {
   return fails(kRead, fd) ? -1 : ::syscall(SYS_pread64, fd, to, size, at);
+}
+
+// Nothing is in memory while a rule has the reads of the file.
+ssize_t preadv2(int fd, const iovec* to, int parts, off_t at, int flags) {
+  if ((flags & RWF_NOWAIT) != 0 && has_rule(kRead, fd)) {
+    errno = EAGAIN;
+    return -1;
+  }
+  return ::syscall(SYS_preadv2, fd, to, parts, at, 0, flags);
 }
 
 ssize_t write(int fd, const void* bytes, std::size_t size) {
