@@ -50,7 +50,7 @@ int take_the_job(const std::string& directory) {
     for (Delivery& delivery : engine.take_deliveries()) got = delivery;
   }
   std::printf("job %llu: %s\n", static_cast<unsigned long long>(got->job.id),
-              got->job.body.c_str());
+              store.body(got->job.id).c_str());
   const bool removed = engine.remove(client, read_clocks(), got->job.id).done;
   store.sync();
   engine.close();

@@ -132,6 +132,12 @@ void Connection::deliver(const queue::Delivery& delivery) {
   owner_.wants_turn(*this);
 }
 
+void Connection::body_read(const Body& body) {
+  session_.body_read(body);
+  owner_.has_replies(*this);
+  owner_.wants_turn(*this);
+}
+
 void Connection::checkpoint_made(const beanstalk::CheckpointResult& result) {
   session_.checkpoint_made(result);
   owner_.has_replies(*this);

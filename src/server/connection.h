@@ -92,6 +92,9 @@ class Connection final : public std::enable_shared_from_this<Connection>,
   // Gives the session the end of its reserve's wait.
   void deliver(const queue::Delivery& delivery);
 
+  // Gives the session the body that it waits for.
+  void body_read(const Body& body);
+
   // Gives the session the checkpoint that it waits for.
   void checkpoint_made(const beanstalk::CheckpointResult& result);
 

@@ -54,11 +54,13 @@ double seconds(milliseconds time) {
 
 EventLoop::EventLoop(queue::Store& store, std::vector<ListeningSocket> sockets,
                      const ServerOptions& options, queue::DiskStore* on_disk)
-    // Only this thread runs the context and touches its sockets. The thread that syncs posts to it.
+    // Only this thread runs the context and touches its sockets. The threads that sync and that
+    // read bodies post to it.
     : io_(BOOST_ASIO_CONCURRENCY_HINT_UNSAFE_IO),
       store_(store),
       engine_(store, options.engine, read_clocks()),
-      service_(engine_, read_clocks, options.beanstalk,
+      bodies_(store, [this] { asio::post(io_, [this] { on_bodies(); }); }),
+      service_(engine_, store, bodies_, read_clocks, options.beanstalk,
                DiskSpace(options.data_dir, options.min_free_disk), on_disk),
       signals_(io_, SIGTERM, SIGINT, SIGUSR1),
       alarm_(io_),
@@ -198,7 +200,9 @@ void EventLoop::poll_checkpoint() {
   const auto result = service_.checkpoint().poll();
   if (!result) return;
   const auto found = connections_.find(result->client);
-  if (found != connections_.end()) found->second->checkpoint_made(*result);
+  if (found == connections_.end()) return;
+  const std::shared_ptr<Connection> connection = found->second;
+  connection->checkpoint_made(*result);
 }
 
 // Gives each waiting connection the end of its wait.
@@ -251,6 +255,16 @@ void EventLoop::read_on() {
 // A report wakes the loop, and the turn's flush sends the replies that have become durable.
 void EventLoop::on_report(const queue::CommitReport& report) {
   fail(report.failure);
+}
+
+// Gives each body to the connection that waits for it, if the connection is still there.
+void EventLoop::on_bodies() {
+  for (const BodyThread::Read& read : bodies_.take()) {
+    const auto found = connections_.find(read.client);
+    if (found == connections_.end()) continue;
+    const std::shared_ptr<Connection> connection = found->second;
+    connection->body_read(read.body);
+  }
 }
 
 // Before each flush of replies: after a failure nobody is told of a change, or handed a job.
@@ -330,7 +344,9 @@ void EventLoop::watch_hang_up(Connection& connection, int fd) {
 
 void EventLoop::on_hang_up(queue::ClientId client) {
   const auto found = connections_.find(client);
-  if (found != connections_.end()) found->second->hung_up();
+  if (found == connections_.end()) return;
+  const std::shared_ptr<Connection> connection = found->second;
+  connection->hung_up();
 }
 
 std::vector<std::shared_ptr<Connection>> EventLoop::open_connections() const {

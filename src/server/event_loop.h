@@ -33,6 +33,7 @@
 #include "server/acceptor.h"
 #include "server/alarm.h"
 #include "server/beanstalk/service.h"
+#include "server/body_thread.h"
 #include "server/connection.h"
 #include "server/connection_list.h"
 #include "server/hang_up_watch.h"
@@ -87,6 +88,7 @@ class EventLoop final : private Connection::Owner {
   void look_at_store();
   void fail(const std::string& why);
   void on_report(const queue::CommitReport& report);
+  void on_bodies();
   void on_socket(Acceptor::Socket socket);
   void on_hang_up(queue::ClientId client);
   void on_stalled(Connection& connection, Awaits what);
@@ -101,6 +103,7 @@ class EventLoop final : private Connection::Owner {
   boost::asio::io_context io_;
   queue::Store& store_;
   queue::Engine engine_;
+  BodyThread bodies_;
   beanstalk::Service service_;
   boost::asio::signal_set signals_;
   Alarm alarm_;

@@ -1,14 +1,20 @@
-// Bodies that are read one by one, and several at once: always those that are stored.
+// Bodies that are read one by one, and several at once, with and without a wait for the disk:
+// always those that are stored.
 
 #include "queue/store/body_reader.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdint>
+#include <filesystem>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "queue/numbered_jobs.h"
@@ -36,10 +42,19 @@ class BodyReaderTest : public testing::Test {
   // The reader learns nothing of it.
   void erase_secretly(JobId id) { apply({.before = job(id), .after = {}, .body = {}}); }
 
+  // Takes the files out of the page cache. The block cache holds little.
+  void forget_files() {
+    for (const auto& file : std::filesystem::directory_iterator(directory / "data")) {
+      const int fd = ::open(file.path().c_str(), O_RDONLY);
+      ::posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+      ::close(fd);
+    }
+  }
+
   void expect_stored(JobId id) { EXPECT_TRUE(reader.read(id) == stored.at(id)) << id; }
 
   TemporaryDirectory directory;
-  RocksState state{directory / "data", {.large_body = 4 << 10}};
+  RocksState state{directory / "data", {.read_cache = 1 << 10, .large_body = 4 << 10}};
   BodyReader reader{state};
   std::map<JobId, std::string> stored;
 
@@ -51,7 +66,7 @@ class BodyReaderTest : public testing::Test {
   }
   void change(const JobChange& change) {
     apply(change);
-    reader.changed(change);
+    if (!change.before) reader.put(change.after->id);
   }
 };
 
@@ -87,13 +102,38 @@ TEST_F(BodyReaderTest, FollowsTheOrdersOfSeveralTubes) {
   }
 }
 
-TEST_F(BodyReaderTest, ABodyThatIsErasedWhenItWasReadAheadIsGone) {
+TEST_F(BodyReaderTest, AtHandIsWhatWasPutLately) {
   put_many(1, 200);
-  for (JobId id = 1; id <= 20; ++id) expect_stored(id);
-  erase(25);
-  expect_stored(24);
-  EXPECT_THROW(reader.read(25), StoreDamage);
-  expect_stored(26);
+  put(201, 100'000);
+  for (JobId id = 1; id <= 201; ++id) EXPECT_TRUE(reader.at_hand(id) == stored.at(id)) << id;
+  EXPECT_THROW(reader.at_hand(202), StoreDamage);
+  erase(7);
+  EXPECT_THROW(reader.at_hand(7), StoreDamage);
+}
+
+TEST_F(BodyReaderTest, WhatIsOnDiskAloneIsAtHandOnceItIsReadAhead) {
+  put_many(1, 200);
+  put(201, 100'000);
+  state.flush();
+  forget_files();
+  for (const JobId id : {1u, 2u, 100u, 201u}) EXPECT_EQ(reader.at_hand(id), std::nullopt) << id;
+  for (JobId id = 1; id <= 10; ++id) expect_stored(id);
+  for (JobId id = 11; id <= 60; ++id) EXPECT_TRUE(reader.at_hand(id) == stored.at(id)) << id;
+  expect_stored(201);
+}
+
+// As the owner and the thread that reads what is not at hand do.
+TEST_F(BodyReaderTest, TwoThreadsReadAtOnce) {
+  put_many(1, 4'000);
+  state.flush();
+  forget_files();
+  std::thread other([this] {
+    for (JobId id = 1; id <= 4'000; ++id) expect_stored(id);
+  });
+  for (JobId id = 1; id <= 4'000; ++id) {
+    EXPECT_TRUE(reader.at_hand(id).value_or(stored.at(id)) == stored.at(id)) << id;
+  }
+  other.join();
 }
 
 // A reader that looked for more each time would be slower than one that looks one body up.

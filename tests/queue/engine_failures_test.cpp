@@ -1,5 +1,5 @@
-// What the engine does if the store fails: a command has no effect, a read error that may pass
-// changes no job, and a damaged job is buried.
+// What the engine does if the store fails: a command has no effect, and a job whose body cannot be
+// read is given back.
 
 #include <gtest/gtest.h>
 
@@ -49,113 +49,46 @@ TEST_F(EngineFailures, ACommandWhoseAppendFailsHasNoEffect) {
   EXPECT_EQ(kick_all(engine, worker, now, 10), 2u);
 }
 
-// --- Bodies.
+// --- Jobs whose bodies cannot be read.
 
-TEST_F(EngineFailures, AReadThatFailsFailsTheCommandAndChangesNoJob) {
-  const JobId ready = queue.put(producer, "ready");
-  const JobId delayed = queue.put(producer, "delayed", {.due_in = 1'000});
-  const JobId buried = queue.put(producer, "buried", {.priority = 9});
-  ASSERT_TRUE(engine.reserve_job(worker, queue.now(), buried));
-  ASSERT_TRUE(engine.bury(worker, queue.now(), buried, 0).done);
-
-  faults.bodies = 1;
-  for (int i = 0; i < 1'000; ++i) ASSERT_THROW(queue.reserve(worker), StoreError);
-  EXPECT_THROW(engine.reserve(worker, queue.now(), 1'000), StoreError);
-  EXPECT_THROW(engine.reserve(worker, queue.now(), {}), StoreError);
-  for (const JobId id : {ready, delayed, buried}) {
-    EXPECT_THROW(engine.reserve_job(worker, queue.now(), id), StoreError);
-    EXPECT_THROW(engine.peek(queue.now(), id), StoreError);
-  }
-  EXPECT_THROW(engine.peek_ready(worker, queue.now()), StoreError);
-  EXPECT_THROW(engine.peek_delayed(worker, queue.now()), StoreError);
-  EXPECT_THROW(engine.peek_buried(worker, queue.now()), StoreError);
-
-  EXPECT_EQ(state(ready), JobState::kReady);
-  EXPECT_EQ(state(delayed), JobState::kDelayed);
-  EXPECT_EQ(state(buried), JobState::kBuried);
-  EXPECT_GT(engine.next_wakeup(), queue.now().mono_ns) << "nothing is tried again by itself";
-  faults.bodies = 0;
-  EXPECT_EQ(queue.reserve(worker), "ready");
+TEST_F(EngineFailures, AJobThatIsGivenBackIsAsBeforeItsReserve) {
+  const JobId first = queue.put(producer, "first", {.priority = 1});
+  queue.put(producer, "second", {.priority = 2});
+  const JobRecord before = engine.job_stats(queue.now(), first)->record;
+  ASSERT_EQ(queue.reserve(worker), "first");
+  const Sequence last = engine.last_sequence();
+  EXPECT_FALSE(engine.give_back(other, queue.now(), first)) << "another one holds it";
+  EXPECT_TRUE(engine.give_back(worker, queue.now(), first));
+  EXPECT_FALSE(engine.give_back(worker, queue.now(), first)) << "once";
+  EXPECT_EQ(state(first), JobState::kReady);
+  EXPECT_EQ(engine.job_stats(queue.now(), first)->record, before);
+  EXPECT_EQ(engine.last_sequence(), last) << "nothing is appended";
+  engine.check_invariants();
+  EXPECT_EQ(queue.reserve(other), "first");
 }
 
-TEST_F(EngineFailures, TheErrorNamesTheJob) {
-  queue.put(producer, "job");
-  faults.bodies = 1;
-  try {
-    queue.reserve(worker);
-    ADD_FAILURE() << "it was read";
-  } catch (const StoreError& error) {
-    EXPECT_EQ(std::string(error.what()), "job 1 cannot be handed out: input/output error");
-  }
-}
-
-// Each of them would otherwise have to read, on a disk whose failing reads may take seconds.
-TEST_F(EngineFailures, WaitingClientsWaitOnWhileABodyCannotBeRead) {
-  queue.put(producer, "first", {.due_in = 1'000});
-  queue.put(producer, "second", {.due_in = 1'001});
-  queue.wait(worker);
+TEST_F(EngineFailures, AJobThatIsGivenBackGoesToTheNextWaitingClient) {
+  const JobId job = queue.put(producer, "job");
+  ASSERT_EQ(queue.reserve(worker), "job");
   queue.wait(other);
-  faults.bodies = 1;
-  EXPECT_THROW(queue.pass(1'001), StoreError) << "the owner is told";
-  EXPECT_EQ(queue.deliveries(), Words{});
-  EXPECT_NO_THROW(engine.advance(queue.now())) << "once";
-  EXPECT_GT(engine.next_wakeup(), queue.now().mono_ns) << "it is not tried again at once";
-  EXPECT_THROW(queue.pass(100), StoreError);
-  EXPECT_THROW(queue.pass(100), StoreError);
-  EXPECT_EQ(counts().ready, 2u);
-
-  faults.bodies = 0;
-  queue.pass(99);
-  EXPECT_EQ(queue.deliveries(), Words{});
-  queue.pass(1);
-  EXPECT_EQ(queue.deliveries(), (Words{"2:first", "3:second"}));
+  EXPECT_TRUE(engine.give_back(worker, queue.now(), job));
+  EXPECT_EQ(queue.deliveries(), Words{"3:job"});
 }
 
-TEST_F(EngineFailures, AWaitEndsInTimeWhileABodyCannotBeRead) {
-  queue.wait(worker, 150);
-  faults.bodies = 1;
-  queue.put(producer, "job");
-  EXPECT_THROW(queue.pass(149), StoreError);
+TEST_F(EngineFailures, ADelayedJobThatIsGivenBackIsDelayed) {
+  const JobId near = queue.put(producer, "near", {.due_in = 1'000});
+  const JobId far = queue.put(producer, "far", {.due_in = 90'000});
+  for (const JobId job : {near, far}) {
+    ASSERT_TRUE(engine.reserve_job(worker, queue.now(), job));
+    EXPECT_TRUE(engine.give_back(worker, queue.now(), job));
+    EXPECT_EQ(state(job), JobState::kDelayed);
+  }
+  EXPECT_EQ(counts().loaded, 1u);
+  queue.wait(other);
+  queue.pass(999);
   EXPECT_EQ(queue.deliveries(), Words{});
   queue.pass(1);
-  EXPECT_EQ(queue.deliveries(), Words{"2:TIMED_OUT"});
-  EXPECT_EQ(counts().ready, 1u);
-}
-
-TEST_F(EngineFailures, AnotherTubeIsServedMeanwhile) {
-  engine.watch(worker, "other");
-  engine.use(other, "other");
-  queue.wait(worker);
-  faults.bodies = 1;
-  queue.put(producer, "unreadable");
-  faults.bodies = 0;
-  queue.put(other, "of the other tube");
-  EXPECT_EQ(queue.deliveries(), Words{"2:of the other tube"});
-  EXPECT_THROW(engine.advance(queue.now()), StoreError);
-  EXPECT_EQ(queue.reserve(worker), "unreadable");
-}
-
-TEST_F(EngineFailures, AJobWithADamagedBodyIsBuriedAndStallsNobody) {
-  queue.wait(worker);
-  queue.store().damaged = {1, 2};
-  queue.put(producer, "damaged");
-  const auto deliveries = engine.take_deliveries();
-  ASSERT_EQ(deliveries.size(), 1u);
-  EXPECT_EQ(deliveries[0].kind, Delivery::Kind::kFailed);
-  EXPECT_EQ(deliveries[0].error, "job 1 is buried, as its body is damaged: checksum mismatch");
-  EXPECT_EQ(state(1), JobState::kBuried);
-
-  queue.put(producer, "damaged, too");
-  queue.put(producer, "healthy");
-  faults.appends = true;
-  EXPECT_THROW(queue.reserve(worker), StoreError);
-  EXPECT_EQ(state(2), JobState::kReady) << "it cannot be buried, so it stays";
-  faults.appends = false;
-  EXPECT_EQ(queue.reserve(worker), "FAILED");
-  EXPECT_EQ(state(2), JobState::kBuried);
-  EXPECT_EQ(queue.reserve(worker), "healthy");
-  EXPECT_THROW(engine.reserve_job(worker, queue.now(), 1), StoreDamage);
-  EXPECT_EQ(state(1), JobState::kBuried);
+  EXPECT_EQ(queue.deliveries(), Words{"3:near"});
 }
 
 // --- Records of far jobs.

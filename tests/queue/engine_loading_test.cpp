@@ -95,7 +95,7 @@ TEST(EngineLoading, ABacklogOfReadyJobsIsBoundedInMemoryAndAllOfItComes) {
       queue.pass(1);
       got = queue.engine().reserve(client, queue.now(), 0);
     }
-    ASSERT_EQ(got->job.body, std::to_string(i)) << "first in, first out";
+    ASSERT_EQ(queue.word(*got), std::to_string(i)) << "first in, first out";
     ASSERT_TRUE(queue.engine().remove(client, queue.now(), got->job.id).done);
     if (i % 100 == 0) queue.engine().check_invariants();
   }
@@ -113,7 +113,7 @@ TEST(EngineLoading, DelayedJobsMakeRoomForReadyOnesAndStillFireOnTime) {
   queue.engine().check_invariants();
   for (int i = 0; i < 8; ++i) {
     const auto got = queue.engine().reserve(client, queue.now(), 0);
-    ASSERT_EQ(got->job.body, "now");
+    ASSERT_EQ(queue.word(*got), "now");
     ASSERT_TRUE(queue.engine().remove(client, queue.now(), got->job.id).done);
   }
   for (int i = 1; i <= 20; ++i) {

@@ -129,12 +129,12 @@ TEST_F(EngineTest, KickTakesTheBuriedFirstInOrderElseTheDelayedNearestFirst) {
   queue.put(producer, "far", {.due_in = 90'000});
   queue.put(producer, "near", {.due_in = 1'000});
   EXPECT_EQ(counts().buried, 3u);
-  EXPECT_EQ(engine.peek_buried(producer, queue.now())->body, "c");
+  EXPECT_EQ(queue.body(engine.peek_buried(producer, queue.now())), "c");
   EXPECT_EQ(kick_all(engine, producer, queue.now(), 2), 2u);
   EXPECT_EQ(state(ids[1]), JobState::kBuried) << "the last one buried";
   EXPECT_EQ(kick_all(engine, producer, queue.now(), 10), 1u) << "buried or delayed, not both";
   EXPECT_EQ(kick_all(engine, producer, queue.now(), 1), 1u);
-  EXPECT_EQ(engine.peek_delayed(producer, queue.now())->body, "far");
+  EXPECT_EQ(queue.body(engine.peek_delayed(producer, queue.now())), "far");
   EXPECT_EQ(kick_all(engine, producer, queue.now(), 10), 1u);
   EXPECT_EQ(kick_all(engine, producer, queue.now(), 10), 0u);
   EXPECT_EQ(counts().ready, 5u);

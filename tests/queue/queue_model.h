@@ -1,10 +1,9 @@
 // A queue written as simply as possible: the reference that the engine is compared with. It has
-// whole milliseconds, no store and no limits, but bodies that cannot be read.
+// whole milliseconds, no store and no limits.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -40,8 +39,6 @@ class QueueModel {
   std::map<JobId, Job> jobs;
   std::map<std::uint64_t, Client> clients;
   std::vector<std::string> deliveries;  // "client:body" or "client:WORD"
-  // Returns true if the job's body cannot be read now.
-  std::function<bool(JobId)> unreadable = [](JobId) { return false; };
 
   UtcMs utc() const { return utc_; }
 
@@ -58,8 +55,7 @@ class QueueModel {
 
   // Returns the body of a job, or a word, if the client is answered at once.
   std::optional<std::string> reserve(std::uint64_t client, std::optional<Millis> timeout) {
-    if (const auto best = best_ready(client))
-      return unreadable(*best) ? "FAILS" : take(client, *best);
+    if (const auto best = best_ready(client)) return take(client, *best);
     if (deadline_soon(client)) return "DEADLINE_SOON";
     if (timeout == 0) return "TIMED_OUT";
     clients[client].waits_as = ++order_;
@@ -95,6 +91,13 @@ class QueueModel {
   bool touch(std::uint64_t client, JobId id) {
     if (!holds(client, id)) return false;
     jobs[id].deadline = utc_ + jobs[id].ttr;
+    return true;
+  }
+
+  bool give_back(std::uint64_t client, JobId id) {
+    if (!holds(client, id)) return false;
+    jobs[id].state = jobs[id].due <= utc_ ? JobState::kReady : JobState::kDelayed;
+    serve();
     return true;
   }
 
@@ -146,7 +149,6 @@ class QueueModel {
   void crash() {
     clients.clear();
     paused_until_.clear();
-    rests_until_.clear();
     deliveries.clear();
     for (auto& [id, job] : jobs) {
       if (job.state != JobState::kBuried)
@@ -179,7 +181,6 @@ class QueueModel {
     return std::find(client.watched.begin(), client.watched.end(), tube) != client.watched.end();
   }
   bool paused(const std::string& tube) { return paused_until_[tube] > utc_; }
-  bool rests(const std::string& tube) { return rests_until_[tube] > utc_; }
 
   void make_ready(JobId id) {
     jobs[id].state = JobState::kReady;
@@ -212,13 +213,13 @@ class QueueModel {
   }
 
   // Gives ready jobs to waiting clients: the lowest (priority, id) first, to the client that has
-  // waited longest for its tube. A tube whose job cannot be read rests for 100 ms.
+  // waited longest for its tube.
   void serve() {
     while (true) {
       std::optional<JobId> best;
       std::uint64_t best_client = 0;
       for (const auto& [id, job] : jobs) {
-        if (job.state != JobState::kReady || paused(job.tube) || rests(job.tube)) continue;
+        if (job.state != JobState::kReady || paused(job.tube)) continue;
         if (best && job.priority >= jobs[*best].priority) continue;
         std::uint64_t first = 0;
         for (const auto& [name, client] : clients) {
@@ -230,10 +231,6 @@ class QueueModel {
         best_client = first;
       }
       if (!best) return;
-      if (unreadable(*best)) {
-        rests_until_[jobs[*best].tube] = utc_ + 100;
-        continue;
-      }
       clients[best_client].waits_as = 0;
       deliveries.push_back(std::to_string(best_client) + ":" + take(best_client, *best));
     }
@@ -263,7 +260,6 @@ class QueueModel {
   UtcMs utc_;
   std::uint64_t order_ = 0;
   std::map<std::string, UtcMs> paused_until_;
-  std::map<std::string, UtcMs> rests_until_;
 };
 
 }  // namespace carillon::queue

@@ -74,16 +74,17 @@ class VirtualQueue {
     return words;
   }
 
-  static std::string word(const Delivery& delivery) {
+  // Returns the body of a job that a peek has found.
+  std::string body(const std::optional<JobView>& job) { return store_.body(job.value().id); }
+
+  std::string word(const Delivery& delivery) {
     switch (delivery.kind) {
       case Delivery::Kind::kReserved:
-        return delivery.job.body;
+        return store_.body(delivery.job.id);
       case Delivery::Kind::kDeadlineSoon:
         return "DEADLINE_SOON";
       case Delivery::Kind::kTimedOut:
         return "TIMED_OUT";
-      case Delivery::Kind::kFailed:
-        return "FAILED";
     }
     return "?";
   }

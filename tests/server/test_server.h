@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "carillon/queue/engine.h"
@@ -22,12 +23,14 @@
 
 namespace carillon::server::beanstalk {
 
-// A store whose appends, syncs or reads of bodies fail while the test says so.
+// A store whose appends, syncs or reads of bodies fail, or whose bodies are not at hand, while the
+// test says so.
 class BreakableStore : public queue::Store {
  public:
   bool appends_fail = false;
   bool bodies_fail = false;
   bool bodies_are_damaged = false;
+  bool bodies_are_on_disk = false;
   std::atomic<bool> syncs_fail = false;  // atomic, because another thread may sync
 
   // A write in the background fails.
@@ -56,6 +59,10 @@ class BreakableStore : public queue::Store {
     if (bodies_are_damaged) throw queue::StoreDamage("checksum mismatch");
     return store_.body(id);
   }
+  std::optional<std::string> body_at_hand(queue::JobId id) const override {
+    if (bodies_are_on_disk) return std::nullopt;
+    return body(id);
+  }
   std::vector<queue::JobRecord> scan_due(std::uint32_t tube, queue::DueKey from,
                                          std::size_t limit) const override {
     return store_.scan_due(tube, from, limit);
@@ -69,6 +76,19 @@ class BreakableStore : public queue::Store {
   queue::MemoryStore store_;
   std::atomic<bool> failed_ = false;
   std::function<void()> on_failure_;
+};
+
+// Reads the bodies that are not at hand when the test says so.
+class HeldReads final : public BodyQueue {
+ public:
+  using Asked = std::vector<std::pair<queue::ClientId, queue::JobId>>;
+
+  void read(queue::ClientId client, queue::JobId job) override { asked.emplace_back(client, job); }
+  void forget(queue::ClientId client) noexcept override {
+    std::erase_if(asked, [client](const auto& one) { return one.first == client; });
+  }
+
+  Asked asked;
 };
 
 class TestServer;
@@ -109,7 +129,7 @@ class TestServer {
   // Checkpoints are made of `on_disk`, though the jobs are not there.
   explicit TestServer(ServiceOptions options = {}, queue::DiskStore* on_disk = nullptr)
       : service(
-            engine,
+            engine, store, reads,
             [this] {
               now.utc_ns += reading_takes_ns;
               now.mono_ns += reading_takes_ns;
@@ -130,6 +150,18 @@ class TestServer {
          deliveries = engine.take_deliveries()) {
       for (const queue::Delivery& delivery : deliveries) deliver(delivery);
     }
+  }
+
+  // Reads the bodies that sessions wait for by now, first come, first served.
+  void read_bodies() {
+    for (const auto& [id, job] : std::exchange(reads.asked, {})) {
+      for (Client* client : clients_) {
+        if (!client->session_ || client->session_->client() != id) continue;
+        client->session_->body_read(read_body(store, job));
+        client->process();
+      }
+    }
+    deliver();
   }
 
   // Waits for the checkpoint that a client waits for.
@@ -153,6 +185,7 @@ class TestServer {
   std::uint64_t turn_ns = 1'000;
   BreakableStore store;
   queue::Engine engine{store, {}, now};
+  HeldReads reads;
   Service service;
 
  private:

@@ -75,7 +75,7 @@ Server::Server(const ServerOptions& options, HistoryStore& history, Model& model
       store_(kDirectory, options.store),
       engine_((history.open(store_), history), options.engine, clocks()),
       service_(
-          engine_, [this] { return last_read_ = clocks(); },
+          engine_, history_, no_reads_, [this] { return last_read_ = clocks(); },
           {.max_job_size = kMaxJobSize, .max_unsent = 4'000},
           server::DiskSpace(kDirectory, options.min_free_disk), &store_),
       commit_(history, options.sync, [](const queue::CommitReport&) {}) {
@@ -83,6 +83,10 @@ Server::Server(const ServerOptions& options, HistoryStore& history, Model& model
 }
 
 Server::~Server() = default;
+
+void Server::NoReads::read(queue::ClientId, queue::JobId) {
+  throw Violation("a body of the simulated disk is not at hand");
+}
 
 Model::Excuses Server::excuses() const {
   const bool fails = Disk::mounted()->failed_calls() > failed_calls_before_;

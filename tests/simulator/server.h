@@ -23,6 +23,7 @@
 #include "carillon/queue/engine.h"
 #include "carillon/queue/group_commit.h"
 #include "server/beanstalk/service.h"
+#include "server/bodies.h"
 #include "simulator/connection.h"
 #include "simulator/disk.h"
 #include "simulator/history.h"
@@ -57,6 +58,12 @@ class Server {
   std::uint64_t digest() const { return digest_; }
 
  private:
+  // The store of the history has all bodies at hand: it reads them when it is asked.
+  struct NoReads final : server::BodyQueue {
+    void read(queue::ClientId client, queue::JobId job) override;
+    void forget(queue::ClientId) noexcept override {}
+  };
+
   Model::Excuses excuses() const;
   void let_clients_act();
   void pass_time();
@@ -82,6 +89,7 @@ class Server {
   const std::uint64_t failed_calls_before_;
   queue::DiskStore store_;
   queue::Engine engine_;
+  NoReads no_reads_;
   server::beanstalk::Service service_;
   std::vector<std::unique_ptr<Connection>> connections_;
   ClientNumber last_client_ = 0;

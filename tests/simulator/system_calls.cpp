@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
+#include <sys/uio.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -169,6 +170,13 @@ ssize_t read(int fd, void* to, std::size_t size) {
 ssize_t pread(int fd, void* to, std::size_t size, off_t at) {
   if (Disk::has(fd)) return result(disk().pread(fd, static_cast<char*>(to), size, at));
   return next<"pread">(::pread)(fd, to, size, at);
+}
+
+// All that is on this disk is in memory, too.
+ssize_t preadv2(int fd, const iovec* to, int parts, off_t at, int flags) {
+  if (!Disk::has(fd)) return next<"preadv2">(::preadv2)(fd, to, parts, at, flags);
+  if (parts != 1) return result(-EINVAL);
+  return result(disk().pread(fd, static_cast<char*>(to->iov_base), to->iov_len, at));
 }
 
 ssize_t write(int fd, const void* bytes, std::size_t size) {

@@ -75,6 +75,7 @@ class DiskStore final : public Store {
   Recovered recover() const override;
   std::optional<JobRecord> find(JobId id) const override;
   std::string body(JobId id) const override;
+  std::optional<std::string> body_at_hand(JobId id) const override;
   std::vector<JobRecord> scan_due(std::uint32_t tube, DueKey from,
                                   std::size_t limit) const override;
   std::vector<JobRecord> scan_buried(std::uint32_t tube, std::uint64_t from,

@@ -11,6 +11,7 @@
 //   if (auto got = engine.reserve(client, now, {})) ...         // an answer at once, or
 //   engine.advance(later);                                      // the 3 s go by
 //   for (Delivery& d : engine.take_deliveries()) ...            // d.client got the job
+//   std::string body = store.body(d.job.id);                    // "hello"
 //
 // Contracts
 // 1. *Never early.* No job is handed out before its due time by the engine's clock. This clock is
@@ -28,12 +29,15 @@
 // 4. *Bounded work.* No command does more than a bounded number of steps, except `disconnect`,
 //    which does all that was asked. The next calls do the remaining work; until it is done,
 //    `next_wakeup` returns a moment that has passed.
+// 5. *No bodies.* The engine appends the body of a put, and reads none: a job is handed out by its
+//    id, and whoever asked for it reads the body from the store, in a thread of its choice. If the
+//    body cannot be read now, `give_back` undoes the reserve. If it is damaged, it will be so the
+//    next time, too: `bury` the job, or it comes again and again.
 //
 // Errors. A method that reads or appends throws StoreError if the store fails; the state is then as
 // before the command, but the time has advanced. StoreError can come from `put`, `reserve`,
 // `reserve_job`, `release`, `bury`, `remove`, `peek…`, `kick…`, `job_stats`, `advance`, `close` and
-// the constructor. A failed read may pass, and changes no job. Only a job whose body is missing or
-// damaged (StoreDamage) is buried, when it would be handed out. A ClientId that is not connected
+// the constructor. A failed read may pass, and changes no job. A ClientId that is not connected
 // throws std::out_of_range.
 //
 // Complexity. A command costs O(log jobs in memory) and at most one append, besides the work that
@@ -112,10 +116,10 @@ struct Kick {
   DueKey next_due{};
 };
 
-// A job as a client gets to see it.
+// A job as a client gets to see it. Store::body() has its body.
 struct JobView {
   JobId id = 0;
-  std::string body;
+  Priority priority = 0;
   Sequence durable_at = 0;
 };
 
@@ -129,14 +133,10 @@ struct Delivery {
     kDeadlineSoon,
     // The time-out is over, or `stop_waiting` was called.
     kTimedOut,
-    // The job's body is missing or damaged; `error` says why. The job has been buried, so that it
-    // does not block its tube.
-    kFailed,
   };
   ClientId client = 0;
   Kind kind = Kind::kTimedOut;
   JobView job;
-  std::string error;
 };
 
 struct JobStats {
@@ -234,8 +234,7 @@ class Engine {
   // Reserves the ready job with the lowest (priority, id) in the watched tubes that are not paused.
   // Returns none if the client has to wait. Then take_deliveries() has its Delivery later: at the
   // latest after `timeout` ms, or without limit if there is no timeout. A timeout of 0 is answered
-  // at once. Throws StoreError if the job's body cannot be read now. If that happens later, the
-  // client waits on, and the engine tries again every 100 ms.
+  // at once.
   std::optional<Delivery> reserve(ClientId client, Now now, std::optional<Millis> timeout);
   // Reserves the given job if it is ready, delayed or buried: the only way to get a job before it
   // is due. Returns none if there is no such job, or if it is reserved; else a Delivery that is
@@ -245,7 +244,7 @@ class Engine {
   // Does nothing if the client does not wait.
   void stop_waiting(ClientId client);
 
-  // The next three work on jobs that the client has reserved.
+  // The next four work on jobs that the client has reserved.
 
   // Makes the job ready, or delayed if `delay` (ms) is not 0. Throws std::out_of_range if the delay
   // does not fit: see `fits`.
@@ -253,6 +252,10 @@ class Engine {
   Outcome bury(ClientId client, Now now, JobId id, Priority priority);
   // Lets the job's ttr begin anew. Appends nothing.
   Outcome touch(ClientId client, Now now, JobId id);
+  // Makes the job ready again, or delayed if it is not due yet, as if it had not been reserved: its
+  // history does not show it. For a job whose body cannot be read now. Appends nothing. Returns
+  // false if the client does not hold the job.
+  bool give_back(ClientId client, Now now, JobId id);
   // Returns true if the client has reserved any job.
   bool holds_jobs(ClientId client) const;
 
@@ -297,9 +300,8 @@ class Engine {
   // Does what is due by now: delayed jobs become ready, reserved jobs run out of their ttr, waiting
   // clients time out, pauses end, far jobs are loaded. Every command that takes `now` does this
   // first, except `disconnect`. If `options.step` cut it short, next_wakeup() is in the past.
-  // Throws StoreError if jobs that will soon be due could not be loaded, or jobs for waiting
-  // clients not be read, in this call or in an earlier command. All else was done then. Loading is
-  // tried again after 1 s, and reading after 100 ms.
+  // Throws StoreError if jobs that will soon be due could not be loaded, in this call or in an
+  // earlier command. All else was done then. Loading is tried again after 1 s.
   void advance(Now now);
   // Returns the moment of the monotonic clock (ns) before which nothing happens, unless a command
   // comes or the wall clock is set. Returns none if nothing is pending.

@@ -20,7 +20,8 @@
 // missing or damaged. A failed read or append leaves the store as it was.
 //
 // Thread safety: one thread appends, reads and calls `write`; `sync` may run in one other thread at
-// the same time, and any thread may call `failure`.
+// the same time, `body` in one other thread if body_at_hand() has returned none, and any thread may
+// call `failure`.
 #pragma once
 
 #include <cstddef>
@@ -156,8 +157,12 @@ class Store {
   // Returns the job's record, or none if there is no such job. O(log jobs).
   virtual std::optional<JobRecord> find(JobId id) const = 0;
 
-  // Returns the job's body. Throws StoreDamage if there is none. O(log jobs + bytes).
+  // Returns the job's body. Throws StoreDamage if there is none; of a job that was deleted lately
+  // it may still return the body. O(log jobs + bytes).
   virtual std::string body(JobId id) const = 0;
+
+  // Returns the job's body, or none if body() would have to wait for a disk. Throws as body() does.
+  virtual std::optional<std::string> body_at_hand(JobId id) const { return body(id); }
 
   // Returns the records of the tube's jobs that are not buried, from `from` (inclusive) on, in
   // order of (due, id), at most `limit` of them. O(log jobs + result).

@@ -66,7 +66,6 @@ Engine::State::~State() {
   for (auto& [name, tube] : tubes) {
     loading.cancel(tube->load_time);
     pauses.cancel(tube->pause_end);
-    pauses.cancel(tube->read_again);
   }
 }
 
@@ -153,7 +152,7 @@ void Engine::disconnect(ClientId id, Now now) {
 
 void Engine::advance(Now now) {
   state_->advance(now);
-  if (const auto failure = std::exchange(state_->read_failure, std::nullopt))
+  if (const auto failure = std::exchange(state_->load_failure, std::nullopt))
     throw StoreError(*failure);
 }
 

@@ -123,15 +123,12 @@ struct Engine::State {
 
   // Returns the ready job that the client gets if it reserves now; nullptr if there is none.
   LoadedJob* best_ready(const Client& client);
-  // Lets the client hold the ready job, and says so; or buries it, if its body is damaged. Throws
-  // StoreError, with nothing changed, if the body cannot be read now.
+  // Lets the client hold the ready job, and says so.
   Delivery hand_over(Client& client, LoadedJob& job);
   // Makes the job reserved by the client.
   void hold(Client& client, LoadedJob& job);
-  // Buries a ready job whose body is damaged, so that it does not block its tube.
-  void bury_damaged(LoadedJob& job);
-  // Gives the tube's ready jobs to the clients that wait for them. If a body cannot be read now,
-  // the clients wait on, and it is tried again after a while.
+  // Gives the tube's ready jobs to the clients that wait for them. Frees nothing: a reference to a
+  // job or a tube stays valid.
   void serve(Tube& tube);
   // The same for many tubes: the lowest (priority, id) of all of them goes out first. Empties
   // `those`.
@@ -191,8 +188,8 @@ struct Engine::State {
 
   Changes changes;  // being gathered; empty between commands
   std::vector<Delivery> deliveries;
-  // Why jobs that no command asked for could not be read, until Engine::advance has thrown it.
-  std::optional<std::string> read_failure;
+  // Why jobs could not be loaded, until Engine::advance has thrown it.
+  std::optional<std::string> load_failure;
   std::uint64_t total_jobs = 0;
   std::uint64_t timeouts = 0;
 };

@@ -57,7 +57,7 @@ std::optional<Delivery> Engine::reserve(ClientId id, Now now, std::optional<Mill
   if (LoadedJob* job = s.best_ready(client)) return s.hand_over(client, *job);
 
   const auto end = [id](Delivery::Kind kind) {
-    return Delivery{.client = id, .kind = kind, .job = {}, .error = {}};
+    return Delivery{.client = id, .kind = kind, .job = {}};
   };
   if (client.deadline_soon(s.clock.mono_from())) return end(Delivery::Kind::kDeadlineSoon);
   if (timeout && *timeout == 0) return end(Delivery::Kind::kTimedOut);
@@ -72,7 +72,7 @@ std::optional<Delivery> Engine::reserve_job(ClientId id, Now now, JobId job_id) 
   std::optional<JobRecord> record = s.record_of(job_id);
   if (!record || s.state_of(*record) == JobState::kReserved) return std::nullopt;
 
-  Delivery delivery{.client = id, .kind = Delivery::Kind::kReserved, .job = {}, .error = {}};
+  Delivery delivery{.client = id, .kind = Delivery::Kind::kReserved, .job = {}};
   delivery.job = s.view(*record);
   LoadedJob* job = s.loaded(job_id);
   if (record->buried()) {
@@ -93,7 +93,7 @@ void Engine::stop_waiting(ClientId id) {
   Client& client = s.client(id);
   if (!client.waiting) return;
   s.end_waiting(client);
-  s.deliveries.push_back({.client = id, .kind = Delivery::Kind::kTimedOut, .job = {}, .error = {}});
+  s.deliveries.push_back({.client = id, .kind = Delivery::Kind::kTimedOut, .job = {}});
 }
 
 Outcome Engine::release(ClientId id, Now now, JobId job_id, Priority priority, Millis delay) {
@@ -156,6 +156,19 @@ Outcome Engine::touch(ClientId id, Now now, JobId job_id) {
   s.ttrs.reschedule(*job, s.clock.mono_from() + job->record.ttr);
   client.deadlines.insert(*job);
   return {.done = true, .durable_at = job->sequence};
+}
+
+bool Engine::give_back(ClientId id, Now now, JobId job_id) {
+  State& s = *state_;
+  s.advance(now);
+  LoadedJob* job = held_by(s.client(id), s.loaded(job_id));
+  if (job == nullptr) return false;
+  Tube& tube = *job->tube;
+  --job->history.reserves;
+  s.detach(*job);
+  s.enqueue(*job);
+  s.serve(tube);
+  return true;
 }
 
 }  // namespace carillon::queue

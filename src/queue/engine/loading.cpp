@@ -103,7 +103,7 @@ std::size_t Engine::State::load(Tube& tube, std::size_t budget) {
 // Engine::advance does.
 void Engine::State::loading_failed(Tube& tube, const StoreError& error) {
   constexpr Millis kRetry = 1'000;
-  read_failure = error.what();
+  load_failure = error.what();
   loading.reschedule(tube.load_time, clock.utc() + kRetry);
 }
 

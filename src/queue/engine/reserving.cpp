@@ -14,10 +14,6 @@ namespace {
 
 constexpr std::uint64_t kNever = UINT64_MAX;
 
-// How long a tube waits after a failed read before its jobs are given to waiting clients again, in
-// ms.
-constexpr Millis kReadAgain = 100;
-
 }  // namespace
 
 LoadedJob* Engine::State::best_ready(const Client& client) {
@@ -32,20 +28,8 @@ LoadedJob* Engine::State::best_ready(const Client& client) {
 }
 
 Delivery Engine::State::hand_over(Client& client, LoadedJob& job) {
-  Delivery delivery{.client = client.id, .kind = Delivery::Kind::kReserved, .job = {}, .error = {}};
-  try {
-    delivery.job = view(job.record);
-    hold(client, job);
-  } catch (const StoreDamage& damage) {
-    delivery.kind = Delivery::Kind::kFailed;
-    delivery.error = "job " + std::to_string(job.record.id) +
-                     " is buried, as its body is damaged: " + damage.what();
-    bury_damaged(job);
-  } catch (const StoreError& error) {
-    throw StoreError("job " + std::to_string(job.record.id) +
-                     " cannot be handed out: " + error.what());
-  }
-  return delivery;
+  hold(client, job);
+  return {.client = client.id, .kind = Delivery::Kind::kReserved, .job = view(job.record)};
 }
 
 void Engine::State::hold(Client& client, LoadedJob& job) {
@@ -60,26 +44,10 @@ void Engine::State::hold(Client& client, LoadedJob& job) {
   room_appeared(*job.tube);
 }
 
-void Engine::State::bury_damaged(LoadedJob& job) {
-  JobRecord after = job.record;
-  after.history = job.history;
-  ++after.history.buries;
-  after.burial = next_burial++;
-  add_change(job.record, after);
-  append();
-  detach(job);
-  drop_from_memory(job);
-}
-
 void Engine::State::serve_next(Tube& tube) {
   Client& client = *tube.waiting.front().client;
-  try {
-    deliveries.push_back(hand_over(client, *tube.ready.begin()));
-    end_waiting(client);
-  } catch (const StoreError& error) {
-    read_failure = error.what();
-    pauses.schedule(tube.read_again, clock.mono_from() + kReadAgain);
-  }
+  deliveries.push_back(hand_over(client, *tube.ready.begin()));
+  end_waiting(client);
 }
 
 void Engine::State::serve(Tube& tube) {
@@ -129,8 +97,7 @@ void Engine::State::wait_is_over(Client& client) {
   end_waiting(client);
   deliveries.push_back({.client = client.id,
                         .kind = soon ? Delivery::Kind::kDeadlineSoon : Delivery::Kind::kTimedOut,
-                        .job = {},
-                        .error = {}});
+                        .job = {}});
 }
 
 }  // namespace carillon::queue

@@ -14,16 +14,14 @@
 
 namespace carillon::queue {
 
-// A timer that belongs to a tube: the end of its pause, the time to load more of its jobs, or the
-// time to read a job again.
+// A timer that belongs to a tube: the end of its pause, or the time to load more of its jobs.
 struct TubeTimer : TimerNode {
   explicit TubeTimer(Tube& of) : tube(&of) {}
   Tube* tube;
 };
 
 struct Tube {
-  Tube(std::uint32_t number, std::string name)
-      : pause_end(*this), read_again(*this), load_time(*this) {
+  Tube(std::uint32_t number, std::string name) : pause_end(*this), load_time(*this) {
     record.number = number;
     record.name = std::move(name);
   }
@@ -37,9 +35,7 @@ struct Tube {
                                            &Watch::waiting_hook>>;
 
   bool paused() const { return pause_end.armed(); }
-  bool can_serve() const {
-    return !ready.empty() && !waiting.empty() && !paused() && !read_again.armed();
-  }
+  bool can_serve() const { return !ready.empty() && !waiting.empty() && !paused(); }
   bool has_jobs() const { return record.scheduled + record.buried > 0; }
   bool referenced() const { return has_jobs() || users + watchers > 0; }
 
@@ -74,8 +70,6 @@ struct Tube {
   WaitingLine waiting;
   TubeTimer pause_end;
   Millis pause = 0;  // as asked for by the pause in force
-  // Armed after the body of a job for a waiting client could not be read.
-  TubeTimer read_again;
   TubeTimer load_time;
 
   std::size_t position = 0;  // in the engine's order of tubes

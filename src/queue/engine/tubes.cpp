@@ -39,7 +39,6 @@ void Engine::State::forget_if_unreferenced(Tube& tube) {
   if (&tube == default_tube || tube.referenced()) return;
   loading.cancel(tube.load_time);
   pauses.cancel(tube.pause_end);
-  pauses.cancel(tube.read_again);
   tube_order[tube.position] = tube_order.back();
   tube_order[tube.position]->position = tube.position;
   tube_order.pop_back();

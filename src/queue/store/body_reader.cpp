@@ -3,7 +3,9 @@
 #include "queue/store/body_reader.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "queue/store/no_wait_files.h"
 #include "queue/store/record_keys.h"
 
 namespace carillon::queue {
@@ -28,67 +30,143 @@ JobId id_of(const rocksdb::Slice& key) {
   return id;
 }
 
+StoreDamage no_body(JobId id) {
+  return StoreDamage("job " + std::to_string(id) + " has no body");
+}
+
 }  // namespace
 
 std::string BodyReader::read(JobId id) {
-  Run& run = run_of(id);
-  run.last = id;
-  run.used = ++reads_;
-  while (!run.ahead.empty() && run.ahead.front().first < id) run.ahead.pop_front();
-  if (run.ahead.empty()) read_ahead(run, id);
-  if (!run.ahead.empty() && run.ahead.front().first == id) {
-    std::string body = std::move(run.ahead.front().second);
-    run.ahead.pop_front();
-    return body;
+  std::unique_lock lock(mutex_);
+  Run& run = move_on(continued_by(id), id);
+  if (auto body = take(run, id)) return std::move(*body);
+  struct Reading {  // keeps the run in its place while others may take the lock
+    Run& run;
+    std::unique_lock<std::mutex>& lock;
+    Reading(Run& of, std::unique_lock<std::mutex>& held) : run(of), lock(held) {
+      run.reading = true;
+      lock.unlock();
+    }
+    ~Reading() {
+      lock.lock();
+      run.reading = false;
+    }
+  };
+  if (const std::size_t most = run.ahead.empty() ? worth_reading(run, id) : 0; most > 0) {
+    Bodies bodies;
+    {
+      const Reading reading(run, lock);
+      bodies = read_on(id, most);
+    }
+    run.ahead = std::move(bodies);
+    if (auto body = take(run, id)) return std::move(*body);
+    run.reach = 1;
   }
-  auto body = state_.get(kBodies, view(job_key(id)));
-  if (!body) throw StoreDamage("job " + std::to_string(id) + " has no body");
+  std::optional<std::string> body;
+  {
+    const Reading reading(run, lock);
+    body = state_.get(kBodies, view(job_key(id)));
+  }
+  if (!body) throw no_body(id);
   if (body->size() > kLargeBody) run.reach = 1;
   return std::move(*body);
 }
 
-void BodyReader::changed(const JobChange& change) {
-  if (!change.before && change.after) newest_ = change.after->id;
-  if (!change.before || change.after) return;
-  for (Run& run : runs_) {
-    std::erase_if(run.ahead,
-                  [&change](const auto& body) { return body.first == change.before->id; });
+// Moves a run on only if that brings the body. Otherwise read() will.
+std::optional<std::string> BodyReader::at_hand(JobId id) {
+  const std::lock_guard lock(mutex_);
+  Run* const run = continued_by(id);
+  if (run != nullptr && run->reading) return std::nullopt;
+  if (run != nullptr) {
+    if (auto body = take(*run, id)) {
+      move_on(run, id);
+      return body;
+    }
+    const std::size_t most = run->ahead.empty() ? worth_reading(*run, id) : 0;
+    if (most > 0) {
+      const NoWait no_wait;
+      run->ahead = read_on(id, most);
+      if (auto body = take(*run, id)) {
+        move_on(run, id);
+        return body;
+      }
+    }
   }
+  std::string body;
+  switch (state_.get_at_hand(kBodies, view(job_key(id)), body)) {
+    case RocksState::AtHand::kOnDisk:
+      return std::nullopt;
+    case RocksState::AtHand::kNone:
+      throw no_body(id);
+    case RocksState::AtHand::kFound:
+      break;
+  }
+  Run& moved = move_on(run, id);
+  if (body.size() > kLargeBody) moved.reach = 1;
+  return body;
 }
 
-// The run that `id` continues; else a new one, in the place of the one that was used longest ago.
-BodyReader::Run& BodyReader::run_of(JobId id) {
-  Run* oldest = runs_.data();
+// Returns the run that `id` continues, or nullptr.
+BodyReader::Run* BodyReader::continued_by(JobId id) {
   for (Run& run : runs_) {
-    const bool near = id >= run.last && id - run.last <= kNear;
-    const bool was_read = !run.ahead.empty() && id > run.last && id <= run.ahead.back().first;
-    if (near || was_read) {
-      run.reach = std::min(2 * run.reach, kMostAhead);
-      return run;
-    }
-    if (run.used < oldest->used) oldest = &run;
+    if (id < run.last) continue;
+    const bool near = id - run.last <= (run.reading ? kMostAhead : kNear);
+    if (near || (!run.ahead.empty() && id <= run.ahead.back().first)) return &run;
   }
-  *oldest = Run();
+  return nullptr;
+}
+
+BodyReader::Run& BodyReader::oldest() {
+  Run* oldest = nullptr;
+  for (Run& run : runs_) {
+    if (!run.reading && (oldest == nullptr || run.used < oldest->used)) oldest = &run;
+  }
   return *oldest;
 }
 
-// Reads the bodies from job `from` on, if there should be enough of them. An error is left to the
-// read of the body itself.
-void BodyReader::read_ahead(Run& run, JobId from) {
+// `id` is read. If it continues no run, it begins one in the place of the oldest.
+BodyReader::Run& BodyReader::move_on(Run* run, JobId id) {
+  if (run == nullptr) {
+    run = &oldest();
+    *run = Run();
+  } else {
+    run->reach = std::min(2 * run->reach, kMostAhead);
+  }
+  run->last = id;
+  run->used = ++reads_;
+  return *run;
+}
+
+std::optional<std::string> BodyReader::take(Run& run, JobId id) {
+  while (!run.ahead.empty() && run.ahead.front().first < id) run.ahead.pop_front();
+  if (run.ahead.empty() || run.ahead.front().first != id) return std::nullopt;
+  std::string body = std::move(run.ahead.front().second);
+  run.ahead.pop_front();
+  return body;
+}
+
+// Returns how many bodies from job `from` on should be read at once; 0 if it is not worth it.
+std::size_t BodyReader::worth_reading(const Run& run, JobId from) const {
+  const JobId newest = newest_.load(std::memory_order_relaxed);
   std::size_t most = run.reach;
-  if (newest_ != 0) most = std::min<JobId>(most, newest_ - std::min(newest_, from));
-  if (most < kLeastAhead) return;
+  if (newest != 0) most = std::min<JobId>(most, newest - std::min(newest, from));
+  return most < kLeastAhead ? 0 : most;
+}
+
+// Reads up to `most` bodies from job `from` on. An error is left to the read of the body itself.
+BodyReader::Bodies BodyReader::read_on(JobId from, std::size_t most) const {
+  Bodies read;
   const JobKey end = job_key(from + kNear * most);
   const rocksdb::Slice end_slice(end.data(), end.size());
   std::size_t bytes = 0;
   const auto at = state_.scan(kBodies, view(job_key(from)), end_slice);
   while (at->Valid() && at->value().size() <= kBytesAhead) {
-    run.ahead.emplace_back(id_of(at->key()), at->value().ToString());
+    read.emplace_back(id_of(at->key()), at->value().ToString());
     bytes += at->value().size();
-    if (run.ahead.size() == most || bytes >= kBytesAhead) return;
+    if (read.size() == most || bytes >= kBytesAhead) break;
     at->Next();
   }
-  if (!at->status().ok()) run.reach = 1;
+  return read;
 }
 
 }  // namespace carillon::queue

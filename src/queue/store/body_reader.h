@@ -1,9 +1,10 @@
 // BodyReader: reads bodies, and several that come next at once.
 //
 //   BodyReader bodies(state);
-//   std::string body = bodies.read(7);
+//   std::optional<std::string> body = bodies.at_hand(7);   // without a wait for the disk
+//   if (!body) body = bodies.read(7);                      // in any thread
 //   ...
-//   bodies.changed(change);           // after each change of a job
+//   bodies.put(8);                                         // job 8 was put
 //
 // Jobs mostly go out in the order of their ids, and bodies are stored in that order. To look one up
 // takes a search in the memtables and in several files. To go on to the next one is a small step.
@@ -11,18 +12,23 @@
 // and kept until they are asked for.
 //
 // Workers of several tubes take jobs in as many orders at once. So up to 8 *runs* of ids are
-// followed.
+// followed. While read() reads on in one of them, at_hand() returns none for the ids that come
+// next.
 //
-// A body never changes, and no id is given twice. So a body that was read ahead stays right until
-// its job is deleted.
+// A body never changes, and no id is given twice. So a body that was read ahead stays right for as
+// long as there is its job.
 //
-// Memory: at most 128 KiB for each run. Thread safety: none.
+// Memory: at most 128 KiB for each run. Thread safety: one thread calls at_hand() and put(), one
+// other may call read() at the same time.
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -39,25 +45,36 @@ class BodyReader {
   // Throws StoreDamage if there is no such body, and StoreError if the state cannot be read.
   std::string read(JobId id);
 
-  // The state has been changed.
-  void changed(const JobChange& change);
+  // Returns none if the disk would have to be waited for. Throws as read().
+  std::optional<std::string> at_hand(JobId id);
+
+  // A job with this id, higher than all before, has been put.
+  void put(JobId id) { newest_.store(id, std::memory_order_relaxed); }
 
  private:
+  using Bodies = std::deque<std::pair<JobId, std::string>>;  // by id
+
   struct Run {
     JobId last = 0;
     std::size_t reach = 1;   // doubled by each read; so many bodies are worth reading at once
     std::uint64_t used = 0;  // when it was: of the runs, the one used longest ago makes room
-    // Read ahead and not asked for yet, by id.
-    std::deque<std::pair<JobId, std::string>> ahead;
+    Bodies ahead;            // read and not asked for yet
+    bool reading = false;    // read() reads what comes after `last`
   };
 
-  Run& run_of(JobId id);
-  void read_ahead(Run& run, JobId from);
+  Run* continued_by(JobId id);
+  Run& oldest();
+  Run& move_on(Run* run, JobId id);
+  static std::optional<std::string> take(Run& run, JobId id);
+  std::size_t worth_reading(const Run& run, JobId from) const;
+  Bodies read_on(JobId from, std::size_t most) const;
 
   const RocksState& state_;
+  std::atomic<JobId> newest_ = 0;  // that was put since the store was opened; 0: none was
+  std::mutex mutex_;
+  // Protected by mutex_:
   std::array<Run, 8> runs_;
   std::uint64_t reads_ = 0;
-  JobId newest_ = 0;  // that was put since the store was opened; 0: none was
 };
 
 }  // namespace carillon::queue

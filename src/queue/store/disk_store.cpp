@@ -120,7 +120,7 @@ Sequence DiskStore::append(const Changes& changes) {
   }
   for (const JobChange& change : changes.jobs) {
     if (change.after) parts.lowest.entered(index_key_of(*change.after));
-    parts.bodies.changed(change);
+    if (!change.before && change.after) parts.bodies.put(change.after->id);
   }
   for (const TubeRecord& tube : changes.tubes) {
     if (tube.scheduled == 0 && tube.buried == 0) parts.lowest.forget(tube.number);
@@ -280,6 +280,11 @@ std::optional<JobRecord> DiskStore::find(JobId id) const {
 std::string DiskStore::body(JobId id) const {
   parts_->refuse_if_broken();
   return parts_->bodies.read(id);
+}
+
+std::optional<std::string> DiskStore::body_at_hand(JobId id) const {
+  parts_->refuse_if_broken();
+  return parts_->bodies.at_hand(id);
 }
 
 std::vector<JobRecord> DiskStore::scan_due(std::uint32_t tube, DueKey from,

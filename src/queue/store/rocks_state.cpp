@@ -14,6 +14,7 @@
 
 #include "queue/store/change_codec.h"
 #include "queue/store/checkpoint.h"
+#include "queue/store/no_wait_files.h"
 #include "queue/store/old_journal.h"
 #include "queue/store/old_log.h"
 #include "queue/store/warnings_log.h"
@@ -299,6 +300,16 @@ std::optional<std::string> RocksState::get(Family family, std::string_view key) 
   if (status.IsNotFound()) return std::nullopt;
   if (!status.ok()) fail_read(status);
   return value;
+}
+
+RocksState::AtHand RocksState::get_at_hand(Family family, std::string_view key,
+                                           std::string& value) const {
+  const NoWait no_wait;
+  const Status status = database().Get({}, this->family(family), slice(key), &value);
+  if (status.ok()) return AtHand::kFound;
+  if (status.IsNotFound()) return AtHand::kNone;
+  if (!status.IsTimedOut()) fail_read(status);
+  return AtHand::kOnDisk;
 }
 
 std::unique_ptr<rocksdb::Iterator> RocksState::scan(Family family, std::string_view from,

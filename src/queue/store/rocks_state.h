@@ -19,8 +19,8 @@
 // that was applied is durable in the log. RocksDB never flushes by itself here: its memtables have
 // no limit, and it is told not to recover from errors on its own.
 //
-// Thread safety: one thread; any other may call broken() and link_files() at the same time, and
-// calls what on_failure() was given.
+// Thread safety: one thread; any other may call broken(), link_files(), get(), get_at_hand() and
+// scan() at the same time, and calls what on_failure() was given.
 #pragma once
 
 #include <rocksdb/db.h>
@@ -101,7 +101,11 @@ class RocksState {
 
   // The value under `key`, or nothing.
   std::optional<std::string> get(Family family, std::string_view key) const;
-  // At the first key >= `from`, if it is < `end`, which must outlive the iterator.
+  // The same without a wait for the disk.
+  enum class AtHand { kFound, kNone, kOnDisk };
+  AtHand get_at_hand(Family family, std::string_view key, std::string& value) const;
+  // At the first key >= `from`, if it is < `end`, which must outlive the iterator. Under NoWait
+  // (no_wait_files.h) the iterator ends, with a bad status, where it would have to wait.
   std::unique_ptr<rocksdb::Iterator> scan(Family family, std::string_view from,
                                           const rocksdb::Slice& end) const;
   void check(const rocksdb::Iterator& iterator) const;

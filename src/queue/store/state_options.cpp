@@ -12,6 +12,8 @@
 #include <cstdint>
 #include <memory>
 
+#include "queue/store/no_wait_files.h"
+
 namespace carillon::queue {
 
 namespace {
@@ -70,6 +72,7 @@ ColumnFamilyOptions family_options(const DiskStoreOptions& options,
 
 rocksdb::DBOptions state_options(const DiskStoreOptions& options) {
   rocksdb::DBOptions database;
+  database.env = env_of_no_wait_files();
   database.create_if_missing = true;
   database.create_missing_column_families = true;
 

@@ -36,15 +36,18 @@ Identity Identity::of_this_process() {
           .platform = names.machine};
 }
 
-Service::Service(queue::Engine& engine, std::function<queue::Now()> clock,
-                 const ServiceOptions& options, DiskSpace disk, queue::DiskStore* store)
+Service::Service(queue::Engine& engine, const queue::Store& store, BodyQueue& bodies,
+                 std::function<queue::Now()> clock, const ServiceOptions& options, DiskSpace disk,
+                 queue::DiskStore* on_disk)
     : engine_(engine),
+      store_(store),
+      bodies_(bodies),
       clock_(std::move(clock)),
       options_(options),
       identity_(Identity::of_this_process()),
       started_ns_(now().mono_ns),
       disk_(std::move(disk)),
-      checkpoint_(store) {}
+      checkpoint_(on_disk) {}
 
 void Service::report_store_failure(std::string_view error) {
   const auto held_back = failures_.pass(now().mono_ns);

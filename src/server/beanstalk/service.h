@@ -13,6 +13,7 @@
 #include "carillon/queue/now.h"
 #include "server/beanstalk/checkpoint_lease.h"
 #include "server/beanstalk/command.h"
+#include "server/bodies.h"
 #include "server/disk_space.h"
 #include "server/log_throttle.h"
 
@@ -60,14 +61,17 @@ struct Counters {
 // Thread safety: none; it belongs to the thread that owns the engine.
 class Service {
  public:
-  // `clock` is read once for each command. `engine` must outlive the service, and so must `store`,
-  // of which checkpoints are made; null: jobs are kept in memory.
-  Service(queue::Engine& engine, std::function<queue::Now()> clock, const ServiceOptions& options,
-          DiskSpace disk = {}, queue::DiskStore* store = nullptr);
+  // `clock` is read once for each command. `engine`, its `store` and `bodies` must outlive the
+  // service, and so must `on_disk`, of which checkpoints are made; null: jobs are kept in memory.
+  Service(queue::Engine& engine, const queue::Store& store, BodyQueue& bodies,
+          std::function<queue::Now()> clock, const ServiceOptions& options, DiskSpace disk = {},
+          queue::DiskStore* on_disk = nullptr);
   Service(const Service&) = delete;
   Service& operator=(const Service&) = delete;
 
   queue::Engine& engine() { return engine_; }
+  const queue::Store& store() const { return store_; }
+  BodyQueue& bodies() { return bodies_; }
   queue::Now now() { return last_now_ = clock_(); }
   // Returns what now() returned last.
   queue::Now last_now() const { return last_now_; }
@@ -90,6 +94,8 @@ class Service {
 
  private:
   queue::Engine& engine_;
+  const queue::Store& store_;
+  BodyQueue& bodies_;
   std::function<queue::Now()> clock_;
   queue::Now last_now_;
   ServiceOptions options_;

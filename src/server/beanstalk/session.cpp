@@ -11,8 +11,6 @@
 namespace carillon::server::beanstalk {
 namespace {
 
-using queue::Delivery;
-
 constexpr std::string_view kEnd = "\r\n";
 constexpr std::string_view kBadFormat = "BAD_FORMAT\r\n";
 constexpr std::string_view kOutOfRange = "OUT_OF_RANGE\r\n";
@@ -38,12 +36,14 @@ void Session::close() {
   counters.producers -= producer_ ? 1u : 0u;
   counters.workers -= worker_ ? 1u : 0u;
   service_.checkpoint().end(client_);
+  service_.bodies().forget(client_);
   service_.engine().disconnect(client_, service_.now());
 }
 
 Session::Wants Session::wants() const {
   if (state_ == State::kClosed) return Wants::kNothing;
-  if (state_ == State::kWaiting || state_ == State::kCheckpoint) return Wants::kDelivery;
+  const bool waits = state_ == State::kWaiting || state_ == State::kReading;
+  if (waits || state_ == State::kCheckpoint) return Wants::kDelivery;
   if (replies_.bytes() > service_.options().max_unsent) return Wants::kRoom;
   return turn_over_ ? Wants::kTurn : Wants::kInput;
 }
@@ -62,23 +62,13 @@ void Session::end_of_input() {
   if (state_ == State::kWaiting) service_.engine().stop_waiting(client_);
 }
 
-void Session::deliver(const Delivery& delivery) {
-  if (state_ != State::kWaiting) return;
-  state_ = State::kLine;
-  answer(delivery);
-}
-
 // --- Commands: each whole line comes to carry_out().
 
 void Session::carry_out(const Command& command) {
   if (command.form == Form::kBad) return replies_.add(0, kBadFormat);
   if (command.verb == Verb::kUnknown) return replies_.add(0, "UNKNOWN_COMMAND\r\n");
   ++service_.counters().of(command.verb);
-  try {
-    dispatch(command);
-  } catch (const queue::StoreError& error) {
-    answer_store_failure(error.what());
-  }
+  or_answer_failure([&] { dispatch(command); });
 }
 
 void Session::dispatch(const Command& c) {
@@ -105,13 +95,13 @@ void Session::dispatch(const Command& c) {
       return answer(engine.touch(client_, service_.now(), c.id), "TOUCHED\r\n");
 
     case Verb::kPeek:
-      return answer_found(engine.peek(service_.now(), c.id));
+      return find(engine.peek(service_.now(), c.id));
     case Verb::kPeekReady:
-      return answer_found(engine.peek_ready(client_, service_.now()));
+      return find(engine.peek_ready(client_, service_.now()));
     case Verb::kPeekDelayed:
-      return answer_found(engine.peek_delayed(client_, service_.now()));
+      return find(engine.peek_delayed(client_, service_.now()));
     case Verb::kPeekBuried:
-      return answer_found(engine.peek_buried(client_, service_.now()));
+      return find(engine.peek_buried(client_, service_.now()));
     case Verb::kKick:
       kick_ = {.bound = c.bound};
       state_ = State::kKicking;
@@ -180,33 +170,14 @@ void Session::finish_put(std::string_view body_and_end) {
   queue::PutOrder order{.priority = put_.priority, .due_in = put_.delay, .ttr = put_.ttr};
   if (put_.verb == Verb::kPutAt) order.due_at = put_.due_at;
   body_and_end.remove_suffix(kEnd.size());
-  try {
+  or_answer_failure([&] {
     const queue::PutOutcome put = service_.engine().put(client_, now, order, body_and_end);
     if (put.id == 0) return replies_.add(0, kOutOfRange);
     replies_.add(put.durable_at, "INSERTED ", put.id, kEnd);
-  } catch (const queue::StoreError& error) {
-    answer_store_failure(error.what());
-  }
+  });
 }
 
 // --- The other commands that need more than one call of the engine.
-
-void Session::reserve(const Command& c) {
-  became_worker();
-  const std::optional<queue::Millis> timeout =
-      c.verb == Verb::kReserve ? std::nullopt : std::optional(c.timeout);
-  if (const auto delivery = service_.engine().reserve(client_, service_.now(), timeout))
-    return answer(*delivery);
-  state_ = State::kWaiting;
-  if (input_ended_) service_.engine().stop_waiting(client_);
-}
-
-void Session::reserve_job(queue::JobId id) {
-  const auto delivery = service_.engine().reserve_job(client_, service_.now(), id);
-  if (!delivery) return answer_not_found();
-  became_worker();
-  answer(*delivery);
-}
 
 void Session::release(const Command& c) {
   const queue::Now now = service_.now();
@@ -269,31 +240,9 @@ void Session::stats_tube(std::string_view tube) {
 
 // --- Replies.
 
-void Session::answer(const Delivery& delivery) {
-  switch (delivery.kind) {
-    case Delivery::Kind::kReserved:
-      return answer_job("RESERVED ", delivery.job);
-    case Delivery::Kind::kDeadlineSoon:
-      return replies_.add(0, "DEADLINE_SOON\r\n");
-    case Delivery::Kind::kTimedOut:
-      return replies_.add(0, "TIMED_OUT\r\n");
-    case Delivery::Kind::kFailed:
-      return answer_store_failure(delivery.error);
-  }
-}
-
 void Session::answer(const queue::Outcome& outcome, std::string_view done) {
   if (!outcome.done) return answer_not_found();
   replies_.add(outcome.durable_at, done);
-}
-
-void Session::answer_found(const std::optional<queue::JobView>& job) {
-  if (!job) return answer_not_found();
-  answer_job("FOUND ", *job);
-}
-
-void Session::answer_job(std::string_view word, const queue::JobView& job) {
-  replies_.add(job.durable_at, word, job.id, " ", job.body.size(), kEnd, job.body, kEnd);
 }
 
 void Session::answer_yaml(queue::Sequence durable_at, std::string_view yaml) {

@@ -8,7 +8,8 @@
 //   socket.send(session.replies().sendable(durable));
 //
 // Commands are carried out and answered in the order in which they came. While a reserve waits,
-// `receive` uses no byte; `deliver` ends the wait.
+// `receive` uses no byte; `deliver` ends the wait. The same holds while a body is read
+// (session_bodies.cpp); `body_read` ends that.
 //
 // Time. `receive` stops when a moment has come that its caller gives, and goes on in the next call.
 // A long command (kick) is carried out in steps, so that it can stop in the middle too.
@@ -40,7 +41,7 @@ class Session {
     kInput,     // more bytes must come: those that were left over are not a whole command
     kTurn,      // other connections should get their turn
     kRoom,      // replies must leave: there are more bytes of them than options.max_unsent
-    kDelivery,  // a reserve waits: `deliver` must be called; or a `checkpoint`: `checkpoint_made`
+    kDelivery,  // `deliver`, `body_read` or `checkpoint_made` must be called
     kNothing,   // the session is closed, and uses no more
   };
 
@@ -62,6 +63,9 @@ class Session {
 
   // Ends the wait of a reserve with what Engine::take_deliveries has returned for this client.
   void deliver(const queue::Delivery& delivery);
+
+  // Ends the wait for a body with what came of Service::bodies() for this client.
+  void body_read(const Body& body);
 
   // Ends the wait of a `checkpoint` with what CheckpointLease::poll has returned for this client.
   void checkpoint_made(const CheckpointResult& result);
@@ -90,6 +94,7 @@ class Session {
     kBody,        // the body of put_ is next
     kSwallow,     // the body of a put that was refused is being discarded
     kWaiting,     // a reserve waits
+    kReading,     // the body for a reply is being read
     kCheckpoint,  // a checkpoint is being made
     kKicking,     // kick_ is under way
     kClosed,
@@ -118,13 +123,31 @@ class Session {
   void stats_tube(std::string_view tube);
   void ignore(std::string_view tube);
 
+  // What a body is read for.
+  enum class Asked : std::uint8_t { kReserve, kReserveJob, kPeek };
+  void fetch(Asked asked, const queue::JobView& job);
+  void answer_body(const Body& body);
+  void answer_reserved(const Body& body);
+  void answer_reserved_job(const Body& body);
+  void answer_found(const Body& body);
+  void set_aside(const Body& body);
+
   void answer(const queue::Delivery& delivery);
   void answer(const queue::Outcome& outcome, std::string_view done);
-  void answer_found(const std::optional<queue::JobView>& job);
+  void find(const std::optional<queue::JobView>& job);
   void answer_yaml(queue::Sequence durable_at, std::string_view yaml);
-  void answer_job(std::string_view word, const queue::JobView& job);
+  void answer_job(std::string_view word, const Body& body);
   void answer_not_found();
   void answer_store_failure(std::string_view error);
+  // Calls `action`, and answers the client if it throws StoreError.
+  template <class Action>
+  void or_answer_failure(Action action) {
+    try {
+      action();
+    } catch (const queue::StoreError& error) {
+      answer_store_failure(error.what());
+    }
+  }
 
   void became_producer();
   void became_worker();
@@ -144,6 +167,8 @@ class Session {
   std::string body_;        // kBody: the part of the body and its CR LF that came in earlier calls
   std::uint64_t left_ = 0;  // kSwallow: bytes still to be discarded
   queue::Kick kick_;        // kKicking
+  Asked asked_{};           // kReading: what for,
+  queue::JobView job_;      // and the job whose body it is
 };
 
 }  // namespace carillon::server::beanstalk

@@ -53,6 +53,7 @@ std::size_t Session::take(std::string_view bytes) {
     case State::kSwallow:
       return swallow(bytes);
     case State::kWaiting:
+    case State::kReading:
     case State::kCheckpoint:
     case State::kKicking:
     case State::kClosed:

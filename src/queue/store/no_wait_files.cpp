@@ -1,0 +1,114 @@
+// A file that is read with preadv2() and RWF_NOWAIT (no_wait_files.h).
+
+#include "queue/store/no_wait_files.h"
+
+#include <fcntl.h>
+#include <rocksdb/file_system.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+
+namespace carillon::queue {
+
+namespace {
+
+using rocksdb::IODebugContext;
+using rocksdb::IOOptions;
+using rocksdb::IOStatus;
+using rocksdb::Slice;
+
+thread_local bool no_wait = false;
+
+IOStatus would_wait() {
+  return IOStatus::TimedOut("the disk would have to be waited for");
+}
+
+class File final : public rocksdb::FSRandomAccessFile {
+ public:
+  File(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
+  ~File() override { ::close(fd_); }
+
+  // A read that the page cache ends early is refused: it is the same as the end of the file.
+  IOStatus Read(std::uint64_t offset, std::size_t size, const IOOptions&, Slice* result,
+                char* scratch, IODebugContext*) const override {
+    std::size_t done = 0;
+    while (done < size) {
+      const ssize_t got = read(offset + done, size - done, scratch + done);
+      if (got == 0) break;
+      if (got > 0) {
+        done += static_cast<std::size_t>(got);
+      } else if (no_wait) {
+        return would_wait();
+      } else if (errno != EINTR) {
+        return IOStatus::IOError("While pread offset " + std::to_string(offset + done) + " len " +
+                                     std::to_string(size - done) + ": " + path_,
+                                 std::strerror(errno));
+      }
+    }
+    *result = Slice(scratch, done);
+    return IOStatus::OK();
+  }
+
+  IOStatus Prefetch(std::uint64_t offset, std::size_t size, const IOOptions&,
+                    IODebugContext*) override {
+    if (no_wait) return would_wait();
+    ::readahead(fd_, static_cast<off64_t>(offset), size);
+    return IOStatus::OK();
+  }
+
+  void Hint(AccessPattern pattern) override {
+    if (pattern == kRandom) ::posix_fadvise(fd_, 0, 0, POSIX_FADV_RANDOM);
+  }
+
+ private:
+  ssize_t read(std::uint64_t offset, std::size_t size, char* to) const {
+    const auto at = static_cast<off_t>(offset);
+    if (!no_wait) return ::pread(fd_, to, size, at);
+    const iovec part{.iov_base = to, .iov_len = size};
+    return ::preadv2(fd_, &part, 1, at, RWF_NOWAIT);
+  }
+
+  const std::string path_;
+  const int fd_;
+};
+
+class FileSystem final : public rocksdb::FileSystemWrapper {
+ public:
+  FileSystem() : FileSystemWrapper(rocksdb::FileSystem::Default()) {}
+  static const char* kClassName() { return "carillon"; }
+  const char* Name() const override { return kClassName(); }
+
+  // An error to open it is told by the file system below.
+  IOStatus NewRandomAccessFile(const std::string& path, const rocksdb::FileOptions& options,
+                               std::unique_ptr<rocksdb::FSRandomAccessFile>* file,
+                               IODebugContext* debug) override {
+    if (no_wait) return would_wait();
+    const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return target()->NewRandomAccessFile(path, options, file, debug);
+    *file = std::make_unique<File>(path, fd);
+    return IOStatus::OK();
+  }
+};
+
+}  // namespace
+
+rocksdb::Env* env_of_no_wait_files() {
+  static rocksdb::Env* const env =
+      rocksdb::NewCompositeEnv(std::make_shared<FileSystem>()).release();
+  return env;
+}
+
+NoWait::NoWait() noexcept {
+  no_wait = true;
+}
+
+NoWait::~NoWait() {
+  no_wait = false;
+}
+
+}  // namespace carillon::queue

@@ -1,0 +1,37 @@
+// Reads of RocksDB that do not wait for the disk: what the page cache of the operating system has
+// is read, and the rest is refused.
+//
+//   options.env = env_of_no_wait_files();
+//   ...
+//   const NoWait no_wait;                           // reads of this thread, until it goes
+//   status = database.Get({}, key, &value);
+//   if (status.IsTimedOut()) ...                    // the disk would have had to be waited for
+//
+// RocksDB's own way (ReadOptions::read_tier) finds only what is in its block cache. A queue mostly
+// reads a body once, so there it would find little, although most of what it wants was written a
+// moment ago and is in memory still.
+//
+// A read outside of NoWait is as RocksDB's own, with the same errors.
+//
+// Thread safety: any thread.
+#pragma once
+
+#include <rocksdb/env.h>
+
+namespace carillon::queue {
+
+// Lives as long as the process. Where the file system cannot tell what is in memory (tmpfs), all
+// reads of files are refused under NoWait.
+rocksdb::Env* env_of_no_wait_files();
+
+// While one is there, this thread's reads of files end with Status::TimedOut where they would have
+// to wait.
+class NoWait {
+ public:
+  NoWait() noexcept;
+  ~NoWait();
+  NoWait(const NoWait&) = delete;
+  NoWait& operator=(const NoWait&) = delete;
+};
+
+}  // namespace carillon::queue

@@ -1,0 +1,131 @@
+// The commands whose replies have a body: reserve, reserve-job and the peeks (session.h).
+//
+// The engine names a job, and its body is fetched from the store: at once if it is at hand, else by
+// Service::bodies(), and the session waits. What has become of the job meanwhile:
+// - `reserve` holds the job before the body is read, as only one client gets it. When the body has
+//   come late, the job's ttr begins anew. If the body cannot be read, the job is given back.
+// - `reserve-job` and the peeks change nothing before the body has come.
+#include <optional>
+#include <string>
+
+#include "server/beanstalk/session.h"
+
+namespace carillon::server::beanstalk {
+
+using queue::Delivery;
+
+void Session::reserve(const Command& c) {
+  became_worker();
+  const std::optional<queue::Millis> timeout =
+      c.verb == Verb::kReserve ? std::nullopt : std::optional(c.timeout);
+  if (const auto delivery = service_.engine().reserve(client_, service_.now(), timeout))
+    return answer(*delivery);
+  state_ = State::kWaiting;
+  if (input_ended_) service_.engine().stop_waiting(client_);
+}
+
+void Session::deliver(const Delivery& delivery) {
+  if (state_ != State::kWaiting) return;
+  state_ = State::kLine;
+  or_answer_failure([&] { answer(delivery); });
+}
+
+void Session::answer(const Delivery& delivery) {
+  switch (delivery.kind) {
+    case Delivery::Kind::kReserved:
+      return fetch(Asked::kReserve, delivery.job);
+    case Delivery::Kind::kDeadlineSoon:
+      return replies_.add(0, "DEADLINE_SOON\r\n");
+    case Delivery::Kind::kTimedOut:
+      return replies_.add(0, "TIMED_OUT\r\n");
+  }
+}
+
+void Session::reserve_job(queue::JobId id) {
+  const auto job = service_.engine().peek(service_.now(), id);
+  if (!job) return answer_not_found();
+  fetch(Asked::kReserveJob, *job);
+}
+
+void Session::find(const std::optional<queue::JobView>& job) {
+  if (!job) return answer_not_found();
+  fetch(Asked::kPeek, *job);
+}
+
+void Session::fetch(Asked asked, const queue::JobView& job) {
+  asked_ = asked;
+  job_ = job;
+  if (const auto body = body_at_hand(service_.store(), job.id)) return answer_body(*body);
+  service_.bodies().read(client_, job.id);
+  state_ = State::kReading;
+}
+
+void Session::body_read(const Body& body) {
+  if (state_ != State::kReading) return;
+  state_ = State::kLine;
+  or_answer_failure([&] {
+    if (asked_ == Asked::kReserve &&
+        !service_.engine().touch(client_, service_.now(), job_.id).done)
+      return answer_store_failure("the ttr of job " + std::to_string(job_.id) +
+                                  " was over before its body was read");
+    answer_body(body);
+  });
+}
+
+void Session::answer_body(const Body& body) {
+  switch (asked_) {
+    case Asked::kReserve:
+      return answer_reserved(body);
+    case Asked::kReserveJob:
+      return answer_reserved_job(body);
+    case Asked::kPeek:
+      return answer_found(body);
+  }
+}
+
+void Session::answer_reserved(const Body& body) {
+  if (!body.bytes) return set_aside(body);
+  answer_job("RESERVED ", body);
+}
+
+// The client holds the job, and gets no body of it.
+void Session::set_aside(const Body& body) {
+  queue::Engine& engine = service_.engine();
+  const std::string job = "job " + std::to_string(job_.id);
+  if (body.damaged) {
+    try {
+      engine.bury(client_, service_.now(), job_.id, job_.priority);
+      return answer_store_failure(job + " is buried, as its body is damaged: " + body.error);
+    } catch (const queue::StoreError& error) {
+      engine.give_back(client_, service_.now(), job_.id);
+      return answer_store_failure(job +
+                                  ", whose body is damaged, cannot be buried: " + error.what());
+    }
+  }
+  engine.give_back(client_, service_.now(), job_.id);
+  answer_store_failure(job + " cannot be handed out: " + body.error);
+}
+
+void Session::answer_reserved_job(const Body& body) {
+  queue::Engine& engine = service_.engine();
+  if (!body.bytes) return answer_found(body);
+  const auto delivery = engine.reserve_job(client_, service_.now(), job_.id);
+  if (!delivery) return answer_not_found();
+  became_worker();
+  job_ = delivery->job;
+  answer_job("RESERVED ", body);
+}
+
+void Session::answer_found(const Body& body) {
+  if (body.bytes) return answer_job("FOUND ", body);
+  // The job may have been deleted meanwhile, and its body with it.
+  if (body.damaged && !service_.engine().peek(service_.now(), job_.id)) return answer_not_found();
+  answer_store_failure(body.error);
+}
+
+void Session::answer_job(std::string_view word, const Body& body) {
+  replies_.add(job_.durable_at, word, job_.id, " ", body.bytes->size(), "\r\n", *body.bytes,
+               "\r\n");
+}
+
+}  // namespace carillon::server::beanstalk
