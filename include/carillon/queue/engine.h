@@ -67,9 +67,10 @@ struct EngineOptions {
   Millis load_ahead = 60'000;
   // At most about this many ready and delayed jobs of one tube are in memory. At least 1.
   std::size_t max_loaded_per_tube = 1'000'000;
-  // One call of `advance` fires at most this many timers of each kind, and loads at most this many
-  // jobs. At least 1.
-  std::size_t step = 1'000;
+  // One call of `advance` makes at most this many delayed jobs ready, fires at most this many
+  // timers of each kind, and loads at most this many jobs. A command does at most 64 of each. At
+  // least 1.
+  std::size_t step = 200;
 };
 
 // What is asked of a new job, apart from its body. If `due_at` is given, it counts and `due_in`
@@ -232,6 +233,8 @@ class Engine {
   std::vector<std::string> watched(ClientId client) const;
 
   // Reserves the ready job with the lowest (priority, id) in the watched tubes that are not paused.
+  // While many jobs of a tube become ready at once, in steps, none of it goes out: the order holds
+  // among all of them.
   // Returns none if the client has to wait. Then take_deliveries() has its Delivery later: at the
   // latest after `timeout` ms, or without limit if there is no timeout. A timeout of 0 is answered
   // at once.
@@ -316,7 +319,7 @@ class Engine {
   Millis clock_ahead() const;
   std::optional<JobStats> job_stats(Now now, JobId id);
   std::optional<TubeStats> tube_stats(Now now, std::string_view tube);
-  // O(tubes + clients).
+  // O(1).
   EngineStats stats() const;
   // Returns the names of all tubes. O(tubes).
   std::vector<std::string> tubes() const;

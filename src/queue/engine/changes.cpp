@@ -57,6 +57,8 @@ Sequence Engine::State::append() {
   if (changes.watermarks) stored_marks = *changes.watermarks;
   for (const TubeRecord& counted : changes.tubes) {
     TubeRecord& record = tube_numbered(counted.number).record;
+    scheduled += counted.scheduled - record.scheduled;
+    sums.buried += counted.buried - record.buried;
     record.scheduled = counted.scheduled;
     record.buried = counted.buried;
   }

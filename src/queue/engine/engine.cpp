@@ -52,6 +52,8 @@ Engine::State::State(Store& in, const EngineOptions& with, const Recovered& reco
     Tube& tube = tube_named(record.name);
     tube.record.scheduled = record.scheduled;
     tube.record.buried = record.buried;
+    scheduled += record.scheduled;
+    sums.buried += record.buried;
     if (record.scheduled > 0) leave_far(tube, 0);
   }
   default_tube = &tube_named("default");
@@ -63,7 +65,9 @@ Engine::State::~State() {
   for (auto& [id, each] : clients) {
     if (each->waiting) end_waiting(*each);
   }
+  ripening.clear();
   for (auto& [name, tube] : tubes) {
+    due.cancel(tube->due_time);
     loading.cancel(tube->load_time);
     pauses.cancel(tube->pause_end);
   }
@@ -74,35 +78,79 @@ Client& Engine::State::client(ClientId id) {
 }
 
 void Engine::State::advance(Now now) {
+  constexpr std::size_t kCommandStep = 64;
+  advance(now, std::min(options.step, kCommandStep));
+}
+
+void Engine::State::advance(Now now, std::size_t step) {
   clock.observe(now);
   // First make ready all jobs that become ready now, and then hand them out: the lowest (priority,
   // id) first. Otherwise a job that was put earlier would win over one of a lower priority.
   std::vector<Tube*> served;
   const auto becomes_ready = [this, &served](TimerNode& node) {
     auto& job = static_cast<LoadedJob&>(node);
-    if (job.state == JobState::kReserved) {
-      ++timeouts;
-      ++job.history.timeouts;
-    }
+    ++timeouts;
+    ++job.history.timeouts;
     detach(job);
     make_ready(job);
     if (served.empty() || served.back() != job.tube) served.push_back(job.tube);
   };
-  due.advance(clock.utc(), becomes_ready, options.step);
-  ttrs.advance(clock.mono(), becomes_ready, options.step);
+  due.advance(
+      clock.utc(),
+      [this](TimerNode& node) {
+        Tube& tube = *static_cast<TubeTimer&>(node).tube;
+        tube.ripe_until = clock.utc();
+        ripening.push_back(tube);
+      },
+      step);
+  ripen(served, step);
+  ttrs.advance(clock.mono(), becomes_ready, step);
   pauses.advance(
       clock.mono(),
-      [&served](TimerNode& node) { served.push_back(static_cast<TubeTimer&>(node).tube); },
-      options.step);
-  load_what_is_near(served);
+      [&served](TimerNode& node) { served.push_back(static_cast<TubeTimer&>(node).tube); }, step);
+  load_what_is_near(served, step);
   serve(served);
   waits.advance(
-      clock.mono(), [this](TimerNode& node) { wait_is_over(static_cast<Client&>(node)); },
-      options.step);
+      clock.mono(), [this](TimerNode& node) { wait_is_over(static_cast<Client&>(node)); }, step);
 }
 
-void Engine::State::load_what_is_near(std::vector<Tube*>& loaded_tubes) {
-  for (std::size_t budget = options.step; budget > 0;) {
+void Engine::State::await_first_delayed(Tube& tube) {
+  if (tube.ripening() || tube.delayed.empty()) return;
+  const UtcMs first = tube.delayed.begin()->record.due;
+  if (!tube.due_time.armed() || first < tube.due_time.expiry())
+    due.reschedule(tube.due_time, first);
+}
+
+// A tube that many jobs of are due at once gets no more of the time than the others.
+void Engine::State::ripen(std::vector<Tube*>& ripe, std::size_t budget) {
+  constexpr std::size_t kAtOnce = 16;
+  while (budget > 0 && !ripening.empty()) {
+    Tube& tube = ripening.front();
+    const std::size_t part = std::min(budget, kAtOnce);
+    budget -= part;
+    ripening.pop_front();
+    if (ripen(tube, part)) {
+      await_first_delayed(tube);
+      ripe.push_back(&tube);
+    } else {
+      ripening.push_back(tube);
+    }
+  }
+}
+
+bool Engine::State::ripen(Tube& tube, std::size_t budget) {
+  for (; !tube.delayed.empty(); --budget) {
+    LoadedJob& first = *tube.delayed.begin();
+    if (first.record.due > tube.ripe_until) return true;
+    if (budget == 0) return false;
+    detach(first);
+    make_ready(first);
+  }
+  return true;
+}
+
+void Engine::State::load_what_is_near(std::vector<Tube*>& loaded_tubes, std::size_t budget) {
+  while (budget > 0) {
     Tube* tube = nullptr;
     loading.advance(
         clock.utc(), [&tube](TimerNode& node) { tube = static_cast<TubeTimer&>(node).tube; }, 1);
@@ -151,7 +199,7 @@ void Engine::disconnect(ClientId id, Now now) {
 }
 
 void Engine::advance(Now now) {
-  state_->advance(now);
+  state_->advance(now, state_->options.step);
   if (const auto failure = std::exchange(state_->load_failure, std::nullopt))
     throw StoreError(*failure);
 }
@@ -159,6 +207,7 @@ void Engine::advance(Now now) {
 std::optional<std::uint64_t> Engine::next_wakeup() const {
   const State& s = *state_;
   std::optional<std::uint64_t> wake;
+  if (!s.ripening.empty()) return s.clock.mono_ns_at_utc(0);
   const auto sooner = [&wake](std::uint64_t ns) { wake = wake ? std::min(*wake, ns) : ns; };
   for (const auto* wheel : {&s.due, &s.loading}) {
     if (const auto tick = wheel->next_wakeup()) sooner(s.clock.mono_ns_at_utc(*tick));

@@ -52,7 +52,7 @@ PutOutcome Engine::put(ClientId id, Now now, const PutOrder& order, std::string_
   const Sequence sequence = s.append();
 
   ++tube.total;
-  ++s.total_jobs;
+  ++s.sums.total;
   if (record.due > utc && DueKey{record.due, record.id} >= tube.cursor) {
     s.leave_far(tube, record.due);
   } else {

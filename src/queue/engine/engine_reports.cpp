@@ -41,11 +41,13 @@ void check_jobs_in_memory(const Tube& tube) {
   }
   check(urgent == tube.urgent, "urgent jobs are counted", name);
   for (const LoadedJob& job : tube.delayed) {
-    check(job.state == JobState::kDelayed && job.tube == &tube && job.armed(),
-          "a delayed job is in its tube, with a timer", name);
-    check(job.expiry() == job.record.due && job.due_key() < tube.cursor,
-          "a delayed job is before the cursor", name);
+    check(job.state == JobState::kDelayed && job.tube == &tube && !job.armed(),
+          "a delayed job is in its tube, without a timer", name);
+    check(job.due_key() < tube.cursor, "a delayed job is before the cursor", name);
   }
+  if (tube.delayed.empty() || tube.ripening()) return;
+  check(tube.due_time.armed() && tube.due_time.expiry() <= tube.delayed.begin()->record.due,
+        "the first delayed job becomes ready in time", name);
 }
 
 void check_client(const Client& client, ClientId id) {
@@ -105,17 +107,10 @@ std::optional<TubeStats> Engine::tube_stats(Now now, std::string_view name) {
 EngineStats Engine::stats() const {
   const State& s = *state_;
   EngineStats stats;
-  for (const Tube* tube : s.tube_order) {
-    const JobCounts counts = counts_of(*tube);
-    stats.jobs.urgent += counts.urgent;
-    stats.jobs.ready += counts.ready;
-    stats.jobs.reserved += counts.reserved;
-    stats.jobs.delayed += counts.delayed;
-    stats.jobs.buried += counts.buried;
-    stats.jobs.loaded += counts.loaded;
-  }
-  for (const auto& [id, client] : s.clients) stats.waiting += client->waiting ? 1U : 0U;
-  stats.jobs.total = s.total_jobs;
+  stats.jobs = s.sums;
+  stats.jobs.delayed = s.scheduled - s.sums.ready - s.sums.reserved;
+  stats.jobs.loaded = s.jobs.size();
+  stats.waiting = s.waiting;
   stats.timeouts = s.timeouts;
   stats.tubes = s.tube_order.size();
   return stats;
@@ -135,9 +130,12 @@ void Engine::check_invariants() const {
   s.pauses.check_invariants();
   s.waits.check_invariants();
 
+  JobCounts sums;
+  std::uint64_t scheduled = 0;
   std::size_t loaded = 0;
   std::size_t reserved = 0;
   std::size_t waiting = 0;
+  std::uint64_t waiting_clients = 0;
   for (const Tube* tube : s.tube_order) {
     const std::string& name = tube->record.name;
     check(tube == s.default_tube || tube->referenced(),
@@ -161,10 +159,17 @@ void Engine::check_invariants() const {
     }
     check(far == tube->far(), "far jobs are counted", name);
     check(!tube->can_serve(), "nobody waits while a job is ready and readable", name);
+    sums.urgent += tube->urgent;
+    sums.ready += tube->ready.size();
+    sums.buried += tube->record.buried;
+    scheduled += tube->record.scheduled;
     loaded += tube->loaded;
     reserved += tube->reserved;
     waiting += tube->waiting.size();
   }
+  check(sums.urgent == s.sums.urgent && sums.ready == s.sums.ready && reserved == s.sums.reserved &&
+            sums.buried == s.sums.buried && scheduled == s.scheduled,
+        "the sums are those of all tubes", "ready, reserved, buried and urgent jobs");
   check(loaded == s.jobs.size(), "every job in memory is in a tube", std::to_string(loaded));
   for (const auto& [id, job] : s.jobs) {
     check(s.store.find(id) == job->record, "a record in memory is the stored one",
@@ -174,7 +179,9 @@ void Engine::check_invariants() const {
     check_client(*client, id);
     reserved -= client->held.size();
     waiting -= client->waiting ? client->watches.size() : 0;
+    waiting_clients += client->waiting ? 1U : 0U;
   }
+  check(waiting_clients == s.waiting, "waiting clients are counted", std::to_string(s.waiting));
   check(reserved == 0, "every reserved job has a holder", std::to_string(reserved));
   check(waiting == 0, "each entry in a waiting line is of a waiting client",
         std::to_string(waiting));

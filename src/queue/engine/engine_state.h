@@ -144,8 +144,17 @@ struct Engine::State {
 
   // --- Time (engine.cpp)
 
+  // Does a small part of what is due: enough if no storm is under way. Called by each command.
   void advance(Now now);
-  void load_what_is_near(std::vector<Tube*>& loaded_tubes);
+  void advance(Now now, std::size_t step);
+  void load_what_is_near(std::vector<Tube*>& loaded_tubes, std::size_t budget);
+  // Arms the tube's timer for its first delayed job.
+  void await_first_delayed(Tube& tube);
+  // Makes up to `budget` due jobs ready, of one tube after the other. Those that are ripe then are
+  // added to `ripe`.
+  void ripen(std::vector<Tube*>& ripe, std::size_t budget);
+  // Returns true if that was done for the tube.
+  bool ripen(Tube& tube, std::size_t budget);
 
   // --- Kicking (engine_anyone.cpp)
 
@@ -164,11 +173,20 @@ struct Engine::State {
 
   // One wheel for each kind of timer. A tick is 1 ms. The first two run on UTC, the others on the
   // monotonic clock.
-  HierarchicalWheel<> due;      // of LoadedJob: when a delayed job is ready
-  HierarchicalWheel<> loading;  // of TubeTimer: when more of a tube's jobs must be loaded
-  HierarchicalWheel<> ttrs;     // of LoadedJob: when a reserved job's ttr is over
-  HierarchicalWheel<> pauses;   // of TubeTimer: when a tube's jobs may be handed out again
-  HierarchicalWheel<> waits;    // of Client: when a client's waiting ends
+  // A call of `advance` reads at most kWheelEntries entries, some 50 us of work, besides those that
+  // its limit allows.
+  static constexpr std::size_t kWheelEntries = 4'096;
+  using Wheel = HierarchicalWheel<BinaryDigits<8>, 64, kWheelEntries>;
+  Wheel due;      // of TubeTimer: when a tube's first delayed job is ready
+  Wheel loading;  // of TubeTimer: when more of a tube's jobs must be loaded
+  Wheel ttrs;     // of LoadedJob: when a reserved job's ttr is over
+  Wheel pauses;   // of TubeTimer: when a tube's jobs may be handed out again
+  Wheel waits;    // of Client: when a client's waiting ends
+
+  using RipeningLine = boost::intrusive::list<
+      Tube, boost::intrusive::member_hook<Tube, boost::intrusive::list_member_hook<>,
+                                          &Tube::ripening_hook>>;
+  RipeningLine ripening;  // the tubes take turns
 
   boost::unordered_flat_map<JobId, std::unique_ptr<LoadedJob>> jobs;
   // A key is a view of the tube's own name.
@@ -190,7 +208,10 @@ struct Engine::State {
   std::vector<Delivery> deliveries;
   // Why jobs could not be loaded, until Engine::advance has thrown it.
   std::optional<std::string> load_failure;
-  std::uint64_t total_jobs = 0;
+  // Of all tubes together. `delayed` and `loaded` are not kept here.
+  JobCounts sums;
+  std::uint64_t scheduled = 0;
+  std::uint64_t waiting = 0;  // clients
   std::uint64_t timeouts = 0;
 };
 

@@ -48,10 +48,13 @@ void Engine::State::detach(LoadedJob& job) {
   switch (job.state) {
     case JobState::kReady:
       tube.ready.erase(tube.ready.iterator_to(job));
-      if (job.record.priority < kUrgentBelow) --tube.urgent;
+      --sums.ready;
+      if (job.record.priority < kUrgentBelow) {
+        --tube.urgent;
+        --sums.urgent;
+      }
       break;
     case JobState::kDelayed:
-      due.cancel(job);
       tube.delayed.erase(tube.delayed.iterator_to(job));
       break;
     case JobState::kReserved:
@@ -60,6 +63,7 @@ void Engine::State::detach(LoadedJob& job) {
       job.holder->deadlines.erase(job.holder->deadlines.iterator_to(job));
       job.holder = nullptr;
       --tube.reserved;
+      --sums.reserved;
       break;
     case JobState::kBuried:
       break;  // buried jobs are not in memory
@@ -73,8 +77,8 @@ void Engine::State::enqueue(LoadedJob& job) {
   extend_cursor(tube);
   if (job.due_key() < tube.cursor) {
     job.state = JobState::kDelayed;
-    due.schedule(job, job.record.due);
     tube.delayed.insert(job);
+    await_first_delayed(tube);
     return;
   }
   const UtcMs when = job.record.due;
@@ -92,7 +96,10 @@ void Engine::State::drop_from_memory(LoadedJob& job) {
 void Engine::State::make_ready(LoadedJob& job) {
   job.state = JobState::kReady;
   job.tube->ready.insert(job);
-  if (job.record.priority < kUrgentBelow) ++job.tube->urgent;
+  ++sums.ready;
+  if (job.record.priority >= kUrgentBelow) return;
+  ++job.tube->urgent;
+  ++sums.urgent;
 }
 
 }  // namespace carillon::queue

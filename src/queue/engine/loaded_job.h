@@ -16,8 +16,8 @@ namespace carillon::queue {
 struct Client;
 struct Tube;
 
-// The timer is armed while the job is delayed (on the wheel of due times) or reserved (on the wheel
-// of ttrs). A reserved job's expiry is its deadline.
+// The timer is armed while the job is reserved: its expiry is the deadline. A delayed job has none;
+// its tube has one for all of them (Tube::due_time).
 struct LoadedJob : TimerNode {
   LoadedJob(const JobRecord& stored, Tube& in, Sequence since)
       : record(stored), history(stored.history), tube(&in), sequence(since) {}

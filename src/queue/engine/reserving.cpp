@@ -20,7 +20,7 @@ LoadedJob* Engine::State::best_ready(const Client& client) {
   LoadedJob* best = nullptr;
   for (const auto& watch : client.watches) {
     Tube& tube = *watch->tube;
-    if (tube.paused() || tube.ready.empty()) continue;
+    if (!tube.open()) continue;
     LoadedJob& first = *tube.ready.begin();
     if (best == nullptr || ByPriority()(first, *best)) best = &first;
   }
@@ -38,6 +38,7 @@ void Engine::State::hold(Client& client, LoadedJob& job) {
   job.holder = &client;
   ++job.history.reserves;
   ++job.tube->reserved;
+  ++sums.reserved;
   ttrs.schedule(job, clock.mono_from() + job.record.ttr);
   client.held.push_back(job);
   client.deadlines.insert(job);
@@ -54,18 +55,31 @@ void Engine::State::serve(Tube& tube) {
   while (tube.can_serve()) serve_next(tube);
 }
 
+// A heap of the tubes by their first ready jobs. While a tube is in it, its first job stays: only
+// serve_next() takes jobs away, and that is called for a tube that is out.
 void Engine::State::serve(std::vector<Tube*>& those) {
-  while (true) {
-    std::erase_if(those, [](const Tube* tube) { return !tube->can_serve(); });
-    if (those.empty()) return;
-    serve_next(**std::min_element(those.begin(), those.end(), [](const Tube* a, const Tube* b) {
-      return ByPriority()(*a->ready.begin(), *b->ready.begin());
-    }));
+  std::sort(those.begin(), those.end());
+  those.erase(std::unique(those.begin(), those.end()), those.end());
+  std::erase_if(those, [](const Tube* tube) { return !tube->can_serve(); });
+  const auto later = [](const Tube* a, const Tube* b) {
+    return ByPriority()(*b->ready.begin(), *a->ready.begin());
+  };
+  std::make_heap(those.begin(), those.end(), later);
+  while (!those.empty()) {
+    std::pop_heap(those.begin(), those.end(), later);
+    Tube& tube = *those.back();
+    if (tube.can_serve()) serve_next(tube);
+    if (tube.can_serve()) {
+      std::push_heap(those.begin(), those.end(), later);
+    } else {
+      those.pop_back();
+    }
   }
 }
 
 void Engine::State::start_waiting(Client& client, std::optional<Millis> timeout) {
   client.waiting = true;
+  ++waiting;
   for (const auto& watch : client.watches) watch->tube->waiting.push_back(*watch);
 
   const std::uint64_t from = clock.mono_from();
@@ -82,6 +96,7 @@ void Engine::State::schedule_wake(Client& client) {
 
 void Engine::State::end_waiting(Client& client) {
   client.waiting = false;
+  --waiting;
   waits.cancel(client);
   for (const auto& watch : client.watches)
     watch->tube->waiting.erase(watch->tube->waiting.iterator_to(*watch));

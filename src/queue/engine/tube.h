@@ -14,14 +14,16 @@
 
 namespace carillon::queue {
 
-// A timer that belongs to a tube: the end of its pause, or the time to load more of its jobs.
+// A timer that belongs to a tube: the time when its first delayed job is due, the end of its pause,
+// or the time to load more of its jobs.
 struct TubeTimer : TimerNode {
   explicit TubeTimer(Tube& of) : tube(&of) {}
   Tube* tube;
 };
 
 struct Tube {
-  Tube(std::uint32_t number, std::string name) : pause_end(*this), load_time(*this) {
+  Tube(std::uint32_t number, std::string name)
+      : due_time(*this), pause_end(*this), load_time(*this) {
     record.number = number;
     record.name = std::move(name);
   }
@@ -35,7 +37,10 @@ struct Tube {
                                            &Watch::waiting_hook>>;
 
   bool paused() const { return pause_end.armed(); }
-  bool can_serve() const { return !ready.empty() && !waiting.empty() && !paused(); }
+  bool ripening() const { return ripening_hook.is_linked(); }
+  // Returns true if its ready jobs may go out.
+  bool open() const { return !ready.empty() && !paused() && !ripening(); }
+  bool can_serve() const { return open() && !waiting.empty(); }
   bool has_jobs() const { return record.scheduled + record.buried > 0; }
   bool referenced() const { return has_jobs() || users + watchers > 0; }
 
@@ -53,6 +58,14 @@ struct Tube {
   JobSet<ByPriority> ready;
   // Those in memory. The due key of each is before the cursor.
   JobSet<ByDue> delayed;
+  // Armed while there are such jobs and the tube is not ripening: no later than the first of them
+  // is due.
+  TubeTimer due_time;
+  // While the tube is *ripening*, its delayed jobs that were due at `ripe_until` become ready. Many
+  // may be due together, so that takes several steps. Until it is done no ready job goes out:
+  // another one may come before it.
+  boost::intrusive::list_member_hook<> ripening_hook;
+  UtcMs ripe_until = 0;
   std::uint64_t reserved = 0;
   std::uint64_t urgent = 0;
   std::size_t loaded = 0;  // ready + delayed + reserved

@@ -37,6 +37,8 @@ Tube& Engine::State::tube_numbered(std::uint32_t number) {
 
 void Engine::State::forget_if_unreferenced(Tube& tube) {
   if (&tube == default_tube || tube.referenced()) return;
+  due.cancel(tube.due_time);
+  if (tube.ripening()) ripening.erase(RipeningLine::s_iterator_to(tube));
   loading.cancel(tube.load_time);
   pauses.cancel(tube.pause_end);
   tube_order[tube.position] = tube_order.back();

@@ -1,0 +1,197 @@
+// Many jobs of one tube become due at once. They are worked off in steps, in their order, and the
+// jobs of other tubes are not late.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "queue/seed.h"
+#include "queue/virtual_queue.h"
+
+namespace carillon::queue {
+namespace {
+
+constexpr int kStorm = 5'000;
+
+class EngineStorm : public testing::Test {
+ protected:
+  void put(const char* tube, Millis due_in, Priority priority = 0) {
+    engine.use(producer, tube);
+    queue.put(producer, tube, {.priority = priority, .due_in = due_in});
+  }
+
+  ClientId worker(const char* tube) {
+    const ClientId id = engine.connect();
+    engine.watch(id, tube);
+    engine.ignore(id, "default");
+    return id;
+  }
+
+  bool has_work() { return *engine.next_wakeup() <= queue.now().mono_ns; }
+
+  VirtualQueue queue{{.step = 50}};
+  Engine& engine = queue.engine();
+  ClientId producer = engine.connect();
+};
+
+TEST_F(EngineStorm, AJobOfAnotherTubeWaitsForAStepNotForTheStorm) {
+  for (int i = 0; i < kStorm; ++i) put("storm", 1'000);
+  put("same", 1'000);
+  put("next", 1'001);
+  const ClientId same = worker("same");
+  const ClientId next = worker("next");
+  queue.wait(same);
+  queue.wait(next);
+  queue.pass(1'000);
+  queue.pass(0);
+  EXPECT_EQ(queue.deliveries(), std::vector<std::string>{std::to_string(same) + ":same"});
+  queue.pass(1);
+  queue.pass(0);
+  EXPECT_EQ(queue.deliveries(), std::vector<std::string>{std::to_string(next) + ":next"});
+  EXPECT_TRUE(has_work()) << "the storm goes on";
+  engine.check_invariants();
+}
+
+TEST_F(EngineStorm, ACommandDoesASmallPartOfIt) {
+  VirtualQueue large({.step = 100'000});
+  const ClientId client = large.engine().connect();
+  for (int i = 0; i < kStorm; ++i) large.put(client, "storm", {.due_in = 1'000});
+  large.add_ns(1'000 * kMs);
+  EXPECT_EQ(large.engine().tube_stats(large.now(), "default")->jobs.ready, 64u);
+  large.pass(0);
+  EXPECT_EQ(large.engine().stats().jobs.ready, static_cast<std::uint64_t>(kStorm));
+}
+
+TEST_F(EngineStorm, NoneGoesOutBeforeAllAreReadyAndThenTheyComeInOrder) {
+  for (int i = 0; i < kStorm; ++i) put("storm", 1'000, static_cast<Priority>(kStorm - i));
+  const ClientId first = worker("storm");
+  queue.wait(first);
+  queue.pass(1'000);
+  const ClientId second = worker("storm");
+  EXPECT_EQ(queue.reserve(second), "TIMED_OUT");
+  put("storm", 0, 3'000);
+  while (has_work()) {
+    EXPECT_TRUE(engine.take_deliveries().empty());
+    queue.pass(0);
+  }
+  const auto deliveries = engine.take_deliveries();
+  ASSERT_EQ(deliveries.size(), 1u);
+  EXPECT_EQ(deliveries[0].job.id, static_cast<JobId>(kStorm));
+  for (JobId id = kStorm - 1; id > kStorm - 100; --id)
+    ASSERT_EQ(engine.reserve(second, queue.now(), 0)->job.id, id);
+  engine.check_invariants();
+}
+
+TEST_F(EngineStorm, AStreamThatNeverEndsStopsNobodyForEver) {
+  const ClientId waiting = worker("storm");
+  for (int ms = 1; ms <= 500; ++ms) {
+    for (int i = 0; i < 60; ++i) put("storm", static_cast<Millis>(ms));
+  }
+  int got = 0;
+  bool waits = false;
+  for (int ms = 0; ms < 500; ++ms) {  // 60 become due in each ms, and 50 can be made ready
+    if (!waits) {
+      const auto at_once = engine.reserve(waiting, queue.now(), {});
+      got += at_once ? 1 : 0;
+      waits = !at_once;
+    }
+    queue.pass(1);
+    for (const Delivery& delivery : engine.take_deliveries()) {
+      got += delivery.kind == Delivery::Kind::kReserved ? 1 : 0;
+      waits = false;
+    }
+  }
+  EXPECT_GT(got, 20);
+}
+
+TEST_F(EngineStorm, ATubeThatGoesInTheMidstOfItsStormIsForgotten) {
+  std::vector<JobId> ids;
+  for (int i = 0; i < 100; ++i) {
+    put("storm", 1'000);
+    ids.push_back(static_cast<JobId>(i) + 1);
+  }
+  engine.use(producer, "default");
+  queue.pass(1'000);
+  for (const JobId id : ids) ASSERT_TRUE(engine.remove(producer, queue.now(), id).done);
+  EXPECT_EQ(engine.stats().tubes, 1u);
+  queue.pass(1'000);
+  engine.check_invariants();
+}
+
+// Storms at random times in several tubes, with tiny steps; workers that watch one tube each, and
+// jobs that are deleted, kicked or reserved in the midst of a storm. A tube's jobs that are due by
+// a moment come in the order of (priority, id).
+TEST_F(EngineStorm, RandomStormsComeInOrder) {
+  const std::uint64_t first_seed = seed_or(1);
+  for (std::uint64_t seed = first_seed; seed < first_seed + 30; ++seed) {
+    SCOPED_TRACE("CARILLON_SEED=" + std::to_string(seed));
+    std::mt19937_64 random(seed);
+    const auto below = [&random](std::uint64_t n) { return random() % n; };
+    VirtualQueue storms({.step = 1 + below(5)});
+    Engine& tested = storms.engine();
+    const std::vector<const char*> tubes{"a", "b", "c"};
+    std::map<std::string, std::map<std::pair<Priority, JobId>, UtcMs>> expected;
+    std::map<JobId, std::pair<std::string, Priority>> jobs;
+    const ClientId client = tested.connect();
+    for (const char* tube : tubes) {
+      tested.use(client, tube);
+      for (int storm = 0; storm < 4; ++storm) {
+        const Millis due_in = 1 + below(20);
+        for (std::uint64_t i = below(60); i > 0; --i) {
+          const auto priority = static_cast<Priority>(below(3));
+          const JobId id = storms.put(client, "x", {.priority = priority, .due_in = due_in});
+          expected[tube][{priority, id}] = storms.utc() + due_in;
+          jobs[id] = {tube, priority};
+        }
+      }
+    }
+    std::map<ClientId, std::string> workers;
+    for (const char* tube : tubes) {
+      const ClientId id = tested.connect();
+      tested.watch(id, tube);
+      tested.ignore(id, "default");
+      workers[id] = tube;
+      storms.wait(id);
+    }
+    for (int calls = 0; !jobs.empty() && calls < 5'000; ++calls) {
+      storms.pass(below(3) == 0 ? 1 : 0);
+      if (below(10) == 0) {  // somebody deletes a job
+        const JobId id = std::next(jobs.begin(), static_cast<int>(below(jobs.size())))->first;
+        if (tested.remove(client, storms.now(), id).done) {
+          expected[jobs[id].first].erase({jobs[id].second, id});
+          jobs.erase(id);
+        }
+      }
+      if (calls % 20 == 0) tested.check_invariants();
+      std::vector<Delivery> came = tested.take_deliveries();
+      while (!came.empty()) {
+        const Delivery delivery = came.back();
+        came.pop_back();
+        auto& waiting = expected[workers[delivery.client]];
+        const JobId id = delivery.job.id;
+        const auto key = std::pair{jobs[id].second, id};
+        ASSERT_TRUE(waiting.contains(key));
+        ASSERT_LE(waiting[key], storms.utc()) << "early";
+        for (const auto& [other, due] : waiting) {
+          if (other == key) break;
+          ASSERT_GT(due, waiting[key]) << "job " << other.second << " was to come before " << id;
+        }
+        waiting.erase(key);
+        jobs.erase(id);
+        ASSERT_TRUE(tested.remove(delivery.client, storms.now(), id).done);
+        if (auto next = tested.reserve(delivery.client, storms.now(), {})) came.push_back(*next);
+      }
+      if (testing::Test::HasFailure()) return;
+    }
+    EXPECT_TRUE(jobs.empty());
+  }
+}
+
+}  // namespace
+}  // namespace carillon::queue
