@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "server/beanstalk/session.h"
+#include "server/turn_line.h"
 #include "simulator/commands.h"
 #include "simulator/model.h"
 #include "simulator/talker.h"
@@ -25,7 +26,7 @@ struct Manners {
   std::uint64_t leaves_in = 500;  // one turn in so many it hangs up, perhaps in mid-command
 };
 
-class Connection {
+class Connection final : public server::TurnLine::Member {
  public:
   Connection(ClientNumber number, const Manners& manners, server::beanstalk::Service& service)
       : number_(number), manners_(manners), talker_(manners.role), session_(service) {}
@@ -44,12 +45,15 @@ class Connection {
   const Talker& talker() const { return talker_; }
   // Commands that are not carried out yet.
   std::size_t unanswered() const { return commands_.size(); }
-  // Some of what is on the way arrives.
-  void arrive(std::size_t bytes) {
+  // Some of what is on the way arrives. `busy_ns`: how long the server has worked so far.
+  void arrive(std::size_t bytes, std::uint64_t busy_ns) {
     bytes = std::min(bytes, on_the_way_.size());
     input_.append(on_the_way_, 0, bytes);
     on_the_way_.erase(0, bytes);
+    if (bytes > 0) arrived_ns_ = busy_ns;
   }
+  // How long the server had worked when the last bytes arrived.
+  std::uint64_t arrived_ns() const { return arrived_ns_; }
   bool anything_on_the_way() const { return !on_the_way_.empty(); }
   const std::string& input() const { return input_; }
   // How many bytes of the input belong to the command that is being read.
@@ -124,6 +128,7 @@ class Connection {
   std::string input_;
   std::uint64_t sent_bytes_ = 0;
   std::uint64_t used_ = 0;
+  std::uint64_t arrived_ns_ = 0;
   bool ended_ = false;
   std::deque<Note> notes_;
   std::uint64_t seen_ = 0;  // bytes of replies that new_replies() has returned

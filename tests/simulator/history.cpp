@@ -7,6 +7,8 @@
 #include <functional>
 #include <string_view>
 
+#include "simulator/clock.h"
+
 namespace carillon::simulator {
 
 using queue::JobId;
@@ -52,6 +54,12 @@ std::uint64_t hash_of(const StoreModel& state) {
   for (const auto& [id, job] : state.jobs) hash += hash_of(job);
   for (const auto& [number, tube] : state.tubes) hash += hash_of(tube);
   return hash;
+}
+
+// A unit is a look-up, or a record that is written.
+void work(std::uint64_t units) {
+  constexpr std::uint64_t kUnitNs = 4'000;
+  virtual_time().pass(units * kUnitNs);
 }
 
 std::string text_of(const JobRecord& record) {
@@ -144,7 +152,7 @@ std::uint64_t HistoryStore::changed_at(JobId id) const {
 
 queue::Sequence HistoryStore::append(const queue::Changes& changes) {
   const queue::Sequence sequence = store_->append(changes);
-  work_ += 1 + changes.jobs.size();
+  work(1 + changes.jobs.size());
   ++last_;
   if (sequence != last_ - opened_at_)
     throw Violation("append " + std::to_string(last_ - opened_at_) + " was given the number " +
@@ -227,7 +235,7 @@ void HistoryStore::told(std::uint64_t number, bool written_is_enough) {
 // --- Reading.
 
 std::optional<JobRecord> HistoryStore::find(JobId id) const {
-  ++work_;
+  work(1);
   const std::optional<JobRecord> found = store_->find(id);
   const auto known = state_.jobs.find(id);
   const bool same = known == state_.jobs.end() ? !found.has_value() : found == known->second.record;
@@ -237,9 +245,20 @@ std::optional<JobRecord> HistoryStore::find(JobId id) const {
 
 std::string HistoryStore::body(JobId id) const {
   std::string body = store_->body(id);
-  work_ += 1 + body.size() / 4'096;
+  work(1 + body.size() / 4'096);
   const auto known = state_.jobs.find(id);
   if (known == state_.jobs.end() || known->second.body != body)
+    throw Violation("job " + std::to_string(id) + " is read with another body");
+  return body;
+}
+
+std::optional<std::string> HistoryStore::body_at_hand(JobId id) const {
+  if (id % 8 == 7) return std::nullopt;
+  std::optional<std::string> body = store_->body_at_hand(id);
+  work(1);
+  if (!body) return body;
+  const auto known = state_.jobs.find(id);
+  if (known == state_.jobs.end() || known->second.body != *body)
     throw Violation("job " + std::to_string(id) + " is read with another body");
   return body;
 }
@@ -247,7 +266,7 @@ std::string HistoryStore::body(JobId id) const {
 std::vector<JobRecord> HistoryStore::scan_due(std::uint32_t tube, queue::DueKey from,
                                               std::size_t limit) const {
   std::vector<JobRecord> found = store_->scan_due(tube, from, limit);
-  work_ += 1 + found.size();
+  work(1 + found.size());
   if (found != state_.scan_due(tube, from, limit))
     throw Violation("a scan of tube " + std::to_string(tube) + " finds other jobs");
   return found;
@@ -256,7 +275,7 @@ std::vector<JobRecord> HistoryStore::scan_due(std::uint32_t tube, queue::DueKey 
 std::vector<JobRecord> HistoryStore::scan_buried(std::uint32_t tube, std::uint64_t from,
                                                  std::size_t limit) const {
   std::vector<JobRecord> found = store_->scan_buried(tube, from, limit);
-  work_ += 1 + found.size();
+  work(1 + found.size());
   if (found != state_.scan_buried(tube, from, limit))
     throw Violation("a scan of the buried jobs of tube " + std::to_string(tube) +
                     " finds other jobs");

@@ -35,7 +35,12 @@ void Model::judge(ClientNumber number, const Command& command, const std::option
     if (!excuses.fails) fail(c, "nothing has failed");
     return expect_changed({});
   }
-  switch (command.verb) {
+  judge_command(c);
+  forget_pauses();
+}
+
+void Model::judge_command(const Case& c) {
+  switch (c.command.verb) {
     case Verb::kPut:
       return judge_put(c);
     case Verb::kReserve:
@@ -73,8 +78,8 @@ void Model::judge(ClientNumber number, const Command& command, const std::option
         fail(c, "that is no answer to garbage");
       return expect_changed({});
     case Verb::kRefused:
-      if (c.reply.line == "OUT_OF_MEMORY" && excuses.disk_low) return expect_changed({});
-      if (c.reply.line != command.refusal) fail(c, "it must be " + command.refusal);
+      if (c.reply.line == "OUT_OF_MEMORY" && c.excuses.disk_low) return expect_changed({});
+      if (c.reply.line != c.command.refusal) fail(c, "it must be " + c.command.refusal);
       return expect_changed({});
     case Verb::kQuit:
       break;

@@ -9,14 +9,33 @@ namespace carillon::simulator {
 
 using queue::JobId;
 
-// The first of the buried jobs in the order of their burials; else of the delayed ones by (due,
-// id). Which ones these were, the history tells.
+// A kick may be carried out in parts, with other commands in between.
+void Model::judge_part_of_kick(ClientNumber number, queue::Now now) {
+  static const Command kKick{.verb = Verb::kKick, .bytes = "(a part of a kick)"};
+  static const Reply kNone{};
+  const Case c{number, clients_.at(number), kKick, kNone, now, {}};
+  kick(c, false);
+}
+
 void Model::judge_kick(const Case& c) {
   if (c.reply.word != "KICKED") fail(c, "that is no answer to a kick");
+  kick(c, c.client.kicked == 0);
+  const std::uint64_t kicked = std::exchange(c.client.kicked, 0);
+  if (c.reply.number != kicked) fail(c, "it has kicked " + std::to_string(kicked));
+  if (kicked > c.command.bound) fail(c, "these are too many");
+}
+
+// The first of the buried jobs in the order of their burials; else of the delayed ones by (due,
+// id). Which ones these were, the history tells.
+void Model::kick(const Case& c, bool whole) {
   const auto jobs = tubes_.find(c.client.tube_in_use);
-  std::uint64_t surely = 0;
-  std::uint64_t perhaps = 0;
-  bool buried = false;
+  const std::set<JobId> none;
+  const std::set<JobId>& all = jobs == tubes_.end() ? none : jobs->second;
+  if (c.client.kicked == 0) {
+    c.client.kicks_buried =
+        std::any_of(all.begin(), all.end(), [this](JobId id) { return jobs_.at(id).burial != 0; });
+  }
+  const bool buried = c.client.kicks_buried;
   const auto fits = [&](const Job& job) {
     if (buried) return job.burial != 0 ? Is::kYes : Is::kNo;
     if (job.burial != 0 || held(job, c.now) == Is::kYes) return Is::kNo;
@@ -24,31 +43,20 @@ void Model::judge_kick(const Case& c) {
     const Is is_ready = ready(job, c.now);
     return is_ready == Is::kNo ? Is::kYes : is_ready == Is::kYes ? Is::kNo : Is::kMaybe;
   };
-  const std::set<JobId> none;
-  const std::set<JobId>& all = jobs == tubes_.end() ? none : jobs->second;
-  buried =
-      std::any_of(all.begin(), all.end(), [this](JobId id) { return jobs_.at(id).burial != 0; });
-  for (const JobId id : all) {
-    surely += fits(jobs_.at(id)) == Is::kYes ? 1U : 0U;
-    perhaps += fits(jobs_.at(id)) != Is::kNo ? 1U : 0U;
-  }
-  const std::set<JobId>& kicked = history_.changed();
-  if (c.reply.number != kicked.size()) fail(c, "it has kicked " + std::to_string(kicked.size()));
-  if (kicked.size() > std::min(c.command.bound, perhaps)) fail(c, "there are not so many");
-  if (kicked.size() < std::min(c.command.bound, surely) && !c.excuses.fails)
-    fail(c, "there are more");
   const auto rank = [&](JobId id) {
     const Job& job = jobs_.at(id);
     return std::pair(buried ? job.burial : job.due, id);
   };
+  const std::set<JobId>& kicked = history_.changed();
   std::pair<std::uint64_t, JobId> last{0, 0};
   for (const JobId id : kicked) {
     if (!all.contains(id) || fits(jobs_.at(id)) == Is::kNo)
       fail(c, "it has kicked job " + std::to_string(id));
     last = std::max(last, rank(id));
   }
+  const bool wants_more = whole && kicked.size() < c.command.bound && !c.excuses.fails;
   for (const JobId id : all) {
-    if (!kicked.contains(id) && fits(jobs_.at(id)) == Is::kYes && rank(id) < last)
+    if (!kicked.contains(id) && fits(jobs_.at(id)) == Is::kYes && (wants_more || rank(id) < last))
       fail(c, "it has left out " + text_of(id, jobs_.at(id), c.now));
   }
   for (const JobId id : kicked) {
@@ -60,6 +68,7 @@ void Model::judge_kick(const Case& c) {
     job.due = history_.state().jobs.at(id).record.due;
     expect_record(id);
   }
+  c.client.kicked += kicked.size();
 }
 
 void Model::judge_kick_job(const Case& c) {

@@ -48,6 +48,7 @@ void Model::disconnect(ClientNumber client) {
     if (job.holder == client) make_ready(id, job);
   }
   clients_.erase(found);
+  forget_pauses();
 }
 
 Model::Job* Model::find(JobId id) {
@@ -160,6 +161,10 @@ bool Model::exists(const std::string& tube) const {
          std::any_of(clients_.begin(), clients_.end(), [&](const auto& client) {
            return client.second.tube_in_use == tube || watches(client.second, tube);
          });
+}
+
+void Model::forget_pauses() {
+  std::erase_if(paused_until_, [this](const auto& pause) { return !exists(pause.first); });
 }
 
 // Returns true if whoever reserves in the job's tube must get this one, or a better one.

@@ -60,6 +60,8 @@ class Model {
   // Judges the reply to a command that was carried out at `now`. No reply: a reserve waits.
   void judge(ClientNumber client, const Command& command, const std::optional<Reply>& reply,
              queue::Now now, const Excuses& excuses);
+  // Judges what a kick has done so far that is not answered yet.
+  void judge_part_of_kick(ClientNumber client, queue::Now now);
   // Judges the end of a client's waiting.
   void judge_end(ClientNumber client, const Reply& reply, queue::Now now, const Excuses& excuses);
   // Throws Violation if a client waits for what is there.
@@ -94,6 +96,8 @@ class Model {
     std::uint64_t waits_as = 0;            // the larger, the later; 0: it does not wait
     std::optional<std::uint64_t> give_up;  // ns, monotonic
     bool ended = false;
+    std::uint64_t kicked = 0;  // by a kick that is not answered yet
+    bool kicks_buried = false;
   };
   // What one judgement is about.
   struct Case {
@@ -113,8 +117,11 @@ class Model {
   Is deadline_soon(const Client& client, queue::Now now) const;
   bool watches(const Client& client, const std::string& tube) const;
   bool exists(const std::string& tube) const;
+  // A tube that is gone takes its pause with it.
+  void forget_pauses();
   bool is_free(const Job& job, queue::Now now) const;
 
+  void judge_command(const Case& c);
   void judge_put(const Case& c);
   void judge_reserve(const Case& c);
   void judge_reserved(const Case& c, bool waited);
@@ -123,6 +130,7 @@ class Model {
   void judge_delete(const Case& c);
   void judge_peek(const Case& c);
   void judge_kick(const Case& c);
+  void kick(const Case& c, bool whole);
   void judge_kick_job(const Case& c);
   void judge_tubes(const Case& c);
   void judge_stats(const Case& c);

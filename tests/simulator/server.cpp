@@ -21,6 +21,14 @@ namespace {
 
 constexpr const char* kDirectory = "/simulated/data";
 
+// As in the event loop, in ns.
+constexpr std::int64_t kQuantum = 300'000;
+constexpr std::uint64_t kLineBudget = 1'000'000;
+// What a command costs beside the calls of the store.
+constexpr std::uint64_t kCommandNs = 1'000;
+// A client that asks for one thing at a time is answered within this time of work.
+constexpr std::uint64_t kLongestWait = 3'000'000;
+
 // Returns true once in `many` times.
 bool once_in(Random& random, std::uint64_t many) {
   return random() % many == 0;
@@ -45,7 +53,7 @@ Manners random_manners(Random& random) {
   if (manners.role == Role::kVandal && random() % 2 == 0) manners.role = Role::kWorker;
   switch (random() % 8) {
     case 0:
-      manners.ahead = 1 + random() % 50;
+      manners.ahead = 1 + random() % (random() % 4 == 0 ? 1'000 : 30);
       break;
     case 1:
       manners.piece = 1;
@@ -74,19 +82,17 @@ Server::Server(const ServerOptions& options, HistoryStore& history, Model& model
       failed_calls_before_(Disk::mounted()->failed_calls()),
       store_(kDirectory, options.store),
       engine_((history.open(store_), history), options.engine, clocks()),
+      bodies_(history, [] {}),
       service_(
-          engine_, history_, no_reads_, [this] { return last_read_ = clocks(); },
+          engine_, history_, bodies_, [this] { return last_read_ = clocks(); },
           {.max_job_size = kMaxJobSize, .max_unsent = 4'000},
           server::DiskSpace(kDirectory, options.min_free_disk), &store_),
+      line_(kQuantum),
       commit_(history, options.sync, [](const queue::CommitReport&) {}) {
   model_.restart();
 }
 
 Server::~Server() = default;
-
-void Server::NoReads::read(queue::ClientId, queue::JobId) {
-  throw Violation("a body of the simulated disk is not at hand");
-}
 
 Model::Excuses Server::excuses() const {
   const bool fails = Disk::mounted()->failed_calls() > failed_calls_before_;
@@ -101,6 +107,7 @@ std::uint64_t Server::turn() {
   const std::uint64_t before = steps_++;
   pass_time();
   let_clients_act();
+  serve_line();
   if (died()) return steps_ - before;
   catch_up();
   if (!died() && !excuses().unordered) model_.expect_nobody_waits_in_vain(clocks());
@@ -114,17 +121,26 @@ std::uint64_t Server::turn() {
 void Server::pass_time() {
   constexpr std::uint64_t kUs = 1'000;
   constexpr std::uint64_t kMs = 1'000'000;
-  VirtualTime& time = virtual_time();
   const std::uint64_t chance = random_() % 128;
-  if (chance < 64) return;
-  if (chance < 100) return time.pass(random_() % (500 * kUs));
-  if (chance < 116) return time.pass(random_() % (10 * kMs));
+  if (chance < 64 || !line_.empty()) return;
+  if (chance < 100) return let_pass(random_() % (500 * kUs));
+  if (chance < 116) return let_pass(random_() % (10 * kMs));
   if (chance < 124) {
     const auto wakeup = engine_.next_wakeup();
-    if (wakeup && *wakeup > time.mono_ns) time.pass(*wakeup - time.mono_ns);
+    const std::uint64_t now = virtual_time().mono_ns;
+    if (wakeup && *wakeup > now) let_pass(*wakeup - now);
     return;
   }
-  time.pass(random_() % ((chance < 127 ? 3'000 : 200'000) * kMs));
+  let_pass(random_() % ((chance < 127 ? 3'000 : 200'000) * kMs));
+}
+
+void Server::let_pass(std::uint64_t ns) {
+  idle_ns_ += ns;
+  virtual_time().pass(ns);
+}
+
+std::uint64_t Server::busy_ns() const {
+  return virtual_time().mono_ns - idle_ns_ - slept_ns();
 }
 
 void Server::let_clients_act() {
@@ -143,20 +159,27 @@ void Server::let_clients_act() {
       connection.session().end_of_input();
       deliver();
     }
-    while (!connection.ended() && connection.unanswered() < manners.ahead)
+    const bool waits = connection.session().wants() == Wants::kDelivery && manners.ahead == 1;
+    while (!connection.ended() && !waits && connection.unanswered() < manners.ahead)
       connection.send(connection.talker().next(model_, connection.number(), random_, clocks()));
-    connection.arrive(manners.piece == SIZE_MAX ? SIZE_MAX : 1 + random_() % manners.piece);
-    process(connection);
-    const bool done = connection.ended() && connection.session().wants() == Wants::kInput;
-    if (done || connection.session().wants() == Wants::kNothing) return close(connection);
+    connection.arrive(manners.piece == SIZE_MAX ? SIZE_MAX : 1 + random_() % manners.piece,
+                      busy_ns());
+    join_line(connection);
   }
+}
+
+void Server::join_line(Connection& connection) {
+  const Wants wants = connection.session().wants();
+  const bool has_work =
+      wants == Wants::kTurn || wants == Wants::kNothing ||
+      (wants == Wants::kInput && (connection.ended() || !connection.input().empty()));
+  if (has_work) line_.join(connection);
 }
 
 void Server::close(Connection& connection) {
   trace(connection.number(), "leaves", {});
-  const std::uint64_t work = history_.work();
+  line_.leave(connection);
   connection.session().close();
-  most_work_ = std::max(most_work_, history_.work() - work);
   model_.disconnect(connection.number());
   std::erase_if(connections_, [&](const auto& other) { return other.get() == &connection; });
   deliver();
@@ -164,28 +187,65 @@ void Server::close(Connection& connection) {
 
 // --- Commands.
 
-void Server::process(Connection& connection) {
-  while (!died() && carry_out(connection)) {
+// As the event loop does: the line says who is served, and for how long.
+void Server::serve_line() {
+  const std::uint64_t until = virtual_time().mono_ns + kLineBudget;
+  while (virtual_time().mono_ns < until && !died()) {
+    auto* const next = static_cast<Connection*>(line_.next());
+    if (next == nullptr) return;
+    const std::uint64_t began = virtual_time().mono_ns;
+    const bool more = serve(*next, began + static_cast<std::uint64_t>(next->credit()));
+    if (died()) return;
+    line_.spent(*next, static_cast<std::int64_t>(virtual_time().mono_ns - began));
+    const Wants wants = next->session().wants();
+    if (wants == Wants::kNothing || (wants == Wants::kInput && next->ended())) {
+      close(*next);
+    } else if (more) {
+      join_line(*next);
+    }
   }
+}
+
+// Returns true if it has stopped because the time was over.
+bool Server::serve(Connection& connection, std::uint64_t until_ns) {
+  while (!died() && carry_out(connection, until_ns)) {
+    if (virtual_time().mono_ns >= until_ns) return true;
+  }
+  return connection.session().wants() == Wants::kTurn;
 }
 
 // Lets the session use some input, one command at most: the model is to see what each of them has
 // done. Returns false if the session wants no more now.
-bool Server::carry_out(Connection& connection) {
+bool Server::carry_out(Connection& connection, std::uint64_t until_ns) {
   if (model_.anybody_waits()) catch_up();
   const std::size_t offered = connection.rest_of_command();
   history_.forget_changed();
-  const std::uint64_t work = history_.work();
-  const std::size_t used =
-      connection.session().receive(std::string_view(connection.input()).substr(0, offered));
-  most_work_ = std::max(most_work_, history_.work() - work);
+  virtual_time().pass(kCommandNs);
+  const std::size_t used = connection.session().receive(
+      std::string_view(connection.input()).substr(0, offered), until_ns);
+  hand_out_bodies();
   if (died()) return false;
   connection.use(used);
-  finish_commands(connection);
+  if (!history_.changed().empty() && connection.session().wants() == Wants::kTurn) {
+    model_.judge_part_of_kick(connection.number(), last_read_);
+  } else {
+    finish_commands(connection);
+  }
   const bool closed = connection.session().wants() == Wants::kNothing;
   if (closed) model_.disconnect(connection.number());
   deliver();
   return used > 0 && !closed;
+}
+
+// A body that another thread reads comes before anything else happens: the model is to see at once
+// what a command has done.
+void Server::hand_out_bodies() {
+  run_others();
+  for (const server::BodyThread::Read& read : bodies_.take()) {
+    for (const auto& connection : connections_) {
+      if (connection->session().client() == read.client) connection->session().body_read(read.body);
+    }
+  }
 }
 
 void Server::finish_commands(Connection& connection) {
@@ -194,6 +254,7 @@ void Server::finish_commands(Connection& connection) {
   while (connection.has_used_command()) {
     const Command command = connection.take_command();
     ++steps_;
+    if (connection.manners().ahead == 1) look_at_wait(connection);
     const bool waits = command.verb == Verb::kReserve &&
                        connection.session().wants() == Wants::kDelivery && rest.empty();
     std::optional<Reply> reply;
@@ -208,6 +269,15 @@ void Server::finish_commands(Connection& connection) {
   }
   if (!rest.empty() && connection.session().wants() != Wants::kNothing)
     throw Violation("a reply without a command: " + std::string(rest));
+}
+
+void Server::look_at_wait(const Connection& connection) {
+  const std::uint64_t waited = busy_ns() - connection.arrived_ns();
+  longest_wait_ns_ = std::max(longest_wait_ns_, waited);
+  if (waited > kLongestWait) {
+    throw Violation("client " + std::to_string(connection.number()) + " has waited for " +
+                    std::to_string(waited / 1'000) + " us of work before its command was done");
+  }
 }
 
 void Server::note_reply(Connection& connection, const Command& command, const Reply& reply,
@@ -230,7 +300,7 @@ void Server::catch_up() {
 
 void Server::run_engine() {
   try {
-    engine_.advance(clocks());
+    engine_.advance(last_read_ = clocks());
   } catch (const queue::StoreError& error) {
     if (!excuses().fails && !died())
       throw Violation(std::string("the engine cannot go on: ") + error.what());
@@ -249,13 +319,16 @@ void Server::deliver() {
       if (found == connections_.end()) continue;
       Connection& connection = **found;
       connection.session().deliver(delivery);
+      hand_out_bodies();
+      if (died()) return;
       const std::string replies = connection.new_replies();
       std::string_view rest = replies;
       const auto reply = take_reply(rest);
       if (!reply || !rest.empty()) throw Violation("a wait ends with '" + replies + "'");
       trace(connection.number(), "waited and got", reply->line);
-      model_.judge_end(connection.number(), *reply, clocks(), excuses());
+      model_.judge_end(connection.number(), *reply, last_read_, excuses());
       note_reply(connection, {}, *reply, 0);
+      join_line(connection);
     }
   }
 }
@@ -267,7 +340,7 @@ void Server::commit() {
   const queue::Sequence last = engine_.last_sequence();
   if (last == requested_) return;
   requested_ = last;
-  virtual_time().pass(options_.quick_disk ? 20'000 : 5'000'000);
+  let_pass(options_.quick_disk ? 20'000 : 5'000'000);
   commit_.request(last, once_in(random_, 2) ? Waiting::kOne : Waiting::kSeveral);
 }
 

@@ -23,7 +23,8 @@
 #include "carillon/queue/engine.h"
 #include "carillon/queue/group_commit.h"
 #include "server/beanstalk/service.h"
-#include "server/bodies.h"
+#include "server/body_thread.h"
+#include "server/turn_line.h"
 #include "simulator/connection.h"
 #include "simulator/disk.h"
 #include "simulator/history.h"
@@ -52,24 +53,25 @@ class Server {
   bool failed() const { return failed_; }
   void stop();
 
-  // The most simulated work that one command has cost.
-  std::uint64_t most_work() const { return most_work_; }
+  // The longest time that a client which asks for one thing at a time has waited for its answer,
+  // while the server worked: for that client and for others.
+  std::uint64_t longest_wait_ns() const { return longest_wait_ns_; }
   // Of all replies, in the order in which they were made.
   std::uint64_t digest() const { return digest_; }
 
  private:
-  // The store of the history has all bodies at hand: it reads them when it is asked.
-  struct NoReads final : server::BodyQueue {
-    void read(queue::ClientId client, queue::JobId job) override;
-    void forget(queue::ClientId) noexcept override {}
-  };
-
   Model::Excuses excuses() const;
   void let_clients_act();
   void pass_time();
-  void process(Connection& connection);
-  bool carry_out(Connection& connection);
+  void join_line(Connection& connection);
+  void serve_line();
+  bool serve(Connection& connection, std::uint64_t until_ns);
+  bool carry_out(Connection& connection, std::uint64_t until_ns);
+  std::uint64_t busy_ns() const;
+  void let_pass(std::uint64_t ns);
   void finish_commands(Connection& connection);
+  void hand_out_bodies();
+  void look_at_wait(const Connection& connection);
   void note_reply(Connection& connection, const Command& command, const Reply& reply,
                   std::size_t behind);
   void deliver();
@@ -89,7 +91,7 @@ class Server {
   const std::uint64_t failed_calls_before_;
   queue::DiskStore store_;
   queue::Engine engine_;
-  NoReads no_reads_;
+  server::BodyThread bodies_;
   server::beanstalk::Service service_;
   std::vector<std::unique_ptr<Connection>> connections_;
   ClientNumber last_client_ = 0;
@@ -97,7 +99,9 @@ class Server {
   queue::Sequence requested_ = 0;
   bool failed_ = false;
   std::uint64_t steps_ = 0;
-  std::uint64_t most_work_ = 0;
+  std::uint64_t longest_wait_ns_ = 0;
+  std::uint64_t idle_ns_ = 0;  // the time so far in which the server had nothing to do
+  server::TurnLine line_;
   std::uint64_t digest_ = 0;
   queue::GroupCommit commit_;
 };

@@ -157,7 +157,7 @@ Command operate(const Model& model, Random& random) {
   switch (below(random, 14)) {
     case 0: {
       command = {.verb = Verb::kKick};
-      command.bound = 1 + below(random, 10) * below(random, 10);
+      command.bound = below(random, 4) == 0 ? UINT32_MAX : 1 + below(random, 50);
       command.bytes = "kick " + number(command.bound) + "\r\n";
       return command;
     }

@@ -66,6 +66,7 @@ struct Threads {
   Thread main;
   std::vector<std::unique_ptr<Thread>> others;
   std::minstd_rand random;
+  std::uint64_t slept_ns = 0;
 };
 
 Threads& threads() {
@@ -122,6 +123,7 @@ void let_time_pass() {
     std::abort();
   }
   time.pass(least);
+  threads().slept_ns += least;
 }
 
 // Waits until `awaited` is signalled or the time has come. May return before: every caller looks
@@ -199,6 +201,10 @@ void begin_simulation(std::uint64_t seed) {
 void run_others() {
   while (run_each_once()) {
   }
+}
+
+std::uint64_t slept_ns() {
+  return threads().slept_ns;
 }
 
 void may_switch() {

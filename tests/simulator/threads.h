@@ -30,6 +30,9 @@ void begin_simulation(std::uint64_t seed);
 // Lets every other thread run, in a random order, until all of them wait.
 void run_others();
 
+// For how long (ns, virtual) the main thread has slept so far, or waited for others.
+std::uint64_t slept_ns();
+
 // Called within a write or a sync of the disk: now and then stops the calling thread for a while,
 // if it is not the main one.
 void may_switch();

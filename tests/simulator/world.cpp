@@ -104,9 +104,10 @@ class World {
     if (std::getenv("CARILLON_TRACE") == nullptr) return;
     constexpr const char* kEnds[] = {"SIGTERM", "SIGKILL", "a power loss"};
     constexpr const char* kModes[] = {"always", "50ms", "os"};
-    std::printf("start %llu, --sync %s, until %s; %llu calls have failed\n",
+    std::printf("start %llu, --sync %s, at most %zu loaded, until %s; %llu calls have failed\n",
                 static_cast<unsigned long long>(result_.starts),
-                kModes[static_cast<int>(options.sync.mode)], kEnds[static_cast<int>(end)],
+                kModes[static_cast<int>(options.sync.mode)], options.engine.max_loaded_per_tube,
+                kEnds[static_cast<int>(end)],
                 static_cast<unsigned long long>(disk_.failed_calls()));
   }
 
@@ -117,7 +118,7 @@ class World {
       if (at_ != nullptr) *at_ = result_.steps;
     }
     result_.digest = 31 * result_.digest + server.digest();
-    result_.most_work = std::max(result_.most_work, server.most_work());
+    result_.longest_wait_ns = std::max(result_.longest_wait_ns, server.longest_wait_ns());
     if (end == End::kStop && !disk_.stopped() && !server.failed()) server.stop();
     if (server.failed()) ++result_.failures;
     disk_.stop();  // what is done from now on, a dead process would not have done

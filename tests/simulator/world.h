@@ -22,7 +22,7 @@ struct WorldResult {
   std::uint64_t failed_calls = 0;  // of the disk
   std::uint64_t changes = 0;       // of the disk
   std::uint64_t syncs = 0;
-  std::uint64_t most_work = 0;  // that one command has cost
+  std::uint64_t longest_wait_ns = 0;  // of a client for its turn, while the server worked
   std::uint64_t virtual_ms = 0;
   std::uint64_t digest = 0;  // of all replies, in their order
 
