@@ -82,7 +82,7 @@ Server::Server(const ServerOptions& options, HistoryStore& history, Model& model
       failed_calls_before_(Disk::mounted()->failed_calls()),
       store_(kDirectory, options.store),
       engine_((history.open(store_), history), options.engine, clocks()),
-      bodies_(history, [] {}),
+      bodies_(history),
       service_(
           engine_, history_, bodies_, [this] { return last_read_ = clocks(); },
           {.max_job_size = kMaxJobSize, .max_unsent = 4'000},
@@ -240,8 +240,9 @@ bool Server::carry_out(Connection& connection, std::uint64_t until_ns) {
 // A body that another thread reads comes before anything else happens: the model is to see at once
 // what a command has done.
 void Server::hand_out_bodies() {
+  if (std::exchange(bodies_.asked, 0) == 0) return;
   run_others();
-  for (const server::BodyThread::Read& read : bodies_.take()) {
+  for (const server::BodyThread::Read& read : bodies_.thread.take()) {
     for (const auto& connection : connections_) {
       if (connection->session().client() == read.client) connection->session().body_read(read.body);
     }

@@ -60,6 +60,19 @@ class Server {
   std::uint64_t digest() const { return digest_; }
 
  private:
+  // Knows whether a body is being read.
+  struct Bodies final : server::BodyQueue {
+    explicit Bodies(const queue::Store& store) : thread(store, [] {}) {}
+    void read(queue::ClientId client, queue::JobId job) override {
+      ++asked;
+      thread.read(client, job);
+    }
+    void forget(queue::ClientId client) noexcept override { thread.forget(client); }
+
+    std::uint64_t asked = 0;
+    server::BodyThread thread;
+  };
+
   Model::Excuses excuses() const;
   void let_clients_act();
   void pass_time();
@@ -91,7 +104,7 @@ class Server {
   const std::uint64_t failed_calls_before_;
   queue::DiskStore store_;
   queue::Engine engine_;
-  server::BodyThread bodies_;
+  Bodies bodies_;
   server::beanstalk::Service service_;
   std::vector<std::unique_ptr<Connection>> connections_;
   ClientNumber last_client_ = 0;

@@ -7,6 +7,8 @@
 
 #include <linux/futex.h>
 #include <pthread.h>
+#include <sched.h>
+#include <signal.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>
@@ -41,6 +43,7 @@ void futex(std::atomic<int>& word, int operation, int value) {
 struct Thread {
   std::atomic<int> may_run = 0;
   bool done = false;
+  pid_t id = 0;
   bool waits = false;
   const void* awaited = nullptr;  // a condition, a mutex or a futex; null: only the time
   std::uint64_t until_mono = kNever;
@@ -80,11 +83,14 @@ bool is_main() {
   return self == &threads().main;
 }
 
-// The main thread lets another one run until that one waits.
+// The main thread lets another one run until that one waits. What the libraries do at a thread's
+// end, with locks of theirs, is waited for as well: else it would go on beside the main thread.
 void let_run(Thread& other) {
   other.waits = false;
   other.resume();
   self->pause();
+  if (!other.done) return;
+  while (::tgkill(::getpid(), other.id, 0) == 0) ::sched_yield();
 }
 
 // One of the others lets the main thread run.
@@ -182,11 +188,12 @@ void sleep_for(std::uint64_t ns) {
 
 void* run_thread(void* argument) {
   self = static_cast<Thread*>(argument);
+  self->id = ::gettid();
   self->pause();
   void* const result = self->run(self->argument);
   self->done = true;
   signal(self);
-  self = nullptr;  // what the C library does at a thread's end is beside the simulation
+  self = nullptr;
   threads().main.resume();
   return result;
 }

@@ -87,6 +87,7 @@ class World {
     trouble(options);
     const std::uint64_t failed_before = disk_.failed_calls();
     if (end != End::kStop && once_in(2)) disk_.stop_after(1 + below(once_in(4) ? 60 : 3'000));
+    if (result_.starts == 0 && once_in(4)) disk_.stop_after(1 + below(8));  // dies very early
     ++result_.starts;
     tell_of(options, end);
     try {
