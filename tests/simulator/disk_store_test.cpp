@@ -41,6 +41,37 @@ TEST(SimulatedDiskStoreTest, MakesDurableTheNameOfADirectoryThatAStartBeforeHasM
   }
 }
 
+// A sync has failed, and the process has ended. The page cache still has what was to be written,
+// and no later sync writes it. The next start must not take it for durable.
+TEST(SimulatedDiskStoreTest, BuildsOnNothingThatAFailedSyncHasLeftInThePageCache) {
+  begin_simulation(1);
+  Random random(queue::seed_or(1));
+  for (int trial = 0; trial < 20; ++trial) {
+    Disk& disk = Disk::mount();
+    const queue::DiskStoreOptions buffered{.durable_writes = false};
+    {
+      DiskStore store(kData, buffered);
+      queue::append_batch(store, 1);
+      store.sync();
+      queue::append_batch(store, 2);
+      disk.set_faults({.syncs = 1}, 1);
+      EXPECT_THROW(store.sync(), queue::StoreError);
+      disk.stop();
+    }
+    disk.end_process();
+    std::uint64_t last = 0;
+    {
+      DiskStore store(kData, buffered);
+      last = queue::batches_in(store) + 1;
+      queue::append_batch(store, last);
+      store.sync();
+      disk.stop();
+    }
+    disk.lose_power(random);
+    ASSERT_EQ(queue::batches_in(DiskStore(kData, buffered)), last);
+  }
+}
+
 }  // namespace
 
 }  // namespace carillon::simulator

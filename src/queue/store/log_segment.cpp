@@ -193,16 +193,19 @@ void LogSegment::sync() const {
   if (::fdatasync(file_.get()) != 0) fail("cannot be synced", errno);
 }
 
+// What is read may be in the page cache alone: if only the process has died, or after a failed
+// sync, which no later sync makes good. So it is written again.
 std::string LogSegment::read() const {
-  const base::FileDescriptor file(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
+  const base::FileDescriptor file(::open(path_.c_str(), O_RDWR | O_CLOEXEC));
   if (!file) fail("cannot be opened", errno);
-  // What is read may be in the page cache alone, if only the process has died.
-  if (::fdatasync(file.get()) != 0) fail("cannot be synced", errno);
   std::string bytes(this->bytes(), '\0');
   std::size_t size = bytes.size();
   if (const int error = base::read_at(file.get(), bytes.data(), size, 0); error != 0)
     fail("cannot be read", error);
   if (size != bytes.size()) throw StoreError("the log " + path_ + " has been cut short");
+  if (const int error = base::write_at(file.get(), bytes, 0); error != 0)
+    fail("cannot be written", error);
+  if (::fdatasync(file.get()) != 0) fail("cannot be synced", errno);
   return bytes;
 }
 
