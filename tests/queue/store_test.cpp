@@ -116,6 +116,32 @@ TYPED_TEST(StoreTest, KeepsTubesApart) {
   EXPECT_EQ(ids(this->store().scan_due(2, {}, 10)), Ids{});
 }
 
+TYPED_TEST(StoreTest, ScansManyTubesAtOnce) {
+  constexpr std::uint32_t kLast = std::numeric_limits<std::uint32_t>::max();
+  this->put(job(1, 1, 10));
+  this->put(job(2, 1, 20));
+  this->put(job(3, 1, 30));
+  this->put(buried(job(4, 2, 10), 5));
+  this->put(job(5, 3, 30));
+  this->put(job(6, 3, 40));
+  this->put(job(7, 4, 10));
+  for (JobId id = 8; id < 13; ++id) this->put(job(id, 300, 10));
+  this->put(job(13, kLast, 19));
+  const Store& store = this->store();
+  const auto scan = [&store](const std::vector<std::uint32_t>& tubes, UtcMs end,
+                             std::size_t limit) {
+    return ids(store.scan_due_of_each(tubes, end, limit));
+  };
+  // What is due at 20 or later comes once for each tube.
+  EXPECT_EQ(scan({1, 2, 3, 300, kLast}, 20, 3), (Ids{1, 2, 5, 8, 9, 10, 13}));
+  EXPECT_EQ(scan({1, 3, 4}, 0, 10), (Ids{1, 5, 7}));
+  EXPECT_EQ(scan({1, 3, 4}, 100, 10), (Ids{1, 2, 3, 5, 6, 7}));
+  EXPECT_EQ(scan({0, 2, 5, 299, 301}, 100, 10), Ids{});
+  EXPECT_EQ(scan({0, 2, 4, 299, 300}, 100, 1), (Ids{7, 8}));
+  EXPECT_EQ(scan({}, 100, 10), Ids{});
+  EXPECT_EQ(scan({1, 3}, 100, 0), Ids{});
+}
+
 TYPED_TEST(StoreTest, MovesAJobAndLeavesItsBodyAlone) {
   this->put(job(1, 1, 10), "one");
   this->move(job(1, 1, 10), job(1, 1, 70));

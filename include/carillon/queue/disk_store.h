@@ -78,6 +78,8 @@ class DiskStore final : public Store {
   std::optional<std::string> body_at_hand(JobId id) const override;
   std::vector<JobRecord> scan_due(std::uint32_t tube, DueKey from,
                                   std::size_t limit) const override;
+  std::vector<JobRecord> scan_due_of_each(const std::vector<std::uint32_t>& tubes, UtcMs end,
+                                          std::size_t limit) const override;
   std::vector<JobRecord> scan_buried(std::uint32_t tube, std::uint64_t from,
                                      std::size_t limit) const override;
 

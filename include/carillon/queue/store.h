@@ -31,6 +31,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "carillon/queue/job.h"
@@ -168,6 +169,23 @@ class Store {
   // order of (due, id), at most `limit` of them. O(log jobs + result).
   virtual std::vector<JobRecord> scan_due(std::uint32_t tube, DueKey from,
                                           std::size_t limit) const = 0;
+
+  // As scan_due() for many tubes. Of each of `tubes`, whose numbers ascend, returns the records of
+  // the jobs that are not buried and due before `end`, and the first one after them; at most
+  // `limit` of each tube, in order of (tube, due, id). O(tubes * log jobs + result). This one calls
+  // scan_due() for each tube.
+  virtual std::vector<JobRecord> scan_due_of_each(const std::vector<std::uint32_t>& tubes,
+                                                  UtcMs end, std::size_t limit) const {
+    std::vector<JobRecord> found;
+    for (const std::uint32_t tube : tubes) {
+      for (JobRecord& job : scan_due(tube, {}, limit)) {
+        const bool is_last = job.due >= end;
+        found.push_back(std::move(job));
+        if (is_last) break;
+      }
+    }
+    return found;
+  }
 
   // Returns the records of the tube's buried jobs, from burial number `from` (inclusive) on, in the
   // order of their burials, at most `limit` of them. O(log jobs + result).

@@ -32,7 +32,7 @@ const EngineOptions& checked(const EngineOptions& options) {
 
 }  // namespace
 
-Engine::State::State(Store& in, const EngineOptions& with, const Recovered& recovered, Now now)
+Engine::State::State(Store& in, const EngineOptions& with, Recovered recovered, Now now)
     : store(in),
       options(with),
       clock(now, recovered.watermarks.time),
@@ -44,18 +44,18 @@ Engine::State::State(Store& in, const EngineOptions& with, const Recovered& reco
       stored_marks(recovered.watermarks),
       next_id(recovered.watermarks.next_id),
       next_burial(recovered.watermarks.next_burial) {
-  std::vector<TubeRecord> in_order = recovered.tubes;
-  std::sort(in_order.begin(), in_order.end(),
-            [](const TubeRecord& a, const TubeRecord& b) { return a.number < b.number; });
-  for (const TubeRecord& record : in_order) {
-    next_tube = record.number;
-    Tube& tube = tube_named(record.name);
-    tube.record.scheduled = record.scheduled;
-    tube.record.buried = record.buried;
+  const auto by_number = [](const auto& a, const auto& b) { return a.number < b.number; };
+  std::vector<TubeRecord>& in_order = recovered.tubes;
+  if (!std::is_sorted(in_order.begin(), in_order.end(), by_number))
+    std::sort(in_order.begin(), in_order.end(), by_number);
+  tube_order.reserve(in_order.size() + 1);
+  tubes.reserve(in_order.size() + 1);
+  for (TubeRecord& record : in_order) {
     scheduled += record.scheduled;
     sums.buried += record.buried;
-    if (record.scheduled > 0) leave_far(tube, 0);
+    add_tube(std::move(record));
   }
+  if (!in_order.empty()) next_tube = tube_order.back()->record.number + 1;
   default_tube = &tube_named("default");
 }
 
@@ -66,7 +66,7 @@ Engine::State::~State() {
     if (each->waiting) end_waiting(*each);
   }
   ripening.clear();
-  for (auto& [name, tube] : tubes) {
+  for (Tube* tube : tube_order) {
     due.cancel(tube->due_time);
     loading.cancel(tube->load_time);
     pauses.cancel(tube->pause_end);
@@ -167,7 +167,7 @@ void Engine::State::load_what_is_near(std::vector<Tube*>& loaded_tubes, std::siz
 
 Engine::Engine(Store& store, const EngineOptions& options, Now now)
     : state_(std::make_unique<State>(store, checked(options), store.recover(), now)) {
-  for (const auto& [name, tube] : state_->tubes) state_->load_what_is_due(*tube);
+  state_->look_at_all_tubes();
 }
 
 Engine::~Engine() = default;

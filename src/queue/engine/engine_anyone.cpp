@@ -160,7 +160,7 @@ Outcome Engine::kick_job(Now now, JobId id) {
 bool Engine::pause(Now now, std::string_view name, Millis duration) {
   State& s = *state_;
   s.advance(now);
-  Tube* tube = s.find_tube(name);
+  Tube* tube = s.tubes.find(name);
   if (tube == nullptr) return false;
   ++tube->pauses;
   tube->pause = duration;

@@ -86,7 +86,7 @@ std::optional<JobStats> Engine::job_stats(Now now, JobId id) {
 std::optional<TubeStats> Engine::tube_stats(Now now, std::string_view name) {
   State& s = *state_;
   s.advance(now);
-  const Tube* tube = s.find_tube(name);
+  const Tube* tube = s.tubes.find(name);
   if (tube == nullptr) return std::nullopt;
   TubeStats stats;
   stats.name = tube->record.name;

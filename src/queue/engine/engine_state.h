@@ -29,6 +29,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -40,21 +41,22 @@
 #include "queue/engine/engine_clock.h"
 #include "queue/engine/loaded_job.h"
 #include "queue/engine/tube.h"
+#include "queue/engine/tube_directory.h"
 
 namespace carillon::queue {
 
 struct Engine::State {
-  State(Store& in, const EngineOptions& with, const Recovered& recovered, Now now);
+  State(Store& in, const EngineOptions& with, Recovered recovered, Now now);
   ~State();
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
   // --- Tubes (tubes.cpp)
 
-  // Returns nullptr if there is no such tube.
-  Tube* find_tube(std::string_view name);
   // Makes the tube if there is none.
   Tube& tube_named(std::string_view name);
+  // Makes a tube. REQUIRES: no tube has its name or number.
+  Tube& add_tube(TubeRecord record);
   // Throws StoreError if there is none: the store is damaged, as each stored job has its tube.
   Tube& tube_numbered(std::uint32_t number);
   // Forgets a tube without jobs and clients. The tube `default` stays.
@@ -111,6 +113,14 @@ struct Engine::State {
   void room_appeared(Tube& tube);
   // Loads near jobs from the cursor on, and returns how many records it has read: at most `budget`.
   std::size_t load(Tube& tube, std::size_t budget);
+  // Loads those of the records that are near. They are the first ones from the cursor on; there may
+  // be more if there are `limit` of them.
+  void load(Tube& tube, std::span<const JobRecord> records, std::size_t limit);
+  // At a start: loads the first near jobs of all tubes, and all jobs that are due. REQUIRES:
+  // `tube_order` is in the order of numbers.
+  void look_at_all_tubes();
+  // The same for these tubes.
+  void look_at(const std::vector<Tube*>& those);
   // Keeps the error for Engine::advance, and plans another try.
   void loading_failed(Tube& tube, const StoreError& error);
   // Loads all of the tube's jobs that are due by now, as far as memory is allowed.
@@ -189,9 +199,7 @@ struct Engine::State {
   RipeningLine ripening;  // the tubes take turns
 
   boost::unordered_flat_map<JobId, std::unique_ptr<LoadedJob>> jobs;
-  // A key is a view of the tube's own name.
-  std::unordered_map<std::string_view, std::unique_ptr<Tube>> tubes;
-  std::unordered_map<std::uint32_t, Tube*> tubes_by_number;
+  TubeDirectory tubes;
   // In beanstalkd's order: when a tube goes, the last one takes its position.
   std::vector<Tube*> tube_order;
   Tube* default_tube = nullptr;

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <optional>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "queue/engine/engine_state.h"
@@ -80,6 +82,11 @@ std::size_t Engine::State::load(Tube& tube, std::size_t budget) {
   }
   const std::size_t limit = std::min(budget, options.max_loaded_per_tube - tube.queued());
   const std::vector<JobRecord> records = store.scan_due(tube.record.number, tube.cursor, limit);
+  load(tube, records, limit);
+  return records.size();
+}
+
+void Engine::State::load(Tube& tube, std::span<const JobRecord> records, std::size_t limit) {
   // No job that stays in the store is due before this; none if no job stays there.
   std::optional<UtcMs> rest_due;
   if (records.size() == limit) rest_due = records.back().due;
@@ -96,7 +103,6 @@ std::size_t Engine::State::load(Tube& tube, std::size_t budget) {
     tube.next_far = *rest_due;
     load_not_after(tube, time_to_load(*rest_due));
   }
-  return records.size();
 }
 
 // Neither the command that happens to run nor the other tubes are at fault. So this does not throw;
@@ -118,6 +124,39 @@ void Engine::State::load_what_is_due(Tube& tube) try {
   }
 } catch (const StoreError& error) {
   loading_failed(tube, error);
+}
+
+void Engine::State::look_at_all_tubes() {
+  constexpr std::size_t kAtOnce = 1'000;  // tubes whose records are in memory together
+  std::vector<Tube*> some;
+  for (Tube* tube : tube_order) {
+    if (tube->far() > 0) some.push_back(tube);
+    if (some.size() == kAtOnce || tube == tube_order.back()) look_at(std::exchange(some, {}));
+  }
+}
+
+void Engine::State::look_at(const std::vector<Tube*>& those) {
+  const std::size_t limit = std::min<std::size_t>(16, options.max_loaded_per_tube);
+  std::vector<std::uint32_t> numbers;
+  for (const Tube* tube : those) numbers.push_back(tube->record.number);
+  std::vector<JobRecord> records;
+  try {
+    records = store.scan_due_of_each(numbers, horizon().due, limit);
+  } catch (const StoreError&) {
+    // One of them is at fault. Each is tried by itself.
+    for (Tube* tube : those) load_what_is_due(*tube);
+    return;
+  }
+  auto first = records.begin();
+  for (Tube* tube : those) {
+    const auto is_others = [tube](const auto& record) {
+      return record.tube != tube->record.number;
+    };
+    const auto last = std::find_if(first, records.end(), is_others);
+    load(*tube, {first, last}, limit);
+    first = last;
+    load_what_is_due(*tube);
+  }
 }
 
 std::vector<JobRecord> Engine::State::scan_far(Tube& tube, DueKey from, std::size_t limit) {

@@ -6,7 +6,7 @@
 #include <boost/intrusive/set.hpp>
 #include <cstddef>
 #include <cstdint>
-#include <string>
+#include <utility>
 
 #include "carillon/queue/store.h"
 #include "queue/engine/client.h"
@@ -22,11 +22,8 @@ struct TubeTimer : TimerNode {
 };
 
 struct Tube {
-  Tube(std::uint32_t number, std::string name)
-      : due_time(*this), pause_end(*this), load_time(*this) {
-    record.number = number;
-    record.name = std::move(name);
-  }
+  explicit Tube(TubeRecord stored)
+      : record(std::move(stored)), due_time(*this), pause_end(*this), load_time(*this) {}
 
   template <class Order>
   using JobSet = boost::intrusive::set<

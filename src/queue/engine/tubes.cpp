@@ -9,30 +9,32 @@
 
 namespace carillon::queue {
 
-Tube* Engine::State::find_tube(std::string_view name) {
-  const auto found = tubes.find(name);
-  return found == tubes.end() ? nullptr : found->second.get();
-}
-
 Tube& Engine::State::tube_named(std::string_view name) {
-  if (Tube* tube = find_tube(name)) return *tube;
-  while (tubes_by_number.contains(next_tube)) ++next_tube;
-  auto made = std::make_unique<Tube>(next_tube, std::string(name));
-  Tube& tube = *made;
-  tube_order.reserve(tube_order.size() + 1);
-  tubes_by_number.emplace(next_tube, &tube);
-  tubes.emplace(tube.record.name, std::move(made));
-  tube.position = tube_order.size();
-  tube_order.push_back(&tube);
+  if (Tube* tube = tubes.find(name)) return *tube;
+  while (tubes.find(next_tube) != nullptr) ++next_tube;
+  TubeRecord record;
+  record.number = next_tube;
+  record.name = name;
+  Tube& tube = add_tube(std::move(record));
   ++next_tube;
   return tube;
 }
 
+Tube& Engine::State::add_tube(TubeRecord record) {
+  auto made = std::make_unique<Tube>(std::move(record));
+  made->position = tube_order.size();
+  tube_order.push_back(made.get());
+  try {
+    return tubes.add(std::move(made));
+  } catch (...) {
+    tube_order.pop_back();
+    throw;
+  }
+}
+
 Tube& Engine::State::tube_numbered(std::uint32_t number) {
-  const auto found = tubes_by_number.find(number);
-  if (found == tubes_by_number.end())
-    throw StoreError("a job is in tube number " + std::to_string(number) + ", which is not stored");
-  return *found->second;
+  if (Tube* tube = tubes.find(number)) return *tube;
+  throw StoreError("a job is in tube number " + std::to_string(number) + ", which is not stored");
 }
 
 void Engine::State::forget_if_unreferenced(Tube& tube) {
@@ -44,8 +46,7 @@ void Engine::State::forget_if_unreferenced(Tube& tube) {
   tube_order[tube.position] = tube_order.back();
   tube_order[tube.position]->position = tube.position;
   tube_order.pop_back();
-  tubes_by_number.erase(tube.record.number);
-  tubes.erase(tubes.find(tube.record.name));
+  tubes.remove(tube);
 }
 
 void Engine::State::use(Client& client, Tube& tube) {

@@ -293,6 +293,31 @@ std::vector<JobRecord> DiskStore::scan_due(std::uint32_t tube, DueKey from,
                       limit);
 }
 
+// One iterator for all tubes: to make one takes much longer than to move it to the next tube.
+std::vector<JobRecord> DiskStore::scan_due_of_each(const std::vector<std::uint32_t>& tubes,
+                                                   UtcMs end, std::size_t limit) const {
+  std::vector<JobRecord> found;
+  if (tubes.empty() || limit == 0) return found;
+  const IndexKey last = due_index_key(tubes.back(), kEnd, kEnd);
+  const Slice last_slice(last.data(), last.size());
+  const RocksState& state = parts_->state;
+  const auto at = state.scan(kIndex, queue::view(due_index_key(tubes.front(), 0, 0)), last_slice);
+  for (const std::uint32_t tube : tubes) {
+    const IndexKey head = due_index_key(tube, 0, 0);
+    if (at->Valid() && view(at->key()) < queue::view(head)) at->Seek({head.data(), head.size()});
+    for (std::size_t n = 0; n < limit && at->Valid(); ++n) {
+      JobRecord job = read_job_value(view(at->key()), view(at->value()));
+      if (job.tube != tube) break;
+      const bool is_last = job.due >= end;
+      found.push_back(std::move(job));
+      at->Next();
+      if (is_last) break;
+    }
+  }
+  state.check(*at);
+  return found;
+}
+
 std::vector<JobRecord> DiskStore::scan_buried(std::uint32_t tube, std::uint64_t from,
                                               std::size_t limit) const {
   return parts_->scan(burial_index_key(tube, from, 0), burial_index_key(tube, kEnd, kEnd), limit);
