@@ -172,11 +172,6 @@ bool Model::is_free(const Job& job, Now now) const {
   return ready(job, now) == Is::kYes && paused(job.tube, now) == Is::kNo;
 }
 
-bool Model::anybody_waits() const {
-  return std::any_of(clients_.begin(), clients_.end(),
-                     [](const auto& client) { return client.second.waits_as != 0; });
-}
-
 void Model::expect_nobody_waits_in_vain(Now now) const {
   for (const auto& [number, client] : clients_) {
     if (client.waits_as == 0) continue;

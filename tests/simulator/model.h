@@ -67,8 +67,6 @@ class Model {
   // Throws Violation if a client waits for what is there.
   void expect_nobody_waits_in_vain(queue::Now now) const;
 
-  bool anybody_waits() const;
-
   // For clients that look for something to do.
   std::size_t jobs() const { return jobs_.size(); }
   std::optional<queue::JobId> any_job(Random& random) const;

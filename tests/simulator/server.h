@@ -63,6 +63,7 @@ class Server {
   // Knows whether a body is being read.
   struct Bodies final : server::BodyQueue {
     explicit Bodies(const queue::Store& store) : thread(store, [] {}) {}
+    virtual ~Bodies() = default;
     void read(queue::ClientId client, queue::JobId job) override {
       ++asked;
       thread.read(client, job);
