@@ -28,9 +28,10 @@ void Model::fail(const Case& c, const std::string& why) const {
 }
 
 void Model::judge(ClientNumber number, const Command& command, const std::optional<Reply>& reply,
-                  Now now, const Excuses& excuses) {
+                  const Times& times, const Excuses& excuses) {
   static const Reply kNone{};
-  const Case c{number, clients_.at(number), command, reply ? *reply : kNone, now, excuses};
+  const Case c{number,      clients_.at(number), command, reply ? *reply : kNone,
+               times.first, times.last,          excuses};
   if (c.reply.word == "INTERNAL_ERROR") {
     if (!excuses.fails) fail(c, "nothing has failed");
     return expect_changed({});
@@ -135,7 +136,7 @@ void Model::judge_put(const Case& c) {
   std::uint64_t not_before = 0;
   if (c.command.due_at) not_before = *c.command.due_at * kNsPerMs;
   if (!c.command.due_at && c.command.delay > 0)
-    not_before = c.now.utc_ns + c.command.delay * kNsPerMs;
+    not_before = c.since.utc_ns + c.command.delay * kNsPerMs;
   if (not_before > c.now.utc_ns && record.due * kNsPerMs > not_before + kSlack)
     fail(c, "its due time is too late");
   add(id, {.tube = c.client.tube_in_use,
@@ -174,7 +175,7 @@ void Model::judge_reserve(const Case& c) {
   if (c.command.timeout == 0) fail(c, "it must not wait");
   c.client.waits_as = ++order_;
   c.client.give_up.reset();
-  if (c.command.timeout) c.client.give_up = c.now.mono_ns + *c.command.timeout * kNsPerMs;
+  if (c.command.timeout) c.client.give_up = c.since.mono_ns + *c.command.timeout * kNsPerMs;
 }
 
 // The best ready job goes out first, and to the client that has waited longest for its tube.
@@ -208,17 +209,18 @@ void Model::judge_reserved(const Case& c, bool waited) {
   take(c, id);
 }
 
-void Model::judge_end(ClientNumber number, const Reply& reply, Now now, const Excuses& excuses) {
+void Model::judge_end(ClientNumber number, const Reply& reply, const Times& times,
+                      const Excuses& excuses) {
   static const Command kEnd{.verb = Verb::kReserve, .bytes = "(the end of a wait)"};
-  const Case c{number, clients_.at(number), kEnd, reply, now, excuses};
+  const Case c{number, clients_.at(number), kEnd, reply, times.first, times.last, excuses};
   if (c.client.waits_as == 0) fail(c, "it does not wait");
   if (reply.word == "RESERVED") {
     judge_reserved(c, true);
   } else if (reply.word == "TIMED_OUT") {
-    if (!c.client.ended && (!c.client.give_up || is(now.mono_ns, *c.client.give_up) == Is::kNo))
+    if (!c.client.ended && (!c.client.give_up || is(c.now.mono_ns, *c.client.give_up) == Is::kNo))
       fail(c, "too early");
   } else if (reply.word == "DEADLINE_SOON") {
-    if (deadline_soon(c.client, now) == Is::kNo) fail(c, "none of its jobs is nearly over");
+    if (deadline_soon(c.client, c.now) == Is::kNo) fail(c, "none of its jobs is nearly over");
   } else if (reply.word != "INTERNAL_ERROR" || !excuses.fails) {
     fail(c, "that is no end of a wait");
   }
@@ -262,7 +264,7 @@ void Model::judge_held(const Case& c) {
   if (c.reply.line != kWords[bury ? 1 : touch ? 2 : 0]) fail(c, "that is no answer to it");
   if (is_held == Is::kNo) fail(c, "the client does not hold it");
   if (touch) {
-    job->deadline = c.now.mono_ns + job->ttr * kNsPerMs;
+    job->deadline = c.since.mono_ns + job->ttr * kNsPerMs;
     return expect_changed({});
   }
   job->priority = c.command.priority;
@@ -272,7 +274,7 @@ void Model::judge_held(const Case& c) {
     job->burial = stored == history_.state().jobs.end() ? 0 : stored->second.record.burial;
     if (job->burial == 0) fail(c, "it is stored as not buried");
   } else {
-    job->not_before = c.command.delay == 0 ? 0 : c.now.utc_ns + c.command.delay * kNsPerMs;
+    job->not_before = c.command.delay == 0 ? 0 : c.since.utc_ns + c.command.delay * kNsPerMs;
     job->was_early = false;
     job->due = history_.state().jobs.at(id).record.due;
     if (job->due * kNsPerMs > std::max(c.now.utc_ns, job->not_before) + kSlack)
@@ -360,7 +362,7 @@ void Model::judge_tubes(const Case& c) {
     wanted = exists(tube) ? "PAUSED" : "NOT_FOUND";
     paused_until_.erase(tube);
     if (exists(tube) && c.command.delay > 0)
-      paused_until_[tube] = c.now.mono_ns + c.command.delay * kNsPerMs;
+      paused_until_[tube] = c.since.mono_ns + c.command.delay * kNsPerMs;
   } else if (c.command.verb == Verb::kIgnore && watched.size() == 1 && at != watched.end()) {
     wanted = "NOT_IGNORED";
   } else {

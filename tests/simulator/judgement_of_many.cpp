@@ -10,10 +10,10 @@ namespace carillon::simulator {
 using queue::JobId;
 
 // A kick may be carried out in parts, with other commands in between.
-void Model::judge_part_of_kick(ClientNumber number, queue::Now now) {
+void Model::judge_part_of_kick(ClientNumber number, const Times& times) {
   static const Command kKick{.verb = Verb::kKick, .bytes = "(a part of a kick)"};
   static const Reply kNone{};
-  const Case c{number, clients_.at(number), kKick, kNone, now, {}};
+  const Case c{number, clients_.at(number), kKick, kNone, times.first, times.last, {}};
   kick(c, false);
 }
 

@@ -90,7 +90,7 @@ void Model::take(const Case& c, JobId id) {
   Job& job = jobs_.at(id);
   let_go(id, job);
   job.holder = c.number;
-  job.deadline = c.now.mono_ns + job.ttr * kNsPerMs;
+  job.deadline = c.since.mono_ns + job.ttr * kNsPerMs;
   c.client.held.insert(id);
 }
 

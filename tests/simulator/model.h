@@ -57,13 +57,21 @@ class Model {
   // The client sends nothing more, so no reserve of it waits.
   void end_input(ClientNumber client) { clients_.at(client).ended = true; }
 
-  // Judges the reply to a command that was carried out at `now`. No reply: a reserve waits.
+  // When the server has read its clock for a command: first, and last. What lasts for a while may
+  // be counted from the first time, and what is due is due by the last.
+  struct Times {
+    queue::Now first;
+    queue::Now last;
+  };
+
+  // Judges the reply to a command. No reply: a reserve waits.
   void judge(ClientNumber client, const Command& command, const std::optional<Reply>& reply,
-             queue::Now now, const Excuses& excuses);
+             const Times& times, const Excuses& excuses);
   // Judges what a kick has done so far that is not answered yet.
-  void judge_part_of_kick(ClientNumber client, queue::Now now);
+  void judge_part_of_kick(ClientNumber client, const Times& times);
   // Judges the end of a client's waiting.
-  void judge_end(ClientNumber client, const Reply& reply, queue::Now now, const Excuses& excuses);
+  void judge_end(ClientNumber client, const Reply& reply, const Times& times,
+                 const Excuses& excuses);
   // Throws Violation if a client waits for what is there.
   void expect_nobody_waits_in_vain(queue::Now now) const;
 
@@ -103,7 +111,8 @@ class Model {
     Client& client;
     const Command& command;
     const Reply& reply;
-    queue::Now now;
+    queue::Now since;  // Times::first
+    queue::Now now;    // Times::last
     const Excuses& excuses;
   };
 

@@ -24,7 +24,7 @@ class ModelTest : public testing::Test {
 
   void judge(ClientNumber client, const Command& command, const std::string& reply) {
     std::string_view bytes = reply;
-    model.judge(client, command, take_reply(bytes), now, {});
+    model.judge(client, command, take_reply(bytes), {now, now}, {});
     history.forget_changed();
   }
   // A put that the server has stored, with this due time.

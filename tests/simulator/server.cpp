@@ -84,7 +84,7 @@ Server::Server(const ServerOptions& options, HistoryStore& history, Model& model
       engine_((history.open(store_), history), options.engine, clocks()),
       bodies_(history),
       service_(
-          engine_, history_, bodies_, [this] { return last_read_ = clocks(); },
+          engine_, history_, bodies_, [this] { return read_clocks(); },
           {.max_job_size = kMaxJobSize, .max_unsent = 4'000},
           server::DiskSpace(kDirectory, options.min_free_disk), &store_),
       line_(kQuantum),
@@ -222,13 +222,14 @@ bool Server::carry_out(Connection& connection, std::uint64_t until_ns) {
   const std::size_t offered = connection.rest_of_command();
   history_.forget_changed();
   virtual_time().pass(kCommandNs);
+  new_times_ = true;
   const std::size_t used = connection.session().receive(
       std::string_view(connection.input()).substr(0, offered), until_ns);
   hand_out_bodies();
   if (died()) return false;
   connection.use(used);
   if (!history_.changed().empty() && connection.session().wants() == Wants::kTurn) {
-    model_.judge_part_of_kick(connection.number(), last_read_);
+    model_.judge_part_of_kick(connection.number(), times_);
   } else {
     finish_commands(connection);
   }
@@ -236,6 +237,12 @@ bool Server::carry_out(Connection& connection, std::uint64_t until_ns) {
   if (closed) model_.disconnect(connection.number());
   deliver();
   return used > 0 && !closed;
+}
+
+Now Server::read_clocks() {
+  times_.last = clocks();
+  if (std::exchange(new_times_, false)) times_.first = times_.last;
+  return times_.last;
 }
 
 // A body that another thread reads comes before anything else happens: the model is to see at once
@@ -266,7 +273,7 @@ void Server::finish_commands(Connection& connection) {
     }
     trace(connection.number(), "sent", command.bytes);
     if (reply) trace(connection.number(), "got", reply->line);
-    model_.judge(connection.number(), command, reply, last_read_, excuses());
+    model_.judge(connection.number(), command, reply, times_, excuses());
     if (reply) note_reply(connection, command, *reply, rest.size());
   }
   if (!rest.empty() && connection.session().wants() != Wants::kNothing)
@@ -308,7 +315,8 @@ void Server::catch_up() {
 
 void Server::run_engine() {
   try {
-    engine_.advance(last_read_ = clocks());
+    new_times_ = true;
+    engine_.advance(read_clocks());
   } catch (const queue::StoreError& error) {
     if (!excuses().fails && !died())
       throw Violation(std::string("the engine cannot go on: ") + error.what());
@@ -318,6 +326,7 @@ void Server::run_engine() {
 void Server::deliver() {
   for (auto all = engine_.take_deliveries(); !all.empty() && !died();
        all = engine_.take_deliveries()) {
+    const Model::Times times = times_;  // when these waits have ended
     for (const queue::Delivery& delivery : all) {
       ++steps_;
       const auto found =
@@ -334,7 +343,7 @@ void Server::deliver() {
       const auto reply = take_reply(rest);
       if (!reply || !rest.empty()) throw Violation("a wait ends with '" + replies + "'");
       trace(connection.number(), "waited and got", reply->line);
-      model_.judge_end(connection.number(), *reply, last_read_, excuses());
+      model_.judge_end(connection.number(), *reply, times, excuses());
       note_reply(connection, {}, *reply, 0);
       join_line(connection);
     }

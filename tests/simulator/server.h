@@ -85,6 +85,7 @@ class Server {
   void let_pass(std::uint64_t ns);
   void finish_commands(Connection& connection);
   void hand_out_bodies();
+  queue::Now read_clocks();
   void look_at_wait(const Connection& connection);
   void note_reply(Connection& connection, const Command& command, const Reply& reply,
                   std::size_t behind);
@@ -109,7 +110,8 @@ class Server {
   server::beanstalk::Service service_;
   std::vector<std::unique_ptr<Connection>> connections_;
   ClientNumber last_client_ = 0;
-  queue::Now last_read_;
+  Model::Times times_;  // of the command that is carried out, or of what was due last
+  bool new_times_ = true;
   queue::Sequence requested_ = 0;
   bool failed_ = false;
   std::uint64_t steps_ = 0;

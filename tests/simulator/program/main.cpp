@@ -84,6 +84,8 @@ Options parse(int count, char** arguments) {
 
 // Runs a world in this process, and passes its result on.
 [[noreturn]] void be_world(std::uint64_t seed, std::uint64_t steps, int results) {
+  constexpr unsigned kHangs = 600;  // seconds; a world takes a few
+  ::alarm(kHangs);
   std::uint64_t at = 0;
   int code = 0;
   try {
