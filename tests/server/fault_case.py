@@ -81,17 +81,22 @@ class FaultCase(unittest.TestCase):
 
 def put_until_it_fails(client, body: bytes, bytes_at_most: int):
     """Puts jobs, BATCH of them at a time. Returns those that were acknowledged (id to body), and
-    the first answer that was none: None if the server closed the connection without one."""
+    the first answer that was none: None if the server closed the connection without one. A later
+    put of the same batch may be acknowledged: it can be small enough for the room that is left."""
     acknowledged = {}
     batch = (b"put 0 0 600 %d\r\n%s\r\n" % (len(body), body)) * BATCH
     for _ in range(bytes_at_most // len(batch)):
+        refused = []
         try:
             client.send(batch)
             for _ in range(BATCH):
                 reply = client.reply()
-                if reply.word != b"INSERTED":
-                    return acknowledged, reply
-                acknowledged[reply.number()] = body
+                if reply.word == b"INSERTED":
+                    acknowledged[reply.number()] = body
+                else:
+                    refused.append(reply)
         except (Closed, OSError):
-            return acknowledged, None
+            refused.append(None)
+        if refused:
+            return acknowledged, refused[0]
     raise AssertionError(f"no put of {bytes_at_most} bytes failed")
