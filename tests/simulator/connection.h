@@ -81,11 +81,12 @@ class Connection final : public server::TurnLine::Member {
 
   // --- Server to client.
 
+  bool has_new_replies() const { return left_ + session_.replies().bytes() != seen_; }
   // Replies that were made since the last call. They are not sent yet, and perhaps may not be.
   std::string new_replies() {
+    if (!has_new_replies()) return {};
     const server::beanstalk::ReplyQueue& replies = session_.replies();
     const std::uint64_t made = left_ + replies.bytes();
-    if (made == seen_) return {};
     server::beanstalk::ReplyQueue copy = replies;
     std::string bytes(copy.sendable(UINT64_MAX));
     bytes.erase(0, bytes.size() - static_cast<std::size_t>(made - seen_));

@@ -228,7 +228,9 @@ bool Server::carry_out(Connection& connection, std::uint64_t until_ns) {
   hand_out_bodies();
   if (died()) return false;
   connection.use(used);
-  if (!history_.changed().empty() && connection.session().wants() == Wants::kTurn) {
+  const bool unfinished =
+      connection.session().wants() == Wants::kTurn && !connection.has_new_replies();
+  if (unfinished && connection.has_used_command()) {
     model_.judge_part_of_kick(connection.number(), times_);
   } else {
     finish_commands(connection);
