@@ -24,12 +24,12 @@ std::optional<Body> told(Read read) {
 
 }  // namespace
 
-Body read_body(const queue::Store& store, queue::JobId job) {
-  return *told([&] { return std::optional(store.body(job)); });
+Body read_body(const queue::Store& store, BodyName name) {
+  return *told([&] { return std::optional(store.body(name.job, name.piece)); });
 }
 
-std::optional<Body> body_at_hand(const queue::Store& store, queue::JobId job) {
-  return told([&] { return store.body_at_hand(job); });
+std::optional<Body> body_at_hand(const queue::Store& store, BodyName name) {
+  return told([&] { return store.body_at_hand(name.job, name.piece); });
 }
 
 }  // namespace carillon::server

@@ -1,10 +1,11 @@
 // How a session gets the bodies of jobs without stopping the loop: what takes no wait for the disk
 // is read at once, and the rest by somebody else, who reports later.
 //
-//   if (const auto body = body_at_hand(store, 7)) ...
-//   else bodies.read(client, 7);            // Session::body_read(body) is called later
+//   if (const auto body = body_at_hand(store, {.job = 7})) ...
+//   else bodies.read(client, {.job = 7});      // Session::body_read(body) is called later
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -13,7 +14,13 @@
 
 namespace carillon::server {
 
-// What came of reading a body.
+// A body, or a piece of a large one (queue::kBodyPiece).
+struct BodyName {
+  queue::JobId job = 0;
+  std::uint32_t piece = 0;
+};
+
+// What came of reading it.
 struct Body {
   std::optional<std::string> bytes;
   // Why there are no bytes, and whether it will be the same the next time.
@@ -22,15 +29,15 @@ struct Body {
 };
 
 // Reads the body, however long that takes. In any one thread at a time.
-Body read_body(const queue::Store& store, queue::JobId job);
+Body read_body(const queue::Store& store, BodyName name);
 // Returns none if the disk has to be waited for.
-std::optional<Body> body_at_hand(const queue::Store& store, queue::JobId job);
+std::optional<Body> body_at_hand(const queue::Store& store, BodyName name);
 
 // Reads bodies later, and hands each to its client's session.
 class BodyQueue {
  public:
   // REQUIRES: the client waits for no body.
-  virtual void read(queue::ClientId client, queue::JobId job) = 0;
+  virtual void read(queue::ClientId client, BodyName name) = 0;
   // The client waits no more.
   virtual void forget(queue::ClientId client) noexcept = 0;
 

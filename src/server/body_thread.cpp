@@ -19,10 +19,10 @@ BodyThread::~BodyThread() {
   thread_.join();
 }
 
-void BodyThread::read(queue::ClientId client, queue::JobId job) {
+void BodyThread::read(queue::ClientId client, BodyName name) {
   {
     const std::lock_guard lock(mutex_);
-    asked_.push_back({.client = client, .job = job, .body = {}});
+    asked_.push_back({.client = client, .name = name, .body = {}});
   }
   changed_.notify_one();
 }
@@ -48,7 +48,7 @@ void BodyThread::run() {
     at_work.splice(at_work.end(), asked_, asked_.begin());
     lock.unlock();
     try {
-      at_work.front().body = read_body(store_, at_work.front().job);
+      at_work.front().body = read_body(store_, at_work.front().name);
     } catch (const std::exception&) {
       // Not even the error fits into memory. A body without bytes says enough.
     }

@@ -2,7 +2,7 @@
 // the clients that wait for it.
 //
 //   BodyThread bodies(store, [&] { post(loop, [&] { hand_out(bodies.take()); }); });
-//   bodies.read(client, 7);
+//   bodies.read(client, {.job = 7});
 //
 // Bodies are read one after the other, in the order in which they are asked for. A store that finds
 // successive ids reads several bodies at once (queue/store/body_reader.h), so the next ones are
@@ -26,7 +26,7 @@ class BodyThread final : public BodyQueue {
  public:
   struct Read {
     queue::ClientId client;
-    queue::JobId job;
+    BodyName name;
     Body body;
   };
 
@@ -38,7 +38,7 @@ class BodyThread final : public BodyQueue {
   BodyThread& operator=(const BodyThread&) = delete;
 
   // BodyQueue
-  void read(queue::ClientId client, queue::JobId job) override;
+  void read(queue::ClientId client, BodyName name) override;
   void forget(queue::ClientId client) noexcept override;
 
   // Returns what was read since the last call, in the order of the reads.

@@ -83,7 +83,7 @@ class GatedStore final : public Store {
 
   Recovered recover() const override { return {}; }
   std::optional<JobRecord> find(JobId) const override { return {}; }
-  std::string body(JobId) const override { return {}; }
+  std::string body(JobId, std::uint32_t = 0) const override { return {}; }
   std::vector<JobRecord> scan_due(std::uint32_t, DueKey, std::size_t) const override { return {}; }
   std::vector<JobRecord> scan_buried(std::uint32_t, std::uint64_t, std::size_t) const override {
     return {};

@@ -254,9 +254,9 @@ class JobLimitTest(unittest.TestCase):
             )
             self.assertEqual(c.call(b"put 0 0 60 1000001", b"z" * 1_000_001), said(b"JOB_TOO_BIG"))
 
-    def test_z_is_one_gibibyte_at_most(self):
+    def test_z_is_64_mebibytes_at_most(self):
         with daemon.subject_in_memory("-z", "2000000000") as server:
-            self.assertEqual(server.connect().stats()["max-job-size"], "1073741824")
+            self.assertEqual(server.connect().stats()["max-job-size"], "67108864")
 
     def test_z_zero(self):
         with daemon.subject_in_memory("-z", "0") as server:

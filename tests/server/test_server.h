@@ -54,14 +54,14 @@ class BreakableStore : public queue::Store {
   void on_failure(const std::function<void()>& call) override { on_failure_ = call; }
   queue::Recovered recover() const override { return store_.recover(); }
   std::optional<queue::JobRecord> find(queue::JobId id) const override { return store_.find(id); }
-  std::string body(queue::JobId id) const override {
+  std::string body(queue::JobId id, std::uint32_t piece = 0) const override {
     if (bodies_fail) throw queue::StoreError("input/output error");
     if (bodies_are_damaged) throw queue::StoreDamage("checksum mismatch");
-    return store_.body(id);
+    return store_.body(id, piece);
   }
-  std::optional<std::string> body_at_hand(queue::JobId id) const override {
+  std::optional<std::string> body_at_hand(queue::JobId id, std::uint32_t piece = 0) const override {
     if (bodies_are_on_disk) return std::nullopt;
-    return body(id);
+    return body(id, piece);
   }
   std::vector<queue::JobRecord> scan_due(std::uint32_t tube, queue::DueKey from,
                                          std::size_t limit) const override {
@@ -81,9 +81,9 @@ class BreakableStore : public queue::Store {
 // Reads the bodies that are not at hand when the test says so.
 class HeldReads final : public BodyQueue {
  public:
-  using Asked = std::vector<std::pair<queue::ClientId, queue::JobId>>;
+  using Asked = std::vector<std::pair<queue::ClientId, BodyName>>;
 
-  void read(queue::ClientId client, queue::JobId job) override { asked.emplace_back(client, job); }
+  void read(queue::ClientId client, BodyName name) override { asked.emplace_back(client, name); }
   void forget(queue::ClientId client) noexcept override {
     std::erase_if(asked, [client](const auto& one) { return one.first == client; });
   }
@@ -154,10 +154,10 @@ class TestServer {
 
   // Reads the bodies that sessions wait for by now, first come, first served.
   void read_bodies() {
-    for (const auto& [id, job] : std::exchange(reads.asked, {})) {
+    for (const auto& [id, name] : std::exchange(reads.asked, {})) {
       for (Client* client : clients_) {
         if (!client->session_ || client->session_->client() != id) continue;
-        client->session_->body_read(read_body(store, job));
+        client->session_->body_read(read_body(store, name));
         client->process();
       }
     }

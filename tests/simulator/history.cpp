@@ -80,9 +80,9 @@ StoreModel HistoryStore::read_all(const queue::Store& store) {
   for (const TubeRecord& tube : recovered.tubes) {
     found.tubes[tube.number] = tube;
     for (const JobRecord& record : store.scan_due(tube.number, {}, SIZE_MAX))
-      found.jobs[record.id] = {record, store.body(record.id)};
+      found.jobs[record.id] = {record, whole_body(store, record.id, record.body_bytes)};
     for (const JobRecord& record : store.scan_buried(tube.number, 0, SIZE_MAX))
-      found.jobs[record.id] = {record, store.body(record.id)};
+      found.jobs[record.id] = {record, whole_body(store, record.id, record.body_bytes)};
   }
   return found;
 }
@@ -243,8 +243,8 @@ std::optional<JobRecord> HistoryStore::find(JobId id) const {
   return found;
 }
 
-std::string HistoryStore::body(JobId id) const {
-  std::string body = store_->body(id);
+std::string HistoryStore::body(JobId id, std::uint32_t piece) const {
+  std::string body = store_->body(id, piece);
   work(1 + body.size() / 4'096);
   const auto known = state_.jobs.find(id);
   if (known == state_.jobs.end() || known->second.body != body)
@@ -252,9 +252,9 @@ std::string HistoryStore::body(JobId id) const {
   return body;
 }
 
-std::optional<std::string> HistoryStore::body_at_hand(JobId id) const {
+std::optional<std::string> HistoryStore::body_at_hand(JobId id, std::uint32_t piece) const {
   if (id % 8 == 7) return std::nullopt;
-  std::optional<std::string> body = store_->body_at_hand(id);
+  std::optional<std::string> body = store_->body_at_hand(id, piece);
   work(1);
   if (!body) return body;
   const auto known = state_.jobs.find(id);

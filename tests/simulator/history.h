@@ -75,9 +75,9 @@ class HistoryStore final : public queue::Store {
   void close() override { store_->close(); }
   queue::Recovered recover() const override { return store_->recover(); }
   std::optional<queue::JobRecord> find(queue::JobId id) const override;
-  std::string body(queue::JobId id) const override;
+  std::string body(queue::JobId id, std::uint32_t piece = 0) const override;
   // One body in eight is not at hand.
-  std::optional<std::string> body_at_hand(queue::JobId id) const override;
+  std::optional<std::string> body_at_hand(queue::JobId id, std::uint32_t piece = 0) const override;
   std::vector<queue::JobRecord> scan_due(std::uint32_t tube, queue::DueKey from,
                                          std::size_t limit) const override;
   std::vector<queue::JobRecord> scan_buried(std::uint32_t tube, std::uint64_t from,

@@ -64,9 +64,9 @@ class Server {
   struct Bodies final : server::BodyQueue {
     explicit Bodies(const queue::Store& store) : thread(store, [] {}) {}
     virtual ~Bodies() = default;
-    void read(queue::ClientId client, queue::JobId job) override {
+    void read(queue::ClientId client, server::BodyName name) override {
       ++asked;
-      thread.read(client, job);
+      thread.read(client, name);
     }
     void forget(queue::ClientId client) noexcept override { thread.forget(client); }
 

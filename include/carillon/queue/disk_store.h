@@ -74,8 +74,8 @@ class DiskStore final : public Store {
 
   Recovered recover() const override;
   std::optional<JobRecord> find(JobId id) const override;
-  std::string body(JobId id) const override;
-  std::optional<std::string> body_at_hand(JobId id) const override;
+  std::string body(JobId id, std::uint32_t piece = 0) const override;
+  std::optional<std::string> body_at_hand(JobId id, std::uint32_t piece = 0) const override;
   std::vector<JobRecord> scan_due(std::uint32_t tube, DueKey from,
                                   std::size_t limit) const override;
   std::vector<JobRecord> scan_due_of_each(const std::vector<std::uint32_t>& tubes, UtcMs end,

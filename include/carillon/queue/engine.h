@@ -11,7 +11,7 @@
 //   if (auto got = engine.reserve(client, now, {})) ...         // an answer at once, or
 //   engine.advance(later);                                      // the 3 s go by
 //   for (Delivery& d : engine.take_deliveries()) ...            // d.client got the job
-//   std::string body = store.body(d.job.id);                    // "hello"
+//   std::string body = whole_body(store, d.job.id, d.job.body_bytes);  // "hello"
 //
 // Contracts
 // 1. *Never early.* No job is handed out before its due time by the engine's clock. This clock is
@@ -93,6 +93,15 @@ struct Outcome {
   Sequence durable_at = 0;
 };
 
+// A body of more than kBodyPiece bytes that is being put.
+struct LargeBody {
+  // The id of the job to come.
+  JobId id = 0;
+  // Of the whole body, and so far.
+  std::uint32_t bytes = 0;
+  std::uint32_t put = 0;
+};
+
 struct PutOutcome {
   // 0 if the put was refused, because the job would be due after kLastDue.
   JobId id = 0;
@@ -117,10 +126,11 @@ struct Kick {
   DueKey next_due{};
 };
 
-// A job as a client gets to see it. Store::body() has its body.
+// A job as a client gets to see it. Store::body() and whole_body() have its body.
 struct JobView {
   JobId id = 0;
   Priority priority = 0;
+  std::uint32_t body_bytes = 0;
   Sequence durable_at = 0;
 };
 
@@ -223,6 +233,21 @@ class Engine {
   // Puts a new job into the tube in use. A put that throws may use up an id. Throws StoreError also
   // after kLastId was given.
   PutOutcome put(ClientId client, Now now, const PutOrder& order, std::string_view body);
+
+  // The same for a body that comes in pieces, so that nobody has to hold all of it, and no call
+  // takes long:
+  //
+  //   LargeBody body = engine.begin_body(1'000'000);
+  //   while (body.put < body.bytes) engine.add_piece(body, next_piece());
+  //   engine.put(client, now, order, body);
+  //
+  // A body that was begun is to be put or given up; the next start of an engine gives it up, too.
+  // If `put` throws, or refuses the order, nothing was put yet. REQUIRES: more than kBodyPiece
+  // bytes; each piece has kBodyPiece bytes, the last one the rest.
+  LargeBody begin_body(std::uint32_t bytes);
+  void add_piece(LargeBody& body, std::string_view piece);
+  PutOutcome put(ClientId client, Now now, const PutOrder& order, const LargeBody& body);
+  void give_up(const LargeBody& body);
 
   // --- Workers.
 
@@ -335,6 +360,9 @@ class Engine {
   void check_invariants() const;
 
  private:
+  PutOutcome put(ClientId client, Now now, const PutOrder& order, const LargeBody& of,
+                 std::string_view body);
+
   struct State;
   std::unique_ptr<State> state_;
 };

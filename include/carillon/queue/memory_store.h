@@ -38,7 +38,7 @@ class MemoryStore : public Store {
 
   Recovered recover() const override;
   std::optional<JobRecord> find(JobId id) const override;
-  std::string body(JobId id) const override;
+  std::string body(JobId id, std::uint32_t piece = 0) const override;
   std::vector<JobRecord> scan_due(std::uint32_t tube, DueKey from,
                                   std::size_t limit) const override;
   std::vector<JobRecord> scan_buried(std::uint32_t tube, std::uint64_t from,
@@ -76,6 +76,11 @@ class MemoryStore : public Store {
   std::unordered_map<std::uint32_t, Tube> tubes_;  // only those that have jobs
   std::unordered_map<std::uint32_t, TubeRecord> tube_records_;
   Watermarks watermarks_;
+  struct Unfinished {
+    std::uint32_t bytes = 0;
+    std::string body;
+  };
+  std::unordered_map<JobId, Unfinished> unfinished_;
   std::atomic<Sequence> appended_ = 0;  // `sync` reads it, perhaps in another thread
 };
 

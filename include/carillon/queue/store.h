@@ -94,9 +94,38 @@ struct JobChange {
   std::string_view body;
 };
 
+// A body of more bytes than this is stored in pieces of so many, of which the last may be shorter.
+// They are put one by one and before their job, so that no change is large.
+inline constexpr std::size_t kBodyPiece = 256 << 10;
+
+// Returns the number of pieces of a body of so many bytes.
+constexpr std::uint32_t pieces_of(std::uint32_t body_bytes) {
+  constexpr auto kPiece = static_cast<std::uint32_t>(kBodyPiece);
+  return body_bytes <= kPiece ? 1 : (body_bytes - 1) / kPiece + 1;
+}
+
+struct BodyPiece {
+  JobId id = 0;
+  std::uint32_t number = 0;  // from 0
+  std::string_view bytes;
+};
+
+// A body of which pieces are put, and whose job is not there yet.
+struct UnfinishedBody {
+  JobId id = 0;
+  std::uint32_t bytes = 0;  // of the whole body
+
+  friend bool operator==(const UnfinishedBody&, const UnfinishedBody&) = default;
+};
+
 // What one command changes. A store applies all of it or nothing.
 struct Changes {
   std::vector<JobChange> jobs;
+  // The body comes in pieces; the change that puts its job, without a body, ends that.
+  std::optional<UnfinishedBody> begun = {};
+  std::optional<BodyPiece> piece = {};
+  // No job will be put: the pieces go.
+  std::optional<UnfinishedBody> given_up = {};
   // As they stand after the change. A tube that has no job left is forgotten.
   std::vector<TubeRecord> tubes;
   std::optional<Watermarks> watermarks;
@@ -115,6 +144,8 @@ struct Recovered {
   // In any order.
   std::vector<TubeRecord> tubes;
   Watermarks watermarks;
+  // To be given up: whoever put their pieces is gone.
+  std::vector<UnfinishedBody> unfinished = {};
 };
 
 class Store {
@@ -158,12 +189,15 @@ class Store {
   // Returns the job's record, or none if there is no such job. O(log jobs).
   virtual std::optional<JobRecord> find(JobId id) const = 0;
 
-  // Returns the job's body. Throws StoreDamage if there is none; of a job that was deleted lately
-  // it may still return the body. O(log jobs + bytes).
-  virtual std::string body(JobId id) const = 0;
+  // Returns the job's body; of a body of more than kBodyPiece bytes one piece, from 0. (One that a
+  // version before 0.1.0 has put is in one piece, whatever its size.) Throws StoreDamage if it is
+  // not there; of a job that was deleted lately it may still be returned. O(log jobs + bytes).
+  virtual std::string body(JobId id, std::uint32_t piece = 0) const = 0;
 
-  // Returns the job's body, or none if body() would have to wait for a disk. Throws as body() does.
-  virtual std::optional<std::string> body_at_hand(JobId id) const { return body(id); }
+  // The same, or none if body() would have to wait for a disk. Throws as body() does.
+  virtual std::optional<std::string> body_at_hand(JobId id, std::uint32_t piece = 0) const {
+    return body(id, piece);
+  }
 
   // Returns the records of the tube's jobs that are not buried, from `from` (inclusive) on, in
   // order of (due, id), at most `limit` of them. O(log jobs + result).
@@ -192,5 +226,13 @@ class Store {
   virtual std::vector<JobRecord> scan_buried(std::uint32_t tube, std::uint64_t from,
                                              std::size_t limit) const = 0;
 };
+
+// Returns the whole body of a job, whatever its size. Throws as Store::body() does.
+inline std::string whole_body(const Store& store, JobId id, std::uint32_t body_bytes) {
+  std::string body = store.body(id);
+  while (body.size() < body_bytes)
+    body += store.body(id, static_cast<std::uint32_t>(body.size() / kBodyPiece));
+  return body;
+}
 
 }  // namespace carillon::queue

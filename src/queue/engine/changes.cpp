@@ -41,6 +41,9 @@ Sequence Engine::State::append() {
     Changes& changes;
     ~Clear() {
       changes.jobs.clear();
+      changes.begun.reset();
+      changes.piece.reset();
+      changes.given_up.reset();
       changes.tubes.clear();
       changes.watermarks.reset();
     }

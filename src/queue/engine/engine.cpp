@@ -57,6 +57,7 @@ Engine::State::State(Store& in, const EngineOptions& with, Recovered recovered, 
   }
   if (!in_order.empty()) next_tube = tube_order.back()->record.number + 1;
   default_tube = &tube_named("default");
+  give_up_unfinished(recovered.unfinished);
 }
 
 Engine::State::~State() {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "queue/engine/engine_state.h"
 
@@ -23,13 +24,38 @@ bool Engine::fits(Now now, Millis delay) const {
   return delay <= kLastDue && then.utc_from() <= kLastDue - delay;
 }
 
+JobId Engine::State::give_id() {
+  if (next_id > kLastId)
+    throw StoreError("the last id, " + std::to_string(kLastId) + ", was given: no job can be put");
+  return next_id++;
+}
+
 PutOutcome Engine::put(ClientId id, Now now, const PutOrder& order, std::string_view body) {
+  LargeBody large{.bytes = static_cast<std::uint32_t>(body.size())};
+  if (body.size() <= kBodyPiece) return put(id, now, order, large, body);
+  large = begin_body(large.bytes);
+  try {
+    for (std::size_t at = 0; at < body.size(); at += kBodyPiece)
+      add_piece(large, body.substr(at, kBodyPiece));
+    const PutOutcome outcome = put(id, now, order, large);
+    if (outcome.id == 0) give_up(large);
+    return outcome;
+  } catch (const StoreError&) {
+    give_up(large);
+    throw;
+  }
+}
+
+PutOutcome Engine::put(ClientId id, Now now, const PutOrder& order, const LargeBody& body) {
+  return put(id, now, order, body, {});
+}
+
+// A body that has no id yet is given one.
+PutOutcome Engine::put(ClientId id, Now now, const PutOrder& order, const LargeBody& of,
+                       std::string_view body) {
   State& s = *state_;
   s.advance(now);
   if (order.due_at ? *order.due_at > kLastDue : !fits(now, order.due_in)) return {};
-
-  if (s.next_id > kLastId)
-    throw StoreError("the last id, " + std::to_string(kLastId) + ", was given: no job can be put");
 
   const UtcMs utc = s.clock.utc();
   UtcMs due = utc;
@@ -37,7 +63,7 @@ PutOutcome Engine::put(ClientId id, Now now, const PutOrder& order, std::string_
   if (!order.due_at && order.due_in > 0) due = s.clock.utc_from() + order.due_in;
 
   Tube& tube = *s.client(id).tube_in_use;
-  const JobRecord record{.id = s.next_id++,
+  const JobRecord record{.id = of.id != 0 ? of.id : s.give_id(),
                          .tube = tube.record.number,
                          .priority = order.priority,
                          .due = due,
@@ -45,7 +71,7 @@ PutOutcome Engine::put(ClientId id, Now now, const PutOrder& order, std::string_
                          .ttr = std::clamp(order.ttr, kMinTtr, kMaxTtr),
                          .delay = due > utc ? due - utc : 0,
                          .created = utc,
-                         .body_bytes = static_cast<std::uint32_t>(body.size()),
+                         .body_bytes = of.bytes,
                          .history = {}};
   s.extend_cursor(tube);
   s.add_change(std::nullopt, record, body);
@@ -62,6 +88,35 @@ PutOutcome Engine::put(ClientId id, Now now, const PutOrder& order, std::string_
     s.make_room(tube, job);
   }
   return {record.id, sequence};
+}
+
+LargeBody Engine::begin_body(std::uint32_t bytes) {
+  State& s = *state_;
+  const JobId id = s.give_id();
+  s.changes.begun = {id, bytes};
+  s.append();
+  return {.id = id, .bytes = bytes};
+}
+
+void Engine::add_piece(LargeBody& body, std::string_view piece) {
+  State& s = *state_;
+  s.changes.piece = {body.id, static_cast<std::uint32_t>(body.put / kBodyPiece), piece};
+  s.append();
+  body.put += static_cast<std::uint32_t>(piece.size());
+}
+
+void Engine::give_up(const LargeBody& body) {
+  State& s = *state_;
+  s.changes.given_up = {body.id, body.bytes};
+  s.append();
+}
+
+void Engine::State::give_up_unfinished(const std::vector<UnfinishedBody>& bodies) try {
+  for (const UnfinishedBody& body : bodies) {
+    changes.given_up = body;
+    append();
+  }
+} catch (const StoreError&) {
 }
 
 }  // namespace carillon::queue

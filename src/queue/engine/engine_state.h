@@ -86,6 +86,12 @@ struct Engine::State {
   // REQUIRES: detached. Waiting clients get the job only when `serve` is called.
   void make_ready(LoadedJob& job);
 
+  // For the bodies that were being put when the store was used last. What cannot be given up now
+  // will be the next time.
+  void give_up_unfinished(const std::vector<UnfinishedBody>& bodies);
+  // Returns the id for a new job. Throws StoreError after kLastId.
+  JobId give_id();
+
   // --- The store (changes.cpp)
 
   // Gathers a change of one job. The changes of a command are gathered and appended at once.

@@ -30,7 +30,10 @@ JobState Engine::State::state_of(const JobRecord& record) {
 }
 
 JobView Engine::State::view(const JobRecord& record) {
-  return {.id = record.id, .priority = record.priority, .durable_at = durable_at(record.id)};
+  return {.id = record.id,
+          .priority = record.priority,
+          .body_bytes = record.body_bytes,
+          .durable_at = durable_at(record.id)};
 }
 
 LoadedJob& Engine::State::add_to_memory(const JobRecord& record) {

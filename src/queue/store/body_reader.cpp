@@ -30,13 +30,19 @@ JobId id_of(const rocksdb::Slice& key) {
   return id;
 }
 
-StoreDamage no_body(JobId id) {
-  return StoreDamage("job " + std::to_string(id) + " has no body");
+StoreDamage no_body(JobId id, std::uint32_t piece) {
+  const std::string of = piece == 0 ? "" : "piece " + std::to_string(piece) + " of its ";
+  return StoreDamage("job " + std::to_string(id) + " has no " + of + "body");
 }
 
 }  // namespace
 
-std::string BodyReader::read(JobId id) {
+std::string BodyReader::read(JobId id, std::uint32_t piece) {
+  if (piece > 0) {
+    auto bytes = state_.get(kBodies, view(piece_key(id, piece)));
+    if (!bytes) throw no_body(id, piece);
+    return std::move(*bytes);
+  }
   std::unique_lock lock(mutex_);
   Run& run = move_on(continued_by(id), id);
   if (auto body = take(run, id)) return std::move(*body);
@@ -67,13 +73,14 @@ std::string BodyReader::read(JobId id) {
     const Reading reading(run, lock);
     body = state_.get(kBodies, view(job_key(id)));
   }
-  if (!body) throw no_body(id);
+  if (!body) throw no_body(id, 0);
   if (body->size() > kLargeBody) run.reach = 1;
   return std::move(*body);
 }
 
 // Moves a run on only if that brings the body. Otherwise read() will.
-std::optional<std::string> BodyReader::at_hand(JobId id) {
+std::optional<std::string> BodyReader::at_hand(JobId id, std::uint32_t piece) {
+  if (piece > 0) return look_up(id, piece);
   const std::lock_guard lock(mutex_);
   Run* const run = continued_by(id);
   if (run != nullptr && run->reading) return std::nullopt;
@@ -92,18 +99,26 @@ std::optional<std::string> BodyReader::at_hand(JobId id) {
       }
     }
   }
-  std::string body;
-  switch (state_.get_at_hand(kBodies, view(job_key(id)), body)) {
+  auto body = look_up(id, 0);
+  if (!body) return std::nullopt;
+  Run& moved = move_on(run, id);
+  if (body->size() > kLargeBody) moved.reach = 1;
+  return body;
+}
+
+// Returns none if the disk would have to be waited for.
+std::optional<std::string> BodyReader::look_up(JobId id, std::uint32_t piece) const {
+  std::string bytes;
+  const PieceKey key = piece_key(id, piece);
+  switch (state_.get_at_hand(kBodies, piece == 0 ? view(job_key(id)) : view(key), bytes)) {
     case RocksState::AtHand::kOnDisk:
       return std::nullopt;
     case RocksState::AtHand::kNone:
-      throw no_body(id);
+      throw no_body(id, piece);
     case RocksState::AtHand::kFound:
       break;
   }
-  Run& moved = move_on(run, id);
-  if (body.size() > kLargeBody) moved.reach = 1;
-  return body;
+  return bytes;
 }
 
 // Returns the run that `id` continues, or nullptr.
@@ -160,6 +175,7 @@ BodyReader::Bodies BodyReader::read_on(JobId from, std::size_t most) const {
   const rocksdb::Slice end_slice(end.data(), end.size());
   std::size_t bytes = 0;
   const auto at = state_.scan(kBodies, view(job_key(from)), end_slice);
+  // A body in pieces ends it with its first one.
   while (at->Valid() && at->value().size() <= kBytesAhead) {
     read.emplace_back(id_of(at->key()), at->value().ToString());
     bytes += at->value().size();

@@ -22,6 +22,7 @@
 // other may call read() at the same time.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -43,13 +44,15 @@ class BodyReader {
   explicit BodyReader(const RocksState& state) : state_(state) {}
 
   // Throws StoreDamage if there is no such body, and StoreError if the state cannot be read.
-  std::string read(JobId id);
+  std::string read(JobId id, std::uint32_t piece = 0);
 
   // Returns none if the disk would have to be waited for. Throws as read().
-  std::optional<std::string> at_hand(JobId id);
+  std::optional<std::string> at_hand(JobId id, std::uint32_t piece = 0);
 
-  // A job with this id, higher than all before, has been put.
-  void put(JobId id) { newest_.store(id, std::memory_order_relaxed); }
+  // A job with this id has been put.
+  void put(JobId id) {
+    newest_.store(std::max(id, newest_.load(std::memory_order_relaxed)), std::memory_order_relaxed);
+  }
 
  private:
   using Bodies = std::deque<std::pair<JobId, std::string>>;  // by id
@@ -66,6 +69,7 @@ class BodyReader {
   Run& oldest();
   Run& move_on(Run* run, JobId id);
   static std::optional<std::string> take(Run& run, JobId id);
+  std::optional<std::string> look_up(JobId id, std::uint32_t piece) const;
   std::size_t worth_reading(const Run& run, JobId from) const;
   Bodies read_on(JobId from, std::size_t most) const;
 

@@ -33,16 +33,32 @@ class Encoder {
     if (!change.after) {
       erase(kIndex, view(*before));
       erase(kJobs, view(id));
-      erase(kBodies, view(id));
-      return;
+      return erase_body(job.id, job.body_bytes);
     }
     const IndexKey after = index_key_of(job);
     if (before && *before != after) erase(kIndex, view(*before));
-    if (!before) put(kBodies, view(id), change.body);
+    if (!before && job.body_bytes > kBodyPiece && change.body.empty()) {
+      erase(kMeta, view(unfinished_key(job.id)));
+    } else if (!before) {
+      put(kBodies, view(id), change.body);
+    }
     if (before != after) put(kJobs, view(id), view(encode_pointer(after)));
     value_.clear();
     append_job_value(value_, job);
     put(kIndex, view(after), value_);
+  }
+  void add(const BodyPiece& piece) {
+    if (piece.number == 0) return put(kBodies, view(job_key(piece.id)), piece.bytes);
+    put(kBodies, view(piece_key(piece.id, piece.number)), piece.bytes);
+  }
+  void begin(const UnfinishedBody& body) {
+    value_.clear();
+    append_unfinished_value(value_, body);
+    put(kMeta, view(unfinished_key(body.id)), value_);
+  }
+  void give_up(const UnfinishedBody& body) {
+    erase(kMeta, view(unfinished_key(body.id)));
+    erase_body(body.id, body.bytes);
   }
   void add(const TubeRecord& tube) {
     const TubeKey key = tube_key(tube.number);
@@ -58,6 +74,10 @@ class Encoder {
   }
 
  private:
+  void erase_body(JobId id, std::uint32_t bytes) {
+    erase(kBodies, view(job_key(id)));
+    for (std::uint32_t n = 1; n < pieces_of(bytes); ++n) erase(kBodies, view(piece_key(id, n)));
+  }
   void begin(std::uint32_t tag, std::size_t size) {
     append_varint(bytes_, std::uint64_t{tag} << 1 | 1);
     append_varint(bytes_, size);
@@ -87,6 +107,9 @@ Entry entry_of(const FieldReader& field) {
 
 void encode_changes(const Changes& changes, std::string& bytes) {
   Encoder encoder(bytes);
+  if (changes.begun) encoder.begin(*changes.begun);
+  if (changes.piece) encoder.add(*changes.piece);
+  if (changes.given_up) encoder.give_up(*changes.given_up);
   for (const JobChange& change : changes.jobs) encoder.add(change);
   for (const TubeRecord& tube : changes.tubes) encoder.add(tube);
   if (changes.watermarks) encoder.add(*changes.watermarks);

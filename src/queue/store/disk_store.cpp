@@ -261,6 +261,13 @@ Recovered DiskStore::recover() const {
   for (; at->Valid(); at->Next())
     recovered.tubes.push_back(read_tube_value(tube_of_key(view(at->key())), view(at->value())));
   state.check(*at);
+  const Slice unfinished_end(kUnfinishedKeysEnd.data(), kUnfinishedKeysEnd.size());
+  const auto body = state.scan(kMeta, kUnfinishedKeys, unfinished_end);
+  for (; body->Valid(); body->Next()) {
+    const JobId id = job_of_unfinished_key(view(body->key()));
+    recovered.unfinished.push_back(read_unfinished_value(id, view(body->value())));
+  }
+  state.check(*body);
   if (const auto watermarks = state.get(kMeta, kWatermarksKey))
     recovered.watermarks = read_watermarks_value(*watermarks);
   return recovered;
@@ -277,14 +284,14 @@ std::optional<JobRecord> DiskStore::find(JobId id) const {
   return read_job_value(key, *value);
 }
 
-std::string DiskStore::body(JobId id) const {
+std::string DiskStore::body(JobId id, std::uint32_t piece) const {
   parts_->refuse_if_broken();
-  return parts_->bodies.read(id);
+  return parts_->bodies.read(id, piece);
 }
 
-std::optional<std::string> DiskStore::body_at_hand(JobId id) const {
+std::optional<std::string> DiskStore::body_at_hand(JobId id, std::uint32_t piece) const {
   parts_->refuse_if_broken();
-  return parts_->bodies.at_hand(id);
+  return parts_->bodies.at_hand(id, piece);
 }
 
 std::vector<JobRecord> DiskStore::scan_due(std::uint32_t tube, DueKey from,

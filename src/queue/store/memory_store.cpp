@@ -22,6 +22,9 @@ std::vector<JobRecord> scan(const Order& order, const typename Order::key_type& 
 }  // namespace
 
 Sequence MemoryStore::append(const Changes& changes) {
+  if (changes.begun) unfinished_[changes.begun->id].bytes = changes.begun->bytes;
+  if (changes.piece) unfinished_[changes.piece->id].body.append(changes.piece->bytes);
+  if (changes.given_up) unfinished_.erase(changes.given_up->id);
   for (const JobChange& change : changes.jobs) {
     if (!change.before) {
       put(change);
@@ -46,7 +49,13 @@ void MemoryStore::put(const JobChange& change) {
   if (!change.after) return;  // neither a record before nor one after: no change
   Job& job = jobs_[change.after->id];
   job.record = *change.after;
-  job.body.assign(change.body);
+  const auto unfinished = unfinished_.find(change.after->id);
+  if (unfinished == unfinished_.end()) {
+    job.body.assign(change.body);
+  } else {
+    job.body = std::move(unfinished->second.body);
+    unfinished_.erase(unfinished);
+  }
   enter(job);
 }
 
@@ -89,6 +98,7 @@ Recovered MemoryStore::recover() const {
   recovered.watermarks = watermarks_;
   recovered.tubes.reserve(tube_records_.size());
   for (const auto& [number, record] : tube_records_) recovered.tubes.push_back(record);
+  for (const auto& [id, body] : unfinished_) recovered.unfinished.push_back({id, body.bytes});
   return recovered;
 }
 
@@ -98,11 +108,12 @@ std::optional<JobRecord> MemoryStore::find(JobId id) const {
   return job->second.record;
 }
 
-std::string MemoryStore::body(JobId id) const {
+std::string MemoryStore::body(JobId id, std::uint32_t piece) const {
   const auto job = jobs_.find(id);
-  if (job == jobs_.end())
+  const std::size_t at = piece * kBodyPiece;
+  if (job == jobs_.end() || at > job->second.body.size())
     throw StoreDamage("job " + std::to_string(id) + " has no body: there is no such job");
-  return job->second.body;
+  return job->second.body.substr(at, kBodyPiece);
 }
 
 std::vector<JobRecord> MemoryStore::scan_due(std::uint32_t tube, DueKey from,

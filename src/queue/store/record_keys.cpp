@@ -52,6 +52,26 @@ JobKey job_key(JobId id) {
   return key;
 }
 
+PieceKey piece_key(JobId id, std::uint32_t number) {
+  PieceKey key;
+  put_big(key.data(), id);
+  put_big(key.data() + sizeof id, number);
+  return key;
+}
+
+UnfinishedKey unfinished_key(JobId id) {
+  UnfinishedKey key;
+  key[0] = kUnfinishedKeys[0];
+  put_big(key.data() + 1, id);
+  return key;
+}
+
+JobId job_of_unfinished_key(std::string_view key) {
+  if (key.size() != UnfinishedKey{}.size())
+    throw StoreDamage("an unfinished body is under the key " + hex(key) + ", which is no job's");
+  return get_big<JobId>(key, 1);
+}
+
 TubeKey tube_key(std::uint32_t number) {
   TubeKey key;
   key[0] = kTubeKeys[0];

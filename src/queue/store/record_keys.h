@@ -3,9 +3,11 @@
 //   family    key        value
 //   jobs      id:u64     the pointer to the job's record: a version byte and an index key
 //   index     index_key  the job's record
-//   bodies    id:u64     the body
+//   bodies    id:u64     the body, or its first piece
+//   bodies    id:u64 n:u32  piece n > 0 of a body of more than kBodyPiece bytes
 //   default   't' n:u32  the record of tube number n
 //   default   'w'        the watermarks
+//   default   'u' id:u64 how many bytes the unfinished body of job id is to have
 //
 //   index_key := 'd' tube:u32 due:u64 id:u64       for a job that is not buried: sorts by (due, id)
 //              | 'b' tube:u32 burial:u64 id:u64    for a buried job: sorts in the order of burials
@@ -39,6 +41,8 @@ using Bytes = std::array<char, size>;
 using JobKey = Bytes<8>;
 using IndexKey = Bytes<21>;
 using TubeKey = Bytes<5>;
+using PieceKey = Bytes<12>;
+using UnfinishedKey = Bytes<9>;
 using Pointer = Bytes<22>;
 
 template <std::size_t size>
@@ -50,6 +54,12 @@ std::string_view view(const Bytes<size>& bytes) {
 std::string hex(std::string_view bytes);
 
 JobKey job_key(JobId id);
+PieceKey piece_key(JobId id, std::uint32_t number);
+UnfinishedKey unfinished_key(JobId id);
+// Throws StoreDamage if `key` is not an unfinished body's.
+JobId job_of_unfinished_key(std::string_view key);
+inline constexpr std::string_view kUnfinishedKeys = "u";
+inline constexpr std::string_view kUnfinishedKeysEnd = "v";
 TubeKey tube_key(std::uint32_t number);
 // Throws StoreDamage if `key` is not a tube's.
 std::uint32_t tube_of_key(std::string_view key);

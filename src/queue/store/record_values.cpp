@@ -179,4 +179,17 @@ Watermarks read_watermarks_value(std::string_view bytes) {
   return marks;
 }
 
+void append_unfinished_value(std::string& bytes, const UnfinishedBody& body) {
+  begin(bytes)(1, body.bytes);
+}
+
+UnfinishedBody read_unfinished_value(JobId id, std::string_view bytes) {
+  const UnfinishedKey key = unfinished_key(id);
+  Value value("the record of an unfinished body", view(key), bytes);
+  UnfinishedBody body{.id = id};
+  NewerFields newer;
+  value.read([&body](auto&& field) { field(1, body.bytes); }, newer);
+  return body;
+}
+
 }  // namespace carillon::queue

@@ -5,9 +5,9 @@
 //    1 priority   2 due        3 burial     4 ttr      5 delay     6 created   7 body_bytes
 //    8 reserves   9 timeouts  10 releases  11 buries  12 kicks
 //
-// of a tube: 1 scheduled, 2 buried, 3 name (bytes); of the watermarks: 1 next_id, 2 next_burial,
-// 3 time. The key says which job or tube it is (record_keys.h). Fields that this version does not
-// know are kept, and written again with the record.
+// of a tube: 1 scheduled, 2 buried, 3 name (bytes); of the watermarks: 1 next_id, 2 next_burial, 3
+// time; of an unfinished body: 1 bytes. The key says which job or tube it is (record_keys.h).
+// Fields that this version does not know are kept, and written again with the record.
 //
 // A value of version 1, from before tagged fields, is read as well: it has the same fields in the
 // order of their tags, each a little-endian number of a fixed size, a name at the end.
@@ -33,5 +33,8 @@ TubeRecord read_tube_value(std::uint32_t number, std::string_view value);
 
 void append_watermarks_value(std::string& bytes, const Watermarks& watermarks);
 Watermarks read_watermarks_value(std::string_view value);
+
+void append_unfinished_value(std::string& bytes, const UnfinishedBody& body);
+UnfinishedBody read_unfinished_value(JobId id, std::string_view value);
 
 }  // namespace carillon::queue

@@ -29,6 +29,12 @@ class ReplyQueue {
     close_reply(durable_at);
   }
 
+  // Goes on with the reply that was added last, and of which parts may have left.
+  void add_to_last(std::string_view part) {
+    append(part);
+    (held_.empty() ? free_ : held_.back().end) = base_ + buffer_.size();
+  }
+
   // Returns the bytes at the front that may leave, given that all changes up to `durable` are
   // durable. Valid until the next call of any other method. Amortized O(1) for each reply.
   std::string_view sendable(queue::Sequence durable);

@@ -21,7 +21,7 @@ namespace carillon::server::beanstalk {
 
 // beanstalkd's default, and the largest that its -z allows (bytes).
 inline constexpr std::uint32_t kDefaultMaxJobSize = 65'535;
-inline constexpr std::uint32_t kLargestMaxJobSize = 1u << 30;
+inline constexpr std::uint32_t kLargestMaxJobSize = 64u << 20;
 
 struct ServiceOptions {
   // Bytes of a body. A put of a larger one is answered JOB_TOO_BIG.

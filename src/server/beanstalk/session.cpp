@@ -29,6 +29,7 @@ Session::~Session() {
 void Session::close() {
   if (state_ == State::kClosed) return;
   if (state_ == State::kKicking) answer_kick();
+  if (state_ == State::kPieces) give_up_large_body();
   state_ = State::kClosed;
   body_ = {};
   Counters& counters = service_.counters();
@@ -49,7 +50,8 @@ Session::Wants Session::wants() const {
 }
 
 bool Session::mid_command() const {
-  return state_ == State::kLongLine || state_ == State::kBody || state_ == State::kSwallow;
+  return state_ == State::kLongLine || state_ == State::kBody || state_ == State::kPieces ||
+         state_ == State::kSwallow;
 }
 
 bool Session::is_at_work() const {
@@ -142,39 +144,6 @@ void Session::dispatch(const Command& c) {
     case Verb::kUnknown:
       break;
   }
-}
-
-// --- put, put-ms, put-at: the line, and then the body.
-
-void Session::begin_put(const Command& c) {
-  if (c.bytes > service_.options().max_job_size) {
-    left_ = std::uint64_t{c.bytes} + kEnd.size();
-    state_ = State::kSwallow;
-    return;
-  }
-  if (c.form == Form::kCountedBad) return replies_.add(0, kBadFormat);
-  became_producer();
-  put_ = c;
-  state_ = State::kBody;
-}
-
-void Session::finish_put(std::string_view body_and_end) {
-  state_ = State::kLine;
-  if (!body_and_end.ends_with(kEnd)) return replies_.add(0, "EXPECTED_CRLF\r\n");
-  if (service_.draining()) return replies_.add(0, "DRAINING\r\n");
-  const queue::Now now = service_.now();
-  if (service_.refuses_puts(now)) return replies_.add(0, "OUT_OF_MEMORY\r\n");
-  if (put_.ttr > queue::kMaxTtr) return replies_.add(0, kOutOfRange);
-  if (is_in_seconds(put_)) return replies_.add(0, "NOT_MILLISECONDS\r\n");
-
-  queue::PutOrder order{.priority = put_.priority, .due_in = put_.delay, .ttr = put_.ttr};
-  if (put_.verb == Verb::kPutAt) order.due_at = put_.due_at;
-  body_and_end.remove_suffix(kEnd.size());
-  or_answer_failure([&] {
-    const queue::PutOutcome put = service_.engine().put(client_, now, order, body_and_end);
-    if (put.id == 0) return replies_.add(0, kOutOfRange);
-    replies_.add(put.durable_at, "INSERTED ", put.id, kEnd);
-  });
 }
 
 // --- The other commands that need more than one call of the engine.

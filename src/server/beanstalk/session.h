@@ -18,6 +18,9 @@
 // which decides whether the body is kept or discarded, take_body() collects the body, and
 // finish_put() gives the job to the engine and adds the reply.
 //
+// Large bodies (more than queue::kBodyPiece bytes) go in pieces both ways. So a large body takes no
+// more memory than a piece, and no step takes long: take_piece(), go_on_sending().
+//
 // Thread safety: none; all sessions of a service belong to its thread.
 #pragma once
 
@@ -92,9 +95,11 @@ class Session {
     kLine,        // a command line is next
     kLongLine,    // a line that is too long is being discarded, up to its end
     kBody,        // the body of put_ is next
+    kPieces,      // the same, if the body is a large one
     kSwallow,     // the body of a put that was refused is being discarded
     kWaiting,     // a reserve waits
     kReading,     // the body for a reply is being read
+    kSending,     // a reply has a part of its large body, and more of it is next
     kCheckpoint,  // a checkpoint is being made
     kKicking,     // kick_ is under way
     kClosed,
@@ -104,6 +109,7 @@ class Session {
   std::size_t take_line(std::string_view bytes);
   std::size_t skip_long_line(std::string_view bytes);
   std::size_t take_body(std::string_view bytes);
+  std::size_t take_piece(std::string_view bytes);
   std::size_t swallow(std::string_view bytes);
   std::size_t refuse_http(std::string_view bytes);
   void turn_away(Stranger stranger);
@@ -112,6 +118,14 @@ class Session {
   void dispatch(const Command& command);
   void begin_put(const Command& command);
   void finish_put(std::string_view body_and_end);
+  void begin_large_put();
+  void finish_large_put();
+  void give_up_large_body();
+  // Calls `put` with what is asked for, and answers the client.
+  template <class Put>
+  void put_job(Put put);
+  std::string_view refusal(queue::Now now);
+  void swallow_and_answer(std::uint64_t bytes, std::string_view reply);
   void reserve(const Command& command);
   void reserve_job(queue::JobId id);
   void release(const Command& command);
@@ -137,6 +151,8 @@ class Session {
   void find(const std::optional<queue::JobView>& job);
   void answer_yaml(queue::Sequence durable_at, std::string_view yaml);
   void answer_job(std::string_view word, const Body& body);
+  void go_on_sending();
+  void send_piece(const Body& body);
   void answer_not_found();
   void answer_store_failure(std::string_view error);
   // Calls `action`, and answers the client if it throws StoreError.
@@ -165,10 +181,13 @@ class Session {
 
   Command put_;             // kBody: the put whose body is next
   std::string body_;        // kBody: the part of the body and its CR LF that came in earlier calls
-  std::uint64_t left_ = 0;  // kSwallow: bytes still to be discarded
+  queue::LargeBody large_;  // kPieces; body_ has the part of the next piece that came
+  std::uint64_t left_ = 0;  // kSwallow: bytes still to be discarded,
+  std::string_view reply_;  // and the reply after that
   queue::Kick kick_;        // kKicking
-  Asked asked_{};           // kReading: what for,
-  queue::JobView job_;      // and the job whose body it is
+  Asked asked_{};           // kReading, kSending: what for,
+  queue::JobView job_;      // and the job whose body it is,
+  std::uint32_t sent_ = 0;  // and how much of it the reply has
 };
 
 }  // namespace carillon::server::beanstalk

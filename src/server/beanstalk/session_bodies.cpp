@@ -5,6 +5,9 @@
 // - `reserve` holds the job before the body is read, as only one client gets it. When the body has
 //   come late, the job's ttr begins anew. If the body cannot be read, the job is given back.
 // - `reserve-job` and the peeks change nothing before the body has come.
+//
+// The first piece of a large body is fetched in this way, and the others one by one as the client
+// takes them. If one of those cannot be read, the reply cannot be ended: the session closes.
 #include <optional>
 #include <string>
 
@@ -13,6 +16,12 @@
 namespace carillon::server::beanstalk {
 
 using queue::Delivery;
+
+namespace {
+
+constexpr std::string_view kEnd = "\r\n";
+
+}  // namespace
 
 void Session::reserve(const Command& c) {
   became_worker();
@@ -55,13 +64,14 @@ void Session::find(const std::optional<queue::JobView>& job) {
 void Session::fetch(Asked asked, const queue::JobView& job) {
   asked_ = asked;
   job_ = job;
-  if (const auto body = body_at_hand(service_.store(), job.id)) return answer_body(*body);
-  service_.bodies().read(client_, job.id);
+  if (const auto body = body_at_hand(service_.store(), {.job = job.id})) return answer_body(*body);
+  service_.bodies().read(client_, {.job = job.id});
   state_ = State::kReading;
 }
 
 void Session::body_read(const Body& body) {
   if (state_ != State::kReading) return;
+  if (sent_ > 0) return send_piece(body);
   state_ = State::kLine;
   or_answer_failure([&] {
     if (asked_ == Asked::kReserve &&
@@ -124,8 +134,37 @@ void Session::answer_found(const Body& body) {
 }
 
 void Session::answer_job(std::string_view word, const Body& body) {
-  replies_.add(job_.durable_at, word, job_.id, " ", body.bytes->size(), "\r\n", *body.bytes,
-               "\r\n");
+  const std::size_t bytes = body.bytes->size();
+  if (bytes >= job_.body_bytes)
+    return replies_.add(job_.durable_at, word, job_.id, " ", bytes, kEnd, *body.bytes, kEnd);
+  replies_.add(job_.durable_at, word, job_.id, " ", job_.body_bytes, kEnd, *body.bytes);
+  sent_ = static_cast<std::uint32_t>(bytes);
+  state_ = State::kSending;
+}
+
+void Session::go_on_sending() {
+  const BodyName next{.job = job_.id,
+                      .piece = static_cast<std::uint32_t>(sent_ / queue::kBodyPiece)};
+  if (const auto body = body_at_hand(service_.store(), next)) return send_piece(*body);
+  service_.bodies().read(client_, next);
+  state_ = State::kReading;
+}
+
+void Session::send_piece(const Body& body) {
+  state_ = State::kSending;
+  if (!body.bytes || body.bytes->empty()) {
+    service_.report_store_failure("the body of job " + std::to_string(job_.id) +
+                                  " cannot be read to its end: " + body.error);
+    return close();
+  }
+  replies_.add_to_last(*body.bytes);
+  sent_ += static_cast<std::uint32_t>(body.bytes->size());
+  if (sent_ < job_.body_bytes) return;
+  replies_.add_to_last(kEnd);
+  sent_ = 0;
+  state_ = State::kLine;
+  // The worker has all of it from now on. If the ttr was over before, another one may have the job.
+  if (asked_ != Asked::kPeek) service_.engine().touch(client_, service_.now(), job_.id);
 }
 
 }  // namespace carillon::server::beanstalk

@@ -14,25 +14,22 @@ constexpr std::string_view kBadFormat = "BAD_FORMAT\r\n";
 // The clock is read at least once in so many steps.
 constexpr unsigned kStepsPerReading = 8;
 
-// An empty body buffer that grew beyond this gives its memory back.
-constexpr std::size_t kKeptBody = 64 << 10;
-
 }  // namespace
 
 std::size_t Session::receive(std::string_view bytes, std::uint64_t until_ns) {
   turn_over_ = false;
   std::size_t used = 0;
   for (unsigned steps = 0; wants() == Wants::kInput; ++steps) {
-    const bool kicking = state_ == State::kKicking;
-    if (!kicking && used == bytes.size()) break;
+    const bool long_command = state_ == State::kKicking || state_ == State::kSending;
+    if (!long_command && used == bytes.size()) break;
     // Most commands read the clock. Others are short.
     if (steps % kStepsPerReading == kStepsPerReading - 1) service_.now();
     if (steps > 0 && service_.last_now().mono_ns >= until_ns) {
       turn_over_ = true;
       break;
     }
-    if (kicking) {
-      go_on_kicking();
+    if (long_command) {
+      state_ == State::kKicking ? go_on_kicking() : go_on_sending();
       continue;
     }
     const std::size_t taken = take(bytes.substr(used));
@@ -50,10 +47,13 @@ std::size_t Session::take(std::string_view bytes) {
       return skip_long_line(bytes);
     case State::kBody:
       return take_body(bytes);
+    case State::kPieces:
+      return take_piece(bytes);
     case State::kSwallow:
       return swallow(bytes);
     case State::kWaiting:
     case State::kReading:
+    case State::kSending:
     case State::kCheckpoint:
     case State::kKicking:
     case State::kClosed:
@@ -87,28 +87,12 @@ std::size_t Session::skip_long_line(std::string_view bytes) {
   return end + kEnd.size();
 }
 
-std::size_t Session::take_body(std::string_view bytes) {
-  const std::size_t whole = std::size_t{put_.bytes} + kEnd.size();
-  const std::size_t taken = std::min(whole - body_.size(), bytes.size());
-  if (taken == whole) {
-    finish_put(bytes.substr(0, whole));
-    return taken;
-  }
-  body_.append(bytes.substr(0, taken));
-  if (body_.size() == whole) {
-    finish_put(body_);
-    body_.clear();
-    if (body_.capacity() > kKeptBody) body_.shrink_to_fit();
-  }
-  return taken;
-}
-
 std::size_t Session::swallow(std::string_view bytes) {
   const auto taken = static_cast<std::size_t>(std::min<std::uint64_t>(left_, bytes.size()));
   left_ -= taken;
   if (left_ == 0) {
     state_ = State::kLine;
-    replies_.add(0, "JOB_TOO_BIG\r\n");
+    replies_.add(0, reply_);
   }
   return taken;
 }

@@ -1,0 +1,144 @@
+// The commands put, put-ms and put-at: the line, the body, and the reply (session.h).
+#include <algorithm>
+#include <string_view>
+
+#include "server/beanstalk/session.h"
+
+namespace carillon::server::beanstalk {
+namespace {
+
+constexpr std::string_view kEnd = "\r\n";
+constexpr std::string_view kExpectedEnd = "EXPECTED_CRLF\r\n";
+constexpr std::string_view kOutOfRange = "OUT_OF_RANGE\r\n";
+
+// An empty body buffer that grew beyond this gives its memory back.
+constexpr std::size_t kKeptBody = 64 << 10;
+
+}  // namespace
+
+void Session::begin_put(const Command& c) {
+  if (c.bytes > service_.options().max_job_size)
+    return swallow_and_answer(c.bytes, "JOB_TOO_BIG\r\n");
+  if (c.form == Form::kCountedBad) return replies_.add(0, "BAD_FORMAT\r\n");
+  became_producer();
+  put_ = c;
+  state_ = State::kBody;
+  if (c.bytes > queue::kBodyPiece) begin_large_put();
+}
+
+// Discards the body and its end, and then answers.
+void Session::swallow_and_answer(std::uint64_t bytes, std::string_view reply) {
+  left_ = bytes + kEnd.size();
+  reply_ = reply;
+  state_ = State::kSwallow;
+}
+
+std::size_t Session::take_body(std::string_view bytes) {
+  const std::size_t whole = std::size_t{put_.bytes} + kEnd.size();
+  const std::size_t taken = std::min(whole - body_.size(), bytes.size());
+  if (taken == whole) {
+    finish_put(bytes.substr(0, whole));
+    return taken;
+  }
+  body_.append(bytes.substr(0, taken));
+  if (body_.size() == whole) {
+    finish_put(body_);
+    body_.clear();
+    if (body_.capacity() > kKeptBody) body_.shrink_to_fit();
+  }
+  return taken;
+}
+
+void Session::finish_put(std::string_view body_and_end) {
+  state_ = State::kLine;
+  if (!body_and_end.ends_with(kEnd)) return replies_.add(0, kExpectedEnd);
+  body_and_end.remove_suffix(kEnd.size());
+  put_job([&](queue::Now now, const queue::PutOrder& order) {
+    return service_.engine().put(client_, now, order, body_and_end);
+  });
+}
+
+// Returns the reply to a put that cannot be carried out at `now`, or nothing.
+std::string_view Session::refusal(queue::Now now) {
+  if (service_.draining()) return "DRAINING\r\n";
+  if (service_.refuses_puts(now)) return "OUT_OF_MEMORY\r\n";
+  if (put_.ttr > queue::kMaxTtr) return kOutOfRange;
+  if (is_in_seconds(put_)) return "NOT_MILLISECONDS\r\n";
+  return {};
+}
+
+template <class Put>
+void Session::put_job(Put put) {
+  const queue::Now now = service_.now();
+  if (const std::string_view reply = refusal(now); !reply.empty()) return replies_.add(0, reply);
+  queue::PutOrder order{.priority = put_.priority, .due_in = put_.delay, .ttr = put_.ttr};
+  if (put_.verb == Verb::kPutAt) order.due_at = put_.due_at;
+  or_answer_failure([&] {
+    const queue::PutOutcome outcome = put(now, order);
+    if (outcome.id == 0) return replies_.add(0, kOutOfRange);
+    replies_.add(outcome.durable_at, "INSERTED ", outcome.id, kEnd);
+  });
+}
+
+// --- Large bodies.
+
+void Session::begin_large_put() {
+  const std::string_view reply = refusal(service_.now());
+  if (!reply.empty()) return swallow_and_answer(put_.bytes, reply);
+  try {
+    large_ = service_.engine().begin_body(put_.bytes);
+    state_ = State::kPieces;
+  } catch (const queue::StoreError& error) {
+    service_.report_store_failure(error.what());
+    swallow_and_answer(put_.bytes, "INTERNAL_ERROR\r\n");
+  }
+}
+
+std::size_t Session::take_piece(std::string_view bytes) {
+  const std::uint32_t rest = large_.bytes - large_.put;
+  const std::size_t piece =
+      rest == 0 ? kEnd.size() : std::min<std::size_t>(rest, queue::kBodyPiece);
+  const std::size_t taken = std::min(piece - body_.size(), bytes.size());
+  body_.append(bytes.substr(0, taken));
+  if (body_.size() < piece) return taken;
+  if (rest == 0) {
+    finish_large_put();
+  } else {
+    try {
+      service_.engine().add_piece(large_, body_);
+    } catch (const queue::StoreError& error) {
+      service_.report_store_failure(error.what());
+      give_up_large_body();
+      swallow_and_answer(rest - piece, "INTERNAL_ERROR\r\n");
+    }
+  }
+  body_.clear();
+  if (state_ != State::kPieces) body_.shrink_to_fit();
+  return taken;
+}
+
+void Session::finish_large_put() {
+  state_ = State::kLine;
+  bool done = false;
+  if (body_ == kEnd) {
+    put_job([&](queue::Now now, const queue::PutOrder& order) {
+      const queue::PutOutcome outcome = service_.engine().put(client_, now, order, large_);
+      done = outcome.id != 0;
+      return outcome;
+    });
+  } else {
+    replies_.add(0, kExpectedEnd);
+  }
+  if (!done) give_up_large_body();
+}
+
+// If the store fails, the next start does it.
+void Session::give_up_large_body() {
+  try {
+    service_.engine().give_up(large_);
+  } catch (const queue::StoreError& error) {
+    service_.report_store_failure(error.what());
+  }
+}
+
+}  // namespace carillon::server::beanstalk
