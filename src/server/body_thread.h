@@ -33,7 +33,7 @@ class BodyThread final : public BodyQueue {
   // `on_done` is called by the thread when there is something to take() again. It must not throw.
   // `store` must outlive the BodyThread.
   BodyThread(const queue::Store& store, std::function<void()> on_done);
-  ~BodyThread();
+  virtual ~BodyThread();
   BodyThread(const BodyThread&) = delete;
   BodyThread& operator=(const BodyThread&) = delete;
 
