@@ -169,6 +169,17 @@ TEST(Session, ReleaseBuryKickAndPeek) {
       "NOT_FOUND\r\nNOT_FOUND\r\nNOT_FOUND\r\nNOT_FOUND\r\nNOT_FOUND\r\nNOT_FOUND\r\n");
 }
 
+TEST(Session, ATubeBeyondThe10000thIsNotWatched) {
+  TestServer server;
+  Client client(server);
+  for (int i = 2; i <= 10'000; ++i) {
+    const std::string number = std::to_string(i);
+    ASSERT_EQ(client.say("watch t" + number + "\r\n"), "WATCHING " + number + "\r\n");
+  }
+  EXPECT_EQ(client.say("watch x\r\nwatch t2\r\nstats-tube x\r\n"),
+            "OUT_OF_MEMORY\r\nWATCHING 10000\r\nNOT_FOUND\r\n");
+}
+
 TEST(Session, TubesAreUsedWatchedIgnoredListedAndPaused) {
   TestServer server;
   Client client(server);

@@ -4,6 +4,7 @@
 
 #include <boost/intrusive/list.hpp>
 #include <boost/intrusive/set.hpp>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -15,12 +16,15 @@
 namespace carillon::queue {
 
 // Says that a client watches a tube. While the client waits in a reserve, each of its Watches is
-// linked into the line of waiting clients of its tube.
+// linked into the line of waiting clients of its tube. The Watches of a client with many of them
+// may stand there a little longer (State::leave_lines).
 struct Watch {
   Watch(Client& by, Tube& of) : client(&by), tube(&of) {}
 
   Client* client;
   Tube* tube;
+  std::size_t position = 0;  // in Client::watches
+  boost::intrusive::set_member_hook<boost::intrusive::optimize_size<true>> tube_hook;
   boost::intrusive::list_member_hook<> waiting_hook;
 };
 
@@ -35,7 +39,15 @@ struct Client : TimerNode {
   using ByDeadlineSet = boost::intrusive::multiset<
       LoadedJob, boost::intrusive::compare<ByDeadline>,
       boost::intrusive::member_hook<LoadedJob, LoadedJob::OrderHook, &LoadedJob::order_hook>>;
+  struct TubeOf {
+    using type = Tube*;  // NOLINT(readability-identifier-naming): Boost asks for this name
+    type operator()(const Watch& watch) const { return watch.tube; }
+  };
+  using ByTubeSet = boost::intrusive::set<
+      Watch, boost::intrusive::key_of_value<TubeOf>,
+      boost::intrusive::member_hook<Watch, decltype(Watch::tube_hook), &Watch::tube_hook>>;
 
+  bool watches_tube(Tube& tube) const { return by_tube.find(&tube) != by_tube.end(); }
   // Returns true if one of its jobs has less than kSafetyMargin of its ttr left.
   bool deadline_soon(std::uint64_t mono_from) const {
     return !deadlines.empty() && mono_from + kSafetyMargin >= deadlines.begin()->expiry();
@@ -45,6 +57,11 @@ struct Client : TimerNode {
   Tube* tube_in_use = nullptr;
   // Never empty. In beanstalkd's order: when one goes, the last one takes its position.
   std::vector<std::unique_ptr<Watch>> watches;
+  ByTubeSet by_tube;  // of all watches
+  // Only watches before this position may be linked into the lines of their tubes.
+  std::size_t in_lines = 0;
+  // Links it into State::leaving_lines.
+  boost::intrusive::list_member_hook<> leaving_hook;
   // The jobs that the client has reserved, in two orders.
   InOrderReserved held;
   ByDeadlineSet deadlines;

@@ -1,5 +1,4 @@
-// Here an engine starts and closes, clients come and go, and the passing of time takes effect
-// (advance).
+// Here an engine starts and closes, clients come, and the passing of time takes effect (advance).
 
 #include "carillon/queue/engine.h"
 
@@ -63,11 +62,11 @@ Engine::State::State(Store& in, const EngineOptions& with, Recovered recovered, 
 Engine::State::~State() {
   // Jobs, clients and timers must be unlinked before they are destroyed.
   for (auto& [id, job] : jobs) detach(*job);
-  for (auto& [id, each] : clients) {
-    if (each->waiting) end_waiting(*each);
-  }
+  for (auto& [id, each] : clients) waits.cancel(*each);
+  leaving_lines.clear();
   ripening.clear();
   for (Tube* tube : tube_order) {
+    tube->waiting.clear();
     due.cancel(tube->due_time);
     loading.cancel(tube->load_time);
     pauses.cancel(tube->pause_end);
@@ -113,6 +112,7 @@ void Engine::State::advance(Now now, std::size_t step) {
   serve(served);
   waits.advance(
       clock.mono(), [this](TimerNode& node) { wait_is_over(static_cast<Client&>(node)); }, step);
+  clear_up(step);
 }
 
 void Engine::State::await_first_delayed(Tube& tube) {
@@ -182,23 +182,6 @@ ClientId Engine::connect() {
   return id;
 }
 
-void Engine::disconnect(ClientId id, Now now) {
-  State& s = *state_;
-  s.clock.observe(now);
-  Client& client = s.client(id);
-  if (client.waiting) s.end_waiting(client);
-  while (!client.held.empty()) {
-    LoadedJob& job = client.held.front();
-    s.detach(job);
-    s.make_ready(job);
-    s.serve(*job.tube);
-  }
-  while (!client.watches.empty()) s.unwatch(client, client.watches.size() - 1);
-  --client.tube_in_use->users;
-  s.forget_if_unreferenced(*client.tube_in_use);
-  s.clients.erase(id);
-}
-
 void Engine::advance(Now now) {
   state_->advance(now, state_->options.step);
   if (const auto failure = std::exchange(state_->load_failure, std::nullopt))
@@ -208,7 +191,8 @@ void Engine::advance(Now now) {
 std::optional<std::uint64_t> Engine::next_wakeup() const {
   const State& s = *state_;
   std::optional<std::uint64_t> wake;
-  if (!s.ripening.empty()) return s.clock.mono_ns_at_utc(0);
+  if (!s.ripening.empty() || !s.gone.empty() || !s.leaving_lines.empty())
+    return s.clock.mono_ns_at_utc(0);
   const auto sooner = [&wake](std::uint64_t ns) { wake = wake ? std::min(*wake, ns) : ns; };
   for (const auto* wheel : {&s.due, &s.loading}) {
     if (const auto tick = wheel->next_wakeup()) sooner(s.clock.mono_ns_at_utc(*tick));

@@ -1,5 +1,7 @@
 // Here the engine reports: statistics, lists, and the check of its invariants.
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
@@ -54,6 +56,17 @@ void check_client(const Client& client, ClientId id) {
   check(client.held.size() == client.deadlines.size(), "held jobs have deadlines",
         std::to_string(id));
   check(!client.watches.empty(), "a client watches something", std::to_string(id));
+  check(client.by_tube.size() == client.watches.size(), "all watches are found by their tubes",
+        std::to_string(id));
+  for (const auto& watch : client.watches) {
+    const bool may_be_in_line = watch->position < client.in_lines;
+    check(client.watches[watch->position] == watch, "a watch knows its position",
+          std::to_string(id));
+    check(watch->waiting_hook.is_linked() ? may_be_in_line : !client.waiting,
+          "a client is in lines as far as it knows", std::to_string(id));
+  }
+  check(client.leaving_hook.is_linked() == (client.in_lines > 0 && !client.waiting),
+        "who waits no more leaves the lines", std::to_string(id));
   for (const LoadedJob& job : client.held) {
     check(job.state == JobState::kReserved && job.holder == &client && job.armed(),
           "a held job is reserved", std::to_string(id));
@@ -136,6 +149,7 @@ void Engine::check_invariants() const {
   std::size_t reserved = 0;
   std::size_t waiting = 0;
   std::uint64_t waiting_clients = 0;
+  const auto waits_no_more = [](const Watch& watch) { return !watch.client->waiting; };
   for (const Tube* tube : s.tube_order) {
     const std::string& name = tube->record.name;
     check(tube == s.default_tube || tube->referenced(),
@@ -158,7 +172,8 @@ void Engine::check_invariants() const {
       check(record.due >= tube->next_far, "no far job is due before next_far", name);
     }
     check(far == tube->far(), "far jobs are counted", name);
-    check(!tube->can_serve(), "nobody waits while a job is ready and readable", name);
+    check(!tube->open() || std::all_of(tube->waiting.begin(), tube->waiting.end(), waits_no_more),
+          "nobody waits while a job is ready and readable", name);
     sums.urgent += tube->urgent;
     sums.ready += tube->ready.size();
     sums.buried += tube->record.buried;
@@ -178,13 +193,19 @@ void Engine::check_invariants() const {
   for (const auto& [id, client] : s.clients) {
     check_client(*client, id);
     reserved -= client->held.size();
-    waiting -= client->waiting ? client->watches.size() : 0;
+    waiting -= static_cast<std::size_t>(
+        std::count_if(client->watches.begin(), client->watches.end(),
+                      [](const auto& watch) { return watch->waiting_hook.is_linked(); }));
     waiting_clients += client->waiting ? 1U : 0U;
+  }
+  for (const auto& client : s.gone) {
+    check(!client->watches.empty(), "who has left nothing behind is forgotten",
+          std::to_string(client->id));
+    reserved -= client->held.size();
   }
   check(waiting_clients == s.waiting, "waiting clients are counted", std::to_string(s.waiting));
   check(reserved == 0, "every reserved job has a holder", std::to_string(reserved));
-  check(waiting == 0, "each entry in a waiting line is of a waiting client",
-        std::to_string(waiting));
+  check(waiting == 0, "each entry in a waiting line is of a client", std::to_string(waiting));
 }
 
 }  // namespace carillon::queue

@@ -5,6 +5,7 @@
 //   reserve, release, bury, touch, watch  engine_worker.cpp; how a client waits: reserving.cpp
 //   remove, peek, kick, pause             engine_anyone.cpp
 //   what the passing of time does         engine.cpp, advance
+//   what clients leave behind             leaving.cpp
 //   far jobs are loaded                   loading.cpp
 //   the time itself                       engine_clock.h
 //   what is appended to the store         changes.cpp
@@ -27,6 +28,7 @@
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <list>
 #include <memory>
 #include <optional>
 #include <span>
@@ -63,7 +65,7 @@ struct Engine::State {
   void forget_if_unreferenced(Tube& tube);
   void use(Client& client, Tube& tube);
   void watch(Client& client, Tube& tube);
-  void unwatch(Client& client, std::size_t position);
+  void unwatch(Watch& watch);
 
   // --- Jobs (jobs.cpp)
 
@@ -154,9 +156,24 @@ struct Engine::State {
   void start_waiting(Client& client, std::optional<Millis> timeout);
   // Arms the client's timer for the first moment that may end its waiting.
   void schedule_wake(Client& client);
+  // The client stays in the lines of some of its tubes if it watches many: see leave_lines().
   void end_waiting(Client& client);
   // The client's timer has expired.
   void wait_is_over(Client& client);
+
+  // --- What clients leave behind (leaving.cpp)
+
+  // One call of a client that watches or holds much does at most so much of these: the rest is left
+  // to `advance`.
+  static constexpr std::size_t kLeaveAtOnce = 64;
+  // Takes up to `budget` watches of a client that does not wait out of the lines of their tubes.
+  // Returns how many it has looked at.
+  std::size_t leave_lines(Client& client, std::size_t budget);
+  // Makes jobs of a client that has disconnected ready, and then ends its watches: up to `budget`
+  // of both together. Returns how many there were.
+  std::size_t give_up(Client& client, std::size_t budget);
+  // Goes on with what clients have left behind.
+  void clear_up(std::size_t budget);
 
   // --- Time (engine.cpp)
 
@@ -210,6 +227,13 @@ struct Engine::State {
   std::vector<Tube*> tube_order;
   Tube* default_tube = nullptr;
   std::unordered_map<ClientId, std::unique_ptr<Client>> clients;
+  // Clients that have disconnected, and still hold jobs or watch tubes. They take turns.
+  std::list<std::unique_ptr<Client>> gone;
+  // Clients that wait no more, and of which watches still stand in lines. They take turns.
+  using LeavingLines = boost::intrusive::list<
+      Client, boost::intrusive::member_hook<Client, boost::intrusive::list_member_hook<>,
+                                            &Client::leaving_hook>>;
+  LeavingLines leaving_lines;
 
   Watermarks stored_marks;  // as they stand in the store
   JobId next_id;

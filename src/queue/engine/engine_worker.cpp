@@ -1,6 +1,7 @@
 // Here the commands for workers are handled: watch, ignore, reserve, release, bury and touch.
 
 #include <algorithm>
+#include <cstddef>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -20,23 +21,23 @@ LoadedJob* held_by(const Client& client, LoadedJob* job) {
 
 }  // namespace
 
-std::size_t Engine::watch(ClientId id, std::string_view name) {
+std::optional<std::size_t> Engine::watch(ClientId id, std::string_view name) {
   State& s = *state_;
   Client& client = s.client(id);
-  Tube& tube = s.tube_named(name);
-  const auto is_it = [&tube](const auto& watch) { return watch->tube == &tube; };
-  if (std::none_of(client.watches.begin(), client.watches.end(), is_it)) s.watch(client, tube);
+  Tube* const tube = s.tubes.find(name);
+  if (tube != nullptr && client.watches_tube(*tube)) return client.watches.size();
+  if (client.watches.size() == kMaxWatched) return std::nullopt;
+  s.watch(client, tube != nullptr ? *tube : s.tube_named(name));
   return client.watches.size();
 }
 
 std::optional<std::size_t> Engine::ignore(ClientId id, std::string_view name) {
   State& s = *state_;
   Client& client = s.client(id);
-  const auto is_it = [name](const auto& watch) { return watch->tube->record.name == name; };
-  const auto found = std::find_if(client.watches.begin(), client.watches.end(), is_it);
-  if (found == client.watches.end()) return client.watches.size();
+  const auto found = client.by_tube.find(s.tubes.find(name));
+  if (found == client.by_tube.end()) return client.watches.size();
   if (client.watches.size() == 1) return std::nullopt;
-  s.unwatch(client, static_cast<std::size_t>(found - client.watches.begin()));
+  s.unwatch(*found);
   return client.watches.size();
 }
 

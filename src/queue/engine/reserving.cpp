@@ -46,7 +46,7 @@ void Engine::State::hold(Client& client, LoadedJob& job) {
 }
 
 void Engine::State::serve_next(Tube& tube) {
-  Client& client = *tube.waiting.front().client;
+  Client& client = *tube.first_waiting();
   deliveries.push_back(hand_over(client, *tube.ready.begin()));
   end_waiting(client);
 }
@@ -60,7 +60,7 @@ void Engine::State::serve(Tube& tube) {
 void Engine::State::serve(std::vector<Tube*>& those) {
   std::sort(those.begin(), those.end());
   those.erase(std::unique(those.begin(), those.end()), those.end());
-  std::erase_if(those, [](const Tube* tube) { return !tube->can_serve(); });
+  std::erase_if(those, [](Tube* tube) { return !tube->can_serve(); });
   const auto later = [](const Tube* a, const Tube* b) {
     return ByPriority()(*b->ready.begin(), *a->ready.begin());
   };
@@ -80,7 +80,9 @@ void Engine::State::serve(std::vector<Tube*>& those) {
 void Engine::State::start_waiting(Client& client, std::optional<Millis> timeout) {
   client.waiting = true;
   ++waiting;
+  leave_lines(client, client.in_lines);  // to stand at their ends
   for (const auto& watch : client.watches) watch->tube->waiting.push_back(*watch);
+  client.in_lines = client.watches.size();
 
   const std::uint64_t from = clock.mono_from();
   client.give_up_at = timeout && *timeout < kNever - from ? from + *timeout : kNever;
@@ -98,8 +100,8 @@ void Engine::State::end_waiting(Client& client) {
   client.waiting = false;
   --waiting;
   waits.cancel(client);
-  for (const auto& watch : client.watches)
-    watch->tube->waiting.erase(watch->tube->waiting.iterator_to(*watch));
+  leave_lines(client, kLeaveAtOnce);
+  if (client.in_lines > 0) leaving_lines.push_back(client);
 }
 
 void Engine::State::wait_is_over(Client& client) {

@@ -37,7 +37,13 @@ struct Tube {
   bool ripening() const { return ripening_hook.is_linked(); }
   // Returns true if its ready jobs may go out.
   bool open() const { return !ready.empty() && !paused() && !ripening(); }
-  bool can_serve() const { return open() && !waiting.empty(); }
+  bool can_serve() { return open() && first_waiting() != nullptr; }
+  // Returns the client that has waited longest; nullptr if none waits. Takes out of the line those
+  // before it that wait no more.
+  Client* first_waiting() {
+    while (!waiting.empty() && !waiting.front().client->waiting) waiting.pop_front();
+    return waiting.empty() ? nullptr : waiting.front().client;
+  }
   bool has_jobs() const { return record.scheduled + record.buried > 0; }
   bool referenced() const { return has_jobs() || users + watchers > 0; }
 

@@ -1,5 +1,7 @@
 // Here tubes are found, made, used, watched, and forgotten when nothing refers to them any more.
 
+#include <algorithm>
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -58,14 +60,23 @@ void Engine::State::use(Client& client, Tube& tube) {
 }
 
 void Engine::State::watch(Client& client, Tube& tube) {
-  client.watches.push_back(std::make_unique<Watch>(client, tube));
+  auto made = std::make_unique<Watch>(client, tube);
+  made->position = client.watches.size();
+  client.watches.push_back(std::move(made));
+  client.by_tube.insert(*client.watches.back());
   ++tube.watchers;
 }
 
-void Engine::State::unwatch(Client& client, std::size_t position) {
-  Tube& tube = *client.watches[position]->tube;
-  client.watches[position] = std::move(client.watches.back());
+void Engine::State::unwatch(Watch& watch) {
+  Client& client = *watch.client;
+  Tube& tube = *watch.tube;
+  if (watch.waiting_hook.is_linked()) tube.waiting.erase(tube.waiting.iterator_to(watch));
+  client.by_tube.erase(client.by_tube.iterator_to(watch));
+  const std::size_t position = watch.position;
+  std::swap(client.watches[position], client.watches.back());
+  client.watches[position]->position = position;
   client.watches.pop_back();
+  client.in_lines = std::min(client.in_lines, client.watches.size());
   --tube.watchers;
   forget_if_unreferenced(tube);
 }

@@ -115,7 +115,7 @@ void Session::dispatch(const Command& c) {
       engine.use(client_, c.tube);
       return replies_.add(0, "USING ", c.tube, kEnd);
     case Verb::kWatch:
-      return replies_.add(0, "WATCHING ", engine.watch(client_, c.tube), kEnd);
+      return watch(c.tube);
     case Verb::kIgnore:
       return ignore(c.tube);
     case Verb::kPauseTube:
@@ -172,6 +172,12 @@ void Session::answer_kick() {
 void Session::pause(const Command& c) {
   if (!service_.engine().pause(service_.now(), c.tube, c.delay)) return answer_not_found();
   replies_.add(0, "PAUSED\r\n");
+}
+
+void Session::watch(std::string_view tube) {
+  const std::optional<std::size_t> watched = service_.engine().watch(client_, tube);
+  if (!watched) return replies_.add(0, "OUT_OF_MEMORY\r\n");
+  replies_.add(0, "WATCHING ", *watched, kEnd);
 }
 
 void Session::ignore(std::string_view tube) {

@@ -135,6 +135,7 @@ class Session {
   void pause(const Command& command);
   void stats_job(queue::JobId id);
   void stats_tube(std::string_view tube);
+  void watch(std::string_view tube);
   void ignore(std::string_view tube);
 
   // What a body is read for.
