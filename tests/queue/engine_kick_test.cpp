@@ -92,6 +92,32 @@ TEST_F(EngineKick, AJobThatIsBuriedMeanwhileStaysBuried) {
   EXPECT_EQ(counts().buried, 1u);
 }
 
+// Each step once looked at all of them, to find the last job.
+TEST_F(EngineKick, JobsReservedBeforeTheirTimeArePassedOverInSteps) {
+  const std::vector<JobId> ids = put(101);
+  for (std::size_t i = 0; i < 100; ++i)
+    ASSERT_TRUE(engine.reserve_job(worker, queue.now(), ids[i]));
+  int steps = 1;
+  for (; !kick.done; ++steps) engine.kick(producer, queue.now(), kick);
+  EXPECT_EQ(steps, 8);  // of 16 records each
+  EXPECT_EQ(kick.kicked, 1u);
+  EXPECT_EQ(counts().ready, 1u);
+}
+
+TEST_F(EngineKick, APeekAtDelayedJobsPassesOverReservedOnesInSteps) {
+  const std::vector<JobId> ids = put(101);
+  for (std::size_t i = 0; i < 100; ++i)
+    ASSERT_TRUE(engine.reserve_job(worker, queue.now(), ids[i]));
+  DelayedPeek peek;
+  for (int steps = 1; steps < 7; ++steps) {
+    engine.peek_delayed(producer, queue.now(), peek);
+    ASSERT_FALSE(peek.done);
+  }
+  engine.peek_delayed(producer, queue.now(), peek);
+  EXPECT_TRUE(peek.done);
+  EXPECT_EQ(peek.found.value().id, ids[100]);
+}
+
 TEST_F(EngineKick, AFailureHalfWayEndsItAndItCountsWhatWasKicked) {
   put(40);
   engine.kick(producer, queue.now(), kick);

@@ -275,7 +275,7 @@ class History {
       };
       const auto seen = [](const std::optional<JobView>& view) { return view ? view->id : 0; };
       EXPECT_EQ(seen(engine().peek_ready(client, now())), first(JobState::kReady));
-      EXPECT_EQ(seen(engine().peek_delayed(client, now())), first(JobState::kDelayed));
+      EXPECT_EQ(seen(peek_delayed(engine(), client, now())), first(JobState::kDelayed));
       EXPECT_EQ(seen(engine().peek_buried(client, now())), first(JobState::kBuried));
     }
   }

@@ -134,7 +134,7 @@ TEST_F(EngineTest, KickTakesTheBuriedFirstInOrderElseTheDelayedNearestFirst) {
   EXPECT_EQ(state(ids[1]), JobState::kBuried) << "the last one buried";
   EXPECT_EQ(kick_all(engine, producer, queue.now(), 10), 1u) << "buried or delayed, not both";
   EXPECT_EQ(kick_all(engine, producer, queue.now(), 1), 1u);
-  EXPECT_EQ(queue.body(engine.peek_delayed(producer, queue.now())), "far");
+  EXPECT_EQ(queue.body(peek_delayed(engine, producer, queue.now())), "far");
   EXPECT_EQ(kick_all(engine, producer, queue.now(), 10), 1u);
   EXPECT_EQ(kick_all(engine, producer, queue.now(), 10), 0u);
   EXPECT_EQ(counts().ready, 5u);

@@ -23,6 +23,13 @@ inline std::uint64_t kick_all(Engine& engine, ClientId client, Now now, std::uin
   return kick.kicked;
 }
 
+// Carries out the whole of a peek at the delayed jobs.
+inline std::optional<JobView> peek_delayed(Engine& engine, ClientId client, Now now) {
+  DelayedPeek peek;
+  while (!peek.done) engine.peek_delayed(client, now, peek);
+  return peek.found;
+}
+
 class VirtualQueue {
  public:
   explicit VirtualQueue(EngineOptions options = {}) : options_(options) { start(); }

@@ -133,6 +133,24 @@ struct JobView {
   Sequence durable_at = 0;
 };
 
+// A peek at the delayed job that is due first, under way.
+struct DelayedPeek {
+  // None if there is no such job.
+  std::optional<JobView> found;
+  // Nothing is left to do.
+  bool done = false;
+
+  // Of the engine: where in the store the next step goes on.
+  DueKey next{};
+};
+
+// How long a list of all tubes is.
+struct TubeListSize {
+  std::uint64_t tubes = 0;
+  // The bytes of their names.
+  std::uint64_t name_bytes = 0;
+};
+
 // How a reserve ends.
 struct Delivery {
   enum class Kind : std::uint8_t {
@@ -301,8 +319,14 @@ class Engine {
   std::optional<JobView> peek(Now now, JobId id);
   // The ready job of the tube in use that goes out next.
   std::optional<JobView> peek_ready(ClientId client, Now now);
-  // The delayed job of the tube in use that is due first.
-  std::optional<JobView> peek_delayed(ClientId client, Now now);
+  // The delayed job of the tube in use that is due first. A call looks at 16 jobs at most, and jobs
+  // that were reserved before their time may come first:
+  //
+  //   DelayedPeek peek;
+  //   while (!peek.done) engine.peek_delayed(client, now(), peek);
+  //
+  // REQUIRES: `use` is not called in between.
+  void peek_delayed(ClientId client, Now now, DelayedPeek& peek);
   // The buried job of the tube in use that was buried first.
   std::optional<JobView> peek_buried(ClientId client, Now now);
 
@@ -353,6 +377,22 @@ class Engine {
   EngineStats stats() const;
   // Returns the names of all tubes. O(tubes).
   std::vector<std::string> tubes() const;
+  // The same in steps, so that the owner can serve others in between. `list_tubes` begins, and
+  // returns how long the list will be; each call of `next_tubes` returns some of the names:
+  //
+  //   const TubeListSize size = engine.list_tubes(client);
+  //   for (std::uint64_t got = 0; got < size.tubes;) {
+  //     const auto names = engine.next_tubes(client);       // perhaps none of them
+  //     if (!names) break;                                  // the list is lost
+  //     got += names->size();
+  //   }
+  //
+  // The list has the tubes that there were when it began, also those that are forgotten meanwhile;
+  // the others are in the order of `tubes`. It is lost if more than 16 384 tubes were forgotten
+  // between two calls. A client has one list at a time: the next one ends the one before.
+  TubeListSize list_tubes(ClientId client);
+  // REQUIRES: names are left.
+  std::optional<std::vector<std::string>> next_tubes(ClientId client);
   // Returns the sequence number of the last append. An answer "there is no such job" may depend on
   // it, so the answer waits until that append is durable.
   Sequence last_sequence() const;

@@ -28,6 +28,14 @@ struct Watch {
   boost::intrusive::list_member_hook<> waiting_hook;
 };
 
+// A list of all tubes that a client reads in steps (listing.cpp).
+struct TubeListing {
+  std::uint64_t made_before;    // the tubes in the list have a lower Tube::made
+  std::uint64_t left;           // names that were not returned yet
+  std::uint64_t removals_seen;  // of all that ever were
+  std::size_t next = 0;         // position of the first tube that was not looked at
+};
+
 // The timer is armed while the client waits and a moment is known that will end its waiting: its
 // time-out, or the deadline of a job that it holds.
 struct Client : TimerNode {
@@ -66,6 +74,7 @@ struct Client : TimerNode {
   InOrderReserved held;
   ByDeadlineSet deadlines;
   bool waiting = false;
+  std::optional<TubeListing> listing;
   // While waiting: the monotonic ms of its time-out, or UINT64_MAX if it has none.
   std::uint64_t give_up_at = UINT64_MAX;
 };

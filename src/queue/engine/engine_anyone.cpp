@@ -62,14 +62,19 @@ std::optional<JobView> Engine::peek_ready(ClientId id, Now now) {
   return s.view(tube.ready.begin()->record);
 }
 
-std::optional<JobView> Engine::peek_delayed(ClientId id, Now now) {
+void Engine::peek_delayed(ClientId id, Now now, DelayedPeek& peek) {
   State& s = *state_;
   s.advance(now);
   Tube& tube = *s.client(id).tube_in_use;
-  if (!tube.delayed.empty()) return s.view(tube.delayed.begin()->record);
-  const std::vector<JobRecord> far = s.scan_far(tube, {}, 1);
-  if (far.empty()) return std::nullopt;
-  return s.view(far.front());
+  if (!tube.delayed.empty()) {
+    peek.found = s.view(tube.delayed.begin()->record);
+  } else {
+    const State::FarJobs far = s.scan_far(tube, peek.next, 1);
+    if (!far.jobs.empty()) peek.found = s.view(far.jobs.front());
+    peek.next = far.next;
+    peek.done = !far.more;
+  }
+  peek.done = peek.done || peek.found;
 }
 
 std::optional<JobView> Engine::peek_buried(ClientId id, Now now) {
@@ -113,6 +118,7 @@ std::vector<JobRecord> Engine::State::next_to_kick(Tube& tube, Kick& kick) {
   if (kick.buried) {
     records = store.scan_buried(tube.record.number, kick.next_burial, limit);
     if (!records.empty()) kick.next_burial = records.back().burial + 1;
+    kick.done = records.empty();
     return records;
   }
   for (const LoadedJob& job : tube.delayed) {
@@ -120,9 +126,10 @@ std::vector<JobRecord> Engine::State::next_to_kick(Tube& tube, Kick& kick) {
     records.push_back(job.record);
   }
   if (!records.empty()) return records;
-  records = scan_far(tube, kick.next_due, limit);
-  if (!records.empty()) kick.next_due = {records.back().due, records.back().id + 1};
-  return records;
+  const FarJobs far = scan_far(tube, kick.next_due, limit);
+  kick.next_due = far.next;
+  kick.done = !far.more;
+  return far.jobs;
 }
 
 void Engine::kick(ClientId id, Now now, Kick& kick) {
@@ -139,7 +146,7 @@ void Engine::kick(ClientId id, Now now, Kick& kick) {
     const std::vector<JobRecord> records = s.next_to_kick(tube, kick);
     if (!records.empty()) kick.durable_at = s.kick(records);
     kick.kicked += records.size();
-    kick.done = records.empty() || kick.kicked == kick.bound;
+    kick.done = kick.done || kick.kicked == kick.bound;
   } catch (const StoreError&) {
     kick.done = true;
     if (kick.kicked == 0) throw;

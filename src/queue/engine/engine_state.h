@@ -9,7 +9,7 @@
 //   far jobs are loaded                   loading.cpp
 //   the time itself                       engine_clock.h
 //   what is appended to the store         changes.cpp
-//   statistics                            engine_reports.cpp
+//   statistics                            engine_reports.cpp; the list of all tubes: listing.cpp
 //
 // A command looks jobs up, appends its changes to the store, and only then changes the state below.
 // If the append fails, there is nothing to undo. A job that is in memory is ready, delayed,
@@ -28,6 +28,7 @@
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <list>
 #include <memory>
 #include <optional>
@@ -133,9 +134,15 @@ struct Engine::State {
   void loading_failed(Tube& tube, const StoreError& error);
   // Loads all of the tube's jobs that are due by now, as far as memory is allowed.
   void load_what_is_due(Tube& tube);
-  // Returns up to `limit` of the tube's delayed jobs that are in the store alone, by (due, id). The
-  // first one is at `from` or later.
-  std::vector<JobRecord> scan_far(Tube& tube, DueKey from, std::size_t limit);
+  // Jobs that were found in the store, and where to look for more.
+  struct FarJobs {
+    std::vector<JobRecord> jobs;
+    DueKey next;
+    bool more;  // there may be more
+  };
+  // Looks at the tube's next 16 delayed jobs in the store, by (due, id), from `from` on. Finds up
+  // to `limit` of those that are in the store alone: perhaps none, though there are more.
+  FarJobs scan_far(Tube& tube, DueKey from, std::size_t limit);
 
   // --- Reserving (reserving.cpp)
 
@@ -160,6 +167,13 @@ struct Engine::State {
   void end_waiting(Client& client);
   // The client's timer has expired.
   void wait_is_over(Client& client);
+
+  // --- Lists of all tubes (listing.cpp)
+
+  // The tube is to be forgotten, and the last one in the order will take its position. No effect
+  // unless a list is being read.
+  void note_removal(const Tube& tube);
+  void end_listing(Client& client);
 
   // --- What clients leave behind (leaving.cpp)
 
@@ -192,7 +206,7 @@ struct Engine::State {
   // --- Kicking (engine_anyone.cpp)
 
   // Returns the records of the buried or delayed jobs of the kick's next step, in the order of the
-  // peeks.
+  // peeks. The kick is done if no more can follow.
   std::vector<JobRecord> next_to_kick(Tube& tube, Kick& kick);
   // Makes the jobs with these records ready, in one append. REQUIRES: all are in one tube, and each
   // is buried or delayed.
@@ -226,6 +240,25 @@ struct Engine::State {
   // In beanstalkd's order: when a tube goes, the last one takes its position.
   std::vector<Tube*> tube_order;
   Tube* default_tube = nullptr;
+  std::uint64_t tubes_made = 0;
+  std::uint64_t name_bytes = 0;  // of all tubes
+
+  // While lists of tubes are being read: the last tubes that were forgotten, each with the last one
+  // in the order, which has taken its position.
+  struct Removal {
+    struct Of {
+      explicit Of(const Tube& tube)
+          : position(tube.position), made(tube.made), name(tube.record.name) {}
+      std::size_t position;
+      std::uint64_t made;
+      std::string name;
+    };
+    Of gone;
+    Of moved;
+  };
+  std::deque<Removal> removals;
+  std::uint64_t removals_dropped = 0;  // before the first of these
+  std::size_t listings = 0;
   std::unordered_map<ClientId, std::unique_ptr<Client>> clients;
   // Clients that have disconnected, and still hold jobs or watch tubes. They take turns.
   std::list<std::unique_ptr<Client>> gone;

@@ -59,6 +59,7 @@ void Engine::disconnect(ClientId id, Now now) {
   if (client.waiting) s.end_waiting(client);
   if (client.leaving_hook.is_linked())
     s.leaving_lines.erase(s.leaving_lines.iterator_to(client));  // `unwatch` does that too
+  s.end_listing(client);
   s.give_up(client, State::kLeaveAtOnce);
   --client.tube_in_use->users;
   s.forget_if_unreferenced(*client.tube_in_use);

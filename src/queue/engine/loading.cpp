@@ -159,19 +159,18 @@ void Engine::State::look_at(const std::vector<Tube*>& those) {
   }
 }
 
-std::vector<JobRecord> Engine::State::scan_far(Tube& tube, DueKey from, std::size_t limit) {
-  std::vector<JobRecord> found;
+Engine::State::FarJobs Engine::State::scan_far(Tube& tube, DueKey from, std::size_t limit) {
+  constexpr std::size_t kScan = 16;
+  FarJobs found{.jobs = {}, .next = from, .more = tube.far() > 0};
+  if (!found.more) return found;
   from = std::max({from, tube.cursor, DueKey{clock.utc() + 1, 0}});
-  constexpr std::size_t kFirstScan = 16;
-  for (std::size_t scan = std::max(limit, kFirstScan); found.size() < limit && tube.far() > 0;
-       scan *= 2) {
-    const std::vector<JobRecord> records = store.scan_due(tube.record.number, from, scan);
-    for (const JobRecord& record : records) {
-      if (found.size() < limit && loaded(record.id) == nullptr) found.push_back(record);
-    }
-    if (records.size() < scan) break;
-    from = {records.back().due, records.back().id + 1};
+  const std::vector<JobRecord> records = store.scan_due(tube.record.number, from, kScan);
+  for (const JobRecord& record : records) {
+    if (found.jobs.size() == limit) return found;
+    found.next = {record.due, record.id + 1};
+    if (loaded(record.id) == nullptr) found.jobs.push_back(record);
   }
+  found.more = records.size() == kScan;
   return found;
 }
 

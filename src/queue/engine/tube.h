@@ -89,6 +89,7 @@ struct Tube {
   TubeTimer load_time;
 
   std::size_t position = 0;  // in the engine's order of tubes
+  std::uint64_t made = 0;    // the number of tubes made before it
   std::uint64_t users = 0;
   std::uint64_t watchers = 0;
   std::uint64_t total = 0;

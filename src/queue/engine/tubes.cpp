@@ -25,9 +25,13 @@ Tube& Engine::State::tube_named(std::string_view name) {
 Tube& Engine::State::add_tube(TubeRecord record) {
   auto made = std::make_unique<Tube>(std::move(record));
   made->position = tube_order.size();
+  made->made = tubes_made;
   tube_order.push_back(made.get());
   try {
-    return tubes.add(std::move(made));
+    Tube& tube = tubes.add(std::move(made));
+    ++tubes_made;
+    name_bytes += tube.record.name.size();
+    return tube;
   } catch (...) {
     tube_order.pop_back();
     throw;
@@ -45,6 +49,8 @@ void Engine::State::forget_if_unreferenced(Tube& tube) {
   if (tube.ripening()) ripening.erase(RipeningLine::s_iterator_to(tube));
   loading.cancel(tube.load_time);
   pauses.cancel(tube.pause_end);
+  note_removal(tube);
+  name_bytes -= tube.record.name.size();
   tube_order[tube.position] = tube_order.back();
   tube_order[tube.position]->position = tube.position;
   tube_order.pop_back();

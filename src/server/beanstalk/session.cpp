@@ -101,7 +101,9 @@ void Session::dispatch(const Command& c) {
     case Verb::kPeekReady:
       return find(engine.peek_ready(client_, service_.now()));
     case Verb::kPeekDelayed:
-      return find(engine.peek_delayed(client_, service_.now()));
+      peek_ = {};
+      state_ = State::kPeeking;
+      return;
     case Verb::kPeekBuried:
       return find(engine.peek_buried(client_, service_.now()));
     case Verb::kKick:
@@ -128,7 +130,7 @@ void Session::dispatch(const Command& c) {
     case Verb::kStatsTube:
       return stats_tube(c.tube);
     case Verb::kListTubes:
-      return answer_yaml(0, list_yaml(engine.tubes()));
+      return list_tubes();
     case Verb::kListTubesWatched:
       return answer_yaml(0, list_yaml(engine.watched(client_)));
     case Verb::kListTubeUsed:
@@ -154,6 +156,24 @@ void Session::release(const Command& c) {
   answer(service_.engine().release(client_, now, c.id, c.priority, c.delay), "RELEASED\r\n");
 }
 
+bool Session::in_long_command() const {
+  return state_ == State::kKicking || state_ == State::kPeeking || state_ == State::kListing ||
+         state_ == State::kSending;
+}
+
+void Session::go_on() {
+  switch (state_) {
+    case State::kKicking:
+      return go_on_kicking();
+    case State::kPeeking:
+      return go_on_peeking();
+    case State::kListing:
+      return go_on_listing();
+    default:
+      return go_on_sending();
+  }
+}
+
 void Session::go_on_kicking() {
   try {
     service_.engine().kick(client_, service_.now(), kick_);
@@ -167,6 +187,39 @@ void Session::go_on_kicking() {
 
 void Session::answer_kick() {
   replies_.add(kick_.durable_at, "KICKED ", kick_.kicked, kEnd);
+}
+
+void Session::go_on_peeking() {
+  or_answer_failure([&] {
+    state_ = State::kLine;
+    service_.engine().peek_delayed(client_, service_.now(), peek_);
+    if (peek_.done) return find(peek_.found);
+    state_ = State::kPeeking;
+  });
+}
+
+// The length of the list is answered first, and its items follow in the next steps.
+void Session::list_tubes() {
+  const queue::TubeListSize size = service_.engine().list_tubes(client_);
+  const std::uint64_t bytes =
+      kListHead.size() + size.tubes * (kItemHead.size() + 1) + size.name_bytes;
+  replies_.add(0, "OK ", bytes, kEnd, kListHead);
+  left_ = size.tubes;
+  state_ = State::kListing;
+}
+
+void Session::go_on_listing() {
+  const auto names = service_.engine().next_tubes(client_);
+  if (!names) return close();
+  for (const std::string& name : *names) {
+    replies_.add_to_last(kItemHead);
+    replies_.add_to_last(name);
+    replies_.add_to_last("\n");
+  }
+  left_ -= names->size();
+  if (left_ > 0) return;
+  replies_.add_to_last(kEnd);
+  state_ = State::kLine;
 }
 
 void Session::pause(const Command& c) {

@@ -12,7 +12,8 @@
 // (session_bodies.cpp); `body_read` ends that.
 //
 // Time. `receive` stops when a moment has come that its caller gives, and goes on in the next call.
-// A long command (kick) is carried out in steps, so that it can stop in the middle too.
+// A long command (kick, peek-delayed, list-tubes, the reply with a large body) is carried out in
+// steps, so that it can stop in the middle too.
 //
 // Where a put is handled: take_line() parses the command line, dispatch() passes it to begin_put(),
 // which decides whether the body is kept or discarded, take_body() collects the body, and
@@ -102,6 +103,8 @@ class Session {
     kSending,     // a reply has a part of its large body, and more of it is next
     kCheckpoint,  // a checkpoint is being made
     kKicking,     // kick_ is under way
+    kPeeking,     // peek_ is under way
+    kListing,     // the list of all tubes is being answered
     kClosed,
   };
 
@@ -129,7 +132,12 @@ class Session {
   void reserve(const Command& command);
   void reserve_job(queue::JobId id);
   void release(const Command& command);
+  bool in_long_command() const;
+  void go_on();
   void go_on_kicking();
+  void go_on_peeking();
+  void list_tubes();
+  void go_on_listing();
   void answer_kick();
   void checkpoint();
   void pause(const Command& command);
@@ -180,15 +188,16 @@ class Session {
   bool worker_ = false;
   bool turn_over_ = false;  // `receive` stopped because its time was over
 
-  Command put_;             // kBody: the put whose body is next
-  std::string body_;        // kBody: the part of the body and its CR LF that came in earlier calls
-  queue::LargeBody large_;  // kPieces; body_ has the part of the next piece that came
-  std::uint64_t left_ = 0;  // kSwallow: bytes still to be discarded,
-  std::string_view reply_;  // and the reply after that
-  queue::Kick kick_;        // kKicking
-  Asked asked_{};           // kReading, kSending: what for,
-  queue::JobView job_;      // and the job whose body it is,
-  std::uint32_t sent_ = 0;  // and how much of it the reply has
+  Command put_;              // kBody: the put whose body is next
+  std::string body_;         // kBody: the part of the body and its CR LF that came in earlier calls
+  queue::LargeBody large_;   // kPieces; body_ has the part of the next piece that came
+  std::uint64_t left_ = 0;   // kSwallow: bytes still to be discarded; kListing: names to come
+  std::string_view reply_;   // kSwallow: the reply after that
+  queue::Kick kick_;         // kKicking
+  queue::DelayedPeek peek_;  // kPeeking
+  Asked asked_{};            // kReading, kSending: what for,
+  queue::JobView job_;       // and the job whose body it is,
+  std::uint32_t sent_ = 0;   // and how much of it the reply has
 };
 
 }  // namespace carillon::server::beanstalk

@@ -20,16 +20,15 @@ std::size_t Session::receive(std::string_view bytes, std::uint64_t until_ns) {
   turn_over_ = false;
   std::size_t used = 0;
   for (unsigned steps = 0; wants() == Wants::kInput; ++steps) {
-    const bool long_command = state_ == State::kKicking || state_ == State::kSending;
-    if (!long_command && used == bytes.size()) break;
+    if (!in_long_command() && used == bytes.size()) break;
     // Most commands read the clock. Others are short.
     if (steps % kStepsPerReading == kStepsPerReading - 1) service_.now();
     if (steps > 0 && service_.last_now().mono_ns >= until_ns) {
       turn_over_ = true;
       break;
     }
-    if (long_command) {
-      state_ == State::kKicking ? go_on_kicking() : go_on_sending();
+    if (in_long_command()) {
+      go_on();
       continue;
     }
     const std::size_t taken = take(bytes.substr(used));
@@ -56,6 +55,8 @@ std::size_t Session::take(std::string_view bytes) {
     case State::kSending:
     case State::kCheckpoint:
     case State::kKicking:
+    case State::kPeeking:
+    case State::kListing:
     case State::kClosed:
       break;
   }

@@ -168,8 +168,8 @@ std::string job_stats_yaml(const queue::JobStats& job) {
 }
 
 std::string list_yaml(const std::vector<std::string>& items) {
-  std::string text = "---\n";
-  for (const std::string& item : items) text.append("- ").append(item).append("\n");
+  std::string text(kListHead);
+  for (const std::string& item : items) text.append(kItemHead).append(item).append("\n");
   return text;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "carillon/queue/engine.h"
@@ -13,6 +14,9 @@ namespace carillon::server::beanstalk {
 std::string server_stats_yaml(Service& service);
 std::string tube_stats_yaml(const queue::TubeStats& tube);
 std::string job_stats_yaml(const queue::JobStats& job);
+// A list is its head and then, for each item, the item's head, the item, and a line's end.
+inline constexpr std::string_view kListHead = "---\n";
+inline constexpr std::string_view kItemHead = "- ";
 std::string list_yaml(const std::vector<std::string>& items);
 
 }  // namespace carillon::server::beanstalk
