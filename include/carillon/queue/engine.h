@@ -174,7 +174,8 @@ struct JobStats {
   JobState state = JobState::kReady;
   // Milliseconds since the put.
   Millis age = 0;
-  // Milliseconds until a delayed job is ready, or until a reserved job's ttr is over; else 0.
+  // Milliseconds until a delayed job is ready, or until a reserved job's ttr is over, rounded down
+  // to less than what was asked for; else 0.
   Millis time_left = 0;
   Sequence durable_at = 0;
 };
@@ -207,7 +208,7 @@ struct TubeStats {
   std::uint64_t pauses = 0;
   // Milliseconds, as asked for by the pause that is in force; else 0.
   Millis pause = 0;
-  // Milliseconds until the pause ends; else 0.
+  // Milliseconds until the pause ends, rounded down to less than `pause`; else 0.
   Millis pause_left = 0;
 };
 

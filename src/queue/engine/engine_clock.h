@@ -39,6 +39,11 @@ class EngineClock {
   UtcMs utc_from() const { return (utc_ns_ + kNsPerMs - 1) / kNsPerMs; }
   std::uint64_t mono_from() const { return (mono_ns_ + kNsPerMs - 1) / kNsPerMs; }
 
+  // Whole milliseconds that are surely left. Less than was asked for from the first moment on, as
+  // in beanstalkd: a deadline may have been set up to a millisecond before it was counted from.
+  Millis left_until(UtcMs due) const { return left(due, utc_from()); }
+  Millis left_until_mono(std::uint64_t ms) const { return left(ms, mono_from()); }
+
   // How far UTC is ahead of the wall clock, rounded up; 0 unless the wall clock was set back.
   Millis ahead() const { return (ahead_ns_ + kNsPerMs - 1) / kNsPerMs; }
 
@@ -56,6 +61,10 @@ class EngineClock {
 
  private:
   static constexpr std::uint64_t kNsPerMs = 1'000'000;
+
+  static Millis left(std::uint64_t until, std::uint64_t from) {
+    return until > from ? until - from - 1 : 0;
+  }
 
   std::uint64_t mono_ns_;
   std::uint64_t utc_ns_;

@@ -89,10 +89,8 @@ std::optional<JobStats> Engine::job_stats(Now now, JobId id) {
   stats.durable_at = s.durable_at(id);
   const LoadedJob* job = s.loaded(id);
   if (job != nullptr) stats.record.history = job->history;
-  if (stats.state == JobState::kDelayed && record->due > s.clock.utc())
-    stats.time_left = record->due - s.clock.utc();
-  if (stats.state == JobState::kReserved && job->expiry() > s.clock.mono())
-    stats.time_left = job->expiry() - s.clock.mono();
+  if (stats.state == JobState::kDelayed) stats.time_left = s.clock.left_until(record->due);
+  if (stats.state == JobState::kReserved) stats.time_left = s.clock.left_until_mono(job->expiry());
   return stats;
 }
 
@@ -111,8 +109,7 @@ std::optional<TubeStats> Engine::tube_stats(Now now, std::string_view name) {
   stats.pauses = tube->pauses;
   if (tube->paused()) {
     stats.pause = tube->pause;
-    const std::uint64_t end = tube->pause_end.expiry();
-    stats.pause_left = end > s.clock.mono() ? end - s.clock.mono() : 0;
+    stats.pause_left = s.clock.left_until_mono(tube->pause_end.expiry());
   }
   return stats;
 }
