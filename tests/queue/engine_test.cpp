@@ -168,7 +168,8 @@ TEST_F(EngineTest, ReserveJobTakesAGivenJobOfAnyStateButReserved) {
   EXPECT_EQ(counts().buried, 0u);
   EXPECT_FALSE(engine.reserve_job(worker, queue.now(), 99));
   engine.disconnect(worker, queue.now());
-  EXPECT_EQ(counts().ready, 4u) << "reserved jobs go back to ready, wherever they came from";
+  EXPECT_EQ(counts().ready, 2u) << "the buried one too: it was not buried any more";
+  EXPECT_EQ(counts().delayed, 2u) << "until their own time";
 }
 
 TEST_F(EngineTest, RemoveWorksOnAllJobsExceptThoseReservedByOthers) {

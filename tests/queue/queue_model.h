@@ -141,7 +141,7 @@ class QueueModel {
               [this](JobId a, JobId b) { return jobs[a].reserved_as < jobs[b].reserved_as; });
     clients.erase(client);
     for (const JobId id : held) {
-      jobs[id].state = JobState::kReady;
+      give_back(jobs[id]);
       serve();
     }
   }
@@ -151,8 +151,7 @@ class QueueModel {
     paused_until_.clear();
     deliveries.clear();
     for (auto& [id, job] : jobs) {
-      if (job.state != JobState::kBuried)
-        job.state = job.due <= utc_ ? JobState::kReady : JobState::kDelayed;
+      if (job.state != JobState::kBuried) give_back(job);
     }
   }
 
@@ -181,6 +180,10 @@ class QueueModel {
     return std::find(client.watched.begin(), client.watched.end(), tube) != client.watched.end();
   }
   bool paused(const std::string& tube) { return paused_until_[tube] > utc_; }
+
+  void give_back(Job& job) const {
+    job.state = job.due <= utc_ ? JobState::kReady : JobState::kDelayed;
+  }
 
   void make_ready(JobId id) {
     jobs[id].state = JobState::kReady;
@@ -239,7 +242,7 @@ class QueueModel {
   void settle() {
     for (auto& [id, job] : jobs) {
       if (job.state == JobState::kDelayed && job.due <= utc_) job.state = JobState::kReady;
-      if (job.state == JobState::kReserved && job.deadline <= utc_) job.state = JobState::kReady;
+      if (job.state == JobState::kReserved && job.deadline <= utc_) give_back(job);
     }
     serve();
     std::vector<std::uint64_t> waiting;

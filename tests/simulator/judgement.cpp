@@ -246,7 +246,6 @@ void Model::judge_reserve_job(const Case& c) {
   } else {
     expect_changed({});
   }
-  if (is(c.now.utc_ns, job->not_before) == Is::kNo) job->was_early = true;
   take(c, id);
 }
 
@@ -275,7 +274,6 @@ void Model::judge_held(const Case& c) {
     if (job->burial == 0) fail(c, "it is stored as not buried");
   } else {
     job->not_before = c.command.delay == 0 ? 0 : c.since.utc_ns + c.command.delay * kNsPerMs;
-    job->was_early = false;
     job->due = history_.state().jobs.at(id).record.due;
     if (job->due * kNsPerMs > std::max(c.now.utc_ns, job->not_before) + kSlack)
       fail(c, "its due time is too late");
@@ -310,7 +308,7 @@ void Model::judge_peek(const Case& c) {
         return ready(job, c.now);
       case Verb::kPeekDelayed:
         if (job.burial != 0 || held(job, c.now) == Is::kYes) return Is::kNo;
-        if (held(job, c.now) == Is::kMaybe || job.was_early) return Is::kMaybe;
+        if (held(job, c.now) == Is::kMaybe) return Is::kMaybe;
         return ready(job, c.now) == Is::kNo    ? Is::kYes
                : ready(job, c.now) == Is::kYes ? Is::kNo
                                                : Is::kMaybe;

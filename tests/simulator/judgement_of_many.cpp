@@ -39,7 +39,7 @@ void Model::kick(const Case& c, bool whole) {
   const auto fits = [&](const Job& job) {
     if (buried) return job.burial != 0 ? Is::kYes : Is::kNo;
     if (job.burial != 0 || held(job, c.now) == Is::kYes) return Is::kNo;
-    if (held(job, c.now) == Is::kMaybe || job.was_early) return Is::kMaybe;
+    if (held(job, c.now) == Is::kMaybe) return Is::kMaybe;
     const Is is_ready = ready(job, c.now);
     return is_ready == Is::kNo ? Is::kYes : is_ready == Is::kYes ? Is::kNo : Is::kMaybe;
   };
@@ -66,7 +66,6 @@ void Model::kick(const Case& c, bool whole) {
     let_go(id, job);
     job.burial = 0;
     job.not_before = 0;
-    job.was_early = false;
     job.due = history_.state().jobs.at(id).record.due;
     expect_record(id);
   }
@@ -81,8 +80,7 @@ void Model::judge_kick_job(const Case& c) {
       job != nullptr &&
       (job->burial != 0 || (held(*job, c.now) != Is::kYes && is_ready != Is::kYes));
   const bool must_be_kicked =
-      job != nullptr && !job->was_early &&
-      (job->burial != 0 || (held(*job, c.now) == Is::kNo && is_ready == Is::kNo));
+      job != nullptr && (job->burial != 0 || (held(*job, c.now) == Is::kNo && is_ready == Is::kNo));
   if (c.reply.word == "NOT_FOUND") {
     if (must_be_kicked) fail(c, "it is there");
     return expect_changed({});
@@ -92,7 +90,6 @@ void Model::judge_kick_job(const Case& c) {
   let_go(id, *job);
   job->burial = 0;
   job->not_before = 0;
-  job->was_early = false;
   expect_changed({id});
   expect_record(id);
 }
@@ -119,8 +116,7 @@ void Model::judge_stats(const Case& c) {
       counts[state][0] += is == Is::kYes ? 1U : 0U;
       counts[state][1] += is != Is::kNo ? 1U : 0U;
     };
-    const Is is_ready =
-        job.was_early && held(job, c.now) == Is::kNo ? Is::kMaybe : ready(job, c.now);
+    const Is is_ready = ready(job, c.now);
     const Is is_held = held(job, c.now);
     count(0, is_ready);
     count(1, is_held);

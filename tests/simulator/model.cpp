@@ -45,7 +45,7 @@ void Model::disconnect(ClientNumber client) {
   if (found == clients_.end()) return;
   for (const JobId id : std::set<JobId>(found->second.held)) {
     Job& job = jobs_.at(id);
-    if (job.holder == client) make_ready(id, job);
+    if (job.holder == client) let_go(id, job);
   }
   clients_.erase(found);
   forget_pauses();
@@ -79,11 +79,6 @@ void Model::let_go(JobId id, Job& job) {
   if (job.holder == 0) return;
   clients_.at(job.holder).held.erase(id);
   job.holder = 0;
-}
-
-// A job that was reserved before its time may be delayed again instead: then it is not ready.
-void Model::make_ready(JobId id, Job& job) {
-  let_go(id, job);
 }
 
 void Model::take(const Case& c, JobId id) {
@@ -125,8 +120,7 @@ Model::Is Model::held_by(const Job& job, ClientNumber client, Now now) const {
 
 Model::Is Model::ready(const Job& job, Now now) const {
   if (job.burial != 0) return Is::kNo;
-  Is due = is(now.utc_ns, job.not_before);
-  if (due == Is::kNo && job.was_early) due = Is::kMaybe;
+  const Is due = is(now.utc_ns, job.not_before);
   const Is is_held = held(job, now);
   if (is_held == Is::kYes || due == Is::kNo) return Is::kNo;
   return is_held == Is::kMaybe ? Is::kMaybe : due;

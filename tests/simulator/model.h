@@ -92,7 +92,6 @@ class Model {
     std::uint64_t burial = 0;    // the larger, the later; 0: not buried
     ClientNumber holder = 0;     // 0: nobody
     std::uint64_t deadline = 0;  // ns, monotonic
-    bool was_early = false;      // it was reserved before its time
     std::size_t position = 0;    // in ids_
   };
   struct Client {
@@ -151,7 +150,6 @@ class Model {
   void remove(queue::JobId id);
   void take(const Case& c, queue::JobId id);
   void let_go(queue::JobId id, Job& job);
-  void make_ready(queue::JobId id, Job& job);
   std::string text_of(queue::JobId id, const Job& job, queue::Now now) const;
 
   const HistoryStore& history_;

@@ -238,8 +238,8 @@ class Engine {
   // REQUIRES, of all methods below that take a ClientId: the client is connected. It does not wait
   // in a reserve either, except for `disconnect`, `stop_waiting` and `holds_jobs`.
   ClientId connect();
-  // Ends the client's waiting without a Delivery, and makes its reserved jobs ready: up to 64 at
-  // once, the others in the next calls.
+  // Ends the client's waiting without a Delivery, and makes its reserved jobs ready, or delayed if
+  // they were reserved before their time: up to 64 at once, the others in the next calls.
   void disconnect(ClientId client, Now now);
 
   // --- Producers.
@@ -290,7 +290,7 @@ class Engine {
   std::optional<Delivery> reserve(ClientId client, Now now, std::optional<Millis> timeout);
   // Reserves the given job if it is ready, delayed or buried: the only way to get a job before it
   // is due. Returns none if there is no such job, or if it is reserved; else a Delivery that is
-  // kReserved.
+  // kReserved. When the ttr of a job that was delayed is over, it is delayed until its own time.
   std::optional<Delivery> reserve_job(ClientId client, Now now, JobId id);
   // Ends the client's waiting with kTimedOut, because it has closed its half of the connection.
   // Does nothing if the client does not wait.

@@ -57,8 +57,8 @@ inline constexpr Priority kUrgentBelow = 1'024;
 enum class JobState : std::uint8_t { kDelayed, kReady, kReserved, kBuried };
 
 // How often each thing happened to a job. A reserve and a time-out are not written to the store by
-// themselves, only along with the next change. So after a crash `reserves` and `timeouts` may be
-// too small.
+// themselves, only along with the next change. So after a crash, or when a job that was reserved
+// before its time leaves memory, `reserves` and `timeouts` may be too small.
 struct JobHistory {
   std::uint32_t reserves = 0;
   std::uint32_t timeouts = 0;

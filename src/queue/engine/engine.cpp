@@ -87,13 +87,14 @@ void Engine::State::advance(Now now, std::size_t step) {
   // First make ready all jobs that become ready now, and then hand them out: the lowest (priority,
   // id) first. Otherwise a job that was put earlier would win over one of a lower priority.
   std::vector<Tube*> served;
-  const auto becomes_ready = [this, &served](TimerNode& node) {
+  const auto runs_out = [this, &served](TimerNode& node) {
     auto& job = static_cast<LoadedJob&>(node);
+    Tube& tube = *job.tube;
     ++timeouts;
     ++job.history.timeouts;
     detach(job);
-    make_ready(job);
-    if (served.empty() || served.back() != job.tube) served.push_back(job.tube);
+    enqueue(job);
+    if (served.empty() || served.back() != &tube) served.push_back(&tube);
   };
   due.advance(
       clock.utc(),
@@ -104,7 +105,7 @@ void Engine::State::advance(Now now, std::size_t step) {
       },
       step);
   ripen(served, step);
-  ttrs.advance(clock.mono(), becomes_ready, step);
+  ttrs.advance(clock.mono(), runs_out, step);
   pauses.advance(
       clock.mono(),
       [&served](TimerNode& node) { served.push_back(static_cast<TubeTimer&>(node).tube); }, step);

@@ -28,7 +28,7 @@ std::size_t Engine::State::give_up(Client& client, std::size_t budget) {
     LoadedJob& job = client.held.front();
     Tube& tube = *job.tube;
     detach(job);
-    make_ready(job);
+    enqueue(job);
     serve(tube);
   }
   for (; done < budget && !client.watches.empty(); ++done) unwatch(*client.watches.back());
