@@ -64,7 +64,7 @@ void Acceptor::on_accept(const boost::system::error_code& error, Socket socket) 
     return accept();
   }
   if (error == asio::error::connection_aborted) return accept();
-  if (failures_.pass(read_clocks().mono_ns)) {
+  if (failures_.pass(read_mono())) {
     spdlog::error("cannot accept a connection on {}: {}; trying again", to_string(socket_.bound()),
                   error.message());
   }

@@ -1,27 +1,49 @@
-// Alarm on an Asio timer, WallClockWatch on a timerfd (alarm.h).
+// Alarm and WallClockWatch, each on a timerfd (alarm.h).
 #include "server/alarm.h"
 
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <boost/asio/error.hpp>
-#include <chrono>
 #include <limits>
 #include <utility>
 
 namespace carillon::server {
 
-// std::chrono::steady_clock is CLOCK_MONOTONIC, the clock of the engine's wake-ups.
+namespace {
+
+void read_expirations(boost::asio::posix::stream_descriptor& timer) {
+  std::uint64_t expirations = 0;
+  [[maybe_unused]] const auto read =
+      ::read(timer.native_handle(), &expirations, sizeof expirations);
+}
+
+}  // namespace
+
+Alarm::Alarm(boost::asio::io_context& io)
+    : timer_(io, ::timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC)) {
+  watch();
+}
+
 void Alarm::set(std::optional<std::uint64_t> mono_ns) {
   if (!mono_ns || (armed_for_ && *armed_for_ <= *mono_ns)) return;
   armed_for_ = mono_ns;
-  constexpr auto kForEver = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
-  const auto ns = static_cast<std::int64_t>(std::min(*mono_ns, kForEver));
-  timer_.expires_at(std::chrono::steady_clock::time_point(std::chrono::nanoseconds(ns)));
-  timer_.async_wait([this](const boost::system::error_code& error) {
-    if (!error) armed_for_.reset();
-  });
+  constexpr std::uint64_t kNsInSecond = 1'000'000'000;
+  itimerspec at{};
+  at.it_value.tv_sec = static_cast<time_t>(*mono_ns / kNsInSecond);
+  at.it_value.tv_nsec = static_cast<long>(*mono_ns % kNsInSecond);
+  if (*mono_ns == 0) at.it_value.tv_nsec = 1;  // 0 would disarm it
+  ::timerfd_settime(timer_.native_handle(), TFD_TIMER_ABSTIME, &at, nullptr);
+}
+
+void Alarm::watch() {
+  timer_.async_wait(boost::asio::posix::descriptor_base::wait_read,
+                    [this](const boost::system::error_code& error) {
+                      if (error) return;
+                      read_expirations(timer_);
+                      armed_for_.reset();
+                      watch();
+                    });
 }
 
 WallClockWatch::WallClockWatch(boost::asio::io_context& io, std::function<void()> on_set)
@@ -44,9 +66,7 @@ void WallClockWatch::watch() {
   timer_.async_wait(boost::asio::posix::descriptor_base::wait_read,
                     [this](const boost::system::error_code& error) {
                       if (error) return;
-                      std::uint64_t expirations = 0;
-                      [[maybe_unused]] const auto read =
-                          ::read(timer_.native_handle(), &expirations, sizeof expirations);
+                      read_expirations(timer_);
                       arm();
                       on_set_();
                       watch();

@@ -4,7 +4,6 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -13,9 +12,9 @@ namespace carillon::server {
 
 class Alarm {
  public:
-  explicit Alarm(boost::asio::io_context& io) : timer_(io) {}
+  explicit Alarm(boost::asio::io_context& io);
 
-  // Wakes the loop at `mono_ns` (ns of the monotonic clock); none: needs no wake-up.
+  // Wakes the loop at `mono_ns` (of read_mono()); none: needs no wake-up.
   //
   // A setting that is later than the one before, or none, is not passed on to the kernel: the loop
   // may wake once in vain, which costs less than a system call for each setting. Its owner sets the
@@ -23,7 +22,9 @@ class Alarm {
   void set(std::optional<std::uint64_t> mono_ns);
 
  private:
-  boost::asio::steady_timer timer_;
+  void watch();
+
+  boost::asio::posix::stream_descriptor timer_;
   std::optional<std::uint64_t> armed_for_;
 };
 

@@ -27,8 +27,8 @@ constexpr std::uint64_t kEngineBudget = 500'000;
 constexpr std::uint64_t kFlushBudget = 500'000;
 // What a connection may use in each round of the line, in ns.
 constexpr std::int64_t kQuantum = 300'000;
-// A change of the wall clock's lag is logged from this size on.
-constexpr milliseconds kLoggedLag{1'000};
+// The wall clock is logged when it was set by this much, in ms.
+constexpr std::int64_t kLoggedStep = 1'000;
 // How long a stopping server waits for clients to read their last replies.
 constexpr milliseconds kPatience{5'000};
 constexpr milliseconds kPatienceAfterFailure{1'000};
@@ -42,12 +42,21 @@ bool is_ignored(int signal) {
   return ::sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
 }
 
-std::uint64_t mono_ns() {
-  return read_ns(CLOCK_MONOTONIC);
-}
-
 double seconds(milliseconds time) {
   return static_cast<double>(time.count()) / 1e3;
+}
+
+void log_clock_step(std::int64_t ms) {
+  if (ms > 0) {
+    return spdlog::warn(
+        "the wall clock was set forward by {:g} s: jobs that are due by the new time are ready; a "
+        "delay still lasts as long as was asked for",
+        seconds(milliseconds(ms)));
+  }
+  spdlog::warn(
+      "the wall clock was set back by {:g} s: jobs that are due later by the new time wait for it; "
+      "a delay still lasts as long as was asked for",
+      seconds(milliseconds(-ms)));
 }
 
 }  // namespace
@@ -64,10 +73,10 @@ EventLoop::EventLoop(queue::Store& store, std::vector<ListeningSocket> sockets,
                DiskSpace(options.data_dir, options.min_free_disk), on_disk),
       signals_(io_, SIGTERM, SIGINT, SIGUSR1),
       alarm_(io_),
-      wall_clock_(io_, [this] { on_clock_set(); }),
+      wall_clock_(io_, [this] { run_engine(0); }),
       hang_ups_(io_, [this](queue::ClientId client) { on_hang_up(client); }),
       timeouts_{.stall = options.stall_timeout, .idle = options.idle_timeout},
-      stalls_(timeouts_, mono_ns),
+      stalls_(timeouts_, read_mono),
       max_connections_(options.max_connections),
       line_(kQuantum),
       commit_(store, options.sync, [this](const queue::CommitReport& report) {
@@ -89,7 +98,6 @@ EventLoop::~EventLoop() {
 
 int EventLoop::run() {
   await_signal();
-  log_clock_lag();
   service_.refuses_puts(read_clocks());  // logs it if the disk is nearly full
   alarm_.set(next_wakeup());
   for (const auto& acceptor : acceptors_) acceptor->start();
@@ -107,16 +115,17 @@ int EventLoop::run() {
 
 void EventLoop::turn() {
   take_input();
-  serve_line(mono_ns() + kLineBudget);
-  if (engine_has_work()) run_engine(mono_ns() + kEngineBudget);
+  serve_line(read_mono() + kLineBudget);
+  if (engine_has_work()) run_engine(read_mono() + kEngineBudget);
   close_stalled();
   poll_checkpoint();
   deliver();
+  look_at_clock();
   commit();
   look_at_store();
   if (failed_) return;
   look_for_durable();
-  flush(mono_ns() + kFlushBudget);
+  flush(read_mono() + kFlushBudget);
   read_on();
   alarm_.set(next_wakeup());
 }
@@ -127,20 +136,20 @@ void EventLoop::turn() {
 void EventLoop::take_input() {
   const bool busy = !line_.empty() || !replying_.empty() || engine_has_work();
   if (!busy) io_.run_one();
-  const std::uint64_t until = mono_ns() + kInputBudget;
+  const std::uint64_t until = read_mono() + kInputBudget;
   while ((busy || resting_.size() + line_.size() < connections_.size()) && io_.poll_one() > 0 &&
-         mono_ns() < until) {
+         read_mono() < until) {
   }
 }
 
 void EventLoop::serve_line(std::uint64_t until_ns) {
-  for (std::uint64_t now = mono_ns(); now < until_ns;) {
+  for (std::uint64_t now = read_mono(); now < until_ns;) {
     TurnLine::Member* const next = line_.next();
     if (next == nullptr) return;
     const std::shared_ptr<Connection> connection =
         static_cast<Connection*>(next)->shared_from_this();
     connection->process(now + static_cast<std::uint64_t>(next->credit()));
-    const std::uint64_t after = mono_ns();
+    const std::uint64_t after = read_mono();
     line_.spent(*connection, static_cast<std::int64_t>(after - now));
     now = after;
   }
@@ -148,7 +157,7 @@ void EventLoop::serve_line(std::uint64_t until_ns) {
 
 bool EventLoop::engine_has_work() const {
   const auto wakeup = engine_.next_wakeup();
-  return wakeup && *wakeup <= mono_ns();
+  return wakeup && *wakeup <= read_mono();
 }
 
 std::optional<std::uint64_t> EventLoop::next_wakeup() const {
@@ -156,37 +165,26 @@ std::optional<std::uint64_t> EventLoop::next_wakeup() const {
   const auto stalls = stalls_.next_wakeup();
   const auto soonest = engine && stalls ? std::min(engine, stalls) : engine ? engine : stalls;
   if (!service_.checkpoint().pending()) return soonest;
-  const std::uint64_t poll = read_clocks().mono_ns + kCheckpointPollNs;
+  const std::uint64_t poll = read_mono() + kCheckpointPollNs;
   return std::min(poll, soonest.value_or(poll));
 }
 
 void EventLoop::run_engine(std::uint64_t until_ns) {
   try {
     do engine_.advance(read_clocks());
-    while (engine_has_work() && mono_ns() < until_ns);
+    while (engine_has_work() && read_mono() < until_ns);
   } catch (const queue::StoreError& error) {
     // No client's command failed, so no client is told. The engine tries again by itself.
-    if (engine_failures_.pass(read_clocks().mono_ns))
+    if (engine_failures_.pass(read_mono()))
       spdlog::error("cannot read the jobs that are due next, and tries again: {}", error.what());
   }
 }
 
-void EventLoop::on_clock_set() {
-  run_engine(0);
-  log_clock_lag();
-}
-
-void EventLoop::log_clock_lag() {
-  const milliseconds lag(engine_.clock_ahead());
-  if (std::chrono::abs(lag - logged_clock_lag_) < kLoggedLag) return;
-  logged_clock_lag_ = lag;
-  if (lag < kLoggedLag)
-    return spdlog::info("the wall clock has caught up with the time of the jobs");
-  spdlog::warn(
-      "the wall clock is {:g} s behind the time that was stored with the jobs: it was set back, or "
-      "had been wrong; delays last as long as asked for, absolute times come early by as much "
-      "until it has caught up",
-      seconds(lag));
+void EventLoop::look_at_clock() {
+  const std::int64_t step = engine_.clock_moved() - logged_clock_;
+  if (std::abs(step) < kLoggedStep) return;
+  logged_clock_ += step;
+  log_clock_step(step);
 }
 
 // Runs before deliver(), because the jobs that the closed connections held are ready again.
@@ -221,7 +219,7 @@ void EventLoop::commit() {
     commit_.request(last, alone ? Waiting::kOne : Waiting::kSeveral);
   }
   requested_ = last;
-  slow_syncs_.observe(read_clocks().mono_ns, requested_, durable());
+  slow_syncs_.observe(read_mono(), requested_, durable());
 }
 
 // What a connection has to send behind replies that are held waits like these.
@@ -237,7 +235,7 @@ void EventLoop::look_for_durable() {
 }
 
 void EventLoop::flush(std::uint64_t until_ns) {
-  for (std::uint64_t now = 0; !replying_.empty() && now < until_ns; now = mono_ns()) {
+  for (std::uint64_t now = 0; !replying_.empty() && now < until_ns; now = read_mono()) {
     const std::shared_ptr<Connection> connection = replying_.take_first();
     connection->flush();
     const beanstalk::ReplyQueue& replies = connection->session().replies();
@@ -284,7 +282,7 @@ void EventLoop::fail(const std::string& why) {
 
 void EventLoop::on_socket(Acceptor::Socket socket) {
   if (connections_.size() >= max_connections_) {
-    if (const auto held_back = refusals_.pass(read_clocks().mono_ns)) {
+    if (const auto held_back = refusals_.pass(read_mono())) {
       spdlog::warn("refused {} connections: {} are open, and no more are allowed", *held_back + 1,
                    connections_.size());
     }
@@ -302,7 +300,7 @@ void EventLoop::on_stalled(Connection& connection, Awaits what) {
   const bool is_idle = what == Awaits::kCommand;
   beanstalk::Counters& counters = service_.counters();
   ++(is_idle ? counters.closed_idle : counters.closed_stalled);
-  if (const auto held_back = (is_idle ? idle_ : stalled_).pass(read_clocks().mono_ns)) {
+  if (const auto held_back = (is_idle ? idle_ : stalled_).pass(read_mono())) {
     const std::string_view why = is_idle ? "sent no command"
                                  : what == Awaits::kReading
                                      ? "read no replies"
@@ -317,7 +315,7 @@ void EventLoop::on_stalled(Connection& connection, Awaits what) {
 }
 
 void EventLoop::turned_away(Connection& connection, beanstalk::Stranger stranger) {
-  const auto held_back = strangers_.pass(read_clocks().mono_ns);
+  const auto held_back = strangers_.pass(read_mono());
   if (!held_back) return;
   const std::string_view what = stranger == beanstalk::Stranger::kHttp
                                     ? "sent an HTTP request"

@@ -74,8 +74,7 @@ class EventLoop final : private Connection::Owner {
   void serve_line(std::uint64_t until_ns);
   bool engine_has_work() const;
   void run_engine(std::uint64_t until_ns);
-  void on_clock_set();
-  void log_clock_lag();
+  void look_at_clock();
   void close_stalled();
   void deliver();
   void poll_checkpoint();
@@ -127,8 +126,8 @@ class EventLoop final : private Connection::Owner {
   std::priority_queue<Held> held_;
   // Connections that read again at the end of the turn.
   ConnectionList resting_{&Connection::is_resting};
-  // How far the wall clock was behind the engine's clock when that was last logged.
-  std::chrono::milliseconds logged_clock_lag_{0};
+  // Engine::clock_moved() when that was last logged.
+  std::int64_t logged_clock_ = 0;
   bool stopping_ = false;
   bool failed_ = false;
   LogThrottle refusals_;

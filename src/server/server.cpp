@@ -12,6 +12,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <fstream>
 #include <memory>
 #include <optional>
 #include <string>
@@ -73,6 +74,13 @@ std::unique_ptr<queue::DiskStore> open_store(const std::optional<std::string>& d
       .max_open_files = open_files,
       .durable_writes = sync.mode == queue::SyncPolicy::Mode::kAlways};
   return std::make_unique<queue::DiskStore>(*directory, options);
+}
+
+// Returns the kernel's name for this boot of the machine; an empty string if it tells none.
+std::string boot_id() {
+  std::string id;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> id;
+  return id;
 }
 
 std::string describe(const queue::SyncPolicy& sync) {
@@ -153,6 +161,7 @@ int run_server(const ServerOptions& options) {
   ServerOptions fitted = options;
   fitted.max_connections = shares.connections;
   fitted.beanstalk.durable = options.data_dir.has_value();
+  fitted.engine.boot = boot_id();
 
   try {
     const auto start = std::chrono::steady_clock::now();

@@ -1,4 +1,4 @@
-// Restarts of the engine, and wall clocks that are set back or forward.
+// Restarts of the engine.
 
 #include <gtest/gtest.h>
 
@@ -108,74 +108,6 @@ TEST(EngineRestart, AJobDueWhileTheServerWasDownIsReadyAtOnce) {
   queue.put(queue.engine().connect(), "job", {.due_in = 1'000});
   queue.crash(5'000);
   EXPECT_EQ(queue.reserve(queue.engine().connect()), "job");
-}
-
-TEST(EngineClocks, AWallClockSetBackLengthensNoDelayAndFiresNothingTwice) {
-  VirtualQueue queue;
-  const ClientId client = queue.engine().connect();
-  queue.put(client, "before", {.due_in = 10'000});
-  queue.set_wall_clock(queue.utc() - kDay);
-  queue.put(client, "after", {.due_in = 5'000});
-  queue.pass(4'999);
-  EXPECT_EQ(queue.reserve(client), "TIMED_OUT");
-  queue.pass(1);
-  EXPECT_EQ(queue.reserve(client), "after");
-  queue.pass(4'999);
-  EXPECT_EQ(queue.reserve(client), "TIMED_OUT");
-  queue.pass(1);
-  EXPECT_EQ(queue.reserve(client), "before");
-}
-
-TEST(EngineClocks, AWallClockSetForwardMakesJobsDue) {
-  VirtualQueue queue;
-  const ClientId client = queue.engine().connect();
-  queue.put(client, "tomorrow", {.due_at = queue.utc() + kDay});
-  queue.put(client, "the day after", {.due_at = queue.utc() + 2 * kDay});
-  queue.set_wall_clock(queue.utc() + kDay);
-  queue.engine().advance(queue.now());
-  EXPECT_EQ(queue.reserve(client), "tomorrow");
-  EXPECT_EQ(queue.reserve(client), "TIMED_OUT");
-}
-
-TEST(EngineClocks, AWallClockSetBackWhileTheServerWasDownLeavesDueJobsDue) {
-  VirtualQueue queue;
-  ClientId client = queue.engine().connect();
-  queue.put(client, "job", {.due_in = 1'000});
-  queue.pass(2'000);
-  queue.put(client, "this append carries the time");
-  queue.set_wall_clock(queue.utc() - kDay);
-  queue.crash();
-  client = queue.engine().connect();
-  queue.engine().advance(queue.now());
-  EXPECT_EQ(queue.reserve(client), "job");
-  queue.put(client, "relative", {.due_in = 100});
-  queue.pass(100);
-  EXPECT_EQ(queue.engine().stats().jobs.delayed, 0u);
-}
-
-TEST(EngineClocks, AStepBackThatIsShorterThanTheTimeSinceTheLastCommandLengthensNoDelay) {
-  VirtualQueue queue;
-  const ClientId client = queue.engine().connect();
-  queue.put(client, "job", {.due_in = 10'000});
-  queue.add_ns(8'000 * kMs);
-  queue.set_wall_clock(queue.utc() - 5'000);
-  queue.pass(0);
-  queue.pass(2'000);
-  EXPECT_EQ(queue.reserve(client), "job");
-}
-
-TEST(EngineClocks, ClockAheadTellsHowFarTheWallClockIsBehind) {
-  VirtualQueue queue;
-  EXPECT_EQ(queue.engine().clock_ahead(), 0u);
-  queue.put(queue.engine().connect(), "this append carries the time");
-  queue.set_wall_clock(queue.utc() - kDay);
-  queue.engine().advance(queue.now());
-  EXPECT_EQ(queue.engine().clock_ahead(), kDay);
-  queue.crash();
-  EXPECT_EQ(queue.engine().clock_ahead(), kDay);
-  queue.set_wall_clock(queue.utc() + 2 * kDay);
-  queue.engine().advance(queue.now());
-  EXPECT_EQ(queue.engine().clock_ahead(), 0u);
 }
 
 // This holds however many jobs are ready, and however few a step loads.

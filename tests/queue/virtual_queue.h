@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "carillon/queue/engine.h"
@@ -32,7 +33,10 @@ inline std::optional<JobView> peek_delayed(Engine& engine, ClientId client, Now 
 
 class VirtualQueue {
  public:
-  explicit VirtualQueue(EngineOptions options = {}) : options_(options) { start(); }
+  explicit VirtualQueue(EngineOptions options = {}) : options_(std::move(options)) {
+    options_.boot = "boot";
+    start();
+  }
 
   Engine& engine() { return *engine_; }
   FailingStore& store() { return store_; }
@@ -47,6 +51,8 @@ class VirtualQueue {
   }
   // Sets the wall clock alone; the engine learns of it with the next command.
   void set_wall_clock(UtcMs utc) { now_.utc_ns = utc * kMs; }
+  // The same, by so many ms forward, or back if negative.
+  void step_wall_clock(std::int64_t ms) { now_.utc_ns += static_cast<std::uint64_t>(ms) * kMs; }
   // Moves both clocks on; the engine learns of it with the next command.
   void add_ns(std::uint64_t ns) {
     now_.utc_ns += ns;
@@ -54,10 +60,18 @@ class VirtualQueue {
   }
 
   // The process dies, and `down` ms later another one takes over the same store.
-  void crash(Millis down = 0) {
+  void restart(Millis down = 0) {
     engine_.reset();
-    now_.utc_ns += down * kMs;
+    add_ns(down * kMs);
+    start();
+  }
+  // The machine dies, and `down` ms later another engine takes over the same store. The wall clock
+  // is wrong by `error` ms then.
+  void crash(Millis down = 0, std::int64_t error = 0) {
+    engine_.reset();
+    now_.utc_ns += down * kMs + static_cast<std::uint64_t>(error) * kMs;
     now_.mono_ns = 5 * kMs;
+    options_.boot += "'";
     start();
   }
 

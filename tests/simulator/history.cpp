@@ -36,7 +36,8 @@ std::uint64_t hash_of(const StoreModel::Job& job) {
         record.ttr, record.delay, record.created, std::uint64_t{record.body_bytes},
         std::uint64_t{record.history.reserves}, std::uint64_t{record.history.timeouts},
         std::uint64_t{record.history.releases}, std::uint64_t{record.history.buries},
-        std::uint64_t{record.history.kicks}})
+        std::uint64_t{record.history.kicks}, static_cast<std::uint64_t>(record.lead),
+        std::uint64_t{record.era}})
     hash = mix(hash, field);
   return mix(hash, job.body);
 }
@@ -46,7 +47,14 @@ std::uint64_t hash_of(const TubeRecord& tube) {
 }
 
 std::uint64_t hash_of(const Watermarks& marks) {
-  return mix(mix(mix(3, marks.next_id), marks.next_burial), marks.time);
+  std::uint64_t hash = mix(3, marks.boot);
+  for (const std::uint64_t field :
+       {marks.next_id, marks.next_burial, marks.time, static_cast<std::uint64_t>(marks.wall_ns),
+        static_cast<std::uint64_t>(marks.steady_ns), static_cast<std::uint64_t>(marks.boot_lead),
+        static_cast<std::uint64_t>(marks.job_lead), static_cast<std::uint64_t>(marks.gained_ns),
+        std::uint64_t{marks.era}, std::uint64_t{marks.boot_era}})
+    hash = mix(hash, field);
+  return hash;
 }
 
 std::uint64_t hash_of(const StoreModel& state) {

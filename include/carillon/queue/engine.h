@@ -14,9 +14,11 @@
 //   std::string body = whole_body(store, d.job.id, d.job.body_bytes);  // "hello"
 //
 // Contracts
-// 1. *Never early.* No job is handed out before its due time by the engine's clock. This clock is
-//    the UTC clock, but never set back: when the wall clock is set back, the engine's clock goes on
-//    at the pace of the monotonic clock until the wall clock has caught up, over restarts too.
+// 1. *Never early.* No job is handed out before the wall clock shows its due time. A wrong wall
+//    clock may harm only what is decided while it is wrong: once it has been put right, nothing
+//    that was put before, meanwhile or after is early, over restarts too, and nothing fires twice.
+//    A delay is counted by the monotonic clock as well, so setting the wall clock forward does not
+//    shorten it. docs/queue.md has a table of what happens when (#time).
 // 2. *Nothing acknowledged is lost.* Each command appends its changes to the store before it
 //    changes anything in memory. If the append throws StoreError, the command throws it on and has
 //    changed nothing. The answer to a command may leave for the client once the store's appends up
@@ -26,8 +28,9 @@
 //    counted. All other jobs are in the store alone. They are loaded shortly before they are due,
 //    or when there is room. If a tube has more ready jobs than may be loaded, those that were due
 //    first are loaded, and priorities hold among the loaded ones only.
-// 4. *Bounded work.* No command does more than a bounded number of steps. The next calls do the
-//    remaining work; until it is done, `next_wakeup` returns a moment that has passed.
+// 4. *Bounded work.* No command does more than a bounded number of steps, except the first one when
+//    the wall clock was set: O(jobs in memory + tubes). The next calls do the remaining work; until
+//    it is done, `next_wakeup` returns a moment that has passed.
 // 5. *No bodies.* The engine appends the body of a put, and reads none: a job is handed out by its
 //    id, and whoever asked for it reads the body from the store, in a thread of its choice. If the
 //    body cannot be read now, `give_back` undoes the reserve. If it is damaged, it will be so the
@@ -70,6 +73,11 @@ struct EngineOptions {
   // timers of each kind, and loads at most this many jobs. A command does at most 64 of each. At
   // least 1.
   std::size_t step = 200;
+  // Names the boot of the machine: as long as it is the same, the monotonic clock goes on from one
+  // engine of a store to the next one. Linux has it in /proc/sys/kernel/random/boot_id. Empty: the
+  // monotonic clock of each engine is another one, and what is promised over a boot is promised
+  // over each restart.
+  std::string boot = {};
 };
 
 // What is asked of a new job, apart from its body. If `due_at` is given, it counts and `due_in`
@@ -78,7 +86,7 @@ struct PutOrder {
   Priority priority = 0;
   // Milliseconds from now; 0: the job is ready at once.
   Millis due_in = 0;
-  // By the engine's clock (contract 1). A moment in the past means now.
+  // By the wall clock. A moment in the past: the job is ready at once.
   std::optional<UtcMs> due_at = {};
   // Milliseconds, limited to kMinTtr .. kMaxTtr.
   Millis ttr = 60'000;
@@ -369,9 +377,9 @@ class Engine {
 
   // --- Reports.
 
-  // Returns how many milliseconds the engine's clock is ahead of the wall clock, as of the last
-  // command; 0 unless the wall clock was set back (contract 1).
-  Millis clock_ahead() const;
+  // Returns how many milliseconds the wall clock was set forward (negative: back), as of the last
+  // command, since an engine of this store last knew the time.
+  std::int64_t clock_moved() const;
   std::optional<JobStats> job_stats(Now now, JobId id);
   std::optional<TubeStats> tube_stats(Now now, std::string_view tube);
   // O(1).

@@ -43,6 +43,9 @@ using UtcMs = std::uint64_t;
 // can write. A put that would be due later is refused.
 inline constexpr UtcMs kLastDue = 253'402'300'799'999;
 
+// Stands for no lead: see JobRecord::lead.
+inline constexpr std::int64_t kNoLead = INT64_MIN;
+
 // The smallest ttr. A smaller one becomes this.
 inline constexpr Millis kMinTtr = 1'000;
 // The largest ttr: 2^32 - 1 seconds, beanstalkd's limit. A larger one becomes this.
@@ -103,7 +106,7 @@ struct JobRecord {
   // Number of the job's tube: see TubeRecord.
   std::uint32_t tube = 0;
   Priority priority = 0;
-  // The job is ready from this moment on.
+  // The job is ready from this moment on; not before, but perhaps later: see `lead`.
   UtcMs due = 0;
   // Position in the order in which the tube's jobs were buried, from 1; 0 if the job is not buried.
   std::uint64_t burial = 0;
@@ -113,6 +116,13 @@ struct JobRecord {
   Millis delay = 0;
   // The moment of the put.
   UtcMs created = 0;
+  // If `due` was counted from the time of a command, which may have been wrong: how many
+  // milliseconds the wall clock was ahead of steady time then (docs/queue.md#time). kNoLead if a
+  // client has named the moment, and for records of earlier versions.
+  std::int64_t lead = kNoLead;
+  // If there is a lead: the era of steady time in which it was told. A new one begins when the
+  // machine boots, and when steady time turns out to have gained too much by that.
+  std::uint32_t era = 0;
   std::uint32_t body_bytes = 0;
   JobHistory history;
   NewerFields newer = {};

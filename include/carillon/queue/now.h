@@ -2,20 +2,22 @@
 // its own, so tests can run on a virtual one.
 //
 //   const auto utc = std::chrono::system_clock::now();    // the wall clock first: see Now
-//   const auto mono = std::chrono::steady_clock::now();
+//   const auto mono = std::chrono::steady_clock::now();   // better: CLOCK_BOOTTIME
 #pragma once
 
 #include <cstdint>
 
 namespace carillon::queue {
 
-// One reading of both clocks. Read the wall clock first. If the thread is held up between the two
-// readings, the engine's UTC is then late. The other way round it could run ahead of the wall
-// clock, and a job would be handed out early.
+// One reading of both clocks, the wall clock first. If the thread is held up for more than a
+// millisecond between the two readings, the engine takes that for a wall clock that was set. This
+// does no harm but costs work, so read again if they are far apart (read_clocks() in
+// src/server/clock.h).
 struct Now {
   // Nanoseconds since 1970-01-01T00:00:00Z. May be set back or forward at any time.
   std::uint64_t utc_ns = 0;
-  // Nanoseconds since any fixed moment. Never runs back.
+  // Nanoseconds since any fixed moment. Never runs back. A delay is counted by it too: if it stands
+  // still while the machine sleeps, delays get longer by as much.
   std::uint64_t mono_ns = 0;
 };
 

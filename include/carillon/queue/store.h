@@ -70,15 +70,30 @@ struct TubeRecord {
   friend bool operator==(const TubeRecord&, const TubeRecord&) = default;
 };
 
-// Upper bounds that must survive a crash. The stored ones run ahead in blocks, so that only a few
+// What an engine must know after a crash. The stored bounds run ahead in blocks, so that only a few
 // changes have to carry them.
 struct Watermarks {
   // Every id below this one may have been given.
   JobId next_id = 1;
   // Every burial number below this one may have been given.
   std::uint64_t next_burial = 1;
-  // The engine's clock has shown this time, and never starts before it.
+  // What the wall clock has shown; at most about a second before the last change.
   UtcMs time = 0;
+  // The boot of the machine during which this was stored (EngineOptions::boot), and as of then, the
+  // wall clock and steady time (docs/queue.md#time), each minus the monotonic clock, in ns.
+  // kNoLead: not known.
+  std::string boot = {};
+  std::int64_t wall_ns = kNoLead;
+  std::int64_t steady_ns = kNoLead;
+  // The highest lead, in ms, that the wall clock had during that boot, and the highest that is in
+  // the record of a job.
+  std::int64_t boot_lead = kNoLead;
+  std::int64_t job_lead = kNoLead;
+  // How much steady time has gained, perhaps in error, over the boot, in ns.
+  std::int64_t gained_ns = 0;
+  // The era of steady time (JobRecord::era), and the one that began with that boot.
+  std::uint32_t era = 0;
+  std::uint32_t boot_era = 0;
   NewerFields newer = {};
 
   friend bool operator==(const Watermarks&, const Watermarks&) = default;

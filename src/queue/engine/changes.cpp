@@ -36,6 +36,21 @@ void Engine::State::add_change(std::optional<JobRecord> before, std::optional<Jo
   changes.jobs.push_back({std::move(before), std::move(after), body});
 }
 
+Watermarks Engine::State::watermarks(JobId ids, std::uint64_t burials) const {
+  return {.next_id = ids,
+          .next_burial = burials,
+          .time = clock.utc(),
+          .boot = options.boot,
+          .wall_ns = clock.wall_ns(),
+          .steady_ns = clock.steady_ns(),
+          .boot_lead = clock.boot_lead(),
+          .job_lead = job_lead,
+          .gained_ns = clock.gained_ns(),
+          .era = clock.era(),
+          .boot_era = clock.boot_era(),
+          .newer = stored_marks.newer};
+}
+
 Sequence Engine::State::append() {
   struct Clear {
     Changes& changes;
@@ -50,14 +65,16 @@ Sequence Engine::State::append() {
   } clear{changes};
 
   const bool covered = next_id <= stored_marks.next_id && next_burial <= stored_marks.next_burial;
-  if (!covered || clock.utc() >= stored_marks.time + kTimeStep) {
-    changes.watermarks = Watermarks{
-        .next_id = std::max(stored_marks.next_id, next_id + (covered ? 0 : kBlock)),
-        .next_burial = std::max(stored_marks.next_burial, next_burial + (covered ? 0 : kBlock)),
-        .time = clock.utc()};
+  if (!covered || !clock_is_stored || clock.utc() >= stored_marks.time + kTimeStep) {
+    changes.watermarks =
+        watermarks(std::max(stored_marks.next_id, next_id + (covered ? 0 : kBlock)),
+                   std::max(stored_marks.next_burial, next_burial + (covered ? 0 : kBlock)));
   }
   last_sequence = store.append(changes);
-  if (changes.watermarks) stored_marks = *changes.watermarks;
+  if (changes.watermarks) {
+    stored_marks = *changes.watermarks;
+    clock_is_stored = true;
+  }
   for (const TubeRecord& counted : changes.tubes) {
     TubeRecord& record = tube_numbered(counted.number).record;
     scheduled += counted.scheduled - record.scheduled;

@@ -29,18 +29,25 @@ const EngineOptions& checked(const EngineOptions& options) {
   return options;
 }
 
+std::int64_t lead_at_the_end(const Watermarks& stored, const EngineClock& clock) {
+  const std::int64_t lead = EngineClock::lead_of(stored);
+  return lead == kNoLead ? clock.lead() : lead;
+}
+
 }  // namespace
 
 Engine::State::State(Store& in, const EngineOptions& with, Recovered recovered, Now now)
     : store(in),
       options(with),
-      clock(now, recovered.watermarks.time),
-      due(clock.utc()),
-      loading(clock.utc()),
+      clock(now, recovered.watermarks, with.boot),
+      due(clock.tick()),
+      loading(clock.tick()),
       ttrs(clock.mono()),
       pauses(clock.mono()),
       waits(clock.mono()),
+      lead_before(lead_at_the_end(recovered.watermarks, clock)),
       stored_marks(recovered.watermarks),
+      job_lead(std::max(recovered.watermarks.job_lead, clock.lead())),
       next_id(recovered.watermarks.next_id),
       next_burial(recovered.watermarks.next_burial) {
   const auto by_number = [](const auto& a, const auto& b) { return a.number < b.number; };
@@ -57,6 +64,7 @@ Engine::State::State(Store& in, const EngineOptions& with, Recovered recovered, 
   if (!in_order.empty()) next_tube = tube_order.back()->record.number + 1;
   default_tube = &tube_named("default");
   give_up_unfinished(recovered.unfinished);
+  begin_placing();
 }
 
 Engine::State::~State() {
@@ -83,7 +91,7 @@ void Engine::State::advance(Now now) {
 }
 
 void Engine::State::advance(Now now, std::size_t step) {
-  clock.observe(now);
+  observe(now);
   // First make ready all jobs that become ready now, and then hand them out: the lowest (priority,
   // id) first. Otherwise a job that was put earlier would win over one of a lower priority.
   std::vector<Tube*> served;
@@ -97,7 +105,7 @@ void Engine::State::advance(Now now, std::size_t step) {
     if (served.empty() || served.back() != &tube) served.push_back(&tube);
   };
   due.advance(
-      clock.utc(),
+      clock.tick(),
       [this](TimerNode& node) {
         Tube& tube = *static_cast<TubeTimer&>(node).tube;
         tube.ripe_until = clock.utc();
@@ -110,6 +118,7 @@ void Engine::State::advance(Now now, std::size_t step) {
       clock.mono(),
       [&served](TimerNode& node) { served.push_back(static_cast<TubeTimer&>(node).tube); }, step);
   load_what_is_near(served, step);
+  if (!to_place.empty()) place_more(served, step);
   serve(served);
   waits.advance(
       clock.mono(), [this](TimerNode& node) { wait_is_over(static_cast<Client&>(node)); }, step);
@@ -118,9 +127,11 @@ void Engine::State::advance(Now now, std::size_t step) {
 
 void Engine::State::await_first_delayed(Tube& tube) {
   if (tube.ripening() || tube.delayed.empty()) return;
-  const UtcMs first = tube.delayed.begin()->record.due;
-  if (!tube.due_time.armed() || first < tube.due_time.expiry())
-    due.reschedule(tube.due_time, first);
+  const UtcMs first = tube.delayed.begin()->due_at;
+  Tick tick = clock.tick_of(first);
+  // The tick may have come already: if the wall clock was set back by so little that it is no step.
+  if (first > clock.utc()) tick = std::max(tick, clock.tick() + 1);
+  if (!tube.due_time.armed() || tick < tube.due_time.expiry()) due.reschedule(tube.due_time, tick);
 }
 
 // A tube that many jobs of are due at once gets no more of the time than the others.
@@ -143,7 +154,7 @@ void Engine::State::ripen(std::vector<Tube*>& ripe, std::size_t budget) {
 bool Engine::State::ripen(Tube& tube, std::size_t budget) {
   for (; !tube.delayed.empty(); --budget) {
     LoadedJob& first = *tube.delayed.begin();
-    if (first.record.due > tube.ripe_until) return true;
+    if (first.due_at > tube.ripe_until) return true;
     if (budget == 0) return false;
     detach(first);
     make_ready(first);
@@ -155,7 +166,7 @@ void Engine::State::load_what_is_near(std::vector<Tube*>& loaded_tubes, std::siz
   while (budget > 0) {
     Tube* tube = nullptr;
     loading.advance(
-        clock.utc(), [&tube](TimerNode& node) { tube = static_cast<TubeTimer&>(node).tube; }, 1);
+        clock.tick(), [&tube](TimerNode& node) { tube = static_cast<TubeTimer&>(node).tube; }, 1);
     if (tube == nullptr) return;
     loaded_tubes.push_back(tube);
     try {
@@ -193,11 +204,12 @@ std::optional<std::uint64_t> Engine::next_wakeup() const {
   const State& s = *state_;
   std::optional<std::uint64_t> wake;
   if (!s.ripening.empty() || !s.gone.empty() || !s.leaving_lines.empty())
-    return s.clock.mono_ns_at_utc(0);
+    return s.clock.mono_ns_at_tick(0);
   const auto sooner = [&wake](std::uint64_t ns) { wake = wake ? std::min(*wake, ns) : ns; };
   for (const auto* wheel : {&s.due, &s.loading}) {
-    if (const auto tick = wheel->next_wakeup()) sooner(s.clock.mono_ns_at_utc(*tick));
+    if (const auto tick = wheel->next_wakeup()) sooner(s.clock.mono_ns_at_tick(*tick));
   }
+  if (!s.to_place.empty()) sooner(s.clock.mono_ns_at_tick(s.place_at));
   for (const auto* wheel : {&s.ttrs, &s.pauses, &s.waits}) {
     if (const auto tick = wheel->next_wakeup()) sooner(EngineClock::mono_ns_at(*tick));
   }
@@ -208,8 +220,8 @@ std::vector<Delivery> Engine::take_deliveries() {
   return std::exchange(state_->deliveries, {});
 }
 
-Millis Engine::clock_ahead() const {
-  return state_->clock.ahead();
+std::int64_t Engine::clock_moved() const {
+  return state_->clock.lead() - state_->lead_before;
 }
 
 Sequence Engine::last_sequence() const {
@@ -219,8 +231,7 @@ Sequence Engine::last_sequence() const {
 void Engine::close() {
   State& s = *state_;
   Changes exact;
-  exact.watermarks =
-      Watermarks{.next_id = s.next_id, .next_burial = s.next_burial, .time = s.clock.utc()};
+  exact.watermarks = s.watermarks(s.next_id, s.next_burial);
   s.last_sequence = s.store.append(exact);
   s.stored_marks = *exact.watermarks;
 }

@@ -13,12 +13,13 @@ namespace carillon::queue {
 namespace {
 
 // Returns the record of a buried or delayed job after a kick.
-JobRecord kicked(const JobRecord& before, const JobHistory& history, UtcMs now) {
+JobRecord kicked(const JobRecord& before, const JobHistory& history, const EngineClock& clock) {
   JobRecord after = before;
   after.history = history;
   ++after.history.kicks;
   after.burial = 0;
-  after.due = now;
+  after.due = clock.utc();
+  clock.counts_from_now(after);
   return after;
 }
 
@@ -88,7 +89,7 @@ std::optional<JobView> Engine::peek_buried(ClientId id, Now now) {
 Sequence Engine::State::kick(const std::vector<JobRecord>& records) {
   for (const JobRecord& before : records) {
     const LoadedJob* job = loaded(before.id);
-    add_change(before, kicked(before, job != nullptr ? job->history : before.history, clock.utc()));
+    add_change(before, kicked(before, job != nullptr ? job->history : before.history, clock));
   }
   std::vector<JobRecord> after;
   for (const JobChange& change : changes.jobs) after.push_back(*change.after);

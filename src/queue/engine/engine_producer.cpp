@@ -58,21 +58,21 @@ PutOutcome Engine::put(ClientId id, Now now, const PutOrder& order, const LargeB
   if (order.due_at ? *order.due_at > kLastDue : !fits(now, order.due_in)) return {};
 
   const UtcMs utc = s.clock.utc();
-  UtcMs due = utc;
-  if (order.due_at) due = std::max(utc, *order.due_at);
-  if (!order.due_at && order.due_in > 0) due = s.clock.utc_from() + order.due_in;
+  const UtcMs counted = order.due_in > 0 ? s.clock.utc_from() + order.due_in : utc;
+  const UtcMs due = order.due_at.value_or(counted);
 
   Tube& tube = *s.client(id).tube_in_use;
-  const JobRecord record{.id = of.id != 0 ? of.id : s.give_id(),
-                         .tube = tube.record.number,
-                         .priority = order.priority,
-                         .due = due,
-                         .burial = 0,
-                         .ttr = std::clamp(order.ttr, kMinTtr, kMaxTtr),
-                         .delay = due > utc ? due - utc : 0,
-                         .created = utc,
-                         .body_bytes = of.bytes,
-                         .history = {}};
+  JobRecord record{.id = of.id != 0 ? of.id : s.give_id(),
+                   .tube = tube.record.number,
+                   .priority = order.priority,
+                   .due = due,
+                   .burial = 0,
+                   .ttr = std::clamp(order.ttr, kMinTtr, kMaxTtr),
+                   .delay = due > utc ? due - utc : 0,
+                   .created = utc,
+                   .body_bytes = of.bytes,
+                   .history = {}};
+  if (!order.due_at) s.clock.counts_from_now(record);
   s.extend_cursor(tube);
   s.add_change(std::nullopt, record, body);
   const Sequence sequence = s.append();

@@ -7,7 +7,7 @@
 //   what the passing of time does         engine.cpp, advance
 //   what clients leave behind             leaving.cpp
 //   far jobs are loaded                   loading.cpp
-//   the time itself                       engine_clock.h
+//   the time itself                       engine_clock.h; when it is set: clock_steps.cpp
 //   what is appended to the store         changes.cpp
 //   statistics                            engine_reports.cpp; the list of all tubes: listing.cpp
 //
@@ -100,6 +100,8 @@ struct Engine::State {
   // Gathers a change of one job. The changes of a command are gathered and appended at once.
   void add_change(std::optional<JobRecord> before, std::optional<JobRecord> after,
                   std::string_view body = {});
+  // Returns what is to be stored with these bounds.
+  Watermarks watermarks(JobId ids, std::uint64_t burials) const;
   // Appends what was gathered, with the tubes' counts and, if needed, watermarks. When it throws
   // StoreError, nothing has changed, and nothing is gathered any more.
   Sequence append();
@@ -109,9 +111,9 @@ struct Engine::State {
   // Returns the first (due, id) that is far: all jobs before it are near.
   DueKey horizon() const;
   // Returns the moment at which a job with this due time becomes near.
-  UtcMs time_to_load(UtcMs due_time) const;
+  Tick time_to_load(UtcMs due_time) const;
   // Loads the tube's jobs at `when`, or earlier if that was planned.
-  void load_not_after(Tube& tube, UtcMs when);
+  void load_not_after(Tube& tube, Tick when);
   // Moves the cursor as far as is possible without a look into the store.
   void extend_cursor(Tube& tube);
   // One more job, due at `due`, is in the store alone from now on: it will be loaded in time.
@@ -189,6 +191,36 @@ struct Engine::State {
   // Goes on with what clients have left behind.
   void clear_up(std::size_t budget);
 
+  // --- A wall clock that was set (clock_steps.cpp)
+
+  // Reads the time. Every command does that first.
+  void observe(Now now) {
+    if (const std::int64_t step = clock.observe(now)) on_clock_step(step < 0);
+  }
+  // The wall clock was set back, or forward.
+  void on_clock_step(bool back);
+  // Orders the tube's delayed jobs and sets its timers anew. If the wall clock was set `back`, the
+  // ready jobs whose due time is ahead again are delayed again.
+  void follow_the_clock(Tube& tube, bool back);
+  // Looks for jobs in memory whose delays end well before their due times, and places them.
+  void place_loaded();
+  // Begins to look for such jobs in the store, if there may be any.
+  void begin_placing();
+  // Goes on with it, by up to `budget` records. Appends to `served` the tubes that get jobs.
+  void place_more(std::vector<Tube*>& served, std::size_t budget);
+  // Returns how many records it has read.
+  std::size_t place_more_of(Tube& tube, std::size_t budget);
+  // Returns true if the job is late with this record and would not be `after`.
+  bool is_late(const JobRecord& record, const JobRecord& after) const;
+  // Stores jobs with earlier due times. Those that are near are in memory then. Throws StoreError,
+  // with nothing changed.
+  void place(const std::vector<JobChange>& moves);
+  // Returns true if the job's delay ends when it is far, though its due time is near.
+  bool is_too_early(const JobRecord& record) const;
+  // Stores those of the near `records` that are too early, and not in memory, with later due times.
+  // Returns them as they are then. Throws StoreError, with nothing changed.
+  std::vector<JobRecord> place_later(std::span<const JobRecord> records);
+
   // --- Time (engine.cpp)
 
   // Does a small part of what is due: enough if no storm is under way. Called by each command.
@@ -218,8 +250,8 @@ struct Engine::State {
   const EngineOptions options;
   EngineClock clock;
 
-  // One wheel for each kind of timer. A tick is 1 ms. The first two run on UTC, the others on the
-  // monotonic clock.
+  // One wheel for each kind of timer. A tick is 1 ms. The first two run on EngineClock::tick(), the
+  // others on the monotonic clock.
   // A call of `advance` reads at most kWheelEntries entries, some 50 us of work, besides those that
   // its limit allows.
   static constexpr std::size_t kWheelEntries = 4'096;
@@ -268,7 +300,15 @@ struct Engine::State {
                                             &Client::leaving_hook>>;
   LeavingLines leaving_lines;
 
-  Watermarks stored_marks;  // as they stand in the store
+  const std::int64_t lead_before;  // EngineClock::lead() when the engine before this one ended
+  Watermarks stored_marks;         // as they stand in the store
+  bool clock_is_stored = false;    // stored_marks has what is to be known of the clock
+  std::int64_t job_lead;           // the highest that is in the record of a job
+  // The tubes (numbers) in which jobs are too late, perhaps. The last one is being looked through,
+  // from a job on, at a moment. Those that are not there any more are passed over.
+  std::vector<std::uint32_t> to_place;
+  DueKey place_from;
+  Tick place_at = 0;
   JobId next_id;
   std::uint64_t next_burial;
   std::uint32_t next_tube = 1;

@@ -81,6 +81,7 @@ std::optional<Delivery> Engine::reserve_job(ClientId id, Now now, JobId job_id) 
     const JobRecord before = *record;
     record->burial = 0;
     record->due = s.clock.utc();
+    s.clock.counts_from_now(*record);
     s.add_change(before, record);
     delivery.job.durable_at = s.append();
   }
@@ -113,7 +114,10 @@ Outcome Engine::release(ClientId id, Now now, JobId job_id, Priority priority, M
   after.delay = delay;
   // Without a delay the job keeps its old due time, and so comes before those that became ready
   // later. A new due time would put it behind a backlog that is not loaded.
-  after.due = delay > 0 ? s.clock.utc_from() + delay : std::min(after.due, s.clock.utc());
+  if (delay > 0 || s.clock.due_of(after) > s.clock.utc()) {
+    after.due = delay > 0 ? s.clock.utc_from() + delay : s.clock.utc();
+    s.clock.counts_from_now(after);
+  }
   s.add_change(job->record, after);
   const Sequence sequence = s.append();
 

@@ -26,7 +26,7 @@ Sequence Engine::State::durable_at(JobId id) {
 JobState Engine::State::state_of(const JobRecord& record) {
   if (const LoadedJob* job = loaded(record.id)) return job->state;
   if (record.buried()) return JobState::kBuried;
-  return record.due <= clock.utc() ? JobState::kReady : JobState::kDelayed;
+  return clock.due_of(record) <= clock.utc() ? JobState::kReady : JobState::kDelayed;
 }
 
 JobView Engine::State::view(const JobRecord& record) {
@@ -74,19 +74,21 @@ void Engine::State::detach(LoadedJob& job) {
 }
 
 void Engine::State::enqueue(LoadedJob& job) {
-  if (job.record.due <= clock.utc()) return make_ready(job);
+  const UtcMs when = clock.due_of(job.record);
+  if (when <= clock.utc()) return make_ready(job);
 
   Tube& tube = *job.tube;
   extend_cursor(tube);
   if (job.due_key() < tube.cursor) {
     job.state = JobState::kDelayed;
+    job.due_at = when;
     tube.delayed.insert(job);
     await_first_delayed(tube);
     return;
   }
-  const UtcMs when = job.record.due;
+  const UtcMs stored = job.record.due;
   drop_from_memory(job);
-  leave_far(tube, when);
+  leave_far(tube, stored);
 }
 
 void Engine::State::drop_from_memory(LoadedJob& job) {

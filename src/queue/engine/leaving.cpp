@@ -54,7 +54,7 @@ void Engine::State::clear_up(std::size_t budget) {
 
 void Engine::disconnect(ClientId id, Now now) {
   State& s = *state_;
-  s.clock.observe(now);
+  s.observe(now);
   Client& client = s.client(id);
   if (client.waiting) s.end_waiting(client);
   if (client.leaving_hook.is_linked())

@@ -22,6 +22,7 @@ struct LoadedJob : TimerNode {
   LoadedJob(const JobRecord& stored, Tube& in, Sequence since)
       : record(stored), history(stored.history), tube(&in), sequence(since) {}
 
+  // The job's place in the order of the store.
   DueKey due_key() const { return {record.due, record.id}; }
 
   // As it is in the store.
@@ -32,6 +33,8 @@ struct LoadedJob : TimerNode {
   // Of the append that wrote the record. A client may be told of the job once that is durable.
   Sequence sequence;
   JobState state = JobState::kDelayed;
+  // While the job is delayed: EngineClock::due_of(record), as of the last step of the wall clock.
+  UtcMs due_at = 0;
   // The client that has reserved the job; else nullptr.
   Client* holder = nullptr;
 
@@ -52,7 +55,7 @@ struct ByPriority {
 // The order in which delayed jobs become ready.
 struct ByDue {
   bool operator()(const LoadedJob& a, const LoadedJob& b) const {
-    return a.due_key() < b.due_key();
+    return std::pair(a.due_at, a.record.id) < std::pair(b.due_at, b.record.id);
   }
 };
 

@@ -27,11 +27,11 @@ DueKey Engine::State::horizon() const {
   return {clock.utc() + options.load_ahead + 1, 0};
 }
 
-UtcMs Engine::State::time_to_load(UtcMs due_time) const {
-  return due_time > options.load_ahead ? due_time - options.load_ahead : 0;
+Tick Engine::State::time_to_load(UtcMs due_time) const {
+  return clock.tick_of(due_time > options.load_ahead ? due_time - options.load_ahead : 0);
 }
 
-void Engine::State::load_not_after(Tube& tube, UtcMs when) {
+void Engine::State::load_not_after(Tube& tube, Tick when) {
   if (!tube.load_time.armed() || when < tube.load_time.expiry())
     loading.reschedule(tube.load_time, when);
 }
@@ -69,7 +69,7 @@ void Engine::State::room_appeared(Tube& tube) {
   if (!tube.starved || tube.queued() >= most) return;
   // A scan for each job that leaves would read one record at a time. So wait until a quarter has
   // left, but not for long.
-  const UtcMs load_at = tube.queued() <= most - most / 4 ? clock.utc() : clock.utc() + kPatience;
+  const Tick load_at = clock.tick() + (tube.queued() <= most - most / 4 ? 0 : kPatience);
   load_not_after(tube, load_at);
 }
 
@@ -90,13 +90,16 @@ void Engine::State::load(Tube& tube, std::span<const JobRecord> records, std::si
   // No job that stays in the store is due before this; none if no job stays there.
   std::optional<UtcMs> rest_due;
   if (records.size() == limit) rest_due = records.back().due;
+  const std::vector<JobRecord> later = place_later(records);
+  for (const JobRecord& record : later)
+    rest_due = std::min(rest_due.value_or(kLastDue), record.due);
   for (const JobRecord& record : records) {
     if (DueKey{record.due, record.id} >= horizon()) {
-      rest_due = record.due;
+      rest_due = std::min(rest_due.value_or(kLastDue), record.due);
       break;
     }
     tube.cursor = std::max(tube.cursor, DueKey{record.due, record.id + 1});
-    if (loaded(record.id) == nullptr) enqueue(add_to_memory(record));
+    if (loaded(record.id) == nullptr && !is_too_early(record)) enqueue(add_to_memory(record));
   }
   if (!rest_due || *rest_due >= horizon().due) tube.cursor = std::max(tube.cursor, horizon());
   if (rest_due) {
@@ -110,7 +113,7 @@ void Engine::State::load(Tube& tube, std::span<const JobRecord> records, std::si
 void Engine::State::loading_failed(Tube& tube, const StoreError& error) {
   constexpr Millis kRetry = 1'000;
   load_failure = error.what();
-  loading.reschedule(tube.load_time, clock.utc() + kRetry);
+  loading.reschedule(tube.load_time, clock.tick() + kRetry);
 }
 
 void Engine::State::load_what_is_due(Tube& tube) try {
@@ -153,9 +156,13 @@ void Engine::State::look_at(const std::vector<Tube*>& those) {
       return record.tube != tube->record.number;
     };
     const auto last = std::find_if(first, records.end(), is_others);
-    load(*tube, {first, last}, limit);
+    try {
+      load(*tube, {first, last}, limit);
+      load_what_is_due(*tube);
+    } catch (const StoreError& error) {
+      loading_failed(*tube, error);
+    }
     first = last;
-    load_what_is_due(*tube);
   }
 }
 

@@ -59,7 +59,7 @@ struct Tube {
   // As it is in the store, if the tube has jobs.
   TubeRecord record;
   JobSet<ByPriority> ready;
-  // Those in memory. The due key of each is before the cursor.
+  // Those in memory.
   JobSet<ByDue> delayed;
   // Armed while there are such jobs and the tube is not ripening: no later than the first of them
   // is due.

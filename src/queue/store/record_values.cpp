@@ -2,6 +2,7 @@
 
 #include "queue/store/record_values.h"
 
+#include <concepts>
 #include <limits>
 #include <string>
 #include <type_traits>
@@ -31,6 +32,8 @@ void each_field_of_job(Job& job, Field&& field) {
   field(10, job.history.releases);
   field(11, job.history.buries);
   field(12, job.history.kicks);
+  field(13, job.lead);
+  field(14, job.era);
 }
 
 template <typename Tube, typename Field>
@@ -45,13 +48,28 @@ void each_field_of_watermarks(Marks& marks, Field&& field) {
   field(1, marks.next_id);
   field(2, marks.next_burial);
   field(3, marks.time);
+  field(4, marks.boot);
+  field(5, marks.wall_ns);
+  field(6, marks.steady_ns);
+  field(7, marks.boot_lead);
+  field(8, marks.job_lead);
+  field(9, marks.gained_ns);
+  field(10, marks.era);
+  field(11, marks.boot_era);
 }
 
-void append_field(std::string& bytes, std::uint32_t tag, std::uint64_t number) {
+template <std::unsigned_integral Number>
+void append_field(std::string& bytes, std::uint32_t tag, Number number) {
   append_number(bytes, tag, number);
 }
 void append_field(std::string& bytes, std::uint32_t tag, const std::string& text) {
-  append_bytes(bytes, tag, text);
+  if (!text.empty()) append_bytes(bytes, tag, text);
+}
+// A lead: 1, 2, 3, 4, ... stand for 0, -1, 1, -2, ...; no field stands for none.
+void append_field(std::string& bytes, std::uint32_t tag, std::int64_t lead) {
+  if (lead == kNoLead) return;
+  const auto sign = static_cast<std::uint64_t>(lead >> 63);
+  append_number(bytes, tag, ((static_cast<std::uint64_t>(lead) << 1) ^ sign) + 1);
 }
 
 // Begins a value. Returns what appends its fields.
@@ -72,10 +90,11 @@ class Value {
       fail("has version " + std::to_string(static_cast<std::uint8_t>(value_.front())));
   }
 
-  // `each_field` calls its argument with each field of the record.
+  // `each_field` calls its argument with each field of the record. In version 1 the last field had
+  // the tag `last_of_1`.
   template <typename EachField>
-  void read(EachField&& each_field, NewerFields& newer) {
-    if (value_.front() == 1) return read_version_1(each_field);
+  void read(std::uint32_t last_of_1, EachField&& each_field, NewerFields& newer) {
+    if (value_.front() == 1) return read_version_1(each_field, last_of_1);
     std::string unknown;
     FieldReader fields(value_.substr(1));
     while (fields.next()) {
@@ -108,11 +127,21 @@ class Value {
     to = from.bytes();
   }
 
+  void set(std::int64_t& to, const FieldReader& from) const {
+    std::uint64_t number = 0;
+    set(number, from);
+    if (number == 0) fail("has a field " + std::to_string(from.tag()) + " that is no lead");
+    const std::uint64_t lead = number - 1;
+    to = static_cast<std::int64_t>((lead >> 1) ^ (0 - (lead & 1)));
+  }
+
+  // Its last field has this tag.
   template <typename EachField>
-  void read_version_1(EachField&& each_field) const {
+  void read_version_1(EachField&& each_field, std::uint32_t last_tag) const {
     std::string_view rest = value_.substr(1);
-    each_field([&](std::uint32_t, auto& field) {
+    each_field([&](std::uint32_t tag, auto& field) {
       using Field = std::remove_reference_t<decltype(field)>;
+      if (tag > last_tag) return;
       if constexpr (std::is_same_v<Field, std::string>) {
         field = rest;
         rest = {};
@@ -143,7 +172,8 @@ JobRecord read_job_value(std::string_view key, std::string_view bytes) {
   Value value("the job record", key, bytes);
   JobRecord job;
   job.ttr = 0;
-  value.read([&job](auto&& field) { each_field_of_job(job, field); }, job.newer);
+  value.read(
+      12, [&job](auto&& field) { each_field_of_job(job, field); }, job.newer);
   JobRecord named;
   if (!set_job_of_key(key, named)) value.fail("is under a key of another kind");
   job.id = named.id;
@@ -163,7 +193,8 @@ TubeRecord read_tube_value(std::uint32_t number, std::string_view bytes) {
   Value value("the tube record", view(key), bytes);
   TubeRecord tube;
   tube.number = number;
-  value.read([&tube](auto&& field) { each_field_of_tube(tube, field); }, tube.newer);
+  value.read(
+      3, [&tube](auto&& field) { each_field_of_tube(tube, field); }, tube.newer);
   return tube;
 }
 
@@ -175,7 +206,8 @@ void append_watermarks_value(std::string& bytes, const Watermarks& watermarks) {
 Watermarks read_watermarks_value(std::string_view bytes) {
   Value value("the record of the watermarks", kWatermarksKey, bytes);
   Watermarks marks;
-  value.read([&marks](auto&& field) { each_field_of_watermarks(marks, field); }, marks.newer);
+  value.read(
+      3, [&marks](auto&& field) { each_field_of_watermarks(marks, field); }, marks.newer);
   return marks;
 }
 
@@ -188,7 +220,8 @@ UnfinishedBody read_unfinished_value(JobId id, std::string_view bytes) {
   Value value("the record of an unfinished body", view(key), bytes);
   UnfinishedBody body{.id = id};
   NewerFields newer;
-  value.read([&body](auto&& field) { field(1, body.bytes); }, newer);
+  value.read(
+      0, [&body](auto&& field) { field(1, body.bytes); }, newer);
   return body;
 }
 

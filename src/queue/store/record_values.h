@@ -3,11 +3,15 @@
 // A value is a version byte, 2, and tagged fields (tagged_fields.h). The fields of a job are
 //
 //    1 priority   2 due        3 burial     4 ttr      5 delay     6 created   7 body_bytes
-//    8 reserves   9 timeouts  10 releases  11 buries  12 kicks
+//    8 reserves   9 timeouts  10 releases  11 buries  12 kicks  13 lead  14 era
 //
-// of a tube: 1 scheduled, 2 buried, 3 name (bytes); of the watermarks: 1 next_id, 2 next_burial, 3
-// time; of an unfinished body: 1 bytes. The key says which job or tube it is (record_keys.h).
-// Fields that this version does not know are kept, and written again with the record.
+// of a tube: 1 scheduled, 2 buried, 3 name (bytes); of the watermarks: 1 next_id, 2 next_burial,
+// 3 time, 4 boot (bytes), 5 wall_ns, 6 steady_ns, 7 boot_lead, 8 job_lead, 9 gained_ns,
+// 10 era, 11 boot_era; of an unfinished body: 1 bytes. A lead may be negative, as may 5, 6 and 9 of
+// the watermarks: 1, 2, 3, 4, ... stand for 0, -1, 1, -2, ...; no field stands for no lead.
+//
+// The key says which job or tube it is (record_keys.h). Fields that this version does not know are
+// kept, and written again with the record.
 //
 // A value of version 1, from before tagged fields, is read as well: it has the same fields in the
 // order of their tags, each a little-endian number of a fixed size, a name at the end.

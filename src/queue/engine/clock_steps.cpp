@@ -1,0 +1,206 @@
+// Here jobs follow a wall clock that was set.
+//
+// A job's place in its tube's order, on disk and in memory, is its due time. When the wall clock is
+// set, the end of a delay moves away from that (EngineClock::delay_end):
+//
+// - Set forward: the delay ends after the due time. The job is found in time by its place, and
+//   waits in memory for the end. If that is far, the job gets a later place instead.
+// - Set back: the delay ends before the due time. Such jobs must be looked for: at once in memory,
+//   and then in the store, in steps. The store remembers the highest lead that is in a record, so
+//   that a start knows of jobs that were not looked for to the end.
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "queue/engine/engine_state.h"
+
+namespace carillon::queue {
+
+namespace {
+
+// A job is not stored anew for being late by less than this, in ms: some hosts set the clocks of
+// their guests by a few milliseconds again and again.
+constexpr std::int64_t kLateness = 100;
+
+// Returns the record of a job with the due time at which its delay ends; by steady time, that is
+// where it ended before.
+JobRecord counted_anew(const JobRecord& record, const EngineClock& clock) {
+  JobRecord after = record;
+  after.due = clock.delay_end(record);
+  after.lead += static_cast<std::int64_t>(after.due - record.due);
+  return after;
+}
+
+// The same right after a step: steady time may have given back what does not concern this delay.
+JobRecord counted_after_step(const JobRecord& record, const EngineClock& clock) {
+  JobRecord after = counted_anew(record, clock);
+  if (!clock.is_before_giving_back(record)) return after;
+  constexpr UtcMs kRounding = 3;
+  const UtcMs end = after.due + kRounding;
+  after.due = end > clock.given_back() ? end - clock.given_back() : 0;
+  clock.counts_from_now(after);
+  return after;
+}
+
+}  // namespace
+
+void Engine::State::on_clock_step(bool back) {
+  job_lead = std::max(job_lead, clock.lead());
+  clock_is_stored = false;
+  try {
+    append();  // so that the next start knows of this step, and of what it finds itself
+    if (back) place_loaded();
+  } catch (const StoreError& error) {
+    load_failure = error.what();  // the next append stores the step; place_more() finds the jobs
+  }
+  begin_placing();
+  for (Tube* tube : tube_order) follow_the_clock(*tube, back);
+}
+
+void Engine::State::follow_the_clock(Tube& tube, bool back) {
+  tube.cursor = std::min(tube.cursor, horizon());  // after a step back: what is far leaves memory
+  std::vector<LoadedJob*> moving;
+  Tube::JobSet<ByDue> staying;
+  while (!tube.delayed.empty()) {
+    LoadedJob& job = *tube.delayed.begin();
+    tube.delayed.erase(tube.delayed.begin());
+    if (job.due_key() < tube.cursor) {
+      job.due_at = clock.due_of(job.record);
+      staying.insert(job);
+    } else {
+      moving.push_back(&job);
+    }
+  }
+  tube.delayed.swap(staying);
+  tube.ripe_until = std::min(tube.ripe_until, clock.utc());
+  due.cancel(tube.due_time);
+  await_first_delayed(tube);
+  // place_loaded() may have made jobs ready that clients wait for: `advance` serves them then.
+  if (tube.can_serve()) due.reschedule(tube.due_time, clock.tick());
+  for (auto job = tube.ready.begin(); back && job != tube.ready.end(); ++job) {
+    if (clock.due_of(job->record) > clock.utc()) moving.push_back(&*job);
+  }
+  for (LoadedJob* job : moving) {
+    detach(*job);
+    enqueue(*job);
+  }
+  if (tube.far() > 0 && !tube.starved)
+    loading.reschedule(tube.load_time, time_to_load(tube.next_far));
+}
+
+// --- Delays that end before their due times.
+
+bool Engine::State::is_late(const JobRecord& record, const JobRecord& after) const {
+  return record.due > clock.utc() && after.due + static_cast<Millis>(kLateness) <= record.due;
+}
+
+void Engine::State::place_loaded() {
+  std::vector<JobId> late;
+  for (const auto& [id, job] : jobs) {
+    if (is_late(job->record, counted_after_step(job->record, clock))) late.push_back(id);
+  }
+  while (!late.empty()) {
+    std::vector<JobChange> moves;
+    for (; moves.size() < options.step && !late.empty(); late.pop_back()) {
+      const LoadedJob* job = loaded(late.back());
+      if (job == nullptr) continue;  // to make room, place() has left it in the store
+      JobRecord after = counted_after_step(job->record, clock);
+      moves.push_back({.before = job->record, .after = std::move(after), .body = {}});
+    }
+    place(moves);
+  }
+}
+
+void Engine::State::begin_placing() {
+  to_place.clear();
+  const bool gave_back = clock.given_back() >= static_cast<Millis>(kLateness);
+  if (job_lead < clock.lead() + kLateness && !gave_back) return;
+  for (const Tube* tube : tube_order) {
+    if (tube->record.scheduled > 0) to_place.push_back(tube->record.number);
+  }
+  place_from = {clock.utc() + 1, 0};
+  place_at = clock.tick();
+}
+
+void Engine::State::place_more(std::vector<Tube*>& served, std::size_t budget) {
+  if (clock.tick() < place_at) return;
+  try {
+    while (budget > 0 && !to_place.empty()) {
+      Tube* tube = tubes.find(to_place.back());
+      if (tube == nullptr) {
+        to_place.pop_back();
+        continue;
+      }
+      served.push_back(tube);
+      budget -= std::min(budget, 1 + place_more_of(*tube, budget));
+    }
+    if (to_place.empty()) {
+      job_lead = clock.lead();
+      clock_is_stored = false;
+    }
+  } catch (const StoreError& error) {
+    constexpr Millis kRetry = 1'000;
+    load_failure = error.what();
+    place_at = clock.tick() + kRetry;
+  }
+}
+
+std::size_t Engine::State::place_more_of(Tube& tube, std::size_t budget) {
+  const std::vector<JobRecord> records = store.scan_due(tube.record.number, place_from, budget);
+  std::vector<JobChange> moves;
+  for (const JobRecord& record : records) {
+    JobRecord after = counted_after_step(record, clock);
+    if (is_late(record, after))
+      moves.push_back({.before = record, .after = std::move(after), .body = {}});
+  }
+  place(moves);
+  if (records.size() == budget) {
+    place_from = {records.back().due, records.back().id + 1};
+  } else {
+    place_from = {clock.utc() + 1, 0};
+    to_place.pop_back();
+  }
+  return records.size();
+}
+
+void Engine::State::place(const std::vector<JobChange>& moves) {
+  if (moves.empty()) return;
+  for (const JobChange& move : moves) add_change(move.before, move.after);
+  const Sequence sequence = append();
+  for (const JobChange& move : moves) {
+    const JobId id = move.after->id;
+    LoadedJob* job = loaded(id);
+    if (job == nullptr) job = &add_to_memory(*move.before);
+    const bool reserved = job->state == JobState::kReserved;
+    if (!reserved) detach(*job);
+    job->record = *move.after;
+    job->sequence = sequence;
+    if (reserved) continue;
+    Tube& tube = *job->tube;
+    enqueue(*job);
+    if (LoadedJob* still = loaded(id)) make_room(tube, *still);
+  }
+}
+
+// --- Delays that end after their due times.
+
+bool Engine::State::is_too_early(const JobRecord& record) const {
+  const DueKey end = horizon();
+  return DueKey{record.due, record.id} < end && DueKey{clock.delay_end(record), record.id} >= end;
+}
+
+std::vector<JobRecord> Engine::State::place_later(std::span<const JobRecord> records) {
+  std::vector<JobRecord> later;
+  for (const JobRecord& record : records) {
+    if (loaded(record.id) != nullptr || !is_too_early(record)) continue;
+    later.push_back(counted_anew(record, clock));
+    add_change(record, later.back());
+  }
+  if (!later.empty()) append();
+  return later;
+}
+
+}  // namespace carillon::queue

@@ -1,0 +1,145 @@
+// A wall clock that is set: what that costs, when the engine notices it, and what fails meanwhile.
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "queue/virtual_queue.h"
+
+namespace carillon::queue {
+namespace {
+
+constexpr std::int64_t kHour = 3'600'000;
+constexpr std::int64_t kDay = 24 * kHour;
+constexpr std::int64_t kTenYears = 3'652 * kDay;
+
+TEST(EngineClock, AClockAheadForAMomentLeavesNoFarJobsInMemory) {
+  VirtualQueue queue;
+  const ClientId client = queue.engine().connect();
+  for (int n = 0; n < 100; ++n) queue.put(client, "x", {.due_at = queue.utc() + kDay});
+  queue.step_wall_clock(kTenYears);
+  queue.pass(0);
+  EXPECT_EQ(queue.engine().stats().jobs.loaded, 100u);
+  queue.step_wall_clock(-kTenYears);
+  queue.pass(0);
+  EXPECT_EQ(queue.engine().stats().jobs.loaded, 0u);
+  queue.engine().check_invariants();
+}
+
+// Once they were loaded by their due times, their records say when they are due.
+TEST(EngineClock, FarDelaysThatASlowClockCountedTakeNoMemoryWhenItIsPutRight) {
+  VirtualQueue queue({.max_loaded_per_tube = 30, .step = 10});
+  const ClientId client = queue.engine().connect();
+  queue.step_wall_clock(-kDay);
+  for (int n = 0; n < 100; ++n) queue.put(client, "x", {.due_in = kHour});
+  queue.step_wall_clock(kDay);
+  for (int n = 0; n < 100; ++n) queue.pass(0);
+  EXPECT_EQ(queue.engine().stats().jobs.loaded, 0u);
+  EXPECT_EQ(queue.engine().job_stats(queue.now(), 7)->record.due, queue.utc() + kHour + 2);
+  queue.engine().check_invariants();
+  queue.restart();
+  EXPECT_EQ(queue.engine().stats().jobs.loaded, 0u);
+}
+
+TEST(EngineClock, AFailingStoreDelaysItAndIsReported) {
+  VirtualQueue queue;
+  const ClientId client = queue.engine().connect();
+  queue.step_wall_clock(kHour);
+  queue.put(client, "job");
+  queue.store().faults.appends = true;
+  queue.step_wall_clock(-kHour);
+  EXPECT_THROW(queue.pass(0), StoreError);
+  EXPECT_EQ(queue.reserve(client), "TIMED_OUT");
+  queue.store().faults = {};
+  queue.pass(999);
+  EXPECT_EQ(queue.reserve(client), "TIMED_OUT");
+  queue.pass(1);
+  EXPECT_EQ(queue.reserve(client), "job");
+  queue.engine().check_invariants();
+}
+
+// The machine may have slept.
+TEST(EngineClock, TimeInWhichNothingRanCounts) {
+  VirtualQueue queue;
+  const ClientId client = queue.engine().connect();
+  queue.put(client, "delay", {.due_in = 30'000});
+  queue.put(client, "moment", {.due_at = queue.utc() + 30'000});
+  queue.add_ns(kHour * kMs);
+  queue.pass(0);
+  EXPECT_EQ(queue.reserve(client), "delay");
+  EXPECT_EQ(queue.reserve(client), "moment");
+}
+
+// NTP daemons, and two clocks that are not read at the same moment.
+TEST(EngineClock, LessThanAMillisecondIsNoStepAndMakesNothingEarly) {
+  VirtualQueue queue;
+  const ClientId client = queue.engine().connect();
+  queue.put(client, "job", {.due_in = 10});
+  Now now = queue.now();
+  now.mono_ns += 10 * kMs;
+  now.utc_ns += 10 * kMs - 900'000;
+  queue.engine().advance(now);
+  EXPECT_FALSE(queue.engine().reserve(client, now, {}));
+  EXPECT_GT(*queue.engine().next_wakeup(), now.mono_ns);
+  now.mono_ns += 900'000;
+  now.utc_ns += 900'000;
+  queue.engine().advance(now);
+  EXPECT_EQ(queue.engine().take_deliveries().size(), 1u);
+  EXPECT_EQ(queue.engine().clock_moved(), 0);
+}
+
+TEST(EngineClock, AJobWhoseDelayEndsWithTheStepGoesToAWaitingClient) {
+  VirtualQueue queue;
+  const ClientId client = queue.engine().connect();
+  const ClientId waiting = queue.engine().connect();
+  queue.step_wall_clock(kHour);
+  queue.put(client, "job", {.due_in = 30'000});
+  queue.wait(waiting);
+  queue.add_ns(30'010 * kMs);
+  queue.step_wall_clock(-kHour);
+  queue.pass(0);
+  EXPECT_EQ(queue.deliveries(), (std::vector<std::string>{"2:job"}));
+  queue.engine().check_invariants();
+}
+
+// ... and its nanoseconds fit into no 64 bits.
+TEST(EngineClock, TheLastMomentIsFarAway) {
+  VirtualQueue queue({.load_ahead = kLastDue});
+  queue.put(queue.engine().connect(), "job", {.due_at = kLastDue});
+  queue.pass(0);
+  EXPECT_GT(*queue.engine().next_wakeup(), queue.now().mono_ns + kDay * kMs);
+}
+
+TEST(EngineClock, AStepIsNoticedByADisconnect) {
+  VirtualQueue queue;
+  const ClientId worker = queue.engine().connect();
+  const ClientId waiting = queue.engine().connect();
+  queue.put(worker, "held", {.due_at = queue.utc() + 40'000});
+  ASSERT_TRUE(queue.engine().reserve_job(worker, queue.now(), 1));
+  queue.wait(waiting);
+  queue.step_wall_clock(kHour);
+  queue.engine().disconnect(worker, queue.now());
+  queue.engine().check_invariants();
+  EXPECT_EQ(queue.deliveries(), (std::vector<std::string>{"2:held"}));
+}
+
+TEST(EngineClock, TimeLeftIsBelowWhatWasAskedFor) {
+  VirtualQueue queue;
+  const ClientId client = queue.engine().connect();
+  queue.add_ns(300'000);
+  const JobId id = queue.put(client, "job", {.due_in = 10'000, .ttr = 10'000});
+  EXPECT_EQ(queue.engine().job_stats(queue.now(), id)->time_left, 9'999u);
+  queue.add_ns(1'000);
+  EXPECT_EQ(queue.engine().job_stats(queue.now(), id)->time_left, 9'999u);
+  ASSERT_TRUE(queue.engine().reserve_job(client, queue.now(), id));
+  EXPECT_EQ(queue.engine().job_stats(queue.now(), id)->time_left, 9'999u);
+  ASSERT_TRUE(queue.engine().pause(queue.now(), "default", 10'000));
+  EXPECT_EQ(queue.engine().tube_stats(queue.now(), "default")->pause_left, 9'999u);
+  queue.pass(9'000);
+  EXPECT_EQ(queue.engine().job_stats(queue.now(), id)->time_left, 999u);
+}
+
+}  // namespace
+}  // namespace carillon::queue
