@@ -1,0 +1,205 @@
+"""A wall clock that is wrong for a moment, ahead and behind, by little and by much: no job is early
+by the right clock, none is much later than it should be, and none comes twice. In all combinations,
+at the same time, each on a server of its own.
+
+The lower bound is exact. The upper bound is generous, because other tests run on the same machine.
+"""
+
+import concurrent.futures
+import tempfile
+import time
+import unittest
+
+import daemon
+import wrong_clock
+from protocol_case import TIMED_OUT, said
+
+_LATE = 2.5  # seconds
+_ERRORS = (1.1, 20, 3_600, 315_576_000)  # seconds, ahead and behind
+_LOAD_AHEAD = "400ms"
+_NEAR, _FAR = 0.3, 1.2  # seconds: in memory at once, and not
+_AT_ONCE = 16
+
+
+def _now() -> float:
+    """The right time."""
+    return time.time_ns() / 1e9
+
+
+class _Case:
+    """One server, and the jobs that it owes."""
+
+    def __init__(self, error: float):
+        self.error = error
+        self.clock = wrong_clock.Clock()
+        self.directory = tempfile.TemporaryDirectory()
+        self.due = {}  # by job
+        self.server = None
+        self.right_since = 0.0
+        self.start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.server.__exit__()
+        self.clock.close()
+        self.directory.cleanup()
+
+    def start(self):
+        data = self.directory.name + "/data"
+        self.server = daemon.carillon_serve(
+            data, "--load-ahead", _LOAD_AHEAD, environment=self.clock.environment
+        ).start()
+        self.client = self.server.connect()
+
+    def stop(self):
+        self.server.__exit__()
+
+    def set(self, error: float):
+        self.clock.set(error)
+        self.client.stats()  # the server notices
+
+    def put_all(self):
+        """Delays and moments, near and far, and a job that is ready at once."""
+        for delay in (0, _NEAR, _FAR):
+            sent = _now()
+            self.due[self.client.put_ms(b"delay", 0, int(delay * 1000))] = sent + delay
+        for delay in (_NEAR, _FAR):
+            due_ms = int((_now() + delay) * 1000)
+            job = self.client.call(b"put-at 0 %d 60000 6" % due_ms, b"moment").number()
+            self.due[job] = due_ms / 1000
+
+    def take_all(self, check: unittest.TestCase):
+        """Every job comes, in time, and once."""
+        until = max(self.due.values()) + _LATE
+        while self.due and _now() < until:
+            reply = self.client.call(b"reserve-with-timeout-ms 500")
+            now = _now()
+            if reply == TIMED_OUT:
+                continue
+            job = reply.number()
+            what = f"{reply.body} {job}, error {self.error}"
+            check.assertIn(job, self.due, f"twice: {what}")
+            due = self.due.pop(job)
+            check.assertGreaterEqual(now, due, f"early: {what}")
+            check.assertLess(now, max(due, self.right_since) + _LATE, f"late: {what}")
+            check.assertEqual(self.client.call(b"delete %d" % job), said(b"DELETED"))
+        check.assertEqual(self.due, {}, f"did not come, error {self.error}")
+        check.assertEqual(self.client.call(b"reserve-with-timeout-ms 100"), TIMED_OUT)
+
+    def put_right(self):
+        self.set(0)
+        self.right_since = _now()
+
+
+@unittest.skipIf(daemon.stand_in(), "the library is made for Carillon")
+@unittest.skipUnless(wrong_clock.library(), "the library does not work in this build")
+class ClockTest(unittest.TestCase):
+    def each(self, scenario):
+        """Runs the scenario with every error."""
+        errors = [sign * error for error in _ERRORS for sign in (1, -1)]
+
+        def run(error):
+            with _Case(error) as case:
+                scenario(case)
+
+        with concurrent.futures.ThreadPoolExecutor(_AT_ONCE) as threads:
+            for done in [threads.submit(run, error) for error in errors]:
+                done.result()
+
+    def test_a_moment(self):
+        def scenario(case):
+            case.put_all()
+            case.set(case.error)
+            case.put_all()
+            case.put_right()
+            case.put_all()
+            case.take_all(self)
+            log = case.server.log()
+            self.assertEqual(log.count("the wall clock was set forward by"), 1, log)
+            self.assertEqual(log.count("the wall clock was set back by"), 1, log)
+
+        self.each(scenario)
+
+    def test_a_restart_while_it_is_wrong(self):
+        def scenario(case):
+            case.put_all()
+            case.set(case.error)
+            case.put_all()
+            case.stop()
+            case.start()
+            case.put_all()
+            case.put_right()
+            case.put_all()
+            case.take_all(self)
+
+        self.each(scenario)
+
+    def test_it_is_put_right_while_no_server_runs(self):
+        def scenario(case):
+            case.put_all()
+            case.set(case.error)
+            case.put_all()
+            case.stop()
+            case.clock.set(0)
+            case.start()
+            case.put_right()
+            case.put_all()
+            case.take_all(self)
+
+        self.each(scenario)
+
+    def test_it_is_wrong_from_the_first_start_on(self):
+        def scenario(case):
+            case.stop()
+            case.directory.cleanup()
+            case.directory = tempfile.TemporaryDirectory()
+            case.clock.set(case.error)
+            case.start()
+            case.put_all()
+            case.stop()
+            case.start()
+            case.put_right()
+            case.put_all()
+            case.take_all(self)
+
+        self.each(scenario)
+
+    def test_the_machine_boots_with_a_wrong_clock(self):
+        def scenario(case):
+            case.put_all()
+            case.stop()
+            case.clock.boot()
+            case.clock.set(case.error)
+            case.start()
+            case.put_right()
+            case.put_all()
+            case.take_all(self)
+
+        self.each(scenario)
+
+    def test_reserved_jobs_and_paused_tubes(self):
+        def scenario(case):
+            early, holder, other = (case.server.connect() for _ in range(3))
+            moment_ms = int((_now() + 1.5) * 1000)
+            moment = early.call(b"put-at 0 %d 60000 1" % moment_ms, b"m").number()
+            self.assertEqual(early.call(b"reserve-job %d" % moment).number(), moment)
+            case.due[moment] = moment_ms / 1000
+            held = holder.put(b"held", 0, 0, 1)
+            case.due[held] = _now() + 1
+            self.assertEqual(holder.call(b"reserve-job %d" % held).number(), held)
+            other.call(b"use paused")
+            case.client.call(b"watch paused")
+            case.due[other.put(b"in a paused tube")] = _now() + 1
+            self.assertEqual(other.call(b"pause-tube paused 1"), said(b"PAUSED"))
+            case.set(case.error)
+            early.close()
+            case.put_right()
+            case.take_all(self)
+
+        self.each(scenario)
+
+
+if __name__ == "__main__":
+    unittest.main()
