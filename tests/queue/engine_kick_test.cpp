@@ -118,6 +118,37 @@ TEST_F(EngineKick, APeekAtDelayedJobsPassesOverReservedOnesInSteps) {
   EXPECT_EQ(peek.found.value().id, ids[100]);
 }
 
+TEST_F(EngineKick, JobsThatBecomeReadyMeanwhileAreNotCounted) {
+  put(40, {.due_in = 1'000});
+  engine.kick(producer, queue.now(), kick);
+  queue.pass(2'000);
+  finish();
+  EXPECT_EQ(kick.kicked, 16u);
+  EXPECT_EQ(counts().ready, 40u);
+}
+
+TEST_F(EngineKick, ATubeThatIsEmptiedMeanwhileEndsIt) {
+  for (const Millis delay : {kDay, Millis{1'000}}) {
+    const std::vector<JobId> ids = put(40, {.due_in = delay});
+    kick = {.bound = 1'000'000};
+    engine.kick(producer, queue.now(), kick);
+    for (const JobId id : ids) ASSERT_TRUE(engine.remove(worker, queue.now(), id).done);
+    engine.kick(producer, queue.now(), kick);
+    EXPECT_TRUE(kick.done);
+    EXPECT_EQ(kick.kicked, 16u);
+    EXPECT_EQ(engine.stats().jobs.ready, 0u);
+  }
+}
+
+TEST_F(EngineKick, AFailureOfTheFirstStepIsThrownAndChangesNothing) {
+  bury(20);
+  queue.store().faults.records = true;
+  EXPECT_THROW(engine.kick(producer, queue.now(), kick), StoreError);
+  queue.store().faults = {};
+  EXPECT_TRUE(kick.done);
+  EXPECT_EQ(counts().buried, 20u);
+}
+
 TEST_F(EngineKick, AFailureHalfWayEndsItAndItCountsWhatWasKicked) {
   put(40);
   engine.kick(producer, queue.now(), kick);
