@@ -238,6 +238,9 @@ class CommandGenerator:
             return line(name, job, b" %d 0" % self._priority())
         if kind == "bury":
             return line(name, job, b" %d" % self._priority())
+        if kind == "reserve-job":
+            # Not of a delayed job: Carillon gives it back as delayed, beanstalkd as ready.
+            return Command((b"kick-job ", job, b"\r\n", name, job, b"\r\n"), replies=2)
         return line(name, job)
 
     def _peek(self, held: list, live: list, dead: list) -> Command:
