@@ -83,6 +83,7 @@ class HeldReads final : public BodyQueue {
  public:
   using Asked = std::vector<std::pair<queue::ClientId, BodyName>>;
 
+  virtual ~HeldReads() = default;
   void read(queue::ClientId client, BodyName name) override { asked.emplace_back(client, name); }
   void forget(queue::ClientId client) noexcept override {
     std::erase_if(asked, [client](const auto& one) { return one.first == client; });
