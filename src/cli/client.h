@@ -55,9 +55,8 @@ struct PutOptions {
   std::uint32_t priority = 65'536;  // the smaller, the sooner; below 1024 is "urgent"
 };
 
-// The largest body that any server takes, in bytes (the upper bound of `carillon serve
-// --max-job-size`).
-inline constexpr std::uint32_t kLargestBody = server::beanstalk::kLargestMaxJobSize;
+// The largest body that any server takes, in bytes: beanstalkd's with `-z`.
+inline constexpr std::uint32_t kLargestBody = 1u << 30;
 
 // Selects the job that peek() shows: of the tube's jobs in this state, the next one to leave it.
 enum class PeekState { kReady, kDelayed, kBuried };

@@ -25,6 +25,7 @@
 #include "cli/exit_status.h"
 #include "server/address.h"
 #include "server/logging.h"
+#include "server/memory_shares.h"
 #include "server/server.h"
 
 namespace carillon::cli {
@@ -88,6 +89,13 @@ std::uint32_t parse_job_size(std::string_view text) {
 std::uint64_t parse_disk_size(std::string_view text) {
   constexpr std::uint64_t kMost = std::uint64_t{1} << 50;
   return parse_size(text, kMost);
+}
+
+std::uint64_t parse_memory(std::string_view text) {
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 50;
+  const std::uint64_t bytes = parse_size(text, kMost);
+  if (bytes >= server::kLeastMemory) return bytes;
+  throw std::invalid_argument(fmt::format("\"{}\": the least is 128M", text));
 }
 
 std::string parse_directory(std::string_view text) {
@@ -242,12 +250,18 @@ void add_serve(CLI::App& app, int& exit_code) {
             "latest), os (when the system writes it) (always)")
       .type_name("MODE");
   add_value(command, "--max-job-size", options.beanstalk.max_job_size, parse_job_size,
-            "Largest body, up to 1G (65535)")
+            "Largest body, up to 64M (65535)")
       .type_name("BYTES");
   add_value(command, "--min-free-disk", options.min_free_disk, parse_disk_size,
             "With less space left for the data, refuse puts, so\n"
             "that jobs can be deleted and the server can start;\n"
             "0: do not (128M)")
+      .type_name("BYTES");
+  add_value(command, "--memory", options.memory, parse_memory,
+            "What the process may use, from 128M on; beyond it\n"
+            "jobs stay on disk, reserves wait, and what needs\n"
+            "more is refused (half of this machine's, or of its\n"
+            "cgroup's)")
       .type_name("BYTES");
   add_value(command, "--max-connections", options.max_connections, parse_max_connections,
             "More are refused (10000)")

@@ -37,7 +37,21 @@ int queued_bytes(int fd, unsigned long what) {
 }  // namespace
 
 Connection::Connection(Socket socket, beanstalk::Service& service, Owner& owner)
-    : socket_(std::move(socket)), owner_(owner), session_(service), input_(kFirstBuffer) {}
+    : service_(service),
+      socket_(std::move(socket)),
+      owner_(owner),
+      session_(service),
+      memory_(service.memory()),
+      input_(kFirstBuffer) {
+  static_assert(kLeastMemory >= kFirstBuffer + 2 * beanstalk::kOwnReplies + beanstalk::kOwnBody);
+  count_memory();
+}
+
+void Connection::count_memory() {
+  if (closed_) return;
+  memory_.set(kLeastMemory + input_.size() - kFirstBuffer);
+  session_.count_memory();
+}
 
 void Connection::start() {
   owner_.rests(*this);
@@ -66,12 +80,15 @@ void Connection::process(std::uint64_t until_ns) {
       owner_.wants_turn(*this);
       break;
     case Wants::kRoom:
+      full_ = true;
+      break;
     case Wants::kNothing:
       break;
   }
   if (!session_.replies().empty()) owner_.has_replies(*this);
   // While writing_ only taken replies count as a sign of life.
   if (!writing_) owner_.active(*this);
+  count_memory();
   close_if_done();
 }
 
@@ -106,7 +123,13 @@ void Connection::make_room_to_read() {
   std::memmove(input_.data(), input_.data() + begin_, unread());
   end_ = unread();
   begin_ = 0;
-  if (was_full && input_.size() < kLargestBuffer) input_.resize(input_.size() * 2);
+  const std::size_t bytes = input_.size();
+  const bool memory_is_short = !memory().has(memory().bytes() / 4);
+  if (memory_is_short && end_ == 0 && bytes > kFirstBuffer) {
+    input_ = std::vector<char>(kFirstBuffer);
+  } else if (was_full && bytes < kLargestBuffer && !memory_is_short) {
+    input_.resize(bytes * 2);
+  }
 }
 
 void Connection::on_read(const boost::system::error_code& error, std::size_t bytes) {
@@ -145,7 +168,6 @@ void Connection::checkpoint_made(const beanstalk::CheckpointResult& result) {
 }
 
 void Connection::flush() {
-  const bool was_full = session_.wants() == Wants::kRoom;
   bool tried = false;
   while (!writing_ && !closed_) {
     const std::string_view ready = session_.replies().sendable(owner_.durable());
@@ -167,7 +189,11 @@ void Connection::flush() {
     session_.replies().sent(sent);
   }
   if (tried) owner_.active(*this);
-  if (was_full && session_.wants() != Wants::kRoom) owner_.wants_turn(*this);
+  count_memory();
+  if (full_ && session_.wants() != Wants::kRoom) {
+    full_ = false;
+    owner_.wants_turn(*this);
+  }
   close_if_done();
 }
 
@@ -260,6 +286,8 @@ void Connection::poll_lingering() {
 
 void Connection::close() {
   closed_ = true;
+  memory_.set(0);
+  session_.forget_memory();
   linger_timer_.reset();
   boost::system::error_code ignored;
   socket_.shutdown(Socket::shutdown_both, ignored);

@@ -71,6 +71,9 @@ class Connection final : public std::enable_shared_from_this<Connection>,
     ~Owner() = default;
   };
 
+  // What a connection takes at least of the memory of all connections, in bytes.
+  static constexpr std::size_t kLeastMemory = 24 << 10;
+
   // REQUIRES: the socket is non-blocking.
   Connection(Socket socket, beanstalk::Service& service, Owner& owner);
 
@@ -132,6 +135,7 @@ class Connection final : public std::enable_shared_from_this<Connection>,
   void read();
   void on_read(const boost::system::error_code& error, std::size_t bytes);
   void make_room_to_read();
+  void count_memory();
   void close_if_done();
   bool replies_may_get_lost();
   void linger();
@@ -140,10 +144,14 @@ class Connection final : public std::enable_shared_from_this<Connection>,
   bool lingering() const { return linger_timer_.has_value(); }
   void close();
   std::size_t unread() const { return end_ - begin_; }
+  MemoryPool& memory() { return service_.memory(); }
 
+  beanstalk::Service& service_;
   mutable Socket socket_;  // mutable: native_handle() is not const
   Owner& owner_;
   beanstalk::Session session_;
+
+  MemoryPool::Share memory_;
 
   // input_[begin_, end_) is what the session has not used yet.
   std::vector<char> input_;
@@ -153,6 +161,7 @@ class Connection final : public std::enable_shared_from_this<Connection>,
   bool reading_ = false;  // a read is under way
   bool writing_ = false;  // the socket was full; a wait for room is under way
   bool ended_ = false;    // the client has closed its half
+  bool full_ = false;     // the session waits for its replies to leave
   bool closed_ = false;
 
   // While writing_: bytes in the kernel's send queue when shows_life() last looked.

@@ -79,6 +79,7 @@ EventLoop::EventLoop(queue::Store& store, std::vector<ListeningSocket> sockets,
       stalls_(timeouts_, read_mono),
       max_connections_(options.max_connections),
       line_(kQuantum),
+      full_shares_(options.engine),
       commit_(store, options.sync, [this](const queue::CommitReport& report) {
         asio::post(io_, [this, report] { on_report(report); });
       }) {
@@ -124,6 +125,7 @@ void EventLoop::turn() {
   commit();
   look_at_store();
   if (failed_) return;
+  full_shares_.observe(read_mono(), engine_);
   look_for_durable();
   flush(read_mono() + kFlushBudget);
   read_on();
@@ -281,10 +283,13 @@ void EventLoop::fail(const std::string& why) {
 // --- Connections.
 
 void EventLoop::on_socket(Acceptor::Socket socket) {
-  if (connections_.size() >= max_connections_) {
+  const bool no_memory = !service_.memory().has(Connection::kLeastMemory);
+  if (no_memory || connections_.size() >= max_connections_) {
     if (const auto held_back = refusals_.pass(read_mono())) {
-      spdlog::warn("refused {} connections: {} are open, and no more are allowed", *held_back + 1,
-                   connections_.size());
+      spdlog::warn("refused {} connections: {} are open, and {}", *held_back + 1,
+                   connections_.size(),
+                   no_memory ? "there is no memory for more (see --memory)"
+                             : "no more are allowed (see --max-connections)");
     }
     boost::system::error_code ignored;
     socket.write_some(asio::buffer(kFull.data(), kFull.size()), ignored);

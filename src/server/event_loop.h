@@ -36,6 +36,7 @@
 #include "server/body_thread.h"
 #include "server/connection.h"
 #include "server/connection_list.h"
+#include "server/full_shares.h"
 #include "server/hang_up_watch.h"
 #include "server/log_throttle.h"
 #include "server/server.h"
@@ -136,6 +137,7 @@ class EventLoop final : private Connection::Owner {
   LogThrottle idle_;
   LogThrottle strangers_;
   SlowSyncs slow_syncs_;
+  FullShares full_shares_;
   queue::Sequence requested_ = 0;  // up to here a sync was requested
   // The last member: its thread calls back until it is destroyed.
   queue::GroupCommit commit_;

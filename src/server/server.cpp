@@ -23,6 +23,7 @@
 #include "carillon/queue/memory_store.h"
 #include "server/descriptors.h"
 #include "server/event_loop.h"
+#include "server/memory_shares.h"
 
 namespace carillon::server {
 namespace {
@@ -68,9 +69,11 @@ void become(const std::string& user) {
 
 std::unique_ptr<queue::DiskStore> open_store(const std::optional<std::string>& directory,
                                              const queue::SyncPolicy& sync,
-                                             std::size_t open_files) {
+                                             const MemoryShares& memory, std::size_t open_files) {
   if (!directory) return nullptr;
   const queue::DiskStoreOptions options{
+      .recent = memory.recent,
+      .read_cache = memory.read_cache,
       .max_open_files = open_files,
       .durable_writes = sync.mode == queue::SyncPolicy::Mode::kAlways};
   return std::make_unique<queue::DiskStore>(*directory, options);
@@ -158,15 +161,25 @@ int run_server(const ServerOptions& options) {
         "at most {} connections instead of {}: the process may have {} descriptors (see ulimit -n)",
         shares.connections, options.max_connections, limit);
   }
+  const std::uint64_t most_memory = options.memory.value_or(memory_limit() / 2);
+  const MemoryShares memory = share_memory(most_memory, options.data_dir.has_value());
+  queue::MemoryStore in_memory;
   ServerOptions fitted = options;
+  fitted.beanstalk.memory = memory.connections;
+  fitted.engine.max_loaded = memory.loaded;
+  fitted.engine.max_reserved = memory.reserved;
+  fitted.engine.max_tubes = memory.tubes;
   fitted.max_connections = shares.connections;
   fitted.beanstalk.durable = options.data_dir.has_value();
   fitted.engine.boot = boot_id();
+  if (!options.data_dir) {
+    fitted.beanstalk.stored = [&in_memory] { return in_memory.bytes(); };
+    fitted.beanstalk.max_stored = memory.stored;
+  }
 
   try {
     const auto start = std::chrono::steady_clock::now();
-    queue::MemoryStore in_memory;
-    const auto on_disk = open_store(options.data_dir, options.sync, shares.open_files);
+    const auto on_disk = open_store(options.data_dir, options.sync, memory, shares.open_files);
     queue::Store& store = on_disk ? static_cast<queue::Store&>(*on_disk) : in_memory;
     const std::vector<Listening> listening = describe(sockets);
     EventLoop loop(store, std::move(sockets), fitted, on_disk.get());

@@ -16,6 +16,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -44,6 +45,8 @@ struct ServerOptions {
   std::uint64_t min_free_disk = 128 << 20;
   beanstalk::ServiceOptions beanstalk;
   queue::EngineOptions engine;
+  // Bytes of memory that the process may use. None: half of what it can have.
+  std::optional<std::uint64_t> memory;
   // Connections beyond this number are refused. The descriptors that the process may have are a
   // limit too.
   std::size_t max_connections = 10'000;

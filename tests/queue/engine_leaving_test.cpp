@@ -26,7 +26,7 @@ class EngineLeaving : public EngineTest {
     }
   }
   void watch(ClientId client, int tubes) {
-    for (int i = 0; i < tubes; ++i) ASSERT_TRUE(engine.watch(client, "tube" + std::to_string(i)));
+    for (int i = 0; i < tubes; ++i) engine.watch(client, "tube" + std::to_string(i));
   }
   void put(const std::string& tube, const std::string& body) {
     engine.use(producer, tube);
@@ -101,7 +101,7 @@ TEST_F(EngineLeaving, AnEngineEndsInTheMiddle) {
 
 TEST_F(EngineLeaving, AClientWatchesAtMost10000Tubes) {
   watch(worker, 9'999);
-  EXPECT_EQ(engine.watch(worker, "one more"), std::nullopt);
+  EXPECT_THROW(engine.watch(worker, "one more"), OverLimit);
   EXPECT_EQ(engine.stats().tubes, 10'000u) << "with `default`; a tube that was refused is not made";
   EXPECT_EQ(engine.watch(worker, "tube7"), 10'000u) << "it is watched already";
   EXPECT_EQ(engine.ignore(worker, "tube7"), 9'999u);

@@ -98,7 +98,8 @@ Model::Excuses Server::excuses() const {
   const bool fails = Disk::mounted()->failed_calls() > failed_calls_before_;
   return {.fails = fails,
           .disk_low = options_.min_free_disk > 0,
-          .unordered = fails || options_.engine.max_loaded_per_tube < kManyJobs};
+          .unordered = fails || options_.engine.max_loaded_per_tube < kManyJobs ||
+                       options_.engine.max_loaded < kManyJobs};
 }
 
 // --- One turn.

@@ -59,6 +59,7 @@ class World {
                      .durable_writes = options.sync.mode == queue::SyncPolicy::Mode::kAlways};
     options.engine.load_ahead = once_in(2) ? 500 : 60'000;
     if (once_in(8)) options.engine.max_loaded_per_tube = 1 + below(20);
+    if (once_in(8)) options.engine.max_loaded = 1 + below(60);
     options.clients = 1 + below(12);
     options.quick_disk = !once_in(3);
     return options;

@@ -52,6 +52,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -67,8 +68,17 @@ using ClientId = std::uint64_t;
 struct EngineOptions {
   // Milliseconds, at most kLastDue. A job that is due within this time is loaded into memory.
   Millis load_ahead = 60'000;
-  // At most about this many ready and delayed jobs of one tube are in memory. At least 1.
+  // At most about this many ready and delayed jobs of one tube are in memory, and of all tubes. A
+  // tube may have as many as are free, and one in any case. So a tube alone has half of them, and
+  // the more tubes have many, the less each of them has. At least 1.
   std::size_t max_loaded_per_tube = 1'000'000;
+  std::size_t max_loaded = SIZE_MAX;
+  // At most about this many jobs are reserved. A client may have as many as are free, and one in
+  // any case; if it has more, its `reserve` waits as if no job were ready.
+  std::size_t max_reserved = SIZE_MAX;
+  // At most this many tubes exist, apart from those that have jobs at a start. Twelve watches count
+  // as a tube; but a client may watch 16 tubes that exist in any case.
+  std::size_t max_tubes = SIZE_MAX;
   // One call of `advance` makes at most this many delayed jobs ready, fires at most this many
   // timers of each kind, and loads at most this many jobs. A command does at most 64 of each. At
   // least 1.
@@ -78,6 +88,12 @@ struct EngineOptions {
   // monotonic clock of each engine is another one, and what is promised over a boot is promised
   // over each restart.
   std::string boot = {};
+};
+
+// A client asks for more than a limit of the engine's options allows. Nothing was changed.
+class OverLimit : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
 };
 
 // What is asked of a new job, apart from its body. If `due_at` is given, it counts and `due_in`
@@ -280,9 +296,9 @@ class Engine {
 
   // A client watches at most so many tubes. A reserve looks at each of them.
   static constexpr std::size_t kMaxWatched = 10'000;
-  // Returns the number of tubes that the client watches then; none if that would be more than
-  // kMaxWatched: then nothing has changed.
-  std::optional<std::size_t> watch(ClientId client, std::string_view tube);
+  // Returns the number of tubes that the client watches then. Throws OverLimit if that would be
+  // more than kMaxWatched, or if there are as many tubes as there may be.
+  std::size_t watch(ClientId client, std::string_view tube);
   // Returns the number of tubes that the client watches then; none if `tube` is the only one that
   // it watches: then it goes on watching it.
   std::optional<std::size_t> ignore(ClientId client, std::string_view tube);

@@ -46,8 +46,12 @@ class MemoryStore : public Store {
 
   // Returns the number of jobs.
   std::size_t size() const { return jobs_.size(); }
+  // Returns about how many bytes of memory they take. O(1).
+  std::size_t bytes() const { return body_bytes_ + jobs_.size() * kJobBytes; }
 
  private:
+  static constexpr std::size_t kJobBytes = 260;
+
   struct Job;
   // These point into jobs_, whose elements never move.
   using ByDue = std::map<DueKey, const Job*>;
@@ -76,6 +80,7 @@ class MemoryStore : public Store {
   std::unordered_map<std::uint32_t, Tube> tubes_;  // only those that have jobs
   std::unordered_map<std::uint32_t, TubeRecord> tube_records_;
   Watermarks watermarks_;
+  std::size_t body_bytes_ = 0;
   struct Unfinished {
     std::uint32_t bytes = 0;
     std::string body;

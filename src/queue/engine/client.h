@@ -74,6 +74,8 @@ struct Client : TimerNode {
   InOrderReserved held;
   ByDeadlineSet deadlines;
   bool waiting = false;
+  // While waiting: it holds more jobs than its share, and so is in no tube's line.
+  bool over_share = false;
   std::optional<TubeListing> listing;
   // While waiting: the monotonic ms of its time-out, or UINT64_MAX if it has none.
   std::uint64_t give_up_at = UINT64_MAX;

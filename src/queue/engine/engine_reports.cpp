@@ -60,7 +60,7 @@ void check_client(const Client& client, ClientId id) {
     const bool may_be_in_line = watch->position < client.in_lines;
     check(client.watches[watch->position] == watch, "a watch knows its position",
           std::to_string(id));
-    check(watch->waiting_hook.is_linked() ? may_be_in_line : !client.waiting,
+    check(watch->waiting_hook.is_linked() ? may_be_in_line : !client.waiting || client.over_share,
           "a client is in lines as far as it knows", std::to_string(id));
   }
   check(client.leaving_hook.is_linked() == (client.in_lines > 0 && !client.waiting),
@@ -153,7 +153,7 @@ void Engine::check_invariants() const {
     check(tube->loaded == tube->ready.size() + tube->delayed.size() + tube->reserved,
           "loaded = ready + delayed + reserved", name);
     check(tube->loaded <= tube->record.scheduled, "a loaded job is a scheduled one", name);
-    const bool waits_for_room = tube->starved && tube->queued() >= s.options.max_loaded_per_tube;
+    const bool waits_for_room = tube->starved && tube->queued() > 0;
     check(tube->far() == 0 || waits_for_room || tube->load_time.armed(), "far jobs will be loaded",
           name);
     check_jobs_in_memory(*tube);

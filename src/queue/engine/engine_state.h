@@ -58,6 +58,8 @@ struct Engine::State {
 
   // Makes the tube if there is none.
   Tube& tube_named(std::string_view name);
+  // Throws OverLimit if there may be no more tubes and watches than there are.
+  void refuse_more_tubes() const;
   // Makes a tube. REQUIRES: no tube has its name or number.
   Tube& add_tube(TubeRecord record);
   // Throws StoreError if there is none: the store is damaged, as each stored job has its tube.
@@ -116,6 +118,8 @@ struct Engine::State {
   void load_not_after(Tube& tube, Tick when);
   // Moves the cursor as far as is possible without a look into the store.
   void extend_cursor(Tube& tube);
+  // Returns how many ready and delayed jobs a tube may have in memory now: at least 1.
+  std::size_t most_queued() const;
   // One more job, due at `due`, is in the store alone from now on: it will be loaded in time.
   void leave_far(Tube& tube, UtcMs due);
   // If the tube has too many jobs in memory, those due last leave memory, perhaps `newest` too.
@@ -163,6 +167,11 @@ struct Engine::State {
   // REQUIRES: tube.can_serve().
   void serve_next(Tube& tube);
   void start_waiting(Client& client, std::optional<Millis> timeout);
+  void stand_in_lines(Client& client);
+  // Returns false if the client holds as many jobs as it may (EngineOptions::max_reserved).
+  bool may_hold_more(const Client& client) const;
+  // The client, which waits, has held more jobs than it may, and does not any more.
+  void let_reserve(Client& client);
   // Arms the client's timer for the first moment that may end its waiting.
   void schedule_wake(Client& client);
   // The client stays in the lines of some of its tubes if it watches many: see leave_lines().
@@ -323,6 +332,7 @@ struct Engine::State {
   JobCounts sums;
   std::uint64_t scheduled = 0;
   std::uint64_t waiting = 0;  // clients
+  std::size_t watches = 0;    // of all clients
   std::uint64_t timeouts = 0;
 };
 

@@ -19,14 +19,19 @@ LoadedJob* held_by(const Client& client, LoadedJob* job) {
   return job != nullptr && job->holder == &client ? job : nullptr;
 }
 
+// So many tubes that exist may be watched by each client, whatever the others do.
+constexpr std::size_t kOwnWatches = 16;
+
 }  // namespace
 
-std::optional<std::size_t> Engine::watch(ClientId id, std::string_view name) {
+std::size_t Engine::watch(ClientId id, std::string_view name) {
   State& s = *state_;
   Client& client = s.client(id);
   Tube* const tube = s.tubes.find(name);
   if (tube != nullptr && client.watches_tube(*tube)) return client.watches.size();
-  if (client.watches.size() == kMaxWatched) return std::nullopt;
+  if (client.watches.size() == kMaxWatched)
+    throw OverLimit("a client watches at most " + std::to_string(kMaxWatched) + " tubes");
+  if (client.watches.size() >= kOwnWatches) s.refuse_more_tubes();
   s.watch(client, tube != nullptr ? *tube : s.tube_named(name));
   return client.watches.size();
 }
@@ -55,7 +60,9 @@ std::optional<Delivery> Engine::reserve(ClientId id, Now now, std::optional<Mill
   State& s = *state_;
   s.advance(now);
   Client& client = s.client(id);
-  if (LoadedJob* job = s.best_ready(client)) return s.hand_over(client, *job);
+  if (s.may_hold_more(client)) {
+    if (LoadedJob* job = s.best_ready(client)) return s.hand_over(client, *job);
+  }
 
   const auto end = [id](Delivery::Kind kind) {
     return Delivery{.client = id, .kind = kind, .job = {}};
@@ -72,6 +79,7 @@ std::optional<Delivery> Engine::reserve_job(ClientId id, Now now, JobId job_id) 
   Client& client = s.client(id);
   std::optional<JobRecord> record = s.record_of(job_id);
   if (!record || s.state_of(*record) == JobState::kReserved) return std::nullopt;
+  if (!s.may_hold_more(client)) throw OverLimit("the client has too many jobs reserved");
 
   Delivery delivery{.client = id, .kind = Delivery::Kind::kReserved, .job = {}};
   delivery.job = s.view(*record);

@@ -36,8 +36,14 @@ void Engine::State::load_not_after(Tube& tube, Tick when) {
     loading.reschedule(tube.load_time, when);
 }
 
+std::size_t Engine::State::most_queued() const {
+  const std::size_t queued = jobs.size() - sums.reserved;
+  const std::size_t free = options.max_loaded > queued ? options.max_loaded - queued : 0;
+  return std::min(options.max_loaded_per_tube, std::max<std::size_t>(free, 1));
+}
+
 void Engine::State::extend_cursor(Tube& tube) {
-  if (tube.queued() >= options.max_loaded_per_tube) return;
+  if (tube.queued() >= most_queued()) return;
   DueKey known = horizon();
   if (tube.far() > 0) known = std::min(known, DueKey{tube.next_far, 0});
   tube.cursor = std::max(tube.cursor, known);
@@ -49,7 +55,7 @@ void Engine::State::leave_far(Tube& tube, UtcMs when) {
 }
 
 void Engine::State::make_room(Tube& tube, LoadedJob& newest) {
-  while (tube.queued() > options.max_loaded_per_tube) {
+  while (tube.queued() > most_queued()) {
     const bool any_delayed = !tube.delayed.empty();
     if (!any_delayed && newest.state != JobState::kReady) return;
     LoadedJob& last = any_delayed ? *tube.delayed.rbegin() : newest;
@@ -65,7 +71,7 @@ void Engine::State::make_room(Tube& tube, LoadedJob& newest) {
 }
 
 void Engine::State::room_appeared(Tube& tube) {
-  const std::size_t most = options.max_loaded_per_tube;
+  const std::size_t most = most_queued();
   if (!tube.starved || tube.queued() >= most) return;
   // A scan for each job that leaves would read one record at a time. So wait until a quarter has
   // left, but not for long.
@@ -76,11 +82,12 @@ void Engine::State::room_appeared(Tube& tube) {
 std::size_t Engine::State::load(Tube& tube, std::size_t budget) {
   tube.starved = false;
   if (tube.far() == 0) return 0;
-  if (tube.queued() >= options.max_loaded_per_tube) {
+  const std::size_t most = most_queued();
+  if (tube.queued() >= most) {
     tube.starved = true;
     return 0;
   }
-  const std::size_t limit = std::min(budget, options.max_loaded_per_tube - tube.queued());
+  const std::size_t limit = std::min(budget, most - tube.queued());
   const std::vector<JobRecord> records = store.scan_due(tube.record.number, tube.cursor, limit);
   load(tube, records, limit);
   return records.size();
@@ -139,7 +146,7 @@ void Engine::State::look_at_all_tubes() {
 }
 
 void Engine::State::look_at(const std::vector<Tube*>& those) {
-  const std::size_t limit = std::min<std::size_t>(16, options.max_loaded_per_tube);
+  const std::size_t limit = std::min<std::size_t>(16, most_queued());
   std::vector<std::uint32_t> numbers;
   for (const Tube* tube : those) numbers.push_back(tube->record.number);
   std::vector<JobRecord> records;

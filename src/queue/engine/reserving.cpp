@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "queue/engine/engine_state.h"
@@ -13,6 +14,9 @@ namespace carillon::queue {
 namespace {
 
 constexpr std::uint64_t kNever = UINT64_MAX;
+
+// How long a client that has too many jobs waits before it is looked at again, in ms.
+constexpr std::uint64_t kPatience = 100;
 
 }  // namespace
 
@@ -80,19 +84,31 @@ void Engine::State::serve(std::vector<Tube*>& those) {
 void Engine::State::start_waiting(Client& client, std::optional<Millis> timeout) {
   client.waiting = true;
   ++waiting;
-  leave_lines(client, client.in_lines);  // to stand at their ends
-  for (const auto& watch : client.watches) watch->tube->waiting.push_back(*watch);
-  client.in_lines = client.watches.size();
+  client.over_share = !may_hold_more(client);
+  if (!client.over_share) stand_in_lines(client);
 
   const std::uint64_t from = clock.mono_from();
   client.give_up_at = timeout && *timeout < kNever - from ? from + *timeout : kNever;
   schedule_wake(client);
 }
 
+bool Engine::State::may_hold_more(const Client& client) const {
+  const std::size_t free =
+      options.max_reserved > sums.reserved ? options.max_reserved - sums.reserved : 0;
+  return client.held.size() < std::max<std::size_t>(free, 1);
+}
+
+void Engine::State::stand_in_lines(Client& client) {
+  leave_lines(client, client.in_lines);  // to stand at their ends
+  for (const auto& watch : client.watches) watch->tube->waiting.push_back(*watch);
+  client.in_lines = client.watches.size();
+}
+
 void Engine::State::schedule_wake(Client& client) {
   const std::uint64_t soon_at =
       client.deadlines.empty() ? kNever : client.deadlines.begin()->expiry() - kSafetyMargin;
-  const std::uint64_t wake_at = std::min(client.give_up_at, soon_at);
+  std::uint64_t wake_at = std::min(client.give_up_at, soon_at);
+  if (client.over_share) wake_at = std::min(wake_at, clock.mono() + kPatience);
   if (wake_at != kNever) waits.schedule(client, wake_at);
 }
 
@@ -100,15 +116,26 @@ void Engine::State::end_waiting(Client& client) {
   client.waiting = false;
   --waiting;
   waits.cancel(client);
+  client.over_share = false;
   leave_lines(client, kLeaveAtOnce);
   if (client.in_lines > 0) leaving_lines.push_back(client);
+}
+
+void Engine::State::let_reserve(Client& client) {
+  client.over_share = false;
+  stand_in_lines(client);
+  LoadedJob* const job = best_ready(client);
+  if (job == nullptr) return schedule_wake(client);
+  deliveries.push_back(hand_over(client, *job));
+  end_waiting(client);
 }
 
 void Engine::State::wait_is_over(Client& client) {
   const bool soon = client.deadline_soon(clock.mono_from());
   if (!soon && clock.mono() < client.give_up_at) {
-    // The timer was armed for a held job's deadline. That job's ttr ran out in the same long step
-    // of time, so the client does not hold it any more.
+    if (client.over_share && may_hold_more(client)) return let_reserve(client);
+    // If the timer was armed for a held job's deadline, that job's ttr ran out in the same long
+    // step of time, and the client does not hold it any more.
     return schedule_wake(client);
   }
   end_waiting(client);

@@ -11,8 +11,21 @@
 
 namespace carillon::queue {
 
+namespace {
+
+// About the memory of one tube.
+constexpr std::size_t kWatchesOfATube = 12;
+
+}  // namespace
+
+void Engine::State::refuse_more_tubes() const {
+  if (tube_order.size() + watches / kWatchesOfATube >= options.max_tubes)
+    throw OverLimit("there are as many tubes and watches of tubes as there may be");
+}
+
 Tube& Engine::State::tube_named(std::string_view name) {
   if (Tube* tube = tubes.find(name)) return *tube;
+  if (default_tube != nullptr) refuse_more_tubes();
   while (tubes.find(next_tube) != nullptr) ++next_tube;
   TubeRecord record;
   record.number = next_tube;
@@ -71,6 +84,7 @@ void Engine::State::watch(Client& client, Tube& tube) {
   client.watches.push_back(std::move(made));
   client.by_tube.insert(*client.watches.back());
   ++tube.watchers;
+  ++watches;
 }
 
 void Engine::State::unwatch(Watch& watch) {
@@ -84,6 +98,7 @@ void Engine::State::unwatch(Watch& watch) {
   client.watches.pop_back();
   client.in_lines = std::min(client.in_lines, client.watches.size());
   --tube.watchers;
+  --watches;
   forget_if_unreferenced(tube);
 }
 

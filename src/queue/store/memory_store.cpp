@@ -23,8 +23,17 @@ std::vector<JobRecord> scan(const Order& order, const typename Order::key_type& 
 
 Sequence MemoryStore::append(const Changes& changes) {
   if (changes.begun) unfinished_[changes.begun->id].bytes = changes.begun->bytes;
-  if (changes.piece) unfinished_[changes.piece->id].body.append(changes.piece->bytes);
-  if (changes.given_up) unfinished_.erase(changes.given_up->id);
+  if (changes.piece) {
+    unfinished_[changes.piece->id].body.append(changes.piece->bytes);
+    body_bytes_ += changes.piece->bytes.size();
+  }
+  if (changes.given_up) {
+    const auto body = unfinished_.find(changes.given_up->id);
+    if (body != unfinished_.end()) {
+      body_bytes_ -= body->second.body.size();
+      unfinished_.erase(body);
+    }
+  }
   for (const JobChange& change : changes.jobs) {
     if (!change.before) {
       put(change);
@@ -52,6 +61,7 @@ void MemoryStore::put(const JobChange& change) {
   const auto unfinished = unfinished_.find(change.after->id);
   if (unfinished == unfinished_.end()) {
     job.body.assign(change.body);
+    body_bytes_ += change.body.size();
   } else {
     job.body = std::move(unfinished->second.body);
     unfinished_.erase(unfinished);
@@ -62,6 +72,7 @@ void MemoryStore::put(const JobChange& change) {
 void MemoryStore::erase(JobId id) {
   const auto job = jobs_.find(id);
   leave(job->second);
+  body_bytes_ -= job->second.body.size();
   jobs_.erase(job);
 }
 

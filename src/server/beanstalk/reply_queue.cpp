@@ -5,7 +5,7 @@ namespace carillon::server::beanstalk {
 namespace {
 
 // An empty buffer that grew beyond this gives its memory back.
-constexpr std::size_t kKeptCapacity = 64 << 10;
+constexpr std::size_t kKeptCapacity = 8 << 10;
 
 }  // namespace
 

@@ -50,6 +50,8 @@ class ReplyQueue {
 
   std::size_t bytes() const { return buffer_.size() - head_; }
   bool empty() const { return bytes() == 0; }
+  // Returns how many bytes of memory the replies take.
+  std::size_t memory() const { return buffer_.capacity() + held_.size() * sizeof(Held); }
   // Returns true if some reply was not yet sendable.
   bool holds() const { return !held_.empty(); }
   // Returns what must be durable for the first of these to leave. REQUIRES: holds().

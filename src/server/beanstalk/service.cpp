@@ -5,6 +5,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <random>
 #include <utility>
 
@@ -47,7 +48,26 @@ Service::Service(queue::Engine& engine, const queue::Store& store, BodyQueue& bo
       identity_(Identity::of_this_process()),
       started_ns_(now().mono_ns),
       disk_(std::move(disk)),
-      checkpoint_(on_disk) {}
+      checkpoint_(on_disk),
+      memory_(options.memory) {}
+
+std::size_t Service::max_unsent() const {
+  return std::min(options_.max_unsent, std::max(memory_.free() / 8, kOwnReplies));
+}
+
+void Service::report_out_of_memory(std::string_view why) {
+  const auto held_back = refusals_.pass(last_now().mono_ns);
+  if (!held_back) return;
+  spdlog::warn(
+      "a command was answered OUT_OF_MEMORY: {}, see --memory ({} more such since the last line)",
+      why, *held_back);
+}
+
+bool Service::store_is_full() {
+  if (!options_.stored || options_.stored() < options_.max_stored) return false;
+  report_out_of_memory("the jobs take all that they may");
+  return true;
+}
 
 void Service::report_store_failure(std::string_view error) {
   const auto held_back = failures_.pass(now().mono_ns);

@@ -16,8 +16,14 @@
 #include "server/bodies.h"
 #include "server/disk_space.h"
 #include "server/log_throttle.h"
+#include "server/memory_pool.h"
 
 namespace carillon::server::beanstalk {
+
+// What each connection may have of the memory of all, in bytes, so that it can go on whatever the
+// others take: of replies, and of a body that comes in. Beyond that it asks.
+inline constexpr std::size_t kOwnReplies = 8 << 10;
+inline constexpr std::size_t kOwnBody = 4 << 10;
 
 // beanstalkd's default, and the largest that its -z allows (bytes).
 inline constexpr std::uint32_t kDefaultMaxJobSize = 65'535;
@@ -26,8 +32,14 @@ inline constexpr std::uint32_t kLargestMaxJobSize = 64u << 20;
 struct ServiceOptions {
   // Bytes of a body. A put of a larger one is answered JOB_TOO_BIG.
   std::uint32_t max_job_size = kDefaultMaxJobSize;
-  // Bytes of replies that a client may leave unread. Beyond it, nothing is read from the client.
+  // Bytes of replies that a client may leave unread, at most. Beyond it, nothing is read from the
+  // client.
   std::size_t max_unsent = 1 << 20;
+  // Bytes that all connections may take together.
+  std::size_t memory = SIZE_MAX;
+  // If jobs are kept in memory: how many bytes they take, and may take. Beyond it puts are refused.
+  std::function<std::size_t()> stored = {};
+  std::size_t max_stored = SIZE_MAX;
   // Whether the store outlives the process. If not, `stats` shows 0 as binlog-records-written.
   bool durable = true;
 };
@@ -86,13 +98,24 @@ class Service {
   void drain() { draining_ = true; }
   bool draining() const { return draining_; }
 
-  // Returns true if a put at `now` must be answered OUT_OF_MEMORY: the disk is nearly full.
-  bool refuses_puts(queue::Now now) { return disk_.low(now.mono_ns); }
+  // Returns true if a put at `now` must be answered OUT_OF_MEMORY: the disk is nearly full, or the
+  // memory in which jobs are kept.
+  bool refuses_puts(queue::Now now) { return disk_.low(now.mono_ns) || store_is_full(); }
 
+  // The memory of all connections.
+  MemoryPool& memory() { return memory_; }
+  // Bytes of replies that one client may leave unread now. An eighth of what is free: so there is
+  // always something for the others, however many of them do not read.
+  std::size_t max_unsent() const;
+
+  // Logs as a warning, at most once a second, that a command was answered OUT_OF_MEMORY, and why.
+  void report_out_of_memory(std::string_view why);
   // Logs as an error, at most once a second, that the store failed in a command.
   void report_store_failure(std::string_view error);
 
  private:
+  bool store_is_full();
+
   queue::Engine& engine_;
   const queue::Store& store_;
   BodyQueue& bodies_;
@@ -105,7 +128,9 @@ class Service {
   bool draining_ = false;
   DiskSpace disk_;
   CheckpointLease checkpoint_;
+  MemoryPool memory_;
   LogThrottle failures_;
+  LogThrottle refusals_;
 };
 
 }  // namespace carillon::server::beanstalk

@@ -17,7 +17,8 @@ constexpr std::string_view kOutOfRange = "OUT_OF_RANGE\r\n";
 
 }  // namespace
 
-Session::Session(Service& service) : service_(service), client_(service.engine().connect()) {
+Session::Session(Service& service)
+    : service_(service), client_(service.engine().connect()), memory_(service.memory()) {
   ++service_.counters().connections;
   ++service_.counters().total_connections;
 }
@@ -45,13 +46,32 @@ Session::Wants Session::wants() const {
   if (state_ == State::kClosed) return Wants::kNothing;
   const bool waits = state_ == State::kWaiting || state_ == State::kReading;
   if (waits || state_ == State::kCheckpoint) return Wants::kDelivery;
-  if (replies_.bytes() > service_.options().max_unsent) return Wants::kRoom;
+  if (replies_.bytes() > service_.max_unsent()) return Wants::kRoom;
   return turn_over_ ? Wants::kTurn : Wants::kInput;
 }
 
 bool Session::mid_command() const {
   return state_ == State::kLongLine || state_ == State::kBody || state_ == State::kPieces ||
          state_ == State::kSwallow;
+}
+
+void Session::count_memory() {
+  const bool has_body = state_ == State::kBody || state_ == State::kPieces ||
+                        state_ == State::kReading || state_ == State::kSending;
+  if (!has_body) held_ = 0;
+  const std::size_t replies = replies_.memory();
+  memory_.set(held_ + (replies > kOwnReplies ? replies - kOwnReplies : 0));
+}
+
+// Returns false if there is no memory for so many bytes of a body. Up to `own` there always is.
+bool Session::may_hold(std::size_t bytes, std::size_t own) {
+  bytes = std::min(bytes, queue::kBodyPiece);
+  if (bytes <= own) return true;
+  count_memory();
+  if (!service_.memory().has(bytes)) return false;
+  held_ = bytes;
+  memory_.set(memory_.bytes() + bytes);
+  return true;
 }
 
 bool Session::is_at_work() const {
@@ -117,7 +137,7 @@ void Session::dispatch(const Command& c) {
       engine.use(client_, c.tube);
       return replies_.add(0, "USING ", c.tube, kEnd);
     case Verb::kWatch:
-      return watch(c.tube);
+      return replies_.add(0, "WATCHING ", engine.watch(client_, c.tube), kEnd);
     case Verb::kIgnore:
       return ignore(c.tube);
     case Verb::kPauseTube:
@@ -227,12 +247,6 @@ void Session::pause(const Command& c) {
   replies_.add(0, "PAUSED\r\n");
 }
 
-void Session::watch(std::string_view tube) {
-  const std::optional<std::size_t> watched = service_.engine().watch(client_, tube);
-  if (!watched) return replies_.add(0, "OUT_OF_MEMORY\r\n");
-  replies_.add(0, "WATCHING ", *watched, kEnd);
-}
-
 void Session::ignore(std::string_view tube) {
   const std::optional<std::size_t> watched = service_.engine().ignore(client_, tube);
   if (!watched) return replies_.add(0, "NOT_IGNORED\r\n");
@@ -281,6 +295,11 @@ void Session::answer_yaml(queue::Sequence durable_at, std::string_view yaml) {
 // durable.
 void Session::answer_not_found() {
   replies_.add(service_.engine().last_sequence(), "NOT_FOUND\r\n");
+}
+
+void Session::answer_out_of_memory(std::string_view why) {
+  service_.report_out_of_memory(why);
+  replies_.add(0, "OUT_OF_MEMORY\r\n");
 }
 
 void Session::answer_store_failure(std::string_view error) {

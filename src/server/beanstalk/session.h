@@ -44,7 +44,7 @@ class Session {
   enum class Wants {
     kInput,     // more bytes must come: those that were left over are not a whole command
     kTurn,      // other connections should get their turn
-    kRoom,      // replies must leave: there are more bytes of them than options.max_unsent
+    kRoom,      // replies must leave: there are more bytes of them than max_unsent()
     kDelivery,  // `deliver`, `body_read` or `checkpoint_made` must be called
     kNothing,   // the session is closed, and uses no more
   };
@@ -82,6 +82,12 @@ class Session {
   // Returns true if part of a command was used: the rest of a body, or of a line that is too long,
   // is next.
   bool mid_command() const;
+
+  // Counts anew what the session has of the memory of all connections. To be called when replies
+  // were added or have left.
+  void count_memory();
+  // The session has nothing of it any more. Both may outlive the service from now on.
+  void forget_memory() { memory_.set(0); }
   // Returns true if the client has reserved jobs, or a checkpoint that it copies.
   bool is_at_work() const;
   // Why the session has closed itself, if the client does not speak this protocol. The first call
@@ -128,6 +134,7 @@ class Session {
   template <class Put>
   void put_job(Put put);
   std::string_view refusal(queue::Now now);
+  bool may_hold(std::size_t bytes, std::size_t own);
   void swallow_and_answer(std::uint64_t bytes, std::string_view reply);
   void reserve(const Command& command);
   void reserve_job(queue::JobId id);
@@ -143,7 +150,6 @@ class Session {
   void pause(const Command& command);
   void stats_job(queue::JobId id);
   void stats_tube(std::string_view tube);
-  void watch(std::string_view tube);
   void ignore(std::string_view tube);
 
   // What a body is read for.
@@ -163,6 +169,8 @@ class Session {
   void go_on_sending();
   void send_piece(const Body& body);
   void answer_not_found();
+  void answer_out_of_memory(std::string_view why);
+  void refuse_to_send();
   void answer_store_failure(std::string_view error);
   // Calls `action`, and answers the client if it throws StoreError.
   template <class Action>
@@ -171,6 +179,8 @@ class Session {
       action();
     } catch (const queue::StoreError& error) {
       answer_store_failure(error.what());
+    } catch (const queue::OverLimit& error) {
+      answer_out_of_memory(error.what());
     }
   }
 
@@ -187,6 +197,10 @@ class Session {
   bool producer_ = false;
   bool worker_ = false;
   bool turn_over_ = false;  // `receive` stopped because its time was over
+
+  // What is held for a body that comes in or goes out.
+  std::size_t held_ = 0;
+  MemoryPool::Share memory_;
 
   Command put_;              // kBody: the put whose body is next
   std::string body_;         // kBody: the part of the body and its CR LF that came in earlier calls

@@ -20,6 +20,7 @@ using queue::Delivery;
 namespace {
 
 constexpr std::string_view kEnd = "\r\n";
+constexpr std::string_view kNoMemory = "connections use all that they may";
 
 }  // namespace
 
@@ -64,9 +65,15 @@ void Session::find(const std::optional<queue::JobView>& job) {
 void Session::fetch(Asked asked, const queue::JobView& job) {
   asked_ = asked;
   job_ = job;
+  if (!may_hold(job.body_bytes, kOwnReplies)) return refuse_to_send();
   if (const auto body = body_at_hand(service_.store(), {.job = job.id})) return answer_body(*body);
   service_.bodies().read(client_, {.job = job.id});
   state_ = State::kReading;
+}
+
+void Session::refuse_to_send() {
+  if (asked_ == Asked::kReserve) service_.engine().give_back(client_, service_.now(), job_.id);
+  answer_out_of_memory(kNoMemory);
 }
 
 void Session::body_read(const Body& body) {

@@ -11,15 +11,16 @@ constexpr std::string_view kEnd = "\r\n";
 constexpr std::string_view kExpectedEnd = "EXPECTED_CRLF\r\n";
 constexpr std::string_view kOutOfRange = "OUT_OF_RANGE\r\n";
 
-// An empty body buffer that grew beyond this gives its memory back.
-constexpr std::size_t kKeptBody = 64 << 10;
-
 }  // namespace
 
 void Session::begin_put(const Command& c) {
   if (c.bytes > service_.options().max_job_size)
     return swallow_and_answer(c.bytes, "JOB_TOO_BIG\r\n");
   if (c.form == Form::kCountedBad) return replies_.add(0, "BAD_FORMAT\r\n");
+  if (!may_hold(c.bytes, kOwnBody)) {
+    service_.report_out_of_memory("connections use all that they may");
+    return swallow_and_answer(c.bytes, "OUT_OF_MEMORY\r\n");
+  }
   became_producer();
   put_ = c;
   state_ = State::kBody;
@@ -44,7 +45,7 @@ std::size_t Session::take_body(std::string_view bytes) {
   if (body_.size() == whole) {
     finish_put(body_);
     body_.clear();
-    if (body_.capacity() > kKeptBody) body_.shrink_to_fit();
+    if (body_.capacity() > kOwnBody) body_.shrink_to_fit();
   }
   return taken;
 }
