@@ -116,7 +116,12 @@ int EventLoop::run() {
 
 void EventLoop::turn() {
   take_input();
-  serve_line(read_mono() + kLineBudget);
+  const std::uint64_t until = read_mono() + kLineBudget;
+  serve_line(until);
+  // What clients have sent meanwhile goes along with this turn's sync.
+  while (line_.empty() && resting_.size() < connections_.size() && read_mono() < until &&
+         io_.poll() > 0)
+    serve_line(until);
   if (engine_has_work()) run_engine(read_mono() + kEngineBudget);
   close_stalled();
   poll_checkpoint();
