@@ -190,7 +190,7 @@ void Connection::flush() {
   }
   if (tried) owner_.active(*this);
   count_memory();
-  if (full_ && session_.wants() != Wants::kRoom) {
+  if (full_ && !closed_ && session_.wants() != Wants::kRoom) {
     full_ = false;
     owner_.wants_turn(*this);
   }

@@ -3,6 +3,7 @@
 #include "server/memory_shares.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <filesystem>
@@ -29,7 +30,7 @@ TEST(MemoryShares, OfAGibibyte) {
 
 TEST(MemoryShares, TogetherAreLessThanTheWhole) {
   for (const bool on_disk : {false, true}) {
-    for (std::uint64_t bytes = kLeastMemory; bytes < 1'024 * 1'024 * kMiB; bytes *= 3) {
+    for (std::uint64_t bytes = kLeastMemory; bytes < std::uint64_t{1} << 40; bytes *= 3) {
       const MemoryShares shares = share_memory(bytes, on_disk);
       const std::uint64_t sum = 3 * shares.recent + shares.read_cache + shares.stored +
                                 300 * (shares.loaded + shares.reserved) + 1'000 * shares.tubes +
@@ -59,7 +60,8 @@ class MemoryLimit : public ::testing::Test {
   void TearDown() override { std::filesystem::remove_all(root_); }
 
  private:
-  const std::string root_ = ::testing::TempDir() + "carillon_memory_limit";
+  const std::string root_ =
+      ::testing::TempDir() + "carillon_memory_limit_" + std::to_string(::getpid());
 };
 
 TEST_F(MemoryLimit, IsTheMachinesMemory) {
