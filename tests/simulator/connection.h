@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "server/beanstalk/session.h"
 #include "server/turn_line.h"
@@ -67,6 +68,7 @@ class Connection final : public server::TurnLine::Member {
   }
   // Returns true if all bytes of the first command are used; then take_command() removes it.
   bool has_used_command() const { return !commands_.empty() && commands_.front().end <= used_; }
+  const Command& first_command() const { return commands_.front().command; }
   Command take_command() {
     Command command = std::move(commands_.front().command);
     commands_.pop_front();
@@ -84,15 +86,17 @@ class Connection final : public server::TurnLine::Member {
   bool has_new_replies() const { return left_ + session_.replies().bytes() != seen_; }
   // Replies that were made since the last call. They are not sent yet, and perhaps may not be.
   std::string new_replies() {
-    if (!has_new_replies()) return {};
+    if (!has_new_replies()) return std::exchange(begun_, {});
     const server::beanstalk::ReplyQueue& replies = session_.replies();
     const std::uint64_t made = left_ + replies.bytes();
     server::beanstalk::ReplyQueue copy = replies;
     std::string bytes(copy.sendable(UINT64_MAX));
     bytes.erase(0, bytes.size() - static_cast<std::size_t>(made - seen_));
     seen_ = made;
-    return bytes;
+    return std::exchange(begun_, {}) + bytes;
   }
+  // The replies end with one that is not complete: new_replies() returns these bytes once more.
+  void keep(std::string_view begun) { begun_ = begun; }
 
   // A reply that ends with the bytes seen so far; when it has left, the client knows of the append.
   struct Note {
@@ -132,6 +136,7 @@ class Connection final : public server::TurnLine::Member {
   std::uint64_t arrived_ns_ = 0;
   bool ended_ = false;
   std::deque<Note> notes_;
+  std::string begun_;       // the first bytes of a reply of which more will come
   std::uint64_t seen_ = 0;  // bytes of replies that new_replies() has returned
   std::uint64_t left_ = 0;  // bytes of replies that have left
 };

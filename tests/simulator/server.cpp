@@ -173,7 +173,8 @@ void Server::join_line(Connection& connection) {
   const Wants wants = connection.session().wants();
   const bool has_work =
       wants == Wants::kTurn || wants == Wants::kNothing ||
-      (wants == Wants::kInput && (connection.ended() || !connection.input().empty()));
+      (wants == Wants::kInput &&
+       (connection.ended() || !connection.input().empty() || connection.has_used_command()));
   if (has_work) line_.join(connection);
 }
 
@@ -264,16 +265,21 @@ void Server::finish_commands(Connection& connection) {
   const std::string replies = connection.new_replies();
   std::string_view rest = replies;
   while (connection.has_used_command()) {
+    const Wants wants = connection.session().wants();
+    const Command& next = connection.first_command();
+    const bool waits = next.verb == Verb::kReserve && wants == Wants::kDelivery && rest.empty();
+    std::optional<Reply> reply;
+    if (!waits && next.verb != Verb::kQuit) {
+      const std::string_view begun = rest;
+      reply = take_reply(rest);
+      // A list is made in steps.
+      const bool goes_on = !begun.empty() && (wants == Wants::kTurn || wants == Wants::kRoom);
+      if (!reply && goes_on) return connection.keep(begun);
+      if (!reply) throw Violation("'" + next.bytes + "' has no reply: " + replies);
+    }
     const Command command = connection.take_command();
     ++steps_;
     if (connection.manners().ahead == 1) look_at_wait(connection);
-    const bool waits = command.verb == Verb::kReserve &&
-                       connection.session().wants() == Wants::kDelivery && rest.empty();
-    std::optional<Reply> reply;
-    if (!waits && command.verb != Verb::kQuit) {
-      reply = take_reply(rest);
-      if (!reply) throw Violation("'" + command.bytes + "' has no reply: " + replies);
-    }
     trace(connection.number(), "sent", command.bytes);
     if (reply) trace(connection.number(), "got", reply->line);
     model_.judge(connection.number(), command, reply, times_, excuses());
