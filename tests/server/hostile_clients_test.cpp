@@ -174,7 +174,7 @@ TEST_F(HostileClients, FiftyThatPipelinePuts) {
     for (const auto& peer : greedy) {
       const std::string some = peer->read(2'000 * std::string_view("INSERTED 1\r\n").size());
       for (auto lines = std::count(some.begin(), some.end(), '\n'); lines < 2'000; ++lines)
-        ASSERT_TRUE(peer->read_line().ends_with("\r\n"));
+        ASSERT_TRUE(peer->read_line().ends_with("\n"));  // perhaps a line's last byte alone
     }
   });
 }
