@@ -204,7 +204,12 @@ struct JobStats {
   Sequence durable_at = 0;
 };
 
-// Jobs by state. `delayed` counts the jobs that are in the store alone, too.
+// Jobs by state, those that are in the store alone too. In a tube that has more ready jobs than may
+// be loaded:
+//  - A job counts as ready from its due time on. If the wall clock was set forward, its delay may
+//    end up to `load_ahead` later; if it was set back, the job may count as ready 0.1 s early.
+//  - The others are counted in steps (contract 4). When many become ready at once, and after a
+//    start or when the wall clock was set back, those that are not counted yet are in `delayed`.
 struct JobCounts {
   // Ready jobs with a priority below kUrgentBelow.
   std::uint64_t urgent = 0;

@@ -61,6 +61,7 @@ void Engine::State::on_clock_step(bool back) {
 }
 
 void Engine::State::follow_the_clock(Tube& tube, bool back) {
+  count_after_step(tube);
   tube.cursor = std::min(tube.cursor, horizon());  // after a step back: what is far leaves memory
   std::vector<LoadedJob*> moving;
   Tube::JobSet<ByDue> staying;
@@ -173,7 +174,10 @@ void Engine::State::place(const std::vector<JobChange>& moves) {
   for (const JobChange& move : moves) {
     const JobId id = move.after->id;
     LoadedJob* job = loaded(id);
-    if (job == nullptr) job = &add_to_memory(*move.before);
+    if (job == nullptr) {
+      count_far(tube_numbered(move.before->tube), *move.before, -1);
+      job = &add_to_memory(*move.before);
+    }
     const bool reserved = job->state == JobState::kReserved;
     if (!reserved) detach(*job);
     job->record = *move.after;
@@ -199,7 +203,14 @@ std::vector<JobRecord> Engine::State::place_later(std::span<const JobRecord> rec
     later.push_back(counted_anew(record, clock));
     add_change(record, later.back());
   }
-  if (!later.empty()) append();
+  if (later.empty()) return later;
+  const std::vector<JobChange> moves = changes.jobs;
+  append();
+  for (const JobChange& move : moves) {
+    Tube& tube = tube_numbered(move.before->tube);
+    count_far(tube, *move.before, -1);
+    count_far(tube, *move.after, +1);
+  }
   return later;
 }
 

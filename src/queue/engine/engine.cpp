@@ -77,6 +77,7 @@ Engine::State::~State() {
     tube->waiting.clear();
     due.cancel(tube->due_time);
     loading.cancel(tube->load_time);
+    end_count(*tube);
     pauses.cancel(tube->pause_end);
   }
 }
@@ -164,16 +165,18 @@ bool Engine::State::ripen(Tube& tube, std::size_t budget) {
 
 void Engine::State::load_what_is_near(std::vector<Tube*>& loaded_tubes, std::size_t budget) {
   while (budget > 0) {
-    Tube* tube = nullptr;
+    TubeTimer* timer = nullptr;
     loading.advance(
-        clock.tick(), [&tube](TimerNode& node) { tube = static_cast<TubeTimer&>(node).tube; }, 1);
-    if (tube == nullptr) return;
-    loaded_tubes.push_back(tube);
+        clock.tick(), [&timer](TimerNode& node) { timer = &static_cast<TubeTimer&>(node); }, 1);
+    if (timer == nullptr) return;
+    Tube& tube = *timer->tube;
+    const bool loads = timer == &tube.load_time;
+    if (loads) loaded_tubes.push_back(&tube);
     try {
-      budget -= std::min(budget, 1 + load(*tube, budget));
+      budget -= std::min(budget, 1 + (loads ? load(tube, budget) : count_more(tube, budget)));
     } catch (const StoreError& error) {
       --budget;
-      loading_failed(*tube, error);
+      loading_failed(*timer, error);
     }
   }
 }

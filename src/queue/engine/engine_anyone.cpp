@@ -42,6 +42,8 @@ Outcome Engine::remove(ClientId id, Now now, JobId job_id) {
   if (job != nullptr) {
     s.detach(*job);
     s.drop_from_memory(*job);
+  } else {
+    s.count_far(tube, *record, -1);
   }
   s.forget_if_unreferenced(tube);
   return {.done = true, .durable_at = sequence};
@@ -95,9 +97,13 @@ Sequence Engine::State::kick(const std::vector<JobRecord>& records) {
   for (const JobChange& change : changes.jobs) after.push_back(*change.after);
   const Sequence sequence = append();
 
-  for (const JobRecord& record : after) {
+  for (std::size_t i = 0; i < after.size(); ++i) {
+    const JobRecord& record = after[i];
     LoadedJob* job = loaded(record.id);
-    if (job == nullptr) job = &add_to_memory(record);
+    if (job == nullptr) {
+      count_far(tube_numbered(record.tube), records[i], -1);
+      job = &add_to_memory(record);
+    }
     detach(*job);
     job->record = record;
     job->history = record.history;

@@ -80,7 +80,7 @@ PutOutcome Engine::put(ClientId id, Now now, const PutOrder& order, const LargeB
   ++tube.total;
   ++s.sums.total;
   if (record.due > utc && DueKey{record.due, record.id} >= tube.cursor) {
-    s.leave_far(tube, record.due);
+    s.leave_far(tube, record);
   } else {
     LoadedJob& job = s.add_to_memory(record);
     s.enqueue(job);

@@ -17,10 +17,10 @@ namespace {
 
 JobCounts counts_of(const Tube& tube) {
   JobCounts counts;
-  counts.urgent = tube.urgent;
-  counts.ready = tube.ready.size();
+  counts.urgent = tube.urgent_jobs();
+  counts.ready = tube.ready_jobs();
   counts.reserved = tube.reserved;
-  counts.delayed = tube.record.scheduled - counts.ready - counts.reserved;
+  counts.delayed = tube.delayed_jobs();
   counts.buried = tube.record.buried;
   counts.total = tube.total;
   counts.loaded = tube.loaded;
@@ -48,6 +48,29 @@ void check_jobs_in_memory(const Tube& tube) {
   }
   if (tube.delayed.empty() || tube.ripening()) return;
   check(tube.due_time.armed(), "the first delayed job becomes ready in time", name);
+}
+
+// All jobs before the cursor are in memory. No job that is in the store alone is due before
+// next_far. Those before FarCount::counted are counted.
+void check_far_jobs(const Tube& tube, const std::vector<JobRecord>& far) {
+  const std::string& name = tube.record.name;
+  check(far.size() == tube.far(), "far jobs are counted", name);
+  std::uint64_t ready = 0;
+  std::uint64_t urgent = 0;
+  for (const JobRecord& record : far) {
+    const DueKey key{record.due, record.id};
+    check(key >= tube.cursor, "a job before the cursor is in memory", name);
+    check(record.due >= tube.next_far, "no far job is due before next_far", name);
+    if (!tube.far_count) continue;
+    const bool counted = key < tube.far_count->counted;
+    check(counted || tube.far_count->time.armed(), "the far job will be counted", name);
+    check(counted || record.due >= tube.far_count->next, "no other far job is due before", name);
+    ready += counted ? 1U : 0U;
+    urgent += counted && record.priority < kUrgentBelow ? 1U : 0U;
+  }
+  if (!tube.far_count) return check(!tube.starved, "a starved tube counts its far jobs", name);
+  check(ready == tube.far_count->ready, "far jobs that are ready are counted", name);
+  check(urgent == tube.far_count->urgent, "far jobs that are ready and urgent are counted", name);
 }
 
 void check_client(const Client& client, ClientId id) {
@@ -157,21 +180,13 @@ void Engine::check_invariants() const {
     check(tube->far() == 0 || waits_for_room || tube->load_time.armed(), "far jobs will be loaded",
           name);
     check_jobs_in_memory(*tube);
-    // All jobs before the cursor are in memory. No job that is in the store alone is due before
-    // next_far.
-    std::uint64_t far = 0;
-    for (const JobRecord& record : s.store.scan_due(tube->record.number, {}, SIZE_MAX)) {
-      if (s.loaded(record.id) != nullptr) continue;
-      ++far;
-      check((DueKey{record.due, record.id} >= tube->cursor), "a job before the cursor is in memory",
-            name);
-      check(record.due >= tube->next_far, "no far job is due before next_far", name);
-    }
-    check(far == tube->far(), "far jobs are counted", name);
+    std::vector<JobRecord> far = s.store.scan_due(tube->record.number, {}, SIZE_MAX);
+    std::erase_if(far, [&s](const JobRecord& record) { return s.loaded(record.id) != nullptr; });
+    check_far_jobs(*tube, far);
     check(!tube->open() || std::all_of(tube->waiting.begin(), tube->waiting.end(), waits_no_more),
           "nobody waits while a job is ready and readable", name);
-    sums.urgent += tube->urgent;
-    sums.ready += tube->ready.size();
+    sums.urgent += tube->urgent_jobs();
+    sums.ready += tube->ready_jobs();
     sums.buried += tube->record.buried;
     scheduled += tube->record.scheduled;
     loaded += tube->loaded;

@@ -6,7 +6,7 @@
 //   remove, peek, kick, pause             engine_anyone.cpp
 //   what the passing of time does         engine.cpp, advance
 //   what clients leave behind             leaving.cpp
-//   far jobs are loaded                   loading.cpp
+//   far jobs are loaded                   loading.cpp; those that are ready: counting.cpp
 //   the time itself                       engine_clock.h; when it is set: clock_steps.cpp
 //   what is appended to the store         changes.cpp
 //   statistics                            engine_reports.cpp; the list of all tubes: listing.cpp
@@ -120,8 +120,8 @@ struct Engine::State {
   void extend_cursor(Tube& tube);
   // Returns how many ready and delayed jobs a tube may have in memory now: at least 1.
   std::size_t most_queued() const;
-  // One more job, due at `due`, is in the store alone from now on: it will be loaded in time.
-  void leave_far(Tube& tube, UtcMs due);
+  // One more job is in the store alone from now on: it will be loaded in time.
+  void leave_far(Tube& tube, const JobRecord& record);
   // If the tube has too many jobs in memory, those due last leave memory, perhaps `newest` too.
   void make_room(Tube& tube, LoadedJob& newest);
   // A job of the tube has left memory or was reserved: perhaps more can be loaded.
@@ -137,7 +137,7 @@ struct Engine::State {
   // The same for these tubes.
   void look_at(const std::vector<Tube*>& those);
   // Keeps the error for Engine::advance, and plans another try.
-  void loading_failed(Tube& tube, const StoreError& error);
+  void loading_failed(TubeTimer& timer, const StoreError& error);
   // Loads all of the tube's jobs that are due by now, as far as memory is allowed.
   void load_what_is_due(Tube& tube);
   // Jobs that were found in the store, and where to look for more.
@@ -149,6 +149,23 @@ struct Engine::State {
   // Looks at the tube's next 16 delayed jobs in the store, by (due, id), from `from` on. Finds up
   // to `limit` of those that are in the store alone: perhaps none, though there are more.
   FarJobs scan_far(Tube& tube, DueKey from, std::size_t limit);
+
+  // --- Counting far jobs that are ready (counting.cpp)
+
+  // Jobs of the tube are left in the store because there is no room: those that are due count as
+  // ready from now on.
+  void starve(Tube& tube);
+  // All jobs of the tube that are due are in memory.
+  void end_count(Tube& tube);
+  // The wall clock was set. If far jobs were counted that are not due any more, begins anew.
+  void count_after_step(Tube& tube);
+  void forget_count(FarCount& count);
+  // Counts on at `when`, or earlier if that was planned.
+  void count_not_after(Tube& tube, UtcMs when);
+  // A job that is stored with this record has become far (+1), or is not far any more (-1).
+  void count_far(Tube& tube, const JobRecord& record, int by);
+  // Goes on counting, and returns how many records it has read: at most `budget`.
+  std::size_t count_more(Tube& tube, std::size_t budget);
 
   // --- Reserving (reserving.cpp)
 
@@ -266,7 +283,7 @@ struct Engine::State {
   static constexpr std::size_t kWheelEntries = 4'096;
   using Wheel = HierarchicalWheel<BinaryDigits<8>, 64, kWheelEntries>;
   Wheel due;      // of TubeTimer: when a tube's first delayed job is ready
-  Wheel loading;  // of TubeTimer: when more of a tube's jobs must be loaded
+  Wheel loading;  // of TubeTimer: when more of a tube's jobs must be loaded, or counted
   Wheel ttrs;     // of LoadedJob: when a reserved job's ttr is over
   Wheel pauses;   // of TubeTimer: when a tube's jobs may be handed out again
   Wheel waits;    // of Client: when a client's waiting ends
@@ -328,7 +345,7 @@ struct Engine::State {
   std::vector<Delivery> deliveries;
   // Why jobs could not be loaded, until Engine::advance has thrown it.
   std::optional<std::string> load_failure;
-  // Of all tubes together. `delayed` and `loaded` are not kept here.
+  // Of all tubes together, far jobs too. `delayed` and `loaded` are not kept here.
   JobCounts sums;
   std::uint64_t scheduled = 0;
   std::uint64_t waiting = 0;  // clients

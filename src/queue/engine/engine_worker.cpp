@@ -84,7 +84,8 @@ std::optional<Delivery> Engine::reserve_job(ClientId id, Now now, JobId job_id) 
   Delivery delivery{.client = id, .kind = Delivery::Kind::kReserved, .job = {}};
   delivery.job = s.view(*record);
   LoadedJob* job = s.loaded(job_id);
-  if (record->buried()) {
+  const bool was_buried = record->buried();
+  if (was_buried) {
     // The store has to know that the job is not buried any more: a crash must not bury it again.
     const JobRecord before = *record;
     record->burial = 0;
@@ -93,7 +94,10 @@ std::optional<Delivery> Engine::reserve_job(ClientId id, Now now, JobId job_id) 
     s.add_change(before, record);
     delivery.job.durable_at = s.append();
   }
-  if (job == nullptr) job = &s.add_to_memory(*record);
+  if (job == nullptr) {
+    if (!was_buried) s.count_far(s.tube_numbered(record->tube), *record, -1);
+    job = &s.add_to_memory(*record);
+  }
   s.hold(client, *job);
   return delivery;
 }

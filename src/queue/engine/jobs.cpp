@@ -86,7 +86,7 @@ void Engine::State::enqueue(LoadedJob& job) {
     await_first_delayed(tube);
     return;
   }
-  const UtcMs stored = job.record.due;
+  const JobRecord stored = job.record;
   drop_from_memory(job);
   leave_far(tube, stored);
 }

@@ -49,9 +49,10 @@ void Engine::State::extend_cursor(Tube& tube) {
   tube.cursor = std::max(tube.cursor, known);
 }
 
-void Engine::State::leave_far(Tube& tube, UtcMs when) {
-  tube.next_far = tube.far() <= 1 ? when : std::min(tube.next_far, when);
+void Engine::State::leave_far(Tube& tube, const JobRecord& record) {
+  tube.next_far = tube.far() <= 1 ? record.due : std::min(tube.next_far, record.due);
   if (!tube.starved) load_not_after(tube, time_to_load(tube.next_far));
+  count_far(tube, record, +1);
 }
 
 void Engine::State::make_room(Tube& tube, LoadedJob& newest) {
@@ -61,11 +62,12 @@ void Engine::State::make_room(Tube& tube, LoadedJob& newest) {
     LoadedJob& last = any_delayed ? *tube.delayed.rbegin() : newest;
     const bool was_newest = &last == &newest;
     tube.cursor = std::min(tube.cursor, last.due_key());
-    const UtcMs when = last.record.due;
+    const JobRecord stored = last.record;
     detach(last);
     drop_from_memory(last);
     tube.starved = true;
-    leave_far(tube, when);
+    leave_far(tube, stored);
+    starve(tube);
     if (was_newest) return;
   }
 }
@@ -84,12 +86,13 @@ std::size_t Engine::State::load(Tube& tube, std::size_t budget) {
   if (tube.far() == 0) return 0;
   const std::size_t most = most_queued();
   if (tube.queued() >= most) {
-    tube.starved = true;
+    starve(tube);
     return 0;
   }
   const std::size_t limit = std::min(budget, most - tube.queued());
   const std::vector<JobRecord> records = store.scan_due(tube.record.number, tube.cursor, limit);
   load(tube, records, limit);
+  if (tube.cursor > DueKey{clock.utc() + 1, 0}) end_count(tube);
   return records.size();
 }
 
@@ -106,7 +109,9 @@ void Engine::State::load(Tube& tube, std::span<const JobRecord> records, std::si
       break;
     }
     tube.cursor = std::max(tube.cursor, DueKey{record.due, record.id + 1});
-    if (loaded(record.id) == nullptr && !is_too_early(record)) enqueue(add_to_memory(record));
+    if (loaded(record.id) != nullptr || is_too_early(record)) continue;
+    count_far(tube, record, -1);
+    enqueue(add_to_memory(record));
   }
   if (!rest_due || *rest_due >= horizon().due) tube.cursor = std::max(tube.cursor, horizon());
   if (rest_due) {
@@ -117,10 +122,10 @@ void Engine::State::load(Tube& tube, std::span<const JobRecord> records, std::si
 
 // Neither the command that happens to run nor the other tubes are at fault. So this does not throw;
 // Engine::advance does.
-void Engine::State::loading_failed(Tube& tube, const StoreError& error) {
+void Engine::State::loading_failed(TubeTimer& timer, const StoreError& error) {
   constexpr Millis kRetry = 1'000;
   load_failure = error.what();
-  loading.reschedule(tube.load_time, clock.tick() + kRetry);
+  loading.reschedule(timer, clock.tick() + kRetry);
 }
 
 void Engine::State::load_what_is_due(Tube& tube) try {
@@ -133,7 +138,7 @@ void Engine::State::load_what_is_due(Tube& tube) try {
     budget = std::min(2 * budget, options.step);
   }
 } catch (const StoreError& error) {
-  loading_failed(tube, error);
+  loading_failed(tube.load_time, error);
 }
 
 void Engine::State::look_at_all_tubes() {
@@ -167,7 +172,7 @@ void Engine::State::look_at(const std::vector<Tube*>& those) {
       load(*tube, {first, last}, limit);
       load_what_is_due(*tube);
     } catch (const StoreError& error) {
-      loading_failed(*tube, error);
+      loading_failed(tube->load_time, error);
     }
     first = last;
   }

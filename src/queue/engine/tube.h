@@ -6,6 +6,7 @@
 #include <boost/intrusive/set.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <utility>
 
 #include "carillon/queue/store.h"
@@ -19,6 +20,21 @@ namespace carillon::queue {
 struct TubeTimer : TimerNode {
   explicit TubeTimer(Tube& of) : tube(&of) {}
   Tube* tube;
+};
+
+// How many far jobs of a tube are ready (counting.cpp).
+struct FarCount {
+  explicit FarCount(Tube& of) : time(of) {}
+
+  // Far jobs before `counted`: those with a priority below kUrgentBelow, and all.
+  std::uint64_t urgent = 0;
+  std::uint64_t ready = 0;
+  // At most the first (due, id) that is not due yet, as of the last look.
+  DueKey counted{};
+  // No other far job is due before this.
+  UtcMs next = 0;
+  // Armed while there are other far jobs: no later than the first of them is due.
+  TubeTimer time;
 };
 
 struct Tube {
@@ -50,8 +66,13 @@ struct Tube {
   // Jobs in memory that are not reserved: EngineOptions::max_loaded_per_tube bounds these.
   std::size_t queued() const { return loaded - reserved; }
 
+  // Ready jobs, in memory or in the store alone.
+  std::uint64_t ready_jobs() const { return ready.size() + (far_count ? far_count->ready : 0); }
+  // The same, with a priority below kUrgentBelow.
+  std::uint64_t urgent_jobs() const { return urgent + (far_count ? far_count->urgent : 0); }
+
   // Jobs that are neither ready nor reserved nor buried, in memory or in the store alone.
-  std::uint64_t delayed_jobs() const { return record.scheduled - ready.size() - reserved; }
+  std::uint64_t delayed_jobs() const { return record.scheduled - ready_jobs() - reserved; }
 
   // Jobs that are not buried and in the store alone. Exact between commands.
   std::uint64_t far() const { return record.scheduled - loaded; }
@@ -70,8 +91,8 @@ struct Tube {
   boost::intrusive::list_member_hook<> ripening_hook;
   UtcMs ripe_until = 0;
   std::uint64_t reserved = 0;
-  std::uint64_t urgent = 0;
-  std::size_t loaded = 0;  // ready + delayed + reserved
+  std::uint64_t urgent = 0;  // those in `ready`
+  std::size_t loaded = 0;    // ready + delayed + reserved
 
   // Every job that is not buried and whose due key is before the cursor is in memory. So a new job
   // that is due before the cursor must be in memory too. The next scan of the store, from the
@@ -82,6 +103,8 @@ struct Tube {
   UtcMs next_far = 0;
   // True if jobs were left in the store because there was no room. They are loaded when there is.
   bool starved = false;
+  // Made when the tube is starved, and kept until all jobs that are due are in memory.
+  std::unique_ptr<FarCount> far_count;
 
   WaitingLine waiting;
   TubeTimer pause_end;

@@ -61,6 +61,7 @@ void Engine::State::forget_if_unreferenced(Tube& tube) {
   due.cancel(tube.due_time);
   if (tube.ripening()) ripening.erase(RipeningLine::s_iterator_to(tube));
   loading.cancel(tube.load_time);
+  end_count(tube);
   pauses.cancel(tube.pause_end);
   note_removal(tube);
   name_bytes -= tube.record.name.size();
