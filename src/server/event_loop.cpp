@@ -130,6 +130,7 @@ void EventLoop::turn() {
   commit();
   look_at_store();
   if (failed_) return;
+  service_.renew_reserve();
   full_shares_.observe(read_mono(), engine_);
   look_for_durable();
   flush(read_mono() + kFlushBudget);
@@ -288,7 +289,8 @@ void EventLoop::fail(const std::string& why) {
 // --- Connections.
 
 void EventLoop::on_socket(Acceptor::Socket socket) {
-  const bool no_memory = !service_.memory().has(Connection::kLeastMemory);
+  const bool no_memory =
+      service_.is_out_of_memory() || !service_.memory().has(Connection::kLeastMemory);
   if (no_memory || connections_.size() >= max_connections_) {
     if (const auto held_back = refusals_.pass(read_mono())) {
       spdlog::warn("refused {} connections: {} are open, and {}", *held_back + 1,

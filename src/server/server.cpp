@@ -23,6 +23,7 @@
 #include "carillon/queue/memory_store.h"
 #include "server/descriptors.h"
 #include "server/event_loop.h"
+#include "server/memory_reserve.h"
 #include "server/memory_shares.h"
 
 namespace carillon::server {
@@ -163,9 +164,11 @@ int run_server(const ServerOptions& options) {
   }
   const std::uint64_t most_memory = options.memory.value_or(memory_limit() / 2);
   const MemoryShares memory = share_memory(most_memory, options.data_dir.has_value());
+  MemoryReserve reserve;
   queue::MemoryStore in_memory;
   ServerOptions fitted = options;
   fitted.beanstalk.memory = memory.connections;
+  fitted.beanstalk.reserve = &reserve;
   fitted.engine.max_loaded = memory.loaded;
   fitted.engine.max_reserved = memory.reserved;
   fitted.engine.max_tubes = memory.tubes;

@@ -1,6 +1,7 @@
 """Clients of many kinds that take what memory they can get, all at once. The server stays within
 --memory, refuses and delays what it must, serves a client that behaves well, and loses nothing."""
 
+import resource
 import tempfile
 import time
 import unittest
@@ -148,6 +149,47 @@ class MemoryTest(unittest.TestCase):
         stats = client.stats()
         jobs = sum(int(stats["current-jobs-" + state]) for state in ("ready", "delayed"))
         self.assertGreaterEqual(jobs, 200_000 + 2)
+
+
+class NoMoreMemoryTest(unittest.TestCase):
+    """The system gives no more memory, because of a limit of the address space."""
+
+    def address_space(self, server: daemon.Server) -> int:
+        with open(f"/proc/{server.process.pid}/status", encoding="ascii") as status:
+            line = next(line for line in status if line.startswith("VmSize"))
+        return int(line.split()[1]) << 10
+
+    def fill_and_empty(self, server: daemon.Server):
+        client = server.connect()
+        client.call(b"list-tube-used")  # the server has begun, with all that it takes at its start
+        limit = self.address_space(server) + (64 << 20)
+        no_limit = resource.RLIM_INFINITY
+        resource.prlimit(server.process.pid, resource.RLIMIT_AS, (limit, no_limit))
+        jobs = []
+        while (reply := client.call(b"put 0 0 600 60000", BODY)).word == b"INSERTED":
+            jobs.append(reply.number())
+            self.assertLess(len(jobs), 10_000)
+        self.assertEqual(reply, said(b"OUT_OF_MEMORY"))
+        self.assertEqual(client.call(b"reserve-with-timeout 0"), said(b"OUT_OF_MEMORY"))
+        self.assertEqual(client.call(b"use another"), said(b"OUT_OF_MEMORY"))
+        self.assertEqual(client.call(b"delete %d" % jobs.pop()), said(b"DELETED"))
+        self.assertIn("the system gives no more memory", server.log())
+        resource.prlimit(server.process.pid, resource.RLIMIT_AS, (no_limit, no_limit))
+        client.call(b"list-tube-used")
+        for job in jobs:
+            reply = client.call(b"reserve-with-timeout 0")
+            self.assertEqual((reply.number(), reply.body), (job, BODY))
+            self.assertEqual(client.call(b"delete %d" % job), said(b"DELETED"))
+        self.assertEqual(server.terminate(), 0)
+
+    def test_with_jobs_in_memory(self):
+        with daemon.carillon_beanstalkd() as server:
+            self.fill_and_empty(server)
+
+    def test_with_jobs_on_disk(self):
+        with tempfile.TemporaryDirectory() as directory:
+            with daemon.carillon_serve(directory + "/data", "--sync", "os") as server:
+                self.fill_and_empty(server)
 
 
 if __name__ == "__main__":

@@ -31,6 +31,8 @@ struct LogSegmentHeader {
 
 namespace {
 
+constexpr std::align_val_t kBlockAlignment{LogSegment::kBlock};
+
 // What a record's checksum begins with.
 struct Seed {
   std::uint64_t identity;
@@ -72,9 +74,11 @@ std::string folder_of(const std::string& path) {
 }  // namespace
 
 BlockBytes allocate_blocks(std::size_t size) {
-  BlockBytes bytes(static_cast<char*>(std::aligned_alloc(LogSegment::kBlock, size)));
-  if (!bytes) throw std::bad_alloc();
-  return bytes;
+  return BlockBytes(static_cast<char*>(::operator new(size, kBlockAlignment)));
+}
+
+void DeleteBlocks::operator()(char* bytes) const {
+  ::operator delete(bytes, kBlockAlignment);
 }
 
 void LogSegment::fail(const char* what, int error) const {

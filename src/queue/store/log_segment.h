@@ -18,7 +18,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
@@ -37,10 +36,10 @@ enum class LogWrites : std::uint8_t {
 };
 
 // Memory that is aligned to a block, as writes past the page cache need it.
-struct Free {
-  void operator()(char* bytes) const { std::free(bytes); }
+struct DeleteBlocks {
+  void operator()(char* bytes) const;
 };
-using BlockBytes = std::unique_ptr<char, Free>;
+using BlockBytes = std::unique_ptr<char, DeleteBlocks>;
 // Throws std::bad_alloc. REQUIRES: `size` is a number of whole blocks.
 BlockBytes allocate_blocks(std::size_t size);
 

@@ -17,6 +17,7 @@
 #include "server/disk_space.h"
 #include "server/log_throttle.h"
 #include "server/memory_pool.h"
+#include "server/memory_reserve.h"
 
 namespace carillon::server::beanstalk {
 
@@ -40,9 +41,15 @@ struct ServiceOptions {
   // If jobs are kept in memory: how many bytes they take, and may take. Beyond it puts are refused.
   std::function<std::size_t()> stored = {};
   std::size_t max_stored = SIZE_MAX;
+  // While it is used, commands that take memory are refused. Null: there is none.
+  MemoryReserve* reserve = nullptr;
   // Whether the store outlives the process. If not, `stats` shows 0 as binlog-records-written.
   bool durable = true;
 };
+
+// Why a command is answered OUT_OF_MEMORY, for the log.
+inline constexpr std::string_view kNoMemory = "connections use all that they may";
+inline constexpr std::string_view kSystemGivesNone = "the system gives no more memory";
 
 // The fields of `stats` that identify the server.
 struct Identity {
@@ -107,6 +114,15 @@ class Service {
   // Bytes of replies that one client may leave unread now. An eighth of what is free: so there is
   // always something for the others, however many of them do not read.
   std::size_t max_unsent() const;
+
+  // Returns true if the system gives no more memory.
+  bool is_out_of_memory() const {
+    return options_.reserve != nullptr && options_.reserve->is_used();
+  }
+  // To be called once a turn.
+  void renew_reserve() {
+    if (is_out_of_memory()) options_.reserve->renew();
+  }
 
   // Logs as a warning, at most once a second, that a command was answered OUT_OF_MEMORY, and why.
   void report_out_of_memory(std::string_view why);

@@ -15,6 +15,24 @@ constexpr std::string_view kEnd = "\r\n";
 constexpr std::string_view kBadFormat = "BAD_FORMAT\r\n";
 constexpr std::string_view kOutOfRange = "OUT_OF_RANGE\r\n";
 
+// Returns false for commands that end what takes memory, or take next to none.
+bool takes_memory(Verb verb) {
+  switch (verb) {
+    case Verb::kDelete:
+    case Verb::kRelease:
+    case Verb::kReleaseMs:
+    case Verb::kBury:
+    case Verb::kTouch:
+    case Verb::kIgnore:
+    case Verb::kStats:
+    case Verb::kListTubeUsed:
+    case Verb::kQuit:
+      return false;
+    default:
+      return true;
+  }
+}
+
 }  // namespace
 
 Session::Session(Service& service)
@@ -98,6 +116,8 @@ void Session::dispatch(const Command& c) {
   const bool is_put = c.verb == Verb::kPut || c.verb == Verb::kPutMs || c.verb == Verb::kPutAt;
   if (is_put) return begin_put(c);
   if (c.form == Form::kCountedBad) return replies_.add(0, kBadFormat);
+  if (service_.is_out_of_memory() && takes_memory(c.verb))
+    return answer_out_of_memory(kSystemGivesNone);
 
   switch (c.verb) {
     case Verb::kDelete:

@@ -20,7 +20,6 @@ using queue::Delivery;
 namespace {
 
 constexpr std::string_view kEnd = "\r\n";
-constexpr std::string_view kNoMemory = "connections use all that they may";
 
 }  // namespace
 

@@ -17,8 +17,8 @@ void Session::begin_put(const Command& c) {
   if (c.bytes > service_.options().max_job_size)
     return swallow_and_answer(c.bytes, "JOB_TOO_BIG\r\n");
   if (c.form == Form::kCountedBad) return replies_.add(0, "BAD_FORMAT\r\n");
-  if (!may_hold(c.bytes, kOwnBody)) {
-    service_.report_out_of_memory("connections use all that they may");
+  if (service_.is_out_of_memory() || !may_hold(c.bytes, kOwnBody)) {
+    service_.report_out_of_memory(service_.is_out_of_memory() ? kSystemGivesNone : kNoMemory);
     return swallow_and_answer(c.bytes, "OUT_OF_MEMORY\r\n");
   }
   became_producer();
