@@ -4,7 +4,7 @@
 //   MemoryReserve reserve;                       // one for the process
 //   ...                                          // an allocation fails: the reserve is given up,
 //                                                // and the allocation succeeds
-//   if (reserve.is_used()) ...                   // refuse what takes memory
+//   if (reserve.is_used()) ...                   // refuse what fills the queue
 //   reserve.renew();                             // once a turn: sets it aside again if it can
 //
 // Why: std::bad_alloc in the middle of a command could leave the engine's memory different from its

@@ -3,9 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <deque>
+#include <new>
 #include <string>
+#include <string_view>
 
 #include "server/beanstalk/session.h"
+#include "server/memory_reserve.h"
 #include "server/test_server.h"
 
 namespace carillon::server::beanstalk {
@@ -54,6 +59,73 @@ TEST_F(SessionMemory, TheMoreIsTakenTheFewerRepliesMayBeUnread) {
   EXPECT_EQ(server.service.max_unsent(), 8u << 10);
   one.hang_up();
   EXPECT_EQ(server.service.max_unsent(), 100'000u / 8);
+}
+
+// The system gives no more memory: an allocation has failed, and the reserve was given up for it.
+class SessionWithoutMemory : public ::testing::Test {
+ protected:
+  static constexpr std::size_t kBody = 60'000;
+
+  void put_jobs(int jobs) {
+    for (int n = 0; n < jobs; ++n) client.say("put 0 0 60 60000\r\n" + body + "\r\n");
+    client.session().count_memory();
+  }
+  void give_up_reserve() {
+    server.service.renew_reserve();
+    std::get_new_handler()();
+    ASSERT_TRUE(server.service.is_out_of_memory());
+  }
+  std::string words(std::string_view command) {
+    const std::string reply = client.say(std::string(command) + "\r\n");
+    return reply.substr(0, reply.find_first_of(" \r"));
+  }
+
+  const std::string body = std::string(kBody, 'b');
+  MemoryReserve reserve;
+  TestServer server{{.reserve = &reserve}};
+  Client client{server};
+};
+
+TEST_F(SessionWithoutMemory, TheQueueCanBeEmptied) {
+  put_jobs(3);
+  give_up_reserve();
+  for (const char* command :
+       {"peek-ready", "peek-delayed", "peek-buried", "peek 1", "stats-job 1", "stats-tube default",
+        "stats", "list-tubes", "list-tubes-watched", "list-tube-used", "pause-tube default 0"})
+    EXPECT_NE(words(command), "OUT_OF_MEMORY") << command;
+  for (const char* id : {"1", "2", "3"}) {
+    EXPECT_EQ(client.say("reserve\r\n"),
+              std::string("RESERVED ") + id + " 60000\r\n" + body + "\r\n");
+    EXPECT_EQ(client.say(std::string("delete ") + id + "\r\n"), "DELETED\r\n");
+  }
+}
+
+TEST_F(SessionWithoutMemory, WhatFillsItIsRefused) {
+  put_jobs(1);
+  give_up_reserve();
+  for (const char* command :
+       {"use a", "watch a", "kick 1", "kick-job 1", "checkpoint", "put 0 0 60 1\r\nx"})
+    EXPECT_EQ(words(command), "OUT_OF_MEMORY") << command;
+}
+
+TEST_F(SessionWithoutMemory, BodiesThatNobodyReadsTakeAQuarterOfTheReserveAtMost) {
+  constexpr std::size_t kQuarter = MemoryReserve::kBytes / 4;
+  put_jobs(100);
+  give_up_reserve();
+  std::deque<Client> greedy;
+  std::size_t reserved = 0;
+  for (int n = 0; n < 100; ++n) {
+    Client& worker = greedy.emplace_back(server);
+    worker.durable = 0;  // its replies do not leave
+    worker.say("reserve\r\n");
+    worker.session().count_memory();
+    if (worker.session().is_at_work()) ++reserved;
+  }
+  EXPECT_GT(reserved, kQuarter / kBody / 3);
+  EXPECT_LE(reserved, kQuarter / kBody);
+  EXPECT_LE(server.service.memory().used(), kQuarter);
+  greedy.clear();
+  EXPECT_EQ(words("reserve"), "RESERVED");
 }
 
 }  // namespace

@@ -51,8 +51,19 @@ Service::Service(queue::Engine& engine, const queue::Store& store, BodyQueue& bo
       checkpoint_(on_disk),
       memory_(options.memory) {}
 
+std::size_t Service::free_memory() const {
+  if (!is_out_of_memory()) return memory_.free();
+  const std::size_t bound = used_with_reserve_ + MemoryReserve::kBytes / 4;
+  return std::min(memory_.free(), bound - std::min(bound, memory_.used()));
+}
+
 std::size_t Service::max_unsent() const {
-  return std::min(options_.max_unsent, std::max(memory_.free() / 8, kOwnReplies));
+  return std::min(options_.max_unsent, std::max(free_memory() / 8, kOwnReplies));
+}
+
+void Service::renew_reserve() {
+  if (is_out_of_memory()) options_.reserve->renew();
+  if (!is_out_of_memory()) used_with_reserve_ = memory_.used();
 }
 
 void Service::report_out_of_memory(std::string_view why) {

@@ -41,7 +41,7 @@ struct ServiceOptions {
   // If jobs are kept in memory: how many bytes they take, and may take. Beyond it puts are refused.
   std::function<std::size_t()> stored = {};
   std::size_t max_stored = SIZE_MAX;
-  // While it is used, commands that take memory are refused. Null: there is none.
+  // While it is used, puts and other commands that fill the queue are refused. Null: there is none.
   MemoryReserve* reserve = nullptr;
   // Whether the store outlives the process. If not, `stats` shows 0 as binlog-records-written.
   bool durable = true;
@@ -111,6 +111,9 @@ class Service {
 
   // The memory of all connections.
   MemoryPool& memory() { return memory_; }
+  // Bytes of it that may be taken now. If the system gives no more memory, that is a quarter of the
+  // reserve at most, so that workers get bodies and the rest of the process has the others.
+  std::size_t free_memory() const;
   // Bytes of replies that one client may leave unread now. An eighth of what is free: so there is
   // always something for the others, however many of them do not read.
   std::size_t max_unsent() const;
@@ -120,9 +123,7 @@ class Service {
     return options_.reserve != nullptr && options_.reserve->is_used();
   }
   // To be called once a turn.
-  void renew_reserve() {
-    if (is_out_of_memory()) options_.reserve->renew();
-  }
+  void renew_reserve();
 
   // Logs as a warning, at most once a second, that a command was answered OUT_OF_MEMORY, and why.
   void report_out_of_memory(std::string_view why);
@@ -145,6 +146,8 @@ class Service {
   DiskSpace disk_;
   CheckpointLease checkpoint_;
   MemoryPool memory_;
+  std::size_t used_with_reserve_ =
+      0;  // of memory_, in the last turn in which the reserve was there
   LogThrottle failures_;
   LogThrottle refusals_;
 };

@@ -15,21 +15,18 @@ constexpr std::string_view kEnd = "\r\n";
 constexpr std::string_view kBadFormat = "BAD_FORMAT\r\n";
 constexpr std::string_view kOutOfRange = "OUT_OF_RANGE\r\n";
 
-// Returns false for commands that end what takes memory, or take next to none.
+// Returns true for commands after which the engine may hold more than before. With all others a
+// client can still empty the queue.
 bool takes_memory(Verb verb) {
   switch (verb) {
-    case Verb::kDelete:
-    case Verb::kRelease:
-    case Verb::kReleaseMs:
-    case Verb::kBury:
-    case Verb::kTouch:
-    case Verb::kIgnore:
-    case Verb::kStats:
-    case Verb::kListTubeUsed:
-    case Verb::kQuit:
-      return false;
-    default:
+    case Verb::kUse:
+    case Verb::kWatch:
+    case Verb::kKick:
+    case Verb::kKickJob:
+    case Verb::kCheckpoint:
       return true;
+    default:
+      return false;
   }
 }
 
@@ -86,7 +83,7 @@ bool Session::may_hold(std::size_t bytes, std::size_t own) {
   bytes = std::min(bytes, queue::kBodyPiece);
   if (bytes <= own) return true;
   count_memory();
-  if (!service_.memory().has(bytes)) return false;
+  if (bytes > service_.free_memory()) return false;
   held_ = bytes;
   memory_.set(memory_.bytes() + bytes);
   return true;
