@@ -27,8 +27,6 @@ constexpr std::uint64_t kEngineBudget = 500'000;
 constexpr std::uint64_t kFlushBudget = 500'000;
 // What a connection may use in each round of the line, in ns.
 constexpr std::int64_t kQuantum = 300'000;
-// The wall clock is logged when it was set by this much, in ms.
-constexpr std::int64_t kLoggedStep = 1'000;
 // How long a stopping server waits for clients to read their last replies.
 constexpr milliseconds kPatience{5'000};
 constexpr milliseconds kPatienceAfterFailure{1'000};
@@ -40,23 +38,6 @@ constexpr std::string_view kNotDurable = "INTERNAL_ERROR\r\n";
 bool is_ignored(int signal) {
   struct sigaction now {};
   return ::sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
-}
-
-double seconds(milliseconds time) {
-  return static_cast<double>(time.count()) / 1e3;
-}
-
-void log_clock_step(std::int64_t ms) {
-  if (ms > 0) {
-    return spdlog::warn(
-        "the wall clock was set forward by {:g} s: jobs that are due by the new time are ready; a "
-        "delay still lasts as long as was asked for",
-        seconds(milliseconds(ms)));
-  }
-  spdlog::warn(
-      "the wall clock was set back by {:g} s: jobs that are due later by the new time wait for it; "
-      "a delay still lasts as long as was asked for",
-      seconds(milliseconds(-ms)));
 }
 
 }  // namespace
@@ -102,9 +83,7 @@ int EventLoop::run() {
   service_.refuses_puts(read_clocks());  // logs it if the disk is nearly full
   alarm_.set(next_wakeup());
   for (const auto& acceptor : acceptors_) acceptor->start();
-  while (!stopping_ && !failed_) {
-    turn();
-  }
+  while (!stopping_ && !failed_) turn();
   for (const auto& acceptor : acceptors_) acceptor->stop();
   if (!failed_) close_engine();
   if (failed_) refuse_what_is_not_durable();
@@ -126,7 +105,7 @@ void EventLoop::turn() {
   close_stalled();
   poll_checkpoint();
   deliver();
-  look_at_clock();
+  clock_steps_.observe(engine_);
   commit();
   look_at_store();
   if (failed_) return;
@@ -186,13 +165,6 @@ void EventLoop::run_engine(std::uint64_t until_ns) {
     if (engine_failures_.pass(read_mono()))
       spdlog::error("cannot read the jobs that are due next, and tries again: {}", error.what());
   }
-}
-
-void EventLoop::look_at_clock() {
-  const std::int64_t step = engine_.clock_moved() - logged_clock_;
-  if (std::abs(step) < kLoggedStep) return;
-  logged_clock_ += step;
-  log_clock_step(step);
 }
 
 // Runs before deliver(), because the jobs that the closed connections held are ready again.
@@ -320,7 +292,9 @@ void EventLoop::on_stalled(Connection& connection, Awaits what) {
     spdlog::log(
         is_idle ? spdlog::level::info : spdlog::level::warn,
         "closed the connection of {}, which {} for {:g} s ({} more such since the last line)",
-        connection.peer(), why, seconds(is_idle ? timeouts_.idle : timeouts_.stall), *held_back);
+        connection.peer(), why,
+        std::chrono::duration<double>(is_idle ? timeouts_.idle : timeouts_.stall).count(),
+        *held_back);
   }
   const std::shared_ptr<Connection> kept = connection.shared_from_this();
   connection.give_up();

@@ -34,6 +34,7 @@
 #include "server/alarm.h"
 #include "server/beanstalk/service.h"
 #include "server/body_thread.h"
+#include "server/clock_steps.h"
 #include "server/connection.h"
 #include "server/connection_list.h"
 #include "server/full_shares.h"
@@ -75,7 +76,6 @@ class EventLoop final : private Connection::Owner {
   void serve_line(std::uint64_t until_ns);
   bool engine_has_work() const;
   void run_engine(std::uint64_t until_ns);
-  void look_at_clock();
   void close_stalled();
   void deliver();
   void poll_checkpoint();
@@ -127,8 +127,6 @@ class EventLoop final : private Connection::Owner {
   std::priority_queue<Held> held_;
   // Connections that read again at the end of the turn.
   ConnectionList resting_{&Connection::is_resting};
-  // Engine::clock_moved() when that was last logged.
-  std::int64_t logged_clock_ = 0;
   bool stopping_ = false;
   bool failed_ = false;
   LogThrottle refusals_;
@@ -137,6 +135,7 @@ class EventLoop final : private Connection::Owner {
   LogThrottle idle_;
   LogThrottle strangers_;
   SlowSyncs slow_syncs_;
+  ClockSteps clock_steps_;
   FullShares full_shares_;
   queue::Sequence requested_ = 0;  // up to here a sync was requested
   // The last member: its thread calls back until it is destroyed.
