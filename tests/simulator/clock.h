@@ -2,7 +2,7 @@
 //
 //   VirtualTime& time = virtual_time();
 //   time.pass(1'000'000);             // both clocks, ns
-//   time.step_utc(-20'000'000'000);   // somebody sets the wall clock 20 s back
+//   time.set_wrong(-20'000'000'000);  // somebody sets the wall clock: it is 20 s behind now
 //
 // threads.cpp replaces the functions of the C library that read clocks and that sleep, for the
 // threads of the simulation.
@@ -15,12 +15,16 @@ namespace carillon::simulator {
 struct VirtualTime {
   std::uint64_t utc_ns = 0;
   std::uint64_t mono_ns = 0;
+  std::int64_t wrong_ns = 0;  // how far utc_ns is ahead of the right time
 
   void pass(std::uint64_t ns) {
     utc_ns += ns;
     mono_ns += ns;
   }
-  void step_utc(std::int64_t ns) { utc_ns += static_cast<std::uint64_t>(ns); }
+  void set_wrong(std::int64_t by_ns) {
+    utc_ns += static_cast<std::uint64_t>(by_ns - wrong_ns);
+    wrong_ns = by_ns;
+  }
 };
 
 inline VirtualTime& virtual_time() {

@@ -13,19 +13,11 @@
 #include "server/beanstalk/session.h"
 #include "server/turn_line.h"
 #include "simulator/commands.h"
+#include "simulator/manners.h"
 #include "simulator/model.h"
 #include "simulator/talker.h"
 
 namespace carillon::simulator {
-
-// How a client treats its connection.
-struct Manners {
-  Role role = Role::kAnybody;
-  std::uint64_t ahead = 1;        // commands that it sends before it has read the replies
-  std::size_t piece = SIZE_MAX;   // bytes that arrive at once, at most
-  bool reads = true;              // if not, replies pile up
-  std::uint64_t leaves_in = 500;  // one turn in so many it hangs up, perhaps in mid-command
-};
 
 class Connection final : public server::TurnLine::Member {
  public:

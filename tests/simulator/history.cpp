@@ -77,6 +77,14 @@ std::string text_of(const JobRecord& record) {
 
 }  // namespace
 
+bool same_but_due_time(const JobRecord& one, const JobRecord& other) {
+  JobRecord same = other;
+  same.due = one.due;
+  same.lead = one.lead;
+  same.era = one.era;
+  return same == one;
+}
+
 HistoryStore::HistoryStore() : hash_(hash_of(state_)), hashes_{hash_} {}
 
 // --- Opening.
@@ -188,7 +196,8 @@ void HistoryStore::note(const queue::Changes& changes) {
     if (change.before ? known == state_.jobs.end() || known->second.record != *change.before
                       : known != state_.jobs.end())
       throw Violation("an append changes job " + std::to_string(id) + " from what it was not");
-    changed_.insert(id);
+    const bool is_kept = change.before && change.after;
+    if (!is_kept || !same_but_due_time(*change.before, *change.after)) changed_.insert(id);
     changed_at_[id] = last_;
   }
   hash_ -= hash_of(state_.watermarks);

@@ -42,6 +42,10 @@ class Violation : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// Returns true if the records differ at most in when the job is due: the engine stores a job anew
+// after the wall clock was set.
+bool same_but_due_time(const queue::JobRecord& one, const queue::JobRecord& other);
+
 class HistoryStore final : public queue::Store {
  public:
   HistoryStore();
@@ -62,7 +66,7 @@ class HistoryStore final : public queue::Store {
   void closed() { told_ = last_; }
 
   const queue::StoreModel& state() const { return state_; }
-  // Whose records were changed since the last forget_changed().
+  // Whose records were changed since the last forget_changed(), in more than their due times.
   const std::set<queue::JobId>& changed() const { return changed_; }
   void forget_changed() { changed_.clear(); }
   std::uint64_t starts_after_loss() const { return starts_after_loss_; }

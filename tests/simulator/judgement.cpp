@@ -98,9 +98,9 @@ void Model::expect_changed(const std::set<JobId>& ids) const {
   throw Violation(text);
 }
 
-// The job's record is as the model has the job.
-void Model::expect_record(JobId id) const {
-  const Job& job = jobs_.at(id);
+// The job's record, which was changed now, is as the model has the job.
+void Model::follow_record(JobId id, queue::Now now) {
+  Job& job = jobs_.at(id);
   const auto found = history_.state().jobs.find(id);
   if (found == history_.state().jobs.end())
     throw Violation("job " + std::to_string(id) + " has no record");
@@ -112,7 +112,10 @@ void Model::expect_record(JobId id) const {
   if (record.priority != job.priority) differs("priority");
   if (record.ttr != job.ttr) differs("ttr");
   if (record.burial != job.burial) differs("burial");
-  if (job.burial == 0 && is(record.due * kNsPerMs, job.not_before) == Is::kNo) differs("due time");
+  job.record = record;
+  if (job.burial != 0) return;
+  const std::uint64_t due_ns = record.due * kNsPerMs;
+  if (due_ns < job.moment || due_ns - now.utc_ns + now.mono_ns < job.delay_end) differs("due time");
 }
 
 void Model::expect_body(const Case& c) const {
@@ -132,18 +135,17 @@ void Model::judge_put(const Case& c) {
   expect_changed({id});
   const JobRecord& record = history_.state().jobs.at(id).record;
   if (history_.state().jobs.at(id).body != c.command.body) fail(c, "another body is stored");
-  std::uint64_t not_before = 0;
-  if (c.command.due_at) not_before = *c.command.due_at * kNsPerMs;
-  if (!c.command.due_at && c.command.delay > 0)
-    not_before = c.since.utc_ns + c.command.delay * kNsPerMs;
-  if (not_before > c.now.utc_ns && record.due * kNsPerMs > not_before + kSlack)
+  const std::uint64_t delay_ns = c.command.delay * kNsPerMs;
+  const std::uint64_t moment = c.command.due_at.value_or(0) * kNsPerMs;
+  const std::uint64_t due = c.command.due_at ? moment : c.since.utc_ns + delay_ns;
+  if (due > c.now.utc_ns && record.due * kNsPerMs > due + kSlack)
     fail(c, "its due time is too late");
   add(id, {.tube = c.client.tube_in_use,
            .priority = c.command.priority,
-           .due = record.due,
-           .not_before = not_before,
+           .moment = moment,
+           .delay_end = delay_ns == 0 ? 0 : c.since.mono_ns + delay_ns,
            .ttr = std::clamp(c.command.ttr, queue::kMinTtr, queue::kMaxTtr)});
-  expect_record(id);
+  follow_record(id, c.now);
 }
 
 // --- Workers.
@@ -239,9 +241,9 @@ void Model::judge_reserve_job(const Case& c) {
   expect_body(c);
   if (job->burial != 0) {
     job->burial = 0;
-    job->not_before = 0;
+    job->moment = job->delay_end = 0;
     expect_changed({id});
-    expect_record(id);
+    follow_record(id, c.now);
   } else {
     expect_changed({});
   }
@@ -272,13 +274,18 @@ void Model::judge_held(const Case& c) {
     job->burial = stored == history_.state().jobs.end() ? 0 : stored->second.record.burial;
     if (job->burial == 0) fail(c, "it is stored as not buried");
   } else {
-    job->not_before = c.command.delay == 0 ? 0 : c.since.utc_ns + c.command.delay * kNsPerMs;
-    job->due = history_.state().jobs.at(id).record.due;
-    if (job->due * kNsPerMs > std::max(c.now.utc_ns, job->not_before) + kSlack)
+    const std::uint64_t delay_ns = c.command.delay * kNsPerMs;
+    const JobRecord& record = history_.state().jobs.at(id).record;
+    // Without a delay it keeps a moment that has come, for the wall clock may be set back.
+    if (delay_ns > 0 || record.lead != queue::kNoLead) job->moment = 0;
+    job->delay_end = delay_ns == 0 ? 0 : c.since.mono_ns + delay_ns;
+    if (job->moment == 0) job->slack = kSlack;
+    const std::uint64_t due_ns = record.due * kNsPerMs;
+    if (due_ns > std::max(c.now.utc_ns, c.since.utc_ns + delay_ns) + kSlack)
       fail(c, "its due time is too late");
   }
   expect_changed({id});
-  expect_record(id);
+  follow_record(id, c.now);
 }
 
 // --- Anyone.
@@ -299,6 +306,15 @@ void Model::judge_delete(const Case& c) {
   remove(id);
 }
 
+// A failed read may be why a job is delayed for longer.
+Model::Is Model::delayed(const Job& job, const Case& c) const {
+  const Is is_held = held(job, c.now);
+  if (job.burial != 0 || is_held == Is::kYes) return Is::kNo;
+  const Is is_ready = ready(job, c.now);
+  if (is_ready == Is::kYes && !c.excuses.fails) return Is::kNo;
+  return is_ready == Is::kNo && is_held == Is::kNo ? Is::kYes : Is::kMaybe;
+}
+
 void Model::judge_peek(const Case& c) {
   expect_changed({});
   const auto fits = [&](const Job& job) {
@@ -306,11 +322,7 @@ void Model::judge_peek(const Case& c) {
       case Verb::kPeekReady:
         return ready(job, c.now);
       case Verb::kPeekDelayed:
-        if (job.burial != 0 || held(job, c.now) == Is::kYes) return Is::kNo;
-        if (held(job, c.now) == Is::kMaybe) return Is::kMaybe;
-        return ready(job, c.now) == Is::kNo    ? Is::kYes
-               : ready(job, c.now) == Is::kYes ? Is::kNo
-                                               : Is::kMaybe;
+        return delayed(job, c);
       case Verb::kPeekBuried:
         return job.burial != 0 ? Is::kYes : Is::kNo;
       default:
@@ -319,7 +331,7 @@ void Model::judge_peek(const Case& c) {
   };
   const auto rank = [&](JobId id, const Job& job) {
     if (c.command.verb == Verb::kPeekReady) return std::pair(std::uint64_t{job.priority}, id);
-    return std::pair(c.command.verb == Verb::kPeekDelayed ? job.due : job.burial, id);
+    return std::pair(c.command.verb == Verb::kPeekDelayed ? job.record.due : job.burial, id);
   };
   const bool any = c.command.verb != Verb::kPeek;
   const bool found = c.reply.word == "FOUND";
@@ -341,7 +353,8 @@ void Model::judge_peek(const Case& c) {
   for (const JobId id : jobs->second) {
     const Job& job = jobs_.at(id);
     if (fits(job) != Is::kYes) continue;
-    if (!found || rank(id, job) < rank(c.reply.number, jobs_.at(c.reply.number)))
+    if (!found || (has_order(c.command.verb != Verb::kPeekDelayed) &&
+                   rank(id, job) < rank(c.reply.number, jobs_.at(c.reply.number))))
       fail(c, "first comes " + text_of(id, job, c.now));
   }
 }

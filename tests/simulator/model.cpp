@@ -3,10 +3,12 @@
 #include "simulator/model.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace carillon::simulator {
 
 using queue::JobId;
+using queue::JobRecord;
 using queue::Now;
 
 namespace {
@@ -18,21 +20,55 @@ constexpr std::uint64_t kNsPerMs = 1'000'000;
 // --- Jobs and clients.
 
 void Model::restart() {
-  jobs_.clear();
+  const std::unordered_map<JobId, Job> before = std::exchange(jobs_, {});
   ids_.clear();
   tubes_.clear();
   clients_.clear();
   paused_until_.clear();
   last_given_ = 0;
   for (const auto& [id, stored] : history_.state().jobs) {
-    const queue::JobRecord& record = stored.record;
-    add(id, {.tube = history_.state().tubes.at(record.tube).name,
-             .priority = record.priority,
-             .due = record.due,
-             .not_before = record.due * kNsPerMs,
-             .ttr = record.ttr,
-             .burial = record.burial});
+    const JobRecord& record = stored.record;
+    Job job{.tube = history_.state().tubes.at(record.tube).name,
+            .priority = record.priority,
+            .record = record,
+            .ttr = record.ttr,
+            .burial = record.burial};
+    const auto known = before.find(id);
+    if (known != before.end() && same_but_due_time(known->second.record, record)) {
+      job.moment = known->second.moment;
+      job.delay_end = known->second.delay_end;
+      job.slack = known->second.slack;
+    } else {
+      recover_due_time(job);
+    }
+    add(id, std::move(job));
     order_ = std::max(order_, record.burial);
+  }
+}
+
+// The client's last command on the job is lost, which nobody was told of. So only the record tells
+// its time: a delay's by steady time, in whole milliseconds.
+void Model::recover_due_time(Job& job) const {
+  constexpr std::int64_t kRounding = 3'000'000;
+  const JobRecord& record = job.record;
+  const std::int64_t steady_ns = history_.state().watermarks.steady_ns;
+  if (record.lead == queue::kNoLead || steady_ns == queue::kNoLead) {
+    job.moment = record.due * kNsPerMs;
+    return;
+  }
+  const auto end =
+      static_cast<std::int64_t>(kNsPerMs) * (static_cast<std::int64_t>(record.due) - record.lead);
+  const std::int64_t from = end - steady_ns - (clock_steps_ > 0 ? kRounding : 0);
+  job.delay_end = static_cast<std::uint64_t>(std::max<std::int64_t>(from, 0));
+  if (clock_steps_ > 0) job.slack = kSlackAfterStep + clock_steps_ * kSlackOfStep;
+}
+
+// A job that is ready may be delayed again for a moment, if its delay was over just now.
+void Model::clock_was_set(Now now) {
+  ++clock_steps_;
+  for (auto& [id, job] : jobs_) {
+    job.slack = kSlackAfterStep + clock_steps_ * kSlackOfStep;
+    if (job.moment == 0) job.delay_end = std::max(job.delay_end, now.mono_ns);
   }
 }
 
@@ -102,10 +138,14 @@ std::optional<JobId> Model::any_held(ClientNumber client, Random& random) const 
 
 // --- Time.
 
-// Whether a moment has come: for kSlack after it, both answers are right.
-Model::Is Model::is(std::uint64_t now, std::uint64_t moment) {
+// Whether a moment has come: for `slack` after it, both answers are right.
+Model::Is Model::is(std::uint64_t now, std::uint64_t moment, std::uint64_t slack) {
   if (now < moment) return Is::kNo;
-  return now - moment < kSlack ? Is::kMaybe : Is::kYes;
+  return now - moment < slack ? Is::kMaybe : Is::kYes;
+}
+
+Model::Is Model::due(const Job& job, Now now) const {
+  return std::min(is(now.utc_ns, job.moment, job.slack), is(now.mono_ns, job.delay_end, job.slack));
 }
 
 Model::Is Model::held(const Job& job, Now now) const {
@@ -120,10 +160,10 @@ Model::Is Model::held_by(const Job& job, ClientNumber client, Now now) const {
 
 Model::Is Model::ready(const Job& job, Now now) const {
   if (job.burial != 0) return Is::kNo;
-  const Is due = is(now.utc_ns, job.not_before);
+  const Is is_due = due(job, now);
   const Is is_held = held(job, now);
-  if (is_held == Is::kYes || due == Is::kNo) return Is::kNo;
-  return is_held == Is::kMaybe ? Is::kMaybe : due;
+  if (is_held == Is::kYes || is_due == Is::kNo) return Is::kNo;
+  return is_held == Is::kMaybe ? Is::kMaybe : is_due;
 }
 
 Model::Is Model::paused(const std::string& tube, Now now) const {
@@ -197,7 +237,8 @@ std::string Model::text_of(JobId id, const Job& job, Now now) const {
     return text + ", held by client " + std::to_string(job.holder) + " for " +
            ms(now.mono_ns, job.deadline);
   }
-  return text + ", due in " + ms(now.utc_ns, job.not_before);
+  if (job.moment != 0) return text + ", due in " + ms(now.utc_ns, job.moment);
+  return text + ", delayed for " + ms(now.mono_ns, job.delay_end);
 }
 
 }  // namespace carillon::simulator

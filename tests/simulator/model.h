@@ -8,7 +8,8 @@
 //
 // The model does not foretell replies, it judges them: where the promise leaves room, so does the
 // model. Its room in time is kSlack: a job is not ready before its time, to the nanosecond, and it
-// must be ready kSlack after it; in between both is right.
+// must be ready kSlack after it; in between both is right. A moment is counted by the wall clock, a
+// delay by the monotonic one, however the wall clock is set (docs/queue.md#time).
 //
 // What a store holds is not its concern, except that a reply must agree with it: after each command
 // the records that were changed (HistoryStore) are those that the reply tells of, and have what the
@@ -37,6 +38,10 @@ class Model {
  public:
   // Of a whole millisecond that is rounded up, and a timer that fires in the next one.
   static constexpr std::uint64_t kSlack = 2'000'000;  // ns
+  // Of jobs that have seen the wall clock being set: what is less late is not stored anew.
+  static constexpr std::uint64_t kSlackAfterStep = 200'000'000;
+  // What each step adds to that, as leads are whole milliseconds.
+  static constexpr std::uint64_t kSlackOfStep = 2'000'000;
 
   // What a fault explains.
   struct Excuses {
@@ -49,6 +54,8 @@ class Model {
 
   // The server has started: it has what the history has, and no clients.
   void restart();
+  // Somebody has set the wall clock.
+  void clock_was_set(queue::Now now);
   // An id that a client has been told of must not be given again.
   void told_id(queue::JobId id) { last_told_ = std::max(last_told_, id); }
 
@@ -86,8 +93,10 @@ class Model {
   struct Job {
     std::string tube;
     queue::Priority priority = 0;
-    queue::UtcMs due = 0;          // as stored: the order of delayed jobs
-    std::uint64_t not_before = 0;  // ns, UTC
+    std::uint64_t moment = 0;     // that a client has named: not before; ns, UTC
+    std::uint64_t delay_end = 0;  // not before; ns, monotonic
+    std::uint64_t slack = kSlack;
+    queue::JobRecord record = {};  // as a client changed it last
     queue::Millis ttr = 0;
     std::uint64_t burial = 0;    // the larger, the later; 0: not buried
     ClientNumber holder = 0;     // 0: nobody
@@ -115,7 +124,8 @@ class Model {
     const Excuses& excuses;
   };
 
-  static Is is(std::uint64_t now, std::uint64_t moment);
+  static Is is(std::uint64_t now, std::uint64_t moment, std::uint64_t slack = kSlack);
+  Is due(const Job& job, queue::Now now) const;
   Is ready(const Job& job, queue::Now now) const;
   Is held(const Job& job, queue::Now now) const;
   Is held_by(const Job& job, ClientNumber client, queue::Now now) const;
@@ -142,7 +152,13 @@ class Model {
   void judge_stats(const Case& c);
   void expect_body(const Case& c) const;
   void expect_changed(const std::set<queue::JobId>& ids) const;
-  void expect_record(queue::JobId id) const;
+  void follow_record(queue::JobId id, queue::Now now);
+  Is delayed(const Job& job, const Case& c) const;
+  // After the wall clock was set, delayed jobs may have another order than that of their records.
+  bool has_order(bool buried) const { return buried || clock_steps_ == 0; }
+  // A far job may count as ready from its due time on, though its delay ends later.
+  bool may_call_ready(const Case& c) const { return c.excuses.unordered && clock_steps_ > 0; }
+  void recover_due_time(Job& job) const;
   [[noreturn]] void fail(const Case& c, const std::string& why) const;
 
   Job* find(queue::JobId id);
@@ -159,6 +175,7 @@ class Model {
   std::map<ClientNumber, Client> clients_;
   std::map<std::string, std::uint64_t> paused_until_;  // ns, monotonic
   std::uint64_t order_ = 0;
+  std::uint64_t clock_steps_ = 0;
   queue::JobId last_given_ = 0;  // since the start
   queue::JobId last_told_ = 0;
 };

@@ -39,6 +39,7 @@ struct ServerOptions {
   std::uint64_t min_free_disk = 0;
   std::size_t clients = 8;
   bool quick_disk = true;  // syncs take microseconds, not milliseconds
+  bool sets_clock = false;
 };
 
 class Server {
@@ -83,6 +84,7 @@ class Server {
   bool carry_out(Connection& connection, std::uint64_t until_ns);
   std::uint64_t busy_ns() const;
   void let_pass(std::uint64_t ns);
+  void set_wall_clock();
   void finish_commands(Connection& connection);
   void hand_out_bodies();
   queue::Now read_clocks();

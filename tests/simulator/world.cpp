@@ -12,6 +12,7 @@
 #include "simulator/clock.h"
 #include "simulator/disk.h"
 #include "simulator/history.h"
+#include "simulator/manners.h"
 #include "simulator/model.h"
 #include "simulator/server.h"
 #include "simulator/threads.h"
@@ -24,7 +25,8 @@ enum class End : std::uint8_t { kStop, kKill, kPowerLoss };
 
 class World {
  public:
-  explicit World(std::uint64_t seed, std::uint64_t* at) : random_(seed), at_(at) {
+  explicit World(std::uint64_t seed, std::uint64_t* at)
+      : random_(seed), at_(at), sets_clock_(once_in(2)) {
     virtual_time() = {.utc_ns = 1'800'000'000'000'000'000 + random_() % 1'000'000'000,
                       .mono_ns = 1'000'000'000'000 + random_() % 1'000'000'000};
     began_ns_ = virtual_time().mono_ns;
@@ -57,6 +59,8 @@ class World {
                      .log_segment_bytes = std::size_t{16} << (10 + below(3)),
                      .max_open_files = 64,
                      .durable_writes = options.sync.mode == queue::SyncPolicy::Mode::kAlways};
+    options.engine.boot = "the only one";
+    options.sets_clock = sets_clock_;
     options.engine.load_ahead = once_in(2) ? 500 : 60'000;
     if (once_in(8)) options.engine.max_loaded_per_tube = 1 + below(20);
     if (once_in(8)) options.engine.max_loaded = 1 + below(60);
@@ -86,6 +90,10 @@ class World {
     ServerOptions options = random_options();
     const End end = once_in(8) ? End::kStop : once_in(2) ? End::kKill : End::kPowerLoss;
     trouble(options);
+    if (sets_clock_ && once_in(4)) {
+      virtual_time().set_wrong(random_error(random_));
+      model_.clock_was_set({.utc_ns = virtual_time().utc_ns, .mono_ns = virtual_time().mono_ns});
+    }
     const std::uint64_t failed_before = disk_.failed_calls();
     if (end != End::kStop && once_in(2)) disk_.stop_after(1 + below(once_in(4) ? 60 : 3'000));
     if (result_.starts == 0 && once_in(4)) disk_.stop_after(1 + below(8));  // dies very early
@@ -139,6 +147,7 @@ class World {
 
   Random random_;
   std::uint64_t* at_;
+  const bool sets_clock_;
   Disk& disk_ = Disk::mount();
   HistoryStore history_;
   Model model_{history_};
