@@ -123,5 +123,29 @@ TEST_F(SessionLarge, AreRefusedBeforeTheyAreStored) {
   EXPECT_EQ(client.say("\r\n"), "DRAINING\r\n");
 }
 
+// The first piece is stored. Then there is no room for more.
+TEST_F(SessionLarge, AreRefusedWhenTheStoreBecomesFullMeanwhile) {
+  std::size_t stored = 0;
+  TestServer full(
+      {.max_job_size = kLargestMaxJobSize, .stored = [&] { return stored; }, .max_stored = 1'000});
+  Client putter(full);
+  putter.say(put_line() + body.substr(0, queue::kBodyPiece));
+  EXPECT_FALSE(full.store.recover().unfinished.empty());
+  stored = 1'000;
+  EXPECT_EQ(putter.say(body.substr(queue::kBodyPiece, queue::kBodyPiece)), "");
+  EXPECT_TRUE(full.store.recover().unfinished.empty()) << "what was stored is given up";
+  stored = 0;
+  EXPECT_EQ(putter.say(body.substr(2 * queue::kBodyPiece)), "");
+  EXPECT_EQ(putter.say("\r\nlist-tube-used\r\n"), "OUT_OF_MEMORY\r\nUSING default\r\n");
+}
+
+TEST_F(SessionLarge, AreRefusedWhenTheServerIsDrainedMeanwhile) {
+  client.say(put_line() + body.substr(0, queue::kBodyPiece));
+  server.service.drain();
+  client.say(body.substr(queue::kBodyPiece, queue::kBodyPiece));
+  EXPECT_FALSE(any_unfinished());
+  EXPECT_EQ(client.say(body.substr(2 * queue::kBodyPiece) + "\r\n"), "DRAINING\r\n");
+}
+
 }  // namespace
 }  // namespace carillon::server::beanstalk

@@ -128,6 +128,7 @@ class Session {
   void begin_put(const Command& command);
   void finish_put(std::string_view body_and_end);
   void begin_large_put();
+  void put_piece();
   void finish_large_put();
   void give_up_large_body();
   // Calls `put` with what is asked for, and answers the client.

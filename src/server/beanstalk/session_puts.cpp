@@ -62,6 +62,10 @@ void Session::finish_put(std::string_view body_and_end) {
 // Returns the reply to a put that cannot be carried out at `now`, or nothing.
 std::string_view Session::refusal(queue::Now now) {
   if (service_.draining()) return "DRAINING\r\n";
+  if (service_.is_out_of_memory()) {
+    service_.report_out_of_memory(kSystemGivesNone);
+    return "OUT_OF_MEMORY\r\n";
+  }
   if (service_.refuses_puts(now)) return "OUT_OF_MEMORY\r\n";
   if (put_.ttr > queue::kMaxTtr) return kOutOfRange;
   if (is_in_seconds(put_)) return "NOT_MILLISECONDS\r\n";
@@ -105,17 +109,25 @@ std::size_t Session::take_piece(std::string_view bytes) {
   if (rest == 0) {
     finish_large_put();
   } else {
-    try {
-      service_.engine().add_piece(large_, body_);
-    } catch (const queue::StoreError& error) {
-      service_.report_store_failure(error.what());
-      give_up_large_body();
-      swallow_and_answer(rest - piece, "INTERNAL_ERROR\r\n");
-    }
+    put_piece();
   }
   body_.clear();
   if (state_ != State::kPieces) body_.shrink_to_fit();
   return taken;
+}
+
+// Each piece is refused as a put would be: a large body must not pass the limits of disk and memory
+// that are reached while it comes. The rest of a body that was refused is discarded.
+void Session::put_piece() {
+  std::string_view reply = refusal(service_.now());
+  try {
+    if (reply.empty()) return service_.engine().add_piece(large_, body_);
+  } catch (const queue::StoreError& error) {
+    service_.report_store_failure(error.what());
+    reply = "INTERNAL_ERROR\r\n";
+  }
+  give_up_large_body();
+  swallow_and_answer(large_.bytes - large_.put - body_.size(), reply);
 }
 
 void Session::finish_large_put() {
