@@ -147,5 +147,35 @@ TEST_F(SessionLarge, AreRefusedWhenTheServerIsDrainedMeanwhile) {
   EXPECT_EQ(client.say(body.substr(2 * queue::kBodyPiece) + "\r\n"), "DRAINING\r\n");
 }
 
+// A slow reader keeps its job as long as it takes a piece within each ttr.
+TEST_F(SessionLarge, KeepTheirTtrFromEachPieceOnThatIsReadyToBeSent) {
+  client.say("put 0 0 2 " + std::to_string(kBytes) + "\r\n" + body + "\r\n");
+  std::string replies = client.say("reserve\r\n");
+  for (int piece = 1; piece < 3; ++piece) {
+    server.pass(1'500);
+    EXPECT_EQ(other.say("reserve-with-timeout 0\r\n"), "TIMED_OUT\r\n") << piece;
+    replies += client.say("");
+  }
+  EXPECT_TRUE(replies == reply("RESERVED", 1));
+  server.pass(1'999);
+  EXPECT_EQ(client.say("touch 1\r\n"), "TOUCHED\r\n");
+}
+
+TEST_F(SessionLarge, EndTheConnectionWhenTheTtrIsOverBeforeTheNextPiece) {
+  client.say("put 0 0 2 " + std::to_string(kBytes) + "\r\n" + body + "\r\n");
+  EXPECT_TRUE(client.say("reserve\r\n").starts_with("RESERVED 1 "));
+  server.pass(2'000);
+  EXPECT_TRUE(exchange(other, "reserve\r\n") == reply("RESERVED", 1));
+  EXPECT_EQ(client.say(""), "") << "another client has the job";
+  EXPECT_EQ(client.session().wants(), Session::Wants::kNothing);
+}
+
+TEST_F(SessionLarge, ArePeekedAtWhoeverHoldsTheJob) {
+  client.say("put 0 0 2 " + std::to_string(kBytes) + "\r\n" + body + "\r\n");
+  std::string replies = client.say("peek 1\r\n");
+  EXPECT_TRUE(exchange(other, "reserve\r\n") == reply("RESERVED", 1));
+  EXPECT_TRUE(replies + exchange(client, "") == reply("FOUND", 1));
+}
+
 }  // namespace
 }  // namespace carillon::server::beanstalk

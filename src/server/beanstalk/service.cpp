@@ -89,4 +89,12 @@ void Service::report_store_failure(std::string_view error) {
       error, *held_back);
 }
 
+void Service::report_cut_reply(std::string_view why) {
+  const auto held_back = cut_replies_.pass(last_now().mono_ns);
+  if (!held_back) return;
+  spdlog::warn(
+      "closed a connection in the middle of a reply: {} ({} more such since the last line)", why,
+      *held_back);
+}
+
 }  // namespace carillon::server::beanstalk

@@ -129,6 +129,9 @@ class Service {
   void report_out_of_memory(std::string_view why);
   // Logs as an error, at most once a second, that the store failed in a command.
   void report_store_failure(std::string_view error);
+  // Logs as a warning, at most once a second, that a connection was closed in the middle of a
+  // reply, and why.
+  void report_cut_reply(std::string_view why);
 
  private:
   bool store_is_full();
@@ -150,6 +153,7 @@ class Service {
       0;  // of memory_, in the last turn in which the reserve was there
   LogThrottle failures_;
   LogThrottle refusals_;
+  LogThrottle cut_replies_;
 };
 
 }  // namespace carillon::server::beanstalk

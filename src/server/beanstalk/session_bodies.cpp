@@ -7,7 +7,8 @@
 // - `reserve-job` and the peeks change nothing before the body has come.
 //
 // The first piece of a large body is fetched in this way, and the others one by one as the client
-// takes them. If one of those cannot be read, the reply cannot be ended: the session closes.
+// takes them. With each of them the ttr begins anew. If one cannot be read, or the ttr was over,
+// the reply cannot be ended: the session closes.
 #include <optional>
 #include <string>
 
@@ -158,9 +159,15 @@ void Session::go_on_sending() {
 
 void Session::send_piece(const Body& body) {
   state_ = State::kSending;
+  const std::string job = "job " + std::to_string(job_.id);
   if (!body.bytes || body.bytes->empty()) {
-    service_.report_store_failure("the body of job " + std::to_string(job_.id) +
-                                  " cannot be read to its end: " + body.error);
+    service_.report_cut_reply("the body of " + job + " cannot be read to its end: " + body.error);
+    return close();
+  }
+  // The ttr begins anew with each piece, so that a client that reads steadily keeps its job. If it
+  // was over before, another client may have the job.
+  if (asked_ != Asked::kPeek && !service_.engine().touch(client_, service_.now(), job_.id).done) {
+    service_.report_cut_reply("the ttr of " + job + " was over before its body was sent");
     return close();
   }
   replies_.add_to_last(*body.bytes);
@@ -169,8 +176,6 @@ void Session::send_piece(const Body& body) {
   replies_.add_to_last(kEnd);
   sent_ = 0;
   state_ = State::kLine;
-  // The worker has all of it from now on. If the ttr was over before, another one may have the job.
-  if (asked_ != Asked::kPeek) service_.engine().touch(client_, service_.now(), job_.id);
 }
 
 }  // namespace carillon::server::beanstalk
