@@ -49,6 +49,15 @@ TEST_F(EngineFailures, ACommandWhoseAppendFailsHasNoEffect) {
   EXPECT_EQ(kick_all(engine, worker, now, 10), 2u);
 }
 
+TEST_F(EngineFailures, ABuriedJobThatIsCountedAndNotThereIsDamageOfTheStore) {
+  const JobId id = queue.put(worker, "job");
+  ASSERT_EQ(queue.reserve(worker), "job");
+  ASSERT_TRUE(engine.bury(worker, queue.now(), id, 0).done);
+  faults.no_buried = true;
+  EXPECT_THROW(engine.peek_buried(worker, queue.now()), StoreDamage);
+  EXPECT_EQ(kick_all(engine, worker, queue.now(), 10), 0u);
+}
+
 // --- Jobs whose bodies cannot be read.
 
 TEST_F(EngineFailures, AJobThatIsGivenBackIsAsBeforeItsReserve) {

@@ -14,7 +14,8 @@ class FailingStore : public MemoryStore {
   // What fails now.
   struct Faults {
     bool appends = false;
-    bool records = false;  // the reads of them
+    bool records = false;    // the reads of them
+    bool no_buried = false;  // the buried jobs are lost, but not their count
   };
   Faults faults;
 
@@ -34,6 +35,7 @@ class FailingStore : public MemoryStore {
   std::vector<JobRecord> scan_buried(std::uint32_t tube, std::uint64_t from,
                                      std::size_t limit) const override {
     refuse_records();
+    if (faults.no_buried) return {};
     return MemoryStore::scan_buried(tube, from, limit);
   }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -85,7 +86,10 @@ std::optional<JobView> Engine::peek_buried(ClientId id, Now now) {
   s.advance(now);
   const Tube& tube = *s.client(id).tube_in_use;
   if (tube.record.buried == 0) return std::nullopt;
-  return s.view(s.store.scan_buried(tube.record.number, 0, 1).at(0));
+  const std::vector<JobRecord> first = s.store.scan_buried(tube.record.number, 0, 1);
+  if (first.empty())
+    throw StoreDamage("the tube " + tube.record.name + " has buried jobs, but none is stored");
+  return s.view(first.front());
 }
 
 Sequence Engine::State::kick(const std::vector<JobRecord>& records) {
