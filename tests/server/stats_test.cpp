@@ -138,6 +138,18 @@ TEST(Stats, CountsJobsConnectionsAndCommands) {
   EXPECT_EQ(stats["version"].front(), '"');
 }
 
+// The server itself is told of the failure, for its log.
+TEST(Stats, IsAnsweredThoughJobsCannotBeLoaded) {
+  TestServer server;
+  Client client(server);
+  client.say("put 0 100 60 1\r\na\r\n");
+  server.store.scans_fail = true;
+  server.now.utc_ns += 50'000'000'000;
+  server.now.mono_ns += 50'000'000'000;
+  EXPECT_EQ(read(client.say("stats\r\n")).values["current-jobs-delayed"], "1");
+  EXPECT_THROW(server.engine.advance(server.now), queue::StoreError);
+}
+
 TEST(Stats, ATubesFields) {
   TestServer server;
   Client client(server);

@@ -23,11 +23,12 @@
 
 namespace carillon::server::beanstalk {
 
-// A store whose appends, syncs or reads of bodies fail, or whose bodies are not at hand, while the
-// test says so.
+// A store whose appends, syncs, scans or reads of bodies fail, or whose bodies are not at hand,
+// while the test says so.
 class BreakableStore : public queue::Store {
  public:
   bool appends_fail = false;
+  bool scans_fail = false;
   bool bodies_fail = false;
   bool bodies_are_damaged = false;
   bool bodies_are_on_disk = false;
@@ -65,6 +66,7 @@ class BreakableStore : public queue::Store {
   }
   std::vector<queue::JobRecord> scan_due(std::uint32_t tube, queue::DueKey from,
                                          std::size_t limit) const override {
+    if (scans_fail) throw queue::StoreError("input/output error");
     return store_.scan_due(tube, from, limit);
   }
   std::vector<queue::JobRecord> scan_buried(std::uint32_t tube, std::uint64_t from,

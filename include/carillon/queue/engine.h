@@ -403,7 +403,8 @@ class Engine {
   std::int64_t clock_moved() const;
   std::optional<JobStats> job_stats(Now now, JobId id);
   std::optional<TubeStats> tube_stats(Now now, std::string_view tube);
-  // O(1).
+  EngineStats stats(Now now);
+  // The same, as of the last call that was told the time. O(1).
   EngineStats stats() const;
   // Returns the names of all tubes. O(tubes).
   std::vector<std::string> tubes() const;

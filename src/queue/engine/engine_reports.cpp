@@ -136,6 +136,11 @@ std::optional<TubeStats> Engine::tube_stats(Now now, std::string_view name) {
   return stats;
 }
 
+EngineStats Engine::stats(Now now) {
+  state_->advance(now);
+  return stats();
+}
+
 EngineStats Engine::stats() const {
   const State& s = *state_;
   EngineStats stats;

@@ -89,8 +89,7 @@ void command_counts(Yaml& yaml, const Counters& counters) {
 
 std::string server_stats_yaml(Service& service) {
   const queue::Now now = service.now();
-  service.engine().advance(now);
-  const queue::EngineStats stats = service.engine().stats();
+  const queue::EngineStats stats = service.engine().stats(now);
   const Counters& counters = service.counters();
   const Identity& identity = service.identity();
   rusage usage{};
