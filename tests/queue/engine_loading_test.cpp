@@ -126,6 +126,31 @@ TEST(EngineLoading, DelayedJobsMakeRoomForReadyOnesAndStillFireOnTime) {
   }
 }
 
+// Tubes that came later have taken what was free, so the first one has too many jobs.
+TEST(EngineLoading, AJobThatMakesRoomDropsAFewOthersAtOnceAndTheRestLater) {
+  VirtualQueue queue({.max_loaded = 1'000, .step = 100});
+  Engine& engine = queue.engine();
+  const ClientId client = engine.connect();
+  for (const char* tube : {"a", "b", "c", "d"}) {
+    engine.use(client, tube);
+    for (int i = 0; i < 600; ++i) queue.put(client, "x", {.due_in = 50'000});
+  }
+  const auto in_memory = [&] { return engine.tube_stats(queue.now(), "a")->jobs.loaded; };
+  const std::uint64_t before = in_memory();
+  ASSERT_GT(before, 400u);
+  engine.use(client, "a");
+  queue.put(client, "now");
+  EXPECT_GE(in_memory() + 16 + 64, before) << "16 by the put, and a command's part of the rest";
+  for (int i = 0; i < 20; ++i) {
+    const std::uint64_t last = in_memory();
+    queue.pass(0);
+    EXPECT_GE(in_memory() + 100 + 64, last);
+    engine.check_invariants();
+  }
+  EXPECT_LT(in_memory(), 350u);
+  EXPECT_GT(*engine.next_wakeup(), queue.now().mono_ns) << "there is no more to do";
+}
+
 TEST(EngineLoading, AStartReadsNoJobsButTheNearOnes) {
   class CountingStore : public MemoryStore {
    public:

@@ -122,11 +122,18 @@ struct Engine::State {
   std::size_t most_queued() const;
   // One more job is in the store alone from now on: it will be loaded in time.
   void leave_far(Tube& tube, const JobRecord& record);
-  // If the tube has too many jobs in memory, those due last leave memory, perhaps `newest` too.
+  // If the tube has too many jobs in memory, those due last leave memory, perhaps `newest` too: a
+  // few at once, the others in the next calls.
   void make_room(Tube& tube, LoadedJob& newest);
+  // If the tube has too many jobs in memory, up to `budget` delayed ones leave memory. Returns how
+  // many. If more must go, the next call of `advance` continues.
+  std::size_t drop_surplus(Tube& tube, std::size_t budget);
+  // Leaves a ready or delayed job in the store alone, because there is no room.
+  void drop_for_room(LoadedJob& job);
   // A job of the tube has left memory or was reserved: perhaps more can be loaded.
   void room_appeared(Tube& tube);
-  // Loads near jobs from the cursor on, and returns how many records it has read: at most `budget`.
+  // Loads near jobs from the cursor on, or drops jobs if the tube has too many. Returns how many it
+  // has read or dropped: at most `budget`.
   std::size_t load(Tube& tube, std::size_t budget);
   // Loads those of the records that are near. They are the first ones from the cursor on; there may
   // be more if there are `limit` of them.

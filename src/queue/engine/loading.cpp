@@ -56,20 +56,33 @@ void Engine::State::leave_far(Tube& tube, const JobRecord& record) {
 }
 
 void Engine::State::make_room(Tube& tube, LoadedJob& newest) {
-  while (tube.queued() > most_queued()) {
-    const bool any_delayed = !tube.delayed.empty();
-    if (!any_delayed && newest.state != JobState::kReady) return;
-    LoadedJob& last = any_delayed ? *tube.delayed.rbegin() : newest;
-    const bool was_newest = &last == &newest;
-    tube.cursor = std::min(tube.cursor, last.due_key());
-    const JobRecord stored = last.record;
-    detach(last);
-    drop_from_memory(last);
-    tube.starved = true;
-    leave_far(tube, stored);
-    starve(tube);
-    if (was_newest) return;
+  constexpr std::size_t kAtOnce = 16;
+  const bool is_ready = newest.state == JobState::kReady;  // so it is not among the delayed ones
+  drop_surplus(tube, kAtOnce);
+  if (is_ready && tube.delayed.empty() && tube.queued() > most_queued()) drop_for_room(newest);
+}
+
+std::size_t Engine::State::drop_surplus(Tube& tube, std::size_t budget) {
+  std::size_t dropped = 0;
+  for (; tube.queued() > most_queued() && !tube.delayed.empty(); ++dropped) {
+    if (dropped == budget) {
+      load_not_after(tube, clock.tick());
+      break;
+    }
+    drop_for_room(*tube.delayed.rbegin());
   }
+  return dropped;
+}
+
+void Engine::State::drop_for_room(LoadedJob& job) {
+  Tube& tube = *job.tube;
+  tube.cursor = std::min(tube.cursor, job.due_key());
+  const JobRecord stored = job.record;
+  detach(job);
+  drop_from_memory(job);
+  tube.starved = true;
+  leave_far(tube, stored);
+  starve(tube);
 }
 
 void Engine::State::room_appeared(Tube& tube) {
@@ -84,6 +97,7 @@ void Engine::State::room_appeared(Tube& tube) {
 std::size_t Engine::State::load(Tube& tube, std::size_t budget) {
   tube.starved = false;
   if (tube.far() == 0) return 0;
+  if (const std::size_t dropped = drop_surplus(tube, budget); dropped > 0) return dropped;
   const std::size_t most = most_queued();
   if (tube.queued() >= most) {
     starve(tube);
