@@ -43,11 +43,69 @@ TEST(EngineClock, FarDelaysThatASlowClockCountedTakeNoMemoryWhenItIsPutRight) {
   EXPECT_EQ(queue.engine().stats().jobs.loaded, 0u);
 }
 
-TEST(EngineClock, AFailingStoreDelaysItAndIsReported) {
+// A job in memory follows the clock at once. Its record follows in steps.
+TEST(EngineClock, ACommandAfterAStepBackStoresFewJobs) {
+  VirtualQueue queue;
+  Engine& engine = queue.engine();
+  const ClientId client = engine.connect();
+  queue.step_wall_clock(kHour);
+  for (int n = 0; n < 1'000; ++n) queue.put(client, "x", {.due_in = 40'000});
+  const std::size_t before = queue.store().changed;
+  queue.step_wall_clock(-kHour);
+  ASSERT_TRUE(engine.tube_stats(queue.now(), "default"));
+  EXPECT_LE(queue.store().changed - before, 64u);
+  EXPECT_EQ(engine.stats().jobs.loaded, 1'000u);
+  EXPECT_EQ(engine.job_stats(queue.now(), 1'000)->time_left, 40'001u);
+  engine.check_invariants();
+  for (int n = 0; n < 10; ++n) queue.pass(0);
+  EXPECT_EQ(queue.store().changed - before, 1'000u);
+  EXPECT_EQ(engine.job_stats(queue.now(), 1'000)->record.due, queue.utc() + 40'002);
+  EXPECT_EQ(engine.stats().jobs.loaded, 1'000u);
+}
+
+TEST(EngineClock, JobsInMemoryFollowTheClockThoughTheStoreFails) {
   VirtualQueue queue;
   const ClientId client = queue.engine().connect();
   queue.step_wall_clock(kHour);
-  queue.put(client, "job");
+  queue.put(client, "held", {.priority = 1});
+  queue.put(client, "job", {.priority = 2, .due_in = 30'000});
+  ASSERT_EQ(queue.reserve(client), "held");
+  queue.store().faults.appends = true;
+  queue.step_wall_clock(-kHour);
+  EXPECT_THROW(queue.pass(0), StoreError);
+  queue.add_ns(30'001 * kMs);
+  EXPECT_EQ(queue.reserve(client), "TIMED_OUT");
+  queue.add_ns(kMs);
+  EXPECT_EQ(queue.reserve(client), "job");
+  ASSERT_TRUE(queue.engine().give_back(client, queue.now(), 1));
+  EXPECT_EQ(queue.reserve(client), "held") << "it was ready, and is ready again";
+  queue.store().faults = {};
+  queue.engine().check_invariants();
+}
+
+TEST(EngineClock, ACrashWhileRecordsFollowAStepBackMakesNothingEarlyOrLate) {
+  VirtualQueue queue({.step = 10});
+  const ClientId client = queue.engine().connect();
+  queue.step_wall_clock(kHour);
+  for (int n = 0; n < 100; ++n) queue.put(client, "x", {.due_in = 30'000});
+  queue.step_wall_clock(-kHour);
+  queue.pass(0);
+  queue.restart();
+  queue.pass(29'999);
+  for (int n = 0; n < 30; ++n) queue.pass(0);
+  EXPECT_EQ(queue.engine().stats().jobs.ready, 0u);
+  queue.pass(3);
+  for (int n = 0; n < 30; ++n) queue.pass(0);
+  EXPECT_EQ(queue.engine().stats().jobs.ready, 100u);
+  queue.engine().check_invariants();
+}
+
+TEST(EngineClock, AFailingStoreDelaysFarJobsAndIsReported) {
+  VirtualQueue queue({.load_ahead = 10});
+  const ClientId client = queue.engine().connect();
+  queue.step_wall_clock(kHour);
+  queue.put(client, "job", {.due_in = 1'000});
+  queue.add_ns(1'002 * kMs);
   queue.store().faults.appends = true;
   queue.step_wall_clock(-kHour);
   EXPECT_THROW(queue.pass(0), StoreError);

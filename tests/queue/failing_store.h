@@ -1,4 +1,4 @@
-// FailingStore: a store in memory that fails while a test wants it.
+// FailingStore: a store in memory that fails while a test wants it, and counts changes.
 #pragma once
 
 #include <cstddef>
@@ -18,9 +18,12 @@ class FailingStore : public MemoryStore {
     bool no_buried = false;  // the buried jobs are lost, but not their count
   };
   Faults faults;
+  // How many jobs all appends have changed.
+  std::size_t changed = 0;
 
   Sequence append(const Changes& changes) override {
     if (faults.appends) throw StoreError("no space left on device");
+    changed += changes.jobs.size();
     return MemoryStore::append(changes);
   }
   std::optional<JobRecord> find(JobId id) const override {

@@ -5,9 +5,10 @@
 //
 // - Set forward: the delay ends after the due time. The job is found in time by its place, and
 //   waits in memory for the end. If that is far, the job gets a later place instead.
-// - Set back: the delay ends before the due time. Such jobs must be looked for: at once in memory,
-//   and then in the store, in steps. The store remembers the highest lead that is in a record, so
-//   that a start knows of jobs that were not looked for to the end.
+// - Set back: the delay ends before the due time. In memory the job follows at once (due_of). Its
+//   record is looked for in the store, in steps, and stored with the new due time. The store
+//   remembers the highest lead that is in a record, so that a start knows of jobs that were not
+//   looked for to the end.
 
 #include <algorithm>
 #include <cstddef>
@@ -34,13 +35,20 @@ JobRecord counted_anew(const JobRecord& record, const EngineClock& clock) {
   return after;
 }
 
-// The same right after a step: steady time may have given back what does not concern this delay.
-JobRecord counted_after_step(const JobRecord& record, const EngineClock& clock) {
-  JobRecord after = counted_anew(record, clock);
-  if (!clock.is_before_giving_back(record)) return after;
+// Returns the end of the job's delay until the next step. If steady time gave something back in the
+// last step, and the delay was counted since the boot, the delay does not end later by that.
+UtcMs end_after_step(const JobRecord& record, const EngineClock& clock) {
+  const UtcMs end = clock.delay_end(record);
+  if (!clock.is_before_giving_back(record)) return end;
   constexpr UtcMs kRounding = 3;
-  const UtcMs end = after.due + kRounding;
-  after.due = end > clock.given_back() ? end - clock.given_back() : 0;
+  return end + kRounding > clock.given_back() ? end + kRounding - clock.given_back() : 0;
+}
+
+// Returns the record with that end as its due time.
+JobRecord counted_after_step(const JobRecord& record, const EngineClock& clock) {
+  if (!clock.is_before_giving_back(record)) return counted_anew(record, clock);
+  JobRecord after = record;
+  after.due = end_after_step(record, clock);
   clock.counts_from_now(after);
   return after;
 }
@@ -52,9 +60,8 @@ void Engine::State::on_clock_step(bool back) {
   clock_is_stored = false;
   try {
     append();  // so that the next start knows of this step, and of what it finds itself
-    if (back) place_loaded();
   } catch (const StoreError& error) {
-    load_failure = error.what();  // the next append stores the step; place_more() finds the jobs
+    load_failure = error.what();  // the next append stores the step
   }
   begin_placing();
   for (Tube* tube : tube_order) follow_the_clock(*tube, back);
@@ -68,9 +75,9 @@ void Engine::State::follow_the_clock(Tube& tube, bool back) {
   while (!tube.delayed.empty()) {
     LoadedJob& job = *tube.delayed.begin();
     tube.delayed.erase(tube.delayed.begin());
-    if (job.due_key() < tube.cursor) {
-      job.due_at = clock.due_of(job.record);
-      staying.insert(job);
+    job.due_at = due_of(job.record);
+    if (std::min(job.due_key(), {job.due_at, job.record.id}) < tube.cursor) {
+      staying.insert(staying.end(), job);  // O(1), because most jobs stay in their order
     } else {
       moving.push_back(&job);
     }
@@ -79,40 +86,31 @@ void Engine::State::follow_the_clock(Tube& tube, bool back) {
   tube.ripe_until = std::min(tube.ripe_until, clock.utc());
   due.cancel(tube.due_time);
   await_first_delayed(tube);
-  // place_loaded() may have made jobs ready that clients wait for: `advance` serves them then.
-  if (tube.can_serve()) due.reschedule(tube.due_time, clock.tick());
   for (auto job = tube.ready.begin(); back && job != tube.ready.end(); ++job) {
-    if (clock.due_of(job->record) > clock.utc()) moving.push_back(&*job);
+    if (due_of(job->record) > clock.utc()) moving.push_back(&*job);
   }
   for (LoadedJob* job : moving) {
     detach(*job);
     enqueue(*job);
   }
+  // Jobs may have become ready that clients wait for: `advance` serves them then.
+  if (tube.can_serve()) due.reschedule(tube.due_time, clock.tick());
   if (tube.far() > 0 && !tube.starved)
     loading.reschedule(tube.load_time, time_to_load(tube.next_far));
 }
 
 // --- Delays that end before their due times.
 
-bool Engine::State::is_late(const JobRecord& record, const JobRecord& after) const {
-  return record.due > clock.utc() && after.due + static_cast<Millis>(kLateness) <= record.due;
+bool Engine::State::is_late(const JobRecord& record, UtcMs end) const {
+  return record.due > clock.utc() && end + static_cast<Millis>(kLateness) <= record.due;
 }
 
-void Engine::State::place_loaded() {
-  std::vector<JobId> late;
-  for (const auto& [id, job] : jobs) {
-    if (is_late(job->record, counted_after_step(job->record, clock))) late.push_back(id);
+UtcMs Engine::State::due_of(const JobRecord& record) const {
+  if (!to_place.empty()) {
+    const UtcMs end = end_after_step(record, clock);
+    if (is_late(record, end)) return end;
   }
-  while (!late.empty()) {
-    std::vector<JobChange> moves;
-    for (; moves.size() < options.step && !late.empty(); late.pop_back()) {
-      const LoadedJob* job = loaded(late.back());
-      if (job == nullptr) continue;  // to make room, place() has left it in the store
-      JobRecord after = counted_after_step(job->record, clock);
-      moves.push_back({.before = job->record, .after = std::move(after), .body = {}});
-    }
-    place(moves);
-  }
+  return clock.due_of(record);
 }
 
 void Engine::State::begin_placing() {
@@ -153,9 +151,8 @@ std::size_t Engine::State::place_more_of(Tube& tube, std::size_t budget) {
   const std::vector<JobRecord> records = store.scan_due(tube.record.number, place_from, budget);
   std::vector<JobChange> moves;
   for (const JobRecord& record : records) {
-    JobRecord after = counted_after_step(record, clock);
-    if (is_late(record, after))
-      moves.push_back({.before = record, .after = std::move(after), .body = {}});
+    if (is_late(record, end_after_step(record, clock)))
+      moves.push_back({.before = record, .after = counted_after_step(record, clock), .body = {}});
   }
   place(moves);
   if (records.size() == budget) {

@@ -110,8 +110,7 @@ std::optional<JobStats> Engine::job_stats(Now now, JobId id) {
   stats.durable_at = s.durable_at(id);
   const LoadedJob* job = s.loaded(id);
   if (job != nullptr) stats.record.history = job->history;
-  if (stats.state == JobState::kDelayed)
-    stats.time_left = s.clock.left_until(s.clock.due_of(*record));
+  if (stats.state == JobState::kDelayed) stats.time_left = s.clock.left_until(s.due_of(*record));
   if (stats.state == JobState::kReserved) stats.time_left = s.clock.left_until_mono(job->expiry());
   return stats;
 }

@@ -235,16 +235,17 @@ struct Engine::State {
   // Orders the tube's delayed jobs and sets its timers anew. If the wall clock was set `back`, the
   // ready jobs whose due time is ahead again are delayed again.
   void follow_the_clock(Tube& tube, bool back);
-  // Looks for jobs in memory whose delays end well before their due times, and places them.
-  void place_loaded();
+  // Returns the time that UTC will show when the job is due, if nobody sets the wall clock: also of
+  // a job whose delay ends well before the due time in its record, and which is not placed yet.
+  UtcMs due_of(const JobRecord& record) const;
   // Begins to look for such jobs in the store, if there may be any.
   void begin_placing();
   // Goes on with it, by up to `budget` records. Appends to `served` the tubes that get jobs.
   void place_more(std::vector<Tube*>& served, std::size_t budget);
   // Returns how many records it has read.
   std::size_t place_more_of(Tube& tube, std::size_t budget);
-  // Returns true if the job is late with this record and would not be `after`.
-  bool is_late(const JobRecord& record, const JobRecord& after) const;
+  // Returns true if the due time in the record is well after `end`, at which the job's delay ends.
+  bool is_late(const JobRecord& record, UtcMs end) const;
   // Stores jobs with earlier due times. Those that are near are in memory then. Throws StoreError,
   // with nothing changed.
   void place(const std::vector<JobChange>& moves);

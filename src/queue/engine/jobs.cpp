@@ -74,12 +74,12 @@ void Engine::State::detach(LoadedJob& job) {
 }
 
 void Engine::State::enqueue(LoadedJob& job) {
-  const UtcMs when = clock.due_of(job.record);
+  const UtcMs when = due_of(job.record);
   if (when <= clock.utc()) return make_ready(job);
 
   Tube& tube = *job.tube;
   extend_cursor(tube);
-  if (job.due_key() < tube.cursor) {
+  if (std::min(job.due_key(), {when, job.record.id}) < tube.cursor) {
     job.state = JobState::kDelayed;
     job.due_at = when;
     tube.delayed.insert(job);
