@@ -23,7 +23,7 @@
 // last syncs took, and whether one client waits for a reply or several. If only one waits, nobody
 // gains from a thread that could go on meanwhile: syncing in place then gave 7 % more puts on a
 // disk whose syncs take 100 us at times and 800 us at others. The price: a client that waits for no
-// reply may be heard up to 2 ms later.
+// reply is heard later by one such sync: less than 2 ms on average, but one may take longer.
 //
 // Errors. After a failed sync or write nobody knows what the disk holds, and a later sync that
 // succeeds does not tell. So there is no later one: the failure is reported once, and

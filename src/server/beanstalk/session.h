@@ -58,7 +58,7 @@ class Session {
   // Carries out the whole commands in `bytes`, and goes on with a long one. Returns how many bytes
   // were used; the others must be passed again, followed by what came after them. Stops after the
   // first step that ends at `until_ns` or later, by the monotonic clock; the session wants kTurn
-  // then. A step takes less than 1 ms if the store is quick.
+  // then. A step is one command, or a bounded part of a long one.
   std::size_t receive(std::string_view bytes, std::uint64_t until_ns = UINT64_MAX);
 
   // Reports that the client has closed its half of the connection. A reserve that waits ends with
