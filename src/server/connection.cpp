@@ -104,7 +104,7 @@ void Connection::await_delivery() {
 }
 
 void Connection::read_on() {
-  if (!closed_ && !lingering() && session_.wants() == Wants::kInput) read();
+  if (!closed_ && (lingering() || session_.wants() == Wants::kInput)) read();
 }
 
 void Connection::read() {
@@ -137,7 +137,7 @@ void Connection::on_read(const boost::system::error_code& error, std::size_t byt
   if (closed_) return;
   if (lingering()) {
     received_since_poll_ = true;
-    return error ? close() : read();
+    return error ? close() : owner_.rests(*this);
   }
   end_ += bytes;
   if (error == asio::error::eof) {

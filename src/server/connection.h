@@ -10,8 +10,8 @@
 // Closing. A reset would lose replies that the client's kernel has not taken yet. The kernel resets
 // a connection when its socket is closed with unread input, or when more input comes after that.
 // Where that could happen, the connection shuts down its sending half and then *lingers*: it reads
-// and throws away what comes, until the client has closed its half too, or its kernel has taken all
-// replies and nothing more comes, or 5 seconds are over.
+// and throws away what comes, once in each turn, until the client has closed its half too, or its
+// kernel has taken all replies and nothing more comes, or 5 seconds are over.
 //
 // Turns. A connection carries out no command when its input arrives, or when its reserve's wait
 // ends. It asks for a turn, and the event loop calls process() when it is this connection's turn.
@@ -83,7 +83,7 @@ class Connection final : public std::enable_shared_from_this<Connection>,
   // session wants.
   void process(std::uint64_t until_ns);
 
-  // Reads on after a rest, if the session still wants input.
+  // Reads on after a rest, if the session still wants input or the connection lingers.
   void read_on();
 
   // Sends the replies that may leave, as far as the socket takes them.

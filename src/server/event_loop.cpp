@@ -97,10 +97,7 @@ void EventLoop::turn() {
   take_input();
   const std::uint64_t until = read_mono() + kLineBudget;
   serve_line(until);
-  // What clients have sent meanwhile goes along with this turn's sync.
-  while (line_.empty() && resting_.size() < connections_.size() && read_mono() < until &&
-         io_.poll() > 0)
-    serve_line(until);
+  while (line_.empty() && take_more_input(until)) serve_line(until);
   if (engine_has_work()) run_engine(read_mono() + kEngineBudget);
   close_stalled();
   poll_checkpoint();
@@ -127,6 +124,17 @@ void EventLoop::take_input() {
   while ((busy || resting_.size() + line_.size() < connections_.size()) && io_.poll_one() > 0 &&
          read_mono() < until) {
   }
+}
+
+// Takes what clients have sent meanwhile, as it can go along with this turn's sync. Returns false
+// if there is nothing, or no time. It takes one handler at a time, because each may start the next
+// one, so that poll() might not end.
+bool EventLoop::take_more_input(std::uint64_t until_ns) {
+  bool found = false;
+  while (resting_.size() + line_.size() < connections_.size() && read_mono() < until_ns &&
+         io_.poll_one() > 0)
+    found = true;
+  return found;
 }
 
 void EventLoop::serve_line(std::uint64_t until_ns) {
@@ -392,6 +400,7 @@ void EventLoop::hang_up(milliseconds patience) {
   while (!connections_.empty() && std::chrono::steady_clock::now() < until) {
     look_for_durable();
     flush(UINT64_MAX);
+    read_on();
     if (!connections_.empty()) io_.run_one_until(until);
   }
   for (const auto& connection : open_connections()) connection->abort();

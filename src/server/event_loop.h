@@ -73,6 +73,7 @@ class EventLoop final : private Connection::Owner {
 
   void turn();
   void take_input();
+  bool take_more_input(std::uint64_t until_ns);
   void serve_line(std::uint64_t until_ns);
   bool engine_has_work() const;
   void run_engine(std::uint64_t until_ns);

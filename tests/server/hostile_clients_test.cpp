@@ -49,6 +49,15 @@ class HostileClients : public RunningLoop {
         [](int n) { return "USING t" + number(n) + "\r\nINSERTED " + number(n + 1) + "\r\n"; });
   }
 
+  // Runs `client` in four threads. Each is told the moment at which it shall end.
+  using Client = std::function<void(std::chrono::steady_clock::time_point until)>;
+  static void four_for_a_second(const Client& client) {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+    std::vector<std::thread> clients;
+    for (int i = 0; i < 4; ++i) clients.emplace_back(client, until);
+    for (std::thread& each : clients) each.join();
+  }
+
   // A client sends one short command after the other until `work` is done. Nine of ten of its
   // replies come within 50 ms, and there are at least three.
   void expect_others_are_served_while(const std::function<void()>& work) {
@@ -176,6 +185,30 @@ TEST_F(HostileClients, FiftyThatPipelinePuts) {
       for (auto lines = std::count(some.begin(), some.end(), '\n'); lines < 2'000; ++lines)
         ASSERT_TRUE(peer->read_line().ends_with("\n"));  // perhaps a line's last byte alone
     }
+  });
+}
+
+// What a client sends behind its quit is read and thrown away, so that its replies are not lost.
+TEST_F(HostileClients, FourThatSendWithoutEndBehindAQuit) {
+  start();
+  const std::string bytes(1 << 18, 'x');
+  expect_others_are_served_while([&] {
+    four_for_a_second([&](auto until) {
+      Peer greedy(tcp_);
+      greedy.send("quit\r\n");
+      while (std::chrono::steady_clock::now() < until) greedy.send(bytes);
+    });
+  });
+}
+
+// On the Unix socket a client connects more quickly than the server accepts.
+TEST_F(HostileClients, FourThatConnectAndLeave) {
+  start();
+  expect_others_are_served_while([&] {
+    four_for_a_second([&](auto until) {
+      while (std::chrono::steady_clock::now() < until)
+        Peer({.host = {}, .port = 0, .path = path_}).reset();
+    });
   });
 }
 

@@ -1,0 +1,109 @@
+// One connection on a socket pair. The test takes the place of the event loop: it decides when the
+// connection is served, reads on, and sends its replies.
+
+#include "server/connection.h"
+
+#include <gtest/gtest.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <boost/asio/generic/stream_protocol.hpp>
+#include <boost/asio/io_context.hpp>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "test_server.h"
+
+namespace carillon::server {
+namespace {
+
+// Counts what the connection has asked for.
+struct CountingOwner final : Connection::Owner {
+  virtual ~CountingOwner() = default;
+  queue::Sequence durable() const override { return durable_until; }
+  void has_replies(Connection&) override {}
+  void wants_turn(Connection&) override { ++turns; }
+  void rests(Connection&) override { ++rests_asked; }
+  void watch_hang_up(Connection&, int) override { ++watches; }
+  void active(Connection&) override {}
+  void turned_away(Connection&, beanstalk::Stranger) override {}
+  void closed(Connection&) override {}
+
+  queue::Sequence durable_until = UINT64_MAX;
+  int turns = 0;
+  int rests_asked = 0;
+  int watches = 0;
+};
+
+// The client's end of a socket pair, and the server's connection.
+class Pair {
+ public:
+  Pair(boost::asio::io_context& io, beanstalk::Service& service, Connection::Owner& owner) {
+    std::array<int, 2> ends{};
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends.data()), 0);
+    client_ = ends[0];
+    server_ = ends[1];
+    connection = std::make_shared<Connection>(
+        Connection::Socket(io, boost::asio::generic::stream_protocol(AF_UNIX, 0), server_), service,
+        owner);
+  }
+  Pair(const Pair&) = delete;
+  Pair& operator=(const Pair&) = delete;
+  ~Pair() {
+    connection->abort();
+    ::close(client_);
+  }
+
+  void send(std::string_view bytes) const {
+    EXPECT_EQ(::send(client_, bytes.data(), bytes.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(bytes.size()));
+  }
+
+  // Bytes that the client has sent and the server has not read.
+  int unread() const {
+    int bytes = 0;
+    EXPECT_EQ(::ioctl(server_, FIONREAD, &bytes), 0);
+    return bytes;
+  }
+
+  std::shared_ptr<Connection> connection;
+
+ private:
+  int client_ = -1;
+  int server_ = -1;
+};
+
+class ConnectionTest : public ::testing::Test {
+ protected:
+  // Runs the handlers that can run by now, and those that they start.
+  void poll() {
+    io.restart();
+    io.poll();
+  }
+  void serve(const Pair& pair) { pair.connection->process(UINT64_MAX); }
+
+  beanstalk::TestServer server{{.memory = 400'000}};
+  boost::asio::io_context io;
+  CountingOwner owner;
+};
+
+TEST_F(ConnectionTest, WhileItLingersItReadsOnceATurn) {
+  Pair pair(io, server.service, owner);
+  pair.connection->read_on();
+  pair.send("quit\r\n" + std::string(100'000, 'x'));
+  poll();
+  serve(pair);
+  const int before = pair.unread();
+  for (int turn = 1; turn <= 3; ++turn) {
+    poll();
+    EXPECT_EQ(owner.rests_asked, turn);
+    pair.connection->read_on();
+    EXPECT_EQ(pair.unread(), before - turn * 8'192);
+  }
+}
+
+}  // namespace
+}  // namespace carillon::server
