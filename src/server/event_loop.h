@@ -96,6 +96,7 @@ class EventLoop final : private Connection::Owner {
   void await_signal();
   void on_signal(int signal);
 
+  void end();
   void close_engine();
   void refuse_what_is_not_durable();
   void hang_up(std::chrono::milliseconds patience);

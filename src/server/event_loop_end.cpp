@@ -1,0 +1,96 @@
+// EventLoop: what happens from a signal, or the failure of the store, to the end (event_loop.h).
+#include <spdlog/spdlog.h>
+
+#include <boost/system/error_code.hpp>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "server/event_loop.h"
+
+namespace carillon::server {
+namespace {
+
+using std::chrono::milliseconds;
+
+// How long a stopping server waits for clients to read their last replies.
+constexpr milliseconds kPatience{5'000};
+constexpr milliseconds kPatienceAfterFailure{1'000};
+constexpr std::string_view kNotDurable = "INTERNAL_ERROR\r\n";
+
+}  // namespace
+
+void EventLoop::await_signal() {
+  signals_.async_wait([this](const boost::system::error_code& error, int signal) {
+    if (!error) on_signal(signal);
+  });
+}
+
+void EventLoop::on_signal(int signal) {
+  if (signal == SIGUSR1) {
+    if (!service_.draining()) spdlog::info("draining: every put is refused from now on (SIGUSR1)");
+    service_.drain();
+    return await_signal();
+  }
+  spdlog::info("stopping (SIG{}), with {} connections open", ::sigabbrev_np(signal),
+               connections_.size());
+  // A second SIGTERM or SIGINT ends the process at once. A second SIGHUP does not: a terminal that
+  // closes sends it twice, and may send it after another signal.
+  signals_.remove(SIGTERM);
+  signals_.remove(SIGINT);
+  stopping_ = true;
+}
+
+void EventLoop::end() {
+  for (const auto& acceptor : acceptors_) acceptor->stop();
+  if (!failed_) close_engine();
+  if (failed_) refuse_what_is_not_durable();
+  hang_up(failed_ ? kPatienceAfterFailure : kPatience);
+}
+
+void EventLoop::close_engine() {
+  try {
+    engine_.close();
+  } catch (const queue::StoreError& error) {
+    spdlog::error(
+        "the last change could not be written; no job is lost, but some ids are left out: {}",
+        error.what());
+  }
+  commit_.request(engine_.last_sequence());
+  commit_.close();
+  io_.poll();  // runs on_report() if the last sync failed
+  look_at_store();
+}
+
+std::vector<std::shared_ptr<Connection>> EventLoop::open_connections() const {
+  std::vector<std::shared_ptr<Connection>> all;
+  for (const auto& [id, connection] : connections_) all.push_back(connection);
+  return all;
+}
+
+void EventLoop::refuse_what_is_not_durable() {
+  for (const auto& connection : open_connections()) {
+    connection->session().close();  // so that a kick that is under way is answered
+    connection->session().replies().replace_held(kNotDurable);
+  }
+}
+
+void EventLoop::hang_up(milliseconds patience) {
+  const auto until = std::chrono::steady_clock::now() + patience;
+  for (const auto& connection : open_connections()) {
+    connection->finish();
+    replying_.add(*connection);
+  }
+  while (!connections_.empty() && std::chrono::steady_clock::now() < until) {
+    look_for_durable();
+    flush(UINT64_MAX);
+    read_on();
+    if (!connections_.empty()) io_.run_one_until(until);
+  }
+  for (const auto& connection : open_connections()) connection->abort();
+}
+
+}  // namespace carillon::server
