@@ -102,6 +102,7 @@ void EventLoop::turn() {
   full_shares_.observe(read_mono(), engine_);
   look_for_durable();
   flush(read_mono() + kFlushBudget);
+  deliver();  // a write that has failed gave the jobs of its client to others
   read_on();
   alarm_.set(next_wakeup());
 }

@@ -15,6 +15,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 
 #include "running_loop.h"
 #include "server/clock.h"
@@ -119,6 +120,26 @@ TEST_F(EventLoopTest, AResetGivesTheJobsBack) {
   other.send("reserve\r\n");
   worker.reset();
   EXPECT_EQ(other.read(kReserved.size()), kReserved);
+}
+
+// A client is gone when its reply is sent. Its job is for the one that waits, and not only when the
+// ttr of 5 s wakes the loop.
+TEST_F(EventLoopTest, AFailedWriteGivesTheJobAtOnceToTheOneThatWaits) {
+  start();
+  auto holder = std::make_unique<Peer>(tcp_);
+  holder->send("put 0 0 5 5\r\nhello\r\nreserve\r\n");
+  EXPECT_EQ(holder->read_line(), kInserted);
+  EXPECT_EQ(holder->read(kReserved.size()), kReserved);
+  for (int i = 0; i < 10; ++i) {
+    auto next = std::make_unique<Peer>(tcp_);
+    EXPECT_EQ(next->say("use a\r\nreserve\r\n", "USING a\r\n"), "USING a\r\n");
+    const auto before = steady_clock::now();
+    holder->send("stats\r\n");
+    holder->reset();
+    ASSERT_EQ(next->read(kReserved.size()), kReserved);
+    ASSERT_LT(steady_clock::now() - before, milliseconds(2'000));
+    holder = std::move(next);
+  }
 }
 
 TEST_F(EventLoopTest, AClientThatReadsNoRepliesIsNotReadAndOthersAreServed) {
