@@ -104,7 +104,10 @@ void Connection::await_delivery() {
 }
 
 void Connection::read_on() {
-  if (!closed_ && (lingering() || session_.wants() == Wants::kInput)) read();
+  if (closed_) return;
+  if (lingering() || session_.wants() == Wants::kInput) read();
+  // While it rested, others have taken the memory for its replies.
+  if (session_.wants() == Wants::kRoom) full_ = true;
 }
 
 void Connection::read() {

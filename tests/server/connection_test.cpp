@@ -105,5 +105,23 @@ TEST_F(ConnectionTest, WhileItLingersItReadsOnceATurn) {
   }
 }
 
+// While it rests, others take so much memory that it has too many unsent replies to read on.
+TEST_F(ConnectionTest, WhenItsRepliesHaveLeftItGoesOn) {
+  Pair pair(io, server.service, owner);
+  pair.connection->read_on();
+  std::string commands;
+  for (int i = 0; i < 20; ++i) commands += "stats\r\n";
+  pair.send(commands);
+  poll();
+  serve(pair);
+  ASSERT_EQ(owner.turns, 1);
+  ASSERT_EQ(owner.rests_asked, 1);
+  MemoryPool::Share others(server.service.memory());
+  others.set(server.service.memory().free());
+  pair.connection->read_on();
+  pair.connection->flush();
+  EXPECT_EQ(owner.turns, 2);
+}
+
 }  // namespace
 }  // namespace carillon::server
