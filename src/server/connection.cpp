@@ -93,10 +93,11 @@ void Connection::process(std::uint64_t until_ns) {
 }
 
 // Reading a little ahead is the cheapest way to notice that the client is gone. If it has sent more
-// than that, the owner watches the socket instead.
+// than that, or the buffer is full, the owner watches the socket instead.
 void Connection::await_delivery() {
-  if (ended_) return;
-  if (unread() < kReadAhead) {
+  if (ended_ || reading_) return;
+  if (unread() < kReadAhead) make_room_to_read();
+  if (unread() < kReadAhead && end_ < input_.size()) {
     read();
   } else {
     owner_.watch_hang_up(*this, socket_.native_handle());

@@ -123,5 +123,24 @@ TEST_F(ConnectionTest, WhenItsRepliesHaveLeftItGoesOn) {
   EXPECT_EQ(owner.turns, 2);
 }
 
+// Its buffer does not grow, because others have taken most of the memory. A read of no bytes would
+// end at once, again and again, and never show that the client is gone.
+TEST_F(ConnectionTest, WithAFullBufferAReserveThatWaitsReadsNothingAndIsWatched) {
+  Pair pair(io, server.service, owner);
+  MemoryPool::Share others(server.service.memory());
+  others.set(server.service.memory().free());
+  pair.connection->read_on();
+  pair.send("reserve\r\n" + std::string(6'400, 'x'));
+  for (int turn = 1; turn <= 2; ++turn) {  // the second one fills the buffer
+    poll();
+    EXPECT_EQ(owner.turns, turn);
+    serve(pair);
+  }
+  EXPECT_EQ(pair.unread(), 6'409 - 4'096 - 9);
+  EXPECT_EQ(owner.watches, 1);
+  poll();
+  EXPECT_EQ(owner.turns, 2);
+}
+
 }  // namespace
 }  // namespace carillon::server
