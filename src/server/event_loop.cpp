@@ -16,14 +16,15 @@ namespace carillon::server {
 namespace {
 
 namespace asio = boost::asio;
-using std::chrono::milliseconds;
 
 // The budgets of a turn's parts, in ns. A part may take one step longer. A longer turn has fewer
 // syncs and system calls for the same commands; a shorter one lets a new command wait less.
 constexpr std::uint64_t kInputBudget = 500'000;
 constexpr std::uint64_t kLineBudget = 1'000'000;
 constexpr std::uint64_t kEngineBudget = 500'000;
+constexpr std::uint64_t kDeliverBudget = 500'000;
 constexpr std::uint64_t kFlushBudget = 500'000;
+constexpr std::uint64_t kReadBudget = 500'000;
 // What a connection may use in each round of the line, in ns.
 constexpr std::int64_t kQuantum = 300'000;
 // While a checkpoint is made, the store is asked about it this often.
@@ -93,7 +94,7 @@ void EventLoop::turn() {
   if (engine_has_work()) run_engine(read_mono() + kEngineBudget);
   close_stalled();
   poll_checkpoint();
-  deliver();
+  deliver(read_mono() + kDeliverBudget);
   clock_steps_.observe(engine_);
   commit();
   look_at_store();
@@ -102,8 +103,9 @@ void EventLoop::turn() {
   full_shares_.observe(read_mono(), engine_);
   look_for_durable();
   flush(read_mono() + kFlushBudget);
-  deliver();  // a write that has failed gave the jobs of its client to others
-  read_on();
+  // A write that has failed gave the jobs of its client to others.
+  deliver(read_mono() + kDeliverBudget);
+  read_on(read_mono() + kReadBudget);
   alarm_.set(next_wakeup());
 }
 
@@ -111,7 +113,8 @@ void EventLoop::turn() {
 // get in line. Sleeps until the first one can run if there is nothing else to do; then looks for
 // others only as long as there may be more commands for this turn's sync.
 void EventLoop::take_input() {
-  const bool busy = !line_.empty() || !replying_.empty() || engine_has_work();
+  const bool busy = !line_.empty() || !replying_.empty() || !deliveries_.empty() ||
+                    !resting_.empty() || engine_has_work();
   if (!busy) io_.run_one();
   const std::uint64_t until = read_mono() + kInputBudget;
   while ((busy || resting_.size() + line_.size() < connections_.size()) && io_.poll_one() > 0 &&
@@ -185,10 +188,13 @@ void EventLoop::poll_checkpoint() {
 }
 
 // Gives each waiting connection the end of its wait.
-void EventLoop::deliver() {
-  for (const queue::Delivery& delivery : engine_.take_deliveries()) {
-    const auto found = connections_.find(delivery.client);
-    if (found != connections_.end()) found->second->deliver(delivery);
+void EventLoop::deliver(std::uint64_t until_ns) {
+  for (queue::Delivery& delivery : engine_.take_deliveries())
+    deliveries_.push_back(std::move(delivery));
+  for (std::uint64_t now = 0; !deliveries_.empty() && now < until_ns; now = read_mono()) {
+    const auto found = connections_.find(deliveries_.front().client);
+    if (found != connections_.end()) found->second->deliver(deliveries_.front());
+    deliveries_.pop_front();
   }
 }
 
@@ -226,9 +232,9 @@ void EventLoop::flush(std::uint64_t until_ns) {
   }
 }
 
-// Only those that were served in this turn rest.
-void EventLoop::read_on() {
-  while (!resting_.empty()) resting_.take_first()->read_on();
+void EventLoop::read_on(std::uint64_t until_ns) {
+  for (std::uint64_t now = 0; !resting_.empty() && now < until_ns; now = read_mono())
+    resting_.take_first()->read_on();
 }
 
 // A report wakes the loop, and the turn's flush sends the replies that have become durable.

@@ -8,10 +8,11 @@
 // (connection.h). When all of them rest or stand in line, the turn goes on without looking for more
 // input.
 //
-// Time. Each part of a turn has a budget, at the top of event_loop.cpp, and leaves what does not
-// fit into it to the next turn. Nothing in a turn visits all connections. So a new command is met
-// after some milliseconds, whatever the others ask for, and no part starves another. Who is served
-// first, and for how long, is decided by the TurnLine (turn_line.h).
+// Time. Each part of a turn whose work grows with the number of clients or jobs has a budget: a
+// time (at the top of event_loop.cpp) or a number (stall_watch.h). It leaves the rest to the next
+// turn. Nothing in a turn visits all connections. So a new command is met after some milliseconds,
+// whatever the others ask for, and no part starves another. Who is served first, and for how long,
+// is decided by the TurnLine (turn_line.h).
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -19,6 +20,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <queue>
@@ -78,12 +80,12 @@ class EventLoop final : private Connection::Owner {
   bool engine_has_work() const;
   void run_engine(std::uint64_t until_ns);
   void close_stalled();
-  void deliver();
+  void deliver(std::uint64_t until_ns);
   void poll_checkpoint();
   void commit();
   void look_for_durable();
   void flush(std::uint64_t until_ns);
-  void read_on();
+  void read_on(std::uint64_t until_ns);
   std::optional<std::uint64_t> next_wakeup() const;
 
   void look_at_store();
@@ -118,6 +120,8 @@ class EventLoop final : private Connection::Owner {
   std::unordered_map<queue::ClientId, std::shared_ptr<Connection>> connections_;
   // Connections that have commands to be carried out.
   TurnLine line_;
+  // What the engine has delivered and no connection has got yet.
+  std::deque<queue::Delivery> deliveries_;
   // Connections that have replies to send.
   ConnectionList replying_{&Connection::has_replies_queued};
   // Connections whose replies wait until a change is durable, the first change first.

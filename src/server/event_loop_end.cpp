@@ -87,7 +87,7 @@ void EventLoop::hang_up(milliseconds patience) {
   while (!connections_.empty() && std::chrono::steady_clock::now() < until) {
     look_for_durable();
     flush(UINT64_MAX);
-    read_on();
+    read_on(UINT64_MAX);
     if (!connections_.empty()) io_.run_one_until(until);
   }
   for (const auto& connection : open_connections()) connection->abort();

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint64_t kNsInTick = 1'000'000;
 // So many are handed over by one look(); then the loop does other work.
-constexpr std::size_t kFoundAtOnce = 256;
+constexpr std::size_t kFoundAtOnce = 16;
 
 using Tracker = IdleTracker<Watched*>;
 

@@ -77,7 +77,7 @@ class StallWatch {
   void forget(Watched& connection) noexcept;
 
   // Calls on_stalled(connection, what it awaits) for connections whose time-out is over, at most
-  // 256 of them; if there are more, next_wakeup() is in the past. on_stalled may forget any
+  // 16 of them; if there are more, next_wakeup() is in the past. on_stalled may forget any
   // connection.
   void look(const std::function<void(Watched&, Awaits)>& on_stalled);
 
