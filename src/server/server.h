@@ -5,11 +5,12 @@
 //   options.data_dir = "carillon-data";
 //   return run_server(options);          // until SIGTERM, SIGINT or SIGHUP
 //
-// One thread does everything but the syncs (event_loop.h). The path of a put through it:
+// One thread does everything but the slow syncs and the reads of bodies from the disk
+// (event_loop.h). The path of a put through it:
 //   Connection::on_read    bytes from the socket              server/connection.cpp
 //   parse_command          the line, into a Command           server/beanstalk/command.cpp
 //   Session::dispatch      the Command, to begin_put()        server/beanstalk/session.cpp
-//   Session::finish_put    the body, to Engine::put()         server/beanstalk/session.cpp
+//   Session::finish_put    the body, to Engine::put()         server/beanstalk/session_puts.cpp
 //   EventLoop::commit      one sync for all commands of a turn
 //   Connection::flush      the reply, once the put is durable
 #pragma once
