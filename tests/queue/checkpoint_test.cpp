@@ -75,6 +75,16 @@ class CheckpointTest : public testing::Test {
   int copies_ = 0;
 };
 
+TEST_F(CheckpointTest, DoesNotStopAppendsThatWaitForAFlush) {
+  append(1);
+  store_->begin_checkpoint();
+  EXPECT_EQ(store_->poll_checkpoint(), std::nullopt);  // the flush for it begins
+  append(5'000);                                       // many times what may be in memory
+  const Checkpoint checkpoint = wait_for_checkpoint(*store_);
+  EXPECT_GE(batches_in_copy(copy(checkpoint)), 1u);
+  append(1);
+}
+
 TEST_F(CheckpointTest, HasWhatWasAppendedBeforeIt) {
   append(100);
   const Checkpoint checkpoint = checkpoint_of(*store_);

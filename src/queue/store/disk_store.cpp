@@ -64,6 +64,7 @@ struct DiskStore::Parts {
   std::string failure() const;
   void refuse_if_broken() const;
   void resume_if_stopped();
+  void await_checkpoint() const;
   void make_room();
   bool flush_up_to(LogNumber number);
   bool checkpoint_first() const;
@@ -92,6 +93,7 @@ DiskStore::~DiskStore() {
 }
 
 void DiskStore::close() {
+  parts_->await_checkpoint();
   try {
     sync();
     if (parts_->state.number() > parts_->state.flushed()) {
@@ -164,10 +166,15 @@ void DiskStore::Parts::refuse_if_broken() const {
 
 void DiskStore::Parts::resume_if_stopped() {
   if (!state.stopped()) return;
-  while (checkpoint && checkpoint->making())
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  await_checkpoint();
   require_durable();
   state.resume();
+}
+
+// There is no flush while files are linked for a checkpoint.
+void DiskStore::Parts::await_checkpoint() const {
+  while (checkpoint && checkpoint->making())
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
 // Has the state flushed when enough has come together, so that the log can be trimmed.
@@ -190,9 +197,10 @@ void DiskStore::Parts::go_on_flushing() {
 }
 
 // A checkpoint is made while there is no flush, of files that have the changes that it is to have.
+// One that is to be made waits if an append waits for a flush: the same thread would make it.
 bool DiskStore::Parts::checkpoint_first() const {
   return (checkpoint && checkpoint->making()) ||
-         (to_checkpoint && state.flushed() >= *to_checkpoint);
+         (to_checkpoint && state.flushed() >= *to_checkpoint && !too_much());
 }
 
 bool DiskStore::Parts::too_much() const {
