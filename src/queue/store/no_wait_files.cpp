@@ -33,13 +33,15 @@ class File final : public rocksdb::FSRandomAccessFile {
   File(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
   ~File() override { ::close(fd_); }
 
-  // A read that the page cache ends early is refused: it is the same as the end of the file.
+  // If the page cache holds only the beginning of what is asked for, the read is refused: RocksDB
+  // would take a short read for the end of the file. Linux 5.9 and 5.10 may say 0 for a page that
+  // is not in memory (preadv2(2)), so without waiting nothing tells the end of the file.
   IOStatus Read(std::uint64_t offset, std::size_t size, const IOOptions&, Slice* result,
                 char* scratch, IODebugContext*) const override {
     std::size_t done = 0;
     while (done < size) {
       const ssize_t got = read(offset + done, size - done, scratch + done);
-      if (got == 0) break;
+      if (got == 0 && !no_wait) break;
       if (got > 0) {
         done += static_cast<std::size_t>(got);
       } else if (no_wait) {

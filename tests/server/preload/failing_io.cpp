@@ -165,9 +165,12 @@ ssize_t pread64(int fd, void* to, std::size_t size, off64_t at) {
   return fails(kRead, fd) ? -1 : ::syscall(SYS_pread64, fd, to, size, at);
 }
 
-// Nothing is in memory while a rule has the reads of the file.
+// Nothing is in memory while a rule has the reads of the file. Linux 5.9 and 5.10 say that by 0 at
+// times, in the place of EAGAIN: preadv2(2).
 ssize_t preadv2(int fd, const iovec* to, int parts, off_t at, int flags) {
+  static std::atomic<unsigned> calls = 0;
   if ((flags & RWF_NOWAIT) != 0 && has_rule(kRead, fd)) {
+    if (calls++ % 2 == 0) return 0;
     errno = EAGAIN;
     return -1;
   }
