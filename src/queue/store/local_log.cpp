@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -63,7 +64,6 @@ std::string LocalLog::path_of(std::uint64_t file) const {
 }
 
 void LocalLog::open_segments() {
-  std::vector<std::unique_ptr<LogSegment>> found;
   std::error_code error;
   std::filesystem::directory_iterator entry(directory_, error);
   for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
@@ -76,23 +76,22 @@ void LocalLog::open_segments() {
     last_file_ = std::max(last_file_, *number);
     LogSegment segment = LogSegment::open(path.string(), identity_, options_.writes);
     if (segment.serial() != 0) {
-      found.push_back(std::make_unique<LogSegment>(std::move(segment)));
+      used_.push_back(std::move(segment));
     } else {
       ::unlink(path.c_str());  // it was never used
     }
   }
   if (error) throw StoreError("the log in " + directory_ + " cannot be read: " + error.message());
-  std::sort(found.begin(), found.end(),
-            [](const auto& a, const auto& b) { return a->serial() < b->serial(); });
-  for (auto& segment : found) used_.push_back(std::move(segment));
-  if (!used_.empty()) last_serial_ = used_.back()->serial();
+  used_.sort([](const LogSegment& a, const LogSegment& b) { return a.serial() < b.serial(); });
+  if (!used_.empty()) last_serial_ = used_.back().serial();
 }
 
 void LocalLog::read(LogNumber after, const Each& each) {
   last_ = after;
-  for (std::size_t n = 0; n < used_.size(); ++n) {
-    const LogNumber end = n + 1 < used_.size() ? used_[n + 1]->first() : kNoEnd;
-    if (end > after + 1) read_segment(*used_[n], end, each);
+  for (auto segment = used_.begin(); segment != used_.end(); ++segment) {
+    const auto next = std::next(segment);
+    const LogNumber end = next == used_.end() ? kNoEnd : next->first();
+    if (end > after + 1) read_segment(*segment, end, each);
   }
   refuse_if_behind(after);
   handed_ = durable_ = last_;
@@ -182,29 +181,29 @@ void LocalLog::make_room(std::size_t bytes, Lock& lock) {
 }
 
 bool LocalLog::has_room(std::size_t blocks) const {
-  if (next_block_ != 0 && next_block_ + blocks <= used_.back()->blocks()) return true;
-  return std::any_of(free_.begin(), free_.end(), [blocks](const auto& segment) {
-    return segment->is_open() && 1 + blocks <= segment->blocks();
+  if (next_block_ != 0 && next_block_ + blocks <= used_.back().blocks()) return true;
+  return std::any_of(free_.begin(), free_.end(), [blocks](const LogSegment& segment) {
+    return segment.is_open() && 1 + blocks <= segment.blocks();
   });
 }
 
 // Opens or makes a segment that takes a record of so many blocks.
 void LocalLog::add_free_segment(std::size_t blocks, Lock& lock) {
-  for (const auto& segment : free_) {
-    if (1 + blocks <= segment->blocks()) return segment->open_to_write();
+  for (LogSegment& segment : free_) {
+    if (1 + blocks <= segment.blocks()) return segment.open_to_write();
   }
   const std::size_t wanted = std::max(options_.segment_bytes / kBlock, 1 + blocks);
-  const std::size_t open = used_.empty() ? 0 : used_.back()->bytes();  // cannot be trimmed
+  const std::size_t open = used_.empty() ? 0 : used_.back().bytes();  // cannot be trimmed
   if (used_bytes() - open >= options_.most_bytes) {
     throw StoreError("the log in " + directory_ + " is full: " + std::to_string(used_bytes()) +
                      " bytes of it are still needed, and it may have " +
                      std::to_string(options_.most_bytes));
   }
   lock.unlock();
-  std::unique_ptr<LogSegment> segment;
+  Segments made;
   try {
-    segment = std::make_unique<LogSegment>(LogSegment::make(
-        path_of(++last_file_), identity_, static_cast<std::uint32_t>(wanted), options_.writes));
+    made.push_back(LogSegment::make(path_of(++last_file_), identity_,
+                                    static_cast<std::uint32_t>(wanted), options_.writes));
   } catch (const LogSegment::Shortage&) {
     throw;  // nothing has changed
   } catch (const StoreError& why) {
@@ -212,7 +211,7 @@ void LocalLog::add_free_segment(std::size_t blocks, Lock& lock) {
     fail(why);
   }
   lock.lock();
-  free_.push_back(std::move(segment));
+  free_.splice(free_.end(), made);
 }
 
 LogNumber LocalLog::last() const {
@@ -227,24 +226,23 @@ std::size_t LocalLog::bytes() const {
 
 std::size_t LocalLog::used_bytes() const {
   std::size_t sum = 0;
-  for (const auto& segment : used_) sum += segment->bytes();
+  for (const LogSegment& segment : used_) sum += segment.bytes();
   return sum;
 }
 
 // The last segment that holds a record is never trimmed: it says which change was durable.
 void LocalLog::trim(LogNumber number) {
-  std::vector<std::unique_ptr<LogSegment>> large;
+  Segments large;
   {
     const Lock lock(mutex_);
-    while (used_.size() > 1 && used_[1]->first() <= std::min(number + 1, handed_)) {
-      std::vector<std::unique_ptr<LogSegment>>& to =
-          used_.front()->bytes() > options_.segment_bytes ? large : free_;
-      used_.front()->close();
-      to.push_back(std::move(used_.front()));
-      used_.pop_front();
+    while (used_.size() > 1 && std::next(used_.begin())->first() <= std::min(number + 1, handed_)) {
+      LogSegment& first = used_.front();
+      first.close();
+      Segments& to = first.bytes() > options_.segment_bytes ? large : free_;
+      to.splice(to.end(), used_, used_.begin());
     }
   }
-  for (const auto& segment : large) ::unlink(segment->path().c_str());
+  for (const LogSegment& segment : large) ::unlink(segment.path().c_str());
 }
 
 // --- The thread that syncs.
@@ -262,9 +260,9 @@ LogNumber LocalLog::sync() {
 // Another sync could still be at it, if this were not the thread that syncs.
 void LocalLog::close_what_is_durable() {
   auto segment = std::find_if(used_.rbegin(), used_.rend(),
-                              [this](const auto& used) { return used.get() == handed_to_; });
+                              [this](const LogSegment& used) { return &used == handed_to_; });
   if (segment == used_.rend()) return;
-  while (++segment != used_.rend() && (*segment)->is_open()) (*segment)->close();
+  while (++segment != used_.rend() && segment->is_open()) segment->close();
 }
 
 // Other windows may be written meanwhile: write() waits for the disk only when it goes on in the
@@ -274,9 +272,12 @@ void LocalLog::sync_handed(Lock& lock) {
   const LogNumber handed = handed_;
   const LogSegment& segment = *handed_to_;
   lock.unlock();
-  or_fail(lock, [&] { segment.sync(); });
+  {
+    const std::lock_guard one_at_a_time(fdatasync_);
+    or_fail(lock, [&] { segment.sync(); });
+  }
   lock.lock();
-  refuse_if_failed();  // the system tells one of two syncs of a file alone that it has lost bytes
+  refuse_if_failed();
   durable_ = std::max(durable_, handed);
 }
 
@@ -287,6 +288,8 @@ void LocalLog::write() {
   const std::optional<Writing> writing = close_window();
   if (!writing) return;
   lock.unlock();
+  std::unique_lock one_sync_at_a_time(fdatasync_, std::defer_lock);
+  if (writing->sync_first != nullptr) one_sync_at_a_time.lock();
   or_fail(lock, [&] { write_closed(*writing); });
   lock.lock();
   handed_ = writing->last;
@@ -326,10 +329,10 @@ std::optional<LocalLog::Writing> LocalLog::close_window() {
   Writing writing{.last = last_};
   const LogNumber first = last_ - closed_.count() + 1;
   const std::size_t blocks = LogSegment::blocks_for(closed_.bytes());
-  if (next_block_ == 0 || next_block_ + blocks > used_.back()->blocks())
+  if (next_block_ == 0 || next_block_ + blocks > used_.back().blocks())
     writing.sync_first = roll(blocks, first);
   writing.size = closed_.finish({.first = first, .durable = durable_});
-  writing.segment = &*used_.back();
+  writing.segment = &used_.back();
   writing.block = next_block_;
   next_block_ += static_cast<std::uint32_t>(blocks);
   return writing;
@@ -338,14 +341,13 @@ std::optional<LocalLog::Writing> LocalLog::close_window() {
 // Goes on in a free segment. Returns the one before, which is to be made durable first: after a
 // crash of the machine only the last segment may have lost anything.
 const LogSegment* LocalLog::roll(std::size_t blocks, LogNumber first) {
-  const auto fits = [blocks](const auto& segment) {
-    return segment->is_open() && 1 + blocks <= segment->blocks();
+  const auto fits = [blocks](const LogSegment& segment) {
+    return segment.is_open() && 1 + blocks <= segment.blocks();
   };
   const auto found = std::find_if(free_.begin(), free_.end(), fits);  // append() has seen to it
-  const LogSegment* const before = used_.empty() ? nullptr : &*used_.back();
-  used_.push_back(std::move(*found));
-  free_.erase(found);
-  used_.back()->begin(++last_serial_, first);
+  const LogSegment* const before = used_.empty() ? nullptr : &used_.back();
+  used_.splice(used_.end(), free_, found);  // throws nothing: a window that is closed is written
+  used_.back().begin(++last_serial_, first);
   next_block_ = 1;
   return before;
 }

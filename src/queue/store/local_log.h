@@ -25,14 +25,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <exception>
-#include <memory>
+#include <list>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "queue/store/log.h"
 #include "queue/store/log_segment.h"
@@ -42,7 +40,8 @@ namespace carillon::queue {
 
 struct LocalLogOptions {
   std::size_t segment_bytes = 4 << 20;
-  // Of all segments. append() throws if there are so many and it needs one more.
+  // Of all segments that are still needed. append() throws if they have so many bytes and it needs
+  // one more segment.
   std::size_t most_bytes = 512 << 20;
   LogWrites writes = LogWrites::kDurable;
 };
@@ -65,6 +64,7 @@ class LocalLog final : public Log {
 
  private:
   using Lock = std::unique_lock<std::mutex>;
+  using Segments = std::list<LogSegment>;
 
   struct Writing {
     const LogSegment* sync_first = nullptr;  // the segment before a new one
@@ -99,8 +99,8 @@ class LocalLog final : public Log {
 
   mutable std::mutex mutex_;
   // Protected by mutex_:
-  std::deque<std::unique_ptr<LogSegment>> used_;  // in the order of their changes; the last is open
-  std::vector<std::unique_ptr<LogSegment>> free_;
+  Segments used_;  // in the order of their changes; the last is open
+  Segments free_;
   std::uint32_t next_block_ = 0;  // of the open segment; 0: none is open
   std::uint64_t last_serial_ = 0;
   LogNumber last_ = 0;                     // appended
@@ -113,6 +113,9 @@ class LocalLog final : public Log {
   // Taken in this order, and before mutex_.
   std::mutex syncing_;  // held while a segment is synced
   std::mutex writing_;  // held while a window is written
+  // Held from an fdatasync until its failure is known: if two threads sync one file, the system
+  // reports lost bytes to only one of them.
+  std::mutex fdatasync_;
   // Protected by writing_:
   LogWindow closed_;
 

@@ -1,7 +1,9 @@
 // LogSegment: a preallocated file of a local log, used again and again.
 //
-//   block 0   := magic:16 version:u32 blocks:u32 identity:u64 serial:u64 first:u64 crc32c:u32
-//   record    := crc32c:u32 size:u32 first:u64 durable:u64 count:u32 version:u32 bytes, then zeros
+//   block 0   := magic:16 version:u32 blocks:u32 identity:u64 serial:u64 first:u64 unused:u32
+//                crc32c:u32
+//   record    := crc32c:u32 size:u32 first:u64 durable:u64 count:u32 version:u32 (size:u32 change)*
+//                and then zeros
 //
 // A block has 4 KiB. A record begins at a block, and no block is shared: a write that a crash cuts
 // short damages no other record, on a disk with sectors of up to that size. All blocks are written
