@@ -56,17 +56,23 @@ Sequence MemoryStore::append(const Changes& changes) {
 
 void MemoryStore::put(const JobChange& change) {
   if (!change.after) return;  // neither a record before nor one after: no change
-  Job& job = jobs_[change.after->id];
-  job.record = *change.after;
+  const auto at = jobs_.try_emplace(change.after->id).first;
+  Job& job = at->second;
+  try {
+    job.record = *change.after;
+    job.body.assign(change.body);
+    enter(job);
+  } catch (...) {
+    jobs_.erase(at);
+    throw;
+  }
   const auto unfinished = unfinished_.find(change.after->id);
   if (unfinished == unfinished_.end()) {
-    job.body.assign(change.body);
     body_bytes_ += change.body.size();
   } else {
     job.body = std::move(unfinished->second.body);
     unfinished_.erase(unfinished);
   }
-  enter(job);
 }
 
 void MemoryStore::erase(JobId id) {

@@ -16,11 +16,7 @@ namespace carillon::queue {
 
 WarningsLog::WarningsLog(const std::string& directory) : Logger(rocksdb::InfoLogLevel::WARN_LEVEL) {
   const std::string path = directory + "/LOG";
-  struct stat status {};
-  const bool large =
-      ::stat(path.c_str(), &status) == 0 && status.st_size > static_cast<off_t>(kLarge);
-  file_ =
-      ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | (large ? O_TRUNC : 0), 0644);
+  file_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
 }
 
 WarningsLog::~WarningsLog() {
@@ -42,8 +38,9 @@ void WarningsLog::Logv(const char* format, va_list arguments) {
   if (text > 0) size = std::min(size + static_cast<std::size_t>(text), line.size() - 1);
   line[size++] = '\n';
   struct stat status {};
-  const bool room = ::fstat(file_, &status) == 0 && status.st_size < static_cast<off_t>(kLarge);
-  if (room) std::ignore = ::write(file_, line.data(), size);
+  if (::fstat(file_, &status) != 0) return;
+  if (status.st_size >= static_cast<off_t>(kLarge)) std::ignore = ::ftruncate(file_, 0);
+  std::ignore = ::write(file_, line.data(), size);
 }
 
 }  // namespace carillon::queue

@@ -17,7 +17,7 @@ namespace carillon::queue {
 
 class WarningsLog final : public rocksdb::Logger {
  public:
-  // Appends to the LOG in `directory`; begins it anew if it is larger than kLarge bytes.
+  // Appends to the LOG in `directory`. When it has kLarge bytes, it begins anew.
   explicit WarningsLog(const std::string& directory);
   ~WarningsLog() override;
 
