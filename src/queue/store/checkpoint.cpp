@@ -92,8 +92,8 @@ void StateCheckpoint::run() {
   phase_.store(Phase::kGone);
 }
 
-// A state without a log is refused when it is opened: it could be damage. The log of a checkpoint
-// has a header alone, which says that every change up to the state's is durable.
+// A state that has changes and no log is refused when it is opened: it could be damage. The log of
+// a checkpoint has a header alone, which says that every change up to the state's is durable.
 void StateCheckpoint::make() {
   state_.link_files(checkpoint_.path);
   LogSegment log =
