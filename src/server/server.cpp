@@ -169,6 +169,7 @@ int run_server(const ServerOptions& options) {
   ServerOptions fitted = options;
   fitted.beanstalk.memory = memory.connections;
   fitted.beanstalk.reserve = &reserve;
+  fitted.engine.memory_is_short = [&reserve] { return reserve.is_used(); };
   fitted.engine.max_loaded = memory.loaded;
   fitted.engine.max_reserved = memory.reserved;
   fitted.engine.max_tubes = memory.tubes;

@@ -151,6 +151,33 @@ TEST(EngineLoading, AJobThatMakesRoomDropsAFewOthersAtOnceAndTheRestLater) {
   EXPECT_GT(*engine.next_wakeup(), queue.now().mono_ns) << "there is no more to do";
 }
 
+TEST(EngineLoading, WhileMemoryIsShortATubeLoadsOneJob) {
+  bool is_short = true;
+  VirtualQueue queue({.load_ahead = 1, .memory_is_short = [&is_short] { return is_short; }});
+  Engine& engine = queue.engine();
+  const ClientId client = engine.connect();
+  for (int i = 0; i < 100; ++i) queue.put(client, "far", {.due_in = 1'000});
+  for (int i = 0; i < 100; ++i) queue.put(client, "later", {.due_in = kDay});
+  queue.pass(1'000);
+  EXPECT_EQ(loaded(queue), 1u);
+  EXPECT_EQ(engine.stats().jobs.ready, 100u);
+  EXPECT_EQ(kick_all(engine, client, queue.now(), 50), 50u);
+  EXPECT_EQ(loaded(queue), 1u);
+  EXPECT_EQ(engine.stats().jobs.ready, 150u);
+  for (int i = 0; i < 10; ++i) {
+    const auto got = engine.reserve(client, queue.now(), 0);
+    ASSERT_EQ(got->kind, Delivery::Kind::kReserved) << i;
+    ASSERT_TRUE(engine.remove(client, queue.now(), got->job.id).done);
+    queue.pass(100);
+    engine.check_invariants();
+    EXPECT_EQ(loaded(queue), 1u);
+  }
+  is_short = false;
+  ASSERT_EQ(engine.reserve(client, queue.now(), 0)->kind, Delivery::Kind::kReserved);
+  queue.pass(100);
+  EXPECT_EQ(loaded(queue), 140u) << "139 and the reserved one";
+}
+
 TEST(EngineLoading, AStartReadsNoJobsButTheNearOnes) {
   class CountingStore : public MemoryStore {
    public:

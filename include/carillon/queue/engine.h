@@ -50,6 +50,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -76,6 +77,10 @@ struct EngineOptions {
   // At most about this many jobs are reserved. A client may have as many as are free, and one in
   // any case; if it has more, its `reserve` waits as if no job were ready.
   std::size_t max_reserved = SIZE_MAX;
+  // While this returns true, a tube that has a ready or delayed job in memory loads no more: not
+  // when jobs are near, nor by a kick, nor after a step of the wall clock. It must not throw.
+  // Empty: memory is never short.
+  std::function<bool()> memory_is_short = {};
   // At most this many tubes exist, apart from those that have jobs at a start. Twelve watches count
   // as a tube; but a client may watch 16 tubes that exist in any case.
   std::size_t max_tubes = SIZE_MAX;

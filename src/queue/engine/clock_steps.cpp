@@ -125,7 +125,12 @@ void Engine::State::begin_placing() {
 }
 
 void Engine::State::place_more(std::vector<Tube*>& served, std::size_t budget) {
+  constexpr Millis kRetry = 1'000;
   if (clock.tick() < place_at) return;
+  if (memory_is_short()) {
+    place_at = clock.tick() + kRetry;
+    return;
+  }
   try {
     while (budget > 0 && !to_place.empty()) {
       Tube* tube = tubes.find(to_place.back());
@@ -141,7 +146,6 @@ void Engine::State::place_more(std::vector<Tube*>& served, std::size_t budget) {
       clock_is_stored = false;
     }
   } catch (const StoreError& error) {
-    constexpr Millis kRetry = 1'000;
     load_failure = error.what();
     place_at = clock.tick() + kRetry;
   }

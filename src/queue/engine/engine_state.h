@@ -120,6 +120,7 @@ struct Engine::State {
   void extend_cursor(Tube& tube);
   // Returns how many ready and delayed jobs a tube may have in memory now: at least 1.
   std::size_t most_queued() const;
+  bool memory_is_short() const { return options.memory_is_short && options.memory_is_short(); }
   // One more job is in the store alone from now on: it will be loaded in time.
   void leave_far(Tube& tube, const JobRecord& record);
   // If the tube has too many jobs in memory, those due last leave memory, perhaps `newest` too: a

@@ -59,7 +59,9 @@ void Engine::State::make_room(Tube& tube, LoadedJob& newest) {
   constexpr std::size_t kAtOnce = 16;
   const bool is_ready = newest.state == JobState::kReady;  // so it is not among the delayed ones
   drop_surplus(tube, kAtOnce);
-  if (is_ready && tube.delayed.empty() && tube.queued() > most_queued()) drop_for_room(newest);
+  const bool no_room = tube.delayed.empty() && tube.queued() > most_queued();
+  const bool no_memory = tube.queued() > 1 && memory_is_short();
+  if (is_ready && (no_room || no_memory)) drop_for_room(newest);
 }
 
 std::size_t Engine::State::drop_surplus(Tube& tube, std::size_t budget) {
@@ -98,7 +100,7 @@ std::size_t Engine::State::load(Tube& tube, std::size_t budget) {
   tube.starved = false;
   if (tube.far() == 0) return 0;
   if (const std::size_t dropped = drop_surplus(tube, budget); dropped > 0) return dropped;
-  const std::size_t most = most_queued();
+  const std::size_t most = memory_is_short() ? 1 : most_queued();
   if (tube.queued() >= most) {
     starve(tube);
     return 0;
