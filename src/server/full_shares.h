@@ -1,5 +1,5 @@
-// Logs when jobs in memory, or reserved jobs, have come to what they may take of the memory. The
-// event loop asks it once a turn.
+// Logs when jobs stay on disk because there is no room for them in memory, and when reserved jobs
+// have come to what they may take of it. The event loop asks it once a turn.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,8 @@ class FullShares {
   void observe(std::uint64_t mono_ns, const queue::Engine& engine);
 
  private:
-  static void look(bool& full, std::size_t used, std::size_t most, std::string_view line);
+  static void look(bool& full, bool now_full, std::size_t used, std::size_t most,
+                   std::string_view line);
 
   queue::EngineOptions limits_;
   std::uint64_t looked_ns_ = 0;

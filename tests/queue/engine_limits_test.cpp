@@ -50,7 +50,7 @@ class EngineLimits : public ::testing::Test {
   std::unique_ptr<Engine> engine;
 };
 
-TEST_F(EngineLimits, OneTubeHasHalfOfTheMemoryAndTwoATirdEach) {
+TEST_F(EngineLimits, OneTubeHasHalfOfTheMemoryAndTwoAThirdEach) {
   make({.max_loaded = 300});
   put("a", 1'000, 0);
   EXPECT_NEAR(static_cast<double>(queued()), 150, 2);

@@ -253,6 +253,8 @@ struct EngineStats {
   std::uint64_t tubes = 0;
   // Clients that wait in a reserve.
   std::uint64_t waiting = 0;
+  // Tubes that have left jobs in the store because there was no room in memory.
+  std::uint64_t tubes_without_room = 0;
 };
 
 class Engine {

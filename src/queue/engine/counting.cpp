@@ -27,6 +27,7 @@ void Engine::State::starve(Tube& tube) {
   tube.starved = true;
   if (tube.far_count) return;
   tube.far_count = std::make_unique<FarCount>(tube);
+  ++far_counts;
   tube.far_count->next = tube.next_far;
   count_not_after(tube, tube.next_far);
 }
@@ -36,6 +37,7 @@ void Engine::State::end_count(Tube& tube) {
   forget_count(*tube.far_count);
   loading.cancel(tube.far_count->time);
   tube.far_count.reset();
+  --far_counts;
 }
 
 void Engine::State::count_after_step(Tube& tube) {

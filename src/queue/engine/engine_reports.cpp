@@ -149,6 +149,7 @@ EngineStats Engine::stats() const {
   stats.waiting = s.waiting;
   stats.timeouts = s.timeouts;
   stats.tubes = s.tube_order.size();
+  stats.tubes_without_room = s.far_counts;
   return stats;
 }
 
