@@ -28,9 +28,10 @@
 //    counted. All other jobs are in the store alone. They are loaded shortly before they are due,
 //    or when there is room. If a tube has more ready jobs than may be loaded, those that were due
 //    first are loaded, and priorities hold among the loaded ones only.
-// 4. *Bounded work.* No command does more than a bounded number of steps, except the first one when
-//    the wall clock was set: O(jobs in memory + tubes). The next calls do the remaining work; until
-//    it is done, `next_wakeup` returns a moment that has passed.
+// 4. *Bounded work.* No command does more than a bounded number of steps, with two exceptions. The
+//    first one when the wall clock was set looks at all jobs in memory and all tubes. And one that
+//    makes jobs ready, or ends a pause, hands them to all clients that wait for them. The next
+//    calls do the remaining work; until it is done, `next_wakeup` returns a moment that has passed.
 // 5. *No bodies.* The engine appends the body of a put, and reads none: a job is handed out by its
 //    id, and whoever asked for it reads the body from the store, in a thread of its choice. If the
 //    body cannot be read now, `give_back` undoes the reserve. If it is damaged, it will be so the

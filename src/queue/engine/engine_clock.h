@@ -15,6 +15,10 @@
 // time *and* steady time has come to where the delay ends. So a clock that was behind, and has been
 // put right since, makes no delay shorter.
 //
+// For example, the store is first used when the clock shows 12:00 though it is 13:00, and a job is
+// put with a delay of 30 minutes. Its due time is 12:30, and the lead in its record is 0. Then the
+// clock is put right. The lead is 60 minutes now, so the delay ends at 12:30 + 60 minutes = 13:30.
+//
 // The monotonic clock starts anew when the machine boots. How far the wall clock was set meanwhile
 // is not known then. Steady time goes on with UTC, with these doubts:
 //  - It does not go back: if UTC is before the time that was stored last, the wall clock was set

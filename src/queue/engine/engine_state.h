@@ -179,7 +179,7 @@ struct Engine::State {
 
   // Returns the ready job that the client gets if it reserves now; nullptr if there is none.
   LoadedJob* best_ready(const Client& client);
-  // Lets the client hold the ready job, and says so.
+  // Lets the client hold the ready job, and returns the Delivery.
   Delivery hand_over(Client& client, LoadedJob& job);
   // Makes the job reserved by the client.
   void hold(Client& client, LoadedJob& job);
@@ -195,7 +195,7 @@ struct Engine::State {
   void stand_in_lines(Client& client);
   // Returns false if the client holds as many jobs as it may (EngineOptions::max_reserved).
   bool may_hold_more(const Client& client) const;
-  // The client, which waits, has held more jobs than it may, and does not any more.
+  // The waiting client was over its share of reserved jobs and is not now.
   void let_reserve(Client& client);
   // Arms the client's timer for the first moment that may end its waiting.
   void schedule_wake(Client& client);
