@@ -72,6 +72,9 @@ EventLoop::EventLoop(queue::Store& store, std::vector<ListeningSocket> sockets,
 
 EventLoop::~EventLoop() {
   store_.on_failure({});
+  // If an exception has left run(), connections are open. Handlers in io_ own them, and io_ is
+  // destroyed after the engine, which an open session uses when it is destroyed.
+  for (const auto& connection : open_connections()) connection->abort();
 }
 
 int EventLoop::run() {
