@@ -62,9 +62,18 @@ class ModelTest : public testing::Test {
 TEST_F(ModelTest, RefusesAJobThatIsEarlyByANanosecond) {
   put(1, 1'000);
   pass(999);
-  now.utc_ns += 999'999;
+  now.mono_ns += 999'999;
   EXPECT_THROW(judge(2, at_once, reserved(1)), Violation);
-  now.utc_ns += 1;
+  now.mono_ns += 1;
+  judge(2, at_once, reserved(1));
+}
+
+TEST_F(ModelTest, RefusesAJobThatIsEarlyBecauseTheClockWasSet) {
+  put(1, 1'000);
+  now.utc_ns += 3'600'000'000'000;
+  model.clock_was_set(now);
+  EXPECT_THROW(judge(2, at_once, reserved(1)), Violation);
+  pass(1'000);
   judge(2, at_once, reserved(1));
 }
 
