@@ -22,11 +22,14 @@ void TurnLine::leave(Member& member) {
 
 TurnLine::Member* TurnLine::next() {
   while (working_ > 0) {
-    Member& first = new_.empty() ? old_.front() : new_.front();
+    const bool old_is_due = used_by_new_ >= quantum_ && !old_.empty();
+    Member& first = new_.empty() || old_is_due ? old_.front() : new_.front();
     if (first.credit_ <= 0) {
       first.credit_ += quantum_;
+      if (first.credit_ <= 0) used_by_new_ = 0;  // its quantum pays a debt
       move_to_old(first);
     } else if (first.has_work_) {
+      if (!first.is_new_) used_by_new_ = 0;
       first.has_work_ = false;
       --working_;
       return &first;
@@ -40,6 +43,7 @@ TurnLine::Member* TurnLine::next() {
 }
 
 void TurnLine::spent(Member& member, std::int64_t ns) {
+  if (member.is_new_) used_by_new_ += ns;
   if (!member.hook_.is_linked()) return;
   member.credit_ = std::max(member.credit_ - ns, -kLongestDebt * quantum_);
 }

@@ -13,14 +13,17 @@
 // it is taken from the credit; one long command makes it negative. Members with work stand in two
 // lists:
 //  - *new*: members that had no work before. They are served first, so that a client with little
-//    traffic is answered at once, whatever the others ask for.
+//    traffic is answered soon, whatever the others ask for.
 //  - *old*: members that have used up their credit. At each round a member gets one quantum more,
 //    and it is served only when that makes its credit positive.
-// A new member without more work goes through the old list once before it counts as new again. So
-// many members with little work cannot stop the old ones.
+// A new member without more work goes through the old list once before it counts as new again. And
+// whenever the new members have used a quantum together, the first old member comes before the next
+// new one. So neither many members with little work nor many that come and leave can stop the old
+// ones.
 //
 // Contracts
-//  - While it has work, each member of the old list gets one quantum in each round.
+//  - While it has work, each member of the old list gets one quantum in each round. Between two
+//    quanta of old members, new ones use at most a quantum and one command.
 //  - A member owes at most kLongestDebt quanta. More was no fault of its own: the machine was busy.
 //
 // Complexity: each call is amortized O(1). Thread safety: none.
@@ -67,7 +70,7 @@ class TurnLine {
   // as one without work until it joins again.
   Member* next();
 
-  // `ns` were spent on the member. No effect if it has left.
+  // `ns` were spent on the member, which may have left meanwhile.
   void spent(Member& member, std::int64_t ns);
 
   // How many members have work.
@@ -86,6 +89,7 @@ class TurnLine {
   List new_;
   List old_;
   std::size_t working_ = 0;
+  std::int64_t used_by_new_ = 0;  // ns, since an old member was served or got a quantum
 };
 
 }  // namespace carillon::server

@@ -117,6 +117,39 @@ TEST(TurnLine, ManyWithLittleWorkDoNotStopOneWithMuch) {
   EXPECT_GT(busy.used, 100'000 / 22);
 }
 
+// In each round of 1 000 ns, ten clients connect that use up their credit and leave.
+TEST(TurnLine, ThoseThatComeAndLeaveDoNotStopOneThatStays) {
+  Customer stays;
+  std::deque<Customer> others;
+  Shop shop;
+  shop.send(stays, 10, 1'000'000);
+  for (int round = 1; round <= 100; ++round) {
+    for (int i = 0; i < 10; ++i) shop.send(others.emplace_back(), 10, 100);
+    while (shop.now < std::int64_t{1'000} * round) {
+      Customer* const served = shop.serve();
+      if (served != &stays) shop.line.leave(*served);
+    }
+  }
+  EXPECT_NEAR(static_cast<double>(stays.used), 50'000, 1'000);
+  for (Customer& each : others) shop.line.leave(each);
+}
+
+TEST(TurnLine, WhatANewOneHasUsedCountsThoughItHasLeft) {
+  Customer stays, leaves, comes;
+  Shop shop;
+  shop.send(stays, 100, 10);
+  shop.serve();
+  shop.send(stays, 100);
+  shop.send(leaves, 100);
+  EXPECT_EQ(shop.serve(), &stays);  // the first quantum of new ones was its own
+  EXPECT_EQ(shop.line.next(), &leaves);
+  shop.line.leave(leaves);
+  shop.line.spent(leaves, 100);
+  shop.send(comes, 100);
+  EXPECT_EQ(shop.serve(), &stays);
+  EXPECT_EQ(shop.serve(), &comes);
+}
+
 TEST(TurnLine, WhoHasLeftIsNotServed) {
   Customer a, b;
   Shop shop;
@@ -158,20 +191,24 @@ TEST(TurnLine, RandomHistories) {
     constexpr std::int64_t kLongestCommand = 300;
     std::int64_t sent_at = -1;
     for (Customer& each : greedy) shop.send(each, kQuantum, 50);
-    for (std::size_t i = 0; i < greedy.size(); ++i) shop.serve();  // they are new no more
-    while (shop.now < 1'000'000) {
+    for (std::size_t i = 0; i < 2 * greedy.size(); ++i) shop.serve();  // they are new no more
+    for (Customer& each : greedy) each.used = 0;
+    const auto serve = [&] {
       for (Customer& each : greedy) {
         if (each.commands.empty()) shop.send(each, 1 + below(kLongestCommand), 50);
       }
+      return shop.serve();
+    };
+    while (shop.now < 1'000'000) {
       if (sent_at < 0 && below(10) == 0) {
         shop.send(modest, 1 + below(10));
         sent_at = shop.now;
       }
-      if (shop.serve() != &modest) continue;
+      if (serve() != &modest) continue;
       ASSERT_LE(modest.answered.back() - sent_at, kQuantum + kLongestCommand + 10);
       sent_at = -1;
-      // Before it sends again, the others have a round.
-      for (std::size_t i = 0; i < greedy.size(); ++i) shop.serve();
+      // Before it sends again, the others have a round. One of them may have gone before that.
+      for (std::size_t i = 0; i <= greedy.size(); ++i) serve();
     }
     const auto [least, most] =
         std::minmax_element(greedy.begin(), greedy.end(),
