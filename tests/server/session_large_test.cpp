@@ -18,7 +18,7 @@ constexpr std::size_t kBytes = 2 * queue::kBodyPiece + 1'000;
 
 class SessionLarge : public ::testing::Test {
  protected:
-  ~SessionLarge() override { server.engine.check_invariants(); }
+  void TearDown() override { server.engine.check_invariants(); }
 
   static std::string put_line() { return "put 0 0 60 " + std::to_string(kBytes) + "\r\n"; }
 
