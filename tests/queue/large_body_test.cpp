@@ -1,6 +1,7 @@
 // Bodies in pieces: in every store, and through the engine, over restarts.
 
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "carillon/queue/engine.h"
+#include "carillon/queue/memory_store.h"
 #include "queue/numbered_jobs.h"
 #include "queue/store_media.h"
 
@@ -116,6 +118,22 @@ TYPED_TEST(LargeBodyTest, LeavesNothingAfterTheNextStartIfItWasNotFinished) {
   }
   const ClientId client = engine.connect();
   EXPECT_GT(engine.put(client, kNow, {}, "later").id, ids.back());
+}
+
+// The allocator is asked what is in use. (It knows nothing of that under a sanitizer.)
+TEST(LargeBodyInMemory, TakesWhatTheStoreSays) {
+  const std::string piece(kBodyPiece, 'b');
+  MemoryStore store;
+  Engine engine(store, {}, kNow);
+  const auto before = ::mallinfo2();
+  LargeBody body = engine.begin_body(20 * kBodyPiece);
+  while (body.put < 17 * kBodyPiece) engine.add_piece(body, piece);
+  const auto after = ::mallinfo2();
+  EXPECT_EQ(store.bytes(), 17 * kBodyPiece);
+  EXPECT_LE(after.uordblks + after.hblkhd,
+            before.uordblks + before.hblkhd + store.bytes() + kBodyPiece);
+  engine.give_up(body);
+  EXPECT_EQ(store.bytes(), 0U);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // not there for another, and is there again afterwards.
 
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <cstddef>
 #include <deque>
@@ -24,7 +25,7 @@ class SessionMemory : public ::testing::Test {
   }
 
   const std::string body = std::string(40'000, 'b');
-  TestServer server{{.memory = 100'000}};
+  TestServer server{{.memory = 390'000}};
   Client one{server};
   Client two{server};
   Client three{server};
@@ -54,11 +55,45 @@ TEST_F(SessionMemory, AJobThatHasNoneStaysReady) {
 }
 
 TEST_F(SessionMemory, TheMoreIsTakenTheFewerRepliesMayBeUnread) {
-  EXPECT_EQ(server.service.max_unsent(), 100'000u / 8);
+  EXPECT_EQ(server.service.max_unsent(), 390'000u / 8);
   one.say("put 0 0 60 40000\r\nthe first bytes");
-  EXPECT_EQ(server.service.max_unsent(), 8u << 10);
+  EXPECT_EQ(server.service.max_unsent(), 350'000u / 8);
   one.hang_up();
-  EXPECT_EQ(server.service.max_unsent(), 100'000u / 8);
+  EXPECT_EQ(server.service.max_unsent(), 390'000u / 8);
+  TestServer small({.memory = 40'000});
+  EXPECT_EQ(small.service.max_unsent(), 8u << 10) << "each client has so much";
+}
+
+// Each takes an eighth of what is free at most, so there is something for one that comes later.
+TEST_F(SessionMemory, BodiesNeverTakeTheLastOfIt) {
+  std::deque<Client> greedy;
+  for (int n = 0; n < 200; ++n)
+    greedy.emplace_back(server).say("put 0 0 60 " + std::to_string(40'000 - 150 * n) + "\r\nx");
+  EXPECT_GT(server.service.memory().free(), 70'000u);
+  EXPECT_EQ(one.say("put 0 0 60 5000\r\n" + std::string(5'000, 'b') + "\r\n"), "INSERTED 1\r\n");
+}
+
+// The allocator is asked what is in use. (It knows nothing of that under a sanitizer.)
+TEST_F(SessionMemory, ABodyThatComesInPartsTakesWhatItWasGranted) {
+  Client slow(server);
+  slow.say("put 0 0 60 40000\r\n" + body.substr(0, 1'000));
+  const auto before = ::mallinfo2();
+  for (int n = 1; n < 35; ++n) slow.say(body.substr(0, 1'000));
+  const auto after = ::mallinfo2();
+  EXPECT_LE(after.uordblks + after.hblkhd, before.uordblks + before.hblkhd + 41'000);
+}
+
+TEST_F(SessionMemory, ALongListThatHasNoneIsRefused) {
+  for (int n = 0; n < 400; ++n)
+    one.say("watch " + std::string(190, 't') + std::to_string(n) + "\r\n");
+  EXPECT_EQ(one.say("list-tubes-watched\r\n"), "OUT_OF_MEMORY\r\n");
+  two.say("watch " + std::string(190, 't') + "\r\n");
+  EXPECT_EQ(two.say("list-tubes-watched\r\n").substr(0, 3), "OK ");
+  TestServer large({.memory = 2'000'000});
+  Client other(large);
+  for (int n = 0; n < 400; ++n)
+    other.say("watch " + std::string(190, 't') + std::to_string(n) + "\r\n");
+  EXPECT_EQ(other.say("list-tubes-watched\r\n").substr(0, 3), "OK ");
 }
 
 // The system gives no more memory: an allocation has failed, and the reserve was given up for it.

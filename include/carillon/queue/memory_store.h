@@ -72,6 +72,7 @@ class MemoryStore : public Store {
 
   void put(const JobChange& change);
   void erase(JobId id);
+  void erase_large_body(JobId id);
   void move(const JobRecord& after);
   void enter(Job& job);
   void leave(const Job& job);
@@ -81,11 +82,10 @@ class MemoryStore : public Store {
   std::unordered_map<std::uint32_t, TubeRecord> tube_records_;
   Watermarks watermarks_;
   std::size_t body_bytes_ = 0;
-  struct Unfinished {
-    std::uint32_t bytes = 0;
-    std::string body;
-  };
-  std::unordered_map<JobId, Unfinished> unfinished_;
+  // The pieces of bodies that came in pieces. Each is a string of its own, because one string would
+  // take up to twice the memory while it grows, and be copied as a whole now and then.
+  std::unordered_map<JobId, std::vector<std::string>> large_bodies_;
+  std::unordered_map<JobId, std::uint32_t> unfinished_;  // those without a job yet: their bytes
   std::atomic<Sequence> appended_ = 0;  // `sync` reads it, perhaps in another thread
 };
 

@@ -2,8 +2,6 @@
 
 #include "carillon/queue/memory_store.h"
 
-#include <utility>
-
 namespace carillon::queue {
 
 namespace {
@@ -22,18 +20,13 @@ std::vector<JobRecord> scan(const Order& order, const typename Order::key_type& 
 }  // namespace
 
 Sequence MemoryStore::append(const Changes& changes) {
-  if (changes.begun) unfinished_[changes.begun->id].bytes = changes.begun->bytes;
+  if (changes.begun) unfinished_[changes.begun->id] = changes.begun->bytes;
   if (changes.piece) {
-    unfinished_[changes.piece->id].body.append(changes.piece->bytes);
+    large_bodies_[changes.piece->id].emplace_back(changes.piece->bytes);
     body_bytes_ += changes.piece->bytes.size();
   }
-  if (changes.given_up) {
-    const auto body = unfinished_.find(changes.given_up->id);
-    if (body != unfinished_.end()) {
-      body_bytes_ -= body->second.body.size();
-      unfinished_.erase(body);
-    }
-  }
+  if (changes.given_up && unfinished_.erase(changes.given_up->id) > 0)
+    erase_large_body(changes.given_up->id);
   for (const JobChange& change : changes.jobs) {
     if (!change.before) {
       put(change);
@@ -56,22 +49,21 @@ Sequence MemoryStore::append(const Changes& changes) {
 
 void MemoryStore::put(const JobChange& change) {
   if (!change.after) return;  // neither a record before nor one after: no change
+  const bool in_pieces = unfinished_.contains(change.after->id);
   const auto at = jobs_.try_emplace(change.after->id).first;
   Job& job = at->second;
   try {
     job.record = *change.after;
-    job.body.assign(change.body);
+    if (!in_pieces) job.body.assign(change.body);
     enter(job);
   } catch (...) {
     jobs_.erase(at);
     throw;
   }
-  const auto unfinished = unfinished_.find(change.after->id);
-  if (unfinished == unfinished_.end()) {
-    body_bytes_ += change.body.size();
+  if (in_pieces) {
+    unfinished_.erase(change.after->id);
   } else {
-    job.body = std::move(unfinished->second.body);
-    unfinished_.erase(unfinished);
+    body_bytes_ += change.body.size();
   }
 }
 
@@ -79,7 +71,15 @@ void MemoryStore::erase(JobId id) {
   const auto job = jobs_.find(id);
   leave(job->second);
   body_bytes_ -= job->second.body.size();
+  if (job->second.record.body_bytes > kBodyPiece) erase_large_body(id);
   jobs_.erase(job);
+}
+
+void MemoryStore::erase_large_body(JobId id) {
+  const auto body = large_bodies_.find(id);
+  if (body == large_bodies_.end()) return;
+  for (const std::string& piece : body->second) body_bytes_ -= piece.size();
+  large_bodies_.erase(body);
 }
 
 void MemoryStore::move(const JobRecord& after) {
@@ -115,7 +115,7 @@ Recovered MemoryStore::recover() const {
   recovered.watermarks = watermarks_;
   recovered.tubes.reserve(tube_records_.size());
   for (const auto& [number, record] : tube_records_) recovered.tubes.push_back(record);
-  for (const auto& [id, body] : unfinished_) recovered.unfinished.push_back({id, body.bytes});
+  for (const auto& [id, bytes] : unfinished_) recovered.unfinished.push_back({id, bytes});
   return recovered;
 }
 
@@ -127,6 +127,9 @@ std::optional<JobRecord> MemoryStore::find(JobId id) const {
 
 std::string MemoryStore::body(JobId id, std::uint32_t piece) const {
   const auto job = jobs_.find(id);
+  const auto large = large_bodies_.find(id);
+  if (job != jobs_.end() && large != large_bodies_.end() && piece < large->second.size())
+    return large->second[piece];
   const std::size_t at = piece * kBodyPiece;
   if (job == jobs_.end() || at > job->second.body.size())
     throw StoreDamage("job " + std::to_string(id) + " has no body: there is no such job");

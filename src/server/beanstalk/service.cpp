@@ -58,7 +58,7 @@ std::size_t Service::free_memory() const {
 }
 
 std::size_t Service::max_unsent() const {
-  return std::min(options_.max_unsent, std::max(free_memory() / 8, kOwnReplies));
+  return std::min(options_.max_unsent, std::max(most_for_one(), kOwnReplies));
 }
 
 void Service::renew_reserve() {

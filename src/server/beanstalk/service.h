@@ -114,8 +114,10 @@ class Service {
   // Bytes of it that may be taken now. If the system gives no more memory, that is a quarter of the
   // reserve at most, so that workers get bodies and the rest of the process has the others.
   std::size_t free_memory() const;
-  // Bytes of replies that one client may leave unread now. An eighth of what is free: so there is
-  // always something for the others, however many of them do not read.
+  // Bytes of it that one body or list may take now. An eighth of what is free: so there is always
+  // something for the others, however many of them do not read.
+  std::size_t most_for_one() const { return free_memory() / 8; }
+  // Bytes of replies that one client may leave unread now.
   std::size_t max_unsent() const;
 
   // Returns true if the system gives no more memory.

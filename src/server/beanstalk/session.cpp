@@ -83,7 +83,7 @@ bool Session::may_hold(std::size_t bytes, std::size_t own) {
   bytes = std::min(bytes, queue::kBodyPiece);
   if (bytes <= own) return true;
   count_memory();
-  if (bytes > service_.free_memory()) return false;
+  if (bytes > service_.most_for_one()) return false;
   held_ = bytes;
   memory_.set(memory_.bytes() + bytes);
   return true;
@@ -169,7 +169,7 @@ void Session::dispatch(const Command& c) {
     case Verb::kListTubes:
       return list_tubes();
     case Verb::kListTubesWatched:
-      return answer_yaml(0, list_yaml(engine.watched(client_)));
+      return list_watched();
     case Verb::kListTubeUsed:
       return replies_.add(0, "USING ", engine.tube_in_use(client_), kEnd);
 
@@ -257,6 +257,15 @@ void Session::go_on_listing() {
   if (left_ > 0) return;
   replies_.add_to_last(kEnd);
   state_ = State::kLine;
+}
+
+// Up to 2 MB.
+void Session::list_watched() {
+  const std::string list = list_yaml(service_.engine().watched(client_));
+  count_memory();
+  if (list.size() > kOwnReplies && list.size() > service_.most_for_one())
+    return answer_out_of_memory(kNoMemory);
+  answer_yaml(0, list);
 }
 
 void Session::pause(const Command& c) {

@@ -146,6 +146,7 @@ class Session {
   void go_on_peeking();
   void list_tubes();
   void go_on_listing();
+  void list_watched();
   void answer_kick();
   void checkpoint();
   void pause(const Command& command);

@@ -41,6 +41,7 @@ std::size_t Session::take_body(std::string_view bytes) {
     finish_put(bytes.substr(0, whole));
     return taken;
   }
+  body_.reserve(whole);  // else the string would grow beyond what was asked for
   body_.append(bytes.substr(0, taken));
   if (body_.size() == whole) {
     finish_put(body_);
@@ -104,6 +105,7 @@ std::size_t Session::take_piece(std::string_view bytes) {
   const std::size_t piece =
       rest == 0 ? kEnd.size() : std::min<std::size_t>(rest, queue::kBodyPiece);
   const std::size_t taken = std::min(piece - body_.size(), bytes.size());
+  body_.reserve(piece);  // as in take_body()
   body_.append(bytes.substr(0, taken));
   if (body_.size() < piece) return taken;
   if (rest == 0) {
