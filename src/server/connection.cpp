@@ -82,6 +82,9 @@ void Connection::process(std::uint64_t until_ns) {
     case Wants::kRoom:
       full_ = true;
       break;
+    case Wants::kStore:
+      owner_.wants_room(*this);
+      break;
     case Wants::kNothing:
       break;
   }

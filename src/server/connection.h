@@ -55,6 +55,8 @@ class Connection final : public std::enable_shared_from_this<Connection>,
     virtual void has_replies(Connection& connection) = 0;
     // Asks for a process() when it is this connection's turn.
     virtual void wants_turn(Connection& connection) = 0;
+    // Asks for a store_has_room() when the store has room.
+    virtual void wants_room(Connection& connection) = 0;
     // Asks for a read_on() at the end of this turn, when the replies are sent.
     virtual void rests(Connection& connection) = 0;
     // Asks for a hung_up() when the client closes its half of the socket `fd`.
@@ -82,6 +84,11 @@ class Connection final : public std::enable_shared_from_this<Connection>,
   // Carries out the commands in the buffer until `until_ns` (monotonic clock), then goes on as the
   // session wants.
   void process(std::uint64_t until_ns);
+
+  // Asks for its turn again after it has waited for room in the store.
+  void store_has_room() {
+    if (!closed_) owner_.wants_turn(*this);
+  }
 
   // Reads on after a rest, if the session still wants input or the connection lingers.
   void read_on();
@@ -127,6 +134,7 @@ class Connection final : public std::enable_shared_from_this<Connection>,
   // Set by the owner's lists (ConnectionList) while the connection is in them.
   bool has_replies_queued = false;
   bool is_resting = false;
+  bool is_waiting_for_store = false;
   // Set by the owner while the replies wait until more is durable.
   bool has_replies_held = false;
 

@@ -27,8 +27,8 @@ constexpr std::uint64_t kFlushBudget = 500'000;
 constexpr std::uint64_t kReadBudget = 500'000;
 // What a connection may use in each round of the line, in ns.
 constexpr std::int64_t kQuantum = 300'000;
-// While a checkpoint is made, the store is asked about it this often.
-constexpr std::uint64_t kCheckpointPollNs = 5'000'000;
+// While a checkpoint is made, or puts wait for room, the store is asked about it this often.
+constexpr std::uint64_t kStorePollNs = 5'000'000;
 constexpr std::string_view kFull = "OUT_OF_MEMORY\r\n";
 
 bool is_ignored(int signal) {
@@ -91,6 +91,7 @@ int EventLoop::run() {
 
 void EventLoop::turn() {
   take_input();
+  look_for_room();
   const std::uint64_t until = read_mono() + kLineBudget;
   serve_line(until);
   while (line_.empty() && take_more_input(until)) serve_line(until);
@@ -136,6 +137,11 @@ bool EventLoop::take_more_input(std::uint64_t until_ns) {
   return found;
 }
 
+void EventLoop::look_for_room() {
+  if (waiting_for_store_.empty() || !store_.has_room()) return;
+  while (!waiting_for_store_.empty()) waiting_for_store_.take_first()->store_has_room();
+}
+
 void EventLoop::serve_line(std::uint64_t until_ns) {
   for (std::uint64_t now = read_mono(); now < until_ns;) {
     TurnLine::Member* const next = line_.next();
@@ -158,9 +164,8 @@ std::optional<std::uint64_t> EventLoop::next_wakeup() const {
   const auto engine = engine_.next_wakeup();
   const auto stalls = stalls_.next_wakeup();
   const auto soonest = engine && stalls ? std::min(engine, stalls) : engine ? engine : stalls;
-  if (!service_.checkpoint().pending()) return soonest;
-  const std::uint64_t poll = read_mono() + kCheckpointPollNs;
-  return std::min(poll, soonest.value_or(poll));
+  if (!service_.checkpoint().pending() && waiting_for_store_.empty()) return soonest;
+  return std::min(read_mono() + kStorePollNs, soonest.value_or(UINT64_MAX));
 }
 
 void EventLoop::run_engine(std::uint64_t until_ns) {

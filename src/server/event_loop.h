@@ -67,6 +67,7 @@ class EventLoop final : private Connection::Owner {
   queue::Sequence durable() const override { return commit_.acknowledgeable(); }
   void has_replies(Connection& connection) override;
   void wants_turn(Connection& connection) override { line_.join(connection); }
+  void wants_room(Connection& connection) override { waiting_for_store_.add(connection); }
   void rests(Connection& connection) override { resting_.add(connection); }
   void watch_hang_up(Connection& connection, int fd) override;
   void active(Connection& connection) override;
@@ -76,6 +77,7 @@ class EventLoop final : private Connection::Owner {
   void turn();
   void take_input();
   bool take_more_input(std::uint64_t until_ns);
+  void look_for_room();
   void serve_line(std::uint64_t until_ns);
   bool engine_has_work() const;
   void run_engine(std::uint64_t until_ns);
@@ -131,6 +133,8 @@ class EventLoop final : private Connection::Owner {
     bool operator<(const Held& other) const { return waits_for > other.waits_for; }
   };
   std::priority_queue<Held> held_;
+  // Connections that put, and wait until the store has room.
+  ConnectionList waiting_for_store_{&Connection::is_waiting_for_store};
   // Connections that read again at the end of the turn.
   ConnectionList resting_{&Connection::is_resting};
   bool stopping_ = false;

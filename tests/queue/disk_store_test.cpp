@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -319,6 +320,20 @@ TEST_P(DiskThreads, SyncsBesideAppendsWritesAndReads) {
   done = true;
   syncing.join();
   EXPECT_EQ(store.sync(), 2'000u);
+}
+
+// The flush that makes room begins though nobody appends.
+TEST(DiskStore, HasRoomAgainWhenAFlushHasEnded) {
+  const TemporaryDirectory directory;
+  DiskStore store(directory / "data", {.recent = 16 << 10});
+  EXPECT_TRUE(store.has_room());
+  put(store, 1, 64 << 10);
+  EXPECT_FALSE(store.has_room());
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!store.has_room() && std::chrono::steady_clock::now() < until)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_TRUE(store.has_room());
+  EXPECT_EQ(store.find(1), job(1));
 }
 
 }  // namespace

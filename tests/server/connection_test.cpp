@@ -26,6 +26,7 @@ struct CountingOwner final : Connection::Owner {
   queue::Sequence durable() const override { return durable_until; }
   void has_replies(Connection&) override {}
   void wants_turn(Connection&) override { ++turns; }
+  void wants_room(Connection&) override { ++waits_for_room; }
   void rests(Connection&) override { ++rests_asked; }
   void watch_hang_up(Connection&, int) override { ++watches; }
   void active(Connection&) override {}
@@ -36,6 +37,7 @@ struct CountingOwner final : Connection::Owner {
   int turns = 0;
   int rests_asked = 0;
   int watches = 0;
+  int waits_for_room = 0;
 };
 
 // The client's end of a socket pair, and the server's connection.
@@ -139,6 +141,24 @@ TEST_F(ConnectionTest, WithAFullBufferAReserveThatWaitsReadsNothingAndIsWatched)
   EXPECT_EQ(pair.unread(), 6'409 - 4'096 - 9);
   EXPECT_EQ(owner.watches, 1);
   poll();
+  EXPECT_EQ(owner.turns, 2);
+}
+
+// A connection that is closed is owned by nobody, and in line it would be found after its end.
+TEST_F(ConnectionTest, WhenTheStoreHasRoomAPutGoesOnUnlessItsClientIsGone) {
+  Pair pair(io, server.service, owner);
+  pair.connection->read_on();
+  server.store.is_full = true;
+  pair.send("put 0 0 60 1\r\nx\r\n");
+  poll();
+  serve(pair);
+  ASSERT_EQ(owner.turns, 1);
+  ASSERT_EQ(owner.waits_for_room, 1);
+  server.store.is_full = false;
+  pair.connection->store_has_room();
+  EXPECT_EQ(owner.turns, 2);
+  pair.connection->abort();
+  pair.connection->store_has_room();
   EXPECT_EQ(owner.turns, 2);
 }
 

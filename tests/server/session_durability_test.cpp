@@ -118,5 +118,28 @@ TEST(SessionDurability, TheNextCommandWaitsUntilTheRepliesHaveRoom) {
   EXPECT_EQ(client.say("").size(), 2 * (13 + 402u));
 }
 
+// Else its append would keep the thread, and so all clients, waiting for the disk.
+TEST(SessionDurability, APutWaitsUntilTheStoreHasRoom) {
+  TestServer server({.max_job_size = kLargestMaxJobSize});
+  Client client(server);
+  Client other(server);
+  server.store.is_full = true;
+  EXPECT_EQ(client.say("use t\r\nput 0 0 60 5\r\nhel"), "USING t\r\n");
+  EXPECT_EQ(client.session().wants(), Session::Wants::kStore);
+  EXPECT_EQ(client.say("lo\r\nlist-tube-used\r\n"), "");
+  EXPECT_EQ(client.unused(), "hello\r\nlist-tube-used\r\n");
+  EXPECT_EQ(other.say("use u\r\nreserve-with-timeout 0\r\n"), "USING u\r\nTIMED_OUT\r\n");
+  server.store.is_full = false;
+  EXPECT_EQ(client.say(""), "INSERTED 1\r\nUSING t\r\n");
+
+  const std::string piece(queue::kBodyPiece, 'b');
+  client.say("put 0 0 60 " + std::to_string(2 * piece.size()) + "\r\n" + piece);
+  server.store.is_full = true;
+  EXPECT_EQ(client.say(piece + "\r\n"), "");
+  EXPECT_EQ(client.unused().size(), piece.size() + 2);
+  server.store.is_full = false;
+  EXPECT_EQ(client.say(""), "INSERTED 2\r\n");
+}
+
 }  // namespace
 }  // namespace carillon::server::beanstalk

@@ -32,6 +32,8 @@ class BreakableStore : public queue::Store {
   bool bodies_fail = false;
   bool bodies_are_damaged = false;
   bool bodies_are_on_disk = false;
+  std::atomic<bool> is_full = false;  // it has no room; `asked` counts the questions
+  std::atomic<int> asked = 0;
   std::atomic<bool> syncs_fail = false;  // atomic, because another thread may sync
 
   // A write in the background fails.
@@ -43,6 +45,10 @@ class BreakableStore : public queue::Store {
   queue::Sequence append(const queue::Changes& changes) override {
     if (appends_fail) throw queue::StoreError("no space left on device");
     return store_.append(changes);
+  }
+  bool has_room() override {
+    ++asked;
+    return !is_full;
   }
   queue::Sequence sync() override {
     if (syncs_fail) throw queue::StoreError("input/output error");

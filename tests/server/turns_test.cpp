@@ -106,5 +106,22 @@ TEST_F(TurnsTest, AClientThatPutsOneJobIsServedWhileManyPipelinePuts) {
   for (std::thread& thread : threads) thread.join();
 }
 
+// The loop asks the store every few milliseconds, without spinning.
+TEST_F(TurnsTest, PutsWaitForRoomInTheStoreAndNobodyElseDoes) {
+  start();
+  Peer putter(tcp_);
+  Peer other(tcp_);
+  EXPECT_EQ(putter.say("use t\r\n", "USING t\r\n"), "USING t\r\n");
+  store_.is_full = true;
+  putter.send("put 0 0 60 1\r\nx\r\n");
+  EXPECT_EQ(other.say("use u\r\n", "USING u\r\n"), "USING u\r\n");
+  const int before = store_.asked;
+  std::this_thread::sleep_for(milliseconds(100));
+  EXPECT_LE(store_.asked - before, 50);
+  EXPECT_FALSE(putter.has_input());
+  store_.is_full = false;
+  EXPECT_EQ(putter.read(12), "INSERTED 1\r\n");
+}
+
 }  // namespace
 }  // namespace carillon::server

@@ -34,12 +34,13 @@ namespace carillon::queue {
 
 struct DiskStoreOptions {
   // Bytes of recent changes in memory, which a start after a crash applies again. There may be up
-  // to three times as many while the disk is slow; then appends wait.
+  // to three times as many while the disk is slow; then appends wait. has_room() is false from two
+  // and a half times as many on.
   std::size_t recent = 64 << 20;
   std::size_t read_cache = 64 << 20;  // bytes of blocks read from files
   std::size_t large_body = 4 << 10;   // bodies of at least so many bytes are kept apart
   // The state is written to files, and the log trimmed, when the log has so many bytes. Appends
-  // wait from three times as many on, and are refused from four times on.
+  // wait, and has_room() is false, as with `recent`. From four times as many on they are refused.
   std::size_t log_bytes = 128 << 20;
   std::size_t log_segment_bytes = 4 << 20;
   // How many files of the state are kept open, from 32 on. To read another one, it is opened anew.
@@ -66,6 +67,7 @@ class DiskStore final : public Store {
   ~DiskStore() override;
 
   Sequence append(const Changes& changes) override;
+  bool has_room() override;
   Sequence sync() override;
   void write() override;
   std::string failure() const override;

@@ -174,6 +174,11 @@ class Store {
   // changed. O(changes).
   virtual Sequence append(const Changes& changes) = 0;
 
+  // Returns true if append() takes the next change at once. If not, it may keep its thread waiting
+  // for the disk; whoever can should wait, and ask again every few milliseconds. Throws nothing: a
+  // store that has failed takes a change at once, and throws.
+  virtual bool has_room() { return true; }
+
   // Makes all that was appended before the call durable, and returns the last sequence number that
   // is known to be durable. Once it has thrown, what was not durable yet may be lost, and the
   // caller must acknowledge none of it.

@@ -70,6 +70,7 @@ struct DiskStore::Parts {
   bool checkpoint_first() const;
   void go_on_flushing();
   bool too_much() const;
+  bool nearly_too_much() const;
   void begin_flush();
   void require_durable();
   std::vector<JobRecord> scan(const IndexKey& from, const IndexKey& end, std::size_t limit) const;
@@ -128,6 +129,19 @@ Sequence DiskStore::append(const Changes& changes) {
     if (tube.scheduled == 0 && tube.buried == 0) parts.lowest.forget(tube.number);
   }
   return number - parts.number_at_open;
+}
+
+// While nobody appends, nobody else begins the next flush.
+bool DiskStore::has_room() {
+  Parts& parts = *parts_;
+  if (!parts.nearly_too_much() || parts.state.stopped()) return true;
+  try {
+    parts.refuse_if_broken();
+    parts.go_on_flushing();
+  } catch (const StoreError&) {
+    return true;
+  }
+  return !parts.nearly_too_much() || parts.state.in_memory() == 0;
 }
 
 Sequence DiskStore::sync() {
@@ -205,6 +219,10 @@ bool DiskStore::Parts::checkpoint_first() const {
 
 bool DiskStore::Parts::too_much() const {
   return state.in_memory() > 3 * options.recent || log.bytes() > 3 * options.log_bytes;
+}
+
+bool DiskStore::Parts::nearly_too_much() const {
+  return state.in_memory() > options.recent / 2 * 5 || log.bytes() > options.log_bytes / 2 * 5;
 }
 
 // Before each flush: no file of the state may be ahead of the log.

@@ -37,7 +37,7 @@ Identity Identity::of_this_process() {
           .platform = names.machine};
 }
 
-Service::Service(queue::Engine& engine, const queue::Store& store, BodyQueue& bodies,
+Service::Service(queue::Engine& engine, queue::Store& store, BodyQueue& bodies,
                  std::function<queue::Now()> clock, const ServiceOptions& options, DiskSpace disk,
                  queue::DiskStore* on_disk)
     : engine_(engine),

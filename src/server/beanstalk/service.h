@@ -82,7 +82,7 @@ class Service {
  public:
   // `clock` is read once for each command. `engine`, its `store` and `bodies` must outlive the
   // service, and so must `on_disk`, of which checkpoints are made; null: jobs are kept in memory.
-  Service(queue::Engine& engine, const queue::Store& store, BodyQueue& bodies,
+  Service(queue::Engine& engine, queue::Store& store, BodyQueue& bodies,
           std::function<queue::Now()> clock, const ServiceOptions& options, DiskSpace disk = {},
           queue::DiskStore* on_disk = nullptr);
   Service(const Service&) = delete;
@@ -90,6 +90,8 @@ class Service {
 
   queue::Engine& engine() { return engine_; }
   const queue::Store& store() const { return store_; }
+  // Returns true if a put need not wait for the disk (Store::has_room()).
+  bool store_has_room() { return store_.has_room(); }
   BodyQueue& bodies() { return bodies_; }
   queue::Now now() { return last_now_ = clock_(); }
   // Returns what now() returned last.
@@ -139,7 +141,7 @@ class Service {
   bool store_is_full();
 
   queue::Engine& engine_;
-  const queue::Store& store_;
+  queue::Store& store_;
   BodyQueue& bodies_;
   std::function<queue::Now()> clock_;
   queue::Now last_now_;

@@ -62,6 +62,7 @@ Session::Wants Session::wants() const {
   const bool waits = state_ == State::kWaiting || state_ == State::kReading;
   if (waits || state_ == State::kCheckpoint) return Wants::kDelivery;
   if (replies_.bytes() > service_.max_unsent()) return Wants::kRoom;
+  if (no_room_) return Wants::kStore;
   return turn_over_ ? Wants::kTurn : Wants::kInput;
 }
 

@@ -17,7 +17,7 @@ constexpr unsigned kStepsPerReading = 8;
 }  // namespace
 
 std::size_t Session::receive(std::string_view bytes, std::uint64_t until_ns) {
-  turn_over_ = false;
+  turn_over_ = no_room_ = false;
   std::size_t used = 0;
   for (unsigned steps = 0; wants() == Wants::kInput; ++steps) {
     if (!in_long_command() && used == bytes.size()) break;
@@ -30,6 +30,11 @@ std::size_t Session::receive(std::string_view bytes, std::uint64_t until_ns) {
     if (in_long_command()) {
       go_on();
       continue;
+    }
+    const bool puts = state_ == State::kBody || state_ == State::kPieces;
+    if (puts && !service_.store_has_room()) {
+      no_room_ = true;
+      break;
     }
     const std::size_t taken = take(bytes.substr(used));
     if (taken == 0) break;
