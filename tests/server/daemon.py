@@ -1,8 +1,10 @@
 """Real servers as child processes, each on a free port: Carillon (in memory or durable) and
 Debian's beanstalkd."""
 
+import contextlib
 import fcntl
 import os
+import random
 import shutil
 import signal
 import socket
@@ -85,9 +87,14 @@ def subject_durable(data: str) -> "Server":
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        return probe.getsockname()[1]
+    """A port that nobody has now, and that the kernel gives to no outgoing connection. If it did,
+    another test could take the port before the server does, or this one's connect() reach itself.
+    """
+    while True:
+        port = random.randrange(16_000, 32_000)
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            probe.bind((HOST, port))
+            return port
 
 
 class Server:
