@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <rocksdb/db.h>
+#include <rocksdb/perf_context.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -253,6 +254,25 @@ TEST(DiskCost, OpeningDoesNotReadTheJobs) {
   EXPECT_EQ(store.recover().tubes.size(), 1u);
   EXPECT_EQ(store.scan_due(1, {}, 10).size(), 10u);
   EXPECT_LT(bytes_read_by_this_process() - before, 8u << 20);  // of 40 MB
+}
+
+// Wherever a scan begins: the jobs that were erased there are passed once.
+TEST(DiskCost, ScansPassErasedJobsOnce) {
+  const TemporaryDirectory directory;
+  DiskStore store(directory / "data", {});
+  constexpr JobId kLast = 10'000;
+  for (JobId id = 1; id <= kLast; ++id) put(store, id, 10);
+  for (JobId id = 100; id < kLast; ++id) erase(store, id);
+  const std::uint64_t& passed = rocksdb::get_perf_context()->internal_delete_skipped_count;
+  const auto scan = [&](JobId from, std::size_t limit) {
+    const std::uint64_t before = passed;
+    EXPECT_FALSE(store.scan_due(1, {job(from).due, from}, limit).empty());
+    return passed - before;
+  };
+  EXPECT_EQ(scan(1, 99), 0u) << "it ends with the last job that it returns";
+  EXPECT_EQ(scan(100, 16), kLast - 100);
+  EXPECT_EQ(scan(100, 16), 0u);
+  EXPECT_EQ(scan(5'000, 16), 0u);
 }
 
 std::uintmax_t space_taken(const std::string& path) {

@@ -2,6 +2,8 @@
 
 #include "carillon/queue/disk_store.h"
 
+#include <rocksdb/perf_context.h>
+
 #include <algorithm>
 #include <chrono>
 #include <exception>
@@ -14,8 +16,8 @@
 #include "queue/store/body_reader.h"
 #include "queue/store/change_codec.h"
 #include "queue/store/checkpoint.h"
+#include "queue/store/empty_places.h"
 #include "queue/store/local_log.h"
-#include "queue/store/lowest_places.h"
 #include "queue/store/record_values.h"
 #include "queue/store/rocks_state.h"
 
@@ -47,7 +49,7 @@ struct DiskStore::Parts {
   std::string bytes;       // of the change that is appended
   JobId next_id = 0;       // the watermark that was appended last
   bool sync_next = false;  // and it is not durable yet
-  mutable LowestPlaces lowest;
+  mutable EmptyPlaces empty_places;
   mutable BodyReader bodies{state};
   const LogNumber number_at_open;
   LogNumber trimmed = 0;                   // the log, up to here
@@ -122,11 +124,11 @@ Sequence DiskStore::append(const Changes& changes) {
     parts.sync_next = true;
   }
   for (const JobChange& change : changes.jobs) {
-    if (change.after) parts.lowest.entered(index_key_of(*change.after));
+    if (change.after) parts.empty_places.entered(index_key_of(*change.after));
     if (!change.before && change.after) parts.bodies.put(change.after->id);
   }
   for (const TubeRecord& tube : changes.tubes) {
-    if (tube.scheduled == 0 && tube.buried == 0) parts.lowest.forget(tube.number);
+    if (tube.scheduled == 0 && tube.buried == 0) parts.empty_places.forget(tube.number);
   }
   return number - parts.number_at_open;
 }
@@ -360,13 +362,18 @@ std::vector<JobRecord> DiskStore::Parts::scan(const IndexKey& from, const IndexK
                                               std::size_t limit) const {
   std::vector<JobRecord> found;
   if (limit == 0) return found;
-  const IndexKey start = lowest.start(from);
+  const IndexKey start = empty_places.start(from);
   const Slice end_slice(end.data(), end.size());
+  const std::uint64_t& passed = rocksdb::get_perf_context()->internal_delete_skipped_count;
+  const std::uint64_t passed_before = passed;
   const auto at = state.scan(kIndex, queue::view(start), end_slice);
-  for (; at->Valid() && found.size() < limit; at->Next())
+  const std::uint64_t passed_first = passed - passed_before;
+  for (; at->Valid(); at->Next()) {
     found.push_back(read_job_value(view(at->key()), view(at->value())));
+    if (found.size() == limit) break;  // behind it there may be many erased entries
+  }
   state.check(*at);
-  lowest.scanned(from, found.empty() ? end : index_key_of(found.front()));
+  empty_places.scanned(from, found.empty() ? end : index_key_of(found.front()), passed_first);
   return found;
 }
 
