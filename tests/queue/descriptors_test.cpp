@@ -50,7 +50,7 @@ TEST_P(LogDescriptors, AreFewHoweverManySegments) {
     log.read(0, [](LogNumber, std::string_view) {});
     for (int n = 0; n < 200; ++n) {
       log.append(change, [](LogNumber) {});
-      log.sync();
+      log.write();  // nobody may sync for long
       ASSERT_LE(open_files(segments), 3U) << n;
     }
     EXPECT_GT(files(directory.path(), ""), 30U);

@@ -252,17 +252,7 @@ LogNumber LocalLog::sync() {
   write();
   Lock lock(mutex_);
   if (durable_ < handed_) sync_handed(lock);
-  close_what_is_durable();
   return durable_;
-}
-
-// Segments are made durable in their order, so what is before the last one needs no sync any more.
-// Another sync could still be at it, if this were not the thread that syncs.
-void LocalLog::close_what_is_durable() {
-  auto segment = std::find_if(used_.rbegin(), used_.rend(),
-                              [this](const LogSegment& used) { return &used == handed_to_; });
-  if (segment == used_.rend()) return;
-  while (++segment != used_.rend() && segment->is_open()) segment->close();
 }
 
 // Other windows may be written meanwhile: write() waits for the disk only when it goes on in the
@@ -288,17 +278,19 @@ void LocalLog::write() {
   const std::optional<Writing> writing = close_window();
   if (!writing) return;
   lock.unlock();
+  // Held until the segment before is closed: another thread may be about to sync it.
   std::unique_lock one_sync_at_a_time(fdatasync_, std::defer_lock);
-  if (writing->sync_first != nullptr) one_sync_at_a_time.lock();
+  if (writing->before != nullptr) one_sync_at_a_time.lock();
   or_fail(lock, [&] { write_closed(*writing); });
   lock.lock();
   handed_ = writing->last;
   handed_to_ = writing->segment;
+  if (writing->before != nullptr) writing->before->close();
   if (options_.writes == LogWrites::kDurable) durable_ = handed_;
 }
 
 void LocalLog::write_closed(const Writing& writing) {
-  if (writing.sync_first != nullptr) writing.sync_first->sync();
+  if (writing.before != nullptr) writing.before->sync();
   if (writing.block == 1) writing.segment->write_header();
   writing.segment->write(closed_.data(), writing.size, writing.block);
 }
@@ -330,7 +322,7 @@ std::optional<LocalLog::Writing> LocalLog::close_window() {
   const LogNumber first = last_ - closed_.count() + 1;
   const std::size_t blocks = LogSegment::blocks_for(closed_.bytes());
   if (next_block_ == 0 || next_block_ + blocks > used_.back().blocks())
-    writing.sync_first = roll(blocks, first);
+    writing.before = roll(blocks, first);
   writing.size = closed_.finish({.first = first, .durable = durable_});
   writing.segment = &used_.back();
   writing.block = next_block_;
@@ -340,12 +332,12 @@ std::optional<LocalLog::Writing> LocalLog::close_window() {
 
 // Goes on in a free segment. Returns the one before, which is to be made durable first: after a
 // crash of the machine only the last segment may have lost anything.
-const LogSegment* LocalLog::roll(std::size_t blocks, LogNumber first) {
+LogSegment* LocalLog::roll(std::size_t blocks, LogNumber first) {
   const auto fits = [blocks](const LogSegment& segment) {
     return segment.is_open() && 1 + blocks <= segment.blocks();
   };
   const auto found = std::find_if(free_.begin(), free_.end(), fits);  // append() has seen to it
-  const LogSegment* const before = used_.empty() ? nullptr : &used_.back();
+  LogSegment* const before = used_.empty() ? nullptr : &used_.back();
   used_.splice(used_.end(), free_, found);  // throws nothing: a window that is closed is written
   used_.back().begin(++last_serial_, first);
   next_block_ = 1;

@@ -19,8 +19,7 @@
 // later record says so, and damage to their record passes for a crash. What a crash has left behind
 // the end is never taken for a record later: a log that was read goes on in a new segment.
 //
-// Memory: two windows. Descriptors: two, and one for each segment that was begun since the last
-// sync(). Thread safety: as every Log.
+// Memory: two windows. Descriptors: three at most. Thread safety: as every Log.
 #pragma once
 
 #include <cstddef>
@@ -67,7 +66,7 @@ class LocalLog final : public Log {
   using Segments = std::list<LogSegment>;
 
   struct Writing {
-    const LogSegment* sync_first = nullptr;  // the segment before a new one
+    LogSegment* before = nullptr;  // to be made durable first: of a new segment, the one before
     const LogSegment* segment = nullptr;
     std::uint32_t block = 0;
     std::size_t size = 0;
@@ -84,10 +83,9 @@ class LocalLog final : public Log {
   std::size_t used_bytes() const;
   std::string path_of(std::uint64_t file) const;
   std::optional<Writing> close_window();
-  const LogSegment* roll(std::size_t blocks, LogNumber first);
+  LogSegment* roll(std::size_t blocks, LogNumber first);
   void write_closed(const Writing& writing);
   void sync_handed(Lock& lock);
-  void close_what_is_durable();
   template <typename Action>
   void or_fail(Lock& lock, Action action);
   [[noreturn]] void fail(const std::exception& why);
