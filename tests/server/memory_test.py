@@ -1,5 +1,6 @@
 """Clients of many kinds that take what memory they can get, all at once. The server stays within
---memory, refuses and delays what it must, serves a client that behaves well, and loses nothing."""
+--memory, which is all that the system gives it. It refuses and delays what it must, serves a client
+that behaves well, and loses nothing."""
 
 import resource
 import tempfile
@@ -21,6 +22,15 @@ def highest_memory(server: daemon.Server) -> int:
     return (int(fields["VmHWM"].split()[0]) - int(fields["RssFile"].split()[0])) << 10
 
 
+def limit_memory(server: daemon.Server, more: int) -> None:
+    """From now on the system gives the process at most so many bytes more."""
+    server.connect().call(b"list-tube-used")  # it has taken what it takes at its start
+    with open(f"/proc/{server.process.pid}/status", encoding="ascii") as status:
+        line = next(line for line in status if line.startswith("VmData"))
+    limit = (int(line.split()[1]) << 10) + more
+    resource.prlimit(server.process.pid, resource.RLIMIT_DATA, (limit, resource.RLIM_INFINITY))
+
+
 def send_what_fits(connection: Connection, data: bytes) -> None:
     """Sends without reading a reply, as long as the server takes it."""
     connection.socket.setblocking(False)
@@ -39,6 +49,7 @@ class MemoryTest(unittest.TestCase):
         self.addCleanup(directory.cleanup)
         self.data = directory.name + "/data"
         self.server = self.start()
+        limit_memory(self.server, MEMORY)
         self.greedy = []
 
     def start(self) -> daemon.Server:
@@ -143,6 +154,7 @@ class MemoryTest(unittest.TestCase):
             "there is no memory for more (see --memory)",
         ):
             self.assertIn(line, log)
+        self.assertNotIn("the system gives no more memory", log)
         self.assertEqual(self.server.terminate(), 0)
 
         client = self.start().connect()
@@ -152,19 +164,11 @@ class MemoryTest(unittest.TestCase):
 
 
 class NoMoreMemoryTest(unittest.TestCase):
-    """The system gives no more memory, because of a limit of the address space."""
-
-    def address_space(self, server: daemon.Server) -> int:
-        with open(f"/proc/{server.process.pid}/status", encoding="ascii") as status:
-            line = next(line for line in status if line.startswith("VmSize"))
-        return int(line.split()[1]) << 10
+    """The system gives less memory than --memory."""
 
     def fill_and_empty(self, server: daemon.Server):
         client = server.connect()
-        client.call(b"list-tube-used")  # the server has begun, with all that it takes at its start
-        limit = self.address_space(server) + (64 << 20)
-        no_limit = resource.RLIM_INFINITY
-        resource.prlimit(server.process.pid, resource.RLIMIT_AS, (limit, no_limit))
+        limit_memory(server, 64 << 20)
         jobs = []
         while (reply := client.call(b"put 0 0 600 60000", BODY)).word == b"INSERTED":
             jobs.append(reply.number())
@@ -176,7 +180,8 @@ class NoMoreMemoryTest(unittest.TestCase):
             reply = client.call(b"reserve-with-timeout 0")
             self.assertEqual((reply.number(), reply.body), (job, BODY))
             self.assertEqual(client.call(b"delete %d" % job), said(b"DELETED"))
-        resource.prlimit(server.process.pid, resource.RLIMIT_AS, (no_limit, no_limit))
+        no_limit = resource.RLIM_INFINITY
+        resource.prlimit(server.process.pid, resource.RLIMIT_DATA, (no_limit, no_limit))
         client.call(b"list-tube-used")
         self.assertEqual(client.call(b"put 0 0 600 60000", BODY).word, b"INSERTED")
         self.assertEqual(server.terminate(), 0)
