@@ -9,10 +9,10 @@
 //     2 * family + 1    a put: varint(size of the key) key value
 //     2 * family + 2    an erasure: key
 //
-// A tag that is not known is refused: it stands for a change that only a newer version can make, and
-// without it the changes behind it would make another state. Within a value, fields that are not
-// known are kept. record_keys.h says which keys there are, record_values.h how their values are
-// written.
+// A tag that is not known is refused: it stands for a change that only a newer version can make,
+// and without it the changes behind it would make another state. Within a value, fields that are
+// not known are kept. record_keys.h says which keys there are, record_values.h how their values
+// are written.
 #pragma once
 
 #include <functional>

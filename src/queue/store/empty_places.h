@@ -1,5 +1,5 @@
-// EmptyPlaces: where in each tube's orders no job stands, so that a scan need not pass the jobs that
-// are gone.
+// EmptyPlaces: where in each tube's orders no job stands, so that a scan need not pass the jobs
+// that are gone.
 //
 //   const auto at = state.scan(places.start(from));
 //   places.scanned(from, first_found, erased_entries_passed);
