@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "carillon/queue/store.h"
@@ -18,11 +19,21 @@ class StoreModel {
     std::string body;
   };
 
+  // A body of which pieces are put: how many bytes it is to have, and those that it has.
+  struct Unfinished {
+    std::uint32_t bytes = 0;
+    std::string body;
+  };
+
   std::map<JobId, Job> jobs;
+  std::map<JobId, Unfinished> unfinished;
   std::map<std::uint32_t, TubeRecord> tubes;
   Watermarks watermarks;
 
   void apply(const Changes& changes) {
+    if (changes.begun) unfinished[changes.begun->id] = {changes.begun->bytes, {}};
+    if (changes.piece) unfinished.at(changes.piece->id).body += changes.piece->bytes;
+    if (changes.given_up) unfinished.erase(changes.given_up->id);
     for (const JobChange& change : changes.jobs) {
       if (!change.after) {
         jobs.erase(change.before->id);
@@ -30,7 +41,7 @@ class StoreModel {
       }
       Job& job = jobs[change.after->id];
       job.record = *change.after;
-      if (!change.before) job.body = std::string(change.body);
+      if (!change.before) job.body = body_of(change);
     }
     for (const TubeRecord& tube : changes.tubes) {
       tubes[tube.number] = tube;
@@ -70,6 +81,11 @@ class StoreModel {
   }
 
  private:
+  std::string body_of(const JobChange& put) {
+    const auto pieces = unfinished.extract(put.after->id);
+    return pieces.empty() ? std::string(put.body) : std::move(pieces.mapped().body);
+  }
+
   template <class Order, class Belongs>
   std::vector<JobRecord> first(std::size_t limit, const Order& order,
                                const Belongs& belongs) const {

@@ -4,6 +4,8 @@
 
 #include <charconv>
 
+#include "carillon/queue/store.h"
+
 namespace carillon::simulator {
 
 namespace {
@@ -25,26 +27,46 @@ std::string_view word_of(std::string_view line, std::size_t which) {
   return line.substr(0, line.find(' '));
 }
 
-}  // namespace
-
-std::optional<Reply> take_reply(std::string_view& bytes) {
+// The line at the front, or nothing if its end is not there.
+std::optional<Reply> reply_at(std::string_view bytes) {
   const std::size_t length = bytes.find(kEnd);
   if (length == std::string_view::npos) return std::nullopt;
   Reply reply;
   reply.line = bytes.substr(0, length);
   reply.word = word_of(reply.line, 0);
   reply.number = number_in(word_of(reply.line, 1));
-  std::size_t whole = length + kEnd.size();
-  const bool is_job = reply.word == "RESERVED" || reply.word == "FOUND";
-  if (is_job || reply.word == "OK") {
-    const std::uint64_t size = number_in(word_of(reply.line, is_job ? 2 : 1));
-    reply.text = bytes.substr(whole, size);
+  return reply;
+}
+
+bool is_job(const Reply& reply) {
+  return reply.word == "RESERVED" || reply.word == "FOUND";
+}
+
+}  // namespace
+
+std::optional<Reply> take_reply(std::string_view& bytes) {
+  auto reply = reply_at(bytes);
+  if (!reply) return reply;
+  std::size_t whole = reply->line.size() + kEnd.size();
+  const bool has_job = is_job(*reply);
+  if (has_job || reply->word == "OK") {
+    const std::uint64_t size = number_in(word_of(reply->line, has_job ? 2 : 1));
+    reply->text = bytes.substr(whole, size);
     whole += size + kEnd.size();
     if (bytes.size() < whole || bytes.substr(whole - kEnd.size(), kEnd.size()) != kEnd)
       return std::nullopt;
   }
   bytes.remove_prefix(whole);
   return reply;
+}
+
+std::optional<LargeHead> take_large_head(std::string_view& bytes) {
+  const auto reply = reply_at(bytes);
+  if (!reply || !is_job(*reply)) return std::nullopt;
+  const std::uint64_t size = number_in(word_of(reply->line, 2));
+  if (size <= queue::kBodyPiece) return std::nullopt;
+  bytes.remove_prefix(reply->line.size() + kEnd.size());
+  return LargeHead{*reply, size};
 }
 
 std::optional<std::uint64_t> field_of(std::string_view text, std::string_view name) {

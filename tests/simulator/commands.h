@@ -62,6 +62,15 @@ struct Reply {
 // Takes the first reply off `bytes`. Returns nothing if it is not there as a whole.
 std::optional<Reply> take_reply(std::string_view& bytes);
 
+// Takes off `bytes` the line of a reply whose body is a large one (queue::kBodyPiece), which comes
+// in pieces. Returns the size of the body, and the reply without it; nothing if there is no such
+// reply at the front.
+struct LargeHead {
+  Reply reply;
+  std::uint64_t size = 0;
+};
+std::optional<LargeHead> take_large_head(std::string_view& bytes);
+
 // The number in the line "NAME: number" of a text, or nothing.
 std::optional<std::uint64_t> field_of(std::string_view text, std::string_view name);
 

@@ -13,6 +13,7 @@
 #include "server/beanstalk/session.h"
 #include "server/turn_line.h"
 #include "simulator/commands.h"
+#include "simulator/large_reply.h"
 #include "simulator/manners.h"
 #include "simulator/model.h"
 #include "simulator/talker.h"
@@ -22,7 +23,10 @@ namespace carillon::simulator {
 class Connection final : public server::TurnLine::Member {
  public:
   Connection(ClientNumber number, const Manners& manners, server::beanstalk::Service& service)
-      : number_(number), manners_(manners), talker_(manners.role), session_(service) {}
+      : number_(number),
+        manners_(manners),
+        talker_(manners.role, service.options().max_job_size),
+        session_(service) {}
 
   ClientNumber number() const { return number_; }
   const Manners& manners() const { return manners_; }
@@ -32,7 +36,7 @@ class Connection final : public server::TurnLine::Member {
 
   void send(Command command) {
     sent_bytes_ += command.bytes.size();
-    on_the_way_ += command.bytes;
+    stream_ += command.bytes;
     commands_.push_back({sent_bytes_, std::move(command)});
   }
   const Talker& talker() const { return talker_; }
@@ -40,23 +44,37 @@ class Connection final : public server::TurnLine::Member {
   std::size_t unanswered() const { return commands_.size(); }
   // Some of what is on the way arrives. `busy_ns`: how long the server has worked so far.
   void arrive(std::size_t bytes, std::uint64_t busy_ns) {
-    bytes = std::min(bytes, on_the_way_.size());
-    input_.append(on_the_way_, 0, bytes);
-    on_the_way_.erase(0, bytes);
+    bytes = std::min(bytes, stream_.size() - arrived_);
+    arrived_ += bytes;
     if (bytes > 0) arrived_ns_ = busy_ns;
   }
-  // How long the server had worked when the last bytes arrived.
+  // How long the server had worked when the last bytes arrived, or when it could go on with them.
   std::uint64_t arrived_ns() const { return arrived_ns_; }
-  bool anything_on_the_way() const { return !on_the_way_.empty(); }
-  const std::string& input() const { return input_; }
+  // Its put waits for the store. Returns how often that has no room since it began to wait.
+  int asks_for_room(bool has_room, std::uint64_t busy_ns) {
+    if (has_room) arrived_ns_ = busy_ns;
+    return asked_for_room_ = has_room ? 0 : asked_for_room_ + 1;
+  }
+  // What has arrived and is not used.
+  std::string_view input() const {
+    return std::string_view(stream_).substr(begin_, arrived_ - begin_);
+  }
   // How many bytes of the input belong to the command that is being read.
   std::size_t rest_of_command() const {
-    return commands_.empty() ? input_.size()
-                             : std::min<std::size_t>(input_.size(), commands_.front().end - used_);
+    return commands_.empty() ? input().size()
+                             : std::min<std::size_t>(input().size(), commands_.front().end - used_);
   }
   void use(std::size_t bytes) {
     used_ += bytes;
-    input_.erase(0, bytes);
+    begin_ += bytes;
+    if (begin_ < stream_.size() / 2) return;
+    stream_.erase(0, begin_);
+    arrived_ -= std::exchange(begin_, 0);
+  }
+  // Returns true if the first command is a put of a large body that has not arrived as a whole.
+  bool sends_large_body() const {
+    return !commands_.empty() && commands_.front().end - used_ > input().size() &&
+           commands_.front().command.body.size() > queue::kBodyPiece;
   }
   // Returns true if all bytes of the first command are used; then take_command() removes it.
   bool has_used_command() const { return !commands_.empty() && commands_.front().end <= used_; }
@@ -69,7 +87,7 @@ class Connection final : public server::TurnLine::Member {
   // Nothing more is sent; what is on the way is lost.
   void end_input() {
     ended_ = true;
-    on_the_way_.clear();
+    stream_.resize(arrived_);
   }
   bool ended() const { return ended_; }
 
@@ -89,6 +107,10 @@ class Connection final : public server::TurnLine::Member {
   }
   // The replies end with one that is not complete: new_replies() returns these bytes once more.
   void keep(std::string_view begun) { begun_ = begun; }
+
+  // The reply with a large body that is being made.
+  LargeReply& large_reply() { return large_reply_; }
+  const LargeReply& large_reply() const { return large_reply_; }
 
   // A reply that ends with the bytes seen so far; when it has left, the client knows of the append.
   struct Note {
@@ -121,13 +143,16 @@ class Connection final : public server::TurnLine::Member {
   const Talker talker_;
   server::beanstalk::Session session_;
   std::deque<Sent> commands_;
-  std::string on_the_way_;
-  std::string input_;
+  std::string stream_;  // sent, from begin_ on not used, up to arrived_ there
+  std::size_t begin_ = 0;
+  std::size_t arrived_ = 0;
   std::uint64_t sent_bytes_ = 0;
   std::uint64_t used_ = 0;
   std::uint64_t arrived_ns_ = 0;
+  int asked_for_room_ = 0;
   bool ended_ = false;
   std::deque<Note> notes_;
+  LargeReply large_reply_;
   std::string begun_;       // the first bytes of a reply of which more will come
   std::uint64_t seen_ = 0;  // bytes of replies that new_replies() has returned
   std::uint64_t left_ = 0;  // bytes of replies that have left

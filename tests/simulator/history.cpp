@@ -1,13 +1,12 @@
-// Hashes tell one state from another (history.h). The hash of a state is the sum of those of its
-// records, so an append changes it by what it changes.
+// What the store must hold, from append to append and from start to start (history.h). What is read
+// is compared in history_reads.cpp.
 
 #include "simulator/history.h"
 
 #include <algorithm>
-#include <functional>
-#include <string_view>
 
 #include "simulator/clock.h"
+#include "simulator/state_hash.h"
 
 namespace carillon::simulator {
 
@@ -15,59 +14,22 @@ using queue::JobId;
 using queue::JobRecord;
 using queue::StoreModel;
 using queue::TubeRecord;
-using queue::Watermarks;
 
 namespace {
 
-std::uint64_t mix(std::uint64_t hash, std::uint64_t with) {
-  hash = (hash ^ with) * 0x9E3779B97F4A7C15;
-  return hash ^ (hash >> 29);
+std::optional<std::string> piece_if_there(const queue::Store& store, JobId id, std::uint32_t n) {
+  try {
+    return store.body(id, n);
+  } catch (const queue::StoreDamage&) {
+    return std::nullopt;
+  }
 }
 
-std::uint64_t mix(std::uint64_t hash, std::string_view with) {
-  return mix(hash, std::hash<std::string_view>()(with));
-}
-
-std::uint64_t hash_of(const StoreModel::Job& job) {
-  const JobRecord& record = job.record;
-  std::uint64_t hash = mix(1, record.id);
-  for (const std::uint64_t field :
-       {std::uint64_t{record.tube}, std::uint64_t{record.priority}, record.due, record.burial,
-        record.ttr, record.delay, record.created, std::uint64_t{record.body_bytes},
-        std::uint64_t{record.history.reserves}, std::uint64_t{record.history.timeouts},
-        std::uint64_t{record.history.releases}, std::uint64_t{record.history.buries},
-        std::uint64_t{record.history.kicks}, static_cast<std::uint64_t>(record.lead),
-        std::uint64_t{record.era}})
-    hash = mix(hash, field);
-  return mix(hash, job.body);
-}
-
-std::uint64_t hash_of(const TubeRecord& tube) {
-  return mix(mix(mix(mix(2, tube.number), tube.scheduled), tube.buried), tube.name);
-}
-
-std::uint64_t hash_of(const Watermarks& marks) {
-  std::uint64_t hash = mix(3, marks.boot);
-  for (const std::uint64_t field :
-       {marks.next_id, marks.next_burial, marks.time, static_cast<std::uint64_t>(marks.wall_ns),
-        static_cast<std::uint64_t>(marks.steady_ns), static_cast<std::uint64_t>(marks.boot_lead),
-        static_cast<std::uint64_t>(marks.job_lead), static_cast<std::uint64_t>(marks.gained_ns),
-        std::uint64_t{marks.era}, std::uint64_t{marks.boot_era}})
-    hash = mix(hash, field);
-  return hash;
-}
-
-std::uint64_t hash_of(const StoreModel& state) {
-  std::uint64_t hash = hash_of(state.watermarks);
-  for (const auto& [id, job] : state.jobs) hash += hash_of(job);
-  for (const auto& [number, tube] : state.tubes) hash += hash_of(tube);
-  return hash;
-}
-
-// A unit is a look-up, or a record that is written.
-void work(std::uint64_t units) {
-  constexpr std::uint64_t kUnitNs = 4'000;
-  virtual_time().pass(units * kUnitNs);
+std::string pieces_that_are_there(const queue::Store& store, const queue::UnfinishedBody& body) {
+  std::string bytes;
+  for (std::uint32_t n = 0; n < queue::pieces_of(body.bytes); ++n)
+    bytes += piece_if_there(store, body.id, n).value_or("");
+  return bytes;
 }
 
 std::string text_of(const JobRecord& record) {
@@ -100,6 +62,9 @@ StoreModel HistoryStore::read_all(const queue::Store& store) {
     for (const JobRecord& record : store.scan_buried(tube.number, 0, SIZE_MAX))
       found.jobs[record.id] = {record, whole_body(store, record.id, record.body_bytes)};
   }
+  for (const queue::UnfinishedBody& body : recovered.unfinished) {
+    found.unfinished[body.id] = {body.bytes, pieces_that_are_there(store, body)};
+  }
   return found;
 }
 
@@ -110,6 +75,7 @@ void HistoryStore::open(queue::Store& store) {
   std::uint64_t number = last_;
   while (number > least && hash != hashes_[number - floor_]) --number;
   if (hash != hashes_[number - floor_]) tell_difference(found);
+  check_nothing_is_left(found, store);
   if (number < last_) {
     ++starts_after_loss_;
     std::erase_if(changed_at_, [number](const auto& change) { return change.second > number; });
@@ -119,10 +85,26 @@ void HistoryStore::open(queue::Store& store) {
   hash_ = hash;
   last_ = floor_ = opened_at_ = told_ = written_ = durable_ = number;
   hashes_ = {hash};
-  changed_.clear();
+  forget_changed();
   counts_.clear();
   for (const auto& [id, job] : state_.jobs) ++counts_[job.record.tube];
   for (const auto& [tube_number, tube] : state_.tubes) check_count(tube);
+}
+
+// What was deleted or given up, or was never durable, has left no piece of a body.
+void HistoryStore::check_nothing_is_left(const StoreModel& found, const queue::Store& store) {
+  for (const auto& [id, bytes] : large_) {
+    if (found.jobs.contains(id) || found.unfinished.contains(id)) continue;
+    for (std::uint32_t n = 0; n < queue::pieces_of(bytes); ++n) {
+      if (piece_if_there(store, id, n)) {
+        throw Violation("piece " + std::to_string(n) + " of the large body of job " +
+                        std::to_string(id) + " is left, and there is no such job");
+      }
+    }
+  }
+  std::erase_if(large_, [&found](const auto& body) {
+    return !found.jobs.contains(body.first) && !found.unfinished.contains(body.first);
+  });
 }
 
 // Compares with what must be there at least: the state that was told last may be gone from memory,
@@ -143,6 +125,10 @@ void HistoryStore::tell_difference(const StoreModel& found) const {
     }
     const std::uint64_t changed = changed_at(id);
     if (text.ends_with(")")) text += " of append " + std::to_string(changed) + ";";
+  }
+  for (const auto& [id, body] : found.unfinished) {
+    text += " has " + std::to_string(body.body.size()) + " bytes of the large body of job " +
+            std::to_string(id) + ";";
   }
   for (const auto& [id, job] : found.jobs) {
     if (!state_.jobs.contains(id)) text += " still has " + text_of(job.record) + ";";
@@ -169,6 +155,7 @@ std::uint64_t HistoryStore::changed_at(JobId id) const {
 queue::Sequence HistoryStore::append(const queue::Changes& changes) {
   const queue::Sequence sequence = store_->append(changes);
   work(1 + changes.jobs.size());
+  if (changes.piece) work_on_bytes(changes.piece->bytes.size());
   ++last_;
   if (sequence != last_ - opened_at_)
     throw Violation("append " + std::to_string(last_ - opened_at_) + " was given the number " +
@@ -179,17 +166,31 @@ queue::Sequence HistoryStore::append(const queue::Changes& changes) {
 }
 
 void HistoryStore::note(const queue::Changes& changes) {
-  const auto add_jobs = [&](std::uint64_t sign) {
-    for (const queue::JobChange& change : changes.jobs) {
-      const auto job = state_.jobs.find(change.after ? change.after->id : change.before->id);
-      if (job != state_.jobs.end()) hash_ += sign * hash_of(job->second);
-    }
-    for (const TubeRecord& changed : changes.tubes) {
-      const auto tube = state_.tubes.find(changed.number);
-      if (tube != state_.tubes.end()) hash_ += sign * hash_of(tube->second);
-    }
-  };
-  constexpr std::uint64_t kMinus = UINT64_MAX;
+  note_pieces(changes);
+  note_jobs(changes);
+  hash_ -= hash_of_records(changes);
+  state_.apply(changes);
+  hash_ += hash_of_records(changes);
+  hashes_.push_back(hash_);
+  constexpr std::size_t kKept = 4'096;  // changes that are long ago are durable
+  while (changed_at_.size() > kKept) changed_at_.erase(changed_at_.begin());
+}
+
+// Of those that an append changes, as they are now. Bodies are counted apart.
+std::uint64_t HistoryStore::hash_of_records(const queue::Changes& changes) const {
+  std::uint64_t hash = hash_of(state_.watermarks);
+  for (const queue::JobChange& change : changes.jobs) {
+    const auto job = state_.jobs.find(change.after ? change.after->id : change.before->id);
+    if (job != state_.jobs.end()) hash += hash_of(job->second.record);
+  }
+  for (const TubeRecord& changed : changes.tubes) {
+    const auto tube = state_.tubes.find(changed.number);
+    if (tube != state_.tubes.end()) hash += hash_of(tube->second);
+  }
+  return hash;
+}
+
+void HistoryStore::note_jobs(const queue::Changes& changes) {
   for (const queue::JobChange& change : changes.jobs) {
     const JobId id = change.after ? change.after->id : change.before->id;
     const auto known = state_.jobs.find(id);
@@ -199,15 +200,48 @@ void HistoryStore::note(const queue::Changes& changes) {
     const bool is_kept = change.before && change.after;
     if (!is_kept || !same_but_due_time(*change.before, *change.after)) changed_.insert(id);
     changed_at_[id] = last_;
+    if (!change.before) note_body(*change.after, change.body);
+    if (!change.after) hash_ -= hash_of_body(id, known->second.body);
   }
-  hash_ -= hash_of(state_.watermarks);
-  add_jobs(kMinus);
-  state_.apply(changes);
-  add_jobs(1);
-  hash_ += hash_of(state_.watermarks);
-  hashes_.push_back(hash_);
-  constexpr std::size_t kKept = 4'096;  // changes that are long ago are durable
-  while (changed_at_.size() > kKept) changed_at_.erase(changed_at_.begin());
+}
+
+// A job has its whole body, never a part of it.
+void HistoryStore::note_body(const JobRecord& put, std::string_view body) {
+  const auto pieces = state_.unfinished.find(put.id);
+  const bool in_pieces = pieces != state_.unfinished.end();
+  if (!in_pieces) hash_ += hash_of_body(put.id, body);
+  if (in_pieces) hash_ -= hash_of(queue::UnfinishedBody{put.id, pieces->second.bytes});
+  const std::size_t size = in_pieces ? pieces->second.body.size() : body.size();
+  if (size != put.body_bytes || in_pieces != (size > queue::kBodyPiece)) {
+    throw Violation(text_of(put) + " is put with " + std::to_string(size) + " of " +
+                    std::to_string(put.body_bytes) + " bytes of its body");
+  }
+}
+
+void HistoryStore::note_pieces(const queue::Changes& changes) {
+  const auto refuse = [](JobId id, const std::string& what) {
+    throw Violation("the large body of job " + std::to_string(id) + " " + what);
+  };
+  if (changes.begun) {
+    const JobId id = changes.begun->id;
+    if (large_.contains(id) || state_.jobs.contains(id)) refuse(id, "is begun, and has been");
+    begun_ = id;
+    large_[id] = changes.begun->bytes;
+    hash_ += hash_of(*changes.begun);
+  }
+  if (const auto& piece = changes.piece) {
+    const auto body = state_.unfinished.find(piece->id);
+    if (body == state_.unfinished.end()) refuse(piece->id, "gets a piece, and was not begun");
+    if (body->second.body.size() != piece->number * queue::kBodyPiece)
+      refuse(piece->id, "gets another piece than the next one");
+    hash_ += hash_of(*piece);
+  }
+  if (changes.given_up) {
+    const auto body = state_.unfinished.find(changes.given_up->id);
+    if (body == state_.unfinished.end()) refuse(changes.given_up->id, "is given up twice");
+    hash_ -= hash_of(*changes.given_up);
+    if (!body->second.body.empty()) hash_ -= hash_of_body(body->first, body->second.body);
+  }
 }
 
 void HistoryStore::check_counts(const queue::Changes& changes) {
@@ -247,56 +281,6 @@ void HistoryStore::told(std::uint64_t number, bool written_is_enough) {
                     ", and only those up to " + std::to_string(covered) + " are durable");
   }
   told_ = std::max(told_, number);
-}
-
-// --- Reading.
-
-std::optional<JobRecord> HistoryStore::find(JobId id) const {
-  work(1);
-  const std::optional<JobRecord> found = store_->find(id);
-  const auto known = state_.jobs.find(id);
-  const bool same = known == state_.jobs.end() ? !found.has_value() : found == known->second.record;
-  if (!same) throw Violation("job " + std::to_string(id) + " is read with another record");
-  return found;
-}
-
-std::string HistoryStore::body(JobId id, std::uint32_t piece) const {
-  std::string body = store_->body(id, piece);
-  work(1 + body.size() / 4'096);
-  const auto known = state_.jobs.find(id);
-  if (known == state_.jobs.end() || known->second.body != body)
-    throw Violation("job " + std::to_string(id) + " is read with another body");
-  return body;
-}
-
-std::optional<std::string> HistoryStore::body_at_hand(JobId id, std::uint32_t piece) const {
-  if (id % 8 == 7) return std::nullopt;
-  std::optional<std::string> body = store_->body_at_hand(id, piece);
-  work(1);
-  if (!body) return body;
-  const auto known = state_.jobs.find(id);
-  if (known == state_.jobs.end() || known->second.body != *body)
-    throw Violation("job " + std::to_string(id) + " is read with another body");
-  return body;
-}
-
-std::vector<JobRecord> HistoryStore::scan_due(std::uint32_t tube, queue::DueKey from,
-                                              std::size_t limit) const {
-  std::vector<JobRecord> found = store_->scan_due(tube, from, limit);
-  work(1 + found.size());
-  if (found != state_.scan_due(tube, from, limit))
-    throw Violation("a scan of tube " + std::to_string(tube) + " finds other jobs");
-  return found;
-}
-
-std::vector<JobRecord> HistoryStore::scan_buried(std::uint32_t tube, std::uint64_t from,
-                                                 std::size_t limit) const {
-  std::vector<JobRecord> found = store_->scan_buried(tube, from, limit);
-  work(1 + found.size());
-  if (found != state_.scan_buried(tube, from, limit))
-    throw Violation("a scan of the buried jobs of tube " + std::to_string(tube) +
-                    " finds other jobs");
-  return found;
 }
 
 }  // namespace carillon::simulator

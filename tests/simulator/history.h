@@ -16,6 +16,8 @@
 // - A record or a body that is read is as it was appended, and a scan has all records of its range,
 //   in their order.
 // - The count of jobs in each record of a tube is right.
+// - A job with a large body (queue::kBodyPiece) has all pieces of it. After a start, nothing is
+//   left of the large bodies that were given up or deleted.
 //
 // Each call takes simulated time (clock.h), about as much as it takes on a machine.
 #pragma once
@@ -29,6 +31,7 @@
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "carillon/queue/store.h"
@@ -45,6 +48,10 @@ class Violation : public std::runtime_error {
 // Returns true if the records differ at most in when the job is due: the engine stores a job anew
 // after the wall clock was set.
 bool same_but_due_time(const queue::JobRecord& one, const queue::JobRecord& other);
+
+// The time passes that a store takes for look-ups and records, and to copy and check bytes.
+void work(std::uint64_t units);
+void work_on_bytes(std::size_t bytes);
 
 class HistoryStore final : public queue::Store {
  public:
@@ -68,10 +75,16 @@ class HistoryStore final : public queue::Store {
   const queue::StoreModel& state() const { return state_; }
   // Whose records were changed since the last forget_changed(), in more than their due times.
   const std::set<queue::JobId>& changed() const { return changed_; }
-  void forget_changed() { changed_.clear(); }
+  // The job whose large body was begun since then.
+  std::optional<queue::JobId> begun() const { return begun_; }
+  void forget_changed() {
+    changed_.clear();
+    begun_.reset();
+  }
   std::uint64_t starts_after_loss() const { return starts_after_loss_; }
 
   queue::Sequence append(const queue::Changes& changes) override;
+  bool has_room() override { return store_->has_room(); }
   queue::Sequence sync() override;
   void write() override;
   std::string failure() const override { return store_->failure(); }
@@ -89,6 +102,12 @@ class HistoryStore final : public queue::Store {
 
  private:
   void note(const queue::Changes& changes);
+  void note_jobs(const queue::Changes& changes);
+  void note_pieces(const queue::Changes& changes);
+  std::uint64_t hash_of_records(const queue::Changes& changes) const;
+  void note_body(const queue::JobRecord& put, std::string_view body);
+  void check_nothing_is_left(const queue::StoreModel& found, const queue::Store& store);
+  void compare(queue::JobId id, std::uint32_t piece, std::string_view bytes) const;
   void check_counts(const queue::Changes& changes);
   void check_count(const queue::TubeRecord& tube) const;
   static queue::StoreModel read_all(const queue::Store& store);
@@ -107,6 +126,8 @@ class HistoryStore final : public queue::Store {
   std::map<queue::JobId, std::uint64_t> changed_at_;
   std::map<std::uint32_t, std::uint64_t> counts_;  // jobs by tube
   std::set<queue::JobId> changed_;
+  std::optional<queue::JobId> begun_;
+  std::map<queue::JobId, std::uint32_t> large_;  // bodies that were begun lately: how many bytes
   std::uint64_t starts_after_loss_ = 0;
 };
 

@@ -91,6 +91,81 @@ TEST_F(HistoryTest, RefusesACountThatIsWrong) {
   EXPECT_THROW(history.append(changes), Violation);
 }
 
+// --- Large bodies.
+
+constexpr std::uint32_t kLarge = queue::kBodyPiece + 1;
+constexpr queue::JobId kId = 7;
+
+void begin(queue::Store& store) {
+  queue::Changes changes;
+  changes.begun = {kId, kLarge};
+  store.append(changes);
+}
+
+void add_piece(queue::Store& store, std::uint32_t number) {
+  const std::string bytes(number == 0 ? queue::kBodyPiece : 1, 'x');
+  queue::Changes changes;
+  changes.piece = {kId, number, bytes};
+  store.append(changes);
+}
+
+void finish(queue::Store& store) {
+  queue::Changes changes;
+  JobRecord record = job(kId);
+  record.body_bytes = kLarge;
+  changes.jobs.push_back({{}, record, {}});
+  changes.tubes.push_back({.number = 1, .name = "default", .scheduled = 4, .buried = 0});
+  store.append(changes);
+}
+
+void give_up(queue::Store& store) {
+  queue::Changes changes;
+  changes.given_up = {kId, kLarge};
+  store.append(changes);
+}
+
+TEST_F(HistoryTest, FollowsALargeBodyOverAStart) {
+  begin(history);
+  add_piece(history, 0);
+  add_piece(history, 1);
+  finish(history);
+  history.open(first);
+  EXPECT_EQ(history.state().jobs.at(kId).body.size(), kLarge);
+}
+
+TEST_F(HistoryTest, RefusesAJobWithAPartOfItsBody) {
+  begin(history);
+  add_piece(history, 0);
+  EXPECT_THROW(finish(history), Violation);
+}
+
+TEST_F(HistoryTest, RefusesPiecesOutOfOrder) {
+  begin(history);
+  EXPECT_THROW(add_piece(history, 1), Violation);
+}
+
+TEST_F(HistoryTest, RefusesABodyThatIsGivenUpTwice) {
+  begin(history);
+  give_up(history);
+  EXPECT_THROW(give_up(history), Violation);
+}
+
+// Has a piece of a body that was given up.
+class LeavingStore : public MemoryStore {
+ public:
+  std::string body(queue::JobId id, std::uint32_t piece) const override {
+    return id == kId && piece == 1 ? "x" : MemoryStore::body(id, piece);
+  }
+};
+
+TEST_F(HistoryTest, RefusesWhatIsLeftOfABodyThatWasGivenUp) {
+  begin(history);
+  give_up(history);
+  LeavingStore leaving;
+  for (queue::JobId id = 1; id <= 3; ++id) put(leaving, id);
+  EXPECT_THROW(history.open(leaving), Violation);
+}
+
 }  // namespace
 
 }  // namespace carillon::simulator

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "simulator/model.h"
 
@@ -31,18 +32,22 @@ void Model::judge(ClientNumber number, const Command& command, const std::option
   static const Reply kNone{};
   const Case c{number,      clients_.at(number), command, reply ? *reply : kNone,
                times.first, times.last,          excuses};
+  const bool ends_body = command.verb == Verb::kPut || command.verb == Verb::kRefused;
+  const JobId body = ends_body ? std::exchange(c.client.body, 0) : 0;
   if (c.reply.word == "INTERNAL_ERROR") {
     if (!excuses.fails) fail(c, "nothing has failed");
     return expect_changed({});
   }
-  judge_command(c);
+  if (command.verb == Verb::kPut) {
+    judge_put(c, body);
+  } else {
+    judge_command(c);
+  }
   forget_pauses();
 }
 
 void Model::judge_command(const Case& c) {
   switch (c.command.verb) {
-    case Verb::kPut:
-      return judge_put(c);
     case Verb::kReserve:
       return judge_reserve(c);
     case Verb::kReserveJob:
@@ -81,6 +86,7 @@ void Model::judge_command(const Case& c) {
       if (c.reply.line == "OUT_OF_MEMORY" && c.excuses.disk_low) return expect_changed({});
       if (c.reply.line != c.command.refusal) fail(c, "it must be " + c.command.refusal);
       return expect_changed({});
+    case Verb::kPut:
     case Verb::kQuit:
       break;
   }
@@ -126,12 +132,15 @@ void Model::expect_body(const Case& c) const {
 
 // --- Producers.
 
-void Model::judge_put(const Case& c) {
+// `body`: the job whose large body has come.
+void Model::judge_put(const Case& c, JobId body) {
   if (c.reply.word == "OUT_OF_MEMORY" && c.excuses.disk_low) return expect_changed({});
   if (c.reply.word != "INSERTED") fail(c, "that is no answer to a put");
   const JobId id = c.reply.number;
-  if (id <= last_given_ || id <= last_told_) fail(c, "this id was given before");
-  last_given_ = id;
+  const bool is_large = c.command.body.size() > queue::kBodyPiece;
+  if (is_large && id != body) fail(c, "its body came under the id " + std::to_string(body));
+  if (!is_large && (id <= last_given_ || id <= last_told_)) fail(c, "this id was given before");
+  last_given_ = std::max(last_given_, id);
   expect_changed({id});
   const JobRecord& record = history_.state().jobs.at(id).record;
   if (history_.state().jobs.at(id).body != c.command.body) fail(c, "another body is stored");

@@ -79,11 +79,26 @@ class Model {
   // Judges the end of a client's waiting.
   void judge_end(ClientNumber client, const Reply& reply, const Times& times,
                  const Excuses& excuses);
+
+  // --- Large bodies, which come and go in pieces.
+
+  // The store has the beginning of a body that the client puts.
+  void begin_body(ClientNumber client, queue::JobId id);
+  // Throws Violation if it has a part of a body that no client is putting.
+  void expect_no_remains() const;
+  // Judges that the reply to a reserve goes on with the body of the job; and that the reply to a
+  // reserve (`holds`) or a peek does not, and the client is disconnected.
+  void judge_more_of_body(ClientNumber client, queue::JobId id, const Times& times);
+  void judge_cut(ClientNumber client, queue::JobId id, bool holds, const Times& times,
+                 const Excuses& excuses);
+
   // Throws Violation if a client waits for what is there.
   void expect_nobody_waits_in_vain(queue::Now now) const;
 
   // For clients that look for something to do.
   std::size_t jobs() const { return jobs_.size(); }
+  // They are costly, so there are never many.
+  bool may_put_large_body() const;
   std::optional<queue::JobId> any_job(Random& random) const;
   std::optional<queue::JobId> any_held(ClientNumber client, Random& random) const;
 
@@ -112,6 +127,7 @@ class Model {
     bool ended = false;
     std::uint64_t kicked = 0;  // by a kick that is not answered yet
     bool kicks_buried = false;
+    queue::JobId body = 0;  // a large one that it puts
   };
   // What one judgement is about.
   struct Case {
@@ -138,7 +154,7 @@ class Model {
   bool is_free(const Job& job, queue::Now now) const;
 
   void judge_command(const Case& c);
-  void judge_put(const Case& c);
+  void judge_put(const Case& c, queue::JobId body);
   void judge_reserve(const Case& c);
   void judge_reserved(const Case& c, bool waited);
   void judge_reserve_job(const Case& c);

@@ -31,11 +31,15 @@ class ModelTest : public testing::Test {
   void put(JobId id, queue::Millis delay, queue::Priority priority = 0) {
     const queue::UtcMs due = now.utc_ns / 1'000'000 + delay;
     queue::Changes changes;
-    changes.jobs.push_back(
-        {{},
-         queue::JobRecord{
-             .id = id, .tube = 1, .priority = priority, .due = due, .ttr = 2'000, .history = {}},
-         "hello"});
+    changes.jobs.push_back({{},
+                            queue::JobRecord{.id = id,
+                                             .tube = 1,
+                                             .priority = priority,
+                                             .due = due,
+                                             .ttr = 2'000,
+                                             .body_bytes = 5,
+                                             .history = {}},
+                            "hello"});
     changes.tubes.push_back({.number = 1, .name = "default", .scheduled = ++jobs, .buried = 0});
     history.append(changes);
     judge(1,
@@ -121,6 +125,36 @@ TEST_F(ModelTest, RefusesAnErrorWithoutACause) {
 TEST_F(ModelTest, RefusesADeletionThatIsNotStored) {
   put(1, 0);
   EXPECT_THROW(judge(2, {.verb = Verb::kDelete, .id = 1}, "DELETED\r\n"), Violation);
+}
+
+TEST_F(ModelTest, RefusesALargeBodyUnderAnIdThatWasGiven) {
+  put(1, 0);
+  EXPECT_THROW(model.begin_body(1, 1), Violation);
+  model.begin_body(1, 2);
+  model.told_id(3);
+  EXPECT_THROW(model.begin_body(2, 3), Violation);
+}
+
+TEST_F(ModelTest, RefusesALargeBodyThatNobodyPutsAnyMore) {
+  queue::Changes changes;
+  changes.begun = {1, queue::kBodyPiece + 1};
+  history.append(changes);
+  model.begin_body(1, 1);
+  model.expect_no_remains();
+  model.disconnect(1);
+  EXPECT_THROW(model.expect_no_remains(), Violation);
+}
+
+TEST_F(ModelTest, RefusesToGoOnWithABodyWhenTheTtrIsOver) {
+  put(1, 0);
+  judge(2, at_once, reserved(1));
+  pass(1'999);
+  model.judge_more_of_body(2, 1, {now, now});
+  pass(1'999);
+  EXPECT_THROW(model.judge_cut(2, 1, true, {now, now}, {}), Violation);
+  pass(4);
+  EXPECT_THROW(model.judge_more_of_body(2, 1, {now, now}), Violation);
+  model.judge_cut(2, 1, true, {now, now}, {});
 }
 
 }  // namespace

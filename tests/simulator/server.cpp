@@ -3,15 +3,13 @@
 #include "simulator/server.h"
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
-#include <functional>
 #include <string_view>
 #include <utility>
 
 #include "simulator/clock.h"
 #include "simulator/manners.h"
 #include "simulator/threads.h"
+#include "simulator/trace.h"
 
 namespace carillon::simulator {
 
@@ -27,6 +25,8 @@ constexpr std::int64_t kQuantum = 300'000;
 constexpr std::uint64_t kLineBudget = 1'000'000;
 // What a command costs beside the calls of the store.
 constexpr std::uint64_t kCommandNs = 1'000;
+// One time in so many that a client acts in the middle of a large body, it leaves.
+constexpr std::uint64_t kLeavesInBody = 30;
 // A client that asks for one thing at a time is answered within this time of work: up to 12 clients
 // have a quantum each.
 constexpr std::uint64_t kLongestWait = 4'000'000;
@@ -38,16 +38,6 @@ bool once_in(Random& random, std::uint64_t many) {
 
 Now clocks() {
   return {.utc_ns = virtual_time().utc_ns, .mono_ns = virtual_time().mono_ns};
-}
-
-// With CARILLON_TRACE in the environment all that happens is printed.
-void trace(ClientNumber client, std::string_view what, std::string_view of) {
-  static const bool wanted = std::getenv("CARILLON_TRACE") != nullptr;
-  if (!wanted) return;
-  std::printf("%.6f client %llu %.*s %.*s\n",
-              static_cast<double>(virtual_time().mono_ns) / 1'000'000,
-              static_cast<unsigned long long>(client), static_cast<int>(what.size()), what.data(),
-              static_cast<int>(std::min(of.find('\r'), of.size())), of.data());
 }
 
 }  // namespace
@@ -63,7 +53,7 @@ Server::Server(const ServerOptions& options, HistoryStore& history, Model& model
       bodies_(history),
       service_(
           engine_, history_, bodies_, [this] { return read_clocks(); },
-          {.max_job_size = kMaxJobSize, .max_unsent = 4'000},
+          {.max_job_size = options.max_job_size, .max_unsent = 4'000},
           server::DiskSpace(kDirectory, options.min_free_disk), &store_),
       line_(kQuantum),
       commit_(history, options.sync, [](const queue::CommitReport&) {}) {
@@ -145,38 +135,60 @@ void Server::let_clients_act() {
   for (std::uint64_t acting = 1 + random_() % 3; acting > 0 && !died(); --acting) {
     Connection& connection = *connections_[random_() % connections_.size()];
     const Manners& manners = connection.manners();
-    if (once_in(random_, manners.leaves_in)) {
+    // In the middle of a large body it leaves soon: there are not many of them.
+    if (once_in(random_, connection.sends_large_body() ? kLeavesInBody : manners.leaves_in)) {
       if (once_in(random_, 2)) return close(connection);
       connection.end_input();
       model_.end_input(connection.number());
       connection.session().end_of_input();
       deliver();
     }
-    const bool waits = connection.session().wants() == Wants::kDelivery && manners.ahead == 1;
-    while (!connection.ended() && !waits && connection.unanswered() < manners.ahead)
+    const bool waits =
+        connection.session().wants() == Wants::kDelivery || connection.large_reply().under_way();
+    while (!connection.ended() && !(waits && manners.ahead == 1) &&
+           connection.unanswered() < manners.ahead)
       connection.send(connection.talker().next(model_, connection.number(), random_, clocks()));
-    connection.arrive(manners.piece == SIZE_MAX ? SIZE_MAX : 1 + random_() % manners.piece,
-                      busy_ns());
+    arrive(connection);
     join_line(connection);
   }
 }
 
+void Server::arrive(Connection& connection) {
+  std::size_t most = connection.manners().piece;
+  if (connection.sends_large_body()) most = queue::kBodyPiece;
+  connection.arrive(most == SIZE_MAX ? SIZE_MAX : 1 + random_() % most, busy_ns());
+}
+
 void Server::join_line(Connection& connection) {
   const Wants wants = connection.session().wants();
-  const bool has_work =
-      wants == Wants::kTurn || wants == Wants::kNothing ||
-      (wants == Wants::kInput &&
-       (connection.ended() || !connection.input().empty() || connection.has_used_command()));
-  if (has_work) line_.join(connection);
+  const bool has_more = connection.ended() || !connection.input().empty() ||
+                        connection.has_used_command() || connection.large_reply().under_way();
+  if (wants == Wants::kTurn || wants == Wants::kNothing || (wants == Wants::kInput && has_more) ||
+      (wants == Wants::kStore && look_for_room(connection)))
+    line_.join(connection);
+}
+
+// A put waits for the disk. The other threads have run now and then, so it cannot be for long.
+bool Server::look_for_room(Connection& connection) {
+  constexpr int kLong = 200;
+  const bool has_room = service_.store_has_room();
+  if (connection.asks_for_room(has_room, busy_ns()) > kLong && !excuses().fails)
+    throw Violation("client " + std::to_string(connection.number()) + " waits for the store");
+  return has_room;
 }
 
 void Server::close(Connection& connection) {
-  trace(connection.number(), "leaves", {});
+  trace(connection.number(), "leaves", "");
   line_.leave(connection);
   connection.session().close();
   model_.disconnect(connection.number());
   std::erase_if(connections_, [&](const auto& other) { return other.get() == &connection; });
+  expect_no_remains();
   deliver();
+}
+
+void Server::expect_no_remains() const {
+  if (!died() && !excuses().fails) model_.expect_no_remains();
 }
 
 // --- Commands.
@@ -194,7 +206,8 @@ void Server::serve_line() {
     if (died()) return;
     line_.spent(*next, static_cast<std::int64_t>(busy_ns() - began));
     const Wants wants = next->session().wants();
-    if (wants == Wants::kNothing || (wants == Wants::kInput && next->ended())) {
+    const bool is_done = next->ended() && !next->large_reply().under_way();
+    if (wants == Wants::kNothing || (wants == Wants::kInput && is_done)) {
       close(*next);
     } else if (more) {
       join_line(*next);
@@ -219,11 +232,12 @@ bool Server::carry_out(Connection& connection, std::uint64_t until_ns) {
   history_.forget_changed();
   virtual_time().pass(kCommandNs);
   new_times_ = true;
-  const std::size_t used = connection.session().receive(
-      std::string_view(connection.input()).substr(0, offered), until_ns);
+  const std::size_t used =
+      connection.session().receive(connection.input().substr(0, offered), until_ns);
   hand_out_bodies();
   if (died()) return false;
   connection.use(used);
+  if (const auto id = history_.begun()) model_.begin_body(connection.number(), *id);
   const bool unfinished =
       connection.session().wants() == Wants::kTurn && !connection.has_new_replies();
   if (unfinished && connection.has_used_command()) {
@@ -232,7 +246,8 @@ bool Server::carry_out(Connection& connection, std::uint64_t until_ns) {
     finish_commands(connection);
   }
   const bool closed = connection.session().wants() == Wants::kNothing;
-  if (closed) model_.disconnect(connection.number());
+  if (closed) look_at_end(connection);
+  expect_no_remains();
   deliver();
   return used > 0 && !closed;
 }
@@ -255,34 +270,6 @@ void Server::hand_out_bodies() {
   }
 }
 
-void Server::finish_commands(Connection& connection) {
-  const std::string replies = connection.new_replies();
-  std::string_view rest = replies;
-  while (connection.has_used_command()) {
-    const Wants wants = connection.session().wants();
-    const Command& next = connection.first_command();
-    const bool waits = next.verb == Verb::kReserve && wants == Wants::kDelivery && rest.empty();
-    std::optional<Reply> reply;
-    if (!waits && next.verb != Verb::kQuit) {
-      const std::string_view begun = rest;
-      reply = take_reply(rest);
-      // A list is made in steps.
-      const bool goes_on = !begun.empty() && (wants == Wants::kTurn || wants == Wants::kRoom);
-      if (!reply && goes_on) return connection.keep(begun);
-      if (!reply) throw Violation("'" + next.bytes + "' has no reply: " + replies);
-    }
-    ++steps_;
-    if (connection.manners().ahead == 1) look_at_wait(connection);
-    const Command command = connection.take_command();
-    trace(connection.number(), "sent", command.bytes);
-    if (reply) trace(connection.number(), "got", reply->line);
-    model_.judge(connection.number(), command, reply, times_, excuses());
-    if (reply) note_reply(connection, command, *reply, rest.size());
-  }
-  if (!rest.empty() && connection.session().wants() != Wants::kNothing)
-    throw Violation("a reply without a command: " + std::string(rest));
-}
-
 void Server::look_at_wait(const Connection& connection) {
   const std::uint64_t waited = busy_ns() - connection.arrived_ns();
   longest_wait_ns_ = std::max(longest_wait_ns_, waited);
@@ -291,16 +278,6 @@ void Server::look_at_wait(const Connection& connection) {
                     std::to_string(waited / 1'000) +
                     " us of work before its command was done: " + connection.first_command().bytes);
   }
-}
-
-void Server::note_reply(Connection& connection, const Command& command, const Reply& reply,
-                        std::size_t behind) {
-  digest_ = 31 * digest_ + std::hash<std::string_view>()(reply.line);
-  std::uint64_t append = history_.changed_at(command.id);
-  const bool job = reply.word == "RESERVED" || reply.word == "FOUND";
-  if (job || reply.word == "INSERTED") append = history_.changed_at(reply.number);
-  if (reply.word == "KICKED" && !history_.changed().empty()) append = history_.last();
-  connection.note(behind, append, reply.word == "INSERTED" ? reply.number : 0);
 }
 
 // Does all that is due, and tells who has waited for it. A command does some of it first, too; but
@@ -333,77 +310,6 @@ void Server::run_engine() {
     if (!excuses().fails && !died())
       throw Violation(std::string("the engine cannot go on: ") + error.what());
   }
-}
-
-void Server::deliver() {
-  for (auto all = engine_.take_deliveries(); !all.empty() && !died();
-       all = engine_.take_deliveries()) {
-    const Model::Times times = times_;  // when these waits have ended
-    for (const queue::Delivery& delivery : all) {
-      ++steps_;
-      const auto found =
-          std::find_if(connections_.begin(), connections_.end(), [&](const auto& connection) {
-            return connection->session().client() == delivery.client;
-          });
-      if (found == connections_.end()) continue;
-      Connection& connection = **found;
-      connection.session().deliver(delivery);
-      hand_out_bodies();
-      if (died()) return;
-      const std::string replies = connection.new_replies();
-      std::string_view rest = replies;
-      const auto reply = take_reply(rest);
-      if (!reply || !rest.empty()) throw Violation("a wait ends with '" + replies + "'");
-      trace(connection.number(), "waited and got", reply->line);
-      model_.judge_end(connection.number(), *reply, times, excuses());
-      note_reply(connection, {}, *reply, 0);
-      join_line(connection);
-    }
-  }
-}
-
-// --- Replies.
-
-void Server::commit() {
-  using Waiting = queue::GroupCommit::Waiting;
-  const queue::Sequence last = engine_.last_sequence();
-  if (last == requested_) return;
-  requested_ = last;
-  let_pass(options_.quick_disk ? 20'000 : 5'000'000);
-  commit_.request(last, once_in(random_, 2) ? Waiting::kOne : Waiting::kSeveral);
-}
-
-void Server::look_at_store() {
-  if (failed_ || died()) return;
-  if (history_.failure().empty() && !commit_.failed()) return;
-  failed_ = true;
-  if (!excuses().fails) throw Violation("the store has failed: " + history_.failure());
-}
-
-void Server::flush_all() {
-  for (const auto& connection : connections_) flush(*connection);
-}
-
-void Server::flush(Connection& connection) {
-  if (!connection.manners().reads && !once_in(random_, 1'000)) return;
-  const auto bytes = connection.session().replies().sendable(commit_.acknowledgeable());
-  if (bytes.empty()) return;
-  const std::size_t part = once_in(random_, 8) ? 1 + random_() % bytes.size() : bytes.size();
-  const bool written = options_.sync.mode != queue::SyncPolicy::Mode::kAlways;
-  connection.leave(part, [this, written](const Connection::Note& note) {
-    history_.told(note.append, written);
-    model_.told_id(note.given);
-  });
-}
-
-void Server::stop() {
-  engine_.close();
-  commit_.request(engine_.last_sequence());
-  commit_.close();
-  look_at_store();
-  if (failed_ || died()) return;
-  flush_all();
-  history_.closed();
 }
 
 }  // namespace carillon::simulator

@@ -16,7 +16,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "carillon/queue/disk_store.h"
@@ -38,6 +40,7 @@ struct ServerOptions {
   queue::SyncPolicy sync;
   std::uint64_t min_free_disk = 0;
   std::size_t clients = 8;
+  std::uint32_t max_job_size = kMaxJobSize;
   bool quick_disk = true;  // syncs take microseconds, not milliseconds
   bool sets_clock = false;
 };
@@ -78,7 +81,9 @@ class Server {
   Model::Excuses excuses() const;
   void let_clients_act();
   void pass_time();
+  void arrive(Connection& connection);
   void join_line(Connection& connection);
+  bool look_for_room(Connection& connection);
   void serve_line();
   bool serve(Connection& connection, std::uint64_t until_ns);
   bool carry_out(Connection& connection, std::uint64_t until_ns);
@@ -86,6 +91,10 @@ class Server {
   void let_pass(std::uint64_t ns);
   void set_wall_clock();
   void finish_commands(Connection& connection);
+  std::optional<Reply> take_reply_of(Connection& connection, std::string_view& bytes);
+  void go_on_with_body(Connection& connection, std::string_view& bytes);
+  void look_at_end(const Connection& connection);
+  void expect_no_remains() const;
   void hand_out_bodies();
   queue::Now read_clocks();
   void look_at_wait(const Connection& connection);

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <string_view>
+#include <utility>
 
 namespace carillon::simulator {
 
@@ -50,15 +51,26 @@ std::string body(Random& random) {
   return body;
 }
 
+// No two pieces of it are the same.
+std::string large_body(Random& random) {
+  constexpr std::size_t kMost = kMaxLargeSize;
+  std::size_t size = queue::kBodyPiece + 1 + below(random, kMost - queue::kBodyPiece);
+  if (below(random, 4) == 0)
+    size = one_of(random, std::array<std::uint64_t, 3>{queue::kBodyPiece + 1, kMost - 1, kMost});
+  std::string body(size, '.');
+  for (std::size_t at = 0; at < size; at += 1'000) body[at] = static_cast<char>(random());
+  return body;
+}
+
 std::string number(std::uint64_t of) {
   return std::to_string(of);
 }
 
-Command put(Random& random, queue::Now now) {
+Command put(Random& random, queue::Now now, std::string body) {
   Command put{.verb = Verb::kPut};
   put.priority = priority(random);
   put.ttr = 1'000 * one_of(random, std::array<std::uint64_t, 5>{0, 1, 1, 3, 120});
-  put.body = body(random);
+  put.body = std::move(body);
   const std::uint64_t way = below(random, 4);
   std::string when;
   if (way == 0) {
@@ -200,9 +212,22 @@ Command refused(const std::string& bytes, const std::string& refusal) {
   return {.verb = Verb::kRefused, .bytes = bytes, .refusal = refusal};
 }
 
-Command damage(Random& random) {
+}  // namespace
+
+bool Talker::puts_large_body(const Model& model, Random& random, std::uint64_t rarely) const {
+  return max_job_size_ > kMaxJobSize && below(random, rarely) == 0 && model.may_put_large_body();
+}
+
+Command Talker::damage(const Model& model, Random& random) const {
   switch (below(random, 8)) {
     case 0: {
+      if (puts_large_body(model, random, 8)) {
+        Command put = refused("", "EXPECTED_CRLF");
+        put.body = large_body(random);
+        put.bytes = "put 0 0 1 " + number(put.body.size()) + "\r\n" + put.body + "!!";
+        return put;
+      }
+      if (max_job_size_ > kMaxJobSize) return refused("put 0 0\r\n", "BAD_FORMAT");
       const std::uint64_t size = kMaxJobSize + 1 + below(random, 3'000);
       return refused("put 0 0 1 " + number(size) + "\r\n" + std::string(size, 'x') + "\r\n",
                      "JOB_TOO_BIG");
@@ -228,8 +253,6 @@ Command damage(Random& random) {
   }
 }
 
-}  // namespace
-
 Command Talker::next(const Model& model, ClientNumber client, Random& random,
                      queue::Now now) const {
   const Role role = role_ == Role::kAnybody ? static_cast<Role>(below(random, kRoles)) : role_;
@@ -238,13 +261,15 @@ Command Talker::next(const Model& model, ClientNumber client, Random& random,
     case Role::kProducer:
       if (model.jobs() > kManyJobs && chance < 12)
         return on_job(Verb::kDelete, "delete", some_id(model, random));
-      return chance == 0 ? choose_tubes(random) : put(random, now);
+      if (chance == 0) return choose_tubes(random);
+      return put(random, now,
+                 puts_large_body(model, random, 32) ? large_body(random) : body(random));
     case Role::kWorker:
       if (chance == 0) return choose_tubes(random);
       return chance < 7 ? reserve(random) : finish(model, client, random);
     case Role::kVandal:
       if (chance == 0) return {.verb = Verb::kQuit, .bytes = "quit\r\n"};
-      return chance < 8 ? damage(random) : operate(model, random);
+      return chance < 8 ? damage(model, random) : operate(model, random);
     default:
       return operate(model, random);
   }

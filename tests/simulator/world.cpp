@@ -26,7 +26,7 @@ enum class End : std::uint8_t { kStop, kKill, kPowerLoss };
 class World {
  public:
   explicit World(std::uint64_t seed, std::uint64_t* at)
-      : random_(seed), at_(at), sets_clock_(once_in(2)) {
+      : random_(seed), at_(at), sets_clock_(once_in(2)), takes_large_(once_in(4)) {
     virtual_time() = {.utc_ns = 1'800'000'000'000'000'000 + random_() % 1'000'000'000,
                       .mono_ns = 1'000'000'000'000 + random_() % 1'000'000'000};
     began_ns_ = virtual_time().mono_ns;
@@ -64,6 +64,12 @@ class World {
     options.engine.load_ahead = once_in(2) ? 500 : 60'000;
     if (once_in(8)) options.engine.max_loaded_per_tube = 1 + below(20);
     if (once_in(8)) options.engine.max_loaded = 1 + below(60);
+    if (takes_large_) {
+      options.max_job_size = kMaxLargeSize;
+      // A piece must fit into the log, beside what is being written.
+      options.store.recent = std::size_t{64} << (10 + below(5));
+      options.store.log_bytes = std::size_t{512} << (10 + below(3));
+    }
     options.clients = 1 + below(12);
     options.quick_disk = !once_in(3);
     return options;
@@ -148,6 +154,7 @@ class World {
   Random random_;
   std::uint64_t* at_;
   const bool sets_clock_;
+  const bool takes_large_;  // bodies of several pieces
   Disk& disk_ = Disk::mount();
   HistoryStore history_;
   Model model_{history_};

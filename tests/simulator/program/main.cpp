@@ -168,6 +168,8 @@ int main(int count, char** arguments) {
     if (seed == options.seed && (!run_in_child(seed, steps, again) || again != result)) {
       std::fprintf(stderr, "simulator: the world of seed %llu is another one the second time\n",
                    static_cast<Count>(seed));
+      tell(result);
+      tell(again);
       return 1;
     }
     if (options.verbose) tell(result);

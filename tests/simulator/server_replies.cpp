@@ -1,0 +1,163 @@
+// Replies of the simulated server, from the moment when they are made until they have left
+// (server.h).
+
+#include <algorithm>
+#include <functional>
+#include <string_view>
+#include <utility>
+
+#include "simulator/server.h"
+#include "simulator/trace.h"
+
+namespace carillon::simulator {
+
+namespace {
+
+bool once_in(Random& random, std::uint64_t many) {
+  return random() % many == 0;
+}
+
+}  // namespace
+
+using Wants = server::beanstalk::Session::Wants;
+
+void Server::finish_commands(Connection& connection) {
+  const std::string replies = connection.new_replies();
+  std::string_view rest = replies;
+  if (connection.large_reply().under_way() && !rest.empty()) go_on_with_body(connection, rest);
+  while (connection.has_used_command()) {
+    const Wants wants = connection.session().wants();
+    const Command& next = connection.first_command();
+    const bool waits = next.verb == Verb::kReserve && wants == Wants::kDelivery && rest.empty();
+    std::optional<Reply> reply;
+    if (!waits && next.verb != Verb::kQuit) {
+      const std::string_view begun = rest;
+      reply = take_reply_of(connection, rest);
+      // A list is made in steps.
+      const bool goes_on = !begun.empty() && (wants == Wants::kTurn || wants == Wants::kRoom);
+      if (!reply && goes_on) return connection.keep(begun);
+      if (!reply) throw Violation("'" + next.bytes + "' has no reply: " + replies);
+    }
+    ++steps_;
+    if (connection.manners().ahead == 1) look_at_wait(connection);
+    const Command command = connection.take_command();
+    trace(connection.number(), "sent", command.bytes);
+    if (reply) trace(connection.number(), "got", reply->line);
+    model_.judge(connection.number(), command, reply, times_, excuses());
+    if (reply) note_reply(connection, command, *reply, rest.size());
+  }
+  if (!rest.empty() && connection.session().wants() != Wants::kNothing)
+    throw Violation("a reply without a command: " + std::string(rest));
+}
+
+// A reply with a large body is judged when its first line is there. What follows must be the body
+// as it is stored now, whatever becomes of the job meanwhile.
+std::optional<Reply> Server::take_reply_of(Connection& connection, std::string_view& bytes) {
+  auto head = take_large_head(bytes);
+  if (!head) return take_reply(bytes);
+  Reply& reply = head->reply;
+  const auto job = history_.state().jobs.find(reply.number);
+  if (job == history_.state().jobs.end() || job->second.body.size() != head->size)
+    throw Violation("there is no job with such a body: " + std::string(reply.line));
+  reply.text = job->second.body;
+  connection.large_reply().begin(job->first, job->second.body, reply.word == "RESERVED");
+  connection.large_reply().take(bytes);
+  return reply;
+}
+
+void Server::go_on_with_body(Connection& connection, std::string_view& bytes) {
+  LargeReply& reply = connection.large_reply();
+  if (reply.holds()) model_.judge_more_of_body(connection.number(), reply.job(), times_);
+  reply.take(bytes);
+}
+
+// The session has closed itself.
+void Server::look_at_end(const Connection& connection) {
+  const LargeReply& reply = connection.large_reply();
+  if (reply.under_way())
+    model_.judge_cut(connection.number(), reply.job(), reply.holds(), times_, excuses());
+  model_.disconnect(connection.number());
+}
+
+void Server::note_reply(Connection& connection, const Command& command, const Reply& reply,
+                        std::size_t behind) {
+  digest_ = 31 * digest_ + std::hash<std::string_view>()(reply.line);
+  std::uint64_t append = history_.changed_at(command.id);
+  const bool job = reply.word == "RESERVED" || reply.word == "FOUND";
+  if (job || reply.word == "INSERTED") append = history_.changed_at(reply.number);
+  if (reply.word == "KICKED" && !history_.changed().empty()) append = history_.last();
+  connection.note(behind, append, reply.word == "INSERTED" ? reply.number : 0);
+}
+
+void Server::deliver() {
+  for (auto all = engine_.take_deliveries(); !all.empty() && !died();
+       all = engine_.take_deliveries()) {
+    const Model::Times times = times_;  // when these waits have ended
+    for (const queue::Delivery& delivery : all) {
+      ++steps_;
+      const auto found =
+          std::find_if(connections_.begin(), connections_.end(), [&](const auto& connection) {
+            return connection->session().client() == delivery.client;
+          });
+      if (found == connections_.end()) continue;
+      Connection& connection = **found;
+      connection.session().deliver(delivery);
+      hand_out_bodies();
+      if (died()) return;
+      const std::string replies = connection.new_replies();
+      std::string_view rest = replies;
+      const auto reply = take_reply_of(connection, rest);
+      if (!reply || !rest.empty()) throw Violation("a wait ends with '" + replies + "'");
+      trace(connection.number(), "waited and got", reply->line);
+      model_.judge_end(connection.number(), *reply, times, excuses());
+      note_reply(connection, {}, *reply, 0);
+      join_line(connection);
+    }
+  }
+}
+
+// --- Leaving.
+
+void Server::commit() {
+  using Waiting = queue::GroupCommit::Waiting;
+  const queue::Sequence last = engine_.last_sequence();
+  if (last == requested_) return;
+  requested_ = last;
+  let_pass(options_.quick_disk ? 20'000 : 5'000'000);
+  commit_.request(last, once_in(random_, 2) ? Waiting::kOne : Waiting::kSeveral);
+}
+
+void Server::look_at_store() {
+  if (failed_ || died()) return;
+  if (history_.failure().empty() && !commit_.failed()) return;
+  failed_ = true;
+  if (!excuses().fails) throw Violation("the store has failed: " + history_.failure());
+}
+
+void Server::flush_all() {
+  for (const auto& connection : connections_) flush(*connection);
+}
+
+void Server::flush(Connection& connection) {
+  if (!connection.manners().reads && !once_in(random_, 1'000)) return;
+  const auto bytes = connection.session().replies().sendable(commit_.acknowledgeable());
+  if (bytes.empty()) return;
+  const std::size_t part = once_in(random_, 8) ? 1 + random_() % bytes.size() : bytes.size();
+  const bool written = options_.sync.mode != queue::SyncPolicy::Mode::kAlways;
+  connection.leave(part, [this, written](const Connection::Note& note) {
+    history_.told(note.append, written);
+    model_.told_id(note.given);
+  });
+}
+
+void Server::stop() {
+  engine_.close();
+  commit_.request(engine_.last_sequence());
+  commit_.close();
+  look_at_store();
+  if (failed_ || died()) return;
+  flush_all();
+  history_.closed();
+}
+
+}  // namespace carillon::simulator

@@ -1,0 +1,80 @@
+// One hash for each kind of record (state_hash.h).
+
+#include "simulator/state_hash.h"
+
+#include <functional>
+
+namespace carillon::simulator {
+
+using queue::JobId;
+
+namespace {
+
+std::uint64_t mix(std::uint64_t hash, std::uint64_t with) {
+  hash = (hash ^ with) * 0x9E3779B97F4A7C15;
+  return hash ^ (hash >> 29);
+}
+
+std::uint64_t mix(std::uint64_t hash, std::string_view with) {
+  return mix(hash, std::hash<std::string_view>()(with));
+}
+
+}  // namespace
+
+std::uint64_t hash_of(const queue::JobRecord& record) {
+  std::uint64_t hash = mix(1, record.id);
+  for (const std::uint64_t field :
+       {std::uint64_t{record.tube}, std::uint64_t{record.priority}, record.due, record.burial,
+        record.ttr, record.delay, record.created, std::uint64_t{record.body_bytes},
+        std::uint64_t{record.history.reserves}, std::uint64_t{record.history.timeouts},
+        std::uint64_t{record.history.releases}, std::uint64_t{record.history.buries},
+        std::uint64_t{record.history.kicks}, static_cast<std::uint64_t>(record.lead),
+        std::uint64_t{record.era}})
+    hash = mix(hash, field);
+  return hash;
+}
+
+std::uint64_t hash_of(const queue::TubeRecord& tube) {
+  return mix(mix(mix(mix(2, tube.number), tube.scheduled), tube.buried), tube.name);
+}
+
+std::uint64_t hash_of(const queue::Watermarks& marks) {
+  std::uint64_t hash = mix(3, marks.boot);
+  for (const std::uint64_t field :
+       {marks.next_id, marks.next_burial, marks.time, static_cast<std::uint64_t>(marks.wall_ns),
+        static_cast<std::uint64_t>(marks.steady_ns), static_cast<std::uint64_t>(marks.boot_lead),
+        static_cast<std::uint64_t>(marks.job_lead), static_cast<std::uint64_t>(marks.gained_ns),
+        std::uint64_t{marks.era}, std::uint64_t{marks.boot_era}})
+    hash = mix(hash, field);
+  return hash;
+}
+
+std::uint64_t hash_of(const queue::UnfinishedBody& body) {
+  return mix(mix(4, body.id), body.bytes);
+}
+
+std::uint64_t hash_of(const queue::BodyPiece& piece) {
+  return mix(mix(mix(5, piece.id), piece.number), piece.bytes);
+}
+
+std::uint64_t hash_of_body(JobId id, std::string_view body) {
+  std::uint64_t hash = hash_of({.id = id, .number = 0, .bytes = body.substr(0, queue::kBodyPiece)});
+  for (std::uint32_t n = 1; n * queue::kBodyPiece < body.size(); ++n) {
+    const std::string_view piece = body.substr(n * queue::kBodyPiece, queue::kBodyPiece);
+    hash += hash_of({.id = id, .number = n, .bytes = piece});
+  }
+  return hash;
+}
+
+std::uint64_t hash_of(const queue::StoreModel& state) {
+  std::uint64_t hash = hash_of(state.watermarks);
+  for (const auto& [id, job] : state.jobs) hash += hash_of(job.record) + hash_of_body(id, job.body);
+  for (const auto& [id, body] : state.unfinished) {
+    hash += hash_of(queue::UnfinishedBody{id, body.bytes});
+    if (!body.body.empty()) hash += hash_of_body(id, body.body);
+  }
+  for (const auto& [number, tube] : state.tubes) hash += hash_of(tube);
+  return hash;
+}
+
+}  // namespace carillon::simulator
