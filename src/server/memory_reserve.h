@@ -8,10 +8,9 @@
 //   reserve.renew();                             // once a turn: sets it aside again if it can
 //
 // Why: std::bad_alloc in the middle of a command could leave the engine's memory different from its
-// store, and would end the process. A command and what it sets in motion mostly take far less than
-// the reserve. An exception is the growth of the engine's table of jobs: beyond some 800 000 jobs
-// in memory it takes more at once. If the reserve is used up too, the process ends; what was
-// acknowledged is on disk.
+// store, and would end the process. A command and what it sets in motion take far less than the
+// reserve, also when the engine's tables grow: they grow in small steps. If the reserve is used up
+// too, the process ends; what was acknowledged is on disk.
 //
 // An allocation fails only under a limit of the address space (`ulimit -v`, LimitAS), or on a
 // system that never promises more than it has (vm.overcommit_memory=2). Elsewhere the kernel ends a

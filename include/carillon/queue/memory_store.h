@@ -25,6 +25,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "carillon/queue/detail/split_table.h"
 #include "carillon/queue/store.h"
 
 namespace carillon::queue {
@@ -77,9 +78,12 @@ class MemoryStore : public Store {
   void enter(Job& job);
   void leave(const Job& job);
 
-  std::unordered_map<JobId, Job> jobs_;
-  std::unordered_map<std::uint32_t, Tube> tubes_;  // only those that have jobs
-  std::unordered_map<std::uint32_t, TubeRecord> tube_records_;
+  template <class Key, class Value>
+  using Table = detail::SplitTable<std::unordered_map<Key, Value>>;
+
+  Table<JobId, Job> jobs_;
+  Table<std::uint32_t, Tube> tubes_;  // only those that have jobs
+  Table<std::uint32_t, TubeRecord> tube_records_;
   Watermarks watermarks_;
   std::size_t body_bytes_ = 0;
   // The pieces of bodies that came in pieces. Each is a string of its own, because one string would

@@ -54,8 +54,6 @@ Engine::State::State(Store& in, const EngineOptions& with, Recovered recovered, 
   std::vector<TubeRecord>& in_order = recovered.tubes;
   if (!std::is_sorted(in_order.begin(), in_order.end(), by_number))
     std::sort(in_order.begin(), in_order.end(), by_number);
-  tube_order.reserve(in_order.size() + 1);
-  tubes.reserve(in_order.size() + 1);
   for (TubeRecord& record : in_order) {
     scheduled += record.scheduled;
     sums.buried += record.buried;
@@ -69,7 +67,7 @@ Engine::State::State(Store& in, const EngineOptions& with, Recovered recovered, 
 
 Engine::State::~State() {
   // Jobs, clients and timers must be unlinked before they are destroyed.
-  for (auto& [id, job] : jobs) detach(*job);
+  jobs.for_each([this](JobId, const auto& job) { detach(*job); });
   for (auto& [id, each] : clients) waits.cancel(*each);
   leaving_lines.clear();
   ripening.clear();

@@ -202,10 +202,10 @@ void Engine::check_invariants() const {
             sums.buried == s.sums.buried && scheduled == s.scheduled,
         "the sums are those of all tubes", "ready, reserved, buried and urgent jobs");
   check(loaded == s.jobs.size(), "every job in memory is in a tube", std::to_string(loaded));
-  for (const auto& [id, job] : s.jobs) {
+  s.jobs.for_each([&s](JobId id, const auto& job) {
     check(s.store.find(id) == job->record, "a record in memory is the stored one",
           std::to_string(id));
-  }
+  });
   for (const auto& [id, client] : s.clients) {
     check_client(*client, id);
     reserved -= client->held.size();

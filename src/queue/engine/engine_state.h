@@ -38,6 +38,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "carillon/queue/detail/split_table.h"
 #include "carillon/queue/engine.h"
 #include "carillon/wheel/hierarchical_wheel.h"
 #include "queue/engine/client.h"
@@ -302,10 +303,11 @@ struct Engine::State {
                                           &Tube::ripening_hook>>;
   RipeningLine ripening;  // the tubes take turns
 
-  boost::unordered_flat_map<JobId, std::unique_ptr<LoadedJob>> jobs;
+  detail::SplitTable<boost::unordered_flat_map<JobId, std::unique_ptr<LoadedJob>>> jobs;
   TubeDirectory tubes;
-  // In beanstalkd's order: when a tube goes, the last one takes its position.
-  std::vector<Tube*> tube_order;
+  // In beanstalkd's order: when a tube goes, the last one takes its position. A vector would move
+  // all of them when it grows.
+  std::deque<Tube*> tube_order;
   Tube* default_tube = nullptr;
   std::uint64_t tubes_made = 0;
   std::uint64_t name_bytes = 0;  // of all tubes

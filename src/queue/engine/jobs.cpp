@@ -8,8 +8,8 @@
 namespace carillon::queue {
 
 LoadedJob* Engine::State::loaded(JobId id) {
-  const auto found = jobs.find(id);
-  return found == jobs.end() ? nullptr : found->second.get();
+  const auto* found = jobs.find(id);
+  return found == nullptr ? nullptr : found->get();
 }
 
 std::optional<JobRecord> Engine::State::record_of(JobId id) {
@@ -40,7 +40,7 @@ LoadedJob& Engine::State::add_to_memory(const JobRecord& record) {
   Tube& tube = tube_numbered(record.tube);
   auto made = std::make_unique<LoadedJob>(record, tube, last_sequence);
   LoadedJob& job = *made;
-  jobs.emplace(record.id, std::move(made));
+  jobs.try_emplace(record.id, std::move(made));
   ++tube.loaded;
   return job;
 }

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <unordered_map>
 
+#include "carillon/queue/detail/split_table.h"
 #include "queue/store/record_keys.h"
 
 namespace carillon::queue {
@@ -26,14 +27,14 @@ class EmptyPlaces {
 
   // Where to begin a scan that is to begin at `from`: no job stands between the two.
   IndexKey start(const IndexKey& from) const {
-    const auto known = intervals_.find(order_of(from));
-    return known != intervals_.end() && known->second.has(from) ? known->second.end : from;
+    const Interval* known = intervals_.find(order_of(from));
+    return known != nullptr && known->has(from) ? known->end : from;
   }
 
   // A scan from `from` on has met no job before `first`, and `passed` erased entries.
   void scanned(const IndexKey& from, const IndexKey& first, std::uint64_t passed) {
     if (passed < kWorthKnowing) return;
-    Interval& known = intervals_.try_emplace(order_of(from), Interval{from, first}).first->second;
+    Interval& known = intervals_.try_emplace(order_of(from), Interval{from, first});
     if (view(known.end) < view(from) || view(first) < view(known.begin)) {
       known = {from, first};  // the two do not touch: the newer one is where scans begin now
     } else {
@@ -44,8 +45,8 @@ class EmptyPlaces {
 
   // A job stands at `place` now.
   void entered(const IndexKey& place) {
-    const auto known = intervals_.find(order_of(place));
-    if (known != intervals_.end() && known->second.has(place)) known->second.end = place;
+    Interval* known = intervals_.find(order_of(place));
+    if (known != nullptr && known->has(place)) known->end = place;
   }
 
   // The tube holds no job.
@@ -72,7 +73,7 @@ class EmptyPlaces {
     return order;
   }
 
-  std::unordered_map<std::uint64_t, Interval> intervals_;
+  detail::SplitTable<std::unordered_map<std::uint64_t, Interval>> intervals_;
 };
 
 }  // namespace carillon::queue

@@ -40,7 +40,7 @@ Sequence MemoryStore::append(const Changes& changes) {
     if (tube.scheduled == 0 && tube.buried == 0) {
       tube_records_.erase(tube.number);
     } else {
-      tube_records_[tube.number] = tube;
+      tube_records_.try_emplace(tube.number) = tube;
     }
   }
   if (changes.watermarks) watermarks_ = *changes.watermarks;
@@ -49,30 +49,30 @@ Sequence MemoryStore::append(const Changes& changes) {
 
 void MemoryStore::put(const JobChange& change) {
   if (!change.after) return;  // neither a record before nor one after: no change
-  const bool in_pieces = unfinished_.contains(change.after->id);
-  const auto at = jobs_.try_emplace(change.after->id).first;
-  Job& job = at->second;
+  const JobId id = change.after->id;
+  const bool in_pieces = unfinished_.contains(id);
+  Job& job = jobs_.try_emplace(id);
   try {
     job.record = *change.after;
     if (!in_pieces) job.body.assign(change.body);
     enter(job);
   } catch (...) {
-    jobs_.erase(at);
+    jobs_.erase(id);
     throw;
   }
   if (in_pieces) {
-    unfinished_.erase(change.after->id);
+    unfinished_.erase(id);
   } else {
     body_bytes_ += change.body.size();
   }
 }
 
 void MemoryStore::erase(JobId id) {
-  const auto job = jobs_.find(id);
-  leave(job->second);
-  body_bytes_ -= job->second.body.size();
-  if (job->second.record.body_bytes > kBodyPiece) erase_large_body(id);
-  jobs_.erase(job);
+  const Job& job = *jobs_.find(id);
+  leave(job);
+  body_bytes_ -= job.body.size();
+  if (job.record.body_bytes > kBodyPiece) erase_large_body(id);
+  jobs_.erase(id);
 }
 
 void MemoryStore::erase_large_body(JobId id) {
@@ -83,7 +83,7 @@ void MemoryStore::erase_large_body(JobId id) {
 }
 
 void MemoryStore::move(const JobRecord& after) {
-  Job& job = jobs_.find(after.id)->second;
+  Job& job = *jobs_.find(after.id);
   leave(job);
   job.record = after;
   enter(job);
@@ -91,7 +91,7 @@ void MemoryStore::move(const JobRecord& after) {
 
 // The hints make the usual case cheap: a new entry mostly comes after all others of its tube.
 void MemoryStore::enter(Job& job) {
-  Tube& tube = tubes_[job.record.tube];
+  Tube& tube = tubes_.try_emplace(job.record.tube);
   if (job.record.buried()) {
     job.burial = tube.buried.emplace_hint(tube.buried.end(), job.record.burial, &job);
   } else {
@@ -100,54 +100,54 @@ void MemoryStore::enter(Job& job) {
 }
 
 void MemoryStore::leave(const Job& job) {
-  const auto found = tubes_.find(job.record.tube);
-  Tube& tube = found->second;
+  Tube& tube = *tubes_.find(job.record.tube);
   if (job.record.buried()) {
     tube.buried.erase(job.burial);
   } else {
     tube.due.erase(job.due);
   }
-  if (tube.due.empty() && tube.buried.empty()) tubes_.erase(found);
+  if (tube.due.empty() && tube.buried.empty()) tubes_.erase(job.record.tube);
 }
 
 Recovered MemoryStore::recover() const {
   Recovered recovered;
   recovered.watermarks = watermarks_;
   recovered.tubes.reserve(tube_records_.size());
-  for (const auto& [number, record] : tube_records_) recovered.tubes.push_back(record);
+  tube_records_.for_each(
+      [&recovered](std::uint32_t, const TubeRecord& record) { recovered.tubes.push_back(record); });
   for (const auto& [id, bytes] : unfinished_) recovered.unfinished.push_back({id, bytes});
   return recovered;
 }
 
 std::optional<JobRecord> MemoryStore::find(JobId id) const {
-  const auto job = jobs_.find(id);
-  if (job == jobs_.end()) return std::nullopt;
-  return job->second.record;
+  const Job* job = jobs_.find(id);
+  if (job == nullptr) return std::nullopt;
+  return job->record;
 }
 
 std::string MemoryStore::body(JobId id, std::uint32_t piece) const {
-  const auto job = jobs_.find(id);
+  const Job* job = jobs_.find(id);
   const auto large = large_bodies_.find(id);
-  if (job != jobs_.end() && large != large_bodies_.end() && piece < large->second.size())
+  if (job != nullptr && large != large_bodies_.end() && piece < large->second.size())
     return large->second[piece];
   const std::size_t at = piece * kBodyPiece;
-  if (job == jobs_.end() || at > job->second.body.size())
+  if (job == nullptr || at > job->body.size())
     throw StoreDamage("job " + std::to_string(id) + " has no body: there is no such job");
-  return job->second.body.substr(at, kBodyPiece);
+  return job->body.substr(at, kBodyPiece);
 }
 
 std::vector<JobRecord> MemoryStore::scan_due(std::uint32_t tube, DueKey from,
                                              std::size_t limit) const {
-  const auto found = tubes_.find(tube);
-  if (found == tubes_.end()) return {};
-  return scan(found->second.due, from, limit);
+  const Tube* found = tubes_.find(tube);
+  if (found == nullptr) return {};
+  return scan(found->due, from, limit);
 }
 
 std::vector<JobRecord> MemoryStore::scan_buried(std::uint32_t tube, std::uint64_t from,
                                                 std::size_t limit) const {
-  const auto found = tubes_.find(tube);
-  if (found == tubes_.end()) return {};
-  return scan(found->second.buried, from, limit);
+  const Tube* found = tubes_.find(tube);
+  if (found == nullptr) return {};
+  return scan(found->buried, from, limit);
 }
 
 }  // namespace carillon::queue
