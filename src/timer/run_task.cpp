@@ -19,6 +19,13 @@ struct RunFrame {
 };
 constinit thread_local RunFrame* innermost = nullptr;
 
+// One DueTask whose call or destructor the calling thread is inside of.
+struct ForeignFrame {
+  const TimerCore& core;
+  ForeignFrame* outer;
+};
+constinit thread_local ForeignFrame* innermost_foreign = nullptr;
+
 // Returns the next time of a timer with a period that was due at `due` and ended its run at `now`.
 std::int64_t next_period(Repeat repeat, std::int64_t period, std::int64_t due,
                          std::int64_t now) noexcept {
@@ -53,6 +60,14 @@ bool runs_task_of(const TimerCore& core) noexcept {
     if (&frame->core == &core) return true;
   }
   return false;
+}
+
+unsigned foreign_tasks_here(const TimerCore& core) noexcept {
+  unsigned count = 0;
+  for (const ForeignFrame* frame = innermost_foreign; frame != nullptr; frame = frame->outer) {
+    if (&frame->core == &core) ++count;
+  }
+  return count;
 }
 
 void TimerCore::run(TimerBlock& block, RunStats& stats, std::int64_t& now) noexcept {
@@ -154,8 +169,7 @@ void TimerCore::arm_again(TimerBlock& block, RunStats& stats, std::int64_t deadl
       break;
   }
   if (block.shard->submit_again(block)) return;
-  // The shard is shut: stop() did not wait for this run, because the run itself called stop(), or
-  // because the executor is the user's.
+  // The shard is shut: stop() did not wait for this run, because the run itself called stop().
   if (block.word.take_back_with_note() != TimerWord::TakeBack::kTaken)
     return end_cancelled(block, stats);
   timer_ended(block);
@@ -169,6 +183,21 @@ void TimerCore::end_cancelled(TimerBlock& block, RunStats& stats) noexcept {
   stats.add(stats.cancelled);
   timer_counted();
   if (block.word.let_go_as_holder()) finish_unrun_block(block);
+}
+
+void TimerCore::take_foreign(ForeignTasks::Place place, bool run_it) noexcept {
+  TimerBlock* const block = foreign_.begin(place);
+  if (block == nullptr) return;
+  ForeignFrame frame{*this, innermost_foreign};
+  innermost_foreign = &frame;
+  if (run_it) {
+    std::int64_t now = steady_now();
+    run(*block, foreign_stats_, now);
+  } else {
+    abandon(*block);
+  }
+  innermost_foreign = frame.outer;
+  foreign_.end();
 }
 
 void TimerCore::abandon(TimerBlock& block) noexcept {
@@ -201,18 +230,17 @@ void TimerCore::report_slow(std::int64_t took) noexcept {
 
 namespace carillon {
 
-DueTask::DueTask(std::shared_ptr<detail::TimerCore> core, detail::TimerBlock& block) noexcept
-    : core_(std::move(core)), block_(&block) {}
+DueTask::DueTask(std::shared_ptr<detail::TimerCore> core,
+                 std::list<detail::TimerBlock*>::iterator place) noexcept
+    : core_(std::move(core)), place_(place) {}
 
 DueTask::~DueTask() {
-  if (block_ != nullptr) core_->abandon(*block_);
+  if (core_ != nullptr) core_->take_foreign(place_, false);
 }
 
 void DueTask::operator()() noexcept {
-  detail::TimerBlock* block = std::exchange(block_, nullptr);
-  if (block == nullptr) return;
-  std::int64_t now = core_->steady_now();
-  core_->run(*block, core_->foreign_stats(), now);
+  const auto core = std::exchange(core_, nullptr);
+  if (core != nullptr) core->take_foreign(place_, true);
 }
 
 }  // namespace carillon

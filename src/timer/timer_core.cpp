@@ -92,13 +92,15 @@ void TimerCore::start() {
       timer_thread_ = start_thread(options_.name, [core = shared_from_this()] {
         core->turn_wheels();
         core->alarm_->close();
+        core->thread_ended();
       });
+      ++threads_;
     } catch (...) {
       alarm_->close();
       throw;
     }
   }
-  if (pool_ != nullptr) pool_->start(shared_from_this());
+  if (pool_ != nullptr) threads_ += pool_->start(shared_from_this());
   stage_.store(Stage::kRunning, std::memory_order_release);
 }
 
@@ -150,6 +152,7 @@ std::vector<Unprocessed> TimerCore::stop() {
 
 void TimerCore::discard() noexcept {
   close();
+  await_tasks();
   for (BlockList rest = take_rest(); !rest.empty();) {
     TimerBlock& block = rest.pop();
     block.destroy_task();
@@ -160,15 +163,25 @@ void TimerCore::discard() noexcept {
 void TimerCore::close() noexcept {
   bool on_timer_thread = false;
   {
-    const std::unique_lock lock(mutex_);
-    if (std::exchange(stopped_, true)) return;
+    std::unique_lock lock(mutex_);
+    if (std::exchange(stopped_, true)) {
+      // Another thread is at it, and may be waiting for the task that this one is inside of.
+      if (!is_called_by_its_own_work()) end_changed_.wait(lock, [this] { return ended_; });
+      return;
+    }
     stage_.store(Stage::kRefusing, std::memory_order_release);
-    if (!timer_thread_.joinable()) return;  // it was never started, and never will be
+    if (!timer_thread_.joinable()) {  // it was never started, and never will be
+      ended_ = true;
+      return;
+    }
     on_timer_thread = timer_thread_.get_id() == std::this_thread::get_id();
   }
-  drained_changed_.notify_all();
+  end_changed_.notify_all();
   hold_fire_.store(true, std::memory_order_relaxed);
   BlockList rest;
+  for (BlockList handed_over = foreign_.close(); !handed_over.empty();)
+    take_back_queued(handed_over.pop(), rest);
+  foreign_.await(foreign_tasks_here(*this));
   if (pool_ != nullptr) {
     for (BlockList queued = pool_->close(); !queued.empty();) take_back_queued(queued.pop(), rest);
     pool_->join();
@@ -184,6 +197,27 @@ void TimerCore::close() noexcept {
   }
   const std::lock_guard lock(mutex_);
   rest_.append(rest);
+  ended_ = true;
+  end_changed_.notify_all();
+}
+
+// Returns true if the calling thread is inside of something that stop() would wait for.
+bool TimerCore::is_called_by_its_own_work() const noexcept {
+  return is_its_timer_thread() || runs_task_of(*this) || foreign_tasks_here(*this) > 0;
+}
+
+// Waits for the task that has called stop(), unless this thread is inside of it.
+void TimerCore::await_tasks() noexcept {
+  foreign_.await(foreign_tasks_here(*this));
+  const bool own = is_its_timer_thread() || (pool_ != nullptr && runs_task_of(*this));
+  std::unique_lock lock(mutex_);
+  end_changed_.wait(lock, [this, own] { return threads_ <= (own ? 1U : 0U); });
+}
+
+void TimerCore::thread_ended() noexcept {
+  const std::lock_guard lock(mutex_);
+  --threads_;
+  end_changed_.notify_all();
 }
 
 BlockList TimerCore::take_rest() noexcept {
@@ -224,7 +258,7 @@ std::vector<Unprocessed> TimerCore::drain(std::int64_t at_most) {
       // look too early, and miss that drain() has begun. So the timer thread is woken now and then.
       while (!done() && std::chrono::steady_clock::now() < give_up) {
         alarm_->wake();
-        drained_changed_.wait_until(
+        end_changed_.wait_until(
             lock, std::min(give_up, std::chrono::steady_clock::now() + kDrainPatience), done);
       }
     }

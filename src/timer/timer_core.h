@@ -44,13 +44,15 @@
 //    (TimerShard::close).
 //
 // The end
-//    stop() refuses new timers, stops firing, takes back what the pool has not begun, and waits for
-//    the tasks that the pool has begun. Then the timer thread closes one shard after the other: it
-//    takes back everything in the wheels, waits for the notes about timers that were won a moment
-//    ago, and shuts the door for good. A thread that schedules meanwhile finds its shard open, and
-//    the timer is returned; or shut, and the timer is refused. If stop() is called on the timer
-//    thread, it does all this there, and the thread ends after its present task. drain() does the
-//    same after all timers but the periodic ones have ended.
+//    stop() refuses new timers, stops firing, takes back what the pool or the user's executor has
+//    not begun, and waits for the tasks that they have begun. Then the timer thread closes one
+//    shard after the other: it takes back everything in the wheels, waits for the notes about
+//    timers that were won a moment ago, and shuts the door for good. A thread that schedules
+//    meanwhile finds its shard open, and the timer is returned; or shut, and the timer is refused.
+//    If stop() is called on the timer thread, it does all this there, and the thread ends after its
+//    present task. drain() does the same after all timers but the periodic ones have ended.
+//    A task that calls stop() is not waited for by it. The destructor waits for that task, too,
+//    unless it is called inside of it.
 //    The timers that were taken back are kept as a list of blocks, so that the end needs no memory;
 //    the result of stop() is made from the list afterwards.
 #pragma once
@@ -67,6 +69,7 @@
 #include "carillon/timer/detail/sleep_gate.h"
 #include "carillon/timer/timer_service.h"
 #include "timer/block_list.h"
+#include "timer/foreign_tasks.h"
 #include "timer/run_stats.h"
 #include "timer/tick_scale.h"
 #include "timer/timer_shard.h"
@@ -118,16 +121,16 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
   // clock's time, and is brought up to date.
   void run(TimerBlock& block, RunStats& stats, std::int64_t& now) noexcept;
 
-  // A user's executor destroys the timer's DueTask without running it.
-  void abandon(TimerBlock& block) noexcept;
+  // A user's executor calls a DueTask, or destroys it without a call.
+  void take_foreign(ForeignTasks::Place place, bool run_it) noexcept;
+
+  // One of the service's threads has ended.
+  void thread_ended() noexcept;
 
   // take_back(): a timer that the caller has won for stop() to return. take_back_queued(): a timer
   // that the caller took out of a queue; it may have been cancelled.
   void take_back(TimerBlock& block, BlockList& rest) noexcept;
   void take_back_queued(TimerBlock& block, BlockList& rest) noexcept;
-
-  // For tasks that a user's executor runs, on any thread.
-  RunStats& foreign_stats() noexcept { return foreign_stats_; }
 
   void add_to(TimerStats& sum) const;
   std::uint64_t pending() const noexcept;
@@ -146,6 +149,8 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
 
   // The end.
   void close() noexcept;
+  bool is_called_by_its_own_work() const noexcept;
+  void await_tasks() noexcept;
   BlockList take_rest() noexcept;
   static Unprocessed hand_out(TimerBlock& block) noexcept;
 
@@ -158,12 +163,14 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
   void arm_by_calendar(TimerBlock& block, RunStats& stats, std::int64_t after) noexcept;
   void arm_again(TimerBlock& block, RunStats& stats, std::int64_t deadline) noexcept;
   void end_cancelled(TimerBlock& block, RunStats& stats) noexcept;
+  void abandon(TimerBlock& block) noexcept;
 
   // The timer thread (timer_thread.cpp).
   void turn_wheels();
   bool collect_due(const ClockTimes& now);
   void recall_calendar_timers(const ClockTimes& now) noexcept;
   void hand_over_due();
+  bool hand_to_foreign(TimerBlock& block) noexcept;
   void sleep();
   void close_shards(BlockList& rest) noexcept;
   void notice_drained();
@@ -194,15 +201,18 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
   BlockList found_;  // the timers taken back when it closed the shards
   bool closed_ = false;
 
+  ForeignTasks foreign_;
   RunStats foreign_stats_{Writers::kShared};
   std::atomic<bool> hold_fire_{false};  // stop() has begun: timers that are due are returned
   std::atomic<bool> closing_{false};    // the timer thread is to close the shards and end
   std::atomic<bool> draining_{false};
 
   std::mutex mutex_;  // protects the following
-  std::condition_variable drained_changed_;
+  std::condition_variable end_changed_;
   bool drained_ = false;
-  bool stopped_ = false;
+  bool stopped_ = false;  // the end has begun
+  bool ended_ = false;    // and nothing begins any more
+  unsigned threads_ = 0;  // that have not ended
   BlockList rest_;  // timers that were taken back, and not yet handed out
   std::thread timer_thread_;
 };
@@ -211,6 +221,8 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
 bool running_here(const TimerBlock& block) noexcept;
 // Returns true if the calling thread is inside a run of any timer of this core.
 bool runs_task_of(const TimerCore& core) noexcept;
+// How many calls and destructors of this core's DueTasks the calling thread is inside of.
+unsigned foreign_tasks_here(const TimerCore& core) noexcept;
 // Returns true if the calling thread is the timer thread of any service.
 bool is_timer_thread() noexcept;
 

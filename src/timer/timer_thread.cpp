@@ -2,6 +2,8 @@
 // due, and hands them to the executor.
 #include <algorithm>
 #include <memory>
+#include <new>
+#include <optional>
 #include <utility>
 
 #include "timer/thread_setup.h"
@@ -87,12 +89,26 @@ void TimerCore::hand_over_due() {
       run(block, timer_thread_stats_, now);
       continue;
     }
-    try {
-      options_.executor.function()(DueTask(shared_from_this(), block));
-    } catch (...) {
-      report(std::current_exception());
-    }
+    if (!hand_to_foreign(block)) return due_.push(block);  // stop() returns it
   }
+}
+
+// Returns false if stop() has begun: the block is still the caller's.
+bool TimerCore::hand_to_foreign(TimerBlock& block) noexcept {
+  try {
+    std::optional<ForeignTasks::Place> place;
+    try {
+      place = foreign_.add(block);
+    } catch (const std::bad_alloc&) {
+      abandon(block);
+      throw;
+    }
+    if (!place) return false;
+    options_.executor.function()(DueTask(shared_from_this(), *place));
+  } catch (...) {
+    report(std::current_exception());
+  }
+  return true;
 }
 
 // Sleeps until the earliest deadline of all shards, or until a thread publishes an earlier one
@@ -134,7 +150,7 @@ void TimerCore::notice_drained() {
     const std::lock_guard lock(mutex_);
     drained_ = true;
   }
-  drained_changed_.notify_all();
+  end_changed_.notify_all();
 }
 
 void TimerCore::close_shards(BlockList& rest) noexcept {

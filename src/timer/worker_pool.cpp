@@ -8,19 +8,23 @@
 
 namespace carillon::detail {
 
-void WorkerPool::start(const std::shared_ptr<TimerCore>& core) {
-  bool first = true;
+unsigned WorkerPool::start(const std::shared_ptr<TimerCore>& core) {
+  unsigned started = 0;
   unsigned number = 0;
   for (Worker& worker : workers_) {
     std::string name = core->options().name + "-" + std::to_string(number++);
     try {
-      worker.thread = start_thread(std::move(name),
-                                   [core, this, &stats = worker.stats] { work(*core, stats); });
+      worker.thread =
+          start_thread(std::move(name), [core, this, &stats = worker.stats] {
+            work(*core, stats);
+            core->thread_ended();
+          });
+      ++started;
     } catch (const std::system_error&) {
-      if (first) throw;
+      if (started == 0) throw;
     }
-    first = false;
   }
+  return started;
 }
 
 bool WorkerPool::push(BlockList& due) noexcept {

@@ -21,8 +21,9 @@ class WorkerPool {
  public:
   explicit WorkerPool(unsigned threads) : workers_(threads) {}
 
-  // Throws std::system_error if no thread can be started. If some can, the pool works with those.
-  void start(const std::shared_ptr<TimerCore>& core);
+  // Returns how many threads it has started. Throws std::system_error if no thread can be started.
+  // If some can, the pool works with those.
+  unsigned start(const std::shared_ptr<TimerCore>& core);
 
   // Takes all of `due`. Returns false if the pool is closed; `due` is unchanged then.
   bool push(BlockList& due) noexcept;

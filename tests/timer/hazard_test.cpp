@@ -278,15 +278,13 @@ TEST_F(OwnExecutor, H15_ATaskThatTheExecutorDropsCountsAsCancelled) {
   EXPECT_EQ(timers_->pending(), 0U);
 }
 
-TEST_F(OwnExecutor, H15_ATaskMayRunAfterTheServiceIsGone) {
-  int fired = 0;
-  TimerHandle once = timers_->schedule_after(1s, [&] { ++fired; });
-  TimerHandle periodic = timers_->schedule_every(1s, [&] { ++fired; });
+TEST_F(OwnExecutor, H15_ATaskDoesNotBeginAfterTheServiceIsGone) {
+  TimerHandle once = timers_->schedule_after(1s, [] { FAIL(); });
+  TimerHandle periodic = timers_->schedule_every(1s, [] { FAIL(); });
   clock_->advance(1s);
   ASSERT_EQ(handed_over_.size(), 2U);
   timers_.reset();
   for (DueTask& task : handed_over_) task();
-  EXPECT_EQ(fired, 2);
   EXPECT_EQ(once.state(), TimerState::kOver);
   EXPECT_EQ(periodic.state(), TimerState::kOver);
 }

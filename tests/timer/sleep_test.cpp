@@ -257,7 +257,7 @@ TEST_F(Sleeping, AnExecutorMayOutliveTheService) {
   stop.request_stop();
   ASSERT_EQ(queue.size(), 1U);
   queue[0]();
-  EXPECT_EQ(log_, Log{"a slept"});
+  EXPECT_EQ(log_, Log{"a: TimersStopped"});
 }
 
 // A clock whose alarm delays each thread that wakes the timer thread, until the alarm is destroyed,

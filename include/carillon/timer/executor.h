@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <list>
 #include <memory>
 #include <utility>
 
@@ -13,12 +14,13 @@ struct TimerBlock;
 
 // A timer that is due, handed to an executor of your own: call it once, on any thread. Until the
 // call, the timer can still be cancelled; the call then does nothing. Destroying a DueTask that was
-// not called cancels the timer.
+// not called cancels the timer. A DueTask may outlive its service: stop() takes its timer back, and
+// the call does nothing then.
 class DueTask {
  public:
-  DueTask(std::shared_ptr<detail::TimerCore> core, detail::TimerBlock& block) noexcept;
-  DueTask(DueTask&& other) noexcept
-      : core_(std::move(other.core_)), block_(std::exchange(other.block_, nullptr)) {}
+  DueTask(std::shared_ptr<detail::TimerCore> core,
+          std::list<detail::TimerBlock*>::iterator place) noexcept;
+  DueTask(DueTask&& other) noexcept : core_(std::move(other.core_)), place_(other.place_) {}
   DueTask& operator=(DueTask&&) = delete;
   ~DueTask();
 
@@ -26,8 +28,8 @@ class DueTask {
   void operator()() noexcept;
 
  private:
-  std::shared_ptr<detail::TimerCore> core_;
-  detail::TimerBlock* block_;
+  std::shared_ptr<detail::TimerCore> core_;  // null once it was called
+  std::list<detail::TimerBlock*>::iterator place_;
 };
 
 class Executor {

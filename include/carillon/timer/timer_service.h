@@ -89,7 +89,8 @@ class TimerService {
   explicit TimerService(TimerOptions options = {});
   TimerService(const TimerService&) = delete;
   TimerService& operator=(const TimerService&) = delete;
-  // As stop(); the tasks that stop() would return are destroyed.
+  // As stop(); the tasks that stop() would return are destroyed. If a task has called stop(), the
+  // destructor waits for that task, too, unless it is called inside of it.
   ~TimerService();
 
   // --- one-shot
@@ -210,11 +211,12 @@ class TimerService {
   // --- the end
 
   // Ends the service: refuses new timers, waits until the tasks that are running have ended (but
-  // not for the task that calls stop(), nor for an executor of your own), ends the service's
-  // threads, and returns all timers that have not run, and all periodic ones, in order of their
-  // deadlines. A timer that another thread is scheduling meanwhile is either refused or returned.
-  // If it is called again, or by two threads, one call returns the timers, and the others return
-  // nothing, at once. Throws std::bad_alloc if there is no memory for the list: the service has
+  // not for the task that calls stop()), ends the service's threads, and returns all timers that
+  // have not run, and all periodic ones, in order of their deadlines. From when it has returned no
+  // task begins, on an executor of your own either: a DueTask that has not begun does nothing any
+  // more. A timer that another thread is scheduling meanwhile is either refused or returned. If it
+  // is called again, or by two threads, one call returns the timers, and the others return nothing,
+  // when the service has ended; inside a task they return at once. Throws std::bad_alloc if there is no memory for the list: the service has
   // ended then, and the next call returns the timers.
   std::vector<Unprocessed> stop();
 
