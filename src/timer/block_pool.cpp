@@ -5,6 +5,7 @@
 #include <new>
 
 #include "carillon/timer/detail/timer_block.h"
+#include "timer/forks.h"
 
 namespace carillon::detail {
 namespace {
@@ -34,7 +35,7 @@ struct FreeList {
 class Depot {
  public:
   static Depot& instance() {
-    static Depot* const depot = new Depot;
+    static Depot* const depot = make_depot();
     return *depot;
   }
 
@@ -66,6 +67,11 @@ class Depot {
     std::size_t count;
   };
   static_assert(sizeof(Bundle) <= TaskStorage::kInPlace);
+
+  static Depot* make_depot() {
+    hold_during_forks<[]() -> std::mutex& { return instance().mutex_; }>();
+    return new Depot;
+  }
 
   FreeList make() {
     auto* blocks = static_cast<TimerBlock*>(

@@ -3,6 +3,8 @@
 #include <mutex>
 #include <vector>
 
+#include "timer/forks.h"
+
 namespace carillon::detail {
 namespace {
 
@@ -12,7 +14,10 @@ struct Indices {
   std::vector<bool> taken;
 
   static Indices& instance() {
-    static Indices* const indices = new Indices;
+    static Indices* const indices = [] {
+      hold_during_forks<[]() -> std::mutex& { return instance().mutex; }>();
+      return new Indices;
+    }();
     return *indices;
   }
 

@@ -12,10 +12,12 @@ namespace carillon::detail {
 std::thread start_thread(std::string name, std::function<void()> body) {
   name.resize(std::min<std::size_t>(name.size(), 15));
   // A thread inherits the signal mask of the thread that starts it.
-  sigset_t all;
+  sigset_t blocked;
   sigset_t before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  ::sigfillset(&blocked);
+  for (const int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGPROF})
+    ::sigdelset(&blocked, own);
+  ::pthread_sigmask(SIG_SETMASK, &blocked, &before);
   struct Restore {
     sigset_t& mask;
     ~Restore() { ::pthread_sigmask(SIG_SETMASK, &mask, nullptr); }

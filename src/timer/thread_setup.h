@@ -7,8 +7,10 @@
 
 namespace carillon::detail {
 
-// Starts a thread with that name (cut off at 15 characters). It gets no signals: those are for the
-// threads of the program. Throws std::system_error.
+// Starts a thread with that name (cut off at 15 characters). It gets no signals that are for the
+// process: those are for the threads of the program. It gets those that a thread causes itself
+// (SEGV, BUS, FPE, ILL, TRAP, SYS), so that handlers for crashes work, and PROF, so that profilers
+// see it. Throws std::system_error.
 std::thread start_thread(std::string name, std::function<void()> body);
 
 // Makes the calling thread's sleeps end on time: by default Linux adds up to 50 µs.

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "timer/forks.h"
 #include "timer/thread_index.h"
 #include "timer/thread_setup.h"
 
@@ -32,8 +33,7 @@ TimerCore::TimerCore(TimerOptions options)
     : options_(std::move(options)),
       clock_(options_.clock != nullptr ? options_.clock : machine_clock()),
       on_machine_clock_(clock_ == machine_clock()),
-      scale_(checked_tick(options_.tick)),
-      alarm_(clock_->make_alarm()) {
+      scale_(checked_tick(options_.tick)) {
   for (unsigned count = shard_count(options_.shards); count > 0; --count)
     shards_.push_back(std::make_unique<TimerShard>(*this));
   if (options_.executor.threads() > 0)
@@ -58,6 +58,7 @@ TimerShard& TimerCore::shard_of_this_thread() const noexcept {
 TimerHandle TimerCore::submit(NewTimer& timer) {
   if (stage_.load(std::memory_order_acquire) != Stage::kRunning) [[unlikely]]
     start();
+  refuse_if_forked();
   if (options_.max_pending != TimerOptions::kUnlimited) find_room();
   TimerBlock& block = timer.block();
   TimerShard& shard = shard_of_this_thread();
@@ -87,6 +88,9 @@ void TimerCore::start() {
     refuse(std::make_exception_ptr(TimersStopped()));
   if (stage_.load(std::memory_order_relaxed) == Stage::kRunning) return;
   if (!timer_thread_.joinable()) {
+    watch_forks();
+    forks_.store(fork_count(), std::memory_order_relaxed);
+    alarm_ = clock_->make_alarm();
     alarm_->open();
     try {
       timer_thread_ = start_thread(options_.name, [core = shared_from_this()] {
@@ -102,6 +106,16 @@ void TimerCore::start() {
   }
   if (pool_ != nullptr) threads_ += pool_->start(shared_from_this());
   stage_.store(Stage::kRunning, std::memory_order_release);
+}
+
+bool TimerCore::is_forked() const noexcept {
+  const std::int64_t forks = forks_.load(std::memory_order_relaxed);
+  return forks != kNeverStarted && forks != fork_count();
+}
+
+void TimerCore::refuse_if_forked() const {
+  if (is_forked()) [[unlikely]]
+    throw TimersForked();
 }
 
 void TimerCore::refuse(std::exception_ptr why) {
@@ -134,6 +148,7 @@ void TimerCore::timer_ended(const TimerBlock& block) noexcept {
 // --- the end
 
 std::vector<Unprocessed> TimerCore::stop() {
+  refuse_if_forked();
   close();
   BlockList rest = take_rest();
   std::vector<Unprocessed> returned;
@@ -151,6 +166,7 @@ std::vector<Unprocessed> TimerCore::stop() {
 }
 
 void TimerCore::discard() noexcept {
+  if (is_forked()) return;  // other threads may have been at work on all of it
   close();
   await_tasks();
   for (BlockList rest = take_rest(); !rest.empty();) {
@@ -240,6 +256,7 @@ Unprocessed TimerCore::hand_out(TimerBlock& block) noexcept {
 }
 
 std::vector<Unprocessed> TimerCore::drain(std::int64_t at_most) {
+  refuse_if_forked();
   if (runs_task_of(*this))
     throw std::logic_error(
         "carillon: drain() was called from inside a task, which it would wait for");

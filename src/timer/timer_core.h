@@ -137,12 +137,15 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
 
  private:
   enum class Stage { kNotStarted, kRunning, kRefusing };
+  static constexpr std::int64_t kNeverStarted = -1;
 
   TimerShard& shard_of_this_thread() const noexcept;
   bool is_its_timer_thread() const noexcept;
 
   // Scheduling.
   void start();
+  bool is_forked() const noexcept;
+  void refuse_if_forked() const;
   [[noreturn]] void refuse(std::exception_ptr why);
   void find_room();
   void leave_room() noexcept;
@@ -181,10 +184,13 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
   const bool on_machine_clock_;
   const TickScale scale_;
   std::vector<std::unique_ptr<TimerShard>> shards_;
-  const std::unique_ptr<Alarm> alarm_;
+  // Made with the first timer. Children of a process that forks before would share its descriptors,
+  // and take each other's wake-ups.
+  std::unique_ptr<Alarm> alarm_;
   std::unique_ptr<WorkerPool> pool_;  // null if the executor is not a pool
 
   alignas(64) std::atomic<Stage> stage_{Stage::kNotStarted};
+  std::atomic<std::int64_t> forks_{kNeverStarted};  // fork_count() when the thread was started
   alignas(64) SleepGate<> gate_;
   // Timers that count against max_pending, if that is set.
   alignas(64) std::atomic<std::size_t> admitted_{0};
@@ -213,7 +219,7 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
   bool stopped_ = false;  // the end has begun
   bool ended_ = false;    // and nothing begins any more
   unsigned threads_ = 0;  // that have not ended
-  BlockList rest_;  // timers that were taken back, and not yet handed out
+  BlockList rest_;        // timers that were taken back, and not yet handed out
   std::thread timer_thread_;
 };
 

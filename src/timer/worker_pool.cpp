@@ -14,11 +14,10 @@ unsigned WorkerPool::start(const std::shared_ptr<TimerCore>& core) {
   for (Worker& worker : workers_) {
     std::string name = core->options().name + "-" + std::to_string(number++);
     try {
-      worker.thread =
-          start_thread(std::move(name), [core, this, &stats = worker.stats] {
-            work(*core, stats);
-            core->thread_ended();
-          });
+      worker.thread = start_thread(std::move(name), [core, this, &stats = worker.stats] {
+        work(*core, stats);
+        core->thread_ended();
+      });
       ++started;
     } catch (const std::system_error&) {
       if (started == 0) throw;

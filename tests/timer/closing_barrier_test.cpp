@@ -26,11 +26,11 @@ class ClosingWithOwnExecutor : public ::testing::Test {
 
   std::shared_ptr<ManualClock> clock_ = std::make_shared<ManualClock>();
   std::vector<DueTask> handed_over_;
-  std::optional<TimerService> timers_{
-      std::in_place,
-      TimerOptions{.executor = Executor::by(
-                       [this](DueTask task) { handed_over_.push_back(std::move(task)); }),
-                   .clock = clock_}};
+  std::optional<TimerService> timers_{std::in_place,
+                                      TimerOptions{.executor = Executor::by([this](DueTask task) {
+                                                     handed_over_.push_back(std::move(task));
+                                                   }),
+                                                   .clock = clock_}};
 };
 
 TEST_F(ClosingWithOwnExecutor, StopReturnsWhatWasHandedOverAndHasNotBegun) {
@@ -60,8 +60,7 @@ TEST_F(ClosingWithOwnExecutor, StopReturnsWhatWasHandedOverAndHasNotBegun) {
 TEST_F(ClosingWithOwnExecutor, TheDestructorDestroysTasksThatHaveNotBegun) {
   auto used_by_task = std::make_shared<int>(0);
   const std::weak_ptr<int> alive = used_by_task;
-  TimerHandle handle =
-      timers_->schedule_after(1s, [used = std::move(used_by_task)] { ++*used; });
+  TimerHandle handle = timers_->schedule_after(1s, [used = std::move(used_by_task)] { ++*used; });
   make_due();
   timers_.reset();
   EXPECT_TRUE(alive.expired());
@@ -123,12 +122,12 @@ TEST(ClosingBarrier, ATaskIsNotHandedOverWhenStopHasBegun) {
   std::mutex mutex;
   std::vector<DueTask> handed_over;
   TimerService timers({.executor = Executor::by([&](DueTask task) {
-    const std::lock_guard lock(mutex);
-    handed_over.push_back(std::move(task));
-    if (handed_over.size() > 1) return;
-    handing_over.count_down();
-    go_on.wait();
-  })});
+                         const std::lock_guard lock(mutex);
+                         handed_over.push_back(std::move(task));
+                         if (handed_over.size() > 1) return;
+                         handing_over.count_down();
+                         go_on.wait();
+                       })});
   for (int i = 0; i < 3; ++i) timers.schedule_after(0s, [] { FAIL() << "it was returned"; });
   handing_over.wait();
   std::vector<Unprocessed> rest;

@@ -37,7 +37,8 @@ class TimerClock {
   virtual SteadyTime now() noexcept = 0;
   virtual WallTime wall_now() noexcept = 0;
 
-  // Makes an alarm for a timer thread. The alarm may outlive the clock object.
+  // Makes an alarm for a timer thread that is about to start. The alarm may outlive the clock
+  // object.
   virtual std::unique_ptr<Alarm> make_alarm() = 0;
 };
 

@@ -33,4 +33,14 @@ class TimersStopped : public std::runtime_error {
       : std::runtime_error("carillon: a timer was refused: its service has been stopped") {}
 };
 
+// The service was used before fork(), and this is a child: the service's threads are in the parent
+// alone. Make a new service in the child, or use the service for the first time after fork().
+class TimersForked : public std::logic_error {
+ public:
+  TimersForked()
+      : std::logic_error(
+            "carillon: a timer service that was used before fork() has no threads in the child; "
+            "make a new one there") {}
+};
+
 }  // namespace carillon

@@ -85,7 +85,8 @@ struct Unprocessed {
 
 class TimerService {
  public:
-  // Throws std::invalid_argument if the tick is less than 1 ns.
+  // Throws std::invalid_argument if the tick is less than 1 ns, and std::bad_alloc. Starts no
+  // thread and opens no file: the first timer does.
   explicit TimerService(TimerOptions options = {});
   TimerService(const TimerService&) = delete;
   TimerService& operator=(const TimerService&) = delete;
@@ -96,9 +97,9 @@ class TimerService {
   // --- one-shot
   //
   // Each schedules `task`, which is called without arguments, and returns the timer's handle. O(1).
-  // They throw TimersStopped, TooManyTimers, std::bad_alloc, std::system_error if the timer thread
-  // cannot be started, and what moving the task throws; then nothing was scheduled. A negative
-  // slack counts as 0.
+  // They throw TimersStopped, TooManyTimers, TimersForked, std::bad_alloc, std::system_error if the
+  // timer thread cannot be started, and what moving the task throws; then nothing was scheduled. A
+  // negative slack counts as 0.
   template <class Rep, class Period, class F>
   TimerHandle schedule_after(std::chrono::duration<Rep, Period> delay, F&& task,
                              std::chrono::nanoseconds slack = {}) {
@@ -216,8 +217,8 @@ class TimerService {
   // task begins, on an executor of your own either: a DueTask that has not begun does nothing any
   // more. A timer that another thread is scheduling meanwhile is either refused or returned. If it
   // is called again, or by two threads, one call returns the timers, and the others return nothing,
-  // when the service has ended; inside a task they return at once. Throws std::bad_alloc if there is no memory for the list: the service has
-  // ended then, and the next call returns the timers.
+  // when the service has ended; inside a task they return at once. Throws std::bad_alloc if there
+  // is no memory for the list: the service has ended then, and the next call returns the timers.
   std::vector<Unprocessed> stop();
 
   // Refuses new timers, waits until all one-shot timers have run or been cancelled, and then does

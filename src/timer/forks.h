@@ -1,0 +1,39 @@
+// What fork() needs of the timer layer: services that find out that their threads are not in the
+// child, and locks of the whole process that no thread of the parent holds there for ever.
+//
+//   forks_ = (watch_forks(), fork_count());          // before the service's threads are started
+//   ...
+//   if (fork_count() != forks_) throw TimersForked();
+//
+// Thread safety: any thread may call everything at any time.
+#pragma once
+
+#include <pthread.h>
+
+#include <atomic>
+#include <cstdint>
+
+namespace carillon::detail {
+
+inline constinit std::atomic<std::uint32_t> forks_seen{0};
+
+// From the first call on, forks are counted.
+inline void watch_forks() noexcept {
+  static const int registered = ::pthread_atfork(
+      nullptr, nullptr, [] { forks_seen.fetch_add(1, std::memory_order_relaxed); });
+  static_cast<void>(registered);
+}
+
+// How many forks lie between the process that called watch_forks() first and this one. One load.
+inline std::uint32_t fork_count() noexcept {
+  return forks_seen.load(std::memory_order_relaxed);
+}
+
+// While the process forks, the calling thread holds the mutex that `mutex()` returns, so that no
+// other thread does. REQUIRES: the mutex is never destroyed.
+template <auto mutex>
+void hold_during_forks() noexcept {
+  ::pthread_atfork([] { mutex().lock(); }, [] { mutex().unlock(); }, [] { mutex().unlock(); });
+}
+
+}  // namespace carillon::detail

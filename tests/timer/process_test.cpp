@@ -1,0 +1,116 @@
+// Where a timer service meets its process: fork(), and signals.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <latch>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "carillon/timer/timer_service.h"
+
+namespace carillon::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Runs `body` in a child, which ends with what it returns.
+template <class Body>
+pid_t in_child(Body&& body) {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(body());
+  return child;
+}
+
+int exit_code_of(pid_t child) {
+  int status = 0;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+// They shared one event, and took each other's wake-ups.
+TEST(Fork, AServiceThatIsUsedInTheChildrenAloneWorksInEach) {
+  TimerService timers;
+  std::vector<pid_t> children;
+  for (int i = 0; i < 6; ++i) {
+    children.push_back(in_child([&timers] {
+      for (int round = 0; round < 20; ++round) {
+        std::latch fired(1);
+        timers.schedule_after(1ms, [&fired] { fired.count_down(); });
+        const auto give_up = std::chrono::steady_clock::now() + 20s;
+        while (!fired.try_wait()) {
+          if (std::chrono::steady_clock::now() > give_up) return 1;
+          std::this_thread::sleep_for(100us);
+        }
+      }
+      return 0;
+    }));
+  }
+  for (const pid_t child : children) EXPECT_EQ(exit_code_of(child), 0);
+}
+
+TEST(Fork, AServiceThatWasUsedBeforeSaysSoInTheChildAndANewOneWorksThere) {
+  TimerService timers;
+  TimerHandle handle = timers.schedule_after(1h, [] {});
+  const auto says_so = [](auto&& call) {
+    try {
+      call();
+    } catch (const TimersForked& error) {
+      return std::string_view(error.what()).find("before fork()") != std::string_view::npos;
+    }
+    return false;
+  };
+  const pid_t child = in_child([&] {
+    if (!says_so([&] { timers.schedule_after(1ms, [] {}); })) return 1;
+    if (!says_so([&] { timers.stop(); })) return 2;
+    if (!says_so([&] { timers.drain(); })) return 3;
+    if (!handle.cancel()) return 4;
+    {
+      TimerService own;
+      std::latch fired(1);
+      own.schedule_after(1ms, [&fired] { fired.count_down(); });
+      fired.wait();
+    }
+    timers.~TimerService();  // waits for nobody
+    return 0;
+  });
+  EXPECT_EQ(exit_code_of(child), 0);
+  EXPECT_EQ(timers.pending(), 1U);
+  std::latch fired(1);
+  timers.schedule_after(1ms, [&fired] { fired.count_down(); });
+  fired.wait();
+}
+
+TEST(Fork, AServiceThatWasNeverUsedIsDestroyedInTheChild) {
+  TimerService().schedule_after(1h, [] {});  // forks are counted from here on
+  TimerService unused;
+  EXPECT_EQ(exit_code_of(in_child([&] {
+              unused.stop();
+              return 0;
+            })),
+            0);
+}
+
+TEST(Signals, TasksGetThoseThatTheyCauseThemselvesAndPROF) {
+  for (const Executor& executor : {Executor::timer_thread(), Executor::pool(1)}) {
+    TimerService timers({.executor = executor});
+    sigset_t blocked;
+    std::latch seen(1);
+    timers.schedule_after(0s, [&] {
+      ::pthread_sigmask(SIG_SETMASK, nullptr, &blocked);
+      seen.count_down();
+    });
+    seen.wait();
+    for (const int open : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGPROF})
+      EXPECT_EQ(::sigismember(&blocked, open), 0) << open;
+    for (const int closed : {SIGTERM, SIGINT, SIGHUP, SIGCHLD, SIGUSR1, SIGALRM})
+      EXPECT_EQ(::sigismember(&blocked, closed), 1) << closed;
+  }
+}
+
+}  // namespace
+}  // namespace carillon::testing
