@@ -38,6 +38,7 @@ void Model::judge(ClientNumber number, const Command& command, const std::option
     if (!excuses.fails) fail(c, "nothing has failed");
     return expect_changed({});
   }
+  if (c.reply.word == "OUT_OF_MEMORY") return judge_out_of_memory(c);
   if (command.verb == Verb::kPut) {
     judge_put(c, body);
   } else {
@@ -83,7 +84,6 @@ void Model::judge_command(const Case& c) {
         fail(c, "that is no answer to garbage");
       return expect_changed({});
     case Verb::kRefused:
-      if (c.reply.line == "OUT_OF_MEMORY" && c.excuses.disk_low) return expect_changed({});
       if (c.reply.line != c.command.refusal) fail(c, "it must be " + c.command.refusal);
       return expect_changed({});
     case Verb::kPut:
@@ -134,7 +134,6 @@ void Model::expect_body(const Case& c) const {
 
 // `body`: the job whose large body has come.
 void Model::judge_put(const Case& c, JobId body) {
-  if (c.reply.word == "OUT_OF_MEMORY" && c.excuses.disk_low) return expect_changed({});
   if (c.reply.word != "INSERTED") fail(c, "that is no answer to a put");
   const JobId id = c.reply.number;
   const bool is_large = c.command.body.size() > queue::kBodyPiece;
@@ -161,8 +160,12 @@ void Model::judge_put(const Case& c, JobId body) {
 
 void Model::judge_reserve(const Case& c) {
   expect_changed({});
-  if (c.reply.word == "RESERVED") return judge_reserved(c, false);
-  if (!c.excuses.unordered && !c.excuses.fails) {
+  const Is in_line = may_hold_more(c.client, c.now);
+  if (c.reply.word == "RESERVED") {
+    if (in_line == Is::kNo) fail(c, "it has too many jobs");
+    return judge_reserved(c, false);
+  }
+  if (in_line == Is::kYes && !c.excuses.unordered && !c.excuses.fails) {
     for (const std::string& tube : c.client.watched) {
       const auto jobs = tubes_.find(tube);
       if (jobs == tubes_.end()) continue;
@@ -184,6 +187,7 @@ void Model::judge_reserve(const Case& c) {
   if (!c.reply.word.empty()) fail(c, "that is no answer to a reserve");
   if (c.command.timeout == 0) fail(c, "it must not wait");
   c.client.waits_as = ++order_;
+  c.client.in_line = in_line;
   c.client.give_up.reset();
   if (c.command.timeout) c.client.give_up = c.since.mono_ns + *c.command.timeout * kNsPerMs;
 }
@@ -201,7 +205,8 @@ void Model::judge_reserved(const Case& c, bool waited) {
   expect_body(c);
   if (waited) {
     for (const auto& [number, other] : clients_) {
-      const bool longer = other.waits_as != 0 && other.waits_as < c.client.waits_as;
+      const bool longer =
+          other.waits_as != 0 && other.waits_as < c.client.waits_as && other.in_line == Is::kYes;
       if (longer && watches(other, job->tube))
         fail(c, "client " + std::to_string(number) + " has waited longer");
     }
@@ -231,6 +236,8 @@ void Model::judge_end(ClientNumber number, const Reply& reply, const Times& time
       fail(c, "too early");
   } else if (reply.word == "DEADLINE_SOON") {
     if (deadline_soon(c.client, c.now) == Is::kNo) fail(c, "none of its jobs is nearly over");
+  } else if (reply.word == "OUT_OF_MEMORY") {
+    judge_out_of_memory(c);
   } else if (reply.word != "INTERNAL_ERROR" || !excuses.fails) {
     fail(c, "that is no end of a wait");
   }
@@ -247,6 +254,7 @@ void Model::judge_reserve_job(const Case& c) {
   if (c.reply.word != "RESERVED" || c.reply.number != id) fail(c, "that is no answer to it");
   if (job == nullptr) fail(c, "there is no such job");
   if (held(*job, c.now) == Is::kYes) fail(c, "another client holds it");
+  if (may_hold_more(c.client, c.now) == Is::kNo) fail(c, "it has too many jobs");
   expect_body(c);
   if (job->burial != 0) {
     job->burial = 0;
@@ -366,30 +374,6 @@ void Model::judge_peek(const Case& c) {
                    rank(id, job) < rank(c.reply.number, jobs_.at(c.reply.number))))
       fail(c, "first comes " + text_of(id, job, c.now));
   }
-}
-
-void Model::judge_tubes(const Case& c) {
-  expect_changed({});
-  const std::string& tube = c.command.tube;
-  std::vector<std::string>& watched = c.client.watched;
-  const auto at = std::find(watched.begin(), watched.end(), tube);
-  std::string wanted;
-  if (c.command.verb == Verb::kUse) {
-    c.client.tube_in_use = tube;
-    wanted = "USING " + tube;
-  } else if (c.command.verb == Verb::kPause) {
-    wanted = exists(tube) ? "PAUSED" : "NOT_FOUND";
-    paused_until_.erase(tube);
-    if (exists(tube) && c.command.delay > 0)
-      paused_until_[tube] = c.since.mono_ns + c.command.delay * kNsPerMs;
-  } else if (c.command.verb == Verb::kIgnore && watched.size() == 1 && at != watched.end()) {
-    wanted = "NOT_IGNORED";
-  } else {
-    if (c.command.verb == Verb::kWatch && at == watched.end()) watched.push_back(tube);
-    if (c.command.verb == Verb::kIgnore && at != watched.end()) watched.erase(at);
-    wanted = "WATCHING " + std::to_string(watched.size());
-  }
-  if (c.reply.line != wanted) fail(c, "it must be " + wanted);
 }
 
 }  // namespace carillon::simulator

@@ -19,7 +19,8 @@ constexpr std::uint64_t kNsPerMs = 1'000'000;
 
 // --- Jobs and clients.
 
-void Model::restart() {
+void Model::restart(const Limits& limits) {
+  limits_ = limits;
   const std::unordered_map<JobId, Job> before = std::exchange(jobs_, {});
   ids_.clear();
   tubes_.clear();
@@ -123,6 +124,7 @@ void Model::take(const Case& c, JobId id) {
   job.holder = c.number;
   job.deadline = c.since.mono_ns + job.ttr * kNsPerMs;
   c.client.held.insert(id);
+  for (auto& [number, client] : clients_) client.room_since.reset();
 }
 
 std::optional<JobId> Model::any_job(Random& random) const {
@@ -206,8 +208,8 @@ bool Model::is_free(const Job& job, Now now) const {
   return ready(job, now) == Is::kYes && paused(job.tube, now) == Is::kNo;
 }
 
-void Model::expect_nobody_waits_in_vain(Now now) const {
-  for (const auto& [number, client] : clients_) {
+void Model::expect_nobody_waits_in_vain(Now now) {
+  for (auto& [number, client] : clients_) {
     if (client.waits_as == 0) continue;
     const std::string who = "client " + std::to_string(number) + " waits, ";
     if (client.ended) throw Violation(who + "and has closed its half of the connection");
@@ -215,6 +217,7 @@ void Model::expect_nobody_waits_in_vain(Now now) const {
       throw Violation(who + "and its time-out is over");
     if (deadline_soon(client, now) == Is::kYes)
       throw Violation(who + "and holds a job whose time to run is nearly over");
+    if (!must_be_served(client, now)) continue;
     for (const std::string& tube : client.watched) {
       const auto jobs = tubes_.find(tube);
       if (jobs == tubes_.end()) continue;

@@ -46,14 +46,23 @@ class Model {
   // What a fault explains.
   struct Excuses {
     bool fails = false;      // INTERNAL_ERROR, and jobs that are late
-    bool disk_low = false;   // OUT_OF_MEMORY
+    bool disk_low = false;   // OUT_OF_MEMORY to puts
     bool unordered = false;  // not all ready jobs are in memory
+  };
+
+  // What the server may have of memory (docs/operations.md), as it has started with. Beyond it
+  // commands are answered OUT_OF_MEMORY and change nothing, or reserves wait.
+  struct Limits {
+    std::size_t reserved = SIZE_MAX;  // jobs; as EngineOptions::max_reserved
+    std::size_t tubes = SIZE_MAX;     // as EngineOptions::max_tubes
+    bool bodies = false;              // connections have so little that a body may be refused
+    bool system = false;              // now and then the system gives no more
   };
 
   explicit Model(const HistoryStore& history) : history_(history) {}
 
   // The server has started: it has what the history has, and no clients.
-  void restart();
+  void restart(const Limits& limits);
   // Somebody has set the wall clock.
   void clock_was_set(queue::Now now);
   // An id that a client has been told of must not be given again.
@@ -93,7 +102,7 @@ class Model {
                  const Excuses& excuses);
 
   // Throws Violation if a client waits for what is there.
-  void expect_nobody_waits_in_vain(queue::Now now) const;
+  void expect_nobody_waits_in_vain(queue::Now now);
 
   // For clients that look for something to do.
   std::size_t jobs() const { return jobs_.size(); }
@@ -124,6 +133,9 @@ class Model {
     std::set<queue::JobId> held;
     std::uint64_t waits_as = 0;            // the larger, the later; 0: it does not wait
     std::optional<std::uint64_t> give_up;  // ns, monotonic
+    // Whether it has stood in line since it waits: not if it held too many jobs.
+    Is in_line = Is::kYes;
+    std::optional<std::uint64_t> room_since;  // if not: since when it holds fewer; ns, monotonic
     bool ended = false;
     std::uint64_t kicked = 0;  // by a kick that is not answered yet
     bool kicks_buried = false;
@@ -152,6 +164,9 @@ class Model {
   // A tube that is gone takes its pause with it.
   void forget_pauses();
   bool is_free(const Job& job, queue::Now now) const;
+  Is may_hold_more(const Client& client, queue::Now now) const;
+  bool must_be_served(Client& client, queue::Now now) const;
+  std::size_t tubes_and_watches() const;
 
   void judge_command(const Case& c);
   void judge_put(const Case& c, queue::JobId body);
@@ -166,6 +181,9 @@ class Model {
   void judge_kick_job(const Case& c);
   void judge_tubes(const Case& c);
   void judge_stats(const Case& c);
+  void judge_out_of_memory(const Case& c) const;
+  bool may_refuse(const Case& c) const;
+  bool may_refuse_body_of(const Job& job) const;
   void expect_body(const Case& c) const;
   void expect_changed(const std::set<queue::JobId>& ids) const;
   void follow_record(queue::JobId id, queue::Now now);
@@ -185,6 +203,7 @@ class Model {
   std::string text_of(queue::JobId id, const Job& job, queue::Now now) const;
 
   const HistoryStore& history_;
+  Limits limits_;
   std::unordered_map<queue::JobId, Job> jobs_;
   std::vector<queue::JobId> ids_;
   std::map<std::string, std::set<queue::JobId>> tubes_;  // that have jobs

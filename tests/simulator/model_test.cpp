@@ -46,6 +46,12 @@ class ModelTest : public testing::Test {
           {.verb = Verb::kPut, .priority = priority, .delay = delay, .ttr = 2'000, .body = "hello"},
           "INSERTED " + std::to_string(id) + "\r\n");
   }
+  // The server starts anew, with little memory.
+  void restart(const Model::Limits& limits) {
+    model.restart(limits);
+    model.connect(1);
+    model.connect(2);
+  }
   static std::string reserved(JobId id) {
     return "RESERVED " + std::to_string(id) + " 5\r\nhello\r\n";
   }
@@ -155,6 +161,51 @@ TEST_F(ModelTest, RefusesToGoOnWithABodyWhenTheTtrIsOver) {
   pass(4);
   EXPECT_THROW(model.judge_more_of_body(2, 1, {now, now}), Violation);
   model.judge_cut(2, 1, true, {now, now}, {});
+}
+
+TEST_F(ModelTest, RefusesOutOfMemoryWhereThereIsMemory) {
+  const Command small{.verb = Verb::kPut, .body = "hello"};
+  const Command larger{.verb = Verb::kPut, .body = std::string(5'000, 'x')};
+  EXPECT_THROW(judge(1, larger, "OUT_OF_MEMORY\r\n"), Violation);
+  restart({.bodies = true});
+  judge(1, larger, "OUT_OF_MEMORY\r\n");
+  EXPECT_THROW(judge(1, small, "OUT_OF_MEMORY\r\n"), Violation);
+}
+
+TEST_F(ModelTest, LetsAClientReserveItsShareAndNoMore) {
+  put(1, 0);
+  put(2, 0);
+  put(3, 0);
+  restart({.reserved = 2});
+  judge(1, at_once, reserved(1));
+  EXPECT_THROW(judge(1, at_once, reserved(2)), Violation);
+  judge(1, at_once, "TIMED_OUT\r\n");
+  EXPECT_THROW(judge(2, at_once, "TIMED_OUT\r\n"), Violation);
+}
+
+TEST_F(ModelTest, LetsAClientWithTooManyJobsWaitUntilItIsLookedAt) {
+  put(1, 0);
+  put(2, 0);
+  restart({.reserved = 1});
+  judge(1, at_once, reserved(1));
+  model.judge(1, reserve, {}, {now, now}, {});
+  model.expect_nobody_waits_in_vain(now);
+  pass(900);
+  model.expect_nobody_waits_in_vain(now);
+  pass(1'200);  // the ttr of its job is over
+  model.expect_nobody_waits_in_vain(now);
+  pass(101);
+  model.expect_nobody_waits_in_vain(now);
+  pass(2);
+  EXPECT_THROW(model.expect_nobody_waits_in_vain(now), Violation);
+}
+
+TEST_F(ModelTest, RefusesATubeBeyondThoseThatMayBe) {
+  restart({.tubes = 2});
+  judge(1, {.verb = Verb::kUse, .tube = "a"}, "USING a\r\n");
+  judge(2, {.verb = Verb::kWatch, .tube = "b"}, "OUT_OF_MEMORY\r\n");
+  EXPECT_THROW(judge(2, {.verb = Verb::kUse, .tube = "a"}, "OUT_OF_MEMORY\r\n"), Violation);
+  EXPECT_THROW(judge(2, {.verb = Verb::kWatch, .tube = "b"}, "WATCHING 2\r\n"), Violation);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include "simulator/server.h"
 
 #include <algorithm>
+#include <new>
 #include <string_view>
 #include <utility>
 
@@ -49,24 +50,39 @@ Server::Server(const ServerOptions& options, HistoryStore& history, Model& model
       random_(random),
       failed_calls_before_(Disk::mounted()->failed_calls()),
       store_(kDirectory, options.store),
-      engine_((history.open(store_), history), options.engine, clocks()),
+      reserve_(options.memory_gets_short ? std::optional<server::MemoryReserve>(std::in_place)
+                                         : std::nullopt),
+      engine_((history.open(store_), history), engine_options(), clocks()),
       bodies_(history),
       service_(
           engine_, history_, bodies_, [this] { return read_clocks(); },
-          {.max_job_size = options.max_job_size, .max_unsent = 4'000},
+          {.max_job_size = options.max_job_size,
+           .max_unsent = 4'000,
+           .memory = options.memory,
+           .reserve = reserve_ ? &*reserve_ : nullptr},
           server::DiskSpace(kDirectory, options.min_free_disk), &store_),
       line_(kQuantum),
       commit_(history, options.sync, [](const queue::CommitReport&) {}) {
-  model_.restart();
+  model_.restart({.reserved = options.engine.max_reserved,
+                  .tubes = options.engine.max_tubes,
+                  .bodies = options.memory < SIZE_MAX,
+                  .system = options.memory_gets_short});
 }
 
 Server::~Server() = default;
+
+queue::EngineOptions Server::engine_options() const {
+  queue::EngineOptions options = options_.engine;
+  if (reserve_) options.memory_is_short = [this] { return reserve_->is_used(); };
+  return options;
+}
 
 Model::Excuses Server::excuses() const {
   const bool fails = Disk::mounted()->failed_calls() > failed_calls_before_;
   return {.fails = fails,
           .disk_low = options_.min_free_disk > 0,
-          .unordered = fails || options_.engine.max_loaded_per_tube < kManyJobs ||
+          .unordered = fails || options_.memory_gets_short ||
+                       options_.engine.max_loaded_per_tube < kManyJobs ||
                        options_.engine.max_loaded < kManyJobs};
 }
 
@@ -75,6 +91,7 @@ Model::Excuses Server::excuses() const {
 std::uint64_t Server::turn() {
   const std::uint64_t before = steps_++;
   pass_time();
+  let_memory_get_short();
   let_clients_act();
   serve_line();
   if (died()) return steps_ - before;
@@ -84,6 +101,7 @@ std::uint64_t Server::turn() {
   if (once_in(random_, 2)) run_others();
   look_at_store();
   if (!failed_ && !died()) flush_all();
+  expect_memory_given_back();
   return steps_ - before;
 }
 
@@ -107,6 +125,13 @@ void Server::pass_time() {
 void Server::let_pass(std::uint64_t ns) {
   idle_ns_ += ns;
   virtual_time().pass(ns);
+}
+
+// As if an allocation had failed.
+void Server::let_memory_get_short() {
+  if (!reserve_) return;
+  if (!reserve_->is_used() && once_in(random_, 64)) std::get_new_handler()();
+  if (!reserve_->is_used() || once_in(random_, 16)) service_.renew_reserve();
 }
 
 // The next command would find it out, and do all that follows. What that costs is known
@@ -187,6 +212,18 @@ void Server::close(Connection& connection) {
   deliver();
 }
 
+// Whoever has no body under way, and few replies, takes nothing of the memory of all.
+void Server::expect_memory_given_back() {
+  for (const auto& connection : connections_) {
+    server::beanstalk::Session& session = connection->session();
+    session.count_memory();
+    const bool has_body = session.mid_command() || session.wants() == Wants::kDelivery ||
+                          connection->large_reply().under_way();
+    if (has_body || session.replies().memory() > server::beanstalk::kOwnReplies) return;
+  }
+  if (service_.memory().used() > 0) throw Violation("memory is in use that nobody needs");
+}
+
 void Server::expect_no_remains() const {
   if (!died() && !excuses().fails) model_.expect_no_remains();
 }
@@ -248,6 +285,7 @@ bool Server::carry_out(Connection& connection, std::uint64_t until_ns) {
   const bool closed = connection.session().wants() == Wants::kNothing;
   if (closed) look_at_end(connection);
   expect_no_remains();
+  connection.session().count_memory();
   deliver();
   return used > 0 && !closed;
 }

@@ -26,6 +26,7 @@
 #include "carillon/queue/group_commit.h"
 #include "server/beanstalk/service.h"
 #include "server/body_thread.h"
+#include "server/memory_reserve.h"
 #include "server/turn_line.h"
 #include "simulator/connection.h"
 #include "simulator/disk.h"
@@ -41,7 +42,9 @@ struct ServerOptions {
   std::uint64_t min_free_disk = 0;
   std::size_t clients = 8;
   std::uint32_t max_job_size = kMaxJobSize;
-  bool quick_disk = true;  // syncs take microseconds, not milliseconds
+  std::size_t memory = SIZE_MAX;   // bytes of all connections
+  bool memory_gets_short = false;  // the system gives no more, now and then
+  bool quick_disk = true;          // syncs take microseconds, not milliseconds
   bool sets_clock = false;
 };
 
@@ -81,6 +84,8 @@ class Server {
   Model::Excuses excuses() const;
   void let_clients_act();
   void pass_time();
+  void let_memory_get_short();
+  queue::EngineOptions engine_options() const;
   void arrive(Connection& connection);
   void join_line(Connection& connection);
   bool look_for_room(Connection& connection);
@@ -95,6 +100,7 @@ class Server {
   void go_on_with_body(Connection& connection, std::string_view& bytes);
   void look_at_end(const Connection& connection);
   void expect_no_remains() const;
+  void expect_memory_given_back();
   void hand_out_bodies();
   queue::Now read_clocks();
   void look_at_wait(const Connection& connection);
@@ -116,6 +122,7 @@ class Server {
   Random& random_;
   const std::uint64_t failed_calls_before_;
   queue::DiskStore store_;
+  std::optional<server::MemoryReserve> reserve_;
   queue::Engine engine_;
   Bodies bodies_;
   server::beanstalk::Service service_;

@@ -86,6 +86,7 @@ void Server::note_reply(Connection& connection, const Command& command, const Re
   const bool job = reply.word == "RESERVED" || reply.word == "FOUND";
   if (job || reply.word == "INSERTED") append = history_.changed_at(reply.number);
   if (reply.word == "KICKED" && !history_.changed().empty()) append = history_.last();
+  if (reply.word == "OUT_OF_MEMORY") append = 0;  // it tells of no change
   connection.note(behind, append, reply.word == "INSERTED" ? reply.number : 0);
 }
 
@@ -111,6 +112,7 @@ void Server::deliver() {
       trace(connection.number(), "waited and got", reply->line);
       model_.judge_end(connection.number(), *reply, times, excuses());
       note_reply(connection, {}, *reply, 0);
+      connection.session().count_memory();
       join_line(connection);
     }
   }
@@ -148,6 +150,7 @@ void Server::flush(Connection& connection) {
     history_.told(note.append, written);
     model_.told_id(note.given);
   });
+  connection.session().count_memory();
 }
 
 void Server::stop() {
