@@ -215,6 +215,14 @@ std::uint64_t slept_ns() {
   return threads().slept_ns;
 }
 
+bool in_simulation() {
+  return self != nullptr;
+}
+
+std::uint32_t random_number() {
+  return static_cast<std::uint32_t>(threads().random());
+}
+
 void may_switch() {
   if (self == nullptr || is_main()) return;
   if (threads().random() % 4 == 0) give_back();

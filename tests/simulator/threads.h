@@ -33,6 +33,11 @@ void run_others();
 // For how long (ns, virtual) the main thread has slept so far, or waited for others.
 std::uint64_t slept_ns();
 
+// Returns true if the calling thread belongs to the simulation.
+bool in_simulation();
+// The next number that the seed gives.
+std::uint32_t random_number();
+
 // Called within a write or a sync of the disk: now and then stops the calling thread for a while,
 // if it is not the main one.
 void may_switch();
