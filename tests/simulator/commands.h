@@ -30,6 +30,7 @@ enum class Verb : std::uint8_t {
   kPause,
   kStatsJob,
   kStatsTube,
+  kCheckpoint,
   kOther,    // is answered OK and a text, or by one word
   kGarbage,  // is answered UNKNOWN_COMMAND or BAD_FORMAT, or closes the connection
   kRefused,  // is answered by `refusal`
@@ -56,7 +57,7 @@ struct Reply {
   std::string_view line;     // without its CR LF
   std::string_view word;     // the first word of the line
   std::uint64_t number = 0;  // the second one, if it is a number
-  std::string_view text;     // of RESERVED, FOUND and OK
+  std::string_view text;     // of RESERVED, FOUND, OK and CHECKPOINT
 };
 
 // Takes the first reply off `bytes`. Returns nothing if it is not there as a whole.

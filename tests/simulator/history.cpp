@@ -91,6 +91,15 @@ void HistoryStore::open(queue::Store& store) {
   for (const auto& [tube_number, tube] : state_.tubes) check_count(tube);
 }
 
+void HistoryStore::expect_state_since(std::uint64_t from, const queue::Store& store) const {
+  const auto begin = hashes_.begin() + static_cast<std::ptrdiff_t>(from - floor_);
+  const StoreModel found = read_all(store);
+  if (std::find(begin, hashes_.end(), hash_of(found)) != hashes_.end()) return;
+  throw Violation("a checkpoint has " + std::to_string(found.jobs.size()) +
+                  " jobs, and a state that the store did not have since append " +
+                  std::to_string(from) + ", when it was asked for");
+}
+
 // What was deleted or given up, or was never durable, has left no piece of a body.
 void HistoryStore::check_nothing_is_left(const StoreModel& found, const queue::Store& store) {
   for (const auto& [id, bytes] : large_) {

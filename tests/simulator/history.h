@@ -60,6 +60,10 @@ class HistoryStore final : public queue::Store {
   // Goes on with `store`, which was just opened, and must outlive the use. Throws Violation.
   void open(queue::Store& store);
 
+  // Throws Violation if `store` has not what this one had after the append `from`, or after a later
+  // one.
+  void expect_state_since(std::uint64_t from, const queue::Store& store) const;
+
   // Counts all appends that are in the store, over all starts.
   std::uint64_t last() const { return last_; }
   // The append that changed the job last, or deleted it; 0 if it is long ago or was never there.

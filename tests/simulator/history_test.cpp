@@ -91,6 +91,17 @@ TEST_F(HistoryTest, RefusesACountThatIsWrong) {
   EXPECT_THROW(history.append(changes), Violation);
 }
 
+TEST_F(HistoryTest, KnowsWhichStatesACheckpointMayHave) {
+  put(second, 1);
+  EXPECT_THROW(history.expect_state_since(2, second), Violation);
+  put(second, 2);
+  history.expect_state_since(2, second);
+  put(second, 3);
+  history.expect_state_since(2, second);
+  put(second, 4);
+  EXPECT_THROW(history.expect_state_since(2, second), Violation);
+}
+
 // --- Large bodies.
 
 constexpr std::uint32_t kLarge = queue::kBodyPiece + 1;

@@ -76,6 +76,8 @@ void Model::judge_command(const Case& c) {
     case Verb::kStatsJob:
     case Verb::kStatsTube:
       return judge_stats(c);
+    case Verb::kCheckpoint:
+      return judge_checkpoint(c);
     case Verb::kOther:
       if (c.reply.word != "OK" && c.reply.word != "USING") fail(c, "that is no answer to it");
       return expect_changed({});

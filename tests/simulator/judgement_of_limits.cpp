@@ -70,6 +70,7 @@ bool Model::may_refuse(const Case& c) const {
              (limits_.bodies && command.body.size() > server::beanstalk::kOwnBody);
     case Verb::kKick:
     case Verb::kKickJob:
+    case Verb::kCheckpoint:
       return limits_.system;
     case Verb::kUse:
     case Verb::kWatch: {

@@ -1,4 +1,4 @@
-// What the replies to commands about many jobs may say: kick, and statistics (model.h).
+// What the replies to commands about many jobs may say: kick, statistics, checkpoint (model.h).
 
 #include <algorithm>
 #include <utility>
@@ -127,6 +127,25 @@ void Model::judge_stats(const Case& c) {
                   std::to_string(counts[state][1]));
     }
   }
+}
+
+// One client at a time has a checkpoint, from its command until it leaves. No reply: it waits.
+void Model::judge_checkpoint(const Case& c) {
+  expect_changed({});
+  if (c.reply.word.empty()) {
+    if (checkpoint_of_ != 0) fail(c, "another client has one");
+    checkpoint_of_ = c.number;
+  } else if (c.reply.line != "BUSY" || checkpoint_of_ == 0) {
+    fail(c, "that is no answer to it");
+  }
+}
+
+void Model::judge_checkpoint(ClientNumber client, const Reply& reply, const Excuses& excuses) {
+  const bool has_failed = reply.line == "INTERNAL_ERROR" && excuses.fails;
+  if (checkpoint_of_ != client || (reply.word != "CHECKPOINT" && !has_failed))
+    throw Violation("client " + std::to_string(client) + " waits for a checkpoint and gets '" +
+                    std::string(reply.line) + "'");
+  if (has_failed) checkpoint_of_ = 0;
 }
 
 }  // namespace carillon::simulator

@@ -26,6 +26,7 @@ void Model::restart(const Limits& limits) {
   tubes_.clear();
   clients_.clear();
   paused_until_.clear();
+  checkpoint_of_ = 0;
   last_given_ = 0;
   for (const auto& [id, stored] : history_.state().jobs) {
     const JobRecord& record = stored.record;
@@ -85,6 +86,7 @@ void Model::disconnect(ClientNumber client) {
     if (job.holder == client) let_go(id, job);
   }
   clients_.erase(found);
+  if (checkpoint_of_ == client) checkpoint_of_ = 0;
   forget_pauses();
 }
 

@@ -101,6 +101,9 @@ class Model {
   void judge_cut(ClientNumber client, queue::JobId id, bool holds, const Times& times,
                  const Excuses& excuses);
 
+  // Judges the reply to a client that waits for a checkpoint of the store.
+  void judge_checkpoint(ClientNumber client, const Reply& reply, const Excuses& excuses);
+
   // Throws Violation if a client waits for what is there.
   void expect_nobody_waits_in_vain(queue::Now now);
 
@@ -181,6 +184,7 @@ class Model {
   void judge_kick_job(const Case& c);
   void judge_tubes(const Case& c);
   void judge_stats(const Case& c);
+  void judge_checkpoint(const Case& c);
   void judge_out_of_memory(const Case& c) const;
   bool may_refuse(const Case& c) const;
   bool may_refuse_body_of(const Job& job) const;
@@ -209,6 +213,7 @@ class Model {
   std::map<std::string, std::set<queue::JobId>> tubes_;  // that have jobs
   std::map<ClientNumber, Client> clients_;
   std::map<std::string, std::uint64_t> paused_until_;  // ns, monotonic
+  ClientNumber checkpoint_of_ = 0;  // who has the checkpoint, or waits for it; 0: nobody
   std::uint64_t order_ = 0;
   std::uint64_t clock_steps_ = 0;
   queue::JobId last_given_ = 0;  // since the start

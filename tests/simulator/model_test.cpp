@@ -208,6 +208,16 @@ TEST_F(ModelTest, RefusesATubeBeyondThoseThatMayBe) {
   EXPECT_THROW(judge(2, {.verb = Verb::kWatch, .tube = "b"}, "WATCHING 2\r\n"), Violation);
 }
 
+TEST_F(ModelTest, RefusesTwoCheckpointsAtOnce) {
+  const Command checkpoint{.verb = Verb::kCheckpoint};
+  EXPECT_THROW(judge(1, checkpoint, "BUSY\r\n"), Violation);
+  judge(1, checkpoint, "");
+  judge(2, checkpoint, "BUSY\r\n");
+  EXPECT_THROW(judge(2, checkpoint, ""), Violation);
+  model.disconnect(1);
+  judge(2, checkpoint, "");
+}
+
 }  // namespace
 
 }  // namespace carillon::simulator

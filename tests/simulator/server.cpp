@@ -19,8 +19,6 @@ using Wants = server::beanstalk::Session::Wants;
 
 namespace {
 
-constexpr const char* kDirectory = "/simulated/data";
-
 // As in the event loop, in ns.
 constexpr std::int64_t kQuantum = 300'000;
 constexpr std::uint64_t kLineBudget = 1'000'000;
@@ -67,6 +65,7 @@ Server::Server(const ServerOptions& options, HistoryStore& history, Model& model
                   .tubes = options.engine.max_tubes,
                   .bodies = options.memory < SIZE_MAX,
                   .system = options.memory_gets_short});
+  expect_no_checkpoints();
 }
 
 Server::~Server() = default;
@@ -97,6 +96,7 @@ std::uint64_t Server::turn() {
   if (died()) return steps_ - before;
   catch_up();
   if (!died() && !excuses().unordered) model_.expect_nobody_waits_in_vain(clocks());
+  poll_checkpoint();
   if (!once_in(random_, 4)) commit();
   if (once_in(random_, 2)) run_others();
   look_at_store();

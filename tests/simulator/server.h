@@ -48,6 +48,8 @@ struct ServerOptions {
   bool sets_clock = false;
 };
 
+inline constexpr const char* kDirectory = "/simulated/data";
+
 class Server {
  public:
   Server(const ServerOptions& options, HistoryStore& history, Model& model, Random& random);
@@ -113,6 +115,9 @@ class Server {
   void flush(Connection& connection);
   void flush_all();
   void look_at_store();
+  void poll_checkpoint();
+  void look_at_checkpoint(const queue::Checkpoint& checkpoint);
+  void expect_no_checkpoints() const;
   void close(Connection& connection);
   bool died() const { return Disk::mounted()->stopped(); }
 
@@ -132,6 +137,8 @@ class Server {
   bool new_times_ = true;
   queue::Sequence requested_ = 0;
   bool failed_ = false;
+  std::uint64_t checkpoint_from_ = 0;  // the append before the checkpoint that is made
+  int checkpoint_polls_ = 0;
   std::uint64_t steps_ = 0;
   std::uint64_t longest_wait_ns_ = 0;
   std::uint64_t idle_ns_ = 0;  // the time so far in which the server had nothing to do

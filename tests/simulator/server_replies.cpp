@@ -28,7 +28,8 @@ void Server::finish_commands(Connection& connection) {
   while (connection.has_used_command()) {
     const Wants wants = connection.session().wants();
     const Command& next = connection.first_command();
-    const bool waits = next.verb == Verb::kReserve && wants == Wants::kDelivery && rest.empty();
+    const bool may_wait = next.verb == Verb::kReserve || next.verb == Verb::kCheckpoint;
+    const bool waits = may_wait && wants == Wants::kDelivery && rest.empty();
     std::optional<Reply> reply;
     if (!waits && next.verb != Verb::kQuit) {
       const std::string_view begun = rest;
@@ -41,6 +42,7 @@ void Server::finish_commands(Connection& connection) {
     ++steps_;
     if (connection.manners().ahead == 1) look_at_wait(connection);
     const Command command = connection.take_command();
+    if (waits && command.verb == Verb::kCheckpoint) checkpoint_from_ = history_.last();
     trace(connection.number(), "sent", command.bytes);
     if (reply) trace(connection.number(), "got", reply->line);
     model_.judge(connection.number(), command, reply, times_, excuses());

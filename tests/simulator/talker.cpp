@@ -271,6 +271,7 @@ Command Talker::next(const Model& model, ClientNumber client, Random& random,
       if (chance == 0) return {.verb = Verb::kQuit, .bytes = "quit\r\n"};
       return chance < 8 ? damage(model, random) : operate(model, random);
     default:
+      if (below(random, 512) == 0) return {.verb = Verb::kCheckpoint, .bytes = "checkpoint\r\n"};
       return operate(model, random);
   }
 }
