@@ -68,7 +68,8 @@ struct Thread {
 struct Threads {
   Thread main;
   std::vector<std::unique_ptr<Thread>> others;
-  std::minstd_rand random;
+  std::minstd_rand random;   // for the order of the threads
+  std::minstd_rand numbers;  // apart from it: a library may ask for more the first time
   std::uint64_t slept_ns = 0;
 };
 
@@ -204,6 +205,7 @@ void begin_simulation(std::uint64_t seed) {
   next<"syscall">(::syscall);  // found before two threads look for it at the same instant
   self = &threads().main;
   threads().random.seed(static_cast<std::minstd_rand::result_type>(seed));
+  threads().numbers.seed(static_cast<std::minstd_rand::result_type>(seed));
 }
 
 void run_others() {
@@ -220,7 +222,7 @@ bool in_simulation() {
 }
 
 std::uint32_t random_number() {
-  return static_cast<std::uint32_t>(threads().random());
+  return static_cast<std::uint32_t>(threads().numbers());
 }
 
 void may_switch() {
