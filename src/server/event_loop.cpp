@@ -25,8 +25,9 @@ constexpr std::uint64_t kEngineBudget = 500'000;
 constexpr std::uint64_t kDeliverBudget = 500'000;
 constexpr std::uint64_t kFlushBudget = 500'000;
 constexpr std::uint64_t kReadBudget = 500'000;
-// What a connection may use in each round of the line, in ns.
+// What a connection may use in each round of the line, and how long a round should take, in ns.
 constexpr std::int64_t kQuantum = 300'000;
+constexpr std::int64_t kRound = 5'000'000;
 // While a checkpoint is made, or puts wait for room, the store is asked about it this often.
 constexpr std::uint64_t kStorePollNs = 5'000'000;
 constexpr std::string_view kFull = "OUT_OF_MEMORY\r\n";
@@ -55,7 +56,7 @@ EventLoop::EventLoop(queue::Store& store, std::vector<ListeningSocket> sockets,
       timeouts_{.stall = options.stall_timeout, .idle = options.idle_timeout},
       stalls_(timeouts_, read_mono),
       max_connections_(options.max_connections),
-      line_(kQuantum),
+      line_(kQuantum, kRound),
       full_shares_(options.engine),
       commit_(store, options.sync, [this](const queue::CommitReport& report) {
         asio::post(io_, [this, report] { on_report(report); });

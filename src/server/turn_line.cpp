@@ -11,7 +11,7 @@ void TurnLine::join(Member& member) {
   ++working_;
   if (member.hook_.is_linked()) return;
   member.is_new_ = true;
-  member.credit_ = quantum_;
+  member.credit_ = quantum();
   new_.push_back(member);
 }
 
@@ -22,10 +22,10 @@ void TurnLine::leave(Member& member) {
 
 TurnLine::Member* TurnLine::next() {
   while (working_ > 0) {
-    const bool old_is_due = used_by_new_ >= quantum_ && !old_.empty();
+    const bool old_is_due = used_by_new_ >= quantum() && !old_.empty();
     Member& first = new_.empty() || old_is_due ? old_.front() : new_.front();
     if (first.credit_ <= 0) {
-      first.credit_ += quantum_;
+      first.credit_ += quantum();
       if (first.credit_ <= 0) used_by_new_ = 0;  // its quantum pays a debt
       move_to_old(first);
     } else if (first.has_work_) {
@@ -45,7 +45,7 @@ TurnLine::Member* TurnLine::next() {
 void TurnLine::spent(Member& member, std::int64_t ns) {
   if (member.is_new_) used_by_new_ += ns;
   if (!member.hook_.is_linked()) return;
-  member.credit_ = std::max(member.credit_ - ns, -kLongestDebt * quantum_);
+  member.credit_ = std::max(member.credit_ - ns, -kLongestDebt * most_);
 }
 
 void TurnLine::move_to_old(Member& member) {

@@ -1,7 +1,7 @@
 // TurnLine: decides which client is served next, and for how long, so that a client that asks for
 // much waits for itself. The event loop owns one; it knows no socket and no clock.
 //
-//   TurnLine line(300'000);                           // the quantum: 300 us
+//   TurnLine line(300'000, 5'000'000);                // a quantum of 300 us, rounds of 5 ms
 //   line.join(connection);                            // it has work
 //   while (TurnLine::Member* next = line.next()) {    // nullptr: nobody has work
 //     ... serve it for at most next->credit() ns; it joins again if work is left ...
@@ -16,6 +16,8 @@
 //    traffic is answered soon, whatever the others ask for.
 //  - *old*: members that have used up their credit. At each round a member gets one quantum more,
 //    and it is served only when that makes its credit positive.
+// If many members have work, the quantum is smaller, so that a round does not take longer: a member
+// with little traffic that has just been served may have to wait for a round.
 // A new member without more work goes through the old list once before it counts as new again. And
 // whenever the new members have used a quantum together, the first old member comes before the next
 // new one. So neither many members with little work nor many that come and leave can stop the old
@@ -29,6 +31,7 @@
 // Complexity: each call is amortized O(1). Thread safety: none.
 #pragma once
 
+#include <algorithm>
 #include <boost/intrusive/list.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -55,8 +58,9 @@ class TurnLine {
 
   static constexpr std::int64_t kLongestDebt = 64;
 
-  // REQUIRES: `quantum` (ns) is more than 0.
-  explicit TurnLine(std::int64_t quantum) : quantum_(quantum) {}
+  // `quantum`: ns at most. `round`: what a round should take at most, in ns. A quantum is never
+  // less than a 16th of `quantum`. REQUIRES: both are more than 0.
+  TurnLine(std::int64_t quantum, std::int64_t round) : most_(quantum), round_(round) {}
   TurnLine(const TurnLine&) = delete;
   TurnLine& operator=(const TurnLine&) = delete;
 
@@ -82,10 +86,15 @@ class TurnLine {
       Member,
       boost::intrusive::member_hook<Member, boost::intrusive::list_member_hook<>, &Member::hook_>>;
 
+  std::int64_t quantum() const {
+    const auto members = static_cast<std::int64_t>(working_);
+    return std::clamp(round_ / std::max<std::int64_t>(members, 1), (most_ + 15) / 16, most_);
+  }
   List& list_of(const Member& member) { return member.is_new_ ? new_ : old_; }
   void move_to_old(Member& member);
 
-  const std::int64_t quantum_;
+  const std::int64_t most_;
+  const std::int64_t round_;
   List new_;
   List old_;
   std::size_t working_ = 0;

@@ -16,6 +16,7 @@ namespace carillon::server {
 namespace {
 
 constexpr std::int64_t kQuantum = 100;
+constexpr std::int64_t kNoRound = 1'000'000;  // so long that the quantum is never less
 
 // A client with commands that each take some time.
 struct Customer : TurnLine::Member {
@@ -26,6 +27,8 @@ struct Customer : TurnLine::Member {
 
 class Shop {
  public:
+  explicit Shop(std::int64_t round = kNoRound) : line(kQuantum, round) {}
+
   void send(Customer& customer, std::int64_t takes, int times = 1) {
     for (int i = 0; i < times; ++i) customer.commands.push_back(takes);
     line.join(customer);
@@ -48,7 +51,7 @@ class Shop {
     return next;
   }
 
-  TurnLine line{kQuantum};
+  TurnLine line;
   std::int64_t now = 0;
 };
 
@@ -79,6 +82,22 @@ TEST(TurnLine, EqualTimeNotEqualNumbersOfCommands) {
   while (shop.now < 50'000) shop.serve();
   EXPECT_NEAR(static_cast<double>(quick.used), 25'000, 500);
   EXPECT_NEAR(static_cast<double>(slow.used), 25'000, 500);
+}
+
+// A modest client whose second command comes right after its first has to wait for a round.
+TEST(TurnLine, ARoundIsNotLongerWithManyMembers) {
+  constexpr std::int64_t kRound = 1'000;
+  std::vector<Customer> greedy(100);
+  Customer modest;
+  Shop shop(kRound);
+  for (Customer& each : greedy) shop.send(each, 1, 10'000);
+  for (int i = 0; i < 1'000; ++i) shop.serve();
+  for (int i = 0; i < 20; ++i) {
+    shop.send(modest, 1);
+    const std::int64_t sent = shop.now;
+    while (modest.answered.size() <= static_cast<std::size_t>(i)) shop.serve();
+    EXPECT_LE(modest.answered.back() - sent, kRound + 2 * kQuantum);
+  }
 }
 
 TEST(TurnLine, ALongCommandIsPaidForInLaterRounds) {

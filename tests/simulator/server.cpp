@@ -21,6 +21,7 @@ namespace {
 
 // As in the event loop, in ns.
 constexpr std::int64_t kQuantum = 300'000;
+constexpr std::int64_t kRound = 5'000'000;
 constexpr std::uint64_t kLineBudget = 1'000'000;
 // What a command costs beside the calls of the store.
 constexpr std::uint64_t kCommandNs = 1'000;
@@ -59,7 +60,7 @@ Server::Server(const ServerOptions& options, HistoryStore& history, Model& model
            .memory = options.memory,
            .reserve = reserve_ ? &*reserve_ : nullptr},
           server::DiskSpace(kDirectory, options.min_free_disk), &store_),
-      line_(kQuantum),
+      line_(kQuantum, kRound),
       commit_(history, options.sync, [](const queue::CommitReport&) {}) {
   model_.restart({.reserved = options.engine.max_reserved,
                   .tubes = options.engine.max_tubes,
