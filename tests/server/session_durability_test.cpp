@@ -141,5 +141,28 @@ TEST(SessionDurability, APutWaitsUntilTheStoreHasRoom) {
   EXPECT_EQ(client.say(""), "INSERTED 2\r\n");
 }
 
+TEST(SessionDurability, WhatAppendsWaitsUntilTheStoreHasRoomAndOtherCommandsDoNot) {
+  TestServer server;
+  Client client(server);
+  client.say("put 0 0 60 1\r\na\r\nput 0 0 60 1\r\nb\r\nput 0 99 60 1\r\nc\r\n");
+  EXPECT_EQ(client.say("reserve\r\n"), "RESERVED 1 1\r\na\r\n");
+  const auto waits_for_room = [&](const std::string& command, const std::string& reply) {
+    server.store.is_full = true;
+    EXPECT_EQ(client.say(command), "");
+    EXPECT_EQ(client.session().wants(), Session::Wants::kStore);
+    server.store.is_full = false;
+    EXPECT_EQ(client.say(""), reply);
+  };
+  waits_for_room("release 1 0 0\r\n", "RELEASED\r\n");
+  EXPECT_EQ(client.say("reserve\r\n"), "RESERVED 1 1\r\na\r\n");
+  waits_for_room("bury 1 0\r\n", "BURIED\r\n");
+  waits_for_room("kick 5\r\n", "KICKED 1\r\n");
+  waits_for_room("kick-job 3\r\n", "KICKED\r\n");
+  waits_for_room("delete 1\r\n", "DELETED\r\n");
+  server.store.is_full = true;
+  EXPECT_EQ(client.say("reserve\r\n"), "RESERVED 2 1\r\nb\r\n");
+  EXPECT_EQ(client.say("touch 2\r\n"), "TOUCHED\r\n");
+}
+
 }  // namespace
 }  // namespace carillon::server::beanstalk

@@ -194,7 +194,8 @@ void Server::join_line(Connection& connection) {
     line_.join(connection);
 }
 
-// A put waits for the disk. The other threads have run now and then, so it cannot be for long.
+// What appends waits for the disk. The other threads have run now and then, so it cannot be for
+// long.
 bool Server::look_for_room(Connection& connection) {
   constexpr int kLong = 200;
   const bool has_room = service_.store_has_room();
@@ -276,14 +277,15 @@ bool Server::carry_out(Connection& connection, std::uint64_t until_ns) {
   if (died()) return false;
   connection.use(used);
   if (const auto id = history_.begun()) model_.begin_body(connection.number(), *id);
+  const Wants wants = connection.session().wants();
   const bool unfinished =
-      connection.session().wants() == Wants::kTurn && !connection.has_new_replies();
+      (wants == Wants::kTurn || wants == Wants::kStore) && !connection.has_new_replies();
   if (unfinished && connection.has_used_command()) {
     model_.judge_part_of_kick(connection.number(), times_);
   } else {
     finish_commands(connection);
   }
-  const bool closed = connection.session().wants() == Wants::kNothing;
+  const bool closed = wants == Wants::kNothing;
   if (closed) look_at_end(connection);
   expect_no_remains();
   connection.session().count_memory();

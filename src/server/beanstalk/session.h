@@ -10,7 +10,8 @@
 // Commands are carried out and answered in the order in which they came. While a reserve waits,
 // `receive` uses no byte; `deliver` ends the wait. The same holds while a body is read
 // (session_bodies.cpp); `body_read` ends that. While the store has no room, no body of a put is
-// taken, so that a client that puts faster than the disk waits, and nobody else does.
+// taken, and nothing is deleted, released, buried or kicked: a client that is faster than the disk
+// waits, and nobody else does.
 //
 // Time. `receive` stops when a moment has come that its caller gives, and goes on in the next call.
 // A long command (kick, peek-delayed, list-tubes, the reply with a large body) is carried out in
@@ -46,7 +47,7 @@ class Session {
     kInput,     // more bytes must come: those that were left over are not a whole command
     kTurn,      // other connections should get their turn
     kRoom,      // replies must leave: there are more bytes of them than max_unsent()
-    kStore,     // Service::store_has_room() must be true: a put waits for it
+    kStore,     // Service::store_has_room() must be true: the next step appends
     kDelivery,  // `deliver`, `body_read` or `checkpoint_made` must be called
     kNothing,   // the session is closed, and uses no more
   };

@@ -14,6 +14,12 @@ constexpr std::string_view kBadFormat = "BAD_FORMAT\r\n";
 // The clock is read at least once in so many steps.
 constexpr unsigned kStepsPerReading = 8;
 
+// Of a kick and a put, the steps that follow append.
+bool appends_at_once(Verb verb) {
+  return verb == Verb::kDelete || verb == Verb::kRelease || verb == Verb::kReleaseMs ||
+         verb == Verb::kBury || verb == Verb::kKickJob;
+}
+
 }  // namespace
 
 std::size_t Session::receive(std::string_view bytes, std::uint64_t until_ns) {
@@ -27,14 +33,15 @@ std::size_t Session::receive(std::string_view bytes, std::uint64_t until_ns) {
       turn_over_ = true;
       break;
     }
+    const bool appends =
+        state_ == State::kBody || state_ == State::kPieces || state_ == State::kKicking;
+    if (appends && !service_.store_has_room()) {
+      no_room_ = true;
+      break;
+    }
     if (in_long_command()) {
       go_on();
       continue;
-    }
-    const bool puts = state_ == State::kBody || state_ == State::kPieces;
-    if (puts && !service_.store_has_room()) {
-      no_room_ = true;
-      break;
     }
     const std::size_t taken = take(bytes.substr(used));
     if (taken == 0) break;
@@ -74,6 +81,10 @@ std::size_t Session::take_line(std::string_view bytes) {
     return refuse_http(bytes);
   if (length != std::string_view::npos) {
     const Command command = parse_command(bytes.substr(0, length));
+    if (appends_at_once(command.verb) && !service_.store_has_room()) {
+      no_room_ = true;
+      return 0;
+    }
     carry_out(command);
     if (!first_lines_.admits(command.verb)) turn_away(Stranger::kUnknownCommands);
     return length + kEnd.size();
