@@ -330,7 +330,7 @@ Model::Is Model::delayed(const Job& job, const Case& c) const {
   const Is is_held = held(job, c.now);
   if (job.burial != 0 || is_held == Is::kYes) return Is::kNo;
   const Is is_ready = ready(job, c.now);
-  if (is_ready == Is::kYes && !c.excuses.fails) return Is::kNo;
+  if (is_ready == Is::kYes && !c.excuses.fails && !may_call_ready(c)) return Is::kNo;
   return is_ready == Is::kNo && is_held == Is::kNo ? Is::kYes : Is::kMaybe;
 }
 

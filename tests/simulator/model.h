@@ -194,7 +194,8 @@ class Model {
   Is delayed(const Job& job, const Case& c) const;
   // After the wall clock was set, delayed jobs may have another order than that of their records.
   bool has_order(bool buried) const { return buried || clock_steps_ == 0; }
-  // A far job may count as ready from its due time on, though its delay ends later.
+  // A far job may count as ready from its due time on, though its delay ends later; and as delayed
+  // until its due time, though its delay has ended.
   bool may_call_ready(const Case& c) const { return c.excuses.unordered && clock_steps_ > 0; }
   void recover_due_time(Job& job) const;
   [[noreturn]] void fail(const Case& c, const std::string& why) const;

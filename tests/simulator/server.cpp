@@ -265,11 +265,11 @@ bool Server::serve(Connection& connection, std::uint64_t until_ns) {
 // Lets the session use some input, one command at most: the model is to see what each of them has
 // done. Returns false if the session wants no more now.
 bool Server::carry_out(Connection& connection, std::uint64_t until_ns) {
-  catch_up();
+  virtual_time().pass(kCommandNs);
+  catch_up();  // so nothing more becomes due before the command
   if (died()) return false;
   const std::size_t offered = connection.rest_of_command();
   history_.forget_changed();
-  virtual_time().pass(kCommandNs);
   new_times_ = true;
   const std::size_t used =
       connection.session().receive(connection.input().substr(0, offered), until_ns);

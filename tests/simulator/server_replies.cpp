@@ -88,7 +88,8 @@ void Server::note_reply(Connection& connection, const Command& command, const Re
   const bool job = reply.word == "RESERVED" || reply.word == "FOUND";
   if (job || reply.word == "INSERTED") append = history_.changed_at(reply.number);
   if (reply.word == "KICKED" && !history_.changed().empty()) append = history_.last();
-  if (reply.word == "OUT_OF_MEMORY") append = 0;  // it tells of no change
+  // These tell of no change.
+  if (reply.word == "OUT_OF_MEMORY" || reply.word == "INTERNAL_ERROR") append = 0;
   connection.note(behind, append, reply.word == "INSERTED" ? reply.number : 0);
 }
 
