@@ -69,12 +69,12 @@ TEST(Fork, AServiceThatWasUsedBeforeSaysSoInTheChildAndANewOneWorksThere) {
     if (!says_so([&] { timers.stop(); })) return 2;
     if (!says_so([&] { timers.drain(); })) return 3;
     if (!handle.cancel()) return 4;
-    {
-      TimerService own;
-      std::latch fired(1);
-      own.schedule_after(1ms, [&fired] { fired.count_down(); });
-      fired.wait();
-    }
+#ifndef __SANITIZE_THREAD__  // it allows no threads in a child of a process that had some
+    TimerService own;
+    std::latch fired(1);
+    own.schedule_after(1ms, [&fired] { fired.count_down(); });
+    fired.wait();
+#endif
     timers.~TimerService();  // waits for nobody
     return 0;
   });
