@@ -19,7 +19,6 @@ namespace carillon::server {
 namespace {
 
 using std::chrono::milliseconds;
-using std::chrono::steady_clock;
 
 class TurnsTest : public RunningLoop {
  protected:
