@@ -39,8 +39,8 @@
 //
 // Errors. A method that reads or appends throws StoreError if the store fails; the state is then as
 // before the command, but the time has advanced. StoreError can come from `put`, `reserve`,
-// `reserve_job`, `release`, `bury`, `remove`, `peek…`, `kick…`, `job_stats`, `advance`, `close` and
-// the constructor. A failed read may pass, and changes no job. A ClientId that is not connected
+// `reserve_job`, `release`, `bury`, `remove`, all peeks and kicks, `job_stats`, `advance`, `close`
+// and the constructor. A failed read may pass, and changes no job. A ClientId that is not connected
 // throws std::out_of_range.
 //
 // Complexity. A command costs O(log jobs in memory) and at most one append, besides the work that
@@ -59,6 +59,7 @@
 #include <string_view>
 #include <vector>
 
+#include "carillon/queue/engine_stats.h"
 #include "carillon/queue/job.h"
 #include "carillon/queue/now.h"
 #include "carillon/queue/store.h"
@@ -195,67 +196,6 @@ struct Delivery {
   ClientId client = 0;
   Kind kind = Kind::kTimedOut;
   JobView job;
-};
-
-struct JobStats {
-  JobRecord record;
-  // Name of the job's tube.
-  std::string tube;
-  JobState state = JobState::kReady;
-  // Milliseconds since the put.
-  Millis age = 0;
-  // Milliseconds until a delayed job is ready, or until a reserved job's ttr is over, rounded down
-  // to less than what was asked for; else 0.
-  Millis time_left = 0;
-  Sequence durable_at = 0;
-};
-
-// Jobs by state, those that are in the store alone too. In a tube that has more ready jobs than may
-// be loaded:
-//  - A job counts as ready from its due time on. If the wall clock was set forward, its delay may
-//    end up to `load_ahead` later; if it was set back, the job may count as ready 0.1 s early.
-//  - The others are counted in steps (contract 4). When many become ready at once, and after a
-//    start or when the wall clock was set back, those that are not counted yet are in `delayed`.
-struct JobCounts {
-  // Ready jobs with a priority below kUrgentBelow.
-  std::uint64_t urgent = 0;
-  std::uint64_t ready = 0;
-  std::uint64_t reserved = 0;
-  std::uint64_t delayed = 0;
-  std::uint64_t buried = 0;
-  // Jobs put since the tube, or the engine, was made.
-  std::uint64_t total = 0;
-  // Jobs in memory.
-  std::uint64_t loaded = 0;
-};
-
-struct TubeStats {
-  std::string name;
-  JobCounts jobs;
-  // Clients whose puts go to this tube.
-  std::uint64_t using_ = 0;
-  // Clients that watch this tube.
-  std::uint64_t watching = 0;
-  // Clients that watch this tube and wait in a reserve. One that watches more than 64 tubes may
-  // still be counted some calls after its wait.
-  std::uint64_t waiting = 0;
-  std::uint64_t deletes = 0;
-  std::uint64_t pauses = 0;
-  // Milliseconds, as asked for by the pause that is in force; else 0.
-  Millis pause = 0;
-  // Milliseconds until the pause ends, rounded down to less than `pause`; else 0.
-  Millis pause_left = 0;
-};
-
-struct EngineStats {
-  JobCounts jobs;
-  // How often a reserved job's ttr was over before its worker was done.
-  std::uint64_t timeouts = 0;
-  std::uint64_t tubes = 0;
-  // Clients that wait in a reserve.
-  std::uint64_t waiting = 0;
-  // Tubes that have left jobs in the store because there was no room in memory.
-  std::uint64_t tubes_without_room = 0;
 };
 
 class Engine {
