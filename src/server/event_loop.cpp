@@ -28,7 +28,7 @@ constexpr std::uint64_t kReadBudget = 500'000;
 // What a connection may use in each round of the line, and how long a round should take, in ns.
 constexpr std::int64_t kQuantum = 300'000;
 constexpr std::int64_t kRound = 5'000'000;
-// While a checkpoint is made, or puts wait for room, the store is asked about it this often.
+// While a checkpoint is made, or clients wait for room, the store is asked about it this often.
 constexpr std::uint64_t kStorePollNs = 5'000'000;
 constexpr std::string_view kFull = "OUT_OF_MEMORY\r\n";
 

@@ -133,7 +133,7 @@ class EventLoop final : private Connection::Owner {
     bool operator<(const Held& other) const { return waits_for > other.waits_for; }
   };
   std::priority_queue<Held> held_;
-  // Connections that put, and wait until the store has room.
+  // Connections whose next step appends, and that wait until the store has room.
   ConnectionList waiting_for_store_{&Connection::is_waiting_for_store};
   // Connections that read again at the end of the turn.
   ConnectionList resting_{&Connection::is_resting};

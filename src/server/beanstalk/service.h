@@ -90,7 +90,7 @@ class Service {
 
   queue::Engine& engine() { return engine_; }
   const queue::Store& store() const { return store_; }
-  // Returns true if a put need not wait for the disk (Store::has_room()).
+  // Returns true if a command that appends need not wait for the disk (Store::has_room()).
   bool store_has_room() { return store_.has_room(); }
   BodyQueue& bodies() { return bodies_; }
   queue::Now now() { return last_now_ = clock_(); }
@@ -153,8 +153,8 @@ class Service {
   DiskSpace disk_;
   CheckpointLease checkpoint_;
   MemoryPool memory_;
-  std::size_t used_with_reserve_ =
-      0;  // of memory_, in the last turn in which the reserve was there
+  // Of memory_, in the last turn in which the reserve was there.
+  std::size_t used_with_reserve_ = 0;
   LogThrottle failures_;
   LogThrottle refusals_;
   LogThrottle cut_replies_;
