@@ -1,4 +1,4 @@
-// What an Engine (engine.h) tells about its jobs and tubes: the numbers behind the commands `stats`,
+// What an Engine (engine.h) tells about its jobs and tubes: the numbers of the commands `stats`,
 // `stats-tube` and `stats-job`.
 //
 //   const EngineStats all = engine.stats(now);          // kept, not counted: O(1)
