@@ -25,7 +25,7 @@ using boost::system::error_code;
 using net::ip::tcp;
 
 constexpr std::chrono::milliseconds kTick{20};
-constexpr carillon::Tick kTimeout = 10;  // ticks
+constexpr carillon::Ticks kTimeout{10};
 
 struct Session {
   explicit Session(tcp::socket accepted) : socket(std::move(accepted)) {}

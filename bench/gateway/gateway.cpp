@@ -18,9 +18,9 @@ constexpr std::size_t kMostDropsPerTurn = 1000;  // then waiting packets have th
 // Before accepting again when no descriptor was free: trying at once would spin.
 constexpr std::chrono::milliseconds kPause{100};
 
-Tick ticks_of(const GatewayOptions& options) {
-  return static_cast<Tick>((options.timeout + options.tick - std::chrono::milliseconds(1)) /
-                           options.tick);
+carillon::Ticks ticks_of(const GatewayOptions& options) {
+  return carillon::Ticks{(options.timeout + options.tick - std::chrono::milliseconds(1)) /
+                         options.tick};
 }
 
 }  // namespace

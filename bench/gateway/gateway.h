@@ -79,7 +79,7 @@ class Gateway {
 
   const GatewayOptions options_;
   const Clock::time_point start_ = Clock::now();
-  const carillon::Tick timeout_;  // ticks
+  const carillon::Ticks timeout_;
   Acceptor acceptor_;
   Timer pause_;   // before accepting again, if no descriptor was free
   Timer wakeup_;  // of the tracker

@@ -31,7 +31,10 @@ inline constexpr Tick kPeriod = 10'000;   // ticks; each connection sends one pa
 
 class Tracker {
  public:
-  explicit Tracker(std::size_t connections) : tracker_(kTimeout) { tracker_.reserve(connections); }
+  explicit Tracker(std::size_t connections)
+      : tracker_(Ticks{kTimeout}, 0, MostConnections{connections}) {
+    tracker_.reserve(connections);
+  }
   void add(std::uint32_t connection) {
     if (tracker_.add(connection) != id_of(connection))
       throw std::logic_error("the ids are not those expected");
@@ -150,7 +153,7 @@ class AsioTimers {
 template <class Detector>
 class BySecond {
  public:
-  explicit BySecond(std::size_t) : detector_(kTimeout / 1000, 0) {}
+  explicit BySecond(std::size_t) : detector_(Ticks{kTimeout / 1000}) {}
   void add(std::uint32_t connection) { detector_.add(connection); }
   void touch(std::uint32_t connection) { detector_.touch(connection); }
   void advance(Tick to) {
@@ -167,7 +170,7 @@ using Scan = BySecond<IdleScan<std::uint32_t>>;
 
 class PacketTimers {
  public:
-  explicit PacketTimers(std::size_t) : detector_(kTimeout) {}
+  explicit PacketTimers(std::size_t) : detector_(Ticks{kTimeout}) {}
   void add(std::uint32_t connection) { detector_.add(connection); }
   void touch(std::uint32_t connection) { detector_.touch(connection); }
   void advance(Tick to) {

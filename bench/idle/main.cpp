@@ -171,7 +171,7 @@ class Bench {
 
 // The ns that an advance() by one tick takes with `connections` connections, none of them due.
 double empty_tick(std::size_t connections) {
-  IdleTracker<std::uint32_t> tracker(kTimeout);
+  IdleTracker<std::uint32_t> tracker(Ticks{kTimeout}, 0, MostConnections{connections});
   tracker.reserve(connections);
   for (std::uint32_t connection = 0; connection < connections; ++connection)
     tracker.add(connection);

@@ -34,11 +34,13 @@ Tick tick_of(std::uint64_t mono_ns) {
 
 }  // namespace
 
-StallWatch::StallWatch(const Timeouts& timeouts, std::function<std::uint64_t()> mono_ns)
+StallWatch::StallWatch(const Timeouts& timeouts, std::size_t connections,
+                       std::function<std::uint64_t()> mono_ns)
     : stall_(ticks(timeouts.stall)),
       idle_(ticks(timeouts.idle)),
       mono_ns_(std::move(mono_ns)),
-      tracker_(Tracker::kLongestTimeout, tick_of(mono_ns_())) {}
+      tracker_(Ticks{Tracker::kLongestTimeout}, tick_of(mono_ns_()), MostConnections{connections}) {
+}
 
 Tick StallWatch::limit_of(Awaits what) const {
   switch (what) {
@@ -61,7 +63,7 @@ void StallWatch::active(Watched& connection) {
   }
   tracker_.touch(connection.id_, tick_after(mono_ns_()));
   if (limit == 0 || limit >= connection.timeout_) return;
-  tracker_.set_timeout(connection.id_, limit);
+  tracker_.set_timeout(connection.id_, Ticks{limit});
   connection.timeout_ = limit;
 }
 
@@ -71,7 +73,7 @@ void StallWatch::forget(Watched& connection) noexcept {
 }
 
 void StallWatch::track(Watched& connection, Tick timeout, Tick since) {
-  connection.id_ = tracker_.add(&connection, timeout, since);
+  connection.id_ = tracker_.add(&connection, Ticks{timeout}, since);
   connection.timeout_ = timeout;
 }
 

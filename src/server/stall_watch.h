@@ -2,7 +2,7 @@
 // command, for reading its replies, or, if that is asked for, for the next command. The event loop
 // owns one and closes what it finds.
 //
-//   StallWatch watch({.stall = 60s, .idle = 0s}, mono_ns);
+//   StallWatch watch({.stall = 60s, .idle = 0s}, 10'000, mono_ns);
 //   watch.active(connection);    // the client sent something, or took replies
 //   watch.look([](Watched& connection, Awaits what) { ... });   // at next_wakeup(), or at any time
 //   watch.forget(connection);    // it is closed
@@ -68,8 +68,10 @@ class StallWatch {
     std::chrono::milliseconds idle{0};   // for kCommand
   };
 
-  // `mono_ns` reads the monotonic clock.
-  StallWatch(const Timeouts& timeouts, std::function<std::uint64_t()> mono_ns);
+  // `connections`: there will be at most so many at the same time. `mono_ns` reads the monotonic
+  // clock.
+  StallWatch(const Timeouts& timeouts, std::size_t connections,
+             std::function<std::uint64_t()> mono_ns);
 
   // The connection has just done something that shows its client alive. REQUIRES: forget() is
   // called before the connection is destroyed.

@@ -49,8 +49,16 @@ template <class D>
 class Detector : public ::testing::Test {};
 TYPED_TEST_SUITE(Detector, Detectors, DetectorNames);
 
+TYPED_TEST(Detector, ATimeOutAndAMomentCannotBeSwapped) {
+  static_assert(std::is_constructible_v<TypeParam, Ticks, Tick>);
+  static_assert(!std::is_constructible_v<TypeParam, Tick, Ticks>);
+  static_assert(!std::is_constructible_v<TypeParam, Tick, Tick>);
+  static_assert(!std::is_constructible_v<TypeParam, Ticks, Ticks>);
+  static_assert(!std::is_constructible_v<TypeParam, Tick>);
+}
+
 TYPED_TEST(Detector, AConnectionWithoutPacketsIsFoundATimeOutAfterTheEndOfItsLogInTick) {
-  TypeParam detector(30, 1000);
+  TypeParam detector(Ticks{30}, 1000);
   detector.add(7);
   for (Tick tick = 1001; tick <= 1030; ++tick)
     ASSERT_EQ(found_at(detector, tick), std::vector<int>{}) << tick;
@@ -59,7 +67,7 @@ TYPED_TEST(Detector, AConnectionWithoutPacketsIsFoundATimeOutAfterTheEndOfItsLog
 }
 
 TYPED_TEST(Detector, AConnectionThatSendsAPacketEachTimeOutIsNeverFound) {
-  TypeParam detector(30, 1000);
+  TypeParam detector(Ticks{30}, 1000);
   const auto id = detector.add(7);
   for (Tick tick = 1001; tick <= 2000; ++tick) {
     ASSERT_EQ(found_at(detector, tick), std::vector<int>{}) << tick;
@@ -69,7 +77,7 @@ TYPED_TEST(Detector, AConnectionThatSendsAPacketEachTimeOutIsNeverFound) {
 }
 
 TYPED_TEST(Detector, APacketInTheLastTickKeepsTheConnection) {
-  TypeParam detector(30);
+  TypeParam detector(Ticks{30});
   const auto id = detector.add(7);
   found_at(detector, 30);
   detector.touch(id);
@@ -78,7 +86,7 @@ TYPED_TEST(Detector, APacketInTheLastTickKeepsTheConnection) {
 }
 
 TYPED_TEST(Detector, OnlySilentConnectionsAreFound) {
-  TypeParam detector(30);
+  TypeParam detector(Ticks{30});
   std::map<int, typename TypeParam::Id> ids;
   for (int key = 0; key < 100; ++key) ids.emplace(key, detector.add(key));
   std::set<int> found;
@@ -93,7 +101,7 @@ TYPED_TEST(Detector, OnlySilentConnectionsAreFound) {
 }
 
 TYPED_TEST(Detector, ARemovedConnectionIsNotFoundAndATouchOfItDoesNothing) {
-  TypeParam detector(30);
+  TypeParam detector(Ticks{30});
   const auto id = detector.add(7);
   EXPECT_TRUE(detector.remove(id));
   EXPECT_FALSE(detector.remove(id));
@@ -103,7 +111,7 @@ TYPED_TEST(Detector, ARemovedConnectionIsNotFoundAndATouchOfItDoesNothing) {
 }
 
 TYPED_TEST(Detector, ATimeOutMayBeOneTick) {
-  TypeParam detector(1);
+  TypeParam detector(Ticks{1});
   const auto id = detector.add(7);
   for (Tick tick = 1; tick <= 10; ++tick) {
     ASSERT_EQ(found_at(detector, tick), std::vector<int>{});
@@ -114,7 +122,7 @@ TYPED_TEST(Detector, ATimeOutMayBeOneTick) {
 }
 
 TYPED_TEST(Detector, AnAdvanceThatComesLateFindsAllIdleConnections) {
-  TypeParam detector(30);
+  TypeParam detector(Ticks{30});
   detector.add(1);
   found_at(detector, 20);
   detector.add(2);
@@ -124,7 +132,7 @@ TYPED_TEST(Detector, AnAdvanceThatComesLateFindsAllIdleConnections) {
 }
 
 TYPED_TEST(Detector, OnIdleMayAddTheSameKeyAgainAndTouchAndRemoveOthers) {
-  TypeParam detector(30);
+  TypeParam detector(Ticks{30});
   const auto first = detector.add(1);
   const auto second = detector.add(2);
   int calls = 0;
@@ -143,7 +151,7 @@ TYPED_TEST(Detector, OnIdleMayAddTheSameKeyAgainAndTouchAndRemoveOthers) {
 }
 
 TYPED_TEST(Detector, AnExceptionOfOnIdleLeavesAdvanceAndTheRestIsFoundNextTime) {
-  TypeParam detector(30);
+  TypeParam detector(Ticks{30});
   for (int key = 0; key < 5; ++key) detector.add(key);
   const auto thrower = [](const auto&, int) { throw std::runtime_error("thrown by on_idle"); };
   EXPECT_THROW(detector.advance(31, thrower), std::runtime_error);
@@ -152,7 +160,7 @@ TYPED_TEST(Detector, AnExceptionOfOnIdleLeavesAdvanceAndTheRestIsFoundNextTime) 
 }
 
 TYPED_TEST(Detector, ANestedAdvanceAndOneThatGoesBackAreErrors) {
-  TypeParam detector(30);
+  TypeParam detector(Ticks{30});
   detector.add(1);
   bool refused = false;
   detector.advance(100, [&](const auto&, int) {
@@ -161,7 +169,7 @@ TYPED_TEST(Detector, ANestedAdvanceAndOneThatGoesBackAreErrors) {
   });
   EXPECT_TRUE(refused);
   EXPECT_THROW(detector.advance(99, [](const auto&, int) {}), std::invalid_argument);
-  EXPECT_THROW(TypeParam(0, 0), std::invalid_argument);
+  EXPECT_THROW(TypeParam(Ticks{0}, 0), std::invalid_argument);
 }
 
 // Packets come between the ticks, at hundredths of a tick; the owner advances at each tick. A
@@ -171,7 +179,7 @@ TYPED_TEST(Detector, WithPacketsBetweenTicksNoConnectionIsFoundEarlyOrLate) {
     SCOPED_TRACE(replay_with(seed));
     std::mt19937_64 random(seed);
     const std::uint64_t timeout = 1 + random() % 40;
-    TypeParam detector(timeout);
+    TypeParam detector(Ticks{timeout});
     std::map<int, typename TypeParam::Id> ids;
     std::map<int, std::uint64_t> last_packet;  // hundredths
     int next_key = 0;
@@ -223,9 +231,9 @@ TEST(M11, ARingOf30SlotsFindsASilentConnectionAtThe30thSecondAndNotBefore) {
 }
 
 TEST(M11, TheTrackerFindsASilentConnectionAtThe30thSecondAndNotBefore) {
-  IdleTracker<int> tracker(30);
-  const IdleId first = tracker.add(1, 30, 0);
-  tracker.add(2, 30, 0);
+  IdleTracker<int> tracker(Ticks{30});
+  const IdleId first = tracker.add(1, Ticks{30}, 0);
+  tracker.add(2, Ticks{30}, 0);
   for (Tick second = 1; second <= 300; ++second) {
     EXPECT_EQ(found_at(tracker, second), second == 30 ? std::vector{2} : std::vector<int>{})
         << second;
@@ -234,16 +242,16 @@ TEST(M11, TheTrackerFindsASilentConnectionAtThe30thSecondAndNotBefore) {
   EXPECT_EQ(tracker.size(), 1U);
 }
 
-// This is why IdleRing(30) has 31 slots.
+// This is why IdleRing(Ticks{30}) has 31 slots.
 TEST(M11, ARingOf30SlotsIsEarlyAfterAPacketInTheLastFractionOfASecond) {
   auto ring = IdleRing<int>::with_slots(30);
   ring.add(1);  // at second 0.9
   EXPECT_EQ(found_at(ring, 30), std::vector{1}) << "29.1 s later";
-  EXPECT_EQ(IdleRing<int>(30).slots(), 31U);
+  EXPECT_EQ(IdleRing<int>(Ticks{30}).slots(), 31U);
 }
 
 TEST(M4, ATimerPerPacketHoldsATimerForEachPacketOfTheLastTimeOut) {
-  TimerPerPacket<int> detector(30);
+  TimerPerPacket<int> detector(Ticks{30});
   detector.add(1);
   for (int packet = 0; packet < 1000; ++packet) detector.touch(1);
   EXPECT_EQ(detector.timers(), 1001U);

@@ -80,9 +80,9 @@ namespace {
 
 TEST(IdleTrackerMemory, AfterReserveNothingAllocates) {
   constexpr std::size_t kConnections = 20'000;
-  IdleTracker<std::uint64_t> tracker(300, 77);
-  tracker.reserve(kConnections, {40, 5000, 100'000});
-  const Tick timeouts[] = {300, 40, 5000, 100'000};
+  IdleTracker<std::uint64_t> tracker(Ticks{300}, 77);
+  tracker.reserve(kConnections, {Ticks{40}, Ticks{5000}, Ticks{100'000}});
+  const Ticks timeouts[] = {Ticks{300}, Ticks{40}, Ticks{5000}, Ticks{100'000}};
   std::mt19937_64 random(7);
   std::vector<IdleId> ids;
   const std::size_t ids_room = 2 * kConnections;
@@ -118,7 +118,7 @@ TEST(IdleTrackerMemory, AfterReserveNothingAllocates) {
 
 TEST(IdleTrackerMemory, AConnectionCostsAtMostFortyBytesAndItsKey) {
   for (const std::size_t connections : {100'000U, 1'000'000U}) {
-    IdleTracker<std::uint64_t> tracker(30'000);
+    IdleTracker<std::uint64_t> tracker(Ticks{30'000});
     tracker.reserve(connections);
     for (std::size_t key = 0; key < connections; ++key) tracker.add(key);
     const double each = static_cast<double>(sizeof(tracker) + tracker.allocated_bytes()) /
@@ -129,36 +129,37 @@ TEST(IdleTrackerMemory, AConnectionCostsAtMostFortyBytesAndItsKey) {
 
 // brpc#3384: 100 000 connections a second, removed long before their time-out.
 TEST(IdleTrackerMemory, RemovedConnectionsKeepNoMemory) {
-  IdleTracker<std::uint64_t> tracker(300'000);
+  IdleTracker<std::uint64_t> tracker(Ticks{300'000});
   tracker.add(1);
-  tracker.remove(tracker.add(2, 600'000));
+  tracker.remove(tracker.add(2, Ticks{600'000}));
   const std::size_t before = tracker.allocated_bytes();
   for (Tick now = 1; now <= 10'000; ++now) {
     tracker.advance(now, [](IdleId, std::uint64_t) {});
     IdleId ids[100];
-    for (std::size_t i = 0; i < 100; ++i) ids[i] = tracker.add(i, i % 2 == 0 ? 300'000 : 600'000);
+    for (std::size_t i = 0; i < 100; ++i)
+      ids[i] = tracker.add(i, Ticks{i % 2 == 0 ? 300'000 : 600'000});
     for (const IdleId id : ids) tracker.remove(id);
   }
   EXPECT_EQ(tracker.allocated_bytes(), before);
 }
 
 TEST(IdleTrackerMemory, ATimeOutThatIsChangedToAndFroKeepsNoMemory) {
-  IdleTracker<std::uint64_t> tracker(300'000);
+  IdleTracker<std::uint64_t> tracker(Ticks{300'000});
   const IdleId id = tracker.add(1);
-  tracker.set_timeout(id, 3000);
+  tracker.set_timeout(id, Ticks{3000});
   const std::size_t before = tracker.allocated_bytes();
   for (Tick now = 1; now <= 200'000; ++now) {
     if (now % 1000 == 0) tracker.advance(now, [](IdleId, std::uint64_t) { FAIL(); });
-    tracker.set_timeout(id, 300'000);
+    tracker.set_timeout(id, Ticks{300'000});
     tracker.touch(id);
-    tracker.set_timeout(id, 3000);
+    tracker.set_timeout(id, Ticks{3000});
   }
   EXPECT_EQ(tracker.allocated_bytes(), before);
 }
 
 TEST(IdleTrackerMemory, AnAddThatGetsNoMemoryChangesNothing) {
   for (std::size_t allowed = 0;; ++allowed) {
-    IdleTracker<std::uint64_t> tracker(30);
+    IdleTracker<std::uint64_t> tracker(Ticks{30});
     bool refused = false;
     allowed_calls = allowed;
     try {

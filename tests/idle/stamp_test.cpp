@@ -55,7 +55,7 @@ TEST(IdleStamp, AGenerationIsOddAndHasTwentyFourBits) {
 
 TEST(IdleStampTable, GrowsInPlaceWhileOtherThreadsReadIt) {
   constexpr std::size_t kWords = 64 * StampTable::kStep;
-  StampTable table;
+  StampTable table(kWords + 1);
   const StampTable::Word* const begin = &table[0];
   std::atomic<std::size_t> reads{0};
   std::atomic<bool> done{false};
@@ -78,12 +78,14 @@ TEST(IdleStampTable, GrowsInPlaceWhileOtherThreadsReadIt) {
   table[kWords - 1].store(7);
   EXPECT_EQ(table[kWords - 1].load(), 7U);
   EXPECT_EQ(table[kWords].load(), 0U);
-  EXPECT_EQ(table[0xFFFFFFFF].load(), 0U);
+  EXPECT_EQ(table.limit(), kWords + StampTable::kStep) << "rounded up";
+  EXPECT_TRUE(table.has(kWords + StampTable::kStep - 1));
+  EXPECT_FALSE(table.has(kWords + StampTable::kStep));
 }
 
 TEST(IdleStampTable, ATouchWithAnyOtherIdChangesNoConnection) {
   std::mt19937_64 random(seeds(1).front());
-  IdleTracker<int> tracker(1'000);
+  IdleTracker<int> tracker(Ticks{1'000});
   const IdleId id = tracker.add(1);
   tracker.advance(10, [](IdleId, int) {});
   for (int i = 0; i < 100'000; ++i) {
@@ -106,7 +108,7 @@ TEST(IdleStampTableDeathTest, TooFewAddressesAreABadAlloc) {
     limit.rlim_cur = std::min(bytes, limit.rlim_max);
     if (setrlimit(RLIMIT_AS, &limit) != 0) std::exit(3);
     try {
-      const IdleTracker<int> tracker(30);
+      const IdleTracker<int> tracker(Ticks{30}, 0, MostConnections{std::size_t{1} << 31});
       std::exit(1);
     } catch (const std::bad_alloc& error) {
       std::fputs(error.what(), stderr);
@@ -114,7 +116,7 @@ TEST(IdleStampTableDeathTest, TooFewAddressesAreABadAlloc) {
     }
   };
   EXPECT_EXIT(refused_below(rlim_t{8} << 30), ::testing::ExitedWithCode(0),
-              "takes 32 GiB of addresses");
+              "gets no addresses for its MostConnections, 8 bytes each");
 }
 #endif
 

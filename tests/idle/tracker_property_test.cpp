@@ -54,7 +54,7 @@ class History {
         timeout_(random_.magnitude(timeout_bits_)),
         longest_(timeout_),
         callbacks_act_(random_.one_in(2)),
-        tracker_(timeout_, start_tick()) {}
+        tracker_(Ticks{timeout_}, start_tick()) {}
 
   void run(int steps) {
     for (int step = 0; step < steps; ++step) {
@@ -121,8 +121,8 @@ class History {
     for (std::uint64_t count = random_.magnitude(6); count > 0; --count) {
       const Tick timeout = some_timeout();
       const Tick at = !in_callback_ && random_.one_in(3) ? tracker_.now() : tracker_.now() + 1;
-      const IdleId id = at == tracker_.now() ? tracker_.add(next_key_, timeout, at)
-                                             : tracker_.add(next_key_, timeout);
+      const IdleId id = at == tracker_.now() ? tracker_.add(next_key_, Ticks{timeout}, at)
+                                             : tracker_.add(next_key_, Ticks{timeout});
       if (!given_.emplace(id.index, id.generation).second)
         throw std::runtime_error("an id was given twice");
       connections_[next_key_++] = {id, at, timeout};
@@ -172,7 +172,7 @@ class History {
     if (connections_.empty() || kind_ == Kind::kOneTimeout) return;
     Connection& connection = some_connection()->second;
     connection.timeout = some_timeout();
-    if (!tracker_.set_timeout(connection.id, connection.timeout))
+    if (!tracker_.set_timeout(connection.id, Ticks{connection.timeout}))
       throw std::runtime_error("set_timeout() returned false");
   }
 

@@ -30,10 +30,10 @@ std::vector<int> found_at(Tracker& tracker, Tick tick, std::size_t limit = kNoLi
 const std::vector<int> kNobody;
 
 TEST(IdleTracker, EachConnectionHasItsOwnTimeOut) {
-  IdleTracker<int> tracker(30, 100);
-  tracker.add(1, 5);
+  IdleTracker<int> tracker(Ticks{30}, 100);
+  tracker.add(1, Ticks{5});
   tracker.add(2);
-  tracker.add(3, 100'000);
+  tracker.add(3, Ticks{100'000});
   EXPECT_EQ(found_at(tracker, 105), kNobody);
   EXPECT_EQ(found_at(tracker, 106), std::vector{1});
   EXPECT_EQ(found_at(tracker, 130), kNobody);
@@ -43,8 +43,8 @@ TEST(IdleTracker, EachConnectionHasItsOwnTimeOut) {
 }
 
 TEST(IdleTracker, APacketAtAnExactTickIsFoundExactlyATimeOutLater) {
-  IdleTracker<int> tracker(30);
-  const IdleId id = tracker.add(1, 30, 0);
+  IdleTracker<int> tracker(Ticks{30});
+  const IdleId id = tracker.add(1, Ticks{30}, 0);
   found_at(tracker, 10);
   tracker.touch(id, 7);
   EXPECT_EQ(tracker.last_packet(id), 7U);
@@ -53,7 +53,7 @@ TEST(IdleTracker, APacketAtAnExactTickIsFoundExactlyATimeOutLater) {
 }
 
 TEST(IdleTracker, APacketEarlierThanTheLastIsIgnored) {
-  IdleTracker<int> tracker(30);
+  IdleTracker<int> tracker(Ticks{30});
   const IdleId id = tracker.add(1);
   found_at(tracker, 20);
   tracker.touch(id);
@@ -62,23 +62,23 @@ TEST(IdleTracker, APacketEarlierThanTheLastIsIgnored) {
 }
 
 TEST(IdleTracker, AChangedTimeOutCountsFromTheLastPacket) {
-  IdleTracker<int> tracker(30);
+  IdleTracker<int> tracker(Ticks{30});
   const IdleId shorter = tracker.add(1), longer = tracker.add(2), passed = tracker.add(3);
   found_at(tracker, 20);
-  EXPECT_TRUE(tracker.set_timeout(shorter, 25));
-  EXPECT_TRUE(tracker.set_timeout(longer, 5000));
-  EXPECT_TRUE(tracker.set_timeout(passed, 10));
-  EXPECT_EQ(tracker.timeout(longer), 5000U);
+  EXPECT_TRUE(tracker.set_timeout(shorter, Ticks{25}));
+  EXPECT_TRUE(tracker.set_timeout(longer, Ticks{5000}));
+  EXPECT_TRUE(tracker.set_timeout(passed, Ticks{10}));
+  EXPECT_EQ(tracker.timeout(longer), Ticks{5000});
   EXPECT_EQ(found_at(tracker, 20), std::vector{3}) << "the new time-out has passed already";
   EXPECT_EQ(found_at(tracker, 25), kNobody);
   EXPECT_EQ(found_at(tracker, 26), std::vector{1});
   EXPECT_EQ(found_at(tracker, 5000), kNobody);
   EXPECT_EQ(found_at(tracker, 5001), std::vector{2});
-  EXPECT_FALSE(tracker.set_timeout(longer, 30)) << "the connection is gone";
+  EXPECT_FALSE(tracker.set_timeout(longer, Ticks{30})) << "the connection is gone";
 }
 
 TEST(IdleTracker, OnIdleGetsTheIdAndTheKey) {
-  IdleTracker<std::unique_ptr<std::string>> tracker(1);
+  IdleTracker<std::unique_ptr<std::string>> tracker(Ticks{1});
   const IdleId id = tracker.add(std::make_unique<std::string>("ada"));
   ASSERT_NE(tracker.key(id), nullptr);
   EXPECT_EQ(**tracker.key(id), "ada");
@@ -96,7 +96,7 @@ TEST(IdleTracker, OnIdleGetsTheIdAndTheKey) {
 TEST(IdleTracker, KeysAreDestroyedOnceEach) {
   const auto key = std::make_shared<int>(1);
   {
-    IdleTracker<std::shared_ptr<int>> tracker(10);
+    IdleTracker<std::shared_ptr<int>> tracker(Ticks{10});
     const IdleId first = tracker.add(key);
     for (int i = 0; i < 99; ++i) tracker.add(key);
     EXPECT_EQ(key.use_count(), 101);
@@ -112,7 +112,7 @@ TEST(IdleTracker, KeysAreDestroyedOnceEach) {
 // --- ids
 
 TEST(IdleTrackerIds, AnOldIdTouchesNoOtherConnection) {
-  IdleTracker<int> tracker(30);
+  IdleTracker<int> tracker(Ticks{30});
   const IdleId old = tracker.add(1);
   EXPECT_TRUE(tracker.remove(old));
   const IdleId stranger = tracker.add(2);
@@ -123,14 +123,14 @@ TEST(IdleTrackerIds, AnOldIdTouchesNoOtherConnection) {
   EXPECT_EQ(tracker.last_packet(stranger), 1U);
   EXPECT_FALSE(tracker.remove(old));
   EXPECT_FALSE(tracker.contains(old));
-  EXPECT_FALSE(tracker.set_timeout(old, 5));
+  EXPECT_FALSE(tracker.set_timeout(old, Ticks{5}));
   EXPECT_EQ(tracker.last_packet(old), std::nullopt);
   EXPECT_EQ(found_at(tracker, 30), kNobody);
   EXPECT_EQ(found_at(tracker, 31), std::vector{2});
 }
 
 TEST(IdleTrackerIds, NoConnectionHasTheDefaultId) {
-  IdleTracker<int> tracker(30);
+  IdleTracker<int> tracker(Ticks{30});
   tracker.touch(IdleId{});
   EXPECT_FALSE(tracker.remove(IdleId{}));
   const IdleId id = tracker.add(1);
@@ -144,7 +144,7 @@ TEST(IdleTrackerIds, NoConnectionHasTheDefaultId) {
 }
 
 TEST(IdleTrackerIds, ATouchOvertakenByItsOwnRemoveMakesNoConnectionIdleEarly) {
-  IdleTracker<int> tracker(30);
+  IdleTracker<int> tracker(Ticks{30});
   const IdleId old = tracker.add(1);
   tracker.remove(old);
   const IdleId stranger = tracker.add(2);
@@ -158,7 +158,7 @@ TEST(IdleTrackerIds, ATouchOvertakenByItsOwnRemoveMakesNoConnectionIdleEarly) {
 }
 
 TEST(IdleTrackerIds, ATouchOvertakenByItsOwnRemoveBringsNoConnectionBack) {
-  IdleTracker<int> tracker(30);
+  IdleTracker<int> tracker(Ticks{30});
   const IdleId old = tracker.add(1);
   tracker.remove(old);
   detail::TrackerAccess::store_late(tracker, old, 3);
@@ -169,7 +169,7 @@ TEST(IdleTrackerIds, ATouchOvertakenByItsOwnRemoveBringsNoConnectionBack) {
 }
 
 TEST(IdleTrackerIds, AnIndexWhoseGenerationsAreUsedUpIsRetired) {
-  IdleTracker<int, 5> tracker(30);  // three connections per index
+  IdleTracker<int, 5> tracker(Ticks{30});  // three connections per index
   std::vector<IdleId> given;
   for (int connection = 0; connection < 100; ++connection) {
     const IdleId id = tracker.add(connection);
@@ -189,7 +189,7 @@ TEST(IdleTrackerIds, AnIndexWhoseGenerationsAreUsedUpIsRetired) {
 // --- limits and wake-ups
 
 TEST(IdleTrackerAdvance, ALimitIsExactAndTheRestIsFoundByTheNextCalls) {
-  IdleTracker<int> tracker(30);
+  IdleTracker<int> tracker(Ticks{30});
   for (int key = 0; key < 100; ++key) tracker.add(key);
   std::vector<int> all;
   for (int call = 0; call < 9; ++call) {
@@ -207,7 +207,7 @@ TEST(IdleTrackerAdvance, ALimitIsExactAndTheRestIsFoundByTheNextCalls) {
 }
 
 TEST(IdleTrackerAdvance, AConnectionTouchedOrRemovedBetweenTwoLimitedCallsIsNotFound) {
-  IdleTracker<int> tracker(30);
+  IdleTracker<int> tracker(Ticks{30});
   std::vector<IdleId> ids;
   for (int key = 0; key < 10; ++key) ids.push_back(tracker.add(key));
   const auto first = found_at(tracker, 31, 1);
@@ -225,9 +225,9 @@ TEST(IdleTrackerAdvance, AConnectionTouchedOrRemovedBetweenTwoLimitedCallsIsNotF
 }
 
 TEST(IdleTrackerAdvance, AnOwnerThatSleepsUntilTheNextWakeUpIsNeverLate) {
-  IdleTracker<int> tracker(30'000, 5);
+  IdleTracker<int> tracker(Ticks{30'000}, 5);
   const IdleId id = tracker.add(1);
-  tracker.add(2, 777);
+  tracker.add(2, Ticks{777});
   std::vector<Tick> found;
   int wakeups = 0;
   for (; !tracker.empty() && wakeups < 1000; ++wakeups) {
@@ -242,16 +242,16 @@ TEST(IdleTrackerAdvance, AnOwnerThatSleepsUntilTheNextWakeUpIsNeverLate) {
 }
 
 TEST(IdleTrackerAdvance, OnIdleMayChangeTimeOutsScaleThemAndReserve) {
-  IdleTracker<int> tracker(30);
-  const IdleId other = tracker.add(1, 1000);
+  IdleTracker<int> tracker(Ticks{30});
+  const IdleId other = tracker.add(1, Ticks{1000});
   tracker.add(2);
   bool called = false;
   tracker.advance(31, [&](IdleId, int key) {
     EXPECT_EQ(key, 2);
     called = true;
-    tracker.set_timeout(other, 2000);
+    tracker.set_timeout(other, Ticks{2000});
     tracker.scale_timeouts(0.5);
-    tracker.reserve(10'000, {7, 70, 700});
+    tracker.reserve(10'000, {Ticks{7}, Ticks{70}, Ticks{700}});
     EXPECT_THROW(tracker.advance(31, [](IdleId, int) {}), std::logic_error);
     EXPECT_THROW(tracker.advance(40, [](IdleId, int) {}), std::logic_error);
   });
@@ -266,7 +266,7 @@ TEST(IdleTrackerAdvance, OnIdleMayChangeTimeOutsScaleThemAndReserve) {
 TEST(IdleTrackerTime, StampsOfFortyBitsDoNotWrap) {
   for (const Tick edge :
        {Tick{1} << 32, Tick{1} << 39, Tick{1} << 40, Tick{3} << 40, Tick{1} << 62}) {
-    IdleTracker<int> tracker(30, edge - 100);
+    IdleTracker<int> tracker(Ticks{30}, edge - 100);
     const IdleId id = tracker.add(1);
     tracker.add(2);
     std::vector<Tick> found;
@@ -282,12 +282,12 @@ TEST(IdleTrackerTime, StampsOfFortyBitsDoNotWrap) {
 }
 
 TEST(IdleTrackerTime, TheLongestTimeOutAndAJumpOverYearsFindAll) {
-  IdleTracker<int> tracker(30);
-  tracker.add(1, IdleTracker<int>::kLongestTimeout);
+  IdleTracker<int> tracker(Ticks{30});
+  tracker.add(1, Ticks{IdleTracker<int>::kLongestTimeout});
   tracker.add(2);
   EXPECT_EQ(found_at(tracker, IdleTracker<int>::kLongestTimeout), std::vector{2});
   EXPECT_EQ(found_at(tracker, IdleTracker<int>::kLongestTimeout + 1), std::vector{1});
-  tracker.add(3, IdleTracker<int>::kLongestTimeout);
+  tracker.add(3, Ticks{IdleTracker<int>::kLongestTimeout});
   tracker.add(4);
   EXPECT_EQ(found_at(tracker, Tick{1} << 60), (std::vector{3, 4}));
   tracker.add(5);
@@ -295,19 +295,19 @@ TEST(IdleTrackerTime, TheLongestTimeOutAndAJumpOverYearsFindAll) {
 }
 
 TEST(IdleTrackerTime, AnArgumentOutOfRangeIsRefused) {
-  IdleTracker<int> tracker(30, 10);
+  IdleTracker<int> tracker(Ticks{30}, 10);
   const IdleId id = tracker.add(1);
-  EXPECT_THROW(tracker.add(1, 0), std::invalid_argument);
-  EXPECT_THROW(tracker.add(1, IdleTracker<int>::kLongestTimeout + 1), std::invalid_argument);
-  EXPECT_THROW(tracker.set_timeout(id, 0), std::invalid_argument);
+  EXPECT_THROW(tracker.add(1, Ticks{0}), std::invalid_argument);
+  EXPECT_THROW(tracker.add(1, Ticks{IdleTracker<int>::kLongestTimeout + 1}), std::invalid_argument);
+  EXPECT_THROW(tracker.set_timeout(id, Ticks{0}), std::invalid_argument);
   EXPECT_THROW(tracker.advance(9, [](IdleId, int) {}), std::invalid_argument);
   EXPECT_THROW(tracker.advance(Tick{1} << 63, [](IdleId, int) {}), std::invalid_argument);
-  EXPECT_THROW(IdleTracker<int>(0), std::invalid_argument);
-  EXPECT_THROW(IdleTracker<int>(1, Tick{1} << 63), std::invalid_argument);
+  EXPECT_THROW(IdleTracker<int>(Ticks{0}), std::invalid_argument);
+  EXPECT_THROW(IdleTracker<int>(Ticks{1}, Tick{1} << 63), std::invalid_argument);
   for (const double factor : {-0.1, 1.1, std::numeric_limits<double>::quiet_NaN()})
     EXPECT_THROW(tracker.scale_timeouts(factor), std::invalid_argument);
   try {
-    tracker.add(1, 0);
+    tracker.add(1, Ticks{0});
   } catch (const std::invalid_argument& error) {
     EXPECT_STREQ(error.what(), "carillon: a time-out of 0 ticks; it must be in 1 .. 274877906943");
   }
@@ -324,7 +324,7 @@ TEST(IdleTrackerTime, AnArgumentOutOfRangeIsRefused) {
 // --- overload
 
 TEST(IdleTrackerOverload, AFallFindsConnectionsThatAreIdleForTheScaledTimeOutAtOnce) {
-  IdleTracker<int> tracker(1000);
+  IdleTracker<int> tracker(Ticks{1000});
   for (int key = 0; key < 10; ++key) {  // last packets count at 1, 101, …, 901
     found_at(tracker, static_cast<Tick>(key) * 100);
     tracker.add(key);
@@ -342,7 +342,7 @@ TEST(IdleTrackerOverload, AFallFindsConnectionsThatAreIdleForTheScaledTimeOutAtO
 }
 
 TEST(IdleTrackerOverload, PacketsKeepAConnectionAtAnyFactor) {
-  IdleTracker<int> tracker(1000);
+  IdleTracker<int> tracker(Ticks{1000});
   const IdleId id = tracker.add(1);
   tracker.add(2);
   tracker.scale_timeouts(0.01);
@@ -353,7 +353,7 @@ TEST(IdleTrackerOverload, PacketsKeepAConnectionAtAnyFactor) {
 }
 
 TEST(IdleTrackerOverload, AtFactorZeroAConnectionWithoutAPacketInThisTickIsFound) {
-  IdleTracker<int> tracker(1000);
+  IdleTracker<int> tracker(Ticks{1000});
   const IdleId id = tracker.add(1);
   tracker.add(2);
   found_at(tracker, 10);
@@ -365,7 +365,7 @@ TEST(IdleTrackerOverload, AtFactorZeroAConnectionWithoutAPacketInThisTickIsFound
 }
 
 TEST(IdleTrackerOverload, ARiseGivesWaitingConnectionsTheirTimeBack) {
-  IdleTracker<int> tracker(1000);
+  IdleTracker<int> tracker(Ticks{1000});
   tracker.add(1);
   tracker.scale_timeouts(0.5);
   EXPECT_EQ(found_at(tracker, 400), kNobody);
@@ -375,10 +375,10 @@ TEST(IdleTrackerOverload, ARiseGivesWaitingConnectionsTheirTimeBack) {
 }
 
 TEST(IdleTrackerOverload, EachTimeOutIsScaledByItself) {
-  IdleTracker<int> tracker(1000);
-  tracker.add(1, 100);
-  tracker.add(2, 1000);
-  tracker.add(3, 100'000);
+  IdleTracker<int> tracker(Ticks{1000});
+  tracker.add(1, Ticks{100});
+  tracker.add(2, Ticks{1000});
+  tracker.add(3, Ticks{100'000});
   tracker.scale_timeouts(0.25);
   EXPECT_EQ(found_at(tracker, 25), kNobody);
   EXPECT_EQ(found_at(tracker, 26), std::vector{1});
@@ -389,7 +389,7 @@ TEST(IdleTrackerOverload, EachTimeOutIsScaledByItself) {
 }
 
 TEST(IdleTrackerOverload, AScaledTimeOutIsRoundedUp) {
-  IdleTracker<int> tracker(10);
+  IdleTracker<int> tracker(Ticks{10});
   tracker.add(1);
   tracker.scale_timeouts(0.34);
   EXPECT_EQ(found_at(tracker, 4), kNobody) << "3.4 ticks from the end of tick 0";

@@ -28,7 +28,7 @@ TEST(IdleTrackerThreads, AConnectionTouchedInEveryTickIsNeverFound) {
   constexpr int kThreads = 3;
   constexpr int kEach = 200;
   constexpr Tick kTicks = 300;
-  IdleTracker<int> tracker(2);
+  IdleTracker<int> tracker(Ticks{2});
   std::vector<IdleId> ids;
   for (int key = 0; key < kThreads * kEach; ++key) ids.push_back(tracker.add(key));
   for (int key = 0; key < 1000; ++key) tracker.add(-1);
@@ -65,7 +65,7 @@ TEST(IdleTrackerThreads, TouchesRaceAddRemoveAndAdvanceWithoutHarm) {
   for (const std::uint64_t seed : seeds(2)) {
     SCOPED_TRACE(replay_with(seed));
     constexpr std::size_t kShown = 64;
-    IdleTracker<std::size_t> tracker(5);
+    IdleTracker<std::size_t> tracker(Ticks{5});
     // Ids, some of them of connections that are gone.
     std::vector<std::atomic<std::uint64_t>> shown(kShown);
     std::atomic<bool> stop{false};
@@ -81,7 +81,7 @@ TEST(IdleTrackerThreads, TouchesRaceAddRemoveAndAdvanceWithoutHarm) {
     std::size_t added = 0, removed = 0, found = 0;
     for (Tick now = 1; now <= 400; ++now) {
       for (int i = 0; i < 100; ++i) {
-        const IdleId id = tracker.add(added++, 1 + random() % 1000);
+        const IdleId id = tracker.add(added++, Ticks{1 + random() % 1000});
         auto& entry = shown[random() % kShown];
         if (random() % 2 == 0 && tracker.remove(as_id(entry.load()))) ++removed;
         if (random() % 4 != 0) entry.store(as_word(id), std::memory_order_release);

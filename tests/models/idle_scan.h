@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "carillon/idle/idle_detector.h"
+#include "carillon/idle/ticks.h"
 #include "carillon/wheel/timer_node.h"
 
 namespace carillon {
@@ -26,8 +27,10 @@ class IdleScan {
   using key_type = Key;
   using Id = Key;
 
-  explicit IdleScan(Tick timeout, Tick start_tick = 0) : timeout_(timeout), now_(start_tick) {
-    if (timeout == 0) throw std::invalid_argument("carillon: a time-out is at least one tick");
+  explicit IdleScan(Ticks timeout, Tick start_tick = 0)
+      : timeout_(timeout.count), now_(start_tick) {
+    if (timeout.count == 0)
+      throw std::invalid_argument("carillon: a time-out is at least one tick");
   }
 
   Key add(const Key& key) {

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "carillon/idle/idle_detector.h"
+#include "carillon/idle/ticks.h"
 #include "carillon/wheel/timer_node.h"
 #include "carillon/wheel/timer_pool.h"
 
@@ -27,9 +28,10 @@ class TimerPerPacket {
   using key_type = Key;
   using Id = Key;
 
-  explicit TimerPerPacket(Tick timeout, Tick start_tick = 0)
-      : timeout_(timeout), timers_(start_tick) {
-    if (timeout == 0) throw std::invalid_argument("carillon: a time-out is at least one tick");
+  explicit TimerPerPacket(Ticks timeout, Tick start_tick = 0)
+      : timeout_(timeout.count), timers_(start_tick) {
+    if (timeout.count == 0)
+      throw std::invalid_argument("carillon: a time-out is at least one tick");
   }
 
   Key add(const Key& key) {

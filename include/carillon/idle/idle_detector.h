@@ -29,6 +29,7 @@
 #include <concepts>
 #include <cstddef>
 
+#include "carillon/idle/ticks.h"
 #include "carillon/wheel/timer_node.h"
 
 namespace carillon {
@@ -42,7 +43,7 @@ struct AnyIdleCallback {
 
 template <class D>
 concept IdleDetector =
-    std::constructible_from<D, Tick, Tick> &&  // (time-out in ticks, at least 1; start tick)
+    std::constructible_from<D, Ticks, Tick> &&  // (time-out, at least 1; start tick)
     requires(D detector, const D& view, typename D::key_type key, const typename D::Id id,
              Tick tick, detail::AnyIdleCallback callback) {
   { detector.add(key) } -> std::same_as<typename D::Id>;

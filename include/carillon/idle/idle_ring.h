@@ -5,7 +5,7 @@
 // packet moves its key to the slot just behind the hand, which the hand reaches last. Every key in
 // the slot that the hand reaches is idle.
 //
-//   carillon::IdleRing<int> ring(30);                  // a time-out of 30 ticks: 31 slots
+//   carillon::IdleRing<int> ring(carillon::Ticks{30});  // a time-out of 30 ticks: 31 slots
 //   ring.add(socket);
 //   ring.touch(socket);
 //   ring.advance(ring.now() + 1, [](int, int socket) { close(socket); });
@@ -33,6 +33,7 @@
 #include <vector>
 
 #include "carillon/idle/idle_detector.h"
+#include "carillon/idle/ticks.h"
 #include "carillon/wheel/timer_node.h"
 
 namespace carillon {
@@ -43,9 +44,11 @@ class IdleRing {
   using key_type = Key;
   using Id = Key;
 
-  // `timeout` is in ticks. Throws std::invalid_argument if it is 0.
-  explicit IdleRing(Tick timeout, Tick start_tick = 0) : IdleRing(Slots{timeout + 1}, start_tick) {
-    if (timeout == 0) throw std::invalid_argument("carillon: a time-out is at least one tick");
+  // Throws std::invalid_argument if `timeout` is 0.
+  explicit IdleRing(Ticks timeout, Tick start_tick = 0)
+      : IdleRing(Slots{timeout.count + 1}, start_tick) {
+    if (timeout.count == 0)
+      throw std::invalid_argument("carillon: a time-out is at least one tick");
   }
   // The published ring. Throws std::invalid_argument if `slots` is 0.
   static IdleRing with_slots(Tick slots, Tick start_tick = 0) {

@@ -6,7 +6,8 @@
 // the work is for connections that are never dropped. Here a packet only stores a tick, and the
 // tracker inspects a connection about once per time-out, however many packets came.
 //
-//   carillon::IdleTracker<int> tracker(30, now_s());    // time-out: 30 ticks of a second; int: key
+//   // A time-out of 30 ticks of a second; int: the key.
+//   carillon::IdleTracker<int> tracker(carillon::Ticks{30}, now_s());
 //   tracker.reserve(100'000);
 //   carillon::IdleId id = tracker.add(socket);          // a log-in
 //   tracker.touch(id);                                  // a packet; any thread
@@ -73,8 +74,8 @@
 // allocates. advance O(1) if no block is due, otherwise O(1) per connection of each block that it
 // inspects. next_wakeup O(1). Memory per connection: 24 bytes and the key (alignment may add to the
 // key), 4 for a sixteenth of a block, 2 on the wheel. Memory per class of time-outs: 330 KiB.
-// Memory is taken in pages, so a tracker takes at least 0.8 MB. Stamps are in 32 GiB of address
-// space; only those in use have memory behind them (stamp_table.h).
+// Memory is taken in pages, so a tracker takes at least 0.8 MB. It also reserves addresses, with
+// no memory behind them, for its MostConnections: 8 bytes for each, and 8 MiB (stamp_table.h).
 #pragma once
 
 #include <cstddef>
@@ -91,6 +92,7 @@
 #include "carillon/idle/detail/tracker_core.h"
 #include "carillon/idle/detail/tracker_invariants.h"
 #include "carillon/idle/idle_detector.h"
+#include "carillon/idle/ticks.h"
 #include "carillon/wheel/timer_node.h"
 #include "carillon/wheel/timer_set.h"
 
@@ -114,18 +116,22 @@ class IdleTracker {
   static constexpr Tick kLastTick = (Tick{1} << 63) - 1;
 
   // `default_timeout`, in ticks, is used for connections that are added without a time-out of their
-  // own. Throws std::invalid_argument if it is out of range, and a std::bad_alloc whose what() says
-  // so if the process cannot get 32 GiB of address space (stamp_table.h).
-  explicit IdleTracker(Tick default_timeout, Tick start_tick = 0)
-      : core_(checked_tick(start_tick)), default_timeout_(checked(default_timeout)) {}
+  // own. `most`, 1 .. 2^31: the connections that there will be at most at the same time; a million
+  // take 16 MiB of addresses. Throws std::invalid_argument if one of them is out of range, and a
+  // std::bad_alloc whose what() says so if the process cannot get the addresses.
+  explicit IdleTracker(Ticks default_timeout, Tick start_tick = 0,
+                       MostConnections most = MostConnections(std::size_t{1} << 20))
+      : core_(checked_tick(start_tick), checked(most)),
+        default_timeout_(checked(default_timeout)) {}
 
   // Adds a connection. Its first packet, the log-in, came in the current tick, or at exactly `at`.
-  // Throws std::bad_alloc, std::length_error at 2^31 connections, std::invalid_argument if the
-  // time-out is out of range; nothing has changed then.
+  // Throws std::length_error if there are most_connections() already, or if 9 * 10^12 connections
+  // have been there (2.8 years at 100 000 a second); std::bad_alloc;
+  // std::invalid_argument if the time-out is out of range. Nothing has changed then.
   IdleId add(Key key) { return add(std::move(key), default_timeout_); }
-  IdleId add(Key key, Tick timeout) { return add(std::move(key), timeout, now() + 1); }
-  IdleId add(Key key, Tick timeout, Tick at) {
-    return core_.add(std::move(key), checked(timeout), at);
+  IdleId add(Key key, Ticks timeout) { return add(std::move(key), timeout, now() + 1); }
+  IdleId add(Key key, Ticks timeout, Tick at) {
+    return core_.add(std::move(key), checked(timeout).count, at);
   }
 
   // Reports a packet in the current tick. Any thread.
@@ -142,15 +148,18 @@ class IdleTracker {
   // Sets another time-out, which counts from the last packet: if it has already passed, the next
   // advance() finds the connection. Returns false if the connection is not tracked. Throws what
   // add() throws; nothing has changed then.
-  bool set_timeout(IdleId id, Tick timeout) { return core_.set_timeout(id, checked(timeout)); }
+  bool set_timeout(IdleId id, Ticks timeout) {
+    return core_.set_timeout(id, checked(timeout).count);
+  }
 
   // If the connection is not tracked, these return false, null or nullopt.
   bool contains(IdleId id) const noexcept { return connections().holds(id); }
   const Key* key(IdleId id) const noexcept {
     return contains(id) ? &connections().connection(id.index).key : nullptr;
   }
-  std::optional<Tick> timeout(IdleId id) const noexcept {
-    return contains(id) ? std::optional(connections().connection(id.index).timeout) : std::nullopt;
+  std::optional<Ticks> timeout(IdleId id) const noexcept {
+    return contains(id) ? std::optional<Ticks>(connections().connection(id.index).timeout)
+                        : std::nullopt;
   }
   // The tick at which the last packet counts.
   std::optional<Tick> last_packet(IdleId id) const noexcept {
@@ -186,13 +195,14 @@ class IdleTracker {
   Tick now() const noexcept { return core_.now(); }
   std::size_t size() const noexcept { return connections().size(); }
   bool empty() const noexcept { return size() == 0; }
+  std::size_t most_connections() const noexcept { return connections().most(); }
 
   // Allocates in advance: from now on nothing allocates while at most `connections` are tracked and
   // each has the default time-out, one of `timeouts`, or one of the same classes. Throws
-  // std::bad_alloc, std::invalid_argument, std::length_error.
-  void reserve(std::size_t connections, std::initializer_list<Tick> timeouts = {}) {
-    core_.prepare_for(default_timeout_);
-    for (const Tick timeout : timeouts) core_.prepare_for(checked(timeout));
+  // std::bad_alloc, std::invalid_argument, and std::length_error if add() would.
+  void reserve(std::size_t connections, std::initializer_list<Ticks> timeouts = {}) {
+    core_.prepare_for(default_timeout_.count);
+    for (const Ticks timeout : timeouts) core_.prepare_for(checked(timeout).count);
     core_.reserve(connections);
   }
 
@@ -205,11 +215,19 @@ class IdleTracker {
  private:
   friend struct detail::TrackerAccess;
 
-  static Tick checked(Tick timeout) {
-    if (timeout == 0 || timeout > kLongestTimeout)
-      throw std::invalid_argument("carillon: a time-out of " + std::to_string(timeout) +
+  static Ticks checked(Ticks timeout) {
+    if (timeout.count == 0 || timeout.count > kLongestTimeout)
+      throw std::invalid_argument("carillon: a time-out of " + std::to_string(timeout.count) +
                                   " ticks; it must be in 1 .. " + std::to_string(kLongestTimeout));
     return timeout;
+  }
+
+  static std::size_t checked(MostConnections most) {
+    if (most.count == 0 || most.count > decltype(core_)::kMostConnections)
+      throw std::invalid_argument("carillon: an IdleTracker for at most " +
+                                  std::to_string(most.count) +
+                                  " connections; it must be 1 .. 2147483648");
+    return most.count;
   }
 
   static Tick checked_tick(Tick tick) {
@@ -222,7 +240,7 @@ class IdleTracker {
   const auto& connections() const noexcept { return core_.connections(); }
 
   detail::TrackerCore<Key, kLastGeneration> core_;
-  const Tick default_timeout_;
+  const Ticks default_timeout_;
 };
 
 static_assert(IdleDetector<IdleTracker<int>>);

@@ -4,7 +4,7 @@
 #include <cstdio>
 
 int main() {
-  carillon::IdleTracker<int> tracker(30);
+  carillon::IdleTracker<int> tracker(carillon::Ticks{30});
   tracker.add(1);
   const carillon::IdleId id = tracker.add(2);
   int found = 0;

@@ -18,60 +18,13 @@
 #include <utility>
 #include <vector>
 
+#include "carillon/idle/detail/block.h"
 #include "carillon/idle/detail/stamp.h"
 #include "carillon/idle/detail/stamp_table.h"
 #include "carillon/idle/idle_id.h"
 #include "carillon/wheel/timer_node.h"
 
 namespace carillon::detail {
-
-// For check_invariants().
-inline void require(bool holds, const char* what) {
-  if (!holds) throw std::logic_error(std::string("carillon: IdleTracker is broken: ") + what);
-}
-
-// Sixteen connections, which are inspected together; one timer on a wheel. Fills one cache line.
-struct alignas(64) Block : TimerNode {
-  static constexpr std::uint32_t kSize = 16;  // connections
-  static constexpr std::uint16_t kAll = 0xFFFF;
-  static constexpr std::uint16_t kNoClass = 0xFFFF;
-
-  Tick timeout = 0;           // of all its connections, unless `mixed`
-  Block* previous = nullptr;  // in its BlockList
-  Block* next = nullptr;
-  Block* next_found = nullptr;  // in the queue of blocks with bits in `found`
-  std::uint32_t number = 0;     // its first connection has index number * kSize
-  std::uint16_t live = 0;       // one bit per position, here and in the next two
-  std::uint16_t retired = 0;
-  std::uint16_t found = 0;                 // the connection was idle when it was inspected
-  std::uint16_t timeout_class = kNoClass;  // it is on the wheel of this class
-  bool mixed = false;                      // its connections may have different time-outs
-  bool queued = false;                     // it is in the queue of blocks with bits in `found`
-
-  bool is_full() const noexcept { return (live | retired) == kAll; }
-};
-static_assert(sizeof(Block) == 64);
-
-// A list of blocks; the one pushed last is at the front. A block is in at most one list.
-class BlockList {
- public:
-  Block* front() const noexcept { return front_; }
-
-  void push(Block& block) noexcept {
-    block.previous = nullptr;
-    block.next = front_;
-    if (front_ != nullptr) front_->previous = &block;
-    front_ = &block;
-  }
-
-  void remove(Block& block) noexcept {
-    (block.previous != nullptr ? block.previous->next : front_) = block.next;
-    if (block.next != nullptr) block.next->previous = block.previous;
-  }
-
- private:
-  Block* front_ = nullptr;
-};
 
 // Packets touch stamps at random, so stamps have a table of their own, eight to a cache line
 // (stamp_table.h). The other data of connections grows by pages. Nothing ever moves in memory,
@@ -98,7 +51,13 @@ class ConnectionBlocks {
     ~Connection() {}
   };
 
-  ConnectionBlocks() = default;
+  // How many connections there can be. So many indices are given at most, and kSpare more in the
+  // place of those that are retired.
+  static constexpr std::size_t kMost = std::size_t{1} << 31;
+  static constexpr std::size_t kSpare = std::size_t{1} << 20;
+
+  // Throws StampTable::NoAddresses. REQUIRES: 1 <= most <= kMost.
+  explicit ConnectionBlocks(std::size_t most) : stamps_(most + kSpare), most_(most) {}
   ConnectionBlocks(const ConnectionBlocks&) = delete;
   ConnectionBlocks& operator=(const ConnectionBlocks&) = delete;
   ~ConnectionBlocks() {
@@ -109,7 +68,8 @@ class ConnectionBlocks {
 
   // Does one relaxed store if the id is still valid and no later packet is stored already.
   void touch(IdleId id, std::uint64_t stamp) noexcept {
-    if (!Stamp::is_generation(id.generation)) return;  // no connection ever had this id
+    // Otherwise no connection ever had this id.
+    if (!stamps_.has(id.index) || !Stamp::is_generation(id.generation)) return;
     Word& word = stamps_[id.index];
     const std::uint64_t fresh = stamp | id.generation;
     if (Stamp::supersedes(fresh, word.load(std::memory_order_relaxed)))
@@ -217,9 +177,12 @@ class ConnectionBlocks {
 
   // Throws std::length_error if that is more connections than there can be.
   void require_possible(std::size_t connections) const {
-    if (connections > (std::size_t{1} << 31) - retired_)
-      throw std::length_error("carillon: an IdleTracker holds at most 2147483648 connections; " +
-                              std::to_string(connections) + " were asked for");
+    if (connections > most_)
+      throw std::length_error("carillon: this IdleTracker holds at most " + std::to_string(most_) +
+                              " connections (MostConnections)");
+    if (connections + retired_ > stamps_.limit())
+      throw std::length_error(
+          "carillon: this IdleTracker has given as many ids as it can; make a new one");
   }
 
   // Makes room for this many connections. Throws std::bad_alloc; nothing has changed then.
@@ -236,6 +199,7 @@ class ConnectionBlocks {
 
   bool is_exhausted() const noexcept { return size_ + retired_ == capacity(); }
   std::size_t size() const noexcept { return size_; }
+  std::size_t most() const noexcept { return most_; }
   std::size_t blocks() const noexcept { return pages_.size() * kPageBlocks; }  // allocated
   // The number of blocks that have ever had a connection; these have the lowest numbers.
   std::uint32_t used_blocks() const noexcept { return used_blocks_; }
@@ -295,7 +259,8 @@ class ConnectionBlocks {
   StampTable stamps_;
 
   // On another cache line than stamps_, which touches read.
-  alignas(64) std::uint32_t used_blocks_ = 0;
+  alignas(64) const std::size_t most_;  // connections
+  std::uint32_t used_blocks_ = 0;
   std::size_t size_ = 0;     // live indices
   std::size_t retired_ = 0;  // retired indices
   BlockList empty_;          // used blocks without connections, but with a free index

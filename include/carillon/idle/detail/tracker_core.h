@@ -35,7 +35,7 @@ struct TrackerAccess;  // for the tests
 //  - A block with connections that are not in `found` is on the wheel of its class, at a tick no
 //    later than the one at which the hand must reach any of them.
 //  - A block with connections and room is in the list of its class.
-//  - A block with a bit in `found` is in the queue that begins with found_.
+//  - A block with a bit in `found` is in the queue found_.
 //  - next_ is no later than the tick at which the next timer of a block fires, and no later than
 //    now() while the queue is not empty.
 template <class Key, std::uint32_t kLastGeneration>
@@ -43,12 +43,17 @@ class TrackerCore {
  public:
   static constexpr Tick kLongestTimeout = TimeoutClasses::kLongestTimeout;
 
-  explicit TrackerCore(Tick start_tick) : now_(start_tick) { move_to(start_tick); }
+  static constexpr std::size_t kMostConnections = ConnectionBlocks<Key, kLastGeneration>::kMost;
+
+  TrackerCore(Tick start_tick, std::size_t most) : blocks_(most), now_(start_tick) {
+    move_to(start_tick);
+  }
   TrackerCore(const TrackerCore&) = delete;
   TrackerCore& operator=(const TrackerCore&) = delete;
 
   IdleId add(Key&& key, Tick timeout, Tick at) {
     Class& timeout_class = class_for(timeout);
+    blocks_.require_possible(blocks_.size() + 1);
     if (blocks_.is_exhausted()) reserve(blocks_.size() + 1);
     admit(timeout_class, timeout);
     Block& block = classes_.block_with_room(blocks_, timeout_class, timeout);
@@ -178,7 +183,7 @@ class TrackerCore {
   void update_next(const Class& timeout_class) noexcept {
     next_ = std::min(next_, timeout_class.next(now_));
   }
-  void recompute_next() noexcept { next_ = found_ != nullptr ? now_ : classes_.next(now_); }
+  void recompute_next() noexcept { next_ = found_.front() != nullptr ? now_ : classes_.next(now_); }
 
   // --- one connection
 
@@ -332,17 +337,14 @@ class TrackerCore {
   void add_found(Block& block, unsigned idle) noexcept {
     if (idle == 0) return;
     found_factor_ = factor_;  // of the whole queue, which was empty before this wheel.advance()
-    block.found |= static_cast<std::uint16_t>(idle);
-    if (block.queued) return;
-    block.queued = true;
-    block.next_found = std::exchange(found_, &block);
+    found_.add(block, idle);
   }
 
   // Hands over the connections that were found. Returns false if the limit left some over.
   template <class OnIdle>
   bool hand_over(OnIdle& on_idle, Budget& budget) {
-    while (found_ != nullptr) {
-      Block& block = *found_;
+    while (found_.front() != nullptr) {
+      Block& block = *found_.front();
       while (block.found != 0) {
         if (budget.found == budget.limit) return false;
         const auto position = static_cast<unsigned>(std::countr_zero(block.found));
@@ -351,8 +353,7 @@ class TrackerCore {
           hand_over(block, block.number * Block::kSize + position, on_idle, budget);
       }
       // on_idle may have called any function, but only this one takes the head off the queue.
-      block.queued = false;
-      found_ = block.next_found;
+      found_.pop();
     }
     return true;
   }
@@ -391,9 +392,9 @@ class TrackerCore {
   Factor factor_;
   bool busy_ = false;           // within advance()
   std::size_t next_class_ = 0;  // the class that the next inspection begins with
-  Block* found_ = nullptr;      // the queue of blocks with bits in `found`
-  Factor found_factor_;         // the factor when they were inspected
-  TimeoutClasses classes_;      // after blocks_, because wheels must be destroyed before blocks
+  FoundBlocks found_;
+  Factor found_factor_;     // the factor when they were inspected
+  TimeoutClasses classes_;  // after blocks_, because wheels must be destroyed before blocks
 };
 
 }  // namespace carillon::detail
