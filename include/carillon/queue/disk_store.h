@@ -42,7 +42,7 @@ struct DiskStoreOptions {
   // The state is written to files, and the log trimmed, when the log has so many bytes. Appends
   // wait, and has_room() is false, as with `recent`. From four times as many on they are refused.
   std::size_t log_bytes = 128 << 20;
-  std::size_t log_segment_bytes = 4 << 20;
+  std::size_t log_segment_bytes = 1 << 20;
   // How many files of the state are kept open, from 32 on. To read another one, it is opened anew.
   // The store needs up to kOtherFiles descriptors more.
   std::size_t max_open_files = 512;
