@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <random>
 #include <thread>
 #include <vector>
@@ -97,6 +98,72 @@ TEST(IdleTrackerThreads, TouchesRaceAddRemoveAndAdvanceWithoutHarm) {
     found += tracker.advance(20'000, [](IdleId, std::size_t) {});
     EXPECT_EQ(added, removed + found) << "each connection ends exactly once: removed or found";
   }
+}
+
+// Three threads close connections while the owner adds others and finds idle ones. Each connection
+// ends exactly once, and its key is destroyed exactly once, by whoever ended it.
+TEST(IdleTrackerThreads, AConnectionEndsOnceRemovedByAnyThreadOrFoundByTheOwner) {
+  for (const std::uint64_t seed : seeds(3)) {
+    SCOPED_TRACE(replay_with(seed));
+    constexpr std::size_t kShown = 64;
+    const auto key = std::make_shared<int>(1);
+    std::atomic<long> removed{0};
+    long added = 0, found = 0;
+    {
+      IdleTracker<std::shared_ptr<int>> tracker(Ticks{3}, 0, MostConnections{5000});
+      std::vector<std::atomic<std::uint64_t>> shown(kShown);
+      std::atomic<bool> stop{false};
+      std::vector<std::thread> removers;
+      for (std::uint64_t thread = 0; thread < 3; ++thread) {
+        removers.emplace_back([&, thread] {
+          std::mt19937_64 random(seed + 1 + thread);
+          while (!stop.load(std::memory_order_relaxed)) {
+            const IdleId id = as_id(shown[random() % kShown].load(std::memory_order_acquire));
+            if (random() % 2 == 0) tracker.touch(id);
+            if (tracker.remove(id)) ++removed;
+          }
+        });
+      }
+      std::mt19937_64 random(seed);
+      for (Tick now = 1; now <= 400; ++now) {
+        for (int i = 0; i < 50; ++i, ++added) {
+          const IdleId id = tracker.add(key, Ticks{1 + random() % 8});
+          shown[random() % kShown].store(as_word(id), std::memory_order_release);
+        }
+        tracker.advance(
+            now, [&](IdleId, std::shared_ptr<int>&&) { ++found; },
+            random() % 2 == 0 ? kNoLimit : 20);
+        if (now % 8 == 0) std::this_thread::yield();
+      }
+      stop = true;
+      for (auto& remover : removers) remover.join();
+      tracker.check_invariants();
+      EXPECT_EQ(static_cast<long>(tracker.size()), added - removed - found);
+      EXPECT_EQ(key.use_count(), 1 + added - removed - found);
+      for (Tick now = 401; now <= 420; ++now)
+        tracker.advance(now, [&](IdleId, std::shared_ptr<int>&&) { ++found; });
+      EXPECT_EQ(tracker.size(), 0U);
+      tracker.check_invariants();
+    }
+    EXPECT_EQ(added, removed + found);
+    EXPECT_EQ(key.use_count(), 1);
+  }
+}
+
+TEST(IdleTrackerThreads, OfManyThreadsThatRemoveOneConnectionOneIsToldThatItDid) {
+  IdleTracker<int> tracker(Ticks{1'000'000});
+  for (int round = 0; round < 300; ++round) {
+    const IdleId id = tracker.add(round);
+    std::atomic<int> told{0};
+    std::vector<std::thread> removers;
+    for (int thread = 0; thread < 3; ++thread)
+      removers.emplace_back([&] { told += tracker.remove(id) ? 1 : 0; });
+    for (auto& remover : removers) remover.join();
+    ASSERT_EQ(told, 1);
+    ASSERT_EQ(tracker.size(), 0U);
+    ASSERT_FALSE(tracker.contains(id));
+  }
+  tracker.check_invariants();
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 //   tracker.reserve(100'000);
 //   carillon::IdleId id = tracker.add(socket);          // a log-in
 //   tracker.touch(id);                                  // a packet; any thread
-//   tracker.remove(id);                                 // the client hung up by itself
+//   tracker.remove(id);                                 // it hung up by itself; any thread
 //   tracker.advance(now_s(), [](carillon::IdleId, int socket) { close(socket); });  // at each tick
 //
 // examples/gateway.cpp is a complete program around it.
@@ -66,9 +66,13 @@
 //    packet comes first. The connections that one call finds are in no particular order.
 //  - Ticks are at most 2^63 - 1; time-outs are 1 .. kLongestTimeout ticks.
 //
-// Thread safety: touch() may be called by any thread at any time between the return of add() and
-// the destruction of the tracker. All other functions: one thread at a time, which need not be the
-// thread that touches.
+//  - One winner: of all calls of remove() with an id and the advance() that finds its connection,
+//    exactly one ends it. If remove() returned true, on_idle is not called for it, also if
+//    advance() is running on another thread.
+//
+// Thread safety: touch() and remove() may be called by any thread at any time between the return of
+// add() and the destruction of the tracker; they neither wait nor allocate. All other functions:
+// one thread at a time, which need not be the thread that touches or removes.
 //
 // Cost: add, remove, set_timeout O(1), amortized over the pages of 16384 connections that add
 // allocates. advance O(1) if no block is due, otherwise O(1) per connection of each block that it
@@ -141,8 +145,8 @@ class IdleTracker {
   // REQUIRES: `at` is less than 2^38 ticks from now().
   void touch(IdleId id, Tick at) noexcept { core_.touch(id, at); }
 
-  // Returns true if the connection was tracked; it will not be found. Returns false if it is gone,
-  // or if the tracker never gave this id.
+  // Returns true if the connection was tracked; it will not be found, and its key is destroyed on
+  // this thread. Returns false if it is gone, or if the tracker never gave this id. Any thread.
   bool remove(IdleId id) noexcept { return core_.remove(id); }
 
   // Sets another time-out, which counts from the last packet: if it has already passed, the next
@@ -152,7 +156,8 @@ class IdleTracker {
     return core_.set_timeout(id, checked(timeout).count);
   }
 
-  // If the connection is not tracked, these return false, null or nullopt.
+  // If the connection is not tracked, these return false, null or nullopt. The pointer is valid
+  // until the connection ends.
   bool contains(IdleId id) const noexcept { return connections().holds(id); }
   const Key* key(IdleId id) const noexcept {
     return contains(id) ? &connections().connection(id.index).key : nullptr;

@@ -3,7 +3,8 @@
 //
 // Words used here. The *index* of a connection is its number in the tracker, as in IdleId; its
 // *position* is its number in its block, 0 .. 15. An index is *free* (no connection has it), *live*
-// (a connection has it) or *retired* (its generations are used up, and no connection will get it).
+// (a connection has it), *left* (its connection was removed, and the owner does not know yet) or
+// *retired* (its generations are used up, and no connection will get it).
 #pragma once
 
 #include <algorithm>
@@ -30,8 +31,13 @@ namespace carillon::detail {
 // (stamp_table.h). The other data of connections grows by pages. Nothing ever moves in memory,
 // because a thread may be storing a stamp while the owner adds connections.
 //
-// Thread safety: touch() may be called by any thread at any time, also while the owner calls other
-// functions, with any id that the owner has got. All other functions: the owner alone.
+// One thread ends a connection: the one that changes its generation from odd to even. From then on
+// the key is its own. Blocks, lists and wheels are the owner's, so
+// a thread that removes a connection pushes its index onto a list, linked through the memory of the
+// keys, and the owner takes the list as a whole. Nothing is allocated, and no thread waits.
+//
+// Thread safety: touch() and remove() may be called by any thread at any time, also while the owner
+// calls other functions, with any id that the owner has got. All others: the owner alone.
 template <class Key, std::uint32_t kLastGeneration>
 class ConnectionBlocks {
   static_assert(kLastGeneration % 2 == 1 && kLastGeneration <= Stamp::kGenerationMask);
@@ -42,9 +48,10 @@ class ConnectionBlocks {
   // The data of the connection at one index, or of none while the index is free or retired.
   struct Connection {
     Tick timeout = 0;
-    std::uint32_t generation = 0;  // odd while the index is live
+    std::atomic<std::uint32_t> generation{0};  // odd while the index is live
     union {
-      Key key;  // constructed while the index is live
+      Key key;                  // constructed while the index is live
+      std::uint32_t next_left;  // while the index is in the list that begins with left_
     };
 
     Connection() noexcept {}
@@ -57,7 +64,10 @@ class ConnectionBlocks {
   static constexpr std::size_t kSpare = std::size_t{1} << 20;
 
   // Throws StampTable::NoAddresses. REQUIRES: 1 <= most <= kMost.
-  explicit ConnectionBlocks(std::size_t most) : stamps_(most + kSpare), most_(most) {}
+  explicit ConnectionBlocks(std::size_t most)
+      : stamps_(most + kSpare),
+        most_(most),
+        pages_(std::make_unique<Page[]>(stamps_.limit() / kPage)) {}
   ConnectionBlocks(const ConnectionBlocks&) = delete;
   ConnectionBlocks& operator=(const ConnectionBlocks&) = delete;
   ~ConnectionBlocks() {
@@ -79,11 +89,9 @@ class ConnectionBlocks {
   // The stamps of a block are adjacent, on two cache lines.
   Word& stamp(std::uint32_t index) noexcept { return stamps_[index]; }
   const Word& stamp(std::uint32_t index) const noexcept { return stamps_[index]; }
-  Connection& connection(std::uint32_t index) noexcept {
-    return pages_[index / kPage].connections[index % kPage];
-  }
+  Connection& connection(std::uint32_t index) noexcept { return connections(index)[index % kPage]; }
   const Connection& connection(std::uint32_t index) const noexcept {
-    return pages_[index / kPage].connections[index % kPage];
+    return connections(index)[index % kPage];
   }
   Block& block(std::uint32_t number) noexcept {
     return pages_[number / kPageBlocks].blocks[number % kPageBlocks];
@@ -99,12 +107,14 @@ class ConnectionBlocks {
   }
 
   // Returns true if the index is live, or the id that of a live connection.
-  bool holds(std::uint32_t index) const noexcept { return connection(index).generation % 2 == 1; }
+  bool holds(std::uint32_t index) const noexcept { return id(index).generation % 2 == 1; }
   bool holds(IdleId id) const noexcept {
-    return id.index / Block::kSize < used_blocks_ &&
-           connection(id.index).generation == id.generation && holds(id.index);
+    return id.index / Block::kSize < used_blocks_ && this->id(id.index) == id && holds(id.index);
   }
-  IdleId id(std::uint32_t index) const noexcept { return {index, connection(index).generation}; }
+  // The id of the connection at `index`; if its generation is even, there is none.
+  IdleId id(std::uint32_t index) const noexcept {
+    return {index, connection(index).generation.load(std::memory_order_relaxed)};
+  }
 
   // A block without connections; null if all allocated blocks have some.
   Block* empty_block() noexcept {
@@ -134,36 +144,83 @@ class ConnectionBlocks {
     const std::uint32_t index = block.number * Block::kSize + position;
     block.live |= bit_of(index);
     Connection& taken = connection(index);
-    ++taken.generation;
     taken.timeout = timeout;
     std::construct_at(&taken.key, std::move(key));
-    ++size_;
+    taken.generation.store(id(index).generation + 1, std::memory_order_release);
+    ++taken_;
     return index;
   }
 
-  // Frees or retires the index, and returns the key. From now on touches with the connection's id
-  // are refused. The caller updates lists and wheels.
-  Key release(std::uint32_t index) noexcept {
+  // Ends the connection, and returns true, if `id` is that of a live one: nobody else ends it. The
+  // caller takes the key and then frees the index, or leaves that to the owner. Any thread.
+  bool end(IdleId id) noexcept {
+    if (!Stamp::is_generation(id.generation) || !stamps_.has(id.index)) return false;
+    // Null if the owner never gave this id.
+    Connection* const page = pages_[id.index / kPage].connections.load(std::memory_order_acquire);
+    std::uint32_t generation = id.generation;
+    return page != nullptr &&
+           page[id.index % kPage].generation.compare_exchange_strong(
+               generation, id.generation + 1, std::memory_order_acquire, std::memory_order_relaxed);
+  }
+
+  // REQUIRES: the caller has ended the connection at `index`.
+  Key take_key(std::uint32_t index) noexcept {
+    Key& key = connection(index).key;
+    Key taken(std::move(key));
+    std::destroy_at(&key);
+    return taken;
+  }
+
+  // Ends the connection and destroys its key; the owner frees the index with take_left(). Returns
+  // false if the connection has ended already. Any thread.
+  bool remove(IdleId id) noexcept {
+    if (!end(id)) return false;
+    [[maybe_unused]] const Key key = take_key(id.index);  // destroyed when the index is pushed
+    std::uint64_t head = left_.load(std::memory_order_relaxed);
+    std::uint64_t pushed = 0;
+    do {
+      connection(id.index).next_left = static_cast<std::uint32_t>(head);
+      pushed = ((head >> 32) + 1) << 32 | id.index;
+      // Releases what was done with the key's memory.
+    } while (!left_.compare_exchange_weak(head, pushed, std::memory_order_release,
+                                          std::memory_order_relaxed));
+    return true;
+  }
+
+  // Calls free(index) for each connection that remove() has ended since the last call.
+  template <class Free>
+  void take_left(Free&& free) noexcept {
+    if (left_.load(std::memory_order_relaxed) == 0) return;
+    const std::uint64_t head = left_.exchange(0, std::memory_order_acquire);
+    auto index = static_cast<std::uint32_t>(head);
+    for (std::uint64_t count = head >> 32; count != 0; --count)
+      free(std::exchange(index, connection(index).next_left));
+  }
+
+  // Frees or retires the index of a connection that has ended. From now on touches with its id are
+  // refused. The caller updates lists and wheels.
+  void free(std::uint32_t index) noexcept {
     Block& block = block_of(index);
-    Connection& released = connection(index);
+    Connection& freed = connection(index);
     block.live &= static_cast<std::uint16_t>(~bit_of(index));
-    if (released.generation == kLastGeneration) {
-      released.generation = 0;
+    if (id(index).generation > kLastGeneration) {
+      freed.generation.store(0, std::memory_order_relaxed);
       block.retired |= bit_of(index);
       ++retired_;
-    } else {
-      ++released.generation;
     }
-    stamp(index).store(released.generation, std::memory_order_relaxed);
-    --size_;
-    Key key(std::move(released.key));
-    std::destroy_at(&released.key);
-    return key;
+    stamp(index).store(id(index).generation, std::memory_order_relaxed);
+    --taken_;
+  }
+
+  // Returns true if the stamp is from an earlier connection with this index: that connection was
+  // removed in the middle of its touch, which then stored the stamp.
+  bool stamp_is_foreign(IdleId id) const noexcept {
+    return Stamp::generation(stamp(id.index).load(std::memory_order_relaxed)) != id.generation;
   }
 
   // Sets the tick at which the last packet counts, whatever the stamp was.
   void restamp(std::uint32_t index, Tick tick) noexcept {
-    stamp(index).store(Stamp::of(tick) | connection(index).generation, std::memory_order_relaxed);
+    stamp(index).store(Stamp::of(tick) | id(index).generation, std::memory_order_relaxed);
   }
 
   // The age of the oldest stamp of `block` at `now`. REQUIRES: all its indices are live.
@@ -197,32 +254,39 @@ class ConnectionBlocks {
     return (connections + retired_ + kPage - 1) / kPage * kPageBlocks;
   }
 
-  bool is_exhausted() const noexcept { return size_ + retired_ == capacity(); }
-  std::size_t size() const noexcept { return size_; }
+  bool is_exhausted() const noexcept { return taken_ + retired_ == capacity(); }
+  // The number of indices that are live or left.
+  std::size_t taken() const noexcept { return taken_; }
+  std::size_t size() const noexcept {
+    return taken_ - static_cast<std::size_t>(left_.load(std::memory_order_relaxed) >> 32);
+  }
   std::size_t most() const noexcept { return most_; }
-  std::size_t blocks() const noexcept { return pages_.size() * kPageBlocks; }  // allocated
+  std::size_t blocks() const noexcept { return page_count_ * kPageBlocks; }  // allocated
   // The number of blocks that have ever had a connection; these have the lowest numbers.
   std::uint32_t used_blocks() const noexcept { return used_blocks_; }
   std::size_t bytes() const noexcept {
     return stamps_.bytes() + capacity() * sizeof(Connection) + blocks() * sizeof(Block) +
-           pages_.capacity() * sizeof(Page);
+           stamps_.limit() / kPage * sizeof(Page);
   }
 
-  // Throws std::logic_error if an invariant is broken. O(connections).
+  // Throws std::logic_error if an invariant is broken. O(connections). REQUIRES: no other thread
+  // removes a connection at the same time.
   void check_invariants() const {
-    std::size_t held = 0;
+    std::size_t live = 0, held = 0;
     for (std::uint32_t number = 0; number < used_blocks_; ++number) {
       const Block& block = this->block(number);
       require(block.number == number, "a block has another number");
       require((block.live & block.retired) == 0, "a retired index has a connection");
       for (std::uint32_t position = 0; position < Block::kSize; ++position) {
         const bool is_live = (block.live >> position & 1) != 0;
-        require(is_live == holds(number * Block::kSize + position),
-                "a block's `live` differs from the generations of its connections");
-        held += is_live ? 1 : 0;
+        const bool is_held = holds(number * Block::kSize + position);
+        require(is_live || !is_held, "a connection is missing in its block's `live`");
+        live += is_live ? 1U : 0U;
+        held += is_held ? 1U : 0U;
       }
     }
-    require(held == size_, "size() is not the number of live connections");
+    require(live == taken_, "taken() is not the number of bits in `live`");
+    require(held == size(), "size() is not the number of live connections");
   }
 
  private:
@@ -230,8 +294,8 @@ class ConnectionBlocks {
   static constexpr std::uint32_t kPageBlocks = kPage / Block::kSize;
 
   struct Page {
-    Connection* connections;
-    Block* blocks;
+    std::atomic<Connection*> connections{nullptr};  // the owner writes it before it gives an id
+    Block* blocks = nullptr;
   };
 
   // Owns pages that were allocated together.
@@ -240,32 +304,40 @@ class ConnectionBlocks {
     std::unique_ptr<Block[]> blocks;
   };
 
-  std::size_t capacity() const noexcept { return pages_.size() * kPage; }  // connections
+  std::size_t capacity() const noexcept { return page_count_ * kPage; }  // connections
 
   void add_pages(std::size_t count) {
-    if (pages_.size() + count > pages_.capacity())
-      pages_.reserve(std::max(pages_.size() + count, 2 * pages_.capacity()));
     if (memory_.size() == memory_.capacity())
       memory_.reserve(std::max<std::size_t>(4, 2 * memory_.capacity()));
     Memory memory{std::make_unique<Connection[]>(count * kPage),
                   std::make_unique<Block[]>(count * kPageBlocks)};
     stamps_.grow(capacity() + count * kPage);
-    for (std::size_t page = 0; page < count; ++page)
-      pages_.push_back(
-          {memory.connections.get() + page * kPage, memory.blocks.get() + page * kPageBlocks});
+    for (std::size_t page = 0; page < count; ++page) {
+      Page& added = pages_[page_count_++];
+      added.blocks = memory.blocks.get() + page * kPageBlocks;
+      added.connections.store(memory.connections.get() + page * kPage, std::memory_order_release);
+    }
     memory_.push_back(std::move(memory));
   }  // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks): memory_ owns the arrays
+
+  Connection* connections(std::uint32_t index) const noexcept {
+    return pages_[index / kPage].connections.load(std::memory_order_relaxed);
+  }
 
   StampTable stamps_;
 
   // On another cache line than stamps_, which touches read.
   alignas(64) const std::size_t most_;  // connections
   std::uint32_t used_blocks_ = 0;
-  std::size_t size_ = 0;     // live indices
-  std::size_t retired_ = 0;  // retired indices
-  BlockList empty_;          // used blocks without connections, but with a free index
-  std::vector<Page> pages_;
+  std::size_t page_count_ = 0;
+  std::size_t taken_ = 0;                // live and left indices
+  std::size_t retired_ = 0;              // retired indices
+  BlockList empty_;                      // used blocks without connections, but with a free index
+  const std::unique_ptr<Page[]> pages_;  // room for all that there can be
   std::vector<Memory> memory_;
+
+  // The list of left indices: their number in the upper half, the first of them in the lower.
+  alignas(64) std::atomic<std::uint64_t> left_{0};
 };
 
 }  // namespace carillon::detail

@@ -53,8 +53,9 @@ class TrackerCore {
 
   IdleId add(Key&& key, Tick timeout, Tick at) {
     Class& timeout_class = class_for(timeout);
-    blocks_.require_possible(blocks_.size() + 1);
-    if (blocks_.is_exhausted()) reserve(blocks_.size() + 1);
+    free_left();
+    blocks_.require_possible(blocks_.taken() + 1);
+    if (blocks_.is_exhausted()) reserve(blocks_.taken() + 1);
     admit(timeout_class, timeout);
     Block& block = classes_.block_with_room(blocks_, timeout_class, timeout);
     const std::uint32_t index = blocks_.acquire(block, std::move(key), timeout);
@@ -68,11 +69,7 @@ class TrackerCore {
   void touch(IdleId id) noexcept { blocks_.touch(id, stamp_now_.load(std::memory_order_relaxed)); }
   void touch(IdleId id, Tick at) noexcept { blocks_.touch(id, Stamp::of(at)); }
 
-  bool remove(IdleId id) noexcept {
-    if (!blocks_.holds(id)) return false;
-    release(id.index);
-    return true;
-  }
+  bool remove(IdleId id) noexcept { return blocks_.remove(id); }
 
   bool set_timeout(IdleId id, Tick timeout) {
     Class& timeout_class = class_for(timeout);
@@ -171,13 +168,16 @@ class TrackerCore {
     if (classes_.raise_class_for(block, timeout_class, timeout)) update_next(timeout_class);
   }
 
-  Key release(std::uint32_t index) noexcept {
+  // Frees the index of a connection that has ended.
+  void free(std::uint32_t index) noexcept {
     Block& block = blocks_.block_of(index);
     const bool was_full = block.is_full();
-    Key key = blocks_.release(index);
+    blocks_.free(index);
     classes_.update_list(block, was_full);
     if (block.live == 0) blocks_.stop_using(block);
-    return key;
+  }
+  void free_left() noexcept {
+    blocks_.take_left([this](std::uint32_t index) { free(index); });
   }
 
   void update_next(const Class& timeout_class) noexcept {
@@ -221,13 +221,14 @@ class TrackerCore {
                                   ") would go back: the tracker is at tick " +
                                   std::to_string(now_));
     const Busy busy(busy_);
+    free_left();
     const std::size_t most =
         limit == kNoLimit ? kNoLimit : kMostInspected + std::min(limit, kNoLimit - kMostInspected);
     Budget budget{limit, most};
     // A stamp tells only a distance from now(). So time moves in steps, short enough that each
     // connection is inspected before its stamp is out of reach.
     do {
-      move_to(blocks_.size() == 0 ? to : std::min(to, now_ + kStep));
+      move_to(blocks_.taken() == 0 ? to : std::min(to, now_ + kStep));
       inspect_due(on_idle, budget);
     } while (now_ != to && !budget.is_spent());
     return budget.found;
@@ -363,23 +364,20 @@ class TrackerCore {
   // connection still counts as idle: the hand, too far ahead, will not come to it again.
   template <class OnIdle>
   void hand_over(Block& block, std::uint32_t index, OnIdle& on_idle, Budget& budget) {
+    const IdleId id = blocks_.id(index);
+    if (!Stamp::is_generation(id.generation)) return;  // removed
     const Tick timeout = blocks_.connection(index).timeout;
     if (age(index) < static_cast<std::int64_t>(std::min(found_factor_, factor_).of(timeout)))
       return schedule_by(block, last_packet(index), timeout);
-    if (stamp_is_foreign(index)) {
+    if (blocks_.stamp_is_foreign(id)) {
       blocks_.restamp(index, now_ + 1);
       return schedule_by(block, now_ + 1, timeout);
     }
+    if (!blocks_.end(id)) return;  // another thread has just removed it
     ++budget.found;
-    const IdleId id = blocks_.id(index);
-    on_idle(id, release(index));
-  }
-
-  // Returns true if the stamp is from an earlier connection with this index: that connection was
-  // removed in the middle of its touch, which then stored the stamp.
-  bool stamp_is_foreign(std::uint32_t index) const noexcept {
-    return Stamp::generation(blocks_.stamp(index).load(std::memory_order_relaxed)) !=
-           blocks_.connection(index).generation;
+    Key key = blocks_.take_key(index);
+    free(index);
+    on_idle(id, std::move(key));
   }
 
   // The stamp of a packet that comes now: the end of the current tick. Touches read it; the owner

@@ -17,7 +17,7 @@ void TrackerCore<Key, kLastGeneration>::check_invariants() const {
     const Block& block = blocks_.block(number);
     require(block.found == 0 || block.queued, "a found connection is not in the queue");
     for (std::uint32_t position = 0; position < Block::kSize; ++position) {
-      if ((block.live >> position & 1) == 0) continue;
+      if (!blocks_.holds(number * Block::kSize + position)) continue;
       const Tick timeout = blocks_.connection(number * Block::kSize + position).timeout;
       require(block.mixed || block.timeout == timeout,
               "the time-outs of a block differ, but it is not marked as mixed");
