@@ -25,7 +25,7 @@ using boost::system::error_code;
 using net::ip::tcp;
 using namespace std::chrono_literals;
 
-using Timer = carillon::asio::wheel_timer;  // was: net::steady_timer
+using Timer = carillon::wheel_timer;  // was: net::steady_timer
 
 constexpr auto kIdleLimit = 200ms;
 

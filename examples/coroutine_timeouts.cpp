@@ -136,7 +136,7 @@ int main() {
   std::stop_source stop;
   std::atomic<bool> done{false};
   // The coroutines run in a pool of two threads.
-  carillon::TimerService timers({.executor = carillon::Executor::pool(2)});
+  carillon::TimerService timers({.executor = carillon::TimerExecutor::pool(2)});
   Server server(timers);
   run(timers, server, stop, done);
   done.wait(false);

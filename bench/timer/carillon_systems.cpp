@@ -30,7 +30,7 @@ class CarillonSystem {
   static TimerOptions options() {
     TimerOptions options;
     options.tick = std::chrono::microseconds(kTickMicroseconds);
-    if (kThreads > 0) options.executor = Executor::pool(kThreads);
+    if (kThreads > 0) options.executor = TimerExecutor::pool(kThreads);
     return options;
   }
 

@@ -89,7 +89,7 @@ class AsioSystem {
 
 const Registration<AsioSystem<boost::asio::basic_waitable_timer<VirtualClock>>> kAsio(
     {.name = "Asio timers", .rank = 310});
-const Registration<AsioSystem<asio::basic_wheel_timer<VirtualClock>>> kWheel(
+const Registration<AsioSystem<basic_wheel_timer<VirtualClock>>> kWheel(
     {.name = "Asio with wheel_timer", .rank = 311});
 
 }  // namespace

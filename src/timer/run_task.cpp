@@ -4,7 +4,7 @@
 #include <exception>
 #include <utility>
 
-#include "carillon/timer/executor.h"
+#include "carillon/timer/timer_executor.h"
 #include "timer/timer_core.h"
 
 namespace carillon::detail {

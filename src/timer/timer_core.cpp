@@ -245,7 +245,7 @@ Unprocessed TimerCore::hand_out(TimerBlock& block) noexcept {
   const bool by_calendar = goes_by_calendar(block.repeat);
   Unprocessed returned{
       .handle = TimerHandle(block, block.word.generation()),
-      .task = Task(*block.ops, block.task),
+      .task = TimerTask(*block.ops, block.task),
       .due = std::chrono::nanoseconds(block.deadline.load(std::memory_order_relaxed)),
       .on_wall_clock = block.kind == TimerKind::kWall,
       .period =

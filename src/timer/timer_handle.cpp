@@ -1,7 +1,7 @@
 #include "carillon/timer/timer_handle.h"
 
 #include "carillon/timer/detail/timer_block.h"
-#include "carillon/timer/task.h"
+#include "carillon/timer/timer_task.h"
 #include "timer/timer_core.h"
 #include "timer/timer_shard.h"
 
@@ -16,9 +16,9 @@ namespace {
 
 // Takes the task of a cancelled timer out of its block. The caller destroys it when it has let go
 // of the block: the task's destructor may take long, or stop the service.
-Task take_task(TimerBlock& block) noexcept {
-  if (block.ops->destroy == nullptr) return Task();
-  return Task(*block.ops, block.task);
+TimerTask take_task(TimerBlock& block) noexcept {
+  if (block.ops->destroy == nullptr) return TimerTask();
+  return TimerTask(*block.ops, block.task);
 }
 
 }  // namespace
@@ -29,12 +29,12 @@ bool TimerHandle::cancel() noexcept {
     case TimerWord::Cancel::kLost:
       return false;
     case TimerWord::Cancel::kWonInWheel: {
-      const Task task = take_task(*block_);
+      const TimerTask task = take_task(*block_);
       block_->shard->remove(*block_);
       return true;
     }
     case TimerWord::Cancel::kWonElsewhere: {
-      const Task task = take_task(*block_);
+      const TimerTask task = take_task(*block_);
       if (block_->word.let_go_of_task()) finish_unrun_block(*block_);
       return true;
     }

@@ -1,5 +1,5 @@
-// WorkerPool: the threads of Executor::pool(). They take due timers in the order in which they were
-// pushed.
+// WorkerPool: the threads of TimerExecutor::pool(). They take due timers in the order in
+// which they were pushed.
 #pragma once
 
 #include <condition_variable>

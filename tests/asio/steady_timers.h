@@ -27,10 +27,9 @@ struct Named {
   template <class T>
   static std::string GetName(int) {
     if (std::is_same_v<T, net::steady_timer>) return "AsioSteadyTimer";
-    if (std::is_same_v<T, asio::wheel_timer>) return "WheelTimer";
-    return std::is_same_v<T, asio::basic_wheel_timer<Clock, std::micro>>
-               ? "WheelTimerOfMicroseconds"
-               : "WheelTimerOnAnotherModel";
+    if (std::is_same_v<T, wheel_timer>) return "WheelTimer";
+    return std::is_same_v<T, basic_wheel_timer<Clock, std::micro>> ? "WheelTimerOfMicroseconds"
+                                                                   : "WheelTimerOnAnotherModel";
   }
 };
 
@@ -54,8 +53,7 @@ class SteadyTimers : public ::testing::Test {
   Log log_;
 };
 using Timers =
-    ::testing::Types<net::steady_timer, asio::wheel_timer,
-                     asio::basic_wheel_timer<Clock, std::micro>,
-                     asio::basic_wheel_timer<Clock, std::milli, net::any_io_executor, BinaryHeap>>;
+    ::testing::Types<net::steady_timer, wheel_timer, basic_wheel_timer<Clock, std::micro>,
+                     basic_wheel_timer<Clock, std::milli, net::any_io_executor, BinaryHeap>>;
 
 }  // namespace carillon::testing

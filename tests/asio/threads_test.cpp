@@ -60,7 +60,7 @@ class RandomTimer : public std::enable_shared_from_this<RandomTimer> {
     if (fate == 0) wait(left - 1);  // cancels the wait that was just started
   }
 
-  asio::wheel_timer timer_;
+  wheel_timer timer_;
   std::mt19937_64 random_;
   net::cancellation_signal signal_;
   std::atomic<std::int64_t>& open_;
@@ -91,11 +91,11 @@ TEST(WheelTimerThreads, AnEarlierDeadlineWakesTheThreadThatSleeps) {
   net::io_context io;
   const auto work = net::make_work_guard(io);
   std::thread thread([&] { io.run(); });
-  asio::wheel_timer far(io, 1h);
+  wheel_timer far(io, 1h);
   far.async_wait([](error_code) {});
   for (std::size_t i = 0; i < trials(200); ++i) {
     std::atomic<bool> done{false};
-    asio::wheel_timer soon(io, std::chrono::microseconds(i % 7 * 300));
+    wheel_timer soon(io, std::chrono::microseconds(i % 7 * 300));
     soon.async_wait([&](error_code) {
       done = true;
       done.notify_one();

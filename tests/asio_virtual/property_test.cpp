@@ -174,7 +174,7 @@ TEST(WheelTimerHistories, EveryWaitEndsAsItDoesWithAsiosOwnTimer) {
   for (const std::uint64_t seed : seeds(300)) {
     SCOPED_TRACE(replay_with(seed));
     const auto expected = play<AsioTimer>(seed, 1);
-    ASSERT_EQ((play<asio::basic_wheel_timer<VirtualClock, std::micro>>(seed, 1)), expected);
+    ASSERT_EQ((play<basic_wheel_timer<VirtualClock, std::micro>>(seed, 1)), expected);
   }
 }
 
@@ -182,9 +182,8 @@ TEST(WheelTimerHistories, WaitsEndAsIfEachExpiryWereRoundedUpToATick) {
   for (const std::uint64_t seed : seeds(300)) {
     SCOPED_TRACE(replay_with(seed));
     const auto expected = play<AsioTimer>(seed, 1000);
-    ASSERT_EQ((play<asio::basic_wheel_timer<VirtualClock>>(seed, 1)),
-              (play<AsioTimer>(seed, 1000)));
-    ASSERT_EQ((play<asio::basic_wheel_timer<VirtualClock>>(seed, 1000)), expected);
+    ASSERT_EQ((play<basic_wheel_timer<VirtualClock>>(seed, 1)), (play<AsioTimer>(seed, 1000)));
+    ASSERT_EQ((play<basic_wheel_timer<VirtualClock>>(seed, 1000)), expected);
   }
 }
 
@@ -192,7 +191,7 @@ TEST(WheelTimerHistories, WaitsEndAsIfEachExpiryWereRoundedUpToATick) {
 
 class WheelTimerOrder : public ::testing::Test {
  protected:
-  using Timer = asio::basic_wheel_timer<VirtualClock>;
+  using Timer = basic_wheel_timer<VirtualClock>;
 
   void start(std::int64_t expiry, const std::string& name) {
     timers_.emplace_back(io_, VirtualClock::time_point(VirtualClock::duration(expiry)))

@@ -123,7 +123,7 @@ TEST_F(Calendar, SetBackALittleDuringARunNoTimeComesTwice) {
   };
   std::optional<DueTask> due;
   TimerService timers(
-      {.executor = Executor::by([&](DueTask task) { due.emplace(std::move(task)); }),
+      {.executor = TimerExecutor::by([&](DueTask task) { due.emplace(std::move(task)); }),
        .clock = clock_});
   timers.schedule_by(calendar, [&] {
     log_run();
@@ -157,7 +157,7 @@ TEST_F(Calendar, SetBackFarWithAPoolAndSeveralShards) {
   const auto all_ran = [&] {
     return std::all_of(runs.begin(), runs.end(), [](const auto& each) { return each > 0; });
   };
-  TimerService timers({.executor = Executor::pool(2), .clock = clock_, .shards = 8});
+  TimerService timers({.executor = TimerExecutor::pool(2), .clock = clock_, .shards = 8});
   std::vector<std::thread> threads;
   for (auto& run : runs) threads.emplace_back([&] { timers.schedule_by(tens, [&run] { ++run; }); });
   for (std::thread& thread : threads) thread.join();
@@ -176,7 +176,7 @@ TEST_F(Calendar, SetBackFarWithAPoolAndSeveralShards) {
 TEST_F(Calendar, SetBackBetweenDueAndRunItWaits) {
   std::optional<DueTask> due;
   TimerService timers(
-      {.executor = Executor::by([&](DueTask task) { due.emplace(std::move(task)); }),
+      {.executor = TimerExecutor::by([&](DueTask task) { due.emplace(std::move(task)); }),
        .clock = clock_});
   timers.schedule_by(tens, logging());
   clock_->advance(10min);
@@ -308,7 +308,7 @@ TEST_F(Calendar, ALargeTaskWithALargeCalendar) {
 
 TEST(CalendarRace, CancelVersusTheEndOfItsCalendar_ExactlyOneWinner) {
   const std::size_t count = trials(20'000);
-  TimerService timers({.tick = 1us, .executor = Executor::pool(2)});
+  TimerService timers({.tick = 1us, .executor = TimerExecutor::pool(2)});
   std::atomic<std::size_t> cancelled{0};
   std::atomic<std::size_t> runs{0};
   const auto captured = std::make_shared<int>();
@@ -332,7 +332,7 @@ TEST(CalendarRace, CancelVersusTheEndOfItsCalendar_ExactlyOneWinner) {
 
 TEST(CalendarRace, ClockSetBackFarVersusCancelAndMove_NoneIsLost) {
   const auto clock = std::make_shared<ManualClock>(SteadyTime(500s), kStart);
-  TimerService timers({.executor = Executor::pool(2), .clock = clock});
+  TimerService timers({.executor = TimerExecutor::pool(2), .clock = clock});
   const std::size_t count = trials(2'000);
   std::mutex mutex;
   std::vector<TimerHandle> handles;

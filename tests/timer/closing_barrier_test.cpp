@@ -26,11 +26,11 @@ class ClosingWithOwnExecutor : public ::testing::Test {
 
   std::shared_ptr<ManualClock> clock_ = std::make_shared<ManualClock>();
   std::vector<DueTask> handed_over_;
-  std::optional<TimerService> timers_{std::in_place,
-                                      TimerOptions{.executor = Executor::by([this](DueTask task) {
-                                                     handed_over_.push_back(std::move(task));
-                                                   }),
-                                                   .clock = clock_}};
+  std::optional<TimerService> timers_{
+      std::in_place, TimerOptions{.executor = TimerExecutor::by([this](DueTask task) {
+                                    handed_over_.push_back(std::move(task));
+                                  }),
+                                  .clock = clock_}};
 };
 
 TEST_F(ClosingWithOwnExecutor, StopReturnsWhatWasHandedOverAndHasNotBegun) {
@@ -121,7 +121,7 @@ TEST(ClosingBarrier, ATaskIsNotHandedOverWhenStopHasBegun) {
   std::latch go_on(1);
   std::mutex mutex;
   std::vector<DueTask> handed_over;
-  TimerService timers({.executor = Executor::by([&](DueTask task) {
+  TimerService timers({.executor = TimerExecutor::by([&](DueTask task) {
                          const std::lock_guard lock(mutex);
                          handed_over.push_back(std::move(task));
                          if (handed_over.size() > 1) return;
@@ -150,11 +150,12 @@ TEST(ClosingBarrier, ATaskIsNotHandedOverWhenStopHasBegun) {
 TEST(ClosingBarrier, TheDestructorWaitsForTheTaskThatHasCalledStop) {
   std::vector<DueTask> handed_over;
   std::mutex mutex;
-  const Executor own = Executor::by([&](DueTask task) {
+  const TimerExecutor own = TimerExecutor::by([&](DueTask task) {
     const std::lock_guard lock(mutex);
     handed_over.push_back(std::move(task));
   });
-  for (const Executor& executor : {Executor::timer_thread(), Executor::pool(2), own}) {
+  for (const TimerExecutor& executor :
+       {TimerExecutor::timer_thread(), TimerExecutor::pool(2), own}) {
     std::latch stopped(1);
     std::latch go_on(1);
     std::atomic<bool> ended{false};

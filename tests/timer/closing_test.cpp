@@ -96,7 +96,8 @@ TEST(Closing, WithoutMemoryStopThrowsAndTheNextCallReturnsTheTimers) {
 TEST(Closing, AServiceIsDestroyedWithoutMemory) {
   const auto captured = std::make_shared<int>(0);
   for (const bool stop_before : {false, true}) {
-    std::optional<TimerService> timers(std::in_place, TimerOptions{.executor = Executor::pool(2)});
+    std::optional<TimerService> timers(std::in_place,
+                                       TimerOptions{.executor = TimerExecutor::pool(2)});
     for (int i = 0; i < 100; ++i) timers->schedule_after(1h, [captured] {});
     const NoMemory short_of_it;
     if (stop_before) {
@@ -146,7 +147,7 @@ TEST(Closing, StopReturnsPeriodicTimersWithTheirPeriod) {
 }
 
 TEST(Closing, StopWaitsForTheTaskThatRuns) {
-  for (const Executor& executor : {Executor::timer_thread(), Executor::pool(2)}) {
+  for (const TimerExecutor& executor : {TimerExecutor::timer_thread(), TimerExecutor::pool(2)}) {
     TimerService timers({.executor = executor});
     std::latch running(1);
     std::latch go_on(1);
@@ -165,7 +166,7 @@ TEST(Closing, StopWaitsForTheTaskThatRuns) {
 }
 
 TEST(Closing, StopReturnsTimersThatAreQueuedForThePool) {
-  TimerService timers({.executor = Executor::pool(1)});
+  TimerService timers({.executor = TimerExecutor::pool(1)});
   std::latch running(1);
   std::latch go_on(1);
   timers.schedule_after(0s, [&] {
@@ -196,7 +197,7 @@ TEST(Closing, StopReturnsTimersThatAreQueuedForThePool) {
 }
 
 TEST(Closing, StopInsideATaskReturnsTheRestAndDoesNotWaitForItself) {
-  for (const Executor& executor : {Executor::timer_thread(), Executor::pool(2)}) {
+  for (const TimerExecutor& executor : {TimerExecutor::timer_thread(), TimerExecutor::pool(2)}) {
     TimerService timers({.executor = executor});
     std::vector<Unprocessed> rest;
     std::latch stopped(1);
@@ -241,7 +242,7 @@ TEST(Closing, DrainRunsPendingTimersAndReturnsPeriodicOnes) {
 }
 
 TEST(Closing, DrainOnAPoolWaitsForTheTasks) {
-  TimerService timers({.executor = Executor::pool(3)});
+  TimerService timers({.executor = TimerExecutor::pool(3)});
   std::atomic<int> fired{0};
   for (int i = 0; i < 300; ++i)
     timers.schedule_after(std::chrono::microseconds(10 * i), [&] { ++fired; });

@@ -47,7 +47,7 @@ TEST_F(DubboContract, TimersThatAreNotUsedHaveNoThreads) {
   std::vector<std::unique_ptr<TimerService>> many;
   for (int i = 0; i < 128; ++i) {
     many.push_back(std::make_unique<TimerService>(
-        TimerOptions{.executor = Executor::pool(2), .clock = clock_}));
+        TimerOptions{.executor = TimerExecutor::pool(2), .clock = clock_}));
   }
   EXPECT_EQ(threads_of_this_process(), before);
 }
@@ -74,7 +74,7 @@ TEST_F(DubboContract, ACancelledTimeoutIsOver) {
 // Eight timers with a negative delay wait behind a task that blocks. They are due, and count as
 // pending until they start.
 TEST_F(DubboContract, TimeoutsThatAreDueCountUntilTheyStart) {
-  TimerService timers({.executor = Executor::pool(1), .max_pending = 8, .clock = clock_});
+  TimerService timers({.executor = TimerExecutor::pool(1), .max_pending = 8, .clock = clock_});
   std::latch blocked(1);
   std::latch go_on(1);
   timers.schedule_after(0s, [&] {

@@ -150,7 +150,7 @@ TEST_F(KafkaContract, TheNextNonEmptyBucketDrivesTheClock) {
 }
 
 TEST_F(KafkaContract, FuturesFailAtTheirTimeouts) {
-  TimerService timers({.executor = Executor::pool(1), .clock = clock_});
+  TimerService timers({.executor = TimerExecutor::pool(1), .clock = clock_});
   std::vector<std::future<void>> futures;
   for (const auto delay : {100ms, 200ms, 300ms}) {
     std::promise<void> promise;

@@ -131,7 +131,7 @@ TEST_F(NettyContract, AHundredThousandTimeoutsAreOnTime) {
 TEST_F(NettyContract, TasksRunOnTheExecutorOfTheUser) {
   int handed_over = 0;
   TimerOptions options = one_wheel();
-  options.executor = Executor::by([&](DueTask task) {
+  options.executor = TimerExecutor::by([&](DueTask task) {
     ++handed_over;
     task();
   });

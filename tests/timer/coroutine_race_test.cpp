@@ -36,7 +36,8 @@ class CoroutineRace : public ::testing::TestWithParam<unsigned> {
 
   TimerOptions fine() const {
     return {.tick = 1us,
-            .executor = GetParam() == 0 ? Executor::timer_thread() : Executor::pool(GetParam()),
+            .executor =
+                GetParam() == 0 ? TimerExecutor::timer_thread() : TimerExecutor::pool(GetParam()),
             .shards = 2};
   }
 };

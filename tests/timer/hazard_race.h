@@ -32,7 +32,7 @@ class Mailboxes {
   std::vector<std::atomic<bool>> full_;
 };
 
-inline TimerOptions fine(Executor executor, unsigned shards = 1) {
+inline TimerOptions fine(TimerExecutor executor, unsigned shards = 1) {
   return {.tick = std::chrono::microseconds(1), .executor = std::move(executor), .shards = shards};
 }
 
@@ -40,8 +40,8 @@ inline TimerOptions fine(Executor executor, unsigned shards = 1) {
 // threads of the pool; 0: tasks run on the timer thread.
 class HazardRace : public ::testing::TestWithParam<unsigned> {
  protected:
-  Executor executor() const {
-    return GetParam() == 0 ? Executor::timer_thread() : Executor::pool(GetParam());
+  TimerExecutor executor() const {
+    return GetParam() == 0 ? TimerExecutor::timer_thread() : TimerExecutor::pool(GetParam());
   }
 };
 

@@ -151,7 +151,7 @@ TEST(HazardRaces, H15_CancelVersusTheHandOverToAnExecutor) {
   });
   std::size_t dropped = 0;
   {
-    TimerService service(fine(Executor::by([&](DueTask task) {
+    TimerService service(fine(TimerExecutor::by([&](DueTask task) {
       const std::lock_guard lock(mutex);
       queue.push_back(std::move(task));
     })));

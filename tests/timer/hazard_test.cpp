@@ -100,7 +100,7 @@ TEST_F(Hazard, H7_TheDestructorOfACapturedObjectMayStopTheService) {
 }
 
 TEST_F(Hazard, H8_CancelAndWaitInsideItsOwnTaskReturnsAtOnce) {
-  for (const Executor& executor : {Executor::timer_thread(), Executor::pool(2)}) {
+  for (const TimerExecutor& executor : {TimerExecutor::timer_thread(), TimerExecutor::pool(2)}) {
     TimerService timers({.executor = executor});
     std::latch waited(2);
     std::latch known(1);
@@ -122,7 +122,7 @@ TEST_F(Hazard, H8_CancelAndWaitInsideItsOwnTaskReturnsAtOnce) {
 }
 
 TEST_F(Hazard, H8_CancelDoesNotWaitForATaskThatWantsALockOfTheCaller) {
-  for (const Executor& executor : {Executor::timer_thread(), Executor::pool(1)}) {
+  for (const TimerExecutor& executor : {TimerExecutor::timer_thread(), TimerExecutor::pool(1)}) {
     TimerService timers({.executor = executor});
     std::mutex mutex;
     std::latch running(1);
@@ -142,7 +142,7 @@ TEST_F(Hazard, H8_CancelDoesNotWaitForATaskThatWantsALockOfTheCaller) {
 }
 
 TEST_F(Hazard, H8_CancelAndWaitReturnsWhenTheTaskHasEndedAndIsDestroyed) {
-  TimerService timers({.executor = Executor::pool(1)});
+  TimerService timers({.executor = TimerExecutor::pool(1)});
   const auto captured = std::make_shared<std::atomic<bool>>(false);
   std::latch running(1);
   std::latch go_on(1);
@@ -215,7 +215,7 @@ TEST_F(Hazard, H13_MovingTheClockInsideATaskIsAnErrorNotADeadlock) {
 }
 
 TEST_F(Hazard, H14_TheServiceIsDestroyedInsideATask) {
-  for (const Executor& executor : {Executor::timer_thread(), Executor::pool(2)}) {
+  for (const TimerExecutor& executor : {TimerExecutor::timer_thread(), TimerExecutor::pool(2)}) {
     const auto captured = std::make_shared<int>(0);
     auto timers = std::make_unique<TimerService>(TimerOptions{.executor = executor});
     std::latch destroyed(1);
@@ -248,7 +248,8 @@ class OwnExecutor : public Hazard {
  protected:
   std::vector<DueTask> handed_over_;
   std::unique_ptr<TimerService> timers_ = std::make_unique<TimerService>(TimerOptions{
-      .executor = Executor::by([this](DueTask task) { handed_over_.push_back(std::move(task)); }),
+      .executor =
+          TimerExecutor::by([this](DueTask task) { handed_over_.push_back(std::move(task)); }),
       .clock = clock_});
 };
 
@@ -303,10 +304,10 @@ TEST_F(OwnExecutor, APeriodicTimerIsHandedOverAgainWhenItsRunHasEnded) {
 
 TEST_F(Hazard, AnExecutorThatThrowsLosesTheRunAndTheErrorIsReported) {
   int errors = 0;
-  TimerService timers(
-      {.executor = Executor::by([](DueTask) { throw std::runtime_error("the queue is full"); }),
-       .clock = clock_,
-       .on_error = [&](std::exception_ptr) { ++errors; }});
+  TimerService timers({.executor = TimerExecutor::by(
+                           [](DueTask) { throw std::runtime_error("the queue is full"); }),
+                       .clock = clock_,
+                       .on_error = [&](std::exception_ptr) { ++errors; }});
   TimerHandle handle = timers.schedule_after(1s, [] { FAIL(); });
   clock_->advance(1s);
   EXPECT_EQ(errors, 1);

@@ -95,11 +95,11 @@ TEST(Lateness, EveryValueIsInTheBucketThatEndsAtMostAnEighthAboveIt) {
 
 TEST(Tasks, SmallOnesAreStoredInsideLargeOnesOnTheHeapAndBothMove) {
   int called = 0;
-  Task small([&called] { ++called; });
-  Task large([&called, big = std::string(100, 'x'), array = std::array<char, 100>{}] {
+  TimerTask small([&called] { ++called; });
+  TimerTask large([&called, big = std::string(100, 'x'), array = std::array<char, 100>{}] {
     called += big[99] + array[0];
   });
-  Task moved = std::move(small);
+  TimerTask moved = std::move(small);
   EXPECT_FALSE(small);  // NOLINT(bugprone-use-after-move): the test is that it is empty
   moved();
   EXPECT_EQ(called, 1);

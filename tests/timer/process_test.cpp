@@ -96,7 +96,7 @@ TEST(Fork, AServiceThatWasNeverUsedIsDestroyedInTheChild) {
 }
 
 TEST(Signals, TasksGetThoseThatTheyCauseThemselvesAndPROF) {
-  for (const Executor& executor : {Executor::timer_thread(), Executor::pool(1)}) {
+  for (const TimerExecutor& executor : {TimerExecutor::timer_thread(), TimerExecutor::pool(1)}) {
     TimerService timers({.executor = executor});
     sigset_t blocked;
     std::latch seen(1);

@@ -158,7 +158,7 @@ TEST_F(Sleeping, OneTokenWakesMany) {
 // --- where it resumes
 
 TEST_F(Sleeping, ResumesOnTheExecutorAlsoWhenAskedToStop) {
-  TimerService timers({.executor = Executor::pool(2)});
+  TimerService timers({.executor = TimerExecutor::pool(2)});
   std::atomic<int> ended{0};
   std::atomic<int> on_pool{0};
   const auto sleep = [](auto awaitable, std::atomic<int>& count,
@@ -238,7 +238,7 @@ TEST_F(Sleeping, DrainWaitsForTheSleeper) {
 }
 
 TEST_F(Sleeping, ASleeperThatTheExecutorDropsGetsTimersStopped) {
-  TimerService dropping({.executor = Executor::by([](const DueTask&) {}), .clock = clock_});
+  TimerService dropping({.executor = TimerExecutor::by([](const DueTask&) {}), .clock = clock_});
   log_result("a", dropping.sleep_for(1s));
   clock_->advance(1s);
   EXPECT_EQ(log_, Log{"a: TimersStopped"});
@@ -249,7 +249,7 @@ TEST_F(Sleeping, AnExecutorMayOutliveTheService) {
   std::stop_source stop;
   {
     TimerService timers(
-        {.executor = Executor::by([&](DueTask task) { queue.push_back(std::move(task)); }),
+        {.executor = TimerExecutor::by([&](DueTask task) { queue.push_back(std::move(task)); }),
          .clock = clock_});
     log_result("a", timers.sleep_for(1s, stop.get_token()));
     clock_->advance(1s);

@@ -1,6 +1,6 @@
 // wheel_timer: asio::steady_timer on a timing wheel. A user changes the type and nothing else.
 //
-//   carillon::asio::wheel_timer timer(socket.get_executor());
+//   carillon::wheel_timer timer(socket.get_executor());
 //   timer.expires_after(30s);
 //   timer.async_wait([](boost::system::error_code error) { ... });     // or any completion token:
 //   co_await timer.async_wait(boost::asio::use_awaitable);
@@ -48,12 +48,12 @@
 
 // Names are written as asio writes its own.
 // NOLINTBEGIN(readability-identifier-naming)
-namespace carillon::asio {
+namespace carillon {
 
 // A timer with another tick, here 1 us. It is another type, and each context has another wheel for
 // it:
 //
-//   using fine_timer = carillon::asio::basic_wheel_timer<std::chrono::steady_clock, std::micro>;
+//   using fine_timer = carillon::basic_wheel_timer<std::chrono::steady_clock, std::micro>;
 //
 // TickPeriod: the length of a tick as a std::ratio of a second, a whole multiple of the clock's
 // unit. A shorter tick is more exact and wakes the context more often.
@@ -66,5 +66,5 @@ using basic_wheel_timer = boost::asio::basic_waitable_timer<
 
 using wheel_timer = basic_wheel_timer<std::chrono::steady_clock>;
 
-}  // namespace carillon::asio
+}  // namespace carillon
 // NOLINTEND(readability-identifier-naming)

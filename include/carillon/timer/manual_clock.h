@@ -17,7 +17,7 @@ namespace carillon {
 
 // advance() stops at each moment at which a timer thread wants to wake, and goes on when all timer
 // threads of this clock sleep again. So when it returns, everything due has been handed to the
-// executor, in order of time; with Executor::timer_thread() it has also run.
+// executor, in order of time; with TimerExecutor::timer_thread() it has also run.
 //
 // Thread-safe. advance() and settle() wait for timer threads, so a task that runs on one must not
 // call them: they throw std::logic_error there. A task that blocks its timer thread blocks them.

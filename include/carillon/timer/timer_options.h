@@ -9,8 +9,8 @@
 #include <memory>
 #include <string>
 
-#include "carillon/timer/executor.h"
 #include "carillon/timer/timer_clock.h"
+#include "carillon/timer/timer_executor.h"
 
 namespace carillon {
 
@@ -21,7 +21,7 @@ struct TimerOptions {
   // wake-ups and more lateness. At least 1 ns.
   std::chrono::nanoseconds tick = std::chrono::milliseconds(1);
 
-  Executor executor = Executor::timer_thread();
+  TimerExecutor executor = TimerExecutor::timer_thread();
 
   // While this many timers are pending, another one is refused with TooManyTimers. The limit is
   // exact. Cost: scheduling a timer, and the end of a timer, each change a counter that all threads

@@ -65,18 +65,18 @@
 #include "carillon/timer/detail/durations.h"
 #include "carillon/timer/detail/timer_block.h"
 #include "carillon/timer/sleep.h"
-#include "carillon/timer/task.h"
 #include "carillon/timer/timer_errors.h"
 #include "carillon/timer/timer_handle.h"
 #include "carillon/timer/timer_options.h"
 #include "carillon/timer/timer_stats.h"
+#include "carillon/timer/timer_task.h"
 
 namespace carillon {
 
 // A timer that stop() or drain() returns: one that did not run, or a periodic one.
 struct Unprocessed {
   TimerHandle handle;  // equal to the handle that scheduling returned; the timer is over
-  Task task;
+  TimerTask task;
   std::chrono::nanoseconds due;        // since the epoch of its clock
   bool on_wall_clock = false;          // true for the system_clock, false for the steady_clock
   std::chrono::nanoseconds period{0};  // 0 for a one-shot timer, and for one by a calendar

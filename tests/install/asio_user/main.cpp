@@ -10,8 +10,8 @@ int main() {
   boost::asio::io_context io;
   int completed = 0;
   int aborted = 0;
-  carillon::asio::wheel_timer soon(io, 1ms);
-  carillon::asio::wheel_timer far(io, 1h);
+  carillon::wheel_timer soon(io, 1ms);
+  carillon::wheel_timer far(io, 1h);
   far.async_wait([&](boost::system::error_code error) { aborted += error ? 1 : 0; });
   soon.async_wait([&](boost::system::error_code error) {
     completed += error ? 0 : 1;

@@ -25,7 +25,7 @@
 
 // Asio calls these types and functions by their names.
 // NOLINTBEGIN(readability-identifier-naming)
-namespace carillon::asio {
+namespace carillon {
 
 // The traits of wheel_timer, as asio::wait_traits are those of asio::steady_timer. `Base`: the
 // wait_traits of the clock.
@@ -197,28 +197,27 @@ class WheelQueue : public boost::asio::detail::timer_queue_base {
 };
 
 }  // namespace detail
-}  // namespace carillon::asio
+}  // namespace carillon
 
 namespace boost::asio::detail {
 
 template <class Clock, class Period, class Model, class Base>
 using wheel_time_traits =
-    chrono_time_traits<Clock, carillon::asio::wheel_traits<Clock, Period, Model, Base>>;
+    chrono_time_traits<Clock, carillon::wheel_traits<Clock, Period, Model, Base>>;
 
 #if BOOST_ASIO_VERSION < 103500
 template <class Clock, class Period, class Model, class Base>
-class timer_queue<
-    chrono_time_traits<Clock, carillon::asio::wheel_traits<Clock, Period, Model, Base>>>
-    : public carillon::asio::detail::WheelQueue<wheel_time_traits<Clock, Period, Model, Base>,
-                                                Period, Model> {};
+class timer_queue<chrono_time_traits<Clock, carillon::wheel_traits<Clock, Period, Model, Base>>>
+    : public carillon::detail::WheelQueue<wheel_time_traits<Clock, Period, Model, Base>, Period,
+                                          Model> {};
 #else
 // Since Asio 1.35 (Boost 1.89) the queue gets an allocator, and the number of timers to reserve
 // memory for.
 template <class Clock, class Period, class Model, class Base, class Allocator>
-class timer_queue<
-    chrono_time_traits<Clock, carillon::asio::wheel_traits<Clock, Period, Model, Base>>, Allocator>
-    : public carillon::asio::detail::WheelQueue<wheel_time_traits<Clock, Period, Model, Base>,
-                                                Period, Model> {
+class timer_queue<chrono_time_traits<Clock, carillon::wheel_traits<Clock, Period, Model, Base>>,
+                  Allocator>
+    : public carillon::detail::WheelQueue<wheel_time_traits<Clock, Period, Model, Base>, Period,
+                                          Model> {
  public:
   timer_queue(const Allocator&, std::size_t timers) { this->reserve(timers); }
 };

@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "carillon/timer/detail/durations.h"
-#include "carillon/timer/task.h"
 #include "carillon/timer/timer_clock.h"
+#include "carillon/timer/timer_task.h"
 
 namespace carillon::detail {
 

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "carillon/timer/detail/timer_word.h"
-#include "carillon/timer/task.h"
+#include "carillon/timer/timer_task.h"
 #include "carillon/wheel/timer_node.h"
 
 namespace carillon::detail {

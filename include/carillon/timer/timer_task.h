@@ -1,5 +1,5 @@
-// Task: a callable without arguments, called once or many times. It can be moved, and need not be
-// copyable.
+// TimerTask: a callable without arguments, called once or many times. It can be moved, and need
+// not be copyable.
 #pragma once
 
 #include <cstddef>
@@ -99,27 +99,27 @@ const TaskOps& emplace_task(TaskStorage& storage, F&& callable) {
 
 }  // namespace detail
 
-class Task {
+class TimerTask {
  public:
-  Task() noexcept = default;
+  TimerTask() noexcept = default;
   template <class F>
   // clang-tidy 14 does not see the constraint.
   // NOLINTNEXTLINE(bugprone-forwarding-reference-overload)
-  requires(!std::is_same_v<std::decay_t<F>, Task>) explicit Task(F&& callable)
+  requires(!std::is_same_v<std::decay_t<F>, TimerTask>) explicit TimerTask(F&& callable)
       : ops_(&detail::emplace_task(storage_, std::forward<F>(callable))) {}
   // Moves the callable out of `from`, which is empty afterwards.
-  Task(const detail::TaskOps& ops, detail::TaskStorage& from) noexcept : ops_(&ops) {
+  TimerTask(const detail::TaskOps& ops, detail::TaskStorage& from) noexcept : ops_(&ops) {
     ops.move(from, storage_);
   }
-  Task(Task&& other) noexcept { take(other); }
-  Task& operator=(Task&& other) noexcept {
+  TimerTask(TimerTask&& other) noexcept { take(other); }
+  TimerTask& operator=(TimerTask&& other) noexcept {
     if (this != &other) {
       reset();
       take(other);
     }
     return *this;
   }
-  ~Task() { reset(); }
+  ~TimerTask() { reset(); }
 
   explicit operator bool() const noexcept { return ops_ != nullptr; }
 
@@ -132,7 +132,7 @@ class Task {
   }
 
  private:
-  void take(Task& other) noexcept {
+  void take(TimerTask& other) noexcept {
     ops_ = std::exchange(other.ops_, nullptr);
     if (ops_ != nullptr) ops_->move(other.storage_, storage_);
   }

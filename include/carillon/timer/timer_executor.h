@@ -1,4 +1,4 @@
-// Executor: where the tasks of due timers run.
+// TimerExecutor: where the tasks of due timers run.
 #pragma once
 
 #include <functional>
@@ -32,29 +32,32 @@ class DueTask {
   std::list<detail::TimerBlock*>::iterator place_;
 };
 
-class Executor {
+class TimerExecutor {
  public:
   using Function = std::function<void(DueTask)>;
 
   // Tasks run on the timer thread itself, one after the other. There is no hand-over, so lateness
   // is the least; but a slow task makes the others late.
-  static Executor timer_thread() { return Executor(0, nullptr); }
+  static TimerExecutor timer_thread() { return TimerExecutor(0, nullptr); }
 
   // Tasks run on `threads` threads that belong to the service; 0 counts as 1.
-  static Executor pool(unsigned threads) { return Executor(threads == 0 ? 1 : threads, nullptr); }
+  static TimerExecutor pool(unsigned threads) {
+    return TimerExecutor(threads == 0 ? 1 : threads, nullptr);
+  }
 
   // The timer thread hands each due task to this function of yours, which should not block. If it
   // throws, the task is not run: the exception goes to TimerOptions::on_error, and the timer counts
   // as cancelled.
   //
-  //   carillon::Executor::by([&io](carillon::DueTask task) { asio::post(io, std::move(task)); })
-  static Executor by(Function hand_over) { return Executor(0, std::move(hand_over)); }
+  //   carillon::TimerExecutor::by(
+  //       [&io](carillon::DueTask task) { asio::post(io, std::move(task)); })
+  static TimerExecutor by(Function hand_over) { return TimerExecutor(0, std::move(hand_over)); }
 
   unsigned threads() const noexcept { return threads_; }
   const Function& function() const noexcept { return function_; }
 
  private:
-  Executor(unsigned threads, Function hand_over)
+  TimerExecutor(unsigned threads, Function hand_over)
       : threads_(threads), function_(std::move(hand_over)) {}
 
   unsigned threads_;
