@@ -58,6 +58,12 @@ class ManualClock::ManualAlarm final : public Alarm {
     woken_ = false;
   }
 
+  void await_wake(SteadyTime /*steady*/, WallTime /*wall*/) override {
+    std::unique_lock lock(state_->mutex);
+    state_->moved.wait(lock, [this] { return woken_; });
+    woken_ = false;
+  }
+
   void wake() noexcept override {
     {
       const std::lock_guard lock(state_->mutex);

@@ -7,9 +7,12 @@
 //    timer, and alone decides its end. Everything else only carries blocks about.
 //  - A shard is a wheel for each clock behind a door (detail/door.h). A thread that schedules or
 //    cancels a timer, or moves it to earlier, enters. If another thread is inside, it leaves the
-//    block as a note instead. Only the timer thread ever waits at a door, and only until the thread
-//    inside leaves. Each thread always uses the same shard for its new timers (thread_index.h), so
-//    doors are mostly open, and their cache lines stay where they are.
+//    block as a note instead. Nobody waits at a door: if the timer thread finds one taken, the
+//    thread inside hands the door over when it leaves, and calls the timer thread (timer_shard.h).
+//    So a real-time timer thread does not keep the processor from the thread inside, and a thread
+//    that is preempted inside delays the timers of its own shard alone. Each thread always uses the
+//    same shard for its new timers (thread_index.h), so doors are mostly open, and their cache
+//    lines stay where they are.
 //  - The timer thread (timer_thread.cpp) collects what is due, a bounded number of timers at a
 //    time, and hands it over when it is outside the door again.
 //  - Tasks are called, moved and destroyed outside all doors and locks.
@@ -98,6 +101,8 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
   const TickScale& scale() const noexcept { return scale_; }
   std::int64_t steady_now() const noexcept;
   std::int64_t wall_now() const noexcept;
+  // Returns true if the two calls above run no code of the user's.
+  bool is_on_machine_clock() const noexcept { return on_machine_clock_; }
   ClockTimes read_clocks() const noexcept { return {steady_now(), wall_now()}; }
 
   // A deadline, in ns of the steady clock, was published. Wakes the timer thread if it would sleep

@@ -1,5 +1,7 @@
 #include "carillon/timer/timer_handle.h"
 
+#include <memory>
+
 #include "carillon/timer/detail/timer_block.h"
 #include "carillon/timer/timer_task.h"
 #include "timer/timer_core.h"
@@ -62,10 +64,20 @@ bool TimerHandle::move_by(std::int64_t delay) {
     case TimerWord::Move::kMoving:
       break;
   }
-  const detail::TimerCore& core = block_->shard->core();
-  const std::int64_t now = block_->kind == TimerKind::kSteady ? core.steady_now() : core.wall_now();
-  end_move(detail::add_ns(now, delay));
-  return true;
+  detail::TimerCore& core = block_->shard->core();
+  const bool steady = block_->kind == TimerKind::kSteady;
+  if (core.is_on_machine_clock()) {
+    end_move(detail::add_ns(steady ? core.steady_now() : core.wall_now(), delay));
+    return true;
+  }
+  // Other threads wait for the end of a move, so a clock of the user's, which may take long, is
+  // asked between two moves. The service may be destroyed meanwhile.
+  const std::shared_ptr<detail::TimerCore> held = core.shared_from_this();
+  static_cast<void>(block_->word.end_move(false));
+  const std::int64_t now = steady ? core.steady_now() : core.wall_now();
+  const TimerWord::Move move = block_->word.begin_move(generation_);
+  if (move == TimerWord::Move::kMoving) end_move(detail::add_ns(now, delay));
+  return move != TimerWord::Move::kLost;
 }
 
 bool TimerHandle::move_to(std::int64_t time, bool on_wall_clock) {

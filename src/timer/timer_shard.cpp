@@ -75,12 +75,7 @@ bool TimerShard::submit_again(TimerBlock& block) noexcept {
 void TimerShard::leave() noexcept {
   unsigned notes = 0;
   while (TimerBlock* oldest = door_.leave()) {
-    if (read_notes(oldest)) {
-      // The door stays closed: the timer thread, which waits outside, is inside from here on.
-      // Nothing of the shard may be touched after this.
-      handed_over_.store(true, std::memory_order_release);
-      return;
-    }
+    if (read_notes(oldest)) return hand_over();
     // If other threads leave notes as fast as this one reads them, the timer thread takes over:
     // this thread has other things to do.
     if (++notes == kManyNotes) {
@@ -88,6 +83,14 @@ void TimerShard::leave() noexcept {
       core_.call_timer_thread(kAtOnce);
     }
   }
+}
+
+// The door stays closed: the timer thread is inside from here on. It may close the service at once,
+// so nothing of the shard is touched after that, and the core is held until the thread is called.
+void TimerShard::hand_over() noexcept {
+  const std::shared_ptr<TimerCore> core = core_.shared_from_this();
+  handed_over_.store(true, std::memory_order_seq_cst);
+  core->call_timer_thread(kAtOnce);
 }
 
 // Returns true if the timer thread's note is among these.
@@ -127,7 +130,9 @@ void TimerShard::expect_note(TimerBlock& block) noexcept {
 void TimerShard::note_has_come(TimerBlock& block) noexcept {
   if (!block.note_expected) return;
   block.note_expected = false;
-  --expected_notes_;
+  if (--expected_notes_ > 0 || !closing_) return;
+  crowded_.store(true, std::memory_order_seq_cst);
+  core_.call_timer_thread(kAtOnce);
 }
 
 void TimerShard::count_in(TimerBlock& block) noexcept {
@@ -204,18 +209,25 @@ void TimerShard::retry_parked() noexcept {
 
 // --- the timer thread
 
-void TimerShard::enter() noexcept {
-  if (door_.enter_or_post(timer_thread_note_) == Admission::kEntered) return;
-  // The thread inside reads the note when it leaves: within a fraction of a microsecond, unless it
-  // is preempted.
-  while (!handed_over_.load(std::memory_order_acquire)) std::this_thread::yield();
+// Returns true if the timer thread is inside, and false if it awaits the shard.
+bool TimerShard::enter() noexcept {
+  if (!note_left_ && door_.enter_or_post(timer_thread_note_) == Admission::kEntered) return true;
+  note_left_ = true;
+  // The thread inside leaves within a fraction of a microsecond, unless it is preempted.
+  for (unsigned tries = 0; !handed_over_.load(std::memory_order_acquire); ++tries) {
+    if (tries == kTriesToEnter) return false;
+    std::this_thread::yield();
+  }
   handed_over_.store(false, std::memory_order_relaxed);
+  note_left_ = false;
+  return true;
 }
 
-void TimerShard::visit() noexcept {
-  enter();
+bool TimerShard::visit() noexcept {
+  if (!enter()) return false;
   crowded_.store(false, std::memory_order_relaxed);
   leave();
+  return true;
 }
 
 struct TimerShard::Collecting {
@@ -249,7 +261,7 @@ void TimerShard::look_again(TimerBlock& block, Tick tick) noexcept {
 }
 
 bool TimerShard::collect(const ClockTimes& now, BlockList& due) {
-  enter();
+  if (!enter()) return false;
   crowded_.store(false, std::memory_order_relaxed);
   retry_parked();
   bool more = collect_kind(TimerKind::kSteady, now, due);
@@ -306,7 +318,7 @@ void TimerShard::move_to_new_wall_wheel(Tick now, Sink&& sink) {
 }
 
 bool TimerShard::recall_calendar_timers(const ClockTimes& now, BlockList& due) noexcept {
-  enter();
+  if (!enter()) return false;
   bool done = true;
   if (wheels_[index(TimerKind::kWall)] != nullptr) {
     const Tick tick = core_.scale().at(now.wall);
@@ -346,18 +358,20 @@ void TimerShard::take_back(TimerBlock& block, BlockList& rest) noexcept {
   }
 }
 
-void TimerShard::close(BlockList& rest) noexcept {
-  enter();
+bool TimerShard::close(BlockList& rest) noexcept {
+  if (!enter()) return false;
+  crowded_.store(false, std::memory_order_relaxed);
+  closing_ = true;
   for (;;) {
-    do {
-      read_notes(door_.take_notes());
-      take_back_parked(rest);
-      take_back_wheels(rest);
-      // A thread is between winning a timer and leaving its note.
-      if (expected_notes_ > 0) std::this_thread::yield();
-    } while (expected_notes_ > 0);
+    read_notes(door_.take_notes());
+    take_back_parked(rest);
+    take_back_wheels(rest);
+    if (expected_notes_ > 0) {  // a thread is between winning a timer and leaving its note
+      leave();
+      return false;
+    }
     TimerBlock* oldest = door_.shut();
-    if (oldest == nullptr) return;
+    if (oldest == nullptr) return true;
     read_notes(oldest);
   }
 }

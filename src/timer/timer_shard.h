@@ -45,7 +45,7 @@ constexpr bool set_back_far(std::int64_t from, std::int64_t to) noexcept {
 class alignas(64) TimerShard {
  public:
   explicit TimerShard(TimerCore& core) noexcept;
-  const TimerCore& core() const noexcept { return core_; }
+  TimerCore& core() const noexcept { return core_; }
 
   // --- any thread
 
@@ -61,28 +61,41 @@ class alignas(64) TimerShard {
   // may be gone already.
   void remove(TimerBlock& block) noexcept;
 
+  // --- the timer thread
+  //
+  // It does not wait at the door either. If another thread is inside, the timer thread leaves a
+  // note, goes on to other shards, and *awaits* this one. The thread inside hands the door over
+  // when it leaves: the door stays closed, so the timer thread is inside from then on.
+
   // The next moment at which the timer thread must look at this shard, in ns of that clock;
-  // kForever if there is none.
+  // kForever if there is none, or if the shard is awaited.
   std::int64_t earliest(TimerKind kind) const noexcept {
+    if (is_awaited()) return kForever;
     return earliest_[index(kind)].load(std::memory_order_seq_cst);
   }
-  bool wants_timer_thread() const noexcept { return crowded_.load(std::memory_order_seq_cst); }
+  bool wants_timer_thread() const noexcept {
+    return (note_left_ ? handed_over_ : crowded_).load(std::memory_order_seq_cst);
+  }
+  bool is_awaited() const noexcept {
+    return note_left_ && !handed_over_.load(std::memory_order_seq_cst);
+  }
 
-  // --- the timer thread
-
-  // Enters and leaves, so that all notes left by then are read.
-  void visit() noexcept;
+  // Enters and leaves, so that all notes left by then are read. Returns false if the shard is
+  // awaited instead.
+  bool visit() noexcept;
 
   // Appends to `due` the timers that are due now, a bounded number of them. Returns true if there
-  // are more.
+  // are more. Does nothing if the shard is awaited.
   bool collect(const ClockTimes& now, BlockList& due);
 
   // For a wall clock that was set back far. Appends to `due` all timers that go by a calendar, so
-  // that they get another time. Returns false if there was no memory; then nothing was done.
+  // that they get another time. Returns false if the shard is awaited, or if there was no memory;
+  // then nothing was done.
   bool recall_calendar_timers(const ClockTimes& now, BlockList& due) noexcept;
 
-  // Shuts the shard for good, and appends all timers in it to `rest`.
-  void close(BlockList& rest) noexcept;
+  // Appends all timers in the shard to `rest`, and shuts it for good. Returns false if it must be
+  // called again: when wants_timer_thread() is true.
+  bool close(BlockList& rest) noexcept;
 
   // --- counters
   std::uint64_t scheduled() const noexcept { return scheduled_.load(std::memory_order_acquire); }
@@ -97,9 +110,11 @@ class alignas(64) TimerShard {
   }
   static constexpr std::size_t kFiredPerCollect = 1024;
   static constexpr unsigned kManyNotes = 256;
+  static constexpr unsigned kTriesToEnter = 16;
 
-  void enter() noexcept;
+  bool enter() noexcept;
   void leave() noexcept;
+  void hand_over() noexcept;
   bool read_notes(TimerBlock* oldest) noexcept;
   void read_note(TimerBlock& block) noexcept;
   void call_timer_thread() noexcept;
@@ -127,7 +142,8 @@ class alignas(64) TimerShard {
 
   // Written inside the door; read by the timer thread before it sleeps.
   alignas(64) std::array<std::atomic<std::int64_t>, 2> earliest_{{{kForever}, {kForever}}};
-  // The thread inside has read many notes, and asks the timer thread to come and read the rest.
+  // The thread inside asks the timer thread to come: it has read many notes, and there are more; or
+  // the last note that close() waits for has come.
   std::atomic<bool> crowded_{false};
   // The thread that was inside has left without opening the door: the timer thread is inside now.
   std::atomic<bool> handed_over_{false};
@@ -144,8 +160,11 @@ class alignas(64) TimerShard {
   BlockList parked_;
   // The number of timers that are in no wheel, and whose notes have yet to come.
   std::size_t expected_notes_ = 0;
-  // The note that the timer thread leaves when it wants to come in; not a timer.
-  TimerBlock timer_thread_note_;
+  bool closing_ = false;
+
+  // Used by the timer thread.
+  TimerBlock timer_thread_note_;  // not a timer
+  bool note_left_ = false;        // and the timer thread has not been inside since
 };
 
 }  // namespace carillon::detail

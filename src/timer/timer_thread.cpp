@@ -117,12 +117,14 @@ void TimerCore::sleep() {
   const bool hold_fire = hold_fire_.load(std::memory_order_relaxed);
   std::int64_t steady = kForever;
   std::int64_t wall = kForever;
+  bool awaits = false;
   const auto look = [&] {
     std::int64_t earliest_steady = kForever;
     std::int64_t earliest_wall = kForever;
     bool wanted = closing_.load(std::memory_order_seq_cst);
     for (const auto& shard : shards_) {
       wanted |= shard->wants_timer_thread();
+      awaits |= shard->is_awaited();
       if (hold_fire) continue;
       earliest_steady = std::min(earliest_steady, shard->earliest(TimerKind::kSteady));
       earliest_wall = std::min(earliest_wall, shard->earliest(TimerKind::kWall));
@@ -135,7 +137,9 @@ void TimerCore::sleep() {
   look();
   gate_.announce(steady);
   if (look()) {
-    alarm_->sleep_until(steady_time(steady), wall == kForever ? WallTime::max() : wall_time(wall));
+    const WallTime until = wall == kForever ? WallTime::max() : wall_time(wall);
+    awaits ? alarm_->await_wake(steady_time(steady), until)
+           : alarm_->sleep_until(steady_time(steady), until);
     add_one(wakeups_);
   }
   gate_.stay_awake();
@@ -144,7 +148,9 @@ void TimerCore::sleep() {
 // Wakes drain() if only periodic timers are left.
 void TimerCore::notice_drained() {
   // A visit reads the notes, so that every timer is counted.
-  for (const auto& shard : shards_) shard->visit();
+  for (const auto& shard : shards_) {
+    if (!shard->visit()) return;  // it is looked at again when the timer thread is called
+  }
   if (pending() > periodic_.load(std::memory_order_relaxed)) return;
   {
     const std::lock_guard lock(mutex_);
@@ -156,7 +162,14 @@ void TimerCore::notice_drained() {
 void TimerCore::close_shards(BlockList& rest) noexcept {
   closed_ = true;
   while (!due_.empty()) take_back_queued(due_.pop(), rest);
-  for (const auto& shard : shards_) shard->close(rest);
+  for (const auto& shard : shards_) {
+    while (!shard->close(rest)) {
+      gate_.announce(kForever);
+      if (!shard->wants_timer_thread())
+        alarm_->await_wake(steady_time(kForever), wall_time(kForever));
+      gate_.stay_awake();
+    }
+  }
 }
 
 }  // namespace carillon::detail

@@ -27,7 +27,6 @@
 //  - Memory: the timer's block. Nothing is allocated on the heap, with a stop token neither.
 #pragma once
 
-#include <atomic>
 #include <coroutine>
 #include <cstdint>
 #include <optional>
@@ -79,11 +78,7 @@ class Sleeper {
     void operator()() const noexcept;
   };
 
-  static constexpr unsigned kSubmitted = 1;
-  static constexpr unsigned kAsked = 2;
-
   static void wake(TimerHandle timer) noexcept;
-  bool wait_until_submitted() const noexcept;
   void time_has_come();
   void will_not_come() noexcept;
   std::int64_t now() const noexcept;
@@ -96,7 +91,6 @@ class Sleeper {
   TimerHandle timer_;
   Resume* task_ = nullptr;  // follows the task when that is moved
   std::coroutine_handle<> coroutine_;
-  std::atomic<unsigned> stopping_{0};  // with a stop token only
   std::optional<std::stop_callback<WakeUp>> wake_up_;
 };
 

@@ -20,6 +20,11 @@ class Alarm {
   // early, must not return late. Only the timer thread calls it.
   virtual void sleep_until(SteadyTime steady, WallTime wall) = 0;
 
+  // As sleep_until(). The timer thread has timers that are due, but another thread is at work on
+  // them, and will call wake() in a moment. A clock of your own that goes on when all timer threads
+  // sleep must not count this as sleep.
+  virtual void await_wake(SteadyTime steady, WallTime wall) { sleep_until(steady, wall); }
+
   // Ends the present sleep; if there is none, the next sleep ends at once. Any thread may call it.
   virtual void wake() noexcept = 0;
 

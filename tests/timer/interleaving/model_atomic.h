@@ -156,6 +156,9 @@ struct Model {
   using Atomic = ModelAtomic<T, Twist>;
 
   static void yield() { detail::yield(); }
+  struct Patience {
+    void wait() { yield(); }
+  };
 };
 
 }  // namespace carillon::interleaving

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <thread>
 
 namespace carillon::detail {
@@ -11,8 +12,20 @@ struct MachineAtomics {
   template <class T>
   using Atomic = std::atomic<T>;
 
-  // Lets another thread go on, which must do so first.
-  static void yield() noexcept { std::this_thread::yield(); }
+  // One wait for another thread, which has only a few instructions left to do. The other thread may
+  // have been preempted, by the waiting thread even if that is a real-time thread: a yield lets
+  // nothing of lower priority run. So the waiting thread soon sleeps.
+  class Patience {
+   public:
+    void wait() noexcept {
+      if (++waits_ <= kYields) return std::this_thread::yield();
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+
+   private:
+    static constexpr unsigned kYields = 16;
+    unsigned waits_ = 0;
+  };
 };
 
 }  // namespace carillon::detail

@@ -94,6 +94,7 @@ class BasicTimerWord {
     kWonRunning,
   };
   Cancel cancel(Generation generation) noexcept {
+    typename Atomics::Patience patience;
     std::uint64_t word = word_.load(std::memory_order_acquire);
     for (;;) {
       if (generation_of(word) != generation) return Cancel::kLost;
@@ -114,7 +115,7 @@ class BasicTimerWord {
           if (swap(word, word | kEnding)) return Cancel::kWonRunning;
           break;
         case Phase::kMoving:  // lasts for a few instructions
-          Atomics::yield();
+          patience.wait();
           word = word_.load(std::memory_order_acquire);
           break;
         default:
@@ -304,10 +305,11 @@ class BasicTimerWord {
   }
 
   TakeBack take_back(std::uint64_t leave_if) noexcept {
+    typename Atomics::Patience patience;
     std::uint64_t word = word_.load(std::memory_order_acquire);
     for (;;) {
       if (phase_of(word) == Phase::kMoving) {
-        Atomics::yield();
+        patience.wait();
         word = word_.load(std::memory_order_acquire);
         continue;
       }
