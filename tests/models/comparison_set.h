@@ -7,7 +7,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cassert>
 #include <cstddef>
 #include <optional>
 
@@ -51,7 +50,7 @@ class ComparisonSet : public AdvanceAndFire<ComparisonSet<Order>, 1, 64, std::si
   }
 
   void schedule(TimerNode& node, Tick expiry) {
-    assert(!node.armed() && "schedule() of a timer that is armed: use reschedule()");
+    if (node.armed()) return reschedule(node, expiry);
     if (expiry <= now_) {
       Table::put(this->overdue_entry(), node, expiry);
       table_.count_in();

@@ -12,11 +12,24 @@
 
 namespace carillon::detail {
 
-// A Cell is a struct whose first member is `TimerNode* timer`, the entry of that timer; null if the
-// cell has no timer.
+// The first member of each Cell. The timer is null if the cell has none, or if it was destroyed.
+struct CellEntry {
+  TimerNode* row[2];  // a mark (timer_node.h), and the entry
+
+  TimerNode*& timer() noexcept { return row[1]; }
+  const TimerNode* timer() const noexcept { return row[1]; }
+};
+
+// A Cell is a struct that begins with `CellEntry entry`. `timers` counts the timers; the array
+// itself only has to count out those that are destroyed.
 template <class Cell>
 class EntryArray {
  public:
+  explicit EntryArray(std::size_t& timers) noexcept : owner_{&timers} {}
+  EntryArray(const EntryArray&) = delete;
+  EntryArray& operator=(const EntryArray&) = delete;
+  ~EntryArray() = default;
+
   Cell& operator[](std::size_t index) noexcept { return cells_[index]; }
   const Cell& operator[](std::size_t index) const noexcept { return cells_[index]; }
   std::size_t size() const noexcept { return cells_.size(); }
@@ -27,9 +40,7 @@ class EntryArray {
   void reserve(std::size_t cells) {
     if (cells <= cells_.capacity()) return;
     cells_.reserve(cells);
-    for (Cell& cell : cells_) {
-      if (cell.timer != nullptr) NodeAccess::entry(*cell.timer) = &cell.timer;
-    }
+    for (std::size_t index = 0; index < cells_.size(); ++index) settle(index);
   }
 
   // Makes room for one more cell, by doubling. Throws as reserve() does.
@@ -65,9 +76,9 @@ class EntryArray {
   std::size_t check_entries() const {
     std::size_t timers = 0;
     for (const Cell& cell : cells_) {
-      if (cell.timer == nullptr) continue;
+      if (cell.entry.timer() == nullptr) continue;
       ++timers;
-      if (NodeAccess::entry(static_cast<const TimerNode&>(*cell.timer)) != &cell.timer)
+      if (NodeAccess::entry(*cell.entry.timer()) != &cell.entry.row[1])
         throw std::logic_error(
             "carillon: an EntryArray is broken: a timer does not point back to its cell");
     }
@@ -76,8 +87,9 @@ class EntryArray {
 
  private:
   void settle(std::size_t index) noexcept {
-    if (cells_[index].timer != nullptr)
-      NodeAccess::entry(*cells_[index].timer) = &cells_[index].timer;
+    CellEntry& entry = cells_[index].entry;
+    entry.row[0] = owner_.mark();
+    if (entry.timer() != nullptr) NodeAccess::entry(*entry.timer()) = &entry.timer();
   }
 
   std::uintptr_t offset(const TimerNode& node) const noexcept {
@@ -85,6 +97,7 @@ class EntryArray {
            reinterpret_cast<std::uintptr_t>(cells_.data());
   }
 
+  RowOwner owner_;
   std::vector<Cell> cells_;
 };
 

@@ -3,7 +3,7 @@
 //
 // It shows what a scan costs. schedule: O(1), amortized. cancel, reschedule: O(1). advance: O(n)
 // for the call and O(n) for each tick at which a timer fires. next_wakeup: O(1), as of the last
-// scan. Memory: 16 bytes in the node, 8 in the list, twice the 8 while the list grows.
+// scan. Memory: 16 bytes in the node, 16 in the list, twice the 16 while the list grows.
 //
 // Scheme 1 of Varghese and Lauck, "Hashed and Hierarchical Timing Wheels" (SOSP 1987), without the
 // count-down in each timer: an absolute expiry needs none. Contracts: comparison_set.h.
@@ -37,7 +37,7 @@ class ScanOrder {
 
   void add(TimerNode& node, Tick expiry) noexcept {
     NodeAccess::expiry(node) = expiry;
-    timers_.push({&node});
+    timers_.push({{nullptr, &node}});
     ++size_;
   }
 
@@ -53,7 +53,7 @@ class ScanOrder {
   std::optional<Tick> first() const noexcept {
     std::optional<Tick> first;
     for (std::size_t i = 0; i < timers_.size(); ++i) {
-      const TimerNode* timer = timers_[i].timer;
+      const TimerNode* timer = timers_[i].entry.timer();
       if (timer != nullptr && (!first || timer->expiry() < *first)) first = timer->expiry();
     }
     return first;
@@ -63,16 +63,16 @@ class ScanOrder {
 
   TimerNode* due_at(Tick tick) noexcept {
     for (; scanned_ < timers_.size(); ++scanned_) {
-      TimerNode* timer = timers_[scanned_].timer;
+      TimerNode* timer = timers_[scanned_].entry.timer();
       if (timer != nullptr && timer->expiry() == tick) return timer;
     }
     return nullptr;
   }
 
   TimerNode* any() noexcept {
-    while (timers_.size() > 0 && timers_[timers_.size() - 1].timer == nullptr)
+    while (timers_.size() > 0 && timers_[timers_.size() - 1].entry.timer() == nullptr)
       timers_.shrink(timers_.size() - 1);
-    return timers_.size() == 0 ? nullptr : timers_[timers_.size() - 1].timer;
+    return timers_.size() == 0 ? nullptr : timers_[timers_.size() - 1].entry.timer();
   }
 
   std::size_t size() const noexcept { return size_; }
@@ -88,19 +88,19 @@ class ScanOrder {
 
  private:
   struct Cell {
-    TimerNode* timer;
+    CellEntry entry;
   };
 
   void close_gaps() noexcept {
     std::size_t out = 0;
     for (std::size_t i = 0; i < timers_.size(); ++i) {
-      if (timers_[i].timer != nullptr) timers_.put(out++, timers_[i]);
+      if (timers_[i].entry.timer() != nullptr) timers_.put(out++, timers_[i]);
     }
     timers_.shrink(out);
   }
 
-  EntryArray<Cell> timers_;
-  std::size_t size_ = 0;     // timers
+  std::size_t size_ = 0;  // timers
+  EntryArray<Cell> timers_{size_};
   std::size_t scanned_ = 0;  // cells that due_at() has looked at
 };
 

@@ -89,21 +89,21 @@ struct Traits<Simple> {
 
 template <>
 struct Traits<ScanList> {
-  static constexpr double kBytesPerTimer = 8 * 2;
+  static constexpr double kBytesPerTimer = 16 * 2;
   static constexpr bool kGivesMemoryBack = false;
   static constexpr std::size_t kMany = 2000;
 };
 
 template <>
 struct Traits<SortedList> {
-  static constexpr double kBytesPerTimer = 32 * 2;
+  static constexpr double kBytesPerTimer = 40 * 2;
   static constexpr bool kGivesMemoryBack = false;
   static constexpr std::size_t kMany = 2000;
 };
 
 template <>
 struct Traits<BinaryHeap> {
-  static constexpr double kBytesPerTimer = 24 * 2;
+  static constexpr double kBytesPerTimer = 32 * 2;
   static constexpr bool kGivesMemoryBack = false;
   static constexpr std::size_t kMany = 1'000'000;
 };

@@ -110,9 +110,16 @@ class History {
   void touch_a_timer() {
     Timer& timer = *timers_[random_.below(timers_.size())];
     const std::uint64_t choice = random_.below(cancels_often_ ? 12 : 6);
-    if (choice >= 5) return cancel(timer);
+    if (choice >= 5) return random_.one_in(8) ? destroy(timer) : cancel(timer);
     if (choice >= 3) return reschedule(timer);
-    if (!timer.armed()) schedule(timer);
+    if (!timer.armed() || random_.one_in(8)) schedule(timer);
+  }
+
+  // Armed or not.
+  void destroy(const Timer& timer) {
+    const int number = timer.number;
+    oracle_.cancelled(number);
+    timers_[static_cast<std::size_t>(number)] = std::make_unique<Timer>(number);
   }
 
   Tick some_expiry() {
@@ -124,7 +131,11 @@ class History {
   void schedule(Timer& timer) {
     const Tick expiry = some_expiry();
     if (refused(timer, expiry, [&] { model_.schedule(timer, expiry); })) return;
-    oracle_.scheduled(timer.number, expiry, model_.now());
+    if (timer.armed()) {
+      oracle_.rescheduled(timer.number, expiry, model_.now());
+    } else {
+      oracle_.scheduled(timer.number, expiry, model_.now());
+    }
     model_.schedule(timer, expiry);
     if (!timer.armed() || timer.expiry() != expiry)
       throw std::runtime_error("schedule() left the node wrong");

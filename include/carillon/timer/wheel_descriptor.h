@@ -84,7 +84,8 @@ class WheelDescriptor {
   //
   // O(1). They throw what the model's operations throw.
 
-  // REQUIRES: `node` is not armed. It may fire anywhere in [time, time + slack].
+  // It may fire anywhere in [time, time + slack]. A node that is armed is moved, as by
+  // reschedule_at().
   void schedule_at(TimerNode& node, TimePoint time, std::chrono::nanoseconds slack = {}) {
     const Tick tick = tick_for(time, slack);
     model_.schedule(node, tick);

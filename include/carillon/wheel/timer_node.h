@@ -1,7 +1,7 @@
 // TimerNode: a timer, 16 bytes that its owner embeds in the object that waits.
 #pragma once
 
-#include <cassert>
+#include <cstddef>
 #include <cstdint>
 
 namespace carillon {
@@ -26,10 +26,10 @@ struct NodeAccess;
 // A node is armed from schedule() until it is cancelled, fires, or is cleared. While it is armed,
 // the set that armed it keeps a pointer to it, hence:
 //  - its address must not change while armed: nodes can be neither copied nor moved;
-//  - it must not be destroyed while armed. Debug builds assert. Other builds make the set forget
-//    it, so that freed memory is never touched, but the set's size() goes on counting it;
-//  - only the set that armed it may be asked to cancel or reschedule it.
-// A set that is destroyed disarms the nodes that are left in it.
+//  - only the set that armed it may be asked to cancel it, or to schedule it again.
+// A node that is destroyed while armed cancels itself. That is O(1), but slower than cancel(): it
+// looks through a few hundred bytes for the set. A set that is destroyed disarms the nodes that are
+// left in it.
 //
 // Thread safety: none; a node belongs to the thread that owns its set.
 class TimerNode {
@@ -38,8 +38,8 @@ class TimerNode {
   TimerNode(const TimerNode&) = delete;
   TimerNode& operator=(const TimerNode&) = delete;
   ~TimerNode() {
-    assert(!armed() && "a TimerNode was destroyed while armed: cancel it first");
-    if (armed()) *entry_ = nullptr;
+    if (armed()) [[unlikely]]
+      cancel_itself();
   }
 
   // The tick that this node was last scheduled for, as the caller gave it; 0 if it never was.
@@ -51,6 +51,8 @@ class TimerNode {
  private:
   friend struct detail::NodeAccess;
 
+  [[gnu::cold]] inline void cancel_itself() noexcept;
+
   Tick expiry_ = 0;
   // The entry, in the arrays of its set, that points back to this node; null if it is not armed.
   TimerNode** entry_ = nullptr;
@@ -59,6 +61,23 @@ class TimerNode {
 static_assert(sizeof(TimerNode) == 16, "an expiry and a pointer, no more");
 
 namespace detail {
+
+// Where a set counts the timers of some of its entries. An entry is all that a node knows of its
+// set, so each row of entries has a mark in front: the address of its RowOwner, made odd, which no
+// entry is. A node that dies while armed goes back along the row to the mark.
+struct RowOwner {
+  std::size_t* timers;
+
+  TimerNode* mark() noexcept {
+    return reinterpret_cast<TimerNode*>(reinterpret_cast<std::uintptr_t>(this) + 1);
+  }
+  static bool is_mark(const TimerNode* entry) noexcept {
+    return reinterpret_cast<std::uintptr_t>(entry) % 2 == 1;
+  }
+  static RowOwner& of(const TimerNode* mark) noexcept {
+    return *reinterpret_cast<RowOwner*>(reinterpret_cast<std::uintptr_t>(mark) - 1);
+  }
+};
 
 // The fields of a node, for the authors of models only.
 struct NodeAccess {
@@ -77,4 +96,11 @@ struct NodeAccess {
 };
 
 }  // namespace detail
+
+inline void TimerNode::cancel_itself() noexcept {
+  *entry_ = nullptr;
+  while (!detail::RowOwner::is_mark(*entry_)) --entry_;
+  --*detail::RowOwner::of(*entry_).timers;
+}
+
 }  // namespace carillon

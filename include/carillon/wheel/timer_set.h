@@ -37,6 +37,7 @@
 //     range says so in its header: its schedule() and reschedule() refuse an expiry beyond the
 //     range with std::out_of_range, and change nothing.
 // 10. Memory is O(live timers) whatever the mix of operations.
+// 11. A timer that is destroyed while armed is cancelled.
 #pragma once
 
 #include <concepts>
@@ -62,8 +63,8 @@ template <class S>
 concept TimerSet = std::constructible_from<S, Tick> && std::default_initializable<S> &&
     requires(S set, const S& view, TimerNode& node, Tick tick, std::size_t limit,
              detail::AnyCallback callback) {
-  // Arms `node` for `tick`. REQUIRES: it is not armed. If memory runs out: std::bad_alloc, nothing
-  // changed.
+  // Arms `node` for `tick`. If it is armed, moves it as reschedule() does. If memory runs out:
+  // std::bad_alloc, nothing changed.
   { set.schedule(node, tick) } -> std::same_as<void>;
 
   // The same, but it may fire anywhere in [tick, tick + slack]. The last argument is the slack, in

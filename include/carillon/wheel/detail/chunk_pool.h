@@ -22,18 +22,20 @@ template <std::size_t kWords>
 struct alignas(kWords * sizeof(void*)) Chunk {
   static constexpr std::size_t kEntries = kWords - 2;
 
-  Chunk* next;         // the next chunk of the slot, or of the free list
-  Slab<kWords>* slab;  // the slab that it is part of
-  TimerNode* entries[kEntries];
+  Chunk* next;                   // the next chunk of the slot, or of the free list
+  TimerNode* row[kEntries + 1];  // the mark of the slab that it is part of, and the entries
 
-  TimerNode** begin() noexcept { return entries; }
-  TimerNode** end() noexcept { return entries + kEntries; }
+  TimerNode** begin() noexcept { return row + 1; }
+  TimerNode** end() noexcept { return row + 1 + kEntries; }
+  inline Slab<kWords>& slab() const noexcept;
 };
 
 // The unit of allocation: a header with chunks behind it, 127 chunks in 64 KiB if a chunk has 64
 // words, the default.
 template <std::size_t kWords>
-struct alignas(kWords * sizeof(void*)) Slab {
+struct alignas(kWords * sizeof(void*)) Slab : RowOwner {
+  explicit Slab(std::size_t& all_timers) noexcept : RowOwner{&all_timers} {}
+
   Slab* previous = nullptr;
   Slab* next = nullptr;
   Chunk<kWords>* free = nullptr;  // a list of the chunks that were handed out and have come back
@@ -44,6 +46,11 @@ struct alignas(kWords * sizeof(void*)) Slab {
 
   Chunk<kWords>* chunks() noexcept { return reinterpret_cast<Chunk<kWords>*>(this + 1); }
 };
+
+template <std::size_t kWords>
+Slab<kWords>& Chunk<kWords>::slab() const noexcept {
+  return static_cast<Slab<kWords>&>(RowOwner::of(row[0]));
+}
 
 // Invariants
 //  - a slab is in `full_` while all its chunks are in use;
@@ -63,8 +70,9 @@ class ChunkPool {
   using ChunkType = Chunk<kWords>;
   using SlabType = Slab<kWords>;
 
-  explicit ChunkPool(Pages pages = Pages::kDefault) noexcept
-      : slab_bytes_(pages == Pages::kHuge ? kHugePage : kSlabBytes) {}
+  // `timers` counts the timers of all entries.
+  ChunkPool(Pages pages, std::size_t& timers) noexcept
+      : timers_(timers), slab_bytes_(pages == Pages::kHuge ? kHugePage : kSlabBytes) {}
   ChunkPool(const ChunkPool&) = delete;
   ChunkPool& operator=(const ChunkPool&) = delete;
   ~ChunkPool() {
@@ -87,7 +95,7 @@ class ChunkPool {
       __builtin_prefetch(slab->free, 1);  // the next chunk to be acquired
     } else {
       chunk = slab->chunks() + slab->fresh++;
-      chunk->slab = slab;
+      chunk->row[0] = slab->mark();
     }
     ++slab->used;
     if (full(*slab)) move(slab, available_, full_);
@@ -98,7 +106,7 @@ class ChunkPool {
   }
 
   void release(ChunkType* chunk) noexcept {
-    SlabType* slab = chunk->slab;
+    SlabType* slab = &chunk->slab();
     if (full(*slab)) move(slab, full_, available_);
     chunk->next = slab->free;
     slab->free = chunk;
@@ -130,7 +138,7 @@ class ChunkPool {
   void add_slab() {
     void* memory =
         slab_bytes_ == kHugePage ? take_huge_page() : ::operator new(slab_bytes_, alignment());
-    push(new (memory) SlabType, unused_);
+    push(new (memory) SlabType(timers_), unused_);
     ++slabs_;
     ++unused_count_;
   }
@@ -186,6 +194,7 @@ class ChunkPool {
     }
   }
 
+  std::size_t& timers_;
   const std::size_t slab_bytes_;
   SlabType* available_ = nullptr;
   SlabType* full_ = nullptr;

@@ -53,7 +53,7 @@ class SlotTable {
   static constexpr std::size_t kSlots = kTimeSlots + 2;
   static constexpr std::size_t kNone = kSlots;
 
-  explicit SlotTable(Pages pages) noexcept : pool_(pages) {}
+  explicit SlotTable(Pages pages) noexcept : pool_(pages, live_) {}
 
   SlotType& operator[](std::size_t slot) noexcept { return slots_[slot]; }
   const SlotType& operator[](std::size_t slot) const noexcept { return slots_[slot]; }
@@ -92,9 +92,9 @@ class SlotTable {
   NewEntry extend(std::size_t slot) {
     SlotType& growing = slots_[slot];
     const bool was_empty = growing.empty();
-    if (slot < kLoneSlots && was_empty && lone_[slot] == nullptr) {
+    if (slot < kLoneSlots && was_empty && lone(slot) == nullptr) {
       occupancy_.set(slot);
-      return {&lone_[slot], true};
+      return {lone_entry(slot), true};
     }
     growing.add_chunk(pool_.acquire());
     if (was_empty && slot < kTimeSlots) {
@@ -165,32 +165,33 @@ class SlotTable {
   // --- lone timers, in slots below kLoneSlots
 
   // The lone entry of `slot`. REQUIRES: slot < kLoneSlots.
-  TimerNode** lone_entry(std::size_t slot) noexcept { return &lone_[slot]; }
+  TimerNode** lone_entry(std::size_t slot) noexcept { return &lone_row_[slot + 1]; }
 
   // The timer in the lone entry of `slot`, which fires before the timers in its chunks; null if
   // there is none.
   TimerNode* lone(std::size_t slot) const noexcept {
-    return slot < kLoneSlots ? lone_[slot] : nullptr;
+    return slot < kLoneSlots ? lone_row_[slot + 1] : nullptr;
   }
 
   // The same, but null if the slot has chunks, too. REQUIRES: slot < kLoneSlots.
   TimerNode* alone(std::size_t slot) const noexcept {
-    return slots_[slot].empty() ? lone_[slot] : nullptr;
+    return slots_[slot].empty() ? lone_row_[slot + 1] : nullptr;
   }
 
   // Puts a timer into the lone entry of `slot` if the slot is empty. Returns true if it did.
   bool put_alone(std::size_t slot, TimerNode& node) noexcept {
-    if (lone_[slot] != nullptr || !slots_[slot].empty()) return false;
+    TimerNode** const entry = lone_entry(slot);
+    if (*entry != nullptr || !slots_[slot].empty()) return false;
     occupancy_.set(slot);
-    lone_[slot] = &node;
-    NodeAccess::entry(node) = &lone_[slot];
+    *entry = &node;
+    NodeAccess::entry(node) = entry;
     return true;
   }
 
   // Disarms `node`, which is alone in `slot`.
   void take_out_alone(std::size_t slot, TimerNode& node) noexcept {
     occupancy_.clear(slot);
-    lone_[slot] = nullptr;
+    *lone_entry(slot) = nullptr;
     NodeAccess::entry(node) = nullptr;
     --live_;
   }
@@ -313,7 +314,8 @@ class SlotTable {
   SlotCompactor<kChunkWords> compactor_;
   ChunkPool<kChunkWords> pool_;
   Occupancy<kTimeSlots> occupancy_;
-  std::array<TimerNode*, kLoneSlots> lone_{};
+  RowOwner lone_owner_{&live_};
+  std::array<TimerNode*, kLoneSlots + 1> lone_row_{lone_owner_.mark()};  // a mark, and the entries
   std::array<SlotType, kSlots> slots_{};
 };
 
@@ -332,11 +334,12 @@ void SlotTable<kTimeSlots, kChunkWords, kLoneSlots>::check_invariants() const {
     }
     if (TimerNode* node = lone(index)) {
       ++live;
-      require(NodeAccess::entry(*node) == &lone_[index],
+      require(NodeAccess::entry(*node) == &lone_row_[index + 1],
               "a lone timer does not point back to its entry");
     }
     for (ChunkType* chunk = slot.front(); chunk != nullptr; chunk = chunk->next) {
       ++chunks;
+      require(chunk->slab().timers == &live_, "a chunk does not lead to the count of timers");
       for (TimerNode** entry = chunk->begin(); entry != slot.end_of(chunk); ++entry) {
         if (*entry == nullptr) continue;
         ++live;

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cassert>
 #include <cstddef>
 #include <limits>
 #include <optional>
@@ -39,7 +38,8 @@ class SlotWheel : public AdvanceAndFire<Wheel, kQueues, kChunkWords, kEntryBudge
   // Throws std::out_of_range, with nothing changed, if expiry - now() is more than
   // Wheel::kLongestDelay.
   void schedule(TimerNode& node, Tick expiry) {
-    assert(!node.armed() && "schedule() of a timer that is armed: use reschedule()");
+    if (node.armed()) [[unlikely]]
+      return move(node, expiry);
     Table::put(entry_for(expiry), node, expiry);
     table_.count_in();
   }
@@ -122,6 +122,9 @@ class SlotWheel : public AdvanceAndFire<Wheel, kQueues, kChunkWords, kEntryBudge
 
  private:
   friend Base;
+
+  // Apart, so that it takes no registers from schedule().
+  [[gnu::noinline, gnu::cold]] void move(TimerNode& node, Tick expiry) { reschedule(node, expiry); }
 
   static constexpr bool bounded() noexcept {
     return Wheel::kLongestDelay != std::numeric_limits<Tick>::max();
