@@ -78,6 +78,11 @@ class ComparisonSet : public AdvanceAndFire<ComparisonSet<Order>, 1, 64, std::si
       if (waits) {
         order_.move(node, expiry);
         next_ = std::min(next_, expiry);
+      } else if (node.expiry() <= now_) {
+        // A timer that is due is not left where it stands, among those that still are.
+        order_.make_room();
+        table_.take_out(Access::entry(node));
+        add(node, expiry);
       } else {
         // The timer is about to come up; then it is found to be re-armed, and goes to the order.
         Access::expiry(node) = expiry;

@@ -48,6 +48,18 @@ MODEL_TEST(DueAlready, ATimerThatIsDueAlreadyCanBeCancelledOrPutOff) {
   EXPECT_EQ(fire(wheel, 60), "b");
 }
 
+MODEL_TEST(DueAlready, ATimerThatIsPutOffToTheNextTickFiresAfterThoseThatAreStillDueAlready) {
+  ModelUnderTest wheel(50);
+  wheel.schedule(a, 40);
+  wheel.schedule(b, 40);
+  wheel.schedule(c, 40);
+  wheel.reschedule(a, 51);
+  wheel.schedule(b, 51);
+  EXPECT_EQ(wheel.size(), 3U);
+  const std::string fired = fire(wheel, 51);
+  EXPECT_TRUE(fired == "cab" || fired == "cba") << fired;
+}
+
 MODEL_TEST(DueAlready, ATimerScheduledForNowByACallbackWaitsForTheNextAdvance) {
   ModelUnderTest wheel;
   wheel.schedule(a, 5);

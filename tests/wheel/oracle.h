@@ -51,6 +51,10 @@ class Oracle {
       fail(timer, now, "fired before its turn", entry, *in_order_.begin());
     if (const auto first = earliest_deadline(); first && *first < now)
       fail(timer, now, "fired while an earlier one was left", entry);
+    if (!entry.overdue) {
+      if (const Entry* left = overdue_before(now))
+        fail(timer, now, "fired while one that was due already was left", entry, *left);
+    }
     cancelled(timer);
   }
 
@@ -116,6 +120,17 @@ class Oracle {
         first = set->begin()->deadline();
     }
     return first;
+  }
+
+  // A timer that is left and was due already before `now`; null if there is none.
+  const Entry* overdue_before(Tick now) const {
+    for (const auto* set : {&in_order_, &anywhere_}) {
+      for (const Entry& entry : *set) {
+        if (entry.tick >= now) break;
+        if (entry.overdue) return &entry;
+      }
+    }
+    return nullptr;
   }
 
   template <class... Entries>

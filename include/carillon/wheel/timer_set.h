@@ -16,7 +16,8 @@
 //  3. Order: timers fire by expiry, and those of one tick in the order they were scheduled. A
 //     rescheduled timer may fire at any position among those of its new tick.
 //  4. A timer that is scheduled at or before now() is due already. It fires with the next tick that
-//     is processed, before that tick's own timers. Such timers fire in the order scheduled.
+//     is processed, before that tick's own timers, rescheduled ones included. Such timers fire in
+//     the order scheduled.
 //     advance(now()) processes the timers that are due already without moving time on. So if
 //     on_expire schedules a timer at or before now(), the timer fires in the same advance if that
 //     goes on past now(), as if it had been scheduled for now() + 1; otherwise it fires in the next

@@ -57,7 +57,8 @@ class SlotWheel : public AdvanceAndFire<Wheel, kQueues, kChunkWords, kEntryBudge
   // Throws as schedule() does.
   void reschedule(TimerNode& node, Tick expiry) {
     if (!node.armed()) return schedule(node, expiry);
-    if (expiry >= node.expiry()) {
+    // A timer that is due is not left where it stands: it would fire among those that still are.
+    if (expiry >= node.expiry() && node.expiry() > now_) {
       refuse_beyond_range(expiry);
       Access::expiry(node) = expiry;
       return;
