@@ -26,6 +26,13 @@ struct ForeignFrame {
 };
 constinit thread_local ForeignFrame* innermost_foreign = nullptr;
 
+// One cancelled task whose destructor the calling thread is inside of.
+struct DestructorFrame {
+  const TimerBlock& block;
+  DestructorFrame* outer;
+};
+constinit thread_local DestructorFrame* innermost_destructor = nullptr;
+
 // Returns the next time of a timer with a period that was due at `due` and ended its run at `now`.
 std::int64_t next_period(Repeat repeat, std::int64_t period, std::int64_t due,
                          std::int64_t now) noexcept {
@@ -35,6 +42,8 @@ std::int64_t next_period(Repeat repeat, std::int64_t period, std::int64_t due,
   if (repeat == Repeat::kDelay) return add_ns(now, period);
   return add_ns(next, add_ns(sub_ns(now, next) / period * period, period));
 }
+
+}  // namespace
 
 void print_error(std::exception_ptr what) noexcept {
   try {
@@ -46,9 +55,19 @@ void print_error(std::exception_ptr what) noexcept {
   }
 }
 
-}  // namespace
+void destroy_cancelled_task(TimerBlock& block) noexcept {
+  if (block.ops->destroy == nullptr) return;
+  DestructorFrame frame{block, innermost_destructor};
+  innermost_destructor = &frame;
+  block.destroy_task();
+  innermost_destructor = frame.outer;
+}
 
 bool running_here(const TimerBlock& block) noexcept {
+  for (const DestructorFrame* frame = innermost_destructor; frame != nullptr;
+       frame = frame->outer) {
+    if (&frame->block == &block) return true;
+  }
   for (const RunFrame* frame = innermost; frame != nullptr; frame = frame->outer) {
     if (&frame->block == &block) return true;
   }
@@ -182,7 +201,7 @@ void TimerCore::end_cancelled(TimerBlock& block, RunStats& stats) noexcept {
   timer_ended(block);
   stats.add(stats.cancelled);
   timer_counted();
-  if (block.word.let_go_as_holder()) finish_unrun_block(block);
+  if (block.word.let_go_as_holder()) finish_block(block);
 }
 
 void TimerCore::take_foreign(ForeignTasks::Place place, bool run_it) noexcept {
@@ -203,7 +222,7 @@ void TimerCore::take_foreign(ForeignTasks::Place place, bool run_it) noexcept {
 void TimerCore::abandon(TimerBlock& block) noexcept {
   // The timer ends as if it had been cancelled a moment ago, unless it was cancelled indeed.
   if (block.word.cancel(block.word.generation()) == TimerWord::Cancel::kWonElsewhere) {
-    block.destroy_task();
+    destroy_cancelled_task(block);
     static_cast<void>(block.word.let_go_of_task());
   }
   end_cancelled(block, foreign_stats_);

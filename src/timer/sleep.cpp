@@ -2,9 +2,11 @@
 
 #include <atomic>
 #include <chrono>
+#include <exception>
 #include <memory>
 #include <utility>
 
+#include "carillon/timer/detail/timeout_state.h"
 #include "carillon/timer/timer_errors.h"
 #include "carillon/timer/timer_service.h"
 #include "timer/timer_core.h"
@@ -49,7 +51,7 @@ Sleeper::~Sleeper() {
 // a stop token one step comes after the submitting: this thread looks at a token of its own, and
 // moves the timer if that was asked to stop. The two fences make sure that at least one of the two
 // threads sees what the other has done.
-void Sleeper::await_suspend(std::coroutine_handle<> coroutine) {
+bool Sleeper::await_suspend(std::coroutine_handle<> coroutine) {
   NewTimer task(std::in_place, Resume(*this));
   TimerBlock& block = task.block();
   const TimerHandle timer(block, block.word.generation());
@@ -64,14 +66,24 @@ void Sleeper::await_suspend(std::coroutine_handle<> coroutine) {
   state_ = State::kAsleep;
   try {
     service.start_at(task, time_.clock, deadline_, {});
+  } catch (const TimersStopped&) {
+    give_up();
+    return false;
   } catch (...) {
-    state_ = State::kAwake;
-    task_->forget_sleeper();
+    give_up();
     throw;
   }
-  if (!stop.stop_possible()) return;
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (stop.stop_requested()) wake(timer);
+  if (stop.stop_possible()) {
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    if (stop.stop_requested()) wake(timer);
+  }
+  return true;
+}
+
+// The timer was refused.
+void Sleeper::give_up() noexcept {
+  state_ = State::kAwake;
+  task_->forget_sleeper();
 }
 
 // Moves the timer to now, which fails if the timer is due already: so the timer's own word decides
@@ -87,9 +99,9 @@ void Sleeper::WakeUp::operator()() const noexcept {
 
 void Sleeper::time_has_come() {
   // If the timer is not running, stop() has returned the task, and its new owner has called it.
-  state_ = timer_.state() == TimerState::kRunning ? State::kTimeHasCome : State::kServiceStopped;
-  if (state_ == State::kTimeHasCome && stop_.stop_requested() && now() < deadline_)
-    state_ = State::kAwake;
+  const bool running = timer_.state() == TimerState::kRunning;
+  const bool asked = stop_.stop_requested() && (!running || now() < deadline_);
+  state_ = running && !asked ? State::kTimeHasCome : State::kAwake;
   coroutine_.resume();
 }
 
@@ -100,13 +112,12 @@ std::int64_t Sleeper::now() const noexcept {
 
 void Sleeper::will_not_come() noexcept {
   if (state_ != State::kAsleep) return;  // it was never submitted
-  state_ = State::kServiceStopped;
-  coroutine_.resume();
-}
-
-bool Sleeper::outcome() const {
-  if (state_ == State::kServiceStopped) throw TimersStopped();
-  return state_ == State::kTimeHasCome;
+  state_ = State::kAwake;
+  try {
+    coroutine_.resume();
+  } catch (...) {  // the service, and its on_error, may be gone
+    print_error(std::current_exception());
+  }
 }
 
 }  // namespace carillon::detail

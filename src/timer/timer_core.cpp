@@ -63,10 +63,11 @@ TimerHandle TimerCore::submit(NewTimer& timer) {
   TimerBlock& block = timer.block();
   TimerShard& shard = shard_of_this_thread();
   block.shard = &shard;
-  const TimerHandle handle(block, block.word.arm(block.repeat != Repeat::kOnce));
+  const TimerHandle handle(
+      block, block.word.arm(block.repeat != Repeat::kOnce, block.kind == TimerKind::kWall));
   const auto undo = [&] {
-    static_cast<void>(block.word.finish_unrun());
     leave_room();
+    timer.refused();
   };
   try {
     if (shard.submit(block)) [[likely]] {
@@ -89,7 +90,6 @@ void TimerCore::start() {
   if (stage_.load(std::memory_order_relaxed) == Stage::kRunning) return;
   if (!timer_thread_.joinable()) {
     watch_forks();
-    forks_.store(fork_count(), std::memory_order_relaxed);
     alarm_ = clock_->make_alarm();
     alarm_->open();
     try {
@@ -99,6 +99,7 @@ void TimerCore::start() {
         core->thread_ended();
       });
       ++threads_;
+      forks_.store(fork_count(), std::memory_order_relaxed);
     } catch (...) {
       alarm_->close();
       throw;
@@ -172,7 +173,7 @@ void TimerCore::discard() noexcept {
   for (BlockList rest = take_rest(); !rest.empty();) {
     TimerBlock& block = rest.pop();
     block.destroy_task();
-    finish_unrun_block(block);
+    finish_block(block);
   }
 }
 
@@ -251,7 +252,7 @@ Unprocessed TimerCore::hand_out(TimerBlock& block) noexcept {
       .period =
           std::chrono::nanoseconds(block.repeat == Repeat::kOnce || by_calendar ? 0 : block.period),
       .by_calendar = by_calendar};
-  finish_unrun_block(block);
+  finish_block(block);
   return returned;
 }
 

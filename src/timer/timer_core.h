@@ -39,8 +39,8 @@
 //    that took it back. For a cancelled timer two sides must let go of it: the thread that took its
 //    task, and whatever holds the block: a note, a wheel or a queue. The last of them frees it.
 //  - The task goes first: when others can see the end of a timer (cancel_and_wait), its task is
-//    destroyed. Only cancel() lets go of the block before it destroys the task, so that the task's
-//    destructor may stop the service, which waits for blocks.
+//    destroyed. But cancel() takes the timer out of its wheel, or leaves the note, before it
+//    destroys the task: the task's destructor may stop the service, which waits for notes.
 //  - The core lives as long as something holds it: the service, its threads while they run, each
 //    DueTask. A TimerHandle does not hold it. So a handle touches a shard only after it has won a
 //    timer that stop() must wait for, and only until it has left the door or left its note
@@ -228,7 +228,10 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
   std::thread timer_thread_;
 };
 
-// Returns true if the calling thread is inside a run of this timer.
+// Destroys the task of a timer that the caller has cancelled.
+void destroy_cancelled_task(TimerBlock& block) noexcept;
+// Returns true if the calling thread is inside a run of this timer, or inside the destructor of its
+// task.
 bool running_here(const TimerBlock& block) noexcept;
 // Returns true if the calling thread is inside a run of any timer of this core.
 bool runs_task_of(const TimerCore& core) noexcept;

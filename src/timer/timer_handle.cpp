@@ -3,7 +3,6 @@
 #include <memory>
 
 #include "carillon/timer/detail/timer_block.h"
-#include "carillon/timer/timer_task.h"
 #include "timer/timer_core.h"
 #include "timer/timer_shard.h"
 
@@ -14,43 +13,23 @@ using detail::TimerBlock;
 using detail::TimerKind;
 using detail::TimerWord;
 
-namespace {
-
-// Takes the task of a cancelled timer out of its block. The caller destroys it when it has let go
-// of the block: the task's destructor may take long, or stop the service.
-TimerTask take_task(TimerBlock& block) noexcept {
-  if (block.ops->destroy == nullptr) return TimerTask();
-  return TimerTask(*block.ops, block.task);
-}
-
-}  // namespace
-
 bool TimerHandle::cancel() noexcept {
   if (block_ == nullptr) return false;
-  switch (block_->word.cancel(generation_)) {
-    case TimerWord::Cancel::kLost:
-      return false;
-    case TimerWord::Cancel::kWonInWheel: {
-      const TimerTask task = take_task(*block_);
-      block_->shard->remove(*block_);
-      return true;
-    }
-    case TimerWord::Cancel::kWonElsewhere: {
-      const TimerTask task = take_task(*block_);
-      if (block_->word.let_go_of_task()) finish_unrun_block(*block_);
-      return true;
-    }
-    case TimerWord::Cancel::kWonRunning:
-      return true;
-  }
-  return false;
+  const TimerWord::Cancel won = block_->word.cancel(generation_);
+  if (won == TimerWord::Cancel::kLost) return false;
+  if (won == TimerWord::Cancel::kWonRunning) return true;
+  // The shard first: the task's destructor may take long, or stop the service, which waits for the
+  // note. The block last: another thread may wait for the end of the destructor.
+  const bool held = won == TimerWord::Cancel::kWonElsewhere || !block_->shard->remove(*block_);
+  detail::destroy_cancelled_task(*block_);
+  if (!held || block_->word.let_go_of_task()) finish_block(*block_);
+  return true;
 }
 
 bool TimerHandle::cancel_and_wait() noexcept {
   const bool won = cancel();
-  if (block_ != nullptr && !(state() == TimerState::kRunning && detail::running_here(*block_))) {
-    block_->word.wait_for_end_of_run(generation_);
-  }
+  if (block_ != nullptr && !detail::running_here(*block_))
+    block_->word.wait_for_end_of_task(generation_);
   return won;
 }
 
@@ -82,17 +61,10 @@ bool TimerHandle::move_by(std::int64_t delay) {
 
 bool TimerHandle::move_to(std::int64_t time, bool on_wall_clock) {
   if (block_ == nullptr) return false;
-  switch (block_->word.begin_move(generation_)) {
-    case TimerWord::Move::kLost:
-      return false;
-    case TimerWord::Move::kAnother:
-      return true;
-    case TimerWord::Move::kMoving:
-      break;
-  }
-  const bool fits = on_wall_clock == (block_->kind == TimerKind::kWall);
-  end_move(fits ? time : block_->deadline.load(std::memory_order_relaxed));
-  return fits;
+  const TimerWord::Move move = block_->word.begin_move(
+      generation_, on_wall_clock ? TimerWord::Clock::kWall : TimerWord::Clock::kSteady);
+  if (move == TimerWord::Move::kMoving) end_move(time);
+  return move != TimerWord::Move::kLost;
 }
 
 void TimerHandle::end_move(std::int64_t deadline) noexcept {

@@ -45,14 +45,14 @@ bool TimerShard::submit(TimerBlock& block) {
   return true;
 }
 
-void TimerShard::remove(TimerBlock& block) noexcept {
-  if (door_.enter_or_post(block) == Admission::kPosted) return;
+bool TimerShard::remove(TimerBlock& block) noexcept {
+  if (door_.enter_or_post(block) == Admission::kPosted) return false;
   // Not kShut: a shard is shut only when the notes of all timers that were cancelled in its wheel
   // have come, this timer's note too.
   note_has_come(block);
   forget(block);
-  finish_unrun_block(block);
   leave();
+  return true;
 }
 
 bool TimerShard::submit_again(TimerBlock& block) noexcept {
@@ -143,7 +143,7 @@ void TimerShard::count_in(TimerBlock& block) noexcept {
 
 void TimerShard::end_cancelled(TimerBlock& block) noexcept {
   forget(block);
-  if (block.word.let_go_as_holder()) finish_unrun_block(block);
+  if (block.word.let_go_as_holder()) finish_block(block);
 }
 
 void TimerShard::forget(TimerBlock& block) noexcept {

@@ -57,9 +57,10 @@ class alignas(64) TimerShard {
   // Returns false if the shard is shut.
   bool submit_again(TimerBlock& block) noexcept;
 
-  // Takes a timer out whose cancelling was Cancel::kWonInWheel. When this call returns, the shard
-  // may be gone already.
-  void remove(TimerBlock& block) noexcept;
+  // Takes a timer out whose cancelling was Cancel::kWonInWheel. Returns true if nothing holds the
+  // timer any more, and false if a note does, which was left. When this call returns, the shard may
+  // be gone already.
+  bool remove(TimerBlock& block) noexcept;
 
   // --- the timer thread
   //

@@ -46,17 +46,11 @@ INSTANTIATE_TEST_SUITE_P(Executors, CoroutineRace, ::testing::Values(0U, 2U),
                            return parameter.param == 0 ? "TimerThread" : "Pool";
                          });
 
-// Counts a full sleep as fired, a stopped one as cancelled, and TimersStopped as returned.
+// Counts a full sleep as fired, and one that was ended as cancelled.
 Detached sleep_once(TimerService& timers, nanoseconds delay, std::stop_token stop,
                     Outcomes& outcomes, std::size_t number, std::atomic<std::size_t>& early) {
   const auto time = steady_clock::now() + delay;
-  bool slept = false;
-  try {
-    slept = co_await timers.sleep_for(delay, std::move(stop));
-  } catch (const TimersStopped&) {
-    outcomes.returned(number);
-    co_return;
-  }
+  const bool slept = co_await timers.sleep_for(delay, std::move(stop));
   if (slept && steady_clock::now() < time) ++early;
   slept ? outcomes.fired(number) : outcomes.cancelled(number);
 }
@@ -130,26 +124,21 @@ TEST_P(CoroutineRace, SleepVersusStopTokenVersusTheEndOfTheService) {
 
 // --- with_timeout
 
-// Counts an end in time as fired, a time-out as cancelled, and TimersStopped as returned.
+// Counts an end in time as fired, and a time-out as cancelled.
 template <class Make>
 Detached await_once(TimerService& timers, Make make, nanoseconds at_most, Outcomes& outcomes,
                     std::size_t number, std::atomic<std::size_t>& early) {
   const auto time = steady_clock::now() + at_most;
-  try {
-    if (co_await with_timeout(timers, make(), at_most)) {
-      outcomes.fired(number);
-    } else {
-      if (steady_clock::now() < time) ++early;
-      outcomes.cancelled(number);
-    }
-  } catch (const TimersStopped&) {
-    outcomes.returned(number);
+  if (co_await with_timeout(timers, make(), at_most)) {
+    outcomes.fired(number);
+  } else {
+    if (steady_clock::now() < time) ++early;
+    outcomes.cancelled(number);
   }
 }
 
 Task<int> sleep_in_a_task(TimerService& timers, nanoseconds delay) {
-  co_await timers.sleep_for(delay);
-  co_return 1;
+  co_return co_await timers.sleep_for(delay) ? 1 : 0;
 }
 
 // Awaits an operation that refers to a local variable of its caller, which is allowed. Counts as
@@ -158,21 +147,16 @@ Detached await_operation(TimerService& timers, TimerService& sleeps, nanoseconds
                          nanoseconds at_most, std::stop_token stop, Outcomes& outcomes,
                          std::size_t number) {
   int touched = 0;
-  try {
-    const auto slept = co_await with_timeout(
-        timers,
-        [&](std::stop_token told) -> Task<bool> {
-          const bool result = co_await sleeps.sleep_for(delay, told);
-          ++touched;
-          co_return result;
-        },
-        at_most, std::move(stop));
-    EXPECT_EQ(touched, 1);
-    slept ? outcomes.fired(number) : outcomes.cancelled(number);
-  } catch (const TimersStopped&) {
-    EXPECT_LE(touched, 1) << "0: with_timeout() was refused, and nothing started";
-    outcomes.returned(number);
-  }
+  const auto slept = co_await with_timeout(
+      timers,
+      [&](std::stop_token told) -> Task<bool> {
+        const bool result = co_await sleeps.sleep_for(delay, told);
+        ++touched;
+        co_return result;
+      },
+      at_most, std::move(stop));
+  EXPECT_LE(touched, 1) << "0: the service was stopped, and nothing started";
+  slept ? outcomes.fired(number) : outcomes.cancelled(number);
 }
 
 TEST_P(CoroutineRace, EndVersusTimeOut) {

@@ -173,7 +173,7 @@ TEST_F(Hazard, H10_AWordThatHasUsedUpItsGenerationsIsRetired) {
   const auto before = next.arm(false);
   next.enter_by_oneself();
   EXPECT_EQ(next.cancel(before), detail::TimerWord::Cancel::kWonInWheel);
-  EXPECT_EQ(next.finish_unrun(), detail::TimerWord::End::kReuse);
+  EXPECT_EQ(next.finish(), detail::TimerWord::End::kReuse);
   EXPECT_EQ(next.arm(false), 0xffff'ffffU);
   EXPECT_EQ(next.cancel(before), detail::TimerWord::Cancel::kLost) << "an old handle";
 }

@@ -35,7 +35,7 @@ class CoroutineMemory : public ::testing::Test {
 TEST_F(CoroutineMemory, SleepingAllocatesNothingAlsoWithAStopToken) {
   std::stop_source stop;
   const auto sleep = [](TimerService& timers, std::stop_token token) -> Task<> {
-    co_await timers.sleep_for(1h, std::move(token));
+    static_cast<void>(co_await timers.sleep_for(1h, std::move(token)));
   };
   for (const std::stop_token& token : {stop.get_token(), std::stop_token()}) {
     Task<> task = sleep(timers_, token);

@@ -1,27 +1,30 @@
 // Sleep: the awaitable by which a coroutine sleeps. TimerService::sleep_for() and sleep_until()
 // return it.
 //
-//   co_await timers.sleep_for(10ms);
-//   co_await timers.sleep_until(midnight);  // a system_clock time follows the wall clock
+//   while (co_await timers.sleep_for(10ms)) poll();  // until the service is stopped
+//   if (!co_await timers.sleep_until(midnight)) co_return;  // follows the wall clock
 //   if (!co_await timers.sleep_for(1h, stop_token)) co_return;  // it was asked to stop
 //
 // Contracts
 // ---------
+//  - co_await returns true if the time has come. It returns false if the coroutine is to end before
+//    its time: its token was asked to stop, or its service was stopped. Exactly one of the two is
+//    the outcome. Neither is an error, so neither is an exception: a coroutine that nobody awaits
+//    may sleep when its service is destroyed.
 //  - A sleep is a one-shot timer whose task resumes the coroutine. So what timer_service.h says of
 //    one-shot timers holds, in particular that they are never early. The sleep begins with
 //    co_await, not with the call of sleep_for().
 //  - The coroutine resumes where tasks run: on the service's executor, also when it is asked to
 //    stop.
-//  - A coroutine that is asked to stop while it sleeps wakes at once. Either its time has come or
-//    it was asked to stop: exactly one of the two is the outcome. If the token was asked to stop
-//    before co_await, the coroutine goes on without a sleep.
-//  - When the service is stopped, co_await throws TimersStopped in a coroutine that sleeps. The
-//    thread that destroys the timers returned by stop(), or runs their tasks, resumes the coroutine
-//    for that. So TimerService's destructor resumes all coroutines that sleep. The same happens if
-//    an executor of your own destroys a DueTask. If the coroutine's promise lets an exception out
-//    then, the program ends, because the coroutine runs inside a destructor; at any other time the
-//    exception goes to TimerOptions::on_error.
-//  - co_await throws what schedule_after() throws: TimersStopped, TooManyTimers, std::bad_alloc.
+//  - A coroutine that is asked to stop while it sleeps wakes at once. If the token was asked to
+//    stop, or the service was stopped, before co_await, the coroutine goes on without a sleep.
+//  - When the service is stopped while a coroutine sleeps, the thread that destroys the timers
+//    returned by stop(), or runs their tasks, resumes the coroutine. So TimerService's destructor
+//    resumes all coroutines that sleep. The same happens if an executor of your own destroys a
+//    DueTask. An exception that the coroutine's promise lets out goes to TimerOptions::on_error;
+//    or, if the coroutine was resumed by such a destructor, as one line to standard error.
+//  - co_await throws TooManyTimers, TimersForked, std::bad_alloc, and std::system_error if the
+//    timer thread cannot be started.
 //  - A coroutine that sleeps may be destroyed, which cancels its timer. But nobody may resume it at
 //    that moment: its time must not come, and nobody may ask it to stop, on another thread.
 //  - Memory: the timer's block. Nothing is allocated on the heap, with a stop token neither.
@@ -62,15 +65,12 @@ class Sleeper {
   ~Sleeper();
 
   bool await_ready() const noexcept { return stop_.stop_requested(); }
-  void await_suspend(std::coroutine_handle<> coroutine);
-
- protected:
-  // Returns true if the time has come, false if the coroutine was asked to stop before. Throws
-  // TimersStopped.
-  bool outcome() const;
+  // Returns false if the service was stopped: the coroutine goes on at once.
+  bool await_suspend(std::coroutine_handle<> coroutine);
+  [[nodiscard]] bool await_resume() const noexcept { return state_ == State::kTimeHasCome; }
 
  private:
-  enum class State { kAwake, kAsleep, kTimeHasCome, kServiceStopped };
+  enum class State { kAwake, kAsleep, kTimeHasCome };
 
   class Resume;  // the timer's task
   struct WakeUp {
@@ -81,6 +81,7 @@ class Sleeper {
   static void wake(TimerHandle timer) noexcept;
   void time_has_come();
   void will_not_come() noexcept;
+  void give_up() noexcept;
   std::int64_t now() const noexcept;
 
   const SleepTime time_;
@@ -100,33 +101,10 @@ class Sleeper {
 // its service lives.
 class [[nodiscard]] Sleep {
  public:
-  explicit Sleep(const detail::SleepTime& time) noexcept : time_(time) {}
-
-  auto operator co_await() const noexcept {
-    struct Awaiter : detail::Sleeper {
-      using Sleeper::Sleeper;
-      void await_resume() const { static_cast<void>(outcome()); }
-    };
-    return Awaiter(time_, std::stop_token());
-  }
-
- private:
-  detail::SleepTime time_;
-};
-
-// A Sleep with a result: true if the time has come, false if the token was asked to stop before.
-class [[nodiscard]] StoppableSleep {
- public:
-  StoppableSleep(const detail::SleepTime& time, std::stop_token stop) noexcept
+  explicit Sleep(const detail::SleepTime& time, std::stop_token stop = {}) noexcept
       : time_(time), stop_(std::move(stop)) {}
 
-  auto operator co_await() const noexcept {
-    struct Awaiter : detail::Sleeper {
-      using Sleeper::Sleeper;
-      bool await_resume() const { return outcome(); }
-    };
-    return Awaiter(time_, stop_);
-  }
+  detail::Sleeper operator co_await() const noexcept { return {time_, stop_}; }
 
  private:
   detail::SleepTime time_;

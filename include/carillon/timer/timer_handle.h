@@ -36,9 +36,11 @@ class TimerHandle {
   // cancel() and the firing, exactly one wins. O(1).
   bool cancel() noexcept;
 
-  // As cancel(). If the task is running now, waits until that run has ended; if the timer is over
-  // then, also until its task has been destroyed. Returns at once if it is called from inside that
-  // run.
+  // As cancel(). When it returns, the task is not running, and if the timer is over, the task's
+  // destructor has ended, too: it waits for the thread that runs the task, and for one that has
+  // cancelled the timer a moment ago. Returns at once if it is called from inside that run or that
+  // destructor. (The task of a timer that stop() takes back belongs to the caller of stop(). This
+  // does not wait for its destructor.)
   //
   // Do not hold a lock that the task may take, and do not let two tasks wait for each other.
   bool cancel_and_wait() noexcept;

@@ -186,27 +186,17 @@ class TimerService {
 
   // --- coroutines (sleep.h; and with_timeout.h)
   //
-  // co_await timers.sleep_for(10ms). With a stop token the result is true if the time has come, and
-  // false if the token was asked to stop before. The coroutine resumes on the executor. co_await
-  // throws TimersStopped if the service is stopped.
+  // co_await timers.sleep_for(10ms) returns true if the time has come, and false if the service was
+  // stopped, or the token asked to stop, before. The coroutine resumes on the executor.
   template <class Rep, class Period>
-  Sleep sleep_for(std::chrono::duration<Rep, Period> delay) noexcept {
-    return Sleep({this, detail::TimerKind::kSteady, true, detail::to_ns(delay)});
-  }
-  template <class Rep, class Period>
-  StoppableSleep sleep_for(std::chrono::duration<Rep, Period> delay,
-                           std::stop_token stop) noexcept {
-    return {{this, detail::TimerKind::kSteady, true, detail::to_ns(delay)}, std::move(stop)};
+  Sleep sleep_for(std::chrono::duration<Rep, Period> delay, std::stop_token stop = {}) noexcept {
+    return Sleep({this, detail::TimerKind::kSteady, true, detail::to_ns(delay)}, std::move(stop));
   }
   template <class Clock, class Duration>
-  Sleep sleep_until(std::chrono::time_point<Clock, Duration> time) noexcept {
-    return Sleep({this, kind_of<Clock>(), false, detail::to_ns(time.time_since_epoch())});
-  }
-  template <class Clock, class Duration>
-  StoppableSleep sleep_until(std::chrono::time_point<Clock, Duration> time,
-                             std::stop_token stop) noexcept {
-    return {{this, kind_of<Clock>(), false, detail::to_ns(time.time_since_epoch())},
-            std::move(stop)};
+  Sleep sleep_until(std::chrono::time_point<Clock, Duration> time,
+                    std::stop_token stop = {}) noexcept {
+    return Sleep({this, kind_of<Clock>(), false, detail::to_ns(time.time_since_epoch())},
+                 std::move(stop));
   }
 
   // --- the end

@@ -5,14 +5,14 @@
 //       timers, [&](std::stop_token stop) { return call(server, request, stop); }, 5s);
 //   if (!reply) ...  // timed out
 //
-//   // Any other awaitable: it is given up. (This one has no result.)
+//   // Any other awaitable: it is moved in, and given up. (This one has no result.)
 //   bool in_time = co_await carillon::with_timeout(timers, std::move(task), 5s);
 //
 // The type of the result depends on that of the awaitable:
-//   T      std::optional<T>; empty if it timed out
-//   T&&    std::optional<T>, moved from the result; empty if it timed out
-//   T&     std::optional<std::reference_wrapper<T>>; empty if it timed out
-//   void   bool; false if it timed out
+//   T      std::optional<T>; empty if it did not end in time
+//   T&&    std::optional<T>, moved from the result; empty if it did not end in time
+//   T&     std::optional<std::reference_wrapper<T>>; empty if it did not end in time
+//   void   bool; false if it did not end in time
 // An exception from the awaitable is thrown on.
 //
 // Which comes first
@@ -25,10 +25,11 @@
 //    co_await returns late.
 //  - Any other awaitable is given up: co_await goes on at once. The awaitable continues by itself
 //    until it ends; its result or exception is dropped, and then it is destroyed. So everything
-//    that it uses must live as long as it does. An awaitable that never ends is never freed.
-//  - If the service is stopped, stop() returns the timer of this wait. When that is destroyed
-//    (sleep.h), the operation is told to stop, or the awaitable is given up, and co_await throws
-//    TimersStopped. If the timer's task is run instead, that counts as the time being over.
+//    that it uses must live as long as it does, and the awaitable itself must be moved in: one that
+//    has a name (an lvalue) does not compile. An awaitable that never ends is never freed.
+//  - If the service is stopped, stop() returns the timer of this wait. When that is destroyed, or
+//    its task is run (sleep.h), that counts as the time being over. If the service was stopped
+//    before co_await, nothing is started, and that counts as the time being over, too.
 //  - A token of yours can tell an operation to stop, too: with_timeout(timers, operation, 5s,
 //    stop_token). That decides nothing: the operation's result or exception is the outcome.
 //
@@ -38,8 +39,8 @@
 // A coroutine that waits here may be destroyed while nobody can resume it. The operation is told to
 // stop then, or the awaitable given up, so both must own what they use.
 //
-// co_await throws what schedule_after() throws; then nothing was started, and the awaitable is
-// destroyed. It allocates the frame of a coroutine, a shared state, and, for an operation, the
+// co_await throws what schedule_after() throws, but not TimersStopped; then nothing was started, and
+// the awaitable is destroyed. It allocates the frame of a coroutine, a shared state, and, for an operation, the
 // state of a stop token.
 #pragma once
 
@@ -86,9 +87,13 @@ class [[nodiscard]] WithTimeout {
     bool await_suspend(std::coroutine_handle<> caller) {
       auto state = std::make_shared<State>(caller, detail::Operation<What>);
       detail::Driver driver = detail::drive(state, std::move(call_.what_));
-      state->set_timer(call_.timers_.schedule_after(std::chrono::nanoseconds(call_.delay_),
-                                                    detail::Expire(state)));
       state_ = state;
+      try {
+        state->set_timer(call_.timers_.schedule_after(std::chrono::nanoseconds(call_.delay_),
+                                                      detail::Expire(state)));
+      } catch (const TimersStopped&) {  // the refused task has decided that the time is over
+        return false;
+      }
       if constexpr (detail::Operation<What>) state->stop_with(call_.stop_);
       driver.start();
       // After meet(), the caller may have been resumed and this object be gone.
@@ -118,9 +123,16 @@ WithTimeout<std::decay_t<F>> with_timeout(TimerService& timers, F&& operation,
   return {timers, std::forward<F>(operation), detail::to_ns(delay), std::move(stop)};
 }
 
+// A copy of `awaitable` would not be what the caller has; a reference to it could dangle when it is
+// given up. Move it: with_timeout(timers, std::move(awaitable), 5s).
 template <class A, class Rep, class Period>
-requires(!detail::Operation<A> && detail::Awaitable<A>) WithTimeout<std::decay_t<A>> with_timeout(
-    TimerService& timers, A&& awaitable, std::chrono::duration<Rep, Period> delay) {
+requires(!detail::Operation<A&> && detail::Awaitable<A&>) void with_timeout(
+    TimerService& timers, A& awaitable, std::chrono::duration<Rep, Period> delay) = delete;
+
+template <class A, class Rep, class Period>
+requires(!std::is_lvalue_reference_v<A> && !detail::Operation<A> && detail::Awaitable<A>)
+    WithTimeout<std::decay_t<A>> with_timeout(TimerService& timers, A&& awaitable,
+                                              std::chrono::duration<Rep, Period> delay) {
   return {timers, std::forward<A>(awaitable), detail::to_ns(delay), std::stop_token()};
 }
 

@@ -41,7 +41,7 @@ struct Block {
     task = 0;
   }
   void free() {
-    static_cast<void>(word.finish_unrun());
+    static_cast<void>(word.finish());
     require(!in_wheel, "a timer was freed in its wheel");
     task = 2;  // the block belongs to another timer now
     ++freed;
@@ -69,7 +69,7 @@ struct Shard {
     block.generation = block.word.arm(false);
     switch (door.enter_or_post(block)) {
       case Admission::kShut:
-        static_cast<void>(block.word.finish_unrun());
+        static_cast<void>(block.word.finish());
         ++block.refused;
         return;
       case Admission::kPosted:
@@ -87,13 +87,17 @@ struct Shard {
     switch (block.word.cancel(block.generation)) {
       case Word::Cancel::kWonInWheel:
         ++block.cancelled;
-        block.destroy_task();
         require(!gone, "a cancelled timer's shard is gone");
-        if (door.enter_or_post(block) == Admission::kPosted) return;
+        if (door.enter_or_post(block) == Admission::kPosted) {
+          block.destroy_task();
+          if (block.word.let_go_of_task()) block.free();
+          return;
+        }
         note_has_come(block);
         block.in_wheel = false;
-        block.free();
-        return leave();
+        leave();
+        block.destroy_task();
+        return block.free();
       case Word::Cancel::kWonElsewhere:
         ++block.cancelled;
         block.destroy_task();
@@ -324,21 +328,30 @@ TEST(InterleavingShard, TwoMovesToEarlierVersusCollectAndClose) {
   expect_no_fault<TwoMovesToEarlier<>>();
 }
 
-// One thread schedules and cancels a timer, the second cancels another, and the third closes.
+// One thread schedules a timer, the second cancels another, and the third closes.
 template <class Twist = Faithful, Closing kClosing = Closing::kAsIs>
 struct SubmitVersusStop : World<Twist, kClosing> {
   void run(int thread) {
-    if (thread == 0) {
-      this->shard.submit(this->fresh);
-      if (this->fresh.accepted) this->shard.cancel(this->fresh);
-    }
+    if (thread == 0) this->shard.submit(this->fresh);
     if (thread == 1) this->shard.cancel(this->old);
     if (thread == 2) this->shard.close();
   }
 };
 
+// One thread schedules a timer and cancels it, while another closes.
+template <class Twist = Faithful>
+struct SubmitAndCancelVersusStop : World<Twist, Closing::kAsIs> {
+  static constexpr int kThreads = 2;
+  void run(int thread) {
+    if (thread == 1) return this->shard.close();
+    this->shard.submit(this->fresh);
+    if (this->fresh.accepted) this->shard.cancel(this->fresh);
+  }
+};
+
 TEST(InterleavingShard, SubmitAndCancelVersusStop_RefusedCancelledOrReturned) {
   expect_no_fault<SubmitVersusStop<>>();
+  expect_no_fault<SubmitAndCancelVersusStop<>>();
 }
 
 // --- the search finds what is broken on purpose

@@ -19,7 +19,7 @@ using Word = carillon::detail::BasicTimerWord<Model<Twist>>;
 // The word does not count moves: a deadline that is moved away and back leaves no trace.
 struct WithoutMoves : Faithful {
   static constexpr std::uint64_t stored(std::uint64_t value) {
-    return value & ~std::uint64_t{0xffff'fe00};
+    return value & ~std::uint64_t{0xffff'fc00};
   }
 };
 // All timers of a block have the same generation.
@@ -51,8 +51,8 @@ struct Timer {
     task = 0;
   }
   // Ends the timer. The block belongs to another timer from here on, which writes to it.
-  void free(bool ran) {
-    ran ? static_cast<void>(word.finish()) : static_cast<void>(word.finish_unrun());
+  void free() {
+    static_cast<void>(word.finish());
     require(task == 0, "a timer was freed before its task");
     task = 2;
     ++freed;
@@ -63,14 +63,12 @@ struct Timer {
       case Word<Twist>::Cancel::kLost:
         return;
       case Word<Twist>::Cancel::kWonInWheel:
-        ++cancelled;
-        destroy_task();
         noted = true;
-        return;
+        [[fallthrough]];
       case Word<Twist>::Cancel::kWonElsewhere:
         ++cancelled;
         destroy_task();
-        if (word.let_go_of_task()) free(false);
+        if (word.let_go_of_task()) free();
         return;
       case Word<Twist>::Cancel::kWonRunning:
         ++cancelled;
@@ -102,25 +100,25 @@ struct Timer {
   }
   void run() {
     if (!word.start()) {
-      if (word.let_go_as_holder()) free(false);
+      if (word.let_go_as_holder()) free();
       return;
     }
     ++fired;
     require(task == 1, "a task runs that was destroyed");
     destroy_task();
-    free(true);
+    free();
   }
   void fire() {
     if (come_due()) run();
   }
   void read_note() {
-    if (noted) free(false);
+    if (noted && word.let_go_as_holder()) free();
   }
   void take_back() {
     if (word.take_back() != Word<Twist>::TakeBack::kTaken) return;
     ++returned;
     destroy_task();
-    free(false);
+    free();
   }
 };
 
@@ -254,7 +252,7 @@ struct PeriodicCancelAndWait {
   void run(int thread) {
     if (thread < 2) {
       timer.cancel();
-      timer.word.wait_for_end_of_run(timer.generation);
+      timer.word.wait_for_end_of_task(timer.generation);
       require(running == 0, "a wait for the end of a run returned before the end");
       return;
     }
@@ -263,7 +261,7 @@ struct PeriodicCancelAndWait {
     switch (timer.word.rearm()) {
       case Word<Twist>::Rearm::kEnded:
         timer.destroy_task();
-        return timer.free(true);
+        return timer.free();
       case Word<Twist>::Rearm::kArmedWaited:
         timer.word.notify();
         break;
@@ -271,8 +269,7 @@ struct PeriodicCancelAndWait {
         break;
     }
     // The note that carries the timer back to its shard is read.
-    if (timer.word.take_note() == Phase::kCancelled && timer.word.let_go_as_holder())
-      timer.free(false);
+    if (timer.word.take_note() == Phase::kCancelled && timer.word.let_go_as_holder()) timer.free();
   }
   void at_end() {
     timer.read_note();
@@ -299,7 +296,7 @@ struct CancelVersusTheLastPeriod {
     if (thread < 2) return timer.cancel();
     ended_cancelled = timer.word.end_periods();
     timer.destroy_task();
-    timer.free(true);
+    timer.free();
   }
   void at_end() {
     require(timer.cancelled == (ended_cancelled ? 1 : 0),
@@ -311,6 +308,33 @@ struct CancelVersusTheLastPeriod {
 TEST(InterleavingTimerWord, CancelVersusTheLastPeriod_OneWins) {
   expect_no_fault<CancelVersusTheLastPeriod<Faithful>>();
   EXPECT_NE(explore<CancelVersusTheLastPeriod<WithSplitSwaps>>().fault, "") << "broken on purpose";
+}
+
+// Two threads cancel a timer, in its wheel or queued, and wait for the end of its task.
+template <class Twist>
+struct CancelsThatWait {
+  static constexpr int kThreads = 3;
+  Timer<Twist> timer;
+
+  void run(int thread) {
+    if (thread == 2) {
+      if (timer.come_due()) timer.noted = true;  // a queue holds it from here on
+      return;
+    }
+    timer.cancel();
+    timer.word.wait_for_end_of_task(timer.generation);
+    require(timer.task == 0, "cancel_and_wait() returned before the task's destructor");
+  }
+  void at_end() {
+    timer.read_note();
+    require(timer.cancelled == 1, "it was not cancelled once");
+    require(timer.freed == 1, "it was not freed once");
+  }
+};
+
+TEST(InterleavingTimerWord, CancelAndWaitVersusCancel_TheTaskIsGoneWhenEitherReturns) {
+  expect_no_fault<CancelsThatWait<Faithful>>();
+  expect_fault<CancelsThatWait<WithoutNotifying>>("the threads that have not ended wait for ever");
 }
 
 // --- the search finds what is broken on purpose

@@ -23,14 +23,16 @@
 #include <utility>
 
 #include "carillon/timer/detail/awaiting.h"
-#include "carillon/timer/timer_errors.h"
 #include "carillon/timer/timer_handle.h"
 
 namespace carillon::detail {
 
+// Writes a line about an exception that nobody is left to catch to standard error.
+void print_error(std::exception_ptr what) noexcept;
+
 class TimeoutState {
  public:
-  enum class End : std::uint8_t { kNone, kEnded, kTimedOut, kServiceStopped, kAbandoned };
+  enum class End : std::uint8_t { kNone, kEnded, kTimedOut, kAbandoned };
 
   // If `waits` is true, the coroutine waits for the awaitable to end, also when the time is over.
   TimeoutState(std::coroutine_handle<> caller, bool waits)
@@ -55,8 +57,8 @@ class TimeoutState {
   }
 
   // --- the timer
-  void expire(End how) {
-    if (!decide(how)) return;
+  void expire() {
+    if (!decide(End::kTimedOut)) return;
     if (waits_) {
       stop_.request_stop();  // then the awaitable ends, and the driver resumes the coroutine
     } else if (meet()) {
@@ -80,16 +82,9 @@ class TimeoutState {
   }
 
  protected:
-  // Returns true if the awaitable ended in time. Throws its exception, or TimersStopped.
+  // Returns true if the awaitable ended in time. Throws its exception.
   bool ended_in_time() {
-    switch (end_.load(std::memory_order_acquire)) {
-      case End::kTimedOut:
-        return false;
-      case End::kServiceStopped:
-        throw TimersStopped();
-      default:
-        break;
-    }
+    if (end_.load(std::memory_order_acquire) == End::kTimedOut) return false;
     if (error_ != nullptr) std::rethrow_exception(std::move(error_));
     return true;
   }
@@ -149,18 +144,22 @@ class TimeoutResult<void> : public TimeoutState {
   Result take() { return ended_in_time(); }
 };
 
-// The timer's task.
+// The timer's task. The time is over when it is called, or destroyed without a call: the timer was
+// cancelled then, and the outcome is decided already; or the service was stopped.
 class Expire {
  public:
   explicit Expire(std::shared_ptr<TimeoutState> state) noexcept : state_(std::move(state)) {}
   Expire(Expire&&) noexcept = default;
   Expire& operator=(Expire&&) = delete;
   ~Expire() {
-    // The timer was cancelled, and then the outcome is decided already; or stop() returned it.
-    if (state_ != nullptr)
-      std::exchange(state_, nullptr)->expire(TimeoutState::End::kServiceStopped);
+    if (state_ == nullptr) return;
+    try {
+      std::exchange(state_, nullptr)->expire();
+    } catch (...) {  // from the coroutine's promise; the service, and its on_error, may be gone
+      print_error(std::current_exception());
+    }
   }
-  void operator()() { std::exchange(state_, nullptr)->expire(TimeoutState::End::kTimedOut); }
+  void operator()() { std::exchange(state_, nullptr)->expire(); }
 
  private:
   std::shared_ptr<TimeoutState> state_;

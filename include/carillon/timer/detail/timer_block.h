@@ -67,12 +67,9 @@ static_assert(sizeof(TimerBlock) == 128);
 TimerBlock& acquire_block();
 void release_block(TimerBlock& block) noexcept;
 
-// Ends a timer whose task is destroyed or taken: one that ran, and one that did not run.
+// Ends a timer whose task is destroyed or taken.
 inline void finish_block(TimerBlock& block) noexcept {
   if (block.word.finish() == TimerWord::End::kReuse) release_block(block);
-}
-inline void finish_unrun_block(TimerBlock& block) noexcept {
-  if (block.word.finish_unrun() == TimerWord::End::kReuse) release_block(block);
 }
 
 // A block with a task, which goes back to the pool unless it is scheduled.
@@ -92,14 +89,17 @@ class NewTimer {
   ~NewTimer() {
     if (block_ == nullptr) return;
     block_->destroy_task();
-    release_block(*block_);
+    if (!retired_) release_block(*block_);
   }
 
   TimerBlock& block() noexcept { return *block_; }
   void scheduled() noexcept { block_ = nullptr; }
+  // It was armed, and then refused.
+  void refused() noexcept { retired_ = block_->word.finish() == TimerWord::End::kRetire; }
 
  private:
   TimerBlock* block_;
+  bool retired_ = false;
 };
 
 }  // namespace carillon::detail

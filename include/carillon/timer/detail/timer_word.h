@@ -15,12 +15,13 @@
 //   kPosted      A note about this timer (door.h) has been left at its shard's door, or is about to
 //                be. Until it is read, it decides about the timer: a wheel that meets the timer
 //                leaves it alone. A timer never has two notes.
-//   kTaskGone    Set on a cancelled timer when the cancelling thread has taken the task out.
+//   kTaskGone    Set on a cancelled timer when the cancelling thread has destroyed the task.
 //   kHolderGone  Set on a cancelled timer when its holder (a note or a queue) has let go of it. The
 //                thread that sets the second of these two flags frees the timer.
 //   kPeriodic    The timer can be cancelled while it runs. That sets kEnding.
 //   kEnding      The timer does not run again after this run.
-//   kWaited      A thread waits for the end of the present run.
+//   kWaited      A thread waits for the end of the present run, or of the task's destructor.
+//   kOnWall      The deadline is on the wall clock. It does not change.
 //
 // `moves` counts changes of the deadline. A thread that claims a timer reads the word, then the
 // deadline, and then swaps the word. A move in between makes the swap fail, so a timer that was
@@ -70,9 +71,10 @@ class BasicTimerWord {
   //
   // REQUIRES: the caller has taken the timer from the free ones, so that no other thread makes
   // transitions.
-  Generation arm(bool periodic) noexcept {
+  Generation arm(bool periodic, bool on_wall = false) noexcept {
     const Generation generation = this->generation();
-    word_.store(of(generation, Phase::kArmed) | kPosted | (periodic ? kPeriodic : 0),
+    word_.store(of(generation, Phase::kArmed) | kPosted | (periodic ? kPeriodic : 0) |
+                    (on_wall ? kOnWall : 0),
                 std::memory_order_relaxed);
     return generation;
   }
@@ -86,9 +88,10 @@ class BasicTimerWord {
   enum class Cancel {
     // The timer has fired, was cancelled, or was returned; or its generation is over.
     kLost,
-    // Take the task, then take the timer out of its wheel or leave a note about it.
+    // Take the timer out of its wheel, destroy the task, and finish. If the door is taken: leave a
+    // note, and go on as with kWonElsewhere.
     kWonInWheel,
-    // Take the task, then call let_go_of_task(): a note or a queue holds the timer.
+    // Destroy the task, then call let_go_of_task(): a note or a queue holds the timer.
     kWonElsewhere,
     // The timer is periodic and running now; it ends after this run.
     kWonRunning,
@@ -101,7 +104,7 @@ class BasicTimerWord {
       switch (phase_of(word)) {
         case Phase::kArmed:
           if ((word & kPosted) == 0) {
-            if (swap(word, with_phase(word, Phase::kCancelled) | kPosted | kTaskGone))
+            if (swap(word, with_phase(word, Phase::kCancelled) | kPosted))
               return Cancel::kWonInWheel;
           } else if (swap(word, with_phase(word, Phase::kCancelled))) {
             return Cancel::kWonElsewhere;
@@ -126,7 +129,9 @@ class BasicTimerWord {
   // Both return true if the other side has let go already; the caller then finishes and frees the
   // timer.
   bool let_go_of_task() noexcept {
-    return (word_.fetch_or(kTaskGone, std::memory_order_acq_rel) & kHolderGone) != 0;
+    const std::uint64_t old = word_.fetch_or(kTaskGone, std::memory_order_acq_rel);
+    if ((old & kWaited) != 0) word_.notify_all();
+    return (old & kHolderGone) != 0;
   }
   bool let_go_as_holder() noexcept {
     return (word_.fetch_or(kHolderGone, std::memory_order_acq_rel) & kTaskGone) != 0;
@@ -134,7 +139,7 @@ class BasicTimerWord {
 
   // --- moving the deadline
   enum class Move {
-    // The timer is not pending.
+    // The timer is not pending, or it is on the other clock.
     kLost,
     // Until end_move(), only the caller may write the deadline.
     kMoving,
@@ -142,10 +147,13 @@ class BasicTimerWord {
     // just before that one.
     kAnother,
   };
-  Move begin_move(Generation generation) noexcept {
+  enum class Clock { kAny, kSteady, kWall };
+  Move begin_move(Generation generation, Clock clock = Clock::kAny) noexcept {
     std::uint64_t word = word_.load(std::memory_order_acquire);
     for (;;) {
       if (generation_of(word) != generation) return Move::kLost;
+      const Clock own = (word & kOnWall) != 0 ? Clock::kWall : Clock::kSteady;
+      if (clock != Clock::kAny && clock != own) return Move::kLost;
       if (phase_of(word) == Phase::kMoving) return Move::kAnother;
       if (phase_of(word) != Phase::kArmed) return Move::kLost;
       if (swap(word, with_phase(word, Phase::kMoving))) return Move::kMoving;
@@ -251,17 +259,15 @@ class BasicTimerWord {
     return next == 0 ? End::kRetire : End::kReuse;
   }
 
-  // The same for a timer that was not running. Nobody can be waiting for it, so a store is enough.
-  End finish_unrun() noexcept {
-    const Generation next = generation() + 1;
-    word_.store(of(next, Phase::kFree), std::memory_order_release);
-    return next == 0 ? End::kRetire : End::kReuse;
-  }
-
-  // Waits while that generation is running.
-  void wait_for_end_of_run(Generation generation) noexcept {
+  // Waits while that generation is running, or another thread has cancelled it and has not
+  // destroyed its task yet.
+  void wait_for_end_of_task(Generation generation) noexcept {
     std::uint64_t word = word_.load(std::memory_order_acquire);
-    while (generation_of(word) == generation && phase_of(word) == Phase::kRunning) {
+    const auto is_in_use = [&] {
+      return phase_of(word) == Phase::kRunning ||
+             (phase_of(word) == Phase::kCancelled && (word & kTaskGone) == 0);
+    };
+    while (generation_of(word) == generation && is_in_use()) {
       if ((word & kWaited) != 0 || swap(word, word | kWaited)) {
         word_.wait(word | kWaited, std::memory_order_acquire);
         word = word_.load(std::memory_order_acquire);
@@ -278,7 +284,8 @@ class BasicTimerWord {
   static constexpr std::uint64_t kPeriodic = 1U << 6;
   static constexpr std::uint64_t kEnding = 1U << 7;
   static constexpr std::uint64_t kWaited = 1U << 8;
-  static constexpr std::uint64_t kMove = 1U << 9;  // the lowest bit of `moves`
+  static constexpr std::uint64_t kOnWall = 1U << 9;
+  static constexpr std::uint64_t kMove = 1U << 10;  // the lowest bit of `moves`
   static constexpr std::uint64_t kMoves = 0xffff'ffff - (kMove - 1);
 
   static constexpr std::uint64_t of(Generation generation, Phase phase) noexcept {
