@@ -10,13 +10,6 @@
 namespace carillon::detail {
 namespace {
 
-// One run that the calling thread is inside of. A list, because a user's executor may run one task
-// inside another.
-struct RunFrame {
-  const TimerCore& core;
-  const TimerBlock& block;
-  RunFrame* outer;
-};
 constinit thread_local RunFrame* innermost = nullptr;
 
 // One DueTask whose call or destructor the calling thread is inside of.
@@ -74,6 +67,15 @@ bool running_here(const TimerBlock& block) noexcept {
   return false;
 }
 
+RunFrame* periodic_run_here(const TimerBlock& block, std::uint32_t generation) noexcept {
+  for (RunFrame* frame = innermost; frame != nullptr; frame = frame->outer) {
+    if (&frame->block != &block) continue;
+    const bool goes_on = block.repeat != Repeat::kOnce && !block.word.ending();
+    return goes_on && block.word.generation() == generation ? frame : nullptr;
+  }
+  return nullptr;
+}
+
 bool runs_task_of(const TimerCore& core) noexcept {
   for (const RunFrame* frame = innermost; frame != nullptr; frame = frame->outer) {
     if (&frame->core == &core) return true;
@@ -113,7 +115,7 @@ void TimerCore::run(TimerBlock& block, RunStats& stats, std::int64_t& now) noexc
     block.destroy_task();
     finish_block(block);
   } else {
-    run_again(block, stats, due, now);
+    run_again(frame, stats, due, now);
   }
   innermost = frame.outer;
   timer_counted();
@@ -128,8 +130,10 @@ void TimerCore::call(TimerBlock& block, RunStats& stats) noexcept {
   }
 }
 
-void TimerCore::run_again(TimerBlock& block, RunStats& stats, std::int64_t due,
+void TimerCore::run_again(const RunFrame& run, RunStats& stats, std::int64_t due,
                           std::int64_t now) noexcept {
+  TimerBlock& block = run.block;
+  if (run.next != RunFrame::kAsPlanned) return arm_again(block, stats, run.next);
   if (!goes_by_calendar(block.repeat))
     return arm_again(block, stats, next_period(block.repeat, block.period, due, now));
   // The next time is after `due` even if the clock shows less: a clock that was set back a little
@@ -252,6 +256,24 @@ namespace carillon {
 DueTask::DueTask(std::shared_ptr<detail::TimerCore> core,
                  std::list<detail::TimerBlock*>::iterator place) noexcept
     : core_(std::move(core)), place_(place) {}
+
+TimerHandle this_timer() noexcept {
+  const detail::RunFrame* run = detail::innermost;
+  return run == nullptr ? TimerHandle() : TimerHandle(run->block, run->block.word.generation());
+}
+
+DueTask& DueTask::operator=(DueTask&& other) noexcept {
+  if (this != &other) {
+    const DueTask former = std::move(*this);
+    core_ = std::move(other.core_);
+    place_ = other.place_;
+  }
+  return *this;
+}
+
+std::function<void()> DueTask::shared() && {
+  return [task = std::make_shared<DueTask>(std::move(*this))] { (*task)(); };
+}
 
 DueTask::~DueTask() {
   if (core_ != nullptr) core_->take_foreign(place_, false);

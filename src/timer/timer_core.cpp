@@ -55,10 +55,22 @@ TimerShard& TimerCore::shard_of_this_thread() const noexcept {
 
 // --- scheduling
 
+ExecutorId TimerCore::add_executor(TimerExecutor executor) {
+  if (executor.threads() > 0)
+    throw std::invalid_argument(
+        "carillon: a timer's own executor was a pool; make it TimerExecutor::by(...) or "
+        "timer_thread()");
+  const std::lock_guard lock(mutex_);
+  executors_.push_back(std::move(executor));
+  return ExecutorId{static_cast<std::uint32_t>(executors_.size())};
+}
+
 TimerHandle TimerCore::submit(NewTimer& timer) {
   if (stage_.load(std::memory_order_acquire) != Stage::kRunning) [[unlikely]]
     start();
   refuse_if_forked();
+  if (timer.block().executor != 0) [[unlikely]]
+    check_executor(timer.block().executor);
   if (options_.max_pending != TimerOptions::kUnlimited) find_room();
   TimerBlock& block = timer.block();
   TimerShard& shard = shard_of_this_thread();
@@ -80,6 +92,14 @@ TimerHandle TimerCore::submit(NewTimer& timer) {
   }
   undo();
   refuse(std::make_exception_ptr(TimersStopped()));
+}
+
+void TimerCore::check_executor(std::uint32_t executor) {
+  const std::lock_guard lock(mutex_);
+  if (executor <= executors_.size()) return;
+  throw std::invalid_argument("carillon: a timer has executor " + std::to_string(executor) +
+                              ", and its service has " + std::to_string(executors_.size()) +
+                              "; ids are those of the same service's add_executor()");
 }
 
 // Starts the threads, for the first timer. Throws TimersStopped if the service was stopped.

@@ -63,6 +63,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -80,6 +81,8 @@
 
 namespace carillon::detail {
 
+struct RunFrame;
+
 class TimerCore : public std::enable_shared_from_this<TimerCore> {
  public:
   explicit TimerCore(TimerOptions options);
@@ -89,6 +92,8 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
   // --- scheduling
   // Schedules a timer whose fields are set. Throws what TimerService::schedule_after() throws.
   TimerHandle submit(NewTimer& timer);
+
+  ExecutorId add_executor(TimerExecutor executor);
 
   // --- the end
   std::vector<Unprocessed> stop();
@@ -103,6 +108,9 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
   std::int64_t wall_now() const noexcept;
   // Returns true if the two calls above run no code of the user's.
   bool is_on_machine_clock() const noexcept { return on_machine_clock_; }
+  std::int64_t now_on(TimerKind kind) const noexcept {
+    return kind == TimerKind::kSteady ? steady_now() : wall_now();
+  }
   ClockTimes read_clocks() const noexcept { return {steady_now(), wall_now()}; }
 
   // A deadline, in ns of the steady clock, was published. Wakes the timer thread if it would sleep
@@ -151,6 +159,7 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
   void start();
   bool is_forked() const noexcept;
   void refuse_if_forked() const;
+  void check_executor(std::uint32_t executor);
   [[noreturn]] void refuse(std::exception_ptr why);
   void find_room();
   void leave_room() noexcept;
@@ -166,7 +175,7 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
   void call(TimerBlock& block, RunStats& stats) noexcept;
   void report(std::exception_ptr what) noexcept;
   void report_slow(std::int64_t took) noexcept;
-  void run_again(TimerBlock& block, RunStats& stats, std::int64_t due, std::int64_t now) noexcept;
+  void run_again(const RunFrame& run, RunStats& stats, std::int64_t due, std::int64_t now) noexcept;
   void wait_for_wall_clock(TimerBlock& block, RunStats& stats, std::int64_t due) noexcept;
   void arm_by_calendar(TimerBlock& block, RunStats& stats, std::int64_t after) noexcept;
   void arm_again(TimerBlock& block, RunStats& stats, std::int64_t deadline) noexcept;
@@ -178,7 +187,8 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
   bool collect_due(const ClockTimes& now);
   void recall_calendar_timers(const ClockTimes& now) noexcept;
   void hand_over_due();
-  bool hand_to_foreign(TimerBlock& block) noexcept;
+  bool hand_to_foreign(TimerBlock& block, const TimerExecutor& executor) noexcept;
+  const TimerExecutor& executor_of(const TimerBlock& block) noexcept;
   void sleep();
   void close_shards(BlockList& rest) noexcept;
   void notice_drained();
@@ -221,13 +231,27 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
   std::mutex mutex_;  // protects the following
   std::condition_variable end_changed_;
   bool drained_ = false;
-  bool stopped_ = false;  // the end has begun
-  bool ended_ = false;    // and nothing begins any more
-  unsigned threads_ = 0;  // that have not ended
-  BlockList rest_;        // timers that were taken back, and not yet handed out
+  bool stopped_ = false;                 // the end has begun
+  bool ended_ = false;                   // and nothing begins any more
+  unsigned threads_ = 0;                 // that have not ended
+  BlockList rest_;                       // timers that were taken back, and not yet handed out
+  std::deque<TimerExecutor> executors_;  // of single timers; never removed
   std::thread timer_thread_;
 };
 
+// One run that the calling thread is inside of. A list, because a user's executor may run one task
+// inside another.
+struct RunFrame {
+  static constexpr std::int64_t kAsPlanned = -kForever - 1;
+
+  const TimerCore& core;
+  TimerBlock& block;
+  RunFrame* outer;
+  std::int64_t next = kAsPlanned;  // when a periodic timer is to run next, if the run has said so
+};
+// Returns the run of this timer that the calling thread is inside of, if the timer is periodic and
+// goes on after it; null otherwise.
+RunFrame* periodic_run_here(const TimerBlock& block, std::uint32_t generation) noexcept;
 // Destroys the task of a timer that the caller has cancelled.
 void destroy_cancelled_task(TimerBlock& block) noexcept;
 // Returns true if the calling thread is inside a run of this timer, or inside the destructor of its

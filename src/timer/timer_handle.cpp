@@ -37,6 +37,10 @@ bool TimerHandle::move_by(std::int64_t delay) {
   if (block_ == nullptr) return false;
   switch (block_->word.begin_move(generation_)) {
     case TimerWord::Move::kLost:
+      if (detail::RunFrame* run = detail::periodic_run_here(*block_, generation_)) {
+        run->next = detail::add_ns(run->core.now_on(block_->kind), delay);
+        return true;
+      }
       return false;
     case TimerWord::Move::kAnother:
       return true;
@@ -44,16 +48,16 @@ bool TimerHandle::move_by(std::int64_t delay) {
       break;
   }
   detail::TimerCore& core = block_->shard->core();
-  const bool steady = block_->kind == TimerKind::kSteady;
+  const TimerKind kind = block_->kind;
   if (core.is_on_machine_clock()) {
-    end_move(detail::add_ns(steady ? core.steady_now() : core.wall_now(), delay));
+    end_move(detail::add_ns(core.now_on(kind), delay));
     return true;
   }
   // Other threads wait for the end of a move, so a clock of the user's, which may take long, is
   // asked between two moves. The service may be destroyed meanwhile.
   const std::shared_ptr<detail::TimerCore> held = core.shared_from_this();
   static_cast<void>(block_->word.end_move(false));
-  const std::int64_t now = steady ? core.steady_now() : core.wall_now();
+  const std::int64_t now = core.now_on(kind);
   const TimerWord::Move move = block_->word.begin_move(generation_);
   if (move == TimerWord::Move::kMoving) end_move(detail::add_ns(now, delay));
   return move != TimerWord::Move::kLost;
@@ -64,7 +68,11 @@ bool TimerHandle::move_to(std::int64_t time, bool on_wall_clock) {
   const TimerWord::Move move = block_->word.begin_move(
       generation_, on_wall_clock ? TimerWord::Clock::kWall : TimerWord::Clock::kSteady);
   if (move == TimerWord::Move::kMoving) end_move(time);
-  return move != TimerWord::Move::kLost;
+  if (move != TimerWord::Move::kLost) return true;
+  detail::RunFrame* run = detail::periodic_run_here(*block_, generation_);
+  if (run == nullptr || on_wall_clock != (block_->kind == TimerKind::kWall)) return false;
+  run->next = time;
+  return true;
 }
 
 void TimerHandle::end_move(std::int64_t deadline) noexcept {
@@ -72,6 +80,16 @@ void TimerHandle::end_move(std::int64_t deadline) noexcept {
   block_->deadline.store(deadline, std::memory_order_release);
   detail::TimerShard& shard = *block_->shard;
   if (block_->word.end_move(earlier)) shard.submit_again(*block_);
+}
+
+bool TimerHandle::get_due(Due& due) const noexcept {
+  if (block_ == nullptr) return false;
+  const TimerWord::Look seen = block_->word.look(generation_);
+  if (seen.phase != Phase::kArmed && seen.phase != Phase::kMoving && seen.phase != Phase::kQueued)
+    return false;
+  due = {block_->deadline.load(std::memory_order_acquire), seen.on_wall};
+  // If the generation is over by now, the deadline may be that of another timer.
+  return block_->word.look(generation_).phase != Phase::kFree;
 }
 
 TimerState TimerHandle::state() const noexcept {

@@ -45,14 +45,15 @@ TimerHandle TimerService::start_at(detail::NewTimer& timer, TimerKind kind, std:
   return core_->submit(timer);
 }
 
-TimerHandle TimerService::start_periodic(detail::NewTimer& timer, std::int64_t period,
-                                         Repeat repeat) {
+TimerHandle TimerService::start_periodic(detail::NewTimer& timer, std::int64_t first,
+                                         std::int64_t period, Repeat repeat,
+                                         std::chrono::nanoseconds slack) {
   if (period <= 0) {
     throw std::invalid_argument("carillon: the period of a timer is " + std::to_string(period) +
                                 " ns; it must be positive");
   }
   TimerBlock& block = timer.block();
-  set_up(block, TimerKind::kSteady, detail::add_ns(core_->steady_now(), period), {});
+  set_up(block, TimerKind::kSteady, detail::add_ns(core_->steady_now(), first), slack);
   block.repeat = repeat;
   block.period = period;
   return core_->submit(timer);
@@ -77,6 +78,17 @@ std::vector<Unprocessed> TimerService::drain() {
 
 std::vector<Unprocessed> TimerService::drain_for(std::chrono::nanoseconds at_most) {
   return core_->drain(std::max<std::int64_t>(at_most.count(), 0));
+}
+
+ExecutorId TimerService::add_executor(TimerExecutor executor) {
+  return core_->add_executor(std::move(executor));
+}
+
+std::optional<std::chrono::nanoseconds> TimerService::remaining(TimerHandle timer) const noexcept {
+  TimerHandle::Due due{};
+  if (!timer.get_due(due)) return std::nullopt;
+  const std::int64_t now = due.on_wall_clock ? core_->wall_now() : core_->steady_now();
+  return std::chrono::nanoseconds(std::max<std::int64_t>(detail::sub_ns(due.time, now), 0));
 }
 
 TimerStats TimerService::stats() const {

@@ -77,24 +77,37 @@ void TimerCore::recall_calendar_timers(const ClockTimes& now) noexcept {
 
 void TimerCore::hand_over_due() {
   if (due_.empty()) return;
-  if (pool_ != nullptr) {
-    pool_->push(due_);  // if the pool is closed, they stay in due_, and stop() returns them
-    return;
-  }
+  BlockList for_pool;
   std::int64_t now = steady_now();
   while (!due_.empty() && !hold_fire_.load(std::memory_order_relaxed)) {
     TimerBlock& block = due_.pop();
-    due_.prefetch_task();  // its cache line was not touched since it was scheduled
-    if (!options_.executor.function()) {
-      run(block, timer_thread_stats_, now);
+    if (block.executor == 0 && pool_ != nullptr) {
+      for_pool.push(block);
       continue;
     }
-    if (!hand_to_foreign(block)) return due_.push(block);  // stop() returns it
+    due_.prefetch_task();  // its cache line was not touched since it was scheduled
+    const TimerExecutor& executor = executor_of(block);
+    if (!executor.function()) {
+      run(block, timer_thread_stats_, now);
+    } else if (!hand_to_foreign(block, executor)) {
+      due_.push(block);  // stop() returns it
+      break;
+    }
   }
+  if (for_pool.empty()) return;
+  pool_->push(for_pool);
+  due_.append(for_pool);  // empty, unless the pool is closed; then stop() returns them
+}
+
+const TimerExecutor& TimerCore::executor_of(const TimerBlock& block) noexcept {
+  if (block.executor == 0) [[likely]]
+    return options_.executor;
+  const std::lock_guard lock(mutex_);
+  return executors_[block.executor - 1];
 }
 
 // Returns false if stop() has begun: the block is still the caller's.
-bool TimerCore::hand_to_foreign(TimerBlock& block) noexcept {
+bool TimerCore::hand_to_foreign(TimerBlock& block, const TimerExecutor& executor) noexcept {
   try {
     std::optional<ForeignTasks::Place> place;
     try {
@@ -104,7 +117,7 @@ bool TimerCore::hand_to_foreign(TimerBlock& block) noexcept {
       throw;
     }
     if (!place) return false;
-    options_.executor.function()(DueTask(shared_from_this(), *place));
+    executor.function()(DueTask(shared_from_this(), *place));
   } catch (...) {
     report(std::current_exception());
   }

@@ -1,9 +1,11 @@
 // TimerExecutor: where the tasks of due timers run.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <list>
 #include <memory>
+#include <type_traits>
 #include <utility>
 
 namespace carillon {
@@ -21,11 +23,18 @@ class DueTask {
   DueTask(std::shared_ptr<detail::TimerCore> core,
           std::list<detail::TimerBlock*>::iterator place) noexcept;
   DueTask(DueTask&& other) noexcept : core_(std::move(other.core_)), place_(other.place_) {}
-  DueTask& operator=(DueTask&&) = delete;
+  DueTask& operator=(DueTask&& other) noexcept;
   ~DueTask();
 
   // An exception from the task goes to TimerOptions::on_error, not to the caller.
   void operator()() noexcept;
+
+  // The same as a callable that can be copied, for pools that take a std::function. The copies are
+  // one task: it ends with the first call, or with the last copy. Throws std::bad_alloc; the timer
+  // counts as cancelled then.
+  //
+  //   TimerExecutor::by([&](carillon::DueTask task) { pool.submit(std::move(task).shared()); })
+  std::function<void()> shared() &&;
 
  private:
   std::shared_ptr<detail::TimerCore> core_;  // null once it was called
@@ -63,5 +72,33 @@ class TimerExecutor {
   unsigned threads_;
   Function function_;
 };
+
+// An executor that was added to a service, for single timers: TimerService::add_executor().
+struct ExecutorId {
+  std::uint32_t number = 0;  // 0: the service's own
+};
+
+// A task with an executor.
+template <class F>
+struct OnExecutor {
+  ExecutorId executor;
+  F task;
+};
+
+// Says where the task of one timer runs. REQUIRES: the service that gets it has given the id.
+//
+//   const carillon::ExecutorId io = timers.add_executor(carillon::TimerExecutor::by(post_to_io));
+//   timers.schedule_after(30s, carillon::on_executor(io, [] { ... }));
+template <class F>
+OnExecutor<std::decay_t<F>> on_executor(ExecutorId executor, F&& task) {
+  return {executor, std::forward<F>(task)};
+}
+
+namespace detail {
+template <class F>
+inline constexpr bool kHasExecutor = false;
+template <class F>
+inline constexpr bool kHasExecutor<OnExecutor<F>> = true;
+}  // namespace detail
 
 }  // namespace carillon

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 
 #include "carillon/timer/detail/durations.h"
 #include "carillon/timer/timer_clock.h"
@@ -49,6 +51,9 @@ class TimerHandle {
   // old one. A periodic timer goes on from the new time. Returns false if the timer is due, running
   // or over. O(1); a move to later is a few stores. The delay counts on the clock by which the
   // timer was scheduled.
+  //
+  // Inside a run of a periodic timer, that run can move its own timer: to the time of the next run
+  // (this_timer()).
   template <class Rep, class Period>
   bool reschedule_after(std::chrono::duration<Rep, Period> delay) {
     return move_by(detail::to_ns(delay));
@@ -69,10 +74,18 @@ class TimerHandle {
   friend bool operator==(const TimerHandle&, const TimerHandle&) noexcept = default;
 
   // Used by the service.
+  // When a timer that is pending or due is to fire, in ns of its clock.
+  struct Due {
+    std::int64_t time;
+    bool on_wall_clock;
+  };
+  bool get_due(Due& due) const noexcept;
   TimerHandle(detail::TimerBlock& block, std::uint32_t generation) noexcept
       : block_(&block), generation_(generation) {}
 
  private:
+  friend struct std::hash<TimerHandle>;
+
   bool move_by(std::int64_t delay);
   bool move_to(std::int64_t time, bool on_wall_clock);
   void end_move(std::int64_t deadline) noexcept;
@@ -81,4 +94,20 @@ class TimerHandle {
   std::uint32_t generation_ = 0;
 };
 
+// Returns the handle of the timer whose task the calling thread is running, the innermost one; an
+// empty handle outside of tasks. A periodic task can change its own next time by it:
+//
+//   timers.schedule_every(10s, [&] {
+//     if (!poll()) carillon::this_timer().reschedule_after(100ms);  // then 10 s after that
+//   });
+TimerHandle this_timer() noexcept;
+
 }  // namespace carillon
+
+template <>
+struct std::hash<carillon::TimerHandle> {
+  std::size_t operator()(const carillon::TimerHandle& handle) const noexcept {
+    const std::size_t block = std::hash<carillon::detail::TimerBlock*>()(handle.block_);
+    return (block ^ handle.generation_) * 0x9e37'79b9'7f4a'7c15U;
+  }
+};

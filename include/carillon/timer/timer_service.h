@@ -54,6 +54,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string_view>
 #include <type_traits>
@@ -83,6 +84,14 @@ struct Unprocessed {
   bool by_calendar = false;            // true if it came from schedule_cron() or schedule_by()
 };
 
+// A timer at a fixed rate.
+struct Every {
+  std::chrono::nanoseconds period;
+  std::optional<std::chrono::nanoseconds> first = std::nullopt;  // from now; empty: one period
+  std::chrono::nanoseconds slack{0};  // each run may start that much later
+  Missed missed = Missed::kSkip;
+};
+
 class TimerService {
  public:
   // Throws std::invalid_argument if the tick is less than 1 ns, and std::bad_alloc. Starts no
@@ -93,6 +102,10 @@ class TimerService {
   // As stop(); the tasks that stop() would return are destroyed. If a task has called stop(), the
   // destructor waits for that task, too, unless it is called inside of it.
   ~TimerService();
+
+  // Adds an executor for single timers (on_executor()): TimerExecutor::by() or timer_thread(). It
+  // lives as long as the service. Throws std::invalid_argument for a pool, and std::bad_alloc.
+  ExecutorId add_executor(TimerExecutor executor);
 
   // --- one-shot
   //
@@ -130,7 +143,14 @@ class TimerService {
   TimerHandle schedule_every(std::chrono::duration<Rep, Period> period, F&& task,
                              Missed missed = Missed::kSkip) {
     detail::NewTimer timer(std::in_place, std::forward<F>(task));
-    return start_periodic(timer, detail::to_ns(period), repeat_of(missed));
+    return start_periodic(timer, detail::to_ns(period), detail::to_ns(period), repeat_of(missed));
+  }
+  // The same with more to say: timers.schedule_every({.period = 10s, .first = 0s, .slack = 1s}, f).
+  template <class F>
+  TimerHandle schedule_every(const Every& every, F&& task) {
+    detail::NewTimer timer(std::in_place, std::forward<F>(task));
+    return start_periodic(timer, every.first.value_or(every.period).count(), every.period.count(),
+                          repeat_of(every.missed), every.slack);
   }
 
   // With a fixed delay before the first run, and between the end of each run and the start of the
@@ -138,7 +158,8 @@ class TimerService {
   template <class Rep, class Period, class F>
   TimerHandle schedule_with_fixed_delay(std::chrono::duration<Rep, Period> delay, F&& task) {
     detail::NewTimer timer(std::in_place, std::forward<F>(task));
-    return start_periodic(timer, detail::to_ns(delay), detail::Repeat::kAfterRun);
+    return start_periodic(timer, detail::to_ns(delay), detail::to_ns(delay),
+                          detail::Repeat::kAfterRun);
   }
 
   // --- by a calendar, on the wall clock
@@ -178,10 +199,19 @@ class TimerService {
   template <class NextTime, class F>
   requires(detail::Calendar<std::decay_t<NextTime>>) TimerHandle
       schedule_by(NextTime&& next_time, F&& task, Missed missed = Missed::kSkip) {
-    using CalendarTask = detail::CalendarTask<std::decay_t<NextTime>, std::decay_t<F>>;
-    detail::NewTimer timer(std::in_place,
-                           CalendarTask(std::forward<NextTime>(next_time), std::forward<F>(task)));
-    return start_by_calendar(timer, missed);
+    if constexpr (detail::kHasExecutor<std::decay_t<F>>) {
+      using CalendarTask = detail::CalendarTask<std::decay_t<NextTime>, decltype(task.task)>;
+      const ExecutorId executor = task.executor;
+      detail::NewTimer timer(std::in_place,
+                             on_executor(executor, CalendarTask(std::forward<NextTime>(next_time),
+                                                                std::forward<F>(task).task)));
+      return start_by_calendar(timer, missed);
+    } else {
+      using CalendarTask = detail::CalendarTask<std::decay_t<NextTime>, std::decay_t<F>>;
+      detail::NewTimer timer(
+          std::in_place, CalendarTask(std::forward<NextTime>(next_time), std::forward<F>(task)));
+      return start_by_calendar(timer, missed);
+    }
   }
 
   // --- coroutines (sleep.h; and with_timeout.h)
@@ -222,6 +252,11 @@ class TimerService {
 
   TimerStats stats() const;
 
+  // Returns how long it is until the timer's deadline, on the deadline's clock: 0 if that has passed
+  // and the timer has not begun to run; nothing if the timer is running or over. REQUIRES: this
+  // service has scheduled the timer.
+  std::optional<std::chrono::nanoseconds> remaining(TimerHandle timer) const noexcept;
+
   // The same as stats().pending, and cheaper.
   std::uint64_t pending() const noexcept;
 
@@ -246,7 +281,8 @@ class TimerService {
                           std::chrono::nanoseconds slack);
   TimerHandle start_at(detail::NewTimer& timer, detail::TimerKind kind, std::int64_t time,
                        std::chrono::nanoseconds slack);
-  TimerHandle start_periodic(detail::NewTimer& timer, std::int64_t period, detail::Repeat repeat);
+  TimerHandle start_periodic(detail::NewTimer& timer, std::int64_t first, std::int64_t period,
+                             detail::Repeat repeat, std::chrono::nanoseconds slack = {});
   TimerHandle start_by_calendar(detail::NewTimer& timer, Missed missed);
 
   std::shared_ptr<detail::TimerCore> core_;

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "carillon/timer/detail/timer_word.h"
+#include "carillon/timer/timer_executor.h"
 #include "carillon/timer/timer_task.h"
 #include "carillon/wheel/timer_node.h"
 
@@ -51,6 +52,7 @@ struct alignas(64) TimerBlock : TimerNode {
   Repeat repeat = Repeat::kOnce;
   bool counted = false;        // among the shard's scheduled timers
   bool note_expected = false;  // it is in no wheel, and a note about it is on its way
+  std::uint32_t executor = 0;  // ExecutorId; 0: the service's own
 
   TaskStorage task;
   std::int64_t period = 0;  // ns
@@ -78,7 +80,13 @@ class NewTimer {
   template <class F>
   NewTimer(std::in_place_t, F&& callable) : block_(&acquire_block()) {
     try {
-      block_->ops = &emplace_task(block_->task, std::forward<F>(callable));
+      if constexpr (kHasExecutor<std::decay_t<F>>) {
+        block_->executor = callable.executor.number;
+        block_->ops = &emplace_task(block_->task, std::forward<F>(callable).task);
+      } else {
+        block_->executor = 0;
+        block_->ops = &emplace_task(block_->task, std::forward<F>(callable));
+      }
     } catch (...) {
       release_block(*block_);
       throw;

@@ -67,6 +67,17 @@ class BasicTimerWord {
     return generation_of(word) == generation ? phase_of(word) : Phase::kFree;
   }
 
+  // The same, with the clock of the deadline.
+  struct Look {
+    Phase phase;
+    bool on_wall;
+  };
+  Look look(Generation generation) const noexcept {
+    const std::uint64_t word = word_.load(std::memory_order_acquire);
+    if (generation_of(word) != generation) return {Phase::kFree, false};
+    return {phase_of(word), (word & kOnWall) != 0};
+  }
+
   // --- scheduling
   //
   // REQUIRES: the caller has taken the timer from the free ones, so that no other thread makes
