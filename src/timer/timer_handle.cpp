@@ -9,7 +9,6 @@
 namespace carillon {
 
 using detail::Phase;
-using detail::TimerBlock;
 using detail::TimerKind;
 using detail::TimerWord;
 

@@ -310,6 +310,7 @@ TEST_F(Sleeping, TheServiceMayBeDestroyedAsSoonAsTheCoroutineGoesOn) {
 
 // A coroutine whose promise lets exceptions out.
 struct Leaky {
+  // NOLINTNEXTLINE(readability-identifier-naming): the name that the standard gives
   struct promise_type : CountsFrames {
     Leaky get_return_object() noexcept { return {}; }
     std::suspend_never initial_suspend() noexcept { return {}; }

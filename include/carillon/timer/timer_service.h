@@ -252,9 +252,9 @@ class TimerService {
 
   TimerStats stats() const;
 
-  // Returns how long it is until the timer's deadline, on the deadline's clock: 0 if that has passed
-  // and the timer has not begun to run; nothing if the timer is running or over. REQUIRES: this
-  // service has scheduled the timer.
+  // Returns how long it is until the timer's deadline, on the deadline's clock. Returns 0 if that
+  // has passed and the timer has not begun to run, and nothing if the timer is running or over.
+  // REQUIRES: this service has scheduled the timer.
   std::optional<std::chrono::nanoseconds> remaining(TimerHandle timer) const noexcept;
 
   // The same as stats().pending, and cheaper.

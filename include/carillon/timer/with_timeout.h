@@ -39,9 +39,9 @@
 // A coroutine that waits here may be destroyed while nobody can resume it. The operation is told to
 // stop then, or the awaitable given up, so both must own what they use.
 //
-// co_await throws what schedule_after() throws, but not TimersStopped; then nothing was started, and
-// the awaitable is destroyed. It allocates the frame of a coroutine, a shared state, and, for an operation, the
-// state of a stop token.
+// co_await throws what schedule_after() throws, except TimersStopped; then nothing was started, and
+// the awaitable is destroyed. It allocates the frame of a coroutine, a shared state, and, for an
+// operation, the state of a stop token.
 #pragma once
 
 #include <atomic>
