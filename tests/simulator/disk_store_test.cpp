@@ -5,8 +5,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+
 #include "queue/crash_batches.h"
 #include "queue/seed.h"
+#include "simulator/clock.h"
 #include "simulator/disk.h"
 #include "simulator/threads.h"
 
@@ -69,6 +72,40 @@ TEST(SimulatedDiskStoreTest, BuildsOnNothingThatAFailedSyncHasLeftInThePageCache
     }
     disk.lose_power(random);
     ASSERT_EQ(queue::batches_in(DiskStore(kData, buffered)), last);
+  }
+}
+
+// A disk is full for a while, so that flushes fail, and the appends are refused until RocksDB has
+// resumed. It says then that the next flush is done before it has written anything. What that flush
+// is to write must stay in the log.
+TEST(SimulatedDiskStoreTest, KeepsInTheLogWhatAFlushAfterAFailedOneHasNotWritten) {
+  begin_simulation(1);
+  Random random(queue::seed_or(1));
+  const queue::DiskStoreOptions small{
+      .recent = 64 << 10, .log_bytes = 1 << 20, .log_segment_bytes = 8 << 10};
+  for (int trial = 0; trial < 100; ++trial) {
+    Disk& disk = Disk::mount();
+    std::uint64_t durable = 0;
+    {
+      DiskStore store(kData, small);
+      const std::uint64_t full_at = 300'000 + random() % 4'000'000;
+      disk.set_capacity(full_at);
+      for (int refusals = 0; durable < 200;) {
+        try {
+          queue::append_batch(store, durable + 1, 1);
+          store.sync();
+          ++durable;
+          if (refusals >= 3 && random() % 2 == 0) break;
+        } catch (const queue::StoreError&) {
+          virtual_time().pass(2'000'000'000);
+          if (++refusals == 3) disk.set_capacity(UINT64_MAX);
+        }
+        if (random() % 5 == 0) run_others();
+      }
+      disk.stop();
+    }
+    disk.end_process();
+    ASSERT_GE(queue::batches_in(DiskStore(kData, small), 1), durable) << trial;
   }
 }
 

@@ -252,7 +252,9 @@ void RocksState::begin_flush() {
 
 void RocksState::flush() {
   flush(true);
-  flushed_ = number_;
+  // After a resume() RocksDB may return before it has written anything: the files tell.
+  flushed_ = number_in_files();
+  if (flushed_ < number_) return;
   flushing_.reset();
   being_flushed_ = 0;
 }

@@ -76,7 +76,8 @@ class RocksState {
   bool flushing();
   // The number of the last change that is durable in files.
   LogNumber flushed() const { return flushed_; }
-  // Flushes all that was applied and waits for it. Throws StoreError. REQUIRES: as begin_flush().
+  // Flushes all that was applied and waits for it, if no flush has failed lately: flushed() tells.
+  // Throws StoreError. REQUIRES: as begin_flush().
   void flush();
 
   // Whether writing files has failed of something that may pass, as a lack of space or descriptors:
