@@ -37,6 +37,10 @@ void Server::finish_commands(Connection& connection) {
       // A list is made in steps.
       const bool goes_on = !begun.empty() && (wants == Wants::kTurn || wants == Wants::kRoom);
       if (!reply && goes_on) return connection.keep(begun);
+      // A large body ends in `replies`, and the next command has only begun.
+      const bool has_begun = begun.empty() && (wants == Wants::kTurn || wants == Wants::kStore);
+      if (!reply && has_begun && !replies.empty())
+        return model_.judge_part_of_kick(connection.number(), times_);
       if (!reply) throw Violation("'" + next.bytes + "' has no reply: " + replies);
     }
     ++steps_;
