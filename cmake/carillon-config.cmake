@@ -1,9 +1,10 @@
-# Answers find_package(carillon [COMPONENTS wheel timer cron asio queue]). The components are
+# Answers find_package(carillon [COMPONENTS wheel idle timer cron asio queue]). The components are
 # described in cmake/CarillonInstall.cmake of Carillon's sources.
 include(CMakeFindDependencyMacro)
 
 include("${CMAKE_CURRENT_LIST_DIR}/carillon-wheel.cmake")
 set(carillon_wheel_FOUND TRUE)
+set(carillon_idle_FOUND TRUE)  # headers alone, as the wheel
 
 if("cron" IN_LIST carillon_FIND_COMPONENTS)
   list(APPEND carillon_FIND_COMPONENTS timer)
@@ -44,6 +45,6 @@ foreach(component IN LISTS carillon_FIND_COMPONENTS)
     set(carillon_FOUND FALSE)
     string(CONCAT carillon_NOT_FOUND_MESSAGE
       "Carillon, as installed here, has no component \"${component}\"; "
-      "there can be: wheel timer cron asio queue")
+      "there can be: wheel idle timer cron asio queue")
   endif()
 endforeach()

@@ -81,7 +81,16 @@ class CronSchedule {
   // `zone` is a name of the tz database: "Europe/Berlin", "UTC". Throws CronError if the expression
   // is not valid, or has no time at all ("0 0 30 2 *"), and std::invalid_argument if there is no
   // such zone.
+#if defined(CARILLON_CRON)
   CronSchedule(std::string_view expression, std::string_view zone);
+#else
+  template <class Text>
+  CronSchedule(const Text&, std::string_view) {
+    static_assert(sizeof(Text) == 0,
+                  "cron expressions are a component of their own: find_package(carillon COMPONENTS "
+                  "cron), and link carillon::cron");
+  }
+#endif
 
   // Returns the first time after `after`, or nothing if that is after the year 9999. O(fields),
   // about 0.2 us; 10 us for a time that is decades away.
