@@ -2,8 +2,8 @@
 // own for it.
 //
 //   carillon::Coroutine<int> answer(carillon::TimerService& timers) {
-//     co_await timers.sleep_for(10ms);
-//     co_return 42;
+//     const bool slept = co_await timers.sleep_for(10ms);
+//     co_return slept ? 42 : 0;    // false: the service has stopped
 //   }
 //   carillon::Coroutine<> print(carillon::TimerService& timers) {
 //     std::printf("%d\n", co_await answer(timers));

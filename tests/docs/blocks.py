@@ -1,0 +1,226 @@
+"""The code blocks of README.md and docs/: each is compiled, or run, as it is printed.
+
+    blocks.py check ROOT              # each block has a language; prints those that are not tested
+    blocks.py sources ROOT FOLDER     # writes the C++ of each page, and a program that runs it
+    blocks.py shell ROOT BUILD PREFIX [PAGE ...]     # runs the sh blocks
+    blocks.py cmake ROOT PREFIX CXX   # configures and builds each cmake block
+
+  - cpp: a whole program. All of a page are compiled into one source file, and run.
+  - cmake: a whole CMakeLists.txt; its main.cpp is the cpp block before it on the page.
+  - sh: run with bash, in an empty folder with that main.cpp, ./build, the commands of BUILD on the
+    PATH, and a server of its own, whose port takes the place of 11300.
+  - text, ini: shown only.
+
+A comment in the line above a sh block, which no reader sees, says what is different:
+<!-- not run: REASON --> or <!-- run for N s: REASON -->, which then interrupts it.
+"""
+
+import contextlib
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from typing import Iterator, NamedTuple
+
+BLOCK = re.compile(
+    r"^(?:<!-- (?P<mark>[^\n]*?) -->\n+)?```(?P<language>\w*)\n(?P<code>.*?)^```$", re.M | re.S
+)
+INDENTED = re.compile(r"(?:^|\n\n)(?P<code>(?: {4}[^\n]*\n)+)")
+INCLUDE = re.compile(r"^#include [^\n]*\n", re.M)
+LANGUAGES = ("cpp", "cmake", "sh", "text", "ini")
+
+
+class Block(NamedTuple):
+    page: str
+    line: int
+    language: str
+    mark: str
+    code: str
+
+    def __str__(self) -> str:
+        return f"{self.page}:{self.line}"
+
+
+def pages(root: pathlib.Path) -> list:
+    return [root / "README.md", *sorted((root / "docs").glob("*.md"))]
+
+
+def blocks(root: pathlib.Path) -> Iterator[Block]:
+    for page in pages(root):
+        text = page.read_text(encoding="utf-8")
+        name = str(page.relative_to(root))
+        for match in BLOCK.finditer(text):
+            line = text.count("\n", 0, match.start("code")) + 1
+            yield Block(name, line, match["language"], match["mark"] or "", match["code"])
+
+
+def faults(root: pathlib.Path) -> Iterator[str]:
+    for page in pages(root):
+        text = BLOCK.sub("", page.read_text(encoding="utf-8"))
+        for match in INDENTED.finditer(text):
+            first = match["code"].strip().splitlines()[0]
+            yield f"{page.relative_to(root)}: a block without a fence and a language: {first}"
+    for block in blocks(root):
+        if block.language not in LANGUAGES:
+            yield f"{block}: the language of a block is one of {', '.join(LANGUAGES)}"
+        if block.mark and not re.match(r"(not run|run for \d+ s): \S", block.mark):
+            yield f"{block}: a mark says why: {block.mark}"
+        if block.mark and block.language != "sh":
+            yield f"{block}: only a sh block can be marked"
+        if block.language == "cpp" and "int main(" not in block.code:
+            yield f"{block}: a cpp block is a whole program"
+
+
+def source_name(page: pathlib.PurePath) -> str:
+    return "_".join(page.with_suffix("").parts).replace("-", "_").lower()
+
+
+def write_sources(root: pathlib.Path, folder: pathlib.Path):
+    """<page>.cpp for each page, with its programs in namespaces; main.cpp calls them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    calls, declarations = [], []
+    for page in pages(root):
+        includes, bodies = "", ""
+        name = source_name(page.relative_to(root))
+        for block in blocks(root):
+            if block.page != str(page.relative_to(root)) or block.language != "cpp":
+                continue
+            scope = f"{name}_{block.line}"
+            includes += "".join(INCLUDE.findall(block.code))
+            code = INCLUDE.sub("\n", block.code).replace("int main(", "int run(")
+            # As in main(), a program that does not return anything has succeeded.
+            end = code.rstrip().rfind("}")
+            code = code[:end] + "  return 0;\n}\n"
+            bodies += f"namespace {scope} {{ int run(); }}\nnamespace {scope} {{\n{code}}}\n"
+            declarations.append(f"namespace {scope} {{ int run(); }}\n")
+            calls.append(f'  failed += told("{block}", {scope}::run());\n')
+        (folder / f"{name}.cpp").write_text(includes + bodies, encoding="utf-8")
+    (folder / "main.cpp").write_text(
+        "#include <cstdio>\n" + "".join(declarations) + "static int told(const char* block, "
+        'int status) {\n  if (status != 0) std::printf("%s returns %d\\n", block, status);\n'
+        "  return status != 0 ? 1 : 0;\n}\nint main() {\n  int failed = 0;\n"
+        + "".join(calls)
+        + "  return failed;\n}\n",
+        encoding="utf-8",
+    )
+
+
+@contextlib.contextmanager
+def server(build: pathlib.Path, folder: str) -> Iterator[int]:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [str(build / "carillon"), "serve", "--data", folder, "--listen", f"127.0.0.1:{port}"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        try:
+            for _ in range(600):
+                with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+                    break
+                time.sleep(0.05)
+            yield port
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def run_shell(block: Block, build: pathlib.Path, prefix: pathlib.Path, main: str) -> str:
+    """Returns what went wrong, or nothing."""
+    seconds = re.match(r"run for (\d+) s", block.mark)
+    with tempfile.TemporaryDirectory() as folder, server(build, folder + "/data") as port:
+        sandbox = pathlib.Path(folder) / "sandbox"
+        sandbox.mkdir()
+        (sandbox / "build").symlink_to(build)
+        (sandbox / "main.cpp").write_text(main, encoding="utf-8")
+        one_file = prefix / "include" / "carillon_wheel.hpp"
+        if one_file.exists():
+            shutil.copy(one_file, sandbox)
+        found = [*prefix.glob("lib/**/pkgconfig"), *prefix.glob("lib/pkgconfig")]
+        environment = dict(
+            os.environ,
+            PATH=f"{build}:{os.environ['PATH']}",
+            CARILLON_SERVER=f"127.0.0.1:{port}",
+            PKG_CONFIG_PATH=":".join(map(str, found)),
+        )
+        script = block.code.replace("11300", str(port))
+        with subprocess.Popen(
+            ["bash", "-euo", "pipefail", "-c", script],
+            cwd=sandbox,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        ) as process:
+            try:
+                output, _ = process.communicate(timeout=int(seconds[1]) if seconds else 120)
+                interrupted = False
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGINT)
+                output, _ = process.communicate()
+                interrupted = True
+        if interrupted != bool(seconds) or (not interrupted and process.returncode != 0):
+            return f"{block}: {'does not end' if interrupted else 'has ended'}\n{script}\n{output}"
+        return ""
+
+
+def build_cmake(block: Block, root: pathlib.Path, prefix: str, compiler: str, main: str) -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        sandbox = pathlib.Path(folder)
+        (sandbox / "CMakeLists.txt").write_text(block.code, encoding="utf-8")
+        (sandbox / "main.cpp").write_text(main, encoding="utf-8")
+        (sandbox / "third_party").mkdir()
+        (sandbox / "third_party" / "carillon").symlink_to(root)
+        for command in (
+            ["cmake", "-S", folder, "-B", f"{folder}/build", f"-DCMAKE_PREFIX_PATH={prefix}"]
+            # In the place of a download.
+            + [f"-DFETCHCONTENT_SOURCE_DIR_CARILLON={root}", f"-DCMAKE_CXX_COMPILER={compiler}"]
+            + [f"-DCMAKE_CXX_COMPILER_LAUNCHER={shutil.which('ccache') or ''}"],
+            ["cmake", "--build", f"{folder}/build"],
+            [f"{folder}/build/app"],
+        ):
+            done = subprocess.run(
+                command, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            )
+            if done.returncode != 0:
+                return f"{block}: {' '.join(command)}\n{done.stdout}"
+        return ""
+
+
+def main() -> int:
+    action, root = sys.argv[1], pathlib.Path(sys.argv[2]).resolve()
+    if action == "sources":
+        write_sources(root, pathlib.Path(sys.argv[3]))
+        return 0
+    if action == "check":
+        wrong = list(faults(root))
+        for block in blocks(root):
+            if block.mark:
+                print(f"{block}: {block.mark}")
+        print("\n".join(wrong))
+        return 1 if wrong else 0
+    program, failed, ran = "", 0, 0
+    for block in blocks(root):
+        if block.language == "cpp":
+            program = block.code
+        if block.mark.startswith("not run") or block.language != action.replace("shell", "sh"):
+            continue
+        ran += 1
+        if action == "shell":
+            folders = [pathlib.Path(folder).resolve() for folder in sys.argv[3:5]]
+            wrong = run_shell(block, folders[0], folders[1], program)
+        else:
+            wrong = build_cmake(block, root, sys.argv[3], sys.argv[4], program)
+        failed += 1 if wrong else 0
+        print(wrong or f"{block}: as it says")
+    return 1 if failed or ran == 0 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
