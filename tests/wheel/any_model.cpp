@@ -20,6 +20,13 @@ class Adapted final : public AnyModel {
   }
   bool cancel(TimerNode& node) noexcept override { return model_.cancel(node); }
   void reschedule(TimerNode& node, Tick expiry) override { model_.reschedule(node, expiry); }
+  void schedule_after(TimerNode& node, Tick delay) override { model_.schedule_after(node, delay); }
+  void schedule_after(TimerNode& node, Tick delay, Tick slack) override {
+    model_.schedule_after(node, delay, slack);
+  }
+  void reschedule_after(TimerNode& node, Tick delay) override {
+    model_.reschedule_after(node, delay);
+  }
   std::size_t advance(Tick to, NodeCallback on_expire) override {
     return model_.advance(to, on_expire);
   }

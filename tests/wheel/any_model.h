@@ -41,6 +41,9 @@ class AnyModel {
   virtual void schedule(TimerNode& node, Tick expiry, Tick slack) = 0;
   virtual bool cancel(TimerNode& node) noexcept = 0;
   virtual void reschedule(TimerNode& node, Tick expiry) = 0;
+  virtual void schedule_after(TimerNode& node, Tick delay) = 0;
+  virtual void schedule_after(TimerNode& node, Tick delay, Tick slack) = 0;
+  virtual void reschedule_after(TimerNode& node, Tick delay) = 0;
   virtual std::size_t advance(Tick to, NodeCallback on_expire) = 0;
   virtual std::size_t advance(Tick to, NodeCallback on_expire, std::size_t limit) = 0;
   virtual void clear(NodeCallback sink) = 0;

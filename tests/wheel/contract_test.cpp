@@ -167,6 +167,41 @@ MODEL_TEST(Contract, AKeepaliveThatIsAlwaysPutOffNeverFires) {
   EXPECT_EQ(fire(wheel, 4999 + 30), "a");
 }
 
+// --- delays
+
+MODEL_TEST(Contract, ADelayCountsFromNow) {
+  ModelUnderTest wheel(1000);
+  wheel.schedule_after(a, 5);
+  EXPECT_EQ(a.expiry(), 1005U);
+  wheel.reschedule_after(a, 20);
+  EXPECT_EQ(a.expiry(), 1020U);
+  wheel.schedule_after(b, 1000, 50);
+  EXPECT_EQ(b.expiry(), 2048U);
+  EXPECT_EQ(fire(wheel, 1020), "a");
+  wheel.schedule_after(a, 0);
+  EXPECT_EQ(fire(wheel, 1020), "a") << "it is due already";
+}
+
+MODEL_TEST(Contract, InsideOnExpireADelayCountsFromTheTickThatIsProcessed) {
+  ModelUnderTest wheel;
+  wheel.schedule_after(a, 10);
+  std::vector<Tick> seen;
+  wheel.advance(35, [&](TimerNode& node) {
+    seen.push_back(wheel.now());
+    wheel.schedule_after(node, 10);
+  });
+  EXPECT_EQ(seen, (std::vector<Tick>{10, 20, 30}));
+}
+
+MODEL_TEST(Contract, ADelayBeyondTheEndOfTimeEndsThere) {
+  ModelUnderTest wheel(kEndOfTime - 100);
+  wheel.schedule_after(a, kEndOfTime);
+  EXPECT_EQ(a.expiry(), kEndOfTime);
+  wheel.reschedule_after(a, kEndOfTime - 3);
+  EXPECT_EQ(a.expiry(), kEndOfTime);
+  EXPECT_EQ(fire(wheel, kEndOfTime), "a");
+}
+
 // --- next wake-up
 
 MODEL_TEST(Contract, NothingFiresBeforeTheNextWakeupAndItIsNeverAfterTheNextExpiry) {

@@ -40,6 +40,11 @@ class ModelUnderTest {
   void schedule(TimerNode& node, Tick expiry, Tick slack) { model_->schedule(node, expiry, slack); }
   bool cancel(TimerNode& node) noexcept { return model_->cancel(node); }
   void reschedule(TimerNode& node, Tick expiry) { model_->reschedule(node, expiry); }
+  void schedule_after(TimerNode& node, Tick delay) { model_->schedule_after(node, delay); }
+  void schedule_after(TimerNode& node, Tick delay, Tick slack) {
+    model_->schedule_after(node, delay, slack);
+  }
+  void reschedule_after(TimerNode& node, Tick delay) { model_->reschedule_after(node, delay); }
   template <class OnExpire>
   std::size_t advance(Tick to, OnExpire&& on_expire) {
     auto call = [&on_expire](TimerNode& node) { on_expire(node); };

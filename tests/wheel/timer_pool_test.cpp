@@ -76,6 +76,14 @@ MODEL_TEST(Pool, RescheduleMovesTheExpiry) {
   EXPECT_EQ(pool.advance(5001, [](TimerId, int&&) {}), 1U);
 }
 
+MODEL_TEST(Pool, ADelayCountsFromNow) {
+  TimerPool<int, ModelUnderTest> pool(1000);
+  const TimerId id = pool.schedule_after(5, 1);
+  EXPECT_EQ(pool.expiry(id), 1005U);
+  EXPECT_EQ(pool.advance(1004, [](TimerId, int&&) {}), 0U);
+  EXPECT_EQ(pool.advance(1005, [](TimerId, int&&) {}), 1U);
+}
+
 MODEL_TEST(Pool, AnIdThatWasNeverGivenIsRefused) {
   TimerPool<int, ModelUnderTest> pool;
   EXPECT_FALSE(pool.cancel(TimerId{}));

@@ -11,7 +11,7 @@
 // A timer goes on the highest wheel on which its time lies in another slot than the hand. The days
 // go round: on day 29, a timer for the next day sits in day slot 0. A delay of 30 days (2 592 000
 // ticks) or more is refused with std::out_of_range. All contracts of TimerSet (timer_set.h) hold
-// within the range.
+// within the range. For times of std::chrono on any wheel see chrono_wheel.h.
 #pragma once
 
 #include "carillon/wheel/hierarchical_wheel.h"

@@ -8,9 +8,9 @@
 //   struct Session : carillon::TimerNode { std::string user; };
 //
 //   carillon::HierarchicalWheel<> wheel(now_ms());
-//   wheel.schedule(session, wheel.now() + 30'000);
+//   wheel.schedule_after(session, 30'000);
 //   ...
-//   wheel.reschedule(session, wheel.now() + 30'000);   // a packet came; this costs one store
+//   wheel.reschedule_after(session, 30'000);   // a packet came; this costs one store
 //   ...
 //   wheel.advance(now_ms(), [](carillon::TimerNode& node) { close(static_cast<Session&>(node)); });
 //   sleep_until(wheel.next_wakeup());

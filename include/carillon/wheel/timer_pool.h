@@ -97,6 +97,12 @@ class TimerPool {
     return cell.id();
   }
 
+  // The same for now() + delay, or for the last tick if that is before.
+  TimerId schedule_after(Tick delay, T payload) {
+    const Tick last = std::numeric_limits<Tick>::max();
+    return schedule(now() + std::min(delay, last - now()), std::move(payload));
+  }
+
   // Returns true if the timer was pending; it will not fire, and its payload is destroyed. Returns
   // false if the timer has fired or was cancelled before, or if the id was never given.
   bool cancel(TimerId id) noexcept {

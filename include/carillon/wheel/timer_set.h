@@ -72,12 +72,17 @@ concept TimerSet = std::constructible_from<S, Tick> && std::default_initializabl
   // ticks.
   { set.schedule(node, tick, tick) } -> std::same_as<void>;
 
+  // The same for now() + tick, the distance from the tick that the set has come to.
+  { set.schedule_after(node, tick) } -> std::same_as<void>;
+  { set.schedule_after(node, tick, tick) } -> std::same_as<void>;
+
   // Returns true if `node` was armed; it will not fire. Returns false if it was not armed.
   { set.cancel(node) } noexcept -> std::same_as<bool>;
 
   // Arms `node` for `tick` whether it was armed or not. If memory runs out: std::bad_alloc, nothing
   // changed.
   { set.reschedule(node, tick) } -> std::same_as<void>;
+  { set.reschedule_after(node, tick) } -> std::same_as<void>;
 
   // Moves time to `tick` and calls callback(node) for each timer due, at most `limit` (default: no
   // limit). Returns how many fired. Throws std::invalid_argument if `tick` is before now(). If

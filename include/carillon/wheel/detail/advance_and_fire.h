@@ -101,6 +101,14 @@ class AdvanceAndFire {
   AdvanceAndFire(const AdvanceAndFire&) = delete;
   AdvanceAndFire& operator=(const AdvanceAndFire&) = delete;
 
+  // The model's schedule() and reschedule() for now() + delay, or for the last tick if that is
+  // before. Inside on_expire, now() is the tick being processed.
+  void schedule_after(TimerNode& node, Tick delay) { model().schedule(node, after(delay)); }
+  void schedule_after(TimerNode& node, Tick delay, Tick slack) {
+    model().schedule(node, after(delay), slack);
+  }
+  void reschedule_after(TimerNode& node, Tick delay) { model().reschedule(node, after(delay)); }
+
   bool cancel(TimerNode& node) noexcept {
     if (!node.armed()) return false;
     table_.cancel(node);
@@ -212,6 +220,8 @@ class AdvanceAndFire {
 
   Model& model() noexcept { return static_cast<Model&>(*this); }
   const Model& model() const noexcept { return static_cast<const Model&>(*this); }
+
+  Tick after(Tick delay) const noexcept { return now_ + std::min(delay, kNever - now_); }
 
   template <class OnExpire>
   [[gnu::noinline]] std::size_t process(Tick to, OnExpire& on_expire, std::size_t limit) {
