@@ -125,10 +125,10 @@ Sequence DiskStore::append(const Changes& changes) {
   }
   for (const JobChange& change : changes.jobs) {
     if (change.after) parts.empty_places.entered(index_key_of(*change.after));
-    if (!change.before && change.after) parts.bodies.put(change.after->id);
+    if (change.has_new_body()) parts.bodies.put(change.after->body_id());
   }
   for (const TubeRecord& tube : changes.tubes) {
-    if (tube.scheduled == 0 && tube.buried == 0) parts.empty_places.forget(tube.number);
+    if (tube.empty()) parts.empty_places.forget(tube.number);
   }
   return number - parts.number_at_open;
 }
@@ -356,6 +356,30 @@ std::vector<JobRecord> DiskStore::scan_due_of_each(const std::vector<std::uint32
 std::vector<JobRecord> DiskStore::scan_buried(std::uint32_t tube, std::uint64_t from,
                                               std::size_t limit) const {
   return parts_->scan(burial_index_key(tube, from, 0), burial_index_key(tube, kEnd, kEnd), limit);
+}
+
+std::optional<KeyRecord> DiskStore::find_key(std::uint32_t tube, std::string_view key) const {
+  const auto value = parts_->state.get(kKeys, key_key(tube, key));
+  if (!value) return std::nullopt;
+  return read_key_value(tube, key, *value);
+}
+
+std::vector<KeyRecord> DiskStore::scan_ended_keys(UtcMs from, std::size_t limit) const {
+  std::vector<KeyRecord> found;
+  if (limit == 0) return found;
+  const RocksState& state = parts_->state;
+  const Slice end(kEndedKeysEnd.data(), kEndedKeysEnd.size());
+  const auto at = state.scan(kKeys, ended_key_key({.key = {}, .until = from}), end);
+  for (; at->Valid() && found.size() < limit; at->Next()) {
+    const KeyRecord ended = key_of_ended_key(view(at->key()));
+    const auto record = find_key(ended.tube, ended.key);
+    if (!record || record->until != ended.until)
+      throw StoreDamage("a key of tube " + std::to_string(ended.tube) +
+                        " has an end and no record");
+    found.push_back(*record);
+  }
+  state.check(*at);
+  return found;
 }
 
 std::vector<JobRecord> DiskStore::Parts::scan(const IndexKey& from, const IndexKey& end,

@@ -116,7 +116,7 @@ void RocksState::check_format() {
     throw StoreError(message("was made by another version of Carillon: its format is '" + *format +
                              "', and this version knows '" + std::string(kFormat) + "'"));
   }
-  for (const Family family : {kMeta, kJobs, kIndex, kBodies}) {
+  for (const Family family : {kMeta, kJobs, kIndex, kBodies, kKeys}) {
     const std::unique_ptr<rocksdb::Iterator> any(database().NewIterator({}, this->family(family)));
     any->SeekToFirst();
     check(*any);
