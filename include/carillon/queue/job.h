@@ -75,7 +75,7 @@ struct JobHistory {
 // The longest key of a job, in bytes.
 inline constexpr std::size_t kMaxKey = 200;
 
-// What most jobs do not have.
+// Fields that few jobs have.
 struct JobExtras {
   // The caller's own name of the job, which no other job of the tube has; empty: none.
   std::string key;

@@ -241,10 +241,10 @@ class Store {
   // Returns the job's record, or none if there is no such job. O(log jobs).
   virtual std::optional<JobRecord> find(JobId id) const = 0;
 
-  // Returns the body with this JobRecord::body_id(); of one of more than kBodyPiece bytes one piece,
-  // from 0. (One that a
-  // version before 0.1.0 has put is in one piece, whatever its size.) Throws StoreDamage if it is
-  // not there; of a job that was deleted lately it may still be returned. O(log jobs + bytes).
+  // Returns the body with this JobRecord::body_id(); of a body of more than kBodyPiece bytes one
+  // piece, from 0. (One that a version before 0.1.0 has put is in one piece, whatever its size.)
+  // Throws StoreDamage if it is not there; of a job that was deleted lately it may still be
+  // returned. O(log jobs + bytes).
   virtual std::string body(JobId id, std::uint32_t piece = 0) const = 0;
 
   // The same, or none if body() would have to wait for a disk. Throws as body() does.
@@ -282,8 +282,8 @@ class Store {
   // Returns which job of the tube has the key, or had it; none if the key is free. O(log keys).
   virtual std::optional<KeyRecord> find_key(std::uint32_t tube, std::string_view key) const = 0;
 
-  // Returns the records of the keys whose jobs are gone and which end at `from` or later, by (until,
-  // tube, key), at most `limit` of them. O(log keys + result).
+  // Returns the records of the keys whose jobs are gone and which end at `from` or later, by
+  // (until, tube, key), at most `limit` of them. O(log keys + result).
   virtual std::vector<KeyRecord> scan_ended_keys(UtcMs from, std::size_t limit) const = 0;
 };
 

@@ -51,7 +51,7 @@ class Encoder {
     value_.clear();
     append_key_value(value_, key);
     put(kKeys, key_key(key.tube, key.key), value_);
-    if (key.until != 0) put(kKeys, ended_key_key(key), {});
+    if (key.until != 0) put(kKeys, ended_key_key(key), value_);
   }
   void add(const BodyPiece& piece) {
     if (piece.number == 0) return put(kBodies, view(job_key(piece.id)), piece.bytes);

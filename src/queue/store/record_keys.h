@@ -6,7 +6,7 @@
 //   bodies    id:u64     the body, or its first piece (the id is JobRecord::body_id)
 //   bodies    id:u64 n:u32  piece n > 0 of a body of more than kBodyPiece bytes
 //   keys      'k' tube:u32 key            the record of the key
-//   keys      'e' until:u64 tube:u32 key  nothing: a key whose job is gone ends then
+//   keys      'e' until:u64 tube:u32 key  the same, of a key whose job is gone
 //   default   't' n:u32  the record of tube number n
 //   default   'w'        the watermarks
 //   default   'u' id:u64 how many bytes the unfinished body of job id is to have

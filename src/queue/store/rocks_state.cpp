@@ -196,7 +196,7 @@ void RocksState::keep_small_records(std::string_view change) {
 // memtables, and its queue of writers does not move any more.
 Status RocksState::write(WriteBatch& batch, const std::function<void()>& then) {
   try {
-    const Status status = database().Write(without_log(), &batch);
+    Status status = database().Write(without_log(), &batch);
     if (status.ok()) then();
     return status;
   } catch (const std::exception& why) {

@@ -1,4 +1,4 @@
-// A value that few records have: it takes 8 bytes where it is as a new T.
+// A value that few records have. It takes 8 bytes while it equals T().
 //
 //   Rare<std::string> note;                  // no allocation
 //   note->size() == 0;
@@ -27,7 +27,7 @@ class Rare {
   }
   ~Rare() = default;
 
-  // Returns true if the value is not as a new T.
+  // Returns true if the value does not equal T().
   explicit operator bool() const { return value_ != nullptr; }
   const T& operator*() const {
     static const T new_one{};
