@@ -61,7 +61,7 @@ std::optional<std::uint64_t> number_of(const std::optional<std::string>& bytes) 
 
 RocksState::RocksState(const std::string& path, const DiskStoreOptions& options)
     : directory_(path), troubles_(std::make_shared<RocksTroubles>()) {
-  rocksdb::SetPerfLevel(rocksdb::kDisable);  // this thread counts no comparisons: nobody reads them
+  rocksdb::SetPerfLevel(rocksdb::kDisable);  // counting comparisons takes time; nobody reads them
   remove_left_checkpoints(directory_.path());
   open(options);
   check_format();
