@@ -47,22 +47,22 @@ Sleeper::~Sleeper() {
 // is known already. The service may be gone as well, destroyed by a thread that waited for the
 // coroutine's end; so its core is held until the timer has been submitted.
 //
-// A thread that asks to stop moves the timer, which does nothing before the timer is armed. So with
-// a stop token one step comes after the submitting: this thread looks at a token of its own, and
-// moves the timer if that was asked to stop. The two fences make sure that at least one of the two
-// threads sees what the other has done.
+// With a stop token one step comes after that. A thread that asks to stop must not move the timer
+// before it is submitted. Of this thread and that one, the second to set its bit in `stopping_`
+// moves the timer. The thread that resumes the coroutine waits until this one has set its bit, a
+// few instructions; it does so with patience, because this one may have been preempted.
 bool Sleeper::await_suspend(std::coroutine_handle<> coroutine) {
   NewTimer task(std::in_place, Resume(*this));
   TimerBlock& block = task.block();
   const TimerHandle timer(block, block.word.generation());
-  const std::stop_token stop = stop_;
+  const bool stoppable = stop_.stop_possible();
   TimerService& service = *time_.service;
   const std::shared_ptr<TimerCore> core = service.core_;
   core_ = core.get();
   deadline_ = time_.is_delay ? add_ns(now(), time_.ns) : time_.ns;
   coroutine_ = coroutine;
   timer_ = timer;
-  if (stop.stop_possible()) wake_up_.emplace(stop_, WakeUp{*this});
+  if (stoppable) wake_up_.emplace(stop_, WakeUp{*this});
   state_ = State::kAsleep;
   try {
     service.start_at(task, time_.clock, deadline_, {});
@@ -73,10 +73,8 @@ bool Sleeper::await_suspend(std::coroutine_handle<> coroutine) {
     give_up();
     throw;
   }
-  if (stop.stop_possible()) {
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-    if (stop.stop_requested()) wake(timer);
-  }
+  if (stoppable && (stopping_.fetch_or(kSubmitted, std::memory_order_acq_rel) & kAsked) != 0)
+    wake(timer);
   return true;
 }
 
@@ -93,15 +91,28 @@ void Sleeper::wake(TimerHandle timer) noexcept {
 }
 
 void Sleeper::WakeUp::operator()() const noexcept {
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-  wake(sleeper.timer_);
+  if ((sleeper.stopping_.fetch_or(kAsked, std::memory_order_acq_rel) & kSubmitted) != 0)
+    wake(sleeper.timer_);
+}
+
+// Returns true if the coroutine was asked to stop.
+bool Sleeper::wait_until_submitted() const noexcept {
+  if (!wake_up_.has_value()) return false;
+  MachineAtomics::Patience patience;
+  for (;;) {
+    const unsigned stopping = stopping_.load(std::memory_order_acquire);
+    if ((stopping & kSubmitted) != 0) return (stopping & kAsked) != 0;
+    patience.wait();
+  }
 }
 
 void Sleeper::time_has_come() {
   // If the timer is not running, stop() has returned the task, and its new owner has called it.
+  // The core may be gone then.
+  const bool asked = wait_until_submitted();
   const bool running = timer_.state() == TimerState::kRunning;
-  const bool asked = stop_.stop_requested() && (!running || now() < deadline_);
-  state_ = running && !asked ? State::kTimeHasCome : State::kAwake;
+  const bool early = running && asked && now() < deadline_;
+  state_ = running && !early ? State::kTimeHasCome : State::kAwake;
   coroutine_.resume();
 }
 
@@ -112,6 +123,7 @@ std::int64_t Sleeper::now() const noexcept {
 
 void Sleeper::will_not_come() noexcept {
   if (state_ != State::kAsleep) return;  // it was never submitted
+  wait_until_submitted();
   state_ = State::kAwake;
   try {
     coroutine_.resume();

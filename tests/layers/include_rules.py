@@ -54,7 +54,7 @@ IMPURE = set(
 # <boost/asio.hpp>. A layer that is not listed uses none.
 THIRD_PARTY = {
     "queue": {"boost", "rocksdb"},
-    "server": {"boost", "date", "fmt", "spdlog"},
+    "server": {"boost", "fmt", "spdlog"},
     "cli": {"boost", "CLI", "date", "fmt", "spdlog"},
 }
 

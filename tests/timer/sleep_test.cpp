@@ -194,6 +194,17 @@ TEST_F(Sleeping, AReturnedTaskThatIsCalledByHandDoesNotPretendThatTheTimeHasCome
   EXPECT_EQ(log_, Log{"a did not sleep"});
 }
 
+TEST_F(Sleeping, AReturnedTaskMayBeCalledWhenTheServiceIsGoneAndTheCoroutineIsAskedToStop) {
+  std::stop_source stop;
+  log_result("a", timers_->sleep_for(1h, stop.get_token()));
+  std::vector<Unprocessed> rest = timers_->stop();
+  timers_.reset();
+  stop.request_stop();
+  ASSERT_EQ(rest.size(), 1U);
+  rest[0].task();
+  EXPECT_EQ(log_, Log{"a did not sleep"});
+}
+
 TEST_F(Sleeping, TheServicesDestructorResumesAllThatSleep) {
   std::stop_source stop;
   log_result("a", timers_->sleep_for(1h));

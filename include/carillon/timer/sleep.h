@@ -30,6 +30,7 @@
 //  - Memory: the timer's block. Nothing is allocated on the heap, with a stop token neither.
 #pragma once
 
+#include <atomic>
 #include <coroutine>
 #include <cstdint>
 #include <optional>
@@ -72,6 +73,9 @@ class Sleeper {
  private:
   enum class State { kAwake, kAsleep, kTimeHasCome };
 
+  static constexpr unsigned kSubmitted = 1;
+  static constexpr unsigned kAsked = 2;
+
   class Resume;  // the timer's task
   struct WakeUp {
     Sleeper& sleeper;
@@ -79,6 +83,7 @@ class Sleeper {
   };
 
   static void wake(TimerHandle timer) noexcept;
+  bool wait_until_submitted() const noexcept;
   void time_has_come();
   void will_not_come() noexcept;
   void give_up() noexcept;
@@ -92,6 +97,7 @@ class Sleeper {
   TimerHandle timer_;
   Resume* task_ = nullptr;  // follows the task when that is moved
   std::coroutine_handle<> coroutine_;
+  std::atomic<unsigned> stopping_{0};  // with a stop token only
   std::optional<std::stop_callback<WakeUp>> wake_up_;
 };
 

@@ -126,8 +126,7 @@ std::vector<rocksdb::ColumnFamilyDescriptor> state_families(const DiskStoreOptio
   return {{rocksdb::kDefaultColumnFamilyName, plain},
           {"jobs", plain},
           {"index", plain},
-          {"bodies", bodies},
-          {"keys", plain}};
+          {"bodies", bodies}};
 }
 
 }  // namespace carillon::queue

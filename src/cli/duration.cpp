@@ -1,6 +1,6 @@
 // Parses and prints durations; all arithmetic is exact.
 
-#include "server/duration.h"
+#include "cli/duration.h"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 #include <optional>
 #include <stdexcept>
 
-namespace carillon::server {
+namespace carillon::cli {
 namespace {
 
 constexpr std::uint64_t kMaxMs =
@@ -145,4 +145,4 @@ std::string short_duration(std::chrono::milliseconds duration) {
   return fmt::format("{}d{:02}h", whole.count(), floor<hours>(duration - whole).count());
 }
 
-}  // namespace carillon::server
+}  // namespace carillon::cli

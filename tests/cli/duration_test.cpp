@@ -1,13 +1,13 @@
 // Tests of durations as users write them on the command line.
 
-#include "server/duration.h"
+#include "cli/duration.h"
 
 #include <gtest/gtest.h>
 
 #include <stdexcept>
 #include <string>
 
-namespace carillon::server {
+namespace carillon::cli {
 namespace {
 
 using namespace std::chrono_literals;
@@ -112,4 +112,4 @@ TEST(Duration, ShortFormIsCutToTwoUnits) {
 }
 
 }  // namespace
-}  // namespace carillon::server
+}  // namespace carillon::cli

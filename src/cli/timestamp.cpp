@@ -1,6 +1,6 @@
 // Parses and prints RFC 3339 timestamps.
 
-#include "server/timestamp.h"
+#include "cli/timestamp.h"
 
 #include <date/date.h>
 #include <fmt/format.h>
@@ -9,7 +9,7 @@
 #include <chrono>
 #include <stdexcept>
 
-namespace carillon::server {
+namespace carillon::cli {
 namespace {
 
 using std::chrono::hours;
@@ -150,4 +150,4 @@ std::string format_timestamp(std::uint64_t utc_ms) {
   return date::format("%FT%TZ", time);
 }
 
-}  // namespace carillon::server
+}  // namespace carillon::cli

@@ -1,13 +1,13 @@
 // Tests of RFC 3339 timestamps as users write them on the command line.
 
-#include "server/timestamp.h"
+#include "cli/timestamp.h"
 
 #include <gtest/gtest.h>
 
 #include <stdexcept>
 #include <string>
 
-namespace carillon::server {
+namespace carillon::cli {
 namespace {
 
 // Returns the message of the exception that parse_timestamp(text) throws.
@@ -139,4 +139,4 @@ TEST(Timestamp, FormatAndParseAreInverse) {
 }
 
 }  // namespace
-}  // namespace carillon::server
+}  // namespace carillon::cli
