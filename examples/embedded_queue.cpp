@@ -50,7 +50,7 @@ int take_the_job(const std::string& directory) {
     for (Delivery& delivery : engine.take_deliveries()) got = delivery;
   }
   std::printf("job %llu: %s\n", static_cast<unsigned long long>(got->job.id),
-              whole_body(store, got->job.id, got->job.body_bytes).c_str());
+              whole_body(store, got->job.body_id, got->job.body_bytes).c_str());
   const bool removed = engine.remove(client, read_clocks(), got->job.id).done;
   store.sync();
   engine.close();

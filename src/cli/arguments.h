@@ -2,7 +2,7 @@
 // gives one line that names the argument, the value and what is allowed.
 //
 //   CLI::App& command = add_subcommand(app, "put", "Examples: ...");
-//   add_value(command, "--delay", request->delay, parse_duration, "Not before this long from now")
+//   add_value(command, "--delay", request->delay, server::parse_duration, "Not before this long")
 //       .type_name("DURATION");
 //   when_parsed(command, [request] { ... });
 //

@@ -17,11 +17,11 @@
 #include "cli/client.h"
 #include "cli/commands.h"
 #include "cli/directory_copy.h"
-#include "cli/duration.h"
 #include "cli/error_text.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/stop_signals.h"
+#include "server/duration.h"
 
 namespace carillon::cli {
 namespace {
@@ -137,10 +137,10 @@ int backup(const Request& request) {
     throw Failure("interrupted; nothing is left of the backup");
   }
   const auto took = std::chrono::duration_cast<milliseconds>(Clock::now() - began);
-  write_out(request.json
-                ? result_json(copy, number, took)
-                : fmt::format("{}: {} in {} files, all jobs up to change {}, in {}\n", copy.name(),
-                              size_text(copy.bytes()), copy.files(), number, short_duration(took)));
+  write_out(request.json ? result_json(copy, number, took)
+                         : fmt::format("{}: {} in {} files, all jobs up to change {}, in {}\n",
+                                       copy.name(), size_text(copy.bytes()), copy.files(), number,
+                                       server::short_duration(took)));
   return kSuccess;
 }
 

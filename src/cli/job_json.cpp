@@ -4,7 +4,7 @@
 
 #include <boost/json.hpp>
 
-#include "cli/timestamp.h"
+#include "server/timestamp.h"
 
 namespace carillon::cli {
 namespace {
@@ -70,7 +70,7 @@ std::string put_json(std::uint64_t id, std::string_view tube, std::uint64_t due_
   boost::json::object object;
   object["id"] = id;
   object["tube"] = tube;
-  object["due"] = format_timestamp(due_ms);
+  object["due"] = server::format_timestamp(due_ms);
   return boost::json::serialize(object) + "\n";
 }
 

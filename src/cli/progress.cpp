@@ -7,7 +7,7 @@
 #include <array>
 #include <string_view>
 
-#include "cli/duration.h"
+#include "server/duration.h"
 
 namespace carillon::cli {
 
@@ -33,7 +33,7 @@ std::string progress_text(std::uint64_t done, std::uint64_t total,
       static_cast<std::int64_t>(static_cast<double>(total - done) / speed * 1e3));
   const std::string left_text = left < std::chrono::minutes(1)
                                     ? fmt::format("{}s", left.count() / 1'000)
-                                    : short_duration(left);
+                                    : server::short_duration(left);
   return text +
          fmt::format(", {}/s, {} left", size_text(static_cast<std::uint64_t>(speed)), left_text);
 }

@@ -15,10 +15,10 @@
 #include "cli/arguments.h"
 #include "cli/client.h"
 #include "cli/commands.h"
-#include "cli/duration.h"
 #include "cli/job_json.h"
 #include "cli/output.h"
-#include "cli/timestamp.h"
+#include "server/duration.h"
+#include "server/timestamp.h"
 
 namespace carillon::cli {
 namespace {
@@ -38,7 +38,7 @@ constexpr std::chrono::milliseconds kShortestTtr{queue::kMinTtr};
 constexpr std::chrono::milliseconds kLongestTtr{queue::kMaxTtr};
 
 std::chrono::milliseconds parse_ttr(const std::string& text) {
-  const auto ttr = parse_duration(text);
+  const auto ttr = server::parse_duration(text);
   if (ttr < kShortestTtr)
     throw std::invalid_argument(fmt::format("\"{}\": the shortest is 1s", text));
   if (ttr <= kLongestTtr) return ttr;
@@ -101,10 +101,10 @@ void add_put(CLI::App& app, int& exit_code) {
       command, "BODY", request->body, [](const std::string& text) { return text; },
       "What the worker gets; - or nothing: read it from\nstandard input")
       .type_name("");
-  const Argument delay = add_value(command, "--delay", request->options.delay, parse_duration,
-                                   "Not before this long from now")
+  const Argument delay = add_value(command, "--delay", request->options.delay,
+                                   server::parse_duration, "Not before this long from now")
                              .type_name("DURATION");
-  add_value(command, "--at", request->options.due_at, parse_timestamp,
+  add_value(command, "--at", request->options.due_at, server::parse_timestamp,
             "Not before this time, by the server's clock")
       .type_name("TIME")
       .excludes(delay);

@@ -12,9 +12,9 @@
 #include "cli/arguments.h"
 #include "cli/client.h"
 #include "cli/commands.h"
-#include "cli/duration.h"
 #include "cli/job_json.h"
 #include "cli/output.h"
+#include "server/duration.h"
 
 namespace carillon::cli {
 namespace {
@@ -42,7 +42,7 @@ struct Request {
 constexpr std::chrono::milliseconds kLongestTimeout = std::chrono::seconds(2'147'483'647);
 
 std::chrono::milliseconds parse_timeout(const std::string& text) {
-  const auto timeout = parse_duration(text);
+  const auto timeout = server::parse_duration(text);
   if (timeout <= kLongestTimeout) return timeout;
   throw std::invalid_argument(fmt::format(
       "\"{}\": the longest time-out is 2147483647s; without one it waits for ever", text));
@@ -50,7 +50,7 @@ std::chrono::milliseconds parse_timeout(const std::string& text) {
 
 std::string nothing_within(std::chrono::milliseconds timeout) {
   return timeout.count() == 0 ? "no job is ready"
-                              : fmt::format("no job within {}", short_duration(timeout));
+                              : fmt::format("no job within {}", server::short_duration(timeout));
 }
 
 // Returns the job's tube. The reply to a reserve does not name it, so if several tubes are watched,

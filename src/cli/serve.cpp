@@ -21,9 +21,9 @@
 
 #include "cli/arguments.h"
 #include "cli/commands.h"
-#include "cli/duration.h"
 #include "cli/exit_status.h"
 #include "server/address.h"
+#include "server/duration.h"
 #include "server/logging.h"
 #include "server/memory_shares.h"
 #include "server/server.h"
@@ -56,7 +56,7 @@ queue::SyncPolicy parse_sync(std::string_view text) {
   if (text == "os") return queue::SyncPolicy::os();
   constexpr std::chrono::hours kLongest{24};
   try {
-    const auto interval = parse_duration(text);
+    const auto interval = server::parse_duration(text);
     if (interval.count() > 0 && interval <= kLongest) return queue::SyncPolicy::every(interval);
   } catch (const std::invalid_argument&) {
   }
@@ -108,7 +108,7 @@ queue::Millis parse_load_ahead(std::string_view text) {
   // that.
   constexpr std::chrono::days kLongest{2'932'896};
   static_assert(kLongest <= std::chrono::milliseconds(queue::kLastDue));
-  const std::chrono::milliseconds load_ahead = parse_duration(text);
+  const std::chrono::milliseconds load_ahead = server::parse_duration(text);
   if (load_ahead <= kLongest) return static_cast<queue::Millis>(load_ahead.count());
   throw std::invalid_argument(fmt::format("\"{}\": the longest is {}d", text, kLongest.count()));
 }
@@ -140,7 +140,7 @@ std::size_t parse_max_connections(std::string_view text) {
 
 std::chrono::milliseconds parse_timeout(std::string_view text) {
   constexpr std::chrono::seconds kShortest{1};
-  const std::chrono::milliseconds timeout = parse_duration(text);
+  const std::chrono::milliseconds timeout = server::parse_duration(text);
   if (timeout.count() == 0 || (timeout >= kShortest && timeout <= server::kLongestTimeout))
     return timeout;
   throw std::invalid_argument(

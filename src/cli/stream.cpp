@@ -17,8 +17,8 @@
 #include <memory>
 #include <utility>
 
-#include "cli/duration.h"
 #include "cli/error_text.h"
+#include "server/duration.h"
 
 namespace carillon::cli {
 namespace {
@@ -124,7 +124,8 @@ void Stream::lost(std::string_view why) const {
 
 void Stream::wait_until(short events, Patience patience) {
   if (wait_for(fd_.get(), events, patience, interrupt_fd_)) return;
-  throw Unavailable(fmt::format("{} has not answered for {}", peer_, short_duration(*patience)));
+  throw Unavailable(
+      fmt::format("{} has not answered for {}", peer_, server::short_duration(*patience)));
 }
 
 void Stream::send(std::string_view bytes) {

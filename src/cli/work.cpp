@@ -9,8 +9,8 @@
 #include "cli/arguments.h"
 #include "cli/child_process.h"
 #include "cli/commands.h"
-#include "cli/duration.h"
 #include "cli/worker.h"
+#include "server/duration.h"
 
 namespace carillon::cli {
 namespace {
@@ -89,10 +89,10 @@ void add_work(CLI::App& app, int& exit_code) {
   const Argument jobs = add_value(command, "--jobs", options.slots, parse_slots,
                                   "How many to run at a time (default: 1)")
                             .type_name("N");
-  add_value(command, "--backoff", options.backoff.first, parse_duration,
+  add_value(command, "--backoff", options.backoff.first, server::parse_duration,
             "After the first failure (default: 1s)")
       .type_name("DURATION");
-  add_value(command, "--backoff-max", options.backoff.most, parse_duration,
+  add_value(command, "--backoff-max", options.backoff.most, server::parse_duration,
             "The longest delay (default: 1h)")
       .type_name("DURATION");
   const auto parse_attempts = [](const std::string& text) {

@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "cli/arguments.h"
-#include "cli/duration.h"
 #include "cli/exit_status.h"
 #include "cli/output.h"
+#include "server/duration.h"
 
 namespace carillon::cli {
 namespace {
@@ -140,8 +140,9 @@ bool WorkerSlot::take_job() {
 void WorkerSlot::perform(const Task& task) {
   const auto started = Clock::now();
   const auto after = [started](std::string_view end) {
-    return fmt::format("{} after {}", end,
-                       short_duration(std::chrono::floor<milliseconds>(Clock::now() - started)));
+    return fmt::format(
+        "{} after {}", end,
+        server::short_duration(std::chrono::floor<milliseconds>(Clock::now() - started)));
   };
   const auto report = [&task](std::string_view end, std::string_view what) {
     remark(fmt::format("{}: {}, {}", task.name(), end, what));
@@ -217,7 +218,7 @@ WorkerSlot::Ending WorkerSlot::ending_of(const Task& task, bool succeeded) {
   }
   std::uniform_real_distribution<double> unit;
   const milliseconds delay = options_.backoff.delay(failures, unit(random_));
-  return {"release", fmt::format("released for {}", short_duration(delay)),
+  return {"release", fmt::format("released for {}", server::short_duration(delay)),
           [this, id, priority, delay] { return client_->release(id, priority, delay); }};
 }
 

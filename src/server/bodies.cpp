@@ -25,11 +25,11 @@ std::optional<Body> told(Read read) {
 }  // namespace
 
 Body read_body(const queue::Store& store, BodyName name) {
-  return *told([&] { return std::optional(store.body(name.job, name.piece)); });
+  return *told([&] { return std::optional(store.body(name.id, name.piece)); });
 }
 
 std::optional<Body> body_at_hand(const queue::Store& store, BodyName name) {
-  return told([&] { return store.body_at_hand(name.job, name.piece); });
+  return told([&] { return store.body_at_hand(name.id, name.piece); });
 }
 
 }  // namespace carillon::server

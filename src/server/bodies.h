@@ -1,8 +1,8 @@
 // How a session gets the bodies of jobs without stopping the loop: what takes no wait for the disk
 // is read at once, and the rest by somebody else, who reports later.
 //
-//   if (const auto body = body_at_hand(store, {.job = 7})) ...
-//   else bodies.read(client, {.job = 7});      // Session::body_read(body) is called later
+//   if (const auto body = body_at_hand(store, {.id = 7})) ...
+//   else bodies.read(client, {.id = 7});      // Session::body_read(body) is called later
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace carillon::server {
 
 // A body, or a piece of a large one (queue::kBodyPiece).
 struct BodyName {
-  queue::JobId job = 0;
+  queue::JobId id = 0;  // JobView::body_id
   std::uint32_t piece = 0;
 };
 

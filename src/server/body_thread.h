@@ -2,7 +2,7 @@
 // the clients that wait for it.
 //
 //   BodyThread bodies(store, [&] { post(loop, [&] { hand_out(bodies.take()); }); });
-//   bodies.read(client, {.job = 7});
+//   bodies.read(client, {.id = 7});
 //
 // Bodies are read one after the other, in the order in which they are asked for. A store that finds
 // successive ids reads several bodies at once (queue/store/body_reader.h), so the next ones are

@@ -54,7 +54,7 @@ IMPURE = set(
 # <boost/asio.hpp>. A layer that is not listed uses none.
 THIRD_PARTY = {
     "queue": {"boost", "rocksdb"},
-    "server": {"boost", "fmt", "spdlog"},
+    "server": {"boost", "date", "fmt", "spdlog"},
     "cli": {"boost", "CLI", "date", "fmt", "spdlog"},
 }
 

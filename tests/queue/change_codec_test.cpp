@@ -76,7 +76,7 @@ TEST(RecordValues, FieldsOfANewerVersionAreKept) {
   append_bytes(newer, 20, "the caller's key");
   append_number(newer, 21, 5);
   const JobRecord read_back = read(job, value + newer);
-  EXPECT_EQ(read_back.newer.bytes(), newer);
+  EXPECT_EQ(read_back.extras->newer, newer);
   JobRecord moved = read_back;
   moved.due += 1;
   EXPECT_TRUE(value_of(moved).ends_with(newer));

@@ -205,7 +205,7 @@ TEST_F(EngineLeaving, RandomHistories) {
         if (to.id != delivery.client) continue;
         ASSERT_TRUE(std::exchange(to.waits, false));
         if (delivery.kind != Delivery::Kind::kReserved) continue;
-        ASSERT_TRUE(to.watched.contains(queue.store().body(delivery.job.id)));
+        ASSERT_TRUE(to.watched.contains(queue.store().body(delivery.job.body_id)));
       }
     }
     if (step % 8 == 0) engine.check_invariants();

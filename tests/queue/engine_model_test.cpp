@@ -132,7 +132,7 @@ class History {
 
   void command(ClientId client) {
     const JobId id = a_job();
-    switch (below(15)) {
+    switch (below(19)) {
       case 0:
       case 1:
       case 2:
@@ -174,6 +174,16 @@ class History {
       case 13:
         return agree([&] { return engine().give_back(client, now(), id); },
                      [&] { return model_.give_back(client, id); });
+      case 15:
+      case 16:
+        return put_with_key(client);
+      case 17:
+        agree([&] { return engine().cancel(now(), id).result; }, [&] { return model_.cancel(id); });
+        return agree(
+            [&] { return engine().job_with_key(client, "key 1"); },
+            [&] { return model_.job_with_key(model_.clients[client].tube_in_use, "key 1"); });
+      case 18:
+        return patch(id);
       case 14:
         if (!one_in(4)) return;
         engine().disconnect(client, now());
@@ -214,6 +224,49 @@ class History {
     job.due = model_.utc() + delay;
     job.ttr = order.ttr;
     model_.put(id, job);
+  }
+
+  void put_with_key(ClientId client) {
+    const std::string key = "key " + std::to_string(below(4));
+    const std::string body = "job " + std::to_string(ids_.size()) + " with " + key;
+    const Millis delay = a_delay();
+    const PutOrder order{.priority = static_cast<Priority>(below(4)),
+                         .due_in = delay,
+                         .ttr = 1'000 + below(2'000),
+                         .key = key,
+                         .on_conflict = static_cast<OnConflict>(below(5)),
+                         .key_window = one_in(2) ? 0 : below(1'000)};
+    QueueModel::Job job;
+    job.body = body;
+    job.tube = model_.clients[client].tube_in_use;
+    job.priority = order.priority;
+    job.due = model_.utc() + delay;
+    job.ttr = order.ttr;
+    job.key = key;
+    job.key_window = order.key_window;
+    agree(
+        [&] {
+          const PutOutcome put = engine().put(client, now(), order, body);
+          if (put.result == PutOutcome::Result::kInserted) ids_.push_back(put.id);
+          return std::pair(put.result, put.id);
+        },
+        [&] {
+          const PutOutcome put = model_.put(ids_.empty() ? 0 : ids_.back(), job, order.on_conflict);
+          return std::pair(put.result, put.id);
+        });
+  }
+
+  void patch(JobId id) {
+    const auto priority = static_cast<Priority>(below(4));
+    const std::optional<Millis> delay = one_in(2) ? std::nullopt : std::optional(a_delay());
+    const std::string body = "patch " + std::to_string(below(1'000'000));
+    agree(
+        [&] {
+          return engine()
+              .patch(now(), id, {.priority = priority, .due_in = delay, .body = body})
+              .result;
+        },
+        [&] { return model_.patch(id, priority, delay, body); });
   }
 
   void reserve(ClientId client) {
@@ -266,7 +319,8 @@ class History {
       EXPECT_EQ(stats->record.priority, job.priority) << id;
       EXPECT_EQ(stats->tube, job.tube) << id;
     }
-    EXPECT_EQ(queue_.store().recover().tubes.empty(), model_.jobs.empty());
+    EXPECT_EQ(queue_.store().recover().tubes.empty(),
+              model_.jobs.empty() && queue_.store().scan_ended_keys(0, 1).empty());
     for (const ClientId client : clients_) {
       const std::string& tube = model_.clients[client].tube_in_use;
       const auto first = [&](JobState state) {

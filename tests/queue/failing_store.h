@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "carillon/queue/memory_store.h"
@@ -40,6 +41,14 @@ class FailingStore : public MemoryStore {
     refuse_records();
     if (faults.no_buried) return {};
     return MemoryStore::scan_buried(tube, from, limit);
+  }
+  std::optional<KeyRecord> find_key(std::uint32_t tube, std::string_view key) const override {
+    refuse_records();
+    return MemoryStore::find_key(tube, key);
+  }
+  std::vector<KeyRecord> scan_ended_keys(UtcMs from, std::size_t limit) const override {
+    refuse_records();
+    return MemoryStore::scan_ended_keys(from, limit);
   }
 
  private:

@@ -88,6 +88,8 @@ class GatedStore final : public Store {
   std::vector<JobRecord> scan_buried(std::uint32_t, std::uint64_t, std::size_t) const override {
     return {};
   }
+  std::optional<KeyRecord> find_key(std::uint32_t, std::string_view) const override { return {}; }
+  std::vector<KeyRecord> scan_ended_keys(UtcMs, std::size_t) const override { return {}; }
 
  private:
   std::mutex mutex_;

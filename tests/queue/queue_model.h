@@ -7,9 +7,10 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "carillon/queue/job.h"
+#include "carillon/queue/engine.h"
 
 namespace carillon::queue {
 
@@ -26,6 +27,12 @@ class QueueModel {
     std::uint64_t reserved_as = 0;  // the larger, the later it was reserved
     std::uint64_t deadline = 0;
     std::uint64_t burial = 0;
+    std::string key;
+    Millis key_window = 0;
+  };
+  struct Key {
+    JobId id = 0;
+    UtcMs until = 0;  // 0: the job is there
   };
   struct Client {
     std::string tube_in_use = "default";
@@ -38,7 +45,8 @@ class QueueModel {
 
   std::map<JobId, Job> jobs;
   std::map<std::uint64_t, Client> clients;
-  std::vector<std::string> deliveries;  // "client:body" or "client:WORD"
+  std::map<std::pair<std::string, std::string>, Key> keys;  // by (tube, key)
+  std::vector<std::string> deliveries;                      // "client:body" or "client:WORD"
 
   UtcMs utc() const { return utc_; }
 
@@ -51,6 +59,61 @@ class QueueModel {
     job.state = job.due <= utc_ ? JobState::kReady : JobState::kDelayed;
     jobs[id] = job;
     serve();
+  }
+
+  // `id` is for the job if it is a new one.
+  PutOutcome put(JobId id, Job job, OnConflict on_conflict) {
+    using Result = PutOutcome::Result;
+    const std::pair name(job.tube, job.key);
+    const bool kept = on_conflict == OnConflict::kReject || on_conflict == OnConflict::kIgnore;
+    const auto key = keys.find(name);
+    if (key != keys.end() && key->second.until > utc_ && kept)
+      return {.result = Result::kExists, .id = key->second.id};
+    if (key == keys.end() || key->second.until != 0) {
+      keys[name] = {.id = id};
+      put(id, std::move(job));
+      return {.result = Result::kInserted, .id = id};
+    }
+    const JobId known = key->second.id;
+    const Job& other = jobs.at(known);
+    if (kept) return {.result = Result::kExists, .id = known};
+    if (other.state == JobState::kReserved) return {.result = Result::kReserved, .id = known};
+    const bool buried = other.state == JobState::kBuried;
+    if (on_conflict == OnConflict::kKeepDue && !buried) job.due = other.due;
+    if (on_conflict == OnConflict::kDebounce && !buried) job.due = std::max(job.due, other.due);
+    put(known, std::move(job));
+    return {.result = Result::kReplaced, .id = known};
+  }
+
+  std::optional<JobId> job_with_key(const std::string& tube, const std::string& key) const {
+    const auto found = keys.find({tube, key});
+    if (found == keys.end() || found->second.until != 0) return std::nullopt;
+    return found->second.id;
+  }
+
+  ChangeOutcome::Result cancel(JobId id) {
+    using Result = ChangeOutcome::Result;
+    if (!jobs.contains(id)) return Result::kNone;
+    if (jobs[id].state == JobState::kReserved) return Result::kReserved;
+    end(id);
+    return Result::kDone;
+  }
+
+  ChangeOutcome::Result patch(JobId id, Priority priority, std::optional<Millis> delay,
+                              const std::string& body) {
+    using Result = ChangeOutcome::Result;
+    if (!jobs.contains(id)) return Result::kNone;
+    if (jobs[id].state == JobState::kReserved) return Result::kReserved;
+    Job job = jobs[id];
+    job.priority = priority;
+    job.body = body;
+    if (delay) job.due = utc_ + *delay;
+    if (job.state != JobState::kBuried || delay) {
+      put(id, job);
+    } else {
+      jobs[id] = job;
+    }
+    return Result::kDone;
   }
 
   // Returns the body of a job, or a word, if the client is answered at once.
@@ -104,7 +167,7 @@ class QueueModel {
   bool remove(std::uint64_t client, JobId id) {
     if (!jobs.contains(id) || (jobs[id].state == JobState::kReserved && !holds(client, id)))
       return false;
-    jobs.erase(id);
+    end(id);
     return true;
   }
 
@@ -173,6 +236,15 @@ class QueueModel {
   }
 
  private:
+  void end(JobId id) {
+    const Job& job = jobs.at(id);
+    if (!job.key.empty()) {
+      const auto key = keys.find({job.tube, job.key});
+      key->second.until = utc_ + job.key_window;
+      if (job.key_window == 0) keys.erase(key);
+    }
+    jobs.erase(id);
+  }
   bool holds(std::uint64_t client, JobId id) {
     return jobs.contains(id) && jobs[id].state == JobState::kReserved && jobs[id].holder == client;
   }

@@ -50,6 +50,10 @@ class RandomHistory {
       changes.jobs.push_back(some_change(after, body));
       after.apply({.jobs = {changes.jobs.back()}, .tubes = {}, .watermarks = {}});
     }
+    if (chance(20)) {
+      changes.keys.push_back(some_key_change());
+      after.apply({.jobs = {}, .keys = changes.keys, .tubes = {}, .watermarks = {}});
+    }
     for (const JobChange& change : changes.jobs) {
       const std::uint32_t tube = change.before ? change.before->tube : change.after->tube;
       std::erase_if(changes.tubes, [&](const TubeRecord& record) { return record.number == tube; });
@@ -59,6 +63,17 @@ class RandomHistory {
       changes.watermarks = Watermarks{below(1'000'000), below(1'000'000), below(1'000'000)};
     EXPECT_EQ(store().append(changes), ++appended_);
     model_.apply(changes);
+  }
+
+  KeyChange some_key_change() {
+    const auto tube = static_cast<std::uint32_t>(below(3));
+    const std::string key(1 + below(chance(50) ? 3 : kMaxKey), static_cast<char>('a' + below(3)));
+    const auto before = model_.find_key(tube, key);
+    if (before && chance(40)) return {before, std::nullopt};
+    return {before, KeyRecord{.tube = tube,
+                              .key = key,
+                              .id = below(next_id_),
+                              .until = chance(50) ? 0 : 1 + below(1'000)}};
   }
 
   // Returns a change that puts a new job, or changes or erases a job that this append has not
@@ -83,6 +98,12 @@ class RandomHistory {
     if (chance(60)) changed.due = below(1'000);
     if (chance(50)) changed.burial = chance(50) ? ++burials_ : 0;
     changed.history.releases += 1;
+    if (chance(20)) {
+      body = std::string(below(10'000), 'z');
+      changed.body_bytes = static_cast<std::uint32_t>(body.size());
+      changed.extras = detail::Rare(JobExtras{.key = "k", .body = next_id_++, .newer = {}});
+      return {before, changed, body};
+    }
     return {before, changed, {}};
   }
 
@@ -96,6 +117,15 @@ class RandomHistory {
     EXPECT_EQ(store().scan_buried(tube, burial, limit), model_.scan_buried(tube, burial, limit))
         << tube;
     look_at(below(next_id_));
+    const UtcMs until = below(1'000);
+    EXPECT_EQ(store().scan_ended_keys(until, limit), model_.scan_ended_keys(until, limit));
+    look_at_keys();
+  }
+
+  void look_at_keys() {
+    for (const auto& [name, key] : model_.keys)
+      EXPECT_EQ(store().find_key(key.tube, key.key), key) << key.key;
+    EXPECT_EQ(store().find_key(7, "a"), std::nullopt);
   }
 
   void look_at(JobId id) {
@@ -105,7 +135,7 @@ class RandomHistory {
       return;
     }
     EXPECT_EQ(store().find(id), known->second.record);
-    EXPECT_EQ(store().body(id), known->second.body);
+    EXPECT_EQ(store().body(known->second.record.body_id()), known->second.body);
   }
 
   void look_at_all() {
@@ -114,6 +144,8 @@ class RandomHistory {
       EXPECT_EQ(store().scan_buried(tube, 0, 1'000'000), model_.scan_buried(tube, 0, 1'000'000));
     }
     for (JobId id = 0; id < next_id_; ++id) look_at(id);
+    EXPECT_EQ(store().scan_ended_keys(0, 1'000'000), model_.scan_ended_keys(0, 1'000'000));
+    look_at_keys();
     Recovered recovered = store().recover();
     std::sort(
         recovered.tubes.begin(), recovered.tubes.end(),

@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -28,26 +31,50 @@ class StoreModel {
   std::map<JobId, Job> jobs;
   std::map<JobId, Unfinished> unfinished;
   std::map<std::uint32_t, TubeRecord> tubes;
+  std::map<std::pair<std::uint32_t, std::string>, KeyRecord> keys;
+  // Jobs by JobRecord::body_id(), where that is not their own id.
+  std::map<JobId, JobId> other_bodies;
   Watermarks watermarks;
 
   void apply(const Changes& changes) {
     if (changes.begun) unfinished[changes.begun->id] = {changes.begun->bytes, {}};
     if (changes.piece) unfinished.at(changes.piece->id).body += changes.piece->bytes;
     if (changes.given_up) unfinished.erase(changes.given_up->id);
-    for (const JobChange& change : changes.jobs) {
-      if (!change.after) {
-        jobs.erase(change.before->id);
-        continue;
-      }
-      Job& job = jobs[change.after->id];
-      job.record = *change.after;
-      if (!change.before) job.body = body_of(change);
+    for (const JobChange& change : changes.jobs) apply(change);
+    for (const KeyChange& change : changes.keys) {
+      const KeyRecord& key = change.after ? *change.after : *change.before;
+      keys.erase({key.tube, key.key});
+      if (change.after) keys[{key.tube, key.key}] = key;
     }
     for (const TubeRecord& tube : changes.tubes) {
       tubes[tube.number] = tube;
-      if (tube.scheduled == 0 && tube.buried == 0) tubes.erase(tube.number);
+      if (tube.empty()) tubes.erase(tube.number);
     }
     if (changes.watermarks) watermarks = *changes.watermarks;
+  }
+
+  // Returns nullptr if there is none.
+  const Job* job_with_body(JobId body) const {
+    const auto other = other_bodies.find(body);
+    const auto job = jobs.find(other == other_bodies.end() ? body : other->second);
+    return job != jobs.end() && job->second.record.body_id() == body ? &job->second : nullptr;
+  }
+
+  std::optional<KeyRecord> find_key(std::uint32_t tube, std::string_view key) const {
+    const auto found = keys.find({tube, std::string(key)});
+    return found == keys.end() ? std::nullopt : std::optional(found->second);
+  }
+
+  std::vector<KeyRecord> scan_ended_keys(UtcMs from, std::size_t limit) const {
+    std::vector<KeyRecord> found;
+    for (const auto& [name, key] : keys) {
+      if (key.until != 0 && key.until >= from) found.push_back(key);
+    }
+    std::sort(found.begin(), found.end(), [](const KeyRecord& a, const KeyRecord& b) {
+      return std::tie(a.until, a.tube, a.key) < std::tie(b.until, b.tube, b.key);
+    });
+    if (found.size() > limit) found.resize(limit);
+    return found;
   }
 
   std::vector<JobRecord> scan_due(std::uint32_t tube, DueKey from, std::size_t limit) const {
@@ -81,8 +108,23 @@ class StoreModel {
   }
 
  private:
+  void apply(const JobChange& change) {
+    if (change.before && (!change.after || change.has_new_body()))
+      other_bodies.erase(change.before->body_id());
+    if (!change.after) {
+      jobs.erase(change.before->id);
+      return;
+    }
+    Job& job = jobs[change.after->id];
+    job.record = *change.after;
+    if (!change.has_new_body()) return;
+    job.body = body_of(change);
+    const JobId body = job.record.body_id();
+    if (body != job.record.id) other_bodies[body] = job.record.id;
+  }
+
   std::string body_of(const JobChange& put) {
-    const auto pieces = unfinished.extract(put.after->id);
+    const auto pieces = unfinished.extract(put.after->body_id());
     return pieces.empty() ? std::string(put.body) : std::move(pieces.mapped().body);
   }
 

@@ -96,12 +96,12 @@ class VirtualQueue {
   }
 
   // Returns the body of a job that a peek has found.
-  std::string body(const std::optional<JobView>& job) { return store_.body(job.value().id); }
+  std::string body(const std::optional<JobView>& job) { return store_.body(job.value().body_id); }
 
   std::string word(const Delivery& delivery) {
     switch (delivery.kind) {
       case Delivery::Kind::kReserved:
-        return store_.body(delivery.job.id);
+        return store_.body(delivery.job.body_id);
       case Delivery::Kind::kDeadlineSoon:
         return "DEADLINE_SOON";
       case Delivery::Kind::kTimedOut:

@@ -38,7 +38,7 @@ class StallWatchTest : public ::testing::Test {
   std::vector<Watched*> found_;
 
   StallWatch watching(milliseconds stall, milliseconds idle) {
-    return StallWatch({.stall = stall, .idle = idle}, 100, [this] { return now_; });
+    return StallWatch({.stall = stall, .idle = idle}, 1'000, [this] { return now_; });
   }
 
   void active(StallWatch& watch, Client& client, Awaits what) {

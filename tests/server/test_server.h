@@ -79,6 +79,14 @@ class BreakableStore : public queue::Store {
                                             std::size_t limit) const override {
     return store_.scan_buried(tube, from, limit);
   }
+  std::optional<queue::KeyRecord> find_key(std::uint32_t tube,
+                                           std::string_view key) const override {
+    return store_.find_key(tube, key);
+  }
+  std::vector<queue::KeyRecord> scan_ended_keys(queue::UtcMs from,
+                                                std::size_t limit) const override {
+    return store_.scan_ended_keys(from, limit);
+  }
 
  private:
   queue::MemoryStore store_;

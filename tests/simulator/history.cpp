@@ -58,10 +58,18 @@ StoreModel HistoryStore::read_all(const queue::Store& store) {
   for (const TubeRecord& tube : recovered.tubes) {
     found.tubes[tube.number] = tube;
     for (const JobRecord& record : store.scan_due(tube.number, {}, SIZE_MAX))
-      found.jobs[record.id] = {record, whole_body(store, record.id, record.body_bytes)};
+      found.jobs[record.id] = {record, whole_body(store, record.body_id(), record.body_bytes)};
     for (const JobRecord& record : store.scan_buried(tube.number, 0, SIZE_MAX))
-      found.jobs[record.id] = {record, whole_body(store, record.id, record.body_bytes)};
+      found.jobs[record.id] = {record, whole_body(store, record.body_id(), record.body_bytes)};
   }
+  for (const auto& [id, job] : found.jobs) {
+    if (job.record.body_id() != id) found.other_bodies[job.record.body_id()] = id;
+    const std::string& key = job.record.extras->key;
+    const auto record = key.empty() ? std::nullopt : store.find_key(job.record.tube, key);
+    if (record) found.keys[{record->tube, key}] = *record;
+  }
+  for (const queue::KeyRecord& key : store.scan_ended_keys(0, SIZE_MAX))
+    found.keys[{key.tube, key.key}] = key;
   for (const queue::UnfinishedBody& body : recovered.unfinished) {
     found.unfinished[body.id] = {body.bytes, pieces_that_are_there(store, body)};
   }
@@ -76,6 +84,7 @@ void HistoryStore::open(queue::Store& store) {
   while (number > least && hash != hashes_[number - floor_]) --number;
   if (hash != hashes_[number - floor_]) tell_difference(found);
   check_nothing_is_left(found, store);
+  check_no_key_is_left(found, store);
   if (number < last_) {
     ++starts_after_loss_;
     std::erase_if(changed_at_, [number](const auto& change) { return change.second > number; });
@@ -103,7 +112,7 @@ void HistoryStore::expect_state_since(std::uint64_t from, const queue::Store& st
 // What was deleted or given up, or was never durable, has left no piece of a body.
 void HistoryStore::check_nothing_is_left(const StoreModel& found, const queue::Store& store) {
   for (const auto& [id, bytes] : large_) {
-    if (found.jobs.contains(id) || found.unfinished.contains(id)) continue;
+    if (found.job_with_body(id) != nullptr || found.unfinished.contains(id)) continue;
     for (std::uint32_t n = 0; n < queue::pieces_of(bytes); ++n) {
       if (piece_if_there(store, id, n)) {
         throw Violation("piece " + std::to_string(n) + " of the large body of job " +
@@ -112,8 +121,17 @@ void HistoryStore::check_nothing_is_left(const StoreModel& found, const queue::S
     }
   }
   std::erase_if(large_, [&found](const auto& body) {
-    return !found.jobs.contains(body.first) && !found.unfinished.contains(body.first);
+    return found.job_with_body(body.first) == nullptr && !found.unfinished.contains(body.first);
   });
+}
+
+// Of those that the store had last.
+void HistoryStore::check_no_key_is_left(const StoreModel& found, const queue::Store& store) const {
+  for (const auto& [name, known] : state_.keys) {
+    if (store.find_key(known.tube, known.key) == found.find_key(known.tube, known.key)) continue;
+    throw Violation("the key '" + known.key + "' of tube " + std::to_string(known.tube) +
+                    " is left, and neither its job nor its end");
+  }
 }
 
 // Compares with what must be there at least: the state that was told last may be gone from memory,
@@ -163,7 +181,7 @@ std::uint64_t HistoryStore::changed_at(JobId id) const {
 
 queue::Sequence HistoryStore::append(const queue::Changes& changes) {
   const queue::Sequence sequence = store_->append(changes);
-  work(1 + changes.jobs.size());
+  work(1 + changes.jobs.size() + changes.keys.size());
   if (changes.piece) work_on_bytes(changes.piece->bytes.size());
   ++last_;
   if (sequence != last_ - opened_at_)
@@ -192,6 +210,10 @@ std::uint64_t HistoryStore::hash_of_records(const queue::Changes& changes) const
     const auto job = state_.jobs.find(change.after ? change.after->id : change.before->id);
     if (job != state_.jobs.end()) hash += hash_of(job->second.record);
   }
+  for (const queue::KeyChange& change : changes.keys) {
+    const queue::KeyRecord& changed = change.after ? *change.after : *change.before;
+    if (const auto key = state_.find_key(changed.tube, changed.key)) hash += hash_of(*key);
+  }
   for (const TubeRecord& changed : changes.tubes) {
     const auto tube = state_.tubes.find(changed.number);
     if (tube != state_.tubes.end()) hash += hash_of(tube->second);
@@ -209,17 +231,19 @@ void HistoryStore::note_jobs(const queue::Changes& changes) {
     const bool is_kept = change.before && change.after;
     if (!is_kept || !same_but_due_time(*change.before, *change.after)) changed_.insert(id);
     changed_at_[id] = last_;
-    if (!change.before) note_body(*change.after, change.body);
-    if (!change.after) hash_ -= hash_of_body(id, known->second.body);
+    if (change.before && (!change.after || change.has_new_body()))
+      hash_ -= hash_of_body(change.before->body_id(), known->second.body);
+    if (change.has_new_body()) note_body(*change.after, change.body);
   }
 }
 
 // A job has its whole body, never a part of it.
 void HistoryStore::note_body(const JobRecord& put, std::string_view body) {
-  const auto pieces = state_.unfinished.find(put.id);
+  const JobId id = put.body_id();
+  const auto pieces = state_.unfinished.find(id);
   const bool in_pieces = pieces != state_.unfinished.end();
-  if (!in_pieces) hash_ += hash_of_body(put.id, body);
-  if (in_pieces) hash_ -= hash_of(queue::UnfinishedBody{put.id, pieces->second.bytes});
+  if (!in_pieces) hash_ += hash_of_body(id, body);
+  if (in_pieces) hash_ -= hash_of(queue::UnfinishedBody{id, pieces->second.bytes});
   const std::size_t size = in_pieces ? pieces->second.body.size() : body.size();
   if (size != put.body_bytes || in_pieces != (size > queue::kBodyPiece)) {
     throw Violation(text_of(put) + " is put with " + std::to_string(size) + " of " +
@@ -233,7 +257,8 @@ void HistoryStore::note_pieces(const queue::Changes& changes) {
   };
   if (changes.begun) {
     const JobId id = changes.begun->id;
-    if (large_.contains(id) || state_.jobs.contains(id)) refuse(id, "is begun, and has been");
+    if (large_.contains(id) || state_.job_with_body(id) != nullptr)
+      refuse(id, "is begun, and has been");
     begun_ = id;
     large_[id] = changes.begun->bytes;
     hash_ += hash_of(*changes.begun);

@@ -103,6 +103,9 @@ class HistoryStore final : public queue::Store {
                                          std::size_t limit) const override;
   std::vector<queue::JobRecord> scan_buried(std::uint32_t tube, std::uint64_t from,
                                             std::size_t limit) const override;
+  std::optional<queue::KeyRecord> find_key(std::uint32_t tube, std::string_view key) const override;
+  std::vector<queue::KeyRecord> scan_ended_keys(queue::UtcMs from,
+                                                std::size_t limit) const override;
 
  private:
   void note(const queue::Changes& changes);
@@ -111,6 +114,7 @@ class HistoryStore final : public queue::Store {
   std::uint64_t hash_of_records(const queue::Changes& changes) const;
   void note_body(const queue::JobRecord& put, std::string_view body);
   void check_nothing_is_left(const queue::StoreModel& found, const queue::Store& store);
+  void check_no_key_is_left(const queue::StoreModel& found, const queue::Store& store) const;
   void compare(queue::JobId id, std::uint32_t piece, std::string_view bytes) const;
   void check_counts(const queue::Changes& changes);
   void check_count(const queue::TubeRecord& tube) const;

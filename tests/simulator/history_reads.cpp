@@ -45,13 +45,13 @@ std::optional<std::string> HistoryStore::body_at_hand(JobId id, std::uint32_t pi
 }
 
 void HistoryStore::compare(JobId id, std::uint32_t piece, std::string_view bytes) const {
-  const auto known = state_.jobs.find(id);
+  const queue::StoreModel::Job* const known = state_.job_with_body(id);
   const auto is_same = [&](std::string_view body) {
     const std::size_t at = piece * queue::kBodyPiece;
     return at <= body.size() && body.substr(at, queue::kBodyPiece) == bytes;
   };
-  if (known == state_.jobs.end() || !is_same(known->second.body))
-    throw Violation("job " + std::to_string(id) + " is read with another body");
+  if (known == nullptr || !is_same(known->body))
+    throw Violation("body " + std::to_string(id) + " is read with other bytes");
 }
 
 std::vector<JobRecord> HistoryStore::scan_due(std::uint32_t tube, queue::DueKey from,
@@ -70,6 +70,25 @@ std::vector<JobRecord> HistoryStore::scan_buried(std::uint32_t tube, std::uint64
   if (found != state_.scan_buried(tube, from, limit))
     throw Violation("a scan of the buried jobs of tube " + std::to_string(tube) +
                     " finds other jobs");
+  return found;
+}
+
+std::optional<queue::KeyRecord> HistoryStore::find_key(std::uint32_t tube,
+                                                       std::string_view key) const {
+  work(1);
+  const auto found = store_->find_key(tube, key);
+  if (found != state_.find_key(tube, key))
+    throw Violation("the key '" + std::string(key) + "' of tube " + std::to_string(tube) +
+                    " is read with another job or end");
+  return found;
+}
+
+std::vector<queue::KeyRecord> HistoryStore::scan_ended_keys(queue::UtcMs from,
+                                                            std::size_t limit) const {
+  const auto found = store_->scan_ended_keys(from, limit);
+  work(1 + found.size());
+  if (found != state_.scan_ended_keys(from, limit))
+    throw Violation("a scan of the keys whose jobs are gone finds others");
   return found;
 }
 

@@ -31,11 +31,17 @@ std::uint64_t hash_of(const queue::JobRecord& record) {
         std::uint64_t{record.history.kicks}, static_cast<std::uint64_t>(record.lead),
         std::uint64_t{record.era}})
     hash = mix(hash, field);
-  return hash;
+  if (!record.extras) return hash;
+  return mix(mix(mix(hash, record.extras->key), record.extras->key_window), record.extras->body);
 }
 
 std::uint64_t hash_of(const queue::TubeRecord& tube) {
-  return mix(mix(mix(mix(2, tube.number), tube.scheduled), tube.buried), tube.name);
+  return mix(mix(mix(mix(mix(2, tube.number), tube.scheduled), tube.buried), tube.ended_keys),
+             tube.name);
+}
+
+std::uint64_t hash_of(const queue::KeyRecord& key) {
+  return mix(mix(mix(mix(6, key.tube), key.key), key.id), key.until);
 }
 
 std::uint64_t hash_of(const queue::Watermarks& marks) {
@@ -68,12 +74,14 @@ std::uint64_t hash_of_body(JobId id, std::string_view body) {
 
 std::uint64_t hash_of(const queue::StoreModel& state) {
   std::uint64_t hash = hash_of(state.watermarks);
-  for (const auto& [id, job] : state.jobs) hash += hash_of(job.record) + hash_of_body(id, job.body);
+  for (const auto& [id, job] : state.jobs)
+    hash += hash_of(job.record) + hash_of_body(job.record.body_id(), job.body);
   for (const auto& [id, body] : state.unfinished) {
     hash += hash_of(queue::UnfinishedBody{id, body.bytes});
     if (!body.body.empty()) hash += hash_of_body(id, body.body);
   }
   for (const auto& [number, tube] : state.tubes) hash += hash_of(tube);
+  for (const auto& [name, key] : state.keys) hash += hash_of(key);
   return hash;
 }
 

@@ -11,7 +11,7 @@
 //   if (auto got = engine.reserve(client, now, {})) ...         // an answer at once, or
 //   engine.advance(later);                                      // the 3 s go by
 //   for (Delivery& d : engine.take_deliveries()) ...            // d.client got the job
-//   std::string body = whole_body(store, d.job.id, d.job.body_bytes);  // "hello"
+//   std::string body = whole_body(store, d.job.body_id, d.job.body_bytes);  // "hello"
 //
 // Contracts
 // 1. *Never early.* No job is handed out before the wall clock shows its due time. A wrong wall
@@ -38,10 +38,11 @@
 //    next time, too: `bury` the job, or it comes again and again.
 //
 // Errors. A method that reads or appends throws StoreError if the store fails; the state is then as
-// before the command, but the time has advanced. StoreError can come from `put`, `reserve`,
-// `reserve_job`, `release`, `bury`, `remove`, all peeks and kicks, `job_stats`, `advance`, `close`
-// and the constructor. A failed read may pass, and changes no job. A ClientId that is not connected
-// throws std::out_of_range.
+// before the command, but the time has advanced. StoreError can come from `put`, `put_all`,
+// `reserve`, `reserve_job`, `release`, `bury`, `remove`, `remove_all`, `cancel`, `patch`,
+// `job_with_key`, all peeks and kicks, `job_stats`, `advance`, `close` and the constructor. A
+// failed read may pass, and changes no job. A ClientId that is not connected throws
+// std::out_of_range.
 //
 // Complexity. A command costs O(log jobs in memory) and at most one append, besides the work that
 // time has made due, unless its comment says more.
@@ -54,6 +55,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -103,6 +105,17 @@ class OverLimit : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// What a put with a key does if another job of the tube has the key. A job that is reserved is
+// never changed. The key of a job that is gone, while it still counts, stops kReject and kIgnore
+// only.
+enum class OnConflict : std::uint8_t {
+  kReject,    // nothing; of a batch, nothing is put
+  kIgnore,    // nothing; the other jobs of a batch are put
+  kReplace,   // the other job becomes what was put, and keeps its id
+  kKeepDue,   // as kReplace, but it stays due when it was, if it was not buried
+  kDebounce,  // as kReplace, but it is due no earlier than it was
+};
+
 // What is asked of a new job, apart from its body. If `due_at` is given, it counts and `due_in`
 // does not.
 struct PutOrder {
@@ -113,6 +126,12 @@ struct PutOrder {
   std::optional<UtcMs> due_at = {};
   // Milliseconds, limited to kMinTtr .. kMaxTtr.
   Millis ttr = 60'000;
+  // The caller's own name of the job, of up to kMaxKey bytes: only one job of the tube has it.
+  // Empty: none.
+  std::string_view key = {};
+  OnConflict on_conflict = OnConflict::kReject;
+  // How long the key still counts when the job is gone, in ms.
+  Millis key_window = 0;
 };
 
 // The answer to a command. It may leave for the client once the store's appends up to `durable_at`
@@ -133,8 +152,53 @@ struct LargeBody {
 };
 
 struct PutOutcome {
-  // 0 if the put was refused, because the job would be due after kLastDue.
-  JobId id = 0;
+  enum class Result : std::uint8_t {
+    kInserted,
+    kReplaced,  // the job with the key, `id`, was changed
+    kExists,    // nothing was changed: the job `id` has the key, or had it and is gone
+    kReserved,  // nothing was changed: the job `id` has the key, and is reserved
+    kTooFar,    // nothing was changed: the job would be due after kLastDue
+  };
+  Result result = Result::kTooFar;
+  JobId id = 0;  // 0 if it is kTooFar
+  Sequence durable_at = 0;
+
+  // Returns true if the store has the body now.
+  bool done() const { return result == Result::kInserted || result == Result::kReplaced; }
+};
+
+// A job of a batch. The body has at most kBodyPiece bytes.
+struct NewJob {
+  PutOrder order;
+  std::string_view body;
+};
+
+struct BatchOutcome {
+  // True if nothing was put: `jobs` has the one that stood in the way.
+  bool refused = false;
+  // Else: what became of each job, in their order.
+  std::vector<PutOutcome> jobs;
+};
+
+// What is to be changed of a job. What is not given stays. If `due_at` is given, it counts and
+// `due_in` does not.
+struct Patch {
+  std::optional<Priority> priority = {};
+  std::optional<Millis> ttr = {};             // ms, limited to kMinTtr .. kMaxTtr
+  std::optional<Millis> due_in = {};          // ms from now
+  std::optional<UtcMs> due_at = {};           // by the wall clock; the past is now
+  std::optional<std::string_view> body = {};  // of at most kBodyPiece bytes
+};
+
+// The answer to a command for a job that nobody may have reserved.
+struct ChangeOutcome {
+  enum class Result : std::uint8_t {
+    kDone,
+    kReserved,  // nothing was changed
+    kNone,      // there is no such job
+    kTooFar,    // nothing was changed: the job would be due after kLastDue
+  };
+  Result result = Result::kNone;
   Sequence durable_at = 0;
 };
 
@@ -159,6 +223,7 @@ struct Kick {
 // A job as a client gets to see it. Store::body() and whole_body() have its body.
 struct JobView {
   JobId id = 0;
+  JobId body_id = 0;
   Priority priority = 0;
   std::uint32_t body_bytes = 0;
   Sequence durable_at = 0;
@@ -227,7 +292,8 @@ class Engine {
   // Returns the name of the client's tube in use.
   const std::string& tube_in_use(ClientId client) const;
   // Puts a new job into the tube in use. A put that throws may use up an id. Throws StoreError also
-  // after kLastId was given.
+  // after kLastId was given, and std::invalid_argument if the key has more than kMaxKey bytes. A
+  // key costs one more look-up in the store.
   PutOutcome put(ClientId client, Now now, const PutOrder& order, std::string_view body);
 
   // The same for a body that comes in pieces, so that nobody has to hold all of it, and no call
@@ -244,6 +310,12 @@ class Engine {
   void add_piece(LargeBody& body, std::string_view piece);
   PutOutcome put(ClientId client, Now now, const PutOrder& order, const LargeBody& body);
   void give_up(const LargeBody& body);
+
+  // Puts all of the jobs into the tube in use with one append, or none of them. A job that is not
+  // put because of OnConflict::kIgnore does not stand in the way of the others. Throws
+  // std::invalid_argument if two of them have the same key, or one a larger body than kBodyPiece.
+  // O(jobs * log jobs).
+  BatchOutcome put_all(ClientId client, Now now, std::span<const NewJob> jobs);
 
   // --- Workers.
 
@@ -292,6 +364,16 @@ class Engine {
 
   // Deletes a job that is ready, delayed, buried, or reserved by this client.
   Outcome remove(ClientId client, Now now, JobId id);
+  // The same for many jobs, with one append. Returns an outcome for each id; that of an id that
+  // comes twice is done once.
+  std::vector<Outcome> remove_all(ClientId client, Now now, std::span<const JobId> ids);
+  // Deletes a job that nobody has reserved: its work has not begun.
+  ChangeOutcome cancel(Now now, JobId id);
+  // Changes a job that nobody has reserved. A buried job that gets a due time is not buried any
+  // more.
+  ChangeOutcome patch(Now now, JobId id, const Patch& patch);
+  // Returns the job of the tube in use that has the key, or none.
+  std::optional<JobId> job_with_key(ClientId client, std::string_view key);
 
   // The peeks return none if there is no such job.
   std::optional<JobView> peek(Now now, JobId id);

@@ -14,11 +14,11 @@
 // Thread safety: these are plain values.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string>
-#include <string_view>
-#include <utility>
+
+#include "carillon/queue/detail/rare.h"
 
 namespace carillon::queue {
 
@@ -72,29 +72,22 @@ struct JobHistory {
   friend bool operator==(const JobHistory&, const JobHistory&) = default;
 };
 
-// Fields of a record that a newer version of Carillon has written, as their bytes. This version
-// keeps them, and writes them again with the record. Takes 8 bytes where there are none.
-class NewerFields {
- public:
-  NewerFields() = default;
-  explicit NewerFields(std::string_view bytes)
-      : bytes_(bytes.empty() ? nullptr : std::make_unique<const std::string>(bytes)) {}
-  NewerFields(const NewerFields& other) : NewerFields(other.bytes()) {}
-  NewerFields(NewerFields&&) noexcept = default;
-  NewerFields& operator=(NewerFields other) noexcept {
-    bytes_ = std::move(other.bytes_);
-    return *this;
-  }
-  ~NewerFields() = default;
+// The longest key of a job, in bytes.
+inline constexpr std::size_t kMaxKey = 200;
 
-  std::string_view bytes() const { return bytes_ ? std::string_view(*bytes_) : std::string_view(); }
+// Fields that few jobs have.
+struct JobExtras {
+  // The caller's own name of the job, which no other job of the tube has; empty: none.
+  std::string key;
+  // How long the key still counts when the job is gone, in ms.
+  Millis key_window = 0;
+  // The id under which the body is stored, if the job got another body than it was put with.
+  JobId body = 0;
+  // Fields of the record that a newer version of Carillon has written, as their bytes. This version
+  // keeps them, and writes them again with the record.
+  std::string newer;
 
-  friend bool operator==(const NewerFields& a, const NewerFields& b) {
-    return a.bytes() == b.bytes();
-  }
-
- private:
-  std::unique_ptr<const std::string> bytes_;
+  friend bool operator==(const JobExtras&, const JobExtras&) = default;
 };
 
 // A job's record, decoded: all that is stored of a job except its body. Two states are not stored:
@@ -125,9 +118,11 @@ struct JobRecord {
   std::uint32_t era = 0;
   std::uint32_t body_bytes = 0;
   JobHistory history;
-  NewerFields newer = {};
+  detail::Rare<JobExtras> extras = {};
 
   bool buried() const { return burial != 0; }
+  // Names the body in the store.
+  JobId body_id() const { return extras->body != 0 ? extras->body : id; }
 
   friend bool operator==(const JobRecord&, const JobRecord&) = default;
 };

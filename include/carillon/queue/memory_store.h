@@ -19,10 +19,15 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
+#include <tuple>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "carillon/queue/detail/split_table.h"
@@ -44,6 +49,8 @@ class MemoryStore : public Store {
                                   std::size_t limit) const override;
   std::vector<JobRecord> scan_buried(std::uint32_t tube, std::uint64_t from,
                                      std::size_t limit) const override;
+  std::optional<KeyRecord> find_key(std::uint32_t tube, std::string_view key) const override;
+  std::vector<KeyRecord> scan_ended_keys(UtcMs from, std::size_t limit) const override;
 
   // Returns the number of jobs.
   std::size_t size() const { return jobs_.size(); }
@@ -74,7 +81,11 @@ class MemoryStore : public Store {
   void put(const JobChange& change);
   void erase(JobId id);
   void erase_large_body(JobId id);
-  void move(const JobRecord& after);
+  void move(const JobChange& change);
+  void set_body(Job& job, std::string_view body);
+  void erase_body(Job& job);
+  const Job* job_with_body(JobId id) const;
+  void apply(const KeyChange& change);
   void enter(Job& job);
   void leave(const Job& job);
 
@@ -85,6 +96,10 @@ class MemoryStore : public Store {
   Table<std::uint32_t, Tube> tubes_;  // only those that have jobs
   Table<std::uint32_t, TubeRecord> tube_records_;
   Watermarks watermarks_;
+  std::map<std::pair<std::uint32_t, std::string>, KeyRecord, std::less<>> keys_;
+  std::set<std::tuple<UtcMs, std::uint32_t, std::string>> ended_keys_;
+  // Jobs by JobRecord::body_id(), where that is not their own id.
+  std::unordered_map<JobId, JobId> other_bodies_;
   std::size_t body_bytes_ = 0;
   // The pieces of bodies that came in pieces. Each is a string of its own, because one string would
   // take up to twice the memory while it grows, and be copied as a whole now and then.

@@ -34,6 +34,7 @@
 #include <utility>
 #include <vector>
 
+#include "carillon/queue/detail/rare.h"
 #include "carillon/queue/job.h"
 
 namespace carillon::queue {
@@ -55,8 +56,12 @@ class StoreDamage : public StoreError {
   using StoreError::StoreError;
 };
 
-// The record, decoded, of a tube that has at least one job. It is stored with every change to the
-// tube's jobs, so that a start need not count jobs.
+// Fields of a record that a newer version of Carillon has written, as their bytes. This version
+// keeps them, and writes them again with the record.
+using NewerFields = detail::Rare<std::string>;
+
+// The record, decoded, of a tube that has a job, or the key of a job that is gone. It is stored
+// with every change to them, so that a start need not count jobs.
 struct TubeRecord {
   // Stands for the name in records and keys.
   std::uint32_t number = 0;
@@ -65,7 +70,12 @@ struct TubeRecord {
   // How many of the tube's jobs are not buried, and how many are.
   std::uint64_t scheduled = 0;
   std::uint64_t buried = 0;
+  // How many keys still count though their jobs are gone.
+  std::uint64_t ended_keys = 0;
   NewerFields newer = {};
+
+  // Returns true if nothing of the tube needs to be stored.
+  bool empty() const { return scheduled == 0 && buried == 0 && ended_keys == 0; }
 
   friend bool operator==(const TubeRecord&, const TubeRecord&) = default;
 };
@@ -105,8 +115,29 @@ struct JobChange {
   std::optional<JobRecord> before;
   // None if the job is deleted, and its body with it.
   std::optional<JobRecord> after;
-  // The body of a new job. Ignored for other changes, which leave the body as it is.
+  // The body of a new job, and of one whose body_id() changes: the body before goes then. Ignored
+  // for other changes, which leave the body as it is.
   std::string_view body;
+
+  bool has_new_body() const { return after && (!before || before->body_id() != after->body_id()); }
+};
+
+// Which job of a tube has a key, or had it last.
+struct KeyRecord {
+  std::uint32_t tube = 0;
+  // 1 to kMaxKey bytes.
+  std::string key;
+  JobId id = 0;
+  // 0 while the job is there. Then: the key still counts before this moment.
+  UtcMs until = 0;
+
+  friend bool operator==(const KeyRecord&, const KeyRecord&) = default;
+};
+
+// One key's record before and after a change, or none.
+struct KeyChange {
+  std::optional<KeyRecord> before;
+  std::optional<KeyRecord> after;
 };
 
 // A body of more bytes than this is stored in pieces of so many, of which the last may be shorter.
@@ -136,12 +167,13 @@ struct UnfinishedBody {
 // What one command changes. A store applies all of it or nothing.
 struct Changes {
   std::vector<JobChange> jobs;
+  std::vector<KeyChange> keys = {};
   // The body comes in pieces; the change that puts its job, without a body, ends that.
   std::optional<UnfinishedBody> begun = {};
   std::optional<BodyPiece> piece = {};
   // No job will be put: the pieces go.
   std::optional<UnfinishedBody> given_up = {};
-  // As they stand after the change. A tube that has no job left is forgotten.
+  // As they stand after the change. A tube that is empty() is forgotten.
   std::vector<TubeRecord> tubes;
   std::optional<Watermarks> watermarks;
 };
@@ -209,9 +241,10 @@ class Store {
   // Returns the job's record, or none if there is no such job. O(log jobs).
   virtual std::optional<JobRecord> find(JobId id) const = 0;
 
-  // Returns the job's body; of a body of more than kBodyPiece bytes one piece, from 0. (One that a
-  // version before 0.1.0 has put is in one piece, whatever its size.) Throws StoreDamage if it is
-  // not there; of a job that was deleted lately it may still be returned. O(log jobs + bytes).
+  // Returns the body with this JobRecord::body_id(); of a body of more than kBodyPiece bytes one
+  // piece, from 0. (One that a version before 0.1.0 has put is in one piece, whatever its size.)
+  // Throws StoreDamage if it is not there; of a job that was deleted lately it may still be
+  // returned. O(log jobs + bytes).
   virtual std::string body(JobId id, std::uint32_t piece = 0) const = 0;
 
   // The same, or none if body() would have to wait for a disk. Throws as body() does.
@@ -245,6 +278,13 @@ class Store {
   // order of their burials, at most `limit` of them. O(log jobs + result).
   virtual std::vector<JobRecord> scan_buried(std::uint32_t tube, std::uint64_t from,
                                              std::size_t limit) const = 0;
+
+  // Returns which job of the tube has the key, or had it; none if the key is free. O(log keys).
+  virtual std::optional<KeyRecord> find_key(std::uint32_t tube, std::string_view key) const = 0;
+
+  // Returns the records of the keys whose jobs are gone and which end at `from` or later, by
+  // (until, tube, key), at most `limit` of them. O(log keys + result).
+  virtual std::vector<KeyRecord> scan_ended_keys(UtcMs from, std::size_t limit) const = 0;
 };
 
 // Returns the whole body of a job, whatever its size. Throws as Store::body() does.

@@ -25,15 +25,30 @@ void count(TubeRecord& tube, const JobRecord& job, std::int64_t by) {
 
 }  // namespace
 
+TubeRecord& Engine::State::changed_tube(std::uint32_t number) {
+  const auto same = [number](const TubeRecord& tube) { return tube.number == number; };
+  const auto tube = std::find_if(changes.tubes.begin(), changes.tubes.end(), same);
+  return tube != changes.tubes.end() ? *tube
+                                     : *changes.tubes.insert(tube, tube_numbered(number).record);
+}
+
 void Engine::State::add_change(std::optional<JobRecord> before, std::optional<JobRecord> after,
                                std::string_view body) {
-  const std::uint32_t number = before ? before->tube : after->tube;
-  const auto same = [number](const TubeRecord& tube) { return tube.number == number; };
-  auto tube = std::find_if(changes.tubes.begin(), changes.tubes.end(), same);
-  if (tube == changes.tubes.end()) tube = changes.tubes.insert(tube, tube_numbered(number).record);
-  if (before) count(*tube, *before, -1);
-  if (after) count(*tube, *after, +1);
+  TubeRecord& tube = changed_tube(before ? before->tube : after->tube);
+  if (before) count(tube, *before, -1);
+  if (after) count(tube, *after, +1);
   changes.jobs.push_back({std::move(before), std::move(after), body});
+}
+
+void Engine::State::add_key_change(std::optional<KeyRecord> before,
+                                   std::optional<KeyRecord> after) {
+  TubeRecord& tube = changed_tube(before ? before->tube : after->tube);
+  if (before && before->until != 0) --tube.ended_keys;
+  if (after && after->until != 0) {
+    ++tube.ended_keys;
+    sweep_keys_not_after(after->until);
+  }
+  changes.keys.push_back({std::move(before), std::move(after)});
 }
 
 Watermarks Engine::State::watermarks(JobId ids, std::uint64_t burials) const {
@@ -56,6 +71,7 @@ Sequence Engine::State::append() {
     Changes& changes;
     ~Clear() {
       changes.jobs.clear();
+      changes.keys.clear();
       changes.begun.reset();
       changes.piece.reset();
       changes.given_up.reset();
@@ -81,6 +97,7 @@ Sequence Engine::State::append() {
     sums.buried += counted.buried - record.buried;
     record.scheduled = counted.scheduled;
     record.buried = counted.buried;
+    record.ended_keys = counted.ended_keys;
   }
   return last_sequence;
 }

@@ -58,6 +58,7 @@ JobRecord counted_after_step(const JobRecord& record, const EngineClock& clock) 
 void Engine::State::on_clock_step(bool back) {
   job_lead = std::max(job_lead, clock.lead());
   clock_is_stored = false;
+  keys_end = 0;
   try {
     append();  // so that the next start knows of this step, and of what it finds itself
   } catch (const StoreError& error) {

@@ -122,6 +122,7 @@ void Engine::State::advance(Now now, std::size_t step) {
   waits.advance(
       clock.mono(), [this](TimerNode& node) { wait_is_over(static_cast<Client&>(node)); }, step);
   clear_up(step);
+  sweep_keys(step);
 }
 
 void Engine::State::await_first_delayed(Tube& tube) {
@@ -182,6 +183,7 @@ void Engine::State::load_what_is_near(std::vector<Tube*>& loaded_tubes, std::siz
 Engine::Engine(Store& store, const EngineOptions& options, Now now)
     : state_(std::make_unique<State>(store, checked(options), store.recover(), now)) {
   state_->look_at_all_tubes();
+  state_->sweep_keys(options.step);
 }
 
 Engine::~Engine() = default;
@@ -210,6 +212,7 @@ std::optional<std::uint64_t> Engine::next_wakeup() const {
   for (const auto* wheel : {&s.due, &s.loading}) {
     if (const auto tick = wheel->next_wakeup()) sooner(s.clock.mono_ns_at_tick(*tick));
   }
+  if (s.keys_end != UINT64_MAX) sooner(s.clock.mono_ns_at_tick(s.clock.tick_of(s.keys_end)));
   if (!s.to_place.empty()) sooner(s.clock.mono_ns_at_tick(s.place_at));
   for (const auto* wheel : {&s.ttrs, &s.pauses, &s.waits}) {
     if (const auto tick = wheel->next_wakeup()) sooner(EngineClock::mono_ns_at(*tick));

@@ -26,28 +26,42 @@ JobRecord kicked(const JobRecord& before, const JobHistory& history, const Engin
 
 }  // namespace
 
+std::optional<JobRecord> Engine::State::record_to_remove(const Client& client, JobId id) {
+  const LoadedJob* job = loaded(id);
+  const bool others = job != nullptr && job->state == JobState::kReserved && job->holder != &client;
+  return others ? std::nullopt : record_of(id);
+}
+
+void Engine::State::add_removal(const JobRecord& record) {
+  add_change(record, std::nullopt);
+  if (record.extras) end_key(record);
+}
+
+void Engine::State::finish_removal(const JobRecord& record) {
+  Tube& tube = tube_numbered(record.tube);
+  ++tube.deletes;
+  if (LoadedJob* job = loaded(record.id)) {
+    detach(*job);
+    drop_from_memory(*job);
+  } else {
+    count_far(tube, record, -1);
+  }
+}
+
+Sequence Engine::State::remove(const JobRecord& record) {
+  add_removal(record);
+  const Sequence sequence = append();
+  finish_removal(record);
+  forget_if_unreferenced(record.tube);
+  return sequence;
+}
+
 Outcome Engine::remove(ClientId id, Now now, JobId job_id) {
   State& s = *state_;
   s.advance(now);
-  const Client& client = s.client(id);
-  const std::optional<JobRecord> record = s.record_of(job_id);
-  LoadedJob* job = s.loaded(job_id);
-  const bool others = job != nullptr && job->state == JobState::kReserved && job->holder != &client;
-  if (!record || others) return {.done = false, .durable_at = s.last_sequence};
-
-  s.add_change(record, std::nullopt);
-  const Sequence sequence = s.append();
-
-  Tube& tube = s.tube_numbered(record->tube);
-  ++tube.deletes;
-  if (job != nullptr) {
-    s.detach(*job);
-    s.drop_from_memory(*job);
-  } else {
-    s.count_far(tube, *record, -1);
-  }
-  s.forget_if_unreferenced(tube);
-  return {.done = true, .durable_at = sequence};
+  const std::optional<JobRecord> record = s.record_to_remove(s.client(id), job_id);
+  if (!record) return {.done = false, .durable_at = s.last_sequence};
+  return {.done = true, .durable_at = s.remove(*record)};
 }
 
 std::optional<JobView> Engine::peek(Now now, JobId id) {

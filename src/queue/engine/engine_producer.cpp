@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,7 +39,7 @@ PutOutcome Engine::put(ClientId id, Now now, const PutOrder& order, std::string_
     for (std::size_t at = 0; at < body.size(); at += kBodyPiece)
       add_piece(large, body.substr(at, kBodyPiece));
     const PutOutcome outcome = put(id, now, order, large);
-    if (outcome.id == 0) give_up(large);
+    if (!outcome.done()) give_up(large);
     return outcome;
   } catch (const StoreError&) {
     give_up(large);
@@ -50,44 +51,74 @@ PutOutcome Engine::put(ClientId id, Now now, const PutOrder& order, const LargeB
   return put(id, now, order, body, {});
 }
 
-// A body that has no id yet is given one.
 PutOutcome Engine::put(ClientId id, Now now, const PutOrder& order, const LargeBody& of,
                        std::string_view body) {
   State& s = *state_;
   s.advance(now);
-  if (order.due_at ? *order.due_at > kLastDue : !fits(now, order.due_in)) return {};
+  State::PlannedPut put = s.plan_put(*s.client(id).tube_in_use, order, of, body);
+  if (!put.outcome.done()) return put.outcome;
+  put.outcome.durable_at = s.append();
+  s.finish_put(put);
+  return put.outcome;
+}
 
-  const UtcMs utc = s.clock.utc();
-  const UtcMs counted = order.due_in > 0 ? s.clock.utc_from() + order.due_in : utc;
-  const UtcMs due = order.due_at.value_or(counted);
+// A body that has no id yet gets the id of its job; if it replaces another body, a new one.
+Engine::State::PlannedPut Engine::State::plan_put(Tube& tube, const PutOrder& order,
+                                                  const LargeBody& of, std::string_view body) {
+  using Result = PutOutcome::Result;
+  const UtcMs utc = clock.utc();
+  const UtcMs from = clock.utc_from();
+  const bool fits = order.due_in <= kLastDue && from <= kLastDue - order.due_in;
+  if (order.due_at ? *order.due_at > kLastDue : !fits) return {};
 
-  Tube& tube = *s.client(id).tube_in_use;
-  JobRecord record{.id = of.id != 0 ? of.id : s.give_id(),
-                   .tube = tube.record.number,
-                   .priority = order.priority,
-                   .due = due,
-                   .burial = 0,
-                   .ttr = std::clamp(order.ttr, kMinTtr, kMaxTtr),
-                   .delay = due > utc ? due - utc : 0,
-                   .created = utc,
-                   .body_bytes = of.bytes,
-                   .history = {}};
-  if (!order.due_at) s.clock.counts_from_now(record);
-  s.extend_cursor(tube);
-  s.add_change(std::nullopt, record, body);
-  const Sequence sequence = s.append();
-
-  ++tube.total;
-  ++s.sums.total;
-  if (record.due > utc && DueKey{record.due, record.id} >= tube.cursor) {
-    s.leave_far(tube, record);
-  } else {
-    LoadedJob& job = s.add_to_memory(record);
-    s.enqueue(job);
-    s.serve(tube);
-    s.make_room(tube, job);
+  const UtcMs when = order.due_at.value_or(order.due_in > 0 ? from + order.due_in : utc);
+  PlannedPut put{.before = {},
+                 .after = {.tube = tube.record.number,
+                           .priority = order.priority,
+                           .due = when,
+                           .ttr = std::clamp(order.ttr, kMinTtr, kMaxTtr),
+                           .delay = when > utc ? when - utc : 0,
+                           .created = utc,
+                           .body_bytes = of.bytes,
+                           .history = {}},
+                 .outcome = {.result = Result::kInserted}};
+  JobRecord& record = put.after;
+  if (!order.due_at) clock.counts_from_now(record);
+  if (order.key.size() > kMaxKey)
+    throw std::invalid_argument("queue engine: a key has " + std::to_string(order.key.size()) +
+                                " bytes; the most is " + std::to_string(kMaxKey));
+  if (!order.key.empty()) put.owner = store.find_key(tube.record.number, order.key);
+  if (put.owner) plan_conflict(order, put);
+  if (!put.outcome.done()) return put;
+  const JobId body_id = of.id != 0 ? of.id : give_id();
+  if (record.id == 0) record.id = body_id;
+  put.outcome.id = record.id;
+  if (!order.key.empty()) {
+    record.extras = detail::Rare(JobExtras{.key = std::string(order.key),
+                                           .key_window = order.key_window,
+                                           .body = body_id == record.id ? 0 : body_id,
+                                           .newer = {}});
+    if (!put.before)
+      add_key_change(put.owner,
+                     KeyRecord{.tube = record.tube, .key = record.extras->key, .id = record.id});
   }
-  return {record.id, sequence};
+  extend_cursor(tube);
+  add_change(put.before, record, body);
+  return put;
+}
+
+void Engine::State::finish_put(const PlannedPut& put) {
+  const JobRecord& record = put.after;
+  Tube& tube = tube_numbered(record.tube);
+  if (put.before) return replaced(*put.before, record);
+  ++tube.total;
+  ++sums.total;
+  if (record.due > clock.utc() && DueKey{record.due, record.id} >= tube.cursor)
+    return leave_far(tube, record);
+  LoadedJob& job = add_to_memory(record);
+  enqueue(job);
+  serve(tube);
+  make_room(tube, job);
 }
 
 LargeBody Engine::begin_body(std::uint32_t bytes) {

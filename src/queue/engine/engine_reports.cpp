@@ -219,6 +219,12 @@ void Engine::check_invariants() const {
           std::to_string(client->id));
     reserved -= client->held.size();
   }
+  std::size_t ended = 0;
+  for (const Tube* tube : s.tube_order) ended += tube->record.ended_keys;
+  const std::vector<KeyRecord> ended_keys = s.store.scan_ended_keys(0, SIZE_MAX);
+  check(ended == ended_keys.size(), "keys whose jobs are gone are counted", std::to_string(ended));
+  check(ended_keys.empty() || (ended_keys.front().until >= s.keys_from && s.keys_end != UINT64_MAX),
+        "keys whose jobs are gone will be forgotten", std::to_string(s.keys_from));
   check(waiting_clients == s.waiting, "waiting clients are counted", std::to_string(s.waiting));
   check(reserved == 0, "every reserved job has a holder", std::to_string(reserved));
   check(waiting == 0, "each entry in a waiting line is of a client", std::to_string(waiting));

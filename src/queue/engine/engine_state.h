@@ -3,7 +3,8 @@
 // Where to look:
 //   put, use                              engine_producer.cpp
 //   reserve, release, bury, touch, watch  engine_worker.cpp; how a client waits: reserving.cpp
-//   remove, peek, kick, pause             engine_anyone.cpp
+//   remove, peek, kick, pause             engine_anyone.cpp; cancel, patch: engine_changes.cpp
+//   the keys of jobs                      keys.cpp
 //   what the passing of time does         engine.cpp, advance
 //   what clients leave behind             leaving.cpp
 //   far jobs are loaded                   loading.cpp; those that are ready: counting.cpp
@@ -67,6 +68,7 @@ struct Engine::State {
   Tube& tube_numbered(std::uint32_t number);
   // Forgets a tube without jobs and clients. The tube `default` stays.
   void forget_if_unreferenced(Tube& tube);
+  void forget_if_unreferenced(std::uint32_t number);
   void use(Client& client, Tube& tube);
   void watch(Client& client, Tube& tube);
   void unwatch(Watch& watch);
@@ -103,11 +105,54 @@ struct Engine::State {
   // Gathers a change of one job. The changes of a command are gathered and appended at once.
   void add_change(std::optional<JobRecord> before, std::optional<JobRecord> after,
                   std::string_view body = {});
+  // The same for a key.
+  void add_key_change(std::optional<KeyRecord> before, std::optional<KeyRecord> after);
+  // Returns the record of a tube as it will stand after what was gathered.
+  TubeRecord& changed_tube(std::uint32_t number);
   // Returns what is to be stored with these bounds.
   Watermarks watermarks(JobId ids, std::uint64_t burials) const;
   // Appends what was gathered, with the tubes' counts and, if needed, watermarks. When it throws
   // StoreError, nothing has changed, and nothing is gathered any more.
   Sequence append();
+
+  // --- Keys (keys.cpp)
+
+  // The job is about to be deleted: gathers what becomes of its key.
+  void end_key(const JobRecord& job);
+  // A key will end at `when`: it is to be forgotten then, or about a second later.
+  void sweep_keys_not_after(UtcMs when);
+  // Forgets keys that have ended, up to `budget` of them.
+  void sweep_keys(std::size_t budget);
+
+  // --- Puts (engine_producer.cpp), and changes of a job (engine_changes.cpp)
+
+  // A put whose change was gathered: what is to be done in memory once it is appended.
+  struct PlannedPut {
+    std::optional<JobRecord> before;  // if it replaces a job
+    JobRecord after;
+    PutOutcome outcome;
+    std::optional<KeyRecord> owner = {};  // of its key
+  };
+  // Gathers a put into the tube, if it can be carried out. `body`: its id is 0 if the body is in
+  // `bytes`.
+  PlannedPut plan_put(Tube& tube, const PutOrder& order, const LargeBody& body,
+                      std::string_view bytes);
+  // Sets what becomes of a put whose key has an owner.
+  void plan_conflict(const PutOrder& order, PlannedPut& put);
+  // Does a planned put in memory. REQUIRES: its change was appended, and the time has not advanced.
+  void finish_put(const PlannedPut& put);
+  // The record of a job was changed by an append, from a job that nobody has reserved: it goes to
+  // where it belongs now.
+  void replaced(const JobRecord& before, const JobRecord& after);
+
+  // Deletes the job. Returns the append.
+  Sequence remove(const JobRecord& record);
+  // Returns the record of the job if the client may delete it.
+  std::optional<JobRecord> record_to_remove(const Client& client, JobId id);
+  // Gathers a deletion.
+  void add_removal(const JobRecord& record);
+  // Does a deletion in memory. The tube may be unreferenced then. REQUIRES: it was appended.
+  void finish_removal(const JobRecord& record);
 
   // --- Loading (loading.cpp)
 
@@ -346,6 +391,10 @@ struct Engine::State {
   std::vector<std::uint32_t> to_place;
   DueKey place_from;
   Tick place_at = 0;
+  // Of the keys whose jobs are gone: none ends before `keys_from`. `keys_end` is when to look for
+  // those that have ended.
+  UtcMs keys_from = 0;
+  UtcMs keys_end = 0;
   JobId next_id;
   std::uint64_t next_burial;
   std::uint32_t next_tube = 1;

@@ -31,6 +31,7 @@ JobState Engine::State::state_of(const JobRecord& record) {
 
 JobView Engine::State::view(const JobRecord& record) {
   return {.id = record.id,
+          .body_id = record.body_id(),
           .priority = record.priority,
           .body_bytes = record.body_bytes,
           .durable_at = durable_at(record.id)};

@@ -61,7 +61,7 @@ struct Tube {
     return waiting.empty() ? nullptr : waiting.front().client;
   }
   bool has_jobs() const { return record.scheduled + record.buried > 0; }
-  bool referenced() const { return has_jobs() || users + watchers > 0; }
+  bool referenced() const { return !record.empty() || users + watchers > 0; }
 
   // Jobs in memory that are not reserved: EngineOptions::max_loaded_per_tube bounds these.
   std::size_t queued() const { return loaded - reserved; }

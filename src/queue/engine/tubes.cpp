@@ -71,6 +71,10 @@ void Engine::State::forget_if_unreferenced(Tube& tube) {
   tubes.remove(tube);
 }
 
+void Engine::State::forget_if_unreferenced(std::uint32_t number) {
+  if (Tube* const tube = tubes.find(number)) forget_if_unreferenced(*tube);
+}
+
 void Engine::State::use(Client& client, Tube& tube) {
   ++tube.users;
   Tube* before = std::exchange(client.tube_in_use, &tube);

@@ -4,7 +4,7 @@
 //   std::optional<std::string> body = bodies.at_hand(7);   // without a wait for the disk
 //   if (!body) body = bodies.read(7);                      // in any thread
 //   ...
-//   bodies.put(8);                                         // job 8 was put
+//   bodies.put(8);                                         // body 8 was put
 //
 // Jobs mostly go out in the order of their ids, and bodies are stored in that order. To look one up
 // takes a search in the memtables and in several files. To go on to the next one is a small step.
@@ -15,8 +15,8 @@
 // followed. While read() reads on in one of them, at_hand() returns none for the ids that come
 // next.
 //
-// A body never changes, and no id is given twice. So a body that was read ahead stays right for as
-// long as there is its job.
+// The body under an id never changes, and no id is given twice. So a body that was read ahead stays
+// right for as long as there is its job.
 //
 // Memory: at most 128 KiB for each run. Thread safety: one thread calls at_hand() and put(), one
 // other may call read() at the same time.
@@ -49,7 +49,7 @@ class BodyReader {
   // Returns none if the disk would have to be waited for. Throws as read().
   std::optional<std::string> at_hand(JobId id, std::uint32_t piece = 0);
 
-  // A job with this id has been put.
+  // A body with this id has been put.
   void put(JobId id) {
     newest_.store(std::max(id, newest_.load(std::memory_order_relaxed)), std::memory_order_relaxed);
   }

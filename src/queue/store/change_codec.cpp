@@ -17,8 +17,9 @@ class Encoder {
   explicit Encoder(std::string& bytes) : bytes_(bytes) { bytes_.assign(1, kVersion); }
 
   void put(Family family, std::string_view key, std::string_view value) {
-    begin(2 * static_cast<std::uint32_t>(family) + 1, 1 + key.size() + value.size());
-    append_varint(bytes_, key.size());  // one byte: keys are short
+    const std::size_t size_bytes = key.size() < 0x80 ? 1 : 2;  // no key has more than 2^14 bytes
+    begin(2 * static_cast<std::uint32_t>(family) + 1, size_bytes + key.size() + value.size());
+    append_varint(bytes_, key.size());
     bytes_.append(key).append(value);
   }
   void erase(Family family, std::string_view key) {
@@ -33,19 +34,24 @@ class Encoder {
     if (!change.after) {
       erase(kIndex, view(*before));
       erase(kJobs, view(id));
-      return erase_body(job.id, job.body_bytes);
+      return erase_body(job.body_id(), job.body_bytes);
     }
     const IndexKey after = index_key_of(job);
     if (before && *before != after) erase(kIndex, view(*before));
-    if (!before && job.body_bytes > kBodyPiece && change.body.empty()) {
-      erase(kMeta, view(unfinished_key(job.id)));
-    } else if (!before) {
-      put(kBodies, view(id), change.body);
-    }
+    if (change.has_new_body()) put_body(change);
     if (before != after) put(kJobs, view(id), view(encode_pointer(after)));
     value_.clear();
     append_job_value(value_, job);
     put(kIndex, view(after), value_);
+  }
+  void add(const KeyChange& change) {
+    const KeyRecord& key = change.after ? *change.after : *change.before;
+    if (change.before && change.before->until != 0) erase(kKeys, ended_key_key(*change.before));
+    if (!change.after) return erase(kKeys, key_key(key.tube, key.key));
+    value_.clear();
+    append_key_value(value_, key);
+    put(kKeys, key_key(key.tube, key.key), value_);
+    if (key.until != 0) put(kKeys, ended_key_key(key), value_);
   }
   void add(const BodyPiece& piece) {
     if (piece.number == 0) return put(kBodies, view(job_key(piece.id)), piece.bytes);
@@ -62,7 +68,7 @@ class Encoder {
   }
   void add(const TubeRecord& tube) {
     const TubeKey key = tube_key(tube.number);
-    if (tube.scheduled == 0 && tube.buried == 0) return erase(kMeta, view(key));
+    if (tube.empty()) return erase(kMeta, view(key));
     value_.clear();
     append_tube_value(value_, tube);
     put(kMeta, view(key), value_);
@@ -74,6 +80,15 @@ class Encoder {
   }
 
  private:
+  void put_body(const JobChange& change) {
+    if (change.before) erase_body(change.before->body_id(), change.before->body_bytes);
+    const JobId id = change.after->body_id();
+    if (change.after->body_bytes > kBodyPiece && change.body.empty()) {
+      erase(kMeta, view(unfinished_key(id)));
+    } else {
+      put(kBodies, view(job_key(id)), change.body);
+    }
+  }
   void erase_body(JobId id, std::uint32_t bytes) {
     erase(kBodies, view(job_key(id)));
     for (std::uint32_t n = 1; n < pieces_of(bytes); ++n) erase(kBodies, view(piece_key(id, n)));
@@ -96,10 +111,11 @@ Entry entry_of(const FieldReader& field) {
   if (!field.is_bytes() || number >= 2 * kFamilies) fail("it has an entry that is not known");
   Entry entry{.family = static_cast<Family>(number / 2), .key = field.bytes()};
   if (number % 2 == 1) return entry;
-  const std::size_t size = entry.key.empty() ? 0 : static_cast<std::uint8_t>(entry.key.front());
-  if (size == 0 || size >= 0x80 || size >= entry.key.size()) fail("a key is cut short");
-  entry.value = entry.key.substr(1 + size);
-  entry.key = entry.key.substr(1, size);
+  std::string_view rest = field.bytes();
+  std::uint64_t size = 0;
+  if (!take_varint(rest, size) || size == 0 || size > rest.size()) fail("a key is cut short");
+  entry.key = rest.substr(0, size);
+  entry.value = rest.substr(size);
   return entry;
 }
 
@@ -111,6 +127,7 @@ void encode_changes(const Changes& changes, std::string& bytes) {
   if (changes.piece) encoder.add(*changes.piece);
   if (changes.given_up) encoder.give_up(*changes.given_up);
   for (const JobChange& change : changes.jobs) encoder.add(change);
+  for (const KeyChange& key : changes.keys) encoder.add(key);
   for (const TubeRecord& tube : changes.tubes) encoder.add(tube);
   if (changes.watermarks) encoder.add(*changes.watermarks);
 }

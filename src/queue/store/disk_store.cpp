@@ -3,6 +3,7 @@
 #include "carillon/queue/disk_store.h"
 
 #include <rocksdb/perf_context.h>
+#include <rocksdb/perf_level.h>
 
 #include <algorithm>
 #include <chrono>
@@ -125,10 +126,10 @@ Sequence DiskStore::append(const Changes& changes) {
   }
   for (const JobChange& change : changes.jobs) {
     if (change.after) parts.empty_places.entered(index_key_of(*change.after));
-    if (!change.before && change.after) parts.bodies.put(change.after->id);
+    if (change.has_new_body()) parts.bodies.put(change.after->body_id());
   }
   for (const TubeRecord& tube : changes.tubes) {
-    if (tube.scheduled == 0 && tube.buried == 0) parts.empty_places.forget(tube.number);
+    if (tube.empty()) parts.empty_places.forget(tube.number);
   }
   return number - parts.number_at_open;
 }
@@ -358,6 +359,27 @@ std::vector<JobRecord> DiskStore::scan_buried(std::uint32_t tube, std::uint64_t 
   return parts_->scan(burial_index_key(tube, from, 0), burial_index_key(tube, kEnd, kEnd), limit);
 }
 
+std::optional<KeyRecord> DiskStore::find_key(std::uint32_t tube, std::string_view key) const {
+  const auto value = parts_->state.get(kKeys, key_key(tube, key));
+  if (!value) return std::nullopt;
+  return read_key_value(tube, key, *value);
+}
+
+std::vector<KeyRecord> DiskStore::scan_ended_keys(UtcMs from, std::size_t limit) const {
+  std::vector<KeyRecord> found;
+  if (limit == 0) return found;
+  const RocksState& state = parts_->state;
+  const Slice end(kEndedKeysEnd.data(), kEndedKeysEnd.size());
+  const auto at = state.scan(kKeys, ended_key_key({.key = {}, .until = from}), end);
+  for (; at->Valid(); at->Next()) {
+    const KeyRecord ended = key_of_ended_key(view(at->key()));
+    found.push_back(read_key_value(ended.tube, ended.key, view(at->value())));
+    if (found.size() == limit) break;  // behind it there may be many erased entries
+  }
+  state.check(*at);
+  return found;
+}
+
 std::vector<JobRecord> DiskStore::Parts::scan(const IndexKey& from, const IndexKey& end,
                                               std::size_t limit) const {
   std::vector<JobRecord> found;
@@ -366,7 +388,9 @@ std::vector<JobRecord> DiskStore::Parts::scan(const IndexKey& from, const IndexK
   const Slice end_slice(end.data(), end.size());
   const std::uint64_t& passed = rocksdb::get_perf_context()->internal_delete_skipped_count;
   const std::uint64_t passed_before = passed;
+  rocksdb::SetPerfLevel(rocksdb::kEnableCount);  // this thread counts nothing else (RocksState)
   const auto at = state.scan(kIndex, queue::view(start), end_slice);
+  rocksdb::SetPerfLevel(rocksdb::kDisable);
   const std::uint64_t passed_first = passed - passed_before;
   for (; at->Valid(); at->Next()) {
     found.push_back(read_job_value(view(at->key()), view(at->value())));

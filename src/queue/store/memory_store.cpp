@@ -33,11 +33,12 @@ Sequence MemoryStore::append(const Changes& changes) {
     } else if (!change.after) {
       erase(change.before->id);
     } else {
-      move(*change.after);
+      move(change);
     }
   }
+  for (const KeyChange& change : changes.keys) apply(change);
   for (const TubeRecord& tube : changes.tubes) {
-    if (tube.scheduled == 0 && tube.buried == 0) {
+    if (tube.empty()) {
       tube_records_.erase(tube.number);
     } else {
       tube_records_.try_emplace(tube.number) = tube;
@@ -50,28 +51,43 @@ Sequence MemoryStore::append(const Changes& changes) {
 void MemoryStore::put(const JobChange& change) {
   if (!change.after) return;  // neither a record before nor one after: no change
   const JobId id = change.after->id;
-  const bool in_pieces = unfinished_.contains(id);
   Job& job = jobs_.try_emplace(id);
   try {
     job.record = *change.after;
-    if (!in_pieces) job.body.assign(change.body);
+    set_body(job, change.body);
     enter(job);
   } catch (...) {
     jobs_.erase(id);
     throw;
   }
-  if (in_pieces) {
-    unfinished_.erase(id);
-  } else {
-    body_bytes_ += change.body.size();
-  }
+}
+
+// The body may have come in pieces.
+void MemoryStore::set_body(Job& job, std::string_view body) {
+  const JobId id = job.record.body_id();
+  if (unfinished_.erase(id) == 0) job.body.assign(body);
+  body_bytes_ += job.body.size();
+  if (id != job.record.id) other_bodies_[id] = job.record.id;
+}
+
+void MemoryStore::erase_body(Job& job) {
+  body_bytes_ -= job.body.size();
+  job.body.clear();
+  const JobId id = job.record.body_id();
+  if (job.record.body_bytes > kBodyPiece) erase_large_body(id);
+  if (id != job.record.id) other_bodies_.erase(id);
+}
+
+const MemoryStore::Job* MemoryStore::job_with_body(JobId id) const {
+  const auto other = other_bodies_.find(id);
+  const Job* const job = jobs_.find(other == other_bodies_.end() ? id : other->second);
+  return job != nullptr && job->record.body_id() == id ? job : nullptr;
 }
 
 void MemoryStore::erase(JobId id) {
-  const Job& job = *jobs_.find(id);
+  Job& job = *jobs_.find(id);
   leave(job);
-  body_bytes_ -= job.body.size();
-  if (job.record.body_bytes > kBodyPiece) erase_large_body(id);
+  erase_body(job);
   jobs_.erase(id);
 }
 
@@ -82,11 +98,25 @@ void MemoryStore::erase_large_body(JobId id) {
   large_bodies_.erase(body);
 }
 
-void MemoryStore::move(const JobRecord& after) {
-  Job& job = *jobs_.find(after.id);
+void MemoryStore::move(const JobChange& change) {
+  Job& job = *jobs_.find(change.after->id);
   leave(job);
-  job.record = after;
+  if (change.has_new_body()) erase_body(job);
+  job.record = *change.after;
+  if (change.has_new_body()) set_body(job, change.body);
   enter(job);
+}
+
+void MemoryStore::apply(const KeyChange& change) {
+  if (change.before && change.before->until != 0)
+    ended_keys_.erase({change.before->until, change.before->tube, change.before->key});
+  const KeyRecord& key = change.after ? *change.after : *change.before;
+  if (!change.after) {
+    keys_.erase({key.tube, key.key});
+    return;
+  }
+  keys_[{key.tube, key.key}] = key;
+  if (key.until != 0) ended_keys_.insert({key.until, key.tube, key.key});
 }
 
 // The hints make the usual case cheap: a new entry mostly comes after all others of its tube.
@@ -126,7 +156,7 @@ std::optional<JobRecord> MemoryStore::find(JobId id) const {
 }
 
 std::string MemoryStore::body(JobId id, std::uint32_t piece) const {
-  const Job* job = jobs_.find(id);
+  const Job* job = job_with_body(id);
   const auto large = large_bodies_.find(id);
   if (job != nullptr && large != large_bodies_.end() && piece < large->second.size())
     return large->second[piece];
@@ -148,6 +178,21 @@ std::vector<JobRecord> MemoryStore::scan_buried(std::uint32_t tube, std::uint64_
   const Tube* found = tubes_.find(tube);
   if (found == nullptr) return {};
   return scan(found->buried, from, limit);
+}
+
+std::optional<KeyRecord> MemoryStore::find_key(std::uint32_t tube, std::string_view key) const {
+  const auto found = keys_.find(std::pair(tube, std::string(key)));
+  if (found == keys_.end()) return std::nullopt;
+  return found->second;
+}
+
+std::vector<KeyRecord> MemoryStore::scan_ended_keys(UtcMs from, std::size_t limit) const {
+  std::vector<KeyRecord> found;
+  for (auto at = ended_keys_.lower_bound({from, 0, ""});
+       at != ended_keys_.end() && found.size() < limit; ++at) {
+    found.push_back(*find_key(std::get<1>(*at), std::get<2>(*at)));
+  }
+  return found;
 }
 
 }  // namespace carillon::queue

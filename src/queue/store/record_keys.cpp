@@ -85,6 +85,28 @@ std::uint32_t tube_of_key(std::string_view key) {
   return get_big<std::uint32_t>(key, 1);
 }
 
+std::string key_key(std::uint32_t tube, std::string_view key) {
+  std::string bytes(1 + sizeof tube, 'k');
+  put_big(bytes.data() + 1, tube);
+  return bytes.append(key);
+}
+
+std::string ended_key_key(const KeyRecord& key) {
+  std::string bytes(1 + sizeof key.until + sizeof key.tube, kEndedKeys[0]);
+  put_big(put_big(bytes.data() + 1, key.until), key.tube);
+  return bytes.append(key.key);
+}
+
+KeyRecord key_of_ended_key(std::string_view ended_key) {
+  constexpr std::size_t kHead = 1 + sizeof(UtcMs) + sizeof(std::uint32_t);
+  if (ended_key.size() <= kHead || ended_key[0] != kEndedKeys[0])
+    throw StoreDamage("the end of a key is under the key " + hex(ended_key) +
+                      ", which is no end's");
+  return {.tube = get_big<std::uint32_t>(ended_key, 1 + sizeof(UtcMs)),
+          .key = std::string(ended_key.substr(kHead)),
+          .until = get_big<UtcMs>(ended_key, 1)};
+}
+
 IndexKey due_index_key(std::uint32_t tube, UtcMs due, JobId id) {
   return make_index_key('d', tube, due, id);
 }

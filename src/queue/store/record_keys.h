@@ -3,8 +3,10 @@
 //   family    key        value
 //   jobs      id:u64     the pointer to the job's record: a version byte and an index key
 //   index     index_key  the job's record
-//   bodies    id:u64     the body, or its first piece
+//   bodies    id:u64     the body, or its first piece (the id is JobRecord::body_id)
 //   bodies    id:u64 n:u32  piece n > 0 of a body of more than kBodyPiece bytes
+//   keys      'k' tube:u32 key            the record of the key
+//   keys      'e' until:u64 tube:u32 key  the same, of a key whose job is gone
 //   default   't' n:u32  the record of tube number n
 //   default   'w'        the watermarks
 //   default   'u' id:u64 how many bytes the unfinished body of job id is to have
@@ -67,6 +69,16 @@ std::uint32_t tube_of_key(std::string_view key);
 inline constexpr std::string_view kTubeKeys = "t";
 inline constexpr std::string_view kTubeKeysEnd = "u";
 inline constexpr std::string_view kWatermarksKey = "w";
+
+// Of a key of 1 to kMaxKey bytes.
+std::string key_key(std::uint32_t tube, std::string_view key);
+std::string ended_key_key(const KeyRecord& key);
+// All keys of the latter kind are >= the first and < the second of these.
+inline constexpr std::string_view kEndedKeys = "e";
+inline constexpr std::string_view kEndedKeysEnd = "f";
+// Returns what `ended_key` says of its key: tube, key and until. Throws StoreDamage if it is no
+// such key.
+KeyRecord key_of_ended_key(std::string_view ended_key);
 
 IndexKey due_index_key(std::uint32_t tube, UtcMs due, JobId id);
 IndexKey burial_index_key(std::uint32_t tube, std::uint64_t burial, JobId id);

@@ -6,6 +6,7 @@
 #include <limits>
 #include <string>
 #include <type_traits>
+#include <utility>
 
 #include "queue/store/record_keys.h"
 #include "queue/store/tagged_fields.h"
@@ -36,11 +37,19 @@ void each_field_of_job(Job& job, Field&& field) {
   field(14, job.era);
 }
 
+template <typename Extras, typename Field>
+void each_field_of_extras(Extras& extras, Field&& field) {
+  field(15, extras.key);
+  field(16, extras.key_window);
+  field(17, extras.body);
+}
+
 template <typename Tube, typename Field>
 void each_field_of_tube(Tube& tube, Field&& field) {
   field(1, tube.scheduled);
   field(2, tube.buried);
   field(3, tube.name);
+  field(4, tube.ended_keys);
 }
 
 template <typename Marks, typename Field>
@@ -80,7 +89,7 @@ auto begin(std::string& bytes) {
 
 // --- Reading.
 
-// Sets the fields of a record from its value, and keeps those that nobody knows.
+// Sets the fields of a record from its value.
 class Value {
  public:
   Value(const char* what, std::string_view key, std::string_view value)
@@ -92,10 +101,14 @@ class Value {
 
   // `each_field` calls its argument with each field of the record. In version 1 the last field had
   // the tag `last_of_1`.
+  // Returns the fields that nobody knows, as their bytes.
   template <typename EachField>
-  void read(std::uint32_t last_of_1, EachField&& each_field, NewerFields& newer) {
-    if (value_.front() == 1) return read_version_1(each_field, last_of_1);
+  std::string read(std::uint32_t last_of_1, EachField&& each_field) {
     std::string unknown;
+    if (value_.front() == 1) {
+      read_version_1(each_field, last_of_1);
+      return unknown;
+    }
     FieldReader fields(value_.substr(1));
     while (fields.next()) {
       bool known = false;
@@ -107,7 +120,7 @@ class Value {
       if (!known) unknown.append(fields.encoded());
     }
     if (fields.broken()) fail("is broken");
-    newer = NewerFields(unknown);
+    return unknown;
   }
 
   [[noreturn]] void fail(const std::string& how) const {
@@ -164,16 +177,23 @@ class Value {
 }  // namespace
 
 void append_job_value(std::string& bytes, const JobRecord& job) {
-  each_field_of_job(job, begin(bytes));
-  bytes.append(job.newer.bytes());
+  const auto append = begin(bytes);
+  each_field_of_job(job, append);
+  if (!job.extras) return;
+  each_field_of_extras(*job.extras, append);
+  bytes.append(job.extras->newer);
 }
 
 JobRecord read_job_value(std::string_view key, std::string_view bytes) {
   Value value("the job record", key, bytes);
   JobRecord job;
   job.ttr = 0;
-  value.read(
-      12, [&job](auto&& field) { each_field_of_job(job, field); }, job.newer);
+  JobExtras extras;
+  extras.newer = value.read(12, [&](auto&& field) {
+    each_field_of_job(job, field);
+    each_field_of_extras(extras, field);
+  });
+  job.extras = detail::Rare(std::move(extras));
   JobRecord named;
   if (!set_job_of_key(key, named)) value.fail("is under a key of another kind");
   job.id = named.id;
@@ -185,7 +205,7 @@ JobRecord read_job_value(std::string_view key, std::string_view bytes) {
 
 void append_tube_value(std::string& bytes, const TubeRecord& tube) {
   each_field_of_tube(tube, begin(bytes));
-  bytes.append(tube.newer.bytes());
+  bytes.append(*tube.newer);
 }
 
 TubeRecord read_tube_value(std::uint32_t number, std::string_view bytes) {
@@ -193,22 +213,39 @@ TubeRecord read_tube_value(std::uint32_t number, std::string_view bytes) {
   Value value("the tube record", view(key), bytes);
   TubeRecord tube;
   tube.number = number;
-  value.read(
-      3, [&tube](auto&& field) { each_field_of_tube(tube, field); }, tube.newer);
+  tube.newer =
+      NewerFields(value.read(3, [&tube](auto&& field) { each_field_of_tube(tube, field); }));
   return tube;
 }
 
 void append_watermarks_value(std::string& bytes, const Watermarks& watermarks) {
   each_field_of_watermarks(watermarks, begin(bytes));
-  bytes.append(watermarks.newer.bytes());
+  bytes.append(*watermarks.newer);
 }
 
 Watermarks read_watermarks_value(std::string_view bytes) {
   Value value("the record of the watermarks", kWatermarksKey, bytes);
   Watermarks marks;
-  value.read(
-      3, [&marks](auto&& field) { each_field_of_watermarks(marks, field); }, marks.newer);
+  marks.newer = NewerFields(
+      value.read(3, [&marks](auto&& field) { each_field_of_watermarks(marks, field); }));
   return marks;
+}
+
+void append_key_value(std::string& bytes, const KeyRecord& key) {
+  const auto append = begin(bytes);
+  append(1, key.id);
+  append(2, key.until);
+}
+
+KeyRecord read_key_value(std::uint32_t tube, std::string_view key, std::string_view bytes) {
+  const std::string stored_under = key_key(tube, key);
+  Value value("the record of a key", stored_under, bytes);
+  KeyRecord record{.tube = tube, .key = std::string(key)};
+  value.read(0, [&record](auto&& field) {
+    field(1, record.id);
+    field(2, record.until);
+  });
+  return record;
 }
 
 void append_unfinished_value(std::string& bytes, const UnfinishedBody& body) {
@@ -219,9 +256,7 @@ UnfinishedBody read_unfinished_value(JobId id, std::string_view bytes) {
   const UnfinishedKey key = unfinished_key(id);
   Value value("the record of an unfinished body", view(key), bytes);
   UnfinishedBody body{.id = id};
-  NewerFields newer;
-  value.read(
-      0, [&body](auto&& field) { field(1, body.bytes); }, newer);
+  value.read(0, [&body](auto&& field) { field(1, body.bytes); });
   return body;
 }
 

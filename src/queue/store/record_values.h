@@ -4,11 +4,13 @@
 //
 //    1 priority   2 due        3 burial     4 ttr      5 delay     6 created   7 body_bytes
 //    8 reserves   9 timeouts  10 releases  11 buries  12 kicks  13 lead  14 era
+//   15 key (bytes)            16 key_window 17 body
 //
-// of a tube: 1 scheduled, 2 buried, 3 name (bytes); of the watermarks: 1 next_id, 2 next_burial,
-// 3 time, 4 boot (bytes), 5 wall_ns, 6 steady_ns, 7 boot_lead, 8 job_lead, 9 gained_ns,
-// 10 era, 11 boot_era; of an unfinished body: 1 bytes. A lead may be negative, as may 5, 6 and 9 of
-// the watermarks: 1, 2, 3, 4, ... stand for 0, -1, 1, -2, ...; no field stands for no lead.
+// of a tube: 1 scheduled, 2 buried, 3 name (bytes), 4 ended_keys; of a key: 1 id, 2 until; of the
+// watermarks: 1 next_id, 2 next_burial, 3 time, 4 boot (bytes), 5 wall_ns, 6 steady_ns,
+// 7 boot_lead, 8 job_lead, 9 gained_ns, 10 era, 11 boot_era; of an unfinished body: 1 bytes. A lead
+// may be negative, as may 5, 6 and 9 of the watermarks: 1, 2, 3, 4, ... stand for 0, -1, 1, -2,
+// ...; no field stands for no lead.
 //
 // The key says which job or tube it is (record_keys.h). Fields that this version does not know are
 // kept, and written again with the record.
@@ -37,6 +39,9 @@ TubeRecord read_tube_value(std::uint32_t number, std::string_view value);
 
 void append_watermarks_value(std::string& bytes, const Watermarks& watermarks);
 Watermarks read_watermarks_value(std::string_view value);
+
+void append_key_value(std::string& bytes, const KeyRecord& key);
+KeyRecord read_key_value(std::uint32_t tube, std::string_view key, std::string_view value);
 
 void append_unfinished_value(std::string& bytes, const UnfinishedBody& body);
 UnfinishedBody read_unfinished_value(JobId id, std::string_view value);

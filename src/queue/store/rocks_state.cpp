@@ -61,7 +61,7 @@ std::optional<std::uint64_t> number_of(const std::optional<std::string>& bytes) 
 
 RocksState::RocksState(const std::string& path, const DiskStoreOptions& options)
     : directory_(path), troubles_(std::make_shared<RocksTroubles>()) {
-  rocksdb::SetPerfLevel(rocksdb::kDisable);  // this thread counts no comparisons: nobody reads them
+  rocksdb::SetPerfLevel(rocksdb::kDisable);  // counting comparisons takes time; nobody reads them
   remove_left_checkpoints(directory_.path());
   open(options);
   check_format();
@@ -116,7 +116,7 @@ void RocksState::check_format() {
     throw StoreError(message("was made by another version of Carillon: its format is '" + *format +
                              "', and this version knows '" + std::string(kFormat) + "'"));
   }
-  for (const Family family : {kMeta, kJobs, kIndex, kBodies}) {
+  for (const Family family : {kMeta, kJobs, kIndex, kBodies, kKeys}) {
     const std::unique_ptr<rocksdb::Iterator> any(database().NewIterator({}, this->family(family)));
     any->SeekToFirst();
     check(*any);
@@ -196,7 +196,7 @@ void RocksState::keep_small_records(std::string_view change) {
 // memtables, and its queue of writers does not move any more.
 Status RocksState::write(WriteBatch& batch, const std::function<void()>& then) {
   try {
-    const Status status = database().Write(without_log(), &batch);
+    Status status = database().Write(without_log(), &batch);
     if (status.ok()) then();
     return status;
   } catch (const std::exception& why) {

@@ -126,7 +126,8 @@ std::vector<rocksdb::ColumnFamilyDescriptor> state_families(const DiskStoreOptio
   return {{rocksdb::kDefaultColumnFamilyName, plain},
           {"jobs", plain},
           {"index", plain},
-          {"bodies", bodies}};
+          {"bodies", bodies},
+          {"keys", plain}};
 }
 
 }  // namespace carillon::queue

@@ -12,8 +12,8 @@
 namespace carillon::queue {
 
 // The column families, in the order in which they are opened. record_keys.h says what each holds.
-enum Family : std::size_t { kMeta, kJobs, kIndex, kBodies };
-inline constexpr std::size_t kFamilies = 4;
+enum Family : std::size_t { kMeta, kJobs, kIndex, kBodies, kKeys };
+inline constexpr std::size_t kFamilies = 5;
 
 rocksdb::DBOptions state_options(const DiskStoreOptions& options);
 std::vector<rocksdb::ColumnFamilyDescriptor> state_families(const DiskStoreOptions& options);

@@ -33,6 +33,22 @@ inline void append_varint(std::string& bytes, std::uint64_t number) {
   bytes += static_cast<char>(number);
 }
 
+// Takes a varint from the front of `bytes`. Returns false if there is none; `bytes` is anything
+// then.
+inline bool take_varint(std::string_view& bytes, std::uint64_t& number) {
+  constexpr unsigned kBits = 64;
+  number = 0;
+  for (unsigned shift = 0; shift < kBits && !bytes.empty(); shift += 7) {
+    const auto byte = static_cast<std::uint8_t>(bytes.front());
+    bytes.remove_prefix(1);
+    const std::uint64_t part = byte & 0x7f;
+    if (shift == 63 && part > 1) return false;  // more than 64 bits
+    number |= part << shift;
+    if ((byte & 0x80) == 0) return true;
+  }
+  return false;
+}
+
 // REQUIRES: tag >= 1.
 inline void append_number(std::string& bytes, std::uint32_t tag, std::uint64_t number) {
   if (number == 0) return;
@@ -57,9 +73,9 @@ class FieldReader {
     if (rest_.empty()) return false;
     const std::string_view begin = rest_;
     std::uint64_t head = 0;
-    number_ = 0;
     bytes_ = {};
-    broken_ = !take_varint(head) || !take_varint(number_) || head >> 1 == 0 || head >> 33 != 0;
+    broken_ = !take_varint(rest_, head) || !take_varint(rest_, number_) || head >> 1 == 0 ||
+              head >> 33 != 0;
     if (broken_) return false;
     tag_ = static_cast<std::uint32_t>(head >> 1);
     is_bytes_ = (head & 1) != 0;
@@ -83,19 +99,6 @@ class FieldReader {
   std::string_view encoded() const { return encoded_; }
 
  private:
-  bool take_varint(std::uint64_t& number) {
-    constexpr unsigned kBits = 64;
-    for (unsigned shift = 0; shift < kBits && !rest_.empty(); shift += 7) {
-      const auto byte = static_cast<std::uint8_t>(rest_.front());
-      rest_.remove_prefix(1);
-      const std::uint64_t part = byte & 0x7f;
-      if (shift == 63 && part > 1) return false;  // more than 64 bits
-      number |= part << shift;
-      if ((byte & 0x80) == 0) return true;
-    }
-    return false;
-  }
-
   std::string_view rest_;
   std::string_view encoded_;
   std::string_view bytes_;

@@ -23,6 +23,10 @@ constexpr std::array kPrefixes = {
     Prefix{"put ", Verb::kPut},
     Prefix{"put-ms ", Verb::kPutMs},
     Prefix{"put-at ", Verb::kPutAt},
+    Prefix{"put-job ", Verb::kPutJob},
+    Prefix{"patch-job ", Verb::kPatchJob},
+    Prefix{"cancel-job ", Verb::kCancelJob},
+    Prefix{"peek-job ", Verb::kPeekJob},
     Prefix{"peek ", Verb::kPeek},
     Prefix{"peek-ready", Verb::kPeekReady},
     Prefix{"peek-delayed", Verb::kPeekDelayed},
@@ -150,6 +154,16 @@ Form read_pause(std::string_view rest, Command& command) {
   return is_tube_name(command.tube) ? Form::kGood : Form::kCountedBad;
 }
 
+// Reads a job: its id, or key=KEY. What follows it and a space are options.
+bool read_job(std::string_view rest, Command& c) {
+  constexpr std::string_view kKey = "key=";
+  const std::string_view job = rest.substr(0, rest.find(' '));
+  c.options = rest.substr(std::min(rest.size(), job.size() + 1));
+  if (!job.starts_with(kKey)) return Arguments(job).number(c.id, kMaxU64).ok_to_the_end();
+  c.key = job.substr(kKey.size());
+  return is_key(c.key);
+}
+
 // Reads the number as strtoul does, and keeps it modulo 2^32, as beanstalkd's unsigned int does.
 Form read_bound(std::string_view rest, std::uint32_t& bound) {
   rest.remove_prefix(std::min(rest.find_first_not_of(" \t\n\v\f\r"), rest.size()));
@@ -172,6 +186,17 @@ Form read_arguments(std::string_view rest, Command& c) {
     case Verb::kPutMs:
     case Verb::kPutAt:
       return read_put(arguments, c);
+
+    case Verb::kPutJob: {
+      const std::string_view bytes = rest.substr(0, rest.find(' '));
+      c.options = rest.substr(std::min(rest.size(), bytes.size() + 1));
+      return good_if(Arguments(bytes).number(c.bytes, kMaxU32).ok_to_the_end());
+    }
+    case Verb::kPatchJob:
+      return good_if(read_job(rest, c));
+    case Verb::kCancelJob:
+    case Verb::kPeekJob:
+      return good_if(read_job(rest, c) && c.options.empty());
 
     case Verb::kPeek:
     case Verb::kReserveJob:
@@ -225,6 +250,22 @@ Form read_arguments(std::string_view rest, Command& c) {
 }
 
 }  // namespace
+
+bool is_key(std::string_view key) {
+  const auto is_plain = [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte > ' ' && byte != 0x7f;
+  };
+  return !key.empty() && key.size() <= queue::kMaxKey &&
+         std::all_of(key.begin(), key.end(), is_plain);
+}
+
+std::size_t longest_line(std::string_view bytes) {
+  const auto begins = [bytes](std::string_view verb) { return bytes.starts_with(verb); };
+  const bool is_long =
+      begins("put-job ") || begins("patch-job ") || begins("cancel-job ") || begins("peek-job ");
+  return is_long ? kMaxLongLine : kMaxLine;
+}
 
 Command parse_command(std::string_view line) {
   Command command;

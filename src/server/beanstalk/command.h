@@ -16,7 +16,8 @@
 //   - A NUL anywhere makes the line malformed, whatever the command.
 // Carillon's own verbs (`put-ms`, `put-at`, `release-ms`, `reserve-with-timeout-ms`) take u64
 // milliseconds (a time-out: at most 2^31 - 1 seconds) and allow no trailing bytes; nor does
-// `checkpoint`. All times in a Command are milliseconds.
+// `checkpoint`. put-job, patch-job, cancel-job and peek-job name keys and options, and so may have
+// longer lines; job_options.h reads the options. All times in a Command are milliseconds.
 #pragma once
 
 #include <cstddef>
@@ -30,6 +31,8 @@ namespace carillon::server::beanstalk {
 // The longest line in bytes, with its CR LF, and the longest name of a tube.
 inline constexpr std::size_t kMaxLine = 224;
 inline constexpr std::size_t kMaxTubeName = 200;
+// The longest line of a verb that names its options.
+inline constexpr std::size_t kMaxLongLine = 1'024;
 
 enum class Verb : std::uint8_t {
   kUnknown,
@@ -62,6 +65,10 @@ enum class Verb : std::uint8_t {
   kListTubesWatched,
   kPauseTube,
   kCheckpoint,
+  kPutJob,
+  kPatchJob,
+  kCancelJob,
+  kPeekJob,
   kQuit,
 };
 inline constexpr std::size_t kVerbs = static_cast<std::size_t>(Verb::kQuit) + 1;
@@ -87,12 +94,20 @@ struct Command {
   queue::UtcMs due_at = 0;    // put-at
   queue::Millis ttr = 0;      // put, put-ms, put-at: as sent, even if it is 0
   queue::Millis timeout = 0;  // reserve-with-timeout, reserve-with-timeout-ms
-  // put, put-ms, put-at: the size of the body. Also set when the form is kCountedBad, because a
-  // body that is too big is swallowed then too.
+  // put, put-ms, put-at, put-job: the size of the body. Also set when the form is kCountedBad,
+  // because a body that is too big is swallowed then too.
   std::uint32_t bytes = 0;
   std::uint32_t bound = 0;  // kick
   std::string_view tube;    // points into the line
+  std::string_view key;  // patch-job, cancel-job, peek-job: the job's, if it has no id; as `tube`
+  std::string_view options;  // put-job, patch-job: name=value, separated by spaces; as `tube`
 };
+
+// Returns true if it may be the key of a job: 1 to queue::kMaxKey bytes, no space or control byte.
+bool is_key(std::string_view key);
+
+// Returns the longest line that a command which begins with `bytes` may have, with its CR LF.
+std::size_t longest_line(std::string_view bytes);
 
 // A put-at that is due from kFirstSeconds on and before kFirstMillis means seconds. As seconds
 // since 1970 these numbers are moments from 2001 to 2969, as milliseconds they lie in 1970.

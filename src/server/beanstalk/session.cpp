@@ -113,6 +113,7 @@ void Session::dispatch(const Command& c) {
   queue::Engine& engine = service_.engine();
   const bool is_put = c.verb == Verb::kPut || c.verb == Verb::kPutMs || c.verb == Verb::kPutAt;
   if (is_put) return begin_put(c);
+  if (c.verb == Verb::kPutJob) return begin_put_job(c);
   if (c.form == Form::kCountedBad) return replies_.add(0, kBadFormat);
   if (service_.is_out_of_memory() && takes_memory(c.verb))
     return answer_out_of_memory(kSystemGivesNone);
@@ -176,11 +177,18 @@ void Session::dispatch(const Command& c) {
 
     case Verb::kCheckpoint:
       return checkpoint();
+    case Verb::kCancelJob:
+      return cancel_job(c);
+    case Verb::kPatchJob:
+      return begin_patch(c);
+    case Verb::kPeekJob:
+      return peek_job(c);
     case Verb::kQuit:
       return close();
     case Verb::kPut:
     case Verb::kPutMs:
     case Verb::kPutAt:
+    case Verb::kPutJob:
     case Verb::kUnknown:
       break;
   }

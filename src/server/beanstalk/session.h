@@ -29,12 +29,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "server/beanstalk/command.h"
 #include "server/beanstalk/first_lines.h"
+#include "server/beanstalk/job_options.h"
 #include "server/beanstalk/reply_queue.h"
 #include "server/beanstalk/service.h"
 
@@ -129,6 +131,17 @@ class Session {
   void carry_out(const Command& command);
   void dispatch(const Command& command);
   void begin_put(const Command& command);
+  void begin_put_job(const Command& command);
+  void refuse_options(std::uint64_t bytes, std::string_view why);
+  queue::PutOrder put_order() const;
+  void answer_put(const queue::PutOutcome& outcome);
+  // Of cancel-job, patch-job and peek-job: the job that is named by its id or key, or none.
+  std::optional<queue::JobId> named_job(const Command& command);
+  void cancel_job(const Command& command);
+  void peek_job(const Command& command);
+  void begin_patch(const Command& command);
+  void patch_job(std::optional<std::string_view> body);
+  void answer(const queue::ChangeOutcome& outcome, std::string_view done, queue::JobId id);
   void finish_put(std::string_view body_and_end);
   void begin_large_put();
   void put_piece();
@@ -208,7 +221,9 @@ class Session {
   std::size_t held_ = 0;
   MemoryPool::Share memory_;
 
-  Command put_;              // kBody: the put whose body is next
+  Command put_;              // kBody: the put, or patch, whose body is next;
+  JobOptions options_;       // and its options, if it is put-job or patch-job;
+  std::string key_;          // and its key
   std::string body_;         // kBody: the part of the body and its CR LF that came in earlier calls
   queue::LargeBody large_;   // kPieces; body_ has the part of the next piece that came
   std::uint64_t left_ = 0;   // kSwallow: bytes still to be discarded; kListing: names to come

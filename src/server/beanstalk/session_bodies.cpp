@@ -66,8 +66,9 @@ void Session::fetch(Asked asked, const queue::JobView& job) {
   asked_ = asked;
   job_ = job;
   if (!may_hold(job.body_bytes, kOwnReplies)) return refuse_to_send();
-  if (const auto body = body_at_hand(service_.store(), {.job = job.id})) return answer_body(*body);
-  service_.bodies().read(client_, {.job = job.id});
+  if (const auto body = body_at_hand(service_.store(), {.id = job.body_id}))
+    return answer_body(*body);
+  service_.bodies().read(client_, {.id = job.body_id});
   state_ = State::kReading;
 }
 
@@ -129,14 +130,18 @@ void Session::answer_reserved_job(const Body& body) {
   const auto delivery = engine.reserve_job(client_, service_.now(), job_.id);
   if (!delivery) return answer_not_found();
   became_worker();
+  // The body may have been replaced while it was read.
+  if (delivery->job.body_id != job_.body_id) return fetch(Asked::kReserve, delivery->job);
   job_ = delivery->job;
   answer_job("RESERVED ", body);
 }
 
 void Session::answer_found(const Body& body) {
   if (body.bytes) return answer_job("FOUND ", body);
-  // The job may have been deleted meanwhile, and its body with it.
-  if (body.damaged && !service_.engine().peek(service_.now(), job_.id)) return answer_not_found();
+  // The job may have been deleted meanwhile, or its body replaced.
+  const auto job = service_.engine().peek(service_.now(), job_.id);
+  if (body.damaged && !job) return answer_not_found();
+  if (job && job->body_id != job_.body_id) return fetch(asked_, *job);
   answer_store_failure(body.error);
 }
 
@@ -150,7 +155,7 @@ void Session::answer_job(std::string_view word, const Body& body) {
 }
 
 void Session::go_on_sending() {
-  const BodyName next{.job = job_.id,
+  const BodyName next{.id = job_.body_id,
                       .piece = static_cast<std::uint32_t>(sent_ / queue::kBodyPiece)};
   if (const auto body = body_at_hand(service_.store(), next)) return send_piece(*body);
   service_.bodies().read(client_, next);

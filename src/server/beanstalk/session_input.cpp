@@ -17,7 +17,8 @@ constexpr unsigned kStepsPerReading = 8;
 // Of a kick and a put, the steps that follow append.
 bool appends_at_once(Verb verb) {
   return verb == Verb::kDelete || verb == Verb::kRelease || verb == Verb::kReleaseMs ||
-         verb == Verb::kBury || verb == Verb::kKickJob;
+         verb == Verb::kBury || verb == Verb::kKickJob || verb == Verb::kCancelJob ||
+         verb == Verb::kPatchJob;
 }
 
 }  // namespace
@@ -76,8 +77,9 @@ std::size_t Session::take(std::string_view bytes) {
 }
 
 std::size_t Session::take_line(std::string_view bytes) {
-  const std::size_t length = bytes.substr(0, kMaxLine).find(kEnd);
-  if (first_lines_.is_request(bytes.substr(0, std::min(length, kMaxLine - 1))))
+  const std::size_t longest = longest_line(bytes);
+  const std::size_t length = bytes.substr(0, longest).find(kEnd);
+  if (first_lines_.is_request(bytes.substr(0, std::min(length, longest - 1))))
     return refuse_http(bytes);
   if (length != std::string_view::npos) {
     const Command command = parse_command(bytes.substr(0, length));
@@ -89,9 +91,9 @@ std::size_t Session::take_line(std::string_view bytes) {
     if (!first_lines_.admits(command.verb)) turn_away(Stranger::kUnknownCommands);
     return length + kEnd.size();
   }
-  if (bytes.size() < kMaxLine) return 0;
+  if (bytes.size() < longest) return 0;
   state_ = State::kLongLine;
-  return kMaxLine - 1;  // the last byte is kept: it may be the CR of the line's end
+  return longest - 1;  // the last byte is kept: it may be the CR of the line's end
 }
 
 std::size_t Session::skip_long_line(std::string_view bytes) {
@@ -110,6 +112,7 @@ std::size_t Session::swallow(std::string_view bytes) {
   if (left_ == 0) {
     state_ = State::kLine;
     replies_.add(0, reply_);
+    body_.clear();  // it may hold the reply
   }
   return taken;
 }

@@ -1,5 +1,6 @@
-// The commands put, put-ms and put-at: the line, the body, and the reply (session.h).
+// The commands put, put-ms, put-at and put-job: the line, the body, and the reply (session.h).
 #include <algorithm>
+#include <stdexcept>
 #include <string_view>
 
 #include "server/beanstalk/session.h"
@@ -11,7 +12,26 @@ constexpr std::string_view kEnd = "\r\n";
 constexpr std::string_view kExpectedEnd = "EXPECTED_CRLF\r\n";
 constexpr std::string_view kOutOfRange = "OUT_OF_RANGE\r\n";
 
+// Of a put-job that does not name one.
+constexpr queue::Priority kUsualPriority = 65'536;
+
 }  // namespace
+
+void Session::begin_put_job(const Command& c) {
+  try {
+    options_ = parse_job_options(c.options, OptionsOf::kPut);
+  } catch (const std::invalid_argument& error) {
+    return refuse_options(c.bytes, error.what());
+  }
+  key_ = options_.key;
+  begin_put(c);
+}
+
+// The reply stands in body_ until the body was discarded.
+void Session::refuse_options(std::uint64_t bytes, std::string_view why) {
+  body_.assign("BAD_OPTION ").append(why).append(kEnd);
+  swallow_and_answer(bytes, body_);
+}
 
 void Session::begin_put(const Command& c) {
   if (c.bytes > service_.options().max_job_size)
@@ -55,6 +75,7 @@ void Session::finish_put(std::string_view body_and_end) {
   state_ = State::kLine;
   if (!body_and_end.ends_with(kEnd)) return replies_.add(0, kExpectedEnd);
   body_and_end.remove_suffix(kEnd.size());
+  if (put_.verb == Verb::kPatchJob) return patch_job(body_and_end);
   put_job([&](queue::Now now, const queue::PutOrder& order) {
     return service_.engine().put(client_, now, order, body_and_end);
   });
@@ -77,13 +98,39 @@ template <class Put>
 void Session::put_job(Put put) {
   const queue::Now now = service_.now();
   if (const std::string_view reply = refusal(now); !reply.empty()) return replies_.add(0, reply);
+  or_answer_failure([&] { answer_put(put(now, put_order())); });
+}
+
+queue::PutOrder Session::put_order() const {
   queue::PutOrder order{.priority = put_.priority, .due_in = put_.delay, .ttr = put_.ttr};
   if (put_.verb == Verb::kPutAt) order.due_at = put_.due_at;
-  or_answer_failure([&] {
-    const queue::PutOutcome outcome = put(now, order);
-    if (outcome.id == 0) return replies_.add(0, kOutOfRange);
-    replies_.add(outcome.durable_at, "INSERTED ", outcome.id, kEnd);
-  });
+  if (put_.verb != Verb::kPutJob) return order;
+  return {.priority = options_.priority.value_or(kUsualPriority),
+          .due_in = options_.delay.value_or(0),
+          .due_at = options_.due,
+          .ttr = options_.ttr.value_or(queue::PutOrder{}.ttr),
+          .key = key_,
+          .on_conflict = options_.on_conflict.value_or(queue::OnConflict::kReject),
+          .key_window = options_.key_window.value_or(0)};
+}
+
+void Session::answer_put(const queue::PutOutcome& outcome) {
+  using Result = queue::PutOutcome::Result;
+  const auto answer = [&](std::string_view word) {
+    replies_.add(outcome.durable_at, word, outcome.id, kEnd);
+  };
+  switch (outcome.result) {
+    case Result::kInserted:
+      return answer("INSERTED ");
+    case Result::kReplaced:
+      return answer("REPLACED ");
+    case Result::kExists:
+      return answer("EXISTS ");
+    case Result::kReserved:
+      return answer("IS_RESERVED ");
+    case Result::kTooFar:
+      return replies_.add(0, kOutOfRange);
+  }
 }
 
 // --- Large bodies.
@@ -138,7 +185,7 @@ void Session::finish_large_put() {
   if (body_ == kEnd) {
     put_job([&](queue::Now now, const queue::PutOrder& order) {
       const queue::PutOutcome outcome = service_.engine().put(client_, now, order, large_);
-      done = outcome.id != 0;
+      done = outcome.done();
       return outcome;
     });
   } else {

@@ -60,15 +60,15 @@ std::string_view name_of(queue::JobState state) {
 
 void command_counts(Yaml& yaml, const Counters& counters) {
   const auto count = [&](auto... verbs) { return (counters.of(verbs) + ...); };
-  yaml.field("cmd-put", count(Verb::kPut, Verb::kPutMs, Verb::kPutAt))
-      .field("cmd-peek", count(Verb::kPeek))
+  yaml.field("cmd-put", count(Verb::kPut, Verb::kPutMs, Verb::kPutAt, Verb::kPutJob))
+      .field("cmd-peek", count(Verb::kPeek, Verb::kPeekJob))
       .field("cmd-peek-ready", count(Verb::kPeekReady))
       .field("cmd-peek-delayed", count(Verb::kPeekDelayed))
       .field("cmd-peek-buried", count(Verb::kPeekBuried))
       .field("cmd-reserve", count(Verb::kReserve))
       .field("cmd-reserve-with-timeout",
              count(Verb::kReserveWithTimeout, Verb::kReserveWithTimeoutMs))
-      .field("cmd-delete", count(Verb::kDelete))
+      .field("cmd-delete", count(Verb::kDelete, Verb::kCancelJob))
       .field("cmd-release", count(Verb::kRelease, Verb::kReleaseMs))
       .field("cmd-use", count(Verb::kUse))
       .field("cmd-watch", count(Verb::kWatch))

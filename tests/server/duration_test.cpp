@@ -1,13 +1,13 @@
 // Tests of durations as users write them on the command line.
 
-#include "cli/duration.h"
+#include "server/duration.h"
 
 #include <gtest/gtest.h>
 
 #include <stdexcept>
 #include <string>
 
-namespace carillon::cli {
+namespace carillon::server {
 namespace {
 
 using namespace std::chrono_literals;
@@ -112,4 +112,4 @@ TEST(Duration, ShortFormIsCutToTwoUnits) {
 }
 
 }  // namespace
-}  // namespace carillon::cli
+}  // namespace carillon::server

@@ -20,7 +20,7 @@
 #include <string>
 #include <string_view>
 
-namespace carillon::cli {
+namespace carillon::server {
 
 // Returns 0 to 2^63-1 ms (292 million years). Throws std::invalid_argument with a text that starts
 // with the value in quotes: `"3 parsecs": not a duration; use e.g. 250ms, 3s, 2h, 40d`.
@@ -30,4 +30,4 @@ std::chrono::milliseconds parse_duration(std::string_view text);
 // 3h20m, 40d00h. A negative duration gives 0.00s.
 std::string short_duration(std::chrono::milliseconds duration);
 
-}  // namespace carillon::cli
+}  // namespace carillon::server

@@ -1,6 +1,6 @@
 // Parses and prints RFC 3339 timestamps.
 
-#include "cli/timestamp.h"
+#include "server/timestamp.h"
 
 #include <date/date.h>
 #include <fmt/format.h>
@@ -9,7 +9,7 @@
 #include <chrono>
 #include <stdexcept>
 
-namespace carillon::cli {
+namespace carillon::server {
 namespace {
 
 using std::chrono::hours;
@@ -150,4 +150,4 @@ std::string format_timestamp(std::uint64_t utc_ms) {
   return date::format("%FT%TZ", time);
 }
 
-}  // namespace carillon::cli
+}  // namespace carillon::server

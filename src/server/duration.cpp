@@ -1,6 +1,6 @@
 // Parses and prints durations; all arithmetic is exact.
 
-#include "cli/duration.h"
+#include "server/duration.h"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@
 #include <optional>
 #include <stdexcept>
 
-namespace carillon::cli {
+namespace carillon::server {
 namespace {
 
 constexpr std::uint64_t kMaxMs =
@@ -145,4 +145,4 @@ std::string short_duration(std::chrono::milliseconds duration) {
   return fmt::format("{}d{:02}h", whole.count(), floor<hours>(duration - whole).count());
 }
 
-}  // namespace carillon::cli
+}  // namespace carillon::server

@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-namespace carillon::cli {
+namespace carillon::server {
 
 // Accepts the years 0 to 9999 in any offset. Times before 1970 become 0, which is in the past as
 // well. A fraction finer than a millisecond is rounded up, so that a job due then is never early.
@@ -25,4 +25,4 @@ std::uint64_t parse_timestamp(std::string_view text);
 // REQUIRES: utc_ms <= 253402300799999, the end of the year 9999.
 std::string format_timestamp(std::uint64_t utc_ms);
 
-}  // namespace carillon::cli
+}  // namespace carillon::server

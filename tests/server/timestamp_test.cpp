@@ -1,13 +1,13 @@
 // Tests of RFC 3339 timestamps as users write them on the command line.
 
-#include "cli/timestamp.h"
+#include "server/timestamp.h"
 
 #include <gtest/gtest.h>
 
 #include <stdexcept>
 #include <string>
 
-namespace carillon::cli {
+namespace carillon::server {
 namespace {
 
 // Returns the message of the exception that parse_timestamp(text) throws.
@@ -139,4 +139,4 @@ TEST(Timestamp, FormatAndParseAreInverse) {
 }
 
 }  // namespace
-}  // namespace carillon::cli
+}  // namespace carillon::server

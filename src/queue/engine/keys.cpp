@@ -1,0 +1,103 @@
+// Here the keys of jobs are handled: what a put with a key meets, and keys whose jobs are gone.
+//
+// Of each key the store has a record: which job has it, or had it, and until when it counts. A
+// record whose time is over is as good as none. It is forgotten within about a second, together
+// with others that have ended meanwhile.
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "queue/engine/engine_state.h"
+
+namespace carillon::queue {
+
+namespace {
+
+constexpr UtcMs kNever = UINT64_MAX;
+
+// How long keys that have ended wait to be forgotten together, in ms.
+constexpr Millis kTogether = 1'000;
+
+}  // namespace
+
+// Sets what becomes of a put whose key is not free.
+void Engine::State::plan_conflict(const PutOrder& order, PlannedPut& put) {
+  using Result = PutOutcome::Result;
+  const KeyRecord& owner = *put.owner;
+  const bool stands_in_the_way =
+      order.on_conflict == OnConflict::kReject || order.on_conflict == OnConflict::kIgnore;
+  if (owner.until != 0) {
+    if (stands_in_the_way && clock.utc() < owner.until)
+      put.outcome = {Result::kExists, owner.id, last_sequence};
+    return;
+  }
+  std::optional<JobRecord> other = record_of(owner.id);
+  if (!other) {
+    throw StoreDamage("the key '" + owner.key + "' is of job " + std::to_string(owner.id) +
+                      ", and there is no such job");
+  }
+  put.outcome = {Result::kExists, owner.id, durable_at(owner.id)};
+  if (stands_in_the_way) return;
+  put.outcome.result = Result::kReserved;
+  if (state_of(*other) == JobState::kReserved) return;
+  put.outcome.result = Result::kReplaced;
+
+  JobRecord& record = put.after;
+  record.id = other->id;
+  const bool is_later = due_of(*other) > due_of(record);
+  const bool keeps_due = order.on_conflict == OnConflict::kKeepDue ||
+                         (order.on_conflict == OnConflict::kDebounce && is_later);
+  if (keeps_due && !other->buried()) {
+    record.due = other->due;
+    record.delay = other->delay;
+    record.lead = other->lead;
+    record.era = other->era;
+  }
+  put.before = std::move(other);
+}
+
+void Engine::State::end_key(const JobRecord& job) {
+  const JobExtras& extras = *job.extras;
+  if (extras.key.empty()) return;
+  const KeyRecord before{.tube = job.tube, .key = extras.key, .id = job.id};
+  if (extras.key_window == 0) return add_key_change(before, std::nullopt);
+  KeyRecord after = before;
+  after.until = std::min(extras.key_window, kLastDue) + clock.utc_from();
+  add_key_change(before, after);
+}
+
+void Engine::State::sweep_keys_not_after(UtcMs when) {
+  keys_from = std::min(keys_from, when);
+  keys_end = std::min(keys_end, std::max(when, clock.utc() + kTogether));
+}
+
+void Engine::State::sweep_keys(std::size_t budget) try {
+  const UtcMs utc = clock.utc();
+  if (utc < keys_end) return;
+  if (!store.has_room()) {
+    keys_end = utc + kTogether;
+    return;
+  }
+  const std::vector<KeyRecord> ended = store.scan_ended_keys(keys_from, budget + 1);
+  std::vector<std::uint32_t> of;
+  for (const KeyRecord& key : ended) {
+    if (key.until > utc || of.size() == budget) break;
+    add_key_change(key, std::nullopt);
+    of.push_back(key.tube);
+  }
+  if (!of.empty()) append();
+  keys_from = of.size() < ended.size() ? ended[of.size()].until : kNever;
+  keys_end = keys_from;
+  if (keys_end > utc && keys_end != kNever) keys_end = std::max(keys_end, utc + kTogether);
+  for (const std::uint32_t number : of) forget_if_unreferenced(number);
+} catch (const StoreError& error) {
+  changes = {};
+  load_failure = error.what();
+  keys_end = clock.utc() + kTogether;  // tried again then; nobody is harmed meanwhile
+}
+
+}  // namespace carillon::queue

@@ -1,0 +1,178 @@
+// parse_job_options(): the table of options, and their values (job_options.h).
+#include "server/beanstalk/job_options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <limits>
+#include <stdexcept>
+#include <string>
+
+#include "server/beanstalk/command.h"
+#include "server/duration.h"
+#include "server/timestamp.h"
+
+namespace carillon::server::beanstalk {
+namespace {
+
+using queue::OnConflict;
+
+[[noreturn]] void refuse(const std::string& why) {
+  throw std::invalid_argument(why);
+}
+
+// Returns the text, shortened, and with a ? for each byte that is not printable.
+std::string quoted(std::string_view text) {
+  constexpr std::size_t kShown = 40;
+  std::string shown(text.substr(0, kShown));
+  std::replace_if(
+      shown.begin(), shown.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
+  return fmt::format("\"{}{}\"", shown, text.size() > kShown ? "..." : "");
+}
+
+// Returns a text that fits into one line of a reply.
+std::string printable(std::string_view text) {
+  constexpr std::size_t kMost = 200;
+  std::string line(text.substr(0, kMost));
+  std::replace_if(
+      line.begin(), line.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
+  return line;
+}
+
+std::optional<std::uint64_t> number(std::string_view text) {
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+std::uint32_t number_u32(std::string_view text) {
+  constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max();
+  const auto value = number(text);
+  if (!value || *value > kMost)
+    refuse(fmt::format("{}: not a number from 0 to {}", quoted(text), kMost));
+  return static_cast<std::uint32_t>(*value);
+}
+
+queue::Millis duration(std::string_view text) {
+  return static_cast<queue::Millis>(parse_duration(text).count());
+}
+
+queue::Millis ttr(std::string_view text) {
+  const queue::Millis value = duration(text);
+  if (value < queue::kMinTtr || value > queue::kMaxTtr)
+    refuse(fmt::format("{}: a ttr is 1s to {}s", quoted(text), queue::kMaxTtr / 1'000));
+  return value;
+}
+
+// Seconds since 1970, sent for milliseconds, lie in January 1970 (command.h).
+queue::UtcMs moment(std::string_view text) {
+  const auto ms = number(text);
+  if (!ms) return parse_timestamp(text);
+  if (*ms >= kFirstSeconds && *ms < kFirstMillis)
+    refuse(fmt::format("{}: seconds since 1970? The unit is milliseconds", quoted(text)));
+  return *ms;
+}
+
+std::string_view key(std::string_view text) {
+  if (!is_key(text)) {
+    refuse(fmt::format("{}: a key has 1 to {} bytes, and no space or control character",
+                       quoted(text), queue::kMaxKey));
+  }
+  return text;
+}
+
+OnConflict on_conflict(std::string_view text) {
+  if (text == "reject") return OnConflict::kReject;
+  if (text == "ignore") return OnConflict::kIgnore;
+  if (text == "replace") return OnConflict::kReplace;
+  if (text == "keep-due") return OnConflict::kKeepDue;
+  if (text == "debounce") return OnConflict::kDebounce;
+  refuse(fmt::format("{}: reject, ignore, replace, keep-due or debounce", quoted(text)));
+}
+
+struct Option {
+  std::string_view name;
+  bool of_put;
+  bool of_patch;
+  bool (*is_set)(const JobOptions&);
+  void (*set)(JobOptions&, std::string_view);
+};
+
+template <auto member, auto read>
+constexpr Option option(std::string_view name, bool of_put, bool of_patch) {
+  return {name, of_put, of_patch,
+          [](const JobOptions& options) { return (options.*member).has_value(); },
+          [](JobOptions& options, std::string_view text) { options.*member = read(text); }};
+}
+
+constexpr std::array kOptions = {
+    option<&JobOptions::priority, number_u32>("pri", true, true),
+    option<&JobOptions::delay, duration>("delay", true, true),
+    option<&JobOptions::due, moment>("due", true, true),
+    option<&JobOptions::ttr, ttr>("ttr", true, true),
+    Option{"key", true, false, [](const JobOptions& options) { return !options.key.empty(); },
+           [](JobOptions& options, std::string_view text) { options.key = key(text); }},
+    option<&JobOptions::on_conflict, on_conflict>("on-conflict", true, false),
+    option<&JobOptions::key_window, duration>("key-window", true, false),
+    option<&JobOptions::body, number_u32>("body", false, true),
+};
+
+bool is_of(const Option& option, OptionsOf of) {
+  return of == OptionsOf::kPut ? option.of_put : option.of_patch;
+}
+
+std::string names(OptionsOf of) {
+  std::string names;
+  for (const Option& option : kOptions) {
+    if (is_of(option, of)) names += (names.empty() ? "" : " ") + std::string(option.name);
+  }
+  return names;
+}
+
+void read(std::string_view part, OptionsOf of, JobOptions& options) {
+  const std::size_t sign = part.find('=');
+  const std::string_view name = part.substr(0, sign);
+  const auto* const found = std::find_if(
+      kOptions.begin(), kOptions.end(),
+      [name, of](const Option& option) { return option.name == name && is_of(option, of); });
+  if (found == kOptions.end())
+    refuse(fmt::format("{}: no such option; there are {}", quoted(name), names(of)));
+  if (sign == std::string_view::npos) refuse(fmt::format("{}: {}=VALUE", name, name));
+  if (found->is_set(options)) refuse(fmt::format("{}: comes twice", name));
+  try {
+    found->set(options, part.substr(sign + 1));
+  } catch (const std::invalid_argument& error) {
+    refuse(fmt::format("{}: {}", name, printable(error.what())));
+  }
+}
+
+}  // namespace
+
+std::optional<std::uint32_t> body_bytes_in(std::string_view text) {
+  constexpr std::string_view kBody = "body=";
+  std::size_t at = text.starts_with(kBody) ? 0 : text.find(" body=");
+  if (at == std::string_view::npos) return std::nullopt;
+  at = text.find('=', at) + 1;
+  const auto bytes = number(text.substr(at, text.find(' ', at) - at));
+  if (!bytes || *bytes > std::numeric_limits<std::uint32_t>::max()) return std::nullopt;
+  return static_cast<std::uint32_t>(*bytes);
+}
+
+JobOptions parse_job_options(std::string_view text, OptionsOf of) {
+  JobOptions options;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(' '), text.size());
+    if (end > 0) read(text.substr(0, end), of, options);
+    text.remove_prefix(std::min(text.size(), end + 1));
+  }
+  if (options.delay && options.due) refuse("due: does not go with delay");
+  const bool has_key = !options.key.empty();
+  if (options.on_conflict && !has_key) refuse("on-conflict: needs a key");
+  if (options.key_window && !has_key) refuse("key-window: needs a key");
+  return options;
+}
+
+}  // namespace carillon::server::beanstalk

@@ -1,0 +1,83 @@
+// The commands that name a job by its id or key: cancel-job, patch-job, peek-job (session.h).
+#include <optional>
+#include <stdexcept>
+#include <string_view>
+
+#include "server/beanstalk/session.h"
+
+namespace carillon::server::beanstalk {
+namespace {
+
+constexpr std::string_view kEnd = "\r\n";
+
+}  // namespace
+
+std::optional<queue::JobId> Session::named_job(const Command& c) {
+  return c.key.empty() ? c.id : service_.engine().job_with_key(client_, c.key);
+}
+
+void Session::peek_job(const Command& c) {
+  const auto id = named_job(c);
+  if (!id) return answer_not_found();
+  find(service_.engine().peek(service_.now(), *id));
+}
+
+void Session::cancel_job(const Command& c) {
+  const auto id = named_job(c);
+  if (!id) return answer_not_found();
+  answer(service_.engine().cancel(service_.now(), *id), "CANCELLED ", *id);
+}
+
+void Session::begin_patch(const Command& c) {
+  try {
+    options_ = parse_job_options(c.options, OptionsOf::kPatch);
+  } catch (const std::invalid_argument& error) {
+    const auto bytes = body_bytes_in(c.options);
+    if (bytes) return refuse_options(*bytes, error.what());
+    return replies_.add(0, "BAD_OPTION ", std::string_view(error.what()), kEnd);
+  }
+  put_ = c;
+  key_ = c.key;
+  put_.key = key_;
+  if (!options_.body) return patch_job(std::nullopt);
+  const std::uint32_t bytes = *options_.body;
+  if (bytes > service_.options().max_job_size || bytes > queue::kBodyPiece)
+    return swallow_and_answer(bytes, "JOB_TOO_BIG\r\n");
+  if (service_.is_out_of_memory() || !may_hold(bytes, kOwnBody)) {
+    service_.report_out_of_memory(service_.is_out_of_memory() ? kSystemGivesNone : kNoMemory);
+    return swallow_and_answer(bytes, "OUT_OF_MEMORY\r\n");
+  }
+  put_.bytes = bytes;
+  state_ = State::kBody;
+}
+
+void Session::patch_job(std::optional<std::string_view> body) {
+  or_answer_failure([&] {
+    const queue::Now now = service_.now();
+    if (body && service_.refuses_puts(now)) return answer_out_of_memory(kNoMemory);
+    const auto id = named_job(put_);
+    if (!id) return answer_not_found();
+    const queue::Patch patch{.priority = options_.priority,
+                             .ttr = options_.ttr,
+                             .due_in = options_.delay,
+                             .due_at = options_.due,
+                             .body = body};
+    answer(service_.engine().patch(now, *id, patch), "PATCHED ", *id);
+  });
+}
+
+void Session::answer(const queue::ChangeOutcome& outcome, std::string_view done, queue::JobId id) {
+  using Result = queue::ChangeOutcome::Result;
+  switch (outcome.result) {
+    case Result::kDone:
+      return replies_.add(outcome.durable_at, done, id, kEnd);
+    case Result::kReserved:
+      return replies_.add(outcome.durable_at, "IS_RESERVED ", id, kEnd);
+    case Result::kTooFar:
+      return replies_.add(outcome.durable_at, "OUT_OF_RANGE\r\n");
+    case Result::kNone:
+      return answer_not_found();
+  }
+}
+
+}  // namespace carillon::server::beanstalk

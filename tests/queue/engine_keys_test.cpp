@@ -1,0 +1,326 @@
+// Jobs that have keys: what a put with a key meets, look-ups, cancel and patch, and keys that count
+// though their jobs are gone.
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "queue/engine_fixture.h"
+
+namespace carillon::queue {
+namespace {
+
+using Result = PutOutcome::Result;
+using Changed = ChangeOutcome::Result;
+
+class EngineKeysTest : public EngineTest {
+ protected:
+  PutOutcome put(std::string_view key, std::string_view body, OnConflict on_conflict = {},
+                 Millis due_in = 0, Millis window = 0) {
+    return engine.put(
+        producer, queue.now(),
+        {.due_in = due_in, .key = key, .on_conflict = on_conflict, .key_window = window}, body);
+  }
+  std::string body(JobId id) { return queue.body(engine.peek(queue.now(), id)); }
+  UtcMs due(JobId id) { return engine.job_stats(queue.now(), id)->record.due; }
+  bool remove(JobId id) { return engine.remove(worker, queue.now(), id).done; }
+};
+
+TEST_F(EngineKeysTest, TheSecondPutGetsTheIdOfTheFirst) {
+  EXPECT_EQ(put("invoice-7", "a").id, 1U);
+  const PutOutcome second = put("invoice-7", "b");
+  EXPECT_EQ(second.result, Result::kExists);
+  EXPECT_EQ(second.id, 1U);
+  EXPECT_EQ(body(1), "a");
+  EXPECT_EQ(put("invoice-8", "c").id, 2U);
+  EXPECT_EQ(engine.job_with_key(producer, "invoice-7"), 1U);
+  EXPECT_EQ(engine.job_with_key(producer, "invoice-9"), std::nullopt);
+  EXPECT_EQ(counts().ready, 2U);
+}
+
+TEST_F(EngineKeysTest, AnAnswerOfAJobThatIsNotDurableWaitsForIt) {
+  const PutOutcome first = put("k", "a");
+  EXPECT_EQ(put("k", "b").durable_at, first.durable_at);
+}
+
+TEST_F(EngineKeysTest, EachTubeHasItsOwnKeys) {
+  put("k", "a");
+  engine.use(producer, "other");
+  EXPECT_EQ(put("k", "b").result, Result::kInserted);
+  EXPECT_EQ(engine.job_with_key(producer, "k"), 2U);
+  EXPECT_EQ(engine.job_with_key(worker, "k"), 1U);
+}
+
+TEST_F(EngineKeysTest, AKeyIsFreeWhenItsJobIsGone) {
+  put("k", "a");
+  EXPECT_TRUE(remove(1));
+  EXPECT_EQ(engine.job_with_key(producer, "k"), std::nullopt);
+  EXPECT_EQ(put("k", "b").result, Result::kInserted);
+}
+
+TEST_F(EngineKeysTest, AKeyCountsForItsWindowWhenItsJobIsGone) {
+  put("k", "a", {}, 0, 5'000);
+  EXPECT_TRUE(remove(1));
+  EXPECT_EQ(engine.job_with_key(producer, "k"), std::nullopt);
+  queue.pass(4'999);
+  EXPECT_EQ(put("k", "b").result, Result::kExists);
+  EXPECT_EQ(put("k", "b", OnConflict::kIgnore).id, 1U);
+  queue.pass(1);
+  EXPECT_EQ(put("k", "b").result, Result::kInserted);
+}
+
+TEST_F(EngineKeysTest, AReplacementPassesOverTheWindow) {
+  put("k", "a", {}, 0, 5'000);
+  EXPECT_TRUE(remove(1));
+  const PutOutcome again = put("k", "b", OnConflict::kReplace, 0, 5'000);
+  EXPECT_EQ(again.result, Result::kInserted);
+  EXPECT_EQ(engine.job_with_key(producer, "k"), again.id);
+  EXPECT_EQ(queue.store().scan_ended_keys(0, 9).size(), 0U);
+}
+
+TEST_F(EngineKeysTest, KeysThatHaveEndedAreForgottenSoonAndTheirTubesToo) {
+  engine.use(producer, "mail");
+  for (int n = 0; n < 300; ++n) {
+    const JobId id = put("k" + std::to_string(n), "a", {}, 0, 2'000).id;
+    EXPECT_TRUE(remove(id));
+  }
+  engine.use(producer, "default");
+  EXPECT_TRUE(engine.tube_stats(queue.now(), "mail")) << "its keys still count";
+  queue.restart(1'000);
+  engine.check_invariants();
+  EXPECT_TRUE(engine.tube_stats(queue.now(), "mail"));
+  while (engine.next_wakeup() && queue.utc() < 1'700'000'010'000) queue.pass(100);
+  EXPECT_EQ(queue.store().scan_ended_keys(0, 999).size(), 0U);
+  EXPECT_FALSE(engine.tube_stats(queue.now(), "mail"));
+  EXPECT_EQ(engine.next_wakeup(), std::nullopt) << "an engine with nothing to do sleeps";
+}
+
+TEST_F(EngineKeysTest, AReplacementKeepsTheIdAndGetsAllElseAnew) {
+  put("k", "a", {}, 60'000);
+  EXPECT_EQ(state(1), JobState::kDelayed);
+  queue.pass(10);
+  const PutOutcome second = put("k", "b", OnConflict::kReplace);
+  EXPECT_EQ(second.result, Result::kReplaced);
+  EXPECT_EQ(second.id, 1U);
+  EXPECT_EQ(state(1), JobState::kReady);
+  EXPECT_EQ(queue.reserve(worker), "b");
+  EXPECT_EQ(put("k", "c", OnConflict::kReplace).result, Result::kReserved);
+  EXPECT_EQ(engine.job_with_key(producer, "k"), 1U);
+  EXPECT_TRUE(remove(1));
+  EXPECT_EQ(queue.store().bytes(), 0U) << "no body is left";
+}
+
+TEST_F(EngineKeysTest, AReadyJobIsDelayedByItsReplacementAndItsWorkerWaits) {
+  put("k", "a");
+  put("k", "b", OnConflict::kReplace, 1'000);
+  EXPECT_EQ(state(1), JobState::kDelayed);
+  queue.wait(worker);
+  queue.pass(999);
+  EXPECT_EQ(queue.deliveries(), Words{});
+  queue.pass(1);
+  EXPECT_EQ(queue.deliveries(), Words{"2:b"});
+}
+
+TEST_F(EngineKeysTest, AReplacementMayKeepTheDueTime) {
+  put("k", "a", {}, 60'000);
+  const UtcMs before = due(1);
+  queue.pass(10);
+  put("k", "b", OnConflict::kKeepDue, 1'000);
+  EXPECT_EQ(due(1), before);
+  EXPECT_EQ(body(1), "b");
+}
+
+TEST_F(EngineKeysTest, ADebounceIsDueNoEarlierThanBefore) {
+  put("k", "a", {}, 60'000);
+  const UtcMs before = due(1);
+  queue.pass(10);
+  put("k", "b", OnConflict::kDebounce, 1'000);
+  EXPECT_EQ(due(1), before);
+  put("k", "c", OnConflict::kDebounce, 60'000);
+  EXPECT_EQ(due(1), before + 10);
+  EXPECT_EQ(body(1), "c");
+}
+
+TEST_F(EngineKeysTest, AFarJobIsReplacedToo) {
+  constexpr Millis kDay = 86'400'000;
+  put("k", "a", {}, kDay);
+  put("k", "b", OnConflict::kReplace, 2 * kDay);
+  EXPECT_EQ(engine.stats().jobs.loaded, 0U);
+  EXPECT_EQ(body(1), "b");
+  put("k", "c", OnConflict::kReplace, 10);
+  EXPECT_EQ(engine.stats().jobs.loaded, 1U);
+  queue.pass(11);
+  EXPECT_EQ(queue.reserve(worker), "c");
+}
+
+TEST_F(EngineKeysTest, ABuriedJobIsReplacedAndNotBuriedAnyMore) {
+  put("k", "a");
+  queue.reserve(worker);
+  EXPECT_TRUE(engine.bury(worker, queue.now(), 1, 0).done);
+  put("k", "b", OnConflict::kReplace);
+  EXPECT_EQ(counts().buried, 0U);
+  EXPECT_EQ(queue.reserve(worker), "b");
+}
+
+TEST_F(EngineKeysTest, ALargeBodyTakesThePlaceOfAnother) {
+  const std::string large(3 * kBodyPiece, 'l');
+  put("k", "a");
+  EXPECT_EQ(put("k", large).result, Result::kExists);
+  EXPECT_EQ(put("k", large, OnConflict::kReplace).result, Result::kReplaced);
+  const JobView view = *engine.peek(queue.now(), 1);
+  EXPECT_EQ(whole_body(queue.store(), view.body_id, view.body_bytes), large);
+  put("k", "b", OnConflict::kReplace);
+  EXPECT_EQ(body(1), "b");
+  EXPECT_TRUE(remove(1));
+  EXPECT_EQ(queue.store().bytes(), 0U);
+}
+
+TEST_F(EngineKeysTest, AFailedAppendLeavesTheKeyAsItWas) {
+  put("k", "a");
+  queue.store().faults.appends = true;
+  EXPECT_THROW(put("k", "b", OnConflict::kReplace), StoreError);
+  EXPECT_THROW(put("l", "b"), StoreError);
+  queue.store().faults.appends = false;
+  EXPECT_EQ(body(1), "a");
+  EXPECT_EQ(engine.job_with_key(producer, "l"), std::nullopt);
+  EXPECT_EQ(put("l", "c").result, Result::kInserted);
+}
+
+TEST_F(EngineKeysTest, KeysAndWindowsOutliveARestart) {
+  put("k", "a", {}, 60'000);
+  put("gone", "b", {}, 0, 60'000);
+  EXPECT_TRUE(remove(2));
+  queue.restart(1'000);
+  Engine& next = queue.engine();
+  const ClientId client = next.connect();
+  EXPECT_EQ(next.job_with_key(client, "k"), 1U);
+  EXPECT_EQ(next.put(client, queue.now(), {.key = "gone"}, "c").id, 2U);
+  next.check_invariants();
+}
+
+TEST_F(EngineKeysTest, ADebounceKnowsHowLateAJobIsWhileTheClockWasWrong) {
+  queue.step_wall_clock(3'600'000);
+  put("k", "a", {}, 600'000);  // in 10 minutes
+  queue.step_wall_clock(-3'600'000);
+  put("k", "b", OnConflict::kDebounce, 1'200'000);
+  queue.pass(1'199'999);
+  EXPECT_EQ(queue.reserve(worker), "TIMED_OUT");
+  queue.pass(1);
+  EXPECT_EQ(queue.reserve(worker), "b");
+}
+
+TEST_F(EngineKeysTest, WhatIsTooLargeIsRefused) {
+  EXPECT_THROW(put(std::string(kMaxKey + 1, 'k'), "a"), std::invalid_argument);
+  EXPECT_EQ(put(std::string(kMaxKey, 'k'), "a").id, 1U);
+  const std::string large(kBodyPiece + 1, 'l');
+  EXPECT_THROW(engine.patch(queue.now(), 1, {.body = large}), std::invalid_argument);
+  const std::vector<NewJob> jobs{{.order = {}, .body = large}};
+  EXPECT_THROW(engine.put_all(producer, queue.now(), jobs), std::invalid_argument);
+}
+
+// --- Cancel and patch.
+
+TEST_F(EngineKeysTest, AJobIsCancelledUnlessItIsReserved) {
+  put("k", "a", {}, 60'000);
+  put("l", "b");
+  EXPECT_EQ(engine.cancel(queue.now(), 1).result, Changed::kDone);
+  EXPECT_EQ(engine.cancel(queue.now(), 1).result, Changed::kNone);
+  EXPECT_EQ(queue.reserve(worker), "b");
+  EXPECT_EQ(engine.cancel(queue.now(), 2).result, Changed::kReserved);
+  EXPECT_EQ(state(2), JobState::kReserved);
+}
+
+TEST_F(EngineKeysTest, APatchChangesWhatItNames) {
+  put("k", "a", {}, 60'000);
+  EXPECT_EQ(engine.patch(queue.now(), 1, {.priority = 7}).result, Changed::kDone);
+  const auto stats = *engine.job_stats(queue.now(), 1);
+  EXPECT_EQ(stats.record.priority, 7U);
+  EXPECT_EQ(stats.record.due, queue.utc() + 60'000);
+  EXPECT_EQ(body(1), "a");
+
+  EXPECT_EQ(engine.patch(queue.now(), 1, {.due_in = 0, .body = "b"}).result, Changed::kDone);
+  EXPECT_EQ(state(1), JobState::kReady);
+  EXPECT_EQ(body(1), "b");
+  EXPECT_EQ(engine.job_with_key(producer, "k"), 1U);
+  EXPECT_EQ(engine.patch(queue.now(), 1, {.due_at = kLastDue + 1}).result, Changed::kTooFar);
+  EXPECT_EQ(queue.reserve(worker), "b");
+  EXPECT_EQ(engine.patch(queue.now(), 1, {.priority = 8}).result, Changed::kReserved);
+  EXPECT_EQ(engine.patch(queue.now(), 2, {.priority = 8}).result, Changed::kNone);
+}
+
+TEST_F(EngineKeysTest, ABuriedJobStaysBuriedUnlessItGetsADueTime) {
+  put("k", "a");
+  queue.reserve(worker);
+  EXPECT_TRUE(engine.bury(worker, queue.now(), 1, 0).done);
+  EXPECT_EQ(engine.patch(queue.now(), 1, {.priority = 7, .body = "b"}).result, Changed::kDone);
+  EXPECT_EQ(state(1), JobState::kBuried);
+  EXPECT_EQ(engine.patch(queue.now(), 1, {.due_in = 100}).result, Changed::kDone);
+  EXPECT_EQ(state(1), JobState::kDelayed);
+  queue.pass(101);
+  EXPECT_EQ(queue.reserve(worker), "b");
+}
+
+// --- Batches.
+
+TEST_F(EngineKeysTest, ABatchIsPutWithOneAppend) {
+  const Sequence before = engine.last_sequence();
+  const std::vector<NewJob> jobs{{.order = {.key = "a"}, .body = "1"},
+                                 {.order = {.due_in = 50}, .body = "2"},
+                                 {.order = {}, .body = "3"}};
+  const BatchOutcome outcome = engine.put_all(producer, queue.now(), jobs);
+  EXPECT_FALSE(outcome.refused);
+  EXPECT_EQ(outcome.jobs.size(), 3U);
+  EXPECT_EQ(outcome.jobs[2].id, 3U);
+  EXPECT_EQ(engine.last_sequence(), before + 1);
+  EXPECT_EQ(queue.reserve(worker), "1");
+  EXPECT_EQ(queue.reserve(worker), "3");
+  queue.pass(51);
+  EXPECT_EQ(queue.reserve(worker), "2");
+}
+
+TEST_F(EngineKeysTest, ABatchIsPutAsAWholeOrNotAtAll) {
+  put("b", "old");
+  std::vector<NewJob> jobs{{.order = {.key = "a"}, .body = "1"},
+                           {.order = {.key = "b"}, .body = "2"},
+                           {.order = {.key = "c"}, .body = "3"}};
+  const BatchOutcome refused = engine.put_all(producer, queue.now(), jobs);
+  EXPECT_TRUE(refused.refused);
+  EXPECT_EQ(refused.jobs.size(), 1U);
+  EXPECT_EQ(refused.jobs[0].result, Result::kExists);
+  EXPECT_EQ(engine.job_with_key(producer, "a"), std::nullopt);
+  EXPECT_EQ(counts().ready, 1U);
+
+  jobs[1].order.on_conflict = OnConflict::kIgnore;
+  const BatchOutcome put = engine.put_all(producer, queue.now(), jobs);
+  EXPECT_FALSE(put.refused);
+  EXPECT_EQ(put.jobs[1].result, Result::kExists);
+  EXPECT_EQ(counts().ready, 3U);
+
+  jobs[0].order.key = jobs[2].order.key = "x";
+  EXPECT_THROW(engine.put_all(producer, queue.now(), jobs), std::invalid_argument);
+  engine.check_invariants();
+}
+
+TEST_F(EngineKeysTest, ManyJobsAreDeletedWithOneAppend) {
+  engine.use(producer, "mail");
+  put("a", "1", {}, 0, 1'000);
+  put("b", "2", {}, 86'400'000);
+  engine.use(producer, "default");
+  const JobId held = put("c", "3").id;
+  EXPECT_EQ(queue.reserve(worker), "3");
+  const Sequence before = engine.last_sequence();
+  const std::vector<JobId> ids{1, 2, 2, held, 99};
+  const auto outcomes = engine.remove_all(producer, queue.now(), ids);
+  std::vector<bool> done;
+  for (const Outcome& outcome : outcomes) done.push_back(outcome.done);
+  EXPECT_EQ(done, (std::vector<bool>{true, true, false, false, false}));
+  EXPECT_EQ(engine.last_sequence(), before + 1);
+  EXPECT_TRUE(engine.tube_stats(queue.now(), "mail")) << "a key of it still counts";
+}
+
+}  // namespace
+}  // namespace carillon::queue
