@@ -61,14 +61,13 @@
 #include <string_view>
 #include <vector>
 
+#include "carillon/queue/commands.h"
 #include "carillon/queue/engine_stats.h"
 #include "carillon/queue/job.h"
 #include "carillon/queue/now.h"
 #include "carillon/queue/store.h"
 
 namespace carillon::queue {
-
-using ClientId = std::uint64_t;
 
 struct EngineOptions {
   // Milliseconds, at most kLastDue. A job that is due within this time is loaded into memory.
@@ -103,164 +102,6 @@ struct EngineOptions {
 class OverLimit : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
-};
-
-// What a put with a key does if another job of the tube has the key. A job that is reserved is
-// never changed. The key of a job that is gone, while it still counts, stops kReject and kIgnore
-// only.
-enum class OnConflict : std::uint8_t {
-  kReject,    // nothing; of a batch, nothing is put
-  kIgnore,    // nothing; the other jobs of a batch are put
-  kReplace,   // the other job becomes what was put, and keeps its id
-  kKeepDue,   // as kReplace, but it stays due when it was, if it was not buried
-  kDebounce,  // as kReplace, but it is due no earlier than it was
-};
-
-// What is asked of a new job, apart from its body. If `due_at` is given, it counts and `due_in`
-// does not.
-struct PutOrder {
-  Priority priority = 0;
-  // Milliseconds from now; 0: the job is ready at once.
-  Millis due_in = 0;
-  // By the wall clock. A moment in the past: the job is ready at once.
-  std::optional<UtcMs> due_at = {};
-  // Milliseconds, limited to kMinTtr .. kMaxTtr.
-  Millis ttr = 60'000;
-  // The caller's own name of the job, of up to kMaxKey bytes: only one job of the tube has it.
-  // Empty: none.
-  std::string_view key = {};
-  OnConflict on_conflict = OnConflict::kReject;
-  // How long the key still counts when the job is gone, in ms.
-  Millis key_window = 0;
-};
-
-// The answer to a command. It may leave for the client once the store's appends up to `durable_at`
-// are durable, because it tells the client about them.
-struct Outcome {
-  // False if there is no such job in a state that the command works on. Nothing was changed then.
-  bool done = false;
-  Sequence durable_at = 0;
-};
-
-// A body of more than kBodyPiece bytes that is being put.
-struct LargeBody {
-  // The id of the job to come.
-  JobId id = 0;
-  // Of the whole body, and so far.
-  std::uint32_t bytes = 0;
-  std::uint32_t put = 0;
-};
-
-struct PutOutcome {
-  enum class Result : std::uint8_t {
-    kInserted,
-    kReplaced,  // the job with the key, `id`, was changed
-    kExists,    // nothing was changed: the job `id` has the key, or had it and is gone
-    kReserved,  // nothing was changed: the job `id` has the key, and is reserved
-    kTooFar,    // nothing was changed: the job would be due after kLastDue
-  };
-  Result result = Result::kTooFar;
-  JobId id = 0;  // 0 if it is kTooFar
-  Sequence durable_at = 0;
-
-  // Returns true if the store has the body now.
-  bool done() const { return result == Result::kInserted || result == Result::kReplaced; }
-};
-
-// A job of a batch. The body has at most kBodyPiece bytes.
-struct NewJob {
-  PutOrder order;
-  std::string_view body;
-};
-
-struct BatchOutcome {
-  // True if nothing was put: `jobs` has the one that stood in the way.
-  bool refused = false;
-  // Else: what became of each job, in their order.
-  std::vector<PutOutcome> jobs;
-};
-
-// What is to be changed of a job. What is not given stays. If `due_at` is given, it counts and
-// `due_in` does not.
-struct Patch {
-  std::optional<Priority> priority = {};
-  std::optional<Millis> ttr = {};             // ms, limited to kMinTtr .. kMaxTtr
-  std::optional<Millis> due_in = {};          // ms from now
-  std::optional<UtcMs> due_at = {};           // by the wall clock; the past is now
-  std::optional<std::string_view> body = {};  // of at most kBodyPiece bytes
-};
-
-// The answer to a command for a job that nobody may have reserved.
-struct ChangeOutcome {
-  enum class Result : std::uint8_t {
-    kDone,
-    kReserved,  // nothing was changed
-    kNone,      // there is no such job
-    kTooFar,    // nothing was changed: the job would be due after kLastDue
-  };
-  Result result = Result::kNone;
-  Sequence durable_at = 0;
-};
-
-// A kick that is under way.
-struct Kick {
-  // As asked for: at most so many jobs become ready.
-  std::uint64_t bound = 0;
-  // How many jobs have become ready.
-  std::uint64_t kicked = 0;
-  Sequence durable_at = 0;
-  // Nothing is left to do.
-  bool done = false;
-
-  // Of the engine: what the first step has found, and where in the store the next step goes on.
-  // Without that each step would have to find its way past all that were kicked.
-  bool begun = false;
-  bool buried = false;
-  std::uint64_t next_burial = 0;
-  DueKey next_due{};
-};
-
-// A job as a client gets to see it. Store::body() and whole_body() have its body.
-struct JobView {
-  JobId id = 0;
-  JobId body_id = 0;
-  Priority priority = 0;
-  std::uint32_t body_bytes = 0;
-  Sequence durable_at = 0;
-};
-
-// A peek at the delayed job that is due first, under way.
-struct DelayedPeek {
-  // None if there is no such job.
-  std::optional<JobView> found;
-  // Nothing is left to do.
-  bool done = false;
-
-  // Of the engine: where in the store the next step goes on.
-  DueKey next{};
-};
-
-// How long a list of all tubes is.
-struct TubeListSize {
-  std::uint64_t tubes = 0;
-  // The bytes of their names.
-  std::uint64_t name_bytes = 0;
-};
-
-// How a reserve ends.
-struct Delivery {
-  enum class Kind : std::uint8_t {
-    // `job` is reserved by the client for the job's ttr.
-    kReserved,
-    // A job that the client holds has less than kSafetyMargin left, and no watched tube has a ready
-    // job.
-    kDeadlineSoon,
-    // The time-out is over, or `stop_waiting` was called.
-    kTimedOut,
-  };
-  ClientId client = 0;
-  Kind kind = Kind::kTimedOut;
-  JobView job;
 };
 
 class Engine {
