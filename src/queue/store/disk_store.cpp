@@ -3,7 +3,6 @@
 #include "carillon/queue/disk_store.h"
 
 #include <rocksdb/perf_context.h>
-#include <rocksdb/perf_level.h>
 
 #include <algorithm>
 #include <chrono>
@@ -17,6 +16,7 @@
 #include "queue/store/body_reader.h"
 #include "queue/store/change_codec.h"
 #include "queue/store/checkpoint.h"
+#include "queue/store/counting.h"
 #include "queue/store/empty_places.h"
 #include "queue/store/local_log.h"
 #include "queue/store/record_values.h"
@@ -388,9 +388,9 @@ std::vector<JobRecord> DiskStore::Parts::scan(const IndexKey& from, const IndexK
   const Slice end_slice(end.data(), end.size());
   const std::uint64_t& passed = rocksdb::get_perf_context()->internal_delete_skipped_count;
   const std::uint64_t passed_before = passed;
-  rocksdb::SetPerfLevel(rocksdb::kEnableCount);  // this thread counts nothing else (RocksState)
+  std::optional<Counting> counting(rocksdb::kEnableCount);
   const auto at = state.scan(kIndex, queue::view(start), end_slice);
-  rocksdb::SetPerfLevel(rocksdb::kDisable);
+  counting.emplace(rocksdb::kDisable);
   const std::uint64_t passed_first = passed - passed_before;
   for (; at->Valid(); at->Next()) {
     found.push_back(read_job_value(view(at->key()), view(at->value())));

@@ -3,7 +3,6 @@
 #include "queue/store/rocks_state.h"
 
 #include <rocksdb/iterator.h>
-#include <rocksdb/perf_level.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +14,7 @@
 
 #include "queue/store/change_codec.h"
 #include "queue/store/checkpoint.h"
+#include "queue/store/counting.h"
 #include "queue/store/no_wait_files.h"
 #include "queue/store/old_journal.h"
 #include "queue/store/old_log.h"
@@ -61,7 +61,6 @@ std::optional<std::uint64_t> number_of(const std::optional<std::string>& bytes) 
 
 RocksState::RocksState(const std::string& path, const DiskStoreOptions& options)
     : directory_(path), troubles_(std::make_shared<RocksTroubles>()) {
-  rocksdb::SetPerfLevel(rocksdb::kDisable);  // counting comparisons takes time; nobody reads them
   remove_left_checkpoints(directory_.path());
   open(options);
   check_format();
@@ -195,6 +194,7 @@ void RocksState::keep_small_records(std::string_view change) {
 // An exception leaves the database unusable, and what it holds unknown: part of the batch is in its
 // memtables, and its queue of writers does not move any more.
 Status RocksState::write(WriteBatch& batch, const std::function<void()>& then) {
+  const Counting off(rocksdb::kDisable);
   try {
     Status status = database().Write(without_log(), &batch);
     if (status.ok()) then();
@@ -299,6 +299,7 @@ std::optional<std::string> RocksState::broken() const {
 // --- Reading.
 
 std::optional<std::string> RocksState::get(Family family, std::string_view key) const {
+  const Counting off(rocksdb::kDisable);
   std::string value;
   const Status status = database().Get({}, this->family(family), slice(key), &value);
   if (status.IsNotFound()) return std::nullopt;
@@ -308,6 +309,7 @@ std::optional<std::string> RocksState::get(Family family, std::string_view key) 
 
 RocksState::AtHand RocksState::get_at_hand(Family family, std::string_view key,
                                            std::string& value) const {
+  const Counting off(rocksdb::kDisable);
   const NoWait no_wait;
   const Status status = database().Get({}, this->family(family), slice(key), &value);
   if (status.ok()) return AtHand::kFound;
