@@ -7,7 +7,8 @@
 //
 // Nothing is written to a disk. So an append is as durable as it will ever be when it returns;
 // `sync` has nothing to do, and neither of them throws StoreError. A read throws only StoreDamage,
-// for a body of a job that does not exist.
+// for a body of a job that does not exist. If memory runs out in an append (std::bad_alloc), a part
+// of the change may stand: the queue is lost then, as it is with its process.
 //
 // Complexity: a put is one hash look-up and one insertion into the tube's order: O(1) if the job is
 // due after all others of its tube, else O(log jobs of the tube). A deletion is O(1). Memory: about

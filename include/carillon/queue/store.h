@@ -176,6 +176,17 @@ struct Changes {
   // As they stand after the change. A tube that is empty() is forgotten.
   std::vector<TubeRecord> tubes;
   std::optional<Watermarks> watermarks;
+
+  // Forgets all of it. The vectors keep their memory for the next command.
+  void clear() {
+    jobs.clear();
+    keys.clear();
+    begun.reset();
+    piece.reset();
+    given_up.reset();
+    tubes.clear();
+    watermarks.reset();
+  }
 };
 
 // The order of a tube's jobs that are not buried: by (due, id).

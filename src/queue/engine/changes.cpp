@@ -69,15 +69,7 @@ Watermarks Engine::State::watermarks(JobId ids, std::uint64_t burials) const {
 Sequence Engine::State::append() {
   struct Clear {
     Changes& changes;
-    ~Clear() {
-      changes.jobs.clear();
-      changes.keys.clear();
-      changes.begun.reset();
-      changes.piece.reset();
-      changes.given_up.reset();
-      changes.tubes.clear();
-      changes.watermarks.reset();
-    }
+    ~Clear() { changes.clear(); }
   } clear{changes};
 
   const bool covered = next_id <= stored_marks.next_id && next_burial <= stored_marks.next_burial;

@@ -53,7 +53,7 @@ ChangeOutcome Engine::patch(Now now, JobId id, const Patch& patch) {
   if (!before) return {.result = Result::kNone, .durable_at = s.last_sequence};
   if (s.state_of(*before) == JobState::kReserved)
     return {.result = Result::kReserved, .durable_at = s.durable_at(id)};
-  if (patch.due_at ? *patch.due_at > kLastDue : !fits(now, patch.due_in.value_or(0)))
+  if (!s.clock.fits(patch.due_in.value_or(0), patch.due_at))
     return {.result = Result::kTooFar, .durable_at = s.durable_at(id)};
 
   JobRecord after = *before;
@@ -61,14 +61,8 @@ ChangeOutcome Engine::patch(Now now, JobId id, const Patch& patch) {
   after.priority = patch.priority.value_or(after.priority);
   after.ttr = std::clamp(patch.ttr.value_or(after.ttr), kMinTtr, kMaxTtr);
   if (patch.due_at || patch.due_in) {
-    const UtcMs utc = s.clock.utc();
-    const Millis in = patch.due_in.value_or(0);
     after.burial = 0;
-    after.due = patch.due_at.value_or(in > 0 ? s.clock.utc_from() + in : utc);
-    after.delay = after.due > utc ? after.due - utc : 0;
-    after.lead = kNoLead;
-    after.era = 0;
-    if (!patch.due_at) s.clock.counts_from_now(after);
+    s.clock.set_due(after, patch.due_in.value_or(0), patch.due_at);
   }
   if (patch.body) {
     JobExtras extras = *after.extras;
@@ -109,10 +103,6 @@ BatchOutcome Engine::put_all(ClientId id, Now now, std::span<const NewJob> jobs)
   std::unordered_set<std::string_view> keys;
   std::vector<State::PlannedPut> puts;
   BatchOutcome outcome;
-  struct Forget {
-    Changes& changes;
-    ~Forget() { changes = {}; }
-  } forget{s.changes};
   for (const NewJob& job : jobs) {
     if (!job.order.key.empty() && !keys.insert(job.order.key).second)
       throw std::invalid_argument("put_all: two jobs have the key '" + std::string(job.order.key) +
@@ -143,10 +133,6 @@ std::vector<Outcome> Engine::remove_all(ClientId id, Now now, std::span<const Jo
   std::vector<Outcome> outcomes;
   std::vector<JobRecord> removed;
   std::unordered_set<JobId> seen;
-  struct Forget {
-    Changes& changes;
-    ~Forget() { changes = {}; }
-  } forget{s.changes};
   for (const JobId job_id : ids) {
     outcomes.push_back({.done = false, .durable_at = s.last_sequence});
     if (!seen.insert(job_id).second) continue;

@@ -37,6 +37,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -103,6 +104,18 @@ class EngineClock {
   void counts_from_now(JobRecord& job) const {
     job.lead = lead_;
     job.era = era_;
+  }
+  // Returns true if a job that is due in `in` ms, or at `at` if that is given, is due by kLastDue.
+  bool fits(Millis in, std::optional<UtcMs> at) const {
+    return at ? *at <= kLastDue : in <= kLastDue && utc_from() <= kLastDue - in;
+  }
+  // Lets the job be due then, and sets its delay. REQUIRES: that fits.
+  void set_due(JobRecord& job, Millis in, std::optional<UtcMs> at) const {
+    job.due = at.value_or(in > 0 ? utc_from() + in : utc());
+    job.delay = job.due > utc() ? job.due - utc() : 0;
+    job.lead = kNoLead;
+    job.era = 0;
+    if (!at) counts_from_now(job);
   }
   // The lead that is stored; kNoLead if none is.
   static std::int64_t lead_of(const Watermarks& stored) {

@@ -22,7 +22,7 @@ const std::string& Engine::tube_in_use(ClientId id) const {
 bool Engine::fits(Now now, Millis delay) const {
   EngineClock then = state_->clock;
   then.observe(now);
-  return delay <= kLastDue && then.utc_from() <= kLastDue - delay;
+  return then.fits(delay, std::nullopt);
 }
 
 JobId Engine::State::give_id() {
@@ -41,7 +41,7 @@ PutOutcome Engine::put(ClientId id, Now now, const PutOrder& order, std::string_
     const PutOutcome outcome = put(id, now, order, large);
     if (!outcome.done()) give_up(large);
     return outcome;
-  } catch (const StoreError&) {
+  } catch (...) {
     give_up(large);
     throw;
   }
@@ -66,24 +66,17 @@ PutOutcome Engine::put(ClientId id, Now now, const PutOrder& order, const LargeB
 Engine::State::PlannedPut Engine::State::plan_put(Tube& tube, const PutOrder& order,
                                                   const LargeBody& of, std::string_view body) {
   using Result = PutOutcome::Result;
-  const UtcMs utc = clock.utc();
-  const UtcMs from = clock.utc_from();
-  const bool fits = order.due_in <= kLastDue && from <= kLastDue - order.due_in;
-  if (order.due_at ? *order.due_at > kLastDue : !fits) return {};
-
-  const UtcMs when = order.due_at.value_or(order.due_in > 0 ? from + order.due_in : utc);
+  if (!clock.fits(order.due_in, order.due_at)) return {};
   PlannedPut put{.before = {},
                  .after = {.tube = tube.record.number,
                            .priority = order.priority,
-                           .due = when,
                            .ttr = std::clamp(order.ttr, kMinTtr, kMaxTtr),
-                           .delay = when > utc ? when - utc : 0,
-                           .created = utc,
+                           .created = clock.utc(),
                            .body_bytes = of.bytes,
                            .history = {}},
                  .outcome = {.result = Result::kInserted}};
   JobRecord& record = put.after;
-  if (!order.due_at) clock.counts_from_now(record);
+  clock.set_due(record, order.due_in, order.due_at);
   if (order.key.size() > kMaxKey)
     throw std::invalid_argument("queue engine: a key has " + std::to_string(order.key.size()) +
                                 " bytes; the most is " + std::to_string(kMaxKey));
@@ -124,6 +117,7 @@ void Engine::State::finish_put(const PlannedPut& put) {
 LargeBody Engine::begin_body(std::uint32_t bytes) {
   State& s = *state_;
   const JobId id = s.give_id();
+  s.changes.clear();
   s.changes.begun = {id, bytes};
   s.append();
   return {.id = id, .bytes = bytes};
@@ -131,6 +125,7 @@ LargeBody Engine::begin_body(std::uint32_t bytes) {
 
 void Engine::add_piece(LargeBody& body, std::string_view piece) {
   State& s = *state_;
+  s.changes.clear();
   s.changes.piece = {body.id, static_cast<std::uint32_t>(body.put / kBodyPiece), piece};
   s.append();
   body.put += static_cast<std::uint32_t>(piece.size());
@@ -138,6 +133,7 @@ void Engine::add_piece(LargeBody& body, std::string_view piece) {
 
 void Engine::give_up(const LargeBody& body) {
   State& s = *state_;
+  s.changes.clear();
   s.changes.given_up = {body.id, body.bytes};
   s.append();
 }

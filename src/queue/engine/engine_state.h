@@ -275,6 +275,7 @@ struct Engine::State {
 
   // Reads the time. Every command does that first.
   void observe(Now now) {
+    changes.clear();  // a command that gathered some may have thrown
     if (const std::int64_t step = clock.observe(now)) on_clock_step(step < 0);
   }
   // The wall clock was set back, or forward.
@@ -401,7 +402,7 @@ struct Engine::State {
   ClientId next_client = 1;
   Sequence last_sequence = 0;
 
-  Changes changes;  // being gathered; empty between commands
+  Changes changes;  // being gathered
   std::vector<Delivery> deliveries;
   // Why jobs could not be loaded, until Engine::advance has thrown it.
   std::optional<std::string> load_failure;

@@ -95,7 +95,6 @@ void Engine::State::sweep_keys(std::size_t budget) try {
   if (keys_end > utc && keys_end != kNever) keys_end = std::max(keys_end, utc + kTogether);
   for (const std::uint32_t number : of) forget_if_unreferenced(number);
 } catch (const StoreError& error) {
-  changes = {};
   load_failure = error.what();
   keys_end = clock.utc() + kTogether;  // tried again then; nobody is harmed meanwhile
 }

@@ -54,12 +54,12 @@ void MemoryStore::put(const JobChange& change) {
   Job& job = jobs_.try_emplace(id);
   try {
     job.record = *change.after;
-    set_body(job, change.body);
     enter(job);
   } catch (...) {
     jobs_.erase(id);
     throw;
   }
+  set_body(job, change.body);
 }
 
 // The body may have come in pieces.
