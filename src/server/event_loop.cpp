@@ -176,7 +176,7 @@ void EventLoop::run_engine(std::uint64_t until_ns) {
   } catch (const queue::StoreError& error) {
     // No client's command failed, so no client is told. The engine tries again by itself.
     if (engine_failures_.pass(read_mono()))
-      spdlog::error("cannot read the jobs that are due next, and tries again: {}", error.what());
+      spdlog::error("cannot go on with what is due, and tries again: {}", error.what());
   }
 }
 

@@ -31,8 +31,8 @@ JobId id_of(const rocksdb::Slice& key) {
 }
 
 StoreDamage no_body(JobId id, std::uint32_t piece) {
-  const std::string of = piece == 0 ? "" : "piece " + std::to_string(piece) + " of its ";
-  return StoreDamage("job " + std::to_string(id) + " has no " + of + "body");
+  const std::string what = piece == 0 ? "" : "piece " + std::to_string(piece) + " of ";
+  return StoreDamage(what + "the body " + std::to_string(id) + " is missing");
 }
 
 }  // namespace

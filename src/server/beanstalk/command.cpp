@@ -16,6 +16,7 @@ constexpr std::uint64_t kMaxTimeoutSeconds = 0x7FFFFFFF;
 struct Prefix {
   std::string_view text;
   Verb verb;
+  std::size_t longest = kMaxLine;  // a line, with its CR LF
 };
 
 // The first match wins, so a prefix must come before every shorter one that it starts with.
@@ -23,10 +24,10 @@ constexpr std::array kPrefixes = {
     Prefix{"put ", Verb::kPut},
     Prefix{"put-ms ", Verb::kPutMs},
     Prefix{"put-at ", Verb::kPutAt},
-    Prefix{"put-job ", Verb::kPutJob},
-    Prefix{"patch-job ", Verb::kPatchJob},
-    Prefix{"cancel-job ", Verb::kCancelJob},
-    Prefix{"peek-job ", Verb::kPeekJob},
+    Prefix{"put-job ", Verb::kPutJob, kMaxLongLine},
+    Prefix{"patch-job ", Verb::kPatchJob, kMaxLongLine},
+    Prefix{"cancel-job ", Verb::kCancelJob, kMaxLongLine},
+    Prefix{"peek-job ", Verb::kPeekJob, kMaxLongLine},
     Prefix{"peek ", Verb::kPeek},
     Prefix{"peek-ready", Verb::kPeekReady},
     Prefix{"peek-delayed", Verb::kPeekDelayed},
@@ -261,10 +262,10 @@ bool is_key(std::string_view key) {
 }
 
 std::size_t longest_line(std::string_view bytes) {
-  const auto begins = [bytes](std::string_view verb) { return bytes.starts_with(verb); };
-  const bool is_long =
-      begins("put-job ") || begins("patch-job ") || begins("cancel-job ") || begins("peek-job ");
-  return is_long ? kMaxLongLine : kMaxLine;
+  for (const Prefix& prefix : kPrefixes) {
+    if (bytes.starts_with(prefix.text)) return prefix.longest;
+  }
+  return kMaxLine;
 }
 
 Command parse_command(std::string_view line) {

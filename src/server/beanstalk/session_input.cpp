@@ -77,8 +77,12 @@ std::size_t Session::take(std::string_view bytes) {
 }
 
 std::size_t Session::take_line(std::string_view bytes) {
-  const std::size_t longest = longest_line(bytes);
-  const std::size_t length = bytes.substr(0, longest).find(kEnd);
+  std::size_t longest = kMaxLine;
+  std::size_t length = bytes.substr(0, longest).find(kEnd);
+  if (length == std::string_view::npos && bytes.size() >= longest) {
+    longest = longest_line(bytes);
+    length = bytes.substr(0, longest).find(kEnd);
+  }
   if (first_lines_.is_request(bytes.substr(0, std::min(length, longest - 1))))
     return refuse_http(bytes);
   if (length != std::string_view::npos) {

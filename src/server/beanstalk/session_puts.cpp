@@ -24,6 +24,7 @@ void Session::begin_put_job(const Command& c) {
     return refuse_options(c.bytes, error.what());
   }
   key_ = options_.key;
+  options_.key = key_;
   begin_put(c);
 }
 
@@ -109,7 +110,7 @@ queue::PutOrder Session::put_order() const {
           .due_in = options_.delay.value_or(0),
           .due_at = options_.due,
           .ttr = options_.ttr.value_or(queue::PutOrder{}.ttr),
-          .key = key_,
+          .key = options_.key,
           .on_conflict = options_.on_conflict.value_or(queue::OnConflict::kReject),
           .key_window = options_.key_window.value_or(0)};
 }
