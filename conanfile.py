@@ -1,6 +1,7 @@
 """Conan recipe (Conan 2): conan create . --build=missing"""
 
 from conan import ConanFile
+from conan.errors import ConanInvalidConfiguration
 from conan.tools.cmake import CMake, CMakeDeps, CMakeToolchain, cmake_layout
 from conan.tools.files import copy
 
@@ -15,6 +16,10 @@ class Carillon(ConanFile):
     options = {"timer": [True, False], "cron": [True, False], "asio": [True, False]}
     default_options = {"timer": True, "cron": False, "asio": False}
     exports_sources = "CMakeLists.txt", "LICENSE", "cmake/*", "include/*", "scripts/*", "src/*"
+
+    def validate(self):
+        if self.options.asio and not self.options.timer:
+            raise ConanInvalidConfiguration("asio=True needs timer=True")
 
     def requirements(self):
         if self.options.cron:

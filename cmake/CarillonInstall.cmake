@@ -6,7 +6,7 @@
 #   COMPONENTS idle (or none)    carillon::idle    idle tracker, headers only; none
 #   COMPONENTS timer             carillon::timer   the timer service; threads
 #   COMPONENTS cron              carillon::cron    its cron expressions; Howard Hinnant's date
-#   COMPONENTS asio              carillon::asio    the timer for Asio, headers only; Boost, threads
+#   COMPONENTS asio              carillon::asio    timers for Asio, headers only; timer, Boost
 #   COMPONENTS queue             carillon::queue   the durable queue in-process; RocksDB, threads
 #
 # tests/install installs into a temporary prefix and builds programs against it.
@@ -61,8 +61,7 @@ if(CARILLON_TIMER)
   endif()
 endif()
 if(CARILLON_ASIO)
-  carillon_pkgconfig(asio "the timer for Asio, headers alone" REQUIRES carillon-wheel
-    CFLAGS -pthread LIBS -pthread)
+  carillon_pkgconfig(asio "timers and sleeps for Asio, headers alone" REQUIRES carillon-timer)
 endif()
 if(CARILLON_SERVER)
   carillon_pkgconfig(queue "the durable queue in a process" REQUIRES "carillon-wheel rocksdb"

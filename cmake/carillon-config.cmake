@@ -6,7 +6,7 @@ include("${CMAKE_CURRENT_LIST_DIR}/carillon-wheel.cmake")
 set(carillon_wheel_FOUND TRUE)
 set(carillon_idle_FOUND TRUE)  # headers alone, as the wheel
 
-if("cron" IN_LIST carillon_FIND_COMPONENTS)
+if("cron" IN_LIST carillon_FIND_COMPONENTS OR "asio" IN_LIST carillon_FIND_COMPONENTS)
   list(APPEND carillon_FIND_COMPONENTS timer)
 endif()
 
@@ -26,7 +26,6 @@ endif()
 
 if("asio" IN_LIST carillon_FIND_COMPONENTS
     AND EXISTS "${CMAKE_CURRENT_LIST_DIR}/carillon-asio.cmake")
-  find_dependency(Threads)
   find_dependency(Boost 1.81)
   include("${CMAKE_CURRENT_LIST_DIR}/carillon-asio.cmake")
   set(carillon_asio_FOUND TRUE)

@@ -41,7 +41,7 @@ TYPED_TEST(SteadyTimer, CompletesAtItsTimeAndNeverBefore) {
       completed = Clock::now();
     });
     this->io_.restart();
-    EXPECT_EQ(this->io_.run(), 1U);
+    this->io_.run();
     ASSERT_TRUE(completed);
     EXPECT_GE(*completed, expiry);
     EXPECT_LT(*completed, expiry + 2s) << "on a busy machine";
@@ -66,7 +66,8 @@ TYPED_TEST(SteadyTimer, HasEveryConstructorOfAsiosTimer) {
        {&by_executor, &by_context, &at, &at_in_context, &after, &after_in_context}) {
     timer->async_wait(this->handler("wait"));
   }
-  EXPECT_EQ(this->io_.run(), 6U) << "an expiry that was never set is in the past";
+  this->io_.run();
+  EXPECT_EQ(this->log_, Log(6, "wait done")) << "an expiry that was never set is in the past";
 }
 
 TYPED_TEST(SteadyTimer, TheHandlerIsNeverCalledWithinTheCallThatStartsOrCancelsTheWait) {
@@ -92,7 +93,7 @@ TYPED_TEST(SteadyTimer, ExpiresAfterAndExpiresAtCancelAllWaits) {
   timer.async_wait(this->handler("c"));
   EXPECT_EQ(timer.expires_at(Clock::now() + 1ms), 1U);
   timer.async_wait(this->handler("d"));
-  EXPECT_EQ(this->io_.run(), 4U);
+  this->io_.run();
   EXPECT_EQ(this->log_,
             (std::vector<std::string>{"a aborted", "b aborted", "c aborted", "d done"}));
   EXPECT_EQ(timer.expires_after(1h), 0U) << "nobody waits any more";
@@ -150,7 +151,8 @@ TYPED_TEST(SteadyTimer, AWaitIsWorkThatKeepsRunFromReturning) {
   timer.async_wait(this->handler("wait"));
   EXPECT_EQ(this->io_.poll(), 0U);
   EXPECT_FALSE(this->io_.stopped());
-  EXPECT_EQ(this->io_.run(), 1U);
+  this->io_.run();
+  EXPECT_EQ(this->log_, (Log{"wait done"}));
   EXPECT_TRUE(this->io_.stopped());
 }
 
@@ -170,7 +172,7 @@ TYPED_TEST(SteadyTimer, DestructionCancels) {
     TypeParam timer(this->io_, 1h);
     timer.async_wait(this->handler("wait"));
   }
-  EXPECT_EQ(this->io_.run(), 1U);
+  this->io_.run();
   EXPECT_EQ(this->log_, (std::vector<std::string>{"wait aborted"}));
 }
 
@@ -201,7 +203,7 @@ TYPED_TEST(SteadyTimer, AMovedTimerTakesItsWaitsWithIt) {
   target = std::move(to);
   from.expires_after(1ms);
   from.async_wait(this->handler("used again"));
-  EXPECT_EQ(this->io_.run(), 3U);
+  this->io_.run();
   EXPECT_EQ(this->log_,
             (std::vector<std::string>{"target aborted", "used again done", "moved done"}));
 }
@@ -212,8 +214,8 @@ TYPED_TEST(SteadyTimer, MovedToAnotherContextAndToAnotherExecutorType) {
   here.async_wait(this->handler("here"));
   here = TypeParam(other, 1ms);
   here.async_wait(this->handler("there"));
-  EXPECT_EQ(this->io_.run(), 1U);
-  EXPECT_EQ(other.run(), 1U);
+  this->io_.run();
+  other.run();
   EXPECT_EQ(this->log_, (std::vector<std::string>{"here aborted", "there done"}));
 
   using Narrow =
@@ -222,7 +224,7 @@ TYPED_TEST(SteadyTimer, MovedToAnotherContextAndToAnotherExecutorType) {
   narrow.async_wait(this->handler("narrow"));
   TypeParam wide(std::move(narrow));
   this->io_.restart();
-  EXPECT_EQ(this->io_.run(), 1U);
+  this->io_.run();
   EXPECT_EQ(this->log_.back(), "narrow done");
 }
 
@@ -242,7 +244,7 @@ TYPED_TEST(SteadyTimer, TheLargestAndTheSmallestTimes) {
   never.async_wait(this->handler("never"));
   at_the_end.async_wait(this->handler("at the end"));
   long_ago.async_wait(this->handler("long ago"));
-  EXPECT_EQ(this->io_.run_for(20ms), 1U);
+  this->io_.run_for(20ms);
   EXPECT_EQ(this->log_, (std::vector<std::string>{"long ago done"}));
 }
 

@@ -27,7 +27,7 @@ BELOW = {
     "wheel": set(),
     "timer": {"wheel"},
     "idle": {"wheel"},
-    "asio": {"wheel"},
+    "asio": {"wheel", "timer"},
     "base": set(),
     "queue": {"wheel", "base"},
     "server": {"base", "idle", "queue"},
@@ -61,14 +61,16 @@ THIRD_PARTY = {
 # More third-party libraries for parts of a layer that are libraries of their own.
 THIRD_PARTY_OF_PART = {"src/timer/cron/": {"date"}}
 
-# Public headers that need a system header: they ask for large pages and reserve address space.
+# Public headers that need a system header: they ask for large pages, reserve address space, and
+# watch the wall clock.
 SYSTEM_OF_FILE = {
     "include/carillon/wheel/detail/page_blocks.h": "sys/mman.h",
     "include/carillon/idle/detail/stamp_table.h": "sys/mman.h",
+    "include/carillon/asio/detail/wall_alarm.h": "sys/timerfd.h",
 }
 
 # The third-party libraries of public headers: only for a layer whose purpose is that library.
-THIRD_PARTY_IN_PUBLIC = {"asio": {"boost"}}
+THIRD_PARTY_IN_PUBLIC = {"asio": {"asio", "boost"}}
 
 # Folders of POSIX and Linux headers. Private files of every layer except wheel may include these
 # headers, and those without a folder, such as <unistd.h>.
