@@ -35,6 +35,19 @@ class Sleeper::Resume {
   Sleeper* sleeper_;
 };
 
+TimerHandle Sleeper::handle(NewTimer& timer) noexcept {
+  TimerBlock& block = timer.block();
+  return {block, block.word.generation()};
+}
+
+void Sleeper::submit(const SleepTime& time, NewTimer& timer) {
+  if (time.is_delay) {
+    time.service->start_after(timer, time.ns, {});
+  } else {
+    time.service->start_at(timer, time.clock, time.ns, {});
+  }
+}
+
 Sleeper::~Sleeper() {
   if (state_ != State::kAsleep) return;
   wake_up_.reset();
@@ -53,8 +66,7 @@ Sleeper::~Sleeper() {
 // few instructions; it does so with patience, because this one may have been preempted.
 bool Sleeper::await_suspend(std::coroutine_handle<> coroutine) {
   NewTimer task(std::in_place, Resume(*this));
-  TimerBlock& block = task.block();
-  const TimerHandle timer(block, block.word.generation());
+  const TimerHandle timer = handle(task);
   const bool stoppable = stop_.stop_possible();
   TimerService& service = *time_.service;
   const std::shared_ptr<TimerCore> core = service.core_;

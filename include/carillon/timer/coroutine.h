@@ -11,9 +11,9 @@
 //   print(timers).wait();      // begins it, and holds this thread until it has ended
 //   print(timers).detach();    // begins it, and goes on
 //
-// sleep_for(), sleep_until() and with_timeout() work in coroutines of any type: those of Asio, of
-// cppcoro, or your own. This one is small. After a sleep it goes on where the service's tasks run:
-// in its executor.
+// sleep_for(), sleep_until() and with_timeout() work in coroutines of any type: those of cppcoro,
+// of Asio (carillon/asio/sleep.h), or your own. This one is small. After a sleep it goes on where
+// the service's tasks run: in its executor.
 //
 // Contracts
 //  - It begins with co_await, wait() or detach(), each of which takes it as an rvalue: it is

@@ -33,6 +33,7 @@
 #include <atomic>
 #include <coroutine>
 #include <cstdint>
+#include <exception>
 #include <optional>
 #include <stop_token>
 #include <utility>
@@ -69,6 +70,10 @@ class Sleeper {
   // Returns false if the service was stopped: the coroutine goes on at once.
   bool await_suspend(std::coroutine_handle<> coroutine);
   [[nodiscard]] bool await_resume() const noexcept { return state_ == State::kTimeHasCome; }
+
+  // The handle that a timer will have; and the submission of the timer, which may throw.
+  static TimerHandle handle(NewTimer& timer) noexcept;
+  static void submit(const SleepTime& time, NewTimer& timer);
 
  private:
   enum class State { kAwake, kAsleep, kTimeHasCome };
@@ -111,6 +116,28 @@ class [[nodiscard]] Sleep {
       : time_(time), stop_(std::move(stop)) {}
 
   detail::Sleeper operator co_await() const noexcept { return {time_, stop_}; }
+
+  // A sleep as an operation of Asio: sleep(token). Include carillon/asio/sleep.h.
+  template <class Token>
+  auto operator()(Token&& token) const
+      -> decltype(begin_in_asio(std::declval<const Sleep&>(), std::forward<Token>(token))) {
+    return begin_in_asio(*this, std::forward<Token>(token));
+  }
+
+  // Used by that header: begins a sleep that calls `task` at its end, on the service's executor.
+  // Calls before(timer) before the timer can be due. If the service refuses the timer, calls
+  // refused(exception). The task is destroyed after either.
+  template <class F, class Before, class Refused>
+  void begin(F&& task, Before&& before, Refused&& refused) const {
+    detail::NewTimer timer(std::in_place, std::forward<F>(task));
+    before(detail::Sleeper::handle(timer));
+    try {
+      detail::Sleeper::submit(time_, timer);
+    } catch (...) {
+      refused(std::current_exception());
+    }
+  }
+  const std::stop_token& stop_token() const noexcept { return stop_; }
 
  private:
   detail::SleepTime time_;

@@ -109,6 +109,18 @@ class [[nodiscard]] WithTimeout {
 
   Awaiter operator co_await() && noexcept { return Awaiter(std::move(*this)); }
 
+  // The same as an operation of Asio. Include carillon/asio/with_timeout.h.
+  template <class Token>
+  auto operator()(Token&& token) && -> decltype(begin_in_asio(std::declval<WithTimeout>(),
+                                                              std::forward<Token>(token))) {
+    return begin_in_asio(std::move(*this), std::forward<Token>(token));
+  }
+
+  using Result = typename State::Result;  // what co_await returns
+
+  // The token that tells the operation to stop. It may be replaced before co_await.
+  std::stop_token& stop_token() noexcept { return stop_; }
+
  private:
   TimerService& timers_;
   What what_;

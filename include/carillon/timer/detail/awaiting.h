@@ -22,9 +22,11 @@ decltype(auto) awaiter_of(A&& awaitable) {
   }
 }
 
+// What any coroutine can await. (asio::awaitable, for one, can be awaited by its own kind alone.)
 template <class A>
-concept Awaitable = requires(A&& awaitable, bool ready) {
+concept Awaitable = requires(A&& awaitable, bool ready, std::coroutine_handle<> caller) {
   ready = awaiter_of(std::forward<A>(awaitable)).await_ready();
+  awaiter_of(std::forward<A>(awaitable)).await_suspend(caller);
   awaiter_of(std::forward<A>(awaitable)).await_resume();
 };
 
