@@ -6,12 +6,16 @@
 #include <string>
 #include <string_view>
 
+#include "carillon/queue/commands.h"
 #include "carillon/queue/job.h"
 
 namespace carillon::simulator {
 
 enum class Verb : std::uint8_t {
   kPut,
+  kPutJob,
+  kPatchJob,
+  kCancelJob,
   kReserve,
   kReserveJob,
   kDelete,
@@ -19,6 +23,7 @@ enum class Verb : std::uint8_t {
   kBury,
   kTouch,
   kPeek,
+  kPeekJob,
   kPeekReady,
   kPeekDelayed,
   kPeekBuried,
@@ -42,14 +47,19 @@ struct Command {
   std::string bytes = {};  // as they are sent
   queue::JobId id = 0;
   queue::Priority priority = 0;
-  queue::Millis delay = 0;                    // put, release, pause
-  std::optional<queue::UtcMs> due_at = {};    // put
-  queue::Millis ttr = 0;                      // put
-  std::string body = {};                      // put
-  std::optional<queue::Millis> timeout = {};  // reserve
-  std::uint64_t bound = 0;                    // kick
-  std::string tube = {};                      // use, watch, ignore, pause, stats-tube
-  std::string refusal = {};                   // kRefused
+  queue::Millis delay = 0;                  // put, release, pause
+  std::optional<queue::UtcMs> due_at = {};  // put
+  queue::Millis ttr = 0;                    // put
+  std::string body = {};                    // put, patch-job
+  std::string key = {};                     // put-job; or names the job, instead of `id`
+  queue::OnConflict on_conflict = queue::OnConflict::kReject;  // put-job
+  queue::Millis key_window = 0;                                // put-job
+  queue::Patch patch = {};                                     // patch-job, without its body
+  bool has_body = false;                                       // patch-job
+  std::optional<queue::Millis> timeout = {};                   // reserve
+  std::uint64_t bound = 0;                                     // kick
+  std::string tube = {};     // use, watch, ignore, pause, stats-tube
+  std::string refusal = {};  // kRefused
 };
 
 // One reply: a line, and perhaps a text behind it.

@@ -85,9 +85,13 @@ void HistoryStore::open(queue::Store& store) {
   if (hash != hashes_[number - floor_]) tell_difference(found);
   check_nothing_is_left(found, store);
   check_no_key_is_left(found, store);
+  lost_.clear();
   if (number < last_) {
     ++starts_after_loss_;
-    std::erase_if(changed_at_, [number](const auto& change) { return change.second > number; });
+    std::erase_if(changed_at_, [&](const auto& change) {
+      if (change.second > number) lost_.insert(change.first);
+      return change.second > number;
+    });
   }
   store_ = &store;
   state_ = std::move(found);
@@ -95,9 +99,8 @@ void HistoryStore::open(queue::Store& store) {
   last_ = floor_ = opened_at_ = told_ = written_ = durable_ = number;
   hashes_ = {hash};
   forget_changed();
-  counts_.clear();
-  for (const auto& [id, job] : state_.jobs) ++counts_[job.record.tube];
-  for (const auto& [tube_number, tube] : state_.tubes) check_count(tube);
+  key_changed_at_.clear();
+  count_all();
 }
 
 void HistoryStore::expect_state_since(std::uint64_t from, const queue::Store& store) const {
@@ -109,29 +112,31 @@ void HistoryStore::expect_state_since(std::uint64_t from, const queue::Store& st
                   std::to_string(from) + ", when it was asked for");
 }
 
-// What was deleted or given up, or was never durable, has left no piece of a body.
+// What was deleted, replaced or given up, or was never durable, has left no piece of a body.
 void HistoryStore::check_nothing_is_left(const StoreModel& found, const queue::Store& store) {
-  for (const auto& [id, bytes] : large_) {
+  for (const auto& [id, bytes] : bodies_) {
     if (found.job_with_body(id) != nullptr || found.unfinished.contains(id)) continue;
     for (std::uint32_t n = 0; n < queue::pieces_of(bytes); ++n) {
       if (piece_if_there(store, id, n)) {
-        throw Violation("piece " + std::to_string(n) + " of the large body of job " +
-                        std::to_string(id) + " is left, and there is no such job");
+        throw Violation("piece " + std::to_string(n) + " of the body " + std::to_string(id) +
+                        " is left, and no job has it");
       }
     }
   }
-  std::erase_if(large_, [&found](const auto& body) {
+  std::erase_if(bodies_, [&found](const auto& body) {
     return found.job_with_body(body.first) == nullptr && !found.unfinished.contains(body.first);
   });
 }
 
-// Of those that the store had last.
+// Of those that were changed in the last life of the server, and those that it left.
 void HistoryStore::check_no_key_is_left(const StoreModel& found, const queue::Store& store) const {
-  for (const auto& [name, known] : state_.keys) {
-    if (store.find_key(known.tube, known.key) == found.find_key(known.tube, known.key)) continue;
-    throw Violation("the key '" + known.key + "' of tube " + std::to_string(known.tube) +
+  const auto check = [&](std::uint32_t tube, const std::string& key) {
+    if (store.find_key(tube, key) == found.find_key(tube, key)) return;
+    throw Violation("the key '" + key + "' of tube " + std::to_string(tube) +
                     " is left, and neither its job nor its end");
-  }
+  };
+  for (const auto& [name, known] : state_.keys) check(known.tube, known.key);
+  for (const auto& [name, changed] : key_changed_at_) check(changed.tube, name.second);
 }
 
 // Compares with what must be there at least: the state that was told last may be gone from memory,
@@ -195,12 +200,20 @@ queue::Sequence HistoryStore::append(const queue::Changes& changes) {
 void HistoryStore::note(const queue::Changes& changes) {
   note_pieces(changes);
   note_jobs(changes);
+  note_keys(changes);
   hash_ -= hash_of_records(changes);
   state_.apply(changes);
   hash_ += hash_of_records(changes);
   hashes_.push_back(hash_);
-  constexpr std::size_t kKept = 4'096;  // changes that are long ago are durable
-  while (changed_at_.size() > kKept) changed_at_.erase(changed_at_.begin());
+  check_keys(changes);
+  forget_old_changes();
+}
+
+void HistoryStore::forget_old_changes() {
+  constexpr std::size_t kMany = 4'096;
+  if (changed_at_.size() < many_changes_ + kMany) return;
+  std::erase_if(changed_at_, [this](const auto& change) { return change.second <= durable_; });
+  many_changes_ = changed_at_.size();
 }
 
 // Of those that an append changes, as they are now. Bodies are counted apart.
@@ -231,8 +244,12 @@ void HistoryStore::note_jobs(const queue::Changes& changes) {
     const bool is_kept = change.before && change.after;
     if (!is_kept || !same_but_due_time(*change.before, *change.after)) changed_.insert(id);
     changed_at_[id] = last_;
-    if (change.before && (!change.after || change.has_new_body()))
+    if (change.before) before_[id] = *change.before;
+    if (change.before && (!change.after || change.has_new_body())) {
       hash_ -= hash_of_body(change.before->body_id(), known->second.body);
+      if (change.before->extras || change.after)
+        bodies_[change.before->body_id()] = change.before->body_bytes;
+    }
     if (change.has_new_body()) note_body(*change.after, change.body);
   }
 }
@@ -257,10 +274,10 @@ void HistoryStore::note_pieces(const queue::Changes& changes) {
   };
   if (changes.begun) {
     const JobId id = changes.begun->id;
-    if (large_.contains(id) || state_.job_with_body(id) != nullptr)
+    if (bodies_.contains(id) || state_.job_with_body(id) != nullptr)
       refuse(id, "is begun, and has been");
     begun_ = id;
-    large_[id] = changes.begun->bytes;
+    bodies_[id] = changes.begun->bytes;
     hash_ += hash_of(*changes.begun);
   }
   if (const auto& piece = changes.piece) {
@@ -275,24 +292,6 @@ void HistoryStore::note_pieces(const queue::Changes& changes) {
     if (body == state_.unfinished.end()) refuse(changes.given_up->id, "is given up twice");
     hash_ -= hash_of(*changes.given_up);
     if (!body->second.body.empty()) hash_ -= hash_of_body(body->first, body->second.body);
-  }
-}
-
-void HistoryStore::check_counts(const queue::Changes& changes) {
-  for (const queue::JobChange& change : changes.jobs) {
-    if (change.after && !change.before) ++counts_[change.after->tube];
-    if (change.before && !change.after) --counts_[change.before->tube];
-  }
-  for (const TubeRecord& tube : changes.tubes) check_count(tube);
-}
-
-void HistoryStore::check_count(const TubeRecord& tube) const {
-  const auto found = counts_.find(tube.number);
-  const std::uint64_t count = found == counts_.end() ? 0 : found->second;
-  if (tube.scheduled + tube.buried != count) {
-    throw Violation("tube " + tube.name + " has " + std::to_string(count) +
-                    " jobs, and its record says " + std::to_string(tube.scheduled) + " and " +
-                    std::to_string(tube.buried));
   }
 }
 

@@ -15,9 +15,12 @@
 //   none by halves.
 // - A record or a body that is read is as it was appended, and a scan has all records of its range,
 //   in their order.
-// - The count of jobs in each record of a tube is right.
+// - The counts in each record of a tube are right: of jobs, buried ones, and keys that still count.
+// - A job with a key has the record of the key, and no other job has that key. When the job is
+//   gone, its key has a window, or no record; and none is forgotten before its window is over.
 // - A job with a large body (queue::kBodyPiece) has all pieces of it. After a start, nothing is
-//   left of the large bodies that were given up or deleted.
+//   left of keys that were forgotten, nor of bodies that were deleted, replaced or given up, if
+//   they are large or of jobs with keys.
 //
 // Each call takes simulated time (clock.h), about as much as it takes on a machine.
 #pragma once
@@ -32,6 +35,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "carillon/queue/store.h"
@@ -68,6 +72,10 @@ class HistoryStore final : public queue::Store {
   std::uint64_t last() const { return last_; }
   // The append that changed the job last, or deleted it; 0 if it is long ago or was never there.
   std::uint64_t changed_at(queue::JobId id) const;
+  // The same for who has the key.
+  std::uint64_t key_changed_at(std::string_view tube, std::string_view key) const;
+  // Returns true if the last start found the job without its last change, or does not find it.
+  bool has_lost_change_of(queue::JobId id) const { return lost_.contains(id); }
   // A client has been told of this append: no death of the process may undo it. Throws Violation
   // if no sync() has covered it yet; if `written_is_enough`, no sync() or write().
   void told(std::uint64_t number, bool written_is_enough);
@@ -79,10 +87,18 @@ class HistoryStore final : public queue::Store {
   const queue::StoreModel& state() const { return state_; }
   // Whose records were changed since the last forget_changed(), in more than their due times.
   const std::set<queue::JobId>& changed() const { return changed_; }
+  // The record of a job before its last change since then; none if it was not changed.
+  std::optional<queue::JobRecord> before(queue::JobId id) const;
+  // The same of a key, or as it is if that was not changed; none if nobody had it.
+  std::optional<queue::KeyRecord> key_before(std::string_view tube, std::string_view key) const;
+  // Until when the key counts that ends first of those whose jobs are gone; none if there is none.
+  std::optional<queue::UtcMs> first_end_of_keys() const;
   // The job whose large body was begun since then.
   std::optional<queue::JobId> begun() const { return begun_; }
   void forget_changed() {
     changed_.clear();
+    before_.clear();
+    keys_before_.clear();
     begun_.reset();
   }
   std::uint64_t starts_after_loss() const { return starts_after_loss_; }
@@ -108,8 +124,25 @@ class HistoryStore final : public queue::Store {
                                                 std::size_t limit) const override;
 
  private:
+  // The name of a tube, and a key.
+  using Name = std::pair<std::string, std::string>;
+  // As in TubeRecord.
+  struct Counts {
+    std::uint64_t scheduled = 0;
+    std::uint64_t buried = 0;
+    std::uint64_t ended_keys = 0;
+  };
+  struct KeyChanged {
+    std::uint32_t tube = 0;  // its number
+    std::uint64_t append = 0;
+  };
+
   void note(const queue::Changes& changes);
   void note_jobs(const queue::Changes& changes);
+  void note_keys(const queue::Changes& changes);
+  void check_keys(const queue::Changes& changes) const;
+  void expect_owner(const queue::KeyRecord& key) const;
+  const std::string& name_of(std::uint32_t tube, const queue::Changes& changes) const;
   void note_pieces(const queue::Changes& changes);
   std::uint64_t hash_of_records(const queue::Changes& changes) const;
   void note_body(const queue::JobRecord& put, std::string_view body);
@@ -117,6 +150,9 @@ class HistoryStore final : public queue::Store {
   void check_no_key_is_left(const queue::StoreModel& found, const queue::Store& store) const;
   void compare(queue::JobId id, std::uint32_t piece, std::string_view bytes) const;
   void check_counts(const queue::Changes& changes);
+  void count(const queue::JobRecord& job, std::uint64_t by);
+  void count_all();
+  void forget_old_changes();
   void check_count(const queue::TubeRecord& tube) const;
   static queue::StoreModel read_all(const queue::Store& store);
   [[noreturn]] void tell_difference(const queue::StoreModel& found) const;
@@ -132,10 +168,16 @@ class HistoryStore final : public queue::Store {
   std::uint64_t written_ = 0;
   std::uint64_t durable_ = 0;
   std::map<queue::JobId, std::uint64_t> changed_at_;
-  std::map<std::uint32_t, std::uint64_t> counts_;  // jobs by tube
+  std::size_t many_changes_ = 0;               // when those that are durable are forgotten
+  std::map<Name, KeyChanged> key_changed_at_;  // since the last start
+  std::set<queue::JobId> lost_;
+  std::map<std::uint32_t, Counts> counts_;  // by tube
   std::set<queue::JobId> changed_;
+  std::map<queue::JobId, queue::JobRecord> before_;
+  std::map<Name, std::optional<queue::KeyRecord>> keys_before_;
   std::optional<queue::JobId> begun_;
-  std::map<queue::JobId, std::uint32_t> large_;  // bodies that were begun lately: how many bytes
+  // Bodies that were put lately and of which nothing may be left one day: how many bytes.
+  std::map<queue::JobId, std::uint32_t> bodies_;
   std::uint64_t starts_after_loss_ = 0;
 };
 

@@ -32,14 +32,16 @@ void Model::judge(ClientNumber number, const Command& command, const std::option
   static const Reply kNone{};
   const Case c{number,      clients_.at(number), command, reply ? *reply : kNone,
                times.first, times.last,          excuses};
-  const bool ends_body = command.verb == Verb::kPut || command.verb == Verb::kRefused;
+  forget_pauses();
+  const bool is_put = command.verb == Verb::kPut || command.verb == Verb::kPutJob;
+  const bool ends_body = is_put || command.verb == Verb::kRefused;
   const JobId body = ends_body ? std::exchange(c.client.body, 0) : 0;
   if (c.reply.word == "INTERNAL_ERROR") {
     if (!excuses.fails) fail(c, "nothing has failed");
     return expect_changed({});
   }
   if (c.reply.word == "OUT_OF_MEMORY") return judge_out_of_memory(c);
-  if (command.verb == Verb::kPut) {
+  if (is_put) {
     judge_put(c, body);
   } else {
     judge_command(c);
@@ -59,7 +61,12 @@ void Model::judge_command(const Case& c) {
     case Verb::kBury:
     case Verb::kTouch:
       return judge_held(c);
+    case Verb::kPatchJob:
+      return judge_patch(c);
+    case Verb::kCancelJob:
+      return judge_cancel(c);
     case Verb::kPeek:
+    case Verb::kPeekJob:
     case Verb::kPeekReady:
     case Verb::kPeekDelayed:
     case Verb::kPeekBuried:
@@ -89,6 +96,7 @@ void Model::judge_command(const Case& c) {
       if (c.reply.line != c.command.refusal) fail(c, "it must be " + c.command.refusal);
       return expect_changed({});
     case Verb::kPut:
+    case Verb::kPutJob:
     case Verb::kQuit:
       break;
   }
@@ -106,56 +114,10 @@ void Model::expect_changed(const std::set<JobId>& ids) const {
   throw Violation(text);
 }
 
-// The job's record, which was changed now, is as the model has the job.
-void Model::follow_record(JobId id, queue::Now now) {
-  Job& job = jobs_.at(id);
-  const auto found = history_.state().jobs.find(id);
-  if (found == history_.state().jobs.end())
-    throw Violation("job " + std::to_string(id) + " has no record");
-  const JobRecord& record = found->second.record;
-  const auto differs = [id](const std::string& what) {
-    throw Violation("the record of job " + std::to_string(id) + " has another " + what);
-  };
-  if (history_.state().tubes.at(record.tube).name != job.tube) differs("tube");
-  if (record.priority != job.priority) differs("priority");
-  if (record.ttr != job.ttr) differs("ttr");
-  if (record.burial != job.burial) differs("burial");
-  job.record = record;
-  if (job.burial != 0) return;
-  const std::uint64_t due_ns = record.due * kNsPerMs;
-  if (due_ns < job.moment || due_ns - now.utc_ns + now.mono_ns < job.delay_end) differs("due time");
-}
-
 void Model::expect_body(const Case& c) const {
   const auto stored = history_.state().jobs.find(c.reply.number);
   if (stored == history_.state().jobs.end() || stored->second.body != c.reply.text)
     fail(c, "the job has another body");
-}
-
-// --- Producers.
-
-// `body`: the job whose large body has come.
-void Model::judge_put(const Case& c, JobId body) {
-  if (c.reply.word != "INSERTED") fail(c, "that is no answer to a put");
-  const JobId id = c.reply.number;
-  const bool is_large = c.command.body.size() > queue::kBodyPiece;
-  if (is_large && id != body) fail(c, "its body came under the id " + std::to_string(body));
-  if (!is_large && (id <= last_given_ || id <= last_told_)) fail(c, "this id was given before");
-  last_given_ = std::max(last_given_, id);
-  expect_changed({id});
-  const JobRecord& record = history_.state().jobs.at(id).record;
-  if (history_.state().jobs.at(id).body != c.command.body) fail(c, "another body is stored");
-  const std::uint64_t delay_ns = c.command.delay * kNsPerMs;
-  const std::uint64_t moment = c.command.due_at.value_or(0) * kNsPerMs;
-  const std::uint64_t due = c.command.due_at ? moment : c.since.utc_ns + delay_ns;
-  if (due > c.now.utc_ns && record.due * kNsPerMs > due + kSlack)
-    fail(c, "its due time is too late");
-  add(id, {.tube = c.client.tube_in_use,
-           .priority = c.command.priority,
-           .moment = moment,
-           .delay_end = delay_ns == 0 ? 0 : c.since.mono_ns + delay_ns,
-           .ttr = std::clamp(c.command.ttr, queue::kMinTtr, queue::kMaxTtr)});
-  follow_record(id, c.now);
 }
 
 // --- Workers.
@@ -322,6 +284,7 @@ void Model::judge_delete(const Case& c) {
   if (held(*job, c.now) == Is::kYes && job->holder != c.number) fail(c, "another client holds it");
   if (history_.state().jobs.contains(id)) fail(c, "its record is still there");
   expect_changed({id});
+  end_key(c, *job);
   remove(id);
 }
 
@@ -352,11 +315,13 @@ void Model::judge_peek(const Case& c) {
     if (c.command.verb == Verb::kPeekReady) return std::pair(std::uint64_t{job.priority}, id);
     return std::pair(c.command.verb == Verb::kPeekDelayed ? job.record.due : job.burial, id);
   };
-  const bool any = c.command.verb != Verb::kPeek;
+  const bool any = c.command.verb != Verb::kPeek && c.command.verb != Verb::kPeekJob;
   const bool found = c.reply.word == "FOUND";
   if (!found && c.reply.line != "NOT_FOUND") fail(c, "that is no answer to a peek");
   if (!any) {
-    if (found != (find(c.command.id) != nullptr)) fail(c, "it is the other way round");
+    const std::optional<JobId> id = named(c);
+    if (found != id.has_value()) fail(c, "it is the other way round");
+    if (found && c.reply.number != *id) fail(c, "that is another job");
     if (found) expect_body(c);
     return;
   }

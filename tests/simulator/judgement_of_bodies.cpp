@@ -42,10 +42,11 @@ void Model::judge_more_of_body(ClientNumber number, JobId id, const Times& times
   job->deadline = times.first.mono_ns + job->ttr * kNsPerMs;
 }
 
-void Model::judge_cut(ClientNumber number, JobId id, bool holds, const Times& times,
+void Model::judge_cut(ClientNumber number, JobId id, JobId body, bool holds, const Times& times,
                       const Excuses& excuses) {
   const Job* const job = find(id);
-  const bool is_over = job == nullptr || (holds && held_by(*job, number, times.last) != Is::kYes);
+  const bool is_over = job == nullptr || job->record.body_id() != body ||
+                       (holds && held_by(*job, number, times.last) != Is::kYes);
   if (is_over || excuses.fails) return;
   throw Violation("client " + std::to_string(number) + " does not get the rest of " +
                   text_of(id, *job, times.last));

@@ -64,7 +64,11 @@ bool Model::may_refuse(const Case& c) const {
     });
   };
   switch (command.verb) {
+    case Verb::kPatchJob:
+      if (!command.has_body) return false;
+      [[fallthrough]];
     case Verb::kPut:
+    case Verb::kPutJob:
     case Verb::kRefused:
       return c.excuses.disk_low || limits_.system ||
              (limits_.bodies && command.body.size() > server::beanstalk::kOwnBody);
@@ -87,7 +91,10 @@ bool Model::may_refuse(const Case& c) const {
       if (may_hold_more(c.client, c.now) != Is::kYes) return true;
       [[fallthrough]];
     case Verb::kPeek:
-      return jobs_.contains(command.id) && may_refuse_body_of(jobs_.at(command.id));
+    case Verb::kPeekJob: {
+      const auto id = named(c);
+      return id && may_refuse_body_of(jobs_.at(*id));
+    }
     case Verb::kPeekReady:
     case Verb::kPeekDelayed:
     case Verb::kPeekBuried:

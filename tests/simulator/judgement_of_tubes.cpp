@@ -23,6 +23,7 @@ std::size_t Model::tubes_and_watches() const {
   std::set<std::string_view> names{"default"};
   std::size_t watches = 0;
   for (const auto& [name, jobs] : tubes_) names.insert(name);
+  for (const auto& [number, tube] : history_.state().tubes) names.insert(tube.name);
   for (const auto& [number, client] : clients_) {
     names.insert(client.tube_in_use);
     names.insert(client.watched.begin(), client.watched.end());

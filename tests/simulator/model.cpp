@@ -24,6 +24,7 @@ void Model::restart(const Limits& limits) {
   const std::unordered_map<JobId, Job> before = std::exchange(jobs_, {});
   ids_.clear();
   tubes_.clear();
+  keys_.clear();
   clients_.clear();
   paused_until_.clear();
   checkpoint_of_ = 0;
@@ -34,9 +35,12 @@ void Model::restart(const Limits& limits) {
             .priority = record.priority,
             .record = record,
             .ttr = record.ttr,
+            .key = record.extras->key,
+            .key_window = record.extras->key_window,
             .burial = record.burial};
     const auto known = before.find(id);
-    if (known != before.end() && same_but_due_time(known->second.record, record)) {
+    if (known != before.end() && !history_.has_lost_change_of(id) &&
+        same_but_due_time(known->second.record, record)) {
       job.moment = known->second.moment;
       job.delay_end = known->second.delay_end;
       job.slack = known->second.slack;
@@ -99,6 +103,8 @@ void Model::add(JobId id, Job job) {
   job.position = ids_.size();
   ids_.push_back(id);
   tubes_[job.tube].insert(id);
+  if (!job.key.empty() && !keys_.emplace(std::pair(job.tube, job.key), id).second)
+    throw Violation("job " + std::to_string(id) + " has the key of another one: " + job.key);
   jobs_[id] = std::move(job);
 }
 
@@ -107,6 +113,7 @@ void Model::remove(JobId id) {
   let_go(id, job);
   const auto tube = tubes_.find(job.tube);
   tube->second.erase(id);
+  keys_.erase({job.tube, job.key});
   if (tube->second.empty()) tubes_.erase(tube);
   ids_[job.position] = ids_.back();
   jobs_.at(ids_.back()).position = job.position;
@@ -195,10 +202,17 @@ bool Model::watches(const Client& client, const std::string& tube) const {
 }
 
 bool Model::exists(const std::string& tube) const {
-  return tube == "default" || tubes_.contains(tube) ||
+  return tube == "default" || tubes_.contains(tube) || has_ended_keys(tube) ||
          std::any_of(clients_.begin(), clients_.end(), [&](const auto& client) {
            return client.second.tube_in_use == tube || watches(client.second, tube);
          });
+}
+
+bool Model::has_ended_keys(const std::string& tube) const {
+  const auto& tubes = history_.state().tubes;
+  return std::any_of(tubes.begin(), tubes.end(), [&](const auto& each) {
+    return each.second.name == tube && each.second.ended_keys > 0;
+  });
 }
 
 void Model::forget_pauses() {

@@ -23,6 +23,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "carillon/queue/now.h"
@@ -96,10 +97,11 @@ class Model {
   // Throws Violation if it has a part of a body that no client is putting.
   void expect_no_remains() const;
   // Judges that the reply to a reserve goes on with the body of the job; and that the reply to a
-  // reserve (`holds`) or a peek does not, and the client is disconnected.
+  // reserve (`holds`) or a peek does not, and the client is disconnected. `body`: the one that
+  // the reply began with; it may have been replaced.
   void judge_more_of_body(ClientNumber client, queue::JobId id, const Times& times);
-  void judge_cut(ClientNumber client, queue::JobId id, bool holds, const Times& times,
-                 const Excuses& excuses);
+  void judge_cut(ClientNumber client, queue::JobId id, queue::JobId body, bool holds,
+                 const Times& times, const Excuses& excuses);
 
   // Judges the reply to a client that waits for a checkpoint of the store.
   void judge_checkpoint(ClientNumber client, const Reply& reply, const Excuses& excuses);
@@ -113,6 +115,9 @@ class Model {
   bool may_put_large_body() const;
   std::optional<queue::JobId> any_job(Random& random) const;
   std::optional<queue::JobId> any_held(ClientNumber client, Random& random) const;
+  const std::string& tube_in_use(ClientNumber client) const {
+    return clients_.at(client).tube_in_use;
+  }
 
  private:
   enum class Is : std::uint8_t { kNo, kMaybe, kYes };
@@ -125,6 +130,8 @@ class Model {
     std::uint64_t slack = kSlack;
     queue::JobRecord record = {};  // as a client changed it last
     queue::Millis ttr = 0;
+    std::string key = {};
+    queue::Millis key_window = 0;
     std::uint64_t burial = 0;    // the larger, the later; 0: not buried
     ClientNumber holder = 0;     // 0: nobody
     std::uint64_t deadline = 0;  // ns, monotonic
@@ -173,6 +180,16 @@ class Model {
 
   void judge_command(const Case& c);
   void judge_put(const Case& c, queue::JobId body);
+  void judge_inserted(const Case& c, queue::JobId body);
+  void judge_conflict(const Case& c, queue::JobId body);
+  void judge_ended_key(const Case& c) const;
+  void replace(const Case& c, queue::JobId id, queue::JobId body);
+  void expect_right_due_time(const Case& c, const Job& job, const Job& next, bool keeps) const;
+  void judge_patch(const Case& c);
+  void judge_cancel(const Case& c);
+  std::optional<queue::JobId> named(const Case& c) const;
+  std::optional<queue::JobId> expect_named(const Case& c, std::string_view done) const;
+  void end_key(const Case& c, const Job& job) const;
   void judge_reserve(const Case& c);
   void judge_reserved(const Case& c, bool waited);
   void judge_reserve_job(const Case& c);
@@ -190,7 +207,13 @@ class Model {
   bool may_refuse_body_of(const Job& job) const;
   void expect_body(const Case& c) const;
   void expect_changed(const std::set<queue::JobId>& ids) const;
+  void expect_free_key(const Case& c) const;
+  void expect_new_body(const Case& c, queue::JobId given, queue::JobId id);
+  void expect_due(const Case& c, const Job& job, const queue::JobRecord& record,
+                  queue::Millis delay) const;
+  Job as_put(const Case& c) const;
   void follow_record(queue::JobId id, queue::Now now);
+  void follow_all_but_due_time(queue::JobId id);
   Is delayed(const Job& job, const Case& c) const;
   // After the wall clock was set, delayed jobs may have another order than that of their records.
   bool has_order(bool buried) const { return buried || clock_steps_ == 0; }
@@ -198,6 +221,7 @@ class Model {
   // until its due time, though its delay has ended.
   bool may_call_ready(const Case& c) const { return c.excuses.unordered && clock_steps_ > 0; }
   void recover_due_time(Job& job) const;
+  bool has_ended_keys(const std::string& tube) const;
   [[noreturn]] void fail(const Case& c, const std::string& why) const;
 
   Job* find(queue::JobId id);
@@ -212,6 +236,8 @@ class Model {
   std::unordered_map<queue::JobId, Job> jobs_;
   std::vector<queue::JobId> ids_;
   std::map<std::string, std::set<queue::JobId>> tubes_;  // that have jobs
+  // Which job has the key of the tube. Of keys whose jobs are gone the history knows.
+  std::map<std::pair<std::string, std::string>, queue::JobId> keys_;
   std::map<ClientNumber, Client> clients_;
   std::map<std::string, std::uint64_t> paused_until_;  // ns, monotonic
   ClientNumber checkpoint_of_ = 0;  // who has the checkpoint, or waits for it; 0: nobody

@@ -157,10 +157,10 @@ TEST_F(ModelTest, RefusesToGoOnWithABodyWhenTheTtrIsOver) {
   pass(1'999);
   model.judge_more_of_body(2, 1, {now, now});
   pass(1'999);
-  EXPECT_THROW(model.judge_cut(2, 1, true, {now, now}, {}), Violation);
+  EXPECT_THROW(model.judge_cut(2, 1, 1, true, {now, now}, {}), Violation);
   pass(4);
   EXPECT_THROW(model.judge_more_of_body(2, 1, {now, now}), Violation);
-  model.judge_cut(2, 1, true, {now, now}, {});
+  model.judge_cut(2, 1, 1, true, {now, now}, {});
 }
 
 TEST_F(ModelTest, RefusesOutOfMemoryWhereThereIsMemory) {

@@ -97,6 +97,7 @@ std::uint64_t Server::turn() {
   if (died()) return steps_ - before;
   catch_up();
   if (!died() && !excuses().unordered) model_.expect_nobody_waits_in_vain(clocks());
+  expect_no_old_keys();
   poll_checkpoint();
   if (!once_in(random_, 4)) commit();
   if (once_in(random_, 2)) run_others();
@@ -228,6 +229,23 @@ void Server::expect_memory_given_back() {
 
 void Server::expect_no_remains() const {
   if (!died() && !excuses().fails) model_.expect_no_remains();
+}
+
+// Keys whose windows are over are forgotten within about a second. If the store has no room, that
+// is tried again after a second; the other threads have run now and then, so it has room soon.
+void Server::expect_no_old_keys() {
+  constexpr queue::UtcMs kOld = 2'000;
+  constexpr std::uint64_t kLongNs = 5'000'000'000;
+  constexpr int kManyTurns = 20;
+  const auto end = history_.first_end_of_keys();
+  if (!end || *end + kOld >= virtual_time().utc_ns / 1'000'000) {
+    turns_with_old_keys_ = 0;
+    return;
+  }
+  if (turns_with_old_keys_++ == 0) old_keys_since_ns_ = virtual_time().mono_ns;
+  const bool long_ago = virtual_time().mono_ns - old_keys_since_ns_ > kLongNs;
+  if (long_ago && turns_with_old_keys_ > kManyTurns && !died() && !excuses().fails)
+    throw Violation("a key whose window is over is not forgotten");
 }
 
 // --- Commands.

@@ -102,6 +102,7 @@ class Server {
   void go_on_with_body(Connection& connection, std::string_view& bytes);
   void look_at_end(const Connection& connection);
   void expect_no_remains() const;
+  void expect_no_old_keys();
   void expect_memory_given_back();
   void hand_out_bodies();
   queue::Now read_clocks();
@@ -139,6 +140,8 @@ class Server {
   bool failed_ = false;
   std::uint64_t checkpoint_from_ = 0;  // the append before the checkpoint that is made
   int checkpoint_polls_ = 0;
+  int turns_with_old_keys_ = 0;
+  std::uint64_t old_keys_since_ns_ = 0;
   std::uint64_t steps_ = 0;
   std::uint64_t longest_wait_ns_ = 0;
   std::uint64_t idle_ns_ = 0;  // the time so far in which the server had nothing to do

@@ -2,6 +2,7 @@
 // (server.h).
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <string_view>
 #include <utility>
@@ -66,7 +67,7 @@ std::optional<Reply> Server::take_reply_of(Connection& connection, std::string_v
   if (job == history_.state().jobs.end() || job->second.body.size() != head->size)
     throw Violation("there is no job with such a body: " + std::string(reply.line));
   reply.text = job->second.body;
-  connection.large_reply().begin(job->first, job->second.body, reply.word == "RESERVED");
+  connection.large_reply().begin(job->second.record, job->second.body, reply.word == "RESERVED");
   connection.large_reply().take(bytes);
   return reply;
 }
@@ -81,7 +82,8 @@ void Server::go_on_with_body(Connection& connection, std::string_view& bytes) {
 void Server::look_at_end(const Connection& connection) {
   const LargeReply& reply = connection.large_reply();
   if (reply.under_way())
-    model_.judge_cut(connection.number(), reply.job(), reply.holds(), times_, excuses());
+    model_.judge_cut(connection.number(), reply.job(), reply.body(), reply.holds(), times_,
+                     excuses());
   model_.disconnect(connection.number());
 }
 
@@ -89,8 +91,12 @@ void Server::note_reply(Connection& connection, const Command& command, const Re
                         std::size_t behind) {
   digest_ = 31 * digest_ + std::hash<std::string_view>()(reply.line);
   std::uint64_t append = history_.changed_at(command.id);
-  const bool job = reply.word == "RESERVED" || reply.word == "FOUND";
-  if (job || reply.word == "INSERTED") append = history_.changed_at(reply.number);
+  constexpr std::array<std::string_view, 8> kNameJob = {
+      "RESERVED", "FOUND", "INSERTED", "EXISTS", "REPLACED", "IS_RESERVED", "PATCHED", "CANCELLED"};
+  if (std::find(kNameJob.begin(), kNameJob.end(), reply.word) != kNameJob.end())
+    append = history_.changed_at(reply.number);
+  if (reply.word == "NOT_FOUND" && !command.key.empty())
+    append = history_.key_changed_at(model_.tube_in_use(connection.number()), command.key);
   if (reply.word == "KICKED" && !history_.changed().empty()) append = history_.last();
   // These tell of no change.
   if (reply.word == "OUT_OF_MEMORY" || reply.word == "INTERNAL_ERROR") append = 0;

@@ -2,9 +2,13 @@
 
 #include "simulator/talker.h"
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 #include <utility>
+
+#include "simulator/talker_keys.h"
+#include "simulator/talker_words.h"
 
 namespace carillon::simulator {
 
@@ -13,62 +17,9 @@ namespace {
 using queue::JobId;
 using queue::Millis;
 
-std::uint64_t below(Random& random, std::uint64_t end) {
-  return random() % end;
-}
-
-template <std::size_t size>
-std::uint64_t one_of(Random& random, const std::array<std::uint64_t, size>& numbers) {
-  return numbers[below(random, size)];
-}
-
-std::string tube(Random& random) {
-  constexpr std::array<const char*, 5> kTubes = {"default", "a", "b", "mail", "c-3"};
-  if (below(random, 20) == 0) return "t" + std::to_string(below(random, 20));
-  return kTubes[below(random, kTubes.size())];
-}
-
-queue::Priority priority(Random& random) {
-  return static_cast<queue::Priority>(
-      one_of(random, std::array<std::uint64_t, 6>{0, 1, 1'023, 1'024, 5, UINT32_MAX}));
-}
-
-// Seconds, as ms.
-Millis delay(Random& random) {
-  if (below(random, 2) == 0) return 0;
-  return 1'000 * one_of(random, std::array<std::uint64_t, 6>{1, 1, 2, 5, 70, 100'000});
-}
-
-std::string body(Random& random) {
-  std::uint64_t size = below(random, 60);
-  if (below(random, 16) == 0) size = below(random, 3'000);
-  if (below(random, 128) == 0) size = below(random, kMaxJobSize + 1);
-  std::string body(size, static_cast<char>('a' + below(random, 26)));
-  if (size >= 8) {
-    const std::uint64_t tag = random();
-    for (std::size_t i = 0; i < 8; ++i) body[i] = static_cast<char>(tag >> (8 * i));
-  }
-  return body;
-}
-
-// No two pieces of it are the same.
-std::string large_body(Random& random) {
-  constexpr std::size_t kMost = kMaxLargeSize;
-  std::size_t size = queue::kBodyPiece + 1 + below(random, kMost - queue::kBodyPiece);
-  if (below(random, 4) == 0)
-    size = one_of(random, std::array<std::uint64_t, 3>{queue::kBodyPiece + 1, kMost - 1, kMost});
-  std::string body(size, '.');
-  for (std::size_t at = 0; at < size; at += 1'000) body[at] = static_cast<char>(random());
-  return body;
-}
-
-std::string number(std::uint64_t of) {
-  return std::to_string(of);
-}
-
 Command put(Random& random, queue::Now now, std::string body) {
   Command put{.verb = Verb::kPut};
-  put.priority = priority(random);
+  put.priority = random_priority(random);
   put.ttr = 1'000 * one_of(random, std::array<std::uint64_t, 5>{0, 1, 1, 3, 120});
   put.body = std::move(body);
   const std::uint64_t way = below(random, 4);
@@ -80,7 +31,7 @@ Command put(Random& random, queue::Now now, std::string body) {
     put.due_at = now.utc_ns / 1'000'000 + below(random, 200'000) - 10'000;
     when = "put-at " + number(put.priority) + " " + number(*put.due_at) + " " + number(put.ttr);
   } else {
-    put.delay = delay(random);
+    put.delay = random_delay(random);
     when = "put " + number(put.priority) + " " + number(put.delay / 1'000) + " " +
            number(put.ttr / 1'000);
   }
@@ -103,13 +54,6 @@ Command reserve(Random& random) {
   return reserve;
 }
 
-// An id that is, or was, or will be that of a job.
-JobId some_id(const Model& model, Random& random) {
-  const std::optional<JobId> id = model.any_job(random);
-  if (!id) return 1;
-  return below(random, 8) == 0 ? *id + below(random, 5) : *id;
-}
-
 Command on_job(Verb verb, std::string_view word, JobId id) {
   return {.verb = verb, .bytes = std::string(word) + " " + number(id) + "\r\n", .id = id};
 }
@@ -122,15 +66,15 @@ Command finish(const Model& model, ClientNumber client, Random& random) {
   switch (below(random, 8)) {
     case 0: {
       command = {.verb = Verb::kRelease, .id = id};
-      command.priority = priority(random);
-      command.delay = delay(random);
+      command.priority = random_priority(random);
+      command.delay = random_delay(random);
       command.bytes = "release " + number(id) + " " + number(command.priority) + " " +
                       number(command.delay / 1'000) + "\r\n";
       return command;
     }
     case 1: {
       command = {.verb = Verb::kRelease, .id = id};
-      command.priority = priority(random);
+      command.priority = random_priority(random);
       command.delay = below(random, 1'000);
       command.bytes = "release-ms " + number(id) + " " + number(command.priority) + " " +
                       number(command.delay) + "\r\n";
@@ -138,7 +82,7 @@ Command finish(const Model& model, ClientNumber client, Random& random) {
     }
     case 2: {
       command = {.verb = Verb::kBury, .id = id};
-      command.priority = priority(random);
+      command.priority = random_priority(random);
       command.bytes = "bury " + number(id) + " " + number(command.priority) + "\r\n";
       return command;
     }
@@ -156,17 +100,17 @@ Command on_tube(Verb verb, std::string_view word, const std::string& tube) {
 Command choose_tubes(Random& random) {
   switch (below(random, 3)) {
     case 0:
-      return on_tube(Verb::kUse, "use", tube(random));
+      return on_tube(Verb::kUse, "use", random_tube(random));
     case 1:
-      return on_tube(Verb::kWatch, "watch", tube(random));
+      return on_tube(Verb::kWatch, "watch", random_tube(random));
     default:
-      return on_tube(Verb::kIgnore, "ignore", tube(random));
+      return on_tube(Verb::kIgnore, "ignore", random_tube(random));
   }
 }
 
-Command operate(const Model& model, Random& random) {
+Command operate(const Model& model, Random& random, queue::Now now) {
   Command command;
-  switch (below(random, 14)) {
+  switch (below(random, 17)) {
     case 0: {
       command = {.verb = Verb::kKick};
       command.bound = below(random, 4) == 0 ? UINT32_MAX : 1 + below(random, 50);
@@ -176,7 +120,7 @@ Command operate(const Model& model, Random& random) {
     case 1:
       return on_job(Verb::kKickJob, "kick-job", some_id(model, random));
     case 2: {
-      command = on_tube(Verb::kPause, "pause-tube", tube(random));
+      command = on_tube(Verb::kPause, "pause-tube", random_tube(random));
       command.delay = 1'000 * below(random, 3);
       command.bytes.insert(command.bytes.size() - 2, " " + number(command.delay / 1'000));
       return command;
@@ -193,13 +137,19 @@ Command operate(const Model& model, Random& random) {
       return on_job(Verb::kStatsJob, "stats-job", some_id(model, random));
     case 8:
     case 9:
-      return on_tube(Verb::kStatsTube, "stats-tube", tube(random));
+      return on_tube(Verb::kStatsTube, "stats-tube", random_tube(random));
     case 10:
       return on_job(Verb::kReserveJob, "reserve-job", some_id(model, random));
     case 11:
       return on_job(Verb::kDelete, "delete", some_id(model, random));
     case 12:
       return choose_tubes(random);
+    case 13:
+      return random_cancel(model, random);
+    case 14:
+      return random_patch(model, random, now, kMaxJobSize);
+    case 15:
+      return random_peek_job(model, random);
     default: {
       constexpr std::array<const char*, 4> kLists = {
           "stats\r\n", "list-tubes\r\n", "list-tubes-watched\r\n", "list-tube-used\r\n"};
@@ -212,18 +162,56 @@ Command refused(const std::string& bytes, const std::string& refusal) {
   return {.verb = Verb::kRefused, .bytes = bytes, .refusal = refusal};
 }
 
+// Options that are not allowed. The body is read before the answer.
+Command damage_options(Random& random) {
+  const std::string body = random_body(random);
+  const std::string put = "put-job " + number(body.size());
+  switch (below(random, 4)) {
+    case 0:
+      return refused(put + " on-conflict=replace\r\n" + body + "\r\n",
+                     "BAD_OPTION on-conflict: needs a key");
+    case 1:
+      return refused(put + " key=1 key=1\r\n" + body + "\r\n", "BAD_OPTION key: comes twice");
+    case 2:
+      return refused(
+          "patch-job key=1 delay=1s due=1 body=" + number(body.size()) + "\r\n" + body + "\r\n",
+          "BAD_OPTION due: does not go with delay");
+    default:
+      return refused("patch-job 1 ttr=1ms\r\n",
+                     "BAD_OPTION ttr: \"1ms\": a ttr is 1s to 4294967295s");
+  }
+}
+
 }  // namespace
 
 bool Talker::puts_large_body(const Model& model, Random& random, std::uint64_t rarely) const {
   return max_job_size_ > kMaxJobSize && below(random, rarely) == 0 && model.may_put_large_body();
 }
 
+Command Talker::produce(const Model& model, Random& random, queue::Now now) const {
+  switch (below(random, 16)) {
+    case 0:
+      return random_cancel(model, random);
+    case 1:
+      return random_patch(model, random, now,
+                          std::min<std::size_t>(max_job_size_, queue::kBodyPiece));
+    case 2:
+      return random_peek_job(model, random);
+    default: {
+      std::string body =
+          puts_large_body(model, random, 32) ? random_large_body(random) : random_body(random);
+      return below(random, 2) == 0 ? put(random, now, std::move(body))
+                                   : random_put_job(random, now, std::move(body));
+    }
+  }
+}
+
 Command Talker::damage(const Model& model, Random& random) const {
-  switch (below(random, 8)) {
+  switch (below(random, 9)) {
     case 0: {
       if (puts_large_body(model, random, 8)) {
         Command put = refused("", "EXPECTED_CRLF");
-        put.body = large_body(random);
+        put.body = random_large_body(random);
         put.bytes = "put 0 0 1 " + number(put.body.size()) + "\r\n" + put.body + "!!";
         return put;
       }
@@ -242,6 +230,8 @@ Command Talker::damage(const Model& model, Random& random) const {
       return refused("release 1 0 99999999999\r\n", "BAD_FORMAT");
     case 5:
       return refused("peek\r\n", "UNKNOWN_COMMAND");
+    case 6:
+      return damage_options(random);
     default: {
       std::string line;
       for (std::uint64_t left = below(random, 40); left > 0; --left) {
@@ -261,18 +251,16 @@ Command Talker::next(const Model& model, ClientNumber client, Random& random,
     case Role::kProducer:
       if (model.jobs() > kManyJobs && chance < 12)
         return on_job(Verb::kDelete, "delete", some_id(model, random));
-      if (chance == 0) return choose_tubes(random);
-      return put(random, now,
-                 puts_large_body(model, random, 32) ? large_body(random) : body(random));
+      return chance == 0 ? choose_tubes(random) : produce(model, random, now);
     case Role::kWorker:
       if (chance == 0) return choose_tubes(random);
       return chance < 7 ? reserve(random) : finish(model, client, random);
     case Role::kVandal:
       if (chance == 0) return {.verb = Verb::kQuit, .bytes = "quit\r\n"};
-      return chance < 8 ? damage(model, random) : operate(model, random);
+      return chance < 8 ? damage(model, random) : operate(model, random, now);
     default:
       if (below(random, 512) == 0) return {.verb = Verb::kCheckpoint, .bytes = "checkpoint\r\n"};
-      return operate(model, random);
+      return operate(model, random, now);
   }
 }
 

@@ -31,6 +31,7 @@ class Talker {
   Command next(const Model& model, ClientNumber client, Random& random, queue::Now now) const;
 
  private:
+  Command produce(const Model& model, Random& random, queue::Now now) const;
   Command damage(const Model& model, Random& random) const;
   bool puts_large_body(const Model& model, Random& random, std::uint64_t rarely) const;
 

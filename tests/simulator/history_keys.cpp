@@ -1,0 +1,148 @@
+// What the store must hold of keys, and the counts in the records of tubes (history.h).
+
+#include <algorithm>
+#include <string>
+
+#include "simulator/clock.h"
+#include "simulator/history.h"
+
+namespace carillon::simulator {
+
+using queue::JobId;
+using queue::JobRecord;
+using queue::KeyRecord;
+using queue::TubeRecord;
+
+namespace {
+
+constexpr std::uint64_t kNsPerMs = 1'000'000;
+
+std::string text_of(const KeyRecord& key) {
+  return "the key '" + key.key + "' of tube " + std::to_string(key.tube) + ", which job " +
+         std::to_string(key.id) + (key.until == 0 ? " has, " : " had, ");
+}
+
+}  // namespace
+
+// --- Keys.
+
+std::uint64_t HistoryStore::key_changed_at(std::string_view tube, std::string_view key) const {
+  const auto found = key_changed_at_.find(Name(tube, key));
+  return found == key_changed_at_.end() ? 0 : found->second.append;
+}
+
+std::optional<JobRecord> HistoryStore::before(JobId id) const {
+  const auto found = before_.find(id);
+  return found == before_.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::optional<KeyRecord> HistoryStore::key_before(std::string_view tube,
+                                                  std::string_view key) const {
+  const auto changed = keys_before_.find(Name(tube, key));
+  if (changed != keys_before_.end()) return changed->second;
+  const auto found = std::find_if(state_.tubes.begin(), state_.tubes.end(),
+                                  [tube](const auto& each) { return each.second.name == tube; });
+  return found == state_.tubes.end() ? std::nullopt : state_.find_key(found->first, key);
+}
+
+std::optional<queue::UtcMs> HistoryStore::first_end_of_keys() const {
+  const auto ended = state_.scan_ended_keys(0, 1);
+  return ended.empty() ? std::nullopt : std::optional(ended.front().until);
+}
+
+// The name of a tube of which a key changes: its record is in the same append.
+const std::string& HistoryStore::name_of(std::uint32_t tube, const queue::Changes& changes) const {
+  for (const TubeRecord& changed : changes.tubes) {
+    if (changed.number == tube) return changed.name;
+  }
+  throw Violation("an append changes a key of tube " + std::to_string(tube) +
+                  " and not what is counted of it");
+}
+
+void HistoryStore::note_keys(const queue::Changes& changes) {
+  for (const queue::KeyChange& change : changes.keys) {
+    const KeyRecord& key = change.after ? *change.after : *change.before;
+    if (change.before != state_.find_key(key.tube, key.key))
+      throw Violation("an append changes " + text_of(key) + "from what it was not");
+    const Name name(name_of(key.tube, changes), key.key);
+    keys_before_[name] = change.before;
+    key_changed_at_[name] = {key.tube, last_};
+    const bool is_forgotten = change.before && change.before->until != 0 && !change.after;
+    if (is_forgotten && virtual_time().utc_ns < change.before->until * kNsPerMs)
+      throw Violation(text_of(key) + "is forgotten before its window is over");
+    if (change.before && change.before->until != 0) --counts_[key.tube].ended_keys;
+    if (change.after && change.after->until != 0) ++counts_[key.tube].ended_keys;
+  }
+}
+
+// Each key is that of the job which says so, and no other.
+void HistoryStore::check_keys(const queue::Changes& changes) const {
+  for (const queue::KeyChange& change : changes.keys) {
+    if (change.after) expect_owner(*change.after);
+  }
+  for (const queue::JobChange& change : changes.jobs) {
+    const JobRecord& job = change.after ? *change.after : *change.before;
+    const std::string& key = job.extras->key;
+    if (change.before && change.before->extras->key != key)
+      throw Violation("job " + std::to_string(job.id) + " gets another key");
+    if (key.empty()) continue;
+    const auto record = state_.find_key(job.tube, key);
+    if (change.after && (!record || record->until != 0 || record->id != job.id))
+      throw Violation("job " + std::to_string(job.id) + " does not have its key, '" + key + "'");
+    if (!change.after && record && record->until == 0 && record->id == job.id)
+      throw Violation(text_of(*record) + "is left, and the job is gone");
+    if (!change.after && !record && job.extras->key_window > 0)
+      throw Violation("the window of the key '" + key + "' is forgotten");
+  }
+}
+
+void HistoryStore::expect_owner(const KeyRecord& key) const {
+  const auto job = state_.jobs.find(key.id);
+  const bool is_there = job != state_.jobs.end();
+  if (key.until == 0 && (!is_there || job->second.record.tube != key.tube ||
+                         job->second.record.extras->key != key.key))
+    throw Violation(text_of(key) + "is not in the record of the job");
+  if (key.until != 0 && is_there) throw Violation(text_of(key) + "has ended, and the job is there");
+}
+
+// --- Counts.
+
+void HistoryStore::count(const JobRecord& job, std::uint64_t by) {
+  Counts& counts = counts_[job.tube];
+  (job.buried() ? counts.buried : counts.scheduled) += by;
+}
+
+void HistoryStore::count_all() {
+  counts_.clear();
+  for (const auto& [id, job] : state_.jobs) count(job.record, 1);
+  for (const auto& [name, key] : state_.keys) {
+    expect_owner(key);
+    if (key.until != 0) ++counts_[key.tube].ended_keys;
+  }
+  for (const auto& [number, tube] : state_.tubes) check_count(tube);
+}
+
+void HistoryStore::check_counts(const queue::Changes& changes) {
+  for (const queue::JobChange& change : changes.jobs) {
+    if (change.before) count(*change.before, UINT64_MAX);
+    if (change.after) count(*change.after, 1);
+  }
+  for (const TubeRecord& tube : changes.tubes) check_count(tube);
+}
+
+void HistoryStore::check_count(const TubeRecord& tube) const {
+  const auto found = counts_.find(tube.number);
+  const Counts counts = found == counts_.end() ? Counts{} : found->second;
+  if (tube.scheduled == counts.scheduled && tube.buried == counts.buried &&
+      tube.ended_keys == counts.ended_keys)
+    return;
+  const auto text = [](std::uint64_t scheduled, std::uint64_t buried, std::uint64_t keys) {
+    return std::to_string(scheduled) + ", " + std::to_string(buried) + " and " +
+           std::to_string(keys);
+  };
+  throw Violation("tube " + tube.name + " has of jobs, buried ones and keys that ended " +
+                  text(counts.scheduled, counts.buried, counts.ended_keys) +
+                  ", and its record says " + text(tube.scheduled, tube.buried, tube.ended_keys));
+}
+
+}  // namespace carillon::simulator

@@ -1,0 +1,72 @@
+// What the replies to commands may say that name a job by its key or its id, and what becomes of
+// the key when its job is gone (model.h).
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "simulator/model.h"
+
+namespace carillon::simulator {
+
+using queue::JobId;
+
+namespace {
+
+constexpr std::uint64_t kNsPerMs = 1'000'000;
+
+}  // namespace
+
+// Returns the job that the command names, if there is one.
+std::optional<JobId> Model::named(const Case& c) const {
+  if (c.command.key.empty())
+    return jobs_.contains(c.command.id) ? std::optional(c.command.id) : std::nullopt;
+  const auto owner = keys_.find({c.client.tube_in_use, c.command.key});
+  return owner == keys_.end() ? std::nullopt : std::optional(owner->second);
+}
+
+// Judges the first line of the reply to a command that changes a job which nobody has reserved.
+// Returns the job, or none if it must be as it was. `done`: the word that tells of the change.
+std::optional<JobId> Model::expect_named(const Case& c, std::string_view done) const {
+  const std::optional<JobId> id = named(c);
+  if (c.reply.line == "NOT_FOUND") {
+    if (id) fail(c, "job " + std::to_string(*id) + " is there");
+    return std::nullopt;
+  }
+  if (!id) fail(c, "there is no such job");
+  if (c.reply.number != *id) fail(c, "it is job " + std::to_string(*id));
+  const Is is_held = held(jobs_.at(*id), c.now);
+  if (c.reply.word == "IS_RESERVED") {
+    if (is_held == Is::kNo) fail(c, "nobody holds it");
+    return std::nullopt;
+  }
+  if (c.reply.word != done) fail(c, "that is no answer to it");
+  if (is_held == Is::kYes) fail(c, "it was changed, and is reserved");
+  return id;
+}
+
+void Model::judge_cancel(const Case& c) {
+  const std::optional<JobId> id = expect_named(c, "CANCELLED");
+  if (!id) return expect_changed({});
+  if (history_.state().jobs.contains(*id)) fail(c, "its record is still there");
+  expect_changed({*id});
+  end_key(c, jobs_.at(*id));
+  remove(*id);
+}
+
+// The job is gone, and its key counts for its window, by the wall clock.
+void Model::end_key(const Case& c, const Job& job) const {
+  if (job.key.empty()) return;
+  const auto ended = history_.state().find_key(job.record.tube, job.key);
+  if (job.key_window == 0) {
+    if (ended) fail(c, "its key is left");
+    return;
+  }
+  if (!ended || ended->id != job.record.id) fail(c, "its key is free at once");
+  const std::uint64_t until = ended->until * kNsPerMs;
+  const std::uint64_t window = job.key_window * kNsPerMs;
+  if (until < c.since.utc_ns + window || until >= c.now.utc_ns + window + kNsPerMs)
+    fail(c, "its key counts until another moment, " + std::to_string(ended->until));
+}
+
+}  // namespace carillon::simulator

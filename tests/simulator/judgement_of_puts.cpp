@@ -1,0 +1,218 @@
+// What the replies to puts and patches may say, and what they must have stored (model.h).
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "simulator/model.h"
+
+namespace carillon::simulator {
+
+using queue::JobId;
+using queue::JobRecord;
+using queue::OnConflict;
+
+namespace {
+
+constexpr std::uint64_t kNsPerMs = 1'000'000;
+
+bool gives_way(OnConflict way) {
+  return way == OnConflict::kReject || way == OnConflict::kIgnore;
+}
+
+bool same_due_time(const JobRecord& one, const JobRecord& other) {
+  return one.due == other.due && one.lead == other.lead && one.era == other.era;
+}
+
+}  // namespace
+
+// --- What is stored.
+
+// The job's record, which was changed now, is as the model has the job.
+void Model::follow_record(JobId id, queue::Now now) {
+  follow_all_but_due_time(id);
+  const Job& job = jobs_.at(id);
+  if (job.burial != 0) return;
+  const std::uint64_t due_ns = job.record.due * kNsPerMs;
+  if (due_ns < job.moment || due_ns - now.utc_ns + now.mono_ns < job.delay_end)
+    throw Violation("the record of job " + std::to_string(id) + " has another due time");
+}
+
+void Model::follow_all_but_due_time(JobId id) {
+  Job& job = jobs_.at(id);
+  const auto found = history_.state().jobs.find(id);
+  if (found == history_.state().jobs.end())
+    throw Violation("job " + std::to_string(id) + " has no record");
+  const JobRecord& record = found->second.record;
+  const auto differs = [id](const std::string& what) {
+    throw Violation("the record of job " + std::to_string(id) + " has another " + what);
+  };
+  if (history_.state().tubes.at(record.tube).name != job.tube) differs("tube");
+  if (record.priority != job.priority) differs("priority");
+  if (record.ttr != job.ttr) differs("ttr");
+  if (record.burial != job.burial) differs("burial");
+  if (record.extras->key != job.key) differs("key");
+  if (record.extras->key_window != job.key_window) differs("window of its key");
+  job.record = record;
+}
+
+// `given`: the id under which the large body has come.
+void Model::expect_new_body(const Case& c, JobId given, JobId id) {
+  const auto& stored = history_.state().jobs.at(id);
+  const JobId body = stored.record.body_id();
+  const bool is_large = c.command.body.size() > queue::kBodyPiece;
+  if (is_large && body != given) fail(c, "its body came under the id " + std::to_string(given));
+  if (!is_large && (body <= last_given_ || body <= last_told_))
+    fail(c, "the id " + std::to_string(body) + " was given before");
+  last_given_ = std::max(last_given_, body);
+  if (stored.body != c.command.body) fail(c, "another body is stored");
+}
+
+// `delay`: in ms from now, if the job has no moment.
+void Model::expect_due(const Case& c, const Job& job, const JobRecord& record,
+                       queue::Millis delay) const {
+  const std::uint64_t due = job.moment != 0 ? job.moment : c.since.utc_ns + delay * kNsPerMs;
+  if (record.due * kNsPerMs > std::max(due, c.now.utc_ns) + kSlack)
+    fail(c, "its due time is too late");
+}
+
+// --- Puts.
+
+Model::Job Model::as_put(const Case& c) const {
+  const std::uint64_t delay_ns = c.command.delay * kNsPerMs;
+  return {.tube = c.client.tube_in_use,
+          .priority = c.command.priority,
+          .moment = c.command.due_at.value_or(0) * kNsPerMs,
+          .delay_end = delay_ns == 0 ? 0 : c.since.mono_ns + delay_ns,
+          .ttr = std::clamp(c.command.ttr, queue::kMinTtr, queue::kMaxTtr),
+          .key = c.command.key,
+          .key_window = c.command.key_window};
+}
+
+// `body`: the id under which its large body has come.
+void Model::judge_put(const Case& c, JobId body) {
+  if (c.reply.word == "INSERTED") return judge_inserted(c, body);
+  if (c.command.key.empty()) fail(c, "that is no answer to a put");
+  judge_conflict(c, body);
+}
+
+void Model::judge_inserted(const Case& c, JobId body) {
+  const JobId id = c.reply.number;
+  expect_changed({id});
+  expect_new_body(c, body, id);
+  const JobRecord& record = history_.state().jobs.at(id).record;
+  if (record.body_id() != id) fail(c, "its body has another id");
+  if (!c.command.key.empty()) expect_free_key(c);
+  Job job = as_put(c);
+  expect_due(c, job, record, c.command.delay);
+  add(id, std::move(job));
+  follow_record(id, c.now);
+}
+
+// Either nobody has had the key, or it was forgotten, or its time is over, or that does not matter.
+void Model::expect_free_key(const Case& c) const {
+  const auto owner = keys_.find({c.client.tube_in_use, c.command.key});
+  if (owner != keys_.end()) fail(c, "job " + std::to_string(owner->second) + " has the key");
+  const auto ended = history_.key_before(c.client.tube_in_use, c.command.key);
+  if (ended && gives_way(c.command.on_conflict) && c.now.utc_ns < ended->until * kNsPerMs)
+    fail(c, "job " + std::to_string(ended->id) + " had the key, and its window is not over");
+}
+
+void Model::judge_conflict(const Case& c, JobId body) {
+  const auto owner = keys_.find({c.client.tube_in_use, c.command.key});
+  if (owner == keys_.end()) return judge_ended_key(c);
+  const JobId id = owner->second;
+  const Is is_held = held(jobs_.at(id), c.now);
+  if (c.reply.number != id) fail(c, "job " + std::to_string(id) + " has the key");
+  if (gives_way(c.command.on_conflict)) {
+    if (c.reply.word != "EXISTS") fail(c, "that is no answer to a put which gives way");
+    return expect_changed({});
+  }
+  if (c.reply.word == "IS_RESERVED") {
+    if (is_held == Is::kNo) fail(c, "nobody holds job " + std::to_string(id));
+    return expect_changed({});
+  }
+  if (c.reply.word != "REPLACED") fail(c, "that is no answer to a put which replaces");
+  if (is_held == Is::kYes) fail(c, "it has replaced " + text_of(id, jobs_.at(id), c.now));
+  replace(c, id, body);
+}
+
+void Model::judge_ended_key(const Case& c) const {
+  if (c.reply.word != "EXISTS" || !gives_way(c.command.on_conflict)) fail(c, "no job has the key");
+  const auto ended = history_.key_before(c.client.tube_in_use, c.command.key);
+  if (!ended || ended->id != c.reply.number) fail(c, "that job did not have the key");
+  if (c.since.utc_ns >= ended->until * kNsPerMs) fail(c, "the window of the key is over");
+  expect_changed({});
+}
+
+// The job is as if it was put now, apart from its id, and perhaps its due time.
+void Model::replace(const Case& c, JobId id, JobId body) {
+  expect_changed({id});
+  expect_new_body(c, body, id);
+  const JobRecord& record = history_.state().jobs.at(id).record;
+  if (record.body_id() == id) fail(c, "its body has the id of the one before");
+  if (record.history != queue::JobHistory{}) fail(c, "its counts do not begin anew");
+  Job& job = jobs_.at(id);
+  let_go(id, job);
+  Job next = as_put(c);
+  next.position = job.position;
+  const bool may_keep = job.burial == 0 && c.command.on_conflict != OnConflict::kReplace;
+  const bool keeps = may_keep && same_due_time(*history_.before(id), record);
+  if (may_keep) expect_right_due_time(c, job, next, keeps);
+  if (keeps) {
+    next.moment = job.moment;
+    next.delay_end = job.delay_end;
+    next.slack = job.slack;
+  } else {
+    expect_due(c, next, record, c.command.delay);
+  }
+  job = std::move(next);
+  if (keeps) return follow_all_but_due_time(id);
+  follow_record(id, c.now);
+}
+
+void Model::expect_right_due_time(const Case& c, const Job& job, const Job& next,
+                                  bool keeps) const {
+  const auto left = [&c](const Job& of) {
+    const std::uint64_t moment = std::max(of.moment, c.now.utc_ns) - c.now.utc_ns;
+    return std::max(moment, std::max(of.delay_end, c.now.mono_ns) - c.now.mono_ns);
+  };
+  const bool always = c.command.on_conflict == OnConflict::kKeepDue;
+  if (!keeps && (always || left(job) > left(next) + kSlack)) fail(c, "it is due anew");
+  if (keeps && !always && left(job) + job.slack + kSlack < left(next))
+    fail(c, "it is due earlier than it was asked for");
+}
+
+// --- Patches.
+
+void Model::judge_patch(const Case& c) {
+  const std::optional<JobId> id = expect_named(c, "PATCHED");
+  if (!id) return expect_changed({});
+  const auto before = history_.before(*id);
+  if (!before) fail(c, "nothing is stored");
+  // Its due time alone may be another one.
+  expect_changed(history_.changed().empty() ? std::set<JobId>{} : std::set{*id});
+  const JobRecord& record = history_.state().jobs.at(*id).record;
+  Job& job = jobs_.at(*id);
+  let_go(*id, job);
+  const queue::Patch& patch = c.command.patch;
+  job.priority = patch.priority.value_or(job.priority);
+  job.ttr = patch.ttr.value_or(job.ttr);
+  if (c.command.has_body) expect_new_body(c, 0, *id);
+  if (!c.command.has_body && record.body_id() != before->body_id()) fail(c, "its body has gone");
+  if (!patch.due_at && !patch.due_in) {
+    if (!same_due_time(*before, record)) fail(c, "it has another due time");
+    return follow_all_but_due_time(*id);
+  }
+  const std::uint64_t delay_ns = patch.due_in.value_or(0) * kNsPerMs;
+  job.burial = 0;
+  job.moment = patch.due_at.value_or(0) * kNsPerMs;
+  job.delay_end = delay_ns == 0 ? 0 : c.since.mono_ns + delay_ns;
+  job.slack = kSlack;
+  expect_due(c, job, record, patch.due_in.value_or(0));
+  follow_record(*id, c.now);
+}
+
+}  // namespace carillon::simulator
