@@ -84,8 +84,8 @@ REFUSED = [
     ),
     (
         "include/carillon/asio/wheel_timer.h",
-        '#include "carillon/timer/timer_service.h"',
-        "asio must not include timer",
+        '#include "carillon/idle/idle_tracker.h"',
+        "asio must not include idle",
     ),
     (
         "include/carillon/timer/timer_service.h",
