@@ -10,6 +10,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "idle/tracker_access.h"
@@ -394,6 +395,12 @@ TEST(IdleTrackerOverload, AScaledTimeOutIsRoundedUp) {
   tracker.scale_timeouts(0.34);
   EXPECT_EQ(found_at(tracker, 4), kNobody) << "3.4 ticks from the end of tick 0";
   EXPECT_EQ(found_at(tracker, 5), std::vector{1});
+}
+
+TEST(IdleTracker, IdsAreKeysOfUnorderedContainers) {
+  std::unordered_set<IdleId> ids{{.index = 1, .generation = 3}, {.index = 3, .generation = 1}};
+  EXPECT_TRUE(ids.contains({.index = 1, .generation = 3}));
+  EXPECT_FALSE(ids.contains({.index = 1, .generation = 1}));
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <random>
 #include <stdexcept>
 #include <string>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -309,6 +310,12 @@ bool register_random_histories(const ::testing::Types<Each...>*) {
 }
 [[maybe_unused]] const bool kRandomHistoriesAreRegistered =
     register_random_histories(static_cast<Models*>(nullptr));
+
+TEST(TimerId, IsAKeyOfUnorderedContainers) {
+  std::unordered_set<TimerId> ids{{.index = 1, .generation = 2}, {.index = 2, .generation = 1}};
+  EXPECT_TRUE(ids.contains({.index = 1, .generation = 2}));
+  EXPECT_FALSE(ids.contains({.index = 1, .generation = 1}));
+}
 
 }  // namespace
 }  // namespace carillon::testing

@@ -16,7 +16,9 @@
 // of 24 bits are used up, the tracker never uses the index again, so no id is ever given twice.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 
 namespace carillon {
 
@@ -30,3 +32,10 @@ struct IdleId {
 };
 
 }  // namespace carillon
+
+template <>
+struct std::hash<carillon::IdleId> {
+  std::size_t operator()(carillon::IdleId id) const noexcept {
+    return std::hash<std::uint64_t>()(std::uint64_t{id.generation} << 32 | id.index);
+  }
+};

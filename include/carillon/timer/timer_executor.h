@@ -76,6 +76,8 @@ class TimerExecutor {
 // An executor that was added to a service, for single timers: TimerService::add_executor().
 struct ExecutorId {
   std::uint32_t number = 0;  // 0: the service's own
+
+  friend bool operator==(const ExecutorId&, const ExecutorId&) = default;
 };
 
 // A task with an executor.
@@ -102,3 +104,10 @@ inline constexpr bool kHasExecutor<OnExecutor<F>> = true;
 }  // namespace detail
 
 }  // namespace carillon
+
+template <>
+struct std::hash<carillon::ExecutorId> {
+  std::size_t operator()(carillon::ExecutorId id) const noexcept {
+    return std::hash<std::uint32_t>()(id.number);
+  }
+};

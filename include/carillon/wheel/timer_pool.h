@@ -16,6 +16,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <new>
@@ -268,3 +269,10 @@ void TimerPool<T, Model, kLastGeneration>::check_invariants() const {
 }
 
 }  // namespace carillon
+
+template <>
+struct std::hash<carillon::TimerId> {
+  std::size_t operator()(carillon::TimerId id) const noexcept {
+    return std::hash<std::uint64_t>()(std::uint64_t{id.generation} << 32 | id.index);
+  }
+};
