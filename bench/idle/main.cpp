@@ -13,8 +13,8 @@
 //
 // Ring and scan advance once a second, every thousand ticks, as published. Designs that need a
 // microsecond per packet are measured over fewer packets. A design that needs more than --patience
-// seconds of CPU for the log-ins is left out: "–". All designs are in memory at the same time: 10^7
-// connections need 8 GB.
+// seconds of CPU for the log-ins is left out: "–". All designs are in memory at the same time:
+// 10^7 connections need 8 GB.
 #include <malloc.h>
 
 #include <algorithm>

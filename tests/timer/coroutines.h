@@ -4,9 +4,9 @@
 #include <atomic>
 #include <coroutine>
 #include <exception>
-#include <optional>
-#include <type_traits>
 #include <utility>
+
+#include "carillon/timer/coroutine.h"
 
 // g++ 12 gives this warning for code that it generates itself for a coroutine.
 #pragma GCC diagnostic ignored "-Wzero-as-null-pointer-constant"
@@ -37,33 +37,11 @@ struct Detached {
   };
 };
 
-// The result of a Task<T>.
-template <class T>
-struct Returned {
-  std::optional<T> value;
-  template <class U>
-  void return_value(U&& result) {
-    value.emplace(std::forward<U>(result));
-  }
-  T take() { return std::move(*value); }
-};
-template <class T>
-struct Returned<T&> {
-  T* value = nullptr;
-  void return_value(T& result) noexcept { value = &result; }
-  T& take() noexcept { return *value; }
-};
-template <>
-struct Returned<void> {
-  void return_void() noexcept {}
-  void take() noexcept {}
-};
-
 // Begins when it is awaited, or by start(). Owns its frame.
 template <class T = void>
 class [[nodiscard]] Task {
  public:
-  struct promise_type : CountsFrames, Returned<T> {
+  struct promise_type : CountsFrames, carillon::detail::Returned<T> {
     Task get_return_object() noexcept {
       return Task(std::coroutine_handle<promise_type>::from_promise(*this));
     }
