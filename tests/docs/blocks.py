@@ -1,4 +1,4 @@
-"""The code blocks of README.md and docs/: each is compiled, or run, as it is printed.
+"""The code blocks of README.md, CONTRIBUTING.md and docs/: each is compiled, or run, as printed.
 
     blocks.py check ROOT              # each block has a language; prints those that are not tested
     blocks.py sources ROOT FOLDER     # writes the C++ of each page, and a program that runs it
@@ -48,7 +48,7 @@ class Block(NamedTuple):
 
 
 def pages(root: pathlib.Path) -> list:
-    return [root / "README.md", *sorted((root / "docs").glob("*.md"))]
+    return [root / "README.md", root / "CONTRIBUTING.md", *sorted((root / "docs").glob("*.md"))]
 
 
 def blocks(root: pathlib.Path) -> Iterator[Block]:
