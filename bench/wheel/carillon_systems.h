@@ -23,7 +23,7 @@ constexpr Tick range_of() {
   }
 }
 
-template <TimerSet Model, Pages kPages = Pages::kDefault>
+template <TimerSet Model, WheelPages kPages = WheelPages::kDefault>
 class ModelSystem {
  public:
   static constexpr Tick kRange = range_of<Model>();
@@ -52,7 +52,7 @@ class ModelSystem {
 
  private:
   static Model make() {
-    if constexpr (kPages == Pages::kDefault)
+    if constexpr (kPages == WheelPages::kDefault)
       return Model();
     else
       return Model(0, kPages);

@@ -33,9 +33,9 @@ struct LevelView {
   std::size_t hand;  // the slot at which the hand is
 };
 
-template <Placement kPlacement, std::size_t... kSizes>
-std::vector<LevelView> levels_at(Levels<kPlacement, kSizes...>, Tick now) {
-  using Geometry = Levels<kPlacement, kSizes...>;
+template <SlotPlacement kPlacement, std::size_t... kSizes>
+std::vector<LevelView> levels_at(WheelLevels<kPlacement, kSizes...>, Tick now) {
+  using Geometry = WheelLevels<kPlacement, kSizes...>;
   std::vector<LevelView> levels;
   for (unsigned level = 0; level < Geometry::kLevels; ++level)
     levels.push_back({Geometry::kSize[level], Geometry::kWidth[level], Geometry::slot(level, now)});

@@ -172,7 +172,7 @@ class SlotScene {
                                 Timer("F"), Timer("G"), Timer("H"), Timer("I"), Timer("J"),
                                 Timer("K"), Timer("L"), Timer("M")};
   std::size_t count_ = 0;  // of timers; not looked at here
-  detail::ChunkPool<64> pool_{Pages::kDefault, count_};
+  detail::ChunkPool<64> pool_{WheelPages::kDefault, count_};
   detail::Slot<64> slot_;
 };
 

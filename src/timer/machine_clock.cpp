@@ -47,7 +47,7 @@ timespec as_timespec(nanoseconds time) noexcept {
   return result;
 }
 
-class MachineAlarm final : public Alarm {
+class MachineAlarm final : public TimerAlarm {
  public:
   MachineAlarm() : wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     if (wake_.get() < 0)
@@ -105,7 +105,7 @@ class MachineClock final : public TimerClock {
  public:
   SteadyTime now() noexcept override { return std::chrono::steady_clock::now(); }
   WallTime wall_now() noexcept override { return std::chrono::system_clock::now(); }
-  std::unique_ptr<Alarm> make_alarm() override { return std::make_unique<MachineAlarm>(); }
+  std::unique_ptr<TimerAlarm> make_alarm() override { return std::make_unique<MachineAlarm>(); }
 };
 
 }  // namespace

@@ -36,7 +36,7 @@ struct ManualClock::State {
   void wait_until_all_sleep(std::unique_lock<std::mutex>& lock);
 };
 
-class ManualClock::ManualAlarm final : public Alarm {
+class ManualClock::ManualAlarm final : public TimerAlarm {
  public:
   explicit ManualAlarm(std::shared_ptr<State> state) : state_(std::move(state)) {}
   ~ManualAlarm() override { close(); }
@@ -144,7 +144,7 @@ WallTime ManualClock::wall_now() noexcept {
   return WallTime(nanoseconds(state_->wall.load()));
 }
 
-std::unique_ptr<Alarm> ManualClock::make_alarm() {
+std::unique_ptr<TimerAlarm> ManualClock::make_alarm() {
   return std::make_unique<ManualAlarm>(state_);
 }
 

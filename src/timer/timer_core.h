@@ -201,7 +201,7 @@ class TimerCore : public std::enable_shared_from_this<TimerCore> {
   std::vector<std::unique_ptr<TimerShard>> shards_;
   // Made with the first timer. Children of a process that forks before would share its descriptors,
   // and take each other's wake-ups.
-  std::unique_ptr<Alarm> alarm_;
+  std::unique_ptr<TimerAlarm> alarm_;
   std::unique_ptr<WorkerPool> pool_;  // null if the executor is not a pool
 
   alignas(64) std::atomic<Stage> stage_{Stage::kNotStarted};

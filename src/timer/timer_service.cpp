@@ -59,12 +59,12 @@ TimerHandle TimerService::start_periodic(detail::NewTimer& timer, std::int64_t f
   return core_->submit(timer);
 }
 
-TimerHandle TimerService::start_by_calendar(detail::NewTimer& timer, Missed missed) {
+TimerHandle TimerService::start_by_calendar(detail::NewTimer& timer, MissedRuns missed) {
   TimerBlock& block = timer.block();
   const std::int64_t first = block.ops->next_time(block.task, core_->wall_now());
   if (first == detail::kForever) return TimerHandle();
   set_up(block, TimerKind::kWall, first, {});
-  block.repeat = missed == Missed::kBurst ? Repeat::kCalendarBurst : Repeat::kCalendarSkip;
+  block.repeat = missed == MissedRuns::kBurst ? Repeat::kCalendarBurst : Repeat::kCalendarSkip;
   return core_->submit(timer);
 }
 

@@ -6,10 +6,14 @@
 #include <chrono>
 
 #include "carillon/asio/wheel_timer.h"
+#include "carillon/asio/with_timeout.h"
 #include "carillon/idle/idle_tracker.h"
+#include "carillon/timer/coroutine.h"
+#include "carillon/timer/manual_clock.h"
 #include "carillon/timer/timer_service.h"
 #include "carillon/timer/wheel_descriptor.h"
 #include "carillon/timer/with_timeout.h"
+#include "carillon/wheel/clock_wheel.h"
 #include "carillon/wheel/hierarchical_wheel.h"
 #include "carillon/wheel/timer_pool.h"
 
@@ -31,6 +35,13 @@ struct Node {};
 struct Job {};
 struct Scheduler {};
 struct Options {};
+struct Sleep {};
+struct Alarm {};
+struct Pages {};
+struct Levels {};
+struct Placement {};
+struct Missed {};
+struct Error {};
 
 namespace {
 
@@ -54,6 +65,13 @@ TEST(Names, OfTheLibraryStandBesideThoseOfAsioAndOfEverydayPrograms) {
   [[maybe_unused]] const Job job;
   [[maybe_unused]] const Scheduler scheduler;
   [[maybe_unused]] const Options options;
+  [[maybe_unused]] const Sleep sleep;
+  [[maybe_unused]] const Alarm alarm;
+  [[maybe_unused]] const Pages pages;
+  [[maybe_unused]] const Levels levels;
+  [[maybe_unused]] const Placement placement;
+  [[maybe_unused]] const Missed missed;
+  [[maybe_unused]] const Error error;
 }
 
 }  // namespace

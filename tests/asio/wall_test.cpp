@@ -4,7 +4,9 @@
 
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "asio/either_asio.h"
@@ -65,6 +67,19 @@ TEST_F(WallWheelTimer, TheSameTimerWaitsAgainAndAgain) {
   timer.async_wait(again);
   io_.run();
   EXPECT_EQ(left, 0);
+}
+
+TEST_F(WallWheelTimer, TheContextMayEndBeforeTheWait) {
+  auto owned = std::make_shared<int>(7);
+  {
+    net::io_context io;
+    auto timer = std::make_shared<wall_wheel_timer>(io, 1h);
+    wall_wheel_timer& waits = *timer;
+    waits.async_wait(
+        [timer = std::move(timer), owned](error_code) { ADD_FAILURE() << "was called"; });
+    io.poll();
+  }
+  EXPECT_EQ(owned.use_count(), 1) << "the handler, and the timer that it held, are gone";
 }
 
 }  // namespace

@@ -83,7 +83,7 @@ TEST_F(ScheduleCron, TimesMissedWhileTheMachineWasSuspendedMakeOneRun) {
 
 TEST_F(ScheduleCron, TimesMissedWithMissedBurstHaveARunEach) {
   set_clock("2024-01-01 00:00:00");
-  timers_.schedule_cron("0 * * * *", "Europe/Berlin", logging(), Missed::kBurst);
+  timers_.schedule_cron("0 * * * *", "Europe/Berlin", logging(), MissedRuns::kBurst);
   clock_->settle();
   set_clock("2024-01-01 02:20:00");
   EXPECT_EQ(ran_, (Times{"2024-01-01 03:20:00 CET", "2024-01-01 03:20:00 CET"}));

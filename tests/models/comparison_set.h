@@ -44,7 +44,7 @@ class ComparisonSet : public AdvanceAndFire<ComparisonSet<Order>, 1, 64, std::si
   using Base = AdvanceAndFire<ComparisonSet, 1, 64, std::size_t{1} << 20>;
 
  public:
-  explicit ComparisonSet(Tick start_tick = 0) noexcept : Base(start_tick, Pages::kDefault) {}
+  explicit ComparisonSet(Tick start_tick = 0) noexcept : Base(start_tick, WheelPages::kDefault) {}
   ~ComparisonSet() {
     this->clear([](TimerNode&) noexcept {});
   }

@@ -167,7 +167,7 @@ class SlowClock : public TimerClock {
     return machine_->now();
   }
   WallTime wall_now() noexcept override { return machine_->wall_now(); }
-  std::unique_ptr<Alarm> make_alarm() override { return machine_->make_alarm(); }
+  std::unique_ptr<TimerAlarm> make_alarm() override { return machine_->make_alarm(); }
 
   std::atomic<bool> slow{false};
   std::atomic<bool> entered{false};

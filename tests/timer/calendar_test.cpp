@@ -81,7 +81,7 @@ TEST_F(Calendar, MissedBurstRunsOnceForEach) {
         log_run();
         if (ran_.size() == 1) clock_->pass(25min);
       },
-      Missed::kBurst);
+      MissedRuns::kBurst);
   clock_->advance(60min);
   EXPECT_EQ(ran_, (Minutes{10, 35, 35, 40, 50, 60}));
 }
@@ -95,7 +95,7 @@ TEST_F(Calendar, SetForwardPastSeveralTimesItRunsOnce) {
 }
 
 TEST_F(Calendar, SetForwardWithMissedBurstItRunsOnceForEach) {
-  timers_.schedule_by(tens, logging(), Missed::kBurst);
+  timers_.schedule_by(tens, logging(), MissedRuns::kBurst);
   clock_->set_wall(kStart + 35min);
   EXPECT_EQ(ran_, (Minutes{35, 35, 35}));
   clock_->advance(10min);

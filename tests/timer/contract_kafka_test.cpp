@@ -33,7 +33,9 @@ class WatchedClock final : public TimerClock {
   explicit WatchedClock(std::shared_ptr<ManualClock> clock) : clock_(std::move(clock)) {}
   SteadyTime now() noexcept override { return clock_->now(); }
   WallTime wall_now() noexcept override { return clock_->wall_now(); }
-  std::unique_ptr<Alarm> make_alarm() override { return std::make_unique<WatchedAlarm>(*this); }
+  std::unique_ptr<TimerAlarm> make_alarm() override {
+    return std::make_unique<WatchedAlarm>(*this);
+  }
 
   std::vector<SteadyTime> sleeps() const {
     const std::lock_guard lock(mutex_);
@@ -41,7 +43,7 @@ class WatchedClock final : public TimerClock {
   }
 
  private:
-  class WatchedAlarm final : public Alarm {
+  class WatchedAlarm final : public TimerAlarm {
    public:
     explicit WatchedAlarm(WatchedClock& clock)
         : clock_(clock), alarm_(clock.clock_->make_alarm()) {}
@@ -58,7 +60,7 @@ class WatchedClock final : public TimerClock {
 
    private:
     WatchedClock& clock_;
-    std::unique_ptr<Alarm> alarm_;
+    std::unique_ptr<TimerAlarm> alarm_;
   };
 
   const std::shared_ptr<ManualClock> clock_;

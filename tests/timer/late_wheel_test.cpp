@@ -70,7 +70,7 @@ class InterruptedClock final : public TimerClock {
     }
     return clock_->wall_now();
   }
-  std::unique_ptr<Alarm> make_alarm() override { return clock_->make_alarm(); }
+  std::unique_ptr<TimerAlarm> make_alarm() override { return clock_->make_alarm(); }
 
   // REQUIRES: the timer thread sleeps.
   void interrupt_by(std::function<void()> interruption) { interruption_ = std::move(interruption); }

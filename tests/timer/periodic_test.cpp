@@ -46,7 +46,7 @@ TEST_F(Periodic, MissedSkipLeavesMissedTimesOut) {
         ran_.push_back(now_ms());
         if (ran_.size() == 2) clock_->pass(25ms);
       },
-      Missed::kSkip);
+      MissedRuns::kSkip);
   clock_->advance(60ms);
   EXPECT_EQ(ran_, (Milliseconds{10, 20, 50, 60}));
 }
@@ -58,7 +58,7 @@ TEST_F(Periodic, MissedBurstCatchesUp) {
         ran_.push_back(now_ms());
         if (ran_.size() == 2) clock_->pass(25ms);
       },
-      Missed::kBurst);
+      MissedRuns::kBurst);
   clock_->advance(60ms);
   EXPECT_EQ(ran_, (Milliseconds{10, 20, 45, 45, 50, 60}));
 }
@@ -70,7 +70,7 @@ TEST_F(Periodic, MissedDelayStartsAnew) {
         ran_.push_back(now_ms());
         if (ran_.size() == 2) clock_->pass(25ms);
       },
-      Missed::kDelay);
+      MissedRuns::kDelay);
   clock_->advance(65ms);
   EXPECT_EQ(ran_, (Milliseconds{10, 20, 55, 65}));
 }

@@ -32,7 +32,7 @@ class Sleeping : public ::testing::Test {
   void TearDown() override { EXPECT_EQ(live_frames, 0) << "a coroutine's frame was leaked"; }
 
   // Awaits `sleep`, and logs the result under `name`.
-  Detached log_result(std::string name, Sleep sleep) {
+  Detached log_result(std::string name, TimerSleep sleep) {
     try {
       const bool slept = co_await sleep;
       log_.push_back(name + (slept ? " slept" : " did not sleep"));
@@ -58,7 +58,7 @@ TEST_F(Sleeping, WakesAtItsTimeAndNotBefore) {
 }
 
 TEST_F(Sleeping, TheDelayCountsFromCoAwaitOn) {
-  const Sleep sleep = timers_->sleep_for(10s);
+  const TimerSleep sleep = timers_->sleep_for(10s);
   clock_->pass(1min);
   log_result("first", sleep);
   clock_->advance(10s - 1ns);
@@ -275,13 +275,13 @@ class HoldingClock : public TimerClock {
   explicit HoldingClock(std::shared_ptr<Seen> seen) : seen_(std::move(seen)) {}
   SteadyTime now() noexcept override { return machine_->now(); }
   WallTime wall_now() noexcept override { return machine_->wall_now(); }
-  std::unique_ptr<Alarm> make_alarm() override {
+  std::unique_ptr<TimerAlarm> make_alarm() override {
     return std::make_unique<Holding>(machine_->make_alarm(), seen_);
   }
 
  private:
-  struct Holding : Alarm {
-    Holding(std::unique_ptr<Alarm> alarm, std::shared_ptr<Seen> what)
+  struct Holding : TimerAlarm {
+    Holding(std::unique_ptr<TimerAlarm> alarm, std::shared_ptr<Seen> what)
         : inner(std::move(alarm)), seen(std::move(what)) {}
     ~Holding() override { seen->destroyed = true; }
     void sleep_until(SteadyTime steady, WallTime wall) override {
@@ -295,7 +295,7 @@ class HoldingClock : public TimerClock {
       if (kept->destroyed) kept->destroyed_in_use = true;
     }
 
-    std::unique_ptr<Alarm> inner;
+    std::unique_ptr<TimerAlarm> inner;
     std::shared_ptr<Seen> seen;
   };
 
@@ -336,7 +336,7 @@ struct Leaky {
 };
 
 TEST_F(Sleeping, AnExceptionFromACoroutineThatTheDestructorResumesDoesNotEndTheProgram) {
-  const Leaky leaky = [](Sleep sleep) -> Leaky {
+  const Leaky leaky = [](TimerSleep sleep) -> Leaky {
     const bool slept = co_await sleep;
     if (!slept) throw std::runtime_error("what a coroutine throws at the end");
   }(timers_->sleep_for(1h));
@@ -383,7 +383,7 @@ TEST_F(Sleeping, ACoroutineMayBeDestroyedAfterStopHasReturnedItsTimer) {
 
 // An awaitable that asks its sleep to stop between await_ready() and await_suspend().
 struct AsksInBetween {
-  Sleep sleep;
+  TimerSleep sleep;
   std::stop_source& stop;
 
   auto operator co_await() const {

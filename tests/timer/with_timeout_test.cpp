@@ -150,11 +150,11 @@ TEST_F(Timeouts, AnExceptionThatIsTooLateIsDropped) {
 TEST_F(Timeouts, TheResultOfAVoidAwaitableIsABool) {
   log_result(with_timeout(
       *timers_,
-      [](Sleep sleep) -> Task<> { static_cast<void>(co_await sleep); }(timers_->sleep_for(4s)),
+      [](TimerSleep sleep) -> Task<> { static_cast<void>(co_await sleep); }(timers_->sleep_for(4s)),
       5s));
   log_result(with_timeout(
       *timers_,
-      [](Sleep sleep) -> Task<> { static_cast<void>(co_await sleep); }(timers_->sleep_for(6s)),
+      [](TimerSleep sleep) -> Task<> { static_cast<void>(co_await sleep); }(timers_->sleep_for(6s)),
       5s));
   clock_->advance(10s);
   EXPECT_EQ(log_, (Log{"in time", "timed out"}));
@@ -324,8 +324,8 @@ concept TakesATimeout = requires(TimerService& timers, A&& awaitable) {
 };
 static_assert(TakesATimeout<Task<int>>);
 static_assert(!TakesATimeout<Task<int>&>, "it would have been copied, or left to dangle");
-static_assert(TakesATimeout<Sleep>);
-static_assert(!TakesATimeout<Sleep&> && !TakesATimeout<const Sleep&>);
+static_assert(TakesATimeout<TimerSleep>);
+static_assert(!TakesATimeout<TimerSleep&> && !TakesATimeout<const TimerSleep&>);
 
 TEST_F(Timeouts, ARefusedTimerThrowsAndNothingIsStarted) {
   TimerService full({.max_pending = 1, .clock = clock_});

@@ -37,21 +37,22 @@ using TinyWheel = HierarchicalWheel<BinaryDigits<3>, 4>;
 using HaltingWheel = HierarchicalWheel<BinaryDigits<4>, 4, 3>;
 
 // The same for the other placements (levels.h), over the whole range of ticks.
-using HaltingDecimalWheel = HierarchicalWheel<EqualLevels<Placement::kDigit, 10>, 4, 3>;
-using HaltingDistanceWheel = HierarchicalWheel<EqualLevels<Placement::kDistance, 16>, 4, 3>;
-using HaltingKafkaWheel = HierarchicalWheel<EqualLevels<Placement::kSlotsAhead, 5>, 4, 3>;
+using HaltingDecimalWheel = HierarchicalWheel<EqualLevels<SlotPlacement::kDigit, 10>, 4, 3>;
+using HaltingDistanceWheel = HierarchicalWheel<EqualLevels<SlotPlacement::kDistance, 16>, 4, 3>;
+using HaltingKafkaWheel = HierarchicalWheel<EqualLevels<SlotPlacement::kSlotsAhead, 5>, 4, 3>;
 using HaltingHashedWheel = HashedWheel<8, 4, 3>;
 
 // Ranges so short that random histories go round them all the time. They are too short for the
 // literal tests.
 using TwelveSlots = SimpleWheel<12>;
-using SmallClock = HierarchicalWheel<Levels<Placement::kDigit, 3, 5, 2, 4>, 4, 3>;
-using SmallLinux = HierarchicalWheel<Levels<Placement::kDistance, 8, 4, 4>, 4, 3>;
-using SmallKafka = HierarchicalWheel<Levels<Placement::kSlotsAhead, 4, 4, 4>, 4, 3>;
+using SmallClock = HierarchicalWheel<WheelLevels<SlotPlacement::kDigit, 3, 5, 2, 4>, 4, 3>;
+using SmallLinux = HierarchicalWheel<WheelLevels<SlotPlacement::kDistance, 8, 4, 4>, 4, 3>;
+using SmallKafka = HierarchicalWheel<WheelLevels<SlotPlacement::kSlotsAhead, 4, 4, 4>, 4, 3>;
 
 // The default wheel in pages of 2 MiB, for AnySet.
 struct HugePageWheel : HierarchicalWheel<> {
-  explicit HugePageWheel(Tick start_tick = 0) : HierarchicalWheel<>(start_tick, Pages::kHuge) {}
+  explicit HugePageWheel(Tick start_tick = 0)
+      : HierarchicalWheel<>(start_tick, WheelPages::kHuge) {}
 };
 
 using Models = ::testing::Types<HierarchicalWheel<>, TinyWheel, HaltingWheel, Simple, Hashed,

@@ -1,5 +1,5 @@
-// Pages::kHuge: memory is taken and given back in pieces of 2 MiB. That nothing else differs is
-// tested with the sets of any_set.cpp, one of which is such a wheel.
+// WheelPages::kHuge: memory is taken and given back in pieces of 2 MiB. That nothing else differs
+// is tested with the sets of any_set.cpp, one of which is such a wheel.
 #include "carillon/wheel/pages.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ void ignore(TimerNode&) {}
 
 TEST(HugePages, AWheelTakesMemoryByThePageAndKeepsOneInReserve) {
   std::vector<TimerNode> timers(500'000);
-  HierarchicalWheel<> wheel(0, Pages::kHuge);
+  HierarchicalWheel<> wheel(0, WheelPages::kHuge);
   EXPECT_EQ(wheel.allocated_bytes(), 0U);
   std::mt19937_64 random(7);
   for (TimerNode& timer : timers) wheel.schedule(timer, 1 + random() % 60'000);
@@ -40,7 +40,7 @@ TEST(HugePages, AWheelTakesMemoryByThePageAndKeepsOneInReserve) {
 // The system clears all 2 MiB of a page each time it gives one. So a page is kept.
 TEST(HugePages, AWheelThatFillsAndEmptiesDoesNotAllocateEachTime) {
   std::vector<TimerNode> timers(1'000);
-  HierarchicalWheel<> wheel(0, Pages::kHuge);
+  HierarchicalWheel<> wheel(0, WheelPages::kHuge);
   const auto fill_and_empty = [&] {
     for (TimerNode& timer : timers) wheel.schedule(timer, wheel.now() + 1);
     EXPECT_EQ(wheel.advance(wheel.now() + 1, ignore), timers.size());
@@ -59,8 +59,8 @@ TEST(HugePages, PagesAreAlignedToTheirSize) {
 
 TEST(HugePages, AfterReserveNothingAllocates) {
   std::vector<TimerNode> timers(100'000);
-  HashedWheel<512> wheel(0, Pages::kHuge);
-  TimerPool<std::uint64_t> pool(0, Pages::kHuge);
+  HashedWheel<512> wheel(0, WheelPages::kHuge);
+  TimerPool<std::uint64_t> pool(0, WheelPages::kHuge);
   wheel.reserve(timers.size());
   pool.reserve(timers.size());
   const std::size_t before = allocations();
@@ -78,7 +78,7 @@ TEST(HugePages, APoolKeepsItsTimersInThem) {
   std::vector<TimerId> ids;
   ids.reserve(200'000);
   const std::size_t before = allocated_bytes();
-  auto pool = std::make_unique<TimerPool<std::uint64_t>>(0, Pages::kHuge);
+  auto pool = std::make_unique<TimerPool<std::uint64_t>>(0, WheelPages::kHuge);
   for (std::uint64_t i = 0; i < 200'000; ++i) ids.push_back(pool->schedule(1 + i % 5'000, i));
   pool->check_invariants();
   for (std::size_t i = 0; i < ids.size(); i += 2) EXPECT_TRUE(pool->cancel(ids[i]));
@@ -94,8 +94,8 @@ TEST(HugePages, APoolWhoseBlocksAreLargerThanAPageTakesOrdinaryMemory) {
   struct Large {
     char bytes[200'000];
   };
-  TimerPool<std::unique_ptr<Large>> by_pointer(0, Pages::kHuge);
-  TimerPool<Large> by_value(0, Pages::kHuge);
+  TimerPool<std::unique_ptr<Large>> by_pointer(0, WheelPages::kHuge);
+  TimerPool<Large> by_value(0, WheelPages::kHuge);
   by_pointer.schedule(1, std::make_unique<Large>());
   for (int i = 0; i < 40; ++i) by_value.schedule(1, Large{});
   EXPECT_EQ(by_value.advance(1, [](TimerId, Large&&) {}), 40U);
@@ -103,7 +103,7 @@ TEST(HugePages, APoolWhoseBlocksAreLargerThanAPageTakesOrdinaryMemory) {
 }
 
 TEST(HugePages, RefusedMemoryChangesNothing) {
-  TimerPool<int> pool(0, Pages::kHuge);
+  TimerPool<int> pool(0, WheelPages::kHuge);
   for (std::size_t allowed = 0; allowed < 2; ++allowed) {
     const FailingAllocations failing(allowed);
     EXPECT_THROW(pool.schedule(1'000, 1), std::bad_alloc) << allowed;

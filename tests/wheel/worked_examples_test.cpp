@@ -103,7 +103,7 @@ TEST(WorkedExample, M6_SixSlotsRequested_Eight) {
 // --- M7, the hierarchical wheel as a clock
 
 TEST(WorkedExample, M7_ClockOfADay_144Slots_OfAMonth_174) {
-  EXPECT_EQ((HierarchicalWheel<Levels<Placement::kDigit, 60, 60, 24>>::kSlots), 144U);
+  EXPECT_EQ((HierarchicalWheel<WheelLevels<SlotPlacement::kDigit, 60, 60, 24>>::kSlots), 144U);
   EXPECT_EQ(ClockWheel::kSlots, 174U);
 }
 

@@ -101,7 +101,7 @@ Executor strand_of(const Executor& executor) {
 }
 
 template <class T, class Executor>
-net::awaitable<typename Race<T>::Result, Executor> race_against(Sleep sleep,
+net::awaitable<typename Race<T>::Result, Executor> race_against(TimerSleep sleep,
                                                                 net::awaitable<T, Executor> work) {
   const auto race = std::make_shared<Race<T>>();
   const Executor strand = strand_of(co_await net::this_coro::executor);

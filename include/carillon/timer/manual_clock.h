@@ -28,7 +28,7 @@ class ManualClock final : public TimerClock {
 
   SteadyTime now() noexcept override;
   WallTime wall_now() noexcept override;
-  std::unique_ptr<Alarm> make_alarm() override;
+  std::unique_ptr<TimerAlarm> make_alarm() override;
 
   // Moves both clocks on. Throws std::invalid_argument if `step` is negative.
   void advance(std::chrono::nanoseconds step);

@@ -1,5 +1,5 @@
-// Sleep: the awaitable by which a coroutine sleeps. TimerService::sleep_for() and sleep_until()
-// return it.
+// TimerSleep: the awaitable by which a coroutine sleeps. TimerService::sleep_for() and
+// sleep_until() return it.
 //
 //   while (co_await timers.sleep_for(10ms)) poll();  // until the service is stopped
 //   if (!co_await timers.sleep_until(midnight)) co_return;  // follows the wall clock
@@ -110,9 +110,9 @@ class Sleeper {
 
 // An awaitable: a value that says how long to sleep. It may be kept, and awaited many times while
 // its service lives.
-class [[nodiscard]] Sleep {
+class [[nodiscard]] TimerSleep {
  public:
-  explicit Sleep(const detail::SleepTime& time, std::stop_token stop = {}) noexcept
+  explicit TimerSleep(const detail::SleepTime& time, std::stop_token stop = {}) noexcept
       : time_(time), stop_(std::move(stop)) {}
 
   detail::Sleeper operator co_await() const noexcept { return {time_, stop_}; }
@@ -120,7 +120,7 @@ class [[nodiscard]] Sleep {
   // A sleep as an operation of Asio: sleep(token). Include carillon/asio/sleep.h.
   template <class Token>
   auto operator()(Token&& token) const
-      -> decltype(begin_in_asio(std::declval<const Sleep&>(), std::forward<Token>(token))) {
+      -> decltype(begin_in_asio(std::declval<const TimerSleep&>(), std::forward<Token>(token))) {
     return begin_in_asio(*this, std::forward<Token>(token));
   }
 

@@ -11,9 +11,9 @@ using SteadyTime = std::chrono::time_point<std::chrono::steady_clock, std::chron
 using WallTime = std::chrono::time_point<std::chrono::system_clock, std::chrono::nanoseconds>;
 
 // The sleep of one timer thread.
-class Alarm {
+class TimerAlarm {
  public:
-  virtual ~Alarm() = default;
+  virtual ~TimerAlarm() = default;
 
   // Sleeps until the first of these: the steady clock is at `steady`; the wall clock is at `wall`;
   // somebody calls wake(); the wall clock is set, if `wall` is not WallTime::max(). May return
@@ -44,7 +44,7 @@ class TimerClock {
 
   // Makes an alarm for a timer thread that is about to start. The alarm may outlive the clock
   // object.
-  virtual std::unique_ptr<Alarm> make_alarm() = 0;
+  virtual std::unique_ptr<TimerAlarm> make_alarm() = 0;
 };
 
 // The machine's clocks: CLOCK_MONOTONIC, which stops while the machine is suspended, and

@@ -52,7 +52,7 @@ struct TimerOptions {
 };
 
 // What a periodic timer does if its next time has passed when a run ends.
-enum class Missed {
+enum class MissedRuns {
   kSkip,   // skips all times that have passed; the later ones do not change
   kBurst,  // runs once for each time that has passed, without a pause
   kDelay,  // waits a whole period from now, and counts on from there

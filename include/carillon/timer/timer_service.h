@@ -89,7 +89,7 @@ struct Every {
   std::chrono::nanoseconds period;
   std::optional<std::chrono::nanoseconds> first = std::nullopt;  // from now; empty: one period
   std::chrono::nanoseconds slack{0};  // each run may start that much later
-  Missed missed = Missed::kSkip;
+  MissedRuns missed = MissedRuns::kSkip;
 };
 
 class TimerService {
@@ -141,7 +141,7 @@ class TimerService {
   // runs take: no drift.
   template <class Rep, class Period, class F>
   TimerHandle schedule_every(std::chrono::duration<Rep, Period> period, F&& task,
-                             Missed missed = Missed::kSkip) {
+                             MissedRuns missed = MissedRuns::kSkip) {
     detail::NewTimer timer(std::in_place, std::forward<F>(task));
     return start_periodic(timer, detail::to_ns(period), detail::to_ns(period), repeat_of(missed));
   }
@@ -168,7 +168,7 @@ class TimerService {
   // the others.
   //  - If the machine was suspended, or the wall clock set forward, beyond the next time, the task
   //    runs at once. Times that have passed by the end of a run are skipped, or, with
-  //    Missed::kBurst, have one run each. (kDelay is the same as kSkip here.)
+  //    MissedRuns::kBurst, have one run each. (kDelay is the same as kSkip here.)
   //  - If the wall clock is set back by up to 3 hours, no time comes twice: the timer waits until
   //    the clock has caught up. If it is set back by more, it had been wrong: the timer goes on
   //    from the new time.
@@ -179,12 +179,13 @@ class TimerService {
   // std::invalid_argument for an unknown zone.
   template <class F>
   TimerHandle schedule_cron(std::string_view expression, std::string_view zone, F&& task,
-                            Missed missed = Missed::kSkip) {
+                            MissedRuns missed = MissedRuns::kSkip) {
     return schedule_cron(CronSchedule(expression, zone), std::forward<F>(task), missed);
   }
   // By a schedule that exists already: O(1), and many timers can share it.
   template <class F>
-  TimerHandle schedule_cron(CronSchedule schedule, F&& task, Missed missed = Missed::kSkip) {
+  TimerHandle schedule_cron(CronSchedule schedule, F&& task,
+                            MissedRuns missed = MissedRuns::kSkip) {
     return schedule_by(
         [schedule = std::move(schedule)](WallTime after) { return schedule.next(after); },
         std::forward<F>(task), missed);
@@ -198,7 +199,7 @@ class TimerService {
   // that is not after `after` is such an exception, std::logic_error.
   template <class NextTime, class F>
   requires(detail::Calendar<std::decay_t<NextTime>>) TimerHandle
-      schedule_by(NextTime&& next_time, F&& task, Missed missed = Missed::kSkip) {
+      schedule_by(NextTime&& next_time, F&& task, MissedRuns missed = MissedRuns::kSkip) {
     if constexpr (detail::kHasExecutor<std::decay_t<F>>) {
       using CalendarTask = detail::CalendarTask<std::decay_t<NextTime>, decltype(task.task)>;
       const ExecutorId executor = task.executor;
@@ -219,14 +220,16 @@ class TimerService {
   // co_await timers.sleep_for(10ms) returns true if the time has come, and false if the service was
   // stopped, or the token asked to stop, before. The coroutine resumes on the executor.
   template <class Rep, class Period>
-  Sleep sleep_for(std::chrono::duration<Rep, Period> delay, std::stop_token stop = {}) noexcept {
-    return Sleep({this, detail::TimerKind::kSteady, true, detail::to_ns(delay)}, std::move(stop));
+  TimerSleep sleep_for(std::chrono::duration<Rep, Period> delay,
+                       std::stop_token stop = {}) noexcept {
+    return TimerSleep({this, detail::TimerKind::kSteady, true, detail::to_ns(delay)},
+                      std::move(stop));
   }
   template <class Clock, class Duration>
-  Sleep sleep_until(std::chrono::time_point<Clock, Duration> time,
-                    std::stop_token stop = {}) noexcept {
-    return Sleep({this, kind_of<Clock>(), false, detail::to_ns(time.time_since_epoch())},
-                 std::move(stop));
+  TimerSleep sleep_until(std::chrono::time_point<Clock, Duration> time,
+                         std::stop_token stop = {}) noexcept {
+    return TimerSleep({this, kind_of<Clock>(), false, detail::to_ns(time.time_since_epoch())},
+                      std::move(stop));
   }
 
   // --- the end
@@ -271,10 +274,10 @@ class TimerService {
     return kSteady ? detail::TimerKind::kSteady : detail::TimerKind::kWall;
   }
 
-  static constexpr detail::Repeat repeat_of(Missed missed) noexcept {
-    return missed == Missed::kSkip    ? detail::Repeat::kSkip
-           : missed == Missed::kBurst ? detail::Repeat::kBurst
-                                      : detail::Repeat::kDelay;
+  static constexpr detail::Repeat repeat_of(MissedRuns missed) noexcept {
+    return missed == MissedRuns::kSkip    ? detail::Repeat::kSkip
+           : missed == MissedRuns::kBurst ? detail::Repeat::kBurst
+                                          : detail::Repeat::kDelay;
   }
 
   TimerHandle start_after(detail::NewTimer& timer, std::int64_t delay,
@@ -283,7 +286,7 @@ class TimerService {
                        std::chrono::nanoseconds slack);
   TimerHandle start_periodic(detail::NewTimer& timer, std::int64_t first, std::int64_t period,
                              detail::Repeat repeat, std::chrono::nanoseconds slack = {});
-  TimerHandle start_by_calendar(detail::NewTimer& timer, Missed missed);
+  TimerHandle start_by_calendar(detail::NewTimer& timer, MissedRuns missed);
 
   std::shared_ptr<detail::TimerCore> core_;
 };

@@ -19,6 +19,6 @@
 
 namespace carillon {
 
-using ClockWheel = HierarchicalWheel<Levels<Placement::kDigit, 60, 60, 24, 30>>;
+using ClockWheel = HierarchicalWheel<WheelLevels<SlotPlacement::kDigit, 60, 60, 24, 30>>;
 
 }  // namespace carillon

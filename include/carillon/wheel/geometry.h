@@ -3,8 +3,8 @@
 //
 // A geometry says how many levels and slots a wheel has, and in which of them a timer goes.
 // HierarchicalWheel (hierarchical_wheel.h) has the rest. The other geometry, for levels of any
-// sizes, is Levels (levels.h). A geometry has these members; all functions are static, constexpr
-// and noexcept:
+// sizes, is WheelLevels (levels.h). A geometry has these members; all functions are static,
+// constexpr and noexcept:
 //
 //   kLevels, kSlots
 //       How many levels there are, and how many slots on all of them.

@@ -63,7 +63,7 @@ class HashedWheel
   static constexpr std::size_t kSlots = std::bit_ceil(kRequestedSlots);
   static constexpr Tick kLongestDelay = detail::kNever;  // any
 
-  explicit HashedWheel(Tick start_tick = 0, Pages pages = Pages::kDefault) noexcept
+  explicit HashedWheel(Tick start_tick = 0, WheelPages pages = WheelPages::kDefault) noexcept
       : Base(start_tick, pages) {}
   ~HashedWheel() {
     this->clear([](TimerNode&) noexcept {});

@@ -60,8 +60,9 @@
 //  - Memory: 16 bytes in the node and 8 in a slot per timer, and at most twice the 8 for null
 //    entries. 35 KiB for the empty slots, half a chunk (256 bytes) per slot with more than a lone
 //    timer, and half a megabyte that is kept for the next peak.
-//  - With HierarchicalWheel<> wheel(now, Pages::kHuge), the slots lie in pages of 2 MiB (pages.h),
-//    one of which is kept for the next peak. Cancels among a million timers take 5 to 10 % less.
+//  - With HierarchicalWheel<> wheel(now, WheelPages::kHuge), the slots lie in pages of 2 MiB
+//    (pages.h), one of which is kept for the next peak. Cancels among a million timers take 5 to
+//    10 % less.
 //  - With other geometries, each advance that has something to do, and each jump over empty time,
 //    also looks at the bits of each level (geometry.h): O(levels).
 #pragma once
@@ -91,7 +92,7 @@ class HierarchicalWheel
   static constexpr Tick kLongestDelay = Geometry::kLongestDelay;
   static constexpr std::size_t kSlots = Geometry::kSlots;  // of all levels
 
-  explicit HierarchicalWheel(Tick start_tick = 0, Pages pages = Pages::kDefault) noexcept
+  explicit HierarchicalWheel(Tick start_tick = 0, WheelPages pages = WheelPages::kDefault) noexcept
       : Base(start_tick, pages) {}
   ~HierarchicalWheel() {
     this->clear([](TimerNode&) noexcept {});

@@ -23,6 +23,6 @@
 
 namespace carillon {
 
-using KafkaWheel = HierarchicalWheel<EqualLevels<Placement::kSlotsAhead, 20>>;
+using KafkaWheel = HierarchicalWheel<EqualLevels<SlotPlacement::kSlotsAhead, 20>>;
 
 }  // namespace carillon

@@ -1,5 +1,5 @@
-// Levels: the geometry (geometry.h) of a wheel with levels of any sizes, like those of a clock, of
-// Linux or of Kafka.
+// WheelLevels: the geometry (geometry.h) of a wheel with levels of any sizes, like those of a
+// clock, of Linux or of Kafka.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 namespace carillon {
 
 // On which level a timer goes. The hand of a level is the slot that now() lies in on that level.
-enum class Placement {
+enum class SlotPlacement {
   // The highest level on which the expiry lies in another slot than the hand, as one reads a clock.
   kDigit,
   // The lowest level that covers more ticks than the delay, expiry - now() (Linux).
@@ -24,12 +24,12 @@ enum class Placement {
   kSlotsAhead,
 };
 
-// Levels<Placement::kDigit, 60, 60, 24, 30> is a clock of seconds, minutes, hours and days, if a
-// tick is a second. Sizes are numbers of slots, lowest level first. A slot of level 0 is one tick
-// wide, a slot of level n as wide as a whole round of level n - 1. The slot of a tick on a level is
-// tick / width of a slot, modulo the level's size: so the hand meets the slots of a level one after
-// the other, and begins anew after the last. The wheel takes delays shorter than a round of its top
-// level (2^64 ticks at most).
+// WheelLevels<SlotPlacement::kDigit, 60, 60, 24, 30> is a clock of seconds, minutes, hours and
+// days, if a tick is a second. Sizes are numbers of slots, lowest level first. A slot of level 0 is
+// one tick wide, a slot of level n as wide as a whole round of level n - 1. The slot of a tick on a
+// level is tick / width of a slot, modulo the level's size: so the hand meets the slots of a level
+// one after the other, and begins anew after the last. The wheel takes delays shorter than a round
+// of its top level (2^64 ticks at most).
 //
 // Wrapping does no harm. On its level, a timer is at least one slot ahead of the hand, and at most
 // as many slots as the level has. So a slot never holds timers of two rounds. A timer in the hand's
@@ -41,8 +41,8 @@ enum class Placement {
 // below. So a slot has a queue for each level on which its timers can have been placed first, their
 // *origin*, and the queue with the highest origin fires first. For one tick the origin falls as
 // time goes by, so a timer with a higher origin was scheduled earlier.
-template <Placement kPlacement, std::size_t... kSizes>
-struct Levels {
+template <SlotPlacement kPlacement, std::size_t... kSizes>
+struct WheelLevels {
   static_assert(sizeof...(kSizes) >= 1 && ((kSizes >= 2) && ...),
                 "a wheel has levels, and a level has 2 slots or more");
 
@@ -68,7 +68,7 @@ struct Levels {
 
   // How many queues each slot of a level has.
   static constexpr std::size_t queues_per_slot(unsigned level) noexcept {
-    return kPlacement == Placement::kDigit ? 1 : kLevels - level;
+    return kPlacement == SlotPlacement::kDigit ? 1 : kLevels - level;
   }
 
   static constexpr std::array<std::size_t, kLevels + 1> kFirstQueue = [] {
@@ -86,12 +86,12 @@ struct Levels {
   static constexpr std::size_t queue(Tick hand, Tick expiry, unsigned origin = 0) noexcept {
     const unsigned level = level_of(hand, expiry);
     const std::size_t first = kFirstQueue[level] + slot(level, expiry) * queues_per_slot(level);
-    return kPlacement == Placement::kDigit ? first
-                                           : first + (kLevels - 1 - std::max(level, origin));
+    return kPlacement == SlotPlacement::kDigit ? first
+                                               : first + (kLevels - 1 - std::max(level, origin));
   }
 
   static constexpr unsigned origin(std::size_t queue) noexcept {
-    if (kPlacement == Placement::kDigit) return 0;
+    if (kPlacement == SlotPlacement::kDigit) return 0;
     const unsigned on = level(queue);
     return kLevels - 1 - static_cast<unsigned>((queue - kFirstQueue[on]) % queues_per_slot(on));
   }
@@ -140,7 +140,7 @@ struct Levels {
 
  private:
   static constexpr unsigned level_of(Tick hand, Tick expiry) noexcept {
-    if constexpr (kPlacement == Placement::kDigit) {
+    if constexpr (kPlacement == SlotPlacement::kDigit) {
       unsigned level = kLevels - 1;
       while (level > 0 && expiry / kWidth[level] == hand / kWidth[level]) --level;
       return level;
@@ -152,7 +152,7 @@ struct Levels {
   }
 
   static constexpr bool in_reach(unsigned level, Tick hand, Tick expiry) noexcept {
-    if constexpr (kPlacement == Placement::kDistance) return expiry - hand < kWidth[level + 1];
+    if constexpr (kPlacement == SlotPlacement::kDistance) return expiry - hand < kWidth[level + 1];
     return expiry / kWidth[level] - hand / kWidth[level] < kSize[level];
   }
 };
@@ -167,15 +167,15 @@ constexpr std::size_t levels_for_all_ticks() noexcept {
   return levels;
 }
 
-template <Placement kPlacement, std::size_t kSize, std::size_t... kIndex>
-Levels<kPlacement, (static_cast<void>(kIndex), kSize)...> equal_levels(
+template <SlotPlacement kPlacement, std::size_t kSize, std::size_t... kIndex>
+WheelLevels<kPlacement, (static_cast<void>(kIndex), kSize)...> equal_levels(
     std::index_sequence<kIndex...>);
 
 }  // namespace detail
 
-// As many levels of kSize slots as it takes to reach 2^64 ticks. EqualLevels<Placement::kDigit, 10>
-// reads ticks as decimal numbers.
-template <Placement kPlacement, std::size_t kSize>
+// As many levels of kSize slots as it takes to reach 2^64 ticks. EqualLevels<SlotPlacement::kDigit,
+// 10> reads ticks as decimal numbers.
+template <SlotPlacement kPlacement, std::size_t kSize>
 using EqualLevels = decltype(detail::equal_levels<kPlacement, kSize>(
     std::make_index_sequence<detail::levels_for_all_ticks<kSize>()>()));
 

@@ -20,6 +20,6 @@
 
 namespace carillon {
 
-using LinuxWheel = HierarchicalWheel<Levels<Placement::kDistance, 256, 64, 64, 64, 64>>;
+using LinuxWheel = HierarchicalWheel<WheelLevels<SlotPlacement::kDistance, 256, 64, 64, 64, 64>>;
 
 }  // namespace carillon

@@ -1,4 +1,5 @@
-// Pages: the size of the memory pages in which a wheel keeps its slots, and a TimerPool its timers.
+// WheelPages: the size of the memory pages in which a wheel keeps its slots, and a TimerPool its
+// timers.
 #pragma once
 
 namespace carillon {
@@ -11,6 +12,6 @@ namespace carillon {
 //
 // Choose kHuge for 100 000 timers and more. It is not the default: a wheel with ten timers would
 // take 2 MiB and keep them, and the system may need long to find such a page.
-enum class Pages { kDefault, kHuge };
+enum class WheelPages { kDefault, kHuge };
 
 }  // namespace carillon

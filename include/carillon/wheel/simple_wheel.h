@@ -22,6 +22,6 @@
 namespace carillon {
 
 template <std::size_t kSlots>
-using SimpleWheel = HierarchicalWheel<Levels<Placement::kDistance, kSlots>>;
+using SimpleWheel = HierarchicalWheel<WheelLevels<SlotPlacement::kDistance, kSlots>>;
 
 }  // namespace carillon

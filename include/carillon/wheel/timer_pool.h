@@ -64,9 +64,10 @@ class TimerPool {
   static_assert(kLastGeneration >= 1, "a cell holds at least one timer");
 
  public:
-  explicit TimerPool(Tick start_tick = 0) : model_(start_tick), memory_(Pages::kDefault) {}
+  explicit TimerPool(Tick start_tick = 0) : model_(start_tick), memory_(WheelPages::kDefault) {}
   // Keeps the timers, and the model's slots, in pages of that size (pages.h).
-  TimerPool(Tick start_tick, Pages pages) requires std::constructible_from<Model, Tick, Pages>
+  TimerPool(Tick start_tick,
+            WheelPages pages) requires std::constructible_from<Model, Tick, WheelPages>
       : model_(start_tick, pages), memory_(pages) {}
   TimerPool(const TimerPool&) = delete;
   TimerPool& operator=(const TimerPool&) = delete;

@@ -145,7 +145,7 @@ class AdvanceAndFire {
   using SlotType = typename Table::SlotType;
   using WorkType = Work<kEntryBudget>;
 
-  AdvanceAndFire(Tick start_tick, Pages pages) noexcept : now_(start_tick), table_(pages) {}
+  AdvanceAndFire(Tick start_tick, WheelPages pages) noexcept : now_(start_tick), table_(pages) {}
   ~AdvanceAndFire() = default;
 
   // A new entry for a timer that is scheduled at or before now(); the caller fills it at once. May

@@ -71,8 +71,8 @@ class ChunkPool {
   using SlabType = Slab<kWords>;
 
   // `timers` counts the timers of all entries.
-  ChunkPool(Pages pages, std::size_t& timers) noexcept
-      : timers_(timers), slab_bytes_(pages == Pages::kHuge ? kHugePage : kSlabBytes) {}
+  ChunkPool(WheelPages pages, std::size_t& timers) noexcept
+      : timers_(timers), slab_bytes_(pages == WheelPages::kHuge ? kHugePage : kSlabBytes) {}
   ChunkPool(const ChunkPool&) = delete;
   ChunkPool& operator=(const ChunkPool&) = delete;
   ~ChunkPool() {

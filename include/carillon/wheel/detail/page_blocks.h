@@ -28,15 +28,16 @@ inline void* take_huge_page() {
   return memory;
 }
 
-// Hands out blocks of kBytes, and frees them all when it is destroyed. With Pages::kHuge as many
-// blocks as fit lie in each huge page; a block that is larger than a huge page is allocated by
-// itself, as all blocks are with Pages::kDefault.
+// Hands out blocks of kBytes, and frees them all when it is destroyed. With WheelPages::kHuge as
+// many blocks as fit lie in each huge page; a block that is larger than a huge page is allocated by
+// itself, as all blocks are with WheelPages::kDefault.
 template <std::size_t kBytes, std::size_t kAlignment>
 class PageBlocks {
   static_assert(kBytes % kAlignment == 0, "the block behind a block is aligned, too");
 
  public:
-  explicit PageBlocks(Pages pages) noexcept : huge_(pages == Pages::kHuge && kBytes <= kHugePage) {}
+  explicit PageBlocks(WheelPages pages) noexcept
+      : huge_(pages == WheelPages::kHuge && kBytes <= kHugePage) {}
 
   // A new block. Throws std::bad_alloc with nothing changed.
   void* take() {

@@ -53,7 +53,7 @@ class SlotTable {
   static constexpr std::size_t kSlots = kTimeSlots + 2;
   static constexpr std::size_t kNone = kSlots;
 
-  explicit SlotTable(Pages pages) noexcept : pool_(pages, live_) {}
+  explicit SlotTable(WheelPages pages) noexcept : pool_(pages, live_) {}
 
   SlotType& operator[](std::size_t slot) noexcept { return slots_[slot]; }
   const SlotType& operator[](std::size_t slot) const noexcept { return slots_[slot]; }

@@ -118,7 +118,7 @@ class SlotWheel : public AdvanceAndFire<Wheel, kQueues, kChunkWords, kEntryBudge
   using typename Base::SlotType;
   using typename Base::Table;
 
-  SlotWheel(Tick start_tick, Pages pages) noexcept : Base(start_tick, pages) {}
+  SlotWheel(Tick start_tick, WheelPages pages) noexcept : Base(start_tick, pages) {}
   ~SlotWheel() = default;
 
  private:
