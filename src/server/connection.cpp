@@ -45,6 +45,7 @@ Connection::Connection(Socket socket, beanstalk::Service& service, Owner& owner)
       input_(kFirstBuffer) {
   static_assert(kLeastMemory >= kFirstBuffer + 2 * beanstalk::kOwnReplies + beanstalk::kOwnBody);
   count_memory();
+  service.engine().name_client(session_.client(), peer());
 }
 
 void Connection::count_memory() {

@@ -73,8 +73,8 @@ TEST(RecordValues, FieldsOfANewerVersionAreKept) {
   const JobRecord job = full_job();
   std::string value = value_of(job);
   std::string newer;
-  append_bytes(newer, 20, "the caller's key");
-  append_number(newer, 21, 5);
+  append_bytes(newer, 120, "the caller's key");
+  append_number(newer, 121, 5);
   const JobRecord read_back = read(job, value + newer);
   EXPECT_EQ(read_back.extras->newer, newer);
   JobRecord moved = read_back;

@@ -8,6 +8,7 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -132,7 +133,7 @@ class History {
 
   void command(ClientId client) {
     const JobId id = a_job();
-    switch (below(19)) {
+    switch (below(22)) {
       case 0:
       case 1:
       case 2:
@@ -178,12 +179,25 @@ class History {
       case 16:
         return put_with_key(client);
       case 17:
-        agree([&] { return engine().cancel(now(), id).result; }, [&] { return model_.cancel(id); });
+        cancel(id);
         return agree(
             [&] { return engine().job_with_key(client, "key 1"); },
             [&] { return model_.job_with_key(model_.clients[client].tube_in_use, "key 1"); });
       case 18:
         return patch(id);
+      case 19:
+      case 20:
+        return agree(
+            [&] {
+              const FailOutcome outcome = engine().fail(client, now(), id, {.error = "why"});
+              return std::tuple(outcome.result, outcome.attempts, outcome.delay);
+            },
+            [&] {
+              const FailOutcome outcome = model_.fail(client, id);
+              return std::tuple(outcome.result, outcome.attempts, outcome.delay);
+            });
+      case 21:
+        return set_tube();
       case 14:
         if (!one_in(4)) return;
         engine().disconnect(client, now());
@@ -207,12 +221,36 @@ class History {
     }
   }
 
+  // A failed attempt reads the job's story. While reads fail, it would end later than in the model.
+  RetryPolicy a_policy() {
+    if (options_.outages || !one_in(3)) return {};
+    return {.max_attempts = static_cast<std::uint32_t>(below(4)),
+            .backoff = one_in(3) ? 0 : below(300),
+            .backoff_max = one_in(2) ? 0 : below(2'000),
+            .jitter = static_cast<std::uint32_t>(below(101)),
+            .lost_fails = one_in(2)};
+  }
+
+  void set_tube() {
+    const std::string tube = a_tube();
+    const RetryPolicy policy = one_in(2) ? RetryPolicy() : a_policy();
+    engine().set_tube(now(), tube, {.retry = policy});
+    model_.policies[tube] = policy;
+  }
+
+  void cancel(JobId id) {
+    const bool ask = one_in(2);
+    agree([&] { return engine().cancel(now(), id, ask).result; },
+          [&] { return model_.cancel(id, ask); });
+  }
+
   void put(ClientId client) {
     const Millis delay = a_delay();
     const PutOrder order{.priority = static_cast<Priority>(below(4)),
                          .due_in = delay,
                          .due_at = {},
-                         .ttr = 1'000 + below(2'000)};
+                         .ttr = 1'000 + below(2'000),
+                         .retry = a_policy()};
     const std::string body = "job " + std::to_string(ids_.size());
     const JobId id = queue_.put(client, body, order);
     EXPECT_TRUE(ids_.empty() || id > ids_.back()) << "ids rise, and are never given twice";
@@ -223,6 +261,7 @@ class History {
     job.priority = order.priority;
     job.due = model_.utc() + delay;
     job.ttr = order.ttr;
+    job.retry = order.retry;
     model_.put(id, job);
   }
 
@@ -235,13 +274,15 @@ class History {
                          .ttr = 1'000 + below(2'000),
                          .key = key,
                          .on_conflict = static_cast<OnConflict>(below(5)),
-                         .key_window = one_in(2) ? 0 : below(1'000)};
+                         .key_window = one_in(2) ? 0 : below(1'000),
+                         .retry = a_policy()};
     QueueModel::Job job;
     job.body = body;
     job.tube = model_.clients[client].tube_in_use;
     job.priority = order.priority;
     job.due = model_.utc() + delay;
     job.ttr = order.ttr;
+    job.retry = order.retry;
     job.key = key;
     job.key_window = order.key_window;
     agree(
@@ -318,9 +359,16 @@ class History {
       EXPECT_EQ(static_cast<int>(stats->state), static_cast<int>(job.state)) << id;
       EXPECT_EQ(stats->record.priority, job.priority) << id;
       EXPECT_EQ(stats->tube, job.tube) << id;
+      EXPECT_EQ(stats->record.extras->attempts, job.attempts) << id;
+      EXPECT_EQ(stats->record.extras->death != Death::kNone, job.dead) << id;
+      EXPECT_EQ(stats->record.extras->cancel_asked, job.cancel_asked) << id;
     }
-    EXPECT_EQ(queue_.store().recover().tubes.empty(),
-              model_.jobs.empty() && queue_.store().scan_ended_keys(0, 1).empty());
+    const bool nothing_is_set =
+        std::all_of(model_.policies.begin(), model_.policies.end(),
+                    [](const auto& policy) { return policy.second == RetryPolicy(); });
+    EXPECT_EQ(
+        queue_.store().recover().tubes.empty(),
+        model_.jobs.empty() && queue_.store().scan_ended_keys(0, 1).empty() && nothing_is_set);
     for (const ClientId client : clients_) {
       const std::string& tube = model_.clients[client].tube_in_use;
       const auto first = [&](JobState state) {

@@ -50,6 +50,10 @@ class FailingStore : public MemoryStore {
     refuse_records();
     return MemoryStore::scan_ended_keys(from, limit);
   }
+  std::vector<Attempt> story(JobId id) const override {
+    refuse_records();
+    return MemoryStore::story(id);
+  }
 
  private:
   void refuse_records() const {

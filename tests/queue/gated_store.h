@@ -90,6 +90,7 @@ class GatedStore final : public Store {
   }
   std::optional<KeyRecord> find_key(std::uint32_t, std::string_view) const override { return {}; }
   std::vector<KeyRecord> scan_ended_keys(UtcMs, std::size_t) const override { return {}; }
+  std::vector<Attempt> story(JobId) const override { return {}; }
 
  private:
   std::mutex mutex_;

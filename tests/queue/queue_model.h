@@ -29,6 +29,11 @@ class QueueModel {
     std::uint64_t burial = 0;
     std::string key;
     Millis key_window = 0;
+    RetryPolicy retry;
+    std::uint32_t attempts = 0;
+    bool dead = false;
+    bool cancel_asked = false;
+    std::uint64_t armed_as = 0;  // the larger, the later its deadline was set
   };
   struct Key {
     JobId id = 0;
@@ -46,6 +51,7 @@ class QueueModel {
   std::map<JobId, Job> jobs;
   std::map<std::uint64_t, Client> clients;
   std::map<std::pair<std::string, std::string>, Key> keys;  // by (tube, key)
+  std::map<std::string, RetryPolicy> policies;              // of tubes
   std::vector<std::string> deliveries;                      // "client:body" or "client:WORD"
 
   UtcMs utc() const { return utc_; }
@@ -91,12 +97,22 @@ class QueueModel {
     return found->second.id;
   }
 
-  ChangeOutcome::Result cancel(JobId id) {
+  ChangeOutcome::Result cancel(JobId id, bool ask) {
     using Result = ChangeOutcome::Result;
     if (!jobs.contains(id)) return Result::kNone;
-    if (jobs[id].state == JobState::kReserved) return Result::kReserved;
+    if (jobs[id].state == JobState::kReserved) {
+      jobs[id].cancel_asked |= ask;
+      return ask ? Result::kAsked : Result::kReserved;
+    }
     end(id);
     return Result::kDone;
+  }
+
+  FailOutcome fail(std::uint64_t client, JobId id) {
+    if (!holds(client, id)) return {};
+    const FailOutcome outcome = end_attempt(id);
+    serve();
+    return outcome;
   }
 
   ChangeOutcome::Result patch(JobId id, Priority priority, std::optional<Millis> delay,
@@ -107,7 +123,10 @@ class QueueModel {
     Job job = jobs[id];
     job.priority = priority;
     job.body = body;
-    if (delay) job.due = utc_ + *delay;
+    if (delay) {
+      job.due = utc_ + *delay;
+      revive(job);
+    }
     if (job.state != JobState::kBuried || delay) {
       put(id, job);
     } else {
@@ -128,7 +147,10 @@ class QueueModel {
 
   bool reserve_job(std::uint64_t client, JobId id) {
     if (!jobs.contains(id) || jobs[id].state == JobState::kReserved) return false;
-    if (jobs[id].state == JobState::kBuried) jobs[id].due = utc_;
+    if (jobs[id].state == JobState::kBuried) {
+      jobs[id].due = utc_;
+      revive(jobs[id]);
+    }
     take(client, id);
     return true;
   }
@@ -136,6 +158,7 @@ class QueueModel {
   bool release(std::uint64_t client, JobId id, Priority priority, Millis delay) {
     if (!holds(client, id)) return false;
     Job& job = jobs[id];
+    if (gone_if_asked(id)) return true;
     job.priority = priority;
     job.due = delay > 0 ? utc_ + delay : std::min(job.due, utc_);
     job.state = delay > 0 ? JobState::kDelayed : JobState::kReady;
@@ -145,6 +168,7 @@ class QueueModel {
 
   bool bury(std::uint64_t client, JobId id, Priority priority) {
     if (!holds(client, id)) return false;
+    if (gone_if_asked(id)) return true;
     jobs[id].priority = priority;
     jobs[id].state = JobState::kBuried;
     jobs[id].burial = ++order_;
@@ -154,11 +178,13 @@ class QueueModel {
   bool touch(std::uint64_t client, JobId id) {
     if (!holds(client, id)) return false;
     jobs[id].deadline = utc_ + jobs[id].ttr;
+    jobs[id].armed_as = ++order_;
     return true;
   }
 
   bool give_back(std::uint64_t client, JobId id) {
     if (!holds(client, id)) return false;
+    if (gone_if_asked(id)) return true;
     jobs[id].state = jobs[id].due <= utc_ ? JobState::kReady : JobState::kDelayed;
     serve();
     return true;
@@ -203,10 +229,17 @@ class QueueModel {
     std::sort(held.begin(), held.end(),
               [this](JobId a, JobId b) { return jobs[a].reserved_as < jobs[b].reserved_as; });
     clients.erase(client);
+    std::vector<JobId> ended;
     for (const JobId id : held) {
+      if (jobs[id].cancel_asked || policy_of(jobs[id]).lost_fails) {
+        ended.push_back(id);
+        continue;
+      }
       give_back(jobs[id]);
       serve();
     }
+    for (const JobId id : ended) end_attempt(id);
+    serve();
   }
 
   void crash() {
@@ -216,6 +249,7 @@ class QueueModel {
     for (auto& [id, job] : jobs) {
       if (job.state != JobState::kBuried) give_back(job);
     }
+    drop_asked();
   }
 
   // Returns a tube's jobs in one state: ready ones by (priority, id), delayed ones by (due, id),
@@ -236,6 +270,43 @@ class QueueModel {
   }
 
  private:
+  const RetryPolicy& policy_of(const Job& job) {
+    return job.retry != RetryPolicy() ? job.retry : policies[job.tube];
+  }
+  static void revive(Job& job) {
+    job.attempts = 0;
+    job.dead = false;
+  }
+  bool gone_if_asked(JobId id) {
+    const bool asked = jobs[id].cancel_asked;
+    if (asked) end(id);
+    return asked;
+  }
+  // No job whose cancel was asked for becomes ready.
+  void drop_asked() {
+    std::vector<JobId> asked;
+    for (const auto& [id, job] : jobs) {
+      if (job.cancel_asked && job.state == JobState::kReady) asked.push_back(id);
+    }
+    for (const JobId id : asked) end(id);
+  }
+  FailOutcome end_attempt(JobId id) {
+    if (gone_if_asked(id)) return {.result = FailOutcome::Result::kCancelled};
+    Job& job = jobs[id];
+    const RetryPolicy& policy = policy_of(job);
+    FailOutcome outcome{.result = FailOutcome::Result::kAgain, .attempts = ++job.attempts};
+    if (policy.max_attempts > 0 && job.attempts >= policy.max_attempts) {
+      outcome.result = FailOutcome::Result::kDead;
+      job.dead = true;
+      job.state = JobState::kBuried;
+      job.burial = ++order_;
+      return outcome;
+    }
+    outcome.delay = delay_after(policy, id, job.attempts);
+    job.due = outcome.delay > 0 ? utc_ + outcome.delay : std::min(job.due, utc_);
+    give_back(job);
+    return outcome;
+  }
   void end(JobId id) {
     const Job& job = jobs.at(id);
     if (!job.key.empty()) {
@@ -260,6 +331,8 @@ class QueueModel {
   void make_ready(JobId id) {
     jobs[id].state = JobState::kReady;
     jobs[id].due = utc_;
+    revive(jobs[id]);
+    drop_asked();
   }
 
   std::optional<JobId> best_ready(std::uint64_t client) {
@@ -284,6 +357,7 @@ class QueueModel {
     job.holder = client;
     job.reserved_as = ++order_;
     job.deadline = utc_ + job.ttr;
+    job.armed_as = ++order_;
     return job.body;
   }
 
@@ -312,10 +386,21 @@ class QueueModel {
   }
 
   void settle() {
+    std::vector<JobId> over;
     for (auto& [id, job] : jobs) {
       if (job.state == JobState::kDelayed && job.due <= utc_) job.state = JobState::kReady;
-      if (job.state == JobState::kReserved && job.deadline <= utc_) give_back(job);
+      if (job.state == JobState::kReserved && job.deadline <= utc_) over.push_back(id);
     }
+    std::sort(over.begin(), over.end(),
+              [this](JobId a, JobId b) { return jobs[a].armed_as < jobs[b].armed_as; });
+    for (const JobId id : over) {
+      if (jobs[id].cancel_asked || policy_of(jobs[id]) != RetryPolicy()) {
+        end_attempt(id);
+      } else {
+        give_back(jobs[id]);
+      }
+    }
+    drop_asked();
     serve();
     std::vector<std::uint64_t> waiting;
     for (const auto& [name, client] : clients) {

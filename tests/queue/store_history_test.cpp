@@ -59,10 +59,21 @@ class RandomHistory {
       std::erase_if(changes.tubes, [&](const TubeRecord& record) { return record.number == tube; });
       changes.tubes.push_back(after.count(tube));
     }
+    if (chance(20)) changes.stories.push_back(some_story());
     if (chance(5))
       changes.watermarks = Watermarks{below(1'000'000), below(1'000'000), below(1'000'000)};
     EXPECT_EQ(store().append(changes), ++appended_);
     model_.apply(changes);
+  }
+
+  StoryChange some_story() {
+    StoryChange change{.id = below(20), .story = {}};
+    for (std::uint64_t n = below(4); n > 0; --n)
+      change.story.push_back({.at = below(1'000),
+                              .ending = static_cast<Ending>(1 + below(3)),
+                              .worker = std::string(below(5), 'w'),
+                              .error = std::string(below(300), 'e')});
+    return change;
   }
 
   KeyChange some_key_change() {
@@ -101,7 +112,12 @@ class RandomHistory {
     if (chance(20)) {
       body = std::string(below(10'000), 'z');
       changed.body_bytes = static_cast<std::uint32_t>(body.size());
-      changed.extras = detail::Rare(JobExtras{.key = "k", .body = next_id_++, .newer = {}});
+      changed.extras = detail::Rare(JobExtras{.key = "k",
+                                              .body = next_id_++,
+                                              .retry = {.max_attempts = 3, .lost_fails = true},
+                                              .attempts = 2,
+                                              .death = Death::kAttempts,
+                                              .has_story = true});
       return {before, changed, body};
     }
     return {before, changed, {}};
@@ -126,6 +142,11 @@ class RandomHistory {
     for (const auto& [name, key] : model_.keys)
       EXPECT_EQ(store().find_key(key.tube, key.key), key) << key.key;
     EXPECT_EQ(store().find_key(7, "a"), std::nullopt);
+    for (JobId id = 0; id < 20; ++id) {
+      const auto known = model_.stories.find(id);
+      const auto story = known == model_.stories.end() ? std::vector<Attempt>() : known->second;
+      EXPECT_EQ(store().story(id), story) << id;
+    }
   }
 
   void look_at(JobId id) {

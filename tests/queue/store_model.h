@@ -32,6 +32,7 @@ class StoreModel {
   std::map<JobId, Unfinished> unfinished;
   std::map<std::uint32_t, TubeRecord> tubes;
   std::map<std::pair<std::uint32_t, std::string>, KeyRecord> keys;
+  std::map<JobId, std::vector<Attempt>> stories;
   // Jobs by JobRecord::body_id(), where that is not their own id.
   std::map<JobId, JobId> other_bodies;
   Watermarks watermarks;
@@ -45,6 +46,10 @@ class StoreModel {
       const KeyRecord& key = change.after ? *change.after : *change.before;
       keys.erase({key.tube, key.key});
       if (change.after) keys[{key.tube, key.key}] = key;
+    }
+    for (const StoryChange& change : changes.stories) {
+      stories[change.id] = change.story;
+      if (change.story.empty()) stories.erase(change.id);
     }
     for (const TubeRecord& tube : changes.tubes) {
       tubes[tube.number] = tube;

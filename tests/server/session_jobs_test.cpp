@@ -42,7 +42,7 @@ TEST_F(SessionJobs, AJobIsPutWithNamedOptions) {
 TEST_F(SessionJobs, AnOptionThatIsRefusedIsNamedAndTheBodyIsDiscarded) {
   EXPECT_EQ(client.say("put-job 4 delya=3s\r\nquit\r\n"),
             "BAD_OPTION \"delya\": no such option; there are pri delay due ttr key on-conflict "
-            "key-window\r\n");
+            "key-window max-attempts backoff jitter lost\r\n");
   EXPECT_EQ(client.say("put-job 4 delay=3\r\nquit\r\n").substr(0, 22), "BAD_OPTION delay: \"3\":");
   EXPECT_EQ(client.say("put-job 4 delay=3s due=0\r\nquit\r\n"),
             "BAD_OPTION due: does not go with delay\r\n");
@@ -87,7 +87,8 @@ TEST_F(SessionJobs, AJobIsPeekedAtAndCancelledByItsIdOrKey) {
   EXPECT_EQ(client.say("reserve\r\n"), "RESERVED 2 1\r\nb\r\n");
   EXPECT_EQ(client.say("cancel-job key=b\r\n"), "IS_RESERVED 2\r\n");
   EXPECT_EQ(client.say("cancel-job\r\ncancel-job key=\r\ncancel-job 2 pri=1\r\n"),
-            "UNKNOWN_COMMAND\r\nBAD_FORMAT\r\nBAD_FORMAT\r\n");
+            "UNKNOWN_COMMAND\r\nBAD_FORMAT\r\n"
+            "BAD_OPTION \"pri\": no such option; there are reserved\r\n");
 }
 
 TEST_F(SessionJobs, AJobIsPatched) {

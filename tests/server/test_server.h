@@ -87,6 +87,7 @@ class BreakableStore : public queue::Store {
                                                 std::size_t limit) const override {
     return store_.scan_ended_keys(from, limit);
   }
+  std::vector<queue::Attempt> story(queue::JobId id) const override { return store_.story(id); }
 
  private:
   queue::MemoryStore store_;

@@ -64,6 +64,7 @@ StoreModel HistoryStore::read_all(const queue::Store& store) {
   }
   for (const auto& [id, job] : found.jobs) {
     if (job.record.body_id() != id) found.other_bodies[job.record.body_id()] = id;
+    if (job.record.extras->has_story) found.stories[id] = store.story(id);
     const std::string& key = job.record.extras->key;
     const auto record = key.empty() ? std::nullopt : store.find_key(job.record.tube, key);
     if (record) found.keys[{record->tube, key}] = *record;

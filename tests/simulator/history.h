@@ -122,6 +122,7 @@ class HistoryStore final : public queue::Store {
   std::optional<queue::KeyRecord> find_key(std::uint32_t tube, std::string_view key) const override;
   std::vector<queue::KeyRecord> scan_ended_keys(queue::UtcMs from,
                                                 std::size_t limit) const override;
+  std::vector<queue::Attempt> story(queue::JobId id) const override;
 
  private:
   // The name of a tube, and a key.

@@ -92,4 +92,13 @@ std::vector<queue::KeyRecord> HistoryStore::scan_ended_keys(queue::UtcMs from,
   return found;
 }
 
+std::vector<queue::Attempt> HistoryStore::story(queue::JobId id) const {
+  work(1);
+  const auto found = store_->story(id);
+  const auto known = state_.stories.find(id);
+  if (found != (known == state_.stories.end() ? std::vector<queue::Attempt>() : known->second))
+    throw Violation("job " + std::to_string(id) + " is read with another story");
+  return found;
+}
+
 }  // namespace carillon::simulator

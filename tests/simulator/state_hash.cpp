@@ -32,7 +32,13 @@ std::uint64_t hash_of(const queue::JobRecord& record) {
         std::uint64_t{record.era}})
     hash = mix(hash, field);
   if (!record.extras) return hash;
-  return mix(mix(mix(hash, record.extras->key), record.extras->key_window), record.extras->body);
+  const queue::JobExtras& extras = *record.extras;
+  for (const std::uint64_t field :
+       {extras.key_window, extras.body, std::uint64_t{extras.attempts},
+        std::uint64_t{extras.retry.max_attempts}, static_cast<std::uint64_t>(extras.death),
+        std::uint64_t{extras.has_story}, std::uint64_t{extras.cancel_asked}})
+    hash = mix(hash, field);
+  return mix(hash, extras.key);
 }
 
 std::uint64_t hash_of(const queue::TubeRecord& tube) {

@@ -50,6 +50,8 @@ struct PutOrder {
   OnConflict on_conflict = OnConflict::kReject;
   // How long the key still counts when the job is gone, in ms.
   Millis key_window = 0;
+  // If it is not RetryPolicy(), it counts instead of the tube's.
+  RetryPolicy retry = {};
 };
 
 // The answer to a command. It may leave for the client once the store's appends up to `durable_at`
@@ -112,11 +114,26 @@ struct Patch {
 struct ChangeOutcome {
   enum class Result : std::uint8_t {
     kDone,
+    kAsked,     // the job is deleted when its reservation ends, and its worker may learn of it
     kReserved,  // nothing was changed
     kNone,      // there is no such job
     kTooFar,    // nothing was changed: the job would be due after kLastDue
   };
   Result result = Result::kNone;
+  Sequence durable_at = 0;
+};
+
+// What becomes of a job whose attempt has failed.
+struct FailOutcome {
+  enum class Result : std::uint8_t {
+    kAgain,      // it comes again after `delay`
+    kDead,       // it is buried: it had all its attempts
+    kCancelled,  // it was deleted, as its cancel was asked for
+    kNone,       // the client does not hold it
+  };
+  Result result = Result::kNone;
+  std::uint32_t attempts = 0;  // that have failed
+  Millis delay = 0;            // ms
   Sequence durable_at = 0;
 };
 

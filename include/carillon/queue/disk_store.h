@@ -86,6 +86,7 @@ class DiskStore final : public Store {
                                      std::size_t limit) const override;
   std::optional<KeyRecord> find_key(std::uint32_t tube, std::string_view key) const override;
   std::vector<KeyRecord> scan_ended_keys(UtcMs from, std::size_t limit) const override;
+  std::vector<Attempt> story(JobId id) const override;
 
   // Begins to make a checkpoint, from which the store can be backed up while it is used: it has
   // all that was appended before this call. Another thread does the work. REQUIRES: there is no

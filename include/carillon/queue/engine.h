@@ -39,9 +39,9 @@
 //
 // Errors. A method that reads or appends throws StoreError if the store fails; the state is then as
 // before the command, but the time has advanced. StoreError can come from `put`, `put_all`,
-// `reserve`, `reserve_job`, `release`, `bury`, `remove`, `remove_all`, `cancel`, `patch`,
-// `job_with_key`, all peeks and kicks, `job_stats`, `advance`, `close` and the constructor. A
-// failed read may pass, and changes no job. A ClientId that is not connected throws
+// `reserve`, `reserve_job`, `release`, `bury`, `fail`, `remove`, `remove_all`, `cancel`, `patch`,
+// `job_with_key`, all peeks and kicks, `job_stats`, `story`, `set_tube`, `advance`, `close` and the
+// constructor. A failed read may pass, and changes no job. A ClientId that is not connected throws
 // std::out_of_range.
 //
 // Complexity. A command costs O(log jobs in memory) and at most one append, besides the work that
@@ -121,6 +121,9 @@ class Engine {
   // REQUIRES, of all methods below that take a ClientId: the client is connected. It does not wait
   // in a reserve either, except for `disconnect`, `stop_waiting` and `holds_jobs`.
   ClientId connect();
+  // Gives the client a name, for the stories of the jobs that it reserves. It is cut after
+  // kMaxWorkerName bytes.
+  void name_client(ClientId client, std::string_view name);
   // Ends the client's waiting without a Delivery, and makes its reserved jobs ready, or delayed if
   // they were reserved before their time: up to 64 at once, the others in the next calls.
   void disconnect(ClientId client, Now now);
@@ -186,7 +189,7 @@ class Engine {
   // Does nothing if the client does not wait.
   void stop_waiting(ClientId client);
 
-  // The next four work on jobs that the client has reserved.
+  // The next six work on jobs that the client has reserved.
 
   // Makes the job ready, or delayed if `delay` (ms) is not 0. Throws std::out_of_range if the delay
   // does not fit: see `fits`.
@@ -194,6 +197,13 @@ class Engine {
   Outcome bury(ClientId client, Now now, JobId id, Priority priority);
   // Lets the job's ttr begin anew. Appends nothing.
   Outcome touch(ClientId client, Now now, JobId id);
+  // The attempt has failed: counts it, adds it to the job's story (retry.h), and buries the job if
+  // it was the last one, else makes it ready or delayed. Without a policy there is no last one.
+  // Throws std::out_of_range as `release` does.
+  FailOutcome fail(ClientId client, Now now, JobId id, const Failure& failure);
+  // Returns true if somebody has asked for the job's cancel. The worker may delete it, or stop in
+  // any other way: a release, bury, fail, lost connection or time-out deletes the job then, too.
+  bool cancel_asked(ClientId client, JobId id) const;
   // Makes the job ready again, or delayed if it is not due yet, as if it had not been reserved: its
   // history does not show it. For a job whose body cannot be read now. Appends nothing. Returns
   // false if the client does not hold the job.
@@ -208,8 +218,9 @@ class Engine {
   // The same for many jobs, with one append. Returns an outcome for each id; that of an id that
   // comes twice is done once.
   std::vector<Outcome> remove_all(ClientId client, Now now, std::span<const JobId> ids);
-  // Deletes a job that nobody has reserved: its work has not begun.
-  ChangeOutcome cancel(Now now, JobId id);
+  // Deletes a job that nobody has reserved: its work has not begun. If somebody has, and `ask` is
+  // true, the job is deleted when its reservation ends, and cancel_asked() tells its worker.
+  ChangeOutcome cancel(Now now, JobId id, bool ask = false);
   // Changes a job that nobody has reserved. A buried job that gets a due time is not buried any
   // more.
   ChangeOutcome patch(Now now, JobId id, const Patch& patch);
@@ -249,6 +260,12 @@ class Engine {
   // pause is not stored: a restart ends it. Returns false if there is no such tube.
   bool pause(Now now, std::string_view tube, Millis duration);
 
+  // Sets what holds for a tube, and makes the tube if there is none. It stays as long as anything
+  // is set. Throws std::invalid_argument if a setting is out of its range. Returns the append.
+  Sequence set_tube(Now now, std::string_view tube, const TubeSettings& settings);
+  // Returns what is set; nothing for a tube that does not exist.
+  TubeSettings tube_settings(std::string_view tube) const;
+
   // Returns true if a job with this delay (ms) would be due by kLastDue. A caller checks this
   // before `release`, whose Outcome has no way to say so.
   bool fits(Now now, Millis delay) const;
@@ -272,6 +289,9 @@ class Engine {
   // Returns how many milliseconds the wall clock was set forward (negative: back), as of the last
   // command, since an engine of this store last knew the time.
   std::int64_t clock_moved() const;
+  // Returns the story of the job (retry.h), from the earliest attempt on; none if there is no such
+  // job.
+  std::optional<std::vector<Attempt>> story(Now now, JobId id);
   std::optional<JobStats> job_stats(Now now, JobId id);
   std::optional<TubeStats> tube_stats(Now now, std::string_view tube);
   EngineStats stats(Now now);

@@ -62,6 +62,7 @@ struct TubeStats {
   Millis pause = 0;
   // Milliseconds until the pause ends, rounded down to less than `pause`; else 0.
   Millis pause_left = 0;
+  TubeSettings settings;
 };
 
 struct EngineStats {

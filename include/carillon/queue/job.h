@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "carillon/queue/detail/rare.h"
 
@@ -75,6 +76,29 @@ struct JobHistory {
 // The longest key of a job, in bytes.
 inline constexpr std::size_t kMaxKey = 200;
 
+// What becomes of a job when an attempt to do its work has failed (retry.h).
+struct RetryPolicy {
+  // Of so many failed attempts the last one buries the job. 0: none does.
+  std::uint32_t max_attempts = 0;
+  // The job comes again so many ms after the first failed attempt, and twice as many after each
+  // further one, up to `backoff_max`; if that is smaller, always after `backoff`.
+  Millis backoff = 0;
+  Millis backoff_max = 0;
+  // Up to so many percent of that are added, from job to job another part: so jobs that failed
+  // together do not come again together. 0 to 100.
+  std::uint32_t jitter = 0;
+  // Whether an attempt has failed if its worker's connection is lost.
+  bool lost_fails = false;
+
+  friend bool operator==(const RetryPolicy&, const RetryPolicy&) = default;
+};
+
+// Why a job is dead: buried by the queue, and not by a worker.
+enum class Death : std::uint8_t {
+  kNone = 0,
+  kAttempts = 1,  // RetryPolicy::max_attempts have failed
+};
+
 // Fields that few jobs have.
 struct JobExtras {
   // The caller's own name of the job, which no other job of the tube has; empty: none.
@@ -83,9 +107,18 @@ struct JobExtras {
   Millis key_window = 0;
   // The id under which the body is stored, if the job got another body than it was put with.
   JobId body = 0;
+  // If it is not RetryPolicy(), it counts instead of the tube's.
+  RetryPolicy retry = {};
+  // How many attempts have failed, since the job was put or JobRecord::revive()d.
+  std::uint32_t attempts = 0;
+  Death death = Death::kNone;
+  // The store has a story of the job.
+  bool has_story = false;
+  // The job is to be deleted when its reservation ends.
+  bool cancel_asked = false;
   // Fields of the record that a newer version of Carillon has written, as their bytes. This version
   // keeps them, and writes them again with the record.
-  std::string newer;
+  std::string newer = {};
 
   friend bool operator==(const JobExtras&, const JobExtras&) = default;
 };
@@ -121,6 +154,15 @@ struct JobRecord {
   detail::Rare<JobExtras> extras = {};
 
   bool buried() const { return burial != 0; }
+  // The job is not buried any more, and gets all its attempts anew. The caller sets `due`.
+  void revive() {
+    burial = 0;
+    if (extras->attempts == 0 && extras->death == Death::kNone) return;
+    JobExtras alive = *extras;
+    alive.attempts = 0;
+    alive.death = Death::kNone;
+    extras = detail::Rare(std::move(alive));
+  }
   // Names the body in the store.
   JobId body_id() const { return extras->body != 0 ? extras->body : id; }
 

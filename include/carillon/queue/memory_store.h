@@ -52,6 +52,7 @@ class MemoryStore : public Store {
                                      std::size_t limit) const override;
   std::optional<KeyRecord> find_key(std::uint32_t tube, std::string_view key) const override;
   std::vector<KeyRecord> scan_ended_keys(UtcMs from, std::size_t limit) const override;
+  std::vector<Attempt> story(JobId id) const override;
 
   // Returns the number of jobs.
   std::size_t size() const { return jobs_.size(); }
@@ -99,6 +100,7 @@ class MemoryStore : public Store {
   Watermarks watermarks_;
   std::map<std::pair<std::uint32_t, std::string>, KeyRecord, std::less<>> keys_;
   std::set<std::tuple<UtcMs, std::uint32_t, std::string>> ended_keys_;
+  std::unordered_map<JobId, std::vector<Attempt>> stories_;
   // Jobs by JobRecord::body_id(), where that is not their own id.
   std::unordered_map<JobId, JobId> other_bodies_;
   std::size_t body_bytes_ = 0;

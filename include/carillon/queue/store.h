@@ -36,6 +36,7 @@
 
 #include "carillon/queue/detail/rare.h"
 #include "carillon/queue/job.h"
+#include "carillon/queue/retry.h"
 
 namespace carillon::queue {
 
@@ -60,8 +61,16 @@ class StoreDamage : public StoreError {
 // keeps them, and writes them again with the record.
 using NewerFields = detail::Rare<std::string>;
 
-// The record, decoded, of a tube that has a job, or the key of a job that is gone. It is stored
-// with every change to them, so that a start need not count jobs.
+// What the owner of a queue has set for a tube.
+struct TubeSettings {
+  // Of jobs that have no policy of their own.
+  RetryPolicy retry = {};
+
+  friend bool operator==(const TubeSettings&, const TubeSettings&) = default;
+};
+
+// The record, decoded, of a tube that has a job, the key of a job that is gone, or settings. It is
+// stored with every change to them, so that a start need not count jobs.
 struct TubeRecord {
   // Stands for the name in records and keys.
   std::uint32_t number = 0;
@@ -72,10 +81,11 @@ struct TubeRecord {
   std::uint64_t buried = 0;
   // How many keys still count though their jobs are gone.
   std::uint64_t ended_keys = 0;
+  detail::Rare<TubeSettings> settings = {};
   NewerFields newer = {};
 
   // Returns true if nothing of the tube needs to be stored.
-  bool empty() const { return scheduled == 0 && buried == 0 && ended_keys == 0; }
+  bool empty() const { return scheduled == 0 && buried == 0 && ended_keys == 0 && !settings; }
 
   friend bool operator==(const TubeRecord&, const TubeRecord&) = default;
 };
@@ -140,6 +150,12 @@ struct KeyChange {
   std::optional<KeyRecord> after;
 };
 
+// The story of a job, in place of the one before; empty: there is none any more.
+struct StoryChange {
+  JobId id = 0;
+  std::vector<Attempt> story;
+};
+
 // A body of more bytes than this is stored in pieces of so many, of which the last may be shorter.
 // They are put one by one and before their job, so that no change is large.
 inline constexpr std::size_t kBodyPiece = 256 << 10;
@@ -168,6 +184,7 @@ struct UnfinishedBody {
 struct Changes {
   std::vector<JobChange> jobs;
   std::vector<KeyChange> keys = {};
+  std::vector<StoryChange> stories = {};
   // The body comes in pieces; the change that puts its job, without a body, ends that.
   std::optional<UnfinishedBody> begun = {};
   std::optional<BodyPiece> piece = {};
@@ -181,6 +198,7 @@ struct Changes {
   void clear() {
     jobs.clear();
     keys.clear();
+    stories.clear();
     begun.reset();
     piece.reset();
     given_up.reset();
@@ -296,6 +314,9 @@ class Store {
   // Returns the records of the keys whose jobs are gone and which end at `from` or later, by
   // (until, tube, key), at most `limit` of them. O(log keys + result).
   virtual std::vector<KeyRecord> scan_ended_keys(UtcMs from, std::size_t limit) const = 0;
+
+  // Returns the story of the job, from the earliest attempt on, or nothing. O(log jobs).
+  virtual std::vector<Attempt> story(JobId id) const = 0;
 };
 
 // Returns the whole body of a job, whatever its size. Throws as Store::body() does.

@@ -90,6 +90,7 @@ Sequence Engine::State::append() {
     record.scheduled = counted.scheduled;
     record.buried = counted.buried;
     record.ended_keys = counted.ended_keys;
+    record.settings = counted.settings;
   }
   return last_sequence;
 }

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "carillon/queue/engine.h"
@@ -62,6 +63,7 @@ struct Client : TimerNode {
   }
 
   ClientId id;
+  std::string name;
   Tube* tube_in_use = nullptr;
   // Never empty. In beanstalkd's order: when one goes, the last one takes its position.
   std::vector<std::unique_ptr<Watch>> watches;

@@ -94,11 +94,13 @@ void Engine::State::advance(Now now, std::size_t step) {
   // First make ready all jobs that become ready now, and then hand them out: the lowest (priority,
   // id) first. Otherwise a job that was put earlier would win over one of a lower priority.
   std::vector<Tube*> served;
+  std::vector<std::uint32_t> emptied;
   const auto runs_out = [this, &served](TimerNode& node) {
     auto& job = static_cast<LoadedJob&>(node);
     Tube& tube = *job.tube;
     ++timeouts;
     ++job.history.timeouts;
+    if (end_is_stored(job, Ending::kTimedOut)) return entrust(job, Ending::kTimedOut);
     detach(job);
     enqueue(job);
     if (served.empty() || served.back() != &tube) served.push_back(&tube);
@@ -113,12 +115,14 @@ void Engine::State::advance(Now now, std::size_t step) {
       step);
   ripen(served, step);
   ttrs.advance(clock.mono(), runs_out, step);
+  end_attempts(served, emptied, step);
   pauses.advance(
       clock.mono(),
       [&served](TimerNode& node) { served.push_back(static_cast<TubeTimer&>(node).tube); }, step);
   load_what_is_near(served, step);
   if (!to_place.empty()) place_more(served, step);
   serve(served);
+  for (const std::uint32_t number : emptied) forget_if_unreferenced(number);
   waits.advance(
       clock.mono(), [this](TimerNode& node) { wait_is_over(static_cast<Client&>(node)); }, step);
   clear_up(step);
@@ -214,6 +218,7 @@ std::optional<std::uint64_t> Engine::next_wakeup() const {
   }
   if (s.keys_end != UINT64_MAX) sooner(s.clock.mono_ns_at_tick(s.clock.tick_of(s.keys_end)));
   if (!s.to_place.empty()) sooner(s.clock.mono_ns_at_tick(s.place_at));
+  if (!s.undertaker.held.empty()) sooner(EngineClock::mono_ns_at(s.undertake_at));
   for (const auto* wheel : {&s.ttrs, &s.pauses, &s.waits}) {
     if (const auto tick = wheel->next_wakeup()) sooner(EngineClock::mono_ns_at(*tick));
   }

@@ -18,7 +18,7 @@ JobRecord kicked(const JobRecord& before, const JobHistory& history, const Engin
   JobRecord after = before;
   after.history = history;
   ++after.history.kicks;
-  after.burial = 0;
+  after.revive();
   after.due = clock.utc();
   clock.counts_from_now(after);
   return after;
@@ -34,7 +34,9 @@ std::optional<JobRecord> Engine::State::record_to_remove(const Client& client, J
 
 void Engine::State::add_removal(const JobRecord& record) {
   add_change(record, std::nullopt);
-  if (record.extras) end_key(record);
+  if (!record.extras) return;
+  end_key(record);
+  if (record.extras->has_story) changes.stories.push_back({record.id, {}});
 }
 
 void Engine::State::finish_removal(const JobRecord& record) {

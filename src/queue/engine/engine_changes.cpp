@@ -33,15 +33,26 @@ std::optional<JobId> Engine::job_with_key(ClientId id, std::string_view key) {
   return owner->id;
 }
 
-ChangeOutcome Engine::cancel(Now now, JobId id) {
+ChangeOutcome Engine::cancel(Now now, JobId id, bool ask) {
   using Result = ChangeOutcome::Result;
   State& s = *state_;
   s.advance(now);
   const std::optional<JobRecord> record = s.record_of(id);
   if (!record) return {.result = Result::kNone, .durable_at = s.last_sequence};
-  if (s.state_of(*record) == JobState::kReserved)
-    return {.result = Result::kReserved, .durable_at = s.durable_at(id)};
-  return {.result = Result::kDone, .durable_at = s.remove(*record)};
+  if (s.state_of(*record) != JobState::kReserved)
+    return {.result = Result::kDone, .durable_at = s.remove(*record)};
+  if (ask && !record->extras->cancel_asked) s.ask_to_cancel(*s.loaded(id));
+  return {.result = ask ? Result::kAsked : Result::kReserved, .durable_at = s.durable_at(id)};
+}
+
+void Engine::State::ask_to_cancel(LoadedJob& job) {
+  JobRecord after = job.record;
+  JobExtras extras = *after.extras;
+  extras.cancel_asked = true;
+  after.extras = detail::Rare(std::move(extras));
+  add_change(job.record, after);
+  job.sequence = append();
+  job.record = std::move(after);
 }
 
 ChangeOutcome Engine::patch(Now now, JobId id, const Patch& patch) {
@@ -61,7 +72,7 @@ ChangeOutcome Engine::patch(Now now, JobId id, const Patch& patch) {
   after.priority = patch.priority.value_or(after.priority);
   after.ttr = std::clamp(patch.ttr.value_or(after.ttr), kMinTtr, kMaxTtr);
   if (patch.due_at || patch.due_in) {
-    after.burial = 0;
+    after.revive();
     s.clock.set_due(after, patch.due_in.value_or(0), patch.due_at);
   }
   if (patch.body) {

@@ -66,6 +66,7 @@ PutOutcome Engine::put(ClientId id, Now now, const PutOrder& order, const LargeB
 Engine::State::PlannedPut Engine::State::plan_put(Tube& tube, const PutOrder& order,
                                                   const LargeBody& of, std::string_view body) {
   using Result = PutOutcome::Result;
+  check(order.retry);
   if (!clock.fits(order.due_in, order.due_at)) return {};
   PlannedPut put{.before = {},
                  .after = {.tube = tube.record.number,
@@ -86,15 +87,17 @@ Engine::State::PlannedPut Engine::State::plan_put(Tube& tube, const PutOrder& or
   const JobId body_id = of.id != 0 ? of.id : give_id();
   if (record.id == 0) record.id = body_id;
   put.outcome.id = record.id;
-  if (!order.key.empty()) {
+  if (body_id != record.id || !order.key.empty() || order.retry != RetryPolicy()) {
     record.extras = detail::Rare(JobExtras{.key = std::string(order.key),
                                            .key_window = order.key_window,
                                            .body = body_id == record.id ? 0 : body_id,
+                                           .retry = order.retry,
                                            .newer = {}});
-    if (!put.before)
-      add_key_change(put.owner,
-                     KeyRecord{.tube = record.tube, .key = record.extras->key, .id = record.id});
   }
+  if (!order.key.empty() && !put.before)
+    add_key_change(put.owner,
+                   KeyRecord{.tube = record.tube, .key = record.extras->key, .id = record.id});
+  if (put.before && put.before->extras->has_story) changes.stories.push_back({record.id, {}});
   extend_cursor(tube);
   add_change(put.before, record, body);
   return put;

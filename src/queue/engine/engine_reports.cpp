@@ -128,6 +128,7 @@ std::optional<TubeStats> Engine::tube_stats(Now now, std::string_view name) {
   stats.waiting = tube->waiting.size();
   stats.deletes = tube->deletes;
   stats.pauses = tube->pauses;
+  stats.settings = *tube->record.settings;
   if (tube->paused()) {
     stats.pause = tube->pause;
     stats.pause_left = s.clock.left_until_mono(tube->pause_end.expiry());
@@ -219,6 +220,9 @@ void Engine::check_invariants() const {
           std::to_string(client->id));
     reserved -= client->held.size();
   }
+  reserved -= s.undertaker.held.size();
+  check(s.undertaker.held.size() == s.entrusted.size(), "the undertaker knows of its jobs",
+        std::to_string(s.entrusted.size()));
   std::size_t ended = 0;
   for (const Tube* tube : s.tube_order) ended += tube->record.ended_keys;
   const std::vector<KeyRecord> ended_keys = s.store.scan_ended_keys(0, SIZE_MAX);

@@ -5,6 +5,7 @@
 //   reserve, release, bury, touch, watch  engine_worker.cpp; how a client waits: reserving.cpp
 //   remove, peek, kick, pause             engine_anyone.cpp; cancel, patch: engine_changes.cpp
 //   the keys of jobs                      keys.cpp
+//   fail, the settings of tubes           engine_attempts.cpp; attempts that end: attempts.cpp
 //   what the passing of time does         engine.cpp, advance
 //   what clients leave behind             leaving.cpp
 //   far jobs are loaded                   loading.cpp; those that are ready: counting.cpp
@@ -145,8 +146,39 @@ struct Engine::State {
   // where it belongs now.
   void replaced(const JobRecord& before, const JobRecord& after);
 
+  // --- Attempts (attempts.cpp)
+
+  // Throws std::invalid_argument.
+  static void check(const RetryPolicy& policy);
+  const RetryPolicy& policy_of(const JobRecord& job);
+  // Returns true if more is to be stored than a ready job needs, when the job's reservation ends
+  // without a word of its worker.
+  bool end_is_stored(const LoadedJob& job, Ending ending);
+  // Gives the job to the undertaker. REQUIRES: it is detached or reserved.
+  void entrust(LoadedJob& job, Ending ending);
+  // The end of a reservation that was gathered: what is to be done in memory once it is appended.
+  struct PlannedEnd {
+    LoadedJob* job;
+    std::optional<JobRecord> after;  // none if the job is deleted
+  };
+  // Gathers the end of an attempt that has failed. Throws StoreError if the story cannot be read.
+  PlannedEnd plan_end(LoadedJob& job, Attempt attempt, const Failure& failure);
+  void add_to_story(const JobRecord& job, Attempt attempt);
+  // REQUIRES: it was appended. The tube may be unreferenced then.
+  void finish_end(const PlannedEnd& end);
+  // Stores the ends of up to `budget` entrusted jobs. Adds the tubes of those that come again to
+  // `served`, and the numbers of those that lose a job to `emptied`.
+  void end_attempts(std::vector<Tube*>& served, std::vector<std::uint32_t>& emptied,
+                    std::size_t budget);
+  // Sets when the ttr of a reserved job is over.
+  void set_deadline(LoadedJob& job, std::uint64_t mono);
+
+  // REQUIRES: the job is reserved.
+  void ask_to_cancel(LoadedJob& job);
   // Deletes the job. Returns the append.
   Sequence remove(const JobRecord& record);
+  // Returns the job if the client has reserved it, else nullptr.
+  LoadedJob* held_by(const Client& client, JobId id);
   // Returns the record of the job if the client may delete it.
   std::optional<JobRecord> record_to_remove(const Client& client, JobId id);
   // Gathers a deletion.
@@ -382,6 +414,15 @@ struct Engine::State {
       Client, boost::intrusive::member_hook<Client, boost::intrusive::list_member_hook<>,
                                             &Client::leaving_hook>>;
   LeavingLines leaving_lines;
+
+  // Holds the jobs whose reservations are over, until that is stored.
+  Client undertaker{0};
+  struct Entrusted {
+    Ending ending;
+    std::string worker;
+  };
+  std::unordered_map<JobId, Entrusted> entrusted;  // those jobs
+  std::uint64_t undertake_at = 0;                  // not before this monotonic ms
 
   const std::int64_t lead_before;  // EngineClock::lead() when the engine before this one ended
   Watermarks stored_marks;         // as they stand in the store

@@ -15,10 +15,6 @@ namespace carillon::queue {
 namespace {
 
 // Returns `job` if the client holds it, else nullptr.
-LoadedJob* held_by(const Client& client, LoadedJob* job) {
-  return job != nullptr && job->holder == &client ? job : nullptr;
-}
-
 // So many tubes that exist may be watched by each client, whatever the others do.
 constexpr std::size_t kOwnWatches = 16;
 
@@ -88,7 +84,7 @@ std::optional<Delivery> Engine::reserve_job(ClientId id, Now now, JobId job_id) 
   if (was_buried) {
     // The store has to know that the job is not buried any more: a crash must not bury it again.
     const JobRecord before = *record;
-    record->burial = 0;
+    record->revive();
     record->due = s.clock.utc();
     s.clock.counts_from_now(*record);
     s.add_change(before, record);
@@ -116,8 +112,10 @@ Outcome Engine::release(ClientId id, Now now, JobId job_id, Priority priority, M
   if (!fits(now, delay))
     throw std::out_of_range("release: a delay of " + std::to_string(delay) +
                             " ms ends after the year 9999");
-  LoadedJob* job = held_by(s.client(id), s.loaded(job_id));
+  LoadedJob* job = s.held_by(s.client(id), job_id);
   if (job == nullptr) return {.done = false, .durable_at = s.last_sequence};
+  if (job->record.extras && job->record.extras->cancel_asked)
+    return {.done = true, .durable_at = s.remove(job->record)};
 
   JobRecord after = job->record;
   after.history = job->history;
@@ -146,8 +144,10 @@ Outcome Engine::release(ClientId id, Now now, JobId job_id, Priority priority, M
 Outcome Engine::bury(ClientId id, Now now, JobId job_id, Priority priority) {
   State& s = *state_;
   s.advance(now);
-  LoadedJob* job = held_by(s.client(id), s.loaded(job_id));
+  LoadedJob* job = s.held_by(s.client(id), job_id);
   if (job == nullptr) return {.done = false, .durable_at = s.last_sequence};
+  if (job->record.extras && job->record.extras->cancel_asked)
+    return {.done = true, .durable_at = s.remove(job->record)};
 
   JobRecord after = job->record;
   after.history = job->history;
@@ -165,21 +165,21 @@ Outcome Engine::bury(ClientId id, Now now, JobId job_id, Priority priority) {
 Outcome Engine::touch(ClientId id, Now now, JobId job_id) {
   State& s = *state_;
   s.advance(now);
-  Client& client = s.client(id);
-  LoadedJob* job = held_by(client, s.loaded(job_id));
+  LoadedJob* job = s.held_by(s.client(id), job_id);
   if (job == nullptr) return {.done = false, .durable_at = s.last_sequence};
-
-  client.deadlines.erase(client.deadlines.iterator_to(*job));
-  s.ttrs.reschedule(*job, s.clock.mono_from() + job->record.ttr);
-  client.deadlines.insert(*job);
+  s.set_deadline(*job, s.clock.mono_from() + job->record.ttr);
   return {.done = true, .durable_at = job->sequence};
 }
 
 bool Engine::give_back(ClientId id, Now now, JobId job_id) {
   State& s = *state_;
   s.advance(now);
-  LoadedJob* job = held_by(s.client(id), s.loaded(job_id));
+  LoadedJob* job = s.held_by(s.client(id), job_id);
   if (job == nullptr) return false;
+  if (job->record.extras && job->record.extras->cancel_asked) {
+    s.entrust(*job, Ending::kLost);
+    return true;
+  }
   Tube& tube = *job->tube;
   --job->history.reserves;
   s.detach(*job);

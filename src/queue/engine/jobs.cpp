@@ -12,6 +12,11 @@ LoadedJob* Engine::State::loaded(JobId id) {
   return found == nullptr ? nullptr : found->get();
 }
 
+LoadedJob* Engine::State::held_by(const Client& client, JobId id) {
+  LoadedJob* const job = loaded(id);
+  return job != nullptr && job->holder == &client ? job : nullptr;
+}
+
 std::optional<JobRecord> Engine::State::record_of(JobId id) {
   if (const LoadedJob* job = loaded(id)) return job->record;
   if (id >= next_id) return std::nullopt;
@@ -100,6 +105,7 @@ void Engine::State::drop_from_memory(LoadedJob& job) {
 }
 
 void Engine::State::make_ready(LoadedJob& job) {
+  if (job.record.extras && job.record.extras->cancel_asked) return entrust(job, Ending::kLost);
   job.state = JobState::kReady;
   job.tube->ready.insert(job);
   ++sums.ready;

@@ -26,6 +26,10 @@ std::size_t Engine::State::give_up(Client& client, std::size_t budget) {
   std::size_t done = 0;
   for (; done < budget && !client.held.empty(); ++done) {
     LoadedJob& job = client.held.front();
+    if (end_is_stored(job, Ending::kLost)) {
+      entrust(job, Ending::kLost);
+      continue;
+    }
     Tube& tube = *job.tube;
     detach(job);
     enqueue(job);

@@ -53,6 +53,13 @@ class Encoder {
     put(kKeys, key_key(key.tube, key.key), value_);
     if (key.until != 0) put(kKeys, ended_key_key(key), value_);
   }
+  void add(const StoryChange& change) {
+    const StoryKey key = story_key(change.id);
+    if (change.story.empty()) return erase(kKeys, view(key));
+    value_.clear();
+    append_story_value(value_, change.story);
+    put(kKeys, view(key), value_);
+  }
   void add(const BodyPiece& piece) {
     if (piece.number == 0) return put(kBodies, view(job_key(piece.id)), piece.bytes);
     put(kBodies, view(piece_key(piece.id, piece.number)), piece.bytes);
@@ -128,6 +135,7 @@ void encode_changes(const Changes& changes, std::string& bytes) {
   if (changes.given_up) encoder.give_up(*changes.given_up);
   for (const JobChange& change : changes.jobs) encoder.add(change);
   for (const KeyChange& key : changes.keys) encoder.add(key);
+  for (const StoryChange& story : changes.stories) encoder.add(story);
   for (const TubeRecord& tube : changes.tubes) encoder.add(tube);
   if (changes.watermarks) encoder.add(*changes.watermarks);
 }

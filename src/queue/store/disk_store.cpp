@@ -365,6 +365,11 @@ std::optional<KeyRecord> DiskStore::find_key(std::uint32_t tube, std::string_vie
   return read_key_value(tube, key, *value);
 }
 
+std::vector<Attempt> DiskStore::story(JobId id) const {
+  const auto value = parts_->state.get(kKeys, queue::view(story_key(id)));
+  return value ? read_story_value(id, *value) : std::vector<Attempt>();
+}
+
 std::vector<KeyRecord> DiskStore::scan_ended_keys(UtcMs from, std::size_t limit) const {
   std::vector<KeyRecord> found;
   if (limit == 0) return found;

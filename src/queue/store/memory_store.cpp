@@ -37,6 +37,13 @@ Sequence MemoryStore::append(const Changes& changes) {
     }
   }
   for (const KeyChange& change : changes.keys) apply(change);
+  for (const StoryChange& change : changes.stories) {
+    if (change.story.empty()) {
+      stories_.erase(change.id);
+    } else {
+      stories_[change.id] = change.story;
+    }
+  }
   for (const TubeRecord& tube : changes.tubes) {
     if (tube.empty()) {
       tube_records_.erase(tube.number);
@@ -193,6 +200,11 @@ std::vector<KeyRecord> MemoryStore::scan_ended_keys(UtcMs from, std::size_t limi
     found.push_back(*find_key(std::get<1>(*at), std::get<2>(*at)));
   }
   return found;
+}
+
+std::vector<Attempt> MemoryStore::story(JobId id) const {
+  const auto found = stories_.find(id);
+  return found == stories_.end() ? std::vector<Attempt>() : found->second;
 }
 
 }  // namespace carillon::queue

@@ -66,6 +66,13 @@ UnfinishedKey unfinished_key(JobId id) {
   return key;
 }
 
+StoryKey story_key(JobId id) {
+  StoryKey key;
+  key[0] = 's';
+  put_big(key.data() + 1, id);
+  return key;
+}
+
 JobId job_of_unfinished_key(std::string_view key) {
   if (key.size() != UnfinishedKey{}.size())
     throw StoreDamage("an unfinished body is under the key " + hex(key) + ", which is no job's");

@@ -7,6 +7,7 @@
 //   bodies    id:u64 n:u32  piece n > 0 of a body of more than kBodyPiece bytes
 //   keys      'k' tube:u32 key            the record of the key
 //   keys      'e' until:u64 tube:u32 key  the same, of a key whose job is gone
+//   keys      's' id:u64 the story of job id
 //   default   't' n:u32  the record of tube number n
 //   default   'w'        the watermarks
 //   default   'u' id:u64 how many bytes the unfinished body of job id is to have
@@ -45,6 +46,7 @@ using IndexKey = Bytes<21>;
 using TubeKey = Bytes<5>;
 using PieceKey = Bytes<12>;
 using UnfinishedKey = Bytes<9>;
+using StoryKey = Bytes<9>;
 using Pointer = Bytes<22>;
 
 template <std::size_t size>
@@ -58,6 +60,7 @@ std::string hex(std::string_view bytes);
 JobKey job_key(JobId id);
 PieceKey piece_key(JobId id, std::uint32_t number);
 UnfinishedKey unfinished_key(JobId id);
+StoryKey story_key(JobId id);
 // Throws StoreDamage if `key` is not an unfinished body's.
 JobId job_of_unfinished_key(std::string_view key);
 inline constexpr std::string_view kUnfinishedKeys = "u";

@@ -7,6 +7,7 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "queue/store/record_keys.h"
 #include "queue/store/tagged_fields.h"
@@ -42,6 +43,15 @@ void each_field_of_extras(Extras& extras, Field&& field) {
   field(15, extras.key);
   field(16, extras.key_window);
   field(17, extras.body);
+  field(18, extras.retry.max_attempts);
+  field(19, extras.retry.backoff);
+  field(20, extras.retry.backoff_max);
+  field(21, extras.retry.jitter);
+  field(22, extras.retry.lost_fails);
+  field(23, extras.attempts);
+  field(24, extras.death);
+  field(25, extras.has_story);
+  field(26, extras.cancel_asked);
 }
 
 template <typename Tube, typename Field>
@@ -50,6 +60,23 @@ void each_field_of_tube(Tube& tube, Field&& field) {
   field(2, tube.buried);
   field(3, tube.name);
   field(4, tube.ended_keys);
+}
+
+template <typename Settings, typename Field>
+void each_field_of_settings(Settings& settings, Field&& field) {
+  field(5, settings.retry.max_attempts);
+  field(6, settings.retry.backoff);
+  field(7, settings.retry.backoff_max);
+  field(8, settings.retry.jitter);
+  field(9, settings.retry.lost_fails);
+}
+
+template <typename Of, typename Field>
+void each_field_of_attempt(Of& attempt, Field&& field) {
+  field(1, attempt.at);
+  field(2, attempt.ending);
+  field(3, attempt.worker);
+  field(4, attempt.error);
 }
 
 template <typename Marks, typename Field>
@@ -71,6 +98,11 @@ template <std::unsigned_integral Number>
 void append_field(std::string& bytes, std::uint32_t tag, Number number) {
   append_number(bytes, tag, number);
 }
+template <typename Enum>
+requires std::is_enum_v<Enum>
+void append_field(std::string& bytes, std::uint32_t tag, Enum value) {
+  append_number(bytes, tag, static_cast<std::underlying_type_t<Enum>>(value));
+}
 void append_field(std::string& bytes, std::uint32_t tag, const std::string& text) {
   if (!text.empty()) append_bytes(bytes, tag, text);
 }
@@ -79,6 +111,18 @@ void append_field(std::string& bytes, std::uint32_t tag, std::int64_t lead) {
   if (lead == kNoLead) return;
   const auto sign = static_cast<std::uint64_t>(lead >> 63);
   append_number(bytes, tag, ((static_cast<std::uint64_t>(lead) << 1) ^ sign) + 1);
+}
+
+// Each attempt is a field of its own, with the fields of the attempt.
+void append_field(std::string& bytes, std::uint32_t tag, const std::vector<Attempt>& story) {
+  std::string fields;
+  for (const Attempt& attempt : story) {
+    fields.clear();
+    each_field_of_attempt(attempt, [&fields](std::uint32_t inner, const auto& field) {
+      append_field(fields, inner, field);
+    });
+    append_bytes(bytes, tag, fields);
+  }
 }
 
 // Begins a value. Returns what appends its fields.
@@ -109,7 +153,19 @@ class Value {
       read_version_1(each_field, last_of_1);
       return unknown;
     }
-    FieldReader fields(value_.substr(1));
+    return read_fields(value_.substr(1), each_field);
+  }
+
+  [[noreturn]] void fail(const std::string& how) const {
+    throw StoreDamage(std::string(what_) + " under the key " + hex(key_) + " is damaged: it " +
+                      how);
+  }
+
+ private:
+  template <typename EachField>
+  std::string read_fields(std::string_view bytes, EachField&& each_field) const {
+    std::string unknown;
+    FieldReader fields(bytes);
     while (fields.next()) {
       bool known = false;
       each_field([&](std::uint32_t tag, auto& field) {
@@ -123,13 +179,20 @@ class Value {
     return unknown;
   }
 
-  [[noreturn]] void fail(const std::string& how) const {
-    throw StoreDamage(std::string(what_) + " under the key " + hex(key_) + " is damaged: it " +
-                      how);
+  template <typename Enum>
+  requires std::is_enum_v<Enum>
+  void set(Enum& to, const FieldReader& from) const {
+    std::underlying_type_t<Enum> number = 0;
+    set(number, from);
+    to = static_cast<Enum>(number);
   }
-
- private:
-  template <typename Number>
+  void set(std::vector<Attempt>& to, const FieldReader& from) const {
+    if (!from.is_bytes()) fail("has an attempt that is a number");
+    read_fields(from.bytes(), [&attempt = to.emplace_back()](auto&& field) {
+      each_field_of_attempt(attempt, field);
+    });
+  }
+  template <std::integral Number>
   void set(Number& to, const FieldReader& from) const {
     if (from.is_bytes() || from.number() > std::numeric_limits<Number>::max())
       fail("has a field " + std::to_string(from.tag()) + " that is no such number");
@@ -158,7 +221,7 @@ class Value {
       if constexpr (std::is_same_v<Field, std::string>) {
         field = rest;
         rest = {};
-      } else {
+      } else if constexpr (std::is_integral_v<Field>) {
         if (rest.size() < sizeof field) fail("is too short");
         field = 0;
         for (std::size_t n = sizeof field; n > 0; --n)
@@ -204,7 +267,9 @@ JobRecord read_job_value(std::string_view key, std::string_view bytes) {
 }
 
 void append_tube_value(std::string& bytes, const TubeRecord& tube) {
-  each_field_of_tube(tube, begin(bytes));
+  const auto append = begin(bytes);
+  each_field_of_tube(tube, append);
+  if (tube.settings) each_field_of_settings(*tube.settings, append);
   bytes.append(*tube.newer);
 }
 
@@ -213,8 +278,12 @@ TubeRecord read_tube_value(std::uint32_t number, std::string_view bytes) {
   Value value("the tube record", view(key), bytes);
   TubeRecord tube;
   tube.number = number;
-  tube.newer =
-      NewerFields(value.read(3, [&tube](auto&& field) { each_field_of_tube(tube, field); }));
+  TubeSettings settings;
+  tube.newer = NewerFields(value.read(3, [&](auto&& field) {
+    each_field_of_tube(tube, field);
+    each_field_of_settings(settings, field);
+  }));
+  tube.settings = detail::Rare(settings);
   return tube;
 }
 
@@ -246,6 +315,18 @@ KeyRecord read_key_value(std::uint32_t tube, std::string_view key, std::string_v
     field(2, record.until);
   });
   return record;
+}
+
+void append_story_value(std::string& bytes, const std::vector<Attempt>& story) {
+  begin(bytes)(1, story);
+}
+
+std::vector<Attempt> read_story_value(JobId id, std::string_view bytes) {
+  const StoryKey key = story_key(id);
+  Value value("the story of a job", view(key), bytes);
+  std::vector<Attempt> story;
+  value.read(0, [&story](auto&& field) { field(1, story); });
+  return story;
 }
 
 void append_unfinished_value(std::string& bytes, const UnfinishedBody& body) {

@@ -43,6 +43,9 @@ Watermarks read_watermarks_value(std::string_view value);
 void append_key_value(std::string& bytes, const KeyRecord& key);
 KeyRecord read_key_value(std::uint32_t tube, std::string_view key, std::string_view value);
 
+void append_story_value(std::string& bytes, const std::vector<Attempt>& story);
+std::vector<Attempt> read_story_value(JobId id, std::string_view value);
+
 void append_unfinished_value(std::string& bytes, const UnfinishedBody& body);
 UnfinishedBody read_unfinished_value(JobId id, std::string_view value);
 

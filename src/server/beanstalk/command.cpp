@@ -28,6 +28,11 @@ constexpr std::array kPrefixes = {
     Prefix{"patch-job ", Verb::kPatchJob, kMaxLongLine},
     Prefix{"cancel-job ", Verb::kCancelJob, kMaxLongLine},
     Prefix{"peek-job ", Verb::kPeekJob, kMaxLongLine},
+    Prefix{"fail-job ", Verb::kFailJob, kMaxLongLine},
+    Prefix{"touch-job ", Verb::kTouchJob},
+    Prefix{"story-job ", Verb::kStoryJob},
+    Prefix{"set-tube ", Verb::kSetTube, kMaxLongLine},
+    Prefix{"name-client ", Verb::kNameClient},
     Prefix{"peek ", Verb::kPeek},
     Prefix{"peek-ready", Verb::kPeekReady},
     Prefix{"peek-delayed", Verb::kPeekDelayed},
@@ -165,6 +170,13 @@ bool read_job(std::string_view rest, Command& c) {
   return is_key(c.key);
 }
 
+// Reads the size of a body. What follows it and a space are options.
+Form read_size(std::string_view rest, Command& c) {
+  const std::string_view bytes = rest.substr(0, rest.find(' '));
+  c.options = rest.substr(std::min(rest.size(), bytes.size() + 1));
+  return good_if(Arguments(bytes).number(c.bytes, kMaxU32).ok_to_the_end());
+}
+
 // Reads the number as strtoul does, and keeps it modulo 2^32, as beanstalkd's unsigned int does.
 Form read_bound(std::string_view rest, std::uint32_t& bound) {
   rest.remove_prefix(std::min(rest.find_first_not_of(" \t\n\v\f\r"), rest.size()));
@@ -188,14 +200,23 @@ Form read_arguments(std::string_view rest, Command& c) {
     case Verb::kPutAt:
       return read_put(arguments, c);
 
-    case Verb::kPutJob: {
-      const std::string_view bytes = rest.substr(0, rest.find(' '));
-      c.options = rest.substr(std::min(rest.size(), bytes.size() + 1));
-      return good_if(Arguments(bytes).number(c.bytes, kMaxU32).ok_to_the_end());
+    case Verb::kPutJob:
+      return read_size(rest, c);
+    case Verb::kFailJob: {
+      const std::string_view id = rest.substr(0, rest.find(' '));
+      if (!Arguments(id).number(c.id, kMaxU64).ok_to_the_end()) return Form::kBad;
+      return read_size(rest.substr(std::min(rest.size(), id.size() + 1)), c);
     }
     case Verb::kPatchJob:
-      return good_if(read_job(rest, c));
     case Verb::kCancelJob:
+      return good_if(read_job(rest, c));
+    case Verb::kSetTube:
+      c.tube = rest.substr(0, rest.find(' '));
+      c.options = rest.substr(std::min(rest.size(), c.tube.size() + 1));
+      return good_if(is_tube_name(c.tube));
+    case Verb::kNameClient:
+      c.tube = rest;
+      return good_if(is_key(rest) && rest.size() <= queue::kMaxWorkerName);
     case Verb::kPeekJob:
       return good_if(read_job(rest, c) && c.options.empty());
 
@@ -204,7 +225,9 @@ Form read_arguments(std::string_view rest, Command& c) {
     case Verb::kDelete:
     case Verb::kKickJob:
     case Verb::kTouch:
+    case Verb::kTouchJob:
     case Verb::kStatsJob:
+    case Verb::kStoryJob:
       return good_if(arguments.number(c.id, kMaxU64).ok_to_the_end());
 
     case Verb::kRelease:

@@ -93,35 +93,78 @@ OnConflict on_conflict(std::string_view text) {
   refuse(fmt::format("{}: reject, ignore, replace, keep-due or debounce", quoted(text)));
 }
 
+// A duration, or the first and the longest: 1s..1h.
+JobOptions::Backoff backoff(std::string_view text) {
+  constexpr std::string_view kTo = "..";
+  const std::size_t to = text.find(kTo);
+  if (to == std::string_view::npos) return {.first = duration(text), .longest = 0};
+  const JobOptions::Backoff backoff{.first = duration(text.substr(0, to)),
+                                    .longest = duration(text.substr(to + kTo.size()))};
+  if (backoff.longest < backoff.first)
+    refuse(fmt::format("{}: the longest is shorter than the first", quoted(text)));
+  return backoff;
+}
+
+std::uint32_t percent(std::string_view text) {
+  constexpr std::uint64_t kMost = 100;
+  const auto value = text.ends_with('%') ? number(text.substr(0, text.size() - 1)) : std::nullopt;
+  if (!value || *value > kMost) refuse(fmt::format("{}: not 0% to 100%", quoted(text)));
+  return static_cast<std::uint32_t>(*value);
+}
+
+bool lost_fails(std::string_view text) {
+  if (text == "fails") return true;
+  if (text == "returns") return false;
+  refuse(fmt::format("{}: fails or returns", quoted(text)));
+}
+
+bool ask(std::string_view text) {
+  if (text == "ask") return true;
+  if (text == "refuse") return false;
+  refuse(fmt::format("{}: refuse or ask", quoted(text)));
+}
+
 struct Option {
   std::string_view name;
-  bool of_put;
-  bool of_patch;
+  unsigned of;  // bits of OptionsOf
   bool (*is_set)(const JobOptions&);
   void (*set)(JobOptions&, std::string_view);
 };
 
 template <auto member, auto read>
-constexpr Option option(std::string_view name, bool of_put, bool of_patch) {
-  return {name, of_put, of_patch,
-          [](const JobOptions& options) { return (options.*member).has_value(); },
+constexpr Option option(std::string_view name, unsigned of) {
+  return {name, of, [](const JobOptions& options) { return (options.*member).has_value(); },
           [](JobOptions& options, std::string_view text) { options.*member = read(text); }};
 }
 
+constexpr unsigned bit(OptionsOf of) {
+  return static_cast<unsigned>(of);
+}
+constexpr unsigned kPut = bit(OptionsOf::kPut);
+constexpr unsigned kPatch = bit(OptionsOf::kPatch);
+constexpr unsigned kTube = bit(OptionsOf::kTube);
+constexpr unsigned kFail = bit(OptionsOf::kFail);
+constexpr unsigned kCancel = bit(OptionsOf::kCancel);
+
 constexpr std::array kOptions = {
-    option<&JobOptions::priority, number_u32>("pri", true, true),
-    option<&JobOptions::delay, duration>("delay", true, true),
-    option<&JobOptions::due, moment>("due", true, true),
-    option<&JobOptions::ttr, ttr>("ttr", true, true),
-    Option{"key", true, false, [](const JobOptions& options) { return !options.key.empty(); },
+    option<&JobOptions::priority, number_u32>("pri", kPut | kPatch | kFail),
+    option<&JobOptions::delay, duration>("delay", kPut | kPatch | kFail),
+    option<&JobOptions::due, moment>("due", kPut | kPatch),
+    option<&JobOptions::ttr, ttr>("ttr", kPut | kPatch),
+    Option{"key", kPut, [](const JobOptions& options) { return !options.key.empty(); },
            [](JobOptions& options, std::string_view text) { options.key = key(text); }},
-    option<&JobOptions::on_conflict, on_conflict>("on-conflict", true, false),
-    option<&JobOptions::key_window, duration>("key-window", true, false),
-    option<&JobOptions::body, number_u32>("body", false, true),
+    option<&JobOptions::on_conflict, on_conflict>("on-conflict", kPut),
+    option<&JobOptions::key_window, duration>("key-window", kPut),
+    option<&JobOptions::body, number_u32>("body", kPatch),
+    option<&JobOptions::max_attempts, number_u32>("max-attempts", kPut | kTube),
+    option<&JobOptions::backoff, backoff>("backoff", kPut | kTube),
+    option<&JobOptions::jitter, percent>("jitter", kPut | kTube),
+    option<&JobOptions::lost_fails, lost_fails>("lost", kPut | kTube),
+    option<&JobOptions::ask, ask>("reserved", kCancel),
 };
 
 bool is_of(const Option& option, OptionsOf of) {
-  return of == OptionsOf::kPut ? option.of_put : option.of_patch;
+  return (option.of & bit(of)) != 0;
 }
 
 std::string names(OptionsOf of) {
@@ -159,6 +202,16 @@ std::optional<std::uint32_t> body_bytes_in(std::string_view text) {
   const auto bytes = number(text.substr(at, text.find(' ', at) - at));
   if (!bytes || *bytes > std::numeric_limits<std::uint32_t>::max()) return std::nullopt;
   return static_cast<std::uint32_t>(*bytes);
+}
+
+void apply(const JobOptions& options, queue::RetryPolicy& policy) {
+  policy.max_attempts = options.max_attempts.value_or(policy.max_attempts);
+  if (options.backoff) {
+    policy.backoff = options.backoff->first;
+    policy.backoff_max = options.backoff->longest;
+  }
+  policy.jitter = options.jitter.value_or(policy.jitter);
+  policy.lost_fails = options.lost_fails.value_or(policy.lost_fails);
 }
 
 JobOptions parse_job_options(std::string_view text, OptionsOf of) {

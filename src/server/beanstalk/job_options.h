@@ -1,20 +1,27 @@
-// The options of put-job and patch-job: name=value, separated by spaces, in any order.
+// The options of the verbs that name theirs: name=value, separated by spaces, in any order.
 //
 //   JobOptions options = parse_job_options("delay=30s key=invoice-7 pri=0", OptionsOf::kPut);
 //   options.delay == 30'000; options.key == "invoice-7"; options.priority == 0;
 //
-//   option         value
-//   pri            0 (most urgent) to 4294967295
-//   delay          a duration from now (server/duration.h): 250ms, 3s, 1h30m, 40d
-//   due            a moment: milliseconds since 1970, or RFC 3339 (server/timestamp.h)
-//   ttr            a duration of 1s to 4294967295s
-//   key            1 to 200 bytes, none of them a space or below                   put-job alone
-//   on-conflict    reject, ignore, replace, keep-due or debounce                   put-job alone
-//   key-window     a duration                                                      put-job alone
-//   body           how many bytes the new body has, which follows                  patch-job alone
+//   option         value                                                           of
+//   pri            0 (most urgent) to 4294967295                                   put patch fail
+//   delay          a duration from now (server/duration.h): 250ms, 3s, 1h30m, 40d  put patch fail
+//   due            a moment: milliseconds since 1970, or RFC 3339                  put patch
+//                  (server/timestamp.h)
+//   ttr            a duration of 1s to 4294967295s                                 put patch
+//   key            1 to 200 bytes, none of them a space or below                   put
+//   on-conflict    reject, ignore, replace, keep-due or debounce                   put
+//   key-window     a duration                                                      put
+//   body           how many bytes the new body has, which follows                  patch
+//   max-attempts   0 (no last one) to 4294967295                                   put tube
+//   backoff        a duration, or the first and the longest: 1s..1h                put tube
+//   jitter         0% to 100%                                                      put tube
+//   lost           fails or returns                                                put tube
+//   reserved       refuse or ask                                                   cancel
 //
-// Nothing is clamped: a value out of its range is refused, as is an option that is not known, comes
-// twice, or does not go with another one. Thread safety: pure.
+// (put: put-job; patch: patch-job; fail: fail-job; tube: set-tube; cancel: cancel-job.) Nothing is
+// clamped: a value out of its range is refused, as is an option that is not known, comes twice, or
+// does not go with another one. Thread safety: pure.
 #pragma once
 
 #include <cstdint>
@@ -34,9 +41,21 @@ struct JobOptions {
   std::optional<queue::OnConflict> on_conflict = {};
   std::optional<queue::Millis> key_window = {};
   std::optional<std::uint32_t> body = {};
+  struct Backoff {
+    queue::Millis first = 0;
+    queue::Millis longest = 0;
+  };
+  std::optional<std::uint32_t> max_attempts = {};
+  std::optional<Backoff> backoff = {};
+  std::optional<std::uint32_t> jitter = {};
+  std::optional<bool> lost_fails = {};
+  std::optional<bool> ask = {};
 };
 
-enum class OptionsOf : std::uint8_t { kPut, kPatch };
+// Sets in `policy` what the options name.
+void apply(const JobOptions& options, queue::RetryPolicy& policy);
+
+enum class OptionsOf : std::uint8_t { kPut = 1, kPatch = 2, kTube = 4, kFail = 8, kCancel = 16 };
 
 // Throws std::invalid_argument with one line that names the option, its value, and what is allowed.
 JobOptions parse_job_options(std::string_view text, OptionsOf of);

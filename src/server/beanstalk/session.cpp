@@ -183,6 +183,17 @@ void Session::dispatch(const Command& c) {
       return begin_patch(c);
     case Verb::kPeekJob:
       return peek_job(c);
+    case Verb::kFailJob:
+      return begin_fail(c);
+    case Verb::kTouchJob:
+      return touch_job(c.id);
+    case Verb::kStoryJob:
+      return story_job(c.id);
+    case Verb::kSetTube:
+      return set_tube(c);
+    case Verb::kNameClient:
+      engine.name_client(client_, c.tube);
+      return replies_.add(0, "NAMED\r\n");
     case Verb::kQuit:
       return close();
     case Verb::kPut:

@@ -137,7 +137,13 @@ class Session {
   void answer_put(const queue::PutOutcome& outcome);
   // Of cancel-job, patch-job and peek-job: the job that is named by its id or key, or none.
   std::optional<queue::JobId> named_job(const Command& command);
+  std::optional<JobOptions> options_of(const Command& command, OptionsOf of);
   void cancel_job(const Command& command);
+  void begin_fail(const Command& command);
+  void fail_job(std::string_view error);
+  void touch_job(queue::JobId id);
+  void story_job(queue::JobId id);
+  void set_tube(const Command& command);
   void peek_job(const Command& command);
   void begin_patch(const Command& command);
   void patch_job(std::optional<std::string_view> body);

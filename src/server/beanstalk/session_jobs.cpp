@@ -22,10 +22,23 @@ void Session::peek_job(const Command& c) {
   find(service_.engine().peek(service_.now(), *id));
 }
 
+// Returns the options of a command that has no body. None if the client was told what is wrong.
+std::optional<JobOptions> Session::options_of(const Command& c, OptionsOf of) {
+  try {
+    return parse_job_options(c.options, of);
+  } catch (const std::invalid_argument& error) {
+    replies_.add(0, "BAD_OPTION ", std::string_view(error.what()), kEnd);
+    return std::nullopt;
+  }
+}
+
 void Session::cancel_job(const Command& c) {
+  const std::optional<JobOptions> options = options_of(c, OptionsOf::kCancel);
+  if (!options) return;
   const auto id = named_job(c);
   if (!id) return answer_not_found();
-  answer(service_.engine().cancel(service_.now(), *id), "CANCELLED ", *id);
+  const bool ask = options->ask.value_or(false);
+  answer(service_.engine().cancel(service_.now(), *id, ask), "CANCELLED ", *id);
 }
 
 void Session::begin_patch(const Command& c) {
@@ -71,6 +84,8 @@ void Session::answer(const queue::ChangeOutcome& outcome, std::string_view done,
   switch (outcome.result) {
     case Result::kDone:
       return replies_.add(outcome.durable_at, done, id, kEnd);
+    case Result::kAsked:
+      return replies_.add(outcome.durable_at, "CANCEL_ASKED ", id, kEnd);
     case Result::kReserved:
       return replies_.add(outcome.durable_at, "IS_RESERVED ", id, kEnd);
     case Result::kTooFar:

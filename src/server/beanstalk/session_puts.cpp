@@ -77,6 +77,7 @@ void Session::finish_put(std::string_view body_and_end) {
   if (!body_and_end.ends_with(kEnd)) return replies_.add(0, kExpectedEnd);
   body_and_end.remove_suffix(kEnd.size());
   if (put_.verb == Verb::kPatchJob) return patch_job(body_and_end);
+  if (put_.verb == Verb::kFailJob) return fail_job(body_and_end);
   put_job([&](queue::Now now, const queue::PutOrder& order) {
     return service_.engine().put(client_, now, order, body_and_end);
   });
@@ -106,13 +107,16 @@ queue::PutOrder Session::put_order() const {
   queue::PutOrder order{.priority = put_.priority, .due_in = put_.delay, .ttr = put_.ttr};
   if (put_.verb == Verb::kPutAt) order.due_at = put_.due_at;
   if (put_.verb != Verb::kPutJob) return order;
+  queue::RetryPolicy retry;
+  apply(options_, retry);
   return {.priority = options_.priority.value_or(kUsualPriority),
           .due_in = options_.delay.value_or(0),
           .due_at = options_.due,
           .ttr = options_.ttr.value_or(queue::PutOrder{}.ttr),
           .key = options_.key,
           .on_conflict = options_.on_conflict.value_or(queue::OnConflict::kReject),
-          .key_window = options_.key_window.value_or(0)};
+          .key_window = options_.key_window.value_or(0),
+          .retry = retry};
 }
 
 void Session::answer_put(const queue::PutOutcome& outcome) {

@@ -7,11 +7,50 @@
 #include <iterator>
 #include <string_view>
 
+#include "server/timestamp.h"
+
 namespace carillon::server::beanstalk {
 namespace {
 
 constexpr std::uint64_t kNsInSecond = 1'000'000'000;
 constexpr queue::Millis kMsInSecond = 1'000;
+
+// Returns the text as a double-quoted scalar of YAML.
+std::string in_quotes(std::string_view text) {
+  std::string quoted = "\"";
+  for (const char c : text) {
+    const bool plain = static_cast<unsigned char>(c) >= ' ' && c != 0x7f;
+    if (c == '"' || c == '\\') quoted += '\\';
+    if (plain) {
+      quoted += c;
+    } else {
+      fmt::format_to(std::back_inserter(quoted), "\\x{:02x}", static_cast<unsigned char>(c));
+    }
+  }
+  return quoted + '"';
+}
+
+std::string_view name_of(queue::Ending ending) {
+  switch (ending) {
+    case queue::Ending::kFailed:
+      return "failed";
+    case queue::Ending::kTimedOut:
+      return "timed-out";
+    case queue::Ending::kLost:
+      return "lost";
+  }
+  return "unknown";
+}
+
+std::string_view name_of(queue::Death death) {
+  switch (death) {
+    case queue::Death::kNone:
+      return "no";
+    case queue::Death::kAttempts:
+      return "attempts";
+  }
+  return "unknown";
+}
 
 class Yaml {
  public:
@@ -23,6 +62,16 @@ class Yaml {
 
   Yaml& quoted(std::string_view name, std::string_view value) {
     fmt::format_to(std::back_inserter(text_), "{}: \"{}\"\n", name, value);
+    return *this;
+  }
+
+  // Those that are set.
+  Yaml& policy(const queue::RetryPolicy& policy) {
+    if (policy.max_attempts > 0) field("max-attempts", policy.max_attempts);
+    if (policy.backoff > 0) field("backoff-ms", policy.backoff);
+    if (policy.backoff_max > policy.backoff) field("backoff-longest-ms", policy.backoff_max);
+    if (policy.jitter > 0) field("jitter-percent", policy.jitter);
+    if (policy.lost_fails) field("lost", "fails");
     return *this;
   }
 
@@ -143,7 +192,8 @@ std::string tube_stats_yaml(const queue::TubeStats& tube) {
       .field("cmd-delete", tube.deletes)
       .field("cmd-pause-tube", tube.pauses)
       .field("pause", tube.pause / kMsInSecond)
-      .field("pause-time-left", tube.pause_left / kMsInSecond);
+      .field("pause-time-left", tube.pause_left / kMsInSecond)
+      .policy(tube.settings.retry);
   return yaml.take();
 }
 
@@ -163,7 +213,23 @@ std::string job_stats_yaml(const queue::JobStats& job) {
       .field("releases", job.record.history.releases)
       .field("buries", job.record.history.buries)
       .field("kicks", job.record.history.kicks);
+  if (!job.record.extras) return yaml.take();
+  const queue::JobExtras& extras = *job.record.extras;
+  if (!extras.key.empty()) yaml.field("key", in_quotes(extras.key));
+  yaml.policy(extras.retry).field("attempts", extras.attempts).field("dead", name_of(extras.death));
+  if (extras.cancel_asked) yaml.field("cancel-asked", true);
   return yaml.take();
+}
+
+std::string story_yaml(const std::vector<queue::Attempt>& story) {
+  std::string text(kListHead);
+  for (const queue::Attempt& attempt : story) {
+    fmt::format_to(std::back_inserter(text),
+                   "- time: {}\n  ending: {}\n  worker: {}\n  error: {}\n",
+                   format_timestamp(attempt.at), name_of(attempt.ending), in_quotes(attempt.worker),
+                   in_quotes(attempt.error));
+  }
+  return text;
 }
 
 std::string list_yaml(const std::vector<std::string>& items) {

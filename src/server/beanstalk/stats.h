@@ -14,6 +14,7 @@ namespace carillon::server::beanstalk {
 std::string server_stats_yaml(Service& service);
 std::string tube_stats_yaml(const queue::TubeStats& tube);
 std::string job_stats_yaml(const queue::JobStats& job);
+std::string story_yaml(const std::vector<queue::Attempt>& story);
 // A list is its head and then, for each item, the item's head, the item, and a line's end.
 inline constexpr std::string_view kListHead = "---\n";
 inline constexpr std::string_view kItemHead = "- ";

@@ -1,0 +1,179 @@
+// Here attempts end that have failed, and the jobs go where their policies say: again, or to the
+// dead. And other reservations whose end is to be stored.
+//
+// Nobody may hand out such a job before its end is stored. So a job that loses its worker is
+// *entrusted*: a client of the engine's own, the undertaker, holds it. Each `advance` stores the
+// ends of some of those jobs in one append. If that fails, they stay reserved, and it is tried
+// again.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "queue/engine/engine_state.h"
+
+namespace carillon::queue {
+
+namespace {
+
+// When the end of a reservation that could not be stored is tried again, in ms.
+constexpr Millis kTryAgain = 1'000;
+constexpr Millis kAwaitRoom = 20;
+
+// Spreads the bits of a number over all of them (the finalizer of MurmurHash3).
+std::uint64_t mix(std::uint64_t number) {
+  number = (number ^ (number >> 33)) * 0xff51afd7ed558ccd;
+  number = (number ^ (number >> 33)) * 0xc4ceb9fe1a85ec53;
+  return number ^ (number >> 33);
+}
+
+}  // namespace
+
+Millis delay_after(const RetryPolicy& policy, JobId id, std::uint32_t failed) {
+  constexpr std::uint32_t kPercent = 100;
+  const Millis most = std::min(std::max(policy.backoff, policy.backoff_max), kLastDue);
+  Millis delay = std::min(policy.backoff, most);
+  for (std::uint32_t i = 1; i < failed && delay > 0 && delay < most; ++i)
+    delay = std::min(2 * delay, most);
+  const Millis jitter =
+      delay / kPercent * policy.jitter + delay % kPercent * policy.jitter / kPercent;
+  return delay + (jitter == 0 ? 0 : mix(id * 1'000'003 + failed) % (jitter + 1));
+}
+
+void Engine::State::check(const RetryPolicy& policy) {
+  constexpr std::uint32_t kPercent = 100;
+  const auto refuse = [](const std::string& what) {
+    throw std::invalid_argument("queue engine: " + what);
+  };
+  if (policy.jitter > kPercent)
+    refuse("the jitter is " + std::to_string(policy.jitter) + " percent; the most is 100");
+  const Millis longest = std::max(policy.backoff, policy.backoff_max);
+  if (longest > kLastDue)
+    refuse("a back-off is " + std::to_string(longest) + " ms; the most is " +
+           std::to_string(kLastDue));
+}
+
+const RetryPolicy& Engine::State::policy_of(const JobRecord& job) {
+  if (job.extras->retry != RetryPolicy()) return job.extras->retry;
+  return tube_numbered(job.tube).record.settings->retry;
+}
+
+bool Engine::State::end_is_stored(const LoadedJob& job, Ending ending) {
+  if (!job.record.extras && !job.tube->record.settings) return false;
+  if (job.record.extras->cancel_asked) return true;
+  const RetryPolicy& policy = policy_of(job.record);
+  return ending == Ending::kLost ? policy.lost_fails : policy != RetryPolicy();
+}
+
+void Engine::State::entrust(LoadedJob& job, Ending ending) {
+  std::string worker = job.holder == nullptr ? std::string() : job.holder->name;
+  entrusted.insert_or_assign(job.record.id, Entrusted{ending, std::move(worker)});
+  detach(job);
+  job.state = JobState::kReserved;
+  job.holder = &undertaker;
+  ++job.tube->reserved;
+  ++sums.reserved;
+  ttrs.schedule(job, UINT64_MAX);  // a reserved job has a deadline; this one never comes
+  undertaker.held.push_back(job);
+  undertaker.deadlines.insert(job);
+}
+
+Engine::State::PlannedEnd Engine::State::plan_end(LoadedJob& job, Attempt attempt,
+                                                  const Failure& failure) {
+  PlannedEnd end{.job = &job, .after = {}};
+  if (job.record.extras->cancel_asked) {
+    add_removal(job.record);
+    return end;
+  }
+  const RetryPolicy& policy = policy_of(job.record);
+  JobRecord after = job.record;
+  after.history = job.history;
+  after.priority = failure.priority.value_or(after.priority);
+  JobExtras extras = *after.extras;
+  const std::uint32_t failed = ++extras.attempts;
+  add_to_story(job.record, std::move(attempt));
+  extras.has_story = true;
+  if (policy.max_attempts > 0 && failed >= policy.max_attempts) {
+    extras.death = Death::kAttempts;
+    after.burial = next_burial++;
+  } else {
+    const UtcMs from = clock.utc_from();
+    const Millis delay = std::min(failure.delay.value_or(delay_after(policy, after.id, failed)),
+                                  kLastDue - std::min(from, kLastDue));
+    // Without a delay the job keeps its old due time, as in a release.
+    if (delay > 0 || clock.due_of(after) > clock.utc()) {
+      after.due = delay > 0 ? from + delay : clock.utc();
+      clock.counts_from_now(after);
+    }
+    after.delay = delay;
+  }
+  after.extras = detail::Rare(std::move(extras));
+  add_change(job.record, after);
+  end.after = std::move(after);
+  return end;
+}
+
+void Engine::State::add_to_story(const JobRecord& job, Attempt attempt) {
+  std::vector<Attempt> story;
+  if (job.extras->has_story) story = store.story(job.id);
+  if (story.size() >= kMaxStory)
+    story.erase(story.begin(), story.end() - static_cast<std::ptrdiff_t>(kMaxStory - 1));
+  story.push_back(std::move(attempt));
+  changes.stories.push_back({job.id, std::move(story)});
+}
+
+void Engine::State::finish_end(const PlannedEnd& end) {
+  LoadedJob& job = *end.job;
+  entrusted.erase(job.record.id);
+  if (!end.after) return finish_removal(job.record);
+  detach(job);
+  if (end.after->buried()) return drop_from_memory(job);
+  job.record = *end.after;
+  job.history = end.after->history;
+  job.sequence = last_sequence;
+  enqueue(job);
+}
+
+void Engine::State::end_attempts(std::vector<Tube*>& served, std::vector<std::uint32_t>& emptied,
+                                 std::size_t budget) {
+  if (undertaker.held.empty() || clock.mono() < undertake_at) return;
+  if (!store.has_room()) {
+    undertake_at = clock.mono() + kAwaitRoom;
+    return;
+  }
+  std::vector<PlannedEnd> ends;
+  try {
+    for (LoadedJob& job : undertaker.held) {
+      if (ends.size() == budget) break;
+      const Entrusted& how = entrusted.at(job.record.id);
+      ends.push_back(plan_end(
+          job, {.at = clock.utc(), .ending = how.ending, .worker = how.worker, .error = {}}, {}));
+    }
+    append();
+  } catch (const StoreError& error) {
+    changes.clear();
+    load_failure = error.what();
+    undertake_at = clock.mono() + kTryAgain;
+    return;
+  }
+  for (const PlannedEnd& end : ends) {
+    Tube* const tube = end.job->tube;
+    if (end.after && !end.after->buried()) served.push_back(tube);
+    if (!end.after) emptied.push_back(tube->record.number);
+    finish_end(end);
+  }
+}
+
+void Engine::State::set_deadline(LoadedJob& job, std::uint64_t mono) {
+  Client& holder = *job.holder;
+  holder.deadlines.erase(holder.deadlines.iterator_to(job));
+  ttrs.reschedule(job, mono);
+  holder.deadlines.insert(job);
+}
+
+}  // namespace carillon::queue

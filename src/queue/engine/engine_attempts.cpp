@@ -1,0 +1,84 @@
+// Here the commands are handled that are about attempts: fail, story, and the settings of a tube.
+
+#include <cstddef>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "queue/engine/engine_state.h"
+
+namespace carillon::queue {
+
+namespace {
+
+std::string cut(std::string_view text, std::size_t most) {
+  return std::string(text.substr(0, most));
+}
+
+}  // namespace
+
+void Engine::name_client(ClientId id, std::string_view name) {
+  state_->client(id).name = cut(name, kMaxWorkerName);
+}
+
+FailOutcome Engine::fail(ClientId id, Now now, JobId job_id, const Failure& failure) {
+  using Result = FailOutcome::Result;
+  State& s = *state_;
+  s.advance(now);
+  if (failure.delay && !s.clock.fits(*failure.delay, std::nullopt))
+    throw std::out_of_range("fail: a delay of " + std::to_string(*failure.delay) +
+                            " ms ends after the year 9999");
+  Client& client = s.client(id);
+  LoadedJob* const job = s.held_by(client, job_id);
+  if (job == nullptr) return {.result = Result::kNone, .durable_at = s.last_sequence};
+  Tube& tube = *job->tube;
+  const State::PlannedEnd end = s.plan_end(*job,
+                                           {.at = s.clock.utc(),
+                                            .ending = Ending::kFailed,
+                                            .worker = client.name,
+                                            .error = cut(failure.error, kMaxError)},
+                                           failure);
+  FailOutcome outcome{.result = Result::kCancelled, .durable_at = s.append()};
+  if (end.after) {
+    outcome.result = end.after->buried() ? Result::kDead : Result::kAgain;
+    outcome.attempts = end.after->extras->attempts;
+    outcome.delay = end.after->buried() ? 0 : end.after->delay;
+  }
+  s.finish_end(end);
+  s.serve(tube);
+  s.forget_if_unreferenced(tube);
+  return outcome;
+}
+
+bool Engine::cancel_asked(ClientId id, JobId job_id) const {
+  const LoadedJob* const job = state_->held_by(state_->client(id), job_id);
+  return job != nullptr && job->record.extras->cancel_asked;
+}
+
+std::optional<std::vector<Attempt>> Engine::story(Now now, JobId id) {
+  State& s = *state_;
+  s.advance(now);
+  const std::optional<JobRecord> record = s.record_of(id);
+  if (!record) return std::nullopt;
+  return record->extras->has_story ? s.store.story(id) : std::vector<Attempt>();
+}
+
+Sequence Engine::set_tube(Now now, std::string_view name, const TubeSettings& settings) {
+  State& s = *state_;
+  State::check(settings.retry);
+  s.advance(now);
+  Tube& tube = s.tube_named(name);
+  s.changed_tube(tube.record.number).settings = detail::Rare(settings);
+  const Sequence sequence = s.append();
+  s.forget_if_unreferenced(tube);
+  return sequence;
+}
+
+TubeSettings Engine::tube_settings(std::string_view name) const {
+  const Tube* const tube = state_->tubes.find(name);
+  return tube == nullptr ? TubeSettings() : *tube->record.settings;
+}
+
+}  // namespace carillon::queue

@@ -1,0 +1,100 @@
+// fail-job, touch-job, story-job, set-tube and name-client: attempts that fail, and the dead.
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+
+#include "server/beanstalk/session.h"
+#include "test_server.h"
+
+namespace carillon::server::beanstalk {
+namespace {
+
+class SessionAttempts : public testing::Test {
+ protected:
+  bool stats_have(std::string_view line) {
+    return client.say("stats-job 1\r\n").find("\n" + std::string(line) + "\n") != std::string::npos;
+  }
+
+  TestServer server;
+  Client client{server};
+};
+
+TEST_F(SessionAttempts, AFailedAttemptComesAgainAfterItsBackOffAndTheLastOneIsDead) {
+  EXPECT_EQ(client.say("put-job 1 max-attempts=2 backoff=1s..1h\r\na\r\n"), "INSERTED 1\r\n");
+  EXPECT_EQ(client.say("name-client mill-3\r\n"), "NAMED\r\n");
+  EXPECT_EQ(client.say("reserve\r\n"), "RESERVED 1 1\r\na\r\n");
+  EXPECT_EQ(client.say("fail-job 1 9\r\ndisk full\r\n"), "AGAIN 1 1000\r\n");
+  EXPECT_EQ(client.say("reserve-job 1\r\n"), "RESERVED 1 1\r\na\r\n");
+  EXPECT_EQ(client.say("fail-job 1 4 pri=7\r\na\"b\n\r\n"), "DEAD 2\r\n");
+  EXPECT_TRUE(stats_have("state: buried"));
+  EXPECT_TRUE(stats_have("pri: 7"));
+  EXPECT_TRUE(stats_have("attempts: 2"));
+  EXPECT_TRUE(stats_have("max-attempts: 2"));
+  EXPECT_TRUE(stats_have("dead: attempts"));
+  EXPECT_EQ(client.say("story-job 1\r\n"),
+            "OK 183\r\n---\n"
+            "- time: 2023-11-14T22:13:20.000Z\n  ending: failed\n  worker: \"mill-3\"\n"
+            "  error: \"disk full\"\n"
+            "- time: 2023-11-14T22:13:20.000Z\n  ending: failed\n  worker: \"mill-3\"\n"
+            "  error: \"a\\\"b\\x0a\"\n\r\n");
+  EXPECT_EQ(client.say("kick 1\r\n"), "KICKED 1\r\n");
+  EXPECT_TRUE(stats_have("attempts: 0"));
+  EXPECT_TRUE(stats_have("dead: no"));
+}
+
+TEST_F(SessionAttempts, AJobWithoutAPolicyHasNoNewFields) {
+  client.say("put 0 0 60 1\r\na\r\n");
+  EXPECT_EQ(client.say("stats-job 1\r\n").find("attempts"), std::string::npos);
+  EXPECT_EQ(client.say("story-job 1\r\n"), "OK 4\r\n---\n\r\n");
+}
+
+TEST_F(SessionAttempts, TheSettingsOfATubeAreChangedOneByOne) {
+  EXPECT_EQ(client.say("set-tube mail max-attempts=5 jitter=10%\r\n"), "SET\r\n");
+  EXPECT_EQ(client.say("set-tube mail backoff=30s lost=fails\r\n"), "SET\r\n");
+  const std::string yaml = client.say("stats-tube mail\r\n");
+  EXPECT_NE(yaml.find("\nmax-attempts: 5\nbackoff-ms: 30000\njitter-percent: 10\nlost: fails\n"),
+            std::string::npos)
+      << yaml;
+  client.say("set-tube mail max-attempts=0 jitter=0% backoff=0s lost=returns\r\n");
+  EXPECT_EQ(client.say("stats-tube mail\r\n"), "NOT_FOUND\r\n") << "nothing is set any more";
+}
+
+TEST_F(SessionAttempts, WhatIsWrongIsNamed) {
+  EXPECT_EQ(client.say("set-tube mail jitter=5\r\n"),
+            "BAD_OPTION jitter: \"5\": not 0% to 100%\r\n");
+  EXPECT_EQ(client.say("set-tube mail backoff=1h..1s\r\n"),
+            "BAD_OPTION backoff: \"1h..1s\": the longest is shorter than the first\r\n");
+  EXPECT_EQ(client.say("set-tube mail pri=5\r\n"),
+            "BAD_OPTION \"pri\": no such option; there are max-attempts backoff jitter lost\r\n");
+  EXPECT_EQ(client.say("set-tube -mail jitter=5%\r\n"), "BAD_FORMAT\r\n");
+  EXPECT_EQ(client.say("fail-job 1\r\n"), "BAD_FORMAT\r\n");
+  EXPECT_EQ(client.say("fail-job 1 4 ttr=5s\r\nquit\r\n").substr(0, 17), "BAD_OPTION \"ttr\":");
+  EXPECT_EQ(client.say("fail-job 1 4\r\nquit\r\n"), "NOT_FOUND\r\n");
+  EXPECT_EQ(client.say("fail-job 1 70000\r\n" + std::string(70'000, 'x') + "\r\n"),
+            "JOB_TOO_BIG\r\n");
+  EXPECT_EQ(client.say("name-client two words\r\n"), "BAD_FORMAT\r\n");
+  EXPECT_EQ(client.say("story-job 1\r\n"), "NOT_FOUND\r\n");
+  client.say("put 0 0 60 1\r\na\r\nreserve\r\n");
+  EXPECT_EQ(client.say("fail-job 1 0 delay=9000y\r\n\r\n").substr(0, 10), "BAD_OPTION");
+}
+
+TEST_F(SessionAttempts, ACancelOfAReservedJobIsAskedForAndItsWorkerIsTold) {
+  client.say("put-job 1 key=a\r\na\r\nreserve\r\n");
+  EXPECT_EQ(client.say("touch-job 1\r\n"), "TOUCHED\r\n");
+  EXPECT_EQ(client.say("cancel-job key=a\r\n"), "IS_RESERVED 1\r\n");
+  EXPECT_EQ(client.say("cancel-job key=a reserved=ask\r\n"), "CANCEL_ASKED 1\r\n");
+  EXPECT_EQ(client.say("touch 1\r\n"), "TOUCHED\r\n") << "as in beanstalkd";
+  EXPECT_EQ(client.say("touch-job 1\r\n"), "CANCEL_ASKED\r\n");
+  EXPECT_TRUE(stats_have("cancel-asked: true"));
+  EXPECT_EQ(client.say("release 1 0 0\r\n"), "RELEASED\r\n");
+  EXPECT_EQ(client.say("peek 1\r\n"), "NOT_FOUND\r\n");
+  EXPECT_EQ(client.say("touch-job 1\r\n"), "NOT_FOUND\r\n");
+  EXPECT_EQ(client.say("put-job 1 key=a\r\nb\r\n").substr(0, 9), "INSERTED ");
+  EXPECT_EQ(client.say("cancel-job key=a reserved=maybe\r\n"),
+            "BAD_OPTION reserved: \"maybe\": refuse or ask\r\n");
+}
+
+}  // namespace
+}  // namespace carillon::server::beanstalk
