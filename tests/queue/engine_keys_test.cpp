@@ -91,12 +91,12 @@ TEST_F(EngineKeysTest, KeysThatHaveEndedAreForgottenSoonAndTheirTubesToo) {
   engine.use(producer, "default");
   EXPECT_TRUE(engine.tube_stats(queue.now(), "mail")) << "its keys still count";
   queue.restart(1'000);
-  engine.check_invariants();
-  EXPECT_TRUE(engine.tube_stats(queue.now(), "mail"));
-  while (engine.next_wakeup() && queue.utc() < 1'700'000'010'000) queue.pass(100);
+  queue.engine().check_invariants();
+  EXPECT_TRUE(queue.engine().tube_stats(queue.now(), "mail"));
+  while (queue.engine().next_wakeup() && queue.utc() < 1'700'000'010'000) queue.pass(100);
   EXPECT_EQ(queue.store().scan_ended_keys(0, 999).size(), 0U);
-  EXPECT_FALSE(engine.tube_stats(queue.now(), "mail"));
-  EXPECT_EQ(engine.next_wakeup(), std::nullopt) << "an engine with nothing to do sleeps";
+  EXPECT_FALSE(queue.engine().tube_stats(queue.now(), "mail"));
+  EXPECT_EQ(queue.engine().next_wakeup(), std::nullopt) << "an engine with nothing to do sleeps";
 }
 
 TEST_F(EngineKeysTest, AReplacementKeepsTheIdAndGetsAllElseAnew) {
