@@ -66,7 +66,7 @@ namespace detail {
 // set, so each row of entries has a mark in front: the address of its RowOwner, made odd, which no
 // entry is. A node that dies while armed goes back along the row to the mark.
 struct RowOwner {
-  std::size_t* timers;
+  std::size_t* timers = nullptr;
 
   TimerNode* mark() noexcept {
     return reinterpret_cast<TimerNode*>(reinterpret_cast<std::uintptr_t>(this) + 1);

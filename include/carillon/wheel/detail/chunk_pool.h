@@ -34,7 +34,7 @@ struct alignas(kWords * sizeof(void*)) Chunk {
 // words, the default.
 template <std::size_t kWords>
 struct alignas(kWords * sizeof(void*)) Slab : RowOwner {
-  explicit Slab(std::size_t& all_timers) noexcept : RowOwner{&all_timers} {}
+  explicit Slab(std::size_t& all_timers) noexcept { timers = &all_timers; }
 
   Slab* previous = nullptr;
   Slab* next = nullptr;
