@@ -15,6 +15,9 @@ namespace {
 // reading one would only use up memory.
 constexpr std::uint64_t kMaxData = std::uint64_t{4} << 30;
 
+// Comes before the server's words for what is wrong.
+constexpr std::string_view kBadOption = "BAD_OPTION ";
+
 constexpr std::string_view verb_of(std::string_view command) {
   return command.substr(0, command.find(' '));
 }
@@ -48,6 +51,12 @@ std::string printable(std::string_view line) {
 }
 
 std::string command_of(std::string_view body, const PutOptions& options) {
+  if (!options.named.empty()) {
+    const std::string when = options.due_at ? fmt::format("due={}", *options.due_at)
+                                            : fmt::format("delay={}ms", options.delay.count());
+    return fmt::format("put-job {} pri={} ttr={}ms {} {}", body.size(), options.priority,
+                       options.ttr.count(), when, options.named);
+  }
   const auto put = [&](std::string_view verb, auto when) {
     return fmt::format("{} {} {} {} {}", verb, options.priority, when, options.ttr.count(),
                        body.size());
@@ -144,7 +153,7 @@ void Client::watch_only(const std::vector<std::string>& tubes) {
   number_after(command, ask(command), "WATCHING");
 }
 
-std::uint64_t Client::put(std::string_view body, const PutOptions& options) {
+PutAnswer Client::put(std::string_view body, const PutOptions& options) {
   // A server does not accept a size of more than 32 bits as a number: it would not skip the body,
   // but run it as commands.
   if (body.size() > kLargestBody) {
@@ -156,8 +165,16 @@ std::uint64_t Client::put(std::string_view body, const PutOptions& options) {
   stream_.send(command + "\r\n");
   stream_.send(body);
   const std::string reply = ask("");
-  if (!reply.starts_with("INSERTED ")) refuse_put(command, reply, body.size());
-  return number_after(command, reply, "INSERTED");
+  using Result = PutAnswer::Result;
+  constexpr std::pair<std::string_view, Result> kAnswers[] = {{"INSERTED", Result::kInserted},
+                                                              {"REPLACED", Result::kReplaced},
+                                                              {"EXISTS", Result::kExists},
+                                                              {"IS_RESERVED", Result::kReserved}};
+  const std::string_view word = words_of(reply).front();
+  for (const auto& [answer, result] : kAnswers) {
+    if (word == answer) return {.id = number_after(command, reply, answer), .result = result};
+  }
+  refuse_put(command, reply, body.size());
 }
 
 void Client::refuse_put(const std::string& command, const std::string& reply,
@@ -175,6 +192,7 @@ void Client::refuse_put(const std::string& command, const std::string& reply,
         "the job would be due in 1970; the server refused it, because seconds that are "
         "taken for milliseconds look like that");
   }
+  if (reply.starts_with(kBadOption)) throw Failure(reply.substr(kBadOption.size()));
   if (reply.starts_with("BURIED ")) {
     throw Unavailable(fmt::format("{} is out of memory and buried the job, as number {}",
                                   stream_.peer(), number_after(command, reply, "BURIED")));
@@ -193,6 +211,18 @@ std::optional<Job> Client::reserve(Patience timeout) {
 
 bool Client::delete_job(std::uint64_t id) {
   return ask_whether(fmt::format("delete {}", id), "DELETED");
+}
+
+CancelAnswer Client::cancel(const std::string& job, bool ask_worker) {
+  const std::string command =
+      fmt::format("cancel-job {}{}", job, ask_worker ? " reserved=ask" : "");
+  const std::string reply = ask(command);
+  if (reply == "NOT_FOUND") return CancelAnswer::kNone;
+  const std::string_view word = words_of(reply).front();
+  if (word == "CANCELLED") return CancelAnswer::kCancelled;
+  if (word == "CANCEL_ASKED") return CancelAnswer::kAsked;
+  if (word == "IS_RESERVED") return CancelAnswer::kReserved;
+  throw_unexpected(command, reply);
 }
 
 bool Client::release(std::uint64_t id, std::uint32_t priority, std::chrono::milliseconds delay) {

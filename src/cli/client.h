@@ -3,7 +3,7 @@
 //
 //   Client client(Stream::connect(address));
 //   client.use("mail");
-//   const std::uint64_t id = client.put("hello", {.delay = 250ms});
+//   const std::uint64_t id = client.put("hello", {.delay = 250ms}).id;
 //   if (auto job = client.reserve(2s)) client.delete_job(job->id);
 //
 // Expected outcomes are return values: a time-out or a missing job is an empty optional or false.
@@ -53,6 +53,29 @@ struct PutOptions {
   std::optional<std::uint64_t> due_at;  // UTC ms; if set, `delay` is ignored
   std::chrono::milliseconds ttr{60'000};
   std::uint32_t priority = 65'536;  // the smaller, the sooner; below 1024 is "urgent"
+  // Further options of put-job (docs/protocol.md), as they are sent: "key=a on-conflict=replace".
+  // Only Carillon knows them.
+  std::string named = {};
+};
+
+// What became of a put.
+struct PutAnswer {
+  enum class Result : std::uint8_t {
+    kInserted,
+    kReplaced,  // the job with the key was changed
+    kExists,    // nothing was changed: this job has the key, or had it and is gone
+    kReserved,  // nothing was changed: a worker holds the job with the key
+  };
+  std::uint64_t id = 0;
+  Result result = Result::kInserted;
+};
+
+// What became of a cancel.
+enum class CancelAnswer : std::uint8_t {
+  kCancelled,
+  kAsked,     // a worker holds the job, which is deleted when the worker is done with it
+  kReserved,  // a worker holds the job: nothing was changed
+  kNone,      // there is no such job
 };
 
 // The largest body that any server takes, in bytes: beanstalkd's with `-z`.
@@ -77,9 +100,10 @@ class Client {
   // REQUIRES: `tubes` is not empty; watch_only() was not called before.
   void watch_only(const std::vector<std::string>& tubes);
 
-  // Returns the job's id. Throws Failure with the reason if the server refuses the job, or, before
-  // anything is sent, if the body has more than kLargestBody bytes.
-  std::uint64_t put(std::string_view body, const PutOptions& options);
+  // Returns the job's id, and with a key, what became of the put. Throws Failure with the reason if
+  // the server refuses the job, or, before anything is sent, if the body has more than kLargestBody
+  // bytes.
+  PutAnswer put(std::string_view body, const PutOptions& options);
 
   // Returns the next job of the watched tubes. Waits for at most `timeout`, or for ever if it has
   // no value; returns nothing when the time is up. REQUIRES: this client holds no reserved job.
@@ -87,6 +111,10 @@ class Client {
 
   // Returns false if there is no such job, or another connection has reserved it.
   bool delete_job(std::uint64_t id);
+
+  // Deletes the job if nobody has reserved it; `job` is its id, or key=KEY in the used tube. With
+  // `ask`, a job that is reserved is deleted when its worker is done with it.
+  CancelAnswer cancel(const std::string& job, bool ask);
 
   // release(), bury() and touch() act on a job that this client has reserved. They return false if
   // the client does not hold it, for example because its ttr ran out.

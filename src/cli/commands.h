@@ -25,6 +25,7 @@ void add_serve(CLI::App& app, int& exit_code);
 void add_put(CLI::App& app, int& exit_code);
 void add_reserve(CLI::App& app, int& exit_code);
 void add_delete(CLI::App& app, int& exit_code);
+void add_cancel(CLI::App& app, int& exit_code);
 void add_kick(CLI::App& app, int& exit_code);
 void add_peek(CLI::App& app, int& exit_code);
 void add_stats(CLI::App& app, int& exit_code);
@@ -45,13 +46,15 @@ struct Command {
   void (*add)(CLI::App& app, int& exit_code);
 };
 
-inline constexpr std::array<Command, 10> kCommands{{
+inline constexpr std::array<Command, 11> kCommands{{
     {"serve", "Run the server", "carillon serve --data ./carillon-data", add_serve},
     {"put", "Put a job, to be handed out now or at its time", "carillon put --delay 3s \"hello\"",
      add_put},
     {"reserve", "Wait for a job and print its body", "carillon reserve --delete", add_reserve},
     {"work", "Run a command for each job", "carillon work --jobs 4 -- ./send-mail", add_work},
     {"delete", "Delete jobs", "carillon delete 7 8", add_delete},
+    {"cancel", "Delete jobs that nobody works on, by id or key", "carillon cancel --key invoice-7",
+     add_cancel},
     {"kick", "Make buried or delayed jobs ready now", "carillon kick 10 --tube mail", add_kick},
     {"peek", "Look at a job without taking it", "carillon peek --delayed", add_peek},
     {"stats", "Show counters of the server, a tube or a job", "carillon stats --tube mail",

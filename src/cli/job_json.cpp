@@ -74,6 +74,14 @@ std::string put_json(std::uint64_t id, std::string_view tube, std::uint64_t due_
   return boost::json::serialize(object) + "\n";
 }
 
+std::string met_json(std::uint64_t id, std::string_view tube, std::string_view result) {
+  boost::json::object object;
+  object["id"] = id;
+  object["tube"] = tube;
+  object["result"] = result;
+  return boost::json::serialize(object) + "\n";
+}
+
 std::string job_json(const Job& job, std::string_view tube, std::string_view state) {
   boost::json::object object;
   object["id"] = job.id;

@@ -17,6 +17,7 @@
 #include "cli/commands.h"
 #include "cli/job_json.h"
 #include "cli/output.h"
+#include "server/beanstalk/job_options.h"
 #include "server/duration.h"
 #include "server/timestamp.h"
 
@@ -24,6 +25,9 @@ namespace carillon::cli {
 namespace {
 
 constexpr const char* kExamples = R"(The body is BODY byte for byte, or all of standard input.
+Of a tube's jobs only one has a given KEY. If there is one, nothing is put, and
+its id is printed; --on-conflict replace, keep-due or debounce changes it. So a
+put with a key can be repeated until it is answered.
 DURATION: 250ms, 3s, 1.5h, 1h30m, 40d. TIME: RFC 3339 with its offset from UTC;
 a time in the past is now. Due times end with the year 9999.
 
@@ -31,6 +35,8 @@ Examples:
   carillon put --delay 3s "hello"
   carillon put --at 2030-01-01T09:00:00+02:00 --tube mail "new year"
   carillon put --tube images --ttr 10m --pri 0 < job.json
+  carillon put --key invoice-7 --on-conflict replace --delay 1h "remind"
+  carillon put --max-attempts 5 --backoff 1s..1h "charge"
   carillon put --json --delay 40d -- "-a body that starts with a dash")";
 
 // The server accepts a shorter ttr, but raises it to 1 s.
@@ -56,7 +62,37 @@ struct Request {
 std::string body_of(const Request& request) {
   if (request.body && *request.body != "-") return *request.body;
   if (::isatty(STDIN_FILENO) == 1) remark("reading the body from the terminal; end it with Ctrl-D");
-  return read_standard_input(kLargestBody);
+  std::string body = read_standard_input(kLargestBody);
+  if (body.empty() && !request.body) {
+    throw UsageError(
+        "standard input is empty, and there is no BODY; for a job without a body write "
+        "carillon put \"\"");
+  }
+  return body;
+}
+
+// Checks the options that put-job knows, as the user has written them.
+void check_named(const PutOptions& options) try {
+  using server::beanstalk::OptionsOf;
+  server::beanstalk::parse_job_options(options.named, OptionsOf::kPut);
+} catch (const std::invalid_argument& error) {
+  throw UsageError(fmt::format("--{}", error.what()));
+}
+
+// Says what a put with a key has met. Throws Failure if it has met a job that a worker holds.
+void report(const PutAnswer& answer) {
+  using Result = PutAnswer::Result;
+  switch (answer.result) {
+    case Result::kInserted:
+      return;
+    case Result::kReplaced:
+      return remark(fmt::format("job {} had the key: it is replaced", answer.id));
+    case Result::kExists:
+      return remark(fmt::format("job {} has the key: nothing was put", answer.id));
+    case Result::kReserved:
+      throw Failure(
+          fmt::format("job {} has the key, and a worker holds it: nothing was put", answer.id));
+  }
 }
 
 std::uint64_t utc_now_ms() {
@@ -76,13 +112,21 @@ void print(const std::string& text, std::uint64_t id) {
 }
 
 int put(const Request& request) {
+  check_named(request.options);
   const std::string body = body_of(request);
   Client client(Stream::connect(request.server));
   client.use(request.tube);
   const std::uint64_t sent_at = utc_now_ms();
-  const std::uint64_t id = client.put(body, request.options);
+  const PutAnswer answer = client.put(body, request.options);
+  report(answer);
+  const std::uint64_t id = answer.id;
   if (!request.json) {
     print(std::to_string(id) + "\n", id);
+    return kSuccess;
+  }
+  if (answer.result != PutAnswer::Result::kInserted) {
+    const bool replaced = answer.result == PutAnswer::Result::kReplaced;
+    print(met_json(id, request.tube, replaced ? "replaced" : "exists"), id);
     return kSuccess;
   }
   // No overflow: the server has accepted the delay, so the sum is not after the year 9999.
@@ -114,6 +158,20 @@ void add_put(CLI::App& app, int& exit_code) {
   add_value(command, "--ttr", request->options.ttr, parse_ttr,
             "How long a worker may hold it; 1s to 49710d,\ndefault: 1m")
       .type_name("DURATION");
+  const auto named = [&](const std::string& name, const char* type, const char* description) {
+    const auto set = [name, &named = request->options.named](const std::string& text) {
+      if (text.empty() || text.find(' ') != std::string::npos)
+        throw UsageError(fmt::format("--{} \"{}\": is empty, or has a space", name, text));
+      named += (named.empty() ? "" : " ") + name + "=" + text;
+    };
+    add_text(command, "--" + name, set, description).type_name(type);
+  };
+  named("key", "KEY", "Your own name of the job; 1 to 200 bytes");
+  named("on-conflict", "WHAT", "reject, ignore, replace, keep-due or debounce\n(default: reject)");
+  named("key-window", "DURATION", "The key counts so long when the job is gone");
+  named("max-attempts", "N", "After so many failed ones the job is buried");
+  named("backoff", "DURATION", "How long after a failed attempt; 1s..1h doubles");
+  named("jitter", "PERCENT", "Up to so much is added to that: 20%");
   add_tube_option(command, request->tube, "Where to put it (default: default)");
   add_flag(command, "--json", request->json, "Print {\"id\":...,\"tube\":...,\"due\":...}");
   add_server_option(command, request->server);

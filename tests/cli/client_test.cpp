@@ -24,15 +24,16 @@ class ClientTest : public testing::Test {
 
 TEST_F(ClientTest, PutWithADelay) {
   server.answer("INSERTED 18446744073709551615\r\n");
-  EXPECT_EQ(client.put("hello", {.delay = 250ms, .due_at = {}, .ttr = 90s, .priority = 5}),
+  EXPECT_EQ(client.put("hello", {.delay = 250ms, .due_at = {}, .ttr = 90s, .priority = 5}).id,
             18'446'744'073'709'551'615U);
   EXPECT_EQ(server.received(), "put-ms 5 250 90000 5\r\nhello\r\n");
 }
 
 TEST_F(ClientTest, PutAtATime) {
   server.answer("INSERTED 1\r\n");
-  EXPECT_EQ(client.put("", {.delay = 0ms, .due_at = 1'893'488'400'000U, .ttr = 60s, .priority = 0}),
-            1U);
+  EXPECT_EQ(
+      client.put("", {.delay = 0ms, .due_at = 1'893'488'400'000U, .ttr = 60s, .priority = 0}).id,
+      1U);
   EXPECT_EQ(server.received(), "put-at 0 1893488400000 60000 0\r\n\r\n");
 }
 

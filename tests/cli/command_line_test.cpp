@@ -75,10 +75,10 @@ TEST(CommandLine, HelpOfACommand) {
     EXPECT_TRUE(ended.out.starts_with("Use: beanstalkd [OPTIONS]")) << ended.out;
     EXPECT_NE(ended.out.find("Example: beanstalkd -b"), std::string::npos) << ended.out;
   }
-  expect_usage_error(
-      {"help", "putt"},
-      "carillon: there is no command \"putt\"; there are serve, put, reserve, work, delete, kick, "
-      "peek, stats, backup, beanstalkd");
+  expect_usage_error({"help", "putt"},
+                     "carillon: there is no command \"putt\"; there are serve, put, reserve, work, "
+                     "delete, cancel, kick, "
+                     "peek, stats, backup, beanstalkd");
 }
 
 TEST(CommandLine, Version) {
@@ -117,10 +117,10 @@ TEST(CommandLine, HelpOfWorkStatesTheExitCode) {
 }
 
 TEST(CommandLine, UnknownCommandsAndOptions) {
-  expect_usage_error(
-      {"putt"},
-      "carillon: there is no command \"putt\"; there are serve, put, reserve, work, delete, kick, "
-      "peek, stats, backup, beanstalkd");
+  expect_usage_error({"putt"},
+                     "carillon: there is no command \"putt\"; there are serve, put, reserve, work, "
+                     "delete, cancel, kick, "
+                     "peek, stats, backup, beanstalkd");
   expect_usage_error(
       {"--server", "x", "put"},
       "carillon: there is no option \"--server\" before the command; see carillon --help");

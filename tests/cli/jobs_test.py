@@ -23,6 +23,27 @@ class JobsTest(CliCase):
         )
         self.fails(f"carillon stats: job {first} does not exist", "stats", "--job", first)
 
+    def test_cancel_by_id_and_by_key(self):
+        first, second = self.put("x"), self.put("--key", "k", "y")
+        done = self.run_carillon("cancel", first, "999999")
+        self.assertEqual((done.returncode, done.stdout.decode()), (1, f"cancelled job {first}\n"))
+        self.assertEqual(done.stderr, b"carillon cancel: there is no job 999999\n")
+        named = f"job with key k in tube {self.tube}"
+        arguments = ("cancel", "--key", "k", "--tube", self.tube)
+        self.assertEqual(self.carillon(*arguments), f"cancelled {named}\n")
+        self.fails(f"carillon cancel: there is no {named}", *arguments)
+        self.fails(f"carillon stats: job {second} does not exist", "stats", "--job", second)
+
+    def test_cancel_of_a_job_that_a_worker_holds(self):
+        job_id = self.put("x")
+        worker = self.server.connect()
+        self.assertEqual(worker.call(f"reserve-job {job_id}".encode()).word, b"RESERVED")
+        self.fails(f"carillon cancel: a worker holds job {job_id}; see --ask", "cancel", job_id)
+        self.assertEqual(self.carillon("cancel", "--ask", job_id), f"asked for job {job_id}\n")
+        self.assertEqual(worker.call(f"touch-job {job_id}".encode()).word, b"CANCEL_ASKED")
+        self.assertEqual(worker.call(f"release {job_id} 0 0".encode()).word, b"RELEASED")
+        self.fails(f"carillon stats: job {job_id} does not exist", "stats", "--job", job_id)
+
     def test_kick_delayed_jobs(self):
         for delay in ("3h", "1h", "2h"):
             self.put("--delay", delay, delay)

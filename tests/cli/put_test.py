@@ -43,7 +43,38 @@ class PutTest(CliCase):
         body = bytes(range(256)) + b"\r\n\n"
         self.assertEqual(self.body_of(self.put(body=body)), body)
         self.assertEqual(self.body_of(self.put("-", body=body)), body)
-        self.assertEqual(self.body_of(self.put(body=b"")), b"")
+        self.assertEqual(self.body_of(self.put("-", body=b"")), b"")
+
+    def test_nothing_is_not_put(self):
+        done = self.run_carillon("put", "--tube", self.tube, body=b"")
+        self.assertEqual((done.returncode, done.stdout), (2, b""))
+        self.assertIn(b"standard input is empty, and there is no BODY", done.stderr)
+
+    def test_a_key_makes_a_put_safe_to_repeat(self):
+        first = self.put("--key", "invoice-7", "--delay", "1h", "a")
+        again = self.run_carillon("put", "--tube", self.tube, "--key", "invoice-7", "b")
+        self.assertEqual((again.returncode, again.stdout.decode()), (0, f"{first}\n"))
+        self.assertEqual(again.stderr.decode(), f"job {first} has the key: nothing was put\n")
+        self.assertEqual(self.body_of(first), b"a")
+        replaced = self.put("--key", "invoice-7", "--on-conflict", "replace", "c")
+        self.assertEqual((replaced, self.body_of(first)), (first, b"c"))
+        as_json = json.loads(self.put("--json", "--key", "invoice-7", "d"))
+        self.assertEqual(as_json, {"id": int(first), "tube": self.tube, "result": "exists"})
+
+    def test_a_policy_for_failed_attempts(self):
+        stats = self.job(self.put("--max-attempts", "5", "--backoff", "1s..1h", "x"))
+        self.assertEqual((stats["max-attempts"], stats["backoff-longest-ms"]), (5, 3600000))
+
+    def test_options_that_are_wrong_are_named(self):
+        for arguments, what in (
+            (("--on-conflict", "replace"), "on-conflict: needs a key"),
+            (("--key", "k", "--on-conflict", "x"), 'on-conflict: "x": reject, ignore,'),
+            (("--jitter", "5"), 'jitter: "5": not 0% to 100%'),
+            (("--key", "two words"), '--key "two words": is empty, or has a space'),
+        ):
+            done = self.run_carillon("put", *arguments, "x")
+            self.assertEqual(done.returncode, 2, arguments)
+            self.assertIn(what, done.stderr.decode())
 
     def test_the_largest_body_and_one_more_byte(self):
         self.assertEqual(len(self.body_of(self.put(body=b"x" * 65535))), 65535)
