@@ -50,6 +50,25 @@ namespace asio_detail {
 
 // --- an asio::awaitable
 
+// Used on the strand, until the awaitable has ended.
+struct RaceState {
+  net::cancellation_signal cancel_work;
+  net::cancellation_signal cancel_sleep;
+  bool begun = false;
+  bool ended = false;
+  bool timed_out = false;
+  // What was asked for before the awaitable began. co_spawn does not bear a cancel before that.
+  net::cancellation_type_t asked = net::cancellation_type_t::none;
+
+  void cancel(net::cancellation_type_t type) {
+    if (begun) {
+      cancel_work.emit(type);
+    } else {
+      asked = asked | type;
+    }
+  }
+};
+
 // The result of a race between an awaitable and the time.
 template <class T>
 struct Race {
@@ -57,38 +76,19 @@ struct Race {
                                    std::reference_wrapper<std::remove_reference_t<T>>, T>;
   using Result = std::optional<Value>;
 
-  Result take() { return timed_out ? std::nullopt : std::move(value); }
+  Result take() { return state.timed_out ? std::nullopt : std::move(value); }
 
-  // Used on the strand, until the awaitable has ended.
-  net::cancellation_signal cancel_work;
-  bool ended = false;
-  bool timed_out = false;
+  RaceState state;
   Result value;
 };
 template <>
 struct Race<void> {
   using Result = bool;
 
-  bool take() const noexcept { return !timed_out; }
+  bool take() const noexcept { return !state.timed_out; }
 
-  net::cancellation_signal cancel_work;
-  bool ended = false;
-  bool timed_out = false;
+  RaceState state;
 };
-
-template <class T, class Executor>
-net::awaitable<void, Executor> run_in_race(net::awaitable<T, Executor> work,
-                                           std::shared_ptr<Race<T>> race) {
-  struct End {
-    Race<T>& of;
-    ~End() { of.ended = true; }
-  } end{*race};
-  if constexpr (std::is_void_v<T>) {
-    co_await std::move(work);
-  } else {
-    race->value.emplace(co_await std::move(work));
-  }
-}
 
 // If the executor type cannot hold a strand, it is a strand or belongs to one thread.
 template <class Executor>
@@ -100,35 +100,56 @@ Executor strand_of(const Executor& executor) {
   }
 }
 
+// Runs on the strand, so everything that uses the state does.
+template <class T, class Executor>
+net::awaitable<void, Executor> run_in_race(TimerSleep sleep, net::awaitable<T, Executor> work,
+                                           std::shared_ptr<Race<T>> race, Executor strand) {
+  RaceState& state = race->state;
+  sleep(net::bind_cancellation_slot(state.cancel_sleep.slot(),
+                                    net::bind_executor(strand, [race](Error) {
+                                      if (race->state.ended) return;
+                                      race->state.timed_out = true;
+                                      race->state.cancel(net::cancellation_type_t::terminal);
+                                    })));
+  state.begun = true;
+  if (state.asked != net::cancellation_type_t::none) state.cancel(state.asked);
+  std::exception_ptr error;
+  try {
+    if constexpr (std::is_void_v<T>) {
+      co_await std::move(work);
+    } else {
+      race->value.emplace(co_await std::move(work));
+    }
+  } catch (...) {
+    error = std::current_exception();
+  }
+  state.ended = true;
+  state.cancel_sleep.emit(net::cancellation_type_t::terminal);
+  if (error != nullptr && !state.timed_out) std::rethrow_exception(error);
+}
+
 template <class T, class Executor>
 net::awaitable<typename Race<T>::Result, Executor> race_against(TimerSleep sleep,
                                                                 net::awaitable<T, Executor> work) {
   const auto race = std::make_shared<Race<T>>();
   const Executor strand = strand_of(co_await net::this_coro::executor);
-  net::cancellation_signal cancel_sleep;
-  sleep(net::bind_cancellation_slot(cancel_sleep.slot(), net::bind_executor(strand, [race](Error) {
-                                      if (race->ended) return;
-                                      race->timed_out = true;
-                                      race->cancel_work.emit(net::cancellation_type::terminal);
-                                    })));
   const net::cancellation_state state = co_await net::this_coro::cancellation_state;
   net::cancellation_slot cancelled = state.slot();
   if (cancelled.is_connected()) {
     cancelled.assign([race, strand](net::cancellation_type_t type) {
-      net::dispatch(strand, [race, type] { race->cancel_work.emit(type); });
+      net::dispatch(strand, [race, type] { race->state.cancel(type); });
     });
   }
   std::exception_ptr error;
   try {
-    co_await net::co_spawn(
-        strand, run_in_race(std::move(work), race),
-        net::bind_cancellation_slot(race->cancel_work.slot(), net::use_awaitable_t<Executor>()));
+    co_await net::co_spawn(strand, run_in_race(std::move(sleep), std::move(work), race, strand),
+                           net::bind_cancellation_slot(race->state.cancel_work.slot(),
+                                                       net::use_awaitable_t<Executor>()));
   } catch (...) {
     error = std::current_exception();
   }
   if (cancelled.is_connected()) cancelled.clear();
-  cancel_sleep.emit(net::cancellation_type::terminal);
-  if (error != nullptr && !race->timed_out) std::rethrow_exception(error);
+  if (error != nullptr) std::rethrow_exception(error);
   co_return race->take();
 }
 
