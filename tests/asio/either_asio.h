@@ -29,5 +29,5 @@
 
 namespace carillon::testing {
 namespace net = asio_detail::net;
-using error_code = asio_detail::Error;
+using error_code = asio_detail::Error;  // NOLINT(readability-identifier-naming): Asio's name
 }  // namespace carillon::testing

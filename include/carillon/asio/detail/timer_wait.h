@@ -125,6 +125,7 @@ class PostTo<net::any_io_executor, net::any_io_executor> {
 
 // `Executor`: that of the timer, on which handlers run that have none of their own.
 template <class Handler, class Executor>
+// NOLINTNEXTLINE(cppcoreguidelines-virtual-class-destructor): drop() alone destroys it
 class WaitOf final : public TimerWait {
   using Allocator = net::associated_allocator_t<Handler, net::recycling_allocator<void>>;
   using HandlerExecutor = net::associated_executor_t<Handler, Executor>;
