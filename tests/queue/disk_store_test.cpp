@@ -168,7 +168,7 @@ TEST(DiskDirectory, OfANewerFormatIsRefused) {
   const TemporaryDirectory directory;
   { DiskStore store(directory / "data", {}); }
   std::vector<rocksdb::ColumnFamilyDescriptor> families;
-  for (const char* name : {"default", "jobs", "index", "bodies", "keys"})
+  for (const char* name : {"default", "jobs", "index", "bodies", "keys", "schedules"})
     families.emplace_back(name, rocksdb::ColumnFamilyOptions());
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
   rocksdb::DB* database = nullptr;

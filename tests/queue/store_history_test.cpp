@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <random>
 #include <string>
 #include <vector>
@@ -54,6 +55,10 @@ class RandomHistory {
       changes.keys.push_back(some_key_change());
       after.apply({.jobs = {}, .keys = changes.keys, .tubes = {}, .watermarks = {}});
     }
+    if (chance(10)) {
+      changes.schedules.push_back(some_schedule_change());
+      after.apply({.jobs = {}, .schedules = changes.schedules, .tubes = {}, .watermarks = {}});
+    }
     for (const JobChange& change : changes.jobs) {
       const std::uint32_t tube = change.before ? change.before->tube : change.after->tube;
       std::erase_if(changes.tubes, [&](const TubeRecord& record) { return record.number == tube; });
@@ -85,6 +90,30 @@ class RandomHistory {
                               .key = key,
                               .id = below(next_id_),
                               .until = chance(50) ? 0 : 1 + below(1'000)}};
+  }
+
+  ScheduleChange some_schedule_change() {
+    const std::string name(1 + below(chance(50) ? 3 : kMaxScheduleText), '\xff');
+    if (chance(30)) return {name, std::nullopt};
+    ScheduleRecord record{.name = name, .schedule = {}};
+    Schedule& schedule = record.schedule;
+    schedule.body = std::string(below(chance(5) ? kMaxScheduleBody + 1 : 10), 'b');
+    if (chance(50)) schedule.cron = "* * * * *";
+    if (chance(50)) schedule.zone = "Europe/Berlin";
+    schedule.run_after_gap = chance(50);
+    schedule.every = below(2) * below(1'000'000);
+    schedule.start = below(1'000'000);
+    schedule.catch_up = static_cast<CatchUp>(below(3));
+    schedule.overlap = static_cast<Overlap>(below(3));
+    schedule.spread = below(1'000);
+    record.paused = chance(50);
+    record.decided = below(UINT64_MAX);
+    for (std::uint64_t n = below(3); n > 0; --n) record.spans.push_back({below(1'000), 2'000});
+    record.waiting = below(10);
+    record.last_job = below(10);
+    record.fired = below(10);
+    if (chance(20)) record.newer = detail::Rare(std::string("\xc0\x3e\x07", 3));
+    return {name, record};
   }
 
   // Returns a change that puts a new job, or changes or erases a job that this append has not
@@ -175,6 +204,9 @@ class RandomHistory {
     for (const auto& [number, record] : model_.tubes) tubes.push_back(record);
     EXPECT_EQ(recovered.tubes, tubes);
     EXPECT_EQ(recovered.watermarks, model_.watermarks);
+    std::map<std::string, ScheduleRecord> schedules;
+    for (const ScheduleRecord& record : recovered.schedules) schedules[record.name] = record;
+    EXPECT_EQ(schedules, model_.schedules);
   }
 
   void reopen() {

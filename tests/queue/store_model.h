@@ -33,6 +33,7 @@ class StoreModel {
   std::map<std::uint32_t, TubeRecord> tubes;
   std::map<std::pair<std::uint32_t, std::string>, KeyRecord> keys;
   std::map<JobId, std::vector<Attempt>> stories;
+  std::map<std::string, ScheduleRecord> schedules;
   // Jobs by JobRecord::body_id(), where that is not their own id.
   std::map<JobId, JobId> other_bodies;
   Watermarks watermarks;
@@ -50,6 +51,10 @@ class StoreModel {
     for (const StoryChange& change : changes.stories) {
       stories[change.id] = change.story;
       if (change.story.empty()) stories.erase(change.id);
+    }
+    for (const ScheduleChange& change : changes.schedules) {
+      schedules.erase(change.name);
+      if (change.after) schedules[change.name] = *change.after;
     }
     for (const TubeRecord& tube : changes.tubes) {
       tubes[tube.number] = tube;

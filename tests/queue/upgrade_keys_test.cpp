@@ -65,7 +65,8 @@ TEST_F(UpgradeKeysTest, HasAllJobsAndTheFamilyOfKeys) {
     EXPECT_FALSE(engine.peek(kNow, 5)) << "it was deleted";
     store.sync();
   }
-  EXPECT_EQ(families(), (std::vector<std::string>{"bodies", "default", "index", "jobs", "keys"}));
+  EXPECT_EQ(families(),
+            (std::vector<std::string>{"bodies", "default", "index", "jobs", "keys", "schedules"}));
 }
 
 TEST_F(UpgradeKeysTest, KeysWorkInIt) {

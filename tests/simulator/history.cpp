@@ -71,6 +71,8 @@ StoreModel HistoryStore::read_all(const queue::Store& store) {
   }
   for (const queue::KeyRecord& key : store.scan_ended_keys(0, SIZE_MAX))
     found.keys[{key.tube, key.key}] = key;
+  for (const queue::ScheduleRecord& schedule : recovered.schedules)
+    found.schedules[schedule.name] = schedule;
   for (const queue::UnfinishedBody& body : recovered.unfinished) {
     found.unfinished[body.id] = {body.bytes, pieces_that_are_there(store, body)};
   }
@@ -187,7 +189,7 @@ std::uint64_t HistoryStore::changed_at(JobId id) const {
 
 queue::Sequence HistoryStore::append(const queue::Changes& changes) {
   const queue::Sequence sequence = store_->append(changes);
-  work(1 + changes.jobs.size() + changes.keys.size());
+  work(1 + changes.jobs.size() + changes.keys.size() + changes.schedules.size());
   if (changes.piece) work_on_bytes(changes.piece->bytes.size());
   ++last_;
   if (sequence != last_ - opened_at_)
@@ -227,6 +229,10 @@ std::uint64_t HistoryStore::hash_of_records(const queue::Changes& changes) const
   for (const queue::KeyChange& change : changes.keys) {
     const queue::KeyRecord& changed = change.after ? *change.after : *change.before;
     if (const auto key = state_.find_key(changed.tube, changed.key)) hash += hash_of(*key);
+  }
+  for (const queue::ScheduleChange& changed : changes.schedules) {
+    const auto schedule = state_.schedules.find(changed.name);
+    if (schedule != state_.schedules.end()) hash += hash_of(schedule->second);
   }
   for (const TubeRecord& changed : changes.tubes) {
     const auto tube = state_.tubes.find(changed.number);

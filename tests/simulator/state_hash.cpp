@@ -50,6 +50,17 @@ std::uint64_t hash_of(const queue::KeyRecord& key) {
   return mix(mix(mix(mix(6, key.tube), key.key), key.id), key.until);
 }
 
+std::uint64_t hash_of(const queue::ScheduleRecord& record) {
+  std::uint64_t hash = mix(mix(mix(7, record.name), record.schedule.cron), record.schedule.body);
+  for (const std::uint64_t field :
+       {record.schedule.every, record.schedule.start, std::uint64_t{record.paused}, record.decided,
+        record.waiting, record.last_job, record.last_occurrence, record.fired, record.skipped,
+        record.created})
+    hash = mix(hash, field);
+  for (const queue::FiredSpan& span : record.spans) hash = mix(mix(hash, span.first), span.last);
+  return hash;
+}
+
 std::uint64_t hash_of(const queue::Watermarks& marks) {
   std::uint64_t hash = mix(3, marks.boot);
   for (const std::uint64_t field :
@@ -88,6 +99,7 @@ std::uint64_t hash_of(const queue::StoreModel& state) {
   }
   for (const auto& [number, tube] : state.tubes) hash += hash_of(tube);
   for (const auto& [name, key] : state.keys) hash += hash_of(key);
+  for (const auto& [name, schedule] : state.schedules) hash += hash_of(schedule);
   return hash;
 }
 

@@ -37,6 +37,7 @@
 #include "carillon/queue/detail/rare.h"
 #include "carillon/queue/job.h"
 #include "carillon/queue/retry.h"
+#include "carillon/queue/schedule.h"
 
 namespace carillon::queue {
 
@@ -156,6 +157,13 @@ struct StoryChange {
   std::vector<Attempt> story;
 };
 
+// The record of a schedule after a change.
+struct ScheduleChange {
+  std::string name;
+  // None if it is deleted.
+  std::optional<ScheduleRecord> after;
+};
+
 // A body of more bytes than this is stored in pieces of so many, of which the last may be shorter.
 // They are put one by one and before their job, so that no change is large.
 inline constexpr std::size_t kBodyPiece = 256 << 10;
@@ -185,6 +193,7 @@ struct Changes {
   std::vector<JobChange> jobs;
   std::vector<KeyChange> keys = {};
   std::vector<StoryChange> stories = {};
+  std::vector<ScheduleChange> schedules = {};
   // The body comes in pieces; the change that puts its job, without a body, ends that.
   std::optional<UnfinishedBody> begun = {};
   std::optional<BodyPiece> piece = {};
@@ -199,6 +208,7 @@ struct Changes {
     jobs.clear();
     keys.clear();
     stories.clear();
+    schedules.clear();
     begun.reset();
     piece.reset();
     given_up.reset();
@@ -222,6 +232,8 @@ struct Recovered {
   Watermarks watermarks;
   // To be given up: whoever put their pieces is gone.
   std::vector<UnfinishedBody> unfinished = {};
+  // In any order.
+  std::vector<ScheduleRecord> schedules = {};
 };
 
 class Store {
@@ -264,7 +276,7 @@ class Store {
   // failure() tells whether it worked. REQUIRES: no other call is made after it but failure().
   virtual void close() {}
 
-  // O(tubes), whatever the number of jobs.
+  // O(tubes + schedules), whatever the number of jobs.
   virtual Recovered recover() const = 0;
 
   // Returns the job's record, or none if there is no such job. O(log jobs).

@@ -4,6 +4,7 @@
 
 #include "queue/store/record_keys.h"
 #include "queue/store/record_values.h"
+#include "queue/store/schedule_values.h"
 #include "queue/store/tagged_fields.h"
 
 namespace carillon::queue {
@@ -59,6 +60,12 @@ class Encoder {
     value_.clear();
     append_story_value(value_, change.story);
     put(kKeys, view(key), value_);
+  }
+  void add(const ScheduleChange& change) {
+    if (!change.after) return erase(kSchedules, change.name);
+    value_.clear();
+    append_schedule_value(value_, *change.after);
+    put(kSchedules, change.name, value_);
   }
   void add(const BodyPiece& piece) {
     if (piece.number == 0) return put(kBodies, view(job_key(piece.id)), piece.bytes);
@@ -136,6 +143,7 @@ void encode_changes(const Changes& changes, std::string& bytes) {
   for (const JobChange& change : changes.jobs) encoder.add(change);
   for (const KeyChange& key : changes.keys) encoder.add(key);
   for (const StoryChange& story : changes.stories) encoder.add(story);
+  for (const ScheduleChange& schedule : changes.schedules) encoder.add(schedule);
   for (const TubeRecord& tube : changes.tubes) encoder.add(tube);
   if (changes.watermarks) encoder.add(*changes.watermarks);
 }

@@ -20,6 +20,7 @@
 #include "queue/store/empty_places.h"
 #include "queue/store/local_log.h"
 #include "queue/store/record_values.h"
+#include "queue/store/recover.h"
 #include "queue/store/rocks_state.h"
 
 namespace carillon::queue {
@@ -282,24 +283,7 @@ bool DiskStore::Parts::flush_up_to(LogNumber number) {
 // --- Reading.
 
 Recovered DiskStore::recover() const {
-  RocksState& state = parts_->state;
-  state.write_small_records();
-  Recovered recovered;
-  const Slice end(kTubeKeysEnd.data(), kTubeKeysEnd.size());
-  const auto at = state.scan(kMeta, kTubeKeys, end);
-  for (; at->Valid(); at->Next())
-    recovered.tubes.push_back(read_tube_value(tube_of_key(view(at->key())), view(at->value())));
-  state.check(*at);
-  const Slice unfinished_end(kUnfinishedKeysEnd.data(), kUnfinishedKeysEnd.size());
-  const auto body = state.scan(kMeta, kUnfinishedKeys, unfinished_end);
-  for (; body->Valid(); body->Next()) {
-    const JobId id = job_of_unfinished_key(view(body->key()));
-    recovered.unfinished.push_back(read_unfinished_value(id, view(body->value())));
-  }
-  state.check(*body);
-  if (const auto watermarks = state.get(kMeta, kWatermarksKey))
-    recovered.watermarks = read_watermarks_value(*watermarks);
-  return recovered;
+  return queue::recover(parts_->state);
 }
 
 std::optional<JobRecord> DiskStore::find(JobId id) const {

@@ -44,6 +44,13 @@ Sequence MemoryStore::append(const Changes& changes) {
       stories_[change.id] = change.story;
     }
   }
+  for (const ScheduleChange& change : changes.schedules) {
+    if (change.after) {
+      schedules_[change.name] = *change.after;
+    } else {
+      schedules_.erase(change.name);
+    }
+  }
   for (const TubeRecord& tube : changes.tubes) {
     if (tube.empty()) {
       tube_records_.erase(tube.number);
@@ -152,6 +159,7 @@ Recovered MemoryStore::recover() const {
   recovered.tubes.reserve(tube_records_.size());
   tube_records_.for_each(
       [&recovered](std::uint32_t, const TubeRecord& record) { recovered.tubes.push_back(record); });
+  for (const auto& [name, record] : schedules_) recovered.schedules.push_back(record);
   for (const auto& [id, bytes] : unfinished_) recovered.unfinished.push_back({id, bytes});
   return recovered;
 }

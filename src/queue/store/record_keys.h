@@ -8,6 +8,7 @@
 //   keys      'k' tube:u32 key            the record of the key
 //   keys      'e' until:u64 tube:u32 key  the same, of a key whose job is gone
 //   keys      's' id:u64 the story of job id
+//   schedules name                        the record of the schedule
 //   default   't' n:u32  the record of tube number n
 //   default   'w'        the watermarks
 //   default   'u' id:u64 how many bytes the unfinished body of job id is to have

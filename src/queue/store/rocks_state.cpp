@@ -115,7 +115,7 @@ void RocksState::check_format() {
     throw StoreError(message("was made by another version of Carillon: its format is '" + *format +
                              "', and this version knows '" + std::string(kFormat) + "'"));
   }
-  for (const Family family : {kMeta, kJobs, kIndex, kBodies, kKeys}) {
+  for (const Family family : {kMeta, kJobs, kIndex, kBodies, kKeys, kSchedules}) {
     const std::unique_ptr<rocksdb::Iterator> any(database().NewIterator({}, this->family(family)));
     any->SeekToFirst();
     check(*any);

@@ -127,7 +127,8 @@ std::vector<rocksdb::ColumnFamilyDescriptor> state_families(const DiskStoreOptio
           {"jobs", plain},
           {"index", plain},
           {"bodies", bodies},
-          {"keys", plain}};
+          {"keys", plain},
+          {"schedules", plain}};
 }
 
 }  // namespace carillon::queue

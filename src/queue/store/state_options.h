@@ -12,8 +12,8 @@
 namespace carillon::queue {
 
 // The column families, in the order in which they are opened. record_keys.h says what each holds.
-enum Family : std::size_t { kMeta, kJobs, kIndex, kBodies, kKeys };
-inline constexpr std::size_t kFamilies = 5;
+enum Family : std::size_t { kMeta, kJobs, kIndex, kBodies, kKeys, kSchedules };
+inline constexpr std::size_t kFamilies = 6;
 
 rocksdb::DBOptions state_options(const DiskStoreOptions& options);
 std::vector<rocksdb::ColumnFamilyDescriptor> state_families(const DiskStoreOptions& options);

@@ -1,0 +1,175 @@
+// What a schedule is: a name, the times at which it *occurs*, and the job that is put each time.
+//
+//   Schedule nightly{.tube = "reports", .body = "sales"};
+//   nightly.cron = "30 2 * * MON-FRI";
+//   nightly.zone = "Europe/Berlin";
+//   engine.set_schedule(now, "sales-report", nightly);      // engine.h has the commands
+//
+// An *occurrence* is a moment by the wall clock. It *fires* when its job is put: that the job is
+// there, and that the occurrence has fired, is one change of the store. So no crash loses or
+// doubles one. An occurrence that does not fire is *skipped*; a ScheduleEvent tells why.
+// docs/queue.md#schedules says what happens when.
+//
+// Thread safety: these are plain values.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "carillon/queue/detail/rare.h"
+#include "carillon/queue/job.h"
+
+namespace carillon::queue {
+
+// The longest name, cron expression and name of a zone, and the largest body, in bytes.
+inline constexpr std::size_t kMaxScheduleText = 200;
+inline constexpr std::size_t kMaxScheduleBody = 64 << 10;
+// The shortest time from one occurrence to the next.
+inline constexpr Millis kMinEvery = 1'000;
+// The longest of `every`, `spread` and `catch_up_window`: ten years.
+inline constexpr Millis kMaxScheduleSpan = 3'652 * Millis{86'400'000};
+// An occurrence is *missed* if it is later than this when the engine comes to it, because the
+// server was down, or the schedule could not put its job.
+inline constexpr Millis kOnTime = 10'000;
+
+// Which missed occurrences fire after all.
+enum class CatchUp : std::uint8_t {
+  kNone,
+  kLast,  // the last one, if none has come since
+  kAll,   // each that is not older than Schedule::catch_up_window
+};
+
+// What an occurrence does while the job that the schedule has put last is still there: ready,
+// delayed or reserved. A buried job does not count.
+enum class Overlap : std::uint8_t {
+  kAllow,  // fires
+  kSkip,   // is skipped
+  kQueue,  // waits, and fires when that job is gone; is skipped if another one waits
+};
+
+// What is asked for. A schedule has either `cron` or `every`.
+struct Schedule {
+  // Where the jobs are put: 1 to 200 bytes.
+  std::string tube = "default";
+  Priority priority = 0;
+  // Of the jobs, in ms, limited to kMinTtr .. kMaxTtr.
+  Millis ttr = 60'000;
+  // At most kMaxScheduleBody bytes.
+  std::string body = {};
+
+  // An expression that EngineOptions::calendar reads, and a time zone that it knows.
+  std::string cron = {};
+  std::string zone = "UTC";
+  // If an occurrence is at a time of day that the zone's clocks skip, as they go forward: it comes
+  // when they have gone forward. Else it is skipped.
+  bool run_after_gap = false;
+
+  // The schedule occurs at `start`, and then every so many ms: from kMinEvery to kMaxScheduleSpan.
+  Millis every = 0;
+  // 0: when the schedule is set; it occurs `every` ms later for the first time.
+  UtcMs start = 0;
+
+  CatchUp catch_up = CatchUp::kLast;
+  Millis catch_up_window = 0;
+  Overlap overlap = Overlap::kAllow;
+  // A job is due up to so many ms after its occurrence: always as many for the same name and
+  // occurrence. So schedules that occur together are spread.
+  Millis spread = 0;
+
+  // Returns true if both occur at the same times.
+  bool occurs_as(const Schedule& other) const {
+    return cron == other.cron && zone == other.zone && every == other.every && start == other.start;
+  }
+
+  friend bool operator==(const Schedule&, const Schedule&) = default;
+};
+
+// Occurrences that have fired: the first, the last, and all between them.
+struct FiredSpan {
+  UtcMs first = 0;
+  UtcMs last = 0;
+
+  friend bool operator==(const FiredSpan&, const FiredSpan&) = default;
+};
+
+// A schedule's record, decoded.
+struct ScheduleRecord {
+  // 1 to kMaxScheduleText bytes.
+  std::string name;
+  Schedule schedule;
+  bool paused = false;
+  // All occurrences up to here have fired or were skipped.
+  UtcMs decided = 0;
+  // Those that have fired, in ascending order, also those after `decided`: there are such when the
+  // wall clock was set back. At most kMostSpans; those that would be one more are joined.
+  static constexpr std::size_t kMostSpans = 8;
+  std::vector<FiredSpan> spans = {};
+  // The occurrence that waits for `last_job` to go; 0: none.
+  UtcMs waiting = 0;
+  // What was put last: its id, and its occurrence (0 if it was triggered). 0: nothing yet.
+  JobId last_job = 0;
+  UtcMs last_occurrence = 0;
+  // How many occurrences have fired and were skipped.
+  std::uint64_t fired = 0;
+  std::uint64_t skipped = 0;
+  UtcMs created = 0;
+  // Fields of the record that a newer version of Carillon has written, as their bytes. This version
+  // keeps them, and writes them again with the record.
+  detail::Rare<std::string> newer = {};
+
+  friend bool operator==(const ScheduleRecord&, const ScheduleRecord&) = default;
+};
+
+// An occurrence, and what the zone's clocks do then.
+struct Occurrence {
+  enum class Clocks : std::uint8_t {
+    kEven,
+    kAfterGap,    // the time of day was skipped: this is when the clocks have gone forward
+    kShownTwice,  // the time of day comes once more, when the clocks have gone back
+  };
+  UtcMs at = 0;
+  Clocks clocks = Clocks::kEven;
+};
+
+// Returns the first occurrence after a moment, or none.
+using Timetable = std::function<std::optional<Occurrence>(UtcMs after)>;
+
+// Reads a cron expression for a zone. Throws std::invalid_argument, with one line that says what is
+// wrong, where, and what is allowed.
+using Calendar = std::function<Timetable(const std::string& cron, const std::string& zone)>;
+
+// Something that the owner of a schedule should know.
+struct ScheduleEvent {
+  enum class What : std::uint8_t {
+    // These were skipped:
+    kMissed,      // `count` from `occurrence` on; if it is kMostCounted, perhaps more
+    kOverlap,     // the job before is still there
+    kPaused,      // as kMissed, when the schedule is resumed
+    kInGap,       // the zone's clocks have skipped the time of day
+    kShownTwice,  // the time of day comes twice; it has fired the first time, and will not again
+    kBroken,      // the expression or zone cannot be read any more: `why`
+  };
+  // Skipped occurrences are counted up to here.
+  static constexpr std::uint64_t kMostCounted = 1'000;
+
+  What what = What::kMissed;
+  std::string name;
+  UtcMs occurrence = 0;
+  std::uint64_t count = 1;
+  std::string why = {};
+};
+
+// A schedule as a client gets to see it.
+struct ScheduleView {
+  ScheduleRecord record;
+  // The next occurrences, as far as they were asked for. None if it is paused or broken.
+  std::vector<UtcMs> next;
+  // Why the expression or zone cannot be read any more, or an empty string.
+  std::string broken;
+};
+
+}  // namespace carillon::queue
