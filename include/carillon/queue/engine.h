@@ -65,6 +65,7 @@
 #include "carillon/queue/engine_stats.h"
 #include "carillon/queue/job.h"
 #include "carillon/queue/now.h"
+#include "carillon/queue/schedule.h"
 #include "carillon/queue/store.h"
 
 namespace carillon::queue {
@@ -87,9 +88,16 @@ struct EngineOptions {
   // At most this many tubes exist, apart from those that have jobs at a start. Twelve watches count
   // as a tube; but a client may watch 16 tubes that exist in any case.
   std::size_t max_tubes = SIZE_MAX;
+  // Reads the cron expressions of schedules. Empty: schedules have none. See queue/schedule.h.
+  Calendar calendar = {};
+  // While this returns true, no schedule puts a job: what comes meanwhile is decided later, as what
+  // was missed. It must not throw. Empty: always false.
+  std::function<bool()> refuses_puts = {};
+  // What all schedules may take, in bytes: of each its name, texts and body, and 1 KiB.
+  std::size_t max_schedule_bytes = 100 << 20;
   // One call of `advance` makes at most this many delayed jobs ready, fires at most this many
   // timers of each kind, and loads at most this many jobs. A command does at most 64 of each. At
-  // least 1.
+  // most 16 schedules fire in one call. At least 1.
   std::size_t step = 200;
   // Names the boot of the machine: as long as it is the same, the monotonic clock goes on from one
   // engine of a store to the next one. Linux has it in /proc/sys/kernel/random/boot_id. Empty: the
@@ -269,6 +277,29 @@ class Engine {
   // Returns true if a job with this delay (ms) would be due by kLastDue. A caller checks this
   // before `release`, whose Outcome has no way to say so.
   bool fits(Now now, Millis delay) const;
+
+  // --- Schedules: queue/schedule.h says what they are, docs/queue.md#schedules what happens when.
+  // REQUIRES: the name of a schedule has 1 to kMaxScheduleText bytes. Each command is one append.
+
+  // Makes a schedule, or changes the one with the name. What it has put, counted and skipped stays;
+  // if it occurs at other times from now on, no occurrence before now is caught up. If it is
+  // paused, it stays so. Throws std::invalid_argument, with one line that says what is wrong and
+  // what is allowed, and OverLimit if schedules would take more than options.max_schedule_bytes, or
+  // if there may be no more tubes.
+  Outcome set_schedule(Now now, std::string_view name, const Schedule& schedule);
+  // The four return without effect if there is no such schedule. Deletes it; its jobs stay.
+  Outcome remove_schedule(Now now, std::string_view name);
+  // No occurrence fires until the schedule is resumed. Those that come meanwhile are skipped.
+  Outcome pause_schedule(Now now, std::string_view name);
+  Outcome resume_schedule(Now now, std::string_view name);
+  // Puts the schedule's job now, also if it is paused, or a job of it is there.
+  std::optional<PutOutcome> trigger_schedule(Now now, std::string_view name);
+  // Returns the schedule with its next `times` occurrences. O(times).
+  std::optional<ScheduleView> schedule(Now now, std::string_view name, std::size_t times);
+  // Returns the first `limit` names after `name`, in the order of their bytes. O(limit).
+  std::vector<std::string> schedules(std::string_view name, std::size_t limit) const;
+  // Returns what happened to schedules since the last call; of more than 1 000 events the first.
+  std::vector<ScheduleEvent> take_schedule_events();
 
   // --- Time.
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "queue/engine/engine_state.h"
+#include "queue/engine/schedules.h"
 
 namespace carillon::queue {
 
@@ -92,6 +93,7 @@ Sequence Engine::State::append() {
     record.ended_keys = counted.ended_keys;
     record.settings = counted.settings;
   }
+  if (!schedules->awaited.empty()) schedules->jobs_left(changes);
   return last_sequence;
 }
 

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "queue/engine/engine_state.h"
+#include "queue/engine/schedules.h"
 
 namespace carillon::queue {
 
@@ -66,6 +67,7 @@ void Engine::State::on_clock_step(bool back) {
   }
   begin_placing();
   for (Tube* tube : tube_order) follow_the_clock(*tube, back);
+  schedules->follow_the_clock(back);
 }
 
 void Engine::State::follow_the_clock(Tube& tube, bool back) {

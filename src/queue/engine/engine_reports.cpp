@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "queue/engine/engine_state.h"
+#include "queue/engine/schedules.h"
 
 namespace carillon::queue {
 
@@ -229,6 +230,7 @@ void Engine::check_invariants() const {
   check(ended == ended_keys.size(), "keys whose jobs are gone are counted", std::to_string(ended));
   check(ended_keys.empty() || (ended_keys.front().until >= s.keys_from && s.keys_end != UINT64_MAX),
         "keys whose jobs are gone will be forgotten", std::to_string(s.keys_from));
+  s.schedules->check_invariants();
   check(waiting_clients == s.waiting, "waiting clients are counted", std::to_string(s.waiting));
   check(reserved == 0, "every reserved job has a holder", std::to_string(reserved));
   check(waiting == 0, "each entry in a waiting line is of a client", std::to_string(waiting));

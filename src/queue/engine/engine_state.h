@@ -6,6 +6,7 @@
 //   remove, peek, kick, pause             engine_anyone.cpp; cancel, patch: engine_changes.cpp
 //   the keys of jobs                      keys.cpp
 //   fail, the settings of tubes           engine_attempts.cpp; attempts that end: attempts.cpp
+//   schedules                             schedules.h; their commands: engine_schedules.cpp
 //   what the passing of time does         engine.cpp, advance
 //   what clients leave behind             leaving.cpp
 //   far jobs are loaded                   loading.cpp; those that are ready: counting.cpp
@@ -61,6 +62,8 @@ struct Engine::State {
 
   // Makes the tube if there is none.
   Tube& tube_named(std::string_view name);
+  // The same without a limit.
+  Tube& made_tube(std::string_view name);
   // Throws OverLimit if there may be no more tubes and watches than there are.
   void refuse_more_tubes() const;
   // Makes a tube. REQUIRES: no tube has its name or number.
@@ -360,6 +363,8 @@ struct Engine::State {
 
   Client& client(ClientId id);
 
+  struct Schedules;
+
   Store& store;
   const EngineOptions options;
   EngineClock clock;
@@ -443,6 +448,7 @@ struct Engine::State {
   ClientId next_client = 1;
   Sequence last_sequence = 0;
 
+  const std::unique_ptr<Schedules> schedules;
   Changes changes;  // being gathered
   std::vector<Delivery> deliveries;
   // Why jobs could not be loaded, until Engine::advance has thrown it.

@@ -61,7 +61,7 @@ struct Tube {
     return waiting.empty() ? nullptr : waiting.front().client;
   }
   bool has_jobs() const { return record.scheduled + record.buried > 0; }
-  bool referenced() const { return !record.empty() || users + watchers > 0; }
+  bool referenced() const { return !record.empty() || users + watchers + schedules > 0; }
 
   // Jobs in memory that are not reserved: EngineOptions::max_loaded_per_tube bounds these.
   std::size_t queued() const { return loaded - reserved; }
@@ -115,6 +115,7 @@ struct Tube {
   std::uint64_t made = 0;    // the number of tubes made before it
   std::uint64_t users = 0;
   std::uint64_t watchers = 0;
+  std::uint64_t schedules = 0;  // that put jobs into it
   std::uint64_t total = 0;
   std::uint64_t deletes = 0;
   std::uint64_t pauses = 0;

@@ -26,6 +26,11 @@ void Engine::State::refuse_more_tubes() const {
 Tube& Engine::State::tube_named(std::string_view name) {
   if (Tube* tube = tubes.find(name)) return *tube;
   if (default_tube != nullptr) refuse_more_tubes();
+  return made_tube(name);
+}
+
+Tube& Engine::State::made_tube(std::string_view name) {
+  if (Tube* tube = tubes.find(name)) return *tube;
   while (tubes.find(next_tube) != nullptr) ++next_tube;
   TubeRecord record;
   record.number = next_tube;

@@ -1,0 +1,109 @@
+// The schedules of an engine, all of them in memory, and when each of them is to be looked at next.
+//
+//   schedules.take_over(record);           // at a start
+//   schedules.fire(budget);                // what is due: one append for each occurrence
+//   schedules.jobs_left(changes);          // an occurrence may have waited for a job to go
+//
+// What an occurrence becomes is decided when its moment has come, and not before: it fires, waits
+// for the job before, or is skipped. `ScheduleRecord::decided` says how far that has gone. If the
+// wall clock is set back, it goes back as well, because the moments after it come again; those of
+// them that have fired are in `spans`, and do not fire twice. An occurrence that was skipped while
+// the clock was ahead gets a new chance so.
+//
+// An append that fails changes nothing. The schedule is looked at again a second later.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "carillon/queue/schedule.h"
+#include "queue/engine/engine_state.h"
+
+namespace carillon::queue {
+
+// The timer is armed for the next occurrence, unless the schedule is paused or broken.
+struct LoadedSchedule : TimerNode {
+  // Returns the first occurrence after `after` that has not fired; none if there is none by
+  // kLastDue. REQUIRES: not broken.
+  std::optional<Occurrence> next(UtcMs after) const;
+  // Returns the last occurrence by `until` that has not fired. REQUIRES: there is one after `after`
+  // and by `until`.
+  UtcMs last(UtcMs after, UtcMs until) const;
+  // Returns how many there are after `after` and by `until`, at most ScheduleEvent::kMostCounted.
+  std::uint64_t count(UtcMs after, UtcMs until) const;
+
+  ScheduleRecord record;
+  Timetable timetable;
+  std::string broken;  // why there is no timetable, or empty
+  Tube* tube = nullptr;
+};
+
+struct Engine::State::Schedules {
+  explicit Schedules(State& state);
+  ~Schedules();
+  Schedules(const Schedules&) = delete;
+  Schedules& operator=(const Schedules&) = delete;
+
+  // --- Commands (engine_schedules.cpp). StoreError: nothing has changed.
+
+  LoadedSchedule* find(std::string_view name);
+  Sequence set(std::string_view name, const Schedule& asked);
+  Sequence remove(LoadedSchedule& schedule);
+  Sequence pause(LoadedSchedule& schedule);
+  Sequence resume(LoadedSchedule& schedule);
+  PutOutcome trigger(LoadedSchedule& schedule);
+  ScheduleView view(const LoadedSchedule& schedule, std::size_t times) const;
+
+  // --- Time (schedules.cpp)
+
+  // Takes over what the store holds. `last_known` is what the wall clock showed at the last change.
+  void take_over(ScheduleRecord record, UtcMs last_known);
+  // Looks at up to `budget` schedules that are due.
+  void fire(std::size_t budget);
+  void follow_the_clock(bool back);
+  // These changes were appended.
+  void jobs_left(const Changes& appended);
+  std::optional<Tick> next_wakeup() const { return wheel.next_wakeup(); }
+  // Aborts if a schedule would not be looked at in time.
+  void check_invariants() const;
+
+  // Decides on the next occurrence, if it has come.
+  void decide(LoadedSchedule& schedule);
+  // Skips what is missed and does not fire any more. Returns what comes next then.
+  std::optional<Occurrence> skip_missed(const LoadedSchedule& schedule, Occurrence next,
+                                        ScheduleRecord& after);
+  // REQUIRES: it has come.
+  void occur(LoadedSchedule& schedule, ScheduleRecord after, Occurrence occurrence);
+  void skip(ScheduleEvent::What what, UtcMs occurrence, std::uint64_t count, ScheduleRecord& after);
+  // Puts a job that is due at `when`, or now, with one append, in which the record becomes `after`.
+  PutOutcome put(LoadedSchedule& schedule, ScheduleRecord after, std::optional<UtcMs> when);
+  // Appends the record.
+  Sequence store(LoadedSchedule& schedule, ScheduleRecord after);
+  void stored(LoadedSchedule& schedule, ScheduleRecord after);
+  // Returns true if the job is there and not buried.
+  bool is_there(JobId id);
+  // Has the schedule looked at when it is due.
+  void arm(LoadedSchedule& schedule);
+  void tell(ScheduleEvent event);
+  // Sets `timetable`, or throws std::invalid_argument.
+  void read_times(LoadedSchedule& schedule) const;
+  std::size_t bytes_of(const ScheduleRecord& record) const;
+
+  State& state;
+  std::map<std::string, std::unique_ptr<LoadedSchedule>, std::less<>> by_name;
+  std::size_t bytes = 0;  // as EngineOptions::max_schedule_bytes counts them
+  Wheel wheel;            // of LoadedSchedule, on EngineClock::tick()
+  // The jobs for which an occurrence waits, and are still there as far as is known.
+  std::unordered_map<JobId, LoadedSchedule*> awaited;
+  std::vector<ScheduleEvent> events;
+  std::vector<ScheduleEvent> untold;  // of a change that is not appended yet
+};
+
+}  // namespace carillon::queue

@@ -1,0 +1,588 @@
+// Schedules: when they fire, and what they do when something is in the way.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "queue/test_calendar.h"
+#include "queue/virtual_queue.h"
+
+namespace carillon::queue {
+namespace {
+
+using What = ScheduleEvent::What;
+
+constexpr Millis kSecond = 1'000;
+constexpr Millis kMinute = 60 * kSecond;
+constexpr Millis kHour = 60 * kMinute;
+constexpr Millis kDay = 24 * kHour;
+
+class SchedulesTest : public testing::Test {
+ protected:
+  // At 2023-11-14T22:13:20Z.
+  SchedulesTest() : queue({.calendar = TestCalendar::calendar(), .step = 16}) {}
+  void TearDown() override { engine().check_invariants(); }
+
+  Engine& engine() { return queue.engine(); }
+  void set(const Schedule& schedule, const std::string& name = "s") {
+    EXPECT_TRUE(engine().set_schedule(queue.now(), name, schedule).done);
+  }
+  static Schedule every(Millis ms, Overlap overlap = Overlap::kAllow) {
+    return {.body = "tick", .every = ms, .overlap = overlap};
+  }
+  static Schedule daily(const std::string& time, const std::string& zone = "UTC") {
+    return {.body = "tick", .cron = "daily " + time, .zone = zone};
+  }
+  ScheduleRecord record(const std::string& name = "s") {
+    return engine().schedule(queue.now(), name, 0)->record;
+  }
+  // Calls the engine until nothing is due any more.
+  void settle() {
+    for (auto wake = engine().next_wakeup(); wake && *wake <= queue.now().mono_ns;
+         wake = engine().next_wakeup())
+      engine().advance(queue.now());
+  }
+  // Calls the engine whenever it wants to be called.
+  void pass(Millis ms) {
+    const std::uint64_t end = queue.now().mono_ns + ms * kMs;
+    while (queue.now().mono_ns < end) {
+      const std::uint64_t wake = engine().next_wakeup().value_or(end);
+      queue.add_ns(std::clamp(wake, queue.now().mono_ns, end) - queue.now().mono_ns);
+      settle();
+    }
+    settle();
+  }
+  // Returns the due times of the jobs that are there, in s since the test began.
+  std::vector<UtcMs> jobs() {
+    std::vector<UtcMs> due;
+    for (const TubeRecord& tube : queue.store().recover().tubes) {
+      for (const JobRecord& job : queue.store().scan_due(tube.number, {}, 1'000'000))
+        due.push_back((job.due - kStart) / kSecond);
+    }
+    std::sort(due.begin(), due.end());
+    return due;
+  }
+  // Works off one ready job, and returns false if there is none.
+  bool work(const std::string& tube = "default") {
+    const ClientId worker = engine().connect();
+    engine().watch(worker, tube);
+    const auto got = engine().reserve(worker, queue.now(), 0);
+    const bool worked = got->kind == Delivery::Kind::kReserved;
+    if (worked) engine().remove(worker, queue.now(), got->job.id);
+    engine().disconnect(worker, queue.now());
+    return worked;
+  }
+  // Each as "what at (s since the test began) x count".
+  std::vector<std::string> events() {
+    std::vector<std::string> words;
+    const char* const names[] = {"missed", "overlap", "paused", "gap", "twice", "broken"};
+    for (const ScheduleEvent& event : engine().take_schedule_events()) {
+      const std::uint64_t at =
+          event.occurrence < kStart ? 0 : (event.occurrence - kStart) / kSecond;
+      words.push_back(names[static_cast<int>(event.what)] + (" " + std::to_string(at)) + " x " +
+                      std::to_string(event.count));
+    }
+    return words;
+  }
+  std::string refusal(const Schedule& schedule, const std::string& name = "s") {
+    try {
+      engine().set_schedule(queue.now(), name, schedule);
+    } catch (const std::invalid_argument& error) {
+      return error.what();
+    }
+    return "none";
+  }
+
+  static constexpr UtcMs kStart = 1'700'000'000'000;
+  VirtualQueue queue;
+  using Seconds = std::vector<UtcMs>;
+  using Events = std::vector<std::string>;
+};
+
+TEST_F(SchedulesTest, PutsAJobEachTimeAndNotAMillisecondBefore) {
+  Schedule schedule = every(10 * kSecond);
+  schedule.tube = "reports";
+  schedule.priority = 7;
+  schedule.ttr = 5 * kSecond;
+  set(schedule);
+  pass(9'999);
+  EXPECT_EQ(jobs(), Seconds{});
+  pass(1);
+  EXPECT_EQ(jobs(), (Seconds{10}));
+  pass(25 * kSecond);
+  EXPECT_EQ(jobs(), (Seconds{10, 20, 30}));
+  const auto stats = engine().job_stats(queue.now(), record().last_job);
+  EXPECT_EQ(stats->tube, "reports");
+  EXPECT_EQ(stats->record.priority, 7u);
+  EXPECT_EQ(stats->record.ttr, 5'000u);
+  EXPECT_EQ(queue.store().body(record().last_job), "tick");
+  EXPECT_EQ(record().fired, 3u);
+  EXPECT_EQ(record().last_occurrence, kStart + 30'000);
+  EXPECT_EQ(record().spans.size(), 1u);
+  EXPECT_EQ(events(), Events{});
+}
+
+TEST_F(SchedulesTest, AWaitingWorkerGetsTheJobAtOnce) {
+  set(every(10 * kSecond));
+  const ClientId worker = engine().connect();
+  queue.wait(worker);
+  pass(10 * kSecond);
+  EXPECT_EQ(queue.deliveries(), (std::vector{std::to_string(worker) + ":tick"}));
+}
+
+TEST_F(SchedulesTest, FollowTheCalendarOfTheirZone) {
+  set(daily("02:30", "Later"));
+  const auto view = engine().schedule(queue.now(), "s", 2);
+  ASSERT_EQ(view->next.size(), 2u);
+  EXPECT_EQ(view->next[0] % kDay, 5 * kHour + 30 * kMinute);
+  EXPECT_EQ(view->next[1], view->next[0] + kDay);
+  pass(view->next[0] - queue.utc() - 1);
+  EXPECT_EQ(record().fired, 0u);
+  pass(1);
+  EXPECT_EQ(record().fired, 1u);
+}
+
+TEST_F(SchedulesTest, StartWhereTheyAreTold) {
+  Schedule schedule = every(kHour);
+  schedule.start = kStart - 10 * kHour - kMinute;
+  set(schedule);
+  pass(kHour);
+  EXPECT_EQ(jobs(), (Seconds{3'540}));
+  schedule.start = kStart + kDay;
+  set(schedule, "later");
+  pass(kDay - kHour - 1);
+  EXPECT_EQ(record("later").fired, 0u);
+  pass(1);
+  EXPECT_EQ(record("later").fired, 1u);
+}
+
+TEST_F(SchedulesTest, SpreadTheSameWayEachTime) {
+  Schedule schedule = every(kHour);
+  schedule.spread = 10 * kMinute;
+  std::vector<UtcMs> due;
+  for (const char* name : {"a", "b", "c", "d"}) set(schedule, name);
+  pass(kHour);
+  const Seconds first = jobs();
+  ASSERT_EQ(first.size(), 4u);
+  EXPECT_GE(first.front(), 3'600u);
+  EXPECT_LT(first.back(), 4'200u);
+  EXPECT_GT(first.back(), first.front());
+  EXPECT_FALSE(work() && first.front() > 3'600);
+
+  VirtualQueue again({.calendar = {}});
+  for (const char* name : {"a", "b", "c", "d"})
+    again.engine().set_schedule(again.now(), name, schedule);
+  again.pass(kHour);
+  const auto records = again.store().scan_due(1, {}, 10);
+  ASSERT_EQ(records.size(), 4u);
+  for (std::size_t n = 0; n < 4; ++n) EXPECT_EQ((records[n].due - kStart) / kSecond, first[n]);
+}
+
+// --- When a server was down.
+
+TEST_F(SchedulesTest, WhatIsMissedByALittleFires) {
+  Schedule schedule = every(5 * kSecond);
+  schedule.catch_up = CatchUp::kNone;
+  set(schedule);
+  queue.restart(10 * kSecond);
+  settle();
+  EXPECT_EQ(jobs(), (Seconds{5, 10}));
+  EXPECT_EQ(events(), Events{});
+}
+
+TEST_F(SchedulesTest, NoneOfTheMissedFire) {
+  Schedule schedule = every(kMinute);
+  schedule.catch_up = CatchUp::kNone;
+  set(schedule);
+  queue.restart(10 * kMinute + 30 * kSecond);
+  settle();
+  EXPECT_EQ(jobs(), Seconds{});
+  EXPECT_EQ(events(), Events{"missed 60 x 10"});
+  EXPECT_EQ(record().skipped, 10u);
+  pass(30 * kSecond);
+  EXPECT_EQ(jobs(), Seconds{660});
+}
+
+TEST_F(SchedulesTest, TheLastOfTheMissedFires) {
+  set(every(kMinute));
+  queue.restart(10 * kMinute + 30 * kSecond);
+  settle();
+  EXPECT_EQ(jobs(), Seconds{600});
+  EXPECT_EQ(events(), Events{"missed 60 x 9"});
+  set(daily("12:00"), "noon");
+  queue.restart(400 * kDay);
+  settle();
+  EXPECT_EQ(record("noon").last_occurrence % kDay, 12 * kHour);
+  EXPECT_LT(queue.utc() - record("noon").last_occurrence, kDay);
+  EXPECT_EQ(record("noon").skipped, 399u);
+}
+
+TEST_F(SchedulesTest, AllOfTheMissedFireWithinTheWindow) {
+  Schedule schedule = every(kMinute);
+  schedule.catch_up = CatchUp::kAll;
+  schedule.catch_up_window = 4 * kMinute;
+  set(schedule);
+  queue.restart(10 * kMinute + 30 * kSecond);
+  settle();
+  EXPECT_EQ(jobs(), (Seconds{420, 480, 540, 600}));
+  EXPECT_EQ(events(), Events{"missed 60 x 6"});
+}
+
+TEST_F(SchedulesTest, ManyMissedFireInSteps) {
+  Schedule schedule = every(kMinute);
+  schedule.catch_up = CatchUp::kAll;
+  schedule.catch_up_window = kDay;
+  set(schedule);
+  queue.restart(kDay);
+  queue.pass(0);
+  EXPECT_EQ(jobs().size(), 16u);  // options.step
+  queue.pass(0);
+  EXPECT_EQ(jobs().size(), 32u);
+  settle();
+  EXPECT_EQ(jobs().size(), 1'440u);
+  EXPECT_EQ(record().spans.size(), 1u);
+}
+
+TEST_F(SchedulesTest, MissedOnesAreCountedUpToABound) {
+  Schedule schedule = every(kSecond);
+  schedule.catch_up = CatchUp::kNone;
+  set(schedule);
+  queue.restart(365 * kDay);
+  settle();
+  EXPECT_EQ(events(), Events{"missed 1 x 1000"});
+}
+
+// --- Overlap.
+
+TEST_F(SchedulesTest, AnOverlapIsSkipped) {
+  set(every(kMinute, Overlap::kSkip));
+  pass(3 * kMinute);
+  EXPECT_EQ(jobs(), Seconds{60});
+  EXPECT_EQ(events(), (Events{"overlap 120 x 1", "overlap 180 x 1"}));
+  EXPECT_TRUE(work());
+  pass(kMinute);
+  EXPECT_EQ(jobs(), Seconds{240});
+  EXPECT_EQ(record().fired, 2u);
+  EXPECT_EQ(record().skipped, 2u);
+}
+
+TEST_F(SchedulesTest, AReservedJobOverlapsAndABuriedOneDoesNot) {
+  set(every(kMinute, Overlap::kSkip));
+  pass(kMinute);
+  const ClientId worker = engine().connect();
+  const auto got = engine().reserve(worker, queue.now(), 0);
+  engine().touch(worker, queue.now(), got->job.id);
+  pass(kMinute);
+  EXPECT_EQ(events(), Events{"overlap 120 x 1"});
+  const auto again = engine().reserve(worker, queue.now(), 0);
+  const JobId id = again->kind == Delivery::Kind::kReserved ? again->job.id : got->job.id;
+  EXPECT_TRUE(engine().bury(worker, queue.now(), id, 0).done);
+  pass(kMinute);
+  EXPECT_EQ(events(), Events{});
+  EXPECT_EQ(record().fired, 2u);
+}
+
+TEST_F(SchedulesTest, OneOverlapWaitsUntilTheJobIsGone) {
+  set(every(kMinute, Overlap::kQueue));
+  pass(3 * kMinute + 30 * kSecond);
+  EXPECT_EQ(jobs(), Seconds{60});
+  EXPECT_EQ(events(), Events{"overlap 180 x 1"});  // the one at 120 waits
+  EXPECT_EQ(record().waiting, kStart + 120 * kSecond);
+  EXPECT_EQ(record().fired, 1u);
+  EXPECT_TRUE(work());
+  settle();
+  EXPECT_EQ(jobs(), Seconds{120});
+  EXPECT_EQ(record().waiting, 0u);
+  EXPECT_EQ(record().last_occurrence, kStart + 120 * kSecond);
+  EXPECT_TRUE(work());
+  pass(kMinute);
+  EXPECT_EQ(jobs(), Seconds{240});
+}
+
+TEST_F(SchedulesTest, WhatWaitsOutlivesARestart) {
+  set(every(kMinute, Overlap::kQueue));
+  pass(2 * kMinute);
+  queue.restart();
+  settle();
+  EXPECT_EQ(record().waiting, kStart + 120 * kSecond);
+  EXPECT_TRUE(work());
+  queue.restart();
+  settle();
+  EXPECT_EQ(jobs(), Seconds{120});
+  EXPECT_EQ(record().fired, 2u);
+}
+
+TEST_F(SchedulesTest, WhatWaitsFiresWhenTheJobIsBuriedOrCancelled) {
+  set(every(kMinute, Overlap::kQueue));
+  pass(2 * kMinute);
+  const ClientId worker = engine().connect();
+  const auto got = engine().reserve(worker, queue.now(), 0);
+  EXPECT_TRUE(engine().bury(worker, queue.now(), got->job.id, 0).done);
+  settle();
+  EXPECT_EQ(jobs(), Seconds{120});
+  pass(kMinute);
+  EXPECT_EQ(engine().cancel(queue.now(), record().last_job).result, ChangeOutcome::Result::kDone);
+  settle();
+  EXPECT_EQ(jobs(), Seconds{180});
+}
+
+// --- Pause, trigger, change, remove.
+
+TEST_F(SchedulesTest, APauseSkipsWhatComesMeanwhileOverRestartsToo) {
+  set(every(kMinute));
+  EXPECT_TRUE(engine().pause_schedule(queue.now(), "s").done);
+  EXPECT_EQ(engine().next_wakeup(), std::nullopt);
+  pass(2 * kMinute);
+  queue.restart(kMinute);
+  settle();
+  EXPECT_TRUE(engine().schedule(queue.now(), "s", 5)->next.empty());
+  EXPECT_TRUE(engine().resume_schedule(queue.now(), "s").done);
+  EXPECT_EQ(events(), Events{"paused 60 x 3"});
+  pass(kMinute);
+  EXPECT_EQ(jobs(), Seconds{240});
+  EXPECT_TRUE(engine().resume_schedule(queue.now(), "s").done);
+  EXPECT_FALSE(engine().pause_schedule(queue.now(), "none").done);
+  EXPECT_FALSE(engine().resume_schedule(queue.now(), "none").done);
+}
+
+TEST_F(SchedulesTest, ATriggerPutsAJobAtOnceAndChangesNoOccurrence) {
+  set(every(kMinute, Overlap::kSkip));
+  engine().pause_schedule(queue.now(), "s");
+  pass(5 * kSecond);
+  const auto put = engine().trigger_schedule(queue.now(), "s");
+  ASSERT_TRUE(put);
+  EXPECT_EQ(queue.store().body(put->id), "tick");
+  EXPECT_EQ(jobs(), Seconds{5});
+  EXPECT_EQ(record().last_job, put->id);
+  EXPECT_EQ(record().fired, 0u);
+  EXPECT_FALSE(engine().trigger_schedule(queue.now(), "none"));
+  engine().resume_schedule(queue.now(), "s");
+  pass(55 * kSecond);
+  EXPECT_EQ(events(), Events{"overlap 60 x 1"});  // the triggered job is there
+  EXPECT_TRUE(work());
+  pass(kMinute);
+  EXPECT_EQ(jobs(), Seconds{120});
+}
+
+TEST_F(SchedulesTest, ToSetTheSameAgainChangesNothing) {
+  set(every(kMinute));
+  pass(90 * kSecond);
+  set(every(kMinute));
+  pass(30 * kSecond);
+  EXPECT_EQ(jobs(), (Seconds{60, 120}));
+  EXPECT_EQ(record().fired, 2u);
+}
+
+TEST_F(SchedulesTest, OtherTimesCountFromTheChangeOn) {
+  set(every(kMinute));
+  pass(90 * kSecond);
+  Schedule other = every(45 * kSecond);
+  other.body = "other";
+  other.tube = "elsewhere";
+  set(other);
+  pass(50 * kSecond);
+  EXPECT_EQ(jobs(), (Seconds{60, 135}));
+  EXPECT_EQ(queue.store().body(record().last_job), "other");
+  set(daily("00:00"));  // 6400 s after the start
+  pass(6'400 * kSecond - 140 * kSecond);
+  EXPECT_EQ(jobs(), (Seconds{60, 135, 6'400}));
+  EXPECT_EQ(record().fired, 3u);
+}
+
+TEST_F(SchedulesTest, ARemovedOnePutsNoMoreAndItsJobsStay) {
+  Schedule schedule = every(kMinute);
+  schedule.tube = "reports";
+  set(schedule);
+  pass(kMinute);
+  EXPECT_TRUE(engine().remove_schedule(queue.now(), "s").done);
+  EXPECT_FALSE(engine().remove_schedule(queue.now(), "s").done);
+  EXPECT_FALSE(engine().schedule(queue.now(), "s", 1));
+  pass(kHour);
+  EXPECT_EQ(jobs(), Seconds{60});
+  EXPECT_TRUE(work("reports"));
+  EXPECT_FALSE(engine().tube_stats(queue.now(), "reports"));
+  queue.restart();
+  EXPECT_FALSE(engine().schedule(queue.now(), "s", 1));
+}
+
+TEST_F(SchedulesTest, KeepTheirTube) {
+  Schedule schedule = every(kMinute);
+  schedule.tube = "reports";
+  set(schedule);
+  EXPECT_TRUE(engine().tube_stats(queue.now(), "reports"));
+  queue.restart();
+  EXPECT_TRUE(engine().tube_stats(queue.now(), "reports"));
+  schedule.tube = "others";
+  set(schedule);
+  EXPECT_FALSE(engine().tube_stats(queue.now(), "reports"));
+  EXPECT_TRUE(engine().tube_stats(queue.now(), "others"));
+}
+
+TEST_F(SchedulesTest, AreListedByName) {
+  for (const char* name : {"c", "a", "d", "b"}) set(every(kMinute), name);
+  EXPECT_EQ(engine().schedules("", 2), (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(engine().schedules("b", 5), (std::vector<std::string>{"c", "d"}));
+}
+
+// --- Clocks.
+
+TEST_F(SchedulesTest, ATimeThatTheClocksSkipIsSkippedOrRunAfter) {
+  pass(1'711'800'000'000 - kStart);  // 2024-03-30T12:00:00Z, the day before
+  set(daily("02:30", "Summer"), "skips");
+  Schedule after = daily("02:30", "Summer");
+  after.run_after_gap = true;
+  set(after, "after");
+  EXPECT_EQ(engine().schedule(queue.now(), "skips", 1)->next.front(), 1'711'931'400'000u);
+  EXPECT_EQ(engine().schedule(queue.now(), "after", 1)->next.front(), 1'711'846'800'000u);
+  pass(kDay);
+  EXPECT_EQ(record("skips").fired, 0u);
+  EXPECT_EQ(record("skips").skipped, 1u);
+  EXPECT_EQ(record("after").fired, 1u);
+  EXPECT_EQ(events().size(), 1u);
+}
+
+TEST_F(SchedulesTest, ATimeThatTheClocksShowTwiceRunsOnceAndThatIsTold) {
+  pass(1'729'944'000'000 - kStart);  // 2024-10-26T12:00:00Z
+  set(daily("02:30", "Summer"));
+  pass(kDay);
+  EXPECT_EQ(record().fired, 1u);
+  EXPECT_EQ(record().last_occurrence, 1'729'989'000'000u);  // 00:30Z, the first time
+  const auto told = engine().take_schedule_events();
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0].what, What::kShownTwice);
+  EXPECT_EQ(told[0].occurrence, 1'729'989'000'000u);
+}
+
+TEST_F(SchedulesTest, AClockThatIsSetBackFiresNothingTwice) {
+  set(every(kMinute));
+  pass(5 * kMinute);
+  queue.step_wall_clock(-static_cast<std::int64_t>(3 * kMinute));
+  pass(0);
+  EXPECT_EQ(engine().schedule(queue.now(), "s", 1)->next.front(), kStart + 6 * kMinute);
+  queue.restart();
+  pass(3 * kMinute);
+  EXPECT_EQ(record().fired, 5u);
+  pass(kMinute);
+  EXPECT_EQ(record().fired, 6u);
+}
+
+TEST_F(SchedulesTest, AClockThatWasAheadForAWhileLosesNoOccurrence) {
+  Schedule schedule = every(kMinute);
+  schedule.catch_up = CatchUp::kNone;
+  set(schedule);
+  pass(kMinute);
+  queue.step_wall_clock(static_cast<std::int64_t>(10 * kDay));
+  pass(kMinute);  // skips ten days, and fires the two after them
+  EXPECT_EQ(record().fired, 3u);
+  queue.step_wall_clock(-static_cast<std::int64_t>(10 * kDay));
+  pass(0);
+  queue.restart();
+  pass(kMinute);
+  EXPECT_EQ(record().fired, 4u);
+  EXPECT_EQ(record().last_occurrence, kStart + 3 * kMinute);
+  pass(10 * kDay);
+  EXPECT_EQ(record().fired, 10u * 24 * 60 + 2);  // all but the second
+  EXPECT_EQ(record().spans.size(), 2u);
+}
+
+// --- What cannot be done.
+
+TEST_F(SchedulesTest, AFailedAppendChangesNothingAndIsTriedAgain) {
+  set(every(kMinute));
+  queue.add_ns(kMinute * kMs);
+  queue.store().faults.appends = true;
+  EXPECT_THROW(engine().advance(queue.now()), StoreError);
+  EXPECT_EQ(record().fired, 0u);
+  EXPECT_EQ(jobs(), Seconds{});
+  queue.store().faults.appends = false;
+  pass(999);
+  EXPECT_EQ(jobs(), Seconds{});
+  pass(1);
+  EXPECT_EQ(jobs(), Seconds{60});
+  EXPECT_EQ(record().fired, 1u);
+}
+
+TEST_F(SchedulesTest, AFailedCommandChangesNothing) {
+  set(every(kMinute));
+  queue.store().faults.appends = true;
+  EXPECT_THROW(set(daily("00:00")), StoreError);
+  EXPECT_THROW(set(daily("00:00"), "new"), StoreError);
+  EXPECT_THROW(engine().remove_schedule(queue.now(), "s"), StoreError);
+  EXPECT_THROW(engine().pause_schedule(queue.now(), "s"), StoreError);
+  EXPECT_THROW(engine().trigger_schedule(queue.now(), "s"), StoreError);
+  queue.store().faults.appends = false;
+  EXPECT_EQ(engine().schedules("", 9), std::vector<std::string>{"s"});
+  EXPECT_EQ(record().schedule.every, kMinute);
+  pass(kMinute);
+  EXPECT_EQ(jobs(), Seconds{60});
+}
+
+TEST_F(SchedulesTest, WaitWhilePutsAreRefused) {
+  bool refuses = true;
+  VirtualQueue full({.refuses_puts = [&refuses] { return refuses; }});
+  full.engine().set_schedule(full.now(), "s", every(kMinute));
+  for (int n = 0; n < 65; ++n) full.pass(kSecond);
+  EXPECT_EQ(full.engine().schedule(full.now(), "s", 0)->record.fired, 0u);
+  refuses = false;
+  full.pass(kSecond);
+  EXPECT_EQ(full.engine().schedule(full.now(), "s", 0)->record.fired, 1u);
+}
+
+TEST_F(SchedulesTest, WhatIsWrongIsRefusedInWords) {
+  EXPECT_EQ(refusal({}),
+            "a schedule has a cron expression, or a time after which it occurs every time");
+  EXPECT_EQ(refusal(every(999)), "every: 999 ms; at least 1000");
+  EXPECT_EQ(refusal(every(kMaxScheduleSpan + 1)),
+            "every: 315532800001 ms; at most 315532800000 (ten years)");
+  EXPECT_EQ(refusal(daily("xx")), "cron: \"daily xx\" is not daily HH:MM");
+  EXPECT_EQ(refusal(daily("00:00", "Mars")), "zone: \"Mars\" is not known");
+  EXPECT_EQ(refusal(every(kMinute), std::string(201, 'n')), "name: 201 bytes; 1 to 200");
+  Schedule large = every(kMinute);
+  large.body = std::string((64 << 10) + 1, 'b');
+  EXPECT_EQ(refusal(large), "body: 65537 bytes; at most 65536");
+  large.body.pop_back();
+  EXPECT_EQ(refusal(large), "none");
+  Schedule both = daily("00:00");
+  both.start = 5;
+  EXPECT_EQ(refusal(both), "start: needs every");
+}
+
+TEST_F(SchedulesTest, TakeNoMoreThanTheyMay) {
+  VirtualQueue small({.max_schedule_bytes = 3'000});
+  small.engine().set_schedule(small.now(), "a", every(kMinute));
+  small.engine().set_schedule(small.now(), "b", every(kMinute));
+  EXPECT_THROW(small.engine().set_schedule(small.now(), "c", every(kMinute)), OverLimit);
+  small.engine().set_schedule(small.now(), "b", every(kMinute));
+  small.engine().remove_schedule(small.now(), "a");
+  small.engine().set_schedule(small.now(), "c", every(kMinute));
+  EXPECT_EQ(small.engine().schedules("", 9), (std::vector<std::string>{"b", "c"}));
+}
+
+TEST_F(SchedulesTest, AnExpressionThatCannotBeReadAnyMoreStopsItsScheduleAlone) {
+  MemoryStore store;
+  const Now now{.utc_ns = kStart * kMs, .mono_ns = kMs};
+  const auto later = [&now](Millis ms) {
+    return Now{.utc_ns = now.utc_ns + ms * kMs, .mono_ns = now.mono_ns + ms * kMs};
+  };
+  {
+    Engine first(store, {.calendar = TestCalendar::calendar()}, now);
+    first.set_schedule(now, "cron", daily("00:00"));
+    first.set_schedule(now, "every", every(kMinute));
+  }
+  Engine second(store, {}, now);
+  const auto told = second.take_schedule_events();
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0].what, What::kBroken);
+  EXPECT_EQ(told[0].name, "cron");
+  EXPECT_EQ(told[0].why, "cron: this queue has no calendar");
+  EXPECT_EQ(second.schedule(now, "cron", 5)->broken, told[0].why);
+  second.advance(later(kMinute));
+  EXPECT_EQ(second.schedule(later(kMinute), "every", 0)->record.fired, 1u);
+  EXPECT_TRUE(second.trigger_schedule(later(kMinute), "cron"));
+}
+
+}  // namespace
+}  // namespace carillon::queue
