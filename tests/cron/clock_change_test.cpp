@@ -107,6 +107,23 @@ TEST(ClockChange, AZoneWithoutClockChanges) {
             (Times{"2024-03-31 02:30:00 IST", "2024-04-01 02:30:00 IST"}));
 }
 
+TEST(ClockChange, TellsWhichTimesStandForOthers) {
+  using At = CronSchedule::AtChange;
+  const CronSchedule daily("30 2 * * *", "Europe/Berlin");
+  EXPECT_EQ(daily.at_change(utc("2024-03-30 01:30:00")), At::kNone);
+  EXPECT_EQ(daily.at_change(utc("2024-03-31 01:00:00")), At::kAfterGap);
+  EXPECT_EQ(daily.at_change(utc("2024-10-27 00:30:00")), At::kShownTwice);
+  EXPECT_EQ(daily.at_change(utc("2024-10-28 01:30:00")), At::kNone);
+  const CronSchedule at_three("0 2,3 * * *", "Europe/Berlin");
+  EXPECT_EQ(at_three.at_change(utc("2024-03-31 01:00:00")), At::kNone) << "3:00 is a time, too";
+  EXPECT_EQ(at_three.at_change(utc("2024-10-27 00:00:00")), At::kShownTwice) << "2:00 CEST";
+  EXPECT_EQ(at_three.at_change(utc("2024-10-27 02:00:00")), At::kNone) << "3:00 CET";
+  const CronSchedule hourly("0 * * * *", "Europe/Berlin");
+  EXPECT_EQ(hourly.at_change(utc("2024-10-27 00:00:00")), At::kNone) << "it runs both times";
+  EXPECT_EQ(hourly.ahead_of_utc(utc("2024-10-27 00:59:59")), std::chrono::hours(2));
+  EXPECT_EQ(hourly.ahead_of_utc(utc("2024-10-27 01:00:00")), std::chrono::hours(1));
+}
+
 TEST(ClockChange, GoesOnAfterTheYearsThatTheTzDatabaseLists) {
   // 2050-03-27 and 2050-10-30 are the last Sundays of their months.
   const CronSchedule schedule("30 2 * * *", "Europe/Berlin");

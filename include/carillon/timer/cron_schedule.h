@@ -99,6 +99,16 @@ class CronSchedule {
     return next_after(std::chrono::floor<std::chrono::seconds>(after));
   }
 
+  // What the zone's clocks do at a time that next() has returned.
+  enum class AtChange { kNone, kAfterGap, kShownTwice };
+  // Returns kAfterGap if the time stands only for times of day that the clocks skip as they go
+  // forward then; kShownTwice if the clocks will go back and show the same time of day once more,
+  // which does not count; kNone in all other cases, and for a periodic expression. O(fields).
+  AtChange at_change(std::chrono::sys_seconds time) const;
+  // Returns how far the zone's clocks are ahead of UTC then; negative if they are behind. REQUIRES:
+  // the time is between the years 1 and 9999.
+  std::chrono::seconds ahead_of_utc(std::chrono::sys_seconds time) const;
+
   const std::string& expression() const noexcept;
   const std::string& zone() const noexcept;
 

@@ -19,6 +19,7 @@ struct CronRule {
   TimeZone zone;
 
   std::optional<sys_seconds> next(sys_seconds after) const;
+  CronSchedule::AtChange at_change(sys_seconds time) const;
 };
 
 namespace {
@@ -75,6 +76,15 @@ std::optional<sys_seconds> CronRule::next(sys_seconds after) const {
   return std::nullopt;
 }
 
+CronSchedule::AtChange CronRule::at_change(sys_seconds time) const {
+  if (fields.periodic) return CronSchedule::AtChange::kNone;
+  const EvenTime now = zone.at(time);
+  const local_seconds shown = local(time, now.ahead);
+  if (fields.first_at_or_after(shown) != shown) return CronSchedule::AtChange::kAfterGap;
+  const bool again = now.end < kEndOfTime && shown >= local(now.end, zone.at(now.end).ahead);
+  return again ? CronSchedule::AtChange::kShownTwice : CronSchedule::AtChange::kNone;
+}
+
 }  // namespace detail
 
 CronSchedule::CronSchedule(std::string_view expression, std::string_view zone)
@@ -84,6 +94,14 @@ CronSchedule::CronSchedule(std::string_view expression, std::string_view zone)
 std::optional<std::chrono::sys_seconds> CronSchedule::next_after(
     std::chrono::sys_seconds after) const {
   return rule_->next(after);
+}
+
+CronSchedule::AtChange CronSchedule::at_change(std::chrono::sys_seconds time) const {
+  return rule_->at_change(time);
+}
+
+std::chrono::seconds CronSchedule::ahead_of_utc(std::chrono::sys_seconds time) const {
+  return rule_->zone.at(time).ahead;
 }
 
 const std::string& CronSchedule::expression() const noexcept {
