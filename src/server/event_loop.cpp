@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "server/calendar.h"
 #include "server/clock.h"
 
 namespace carillon::server {
@@ -45,7 +46,7 @@ EventLoop::EventLoop(queue::Store& store, std::vector<ListeningSocket> sockets,
     // read bodies post to it.
     : io_(BOOST_ASIO_CONCURRENCY_HINT_UNSAFE_IO),
       store_(store),
-      engine_(store, options.engine, read_clocks()),
+      engine_(store, engine_options(options), read_clocks()),
       bodies_(store, [this] { asio::post(io_, [this] { on_bodies(); }); }),
       service_(engine_, store, bodies_, read_clocks, options.beanstalk,
                DiskSpace(options.data_dir, options.min_free_disk), on_disk),
@@ -69,6 +70,14 @@ EventLoop::EventLoop(queue::Store& store, std::vector<ListeningSocket> sockets,
         [this](Acceptor::Socket accepted) { on_socket(std::move(accepted)); }));
   }
   store_.on_failure([this] { asio::post(io_, [] {}); });  // the loop wakes, and looks
+}
+
+queue::EngineOptions EventLoop::engine_options(const ServerOptions& options) {
+  queue::EngineOptions engine = options.engine;
+  engine.calendar = cron_calendar();
+  // The engine asks while it runs, not while it starts: service_ is there by then.
+  engine.refuses_puts = [this] { return service_.takes_no_jobs(); };
+  return engine;
 }
 
 EventLoop::~EventLoop() {
@@ -101,6 +110,7 @@ void EventLoop::turn() {
   poll_checkpoint();
   deliver(read_mono() + kDeliverBudget);
   clock_steps_.observe(engine_);
+  schedule_log_.observe(engine_, service_.last_now().mono_ns);
   commit();
   look_at_store();
   if (failed_) return;

@@ -42,6 +42,7 @@
 #include "server/full_shares.h"
 #include "server/hang_up_watch.h"
 #include "server/log_throttle.h"
+#include "server/schedule_log.h"
 #include "server/server.h"
 #include "server/slow_syncs.h"
 #include "server/stall_watch.h"
@@ -74,6 +75,7 @@ class EventLoop final : private Connection::Owner {
   void turned_away(Connection& connection, beanstalk::Stranger stranger) override;
   void closed(Connection& connection) override;
 
+  queue::EngineOptions engine_options(const ServerOptions& options);
   void turn();
   void take_input();
   bool take_more_input(std::uint64_t until_ns);
@@ -146,6 +148,7 @@ class EventLoop final : private Connection::Owner {
   LogThrottle strangers_;
   SlowSyncs slow_syncs_;
   ClockSteps clock_steps_;
+  ScheduleLog schedule_log_;
   FullShares full_shares_;
   queue::Sequence requested_ = 0;  // up to here a sync was requested
   // The last member: its thread calls back until it is destroyed.

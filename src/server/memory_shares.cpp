@@ -65,9 +65,11 @@ std::uint64_t memory_limit(const std::string& root) {
   return least;
 }
 
-// An eighth is left to the rest. Of a store on disk up to three times `recent` is in memory.
+// An eighth is left to the rest, of which an eighth is for schedules. Of a store on disk up to
+// three times `recent` is in memory.
 MemoryShares share_memory(std::uint64_t bytes, bool on_disk) {
   constexpr std::uint64_t kMostOfStore = 64 << 20;
+  constexpr std::uint64_t kMostOfSchedules = 100 << 20;
   const std::uint64_t eighth = std::max(bytes, kLeastMemory) / 8;
   MemoryShares shares;
   if (on_disk) {
@@ -79,6 +81,7 @@ MemoryShares share_memory(std::uint64_t bytes, bool on_disk) {
   shares.loaded = eighth * 3 / 2 / kLoadedJob;
   shares.reserved = eighth / 2 / kLoadedJob;
   shares.tubes = eighth / 2 / kTube;
+  shares.schedules = std::min(eighth / 8, kMostOfSchedules);
   shares.connections = eighth * 5 / 2;
   return shares;
 }

@@ -21,6 +21,7 @@ struct MemoryShares {
   std::size_t loaded = 0;       // jobs; EngineOptions::max_loaded
   std::size_t reserved = 0;     // jobs; EngineOptions::max_reserved
   std::size_t tubes = 0;        // EngineOptions::max_tubes
+  std::size_t schedules = 0;    // bytes; EngineOptions::max_schedule_bytes
   std::size_t connections = 0;  // bytes; ServiceOptions::memory
 };
 

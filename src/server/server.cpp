@@ -173,6 +173,7 @@ int run_server(const ServerOptions& options) {
   fitted.engine.max_loaded = memory.loaded;
   fitted.engine.max_reserved = memory.reserved;
   fitted.engine.max_tubes = memory.tubes;
+  fitted.engine.max_schedule_bytes = memory.schedules;
   fitted.max_connections = shares.connections;
   fitted.beanstalk.durable = options.data_dir.has_value();
   fitted.engine.boot = boot_id();

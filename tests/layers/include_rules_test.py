@@ -41,6 +41,11 @@ REFUSED = [
         '#include "carillon/timer/timer_service.h"',
         "server must not include timer",
     ),
+    (
+        "src/queue/engine/schedules.cpp",
+        '#include "carillon/timer/cron_schedule.h"',
+        "queue must not include timer",
+    ),
     ("src/base/file_io.h", '#include "carillon/queue/job.h"', "base must not include queue"),
     (
         "src/timer/timer_core.cpp",
@@ -145,6 +150,7 @@ REFUSED = [
 ]
 
 ALLOWED = [
+    ("src/server/calendar.cpp", '#include "carillon/timer/cron_schedule.h"'),
     ("include/carillon/wheel/hierarchical_wheel.h", '#include "carillon/wheel/timer_node.h"'),
     ("include/carillon/wheel/hierarchical_wheel.h", "#include <bit>  // countr_zero"),
     ("include/carillon/wheel/detail/page_blocks.h", "#include <sys/mman.h>"),

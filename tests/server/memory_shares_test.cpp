@@ -24,6 +24,7 @@ TEST(MemoryShares, OfAGibibyte) {
   EXPECT_EQ(shares.loaded, 671'088u);
   EXPECT_EQ(shares.reserved, 223'696u);
   EXPECT_EQ(shares.tubes, 67'108u);
+  EXPECT_EQ(shares.schedules, 16 * kMiB);
   EXPECT_EQ(shares.connections, 320 * kMiB);
   EXPECT_EQ(shares.stored, 0u);
 }

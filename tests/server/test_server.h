@@ -20,6 +20,7 @@
 #include "carillon/queue/memory_store.h"
 #include "server/beanstalk/service.h"
 #include "server/beanstalk/session.h"
+#include "server/calendar.h"
 
 namespace carillon::server::beanstalk {
 
@@ -202,7 +203,7 @@ class TestServer {
   std::uint64_t reading_takes_ns = 0;
   std::uint64_t turn_ns = 1'000;
   BreakableStore store;
-  queue::Engine engine{store, {}, now};
+  queue::Engine engine{store, {.calendar = cron_calendar()}, now};
   HeldReads reads;
   Service service;
 

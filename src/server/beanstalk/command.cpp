@@ -33,6 +33,13 @@ constexpr std::array kPrefixes = {
     Prefix{"story-job ", Verb::kStoryJob},
     Prefix{"set-tube ", Verb::kSetTube, kMaxLongLine},
     Prefix{"name-client ", Verb::kNameClient},
+    Prefix{"set-schedule ", Verb::kSetSchedule, kMaxLongLine},
+    Prefix{"delete-schedule ", Verb::kDeleteSchedule},
+    Prefix{"pause-schedule ", Verb::kPauseSchedule},
+    Prefix{"resume-schedule ", Verb::kResumeSchedule},
+    Prefix{"trigger-schedule ", Verb::kTriggerSchedule},
+    Prefix{"stats-schedule ", Verb::kStatsSchedule},
+    Prefix{"list-schedules", Verb::kListSchedules},
     Prefix{"peek ", Verb::kPeek},
     Prefix{"peek-ready", Verb::kPeekReady},
     Prefix{"peek-delayed", Verb::kPeekDelayed},
@@ -136,11 +143,6 @@ Form good_if(bool good) {
   return good ? Form::kGood : Form::kBad;
 }
 
-bool is_tube_name(std::string_view name) {
-  return !name.empty() && name.size() <= kMaxTubeName && name.front() != '-' &&
-         std::all_of(name.begin(), name.end(), is_name_byte);
-}
-
 // Reads the arguments of put, put-ms or put-at.
 Form read_put(Arguments arguments, Command& c) {
   arguments.number(c.priority, kMaxU32);
@@ -177,6 +179,19 @@ Form read_size(std::string_view rest, Command& c) {
   return good_if(Arguments(bytes).number(c.bytes, kMaxU32).ok_to_the_end());
 }
 
+// Reads a schedule's name, the size of its body, and the options.
+bool read_set_schedule(std::string_view rest, Command& c) {
+  const auto take_word = [&rest] {
+    const std::string_view word = rest.substr(0, rest.find(' '));
+    rest.remove_prefix(std::min(rest.size(), word.size() + 1));
+    return word;
+  };
+  c.tube = take_word();
+  const std::string_view bytes = take_word();
+  c.options = rest;
+  return is_tube_name(c.tube) && Arguments(bytes).number(c.bytes, kMaxU32).ok_to_the_end();
+}
+
 // Reads the number as strtoul does, and keeps it modulo 2^32, as beanstalkd's unsigned int does.
 Form read_bound(std::string_view rest, std::uint32_t& bound) {
   rest.remove_prefix(std::min(rest.find_first_not_of(" \t\n\v\f\r"), rest.size()));
@@ -207,6 +222,8 @@ Form read_arguments(std::string_view rest, Command& c) {
       if (!Arguments(id).number(c.id, kMaxU64).ok_to_the_end()) return Form::kBad;
       return read_size(rest.substr(std::min(rest.size(), id.size() + 1)), c);
     }
+    case Verb::kSetSchedule:
+      return good_if(read_set_schedule(rest, c));
     case Verb::kPatchJob:
     case Verb::kCancelJob:
       return good_if(read_job(rest, c));
@@ -254,8 +271,16 @@ Form read_arguments(std::string_view rest, Command& c) {
     case Verb::kWatch:
     case Verb::kIgnore:
     case Verb::kStatsTube:
+    case Verb::kDeleteSchedule:
+    case Verb::kPauseSchedule:
+    case Verb::kResumeSchedule:
+    case Verb::kTriggerSchedule:
+    case Verb::kStatsSchedule:
       c.tube = rest;
       return good_if(is_tube_name(rest));
+    case Verb::kListSchedules:
+      c.tube = rest.substr(rest.empty() ? 0 : 1);
+      return good_if(rest.empty() || (rest.front() == ' ' && is_tube_name(c.tube)));
     case Verb::kPauseTube:
       return read_pause(rest, c);
 
@@ -274,6 +299,11 @@ Form read_arguments(std::string_view rest, Command& c) {
 }
 
 }  // namespace
+
+bool is_tube_name(std::string_view name) {
+  return !name.empty() && name.size() <= kMaxTubeName && name.front() != '-' &&
+         std::all_of(name.begin(), name.end(), is_name_byte);
+}
 
 bool is_key(std::string_view key) {
   const auto is_plain = [](char c) {

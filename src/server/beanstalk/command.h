@@ -16,8 +16,8 @@
 //   - A NUL anywhere makes the line malformed, whatever the command.
 // Carillon's own verbs (`put-ms`, `put-at`, `release-ms`, `reserve-with-timeout-ms`) take u64
 // milliseconds (a time-out: at most 2^31 - 1 seconds) and allow no trailing bytes; nor does
-// `checkpoint`. The verbs that name keys and options may have longer lines; job_options.h reads the
-// options. All times in a Command are milliseconds.
+// `checkpoint`. The verbs that name keys and options may have longer lines; job_options.h and
+// schedule_options.h read the options. All times in a Command are milliseconds.
 #pragma once
 
 #include <cstddef>
@@ -75,6 +75,13 @@ enum class Verb : std::uint8_t {
   kStoryJob,
   kSetTube,
   kNameClient,
+  kSetSchedule,
+  kDeleteSchedule,
+  kPauseSchedule,
+  kResumeSchedule,
+  kTriggerSchedule,
+  kStatsSchedule,
+  kListSchedules,
   kQuit,
 };
 inline constexpr std::size_t kVerbs = static_cast<std::size_t>(Verb::kQuit) + 1;
@@ -100,18 +107,21 @@ struct Command {
   queue::UtcMs due_at = 0;    // put-at
   queue::Millis ttr = 0;      // put, put-ms, put-at: as sent, even if it is 0
   queue::Millis timeout = 0;  // reserve-with-timeout, reserve-with-timeout-ms
-  // put, put-ms, put-at, put-job, fail-job: the size of the body. Also set when the form is
+  // The puts, fail-job and set-schedule: the size of the body. Also set when the form is
   // kCountedBad, because a body that is too big is swallowed then too.
   std::uint32_t bytes = 0;
   std::uint32_t bound = 0;  // kick
-  // These point into the line. name-client: `tube` is the name.
+  // These point into the line. name-client: `tube` is the name; so it is of a schedule.
   std::string_view tube;
   std::string_view key;  // patch-job, cancel-job, peek-job: the job's, if it has no id; as `tube`
-  std::string_view options;  // name=value, separated by spaces (job_options.h); as `tube`
+  std::string_view options;  // name=value, separated by spaces (option_values.h); as `tube`
 };
 
 // Returns true if it may be the key of a job: 1 to queue::kMaxKey bytes, no space or control byte.
 bool is_key(std::string_view key);
+
+// Returns true if it may be the name of a tube or schedule.
+bool is_tube_name(std::string_view name);
 
 // Returns the longest line that a command which begins with `bytes` may have, with its CR LF.
 std::size_t longest_line(std::string_view bytes);

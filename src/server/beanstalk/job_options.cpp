@@ -5,81 +5,22 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <limits>
 #include <stdexcept>
 #include <string>
 
 #include "server/beanstalk/command.h"
-#include "server/duration.h"
-#include "server/timestamp.h"
+#include "server/beanstalk/option_values.h"
 
 namespace carillon::server::beanstalk {
 namespace {
 
 using queue::OnConflict;
 
-[[noreturn]] void refuse(const std::string& why) {
-  throw std::invalid_argument(why);
-}
-
-// Returns the text, shortened, and with a ? for each byte that is not printable.
-std::string quoted(std::string_view text) {
-  constexpr std::size_t kShown = 40;
-  std::string shown(text.substr(0, kShown));
-  std::replace_if(
-      shown.begin(), shown.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
-  return fmt::format("\"{}{}\"", shown, text.size() > kShown ? "..." : "");
-}
-
-// Returns a text that fits into one line of a reply.
-std::string printable(std::string_view text) {
-  constexpr std::size_t kMost = 200;
-  std::string line(text.substr(0, kMost));
-  std::replace_if(
-      line.begin(), line.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
-  return line;
-}
-
-std::optional<std::uint64_t> number(std::string_view text) {
-  std::uint64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
-}
-
-std::uint32_t number_u32(std::string_view text) {
-  constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max();
-  const auto value = number(text);
-  if (!value || *value > kMost)
-    refuse(fmt::format("{}: not a number from 0 to {}", quoted(text), kMost));
-  return static_cast<std::uint32_t>(*value);
-}
-
-queue::Millis duration(std::string_view text) {
-  return static_cast<queue::Millis>(parse_duration(text).count());
-}
-
-queue::Millis ttr(std::string_view text) {
-  const queue::Millis value = duration(text);
-  if (value < queue::kMinTtr || value > queue::kMaxTtr)
-    refuse(fmt::format("{}: a ttr is 1s to {}s", quoted(text), queue::kMaxTtr / 1'000));
-  return value;
-}
-
-// Seconds since 1970, sent for milliseconds, lie in January 1970 (command.h).
-queue::UtcMs moment(std::string_view text) {
-  const auto ms = number(text);
-  if (!ms) return parse_timestamp(text);
-  if (*ms >= kFirstSeconds && *ms < kFirstMillis)
-    refuse(fmt::format("{}: seconds since 1970? The unit is milliseconds", quoted(text)));
-  return *ms;
-}
-
 std::string_view key(std::string_view text) {
   if (!is_key(text)) {
-    refuse(fmt::format("{}: a key has 1 to {} bytes, and no space or control character",
-                       quoted(text), queue::kMaxKey));
+    refuse_option(fmt::format("{}: a key has 1 to {} bytes, and no space or control character",
+                              quoted(text), queue::kMaxKey));
   }
   return text;
 }
@@ -90,7 +31,7 @@ OnConflict on_conflict(std::string_view text) {
   if (text == "replace") return OnConflict::kReplace;
   if (text == "keep-due") return OnConflict::kKeepDue;
   if (text == "debounce") return OnConflict::kDebounce;
-  refuse(fmt::format("{}: reject, ignore, replace, keep-due or debounce", quoted(text)));
+  refuse_option(fmt::format("{}: reject, ignore, replace, keep-due or debounce", quoted(text)));
 }
 
 // A duration, or the first and the longest: 1s..1h.
@@ -101,27 +42,27 @@ JobOptions::Backoff backoff(std::string_view text) {
   const JobOptions::Backoff backoff{.first = duration(text.substr(0, to)),
                                     .longest = duration(text.substr(to + kTo.size()))};
   if (backoff.longest < backoff.first)
-    refuse(fmt::format("{}: the longest is shorter than the first", quoted(text)));
+    refuse_option(fmt::format("{}: the longest is shorter than the first", quoted(text)));
   return backoff;
 }
 
 std::uint32_t percent(std::string_view text) {
   constexpr std::uint64_t kMost = 100;
   const auto value = text.ends_with('%') ? number(text.substr(0, text.size() - 1)) : std::nullopt;
-  if (!value || *value > kMost) refuse(fmt::format("{}: not 0% to 100%", quoted(text)));
+  if (!value || *value > kMost) refuse_option(fmt::format("{}: not 0% to 100%", quoted(text)));
   return static_cast<std::uint32_t>(*value);
 }
 
 bool lost_fails(std::string_view text) {
   if (text == "fails") return true;
   if (text == "returns") return false;
-  refuse(fmt::format("{}: fails or returns", quoted(text)));
+  refuse_option(fmt::format("{}: fails or returns", quoted(text)));
 }
 
 bool ask(std::string_view text) {
   if (text == "ask") return true;
   if (text == "refuse") return false;
-  refuse(fmt::format("{}: refuse or ask", quoted(text)));
+  refuse_option(fmt::format("{}: refuse or ask", quoted(text)));
 }
 
 struct Option {
@@ -175,20 +116,19 @@ std::string names(OptionsOf of) {
   return names;
 }
 
-void read(std::string_view part, OptionsOf of, JobOptions& options) {
-  const std::size_t sign = part.find('=');
-  const std::string_view name = part.substr(0, sign);
+void read(const OptionText& part, OptionsOf of, JobOptions& options) {
+  const std::string_view name = part.name;
   const auto* const found = std::find_if(
       kOptions.begin(), kOptions.end(),
       [name, of](const Option& option) { return option.name == name && is_of(option, of); });
   if (found == kOptions.end())
-    refuse(fmt::format("{}: no such option; there are {}", quoted(name), names(of)));
-  if (sign == std::string_view::npos) refuse(fmt::format("{}: {}=VALUE", name, name));
-  if (found->is_set(options)) refuse(fmt::format("{}: comes twice", name));
+    refuse_option(fmt::format("{}: no such option; there are {}", quoted(name), names(of)));
+  if (!part.value) refuse_option(fmt::format("{}: {}=VALUE", name, name));
+  if (found->is_set(options)) refuse_option(fmt::format("{}: comes twice", name));
   try {
-    found->set(options, part.substr(sign + 1));
+    found->set(options, *part.value);
   } catch (const std::invalid_argument& error) {
-    refuse(fmt::format("{}: {}", name, printable(error.what())));
+    refuse_option(fmt::format("{}: {}", name, printable(error.what())));
   }
 }
 
@@ -216,15 +156,11 @@ void apply(const JobOptions& options, queue::RetryPolicy& policy) {
 
 JobOptions parse_job_options(std::string_view text, OptionsOf of) {
   JobOptions options;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(' '), text.size());
-    if (end > 0) read(text.substr(0, end), of, options);
-    text.remove_prefix(std::min(text.size(), end + 1));
-  }
-  if (options.delay && options.due) refuse("due: does not go with delay");
+  while (const auto option = take_option(text)) read(*option, of, options);
+  if (options.delay && options.due) refuse_option("due: does not go with delay");
   const bool has_key = !options.key.empty();
-  if (options.on_conflict && !has_key) refuse("on-conflict: needs a key");
-  if (options.key_window && !has_key) refuse("key-window: needs a key");
+  if (options.on_conflict && !has_key) refuse_option("on-conflict: needs a key");
+  if (options.key_window && !has_key) refuse_option("key-window: needs a key");
   return options;
 }
 

@@ -1,4 +1,5 @@
-// The options of the verbs that name theirs: name=value, separated by spaces, in any order.
+// The options of the verbs that name theirs: name=value, separated by spaces, in any order
+// (option_values.h).
 //
 //   JobOptions options = parse_job_options("delay=30s key=invoice-7 pri=0", OptionsOf::kPut);
 //   options.delay == 30'000; options.key == "invoice-7"; options.priority == 0;
@@ -51,6 +52,9 @@ struct JobOptions {
   std::optional<bool> lost_fails = {};
   std::optional<bool> ask = {};
 };
+
+// The priority of jobs for which none is named.
+inline constexpr queue::Priority kUsualPriority = 65'536;
 
 // Sets in `policy` what the options name.
 void apply(const JobOptions& options, queue::RetryPolicy& policy);

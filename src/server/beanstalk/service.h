@@ -111,6 +111,9 @@ class Service {
   // memory in which jobs are kept.
   bool refuses_puts(queue::Now now) { return disk_.low(now.mono_ns) || store_is_full(); }
 
+  // Returns true if every put is refused now, for whatever reason.
+  bool takes_no_jobs() { return draining_ || is_out_of_memory() || refuses_puts(last_now()); }
+
   // The memory of all connections.
   MemoryPool& memory() { return memory_; }
   // Bytes of it that may be taken now. If the system gives no more memory, that is a quarter of the

@@ -177,6 +177,20 @@ void Session::dispatch(const Command& c) {
 
     case Verb::kCheckpoint:
       return checkpoint();
+    case Verb::kSetSchedule:
+      return begin_set_schedule(c);
+    case Verb::kDeleteSchedule:
+      return answer(engine.remove_schedule(service_.now(), c.tube), "DELETED\r\n");
+    case Verb::kPauseSchedule:
+      return answer(engine.pause_schedule(service_.now(), c.tube), "PAUSED\r\n");
+    case Verb::kResumeSchedule:
+      return answer(engine.resume_schedule(service_.now(), c.tube), "RESUMED\r\n");
+    case Verb::kTriggerSchedule:
+      return trigger_schedule(c.tube);
+    case Verb::kStatsSchedule:
+      return stats_schedule(c.tube);
+    case Verb::kListSchedules:
+      return list_schedules(c.tube);
     case Verb::kCancelJob:
       return cancel_job(c);
     case Verb::kPatchJob:

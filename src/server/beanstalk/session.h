@@ -29,6 +29,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -148,6 +149,11 @@ class Session {
   void begin_patch(const Command& command);
   void patch_job(std::optional<std::string_view> body);
   void answer(const queue::ChangeOutcome& outcome, std::string_view done, queue::JobId id);
+  void begin_set_schedule(const Command& command);
+  void set_schedule(std::string_view body);
+  void trigger_schedule(std::string_view name);
+  void stats_schedule(std::string_view name);
+  void list_schedules(std::string_view after);
   void finish_put(std::string_view body_and_end);
   void begin_large_put();
   void put_piece();
@@ -227,9 +233,10 @@ class Session {
   std::size_t held_ = 0;
   MemoryPool::Share memory_;
 
-  Command put_;              // kBody: the put, or patch, whose body is next;
-  JobOptions options_;       // and its options, if it is put-job or patch-job;
-  std::string key_;          // and its key
+  Command put_;                                // kBody: the put, or patch, whose body is next;
+  JobOptions options_;                         // and its options, if it is put-job or patch-job;
+  std::string key_;                            // and its key; or the name of the schedule,
+  std::unique_ptr<queue::Schedule> schedule_;  // and what is asked for, if it is set-schedule
   std::string body_;         // kBody: the part of the body and its CR LF that came in earlier calls
   queue::LargeBody large_;   // kPieces; body_ has the part of the next piece that came
   std::uint64_t left_ = 0;   // kSwallow: bytes still to be discarded; kListing: names to come

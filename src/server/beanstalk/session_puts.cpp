@@ -12,9 +12,6 @@ constexpr std::string_view kEnd = "\r\n";
 constexpr std::string_view kExpectedEnd = "EXPECTED_CRLF\r\n";
 constexpr std::string_view kOutOfRange = "OUT_OF_RANGE\r\n";
 
-// Of a put-job that does not name one.
-constexpr queue::Priority kUsualPriority = 65'536;
-
 }  // namespace
 
 void Session::begin_put_job(const Command& c) {
@@ -78,6 +75,7 @@ void Session::finish_put(std::string_view body_and_end) {
   body_and_end.remove_suffix(kEnd.size());
   if (put_.verb == Verb::kPatchJob) return patch_job(body_and_end);
   if (put_.verb == Verb::kFailJob) return fail_job(body_and_end);
+  if (put_.verb == Verb::kSetSchedule) return set_schedule(body_and_end);
   put_job([&](queue::Now now, const queue::PutOrder& order) {
     return service_.engine().put(client_, now, order, body_and_end);
   });

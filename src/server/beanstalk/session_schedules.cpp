@@ -1,0 +1,82 @@
+// The commands for schedules that need more than one call of the engine (session.h).
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "server/beanstalk/schedule_options.h"
+#include "server/beanstalk/schedule_stats.h"
+#include "server/beanstalk/session.h"
+#include "server/beanstalk/stats.h"
+
+namespace carillon::server::beanstalk {
+namespace {
+
+constexpr std::string_view kEnd = "\r\n";
+
+// The names in one list-schedules. The client asks for those after the last one.
+constexpr std::size_t kNamesAtOnce = 1'000;
+
+// The next occurrences that stats-schedule tells.
+constexpr std::size_t kTimesShown = 5;
+
+}  // namespace
+
+void Session::begin_set_schedule(const Command& c) {
+  const std::string& tube = service_.engine().tube_in_use(client_);
+  try {
+    schedule_ = std::make_unique<queue::Schedule>(parse_schedule_options(c.options, tube));
+  } catch (const std::invalid_argument& error) {
+    return refuse_options(c.bytes, error.what());
+  }
+  if (c.bytes > service_.options().max_job_size || c.bytes > queue::kMaxScheduleBody)
+    return swallow_and_answer(c.bytes, "JOB_TOO_BIG\r\n");
+  if (service_.is_out_of_memory() || !may_hold(c.bytes, kOwnBody)) {
+    service_.report_out_of_memory(service_.is_out_of_memory() ? kSystemGivesNone : kNoMemory);
+    return swallow_and_answer(c.bytes, "OUT_OF_MEMORY\r\n");
+  }
+  put_ = c;
+  key_ = c.tube;
+  state_ = State::kBody;
+}
+
+void Session::set_schedule(std::string_view body) {
+  const std::unique_ptr<queue::Schedule> schedule = std::move(schedule_);
+  const queue::Now now = service_.now();
+  if (const std::string_view reply = refusal(now); !reply.empty()) return replies_.add(0, reply);
+  or_answer_failure([&] {
+    schedule->body = body;
+    try {
+      answer(service_.engine().set_schedule(now, key_, *schedule), "SCHEDULED\r\n");
+    } catch (const std::invalid_argument& error) {
+      replies_.add(0, "BAD_OPTION ", std::string_view(error.what()), kEnd);
+    }
+  });
+}
+
+void Session::trigger_schedule(std::string_view name) {
+  const queue::Now now = service_.now();
+  put_ = {};
+  if (const std::string_view reply = refusal(now); !reply.empty()) return replies_.add(0, reply);
+  const auto put = service_.engine().trigger_schedule(now, name);
+  if (!put) return answer_not_found();
+  answer_put(*put);
+}
+
+void Session::stats_schedule(std::string_view name) {
+  const auto schedule = service_.engine().schedule(service_.now(), name, kTimesShown);
+  if (!schedule) return answer_not_found();
+  answer_yaml(service_.engine().last_sequence(), schedule_yaml(*schedule));
+}
+
+// Up to 203 KB.
+void Session::list_schedules(std::string_view after) {
+  const std::string list = list_yaml(service_.engine().schedules(after, kNamesAtOnce));
+  count_memory();
+  if (list.size() > kOwnReplies && list.size() > service_.most_for_one())
+    return answer_out_of_memory(kNoMemory);
+  answer_yaml(service_.engine().last_sequence(), list);
+}
+
+}  // namespace carillon::server::beanstalk
