@@ -138,6 +138,20 @@ class Client {
   // if the server cannot.
   Checkpoint checkpoint();
 
+  // Makes or changes a schedule. `options` is as set-schedule takes them (docs/protocol.md). Throws
+  // Failure with the server's reason if it refuses them. REQUIRES, for every name of a schedule
+  // passed to this class: parse_tube() accepts it.
+  void set_schedule(std::string_view name, std::string_view options, std::string_view body);
+  // These return false, or nothing, if there is no such schedule.
+  bool delete_schedule(std::string_view name);
+  bool pause_schedule(std::string_view name);
+  bool resume_schedule(std::string_view name);
+  // Returns the id of the job.
+  std::optional<std::uint64_t> trigger_schedule(std::string_view name);
+  std::optional<StatsFields> stats_schedule(std::string_view name);
+  // Returns the names of all schedules.
+  std::vector<std::string> schedules();
+
   // Throws Unavailable if the connection is lost.
   void confirm_connection();
 

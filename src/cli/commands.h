@@ -31,6 +31,7 @@ void add_peek(CLI::App& app, int& exit_code);
 void add_stats(CLI::App& app, int& exit_code);
 void add_work(CLI::App& app, int& exit_code);
 void add_backup(CLI::App& app, int& exit_code);
+void add_schedule(CLI::App& app, int& exit_code);
 
 // Runs `carillon beanstalkd ARGS`, and also `beanstalkd ARGS` if the program was called by that
 // name. Parses beanstalkd's flags itself, -h and -V included. argv[0] is the name to use in
@@ -46,7 +47,7 @@ struct Command {
   void (*add)(CLI::App& app, int& exit_code);
 };
 
-inline constexpr std::array<Command, 11> kCommands{{
+inline constexpr std::array<Command, 12> kCommands{{
     {"serve", "Run the server", "carillon serve --data ./carillon-data", add_serve},
     {"put", "Put a job, to be handed out now or at its time", "carillon put --delay 3s \"hello\"",
      add_put},
@@ -59,6 +60,8 @@ inline constexpr std::array<Command, 11> kCommands{{
     {"peek", "Look at a job without taking it", "carillon peek --delayed", add_peek},
     {"stats", "Show counters of the server, a tube or a job", "carillon stats --tube mail",
      add_stats},
+    {"schedule", "Put a job again and again, at set times",
+     "carillon schedule set report --cron \"30 8 * * MON-FRI\" \"sales\"", add_schedule},
     {"backup", "Copy the jobs of a running server", "carillon backup /backups/monday", add_backup},
     {"beanstalkd", "Run the server with beanstalkd's own flags",
      "carillon beanstalkd -b ./data -p 11300", nullptr},

@@ -78,7 +78,7 @@ TEST(CommandLine, HelpOfACommand) {
   expect_usage_error({"help", "putt"},
                      "carillon: there is no command \"putt\"; there are serve, put, reserve, work, "
                      "delete, cancel, kick, "
-                     "peek, stats, backup, beanstalkd");
+                     "peek, stats, schedule, backup, beanstalkd");
 }
 
 TEST(CommandLine, Version) {
@@ -120,7 +120,7 @@ TEST(CommandLine, UnknownCommandsAndOptions) {
   expect_usage_error({"putt"},
                      "carillon: there is no command \"putt\"; there are serve, put, reserve, work, "
                      "delete, cancel, kick, "
-                     "peek, stats, backup, beanstalkd");
+                     "peek, stats, schedule, backup, beanstalkd");
   expect_usage_error(
       {"--server", "x", "put"},
       "carillon: there is no option \"--server\" before the command; see carillon --help");

@@ -1,0 +1,75 @@
+"""System tests of `carillon schedule`."""
+
+import json
+import unittest
+
+from cli_case import CliCase
+
+
+class ScheduleTest(CliCase):
+    def schedule(self, *arguments, body=b""):
+        return self.carillon("schedule", *arguments, body=body)
+
+    def shown(self, name):
+        return json.loads(self.schedule("show", name, "--json"))
+
+    def test_a_schedule_fires_and_a_worker_gets_its_job(self):
+        self.schedule("set", "tick", "--every", "1s", "--tube", self.tube, "--ttr", "90s", "hello")
+        self.assertEqual(self.carillon("reserve", "--delete", "--tube", self.tube), "hello")
+        self.assertEqual(self.carillon("reserve", "--delete", "--tube", self.tube), "hello")
+        self.assertGreaterEqual(self.shown("tick")["fired"], 2)
+        self.schedule("delete", "tick")
+        self.fails("carillon schedule: schedule tick does not exist", "schedule", "show", "tick")
+
+    def test_a_schedule_outlives_its_server(self):
+        self.schedule("set", "lives", "--every", "1s", "--tube", self.tube, "-", body=b"again")
+        self.assertEqual(self.carillon("reserve", "--delete", "--tube", self.tube), "again")
+        self.kill_server()
+        self.server.start()
+        self.assertEqual(self.carillon("reserve", "--delete", "--tube", self.tube), "again")
+        self.schedule("delete", "lives")
+
+    def test_show_tells_the_next_five_times_in_the_zone(self):
+        self.schedule("set", "noon", "--cron", "0 12 * * *", "--zone", "Asia/Tokyo", "x")
+        shown = self.shown("noon")
+        self.assertEqual((shown["cron"], shown["zone"]), ("0 12 * * *", "Asia/Tokyo"))
+        for number in range(1, 6):
+            self.assertRegex(shown[f"next-{number}"], r"^\d{4}-\d\d-\d\dT12:00:00\+09:00$")
+        self.assertNotIn("next-6", shown)
+        self.assertIn("catch-up", self.schedule("show", "noon"))
+        self.assertIn("noon", self.schedule("list").split("\n"))
+        self.assertIn("noon", json.loads(self.schedule("list", "--json")))
+        self.schedule("delete", "noon")
+
+    def test_pause_trigger_and_resume(self):
+        self.schedule("set", "yearly", "--cron", "@yearly", "--tube", self.tube, "now")
+        self.schedule("pause", "yearly")
+        self.assertIs(self.shown("yearly")["paused"], True)
+        job_id = self.schedule("trigger", "yearly").rstrip("\n")
+        self.assertEqual(self.job(job_id)["state"], "ready")
+        self.schedule("resume", "yearly")
+        self.assertIs(self.shown("yearly")["paused"], False)
+        self.schedule("delete", "yearly")
+
+    def test_what_is_wrong_is_said_in_a_line(self):
+        def refused(line, *arguments, code=2):
+            self.fails(f"carillon schedule: {line}", "schedule", *arguments, code=code)
+
+        refused("write when: --cron or --every", "set", "s", "x")
+        refused("write the name: show NAME", "show")
+        refused("only set takes a body", "show", "s", "x")
+        refused("--every is for set", "show", "s", "--every", "1h")
+        refused('list takes no name: "s"', "list", "s")
+        refused("every: 999 ms; at least 1000", "set", "s", "--every", "999ms", "x", code=1)
+        refused("every: does not go with cron", "set", "s", "--every", "1h", "--cron", "@daily",
+                "x", code=1)  # fmt: skip
+        for action in ("show", "pause", "resume", "trigger", "delete"):
+            refused("schedule none does not exist", action, "none", code=1)
+        done = self.run_carillon("schedule", "set", "s", "--cron", "0 25 * * *", "x")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"25", done.stderr)
+        self.assertEqual(done.stderr.count(b"\n"), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
