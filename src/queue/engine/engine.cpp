@@ -40,7 +40,8 @@ std::int64_t lead_at_the_end(const Watermarks& stored, const EngineClock& clock)
 
 }  // namespace
 
-Engine::State::State(Store& in, const EngineOptions& with, Recovered recovered, Now now)
+EngineMemory::EngineMemory(Store& in, const EngineOptions& with, const Recovered& recovered,
+                           Now now)
     : store(in),
       options(with),
       clock(now, recovered.watermarks, with.boot),
@@ -53,8 +54,10 @@ Engine::State::State(Store& in, const EngineOptions& with, Recovered recovered, 
       stored_marks(recovered.watermarks),
       job_lead(std::max(recovered.watermarks.job_lead, clock.lead())),
       next_id(recovered.watermarks.next_id),
-      next_burial(recovered.watermarks.next_burial),
-      schedules(std::make_unique<Schedules>(*this)) {
+      next_burial(recovered.watermarks.next_burial) {}
+
+Engine::State::State(Store& in, const EngineOptions& with, Recovered recovered, Now now)
+    : EngineMemory(in, with, recovered, now), schedules(std::make_unique<Schedules>(*this)) {
   const auto by_number = [](const auto& a, const auto& b) { return a.number < b.number; };
   std::vector<TubeRecord>& in_order = recovered.tubes;
   if (!std::is_sorted(in_order.begin(), in_order.end(), by_number))

@@ -1,4 +1,4 @@
-// All that an engine holds in memory, and the moves that its commands are made of.
+// The moves that an engine's commands are made of. What they move is in engine_memory.h.
 //
 // Where to look:
 //   put, use                              engine_producer.cpp
@@ -28,31 +28,24 @@
 //   ready, delayed, detached    hold              reserved
 #pragma once
 
-#include <boost/unordered/unordered_flat_map.hpp>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
-#include <list>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
-#include "carillon/queue/detail/split_table.h"
 #include "carillon/queue/engine.h"
-#include "carillon/wheel/hierarchical_wheel.h"
 #include "queue/engine/client.h"
-#include "queue/engine/engine_clock.h"
+#include "queue/engine/engine_memory.h"
 #include "queue/engine/loaded_job.h"
 #include "queue/engine/tube.h"
-#include "queue/engine/tube_directory.h"
 
 namespace carillon::queue {
 
-struct Engine::State {
+struct Engine::State : EngineMemory {
   State(Store& in, const EngineOptions& with, Recovered recovered, Now now);
   ~State();
   State(const State&) = delete;
@@ -287,9 +280,6 @@ struct Engine::State {
 
   // --- Lists of all tubes (listing.cpp)
 
-  // The tube is to be forgotten, and the last one in the order will take its position. No effect
-  // unless a list is being read.
-  void note_removal(const Tube& tube);
   void end_listing(Client& client);
 
   // --- What clients leave behind (leaving.cpp)
@@ -364,102 +354,7 @@ struct Engine::State {
   Client& client(ClientId id);
 
   struct Schedules;
-
-  Store& store;
-  const EngineOptions options;
-  EngineClock clock;
-
-  // One wheel for each kind of timer. A tick is 1 ms. The first two run on EngineClock::tick(), the
-  // others on the monotonic clock.
-  // A call of `advance` reads at most kWheelEntries entries, some 50 us of work, besides those that
-  // its limit allows.
-  static constexpr std::size_t kWheelEntries = 4'096;
-  using Wheel = HierarchicalWheel<BinaryDigits<8>, 64, kWheelEntries>;
-  Wheel due;      // of TubeTimer: when a tube's first delayed job is ready
-  Wheel loading;  // of TubeTimer: when more of a tube's jobs must be loaded, or counted
-  Wheel ttrs;     // of LoadedJob: when a reserved job's ttr is over
-  Wheel pauses;   // of TubeTimer: when a tube's jobs may be handed out again
-  Wheel waits;    // of Client: when a client's waiting ends
-
-  using RipeningLine = boost::intrusive::list<
-      Tube, boost::intrusive::member_hook<Tube, boost::intrusive::list_member_hook<>,
-                                          &Tube::ripening_hook>>;
-  RipeningLine ripening;  // the tubes take turns
-
-  detail::SplitTable<boost::unordered_flat_map<JobId, std::unique_ptr<LoadedJob>>> jobs;
-  TubeDirectory tubes;
-  // In beanstalkd's order: when a tube goes, the last one takes its position. A vector would move
-  // all of them when it grows.
-  std::deque<Tube*> tube_order;
-  Tube* default_tube = nullptr;
-  std::uint64_t tubes_made = 0;
-  std::uint64_t name_bytes = 0;  // of all tubes
-
-  // While lists of tubes are being read: the last tubes that were forgotten, each with the last one
-  // in the order, which has taken its position.
-  struct Removal {
-    struct Of {
-      explicit Of(const Tube& tube)
-          : position(tube.position), made(tube.made), name(tube.record.name) {}
-      std::size_t position;
-      std::uint64_t made;
-      std::string name;
-    };
-    Of gone;
-    Of moved;
-  };
-  std::deque<Removal> removals;
-  std::uint64_t removals_dropped = 0;  // before the first of these
-  std::size_t listings = 0;
-  std::unordered_map<ClientId, std::unique_ptr<Client>> clients;
-  // Clients that have disconnected, and still hold jobs or watch tubes. They take turns.
-  std::list<std::unique_ptr<Client>> gone;
-  // Clients that wait no more, and of which watches still stand in lines. They take turns.
-  using LeavingLines = boost::intrusive::list<
-      Client, boost::intrusive::member_hook<Client, boost::intrusive::list_member_hook<>,
-                                            &Client::leaving_hook>>;
-  LeavingLines leaving_lines;
-
-  // Holds the jobs whose reservations are over, until that is stored.
-  Client undertaker{0};
-  struct Entrusted {
-    Ending ending;
-    std::string worker;
-  };
-  std::unordered_map<JobId, Entrusted> entrusted;  // those jobs
-  std::uint64_t undertake_at = 0;                  // not before this monotonic ms
-
-  const std::int64_t lead_before;  // EngineClock::lead() when the engine before this one ended
-  Watermarks stored_marks;         // as they stand in the store
-  bool clock_is_stored = false;    // stored_marks has what is to be known of the clock
-  std::int64_t job_lead;           // the highest that is in the record of a job
-  // The tubes (numbers) in which jobs are too late, perhaps. The last one is being looked through,
-  // from a job on, at a moment. Those that are not there any more are passed over.
-  std::vector<std::uint32_t> to_place;
-  DueKey place_from;
-  Tick place_at = 0;
-  // Of the keys whose jobs are gone: none ends before `keys_from`. `keys_end` is when to look for
-  // those that have ended.
-  UtcMs keys_from = 0;
-  UtcMs keys_end = 0;
-  JobId next_id;
-  std::uint64_t next_burial;
-  std::uint32_t next_tube = 1;
-  ClientId next_client = 1;
-  Sequence last_sequence = 0;
-
   const std::unique_ptr<Schedules> schedules;
-  Changes changes;  // being gathered
-  std::vector<Delivery> deliveries;
-  // Why jobs could not be loaded, until Engine::advance has thrown it.
-  std::optional<std::string> load_failure;
-  // Of all tubes together, far jobs too. `delayed` and `loaded` are not kept here.
-  JobCounts sums;
-  std::uint64_t scheduled = 0;
-  std::uint64_t waiting = 0;  // clients
-  std::size_t watches = 0;    // of all clients
-  std::uint64_t timeouts = 0;
-  std::uint64_t far_counts = 0;  // tubes that have one
 };
 
 }  // namespace carillon::queue

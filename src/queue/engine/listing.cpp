@@ -20,34 +20,22 @@ namespace {
 
 constexpr std::size_t kNamesAtOnce = 128;
 constexpr std::size_t kTubesAtOnce = 1'024;  // those that are not in the list count too
-constexpr std::size_t kMostRemovals = 16'384;
 
 }  // namespace
-
-void Engine::State::note_removal(const Tube& tube) {
-  if (listings == 0) return;
-  removals.push_back({Removal::Of(tube), Removal::Of(*tube_order.back())});
-  if (removals.size() <= kMostRemovals) return;
-  removals.pop_front();
-  ++removals_dropped;
-}
 
 void Engine::State::end_listing(Client& client) {
   if (!client.listing) return;
   client.listing.reset();
-  if (--listings > 0) return;
-  removals_dropped += removals.size();
-  removals.clear();
+  removals.end_listing();
 }
 
 TubeListSize Engine::list_tubes(ClientId id) {
   State& s = *state_;
   Client& client = s.client(id);
   s.end_listing(client);
-  client.listing = {.made_before = s.tubes_made,
-                    .left = s.tube_order.size(),
-                    .removals_seen = s.removals_dropped + s.removals.size()};
-  ++s.listings;
+  client.listing = {
+      .made_before = s.tubes_made, .left = s.tube_order.size(), .removals_seen = s.removals.end()};
+  s.removals.begin_listing();
   return {.tubes = s.tube_order.size(), .name_bytes = s.name_bytes};
 }
 
@@ -55,16 +43,16 @@ std::optional<std::vector<std::string>> Engine::next_tubes(ClientId id) {
   State& s = *state_;
   Client& client = s.client(id);
   TubeListing& list = client.listing.value();
-  if (list.removals_seen < s.removals_dropped) {
+  if (list.removals_seen < s.removals.first()) {
     s.end_listing(client);
     return std::nullopt;
   }
   std::vector<std::string> names;
-  const std::uint64_t removed = s.removals_dropped + s.removals.size();
+  const std::uint64_t removed = s.removals.end();
   for (; list.removals_seen < removed && names.size() < kNamesAtOnce; ++list.removals_seen) {
-    const State::Removal& removal = s.removals[list.removals_seen - s.removals_dropped];
+    const TubeRemovals::Removal& removal = s.removals.numbered(list.removals_seen);
     const bool was_ahead = removal.gone.position >= list.next;
-    const State::Removal::Of& lost = was_ahead ? removal.gone : removal.moved;
+    const TubeRemovals::Removal::Of& lost = was_ahead ? removal.gone : removal.moved;
     if (lost.position >= list.next && lost.made < list.made_before) names.push_back(lost.name);
   }
   for (std::size_t looks = 0; looks < kTubesAtOnce && names.size() < kNamesAtOnce; ++looks) {

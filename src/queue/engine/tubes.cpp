@@ -68,7 +68,7 @@ void Engine::State::forget_if_unreferenced(Tube& tube) {
   loading.cancel(tube.load_time);
   end_count(tube);
   pauses.cancel(tube.pause_end);
-  note_removal(tube);
+  removals.note(tube, *tube_order.back());
   name_bytes -= tube.record.name.size();
   tube_order[tube.position] = tube_order.back();
   tube_order[tube.position]->position = tube.position;
