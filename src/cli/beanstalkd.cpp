@@ -25,8 +25,8 @@
 namespace carillon::cli {
 namespace {
 
-using server::beanstalk::kDefaultMaxJobSize;
-using server::beanstalk::kLargestMaxJobSize;
+using server::kDefaultMaxJobSize;
+using server::kLargestMaxJobSize;
 
 constexpr int kBeanstalkdUsage = 5;  // beanstalkd's exit code for wrong flags
 

@@ -25,7 +25,7 @@
 
 #include "cli/stats_fields.h"
 #include "cli/stream.h"
-#include "server/beanstalk/service.h"
+#include "server/service.h"
 
 namespace carillon::cli {
 

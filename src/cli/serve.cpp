@@ -83,7 +83,7 @@ std::uint64_t parse_size(std::string_view text, std::uint64_t most) {
 }
 
 std::uint32_t parse_job_size(std::string_view text) {
-  return static_cast<std::uint32_t>(parse_size(text, server::beanstalk::kLargestMaxJobSize));
+  return static_cast<std::uint32_t>(parse_size(text, server::kLargestMaxJobSize));
 }
 
 std::uint64_t parse_disk_size(std::string_view text) {

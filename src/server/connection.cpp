@@ -18,7 +18,7 @@ namespace carillon::server {
 namespace {
 
 namespace asio = boost::asio;
-using Wants = beanstalk::Session::Wants;
+using Wants = Protocol::Wants;
 
 constexpr std::size_t kFirstBuffer = 4 << 10;
 constexpr std::size_t kLargestBuffer = 64 << 10;
@@ -36,22 +36,23 @@ int queued_bytes(int fd, unsigned long what) {
 
 }  // namespace
 
-Connection::Connection(Socket socket, beanstalk::Service& service, Owner& owner)
+Connection::Connection(Socket socket, Service& service, Owner& owner,
+                       std::unique_ptr<Protocol> session)
     : service_(service),
       socket_(std::move(socket)),
       owner_(owner),
-      session_(service),
+      session_(std::move(session)),
       memory_(service.memory()),
       input_(kFirstBuffer) {
-  static_assert(kLeastMemory >= kFirstBuffer + 2 * beanstalk::kOwnReplies + beanstalk::kOwnBody);
+  static_assert(kLeastMemory >= kFirstBuffer + 2 * kOwnReplies + kOwnBody);
   count_memory();
-  service.engine().name_client(session_.client(), peer());
+  service.engine().name_client(session_->client(), peer());
 }
 
 void Connection::count_memory() {
   if (closed_) return;
   memory_.set(kLeastMemory + input_.size() - kFirstBuffer);
-  session_.count_memory();
+  session_->count_memory();
 }
 
 void Connection::start() {
@@ -61,13 +62,13 @@ void Connection::start() {
 
 void Connection::process(std::uint64_t until_ns) {
   if (closed_ || lingering()) return;
-  begin_ += session_.receive(std::string_view(input_.data() + begin_, unread()), until_ns);
-  const beanstalk::Stranger stranger = session_.take_stranger();
-  if (stranger != beanstalk::Stranger::kNobody) owner_.turned_away(*this, stranger);
-  switch (session_.wants()) {
+  begin_ += session_->receive(std::string_view(input_.data() + begin_, unread()), until_ns);
+  const Stranger stranger = session_->take_stranger();
+  if (stranger != Stranger::kNobody) owner_.turned_away(*this, stranger);
+  switch (session_->wants()) {
     case Wants::kInput:
       if (ended_) {
-        session_.close();
+        session_->close();
       } else if (end_ == input_.size()) {
         read();
       } else if (!reading_) {
@@ -89,7 +90,7 @@ void Connection::process(std::uint64_t until_ns) {
     case Wants::kNothing:
       break;
   }
-  if (!session_.replies().empty()) owner_.has_replies(*this);
+  if (!session_->replies().empty()) owner_.has_replies(*this);
   // While writing_ only taken replies count as a sign of life.
   if (!writing_) owner_.active(*this);
   count_memory();
@@ -110,9 +111,9 @@ void Connection::await_delivery() {
 
 void Connection::read_on() {
   if (closed_) return;
-  if (lingering() || session_.wants() == Wants::kInput) read();
+  if (lingering() || session_->wants() == Wants::kInput) read();
   // While it rested, others have taken the memory for its replies.
-  if (session_.wants() == Wants::kRoom) full_ = true;
+  if (session_->wants() == Wants::kRoom) full_ = true;
 }
 
 void Connection::read() {
@@ -150,7 +151,7 @@ void Connection::on_read(const boost::system::error_code& error, std::size_t byt
   end_ += bytes;
   if (error == asio::error::eof) {
     ended_ = true;
-    session_.end_of_input();
+    session_->end_of_input();
   } else if (error) {
     return abort();
   }
@@ -158,19 +159,19 @@ void Connection::on_read(const boost::system::error_code& error, std::size_t byt
 }
 
 void Connection::deliver(const queue::Delivery& delivery) {
-  session_.deliver(delivery);
+  session_->deliver(delivery);
   owner_.has_replies(*this);
   owner_.wants_turn(*this);
 }
 
 void Connection::body_read(const Body& body) {
-  session_.body_read(body);
+  session_->body_read(body);
   owner_.has_replies(*this);
   owner_.wants_turn(*this);
 }
 
-void Connection::checkpoint_made(const beanstalk::CheckpointResult& result) {
-  session_.checkpoint_made(result);
+void Connection::checkpoint_made(const CheckpointResult& result) {
+  session_->checkpoint_made(result);
   owner_.has_replies(*this);
   owner_.wants_turn(*this);
 }
@@ -178,7 +179,7 @@ void Connection::checkpoint_made(const beanstalk::CheckpointResult& result) {
 void Connection::flush() {
   bool tried = false;
   while (!writing_ && !closed_) {
-    const std::string_view ready = session_.replies().sendable(owner_.durable());
+    const std::string_view ready = session_->replies().sendable(owner_.durable());
     if (ready.empty()) break;
     tried = true;
     boost::system::error_code error;
@@ -194,11 +195,11 @@ void Connection::flush() {
     } else if (error) {
       return abort();
     }
-    session_.replies().sent(sent);
+    session_->replies().sent(sent);
   }
   if (tried) owner_.active(*this);
   count_memory();
-  if (full_ && !closed_ && session_.wants() != Wants::kRoom) {
+  if (full_ && !closed_ && session_->wants() != Wants::kRoom) {
     full_ = false;
     owner_.wants_turn(*this);
   }
@@ -206,13 +207,13 @@ void Connection::flush() {
 }
 
 void Connection::finish() {
-  session_.close();
+  session_->close();
   close_if_done();
 }
 
 void Connection::abort() {
-  session_.close();
-  session_.replies().clear();
+  session_->close();
+  session_->replies().clear();
   if (!closed_) close();
 }
 
@@ -227,9 +228,9 @@ void Connection::give_up() {
 Awaits Connection::awaits() const {
   if (closed_ || lingering()) return Awaits::kNothing;
   if (writing_) return Awaits::kReading;
-  if (session_.wants() != Wants::kInput) return Awaits::kNothing;
-  if (unread() > 0 || session_.mid_command()) return Awaits::kRest;
-  return session_.replies().empty() ? Awaits::kCommand : Awaits::kNothing;
+  if (session_->wants() != Wants::kInput) return Awaits::kNothing;
+  if (unread() > 0 || session_->mid_command()) return Awaits::kRest;
+  return session_->replies().empty() ? Awaits::kCommand : Awaits::kNothing;
 }
 
 // Three signs of life that active() does not report. A client reads slowly: the kernel takes many
@@ -241,7 +242,7 @@ bool Connection::shows_life() {
     const int before = std::exchange(send_queue_bytes_, queued_bytes(fd, SIOCOUTQ));
     return send_queue_bytes_ < before;
   }
-  return queued_bytes(fd, FIONREAD) > 0 || (awaits() == Awaits::kCommand && session_.is_at_work());
+  return queued_bytes(fd, FIONREAD) > 0 || (awaits() == Awaits::kCommand && session_->is_at_work());
 }
 
 std::string Connection::peer() const {
@@ -253,7 +254,8 @@ std::string Connection::peer() const {
 }
 
 void Connection::close_if_done() {
-  if (closed_ || lingering() || session_.wants() != Wants::kNothing || !session_.replies().empty())
+  if (closed_ || lingering() || session_->wants() != Wants::kNothing ||
+      !session_->replies().empty())
     return;
   if (replies_may_get_lost()) {
     linger();
@@ -295,7 +297,7 @@ void Connection::poll_lingering() {
 void Connection::close() {
   closed_ = true;
   memory_.set(0);
-  session_.forget_memory();
+  session_->forget_memory();
   linger_timer_.reset();
   boost::system::error_code ignored;
   socket_.shutdown(Socket::shutdown_both, ignored);

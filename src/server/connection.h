@@ -1,5 +1,5 @@
-// One client's socket with its beanstalk session: reads bytes, hands them to the session, and sends
-// the replies that may leave. The event loop creates one Connection for each accepted socket.
+// One client's socket with the session of its protocol: reads bytes, hands them to the session, and
+// sends the replies that may leave. The event loop creates one Connection for each accepted socket.
 //
 // Reading. Each connection has a buffer that grows with its traffic, so a thousand idle connections
 // cost little and a client that pipelines is read in few calls. If a read filled the buffer, the
@@ -31,8 +31,8 @@
 #include <vector>
 
 #include "carillon/queue/engine.h"
-#include "server/beanstalk/service.h"
-#include "server/beanstalk/session.h"
+#include "server/protocol.h"
+#include "server/service.h"
 #include "server/stall_watch.h"
 #include "server/turn_line.h"
 
@@ -65,7 +65,7 @@ class Connection final : public std::enable_shared_from_this<Connection>,
     // the connection waiting.
     virtual void active(Connection& connection) = 0;
     // Reports that the session has closed itself, because the client is a stranger.
-    virtual void turned_away(Connection& connection, beanstalk::Stranger stranger) = 0;
+    virtual void turned_away(Connection& connection, Stranger stranger) = 0;
     // Reports that the connection is closed and to be forgotten.
     virtual void closed(Connection& connection) = 0;
 
@@ -77,7 +77,7 @@ class Connection final : public std::enable_shared_from_this<Connection>,
   static constexpr std::size_t kLeastMemory = 24 << 10;
 
   // REQUIRES: the socket is non-blocking.
-  Connection(Socket socket, beanstalk::Service& service, Owner& owner);
+  Connection(Socket socket, Service& service, Owner& owner, std::unique_ptr<Protocol> session);
 
   void start();
 
@@ -106,10 +106,10 @@ class Connection final : public std::enable_shared_from_this<Connection>,
   void body_read(const Body& body);
 
   // Gives the session the checkpoint that it waits for.
-  void checkpoint_made(const beanstalk::CheckpointResult& result);
+  void checkpoint_made(const CheckpointResult& result);
 
   // The client has closed its half. What it sent before may not all be read yet.
-  void hung_up() { session_.end_of_input(); }
+  void hung_up() { session_->end_of_input(); }
 
   // Takes no more commands, sends the replies that there are, and then closes the socket.
   void finish();
@@ -129,7 +129,7 @@ class Connection final : public std::enable_shared_from_this<Connection>,
   // gone".
   std::string peer() const;
 
-  beanstalk::Session& session() { return session_; }
+  Protocol& session() { return *session_; }
 
   // Set by the owner's lists (ConnectionList) while the connection is in them.
   bool has_replies_queued = false;
@@ -154,10 +154,10 @@ class Connection final : public std::enable_shared_from_this<Connection>,
   std::size_t unread() const { return end_ - begin_; }
   MemoryPool& memory() { return service_.memory(); }
 
-  beanstalk::Service& service_;
+  Service& service_;
   mutable Socket socket_;  // mutable: native_handle() is not const
   Owner& owner_;
-  beanstalk::Session session_;
+  std::unique_ptr<Protocol> session_;
 
   MemoryPool::Share memory_;
 

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "server/beanstalk/session.h"
 #include "server/calendar.h"
 #include "server/clock.h"
 
@@ -244,7 +245,7 @@ void EventLoop::flush(std::uint64_t until_ns) {
   for (std::uint64_t now = 0; !replying_.empty() && now < until_ns; now = read_mono()) {
     const std::shared_ptr<Connection> connection = replying_.take_first();
     connection->flush();
-    const beanstalk::ReplyQueue& replies = connection->session().replies();
+    const ReplyQueue& replies = connection->session().replies();
     if (connection->is_writing() || !replies.holds()) continue;
     connection->has_replies_held = true;
     held_.push({replies.waits_for(), connection});
@@ -301,14 +302,15 @@ void EventLoop::on_socket(Acceptor::Socket socket) {
     return;
   }
   Connection::Owner& owner = *this;
-  const auto connection = std::make_shared<Connection>(std::move(socket), service_, owner);
+  const auto connection = std::make_shared<Connection>(
+      std::move(socket), service_, owner, std::make_unique<beanstalk::Session>(service_));
   connections_.emplace(connection->session().client(), connection);
   connection->start();
 }
 
 void EventLoop::on_stalled(Connection& connection, Awaits what) {
   const bool is_idle = what == Awaits::kCommand;
-  beanstalk::Counters& counters = service_.counters();
+  Counters& counters = service_.counters();
   ++(is_idle ? counters.closed_idle : counters.closed_stalled);
   if (const auto held_back = (is_idle ? idle_ : stalled_).pass(read_mono())) {
     const std::string_view why = is_idle ? "sent no command"
@@ -326,12 +328,11 @@ void EventLoop::on_stalled(Connection& connection, Awaits what) {
   connection.give_up();
 }
 
-void EventLoop::turned_away(Connection& connection, beanstalk::Stranger stranger) {
+void EventLoop::turned_away(Connection& connection, Stranger stranger) {
   const auto held_back = strangers_.pass(read_mono());
   if (!held_back) return;
-  const std::string_view what = stranger == beanstalk::Stranger::kHttp
-                                    ? "sent an HTTP request"
-                                    : "sent unknown commands alone";
+  const std::string_view what =
+      stranger == Stranger::kHttp ? "sent an HTTP request" : "sent unknown commands alone";
   spdlog::warn(
       "closed the connection of {}, which {}: nothing of it was carried out ({} more such "
       "since the last line)",

@@ -34,7 +34,6 @@
 #include "carillon/queue/store.h"
 #include "server/acceptor.h"
 #include "server/alarm.h"
-#include "server/beanstalk/service.h"
 #include "server/body_thread.h"
 #include "server/clock_steps.h"
 #include "server/connection.h"
@@ -44,6 +43,7 @@
 #include "server/log_throttle.h"
 #include "server/schedule_log.h"
 #include "server/server.h"
+#include "server/service.h"
 #include "server/slow_syncs.h"
 #include "server/stall_watch.h"
 #include "server/turn_line.h"
@@ -72,7 +72,7 @@ class EventLoop final : private Connection::Owner {
   void rests(Connection& connection) override { resting_.add(connection); }
   void watch_hang_up(Connection& connection, int fd) override;
   void active(Connection& connection) override;
-  void turned_away(Connection& connection, beanstalk::Stranger stranger) override;
+  void turned_away(Connection& connection, Stranger stranger) override;
   void closed(Connection& connection) override;
 
   queue::EngineOptions engine_options(const ServerOptions& options);
@@ -112,7 +112,7 @@ class EventLoop final : private Connection::Owner {
   queue::Store& store_;
   queue::Engine engine_;
   BodyThread bodies_;
-  beanstalk::Service service_;
+  Service service_;
   boost::asio::signal_set signals_;
   Alarm alarm_;
   WallClockWatch wall_clock_;

@@ -19,7 +19,6 @@ using std::chrono::milliseconds;
 // How long a stopping server waits for clients to read their last replies.
 constexpr milliseconds kPatience{5'000};
 constexpr milliseconds kPatienceAfterFailure{1'000};
-constexpr std::string_view kNotDurable = "INTERNAL_ERROR\r\n";
 
 }  // namespace
 
@@ -74,7 +73,7 @@ std::vector<std::shared_ptr<Connection>> EventLoop::open_connections() const {
 void EventLoop::refuse_what_is_not_durable() {
   for (const auto& connection : open_connections()) {
     connection->session().close();  // so that a kick that is under way is answered
-    connection->session().replies().replace_held(kNotDurable);
+    connection->session().replies().replace_held(connection->session().failure_reply());
   }
 }
 

@@ -26,8 +26,8 @@
 #include "carillon/queue/engine.h"
 #include "carillon/queue/group_commit.h"
 #include "server/address.h"
-#include "server/beanstalk/service.h"
 #include "server/listening_socket.h"
+#include "server/service.h"
 #include "server/start_error.h"
 
 namespace carillon::server {
@@ -44,7 +44,7 @@ struct ServerOptions {
   queue::SyncPolicy sync = queue::SyncPolicy::always();
   // Bytes that must be free where data_dir is; with less, puts are refused. 0: they never are.
   std::uint64_t min_free_disk = 128 << 20;
-  beanstalk::ServiceOptions beanstalk;
+  ServiceOptions beanstalk;
   queue::EngineOptions engine;
   // Bytes of memory that the process may use. None: half of what it can have.
   std::optional<std::uint64_t> memory;

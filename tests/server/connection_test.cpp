@@ -30,7 +30,7 @@ struct CountingOwner final : Connection::Owner {
   void rests(Connection&) override { ++rests_asked; }
   void watch_hang_up(Connection&, int) override { ++watches; }
   void active(Connection&) override {}
-  void turned_away(Connection&, beanstalk::Stranger) override {}
+  void turned_away(Connection&, Stranger) override {}
   void closed(Connection&) override {}
 
   queue::Sequence durable_until = UINT64_MAX;
@@ -43,14 +43,14 @@ struct CountingOwner final : Connection::Owner {
 // The client's end of a socket pair, and the server's connection.
 class Pair {
  public:
-  Pair(boost::asio::io_context& io, beanstalk::Service& service, Connection::Owner& owner) {
+  Pair(boost::asio::io_context& io, Service& service, Connection::Owner& owner) {
     std::array<int, 2> ends{};
     EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends.data()), 0);
     client_ = ends[0];
     server_ = ends[1];
     connection = std::make_shared<Connection>(
         Connection::Socket(io, boost::asio::generic::stream_protocol(AF_UNIX, 0), server_), service,
-        owner);
+        owner, std::make_unique<beanstalk::Session>(service));
   }
   Pair(const Pair&) = delete;
   Pair& operator=(const Pair&) = delete;

@@ -18,9 +18,9 @@
 
 #include "carillon/queue/engine.h"
 #include "carillon/queue/memory_store.h"
-#include "server/beanstalk/service.h"
 #include "server/beanstalk/session.h"
 #include "server/calendar.h"
+#include "server/service.h"
 
 namespace carillon::server::beanstalk {
 

@@ -22,7 +22,7 @@ namespace carillon::simulator {
 
 class Connection final : public server::TurnLine::Member {
  public:
-  Connection(ClientNumber number, const Manners& manners, server::beanstalk::Service& service)
+  Connection(ClientNumber number, const Manners& manners, server::Service& service)
       : number_(number),
         manners_(manners),
         talker_(manners.role, service.options().max_job_size),
@@ -97,9 +97,9 @@ class Connection final : public server::TurnLine::Member {
   // Replies that were made since the last call. They are not sent yet, and perhaps may not be.
   std::string new_replies() {
     if (!has_new_replies()) return std::exchange(begun_, {});
-    const server::beanstalk::ReplyQueue& replies = session_.replies();
+    const server::ReplyQueue& replies = session_.replies();
     const std::uint64_t made = left_ + replies.bytes();
-    server::beanstalk::ReplyQueue copy = replies;
+    server::ReplyQueue copy = replies;
     std::string bytes(copy.sendable(UINT64_MAX));
     bytes.erase(0, bytes.size() - static_cast<std::size_t>(made - seen_));
     seen_ = made;

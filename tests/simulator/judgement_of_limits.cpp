@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "server/beanstalk/service.h"
+#include "server/service.h"
 #include "simulator/model.h"
 
 namespace carillon::simulator {
@@ -71,7 +71,7 @@ bool Model::may_refuse(const Case& c) const {
     case Verb::kPutJob:
     case Verb::kRefused:
       return c.excuses.disk_low || limits_.system ||
-             (limits_.bodies && command.body.size() > server::beanstalk::kOwnBody);
+             (limits_.bodies && command.body.size() > server::kOwnBody);
     case Verb::kKick:
     case Verb::kKickJob:
     case Verb::kCheckpoint:
@@ -105,8 +105,7 @@ bool Model::may_refuse(const Case& c) const {
 }
 
 bool Model::may_refuse_body_of(const Job& job) const {
-  return (limits_.bodies || limits_.system) &&
-         job.record.body_bytes > server::beanstalk::kOwnReplies;
+  return (limits_.bodies || limits_.system) && job.record.body_bytes > server::kOwnReplies;
 }
 
 }  // namespace carillon::simulator

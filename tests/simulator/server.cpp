@@ -222,7 +222,7 @@ void Server::expect_memory_given_back() {
     session.count_memory();
     const bool has_body = session.mid_command() || session.wants() == Wants::kDelivery ||
                           connection->large_reply().under_way();
-    if (has_body || session.replies().memory() > server::beanstalk::kOwnReplies) return;
+    if (has_body || session.replies().memory() > server::kOwnReplies) return;
   }
   if (service_.memory().used() > 0) throw Violation("memory is in use that nobody needs");
 }

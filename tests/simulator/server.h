@@ -24,9 +24,9 @@
 #include "carillon/queue/disk_store.h"
 #include "carillon/queue/engine.h"
 #include "carillon/queue/group_commit.h"
-#include "server/beanstalk/service.h"
 #include "server/body_thread.h"
 #include "server/memory_reserve.h"
+#include "server/service.h"
 #include "server/turn_line.h"
 #include "simulator/connection.h"
 #include "simulator/disk.h"
@@ -131,7 +131,7 @@ class Server {
   std::optional<server::MemoryReserve> reserve_;
   queue::Engine engine_;
   Bodies bodies_;
-  server::beanstalk::Service service_;
+  server::Service service_;
   std::vector<std::unique_ptr<Connection>> connections_;
   ClientNumber last_client_ = 0;
   Model::Times times_;  // of the command that is carried out, or of what was due last

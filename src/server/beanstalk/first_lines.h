@@ -25,9 +25,6 @@
 
 namespace carillon::server::beanstalk {
 
-// Why a client is turned away.
-enum class Stranger : std::uint8_t { kNobody, kHttp, kUnknownCommands };
-
 class FirstLines {
  public:
   // After so many lines without a known command the client is turned away.

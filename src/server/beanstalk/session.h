@@ -13,9 +13,8 @@
 // taken, and nothing is deleted, released, buried or kicked: a client that is faster than the disk
 // waits, and nobody else does.
 //
-// Time. `receive` stops when a moment has come that its caller gives, and goes on in the next call.
-// A long command (kick, peek-delayed, list-tubes, the reply with a large body) is carried out in
-// steps, so that it can stop in the middle too.
+// Time. A long command (kick, peek-delayed, list-tubes, the reply with a large body) is carried out
+// in steps, so that it can stop in the middle too.
 //
 // Where a put is handled: take_line() parses the command line, dispatch() passes it to begin_put(),
 // which decides whether the body is kept or discarded, take_body() collects the body, and
@@ -38,70 +37,36 @@
 #include "server/beanstalk/command.h"
 #include "server/beanstalk/first_lines.h"
 #include "server/beanstalk/job_options.h"
-#include "server/beanstalk/reply_queue.h"
-#include "server/beanstalk/service.h"
+#include "server/protocol.h"
+#include "server/service.h"
 
 namespace carillon::server::beanstalk {
 
-class Session {
+class Session final : public Protocol {
  public:
-  // What must happen before `receive` uses another byte.
-  enum class Wants {
-    kInput,     // more bytes must come: those that were left over are not a whole command
-    kTurn,      // other connections should get their turn
-    kRoom,      // replies must leave: there are more bytes of them than max_unsent()
-    kStore,     // Service::store_has_room() must be true: the next step appends
-    kDelivery,  // `deliver`, `body_read` or `checkpoint_made` must be called
-    kNothing,   // the session is closed, and uses no more
-  };
-
   // Connects a client to the engine. The destructor calls close().
   explicit Session(Service& service);
-  ~Session();
-  Session(const Session&) = delete;
-  Session& operator=(const Session&) = delete;
+  ~Session() override;
 
-  // Carries out the whole commands in `bytes`, and goes on with a long one. Returns how many bytes
-  // were used; the others must be passed again, followed by what came after them. Stops after the
-  // first step that ends at `until_ns` or later, by the monotonic clock; the session wants kTurn
-  // then. A step is one command, or a bounded part of a long one.
-  std::size_t receive(std::string_view bytes, std::uint64_t until_ns = UINT64_MAX);
-
-  // Reports that the client has closed its half of the connection. A reserve that waits ends with
-  // TIMED_OUT, and so will every later one that would have to wait.
-  void end_of_input();
-
-  // Ends the wait of a reserve with what Engine::take_deliveries has returned for this client.
-  void deliver(const queue::Delivery& delivery);
-
-  // Ends the wait for a body with what came of Service::bodies() for this client.
-  void body_read(const Body& body);
-
-  // Ends the wait of a `checkpoint` with what CheckpointLease::poll has returned for this client.
-  void checkpoint_made(const CheckpointResult& result);
-
-  // Disconnects the client from the engine; its reserved jobs are ready again. A kick that is under
-  // way ends, and is answered with what it has done. The replies may still be sent.
-  void close();
-
-  Wants wants() const;
-  // Returns true if part of a command was used: the rest of a body, or of a line that is too long,
-  // is next.
-  bool mid_command() const;
-
-  // Counts anew what the session has of the memory of all connections. To be called when replies
-  // were added or have left.
-  void count_memory();
-  // The session has nothing of it any more. Both may outlive the service from now on.
-  void forget_memory() { memory_.set(0); }
-  // Returns true if the client has reserved jobs, or a checkpoint that it copies.
-  bool is_at_work() const;
-  // Why the session has closed itself, if the client does not speak this protocol. The first call
-  // after that tells; kNobody else.
-  Stranger take_stranger() { return std::exchange(stranger_, Stranger::kNobody); }
-  queue::ClientId client() const { return client_; }
-  ReplyQueue& replies() { return replies_; }
-  const ReplyQueue& replies() const { return replies_; }
+  // Protocol
+  queue::ClientId client() const override { return client_; }
+  using Protocol::receive;
+  std::size_t receive(std::string_view bytes, std::uint64_t until_ns) override;
+  // A reserve that waits ends with TIMED_OUT, and so will every later one that would have to wait.
+  void end_of_input() override;
+  void deliver(const queue::Delivery& delivery) override;
+  void body_read(const Body& body) override;
+  void checkpoint_made(const CheckpointResult& result) override;
+  // The client's reserved jobs are ready again. A kick that is under way ends, and is answered with
+  // what it has done.
+  void close() override;
+  Wants wants() const override;
+  // Also true while the rest of a body, or of a line that is too long, is next.
+  bool mid_command() const override;
+  bool is_at_work() const override;
+  void count_memory() override;
+  void forget_memory() override { memory_.set(0); }
+  std::string_view failure_reply() const override { return "INTERNAL_ERROR\r\n"; }
 
  private:
   enum class State : std::uint8_t {
@@ -219,9 +184,7 @@ class Session {
 
   Service& service_;
   queue::ClientId client_;
-  ReplyQueue replies_;
   FirstLines first_lines_;
-  Stranger stranger_ = Stranger::kNobody;
   State state_ = State::kLine;
   bool input_ended_ = false;
   bool producer_ = false;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "carillon/queue/engine.h"
-#include "server/beanstalk/service.h"
+#include "server/service.h"
 
 namespace carillon::server::beanstalk {
 

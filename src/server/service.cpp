@@ -1,5 +1,5 @@
 // Service and the Identity of this process (service.h).
-#include "server/beanstalk/service.h"
+#include "server/service.h"
 
 #include <spdlog/spdlog.h>
 #include <sys/utsname.h>
@@ -9,7 +9,7 @@
 #include <random>
 #include <utility>
 
-namespace carillon::server::beanstalk {
+namespace carillon::server {
 namespace {
 
 std::string random_id() {
@@ -97,4 +97,4 @@ void Service::report_cut_reply(std::string_view why) {
       *held_back);
 }
 
-}  // namespace carillon::server::beanstalk
+}  // namespace carillon::server

@@ -17,7 +17,7 @@
 
 #include "carillon/queue/store.h"
 
-namespace carillon::server::beanstalk {
+namespace carillon::server {
 
 class ReplyQueue {
  public:
@@ -80,4 +80,4 @@ class ReplyQueue {
   std::deque<Held> held_;   // durable_at strictly rising
 };
 
-}  // namespace carillon::server::beanstalk
+}  // namespace carillon::server

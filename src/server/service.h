@@ -1,5 +1,6 @@
-// What all beanstalk sessions of one server share: the engine, the clock, the limits, and the
-// counters that `stats` shows. The event loop owns one Service and gives it to each connection.
+// What all sessions of one server share, whatever their protocol: the engine, the clock, the
+// limits, and the counters that `stats` shows. The event loop owns one Service and gives it to each
+// connection.
 #pragma once
 
 #include <array>
@@ -11,15 +12,15 @@
 
 #include "carillon/queue/engine.h"
 #include "carillon/queue/now.h"
-#include "server/beanstalk/checkpoint_lease.h"
 #include "server/beanstalk/command.h"
 #include "server/bodies.h"
+#include "server/checkpoint_lease.h"
 #include "server/disk_space.h"
 #include "server/log_throttle.h"
 #include "server/memory_pool.h"
 #include "server/memory_reserve.h"
 
-namespace carillon::server::beanstalk {
+namespace carillon::server {
 
 // What each connection may have of the memory of all, in bytes, so that it can go on whatever the
 // others take: of replies, and of a body that comes in. Beyond that it asks.
@@ -64,7 +65,7 @@ struct Identity {
 };
 
 struct Counters {
-  std::array<std::uint64_t, kVerbs> commands{};
+  std::array<std::uint64_t, beanstalk::kVerbs> commands{};
   std::uint64_t connections = 0;  // open now
   std::uint64_t producers = 0;    // open connections that have sent a put
   std::uint64_t workers = 0;      // open connections that have sent a reserve
@@ -73,8 +74,8 @@ struct Counters {
   std::uint64_t closed_idle = 0;     // by the server, because the client sent no command
   std::uint64_t closed_foreign = 0;  // by the server, because the client speaks another protocol
 
-  std::uint64_t& of(Verb verb) { return commands[static_cast<std::size_t>(verb)]; }
-  std::uint64_t of(Verb verb) const { return commands[static_cast<std::size_t>(verb)]; }
+  std::uint64_t& of(beanstalk::Verb verb) { return commands[static_cast<std::size_t>(verb)]; }
+  std::uint64_t of(beanstalk::Verb verb) const { return commands[static_cast<std::size_t>(verb)]; }
 };
 
 // Thread safety: none; it belongs to the thread that owns the engine.
@@ -163,4 +164,4 @@ class Service {
   LogThrottle cut_replies_;
 };
 
-}  // namespace carillon::server::beanstalk
+}  // namespace carillon::server

@@ -1,7 +1,7 @@
 // ReplyQueue (reply_queue.h).
-#include "server/beanstalk/reply_queue.h"
+#include "server/reply_queue.h"
 
-namespace carillon::server::beanstalk {
+namespace carillon::server {
 namespace {
 
 // An empty buffer that grew beyond this gives its memory back.
@@ -60,4 +60,4 @@ void ReplyQueue::clear() {
   held_.clear();
 }
 
-}  // namespace carillon::server::beanstalk
+}  // namespace carillon::server

@@ -1,9 +1,9 @@
 // CheckpointLease (checkpoint_lease.h).
-#include "server/beanstalk/checkpoint_lease.h"
+#include "server/checkpoint_lease.h"
 
 #include <spdlog/spdlog.h>
 
-namespace carillon::server::beanstalk {
+namespace carillon::server {
 
 CheckpointLease::Begun CheckpointLease::begin(queue::ClientId client) {
   if (store_ == nullptr) return Begun::kInMemory;
@@ -38,4 +38,4 @@ void CheckpointLease::end(queue::ClientId client) {
   pending_ = false;
 }
 
-}  // namespace carillon::server::beanstalk
+}  // namespace carillon::server

@@ -15,7 +15,7 @@
 #include "carillon/queue/disk_store.h"
 #include "carillon/queue/engine.h"
 
-namespace carillon::server::beanstalk {
+namespace carillon::server {
 
 // What a client that waits for a checkpoint gets.
 struct CheckpointResult {
@@ -57,4 +57,4 @@ class CheckpointLease {
   bool pending_ = false;
 };
 
-}  // namespace carillon::server::beanstalk
+}  // namespace carillon::server
