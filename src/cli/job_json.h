@@ -19,11 +19,4 @@ std::string met_json(std::uint64_t id, std::string_view tube, std::string_view r
 // (RFC 4648), because JSON strings cannot hold other bytes. An empty `state` is left out.
 std::string job_json(const Job& job, std::string_view tube, std::string_view state);
 
-// Returns true if the bytes are UTF-8 as RFC 3629 defines it: shortest forms, no surrogates,
-// nothing above U+10FFFF.
-bool is_utf8(std::string_view bytes);
-
-// Returns the bytes in Base64 with padding (RFC 4648, section 4).
-std::string to_base64(std::string_view bytes);
-
 }  // namespace carillon::cli

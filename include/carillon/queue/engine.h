@@ -112,6 +112,11 @@ class OverLimit : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+struct JobListing;  // job_listing.h
+struct ListedJob;
+struct JobBulk;    // job_bulk.h
+struct DueCounts;  // due_counts.h
+
 class Engine {
  public:
   // Takes over what the store holds, and loads the jobs that are due by now, so that the first
@@ -346,6 +351,16 @@ class Engine {
   TubeListSize list_tubes(ClientId client);
   // REQUIRES: names are left.
   std::optional<std::vector<std::string>> next_tubes(ClientId client);
+
+  // Returns up to `limit` jobs of a tube, and moves the list on (job_listing.h). A call looks at 64
+  // jobs at most, so it may return none though others follow. Throws StoreError, with `list` as it
+  // was.
+  std::vector<ListedJob> list_jobs(Now now, JobListing& list, std::size_t limit);
+  // Goes on with a change of many jobs of a tube, by one append at most (job_bulk.h). Throws
+  // StoreError with nothing changed, and OverLimit if the tube they move to cannot be made.
+  void change_jobs(Now now, JobBulk& bulk);
+  // Goes on counting what is due when (due_counts.h).
+  void count_due(Now now, DueCounts& counts);
   // Returns the sequence number of the last append. An answer "there is no such job" may depend on
   // it, so the answer waits until that append is durable.
   Sequence last_sequence() const;

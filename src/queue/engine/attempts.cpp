@@ -76,7 +76,7 @@ void Engine::State::entrust(LoadedJob& job, Ending ending) {
   detach(job);
   job.state = JobState::kReserved;
   job.holder = &undertaker;
-  ++job.tube->reserved;
+  job.tube->reserve(job.record.due);
   ++sums.reserved;
   ttrs.schedule(job, UINT64_MAX);  // a reserved job has a deadline; this one never comes
   undertaker.held.push_back(job);

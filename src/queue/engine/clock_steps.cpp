@@ -186,8 +186,11 @@ void Engine::State::place(const std::vector<JobChange>& moves) {
     if (!reserved) detach(*job);
     job->record = *move.after;
     job->sequence = sequence;
-    if (reserved) continue;
     Tube& tube = *job->tube;
+    if (reserved) {
+      tube.reserved_until = std::max(tube.reserved_until, job->record.due);
+      continue;
+    }
     enqueue(*job);
     if (LoadedJob* still = loaded(id)) make_room(tube, *still);
   }

@@ -41,7 +41,7 @@ void Engine::State::hold(Client& client, LoadedJob& job) {
   job.state = JobState::kReserved;
   job.holder = &client;
   ++job.history.reserves;
-  ++job.tube->reserved;
+  job.tube->reserve(job.record.due);
   ++sums.reserved;
   ttrs.schedule(job, clock.mono_from() + job.record.ttr);
   client.held.push_back(job);

@@ -2,6 +2,7 @@
 // have been loaded from the store.
 #pragma once
 
+#include <algorithm>
 #include <boost/intrusive/list.hpp>
 #include <boost/intrusive/set.hpp>
 #include <cstddef>
@@ -60,6 +61,11 @@ struct Tube {
     while (!waiting.empty() && !waiting.front().client->waiting) waiting.pop_front();
     return waiting.empty() ? nullptr : waiting.front().client;
   }
+  // A job of the tube that is due then is reserved from now on.
+  void reserve(UtcMs its_due) {
+    reserved_until = std::max(reserved == 0 ? 0 : reserved_until, its_due);
+    ++reserved;
+  }
   bool has_jobs() const { return record.scheduled + record.buried > 0; }
   bool referenced() const { return !record.empty() || users + watchers + schedules > 0; }
 
@@ -91,6 +97,7 @@ struct Tube {
   boost::intrusive::list_member_hook<> ripening_hook;
   UtcMs ripe_until = 0;
   std::uint64_t reserved = 0;
+  UtcMs reserved_until = 0;  // while any job is reserved: none of these is due later
   std::uint64_t urgent = 0;  // those in `ready`
   std::size_t loaded = 0;    // ready + delayed + reserved
 

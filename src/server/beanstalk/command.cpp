@@ -40,6 +40,7 @@ constexpr std::array kPrefixes = {
     Prefix{"trigger-schedule ", Verb::kTriggerSchedule},
     Prefix{"stats-schedule ", Verb::kStatsSchedule},
     Prefix{"list-schedules", Verb::kListSchedules},
+    Prefix{"list-jobs ", Verb::kListJobs, kMaxLongLine},
     Prefix{"peek ", Verb::kPeek},
     Prefix{"peek-ready", Verb::kPeekReady},
     Prefix{"peek-delayed", Verb::kPeekDelayed},
@@ -228,6 +229,7 @@ Form read_arguments(std::string_view rest, Command& c) {
     case Verb::kCancelJob:
       return good_if(read_job(rest, c));
     case Verb::kSetTube:
+    case Verb::kListJobs:
       c.tube = rest.substr(0, rest.find(' '));
       c.options = rest.substr(std::min(rest.size(), c.tube.size() + 1));
       return good_if(is_tube_name(c.tube));

@@ -24,6 +24,7 @@ bool takes_memory(Verb verb) {
     case Verb::kKick:
     case Verb::kKickJob:
     case Verb::kCheckpoint:
+    case Verb::kListJobs:
       return true;
     default:
       return false;
@@ -48,6 +49,7 @@ void Session::close() {
   if (state_ == State::kPieces) give_up_large_body();
   state_ = State::kClosed;
   body_ = {};
+  page_.reset();
   Counters& counters = service_.counters();
   --counters.connections;
   counters.producers -= producer_ ? 1u : 0u;
@@ -73,7 +75,8 @@ bool Session::mid_command() const {
 
 void Session::count_memory() {
   const bool has_body = state_ == State::kBody || state_ == State::kPieces ||
-                        state_ == State::kReading || state_ == State::kSending;
+                        state_ == State::kReading || state_ == State::kSending ||
+                        state_ == State::kPaging;
   if (!has_body) held_ = 0;
   const std::size_t replies = replies_.memory();
   memory_.set(held_ + (replies > kOwnReplies ? replies - kOwnReplies : 0));
@@ -191,6 +194,8 @@ void Session::dispatch(const Command& c) {
       return stats_schedule(c.tube);
     case Verb::kListSchedules:
       return list_schedules(c.tube);
+    case Verb::kListJobs:
+      return list_jobs(c);
     case Verb::kCancelJob:
       return cancel_job(c);
     case Verb::kPatchJob:
@@ -229,7 +234,7 @@ void Session::release(const Command& c) {
 
 bool Session::in_long_command() const {
   return state_ == State::kKicking || state_ == State::kPeeking || state_ == State::kListing ||
-         state_ == State::kSending;
+         state_ == State::kPaging || state_ == State::kSending;
 }
 
 void Session::go_on() {
@@ -240,6 +245,8 @@ void Session::go_on() {
       return go_on_peeking();
     case State::kListing:
       return go_on_listing();
+    case State::kPaging:
+      return go_on_paging();
     default:
       return go_on_sending();
   }

@@ -13,8 +13,8 @@
 // taken, and nothing is deleted, released, buried or kicked: a client that is faster than the disk
 // waits, and nobody else does.
 //
-// Time. A long command (kick, peek-delayed, list-tubes, the reply with a large body) is carried out
-// in steps, so that it can stop in the middle too.
+// Time. A long command (kick, peek-delayed, list-tubes, list-jobs, the reply with a large body) is
+// carried out in steps, so that it can stop in the middle too.
 //
 // Where a put is handled: take_line() parses the command line, dispatch() passes it to begin_put(),
 // which decides whether the body is kept or discarded, take_body() collects the body, and
@@ -37,6 +37,7 @@
 #include "server/beanstalk/command.h"
 #include "server/beanstalk/first_lines.h"
 #include "server/beanstalk/job_options.h"
+#include "server/beanstalk/job_page.h"
 #include "server/protocol.h"
 #include "server/service.h"
 
@@ -82,6 +83,7 @@ class Session final : public Protocol {
     kKicking,     // kick_ is under way
     kPeeking,     // peek_ is under way
     kListing,     // the list of all tubes is being answered
+    kPaging,      // page_ is being made
     kClosed,
   };
 
@@ -119,6 +121,10 @@ class Session final : public Protocol {
   void trigger_schedule(std::string_view name);
   void stats_schedule(std::string_view name);
   void list_schedules(std::string_view after);
+  void list_jobs(const Command& command);
+  void go_on_paging();
+  bool add_next_job(std::optional<Body> body);
+  void page_body_read(const Body& body);
   void finish_put(std::string_view body_and_end);
   void begin_large_put();
   void put_piece();
@@ -148,7 +154,7 @@ class Session final : public Protocol {
   void ignore(std::string_view tube);
 
   // What a body is read for.
-  enum class Asked : std::uint8_t { kReserve, kReserveJob, kPeek };
+  enum class Asked : std::uint8_t { kReserve, kReserveJob, kPeek, kPage };
   void fetch(Asked asked, const queue::JobView& job);
   void answer_body(const Body& body);
   void answer_reserved(const Body& body);
@@ -206,9 +212,10 @@ class Session final : public Protocol {
   std::string_view reply_;   // kSwallow: the reply after that
   queue::Kick kick_;         // kKicking
   queue::DelayedPeek peek_;  // kPeeking
-  Asked asked_{};            // kReading, kSending: what for,
-  queue::JobView job_;       // and the job whose body it is,
-  std::uint32_t sent_ = 0;   // and how much of it the reply has
+  std::unique_ptr<JobPage> page_;  // kPaging, and kReading for a body of it
+  Asked asked_{};                  // kReading, kSending: what for,
+  queue::JobView job_;             // and the job whose body it is,
+  std::uint32_t sent_ = 0;         // and how much of it the reply has
 };
 
 }  // namespace carillon::server::beanstalk

@@ -72,6 +72,7 @@ std::size_t Session::take(std::string_view bytes) {
     case State::kKicking:
     case State::kPeeking:
     case State::kListing:
+    case State::kPaging:
     case State::kClosed:
       break;
   }

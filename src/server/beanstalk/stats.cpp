@@ -42,16 +42,6 @@ std::string_view name_of(queue::Ending ending) {
   return "unknown";
 }
 
-std::string_view name_of(queue::Death death) {
-  switch (death) {
-    case queue::Death::kNone:
-      return "no";
-    case queue::Death::kAttempts:
-      return "attempts";
-  }
-  return "unknown";
-}
-
 class Yaml {
  public:
   template <class Value>
@@ -93,20 +83,6 @@ std::string seconds(const timeval& time) {
   return fmt::format("{}.{:06}", time.tv_sec, time.tv_usec);
 }
 
-std::string_view name_of(queue::JobState state) {
-  switch (state) {
-    case queue::JobState::kDelayed:
-      return "delayed";
-    case queue::JobState::kReady:
-      return "ready";
-    case queue::JobState::kReserved:
-      return "reserved";
-    case queue::JobState::kBuried:
-      return "buried";
-  }
-  return "invalid";
-}
-
 void command_counts(Yaml& yaml, const Counters& counters) {
   const auto count = [&](auto... verbs) { return (counters.of(verbs) + ...); };
   yaml.field("cmd-put", count(Verb::kPut, Verb::kPutMs, Verb::kPutAt, Verb::kPutJob))
@@ -135,6 +111,30 @@ void command_counts(Yaml& yaml, const Counters& counters) {
 }
 
 }  // namespace
+
+std::string_view name_of(queue::JobState state) {
+  switch (state) {
+    case queue::JobState::kDelayed:
+      return "delayed";
+    case queue::JobState::kReady:
+      return "ready";
+    case queue::JobState::kReserved:
+      return "reserved";
+    case queue::JobState::kBuried:
+      return "buried";
+  }
+  return "invalid";
+}
+
+std::string_view name_of(queue::Death death) {
+  switch (death) {
+    case queue::Death::kNone:
+      return "no";
+    case queue::Death::kAttempts:
+      return "attempts";
+  }
+  return "unknown";
+}
 
 std::string server_stats_yaml(Service& service) {
   const queue::Now now = service.now();

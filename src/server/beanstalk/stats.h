@@ -1,5 +1,5 @@
 // The YAML with which the session answers `stats`, `stats-job`, `stats-tube` and the `list-…`
-// commands: beanstalkd's fields in beanstalkd's order, and Carillon's own fields after them.
+// commands but list-jobs: beanstalkd's fields in beanstalkd's order, and Carillon's own after them.
 #pragma once
 
 #include <string>
@@ -10,6 +10,10 @@
 #include "server/service.h"
 
 namespace carillon::server::beanstalk {
+
+// The words of states and deaths: "delayed", "attempts".
+std::string_view name_of(queue::JobState state);
+std::string_view name_of(queue::Death death);
 
 std::string server_stats_yaml(Service& service);
 std::string tube_stats_yaml(const queue::TubeStats& tube);

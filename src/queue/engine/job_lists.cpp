@@ -1,0 +1,129 @@
+// Here lists of a tube's jobs are read in steps (job_listing.h).
+//
+// The store has the records of all jobs, those in memory too, in the order of the list. So a list
+// is a scan of the store, and what memory knows beyond that is looked up. No job is loaded for it.
+
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "queue/engine/job_lists.h"
+
+namespace carillon::queue {
+
+namespace {
+
+// So many records are read at once, at the most; and at the least, because a filter may pass few.
+constexpr std::size_t kMostAtOnce = 64;
+constexpr std::size_t kLeastAtOnce = 16;
+
+constexpr std::uint32_t kScheduled =
+    bit_of(JobState::kDelayed) | bit_of(JobState::kReady) | bit_of(JobState::kReserved);
+constexpr std::uint32_t kBuriedOrDead = bit_of(JobState::kBuried) | kDeadJobs;
+
+std::optional<std::uint64_t> take_number(std::string_view& text) {
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc()) return std::nullopt;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return number;
+}
+
+}  // namespace
+
+bool JobFilter::admits(const JobRecord& job, JobState state) const {
+  const bool is_dead = state == JobState::kBuried && job.extras->death != Death::kNone;
+  const std::uint32_t is = bit_of(state) | (is_dead ? kDeadJobs : 0);
+  return admits_any(is) && job.due >= due_from && job.due < due_before &&
+         job.extras->key.starts_with(key_prefix);
+}
+
+std::string to_text(const JobCursor& cursor) {
+  if (cursor.burial > 0) return "b" + std::to_string(cursor.burial);
+  return "d" + std::to_string(cursor.due.due) + "-" + std::to_string(cursor.due.id);
+}
+
+std::optional<JobCursor> to_cursor(std::string_view text) {
+  if (text.empty()) return std::nullopt;
+  const char kind = text.front();
+  text.remove_prefix(1);
+  const auto first = take_number(text);
+  if (!first) return std::nullopt;
+  if (kind == 'b' && *first > 0 && text.empty()) return JobCursor{.burial = *first, .due = {}};
+  if (kind != 'd' || !text.starts_with('-')) return std::nullopt;
+  text.remove_prefix(1);
+  const auto id = take_number(text);
+  if (!id || !text.empty()) return std::nullopt;
+  return JobCursor{.burial = 0, .due = {*first, *id}};
+}
+
+// Returns the due time from which on no job that is not buried can be meant.
+UtcMs Engine::State::end_of(const Tube& tube, const JobFilter& filter) const {
+  if (!filter.admits_any(kScheduled)) return 0;
+  const bool any_due = filter.admits_any(bit_of(JobState::kDelayed)) || !to_place.empty();
+  if (any_due) return filter.due_before;
+  // What is due later is delayed, unless somebody has reserved it before its time.
+  UtcMs last = 0;
+  constexpr Millis kTolerance = 1;  // the wall clock may go back so far without a step
+  if (filter.admits_any(bit_of(JobState::kReady))) last = clock.utc() + kTolerance;
+  if (tube.reserved > 0 && filter.admits_any(bit_of(JobState::kReserved)))
+    last = std::max(last, tube.reserved_until);
+  return std::min(filter.due_before, last + 1);
+}
+
+Engine::State::NextListed Engine::State::next_to_list(const Tube& tube, const JobListing& list,
+                                                      std::size_t limit) const {
+  const std::uint32_t number = tube.record.number;
+  NextListed found;
+  if (list.next.burial > 0) {
+    found.jobs = store.scan_buried(number, list.next.burial, limit);
+    found.done = found.jobs.size() < limit;
+    return found;
+  }
+  const DueKey from = std::max(list.next.due, DueKey{list.filter.due_from, 0});
+  const UtcMs end = end_of(tube, list.filter);
+  if (from.due < end) found.jobs = store.scan_due(number, from, limit);
+  const bool ends = found.jobs.size() < limit || found.jobs.back().due >= end;
+  while (!found.jobs.empty() && found.jobs.back().due >= end) found.jobs.pop_back();
+  if (!ends) return found;
+  found.next = JobCursor{.burial = 1, .due = {}};
+  found.done = tube.record.buried == 0 || !list.filter.admits_any(kBuriedOrDead);
+  return found;
+}
+
+std::vector<ListedJob> Engine::list_jobs(Now now, JobListing& list, std::size_t limit) {
+  State& s = *state_;
+  s.advance(now);
+  std::vector<ListedJob> listed;
+  const Tube* const tube = s.tubes.find(list.tube);
+  if (tube == nullptr) list.done = true;
+  if (list.done || limit == 0) return listed;
+  const State::NextListed found =
+      s.next_to_list(*tube, list, std::clamp(limit, kLeastAtOnce, kMostAtOnce));
+  for (const JobRecord& job : found.jobs) {
+    if (listed.size() == limit) return listed;
+    list.next = JobCursor::after(job);
+    ++list.looked_at;
+    const JobState state = s.state_of(job);
+    if (list.filter.admits(job, state)) listed.push_back(s.listed(job, state));
+  }
+  if (found.next) list.next = *found.next;
+  list.done = found.done;
+  return listed;
+}
+
+ListedJob Engine::State::listed(const JobRecord& job, JobState state) {
+  ListedJob listed{.record = job, .state = state};
+  const LoadedJob* const in_memory = loaded(job.id);
+  if (in_memory == nullptr) return listed;
+  listed.record.history = in_memory->history;
+  if (in_memory->holder != nullptr) listed.worker = in_memory->holder->name;
+  return listed;
+}
+
+}  // namespace carillon::queue

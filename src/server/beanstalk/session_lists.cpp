@@ -1,0 +1,89 @@
+// The command list-jobs (session.h).
+//
+// The page is made in steps: the engine tells some jobs, and then their bodies are fetched if they
+// are asked for, as in session_bodies.cpp. Meanwhile a job may be deleted, or get another body:
+// then it is left out, or looked at again. One that has moved is met again if it has moved on.
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include "server/beanstalk/session.h"
+
+namespace carillon::server::beanstalk {
+namespace {
+
+constexpr std::string_view kEnd = "\r\n";
+
+// A page, and a line with a body in it before it ends.
+constexpr std::size_t kPageMemory = kPageBytes + 2 * std::size_t{kMostListedBody};
+
+}  // namespace
+
+void Session::list_jobs(const Command& c) {
+  ListOptions options;
+  try {
+    options = parse_list_options(c.options);
+  } catch (const std::invalid_argument& error) {
+    return replies_.add(0, "BAD_OPTION ", std::string_view(error.what()), kEnd);
+  }
+  if (options.is_first && !service_.engine().tube_stats(service_.now(), c.tube))
+    return answer_not_found();
+  if (!may_hold(kPageMemory, 0)) return answer_out_of_memory(kNoMemory);
+  page_ = std::make_unique<JobPage>(c.tube, options);
+  state_ = State::kPaging;
+}
+
+void Session::go_on_paging() {
+  state_ = State::kLine;
+  or_answer_failure([&] {
+    JobPage& page = *page_;
+    if (page.next() == nullptr)
+      page.take(service_.engine().list_jobs(service_.now(), page.list(), page.at_once()));
+    while (page.next() != nullptr) {
+      if (!add_next_job(std::nullopt)) return;
+    }
+    state_ = State::kPaging;
+    if (!page.is_full()) return;
+    state_ = State::kLine;
+    answer_yaml(service_.engine().last_sequence(), page.finish());
+  });
+  if (state_ == State::kLine) page_.reset();
+}
+
+// Adds the line of the page's next job. `body`: what came of reading its body. Returns false if it
+// must be waited for, or if it cannot be read, and the client was told so.
+bool Session::add_next_job(std::optional<Body> body) {
+  queue::ListedJob& job = *page_->next();
+  if (!page_->wants_body(job)) return page_->add(), true;
+  const queue::JobId id = job.record.body_id();
+  if (!body) body = body_at_hand(service_.store(), {.id = id});
+  if (!body) {
+    asked_ = Asked::kPage;
+    service_.bodies().read(client_, {.id = id});
+    state_ = State::kReading;
+    return false;
+  }
+  if (body->bytes) return page_->add(*body->bytes), true;
+  if (!body->damaged) {
+    answer_store_failure(body->error);
+    return false;
+  }
+  const auto now = service_.engine().job_stats(service_.now(), job.record.id);
+  const auto place = [](const queue::JobRecord& record) { return queue::JobCursor::after(record); };
+  if (!now || place(now->record) != place(job.record)) return page_->skip(), true;
+  if (now->record.body_id() == id) return page_->add_without_body(body->error), true;
+  job = {.record = now->record, .state = now->state};
+  return true;
+}
+
+void Session::page_body_read(const Body& body) {
+  state_ = State::kLine;
+  or_answer_failure([&] {
+    if (add_next_job(body)) state_ = State::kPaging;
+  });
+  if (state_ == State::kLine) page_.reset();
+}
+
+}  // namespace carillon::server::beanstalk

@@ -1,0 +1,27 @@
+// Texts in JSON: strings, and bytes that are no UTF-8.
+//
+//   append_json_field(line, "body", bytes);    // "body":"a\\nb", or "body_base64":"/w=="
+//
+// Thread safety: pure.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace carillon::server {
+
+// Returns true if the bytes are UTF-8 as RFC 3629 defines it: shortest forms, no surrogates,
+// nothing above U+10FFFF.
+bool is_utf8(std::string_view bytes);
+
+// Returns the bytes in Base64 with padding (RFC 4648, section 4).
+std::string to_base64(std::string_view bytes);
+
+// Appends the text as a string of JSON (RFC 8259), in quotes. REQUIRES: it is UTF-8.
+void append_json_string(std::string& to, std::string_view text);
+
+// Appends "name":"text"; if the text is not UTF-8, as JSON strings must be, "name_base64":"Base64".
+// REQUIRES: the name needs no escape.
+void append_json_field(std::string& to, std::string_view name, std::string_view text);
+
+}  // namespace carillon::server

@@ -1,0 +1,59 @@
+// Tests of JSON strings, of Base64 and of the UTF-8 check.
+
+#include "server/json_text.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace carillon::server {
+namespace {
+
+using namespace std::string_literals;
+
+// RFC 4648, section 10.
+TEST(JsonText, Base64AsInTheRfc) {
+  EXPECT_EQ(to_base64(""), "");
+  EXPECT_EQ(to_base64("f"), "Zg==");
+  EXPECT_EQ(to_base64("fo"), "Zm8=");
+  EXPECT_EQ(to_base64("foo"), "Zm9v");
+  EXPECT_EQ(to_base64("foob"), "Zm9vYg==");
+  EXPECT_EQ(to_base64("fooba"), "Zm9vYmE=");
+  EXPECT_EQ(to_base64("foobar"), "Zm9vYmFy");
+  EXPECT_EQ(to_base64("\xFB\xEF\xBE\xFF"), "++++/w==");
+}
+
+TEST(JsonText, Utf8) {
+  EXPECT_TRUE(is_utf8(""));
+  EXPECT_TRUE(is_utf8("hello\0world"s));
+  EXPECT_TRUE(is_utf8("\xC2\x80 \xDF\xBF"));                  // U+0080, U+07FF
+  EXPECT_TRUE(is_utf8("\xE0\xA0\x80 \xEF\xBF\xBF"));          // U+0800, U+FFFF
+  EXPECT_TRUE(is_utf8("\xF0\x90\x80\x80 \xF4\x8F\xBF\xBF"));  // U+10000, U+10FFFF
+  EXPECT_TRUE(is_utf8("\xED\x9F\xBF \xEE\x80\x80"));          // just below and above the surrogates
+}
+
+TEST(JsonText, NotUtf8) {
+  EXPECT_FALSE(is_utf8("\x80"));   // a continuation without a start
+  EXPECT_FALSE(is_utf8("a\xC3"));  // cut off
+  EXPECT_FALSE(is_utf8("\xE2\x82"));
+  EXPECT_FALSE(is_utf8("\xE2\x82z"));
+  EXPECT_FALSE(is_utf8("\xC0\xAF"));  // longer than needed
+  EXPECT_FALSE(is_utf8("\xE0\x9F\xBF"));
+  EXPECT_FALSE(is_utf8("\xF0\x8F\xBF\xBF"));
+  EXPECT_FALSE(is_utf8("\xED\xA0\x80"));      // a surrogate
+  EXPECT_FALSE(is_utf8("\xF4\x90\x80\x80"));  // U+110000
+  EXPECT_FALSE(is_utf8("\xF5\x80\x80\x80"));
+  EXPECT_FALSE(is_utf8("\xFF"));
+}
+
+TEST(JsonText, Fields) {
+  std::string text;
+  append_json_field(text, "a", "\"\\\n\0\x7f\xC3\xA4"s);
+  EXPECT_EQ(text, "\"a\":\"\\\"\\\\\\u000a\\u0000\x7f\xC3\xA4\"");
+  text.clear();
+  append_json_field(text, "a", "\xFF\x00\x01"s);
+  EXPECT_EQ(text, "\"a_base64\":\"/wAB\"");
+}
+
+}  // namespace
+}  // namespace carillon::server
