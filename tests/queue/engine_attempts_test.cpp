@@ -241,6 +241,66 @@ TEST_F(EngineAttemptsTest, WhoeverIsRevivedHasAllAttemptsAnew) {
   }
 }
 
+TEST_F(EngineAttemptsTest, AJobThatIsNotBuriedKeepsItsAttempts) {
+  put({.max_attempts = 2, .backoff = 10'000});
+  EXPECT_EQ(queue.reserve(worker), "a");
+  EXPECT_EQ(fail(1).result, Failed::kAgain);
+  EXPECT_EQ(engine.patch(queue.now(), 1, {.due_in = 5'000}).result, Changed::kDone);
+  EXPECT_EQ(record(1).extras->attempts, 1U);
+  EXPECT_TRUE(engine.kick_job(queue.now(), 1).done);
+  EXPECT_EQ(record(1).extras->attempts, 1U);
+  EXPECT_EQ(queue.reserve(worker), "a");
+  EXPECT_EQ(fail(1).result, Failed::kDead);
+}
+
+TEST_F(EngineAttemptsTest, ADamagedStoryBeginsAnewAndHoldsUpNobody) {
+  for (JobId id = 1; id <= 2; ++id) {
+    put({.max_attempts = 3}, 1'000);
+    EXPECT_EQ(queue.reserve(worker), "a");
+    fail(id, "before");
+    EXPECT_EQ(queue.reserve(worker), "a");
+  }
+  queue.store().faults.story = 1;
+  EXPECT_THROW(queue.pass(1'001), StoreError) << "the owner is told";
+  queue.store().faults = {};
+  EXPECT_EQ(state(1), JobState::kReady);
+  EXPECT_EQ(state(2), JobState::kReady);
+  EXPECT_EQ(record(1).extras->attempts, 2U);
+  EXPECT_EQ(story(1), (std::vector<Attempt>{{queue.utc(), Ending::kTimedOut, "", ""}}));
+  EXPECT_EQ(story(2).size(), 2U);
+}
+
+TEST_F(EngineAttemptsTest, AStoryThatCannotBeReadNowHoldsUpNobodyElse) {
+  put({.max_attempts = 3}, 1'000);
+  EXPECT_EQ(queue.reserve(worker), "a");
+  fail(1, "before");
+  EXPECT_EQ(queue.reserve(worker), "a");
+  put({.max_attempts = 3}, 1'000);
+  EXPECT_EQ(queue.reserve(worker), "a");
+  queue.store().faults.records = true;
+  EXPECT_THROW(queue.pass(1'001), StoreError);
+  EXPECT_THROW(queue.pass(0), StoreError);
+  queue.store().faults = {};
+  EXPECT_EQ(state(1), JobState::kReserved);
+  EXPECT_EQ(engine.job_stats(queue.now(), 1)->time_left, 0U);
+  EXPECT_EQ(state(2), JobState::kReady);
+  queue.pass(1'000);
+  EXPECT_EQ(state(1), JobState::kReady);
+  EXPECT_EQ(story(1).size(), 2U);
+}
+
+TEST_F(EngineAttemptsTest, ManyAttemptsThatEndTogetherEndInSteps) {
+  for (JobId id = 1; id <= 40; ++id) {
+    put({.max_attempts = 1}, 1'000);
+    EXPECT_EQ(queue.reserve(worker), "a");
+  }
+  queue.pass(1'001);
+  EXPECT_EQ(engine.stats().jobs.buried, 16U);
+  queue.pass(0);
+  queue.pass(0);
+  EXPECT_EQ(engine.stats().jobs.buried, 40U);
+}
+
 TEST_F(EngineAttemptsTest, ATubeStaysAsLongAsAnythingIsSet) {
   engine.set_tube(queue.now(), "mail", {.retry = {.max_attempts = 3}});
   EXPECT_TRUE(engine.tube_stats(queue.now(), "mail"));

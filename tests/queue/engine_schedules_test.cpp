@@ -193,6 +193,15 @@ TEST_F(SchedulesTest, WhatIsMissedByALittleFires) {
   EXPECT_EQ(events(), Events{});
 }
 
+TEST_F(SchedulesTest, TheLastOfTheMissedIsNoneThatTheClocksSkip) {
+  pass(1'711'752'000'000 - kStart);  // 2024-03-29T23:00:00Z; the clocks go forward on the 31st
+  set(daily("02:30", "Summer"));
+  queue.restart(2 * kDay);
+  settle();
+  EXPECT_EQ(record().fired, 1u);
+  EXPECT_EQ(record().last_occurrence, 1'711'762'200'000u);  // 2024-03-30T01:30:00Z
+}
+
 TEST_F(SchedulesTest, NoneOfTheMissedFire) {
   Schedule schedule = every(kMinute);
   schedule.catch_up = CatchUp::kNone;
@@ -244,6 +253,15 @@ TEST_F(SchedulesTest, ManyMissedFireInSteps) {
   settle();
   EXPECT_EQ(jobs().size(), 1'440u);
   EXPECT_EQ(record().spans.size(), 1u);
+}
+
+TEST_F(SchedulesTest, ManyThatAreCountedAreCountedInSteps) {
+  for (int n = 0; n < 16; ++n) set(every(kSecond), "s" + std::to_string(n));
+  queue.restart(kHour);
+  queue.pass(0);
+  EXPECT_EQ(jobs().size(), 1u);
+  settle();
+  EXPECT_EQ(jobs().size(), 16u * 11);
 }
 
 TEST_F(SchedulesTest, MissedOnesAreCountedUpToABound) {
@@ -300,6 +318,15 @@ TEST_F(SchedulesTest, OneOverlapWaitsUntilTheJobIsGone) {
   EXPECT_TRUE(work());
   pass(kMinute);
   EXPECT_EQ(jobs(), Seconds{240});
+}
+
+TEST_F(SchedulesTest, WhatWaitsFiresWhenNothingIsToWaitAnyMore) {
+  set(every(kMinute, Overlap::kQueue));
+  pass(2 * kMinute);
+  EXPECT_EQ(jobs(), Seconds{60});
+  set(every(kMinute, Overlap::kAllow));
+  settle();
+  EXPECT_EQ(jobs(), (Seconds{60, 120}));
 }
 
 TEST_F(SchedulesTest, WhatWaitsOutlivesARestart) {
@@ -518,6 +545,19 @@ TEST_F(SchedulesTest, AFailedCommandChangesNothing) {
   EXPECT_EQ(record().schedule.every, kMinute);
   pass(kMinute);
   EXPECT_EQ(jobs(), Seconds{60});
+}
+
+TEST_F(SchedulesTest, WhatCouldNotBeStoredIsNotTold) {
+  set(every(kMinute, Overlap::kSkip));
+  pass(kMinute);
+  queue.add_ns(kMinute * kMs);
+  queue.store().faults.appends = true;
+  EXPECT_THROW(engine().advance(queue.now()), StoreError);
+  queue.store().faults.appends = false;
+  engine().trigger_schedule(queue.now(), "s");
+  EXPECT_EQ(events(), Events{});
+  pass(kSecond);
+  EXPECT_EQ(events(), Events{"overlap 120 x 1"});
 }
 
 TEST_F(SchedulesTest, WaitWhilePutsAreRefused) {

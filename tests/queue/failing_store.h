@@ -17,6 +17,7 @@ class FailingStore : public MemoryStore {
     bool appends = false;
     bool records = false;    // the reads of them
     bool no_buried = false;  // the buried jobs are lost, but not their count
+    JobId story = 0;         // the story of this job is damaged
   };
   Faults faults;
   // How many jobs all appends have changed.
@@ -52,6 +53,7 @@ class FailingStore : public MemoryStore {
   }
   std::vector<Attempt> story(JobId id) const override {
     refuse_records();
+    if (faults.story == id) throw StoreDamage("the story is damaged");
     return MemoryStore::story(id);
   }
 

@@ -125,7 +125,7 @@ class QueueModel {
     job.body = body;
     if (delay) {
       job.due = utc_ + *delay;
-      revive(job);
+      if (job.state == JobState::kBuried) revive(job);
     }
     if (job.state != JobState::kBuried || delay) {
       put(id, job);
@@ -329,9 +329,9 @@ class QueueModel {
   }
 
   void make_ready(JobId id) {
+    if (jobs[id].state == JobState::kBuried) revive(jobs[id]);
     jobs[id].state = JobState::kReady;
     jobs[id].due = utc_;
-    revive(jobs[id]);
     drop_asked();
   }
 

@@ -25,6 +25,9 @@ namespace {
 constexpr Millis kTryAgain = 1'000;
 constexpr Millis kAwaitRoom = 20;
 
+// How many ends are stored in one append: each is a story of up to 11 KB that is read and written.
+constexpr std::size_t kEndsAtOnce = 16;
+
 // Spreads the bits of a number over all of them (the finalizer of MurmurHash3).
 std::uint64_t mix(std::uint64_t number) {
   number = (number ^ (number >> 33)) * 0xff51afd7ed558ccd;
@@ -118,9 +121,14 @@ Engine::State::PlannedEnd Engine::State::plan_end(LoadedJob& job, Attempt attemp
   return end;
 }
 
+// A story that is damaged begins anew: the job needs an end all the same.
 void Engine::State::add_to_story(const JobRecord& job, Attempt attempt) {
   std::vector<Attempt> story;
-  if (job.extras->has_story) story = store.story(job.id);
+  try {
+    if (job.extras->has_story) story = store.story(job.id);
+  } catch (const StoreDamage& damage) {
+    load_failure = damage.what();
+  }
   if (story.size() >= kMaxStory)
     story.erase(story.begin(), story.end() - static_cast<std::ptrdiff_t>(kMaxStory - 1));
   story.push_back(std::move(attempt));
@@ -148,15 +156,28 @@ void Engine::State::end_attempts(std::vector<Tube*>& served, std::vector<std::ui
   }
   std::vector<PlannedEnd> ends;
   try {
-    for (LoadedJob& job : undertaker.held) {
-      if (ends.size() == budget) break;
+    Client::InOrderReserved& held = undertaker.held;
+    auto at = held.begin();
+    for (auto left = std::min({budget, kEndsAtOnce, held.size()}); left > 0; --left) {
+      LoadedJob& job = *at++;
       const Entrusted& how = entrusted.at(job.record.id);
-      ends.push_back(plan_end(
-          job, {.at = clock.utc(), .ending = how.ending, .worker = how.worker, .error = {}}, {}));
+      try {
+        ends.push_back(plan_end(
+            job, {.at = clock.utc(), .ending = how.ending, .worker = how.worker, .error = {}}, {}));
+      } catch (const StoreError& error) {
+        // The others do not wait for a story that cannot be read now.
+        load_failure = error.what();
+        held.splice(held.end(), held, held.iterator_to(job));
+      }
+    }
+    served.reserve(served.size() + ends.size());
+    emptied.reserve(emptied.size() + ends.size());
+    if (ends.empty()) {
+      undertake_at = clock.mono() + kTryAgain;
+      return;
     }
     append();
   } catch (const StoreError& error) {
-    changes.clear();
     load_failure = error.what();
     undertake_at = clock.mono() + kTryAgain;
     return;

@@ -18,7 +18,7 @@ JobRecord kicked(const JobRecord& before, const JobHistory& history, const Engin
   JobRecord after = before;
   after.history = history;
   ++after.history.kicks;
-  after.revive();
+  if (after.buried()) after.revive();
   after.due = clock.utc();
   clock.counts_from_now(after);
   return after;
@@ -50,11 +50,13 @@ void Engine::State::finish_removal(const JobRecord& record) {
   }
 }
 
+// The record may be that of the job in memory, which is gone then.
 Sequence Engine::State::remove(const JobRecord& record) {
+  const std::uint32_t tube = record.tube;
   add_removal(record);
   const Sequence sequence = append();
   finish_removal(record);
-  forget_if_unreferenced(record.tube);
+  forget_if_unreferenced(tube);
   return sequence;
 }
 

@@ -112,7 +112,9 @@ std::optional<JobStats> Engine::job_stats(Now now, JobId id) {
   const LoadedJob* job = s.loaded(id);
   if (job != nullptr) stats.record.history = job->history;
   if (stats.state == JobState::kDelayed) stats.time_left = s.clock.left_until(s.due_of(*record));
-  if (stats.state == JobState::kReserved) stats.time_left = s.clock.left_until_mono(job->expiry());
+  const bool is_over = job != nullptr && job->holder == &s.undertaker;
+  if (stats.state == JobState::kReserved && !is_over)
+    stats.time_left = s.clock.left_until_mono(job->expiry());
   return stats;
 }
 

@@ -142,6 +142,7 @@ Sequence Engine::State::Schedules::remove(LoadedSchedule& schedule) {
 Sequence Engine::State::Schedules::pause(LoadedSchedule& schedule) {
   ScheduleRecord after = schedule.record;
   after.paused = true;
+  untold.clear();
   const Sequence sequence = store(schedule, std::move(after));
   arm(schedule);
   return sequence;
@@ -166,7 +167,10 @@ Sequence Engine::State::Schedules::resume(LoadedSchedule& schedule) {
 PutOutcome Engine::State::Schedules::trigger(LoadedSchedule& schedule) {
   ScheduleRecord after = schedule.record;
   after.last_occurrence = 0;
-  return put(schedule, std::move(after), std::nullopt);
+  untold.clear();
+  const PutOutcome outcome = put(schedule, std::move(after), std::nullopt);
+  arm(schedule);
+  return outcome;
 }
 
 ScheduleView Engine::State::Schedules::view(const LoadedSchedule& schedule,
@@ -178,8 +182,7 @@ ScheduleView Engine::State::Schedules::view(const LoadedSchedule& schedule,
     const auto next = schedule.next(after);
     if (!next) break;
     after = next->at;
-    const bool in_gap = next->clocks == Occurrence::Clocks::kAfterGap;
-    if (!in_gap || schedule.record.schedule.run_after_gap) view.next.push_back(after);
+    if (!schedule.is_in_gap(*next)) view.next.push_back(after);
   }
   return view;
 }

@@ -15,6 +15,8 @@ using What = ScheduleEvent::What;
 
 // How long a schedule waits when its job cannot be put, in ms.
 constexpr Millis kRetry = 1'000;
+// How long all of them wait for a store that has no room.
+constexpr Millis kAwaitRoom = 20;
 
 // The stored time is at most about so far behind (changes.cpp).
 constexpr Millis kStoredTimeLag = 2'000;
@@ -67,7 +69,7 @@ std::optional<Occurrence> LoadedSchedule::next(UtcMs after) const {
   return found && found->at <= kLastDue ? found : std::nullopt;
 }
 
-UtcMs LoadedSchedule::last(UtcMs after, UtcMs until) const {
+Occurrence LoadedSchedule::last(UtcMs after, UtcMs until) const {
   // From `after` on the next one comes by `until`, from `until` on it does not: the two approach
   // each other.
   for (UtcMs end = until; after + 1 < end;) {
@@ -75,7 +77,7 @@ UtcMs LoadedSchedule::last(UtcMs after, UtcMs until) const {
     const auto found = next(middle);
     (found && found->at <= until ? after : end) = middle;
   }
-  return next(after)->at;
+  return *next(after);
 }
 
 std::uint64_t LoadedSchedule::count(UtcMs after, UtcMs until) const {
@@ -163,25 +165,49 @@ void Engine::State::Schedules::tell(ScheduleEvent event) {
 
 // --- Firing.
 
+// A unit is some 10 us of work.
+std::size_t Engine::State::Schedules::cost_of(const LoadedSchedule& schedule,
+                                              std::uint64_t skipped_before) {
+  constexpr std::size_t kCountedInAUnit = 64;
+  constexpr std::size_t kBodyOfAUnit = 16 << 10;
+  const ScheduleRecord& record = schedule.record;
+  return 1 + (record.skipped - skipped_before) / kCountedInAUnit +
+         record.schedule.body.size() / kBodyOfAUnit;
+}
+
 void Engine::State::Schedules::fire(std::size_t budget) {
-  if (by_name.empty()) return;
-  for (; budget > 0; --budget) {
+  const Tick now = state.clock.tick();
+  if (now < fire_at || by_name.empty()) return;
+  while (budget > 0) {
     LoadedSchedule* ripe = nullptr;
-    const Tick now = state.clock.tick();
     wheel.advance(
         now, [&ripe](TimerNode& node) { ripe = &static_cast<LoadedSchedule&>(node); }, 1);
     if (ripe == nullptr) return;
+    if (const Millis wait = must_wait(); wait > 0) {
+      wheel.schedule(*ripe, now);  // it is due still
+      fire_at = now + wait;
+      return;
+    }
+    const std::uint64_t skipped_before = ripe->record.skipped;
     wheel.schedule(*ripe, now + kRetry);  // unless what follows succeeds
-    const auto& refuses_puts = state.options.refuses_puts;
-    if ((refuses_puts && refuses_puts()) || !state.store.has_room()) continue;
     try {
       decide(*ripe);
+      arm(*ripe);
     } catch (const StoreError& error) {
       state.load_failure = error.what();
-      continue;
     }
-    arm(*ripe);
+    budget -= std::min(budget, cost_of(*ripe, skipped_before));
   }
+}
+
+Millis Engine::State::Schedules::must_wait() const {
+  if (state.options.refuses_puts && state.options.refuses_puts()) return kRetry;
+  return state.store.has_room() ? 0 : kAwaitRoom;
+}
+
+std::optional<Tick> Engine::State::Schedules::next_wakeup() const {
+  const std::optional<Tick> next = wheel.next_wakeup();
+  return next ? std::optional(std::max(*next, fire_at)) : next;
 }
 
 void Engine::State::Schedules::decide(LoadedSchedule& schedule) {
@@ -189,7 +215,7 @@ void Engine::State::Schedules::decide(LoadedSchedule& schedule) {
   const UtcMs utc = state.clock.utc();
   untold.clear();
   if (record.waiting != 0) {
-    if (is_there(record.last_job)) {
+    if (record.schedule.overlap == Overlap::kQueue && is_there(record.last_job)) {
       awaited[record.last_job] = &schedule;
     } else {
       ScheduleRecord after = record;
@@ -207,6 +233,15 @@ void Engine::State::Schedules::decide(LoadedSchedule& schedule) {
   store(schedule, std::move(after));
 }
 
+UtcMs Engine::State::Schedules::last_that_fires(const LoadedSchedule& schedule, Occurrence first,
+                                                UtcMs until) {
+  constexpr int kTries = 4;  // perhaps the clocks skip all occurrences
+  Occurrence last = schedule.last(schedule.record.decided, until);
+  for (int n = 0; n < kTries && last.at > first.at && schedule.is_in_gap(last); ++n)
+    last = schedule.last(schedule.record.decided, last.at - 1);
+  return last.at;
+}
+
 std::optional<Occurrence> Engine::State::Schedules::skip_missed(const LoadedSchedule& schedule,
                                                                 Occurrence next,
                                                                 ScheduleRecord& after) {
@@ -217,7 +252,7 @@ std::optional<Occurrence> Engine::State::Schedules::skip_missed(const LoadedSche
   UtcMs first = utc > reach ? utc - reach : 0;  // of those that fire
   if (next.at >= first) return next;
   if (asked.catch_up == CatchUp::kLast)
-    first = std::min(first, schedule.last(schedule.record.decided, utc));
+    first = std::min(first, last_that_fires(schedule, next, utc));
   if (next.at >= first) return next;
   skip(What::kMissed, next.at, schedule.count(schedule.record.decided, first - 1), after);
   after.decided = first - 1;
@@ -235,7 +270,7 @@ void Engine::State::Schedules::occur(LoadedSchedule& schedule, ScheduleRecord af
   using Clocks = Occurrence::Clocks;
   const Schedule& asked = after.schedule;
   after.decided = occurrence.at;
-  if (occurrence.clocks == Clocks::kAfterGap && !asked.run_after_gap) {
+  if (schedule.is_in_gap(occurrence)) {
     skip(What::kInGap, occurrence.at, 1, after);
     store(schedule, std::move(after));
     return;

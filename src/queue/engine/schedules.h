@@ -35,9 +35,13 @@ struct LoadedSchedule : TimerNode {
   std::optional<Occurrence> next(UtcMs after) const;
   // Returns the last occurrence by `until` that has not fired. REQUIRES: there is one after `after`
   // and by `until`.
-  UtcMs last(UtcMs after, UtcMs until) const;
+  Occurrence last(UtcMs after, UtcMs until) const;
   // Returns how many there are after `after` and by `until`, at most ScheduleEvent::kMostCounted.
   std::uint64_t count(UtcMs after, UtcMs until) const;
+  // Returns true if the occurrence does not fire because the zone's clocks skip it.
+  bool is_in_gap(const Occurrence& occurrence) const {
+    return occurrence.clocks == Occurrence::Clocks::kAfterGap && !record.schedule.run_after_gap;
+  }
 
   ScheduleRecord record;
   Timetable timetable;
@@ -65,12 +69,14 @@ struct Engine::State::Schedules {
 
   // Takes over what the store holds. `last_known` is what the wall clock showed at the last change.
   void take_over(ScheduleRecord record, UtcMs last_known);
-  // Looks at up to `budget` schedules that are due.
+  // Looks at up to `budget` schedules that are due, fewer if that takes long.
   void fire(std::size_t budget);
+  // Returns how many ms all of them must wait, because no job can be put.
+  Millis must_wait() const;
   void follow_the_clock(bool back);
   // These changes were appended.
   void jobs_left(const Changes& appended);
-  std::optional<Tick> next_wakeup() const { return wheel.next_wakeup(); }
+  std::optional<Tick> next_wakeup() const;
   // Aborts if a schedule would not be looked at in time.
   void check_invariants() const;
 
@@ -79,6 +85,8 @@ struct Engine::State::Schedules {
   // Skips what is missed and does not fire any more. Returns what comes next then.
   std::optional<Occurrence> skip_missed(const LoadedSchedule& schedule, Occurrence next,
                                         ScheduleRecord& after);
+  // Returns the last one by `until` that fires, if it is found soon. `first` is the next one.
+  static UtcMs last_that_fires(const LoadedSchedule& schedule, Occurrence first, UtcMs until);
   // REQUIRES: it has come.
   void occur(LoadedSchedule& schedule, ScheduleRecord after, Occurrence occurrence);
   void skip(ScheduleEvent::What what, UtcMs occurrence, std::uint64_t count, ScheduleRecord& after);
@@ -87,6 +95,8 @@ struct Engine::State::Schedules {
   // Appends the record.
   Sequence store(LoadedSchedule& schedule, ScheduleRecord after);
   void stored(LoadedSchedule& schedule, ScheduleRecord after);
+  // Returns how much of the budget of `fire` a schedule takes that has been looked at.
+  static std::size_t cost_of(const LoadedSchedule& schedule, std::uint64_t skipped_before);
   // Returns true if the job is there and not buried.
   bool is_there(JobId id);
   // Has the schedule looked at when it is due.
@@ -100,6 +110,7 @@ struct Engine::State::Schedules {
   std::map<std::string, std::unique_ptr<LoadedSchedule>, std::less<>> by_name;
   std::size_t bytes = 0;  // as EngineOptions::max_schedule_bytes counts them
   Wheel wheel;            // of LoadedSchedule, on EngineClock::tick()
+  Tick fire_at = 0;       // not before
   // The jobs for which an occurrence waits, and are still there as far as is known.
   std::unordered_map<JobId, LoadedSchedule*> awaited;
   std::vector<ScheduleEvent> events;

@@ -113,6 +113,7 @@ class Reader {
     to = from.bytes();
   }
   void set(std::vector<FiredSpan>& to, const FieldReader& from) const {
+    if (!from.is_bytes()) fail("has spans that are a number");
     std::string_view rest = from.bytes();
     while (!rest.empty()) {
       FiredSpan span;
