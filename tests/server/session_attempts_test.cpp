@@ -6,19 +6,14 @@
 #include <string_view>
 
 #include "server/beanstalk/session.h"
-#include "test_server.h"
+#include "session_fixture.h"
 
 namespace carillon::server::beanstalk {
 namespace {
 
-class SessionAttempts : public testing::Test {
+class SessionAttempts : public SessionTest {
  protected:
-  bool stats_have(std::string_view line) {
-    return client.say("stats-job 1\r\n").find("\n" + std::string(line) + "\n") != std::string::npos;
-  }
-
-  TestServer server;
-  Client client{server};
+  std::string stat(std::string_view name) { return field("stats-job 1", name); }
 };
 
 TEST_F(SessionAttempts, AFailedAttemptComesAgainAfterItsBackOffAndTheLastOneIsDead) {
@@ -28,11 +23,11 @@ TEST_F(SessionAttempts, AFailedAttemptComesAgainAfterItsBackOffAndTheLastOneIsDe
   EXPECT_EQ(client.say("fail-job 1 9\r\ndisk full\r\n"), "AGAIN 1 1000\r\n");
   EXPECT_EQ(client.say("reserve-job 1\r\n"), "RESERVED 1 1\r\na\r\n");
   EXPECT_EQ(client.say("fail-job 1 4 pri=7\r\na\"b\n\r\n"), "DEAD 2\r\n");
-  EXPECT_TRUE(stats_have("state: buried"));
-  EXPECT_TRUE(stats_have("pri: 7"));
-  EXPECT_TRUE(stats_have("attempts: 2"));
-  EXPECT_TRUE(stats_have("max-attempts: 2"));
-  EXPECT_TRUE(stats_have("dead: attempts"));
+  EXPECT_EQ(stat("state"), "buried");
+  EXPECT_EQ(stat("pri"), "7");
+  EXPECT_EQ(stat("attempts"), "2");
+  EXPECT_EQ(stat("max-attempts"), "2");
+  EXPECT_EQ(stat("dead"), "attempts");
   EXPECT_EQ(client.say("story-job 1\r\n"),
             "OK 183\r\n---\n"
             "- time: 2023-11-14T22:13:20.000Z\n  ending: failed\n  worker: \"mill-3\"\n"
@@ -40,8 +35,17 @@ TEST_F(SessionAttempts, AFailedAttemptComesAgainAfterItsBackOffAndTheLastOneIsDe
             "- time: 2023-11-14T22:13:20.000Z\n  ending: failed\n  worker: \"mill-3\"\n"
             "  error: \"a\\\"b\\x0a\"\n\r\n");
   EXPECT_EQ(client.say("kick 1\r\n"), "KICKED 1\r\n");
-  EXPECT_TRUE(stats_have("attempts: 0"));
-  EXPECT_TRUE(stats_have("dead: no"));
+  EXPECT_EQ(stat("attempts"), "0");
+  EXPECT_EQ(stat("dead"), "no");
+}
+
+TEST_F(SessionAttempts, ABackOffThatEndsAfterTheLastDueTimeIsRefusedByName) {
+  const std::string_view why =
+      "BAD_OPTION backoff: \"3000000d\": the longest is 253402300799999ms\r\n";
+  EXPECT_EQ(client.say("put-job 1 backoff=3000000d\r\na\r\n"), why);
+  EXPECT_EQ(client.say("set-tube mail backoff=3000000d\r\n"), why);
+  EXPECT_EQ(client.say("set-tube mail backoff=1s..3000000d\r\n").substr(0, 31),
+            "BAD_OPTION backoff: \"3000000d\":");
 }
 
 TEST_F(SessionAttempts, AJobWithoutAPolicyHasNoNewFields) {
@@ -87,7 +91,7 @@ TEST_F(SessionAttempts, ACancelOfAReservedJobIsAskedForAndItsWorkerIsTold) {
   EXPECT_EQ(client.say("cancel-job key=a reserved=ask\r\n"), "CANCEL_ASKED 1\r\n");
   EXPECT_EQ(client.say("touch 1\r\n"), "TOUCHED\r\n") << "as in beanstalkd";
   EXPECT_EQ(client.say("touch-job 1\r\n"), "CANCEL_ASKED\r\n");
-  EXPECT_TRUE(stats_have("cancel-asked: true"));
+  EXPECT_EQ(stat("cancel-asked"), "true");
   EXPECT_EQ(client.say("release 1 0 0\r\n"), "RELEASED\r\n");
   EXPECT_EQ(client.say("peek 1\r\n"), "NOT_FOUND\r\n");
   EXPECT_EQ(client.say("touch-job 1\r\n"), "NOT_FOUND\r\n");

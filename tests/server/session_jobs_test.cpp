@@ -6,23 +6,16 @@
 #include <string_view>
 
 #include "server/beanstalk/session.h"
-#include "test_server.h"
+#include "session_fixture.h"
 
 namespace carillon::server::beanstalk {
 namespace {
 
-class SessionJobs : public testing::Test {
+class SessionJobs : public SessionTest {
  protected:
-  std::string stat(queue::JobId id, std::string_view field) {
-    const std::string yaml = client.say("stats-job " + std::to_string(id) + "\r\n");
-    const std::size_t at = yaml.find("\n" + std::string(field) + ": ");
-    if (at == std::string::npos) return yaml;
-    const std::size_t from = at + field.size() + 3;
-    return yaml.substr(from, yaml.find('\n', from) - from);
+  std::string stat(queue::JobId id, std::string_view name) {
+    return field("stats-job " + std::to_string(id), name);
   }
-
-  TestServer server;
-  Client client{server};
 };
 
 TEST_F(SessionJobs, AJobIsPutWithNamedOptions) {

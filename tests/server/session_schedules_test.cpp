@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "server/beanstalk/session.h"
-#include "test_server.h"
+#include "session_fixture.h"
 
 namespace carillon::server::beanstalk {
 namespace {
@@ -15,21 +15,14 @@ constexpr queue::Millis kMinute = 60'000;
 constexpr queue::Millis kDay = 24 * 60 * kMinute;
 
 // The server's clock starts at 2023-11-14T22:13:20Z.
-class SessionSchedules : public testing::Test {
+class SessionSchedules : public SessionTest {
  protected:
   std::string set(const std::string& options, const std::string& name = "s") {
     return client.say("set-schedule " + name + " 4 " + options + "\r\ntick\r\n");
   }
-  std::string stat(std::string_view field, const std::string& name = "s") {
-    const std::string yaml = client.say("stats-schedule " + name + "\r\n");
-    const std::size_t at = yaml.find("\n" + std::string(field) + ": ");
-    if (at == std::string::npos) return "none";
-    const std::size_t from = at + field.size() + 3;
-    return yaml.substr(from, yaml.find('\n', from) - from);
+  std::string stat(std::string_view name, const std::string& schedule = "s") {
+    return field("stats-schedule " + schedule, name);
   }
-
-  TestServer server;
-  Client client{server};
 };
 
 TEST_F(SessionSchedules, AScheduleFires) {
@@ -118,6 +111,7 @@ TEST_F(SessionSchedules, WhatIsRefusedIsNamedAndTheBodyIsDiscarded) {
             "BAD_OPTION catch-up: \"all\": none, last or all:DURATION\r\n");
   EXPECT_EQ(set("cron=@daily zone=Mars/Olympus").substr(0, 11), "BAD_OPTION ");
   EXPECT_EQ(set("cron=\"99 8 * * *\"").substr(0, 11), "BAD_OPTION ");
+  EXPECT_EQ(set("cron=\"a\nb\"").find("\n"), set("cron=\"a\nb\"").size() - 1);
   EXPECT_EQ(client.say("set-schedule s 65536 every=1m\r\n" + std::string(65'536, 'x') + "\r\n"),
             "JOB_TOO_BIG\r\n");
   EXPECT_EQ(client.say("set-schedule s 4 every=1m\r\ntickxx"), "EXPECTED_CRLF\r\n");

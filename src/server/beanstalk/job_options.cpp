@@ -34,13 +34,19 @@ OnConflict on_conflict(std::string_view text) {
   refuse_option(fmt::format("{}: reject, ignore, replace, keep-due or debounce", quoted(text)));
 }
 
+queue::Millis one_backoff(std::string_view text) {
+  const queue::Millis value = duration(text);
+  if (value <= queue::kLastDue) return value;
+  refuse_option(fmt::format("{}: the longest is {}ms", quoted(text), queue::kLastDue));
+}
+
 // A duration, or the first and the longest: 1s..1h.
 JobOptions::Backoff backoff(std::string_view text) {
   constexpr std::string_view kTo = "..";
   const std::size_t to = text.find(kTo);
-  if (to == std::string_view::npos) return {.first = duration(text), .longest = 0};
-  const JobOptions::Backoff backoff{.first = duration(text.substr(0, to)),
-                                    .longest = duration(text.substr(to + kTo.size()))};
+  if (to == std::string_view::npos) return {.first = one_backoff(text), .longest = 0};
+  const JobOptions::Backoff backoff{.first = one_backoff(text.substr(0, to)),
+                                    .longest = one_backoff(text.substr(to + kTo.size()))};
   if (backoff.longest < backoff.first)
     refuse_option(fmt::format("{}: the longest is shorter than the first", quoted(text)));
   return backoff;

@@ -55,7 +55,7 @@ std::string quoted(std::string_view text) {
 
 // Returns a text that fits into one line of a reply.
 std::string printable(std::string_view text) {
-  constexpr std::size_t kMost = 200;
+  constexpr std::size_t kMost = 500;
   std::string line(text.substr(0, kMost));
   std::replace_if(
       line.begin(), line.end(), [](char c) { return c < ' ' || c > '~'; }, '?');

@@ -25,6 +25,7 @@ bool takes_memory(Verb verb) {
     case Verb::kKickJob:
     case Verb::kCheckpoint:
     case Verb::kListJobs:
+    case Verb::kSetTube:
       return true;
     default:
       return false;

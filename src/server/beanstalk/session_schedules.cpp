@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "server/beanstalk/option_values.h"
 #include "server/beanstalk/schedule_options.h"
 #include "server/beanstalk/schedule_stats.h"
 #include "server/beanstalk/session.h"
@@ -50,7 +51,7 @@ void Session::set_schedule(std::string_view body) {
     try {
       answer(service_.engine().set_schedule(now, key_, *schedule), "SCHEDULED\r\n");
     } catch (const std::invalid_argument& error) {
-      replies_.add(0, "BAD_OPTION ", std::string_view(error.what()), kEnd);
+      replies_.add(0, "BAD_OPTION ", printable(error.what()), kEnd);
     }
   });
 }
