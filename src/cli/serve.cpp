@@ -103,6 +103,14 @@ std::string parse_directory(std::string_view text) {
   return std::string(text);
 }
 
+std::string parse_host_name(std::string_view text) {
+  constexpr std::string_view kBytes =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.";
+  if (!text.empty() && text.find_first_not_of(kBytes) == std::string_view::npos)
+    return std::string(text);
+  throw std::invalid_argument(fmt::format("\"{}\": not the name of a host", text));
+}
+
 queue::Millis parse_load_ahead(std::string_view text) {
   // The time from 1970 to the last due time, in whole days: from now, no job is due later than
   // that.
@@ -238,6 +246,14 @@ void add_serve(CLI::App& app, int& exit_code) {
       "several times (127.0.0.1:11300). There is no\n"
       "authentication yet: mind who can reach it")
       .type_name("ADDR");
+  add_value(
+      command, "--http", options.http_listen,
+      [](const std::string& text) { return server::parse_address(text, server::kHttpPort); },
+      "Answer HTTP at this address, too, e.g.\n127.0.0.1:11380; may be given several times")
+      .type_name("ADDR");
+  add_value(command, "--http-name", options.http_names, parse_host_name,
+            "A name of this server that HTTP requests may use\nas their host, besides localhost")
+      .type_name("NAME");
   add_value(command, "--socket-mode", options.access.mode, parse_mode,
             "Who may connect to the Unix socket, as for chmod\n(600; with --socket-group: 660)")
       .type_name("MODE");

@@ -14,6 +14,7 @@
 namespace carillon::server {
 
 inline constexpr std::uint16_t kBeanstalkPort = 11'300;
+inline constexpr std::uint16_t kHttpPort = 11'380;
 
 struct Address {
   // A name, or a numeric address without brackets. Empty for a Unix socket.

@@ -13,6 +13,7 @@
 #include "server/beanstalk/session.h"
 #include "server/calendar.h"
 #include "server/clock.h"
+#include "server/http/session.h"
 
 namespace carillon::server {
 namespace {
@@ -33,6 +34,9 @@ constexpr std::int64_t kRound = 5'000'000;
 // While a checkpoint is made, or clients wait for room, the store is asked about it this often.
 constexpr std::uint64_t kStorePollNs = 5'000'000;
 constexpr std::string_view kFull = "OUT_OF_MEMORY\r\n";
+constexpr std::string_view kFullOfHttp =
+    "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\n"
+    "Connection: close\r\n\r\n";
 
 bool is_ignored(int signal) {
   struct sigaction now {};
@@ -58,6 +62,7 @@ EventLoop::EventLoop(queue::Store& store, std::vector<ListeningSocket> sockets,
       timeouts_{.stall = options.stall_timeout, .idle = options.idle_timeout},
       stalls_(timeouts_, options.max_connections, read_mono),
       max_connections_(options.max_connections),
+      http_names_(options.http_names),
       line_(kQuantum, kRound),
       full_shares_(options.engine),
       commit_(store, options.sync, [this](const queue::CommitReport& report) {
@@ -66,9 +71,10 @@ EventLoop::EventLoop(queue::Store& store, std::vector<ListeningSocket> sockets,
   // Under nohup SIGHUP is ignored, and a handler would undo that.
   if (!is_ignored(SIGHUP)) signals_.add(SIGHUP);
   for (ListeningSocket& socket : sockets) {
+    const Speaks protocol = socket.speaks();
     acceptors_.push_back(std::make_unique<Acceptor>(
         io_, std::move(socket),
-        [this](Acceptor::Socket accepted) { on_socket(std::move(accepted)); }));
+        [this, protocol](Acceptor::Socket accepted) { on_socket(std::move(accepted), protocol); }));
   }
   store_.on_failure([this] { asio::post(io_, [] {}); });  // the loop wakes, and looks
 }
@@ -287,7 +293,12 @@ void EventLoop::fail(const std::string& why) {
 
 // --- Connections.
 
-void EventLoop::on_socket(Acceptor::Socket socket) {
+std::unique_ptr<Protocol> EventLoop::session_of(Speaks protocol) {
+  if (protocol == Speaks::kHttp) return std::make_unique<http::Session>(service_, http_names_);
+  return std::make_unique<beanstalk::Session>(service_);
+}
+
+void EventLoop::on_socket(Acceptor::Socket socket, Speaks protocol) {
   const bool no_memory =
       service_.is_out_of_memory() || !service_.memory().has(Connection::kLeastMemory);
   if (no_memory || connections_.size() >= max_connections_) {
@@ -298,12 +309,13 @@ void EventLoop::on_socket(Acceptor::Socket socket) {
                              : "no more are allowed (see --max-connections)");
     }
     boost::system::error_code ignored;
-    socket.write_some(asio::buffer(kFull.data(), kFull.size()), ignored);
+    const std::string_view reply = protocol == Speaks::kHttp ? kFullOfHttp : kFull;
+    socket.write_some(asio::buffer(reply.data(), reply.size()), ignored);
     return;
   }
   Connection::Owner& owner = *this;
-  const auto connection = std::make_shared<Connection>(
-      std::move(socket), service_, owner, std::make_unique<beanstalk::Session>(service_));
+  const auto connection =
+      std::make_shared<Connection>(std::move(socket), service_, owner, session_of(protocol));
   connections_.emplace(connection->session().client(), connection);
   connection->start();
 }

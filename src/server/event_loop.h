@@ -96,7 +96,8 @@ class EventLoop final : private Connection::Owner {
   void fail(const std::string& why);
   void on_report(const queue::CommitReport& report);
   void on_bodies();
-  void on_socket(Acceptor::Socket socket);
+  void on_socket(Acceptor::Socket socket, Speaks protocol);
+  std::unique_ptr<Protocol> session_of(Speaks protocol);
   void on_hang_up(queue::ClientId client);
   void on_stalled(Connection& connection, Awaits what);
   void await_signal();
@@ -120,6 +121,7 @@ class EventLoop final : private Connection::Owner {
   StallWatch::Timeouts timeouts_;
   StallWatch stalls_;
   std::size_t max_connections_;
+  std::vector<std::string> http_names_;
   std::vector<std::unique_ptr<Acceptor>> acceptors_;
   std::unordered_map<queue::ClientId, std::shared_ptr<Connection>> connections_;
   // Connections that have commands to be carried out.

@@ -11,6 +11,9 @@
 namespace carillon::server {
 namespace {
 
+constexpr std::string_view kAlphabet =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
 // Returns the length in bytes of the UTF-8 sequence at the front, or 0 if there is none.
 // REQUIRES: `bytes` is not empty.
 std::size_t utf8_sequence(std::string_view bytes) {
@@ -52,8 +55,6 @@ bool is_utf8(std::string_view bytes) {
 }
 
 std::string to_base64(std::string_view bytes) {
-  constexpr std::string_view kAlphabet =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string text;
   text.reserve((bytes.size() + 2) / 3 * 4);
   for (; !bytes.empty(); bytes.remove_prefix(std::min<std::size_t>(3, bytes.size()))) {
@@ -66,6 +67,27 @@ std::string to_base64(std::string_view bytes) {
     }
   }
   return text;
+}
+
+std::optional<std::string> from_base64(std::string_view text) {
+  if (text.size() % 4 != 0) return std::nullopt;
+  std::string bytes;
+  bytes.reserve(text.size() / 4 * 3);
+  for (std::size_t at = 0; at < text.size(); at += 4) {
+    const std::string_view four = text.substr(at, 4);
+    const std::size_t digits = at + 4 == text.size() ? four.find_last_not_of('=') + 1 : 4;
+    if (digits < 2) return std::nullopt;
+    std::uint32_t group = 0;
+    for (std::size_t i = 0; i < 4; ++i) {
+      const std::size_t value = i < digits ? kAlphabet.find(four[i]) : 0;
+      if (value == std::string_view::npos) return std::nullopt;
+      group = group << 6 | static_cast<std::uint32_t>(value);
+    }
+    for (std::size_t i = 0; i + 1 < digits; ++i)
+      bytes += static_cast<char>(group >> (16 - 8 * i) & 0xFF);
+  }
+  // The last digit may have bits that belong to no byte.
+  return to_base64(bytes) == text ? std::optional(bytes) : std::nullopt;
 }
 
 void append_json_string(std::string& to, std::string_view text) {

@@ -5,6 +5,7 @@
 // Thread safety: pure.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -16,6 +17,8 @@ bool is_utf8(std::string_view bytes);
 
 // Returns the bytes in Base64 with padding (RFC 4648, section 4).
 std::string to_base64(std::string_view bytes);
+// Returns none if the text is not what to_base64() returns for some bytes.
+std::optional<std::string> from_base64(std::string_view text);
 
 // Appends the text as a string of JSON (RFC 8259), in quotes. REQUIRES: it is UTF-8.
 void append_json_string(std::string& to, std::string_view text);

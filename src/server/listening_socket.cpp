@@ -192,7 +192,8 @@ ListeningSocket::ListeningSocket(ListeningSocket&& other) noexcept
     : fd_(std::exchange(other.fd_, -1)),
       bound_(std::move(other.bound_)),
       loopback_(other.loopback_),
-      unlink_path_(std::exchange(other.unlink_path_, false)) {}
+      unlink_path_(std::exchange(other.unlink_path_, false)),
+      speaks_(other.speaks_) {}
 
 ListeningSocket::~ListeningSocket() {
   if (fd_ >= 0) ::close(fd_);

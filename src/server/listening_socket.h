@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -12,6 +13,9 @@
 #include "server/address.h"
 
 namespace carillon::server {
+
+// The protocol of those who connect to a socket.
+enum class Speaks : std::uint8_t { kBeanstalk, kHttp };
 
 // Owns the descriptor of a listening, non-blocking stream socket. The destructor of a Unix socket
 // that was bound here also unlinks its path.
@@ -31,12 +35,15 @@ class ListeningSocket {
   // Returns true if only this machine can reach it.
   bool loopback() const { return loopback_; }
   bool is_unix() const { return bound_.is_unix(); }
+  Speaks speaks() const { return speaks_; }
+  void speak(Speaks protocol) { speaks_ = protocol; }
 
  private:
   int fd_;
   Address bound_;
   bool loopback_;
   bool unlink_path_;
+  Speaks speaks_ = Speaks::kBeanstalk;
 };
 
 struct Group {

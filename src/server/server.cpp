@@ -56,6 +56,12 @@ std::vector<ListeningSocket> open_sockets(const ServerOptions& options) {
     for (ListeningSocket& socket : listen_on(address, options.access))
       sockets.push_back(std::move(socket));
   }
+  for (const Address& address : options.http_listen) {
+    for (ListeningSocket& socket : listen_on(address, options.access)) {
+      socket.speak(Speaks::kHttp);
+      sockets.push_back(std::move(socket));
+    }
+  }
   return sockets;
 }
 
@@ -123,19 +129,21 @@ bool close(queue::Store& store) {
 struct Listening {
   Address address;
   bool loopback;
+  Speaks speaks;
 };
 
 std::vector<Listening> describe(const std::vector<ListeningSocket>& sockets) {
   std::vector<Listening> all;
-  for (const ListeningSocket& socket : sockets) all.push_back({socket.bound(), socket.loopback()});
+  for (const ListeningSocket& socket : sockets)
+    all.push_back({socket.bound(), socket.loopback(), socket.speaks()});
   return all;
 }
 
 void announce(const std::vector<Listening>& all, const ServerOptions& options) {
   std::vector<Address> addresses;
-  for (const auto& [address, loopback] : all) {
-    addresses.push_back(address);
-    spdlog::info("listening on {}", to_string(address));
+  for (const auto& [address, loopback, speaks] : all) {
+    if (speaks == Speaks::kBeanstalk) addresses.push_back(address);
+    spdlog::info("listening on {}{}", to_string(address), speaks == Speaks::kHttp ? " (HTTP)" : "");
     if (loopback) continue;
     spdlog::warn(
         "{} can be reached from other machines, and there is no authentication yet: whoever "

@@ -37,6 +37,10 @@ inline constexpr std::chrono::milliseconds kLongestTimeout = std::chrono::hours(
 struct ServerOptions {
   // Where to listen, unless systemd passes sockets.
   std::vector<Address> listen = {{.host = "127.0.0.1", .port = kBeanstalkPort, .path = {}}};
+  // Where to answer HTTP; empty: nowhere.
+  std::vector<Address> http_listen = {};
+  // The names, besides localhost, by which HTTP clients may call the server (http/session.h).
+  std::vector<std::string> http_names = {};
   // Of the Unix sockets among them.
   SocketAccess access;
   // None: jobs are kept in memory and lost with the process.

@@ -112,18 +112,21 @@ def write_sources(root: pathlib.Path, folder: pathlib.Path):
 
 
 @contextlib.contextmanager
-def server(build: pathlib.Path, folder: str) -> Iterator[int]:
-    with socket.socket() as probe:
+def server(build: pathlib.Path, folder: str) -> Iterator[tuple]:
+    """A server for one block: its beanstalk port, and the one for HTTP."""
+    with socket.socket() as probe, socket.socket() as another:
         probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [str(build / "carillon"), "serve", "--data", folder, "--listen", f"127.0.0.1:{port}"]
+        another.bind(("127.0.0.1", 0))
+        port, http = probe.getsockname()[1], another.getsockname()[1]
+    command = [str(build / "carillon"), "serve", "--data", folder]
+    command += ["--listen", f"127.0.0.1:{port}", "--http", f"127.0.0.1:{http}"]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:
             for _ in range(600):
                 with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
                     break
                 time.sleep(0.05)
-            yield port
+            yield port, http
         finally:
             process.terminate()
             process.wait()
@@ -132,7 +135,8 @@ def server(build: pathlib.Path, folder: str) -> Iterator[int]:
 def run_shell(block: Block, build: pathlib.Path, prefix: pathlib.Path, main: str) -> str:
     """Returns what went wrong, or nothing."""
     seconds = re.match(r"run for (\d+) s", block.mark)
-    with tempfile.TemporaryDirectory() as folder, server(build, folder + "/data") as port:
+    with tempfile.TemporaryDirectory() as folder, server(build, folder + "/data") as ports:
+        port, http = ports
         sandbox = pathlib.Path(folder) / "sandbox"
         sandbox.mkdir()
         (sandbox / "build").symlink_to(build)
@@ -147,7 +151,7 @@ def run_shell(block: Block, build: pathlib.Path, prefix: pathlib.Path, main: str
             CARILLON_SERVER=f"127.0.0.1:{port}",
             PKG_CONFIG_PATH=":".join(map(str, found)),
         )
-        script = block.code.replace("11300", str(port))
+        script = block.code.replace("11300", str(port)).replace("11380", str(http))
         with subprocess.Popen(
             ["bash", "-euo", "pipefail", "-c", script],
             cwd=sandbox,

@@ -4,7 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
+#include <random>
 #include <string>
+#include <string_view>
 
 namespace carillon::server {
 namespace {
@@ -21,6 +24,23 @@ TEST(JsonText, Base64AsInTheRfc) {
   EXPECT_EQ(to_base64("fooba"), "Zm9vYmE=");
   EXPECT_EQ(to_base64("foobar"), "Zm9vYmFy");
   EXPECT_EQ(to_base64("\xFB\xEF\xBE\xFF"), "++++/w==");
+}
+
+TEST(JsonText, AnyBytesComeBackFromBase64) {
+  const unsigned seed = std::random_device()();
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937 random(seed);
+  for (int i = 0; i < 1'000; ++i) {
+    std::string bytes(random() % 50, ' ');
+    for (char& byte : bytes) byte = static_cast<char>(random());
+    ASSERT_EQ(from_base64(to_base64(bytes)), bytes);
+  }
+}
+
+TEST(JsonText, NotBase64) {
+  for (const std::string_view text : {"Z", "Zg", "Zg=", "Z===", "====", "Zg==Zg==", "Zh==", "Zm9=",
+                                      "Zm9v ", "Zm-v", "Z=9v", "Zg==\n"})
+    EXPECT_EQ(from_base64(text), std::nullopt) << text;
 }
 
 TEST(JsonText, Utf8) {

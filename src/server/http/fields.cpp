@@ -1,0 +1,180 @@
+// Fields: values of JSON, each checked (fields.h).
+#include "server/http/fields.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/json.hpp>
+#include <charconv>
+#include <chrono>
+#include <stdexcept>
+
+#include "server/duration.h"
+#include "server/timestamp.h"
+
+namespace carillon::server::http {
+
+namespace json = boost::json;
+
+namespace {
+
+// ISO 8601's units, the larger first, as they stand in server/duration.h.
+struct Unit {
+  char iso;
+  std::string_view ours;
+};
+constexpr std::array<Unit, 1> kDays = {{{'D', "d"}}};
+constexpr std::array<Unit, 3> kTimes = {{{'H', "h"}, {'M', "m"}, {'S', "s"}}};
+
+// Appends the parts of one half of an ISO duration, or returns false.
+template <std::size_t kUnits>
+bool append_parts(std::string_view text, const std::array<Unit, kUnits>& units, std::string& ours) {
+  while (!text.empty()) {
+    const std::size_t digits = text.find_first_not_of("0123456789.");
+    if (digits == 0 || digits == std::string_view::npos) return false;
+    const auto unit = std::find_if(units.begin(), units.end(),
+                                   [&](const Unit& one) { return one.iso == text[digits]; });
+    if (unit == units.end()) return false;
+    ours.append(text.substr(0, digits)).append(unit->ours);
+    text.remove_prefix(digits + 1);
+  }
+  return true;
+}
+
+// Returns P1DT12H as 1d12h; none if it has another form.
+std::optional<std::string> from_iso(std::string_view text) {
+  text.remove_prefix(1);
+  const std::size_t t = text.find('T');
+  const std::string_view days = text.substr(0, t);
+  const std::string_view times = t == std::string_view::npos ? "" : text.substr(t + 1);
+  std::string ours;
+  const bool has_form = append_parts(days, kDays, ours) && append_parts(times, kTimes, ours);
+  return has_form && !ours.empty() ? std::optional(ours) : std::nullopt;
+}
+
+std::string shown(const json::value& value) {
+  std::string text = json::serialize(value);
+  constexpr std::size_t kMost = 60;
+  if (text.size() > kMost) text = text.substr(0, kMost) + "...";
+  return text;
+}
+
+}  // namespace
+
+queue::Millis parse_api_duration(std::string_view text) {
+  if (!text.starts_with('P')) return static_cast<queue::Millis>(parse_duration(text).count());
+  const auto ours = from_iso(text);
+  if (!ours) {
+    throw std::invalid_argument(fmt::format(
+        "\"{}\": not a duration; use e.g. PT30S, PT1H30M, P40D, or 30s, 1h30m, 40d. Months, years "
+        "and weeks are refused",
+        text));
+  }
+  return static_cast<queue::Millis>(parse_duration(*ours).count());
+}
+
+void FieldFaults::throw_if_any() {
+  if (faults_.empty()) return;
+  std::string first = faults_.front().pointer + ": " + faults_.front().detail;
+  if (faults_.size() > 1) first += fmt::format("; {} more", faults_.size() - 1);
+  throw Problem(kBadField, std::move(first), std::move(faults_));
+}
+
+json::object parse_object(std::string_view text) {
+  json::error_code error;
+  json::value value = json::parse(text, error);
+  if (error) throw Problem(kBadRequest, "the body is no JSON: " + error.message());
+  if (!value.is_object()) throw Problem(kBadRequest, "the body is no JSON object");
+  return std::move(value.get_object());
+}
+
+const json::value* Fields::find(std::string_view name) {
+  known_.insert(name);
+  const json::value* const found = object_.if_contains(name);
+  return found == nullptr || found->is_null() ? nullptr : found;
+}
+
+std::string Fields::pointer(std::string_view name) const {
+  std::string text = at_ + "/";
+  for (const char c : name) text += c == '~' ? "~0" : c == '/' ? "~1" : std::string(1, c);
+  return text;
+}
+
+std::optional<std::string_view> Fields::text(std::string_view name) {
+  const json::value* const value = find(name);
+  if (value == nullptr) return std::nullopt;
+  if (value->is_string()) return std::string_view(value->get_string());
+  fault(name, shown(*value) + ": not a text");
+  return std::nullopt;
+}
+
+std::optional<std::uint64_t> Fields::number(std::string_view name, std::uint64_t least,
+                                            std::uint64_t most) {
+  const json::value* const value = find(name);
+  if (value == nullptr) return std::nullopt;
+  json::error_code error;
+  const auto number = value->to_number<std::uint64_t>(error);
+  if (!error && number >= least && number <= most) return number;
+  fault(name, fmt::format("{}: not a whole number from {} to {}", shown(*value), least, most));
+  return std::nullopt;
+}
+
+std::optional<bool> Fields::flag(std::string_view name) {
+  const json::value* const value = find(name);
+  if (value == nullptr) return std::nullopt;
+  if (value->is_bool()) return value->get_bool();
+  fault(name, shown(*value) + ": write true or false");
+  return std::nullopt;
+}
+
+std::optional<queue::Millis> Fields::duration(std::string_view name) {
+  const auto written = text(name);
+  if (!written) return std::nullopt;
+  try {
+    return parse_api_duration(*written);
+  } catch (const std::invalid_argument& error) {
+    fault(name, error.what());
+    return std::nullopt;
+  }
+}
+
+std::optional<queue::UtcMs> Fields::moment(std::string_view name) {
+  const json::value* const value = find(name);
+  if (value == nullptr) return std::nullopt;
+  if (!value->is_string()) return number(name, 0, queue::kLastDue);
+  try {
+    return parse_timestamp(std::string_view(value->get_string()));
+  } catch (const std::invalid_argument& error) {
+    fault(name, error.what());
+    return std::nullopt;
+  }
+}
+
+std::optional<std::size_t> Fields::choice(std::string_view name,
+                                          std::initializer_list<std::string_view> of) {
+  const auto written = text(name);
+  if (!written) return std::nullopt;
+  const auto found = std::find(of.begin(), of.end(), *written);
+  if (found != of.end()) return static_cast<std::size_t>(found - of.begin());
+  fault(name, fmt::format("\"{}\": write one of {}", *written, fmt::join(of, ", ")));
+  return std::nullopt;
+}
+
+const json::object* Fields::object(std::string_view name) {
+  const json::value* const value = find(name);
+  if (value == nullptr) return nullptr;
+  if (value->is_object()) return &value->get_object();
+  fault(name, shown(*value) + ": not an object");
+  return nullptr;
+}
+
+void Fields::finish() {
+  for (const auto& member : object_) {
+    const std::string_view name = member.key();
+    if (!known_.contains(name)) fault(name, "there is no such field");
+  }
+}
+
+}  // namespace carillon::server::http

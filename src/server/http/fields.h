@@ -1,0 +1,84 @@
+// Reads the fields of a JSON object, and notes each that is wrong, with its JSON pointer.
+//
+//   FieldFaults faults;
+//   Fields job(object, "", faults);
+//   const auto priority = job.number("priority", 0, UINT32_MAX);
+//   const auto delay = job.duration("delay");        // "30s" or "PT30S", in ms
+//   job.finish();                                    // notes fields that nobody asked for
+//   faults.throw_if_any();   // Problem: {"pointer":"/delay","detail":"\"30\": not a duration"}
+//
+// Nothing is clamped: a value out of its range is a fault. A field that is null counts as not
+// given.
+// Thread safety: none.
+#pragma once
+
+#include <boost/json/object.hpp>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "carillon/queue/job.h"
+#include "server/http/problem.h"
+
+namespace carillon::server::http {
+
+class FieldFaults {
+ public:
+  void add(std::string pointer, std::string detail) {
+    faults_.push_back({std::move(pointer), std::move(detail)});
+  }
+  bool empty() const { return faults_.empty(); }
+  // Throws a Problem with all faults.
+  void throw_if_any();
+
+ private:
+  std::vector<FieldFault> faults_;
+};
+
+class Fields {
+ public:
+  // `at` is the pointer of the object: empty for the whole document. The object and the faults must
+  // outlive this.
+  Fields(const boost::json::object& object, std::string at, FieldFaults& faults)
+      : object_(object), at_(std::move(at)), faults_(faults) {}
+
+  bool has(std::string_view name) { return find(name) != nullptr; }
+  std::optional<std::string_view> text(std::string_view name);
+  std::optional<std::uint64_t> number(std::string_view name, std::uint64_t least,
+                                      std::uint64_t most);
+  std::optional<bool> flag(std::string_view name);
+  // Milliseconds: 250ms, 3s, 1h30m, or ISO 8601 without months and years: PT30S, P1DT12H.
+  std::optional<queue::Millis> duration(std::string_view name);
+  // UTC milliseconds: a number, or RFC 3339.
+  std::optional<queue::UtcMs> moment(std::string_view name);
+  // One of the texts: its position.
+  std::optional<std::size_t> choice(std::string_view name,
+                                    std::initializer_list<std::string_view> of);
+  const boost::json::object* object(std::string_view name);
+  std::string pointer(std::string_view name) const;
+  void fault(std::string_view name, std::string detail) {
+    faults_.add(pointer(name), std::move(detail));
+  }
+
+  void finish();
+
+ private:
+  const boost::json::value* find(std::string_view name);
+
+  const boost::json::object& object_;
+  std::string at_;
+  FieldFaults& faults_;
+  std::set<std::string_view, std::less<>> known_;
+};
+
+// Returns the object that the text is. Throws Problem.
+boost::json::object parse_object(std::string_view text);
+
+// Returns the duration, in ms. Throws std::invalid_argument with a text that starts with the value
+// in quotes.
+queue::Millis parse_api_duration(std::string_view text);
+
+}  // namespace carillon::server::http

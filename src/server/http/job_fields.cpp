@@ -1,0 +1,242 @@
+// Jobs as JSON (job_fields.h).
+#include "server/http/job_fields.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/json.hpp>
+#include <charconv>
+#include <functional>
+#include <stdexcept>
+#include <utility>
+
+#include "server/beanstalk/job_options.h"
+#include "server/http/reply.h"
+#include "server/json_text.h"
+#include "server/timestamp.h"
+
+namespace carillon::server::http {
+
+namespace json = boost::json;
+
+namespace {
+
+// Checks a key as put-job does, so that it can be named in both protocols.
+bool is_key(std::string_view text) {
+  return !text.empty() && text.size() <= queue::kMaxKey &&
+         std::none_of(text.begin(), text.end(),
+                      [](char c) { return static_cast<unsigned char>(c) <= ' '; });
+}
+
+std::string key_fault(std::string_view text) {
+  return fmt::format("\"{}\": a key has 1 to {} bytes, none of them a space or below", text,
+                     queue::kMaxKey);
+}
+
+// Returns the body that the fields name: as a text, or any bytes in Base64. None if neither.
+std::optional<std::string> read_body(Fields& fields) {
+  const auto text = fields.text("body");
+  const auto base64 = fields.text("body_base64");
+  if (text && base64) fields.fault("body_base64", "there is a body already");
+  if (text) return std::string(*text);
+  if (!base64) return std::nullopt;
+  std::optional<std::string> bytes = from_base64(*base64);
+  if (!bytes) fields.fault("body_base64", "not Base64 (RFC 4648, section 4, with padding)");
+  return bytes;
+}
+
+void read_times(Fields& fields, std::optional<queue::Millis>& delay,
+                std::optional<queue::UtcMs>& due) {
+  delay = fields.duration("delay");
+  due = fields.moment("due");
+  if (delay && due) fields.fault("due", "there is a delay already");
+}
+
+std::optional<queue::Millis> read_ttr(Fields& fields) {
+  const auto ttr = fields.duration("ttr");
+  if (!ttr || (*ttr >= queue::kMinTtr && *ttr <= queue::kMaxTtr)) return ttr;
+  fields.fault("ttr",
+               fmt::format("{} ms: a ttr has {} to {} ms", *ttr, queue::kMinTtr, queue::kMaxTtr));
+  return std::nullopt;
+}
+
+// {"max_attempts":5,"backoff":{"type":"exponential","initial":"1s","max":"1h","jitter":10}}
+void read_retry(const json::object& object, const std::string& at, FieldFaults& faults,
+                queue::RetryPolicy& policy) {
+  Fields fields(object, at, faults);
+  if (const auto most = fields.number("max_attempts", 0, UINT32_MAX))
+    policy.max_attempts = static_cast<std::uint32_t>(*most);
+  policy.lost_fails = fields.flag("lost_fails").value_or(false);
+  if (const json::object* const found = fields.object("backoff")) {
+    Fields backoff(*found, fields.pointer("backoff"), faults);
+    const bool fixed = backoff.choice("type", {"exponential", "fixed"}) == std::size_t{1};
+    policy.backoff = backoff.duration("initial").value_or(0);
+    policy.backoff_max = backoff.duration("max").value_or(0);
+    policy.jitter = static_cast<std::uint32_t>(backoff.number("jitter", 0, 100).value_or(0));
+    if (fixed && policy.backoff_max > 0) backoff.fault("max", "a fixed back-off has no bound");
+    if (!fixed && policy.backoff_max < policy.backoff)
+      backoff.fault("max", "an exponential back-off needs a bound, no smaller than initial");
+    backoff.finish();
+  }
+  fields.finish();
+}
+
+std::string_view name_of(queue::JobState state, queue::Death death) {
+  switch (state) {
+    case queue::JobState::kDelayed:
+      return "delayed";
+    case queue::JobState::kReady:
+      return "ready";
+    case queue::JobState::kReserved:
+      return "reserved";
+    case queue::JobState::kBuried:
+      return death == queue::Death::kNone ? "buried" : "dead";
+  }
+  return "unknown";
+}
+
+std::string_view name_of(queue::Ending ending) {
+  switch (ending) {
+    case queue::Ending::kFailed:
+      return "failed";
+    case queue::Ending::kTimedOut:
+      return "timed_out";
+    case queue::Ending::kLost:
+      return "lost";
+  }
+  return "unknown";
+}
+
+std::string shown(queue::Millis duration) {
+  return duration % 1'000 == 0 ? fmt::format("{}s", duration / 1'000)
+                               : fmt::format("{}ms", duration);
+}
+
+json::object json_of(const queue::RetryPolicy& policy) {
+  const bool fixed = policy.backoff_max <= policy.backoff;
+  json::object backoff{{"type", fixed ? "fixed" : "exponential"},
+                       {"initial", shown(policy.backoff)}};
+  if (!fixed) backoff["max"] = shown(policy.backoff_max);
+  backoff["jitter"] = policy.jitter;
+  return {{"max_attempts", policy.max_attempts},
+          {"backoff", std::move(backoff)},
+          {"lost_fails", policy.lost_fails}};
+}
+
+}  // namespace
+
+void read_job(const json::object& object, const std::string& at, FieldFaults& faults,
+              JobFields& job) {
+  Fields fields(object, at, faults);
+  queue::PutOrder& order = job.order;
+  const auto priority = fields.number("priority", 0, UINT32_MAX);
+  order.priority = static_cast<queue::Priority>(priority.value_or(beanstalk::kUsualPriority));
+  std::optional<queue::Millis> delay;
+  read_times(fields, delay, order.due_at);
+  order.due_in = delay.value_or(0);
+  order.ttr = read_ttr(fields).value_or(order.ttr);
+  if (const auto key = fields.text("key")) {
+    if (!is_key(*key)) fields.fault("key", key_fault(*key));
+    job.key = *key;
+  }
+  if (const auto what =
+          fields.choice("on_conflict", {"reject", "ignore", "replace", "keep_due", "debounce"}))
+    order.on_conflict = static_cast<queue::OnConflict>(*what);
+  order.key_window = fields.duration("key_window").value_or(0);
+  if (job.key.empty()) {
+    for (const std::string_view name : {"on_conflict", "key_window"})
+      if (fields.has(name)) fields.fault(name, "goes with a key alone");
+  }
+  if (const json::object* const retry = fields.object("retry"))
+    read_retry(*retry, fields.pointer("retry"), faults, order.retry);
+  job.body = read_body(fields).value_or("");
+  fields.finish();
+  order.key = job.key;
+}
+
+bool describes_job(const Request& request) {
+  const std::string_view type = request.header("content-type");
+  if (!type.substr(0, type.find(';')).starts_with(kJson)) return false;
+  return std::none_of(request.headers.begin(), request.headers.end(),
+                      [](const auto& one) { return one.first.starts_with("carillon-"); });
+}
+
+void read_plain_job(const Request& request, JobFields& job) {
+  // The headers become the same fields: so each is checked in one place.
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kHeaders = {
+      {{"carillon-delay", "delay"},
+       {"carillon-due", "due"},
+       {"carillon-key", "key"},
+       {"carillon-on-conflict", "on_conflict"},
+       {"carillon-priority", "priority"},
+       {"carillon-ttr", "ttr"}}};
+  json::object object;
+  for (const auto& [name, value] : request.headers) {
+    if (!name.starts_with("carillon-")) continue;
+    const auto known = std::find_if(kHeaders.begin(), kHeaders.end(),
+                                    [&](const auto& one) { return one.first == name; });
+    if (known == kHeaders.end())
+      throw Problem(kBadRequest, fmt::format("there is no header {}", name));
+    std::uint64_t number = 0;
+    const char* const end = value.data() + value.size();
+    const auto [rest, error] = std::from_chars(value.data(), end, number);
+    const bool is_number = error == std::errc() && rest == end && known->second != "key";
+    object[known->second] = is_number ? json::value(number) : json::value(value);
+  }
+  FieldFaults faults;
+  read_job(object, "", faults, job);
+  faults.throw_if_any();
+  job.body = request.body;
+}
+
+void read_patch(const json::object& object, FieldFaults& faults, PatchFields& patch) {
+  Fields fields(object, "", faults);
+  if (const auto priority = fields.number("priority", 0, UINT32_MAX))
+    patch.patch.priority = static_cast<queue::Priority>(*priority);
+  read_times(fields, patch.patch.due_in, patch.patch.due_at);
+  patch.patch.ttr = read_ttr(fields);
+  if (std::optional<std::string> body = read_body(fields)) {
+    patch.body = *std::move(body);
+    patch.patch.body = patch.body;
+  }
+  fields.finish();
+}
+
+json::object json_of(const queue::JobStats& stats, const std::vector<queue::Attempt>& story,
+                     std::optional<std::string_view> body) {
+  const queue::JobRecord& record = stats.record;
+  const queue::JobExtras& extras = *record.extras;
+  json::object job{{"id", record.id}, {"tube", stats.tube}};
+  if (!extras.key.empty()) job["key"] = extras.key;
+  job["state"] = name_of(stats.state, extras.death);
+  job["priority"] = record.priority;
+  job["due"] = format_timestamp(record.due);
+  job["ttr"] = shown(record.ttr);
+  job["created"] = format_timestamp(record.created);
+  if (extras.retry != queue::RetryPolicy()) job["retry"] = json_of(extras.retry);
+  job["failed_attempts"] = extras.attempts;
+  json::array attempts;
+  for (const queue::Attempt& attempt : story) {
+    attempts.push_back({{"at", format_timestamp(attempt.at)},
+                        {"ended", name_of(attempt.ending)},
+                        {"worker", attempt.worker},
+                        {"error", attempt.error}});
+  }
+  job["attempts"] = std::move(attempts);
+  if (extras.cancel_asked) job["cancel_requested"] = true;
+  job["body_bytes"] = record.body_bytes;
+  if (body)
+    job[is_utf8(*body) ? "body" : "body_base64"] = is_utf8(*body) ? *body : to_base64(*body);
+  return job;
+}
+
+std::string etag_of(const queue::JobStats& stats) {
+  const queue::JobRecord& record = stats.record;
+  const std::string text = fmt::format("{} {} {} {} {} {} {} {}", record.id, record.body_id(),
+                                       record.priority, record.due, record.ttr, record.burial,
+                                       record.history.reserves, static_cast<int>(stats.state));
+  return fmt::format("\"{:016x}\"", std::hash<std::string>()(text));
+}
+
+}  // namespace carillon::server::http

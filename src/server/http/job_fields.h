@@ -1,0 +1,58 @@
+// A job as the API shows it, both ways: what is asked of a new one, and what there is of one.
+//
+//   FieldFaults faults;
+//   JobFields job;
+//   read_job(object, "", faults, job);        // {"delay":"30s","key":"order-7","body":"hello"}
+//   faults.throw_if_any();
+//   engine.put(client, now, job.order, job.body);
+#pragma once
+
+#include <boost/json/object.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "carillon/queue/engine.h"
+#include "server/http/fields.h"
+#include "server/http/request.h"
+
+namespace carillon::server::http {
+
+// A new job. Its order points into `key`.
+struct JobFields {
+  queue::PutOrder order;
+  std::string key;
+  std::string body;
+
+  JobFields() = default;
+  JobFields(const JobFields&) = delete;
+  JobFields& operator=(const JobFields&) = delete;
+};
+
+// Reads the description of a job: all fields that a client may set. Faults are noted.
+void read_job(const boost::json::object& object, const std::string& at, FieldFaults& faults,
+              JobFields& job);
+
+// Reads a job whose body is that of the request, and whose fields are headers: Carillon-Delay,
+// Carillon-Due, Carillon-Key, Carillon-Priority, Carillon-Ttr. Throws Problem.
+void read_plain_job(const Request& request, JobFields& job);
+
+// Returns true if the request's body is the description of a job, and not a plain body.
+bool describes_job(const Request& request);
+
+// A change of a job (RFC 7396). Its patch points into `body`.
+struct PatchFields {
+  queue::Patch patch;
+  std::string body;
+};
+void read_patch(const boost::json::object& object, FieldFaults& faults, PatchFields& patch);
+
+// Returns the job. `body` is none if it has more than queue::kBodyPiece bytes.
+boost::json::object json_of(const queue::JobStats& stats, const std::vector<queue::Attempt>& story,
+                            std::optional<std::string_view> body);
+
+// Returns the job's entity tag, in quotes. Another one of the same job means that somebody has
+// changed what a client may set, or that the job was reserved or buried meanwhile.
+std::string etag_of(const queue::JobStats& stats);
+
+}  // namespace carillon::server::http

@@ -1,0 +1,55 @@
+// Jobs: put, look at, change and cancel one by its id (routes.h).
+#include <fmt/format.h>
+
+#include <boost/json.hpp>
+
+#include "server/http/job_fields.h"
+#include "server/http/one_job.h"
+#include "server/http/problem.h"
+#include "server/http/routes.h"
+
+namespace carillon::server::http {
+
+void put_job(Exchange& x) {
+  x.use_tube();
+  JobFields job;
+  if (describes_job(x.request)) {
+    FieldFaults faults;
+    read_job(parse_object(x.request.body), "", faults, job);
+    faults.throw_if_any();
+  } else {
+    read_plain_job(x.request, job);
+  }
+  answer_put(x, put(x, job));
+}
+
+void answer_job(Exchange& x) {
+  answer_one(x, x.job_id());
+}
+
+void answer_job_body(Exchange& x) {
+  const auto job = x.engine().peek(x.now(), x.job_id());
+  if (!job) throw no_such_job(x.job_id());
+  if (job->body_bytes > queue::kBodyPiece) throw too_large_to_show(job->body_bytes);
+  x.read_body(job->body_id, [durable_at = job->durable_at](Exchange& then, std::string_view body) {
+    then.answer(
+        {.type = "application/octet-stream", .body = std::string(body), .durable_at = durable_at});
+  });
+}
+
+void patch_job(Exchange& x) {
+  patch_one(x, x.job_id());
+}
+
+void cancel_job(Exchange& x) {
+  cancel_one(x, x.job_id());
+}
+
+void kick_job(Exchange& x) {
+  const queue::Outcome outcome = x.engine().kick_job(x.now(), x.job_id());
+  if (!outcome.done)
+    throw Problem(kNotFound, fmt::format("there is no delayed, buried or dead job {}", x.job_id()));
+  x.answer({.status = 204, .durable_at = outcome.durable_at});
+}
+
+}  // namespace carillon::server::http

@@ -1,0 +1,139 @@
+// One job, named by its id or its key (one_job.h).
+#include "server/http/one_job.h"
+
+#include <fmt/format.h>
+
+#include <boost/json.hpp>
+#include <optional>
+#include <vector>
+
+namespace carillon::server::http {
+
+namespace {
+
+// Answers with the job as it is; the body is none if it is too large.
+void answer_with(Exchange& x, const queue::JobStats& stats, std::optional<std::string_view> body) {
+  const auto story = x.engine().story(x.now(), stats.record.id);
+  x.answer({.body = boost::json::serialize(
+                json_of(stats, story.value_or(std::vector<queue::Attempt>()), body)),
+            .headers = {{"ETag", etag_of(stats)}},
+            .durable_at = stats.durable_at});
+}
+
+std::string path_of(queue::JobId id) {
+  return fmt::format("/v1/jobs/{}", id);
+}
+
+}  // namespace
+
+Problem no_such_job(queue::JobId id) {
+  return Problem(kNotFound, fmt::format("there is no job {}", id));
+}
+
+Problem too_large_to_show(std::size_t bytes) {
+  return Problem(kTooLarge, fmt::format("the body has {} bytes; over HTTP up to {} are shown",
+                                        bytes, queue::kBodyPiece));
+}
+
+queue::PutOutcome put(Exchange& x, const JobFields& job) {
+  x.require_room();
+  const std::size_t most =
+      std::min<std::size_t>(x.service().options().max_job_size, queue::kBodyPiece);
+  if (job.body.size() > most) {
+    throw Problem(kTooLarge, fmt::format("the body of the job has {} bytes; the limit is {}",
+                                         job.body.size(), most));
+  }
+  return x.engine().put(x.client(), x.now(), job.order, job.body);
+}
+
+void answer_put(Exchange& x, const queue::PutOutcome& outcome) {
+  using Result = queue::PutOutcome::Result;
+  switch (outcome.result) {
+    case Result::kInserted:
+    case Result::kReplaced:
+      break;
+    case Result::kExists:
+      throw Problem(kConflict, fmt::format("job {} has the key, or had it and is gone", outcome.id))
+          .with("Location", path_of(outcome.id));
+    case Result::kReserved:
+      throw Problem(kConflict, fmt::format("job {} has the key, and is reserved", outcome.id))
+          .with("Location", path_of(outcome.id));
+    case Result::kTooFar:
+      throw Problem(kBadField, "the job would be due after the year 9999");
+  }
+  const auto stats = x.engine().job_stats(x.now(), outcome.id);
+  if (!stats) throw no_such_job(outcome.id);
+  const bool is_new = outcome.result == Result::kInserted;
+  x.answer({.status = is_new ? 201u : 200u,
+            .body = boost::json::serialize(json_of(*stats, {}, std::nullopt)),
+            .headers = {{"Location", path_of(outcome.id)}, {"ETag", etag_of(*stats)}},
+            .durable_at = outcome.durable_at});
+}
+
+void answer_one(Exchange& x, queue::JobId id) {
+  const auto stats = x.engine().job_stats(x.now(), id);
+  if (!stats) throw no_such_job(id);
+  if (stats->record.body_bytes > queue::kBodyPiece) return answer_with(x, *stats, std::nullopt);
+  x.read_body(stats->record.body_id(), [stats = *stats](Exchange& then, std::string_view body) {
+    answer_with(then, stats, body);
+  });
+}
+
+void require_match(Exchange& x, queue::JobId id) {
+  const std::string_view wanted = x.request.header("if-match");
+  if (wanted.empty()) return;
+  const auto stats = x.engine().job_stats(x.now(), id);
+  if (!stats) throw no_such_job(id);
+  const std::string tag = etag_of(*stats);
+  if (wanted != "*" && wanted != tag)
+    throw Problem(kChanged, fmt::format("job {} has the tag {} now, and not {}", id, tag, wanted));
+}
+
+void patch_one(Exchange& x, queue::JobId id) {
+  FieldFaults faults;
+  PatchFields fields;
+  read_patch(parse_object(x.request.body), faults, fields);
+  faults.throw_if_any();
+  require_match(x, id);
+  if (fields.patch.body) x.require_room();
+  using Result = queue::ChangeOutcome::Result;
+  const queue::ChangeOutcome outcome = x.engine().patch(x.now(), id, fields.patch);
+  switch (outcome.result) {
+    case Result::kDone:
+    case Result::kAsked:
+      return answer_one(x, id);
+    case Result::kReserved:
+      throw Problem(kConflict, fmt::format("job {} is reserved", id));
+    case Result::kNone:
+      throw no_such_job(id);
+    case Result::kTooFar:
+      throw Problem(kBadField, "the job would be due after the year 9999");
+  }
+}
+
+void cancel_one(Exchange& x, queue::JobId id) {
+  require_match(x, id);
+  const std::string_view if_reserved = x.request.asked("if_reserved");
+  if (!if_reserved.empty() && if_reserved != "refuse" && if_reserved != "ask")
+    throw Problem(kBadRequest, fmt::format("if_reserved={}: write refuse or ask", if_reserved));
+  using Result = queue::ChangeOutcome::Result;
+  const queue::ChangeOutcome outcome = x.engine().cancel(x.now(), id, if_reserved == "ask");
+  switch (outcome.result) {
+    case Result::kDone:
+      return x.answer({.status = 204, .durable_at = outcome.durable_at});
+    case Result::kAsked:
+      return x.answer({.status = 202,
+                       .body = R"({"cancel_requested":true})",
+                       .durable_at = outcome.durable_at});
+    case Result::kReserved:
+      throw Problem(kConflict,
+                    fmt::format("job {} is reserved; with ?if_reserved=ask its worker is "
+                                "asked to stop",
+                                id));
+    case Result::kNone:
+    case Result::kTooFar:
+      throw no_such_job(id);
+  }
+}
+
+}  // namespace carillon::server::http

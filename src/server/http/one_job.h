@@ -1,0 +1,29 @@
+// What is done with one job in the same way, whether its id or its key names it.
+#pragma once
+
+#include <cstddef>
+
+#include "carillon/queue/engine.h"
+#include "server/http/exchange.h"
+#include "server/http/job_fields.h"
+#include "server/http/problem.h"
+
+namespace carillon::server::http {
+
+Problem no_such_job(queue::JobId id);
+Problem too_large_to_show(std::size_t bytes);
+
+// Puts the job into the tube in use. Throws Problem.
+queue::PutOutcome put(Exchange& x, const JobFields& job);
+// 201 for a new job, 200 for one that was replaced, and 409 for a key that is taken.
+void answer_put(Exchange& x, const queue::PutOutcome& outcome);
+
+// These answer, or throw Problem. If the request has If-Match, the job must have that entity tag.
+void answer_one(Exchange& x, queue::JobId id);
+void patch_one(Exchange& x, queue::JobId id);
+void cancel_one(Exchange& x, queue::JobId id);
+
+// Throws Problem if the request's If-Match does not name the job as it is.
+void require_match(Exchange& x, queue::JobId id);
+
+}  // namespace carillon::server::http

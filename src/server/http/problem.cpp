@@ -1,0 +1,31 @@
+// Problem: its document (problem.h).
+#include "server/http/problem.h"
+
+#include <boost/json.hpp>
+
+namespace carillon::server::http {
+
+namespace {
+
+// Each type is a page of the documentation.
+constexpr std::string_view kTypes = "https://carillon.dev/problems/";
+
+}  // namespace
+
+std::string Problem::json(std::string_view path) const {
+  boost::json::object document;
+  document["type"] = std::string(kTypes).append(kind_.slug);
+  document["title"] = kind_.title;
+  document["status"] = kind_.status;
+  document["detail"] = detail_;
+  document["instance"] = path;
+  if (!faults_.empty()) {
+    boost::json::array errors;
+    for (const FieldFault& fault : faults_)
+      errors.push_back({{"pointer", fault.pointer}, {"detail", fault.detail}});
+    document["errors"] = std::move(errors);
+  }
+  return boost::json::serialize(document);
+}
+
+}  // namespace carillon::server::http

@@ -1,0 +1,75 @@
+// What a request is answered that cannot be carried out: RFC 9457, application/problem+json.
+//
+//   throw Problem(kNotFound, "there is no job 17");
+//
+//   HTTP/1.1 404 Not Found
+//   Content-Type: application/problem+json
+//
+//   {"type":"https://carillon.dev/problems/not-found","title":"There is no such thing",
+//    "status":404,"detail":"there is no job 17"}
+//
+// If fields are wrong, `errors` names each by its JSON pointer (RFC 6901), and what is allowed.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace carillon::server::http {
+
+// A kind of problem. `slug` is the last part of its type, which is a heading of docs/http.md.
+struct ProblemKind {
+  unsigned status;
+  std::string_view slug;
+  std::string_view title;
+};
+
+inline constexpr ProblemKind kBadRequest{400, "bad-request", "The request cannot be understood"};
+inline constexpr ProblemKind kBadField{400, "bad-field", "A field of the request is wrong"};
+inline constexpr ProblemKind kForeignPage{403, "foreign-page",
+                                          "A page of another site has sent the request"};
+inline constexpr ProblemKind kNotFound{404, "not-found", "There is no such thing"};
+inline constexpr ProblemKind kWrongMethod{405, "wrong-method", "The method does not fit the path"};
+inline constexpr ProblemKind kConflict{409, "conflict", "The state does not allow it"};
+inline constexpr ProblemKind kChanged{412, "changed", "It is not what the request expects"};
+inline constexpr ProblemKind kTooLarge{413, "too-large", "The body is too large"};
+inline constexpr ProblemKind kWrongType{415, "wrong-type", "The type of the body does not fit"};
+inline constexpr ProblemKind kWrongHost{421, "wrong-host", "The server does not have this name"};
+inline constexpr ProblemKind kLongHeader{431, "long-header", "The header is too long"};
+inline constexpr ProblemKind kFailed{500, "failed", "The store has failed"};
+inline constexpr ProblemKind kNoMemory{503, "no-memory", "The server is short of memory"};
+inline constexpr ProblemKind kNoSpace{503, "no-space", "The server is short of room for jobs"};
+inline constexpr ProblemKind kDraining{503, "draining", "The server takes no new jobs"};
+
+// A field of a JSON body that is wrong.
+struct FieldFault {
+  std::string pointer;
+  std::string detail;
+};
+
+// Thrown by whatever reads a request, and by the functions that answer one. Nothing was changed.
+class Problem {
+ public:
+  explicit Problem(const ProblemKind& kind, std::string detail, std::vector<FieldFault> faults = {})
+      : kind_(kind), detail_(std::move(detail)), faults_(std::move(faults)) {}
+
+  // Adds a header to the reply.
+  Problem&& with(std::string_view header, std::string value) && {
+    headers_.emplace_back(header, std::move(value));
+    return std::move(*this);
+  }
+
+  const ProblemKind& kind() const { return kind_; }
+  const std::vector<std::pair<std::string_view, std::string>>& headers() const { return headers_; }
+  // The document, for the request of this path.
+  std::string json(std::string_view path) const;
+
+ private:
+  ProblemKind kind_;
+  std::string detail_;
+  std::vector<FieldFault> faults_;
+  std::vector<std::pair<std::string_view, std::string>> headers_;
+};
+
+}  // namespace carillon::server::http

@@ -1,0 +1,32 @@
+// What a request is answered, and its bytes on the wire (RFC 9112).
+//
+//   Reply reply{.status = 201, .body = R"({"id":17})", .headers = {{"Location", "/v1/jobs/17"}}};
+//   head_of(reply, true);      // "HTTP/1.1 201 Created\r\nContent-Type: ...", up to the empty line
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "carillon/queue/store.h"
+
+namespace carillon::server::http {
+
+inline constexpr std::string_view kJson = "application/json";
+inline constexpr std::string_view kProblemJson = "application/problem+json";
+
+struct Reply {
+  unsigned status = 200;
+  std::string_view type = kJson;  // of the body; not sent if there is none
+  std::string body = {};
+  std::vector<std::pair<std::string_view, std::string>> headers = {};
+  // The reply may leave once the store's appends up to here are durable.
+  queue::Sequence durable_at = 0;
+};
+
+// Returns the status line and the headers, with the empty line. The connection closes after the
+// reply unless it is to be kept.
+std::string head_of(const Reply& reply, bool keep_alive);
+
+}  // namespace carillon::server::http

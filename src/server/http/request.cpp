@@ -1,0 +1,124 @@
+// Requests: read by Boost.Beast, their paths by Boost.URL (request.h).
+#include "server/http/request.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/asio/buffer.hpp>
+#include <boost/beast/core/error.hpp>
+#include <boost/beast/http/error.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/string_body.hpp>
+#include <boost/url/parse.hpp>
+#include <boost/url/url_view.hpp>
+
+#include "server/http/problem.h"
+
+namespace carillon::server::http {
+
+namespace beast = boost::beast;
+
+namespace {
+
+using Pairs = std::vector<std::pair<std::string, std::string>>;
+
+std::string in_small_letters(std::string_view text) {
+  std::string small(text);
+  std::transform(small.begin(), small.end(), small.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  return small;
+}
+
+std::string_view find(const Pairs& in, std::string_view name) {
+  const auto found =
+      std::find_if(in.begin(), in.end(), [name](const auto& one) { return one.first == name; });
+  return found == in.end() ? std::string_view() : std::string_view(found->second);
+}
+
+Problem refusal(const beast::error_code& error, std::uint64_t most) {
+  namespace http = beast::http;
+  if (error == http::error::header_limit)
+    return Problem(kLongHeader, fmt::format("the request line and the headers may have {} bytes",
+                                            RequestReader::kLongestHeader));
+  if (error == http::error::body_limit)
+    return Problem(kTooLarge, fmt::format("the body may have {} bytes", most));
+  return Problem(kBadRequest, "this is no HTTP/1.1 request: " + error.message());
+}
+
+}  // namespace
+
+std::string_view Request::header(std::string_view name) const {
+  return find(headers, name);
+}
+
+std::string_view Request::asked(std::string_view name) const {
+  return find(query, name);
+}
+
+std::string decoded(std::string_view part) {
+  const auto valid = boost::urls::make_pct_string_view(part);
+  if (!valid) throw Problem(kBadRequest, fmt::format("\"{}\": a % needs two digits", part));
+  std::string bytes;
+  valid->decode({}, boost::urls::string_token::assign_to(bytes));
+  return bytes;
+}
+
+struct RequestReader::Parser : beast::http::request_parser<beast::http::string_body> {};
+
+RequestReader::RequestReader(std::uint64_t most) : most_(most) {
+  begin();
+}
+
+RequestReader::~RequestReader() = default;
+
+void RequestReader::begin() {
+  parser_ = std::make_unique<Parser>();
+  parser_->eager(true);
+  parser_->header_limit(kLongestHeader);
+  parser_->body_limit(most_);
+  used_ = 0;
+  told_to_continue_ = false;
+}
+
+std::size_t RequestReader::read(std::string_view bytes) {
+  beast::error_code error;
+  const std::size_t used = parser_->put(boost::asio::buffer(bytes.data(), bytes.size()), error);
+  used_ += used;
+  if (error && error != beast::http::error::need_more) throw refusal(error, most_);
+  return used;
+}
+
+bool RequestReader::is_done() const {
+  return parser_->is_done();
+}
+
+bool RequestReader::wants_continue() {
+  if (told_to_continue_ || !parser_->is_header_done() || parser_->is_done()) return false;
+  told_to_continue_ = true;
+  return beast::iequals(parser_->get()[beast::http::field::expect], "100-continue");
+}
+
+std::uint64_t RequestReader::body_bytes() const {
+  if (!parser_->is_header_done()) return 0;
+  const auto told = parser_->content_length();
+  return told ? *told : parser_->get().body().size();
+}
+
+Request RequestReader::take() {
+  beast::http::request<beast::http::string_body> message = parser_->release();
+  begin();
+  Request request;
+  request.method = std::string(message.method_string());
+  request.keep_alive = message.keep_alive();
+  for (const auto& field : message)
+    request.headers.emplace_back(in_small_letters(field.name_string()), std::string(field.value()));
+  request.body = std::move(message.body());
+  const auto url = boost::urls::parse_origin_form(message.target());
+  if (!url)
+    throw Problem(kBadRequest, fmt::format("\"{}\": no path", std::string(message.target())));
+  request.path = std::string(url->encoded_path());
+  for (const auto& one : url->params()) request.query.emplace_back(one.key, one.value);
+  return request;
+}
+
+}  // namespace carillon::server::http

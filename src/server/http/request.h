@@ -1,0 +1,81 @@
+// An HTTP request, and how it is read from the bytes of a connection (RFC 9112).
+//
+//   RequestReader reader(1 << 20);
+//   std::size_t used = reader.read("GET /v1/jobs/17?x=1 HTTP/1.1\r\nHost: localhost\r\n\r\nGET");
+//   Request request = reader.take();                    // used == 60: "GET" is the next one's
+//   request.path == "/v1/jobs/17"; request.query[0] == {"x", "1"};
+//
+// Thread safety: none.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace carillon::server::http {
+
+struct Request {
+  std::string method;  // in capital letters: GET
+  // As it came: names in it may be percent-encoded (decoded()).
+  std::string path;
+  // Of the part after the question mark, decoded.
+  std::vector<std::pair<std::string, std::string>> query;
+  // The names in small letters.
+  std::vector<std::pair<std::string, std::string>> headers;
+  std::string body;
+  // The client wants to send another request through the connection.
+  bool keep_alive = true;
+
+  // Returns the value of the header, or of the query's name; an empty text if there is none.
+  // `name` is in small letters.
+  std::string_view header(std::string_view name) const;
+  std::string_view asked(std::string_view name) const;
+};
+
+// Returns the bytes that a part of a path stands for. Throws Problem.
+std::string decoded(std::string_view part);
+
+// Reads one request after the other.
+class RequestReader {
+ public:
+  // The longest line and headers of a request, in bytes.
+  static constexpr std::size_t kLongestHeader = 16 << 10;
+
+  // `most` is the largest body, in bytes.
+  explicit RequestReader(std::uint64_t most);
+  ~RequestReader();
+
+  // Returns how many bytes of the request were used; the others are to be passed again, followed by
+  // what comes after them. Throws Problem if this is no request that the server takes; then the
+  // connection cannot go on.
+  std::size_t read(std::string_view bytes);
+  // Nothing of a request was used yet.
+  bool is_fresh() const { return used_ == 0; }
+  // The request is there: take().
+  bool is_done() const;
+  // The header is there, and the client waits for "100 Continue" before it sends the body. Returns
+  // true once.
+  bool wants_continue();
+  // How many bytes the body has so far, or will have, if the header tells it.
+  std::uint64_t body_bytes() const;
+
+  // Returns the request, and begins with the next one. REQUIRES: is_done(). Throws Problem if the
+  // path or the query is none; the connection can go on.
+  Request take();
+
+ private:
+  struct Parser;
+
+  void begin();
+
+  std::uint64_t most_;
+  std::unique_ptr<Parser> parser_;
+  std::size_t used_ = 0;
+  bool told_to_continue_ = false;
+};
+
+}  // namespace carillon::server::http

@@ -1,0 +1,62 @@
+// Which function answers which request.
+//
+//   const Match match = find_route("POST", "/v1/jobs/17:kick");
+//   match.route->answer == &kick_job; match.names == {"17"}
+//
+// A pattern has the parts of a path. A part in braces stands for any text; what follows a colon
+// after it is a verb. Thread safety: pure.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server/http/exchange.h"
+
+namespace carillon::server::http {
+
+struct Route {
+  std::string_view method;
+  std::string_view pattern;
+  void (*answer)(Exchange&);
+};
+
+// All of them.
+std::span<const Route> routes();
+
+struct Match {
+  const Route* route;
+  std::vector<std::string> names;
+};
+
+// Throws Problem: there is no such path, or it has no such method.
+Match find_route(std::string_view method, std::string_view path);
+
+// The functions, by their files.
+
+// status.cpp
+void answer_health(Exchange& x);
+void answer_readiness(Exchange& x);
+void answer_stats(Exchange& x);
+
+// jobs.cpp
+void put_job(Exchange& x);
+void answer_job(Exchange& x);
+void answer_job_body(Exchange& x);
+void patch_job(Exchange& x);
+void cancel_job(Exchange& x);
+void kick_job(Exchange& x);
+
+// keys.cpp
+void put_key(Exchange& x);
+void answer_key(Exchange& x);
+void patch_key(Exchange& x);
+void cancel_key(Exchange& x);
+
+// tubes.cpp
+void answer_tube(Exchange& x);
+void pause_tube(Exchange& x);
+void resume_tube(Exchange& x);
+
+}  // namespace carillon::server::http

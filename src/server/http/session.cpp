@@ -1,0 +1,232 @@
+// http::Session (session.h).
+#include "server/http/session.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/asio/ip/address.hpp>
+#include <utility>
+
+#include "server/http/reply.h"
+#include "server/http/routes.h"
+
+namespace carillon::server::http {
+
+namespace {
+
+// Returns the name without the port: of localhost:11380, and of [::1]:11380.
+std::string_view without_port(std::string_view host) {
+  if (host.starts_with('[')) {
+    const std::size_t end = host.find(']');
+    return end == std::string_view::npos ? host : host.substr(1, end - 1);
+  }
+  return host.substr(0, host.find(':'));
+}
+
+bool is_address(std::string_view host) {
+  boost::system::error_code error;
+  boost::asio::ip::make_address(host, error);
+  return !error;
+}
+
+// Returns what follows the two slashes of an Origin.
+std::string_view host_of(std::string_view origin) {
+  const std::size_t slashes = origin.find("//");
+  return slashes == std::string_view::npos ? origin : origin.substr(slashes + 2);
+}
+
+}  // namespace
+
+Session::Session(Service& service, const std::vector<std::string>& names)
+    : service_(service),
+      names_(names),
+      client_(service.engine().connect()),
+      memory_(service.memory()),
+      reader_(kLargestRequest) {
+  ++service_.counters().connections;
+  ++service_.counters().total_connections;
+}
+
+Session::~Session() {
+  close();
+}
+
+void Session::close() {
+  if (state_ == State::kClosed) return;
+  state_ = State::kClosed;
+  exchange_.reset();
+  --service_.counters().connections;
+  service_.bodies().forget(client_);
+  service_.engine().disconnect(client_, service_.now());
+}
+
+Protocol::Wants Session::wants() const {
+  if (state_ == State::kClosed) return Wants::kNothing;
+  if (state_ == State::kReading) return Wants::kDelivery;
+  if (replies_.bytes() > service_.max_unsent()) return Wants::kRoom;
+  if (no_room_) return Wants::kStore;
+  return turn_over_ ? Wants::kTurn : Wants::kInput;
+}
+
+bool Session::mid_command() const {
+  return state_ == State::kRequest && !reader_.is_fresh();
+}
+
+void Session::count_memory() {
+  const std::size_t replies = replies_.memory();
+  const std::size_t body = exchange_ ? exchange_->request.body.capacity() : 0;
+  memory_.set(std::max<std::size_t>(body, reader_.body_bytes()) +
+              (replies > kOwnReplies ? replies - kOwnReplies : 0));
+}
+
+std::string_view Session::failure_reply() const {
+  return "HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+}
+
+std::size_t Session::receive(std::string_view bytes, std::uint64_t until_ns) {
+  turn_over_ = no_room_ = false;
+  std::size_t used = 0;
+  for (bool first = true; wants() == Wants::kInput; first = false) {
+    if (!first && service_.now().mono_ns >= until_ns) {
+      turn_over_ = true;
+      break;
+    }
+    if (reader_.is_done()) {
+      if (!service_.store_has_room()) {
+        no_room_ = true;
+        break;
+      }
+      take_request();
+      continue;
+    }
+    if (used == bytes.size()) break;
+    std::size_t taken = 0;
+    keep_alive_ = false;  // if the request is none, its end cannot be found
+    or_answer_problem([&] {
+      taken = reader_.read(bytes.substr(used));
+      look_at_size();
+    });
+    used += taken;
+    if (state_ == State::kClosed) return bytes.size();
+    if (taken == 0) break;
+  }
+  return used;
+}
+
+// Refuses a body for which there is no memory as soon as its size is known.
+void Session::look_at_size() {
+  const std::uint64_t bytes = reader_.body_bytes();
+  if (bytes > kLargestRequest)
+    throw Problem(kTooLarge,
+                  fmt::format("the body of a request may have {} bytes", kLargestRequest));
+  if (bytes > kOwnBody) {
+    count_memory();
+    if (service_.is_out_of_memory() || bytes > service_.most_for_one())
+      throw Problem(kNoMemory, fmt::format("there is no memory for a body of {} bytes", bytes));
+  }
+  if (reader_.wants_continue()) replies_.add(0, "HTTP/1.1 100 Continue\r\n\r\n");
+}
+
+void Session::take_request() {
+  path_.clear();
+  or_answer_problem([&] {
+    Request request = reader_.take();
+    keep_alive_ = request.keep_alive;
+    path_ = request.path;
+    head_only_ = request.method == "HEAD";
+    if (head_only_) request.method = "GET";
+    check_caller(request);
+    Match match = find_route(request.method, request.path);
+    exchange_ = std::make_unique<Exchange>(service_, client_, std::move(request));
+    exchange_->names = std::move(match.names);
+    match.route->answer(*exchange_);
+    go_on();
+  });
+}
+
+void Session::check_caller(const Request& request) const {
+  const std::string_view host = request.header("host");
+  const std::string_view name = without_port(host);
+  const bool is_known = name.empty() || name == "localhost" || is_address(name) ||
+                        std::find(names_.begin(), names_.end(), name) != names_.end();
+  if (!is_known) {
+    throw Problem(kWrongHost, fmt::format("the server is not called \"{}\"; tell it so with "
+                                          "--http-name, if it is",
+                                          name));
+  }
+  const std::string_view site = request.header("sec-fetch-site");
+  const std::string_view origin = request.header("origin");
+  const bool is_own_site = site.empty() || site == "same-origin" || site == "none";
+  const bool is_own_origin = origin.empty() || host_of(origin) == host;
+  if (!is_own_site || !is_own_origin)
+    throw Problem(kForeignPage, fmt::format("a page of {} has sent the request", origin));
+}
+
+// Sends the reply, or gets the body that it needs.
+void Session::go_on() {
+  while (const auto awaited = exchange_->awaited_body()) {
+    const auto body = body_at_hand(service_.store(), {.id = *awaited});
+    if (!body) {
+      service_.bodies().read(client_, {.id = *awaited});
+      state_ = State::kReading;
+      return;
+    }
+    body_came(*body);
+  }
+  if (const auto reply = exchange_->take_reply()) send(*reply);
+  exchange_.reset();
+}
+
+void Session::body_came(const Body& body) {
+  if (body.bytes) return exchange_->body_came(*body.bytes);
+  service_.report_store_failure(body.error);
+  throw Problem(kFailed, "the body cannot be read: " + body.error);
+}
+
+void Session::body_read(const Body& body) {
+  if (state_ != State::kReading) return;
+  state_ = State::kRequest;
+  or_answer_problem([&] {
+    body_came(body);
+    go_on();
+  });
+}
+
+void Session::deliver(const queue::Delivery&) {}
+
+void Session::checkpoint_made(const CheckpointResult&) {}
+
+template <class Action>
+void Session::or_answer_problem(Action action) {
+  try {
+    action();
+  } catch (const Problem& problem) {
+    refuse(problem);
+  } catch (const queue::StoreError& error) {
+    service_.report_store_failure(error.what());
+    refuse(Problem(kFailed, error.what()));
+  } catch (const queue::OverLimit& error) {
+    refuse(Problem(kNoMemory, error.what()));
+  }
+}
+
+// What is not there may have gone by a change that is not durable yet: so the answer waits for it.
+void Session::refuse(const Problem& problem) {
+  exchange_.reset();
+  Reply reply{.status = problem.kind().status,
+              .type = kProblemJson,
+              .body = problem.json(path_),
+              .headers = problem.headers(),
+              .durable_at = service_.engine().last_sequence()};
+  if (reply.status == 503) reply.headers.emplace_back("Retry-After", "1");
+  send(reply);
+}
+
+void Session::send(const Reply& reply) {
+  replies_.add(reply.durable_at, head_of(reply, keep_alive_),
+               head_only_ ? std::string_view() : std::string_view(reply.body));
+  head_only_ = false;
+  if (!keep_alive_) close();
+}
+
+}  // namespace carillon::server::http

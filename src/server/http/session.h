@@ -1,0 +1,92 @@
+// One HTTP client as a state machine without a socket: bytes in, requests to the functions of the
+// API (routes.h), replies out. The protocol is HTTP/1.1 (RFC 9112), with connections that stay open
+// and requests in a row: they are carried out and answered in the order in which they came.
+//
+// Pages of other sites. Any web page can make the browser that shows it send requests to a port of
+// the browser's machine. So a request is refused
+// - whose Origin or Sec-Fetch-Site says that a page of another site has sent it, and
+// - whose Host is a name, and not `localhost` or one that the server was given: a site may let its
+//   own name mean this machine (DNS rebinding).
+//
+// Memory. A body is held as long as its request is answered. A request whose body is larger than
+// what there is memory for is refused, and the connection closes.
+//
+// Thread safety: none; all sessions of a service belong to its thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server/http/exchange.h"
+#include "server/http/problem.h"
+#include "server/http/request.h"
+#include "server/protocol.h"
+#include "server/service.h"
+
+namespace carillon::server::http {
+
+class Session final : public Protocol {
+ public:
+  // The largest body of a request, in bytes: a thousand jobs of a usual size.
+  static constexpr std::uint64_t kLargestRequest = 4 << 20;
+
+  // Connects a client to the engine. The destructor calls close(). `names` are those by which the
+  // server may be called, beside localhost and addresses; they must outlive the session.
+  Session(Service& service, const std::vector<std::string>& names);
+  ~Session() override;
+
+  // Protocol
+  queue::ClientId client() const override { return client_; }
+  using Protocol::receive;
+  std::size_t receive(std::string_view bytes, std::uint64_t until_ns) override;
+  void end_of_input() override {}
+  void deliver(const queue::Delivery& delivery) override;
+  void body_read(const Body& body) override;
+  void checkpoint_made(const CheckpointResult& result) override;
+  void close() override;
+  Wants wants() const override;
+  bool mid_command() const override;
+  bool is_at_work() const override { return false; }
+  void count_memory() override;
+  void forget_memory() override { memory_.set(0); }
+  std::string_view failure_reply() const override;
+
+ private:
+  enum class State : std::uint8_t {
+    kRequest,  // a request is next
+    kReading,  // a body for the reply is being read
+    kClosed,
+  };
+
+  void take_request();
+  void look_at_size();
+  void check_caller(const Request& request) const;
+  void go_on();
+  void body_came(const Body& body);
+  // Calls `action`, and answers with what it throws.
+  template <class Action>
+  void or_answer_problem(Action action);
+  void refuse(const Problem& problem);
+  void end_with(const Problem& problem);
+  void send(const Reply& reply);
+
+  Service& service_;
+  const std::vector<std::string>& names_;
+  queue::ClientId client_;
+  MemoryPool::Share memory_;
+  RequestReader reader_;
+  State state_ = State::kRequest;
+  bool turn_over_ = false;
+  bool no_room_ = false;
+  std::unique_ptr<Exchange> exchange_;  // of the request that is being answered
+  std::string path_;                    // of this request
+  bool head_only_ = false;              // its method is HEAD
+  bool keep_alive_ = true;              // another request may follow
+};
+
+}  // namespace carillon::server::http

@@ -1,0 +1,278 @@
+// HTTP requests as bytes, in whatever pieces, and the replies to them; without sockets.
+#include "server/http/session.h"
+
+#include <gtest/gtest.h>
+
+#include <boost/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "test_server.h"
+
+namespace carillon::server::http {
+namespace {
+
+namespace json = boost::json;
+
+struct Answer {
+  int status = 0;
+  std::string head;
+  std::string body;
+
+  json::value value() const { return json::parse(body); }
+  std::string detail() const { return std::string(value().at("detail").as_string()); }
+};
+
+class HttpSession : public ::testing::Test {
+ protected:
+  // Passes all bytes to the session.
+  void feed(std::string_view bytes) {
+    unused_.append(bytes);
+    do unused_.erase(0, session.receive(unused_, server.now.mono_ns + server.turn_ns));
+    while (session.wants() == Protocol::Wants::kTurn);
+  }
+
+  std::string read() {
+    const std::string bytes(session.replies().sendable(durable));
+    session.replies().sent(bytes.size());
+    return bytes;
+  }
+
+  // Takes the first reply from the front of the bytes.
+  static Answer take_answer(std::string& bytes) {
+    Answer answer;
+    const std::size_t end = bytes.find("\r\n\r\n");
+    if (end == std::string::npos) return answer;
+    answer.head = bytes.substr(0, end + 2);
+    answer.status = std::stoi(answer.head.substr(9, 3));
+    std::size_t length = 0;
+    const std::string_view field = "Content-Length: ";
+    if (const std::size_t at = answer.head.find(field); at != std::string::npos)
+      length = std::stoul(answer.head.substr(at + field.size()));
+    answer.body = bytes.substr(end + 4, length);
+    bytes.erase(0, end + 4 + length);
+    return answer;
+  }
+
+  Answer ask(std::string_view method, std::string_view path, std::string_view body = "",
+             std::string_view headers = "") {
+    feed(std::string(method) + " " + std::string(path) + " HTTP/1.1\r\nHost: localhost:11380\r\n" +
+         "Content-Length: " + std::to_string(body.size()) + "\r\n" + std::string(headers) + "\r\n" +
+         std::string(body));
+    std::string bytes = read();
+    return take_answer(bytes);
+  }
+
+  Answer put(std::string_view description, std::string_view tube = "mail") {
+    return ask("POST", "/v1/tubes/" + std::string(tube) + "/jobs", description,
+               "Content-Type: application/json\r\n");
+  }
+
+  beanstalk::TestServer server;
+  std::vector<std::string> names = {"jobs.example.org"};
+  Session session{server.service, names};
+  queue::Sequence durable = UINT64_MAX;
+
+ private:
+  std::string unused_;
+};
+
+TEST_F(HttpSession, PutsAJobAndShowsIt) {
+  const Answer made = put(R"({"body":"hello","delay":"30s","priority":7,"key":"order-7"})");
+  EXPECT_EQ(made.status, 201);
+  EXPECT_NE(made.head.find("Location: /v1/jobs/1\r\n"), std::string::npos);
+  const json::object job = ask("GET", "/v1/jobs/1").value().as_object();
+  EXPECT_EQ(job.at("state"), "delayed");
+  EXPECT_EQ(job.at("body"), "hello");
+  EXPECT_EQ(job.at("priority"), 7);
+  EXPECT_EQ(job.at("key"), "order-7");
+  EXPECT_EQ(ask("GET", "/v1/tubes/mail/keys/order-7").value().at("id"), 1);
+}
+
+TEST_F(HttpSession, AReplyWaitsUntilItsChangeIsDurable) {
+  durable = 0;
+  EXPECT_EQ(put(R"({"body":"a"})").status, 0);
+  durable = UINT64_MAX;
+  std::string bytes = read();
+  EXPECT_EQ(take_answer(bytes).status, 201);
+}
+
+// The names of the fields, what is wrong, and what is allowed.
+TEST_F(HttpSession, NamesEachWrongField) {
+  const Answer wrong =
+      put(R"({"delay":"30","ttr":"PT0.5S","priority":-1,"colour":"red","on_conflict":"ignore"})");
+  EXPECT_EQ(wrong.status, 400);
+  EXPECT_NE(wrong.head.find("Content-Type: application/problem+json"), std::string::npos);
+  std::vector<std::string> pointers;
+  const json::value problem = wrong.value();
+  for (const json::value& error : problem.at("errors").as_array())
+    pointers.emplace_back(error.at("pointer").as_string());
+  EXPECT_EQ(pointers,
+            (std::vector<std::string>{"/priority", "/delay", "/ttr", "/on_conflict", "/colour"}));
+  EXPECT_EQ(ask("GET", "/v1/stats").value().at("jobs").at("put"), 0);
+}
+
+TEST_F(HttpSession, TakesAPlainBodyWithHeaders) {
+  const Answer made = ask("POST", "/v1/tubes/mail/jobs", std::string_view("\x00\xFF", 2),
+                          "Carillon-Delay: PT1H30M\r\nCarillon-Priority: 3\r\n");
+  EXPECT_EQ(made.status, 201);
+  const json::object job = ask("GET", "/v1/jobs/1").value().as_object();
+  EXPECT_EQ(job.at("body_base64"), "AP8=");
+  EXPECT_EQ(job.at("priority"), 3);
+  EXPECT_EQ(ask("GET", "/v1/jobs/1/body").body, std::string("\x00\xFF", 2));
+}
+
+TEST_F(HttpSession, AKeyIsCreatedReplacedComparedAndCancelled) {
+  const std::string_view path = "/v1/tubes/mail/keys/a%20b%2Fc";
+  const std::string_view type = "Content-Type: application/json\r\n";
+  EXPECT_EQ(ask("PUT", path, R"({"body":"1"})", type).status, 400);  // a key has no space
+  const std::string_view good = "/v1/tubes/mail/keys/a%2Fc";
+  EXPECT_EQ(ask("PUT", good, R"({"body":"1"})", type).status, 201);
+  EXPECT_EQ(ask("PUT", good, R"({"body":"2"})", type).status, 200);
+  const std::string if_none = "If-None-Match: *\r\n" + std::string(type);
+  EXPECT_EQ(ask("PUT", good, R"({"body":"3"})", if_none).status, 409);
+  const Answer job = ask("GET", good);
+  EXPECT_EQ(job.value().at("body"), "2");
+  const std::string tag = job.head.substr(job.head.find("ETag: ") + 6, 18);
+  EXPECT_EQ(ask("PATCH", good, R"({"priority":9})", "If-Match: " + tag + "\r\n").status, 200);
+  EXPECT_EQ(ask("PATCH", good, R"({"priority":8})", "If-Match: " + tag + "\r\n").status, 412);
+  EXPECT_EQ(ask("DELETE", good).status, 204);
+  EXPECT_EQ(ask("DELETE", good).status, 404);
+}
+
+TEST_F(HttpSession, ACancelOfAReservedJobIsRefusedOrAskedFor) {
+  put(R"({"body":"a"})");
+  beanstalk::Client worker(server);
+  worker.say("watch mail\r\nreserve-with-timeout 0\r\n");
+  EXPECT_EQ(ask("DELETE", "/v1/jobs/1").status, 409);
+  EXPECT_EQ(ask("DELETE", "/v1/jobs/1?if_reserved=ask").status, 202);
+  EXPECT_EQ(ask("GET", "/v1/jobs/1").value().at("cancel_requested"), true);
+}
+
+TEST_F(HttpSession, PausesATube) {
+  put(R"({"body":"a"})");
+  EXPECT_EQ(ask("POST", "/v1/tubes/mail:pause", R"({"duration":"10s"})").status, 204);
+  EXPECT_EQ(ask("GET", "/v1/tubes/mail").value().at("paused"), true);
+  EXPECT_EQ(ask("POST", "/v1/tubes/mail:resume").status, 204);
+  EXPECT_EQ(ask("GET", "/v1/tubes/mail").value().at("paused"), false);
+  EXPECT_EQ(ask("POST", "/v1/tubes/none:pause").status, 404);
+}
+
+TEST_F(HttpSession, SaysWhatAPathHas) {
+  EXPECT_EQ(ask("GET", "/v2").status, 404);
+  const Answer wrong = ask("DELETE", "/v1/stats");
+  EXPECT_EQ(wrong.status, 405);
+  EXPECT_NE(wrong.head.find("Allow: GET\r\n"), std::string::npos);
+  EXPECT_EQ(ask("GET", "/v1/jobs/x").status, 400);
+  EXPECT_EQ(ask("GET", "/v1/jobs/%zz").status, 400);
+}
+
+// Requests in a row, in pieces of any length, are answered in their order.
+TEST_F(HttpSession, ReadsRequestsInAnyPieces) {
+  std::string requests;
+  for (int i = 0; i < 3; ++i)
+    requests += "POST /v1/tubes/t/jobs HTTP/1.1\r\nHost: [::1]:11380\r\nContent-Length: 1\r\n\r\n" +
+                std::to_string(i) + "GET /v1/jobs/" + std::to_string(i + 1) +
+                "/body HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n";
+  for (std::size_t piece = 1; piece <= requests.size(); piece = piece * 2 + 1) {
+    for (std::size_t at = 0; at < requests.size(); at += piece) feed(requests.substr(at, piece));
+    std::string bytes = read();
+    for (int i = 0; i < 3; ++i) {
+      ASSERT_EQ(take_answer(bytes).status, 201) << piece;
+      ASSERT_EQ(take_answer(bytes).body, std::to_string(i)) << piece;
+    }
+  }
+}
+
+TEST_F(HttpSession, HeadHasNoBody) {
+  feed("HEAD /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  const std::string bytes = read();
+  EXPECT_TRUE(bytes.starts_with("HTTP/1.1 200 OK\r\nContent-Length: 15\r\n"));
+  EXPECT_TRUE(bytes.ends_with("\r\n\r\n"));
+}
+
+TEST_F(HttpSession, LetsTheClientSendItsBody) {
+  feed(
+      "POST /v1/tubes/t/jobs HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n"
+      "Content-Length: 5\r\n\r\n");
+  EXPECT_EQ(read(), "HTTP/1.1 100 Continue\r\n\r\n");
+  feed("hello");
+  std::string bytes = read();
+  EXPECT_EQ(take_answer(bytes).status, 201);
+}
+
+TEST_F(HttpSession, ClosesWhenTheClientWantsIt) {
+  feed("GET /healthz HTTP/1.0\r\nHost: localhost\r\n\r\nGET /healthz HTTP/1.1\r\n\r\n");
+  std::string bytes = read();
+  const Answer answer = take_answer(bytes);
+  EXPECT_EQ(answer.status, 200);
+  EXPECT_NE(answer.head.find("Connection: close\r\n"), std::string::npos);
+  EXPECT_EQ(bytes, "");
+  EXPECT_EQ(session.wants(), Protocol::Wants::kNothing);
+}
+
+// What is not a request, or too long, ends the connection: the next request cannot be found.
+TEST_F(HttpSession, EndsWhatIsNoHttp) {
+  feed("put 0 0 60 5\r\nhello\r\n");
+  std::string bytes = read();
+  EXPECT_EQ(take_answer(bytes).status, 400);
+  EXPECT_EQ(session.wants(), Protocol::Wants::kNothing);
+}
+
+TEST_F(HttpSession, RefusesALongHeader) {
+  feed("GET / HTTP/1.1\r\nX: " + std::string(RequestReader::kLongestHeader, 'x'));
+  std::string bytes = read();
+  EXPECT_EQ(take_answer(bytes).status, 431);
+  EXPECT_EQ(session.wants(), Protocol::Wants::kNothing);
+}
+
+TEST_F(HttpSession, RefusesALargeRequestBeforeItsBody) {
+  feed("POST /v1/tubes/t/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999\r\n\r\n");
+  std::string bytes = read();
+  EXPECT_EQ(take_answer(bytes).status, 413);
+  EXPECT_EQ(session.wants(), Protocol::Wants::kNothing);
+}
+
+TEST_F(HttpSession, RefusesPagesOfOtherSites) {
+  EXPECT_EQ(ask("POST", "/v1/tubes/t/jobs", "x", "Origin: https://evil.example\r\n").status, 403);
+  EXPECT_EQ(ask("POST", "/v1/tubes/t/jobs", "x", "Sec-Fetch-Site: cross-site\r\n").status, 403);
+  EXPECT_EQ(ask("POST", "/v1/tubes/t/jobs", "x", "Origin: http://localhost:11380\r\n").status, 201);
+  feed("GET /v1/stats HTTP/1.1\r\nHost: evil.example\r\n\r\n");
+  std::string bytes = read();
+  EXPECT_EQ(take_answer(bytes).status, 421);
+  feed("GET /v1/stats HTTP/1.1\r\nHost: jobs.example.org:80\r\n\r\n");
+  bytes = read();
+  EXPECT_EQ(take_answer(bytes).status, 200);
+}
+
+TEST_F(HttpSession, ReadsABodyThatIsNotAtHandLater) {
+  put(R"({"body":"a"})");
+  server.store.bodies_are_on_disk = true;
+  EXPECT_EQ(ask("GET", "/v1/jobs/1").status, 0);
+  EXPECT_EQ(session.wants(), Protocol::Wants::kDelivery);
+  session.body_read({.bytes = "a", .error = {}, .damaged = false});
+  std::string bytes = read();
+  EXPECT_EQ(take_answer(bytes).value().at("body"), "a");
+}
+
+TEST_F(HttpSession, TellsThatTheStoreHasFailed) {
+  put(R"({"body":"a"})");
+  server.store.appends_fail = true;
+  EXPECT_EQ(put(R"({"body":"b"})").status, 500);
+  server.store.bodies_fail = true;
+  EXPECT_EQ(ask("GET", "/v1/jobs/1").status, 500);
+}
+
+TEST_F(HttpSession, RefusesJobsWhileTheServerDrains) {
+  server.service.drain();
+  const Answer refused = put(R"({"body":"a"})");
+  EXPECT_EQ(refused.status, 503);
+  EXPECT_NE(refused.head.find("Retry-After: "), std::string::npos);
+  EXPECT_EQ(ask("GET", "/readyz").status, 503);
+  EXPECT_EQ(ask("GET", "/healthz").status, 200);
+}
+
+}  // namespace
+}  // namespace carillon::server::http

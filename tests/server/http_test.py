@@ -1,0 +1,75 @@
+"""The HTTP API of the real server: jobs put, seen, changed and cancelled, over its own port."""
+
+import http.client
+import json
+import re
+import tempfile
+import time
+import unittest
+
+import daemon
+
+
+@unittest.skipIf(daemon.stand_in(), "beanstalkd speaks no HTTP")
+class HttpTest(unittest.TestCase):
+    def setUp(self):
+        data = tempfile.TemporaryDirectory()
+        self.addCleanup(data.cleanup)
+        self.data = data.name
+        self.serve()
+
+    def serve(self):
+        self.server = daemon.carillon_serve(self.data, "--http", f"{daemon.HOST}:0").start()
+        self.addCleanup(self.server.__exit__)
+        self.port = None
+        for _ in range(1_000):
+            if found := re.search(r"listening on \S+:(\d+) \(HTTP\)", self.server.log()):
+                self.port = int(found[1])
+                break
+            time.sleep(0.01)
+
+    def ask(self, method, path, body=None, **headers):
+        """Returns the status, and the body as JSON if there is one."""
+        client = http.client.HTTPConnection(daemon.HOST, self.port, timeout=20)
+        self.addCleanup(client.close)
+        if isinstance(body, dict):
+            body = json.dumps(body)
+            headers["Content-Type"] = "application/json"
+        client.request(method, path, body, headers)
+        reply = client.getresponse()
+        text = reply.read()
+        return reply.status, json.loads(text) if text else None
+
+    def test_a_job_is_durable_and_goes_to_a_worker_of_the_other_protocol(self):
+        status, job = self.ask("POST", "/v1/tubes/mail/jobs", {"body": "hello", "key": "a"})
+        self.assertEqual([status, job["id"], job["state"]], [201, 1, "ready"])
+        self.server.kill()
+        self.serve()
+        worker = self.server.connect()
+        worker.call(b"watch mail")
+        reply = worker.call(b"reserve-with-timeout 5")
+        self.assertEqual([reply.number(), reply.body], [1, b"hello"])
+        self.assertEqual(self.ask("GET", "/v1/tubes/mail/keys/a")[1]["state"], "reserved")
+        self.assertEqual(self.ask("DELETE", "/v1/jobs/1")[0], 409)
+
+    def test_a_delay_is_never_early(self):
+        begin = time.time()
+        status, job = self.ask("POST", "/v1/tubes/t/jobs", {"delay": "PT0.3S"})
+        self.assertEqual([status, job["state"]], [201, "delayed"])
+        while self.ask("GET", "/v1/jobs/1")[1]["state"] == "delayed":
+            time.sleep(0.01)
+        self.assertGreaterEqual(time.time() - begin, 0.3)
+
+    def test_a_page_of_another_site_changes_nothing(self):
+        headers = {"Origin": "http://evil.example", "Content-Type": "text/plain"}
+        self.assertEqual(self.ask("POST", "/v1/tubes/t/jobs", "x", **headers)[0], 403)
+        self.assertEqual(self.ask("GET", "/v1/stats", Host="evil.example")[0], 421)
+        self.assertEqual(self.ask("GET", "/v1/stats")[1]["jobs"]["put"], 0)
+
+    def test_a_stop_answers_what_was_asked(self):
+        self.assertEqual(self.ask("POST", "/v1/tubes/t/jobs", "x")[0], 201)
+        self.assertEqual(self.server.terminate(), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
