@@ -133,7 +133,7 @@ class History {
 
   void command(ClientId client) {
     const JobId id = a_job();
-    switch (below(22)) {
+    switch (below(25)) {
       case 0:
       case 1:
       case 2:
@@ -198,6 +198,12 @@ class History {
             });
       case 21:
         return set_tube();
+      case 22:
+        return put_all(client);
+      case 23:
+        return release_all(client);
+      case 24:
+        return remove_all(client);
       case 14:
         if (!one_in(4)) return;
         engine().disconnect(client, now());
@@ -265,26 +271,34 @@ class History {
     model_.put(id, job);
   }
 
-  void put_with_key(ClientId client) {
-    const std::string key = "key " + std::to_string(below(4));
-    const std::string body = "job " + std::to_string(ids_.size()) + " with " + key;
-    const Millis delay = a_delay();
-    const PutOrder order{.priority = static_cast<Priority>(below(4)),
-                         .due_in = delay,
-                         .ttr = 1'000 + below(2'000),
-                         .key = key,
-                         .on_conflict = static_cast<OnConflict>(below(5)),
-                         .key_window = one_in(2) ? 0 : below(1'000),
-                         .retry = a_policy()};
+  PutOrder an_order(std::string_view key) {
+    return {.priority = static_cast<Priority>(below(4)),
+            .due_in = a_delay(),
+            .ttr = 1'000 + below(2'000),
+            .key = key,
+            .on_conflict = static_cast<OnConflict>(below(5)),
+            .key_window = key.empty() || one_in(2) ? 0 : below(1'000),
+            .retry = a_policy()};
+  }
+
+  QueueModel::Job as_job(ClientId client, const PutOrder& order, const std::string& body) {
     QueueModel::Job job;
     job.body = body;
     job.tube = model_.clients[client].tube_in_use;
     job.priority = order.priority;
-    job.due = model_.utc() + delay;
+    job.due = model_.utc() + order.due_in;
     job.ttr = order.ttr;
     job.retry = order.retry;
-    job.key = key;
+    job.key = order.key;
     job.key_window = order.key_window;
+    return job;
+  }
+
+  void put_with_key(ClientId client) {
+    const std::string key = "key " + std::to_string(below(4));
+    const std::string body = "job " + std::to_string(ids_.size()) + " with " + key;
+    const PutOrder order = an_order(key);
+    const QueueModel::Job job = as_job(client, order, body);
     agree(
         [&] {
           const PutOutcome put = engine().put(client, now(), order, body);
@@ -295,6 +309,81 @@ class History {
           const PutOutcome put = model_.put(ids_.empty() ? 0 : ids_.back(), job, order.on_conflict);
           return std::pair(put.result, put.id);
         });
+  }
+
+  // Up to four jobs, some of them with keys.
+  void put_all(ClientId client) {
+    static constexpr std::string_view kKeys[] = {"key 0", "key 1", "key 2", "key 3"};
+    std::vector<std::string> bodies;
+    std::vector<PutOrder> orders;
+    std::vector<QueueModel::Job> jobs;
+    std::vector<OnConflict> on_conflict;
+    for (std::size_t i = below(5); i > 0; --i) {
+      bodies.push_back("batch " + std::to_string(ids_.size()) + " " + std::to_string(i));
+      orders.push_back(an_order(one_in(2) ? kKeys[i - 1] : ""));
+      on_conflict.push_back(orders.back().on_conflict);
+      jobs.push_back(as_job(client, orders.back(), bodies.back()));
+    }
+    std::vector<NewJob> batch;
+    for (std::size_t i = 0; i < bodies.size(); ++i) batch.push_back({orders[i], bodies[i]});
+    const std::string token = one_in(3) ? "token " + std::to_string(below(3)) : "";
+    const BatchOrder order{.once = token, .window = below(1'000), .fingerprint = below(2)};
+    std::vector<JobId> ids;
+    const auto told = [](const BatchOutcome& outcome) {
+      std::vector<std::pair<PutOutcome::Result, JobId>> puts;
+      // The ids of what was not put are not the model's.
+      const bool refused = outcome.result == BatchOutcome::Result::kRefused;
+      for (const PutOutcome& put : outcome.jobs)
+        puts.emplace_back(put.result, refused && put.done() ? 0 : put.id);
+      return std::tuple(outcome.result, outcome.stopper, puts);
+    };
+    agree(
+        [&] {
+          const BatchOutcome outcome = engine().put_all(client, now(), batch, order);
+          for (const PutOutcome& put : outcome.jobs) ids.push_back(put.id);
+          const bool is_put = outcome.result == BatchOutcome::Result::kPut;
+          for (const PutOutcome& put : outcome.jobs) {
+            if (is_put && put.result == PutOutcome::Result::kInserted) ids_.push_back(put.id);
+          }
+          return told(outcome);
+        },
+        [&] {
+          ids.resize(jobs.size());
+          return told(model_.put_all(jobs, ids, on_conflict, order));
+        });
+  }
+
+  std::vector<JobId> some_jobs() {
+    std::vector<JobId> ids(below(6));
+    for (JobId& id : ids) id = a_job();
+    std::sort(ids.begin(), ids.end());
+    ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+    std::shuffle(ids.begin(), ids.end(), random_);
+    return ids;
+  }
+
+  static std::vector<bool> done(const std::vector<Outcome>& outcomes) {
+    std::vector<bool> done;
+    for (const Outcome& outcome : outcomes) done.push_back(outcome.done);
+    return done;
+  }
+
+  void release_all(ClientId client) {
+    const std::vector<JobId> ids = some_jobs();
+    const auto priority = one_in(2) ? std::nullopt : std::optional(static_cast<Priority>(below(4)));
+    const Millis delay = a_delay();
+    agree([&] { return done(engine().release_all(client, now(), ids, priority, delay)); },
+          [&] { return model_.release_all(client, ids, priority, delay); });
+  }
+
+  void remove_all(ClientId client) {
+    const std::vector<JobId> ids = some_jobs();
+    agree([&] { return done(engine().remove_all(client, now(), ids)); },
+          [&] {
+            std::vector<bool> done;
+            for (const JobId id : ids) done.push_back(model_.remove(client, id));
+            return done;
+          });
   }
 
   void patch(JobId id) {
@@ -366,9 +455,11 @@ class History {
     const bool nothing_is_set =
         std::all_of(model_.policies.begin(), model_.policies.end(),
                     [](const auto& policy) { return policy.second == RetryPolicy(); });
-    EXPECT_EQ(
-        queue_.store().recover().tubes.empty(),
-        model_.jobs.empty() && queue_.store().scan_ended_keys(0, 1).empty() && nothing_is_set);
+    const std::vector<KeyRecord> ended = queue_.store().scan_ended_keys(0, SIZE_MAX);
+    const bool no_key_counts = std::all_of(
+        ended.begin(), ended.end(), [](const KeyRecord& key) { return key.tube == kTokens; });
+    EXPECT_EQ(queue_.store().recover().tubes.empty(),
+              model_.jobs.empty() && no_key_counts && nothing_is_set);
     for (const ClientId client : clients_) {
       const std::string& tube = model_.clients[client].tube_in_use;
       const auto first = [&](JobState state) {

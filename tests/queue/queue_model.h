@@ -39,6 +39,11 @@ class QueueModel {
     JobId id = 0;
     UtcMs until = 0;  // 0: the job is there
   };
+  struct Token {
+    UtcMs until = 0;
+    std::uint64_t fingerprint = 0;
+    std::vector<PutOutcome> answer;
+  };
   struct Client {
     std::string tube_in_use = "default";
     std::vector<std::string> watched{"default"};
@@ -51,6 +56,7 @@ class QueueModel {
   std::map<JobId, Job> jobs;
   std::map<std::uint64_t, Client> clients;
   std::map<std::pair<std::string, std::string>, Key> keys;  // by (tube, key)
+  std::map<std::string, Token> tokens;                      // of batches
   std::map<std::string, RetryPolicy> policies;              // of tubes
   std::vector<std::string> deliveries;                      // "client:body" or "client:WORD"
 
@@ -89,6 +95,38 @@ class QueueModel {
     if (on_conflict == OnConflict::kDebounce && !buried) job.due = std::max(job.due, other.due);
     put(known, std::move(job));
     return {.result = Result::kReplaced, .id = known};
+  }
+
+  // The jobs have these ids, if they are new ones.
+  BatchOutcome put_all(const std::vector<Job>& batch, const std::vector<JobId>& ids,
+                       const std::vector<OnConflict>& on_conflict, const BatchOrder& order) {
+    using Result = BatchOutcome::Result;
+    const std::string name(order.once);
+    const auto token = tokens.find(name);
+    if (token != tokens.end() && token->second.until > utc_) {
+      if (token->second.fingerprint != order.fingerprint) return {.result = Result::kOtherBatch};
+      return {.result = Result::kAlready, .jobs = token->second.answer};
+    }
+    const QueueModel before = *this;
+    BatchOutcome outcome;
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      PutOutcome put{.result = PutOutcome::Result::kInserted, .id = ids[i]};
+      if (batch[i].key.empty()) {
+        this->put(ids[i], batch[i]);
+      } else {
+        put = this->put(ids[i], batch[i], on_conflict[i]);
+      }
+      outcome.jobs.push_back(put);
+      const bool ignored =
+          put.result == PutOutcome::Result::kExists && on_conflict[i] == OnConflict::kIgnore;
+      if (put.done() || ignored) continue;
+      *this = before;
+      outcome.result = Result::kRefused;
+      outcome.stopper = i;
+      return outcome;
+    }
+    if (!name.empty()) tokens[name] = {utc_ + order.window, order.fingerprint, outcome.jobs};
+    return outcome;
   }
 
   std::optional<JobId> job_with_key(const std::string& tube, const std::string& key) const {
@@ -164,6 +202,21 @@ class QueueModel {
     job.state = delay > 0 ? JobState::kDelayed : JobState::kReady;
     serve();
     return true;
+  }
+
+  std::vector<bool> release_all(std::uint64_t client, const std::vector<JobId>& ids,
+                                std::optional<Priority> priority, Millis delay) {
+    std::vector<bool> done;
+    for (const JobId id : ids) {
+      done.push_back(holds(client, id));
+      if (!done.back() || gone_if_asked(id)) continue;
+      Job& job = jobs[id];
+      job.priority = priority.value_or(job.priority);
+      job.due = delay > 0 ? utc_ + delay : std::min(job.due, utc_);
+      job.state = delay > 0 ? JobState::kDelayed : JobState::kReady;
+    }
+    serve();
+    return done;
   }
 
   bool bury(std::uint64_t client, JobId id, Priority priority) {

@@ -86,10 +86,17 @@ class RandomHistory {
     const std::string key(1 + below(chance(50) ? 3 : kMaxKey), static_cast<char>('a' + below(3)));
     const auto before = model_.find_key(tube, key);
     if (before && chance(40)) return {before, std::nullopt};
-    return {before, KeyRecord{.tube = tube,
-                              .key = key,
-                              .id = below(next_id_),
-                              .until = chance(50) ? 0 : 1 + below(1'000)}};
+    KeyRecord after{.tube = tube,
+                    .key = key,
+                    .id = below(next_id_),
+                    .until = chance(50) ? 0 : 1 + below(1'000),
+                    .fingerprint = chance(50) ? 0 : below(UINT64_MAX)};
+    for (std::uint64_t runs = chance(50) ? 0 : below(4); runs > 0; --runs) {
+      after.answer.push_back({.result = static_cast<std::uint32_t>(below(3)),
+                              .first = below(next_id_),
+                              .jobs = static_cast<std::uint32_t>(below(1'000))});
+    }
+    return {before, after};
   }
 
   ScheduleChange some_schedule_change() {

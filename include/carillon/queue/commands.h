@@ -93,11 +93,29 @@ struct NewJob {
   std::string_view body;
 };
 
+// How a batch is put.
+struct BatchOrder {
+  // A token of the caller's choice for this batch, of up to kMaxKey bytes; empty: none. For
+  // `window` ms, a batch with the same token is not put again, but answered as the first one was.
+  // Tokens hold for the whole queue, and have nothing to do with the keys of jobs.
+  std::string_view once = {};
+  Millis window = 86'400'000;
+  // Any number that tells two batches apart, such as a checksum.
+  std::uint64_t fingerprint = 0;
+};
+
 struct BatchOutcome {
-  // True if nothing was put: `jobs` has the one that stood in the way.
-  bool refused = false;
-  // Else: what became of each job, in their order.
-  std::vector<PutOutcome> jobs;
+  enum class Result : std::uint8_t {
+    kPut,
+    kAlready,     // nothing was changed: `jobs` is the answer to the first batch with the token
+    kOtherBatch,  // nothing was changed: the token is of a batch with another fingerprint
+    kRefused,     // nothing was changed: the job at `stopper` stood in the way
+  };
+  Result result = Result::kPut;
+  // What became of each job, in their order; if it is kRefused, of those up to `stopper`.
+  std::vector<PutOutcome> jobs = {};
+  std::size_t stopper = 0;
+  Sequence durable_at = 0;
 };
 
 // What is to be changed of a job. What is not given stays. If `due_at` is given, it counts and

@@ -133,14 +133,31 @@ struct JobChange {
   bool has_new_body() const { return after && (!before || before->body_id() != after->body_id()); }
 };
 
-// Which job of a tube has a key, or had it last.
+// What became of jobs of a batch that follow each other: their results are the same, and their ids,
+// too, follow each other.
+struct PutRun {
+  std::uint32_t result = 0;  // PutOutcome::Result
+  JobId first = 0;
+  std::uint32_t jobs = 0;
+
+  friend bool operator==(const PutRun&, const PutRun&) = default;
+};
+
+// Stands for a tube in the records of tokens. No tube has it.
+inline constexpr std::uint32_t kTokens = 0;
+
+// Which job of a tube has a key, or had it last. Or, under kTokens: the answer to the batch that
+// was put with a token (BatchOrder::once).
 struct KeyRecord {
   std::uint32_t tube = 0;
   // 1 to kMaxKey bytes.
   std::string key;
   JobId id = 0;
-  // 0 while the job is there. Then: the key still counts before this moment.
+  // 0 while the job is there. Then, and of a token: it still counts before this moment.
   UtcMs until = 0;
+  // Of a token: BatchOrder::fingerprint, and the answer.
+  std::uint64_t fingerprint = 0;
+  std::vector<PutRun> answer = {};
 
   friend bool operator==(const KeyRecord&, const KeyRecord&) = default;
 };

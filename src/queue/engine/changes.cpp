@@ -43,11 +43,12 @@ void Engine::State::add_change(std::optional<JobRecord> before, std::optional<Jo
 
 void Engine::State::add_key_change(std::optional<KeyRecord> before,
                                    std::optional<KeyRecord> after) {
-  TubeRecord& tube = changed_tube(before ? before->tube : after->tube);
-  if (before && before->until != 0) --tube.ended_keys;
-  if (after && after->until != 0) {
-    ++tube.ended_keys;
-    sweep_keys_not_after(after->until);
+  if (after && after->until != 0) sweep_keys_not_after(after->until);
+  const std::uint32_t number = before ? before->tube : after->tube;
+  if (number != kTokens) {
+    TubeRecord& tube = changed_tube(number);
+    if (before && before->until != 0) --tube.ended_keys;
+    if (after && after->until != 0) ++tube.ended_keys;
   }
   changes.keys.push_back({std::move(before), std::move(after)});
 }

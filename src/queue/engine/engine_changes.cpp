@@ -1,30 +1,23 @@
 // Here the commands are handled that change or delete jobs before they are worked on: cancel, patch
-// and the look-up by key. And those for many jobs in one append.
+// and the look-up by key.
 
 #include <algorithm>
 #include <optional>
-#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <unordered_set>
 #include <utility>
-#include <vector>
 
 #include "queue/engine/engine_state.h"
 
 namespace carillon::queue {
 
-namespace {
-
-void refuse_large(std::string_view body) {
+void Engine::State::refuse_large(std::string_view body) {
   if (body.size() <= kBodyPiece) return;
   throw std::invalid_argument("queue engine: a body of a patch or a batch has " +
                               std::to_string(body.size()) + " bytes; the most is " +
                               std::to_string(kBodyPiece));
 }
-
-}  // namespace
 
 std::optional<JobId> Engine::job_with_key(ClientId id, std::string_view key) {
   State& s = *state_;
@@ -58,7 +51,7 @@ void Engine::State::ask_to_cancel(LoadedJob& job) {
 ChangeOutcome Engine::patch(Now now, JobId id, const Patch& patch) {
   using Result = ChangeOutcome::Result;
   State& s = *state_;
-  refuse_large(patch.body.value_or(std::string_view()));
+  State::refuse_large(patch.body.value_or(std::string_view()));
   s.advance(now);
   const std::optional<JobRecord> before = s.record_of(id);
   if (!before) return {.result = Result::kNone, .durable_at = s.last_sequence};
@@ -102,63 +95,6 @@ void Engine::State::replaced(const JobRecord& before, const JobRecord& after) {
   enqueue(*job);
   serve(tube);
   if (LoadedJob* still = loaded(after.id)) make_room(tube, *still);
-}
-
-// --- Many jobs in one append.
-
-BatchOutcome Engine::put_all(ClientId id, Now now, std::span<const NewJob> jobs) {
-  using Result = PutOutcome::Result;
-  State& s = *state_;
-  s.advance(now);
-  Tube& tube = *s.client(id).tube_in_use;
-  std::unordered_set<std::string_view> keys;
-  std::vector<State::PlannedPut> puts;
-  BatchOutcome outcome;
-  for (const NewJob& job : jobs) {
-    if (!job.order.key.empty() && !keys.insert(job.order.key).second)
-      throw std::invalid_argument("put_all: two jobs have the key '" + std::string(job.order.key) +
-                                  "'");
-    refuse_large(job.body);
-    const LargeBody body{.bytes = static_cast<std::uint32_t>(job.body.size())};
-    puts.push_back(s.plan_put(tube, job.order, body, job.body));
-    outcome.jobs.push_back(puts.back().outcome);
-    const bool is_ignored = outcome.jobs.back().result == Result::kExists &&
-                            job.order.on_conflict == OnConflict::kIgnore;
-    outcome.refused = !outcome.jobs.back().done() && !is_ignored;
-    if (outcome.refused) return {.refused = true, .jobs = {outcome.jobs.back()}};
-  }
-  if (s.changes.jobs.empty()) return outcome;
-  const Sequence sequence = s.append();
-  for (std::size_t i = 0; i < puts.size(); ++i) {
-    if (!puts[i].outcome.done()) continue;
-    outcome.jobs[i].durable_at = sequence;
-    s.finish_put(puts[i]);
-  }
-  return outcome;
-}
-
-std::vector<Outcome> Engine::remove_all(ClientId id, Now now, std::span<const JobId> ids) {
-  State& s = *state_;
-  s.advance(now);
-  const Client& client = s.client(id);
-  std::vector<Outcome> outcomes;
-  std::vector<JobRecord> removed;
-  std::unordered_set<JobId> seen;
-  for (const JobId job_id : ids) {
-    outcomes.push_back({.done = false, .durable_at = s.last_sequence});
-    if (!seen.insert(job_id).second) continue;
-    const std::optional<JobRecord> record = s.record_to_remove(client, job_id);
-    if (!record) continue;
-    outcomes.back().done = true;
-    s.add_removal(*record);
-    removed.push_back(*record);
-  }
-  if (removed.empty()) return outcomes;
-  const Sequence sequence = s.append();
-  for (Outcome& outcome : outcomes) outcome.durable_at = sequence;
-  for (const JobRecord& record : removed) s.finish_removal(record);
-  for (const JobRecord& record : removed) s.forget_if_unreferenced(record.tube);
-  return outcomes;
 }
 
 }  // namespace carillon::queue

@@ -62,9 +62,14 @@ PutOutcome Engine::put(ClientId id, Now now, const PutOrder& order, const LargeB
   return put.outcome;
 }
 
-// A body that has no id yet gets the id of its job; if it replaces another body, a new one.
-Engine::State::PlannedPut Engine::State::plan_put(Tube& tube, const PutOrder& order,
-                                                  const LargeBody& of, std::string_view body) {
+std::optional<PutOutcome> Engine::refusal(ClientId id, Now now, const PutOrder& order) {
+  State& s = *state_;
+  s.advance(now);
+  const PutOutcome outcome = s.meet(*s.client(id).tube_in_use, order).outcome;
+  return outcome.done() ? std::nullopt : std::optional(outcome);
+}
+
+Engine::State::PlannedPut Engine::State::meet(Tube& tube, const PutOrder& order) {
   using Result = PutOutcome::Result;
   check(order.retry);
   if (!clock.fits(order.due_in, order.due_at)) return {};
@@ -73,17 +78,24 @@ Engine::State::PlannedPut Engine::State::plan_put(Tube& tube, const PutOrder& or
                            .priority = order.priority,
                            .ttr = std::clamp(order.ttr, kMinTtr, kMaxTtr),
                            .created = clock.utc(),
-                           .body_bytes = of.bytes,
                            .history = {}},
                  .outcome = {.result = Result::kInserted}};
-  JobRecord& record = put.after;
-  clock.set_due(record, order.due_in, order.due_at);
+  clock.set_due(put.after, order.due_in, order.due_at);
   if (order.key.size() > kMaxKey)
     throw std::invalid_argument("queue engine: a key has " + std::to_string(order.key.size()) +
                                 " bytes; the most is " + std::to_string(kMaxKey));
   if (!order.key.empty()) put.owner = store.find_key(tube.record.number, order.key);
   if (put.owner) plan_conflict(order, put);
+  return put;
+}
+
+// A body that has no id yet gets the id of its job; if it replaces another body, a new one.
+Engine::State::PlannedPut Engine::State::plan_put(Tube& tube, const PutOrder& order,
+                                                  const LargeBody& of, std::string_view body) {
+  PlannedPut put = meet(tube, order);
   if (!put.outcome.done()) return put;
+  JobRecord& record = put.after;
+  record.body_bytes = of.bytes;
   const JobId body_id = of.id != 0 ? of.id : give_id();
   if (record.id == 0) record.id = body_id;
   put.outcome.id = record.id;

@@ -229,6 +229,9 @@ void Engine::check_invariants() const {
   std::size_t ended = 0;
   for (const Tube* tube : s.tube_order) ended += tube->record.ended_keys;
   const std::vector<KeyRecord> ended_keys = s.store.scan_ended_keys(0, SIZE_MAX);
+  ended += static_cast<std::uint64_t>(
+      std::count_if(ended_keys.begin(), ended_keys.end(),
+                    [](const KeyRecord& key) { return key.tube == kTokens; }));
   check(ended == ended_keys.size(), "keys whose jobs are gone are counted", std::to_string(ended));
   check(ended_keys.empty() || (ended_keys.front().until >= s.keys_from && s.keys_end != UINT64_MAX),
         "keys whose jobs are gone will be forgotten", std::to_string(s.keys_from));

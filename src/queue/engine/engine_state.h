@@ -4,6 +4,7 @@
 //   put, use                              engine_producer.cpp
 //   reserve, release, bury, touch, watch  engine_worker.cpp; how a client waits: reserving.cpp
 //   remove, peek, kick, pause             engine_anyone.cpp; cancel, patch: engine_changes.cpp
+//   put_all, release_all, remove_all      engine_batches.cpp
 //   the keys of jobs                      keys.cpp
 //   fail, the settings of tubes           engine_attempts.cpp; attempts that end: attempts.cpp
 //   schedules                             schedules.h; their commands: engine_schedules.cpp
@@ -133,6 +134,10 @@ struct Engine::State : EngineMemory {
     PutOutcome outcome;
     std::optional<KeyRecord> owner = {};  // of its key
   };
+  // Throws std::invalid_argument if a body of one call has more than kBodyPiece bytes.
+  static void refuse_large(std::string_view body);
+  // Looks at what a put into the tube meets. Gathers nothing.
+  PlannedPut meet(Tube& tube, const PutOrder& order);
   // Gathers a put into the tube, if it can be carried out. `body`: its id is 0 if the body is in
   // `bytes`.
   PlannedPut plan_put(Tube& tube, const PutOrder& order, const LargeBody& body,
@@ -144,6 +149,14 @@ struct Engine::State : EngineMemory {
   // The record of a job was changed by an append, from a job that nobody has reserved: it goes to
   // where it belongs now.
   void replaced(const JobRecord& before, const JobRecord& after);
+
+  // --- Batches (engine_batches.cpp)
+
+  // Returns the answer that the token's record has.
+  BatchOutcome answer_of(const KeyRecord& token, const BatchOrder& order) const;
+  // Gathers the record of a batch's token, in place of `before`.
+  void add_token(std::optional<KeyRecord> before, const BatchOrder& order,
+                 const BatchOutcome& outcome);
 
   // --- Attempts (attempts.cpp)
 
@@ -160,6 +173,8 @@ struct Engine::State : EngineMemory {
     LoadedJob* job;
     std::optional<JobRecord> after;  // none if the job is deleted
   };
+  // Gathers the release of a reserved job (engine_worker.cpp).
+  PlannedEnd plan_release(LoadedJob& job, Priority priority, Millis delay);
   // Gathers the end of an attempt that has failed. Throws StoreError if the story cannot be read.
   PlannedEnd plan_end(LoadedJob& job, Attempt attempt, const Failure& failure);
   void add_to_story(const JobRecord& job, Attempt attempt);

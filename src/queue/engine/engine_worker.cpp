@@ -114,31 +114,36 @@ Outcome Engine::release(ClientId id, Now now, JobId job_id, Priority priority, M
                             " ms ends after the year 9999");
   LoadedJob* job = s.held_by(s.client(id), job_id);
   if (job == nullptr) return {.done = false, .durable_at = s.last_sequence};
-  if (job->record.extras && job->record.extras->cancel_asked)
-    return {.done = true, .durable_at = s.remove(job->record)};
+  Tube& tube = *job->tube;
+  const State::PlannedEnd end = s.plan_release(*job, priority, delay);
+  const Sequence sequence = s.append();
+  s.finish_end(end);
+  s.serve(tube);
+  s.forget_if_unreferenced(tube);
+  return {.done = true, .durable_at = sequence};
+}
 
-  JobRecord after = job->record;
-  after.history = job->history;
+Engine::State::PlannedEnd Engine::State::plan_release(LoadedJob& job, Priority priority,
+                                                      Millis delay) {
+  PlannedEnd end{.job = &job, .after = {}};
+  if (job.record.extras && job.record.extras->cancel_asked) {
+    add_removal(job.record);
+    return end;
+  }
+  JobRecord after = job.record;
+  after.history = job.history;
   ++after.history.releases;
   after.priority = priority;
   after.delay = delay;
   // Without a delay the job keeps its old due time, and so comes before those that became ready
   // later. A new due time would put it behind a backlog that is not loaded.
-  if (delay > 0 || s.clock.due_of(after) > s.clock.utc()) {
-    after.due = delay > 0 ? s.clock.utc_from() + delay : s.clock.utc();
-    s.clock.counts_from_now(after);
+  if (delay > 0 || clock.due_of(after) > clock.utc()) {
+    after.due = delay > 0 ? clock.utc_from() + delay : clock.utc();
+    clock.counts_from_now(after);
   }
-  s.add_change(job->record, after);
-  const Sequence sequence = s.append();
-
-  Tube& tube = *job->tube;
-  s.detach(*job);
-  job->record = after;
-  job->history = after.history;
-  job->sequence = sequence;
-  s.enqueue(*job);
-  s.serve(tube);
-  return {.done = true, .durable_at = sequence};
+  add_change(job.record, after);
+  end.after = std::move(after);
+  return end;
 }
 
 Outcome Engine::bury(ClientId id, Now now, JobId job_id, Priority priority) {

@@ -79,6 +79,13 @@ void each_field_of_attempt(Of& attempt, Field&& field) {
   field(4, attempt.error);
 }
 
+template <typename Run, typename Field>
+void each_field_of_run(Run& run, Field&& field) {
+  field(1, run.result);
+  field(2, run.first);
+  field(3, run.jobs);
+}
+
 template <typename Marks, typename Field>
 void each_field_of_watermarks(Marks& marks, Field&& field) {
   field(1, marks.next_id);
@@ -119,6 +126,18 @@ void append_field(std::string& bytes, std::uint32_t tag, const std::vector<Attem
   for (const Attempt& attempt : story) {
     fields.clear();
     each_field_of_attempt(attempt, [&fields](std::uint32_t inner, const auto& field) {
+      append_field(fields, inner, field);
+    });
+    append_bytes(bytes, tag, fields);
+  }
+}
+
+// Each run is a field of its own, too.
+void append_field(std::string& bytes, std::uint32_t tag, const std::vector<PutRun>& answer) {
+  std::string fields;
+  for (const PutRun& run : answer) {
+    fields.clear();
+    each_field_of_run(run, [&fields](std::uint32_t inner, const auto& field) {
       append_field(fields, inner, field);
     });
     append_bytes(bytes, tag, fields);
@@ -191,6 +210,11 @@ class Value {
     read_fields(from.bytes(), [&attempt = to.emplace_back()](auto&& field) {
       each_field_of_attempt(attempt, field);
     });
+  }
+  void set(std::vector<PutRun>& to, const FieldReader& from) const {
+    if (!from.is_bytes()) fail("has an answer that is a number");
+    read_fields(from.bytes(),
+                [&run = to.emplace_back()](auto&& field) { each_field_of_run(run, field); });
   }
   template <std::integral Number>
   void set(Number& to, const FieldReader& from) const {
@@ -304,6 +328,8 @@ void append_key_value(std::string& bytes, const KeyRecord& key) {
   const auto append = begin(bytes);
   append(1, key.id);
   append(2, key.until);
+  append(3, key.fingerprint);
+  append(4, key.answer);
 }
 
 KeyRecord read_key_value(std::uint32_t tube, std::string_view key, std::string_view bytes) {
@@ -313,6 +339,8 @@ KeyRecord read_key_value(std::uint32_t tube, std::string_view key, std::string_v
   value.read(0, [&record](auto&& field) {
     field(1, record.id);
     field(2, record.until);
+    field(3, record.fingerprint);
+    field(4, record.answer);
   });
   return record;
 }

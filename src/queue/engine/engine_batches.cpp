@@ -1,0 +1,173 @@
+// Here the commands for many jobs are handled, each with one append: put_all, release_all and
+// remove_all.
+//
+// A batch may have a token, so that a client that got no answer can send it again. The answer is
+// stored in the same append as the jobs, among the keys whose jobs are gone, and is forgotten as
+// they are (keys.cpp).
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "queue/engine/engine_state.h"
+
+namespace carillon::queue {
+
+namespace {
+
+// Throws std::invalid_argument if a key comes twice.
+class DistinctKeys {
+ public:
+  void add(std::string_view key) {
+    if (key.empty() || keys_.insert(key).second) return;
+    throw std::invalid_argument("put_all: two jobs have the key '" + std::string(key) + "'");
+  }
+
+ private:
+  std::unordered_set<std::string_view> keys_;
+};
+
+}  // namespace
+
+BatchOutcome Engine::put_all(ClientId id, Now now, std::span<const NewJob> jobs,
+                             const BatchOrder& order) {
+  using Result = PutOutcome::Result;
+  State& s = *state_;
+  if (order.once.size() > kMaxKey)
+    throw std::invalid_argument("put_all: a token has " + std::to_string(order.once.size()) +
+                                " bytes; the most is " + std::to_string(kMaxKey));
+  s.advance(now);
+  std::optional<KeyRecord> token;
+  if (!order.once.empty()) token = s.store.find_key(kTokens, order.once);
+  if (token && s.clock.utc() < token->until) return s.answer_of(*token, order);
+
+  Tube& tube = *s.client(id).tube_in_use;
+  DistinctKeys keys;
+  std::vector<State::PlannedPut> puts;
+  puts.reserve(jobs.size());
+  BatchOutcome outcome;
+  outcome.jobs.reserve(jobs.size());
+  for (const NewJob& job : jobs) {
+    keys.add(job.order.key);
+    State::refuse_large(job.body);
+    const LargeBody body{.bytes = static_cast<std::uint32_t>(job.body.size())};
+    puts.push_back(s.plan_put(tube, job.order, body, job.body));
+    const PutOutcome& put = outcome.jobs.emplace_back(puts.back().outcome);
+    outcome.durable_at = std::max(outcome.durable_at, put.durable_at);
+    const bool ignored =
+        put.result == Result::kExists && job.order.on_conflict == OnConflict::kIgnore;
+    if (put.done() || ignored) continue;
+    outcome.result = BatchOutcome::Result::kRefused;
+    outcome.stopper = outcome.jobs.size() - 1;
+    return outcome;
+  }
+  if (!order.once.empty()) s.add_token(std::move(token), order, outcome);
+  if (s.changes.jobs.empty() && s.changes.keys.empty()) return outcome;
+  outcome.durable_at = s.append();
+  for (std::size_t i = 0; i < puts.size(); ++i) {
+    if (!puts[i].outcome.done()) continue;
+    outcome.jobs[i].durable_at = outcome.durable_at;
+    s.finish_put(puts[i]);
+  }
+  return outcome;
+}
+
+BatchOutcome Engine::State::answer_of(const KeyRecord& token, const BatchOrder& order) const {
+  using Result = BatchOutcome::Result;
+  if (token.fingerprint != order.fingerprint)
+    return {.result = Result::kOtherBatch, .durable_at = last_sequence};
+  BatchOutcome outcome{.result = Result::kAlready, .durable_at = last_sequence};
+  for (const PutRun& run : token.answer) {
+    for (std::uint32_t i = 0; i < run.jobs; ++i) {
+      outcome.jobs.push_back({.result = static_cast<PutOutcome::Result>(run.result),
+                              .id = run.first + i,
+                              .durable_at = last_sequence});
+    }
+  }
+  return outcome;
+}
+
+void Engine::State::add_token(std::optional<KeyRecord> before, const BatchOrder& order,
+                              const BatchOutcome& outcome) {
+  KeyRecord token{.tube = kTokens,
+                  .key = std::string(order.once),
+                  .until = std::min(order.window, kLastDue) + clock.utc_from(),
+                  .fingerprint = order.fingerprint};
+  for (const PutOutcome& put : outcome.jobs) {
+    const auto result = static_cast<std::uint32_t>(put.result);
+    PutRun* const last = token.answer.empty() ? nullptr : &token.answer.back();
+    if (last != nullptr && last->result == result && last->first + last->jobs == put.id) {
+      ++last->jobs;
+    } else {
+      token.answer.push_back({.result = result, .first = put.id, .jobs = 1});
+    }
+  }
+  add_key_change(std::move(before), std::move(token));
+}
+
+std::vector<Outcome> Engine::release_all(ClientId id, Now now, std::span<const JobId> ids,
+                                         std::optional<Priority> priority, Millis delay) {
+  State& s = *state_;
+  s.advance(now);
+  if (!s.clock.fits(delay, std::nullopt))
+    throw std::out_of_range("release_all: a delay of " + std::to_string(delay) +
+                            " ms ends after the year 9999");
+  const Client& client = s.client(id);
+  std::vector<Outcome> outcomes;
+  std::vector<State::PlannedEnd> ends;
+  std::unordered_set<JobId> seen;
+  for (const JobId job_id : ids) {
+    outcomes.push_back({.done = false, .durable_at = s.last_sequence});
+    LoadedJob* const job = s.held_by(client, job_id);
+    if (job == nullptr || !seen.insert(job_id).second) continue;
+    outcomes.back().done = true;
+    ends.push_back(s.plan_release(*job, priority.value_or(job->record.priority), delay));
+  }
+  if (ends.empty()) return outcomes;
+  const Sequence sequence = s.append();
+  for (Outcome& outcome : outcomes) outcome.durable_at = sequence;
+  std::vector<Tube*> served;
+  std::vector<std::uint32_t> left;
+  for (const State::PlannedEnd& end : ends) {
+    served.push_back(end.job->tube);
+    left.push_back(end.job->record.tube);
+    s.finish_end(end);
+  }
+  s.serve(served);
+  for (const std::uint32_t tube : left) s.forget_if_unreferenced(tube);
+  return outcomes;
+}
+
+std::vector<Outcome> Engine::remove_all(ClientId id, Now now, std::span<const JobId> ids) {
+  State& s = *state_;
+  s.advance(now);
+  const Client& client = s.client(id);
+  std::vector<Outcome> outcomes;
+  std::vector<JobRecord> removed;
+  std::unordered_set<JobId> seen;
+  for (const JobId job_id : ids) {
+    outcomes.push_back({.done = false, .durable_at = s.last_sequence});
+    if (!seen.insert(job_id).second) continue;
+    const std::optional<JobRecord> record = s.record_to_remove(client, job_id);
+    if (!record) continue;
+    outcomes.back().done = true;
+    s.add_removal(*record);
+    removed.push_back(*record);
+  }
+  if (removed.empty()) return outcomes;
+  const Sequence sequence = s.append();
+  for (Outcome& outcome : outcomes) outcome.durable_at = sequence;
+  for (const JobRecord& record : removed) s.finish_removal(record);
+  for (const JobRecord& record : removed) s.forget_if_unreferenced(record.tube);
+  return outcomes;
+}
+
+}  // namespace carillon::queue

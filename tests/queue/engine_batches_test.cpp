@@ -1,0 +1,255 @@
+// Batches: many jobs put, released or deleted with one append; and batches that are sent again.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "queue/engine_fixture.h"
+
+namespace carillon::queue {
+namespace {
+
+using Result = PutOutcome::Result;
+using Batch = BatchOutcome::Result;
+
+std::vector<bool> done(const std::vector<Outcome>& outcomes) {
+  std::vector<bool> done;
+  for (const Outcome& outcome : outcomes) done.push_back(outcome.done);
+  return done;
+}
+
+std::vector<std::pair<Result, JobId>> told(const BatchOutcome& outcome) {
+  std::vector<std::pair<Result, JobId>> told;
+  for (const PutOutcome& put : outcome.jobs) told.emplace_back(put.result, put.id);
+  return told;
+}
+
+class EngineBatchesTest : public EngineTest {
+ protected:
+  PutOutcome put(std::string_view key, std::string_view body, OnConflict on_conflict = {},
+                 Millis due_in = 0, Millis window = 0) {
+    return engine.put(
+        producer, queue.now(),
+        {.due_in = due_in, .key = key, .on_conflict = on_conflict, .key_window = window}, body);
+  }
+  BatchOutcome put_all(const std::vector<NewJob>& jobs, const BatchOrder& order = {}) {
+    return queue.engine().put_all(producer, queue.now(), jobs, order);
+  }
+  std::uint64_t ready() { return queue.engine().stats(queue.now()).jobs.ready; }
+
+  const std::vector<NewJob> three{{{}, "1"}, {{.key = "k"}, "2"}, {{}, "3"}};
+};
+
+TEST_F(EngineBatchesTest, ABatchIsPutWithOneAppend) {
+  const Sequence before = engine.last_sequence();
+  const std::vector<NewJob> jobs{{.order = {.key = "a"}, .body = "1"},
+                                 {.order = {.due_in = 50}, .body = "2"},
+                                 {.order = {}, .body = "3"}};
+  const BatchOutcome outcome = engine.put_all(producer, queue.now(), jobs);
+  EXPECT_EQ(outcome.result, BatchOutcome::Result::kPut);
+  EXPECT_EQ(outcome.jobs.size(), 3U);
+  EXPECT_EQ(outcome.jobs[2].id, 3U);
+  EXPECT_EQ(engine.last_sequence(), before + 1);
+  EXPECT_EQ(queue.reserve(worker), "1");
+  EXPECT_EQ(queue.reserve(worker), "3");
+  queue.pass(51);
+  EXPECT_EQ(queue.reserve(worker), "2");
+}
+
+TEST_F(EngineBatchesTest, ABatchIsPutAsAWholeOrNotAtAll) {
+  put("b", "old");
+  std::vector<NewJob> jobs{{.order = {.key = "a"}, .body = "1"},
+                           {.order = {.key = "b"}, .body = "2"},
+                           {.order = {.key = "c"}, .body = "3"}};
+  const BatchOutcome refused = engine.put_all(producer, queue.now(), jobs);
+  EXPECT_EQ(refused.result, BatchOutcome::Result::kRefused);
+  EXPECT_EQ(refused.stopper, 1U);
+  EXPECT_EQ(refused.jobs[1].result, Result::kExists);
+  EXPECT_EQ(engine.job_with_key(producer, "a"), std::nullopt);
+  EXPECT_EQ(counts().ready, 1U);
+
+  jobs[1].order.on_conflict = OnConflict::kIgnore;
+  const BatchOutcome put = engine.put_all(producer, queue.now(), jobs);
+  EXPECT_EQ(put.result, BatchOutcome::Result::kPut);
+  EXPECT_EQ(put.jobs[1].result, Result::kExists);
+  EXPECT_EQ(counts().ready, 3U);
+
+  jobs[0].order.key = jobs[2].order.key = "x";
+  EXPECT_THROW(engine.put_all(producer, queue.now(), jobs), std::invalid_argument);
+  engine.check_invariants();
+}
+
+TEST_F(EngineBatchesTest, ManyJobsAreDeletedWithOneAppend) {
+  engine.use(producer, "mail");
+  put("a", "1", {}, 0, 1'000);
+  put("b", "2", {}, 86'400'000);
+  engine.use(producer, "default");
+  const JobId held = put("c", "3").id;
+  EXPECT_EQ(queue.reserve(worker), "3");
+  const Sequence before = engine.last_sequence();
+  const std::vector<JobId> ids{1, 2, 2, held, 99};
+  const auto outcomes = engine.remove_all(producer, queue.now(), ids);
+  std::vector<bool> done;
+  for (const Outcome& outcome : outcomes) done.push_back(outcome.done);
+  EXPECT_EQ(done, (std::vector<bool>{true, true, false, false, false}));
+  EXPECT_EQ(engine.last_sequence(), before + 1);
+  EXPECT_TRUE(engine.tube_stats(queue.now(), "mail")) << "a key of it still counts";
+}
+
+TEST_F(EngineBatchesTest, ABatchThatCannotBeStoredHasPutNothing) {
+  queue.store().faults.appends = true;
+  EXPECT_THROW(put_all(three, {.once = "t"}), StoreError);
+  queue.store().faults.appends = false;
+  EXPECT_EQ(ready(), 0U);
+  EXPECT_EQ(engine.job_with_key(producer, "k"), std::nullopt);
+  EXPECT_EQ(put_all(three, {.once = "t"}).result, Batch::kPut);
+  EXPECT_EQ(ready(), 3U);
+}
+
+TEST_F(EngineBatchesTest, ALargeJobOfABatchIsRefused) {
+  const std::string large(kBodyPiece + 1, 'l');
+  EXPECT_THROW(put_all({{{}, "small"}, {{}, large}}), std::invalid_argument);
+  EXPECT_EQ(ready(), 0U);
+}
+
+TEST_F(EngineBatchesTest, AnEmptyBatchPutsNothing) {
+  const Sequence before = engine.last_sequence();
+  EXPECT_EQ(put_all({}).result, Batch::kPut);
+  EXPECT_EQ(engine.last_sequence(), before);
+}
+
+// --- Tokens.
+
+TEST_F(EngineBatchesTest, ABatchThatIsSentAgainGetsTheFirstAnswer) {
+  put("x", "old");
+  const std::vector<NewJob> jobs{{{}, "1"},
+                                 {{}, "2"},
+                                 {{.key = "x", .on_conflict = OnConflict::kIgnore}, "3"},
+                                 {{.key = "y"}, "4"}};
+  const BatchOutcome first = put_all(jobs, {.once = "t", .window = 1'000, .fingerprint = 7});
+  EXPECT_EQ(first.result, Batch::kPut);
+  const Sequence last = engine.last_sequence();
+  const BatchOutcome again = put_all(jobs, {.once = "t", .window = 1'000, .fingerprint = 7});
+  EXPECT_EQ(again.result, Batch::kAlready);
+  EXPECT_EQ(told(again), told(first));
+  EXPECT_GE(again.durable_at, first.durable_at);
+  EXPECT_EQ(engine.last_sequence(), last);
+  EXPECT_EQ(put_all(jobs, {.once = "t", .fingerprint = 8}).result, Batch::kOtherBatch);
+  EXPECT_EQ(ready(), 4U);
+
+  engine.use(producer, "other");
+  EXPECT_EQ(put_all(jobs, {.once = "t", .fingerprint = 7}).result, Batch::kAlready)
+      << "a token holds in all tubes";
+  EXPECT_EQ(put("t", "a key of that name is another thing").result, Result::kInserted);
+}
+
+TEST_F(EngineBatchesTest, ATokenCountsForItsWindowAndIsForgottenThen) {
+  put_all(three, {.once = "t", .window = 1'000});
+  queue.pass(999);
+  EXPECT_EQ(put_all(three, {.once = "t", .window = 1'000}).result, Batch::kAlready);
+  queue.pass(1);
+  EXPECT_EQ(put_all({{{}, "4"}}, {.once = "t", .window = 5'000}).result, Batch::kPut);
+  queue.pass(4'000);
+  EXPECT_EQ(put_all({{{}, "4"}}, {.once = "t"}).result, Batch::kAlready);
+  queue.pass(3'000);
+  EXPECT_TRUE(queue.store().scan_ended_keys(0, 9).empty());
+  EXPECT_THROW(put_all(three, {.once = std::string(kMaxKey + 1, 't')}), std::invalid_argument);
+}
+
+TEST_F(EngineBatchesTest, ATokenSurvivesARestart) {
+  const BatchOutcome first = put_all(three, {.once = "t"});
+  queue.crash(1'000);
+  Engine& next = queue.engine();
+  producer = next.connect();
+  const BatchOutcome again = put_all(three, {.once = "t"});
+  EXPECT_EQ(again.result, Batch::kAlready);
+  EXPECT_EQ(told(again), told(first));
+  EXPECT_EQ(ready(), 3U);
+}
+
+TEST_F(EngineBatchesTest, ARefusedBatchLeavesNoToken) {
+  put("k", "old");
+  EXPECT_EQ(put_all(three, {.once = "t"}).result, Batch::kRefused);
+  EXPECT_TRUE(engine.remove(producer, queue.now(), 1).done);
+  EXPECT_EQ(put_all(three, {.once = "t"}).result, Batch::kPut);
+}
+
+// --- What a put would meet.
+
+TEST_F(EngineBatchesTest, ARefusalIsToldBeforeThereIsABody) {
+  const auto refusal = [&](const PutOrder& order) {
+    const auto outcome = engine.refusal(producer, queue.now(), order);
+    return outcome ? std::optional(outcome->result) : std::nullopt;
+  };
+  const Sequence last = put("k", "a").durable_at;
+  EXPECT_EQ(refusal({}), std::nullopt);
+  EXPECT_EQ(refusal({.key = "other"}), std::nullopt);
+  EXPECT_EQ(refusal({.key = "k"}), Result::kExists);
+  EXPECT_EQ(refusal({.key = "k", .on_conflict = OnConflict::kReplace}), std::nullopt);
+  EXPECT_EQ(refusal({.due_at = kLastDue + 1}), Result::kTooFar);
+  EXPECT_EQ(queue.reserve(worker), "a");
+  EXPECT_EQ(refusal({.key = "k", .on_conflict = OnConflict::kReplace}), Result::kReserved);
+  EXPECT_EQ(engine.last_sequence(), last);
+}
+
+// --- Many releases.
+
+TEST_F(EngineBatchesTest, ManyJobsAreReleasedWithOneAppend) {
+  put_all({{{.priority = 5}, "1"}, {{.priority = 6}, "2"}, {{.priority = 7}, "3"}});
+  for (int i = 0; i < 3; ++i) queue.reserve(worker);
+  const Sequence before = engine.last_sequence();
+  const std::vector<JobId> ids{3, 1, 3, 99};
+  EXPECT_EQ(done(engine.release_all(other, queue.now(), ids, 0, 0)),
+            (std::vector<bool>{false, false, false, false}));
+  EXPECT_EQ(done(engine.release_all(worker, queue.now(), ids, std::nullopt, 0)),
+            (std::vector<bool>{true, true, false, false}));
+  EXPECT_EQ(engine.last_sequence(), before + 1);
+  EXPECT_EQ(queue.reserve(other), "1") << "each keeps its priority";
+  EXPECT_EQ(queue.reserve(other), "3");
+  const std::vector<JobId> second{2};
+  EXPECT_EQ(done(engine.release_all(worker, queue.now(), second, 9, 50)),
+            (std::vector<bool>{true}));
+  EXPECT_EQ(state(2), JobState::kDelayed);
+  EXPECT_THROW(engine.release_all(other, queue.now(), ids, 0, kLastDue), std::out_of_range);
+}
+
+TEST_F(EngineBatchesTest, ReleasedJobsGoToWaitingClientsInTheirOrder) {
+  put_all({{{.priority = 5}, "1"}, {{.priority = 1}, "2"}});
+  for (int i = 0; i < 2; ++i) queue.reserve(worker);
+  queue.wait(other);
+  const std::vector<JobId> ids{1, 2};
+  engine.release_all(worker, queue.now(), ids, std::nullopt, 0);
+  EXPECT_EQ(queue.deliveries(), Words{"3:2"});
+}
+
+TEST_F(EngineBatchesTest, AReleaseDeletesAJobWhoseCancelWasAskedFor) {
+  put_all({{{}, "1"}, {{}, "2"}});
+  for (int i = 0; i < 2; ++i) queue.reserve(worker);
+  engine.cancel(queue.now(), 1, true);
+  const std::vector<JobId> ids{1, 2};
+  EXPECT_EQ(done(engine.release_all(worker, queue.now(), ids, std::nullopt, 0)),
+            (std::vector<bool>{true, true}));
+  EXPECT_EQ(ready(), 1U);
+  EXPECT_FALSE(engine.peek(queue.now(), 1));
+}
+
+TEST_F(EngineBatchesTest, FailedReleasesAndDeletesChangeNothing) {
+  put_all(three);
+  for (int i = 0; i < 2; ++i) queue.reserve(worker);
+  queue.store().faults.appends = true;
+  const std::vector<JobId> ids{1, 2, 3};
+  EXPECT_THROW(engine.release_all(worker, queue.now(), ids, 0, 0), StoreError);
+  EXPECT_THROW(engine.remove_all(worker, queue.now(), ids), StoreError);
+  queue.store().faults.appends = false;
+  EXPECT_EQ(state(1), JobState::kReserved);
+  EXPECT_EQ(ready(), 1U);
+}
+
+}  // namespace
+}  // namespace carillon::queue
