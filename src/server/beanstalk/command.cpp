@@ -25,6 +25,10 @@ constexpr std::array kPrefixes = {
     Prefix{"put-ms ", Verb::kPutMs},
     Prefix{"put-at ", Verb::kPutAt},
     Prefix{"put-job ", Verb::kPutJob, kMaxLongLine},
+    Prefix{"put-jobs ", Verb::kPutJobs, kMaxLongLine},
+    Prefix{"reserve-jobs ", Verb::kReserveJobs, kMaxLongLine},
+    Prefix{"delete-jobs ", Verb::kDeleteJobs, kMaxLongLine},
+    Prefix{"release-jobs ", Verb::kReleaseJobs, kMaxLongLine},
     Prefix{"patch-job ", Verb::kPatchJob, kMaxLongLine},
     Prefix{"cancel-job ", Verb::kCancelJob, kMaxLongLine},
     Prefix{"peek-job ", Verb::kPeekJob, kMaxLongLine},
@@ -180,6 +184,13 @@ Form read_size(std::string_view rest, Command& c) {
   return good_if(Arguments(bytes).number(c.bytes, kMaxU32).ok_to_the_end());
 }
 
+// Reads how many jobs are asked for. What follows it and a space are options.
+bool read_count(std::string_view rest, Command& c) {
+  const std::string_view count = rest.substr(0, rest.find(' '));
+  c.options = rest.substr(std::min(rest.size(), count.size() + 1));
+  return Arguments(count).number(c.bound, kMaxBatch).ok_to_the_end() && c.bound > 0;
+}
+
 // Reads a schedule's name, the size of its body, and the options.
 bool read_set_schedule(std::string_view rest, Command& c) {
   const auto take_word = [&rest] {
@@ -217,7 +228,12 @@ Form read_arguments(std::string_view rest, Command& c) {
       return read_put(arguments, c);
 
     case Verb::kPutJob:
+    case Verb::kPutJobs:
+    case Verb::kDeleteJobs:
+    case Verb::kReleaseJobs:
       return read_size(rest, c);
+    case Verb::kReserveJobs:
+      return good_if(read_count(rest, c));
     case Verb::kFailJob: {
       const std::string_view id = rest.substr(0, rest.find(' '));
       if (!Arguments(id).number(c.id, kMaxU64).ok_to_the_end()) return Form::kBad;

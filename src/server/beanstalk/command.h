@@ -34,6 +34,8 @@ inline constexpr std::size_t kMaxLine = 224;
 inline constexpr std::size_t kMaxTubeName = 200;
 // The longest line of a verb that names its options.
 inline constexpr std::size_t kMaxLongLine = 1'024;
+// The most jobs of one put-jobs, reserve-jobs, delete-jobs or release-jobs.
+inline constexpr std::size_t kMaxBatch = 1'000;
 
 enum class Verb : std::uint8_t {
   kUnknown,
@@ -75,6 +77,10 @@ enum class Verb : std::uint8_t {
   kStoryJob,
   kSetTube,
   kNameClient,
+  kPutJobs,
+  kReserveJobs,
+  kDeleteJobs,
+  kReleaseJobs,
   kSetSchedule,
   kDeleteSchedule,
   kPauseSchedule,
@@ -108,10 +114,10 @@ struct Command {
   queue::UtcMs due_at = 0;    // put-at
   queue::Millis ttr = 0;      // put, put-ms, put-at: as sent, even if it is 0
   queue::Millis timeout = 0;  // reserve-with-timeout, reserve-with-timeout-ms
-  // The puts, fail-job and set-schedule: the size of the body. Also set when the form is
-  // kCountedBad, because a body that is too big is swallowed then too.
+  // The puts, fail-job, set-schedule and the batches: the size of the body. Also set when the form
+  // is kCountedBad, because a body that is too big is swallowed then too.
   std::uint32_t bytes = 0;
-  std::uint32_t bound = 0;  // kick
+  std::uint32_t bound = 0;  // kick, reserve-jobs
   // These point into the line. name-client: `tube` is the name; so it is of a schedule.
   std::string_view tube;
   std::string_view key;  // patch-job, cancel-job, peek-job: the job's, if it has no id; as `tube`

@@ -92,6 +92,8 @@ constexpr unsigned kPatch = bit(OptionsOf::kPatch);
 constexpr unsigned kTube = bit(OptionsOf::kTube);
 constexpr unsigned kFail = bit(OptionsOf::kFail);
 constexpr unsigned kCancel = bit(OptionsOf::kCancel);
+constexpr unsigned kBatch = bit(OptionsOf::kBatch);
+constexpr unsigned kReserve = bit(OptionsOf::kReserve);
 
 constexpr std::array kOptions = {
     option<&JobOptions::priority, number_u32>("pri", kPut | kPatch | kFail),
@@ -108,10 +110,16 @@ constexpr std::array kOptions = {
     option<&JobOptions::jitter, percent>("jitter", kPut | kTube),
     option<&JobOptions::lost_fails, lost_fails>("lost", kPut | kTube),
     option<&JobOptions::ask, ask>("reserved", kCancel),
+    Option{"once", kBatch, [](const JobOptions& options) { return !options.once.empty(); },
+           [](JobOptions& options, std::string_view text) { options.once = key(text); }},
+    option<&JobOptions::window, duration>("window", kBatch),
+    option<&JobOptions::timeout, duration>("timeout", kReserve),
 };
 
+// What a job of a batch may name, the batch may name for all: all but the key.
 bool is_of(const Option& option, OptionsOf of) {
-  return (option.of & bit(of)) != 0;
+  if ((option.of & bit(of)) != 0) return true;
+  return of == OptionsOf::kBatch && (option.of & kPut) != 0 && option.name != "key";
 }
 
 std::string names(OptionsOf of) {
@@ -122,11 +130,15 @@ std::string names(OptionsOf of) {
   return names;
 }
 
+const Option* find_option(std::string_view name, OptionsOf of) {
+  return std::find_if(kOptions.begin(), kOptions.end(), [name, of](const Option& option) {
+    return option.name == name && is_of(option, of);
+  });
+}
+
 void read(const OptionText& part, OptionsOf of, JobOptions& options) {
   const std::string_view name = part.name;
-  const auto* const found = std::find_if(
-      kOptions.begin(), kOptions.end(),
-      [name, of](const Option& option) { return option.name == name && is_of(option, of); });
+  const auto* const found = find_option(name, of);
   if (found == kOptions.end())
     refuse_option(fmt::format("{}: no such option; there are {}", quoted(name), names(of)));
   if (!part.value) refuse_option(fmt::format("{}: {}=VALUE", name, name));
@@ -160,11 +172,35 @@ void apply(const JobOptions& options, queue::RetryPolicy& policy) {
   policy.lost_fails = options.lost_fails.value_or(policy.lost_fails);
 }
 
+queue::PutOrder put_order(const JobOptions& options) {
+  queue::RetryPolicy retry;
+  apply(options, retry);
+  return {.priority = options.priority.value_or(kUsualPriority),
+          .due_in = options.delay.value_or(0),
+          .due_at = options.due,
+          .ttr = options.ttr.value_or(queue::PutOrder{}.ttr),
+          .key = options.key,
+          .on_conflict = options.on_conflict.value_or(OnConflict::kReject),
+          .key_window = options.key_window.value_or(0),
+          .retry = retry};
+}
+
+void set_defaults(std::string_view defaults, JobOptions& options) {
+  const bool has_due = options.delay || options.due;
+  while (const auto part = take_option(defaults)) {
+    const auto* const found = find_option(part->name, OptionsOf::kPut);
+    if (found == kOptions.end() || found->is_set(options)) continue;
+    if (has_due && (part->name == "delay" || part->name == "due")) continue;
+    found->set(options, *part->value);
+  }
+}
+
 JobOptions parse_job_options(std::string_view text, OptionsOf of) {
   JobOptions options;
   while (const auto option = take_option(text)) read(*option, of, options);
   if (options.delay && options.due) refuse_option("due: does not go with delay");
-  const bool has_key = !options.key.empty();
+  if (options.window && options.once.empty()) refuse_option("window: needs once");
+  const bool has_key = !options.key.empty() || of == OptionsOf::kBatch;
   if (options.on_conflict && !has_key) refuse_option("on-conflict: needs a key");
   if (options.key_window && !has_key) refuse_option("key-window: needs a key");
   return options;

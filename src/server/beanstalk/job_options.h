@@ -19,10 +19,15 @@
 //   jitter         0% to 100%                                                      put tube
 //   lost           fails or returns                                                put tube
 //   reserved       refuse or ask                                                   cancel
+//   once           as a key                                                        batch
+//   window         a duration                                                      batch
+//   timeout        a duration                                                      reserve
 //
-// (put: put-job; patch: patch-job; fail: fail-job; tube: set-tube; cancel: cancel-job.) Nothing is
-// clamped: a value out of its range is refused, as is an option that is not known, comes twice, or
-// does not go with another one. Thread safety: pure.
+// (put: put-job, and each job of put-jobs; batch: the line of put-jobs, which has those of put-job
+// but `key`, too; patch: patch-job; fail: fail-job, release-jobs; tube: set-tube; cancel:
+// cancel-job; reserve: reserve-jobs.) Nothing is clamped: a value out of its range is refused, as
+// is an option that is not known, comes twice, or does not go with another one. Thread safety:
+// pure.
 #pragma once
 
 #include <cstdint>
@@ -51,6 +56,9 @@ struct JobOptions {
   std::optional<std::uint32_t> jitter = {};
   std::optional<bool> lost_fails = {};
   std::optional<bool> ask = {};
+  std::string_view once = {};  // points into the text
+  std::optional<queue::Millis> window = {};
+  std::optional<queue::Millis> timeout = {};
 };
 
 // The priority of jobs for which none is named.
@@ -59,10 +67,25 @@ inline constexpr queue::Priority kUsualPriority = 65'536;
 // Sets in `policy` what the options name.
 void apply(const JobOptions& options, queue::RetryPolicy& policy);
 
-enum class OptionsOf : std::uint8_t { kPut = 1, kPatch = 2, kTube = 4, kFail = 8, kCancel = 16 };
+// Returns what the options of a put ask for. The key points to where theirs does.
+queue::PutOrder put_order(const JobOptions& options);
+
+enum class OptionsOf : std::uint8_t {
+  kPut = 1,
+  kPatch = 2,
+  kTube = 4,
+  kFail = 8,
+  kCancel = 16,
+  kBatch = 32,
+  kReserve = 64,
+};
 
 // Throws std::invalid_argument with one line that names the option, its value, and what is allowed.
 JobOptions parse_job_options(std::string_view text, OptionsOf of);
+
+// Sets what `defaults` names and `options`, those of a job of a batch, do not. REQUIRES: `defaults`
+// are options of kBatch.
+void set_defaults(std::string_view defaults, JobOptions& options);
 
 // Returns how many bytes of a body follow options that were refused, as far as they say so.
 std::optional<std::uint32_t> body_bytes_in(std::string_view text);

@@ -47,6 +47,7 @@ Session::~Session() {
 void Session::close() {
   if (state_ == State::kClosed) return;
   if (state_ == State::kKicking) answer_kick();
+  if (state_ == State::kEachJob) answer_each();
   if (state_ == State::kPieces) give_up_large_body();
   state_ = State::kClosed;
   body_ = {};
@@ -77,15 +78,15 @@ bool Session::mid_command() const {
 void Session::count_memory() {
   const bool has_body = state_ == State::kBody || state_ == State::kPieces ||
                         state_ == State::kReading || state_ == State::kSending ||
-                        state_ == State::kPaging;
+                        state_ == State::kPaging || state_ == State::kGathering;
   if (!has_body) held_ = 0;
   const std::size_t replies = replies_.memory();
   memory_.set(held_ + (replies > kOwnReplies ? replies - kOwnReplies : 0));
 }
 
-// Returns false if there is no memory for so many bytes of a body. Up to `own` there always is.
+// Returns false if there is no memory for so many bytes of a body, or of its piece. Up to `own`
+// there always is.
 bool Session::may_hold(std::size_t bytes, std::size_t own) {
-  bytes = std::min(bytes, queue::kBodyPiece);
   if (bytes <= own) return true;
   count_memory();
   if (bytes > service_.most_for_one()) return false;
@@ -203,6 +204,12 @@ void Session::dispatch(const Command& c) {
       return begin_patch(c);
     case Verb::kPeekJob:
       return peek_job(c);
+    case Verb::kPutJobs:
+    case Verb::kDeleteJobs:
+    case Verb::kReleaseJobs:
+      return begin_batch(c);
+    case Verb::kReserveJobs:
+      return reserve_jobs(c);
     case Verb::kFailJob:
       return begin_fail(c);
     case Verb::kTouchJob:
@@ -235,7 +242,8 @@ void Session::release(const Command& c) {
 
 bool Session::in_long_command() const {
   return state_ == State::kKicking || state_ == State::kPeeking || state_ == State::kListing ||
-         state_ == State::kPaging || state_ == State::kSending;
+         state_ == State::kPaging || state_ == State::kSending || state_ == State::kGathering ||
+         state_ == State::kEachJob;
 }
 
 void Session::go_on() {
@@ -248,6 +256,10 @@ void Session::go_on() {
       return go_on_listing();
     case State::kPaging:
       return go_on_paging();
+    case State::kGathering:
+      return go_on_gathering();
+    case State::kEachJob:
+      return go_on_with_each();
     default:
       return go_on_sending();
   }

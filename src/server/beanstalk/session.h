@@ -13,8 +13,9 @@
 // taken, and nothing is deleted, released, buried or kicked: a client that is faster than the disk
 // waits, and nobody else does.
 //
-// Time. A long command (kick, peek-delayed, list-tubes, list-jobs, the reply with a large body) is
-// carried out in steps, so that it can stop in the middle too.
+// Time. A long command (kick, peek-delayed, list-tubes, list-jobs, the reply with a large body, a
+// batch that reserves, releases or deletes) is carried out in steps, so that it can stop in the
+// middle too.
 //
 // Where a put is handled: take_line() parses the command line, dispatch() passes it to begin_put(),
 // which decides whether the body is kept or discarded, take_body() collects the body, and
@@ -34,6 +35,7 @@
 #include <string_view>
 #include <utility>
 
+#include "server/beanstalk/batch.h"
 #include "server/beanstalk/command.h"
 #include "server/beanstalk/first_lines.h"
 #include "server/beanstalk/job_options.h"
@@ -84,6 +86,8 @@ class Session final : public Protocol {
     kPeeking,     // peek_ is under way
     kListing,     // the list of all tubes is being answered
     kPaging,      // page_ is being made
+    kGathering,   // gathered_ gets more jobs
+    kEachJob,     // each_ is under way
     kClosed,
   };
 
@@ -101,6 +105,7 @@ class Session final : public Protocol {
   void begin_put(const Command& command);
   void begin_put_job(const Command& command);
   void refuse_options(std::uint64_t bytes, std::string_view why);
+  bool refuse_without_body();
   queue::PutOrder put_order() const;
   void answer_put(const queue::PutOutcome& outcome);
   // Of cancel-job, patch-job and peek-job: the job that is named by its id or key, or none.
@@ -116,6 +121,17 @@ class Session final : public Protocol {
   void begin_patch(const Command& command);
   void patch_job(std::optional<std::string_view> body);
   void answer(const queue::ChangeOutcome& outcome, std::string_view done, queue::JobId id);
+  void begin_batch(const Command& command);
+  void put_jobs(std::string_view data);
+  void answer(const queue::BatchOutcome& outcome);
+  void begin_each(std::string_view ids);
+  void go_on_with_each();
+  void answer_each();
+  void reserve_jobs(const Command& command);
+  void gather(const queue::JobView& job);
+  void add_gathered(const Body& body);
+  void go_on_gathering();
+  void answer_gathered();
   void begin_set_schedule(const Command& command);
   void set_schedule(std::string_view body);
   void trigger_schedule(std::string_view name);
@@ -135,7 +151,8 @@ class Session final : public Protocol {
   void put_job(Put put);
   std::string_view refusal(queue::Now now);
   bool may_hold(std::size_t bytes, std::size_t own);
-  void swallow_and_answer(std::uint64_t bytes, std::string_view reply);
+  void swallow_and_answer(std::uint64_t bytes, std::string_view reply,
+                          queue::Sequence durable_at = 0);
   void reserve(const Command& command);
   void reserve_job(queue::JobId id);
   void release(const Command& command);
@@ -154,13 +171,22 @@ class Session final : public Protocol {
   void ignore(std::string_view tube);
 
   // What a body is read for.
-  enum class Asked : std::uint8_t { kReserve, kReserveJob, kPeek, kPage };
+  // kReserveAlone: the one job of a reserve-jobs, which is large.
+  enum class Asked : std::uint8_t {
+    kReserve,
+    kReserveAlone,
+    kReserveJobs,
+    kReserveJob,
+    kPeek,
+    kPage,
+  };
   void fetch(Asked asked, const queue::JobView& job);
   void answer_body(const Body& body);
   void answer_reserved(const Body& body);
   void answer_reserved_job(const Body& body);
   void answer_found(const Body& body);
   void set_aside(const Body& body);
+  std::string put_aside(const Body& body);
 
   void answer(const queue::Delivery& delivery);
   void answer(const queue::Outcome& outcome, std::string_view done);
@@ -206,16 +232,19 @@ class Session final : public Protocol {
   JobOptions options_;                         // and its options, if it is put-job or patch-job;
   std::string key_;                            // and its key; or the name of the schedule,
   std::unique_ptr<queue::Schedule> schedule_;  // and what is asked for, if it is set-schedule
-  std::string body_;         // kBody: the part of the body and its CR LF that came in earlier calls
-  queue::LargeBody large_;   // kPieces; body_ has the part of the next piece that came
-  std::uint64_t left_ = 0;   // kSwallow: bytes still to be discarded; kListing: names to come
-  std::string_view reply_;   // kSwallow: the reply after that
-  queue::Kick kick_;         // kKicking
-  queue::DelayedPeek peek_;  // kPeeking
-  std::unique_ptr<JobPage> page_;  // kPaging, and kReading for a body of it
-  Asked asked_{};                  // kReading, kSending: what for,
-  queue::JobView job_;             // and the job whose body it is,
-  std::uint32_t sent_ = 0;         // and how much of it the reply has
+  std::string body_;        // kBody: the part of the body and its CR LF that came in earlier calls
+  queue::LargeBody large_;  // kPieces; body_ has the part of the next piece that came
+  std::uint64_t left_ = 0;  // kSwallow: bytes still to be discarded; kListing: names to come
+  std::string_view reply_;  // kSwallow: the reply after that,
+  queue::Sequence reply_durable_at_ = 0;    // and what it waits for
+  queue::Kick kick_;                        // kKicking
+  queue::DelayedPeek peek_;                 // kPeeking
+  std::unique_ptr<JobPage> page_;           // kPaging, and kReading for a body of it
+  std::unique_ptr<GatheredJobs> gathered_;  // of a reserve-jobs
+  std::unique_ptr<EachJob> each_;           // kEachJob
+  Asked asked_{};                           // kReading, kSending: what for,
+  queue::JobView job_;                      // and the job whose body it is,
+  std::uint32_t sent_ = 0;                  // and how much of it the reply has
 };
 
 }  // namespace carillon::server::beanstalk

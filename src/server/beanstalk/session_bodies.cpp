@@ -9,6 +9,8 @@
 // The first piece of a large body is fetched in this way, and the others one by one as the client
 // takes them. With each of them the ttr begins anew. If one cannot be read, or the ttr was over,
 // the reply cannot be ended: the session closes.
+#include <algorithm>
+#include <cstddef>
 #include <optional>
 #include <string>
 
@@ -43,10 +45,12 @@ void Session::deliver(const Delivery& delivery) {
 void Session::answer(const Delivery& delivery) {
   switch (delivery.kind) {
     case Delivery::Kind::kReserved:
-      return fetch(Asked::kReserve, delivery.job);
+      return gathered_ ? gather(delivery.job) : fetch(Asked::kReserve, delivery.job);
     case Delivery::Kind::kDeadlineSoon:
+      gathered_.reset();
       return replies_.add(0, "DEADLINE_SOON\r\n");
     case Delivery::Kind::kTimedOut:
+      gathered_.reset();
       return replies_.add(0, "TIMED_OUT\r\n");
   }
 }
@@ -65,7 +69,8 @@ void Session::find(const std::optional<queue::JobView>& job) {
 void Session::fetch(Asked asked, const queue::JobView& job) {
   asked_ = asked;
   job_ = job;
-  if (!may_hold(job.body_bytes, kOwnReplies)) return refuse_to_send();
+  const auto held = std::min<std::size_t>(job.body_bytes, queue::kBodyPiece);
+  if (asked != Asked::kReserveJobs && !may_hold(held, kOwnReplies)) return refuse_to_send();
   if (const auto body = body_at_hand(service_.store(), {.id = job.body_id}))
     return answer_body(*body);
   service_.bodies().read(client_, {.id = job.body_id});
@@ -73,7 +78,8 @@ void Session::fetch(Asked asked, const queue::JobView& job) {
 }
 
 void Session::refuse_to_send() {
-  if (asked_ == Asked::kReserve) service_.engine().give_back(client_, service_.now(), job_.id);
+  if (asked_ == Asked::kReserve || asked_ == Asked::kReserveAlone)
+    service_.engine().give_back(client_, service_.now(), job_.id);
   answer_out_of_memory(kNoMemory);
 }
 
@@ -83,8 +89,9 @@ void Session::body_read(const Body& body) {
   if (sent_ > 0) return send_piece(body);
   state_ = State::kLine;
   or_answer_failure([&] {
-    if (asked_ == Asked::kReserve &&
-        !service_.engine().touch(client_, service_.now(), job_.id).done)
+    if (gathered_) gathered_->late = true;
+    const bool holds = asked_ == Asked::kReserve || asked_ == Asked::kReserveAlone;
+    if (holds && !service_.engine().touch(client_, service_.now(), job_.id).done)
       return answer_store_failure("the ttr of job " + std::to_string(job_.id) +
                                   " was over before its body was read");
     answer_body(body);
@@ -94,7 +101,10 @@ void Session::body_read(const Body& body) {
 void Session::answer_body(const Body& body) {
   switch (asked_) {
     case Asked::kReserve:
+    case Asked::kReserveAlone:
       return answer_reserved(body);
+    case Asked::kReserveJobs:
+      return add_gathered(body);
     case Asked::kReserveJob:
       return answer_reserved_job(body);
     case Asked::kPeek:
@@ -106,25 +116,28 @@ void Session::answer_body(const Body& body) {
 
 void Session::answer_reserved(const Body& body) {
   if (!body.bytes) return set_aside(body);
-  answer_job("RESERVED ", body);
+  answer_job(asked_ == Asked::kReserveAlone ? "JOBS 1\r\nRESERVED " : "RESERVED ", body);
 }
 
-// The client holds the job, and gets no body of it.
 void Session::set_aside(const Body& body) {
+  answer_store_failure(put_aside(body));
+}
+
+// The client holds the job, and gets no body of it. Returns why.
+std::string Session::put_aside(const Body& body) {
   queue::Engine& engine = service_.engine();
   const std::string job = "job " + std::to_string(job_.id);
   if (body.damaged) {
     try {
       engine.bury(client_, service_.now(), job_.id, job_.priority);
-      return answer_store_failure(job + " is buried, as its body is damaged: " + body.error);
+      return job + " is buried, as its body is damaged: " + body.error;
     } catch (const queue::StoreError& error) {
       engine.give_back(client_, service_.now(), job_.id);
-      return answer_store_failure(job +
-                                  ", whose body is damaged, cannot be buried: " + error.what());
+      return job + ", whose body is damaged, cannot be buried: " + error.what();
     }
   }
   engine.give_back(client_, service_.now(), job_.id);
-  answer_store_failure(job + " cannot be handed out: " + body.error);
+  return job + " cannot be handed out: " + body.error;
 }
 
 void Session::answer_reserved_job(const Body& body) {

@@ -36,8 +36,8 @@ std::size_t Session::receive(std::string_view bytes, std::uint64_t until_ns) {
       turn_over_ = true;
       break;
     }
-    const bool appends =
-        state_ == State::kBody || state_ == State::kPieces || state_ == State::kKicking;
+    const bool appends = state_ == State::kBody || state_ == State::kPieces ||
+                         state_ == State::kKicking || state_ == State::kEachJob;
     if (appends && !service_.store_has_room()) {
       no_room_ = true;
       break;
@@ -73,6 +73,8 @@ std::size_t Session::take(std::string_view bytes) {
     case State::kPeeking:
     case State::kListing:
     case State::kPaging:
+    case State::kGathering:
+    case State::kEachJob:
     case State::kClosed:
       break;
   }
@@ -118,7 +120,7 @@ std::size_t Session::swallow(std::string_view bytes) {
   left_ -= taken;
   if (left_ == 0) {
     state_ = State::kLine;
-    replies_.add(0, reply_);
+    replies_.add(reply_durable_at_, reply_);
     body_.clear();  // it may hold the reply
   }
   return taken;

@@ -35,7 +35,8 @@ void Session::begin_put(const Command& c) {
   if (c.bytes > service_.options().max_job_size)
     return swallow_and_answer(c.bytes, "JOB_TOO_BIG\r\n");
   if (c.form == Form::kCountedBad) return replies_.add(0, "BAD_FORMAT\r\n");
-  if (service_.is_out_of_memory() || !may_hold(c.bytes, kOwnBody)) {
+  const auto held = std::min<std::size_t>(c.bytes, queue::kBodyPiece);
+  if (service_.is_out_of_memory() || !may_hold(held, kOwnBody)) {
     service_.report_out_of_memory(service_.is_out_of_memory() ? kSystemGivesNone : kNoMemory);
     return swallow_and_answer(c.bytes, "OUT_OF_MEMORY\r\n");
   }
@@ -46,9 +47,11 @@ void Session::begin_put(const Command& c) {
 }
 
 // Discards the body and its end, and then answers.
-void Session::swallow_and_answer(std::uint64_t bytes, std::string_view reply) {
+void Session::swallow_and_answer(std::uint64_t bytes, std::string_view reply,
+                                 queue::Sequence durable_at) {
   left_ = bytes + kEnd.size();
   reply_ = reply;
+  reply_durable_at_ = durable_at;
   state_ = State::kSwallow;
 }
 
@@ -76,6 +79,9 @@ void Session::finish_put(std::string_view body_and_end) {
   if (put_.verb == Verb::kPatchJob) return patch_job(body_and_end);
   if (put_.verb == Verb::kFailJob) return fail_job(body_and_end);
   if (put_.verb == Verb::kSetSchedule) return set_schedule(body_and_end);
+  if (put_.verb == Verb::kPutJobs) return put_jobs(body_and_end);
+  if (put_.verb == Verb::kDeleteJobs || put_.verb == Verb::kReleaseJobs)
+    return begin_each(body_and_end);
   put_job([&](queue::Now now, const queue::PutOrder& order) {
     return service_.engine().put(client_, now, order, body_and_end);
   });
@@ -104,36 +110,11 @@ void Session::put_job(Put put) {
 queue::PutOrder Session::put_order() const {
   queue::PutOrder order{.priority = put_.priority, .due_in = put_.delay, .ttr = put_.ttr};
   if (put_.verb == Verb::kPutAt) order.due_at = put_.due_at;
-  if (put_.verb != Verb::kPutJob) return order;
-  queue::RetryPolicy retry;
-  apply(options_, retry);
-  return {.priority = options_.priority.value_or(kUsualPriority),
-          .due_in = options_.delay.value_or(0),
-          .due_at = options_.due,
-          .ttr = options_.ttr.value_or(queue::PutOrder{}.ttr),
-          .key = options_.key,
-          .on_conflict = options_.on_conflict.value_or(queue::OnConflict::kReject),
-          .key_window = options_.key_window.value_or(0),
-          .retry = retry};
+  return put_.verb == Verb::kPutJob ? beanstalk::put_order(options_) : order;
 }
 
 void Session::answer_put(const queue::PutOutcome& outcome) {
-  using Result = queue::PutOutcome::Result;
-  const auto answer = [&](std::string_view word) {
-    replies_.add(outcome.durable_at, word, outcome.id, kEnd);
-  };
-  switch (outcome.result) {
-    case Result::kInserted:
-      return answer("INSERTED ");
-    case Result::kReplaced:
-      return answer("REPLACED ");
-    case Result::kExists:
-      return answer("EXISTS ");
-    case Result::kReserved:
-      return answer("IS_RESERVED ");
-    case Result::kTooFar:
-      return replies_.add(0, kOutOfRange);
-  }
+  replies_.add(outcome.durable_at, put_answer(outcome), kEnd);
 }
 
 // --- Large bodies.
@@ -142,12 +123,24 @@ void Session::begin_large_put() {
   const std::string_view reply = refusal(service_.now());
   if (!reply.empty()) return swallow_and_answer(put_.bytes, reply);
   try {
+    if (refuse_without_body()) return;
     large_ = service_.engine().begin_body(put_.bytes);
     state_ = State::kPieces;
   } catch (const queue::StoreError& error) {
     service_.report_store_failure(error.what());
     swallow_and_answer(put_.bytes, "INTERNAL_ERROR\r\n");
   }
+}
+
+// Returns true if the put would put nothing, whatever its body: it is not stored piece by piece for
+// that. The reply stands in body_ until the body was discarded.
+bool Session::refuse_without_body() {
+  if (put_.verb != Verb::kPutJob) return false;
+  const auto outcome = service_.engine().refusal(client_, service_.last_now(), put_order());
+  if (!outcome) return false;
+  body_.assign(put_answer(*outcome)).append(kEnd);
+  swallow_and_answer(put_.bytes, body_, outcome->durable_at);
+  return true;
 }
 
 std::size_t Session::take_piece(std::string_view bytes) {

@@ -1,0 +1,64 @@
+// The data of the commands for many jobs: what put-jobs, delete-jobs and release-jobs send after
+// their lines, and what they and reserve-jobs keep while they are under way (session_batches.cpp).
+//
+//   const Batch batch = parse_batch("5 key=a\r\nhello\r\n3\r\nyou\r\n", "delay=30s", 65'535);
+//   batch.jobs.size() == 2; batch.jobs[0].body == "hello"; batch.jobs[1].order.due_in == 30'000;
+//
+// Thread safety: the functions are pure, the others plain values.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "carillon/queue/engine.h"
+
+namespace carillon::server::beanstalk {
+
+// The most bytes of the data of a command for many jobs, and of the bodies that reserve-jobs brings
+// together: so no reply and no command of one client takes more.
+inline constexpr std::size_t kMaxBatchBytes = 1 << 20;
+
+struct Batch {
+  // The keys and bodies point into the data, or the defaults.
+  std::vector<queue::NewJob> jobs;
+  // If the data cannot be read: the number of the first job that is wrong, from 1; else 0.
+  std::size_t wrong = 0;
+  // And why, as the reply to its own put: "BAD_OPTION delya: ...".
+  std::string why = {};
+};
+
+// Reads the data of put-jobs. `defaults` are the options of its line. REQUIRES: they are of
+// OptionsOf::kBatch.
+Batch parse_batch(std::string_view data, std::string_view defaults, std::uint32_t max_job_size);
+
+// Reads ids that are separated by spaces. None if there is anything else, or more than kMaxBatch.
+std::optional<std::vector<queue::JobId>> parse_ids(std::string_view data);
+
+// Returns the reply to a put without its end.
+std::string put_answer(const queue::PutOutcome& outcome);
+
+// The jobs that a reserve-jobs has so far.
+struct GatheredJobs {
+  struct Job {
+    queue::JobView job;
+    std::string body;
+  };
+  std::size_t wanted = 0;
+  std::vector<Job> jobs = {};
+  std::size_t bytes = 0;  // of their bodies
+  bool late = false;      // a body had to be waited for
+};
+
+// A delete-jobs or release-jobs that is under way.
+struct EachJob {
+  std::vector<queue::JobId> ids;
+  std::size_t next = 0;  // the first one that nothing was done to yet
+  std::string answers = {};
+  queue::Sequence durable_at = 0;
+};
+
+}  // namespace carillon::server::beanstalk

@@ -1,0 +1,220 @@
+// The commands for many jobs: put-jobs, reserve-jobs, delete-jobs and release-jobs (session.h).
+//
+// The data of a put-jobs is collected as a body is, and put with one call of the engine, all or
+// nothing. A delete-jobs or release-jobs is carried out in steps of kAtOnce jobs, as each job has
+// an answer of its own. A reserve-jobs waits as a reserve does; then each step takes one more job
+// that is ready, with its body, until there is none, or the reply is full.
+#include <algorithm>
+#include <cstddef>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/crc32c.h"
+#include "server/beanstalk/session.h"
+
+namespace carillon::server::beanstalk {
+namespace {
+
+constexpr std::string_view kEnd = "\r\n";
+
+// A step takes less than a millisecond.
+constexpr std::size_t kAtOnce = 64;
+
+// Tells two batches apart.
+std::uint64_t fingerprint(std::string_view defaults, std::string_view data) {
+  return std::uint64_t{base::crc32c(0, defaults)} << 32 | base::crc32c(0, data);
+}
+
+}  // namespace
+
+// The options stand in key_ until the data has come.
+void Session::begin_batch(const Command& c) {
+  try {
+    if (c.verb == Verb::kPutJobs) {
+      parse_job_options(c.options, OptionsOf::kBatch);
+    } else {
+      options_ = parse_job_options(c.verb == Verb::kReleaseJobs ? c.options : std::string_view(),
+                                   OptionsOf::kFail);
+      if (c.verb == Verb::kDeleteJobs && !c.options.empty())
+        throw std::invalid_argument("delete-jobs has no options");
+    }
+  } catch (const std::invalid_argument& error) {
+    return refuse_options(c.bytes, error.what());
+  }
+  if (c.bytes > kMaxBatchBytes) return swallow_and_answer(c.bytes, "BATCH_TOO_BIG\r\n");
+  const bool is_put = c.verb == Verb::kPutJobs;
+  if ((is_put && service_.is_out_of_memory()) || !may_hold(c.bytes, kOwnBody)) {
+    service_.report_out_of_memory(service_.is_out_of_memory() ? kSystemGivesNone : kNoMemory);
+    return swallow_and_answer(c.bytes, "OUT_OF_MEMORY\r\n");
+  }
+  if (is_put) became_producer();
+  put_ = c;
+  key_ = c.options;
+  state_ = State::kBody;
+}
+
+// --- put-jobs
+
+void Session::put_jobs(std::string_view data) {
+  const queue::Now now = service_.now();
+  if (const std::string_view reply = refusal(now); !reply.empty()) return replies_.add(0, reply);
+  const Batch batch = parse_batch(data, key_, service_.options().max_job_size);
+  if (batch.wrong > 0)
+    return replies_.add(0, "REFUSED ", batch.wrong, " ", std::string_view(batch.why), kEnd);
+  const JobOptions options = parse_job_options(key_, OptionsOf::kBatch);
+  queue::BatchOrder order{.once = options.once, .fingerprint = fingerprint(key_, data)};
+  order.window = options.window.value_or(order.window);
+  or_answer_failure([&] { answer(service_.engine().put_all(client_, now, batch.jobs, order)); });
+}
+
+void Session::answer(const queue::BatchOutcome& outcome) {
+  using Result = queue::BatchOutcome::Result;
+  if (outcome.result == Result::kOtherBatch)
+    return replies_.add(outcome.durable_at, "OTHER_BATCH\r\n");
+  if (outcome.result == Result::kRefused) {
+    return replies_.add(outcome.durable_at, "REFUSED ", outcome.stopper + 1, " ",
+                        put_answer(outcome.jobs.back()), kEnd);
+  }
+  replies_.add(outcome.durable_at, outcome.result == Result::kPut ? "JOBS " : "ALREADY ",
+               outcome.jobs.size(), kEnd);
+  for (const queue::PutOutcome& put : outcome.jobs) {
+    replies_.add_to_last(put_answer(put));
+    replies_.add_to_last(kEnd);
+  }
+}
+
+// --- delete-jobs and release-jobs
+
+void Session::begin_each(std::string_view data) {
+  auto ids = parse_ids(data);
+  if (!ids) return replies_.add(0, "BAD_FORMAT\r\n");
+  const queue::Millis delay = options_.delay.value_or(0);
+  if (!service_.engine().fits(service_.now(), delay)) return replies_.add(0, "OUT_OF_RANGE\r\n");
+  each_ = std::make_unique<EachJob>(EachJob{.ids = std::move(*ids)});
+  state_ = State::kEachJob;
+}
+
+// If the store fails, the jobs of this step stay as they are.
+void Session::go_on_with_each() {
+  EachJob& each = *each_;
+  const std::span<const queue::JobId> rest = std::span(each.ids).subspan(each.next);
+  const std::span<const queue::JobId> ids = rest.first(std::min(rest.size(), kAtOnce));
+  const bool releases = put_.verb == Verb::kReleaseJobs;
+  std::vector<queue::Outcome> outcomes;
+  try {
+    queue::Engine& engine = service_.engine();
+    const queue::Now now = service_.now();
+    outcomes = releases ? engine.release_all(client_, now, ids, options_.priority,
+                                             options_.delay.value_or(0))
+                        : engine.remove_all(client_, now, ids);
+  } catch (const queue::StoreError& error) {
+    service_.report_store_failure(error.what());
+  }
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    const std::string_view done = releases ? "RELEASED " : "DELETED ";
+    each.answers.append(outcomes[i].done ? done : "NOT_FOUND ");
+    each.answers.append(std::to_string(ids[i])).append(kEnd);
+    each.durable_at = std::max(each.durable_at, outcomes[i].durable_at);
+  }
+  for (std::size_t i = outcomes.size(); i < ids.size(); ++i)
+    each.answers.append("INTERNAL_ERROR ").append(std::to_string(ids[i])).append(kEnd);
+  each.next += ids.size();
+  if (each.next == each.ids.size()) answer_each();
+}
+
+// Nothing was done to the jobs that are left, if the server stops.
+void Session::answer_each() {
+  EachJob& each = *each_;
+  for (; each.next < each.ids.size(); ++each.next)
+    each.answers.append("INTERNAL_ERROR ").append(std::to_string(each.ids[each.next])).append(kEnd);
+  replies_.add(each.durable_at, "JOBS ", each.ids.size(), kEnd, std::string_view(each.answers));
+  each_.reset();
+  state_ = State::kLine;
+}
+
+// --- reserve-jobs
+
+void Session::reserve_jobs(const Command& c) {
+  const auto options = options_of(c, OptionsOf::kReserve);
+  if (!options) return;
+  became_worker();
+  gathered_ = std::make_unique<GatheredJobs>(GatheredJobs{.wanted = c.bound});
+  if (const auto first = service_.engine().reserve(client_, service_.now(), options->timeout))
+    return answer(*first);
+  state_ = State::kWaiting;
+  if (input_ended_) service_.engine().stop_waiting(client_);
+}
+
+// The client has reserved the job, which belongs to the reply if there is room.
+void Session::gather(const queue::JobView& job) {
+  GatheredJobs& gathered = *gathered_;
+  const bool is_first = gathered.jobs.empty();
+  if (is_first && job.body_bytes > queue::kBodyPiece) {
+    gathered_.reset();
+    return fetch(Asked::kReserveAlone, job);
+  }
+  held_ = 0;  // may_hold() is asked for all of it
+  const std::size_t bytes = gathered.bytes + job.body_bytes;
+  const bool fits = job.body_bytes <= queue::kBodyPiece && bytes <= kMaxBatchBytes;
+  if (fits && may_hold(bytes, kOwnReplies)) return fetch(Asked::kReserveJobs, job);
+  service_.engine().give_back(client_, service_.now(), job.id);
+  if (!is_first) return answer_gathered();
+  gathered_.reset();
+  answer_out_of_memory(kNoMemory);
+}
+
+void Session::add_gathered(const Body& body) {
+  GatheredJobs& gathered = *gathered_;
+  if (!body.bytes) {
+    const std::string why = put_aside(body);
+    if (!gathered.jobs.empty()) {
+      service_.report_store_failure(why);
+      return answer_gathered();
+    }
+    gathered_.reset();
+    return answer_store_failure(why);
+  }
+  gathered.bytes += body.bytes->size();
+  gathered.jobs.push_back({.job = job_, .body = *body.bytes});
+  if (gathered.jobs.size() == gathered.wanted) return answer_gathered();
+  state_ = State::kGathering;
+}
+
+void Session::go_on_gathering() {
+  state_ = State::kLine;
+  try {
+    const auto next = service_.engine().reserve(client_, service_.now(), 0);
+    if (next && next->kind == queue::Delivery::Kind::kReserved) return gather(next->job);
+  } catch (const queue::StoreError& error) {
+    service_.report_store_failure(error.what());
+  }
+  answer_gathered();
+}
+
+// If a body has come late, the ttrs begin anew. A job whose ttr was over then is another client's.
+void Session::answer_gathered() {
+  state_ = State::kLine;
+  const std::unique_ptr<GatheredJobs> gathered = std::move(gathered_);
+  const queue::Now now = service_.now();
+  if (gathered->late) {
+    std::erase_if(gathered->jobs, [&](const GatheredJobs::Job& one) {
+      return !service_.engine().touch(client_, now, one.job.id).done;
+    });
+  }
+  if (gathered->jobs.empty())
+    return answer_store_failure("the ttrs of jobs were over before their bodies were read");
+  queue::Sequence durable_at = 0;
+  for (const auto& one : gathered->jobs) durable_at = std::max(durable_at, one.job.durable_at);
+  replies_.add(durable_at, "JOBS ", gathered->jobs.size(), kEnd);
+  for (const auto& [job, body] : gathered->jobs) {
+    replies_.add_to_last("RESERVED " + std::to_string(job.id) + " " + std::to_string(body.size()));
+    replies_.add_to_last(kEnd);
+    replies_.add_to_last(body);
+    replies_.add_to_last(kEnd);
+  }
+}
+
+}  // namespace carillon::server::beanstalk
