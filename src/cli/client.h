@@ -105,12 +105,22 @@ class Client {
   // bytes.
   PutAnswer put(std::string_view body, const PutOptions& options);
 
+  // Puts all of the jobs with one command, or none of them, and returns an answer for each. With a
+  // token `once`, the same batch is not put twice. Throws Failure with the number of the job that
+  // the server refuses, from 1, and the reason. REQUIRES: 1 to 1 000 bodies, of together no more
+  // than kMaxBatchBytes with kBatchLine for each.
+  std::vector<PutAnswer> put_all(const std::vector<std::string>& bodies, const PutOptions& options,
+                                 const std::string& once);
+  static constexpr std::size_t kBatchLine = 16;
+
   // Returns the next job of the watched tubes. Waits for at most `timeout`, or for ever if it has
   // no value; returns nothing when the time is up. REQUIRES: this client holds no reserved job.
   std::optional<Job> reserve(Patience timeout);
 
   // Returns false if there is no such job, or another connection has reserved it.
   bool delete_job(std::uint64_t id);
+  // The same for each of up to 1 000 jobs, with one command if the server is Carillon.
+  std::vector<bool> delete_jobs(const std::vector<std::uint64_t>& ids);
 
   // Deletes the job if nobody has reserved it; `job` is its id, or key=KEY in the used tube. With
   // `ask`, a job that is reserved is deleted when its worker is done with it.
@@ -162,6 +172,8 @@ class Client {
  private:
   std::string ask(const std::string& command, Patience patience = kPatience);
   bool ask_whether(const std::string& command, std::string_view yes);
+  std::vector<std::string> read_lines(const std::string& command, const std::string& reply,
+                                      std::size_t expected);
   std::optional<Job> read_job(const std::string& command, const std::string& reply,
                               std::string_view keyword, std::string_view none);
   std::optional<StatsFields> ask_stats(const std::string& command);

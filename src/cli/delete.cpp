@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -31,13 +33,21 @@ struct Request {
 int delete_jobs(const Request& request) {
   Client client(Stream::connect(request.server));
   int exit_code = kSuccess;
-  for (const std::uint64_t id : request.ids) {
-    if (client.delete_job(id)) {
-      write_out(fmt::format("deleted {}\n", id));
-    } else {
-      remark(fmt::format("carillon delete: job {} does not exist, or a worker holds it", id));
-      exit_code = kFailure;
+  constexpr std::size_t kAtOnce = 1'000;
+  std::vector<std::uint64_t> left = request.ids;
+  while (!left.empty()) {
+    const auto end = left.begin() + static_cast<std::ptrdiff_t>(std::min(kAtOnce, left.size()));
+    const std::vector<std::uint64_t> ids(left.begin(), end);
+    const std::vector<bool> deleted = client.delete_jobs(ids);
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      if (deleted[i]) {
+        write_out(fmt::format("deleted {}\n", ids[i]));
+      } else {
+        remark(fmt::format("carillon delete: job {} does not exist, or a worker holds it", ids[i]));
+        exit_code = kFailure;
+      }
     }
+    left.erase(left.begin(), end);
   }
   return exit_code;
 }

@@ -42,17 +42,21 @@ void remark(std::string_view line) {
   std::fflush(stderr);
 }
 
+std::string read_some_input() {
+  std::array<char, 65'536> buffer;
+  while (true) {
+    const ssize_t count = ::read(STDIN_FILENO, buffer.data(), buffer.size());
+    if (count >= 0) return {buffer.data(), static_cast<std::size_t>(count)};
+    if (errno != EINTR) throw Failure(fmt::format("cannot read standard input: {}", reason(errno)));
+  }
+}
+
 std::string read_standard_input(std::size_t most) {
   std::string text;
-  std::array<char, 65'536> buffer;
   while (text.size() <= most) {
-    const ssize_t count = ::read(STDIN_FILENO, buffer.data(), buffer.size());
-    if (count == 0) return text;
-    if (count > 0) {
-      text.append(buffer.data(), static_cast<std::size_t>(count));
-    } else if (errno != EINTR) {
-      throw Failure(fmt::format("cannot read standard input: {}", reason(errno)));
-    }
+    const std::string more = read_some_input();
+    if (more.empty()) return text;
+    text += more;
   }
   throw Failure(fmt::format(
       "standard input has more than {} bytes, the most that any server takes as a body", most));

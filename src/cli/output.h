@@ -20,6 +20,10 @@ void write_body(std::string_view body);
 // processes do not mix.
 void remark(std::string_view line);
 
+// Returns what comes next of standard input, up to 64 KiB; nothing at its end. Throws Failure on a
+// read error.
+std::string read_some_input();
+
 // Returns all of standard input. Throws Failure on a read error, and as soon as there are more than
 // `most` bytes.
 std::string read_standard_input(std::size_t most);

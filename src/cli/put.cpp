@@ -1,4 +1,4 @@
-// `carillon put`: puts one job and prints its id.
+// `carillon put`: puts a job, or one for each line, and prints their ids.
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -10,13 +10,16 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 #include "carillon/queue/job.h"
 #include "cli/arguments.h"
 #include "cli/client.h"
 #include "cli/commands.h"
 #include "cli/job_json.h"
+#include "cli/line_batches.h"
 #include "cli/output.h"
+#include "server/beanstalk/command.h"
 #include "server/beanstalk/job_options.h"
 #include "server/duration.h"
 #include "server/timestamp.h"
@@ -28,6 +31,9 @@ constexpr const char* kExamples = R"(The body is BODY byte for byte, or all of s
 Of a tube's jobs only one has a given KEY. If there is one, nothing is put, and
 its id is printed; --on-conflict replace, keep-due or debounce changes it. So a
 put with a key can be repeated until it is answered.
+With --batch each line of standard input is the body of a job; empty lines are
+none. 1000 lines are put at once, or none of them; --once TOKEN makes it safe to
+put the same lines again after a failure, for 24 hours.
 DURATION: 250ms, 3s, 1.5h, 1h30m, 40d. TIME: RFC 3339 with its offset from UTC;
 a time in the past is now. Due times end with the year 9999.
 
@@ -37,6 +43,7 @@ Examples:
   carillon put --tube images --ttr 10m --pri 0 < job.json
   carillon put --key invoice-7 --on-conflict replace --delay 1h "remind"
   carillon put --max-attempts 5 --backoff 1s..1h "charge"
+  carillon put --batch --tube images --once thumbnails-7 < paths.txt
   carillon put --json --delay 40d -- "-a body that starts with a dash")";
 
 // The server accepts a shorter ttr, but raises it to 1 s.
@@ -57,6 +64,8 @@ struct Request {
   std::string tube{kDefaultTube};
   PutOptions options;
   bool json = false;
+  bool batch = false;
+  std::string once;
 };
 
 std::string body_of(const Request& request) {
@@ -95,6 +104,17 @@ void report(const PutAnswer& answer) {
   }
 }
 
+std::string_view word_of(PutAnswer::Result result) {
+  switch (result) {
+    case PutAnswer::Result::kInserted:
+      return "inserted";
+    case PutAnswer::Result::kReplaced:
+      return "replaced";
+    default:
+      return "exists";
+  }
+}
+
 std::uint64_t utc_now_ms() {
   using std::chrono::milliseconds;
   const auto since_epoch = std::chrono::system_clock::now().time_since_epoch();
@@ -111,7 +131,36 @@ void print(const std::string& text, std::uint64_t id) {
   }
 }
 
+// Puts the lines, and prints an id for each. Batches have the same lines whenever standard input
+// has: so a batch that is put again has the same token.
+int put_lines(const Request& request) {
+  if (request.body && *request.body != "-")
+    throw UsageError("--batch puts the lines of standard input; leave out BODY");
+  check_named(request.options);
+  Client client(Stream::connect(request.server));
+  client.use(request.tube);
+  LineBatches batches;
+  for (auto lines = batches.next(); !lines.empty(); lines = batches.next()) {
+    const std::string once =
+        request.once.empty() ? "" : fmt::format("{}/{}", request.once, batches.number());
+    try {
+      std::string text;
+      for (const PutAnswer& answer : client.put_all(lines, request.options, once)) {
+        text += request.json ? met_json(answer.id, request.tube, word_of(answer.result))
+                             : fmt::format("{}\n", answer.id);
+      }
+      write_out(text);
+    } catch (const Failure& error) {
+      throw Failure(fmt::format("lines {} to {}: {}", batches.first_line(), batches.last_line(),
+                                error.what()));
+    }
+  }
+  return kSuccess;
+}
+
 int put(const Request& request) {
+  if (request.batch) return put_lines(request);
+  if (!request.once.empty()) throw UsageError("--once needs --batch");
   check_named(request.options);
   const std::string body = body_of(request);
   Client client(Stream::connect(request.server));
@@ -173,6 +222,17 @@ void add_put(CLI::App& app, int& exit_code) {
   named("backoff", "DURATION", "How long after a failed attempt; 1s..1h doubles");
   named("jitter", "PERCENT", "Up to so much is added to that: 20%");
   add_tube_option(command, request->tube, "Where to put it (default: default)");
+  add_flag(command, "--batch", request->batch, "Put a job for each line of standard input");
+  add_value(
+      command, "--once", request->once,
+      [](const std::string& text) {
+        if (!server::beanstalk::is_key(text) || text.size() > queue::kMaxKey - 10)
+          throw std::invalid_argument(fmt::format("\"{}\": a token has 1 to {} bytes, and no space",
+                                                  text, queue::kMaxKey - 10));
+        return text;
+      },
+      "Of --batch: put these lines once, however often\nthat is tried")
+      .type_name("TOKEN");
   add_flag(command, "--json", request->json, "Print {\"id\":...,\"tube\":...,\"due\":...}");
   add_server_option(command, request->server);
   when_parsed(command, [request, &exit_code] { exit_code = put(*request); });

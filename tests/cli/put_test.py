@@ -76,6 +76,29 @@ class PutTest(CliCase):
             self.assertEqual(done.returncode, 2, arguments)
             self.assertIn(what, done.stderr.decode())
 
+    def test_a_batch_puts_each_line(self):
+        lines = "".join(f"line {n}\n" for n in range(2500)) + "\nthe last one"
+        ids = self.put("--batch", "--pri", "7", body=lines.encode()).split()
+        self.assertEqual(len(ids), 2501)
+        self.assertEqual(self.body_of(ids[1700]), b"line 1700")
+        self.assertEqual(self.body_of(ids[2500]), b"the last one")
+        self.assertEqual(self.job(ids[0])["pri"], 7)
+        self.assertEqual(self.carillon("delete", *ids).count("deleted"), 2501)
+
+    def test_a_batch_with_a_token_is_put_once(self):
+        lines = "".join(f"{n}\n" for n in range(1500)).encode()
+        first = self.put("--batch", "--once", "import-7", body=lines)
+        self.assertEqual(self.put("--batch", "--once", "import-7", body=lines), first)
+        done = self.run_carillon("put", "--batch", "--once", "import-7", body=b"other\n")
+        self.assertIn(b'lines 1 to 1: other jobs were put with the token "import-7/1"', done.stderr)
+
+    def test_a_batch_that_is_refused_names_its_lines(self):
+        lines = b"a\n" * 1000 + b"b\n" + b"c" * 70_000 + b"\n"
+        done = self.run_carillon("put", "--tube", self.tube, "--batch", body=lines)
+        self.assertEqual((done.returncode, done.stdout.count(b"\n")), (1, 1000))
+        self.assertIn(b"lines 1001 to 1002: nothing was put: job 2 JOB_TOO_BIG", done.stderr)
+        self.assertEqual(self.put("--batch", body=b"\n\n"), "")
+
     def test_the_largest_body_and_one_more_byte(self):
         self.assertEqual(len(self.body_of(self.put(body=b"x" * 65535))), 65535)
         self.fails(

@@ -1,0 +1,85 @@
+// The commands for many jobs (client.h).
+
+#include <fmt/format.h>
+
+#include <iterator>
+
+#include "cli/client.h"
+
+namespace carillon::cli {
+
+namespace {
+
+std::string line_of_batch(std::size_t bytes, const PutOptions& options, const std::string& once) {
+  std::string line =
+      fmt::format("put-jobs {} pri={} ttr={}ms", bytes, options.priority, options.ttr.count());
+  if (options.due_at) {
+    line += fmt::format(" due={}", *options.due_at);
+  } else {
+    line += fmt::format(" delay={}ms", options.delay.count());
+  }
+  if (!options.named.empty()) line += " " + options.named;
+  if (!once.empty()) line += " once=" + once;
+  return line;
+}
+
+}  // namespace
+
+std::vector<std::string> Client::read_lines(const std::string& command, const std::string& reply,
+                                            std::size_t expected) {
+  const std::string word = reply.substr(0, reply.find(' '));
+  if (number_after(command, reply, word) != expected) throw_unexpected(command, reply);
+  std::vector<std::string> lines;
+  while (lines.size() < expected) lines.push_back(stream_.read_line());
+  return lines;
+}
+
+std::vector<PutAnswer> Client::put_all(const std::vector<std::string>& bodies,
+                                       const PutOptions& options, const std::string& once) {
+  std::string data;
+  for (const std::string& body : bodies)
+    fmt::format_to(std::back_inserter(data), "{}\r\n{}\r\n", body.size(), body);
+  const std::string command = line_of_batch(data.size(), options, once);
+  stream_.send(command + "\r\n");
+  stream_.send(data);
+  const std::string reply = ask("");
+  if (reply.starts_with("REFUSED ")) throw Failure("nothing was put: job " + reply.substr(8));
+  if (reply == "OTHER_BATCH")
+    throw Failure(fmt::format("other jobs were put with the token \"{}\"", once));
+  if (!reply.starts_with("JOBS ") && !reply.starts_with("ALREADY "))
+    refuse_put(command, reply, data.size());
+
+  std::vector<PutAnswer> answers;
+  for (const std::string& line : read_lines(command, reply, bodies.size())) {
+    using Result = PutAnswer::Result;
+    const std::string word = line.substr(0, line.find(' '));
+    const Result result = word == "REPLACED" ? Result::kReplaced
+                          : word == "EXISTS" ? Result::kExists
+                                             : Result::kInserted;
+    answers.push_back({.id = number_after(command, line, word), .result = result});
+  }
+  return answers;
+}
+
+std::vector<bool> Client::delete_jobs(const std::vector<std::uint64_t>& ids) {
+  std::vector<bool> deleted;
+  const std::string data = fmt::format("{}", fmt::join(ids, " "));
+  const std::string command = fmt::format("delete-jobs {}", data.size());
+  const std::string reply = ids.size() > 1 ? ask(command + "\r\n" + data) : "";
+  if (reply.starts_with("JOBS ")) {
+    for (const std::string& line : read_lines(command, reply, ids.size())) {
+      if (line.starts_with("INTERNAL_ERROR ")) throw_unexpected(command, "INTERNAL_ERROR");
+      deleted.push_back(line.starts_with("DELETED "));
+    }
+    return deleted;
+  }
+  if (reply == "UNKNOWN_COMMAND") {
+    stream_.read_line();  // the ids are no command, either
+  } else if (!reply.empty()) {
+    throw_unexpected(command, reply);
+  }
+  for (const std::uint64_t id : ids) deleted.push_back(delete_job(id));
+  return deleted;
+}
+
+}  // namespace carillon::cli
