@@ -1,0 +1,684 @@
+/**
+ * A client of Carillon, the delayed-job server: one file for Node.js, without dependencies.
+ *
+ *   import { Client } from "./carillon.mjs";
+ *
+ *   const queue = new Client(); // 127.0.0.1:11300
+ *   await queue.put("hello", { delay: 3 }); // in three seconds
+ *   await queue.put("remind", { key: "invoice-7", delay: "1h30m", onConflict: "replace" });
+ *   await queue.putMany(["a", "b", "c"], { once: "import-7" });
+ *   await queue.work("default", async (job) => console.log(job.text));
+ *
+ * Times are seconds, or texts with a unit ("250ms", "3s", "40d"); moments are Dates. Options are
+ * those of the server's verbs, in camel case: { maxAttempts: 5, backoff: "1s..1h" }. The server
+ * checks them, so options that are newer than this file work, too. docs/protocol.md says what each
+ * verb does and promises.
+ *
+ * Errors. All are CarillonError. Refused is an answer of the server, with its words in `reply`, and
+ * nothing was changed; its subclasses say which. ConnectionLost is no answer: see `unknown`.
+ *
+ * Lost connections. The client connects with the first command, and again when the connection is
+ * gone; tubes and name are set anew. A command that may be repeated is sent again once: all that
+ * only read, a reserve (jobs of the lost connection come back by themselves), a put with a key and
+ * a keyWindow, and a batch with `once`. Any other command that was sent rejects with ConnectionLost
+ * and `unknown` true, as nobody knows whether it was carried out. Jobs that were reserved are not
+ * held any more.
+ *
+ * The commands of a client are carried out one after the other: while a reserve waits, so does what
+ * is asked after it. A worker that also puts has two clients.
+ */
+import net from "node:net";
+
+/** Jobs in one command. */
+export const MAX_BATCH = 1000;
+
+/** Any error of this module. */
+export class CarillonError extends Error {
+  constructor(message, options) {
+    super(message, options);
+    this.name = this.constructor.name;
+  }
+}
+
+/** The server cannot be reached, or the connection ended before the answer came. */
+export class ConnectionLost extends CarillonError {
+  constructor(message, unknown, cause) {
+    super(message, { cause });
+    /** The command was sent. It was carried out, or not. */
+    this.unknown = unknown;
+  }
+}
+
+/** The server has answered that it does not do this. */
+export class Refused extends CarillonError {
+  constructor(command, reply) {
+    super(`${command}: ${reply}`);
+    /** The server's words, and the first of them. */
+    this.reply = reply;
+    this.word = reply.split(" ", 1)[0];
+  }
+}
+
+/** There is no such job, schedule or tube, or this client does not hold the job. */
+export class NotFound extends Refused {}
+
+/** A worker holds the job. */
+export class IsReserved extends Refused {}
+
+/** Nothing of the batch was put, because of the job at `index`. `why`: "EXISTS 7". */
+export class BatchRefused extends Refused {
+  constructor(command, reply) {
+    super(command, reply);
+    const [, number, ...why] = reply.split(" ");
+    this.index = Number(number) - 1;
+    this.why = why.join(" ");
+  }
+}
+
+/** A job with its body. Of a reserved job, the methods end or extend the reservation. */
+export class Job {
+  #client;
+
+  constructor(client, id, body) {
+    this.#client = client;
+    this.id = id;
+    /** A Buffer. */
+    this.body = body;
+    /** Deleted, released, buried or failed by these methods. */
+    this.done = false;
+  }
+
+  get text() {
+    return this.body.toString();
+  }
+
+  async delete() {
+    await this.#client.delete(this.id);
+    this.done = true;
+  }
+
+  async release(options) {
+    await this.#client.release(this.id, options);
+    this.done = true;
+  }
+
+  async bury(pri) {
+    await this.#client.bury(this.id, pri);
+    this.done = true;
+  }
+
+  async fail(error, options) {
+    const failed = await this.#client.fail(this.id, error, options);
+    this.done = true;
+    return failed;
+  }
+
+  /** Lets the ttr begin anew. Resolves to true if somebody has asked for the job's cancel. */
+  touch() {
+    return this.#client.touch(this.id);
+  }
+}
+
+// Options whose numbers are no seconds.
+const NUMBERS = new Set(["pri", "max-attempts"]);
+
+// What setTimeout takes, in ms.
+const LONGEST_TIMER = 2 ** 31 - 1;
+
+const CRLF = Buffer.from("\r\n");
+const bytes = (body) => (typeof body === "string" ? Buffer.from(body) : Buffer.from(body));
+const ms = (duration) =>
+  typeof duration === "number" ? `${Math.round(duration * 1000)}ms` : String(duration);
+
+function value(name, given) {
+  if (given instanceof Date) return given.toISOString();
+  if (typeof given === "number" && !NUMBERS.has(name)) return ms(given);
+  const text = String(given);
+  if (/["\r\n]/.test(text)) throw new TypeError(`${name}: "${text}" has a quote or a line's end`);
+  return text.includes(" ") ? `"${text}"` : text;
+}
+
+function words(options) {
+  return Object.entries(options ?? {})
+    .filter(([, given]) => given !== undefined && given !== null)
+    .map(([key, given]) => {
+      const name = key.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+      return ` ${name}=${value(name, given)}`;
+    })
+    .join("");
+}
+
+// Reads the subset of YAML that the server writes: fields, a list, or a list of fields.
+function yaml(text) {
+  const items = [];
+  let fields = {};
+  for (let line of text.split("\n").slice(1)) {
+    if (line === "") continue;
+    if (line.startsWith("- ")) {
+      line = line.slice(2);
+      items.push(line);
+      if (!line.includes(": ")) continue;
+      items[items.length - 1] = fields = {};
+    }
+    const at = line.indexOf(": ");
+    const name = (at < 0 ? line : line.slice(0, at)).trim();
+    const told = at < 0 ? "" : line.slice(at + 2).replace(/^"|"$/g, "");
+    fields[name] = /^[0-9]+$/.test(told) ? Number(told) : told;
+  }
+  return items.length > 0 ? items : fields;
+}
+
+const list = (told) => (Array.isArray(told) ? told : []);
+const named = (job) => (typeof job === "number" ? String(job) : `key=${job}`);
+
+// What comes over one connection, as lines and pieces of data.
+class Wire {
+  #chunks = [];
+  #size = 0;
+  #wanted = null;
+  #error = null;
+
+  static open(address, timeout) {
+    return new Promise((resolve, reject) => {
+      const socket = net.connect(address);
+      socket.setNoDelay(true);
+      socket.setTimeout(timeout, () => socket.destroy(new Error("the server does not answer")));
+      socket.once("error", reject);
+      socket.once("connect", () => {
+        socket.off("error", reject);
+        socket.setTimeout(0);
+        resolve(new Wire(socket));
+      });
+    });
+  }
+
+  constructor(socket) {
+    this.socket = socket;
+    socket.on("data", (chunk) => {
+      this.#chunks.push(chunk);
+      this.#size += chunk.length;
+      this.#wanted?.check();
+    });
+    const end = (error) => {
+      this.#error ??= error ?? new Error("the server has ended the connection");
+      this.#wanted?.reject(this.#error);
+    };
+    socket.on("error", end);
+    socket.on("end", () => end());
+    socket.on("close", () => end());
+  }
+
+  get lost() {
+    return this.#error !== null;
+  }
+
+  // Resolves when `ready` finds something in the buffer: it returns the length, or -1.
+  #take(ready) {
+    return new Promise((resolve, reject) => {
+      const check = () => {
+        const length = ready();
+        if (length < 0) return;
+        this.#wanted = null;
+        const all = this.#whole();
+        this.#chunks = [all.subarray(length)];
+        this.#size = all.length - length;
+        resolve(all.subarray(0, length));
+      };
+      this.#wanted = { check, reject };
+      check();
+      if (this.#wanted && this.#error) reject(this.#error);
+    });
+  }
+
+  #whole() {
+    if (this.#chunks.length !== 1) this.#chunks = [Buffer.concat(this.#chunks)];
+    return this.#chunks[0];
+  }
+
+  async line() {
+    const line = await this.#take(() => {
+      const at = this.#whole().indexOf(CRLF);
+      return at < 0 ? -1 : at + CRLF.length;
+    });
+    return line.subarray(0, -CRLF.length).toString();
+  }
+
+  async data(size) {
+    const whole = size + CRLF.length;
+    const data = await this.#take(() => (this.#size < whole ? -1 : whole));
+    return data.subarray(0, size);
+  }
+}
+
+/** A connection to a server; see the module for what happens when it is lost. */
+export class Client {
+  #address;
+  #timeout;
+  #tube;
+  #watched = ["default"];
+  #name;
+  #wire = null;
+  #last = Promise.resolve();
+
+  /**
+   * @param {object} [options] host, port, or path of a unix socket; tube in use; name of the client
+   *   in stories; timeout: how many seconds an answer may take, and a connect. A reserve may take
+   *   that much longer than asked for.
+   */
+  constructor({ host = "127.0.0.1", port = 11300, path, ...options } = {}) {
+    this.#address = path ? { path } : { host, port };
+    this.#timeout = (options.timeout ?? 30) * 1000;
+    this.#tube = options.tube ?? "default";
+    this.#name = options.name;
+  }
+
+  /** Ends the connection. Jobs that are reserved come back. The next command connects anew. */
+  close() {
+    this.#wire?.socket.destroy();
+    this.#wire = null;
+  }
+
+  // --- Producers.
+
+  /** Puts, keys, peeks and kicks are of this tube from now on. */
+  async use(tube) {
+    await this.#call(`use ${tube}`, ["USING"], { again: true });
+    this.#tube = tube;
+  }
+
+  /**
+   * Puts a job. Options: delay, due, pri, ttr, key, onConflict, keyWindow, maxAttempts, backoff,
+   * jitter, lost. Rejects with IsReserved if a worker holds the job that it should replace.
+   * @returns {Promise<{id: number, result: "INSERTED"|"REPLACED"|"EXISTS"}>}
+   */
+  async put(body, options = {}) {
+    const data = bytes(body);
+    const reply = await this.#call(
+      `put-job ${data.length}${words(options)}`,
+      ["INSERTED", "REPLACED", "EXISTS"],
+      { data, again: Boolean(options.key && options.keyWindow) },
+    );
+    return { id: Number(reply[1]), result: reply[0] };
+  }
+
+  /**
+   * Puts up to 1 000 jobs, all or none. Each is a body, or [body, its options]; `options` are of
+   * all jobs. With a token `once` (and a `window`), the same batch is never put twice: repeat it
+   * until it is answered. Rejects with BatchRefused if a job is in the way.
+   */
+  async putMany(jobs, options = {}) {
+    const parts = [];
+    for (const job of jobs) {
+      const [body, own] = Array.isArray(job) ? job : [job, {}];
+      const data = bytes(body);
+      parts.push(Buffer.from(`${data.length}${words(own)}\r\n`), data, CRLF);
+    }
+    const data = Buffer.concat(parts);
+    return this.#call(`put-jobs ${data.length}${words(options)}`, ["JOBS", "ALREADY"], {
+      data,
+      again: options.once !== undefined,
+      read: async (reply) => {
+        const puts = [];
+        for (const line of await this.#lines(reply[1])) {
+          const [result, id] = line.split(" ");
+          puts.push({ id: Number(id), result });
+        }
+        return puts;
+      },
+    });
+  }
+
+  // --- Workers.
+
+  /** Reserves take jobs of these tubes, and of no others, from now on. */
+  async watch(...tubes) {
+    for (const tube of tubes) await this.#call(`watch ${tube}`, ["WATCHING"], { again: true });
+    for (const tube of this.#watched.filter((one) => !tubes.includes(one)))
+      await this.#call(`ignore ${tube}`, ["WATCHING"], { again: true });
+    this.#watched = tubes;
+  }
+
+  /** Names this client in the stories of jobs. */
+  async setName(name) {
+    await this.#call(`name-client ${name}`, ["NAMED"], { again: true });
+    this.#name = name;
+  }
+
+  /**
+   * Waits for a job, at most `timeout` seconds, or for ever. Resolves to null when the time is up,
+   * or a job that this client holds is about to run out of its ttr.
+   */
+  async reserve(timeout) {
+    return (await this.reserveMany(1, timeout))[0] ?? null;
+  }
+
+  /** Waits for a job as `reserve`, and takes up to `most` that are ready then. */
+  reserveMany(most, timeout) {
+    return this.#call(
+      `reserve-jobs ${most}${words({ timeout })}`,
+      ["JOBS", "TIMED_OUT", "DEADLINE_SOON"],
+      {
+        again: true,
+        patience: timeout === undefined ? Infinity : timeout * 1000,
+        read: async (reply) => {
+          const jobs = [];
+          for (let left = Number(reply[1] ?? 0); left > 0; --left)
+            jobs.push(await this.#job((await this.#wire.line()).split(" ")));
+          return jobs;
+        },
+      },
+    );
+  }
+
+  /** Reserves this job, whether its time has come or not. */
+  reserveJob(id) {
+    return this.#call(`reserve-job ${id}`, ["RESERVED"], {
+      again: true,
+      read: (reply) => this.#job(reply),
+    });
+  }
+
+  async delete(id) {
+    await this.#call(`delete ${id}`, ["DELETED"]);
+  }
+
+  /** Deletes up to 1 000 jobs. Resolves to an array: whether each was deleted. */
+  deleteMany(ids) {
+    return this.#each("delete-jobs", ids, "", "DELETED");
+  }
+
+  /** Gives a reserved job back. Without `pri` it keeps its priority. */
+  async release(id, options) {
+    if (!(await this.releaseMany([id], options))[0])
+      throw new NotFound(`release ${id}`, "NOT_FOUND");
+  }
+
+  /** Gives up to 1 000 reserved jobs back. Resolves to an array: whether this client held each. */
+  releaseMany(ids, { pri, delay = 0 } = {}) {
+    return this.#each("release-jobs", ids, words({ pri, delay }), "RELEASED");
+  }
+
+  async bury(id, pri = 65536) {
+    await this.#call(`bury ${id} ${pri}`, ["BURIED"]);
+  }
+
+  /** Lets the ttr begin anew. Resolves to true if somebody has asked for the job's cancel. */
+  async touch(id) {
+    return (await this.#call(`touch-job ${id}`, ["TOUCHED", "CANCEL_ASKED"]))[0] !== "TOUCHED";
+  }
+
+  /**
+   * Ends an attempt that has failed. The job comes again, or is dead, as its policy says. Options:
+   * pri, and delay instead of the back-off.
+   * @returns {Promise<{result: "AGAIN"|"DEAD"|"CANCELLED", attempts: number, delay: number}>}
+   */
+  async fail(id, error, options) {
+    const data = bytes(String(error)).subarray(0, 65536);
+    const reply = await this.#call(
+      `fail-job ${id} ${data.length}${words(options)}`,
+      ["AGAIN", "DEAD", "CANCELLED"],
+      { data },
+    );
+    const attempts = reply[0] === "CANCELLED" ? 0 : Number(reply[1]);
+    return { result: reply[0], attempts, delay: Number(reply[2] ?? 0) / 1000 };
+  }
+
+  /**
+   * Calls `await handler(job)` for each job of the tubes until `signal` aborts, which is looked at
+   * every `poll` seconds. If the handler returns, the job is deleted; if it throws, the job has
+   * failed, with the error's text. A handler may also end the job itself, and a long one calls
+   * job.touch() now and then, as the ttr goes on. If the connection is lost, connects again for
+   * ever; the job that was under way comes again.
+   */
+  async work(tubes, handler, { signal, poll = 1 } = {}) {
+    await this.watch(...(Array.isArray(tubes) ? tubes : [tubes]));
+    let pause = 100;
+    while (!signal?.aborted) {
+      try {
+        const job = await this.reserve(poll);
+        if (job) await this.#carryOut(job, handler);
+        pause = 100;
+      } catch (error) {
+        if (!(error instanceof ConnectionLost)) throw error;
+        await new Promise((resolve) => setTimeout(resolve, pause));
+        pause = Math.min(2 * pause, 5000);
+      }
+    }
+  }
+
+  async #carryOut(job, handler) {
+    let failure = null;
+    try {
+      await handler(job);
+    } catch (error) {
+      if (error instanceof ConnectionLost) throw error;
+      failure = String(error);
+    }
+    if (job.done) return;
+    try {
+      await (failure === null ? job.delete() : job.fail(failure));
+    } catch (error) {
+      if (!(error instanceof NotFound)) throw error; // its ttr was over: another worker has it
+    }
+  }
+
+  // --- Anyone. `job` is an id, or the key of a job of the tube in use.
+
+  /** The peeks resolve to null if there is no such job. */
+  peek(job) {
+    return this.#found(`peek-job ${named(job)}`);
+  }
+
+  peekReady() {
+    return this.#found("peek-ready");
+  }
+
+  peekDelayed() {
+    return this.#found("peek-delayed");
+  }
+
+  peekBuried() {
+    return this.#found("peek-buried");
+  }
+
+  /**
+   * Deletes a job that nobody has reserved, and resolves to true. With `ask`, a job that is
+   * reserved is deleted when its reservation ends; resolves to false then. Else rejects with
+   * IsReserved.
+   */
+  async cancel(job, { ask = false } = {}) {
+    const command = `cancel-job ${named(job)}${ask ? " reserved=ask" : ""}`;
+    return (await this.#call(command, ["CANCELLED", "CANCEL_ASKED"]))[0] === "CANCELLED";
+  }
+
+  /** Changes a job that nobody has reserved: its body, pri, ttr, delay or due. */
+  async patch(job, { body, ...options }) {
+    const data = body === undefined ? undefined : bytes(body);
+    const size = data === undefined ? "" : ` body=${data.length}`;
+    const command = `patch-job ${named(job)}${size}${words(options)}`;
+    return Number((await this.#call(command, ["PATCHED"], { data }))[1]);
+  }
+
+  /** Makes up to `most` buried jobs of the tube in use ready, or else delayed ones. */
+  async kick(most) {
+    return Number((await this.#call(`kick ${most}`, ["KICKED"]))[1]);
+  }
+
+  async kickJob(id) {
+    await this.#call(`kick-job ${id}`, ["KICKED"]);
+  }
+
+  /** The last failed attempts of a job: time, ending, worker, error. */
+  async story(id) {
+    return list(await this.#told(`story-job ${id}`));
+  }
+
+  stats() {
+    return this.#told("stats");
+  }
+
+  statsJob(id) {
+    return this.#told(`stats-job ${id}`);
+  }
+
+  statsTube(tube) {
+    return this.#told(`stats-tube ${tube}`);
+  }
+
+  async tubes() {
+    return list(await this.#told("list-tubes"));
+  }
+
+  async pauseTube(tube, seconds) {
+    await this.#call(`pause-tube ${tube} ${seconds}`, ["PAUSED"]);
+  }
+
+  /** Sets what holds for the jobs of a tube: maxAttempts, backoff, jitter, lost. */
+  async setTube(tube, options) {
+    await this.#call(`set-tube ${tube}${words(options)}`, ["SET"], { again: true });
+  }
+
+  // --- Schedules.
+
+  /**
+   * Makes or replaces a schedule. Options: cron and zone, or every and start; gap, catchUp,
+   * overlap, spread, tube, pri, ttr.
+   */
+  async setSchedule(name, body, options) {
+    const data = bytes(body);
+    const all = words({ tube: this.#tube, ...options });
+    await this.#call(`set-schedule ${name} ${data.length}${all}`, ["SCHEDULED"], { data });
+  }
+
+  async deleteSchedule(name) {
+    await this.#call(`delete-schedule ${name}`, ["DELETED"]);
+  }
+
+  async pauseSchedule(name) {
+    await this.#call(`pause-schedule ${name}`, ["PAUSED"], { again: true });
+  }
+
+  async resumeSchedule(name) {
+    await this.#call(`resume-schedule ${name}`, ["RESUMED"], { again: true });
+  }
+
+  /** Puts the schedule's job now. Resolves to its id. */
+  async triggerSchedule(name) {
+    return Number((await this.#call(`trigger-schedule ${name}`, ["INSERTED"]))[1]);
+  }
+
+  statsSchedule(name) {
+    return this.#told(`stats-schedule ${name}`);
+  }
+
+  async schedules() {
+    const names = [];
+    for (;;) {
+      const after = names.length > 0 ? ` ${names.at(-1)}` : "";
+      const page = list(await this.#told(`list-schedules${after}`));
+      if (page.length === 0) return names;
+      names.push(...page);
+    }
+  }
+
+  // --- Commands and replies.
+
+  // Sends a command when those before it are done, and resolves to read(words of the reply).
+  // `again`: it may be sent twice.
+  #call(command, good, how = {}) {
+    if (/[\r\n]/.test(command)) throw new TypeError(`"${command}" has the end of a line`);
+    const result = this.#last.then(() => this.#try(command, good, how));
+    this.#last = result.catch(() => {});
+    return result;
+  }
+
+  async #try(command, good, how) {
+    for (let again = how.again ?? false; ; again = false) {
+      let sent = false;
+      try {
+        await this.#connect();
+        sent = true;
+        return await this.#exchange(command, good, how);
+      } catch (error) {
+        if (error instanceof Refused) throw error;
+        this.close();
+        if (sent && again) continue;
+        const verb = command.split(" ", 1)[0];
+        throw new ConnectionLost(`${verb}: ${error.message}`, sent && !how.again, error);
+      }
+    }
+  }
+
+  async #exchange(command, good, { data, patience = 0, read = (reply) => reply }) {
+    const { socket } = this.#wire;
+    const longest = this.#timeout + patience;
+    const timer =
+      longest > LONGEST_TIMER
+        ? null
+        : setTimeout(() => socket.destroy(new Error("the server does not answer")), longest);
+    try {
+      socket.write(`${command}\r\n`);
+      if (data) socket.write(Buffer.concat([data, CRLF]));
+      const reply = await this.#wire.line();
+      const answer = reply.split(" ");
+      if (good.includes(answer[0])) return await read(answer);
+      const kinds = { NOT_FOUND: NotFound, IS_RESERVED: IsReserved, REFUSED: BatchRefused };
+      throw new (kinds[answer[0]] ?? Refused)(command.split(" ", 1)[0], reply);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  async #connect() {
+    if (this.#wire && !this.#wire.lost) return;
+    this.close();
+    this.#wire = await Wire.open(this.#address, this.#timeout);
+    const setup = [];
+    if (this.#tube !== "default") setup.push(`use ${this.#tube}`);
+    const more = this.#watched.filter((one) => one !== "default");
+    for (const tube of more) setup.push(`watch ${tube}`);
+    if (!this.#watched.includes("default")) setup.push("ignore default");
+    if (this.#name) setup.push(`name-client ${this.#name}`);
+    for (const command of setup)
+      await this.#exchange(command, ["USING", "WATCHING", "NAMED"], {});
+  }
+
+  async #lines(count) {
+    const lines = [];
+    for (let left = Number(count); left > 0; --left) lines.push(await this.#wire.line());
+    return lines;
+  }
+
+  async #job(reply) {
+    return new Job(this, Number(reply[1]), await this.#wire.data(Number(reply[2])));
+  }
+
+  async #found(command) {
+    try {
+      const read = (reply) => this.#job(reply);
+      return await this.#call(command, ["FOUND"], { again: true, read });
+    } catch (error) {
+      if (error instanceof NotFound) return null;
+      throw error;
+    }
+  }
+
+  #told(command) {
+    const read = async (reply) => yaml((await this.#wire.data(Number(reply[1]))).toString());
+    return this.#call(command, ["OK"], { again: true, read });
+  }
+
+  async #each(verb, ids, options, good) {
+    const data = Buffer.from([...ids].join(" "));
+    const lines = await this.#call(`${verb} ${data.length}${options}`, ["JOBS"], {
+      data,
+      read: (reply) => this.#lines(reply[1]),
+    });
+    const failed = lines.filter((line) => line.startsWith("INTERNAL_ERROR"));
+    if (failed.length > 0) {
+      const what = `${failed.length} of ${lines.length} jobs are as they were`;
+      throw new Refused(verb, `${failed[0]}: ${what}`);
+    }
+    return lines.map((line) => line.startsWith(good));
+  }
+}

@@ -1,0 +1,622 @@
+"""A client of Carillon, the delayed-job server: one file, the standard library alone.
+
+    from carillon import Client
+
+    with Client() as queue:  # 127.0.0.1:11300
+        queue.put("hello", delay=3)  # in three seconds
+        queue.put("remind", key="invoice-7", delay="1h30m", on_conflict="replace")
+        queue.put_many(["a", "b", "c"], once="import-7")
+        queue.work("default", lambda job: print(job.text))
+
+Times are seconds, as a number or a timedelta, or texts with a unit ("250ms", "3s", "40d"). Further
+options of the server's verbs are keyword arguments, with `_` for `-`: `put(body, max_attempts=5,
+backoff="1s..1h")`. The server checks them, so options that are newer than this file work, too.
+docs/protocol.md of Carillon says what each verb does and promises.
+
+Errors. All are CarillonError. Refused is an answer of the server, with its words in `reply`, and
+nothing was changed; its subclasses say which. ConnectionLost is no answer: see `unknown`.
+
+Lost connections. The client connects with the first command, and again when the connection is gone;
+tubes and name are set anew. A command that may be repeated is sent again once: all that only read,
+a reserve (jobs of the lost connection come back by themselves), a put with a key and a key_window,
+and a batch with `once`. Any other command that was sent raises ConnectionLost with `unknown` true,
+as nobody knows whether it was carried out. Jobs that were reserved are not held any more.
+
+Not thread-safe: each thread needs a Client of its own.
+"""
+
+import datetime
+import select
+import socket
+import threading
+import time
+from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Tuple, Union
+
+__all__ = [
+    "Client",
+    "Job",
+    "Put",
+    "Failed",
+    "CarillonError",
+    "ConnectionLost",
+    "Refused",
+    "NotFound",
+    "IsReserved",
+    "BatchRefused",
+]
+
+MAX_BATCH = 1_000  # jobs in one command
+MAX_BATCH_BYTES = 1 << 20
+
+Body = Union[str, bytes]
+Duration = Union[int, float, str, datetime.timedelta]
+
+
+class CarillonError(Exception):
+    """Any error of this module."""
+
+
+class ConnectionLost(CarillonError):
+    """The server cannot be reached, or the connection ended before the answer came.
+
+    `unknown`: the command was sent. It was carried out, or not.
+    """
+
+    def __init__(self, message: str, unknown: bool):
+        super().__init__(message)
+        self.unknown = unknown
+
+
+class Refused(CarillonError):
+    """The server has answered that it does not do this. `reply` has its words, `word` the first."""
+
+    def __init__(self, command: str, reply: str):
+        super().__init__(f"{command}: {reply}")
+        self.reply = reply
+        self.word = reply.split(" ")[0]
+
+
+class NotFound(Refused):
+    """There is no such job, schedule or tube, or this client does not hold the job."""
+
+
+class IsReserved(Refused):
+    """A worker holds the job."""
+
+
+class BatchRefused(Refused):
+    """Nothing of the batch was put. `index` is that of the job that was in the way; `why` is what
+    the server says of it: "EXISTS 7"."""
+
+    def __init__(self, command: str, reply: str):
+        super().__init__(command, reply)
+        _, number, self.why = reply.split(" ", 2)
+        self.index = int(number) - 1
+
+
+class Put(NamedTuple):
+    """What became of a put: "INSERTED", or with a key "REPLACED" or "EXISTS"."""
+
+    id: int
+    result: str
+
+
+class Failed(NamedTuple):
+    """What becomes of a job whose attempt has failed: "AGAIN", "DEAD" or "CANCELLED"."""
+
+    result: str
+    attempts: int
+    delay: float  # seconds until it comes again
+
+
+class Job:
+    """A job with its body. Of a reserved job, the methods end or extend the reservation."""
+
+    def __init__(self, client: "Client", job_id: int, body: bytes):
+        self.id = job_id
+        self.body = body
+        self.done = False  # deleted, released, buried or failed by these methods
+        self._client = client
+
+    def __repr__(self) -> str:
+        return f"Job(id={self.id}, {len(self.body)} bytes)"
+
+    @property
+    def text(self) -> str:
+        return self.body.decode()
+
+    def delete(self) -> None:
+        self._client.delete(self.id)
+        self.done = True
+
+    def release(self, pri: Optional[int] = None, delay: Duration = 0) -> None:
+        self._client.release(self.id, pri, delay)
+        self.done = True
+
+    def bury(self, pri: int = 65536) -> None:
+        self._client.bury(self.id, pri)
+        self.done = True
+
+    def fail(self, error: Body, **options: Any) -> Failed:
+        failed = self._client.fail(self.id, error, **options)
+        self.done = True
+        return failed
+
+    def touch(self) -> bool:
+        """Lets the ttr begin anew. Returns true if somebody has asked for the job's cancel."""
+        return self._client.touch(self.id)
+
+
+# Options whose numbers are no seconds.
+_NUMBERS = {"pri", "max-attempts"}
+
+
+def _bytes(body: Body) -> bytes:
+    return body.encode() if isinstance(body, str) else bytes(body)
+
+
+def _ms(duration: Duration) -> str:
+    if isinstance(duration, str):
+        return duration
+    if isinstance(duration, datetime.timedelta):
+        duration = duration.total_seconds()
+    return f"{round(duration * 1000)}ms"
+
+
+def _value(name: str, value: Any) -> str:
+    if isinstance(value, datetime.datetime):
+        if value.tzinfo is None:
+            raise ValueError(f"{name}: a datetime needs a time zone")
+        return value.isoformat(timespec="milliseconds")
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if isinstance(value, datetime.timedelta) or (is_number and name not in _NUMBERS):
+        return _ms(value)
+    text = str(value)
+    if "\r" in text or "\n" in text or '"' in text:
+        raise ValueError(f"{name}: {text!r} has a quote or the end of a line")
+    return f'"{text}"' if " " in text else text
+
+
+def _options(options: Dict[str, Any]) -> str:
+    words = []
+    for key, value in options.items():
+        if value is None:
+            continue
+        name = key.replace("_", "-")
+        words.append(f" {name}={_value(name, value)}")
+    return "".join(words)
+
+
+def _yaml(text: str) -> Any:
+    """Reads the subset of YAML that the server writes: a dict, a list, or a list of dicts."""
+    items: List[Any] = []
+    fields: Dict[str, Any] = {}
+    for line in text.splitlines()[1:]:
+        if line.startswith("- "):
+            items.append(line[2:])
+            line = line[2:]
+            if ": " not in line:
+                continue
+            items[-1] = fields = {}
+        name, _, value = line.strip().partition(": ")
+        value = value.strip('"')
+        fields[name] = int(value) if value.isascii() and value.isdigit() else value
+    return items or (fields or [])
+
+
+class Client:
+    """A connection to a server; see the module for what happens when it is lost.
+
+    `path`: of a unix socket, instead of host and port. `timeout`: how long an answer may take, and
+    a connect, in seconds; a reserve may take that much longer than asked for.
+    """
+
+    def __init__(
+        self,
+        host: str = "127.0.0.1",
+        port: int = 11300,
+        *,
+        path: Optional[str] = None,
+        tube: str = "default",
+        name: Optional[str] = None,
+        timeout: float = 30,
+    ):
+        self._address = path if path else (host, port)
+        self._timeout = timeout
+        self._tube = tube
+        self._watched = ["default"]
+        self._name = name
+        self._socket: Optional[socket.socket] = None
+        self._file: Any = None
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the connection. Jobs that are reserved come back. The next command connects anew."""
+        if self._socket:
+            self._file.close()
+            self._socket.close()
+        self._socket = None
+
+    # --- Producers.
+
+    def use(self, tube: str) -> None:
+        """Puts, keys, peeks and kicks are of this tube from now on."""
+        self._call(f"use {tube}", ["USING"], again=True)
+        self._tube = tube
+
+    def put(self, body: Body, **options: Any) -> Put:
+        """Puts a job. Options: delay, due (an aware datetime, or "2030-01-01T09:00:00Z"), pri, ttr,
+        key, on_conflict, key_window, max_attempts, backoff, jitter, lost. Raises IsReserved if a
+        worker holds the job that it should replace."""
+        data = _bytes(body)
+        again = bool(options.get("key") and options.get("key_window"))
+        words = self._call(
+            f"put-job {len(data)}{_options(options)}",
+            ["INSERTED", "REPLACED", "EXISTS"],
+            data,
+            again=again,
+        )
+        return Put(int(words[1]), words[0])
+
+    def put_many(
+        self,
+        jobs: Iterable[Union[Body, Tuple[Body, Dict[str, Any]]]],
+        *,
+        once: Optional[str] = None,
+        window: Optional[Duration] = None,
+        **options: Any,
+    ) -> List[Put]:
+        """Puts up to 1 000 jobs, all or none. Each is a body, or a body and its options; `options`
+        are of all jobs. With a token `once`, the same batch is never put twice: repeat it until it
+        is answered. Raises BatchRefused if a job is in the way."""
+        parts = []
+        for job in jobs:
+            body, own = job if isinstance(job, tuple) else (job, {})
+            data = _bytes(body)
+            parts.append(b"%d%s\r\n%s\r\n" % (len(data), _options(own).encode(), data))
+        data = b"".join(parts)
+        options.update(once=once, window=window)
+        command = f"put-jobs {len(data)}{_options(options)}"
+
+        def read(words: List[str]) -> List[Put]:
+            lines = [self._line().split(" ") for _ in range(int(words[1]))]
+            return [Put(int(line[1]), line[0]) for line in lines]
+
+        return self._call(command, ["JOBS", "ALREADY"], data, again=once is not None, read=read)
+
+    # --- Workers.
+
+    def watch(self, tube: str, *more: str) -> None:
+        """Reserves take jobs of these tubes, and of no others, from now on."""
+        wanted = [tube, *more]
+        for name in wanted:
+            self._call(f"watch {name}", ["WATCHING"], again=True)
+        for name in self._watched:
+            if name not in wanted:
+                self._call(f"ignore {name}", ["WATCHING"], again=True)
+        self._watched = wanted
+
+    def set_name(self, name: str) -> None:
+        """Names this client in the stories of jobs."""
+        self._call(f"name-client {name}", ["NAMED"], again=True)
+        self._name = name
+
+    def reserve(self, timeout: Optional[float] = None) -> Optional[Job]:
+        """Waits for a job, at most `timeout` seconds; for ever if it is None. Returns None when the
+        time is up, or a job that this client holds is about to run out of its ttr."""
+        jobs = self.reserve_many(1, timeout)
+        return jobs[0] if jobs else None
+
+    def reserve_many(self, most: int, timeout: Optional[float] = None) -> List[Job]:
+        """Waits for a job as `reserve`, and takes up to `most` that are ready then."""
+        command = f"reserve-jobs {most}{_options({'timeout': timeout})}"
+        return self._call(
+            command,
+            ["JOBS", "TIMED_OUT", "DEADLINE_SOON"],
+            again=True,
+            patience=timeout,
+            read=self._read_jobs,
+        )
+
+    def reserve_job(self, job_id: int) -> Job:
+        """Reserves this job, whether its time has come or not."""
+        return self._call(f"reserve-job {job_id}", ["RESERVED"], again=True, read=self._read_job)
+
+    def delete(self, job_id: int) -> None:
+        self._call(f"delete {job_id}", ["DELETED"])
+
+    def delete_many(self, ids: Iterable[int]) -> List[bool]:
+        """Deletes up to 1 000 jobs. Returns for each whether it was deleted."""
+        return self._each("delete-jobs", ids, "", "DELETED")
+
+    def release(self, job_id: int, pri: Optional[int] = None, delay: Duration = 0) -> None:
+        """Gives a reserved job back. Without `pri` it keeps its priority."""
+        if not self.release_many([job_id], pri, delay)[0]:
+            raise NotFound(f"release {job_id}", "NOT_FOUND")
+
+    def release_many(
+        self, ids: Iterable[int], pri: Optional[int] = None, delay: Duration = 0
+    ) -> List[bool]:
+        """Gives up to 1 000 reserved jobs back. Returns for each whether this client held it."""
+        options = _options({"pri": pri, "delay": _ms(delay)})
+        return self._each("release-jobs", ids, options, "RELEASED")
+
+    def bury(self, job_id: int, pri: int = 65536) -> None:
+        self._call(f"bury {job_id} {pri}", ["BURIED"])
+
+    def touch(self, job_id: int) -> bool:
+        """Lets the ttr begin anew. Returns true if somebody has asked for the job's cancel."""
+        return self._call(f"touch-job {job_id}", ["TOUCHED", "CANCEL_ASKED"])[0] != "TOUCHED"
+
+    def fail(self, job_id: int, error: Body, **options: Any) -> Failed:
+        """Ends an attempt that has failed. The job comes again, or is dead, as its policy says.
+        Options: pri, and delay instead of the back-off."""
+        data = _bytes(error)[:65_536]
+        words = self._call(
+            f"fail-job {job_id} {len(data)}{_options(options)}",
+            ["AGAIN", "DEAD", "CANCELLED"],
+            data,
+        )
+        attempts = 0 if words[0] == "CANCELLED" else int(words[1])
+        return Failed(words[0], attempts, int(words[2]) / 1000 if len(words) > 2 else 0)
+
+    def work(
+        self,
+        tubes: Union[str, Iterable[str]],
+        handler: Callable[[Job], Any],
+        *,
+        stop: Optional[threading.Event] = None,
+        poll: float = 1,
+    ) -> None:
+        """Calls handler(job) for each job of the tubes until `stop` is set, which is looked at
+        every `poll` seconds. If the handler returns, the job is deleted; if it raises, the job has
+        failed, with the exception's text. A handler may also end the job itself (job.delete(),
+        job.release(), ...); a long one calls job.touch() now and then, as the ttr goes on. If the
+        connection is lost, connects again for ever; the job that was under way comes again."""
+        self.watch(*([tubes] if isinstance(tubes, str) else tubes))
+        pause = 0.1
+        while not (stop and stop.is_set()):
+            try:
+                job = self.reserve(poll)
+                if job:
+                    self._carry_out(job, handler)
+                pause = 0.1
+            except ConnectionLost:
+                time.sleep(pause)
+                pause = min(2 * pause, 5)
+
+    @staticmethod
+    def _carry_out(job: Job, handler: Callable[[Job], Any]) -> None:
+        try:
+            error = None
+            handler(job)
+        except ConnectionLost:
+            raise
+        except Exception as exception:  # pylint: disable=broad-except
+            error = f"{type(exception).__name__}: {exception}"
+        if job.done:
+            return
+        try:
+            if error is None:
+                job.delete()
+            else:
+                job.fail(error)
+        except NotFound:
+            pass  # its ttr was over: another worker has it
+
+    # --- Anyone. `job` is an id, or the key of a job of the tube in use.
+
+    def peek(self, job: Union[int, str]) -> Optional[Job]:
+        return self._found(f"peek-job {_job(job)}")
+
+    def peek_ready(self) -> Optional[Job]:
+        return self._found("peek-ready")
+
+    def peek_delayed(self) -> Optional[Job]:
+        return self._found("peek-delayed")
+
+    def peek_buried(self) -> Optional[Job]:
+        return self._found("peek-buried")
+
+    def cancel(self, job: Union[int, str], *, ask: bool = False) -> bool:
+        """Deletes a job that nobody has reserved, and returns true. With `ask`, a job that is
+        reserved is deleted when its reservation ends; returns false then. Else raises
+        IsReserved."""
+        command = f"cancel-job {_job(job)}{' reserved=ask' if ask else ''}"
+        return self._call(command, ["CANCELLED", "CANCEL_ASKED"])[0] == "CANCELLED"
+
+    def patch(self, job: Union[int, str], body: Optional[Body] = None, **options: Any) -> int:
+        """Changes a job that nobody has reserved: its body, pri, ttr, delay or due. Returns its
+        id."""
+        data = None if body is None else _bytes(body)
+        size = "" if data is None else f" body={len(data)}"
+        command = f"patch-job {_job(job)}{size}{_options(options)}"
+        return int(self._call(command, ["PATCHED"], data)[1])
+
+    def kick(self, most: int) -> int:
+        """Makes up to `most` buried jobs of the tube in use ready, or else delayed ones."""
+        return int(self._call(f"kick {most}", ["KICKED"])[1])
+
+    def kick_job(self, job_id: int) -> None:
+        self._call(f"kick-job {job_id}", ["KICKED"])
+
+    def story(self, job_id: int) -> List[Dict[str, Any]]:
+        """The last failed attempts of a job: time, ending, worker, error."""
+        return list(self._told(f"story-job {job_id}"))
+
+    def stats(self) -> Dict[str, Any]:
+        return self._told("stats")
+
+    def stats_job(self, job_id: int) -> Dict[str, Any]:
+        return self._told(f"stats-job {job_id}")
+
+    def stats_tube(self, tube: str) -> Dict[str, Any]:
+        return self._told(f"stats-tube {tube}")
+
+    def tubes(self) -> List[str]:
+        return list(self._told("list-tubes"))
+
+    def pause_tube(self, tube: str, seconds: int) -> None:
+        self._call(f"pause-tube {tube} {seconds}", ["PAUSED"])
+
+    def set_tube(self, tube: str, **options: Any) -> None:
+        """Sets what holds for the jobs of a tube: max_attempts, backoff, jitter, lost."""
+        self._call(f"set-tube {tube}{_options(options)}", ["SET"], again=True)
+
+    # --- Schedules.
+
+    def set_schedule(self, name: str, body: Body, **options: Any) -> None:
+        """Makes or replaces a schedule. Options: cron and zone, or every and start; gap, catch_up,
+        overlap, spread, tube, pri, ttr."""
+        data = _bytes(body)
+        options.setdefault("tube", self._tube)
+        self._call(f"set-schedule {name} {len(data)}{_options(options)}", ["SCHEDULED"], data)
+
+    def delete_schedule(self, name: str) -> None:
+        self._call(f"delete-schedule {name}", ["DELETED"])
+
+    def pause_schedule(self, name: str) -> None:
+        self._call(f"pause-schedule {name}", ["PAUSED"], again=True)
+
+    def resume_schedule(self, name: str) -> None:
+        self._call(f"resume-schedule {name}", ["RESUMED"], again=True)
+
+    def trigger_schedule(self, name: str) -> int:
+        """Puts the schedule's job now. Returns its id."""
+        return int(self._call(f"trigger-schedule {name}", ["INSERTED"])[1])
+
+    def stats_schedule(self, name: str) -> Dict[str, Any]:
+        return self._told(f"stats-schedule {name}")
+
+    def schedules(self) -> List[str]:
+        names: List[str] = []
+        while True:
+            page = list(self._told("list-schedules" + (f" {names[-1]}" if names else "")))
+            if not page:
+                return names
+            names += page
+
+    # --- Commands and replies.
+
+    def _call(
+        self,
+        command: str,
+        good: List[str],
+        data: Optional[bytes] = None,
+        *,
+        again: bool = False,
+        patience: Optional[float] = 0,
+        read: Callable[[List[str]], Any] = lambda words: words,
+    ) -> Any:
+        """Sends a command and returns read(words of the reply). `again`: it may be sent twice."""
+        if "\r" in command or "\n" in command:
+            raise ValueError(f"{command!r} has the end of a line")
+        message = command.encode() + b"\r\n" + (b"" if data is None else data + b"\r\n")
+        while True:
+            sent = False
+            try:
+                self._connect()
+                sent = True
+                return self._exchange(command, message, good, patience, read)
+            except (OSError, EOFError) as error:
+                self.close()
+                if not sent or not again:
+                    unknown = sent and not again
+                    raise ConnectionLost(f"{command.split(' ')[0]}: {error}", unknown) from error
+                again = False
+            except ValueError:
+                self.close()  # a reply that cannot be read: what follows it is not known
+                raise
+
+    def _exchange(
+        self,
+        command: str,
+        message: bytes,
+        good: List[str],
+        patience: Optional[float],
+        read: Callable[[List[str]], Any],
+    ) -> Any:
+        assert self._socket
+        self._socket.settimeout(None if patience is None else self._timeout + patience)
+        self._socket.sendall(message)
+        reply = self._line()
+        words = reply.split(" ")
+        if words[0] in good:
+            return read(words)
+        kinds = {"NOT_FOUND": NotFound, "IS_RESERVED": IsReserved, "REFUSED": BatchRefused}
+        raise kinds.get(words[0], Refused)(command.split(" ")[0], reply)
+
+    def _connect(self) -> None:
+        # Bytes that nobody has asked for: the end of the connection.
+        if self._socket and select.select([self._socket], [], [], 0)[0]:
+            self.close()
+        if self._socket:
+            return
+        if isinstance(self._address, tuple):
+            connection = socket.create_connection(self._address, self._timeout)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        else:
+            connection = socket.socket(socket.AF_UNIX)
+            connection.settimeout(self._timeout)
+            connection.connect(self._address)
+        self._socket = connection
+        self._file = connection.makefile("rb")
+        lines = [] if self._tube == "default" else [f"use {self._tube}"]
+        lines += [f"watch {tube}" for tube in self._watched if tube != "default"]
+        lines += [] if "default" in self._watched else ["ignore default"]
+        lines += [f"name-client {self._name}"] if self._name else []
+        for line in lines:
+            self._exchange(line, f"{line}\r\n".encode(), ["USING", "WATCHING", "NAMED"], 0, list)
+
+    def _line(self) -> str:
+        line = self._file.readline()
+        if not line.endswith(b"\r\n"):
+            raise EOFError("the server has ended the connection")
+        return line[:-2].decode("utf-8", "replace")
+
+    def _data(self, size: int) -> bytes:
+        data = self._file.read(size + 2)
+        if len(data) < size + 2:
+            raise EOFError("the server has ended the connection")
+        return data[:-2]
+
+    def _read_job(self, words: List[str]) -> Job:
+        return Job(self, int(words[1]), self._data(int(words[2])))
+
+    def _read_jobs(self, words: List[str]) -> List[Job]:
+        if words[0] != "JOBS":
+            return []
+        return [self._read_job(self._line().split(" ")) for _ in range(int(words[1]))]
+
+    def _found(self, command: str) -> Optional[Job]:
+        try:
+            return self._call(command, ["FOUND"], again=True, read=self._read_job)
+        except NotFound:
+            return None
+
+    def _told(self, command: str) -> Any:
+        def read(words: List[str]) -> Any:
+            return _yaml(self._data(int(words[1])).decode())
+
+        return self._call(command, ["OK"], again=True, read=read)
+
+    def _each(self, verb: str, ids: Iterable[int], options: str, good: str) -> List[bool]:
+        data = " ".join(map(str, ids)).encode()
+
+        def read(words: List[str]) -> List[str]:
+            return [self._line() for _ in range(int(words[1]))]
+
+        lines = self._call(f"{verb} {len(data)}{options}", ["JOBS"], data, read=read)
+        failed = [line for line in lines if line.startswith("INTERNAL_ERROR")]
+        if failed:
+            raise Refused(verb, f"{failed[0]}: {len(failed)} of {len(lines)} jobs are as they were")
+        return [line.startswith(good) for line in lines]
+
+
+def _job(job: Union[int, str]) -> str:
+    return str(job) if isinstance(job, int) else f"key={job}"

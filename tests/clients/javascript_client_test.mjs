@@ -1,0 +1,234 @@
+// Tests of clients/javascript/carillon.mjs against a real server.
+//
+//   node javascript_client_test.mjs FOLDER-OF-THE-CLIENT HOST PORT
+import assert from "node:assert/strict";
+import net from "node:net";
+import path from "node:path";
+import { pathToFileURL } from "node:url";
+import { after, test } from "node:test";
+
+const [folder, host, portText] = process.argv.slice(2);
+const port = Number(portText);
+const carillon = await import(pathToFileURL(path.resolve(folder, "carillon.mjs")));
+const { Client } = carillon;
+
+const clients = [];
+let tubes = 0;
+
+async function aClient(options = {}) {
+  const client = new Client({ host, port, ...options });
+  clients.push(client);
+  return client;
+}
+
+// A client with a tube of its own.
+async function aQueue(options = {}) {
+  const tube = options.tube ?? `javascript-${process.pid}-${++tubes}`;
+  const queue = await aClient({ tube, ...options });
+  await queue.watch(tube);
+  return { queue, tube };
+}
+
+// Passes connections on to the server, until it is told to cut them.
+async function aProxy() {
+  const proxy = { keepsReplies: false, open: [] };
+  const server = net.createServer((near) => {
+    const far = net.connect({ host, port });
+    proxy.open.push(near, far);
+    near.on("data", (data) => far.write(data));
+    far.on("data", (data) => {
+      if (!proxy.keepsReplies) return near.write(data);
+      proxy.keepsReplies = false;
+      proxy.cut();
+    });
+    for (const socket of [near, far]) socket.on("error", () => {});
+    near.on("close", () => far.destroy());
+    far.on("close", () => near.destroy());
+  });
+  proxy.cut = () => proxy.open.splice(0).forEach((socket) => socket.destroy());
+  proxy.close = () => {
+    server.close();
+    proxy.cut();
+  };
+  await new Promise((resolve) => server.listen(0, host, resolve));
+  proxy.port = server.address().port;
+  clients.push(proxy);
+  return proxy;
+}
+
+after(() => clients.forEach((client) => client.close()));
+
+test("a job is put, reserved and deleted", async () => {
+  const { queue } = await aQueue();
+  const put = await queue.put("naïve");
+  assert.equal(put.result, "INSERTED");
+  const job = await queue.reserve(5);
+  assert.deepEqual([job.id, job.text], [put.id, "naïve"]);
+  assert.equal(await job.touch(), false);
+  await job.delete();
+  assert.equal(await queue.reserve(0), null);
+  await assert.rejects(job.delete(), carillon.NotFound);
+});
+
+test("options have their units", async () => {
+  const { queue, tube } = await aQueue();
+  const due = new Date(Date.now() + 3_600_000);
+  for (const [options, delay] of [[{ delay: 90 }, 90], [{ delay: "2m" }, 120], [{ due }, 3600]]) {
+    const { id } = await queue.put("x", { pri: 7, ttr: 30, ...options });
+    const stats = await queue.statsJob(id);
+    assert.deepEqual([stats.pri, stats.ttr, stats.tube], [7, 30, tube]);
+    assert.ok(Math.abs(stats.delay - delay) <= 2, `${stats.delay}`);
+  }
+});
+
+test("a key makes a put safe to repeat", async () => {
+  const { queue } = await aQueue();
+  const { id } = await queue.put("a", { key: "k", delay: 60 });
+  assert.deepEqual(await queue.put("b", { key: "k" }), { id, result: "EXISTS" });
+  assert.deepEqual(await queue.put("c", { key: "k", onConflict: "replace" }), {
+    id,
+    result: "REPLACED",
+  });
+  assert.equal(await queue.patch("k", { body: "d", pri: 3 }), id);
+  assert.equal((await queue.peek("k")).text, "d");
+  assert.equal(await queue.peek("other"), null);
+  assert.equal((await queue.reserveJob(id)).text, "d");
+  await assert.rejects(queue.cancel("k"), carillon.IsReserved);
+  assert.equal(await queue.cancel("k", { ask: true }), false);
+  assert.equal(await queue.touch(id), true);
+  await queue.release(id);
+  assert.equal(await queue.peek("k"), null);
+});
+
+test("what is refused says why", async () => {
+  const { queue } = await aQueue();
+  await assert.rejects(queue.put("x", { delya: 3 }), (error) => {
+    assert.ok(error instanceof carillon.Refused);
+    assert.equal(error.word, "BAD_OPTION");
+    return error.message.includes('"delya": no such option');
+  });
+  await assert.rejects(queue.use("a\r\nquit"), TypeError);
+  assert.ok((await queue.put("the connection is still usable")).id > 0);
+});
+
+test("commands that are not awaited are carried out in their order", async () => {
+  const { queue } = await aQueue();
+  const puts = await Promise.all(["a", "b", "c"].map((body) => queue.put(body)));
+  assert.ok(puts[0].id < puts[1].id && puts[1].id < puts[2].id);
+});
+
+test("release, bury and kick", async () => {
+  const { queue } = await aQueue();
+  const { id } = await queue.put("a", { pri: 5 });
+  await (await queue.reserve(5)).release();
+  assert.equal((await queue.statsJob(id)).pri, 5);
+  await (await queue.reserve(5)).bury();
+  assert.equal((await queue.peekBuried()).id, id);
+  assert.equal(await queue.kick(10), 1);
+  await (await queue.reserve(5)).release({ pri: 1, delay: 60 });
+  assert.equal((await queue.peekDelayed()).id, id);
+  await queue.kickJob(id);
+  assert.equal((await queue.peekReady()).id, id);
+});
+
+test("statistics and tubes", async () => {
+  const { queue, tube } = await aQueue();
+  await queue.put("a");
+  assert.ok((await queue.tubes()).includes(tube));
+  assert.equal((await queue.statsTube(tube))["current-jobs-ready"], 1);
+  assert.ok((await queue.stats()).pid > 1);
+  await queue.pauseTube(tube, 1);
+  assert.equal(await queue.reserve(0), null);
+});
+
+test("batches", async () => {
+  const { queue, tube } = await aQueue();
+  const jobs = ["a", Buffer.from("b"), ["c", { pri: 1, key: "k" }]];
+  const puts = await queue.putMany(jobs, { pri: 9, once: tube, window: "1h" });
+  assert.deepEqual(await queue.putMany(jobs, { pri: 9, once: tube, window: "1h" }), puts);
+  const got = await queue.reserveMany(10, 5);
+  assert.deepEqual(got.map((job) => job.text), ["c", "a", "b"]);
+  const ids = got.map((job) => job.id);
+  await assert.rejects(queue.putMany(["x", ["y", { key: "k" }]]), (error) => {
+    assert.ok(error instanceof carillon.BatchRefused);
+    assert.equal(error.index, 1);
+    return error.why === `EXISTS ${ids[0]}`;
+  });
+  assert.deepEqual(await queue.releaseMany([ids[1], 2 ** 50]), [true, false]);
+  assert.deepEqual(await queue.deleteMany(ids), [true, true, true]);
+  assert.deepEqual(await queue.reserveMany(10, 0), []);
+});
+
+test("work deletes jobs, and fails them with the error", async () => {
+  const { queue, tube } = await aQueue();
+  await queue.setTube(tube, { maxAttempts: 2, backoff: 0.01 });
+  const { id } = await queue.put("bad", { pri: 1 });
+  await queue.put("good", { pri: 2 });
+  const worker = await aClient({ name: "worker-7" });
+  const stop = new AbortController();
+  const seen = [];
+  const handler = async (job) => {
+    if (seen.push(job.text) === 3) stop.abort();
+    if (job.text === "bad") throw new RangeError("no thing");
+  };
+  await worker.work(tube, handler, { signal: stop.signal, poll: 0.2 });
+  assert.deepEqual(seen.sort(), ["bad", "bad", "good"]);
+  const story = await queue.story(id);
+  assert.deepEqual(story.map(({ worker: who, error }) => [who, error]), [
+    ["worker-7", "RangeError: no thing"],
+    ["worker-7", "RangeError: no thing"],
+  ]);
+});
+
+test("work goes on when the connection was lost", async () => {
+  const { queue, tube } = await aQueue();
+  const proxy = await aProxy();
+  const worker = await aClient({ port: proxy.port });
+  await queue.put("a");
+  const stop = new AbortController();
+  const seen = [];
+  const handler = async (job) => {
+    if (seen.push(job.text) === 2) return stop.abort();
+    proxy.cut();
+    await job.touch(); // throws: it is not held any more
+  };
+  await worker.work(tube, handler, { signal: stop.signal, poll: 0.2 });
+  assert.deepEqual(seen, ["a", "a"]);
+});
+
+test("nobody knows whether a put without an answer was carried out", async () => {
+  const { queue, tube } = await aQueue();
+  const proxy = await aProxy();
+  const far = await aClient({ port: proxy.port, tube });
+  await far.stats();
+  proxy.keepsReplies = true;
+  await assert.rejects(far.put("x"), (error) => error.unknown === true);
+  assert.equal((await queue.reserve(5)).text, "x");
+
+  await far.stats();
+  proxy.keepsReplies = true;
+  const put = await far.put("y", { key: "k", keyWindow: "1h" });
+  assert.equal(put.result, "EXISTS");
+  proxy.keepsReplies = true;
+  assert.equal((await far.putMany(["a", "b"], { once: tube })).length, 2);
+  assert.equal((await queue.statsTube(tube))["current-jobs-ready"], 3);
+
+  proxy.close();
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  await assert.rejects(far.put("z"), (error) => error.unknown === false);
+});
+
+test("a schedule", async () => {
+  const { queue, tube } = await aQueue();
+  await queue.setSchedule(tube, "sales", { cron: "30 8 * * MON-FRI", zone: "Europe/Berlin" });
+  assert.ok((await queue.schedules()).includes(tube));
+  const stats = await queue.statsSchedule(tube);
+  assert.deepEqual([stats.tube, stats.cron], [tube, "30 8 * * MON-FRI"]);
+  await queue.pauseSchedule(tube);
+  const id = await queue.triggerSchedule(tube);
+  assert.equal((await queue.reserve(5)).id, id);
+  await queue.resumeSchedule(tube);
+  await queue.setSchedule(tube, "sales", { every: 3600 });
+  await queue.deleteSchedule(tube);
+  await assert.rejects(queue.statsSchedule(tube), carillon.NotFound);
+});

@@ -1,0 +1,305 @@
+"""Tests of clients/python/carillon.py against a real server.
+
+python_client_test.py FOLDER-OF-THE-CLIENT HOST PORT
+"""
+
+import datetime
+import socket
+import sys
+import threading
+import time
+import unittest
+
+FOLDER, HOST, PORT = sys.argv[1], sys.argv[2], int(sys.argv[3])
+sys.path.insert(0, FOLDER)
+
+import carillon  # noqa: E402
+from carillon import Client  # noqa: E402
+
+
+class Proxy:
+    """Passes connections on to the server, until it is told to cut them."""
+
+    def __init__(self):
+        self._listener = socket.create_server((HOST, 0))
+        self.port = self._listener.getsockname()[1]
+        self._open = []
+        self.keeps_replies = False
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        while True:
+            try:
+                near, _ = self._listener.accept()
+            except OSError:
+                return
+            far = socket.create_connection((HOST, PORT))
+            self._open += [near, far]
+            threading.Thread(target=self._pass_on, args=(near, far, False), daemon=True).start()
+            threading.Thread(target=self._pass_on, args=(far, near, True), daemon=True).start()
+
+    def _pass_on(self, source, sink, is_reply):
+        try:
+            while data := source.recv(65536):
+                if is_reply and self.keeps_replies:
+                    self.keeps_replies = False
+                    self.cut()
+                    return
+                sink.sendall(data)
+        except OSError:
+            pass
+
+    def cut(self):
+        for connection in self._open:
+            try:
+                connection.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+            connection.close()
+        self._open = []
+
+    def close(self):
+        self._listener.close()
+        self.cut()
+
+
+class ClientCase(unittest.TestCase):
+    def setUp(self):
+        self.tube = self.id().split(".")[-1]
+        self.client = self.a_client()
+        self.client.watch(self.tube)
+
+    def a_client(self, **options):
+        client = Client(HOST, PORT, tube=self.tube, **options)
+        self.addCleanup(client.close)
+        return client
+
+
+class JobsTest(ClientCase):
+    def test_a_job_is_put_reserved_and_deleted(self):
+        put = self.client.put("naïve")
+        self.assertEqual(put.result, "INSERTED")
+        job = self.client.reserve(5)
+        self.assertEqual((job.id, job.text, job.body), (put.id, "naïve", "naïve".encode()))
+        self.assertFalse(job.touch())
+        job.delete()
+        self.assertTrue(job.done)
+        self.assertIsNone(self.client.reserve(0))
+        with self.assertRaises(carillon.NotFound):
+            job.delete()
+
+    def test_options_have_their_units(self):
+        hour = datetime.timedelta(hours=1)
+        moment = datetime.datetime.now(datetime.timezone.utc) + hour
+        for options, delay in (
+            ({"delay": 90}, 90),
+            ({"delay": hour}, 3600),
+            ({"delay": "2m"}, 120),
+            ({"due": moment}, 3600),
+        ):
+            job = self.client.put(b"x", pri=7, ttr=30, **options).id
+            stats = self.client.stats_job(job)
+            self.assertEqual((stats["pri"], stats["ttr"], stats["tube"]), (7, 30, self.tube))
+            self.assertAlmostEqual(stats["delay"], delay, delta=2)
+        with self.assertRaises(ValueError):
+            self.client.put("x", due=datetime.datetime.now())
+
+    def test_a_key_makes_a_put_safe_to_repeat(self):
+        first = self.client.put("a", key="k", delay=60)
+        self.assertEqual(self.client.put("b", key="k"), (first.id, "EXISTS"))
+        again = self.client.put("c", key="k", on_conflict="replace")
+        self.assertEqual(again, (first.id, "REPLACED"))
+        self.assertEqual(self.client.peek("k").body, b"c")
+        self.client.patch("k", "d", pri=3)
+        self.assertEqual(self.client.peek(first.id).body, b"d")
+        self.assertIsNone(self.client.peek("other"))
+        self.assertEqual(self.client.reserve(5).body, b"d")
+        with self.assertRaises(carillon.IsReserved):
+            self.client.put("e", key="k", on_conflict="replace")
+        with self.assertRaises(carillon.IsReserved):
+            self.client.cancel("k")
+        self.assertFalse(self.client.cancel("k", ask=True))
+        self.assertTrue(self.client.touch(first.id))
+        self.client.release(first.id)
+        self.assertIsNone(self.client.peek("k"))
+
+    def test_what_is_refused_says_why(self):
+        with self.assertRaises(carillon.Refused) as refused:
+            self.client.put("x", delya=3)
+        self.assertIn('"delya": no such option', str(refused.exception))
+        self.assertEqual(refused.exception.word, "BAD_OPTION")
+        with self.assertRaises(ValueError):
+            self.client.use("a\r\nquit")
+        self.assertTrue(self.client.put("the connection is still usable").id)
+
+    def test_release_bury_and_kick(self):
+        self.client.put("a", pri=5)
+        self.client.reserve(5).release()
+        self.assertEqual(self.client.stats_job(self.client.peek_ready().id)["pri"], 5)
+        job = self.client.reserve(5)
+        job.bury()
+        self.assertEqual(self.client.peek_buried().id, job.id)
+        self.assertEqual(self.client.kick(10), 1)
+        self.client.reserve(5).release(pri=1, delay=60)
+        self.assertEqual(self.client.peek_delayed().id, job.id)
+        self.client.kick_job(job.id)
+        self.assertEqual(self.client.reserve_job(job.id).body, b"a")
+
+    def test_statistics_and_tubes(self):
+        self.client.put("a")
+        self.assertIn(self.tube, self.client.tubes())
+        self.assertEqual(self.client.stats_tube(self.tube)["current-jobs-ready"], 1)
+        self.assertGreater(self.client.stats()["pid"], 1)
+        self.client.pause_tube(self.tube, 1)
+        self.assertIsNone(self.client.reserve(0))
+
+
+class BatchesTest(ClientCase):
+    def test_a_batch_is_put_reserved_and_deleted(self):
+        puts = self.client.put_many(["a", b"b", ("c", {"pri": 1, "key": "k"})], pri=9)
+        self.assertEqual([put.result for put in puts], ["INSERTED"] * 3)
+        jobs = self.client.reserve_many(10, 5)
+        self.assertEqual([job.text for job in jobs], ["c", "a", "b"])
+        ids = [job.id for job in jobs]
+        self.assertEqual(self.client.release_many(ids[1:] + [2**50]), [True, True, False])
+        self.assertEqual(self.client.delete_many(ids), [True] * 3)
+        self.assertEqual(self.client.delete_many(ids), [False] * 3)
+        self.assertEqual(self.client.reserve_many(10, 0), [])
+
+    def test_a_batch_is_refused_as_a_whole(self):
+        self.client.put("x", key="k", delay=60)
+        with self.assertRaises(carillon.BatchRefused) as refused:
+            self.client.put_many(["a", ("b", {"key": "k"})])
+        self.assertEqual(refused.exception.index, 1)
+        self.assertTrue(refused.exception.why.startswith("EXISTS "))
+        self.assertIsNone(self.client.reserve(0))
+
+    def test_a_batch_with_a_token_is_put_once(self):
+        first = self.client.put_many(["a", "b"], once=self.tube, window="1h")
+        self.assertEqual(self.client.put_many(["a", "b"], once=self.tube, window="1h"), first)
+        self.assertEqual(len(self.client.reserve_many(10, 5)), 2)
+        with self.assertRaises(carillon.Refused):
+            self.client.put_many(["c"], once=self.tube, window="1h")
+
+
+class WorkTest(ClientCase):
+    def work(self, client, handler, jobs):
+        stop = threading.Event()
+        seen = []
+
+        def count(job):
+            seen.append(job.text)
+            if len(seen) == jobs:
+                stop.set()
+            return handler(job)
+
+        thread = threading.Thread(
+            target=client.work, args=(self.tube, count), kwargs={"stop": stop, "poll": 0.2}
+        )
+        thread.start()
+        thread.join(20)
+        self.assertFalse(thread.is_alive())
+        return seen
+
+    def test_jobs_are_deleted_or_fail_with_the_exception(self):
+        self.client.set_tube(self.tube, max_attempts=2, backoff=0.01)
+        bad = self.client.put("bad", pri=1).id
+        self.client.put("good", pri=2)
+
+        def handler(job):
+            if job.text == "bad":
+                raise ValueError('no "thing"')
+
+        seen = self.work(self.a_client(name="worker-7"), handler, 3)
+        self.assertEqual(sorted(seen), ["bad", "bad", "good"])
+        self.assertEqual(self.client.stats_tube(self.tube)["current-jobs-buried"], 1)
+        story = self.client.story(bad)
+        self.assertEqual(len(story), 2)
+        self.assertIn("ValueError: no", story[0]["error"])
+        self.assertEqual(story[0]["worker"], "worker-7")
+
+    def test_a_handler_may_end_its_job(self):
+        self.client.put("x")
+        self.work(self.a_client(), lambda job: job.bury(), 1)
+        self.assertEqual(self.client.peek_buried().body, b"x")
+
+    def test_work_goes_on_when_the_connection_was_lost(self):
+        proxy = Proxy()
+        self.addCleanup(proxy.close)
+        worker = Client(HOST, proxy.port, timeout=5)
+        self.addCleanup(worker.close)
+        self.client.put("a")
+
+        cuts = []
+
+        def handler(job):
+            if not cuts:
+                cuts.append(1)
+                proxy.cut()
+                job.touch()  # raises: it is not held any more
+
+        self.assertEqual(self.work(worker, handler, 2), ["a", "a"])
+
+
+class LostConnectionsTest(ClientCase):
+    def setUp(self):
+        super().setUp()
+        self.proxy = Proxy()
+        self.addCleanup(self.proxy.close)
+        self.far = Client(HOST, self.proxy.port, tube=self.tube, timeout=5)
+        self.addCleanup(self.far.close)
+
+    def test_a_connection_that_is_gone_is_made_anew(self):
+        self.far.watch(self.tube)
+        self.far.set_name("far")
+        self.proxy.cut()
+        time.sleep(0.2)
+        self.far.put("after the cut")
+        self.assertEqual(self.far.reserve(5).text, "after the cut")
+        self.assertEqual(self.far.stats_tube(self.tube)["current-jobs-reserved"], 1)
+
+    def test_nobody_knows_whether_a_put_without_an_answer_was_carried_out(self):
+        self.far.stats()
+        self.proxy.keeps_replies = True
+        with self.assertRaises(carillon.ConnectionLost) as lost:
+            self.far.put("x")
+        self.assertTrue(lost.exception.unknown)
+        self.assertEqual(self.client.reserve(5).text, "x")
+
+    def test_what_may_be_repeated_is(self):
+        self.far.stats()
+        self.proxy.keeps_replies = True
+        put = self.far.put("x", key="k", key_window="1h")
+        self.assertEqual(put.result, "EXISTS")
+        self.proxy.keeps_replies = True
+        puts = self.far.put_many(["a", "b"], once=self.tube)
+        self.assertEqual(len(puts), 2)
+        self.assertEqual(self.client.stats_tube(self.tube)["current-jobs-ready"], 3)
+
+    def test_a_server_that_is_not_there_is_no_unknown_outcome(self):
+        with socket.create_server((HOST, 0)) as listener:
+            nobody = Client(HOST, listener.getsockname()[1], timeout=5)
+        with self.assertRaises(carillon.ConnectionLost) as lost:
+            nobody.put("x")
+        self.assertFalse(lost.exception.unknown)
+
+
+class SchedulesTest(ClientCase):
+    def test_a_schedule(self):
+        name = self.tube
+        self.client.set_schedule(name, "sales", cron="30 8 * * MON-FRI", zone="Europe/Berlin")
+        self.assertIn(name, self.client.schedules())
+        stats = self.client.stats_schedule(name)
+        self.assertEqual((stats["tube"], stats["cron"]), (self.tube, "30 8 * * MON-FRI"))
+        self.client.pause_schedule(name)
+        job = self.client.trigger_schedule(name)
+        self.assertEqual(self.client.reserve(5).id, job)
+        self.client.resume_schedule(name)
+        self.client.set_schedule(name, "sales", every=3600)
+        self.client.delete_schedule(name)
+        with self.assertRaises(carillon.NotFound):
+            self.client.stats_schedule(name)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=1)
