@@ -44,6 +44,7 @@ Examples:
   carillon put --key invoice-7 --on-conflict replace --delay 1h "remind"
   carillon put --max-attempts 5 --backoff 1s..1h "charge"
   carillon put --batch --tube images --once thumbnails-7 < paths.txt
+  carillon put --expires-in 5m --at-expiry dead "code 4711"
   carillon put --json --delay 40d -- "-a body that starts with a dash")";
 
 // The server accepts a shorter ttr, but raises it to 1 s.
@@ -218,6 +219,10 @@ void add_put(CLI::App& app, int& exit_code) {
   named("key", "KEY", "Your own name of the job; 1 to 200 bytes");
   named("on-conflict", "WHAT", "reject, ignore, replace, keep-due or debounce\n(default: reject)");
   named("key-window", "DURATION", "The key counts so long when the job is gone");
+  named("spread", "DURATION", "Due later by a part of it, to part a crowd of jobs");
+  named("expires-in", "DURATION", "From then on no worker gets it");
+  named("expires-at", "TIME", "The same, as a moment");
+  named("at-expiry", "WHAT", "drop it then, or bury it: dead (default: drop)");
   named("max-attempts", "N", "After so many failed ones the job is buried");
   named("backoff", "DURATION", "How long after a failed attempt; 1s..1h doubles");
   named("jitter", "PERCENT", "Up to so much is added to that: 20%");

@@ -65,8 +65,15 @@ class PutTest(CliCase):
         stats = self.job(self.put("--max-attempts", "5", "--backoff", "1s..1h", "x"))
         self.assertEqual((stats["max-attempts"], stats["backoff-longest-ms"]), (5, 3600000))
 
+    def test_a_job_that_expires(self):
+        stats = self.job(self.put("--expires-in", "1h", "--at-expiry", "dead", "x"))
+        self.assertEqual(stats["at-expiry"], "dead")
+        self.assertIn("expires-at", stats)
+        self.assertEqual(self.job(self.put("--spread", "1s", "x"))["state"], "delayed")
+
     def test_options_that_are_wrong_are_named(self):
         for arguments, what in (
+            (("--at-expiry", "dead"), "at-expiry: needs expires-in or expires-at"),
             (("--on-conflict", "replace"), "on-conflict: needs a key"),
             (("--key", "k", "--on-conflict", "x"), 'on-conflict: "x": reject, ignore,'),
             (("--jitter", "5"), 'jitter: "5": not 0% to 100%'),

@@ -237,6 +237,15 @@ class History {
             .lost_fails = one_in(2)};
   }
 
+  std::optional<UtcMs> an_expiry() {
+    if (!one_in(3)) return std::nullopt;
+    return queue_.utc() + a_delay() + below(1'000);
+  }
+  // In which order jobs that expire in the same millisecond are buried, depends on the steps.
+  AtExpiry an_end() {
+    return options_.engine.step > 100 && one_in(2) ? AtExpiry::kDead : AtExpiry::kDrop;
+  }
+
   void set_tube() {
     const std::string tube = a_tube();
     const RetryPolicy policy = one_in(2) ? RetryPolicy() : a_policy();
@@ -256,7 +265,9 @@ class History {
                          .due_in = delay,
                          .due_at = {},
                          .ttr = 1'000 + below(2'000),
-                         .retry = a_policy()};
+                         .retry = a_policy(),
+                         .expires_at = an_expiry(),
+                         .at_expiry = an_end()};
     const std::string body = "job " + std::to_string(ids_.size());
     const JobId id = queue_.put(client, body, order);
     EXPECT_TRUE(ids_.empty() || id > ids_.back()) << "ids rise, and are never given twice";
@@ -268,6 +279,8 @@ class History {
     job.due = model_.utc() + delay;
     job.ttr = order.ttr;
     job.retry = order.retry;
+    job.expires = order.expires_at.value_or(0);
+    if (order.expires_at) job.at_expiry = order.at_expiry;
     model_.put(id, job);
   }
 
@@ -278,7 +291,9 @@ class History {
             .key = key,
             .on_conflict = static_cast<OnConflict>(below(5)),
             .key_window = key.empty() || one_in(2) ? 0 : below(1'000),
-            .retry = a_policy()};
+            .retry = a_policy(),
+            .expires_at = an_expiry(),
+            .at_expiry = an_end()};
   }
 
   QueueModel::Job as_job(ClientId client, const PutOrder& order, const std::string& body) {
@@ -289,6 +304,8 @@ class History {
     job.due = model_.utc() + order.due_in;
     job.ttr = order.ttr;
     job.retry = order.retry;
+    job.expires = order.expires_at.value_or(0);
+    if (order.expires_at) job.at_expiry = order.at_expiry;
     job.key = order.key;
     job.key_window = order.key_window;
     return job;
@@ -390,13 +407,15 @@ class History {
     const auto priority = static_cast<Priority>(below(4));
     const std::optional<Millis> delay = one_in(2) ? std::nullopt : std::optional(a_delay());
     const std::string body = "patch " + std::to_string(below(1'000'000));
+    const std::optional<UtcMs> expires = one_in(2) ? std::nullopt : an_expiry();
     agree(
         [&] {
           return engine()
-              .patch(now(), id, {.priority = priority, .due_in = delay, .body = body})
+              .patch(now(), id,
+                     {.priority = priority, .due_in = delay, .body = body, .expires_at = expires})
               .result;
         },
-        [&] { return model_.patch(id, priority, delay, body); });
+        [&] { return model_.patch(id, priority, delay, body, expires); });
   }
 
   void reserve(ClientId client) {
@@ -449,7 +468,7 @@ class History {
       EXPECT_EQ(stats->record.priority, job.priority) << id;
       EXPECT_EQ(stats->tube, job.tube) << id;
       EXPECT_EQ(stats->record.extras->attempts, job.attempts) << id;
-      EXPECT_EQ(stats->record.extras->death != Death::kNone, job.dead) << id;
+      EXPECT_EQ(static_cast<int>(stats->record.extras->death), static_cast<int>(job.death)) << id;
       EXPECT_EQ(stats->record.extras->cancel_asked, job.cancel_asked) << id;
     }
     const bool nothing_is_set =
@@ -489,16 +508,20 @@ class History {
       engine().watch(client, tube);
       engine().use(client, tube);
       model_.clients[client].tube_in_use = tube;
-      for (int i = 0; i < 2; ++i)  // the buried ones, then the delayed ones
+      for (int i = 0; i < 4; ++i) {  // the buried and the delayed ones, and after each of them
         EXPECT_EQ(kick_all(engine(), client, now(), SIZE_MAX), model_.kick(client, SIZE_MAX));
+        finish_steps();  // those that were buried because they had expired
+      }
     }
     while (!model_.jobs.empty()) {
       const auto got = engine().reserve(client, now(), 0);
       ASSERT_EQ(queue_.word(*got), model_.reserve(client, 0));
+      ASSERT_EQ(static_cast<int>(got->kind), static_cast<int>(Delivery::Kind::kReserved));
       EXPECT_TRUE(engine().remove(client, now(), got->job.id).done);
       EXPECT_TRUE(model_.remove(client, got->job.id));
     }
     EXPECT_EQ(queue_.reserve(client), "TIMED_OUT");
+    finish_steps();
     EXPECT_EQ(engine().stats().jobs.loaded, 0u);
   }
 

@@ -31,8 +31,13 @@ class QueueModel {
     Millis key_window = 0;
     RetryPolicy retry;
     std::uint32_t attempts = 0;
-    bool dead = false;
+    Death death = Death::kNone;
     bool cancel_asked = false;
+    UtcMs expires = 0;
+    AtExpiry at_expiry = AtExpiry::kDrop;
+    std::uint64_t ready_as = 0;  // the larger, the later it became ready
+    UtcMs ripe_at = 0;           // when it became ready by the clock alone
+    UtcMs ended_at = 0;          // when its last attempt has failed
     std::uint64_t armed_as = 0;  // the larger, the later its deadline was set
   };
   struct Key {
@@ -68,7 +73,7 @@ class QueueModel {
   }
 
   void put(JobId id, Job job) {
-    job.state = job.due <= utc_ ? JobState::kReady : JobState::kDelayed;
+    give_back(job);
     jobs[id] = job;
     serve();
   }
@@ -154,7 +159,7 @@ class QueueModel {
   }
 
   ChangeOutcome::Result patch(JobId id, Priority priority, std::optional<Millis> delay,
-                              const std::string& body) {
+                              const std::string& body, std::optional<UtcMs> expires) {
     using Result = ChangeOutcome::Result;
     if (!jobs.contains(id)) return Result::kNone;
     if (jobs[id].state == JobState::kReserved) return Result::kReserved;
@@ -165,6 +170,7 @@ class QueueModel {
       job.due = utc_ + *delay;
       if (job.state == JobState::kBuried) revive(job);
     }
+    job.expires = expires.value_or(job.expires);
     if (job.state != JobState::kBuried || delay) {
       put(id, job);
     } else {
@@ -188,6 +194,8 @@ class QueueModel {
     if (jobs[id].state == JobState::kBuried) {
       jobs[id].due = utc_;
       revive(jobs[id]);
+    } else if (has_expired(jobs[id])) {
+      return false;
     }
     take(client, id);
     return true;
@@ -199,7 +207,7 @@ class QueueModel {
     if (gone_if_asked(id)) return true;
     job.priority = priority;
     job.due = delay > 0 ? utc_ + delay : std::min(job.due, utc_);
-    job.state = delay > 0 ? JobState::kDelayed : JobState::kReady;
+    give_back(job);
     serve();
     return true;
   }
@@ -238,7 +246,7 @@ class QueueModel {
   bool give_back(std::uint64_t client, JobId id) {
     if (!holds(client, id)) return false;
     if (gone_if_asked(id)) return true;
-    jobs[id].state = jobs[id].due <= utc_ ? JobState::kReady : JobState::kDelayed;
+    give_back(jobs[id]);
     serve();
     return true;
   }
@@ -299,10 +307,14 @@ class QueueModel {
     clients.clear();
     paused_until_.clear();
     deliveries.clear();
+    std::vector<JobId> alive;
     for (auto& [id, job] : jobs) {
-      if (job.state != JobState::kBuried) give_back(job);
+      if (job.state != JobState::kBuried) alive.push_back(id);
     }
-    drop_asked();
+    const auto rank = [this](JobId id) { return std::pair(jobs[id].due, id); };
+    std::sort(alive.begin(), alive.end(), [&](JobId a, JobId b) { return rank(a) < rank(b); });
+    for (const JobId id : alive) give_back(jobs[id]);
+    end_doomed();
   }
 
   // Returns a tube's jobs in one state: ready ones by (priority, id), delayed ones by (due, id),
@@ -328,29 +340,50 @@ class QueueModel {
   }
   static void revive(Job& job) {
     job.attempts = 0;
-    job.dead = false;
+    if (job.death == Death::kExpired) job.expires = 0;
+    job.death = Death::kNone;
   }
+  bool has_expired(const Job& job) const { return job.expires != 0 && job.expires <= utc_; }
   bool gone_if_asked(JobId id) {
     const bool asked = jobs[id].cancel_asked;
     if (asked) end(id);
     return asked;
   }
-  // No job whose cancel was asked for becomes ready.
-  void drop_asked() {
-    std::vector<JobId> asked;
+  // No job whose cancel was asked for, or that has expired, is ready. Those that die are buried in
+  // the order in which the engine meets them: as they become ready by the clock, then as they have
+  // been ready, then as they come back from their workers, then as their attempts have failed.
+  void end_doomed() {
+    std::vector<JobId> doomed;
     for (const auto& [id, job] : jobs) {
-      if (job.cancel_asked && job.state == JobState::kReady) asked.push_back(id);
+      if (job.state == JobState::kReady && (job.cancel_asked || has_expired(job)))
+        doomed.push_back(id);
     }
-    for (const JobId id : asked) end(id);
+    const auto rank = [this](JobId id) {
+      const Job& job = jobs[id];
+      if (job.ended_at == utc_) return std::pair(3, job.ready_as);
+      if (job.ripe_at == utc_) return std::pair(0, job.ready_as);
+      return std::pair(job.ready_as > settled_from_ ? 2 : 1, job.ready_as);
+    };
+    std::sort(doomed.begin(), doomed.end(), [&](JobId a, JobId b) { return rank(a) < rank(b); });
+    for (const JobId id : doomed) {
+      if (jobs[id].cancel_asked || jobs[id].at_expiry == AtExpiry::kDrop) {
+        end(id);
+        continue;
+      }
+      jobs[id].death = Death::kExpired;
+      jobs[id].state = JobState::kBuried;
+      jobs[id].burial = ++order_;
+    }
   }
   FailOutcome end_attempt(JobId id) {
     if (gone_if_asked(id)) return {.result = FailOutcome::Result::kCancelled};
     Job& job = jobs[id];
     const RetryPolicy& policy = policy_of(job);
     FailOutcome outcome{.result = FailOutcome::Result::kAgain, .attempts = ++job.attempts};
+    job.ended_at = utc_;
     if (policy.max_attempts > 0 && job.attempts >= policy.max_attempts) {
       outcome.result = FailOutcome::Result::kDead;
-      job.dead = true;
+      job.death = Death::kAttempts;
       job.state = JobState::kBuried;
       job.burial = ++order_;
       return outcome;
@@ -377,15 +410,16 @@ class QueueModel {
   }
   bool paused(const std::string& tube) { return paused_until_[tube] > utc_; }
 
-  void give_back(Job& job) const {
+  void give_back(Job& job) {
     job.state = job.due <= utc_ ? JobState::kReady : JobState::kDelayed;
+    job.ready_as = ++order_;
   }
 
   void make_ready(JobId id) {
     if (jobs[id].state == JobState::kBuried) revive(jobs[id]);
-    jobs[id].state = JobState::kReady;
     jobs[id].due = utc_;
-    drop_asked();
+    give_back(jobs[id]);
+    end_doomed();
   }
 
   std::optional<JobId> best_ready(std::uint64_t client) {
@@ -417,6 +451,7 @@ class QueueModel {
   // Gives ready jobs to waiting clients: the lowest (priority, id) first, to the client that has
   // waited longest for its tube.
   void serve() {
+    end_doomed();
     while (true) {
       std::optional<JobId> best;
       std::uint64_t best_client = 0;
@@ -439,9 +474,13 @@ class QueueModel {
   }
 
   void settle() {
+    settled_from_ = order_;
     std::vector<JobId> over;
     for (auto& [id, job] : jobs) {
-      if (job.state == JobState::kDelayed && job.due <= utc_) job.state = JobState::kReady;
+      if (job.state == JobState::kDelayed && job.due <= utc_) {  // all of them are due now
+        give_back(job);
+        job.ripe_at = utc_;
+      }
       if (job.state == JobState::kReserved && job.deadline <= utc_) over.push_back(id);
     }
     std::sort(over.begin(), over.end(),
@@ -453,7 +492,6 @@ class QueueModel {
         give_back(jobs[id]);
       }
     }
-    drop_asked();
     serve();
     std::vector<std::uint64_t> waiting;
     for (const auto& [name, client] : clients) {
@@ -472,6 +510,7 @@ class QueueModel {
 
   UtcMs utc_;
   std::uint64_t order_ = 0;
+  std::uint64_t settled_from_ = 0;
   std::map<std::string, UtcMs> paused_until_;
 };
 

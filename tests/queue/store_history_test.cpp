@@ -153,7 +153,9 @@ class RandomHistory {
                                               .retry = {.max_attempts = 3, .lost_fails = true},
                                               .attempts = 2,
                                               .death = Death::kAttempts,
-                                              .has_story = true});
+                                              .has_story = true,
+                                              .expires = below(1'000),
+                                              .at_expiry = AtExpiry::kDead});
       return {before, changed, body};
     }
     return {before, changed, {}};

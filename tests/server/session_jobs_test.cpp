@@ -32,10 +32,25 @@ TEST_F(SessionJobs, AJobIsPutWithNamedOptions) {
   EXPECT_EQ(stat(4, "delay"), "60");
 }
 
+TEST_F(SessionJobs, AJobExpires) {
+  EXPECT_EQ(client.say("put-job 1 expires-in=1s at-expiry=dead\r\na\r\n"), "INSERTED 1\r\n");
+  EXPECT_EQ(stat(1, "at-expiry"), "dead");
+  EXPECT_EQ(client.say("patch-job 1 expires-at=never\r\n"), "PATCHED 1\r\n");
+  EXPECT_EQ(client.say("patch-job 1 delay=1h expires-at=1999-01-01T00:00:00Z\r\n"),
+            "PATCHED 1\r\n");
+  EXPECT_EQ(stat(1, "expires-at"), "1999-01-01T00:00:00.000Z");
+  EXPECT_EQ(client.say("reserve-job 1\r\n"), "NOT_FOUND\r\n");
+  EXPECT_EQ(client.say("patch-job 1 delay=0s\r\n"), "PATCHED 1\r\n");
+  EXPECT_EQ(stat(1, "dead"), "expired");
+  EXPECT_EQ(client.say("put-job 1 at-expiry=dead\r\na\r\n"),
+            "BAD_OPTION at-expiry: needs expires-in or expires-at\r\n");
+  EXPECT_EQ(client.say("put-job 1 spread=9999999d\r\na\r\n"), "OUT_OF_RANGE\r\n");
+}
+
 TEST_F(SessionJobs, AnOptionThatIsRefusedIsNamedAndTheBodyIsDiscarded) {
   EXPECT_EQ(client.say("put-job 4 delya=3s\r\nquit\r\n"),
-            "BAD_OPTION \"delya\": no such option; there are pri delay due ttr key on-conflict "
-            "key-window max-attempts backoff jitter lost\r\n");
+            "BAD_OPTION \"delya\": no such option; there are pri delay due ttr spread expires-in "
+            "expires-at at-expiry key on-conflict key-window max-attempts backoff jitter lost\r\n");
   EXPECT_EQ(client.say("put-job 4 delay=3\r\nquit\r\n").substr(0, 22), "BAD_OPTION delay: \"3\":");
   EXPECT_EQ(client.say("put-job 4 delay=3s due=0\r\nquit\r\n"),
             "BAD_OPTION due: does not go with delay\r\n");
@@ -95,7 +110,8 @@ TEST_F(SessionJobs, AJobIsPatched) {
   EXPECT_EQ(client.say("patch-job 1 pri=4\r\n"), "IS_RESERVED 1\r\n");
   EXPECT_EQ(client.say("patch-job 9 pri=4\r\n"), "NOT_FOUND\r\n");
   EXPECT_EQ(client.say("patch-job 1 key=b\r\n"),
-            "BAD_OPTION \"key\": no such option; there are pri delay due ttr body\r\n");
+            "BAD_OPTION \"key\": no such option; there are pri delay due ttr expires-in "
+            "expires-at at-expiry body\r\n");
   EXPECT_EQ(client.say("patch-job 1 prj=2 body=8\r\ndelete 1\r\n").substr(0, 16),
             "BAD_OPTION \"prj\"");
   EXPECT_EQ(client.say("put-job 1 delay=3\n\r\na\r\n").find('\n'),

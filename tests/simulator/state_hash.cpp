@@ -36,7 +36,8 @@ std::uint64_t hash_of(const queue::JobRecord& record) {
   for (const std::uint64_t field :
        {extras.key_window, extras.body, std::uint64_t{extras.attempts},
         std::uint64_t{extras.retry.max_attempts}, static_cast<std::uint64_t>(extras.death),
-        std::uint64_t{extras.has_story}, std::uint64_t{extras.cancel_asked}})
+        std::uint64_t{extras.has_story}, std::uint64_t{extras.cancel_asked}, extras.expires,
+        static_cast<std::uint64_t>(extras.at_expiry)})
     hash = mix(hash, field);
   return mix(hash, extras.key);
 }

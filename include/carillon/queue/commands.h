@@ -52,6 +52,14 @@ struct PutOrder {
   Millis key_window = 0;
   // If it is not RetryPolicy(), it counts instead of the tube's.
   RetryPolicy retry = {};
+  // When the job expires (JobExtras::expires): in so many ms from now, if that is not 0, or at a
+  // moment by the wall clock, which counts if it is given.
+  Millis expires_in = 0;
+  std::optional<UtcMs> expires_at = {};
+  AtExpiry at_expiry = AtExpiry::kDrop;
+  // The job is due later by a part of this, in ms, that its id decides: below `spread`. All of the
+  // span must end by kLastDue.
+  Millis spread = 0;
 };
 
 // The answer to a command. It may leave for the client once the store's appends up to `durable_at`
@@ -77,7 +85,7 @@ struct PutOutcome {
     kReplaced,  // the job with the key, `id`, was changed
     kExists,    // nothing was changed: the job `id` has the key, or had it and is gone
     kReserved,  // nothing was changed: the job `id` has the key, and is reserved
-    kTooFar,    // nothing was changed: the job would be due after kLastDue
+    kTooFar,    // nothing was changed: the job would be due or expire after kLastDue
   };
   Result result = Result::kTooFar;
   JobId id = 0;  // 0 if it is kTooFar
@@ -126,6 +134,10 @@ struct Patch {
   std::optional<Millis> due_in = {};          // ms from now
   std::optional<UtcMs> due_at = {};           // by the wall clock; the past is now
   std::optional<std::string_view> body = {};  // of at most kBodyPiece bytes
+  // When it expires, as in PutOrder; `expires_at` may be kNeverExpires.
+  std::optional<Millis> expires_in = {};
+  std::optional<UtcMs> expires_at = {};
+  std::optional<AtExpiry> at_expiry = {};
 };
 
 // The answer to a command for a job that nobody may have reserved.
@@ -135,7 +147,7 @@ struct ChangeOutcome {
     kAsked,     // the job is deleted when its reservation ends, and its worker may learn of it
     kReserved,  // nothing was changed
     kNone,      // there is no such job
-    kTooFar,    // nothing was changed: the job would be due after kLastDue
+    kTooFar,    // nothing was changed: the job would be due or expire after kLastDue
   };
   Result result = Result::kNone;
   Sequence durable_at = 0;

@@ -97,7 +97,17 @@ struct RetryPolicy {
 enum class Death : std::uint8_t {
   kNone = 0,
   kAttempts = 1,  // RetryPolicy::max_attempts have failed
+  kExpired = 2,   // it had expired: JobExtras::expires
 };
+
+// What becomes of a job that has expired.
+enum class AtExpiry : std::uint8_t {
+  kDrop = 0,  // it is deleted
+  kDead = 1,  // it is buried
+};
+
+// Stands for the expiry of a job that does not expire.
+inline constexpr UtcMs kNeverExpires = UINT64_MAX;
 
 // Fields that few jobs have.
 struct JobExtras {
@@ -116,6 +126,10 @@ struct JobExtras {
   bool has_story = false;
   // The job is to be deleted when its reservation ends.
   bool cancel_asked = false;
+  // From this moment on, by the wall clock, no worker gets the job: if it is ready then, or becomes
+  // ready later, `at_expiry` says what becomes of it. 0: it does not expire.
+  UtcMs expires = 0;
+  AtExpiry at_expiry = AtExpiry::kDrop;
   // Fields of the record that a newer version of Carillon has written, as their bytes. This version
   // keeps them, and writes them again with the record.
   std::string newer = {};
@@ -154,14 +168,20 @@ struct JobRecord {
   detail::Rare<JobExtras> extras = {};
 
   bool buried() const { return burial != 0; }
-  // The job is not buried any more, and gets all its attempts anew. The caller sets `due`.
+  // The job is not buried any more, and gets all its attempts anew. If it was dead because it had
+  // expired, it does not expire again. The caller sets `due`.
   void revive() {
     burial = 0;
     if (extras->attempts == 0 && extras->death == Death::kNone) return;
     JobExtras alive = *extras;
     alive.attempts = 0;
+    if (alive.death == Death::kExpired) alive.expires = 0;
     alive.death = Death::kNone;
     extras = detail::Rare(std::move(alive));
+  }
+  // Returns true if no worker may get the job any more at `now`.
+  bool has_expired(UtcMs now) const {
+    return extras && extras->expires != 0 && extras->expires <= now;
   }
   // Names the body in the store.
   JobId body_id() const { return extras->body != 0 ? extras->body : id; }

@@ -5,6 +5,9 @@
 // *entrusted*: a client of the engine's own, the undertaker, holds it. Each `advance` stores the
 // ends of some of those jobs in one append. If that fails, they stay reserved, and it is tried
 // again.
+//
+// A job that has expired is entrusted as well: when it becomes ready, or by a timer while it is. A
+// job that is not ready needs neither, because no worker gets it.
 
 #include <algorithm>
 #include <cstddef>
@@ -16,6 +19,7 @@
 #include <vector>
 
 #include "queue/engine/engine_state.h"
+#include "queue/engine/mix.h"
 
 namespace carillon::queue {
 
@@ -27,13 +31,6 @@ constexpr Millis kAwaitRoom = 20;
 
 // How many ends are stored in one append: each is a story of up to 11 KB that is read and written.
 constexpr std::size_t kEndsAtOnce = 16;
-
-// Spreads the bits of a number over all of them (the finalizer of MurmurHash3).
-std::uint64_t mix(std::uint64_t number) {
-  number = (number ^ (number >> 33)) * 0xff51afd7ed558ccd;
-  number = (number ^ (number >> 33)) * 0xc4ceb9fe1a85ec53;
-  return number ^ (number >> 33);
-}
 
 }  // namespace
 
@@ -73,7 +70,7 @@ bool Engine::State::end_is_stored(const LoadedJob& job, Ending ending) {
   return ending == Ending::kLost ? policy.lost_fails : policy != RetryPolicy();
 }
 
-void Engine::State::entrust(LoadedJob& job, Ending ending) {
+void Engine::State::entrust(LoadedJob& job, std::optional<Ending> ending) {
   std::string worker = job.holder == nullptr ? std::string() : job.holder->name;
   entrusted.insert_or_assign(job.record.id, Entrusted{ending, std::move(worker)});
   detach(job);
@@ -121,6 +118,24 @@ Engine::State::PlannedEnd Engine::State::plan_end(LoadedJob& job, Attempt attemp
   return end;
 }
 
+Engine::State::PlannedEnd Engine::State::plan_end(LoadedJob& job) {
+  PlannedEnd end{.job = &job, .after = {}};
+  const JobExtras& before = *job.record.extras;
+  if (before.cancel_asked || before.at_expiry == AtExpiry::kDrop) {
+    add_removal(job.record);
+    return end;
+  }
+  JobExtras extras = before;
+  extras.death = Death::kExpired;
+  JobRecord after = job.record;
+  after.history = job.history;
+  after.burial = next_burial++;
+  after.extras = detail::Rare(std::move(extras));
+  add_change(job.record, after);
+  end.after = std::move(after);
+  return end;
+}
+
 // A story that is damaged begins anew: the job needs an end all the same.
 void Engine::State::add_to_story(const JobRecord& job, Attempt attempt) {
   std::vector<Attempt> story;
@@ -161,9 +176,14 @@ void Engine::State::end_attempts(std::vector<Tube*>& served, std::vector<std::ui
     for (auto left = std::min({budget, kEndsAtOnce, held.size()}); left > 0; --left) {
       LoadedJob& job = *at++;
       const Entrusted& how = entrusted.at(job.record.id);
+      if (!how.ending) {
+        ends.push_back(plan_end(job));
+        continue;
+      }
       try {
         ends.push_back(plan_end(
-            job, {.at = clock.utc(), .ending = how.ending, .worker = how.worker, .error = {}}, {}));
+            job, {.at = clock.utc(), .ending = *how.ending, .worker = how.worker, .error = {}},
+            {}));
       } catch (const StoreError& error) {
         // The others do not wait for a story that cannot be read now.
         load_failure = error.what();
@@ -188,6 +208,31 @@ void Engine::State::end_attempts(std::vector<Tube*>& served, std::vector<std::ui
     if (!end.after) emptied.push_back(tube->record.number);
     finish_end(end);
   }
+}
+
+// --- Expiry
+
+void Engine::State::await_expiry(LoadedJob& job) {
+  const Tick when = clock.tick_of(job.record.extras->expires);
+  // The tick may have come already: if the wall clock was set back by so little that it is no step.
+  expiries.reschedule(job, std::max(when, clock.tick() + 1));
+}
+
+void Engine::State::expire(std::vector<Tube*>& served, std::size_t budget) {
+  expiries.advance(
+      clock.tick(),
+      [this, &served](TimerNode& node) {
+        auto& job = static_cast<LoadedJob&>(node);
+        if (!job.record.has_expired(clock.utc())) return await_expiry(job);
+        if (served.empty() || served.back() != job.tube) served.push_back(job.tube);
+        entrust(job, std::nullopt);
+      },
+      budget);
+}
+
+bool Engine::State::may_entrust_more() const {
+  constexpr std::size_t kMost = 10'000;
+  return undertaker.held.size() < kMost;
 }
 
 void Engine::State::set_deadline(LoadedJob& job, std::uint64_t mono) {

@@ -96,8 +96,13 @@ void Engine::State::follow_the_clock(Tube& tube, bool back) {
     detach(*job);
     enqueue(*job);
   }
+  if (!expiries.empty()) {
+    for (LoadedJob& job : tube.ready) {
+      if (job.armed()) await_expiry(job);
+    }
+  }
   // Jobs may have become ready that clients wait for: `advance` serves them then.
-  if (tube.can_serve()) due.reschedule(tube.due_time, clock.tick());
+  if (can_serve(tube)) due.reschedule(tube.due_time, clock.tick());
   if (tube.far() > 0 && !tube.starved)
     loading.reschedule(tube.load_time, time_to_load(tube.next_far));
 }

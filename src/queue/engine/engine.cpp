@@ -47,6 +47,7 @@ EngineMemory::EngineMemory(Store& in, const EngineOptions& with, const Recovered
       clock(now, recovered.watermarks, with.boot),
       due(clock.tick()),
       loading(clock.tick()),
+      expiries(clock.tick()),
       ttrs(clock.mono()),
       pauses(clock.mono()),
       waits(clock.mono()),
@@ -127,6 +128,7 @@ void Engine::State::advance(Now now, std::size_t step) {
       },
       step);
   ripen(served, step);
+  expire(served, step);
   ttrs.advance(clock.mono(), runs_out, step);
   end_attempts(served, emptied, step);
   pauses.advance(
@@ -227,7 +229,7 @@ std::optional<std::uint64_t> Engine::next_wakeup() const {
   if (!s.ripening.empty() || !s.gone.empty() || !s.leaving_lines.empty())
     return s.clock.mono_ns_at_tick(0);
   const auto sooner = [&wake](std::uint64_t ns) { wake = wake ? std::min(*wake, ns) : ns; };
-  for (const auto* wheel : {&s.due, &s.loading}) {
+  for (const auto* wheel : {&s.due, &s.loading, &s.expiries}) {
     if (const auto tick = wheel->next_wakeup()) sooner(s.clock.mono_ns_at_tick(*tick));
   }
   if (const auto tick = s.schedules->next_wakeup()) sooner(s.clock.mono_ns_at_tick(*tick));

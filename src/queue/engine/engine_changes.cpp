@@ -57,7 +57,8 @@ ChangeOutcome Engine::patch(Now now, JobId id, const Patch& patch) {
   if (!before) return {.result = Result::kNone, .durable_at = s.last_sequence};
   if (s.state_of(*before) == JobState::kReserved)
     return {.result = Result::kReserved, .durable_at = s.durable_at(id)};
-  if (!s.clock.fits(patch.due_in.value_or(0), patch.due_at))
+  const auto expires = s.expiry(patch.expires_in.value_or(0), patch.expires_at);
+  if (!s.clock.fits(patch.due_in.value_or(0), patch.due_at) || !expires)
     return {.result = Result::kTooFar, .durable_at = s.durable_at(id)};
 
   JobRecord after = *before;
@@ -68,12 +69,14 @@ ChangeOutcome Engine::patch(Now now, JobId id, const Patch& patch) {
     if (after.buried()) after.revive();
     s.clock.set_due(after, patch.due_in.value_or(0), patch.due_at);
   }
+  JobExtras extras = *after.extras;
   if (patch.body) {
-    JobExtras extras = *after.extras;
     extras.body = s.give_id();
-    after.extras = detail::Rare(std::move(extras));
     after.body_bytes = static_cast<std::uint32_t>(patch.body->size());
   }
+  if (patch.expires_in || patch.expires_at) extras.expires = *expires;
+  extras.at_expiry = patch.at_expiry.value_or(extras.at_expiry);
+  after.extras = detail::Rare(std::move(extras));
   s.add_change(before, after, patch.body.value_or(std::string_view()));
   const Sequence sequence = s.append();
   s.replaced(*before, after);

@@ -31,17 +31,18 @@ struct EngineMemory {
   const EngineOptions options;
   EngineClock clock;
 
-  // One wheel for each kind of timer. A tick is 1 ms. The first two run on EngineClock::tick(), the
-  // others on the monotonic clock.
+  // One wheel for each kind of timer. A tick is 1 ms. The first three run on EngineClock::tick(),
+  // the others on the monotonic clock.
   // A call of `advance` reads at most kWheelEntries entries, some 50 us of work, besides those that
   // its limit allows.
   static constexpr std::size_t kWheelEntries = 4'096;
   using Wheel = HierarchicalWheel<BinaryDigits<8>, 64, kWheelEntries>;
-  Wheel due;      // of TubeTimer: when a tube's first delayed job is ready
-  Wheel loading;  // of TubeTimer: when more of a tube's jobs must be loaded, or counted
-  Wheel ttrs;     // of LoadedJob: when a reserved job's ttr is over
-  Wheel pauses;   // of TubeTimer: when a tube's jobs may be handed out again
-  Wheel waits;    // of Client: when a client's waiting ends
+  Wheel due;       // of TubeTimer: when a tube's first delayed job is ready
+  Wheel loading;   // of TubeTimer: when more of a tube's jobs must be loaded, or counted
+  Wheel expiries;  // of LoadedJob: when a ready job expires
+  Wheel ttrs;      // of LoadedJob: when a reserved job's ttr is over
+  Wheel pauses;    // of TubeTimer: when a tube's jobs may be handed out again
+  Wheel waits;     // of Client: when a client's waiting ends
 
   using RipeningLine = boost::intrusive::list<
       Tube, boost::intrusive::member_hook<Tube, boost::intrusive::list_member_hook<>,
@@ -67,10 +68,10 @@ struct EngineMemory {
                                             &Client::leaving_hook>>;
   LeavingLines leaving_lines;
 
-  // Holds the jobs whose reservations are over, until that is stored.
+  // Holds the jobs whose reservations are over, or that have expired, until that is stored.
   Client undertaker{0};
   struct Entrusted {
-    Ending ending;
+    std::optional<Ending> ending;  // of an attempt; none: the job was cancelled or has expired
     std::string worker;
   };
   std::unordered_map<JobId, Entrusted> entrusted;  // those jobs

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "queue/engine/engine_state.h"
+#include "queue/engine/mix.h"
 
 namespace carillon::queue {
 
@@ -65,14 +66,28 @@ PutOutcome Engine::put(ClientId id, Now now, const PutOrder& order, const LargeB
 std::optional<PutOutcome> Engine::refusal(ClientId id, Now now, const PutOrder& order) {
   State& s = *state_;
   s.advance(now);
-  const PutOutcome outcome = s.meet(*s.client(id).tube_in_use, order).outcome;
+  const PutOutcome outcome = s.meet(*s.client(id).tube_in_use, order, s.next_id).outcome;
   return outcome.done() ? std::nullopt : std::optional(outcome);
 }
 
-Engine::State::PlannedPut Engine::State::meet(Tube& tube, const PutOrder& order) {
+std::optional<UtcMs> Engine::State::expiry(Millis in, std::optional<UtcMs> at) const {
+  if (at == kNeverExpires || (!at && in == 0)) return 0;
+  if (!clock.fits(in, at)) return std::nullopt;
+  return std::max<UtcMs>(1, at.value_or(clock.utc_from() + in));
+}
+
+Engine::State::PlannedPut Engine::State::meet(Tube& tube, const PutOrder& order, JobId body_id) {
   using Result = PutOutcome::Result;
   check(order.retry);
-  if (!clock.fits(order.due_in, order.due_at)) return {};
+  static constexpr Millis kTooLong = kLastDue + 1;
+  const Millis spread = std::min(order.spread, kTooLong);
+  const Millis later = spread == 0 ? 0 : mix(body_id) % spread;
+  const Millis due_in = std::min(order.due_in, kTooLong);
+  const auto due_at = [&order](Millis by) {
+    return order.due_at ? std::optional(std::min(*order.due_at, kTooLong) + by) : std::nullopt;
+  };
+  const std::optional<UtcMs> expires = expiry(order.expires_in, order.expires_at);
+  if (!clock.fits(due_in + spread, due_at(spread)) || !expires) return {};
   PlannedPut put{.before = {},
                  .after = {.tube = tube.record.number,
                            .priority = order.priority,
@@ -80,7 +95,7 @@ Engine::State::PlannedPut Engine::State::meet(Tube& tube, const PutOrder& order)
                            .created = clock.utc(),
                            .history = {}},
                  .outcome = {.result = Result::kInserted}};
-  clock.set_due(put.after, order.due_in, order.due_at);
+  clock.set_due(put.after, due_in + later, due_at(later));
   if (order.key.size() > kMaxKey)
     throw std::invalid_argument("queue engine: a key has " + std::to_string(order.key.size()) +
                                 " bytes; the most is " + std::to_string(kMaxKey));
@@ -92,19 +107,23 @@ Engine::State::PlannedPut Engine::State::meet(Tube& tube, const PutOrder& order)
 // A body that has no id yet gets the id of its job; if it replaces another body, a new one.
 Engine::State::PlannedPut Engine::State::plan_put(Tube& tube, const PutOrder& order,
                                                   const LargeBody& of, std::string_view body) {
-  PlannedPut put = meet(tube, order);
+  PlannedPut put = meet(tube, order, of.id != 0 ? of.id : next_id);
   if (!put.outcome.done()) return put;
   JobRecord& record = put.after;
   record.body_bytes = of.bytes;
   const JobId body_id = of.id != 0 ? of.id : give_id();
   if (record.id == 0) record.id = body_id;
   put.outcome.id = record.id;
-  if (body_id != record.id || !order.key.empty() || order.retry != RetryPolicy()) {
-    record.extras = detail::Rare(JobExtras{.key = std::string(order.key),
-                                           .key_window = order.key_window,
-                                           .body = body_id == record.id ? 0 : body_id,
-                                           .retry = order.retry,
-                                           .newer = {}});
+  const UtcMs expires = *expiry(order.expires_in, order.expires_at);
+  if (body_id != record.id || !order.key.empty() || order.retry != RetryPolicy() || expires != 0) {
+    record.extras =
+        detail::Rare(JobExtras{.key = std::string(order.key),
+                               .key_window = order.key_window,
+                               .body = body_id == record.id ? 0 : body_id,
+                               .retry = order.retry,
+                               .expires = expires,
+                               .at_expiry = expires != 0 ? order.at_expiry : AtExpiry::kDrop,
+                               .newer = {}});
   }
   if (!order.key.empty() && !put.before)
     add_key_change(put.owner,

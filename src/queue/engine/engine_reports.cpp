@@ -38,8 +38,8 @@ void check_jobs_in_memory(const Tube& tube) {
   const std::string& name = tube.record.name;
   std::uint64_t urgent = 0;
   for (const LoadedJob& job : tube.ready) {
-    check(job.state == JobState::kReady && job.tube == &tube && !job.armed(),
-          "a ready job is in its tube, without a timer", name);
+    check(job.state == JobState::kReady && job.tube == &tube, "a ready job is in its tube", name);
+    check(job.armed() == (job.record.extras->expires != 0), "a ready job expires in time", name);
     urgent += job.record.priority < kUrgentBelow ? 1U : 0U;
   }
   check(urgent == tube.urgent, "urgent jobs are counted", name);
@@ -167,6 +167,7 @@ void Engine::check_invariants() const {
   State& s = *state_;
   s.due.check_invariants();
   s.loading.check_invariants();
+  s.expiries.check_invariants();
   s.ttrs.check_invariants();
   s.pauses.check_invariants();
   s.waits.check_invariants();
@@ -192,7 +193,8 @@ void Engine::check_invariants() const {
     std::vector<JobRecord> far = s.store.scan_due(tube->record.number, {}, SIZE_MAX);
     std::erase_if(far, [&s](const JobRecord& record) { return s.loaded(record.id) != nullptr; });
     check_far_jobs(*tube, far);
-    check(!tube->open() || std::all_of(tube->waiting.begin(), tube->waiting.end(), waits_no_more),
+    const bool serves = tube->open() && !tube->ready.begin()->record.has_expired(s.clock.utc());
+    check(!serves || std::all_of(tube->waiting.begin(), tube->waiting.end(), waits_no_more),
           "nobody waits while a job is ready and readable", name);
     sums.urgent += tube->urgent_jobs();
     sums.ready += tube->ready_jobs();

@@ -136,8 +136,10 @@ struct Engine::State : EngineMemory {
   };
   // Throws std::invalid_argument if a body of one call has more than kBodyPiece bytes.
   static void refuse_large(std::string_view body);
-  // Looks at what a put into the tube meets. Gathers nothing.
-  PlannedPut meet(Tube& tube, const PutOrder& order);
+  // Looks at what a put into the tube meets. The spread is drawn from `body_id`. Gathers nothing.
+  PlannedPut meet(Tube& tube, const PutOrder& order, JobId body_id);
+  // Returns when a job expires (0: never), as PutOrder and Patch say; none if after kLastDue.
+  std::optional<UtcMs> expiry(Millis in, std::optional<UtcMs> at) const;
   // Gathers a put into the tube, if it can be carried out. `body`: its id is 0 if the body is in
   // `bytes`.
   PlannedPut plan_put(Tube& tube, const PutOrder& order, const LargeBody& body,
@@ -166,8 +168,8 @@ struct Engine::State : EngineMemory {
   // Returns true if more is to be stored than a ready job needs, when the job's reservation ends
   // without a word of its worker.
   bool end_is_stored(const LoadedJob& job, Ending ending);
-  // Gives the job to the undertaker. REQUIRES: it is detached or reserved.
-  void entrust(LoadedJob& job, Ending ending);
+  // Gives the job to the undertaker. REQUIRES: it is detached, reserved, or ready and expired.
+  void entrust(LoadedJob& job, std::optional<Ending> ending);
   // The end of a reservation that was gathered: what is to be done in memory once it is appended.
   struct PlannedEnd {
     LoadedJob* job;
@@ -184,6 +186,14 @@ struct Engine::State : EngineMemory {
   // `served`, and the numbers of those that lose a job to `emptied`.
   void end_attempts(std::vector<Tube*>& served, std::vector<std::uint32_t>& emptied,
                     std::size_t budget);
+  // Gathers the end of a job that was cancelled or has expired.
+  PlannedEnd plan_end(LoadedJob& job);
+  // Entrusts up to `budget` ready jobs that have expired. Adds their tubes to `served`.
+  void expire(std::vector<Tube*>& served, std::size_t budget);
+  // Arms the timer of a ready job that expires.
+  void await_expiry(LoadedJob& job);
+  // Returns false if so many jobs are entrusted that no more are to be loaded.
+  bool may_entrust_more() const;
   // Sets when the ttr of a reserved job is over.
   void set_deadline(LoadedJob& job, std::uint64_t mono);
 
@@ -269,6 +279,11 @@ struct Engine::State : EngineMemory {
 
   // --- Reserving (reserving.cpp)
 
+  // Returns the ready job of the tube that goes out next; nullptr if none may go out now. Those
+  // before it that have expired are entrusted, up to a few: `advance` goes on with the rest.
+  LoadedJob* first_ready(Tube& tube);
+  // Returns true if a client waits for the tube's first_ready().
+  bool can_serve(Tube& tube) { return tube.first_waiting() != nullptr && first_ready(tube); }
   // Returns the ready job that the client gets if it reserves now; nullptr if there is none.
   LoadedJob* best_ready(const Client& client);
   // Lets the client hold the ready job, and returns the Delivery.
@@ -281,7 +296,7 @@ struct Engine::State : EngineMemory {
   // The same for many tubes: the lowest (priority, id) of all of them goes out first. Empties
   // `those`.
   void serve(std::vector<Tube*>& those);
-  // REQUIRES: tube.can_serve().
+  // REQUIRES: can_serve(tube).
   void serve_next(Tube& tube);
   void start_waiting(Client& client, std::optional<Millis> timeout);
   void stand_in_lines(Client& client);

@@ -75,6 +75,7 @@ std::optional<Delivery> Engine::reserve_job(ClientId id, Now now, JobId job_id) 
   Client& client = s.client(id);
   std::optional<JobRecord> record = s.record_of(job_id);
   if (!record || s.state_of(*record) == JobState::kReserved) return std::nullopt;
+  if (!record->buried() && record->has_expired(s.clock.utc())) return std::nullopt;
   if (!s.may_hold_more(client)) throw OverLimit("the client has too many jobs reserved");
 
   Delivery delivery{.client = id, .kind = Delivery::Kind::kReserved, .job = {}};

@@ -56,6 +56,7 @@ void Engine::State::detach(LoadedJob& job) {
   Tube& tube = *job.tube;
   switch (job.state) {
     case JobState::kReady:
+      if (job.armed()) expiries.cancel(job);
       tube.ready.erase(tube.ready.iterator_to(job));
       --sums.ready;
       if (job.record.priority < kUrgentBelow) {
@@ -105,7 +106,11 @@ void Engine::State::drop_from_memory(LoadedJob& job) {
 }
 
 void Engine::State::make_ready(LoadedJob& job) {
-  if (job.record.extras && job.record.extras->cancel_asked) return entrust(job, Ending::kLost);
+  if (job.record.extras) {
+    if (job.record.extras->cancel_asked || job.record.has_expired(clock.utc()))
+      return entrust(job, std::nullopt);
+    if (job.record.extras->expires != 0) await_expiry(job);
+  }
   job.state = JobState::kReady;
   job.tube->ready.insert(job);
   ++sums.ready;

@@ -99,6 +99,10 @@ void Engine::State::room_appeared(Tube& tube) {
 std::size_t Engine::State::load(Tube& tube, std::size_t budget) {
   tube.starved = false;
   if (tube.far() == 0) return 0;
+  if (!may_entrust_more()) {
+    load_not_after(tube, clock.tick() + kPatience);
+    return 0;
+  }
   if (const std::size_t dropped = drop_surplus(tube, budget); dropped > 0) return dropped;
   const std::size_t most = memory_is_short() ? 1 : most_queued();
   if (tube.queued() >= most) {
@@ -185,7 +189,7 @@ void Engine::State::look_at(const std::vector<Tube*>& those) {
     };
     const auto last = std::find_if(first, records.end(), is_others);
     try {
-      load(*tube, {first, last}, limit);
+      if (may_entrust_more()) load(*tube, {first, last}, limit);
       load_what_is_due(*tube);
     } catch (const StoreError& error) {
       loading_failed(tube->load_time, error);

@@ -20,13 +20,23 @@ constexpr std::uint64_t kPatience = 100;
 
 }  // namespace
 
+LoadedJob* Engine::State::first_ready(Tube& tube) {
+  constexpr int kAtOnce = 16;
+  if (!tube.open()) return nullptr;
+  for (int expired = 0; expired < kAtOnce && !tube.ready.empty(); ++expired) {
+    LoadedJob& first = *tube.ready.begin();
+    if (!first.record.has_expired(clock.utc())) return &first;
+    entrust(first, std::nullopt);
+  }
+  return nullptr;
+}
+
 LoadedJob* Engine::State::best_ready(const Client& client) {
   LoadedJob* best = nullptr;
   for (const auto& watch : client.watches) {
-    Tube& tube = *watch->tube;
-    if (!tube.open()) continue;
-    LoadedJob& first = *tube.ready.begin();
-    if (best == nullptr || ByPriority()(first, *best)) best = &first;
+    LoadedJob* const first = first_ready(*watch->tube);
+    if (first == nullptr) continue;
+    if (best == nullptr || ByPriority()(*first, *best)) best = first;
   }
   return best;
 }
@@ -56,7 +66,7 @@ void Engine::State::serve_next(Tube& tube) {
 }
 
 void Engine::State::serve(Tube& tube) {
-  while (tube.can_serve()) serve_next(tube);
+  while (can_serve(tube)) serve_next(tube);
 }
 
 // A heap of the tubes by their first ready jobs. While a tube is in it, its first job stays: only
@@ -64,7 +74,7 @@ void Engine::State::serve(Tube& tube) {
 void Engine::State::serve(std::vector<Tube*>& those) {
   std::sort(those.begin(), those.end());
   those.erase(std::unique(those.begin(), those.end()), those.end());
-  std::erase_if(those, [](Tube* tube) { return !tube->can_serve(); });
+  std::erase_if(those, [this](Tube* tube) { return !can_serve(*tube); });
   const auto later = [](const Tube* a, const Tube* b) {
     return ByPriority()(*b->ready.begin(), *a->ready.begin());
   };
@@ -72,8 +82,8 @@ void Engine::State::serve(std::vector<Tube*>& those) {
   while (!those.empty()) {
     std::pop_heap(those.begin(), those.end(), later);
     Tube& tube = *those.back();
-    if (tube.can_serve()) serve_next(tube);
-    if (tube.can_serve()) {
+    if (can_serve(tube)) serve_next(tube);
+    if (can_serve(tube)) {
       std::push_heap(those.begin(), those.end(), later);
     } else {
       those.pop_back();

@@ -54,7 +54,6 @@ struct Tube {
   bool ripening() const { return ripening_hook.is_linked(); }
   // Returns true if its ready jobs may go out.
   bool open() const { return !ready.empty() && !paused() && !ripening(); }
-  bool can_serve() { return open() && first_waiting() != nullptr; }
   // Returns the client that has waited longest; nullptr if none waits. Takes out of the line those
   // before it that wait no more.
   Client* first_waiting() {

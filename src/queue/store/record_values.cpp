@@ -52,6 +52,8 @@ void each_field_of_extras(Extras& extras, Field&& field) {
   field(24, extras.death);
   field(25, extras.has_story);
   field(26, extras.cancel_asked);
+  field(27, extras.expires);
+  field(28, extras.at_expiry);
 }
 
 template <typename Tube, typename Field>

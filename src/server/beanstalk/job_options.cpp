@@ -25,6 +25,16 @@ std::string_view key(std::string_view text) {
   return text;
 }
 
+queue::UtcMs moment_or_never(std::string_view text) {
+  return text == "never" ? queue::kNeverExpires : moment(text);
+}
+
+queue::AtExpiry at_expiry(std::string_view text) {
+  if (text == "drop") return queue::AtExpiry::kDrop;
+  if (text == "dead") return queue::AtExpiry::kDead;
+  refuse_option(fmt::format("{}: drop or dead", quoted(text)));
+}
+
 OnConflict on_conflict(std::string_view text) {
   if (text == "reject") return OnConflict::kReject;
   if (text == "ignore") return OnConflict::kIgnore;
@@ -100,6 +110,10 @@ constexpr std::array kOptions = {
     option<&JobOptions::delay, duration>("delay", kPut | kPatch | kFail),
     option<&JobOptions::due, moment>("due", kPut | kPatch),
     option<&JobOptions::ttr, ttr>("ttr", kPut | kPatch),
+    option<&JobOptions::spread, duration>("spread", kPut),
+    option<&JobOptions::expires_in, duration>("expires-in", kPut | kPatch),
+    option<&JobOptions::expires_at, moment_or_never>("expires-at", kPut | kPatch),
+    option<&JobOptions::at_expiry, at_expiry>("at-expiry", kPut | kPatch),
     Option{"key", kPut, [](const JobOptions& options) { return !options.key.empty(); },
            [](JobOptions& options, std::string_view text) { options.key = key(text); }},
     option<&JobOptions::on_conflict, on_conflict>("on-conflict", kPut),
@@ -182,15 +196,21 @@ queue::PutOrder put_order(const JobOptions& options) {
           .key = options.key,
           .on_conflict = options.on_conflict.value_or(OnConflict::kReject),
           .key_window = options.key_window.value_or(0),
-          .retry = retry};
+          .retry = retry,
+          .expires_in = options.expires_in.value_or(0),
+          .expires_at = options.expires_at,
+          .at_expiry = options.at_expiry.value_or(queue::AtExpiry::kDrop),
+          .spread = options.spread.value_or(0)};
 }
 
 void set_defaults(std::string_view defaults, JobOptions& options) {
   const bool has_due = options.delay || options.due;
+  const bool expires = options.expires_in || options.expires_at;
   while (const auto part = take_option(defaults)) {
     const auto* const found = find_option(part->name, OptionsOf::kPut);
     if (found == kOptions.end() || found->is_set(options)) continue;
     if (has_due && (part->name == "delay" || part->name == "due")) continue;
+    if (expires && (part->name == "expires-in" || part->name == "expires-at")) continue;
     found->set(options, *part->value);
   }
 }
@@ -200,6 +220,12 @@ JobOptions parse_job_options(std::string_view text, OptionsOf of) {
   while (const auto option = take_option(text)) read(*option, of, options);
   if (options.delay && options.due) refuse_option("due: does not go with delay");
   if (options.window && options.once.empty()) refuse_option("window: needs once");
+  if (options.expires_in && options.expires_at)
+    refuse_option("expires-at: does not go with expires-in");
+  if (options.expires_in == 0) refuse_option("expires-in: 0 is not allowed; expires-at=never is");
+  const bool expires = options.expires_in || options.expires_at;
+  if (options.at_expiry && !expires && of == OptionsOf::kPut)
+    refuse_option("at-expiry: needs expires-in or expires-at");
   const bool has_key = !options.key.empty() || of == OptionsOf::kBatch;
   if (options.on_conflict && !has_key) refuse_option("on-conflict: needs a key");
   if (options.key_window && !has_key) refuse_option("key-window: needs a key");

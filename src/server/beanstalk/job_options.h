@@ -10,6 +10,10 @@
 //   due            a moment: milliseconds since 1970, or RFC 3339                  put patch
 //                  (server/timestamp.h)
 //   ttr            a duration of 1s to 4294967295s                                 put patch
+//   spread         a duration: due later by a part of it                           put
+//   expires-in     a duration from now                                             put patch
+//   expires-at     a moment, as due, or never                                      put patch
+//   at-expiry      drop or dead                                                    put patch
 //   key            1 to 200 bytes, none of them a space or below                   put
 //   on-conflict    reject, ignore, replace, keep-due or debounce                   put
 //   key-window     a duration                                                      put
@@ -43,6 +47,10 @@ struct JobOptions {
   std::optional<queue::Millis> delay = {};
   std::optional<queue::UtcMs> due = {};
   std::optional<queue::Millis> ttr = {};
+  std::optional<queue::Millis> spread = {};
+  std::optional<queue::Millis> expires_in = {};
+  std::optional<queue::UtcMs> expires_at = {};
+  std::optional<queue::AtExpiry> at_expiry = {};
   std::string_view key = {};  // points into the text
   std::optional<queue::OnConflict> on_conflict = {};
   std::optional<queue::Millis> key_window = {};

@@ -59,6 +59,10 @@ void add_extras(Line& line, const queue::JobExtras& extras) {
   line.count("attempts", extras.attempts);
   if (extras.death != queue::Death::kNone) line.word("dead", name_of(extras.death));
   if (extras.cancel_asked) line.field("cancel_asked", true);
+  if (extras.expires != 0) {
+    line.word("expires_at", format_timestamp(std::min(extras.expires, queue::kLastDue)));
+    line.word("at_expiry", name_of(extras.at_expiry));
+  }
 }
 
 }  // namespace

@@ -74,7 +74,10 @@ void Session::patch_job(std::optional<std::string_view> body) {
                              .ttr = options_.ttr,
                              .due_in = options_.delay,
                              .due_at = options_.due,
-                             .body = body};
+                             .body = body,
+                             .expires_in = options_.expires_in,
+                             .expires_at = options_.expires_at,
+                             .at_expiry = options_.at_expiry};
     answer(service_.engine().patch(now, *id, patch), "PATCHED ", *id);
   });
 }

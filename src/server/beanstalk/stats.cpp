@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <iterator>
 #include <string_view>
 
@@ -126,12 +127,18 @@ std::string_view name_of(queue::JobState state) {
   return "invalid";
 }
 
+std::string_view name_of(queue::AtExpiry at_expiry) {
+  return at_expiry == queue::AtExpiry::kDead ? "dead" : "drop";
+}
+
 std::string_view name_of(queue::Death death) {
   switch (death) {
     case queue::Death::kNone:
       return "no";
     case queue::Death::kAttempts:
       return "attempts";
+    case queue::Death::kExpired:
+      return "expired";
   }
   return "unknown";
 }
@@ -218,6 +225,10 @@ std::string job_stats_yaml(const queue::JobStats& job) {
   if (!extras.key.empty()) yaml.field("key", in_quotes(extras.key));
   yaml.policy(extras.retry).field("attempts", extras.attempts).field("dead", name_of(extras.death));
   if (extras.cancel_asked) yaml.field("cancel-asked", true);
+  if (extras.expires != 0) {
+    yaml.field("expires-at", format_timestamp(std::min(extras.expires, queue::kLastDue)))
+        .field("at-expiry", name_of(extras.at_expiry));
+  }
   return yaml.take();
 }
 

@@ -14,6 +14,7 @@ namespace carillon::server::beanstalk {
 // The words of states and deaths: "delayed", "attempts".
 std::string_view name_of(queue::JobState state);
 std::string_view name_of(queue::Death death);
+std::string_view name_of(queue::AtExpiry at_expiry);
 
 std::string server_stats_yaml(Service& service);
 std::string tube_stats_yaml(const queue::TubeStats& tube);

@@ -1,0 +1,183 @@
+// Jobs that expire, and jobs that are spread: what happens at the edges. The model test knows the
+// rest.
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+
+#include "queue/engine_fixture.h"
+
+namespace carillon::queue {
+namespace {
+
+class EngineExpiry : public EngineTest {
+ protected:
+  JobId put(std::string_view body, PutOrder order) { return queue.put(producer, body, order); }
+  bool exists(JobId id) { return engine.peek(queue.now(), id).has_value(); }
+};
+
+TEST_F(EngineExpiry, AReadyJobGoesInTheMillisecondInWhichItExpires) {
+  const JobId id = put("a", {.expires_in = 100});
+  queue.pass(99);
+  EXPECT_TRUE(exists(id));
+  queue.pass(1);
+  EXPECT_FALSE(exists(id));
+  EXPECT_EQ(queue.reserve(worker), "TIMED_OUT");
+  EXPECT_EQ(counts().ready + counts().reserved + counts().delayed, 0U);
+}
+
+TEST_F(EngineExpiry, ADeadOneIsBuriedWithTheReason) {
+  const JobId id = put("a", {.expires_in = 100, .at_expiry = AtExpiry::kDead});
+  queue.pass(100);
+  EXPECT_EQ(state(id), JobState::kBuried);
+  EXPECT_EQ(engine.job_stats(queue.now(), id)->record.extras->death, Death::kExpired);
+}
+
+TEST_F(EngineExpiry, AKickedOneDoesNotExpireAgain) {
+  const JobId id = put("a", {.expires_in = 100, .at_expiry = AtExpiry::kDead});
+  queue.pass(100);
+  ASSERT_TRUE(engine.kick_job(queue.now(), id).done);
+  queue.pass(1'000);
+  EXPECT_EQ(queue.reserve(worker), "a");
+}
+
+TEST_F(EngineExpiry, ADelayedOneIsGoneWhenItIsDue) {
+  const JobId near = put("a", {.due_in = 200, .expires_in = 100});
+  const JobId far = put("b", {.due_in = 86'400'000, .expires_in = 100});
+  queue.wait(worker);
+  queue.pass(199);
+  EXPECT_TRUE(exists(near));
+  EXPECT_FALSE(engine.reserve_job(other, queue.now(), near)) << "no worker gets it";
+  queue.pass(1);
+  EXPECT_FALSE(exists(near));
+  queue.pass(86'399'800);
+  EXPECT_FALSE(exists(far));
+  EXPECT_EQ(queue.deliveries(), Words{});
+}
+
+TEST_F(EngineExpiry, AWorkerKeepsTheJobAndItGoesWhenItComesBack) {
+  const JobId id = put("a", {.ttr = 60'000, .expires_in = 100});
+  EXPECT_EQ(queue.reserve(worker), "a");
+  queue.pass(200);
+  EXPECT_TRUE(engine.touch(worker, queue.now(), id).done);
+  EXPECT_TRUE(engine.release(worker, queue.now(), id, 0, 0).done);
+  queue.pass(1);
+  EXPECT_FALSE(exists(id));
+}
+
+TEST_F(EngineExpiry, AWorkerMayDeleteItInTime) {
+  const JobId id = put("a", {.expires_in = 100});
+  EXPECT_EQ(queue.reserve(worker), "a");
+  queue.pass(200);
+  EXPECT_TRUE(engine.remove(worker, queue.now(), id).done);
+}
+
+TEST_F(EngineExpiry, NoWorkerGetsOneOfAStormThatExpires) {
+  for (int i = 0; i < 1'000; ++i) put("old", {.priority = 0, .expires_in = 100});
+  put("new", {.priority = 1});
+  queue.add_ns(100 * kMs);
+  std::string word = "TIMED_OUT";
+  for (int i = 0; i < 100 && word == "TIMED_OUT"; ++i) word = queue.reserve(worker);
+  EXPECT_EQ(word, "new");
+  while (engine.next_wakeup() && *engine.next_wakeup() <= queue.now().mono_ns) queue.pass(0);
+  EXPECT_EQ(counts().ready, 0U);
+  EXPECT_EQ(counts().reserved, 1U);
+}
+
+TEST_F(EngineExpiry, AWaitingClientIsServedBehindAStormThatExpires) {
+  engine.pause(queue.now(), "default", 200);
+  for (int i = 0; i < 1'000; ++i) put("old", {.priority = 0, .expires_in = 200});
+  put("new", {.priority = 1});
+  queue.wait(worker);
+  queue.add_ns(200 * kMs);
+  for (int i = 0; i < 100; ++i) queue.pass(0);
+  EXPECT_EQ(queue.deliveries(), Words{"2:new"});
+}
+
+TEST_F(EngineExpiry, ARestartEndsWhatHasExpiredMeanwhile) {
+  const JobId dropped = put("a", {.expires_in = 100});
+  const JobId buried = put("b", {.expires_in = 100, .at_expiry = AtExpiry::kDead});
+  queue.restart(200);
+  queue.pass(0);
+  EXPECT_FALSE(queue.engine().peek(queue.now(), dropped));
+  EXPECT_EQ(state(buried), JobState::kBuried);
+}
+
+TEST_F(EngineExpiry, MoreHaveExpiredThanMayBeInMemoryAtOnce) {
+  for (int i = 0; i < 30'000; ++i) put("a", {.expires_in = 100});
+  const JobId id = put("b", {});
+  queue.restart(200);
+  EXPECT_LE(queue.engine().stats().jobs.loaded, 11'000U);
+  for (int i = 0; i < 4'000; ++i) queue.pass(10);
+  const ClientId client = queue.engine().connect();
+  EXPECT_EQ(queue.engine().reserve(client, queue.now(), 0)->job.id, id);
+  EXPECT_EQ(queue.engine().stats().jobs.loaded, 1U);
+}
+
+TEST_F(EngineExpiry, ItIsAMomentOfTheWallClock) {
+  const JobId id = put("a", {.expires_at = queue.utc() + 1'000});
+  queue.step_wall_clock(-5'000);
+  queue.pass(5'999);
+  EXPECT_TRUE(exists(id));
+  queue.step_wall_clock(+1);
+  queue.pass(0);
+  queue.pass(1);
+  EXPECT_FALSE(exists(id));
+}
+
+TEST_F(EngineExpiry, APatchSetsAndEndsIt) {
+  const JobId id = put("a", {.expires_in = 100});
+  engine.patch(queue.now(), id, {.expires_at = kNeverExpires});
+  queue.pass(100);
+  EXPECT_TRUE(exists(id));
+  engine.patch(queue.now(), id, {.expires_in = 50, .at_expiry = AtExpiry::kDead});
+  queue.pass(50);
+  EXPECT_EQ(state(id), JobState::kBuried);
+}
+
+TEST_F(EngineExpiry, ItEndsTheKeyToo) {
+  put("a", {.key = "k", .expires_in = 100});
+  queue.pass(100);
+  EXPECT_FALSE(engine.job_with_key(producer, "k"));
+}
+
+TEST_F(EngineExpiry, WhatCannotBeStoredIsTriedAgain) {
+  const JobId id = put("a", {.expires_in = 100});
+  queue.store().faults.appends = true;
+  EXPECT_THROW(queue.pass(100), StoreError);
+  EXPECT_EQ(queue.reserve(worker), "TIMED_OUT");
+  queue.store().faults = {};
+  queue.pass(1'000);
+  EXPECT_FALSE(exists(id));
+}
+
+TEST_F(EngineExpiry, BothEndWithTheYear9999) {
+  using Result = PutOutcome::Result;
+  const auto put_it = [&](const PutOrder& order) {
+    return engine.put(producer, queue.now(), order, "a").result;
+  };
+  EXPECT_EQ(put_it({.expires_at = kLastDue}), Result::kInserted);
+  EXPECT_EQ(put_it({.expires_at = kLastDue + 1}), Result::kTooFar);
+  EXPECT_EQ(put_it({.expires_in = kLastDue}), Result::kTooFar);
+  EXPECT_EQ(put_it({.due_at = kLastDue, .spread = kLastDue}), Result::kTooFar);
+  EXPECT_EQ(put_it({.due_in = UINT64_MAX, .spread = UINT64_MAX}), Result::kTooFar);
+}
+
+// --- Spread
+
+TEST_F(EngineExpiry, SpreadJobsAreDueEvenlyAndNeverEarly) {
+  std::map<UtcMs, int> due;
+  for (int i = 0; i < 1'000; ++i) {
+    const JobId id = put("a", {.due_in = 1'000, .spread = 10'000});
+    const UtcMs at = engine.job_stats(queue.now(), id)->record.due - queue.utc();
+    EXPECT_GE(at, 1'000U);
+    EXPECT_LT(at, 11'000U);
+    ++due[at / 1'000];
+  }
+  for (const auto& [second, jobs] : due) EXPECT_NEAR(jobs, 100, 40) << second;
+  EXPECT_EQ(due.size(), 10U);
+}
+
+}  // namespace
+}  // namespace carillon::queue
