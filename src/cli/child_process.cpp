@@ -1,12 +1,12 @@
-// Starts a command with posix_spawn(), waits for it through a pidfd, and kills it.
+// Starts a command with fork() and exec, waits for it through a pidfd, and kills it.
 
 #include "cli/child_process.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <spawn.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,6 +19,7 @@
 
 #include "cli/error_text.h"
 #include "cli/exit_status.h"
+#include "cli/process_guard.h"
 
 // POSIX requires the program to declare it. NOLINTNEXTLINE(readability-redundant-declaration)
 extern char** environ;
@@ -50,38 +51,46 @@ base::FileDescriptor file_in_memory(std::string_view bytes) {
   return file;
 }
 
-// The attributes and file actions for posix_spawn().
-class SpawnSettings {
- public:
-  explicit SpawnSettings(int standard_input) {
-    ::posix_spawn_file_actions_init(&actions_);
-    ::posix_spawn_file_actions_adddup2(&actions_, standard_input, STDIN_FILENO);
-    ::posix_spawnattr_init(&attributes_);
-    // Without this, signals that this process blocks or ignores stay so after the exec.
-    sigset_t none;
-    sigset_t all;
-    sigemptyset(&none);
-    sigfillset(&all);
-    ::posix_spawnattr_setsigmask(&attributes_, &none);
-    ::posix_spawnattr_setsigdefault(&attributes_, &all);
-    ::posix_spawnattr_setpgroup(&attributes_, 0);
-    ::posix_spawnattr_setflags(
-        &attributes_, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
-  }
-  ~SpawnSettings() {
-    ::posix_spawn_file_actions_destroy(&actions_);
-    ::posix_spawnattr_destroy(&attributes_);
-  }
-  SpawnSettings(const SpawnSettings&) = delete;
-  SpawnSettings& operator=(const SpawnSettings&) = delete;
-
-  const posix_spawn_file_actions_t* actions() const { return &actions_; }
-  const posix_spawnattr_t* attributes() const { return &attributes_; }
-
- private:
-  posix_spawn_file_actions_t actions_{};
-  posix_spawnattr_t attributes_{};
+// What the child needs between fork() and exec. This process has other threads, whose locks the
+// child can never get: it may allocate nothing there.
+struct Start {
+  const char* program;
+  char* const* words;
+  char* const* environment;
+  int standard_input;
+  int standard_error;
+  const ProcessGuard* guard;
+  pid_t parent;
+  int report;  // gets errno if the program does not start
 };
+
+void use_default_signals() {
+  struct sigaction action {};
+  action.sa_handler = SIG_DFL;
+  for (int number = 1; number < NSIG; ++number) ::sigaction(number, &action, nullptr);
+  sigset_t none;
+  sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+[[noreturn]] void become(const Start& start) {
+  const auto give_up = [&start] {
+    const int error = errno;
+    if (::write(start.report, &error, sizeof error) < 0) ::_exit(kFailure + 1);
+    ::_exit(kFailure);
+  };
+  ::setpgid(0, 0);
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  // The worker may have died before that call; then nobody would send the signal.
+  if (::getppid() != start.parent) ::_exit(kFailure);
+  if (start.guard != nullptr) start.guard->watch(::getpid());
+  use_default_signals();
+  if (::dup2(start.standard_input, STDIN_FILENO) < 0) give_up();
+  if (start.standard_error >= 0 && ::dup2(start.standard_error, STDERR_FILENO) < 0) give_up();
+  ::execve(start.program, start.words, start.environment);
+  give_up();
+  ::_exit(kFailure);
+}
 
 std::string_view name_of(std::string_view variable) {
   return variable.substr(0, variable.find('='));
@@ -128,16 +137,39 @@ std::string find_program(const std::string& name) {
 }
 
 ChildProcess::ChildProcess(const std::vector<std::string>& command,
-                           const std::vector<std::string>& extra_environment,
-                           std::string_view body) {
+                           const std::vector<std::string>& extra_environment, std::string_view body,
+                           const ChildSettings& settings)
+    : guard_(settings.guard) {
   const base::FileDescriptor standard_input = file_in_memory(body);
-  const SpawnSettings settings(standard_input.get());
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) fail("cannot start a command", errno);
+  const base::FileDescriptor report(ends[0]);
+  base::FileDescriptor childs_report(ends[1]);
   std::vector<std::string> words = command;
   std::vector<std::string> environment = environment_with(extra_environment);
-  const int error =
-      ::posix_spawnp(&pid_, words.front().c_str(), settings.actions(), settings.attributes(),
-                     pointers_to(words).data(), pointers_to(environment).data());
-  if (error != 0) fail(fmt::format("cannot run \"{}\"", words.front()), error);
+  const std::string program = find_program(words.front());
+  const std::vector<char*> word_pointers = pointers_to(words);
+  const std::vector<char*> environment_pointers = pointers_to(environment);
+  const Start start{.program = program.empty() ? words.front().c_str() : program.c_str(),
+                    .words = word_pointers.data(),
+                    .environment = environment_pointers.data(),
+                    .standard_input = standard_input.get(),
+                    .standard_error = settings.standard_error,
+                    .guard = guard_,
+                    .parent = ::getpid(),
+                    .report = childs_report.get()};
+  pid_ = ::fork();
+  if (pid_ == 0) become(start);
+  if (pid_ < 0) fail(fmt::format("cannot run \"{}\"", words.front()), errno);
+  childs_report = base::FileDescriptor();
+  int error = 0;
+  ssize_t count = 0;
+  while ((count = ::read(report.get(), &error, sizeof error)) < 0 && errno == EINTR) {
+  }
+  if (count > 0) {
+    reap();
+    fail(fmt::format("cannot run \"{}\"", words.front()), error);
+  }
   pid_fd_ = open_pid(pid_);
   if (!pid_fd_) {
     const int reason = errno;
@@ -157,6 +189,10 @@ bool ChildProcess::wait(Patience limit, int interrupt_fd) {
   return true;
 }
 
+void ChildProcess::terminate() {
+  if (running_) ::kill(-pid_, SIGTERM);
+}
+
 void ChildProcess::kill() {
   if (!running_) return;
   // The process group exists at least until its leader is reaped.
@@ -165,6 +201,14 @@ void ChildProcess::kill() {
 }
 
 void ChildProcess::reap() {
+  if (guard_ != nullptr) {
+    // Its number is its own until it is reaped.
+    siginfo_t ended{};
+    while (::waitid(P_PID, static_cast<id_t>(pid_), &ended, WEXITED | WNOWAIT) < 0 &&
+           errno == EINTR) {
+    }
+    guard_->forget(pid_);
+  }
   int status = 0;
   while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
   }
@@ -177,10 +221,10 @@ void ChildProcess::reap() {
 }
 
 std::string ChildProcess::describe_end() const {
-  if (signal_ == 0) return fmt::format("exit {}", exit_code_);
-  const char* description = ::sigdescr_np(signal_);
-  return fmt::format("signal {} ({})", signal_,
-                     description != nullptr ? lower_first(description) : "real-time");
+  if (signal_ == 0) return fmt::format("exit status {}", exit_code_);
+  const char* name = ::sigabbrev_np(signal_);
+  return name != nullptr ? fmt::format("killed by signal {} (SIG{})", signal_, name)
+                         : fmt::format("killed by signal {}", signal_);
 }
 
 }  // namespace carillon::cli

@@ -7,6 +7,9 @@
 // The body is a file in memory, not a pipe: the worker is not blocked by a command that reads it
 // late or never, and the command can seek in it. The command is in a process group of its own, so
 // Ctrl-C at a terminal reaches the worker, but not the commands, which the worker lets finish.
+//
+// The command does not outlive its worker: the kernel kills it when the thread that started it ends
+// (PR_SET_PDEATHSIG), and a ProcessGuard what it has started itself.
 #pragma once
 
 #include <sys/types.h>
@@ -20,6 +23,13 @@
 
 namespace carillon::cli {
 
+class ProcessGuard;
+
+struct ChildSettings {
+  int standard_error = -1;              // a descriptor for it; -1: that of this process
+  const ProcessGuard* guard = nullptr;  // must outlive the child
+};
+
 // Returns the path of the program `name`, searched as execvp() does: in PATH, unless the name has a
 // slash. Returns an empty string if there is no such executable file.
 std::string find_program(const std::string& name);
@@ -29,10 +39,11 @@ class ChildProcess {
  public:
   // Starts `command`. Its environment is that of this process, with `extra_environment`
   // ("NAME=value") added or replaced; its signals have their default actions and none is blocked.
-  // It shares standard output and error with this process. Throws Failure if it cannot be started.
-  // REQUIRES: `command` is not empty.
+  // It shares standard output with this process. Throws Failure if it cannot be started.
+  // REQUIRES: `command` is not empty. The thread that calls this outlives the object.
   ChildProcess(const std::vector<std::string>& command,
-               const std::vector<std::string>& extra_environment, std::string_view body);
+               const std::vector<std::string>& extra_environment, std::string_view body,
+               const ChildSettings& settings = {});
 
   // Calls kill() if the command still runs.
   ~ChildProcess();
@@ -43,6 +54,9 @@ class ChildProcess {
   // soon as `interrupt_fd` is readable.
   bool wait(Patience limit, int interrupt_fd);
 
+  // Asks the command's whole process group to end: sends SIGTERM.
+  void terminate();
+
   // Sends SIGKILL to the command's whole process group, and waits until the command has ended.
   void kill();
 
@@ -50,12 +64,13 @@ class ChildProcess {
   // REQUIRES: wait() has returned true, or kill() was called.
   bool succeeded() const { return signal_ == 0 && exit_code_ == 0; }
 
-  // Returns "exit 3" or "signal 9 (killed)". REQUIRES: as succeeded().
+  // Returns "exit status 3" or "killed by signal 9 (SIGKILL)". REQUIRES: as succeeded().
   std::string describe_end() const;
 
  private:
   void reap();
 
+  const ProcessGuard* guard_;
   pid_t pid_ = -1;
   base::FileDescriptor pid_fd_;  // becomes readable when the process ends
   bool running_ = true;

@@ -50,6 +50,10 @@ std::string printable(std::string_view line) {
   return line.size() > 60 ? text + "..." : text;
 }
 
+std::int64_t in_seconds(std::chrono::milliseconds time) {
+  return std::chrono::ceil<std::chrono::seconds>(time).count();
+}
+
 std::string command_of(std::string_view body, const PutOptions& options) {
   if (!options.named.empty()) {
     const std::string when = options.due_at ? fmt::format("due={}", *options.due_at)
@@ -144,13 +148,19 @@ void Client::use(std::string_view tube) {
 
 void Client::watch_only(const std::vector<std::string>& tubes) {
   constexpr std::string_view kInitial = "default";
-  for (const std::string& tube : tubes) {
-    const std::string command = "watch " + tube;
-    number_after(command, ask(command), "WATCHING");
-  }
-  if (std::find(tubes.begin(), tubes.end(), kInitial) != tubes.end()) return;
-  const std::string command = fmt::format("ignore {}", kInitial);
+  for (const std::string& tube : tubes) watch(tube);
+  if (std::find(tubes.begin(), tubes.end(), kInitial) == tubes.end()) ignore(kInitial);
+}
+
+void Client::watch(std::string_view tube) {
+  const std::string command = fmt::format("watch {}", tube);
   number_after(command, ask(command), "WATCHING");
+}
+
+void Client::ignore(std::string_view tube) {
+  const std::string command = fmt::format("ignore {}", tube);
+  const std::string reply = ask(command);
+  if (reply != "NOT_IGNORED") number_after(command, reply, "WATCHING");
 }
 
 PutAnswer Client::put(std::string_view body, const PutOptions& options) {
@@ -201,8 +211,11 @@ void Client::refuse_put(const std::string& command, const std::string& reply,
 }
 
 std::optional<Job> Client::reserve(Patience timeout) {
-  const std::string command =
-      timeout ? fmt::format("reserve-with-timeout-ms {}", timeout->count()) : "reserve";
+  std::string command = "reserve";
+  if (timeout && knows_own_verbs_)
+    command = fmt::format("reserve-with-timeout-ms {}", timeout->count());
+  if (timeout && !knows_own_verbs_)
+    command = fmt::format("reserve-with-timeout {}", in_seconds(*timeout));
   // Adding to a time-out of nearly 292 million years would overflow.
   Patience patience = timeout;
   if (patience && *patience < std::chrono::milliseconds::max() - kPatience) *patience += kPatience;
@@ -226,7 +239,10 @@ CancelAnswer Client::cancel(const std::string& job, bool ask_worker) {
 }
 
 bool Client::release(std::uint64_t id, std::uint32_t priority, std::chrono::milliseconds delay) {
-  return ask_whether(fmt::format("release-ms {} {} {}", id, priority, delay.count()), "RELEASED");
+  const std::string command =
+      knows_own_verbs_ ? fmt::format("release-ms {} {} {}", id, priority, delay.count())
+                       : fmt::format("release {} {} {}", id, priority, in_seconds(delay));
+  return ask_whether(command, "RELEASED");
 }
 
 bool Client::bury(std::uint64_t id, std::uint32_t priority) {

@@ -78,6 +78,40 @@ enum class CancelAnswer : std::uint8_t {
   kNone,      // there is no such job
 };
 
+// What became of a change to a job that nobody may have reserved.
+enum class ChangeAnswer : std::uint8_t {
+  kDone,
+  kReserved,  // a worker holds the job: nothing was changed
+  kNone,      // there is no such job
+};
+
+// What a touch has found.
+enum class TouchAnswer : std::uint8_t {
+  kTouched,
+  kCancelAsked,  // touched, and somebody has asked for the job's cancel
+  kNone,         // this client does not hold the job
+};
+
+// What is said of an attempt that has failed, apart from the error. What is not given follows from
+// the job's policy.
+struct FailOptions {
+  std::optional<std::chrono::milliseconds> delay = {};
+  std::optional<std::uint32_t> max_attempts = {};
+};
+
+// What becomes of a job whose attempt has failed.
+struct FailAnswer {
+  enum class Result : std::uint8_t {
+    kAgain,      // it comes again after `delay`
+    kDead,       // it is buried
+    kCancelled,  // it was deleted, as its cancel was asked for
+    kNone,       // this client does not hold it
+  };
+  Result result = Result::kNone;
+  std::uint64_t attempts = 0;  // that have failed
+  std::chrono::milliseconds delay{0};
+};
+
 // The largest body that any server takes, in bytes: beanstalkd's with `-z`.
 inline constexpr std::uint32_t kLargestBody = 1u << 30;
 
@@ -96,9 +130,20 @@ class Client {
   // REQUIRES, for every tube name passed to this class: parse_tube() accepts it.
   void use(std::string_view tube);
 
+  // Names this client in the stories of jobs. Returns false if the server does not know Carillon's
+  // own verbs: beanstalkd, or an older Carillon. From then on reserve() and release() use those of
+  // beanstalkd, with times in whole seconds, rounded up. REQUIRES: 1 to 100 bytes without a space.
+  bool name(std::string_view name);
+  // Returns false after name() did.
+  bool knows_own_verbs() const { return knows_own_verbs_; }
+
   // Selects the tubes that reserve() takes jobs from.
   // REQUIRES: `tubes` is not empty; watch_only() was not called before.
   void watch_only(const std::vector<std::string>& tubes);
+
+  // Adds a tube to those, or takes one away. The last one stays.
+  void watch(std::string_view tube);
+  void ignore(std::string_view tube);
 
   // Returns the job's id, and with a key, what became of the put. Throws Failure with the reason if
   // the server refuses the job, or, before anything is sent, if the body has more than kLargestBody
@@ -132,6 +177,11 @@ class Client {
   bool bury(std::uint64_t id, std::uint32_t priority);
   bool touch(std::uint64_t id);
 
+  // The same with Carillon's own verbs.
+  TouchAnswer touch_job(std::uint64_t id);
+  // The attempt has failed. Of `error` the server keeps 1 000 bytes.
+  FailAnswer fail(std::uint64_t id, std::string_view error, const FailOptions& options);
+
   // Makes up to `bound` buried jobs of the used tube ready; if none is buried, delayed ones.
   // Returns the number of jobs.
   std::uint64_t kick(std::uint32_t bound);
@@ -139,7 +189,22 @@ class Client {
   // Makes this buried or delayed job ready. Returns false if there is no such job in these states.
   bool kick_job(std::uint64_t id);
 
+  // Buries a job that nobody has reserved; `job` as in cancel(), `options` as bury-job takes them
+  // (docs/protocol.md): "pri=7".
+  ChangeAnswer bury_job(const std::string& job, const std::string& options);
+  // Changes such a job; `options` as patch-job takes them: "delay=3s". Throws Failure with the
+  // server's reason if it refuses them.
+  ChangeAnswer patch(const std::string& job, const std::string& options);
+
+  // Lets no job of the tube be reserved for so many seconds; 0 ends that. Returns false if there is
+  // no such tube.
+  bool pause_tube(std::string_view tube, std::uint32_t seconds);
+  // Sets what holds for the tube; `options` as set-tube takes them: "max-attempts=3".
+  void set_tube(std::string_view tube, const std::string& options);
+
   std::optional<Job> peek(std::uint64_t id);
+  // `job` as in cancel().
+  std::optional<Job> peek(const std::string& job);
 
   // Acts on the used tube.
   std::optional<Job> peek(PeekState state);
@@ -167,10 +232,20 @@ class Client {
 
   StatsFields stats();
   std::optional<StatsFields> stats_job(std::uint64_t id);
+  // As stats_job(), and with more fields; `job` as in cancel().
+  std::optional<StatsFields> show_job(const std::string& job);
+  // The same; as stats_job() after name() was false.
+  std::optional<StatsFields> show_job(std::uint64_t id);
+  // Returns the last failed attempts of a job, the earliest first: each a list of fields (time,
+  // ending, worker, error).
+  std::vector<StatsFields> story(std::uint64_t id);
+  // Returns the names of all tubes.
+  std::vector<std::string> tubes();
   std::optional<StatsFields> stats_tube(std::string_view tube);
 
  private:
   std::string ask(const std::string& command, Patience patience = kPatience);
+  ChangeAnswer ask_to_change(const std::string& command, std::string_view done);
   bool ask_whether(const std::string& command, std::string_view yes);
   std::vector<std::string> read_lines(const std::string& command, const std::string& reply,
                                       std::size_t expected);
@@ -185,6 +260,7 @@ class Client {
   [[noreturn]] void throw_unexpected(std::string_view command, std::string_view reply) const;
 
   Stream stream_;
+  bool knows_own_verbs_ = true;
 };
 
 }  // namespace carillon::cli

@@ -26,7 +26,12 @@ void add_put(CLI::App& app, int& exit_code);
 void add_reserve(CLI::App& app, int& exit_code);
 void add_delete(CLI::App& app, int& exit_code);
 void add_cancel(CLI::App& app, int& exit_code);
+void add_release(CLI::App& app, int& exit_code);
+void add_bury(CLI::App& app, int& exit_code);
 void add_kick(CLI::App& app, int& exit_code);
+void add_pause(CLI::App& app, int& exit_code);
+void add_resume(CLI::App& app, int& exit_code);
+void add_drain(CLI::App& app, int& exit_code);
 void add_peek(CLI::App& app, int& exit_code);
 void add_stats(CLI::App& app, int& exit_code);
 void add_work(CLI::App& app, int& exit_code);
@@ -47,7 +52,7 @@ struct Command {
   void (*add)(CLI::App& app, int& exit_code);
 };
 
-inline constexpr std::array<Command, 12> kCommands{{
+inline constexpr std::array<Command, 17> kCommands{{
     {"serve", "Run the server", "carillon serve --data ./carillon-data", add_serve},
     {"put", "Put a job, to be handed out now or at its time", "carillon put --delay 3s \"hello\"",
      add_put},
@@ -56,7 +61,14 @@ inline constexpr std::array<Command, 12> kCommands{{
     {"delete", "Delete jobs", "carillon delete 7 8", add_delete},
     {"cancel", "Delete jobs that nobody works on, by id or key", "carillon cancel --key invoice-7",
      add_cancel},
+    {"release", "Make waiting jobs ready now, or at another time", "carillon release 7 --delay 1h",
+     add_release},
+    {"bury", "Set jobs aside, until they are kicked or released", "carillon bury 7", add_bury},
     {"kick", "Make buried or delayed jobs ready now", "carillon kick 10 --tube mail", add_kick},
+    {"pause", "Give workers no jobs of a tube for a time", "carillon pause mail 10m", add_pause},
+    {"resume", "End the pause of a tube", "carillon resume mail", add_resume},
+    {"drain", "Refuse puts into a tube, and let it run empty", "carillon drain mail --wait",
+     add_drain},
     {"peek", "Look at a job without taking it", "carillon peek --delayed", add_peek},
     {"stats", "Show counters of the server, a tube or a job", "carillon stats --tube mail",
      add_stats},

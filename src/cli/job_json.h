@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "cli/client.h"
 
@@ -18,5 +19,13 @@ std::string met_json(std::uint64_t id, std::string_view tube, std::string_view r
 // Returns the JSON line of a job with its body: in "body" if it is UTF-8, else in "body_base64"
 // (RFC 4648), because JSON strings cannot hold other bytes. An empty `state` is left out.
 std::string job_json(const Job& job, std::string_view tube, std::string_view state);
+
+// The same with what show-job tells of the job: "key", "due", "attempts" and "dead", if it has
+// them, and "due_ms", the milliseconds since 1970; and with its failed attempts in "story".
+std::string shown_job_json(const Job& job, const StatsFields& shown,
+                           const std::vector<StatsFields>& story);
+
+// Returns the JSON line of a job that was changed: "id", "tube", "state", and as above.
+std::string changed_json(const StatsFields& shown);
 
 }  // namespace carillon::cli

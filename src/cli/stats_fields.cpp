@@ -20,6 +20,27 @@ namespace {
 constexpr std::array<std::string_view, 7> kTextFields{"name",     "tube", "state",   "version",
                                                       "hostname", "os",   "platform"};
 
+// Undoes what a scalar in double quotes needs: \", \\ and \xNN.
+std::string unquoted(std::string_view text) {
+  constexpr int kHexadecimal = 16;
+  std::string plain;
+  while (!text.empty()) {
+    const bool escaped = text.size() > 1 && text.front() == '\\';
+    unsigned byte = 0;
+    if (escaped && text[1] == 'x' && text.size() >= 4 &&
+        std::from_chars(text.data() + 2, text.data() + 4, byte, kHexadecimal).ptr ==
+            text.data() + 4) {
+      plain += static_cast<char>(byte);
+      text.remove_prefix(4);
+      continue;
+    }
+    if (escaped) text.remove_prefix(1);
+    plain += text.front();
+    text.remove_prefix(1);
+  }
+  return plain;
+}
+
 StatsField parse_field(std::string_view line) {
   const std::size_t colon = line.find(": ");
   if (colon == 0 || colon == std::string_view::npos) {
@@ -28,9 +49,9 @@ StatsField parse_field(std::string_view line) {
   }
   std::string_view value = line.substr(colon + 2);
   const bool quoted = value.size() >= 2 && value.front() == '"' && value.back() == '"';
-  if (quoted) value = value.substr(1, value.size() - 2);
-  return {
-      .name = std::string(line.substr(0, colon)), .value = std::string(value), .quoted = quoted};
+  return {.name = std::string(line.substr(0, colon)),
+          .value = quoted ? unquoted(value.substr(1, value.size() - 2)) : std::string(value),
+          .quoted = quoted};
 }
 
 bool is_text(const StatsField& field, bool of_server) {
@@ -86,6 +107,11 @@ std::uint64_t StatsFields::number(std::string_view name) const {
                               name, text(name)));
   }
   return number;
+}
+
+bool StatsFields::has(std::string_view name) const {
+  return std::any_of(fields_.begin(), fields_.end(),
+                     [name](const StatsField& field) { return field.name == name; });
 }
 
 std::string to_table(const StatsFields& stats) {

@@ -32,6 +32,8 @@ class StatsFields {
   // Throws Failure if there is no such field, or its value is not a number from 0 to 2^64-1.
   std::uint64_t number(std::string_view name) const;
 
+  bool has(std::string_view name) const;
+
   auto begin() const { return fields_.begin(); }
   auto end() const { return fields_.end(); }
 

@@ -2,14 +2,20 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
+#include <iterator>
 #include <memory>
+#include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/arguments.h"
 #include "cli/child_process.h"
 #include "cli/commands.h"
 #include "cli/worker.h"
+#include "cli/worker_tubes.h"
 #include "server/duration.h"
 
 namespace carillon::cli {
@@ -17,27 +23,33 @@ namespace {
 
 constexpr const char* kExamples =
     R"HELP(CMD gets the body on its standard input, and in its environment CARILLON_JOB_ID,
-CARILLON_TUBE and CARILLON_ATTEMPT (1, 2, ...). Exit code 0: the job is deleted.
-Anything else: it is released, to be tried again after a delay that doubles each
-time (less up to a quarter, at random). A job that runs longer than half of its
-ttr is touched, so that it stays with this worker.
+CARILLON_TUBE and CARILLON_ATTEMPT: 1, and one more for each failed attempt. Exit
+code 0: the job is deleted. Anything else is a failed attempt: the server counts
+it, and keeps the exit status and the last line of standard error in the job's
+story (carillon peek ID). A job that runs long is touched, so that it stays with
+this worker; if its cancel is asked for, CMD gets SIGTERM, and SIGKILL 10 s later.
 
-The attempt counts the job's releases, buries and time-outs, whoever caused them
-(carillon stats --job ID shows them), not how often it was reserved. With
---max-attempts N a job that fails is buried from attempt N on, from 2N on if it
-was buried once before, and so on: each bury, and the kick after it, allows N
-more. The delay is the first one again after attempts N, 2N, ...
+When a job comes again, and after how many attempts it is dead, is set with the
+job (carillon put --backoff, --max-attempts) or for its tube. What neither says,
+--backoff and --max-attempts say here: without them after 1 s, 2 s, 4 s, ... (less
+up to a quarter, at random), and for ever. A dead job is buried; a kick gives it
+all its attempts again. (beanstalkd counts no failures: there, jobs are released
+and buried, and the attempt counts releases, buries and time-outs.)
+
+TUBE may be a pattern as of the shell: --tube 'mail.*'. Tubes that match and
+appear later are watched within a few seconds, 1000 at the most.
 
 SIGTERM or Ctrl-C: takes no more jobs, lets CMD finish, exits with 0. A second
-one kills CMD and gives the job back. When the server restarts, the worker
-reconnects; a job that ran meanwhile will run again. While the server refuses to
-delete, release or bury a job (its disk is full), the worker keeps it and tries
-again; when stopped then, it gives the job back and exits with 1.
+one kills CMD and gives the job back. A worker that is killed takes CMD with it.
+When the server restarts, the worker reconnects; a job that ran meanwhile will
+run again. While the server refuses a result (its disk is full), the worker keeps
+the job and tries again; when stopped then, it gives it back and exits with 1.
 
 Examples:
   carillon work -- ./send-mail --verbose
-  carillon work --tube images --jobs 4 -- ./resize
+  carillon work --tube images --jobs 4 --time-limit 5m -- ./resize
   carillon work --backoff 10s --backoff-max 1h --max-attempts 8 -- ./charge
+  carillon work --tube 'mail.*' -- ./send-mail
   carillon work --until-empty -- sh -c 'echo "$CARILLON_JOB_ID: $(cat)"')HELP";
 
 constexpr std::uint32_t kMostSlots = 1'000;
@@ -65,6 +77,27 @@ std::vector<std::string> command_of(const CLI::App& app) {
   return words;
 }
 
+std::string parse_tube_or_pattern(const std::string& text) {
+  if (!is_pattern(text)) return parse_tube(text);
+  std::string without = "x";  // what a name may have
+  std::remove_copy_if(text.begin(), text.end(), std::back_inserter(without), [](char c) {
+    return std::string_view("*?[]!^").find(c) != std::string_view::npos;
+  });
+  try {
+    parse_tube(without);
+  } catch (const std::invalid_argument&) {
+    throw std::invalid_argument(fmt::format(
+        "\"{}\": matches no tube; a pattern has * ? [...], and what names of tubes have", text));
+  }
+  return text;
+}
+
+std::chrono::milliseconds parse_limit(const std::string& text) {
+  const auto limit = server::parse_duration(text);
+  if (limit.count() > 0) return limit;
+  throw std::invalid_argument(fmt::format("\"{}\": the shortest is 1ms", text));
+}
+
 int work(Request& request, const CLI::App& app) {
   WorkerOptions& options = request.options;
   options.command = command_of(app);
@@ -80,8 +113,8 @@ void add_work(CLI::App& app, int& exit_code) {
   WorkerOptions& options = request->options;
   CLI::App& command = add_subcommand(app, "work", kExamples);
   leave_the_rest(command);
-  add_value(command, "--tube", options.tubes, parse_tube,
-            "From this tube (default: default); may be repeated")
+  add_value(command, "--tube", options.tubes, parse_tube_or_pattern,
+            "From this tube, or from those that match\n(default: default); may be repeated")
       .type_name("TUBE");
   const auto parse_slots = [](const std::string& text) {
     return parse_number(text, 1, kMostSlots);
@@ -90,7 +123,7 @@ void add_work(CLI::App& app, int& exit_code) {
                                   "How many to run at a time (default: 1)")
                             .type_name("N");
   add_value(command, "--backoff", options.backoff.first, server::parse_duration,
-            "After the first failure (default: 1s)")
+            "After the first failure, doubling (default: 1s)")
       .type_name("DURATION");
   add_value(command, "--backoff-max", options.backoff.most, server::parse_duration,
             "The longest delay (default: 1h)")
@@ -99,13 +132,19 @@ void add_work(CLI::App& app, int& exit_code) {
     return parse_number(text, 1, 1'000'000'000);
   };
   add_value(command, "--max-attempts", options.max_attempts, parse_attempts,
-            "Bury a job that fails at this attempt (default: never)")
+            "Dead is a job that fails so often (default: never)")
       .type_name("N");
+  add_value(command, "--time-limit", options.time_limit, parse_limit,
+            "A CMD that runs longer is ended, and has failed")
+      .type_name("DURATION");
+  add_value(command, "--grace", options.grace, server::parse_duration,
+            "From SIGTERM to SIGKILL for such a CMD (default: 10s)")
+      .type_name("DURATION");
   const Argument once =
       add_flag(command, "--once", request->once, "Exit after one job, with 1 if it failed")
           .excludes(jobs);
   add_flag(command, "--until-empty", request->until_empty,
-           "Exit when no job is ready, with 0 even if\njobs failed: they were released or buried")
+           "Exit when no job is ready, with 0 even if\njobs failed: they come again, or are buried")
       .excludes(once);
   add_server_option(command, options.server);
   when_parsed(command, [request, &command, &exit_code] { exit_code = work(*request, command); });

@@ -2,17 +2,22 @@
 //
 // A worker has slots, one for each job that may run at the same time. Each slot is a thread with
 // its own connection, because a connection that waits in a reserve cannot do anything else. The
-// slot reserves a job and runs the command (child_process.h). It touches the job every half ttr
-// until the command ends, and then
-//   - deletes the job if the command's exit code was 0,
-//   - buries it if this was its last attempt,
-//   - or releases it with a delay (backoff.h) that grows with the attempts.
+// slot reserves a job and runs the command (child_process.h). It touches the job every half ttr, at
+// least every 5 s, until the command ends, and then
+//   - deletes the job if the command's exit code was 0, or if somebody has asked for its cancel,
+//   - or reports that the attempt has failed, with the reason and the last line that the command
+//     wrote to its standard error.
 //
-// Attempts: the protocol does not count failures. The slot takes the attempt to be 1 + releases +
-// buries + timeouts of the job, because each failure adds to one of these counts. The server keeps
-// them, so they are the same for all workers. They do not show whether a release came from a
-// failure or from another client. A job that went back because its connection ended is not counted
-// as failed: the reason is unknown. Each bury allows max_attempts more attempts.
+// Attempts: the server counts those that failed, and decides by the policy of the job, or of its
+// tube, when the job comes again and when it is dead. What the policy leaves open, the options of
+// this worker say: how long the job waits (backoff.h), and after how many attempts it is dead.
+//
+// Cancel: a touch tells of it. Then the command gets SIGTERM, and SIGKILL when `grace` is over.
+//
+// Other servers: beanstalkd and older versions of Carillon count no failures. There the slot takes
+// the attempt to be 1 + releases + buries + timeouts of the job, because each failure adds to one
+// of these counts; it releases a job that failed, with the delay of backoff.h, or buries it if this
+// was its last attempt. Each bury allows max_attempts more.
 //
 // Refused results: if the server refuses to store the result of a job (its disk is full), the job
 // stays reserved. The slot keeps it, and tries again for as long as it takes.
@@ -22,6 +27,7 @@
 // exactly once.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -41,11 +47,15 @@ enum class WorkUntil {
 
 struct WorkerOptions {
   server::Address server;
-  std::vector<std::string> tubes;    // to reserve from; empty: tube default
+  std::vector<std::string> tubes;    // to reserve from: worker_tubes.h
   std::vector<std::string> command;  // REQUIRES: not empty
   std::uint32_t slots = 1;
   Backoff backoff;
   std::optional<std::uint32_t> max_attempts;  // none: try for ever
+  // How long a command may run; none: as long as it takes.
+  std::optional<std::chrono::milliseconds> time_limit;
+  // How long a command that is to end has between SIGTERM and SIGKILL.
+  std::chrono::milliseconds grace{10'000};
   WorkUntil until = WorkUntil::kStopped;
 };
 

@@ -3,8 +3,10 @@
 #include "cli/worker_slot.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <exception>
 #include <functional>
 #include <utility>
@@ -24,6 +26,20 @@ using Clock = std::chrono::steady_clock;
 constexpr Backoff kReconnect{.first = 100ms, .most = 5s};
 constexpr Backoff kSettle{.first = 100ms, .most = 5s};
 
+// A cancel is noticed within this time.
+constexpr milliseconds kLookForCancel = 5s;
+
+// The name of this worker in the stories of jobs: HOST:PID.
+std::string worker_name() {
+  constexpr std::size_t kMost = 80;
+  std::array<char, kMost> host{};
+  if (::gethostname(host.data(), host.size() - 1) != 0 || host[0] == '\0') host = {"worker"};
+  std::string name(host.data());
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return c <= ' ' || c > '~'; }, '-');
+  return fmt::format("{}:{}", name, ::getpid());
+}
+
 // Adds 1 to `count` while the object exists.
 class Counted {
  public:
@@ -36,6 +52,22 @@ class Counted {
   std::atomic<int>& count_;
 };
 
+// Says what became of a job whose attempt has failed; nothing if the client does not hold it.
+std::optional<std::string> said(const FailAnswer& answer) {
+  using Result = FailAnswer::Result;
+  switch (answer.result) {
+    case Result::kAgain:
+      return "again in " + server::short_duration(answer.delay);
+    case Result::kDead:
+      return "dead: it is buried";
+    case Result::kCancelled:
+      return "cancelled";
+    case Result::kNone:
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 struct WorkerSlot::Task {
@@ -45,38 +77,63 @@ struct WorkerSlot::Task {
   milliseconds ttr;
   std::uint64_t attempt;  // the first is 1
   std::uint64_t buries;   // how often it was buried before
+  // What the policy of the job or its tube says.
+  bool has_backoff;
+  bool has_max_attempts;
 
-  Task(Job reserved, const StatsFields& stats)
+  Task(Job reserved, const StatsFields& stats, bool are_counted)
       : job(std::move(reserved)),
         tube(stats.text("tube")),
         priority(static_cast<std::uint32_t>(stats.number("pri"))),
         ttr(std::chrono::seconds(stats.number("ttr"))),
-        // Reserves do not count: a client may reserve a job and give it back without a failure.
-        attempt(1 + stats.number("releases") + stats.number("timeouts") + stats.number("buries")),
-        buries(stats.number("buries")) {}
+        attempt(1 + (are_counted ? counted(stats) : uncounted(stats))),
+        buries(stats.number("buries")),
+        has_backoff(stats.has("backoff-ms")),
+        has_max_attempts(stats.has("max-attempts")) {}
 
   std::string name() const {
     return fmt::format("job {} from tube {}, attempt {}", job.id, tube, attempt);
+  }
+
+ private:
+  static std::uint64_t counted(const StatsFields& stats) {
+    return stats.has("attempts") ? stats.number("attempts") : 0;
+  }
+  // Reserves do not count: a client may reserve a job and give it back without a failure.
+  static std::uint64_t uncounted(const StatsFields& stats) {
+    return stats.number("releases") + stats.number("timeouts") + stats.number("buries");
   }
 };
 
 struct WorkerSlot::Result {
   bool succeeded = false;
-  std::string end;                  // "exit 0 after 0.02s"
+  bool cancelled = false;  // somebody has asked for the job's cancel
+  bool over_limit = false;
+  std::string why;                  // "exit status 3"
+  std::string end;                  // "exit status 3 after 0.02s"
+  std::string last_error;           // the last line of standard error
   std::optional<std::string> lost;  // if the connection was lost, and the job with it: the reason
+
+  // What the story of the job says of it.
+  std::string error() const {
+    return last_error.empty() ? why : fmt::format("{}: {}", why, last_error);
+  }
 };
 
 struct WorkerSlot::Ending {
   std::string_view verb;  // "delete"
-  std::string done;       // "deleted"
-  std::function<bool()> command;
+  // Returns what was done ("deleted"), or nothing if this client does not hold the job any more.
+  std::function<std::optional<std::string>()> command;
 };
 
 Client connect_worker(const WorkerOptions& options, int interrupt_fd) {
   Client client(Stream::connect(options.server, interrupt_fd));
-  if (!options.tubes.empty()) client.watch_only(options.tubes);
+  client.name(worker_name());
   return client;
 }
+
+WorkerSlot::WorkerSlot(const WorkerOptions& options, WorkerState& state, Client client)
+    : options_(options), state_(state), client_(std::move(client)), watch_(state.tubes, *client_) {}
 
 void WorkerSlot::run() noexcept {
   try {
@@ -112,7 +169,9 @@ void WorkerSlot::reconnect() {
   while (!client_) {
     wait_for(-1, 0, kReconnect.delay(reconnects_++, unit(random_)), state_.stop.fd());
     try {
-      client_ = connect_worker(options_, state_.stop.fd());
+      Client client = connect_worker(options_, state_.stop.fd());
+      watch_ = TubeWatch(state_.tubes, client);
+      client_ = std::move(client);
       connected_at_ = Clock::now();
     } catch (const Unavailable&) {
       // It was reported when the connection was lost.
@@ -125,15 +184,20 @@ void WorkerSlot::reconnect() {
 // Takes one job and works on it. Returns false if the slot should end.
 bool WorkerSlot::take_job() {
   client_->interrupt_on(state_.stop.fd());
-  const Patience patience = options_.until == WorkUntil::kEmpty ? Patience(0ms) : std::nullopt;
-  std::optional<Job> job = client_->reserve(patience);
-  if (!job) return false;
+  const bool until_empty = options_.until == WorkUntil::kEmpty;
+  if (!watch_.follow(*client_)) {
+    if (!until_empty) wait_for(-1, 0, WorkerTubes::kAge, state_.stop.fd());
+    return !until_empty;
+  }
+  const Patience patience = until_empty ? Patience(0ms) : std::nullopt;
+  std::optional<Job> job = client_->reserve(watch_.patience(patience));
+  if (!job) return !until_empty;
 
   // From here on only `kill` interrupts: `stop` lets the job finish.
   client_->interrupt_on(state_.kill.fd());
   const auto stats = client_->stats_job(job->id);
   if (!stats) return true;  // deleted, or its ttr has already run out
-  perform(Task(*std::move(job), *stats));
+  perform(Task(*std::move(job), *stats, client_->knows_own_verbs()));
   return options_.until != WorkUntil::kOneJob;
 }
 
@@ -150,7 +214,7 @@ void WorkerSlot::perform(const Task& task) {
   Result result;
   try {
     result = run_command(task);
-    result.end = after(result.end);
+    result.end = after(result.why);
     if (result.lost) throw Unavailable(*result.lost);
     report(result.end, settle(task, result));
   } catch (const Unavailable&) {
@@ -169,69 +233,130 @@ void WorkerSlot::perform(const Task& task) {
 WorkerSlot::Result WorkerSlot::run_command(const Task& task) {
   const Counted running(state_.running);
   Result result;
+  errors_.begin();
   try {
     ChildProcess child(
         options_.command,
         {fmt::format("CARILLON_JOB_ID={}", task.job.id), fmt::format("CARILLON_TUBE={}", task.tube),
          fmt::format("CARILLON_ATTEMPT={}", task.attempt)},
-        task.job.body);
-    result.lost = wait_and_touch(child, task);
-    result.succeeded = child.succeeded();
-    result.end = child.describe_end();
+        task.job.body, {.standard_error = errors_.fd(), .guard = &state_.guard});
+    wait_and_touch(child, task, result);
+    result.succeeded = child.succeeded() && !result.over_limit;
+    result.why = result.over_limit ? fmt::format("over its time limit of {}",
+                                                 server::short_duration(*options_.time_limit))
+                                   : child.describe_end();
+    if (!result.succeeded) result.last_error = errors_.last_line();
   } catch (const Failure& error) {
-    result.end = error.what();  // it could not be started: a failed attempt
+    result.why = error.what();  // it could not be started: a failed attempt
   }
   return result;
 }
 
-// Waits for the command's end, and touches the job meanwhile. If the connection is lost, returns
-// the reason.
-std::optional<std::string> WorkerSlot::wait_and_touch(ChildProcess& child, const Task& task) {
-  Patience until_touch = task.ttr / 2;
-  std::optional<std::string> lost;
-  while (!child.wait(until_touch, state_.kill.fd())) {
-    try {
-      if (client_->touch(task.job.id)) continue;
-      remark(fmt::format("{}: its ttr ran out before it was touched; another worker may run it too",
-                         task.name()));
-    } catch (const Unavailable& error) {
-      lost = error.what();
-    }
-    until_touch = std::nullopt;
+// Waits for the command's end, and touches the job meanwhile. Ends a command that runs too long, or
+// whose job is to be cancelled.
+void WorkerSlot::wait_and_touch(ChildProcess& child, const Task& task, Result& result) {
+  using Moment = Clock::time_point;
+  const milliseconds between =
+      client_->knows_own_verbs() ? std::min(task.ttr / 2, kLookForCancel) : task.ttr / 2;
+  const Moment begin = Clock::now();
+  const Moment never = begin + std::chrono::years(50);
+  const auto after = [never](Moment from, milliseconds time) {
+    return time < never - from ? from + time : never;
+  };
+  Moment touch_at = after(begin, between);
+  Moment limit_at = options_.time_limit ? after(begin, *options_.time_limit) : never;
+  Moment kill_at = never;
+  const auto next = [&] {
+    const auto left = std::min({touch_at, limit_at, kill_at}) - Clock::now();
+    return std::max(0ms, std::chrono::ceil<milliseconds>(left));
+  };
+  while (!child.wait(next(), state_.kill.fd())) {
+    const Moment now = Clock::now();
+    if (now >= kill_at) return child.kill();
+    result.over_limit = result.over_limit || now >= limit_at;
+    if (now >= limit_at) limit_at = never;
+    if (now >= touch_at) touch_at = touch(task, result) ? after(now, between) : never;
+    if (kill_at != never || !(result.over_limit || result.cancelled)) continue;
+    child.terminate();
+    kill_at = after(now, options_.grace);
   }
-  return lost;
 }
 
-WorkerSlot::Ending WorkerSlot::ending_of(const Task& task, bool succeeded) {
+// Returns false if the job is not this client's any more.
+bool WorkerSlot::touch(const Task& task, Result& result) {
+  try {
+    const std::uint64_t id = task.job.id;
+    using Answer = TouchAnswer;
+    const auto answer = client_->knows_own_verbs() ? client_->touch_job(id)
+                        : client_->touch(id)       ? Answer::kTouched
+                                                   : Answer::kNone;
+    result.cancelled = result.cancelled || answer == Answer::kCancelAsked;
+    if (answer != Answer::kNone) return true;
+    remark(fmt::format("{}: its ttr ran out before it was touched; another worker may run it too",
+                       task.name()));
+  } catch (const Unavailable& error) {
+    result.lost = error.what();
+  }
+  return false;
+}
+
+WorkerSlot::Ending WorkerSlot::ending_of(const Task& task, const Result& result) {
+  if (!result.succeeded && !result.cancelled)
+    return client_->knows_own_verbs() ? failed(task, result) : failed_uncounted(task);
+  const std::string done = result.cancelled ? "cancelled" : "deleted";
+  return {"delete", [this, id = task.job.id, done] {
+            return client_->delete_job(id) ? std::optional(done) : std::nullopt;
+          }};
+}
+
+// The policy of the job or its tube decides; where it leaves something open, the worker's options.
+WorkerSlot::Ending WorkerSlot::failed(const Task& task, const Result& result) {
+  FailOptions options;
+  if (!task.has_max_attempts) options.max_attempts = options_.max_attempts;
+  if (!task.has_backoff) options.delay = delay_after(task.attempt - 1);
+  return {"fail", [this, id = task.job.id, error = result.error(), options] {
+            return said(client_->fail(id, error, options));
+          }};
+}
+
+WorkerSlot::Ending WorkerSlot::failed_uncounted(const Task& task) {
   const std::uint64_t id = task.job.id;
   const std::uint32_t priority = task.priority;
-  if (succeeded) return {"delete", "deleted", [this, id] { return client_->delete_job(id); }};
-
   std::uint64_t failures = task.attempt - 1;
   if (options_.max_attempts) {
     const std::uint64_t most = *options_.max_attempts;
     // Each earlier bury, with the kick after it, allows `most` more attempts.
     if (task.attempt >= most * (1 + task.buries)) {
-      return {"bury", "buried", [this, id, priority] { return client_->bury(id, priority); }};
+      return {"bury", [this, id, priority] {
+                return client_->bury(id, priority) ? std::optional<std::string>("buried")
+                                                   : std::nullopt;
+              }};
     }
     failures %= most;
   }
+  const milliseconds delay = delay_after(failures);
+  return {"release", [this, id, priority, delay] {
+            return client_->release(id, priority, delay)
+                       ? std::optional("released for " + server::short_duration(delay))
+                       : std::nullopt;
+          }};
+}
+
+milliseconds WorkerSlot::delay_after(std::uint64_t failures) {
   std::uniform_real_distribution<double> unit;
-  const milliseconds delay = options_.backoff.delay(failures, unit(random_));
-  return {"release", fmt::format("released for {}", server::short_duration(delay)),
-          [this, id, priority, delay] { return client_->release(id, priority, delay); }};
+  return options_.backoff.delay(failures, unit(random_));
 }
 
 // Sends the job's result to the server, and repeats it while the server refuses. It does not give
 // the job back instead: the job would run again, and that result would be refused too. Returns a
 // description of what was done.
 std::string WorkerSlot::settle(const Task& task, const Result& result) {
-  const Ending ending = ending_of(task, result.succeeded);
+  const Ending ending = ending_of(task, result);
   for (std::uint64_t refusals = 0;; ++refusals) {
     try {
-      const bool in_time = ending.command();
+      const std::optional<std::string> done = ending.command();
       reconnects_ = 0;
-      return in_time ? ending.done : "too late: its ttr had run out";
+      return done.value_or("too late: its ttr had run out");
     } catch (const Refused& refused) {
       const std::string but =
           fmt::format("but the server refused to {} it ({})", ending.verb, refused.reply);

@@ -10,13 +10,20 @@
 
 #include "cli/child_process.h"
 #include "cli/client.h"
+#include "cli/error_output.h"
+#include "cli/process_guard.h"
 #include "cli/wait.h"
 #include "cli/worker.h"
+#include "cli/worker_tubes.h"
 
 namespace carillon::cli {
 
 // State that the slots of one worker share. Every member may be used from any thread.
 struct WorkerState {
+  explicit WorkerState(const std::vector<std::string>& of) : tubes(of) {}
+
+  ProcessGuard guard;                // of the running commands; made first: it forks
+  WorkerTubes tubes;                 // to take jobs from
   Event stop;                        // take no more jobs
   Event kill;                        // kill the running commands
   std::atomic<int> running{0};       // number of running commands
@@ -24,14 +31,13 @@ struct WorkerState {
   std::atomic<bool> failed{false};   // run_worker() returns kFailure
 };
 
-// Connects to the server and watches the tubes of `options`. Throws Unavailable.
+// Connects to the server and gives it the worker's name. Throws Unavailable.
 Client connect_worker(const WorkerOptions& options, int interrupt_fd);
 
 class WorkerSlot {
  public:
   // `options` and `state` must outlive the slot.
-  WorkerSlot(const WorkerOptions& options, WorkerState& state, Client client)
-      : options_(options), state_(state), client_(std::move(client)) {}
+  WorkerSlot(const WorkerOptions& options, WorkerState& state, Client client);
 
   // Works until the worker is stopped, or `options.until` ends it. Writes errors to standard error;
   // throws nothing.
@@ -47,14 +53,20 @@ class WorkerSlot {
   bool take_job();
   void perform(const Task& task);
   Result run_command(const Task& task);
-  std::optional<std::string> wait_and_touch(ChildProcess& child, const Task& task);
-  Ending ending_of(const Task& task, bool succeeded);
+  void wait_and_touch(ChildProcess& child, const Task& task, Result& result);
+  bool touch(const Task& task, Result& result);
+  Ending ending_of(const Task& task, const Result& result);
+  Ending failed(const Task& task, const Result& result);
+  Ending failed_uncounted(const Task& task);
+  std::chrono::milliseconds delay_after(std::uint64_t failures);
   std::string settle(const Task& task, const Result& result);
   void hold(const Task& task, std::chrono::milliseconds pause);
 
   const WorkerOptions& options_;
   WorkerState& state_;
+  ErrorOutput errors_;            // of its commands
   std::optional<Client> client_;  // none: disconnected
+  TubeWatch watch_;               // of that connection
   std::uint64_t reconnects_ = 0;  // tries since the last finished job or lasting connection
   std::chrono::steady_clock::time_point connected_at_ = std::chrono::steady_clock::now();
   std::mt19937_64 random_{std::random_device{}()};

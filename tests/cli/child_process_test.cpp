@@ -32,30 +32,30 @@ TEST(ChildProcess, ExitCodes) {
   ChildProcess good({"true"}, {}, "");
   ASSERT_TRUE(good.wait(30s, -1));
   EXPECT_TRUE(good.succeeded());
-  EXPECT_EQ(good.describe_end(), "exit 0");
+  EXPECT_EQ(good.describe_end(), "exit status 0");
 
   ChildProcess bad({"sh", "-c", "exit 3"}, {}, "");
   ASSERT_TRUE(bad.wait(30s, -1));
   EXPECT_FALSE(bad.succeeded());
-  EXPECT_EQ(bad.describe_end(), "exit 3");
+  EXPECT_EQ(bad.describe_end(), "exit status 3");
 }
 
 TEST(ChildProcess, ASignalIsAFailure) {
   ChildProcess child({"sh", "-c", "kill -SEGV $$"}, {}, "");
   ASSERT_TRUE(child.wait(30s, -1));
   EXPECT_FALSE(child.succeeded());
-  EXPECT_EQ(child.describe_end(), "signal 11 (segmentation fault)");
+  EXPECT_EQ(child.describe_end(), "killed by signal 11 (SIGSEGV)");
 }
 
 TEST(ChildProcess, TheBodyIsItsStandardInput) {
-  EXPECT_EQ(end_of("test \"$(cat)\" = hello", "hello"), "exit 0");
-  EXPECT_EQ(end_of("test $(wc -c) = 4", "\0\r\n\xFF"s), "exit 0");
-  EXPECT_EQ(end_of("test -z \"$(cat)\"", ""), "exit 0");
+  EXPECT_EQ(end_of("test \"$(cat)\" = hello", "hello"), "exit status 0");
+  EXPECT_EQ(end_of("test $(wc -c) = 4", "\0\r\n\xFF"s), "exit status 0");
+  EXPECT_EQ(end_of("test -z \"$(cat)\"", ""), "exit status 0");
 }
 
 TEST(ChildProcess, ABodyThatIsNeverReadDoesNotBlock) {
-  EXPECT_EQ(end_of("exit 0", std::string(8 << 20, 'x')), "exit 0");
-  EXPECT_EQ(end_of("test $(wc -c) = 8388608", std::string(8 << 20, 'x')), "exit 0");
+  EXPECT_EQ(end_of("exit 0", std::string(8 << 20, 'x')), "exit status 0");
+  EXPECT_EQ(end_of("test $(wc -c) = 8388608", std::string(8 << 20, 'x')), "exit status 0");
 }
 
 TEST(ChildProcess, ExtraEnvironmentIsAddedAndTakesPrecedence) {
@@ -63,14 +63,14 @@ TEST(ChildProcess, ExtraEnvironmentIsAddedAndTakesPrecedence) {
   ::setenv("CARILLON_TEST_B", "parent", 1);
   EXPECT_EQ(end_of("test \"$CARILLON_TEST_A $CARILLON_TEST_B\" = 'parent child'", "",
                    {"CARILLON_TEST_B=child"}),
-            "exit 0");
+            "exit status 0");
 }
 
 TEST(ChildProcess, WaitEndsWithItsLimit) {
   ChildProcess child({"sleep", "60"}, {}, "");
   EXPECT_FALSE(child.wait(20ms, -1));
   child.kill();
-  EXPECT_EQ(child.describe_end(), "signal 9 (killed)");
+  EXPECT_EQ(child.describe_end(), "killed by signal 9 (SIGKILL)");
 }
 
 TEST(ChildProcess, WaitEndsWithTheEvent) {
@@ -103,8 +103,8 @@ TEST(ChildProcess, BlockedAndIgnoredSignalsAreNotInherited) {
   sigaddset(&set, SIGTERM);
   ::pthread_sigmask(SIG_BLOCK, &set, &before);
   const auto handler = ::signal(SIGINT, SIG_IGN);
-  EXPECT_EQ(end_of("kill -TERM $$; exit 0"), "signal 15 (terminated)");
-  EXPECT_EQ(end_of("kill -INT $$; exit 0"), "signal 2 (interrupt)");
+  EXPECT_EQ(end_of("kill -TERM $$; exit 0"), "killed by signal 15 (SIGTERM)");
+  EXPECT_EQ(end_of("kill -INT $$; exit 0"), "killed by signal 2 (SIGINT)");
   ::signal(SIGINT, handler);
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }

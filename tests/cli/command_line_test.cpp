@@ -77,7 +77,7 @@ TEST(CommandLine, HelpOfACommand) {
   }
   expect_usage_error({"help", "putt"},
                      "carillon: there is no command \"putt\"; there are serve, put, reserve, work, "
-                     "delete, cancel, kick, "
+                     "delete, cancel, release, bury, kick, pause, resume, drain, "
                      "peek, stats, schedule, backup, beanstalkd");
 }
 
@@ -119,7 +119,7 @@ TEST(CommandLine, HelpOfWorkStatesTheExitCode) {
 TEST(CommandLine, UnknownCommandsAndOptions) {
   expect_usage_error({"putt"},
                      "carillon: there is no command \"putt\"; there are serve, put, reserve, work, "
-                     "delete, cancel, kick, "
+                     "delete, cancel, release, bury, kick, pause, resume, drain, "
                      "peek, stats, schedule, backup, beanstalkd");
   expect_usage_error(
       {"--server", "x", "put"},
@@ -214,12 +214,12 @@ TEST(CommandLine, MissingAndContradictoryArguments) {
   expect_usage_error({"put", "--json=maybe", "x"}, "carillon put: --json takes no value");
   expect_usage_error({"delete"}, "carillon delete: ID is required");
   expect_usage_error({"kick", "5", "--job", "7"}, "carillon kick: give N or --job, not both");
-  expect_usage_error({"peek"},
-                     "carillon peek: give a job's ID, or one of --ready, --delayed and --buried");
+  expect_usage_error(
+      {"peek"}, "carillon peek: give a job's ID, or one of --key, --ready, --delayed and --buried");
   for (const char* first : {"--ready", "7"}) {
     expect_usage_error(
         {"peek", first, "--buried"},
-        "carillon peek: give only one of a job's ID, --ready, --delayed and --buried");
+        "carillon peek: give only one of a job's ID, --key, --ready, --delayed and --buried");
   }
   expect_usage_error({"peek", "7", "--tube", "mail"}, "carillon peek: give ID or --tube, not both");
   expect_usage_error({"stats", "--job", "7", "--tube", "mail"},

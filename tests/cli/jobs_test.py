@@ -78,14 +78,49 @@ class JobsTest(CliCase):
         ):
             done = self.run_carillon("peek", *arguments)
             self.assertEqual((done.returncode, done.stdout.decode()), (0, f"is {state}"))
-            left = r", \d+ s left" if state == "delayed" else ""
+            due = r", due \d{4}-\d\d-\d\dT.*\.\d{3}Z, in 1m\d\ds" if state == "delayed" else ""
             self.assertRegex(
-                done.stderr.decode(), rf"^job {job_id} in tube {self.tube}: {state}{left}\n$"
+                done.stderr.decode(), rf"^job {job_id} in tube {self.tube}: {state}{due}\n$"
             )
+            line = json.loads(self.carillon("peek", "--json", *arguments))
+            self.assertEqual("due" in line, state != "buried")
+            for name in ("due", "due_ms", "created"):
+                line.pop(name, None)
             self.assertEqual(
-                json.loads(self.carillon("peek", "--json", *arguments)),
-                {"id": int(job_id), "tube": self.tube, "state": state, "body": f"is {state}"},
+                line,
+                {
+                    "id": int(job_id),
+                    "tube": self.tube,
+                    "state": state,
+                    "pri": 5 if state == "buried" else 65536,
+                    "body": f"is {state}",
+                },
             )
+
+    def test_peek_by_key_tells_of_the_worker_and_of_failed_attempts(self):
+        job_id = self.put("--key", "k", "--max-attempts", "2", "x")
+        with self.server.connect() as worker:
+            worker.call(b"name-client mill-3")
+            worker.call(f"reserve-job {job_id}".encode())
+            arguments = ("peek", "--key", "k", "--tube", self.tube)
+            name = f"job {job_id} in tube {self.tube}"
+            self.assertRegex(
+                self.run_carillon(*arguments).stderr.decode(),
+                rf"^{name}: reserved by mill-3, \d+ s left, key k\n$",
+            )
+            for error in (b"no", b"disk \x1bfull"):
+                worker.call(f"reserve-job {job_id}".encode())
+                worker.call(b"fail-job %s %d" % (job_id.encode(), len(error)), error)
+        at = r"\d{4}-\d\d-\d\dT\S+Z"
+        self.assertRegex(
+            self.run_carillon(*arguments).stderr.decode(),
+            rf"^{name}: buried, key k, failed attempts: 2, dead: attempts\n"
+            rf"  {at} failed, mill-3: no\n  {at} failed, mill-3: disk \?full\n$",
+        )
+        self.fails(
+            f"carillon peek: no job in tube {self.tube} has key l",
+            *("peek", "--key", "l", "--tube", self.tube),
+        )
 
     def test_peek_finds_nothing(self):
         self.fails("carillon peek: job 999999 does not exist", "peek", "999999")

@@ -22,3 +22,12 @@ class WorkCase(CliCase):
 
     def count(self, state):
         return self.stats("--tube", self.tube)[f"current-jobs-{state}"]
+
+
+def is_gone(pid):
+    """Returns true if the process has ended; it may still be a zombie."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
+            return stat.read().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True

@@ -6,7 +6,7 @@ import unittest
 from unittest import mock
 
 from cli_case import daemon
-from work_case import WorkCase
+from work_case import WorkCase, is_gone
 
 
 class SignalTest(WorkCase):
@@ -75,7 +75,7 @@ class SignalTest(WorkCase):
             rf"job {job_id} from tube {self.tube}, attempt 1: killed after \d\.\d\ds, given back",
         )
         for pid in pids.read_text().split():
-            self.wait_until(lambda pid=pid: _is_gone(int(pid)), f"process {pid} is gone")
+            self.wait_until(lambda pid=pid: is_gone(int(pid)), f"process {pid} is gone")
         self.wait_until(lambda: self.job(job_id)["state"] == "ready", "the job is ready again")
 
 
@@ -113,7 +113,7 @@ class RestartTest(WorkCase):
         self.kill_server()
         go_on.touch()
         lost = (
-            rf"^job {job_id} from tube {self.tube}, attempt \d+: exit 0 after \d\.\d\ds, "
+            rf"^job {job_id} from tube {self.tube}, attempt \d+: exit status 0 after \d\.\d\ds, "
             r"connection lost: it may run again\n$"
         )
         self.assertRegex(worker.stderr.readline().decode(), lost)
@@ -137,15 +137,6 @@ class RestartTest(WorkCase):
         """Starts the server again on the same port."""
         with mock.patch.object(daemon, "free_port", return_value=port):
             self.server.start()
-
-
-def _is_gone(pid):
-    """Returns true if the process has ended; it may still be a zombie."""
-    try:
-        with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
-            return stat.read().rpartition(")")[2].split()[0] == "Z"
-    except FileNotFoundError:
-        return True
 
 
 if __name__ == "__main__":

@@ -85,7 +85,7 @@ class FullDiskTest(WorkCase):
         """
         job_id = self.put("--ttr", ttr, "x")
         worker = self.start_with_a_full_disk(code, "--once", *options)
-        name = rf"job {job_id} from tube {self.tube}, attempt 1: exit {code} after \d\.\d\ds"
+        name = rf"job {job_id} from tube {self.tube}, attempt 1: exit status {code} after \d\.\d\ds"
         self.assert_line(
             worker,
             rf"{name}, but the server refused to {refused} it \(INTERNAL_ERROR\); "
@@ -115,12 +115,14 @@ class FullDiskTest(WorkCase):
 
     def test_a_job_is_released_once_there_is_room(self):
         job_id = self.ends_after_room_appears(
-            3, ["--backoff", "1h"], "60s", "release", r"released for \d+m\d\ds"
+            3, ["--backoff", "1h"], "60s", "fail", r"again in \d+m\d\ds"
         )
         self.assertEqual(self.job(job_id)["state"], "delayed")
 
     def test_a_job_is_buried_once_there_is_room(self):
-        job_id = self.ends_after_room_appears(3, ["--max-attempts", "1"], "60s", "bury", "buried")
+        job_id = self.ends_after_room_appears(
+            3, ["--max-attempts", "1"], "60s", "fail", "dead: it is buried"
+        )
         self.assertEqual(self.job(job_id)["state"], "buried")
 
     def test_a_signal_ends_the_worker(self):
@@ -132,7 +134,7 @@ class FullDiskTest(WorkCase):
         self.assert_lines(
             sorted(worker.stderr.read().decode().splitlines()),  # two threads print, in any order
             "carillon work: stopping",
-            rf"job {job_id} from tube {self.tube}, attempt 1: exit 0 after \d\.\d\ds, "
+            rf"job {job_id} from tube {self.tube}, attempt 1: exit status 0 after \d\.\d\ds, "
             r"but the server refused to delete it \(INTERNAL_ERROR\), "
             r"and the worker stops: it may run again",
         )
@@ -145,7 +147,7 @@ class FullDiskTest(WorkCase):
         self.kill_server()
         self.assert_line(
             worker,
-            rf"job {job_id} from tube {self.tube}, attempt 1: exit 0 after \d\.\d\ds, "
+            rf"job {job_id} from tube {self.tube}, attempt 1: exit status 0 after \d\.\d\ds, "
             r"connection lost: it may run again",
         )
         self.assert_line(

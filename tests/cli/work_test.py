@@ -1,5 +1,6 @@
 """System tests of `carillon work`: the command's input, the job's end, and attempts."""
 
+import json
 import re
 import signal
 import unittest
@@ -16,7 +17,8 @@ class JobTest(WorkCase):
         self.assertEqual((code, out), (0, f"{job_id} {self.tube} 1 hello\n"))
         self.assert_lines(
             lines,
-            rf"job {job_id} from tube {self.tube}, attempt 1: exit 0 after \d\.\d\ds, deleted",
+            rf"job {job_id} from tube {self.tube}, attempt 1: "
+            r"exit status 0 after \d\.\d\ds, deleted",
         )
         self.assertFalse(self.has_job(job_id))
 
@@ -51,13 +53,14 @@ class JobTest(WorkCase):
         self.wait_until(lambda: self.job(job_id)["state"] == "buried", "four attempts")
         worker.terminate()
         self.assertEqual(worker.wait(30), 0)
-        released = r"released for (\d\.\d\d)s"
+        failed = r"exit status 3 after \d\.\d\ds"
+        released = r"again in (\d\.\d\d)s"
         self.assert_lines(
             worker.stderr.read().decode().splitlines(),
-            rf"job {job_id} from tube {self.tube}, attempt 1: exit 3 after \d\.\d\ds, {released}",
-            rf"job {job_id} from tube {self.tube}, attempt 2: exit 3 after \d\.\d\ds, {released}",
-            rf"job {job_id} from tube {self.tube}, attempt 3: exit 3 after \d\.\d\ds, {released}",
-            rf"job {job_id} from tube {self.tube}, attempt 4: exit 3 after \d\.\d\ds, buried",
+            rf"job {job_id} from tube {self.tube}, attempt 1: {failed}, {released}",
+            rf"job {job_id} from tube {self.tube}, attempt 2: {failed}, {released}",
+            rf"job {job_id} from tube {self.tube}, attempt 3: {failed}, {released}",
+            rf"job {job_id} from tube {self.tube}, attempt 4: {failed}, dead: it is buried",
             r"carillon work: stopping",
         )
         times = [float(line) for line in log.read_text().split()]
@@ -66,7 +69,7 @@ class JobTest(WorkCase):
             self.assertGreaterEqual(later - earlier, 0.75 * delay)
             self.assertLess(later - earlier, delay + SLACK)
         job = self.job(job_id)
-        self.assertEqual((job["pri"], job["reserves"], job["releases"]), (7, 4, 3))
+        self.assertEqual((job["pri"], job["reserves"], job["releases"]), (7, 4, 0))
 
     def test_a_delay_stops_growing_at_its_limit(self):
         job_id = self.put("x")
@@ -76,7 +79,7 @@ class JobTest(WorkCase):
         self.wait_until(lambda: self.job(job_id)["state"] == "buried", "five attempts")
         worker.terminate()
         worker.wait(30)
-        delays = re.findall(r"released for (\S+)s", worker.stderr.read().decode())
+        delays = re.findall(r"again in (\S+)s", worker.stderr.read().decode())
         self.assertEqual(len(delays), 4)
         self.assertLessEqual(max(float(delay) for delay in delays), 0.15)
 
@@ -89,7 +92,7 @@ class JobTest(WorkCase):
         self.assert_lines(
             lines,
             rf"job {job_id} from tube {self.tube}, attempt 1: "
-            r"signal 9 \(killed\) after \d\.\d\ds, buried",
+            r"killed by signal 9 \(SIGKILL\) after \d\.\d\ds, dead: it is buried",
         )
         self.assertEqual(self.job(job_id)["state"], "buried")
 
@@ -98,7 +101,9 @@ class JobTest(WorkCase):
         code, _, lines = self.work("--once", "--", "sleep", "2.5")
         self.assertEqual(code, 0)
         self.assert_lines(
-            lines, rf"job {job_id} from tube {self.tube}, attempt 1: exit 0 after 2\.\d\ds, deleted"
+            lines,
+            rf"job {job_id} from tube {self.tube}, attempt 1: "
+            r"exit status 0 after 2\.\d\ds, deleted",
         )
         self.assertEqual(self.stats()["job-timeouts"], 0)
 
@@ -111,9 +116,10 @@ class JobTest(WorkCase):
         self.assertEqual(code, 0)
         self.assert_lines(
             lines,
-            rf"job {first} from tube {self.tube}, attempt 1: exit 0 after \d\.\d\ds, deleted",
+            rf"job {first} from tube {self.tube}, attempt 1: "
+            r"exit status 0 after \d\.\d\ds, deleted",
             rf'job {second} from tube {self.tube}, attempt 1: cannot run "{program}": '
-            r"no such file or directory after \d\.\d\ds, released for \d+m\d\ds",
+            r"no such file or directory after \d\.\d\ds, again in \d+m\d\ds",
         )
 
     def test_several_tubes(self):
@@ -165,29 +171,29 @@ class JobTest(WorkCase):
             stolen.stderr.read().decode().splitlines(),
             rf"job {job_id} from tube {self.tube}, attempt 1: "
             "its ttr ran out before it was touched; another worker may run it too",
-            rf"job {job_id} from tube {self.tube}, attempt 1: exit 0 after \d\.\d\ds, "
+            rf"job {job_id} from tube {self.tube}, attempt 1: exit status 0 after \d\.\d\ds, "
             "too late: its ttr had run out",
         )
 
 
 class AttemptTest(WorkCase):
-    """Attempts are counted by the server's counters of the job."""
+    """Attempts are counted by the server."""
 
-    def assert_buried_at(self, job_id, attempts, *arguments):
-        """Lets every attempt fail until the job is buried. Their numbers must be `attempts`.
+    def assert_dead_at(self, job_id, attempts, *arguments):
+        """Lets every attempt fail until the job is dead. Their numbers must be `attempts`.
 
-        Returns the delays before the job was released, in seconds.
+        Returns the delays before the job came again, in seconds.
         """
         worker = self.start_worker(*arguments, "--", "sh", "-c", "echo $CARILLON_ATTEMPT; exit 1")
         self.wait_until(lambda: self.job(job_id)["state"] == "buried", "it is buried")
         worker.terminate()
         self.assertEqual(worker.wait(30), 0)
         lines = worker.stderr.read().decode().splitlines()[:-1]
-        name, failed = f"job {job_id} from tube {self.tube}", r"exit 1 after \d\.\d\ds"
+        name, failed = f"job {job_id} from tube {self.tube}", r"exit status 1 after \d\.\d\ds"
         patterns = [
-            rf"{name}, attempt {attempt}: {failed}, released for (\S+)s" for attempt in attempts
+            rf"{name}, attempt {attempt}: {failed}, again in (\S+)s" for attempt in attempts
         ]
-        patterns[-1] = rf"{name}, attempt {attempts[-1]}: {failed}, buried"
+        patterns[-1] = rf"{name}, attempt {attempts[-1]}: {failed}, dead: it is buried"
         self.assert_lines(lines, *patterns)
         self.assertEqual(
             worker.stdout.read().decode().split(), [str(attempt) for attempt in attempts]
@@ -202,13 +208,13 @@ class AttemptTest(WorkCase):
             # The end of its connection gives the job back.
             self.carillon("reserve", "--tube", self.tube)
             self.wait_until(lambda: self.job(job_id)["state"] == "ready", "it is given back")
-        self.assert_buried_at(job_id, [1, 2, 3], "--max-attempts", "3", "--backoff", "10ms")
+        self.assert_dead_at(job_id, [1, 2, 3], "--max-attempts", "3", "--backoff", "10ms")
 
     def test_a_kicked_job_has_all_its_attempts_again(self):
         job_id = self.put("x")
-        for first in (1, 4, 7):
-            delays = self.assert_buried_at(
-                job_id, [first, first + 1, first + 2], "--max-attempts", "3", "--backoff", "200ms"
+        for _ in range(3):
+            delays = self.assert_dead_at(
+                job_id, [1, 2, 3], "--max-attempts", "3", "--backoff", "200ms"
             )
             for delay, most in zip(delays, (0.2, 0.4)):
                 self.assertGreaterEqual(
@@ -216,24 +222,75 @@ class AttemptTest(WorkCase):
                 )  # at least 0.75, and rounded when printed
                 self.assertLessEqual(delay, most)
             self.carillon("kick", "--tube", self.tube)
-        self.assertEqual(self.job(job_id)["buries"], 3)
 
-    def test_a_ttr_that_ran_out_is_an_attempt(self):
-        job_id = self.put("--ttr", "1s", "x")
-        with self.server.connect() as connection:
-            connection.call(b"watch " + self.tube.encode())
-            connection.call(b"reserve")
-            self.wait_until(lambda: self.job(job_id)["timeouts"] == 1, "its ttr has run out")
-            self.assert_buried_at(job_id, [2], "--max-attempts", "2")
-
-    def test_a_release_by_anybody_is_an_attempt(self):
+    def test_a_release_by_anybody_is_no_attempt(self):
         job_id = self.put("x")
         with self.server.connect() as connection:
             connection.call(b"watch " + self.tube.encode())
             for _ in range(2):
                 connection.call(b"reserve")
                 connection.call(f"release {job_id} 0 0".encode())
-        self.assert_buried_at(job_id, [3, 4], "--max-attempts", "4", "--backoff", "10ms")
+        self.assert_dead_at(job_id, [1, 2], "--max-attempts", "2", "--backoff", "10ms")
+
+    def test_the_policy_of_the_job_comes_before_that_of_the_worker(self):
+        job_id = self.put("--max-attempts", "2", "--backoff", "300ms", "x")
+        delays = self.assert_dead_at(job_id, [1, 2], "--max-attempts", "9", "--backoff", "1h")
+        self.assertEqual(delays, [0.3])
+
+    def test_the_policy_of_the_tube_counts_too(self):
+        with self.server.connect() as connection:
+            reply = connection.call(f"set-tube {self.tube} max-attempts=2".encode())
+            self.assertEqual(reply.word, b"SET")
+        job_id = self.put("x")
+        # It leaves the back-off open.
+        delays = self.assert_dead_at(job_id, [1, 2], "--max-attempts", "9", "--backoff", "200ms")
+        self.assertLessEqual(delays[0], 0.2)
+
+    def test_the_story_has_the_exit_status_and_the_last_line_of_standard_error(self):
+        job_id = self.put("--max-attempts", "1", "x")
+        script = r"echo first >&2; printf 'disk \"full\" 100%%\n\n' >&2; exit 3"
+        code, _, lines = self.work("--once", "--", "sh", "-c", script)
+        self.assertEqual(code, 1)
+        self.assertEqual(lines[:3], ["first", 'disk "full" 100%', ""])  # passed on
+        peeked = json.loads(self.carillon("peek", "--json", job_id))
+        self.assertEqual((peeked["attempts"], peeked["dead"]), (1, "attempts"))
+        (attempt,) = peeked["story"]
+        self.assertEqual(attempt["error"], 'exit status 3: disk "full" 100%')
+        self.assertRegex(attempt["worker"], r"^\S+:\d+$")
+        self.assertEqual(attempt["ending"], "failed")
+
+    def test_the_last_line_is_that_of_the_attempt_and_bounded(self):
+        first = self.put("--max-attempts", "1", "--pri", "0", "x")
+        second = self.put("--max-attempts", "1", "--pri", "1", "x")
+        script = (
+            f"if [ $CARILLON_JOB_ID = {first} ]; then "
+            "head -c 200000 /dev/zero | tr '\\0' a >&2; fi; "
+            "kill -KILL $$"
+        )
+        worker = self.start_worker("--", "sh", "-c", script)
+        self.wait_until(lambda: self.job(second)["state"] == "buried", "both have failed")
+        worker.terminate()
+        self.assertEqual(len(re.findall(b"a{200000}", worker.communicate()[1])), 1)
+        killed = "killed by signal 9 (SIGKILL)"
+        errors = [
+            json.loads(self.carillon("peek", "--json", job))["story"][0]["error"]
+            for job in (first, second)
+        ]
+        self.assertEqual(errors, [f"{killed}: {'a' * 900}", killed])
+
+    def test_a_command_over_its_time_limit_has_failed(self):
+        job_id = self.put("--max-attempts", "1", "x")
+        code, _, lines = self.work(
+            "--once", "--time-limit", "500ms", "--", "sh", "-c", "echo busy >&2; sleep 60"
+        )
+        self.assertEqual(code, 1)
+        self.assert_lines(
+            lines[1:],
+            rf"job {job_id} from tube {self.tube}, attempt 1: "
+            r"over its time limit of 0\.50s after \d\.\d\ds, dead: it is buried",
+        )
+        error = json.loads(self.carillon("peek", "--json", job_id))["story"][0]["error"]
+        self.assertEqual(error, "over its time limit of 0.50s: busy")
 
 
 if __name__ == "__main__":

@@ -4,11 +4,14 @@
     blocks.py sources ROOT FOLDER     # writes the C++ of each page, and a program that runs it
     blocks.py shell ROOT BUILD PREFIX [PAGE ...]     # runs the sh blocks
     blocks.py cmake ROOT PREFIX CXX   # configures and builds each cmake block
+    blocks.py clients ROOT BUILD      # runs the programs in other languages, where they are there
 
   - cpp: a whole program. All of a page are compiled into one source file, and run.
   - cmake: a whole CMakeLists.txt; its main.cpp is the cpp block before it on the page.
   - sh: run with bash, in an empty folder with that main.cpp, ./build, the commands of BUILD on the
     PATH, and a server of its own, whose port takes the place of 11300.
+  - python, js, php, go, ruby: a whole program, with a client library that its page names. It is
+    run, with a server of its own as above, if its language and library are installed.
   - text, ini: shown only.
 
 A comment in the line above a sh block, which no reader sees, says what is different:
@@ -33,7 +36,7 @@ BLOCK = re.compile(
 )
 INDENTED = re.compile(r"(?:^|\n\n)(?P<code>(?: {4}[^\n]*\n)+)")
 INCLUDE = re.compile(r"^#include [^\n]*\n", re.M)
-LANGUAGES = ("cpp", "cmake", "sh", "text", "ini")
+LANGUAGES = ("cpp", "cmake", "sh", "python", "js", "php", "go", "ruby", "text", "ini")
 
 
 class Block(NamedTuple):
@@ -197,6 +200,64 @@ def build_cmake(block: Block, root: pathlib.Path, prefix: str, compiler: str, ma
         return ""
 
 
+class Client(NamedTuple):
+    file: str
+    check: list  # succeeds if the language and the library are there
+    run: list
+
+
+# The libraries of Debian where it has them; else what `pip`, `npm` and `go` have installed.
+CLIENTS = {
+    "python": Client("a.py", ["python3", "-c", "import greenstalk"], ["python3", "a.py"]),
+    "js": Client("a.js", ["node", "-e", "require('jackd')"], ["node", "a.js"]),
+    "php": Client("a.php", ["php", "-r", "require 'Pheanstalk/autoload.php';"], ["php", "a.php"]),
+    "go": Client("a.go", ["go", "build", "-mod=mod", "-o", "a", "a.go"], ["./a"]),
+    "ruby": Client("a.rb", ["ruby", "-e", "require 'beaneater'"], ["ruby", "a.rb"]),
+}
+GO_MODULE = "module a\ngo 1.20\nrequire github.com/beanstalkd/go-beanstalk v0.2.0\n"
+
+
+def run_client(block: Block, build: pathlib.Path) -> str:
+    """Returns what went wrong, or nothing; says so if it cannot run."""
+    client = CLIENTS[block.language]
+    with tempfile.TemporaryDirectory() as folder, server(build, folder + "/data") as port:
+        sandbox = pathlib.Path(folder) / "sandbox"
+        (sandbox / "vendor").mkdir(parents=True)
+        (sandbox / "vendor/autoload.php").write_text("<?php require 'Pheanstalk/autoload.php';")
+        (sandbox / "go.mod").write_text(GO_MODULE)
+        (sandbox / client.file).write_text(block.code.replace("11300", str(port)))
+        # Nothing is downloaded.
+        environment = dict(os.environ, GOPROXY="off", GOSUMDB="off", GOFLAGS="")
+        for command in (client.check, client.run):
+            try:
+                done = subprocess.run(
+                    command,
+                    cwd=sandbox,
+                    env=environment,
+                    check=False,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                    text=True,
+                    timeout=120,
+                )
+            except FileNotFoundError:
+                print(f"{block}: not run: {command[0]} is not installed")
+                return ""
+            if done.returncode != 0 and command is client.check:
+                print(f"{block}: not run: its library is not installed")
+                return ""
+        if done.returncode != 0 or done.stdout != "hello\n":
+            return f"{block}: exit code {done.returncode}\n{done.stdout}"
+        print(f"{block}: prints hello")
+        return ""
+
+
+def run_clients(root: pathlib.Path, build: pathlib.Path) -> int:
+    wrong = [run_client(block, build) for block in blocks(root) if block.language in CLIENTS]
+    print("\n".join(filter(None, wrong)))
+    return 1 if any(wrong) or not wrong else 0
+
+
 def main() -> int:
     action, root = sys.argv[1], pathlib.Path(sys.argv[2]).resolve()
     if action == "sources":
@@ -209,6 +270,8 @@ def main() -> int:
                 print(f"{block}: {block.mark}")
         print("\n".join(wrong))
         return 1 if wrong else 0
+    if action == "clients":
+        return run_clients(root, pathlib.Path(sys.argv[3]).resolve())
     program, failed, ran = "", 0, 0
     for block in blocks(root):
         if block.language == "cpp":

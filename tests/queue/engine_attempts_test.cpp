@@ -50,6 +50,37 @@ TEST_F(EngineAttemptsTest, AFailedAttemptIsCountedAndItsStoryIsKept) {
   EXPECT_EQ(engine.story(queue.now(), 2), std::nullopt);
 }
 
+TEST_F(EngineAttemptsTest, AWorkerMayNameTheLastAttempt) {
+  put();
+  EXPECT_EQ(queue.reserve(worker), "a");
+  EXPECT_EQ(engine.fail(worker, queue.now(), 1, {.max_attempts = 2}).result, Failed::kAgain);
+  EXPECT_EQ(queue.reserve(worker), "a");
+  EXPECT_EQ(engine.fail(worker, queue.now(), 1, {.max_attempts = 2}).result, Failed::kDead);
+  EXPECT_EQ(record(1).extras->death, Death::kAttempts);
+}
+
+TEST_F(EngineAttemptsTest, WhatAWorkerNamesCountsInsteadOfThePolicy) {
+  put({.max_attempts = 1, .backoff = 1'000});
+  EXPECT_EQ(queue.reserve(worker), "a");
+  const FailOutcome failed = engine.fail(worker, queue.now(), 1, {.delay = 5, .max_attempts = 0});
+  EXPECT_EQ(failed.result, Failed::kAgain);
+  EXPECT_EQ(failed.delay, 5U);
+}
+
+TEST_F(EngineAttemptsTest, StatsTellThePolicyInForceAndTheWorker) {
+  engine.name_client(worker, "mill 3");
+  put();
+  put({.max_attempts = 2});
+  engine.set_tube(queue.now(), "default", {.retry = {.max_attempts = 9}});
+  EXPECT_EQ(queue.reserve(worker), "a");
+  const auto first = engine.job_stats(queue.now(), 1);
+  EXPECT_EQ(first->retry.max_attempts, 9U);
+  EXPECT_EQ(first->worker, "mill 3");
+  const auto second = engine.job_stats(queue.now(), 2);
+  EXPECT_EQ(second->retry.max_attempts, 2U);
+  EXPECT_EQ(second->worker, "");
+}
+
 TEST_F(EngineAttemptsTest, OnlyTheHolderMayFailAJob) {
   put();
   EXPECT_EQ(fail(1).result, Failed::kNone) << "it is ready";

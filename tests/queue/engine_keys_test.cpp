@@ -264,5 +264,43 @@ TEST_F(EngineKeysTest, ABuriedJobStaysBuriedUnlessItGetsADueTime) {
   EXPECT_EQ(queue.reserve(worker), "b");
 }
 
+TEST_F(EngineKeysTest, BuryOfAJobThatNobodyHas) {
+  put("k", "a");
+  put("far", "b", {}, 3'600'000);
+  put("held", "c");
+  EXPECT_EQ(queue.reserve(worker), "a");
+  EXPECT_EQ(engine.bury_job(queue.now(), 1).result, Changed::kReserved);
+  EXPECT_EQ(engine.bury_job(queue.now(), 2).result, Changed::kDone) << "it is in the store alone";
+  EXPECT_EQ(engine.bury_job(queue.now(), 3, 7).result, Changed::kDone);
+  EXPECT_EQ(engine.bury_job(queue.now(), 3, 8).result, Changed::kDone) << "it is buried";
+  EXPECT_EQ(engine.bury_job(queue.now(), 4).result, Changed::kNone);
+  EXPECT_EQ(counts().buried, 2U);
+  const JobRecord record = engine.job_stats(queue.now(), 3)->record;
+  EXPECT_EQ(record.priority, 7U);
+  EXPECT_EQ(record.history, (JobHistory{.buries = 1}));
+  EXPECT_EQ(engine.job_with_key(producer, "far"), 2U);
+  EXPECT_TRUE(engine.kick_job(queue.now(), 2).done);
+  EXPECT_EQ(queue.reserve(worker), "b");
+  engine.check_invariants();
+}
+
+TEST_F(EngineKeysTest, ATubeThatIsDrainedTakesNoJobs) {
+  put("k", "a");
+  engine.set_tube(queue.now(), "default", {.refuses_puts = true});
+  EXPECT_EQ(put("k", "b").result, Result::kDraining);
+  EXPECT_EQ(put("", "b").result, Result::kDraining);
+  const NewJob job{.order = {}, .body = "c"};
+  const BatchOutcome batch = engine.put_all(producer, queue.now(), {&job, 1});
+  EXPECT_EQ(batch.result, BatchOutcome::Result::kRefused);
+  EXPECT_EQ(batch.jobs.front().result, Result::kDraining);
+  EXPECT_EQ(body(1), "a");
+  queue.restart(0);
+  Engine& again = queue.engine();
+  const ClientId client = again.connect();
+  EXPECT_EQ(again.put(client, queue.now(), {}, "b").result, Result::kDraining) << "it is stored";
+  again.set_tube(queue.now(), "default", {});
+  EXPECT_EQ(again.put(client, queue.now(), {}, "b").result, Result::kInserted);
+}
+
 }  // namespace
 }  // namespace carillon::queue

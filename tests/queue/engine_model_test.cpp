@@ -133,7 +133,7 @@ class History {
 
   void command(ClientId client) {
     const JobId id = a_job();
-    switch (below(25)) {
+    switch (below(26)) {
       case 0:
       case 1:
       case 2:
@@ -204,6 +204,12 @@ class History {
         return release_all(client);
       case 24:
         return remove_all(client);
+      case 25: {
+        const auto priority =
+            one_in(2) ? std::nullopt : std::optional(static_cast<Priority>(below(4)));
+        return agree([&] { return engine().bury_job(now(), id, priority).result; },
+                     [&] { return model_.bury_job(id, priority); });
+      }
       case 14:
         if (!one_in(4)) return;
         engine().disconnect(client, now());

@@ -179,6 +179,18 @@ class QueueModel {
     return Result::kDone;
   }
 
+  ChangeOutcome::Result bury_job(JobId id, std::optional<Priority> priority) {
+    using Result = ChangeOutcome::Result;
+    if (!jobs.contains(id)) return Result::kNone;
+    Job& job = jobs[id];
+    if (job.state == JobState::kReserved) return Result::kReserved;
+    if (job.state == JobState::kBuried) return Result::kDone;
+    job.priority = priority.value_or(job.priority);
+    job.state = JobState::kBuried;
+    job.burial = ++order_;
+    return Result::kDone;
+  }
+
   // Returns the body of a job, or a word, if the client is answered at once.
   std::optional<std::string> reserve(std::uint64_t client, std::optional<Millis> timeout) {
     if (const auto best = best_ready(client)) return take(client, *best);

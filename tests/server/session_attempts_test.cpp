@@ -54,6 +54,26 @@ TEST_F(SessionAttempts, AJobWithoutAPolicyHasNoNewFields) {
   EXPECT_EQ(client.say("story-job 1\r\n"), "OK 4\r\n---\n\r\n");
 }
 
+TEST_F(SessionAttempts, ThePolicyOfItsTubeIsAmongTheStatsOfAJob) {
+  client.say("put 0 0 60 1\r\na\r\n");
+  client.say("set-tube default max-attempts=4\r\n");
+  EXPECT_TRUE(stats_have("max-attempts: 4"));
+  client.say("reserve\r\n");
+  EXPECT_EQ(client.say("fail-job 1 0 delay=3s max-attempts=2\r\n\r\n"), "AGAIN 1 3000\r\n");
+}
+
+TEST_F(SessionAttempts, ATubeThatIsDrainedRefusesPuts) {
+  EXPECT_EQ(client.say("set-tube default puts=refused\r\n"), "SET\r\n");
+  EXPECT_EQ(client.say("put 0 0 60 1\r\na\r\n"), "DRAINING\r\n");
+  EXPECT_EQ(client.say("put-job 1\r\na\r\n"), "DRAINING\r\n");
+  EXPECT_NE(client.say("stats-tube default\r\n").find("\nputs: refused\n"), std::string::npos);
+  EXPECT_EQ(client.say("set-tube default puts=taken\r\n"), "SET\r\n");
+  EXPECT_EQ(client.say("put 0 0 60 1\r\na\r\n"), "INSERTED 1\r\n");
+  EXPECT_EQ(client.say("stats-tube default\r\n").find("\nputs: "), std::string::npos);
+  EXPECT_EQ(client.say("set-tube default puts=no\r\n"),
+            "BAD_OPTION puts: \"no\": refused or taken\r\n");
+}
+
 TEST_F(SessionAttempts, TheSettingsOfATubeAreChangedOneByOne) {
   EXPECT_EQ(client.say("set-tube mail max-attempts=5 jitter=10%\r\n"), "SET\r\n");
   EXPECT_EQ(client.say("set-tube mail backoff=30s lost=fails\r\n"), "SET\r\n");

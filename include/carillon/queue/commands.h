@@ -86,9 +86,10 @@ struct PutOutcome {
     kExists,    // nothing was changed: the job `id` has the key, or had it and is gone
     kReserved,  // nothing was changed: the job `id` has the key, and is reserved
     kTooFar,    // nothing was changed: the job would be due or expire after kLastDue
+    kDraining,  // nothing was changed: TubeSettings::refuses_puts
   };
   Result result = Result::kTooFar;
-  JobId id = 0;  // 0 if it is kTooFar
+  JobId id = 0;  // 0 if it is kTooFar or kDraining
   Sequence durable_at = 0;
 
   // Returns true if the store has the body now.

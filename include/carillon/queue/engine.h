@@ -40,7 +40,7 @@
 // Errors. A method that reads or appends throws StoreError if the store fails; the state is then as
 // before the command, but the time has advanced. StoreError can come from `put`, `put_all`,
 // `refusal`, `reserve`, `reserve_job`, `release`, `release_all`, `bury`, `fail`, `remove`,
-// `remove_all`, `cancel`, `patch`, `job_with_key`, all peeks and kicks, `job_stats`, `story`,
+// `remove_all`, `cancel`, `patch`, `bury_job`, `job_with_key`, all peeks and kicks, `job_stats`, `story`,
 // `set_tube`, `advance`, `close` and the constructor. A failed read may pass, and changes no job. A
 // ClientId that is not connected throws std::out_of_range.
 //
@@ -247,6 +247,9 @@ class Engine {
   // Changes a job that nobody has reserved. A buried job that gets a due time is not buried any
   // more.
   ChangeOutcome patch(Now now, JobId id, const Patch& patch);
+  // Buries a job that nobody has reserved. It is no attempt, and no reserve. A job that is buried
+  // stays where it is.
+  ChangeOutcome bury_job(Now now, JobId id, std::optional<Priority> priority = std::nullopt);
   // Returns the job of the tube in use that has the key, or none.
   std::optional<JobId> job_with_key(ClientId client, std::string_view key);
 

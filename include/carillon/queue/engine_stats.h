@@ -24,6 +24,13 @@ struct JobStats {
   // Milliseconds until a delayed job is ready, or until a reserved job's ttr is over, rounded down
   // to less than what was asked for; else 0.
   Millis time_left = 0;
+  // By the wall clock, as it goes now: when a delayed job is ready, or since when a job is; what a
+  // buried job had before.
+  UtcMs due = 0;
+  // The policy in force: the job's own, or else its tube's.
+  RetryPolicy retry = {};
+  // The name of the client that has reserved the job, if it has one.
+  std::string worker = {};
   Sequence durable_at = 0;
 };
 

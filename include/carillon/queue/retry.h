@@ -56,7 +56,8 @@ struct Attempt {
 struct Failure {
   std::string_view error = {};
   std::optional<Priority> priority = {};
-  std::optional<Millis> delay = {};  // instead of the back-off, in ms
+  std::optional<Millis> delay = {};                // instead of the back-off, in ms
+  std::optional<std::uint32_t> max_attempts = {};  // instead of the policy's
 };
 
 }  // namespace carillon::queue

@@ -66,6 +66,8 @@ using NewerFields = detail::Rare<std::string>;
 struct TubeSettings {
   // Of jobs that have no policy of their own.
   RetryPolicy retry = {};
+  // Clients put no jobs: the tube is being drained. Its schedules do.
+  bool refuses_puts = false;
 
   friend bool operator==(const TubeSettings&, const TubeSettings&) = default;
 };

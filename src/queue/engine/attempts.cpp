@@ -98,7 +98,8 @@ Engine::State::PlannedEnd Engine::State::plan_end(LoadedJob& job, Attempt attemp
   const std::uint32_t failed = ++extras.attempts;
   add_to_story(job.record, std::move(attempt));
   extras.has_story = true;
-  if (policy.max_attempts > 0 && failed >= policy.max_attempts) {
+  const std::uint32_t most = failure.max_attempts.value_or(policy.max_attempts);
+  if (most > 0 && failed >= most) {
     extras.death = Death::kAttempts;
     after.burial = next_burial++;
   } else {

@@ -50,6 +50,8 @@ BatchOutcome Engine::put_all(ClientId id, Now now, std::span<const NewJob> jobs,
   if (token && s.clock.utc() < token->until) return s.answer_of(*token, order);
 
   Tube& tube = *s.client(id).tube_in_use;
+  if (tube.refuses_puts())
+    return {.result = BatchOutcome::Result::kRefused, .jobs = {{.result = Result::kDraining}}};
   DistinctKeys keys;
   std::vector<State::PlannedPut> puts;
   puts.reserve(jobs.size());

@@ -83,6 +83,27 @@ ChangeOutcome Engine::patch(Now now, JobId id, const Patch& patch) {
   return {.result = Result::kDone, .durable_at = sequence};
 }
 
+ChangeOutcome Engine::bury_job(Now now, JobId id, std::optional<Priority> priority) {
+  using Result = ChangeOutcome::Result;
+  State& s = *state_;
+  s.advance(now);
+  const std::optional<JobRecord> before = s.record_of(id);
+  if (!before) return {.result = Result::kNone, .durable_at = s.last_sequence};
+  if (before->buried()) return {.result = Result::kDone, .durable_at = s.durable_at(id)};
+  if (s.state_of(*before) == JobState::kReserved)
+    return {.result = Result::kReserved, .durable_at = s.durable_at(id)};
+
+  JobRecord after = *before;
+  if (const LoadedJob* job = s.loaded(id)) after.history = job->history;
+  ++after.history.buries;
+  after.priority = priority.value_or(after.priority);
+  after.burial = s.next_burial++;
+  s.add_change(*before, after);
+  const Sequence sequence = s.append();
+  s.replaced(*before, after);
+  return {.result = Result::kDone, .durable_at = sequence};
+}
+
 void Engine::State::replaced(const JobRecord& before, const JobRecord& after) {
   Tube& tube = tube_numbered(after.tube);
   LoadedJob* job = loaded(after.id);
@@ -92,6 +113,7 @@ void Engine::State::replaced(const JobRecord& before, const JobRecord& after) {
     job = &add_to_memory(after);
   }
   detach(*job);
+  if (after.buried()) return drop_from_memory(*job);
   job->record = after;
   job->history = after.history;
   job->sequence = last_sequence;

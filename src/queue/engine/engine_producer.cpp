@@ -56,7 +56,9 @@ PutOutcome Engine::put(ClientId id, Now now, const PutOrder& order, const LargeB
                        std::string_view body) {
   State& s = *state_;
   s.advance(now);
-  State::PlannedPut put = s.plan_put(*s.client(id).tube_in_use, order, of, body);
+  Tube& tube = *s.client(id).tube_in_use;
+  if (tube.refuses_puts()) return {.result = PutOutcome::Result::kDraining};
+  State::PlannedPut put = s.plan_put(tube, order, of, body);
   if (!put.outcome.done()) return put.outcome;
   put.outcome.durable_at = s.append();
   s.finish_put(put);
@@ -66,7 +68,9 @@ PutOutcome Engine::put(ClientId id, Now now, const PutOrder& order, const LargeB
 std::optional<PutOutcome> Engine::refusal(ClientId id, Now now, const PutOrder& order) {
   State& s = *state_;
   s.advance(now);
-  const PutOutcome outcome = s.meet(*s.client(id).tube_in_use, order, s.next_id).outcome;
+  Tube& tube = *s.client(id).tube_in_use;
+  if (tube.refuses_puts()) return PutOutcome{.result = PutOutcome::Result::kDraining};
+  const PutOutcome outcome = s.meet(tube, order, s.next_id).outcome;
   return outcome.done() ? std::nullopt : std::optional(outcome);
 }
 

@@ -111,6 +111,9 @@ std::optional<JobStats> Engine::job_stats(Now now, JobId id) {
   stats.durable_at = s.durable_at(id);
   const LoadedJob* job = s.loaded(id);
   if (job != nullptr) stats.record.history = job->history;
+  if (job != nullptr && job->holder != nullptr) stats.worker = job->holder->name;
+  stats.due = std::min(s.due_of(*record), kLastDue);
+  stats.retry = s.policy_of(*record);
   if (stats.state == JobState::kDelayed) stats.time_left = s.clock.left_until(s.due_of(*record));
   const bool is_over = job != nullptr && job->holder == &s.undertaker;
   if (stats.state == JobState::kReserved && !is_over)

@@ -65,6 +65,8 @@ struct Tube {
     reserved_until = std::max(reserved == 0 ? 0 : reserved_until, its_due);
     ++reserved;
   }
+  // Clients may put no jobs; schedules do.
+  bool refuses_puts() const { return record.settings && record.settings->refuses_puts; }
   bool has_jobs() const { return record.scheduled + record.buried > 0; }
   bool referenced() const { return !record.empty() || users + watchers + schedules > 0; }
 

@@ -71,6 +71,7 @@ void each_field_of_settings(Settings& settings, Field&& field) {
   field(7, settings.retry.backoff_max);
   field(8, settings.retry.jitter);
   field(9, settings.retry.lost_fails);
+  field(30, settings.refuses_puts);
 }
 
 template <typename Of, typename Field>

@@ -100,6 +100,8 @@ std::string put_answer(const queue::PutOutcome& outcome) {
       return "EXISTS " + id;
     case Result::kReserved:
       return "IS_RESERVED " + id;
+    case Result::kDraining:
+      return "DRAINING";
     case Result::kTooFar:
       break;
   }

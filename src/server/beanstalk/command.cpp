@@ -32,6 +32,8 @@ constexpr std::array kPrefixes = {
     Prefix{"patch-job ", Verb::kPatchJob, kMaxLongLine},
     Prefix{"cancel-job ", Verb::kCancelJob, kMaxLongLine},
     Prefix{"peek-job ", Verb::kPeekJob, kMaxLongLine},
+    Prefix{"show-job ", Verb::kShowJob, kMaxLongLine},
+    Prefix{"bury-job ", Verb::kBuryJob, kMaxLongLine},
     Prefix{"fail-job ", Verb::kFailJob, kMaxLongLine},
     Prefix{"touch-job ", Verb::kTouchJob},
     Prefix{"story-job ", Verb::kStoryJob},
@@ -243,6 +245,7 @@ Form read_arguments(std::string_view rest, Command& c) {
       return good_if(read_set_schedule(rest, c));
     case Verb::kPatchJob:
     case Verb::kCancelJob:
+    case Verb::kBuryJob:
       return good_if(read_job(rest, c));
     case Verb::kSetTube:
     case Verb::kListJobs:
@@ -253,6 +256,7 @@ Form read_arguments(std::string_view rest, Command& c) {
       c.tube = rest;
       return good_if(is_key(rest) && rest.size() <= queue::kMaxWorkerName);
     case Verb::kPeekJob:
+    case Verb::kShowJob:
       return good_if(read_job(rest, c) && c.options.empty());
 
     case Verb::kPeek:

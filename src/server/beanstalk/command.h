@@ -72,6 +72,8 @@ enum class Verb : std::uint8_t {
   kPatchJob,
   kCancelJob,
   kPeekJob,
+  kShowJob,
+  kBuryJob,
   kFailJob,
   kTouchJob,
   kStoryJob,
@@ -120,7 +122,7 @@ struct Command {
   std::uint32_t bound = 0;  // kick, reserve-jobs
   // These point into the line. name-client: `tube` is the name; so it is of a schedule.
   std::string_view tube;
-  std::string_view key;  // patch-job, cancel-job, peek-job: the job's, if it has no id; as `tube`
+  std::string_view key;      // of a verb that names a job: the job's, if it has no id; as `tube`
   std::string_view options;  // name=value, separated by spaces (option_values.h); as `tube`
 };
 

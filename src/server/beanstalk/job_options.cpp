@@ -75,6 +75,12 @@ bool lost_fails(std::string_view text) {
   refuse_option(fmt::format("{}: fails or returns", quoted(text)));
 }
 
+bool refuses_puts(std::string_view text) {
+  if (text == "refused") return true;
+  if (text == "taken") return false;
+  refuse_option(fmt::format("{}: refused or taken", quoted(text)));
+}
+
 bool ask(std::string_view text) {
   if (text == "ask") return true;
   if (text == "refuse") return false;
@@ -104,9 +110,10 @@ constexpr unsigned kFail = bit(OptionsOf::kFail);
 constexpr unsigned kCancel = bit(OptionsOf::kCancel);
 constexpr unsigned kBatch = bit(OptionsOf::kBatch);
 constexpr unsigned kReserve = bit(OptionsOf::kReserve);
+constexpr unsigned kBury = bit(OptionsOf::kBury);
 
 constexpr std::array kOptions = {
-    option<&JobOptions::priority, number_u32>("pri", kPut | kPatch | kFail),
+    option<&JobOptions::priority, number_u32>("pri", kPut | kPatch | kFail | kBury),
     option<&JobOptions::delay, duration>("delay", kPut | kPatch | kFail),
     option<&JobOptions::due, moment>("due", kPut | kPatch),
     option<&JobOptions::ttr, ttr>("ttr", kPut | kPatch),
@@ -119,10 +126,11 @@ constexpr std::array kOptions = {
     option<&JobOptions::on_conflict, on_conflict>("on-conflict", kPut),
     option<&JobOptions::key_window, duration>("key-window", kPut),
     option<&JobOptions::body, number_u32>("body", kPatch),
-    option<&JobOptions::max_attempts, number_u32>("max-attempts", kPut | kTube),
+    option<&JobOptions::max_attempts, number_u32>("max-attempts", kPut | kTube | kFail),
     option<&JobOptions::backoff, backoff>("backoff", kPut | kTube),
     option<&JobOptions::jitter, percent>("jitter", kPut | kTube),
     option<&JobOptions::lost_fails, lost_fails>("lost", kPut | kTube),
+    option<&JobOptions::refuses_puts, refuses_puts>("puts", kTube),
     option<&JobOptions::ask, ask>("reserved", kCancel),
     Option{"once", kBatch, [](const JobOptions& options) { return !options.once.empty(); },
            [](JobOptions& options, std::string_view text) { options.once = key(text); }},

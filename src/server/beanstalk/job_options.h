@@ -6,6 +6,7 @@
 //
 //   option         value                                                           of
 //   pri            0 (most urgent) to 4294967295                                   put patch fail
+//                                                                                  bury
 //   delay          a duration from now (server/duration.h): 250ms, 3s, 1h30m, 40d  put patch fail
 //   due            a moment: milliseconds since 1970, or RFC 3339                  put patch
 //                  (server/timestamp.h)
@@ -18,10 +19,11 @@
 //   on-conflict    reject, ignore, replace, keep-due or debounce                   put
 //   key-window     a duration                                                      put
 //   body           how many bytes the new body has, which follows                  patch
-//   max-attempts   0 (no last one) to 4294967295                                   put tube
+//   max-attempts   0 (no last one) to 4294967295                                   put tube fail
 //   backoff        a duration, or the first and the longest: 1s..1h                put tube
 //   jitter         0% to 100%                                                      put tube
 //   lost           fails or returns                                                put tube
+//   puts           refused or taken                                                tube
 //   reserved       refuse or ask                                                   cancel
 //   once           as a key                                                        batch
 //   window         a duration                                                      batch
@@ -29,7 +31,7 @@
 //
 // (put: put-job, and each job of put-jobs; batch: the line of put-jobs, which has those of put-job
 // but `key`, too; patch: patch-job; fail: fail-job, release-jobs; tube: set-tube; cancel:
-// cancel-job; reserve: reserve-jobs.) Nothing is clamped: a value out of its range is refused, as
+// cancel-job; reserve: reserve-jobs; bury: bury-job.) Nothing is clamped: a value out of its range is refused, as
 // is an option that is not known, comes twice, or does not go with another one. Thread safety:
 // pure.
 #pragma once
@@ -63,6 +65,7 @@ struct JobOptions {
   std::optional<Backoff> backoff = {};
   std::optional<std::uint32_t> jitter = {};
   std::optional<bool> lost_fails = {};
+  std::optional<bool> refuses_puts = {};
   std::optional<bool> ask = {};
   std::string_view once = {};  // points into the text
   std::optional<queue::Millis> window = {};
@@ -86,6 +89,7 @@ enum class OptionsOf : std::uint8_t {
   kCancel = 16,
   kBatch = 32,
   kReserve = 64,
+  kBury = 128,
 };
 
 // Throws std::invalid_argument with one line that names the option, its value, and what is allowed.

@@ -210,6 +210,10 @@ void Session::dispatch(const Command& c) {
       return begin_batch(c);
     case Verb::kReserveJobs:
       return reserve_jobs(c);
+    case Verb::kShowJob:
+      return show_job(c);
+    case Verb::kBuryJob:
+      return bury_job(c);
     case Verb::kFailJob:
       return begin_fail(c);
     case Verb::kTouchJob:

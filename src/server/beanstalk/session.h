@@ -118,6 +118,8 @@ class Session final : public Protocol {
   void story_job(queue::JobId id);
   void set_tube(const Command& command);
   void peek_job(const Command& command);
+  void show_job(const Command& command);
+  void bury_job(const Command& command);
   void begin_patch(const Command& command);
   void patch_job(std::optional<std::string_view> body);
   void answer(const queue::ChangeOutcome& outcome, std::string_view done, queue::JobId id);

@@ -38,9 +38,11 @@ void Session::fail_job(std::string_view error) {
     queue::Engine& engine = service_.engine();
     if (options_.delay && !engine.fits(now, *options_.delay))
       return replies_.add(0, "OUT_OF_RANGE\r\n");
-    const queue::FailOutcome outcome =
-        engine.fail(client_, now, put_.id,
-                    {.error = error, .priority = options_.priority, .delay = options_.delay});
+    const queue::FailOutcome outcome = engine.fail(client_, now, put_.id,
+                                                   {.error = error,
+                                                    .priority = options_.priority,
+                                                    .delay = options_.delay,
+                                                    .max_attempts = options_.max_attempts});
     switch (outcome.result) {
       case Result::kAgain:
         return replies_.add(outcome.durable_at, "AGAIN ", outcome.attempts, " ", outcome.delay,
@@ -72,6 +74,7 @@ void Session::set_tube(const Command& c) {
   if (!options) return;
   queue::TubeSettings settings = service_.engine().tube_settings(c.tube);
   apply(*options, settings.retry);
+  settings.refuses_puts = options->refuses_puts.value_or(settings.refuses_puts);
   const queue::Sequence sequence = service_.engine().set_tube(service_.now(), c.tube, settings);
   replies_.add(sequence, "SET\r\n");
 }

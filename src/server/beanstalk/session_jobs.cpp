@@ -1,9 +1,11 @@
-// The commands that name a job by its id or key: cancel-job, patch-job, peek-job (session.h).
+// The commands that name a job by its id or key: cancel-job, patch-job, bury-job, peek-job and
+// show-job (session.h).
 #include <optional>
 #include <stdexcept>
 #include <string_view>
 
 #include "server/beanstalk/session.h"
+#include "server/beanstalk/stats.h"
 
 namespace carillon::server::beanstalk {
 namespace {
@@ -20,6 +22,14 @@ void Session::peek_job(const Command& c) {
   const auto id = named_job(c);
   if (!id) return answer_not_found();
   find(service_.engine().peek(service_.now(), *id));
+}
+
+void Session::show_job(const Command& c) {
+  const auto id = named_job(c);
+  if (!id) return answer_not_found();
+  const auto stats = service_.engine().job_stats(service_.now(), *id);
+  if (!stats) return answer_not_found();
+  answer_yaml(stats->durable_at, shown_job_yaml(*stats));
 }
 
 // Returns the options of a command that has no body. None if the client was told what is wrong.
@@ -39,6 +49,14 @@ void Session::cancel_job(const Command& c) {
   if (!id) return answer_not_found();
   const bool ask = options->ask.value_or(false);
   answer(service_.engine().cancel(service_.now(), *id, ask), "CANCELLED ", *id);
+}
+
+void Session::bury_job(const Command& c) {
+  const std::optional<JobOptions> options = options_of(c, OptionsOf::kBury);
+  if (!options) return;
+  const auto id = named_job(c);
+  if (!id) return answer_not_found();
+  answer(service_.engine().bury_job(service_.now(), *id, options->priority), "BURIED ", *id);
 }
 
 void Session::begin_patch(const Command& c) {

@@ -11,6 +11,7 @@ namespace {
 constexpr std::string_view kEnd = "\r\n";
 constexpr std::string_view kExpectedEnd = "EXPECTED_CRLF\r\n";
 constexpr std::string_view kOutOfRange = "OUT_OF_RANGE\r\n";
+constexpr std::string_view kDraining = "DRAINING\r\n";
 
 }  // namespace
 
@@ -89,7 +90,7 @@ void Session::finish_put(std::string_view body_and_end) {
 
 // Returns the reply to a put that cannot be carried out at `now`, or nothing.
 std::string_view Session::refusal(queue::Now now) {
-  if (service_.draining()) return "DRAINING\r\n";
+  if (service_.draining()) return kDraining;
   if (service_.is_out_of_memory()) {
     service_.report_out_of_memory(kSystemGivesNone);
     return "OUT_OF_MEMORY\r\n";

@@ -201,6 +201,7 @@ std::string tube_stats_yaml(const queue::TubeStats& tube) {
       .field("pause", tube.pause / kMsInSecond)
       .field("pause-time-left", tube.pause_left / kMsInSecond)
       .policy(tube.settings.retry);
+  if (tube.settings.refuses_puts) yaml.field("puts", "refused");
   return yaml.take();
 }
 
@@ -220,16 +221,28 @@ std::string job_stats_yaml(const queue::JobStats& job) {
       .field("releases", job.record.history.releases)
       .field("buries", job.record.history.buries)
       .field("kicks", job.record.history.kicks);
-  if (!job.record.extras) return yaml.take();
+  if (!job.record.extras) return yaml.policy(job.retry).take();
   const queue::JobExtras& extras = *job.record.extras;
   if (!extras.key.empty()) yaml.field("key", in_quotes(extras.key));
-  yaml.policy(extras.retry).field("attempts", extras.attempts).field("dead", name_of(extras.death));
+  yaml.policy(job.retry).field("attempts", extras.attempts).field("dead", name_of(extras.death));
   if (extras.cancel_asked) yaml.field("cancel-asked", true);
   if (extras.expires != 0) {
     yaml.field("expires-at", format_timestamp(std::min(extras.expires, queue::kLastDue)))
         .field("at-expiry", name_of(extras.at_expiry));
   }
   return yaml.take();
+}
+
+std::string shown_job_yaml(const queue::JobStats& job) {
+  std::string text = job_stats_yaml(job);
+  const auto add = [&text](std::string_view name, const auto& value) {
+    fmt::format_to(std::back_inserter(text), "{}: {}\n", name, value);
+  };
+  if (job.state != queue::JobState::kBuried) add("due", format_timestamp(job.due));
+  add("created", format_timestamp(job.record.created));
+  if (!job.worker.empty()) add("worker", in_quotes(job.worker));
+  add("body-bytes", job.record.body_bytes);
+  return text;
 }
 
 std::string story_yaml(const std::vector<queue::Attempt>& story) {

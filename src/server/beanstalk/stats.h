@@ -19,6 +19,8 @@ std::string_view name_of(queue::AtExpiry at_expiry);
 std::string server_stats_yaml(Service& service);
 std::string tube_stats_yaml(const queue::TubeStats& tube);
 std::string job_stats_yaml(const queue::JobStats& job);
+// The same, and after it what show-job adds.
+std::string shown_job_yaml(const queue::JobStats& job);
 std::string story_yaml(const std::vector<queue::Attempt>& story);
 // A list is its head and then, for each item, the item's head, the item, and a line's end.
 inline constexpr std::string_view kListHead = "---\n";

@@ -58,6 +58,8 @@ void answer_put(Exchange& x, const queue::PutOutcome& outcome) {
     case Result::kReserved:
       throw Problem(kConflict, fmt::format("job {} has the key, and is reserved", outcome.id))
           .with("Location", path_of(outcome.id));
+    case Result::kDraining:
+      throw Problem(kDraining, fmt::format("the tube {} takes no new jobs", x.names.front()));
     case Result::kTooFar:
       throw Problem(kBadField, "the job would be due after the year 9999");
   }

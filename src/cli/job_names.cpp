@@ -1,0 +1,37 @@
+// Parses the names of jobs.
+
+#include "cli/job_names.h"
+
+#include <fmt/format.h>
+
+#include <stdexcept>
+
+#include "server/beanstalk/command.h"
+
+namespace carillon::cli {
+
+std::string parse_key(const std::string& text) {
+  if (server::beanstalk::is_key(text)) return text;
+  throw std::invalid_argument(
+      fmt::format("\"{}\": a key has 1 to 200 bytes, and no space or control character", text));
+}
+
+std::vector<NamedJob> JobNames::all(Client& client) const {
+  if (ids.empty() == key.empty()) throw UsageError("give the jobs' IDs, or the --key of one");
+  std::vector<NamedJob> jobs;
+  for (const std::uint64_t id : ids)
+    jobs.push_back({.word = std::to_string(id), .name = fmt::format("job {}", id)});
+  if (key.empty()) return jobs;
+  client.use(tube);
+  return {{.word = "key=" + key, .name = fmt::format("job with key {} in tube {}", key, tube)}};
+}
+
+void add_job_names(CLI::App& command, JobNames& names, const std::string& what) {
+  const Argument ids = add_value(command, "ID", names.ids, parse_job_id, what).type_name("");
+  add_value(command, "--key", names.key, parse_key, "The job with this key")
+      .type_name("KEY")
+      .excludes(ids);
+  add_tube_option(command, names.tube, "Of this tube (default: default)").excludes(ids);
+}
+
+}  // namespace carillon::cli

@@ -1,0 +1,37 @@
+// The arguments of commands that name jobs: by their ids, or one by its key.
+//
+//   JobNames names;
+//   add_job_names(command, names, "The jobs to bury");
+//   for (const NamedJob& job : names.all(client)) client.bury_job(job.word, "");
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cli/arguments.h"
+#include "cli/client.h"
+
+namespace carillon::cli {
+
+struct NamedJob {
+  std::string word;  // as the protocol takes it: "7", "key=invoice-7"
+  std::string name;  // as people read it: "job 7", "job with key invoice-7 in tube mail"
+};
+
+struct JobNames {
+  std::vector<std::uint64_t> ids;
+  std::string key;
+  std::string tube{kDefaultTube};
+
+  // Returns the jobs. Lets the client use the tube of the key. Throws UsageError if none is named.
+  std::vector<NamedJob> all(Client& client) const;
+};
+
+// A key: 1 to 200 bytes, no space or control character. Throws as the parsers in arguments.h do.
+std::string parse_key(const std::string& text);
+
+// Adds ID ..., --key KEY and --tube TUBE. `names` must outlive the app.
+void add_job_names(CLI::App& command, JobNames& names, const std::string& what);
+
+}  // namespace carillon::cli

@@ -1,0 +1,133 @@
+// Finds the tubes that match, and lets connections watch them.
+
+#include "cli/worker_tubes.h"
+
+#include <fmt/format.h>
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "cli/arguments.h"
+#include "cli/output.h"
+
+namespace carillon::cli {
+namespace {
+
+// How many tubes are looked at for whether they are in use, at each refresh.
+constexpr std::size_t kLooks = 32;
+
+}  // namespace
+
+bool is_pattern(std::string_view text) {
+  return text.find_first_of("*?[]") != std::string_view::npos;
+}
+
+WorkerTubes::WorkerTubes(const std::vector<std::string>& tubes) {
+  for (const std::string& tube : tubes) {
+    if (is_pattern(tube)) {
+      patterns_.push_back(tube);
+    } else {
+      named_.insert(tube);
+    }
+  }
+  if (tubes.empty()) named_.emplace(kDefaultTube);
+}
+
+bool WorkerTubes::matches(const std::string& tube) const {
+  return std::any_of(patterns_.begin(), patterns_.end(), [&tube](const std::string& pattern) {
+    return ::fnmatch(pattern.c_str(), tube.c_str(), 0) == 0;
+  });
+}
+
+// A client that watches the tube keeps it in the list of tubes. So this asks for what it has.
+bool WorkerTubes::is_in_use(Client& client, const std::string& tube) {
+  const auto stats = client.stats_tube(tube);
+  if (!stats) return false;
+  std::uint64_t jobs = stats->number("current-using");
+  for (const char* state : {"ready", "reserved", "delayed", "buried"})
+    jobs += stats->number(fmt::format("current-jobs-{}", state));
+  return jobs > 0;
+}
+
+void WorkerTubes::refresh(Client& client) {
+  std::set<std::string> there;
+  for (std::string& tube : client.tubes()) {
+    if (matches(tube) && !named_.contains(tube)) there.insert(std::move(tube));
+  }
+  const auto is_gone = [&there](const std::string& tube) { return !there.contains(tube); };
+  std::erase_if(watched_, is_gone);
+  std::erase_if(left_, is_gone);
+  // Of the tubes that were there before, some are looked at each time, one after the other.
+  std::vector<std::string> looked_at;
+  for (auto at = there.lower_bound(next_look_); at != there.end() && looked_at.size() < kLooks;
+       ++at)
+    if (watched_.contains(*at) || left_.contains(*at)) looked_at.push_back(*at);
+  next_look_ = looked_at.size() < kLooks ? "" : looked_at.back() + '\0';
+  for (const std::string& tube : looked_at) {
+    const bool in_use = is_in_use(client, tube);
+    (in_use ? left_ : watched_).erase(tube);
+    if (!in_use) left_.insert(tube);
+  }
+  std::size_t too_many = 0;
+  for (const std::string& tube : there) {
+    if (left_.contains(tube) || watched_.contains(tube)) continue;
+    if (watched_.size() < kMost) {
+      watched_.insert(tube);
+    } else {
+      ++too_many;
+    }
+  }
+  if (too_many > 0 && !std::exchange(told_, true))
+    remark(fmt::format("carillon work: {} tubes match; the first {} are watched", kMost + too_many,
+                       kMost));
+}
+
+std::set<std::string> WorkerTubes::now(Client& client) {
+  const std::lock_guard lock(mutex_);
+  if (!are_fixed() && (!has_asked_ || Clock::now() - asked_at_ >= kAge)) {
+    refresh(client);
+    has_asked_ = true;
+    asked_at_ = Clock::now();
+  }
+  std::set<std::string> all = watched_;
+  all.insert(named_.begin(), named_.end());
+  return all;
+}
+
+TubeWatch::TubeWatch(WorkerTubes& tubes, Client& client) : tubes_(&tubes), watched_{"default"} {
+  const std::set<std::string>& named = tubes.named();
+  if (named.empty()) return;
+  client.watch_only({named.begin(), named.end()});
+  watched_ = named;
+}
+
+bool TubeWatch::follow(Client& client) {
+  if (tubes_->are_fixed()) return true;
+  const std::set<std::string> wanted = tubes_->now(client);
+  // First the new ones: a connection always watches one tube.
+  for (const std::string& tube : wanted) {
+    if (watched_.contains(tube)) continue;
+    try {
+      client.watch(tube);
+    } catch (const Refused&) {
+      break;  // the server allows no more; it is asked again with the next call
+    }
+    watched_.insert(tube);
+  }
+  if (wanted.empty()) return false;
+  std::erase_if(watched_, [&](const std::string& tube) {
+    if (wanted.contains(tube)) return false;
+    client.ignore(tube);
+    return true;
+  });
+  return true;
+}
+
+Patience TubeWatch::patience(Patience asked) const {
+  if (tubes_->are_fixed()) return asked;
+  const std::chrono::milliseconds longest = WorkerTubes::kAge;
+  return asked ? std::min(*asked, longest) : longest;
+}
+
+}  // namespace carillon::cli
