@@ -112,7 +112,11 @@ TEST_F(JobLists, ACursorIsAWord) {
   EXPECT_EQ(to_text(buried), "b9");
   EXPECT_EQ(to_cursor("d17-4"), due);
   EXPECT_EQ(to_cursor("b9"), buried);
-  for (const char* wrong : {"", "d", "d17", "d17-", "d17-4 ", "d-4", "b0", "b", "b9-1", "x1",
+  const JobCursor bounded{.burial = 9, .due = {}, .burials_before = 12};
+  EXPECT_EQ(to_text(bounded), "b9-12");
+  EXPECT_EQ(to_cursor("b9-12"), bounded);
+  EXPECT_EQ(to_cursor("d17-4-12")->burials_before, 12U);
+  for (const char* wrong : {"", "d", "d17", "d17-", "d17-4 ", "d-4", "b0", "b", "b9-1-1", "x1",
                             "d99999999999999999999-1", "d+1-1"})
     EXPECT_FALSE(to_cursor(wrong)) << wrong;
 }

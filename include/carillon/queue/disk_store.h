@@ -25,9 +25,11 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "carillon/queue/due_counts.h"
 #include "carillon/queue/store.h"
 
 namespace carillon::queue {
@@ -58,7 +60,7 @@ struct Checkpoint {
   std::uint64_t number = 0;  // of the last change in it; changes are numbered from 1
 };
 
-class DiskStore final : public Store {
+class DiskStore final : public Store, public DueEstimates {
  public:
   // Opens the store in the directory at `path`, and makes both if they are not there. Throws
   // StoreError, with one line that names the directory.
@@ -84,6 +86,8 @@ class DiskStore final : public Store {
                                           std::size_t limit) const override;
   std::vector<JobRecord> scan_buried(std::uint32_t tube, std::uint64_t from,
                                      std::size_t limit) const override;
+  std::vector<double> estimate_due(std::uint32_t tube,
+                                   std::span<const UtcMs> bounds) const override;
   std::optional<KeyRecord> find_key(std::uint32_t tube, std::string_view key) const override;
   std::vector<KeyRecord> scan_ended_keys(UtcMs from, std::size_t limit) const override;
   std::vector<Attempt> story(JobId id) const override;

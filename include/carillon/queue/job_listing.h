@@ -54,6 +54,8 @@ struct JobCursor {
   // Among the buried jobs: the number of a burial. Else 0.
   std::uint64_t burial = 0;
   DueKey due = {};
+  // Buried jobs from this burial on are not meant.
+  std::uint64_t burials_before = UINT64_MAX;
 
   // The place right behind the job's.
   static JobCursor after(const JobRecord& job) {
@@ -78,6 +80,11 @@ struct JobListing {
   std::uint64_t looked_at = 0;
   // No job follows.
   bool done = false;
+
+  void move_to(JobCursor cursor) {
+    cursor.burials_before = next.burials_before;
+    next = cursor;
+  }
 };
 
 struct ListedJob {

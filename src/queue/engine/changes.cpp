@@ -35,9 +35,8 @@ TubeRecord& Engine::State::changed_tube(std::uint32_t number) {
 
 void Engine::State::add_change(std::optional<JobRecord> before, std::optional<JobRecord> after,
                                std::string_view body) {
-  TubeRecord& tube = changed_tube(before ? before->tube : after->tube);
-  if (before) count(tube, *before, -1);
-  if (after) count(tube, *after, +1);
+  if (before) count(changed_tube(before->tube), *before, -1);
+  if (after) count(changed_tube(after->tube), *after, +1);
   changes.jobs.push_back({std::move(before), std::move(after), body});
 }
 

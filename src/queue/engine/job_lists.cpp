@@ -44,22 +44,39 @@ bool JobFilter::admits(const JobRecord& job, JobState state) const {
 }
 
 std::string to_text(const JobCursor& cursor) {
-  if (cursor.burial > 0) return "b" + std::to_string(cursor.burial);
-  return "d" + std::to_string(cursor.due.due) + "-" + std::to_string(cursor.due.id);
+  std::string text = cursor.burial > 0 ? "b" + std::to_string(cursor.burial)
+                                       : "d" + std::to_string(cursor.due.due) + "-" +
+                                             std::to_string(cursor.due.id);
+  if (cursor.burials_before != UINT64_MAX) text += "-" + std::to_string(cursor.burials_before);
+  return text;
 }
 
 std::optional<JobCursor> to_cursor(std::string_view text) {
   if (text.empty()) return std::nullopt;
   const char kind = text.front();
   text.remove_prefix(1);
-  const auto first = take_number(text);
-  if (!first) return std::nullopt;
-  if (kind == 'b' && *first > 0 && text.empty()) return JobCursor{.burial = *first, .due = {}};
-  if (kind != 'd' || !text.starts_with('-')) return std::nullopt;
-  text.remove_prefix(1);
-  const auto id = take_number(text);
-  if (!id || !text.empty()) return std::nullopt;
-  return JobCursor{.burial = 0, .due = {*first, *id}};
+  std::vector<std::uint64_t> numbers;
+  while (true) {
+    const auto number = take_number(text);
+    if (!number) return std::nullopt;
+    numbers.push_back(*number);
+    if (text.empty()) break;
+    if (text.front() != '-') return std::nullopt;
+    text.remove_prefix(1);
+  }
+  JobCursor cursor;
+  const std::size_t most = kind == 'd' ? 3 : 2;
+  if (numbers.size() == most) {
+    cursor.burials_before = numbers.back();
+    numbers.pop_back();
+  }
+  if (numbers.size() != most - 1) return std::nullopt;
+  if (kind == 'd') {
+    cursor.due = {numbers[0], numbers[1]};
+    return cursor;
+  }
+  cursor.burial = numbers[0];
+  return kind == 'b' && cursor.burial > 0 ? std::optional(cursor) : std::nullopt;
 }
 
 // Returns the due time from which on no job that is not buried can be meant.
@@ -82,7 +99,11 @@ Engine::State::NextListed Engine::State::next_to_list(const Tube& tube, const Jo
   NextListed found;
   if (list.next.burial > 0) {
     found.jobs = store.scan_buried(number, list.next.burial, limit);
-    found.done = found.jobs.size() < limit;
+    const bool all = found.jobs.size() < limit;
+    const auto is_late = [&](const JobRecord& job) {
+      return job.burial >= list.next.burials_before;
+    };
+    found.done = std::erase_if(found.jobs, is_late) > 0 || all;
     return found;
   }
   const DueKey from = std::max(list.next.due, DueKey{list.filter.due_from, 0});
@@ -107,12 +128,12 @@ std::vector<ListedJob> Engine::list_jobs(Now now, JobListing& list, std::size_t 
       s.next_to_list(*tube, list, std::clamp(limit, kLeastAtOnce, kMostAtOnce));
   for (const JobRecord& job : found.jobs) {
     if (listed.size() == limit) return listed;
-    list.next = JobCursor::after(job);
+    list.move_to(JobCursor::after(job));
     ++list.looked_at;
     const JobState state = s.state_of(job);
     if (list.filter.admits(job, state)) listed.push_back(s.listed(job, state));
   }
-  if (found.next) list.next = *found.next;
+  if (found.next) list.move_to(*found.next);
   list.done = found.done;
   return listed;
 }

@@ -343,6 +343,13 @@ std::vector<JobRecord> DiskStore::scan_buried(std::uint32_t tube, std::uint64_t 
   return parts_->scan(burial_index_key(tube, from, 0), burial_index_key(tube, kEnd, kEnd), limit);
 }
 
+std::vector<double> DiskStore::estimate_due(std::uint32_t tube,
+                                            std::span<const UtcMs> bounds) const {
+  std::vector<IndexKey> keys;
+  for (const UtcMs bound : bounds) keys.push_back(due_index_key(tube, bound, 0));
+  return parts_->state.estimate(kIndex, keys);
+}
+
 std::optional<KeyRecord> DiskStore::find_key(std::uint32_t tube, std::string_view key) const {
   const auto value = parts_->state.get(kKeys, key_key(tube, key));
   if (!value) return std::nullopt;

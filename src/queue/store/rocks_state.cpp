@@ -328,6 +328,33 @@ std::unique_ptr<rocksdb::Iterator> RocksState::scan(Family family, std::string_v
   return iterator;
 }
 
+std::vector<double> RocksState::estimate(Family family, const std::vector<IndexKey>& keys) const {
+  rocksdb::ColumnFamilyHandle* const in = this->family(family);
+  const auto property = [&](const std::string& name) {
+    std::uint64_t value = 0;
+    return database().GetIntProperty(in, name, &value) ? static_cast<double>(value) : 0;
+  };
+  using Names = rocksdb::DB::Properties;
+  const double in_memory =
+      property(Names::kNumEntriesActiveMemTable) + property(Names::kNumEntriesImmMemTables);
+  const double bytes = property(Names::kLiveSstFilesSize);
+  const double in_files = std::max(1.0, property(Names::kEstimateNumKeys) - in_memory);
+  std::vector<double> estimates;
+  for (std::size_t i = 0; i + 1 < keys.size(); ++i) {
+    const rocksdb::Range range(slice(view(keys[i])), slice(view(keys[i + 1])));
+    std::uint64_t entries = 0;
+    std::uint64_t entry_bytes = 0;
+    database().GetApproximateMemTableStats(in, range, &entries, &entry_bytes);
+    std::uint64_t file_bytes = 0;
+    const Status status = database().GetApproximateSizes(rocksdb::SizeApproximationOptions(), in,
+                                                         &range, 1, &file_bytes);
+    if (!status.ok()) fail_read(status);
+    const double of_files = bytes == 0 ? 0 : static_cast<double>(file_bytes) / bytes * in_files;
+    estimates.push_back(static_cast<double>(entries) + of_files);
+  }
+  return estimates;
+}
+
 void RocksState::check(const rocksdb::Iterator& iterator) const {
   if (!iterator.status().ok()) fail_read(iterator.status());
 }

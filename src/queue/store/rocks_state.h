@@ -35,6 +35,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "carillon/queue/store.h"
 #include "queue/store/data_directory.h"
@@ -110,6 +111,10 @@ class RocksState {
   std::unique_ptr<rocksdb::Iterator> scan(Family family, std::string_view from,
                                           const rocksdb::Slice& end) const;
   void check(const rocksdb::Iterator& iterator) const;
+  // About how many entries there are from each of the keys on and before the next one: those in
+  // memory as RocksDB counts them, those in files by their bytes. REQUIRES: two keys or more, which
+  // rise.
+  std::vector<double> estimate(Family family, const std::vector<IndexKey>& keys) const;
 
   const std::string& path() const { return directory_.path(); }
   // "data directory PATH WHAT", for errors.

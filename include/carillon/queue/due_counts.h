@@ -1,0 +1,71 @@
+// How many delayed jobs of a tube are due in each minute, hour or day to come.
+//
+//   DueCounts counts{.tube = "mail", .width = 60'000, .spans = 60};
+//   while (!counts.done) engine.count_due(now(), counts);
+//   counts.jobs[0];                       // until the end of this minute
+//   counts.exact_until;                   // what is due later than that is estimated
+//
+// Jobs are counted one by one in the order of their due times, about `budget` of them. What is due
+// later is estimated, if the store can do so without reading the jobs; else counting goes on. The
+// sum over all spans and `later` is exact, as of the first step.
+//
+// Thread safety: plain values.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "carillon/queue/job.h"
+#include "carillon/queue/store.h"
+
+namespace carillon::queue {
+
+struct DueCounts {
+  std::string tube;
+  // Each span is so long, in ms, and begins at a multiple of it; the first one now.
+  Millis width = 60'000;
+  // At most kMostSpans.
+  std::size_t spans = 60;
+  std::uint64_t budget = 65'536;
+
+  // As of the first step: the time, and how many jobs are delayed.
+  UtcMs now = 0;
+  std::uint64_t delayed = 0;
+  // Of each span, and those due after the last one.
+  std::vector<std::uint64_t> jobs = {};
+  std::uint64_t later = 0;
+  // Jobs due before this moment were counted, the others are estimated. UINT64_MAX: all were
+  // counted.
+  UtcMs exact_until = UINT64_MAX;
+  bool done = false;
+
+  // Where a span begins; that of `spans` is the end of the last one.
+  UtcMs start_of(std::size_t span) const { return span == 0 ? now : (now / width + span) * width; }
+
+  // Of the engine: where the next step begins, and what was counted so far.
+  DueKey next = {};
+  std::uint64_t counted = 0;
+  std::uint64_t looked_at = 0;
+  // What the store says of the spans from the first estimated one on, and of what is later.
+  std::vector<double> weights = {};
+};
+
+inline constexpr std::size_t kMostSpans = 1'000;
+
+// A store that knows about how many jobs are due when without reading them.
+class DueEstimates {
+ public:
+  // Returns about how many of the tube's jobs that are not buried are due from each of `bounds` on
+  // and before the next one. The numbers may be compared with each other alone. Throws StoreError.
+  // REQUIRES: two bounds at least, which rise. O(bounds * log jobs).
+  virtual std::vector<double> estimate_due(std::uint32_t tube,
+                                           std::span<const UtcMs> bounds) const = 0;
+
+ protected:
+  ~DueEstimates() = default;
+};
+
+}  // namespace carillon::queue

@@ -1,0 +1,112 @@
+// Here the jobs that will be due are counted by minute, hour or day (due_counts.h).
+
+#include "carillon/queue/due_counts.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "queue/engine/engine_state.h"
+
+namespace carillon::queue {
+
+namespace {
+
+constexpr std::size_t kJobsAtOnce = 64;
+constexpr std::size_t kSpansAtOnce = 16;
+
+std::uint64_t& count_of(DueCounts& counts, UtcMs due) {
+  const std::uint64_t span = due / counts.width - counts.now / counts.width;
+  return span < counts.spans ? counts.jobs[static_cast<std::size_t>(span)] : counts.later;
+}
+
+// The first span of which not all jobs were counted.
+std::size_t first_estimated(const DueCounts& counts) {
+  const std::uint64_t span = counts.exact_until / counts.width - counts.now / counts.width;
+  return static_cast<std::size_t>(std::min<std::uint64_t>(span, counts.spans));
+}
+
+// Shares the jobs that were not counted among the spans, by their weights.
+void share_the_rest(DueCounts& counts) {
+  const std::uint64_t rest = counts.delayed - std::min(counts.delayed, counts.counted);
+  const double sum = std::accumulate(counts.weights.begin(), counts.weights.end(), 0.0);
+  double weight = 0;
+  std::uint64_t shared = 0;
+  std::size_t span = first_estimated(counts);
+  for (const double each : counts.weights) {
+    weight += each;
+    const bool is_last = span == counts.spans;
+    const auto up_to = is_last || sum <= 0
+                           ? rest
+                           : static_cast<std::uint64_t>(std::llround(static_cast<double>(rest) *
+                                                                     std::min(1.0, weight / sum)));
+    (is_last ? counts.later : counts.jobs[span]) += up_to - shared;
+    shared = up_to;
+    ++span;
+  }
+}
+
+template <class State>
+void begin(const State& s, const Tube& tube, DueCounts& counts) {
+  counts.now = s.clock.utc();
+  counts.delayed = tube.delayed_jobs();
+  counts.jobs.assign(counts.spans, 0);
+  counts.next = {counts.now + 1, 0};
+}
+
+// Counts the next jobs one by one.
+template <class State>
+void count_next(State& s, const Tube& tube, DueCounts& counts) {
+  const auto jobs = s.store.scan_due(tube.record.number, counts.next, kJobsAtOnce);
+  for (const JobRecord& job : jobs) {
+    counts.next = {job.due, job.id + 1};
+    ++counts.looked_at;
+    if (s.state_of(job) != JobState::kDelayed) continue;
+    ++count_of(counts, job.due);
+    ++counts.counted;
+  }
+  if (jobs.size() < kJobsAtOnce) {
+    counts.done = true;
+  } else if (counts.next.due >= counts.start_of(counts.spans)) {
+    counts.later += counts.delayed - std::min(counts.delayed, counts.counted);
+    counts.done = true;
+  } else if (counts.looked_at >= counts.budget &&
+             dynamic_cast<const DueEstimates*>(&s.store) != nullptr) {
+    counts.exact_until = counts.next.due;
+  }
+}
+
+// Asks the store about the next spans.
+void estimate_next(const DueEstimates& store, const Tube& tube, DueCounts& counts) {
+  const std::size_t first = first_estimated(counts) + counts.weights.size();
+  std::vector<UtcMs> bounds;
+  for (std::size_t span = first; span <= counts.spans && bounds.size() < kSpansAtOnce; ++span)
+    bounds.push_back(std::max(counts.start_of(span), counts.exact_until));
+  const bool has_last = first + bounds.size() > counts.spans;
+  bounds.push_back(has_last ? UINT64_MAX : counts.start_of(first + bounds.size()));
+  const std::vector<double> weights = store.estimate_due(tube.record.number, bounds);
+  counts.weights.insert(counts.weights.end(), weights.begin(), weights.end());
+  counts.done = has_last;
+  if (has_last) share_the_rest(counts);
+}
+
+}  // namespace
+
+void Engine::count_due(Now now, DueCounts& counts) {
+  State& s = *state_;
+  s.advance(now);
+  if (counts.width == 0 || counts.spans == 0 || counts.spans > kMostSpans)
+    throw std::invalid_argument("queue engine: due counts have 1 to " + std::to_string(kMostSpans) +
+                                " spans of at least 1 ms");
+  const Tube* const tube = s.tubes.find(counts.tube);
+  if (tube == nullptr) counts.done = true;
+  if (counts.done) return;
+  if (counts.jobs.empty()) begin(s, *tube, counts);
+  if (counts.exact_until == UINT64_MAX) return count_next(s, *tube, counts);
+  estimate_next(dynamic_cast<const DueEstimates&>(s.store), *tube, counts);
+}
+
+}  // namespace carillon::queue

@@ -1,0 +1,155 @@
+// Here many jobs are cancelled, retried or moved in steps (job_bulk.h).
+
+#include "carillon/queue/job_bulk.h"
+
+#include <algorithm>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "queue/engine/job_lists.h"
+
+namespace carillon::queue {
+
+namespace {
+
+using Action = JobBulk::Action;
+using Jobs = std::vector<JobRecord>;
+
+// A retry makes jobs ready, and a job that goes into memory costs more than one that leaves.
+constexpr std::size_t kRetryStep = 16;
+
+constexpr std::uint32_t kRetried =
+    bit_of(JobState::kDelayed) | bit_of(JobState::kBuried) | kDeadJobs;
+
+// Returns which job of the tube has the key of the job, or had it.
+std::optional<KeyRecord> key_in(const Store& store, const Tube& tube, const JobRecord& job) {
+  if (job.extras->key.empty()) return std::nullopt;
+  return store.find_key(tube.record.number, job.extras->key);
+}
+
+template <class State>
+void cancel_all(State& s, const Jobs& jobs) {
+  for (const JobRecord& job : jobs) s.add_removal(job);
+  s.append();
+  for (const JobRecord& job : jobs) s.finish_removal(job);
+}
+
+// The job leaves the one tube as if it was deleted, and enters the other as if it was put.
+template <class State>
+void finish_move(State& s, const JobRecord& before, const JobRecord& after) {
+  if (LoadedJob* const job = s.loaded(before.id)) {
+    s.detach(*job);
+    s.drop_from_memory(*job);
+  } else {
+    s.count_far(s.tube_numbered(before.tube), before, -1);
+  }
+  if (after.buried()) return;
+  Tube& tube = s.tube_numbered(after.tube);
+  if (after.due > s.clock.utc() && DueKey{after.due, after.id} >= tube.cursor)
+    return s.leave_far(tube, after);
+  s.enqueue(s.add_to_memory(after));
+  s.serve(tube);
+  if (LoadedJob* const still = s.loaded(after.id)) s.make_room(tube, *still);
+}
+
+template <class State>
+void move_key(State& s, const JobRecord& job, const Tube& to) {
+  const KeyRecord before{.tube = job.tube, .key = job.extras->key, .id = job.id};
+  KeyRecord after = before;
+  after.tube = to.record.number;
+  s.add_key_change(before, std::nullopt);
+  s.add_key_change(key_in(s.store, to, job), std::move(after));
+}
+
+template <class State>
+void move_all(State& s, const Jobs& jobs, Tube& to) {
+  Jobs moved;
+  for (const JobRecord& job : jobs) {
+    if (!job.extras->key.empty()) move_key(s, job, to);
+    JobRecord after = job;
+    after.tube = to.record.number;
+    if (const LoadedJob* in_memory = s.loaded(job.id)) after.history = in_memory->history;
+    s.add_change(job, after);
+    moved.push_back(std::move(after));
+  }
+  s.extend_cursor(to);
+  s.append();
+  for (std::size_t i = 0; i < jobs.size(); ++i) finish_move(s, jobs[i], moved[i]);
+}
+
+// The tube is made for it if there is none.
+template <class State>
+void move_all(State& s, const Jobs& jobs, const std::string& to) {
+  Tube& tube = s.tube_named(to);
+  try {
+    move_all(s, jobs, tube);
+  } catch (...) {
+    s.forget_if_unreferenced(tube);
+    throw;
+  }
+}
+
+// `to`: where the job is to move; null: anywhere.
+bool can_change(const Store& store, const JobRecord& job, JobState state, const Tube* to) {
+  if (state == JobState::kReserved) return false;
+  if (to == nullptr) return true;
+  const auto owner = key_in(store, *to, job);
+  return !owner || owner->until != 0;
+}
+
+// Looks at the next jobs, moves the bulk on, and returns those to be changed.
+template <class State>
+Jobs next_to_change(State& s, const Tube& tube, JobBulk& bulk) {
+  const Tube* const to = bulk.action == Action::kMove ? s.tubes.find(bulk.to) : nullptr;
+  JobListing& list = bulk.list;
+  auto found = s.next_to_list(tube, list, bulk.action == Action::kRetry ? kRetryStep : kBulkStep);
+  Jobs jobs;
+  for (JobRecord& job : found.jobs) {
+    if (bulk.ended()) return jobs;
+    list.move_to(JobCursor::after(job));
+    ++list.looked_at;
+    const JobState state = s.state_of(job);
+    if (!list.filter.admits(job, state)) continue;
+    if (!can_change(s.store, job, state, to)) {
+      ++bulk.left;
+      continue;
+    }
+    ++bulk.changed;
+    jobs.push_back(std::move(job));
+  }
+  if (found.next) list.move_to(*found.next);
+  list.done = found.done;
+  return jobs;
+}
+
+}  // namespace
+
+void Engine::change_jobs(Now now, JobBulk& bulk) {
+  State& s = *state_;
+  s.advance(now);
+  if (bulk.action == Action::kMove && bulk.to == bulk.list.tube)
+    throw std::invalid_argument("queue engine: the jobs are to move to the tube that they are in");
+  Tube* const tube = s.tubes.find(bulk.list.tube);
+  if (tube == nullptr) bulk.list.done = true;
+  if (bulk.ended()) return;
+  JobBulk ahead = bulk;
+  if (ahead.action == Action::kRetry) {
+    ahead.list.filter.states &= kRetried;
+    ahead.list.next.burials_before = std::min(ahead.list.next.burials_before, s.next_burial);
+  }
+  const std::uint32_t number = tube->record.number;
+  const Jobs jobs = next_to_change(s, *tube, ahead);
+  if (!jobs.empty() && !ahead.dry_run) {
+    if (ahead.action == Action::kCancel) cancel_all(s, jobs);
+    if (ahead.action == Action::kRetry) s.kick(jobs);
+    if (ahead.action == Action::kMove) move_all(s, jobs, ahead.to);
+    ahead.durable_at = s.last_sequence;
+    s.forget_if_unreferenced(number);
+  }
+  bulk = std::move(ahead);
+}
+
+}  // namespace carillon::queue
