@@ -47,6 +47,10 @@ constexpr std::array kPrefixes = {
     Prefix{"stats-schedule ", Verb::kStatsSchedule},
     Prefix{"list-schedules", Verb::kListSchedules},
     Prefix{"list-jobs ", Verb::kListJobs, kMaxLongLine},
+    Prefix{"cancel-jobs ", Verb::kCancelJobs, kMaxLongLine},
+    Prefix{"retry-jobs ", Verb::kRetryJobs, kMaxLongLine},
+    Prefix{"move-jobs ", Verb::kMoveJobs, kMaxLongLine},
+    Prefix{"due-counts ", Verb::kDueCounts, kMaxLongLine},
     Prefix{"peek ", Verb::kPeek},
     Prefix{"peek-ready", Verb::kPeekReady},
     Prefix{"peek-delayed", Verb::kPeekDelayed},
@@ -249,6 +253,10 @@ Form read_arguments(std::string_view rest, Command& c) {
       return good_if(read_job(rest, c));
     case Verb::kSetTube:
     case Verb::kListJobs:
+    case Verb::kCancelJobs:
+    case Verb::kRetryJobs:
+    case Verb::kMoveJobs:
+    case Verb::kDueCounts:
       c.tube = rest.substr(0, rest.find(' '));
       c.options = rest.substr(std::min(rest.size(), c.tube.size() + 1));
       return good_if(is_tube_name(c.tube));

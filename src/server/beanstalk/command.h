@@ -91,6 +91,10 @@ enum class Verb : std::uint8_t {
   kStatsSchedule,
   kListSchedules,
   kListJobs,
+  kCancelJobs,
+  kRetryJobs,
+  kMoveJobs,
+  kDueCounts,
   kQuit,
 };
 inline constexpr std::size_t kVerbs = static_cast<std::size_t>(Verb::kQuit) + 1;

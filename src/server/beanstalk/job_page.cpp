@@ -68,7 +68,7 @@ void add_extras(Line& line, const queue::JobExtras& extras) {
 }  // namespace
 
 std::size_t JobPage::at_once() const {
-  return options_.limit - jobs_;
+  return static_cast<std::size_t>(options_.limit) - jobs_;
 }
 
 void JobPage::take(std::vector<queue::ListedJob> jobs) {

@@ -1,7 +1,7 @@
 // A page of a list of jobs, while it is made: the reply of list-jobs. Each job is a line of JSON;
 // the last line says where the next page begins.
 //
-//   JobPage page("mail", parse_list_options("limit=2 bodies=yes"));
+//   JobPage page("mail", options);
 //   while (!page.is_full()) {
 //     page.take(engine.list_jobs(now, page.list(), page.at_once()));
 //     while (const queue::ListedJob* job = page.next())

@@ -1,4 +1,4 @@
-// parse_list_options(): the table of options, and their values (list_options.h).
+// The options of the commands for many jobs, and their values (list_options.h).
 #include "server/beanstalk/list_options.h"
 
 #include <fmt/format.h>
@@ -52,13 +52,6 @@ void set_key_prefix(ListOptions& options, std::string_view text) {
   options.filter.key_prefix = text;
 }
 
-void set_limit(ListOptions& options, std::string_view text) {
-  const auto limit = number(text);
-  if (!limit || *limit == 0 || *limit > kMostListed)
-    refuse_option(fmt::format("{}: not a number from 1 to {}", quoted(text), kMostListed));
-  options.limit = static_cast<std::size_t>(*limit);
-}
-
 void set_after(ListOptions& options, std::string_view text) {
   const auto cursor = queue::to_cursor(text);
   if (!cursor) refuse_option(fmt::format("{}: not what a page calls next", quoted(text)));
@@ -72,50 +65,127 @@ bool yes(std::string_view text) {
   refuse_option(fmt::format("{}: yes or no", quoted(text)));
 }
 
+void set_to(ListOptions& options, std::string_view text) {
+  if (!is_tube_name(text)) refuse_option(fmt::format("{}: not the name of a tube", quoted(text)));
+  options.to = text;
+}
+
+template <std::uint64_t most>
+void set_limit(ListOptions& options, std::string_view text) {
+  options.limit = number(text).value_or(0);
+  if (options.limit == 0 || options.limit > most)
+    refuse_option(fmt::format("{}: not a number from 1 to {}", quoted(text), most));
+}
+
 struct Option {
   std::string_view name;
+  unsigned of;  // bits of ListOptionsOf
   void (*set)(ListOptions&, std::string_view);
 };
 
+constexpr unsigned kList = static_cast<unsigned>(ListOptionsOf::kList);
+constexpr unsigned kMove = static_cast<unsigned>(ListOptionsOf::kMove);
+constexpr unsigned kChanges = static_cast<unsigned>(ListOptionsOf::kCancel) |
+                              static_cast<unsigned>(ListOptionsOf::kRetry) | kMove;
+constexpr unsigned kAny = kList | kChanges;
+
 constexpr std::array kOptions = {
-    Option{"state", set_states},
-    Option{"key-prefix", set_key_prefix},
-    Option{"due-after", [](ListOptions& o, std::string_view t) { o.filter.due_from = moment(t); }},
-    Option{"due-before",
+    Option{"state", kAny, set_states},
+    Option{"key-prefix", kAny, set_key_prefix},
+    Option{"due-after", kAny,
+           [](ListOptions& o, std::string_view t) { o.filter.due_from = moment(t); }},
+    Option{"due-before", kAny,
            [](ListOptions& o, std::string_view t) { o.filter.due_before = moment(t); }},
-    Option{"limit", set_limit},
-    Option{"after", set_after},
-    Option{"bodies", [](ListOptions& o, std::string_view t) { o.bodies = yes(t); }},
+    Option{"limit", kList, set_limit<kMostListed>},
+    Option{"limit", kChanges, set_limit<kMostChanged>},
+    Option{"after", kAny, set_after},
+    Option{"bodies", kList, [](ListOptions& o, std::string_view t) { o.bodies = yes(t); }},
+    Option{"dry-run", kChanges, [](ListOptions& o, std::string_view t) { o.dry_run = yes(t); }},
+    Option{"to", kMove, set_to},
 };
 
-std::string names() {
-  std::string names;
-  for (const Option& option : kOptions)
-    names += (names.empty() ? "" : " ") + std::string(option.name);
-  return names;
-}
-
-}  // namespace
-
-ListOptions parse_list_options(std::string_view text) {
-  ListOptions options;
-  std::array<bool, kOptions.size()> given{};
+// Calls `set` with each option, and the index of its name in `names`.
+template <std::size_t size, class Set>
+std::array<bool, size> read(std::string_view text, const std::array<std::string_view, size>& names,
+                            Set set) {
+  std::array<bool, size> given{};
   while (const auto part = take_option(text)) {
     const auto* const found =
-        std::find_if(kOptions.begin(), kOptions.end(),
-                     [&part](const Option& option) { return option.name == part->name; });
-    if (found == kOptions.end())
-      refuse_option(fmt::format("{}: no such option; there are {}", quoted(part->name), names()));
+        std::find(names.begin(), names.end(), part->name.empty() ? "=" : part->name);
+    if (found == names.end()) {
+      std::string all;
+      for (const std::string_view name : names) {
+        if (!name.empty()) all.append(all.empty() ? "" : " ").append(name);
+      }
+      refuse_option(fmt::format("{}: no such option; there are {}", quoted(part->name), all));
+    }
     if (!part->value) refuse_option(fmt::format("{0}: {0}=VALUE", part->name));
-    if (std::exchange(given[static_cast<std::size_t>(found - kOptions.begin())], true))
+    const auto index = static_cast<std::size_t>(found - names.begin());
+    if (std::exchange(given[index], true))
       refuse_option(fmt::format("{}: comes twice", part->name));
     try {
-      found->set(options, *part->value);
+      set(index, *part->value);
     } catch (const std::invalid_argument& error) {
       refuse_option(fmt::format("{}: {}", part->name, printable(error.what())));
     }
   }
+  return given;
+}
+
+void check(ListOptions& options, ListOptionsOf of, bool has_states) {
+  if (options.limit == 0)
+    options.limit = of == ListOptionsOf::kList ? kUsuallyListed : kUsuallyChanged;
+  if (of == ListOptionsOf::kMove && options.to.empty()) refuse_option("to: write the tube");
+  if (of != ListOptionsOf::kRetry) return;
+  if (!has_states) options.filter.states = bit_of(JobState::kBuried);
+  if (options.filter.admits_any(bit_of(JobState::kReady) | bit_of(JobState::kReserved)))
+    refuse_option("state: only delayed, buried and dead jobs can be retried");
+}
+
+}  // namespace
+
+ListOptions parse_list_options(std::string_view text, ListOptionsOf of) {
+  std::array<std::string_view, kOptions.size()> names;  // empty: not for this command
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const bool is_allowed = (kOptions[i].of & static_cast<unsigned>(of)) != 0;
+    names[i] = is_allowed ? kOptions[i].name : std::string_view();
+  }
+  ListOptions options;
+  const auto given = read(text, names, [&](std::size_t index, std::string_view value) {
+    kOptions[index].set(options, value);
+  });
+  check(options, of, given[0]);
   return options;
+}
+
+queue::DueCounts parse_due_counts_options(std::string_view text) {
+  struct Span {
+    std::string_view name;
+    queue::Millis width;
+    std::size_t usual;
+  };
+  constexpr Span kSpans[] = {
+      {"minute", 60'000, 60}, {"hour", 3'600'000, 24}, {"day", 86'400'000, 30}};
+  const Span* by = &kSpans[0];
+  std::uint64_t spans = 0;
+  const std::array<std::string_view, 2> names = {"by", "spans"};
+  const auto given = read(text, names, [&](std::size_t index, std::string_view value) {
+    if (index == 1) {
+      spans = number(value).value_or(0);
+      if (spans == 0 || spans > queue::kMostSpans)
+        refuse_option(
+            fmt::format("{}: not a number from 1 to {}", quoted(value), queue::kMostSpans));
+      return;
+    }
+    by = std::find_if(std::begin(kSpans), std::end(kSpans),
+                      [value](const Span& span) { return span.name == value; });
+    if (by == std::end(kSpans))
+      refuse_option(fmt::format("{}: minute, hour or day", quoted(value)));
+  });
+  const bool has_spans = given[1];
+  return {.tube = {},
+          .width = by->width,
+          .spans = has_spans ? static_cast<std::size_t>(spans) : by->usual};
 }
 
 }  // namespace carillon::server::beanstalk

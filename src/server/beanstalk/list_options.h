@@ -1,39 +1,59 @@
-// The options of list-jobs: name=value, separated by spaces (option_values.h).
+// The options of the commands for many jobs: name=value, separated by spaces (option_values.h).
 //
-//   parse_list_options("state=ready,buried due-before=2030-01-01T09:00:00Z limit=10")
+//   parse_list_options("state=ready,buried due-before=2030-01-01T09:00:00Z limit=10",
+//                      ListOptionsOf::kList)
 //
-//   option         value
-//   state          delayed, ready, reserved, buried or dead, or several of them: ready,buried
-//   key-prefix     1 to 200 bytes, none of them a space or below
-//   due-after      a moment: milliseconds since 1970, or RFC 3339 (server/timestamp.h)
-//   due-before     a moment
-//   limit          1 to 1000
-//   after          what the page before calls "next"
-//   bodies         yes or no
+//   option         value                                                        commands
+//   state          delayed, ready, reserved, buried or dead, or several of
+//                  them: ready,buried                                           list cancel move
+//                  delayed, buried or dead, or several of them                  retry
+//   key-prefix     1 to 200 bytes, none of them a space or below                all
+//   due-after      a moment: milliseconds since 1970, or RFC 3339
+//                  (server/timestamp.h)                                         all
+//   due-before     a moment                                                     all
+//   limit          1 to 1000                                                    list
+//                  1 to 1000000                                                 cancel retry move
+//   after          what the answer before calls "next"                          all
+//   bodies         yes or no                                                    list
+//   dry-run        yes or no                                                    cancel retry move
+//   to             the name of a tube                                           move
 //
-// Nothing is clamped. Thread safety: pure.
+// (list: list-jobs, cancel: cancel-jobs, and so on.) Nothing is clamped. Thread safety: pure.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <string>
 #include <string_view>
 
+#include "carillon/queue/due_counts.h"
 #include "carillon/queue/job_listing.h"
 
 namespace carillon::server::beanstalk {
 
+enum class ListOptionsOf : std::uint8_t { kList = 1, kCancel = 2, kRetry = 4, kMove = 8 };
+
 struct ListOptions {
   queue::JobFilter filter = {};
-  std::size_t limit = 100;
+  std::uint64_t limit = 0;
   // Where the page begins.
   queue::JobCursor after = {};
   bool is_first = true;  // `after` was not given
   bool bodies = false;
+  bool dry_run = false;
+  std::string to = {};
 };
 
-// The most jobs of one page.
-inline constexpr std::size_t kMostListed = 1'000;
+// The most jobs of one page, and of one change; and how many if nothing is said.
+inline constexpr std::uint64_t kMostListed = 1'000;
+inline constexpr std::uint64_t kUsuallyListed = 100;
+inline constexpr std::uint64_t kMostChanged = 1'000'000;
+inline constexpr std::uint64_t kUsuallyChanged = 10'000;
 
 // Throws std::invalid_argument with one line that names the option, its value, and what is allowed.
-ListOptions parse_list_options(std::string_view text);
+ListOptions parse_list_options(std::string_view text, ListOptionsOf of);
+
+// The options of due-counts: `by`, minute, hour or day; and `spans`, 1 to 1000. Throws as above.
+queue::DueCounts parse_due_counts_options(std::string_view text);
 
 }  // namespace carillon::server::beanstalk

@@ -26,6 +26,9 @@ bool takes_memory(Verb verb) {
     case Verb::kCheckpoint:
     case Verb::kListJobs:
     case Verb::kSetTube:
+    case Verb::kRetryJobs:
+    case Verb::kMoveJobs:
+    case Verb::kDueCounts:
       return true;
     default:
       return false;
@@ -48,6 +51,7 @@ void Session::close() {
   if (state_ == State::kClosed) return;
   if (state_ == State::kKicking) answer_kick();
   if (state_ == State::kEachJob) answer_each();
+  if (state_ == State::kChanging) answer_bulk();
   if (state_ == State::kPieces) give_up_large_body();
   state_ = State::kClosed;
   body_ = {};
@@ -198,6 +202,14 @@ void Session::dispatch(const Command& c) {
       return list_schedules(c.tube);
     case Verb::kListJobs:
       return list_jobs(c);
+    case Verb::kCancelJobs:
+      return change_jobs(c, ListOptionsOf::kCancel);
+    case Verb::kRetryJobs:
+      return change_jobs(c, ListOptionsOf::kRetry);
+    case Verb::kMoveJobs:
+      return change_jobs(c, ListOptionsOf::kMove);
+    case Verb::kDueCounts:
+      return due_counts(c);
     case Verb::kCancelJob:
       return cancel_job(c);
     case Verb::kPatchJob:
@@ -246,8 +258,8 @@ void Session::release(const Command& c) {
 
 bool Session::in_long_command() const {
   return state_ == State::kKicking || state_ == State::kPeeking || state_ == State::kListing ||
-         state_ == State::kPaging || state_ == State::kSending || state_ == State::kGathering ||
-         state_ == State::kEachJob;
+         state_ == State::kPaging || state_ == State::kChanging || state_ == State::kCounting ||
+         state_ == State::kSending || state_ == State::kGathering || state_ == State::kEachJob;
 }
 
 void Session::go_on() {
@@ -264,6 +276,10 @@ void Session::go_on() {
       return go_on_gathering();
     case State::kEachJob:
       return go_on_with_each();
+    case State::kChanging:
+      return go_on_changing();
+    case State::kCounting:
+      return go_on_counting();
     default:
       return go_on_sending();
   }
@@ -291,39 +307,6 @@ void Session::go_on_peeking() {
     if (peek_.done) return find(peek_.found);
     state_ = State::kPeeking;
   });
-}
-
-// The length of the list is answered first, and its items follow in the next steps.
-void Session::list_tubes() {
-  const queue::TubeListSize size = service_.engine().list_tubes(client_);
-  const std::uint64_t bytes =
-      kListHead.size() + size.tubes * (kItemHead.size() + 1) + size.name_bytes;
-  replies_.add(0, "OK ", bytes, kEnd, kListHead);
-  left_ = size.tubes;
-  state_ = State::kListing;
-}
-
-void Session::go_on_listing() {
-  const auto names = service_.engine().next_tubes(client_);
-  if (!names) return close();
-  for (const std::string& name : *names) {
-    replies_.add_to_last(kItemHead);
-    replies_.add_to_last(name);
-    replies_.add_to_last("\n");
-  }
-  left_ -= names->size();
-  if (left_ > 0) return;
-  replies_.add_to_last(kEnd);
-  state_ = State::kLine;
-}
-
-// Up to 2 MB.
-void Session::list_watched() {
-  const std::string list = list_yaml(service_.engine().watched(client_));
-  count_memory();
-  if (list.size() > kOwnReplies && list.size() > service_.most_for_one())
-    return answer_out_of_memory(kNoMemory);
-  answer_yaml(0, list);
 }
 
 void Session::pause(const Command& c) {

@@ -31,10 +31,13 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "carillon/queue/due_counts.h"
+#include "carillon/queue/job_bulk.h"
 #include "server/beanstalk/batch.h"
 #include "server/beanstalk/command.h"
 #include "server/beanstalk/first_lines.h"
@@ -88,6 +91,8 @@ class Session final : public Protocol {
     kPaging,      // page_ is being made
     kGathering,   // gathered_ gets more jobs
     kEachJob,     // each_ is under way
+    kChanging,    // bulk_ is under way
+    kCounting,    // due_ is under way
     kClosed,
   };
 
@@ -143,6 +148,11 @@ class Session final : public Protocol {
   void go_on_paging();
   bool add_next_job(std::optional<Body> body);
   void page_body_read(const Body& body);
+  void change_jobs(const Command& command, ListOptionsOf of);
+  void go_on_changing();
+  void answer_bulk();
+  void due_counts(const Command& command);
+  void go_on_counting();
   void finish_put(std::string_view body_and_end);
   void begin_large_put();
   void put_piece();
@@ -201,7 +211,8 @@ class Session final : public Protocol {
   void answer_out_of_memory(std::string_view why);
   void refuse_to_send();
   void answer_store_failure(std::string_view error);
-  // Calls `action`, and answers the client if it throws StoreError.
+  // Calls `action`, and answers the client if it throws: an option that only the engine checks is
+  // refused like the others.
   template <class Action>
   void or_answer_failure(Action action) {
     try {
@@ -210,6 +221,8 @@ class Session final : public Protocol {
       answer_store_failure(error.what());
     } catch (const queue::OverLimit& error) {
       answer_out_of_memory(error.what());
+    } catch (const std::invalid_argument& error) {
+      replies_.add(0, "BAD_OPTION ", std::string_view(error.what()), "\r\n");
     }
   }
 
@@ -244,6 +257,8 @@ class Session final : public Protocol {
   std::unique_ptr<JobPage> page_;           // kPaging, and kReading for a body of it
   std::unique_ptr<GatheredJobs> gathered_;  // of a reserve-jobs
   std::unique_ptr<EachJob> each_;           // kEachJob
+  std::unique_ptr<queue::JobBulk> bulk_;    // kChanging
+  std::unique_ptr<queue::DueCounts> due_;   // kCounting
   Asked asked_{};                           // kReading, kSending: what for,
   queue::JobView job_;                      // and the job whose body it is,
   std::uint32_t sent_ = 0;                  // and how much of it the reply has

@@ -37,7 +37,8 @@ std::size_t Session::receive(std::string_view bytes, std::uint64_t until_ns) {
       break;
     }
     const bool appends = state_ == State::kBody || state_ == State::kPieces ||
-                         state_ == State::kKicking || state_ == State::kEachJob;
+                         state_ == State::kKicking || state_ == State::kEachJob ||
+                         (state_ == State::kChanging && !bulk_->dry_run);
     if (appends && !service_.store_has_room()) {
       no_room_ = true;
       break;
@@ -75,6 +76,8 @@ std::size_t Session::take(std::string_view bytes) {
     case State::kPaging:
     case State::kGathering:
     case State::kEachJob:
+    case State::kChanging:
+    case State::kCounting:
     case State::kClosed:
       break;
   }

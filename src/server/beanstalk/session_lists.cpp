@@ -1,7 +1,7 @@
-// The command list-jobs (session.h).
+// The commands list-tubes, list-tubes-watched and list-jobs (session.h).
 //
-// The page is made in steps: the engine tells some jobs, and then their bodies are fetched if they
-// are asked for, as in session_bodies.cpp. Meanwhile a job may be deleted, or get another body:
+// A page of jobs is made in steps: the engine tells some jobs, and then their bodies are fetched if
+// they are asked for, as in session_bodies.cpp. Meanwhile a job may be deleted or get another body:
 // then it is left out, or looked at again. One that has moved is met again if it has moved on.
 #include <memory>
 #include <optional>
@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "server/beanstalk/session.h"
+#include "server/beanstalk/stats.h"
 
 namespace carillon::server::beanstalk {
 namespace {
@@ -21,10 +22,43 @@ constexpr std::size_t kPageMemory = kPageBytes + 2 * std::size_t{kMostListedBody
 
 }  // namespace
 
+// The length of the list is answered first, and its items follow in the next steps.
+void Session::list_tubes() {
+  const queue::TubeListSize size = service_.engine().list_tubes(client_);
+  const std::uint64_t bytes =
+      kListHead.size() + size.tubes * (kItemHead.size() + 1) + size.name_bytes;
+  replies_.add(0, "OK ", bytes, kEnd, kListHead);
+  left_ = size.tubes;
+  state_ = State::kListing;
+}
+
+void Session::go_on_listing() {
+  const auto names = service_.engine().next_tubes(client_);
+  if (!names) return close();
+  for (const std::string& name : *names) {
+    replies_.add_to_last(kItemHead);
+    replies_.add_to_last(name);
+    replies_.add_to_last("\n");
+  }
+  left_ -= names->size();
+  if (left_ > 0) return;
+  replies_.add_to_last(kEnd);
+  state_ = State::kLine;
+}
+
+// Up to 2 MB.
+void Session::list_watched() {
+  const std::string list = list_yaml(service_.engine().watched(client_));
+  count_memory();
+  if (list.size() > kOwnReplies && list.size() > service_.most_for_one())
+    return answer_out_of_memory(kNoMemory);
+  answer_yaml(0, list);
+}
+
 void Session::list_jobs(const Command& c) {
   ListOptions options;
   try {
-    options = parse_list_options(c.options);
+    options = parse_list_options(c.options, ListOptionsOf::kList);
   } catch (const std::invalid_argument& error) {
     return replies_.add(0, "BAD_OPTION ", std::string_view(error.what()), kEnd);
   }

@@ -1,0 +1,126 @@
+// The commands that change or count many jobs: cancel-jobs, retry-jobs, move-jobs, due-counts
+// (session.h). They go in steps, and others are served in between.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include "server/beanstalk/session.h"
+#include "server/timestamp.h"
+
+namespace carillon::server::beanstalk {
+namespace {
+
+constexpr std::string_view kEnd = "\r\n";
+
+// One command looks at so many jobs, and then answers, so that its client can tell how far it is.
+constexpr std::uint64_t kMostPassed = 262'144;
+
+queue::JobBulk::Action action_of(ListOptionsOf of) {
+  using Action = queue::JobBulk::Action;
+  if (of == ListOptionsOf::kCancel) return Action::kCancel;
+  return of == ListOptionsOf::kRetry ? Action::kRetry : Action::kMove;
+}
+
+std::string due_lines(const queue::DueCounts& counts) {
+  std::string text;
+  const auto to = std::back_inserter(text);
+  for (std::size_t span = 0; span < counts.jobs.size(); ++span) {
+    if (counts.jobs[span] == 0) continue;
+    const queue::UtcMs end = counts.start_of(span + 1);
+    fmt::format_to(to,
+                   R"({{"from":"{}","before":"{}","jobs":{},"estimated":{}}})"
+                   "\n",
+                   format_timestamp(std::min(counts.start_of(span), queue::kLastDue)),
+                   format_timestamp(std::min(end, queue::kLastDue)), counts.jobs[span],
+                   end > counts.exact_until);
+  }
+  return text;
+}
+
+}  // namespace
+
+void Session::change_jobs(const Command& c, ListOptionsOf of) {
+  ListOptions options;
+  try {
+    options = parse_list_options(c.options, of);
+  } catch (const std::invalid_argument& error) {
+    return replies_.add(0, "BAD_OPTION ", std::string_view(error.what()), kEnd);
+  }
+  if (options.to == c.tube) return replies_.add(0, "BAD_OPTION to: the jobs are in this tube\r\n");
+  if (options.is_first && !service_.engine().tube_stats(service_.now(), c.tube))
+    return answer_not_found();
+  bulk_ = std::make_unique<queue::JobBulk>();
+  bulk_->action = action_of(of);
+  bulk_->list = {.tube = std::string(c.tube), .filter = options.filter, .next = options.after};
+  bulk_->to = options.to;
+  bulk_->bound = options.limit;
+  bulk_->dry_run = options.dry_run;
+  state_ = State::kChanging;
+}
+
+void Session::go_on_changing() {
+  try {
+    service_.engine().change_jobs(service_.now(), *bulk_);
+    if (!bulk_->ended() && bulk_->list.looked_at < kMostPassed) return;
+    answer_bulk();
+  } catch (const queue::StoreError& error) {
+    // What was changed is told. The next command meets the failure, if it lasts.
+    bulk_->changed > 0 ? answer_bulk() : answer_store_failure(error.what());
+  } catch (const queue::OverLimit& error) {
+    answer_out_of_memory(error.what());
+  }
+  state_ = State::kLine;
+  bulk_.reset();
+}
+
+void Session::answer_bulk() {
+  const queue::JobBulk& bulk = *bulk_;
+  const std::string next = bulk.list.done ? "end" : to_text(bulk.list.next);
+  replies_.add(bulk.durable_at, bulk.dry_run ? "WOULD_CHANGE " : "CHANGED ", bulk.changed, " ",
+               bulk.left, " ", next, kEnd);
+}
+
+void Session::due_counts(const Command& c) {
+  try {
+    due_ = std::make_unique<queue::DueCounts>(parse_due_counts_options(c.options));
+  } catch (const std::invalid_argument& error) {
+    return replies_.add(0, "BAD_OPTION ", std::string_view(error.what()), kEnd);
+  }
+  if (!service_.engine().tube_stats(service_.now(), c.tube)) return answer_not_found();
+  due_->tube = c.tube;
+  state_ = State::kCounting;
+}
+
+// Up to 120 KB.
+void Session::go_on_counting() {
+  state_ = State::kLine;
+  or_answer_failure([&] {
+    service_.engine().count_due(service_.now(), *due_);
+    if (!due_->done) {
+      state_ = State::kCounting;
+      return;
+    }
+    const auto stats = service_.engine().tube_stats(service_.now(), due_->tube);
+    if (!stats) return answer_not_found();
+    std::string text = due_lines(*due_);
+    count_memory();
+    if (text.size() > kOwnReplies && text.size() > service_.most_for_one())
+      return answer_out_of_memory(kNoMemory);
+    fmt::format_to(
+        std::back_inserter(text),
+        R"({{"now":"{}","due":{},"delayed":{},"buried":{},"later":{},"later_estimated":{}}})"
+        "\n",
+        format_timestamp(due_->now), stats->jobs.ready + stats->jobs.reserved, due_->delayed,
+        stats->jobs.buried, due_->later, due_->exact_until != UINT64_MAX);
+    answer_yaml(0, text);
+  });
+  if (state_ == State::kLine) due_.reset();
+}
+
+}  // namespace carillon::server::beanstalk

@@ -1,0 +1,143 @@
+// cancel-jobs, retry-jobs, move-jobs and due-counts.
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+
+#include "server/beanstalk/session.h"
+#include "test_server.h"
+
+namespace carillon::server::beanstalk {
+namespace {
+
+// The server's clock starts at 2023-11-14T22:13:20Z.
+class SessionBulk : public testing::Test {
+ protected:
+  void put(int jobs, const std::string& options = "delay=1h") {
+    for (int i = 0; i < jobs; ++i) client.say("put-job 1 " + options + "\r\na\r\n");
+  }
+  std::string jobs(std::string_view state, const std::string& tube = "default") {
+    const std::string stats = client.say("stats-tube " + tube + "\r\n");
+    const std::string field = "current-jobs-" + std::string(state) + ": ";
+    const std::size_t at = stats.find(field);
+    if (at == std::string::npos) return "none";
+    return stats.substr(at + field.size(), stats.find('\n', at) - at - field.size());
+  }
+
+  TestServer server;
+  Client client{server};
+};
+
+TEST_F(SessionBulk, Cancel) {
+  put(100);
+  put(1, "key=ready");
+  client.say("reserve\r\n");
+  EXPECT_EQ(client.say("cancel-jobs default dry-run=yes\r\n"), "WOULD_CHANGE 100 1 end\r\n");
+  EXPECT_EQ(client.say("cancel-jobs default state=delayed limit=70\r\n"),
+            "CHANGED 70 0 d1700003600000-71\r\n");
+  EXPECT_EQ(client.say("cancel-jobs default state=delayed after=d1700003600000-71\r\n"),
+            "CHANGED 30 0 end\r\n");
+  EXPECT_EQ(jobs("delayed"), "0");
+  EXPECT_EQ(jobs("reserved"), "1");
+  EXPECT_EQ(client.say("cancel-jobs none\r\n"), "NOT_FOUND\r\n");
+  EXPECT_EQ(client.say("cancel-jobs none after=d1-1\r\n"), "CHANGED 0 0 end\r\n");
+}
+
+TEST_F(SessionBulk, Retry) {
+  put(2, "max-attempts=1");
+  client.say("reserve\r\nfail-job 1 2\r\nno\r\nreserve\r\nbury 2 0\r\n");
+  EXPECT_EQ(jobs("buried"), "2");
+  EXPECT_EQ(client.say("retry-jobs default state=dead\r\n"), "CHANGED 1 0 end\r\n");
+  EXPECT_EQ(client.say("retry-jobs default\r\n"), "CHANGED 1 0 end\r\n");
+  EXPECT_EQ(jobs("ready"), "2");
+  EXPECT_EQ(client.say("retry-jobs default state=ready\r\n"),
+            "BAD_OPTION state: only delayed, buried and dead jobs can be retried\r\n");
+}
+
+TEST_F(SessionBulk, Move) {
+  put(3);
+  EXPECT_EQ(client.say("move-jobs default to=mail\r\n"), "CHANGED 3 0 end\r\n");
+  EXPECT_EQ(jobs("delayed", "mail"), "3");
+  EXPECT_EQ(jobs("delayed"), "0");
+  EXPECT_EQ(client.say("move-jobs mail\r\n"), "BAD_OPTION to: write the tube\r\n");
+  EXPECT_EQ(client.say("move-jobs mail to=mail\r\n"),
+            "BAD_OPTION to: the jobs are in this tube\r\n");
+  EXPECT_EQ(client.say("move-jobs mail to=-\r\n"),
+            "BAD_OPTION to: \"-\": not the name of a tube\r\n");
+}
+
+TEST_F(SessionBulk, WrongOptions) {
+  put(1);
+  EXPECT_EQ(client.say("cancel-jobs default bodies=yes\r\n"),
+            "BAD_OPTION \"bodies\": no such option; there are state key-prefix due-after "
+            "due-before limit after dry-run\r\n");
+  EXPECT_EQ(client.say("cancel-jobs default limit=1000001\r\n"),
+            "BAD_OPTION limit: \"1000001\": not a number from 1 to 1000000\r\n");
+  EXPECT_EQ(client.say("cancel-jobs default =1\r\n"),
+            "BAD_OPTION \"\": no such option; there are state key-prefix due-after due-before "
+            "limit after dry-run\r\n");
+  EXPECT_EQ(client.say("due-counts default by=week\r\n"),
+            "BAD_OPTION by: \"week\": minute, hour or day\r\n");
+  EXPECT_EQ(client.say("due-counts default spans=0\r\n"),
+            "BAD_OPTION spans: \"0\": not a number from 1 to 1000\r\n");
+}
+
+TEST_F(SessionBulk, OthersAreServedBetweenTheSteps) {
+  put(320);
+  Session& session = client.session();
+  const std::string command = "cancel-jobs default\r\n";
+  server.reading_takes_ns = 1'000;
+  int turns = 1;
+  EXPECT_EQ(session.receive(command, server.now.mono_ns + 1), command.size());
+  for (; session.wants() == Session::Wants::kTurn; ++turns)
+    session.receive("", server.now.mono_ns + 1);
+  EXPECT_GE(turns, 10);
+  EXPECT_EQ(client.read(), "CHANGED 320 0 end\r\n");
+}
+
+TEST_F(SessionBulk, AStoreThatFailsHalfWay) {
+  put(100);
+  Session& session = client.session();
+  server.reading_takes_ns = 1'000;
+  session.receive("cancel-jobs default\r\n", server.now.mono_ns + 1);
+  session.receive("", server.now.mono_ns + 1);
+  server.store.appends_fail = true;
+  const std::string answer = client.say("");
+  EXPECT_TRUE(answer == "CHANGED 32 0 d1700003600000-33\r\n" ||
+              answer == "CHANGED 64 0 d1700003600000-65\r\n")
+      << answer;
+  EXPECT_EQ(client.say("cancel-jobs default\r\n"), "INTERNAL_ERROR\r\n");
+  server.store.appends_fail = false;
+  EXPECT_NE(client.say("cancel-jobs default\r\n"), "CHANGED 100 0 end\r\n");
+  EXPECT_EQ(jobs("delayed"), "0");
+}
+
+TEST_F(SessionBulk, WaitsForRoom) {
+  put(1);
+  server.store.is_full = true;
+  EXPECT_EQ(client.say("cancel-jobs default dry-run=yes\r\n"), "WOULD_CHANGE 1 0 end\r\n");
+  EXPECT_EQ(client.say("cancel-jobs default\r\n"), "");
+  EXPECT_EQ(client.session().wants(), Session::Wants::kStore);
+  server.store.is_full = false;
+  EXPECT_EQ(client.say(""), "CHANGED 1 0 end\r\n");
+}
+
+TEST_F(SessionBulk, DueCounts) {
+  put(2, "delay=10s");
+  put(3, "delay=2m");
+  put(1, "delay=3d");
+  put(1, "pri=1");
+  EXPECT_EQ(client.say("due-counts default spans=3\r\n"),
+            "OK 298\r\n"
+            "{\"from\":\"2023-11-14T22:13:20.000Z\",\"before\":\"2023-11-14T22:14:00.000Z\","
+            "\"jobs\":2,\"estimated\":false}\n"
+            "{\"from\":\"2023-11-14T22:15:00.000Z\",\"before\":\"2023-11-14T22:16:00.000Z\","
+            "\"jobs\":3,\"estimated\":false}\n"
+            "{\"now\":\"2023-11-14T22:13:20.000Z\",\"due\":1,\"delayed\":6,\"buried\":0,"
+            "\"later\":1,\"later_estimated\":false}\n\r\n");
+  EXPECT_EQ(client.say("due-counts none\r\n"), "NOT_FOUND\r\n");
+}
+
+}  // namespace
+}  // namespace carillon::server::beanstalk
