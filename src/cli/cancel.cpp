@@ -6,6 +6,7 @@
 #include <string>
 
 #include "cli/arguments.h"
+#include "cli/bulk.h"
 #include "cli/client.h"
 #include "cli/commands.h"
 #include "cli/job_names.h"
@@ -22,12 +23,14 @@ The exit code is 1 if any of them is left; the others are cancelled.
 Examples:
   carillon cancel 7 8
   carillon cancel --key invoice-7 --tube mail
+  carillon cancel --key-prefix invoice- --tube mail --dry-run
   carillon cancel --ask 7)";
 
 struct Request {
   server::Address server;
   JobNames jobs;
   bool ask = false;
+  BulkRequest many{.verb = "cancel-jobs", .done = "cancelled", .tube = {}};
 };
 
 // Cancels one job, and says what came of it. Returns false if it is left.
@@ -49,7 +52,18 @@ bool cancel(Client& client, const NamedJob& job, bool ask) {
   return false;
 }
 
+int cancel_many(const Request& request) {
+  if (!request.jobs.ids.empty() || !request.jobs.key.empty() || request.ask)
+    throw UsageError("give IDs or a --key, or say by a filter which jobs, not both");
+  BulkRequest many = request.many;
+  many.tube = request.jobs.tube;
+  Client client(Stream::connect(request.server));
+  return change_many(client, many);
+}
+
 int cancel(const Request& request) {
+  if (!request.many.filter.empty() || request.many.all) return cancel_many(request);
+  if (request.many.dry_run) throw UsageError("--dry-run is for many jobs: say which by a filter");
   Client client(Stream::connect(request.server));
   bool all = true;
   for (const NamedJob& job : request.jobs.all(client))
@@ -64,6 +78,7 @@ void add_cancel(CLI::App& app, int& exit_code) {
   CLI::App& command = add_subcommand(app, "cancel", kExamples);
   add_job_names(command, request->jobs, "The jobs to cancel");
   add_flag(command, "--ask", request->ask, "Of a job that a worker holds: when it is done");
+  add_bulk_options(command, request->many, "delayed,ready,\nburied,dead");
   add_server_option(command, request->server);
   when_parsed(command, [request, &exit_code] { exit_code = cancel(*request); });
 }

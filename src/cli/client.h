@@ -112,6 +112,19 @@ struct FailAnswer {
   std::chrono::milliseconds delay{0};
 };
 
+// A page of the jobs of a tube: a line of JSON for each (docs/protocol.md).
+struct JobLines {
+  std::string lines;
+  std::optional<std::string> next;  // where the next page begins; none: nowhere
+};
+
+// What came of a change of many jobs.
+struct BulkAnswer {
+  std::uint64_t changed = 0;
+  std::uint64_t left = 0;           // that could not be changed
+  std::optional<std::string> next;  // where to go on; none: nowhere
+};
+
 // The largest body that any server takes, in bytes: beanstalkd's with `-z`.
 inline constexpr std::uint32_t kLargestBody = 1u << 30;
 
@@ -227,6 +240,18 @@ class Client {
   // Returns the names of all schedules.
   std::vector<std::string> schedules();
 
+  // Returns the names of all tubes.
+  std::vector<std::string> tubes();
+  // The three take options as the server does (docs/protocol.md), each with a space before it, and
+  // throw Failure with the server's reason if it refuses them. They return nothing if there is no
+  // such tube. list_jobs() returns a page of its jobs.
+  std::optional<JobLines> list_jobs(std::string_view tube, const std::string& options);
+  // `verb`: cancel-jobs, retry-jobs or move-jobs. Changes some of the jobs that are meant.
+  std::optional<BulkAnswer> change_jobs(std::string_view verb, std::string_view tube,
+                                        const std::string& options);
+  // Returns the lines of due-counts.
+  std::optional<std::string> due_counts(std::string_view tube, const std::string& options);
+
   // Throws Unavailable if the connection is lost.
   void confirm_connection();
 
@@ -239,8 +264,6 @@ class Client {
   // Returns the last failed attempts of a job, the earliest first: each a list of fields (time,
   // ending, worker, error).
   std::vector<StatsFields> story(std::uint64_t id);
-  // Returns the names of all tubes.
-  std::vector<std::string> tubes();
   std::optional<StatsFields> stats_tube(std::string_view tube);
 
  private:
@@ -252,6 +275,7 @@ class Client {
   std::optional<Job> read_job(const std::string& command, const std::string& reply,
                               std::string_view keyword, std::string_view none);
   std::optional<StatsFields> ask_stats(const std::string& command);
+  std::optional<std::string> ask_with_options(const std::string& command);
   std::string read_data(std::uint64_t size);
   std::uint64_t number_after(const std::string& command, const std::string& reply,
                              std::string_view keyword) const;

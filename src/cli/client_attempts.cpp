@@ -125,14 +125,4 @@ std::vector<StatsFields> Client::story(std::uint64_t id) {
   return story;
 }
 
-std::vector<std::string> Client::tubes() {
-  const std::string command = "list-tubes";
-  std::istringstream lines(read_data(number_after(command, ask(command), "OK")));
-  std::vector<std::string> names;
-  for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with(kItem)) names.push_back(line.substr(kItem.size()));
-  }
-  return names;
-}
-
 }  // namespace carillon::cli

@@ -37,6 +37,11 @@ void add_stats(CLI::App& app, int& exit_code);
 void add_work(CLI::App& app, int& exit_code);
 void add_backup(CLI::App& app, int& exit_code);
 void add_schedule(CLI::App& app, int& exit_code);
+void add_list(CLI::App& app, int& exit_code);
+void add_due(CLI::App& app, int& exit_code);
+void add_retry(CLI::App& app, int& exit_code);
+void add_move(CLI::App& app, int& exit_code);
+void add_clear(CLI::App& app, int& exit_code);
 
 // Runs `carillon beanstalkd ARGS`, and also `beanstalkd ARGS` if the program was called by that
 // name. Parses beanstalkd's flags itself, -h and -V included. argv[0] is the name to use in
@@ -52,7 +57,7 @@ struct Command {
   void (*add)(CLI::App& app, int& exit_code);
 };
 
-inline constexpr std::array<Command, 17> kCommands{{
+inline constexpr std::array<Command, 22> kCommands{{
     {"serve", "Run the server", "carillon serve --data ./carillon-data", add_serve},
     {"put", "Put a job, to be handed out now or at its time", "carillon put --delay 3s \"hello\"",
      add_put},
@@ -69,6 +74,12 @@ inline constexpr std::array<Command, 17> kCommands{{
     {"resume", "End the pause of a tube", "carillon resume mail", add_resume},
     {"drain", "Refuse puts into a tube, and let it run empty", "carillon drain mail --wait",
      add_drain},
+    {"list", "List the tubes, or the jobs of a tube", "carillon list mail --state dead", add_list},
+    {"due", "Draw how many jobs are due when", "carillon due mail --by hour", add_due},
+    {"retry", "Make buried jobs ready, attempts begin anew", "carillon retry mail --state dead",
+     add_retry},
+    {"move", "Move jobs to another tube", "carillon move mail slow-mail --due-after 24h", add_move},
+    {"clear", "Delete many jobs of a tube", "carillon clear mail --state dead", add_clear},
     {"peek", "Look at a job without taking it", "carillon peek --delayed", add_peek},
     {"stats", "Show counters of the server, a tube or a job", "carillon stats --tube mail",
      add_stats},

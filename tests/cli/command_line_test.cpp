@@ -77,7 +77,8 @@ TEST(CommandLine, HelpOfACommand) {
   }
   expect_usage_error({"help", "putt"},
                      "carillon: there is no command \"putt\"; there are serve, put, reserve, work, "
-                     "delete, cancel, release, bury, kick, pause, resume, drain, "
+                     "delete, cancel, release, bury, kick, pause, resume, drain, list, due, "
+                     "retry, move, clear, "
                      "peek, stats, schedule, backup, beanstalkd");
 }
 
@@ -119,7 +120,8 @@ TEST(CommandLine, HelpOfWorkStatesTheExitCode) {
 TEST(CommandLine, UnknownCommandsAndOptions) {
   expect_usage_error({"putt"},
                      "carillon: there is no command \"putt\"; there are serve, put, reserve, work, "
-                     "delete, cancel, release, bury, kick, pause, resume, drain, "
+                     "delete, cancel, release, bury, kick, pause, resume, drain, list, due, "
+                     "retry, move, clear, "
                      "peek, stats, schedule, backup, beanstalkd");
   expect_usage_error(
       {"--server", "x", "put"},

@@ -1,0 +1,139 @@
+"""System tests of `carillon list`, `due`, `retry`, `move`, `clear`, and `cancel` with a filter."""
+
+import json
+import re
+import socket
+import unittest
+
+from cli_case import CliCase
+
+
+class ListsTest(CliCase):
+    def put(self, *arguments, tube=None):
+        return self.carillon("put", "--tube", tube or self.tube, *arguments).split()[0]
+
+    def listed(self, *arguments):
+        lines = self.carillon("list", self.tube, "--json", *arguments).splitlines()
+        return [json.loads(line) for line in lines]
+
+    def count(self, *arguments):
+        return int(self.carillon(*arguments))
+
+    def test_list_shows_jobs_by_due_time(self):
+        self.put("--delay", "2h", "later")
+        self.put("--delay", "1h", "--key", "näher", "sooner")
+        self.put("now")
+        states = [job["state"] for job in self.listed()]
+        self.assertEqual(states, ["ready", "delayed", "delayed"])
+        self.assertEqual([job.get("key") for job in self.listed()], [None, "näher", None])
+        self.assertEqual(len(self.listed("--state", "delayed", "--due-before", "90m")), 1)
+        table = self.carillon("list", self.tube).splitlines()
+        self.assertEqual(table[0].split(), ["ID", "STATE", "DUE", "PRI", "TRIES", "BYTES", "KEY"])
+        self.assertRegex(
+            table[2], r"^ +\d+  delayed   \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z .*näher$"
+        )
+
+    def test_list_goes_over_pages(self):
+        for _ in range(7):
+            self.put("--delay", "1h", "x")
+        self.assertEqual(len(self.listed("--all")), 7)
+        self.assertEqual(len(self.listed("--limit", "5")), 5)
+        done = self.run_carillon("list", self.tube, "--limit", "5")
+        self.assertIn(b"there are more jobs", done.stderr)
+
+    def test_list_shows_tubes(self):
+        self.put("--delay", "1h", "x")
+        lines = self.carillon("list").splitlines()
+        self.assertEqual(lines[0].split(), ["READY", "RESERVED", "DELAYED", "BURIED", "TUBE"])
+        self.assertIn(["0", "0", "1", "0", self.tube], [line.split() for line in lines])
+        tubes = [json.loads(line) for line in self.carillon("list", "--json").splitlines()]
+        self.assertIn(
+            {"ready": 0, "reserved": 0, "delayed": 1, "buried": 0, "tube": self.tube}, tubes
+        )
+
+    def test_cancel_and_clear_by_filter(self):
+        for i in range(5):
+            self.put("--delay", "1h", "--key", f"a{i}", "x")
+            self.put("--delay", "1h", "--key", f"b{i}", "x")
+        arguments = ["cancel", "--tube", self.tube, "--key-prefix", "a"]
+        self.assertEqual(self.count(*arguments, "--dry-run"), 5)
+        self.assertEqual(self.count(*arguments), 5)
+        self.assertEqual(self.count(*arguments), 0)
+        self.assertEqual(self.count("clear", self.tube, "--all"), 5)
+        self.fails(
+            f"carillon clear: tube {self.tube} does not exist: "
+            "it has no jobs, and nobody uses or watches it",
+            "clear",
+            self.tube,
+            "--all",
+        )
+
+    def test_move(self):
+        job = self.put("--delay", "1h", "x")
+        before = self.job(job)
+        self.assertEqual(self.count("move", self.tube, self.tube + "-to", "--all"), 1)
+        after = self.job(job)
+        self.assertEqual(after["tube"], self.tube + "-to")
+        self.assertEqual((after["state"], after["reserves"]), ("delayed", 0))
+        self.assertAlmostEqual(after["time-left"], before["time-left"], delta=30)
+
+    def test_retry_the_dead(self):
+        job = self.put("--max-attempts", "1", "x")
+        self.kill(job)
+        self.assertEqual(self.job(job)["dead"], "attempts")
+        table = self.carillon("list", self.tube, "--state", "dead").splitlines()
+        self.assertEqual(table[1].split()[1], "dead")
+        self.assertEqual(self.count("retry", self.tube, "--state", "dead", "--dry-run"), 1)
+        self.assertEqual(self.count("retry", self.tube, "--state", "dead"), 1)
+        self.assertEqual(self.job(job)["state"], "ready")
+
+    def kill(self, job):
+        """Lets the only attempt of a ready job fail."""
+        with socket.create_connection(("127.0.0.1", self.server.port)) as connection:
+            replies = connection.makefile("rb")
+            connection.sendall(b"reserve-job %d\r\n" % int(job))
+            size = int(replies.readline().split()[2])
+            replies.read(size + 2)
+            connection.sendall(b"fail-job %d 2\r\nno\r\n" % int(job))
+            self.assertEqual(replies.readline(), b"DEAD 1\r\n")
+
+    def test_due(self):
+        for minutes in (90, 91, 200):
+            self.put("--delay", f"{minutes}m", "x")
+        picture = self.carillon("due", self.tube, "--by", "hour", "--spans", "12").splitlines()
+        self.assertEqual(picture[0], "0 due, 3 delayed, 0 buried")
+        self.assertTrue(picture[-1].startswith("later"))
+        jobs = [int(re.split(r"  +", line)[1]) for line in picture[1:-1]]
+        self.assertEqual(sum(jobs), 3)
+        lines = self.carillon("due", self.tube, "--by", "hour", "--json").splitlines()
+        self.assertEqual(json.loads(lines[-1])["delayed"], 3)
+
+    def test_what_is_wrong_is_said_in_a_line(self):
+        self.put("--delay", "1h", "x")
+        self.fails(
+            "carillon clear: say which jobs, by --state, --key-prefix, --due-after or "
+            "--due-before; or --all",
+            "clear",
+            self.tube,
+            code=2,
+        )
+        self.fails(
+            'carillon list: state: "late": delayed, ready, reserved, buried or dead',
+            "list",
+            self.tube,
+            "--state",
+            "late",
+        )
+        self.fails("carillon list: write the TUBE, too", "list", "--state", "ready", code=2)
+        self.fails(
+            "carillon move: the two tubes are the same",
+            "move",
+            self.tube,
+            self.tube,
+            "--all",
+            code=2,
+        )
+
+
+if __name__ == "__main__":
+    unittest.main()
