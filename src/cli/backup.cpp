@@ -6,9 +6,7 @@
 #include <boost/json.hpp>
 #include <cerrno>
 #include <chrono>
-#include <cstdio>
 #include <memory>
-#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -20,6 +18,7 @@
 #include "cli/error_text.h"
 #include "cli/output.h"
 #include "cli/progress.h"
+#include "cli/progress_line.h"
 #include "cli/stop_signals.h"
 #include "server/duration.h"
 
@@ -54,31 +53,6 @@ std::string parse_directory(std::string_view text) {
   if (text.empty()) throw std::invalid_argument("\"\": not a directory's name");
   return std::string(text);
 }
-
-// One line on a terminal that is written over and over; nothing if standard error is none.
-class ProgressLine {
- public:
-  ~ProgressLine() { clear(); }
-
-  void show(const std::string& text) {
-    constexpr milliseconds kPeriod{200};
-    if (!on_terminal_ || (shown_ && Clock::now() - *shown_ < kPeriod)) return;
-    write("\r\033[K" + text);
-    shown_ = Clock::now();
-  }
-  void clear() {
-    if (shown_) write("\r\033[K");
-    shown_.reset();
-  }
-
- private:
-  static void write(const std::string& text) {
-    fmt::print(stderr, "{}", text), std::fflush(stderr);
-  }
-
-  const bool on_terminal_ = ::isatty(STDERR_FILENO) == 1;
-  std::optional<Clock::time_point> shown_;
-};
 
 std::string result_json(const DirectoryCopy& copy, std::uint64_t number, milliseconds took) {
   boost::json::object object;

@@ -54,7 +54,14 @@ std::int64_t in_seconds(std::chrono::milliseconds time) {
   return std::chrono::ceil<std::chrono::seconds>(time).count();
 }
 
-std::string command_of(std::string_view body, const PutOptions& options) {
+}  // namespace
+
+std::string Client::ask(const std::string& command, Patience patience) {
+  stream_.send(command + "\r\n");
+  return stream_.read_line(patience);
+}
+
+std::string Client::put_command(std::string_view body, const PutOptions& options) {
   if (!options.named.empty()) {
     const std::string when = options.due_at ? fmt::format("due={}", *options.due_at)
                                             : fmt::format("delay={}ms", options.delay.count());
@@ -68,15 +75,12 @@ std::string command_of(std::string_view body, const PutOptions& options) {
   return options.due_at ? put("put-at", *options.due_at) : put("put-ms", options.delay.count());
 }
 
-}  // namespace
-
-std::string Client::ask(const std::string& command, Patience patience) {
-  stream_.send(command + "\r\n");
-  return stream_.read_line(patience);
+bool Client::ask_whether(const std::string& command, std::string_view yes) {
+  return whether(command, ask(command), yes);
 }
 
-bool Client::ask_whether(const std::string& command, std::string_view yes) {
-  const std::string reply = ask(command);
+bool Client::whether(const std::string& command, const std::string& reply,
+                     std::string_view yes) const {
   if (reply == yes) return true;
   if (reply == "NOT_FOUND") return false;
   throw_unexpected(command, reply);
@@ -117,7 +121,11 @@ std::optional<Job> Client::read_job(const std::string& command, const std::strin
 }
 
 std::optional<StatsFields> Client::ask_stats(const std::string& command) {
-  const std::string reply = ask(command);
+  return read_stats(command, ask(command));
+}
+
+std::optional<StatsFields> Client::read_stats(const std::string& command,
+                                              const std::string& reply) {
   if (reply == "NOT_FOUND") return std::nullopt;
   return parse_stats(read_data(number_after(command, reply, "OK")));
 }
@@ -163,18 +171,26 @@ void Client::ignore(std::string_view tube) {
   if (reply != "NOT_IGNORED") number_after(command, reply, "WATCHING");
 }
 
+// A server does not accept a size of more than 32 bits as a number: it would not skip the body, but
+// run it as commands.
+void Client::check_size(std::string_view body) {
+  if (body.size() <= kLargestBody) return;
+  throw Failure(fmt::format("the body has {} bytes; the most that any server takes is {}",
+                            body.size(), kLargestBody));
+}
+
 PutAnswer Client::put(std::string_view body, const PutOptions& options) {
-  // A server does not accept a size of more than 32 bits as a number: it would not skip the body,
-  // but run it as commands.
-  if (body.size() > kLargestBody) {
-    throw Failure(fmt::format("the body has {} bytes; the most that any server takes is {}",
-                              body.size(), kLargestBody));
-  }
-  const std::string command = command_of(body, options);
+  check_size(body);
+  const std::string command = put_command(body, options);
   // The body may be large: sending it by itself avoids a copy.
   stream_.send(command + "\r\n");
   stream_.send(body);
-  const std::string reply = ask("");
+  stream_.send("\r\n");
+  return read_put(command, body.size());
+}
+
+PutAnswer Client::read_put(const std::string& command, std::size_t body_size) {
+  const std::string reply = stream_.read_line();
   using Result = PutAnswer::Result;
   constexpr std::pair<std::string_view, Result> kAnswers[] = {{"INSERTED", Result::kInserted},
                                                               {"REPLACED", Result::kReplaced},
@@ -184,7 +200,7 @@ PutAnswer Client::put(std::string_view body, const PutOptions& options) {
   for (const auto& [answer, result] : kAnswers) {
     if (word == answer) return {.id = number_after(command, reply, answer), .result = result};
   }
-  refuse_put(command, reply, body.size());
+  refuse_put(command, reply, body_size);
 }
 
 void Client::refuse_put(const std::string& command, const std::string& reply,

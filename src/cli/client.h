@@ -19,6 +19,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -68,6 +69,13 @@ struct PutAnswer {
   };
   std::uint64_t id = 0;
   Result result = Result::kInserted;
+};
+
+// One of many puts.
+struct NewJob {
+  std::string name;  // what messages call it: "job 17"
+  std::string_view body;
+  PutOptions options;
 };
 
 // What became of a cancel.
@@ -266,16 +274,46 @@ class Client {
   std::vector<StatsFields> story(std::uint64_t id);
   std::optional<StatsFields> stats_tube(std::string_view tube);
 
+  // Throws Failure if the server does not know `verb`: it would carry out the body that follows the
+  // verb as commands. `probe` is a command without an effect, as old as the verb.
+  void require(std::string_view verb, const std::string& probe);
+
+  // The next five send their commands together, and then read the replies (client_pipelines.cpp): a
+  // slow link or disk is waited for once, not for each command. REQUIRES: what they are given, and
+  // the replies together, have at most some MiB.
+
+  // As put(), in this order. What it throws names the job. Some may have been put then.
+  std::vector<PutAnswer> put_each(std::span<const NewJob> jobs);
+  // Returns for each id what delete_job() would.
+  std::vector<bool> delete_each(std::span<const std::uint64_t> ids);
+  std::vector<std::optional<Job>> peek_each(std::span<const std::uint64_t> ids);
+  std::vector<std::optional<StatsFields>> stats_of_each(std::span<const std::uint64_t> ids);
+  // Returns at most `most` jobs of the watched tubes, without waiting for any.
+  std::vector<Job> reserve_now(std::size_t most);
+
+  // As bury(), for a job that is not reserved; but nobody can get hold of it meanwhile. Returns
+  // false if it is reserved or gone.
+  bool reserve_and_bury(std::uint64_t id, std::uint32_t priority);
+
  private:
+  // The command line of a put, without its end.
+  static std::string put_command(std::string_view body, const PutOptions& options);
+  static void check_size(std::string_view body);
+  PutAnswer read_put(const std::string& command, std::size_t body_size);
   std::string ask(const std::string& command, Patience patience = kPatience);
   ChangeAnswer ask_to_change(const std::string& command, std::string_view done);
+  template <class Commands, class Read>
+  void ask_all(const Commands& commands, Read read);
+  std::vector<std::string> read_names(const std::string& command, const std::string& reply);
   bool ask_whether(const std::string& command, std::string_view yes);
   std::vector<std::string> read_lines(const std::string& command, const std::string& reply,
                                       std::size_t expected);
   std::optional<Job> read_job(const std::string& command, const std::string& reply,
                               std::string_view keyword, std::string_view none);
+  bool whether(const std::string& command, const std::string& reply, std::string_view yes) const;
   std::optional<StatsFields> ask_stats(const std::string& command);
   std::optional<std::string> ask_with_options(const std::string& command);
+  std::optional<StatsFields> read_stats(const std::string& command, const std::string& reply);
   std::string read_data(std::uint64_t size);
   std::uint64_t number_after(const std::string& command, const std::string& reply,
                              std::string_view keyword) const;

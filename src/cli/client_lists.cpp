@@ -15,16 +15,6 @@ constexpr std::string_view kRefused = "BAD_OPTION ";
 }  // namespace
 
 // The data is a line "---", and then "- NAME" for each.
-std::vector<std::string> Client::tubes() {
-  const std::string command = "list-tubes";
-  std::istringstream list(read_data(number_after(command, ask(command), "OK")));
-  std::vector<std::string> names;
-  for (std::string line; std::getline(list, line);) {
-    if (line.starts_with("- ")) names.push_back(line.substr(2));
-  }
-  return names;
-}
-
 // Returns the line of the reply; none if there is no such tube.
 std::optional<std::string> Client::ask_with_options(const std::string& command) {
   const std::string reply = ask(command);

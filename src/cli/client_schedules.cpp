@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <sstream>
+#include <utility>
 
 #include "cli/client.h"
 
@@ -44,16 +44,12 @@ std::optional<StatsFields> Client::stats_schedule(std::string_view name) {
   return ask_stats(fmt::format("stats-schedule {}", name));
 }
 
-// A page of the list is a line "---", and then "- NAME" for each.
 std::vector<std::string> Client::schedules() {
   std::vector<std::string> names;
   for (std::size_t before = SIZE_MAX; names.size() != before;) {
     before = names.size();
     const std::string command = names.empty() ? "list-schedules" : "list-schedules " + names.back();
-    std::istringstream page(read_data(number_after(command, ask(command), "OK")));
-    for (std::string line; std::getline(page, line);) {
-      if (line.starts_with("- ")) names.push_back(line.substr(2));
-    }
+    for (std::string& name : read_names(command, ask(command))) names.push_back(std::move(name));
   }
   return names;
 }

@@ -42,6 +42,7 @@ void add_due(CLI::App& app, int& exit_code);
 void add_retry(CLI::App& app, int& exit_code);
 void add_move(CLI::App& app, int& exit_code);
 void add_clear(CLI::App& app, int& exit_code);
+void add_import(CLI::App& app, int& exit_code);
 
 // Runs `carillon beanstalkd ARGS`, and also `beanstalkd ARGS` if the program was called by that
 // name. Parses beanstalkd's flags itself, -h and -V included. argv[0] is the name to use in
@@ -57,7 +58,7 @@ struct Command {
   void (*add)(CLI::App& app, int& exit_code);
 };
 
-inline constexpr std::array<Command, 22> kCommands{{
+inline constexpr std::array<Command, 23> kCommands{{
     {"serve", "Run the server", "carillon serve --data ./carillon-data", add_serve},
     {"put", "Put a job, to be handed out now or at its time", "carillon put --delay 3s \"hello\"",
      add_put},
@@ -86,6 +87,8 @@ inline constexpr std::array<Command, 22> kCommands{{
     {"schedule", "Put a job again and again, at set times",
      "carillon schedule set report --cron \"30 8 * * MON-FRI\" \"sales\"", add_schedule},
     {"backup", "Copy the jobs of a running server", "carillon backup /backups/monday", add_backup},
+    {"import", "Take over the jobs of a beanstalkd", "carillon import --beanstalkd 127.0.0.1:11301",
+     add_import},
     {"beanstalkd", "Run the server with beanstalkd's own flags",
      "carillon beanstalkd -b ./data -p 11300", nullptr},
 }};

@@ -79,7 +79,8 @@ TEST(CommandLine, HelpOfACommand) {
                      "carillon: there is no command \"putt\"; there are serve, put, reserve, work, "
                      "delete, cancel, release, bury, kick, pause, resume, drain, list, due, "
                      "retry, move, clear, "
-                     "peek, stats, schedule, backup, beanstalkd");
+                     "peek, stats, schedule, backup, import, "
+                     "beanstalkd");
 }
 
 TEST(CommandLine, Version) {
@@ -122,7 +123,8 @@ TEST(CommandLine, UnknownCommandsAndOptions) {
                      "carillon: there is no command \"putt\"; there are serve, put, reserve, work, "
                      "delete, cancel, release, bury, kick, pause, resume, drain, list, due, "
                      "retry, move, clear, "
-                     "peek, stats, schedule, backup, beanstalkd");
+                     "peek, stats, schedule, backup, import, "
+                     "beanstalkd");
   expect_usage_error(
       {"--server", "x", "put"},
       "carillon: there is no option \"--server\" before the command; see carillon --help");

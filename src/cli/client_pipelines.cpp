@@ -1,0 +1,121 @@
+// The methods of client.h that send many commands together, and those for whole tubes.
+
+#include <fmt/format.h>
+
+#include <sstream>
+
+#include "cli/client.h"
+
+namespace carillon::cli {
+
+// Sends `commands`, and calls read(command, reply) for each.
+template <class Commands, class Read>
+void Client::ask_all(const Commands& commands, Read read) {
+  std::string text;
+  for (const std::string& command : commands) text += command + "\r\n";
+  stream_.send(text);
+  for (const std::string& command : commands) read(command, stream_.read_line());
+}
+
+namespace {
+
+std::vector<std::string> commands_for(std::string_view verb, std::span<const std::uint64_t> ids) {
+  std::vector<std::string> commands;
+  commands.reserve(ids.size());
+  for (const std::uint64_t id : ids) commands.push_back(fmt::format("{} {}", verb, id));
+  return commands;
+}
+
+}  // namespace
+
+std::vector<PutAnswer> Client::put_each(std::span<const NewJob> jobs) {
+  std::vector<std::string> commands;
+  commands.reserve(jobs.size());
+  std::string text;
+  for (const NewJob& job : jobs) {
+    check_size(job.body);
+    text += commands.emplace_back(put_command(job.body, job.options));
+    text += "\r\n";
+    text += job.body;
+    text += "\r\n";
+  }
+  stream_.send(text);
+  std::vector<PutAnswer> answers;
+  answers.reserve(jobs.size());
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    try {
+      answers.push_back(read_put(commands[i], jobs[i].body.size()));
+    } catch (const Failure& error) {
+      throw Failure(fmt::format("{}: {}", jobs[i].name, error.what()));
+    }
+  }
+  return answers;
+}
+
+std::vector<bool> Client::delete_each(std::span<const std::uint64_t> ids) {
+  std::vector<bool> deleted;
+  ask_all(commands_for("delete", ids), [&](const std::string& command, const std::string& reply) {
+    deleted.push_back(whether(command, reply, "DELETED"));
+  });
+  return deleted;
+}
+
+std::vector<std::optional<Job>> Client::peek_each(std::span<const std::uint64_t> ids) {
+  std::vector<std::optional<Job>> jobs;
+  ask_all(commands_for("peek", ids), [&](const std::string& command, const std::string& reply) {
+    jobs.push_back(read_job(command, reply, "FOUND", "NOT_FOUND"));
+  });
+  return jobs;
+}
+
+std::vector<std::optional<StatsFields>> Client::stats_of_each(std::span<const std::uint64_t> ids) {
+  std::vector<std::optional<StatsFields>> stats;
+  const auto read = [&](const std::string& command, const std::string& reply) {
+    stats.push_back(read_stats(command, reply));
+  };
+  ask_all(commands_for("stats-job", ids), read);
+  return stats;
+}
+
+std::vector<Job> Client::reserve_now(std::size_t most) {
+  std::vector<Job> jobs;
+  const std::vector<std::string> commands(most, "reserve-with-timeout 0");
+  ask_all(commands, [&](const std::string& command, const std::string& reply) {
+    if (reply == "DEADLINE_SOON") return;  // no other job is ready
+    if (auto job = read_job(command, reply, "RESERVED", "TIMED_OUT"))
+      jobs.push_back(*std::move(job));
+  });
+  return jobs;
+}
+
+bool Client::reserve_and_bury(std::uint64_t id, std::uint32_t priority) {
+  const std::string command = fmt::format("reserve-job {}", id);
+  if (!read_job(command, ask(command), "RESERVED", "NOT_FOUND")) return false;
+  return bury(id, priority);
+}
+
+// A page is a line "---", and then "- NAME" for each; beanstalkd 1.13 quotes some names.
+std::vector<std::string> Client::read_names(const std::string& command, const std::string& reply) {
+  std::vector<std::string> names;
+  std::istringstream page(read_data(number_after(command, reply, "OK")));
+  for (std::string line; std::getline(page, line);) {
+    if (!line.starts_with("- ")) continue;
+    line.erase(0, 2);
+    if (line.size() > 1 && line.front() == '"' && line.back() == '"')
+      line = line.substr(1, line.size() - 2);
+    names.push_back(line);
+  }
+  return names;
+}
+
+std::vector<std::string> Client::tubes() {
+  const std::string command = "list-tubes";
+  return read_names(command, ask(command));
+}
+
+void Client::require(std::string_view verb, const std::string& probe) {
+  const std::string reply = ask(probe);
+  if (reply == "UNKNOWN_COMMAND") throw_unexpected(verb, reply);
+}
+
+}  // namespace carillon::cli
