@@ -189,8 +189,23 @@ PutAnswer Client::put(std::string_view body, const PutOptions& options) {
   return read_put(command, body.size());
 }
 
+PutAnswer Client::put_job(std::string_view body, const std::string& options) {
+  check_size(body);
+  const std::string command = fmt::format("put-job {} {}", body.size(), options);
+  stream_.send(command + "\r\n");
+  stream_.send(body);
+  stream_.send("\r\n");
+  return read_put(command, body.size());
+}
+
 PutAnswer Client::read_put(const std::string& command, std::size_t body_size) {
   const std::string reply = stream_.read_line();
+  if (const auto answer = put_answer(command, reply)) return *answer;
+  refuse_put(command, reply, body_size);
+}
+
+std::optional<PutAnswer> Client::put_answer(const std::string& command,
+                                            const std::string& reply) const {
   using Result = PutAnswer::Result;
   constexpr std::pair<std::string_view, Result> kAnswers[] = {{"INSERTED", Result::kInserted},
                                                               {"REPLACED", Result::kReplaced},
@@ -198,9 +213,9 @@ PutAnswer Client::read_put(const std::string& command, std::size_t body_size) {
                                                               {"IS_RESERVED", Result::kReserved}};
   const std::string_view word = words_of(reply).front();
   for (const auto& [answer, result] : kAnswers) {
-    if (word == answer) return {.id = number_after(command, reply, answer), .result = result};
+    if (word == answer) return PutAnswer{number_after(command, reply, answer), result};
   }
-  refuse_put(command, reply, body_size);
+  return std::nullopt;
 }
 
 void Client::refuse_put(const std::string& command, const std::string& reply,

@@ -78,6 +78,26 @@ struct NewJob {
   PutOptions options;
 };
 
+// What became of a batch.
+struct BatchAnswer {
+  enum class Result : std::uint8_t {
+    kPut,
+    kAlready,     // nothing was changed: `jobs` is the answer to the first batch with the token
+    kOtherBatch,  // nothing was changed: the token is of another batch
+    kRefused,     // nothing was changed: the job number `refused`, from 1, stood in the way
+  };
+  Result result = Result::kPut;
+  std::vector<PutAnswer> jobs = {};
+  std::size_t refused = 0;
+  std::string why = {};  // in the server's words
+};
+
+// A part of a tube's list of jobs.
+struct ListPage {
+  std::vector<std::string> jobs;    // lines of JSON (docs/protocol.md)
+  std::optional<std::string> next;  // where the next page begins; none if there is none
+};
+
 // What became of a cancel.
 enum class CancelAnswer : std::uint8_t {
   kCancelled,
@@ -291,6 +311,17 @@ class Client {
   // Returns at most `most` jobs of the watched tubes, without waiting for any.
   std::vector<Job> reserve_now(std::size_t most);
 
+  // Puts a batch, all of it or nothing: `data` and `options` are as put-jobs takes them. Throws if
+  // nothing of it could be put now, or if the server knows no batches.
+  BatchAnswer put_jobs(std::string_view data, std::string_view options);
+  // As put(), with options as put-job takes them.
+  PutAnswer put_job(std::string_view body, const std::string& options);
+
+  // Returns a page of the tube's jobs from `after` on, or from the first one on. Returns nothing if
+  // there is no such tube.
+  std::optional<ListPage> list_jobs(std::string_view tube, std::string_view options,
+                                    const std::optional<std::string>& after);
+
   // As bury(), for a job that is not reserved; but nobody can get hold of it meanwhile. Returns
   // false if it is reserved or gone.
   bool reserve_and_bury(std::uint64_t id, std::uint32_t priority);
@@ -300,6 +331,7 @@ class Client {
   static std::string put_command(std::string_view body, const PutOptions& options);
   static void check_size(std::string_view body);
   PutAnswer read_put(const std::string& command, std::size_t body_size);
+  std::optional<PutAnswer> put_answer(const std::string& command, const std::string& reply) const;
   std::string ask(const std::string& command, Patience patience = kPatience);
   ChangeAnswer ask_to_change(const std::string& command, std::string_view done);
   template <class Commands, class Read>

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <sstream>
+#include <utility>
 
 #include "cli/client.h"
 
@@ -50,6 +52,57 @@ std::vector<PutAnswer> Client::put_each(std::span<const NewJob> jobs) {
     }
   }
   return answers;
+}
+
+BatchAnswer Client::put_jobs(std::string_view data, std::string_view options) {
+  using Result = BatchAnswer::Result;
+  const std::string command = fmt::format("put-jobs {} {}", data.size(), options);
+  stream_.send(command + "\r\n");
+  stream_.send(data);
+  stream_.send("\r\n");
+  const std::string reply = stream_.read_line();
+  if (reply == "OTHER_BATCH") return {.result = Result::kOtherBatch};
+  constexpr std::string_view kRefused = "REFUSED ";
+  if (reply.starts_with(kRefused)) {
+    const std::size_t space = std::min(reply.find(' ', kRefused.size()), reply.size());
+    const std::string number = reply.substr(0, space);
+    return {.result = Result::kRefused,
+            .refused = number_after(command, number, "REFUSED"),
+            .why = reply.substr(std::min(space + 1, reply.size()))};
+  }
+  const bool already = reply.starts_with("ALREADY ");
+  if (!already && !reply.starts_with("JOBS ")) refuse_put(command, reply, data.size());
+  BatchAnswer answer{.result = already ? Result::kAlready : Result::kPut};
+  for (auto left = number_after(command, reply, already ? "ALREADY" : "JOBS"); left > 0; --left) {
+    const std::string line = stream_.read_line();
+    const auto put = put_answer(command, line);
+    if (!put) throw_unexpected(command, line);
+    answer.jobs.push_back(*put);
+  }
+  return answer;
+}
+
+// The last line of a page tells where the next one begins: {"next":"d1-2","looked_at":3}.
+std::optional<ListPage> Client::list_jobs(std::string_view tube, std::string_view options,
+                                          const std::optional<std::string>& after) {
+  const std::string command =
+      fmt::format("list-jobs {} {}{}", tube, options, after ? " after=" + *after : std::string());
+  const std::string reply = ask(command);
+  if (reply == "NOT_FOUND") return std::nullopt;
+  constexpr std::string_view kNext = "{\"next\":";
+  ListPage page;
+  std::istringstream lines(read_data(number_after(command, reply, "OK")));
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with(kNext)) {
+      page.jobs.push_back(std::move(line));
+      continue;
+    }
+    const std::string_view rest = std::string_view(line).substr(kNext.size());
+    if (rest.starts_with("null")) return page;
+    page.next = rest.substr(1, rest.find('"', 1) - 1);
+    return page;
+  }
+  throw Failure(fmt::format("{} sent a page of jobs without its last line", stream_.peer()));
 }
 
 std::vector<bool> Client::delete_each(std::span<const std::uint64_t> ids) {

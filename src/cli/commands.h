@@ -42,6 +42,7 @@ void add_due(CLI::App& app, int& exit_code);
 void add_retry(CLI::App& app, int& exit_code);
 void add_move(CLI::App& app, int& exit_code);
 void add_clear(CLI::App& app, int& exit_code);
+void add_export(CLI::App& app, int& exit_code);
 void add_import(CLI::App& app, int& exit_code);
 
 // Runs `carillon beanstalkd ARGS`, and also `beanstalkd ARGS` if the program was called by that
@@ -58,7 +59,7 @@ struct Command {
   void (*add)(CLI::App& app, int& exit_code);
 };
 
-inline constexpr std::array<Command, 23> kCommands{{
+inline constexpr std::array<Command, 24> kCommands{{
     {"serve", "Run the server", "carillon serve --data ./carillon-data", add_serve},
     {"put", "Put a job, to be handed out now or at its time", "carillon put --delay 3s \"hello\"",
      add_put},
@@ -87,7 +88,9 @@ inline constexpr std::array<Command, 23> kCommands{{
     {"schedule", "Put a job again and again, at set times",
      "carillon schedule set report --cron \"30 8 * * MON-FRI\" \"sales\"", add_schedule},
     {"backup", "Copy the jobs of a running server", "carillon backup /backups/monday", add_backup},
-    {"import", "Take over the jobs of a beanstalkd", "carillon import --beanstalkd 127.0.0.1:11301",
+    {"export", "Write the jobs to a file of JSON lines", "carillon export --out jobs.jsonl",
+     add_export},
+    {"import", "Put the jobs of such a file, or of a beanstalkd", "carillon import jobs.jsonl",
      add_import},
     {"beanstalkd", "Run the server with beanstalkd's own flags",
      "carillon beanstalkd -b ./data -p 11300", nullptr},

@@ -1,9 +1,13 @@
-// `carillon import`: takes over the jobs of a beanstalkd that is running.
+// `carillon import`: puts the jobs of a file into the server, or takes over those of a beanstalkd
+// that is running.
 
 #include <fmt/format.h>
 
 #include <boost/json.hpp>
+#include <cerrno>
 #include <chrono>
+#include <fstream>
+#include <iostream>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -16,6 +20,8 @@
 #include "cli/beanstalkd_import.h"
 #include "cli/client.h"
 #include "cli/commands.h"
+#include "cli/error_text.h"
+#include "cli/file_import.h"
 #include "cli/output.h"
 #include "cli/progress_line.h"
 #include "cli/stop_signals.h"
@@ -29,24 +35,29 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr const char* kExamples =
-    R"(Moves the ready, delayed and buried jobs of beanstalkd to the server, and ends
-when beanstalkd has none: with their priorities, ttr, and what is left of their
-delays, rounded up to a second. A job is deleted there when it is on the disk
-here. If the command fails or is killed, run it again: no job is lost or doubled.
-What workers of beanstalkd hold stays there; the exit code is 1 then.
+    R"(FILE: what carillon export has written, or lines of JSON of your own, as
+{"tube":"mail","delay":"3s","body":"hello"}; - is standard input. Jobs get new
+ids; those whose time has passed are ready at once.
 
-If beanstalkd keeps a log (-b) and was itself restarted after an import that was
-killed, add --instance and the name that this import printed.
+--beanstalkd moves the ready, delayed and buried jobs of a running beanstalkd,
+with what is left of their delays, until it has none. A job is deleted there
+when it is on the disk here. What its workers hold stays; the exit code is 1
+then. If beanstalkd itself was restarted with its log (-b) after an import that
+was killed, add --instance and the name that this import printed.
+
+If the command fails or is killed, run it again: no job is lost or doubled.
 
 Examples:
-  carillon import --beanstalkd 127.0.0.1:11301 --dry-run
-  carillon import --beanstalkd 127.0.0.1:11301
-  carillon import --beanstalkd old.example:11300 --tube mail --tube img=images)";
+  carillon import jobs.jsonl --dry-run
+  carillon import jobs.jsonl --tube mail --tube img=images
+  carillon import --beanstalkd 127.0.0.1:11301)";
 
 struct Request {
   server::Address server;
-  server::Address beanstalkd;
-  BeanstalkdImportOptions options;
+  std::optional<std::string> file;
+  std::optional<server::Address> beanstalkd;
+  std::string instance;
+  TubeNames tubes;
   bool dry_run = false;
   bool json = false;
 };
@@ -116,7 +127,8 @@ int import_beanstalkd(const Request& request) {
   const StopSignals signals;
   ProgressLine line;
   Client target(Stream::connect(request.server, signals.fd()));
-  BeanstalkdImport import(request.beanstalkd, target, request.options, signals, line);
+  const BeanstalkdImportOptions options{.tubes = request.tubes, .instance = request.instance};
+  BeanstalkdImport import(*request.beanstalkd, target, options, signals, line);
   if (request.dry_run) return show_tubes(import.tubes(), request.json), kSuccess;
   if (!request.json) remark(fmt::format("this beanstalkd is instance {}", import.instance()));
   const auto moved = [&import] { return import.moved().jobs(); };
@@ -142,34 +154,104 @@ int import_beanstalkd(const Request& request) {
       "workers of beanstalkd hold {} jobs; run the command again when they are done", reserved));
 }
 
+// Opens the file, or takes standard input. Returns its size in bytes; 0: not known.
+std::uint64_t open_file(const std::string& name, std::ifstream& in) {
+  if (name == "-") return 0;
+  in.open(name, std::ios::binary | std::ios::ate);
+  const std::streamoff size = in ? static_cast<std::streamoff>(in.tellg()) : -1;
+  if (size < 0) throw Failure(fmt::format("cannot read {}: {}", name, error_text(errno)));
+  in.seekg(0);
+  return static_cast<std::uint64_t>(size);
+}
+
+void print_result(const FileImport& import, milliseconds took, bool json) {
+  if (json) {
+    boost::json::object object;
+    object["jobs"] = import.jobs();
+    object["already"] = import.already();
+    object["exist"] = import.met();
+    object["milliseconds"] = took.count();
+    return write_out(boost::json::serialize(object) + "\n");
+  }
+  write_out(fmt::format("{} jobs in {}\n", import.jobs(), server::short_duration(took)));
+  if (import.already() > 0)
+    remark(fmt::format("{} others had been put by an import before", import.already()));
+  if (import.met() > 0)
+    remark(fmt::format("{} were not put: their tubes have jobs with their keys", import.met()));
+}
+
+int import_file(const Request& request) {
+  const auto began = Clock::now();
+  const StopSignals signals;
+  ProgressLine line;
+  std::optional<Client> client;
+  if (!request.dry_run) client.emplace(Stream::connect(request.server, signals.fd()));
+  std::ifstream file;
+  const std::uint64_t bytes = open_file(*request.file, file);
+  const bool is_input = *request.file == "-";
+  FileImportOptions options{.tubes = request.tubes, .dry_run = request.dry_run, .bytes = bytes};
+  if (!is_input) {
+    options.last_line = last_line_to_import(file);
+    file.clear();
+    file.seekg(0);
+  }
+  FileImport import(client ? &*client : nullptr, is_input ? "standard input" : *request.file,
+                    is_input ? std::cin : file, options, signals, line);
+  try {
+    import.run();
+  } catch (const Interrupted&) {
+    throw Failure(fmt::format("interrupted after {} jobs; run it again to go on", import.jobs()));
+  } catch (const Failure& error) {
+    if (request.dry_run) throw;
+    throw Failure(
+        fmt::format("{}; {} jobs were put, run it again to go on", error.what(), import.jobs()));
+  }
+  line.clear();
+  for (const auto& [type, lines] : import.passed_over())
+    remark(fmt::format("{} lines of type \"{}\" were passed over", lines, type));
+  print_result(import, std::chrono::duration_cast<milliseconds>(Clock::now() - began),
+               request.json);
+  return kSuccess;
+}
+
+int import_jobs(const Request& request) {
+  if (request.file.has_value() == request.beanstalkd.has_value())
+    throw UsageError("write what to import: FILE or --beanstalkd ADDR");
+  if (request.file && !request.instance.empty())
+    throw UsageError("--instance goes with --beanstalkd");
+  return request.file ? import_file(request) : import_beanstalkd(request);
+}
+
 }  // namespace
 
 void add_import(CLI::App& app, int& exit_code) {
   auto request = std::make_shared<Request>();
   CLI::App& command = add_subcommand(app, "import", kExamples);
   add_value(
+      command, "FILE", request->file, [](const std::string& text) { return text; },
+      "Lines of JSON; - is standard input")
+      .type_name("");
+  add_value(
       command, "--beanstalkd", request->beanstalkd,
       [](const std::string& text) { return server::parse_address(text); },
       "Where beanstalkd listens: HOST:PORT or unix:PATH")
-      .type_name("ADDR")
-      .required();
-  const auto set_tubes = [&tubes = request->options.tubes](const std::vector<std::string>& texts) {
+      .type_name("ADDR");
+  const auto set_tubes = [&tubes = request->tubes](const std::vector<std::string>& texts) {
     for (const std::string& text : texts)
       tubes.insert(parse_argument("--tube", parse_tube_names, text));
   };
   add_list(command, "--tube", set_tubes,
            "Only this one, or these; OLD=NEW: it is called NEW\nhere (default: all)")
       .type_name("TUBE");
-  add_value(command, "--instance", request->options.instance, parse_tube,
+  add_value(command, "--instance", request->instance, parse_tube,
             "Take it for this instance of beanstalkd")
       .type_name("ID");
-  add_flag(command, "--dry-run", request->dry_run, "Only show what there is");
+  add_flag(command, "--dry-run", request->dry_run,
+           "Change nothing: only show what there is, or check\nthe lines");
   add_flag(command, "--json", request->json,
-           R"(Print {"instance":...,"jobs":...,"ready":...,
-"delayed":...,"buried":...,"already":...,
-"reserved":...,"milliseconds":...})");
+           "Print the result as JSON: \"jobs\", \"already\" (put by\nan import before) and others");
   add_server_option(command, request->server);
-  when_parsed(command, [request, &exit_code] { exit_code = import_beanstalkd(*request); });
+  when_parsed(command, [request, &exit_code] { exit_code = import_jobs(*request); });
 }
 
 }  // namespace carillon::cli

@@ -1,0 +1,113 @@
+// `carillon export`: writes the jobs of a running server to a file of JSON lines.
+
+#include <fmt/format.h>
+
+#include <boost/json.hpp>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "cli/arguments.h"
+#include "cli/client.h"
+#include "cli/commands.h"
+#include "cli/job_export.h"
+#include "cli/output.h"
+#include "cli/progress_line.h"
+#include "cli/stop_signals.h"
+#include "server/address.h"
+#include "server/duration.h"
+
+namespace carillon::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr const char* kExamples =
+    R"(Each job is a line of JSON, with its body and all that carillon import needs.
+The server goes on meanwhile: a job that is there all the time, and that nobody
+kicks or moves to an earlier time, is in the file exactly once. The last line
+says that the file is whole. If the command is interrupted, --resume goes on.
+Schedules and what is set for tubes are not in it; carillon backup has them.
+
+Examples:
+  carillon export --out jobs.jsonl
+  carillon export --out jobs.jsonl --resume
+  carillon export --tube mail | jq -r 'select(.state == "buried").body')";
+
+struct Request {
+  server::Address server;
+  std::vector<std::string> tubes;
+  std::optional<std::string> out;
+  bool resume = false;
+  bool json = false;
+};
+
+void report(const Request& request, const JobExport& done, milliseconds took) {
+  for (const std::uint64_t id : done.damaged())
+    remark(fmt::format("job {} is not in it: its body is damaged", id));
+  if (request.json && request.out) {
+    boost::json::object object;
+    object["file"] = *request.out;
+    object["jobs"] = done.jobs();
+    object["tubes"] = done.tubes();
+    object["milliseconds"] = took.count();
+    return write_out(boost::json::serialize(object) + "\n");
+  }
+  const std::string text = fmt::format("{} jobs of {} tubes in {}", done.jobs(), done.tubes(),
+                                       server::short_duration(took));
+  if (request.out) return write_out(fmt::format("{}: {}\n", *request.out, text));
+  remark(text);
+}
+
+int export_jobs(const Request& request) {
+  if (request.resume && !request.out) throw UsageError("--resume needs the file: --out FILE");
+  const auto began = Clock::now();
+  const StopSignals signals;
+  ProgressLine line;
+  Client client(Stream::connect(request.server, signals.fd()));
+  ExportFile file(request.out, request.resume);
+  if (file.ended()) return remark(fmt::format("{} is whole already", *request.out)), kSuccess;
+  const JobExportOptions options{.server = server::to_string(request.server),
+                                 .tubes = request.tubes};
+  JobExport jobs(client, file, options, signals, line);
+  const char* const advice = request.out ? "; add --resume to go on" : "";
+  try {
+    jobs.run();
+  } catch (const Interrupted&) {
+    throw Failure(fmt::format("interrupted after {} jobs{}", jobs.jobs(), advice));
+  } catch (const Unavailable& error) {
+    throw Failure(fmt::format("{}{}", error.what(), advice));
+  }
+  line.clear();
+  report(request, jobs, std::chrono::duration_cast<milliseconds>(Clock::now() - began));
+  return jobs.damaged().empty() ? kSuccess : kFailure;
+}
+
+}  // namespace
+
+void add_export(CLI::App& app, int& exit_code) {
+  auto request = std::make_shared<Request>();
+  CLI::App& command = add_subcommand(app, "export", kExamples);
+  add_value(
+      command, "--out", request->out,
+      [](const std::string& text) {
+        if (text.empty()) throw std::invalid_argument("\"\": not a file's name");
+        return text;
+      },
+      "Where to write (default: standard output)")
+      .type_name("FILE");
+  add_flag(command, "--resume", request->resume, "Go on with an export that was interrupted");
+  add_value(command, "--tube", request->tubes, parse_tube, "Only this one, or these (default: all)")
+      .type_name("TUBE");
+  add_flag(command, "--json", request->json,
+           R"(With --out: print {"file":...,"jobs":...,"tubes":...,
+"milliseconds":...})");
+  add_server_option(command, request->server);
+  when_parsed(command, [request, &exit_code] { exit_code = export_jobs(*request); });
+}
+
+}  // namespace carillon::cli

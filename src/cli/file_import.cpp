@@ -1,0 +1,241 @@
+// Puts the jobs of a file into a server (file_import.h).
+
+#include "cli/file_import.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+
+#include "base/crc32c.h"
+#include "cli/progress.h"
+#include "server/beanstalk/job_options.h"
+
+namespace carillon::cli {
+namespace {
+
+using server::beanstalk::OptionsOf;
+using server::beanstalk::parse_job_options;
+
+// A batch has at most so many jobs, and bytes of bodies and options. Larger ones would make other
+// clients wait longer, and are not faster.
+constexpr std::size_t kBatchJobs = 200;
+constexpr std::size_t kBatchBytes = 512 << 10;
+// A larger body is put by itself.
+constexpr std::size_t kLargestInBatch = 256 << 10;
+
+// Of a job that is to be buried: nobody gets it before. It also tells such a job from others.
+constexpr std::uint64_t kBuriedDelay = 3'650 * 86'400;  // seconds
+
+std::string options_of(const FileJob& job) {
+  std::string options = fmt::format("pri={}", job.priority);
+  if (!job.options.empty()) options += " " + job.options;
+  if (job.has_key && job.options.find("on-conflict=") == std::string::npos)
+    options += " on-conflict=ignore";
+  if (job.buried) return fmt::format("{} delay={}s", options, kBuriedDelay);
+  return job.when.empty() ? options : options + " " + job.when;
+}
+
+// Returns the server's words for why it refuses a job, as a sentence.
+std::string reason(std::string_view why, std::size_t body_bytes) {
+  constexpr std::string_view kBadOption = "BAD_OPTION ";
+  if (why == "JOB_TOO_BIG")
+    return fmt::format("the body has {} bytes, more than the server takes", body_bytes);
+  if (why == "OUT_OF_RANGE") return "the job would be due after the year 9999";
+  if (why.starts_with(kBadOption)) why.remove_prefix(kBadOption.size());
+  return std::string(why);
+}
+
+}  // namespace
+
+std::uint64_t last_line_to_import(std::istream& in) {
+  std::uint64_t number = 0;
+  std::uint64_t last_page = 0;
+  bool is_unfinished = false;
+  for (std::string text; std::getline(in, text);) {
+    ++number;
+    if (text.starts_with(R"({"type":"end")")) is_unfinished = false;
+    if (text.starts_with(R"({"type":"export")")) is_unfinished = true;
+    if (text.starts_with(R"({"type":")") && !text.starts_with(R"({"type":"job")"))
+      last_page = number;
+  }
+  return is_unfinished ? last_page : UINT64_MAX;
+}
+
+FileImport::FileImport(Client* client, std::string name, std::istream& in,
+                       const FileImportOptions& options, const StopSignals& stop,
+                       ProgressLine& line)
+    : client_(client),
+      name_(std::move(name)),
+      in_(in),
+      options_(options),
+      stop_(stop),
+      line_(line) {}
+
+void FileImport::fail(std::uint64_t line, std::string_view why) const {
+  throw Failure(fmt::format("{} line {}: {}", name_, line, why));
+}
+
+void FileImport::run() {
+  using Clock = std::chrono::steady_clock;
+  const auto began = Clock::now();
+  std::uint64_t read = 0;
+  if (client_ != nullptr) client_->require("put-jobs", "reserve-jobs 0");
+  for (std::string text; number_ < options_.last_line && std::getline(in_, text);) {
+    if (stop_.came()) throw Interrupted();
+    ++number_;
+    read += text.size() + 1;
+    try {
+      take(text);
+    } catch (const std::invalid_argument& error) {
+      fail(number_, error.what());
+    }
+    const auto elapsed =
+        std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - began);
+    if (options_.bytes > 0) line_.show(progress_text(read, options_.bytes, elapsed));
+  }
+  if (in_.bad()) throw Failure(fmt::format("cannot read {}", name_));
+  if (is_export_)
+    throw Failure(fmt::format("{} has no last line: the export was not finished", name_));
+  put_batch();
+}
+
+void FileImport::take(const std::string& text) {
+  using Kind = FileLine::Kind;
+  if (text.empty()) return;
+  FileLine line = parse_file_line(text);
+  if (line.kind == Kind::kExport || export_.empty()) {
+    const bool is_export = line.kind == Kind::kExport;
+    if (is_export_) throw std::invalid_argument("the export before it was not finished");
+    put_batch();
+    is_export_ = is_export;
+    export_ = is_export ? line.id : fmt::format("{:08x}", base::crc32c(0, text));
+    export_at_ = number_;
+  }
+  switch (line.kind) {
+    case Kind::kJob:
+      return take_job(std::move(line.job));
+    case Kind::kPage:
+      return put_batch();
+    case Kind::kEnd:
+      is_export_ = false;
+      return put_batch();
+    case Kind::kOther:
+      ++passed_over_[line.type];
+      return;
+    case Kind::kExport:
+      return;
+  }
+}
+
+void FileImport::take_job(FileJob job) {
+  if (!options_.tubes.empty()) {
+    const auto found = options_.tubes.find(job.tube);
+    if (found == options_.tubes.end()) return;
+    job.tube = found->second;
+  }
+  const std::string options = options_of(job);
+  parse_job_options(options, OptionsOf::kPut);
+  const std::size_t bytes = job.body.size() + options.size();
+  const bool is_large = job.body.size() > kLargestInBatch;
+  const bool is_full = pending_.size() == kBatchJobs || bytes_ + bytes > kBatchBytes;
+  if (is_large || is_full || (!pending_.empty() && pending_.front().job.tube != job.tube))
+    put_batch();
+  if (is_large) return put_large({number_, std::move(job)});
+  pending_.push_back({number_, std::move(job)});
+  bytes_ += bytes;
+}
+
+std::string FileImport::token(std::uint64_t line) const {
+  return fmt::format("import:{}:{}", export_, line - export_at_);
+}
+
+void FileImport::count(const PutAnswer& answer) {
+  ++(answer.result == PutAnswer::Result::kInserted ? jobs_ : met_);
+}
+
+void FileImport::put_batch() {
+  const std::vector<Pending> batch = std::exchange(pending_, {});
+  bytes_ = 0;
+  if (batch.empty()) return;
+  if (options_.dry_run) return static_cast<void>(jobs_ += batch.size());
+  const std::uint64_t first = batch.front().number;
+  std::string data;
+  for (const Pending& one : batch) {
+    data += fmt::format("{} {}\r\n", one.job.body.size(), options_of(one.job));
+    data += one.job.body;
+    data += "\r\n";
+  }
+  use(batch.front().job.tube);
+  const BatchAnswer answer =
+      client_->put_jobs(data, fmt::format("once={} window=7d", token(first)));
+  using Result = BatchAnswer::Result;
+  if (answer.result == Result::kOtherBatch) {
+    fail(first, fmt::format("up to line {}: was imported before, with another content; nothing of "
+                            "that was put",
+                            batch.back().number));
+  }
+  if (answer.result == Result::kRefused && answer.refused - 1 < batch.size()) {
+    const Pending& refused = batch[answer.refused - 1];
+    fail(refused.number,
+         fmt::format("{}; nothing of the lines {} to {} was put",
+                     reason(answer.why, refused.job.body.size()), first, batch.back().number));
+  }
+  if (answer.jobs.size() != batch.size())
+    fail(first, fmt::format("the server refused the batch: {}", answer.why));
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> to_bury;
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    if (answer.result == Result::kAlready) {
+      ++already_;
+    } else {
+      count(answer.jobs[i]);
+    }
+    if (batch[i].job.buried && answer.jobs[i].result == PutAnswer::Result::kInserted)
+      to_bury.emplace_back(answer.jobs[i].id, batch[i].job.priority);
+  }
+  bury(std::move(to_bury));
+}
+
+PutAnswer FileImport::put_one(const Pending& large, const std::string& options) try {
+  return client_->put_job(large.job.body, options);
+} catch (const Unavailable&) {
+  throw;
+} catch (const Failure& error) {
+  fail(large.number, error.what());
+}
+
+void FileImport::put_large(const Pending& large) {
+  if (options_.dry_run) return static_cast<void>(++jobs_);
+  const FileJob& job = large.job;
+  std::string options = options_of(job);
+  if (!job.has_key)
+    options += fmt::format(" key={} key-window=7d on-conflict=ignore", token(large.number));
+  use(job.tube);
+  const PutAnswer answer = put_one(large, options);
+  const bool is_new = answer.result == PutAnswer::Result::kInserted;
+  ++(is_new ? jobs_ : job.has_key ? met_ : already_);
+  if (job.buried) bury({{answer.id, job.priority}});
+}
+
+// Others were buried by an import before, or are jobs with the same key.
+void FileImport::bury(std::vector<std::pair<std::uint64_t, std::uint32_t>> jobs) {
+  if (jobs.empty()) return;
+  std::vector<std::uint64_t> ids;
+  for (const auto& [id, priority] : jobs) ids.push_back(id);
+  const auto stats = client_->stats_of_each(ids);
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    const bool is_to_be = stats[i] && stats[i]->text("state") == "delayed" &&
+                          stats[i]->number("delay") == kBuriedDelay;
+    if (is_to_be) client_->reserve_and_bury(jobs[i].first, jobs[i].second);
+  }
+}
+
+void FileImport::use(const std::string& tube) {
+  if (used_ == tube) return;
+  client_->use(tube);
+  used_ = tube;
+}
+
+}  // namespace carillon::cli

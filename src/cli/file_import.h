@@ -1,0 +1,94 @@
+// Puts the jobs of a file (job_file.h) into a server: `carillon import FILE`.
+//
+//   FileImport import(&client, "jobs.jsonl", in, options, stop, line);
+//   import.run();                         // throws; what was put stays, and run() can come again
+//
+// The jobs go in batches, each put by one put-jobs: all of it or nothing. A batch has a token, of
+// the export's id and its first line, that counts for a week. So when the same file is imported
+// again, the server knows the batches that it has. To make that work, where a batch ends depends on
+// the file alone: at another tube, after so many jobs or bytes, and at the end of each page of the
+// export, because an export that was interrupted goes on there.
+//
+// A job that was buried is put with a delay of ten years, and then buried. A body that is too large
+// for a batch is put by itself, with a key in place of the token.
+#pragma once
+
+#include <cstdint>
+#include <istream>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/client.h"
+#include "cli/job_file.h"
+#include "cli/progress_line.h"
+#include "cli/stop_signals.h"
+
+namespace carillon::cli {
+
+struct FileImportOptions {
+  std::map<std::string, std::string> tubes;  // and their new names; empty: all
+  bool dry_run = false;                      // only checks the lines
+  std::uint64_t bytes = 0;                   // of the file, for the progress; 0: not known
+  // No line behind this one is read, from 1: last_line_to_import().
+  std::uint64_t last_line = UINT64_MAX;
+};
+
+// Returns the number of the last line that may be imported. That is any, unless the file is an
+// export that was not finished: when it goes on, it writes other lines behind the last page.
+std::uint64_t last_line_to_import(std::istream& in);
+
+// Not thread-safe.
+class FileImport {
+ public:
+  // All must outlive this. `client` may be null for a dry run.
+  FileImport(Client* client, std::string name, std::istream& in, const FileImportOptions& options,
+             const StopSignals& stop, ProgressLine& line);
+
+  // Throws Interrupted if a signal has come. Throws Failure if a line is wrong, if the server
+  // refuses a job, or if the file is an export that was not finished.
+  void run();
+
+  std::uint64_t jobs() const { return jobs_; }        // put, or with a dry run, that would be
+  std::uint64_t already() const { return already_; }  // put by an import before
+  std::uint64_t met() const { return met_; }          // not put: the tube has a job with this key
+  // Types of lines that were passed over.
+  const std::map<std::string, std::uint64_t>& passed_over() const { return passed_over_; }
+
+ private:
+  struct Pending {
+    std::uint64_t number;  // of its line
+    FileJob job;
+  };
+  void take(const std::string& text);
+  void take_job(FileJob job);
+  void put_batch();
+  void put_large(const Pending& large);
+  PutAnswer put_one(const Pending& large, const std::string& options);
+  void count(const PutAnswer& answer);
+  void bury(std::vector<std::pair<std::uint64_t, std::uint32_t>> jobs);
+  void use(const std::string& tube);
+  std::string token(std::uint64_t line) const;
+  [[noreturn]] void fail(std::uint64_t line, std::string_view why) const;
+
+  Client* client_;
+  std::string name_;
+  std::istream& in_;
+  const FileImportOptions& options_;
+  const StopSignals& stop_;
+  ProgressLine& line_;
+  std::string export_;            // its id; of a file without one, of its first line
+  bool is_export_ = false;        // and not ended
+  std::uint64_t number_ = 0;      // of the line
+  std::uint64_t export_at_ = 0;   // the number of the export's first line
+  std::vector<Pending> pending_;  // of one tube
+  std::size_t bytes_ = 0;         // of their bodies and options
+  std::string used_;
+  std::uint64_t jobs_ = 0;
+  std::uint64_t already_ = 0;
+  std::uint64_t met_ = 0;
+  std::map<std::string, std::uint64_t> passed_over_;
+};
+
+}  // namespace carillon::cli

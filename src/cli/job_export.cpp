@@ -1,0 +1,183 @@
+// Writes the jobs of a running server as lines of JSON (job_export.h).
+
+#include "cli/job_export.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <fstream>
+#include <random>
+#include <stdexcept>
+#include <utility>
+
+#include "cli/error_text.h"
+#include "cli/job_file.h"
+#include "cli/output.h"
+
+namespace carillon::cli {
+namespace {
+
+std::string new_export_id() {
+  std::random_device random;
+  return fmt::format("{:08x}{:08x}", random(), random());
+}
+
+std::uint64_t utc_now_ms() {
+  using std::chrono::milliseconds;
+  const auto since_epoch = std::chrono::system_clock::now().time_since_epoch();
+  return static_cast<std::uint64_t>(std::chrono::floor<milliseconds>(since_epoch).count());
+}
+
+std::uint64_t all_jobs(const StatsFields& tube) {
+  return tube.number("current-jobs-ready") + tube.number("current-jobs-delayed") +
+         tube.number("current-jobs-reserved") + tube.number("current-jobs-buried");
+}
+
+}  // namespace
+
+bool IdSet::insert(std::uint64_t id) {
+  constexpr std::uint64_t kStretch = 1 << 16;
+  std::vector<bool>& stretch = stretches_[id / kStretch];
+  if (stretch.empty()) stretch.resize(kStretch);
+  const bool is_new = !stretch[id % kStretch];
+  stretch[id % kStretch] = true;
+  return is_new;
+}
+
+ExportFile::ExportFile(const std::optional<std::string>& name, bool resume)
+    : name_(name.value_or("standard output")), is_file_(name.has_value()) {
+  if (!is_file_) return;
+  constexpr mode_t kMode = 0600;  // bodies may be secret
+  const int how = resume ? 0 : O_CREAT | O_EXCL;
+  fd_ = base::FileDescriptor(::open(name_.c_str(), O_RDWR | O_CLOEXEC | how, kMode));
+  if (!fd_) {
+    const bool exists = errno == EEXIST;
+    throw Failure(fmt::format("cannot write {}: {}{}", name_, error_text(errno),
+                              exists ? "; add --resume if it is an export to be finished" : ""));
+  }
+  if (resume) read_on();
+}
+
+// Lines after the last page line are dropped: they will be written again.
+void ExportFile::read_on() {
+  std::ifstream in(name_, std::ios::binary);
+  std::vector<std::uint64_t> unconfirmed;
+  off_t good = 0;
+  off_t read = 0;
+  std::uint64_t number = 0;
+  for (std::string line; std::getline(in, line) && !in.eof();) {
+    ++number;
+    read += static_cast<off_t>(line.size()) + 1;
+    try {
+      take(line, unconfirmed);
+    } catch (const std::invalid_argument& error) {
+      throw Failure(fmt::format("{} line {}: {}", name_, number, error.what()));
+    }
+    if (unconfirmed.empty()) good = read;
+  }
+  if (::ftruncate(fd_.get(), good) != 0 || ::lseek(fd_.get(), good, SEEK_SET) != good)
+    throw Failure(fmt::format("cannot write {}: {}", name_, error_text(errno)));
+}
+
+void ExportFile::take(const std::string& text, std::vector<std::uint64_t>& unconfirmed) {
+  using Kind = FileLine::Kind;
+  const FileLine line = parse_file_line(text);
+  if (id_.empty() && line.kind != Kind::kExport)
+    throw std::invalid_argument("the file is not an export");
+  if (line.kind == Kind::kExport) id_ = line.id;
+  if (line.kind == Kind::kEnd) ended_ = true;
+  if (line.kind == Kind::kJob && line.job.id) unconfirmed.push_back(*line.job.id);
+  if (line.kind != Kind::kPage) return;
+  tube_ = line.tube;
+  after_ = line.after;
+  jobs_ += unconfirmed.size();
+  for (const std::uint64_t id : unconfirmed) ids_.insert(id);
+  unconfirmed.clear();
+}
+
+void ExportFile::write(std::string_view lines) {
+  if (!is_file_) return write_out(lines);
+  while (!lines.empty()) {
+    const ssize_t count = ::write(fd_.get(), lines.data(), lines.size());
+    if (count >= 0) {
+      lines.remove_prefix(static_cast<std::size_t>(count));
+    } else if (errno != EINTR) {
+      throw Failure(fmt::format("cannot write {}: {}", name_, error_text(errno)));
+    }
+  }
+}
+
+void ExportFile::finish() {
+  if (!is_file_ || ::fsync(fd_.get()) == 0) return;
+  throw Failure(fmt::format("cannot write {}: {}", name_, error_text(errno)));
+}
+
+JobExport::JobExport(Client& client, ExportFile& file, const JobExportOptions& options,
+                     const StopSignals& stop, ProgressLine& line)
+    : client_(client),
+      file_(file),
+      options_(options),
+      stop_(stop),
+      line_(line),
+      jobs_(file.jobs()) {}
+
+void JobExport::run() {
+  if (!file_.begun()) file_.write(export_file_line(new_export_id(), options_.server, utc_now_ms()));
+  std::vector<std::string> tubes = client_.tubes();
+  std::sort(tubes.begin(), tubes.end());
+  if (!options_.tubes.empty()) {
+    std::erase_if(tubes, [&](const std::string& tube) {
+      return std::find(options_.tubes.begin(), options_.tubes.end(), tube) == options_.tubes.end();
+    });
+  }
+  for (const std::string& tube : tubes) {
+    if (const auto stats = client_.stats_tube(tube)) there_were_ += all_jobs(*stats);
+  }
+  for (const std::string& tube : tubes) {
+    ++tubes_;
+    if (tube < file_.tube()) continue;
+    const bool is_begun = tube == file_.tube();
+    if (is_begun && !file_.after()) continue;
+    export_tube(tube, is_begun ? file_.after() : std::nullopt);
+  }
+  file_.finish();
+  file_.write(end_file_line(jobs_, tubes_));
+  file_.finish();
+}
+
+void JobExport::export_tube(const std::string& tube, std::optional<std::string> after) {
+  do {
+    if (stop_.came()) throw Interrupted();
+    const auto page = client_.list_jobs(tube, "limit=1000 bodies=yes", after);
+    if (!page) return;
+    std::string lines;
+    for (const std::string& listed : page->jobs) lines += line_of(listed);
+    after = page->next;
+    file_.write(lines + page_file_line(tube, after));
+    line_.show(fmt::format("{} of {} jobs", jobs_, std::max(jobs_, there_were_)));
+  } while (after);
+}
+
+// Returns nothing if the job is gone, or was written before.
+std::string JobExport::line_of(const std::string& listed) try {
+  const ListedJob job = parse_listed_job(listed);
+  if (!file_.ids().insert(job.id)) return {};
+  if (job.is_damaged) return damaged_.push_back(job.id), "";
+  std::optional<std::string> body;
+  if (!job.has_body) {
+    auto peeked = client_.peek(job.id);
+    if (!peeked) return {};
+    body = std::move(peeked->body);
+  }
+  std::string line = job_file_line(listed, body);
+  ++jobs_;
+  return line;
+} catch (const std::invalid_argument& error) {
+  throw Failure(fmt::format("the server has listed a job that is not one: {}", error.what()));
+}
+
+}  // namespace carillon::cli

@@ -1,0 +1,109 @@
+// Writes the jobs of a running server as lines of JSON (job_file.h): `carillon export`.
+//
+//   ExportFile file("jobs.jsonl", /*resume=*/false);
+//   JobExport job_export(client, file, {.server = "127.0.0.1:11300"}, stop, line);
+//   job_export.run();
+//
+// The tubes come in the order of their names, and of each the pages of list-jobs. After the jobs of
+// a page stands a line that tells where the next one begins. So an export that was interrupted goes
+// on from the last such line of its file. A job that a worker moves on meanwhile may be listed
+// twice; it is written once.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/file_descriptor.h"
+#include "cli/client.h"
+#include "cli/progress_line.h"
+#include "cli/stop_signals.h"
+
+namespace carillon::cli {
+
+// A set of ids of jobs: a bit for each in the stretches of ids that it has any of.
+class IdSet {
+ public:
+  // Returns false if the set has it.
+  bool insert(std::uint64_t id);
+
+ private:
+  std::unordered_map<std::uint64_t, std::vector<bool>> stretches_;
+};
+
+// Where the lines go: a file, or standard output.
+class ExportFile {
+ public:
+  // Throws Failure: a file must not exist, or with `resume` it must, and be an export. Without a
+  // name it is standard output.
+  ExportFile(const std::optional<std::string>& name, bool resume);
+
+  // Throws Failure.
+  void write(std::string_view lines);
+  // Everything is on the disk when this returns. Throws Failure.
+  void finish();
+
+  // What an export before has written.
+  bool begun() const { return !id_.empty(); }
+  bool ended() const { return ended_; }
+  const std::string& tube() const { return tube_; }  // of the last page; empty: there was none
+  const std::optional<std::string>& after() const { return after_; }
+  std::uint64_t jobs() const { return jobs_; }
+  IdSet& ids() { return ids_; }
+
+ private:
+  void read_on();
+  void take(const std::string& line, std::vector<std::uint64_t>& unconfirmed);
+
+  std::string name_;  // in messages
+  base::FileDescriptor fd_;
+  bool is_file_ = false;
+  std::string id_;
+  bool ended_ = false;
+  std::string tube_;
+  std::optional<std::string> after_;
+  std::uint64_t jobs_ = 0;
+  IdSet ids_;
+};
+
+struct JobExportOptions {
+  std::string server;              // for the first line
+  std::vector<std::string> tubes;  // empty: all
+};
+
+// Not thread-safe.
+class JobExport {
+ public:
+  // All must outlive this.
+  JobExport(Client& client, ExportFile& file, const JobExportOptions& options,
+            const StopSignals& stop, ProgressLine& line);
+
+  // Throws Interrupted if a signal has come, and Failure.
+  void run();
+
+  // In the whole file.
+  std::uint64_t jobs() const { return jobs_; }
+  std::uint64_t tubes() const { return tubes_; }
+  // Jobs that are not in it, because the server cannot read their bodies.
+  const std::vector<std::uint64_t>& damaged() const { return damaged_; }
+
+ private:
+  void export_tube(const std::string& tube, std::optional<std::string> after);
+  std::string line_of(const std::string& listed);
+
+  Client& client_;
+  ExportFile& file_;
+  const JobExportOptions& options_;
+  const StopSignals& stop_;
+  ProgressLine& line_;
+  std::uint64_t jobs_ = 0;
+  std::uint64_t tubes_ = 0;
+  std::uint64_t there_were_ = 0;  // jobs at the beginning
+  std::vector<std::uint64_t> damaged_;
+};
+
+}  // namespace carillon::cli

@@ -1,0 +1,225 @@
+// Reads and writes the lines of files of jobs (job_file.h).
+
+#include "cli/job_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/json.hpp>
+#include <stdexcept>
+#include <utility>
+
+#include "cli/arguments.h"
+#include "server/json_text.h"
+#include "server/timestamp.h"
+
+namespace carillon::cli {
+namespace {
+
+namespace json = boost::json;
+
+// What list-jobs tells of a job's past and present: no option of a put.
+constexpr std::array<std::string_view, 15> kNoOptions = {
+    "type",         "id",     "created",    "reserves", "timeouts",
+    "releases",     "buries", "kicks",      "attempts", "dead",
+    "cancel_asked", "worker", "body_bytes", "due_ms",   "worker_base64"};
+
+[[noreturn]] void refuse(std::string_view name, std::string_view why) {
+  throw std::invalid_argument(fmt::format("\"{}\": {}", name, why));
+}
+
+std::string text_of(std::string_view name, const json::value& value) {
+  if (!value.is_string()) refuse(name, "not a text");
+  return std::string(std::string_view(value.get_string()));
+}
+
+std::uint64_t number_of(std::string_view name, const json::value& value) {
+  json::error_code failed;
+  const auto number = value.to_number<std::uint64_t>(failed);
+  if (failed) refuse(name, "not a whole number");
+  return number;
+}
+
+std::string from_base64(std::string_view name, std::string_view text) {
+  const auto value_of = [](char c) -> int {
+    if (c >= 'A' && c <= 'Z') return c - 'A';
+    if (c >= 'a' && c <= 'z') return c - 'a' + 26;
+    if (c >= '0' && c <= '9') return c - '0' + 52;
+    return c == '+' ? 62 : c == '/' ? 63 : -1;
+  };
+  std::string bytes;
+  const std::size_t padding = text.ends_with("==") ? 2 : text.ends_with("=") ? 1 : 0;
+  if (text.size() % 4 != 0) refuse(name, "not Base64");
+  std::uint32_t group = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const bool is_padding = i >= text.size() - padding;
+    const int value = is_padding ? 0 : value_of(text[i]);
+    if (value < 0) refuse(name, "not Base64");
+    group = group << 6 | static_cast<std::uint32_t>(value);
+    if (i % 4 != 3) continue;
+    for (const int shift : {16, 8, 0}) bytes += static_cast<char>(group >> shift & 255);
+  }
+  bytes.resize(bytes.size() - padding);
+  return bytes;
+}
+
+// Returns name=value as put-job takes it.
+std::string option_of(std::string_view name, const json::value& value, const std::string& text) {
+  std::string option(name);
+  std::replace(option.begin(), option.end(), '_', '-');
+  if (value.is_bool()) return option + (value.get_bool() ? "=yes" : "=no");
+  if (value.is_number()) return fmt::format("{}={}", option, number_of(name, value));
+  const auto is_control = [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 127; };
+  if (text.empty()) refuse(name, "is empty");
+  if (std::any_of(text.begin(), text.end(), is_control)) refuse(name, "has a control character");
+  if (text.find(' ') == std::string::npos && text.front() != '"') return option + "=" + text;
+  if (text.find('"') != std::string::npos) refuse(name, "has a space and a quote");
+  return fmt::format("{}=\"{}\"", option, text);
+}
+
+void add_option(FileJob& job, const std::string& option) {
+  job.options += (job.options.empty() ? "" : " ") + option;
+}
+
+void set_field(FileJob& job, std::string_view name, const json::value& value) {
+  constexpr std::string_view kBase64 = "_base64";
+  if (std::find(kNoOptions.begin(), kNoOptions.end(), name) != kNoOptions.end()) return;
+  const bool is_base64 = name.ends_with(kBase64);
+  std::string text;
+  if (value.is_string() || is_base64) text = text_of(name, value);
+  if (is_base64) {
+    text = from_base64(name, text);
+    name.remove_suffix(kBase64.size());
+  }
+  if (name == "body") {
+    if (!is_base64 && !value.is_string()) refuse(name, "not a text");
+    job.body = std::move(text);
+  } else if (name == "tube") {
+    job.tube = parse_tube(text);
+  } else if (name == "state") {
+    job.buried = text == "buried";
+  } else if (name == "pri") {
+    job.priority =
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(number_of(name, value), UINT32_MAX));
+    if (job.priority != number_of(name, value)) refuse(name, "more than 4294967295");
+  } else if (name == "due" || name == "delay") {
+    job.when = option_of(name, value, text);
+  } else {
+    job.has_key = job.has_key || name == "key";
+    add_option(job, option_of(name, value, text));
+  }
+}
+
+FileJob job_of(const json::object& object) {
+  FileJob job;
+  job.tube = kDefaultTube;
+  if (!object.contains("body") && !object.contains("body_base64"))
+    throw std::invalid_argument("the job has no \"body\"");
+  for (const auto& [name, value] : object) set_field(job, name, value);
+  if (const auto* id = object.if_contains("id")) job.id = number_of("id", *id);
+  const auto* due = object.if_contains("due_ms");
+  if (due != nullptr && job.when.empty())
+    job.when = fmt::format("due={}", number_of("due_ms", *due));
+  return job;
+}
+
+json::object object_of(std::string_view text) {
+  json::error_code failed;
+  json::value value = json::parse(text, failed);
+  if (failed) throw std::invalid_argument(fmt::format("not JSON: {}", failed.message()));
+  if (!value.is_object()) throw std::invalid_argument("not a JSON object");
+  return std::move(value.get_object());
+}
+
+const json::value& field(const json::object& object, std::string_view name) {
+  const json::value* const value = object.if_contains(name);
+  if (value == nullptr) refuse(name, "is missing");
+  return *value;
+}
+
+std::string line_of(const json::object& object) {
+  return json::serialize(object) + "\n";
+}
+
+}  // namespace
+
+FileLine parse_file_line(std::string_view text) {
+  using Kind = FileLine::Kind;
+  const json::object object = object_of(text);
+  FileLine line;
+  const auto* type = object.if_contains("type");
+  line.type = type == nullptr ? "job" : text_of("type", *type);
+  if (line.type == "job") {
+    line.kind = Kind::kJob;
+    line.job = job_of(object);
+  } else if (line.type == "export") {
+    line.kind = Kind::kExport;
+    const std::uint64_t version = number_of("version", field(object, "version"));
+    if (version != kJobFileVersion)
+      refuse("version", fmt::format("is {}; this Carillon knows {}", version, kJobFileVersion));
+    line.id = text_of("id", field(object, "id"));
+  } else if (line.type == "page") {
+    line.kind = Kind::kPage;
+    line.tube = parse_tube(text_of("tube", field(object, "tube")));
+    if (const json::value& after = field(object, "after"); !after.is_null())
+      line.after = text_of("after", after);
+  } else if (line.type == "end") {
+    line.kind = Kind::kEnd;
+    line.jobs = number_of("jobs", field(object, "jobs"));
+  }
+  return line;
+}
+
+ListedJob parse_listed_job(std::string_view text) {
+  const json::object object = object_of(text);
+  return {.id = number_of("id", field(object, "id")),
+          .has_body = object.contains("body") || object.contains("body_base64"),
+          .is_damaged = object.contains("body_error")};
+}
+
+std::string job_file_line(std::string_view listed, const std::optional<std::string>& body) {
+  const json::object from = object_of(listed);
+  json::object object;
+  object["type"] = "job";
+  for (const auto& [name, value] : from) {
+    object[name] = value;
+    if (name == "due") object["due_ms"] = server::parse_timestamp(text_of(name, value));
+  }
+  if (body && server::is_utf8(*body)) object["body"] = *body;
+  if (body && !server::is_utf8(*body)) object["body_base64"] = server::to_base64(*body);
+  return line_of(object);
+}
+
+std::string export_file_line(std::string_view id, std::string_view server, std::uint64_t now_ms) {
+  json::object object;
+  object["type"] = "export";
+  object["version"] = kJobFileVersion;
+  object["id"] = id;
+  object["server"] = server;
+  object["time"] = server::format_timestamp(now_ms);
+  object["time_ms"] = now_ms;
+  return line_of(object);
+}
+
+std::string page_file_line(std::string_view tube, const std::optional<std::string>& after) {
+  json::object object;
+  object["type"] = "page";
+  object["tube"] = tube;
+  if (after) {
+    object["after"] = *after;
+  } else {
+    object["after"] = nullptr;
+  }
+  return line_of(object);
+}
+
+std::string end_file_line(std::uint64_t jobs, std::uint64_t tubes) {
+  json::object object;
+  object["type"] = "end";
+  object["jobs"] = jobs;
+  object["tubes"] = tubes;
+  return line_of(object);
+}
+
+}  // namespace carillon::cli

@@ -1,0 +1,324 @@
+"""`carillon export` and `carillon import FILE`: what was exported, imported into another server and
+exported again is the same; what is interrupted or killed goes on; wrong lines are named."""
+
+import base64
+import json
+import os
+import random
+import sys
+import tempfile
+import unittest
+
+from cli_case import CliCase
+
+import daemon
+from wire import setting
+
+FAR = 40 * 86_400_000  # ms
+
+
+def jobs_of(path):
+    """The job lines of an export, without what cannot be the same in another server. Ready jobs
+    are ready at once after an import, whenever they were due."""
+    jobs = []
+    for line in path.read_text().splitlines():
+        job = json.loads(line)
+        if job["type"] != "job":
+            continue
+        for name in ("id", "created", "reserves", "timeouts", "releases", "buries", "kicks"):
+            job.pop(name, None)
+        if job["state"] == "reserved":
+            job["state"] = "ready"
+        job.pop("worker", None)
+        if job["state"] != "delayed":
+            job.pop("due"), job.pop("due_ms")
+        jobs.append(json.dumps(job, sort_keys=True))
+    return sorted(jobs)
+
+
+class ExportImportTest(CliCase):
+    def setUp(self):
+        super().setUp()
+        directory = self.enterContext(tempfile.TemporaryDirectory())
+        self.first = self.enterContext(daemon.carillon_serve(os.path.join(directory, "1")))
+        self.second = self.enterContext(daemon.carillon_serve(os.path.join(directory, "2")))
+        self.out = self.directory / "jobs.jsonl"
+
+    def at(self, server):
+        return "--server", f"{daemon.HOST}:{server.port}"
+
+    def export(self, server, path, *more):
+        return json.loads(
+            self.carillon("export", "--json", "--out", str(path), *more, *self.at(server))
+        )
+
+    def import_file(self, path, *more, server=None):
+        return json.loads(
+            self.carillon("import", str(path), "--json", *more, *self.at(server or self.second))
+        )
+
+    def put(self, connection, options, body=b"x"):
+        reply = connection.call(b"put-job %d %s" % (len(body), options.encode()), body)
+        self.assertEqual(reply.word, b"INSERTED", reply)
+        return reply.number()
+
+    def fill(self, chance, tubes=3, jobs=300):
+        """Puts random jobs into the first server."""
+        c = self.first.connect()
+        for number in range(jobs):
+            c.call(b"use tube-%d" % chance.randrange(tubes))
+            body = chance.choice(
+                (
+                    b"job %d" % number,
+                    b"",
+                    b"\xff\x00" + chance.randbytes(chance.randrange(30)),
+                    'glyphs \u20ac \U0001f514 " \\ \r\n\t'.encode(),
+                    b"z" * chance.randrange(3000),
+                )
+            )
+            options = [f"pri={chance.choice((0, 5, 65536, 4294967295))}"]
+            if chance.random() < 0.6:
+                options.append(f"delay={FAR + chance.randrange(FAR)}ms")
+            if chance.random() < 0.5:
+                options.append(f"ttr={chance.randrange(1000, 10**9)}ms")
+            if chance.random() < 0.4:
+                options.append(f"key=k\u00fcche-{number}")
+                if chance.random() < 0.5:
+                    options.append(f"key-window={chance.randrange(1, 10**6)}ms")
+            if chance.random() < 0.3:
+                options.append(
+                    f"max-attempts={chance.randrange(9)} backoff=1500ms..{chance.randrange(2, 90)}s"
+                    f" jitter={chance.randrange(101)}% lost={chance.choice(('fails', 'returns'))}"
+                )
+            job_id = self.put(c, " ".join(options), body)
+            if chance.random() < 0.15 and c.call(b"reserve-job %d" % job_id).word == b"RESERVED":
+                c.call(b"bury %d %d" % (job_id, chance.randrange(9)))
+        return c
+
+    def test_what_is_exported_imported_and_exported_again_is_the_same(self):
+        seed = setting("CARILLON_SEED", random.randrange(1 << 32))
+        print(f"seed {seed}", file=sys.stderr)
+        chance = random.Random(seed)
+        self.fill(chance)
+        c = self.first.connect()
+        large = b"L" * 65_535
+        self.put(c, f"delay={FAR}ms", large)
+        done = self.export(self.first, self.out)
+        self.assertEqual(done["jobs"], 301)
+        self.assertEqual(self.import_file(self.out)["jobs"], 301)
+        again = self.directory / "again.jsonl"
+        self.assertEqual(self.export(self.second, again)["jobs"], 301)
+        self.assertEqual(jobs_of(again), jobs_of(self.out))
+        # The order of the burials is kept, too.
+        tops = []
+        for server in (self.first, self.second):
+            connection = server.connect()
+            connection.call(b"use tube-0")
+            tops.append(connection.call(b"peek-buried").body)
+        self.assertEqual(*tops)
+        # Once more: nothing is doubled.
+        summary = self.import_file(self.out)
+        self.assertEqual((summary["jobs"], summary["already"]), (0, 301))
+        third = self.directory / "third.jsonl"
+        self.export(self.second, third)
+        self.assertEqual(jobs_of(third), jobs_of(self.out))
+
+    def test_bodies_that_fit_into_no_batch(self):
+        with tempfile.TemporaryDirectory() as directory:
+            options = ("--max-job-size", "3M")
+            first = self.enterContext(daemon.carillon_serve(directory + "/1", *options))
+            second = self.enterContext(daemon.carillon_serve(directory + "/2", *options))
+            c = first.connect()
+            bodies = [random.randbytes(size) for size in (70_000, 262_144, 262_145, 2_000_000)]
+            for number, body in enumerate(bodies):
+                self.put(c, f"delay={FAR}ms" + (" key=own" if number == 3 else ""), body)
+            self.export(first, self.out)
+            self.assertEqual(self.import_file(self.out, server=second)["jobs"], 4)
+            summary = self.import_file(self.out, server=second)
+            self.assertEqual((summary["jobs"], summary["already"] + summary["exist"]), (0, 4))
+            c = second.connect()
+            found = [c.call(b"peek %d" % job_id) for job_id in range(1, 12)]
+            self.assertEqual([r.body for r in found if r.body is not None], bodies)
+
+    def test_an_export_that_was_cut_off_goes_on(self):
+        chance = random.Random(7)
+        self.fill(chance, jobs=900)
+        self.export(self.first, self.out)
+        whole = self.out.read_bytes()
+        wanted = jobs_of(self.out)
+        for _ in range(6):
+            part = self.directory / "part.jsonl"
+            part.write_bytes(whole[: chance.randrange(len(whole))])
+            done = self.export(self.first, part, "--resume")
+            self.assertEqual(done["jobs"], 900)
+            self.assertEqual(jobs_of(part), wanted)
+            lines = [json.loads(line) for line in part.read_text().splitlines()]
+            ids = [line["id"] for line in lines if line["type"] == "job"]
+            self.assertEqual(len(ids), len(set(ids)))
+            self.assertEqual(lines[-1], {"type": "end", "jobs": 900, "tubes": done["tubes"]})
+        done = self.run_carillon("export", "--out", str(part), "--resume", *self.at(self.first))
+        self.assertEqual((done.returncode, done.stderr.decode()), (0, f"{part} is whole already\n"))
+        self.fails(
+            f"carillon export: cannot write {part}: file exists; add --resume if it is an export "
+            "to be finished",
+            "export",
+            "--out",
+            str(part),
+        )
+
+    def test_an_unfinished_export_is_imported_as_far_as_it_goes_and_later_the_rest(self):
+        chance = random.Random(8)
+        self.fill(chance, jobs=900)
+        self.export(self.first, self.out)
+        whole = self.out.read_bytes()
+        part = self.directory / "part.jsonl"
+        part.write_bytes(whole[: whole.rindex(b"\n", 0, len(whole) * 2 // 3) + 1])
+        done = self.run_carillon("import", str(part), *self.at(self.second))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"has no last line: the export was not finished", done.stderr)
+        self.export(self.first, part, "--resume")
+        summary = self.import_file(part)
+        self.assertEqual(summary["jobs"] + summary["already"], 900)
+        again = self.directory / "again.jsonl"
+        self.export(self.second, again)
+        self.assertEqual(jobs_of(again), jobs_of(self.out))
+
+    def test_imports_that_are_killed_lose_and_double_nothing(self):
+        seed = setting("CARILLON_SEED", random.randrange(1 << 32))
+        print(f"seed {seed}", file=sys.stderr)
+        chance = random.Random(seed)
+        self.fill(chance, jobs=2500)
+        self.export(self.first, self.out)
+        stats = self.second.connect()
+        total = lambda: int(stats.stats(b"stats")["total-jobs"])
+        kills = 0
+        for round in range(8):
+            process = self.start("import", str(self.out), *self.at(self.second))
+            # The ports change when a server is killed.
+            until = total() + chance.randrange(0, 400)
+            self.wait_until(
+                lambda: total() >= until or process.poll() is not None, "the import goes on"
+            )
+            kills += process.poll() is None
+            if round % 3 == 2:
+                self.second.kill()
+            process.kill()
+            process.wait()
+            if round % 3 == 2:
+                self.second.start()
+                stats = self.second.connect()
+        self.import_file(self.out)
+        print(f"{kills} kills", file=sys.stderr)
+        again = self.directory / "again.jsonl"
+        self.export(self.second, again)
+        self.assertEqual(jobs_of(again), jobs_of(self.out))
+
+    def test_an_export_under_load_has_each_job_that_stays_once(self):
+        c = self.first.connect()
+        c.call(b"use stays")
+        ids = [self.put(c, f"delay={FAR + n}ms") for n in range(2000)]
+        ids += [self.put(c, "pri=9") for _ in range(200)]
+        worker = self.start(
+            "work", "--tube", "moves", "--jobs", "2", *self.at(self.first), "--", "true"
+        )
+        c.call(b"use moves")
+        for _ in range(300):
+            self.put(c, "pri=0 max-attempts=3")
+        for round in range(3):
+            path = self.directory / f"{round}.jsonl"
+            self.export(self.first, path)
+            lines = [json.loads(line) for line in path.read_text().splitlines()]
+            found = [line["id"] for line in lines if line["type"] == "job"]
+            self.assertEqual(len(found), len(set(found)))
+            self.assertLessEqual(set(ids), set(found))
+        worker.kill()
+
+    def test_lines_of_ones_own_tubes_by_other_names_and_what_is_past(self):
+        lines = [
+            {"tube": "mail", "body": "now"},
+            {"tube": "mail", "body_base64": base64.b64encode(b"\xff").decode(), "pri": 3},
+            {"tube": "news", "body": "not this one"},
+            {
+                "tube": "img",
+                "body": "past",
+                "due": "2001-01-01T00:00:00Z",
+                "key": "k 1".replace(" ", "-"),
+            },
+            {"tube": "img", "body": "later", "delay": "40d", "max_attempts": 3, "ttr": "90s"},
+        ]
+        self.out.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        arguments = ("--tube", "mail", "--tube", "img=images")
+        self.assertEqual(self.import_file(self.out, "--dry-run", *arguments)["jobs"], 4)
+        self.assertEqual(self.import_file(self.out, *arguments)["jobs"], 4)
+        c = self.second.connect()
+        self.assertEqual(int(c.stats(b"stats-tube mail")["current-jobs-ready"]), 2)
+        images = c.stats(b"stats-tube images")
+        self.assertEqual((images["current-jobs-ready"], images["current-jobs-delayed"]), ("1", "1"))
+        self.assertEqual(c.call(b"stats-tube news").line, b"NOT_FOUND")
+        self.assertEqual(self.import_file(self.out, *arguments)["already"], 4)
+        # The file has changed: it is not taken for the same, and nothing is doubled.
+        lines[1]["pri"] = 4
+        self.out.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        done = self.run_carillon("import", str(self.out), *arguments, *self.at(self.second))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"line 1: up to line 2: was imported before, with another", done.stderr)
+
+    def test_a_job_whose_key_is_taken_is_told_of(self):
+        c = self.second.connect()
+        self.put(c, "key=a delay=40d", b"mine")
+        self.out.write_text('{"body":"theirs","key":"a"}\n{"body":"other","key":"b"}\n')
+        summary = self.import_file(self.out)
+        self.assertEqual((summary["jobs"], summary["exist"]), (1, 1))
+        self.assertEqual(c.call(b"peek-job key=a").body, b"mine")
+
+    def test_wrong_lines_are_named_and_nothing_of_their_batch_is_put(self):
+        good = '{"body":"x"}\n'
+        cases = {
+            "{": "not JSON: incomplete JSON",
+            "[1]": "not a JSON object",
+            '{"tube":"a b","body":""}': '"a b": a tube\'s name is made of letters, digits and '
+            "- + / ; . $ _ ( )",
+            '{"tube":"a"}': 'the job has no "body"',
+            '{"body":7}': '"body": not a text',
+            '{"body_base64":"a"}': '"body_base64": not Base64',
+            '{"body":"","pri":-1}': '"pri": not a whole number',
+            '{"body":"","pri":4294967296}': '"pri": more than 4294967295',
+            '{"body":"","delya":"3s"}': '"delya": no such option; there are ',
+            '{"body":"","delay":"3 parsecs"}': "delay: ",
+            '{"body":"","due":1893456000}': "due: ",
+            '{"type":"export","version":2,"id":"x"}': '"version": is 2; this Carillon knows 1',
+        }
+        for wrong, why in cases.items():
+            with self.subTest(wrong=wrong):
+                self.out.write_text(good * 2 + wrong + "\n" + good)
+                for dry in ((), ("--dry-run",)):
+                    done = self.run_carillon("import", str(self.out), *dry, *self.at(self.second))
+                    self.assertEqual(done.returncode, 1)
+                    self.assertIn(f"{self.out} line 3: {why}", done.stderr.decode())
+        stats = self.second.connect().stats(b"stats")
+        self.assertLessEqual(int(stats["total-jobs"]), 2)  # of the last case: before an export
+
+    def test_what_the_server_refuses_is_named_by_its_line(self):
+        self.out.write_text('{"body":"x"}\n{"body":"%s"}\n' % ("y" * 70_000))
+        self.fails(
+            f"carillon import: {self.out} line 2: the body has 70000 bytes, more than the "
+            "server takes; nothing of the lines 1 to 2 was put; 0 jobs were put, run it again to "
+            "go on",
+            "import",
+            str(self.out),
+            *self.at(self.second),
+        )
+
+    def test_a_file_or_a_beanstalkd(self):
+        self.fails(
+            "carillon import: write what to import: FILE or --beanstalkd ADDR", "import", code=2
+        )
+        self.fails(
+            "carillon import: cannot read /nowhere/x: no such file or directory",
+            "import",
+            "/nowhere/x",
+        )
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
