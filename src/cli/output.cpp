@@ -62,4 +62,13 @@ std::string read_standard_input(std::size_t most) {
       "standard input has more than {} bytes, the most that any server takes as a body", most));
 }
 
+std::string body_or_standard_input(const std::optional<std::string>& body, std::size_t most) {
+  if (body && *body != "-") return *body;
+  if (::isatty(STDIN_FILENO) == 1) remark("reading the body from the terminal; end it with Ctrl-D");
+  std::string text = read_standard_input(most);
+  if (text.empty() && !body)
+    throw UsageError("standard input is empty, and there is no BODY; for an empty one write \"\"");
+  return text;
+}
+
 }  // namespace carillon::cli

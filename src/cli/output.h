@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -27,5 +28,10 @@ std::string read_some_input();
 // Returns all of standard input. Throws Failure on a read error, and as soon as there are more than
 // `most` bytes.
 std::string read_standard_input(std::size_t most);
+
+// Returns the argument BODY of a command, or standard input if it is - or was not given. Throws as
+// read_standard_input() does, and UsageError if it was not given and standard input is empty:
+// mostly that is a mistake.
+std::string body_or_standard_input(const std::optional<std::string>& body, std::size_t most);
 
 }  // namespace carillon::cli

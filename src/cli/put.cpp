@@ -1,7 +1,6 @@
 // `carillon put`: puts a job, or one for each line, and prints their ids.
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -68,18 +67,6 @@ struct Request {
   bool batch = false;
   std::string once;
 };
-
-std::string body_of(const Request& request) {
-  if (request.body && *request.body != "-") return *request.body;
-  if (::isatty(STDIN_FILENO) == 1) remark("reading the body from the terminal; end it with Ctrl-D");
-  std::string body = read_standard_input(kLargestBody);
-  if (body.empty() && !request.body) {
-    throw UsageError(
-        "standard input is empty, and there is no BODY; for a job without a body write "
-        "carillon put \"\"");
-  }
-  return body;
-}
 
 // Checks the options that put-job knows, as the user has written them.
 void check_named(const PutOptions& options) try {
@@ -163,7 +150,7 @@ int put(const Request& request) {
   if (request.batch) return put_lines(request);
   if (!request.once.empty()) throw UsageError("--once needs --batch");
   check_named(request.options);
-  const std::string body = body_of(request);
+  const std::string body = body_or_standard_input(request.body, kLargestBody);
   Client client(Stream::connect(request.server));
   client.use(request.tube);
   const std::uint64_t sent_at = utc_now_ms();

@@ -1,7 +1,6 @@
 // `carillon schedule`: makes, shows and changes schedules, which put a job again and again.
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -61,18 +60,12 @@ std::string parse_plain(const std::string& text) {
       fmt::format("\"{}\": write letters, digits and signs, and no double quote", text));
 }
 
-std::string body_of(const Request& request) {
-  if (request.body && *request.body != "-") return *request.body;
-  if (::isatty(STDIN_FILENO) == 1) remark("reading the body from the terminal; end it with Ctrl-D");
-  return read_standard_input(queue::kMaxScheduleBody);
-}
-
 void set(const Request& request, Client& client) {
   std::string options;
   for (const auto& [name, value] : request.options)
     options += fmt::format(" {}=\"{}\"", name, value);
   client.set_schedule(*request.name, std::string_view(options).substr(options.empty() ? 0 : 1),
-                      body_of(request));
+                      body_or_standard_input(request.body, queue::kMaxScheduleBody));
 }
 
 void list(const Request& request, Client& client) {
