@@ -150,6 +150,30 @@ TYPED_TEST(WheelDescriptors, TheDescriptorFollowsATimerThatIsMovedToEarlier) {
   this->timers_.cancel(a);
 }
 
+TYPED_TEST(WheelDescriptors, ScheduleMovesATimerThatIsArmed) {
+  Timer a(1);
+  this->timers_.schedule_at(a, at(100ms));
+  this->timers_.schedule_at(a, at(40ms));
+  EXPECT_EQ(this->timers_.size(), 1U);
+  EXPECT_EQ(this->timers_.readable_at(), at(40ms));
+  this->timers_.schedule_at(a, at(60ms));
+  EXPECT_EQ(this->timers_.dispatch_at(at(40ms), this->logging()), 0U);
+  EXPECT_EQ(this->timers_.dispatch_at(at(60ms), this->logging()), 1U);
+  EXPECT_EQ(this->timers_.dispatch_at(at(200ms), this->logging()), 0U);
+  EXPECT_EQ(this->timers_.readable_at(), std::nullopt);
+}
+
+TYPED_TEST(WheelDescriptors, ATimerThatIsDestroyedIsCancelled) {
+  {
+    Timer gone(1);
+    this->timers_.schedule_at(gone, at(100ms));
+  }
+  EXPECT_TRUE(this->timers_.empty());
+  EXPECT_EQ(this->timers_.dispatch_at(at(100ms), this->logging()), 0U);
+  EXPECT_EQ(this->timers_.readable_at(), std::nullopt) << "it does not wake the loop for ever";
+  EXPECT_EQ(left(this->timers_.descriptor()), 0ns);
+}
+
 TYPED_TEST(WheelDescriptors, DuringADispatchTheKernelIsToldOnceAtItsEnd) {
   Timer a(1);
   Timer b(2);
