@@ -272,7 +272,7 @@ void BeanstalkdImport::move(Client& source, const std::string& tube,
          : state == State::kDelayed ? moved_.delayed
                                     : moved_.buried);
     }
-    if (jobs[i].state == Found::State::kBuried) bury(jobs[i], answers[i]);
+    if (jobs[i].state == Found::State::kBuried) bury(answers[i]);
   }
   const std::vector<bool> deleted = source.delete_each(ids);
   taken_ += static_cast<std::uint64_t>(std::count(deleted.begin(), deleted.end(), false));
@@ -281,12 +281,12 @@ void BeanstalkdImport::move(Client& source, const std::string& tube,
 
 // If an import before has put the job, it may have buried it, too, and who knows what happened to
 // it since.
-void BeanstalkdImport::bury(const Found& job, const PutAnswer& put) {
+void BeanstalkdImport::bury(const PutAnswer& put) {
   if (put.result == PutAnswer::Result::kExists) {
     const auto stats = target_.stats_job(put.id);
     if (!stats || stats->text("state") != "delayed") return;
   }
-  target_.reserve_and_bury(put.id, job.priority);
+  target_.bury_job(std::to_string(put.id), "");
 }
 
 const std::string& BeanstalkdImport::new_name(const std::string& tube) const {

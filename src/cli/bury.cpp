@@ -56,6 +56,7 @@ bool bury(const Request& request, Client& client, const NamedJob& job) {
 }
 
 int bury(const Request& request) {
+  request.jobs.check();
   Client client(Stream::connect(request.server));
   bool all = true;
   for (const NamedJob& job : request.jobs.all(client)) all = bury(request, client, job) && all;

@@ -64,6 +64,7 @@ int cancel_many(const Request& request) {
 int cancel(const Request& request) {
   if (!request.many.filter.empty() || request.many.all) return cancel_many(request);
   if (request.many.dry_run) throw UsageError("--dry-run is for many jobs: say which by a filter");
+  request.jobs.check();
   Client client(Stream::connect(request.server));
   bool all = true;
   for (const NamedJob& job : request.jobs.all(client))

@@ -225,7 +225,8 @@ void Client::refuse_put(const std::string& command, const std::string& reply,
                               stream_.peer(), stats().number("max-job-size")));
   }
   if (reply == "DRAINING")
-    throw Failure(fmt::format("{} is draining: it takes no new jobs", stream_.peer()));
+    throw Failure(
+        fmt::format("{} takes no new jobs: it is draining, or the tube is", stream_.peer()));
   if (reply == "OUT_OF_RANGE")
     throw Failure("the job would be due after the year 9999; the server refused it");
   if (reply == "NOT_MILLISECONDS") {

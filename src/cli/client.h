@@ -322,10 +322,6 @@ class Client {
   std::optional<ListPage> list_jobs(std::string_view tube, std::string_view options,
                                     const std::optional<std::string>& after);
 
-  // As bury(), for a job that is not reserved; but nobody can get hold of it meanwhile. Returns
-  // false if it is reserved or gone.
-  bool reserve_and_bury(std::uint64_t id, std::uint32_t priority);
-
  private:
   // The command line of a put, without its end.
   static std::string put_command(std::string_view body, const PutOptions& options);

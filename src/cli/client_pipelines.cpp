@@ -141,12 +141,6 @@ std::vector<Job> Client::reserve_now(std::size_t most) {
   return jobs;
 }
 
-bool Client::reserve_and_bury(std::uint64_t id, std::uint32_t priority) {
-  const std::string command = fmt::format("reserve-job {}", id);
-  if (!read_job(command, ask(command), "RESERVED", "NOT_FOUND")) return false;
-  return bury(id, priority);
-}
-
 // A page is a line "---", and then "- NAME" for each; beanstalkd 1.13 quotes some names.
 std::vector<std::string> Client::read_names(const std::string& command, const std::string& reply) {
   std::vector<std::string> names;

@@ -19,7 +19,7 @@ namespace {
 constexpr const char* kExamples =
     R"(From now on the server answers DRAINING to every put into the tube, also after a
 restart, until --end. Workers go on, and get what is there. Schedules go on too:
-carillon schedule pause stops them. Prints how many jobs are left; with --wait it
+carillon schedule pause stops them. Prints how many jobs are left; with --wait
 waits until no job is ready, delayed or reserved. Buried jobs stay.
 (To refuse all puts of a server, send it SIGUSR1.)
 

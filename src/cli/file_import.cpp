@@ -185,7 +185,7 @@ void FileImport::put_batch() {
   }
   if (answer.jobs.size() != batch.size())
     fail(first, fmt::format("the server refused the batch: {}", answer.why));
-  std::vector<std::pair<std::uint64_t, std::uint32_t>> to_bury;
+  std::vector<std::uint64_t> to_bury;
   for (std::size_t i = 0; i < batch.size(); ++i) {
     if (answer.result == Result::kAlready) {
       ++already_;
@@ -193,9 +193,9 @@ void FileImport::put_batch() {
       count(answer.jobs[i]);
     }
     if (batch[i].job.buried && answer.jobs[i].result == PutAnswer::Result::kInserted)
-      to_bury.emplace_back(answer.jobs[i].id, batch[i].job.priority);
+      to_bury.push_back(answer.jobs[i].id);
   }
-  bury(std::move(to_bury));
+  bury(to_bury);
 }
 
 PutAnswer FileImport::put_one(const Pending& large, const std::string& options) try {
@@ -216,19 +216,17 @@ void FileImport::put_large(const Pending& large) {
   const PutAnswer answer = put_one(large, options);
   const bool is_new = answer.result == PutAnswer::Result::kInserted;
   ++(is_new ? jobs_ : job.has_key ? met_ : already_);
-  if (job.buried) bury({{answer.id, job.priority}});
+  if (job.buried) bury({answer.id});
 }
 
 // Others were buried by an import before, or are jobs with the same key.
-void FileImport::bury(std::vector<std::pair<std::uint64_t, std::uint32_t>> jobs) {
-  if (jobs.empty()) return;
-  std::vector<std::uint64_t> ids;
-  for (const auto& [id, priority] : jobs) ids.push_back(id);
+void FileImport::bury(const std::vector<std::uint64_t>& ids) {
+  if (ids.empty()) return;
   const auto stats = client_->stats_of_each(ids);
-  for (std::size_t i = 0; i < jobs.size(); ++i) {
+  for (std::size_t i = 0; i < ids.size(); ++i) {
     const bool is_to_be = stats[i] && stats[i]->text("state") == "delayed" &&
                           stats[i]->number("delay") == kBuriedDelay;
-    if (is_to_be) client_->reserve_and_bury(jobs[i].first, jobs[i].second);
+    if (is_to_be) client_->bury_job(std::to_string(ids[i]), "");
   }
 }
 

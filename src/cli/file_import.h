@@ -67,7 +67,7 @@ class FileImport {
   void put_large(const Pending& large);
   PutAnswer put_one(const Pending& large, const std::string& options);
   void count(const PutAnswer& answer);
-  void bury(std::vector<std::pair<std::uint64_t, std::uint32_t>> jobs);
+  void bury(const std::vector<std::uint64_t>& ids);
   void use(const std::string& tube);
   std::string token(std::uint64_t line) const;
   [[noreturn]] void fail(std::uint64_t line, std::string_view why) const;

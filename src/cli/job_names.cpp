@@ -16,8 +16,11 @@ std::string parse_key(const std::string& text) {
       fmt::format("\"{}\": a key has 1 to 200 bytes, and no space or control character", text));
 }
 
+void JobNames::check() const {
+  if (ids.empty() && key.empty()) throw UsageError("give the jobs' IDs, or the --key of one");
+}
+
 std::vector<NamedJob> JobNames::all(Client& client) const {
-  if (ids.empty() == key.empty()) throw UsageError("give the jobs' IDs, or the --key of one");
   std::vector<NamedJob> jobs;
   for (const std::uint64_t id : ids)
     jobs.push_back({.word = std::to_string(id), .name = fmt::format("job {}", id)});

@@ -2,6 +2,7 @@
 //
 //   JobNames names;
 //   add_job_names(command, names, "The jobs to bury");
+//   names.check();
 //   for (const NamedJob& job : names.all(client)) client.bury_job(job.word, "");
 #pragma once
 
@@ -24,7 +25,10 @@ struct JobNames {
   std::string key;
   std::string tube{kDefaultTube};
 
-  // Returns the jobs. Lets the client use the tube of the key. Throws UsageError if none is named.
+  // Throws UsageError if no job is named.
+  void check() const;
+
+  // Returns the jobs. Lets the client use the tube of the key.
   std::vector<NamedJob> all(Client& client) const;
 };
 

@@ -68,6 +68,7 @@ bool release(const Request& request, Client& client, const NamedJob& job) {
 }
 
 int release(const Request& request) {
+  request.jobs.check();
   Client client(Stream::connect(request.server));
   bool all = true;
   for (const NamedJob& job : request.jobs.all(client)) all = release(request, client, job) && all;

@@ -22,28 +22,31 @@ namespace carillon::cli {
 namespace {
 
 constexpr const char* kExamples =
-    R"HELP(CMD gets the body on its standard input, and in its environment CARILLON_JOB_ID,
-CARILLON_TUBE and CARILLON_ATTEMPT: 1, and one more for each failed attempt. Exit
-code 0: the job is deleted. Anything else is a failed attempt: the server counts
-it, and keeps the exit status and the last line of standard error in the job's
-story (carillon peek ID). A job that runs long is touched, so that it stays with
-this worker; if its cancel is asked for, CMD gets SIGTERM, and SIGKILL 10 s later.
+    R"HELP(CMD gets the body on its standard input, and in its environment
+CARILLON_JOB_ID, CARILLON_TUBE and CARILLON_ATTEMPT: 1, and one more for each
+failed attempt. Exit code 0: the job is deleted. Anything else is a failed
+attempt: the server counts it, and keeps the exit status and the last line of
+standard error in the job's story (carillon peek ID). A job that runs long is
+touched, so it stays with this worker; if its cancel is asked for, CMD gets
+SIGTERM, then SIGKILL.
 
-When a job comes again, and after how many attempts it is dead, is set with the
-job (carillon put --backoff, --max-attempts) or for its tube. What neither says,
---backoff and --max-attempts say here: without them after 1 s, 2 s, 4 s, ... (less
-up to a quarter, at random), and for ever. A dead job is buried; a kick gives it
-all its attempts again. (beanstalkd counts no failures: there, jobs are released
-and buried, and the attempt counts releases, buries and time-outs.)
+When a job comes again, and after how many attempts it is dead, is set with
+the job (carillon put --backoff, --max-attempts) or for its tube. What neither
+says, --backoff and --max-attempts say here; without them it comes after 1 s,
+2 s, 4 s, ... (less up to a quarter, at random), and for ever. A dead job is
+buried; a kick gives it all its attempts again. (beanstalkd counts no
+failures: there, jobs are released and buried, and the attempt counts
+releases, buries and time-outs.)
 
 TUBE may be a pattern as of the shell: --tube 'mail.*'. Tubes that match and
 appear later are watched within a few seconds, 1000 at the most.
 
 SIGTERM or Ctrl-C: takes no more jobs, lets CMD finish, exits with 0. A second
-one kills CMD and gives the job back. A worker that is killed takes CMD with it.
-When the server restarts, the worker reconnects; a job that ran meanwhile will
-run again. While the server refuses a result (its disk is full), the worker keeps
-the job and tries again; when stopped then, it gives it back and exits with 1.
+one kills CMD and gives the job back. A worker that is killed takes CMD with
+it. When the server restarts, the worker reconnects; a job that ran meanwhile
+will run again. While the server refuses a result (its disk is full), the
+worker keeps the job and tries again; when stopped then, it gives the job back
+and exits with 1.
 
 Examples:
   carillon work -- ./send-mail --verbose

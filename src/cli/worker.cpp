@@ -21,7 +21,7 @@ namespace {
 class Worker {
  public:
   explicit Worker(const WorkerOptions& options) : state_(options.tubes) {
-    // All connections are made before the first thread starts: if the server is not there, the user
+    // All connections are made before the first slot works: if the server is not there, the user
     // gets one error, and no job has been taken.
     for (std::uint32_t i = 0; i < options.slots; ++i)
       slots_.emplace_back(options, state_, connect_worker(options, -1));

@@ -127,13 +127,11 @@ struct WorkerSlot::Ending {
 };
 
 Client connect_worker(const WorkerOptions& options, int interrupt_fd) {
-  Client client(Stream::connect(options.server, interrupt_fd));
-  client.name(worker_name());
-  return client;
+  return Client(Stream::connect(options.server, interrupt_fd));
 }
 
 WorkerSlot::WorkerSlot(const WorkerOptions& options, WorkerState& state, Client client)
-    : options_(options), state_(state), client_(std::move(client)), watch_(state.tubes, *client_) {}
+    : options_(options), state_(state), client_(std::move(client)) {}
 
 void WorkerSlot::run() noexcept {
   try {
@@ -151,14 +149,22 @@ void WorkerSlot::work() {
   while (!state_.stop.is_set()) {
     try {
       if (!client_) reconnect();
+      if (!watch_) introduce(*client_);
       if (!take_job()) return;
     } catch (const Unavailable& error) {
       client_.reset();
+      watch_.reset();
       // One line for all slots, because they lose the server together.
       if (state_.disconnected++ == 0)
         remark(fmt::format("carillon work: {}; trying again until it is back", error.what()));
     }
   }
+}
+
+// The first commands of a connection. A server at its limit of connections refuses them.
+void WorkerSlot::introduce(Client& client) {
+  client.name(worker_name());
+  watch_.emplace(state_.tubes, client);
 }
 
 void WorkerSlot::reconnect() {
@@ -169,9 +175,7 @@ void WorkerSlot::reconnect() {
   while (!client_) {
     wait_for(-1, 0, kReconnect.delay(reconnects_++, unit(random_)), state_.stop.fd());
     try {
-      Client client = connect_worker(options_, state_.stop.fd());
-      watch_ = TubeWatch(state_.tubes, client);
-      client_ = std::move(client);
+      client_ = connect_worker(options_, state_.stop.fd());
       connected_at_ = Clock::now();
     } catch (const Unavailable&) {
       // It was reported when the connection was lost.
@@ -185,12 +189,12 @@ void WorkerSlot::reconnect() {
 bool WorkerSlot::take_job() {
   client_->interrupt_on(state_.stop.fd());
   const bool until_empty = options_.until == WorkUntil::kEmpty;
-  if (!watch_.follow(*client_)) {
+  if (!watch_->follow(*client_)) {
     if (!until_empty) wait_for(-1, 0, WorkerTubes::kAge, state_.stop.fd());
     return !until_empty;
   }
   const Patience patience = until_empty ? Patience(0ms) : std::nullopt;
-  std::optional<Job> job = client_->reserve(watch_.patience(patience));
+  std::optional<Job> job = client_->reserve(watch_->patience(patience));
   if (!job) return !until_empty;
 
   // From here on only `kill` interrupts: `stop` lets the job finish.
@@ -261,7 +265,7 @@ void WorkerSlot::wait_and_touch(ChildProcess& child, const Task& task, Result& r
   const Moment begin = Clock::now();
   const Moment never = begin + std::chrono::years(50);
   const auto after = [never](Moment from, milliseconds time) {
-    return time < never - from ? from + time : never;
+    return time < std::chrono::floor<milliseconds>(never - from) ? from + time : never;
   };
   Moment touch_at = after(begin, between);
   Moment limit_at = options_.time_limit ? after(begin, *options_.time_limit) : never;

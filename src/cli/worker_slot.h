@@ -31,7 +31,7 @@ struct WorkerState {
   std::atomic<bool> failed{false};   // run_worker() returns kFailure
 };
 
-// Connects to the server and gives it the worker's name. Throws Unavailable.
+// Connects to the server. Throws Unavailable.
 Client connect_worker(const WorkerOptions& options, int interrupt_fd);
 
 class WorkerSlot {
@@ -49,6 +49,7 @@ class WorkerSlot {
   struct Ending;  // the command to the server that ends the reservation
 
   void work();
+  void introduce(Client& client);
   void reconnect();
   bool take_job();
   void perform(const Task& task);
@@ -64,10 +65,10 @@ class WorkerSlot {
 
   const WorkerOptions& options_;
   WorkerState& state_;
-  ErrorOutput errors_;            // of its commands
-  std::optional<Client> client_;  // none: disconnected
-  TubeWatch watch_;               // of that connection
-  std::uint64_t reconnects_ = 0;  // tries since the last finished job or lasting connection
+  ErrorOutput errors_;              // of its commands
+  std::optional<Client> client_;    // none: disconnected
+  std::optional<TubeWatch> watch_;  // of that connection; none: it has sent no command yet
+  std::uint64_t reconnects_ = 0;    // tries since the last finished job or lasting connection
   std::chrono::steady_clock::time_point connected_at_ = std::chrono::steady_clock::now();
   std::mt19937_64 random_{std::random_device{}()};
 };

@@ -104,8 +104,10 @@ TubeWatch::TubeWatch(WorkerTubes& tubes, Client& client) : tubes_(&tubes), watch
 
 bool TubeWatch::follow(Client& client) {
   if (tubes_->are_fixed()) return true;
-  const std::set<std::string> wanted = tubes_->now(client);
-  // First the new ones: a connection always watches one tube.
+  const std::set<std::string> found = tubes_->now(client);
+  // A connection always watches a tube. So the new ones come first, and this one stands for none.
+  const std::set<std::string> none{std::string(kDefaultTube)};
+  const std::set<std::string>& wanted = found.empty() ? none : found;
   for (const std::string& tube : wanted) {
     if (watched_.contains(tube)) continue;
     try {
@@ -115,13 +117,12 @@ bool TubeWatch::follow(Client& client) {
     }
     watched_.insert(tube);
   }
-  if (wanted.empty()) return false;
   std::erase_if(watched_, [&](const std::string& tube) {
     if (wanted.contains(tube)) return false;
     client.ignore(tube);
     return true;
   });
-  return true;
+  return !found.empty();
 }
 
 Patience TubeWatch::patience(Patience asked) const {

@@ -46,7 +46,7 @@ TEST_F(ClientTest, PutSendsTheBodyByteForByte) {
 TEST_F(ClientTest, ARefusedPutSaysWhy) {
   server.answer("DRAINING\r\n");
   EXPECT_EQ(failure_of([&] { client.put("x", {}); }),
-            "the server is draining: it takes no new jobs");
+            "the server takes no new jobs: it is draining, or the tube is");
   server.answer("OUT_OF_RANGE\r\n");
   EXPECT_EQ(failure_of([&] { client.put("x", {}); }),
             "the job would be due after the year 9999; the server refused it");

@@ -95,7 +95,7 @@ class ServerTrouble(CliCase):
             address = f"{daemon.HOST}:{draining.port}"
             self.wait_until(lambda: self.stats("--server", address)["draining"], "it drains")
             self.fails(
-                f"carillon put: {address} is draining: it takes no new jobs",
+                f"carillon put: {address} takes no new jobs: it is draining, or the tube is",
                 "put",
                 "--server",
                 address,

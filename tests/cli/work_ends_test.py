@@ -4,6 +4,7 @@ asked for while they run."""
 import os
 import signal
 import unittest
+from pathlib import Path
 
 from cli_case import SLACK
 from work_case import WorkCase, is_gone
@@ -36,10 +37,9 @@ class KilledWorkerTest(WorkCase):
         code, _, lines = self.work("--once", "--", "sh", "-c", script)
         self.assertEqual(code, 0, lines)
         pid = int(left.read_text())
-        self.assertFalse(is_gone(pid))
-        with open(f"/proc/{pid}/cmdline", "rb") as command:
-            self.assertEqual(command.read(), b"sleep\x0060\x00")
-        os.kill(pid, signal.SIGKILL)
+        self.addCleanup(os.kill, pid, signal.SIGKILL)
+        command = Path(f"/proc/{pid}/cmdline")
+        self.wait_until(lambda: command.read_bytes() == b"sleep\x0060\x00", "it sleeps")
 
 
 class CancelTest(WorkCase):

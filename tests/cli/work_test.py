@@ -248,7 +248,7 @@ class AttemptTest(WorkCase):
 
     def test_the_story_has_the_exit_status_and_the_last_line_of_standard_error(self):
         job_id = self.put("--max-attempts", "1", "x")
-        script = r"echo first >&2; printf 'disk \"full\" 100%%\n\n' >&2; exit 3"
+        script = r"""echo first >&2; printf 'disk "full" 100%%\n\n' >&2; exit 3"""
         code, _, lines = self.work("--once", "--", "sh", "-c", script)
         self.assertEqual(code, 1)
         self.assertEqual(lines[:3], ["first", 'disk "full" 100%', ""])  # passed on
@@ -264,13 +264,13 @@ class AttemptTest(WorkCase):
         second = self.put("--max-attempts", "1", "--pri", "1", "x")
         script = (
             f"if [ $CARILLON_JOB_ID = {first} ]; then "
-            "head -c 200000 /dev/zero | tr '\\0' a >&2; fi; "
+            "head -c 20000 /dev/zero | tr '\\0' a >&2; fi; "
             "kill -KILL $$"
         )
         worker = self.start_worker("--", "sh", "-c", script)
         self.wait_until(lambda: self.job(second)["state"] == "buried", "both have failed")
         worker.terminate()
-        self.assertEqual(len(re.findall(b"a{200000}", worker.communicate()[1])), 1)
+        self.assertEqual(len(re.findall(b"a{20000}", worker.communicate()[1])), 1)
         killed = "killed by signal 9 (SIGKILL)"
         errors = [
             json.loads(self.carillon("peek", "--json", job))["story"][0]["error"]

@@ -220,7 +220,7 @@ GO_MODULE = "module a\ngo 1.20\nrequire github.com/beanstalkd/go-beanstalk v0.2.
 def run_client(block: Block, build: pathlib.Path) -> str:
     """Returns what went wrong, or nothing; says so if it cannot run."""
     client = CLIENTS[block.language]
-    with tempfile.TemporaryDirectory() as folder, server(build, folder + "/data") as port:
+    with tempfile.TemporaryDirectory() as folder, server(build, folder + "/data") as (port, _):
         sandbox = pathlib.Path(folder) / "sandbox"
         (sandbox / "vendor").mkdir(parents=True)
         (sandbox / "vendor/autoload.php").write_text("<?php require 'Pheanstalk/autoload.php';")

@@ -57,7 +57,7 @@ TEST_F(SessionAttempts, AJobWithoutAPolicyHasNoNewFields) {
 TEST_F(SessionAttempts, ThePolicyOfItsTubeIsAmongTheStatsOfAJob) {
   client.say("put 0 0 60 1\r\na\r\n");
   client.say("set-tube default max-attempts=4\r\n");
-  EXPECT_TRUE(stats_have("max-attempts: 4"));
+  EXPECT_EQ(stat("max-attempts"), "4");
   client.say("reserve\r\n");
   EXPECT_EQ(client.say("fail-job 1 0 delay=3s max-attempts=2\r\n\r\n"), "AGAIN 1 3000\r\n");
 }
@@ -90,8 +90,9 @@ TEST_F(SessionAttempts, WhatIsWrongIsNamed) {
             "BAD_OPTION jitter: \"5\": not 0% to 100%\r\n");
   EXPECT_EQ(client.say("set-tube mail backoff=1h..1s\r\n"),
             "BAD_OPTION backoff: \"1h..1s\": the longest is shorter than the first\r\n");
-  EXPECT_EQ(client.say("set-tube mail pri=5\r\n"),
-            "BAD_OPTION \"pri\": no such option; there are max-attempts backoff jitter lost\r\n");
+  EXPECT_EQ(
+      client.say("set-tube mail pri=5\r\n"),
+      "BAD_OPTION \"pri\": no such option; there are max-attempts backoff jitter lost puts\r\n");
   EXPECT_EQ(client.say("set-tube -mail jitter=5%\r\n"), "BAD_FORMAT\r\n");
   EXPECT_EQ(client.say("fail-job 1\r\n"), "BAD_FORMAT\r\n");
   EXPECT_EQ(client.say("fail-job 1 4 ttr=5s\r\nquit\r\n").substr(0, 17), "BAD_OPTION \"ttr\":");

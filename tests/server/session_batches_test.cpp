@@ -339,23 +339,5 @@ TEST_F(SessionBatches, ManyDeletesAreDoneInSteps) {
   EXPECT_EQ(ready(), 0U);
 }
 
-// --- A large put with a key
-
-TEST_F(SessionBatches, ALargePutThatIsRefusedStoresNoPieceOfItsBody) {
-  TestServer large({.max_job_size = 1 << 20});
-  Client both(large);
-  both.say("put-job 1 key=a\r\na\r\n");
-  const queue::Sequence before = large.engine.last_sequence();
-  const std::string body(600'000, 'b');
-  EXPECT_EQ(both.say("put-job 600000 key=a\r\n" + body + "\r\nlist-tube-used\r\n"),
-            "EXISTS 1\r\nUSING default\r\n");
-  EXPECT_EQ(large.engine.last_sequence(), before);
-  EXPECT_EQ(both.say("put-job 600000 key=a on-conflict=replace\r\n" + body + "\r\n"),
-            "REPLACED 1\r\n");
-  both.durable = large.engine.last_sequence() - 1;
-  EXPECT_EQ(both.say("put-job 600000 key=a\r\n" + body + "\r\n"), "")
-      << "the answer waits for what it tells of";
-}
-
 }  // namespace
 }  // namespace carillon::server::beanstalk

@@ -40,9 +40,9 @@
 // Errors. A method that reads or appends throws StoreError if the store fails; the state is then as
 // before the command, but the time has advanced. StoreError can come from `put`, `put_all`,
 // `refusal`, `reserve`, `reserve_job`, `release`, `release_all`, `bury`, `fail`, `remove`,
-// `remove_all`, `cancel`, `patch`, `bury_job`, `job_with_key`, all peeks and kicks, `job_stats`, `story`,
-// `set_tube`, `advance`, `close` and the constructor. A failed read may pass, and changes no job. A
-// ClientId that is not connected throws std::out_of_range.
+// `remove_all`, `cancel`, `patch`, `bury_job`, `job_with_key`, all peeks and kicks, `job_stats`,
+// `story`, `set_tube`, `advance`, `close` and the constructor. A failed read may pass, and changes
+// no job. A ClientId that is not connected throws std::out_of_range.
 //
 // Complexity. A command costs O(log jobs in memory) and at most one append, besides the work that
 // time has made due, unless its comment says more.

@@ -163,6 +163,16 @@ void Engine::State::finish_end(const PlannedEnd& end) {
   enqueue(job);
 }
 
+// The jobs that are not scheduled any more go first: the append has counted all of them, and
+// leave_far() needs the right number of jobs that are far.
+void Engine::State::finish_ends(const std::vector<PlannedEnd>& ends) {
+  const auto leaves = [](const PlannedEnd& end) { return !end.after || end.after->buried(); };
+  for (const PlannedEnd& end : ends)
+    if (leaves(end)) finish_end(end);
+  for (const PlannedEnd& end : ends)
+    if (!leaves(end)) finish_end(end);
+}
+
 void Engine::State::end_attempts(std::vector<Tube*>& served, std::vector<std::uint32_t>& emptied,
                                  std::size_t budget) {
   if (undertaker.held.empty() || clock.mono() < undertake_at) return;
@@ -207,8 +217,8 @@ void Engine::State::end_attempts(std::vector<Tube*>& served, std::vector<std::ui
     Tube* const tube = end.job->tube;
     if (end.after && !end.after->buried()) served.push_back(tube);
     if (!end.after) emptied.push_back(tube->record.number);
-    finish_end(end);
   }
+  finish_ends(ends);
 }
 
 // --- Expiry

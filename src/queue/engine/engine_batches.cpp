@@ -141,8 +141,8 @@ std::vector<Outcome> Engine::release_all(ClientId id, Now now, std::span<const J
   for (const State::PlannedEnd& end : ends) {
     served.push_back(end.job->tube);
     left.push_back(end.job->record.tube);
-    s.finish_end(end);
   }
+  s.finish_ends(ends);
   s.serve(served);
   for (const std::uint32_t tube : left) s.forget_if_unreferenced(tube);
   return outcomes;

@@ -52,8 +52,6 @@ struct JobFilter;
 struct Engine::State : EngineMemory {
   State(Store& in, const EngineOptions& with, Recovered recovered, Now now);
   ~State();
-  State(const State&) = delete;
-  State& operator=(const State&) = delete;
 
   // --- Tubes (tubes.cpp)
 
@@ -140,8 +138,7 @@ struct Engine::State : EngineMemory {
   PlannedPut meet(Tube& tube, const PutOrder& order, JobId body_id);
   // Returns when a job expires (0: never), as PutOrder and Patch say; none if after kLastDue.
   std::optional<UtcMs> expiry(Millis in, std::optional<UtcMs> at) const;
-  // Gathers a put into the tube, if it can be carried out. `body`: its id is 0 if the body is in
-  // `bytes`.
+  // Gathers a put into the tube if it can be carried out; a body in `bytes` has no id yet.
   PlannedPut plan_put(Tube& tube, const PutOrder& order, const LargeBody& body,
                       std::string_view bytes);
   // Sets what becomes of a put whose key has an owner.
@@ -182,6 +179,8 @@ struct Engine::State : EngineMemory {
   void add_to_story(const JobRecord& job, Attempt attempt);
   // REQUIRES: it was appended. The tube may be unreferenced then.
   void finish_end(const PlannedEnd& end);
+  // The same for all that were appended together.
+  void finish_ends(const std::vector<PlannedEnd>& ends);
   // Stores the ends of up to `budget` entrusted jobs. Adds the tubes of those that come again to
   // `served`, and the numbers of those that lose a job to `emptied`.
   void end_attempts(std::vector<Tube*>& served, std::vector<std::uint32_t>& emptied,

@@ -31,9 +31,9 @@
 //
 // (put: put-job, and each job of put-jobs; batch: the line of put-jobs, which has those of put-job
 // but `key`, too; patch: patch-job; fail: fail-job, release-jobs; tube: set-tube; cancel:
-// cancel-job; reserve: reserve-jobs; bury: bury-job.) Nothing is clamped: a value out of its range is refused, as
-// is an option that is not known, comes twice, or does not go with another one. Thread safety:
-// pure.
+// cancel-job; reserve: reserve-jobs; bury: bury-job.) Nothing is clamped: a value out of its range
+// is refused, as is an option that is not known, comes twice, or does not go with another one.
+// Thread safety: pure.
 #pragma once
 
 #include <cstdint>

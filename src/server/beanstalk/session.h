@@ -110,7 +110,6 @@ class Session final : public Protocol {
   void begin_put(const Command& command);
   void begin_put_job(const Command& command);
   void refuse_options(std::uint64_t bytes, std::string_view why);
-  bool refuse_without_body();
   queue::PutOrder put_order() const;
   void answer_put(const queue::PutOutcome& outcome);
   // Of cancel-job, patch-job and peek-job: the job that is named by its id or key, or none.
@@ -163,8 +162,7 @@ class Session final : public Protocol {
   void put_job(Put put);
   std::string_view refusal(queue::Now now);
   bool may_hold(std::size_t bytes, std::size_t own);
-  void swallow_and_answer(std::uint64_t bytes, std::string_view reply,
-                          queue::Sequence durable_at = 0);
+  void swallow_and_answer(std::uint64_t bytes, std::string_view reply);
   void reserve(const Command& command);
   void reserve_job(queue::JobId id);
   void release(const Command& command);
@@ -247,13 +245,12 @@ class Session final : public Protocol {
   JobOptions options_;                         // and its options, if it is put-job or patch-job;
   std::string key_;                            // and its key; or the name of the schedule,
   std::unique_ptr<queue::Schedule> schedule_;  // and what is asked for, if it is set-schedule
-  std::string body_;        // kBody: the part of the body and its CR LF that came in earlier calls
-  queue::LargeBody large_;  // kPieces; body_ has the part of the next piece that came
-  std::uint64_t left_ = 0;  // kSwallow: bytes still to be discarded; kListing: names to come
-  std::string_view reply_;  // kSwallow: the reply after that,
-  queue::Sequence reply_durable_at_ = 0;    // and what it waits for
-  queue::Kick kick_;                        // kKicking
-  queue::DelayedPeek peek_;                 // kPeeking
+  std::string body_;         // kBody: the part of the body and its CR LF that came in earlier calls
+  queue::LargeBody large_;   // kPieces; body_ has the part of the next piece that came
+  std::uint64_t left_ = 0;   // kSwallow: bytes still to be discarded; kListing: names to come
+  std::string_view reply_;   // kSwallow: the reply after that
+  queue::Kick kick_;         // kKicking
+  queue::DelayedPeek peek_;  // kPeeking
   std::unique_ptr<JobPage> page_;           // kPaging, and kReading for a body of it
   std::unique_ptr<GatheredJobs> gathered_;  // of a reserve-jobs
   std::unique_ptr<EachJob> each_;           // kEachJob

@@ -123,7 +123,7 @@ std::size_t Session::swallow(std::string_view bytes) {
   left_ -= taken;
   if (left_ == 0) {
     state_ = State::kLine;
-    replies_.add(reply_durable_at_, reply_);
+    replies_.add(0, reply_);
     body_.clear();  // it may hold the reply
   }
   return taken;

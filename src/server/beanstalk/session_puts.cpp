@@ -48,11 +48,9 @@ void Session::begin_put(const Command& c) {
 }
 
 // Discards the body and its end, and then answers.
-void Session::swallow_and_answer(std::uint64_t bytes, std::string_view reply,
-                                 queue::Sequence durable_at) {
+void Session::swallow_and_answer(std::uint64_t bytes, std::string_view reply) {
   left_ = bytes + kEnd.size();
   reply_ = reply;
-  reply_durable_at_ = durable_at;
   state_ = State::kSwallow;
 }
 
@@ -124,24 +122,12 @@ void Session::begin_large_put() {
   const std::string_view reply = refusal(service_.now());
   if (!reply.empty()) return swallow_and_answer(put_.bytes, reply);
   try {
-    if (refuse_without_body()) return;
     large_ = service_.engine().begin_body(put_.bytes);
     state_ = State::kPieces;
   } catch (const queue::StoreError& error) {
     service_.report_store_failure(error.what());
     swallow_and_answer(put_.bytes, "INTERNAL_ERROR\r\n");
   }
-}
-
-// Returns true if the put would put nothing, whatever its body: it is not stored piece by piece for
-// that. The reply stands in body_ until the body was discarded.
-bool Session::refuse_without_body() {
-  if (put_.verb != Verb::kPutJob) return false;
-  const auto outcome = service_.engine().refusal(client_, service_.last_now(), put_order());
-  if (!outcome) return false;
-  body_.assign(put_answer(*outcome)).append(kEnd);
-  swallow_and_answer(put_.bytes, body_, outcome->durable_at);
-  return true;
 }
 
 std::size_t Session::take_piece(std::string_view bytes) {
