@@ -120,7 +120,7 @@ export class Job {
 }
 
 // Options whose numbers are no seconds.
-const NUMBERS = new Set(["pri", "max-attempts"]);
+const NUMBERS = new Set(["pri", "max-attempts", "limit", "spans"]);
 
 // What setTimeout takes, in ms.
 const LONGEST_TIMER = 2 ** 31 - 1;
@@ -132,6 +132,7 @@ const ms = (duration) =>
 
 function value(name, given) {
   if (given instanceof Date) return given.toISOString();
+  if (typeof given === "boolean") return given ? "yes" : "no";
   if (typeof given === "number" && !NUMBERS.has(name)) return ms(given);
   const text = String(given);
   if (/["\r\n]/.test(text)) throw new TypeError(`${name}: "${text}" has a quote or a line's end`);
@@ -166,6 +167,14 @@ function yaml(text) {
     fields[name] = /^[0-9]+$/.test(told) ? Number(told) : told;
   }
   return items.length > 0 ? items : fields;
+}
+
+// Reads a line of JSON. What is not UTF-8 comes as Base64, and becomes a Buffer.
+function fields(line) {
+  const entries = Object.entries(JSON.parse(line)).map(([name, given]) =>
+    name.endsWith("_base64") ? [name.slice(0, -7), Buffer.from(given, "base64")] : [name, given],
+  );
+  return Object.fromEntries(entries);
 }
 
 const list = (told) => (Array.isArray(told) ? told : []);
@@ -538,6 +547,52 @@ export class Client {
     await this.#call(`set-tube ${tube}${words(options)}`, ["SET"], { again: true });
   }
 
+  // --- Many jobs of a tube. Options that say which: state ("delayed", "ready", "reserved",
+  // "buried", "dead", or several: "ready,delayed"), keyPrefix, dueAfter, dueBefore.
+
+  /**
+   * Yields the jobs by their due times, then the buried ones, as docs/protocol.md says. Asks for
+   * them page by page. Further options: bodies: true, and `limit`, the size of a page. A job that
+   * moves meanwhile may come twice; `id` tells.
+   */
+  async *listJobs(tube, options = {}) {
+    for (let after; after !== null; ) {
+      const all = words({ limit: 1000, ...options, after });
+      const page = await this.#json(`list-jobs ${tube}${all}`);
+      after = page.pop().next;
+      yield* page;
+    }
+  }
+
+  /**
+   * Deletes jobs. With dryRun: true the three changes only count, and change nothing. If the
+   * connection is lost half-way, call them again: they go on with the rest.
+   * @returns {Promise<{jobs: number, left: number}>} `left`: reserved jobs, and those whose key is
+   *   taken there.
+   */
+  cancelJobs(tube, options) {
+    return this.#change(`cancel-jobs ${tube}`, options);
+  }
+
+  /** Makes buried and dead jobs ready; their attempts begin anew. */
+  retryJobs(tube, options) {
+    return this.#change(`retry-jobs ${tube}`, options);
+  }
+
+  /** Puts jobs into another tube, as they are. */
+  moveJobs(tube, to, options) {
+    return this.#change(`move-jobs ${tube} to=${to}`, options);
+  }
+
+  /**
+   * Tells how many jobs are due when. Options: by: "minute", "hour" or "day", and how many spans.
+   * @returns {Promise<{spans: object[], all: object}>}
+   */
+  async dueCounts(tube, options) {
+    const spans = await this.#json(`due-counts ${tube}${words(options)}`);
+    return { all: spans.pop(), spans };
+  }
+
   // --- Schedules.
 
   /**
@@ -666,6 +721,26 @@ export class Client {
   #told(command) {
     const read = async (reply) => yaml((await this.#wire.data(Number(reply[1]))).toString());
     return this.#call(command, ["OK"], { again: true, read });
+  }
+
+  #json(command) {
+    const read = async (reply) => {
+      const data = await this.#wire.data(Number(reply[1]));
+      return data.toString().trimEnd().split("\n").map(fields);
+    };
+    return this.#call(command, ["OK"], { again: true, read });
+  }
+
+  async #change(command, options) {
+    const sum = { jobs: 0, left: 0 };
+    for (let after; after !== "end"; ) {
+      const all = words({ ...options, after });
+      const reply = await this.#call(command + all, ["CHANGED", "WOULD_CHANGE"]);
+      sum.jobs += Number(reply[1]);
+      sum.left += Number(reply[2]);
+      after = reply[3];
+    }
+    return sum;
   }
 
   async #each(verb, ids, options, good) {

@@ -25,18 +25,21 @@ as nobody knows whether it was carried out. Jobs that were reserved are not held
 Not thread-safe: each thread needs a Client of its own.
 """
 
+import base64
 import datetime
+import json
 import select
 import socket
 import threading
 import time
-from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Tuple, Union
+from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple, Union
 
 __all__ = [
     "Client",
     "Job",
     "Put",
     "Failed",
+    "Changed",
     "CarillonError",
     "ConnectionLost",
     "Refused",
@@ -109,6 +112,13 @@ class Failed(NamedTuple):
     delay: float  # seconds until it comes again
 
 
+class Changed(NamedTuple):
+    """What a change of many jobs did. `left`: reserved jobs, and those whose key is taken there."""
+
+    jobs: int
+    left: int
+
+
 class Job:
     """A job with its body. Of a reserved job, the methods end or extend the reservation."""
 
@@ -148,7 +158,7 @@ class Job:
 
 
 # Options whose numbers are no seconds.
-_NUMBERS = {"pri", "max-attempts"}
+_NUMBERS = {"pri", "max-attempts", "limit", "spans"}
 
 
 def _bytes(body: Body) -> bytes:
@@ -168,7 +178,9 @@ def _value(name: str, value: Any) -> str:
         if value.tzinfo is None:
             raise ValueError(f"{name}: a datetime needs a time zone")
         return value.isoformat(timespec="milliseconds")
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    is_number = isinstance(value, (int, float))
     if isinstance(value, datetime.timedelta) or (is_number and name not in _NUMBERS):
         return _ms(value)
     text = str(value)
@@ -202,6 +214,14 @@ def _yaml(text: str) -> Any:
         value = value.strip('"')
         fields[name] = int(value) if value.isascii() and value.isdigit() else value
     return items or (fields or [])
+
+
+def _fields(line: str) -> Dict[str, Any]:
+    """Reads a line of JSON. What is not UTF-8 comes as Base64, and is returned as bytes."""
+    fields = json.loads(line)
+    for name in [name for name in fields if name.endswith("_base64")]:
+        fields[name[: -len("_base64")]] = base64.b64decode(fields.pop(name))
+    return fields
 
 
 class Client:
@@ -468,6 +488,40 @@ class Client:
         """Sets what holds for the jobs of a tube: max_attempts, backoff, jitter, lost."""
         self._call(f"set-tube {tube}{_options(options)}", ["SET"], again=True)
 
+    # --- Many jobs of a tube. Options that say which: state ("delayed", "ready", "reserved",
+    # "buried", "dead", or several: "ready,delayed"), key_prefix, due_after, due_before.
+
+    def list_jobs(self, tube: str, **options: Any) -> Iterator[Dict[str, Any]]:
+        """Yields the jobs by their due times, then the buried ones, as docs/protocol.md says.
+        Asks for them page by page. Further options: bodies=True, and `limit`, the size of a page.
+        A job that moves meanwhile may come twice; `id` tells."""
+        options = {"limit": 1_000, **options}
+        while True:
+            *jobs, end = self._json(f"list-jobs {tube}{_options(options)}")
+            yield from jobs
+            if end["next"] is None:
+                return
+            options["after"] = end["next"]
+
+    def cancel_jobs(self, tube: str, **options: Any) -> Changed:
+        """Deletes jobs. With dry_run=True the three changes only count, and change nothing. If the
+        connection is lost half-way, call them again: they go on with the rest."""
+        return self._change(f"cancel-jobs {tube}", options)
+
+    def retry_jobs(self, tube: str, **options: Any) -> Changed:
+        """Makes buried and dead jobs ready; their attempts begin anew."""
+        return self._change(f"retry-jobs {tube}", options)
+
+    def move_jobs(self, tube: str, to: str, **options: Any) -> Changed:
+        """Puts jobs into another tube, as they are."""
+        return self._change(f"move-jobs {tube} to={to}", options)
+
+    def due_counts(self, tube: str, **options: Any) -> Tuple[List[Dict[str, Any]], Dict[str, Any]]:
+        """Returns how many jobs are due when, and a summary. Options: by="minute", "hour" or
+        "day", and how many spans."""
+        *spans, all_jobs = self._json(f"due-counts {tube}{_options(options)}")
+        return spans, all_jobs
+
     # --- Schedules.
 
     def set_schedule(self, name: str, body: Body, **options: Any) -> None:
@@ -604,6 +658,22 @@ class Client:
             return _yaml(self._data(int(words[1])).decode())
 
         return self._call(command, ["OK"], again=True, read=read)
+
+    def _json(self, command: str) -> List[Dict[str, Any]]:
+        def read(words: List[str]) -> List[Dict[str, Any]]:
+            return [_fields(line) for line in self._data(int(words[1])).decode().splitlines()]
+
+        return self._call(command, ["OK"], again=True, read=read)
+
+    def _change(self, command: str, options: Dict[str, Any]) -> Changed:
+        options = dict(options)
+        jobs = left = 0
+        while True:
+            words = self._call(command + _options(options), ["CHANGED", "WOULD_CHANGE"])
+            jobs, left = jobs + int(words[1]), left + int(words[2])
+            if words[3] == "end":
+                return Changed(jobs, left)
+            options["after"] = words[3]
 
     def _each(self, verb: str, ids: Iterable[int], options: str, good: str) -> List[bool]:
         data = " ".join(map(str, ids)).encode()

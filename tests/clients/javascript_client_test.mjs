@@ -159,6 +159,38 @@ test("batches", async () => {
   assert.deepEqual(await queue.reserveMany(10, 0), []);
 });
 
+test("jobs are listed page by page", async () => {
+  const { queue, tube } = await aQueue();
+  const jobs = [0, 1, 2, 3, 4, 5, 6].map((i) => [`${i}`, { delay: 60 + i }]);
+  const puts = await queue.putMany(jobs);
+  const listed = [];
+  for await (const job of queue.listJobs(tube, { limit: 2, bodies: true })) listed.push(job);
+  assert.deepEqual(listed.map(({ id }) => id), puts.map(({ id }) => id));
+  assert.deepEqual(listed.map(({ body }) => body), [..."0123456"]);
+  await queue.put(Buffer.from([0xff]));
+  for await (const job of queue.listJobs(tube, { state: "ready", bodies: true }))
+    assert.deepEqual(job.body, Buffer.from([0xff]));
+  await assert.rejects(queue.listJobs("no-such-tube").next(), carillon.NotFound);
+});
+
+test("many jobs are counted, moved, retried and cancelled", async () => {
+  const { queue, tube } = await aQueue();
+  await queue.putMany([0, 1, 2, 3, 4].map((i) => ["x", { key: `a-${i}` }]), { delay: 3600 });
+  await queue.put("y", { key: "b", delay: 90 });
+  const keyPrefix = "a-";
+  assert.deepEqual(await queue.cancelJobs(tube, { keyPrefix, dryRun: true }), { jobs: 5, left: 0 });
+  const { spans, all } = await queue.dueCounts(tube, { by: "minute", spans: 5 });
+  assert.equal(spans.reduce((sum, { jobs }) => sum + jobs, 0), 1);
+  assert.deepEqual([all.delayed, all.later], [6, 5]);
+  const other = `${tube}-2`;
+  const moved = await queue.moveJobs(tube, other, { keyPrefix, limit: 2 });
+  assert.deepEqual(moved, { jobs: 5, left: 0 });
+  assert.deepEqual(await queue.retryJobs(other, { state: "delayed" }), { jobs: 5, left: 0 });
+  await queue.watch(other);
+  await queue.reserve(5);
+  assert.deepEqual(await queue.cancelJobs(other), { jobs: 4, left: 1 });
+});
+
 test("work deletes jobs, and fails them with the error", async () => {
   const { queue, tube } = await aQueue();
   await queue.setTube(tube, { maxAttempts: 2, backoff: 0.01 });

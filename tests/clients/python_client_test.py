@@ -182,6 +182,43 @@ class BatchesTest(ClientCase):
             self.client.put_many(["c"], once=self.tube, window="1h")
 
 
+class ManyJobsTest(ClientCase):
+    def test_jobs_are_listed_page_by_page(self):
+        puts = self.client.put_many([(str(i), {"delay": 60 + i}) for i in range(7)])
+        jobs = list(self.client.list_jobs(self.tube, limit=2, bodies=True))
+        self.assertEqual([job["id"] for job in jobs], [put.id for put in puts])
+        self.assertEqual([job["body"] for job in jobs], list("0123456"))
+        self.assertEqual(list(self.client.list_jobs(self.tube, state="ready")), [])
+        with self.assertRaises(carillon.NotFound):
+            next(self.client.list_jobs("no-such-tube"))
+
+    def test_what_is_not_utf8_is_bytes(self):
+        self.client.put(b"\xff")
+        (job,) = self.client.list_jobs(self.tube, bodies=True)
+        self.assertEqual(job["body"], b"\xff")
+
+    def test_many_jobs_are_counted_moved_retried_and_cancelled(self):
+        self.client.put_many([("x", {"key": f"a-{i}"}) for i in range(5)], delay=3600)
+        self.client.put("y", key="b", delay=3600)
+        a = {"key_prefix": "a-"}
+        self.assertEqual(self.client.cancel_jobs(self.tube, dry_run=True, **a), (5, 0))
+        other = self.tube + "-2"
+        self.assertEqual(self.client.move_jobs(self.tube, other, limit=2, **a), (5, 0))
+        retried = self.client.retry_jobs(other, state="delayed")
+        self.assertEqual(retried, (5, 0))
+        self.assertEqual(self.client.stats_tube(other)["current-jobs-ready"], 5)
+        self.client.watch(other)
+        self.client.reserve(5)
+        self.assertEqual(self.client.cancel_jobs(other), (4, 1))
+
+    def test_what_is_due_when(self):
+        self.client.put("x", delay=90)
+        self.client.put("x", delay="40d")
+        spans, all_jobs = self.client.due_counts(self.tube, by="minute", spans=5)
+        self.assertEqual(sum(span["jobs"] for span in spans), 1)
+        self.assertEqual((all_jobs["delayed"], all_jobs["later"]), (2, 1))
+
+
 class WorkTest(ClientCase):
     def work(self, client, handler, jobs):
         stop = threading.Event()
