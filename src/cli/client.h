@@ -140,12 +140,6 @@ struct FailAnswer {
   std::chrono::milliseconds delay{0};
 };
 
-// A page of the jobs of a tube: a line of JSON for each (docs/protocol.md).
-struct JobLines {
-  std::string lines;
-  std::optional<std::string> next;  // where the next page begins; none: nowhere
-};
-
 // What came of a change of many jobs.
 struct BulkAnswer {
   std::uint64_t changed = 0;
@@ -273,7 +267,7 @@ class Client {
   // The three take options as the server does (docs/protocol.md), each with a space before it, and
   // throw Failure with the server's reason if it refuses them. They return nothing if there is no
   // such tube. list_jobs() returns a page of its jobs.
-  std::optional<JobLines> list_jobs(std::string_view tube, const std::string& options);
+  std::optional<ListPage> list_jobs(std::string_view tube, const std::string& options);
   // `verb`: cancel-jobs, retry-jobs or move-jobs. Changes some of the jobs that are meant.
   std::optional<BulkAnswer> change_jobs(std::string_view verb, std::string_view tube,
                                         const std::string& options);
@@ -316,11 +310,6 @@ class Client {
   BatchAnswer put_jobs(std::string_view data, std::string_view options);
   // As put(), with options as put-job takes them.
   PutAnswer put_job(std::string_view body, const std::string& options);
-
-  // Returns a page of the tube's jobs from `after` on, or from the first one on. Returns nothing if
-  // there is no such tube.
-  std::optional<ListPage> list_jobs(std::string_view tube, std::string_view options,
-                                    const std::optional<std::string>& after);
 
  private:
   // The command line of a put, without its end.

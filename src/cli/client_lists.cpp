@@ -4,6 +4,7 @@
 
 #include <boost/json.hpp>
 #include <sstream>
+#include <utility>
 
 #include "cli/client.h"
 
@@ -14,7 +15,6 @@ constexpr std::string_view kRefused = "BAD_OPTION ";
 
 }  // namespace
 
-// The data is a line "---", and then "- NAME" for each.
 // Returns the line of the reply; none if there is no such tube.
 std::optional<std::string> Client::ask_with_options(const std::string& command) {
   const std::string reply = ask(command);
@@ -23,22 +23,23 @@ std::optional<std::string> Client::ask_with_options(const std::string& command) 
   return reply;
 }
 
-std::optional<JobLines> Client::list_jobs(std::string_view tube, const std::string& options) {
+// The last line of a page tells where the next one begins: {"next":"d1-2","looked_at":3}.
+std::optional<ListPage> Client::list_jobs(std::string_view tube, const std::string& options) {
   const std::string command = fmt::format("list-jobs {}{}", tube, options);
   const auto reply = ask_with_options(command);
   if (!reply) return std::nullopt;
-  JobLines page{.lines = read_data(number_after(command, *reply, "OK")), .next = {}};
-  const std::size_t line_end = page.lines.find_last_of('\n', page.lines.size() - 2);
-  const std::size_t last = line_end == std::string::npos ? 0 : line_end + 1;
+  ListPage page;
+  std::istringstream lines(read_data(number_after(command, *reply, "OK")));
+  for (std::string line; std::getline(lines, line);) page.jobs.push_back(std::move(line));
+  const std::string last = page.jobs.empty() ? std::string() : page.jobs.back();
   boost::system::error_code error;
-  const boost::json::value end =
-      boost::json::parse(std::string_view(page.lines).substr(last), error);
+  const boost::json::value end = boost::json::parse(last, error);
   const auto* const object = end.if_object();
   const auto* const next = object == nullptr ? nullptr : object->if_contains("next");
-  if (next == nullptr) throw_unexpected(command, page.lines.substr(last));
+  if (next == nullptr) throw_unexpected(command, last);
   if (const auto* const word = next->if_string())
     page.next = std::string(word->data(), word->size());
-  page.lines.resize(last);
+  page.jobs.pop_back();
   return page;
 }
 

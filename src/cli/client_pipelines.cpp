@@ -82,29 +82,6 @@ BatchAnswer Client::put_jobs(std::string_view data, std::string_view options) {
   return answer;
 }
 
-// The last line of a page tells where the next one begins: {"next":"d1-2","looked_at":3}.
-std::optional<ListPage> Client::list_jobs(std::string_view tube, std::string_view options,
-                                          const std::optional<std::string>& after) {
-  const std::string command =
-      fmt::format("list-jobs {} {}{}", tube, options, after ? " after=" + *after : std::string());
-  const std::string reply = ask(command);
-  if (reply == "NOT_FOUND") return std::nullopt;
-  constexpr std::string_view kNext = "{\"next\":";
-  ListPage page;
-  std::istringstream lines(read_data(number_after(command, reply, "OK")));
-  for (std::string line; std::getline(lines, line);) {
-    if (!line.starts_with(kNext)) {
-      page.jobs.push_back(std::move(line));
-      continue;
-    }
-    const std::string_view rest = std::string_view(line).substr(kNext.size());
-    if (rest.starts_with("null")) return page;
-    page.next = rest.substr(1, rest.find('"', 1) - 1);
-    return page;
-  }
-  throw Failure(fmt::format("{} sent a page of jobs without its last line", stream_.peer()));
-}
-
 std::vector<bool> Client::delete_each(std::span<const std::uint64_t> ids) {
   std::vector<bool> deleted;
   ask_all(commands_for("delete", ids), [&](const std::string& command, const std::string& reply) {

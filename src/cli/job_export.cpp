@@ -152,7 +152,8 @@ void JobExport::run() {
 void JobExport::export_tube(const std::string& tube, std::optional<std::string> after) {
   do {
     if (stop_.came()) throw Interrupted();
-    const auto page = client_.list_jobs(tube, "limit=1000 bodies=yes", after);
+    const std::string from = after ? " after=" + *after : std::string();
+    const auto page = client_.list_jobs(tube, " limit=1000 bodies=yes" + from);
     if (!page) return;
     std::string lines;
     for (const std::string& listed : page->jobs) lines += line_of(listed);

@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "cli/arguments.h"
 #include "cli/client.h"
@@ -95,15 +96,10 @@ std::string table_line(std::string_view line) {
                          text_of(job, "body_bytes"), shown(key)));
 }
 
-void show(const Request& request, std::string_view lines) {
-  if (request.json) return write_out(lines);
-  std::string table;
-  while (!lines.empty()) {
-    const std::size_t end = lines.find('\n');
-    table += table_line(lines.substr(0, end));
-    lines.remove_prefix(end + 1);
-  }
-  write_out(table);
+void show(const Request& request, const std::vector<std::string>& jobs) {
+  std::string text;
+  for (const std::string& job : jobs) text += request.json ? job + "\n" : table_line(job);
+  write_out(text);
 }
 
 void list_jobs(const Request& request, Client& client) {
@@ -120,8 +116,8 @@ void list_jobs(const Request& request, Client& client) {
           "tube {} does not exist: it has no jobs, and nobody uses or watches it", *request.tube));
     if (is_first && !request.json) show_header();
     is_first = false;
-    show(request, page->lines);
-    left -= static_cast<std::uint64_t>(std::count(page->lines.begin(), page->lines.end(), '\n'));
+    show(request, page->jobs);
+    left -= page->jobs.size();
     next = page->next;
   }
   if (next) remark("there are more jobs: see --limit and --all");
