@@ -27,7 +27,7 @@ constexpr std::size_t kBatchBytes = 512 << 10;
 constexpr std::size_t kLargestInBatch = 256 << 10;
 
 // Of a job that is to be buried: nobody gets it before. It also tells such a job from others.
-constexpr std::uint64_t kBuriedDelay = 3'650 * 86'400;  // seconds
+constexpr std::uint64_t kBuriedDelay = std::uint64_t{3'650} * 86'400;  // seconds
 
 std::string options_of(const FileJob& job) {
   std::string options = fmt::format("pri={}", job.priority);
