@@ -24,6 +24,7 @@ class Proxy:
         self._listener = socket.create_server((HOST, 0))
         self.port = self._listener.getsockname()[1]
         self._open = []
+        self._lock = threading.Lock()  # of _open
         self.keeps_replies = False
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -34,7 +35,8 @@ class Proxy:
             except OSError:
                 return
             far = socket.create_connection((HOST, PORT))
-            self._open += [near, far]
+            with self._lock:
+                self._open += [near, far]
             threading.Thread(target=self._pass_on, args=(near, far, False), daemon=True).start()
             threading.Thread(target=self._pass_on, args=(far, near, True), daemon=True).start()
 
@@ -50,13 +52,14 @@ class Proxy:
             pass
 
     def cut(self):
-        for connection in self._open:
+        with self._lock:
+            connections, self._open = self._open, []
+        for connection in connections:
             try:
                 connection.shutdown(socket.SHUT_RDWR)
             except OSError:
                 pass
             connection.close()
-        self._open = []
 
     def close(self):
         self._listener.close()
