@@ -180,24 +180,6 @@ TEST_F(EngineBatchesTest, ARefusedBatchLeavesNoToken) {
   EXPECT_EQ(put_all(three, {.once = "t"}).result, Batch::kPut);
 }
 
-// --- What a put would meet.
-
-TEST_F(EngineBatchesTest, ARefusalIsToldBeforeThereIsABody) {
-  const auto refusal = [&](const PutOrder& order) {
-    const auto outcome = engine.refusal(producer, queue.now(), order);
-    return outcome ? std::optional(outcome->result) : std::nullopt;
-  };
-  const Sequence last = put("k", "a").durable_at;
-  EXPECT_EQ(refusal({}), std::nullopt);
-  EXPECT_EQ(refusal({.key = "other"}), std::nullopt);
-  EXPECT_EQ(refusal({.key = "k"}), Result::kExists);
-  EXPECT_EQ(refusal({.key = "k", .on_conflict = OnConflict::kReplace}), std::nullopt);
-  EXPECT_EQ(refusal({.due_at = kLastDue + 1}), Result::kTooFar);
-  EXPECT_EQ(queue.reserve(worker), "a");
-  EXPECT_EQ(refusal({.key = "k", .on_conflict = OnConflict::kReplace}), Result::kReserved);
-  EXPECT_EQ(engine.last_sequence(), last);
-}
-
 // --- Many releases.
 
 TEST_F(EngineBatchesTest, ManyJobsAreReleasedWithOneAppend) {

@@ -39,10 +39,10 @@
 //
 // Errors. A method that reads or appends throws StoreError if the store fails; the state is then as
 // before the command, but the time has advanced. StoreError can come from `put`, `put_all`,
-// `refusal`, `reserve`, `reserve_job`, `release`, `release_all`, `bury`, `fail`, `remove`,
-// `remove_all`, `cancel`, `patch`, `bury_job`, `job_with_key`, all peeks and kicks, `job_stats`,
-// `story`, `set_tube`, `advance`, `close` and the constructor. A failed read may pass, and changes
-// no job. A ClientId that is not connected throws std::out_of_range.
+// `reserve`, `reserve_job`, `release`, `release_all`, `bury`, `fail`, `remove`, `remove_all`,
+// `cancel`, `patch`, `bury_job`, `job_with_key`, all peeks and kicks, `job_stats`, `story`,
+// `set_tube`, `advance`, `close` and the constructor. A failed read may pass, and changes no job. A
+// ClientId that is not connected throws std::out_of_range.
 //
 // Complexity. A command costs O(log jobs in memory) and at most one append, besides the work that
 // time has made due, unless its comment says more.
@@ -167,10 +167,6 @@ class Engine {
   void add_piece(LargeBody& body, std::string_view piece);
   PutOutcome put(ClientId client, Now now, const PutOrder& order, const LargeBody& body);
   void give_up(const LargeBody& body);
-
-  // Returns the answer to a put if it would put nothing now, whatever the body: nobody needs to
-  // send a large one for that. None if the job would be put.
-  std::optional<PutOutcome> refusal(ClientId client, Now now, const PutOrder& order);
 
   // Puts all of the jobs into the tube in use with one append, in their order, or none of them. A
   // job that is not put because of OnConflict::kIgnore does not stand in the way of the others. A

@@ -65,15 +65,6 @@ PutOutcome Engine::put(ClientId id, Now now, const PutOrder& order, const LargeB
   return put.outcome;
 }
 
-std::optional<PutOutcome> Engine::refusal(ClientId id, Now now, const PutOrder& order) {
-  State& s = *state_;
-  s.advance(now);
-  Tube& tube = *s.client(id).tube_in_use;
-  if (tube.refuses_puts()) return PutOutcome{.result = PutOutcome::Result::kDraining};
-  const PutOutcome outcome = s.meet(tube, order, s.next_id).outcome;
-  return outcome.done() ? std::nullopt : std::optional(outcome);
-}
-
 std::optional<UtcMs> Engine::State::expiry(Millis in, std::optional<UtcMs> at) const {
   if (at == kNeverExpires || (!at && in == 0)) return 0;
   if (!clock.fits(in, at)) return std::nullopt;
