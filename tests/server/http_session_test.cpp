@@ -257,6 +257,37 @@ TEST_F(HttpSession, ReadsABodyThatIsNotAtHandLater) {
   EXPECT_EQ(take_answer(bytes).value().at("body"), "a");
 }
 
+// --- What must not reach the engine: it throws, and nobody else would catch that.
+
+TEST_F(HttpSession, RefusesABackOffBeyondTheYear9999) {
+  const Answer wrong = put(R"({"retry":{"backoff":{"initial":"3000000d","max":"3000001d"}}})");
+  EXPECT_EQ(wrong.status, 400);
+  EXPECT_NE(wrong.detail().find("/retry/backoff/initial: 259200000000000 ms"), std::string::npos);
+}
+
+TEST_F(HttpSession, RefusesAPatchWithALargeBody) {
+  put(R"({"body":"a"})");
+  const auto patch = [this](std::size_t bytes) {
+    return ask("PATCH", "/v1/jobs/1", R"({"body":")" + std::string(bytes, 'b') + "\"}");
+  };
+  EXPECT_EQ(patch(queue::kBodyPiece + 1).status, 413);
+  const std::size_t most = server.service.options().max_job_size;
+  EXPECT_EQ(patch(most + 1).status, 413);
+  EXPECT_EQ(patch(most).status, 200);
+}
+
+TEST_F(HttpSession, RefusesAKeyThatIsNone) {
+  const auto put_key = [this](const std::string& key) {
+    return ask("PUT", "/v1/tubes/t/keys/" + key, "a").status;
+  };
+  EXPECT_EQ(put_key(std::string(queue::kMaxKey + 1, 'k')), 400);
+  EXPECT_EQ(put_key("a%20b"), 400);
+  EXPECT_EQ(put_key("a%0D%0Ab"), 400);
+  EXPECT_EQ(put_key("a%7F"), 400);
+  EXPECT_EQ(put(R"({"key":"a\u007F"})").status, 400);
+  EXPECT_EQ(put_key(std::string(queue::kMaxKey, 'k')), 201);
+}
+
 TEST_F(HttpSession, TellsThatTheStoreHasFailed) {
   put(R"({"body":"a"})");
   server.store.appends_fail = true;

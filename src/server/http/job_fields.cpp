@@ -11,6 +11,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "server/beanstalk/command.h"
 #include "server/beanstalk/job_options.h"
 #include "server/http/reply.h"
 #include "server/json_text.h"
@@ -22,15 +23,8 @@ namespace json = boost::json;
 
 namespace {
 
-// Checks a key as put-job does, so that it can be named in both protocols.
-bool is_key(std::string_view text) {
-  return !text.empty() && text.size() <= queue::kMaxKey &&
-         std::none_of(text.begin(), text.end(),
-                      [](char c) { return static_cast<unsigned char>(c) <= ' '; });
-}
-
 std::string key_fault(std::string_view text) {
-  return fmt::format("\"{}\": a key has 1 to {} bytes, none of them a space or below", text,
+  return fmt::format("\"{}\": a key has 1 to {} bytes, and no space or control character", text,
                      queue::kMaxKey);
 }
 
@@ -61,6 +55,13 @@ std::optional<queue::Millis> read_ttr(Fields& fields) {
   return std::nullopt;
 }
 
+queue::Millis read_backoff(Fields& fields, std::string_view name) {
+  const queue::Millis backoff = fields.duration(name).value_or(0);
+  if (backoff > queue::kLastDue)
+    fields.fault(name, fmt::format("{} ms: the longest has {} ms", backoff, queue::kLastDue));
+  return backoff;
+}
+
 // {"max_attempts":5,"backoff":{"type":"exponential","initial":"1s","max":"1h","jitter":10}}
 void read_retry(const json::object& object, const std::string& at, FieldFaults& faults,
                 queue::RetryPolicy& policy) {
@@ -71,8 +72,8 @@ void read_retry(const json::object& object, const std::string& at, FieldFaults& 
   if (const json::object* const found = fields.object("backoff")) {
     Fields backoff(*found, fields.pointer("backoff"), faults);
     const bool fixed = backoff.choice("type", {"exponential", "fixed"}) == std::size_t{1};
-    policy.backoff = backoff.duration("initial").value_or(0);
-    policy.backoff_max = backoff.duration("max").value_or(0);
+    policy.backoff = read_backoff(backoff, "initial");
+    policy.backoff_max = read_backoff(backoff, "max");
     policy.jitter = static_cast<std::uint32_t>(backoff.number("jitter", 0, 100).value_or(0));
     if (fixed && policy.backoff_max > 0) backoff.fault("max", "a fixed back-off has no bound");
     if (!fixed && policy.backoff_max < policy.backoff)
@@ -126,6 +127,10 @@ json::object json_of(const queue::RetryPolicy& policy) {
 
 }  // namespace
 
+void require_key(std::string_view text) {
+  if (!beanstalk::is_key(text)) throw Problem(kBadRequest, key_fault(text));
+}
+
 void read_job(const json::object& object, const std::string& at, FieldFaults& faults,
               JobFields& job) {
   Fields fields(object, at, faults);
@@ -137,7 +142,7 @@ void read_job(const json::object& object, const std::string& at, FieldFaults& fa
   order.due_in = delay.value_or(0);
   order.ttr = read_ttr(fields).value_or(order.ttr);
   if (const auto key = fields.text("key")) {
-    if (!is_key(*key)) fields.fault("key", key_fault(*key));
+    if (!beanstalk::is_key(*key)) fields.fault("key", key_fault(*key));
     job.key = *key;
   }
   if (const auto what =

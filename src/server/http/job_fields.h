@@ -29,6 +29,9 @@ struct JobFields {
   JobFields& operator=(const JobFields&) = delete;
 };
 
+// Throws Problem if the text is no key, as put-job has it.
+void require_key(std::string_view text);
+
 // Reads the description of a job: all fields that a client may set. Faults are noted.
 void read_job(const boost::json::object& object, const std::string& at, FieldFaults& faults,
               JobFields& job);

@@ -22,6 +22,7 @@ queue::JobId named_job(Exchange& x) {
 // The same PUT twice leaves one job. `If-None-Match: *` creates only, `If-Match` replaces only.
 void put_key(Exchange& x) {
   x.use_tube();
+  require_key(x.names[1]);
   JobFields job;
   if (describes_job(x.request)) {
     boost::json::object object = parse_object(x.request.body);

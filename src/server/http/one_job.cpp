@@ -20,6 +20,14 @@ void answer_with(Exchange& x, const queue::JobStats& stats, std::optional<std::s
             .durable_at = stats.durable_at});
 }
 
+void require_size(Exchange& x, std::string_view body) {
+  const std::size_t most =
+      std::min<std::size_t>(x.service().options().max_job_size, queue::kBodyPiece);
+  if (body.size() <= most) return;
+  throw Problem(kTooLarge, fmt::format("the body of the job has {} bytes; the limit is {}",
+                                       body.size(), most));
+}
+
 std::string path_of(queue::JobId id) {
   return fmt::format("/v1/jobs/{}", id);
 }
@@ -37,12 +45,7 @@ Problem too_large_to_show(std::size_t bytes) {
 
 queue::PutOutcome put(Exchange& x, const JobFields& job) {
   x.require_room();
-  const std::size_t most =
-      std::min<std::size_t>(x.service().options().max_job_size, queue::kBodyPiece);
-  if (job.body.size() > most) {
-    throw Problem(kTooLarge, fmt::format("the body of the job has {} bytes; the limit is {}",
-                                         job.body.size(), most));
-  }
+  require_size(x, job.body);
   return x.engine().put(x.client(), x.now(), job.order, job.body);
 }
 
@@ -97,7 +100,10 @@ void patch_one(Exchange& x, queue::JobId id) {
   read_patch(parse_object(x.request.body), faults, fields);
   faults.throw_if_any();
   require_match(x, id);
-  if (fields.patch.body) x.require_room();
+  if (fields.patch.body) {
+    x.require_room();
+    require_size(x, *fields.patch.body);
+  }
   using Result = queue::ChangeOutcome::Result;
   const queue::ChangeOutcome outcome = x.engine().patch(x.now(), id, fields.patch);
   switch (outcome.result) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <boost/asio/ip/address.hpp>
+#include <stdexcept>
 #include <utility>
 
 #include "server/http/reply.h"
@@ -207,6 +208,8 @@ void Session::or_answer_problem(Action action) {
     refuse(Problem(kFailed, error.what()));
   } catch (const queue::OverLimit& error) {
     refuse(Problem(kNoMemory, error.what()));
+  } catch (const std::invalid_argument& error) {  // only the engine has checked it
+    refuse(Problem(kBadRequest, error.what()));
   }
 }
 
