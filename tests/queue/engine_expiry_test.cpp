@@ -95,6 +95,16 @@ TEST_F(EngineExpiry, AWaitingClientIsServedBehindAStormThatExpires) {
   EXPECT_EQ(queue.deliveries(), Words{"2:new"});
 }
 
+// 64 of them are taken away by their timers, and the next 16 by the reserve itself.
+TEST_F(EngineExpiry, AReserveLooksBehindTheLastOneThatItTakesAway) {
+  for (int i = 0; i < 64 + 16; ++i) put("old", {.priority = 0, .expires_in = 100});
+  put("new", {.priority = 1});
+  queue.add_ns(100 * kMs);
+  const auto got = engine.reserve(worker, queue.now(), {});
+  ASSERT_TRUE(got) << "it waits, and no timer is left that would end that";
+  EXPECT_EQ(queue.word(*got), "new");
+}
+
 TEST_F(EngineExpiry, ARestartEndsWhatHasExpiredMeanwhile) {
   const JobId dropped = put("a", {.expires_in = 100});
   const JobId buried = put("b", {.expires_in = 100, .at_expiry = AtExpiry::kDead});

@@ -257,6 +257,29 @@ TEST_F(HttpSession, ReadsABodyThatIsNotAtHandLater) {
   EXPECT_EQ(take_answer(bytes).value().at("body"), "a");
 }
 
+TEST_F(HttpSession, RefusesABodyWhoseEndIsNotSure) {
+  const auto refused = [this](std::string_view headers) {
+    Session other(server.service, names);
+    const std::string request = "POST /v1/tubes/t/jobs HTTP/1.1\r\nHost: localhost\r\n" +
+                                std::string(headers) + "\r\n5\r\nhello\r\n0\r\n\r\n";
+    other.receive(request);
+    return other.replies().sendable(durable).starts_with("HTTP/1.1 400 ") &&
+           other.wants() == Protocol::Wants::kNothing;
+  };
+  EXPECT_TRUE(refused("Transfer-Encoding: gzip\r\n"));
+  EXPECT_TRUE(refused("Transfer-Encoding: chunked, gzip\r\n"));
+  EXPECT_TRUE(refused("Transfer-Encoding: gzip, chunked\r\n"));
+  EXPECT_TRUE(refused("Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n"));
+  EXPECT_TRUE(refused("Transfer-Encoding: chunked\r\nContent-Length: 5\r\n"));
+  EXPECT_TRUE(refused("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n"));
+  EXPECT_TRUE(refused("Content-Length: 5\r\nContent-Length: 6\r\n"));
+  EXPECT_TRUE(refused("Content-Length: +5\r\n"));
+  EXPECT_TRUE(refused("X: y\nContent-Length: 5\r\n"));
+  EXPECT_TRUE(refused("Host: evil.example\r\nContent-Length: 5\r\n"));
+  EXPECT_FALSE(refused("Transfer-Encoding: Chunked\r\n"));
+  EXPECT_EQ(server.engine.stats().jobs.total, 1U);
+}
+
 // --- What must not reach the engine: it throws, and nobody else would catch that.
 
 TEST_F(HttpSession, RefusesABackOffBeyondTheYear9999) {

@@ -22,6 +22,8 @@ namespace {
 
 using Pairs = std::vector<std::pair<std::string, std::string>>;
 
+constexpr unsigned kVersion = 11;  // HTTP/1.1
+
 std::string in_small_letters(std::string_view text) {
   std::string small(text);
   std::transform(small.begin(), small.end(), small.begin(),
@@ -77,6 +79,7 @@ void RequestReader::begin() {
   parser_->header_limit(kLongestHeader);
   parser_->body_limit(most_);
   used_ = 0;
+  is_checked_ = false;
   told_to_continue_ = false;
 }
 
@@ -85,7 +88,23 @@ std::size_t RequestReader::read(std::string_view bytes) {
   const std::size_t used = parser_->put(boost::asio::buffer(bytes.data(), bytes.size()), error);
   used_ += used;
   if (error && error != beast::http::error::need_more) throw refusal(error, most_);
+  if (parser_->is_header_done() && !is_checked_) check_header();
   return used;
+}
+
+// Beast takes a body whose last encoding is not chunked for none, and its bytes for the next
+// request. A proxy in front may see that otherwise, and take it for part of this one.
+void RequestReader::check_header() {
+  namespace http = beast::http;
+  is_checked_ = true;
+  const auto& message = parser_->get();
+  const auto encoding = message[http::field::transfer_encoding];
+  const auto encodings = message.count(http::field::transfer_encoding);
+  const bool is_chunked = encodings == 1 && beast::iequals(encoding, "chunked");
+  if (encodings > 0 && (!is_chunked || message.version() < kVersion))
+    throw Problem(kBadRequest, "the only Transfer-Encoding is chunked, in HTTP/1.1");
+  if (message.count(http::field::host) > 1)
+    throw Problem(kBadRequest, "there is more than one Host");
 }
 
 bool RequestReader::is_done() const {

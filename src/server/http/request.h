@@ -71,10 +71,12 @@ class RequestReader {
   struct Parser;
 
   void begin();
+  void check_header();
 
   std::uint64_t most_;
   std::unique_ptr<Parser> parser_;
   std::size_t used_ = 0;
+  bool is_checked_ = false;  // the header
   bool told_to_continue_ = false;
 };
 
