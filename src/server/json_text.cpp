@@ -54,6 +54,16 @@ bool is_utf8(std::string_view bytes) {
   return true;
 }
 
+std::string to_utf8(std::string_view text) {
+  std::string utf8;
+  while (!text.empty()) {
+    const std::size_t size = utf8_sequence(text);
+    utf8 += size == 0 ? "\uFFFD" : text.substr(0, size);
+    text.remove_prefix(std::max<std::size_t>(size, 1));
+  }
+  return utf8;
+}
+
 std::string to_base64(std::string_view bytes) {
   std::string text;
   text.reserve((bytes.size() + 2) / 3 * 4);

@@ -15,6 +15,9 @@ namespace carillon::server {
 // nothing above U+10FFFF.
 bool is_utf8(std::string_view bytes);
 
+// Returns the text with U+FFFD in the place of each byte that belongs to no UTF-8.
+std::string to_utf8(std::string_view text);
+
 // Returns the bytes in Base64 with padding (RFC 4648, section 4).
 std::string to_base64(std::string_view bytes);
 // Returns none if the text is not what to_base64() returns for some bytes.

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "server/json_text.h"
 #include "test_server.h"
 
 namespace carillon::server::http {
@@ -278,6 +279,20 @@ TEST_F(HttpSession, RefusesABodyWhoseEndIsNotSure) {
   EXPECT_TRUE(refused("Host: evil.example\r\nContent-Length: 5\r\n"));
   EXPECT_FALSE(refused("Transfer-Encoding: Chunked\r\n"));
   EXPECT_EQ(server.engine.stats().jobs.total, 1U);
+}
+
+// JSON is UTF-8 (RFC 8259, 8.1), whatever bytes a job or a request has.
+TEST_F(HttpSession, RepliesAreUtf8) {
+  beanstalk::Client worker(server);
+  worker.say("name-client w\xFF\r\nput-job 1 key=k\xFF\r\na\r\nreserve\r\nfail-job 1 1\r\n\xFE\r\n");
+  const Answer shown = ask("GET", "/v1/jobs/1");
+  ASSERT_TRUE(is_utf8(shown.body));
+  EXPECT_EQ(shown.value().at("key_base64"), "a/8=");
+  const json::value attempt = shown.value().at("attempts").at(0);
+  EXPECT_EQ(attempt.at("worker_base64"), "d/8=");
+  EXPECT_EQ(attempt.at("error_base64"), "/g==");
+  EXPECT_EQ(ask("GET", "/v1/tubes/t%FF").detail(), "there is no tube \"t\uFFFD\"");
+  EXPECT_TRUE(is_utf8(put("{\"delay\":\"" + std::string(58, 'x') + "\u00E4\"}").body));
 }
 
 // --- What must not reach the engine: it throws, and nobody else would catch that.

@@ -15,6 +15,15 @@ namespace {
 using namespace std::string_literals;
 
 // RFC 4648, section 10.
+TEST(JsonText, WhatIsNoUtf8IsReplaced) {
+  EXPECT_EQ(to_utf8("a\xC3\xA4"), "a\xC3\xA4");
+  EXPECT_EQ(to_utf8("a\xC3"), "a\uFFFD");
+  EXPECT_EQ(to_utf8("\xFF\xFE"
+                    "b"),
+            "\uFFFD\uFFFD"
+            "b");
+}
+
 TEST(JsonText, Base64AsInTheRfc) {
   EXPECT_EQ(to_base64(""), "");
   EXPECT_EQ(to_base64("f"), "Zg==");

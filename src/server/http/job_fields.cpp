@@ -109,6 +109,15 @@ std::string_view name_of(queue::Ending ending) {
   return "unknown";
 }
 
+// A text that is not UTF-8 comes as Base64, under another name.
+void set_text(json::object& object, std::string_view name, std::string_view text) {
+  if (is_utf8(text)) {
+    object[name] = text;
+  } else {
+    object[std::string(name) + "_base64"] = to_base64(text);
+  }
+}
+
 std::string shown(queue::Millis duration) {
   return duration % 1'000 == 0 ? fmt::format("{}s", duration / 1'000)
                                : fmt::format("{}ms", duration);
@@ -213,7 +222,7 @@ json::object json_of(const queue::JobStats& stats, const std::vector<queue::Atte
   const queue::JobRecord& record = stats.record;
   const queue::JobExtras& extras = *record.extras;
   json::object job{{"id", record.id}, {"tube", stats.tube}};
-  if (!extras.key.empty()) job["key"] = extras.key;
+  if (!extras.key.empty()) set_text(job, "key", extras.key);
   job["state"] = name_of(stats.state, extras.death);
   job["priority"] = record.priority;
   job["due"] = format_timestamp(record.due);
@@ -223,16 +232,15 @@ json::object json_of(const queue::JobStats& stats, const std::vector<queue::Atte
   job["failed_attempts"] = extras.attempts;
   json::array attempts;
   for (const queue::Attempt& attempt : story) {
-    attempts.push_back({{"at", format_timestamp(attempt.at)},
-                        {"ended", name_of(attempt.ending)},
-                        {"worker", attempt.worker},
-                        {"error", attempt.error}});
+    json::object told{{"at", format_timestamp(attempt.at)}, {"ended", name_of(attempt.ending)}};
+    set_text(told, "worker", attempt.worker);
+    set_text(told, "error", attempt.error);
+    attempts.push_back(std::move(told));
   }
   job["attempts"] = std::move(attempts);
   if (extras.cancel_asked) job["cancel_requested"] = true;
   job["body_bytes"] = record.body_bytes;
-  if (body)
-    job[is_utf8(*body) ? "body" : "body_base64"] = is_utf8(*body) ? *body : to_base64(*body);
+  if (body) set_text(job, "body", *body);
   return job;
 }
 

@@ -3,6 +3,8 @@
 
 #include <boost/json.hpp>
 
+#include "server/json_text.h"
+
 namespace carillon::server::http {
 
 namespace {
@@ -17,12 +19,12 @@ std::string Problem::json(std::string_view path) const {
   document["type"] = std::string(kTypes).append(kind_.slug);
   document["title"] = kind_.title;
   document["status"] = kind_.status;
-  document["detail"] = detail_;
+  document["detail"] = to_utf8(detail_);  // it may name what the client has sent
   document["instance"] = path;
   if (!faults_.empty()) {
     boost::json::array errors;
     for (const FieldFault& fault : faults_)
-      errors.push_back({{"pointer", fault.pointer}, {"detail", fault.detail}});
+      errors.push_back({{"pointer", fault.pointer}, {"detail", to_utf8(fault.detail)}});
     document["errors"] = std::move(errors);
   }
   return boost::json::serialize(document);
