@@ -326,6 +326,26 @@ TEST_F(HttpSession, RefusesAKeyThatIsNone) {
   EXPECT_EQ(put_key(std::string(queue::kMaxKey, 'k')), 201);
 }
 
+TEST_F(HttpSession, AJobThatGoesOrChangesWhileItsBodyIsReadIsLookedAtAgain) {
+  put(R"({"body":"a"})");
+  server.store.bodies_are_on_disk = true;
+  const auto ask_and = [this](std::string_view path, const auto& change) {
+    ask("GET", path);
+    change();
+    session.body_read({.bytes = {}, .error = "no such body", .damaged = true});
+    if (session.wants() == Protocol::Wants::kDelivery)
+      session.body_read({.bytes = "b", .error = {}, .damaged = false});
+    std::string bytes = read();
+    return take_answer(bytes);
+  };
+  const auto patch = [this] { server.engine.patch(server.now, 1, {.body = "b"}); };
+  const auto cancel = [this] { server.engine.cancel(server.now, 1); };
+  EXPECT_EQ(ask_and("/v1/jobs/1", [] {}).status, 500) << "it is damaged";
+  EXPECT_EQ(ask_and("/v1/jobs/1", patch).value().at("body"), "b");
+  EXPECT_EQ(ask_and("/v1/jobs/1/body", patch).body, "b");
+  EXPECT_EQ(ask_and("/v1/jobs/1/body", cancel).status, 404);
+}
+
 TEST_F(HttpSession, TellsThatTheStoreHasFailed) {
   put(R"({"body":"a"})");
   server.store.appends_fail = true;

@@ -42,10 +42,23 @@ void Exchange::require_room() {
     throw Problem(kNoSpace, "the disk, or the memory for jobs, is nearly full");
 }
 
-void Exchange::body_came(std::string_view body) {
-  awaited_.reset();
+void Exchange::read_body(queue::JobId job, queue::JobId body_id, OnBody then, Again again) {
+  awaited_of_ = job;
+  awaited_ = body_id;
+  on_body_ = std::move(then);
+  again_ = again;
+}
+
+void Exchange::body_came(const Body& body) {
   now_ = service_.now();
-  std::exchange(on_body_, {})(*this, body);
+  const queue::JobId awaited = *std::exchange(awaited_, std::nullopt);
+  if (body.bytes) return std::exchange(on_body_, {})(*this, *body.bytes);
+  if (body.damaged) {
+    const auto job = engine().peek(now_, awaited_of_);
+    if (!job || job->body_id != awaited) return again_(*this, awaited_of_);
+  }
+  service_.report_store_failure(body.error);
+  throw Problem(kFailed, "the body cannot be read: " + body.error);
 }
 
 }  // namespace carillon::server::http

@@ -1,11 +1,14 @@
 // A request that is being answered: what the functions of the API (routes.h) work with.
 //
-//   void answer_job(Exchange& x) {
-//     const auto stats = x.engine().job_stats(x.now(), x.job_id());
+//   void answer_one(Exchange& x, queue::JobId id) {
+//     const auto stats = x.engine().job_stats(x.now(), id);
 //     if (!stats) throw Problem(kNotFound, "there is no such job");
-//     x.read_body(stats->record.body_id(), [stats = *stats](Exchange& x, std::string_view body) {
-//       x.answer({.body = json_of(stats, body), .durable_at = stats.durable_at});
-//     });
+//     x.read_body(
+//         id, stats->record.body_id(),
+//         [stats = *stats](Exchange& x, std::string_view body) {
+//           x.answer({.body = json_of(stats, body), .durable_at = stats.durable_at});
+//         },
+//         answer_one);
 //   }
 //
 // Such a function answers, or asks for a body, or throws Problem. It may throw queue::StoreError
@@ -31,6 +34,7 @@ namespace carillon::server::http {
 class Exchange {
  public:
   using OnBody = std::function<void(Exchange&, std::string_view body)>;
+  using Again = void (*)(Exchange&, queue::JobId);
 
   Exchange(Service& service, queue::ClientId client, Request asked)
       : request(std::move(asked)), service_(service), client_(client), now_(service.now()) {}
@@ -54,17 +58,16 @@ class Exchange {
 
   void answer(Reply reply) { reply_ = std::move(reply); }
   // `then` is called with the body, at once or later, unless it cannot be read: the request is
-  // answered with the reason then. REQUIRES: the function returns after this.
-  void read_body(queue::JobId body_id, OnBody then) {
-    awaited_ = body_id;
-    on_body_ = std::move(then);
-  }
+  // answered with the reason then. If the job was deleted meanwhile, or has another body, `again`
+  // is called with it instead, to look anew. REQUIRES: the function returns after this.
+  void read_body(queue::JobId job, queue::JobId body_id, OnBody then, Again again);
 
   // For the session: what the function has asked for.
   std::optional<Reply> take_reply() { return std::exchange(reply_, std::nullopt); }
   std::optional<queue::JobId> awaited_body() const { return awaited_; }
-  // Calls what waits for the body. It may wait for another one then.
-  void body_came(std::string_view body);
+  // Calls what waits for the body. It may wait for another one then. Throws Problem if there is no
+  // body because it is damaged.
+  void body_came(const Body& body);
 
  private:
   Service& service_;
@@ -72,7 +75,9 @@ class Exchange {
   queue::Now now_;
   std::optional<Reply> reply_;
   std::optional<queue::JobId> awaited_;
+  queue::JobId awaited_of_ = 0;  // the job
   OnBody on_body_;
+  Again again_ = nullptr;
 };
 
 }  // namespace carillon::server::http

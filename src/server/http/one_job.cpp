@@ -79,9 +79,10 @@ void answer_one(Exchange& x, queue::JobId id) {
   const auto stats = x.engine().job_stats(x.now(), id);
   if (!stats) throw no_such_job(id);
   if (stats->record.body_bytes > queue::kBodyPiece) return answer_with(x, *stats, std::nullopt);
-  x.read_body(stats->record.body_id(), [stats = *stats](Exchange& then, std::string_view body) {
-    answer_with(then, stats, body);
-  });
+  x.read_body(
+      id, stats->record.body_id(),
+      [stats = *stats](Exchange& then, std::string_view body) { answer_with(then, stats, body); },
+      answer_one);
 }
 
 void require_match(Exchange& x, queue::JobId id) {

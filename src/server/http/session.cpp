@@ -172,23 +172,17 @@ void Session::go_on() {
       state_ = State::kReading;
       return;
     }
-    body_came(*body);
+    exchange_->body_came(*body);
   }
   if (const auto reply = exchange_->take_reply()) send(*reply);
   exchange_.reset();
-}
-
-void Session::body_came(const Body& body) {
-  if (body.bytes) return exchange_->body_came(*body.bytes);
-  service_.report_store_failure(body.error);
-  throw Problem(kFailed, "the body cannot be read: " + body.error);
 }
 
 void Session::body_read(const Body& body) {
   if (state_ != State::kReading) return;
   state_ = State::kRequest;
   or_answer_problem([&] {
-    body_came(body);
+    exchange_->body_came(body);
     go_on();
   });
 }

@@ -67,12 +67,10 @@ class Session final : public Protocol {
   void look_at_size();
   void check_caller(const Request& request) const;
   void go_on();
-  void body_came(const Body& body);
   // Calls `action`, and answers with what it throws.
   template <class Action>
   void or_answer_problem(Action action);
   void refuse(const Problem& problem);
-  void end_with(const Problem& problem);
   void send(const Reply& reply);
 
   Service& service_;
