@@ -23,9 +23,10 @@ constexpr std::uint64_t kPatience = 100;
 LoadedJob* Engine::State::first_ready(Tube& tube) {
   constexpr int kAtOnce = 16;
   if (!tube.open()) return nullptr;
-  for (int expired = 0; expired < kAtOnce && !tube.ready.empty(); ++expired) {
+  for (int expired = 0; !tube.ready.empty(); ++expired) {
     LoadedJob& first = *tube.ready.begin();
     if (!first.record.has_expired(clock.utc())) return &first;
+    if (expired == kAtOnce) break;  // its timer has not fired yet, and will let the tube be served
     entrust(first, std::nullopt);
   }
   return nullptr;
