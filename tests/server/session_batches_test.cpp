@@ -316,6 +316,24 @@ TEST_F(SessionBatches, IdsThatAreWrongChangeNothing) {
   EXPECT_EQ(ready(), 1U);
 }
 
+// Each step of 64 jobs reads the clock: the first two readings let the delay end in the year 9999.
+TEST_F(SessionBatches, ADelayThatFitsNoMoreIsRefusedInTheMiddle) {
+  std::string jobs;
+  std::string ids;
+  for (int id = 1; id <= 65; ++id) {
+    jobs += "0\r\n\r\n";
+    ids += std::to_string(id) + " ";
+  }
+  client.say(put_jobs(jobs));
+  worker.say("reserve-jobs 65\r\n");
+  server.reading_takes_ns = 1'000'000'000;
+  const queue::Millis delay = queue::kLastDue - server.now.utc_ns / 1'000'000 - 2'500;
+  const std::string answer =
+      worker.say(with_data("release-jobs", ids, "delay=" + std::to_string(delay) + "ms"));
+  EXPECT_TRUE(answer.starts_with("JOBS 65\r\nRELEASED 1\r\n")) << answer;
+  EXPECT_TRUE(answer.ends_with("RELEASED 64\r\nOUT_OF_RANGE 65\r\n")) << answer;
+}
+
 TEST_F(SessionBatches, JobsThatCannotBeDeletedStay) {
   client.say(put_jobs("1\r\na\r\n1\r\nb\r\n"));
   server.store.appends_fail = true;

@@ -104,6 +104,7 @@ void Session::go_on_with_each() {
   const std::span<const queue::JobId> ids = rest.first(std::min(rest.size(), kAtOnce));
   const bool releases = put_.verb == Verb::kReleaseJobs;
   std::vector<queue::Outcome> outcomes;
+  std::string_view failure = "INTERNAL_ERROR ";
   try {
     queue::Engine& engine = service_.engine();
     const queue::Now now = service_.now();
@@ -112,6 +113,8 @@ void Session::go_on_with_each() {
                         : engine.remove_all(client_, now, ids);
   } catch (const queue::StoreError& error) {
     service_.report_store_failure(error.what());
+  } catch (const std::out_of_range&) {  // the delay still fitted in an earlier step
+    failure = "OUT_OF_RANGE ";
   }
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
     const std::string_view done = releases ? "RELEASED " : "DELETED ";
@@ -120,7 +123,7 @@ void Session::go_on_with_each() {
     each.durable_at = std::max(each.durable_at, outcomes[i].durable_at);
   }
   for (std::size_t i = outcomes.size(); i < ids.size(); ++i)
-    each.answers.append("INTERNAL_ERROR ").append(std::to_string(ids[i])).append(kEnd);
+    each.answers.append(failure).append(std::to_string(ids[i])).append(kEnd);
   each.next += ids.size();
   if (each.next == each.ids.size()) answer_each();
 }
