@@ -44,6 +44,16 @@ TEST_F(SessionBulk, Cancel) {
   EXPECT_EQ(client.say("cancel-jobs none after=d1-1\r\n"), "CHANGED 0 0 end\r\n");
 }
 
+TEST_F(SessionBulk, AnAnswerWaitsForTheChangesOfOthers) {
+  put(1);
+  Client other(server);
+  other.say("delete 1\r\n");
+  client.durable = 0;
+  EXPECT_EQ(client.say("cancel-jobs default\r\n"), "") << "a crash may bring the job back";
+  client.durable = UINT64_MAX;
+  EXPECT_EQ(client.read(), "CHANGED 0 0 end\r\n");
+}
+
 TEST_F(SessionBulk, Retry) {
   put(2, "max-attempts=1");
   client.say("reserve\r\nfail-job 1 2\r\nno\r\nreserve\r\nbury 2 0\r\n");

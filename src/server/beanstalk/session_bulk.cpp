@@ -73,17 +73,18 @@ void Session::go_on_changing() {
     // What was changed is told. The next command meets the failure, if it lasts.
     bulk_->changed > 0 ? answer_bulk() : answer_store_failure(error.what());
   } catch (const queue::OverLimit& error) {
-    answer_out_of_memory(error.what());
+    bulk_->changed > 0 ? answer_bulk() : answer_out_of_memory(error.what());
   }
   state_ = State::kLine;
   bulk_.reset();
 }
 
+// That no job is left may be due to changes of others, which must be durable as well.
 void Session::answer_bulk() {
   const queue::JobBulk& bulk = *bulk_;
   const std::string next = bulk.list.done ? "end" : to_text(bulk.list.next);
-  replies_.add(bulk.durable_at, bulk.dry_run ? "WOULD_CHANGE " : "CHANGED ", bulk.changed, " ",
-               bulk.left, " ", next, kEnd);
+  replies_.add(service_.engine().last_sequence(), bulk.dry_run ? "WOULD_CHANGE " : "CHANGED ",
+               bulk.changed, " ", bulk.left, " ", next, kEnd);
 }
 
 void Session::due_counts(const Command& c) {
