@@ -134,9 +134,12 @@ void Connection::make_room_to_read() {
   begin_ = 0;
   const std::size_t bytes = input_.size();
   const bool memory_is_short = !memory().has(memory().bytes() / 4);
+  // The header of a request of HTTP must be there as a whole. A read of no bytes would end at once,
+  // again and again.
+  const bool needs_all_of_it = end_ == bytes && session_->wants() == Wants::kInput;
   if (memory_is_short && end_ == 0 && bytes > kFirstBuffer) {
     input_ = std::vector<char>(kFirstBuffer);
-  } else if (was_full && bytes < kLargestBuffer && !memory_is_short) {
+  } else if (was_full && bytes < kLargestBuffer && (!memory_is_short || needs_all_of_it)) {
     input_.resize(bytes * 2);
   }
 }

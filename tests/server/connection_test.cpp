@@ -14,7 +14,10 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
+#include "server/http/session.h"
 #include "test_server.h"
 
 namespace carillon::server {
@@ -43,14 +46,17 @@ struct CountingOwner final : Connection::Owner {
 // The client's end of a socket pair, and the server's connection.
 class Pair {
  public:
-  Pair(boost::asio::io_context& io, Service& service, Connection::Owner& owner) {
+  Pair(boost::asio::io_context& io, Service& service, Connection::Owner& owner)
+      : Pair(io, service, owner, std::make_unique<beanstalk::Session>(service)) {}
+  Pair(boost::asio::io_context& io, Service& service, Connection::Owner& owner,
+       std::unique_ptr<Protocol> session) {
     std::array<int, 2> ends{};
     EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends.data()), 0);
     client_ = ends[0];
     server_ = ends[1];
     connection = std::make_shared<Connection>(
         Connection::Socket(io, boost::asio::generic::stream_protocol(AF_UNIX, 0), server_), service,
-        owner, std::make_unique<beanstalk::Session>(service));
+        owner, std::move(session));
   }
   Pair(const Pair&) = delete;
   Pair& operator=(const Pair&) = delete;
@@ -142,6 +148,22 @@ TEST_F(ConnectionTest, WithAFullBufferAReserveThatWaitsReadsNothingAndIsWatched)
   EXPECT_EQ(owner.watches, 1);
   poll();
   EXPECT_EQ(owner.turns, 2);
+}
+
+// Memory is short here, too, but nothing of a request can be used before its whole header is there.
+TEST_F(ConnectionTest, AHeaderThatFillsTheBufferIsReadToItsEnd) {
+  const std::vector<std::string> names;
+  Pair pair(io, server.service, owner, std::make_unique<http::Session>(server.service, names));
+  MemoryPool::Share others(server.service.memory());
+  others.set(server.service.memory().free());
+  pair.connection->read_on();
+  pair.send("GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: " + std::string(10'000, 'x') +
+            "\r\n\r\n");
+  for (int turn = 0; turn < 5; ++turn) {
+    poll();
+    serve(pair);
+  }
+  EXPECT_TRUE(pair.connection->session().replies().sendable(0).starts_with("HTTP/1.1 200 OK"));
 }
 
 // A connection that is closed is owned by nobody, and in line it would be found after its end.
