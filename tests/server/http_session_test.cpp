@@ -281,6 +281,14 @@ TEST_F(HttpSession, RefusesABodyWhoseEndIsNotSure) {
   EXPECT_EQ(server.engine.stats().jobs.total, 1U);
 }
 
+// As milliseconds it would lie in 1970, and the job would be ready at once.
+TEST_F(HttpSession, RefusesAMomentInSeconds) {
+  EXPECT_EQ(put(R"({"due":1893456000})").detail(),
+            "/due: 1893456000: seconds since 1970? The unit is milliseconds");
+  EXPECT_EQ(ask("POST", "/v1/tubes/t/jobs", "", "Carillon-Due: 1893456000\r\n").status, 400);
+  EXPECT_EQ(put(R"({"due":1893456000000})").status, 201);
+}
+
 // JSON is UTF-8 (RFC 8259, 8.1), whatever bytes a job or a request has.
 TEST_F(HttpSession, RepliesAreUtf8) {
   beanstalk::Client worker(server);

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <stdexcept>
 
+#include "server/beanstalk/command.h"
 #include "server/duration.h"
 #include "server/timestamp.h"
 
@@ -143,7 +144,12 @@ std::optional<queue::Millis> Fields::duration(std::string_view name) {
 std::optional<queue::UtcMs> Fields::moment(std::string_view name) {
   const json::value* const value = find(name);
   if (value == nullptr) return std::nullopt;
-  if (!value->is_string()) return number(name, 0, queue::kLastDue);
+  if (!value->is_string()) {
+    const auto ms = number(name, 0, queue::kLastDue);
+    if (!ms || *ms < beanstalk::kFirstSeconds || *ms >= beanstalk::kFirstMillis) return ms;
+    fault(name, fmt::format("{}: seconds since 1970? The unit is milliseconds", *ms));
+    return std::nullopt;
+  }
   try {
     return parse_timestamp(std::string_view(value->get_string()));
   } catch (const std::invalid_argument& error) {
