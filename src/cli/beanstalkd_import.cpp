@@ -178,9 +178,12 @@ std::uint64_t BeanstalkdImport::highest_id_shown(const std::vector<TubeToImport>
   return highest;
 }
 
-std::uint64_t BeanstalkdImport::delayed_jobs() {
+// Of these tubes alone: those of a tube that has appeared meanwhile would not be found among them.
+std::uint64_t BeanstalkdImport::delayed_jobs(const std::vector<TubeToImport>& tubes) {
   std::uint64_t jobs = 0;
-  for (const TubeToImport& tube : tubes()) jobs += tube.counts.delayed;
+  for (const TubeToImport& tube : tubes) {
+    if (const auto stats = source_.stats_tube(tube.name)) jobs += counts_of(*stats).delayed;
+  }
   return jobs;
 }
 
@@ -196,7 +199,7 @@ std::vector<BeanstalkdImport::DelayedId> BeanstalkdImport::find_delayed(
   std::uint64_t wanted = 0;
   for (std::uint64_t round = 0;; ++round) {
     look_for_stop();
-    if (round % kRecount == 0) wanted = std::min<std::uint64_t>(delayed_jobs(), kMostDelayed);
+    if (round % kRecount == 0) wanted = std::min<std::uint64_t>(delayed_jobs(tubes), kMostDelayed);
     if (found.size() >= wanted) return found;
     std::vector<std::uint64_t> ids;
     for (std::uint64_t i = 0; i < kIdsAtOnce && below > 1; ++i) ids.push_back(--below);

@@ -90,7 +90,7 @@ class BeanstalkdImport {
   void drain_delayed(const std::vector<TubeToImport>& tubes);
   std::vector<DelayedId> find_delayed(const std::vector<TubeToImport>& tubes);
   std::uint64_t highest_id_shown(const std::vector<TubeToImport>& tubes);
-  std::uint64_t delayed_jobs();
+  std::uint64_t delayed_jobs(const std::vector<TubeToImport>& tubes);
   void move_delayed(const std::string& tube, std::span<const DelayedId> jobs);
   void move(Client& source, const std::string& tube, const std::vector<Found>& jobs);
   void bury(const PutAnswer& put);

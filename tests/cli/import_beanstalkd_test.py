@@ -4,8 +4,10 @@ is compared with what was there, also when imports are killed again and again.""
 import json
 import random
 import signal
+import socket
 import sys
 import tempfile
+import threading
 import time
 import unittest
 
@@ -38,6 +40,36 @@ def reserve_all(server, tube):
         stats = connection.stats(b"stats-job %d" % reply.number())
         jobs.append((int(stats["pri"]), int(stats["ttr"]), reply.body))
         assert connection.call(b"delete %d" % reply.number()).line == b"DELETED"
+
+
+class Between(threading.Thread):
+    """Passes bytes between a client and a server, and calls `first` before the second list-tubes of
+    the client."""
+
+    def __init__(self, port, first):
+        super().__init__(daemon=True)
+        self.listener = socket.create_server((daemon.HOST, 0))
+        self.port = self.listener.getsockname()[1]
+        self.to = (daemon.HOST, port)
+        self.first = first
+        self.lists = 0
+        self.start()
+
+    def run(self):
+        while True:
+            client = self.listener.accept()[0]
+            server = socket.create_connection(self.to)
+            threading.Thread(target=self.passes, args=(client, server), daemon=True).start()
+            threading.Thread(target=self.passes, args=(server, client), daemon=True).start()
+
+    def passes(self, source, target):
+        while data := source.recv(1 << 16):
+            if data == b"list-tubes\r\n":
+                self.lists += 1
+                if self.lists == 2:
+                    self.first()
+            target.sendall(data)
+        target.shutdown(socket.SHUT_WR)
 
 
 class ImportBeanstalkdTest(CliCase):
@@ -86,6 +118,17 @@ class ImportBeanstalkdTest(CliCase):
         self.assertEqual(
             [stats[f"current-jobs-{state}"] for state in ("ready", "delayed", "buried")], ["0"] * 3
         )
+
+    def test_delayed_jobs_of_a_tube_that_appears_meanwhile_come_with_the_next_round(self):
+        self.old_put(b"a", delay=1000)
+        between = Between(
+            self.source.port, lambda: self.old_put(b"b", delay=1000, tube=self.tube + "-new")
+        )
+        summary = json.loads(
+            self.carillon("import", "--beanstalkd", f"{daemon.HOST}:{between.port}", "--json")
+        )
+        self.assertEqual(summary["delayed"], 2)
+        self.old_is_empty()
 
     def test_jobs_arrive_as_they_were(self):
         self.old_put(b"urgent", pri=3, ttr=1)
