@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <stdexcept>
@@ -32,7 +33,7 @@ constexpr std::uint64_t kBuriedDelay = std::uint64_t{3'650} * 86'400;  // second
 std::string options_of(const FileJob& job) {
   std::string options = fmt::format("pri={}", job.priority);
   if (!job.options.empty()) options += " " + job.options;
-  if (job.has_key && job.options.find("on-conflict=") == std::string::npos)
+  if (!job.key.empty() && job.options.find("on-conflict=") == std::string::npos)
     options += " on-conflict=ignore";
   if (job.buried) return fmt::format("{} delay={}s", options, kBuriedDelay);
   return job.when.empty() ? options : options + " " + job.when;
@@ -141,11 +142,17 @@ void FileImport::take_job(FileJob job) {
   const std::size_t bytes = job.body.size() + options.size();
   const bool is_large = job.body.size() > kLargestInBatch;
   const bool is_full = pending_.size() == kBatchJobs || bytes_ + bytes > kBatchBytes;
-  if (is_large || is_full || (!pending_.empty() && pending_.front().job.tube != job.tube))
-    put_batch();
+  const bool is_of_other_tube = !pending_.empty() && pending_.front().job.tube != job.tube;
+  if (is_large || is_full || is_of_other_tube || has_pending_key(job.key)) put_batch();
   if (is_large) return put_large({number_, std::move(job)});
   pending_.push_back({number_, std::move(job)});
   bytes_ += bytes;
+}
+
+// The server refuses a batch in which two jobs have the same key.
+bool FileImport::has_pending_key(const std::string& key) const {
+  return !key.empty() && std::any_of(pending_.begin(), pending_.end(),
+                                     [&key](const Pending& one) { return one.job.key == key; });
 }
 
 std::string FileImport::token(std::uint64_t line) const {
@@ -210,12 +217,12 @@ void FileImport::put_large(const Pending& large) {
   if (options_.dry_run) return static_cast<void>(++jobs_);
   const FileJob& job = large.job;
   std::string options = options_of(job);
-  if (!job.has_key)
+  if (job.key.empty())
     options += fmt::format(" key={} key-window=7d on-conflict=ignore", token(large.number));
   use(job.tube);
   const PutAnswer answer = put_one(large, options);
   const bool is_new = answer.result == PutAnswer::Result::kInserted;
-  ++(is_new ? jobs_ : job.has_key ? met_ : already_);
+  ++(is_new ? jobs_ : job.key.empty() ? already_ : met_);
   if (job.buried) bury({answer.id});
 }
 

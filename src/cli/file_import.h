@@ -6,8 +6,8 @@
 // The jobs go in batches, each put by one put-jobs: all of it or nothing. A batch has a token, of
 // the export's id and its first line, that counts for a week. So when the same file is imported
 // again, the server knows the batches that it has. To make that work, where a batch ends depends on
-// the file alone: at another tube, after so many jobs or bytes, and at the end of each page of the
-// export, because an export that was interrupted goes on there.
+// the file alone: at another tube, after so many jobs or bytes, before a key that it has already,
+// and at the end of each page of the export, because an export that was interrupted goes on there.
 //
 // A job that was buried is put with a delay of ten years, and then buried. A body that is too large
 // for a batch is put by itself, with a key in place of the token.
@@ -63,6 +63,7 @@ class FileImport {
   };
   void take(const std::string& text);
   void take_job(FileJob job);
+  bool has_pending_key(const std::string& key) const;
   void put_batch();
   void put_large(const Pending& large);
   PutAnswer put_one(const Pending& large, const std::string& options);

@@ -98,16 +98,21 @@ void set_field(FileJob& job, std::string_view name, const json::value& value) {
   } else if (name == "tube") {
     job.tube = parse_tube(text);
   } else if (name == "state") {
+    constexpr std::array<std::string_view, 4> kStates = {"delayed", "ready", "reserved", "buried"};
+    if (std::find(kStates.begin(), kStates.end(), text) == kStates.end())
+      refuse(name, "write delayed, ready, reserved or buried");
     job.buried = text == "buried";
   } else if (name == "pri") {
     job.priority =
         static_cast<std::uint32_t>(std::min<std::uint64_t>(number_of(name, value), UINT32_MAX));
     if (job.priority != number_of(name, value)) refuse(name, "more than 4294967295");
   } else if (name == "due" || name == "delay") {
+    if (!job.when.empty()) refuse(name, "there is a due or a delay already");
     job.when = option_of(name, value, text);
   } else {
-    job.has_key = job.has_key || name == "key";
-    add_option(job, option_of(name, value, text));
+    const std::string option = option_of(name, value, text);
+    if (name == "key") job.key = option.substr(option.find('=') + 1);
+    add_option(job, option);
   }
 }
 

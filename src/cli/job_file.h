@@ -31,7 +31,7 @@ struct FileJob {
   std::string options;
   // "due=…", "delay=…" or nothing.
   std::string when;
-  bool has_key = false;
+  std::string key;  // as it stands in `options`; empty: none
   std::string body;
 };
 

@@ -271,6 +271,13 @@ class ExportImportTest(CliCase):
         self.assertEqual((summary["jobs"], summary["exist"]), (1, 1))
         self.assertEqual(c.call(b"peek-job key=a").body, b"mine")
 
+    def test_of_jobs_with_one_key_the_first_is_put(self):
+        self.out.write_text('{"key":"k","body":"a"}\n{"body":"b"}\n{"key":"k","body":"c"}\n')
+        summary = self.import_file(self.out)
+        self.assertEqual([summary["jobs"], summary["exist"]], [2, 1])
+        summary = self.import_file(self.out)
+        self.assertEqual([summary["jobs"], summary["already"]], [0, 3])
+
     def test_wrong_lines_are_named_and_nothing_of_their_batch_is_put(self):
         good = '{"body":"x"}\n'
         cases = {
@@ -286,6 +293,8 @@ class ExportImportTest(CliCase):
             '{"body":"","delya":"3s"}': '"delya": no such option; there are ',
             '{"body":"","delay":"3 parsecs"}': "delay: ",
             '{"body":"","due":1893456000}': "due: ",
+            '{"body":"","due":1893456000000,"delay":"3s"}': '"delay": there is a due or a delay',
+            '{"body":"","state":"dead"}': '"state": write delayed, ready, reserved or buried',
             '{"type":"export","version":2,"id":"x"}': '"version": is 2; this Carillon knows 1',
         }
         for wrong, why in cases.items():
