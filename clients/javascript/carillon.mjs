@@ -32,6 +32,9 @@ import net from "node:net";
 /** Jobs in one command. */
 export const MAX_BATCH = 1000;
 
+// Bytes of a command.
+const MAX_LINE = 1022;
+
 /** Any error of this module. */
 export class CarillonError extends Error {
   constructor(message, options) {
@@ -149,6 +152,15 @@ function words(options) {
     .join("");
 }
 
+function scalar(told) {
+  if (!/^".*"$/s.test(told)) return /^[0-9]+$/.test(told) ? Number(told) : told;
+  return told
+    .slice(1, -1)
+    .replace(/\\(?:x([0-9a-f]{2})|(.))/gs, (_, hex, sign) =>
+      hex ? String.fromCharCode(parseInt(hex, 16)) : sign,
+    );
+}
+
 // Reads the subset of YAML that the server writes: fields, a list, or a list of fields.
 function yaml(text) {
   const items = [];
@@ -163,8 +175,7 @@ function yaml(text) {
     }
     const at = line.indexOf(": ");
     const name = (at < 0 ? line : line.slice(0, at)).trim();
-    const told = at < 0 ? "" : line.slice(at + 2).replace(/^"|"$/g, "");
-    fields[name] = /^[0-9]+$/.test(told) ? Number(told) : told;
+    fields[name] = scalar(at < 0 ? "" : line.slice(at + 2));
   }
   return items.length > 0 ? items : fields;
 }
@@ -178,7 +189,13 @@ function fields(line) {
 }
 
 const list = (told) => (Array.isArray(told) ? told : []);
-const named = (job) => (typeof job === "number" ? String(job) : `key=${job}`);
+
+function word(text) {
+  if (text === "" || text.includes(" ")) throw new TypeError(`"${text}" is empty, or has a space`);
+  return text;
+}
+
+const named = (job) => (typeof job === "number" ? String(job) : `key=${word(job)}`);
 
 // What comes over one connection, as lines and pieces of data.
 class Wire {
@@ -602,7 +619,7 @@ export class Client {
   async setSchedule(name, body, options) {
     const data = bytes(body);
     const all = words({ tube: this.#tube, ...options });
-    await this.#call(`set-schedule ${name} ${data.length}${all}`, ["SCHEDULED"], { data });
+    await this.#call(`set-schedule ${word(name)} ${data.length}${all}`, ["SCHEDULED"], { data });
   }
 
   async deleteSchedule(name) {
@@ -641,7 +658,10 @@ export class Client {
   // Sends a command when those before it are done, and resolves to read(words of the reply).
   // `again`: it may be sent twice.
   #call(command, good, how = {}) {
-    if (/[\r\n]/.test(command)) throw new TypeError(`"${command}" has the end of a line`);
+    // The server would refuse the line alone, and carry out the data as commands.
+    if (/[\r\n\0]/.test(command)) throw new TypeError(`"${command}" has a line's end, or a NUL`);
+    if (Buffer.byteLength(command) > MAX_LINE)
+      throw new TypeError(`"${command.slice(0, 40)}"... has more than ${MAX_LINE} bytes`);
     const result = this.#last.then(() => this.#try(command, good, how));
     this.#last = result.catch(() => {});
     return result;
@@ -655,8 +675,9 @@ export class Client {
         sent = true;
         return await this.#exchange(command, good, how);
       } catch (error) {
+        // Without its tubes, the connection would work on others.
+        if (!(error instanceof Refused) || !sent) this.close();
         if (error instanceof Refused) throw error;
-        this.close();
         if (sent && again) continue;
         const verb = command.split(" ", 1)[0];
         throw new ConnectionLost(`${verb}: ${error.message}`, sent && !how.again, error);

@@ -28,6 +28,7 @@ Not thread-safe: each thread needs a Client of its own.
 import base64
 import datetime
 import json
+import re
 import select
 import socket
 import threading
@@ -50,6 +51,7 @@ __all__ = [
 
 MAX_BATCH = 1_000  # jobs in one command
 MAX_BATCH_BYTES = 1 << 20
+_MAX_LINE = 1_022  # bytes of a command
 
 Body = Union[str, bytes]
 Duration = Union[int, float, str, datetime.timedelta]
@@ -199,11 +201,21 @@ def _options(options: Dict[str, Any]) -> str:
     return "".join(words)
 
 
+def _scalar(value: str) -> Union[int, str]:
+    if len(value) > 1 and value[0] == value[-1] == '"':
+        return re.sub(
+            r"\\(?:x([0-9a-f]{2})|(.))",
+            lambda escape: chr(int(escape[1], 16)) if escape[1] else escape[2],
+            value[1:-1],
+        )
+    return int(value) if value.isascii() and value.isdigit() else value
+
+
 def _yaml(text: str) -> Any:
     """Reads the subset of YAML that the server writes: a dict, a list, or a list of dicts."""
     items: List[Any] = []
     fields: Dict[str, Any] = {}
-    for line in text.splitlines()[1:]:
+    for line in text.split("\n")[1:-1]:
         if line.startswith("- "):
             items.append(line[2:])
             line = line[2:]
@@ -211,8 +223,7 @@ def _yaml(text: str) -> Any:
                 continue
             items[-1] = fields = {}
         name, _, value = line.strip().partition(": ")
-        value = value.strip('"')
-        fields[name] = int(value) if value.isascii() and value.isdigit() else value
+        fields[name] = _scalar(value)
     return items or (fields or [])
 
 
@@ -529,7 +540,9 @@ class Client:
         overlap, spread, tube, pri, ttr."""
         data = _bytes(body)
         options.setdefault("tube", self._tube)
-        self._call(f"set-schedule {name} {len(data)}{_options(options)}", ["SCHEDULED"], data)
+        self._call(
+            f"set-schedule {_word(name)} {len(data)}{_options(options)}", ["SCHEDULED"], data
+        )
 
     def delete_schedule(self, name: str) -> None:
         self._call(f"delete-schedule {name}", ["DELETED"])
@@ -568,8 +581,11 @@ class Client:
         read: Callable[[List[str]], Any] = lambda words: words,
     ) -> Any:
         """Sends a command and returns read(words of the reply). `again`: it may be sent twice."""
-        if "\r" in command or "\n" in command:
-            raise ValueError(f"{command!r} has the end of a line")
+        # The server would refuse the line alone, and carry out the data as commands.
+        if any(sign in command for sign in "\r\n\0"):
+            raise ValueError(f"{command!r} has the end of a line, or a NUL")
+        if len(command.encode()) > _MAX_LINE:
+            raise ValueError(f"{command[:40]!r}... has more than {_MAX_LINE} bytes")
         message = command.encode() + b"\r\n" + (b"" if data is None else data + b"\r\n")
         while True:
             sent = False
@@ -583,8 +599,10 @@ class Client:
                     unknown = sent and not again
                     raise ConnectionLost(f"{command.split(' ')[0]}: {error}", unknown) from error
                 again = False
-            except ValueError:
-                self.close()  # a reply that cannot be read: what follows it is not known
+            except Refused:
+                raise
+            except BaseException:
+                self.close()  # the reply was not read, or not to its end: what follows is not known
                 raise
 
     def _exchange(
@@ -624,8 +642,13 @@ class Client:
         lines += [f"watch {tube}" for tube in self._watched if tube != "default"]
         lines += [] if "default" in self._watched else ["ignore default"]
         lines += [f"name-client {self._name}"] if self._name else []
-        for line in lines:
-            self._exchange(line, f"{line}\r\n".encode(), ["USING", "WATCHING", "NAMED"], 0, list)
+        try:
+            for line in lines:
+                good = ["USING", "WATCHING", "NAMED"]
+                self._exchange(line, f"{line}\r\n".encode(), good, 0, list)
+        except Refused:
+            self.close()  # else the next command would work on another tube
+            raise
 
     def _line(self) -> str:
         line = self._file.readline()
@@ -655,7 +678,7 @@ class Client:
 
     def _told(self, command: str) -> Any:
         def read(words: List[str]) -> Any:
-            return _yaml(self._data(int(words[1])).decode())
+            return _yaml(self._data(int(words[1])).decode("utf-8", "replace"))
 
         return self._call(command, ["OK"], again=True, read=read)
 
@@ -688,5 +711,11 @@ class Client:
         return [line.startswith(good) for line in lines]
 
 
+def _word(text: str) -> str:
+    if not text or " " in text:
+        raise ValueError(f"{text!r} is empty, or has a space")
+    return text
+
+
 def _job(job: Union[int, str]) -> str:
-    return str(job) if isinstance(job, int) else f"key={job}"
+    return str(job) if isinstance(job, int) else f"key={_word(job)}"

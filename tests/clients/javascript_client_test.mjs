@@ -111,6 +111,43 @@ test("what is refused says why", async () => {
   assert.ok((await queue.put("the connection is still usable")).id > 0);
 });
 
+test("a line that the server would refuse without its data is not sent", async () => {
+  const { queue } = await aQueue();
+  const { id } = await queue.put("kept");
+  const data = `delete ${id}\r\n`;
+  for (const key of ["k".repeat(1100), "a\0b", "a\nb"])
+    await assert.rejects(queue.put(data, { key }), TypeError);
+  await assert.rejects(queue.patch("no key", { body: data }), TypeError);
+  await assert.rejects(queue.setSchedule("no name", data, { every: "1h" }), TypeError);
+  assert.equal((await queue.reserve(0)).id, id);
+});
+
+test("a connection whose tube was refused is not used", async () => {
+  let connections = 0;
+  const server = net.createServer((socket) => {
+    const first = connections++ === 0;
+    const answers = first ? ["OUT_OF_MEMORY", "INSERTED 0"] : ["USING t", "INSERTED 1"];
+    socket.on("error", () => {});
+    socket.on("data", () => socket.write(`${answers.shift()}\r\n`));
+  });
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const queue = new carillon.Client({ port: server.address().port, tube: "t" });
+  await assert.rejects(queue.put("a"), carillon.Refused);
+  assert.equal((await queue.put("a")).id, 1);
+  queue.close();
+  server.close();
+});
+
+test("an error is told as it was", async () => {
+  const { queue } = await aQueue();
+  for (const error of ['say "no" \\ \n\t\u2028', "404"]) {
+    await queue.put("x");
+    const job = await queue.reserve(5);
+    await job.fail(error, { delay: 60 });
+    assert.equal((await queue.story(job.id))[0].error, error);
+  }
+});
+
 test("commands that are not awaited are carried out in their order", async () => {
   const { queue } = await aQueue();
   const puts = await Promise.all(["a", "b", "c"].map((body) => queue.put(body)));

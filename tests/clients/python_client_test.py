@@ -4,6 +4,7 @@ python_client_test.py FOLDER-OF-THE-CLIENT HOST PORT
 """
 
 import datetime
+import signal
 import socket
 import sys
 import threading
@@ -258,6 +259,13 @@ class WorkTest(ClientCase):
         self.assertIn("ValueError: no", story[0]["error"])
         self.assertEqual(story[0]["worker"], "worker-7")
 
+    def test_an_error_is_told_as_it_was(self):
+        for error in ('say "no" \\ \n\t\u2028', "404"):
+            self.client.put("x")
+            job = self.client.reserve(5)
+            job.fail(error, delay=60)
+            self.assertEqual(self.client.story(job.id)[0]["error"], error)
+
     def test_a_handler_may_end_its_job(self):
         self.client.put("x")
         self.work(self.a_client(), lambda job: job.bury(), 1)
@@ -315,6 +323,54 @@ class LostConnectionsTest(ClientCase):
         puts = self.far.put_many(["a", "b"], once=self.tube)
         self.assertEqual(len(puts), 2)
         self.assertEqual(self.client.stats_tube(self.tube)["current-jobs-ready"], 3)
+
+    def test_a_line_that_the_server_would_refuse_without_its_data_is_not_sent(self):
+        put = self.client.put("kept")
+        data = f"delete {put.id}\r\n"
+        for key in ("k" * 1_100, "a\0b", "a\nb"):
+            with self.assertRaises(ValueError):
+                self.client.put(data, key=key)
+        with self.assertRaises(ValueError):
+            self.client.patch("no key", data)
+        with self.assertRaises(ValueError):
+            self.client.set_schedule("no name", data, every="1h")
+        self.assertEqual(self.client.reserve(0).id, put.id)
+
+    def test_a_command_that_was_interrupted_is_not_answered_to_the_next(self):
+        class Interrupted(Exception):
+            pass
+
+        def interrupt(*_):
+            raise Interrupted
+
+        before = signal.signal(signal.SIGALRM, interrupt)
+        self.addCleanup(signal.signal, signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        with self.assertRaises(Interrupted):
+            self.client.reserve(5)
+        self.assertEqual(self.client.put("a").result, "INSERTED")
+        self.assertEqual(self.client.reserve(5).text, "a")
+
+    def test_a_connection_whose_tube_was_refused_is_not_used(self):
+        listener = socket.create_server((HOST, 0))
+        self.addCleanup(listener.close)
+
+        def serve():
+            for number, first in enumerate((b"OUT_OF_MEMORY\r\n", b"USING t\r\n")):
+                connection, _ = listener.accept()
+                self.addCleanup(connection.close)
+                lines = connection.makefile("rb")
+                lines.readline()
+                connection.sendall(first)
+                if lines.readline():
+                    connection.sendall(b"INSERTED %d\r\n" % number)
+
+        threading.Thread(target=serve, daemon=True).start()
+        client = Client(HOST, listener.getsockname()[1], tube="t")
+        self.addCleanup(client.close)
+        with self.assertRaises(carillon.Refused):
+            client.put("a")
+        self.assertEqual(client.put("a").id, 1)
 
     def test_a_server_that_is_not_there_is_no_unknown_outcome(self):
         with socket.create_server((HOST, 0)) as listener:
