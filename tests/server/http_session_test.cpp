@@ -236,6 +236,17 @@ TEST_F(HttpSession, RefusesALargeRequestBeforeItsBody) {
   EXPECT_EQ(session.wants(), Protocol::Wants::kNothing);
 }
 
+// To read such JSON would take many milliseconds, in which nobody else is served.
+TEST_F(HttpSession, RefusesJsonOfManyParts) {
+  std::string many = R"({"body":["\"[)";
+  for (int i = 0; i < 1'000; ++i) many += ",,";
+  EXPECT_EQ(put(many + R"("]})").detail(), "/body: [\"\\\"[" + std::string(55, ',') + "...: not a text");
+  many = "{\"x\":[";
+  for (int i = 0; i < 1'000; ++i) many += "[],";
+  EXPECT_EQ(put(many + "0]}").detail(), "the JSON has more than 1000 values");
+  EXPECT_EQ(put("{\"body\":\"" + std::string(1 << 20, 'x') + "\"}").status, 413);
+}
+
 TEST_F(HttpSession, RefusesPagesOfOtherSites) {
   EXPECT_EQ(ask("POST", "/v1/tubes/t/jobs", "x", "Origin: https://evil.example\r\n").status, 403);
   EXPECT_EQ(ask("POST", "/v1/tubes/t/jobs", "x", "Sec-Fetch-Site: cross-site\r\n").status, 403);
