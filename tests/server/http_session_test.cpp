@@ -223,10 +223,16 @@ TEST_F(HttpSession, EndsWhatIsNoHttp) {
 }
 
 TEST_F(HttpSession, RefusesALongHeader) {
-  feed("GET / HTTP/1.1\r\nX: " + std::string(RequestReader::kLongestHeader, 'x'));
-  std::string bytes = read();
-  EXPECT_EQ(take_answer(bytes).status, 431);
-  EXPECT_EQ(session.wants(), Protocol::Wants::kNothing);
+  const std::string much(RequestReader::kLongestHeader, 'x');
+  const std::string post = "POST /v1/tubes/t/jobs HTTP/1.1\r\nHost: localhost\r\n";
+  for (const std::string& request :
+       {"GET / HTTP/1.1\r\nX: " + much, post + "Transfer-Encoding: chunked\r\n\r\n5;" + much,
+        post + "Transfer-Encoding: chunked\r\n\r\n0\r\n" + much}) {
+    Session other(server.service, names);
+    other.receive(request);
+    EXPECT_TRUE(other.replies().sendable(durable).starts_with("HTTP/1.1 431 "));
+    EXPECT_EQ(other.wants(), Protocol::Wants::kNothing);
+  }
 }
 
 TEST_F(HttpSession, RefusesALargeRequestBeforeItsBody) {
@@ -240,7 +246,8 @@ TEST_F(HttpSession, RefusesALargeRequestBeforeItsBody) {
 TEST_F(HttpSession, RefusesJsonOfManyParts) {
   std::string many = R"({"body":["\"[)";
   for (int i = 0; i < 1'000; ++i) many += ",,";
-  EXPECT_EQ(put(many + R"("]})").detail(), "/body: [\"\\\"[" + std::string(55, ',') + "...: not a text");
+  EXPECT_EQ(put(many + R"("]})").detail(),
+            "/body: [\"\\\"[" + std::string(55, ',') + "...: not a text");
   many = "{\"x\":[";
   for (int i = 0; i < 1'000; ++i) many += "[],";
   EXPECT_EQ(put(many + "0]}").detail(), "the JSON has more than 1000 values");
@@ -303,7 +310,8 @@ TEST_F(HttpSession, RefusesAMomentInSeconds) {
 // JSON is UTF-8 (RFC 8259, 8.1), whatever bytes a job or a request has.
 TEST_F(HttpSession, RepliesAreUtf8) {
   beanstalk::Client worker(server);
-  worker.say("name-client w\xFF\r\nput-job 1 key=k\xFF\r\na\r\nreserve\r\nfail-job 1 1\r\n\xFE\r\n");
+  worker.say(
+      "name-client w\xFF\r\nput-job 1 key=k\xFF\r\na\r\nreserve\r\nfail-job 1 1\r\n\xFE\r\n");
   const Answer shown = ask("GET", "/v1/jobs/1");
   ASSERT_TRUE(is_utf8(shown.body));
   EXPECT_EQ(shown.value().at("key_base64"), "a/8=");

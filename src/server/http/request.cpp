@@ -88,6 +88,9 @@ std::size_t RequestReader::read(std::string_view bytes) {
   const std::size_t used = parser_->put(boost::asio::buffer(bytes.data(), bytes.size()), error);
   used_ += used;
   if (error && error != beast::http::error::need_more) throw refusal(error, most_);
+  // Beast has no limit for the header of a chunk, and for the trailer.
+  if (used == 0 && bytes.size() > kLongestHeader)
+    throw refusal(make_error_code(beast::http::error::header_limit), most_);
   if (parser_->is_header_done() && !is_checked_) check_header();
   return used;
 }
