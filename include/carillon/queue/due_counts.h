@@ -7,7 +7,7 @@
 //
 // Jobs are counted one by one in the order of their due times, about `budget` of them. What is due
 // later is estimated, if the store can do so without reading the jobs; else counting goes on. The
-// sum over all spans and `later` is exact, as of the first step.
+// sum over all spans and `later` is `delayed`, unless jobs come or go meanwhile.
 //
 // Thread safety: plain values.
 #pragma once

@@ -18,7 +18,7 @@
 
 namespace carillon::server::http {
 
-// A kind of problem. `slug` is the last part of its type, which is a heading of docs/http.md.
+// A kind of problem. `slug` is the last part of its type, and stands in docs/http.md.
 struct ProblemKind {
   unsigned status;
   std::string_view slug;
