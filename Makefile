@@ -69,7 +69,7 @@ simulate: ## 10^9 steps of simulated crashes, faults and clients; takes hours, s
 	$(say) "building the simulator"
 	@cmake --build build --target carillon_simulator --parallel $(JOBS)
 	$(say) "simulating $(STEPS) steps; a failure says how to see it again"
-	@exec ./build/carillon_simulator --seed $(SEED) --steps $(STEPS) --progress
+	@exec ./build/carillon_simulator --seed $(SEED) --steps $(STEPS) --jobs $(JOBS) --progress
 
 asan tsan: ## the tests of the layers under the address (asan) or thread (tsan) sanitizer
 	$(packages) build test

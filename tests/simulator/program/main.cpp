@@ -3,12 +3,14 @@
 //
 //   carillon_simulator --steps 1000000                  // worlds with the seeds 1, 2, 3, ...
 //   carillon_simulator --seed 17 --world 20000          // the world of seed 17 alone, again
-//   carillon_simulator --seed random --steps 1000000 --progress
+//   carillon_simulator --seed random --steps 1000000 --jobs 4 --progress
 //
 // Each world is a process of its own, and the same seed gives the same world; the first one is run
-// twice to show it. When one fails, its seed is printed, with the command that shows it again, and
-// nothing follows. With CARILLON_TRACE=1 in the environment that command prints all that happens.
+// twice to show it. Up to --jobs worlds run at a time. When one fails, its seed is printed, with
+// the command that shows it again, and nothing follows. With CARILLON_TRACE=1 in the environment
+// that command prints all that happens.
 
+#include <signal.h>
 #include <spdlog/spdlog.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,6 +25,7 @@
 #include <exception>
 #include <random>
 #include <string_view>
+#include <vector>
 
 #include "simulator/world.h"
 
@@ -36,14 +39,15 @@ struct Options {
   std::uint64_t seed = 1;
   std::uint64_t steps = 0;       // in all worlds together; 0: one world
   std::uint64_t world = 20'000;  // steps of one world
+  std::uint64_t jobs = 1;        // worlds at a time
   bool progress = false;
   bool verbose = false;
 };
 
 [[noreturn]] void usage() {
   std::fprintf(stderr,
-               "usage: carillon_simulator [--seed N|random] [--steps N] [--world N] [--progress] "
-               "[--verbose]\n");
+               "usage: carillon_simulator [--seed N|random] [--steps N] [--world N] [--jobs N] "
+               "[--progress] [--verbose]\n");
   std::exit(2);
 }
 
@@ -74,6 +78,8 @@ Options parse(int count, char** arguments) {
       options.steps = number(value);
     } else if (name == "--world") {
       options.world = number(value);
+    } else if (name == "--jobs") {
+      options.jobs = std::max<std::uint64_t>(1, number(value));
     } else {
       usage();
     }
@@ -100,21 +106,52 @@ Options parse(int count, char** arguments) {
   ::_exit(code);  // threads that wait for ever belong to the world
 }
 
-// Returns true if the world has held.
-bool run_in_child(std::uint64_t seed, std::uint64_t steps, WorldResult& result) {
+// A world that runs.
+struct Child {
+  std::uint64_t seed;
+  std::uint64_t steps;
+  pid_t process;
+  int results;
+};
+
+Child start(std::uint64_t seed, std::uint64_t steps) {
   int results[2];
-  if (::pipe(results) != 0) return false;
-  const pid_t child = ::fork();
-  if (child == 0) be_world(seed, steps, results[1]);
+  if (::pipe(results) != 0) {
+    std::perror("simulator: pipe");
+    std::exit(1);
+  }
+  const pid_t process = ::fork();
+  if (process == 0) be_world(seed, steps, results[1]);
   ::close(results[1]);
-  const bool whole = ::read(results[0], &result, sizeof result) == sizeof result;
-  ::close(results[0]);
+  return {.seed = seed, .steps = steps, .process = process, .results = results[0]};
+}
+
+// Waits until one of the worlds has ended, and takes it out of them. Returns its result. If it has
+// not held, says so and exits.
+WorldResult wait_for_one(std::vector<Child>& children, const char* program) {
   int status = 0;
-  ::waitpid(child, &status, 0);
-  if (WIFSIGNALED(status))
+  const pid_t ended = ::waitpid(-1, &status, 0);
+  const auto found = std::find_if(children.begin(), children.end(),
+                                  [ended](const Child& child) { return child.process == ended; });
+  if (found == children.end()) {
+    std::fprintf(stderr, "simulator: cannot run a world\n");
+    std::exit(1);
+  }
+  const Child child = *found;
+  children.erase(found);
+  WorldResult result;
+  const bool whole = ::read(child.results, &result, sizeof result) == sizeof result;
+  ::close(child.results);
+  if (whole && status == 0) return result;
+
+  for (const Child& other : children) ::kill(other.process, SIGKILL);
+  if (WIFSIGNALED(status)) {
     std::fprintf(stderr, "\nsimulator: the world of seed %llu is ended by signal %s\n",
-                 static_cast<Count>(seed), ::strsignal(WTERMSIG(status)));
-  return whole && status == 0;
+                 static_cast<Count>(child.seed), ::strsignal(WTERMSIG(status)));
+  }
+  std::fprintf(stderr, "simulator: to see it again: %s --seed %llu --world %llu\n", program,
+               static_cast<Count>(child.seed), static_cast<Count>(child.steps));
+  std::exit(1);
 }
 
 void add(WorldResult& sum, const WorldResult& one) {
@@ -145,6 +182,20 @@ void tell(const WorldResult& of) {
       static_cast<double>(of.virtual_ms) / 3'600'000);
 }
 
+// Runs the world twice. Exits if the second one is another one.
+WorldResult run_twice(std::uint64_t seed, std::uint64_t steps, const char* program) {
+  std::vector<Child> children = {start(seed, steps)};
+  const WorldResult result = wait_for_one(children, program);
+  children.push_back(start(seed, steps));
+  const WorldResult again = wait_for_one(children, program);
+  if (again == result) return result;
+  std::fprintf(stderr, "simulator: the world of seed %llu is another one the second time\n",
+               static_cast<Count>(seed));
+  tell(result);
+  tell(again);
+  std::exit(1);
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -153,25 +204,17 @@ int main(int count, char** arguments) {
   spdlog::set_level(spdlog::level::off);
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   std::printf("simulator: seeds from %llu on\n", static_cast<Count>(options.seed));
-  WorldResult sum;
   const auto began = Clock::now();
   auto told = began;
-  for (std::uint64_t seed = options.seed; sum.steps < options.steps; ++seed) {
-    const std::uint64_t steps = std::min(options.world, options.steps - sum.steps);
-    WorldResult result;
-    if (!run_in_child(seed, steps, result)) {
-      std::fprintf(stderr, "simulator: to see it again: %s --seed %llu --world %llu\n",
-                   arguments[0], static_cast<Count>(seed), static_cast<Count>(steps));
-      return 1;
-    }
-    WorldResult again;
-    if (seed == options.seed && (!run_in_child(seed, steps, again) || again != result)) {
-      std::fprintf(stderr, "simulator: the world of seed %llu is another one the second time\n",
-                   static_cast<Count>(seed));
-      tell(result);
-      tell(again);
-      return 1;
-    }
+  std::uint64_t seed = options.seed;
+  std::uint64_t left = options.steps - std::min(options.world, options.steps);
+  WorldResult sum = run_twice(seed, options.steps - left, arguments[0]);
+  if (options.verbose) tell(sum);
+  std::vector<Child> children;
+  while (left > 0 || !children.empty()) {
+    for (; left > 0 && children.size() < options.jobs; left -= children.back().steps)
+      children.push_back(start(++seed, std::min(options.world, left)));
+    const WorldResult result = wait_for_one(children, arguments[0]);
     if (options.verbose) tell(result);
     add(sum, result);
     if (options.progress && Clock::now() - told > std::chrono::seconds(10)) {
