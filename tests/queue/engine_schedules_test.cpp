@@ -329,6 +329,18 @@ TEST_F(SchedulesTest, WhatWaitsFiresWhenNothingIsToWaitAnyMore) {
   EXPECT_EQ(jobs(), (Seconds{60, 120}));
 }
 
+TEST_F(SchedulesTest, WhatWaitsGoesOnWaitingWhenOverlapsAreToBeSkippedFromNowOn) {
+  set(every(kMinute, Overlap::kQueue));
+  pass(2 * kMinute);
+  set(every(kMinute, Overlap::kSkip));
+  settle();
+  EXPECT_EQ(jobs(), Seconds{60});
+  EXPECT_TRUE(work());
+  settle();
+  EXPECT_EQ(jobs(), Seconds{120});
+  EXPECT_EQ(record().waiting, 0u);
+}
+
 TEST_F(SchedulesTest, WhatWaitsOutlivesARestart) {
   set(every(kMinute, Overlap::kQueue));
   pass(2 * kMinute);

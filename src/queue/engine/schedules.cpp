@@ -215,7 +215,7 @@ void Engine::State::Schedules::decide(LoadedSchedule& schedule) {
   const UtcMs utc = state.clock.utc();
   untold.clear();
   if (record.waiting != 0) {
-    if (record.schedule.overlap == Overlap::kQueue && is_there(record.last_job)) {
+    if (record.schedule.overlap != Overlap::kAllow && is_there(record.last_job)) {
       awaited[record.last_job] = &schedule;
     } else {
       ScheduleRecord after = record;
