@@ -8,6 +8,8 @@
 
 #include "carillon/queue/commands.h"
 #include "carillon/queue/job.h"
+#include "carillon/queue/retry.h"
+#include "carillon/queue/schedule.h"
 
 namespace carillon::simulator {
 
@@ -22,6 +24,9 @@ enum class Verb : std::uint8_t {
   kRelease,
   kBury,
   kTouch,
+  kTouchJob,
+  kFailJob,
+  kStoryJob,
   kPeek,
   kPeekJob,
   kPeekReady,
@@ -33,6 +38,15 @@ enum class Verb : std::uint8_t {
   kWatch,
   kIgnore,
   kPause,
+  kSetTube,
+  kNameClient,
+  kSetSchedule,
+  kDeleteSchedule,
+  kPauseSchedule,
+  kResumeSchedule,
+  kTriggerSchedule,
+  kStatsSchedule,
+  kListSchedules,
   kStatsJob,
   kStatsTube,
   kCheckpoint,
@@ -40,6 +54,23 @@ enum class Verb : std::uint8_t {
   kGarbage,  // is answered UNKNOWN_COMMAND or BAD_FORMAT, or closes the connection
   kRefused,  // is answered by `refusal`
   kQuit,
+};
+
+// The options of a policy that a put-job or a set-tube names.
+struct PolicyOptions {
+  std::optional<std::uint32_t> max_attempts = {};
+  std::optional<queue::Millis> backoff = {};
+  queue::Millis backoff_max = 0;  // if there is a backoff
+  std::optional<std::uint32_t> jitter = {};
+  std::optional<bool> lost_fails = {};
+
+  void apply(queue::RetryPolicy& policy) const {
+    policy.max_attempts = max_attempts.value_or(policy.max_attempts);
+    if (backoff) policy.backoff_max = backoff_max;
+    policy.backoff = backoff.value_or(policy.backoff);
+    policy.jitter = jitter.value_or(policy.jitter);
+    policy.lost_fails = lost_fails.value_or(policy.lost_fails);
+  }
 };
 
 struct Command {
@@ -50,16 +81,21 @@ struct Command {
   queue::Millis delay = 0;                  // put, release, pause
   std::optional<queue::UtcMs> due_at = {};  // put
   queue::Millis ttr = 0;                    // put
-  std::string body = {};                    // put, patch-job
+  std::string body = {};                    // put, patch-job; fail-job: the error
   std::string key = {};                     // put-job; or names the job, instead of `id`
   queue::OnConflict on_conflict = queue::OnConflict::kReject;  // put-job
   queue::Millis key_window = 0;                                // put-job
   queue::Patch patch = {};                                     // patch-job, without its body
   bool has_body = false;                                       // patch-job
+  PolicyOptions policy = {};                                   // put-job, set-tube
+  queue::Failure failure = {};                                 // fail-job, without its error
+  bool asks = false;                                           // cancel-job
   std::optional<queue::Millis> timeout = {};                   // reserve
   std::uint64_t bound = 0;                                     // kick
-  std::string tube = {};     // use, watch, ignore, pause, stats-tube
-  std::string refusal = {};  // kRefused
+  std::string tube = {};       // use, watch, ignore, pause, set-tube, stats-tube
+  std::string schedule = {};   // all about schedules but list-schedules: the name
+  queue::Schedule asked = {};  // set-schedule
+  std::string refusal = {};    // kRefused
 };
 
 // One reply: a line, and perhaps a text behind it.

@@ -88,6 +88,7 @@ void HistoryStore::open(queue::Store& store) {
   if (hash != hashes_[number - floor_]) tell_difference(found);
   check_nothing_is_left(found, store);
   check_no_key_is_left(found, store);
+  check_no_story_is_left(found, store);
   lost_.clear();
   if (number < last_) {
     ++starts_after_loss_;
@@ -103,6 +104,7 @@ void HistoryStore::open(queue::Store& store) {
   hashes_ = {hash};
   forget_changed();
   key_changed_at_.clear();
+  schedule_changed_at_.clear();
   count_all();
 }
 
@@ -204,11 +206,13 @@ void HistoryStore::note(const queue::Changes& changes) {
   note_pieces(changes);
   note_jobs(changes);
   note_keys(changes);
+  note_schedules(changes);
   hash_ -= hash_of_records(changes);
   state_.apply(changes);
   hash_ += hash_of_records(changes);
   hashes_.push_back(hash_);
   check_keys(changes);
+  check_stories(changes);
   forget_old_changes();
 }
 
@@ -233,6 +237,10 @@ std::uint64_t HistoryStore::hash_of_records(const queue::Changes& changes) const
   for (const queue::ScheduleChange& changed : changes.schedules) {
     const auto schedule = state_.schedules.find(changed.name);
     if (schedule != state_.schedules.end()) hash += hash_of(schedule->second);
+  }
+  for (const queue::StoryChange& changed : changes.stories) {
+    const auto story = state_.stories.find(changed.id);
+    if (story != state_.stories.end()) hash += hash_of_story(changed.id, story->second);
   }
   for (const TubeRecord& changed : changes.tubes) {
     const auto tube = state_.tubes.find(changed.number);

@@ -18,9 +18,10 @@
 // - The counts in each record of a tube are right: of jobs, buried ones, and keys that still count.
 // - A job with a key has the record of the key, and no other job has that key. When the job is
 //   gone, its key has a window, or no record; and none is forgotten before its window is over.
+// - A job that says so has a story, and no other one has.
 // - A job with a large body (queue::kBodyPiece) has all pieces of it. After a start, nothing is
-//   left of keys that were forgotten, nor of bodies that were deleted, replaced or given up, if
-//   they are large or of jobs with keys.
+//   left of keys that were forgotten, nor of stories whose jobs are gone, nor of bodies that were
+//   deleted, replaced or given up, if they are large or of jobs with keys.
 //
 // Each call takes simulated time (clock.h), about as much as it takes on a machine.
 #pragma once
@@ -93,12 +94,25 @@ class HistoryStore final : public queue::Store {
   std::optional<queue::KeyRecord> key_before(std::string_view tube, std::string_view key) const;
   // Until when the key counts that ends first of those whose jobs are gone; none if there is none.
   std::optional<queue::UtcMs> first_end_of_keys() const;
+  // What appends have changed of schedules since then, in their order.
+  struct ScheduleStep {
+    std::uint64_t append = 0;
+    std::string name;
+    std::optional<queue::ScheduleRecord> after;
+    queue::JobId put = 0;  // by the same append; 0: none
+    // Before it, the job that the schedule had put last was there, and not buried.
+    bool had_last_job = false;
+  };
+  const std::vector<ScheduleStep>& schedule_steps() const { return schedule_steps_; }
+  // The append that changed the schedule last; 0 if it was not changed since the start.
+  std::uint64_t schedule_changed_at(const std::string& name) const;
   // The job whose large body was begun since then.
   std::optional<queue::JobId> begun() const { return begun_; }
   void forget_changed() {
     changed_.clear();
     before_.clear();
     keys_before_.clear();
+    schedule_steps_.clear();
     begun_.reset();
   }
   std::uint64_t starts_after_loss() const { return starts_after_loss_; }
@@ -141,7 +155,9 @@ class HistoryStore final : public queue::Store {
   void note(const queue::Changes& changes);
   void note_jobs(const queue::Changes& changes);
   void note_keys(const queue::Changes& changes);
+  void note_schedules(const queue::Changes& changes);
   void check_keys(const queue::Changes& changes) const;
+  void check_stories(const queue::Changes& changes);
   void expect_owner(const queue::KeyRecord& key) const;
   const std::string& name_of(std::uint32_t tube, const queue::Changes& changes) const;
   void note_pieces(const queue::Changes& changes);
@@ -149,6 +165,7 @@ class HistoryStore final : public queue::Store {
   void note_body(const queue::JobRecord& put, std::string_view body);
   void check_nothing_is_left(const queue::StoreModel& found, const queue::Store& store);
   void check_no_key_is_left(const queue::StoreModel& found, const queue::Store& store) const;
+  void check_no_story_is_left(const queue::StoreModel& found, const queue::Store& store);
   void compare(queue::JobId id, std::uint32_t piece, std::string_view bytes) const;
   void check_counts(const queue::Changes& changes);
   void count(const queue::JobRecord& job, std::uint64_t by);
@@ -171,11 +188,14 @@ class HistoryStore final : public queue::Store {
   std::map<queue::JobId, std::uint64_t> changed_at_;
   std::size_t many_changes_ = 0;               // when those that are durable are forgotten
   std::map<Name, KeyChanged> key_changed_at_;  // since the last start
+  std::set<queue::JobId> stories_changed_;     // since the last start
   std::set<queue::JobId> lost_;
   std::map<std::uint32_t, Counts> counts_;  // by tube
   std::set<queue::JobId> changed_;
   std::map<queue::JobId, queue::JobRecord> before_;
   std::map<Name, std::optional<queue::KeyRecord>> keys_before_;
+  std::vector<ScheduleStep> schedule_steps_;
+  std::map<std::string, std::uint64_t> schedule_changed_at_;  // since the last start
   std::optional<queue::JobId> begun_;
   // Bodies that were put lately and of which nothing may be left one day: how many bytes.
   std::map<queue::JobId, std::uint32_t> bodies_;

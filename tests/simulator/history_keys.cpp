@@ -1,7 +1,9 @@
-// What the store must hold of keys, and the counts in the records of tubes (history.h).
+// What the store must hold of keys, stories and schedules, and the counts in the records of tubes
+// (history.h).
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "simulator/clock.h"
 #include "simulator/history.h"
@@ -103,6 +105,52 @@ void HistoryStore::expect_owner(const KeyRecord& key) const {
                          job->second.record.extras->key != key.key))
     throw Violation(text_of(key) + "is not in the record of the job");
   if (key.until != 0 && is_there) throw Violation(text_of(key) + "has ended, and the job is there");
+}
+
+// --- Stories.
+
+void HistoryStore::check_stories(const queue::Changes& changes) {
+  for (const queue::StoryChange& change : changes.stories) stories_changed_.insert(change.id);
+  for (const queue::JobChange& change : changes.jobs) {
+    const JobId id = change.after ? change.after->id : change.before->id;
+    const bool says_so = change.after && change.after->extras->has_story;
+    if (says_so != state_.stories.contains(id))
+      throw Violation("job " + std::to_string(id) + " has " + (says_so ? "no" : "a") + " story");
+  }
+}
+
+// Of those that were changed in the last life of the server.
+void HistoryStore::check_no_story_is_left(const queue::StoreModel& found,
+                                          const queue::Store& store) {
+  for (const JobId id : std::exchange(stories_changed_, {})) {
+    if (!found.stories.contains(id) && !store.story(id).empty())
+      throw Violation("the story of job " + std::to_string(id) + " is left");
+  }
+}
+
+// --- Schedules.
+
+void HistoryStore::note_schedules(const queue::Changes& changes) {
+  for (const queue::ScheduleChange& change : changes.schedules) {
+    const bool puts = changes.jobs.size() == 1 && !changes.jobs.front().before;
+    if (!puts && !changes.jobs.empty())
+      throw Violation("an append of the schedule " + change.name + " changes other jobs");
+    const auto before = state_.schedules.find(change.name);
+    const auto job = before == state_.schedules.end() ? state_.jobs.end()
+                                                      : state_.jobs.find(before->second.last_job);
+    schedule_steps_.push_back(
+        {.append = last_,
+         .name = change.name,
+         .after = change.after,
+         .put = puts ? changes.jobs.front().after->id : 0,
+         .had_last_job = job != state_.jobs.end() && !job->second.record.buried()});
+    schedule_changed_at_[change.name] = last_;
+  }
+}
+
+std::uint64_t HistoryStore::schedule_changed_at(const std::string& name) const {
+  const auto found = schedule_changed_at_.find(name);
+  return found == schedule_changed_at_.end() ? 0 : found->second;
 }
 
 // --- Counts.

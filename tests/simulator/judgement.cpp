@@ -32,6 +32,9 @@ void Model::judge(ClientNumber number, const Command& command, const std::option
   static const Reply kNone{};
   const Case c{number,      clients_.at(number), command, reply ? *reply : kNone,
                times.first, times.last,          excuses};
+  times_ = times;
+  const bool is_refused = c.reply.word == "INTERNAL_ERROR" || c.reply.word == "OUT_OF_MEMORY";
+  if (command.schedule.empty() || is_refused) judge_own_steps(history_.schedule_steps().size());
   forget_pauses();
   const bool is_put = command.verb == Verb::kPut || command.verb == Verb::kPutJob;
   const bool ends_body = is_put || command.verb == Verb::kRefused;
@@ -60,7 +63,26 @@ void Model::judge_command(const Case& c) {
     case Verb::kRelease:
     case Verb::kBury:
     case Verb::kTouch:
+    case Verb::kTouchJob:
       return judge_held(c);
+    case Verb::kSetSchedule:
+    case Verb::kDeleteSchedule:
+    case Verb::kPauseSchedule:
+    case Verb::kResumeSchedule:
+    case Verb::kTriggerSchedule:
+    case Verb::kStatsSchedule:
+    case Verb::kListSchedules:
+      return judge_schedule(c);
+    case Verb::kFailJob:
+      return judge_fail(c);
+    case Verb::kStoryJob:
+      return judge_story(c);
+    case Verb::kSetTube:
+      return judge_set_tube(c);
+    case Verb::kNameClient:
+      if (c.reply.line != "NAMED") fail(c, "that is no answer to it");
+      c.client.has_name = true;
+      return expect_changed({});
     case Verb::kPatchJob:
       return judge_patch(c);
     case Verb::kCancelJob:
@@ -105,8 +127,19 @@ void Model::judge_command(const Case& c) {
 // --- What is stored.
 
 // The records that the command changed are these, and no others.
-void Model::expect_changed(const std::set<JobId>& ids) const {
+void Model::expect_changed(const std::set<JobId>& ids) {
   if (history_.changed() == ids) return;
+  std::set<JobId> rest;
+  for (const JobId id : history_.changed()) {
+    if (ids.contains(id)) {
+      rest.insert(id);
+    } else if (is_end_of_attempt(id)) {
+      judge_end_of_attempt(id);
+    } else if (!scheduled_.contains(id) || history_.before(id)) {
+      rest.insert(id);
+    }
+  }
+  if (rest == ids) return;
   std::string text = "a command changed the records of jobs";
   for (const JobId id : history_.changed()) text += " " + std::to_string(id);
   text += " and not of";
@@ -221,7 +254,7 @@ void Model::judge_reserve_job(const Case& c) {
   if (may_hold_more(c.client, c.now) == Is::kNo) fail(c, "it has too many jobs");
   expect_body(c);
   if (job->burial != 0) {
-    job->burial = 0;
+    revive(*job);
     job->moment = job->delay_end = 0;
     expect_changed({id});
     follow_record(id, c.now);
@@ -232,9 +265,11 @@ void Model::judge_reserve_job(const Case& c) {
 }
 
 void Model::judge_held(const Case& c) {
-  constexpr std::array<std::string_view, 3> kWords = {"RELEASED", "BURIED", "TOUCHED"};
+  constexpr std::array<std::string_view, 4> kWords = {"RELEASED", "BURIED", "TOUCHED",
+                                                      "CANCEL_ASKED"};
   const bool bury = c.command.verb == Verb::kBury;
-  const bool touch = c.command.verb == Verb::kTouch;
+  const bool touch_job = c.command.verb == Verb::kTouchJob;
+  const bool touch = touch_job || c.command.verb == Verb::kTouch;
   const JobId id = c.command.id;
   Job* const job = find(id);
   const Is is_held = job == nullptr ? Is::kNo : held_by(*job, c.number, c.now);
@@ -242,11 +277,19 @@ void Model::judge_held(const Case& c) {
     if (is_held == Is::kYes) fail(c, "the client holds it");
     return expect_changed({});
   }
-  if (c.reply.line != kWords[bury ? 1 : touch ? 2 : 0]) fail(c, "that is no answer to it");
   if (is_held == Is::kNo) fail(c, "the client does not hold it");
+  const bool tells = touch_job && job->cancel_asked;
+  if (c.reply.line != kWords[bury ? 1 : tells ? 3 : touch ? 2 : 0])
+    fail(c, "that is no answer to it");
   if (touch) {
     job->deadline = c.since.mono_ns + job->ttr * kNsPerMs;
     return expect_changed({});
+  }
+  if (job->cancel_asked) {
+    if (history_.state().jobs.contains(id)) fail(c, "its cancel was asked for, and it is there");
+    expect_changed({id});
+    end_key(*job);
+    return remove(id);
   }
   job->priority = c.command.priority;
   let_go(id, *job);
@@ -275,16 +318,18 @@ void Model::judge_delete(const Case& c) {
   const JobId id = c.command.id;
   const Job* const job = find(id);
   if (c.reply.word == "NOT_FOUND") {
-    if (job != nullptr && (held(*job, c.now) == Is::kNo || job->holder == c.number))
+    if (job != nullptr &&
+        (held(*job, c.now) == Is::kNo || held_by(*job, c.number, c.now) == Is::kYes))
       fail(c, "it is there");
     return expect_changed({});
   }
   if (c.reply.line != "DELETED") fail(c, "that is no answer to it");
   if (job == nullptr) fail(c, "there is no such job");
-  if (held(*job, c.now) == Is::kYes && job->holder != c.number) fail(c, "another client holds it");
+  if (held(*job, c.now) == Is::kYes && held_by(*job, c.number, c.now) == Is::kNo)
+    fail(c, "another client holds it");
   if (history_.state().jobs.contains(id)) fail(c, "its record is still there");
   expect_changed({id});
-  end_key(c, *job);
+  end_key(*job);
   remove(id);
 }
 

@@ -2,6 +2,7 @@
 // the key when its job is gone (model.h).
 
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -36,7 +37,7 @@ std::optional<JobId> Model::expect_named(const Case& c, std::string_view done) c
   if (!id) fail(c, "there is no such job");
   if (c.reply.number != *id) fail(c, "it is job " + std::to_string(*id));
   const Is is_held = held(jobs_.at(*id), c.now);
-  if (c.reply.word == "IS_RESERVED") {
+  if (c.reply.word == (c.command.asks ? "CANCEL_ASKED" : "IS_RESERVED")) {
     if (is_held == Is::kNo) fail(c, "nobody holds it");
     return std::nullopt;
   }
@@ -47,26 +48,39 @@ std::optional<JobId> Model::expect_named(const Case& c, std::string_view done) c
 
 void Model::judge_cancel(const Case& c) {
   const std::optional<JobId> id = expect_named(c, "CANCELLED");
+  if (c.reply.word == "CANCEL_ASKED") return ask_to_cancel(c);
   if (!id) return expect_changed({});
   if (history_.state().jobs.contains(*id)) fail(c, "its record is still there");
   expect_changed({*id});
-  end_key(c, jobs_.at(*id));
+  end_key(jobs_.at(*id));
   remove(*id);
 }
 
+void Model::ask_to_cancel(const Case& c) {
+  const JobId id = c.reply.number;
+  Job& job = jobs_.at(id);
+  if (job.entrusted == Is::kMaybe) job.entrusted = Is::kYes;
+  const bool is_asked = std::exchange(job.cancel_asked, true);
+  expect_changed(is_asked ? std::set<JobId>{} : std::set{id});
+  if (!is_asked) follow_all_but_due_time(id);
+}
+
 // The job is gone, and its key counts for its window, by the wall clock.
-void Model::end_key(const Case& c, const Job& job) const {
+void Model::end_key(const Job& job) const {
   if (job.key.empty()) return;
+  const auto refuse = [&job](const std::string& why) {
+    throw Violation("job " + std::to_string(job.record.id) + " is gone, and its key " + why);
+  };
   const auto ended = history_.state().find_key(job.record.tube, job.key);
   if (job.key_window == 0) {
-    if (ended) fail(c, "its key is left");
+    if (ended) refuse("is left");
     return;
   }
-  if (!ended || ended->id != job.record.id) fail(c, "its key is free at once");
+  if (!ended || ended->id != job.record.id) return refuse("is free at once");
   const std::uint64_t until = ended->until * kNsPerMs;
   const std::uint64_t window = job.key_window * kNsPerMs;
-  if (until < c.since.utc_ns + window || until >= c.now.utc_ns + window + kNsPerMs)
-    fail(c, "its key counts until another moment, " + std::to_string(ended->until));
+  if (until < times_.first.utc_ns + window || until >= times_.last.utc_ns + window + kNsPerMs)
+    refuse("counts until another moment, " + std::to_string(ended->until));
 }
 
 }  // namespace carillon::simulator

@@ -15,6 +15,8 @@ namespace {
 // too many jobs is looked at.
 constexpr std::size_t kOwnWatches = 16;
 constexpr std::uint64_t kPatience = 100'000'000;  // ns
+// What a schedule takes beside its body, about.
+constexpr std::size_t kOfSchedule = 1'100;
 
 }  // namespace
 
@@ -31,7 +33,7 @@ Model::Is Model::may_hold_more(const Client& client, queue::Now now) const {
   };
   Range own;
   Range all;
-  for (const JobId id : client.held) own.count(held(jobs_.at(id), now));
+  for (const JobId id : client.held) own.count(has_time(jobs_.at(id), now));
   for (const auto& [id, job] : jobs_) all.count(held(job, now));
   const auto free = [this](std::size_t reserved) {
     return std::max<std::size_t>(limits_.reserved - std::min(limits_.reserved, reserved), 1);
@@ -51,7 +53,7 @@ bool Model::must_be_served(Client& client, queue::Now now) const {
   return client.room_since && now.mono_ns - *client.room_since > kPatience + kSlack;
 }
 
-void Model::judge_out_of_memory(const Case& c) const {
+void Model::judge_out_of_memory(const Case& c) {
   expect_changed({});
   if (!may_refuse(c)) fail(c, "there is memory for it");
 }
@@ -76,6 +78,20 @@ bool Model::may_refuse(const Case& c) const {
     case Verb::kKickJob:
     case Verb::kCheckpoint:
       return limits_.system;
+    case Verb::kFailJob:
+      return limits_.bodies && command.body.size() > server::kOwnBody;
+    case Verb::kSetTube:
+      return limits_.system || (!exists(command.tube) && tubes_and_watches() >= limits_.tubes);
+    case Verb::kSetSchedule: {
+      std::size_t bytes = command.asked.body.size() + kOfSchedule;
+      for (const auto& [name, record] : history_.state().schedules)
+        bytes += record.schedule.body.size() + kOfSchedule;
+      return c.excuses.disk_low || limits_.system || bytes > limits_.schedules ||
+             (limits_.bodies && command.asked.body.size() > server::kOwnBody) ||
+             (!exists(command.asked.tube) && tubes_and_watches() >= limits_.tubes);
+    }
+    case Verb::kTriggerSchedule:
+      return c.excuses.disk_low || limits_.system;
     case Verb::kUse:
     case Verb::kWatch: {
       const bool is_new = !exists(command.tube);

@@ -14,6 +14,8 @@ void Model::judge_part_of_kick(ClientNumber number, const Times& times) {
   static const Command kKick{.verb = Verb::kKick, .bytes = "(a part of a kick)"};
   static const Reply kNone{};
   const Case c{number, clients_.at(number), kKick, kNone, times.first, times.last, {}};
+  times_ = times;
+  judge_own_steps(history_.schedule_steps().size());
   kick(c, false);
 }
 
@@ -44,7 +46,14 @@ void Model::kick(const Case& c, bool whole) {
     const Job& job = jobs_.at(id);
     return std::pair(buried ? job.burial : job.record.due, id);
   };
-  const std::set<JobId>& kicked = history_.changed();
+  std::set<JobId> kicked;
+  for (const JobId id : history_.changed()) {
+    if (is_end_of_attempt(id)) {
+      judge_end_of_attempt(id);
+    } else if (!scheduled_.contains(id) || history_.before(id)) {
+      kicked.insert(id);
+    }
+  }
   std::pair<std::uint64_t, JobId> last{0, 0};
   for (const JobId id : kicked) {
     if (!all.contains(id)) fail(c, "it has kicked job " + std::to_string(id));
@@ -62,7 +71,7 @@ void Model::kick(const Case& c, bool whole) {
   for (const JobId id : kicked) {
     Job& job = jobs_.at(id);
     let_go(id, job);
-    job.burial = 0;
+    revive(job);
     job.moment = job.delay_end = 0;
     follow_record(id, c.now);
   }
@@ -83,7 +92,7 @@ void Model::judge_kick_job(const Case& c) {
   if (c.reply.line != "KICKED") fail(c, "that is no answer to it");
   if (!may_be_kicked) fail(c, "it is neither delayed nor buried");
   let_go(id, *job);
-  job->burial = 0;
+  revive(*job);
   job->moment = job->delay_end = 0;
   expect_changed({id});
   follow_record(id, c.now);
@@ -101,6 +110,10 @@ void Model::judge_stats(const Case& c) {
   if (of_job) {
     const Job& job = *find(c.command.id);
     if (field_of(c.reply.text, "pri") != job.priority) fail(c, "it has another priority");
+    const std::uint64_t attempts = field_of(c.reply.text, "attempts").value_or(0);
+    if (attempts != job.attempts)
+      fail(c, "it tells of " + std::to_string(attempts) + " attempts and not " +
+                  std::to_string(job.attempts));
     return;
   }
   std::uint64_t counts[4][2] = {};  // ready, reserved, delayed, buried: at least, at most
@@ -111,7 +124,8 @@ void Model::judge_stats(const Case& c) {
       counts[state][0] += is == Is::kYes ? 1U : 0U;
       counts[state][1] += is != Is::kNo ? 1U : 0U;
     };
-    count(0, ready(job, c.now));
+    const bool may_call_cancelled_ready = job.cancel_asked && due(job, c.now) != Is::kNo;
+    count(0, may_call_cancelled_ready && job.burial == 0 ? Is::kMaybe : ready(job, c.now));
     count(1, held(job, c.now));
     count(2, delayed(job, c));
     count(3, job.burial != 0 ? Is::kYes : Is::kNo);

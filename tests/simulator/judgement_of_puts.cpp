@@ -55,6 +55,11 @@ void Model::follow_all_but_due_time(JobId id) {
   if (record.burial != job.burial) differs("burial");
   if (record.extras->key != job.key) differs("key");
   if (record.extras->key_window != job.key_window) differs("window of its key");
+  if (record.extras->retry != job.retry) differs("policy");
+  if (record.extras->attempts != job.attempts) differs("number of failed attempts");
+  if ((record.extras->death != queue::Death::kNone) != job.dead) differs("death");
+  if (record.extras->cancel_asked != job.cancel_asked) differs("cancel");
+  if (history_.state().stories.contains(id) == job.story.empty()) differs("story");
   job.record = record;
 }
 
@@ -82,13 +87,16 @@ void Model::expect_due(const Case& c, const Job& job, const JobRecord& record,
 
 Model::Job Model::as_put(const Case& c) const {
   const std::uint64_t delay_ns = c.command.delay * kNsPerMs;
+  queue::RetryPolicy retry;
+  c.command.policy.apply(retry);
   return {.tube = c.client.tube_in_use,
           .priority = c.command.priority,
           .moment = c.command.due_at.value_or(0) * kNsPerMs,
           .delay_end = delay_ns == 0 ? 0 : c.since.mono_ns + delay_ns,
           .ttr = std::clamp(c.command.ttr, queue::kMinTtr, queue::kMaxTtr),
           .key = c.command.key,
-          .key_window = c.command.key_window};
+          .key_window = c.command.key_window,
+          .retry = retry};
 }
 
 // `body`: the id under which its large body has come.
@@ -139,7 +147,7 @@ void Model::judge_conflict(const Case& c, JobId body) {
   replace(c, id, body);
 }
 
-void Model::judge_ended_key(const Case& c) const {
+void Model::judge_ended_key(const Case& c) {
   if (c.reply.word != "EXISTS" || !gives_way(c.command.on_conflict)) fail(c, "no job has the key");
   const auto ended = history_.key_before(c.client.tube_in_use, c.command.key);
   if (!ended || ended->id != c.reply.number) fail(c, "that job did not have the key");
@@ -207,7 +215,7 @@ void Model::judge_patch(const Case& c) {
     return follow_all_but_due_time(*id);
   }
   const std::uint64_t delay_ns = patch.due_in.value_or(0) * kNsPerMs;
-  job.burial = 0;
+  revive(job);
   job.moment = patch.due_at.value_or(0) * kNsPerMs;
   job.delay_end = delay_ns == 0 ? 0 : c.since.mono_ns + delay_ns;
   job.slack = kSlack;

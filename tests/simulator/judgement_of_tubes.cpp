@@ -24,6 +24,7 @@ std::size_t Model::tubes_and_watches() const {
   std::size_t watches = 0;
   for (const auto& [name, jobs] : tubes_) names.insert(name);
   for (const auto& [number, tube] : history_.state().tubes) names.insert(tube.name);
+  for (const std::string_view tube : schedules_.tubes()) names.insert(tube);
   for (const auto& [number, client] : clients_) {
     names.insert(client.tube_in_use);
     names.insert(client.watched.begin(), client.watched.end());

@@ -19,7 +19,7 @@ constexpr std::uint64_t kNsPerMs = 1'000'000;
 
 // --- Jobs and clients.
 
-void Model::restart(const Limits& limits) {
+void Model::restart(const Limits& limits, Now now) {
   limits_ = limits;
   const std::unordered_map<JobId, Job> before = std::exchange(jobs_, {});
   ids_.clear();
@@ -29,6 +29,14 @@ void Model::restart(const Limits& limits) {
   paused_until_.clear();
   checkpoint_of_ = 0;
   last_given_ = 0;
+  ends_judged_.clear();
+  scheduled_.clear();
+  last_step_ = history_.last();
+  schedules_.restart(now);
+  policies_.clear();
+  for (const auto& [number, tube] : history_.state().tubes) {
+    if (tube.settings) policies_[tube.name] = tube.settings->retry;
+  }
   for (const auto& [id, stored] : history_.state().jobs) {
     const JobRecord& record = stored.record;
     Job job{.tube = history_.state().tubes.at(record.tube).name,
@@ -37,7 +45,13 @@ void Model::restart(const Limits& limits) {
             .ttr = record.ttr,
             .key = record.extras->key,
             .key_window = record.extras->key_window,
+            .retry = record.extras->retry,
+            .attempts = record.extras->attempts,
+            .dead = record.extras->death != queue::Death::kNone,
+            .cancel_asked = record.extras->cancel_asked,
             .burial = record.burial};
+    const auto story = history_.state().stories.find(id);
+    if (story != history_.state().stories.end()) job.story = story->second;
     const auto known = before.find(id);
     if (known != before.end() && !history_.has_lost_change_of(id) &&
         same_but_due_time(known->second.record, record)) {
@@ -72,6 +86,7 @@ void Model::recover_due_time(Job& job) const {
 // A job that is ready may be delayed again for a moment, if its delay was over just now.
 void Model::clock_was_set(Now now) {
   ++clock_steps_;
+  schedules_.clock_was_set(now);
   for (auto& [id, job] : jobs_) {
     job.slack = kSlackAfterStep + clock_steps_ * kSlackOfStep;
     if (job.moment == 0) job.delay_end = std::max(job.delay_end, now.mono_ns);
@@ -82,12 +97,19 @@ void Model::connect(ClientNumber client) {
   clients_[client] = {};
 }
 
-void Model::disconnect(ClientNumber client) {
+// If the time of a job was over just now, it may be too late to call it lost.
+void Model::disconnect(ClientNumber client, Now now) {
+  using queue::Ending;
   const auto found = clients_.find(client);
   if (found == clients_.end()) return;
   for (const JobId id : std::set<JobId>(found->second.held)) {
     Job& job = jobs_.at(id);
-    if (job.holder == client) let_go(id, job);
+    const bool may_be_over = has_time(job, now) != Is::kYes;
+    const bool timed_out = may_be_over && end_is_stored(job, Ending::kTimedOut);
+    const bool lost = end_is_stored(job, Ending::kLost);
+    let_go(id, job);
+    if (lost) entrust(job, Is::kYes, {Ending::kLost}, now);
+    if (timed_out) entrust(job, lost ? Is::kYes : Is::kMaybe, {Ending::kTimedOut}, now);
   }
   clients_.erase(found);
   if (checkpoint_of_ == client) checkpoint_of_ = 0;
@@ -122,6 +144,8 @@ void Model::remove(JobId id) {
 }
 
 void Model::let_go(JobId id, Job& job) {
+  job.entrusted = Is::kNo;
+  job.endings.clear();
   if (job.holder == 0) return;
   clients_.at(job.holder).held.erase(id);
   job.holder = 0;
@@ -131,6 +155,8 @@ void Model::take(const Case& c, JobId id) {
   Job& job = jobs_.at(id);
   let_go(id, job);
   job.holder = c.number;
+  job.worker = c.number;
+  job.worker_has_name = c.client.has_name;
   job.deadline = c.since.mono_ns + job.ttr * kNsPerMs;
   c.client.held.insert(id);
   for (auto& [number, client] : clients_) client.room_since.reset();
@@ -159,18 +185,25 @@ Model::Is Model::due(const Job& job, Now now) const {
   return std::min(is(now.utc_ns, job.moment, job.slack), is(now.mono_ns, job.delay_end, job.slack));
 }
 
-Model::Is Model::held(const Job& job, Now now) const {
-  if (job.holder == 0) return Is::kNo;
+Model::Is Model::has_time(const Job& job, Now now) {
   const Is over = is(now.mono_ns, job.deadline);
   return over == Is::kNo ? Is::kYes : over == Is::kYes ? Is::kNo : Is::kMaybe;
 }
 
+// If the end of its reservation is to be stored, the job is reserved until then. One whose cancel
+// was asked for, and which no worker holds any more, is to be deleted when it is due.
+Model::Is Model::held(const Job& job, Now now) const {
+  if (job.entrusted != Is::kNo) return job.entrusted;
+  if (job.holder == 0) return job.cancel_asked && due(job, now) != Is::kNo ? Is::kMaybe : Is::kNo;
+  return end_is_stored(job, queue::Ending::kTimedOut) ? Is::kYes : has_time(job, now);
+}
+
 Model::Is Model::held_by(const Job& job, ClientNumber client, Now now) const {
-  return job.holder == client ? held(job, now) : Is::kNo;
+  return job.holder == client ? has_time(job, now) : Is::kNo;
 }
 
 Model::Is Model::ready(const Job& job, Now now) const {
-  if (job.burial != 0) return Is::kNo;
+  if (job.burial != 0 || job.cancel_asked) return Is::kNo;
   const Is is_due = due(job, now);
   const Is is_held = held(job, now);
   if (is_held == Is::kYes || is_due == Is::kNo) return Is::kNo;
@@ -189,9 +222,9 @@ Model::Is Model::deadline_soon(const Client& client, Now now) const {
   Is soon = Is::kNo;
   for (const JobId id : client.held) {
     const Job& job = jobs_.at(id);
-    if (held(job, now) == Is::kNo) continue;
+    if (has_time(job, now) == Is::kNo) continue;
     const Is this_one = is(now.mono_ns + kMargin + kSlack / 2, job.deadline);
-    if (this_one == Is::kYes && held(job, now) == Is::kYes) return Is::kYes;
+    if (this_one == Is::kYes && has_time(job, now) == Is::kYes) return Is::kYes;
     if (this_one != Is::kNo) soon = Is::kMaybe;
   }
   return soon;
@@ -202,16 +235,18 @@ bool Model::watches(const Client& client, const std::string& tube) const {
 }
 
 bool Model::exists(const std::string& tube) const {
-  return tube == "default" || tubes_.contains(tube) || has_ended_keys(tube) ||
+  return tube == "default" || tubes_.contains(tube) || is_stored(tube) ||
+         schedules_.tubes().contains(tube) ||
          std::any_of(clients_.begin(), clients_.end(), [&](const auto& client) {
            return client.second.tube_in_use == tube || watches(client.second, tube);
          });
 }
 
-bool Model::has_ended_keys(const std::string& tube) const {
+// It has a record, because keys of it have ended, or something is set for it.
+bool Model::is_stored(const std::string& tube) const {
   const auto& tubes = history_.state().tubes;
   return std::any_of(tubes.begin(), tubes.end(), [&](const auto& each) {
-    return each.second.name == tube && each.second.ended_keys > 0;
+    return each.second.name == tube && (each.second.ended_keys > 0 || each.second.settings);
   });
 }
 

@@ -27,9 +27,11 @@
 #include <vector>
 
 #include "carillon/queue/now.h"
+#include "carillon/queue/retry.h"
 #include "simulator/commands.h"
 #include "simulator/disk.h"
 #include "simulator/history.h"
+#include "simulator/schedule_model.h"
 
 namespace carillon::simulator {
 
@@ -54,23 +56,24 @@ class Model {
   // What the server may have of memory (docs/operations.md), as it has started with. Beyond it
   // commands are answered OUT_OF_MEMORY and change nothing, or reserves wait.
   struct Limits {
-    std::size_t reserved = SIZE_MAX;  // jobs; as EngineOptions::max_reserved
-    std::size_t tubes = SIZE_MAX;     // as EngineOptions::max_tubes
-    bool bodies = false;              // connections have so little that a body may be refused
-    bool system = false;              // now and then the system gives no more
+    std::size_t reserved = SIZE_MAX;   // jobs; as EngineOptions::max_reserved
+    std::size_t tubes = SIZE_MAX;      // as EngineOptions::max_tubes
+    bool bodies = false;               // connections have so little that a body may be refused
+    bool system = false;               // now and then the system gives no more
+    std::size_t schedules = SIZE_MAX;  // bytes; as EngineOptions::max_schedule_bytes
   };
 
   explicit Model(const HistoryStore& history) : history_(history) {}
 
   // The server has started: it has what the history has, and no clients.
-  void restart(const Limits& limits);
+  void restart(const Limits& limits, queue::Now now);
   // Somebody has set the wall clock.
   void clock_was_set(queue::Now now);
   // An id that a client has been told of must not be given again.
   void told_id(queue::JobId id) { last_told_ = std::max(last_told_, id); }
 
   void connect(ClientNumber client);
-  void disconnect(ClientNumber client);
+  void disconnect(ClientNumber client, queue::Now now);
   // The client sends nothing more, so no reserve of it waits.
   void end_input(ClientNumber client) { clients_.at(client).ended = true; }
 
@@ -90,6 +93,15 @@ class Model {
   void judge_end(ClientNumber client, const Reply& reply, const Times& times,
                  const Excuses& excuses);
 
+  // --- What nobody has asked for (judgement_of_attempts.cpp).
+
+  // The engine has done what was due: it may have ended reservations, and changed nothing else.
+  void judge_what_was_due(const Times& times);
+  // Returns true if a reservation is over for long, and its end is not stored.
+  bool has_old_end(queue::Now now) const;
+  // The same for an occurrence of a schedule.
+  bool has_old_occurrence(queue::Now now) const { return schedules_.has_old_occurrence(now); }
+
   // --- Large bodies, which come and go in pieces.
 
   // The store has the beginning of a body that the client puts.
@@ -102,6 +114,8 @@ class Model {
   void judge_more_of_body(ClientNumber client, queue::JobId id, const Times& times);
   void judge_cut(ClientNumber client, queue::JobId id, queue::JobId body, bool holds,
                  const Times& times, const Excuses& excuses);
+
+  const ScheduleModel& schedules() const { return schedules_; }
 
   // Judges the reply to a client that waits for a checkpoint of the store.
   void judge_checkpoint(ClientNumber client, const Reply& reply, const Excuses& excuses);
@@ -132,10 +146,23 @@ class Model {
     queue::Millis ttr = 0;
     std::string key = {};
     queue::Millis key_window = 0;
+    queue::RetryPolicy retry = {};
+    std::uint32_t attempts = 0;  // that have failed
+    bool dead = false;
+    bool cancel_asked = false;
+    std::vector<queue::Attempt> story = {};
     std::uint64_t burial = 0;    // the larger, the later; 0: not buried
     ClientNumber holder = 0;     // 0: nobody
     std::uint64_t deadline = 0;  // ns, monotonic
-    std::size_t position = 0;    // in ids_
+    // Whether its reservation is over, and that is to be stored before anybody else gets the job:
+    // its worker is gone, or its time was over when a policy was changed. How that attempt may
+    // have ended.
+    Is entrusted = Is::kNo;
+    std::set<queue::Ending> endings = {};
+    std::uint64_t entrusted_at = 0;  // ns, monotonic
+    ClientNumber worker = 0;         // who has held it last
+    bool worker_has_name = false;
+    std::size_t position = 0;  // in ids_
   };
   struct Client {
     std::string tube_in_use = "default";
@@ -147,6 +174,7 @@ class Model {
     Is in_line = Is::kYes;
     std::optional<std::uint64_t> room_since;  // if not: since when it holds fewer; ns, monotonic
     bool ended = false;
+    bool has_name = false;
     std::uint64_t kicked = 0;  // by a kick that is not answered yet
     bool kicks_buried = false;
     queue::JobId body = 0;  // a large one that it puts
@@ -167,6 +195,8 @@ class Model {
   Is ready(const Job& job, queue::Now now) const;
   Is held(const Job& job, queue::Now now) const;
   Is held_by(const Job& job, ClientNumber client, queue::Now now) const;
+  // Of a job that somebody holds: whether the time has not run out.
+  static Is has_time(const Job& job, queue::Now now);
   Is paused(const std::string& tube, queue::Now now) const;
   Is deadline_soon(const Client& client, queue::Now now) const;
   bool watches(const Client& client, const std::string& tube) const;
@@ -182,14 +212,34 @@ class Model {
   void judge_put(const Case& c, queue::JobId body);
   void judge_inserted(const Case& c, queue::JobId body);
   void judge_conflict(const Case& c, queue::JobId body);
-  void judge_ended_key(const Case& c) const;
+  void judge_ended_key(const Case& c);
   void replace(const Case& c, queue::JobId id, queue::JobId body);
   void expect_right_due_time(const Case& c, const Job& job, const Job& next, bool keeps) const;
   void judge_patch(const Case& c);
   void judge_cancel(const Case& c);
+  void ask_to_cancel(const Case& c);
+  void judge_schedule(const Case& c);
+  void judge_change_of_schedule(const Case& c);
+  void judge_trigger(const Case& c);
+  void judge_stats_schedule(const Case& c);
+  // Judges what the engine has changed of schedules by itself, up to the step `end`.
+  void judge_own_steps(std::size_t end);
+  void add_scheduled(const HistoryStore::ScheduleStep& step);
+  void judge_fail(const Case& c);
+  void judge_story(const Case& c);
+  void judge_set_tube(const Case& c);
+  const queue::RetryPolicy& policy_of(const Job& job) const;
+  bool end_is_stored(const Job& job, queue::Ending ending) const;
+  bool may_end(const Job& job, queue::Now now) const;
+  void entrust(Job& job, Is is_it, std::set<queue::Ending> endings, queue::Now now);
+  void judge_end_of_attempt(queue::JobId id);
+  bool is_end_of_attempt(queue::JobId id) const;
+  void follow_attempt(queue::JobId id, const queue::Failure& failure);
+  void expect_story(queue::JobId id, Job& job);
+  void settle_deadlines(const std::string& tube, const queue::RetryPolicy& next, queue::Now now);
   std::optional<queue::JobId> named(const Case& c) const;
   std::optional<queue::JobId> expect_named(const Case& c, std::string_view done) const;
-  void end_key(const Case& c, const Job& job) const;
+  void end_key(const Job& job) const;
   void judge_reserve(const Case& c);
   void judge_reserved(const Case& c, bool waited);
   void judge_reserve_job(const Case& c);
@@ -202,16 +252,18 @@ class Model {
   void judge_tubes(const Case& c);
   void judge_stats(const Case& c);
   void judge_checkpoint(const Case& c);
-  void judge_out_of_memory(const Case& c) const;
+  void judge_out_of_memory(const Case& c);
   bool may_refuse(const Case& c) const;
   bool may_refuse_body_of(const Job& job) const;
   void expect_body(const Case& c) const;
-  void expect_changed(const std::set<queue::JobId>& ids) const;
+  // Besides, reservations may have ended meanwhile.
+  void expect_changed(const std::set<queue::JobId>& ids);
   void expect_free_key(const Case& c) const;
   void expect_new_body(const Case& c, queue::JobId given, queue::JobId id);
   void expect_due(const Case& c, const Job& job, const queue::JobRecord& record,
                   queue::Millis delay) const;
   Job as_put(const Case& c) const;
+  static void revive(Job& job);
   void follow_record(queue::JobId id, queue::Now now);
   void follow_all_but_due_time(queue::JobId id);
   Is delayed(const Job& job, const Case& c) const;
@@ -221,7 +273,7 @@ class Model {
   // until its due time, though its delay has ended.
   bool may_call_ready(const Case& c) const { return c.excuses.unordered && clock_steps_ > 0; }
   void recover_due_time(Job& job) const;
-  bool has_ended_keys(const std::string& tube) const;
+  bool is_stored(const std::string& tube) const;
   [[noreturn]] void fail(const Case& c, const std::string& why) const;
 
   Job* find(queue::JobId id);
@@ -239,7 +291,14 @@ class Model {
   // Which job has the key of the tube. Of keys whose jobs are gone the history knows.
   std::map<std::pair<std::string, std::string>, queue::JobId> keys_;
   std::map<ClientNumber, Client> clients_;
-  std::map<std::string, std::uint64_t> paused_until_;  // ns, monotonic
+  std::map<std::string, std::uint64_t> paused_until_;   // ns, monotonic
+  std::map<std::string, queue::RetryPolicy> policies_;  // of tubes
+  Times times_ = {};                                    // of what is judged now
+  ScheduleModel schedules_{history_};
+  std::uint64_t last_step_ = 0;       // of a schedule, that is judged: its append
+  std::set<queue::JobId> scheduled_;  // jobs that were put by schedules since the start
+  // The last append that has ended a reservation of the job, as far as it is judged.
+  std::map<queue::JobId, std::uint64_t> ends_judged_;
   ClientNumber checkpoint_of_ = 0;  // who has the checkpoint, or waits for it; 0: nobody
   std::uint64_t order_ = 0;
   std::uint64_t clock_steps_ = 0;

@@ -48,7 +48,7 @@ class ModelTest : public testing::Test {
   }
   // The server starts anew, with little memory.
   void restart(const Model::Limits& limits) {
-    model.restart(limits);
+    model.restart(limits, now);
     model.connect(1);
     model.connect(2);
   }
@@ -147,7 +147,7 @@ TEST_F(ModelTest, RefusesALargeBodyThatNobodyPutsAnyMore) {
   history.append(changes);
   model.begin_body(1, 1);
   model.expect_no_remains();
-  model.disconnect(1);
+  model.disconnect(1, now);
   EXPECT_THROW(model.expect_no_remains(), Violation);
 }
 
@@ -214,7 +214,7 @@ TEST_F(ModelTest, RefusesTwoCheckpointsAtOnce) {
   judge(1, checkpoint, "");
   judge(2, checkpoint, "BUSY\r\n");
   EXPECT_THROW(judge(2, checkpoint, ""), Violation);
-  model.disconnect(1);
+  model.disconnect(1, now);
   judge(2, checkpoint, "");
 }
 

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "server/calendar.h"
 #include "simulator/clock.h"
 #include "simulator/manners.h"
 #include "simulator/threads.h"
@@ -65,14 +66,18 @@ Server::Server(const ServerOptions& options, HistoryStore& history, Model& model
   model_.restart({.reserved = options.engine.max_reserved,
                   .tubes = options.engine.max_tubes,
                   .bodies = options.memory < SIZE_MAX,
-                  .system = options.memory_gets_short});
+                  .system = options.memory_gets_short,
+                  .schedules = options.engine.max_schedule_bytes},
+                 clocks());
   expect_no_checkpoints();
 }
 
 Server::~Server() = default;
 
-queue::EngineOptions Server::engine_options() const {
+queue::EngineOptions Server::engine_options() {
   queue::EngineOptions options = options_.engine;
+  options.calendar = server::cron_calendar();
+  options.refuses_puts = [this] { return service_.takes_no_jobs(); };
   if (reserve_) options.memory_is_short = [this] { return reserve_->is_used(); };
   return options;
 }
@@ -98,6 +103,8 @@ std::uint64_t Server::turn() {
   catch_up();
   if (!died() && !excuses().unordered) model_.expect_nobody_waits_in_vain(clocks());
   expect_no_old_keys();
+  expect_no_old_ends();
+  expect_no_old_occurrences();
   poll_checkpoint();
   if (!once_in(random_, 4)) commit();
   if (once_in(random_, 2)) run_others();
@@ -209,43 +216,10 @@ void Server::close(Connection& connection) {
   trace(connection.number(), "leaves", "");
   line_.leave(connection);
   connection.session().close();
-  model_.disconnect(connection.number());
+  model_.disconnect(connection.number(), clocks());
   std::erase_if(connections_, [&](const auto& other) { return other.get() == &connection; });
   expect_no_remains();
   deliver();
-}
-
-// Whoever has no body under way, and few replies, takes nothing of the memory of all.
-void Server::expect_memory_given_back() {
-  for (const auto& connection : connections_) {
-    server::beanstalk::Session& session = connection->session();
-    session.count_memory();
-    const bool has_body = session.mid_command() || session.wants() == Wants::kDelivery ||
-                          connection->large_reply().under_way();
-    if (has_body || session.replies().memory() > server::kOwnReplies) return;
-  }
-  if (service_.memory().used() > 0) throw Violation("memory is in use that nobody needs");
-}
-
-void Server::expect_no_remains() const {
-  if (!died() && !excuses().fails) model_.expect_no_remains();
-}
-
-// Keys whose windows are over are forgotten within about a second. If the store has no room, that
-// is tried again after a second; the other threads have run now and then, so it has room soon.
-void Server::expect_no_old_keys() {
-  constexpr queue::UtcMs kOld = 2'000;
-  constexpr std::uint64_t kLongNs = 5'000'000'000;
-  constexpr int kManyTurns = 20;
-  const auto end = history_.first_end_of_keys();
-  if (!end || *end + kOld >= virtual_time().utc_ns / 1'000'000) {
-    turns_with_old_keys_ = 0;
-    return;
-  }
-  if (turns_with_old_keys_++ == 0) old_keys_since_ns_ = virtual_time().mono_ns;
-  const bool long_ago = virtual_time().mono_ns - old_keys_since_ns_ > kLongNs;
-  if (long_ago && turns_with_old_keys_ > kManyTurns && !died() && !excuses().fails)
-    throw Violation("a key whose window is over is not forgotten");
 }
 
 // --- Commands.
@@ -362,6 +336,7 @@ void Server::catch_up() {
 }
 
 void Server::run_engine() {
+  history_.forget_changed();
   try {
     new_times_ = true;
     engine_.advance(read_clocks());
@@ -369,6 +344,7 @@ void Server::run_engine() {
     if (!excuses().fails && !died())
       throw Violation(std::string("the engine cannot go on: ") + error.what());
   }
+  model_.judge_what_was_due(times_);
 }
 
 }  // namespace carillon::simulator

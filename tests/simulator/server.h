@@ -87,7 +87,7 @@ class Server {
   void let_clients_act();
   void pass_time();
   void let_memory_get_short();
-  queue::EngineOptions engine_options() const;
+  queue::EngineOptions engine_options();
   void arrive(Connection& connection);
   void join_line(Connection& connection);
   bool look_for_room(Connection& connection);
@@ -103,6 +103,8 @@ class Server {
   void look_at_end(const Connection& connection);
   void expect_no_remains() const;
   void expect_no_old_keys();
+  void expect_no_old_ends();
+  void expect_no_old_occurrences();
   void expect_memory_given_back();
   void hand_out_bodies();
   queue::Now read_clocks();
@@ -141,6 +143,9 @@ class Server {
   std::uint64_t checkpoint_from_ = 0;  // the append before the checkpoint that is made
   int checkpoint_polls_ = 0;
   int turns_with_old_keys_ = 0;
+  int turns_with_old_ends_ = 0;
+  int turns_with_old_occurrences_ = 0;
+  std::uint64_t old_occurrences_since_ns_ = 0;
   std::uint64_t old_keys_since_ns_ = 0;
   std::uint64_t steps_ = 0;
   std::uint64_t longest_wait_ns_ = 0;

@@ -84,20 +84,23 @@ void Server::look_at_end(const Connection& connection) {
   if (reply.under_way())
     model_.judge_cut(connection.number(), reply.job(), reply.body(), reply.holds(), times_,
                      excuses());
-  model_.disconnect(connection.number());
+  model_.disconnect(connection.number(), times_.last);
 }
 
 void Server::note_reply(Connection& connection, const Command& command, const Reply& reply,
                         std::size_t behind) {
   digest_ = 31 * digest_ + std::hash<std::string_view>()(reply.line);
   std::uint64_t append = history_.changed_at(command.id);
-  constexpr std::array<std::string_view, 8> kNameJob = {
-      "RESERVED", "FOUND", "INSERTED", "EXISTS", "REPLACED", "IS_RESERVED", "PATCHED", "CANCELLED"};
+  constexpr std::array<std::string_view, 9> kNameJob = {"RESERVED",    "FOUND",     "INSERTED",
+                                                        "EXISTS",      "REPLACED",  "PATCHED",
+                                                        "IS_RESERVED", "CANCELLED", "CANCEL_ASKED"};
   if (std::find(kNameJob.begin(), kNameJob.end(), reply.word) != kNameJob.end())
     append = history_.changed_at(reply.number);
   if (reply.word == "NOT_FOUND" && !command.key.empty())
     append = history_.key_changed_at(model_.tube_in_use(connection.number()), command.key);
   if (reply.word == "KICKED" && !history_.changed().empty()) append = history_.last();
+  if (reply.word == "SET") append = history_.last();
+  if (!command.schedule.empty()) append = history_.schedule_changed_at(command.schedule);
   // These tell of no change.
   if (reply.word == "OUT_OF_MEMORY" || reply.word == "INTERNAL_ERROR") append = 0;
   connection.note(behind, append, reply.word == "INSERTED" ? reply.number : 0);
@@ -115,9 +118,12 @@ void Server::deliver() {
           });
       if (found == connections_.end()) continue;
       Connection& connection = **found;
+      history_.forget_changed();
+      new_times_ = true;
       connection.session().deliver(delivery);
-      hand_out_bodies();
+      hand_out_bodies();  // and then the engine may do what is due
       if (died()) return;
+      model_.judge_what_was_due(times_);
       const std::string replies = connection.new_replies();
       std::string_view rest = replies;
       const auto reply = take_reply_of(connection, rest);

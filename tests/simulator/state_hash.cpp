@@ -19,6 +19,14 @@ std::uint64_t mix(std::uint64_t hash, std::string_view with) {
   return mix(hash, std::hash<std::string_view>()(with));
 }
 
+std::uint64_t hash_of(const queue::RetryPolicy& policy) {
+  std::uint64_t hash = mix(9, policy.max_attempts);
+  for (const std::uint64_t field : {policy.backoff, policy.backoff_max,
+                                    std::uint64_t{policy.jitter}, std::uint64_t{policy.lost_fails}})
+    hash = mix(hash, field);
+  return hash;
+}
+
 }  // namespace
 
 std::uint64_t hash_of(const queue::JobRecord& record) {
@@ -35,16 +43,26 @@ std::uint64_t hash_of(const queue::JobRecord& record) {
   const queue::JobExtras& extras = *record.extras;
   for (const std::uint64_t field :
        {extras.key_window, extras.body, std::uint64_t{extras.attempts},
-        std::uint64_t{extras.retry.max_attempts}, static_cast<std::uint64_t>(extras.death),
-        std::uint64_t{extras.has_story}, std::uint64_t{extras.cancel_asked}, extras.expires,
+        static_cast<std::uint64_t>(extras.death), std::uint64_t{extras.has_story},
+        std::uint64_t{extras.cancel_asked}, extras.expires,
         static_cast<std::uint64_t>(extras.at_expiry)})
     hash = mix(hash, field);
-  return mix(hash, extras.key);
+  return mix(mix(hash, extras.key), hash_of(extras.retry));
 }
 
 std::uint64_t hash_of(const queue::TubeRecord& tube) {
-  return mix(mix(mix(mix(mix(2, tube.number), tube.scheduled), tube.buried), tube.ended_keys),
-             tube.name);
+  const std::uint64_t hash = mix(
+      mix(mix(mix(mix(2, tube.number), tube.scheduled), tube.buried), tube.ended_keys), tube.name);
+  return tube.settings ? mix(hash, hash_of(tube.settings->retry)) : hash;
+}
+
+std::uint64_t hash_of_story(JobId id, const std::vector<queue::Attempt>& story) {
+  std::uint64_t hash = mix(8, id);
+  for (const queue::Attempt& attempt : story) {
+    hash = mix(mix(hash, attempt.at), static_cast<std::uint64_t>(attempt.ending));
+    hash = mix(mix(hash, attempt.worker), attempt.error);
+  }
+  return hash;
 }
 
 std::uint64_t hash_of(const queue::KeyRecord& key) {
@@ -52,11 +70,15 @@ std::uint64_t hash_of(const queue::KeyRecord& key) {
 }
 
 std::uint64_t hash_of(const queue::ScheduleRecord& record) {
-  std::uint64_t hash = mix(mix(mix(7, record.name), record.schedule.cron), record.schedule.body);
+  const queue::Schedule& schedule = record.schedule;
+  std::uint64_t hash = mix(mix(mix(7, record.name), schedule.cron), schedule.body);
+  hash = mix(mix(hash, schedule.zone), schedule.tube);
   for (const std::uint64_t field :
-       {record.schedule.every, record.schedule.start, std::uint64_t{record.paused}, record.decided,
-        record.waiting, record.last_job, record.last_occurrence, record.fired, record.skipped,
-        record.created})
+       {std::uint64_t{schedule.priority}, schedule.ttr, std::uint64_t{schedule.run_after_gap},
+        static_cast<std::uint64_t>(schedule.catch_up), schedule.catch_up_window,
+        static_cast<std::uint64_t>(schedule.overlap), schedule.spread, schedule.every,
+        schedule.start, std::uint64_t{record.paused}, record.decided, record.waiting,
+        record.last_job, record.last_occurrence, record.fired, record.skipped, record.created})
     hash = mix(hash, field);
   for (const queue::FiredSpan& span : record.spans) hash = mix(mix(hash, span.first), span.last);
   return hash;
@@ -100,6 +122,7 @@ std::uint64_t hash_of(const queue::StoreModel& state) {
   }
   for (const auto& [number, tube] : state.tubes) hash += hash_of(tube);
   for (const auto& [name, key] : state.keys) hash += hash_of(key);
+  for (const auto& [id, story] : state.stories) hash += hash_of_story(id, story);
   for (const auto& [name, schedule] : state.schedules) hash += hash_of(schedule);
   return hash;
 }

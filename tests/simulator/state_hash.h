@@ -19,6 +19,7 @@ namespace carillon::simulator {
 std::uint64_t hash_of(const queue::JobRecord& record);
 std::uint64_t hash_of(const queue::TubeRecord& tube);
 std::uint64_t hash_of(const queue::KeyRecord& key);
+std::uint64_t hash_of_story(queue::JobId id, const std::vector<queue::Attempt>& story);
 std::uint64_t hash_of(const queue::ScheduleRecord& record);
 std::uint64_t hash_of(const queue::Watermarks& marks);
 std::uint64_t hash_of(const queue::UnfinishedBody& body);

@@ -7,7 +7,9 @@
 #include <string_view>
 #include <utility>
 
+#include "simulator/talker_attempts.h"
 #include "simulator/talker_keys.h"
+#include "simulator/talker_schedules.h"
 #include "simulator/talker_words.h"
 
 namespace carillon::simulator {
@@ -63,7 +65,7 @@ Command finish(const Model& model, ClientNumber client, Random& random) {
   const std::optional<JobId> held = model.any_held(client, random);
   const JobId id = held && below(random, 32) != 0 ? *held : some_id(model, random);
   Command command;
-  switch (below(random, 8)) {
+  switch (below(random, 10)) {
     case 0: {
       command = {.verb = Verb::kRelease, .id = id};
       command.priority = random_priority(random);
@@ -87,7 +89,10 @@ Command finish(const Model& model, ClientNumber client, Random& random) {
       return command;
     }
     case 3:
-      return on_job(Verb::kTouch, "touch", id);
+      return below(random, 2) == 0 ? on_job(Verb::kTouch, "touch", id) : touch_job(id);
+    case 4:
+    case 5:
+      return random_fail(id, random);
     default:
       return on_job(Verb::kDelete, "delete", id);
   }
@@ -110,7 +115,7 @@ Command choose_tubes(Random& random) {
 
 Command operate(const Model& model, Random& random, queue::Now now) {
   Command command;
-  switch (below(random, 17)) {
+  switch (below(random, 20)) {
     case 0: {
       command = {.verb = Verb::kKick};
       command.bound = below(random, 4) == 0 ? UINT32_MAX : 1 + below(random, 50);
@@ -150,6 +155,12 @@ Command operate(const Model& model, Random& random, queue::Now now) {
       return random_patch(model, random, now, kMaxJobSize);
     case 15:
       return random_peek_job(model, random);
+    case 16:
+      return random_set_tube(random);
+    case 17:
+      return random_schedule_command(random, now);
+    case 18:
+      return story_job(some_id(model, random));
     default: {
       constexpr std::array<const char*, 4> kLists = {
           "stats\r\n", "list-tubes\r\n", "list-tubes-watched\r\n", "list-tube-used\r\n"};
@@ -253,7 +264,7 @@ Command Talker::next(const Model& model, ClientNumber client, Random& random,
         return on_job(Verb::kDelete, "delete", some_id(model, random));
       return chance == 0 ? choose_tubes(random) : produce(model, random, now);
     case Role::kWorker:
-      if (chance == 0) return choose_tubes(random);
+      if (chance == 0) return below(random, 8) == 0 ? name_client(client) : choose_tubes(random);
       return chance < 7 ? reserve(random) : finish(model, client, random);
     case Role::kVandal:
       if (chance == 0) return {.verb = Verb::kQuit, .bytes = "quit\r\n"};

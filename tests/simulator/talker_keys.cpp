@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "simulator/talker_attempts.h"
 #include "simulator/talker_words.h"
 
 namespace carillon::simulator {
@@ -28,10 +29,6 @@ std::string random_key(Random& random) {
   return key.empty() ? std::string(queue::kMaxKey, 'k') : key;
 }
 
-std::string duration(Millis ms) {
-  return ms % 1'000 == 0 ? number(ms / 1'000) + "s" : number(ms) + "ms";
-}
-
 Millis random_ttr(Random& random) {
   return one_of(random, std::array<std::uint64_t, 5>{1'000, 1'000, 1'500, 3'000, 120'000});
 }
@@ -47,15 +44,6 @@ queue::UtcMs random_moment(Random& random, queue::Now now) {
 
 Millis random_time(Random& random) {
   return below(random, 2) == 0 ? below(random, 3'000) : random_delay(random);
-}
-
-// In any order.
-std::string line_of(std::vector<std::string> options, Random& random) {
-  for (std::size_t i = options.size(); i > 1; --i)
-    std::swap(options[i - 1], options[below(random, i)]);
-  std::string line;
-  for (const std::string& option : options) line += " " + option;
-  return line + "\r\n";
 }
 
 // Names a job by its id or by its key.
@@ -114,6 +102,7 @@ Command random_put_job(Random& random, queue::Now now, std::string body) {
       options.push_back("key-window=" + duration(put.key_window));
     }
   }
+  if (below(random, 4) == 0) put.policy = random_policy(options, random);
   put.bytes = "put-job " + number(put.body.size()) + line_of(std::move(options), random) +
               put.body + "\r\n";
   return put;
@@ -153,7 +142,9 @@ Command random_patch(const Model& model, Random& random, queue::Now now, std::si
 
 Command random_cancel(const Model& model, Random& random) {
   Command command{.verb = Verb::kCancelJob};
-  command.bytes = "cancel-job " + name_job(command, model, random) + "\r\n";
+  command.bytes = "cancel-job " + name_job(command, model, random);
+  command.asks = below(random, 3) == 0;
+  command.bytes += command.asks ? " reserved=ask\r\n" : "\r\n";
   return command;
 }
 

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <optional>
+#include <utility>
 
 #include "carillon/queue/store.h"
 #include "simulator/talker.h"
@@ -49,6 +50,18 @@ std::string random_large_body(Random& random) {
   std::string body(size, '.');
   for (std::size_t at = 0; at < size; at += 1'000) body[at] = static_cast<char>(random());
   return body;
+}
+
+std::string duration(Millis ms) {
+  return ms % 1'000 == 0 ? number(ms / 1'000) + "s" : number(ms) + "ms";
+}
+
+std::string line_of(std::vector<std::string> options, Random& random) {
+  for (std::size_t i = options.size(); i > 1; --i)
+    std::swap(options[i - 1], options[below(random, i)]);
+  std::string line;
+  for (const std::string& option : options) line += " " + option;
+  return line + "\r\n";
 }
 
 JobId some_id(const Model& model, Random& random) {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "carillon/queue/job.h"
 #include "simulator/disk.h"
@@ -33,6 +34,10 @@ queue::Millis random_delay(Random& random);
 std::string random_body(Random& random);
 // Of more than queue::kBodyPiece bytes. No two pieces of it are the same.
 std::string random_large_body(Random& random);
+// As an option has it.
+std::string duration(queue::Millis ms);
+// The options in any order, and the end of the line.
+std::string line_of(std::vector<std::string> options, Random& random);
 // An id that is, or was, or will be that of a job.
 queue::JobId some_id(const Model& model, Random& random);
 

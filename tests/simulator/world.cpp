@@ -82,6 +82,7 @@ class World {
     if (once_in(2)) options.memory = std::size_t{16} << (10 + below(takes_large_ ? 9 : 5));
     if (once_in(4)) options.memory_gets_short = true;
     if (once_in(4)) options.engine.max_loaded = 1 + below(20);
+    if (once_in(4)) options.engine.max_schedule_bytes = 1'000 + below(6'000);
   }
 
   // Faults of the disk, or a small one.

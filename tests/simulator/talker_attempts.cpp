@@ -1,0 +1,83 @@
+// Random commands about attempts (talker_attempts.h).
+
+#include "simulator/talker_attempts.h"
+
+#include <array>
+#include <utility>
+
+#include "simulator/talker_words.h"
+
+namespace carillon::simulator {
+
+PolicyOptions random_policy(std::vector<std::string>& options, Random& random) {
+  PolicyOptions policy;
+  if (below(random, 4) != 0) {
+    policy.max_attempts = static_cast<std::uint32_t>(below(random, 4));
+    options.push_back("max-attempts=" + number(*policy.max_attempts));
+  }
+  if (below(random, 4) != 0) {
+    policy.backoff = one_of(random, std::array<std::uint64_t, 5>{0, 1, 300, 2'000, 100'000});
+    std::string text = duration(*policy.backoff);
+    if (below(random, 2) == 0) {
+      policy.backoff_max = *policy.backoff * (1 + below(random, 6));
+      text += ".." + duration(policy.backoff_max);
+    }
+    options.push_back("backoff=" + text);
+  }
+  if (below(random, 2) == 0) {
+    policy.jitter = static_cast<std::uint32_t>(below(random, 101));
+    options.push_back("jitter=" + number(*policy.jitter) + "%");
+  }
+  if (below(random, 2) == 0) {
+    policy.lost_fails = below(random, 2) == 0;
+    options.push_back(*policy.lost_fails ? "lost=fails" : "lost=returns");
+  }
+  return policy;
+}
+
+Command random_set_tube(Random& random) {
+  Command command{.verb = Verb::kSetTube, .tube = random_tube(random)};
+  std::vector<std::string> options;
+  command.policy = random_policy(options, random);
+  if (below(random, 3) == 0) {  // nothing is set any more
+    command.policy = {.max_attempts = 0, .backoff = 0, .jitter = 0, .lost_fails = false};
+    options = {"max-attempts=0", "backoff=0s", "jitter=0%", "lost=returns"};
+  }
+  command.bytes = "set-tube " + command.tube + line_of(std::move(options), random);
+  return command;
+}
+
+Command random_fail(queue::JobId id, Random& random) {
+  Command command{.verb = Verb::kFailJob, .id = id};
+  std::vector<std::string> options;
+  if (below(random, 4) == 0) {
+    command.failure.priority = random_priority(random);
+    options.push_back("pri=" + number(*command.failure.priority));
+  }
+  if (below(random, 4) == 0) {
+    command.failure.delay = below(random, 2) * below(random, 2'000);
+    options.push_back("delay=" + duration(*command.failure.delay));
+  }
+  command.body.assign(below(random, 64) == 0 ? below(random, 3'000) : below(random, 30), 'e');
+  command.bytes = "fail-job " + number(id) + " " + number(command.body.size()) +
+                  line_of(std::move(options), random) + command.body + "\r\n";
+  return command;
+}
+
+Command touch_job(queue::JobId id) {
+  return {.verb = Verb::kTouchJob, .bytes = "touch-job " + number(id) + "\r\n", .id = id};
+}
+
+Command story_job(queue::JobId id) {
+  return {.verb = Verb::kStoryJob, .bytes = "story-job " + number(id) + "\r\n", .id = id};
+}
+
+std::string name_of(ClientNumber client) {
+  return "w" + number(client);
+}
+
+Command name_client(ClientNumber client) {
+  return {.verb = Verb::kNameClient, .bytes = "name-client " + name_of(client) + "\r\n"};
+}
+
+}  // namespace carillon::simulator

@@ -1,0 +1,27 @@
+// What a simulated client says about attempts: policies, fail-job, story-job, touch-job, set-tube
+// and name-client, with random options.
+//
+//   std::vector<std::string> options;
+//   const PolicyOptions policy = random_policy(options, random);   // adds max-attempts=2 and so on
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "simulator/commands.h"
+#include "simulator/disk.h"
+#include "simulator/model.h"
+
+namespace carillon::simulator {
+
+PolicyOptions random_policy(std::vector<std::string>& options, Random& random);
+Command random_set_tube(Random& random);
+// Of the job with the id.
+Command random_fail(queue::JobId id, Random& random);
+Command touch_job(queue::JobId id);
+Command story_job(queue::JobId id);
+// A client has one name at most, which its number makes.
+std::string name_of(ClientNumber client);
+Command name_client(ClientNumber client);
+
+}  // namespace carillon::simulator
