@@ -340,6 +340,13 @@ TEST_F(EngineAttemptsTest, ATubeStaysAsLongAsAnythingIsSet) {
   EXPECT_TRUE(queue.store().recover().tubes.empty());
 }
 
+TEST_F(EngineAttemptsTest, ATubeIsNotMadeIfItsSettingsCannotBeStored) {
+  queue.store().faults.appends = true;
+  EXPECT_THROW(engine.set_tube(queue.now(), "mail", {.retry = {.max_attempts = 3}}), StoreError);
+  queue.store().faults.appends = false;
+  EXPECT_FALSE(engine.tube_stats(queue.now(), "mail"));
+}
+
 TEST_F(EngineAttemptsTest, PoliciesOutOfTheirRangeAreRefused) {
   const auto set = [&](const RetryPolicy& policy) {
     engine.set_tube(queue.now(), "t", {.retry = policy});

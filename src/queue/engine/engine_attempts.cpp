@@ -70,10 +70,15 @@ Sequence Engine::set_tube(Now now, std::string_view name, const TubeSettings& se
   State::check(settings.retry);
   s.advance(now);
   Tube& tube = s.tube_named(name);
-  s.changed_tube(tube.record.number).settings = detail::Rare(settings);
-  const Sequence sequence = s.append();
-  s.forget_if_unreferenced(tube);
-  return sequence;
+  try {
+    s.changed_tube(tube.record.number).settings = detail::Rare(settings);
+    const Sequence sequence = s.append();
+    s.forget_if_unreferenced(tube);
+    return sequence;
+  } catch (...) {
+    s.forget_if_unreferenced(tube);  // it may have been made for this
+    throw;
+  }
 }
 
 TubeSettings Engine::tube_settings(std::string_view name) const {
