@@ -1,0 +1,35 @@
+// How many jobs may be reserved at once, and how fast they go out.
+//
+//   Limits limits{.max_running = 10, .rate = 100, .period = 60'000, .burst = 5};
+//   engine.set_tube(now, "api", {.limits = limits});
+//
+// A rate is a bucket of tokens: it holds up to `burst`, `rate` of them come in each `period`,
+// evenly, and each job that goes out takes one. So in any t ms fewer than
+// burst + rate * (t + 1) / period jobs go out. If more than one token comes in a millisecond, those
+// of a millisecond go out together.
+//
+// Thread safety: plain values.
+#pragma once
+
+#include <cstdint>
+
+#include "carillon/queue/job.h"
+
+namespace carillon::queue {
+
+// The most that a rate or a burst may be.
+inline constexpr std::uint64_t kMostTokens = 1'000'000;
+inline constexpr Millis kLongestPeriod = 2'592'000'000;  // 30 days
+
+struct Limits {
+  // 0: no limit.
+  std::uint64_t max_running = 0;
+  // 1 to kMostTokens, 1 to kLongestPeriod (ms) and 1 to kMostTokens; or all three are 0: no limit.
+  std::uint64_t rate = 0;
+  Millis period = 0;
+  std::uint64_t burst = 0;
+
+  friend bool operator==(const Limits&, const Limits&) = default;
+};
+
+}  // namespace carillon::queue

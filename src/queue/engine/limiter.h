@@ -1,0 +1,90 @@
+// Decides when a job may start: how many run at once, and a rate, kept by a bucket of tokens.
+//
+//   Limiter limiter({.max_running = 10, .rate = 100, .period = 60'000, .burst = 5}, now);
+//   if (limiter.may_start(running, now)) limiter.start(now);
+//   else wait until limiter.next_start(now), or until fewer run
+//
+// The caller counts what runs; the limiter keeps the bucket (carillon/queue/limits.h). The
+// arithmetic is in whole numbers, and nothing is rounded: a token has `period` parts, and `rate`
+// parts come in a millisecond. A bucket begins empty, so that the rate holds over restarts too.
+// All is O(1).
+//
+// Thread safety: none.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "carillon/queue/limits.h"
+
+namespace carillon::queue {
+
+class Limiter {
+ public:
+  // `now`, here and below: ms of a clock that does not run back.
+  Limiter(const Limits& limits, std::uint64_t now) : limits_(limits), at_(now) {}
+
+  // Other limits hold from now on. The bucket keeps its tokens, as far as they fit; if there was no
+  // rate, it is full.
+  void set(const Limits& limits, std::uint64_t now) {
+    const Limits before = limits_;
+    const std::uint64_t had = before.rate == 0 ? 0 : parts(now);
+    limits_ = limits;
+    at_ = now;
+    parts_ = 0;
+    if (limits.rate == 0) return;
+    if (before.rate == 0) {
+      parts_ = full();
+    } else if (before.period == limits.period) {
+      parts_ = std::min(had, full());
+    } else {
+      parts_ = std::min(had / before.period, limits.burst) * limits.period;
+    }
+  }
+
+  // Returns true if one more job may start beside the `running` ones.
+  bool may_start(std::uint64_t running, std::uint64_t now) const {
+    if (limits_.max_running > 0 && running >= limits_.max_running) return false;
+    return limits_.rate == 0 || parts(now) >= limits_.period;
+  }
+  // A job starts. Returns true if it takes a token; false if there is no rate, or no token.
+  bool start(std::uint64_t now) {
+    if (limits_.rate == 0) return false;
+    const std::uint64_t have = parts(now);
+    if (have < limits_.period) return false;
+    parts_ = have - limits_.period;
+    at_ = now;
+    return true;
+  }
+  // A job that has taken a token did not start after all, and puts it back.
+  void undo_start(std::uint64_t now) {
+    if (limits_.rate == 0) return;
+    parts_ = std::min(parts(now) + limits_.period, full());
+    at_ = now;
+  }
+  // Returns the first moment from `now` on at which there is a token.
+  std::uint64_t next_start(std::uint64_t now) const {
+    if (limits_.rate == 0) return now;
+    const std::uint64_t have = parts(now);
+    if (have >= limits_.period) return now;
+    return now + (limits_.period - have + limits_.rate - 1) / limits_.rate;
+  }
+
+ private:
+  // `burst` tokens; and what comes in a millisecond fits on top of a token, so that no part of it
+  // is lost.
+  std::uint64_t full() const { return limits_.burst * limits_.period + limits_.rate - 1; }
+  // REQUIRES: there is a rate.
+  std::uint64_t parts(std::uint64_t now) const {
+    const std::uint64_t most = full();
+    const std::uint64_t passed = now - at_;
+    if (passed > most / limits_.rate) return most;  // else the product does not overflow
+    return std::min(most, parts_ + passed * limits_.rate);
+  }
+
+  Limits limits_;
+  std::uint64_t at_;         // when there were
+  std::uint64_t parts_ = 0;  // so many parts of tokens
+};
+
+}  // namespace carillon::queue
