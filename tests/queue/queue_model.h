@@ -1,5 +1,5 @@
 // A queue written as simply as possible: the reference that the engine is compared with. It has
-// whole milliseconds, no store and no limits.
+// whole milliseconds and no store.
 #pragma once
 
 #include <algorithm>
@@ -39,6 +39,17 @@ class QueueModel {
     UtcMs ripe_at = 0;           // when it became ready by the clock alone
     UtcMs ended_at = 0;          // when its last attempt has failed
     std::uint64_t armed_as = 0;  // the larger, the later its deadline was set
+    bool took_token = false;
+  };
+  // Each millisecond `rate` parts of tokens come into the bucket; a token has `period` parts.
+  struct Bucket {
+    Limits limits;
+    std::uint64_t parts = 0;
+
+    std::uint64_t full() const { return limits.burst * limits.period + limits.rate - 1; }
+    void add(std::uint64_t more) {
+      if (limits.rate > 0) parts = std::min(parts + more, full());
+    }
   };
   struct Key {
     JobId id = 0;
@@ -63,13 +74,28 @@ class QueueModel {
   std::map<std::pair<std::string, std::string>, Key> keys;  // by (tube, key)
   std::map<std::string, Token> tokens;                      // of batches
   std::map<std::string, RetryPolicy> policies;              // of tubes
+  std::map<std::string, Bucket> buckets;                    // of tubes
   std::vector<std::string> deliveries;                      // "client:body" or "client:WORD"
 
   UtcMs utc() const { return utc_; }
 
   void pass_one_ms() {
     ++utc_;
+    for (auto& [tube, bucket] : buckets) bucket.add(bucket.limits.rate);
     settle();
+  }
+
+  void set_limits(const std::string& tube, const Limits& limits) {
+    Bucket& bucket = buckets[tube];
+    const Bucket before = std::exchange(bucket, {.limits = limits});
+    if (before.limits.rate == 0) {
+      bucket.add(UINT64_MAX / 2);
+    } else if (before.limits.period == limits.period) {
+      bucket.add(before.parts);
+    } else {
+      bucket.add(std::min(before.parts / before.limits.period, limits.burst) * limits.period);
+    }
+    serve();
   }
 
   void put(JobId id, Job job) {
@@ -216,10 +242,11 @@ class QueueModel {
   bool release(std::uint64_t client, JobId id, Priority priority, Millis delay) {
     if (!holds(client, id)) return false;
     Job& job = jobs[id];
-    if (gone_if_asked(id)) return true;
-    job.priority = priority;
-    job.due = delay > 0 ? utc_ + delay : std::min(job.due, utc_);
-    give_back(job);
+    if (!gone_if_asked(id)) {
+      job.priority = priority;
+      job.due = delay > 0 ? utc_ + delay : std::min(job.due, utc_);
+      give_back(job);
+    }
     serve();
     return true;
   }
@@ -241,10 +268,12 @@ class QueueModel {
 
   bool bury(std::uint64_t client, JobId id, Priority priority) {
     if (!holds(client, id)) return false;
-    if (gone_if_asked(id)) return true;
-    jobs[id].priority = priority;
-    jobs[id].state = JobState::kBuried;
-    jobs[id].burial = ++order_;
+    if (!gone_if_asked(id)) {
+      jobs[id].priority = priority;
+      jobs[id].state = JobState::kBuried;
+      jobs[id].burial = ++order_;
+    }
+    serve();
     return true;
   }
 
@@ -257,17 +286,24 @@ class QueueModel {
 
   bool give_back(std::uint64_t client, JobId id) {
     if (!holds(client, id)) return false;
-    if (gone_if_asked(id)) return true;
-    give_back(jobs[id]);
+    Bucket& bucket = buckets[jobs[id].tube];
+    if (jobs[id].took_token) bucket.add(bucket.limits.period);
+    if (!gone_if_asked(id)) give_back(jobs[id]);
     serve();
     return true;
   }
 
-  bool remove(std::uint64_t client, JobId id) {
-    if (!jobs.contains(id) || (jobs[id].state == JobState::kReserved && !holds(client, id)))
-      return false;
-    end(id);
-    return true;
+  bool remove(std::uint64_t client, JobId id) { return remove_all(client, {id}).front(); }
+
+  std::vector<bool> remove_all(std::uint64_t client, const std::vector<JobId>& ids) {
+    std::vector<bool> done;
+    for (const JobId id : ids) {
+      const bool there = jobs.contains(id);
+      done.push_back(there && (jobs[id].state != JobState::kReserved || holds(client, id)));
+      if (done.back()) end(id);
+    }
+    serve();
+    return done;
   }
 
   std::uint64_t kick(std::uint64_t client, std::uint64_t bound) {
@@ -319,6 +355,7 @@ class QueueModel {
     clients.clear();
     paused_until_.clear();
     deliveries.clear();
+    for (auto& [tube, bucket] : buckets) bucket.parts = 0;
     std::vector<JobId> alive;
     for (auto& [id, job] : jobs) {
       if (job.state != JobState::kBuried) alive.push_back(id);
@@ -421,6 +458,17 @@ class QueueModel {
     return std::find(client.watched.begin(), client.watched.end(), tube) != client.watched.end();
   }
   bool paused(const std::string& tube) { return paused_until_[tube] > utc_; }
+  // Returns true if a job of the tube may go out now.
+  bool open(const std::string& tube) {
+    const Bucket& bucket = buckets[tube];
+    const auto running = std::count_if(jobs.begin(), jobs.end(), [&](const auto& job) {
+      return job.second.tube == tube && job.second.state == JobState::kReserved;
+    });
+    const Limits& limits = bucket.limits;
+    if (limits.max_running > 0 && static_cast<std::uint64_t>(running) >= limits.max_running)
+      return false;
+    return !paused(tube) && (limits.rate == 0 || bucket.parts >= limits.period);
+  }
 
   void give_back(Job& job) {
     job.state = job.due <= utc_ ? JobState::kReady : JobState::kDelayed;
@@ -437,7 +485,7 @@ class QueueModel {
   std::optional<JobId> best_ready(std::uint64_t client) {
     std::optional<JobId> best;
     for (const auto& [id, job] : jobs) {
-      if (job.state != JobState::kReady || paused(job.tube) || !watches(clients[client], job.tube))
+      if (job.state != JobState::kReady || !open(job.tube) || !watches(clients[client], job.tube))
         continue;
       if (!best || job.priority < jobs[*best].priority) best = id;
     }
@@ -457,6 +505,9 @@ class QueueModel {
     job.reserved_as = ++order_;
     job.deadline = utc_ + job.ttr;
     job.armed_as = ++order_;
+    Bucket& bucket = buckets[job.tube];
+    job.took_token = bucket.limits.rate > 0 && bucket.parts >= bucket.limits.period;
+    if (job.took_token) bucket.parts -= bucket.limits.period;
     return job.body;
   }
 
@@ -467,8 +518,11 @@ class QueueModel {
     while (true) {
       std::optional<JobId> best;
       std::uint64_t best_client = 0;
+      std::map<std::string, bool> opens;
       for (const auto& [id, job] : jobs) {
-        if (job.state != JobState::kReady || paused(job.tube)) continue;
+        if (job.state != JobState::kReady) continue;
+        if (!opens.contains(job.tube)) opens[job.tube] = open(job.tube);
+        if (!opens[job.tube]) continue;
         if (best && job.priority >= jobs[*best].priority) continue;
         std::uint64_t first = 0;
         for (const auto& [name, client] : clients) {

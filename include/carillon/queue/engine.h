@@ -30,7 +30,7 @@
 //    first are loaded, and priorities hold among the loaded ones only.
 // 4. *Bounded work.* No command does more than a bounded number of steps, with two exceptions. The
 //    first one when the wall clock was set looks at all jobs in memory and all tubes. And one that
-//    makes jobs ready, or ends a pause, hands them to all clients that wait for them. The next
+//    makes jobs ready, ends a pause or raises a limit hands them to all clients that wait. The next
 //    calls do the remaining work; until it is done, `next_wakeup` returns a moment that has passed.
 // 5. *No bodies.* The engine appends the body of a put, and reads none: a job is handed out by its
 //    id, and whoever asked for it reads the body from the store, in a thread of its choice. If the
@@ -188,7 +188,8 @@ class Engine {
   std::optional<std::size_t> ignore(ClientId client, std::string_view tube);
   std::vector<std::string> watched(ClientId client) const;
 
-  // Reserves the ready job with the lowest (priority, id) in the watched tubes that are not paused.
+  // Reserves the ready job with the lowest (priority, id) in the watched tubes that are not paused,
+  // and whose limits let one more job go out (limits.h).
   // While many jobs of a tube become ready at once, in steps, none of it goes out: the order holds
   // among all of them.
   // Returns none if the client has to wait. Then take_deliveries() has its Delivery later: at the
@@ -197,7 +198,8 @@ class Engine {
   // O(tubes that the client watches): about 0.1 µs for each.
   std::optional<Delivery> reserve(ClientId client, Now now, std::optional<Millis> timeout);
   // Reserves the given job if it is ready, delayed or buried: the only way to get a job before it
-  // is due. Returns none if there is no such job, or if it is reserved; else a Delivery that is
+  // is due. No limit of its tube holds it back, but it counts: it runs, and takes a token if there
+  // is one. Returns none if there is no such job, or if it is reserved; else a Delivery that is
   // kReserved. When the ttr of a job that was delayed is over, it is delayed until its own time.
   std::optional<Delivery> reserve_job(ClientId client, Now now, JobId id);
   // Ends the client's waiting with kTimedOut, because it has closed its half of the connection.
@@ -224,8 +226,8 @@ class Engine {
   // any other way: a release, bury, fail, lost connection or time-out deletes the job then, too.
   bool cancel_asked(ClientId client, JobId id) const;
   // Makes the job ready again, or delayed if it is not due yet, as if it had not been reserved: its
-  // history does not show it. For a job whose body cannot be read now. Appends nothing. Returns
-  // false if the client does not hold the job.
+  // history does not show it, and its token goes back. For a job whose body cannot be read now.
+  // Appends nothing. Returns false if the client does not hold the job.
   bool give_back(ClientId client, Now now, JobId id);
   // Returns true if the client has reserved any job.
   bool holds_jobs(ClientId client) const;

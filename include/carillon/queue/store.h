@@ -36,6 +36,7 @@
 
 #include "carillon/queue/detail/rare.h"
 #include "carillon/queue/job.h"
+#include "carillon/queue/limits.h"
 #include "carillon/queue/retry.h"
 #include "carillon/queue/schedule.h"
 
@@ -68,6 +69,8 @@ struct TubeSettings {
   RetryPolicy retry = {};
   // Clients put no jobs: the tube is being drained. Its schedules do.
   bool refuses_puts = false;
+  // How many of its jobs run at once, and how fast they go out.
+  Limits limits = {};
 
   friend bool operator==(const TubeSettings&, const TubeSettings&) = default;
 };

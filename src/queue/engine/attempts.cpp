@@ -78,13 +78,13 @@ void Engine::State::entrust(LoadedJob& job, std::optional<Ending> ending) {
   job.holder = &undertaker;
   job.tube->reserve(job.record.due);
   ++sums.reserved;
+  if (!ending) ++job.tube->doomed;
   ttrs.schedule(job, UINT64_MAX);  // a reserved job has a deadline; this one never comes
   undertaker.held.push_back(job);
   undertaker.deadlines.insert(job);
 }
 
-Engine::State::PlannedEnd Engine::State::plan_end(LoadedJob& job, Attempt attempt,
-                                                  const Failure& failure) {
+PlannedEnd Engine::State::plan_end(LoadedJob& job, Attempt attempt, const Failure& failure) {
   PlannedEnd end{.job = &job, .after = {}};
   if (job.record.extras->cancel_asked) {
     add_removal(job.record);
@@ -119,7 +119,7 @@ Engine::State::PlannedEnd Engine::State::plan_end(LoadedJob& job, Attempt attemp
   return end;
 }
 
-Engine::State::PlannedEnd Engine::State::plan_end(LoadedJob& job) {
+PlannedEnd Engine::State::plan_end(LoadedJob& job) {
   PlannedEnd end{.job = &job, .after = {}};
   const JobExtras& before = *job.record.extras;
   if (before.cancel_asked || before.at_expiry == AtExpiry::kDrop) {
@@ -153,8 +153,14 @@ void Engine::State::add_to_story(const JobRecord& job, Attempt attempt) {
 
 void Engine::State::finish_end(const PlannedEnd& end) {
   LoadedJob& job = *end.job;
-  entrusted.erase(job.record.id);
-  if (!end.after) return finish_removal(job.record);
+  if (const auto how = entrusted.find(job.record.id); how != entrusted.end()) {
+    if (!how->second.ending) --job.tube->doomed;
+    entrusted.erase(how);
+  }
+  if (!end.after) {
+    finish_removal(job.record);
+    return;
+  }
   detach(job);
   if (end.after->buried()) return drop_from_memory(job);
   job.record = *end.after;
@@ -215,7 +221,7 @@ void Engine::State::end_attempts(std::vector<Tube*>& served, std::vector<std::ui
   }
   for (const PlannedEnd& end : ends) {
     Tube* const tube = end.job->tube;
-    if (end.after && !end.after->buried()) served.push_back(tube);
+    if ((end.after && !end.after->buried()) || tube->limits) served.push_back(tube);
     if (!end.after) emptied.push_back(tube->record.number);
   }
   finish_ends(ends);

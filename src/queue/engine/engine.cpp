@@ -66,7 +66,9 @@ Engine::State::State(Store& in, const EngineOptions& with, Recovered recovered, 
   for (TubeRecord& record : in_order) {
     scheduled += record.scheduled;
     sums.buried += record.buried;
-    add_tube(std::move(record));
+    Tube& tube = add_tube(std::move(record));
+    const Limits& limits = tube.record.settings->limits;
+    if (limits != Limits()) tube.limits = std::make_unique<TubeLimits>(tube, limits, clock.mono());
   }
   if (!in_order.empty()) next_tube = tube_order.back()->record.number + 1;
   default_tube = &tube_named("default");
@@ -91,6 +93,7 @@ Engine::State::~State() {
     loading.cancel(tube->load_time);
     end_count(*tube);
     pauses.cancel(tube->pause_end);
+    if (tube->limits) pauses.cancel(tube->limits->wake);
   }
 }
 

@@ -39,7 +39,7 @@ void Engine::State::add_removal(const JobRecord& record) {
   if (record.extras->has_story) changes.stories.push_back({record.id, {}});
 }
 
-void Engine::State::finish_removal(const JobRecord& record) {
+Tube& Engine::State::finish_removal(const JobRecord& record) {
   Tube& tube = tube_numbered(record.tube);
   ++tube.deletes;
   if (LoadedJob* job = loaded(record.id)) {
@@ -48,14 +48,15 @@ void Engine::State::finish_removal(const JobRecord& record) {
   } else {
     count_far(tube, record, -1);
   }
+  return tube;
 }
 
 // The record may be that of the job in memory, which is gone then.
 Sequence Engine::State::remove(const JobRecord& record) {
-  const std::uint32_t tube = record.tube;
   add_removal(record);
   const Sequence sequence = append();
-  finish_removal(record);
+  Tube& tube = finish_removal(record);
+  if (tube.limits) serve(tube);
   forget_if_unreferenced(tube);
   return sequence;
 }

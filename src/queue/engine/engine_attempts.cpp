@@ -34,12 +34,12 @@ FailOutcome Engine::fail(ClientId id, Now now, JobId job_id, const Failure& fail
   LoadedJob* const job = s.held_by(client, job_id);
   if (job == nullptr) return {.result = Result::kNone, .durable_at = s.last_sequence};
   Tube& tube = *job->tube;
-  const State::PlannedEnd end = s.plan_end(*job,
-                                           {.at = s.clock.utc(),
-                                            .ending = Ending::kFailed,
-                                            .worker = client.name,
-                                            .error = cut(failure.error, kMaxError)},
-                                           failure);
+  const PlannedEnd end = s.plan_end(*job,
+                                    {.at = s.clock.utc(),
+                                     .ending = Ending::kFailed,
+                                     .worker = client.name,
+                                     .error = cut(failure.error, kMaxError)},
+                                    failure);
   FailOutcome outcome{.result = Result::kCancelled, .durable_at = s.append()};
   if (end.after) {
     outcome.result = end.after->buried() ? Result::kDead : Result::kAgain;
@@ -68,17 +68,21 @@ std::optional<std::vector<Attempt>> Engine::story(Now now, JobId id) {
 Sequence Engine::set_tube(Now now, std::string_view name, const TubeSettings& settings) {
   State& s = *state_;
   State::check(settings.retry);
+  check(settings.limits);
   s.advance(now);
   Tube& tube = s.tube_named(name);
+  s.changed_tube(tube.record.number).settings = detail::Rare(settings);
   try {
-    s.changed_tube(tube.record.number).settings = detail::Rare(settings);
-    const Sequence sequence = s.append();
+    s.append();
+  } catch (const StoreError&) {
     s.forget_if_unreferenced(tube);
-    return sequence;
-  } catch (...) {
-    s.forget_if_unreferenced(tube);  // it may have been made for this
     throw;
   }
+  const Sequence sequence = s.last_sequence;
+  s.follow_limits(tube);
+  s.serve(tube);
+  s.forget_if_unreferenced(tube);
+  return sequence;
 }
 
 TubeSettings Engine::tube_settings(std::string_view name) const {

@@ -53,7 +53,7 @@ BatchOutcome Engine::put_all(ClientId id, Now now, std::span<const NewJob> jobs,
   if (tube.refuses_puts())
     return {.result = BatchOutcome::Result::kRefused, .jobs = {{.result = Result::kDraining}}};
   DistinctKeys keys;
-  std::vector<State::PlannedPut> puts;
+  std::vector<PlannedPut> puts;
   puts.reserve(jobs.size());
   BatchOutcome outcome;
   outcome.jobs.reserve(jobs.size());
@@ -124,7 +124,7 @@ std::vector<Outcome> Engine::release_all(ClientId id, Now now, std::span<const J
                             " ms ends after the year 9999");
   const Client& client = s.client(id);
   std::vector<Outcome> outcomes;
-  std::vector<State::PlannedEnd> ends;
+  std::vector<PlannedEnd> ends;
   std::unordered_set<JobId> seen;
   for (const JobId job_id : ids) {
     outcomes.push_back({.done = false, .durable_at = s.last_sequence});
@@ -138,7 +138,7 @@ std::vector<Outcome> Engine::release_all(ClientId id, Now now, std::span<const J
   for (Outcome& outcome : outcomes) outcome.durable_at = sequence;
   std::vector<Tube*> served;
   std::vector<std::uint32_t> left;
-  for (const State::PlannedEnd& end : ends) {
+  for (const PlannedEnd& end : ends) {
     served.push_back(end.job->tube);
     left.push_back(end.job->record.tube);
   }
@@ -167,7 +167,12 @@ std::vector<Outcome> Engine::remove_all(ClientId id, Now now, std::span<const Jo
   if (removed.empty()) return outcomes;
   const Sequence sequence = s.append();
   for (Outcome& outcome : outcomes) outcome.durable_at = sequence;
-  for (const JobRecord& record : removed) s.finish_removal(record);
+  std::vector<Tube*> served;
+  for (const JobRecord& record : removed) {
+    Tube& tube = s.finish_removal(record);
+    if (tube.limits) served.push_back(&tube);
+  }
+  s.serve(served);
   for (const JobRecord& record : removed) s.forget_if_unreferenced(record.tube);
   return outcomes;
 }

@@ -58,7 +58,7 @@ PutOutcome Engine::put(ClientId id, Now now, const PutOrder& order, const LargeB
   s.advance(now);
   Tube& tube = *s.client(id).tube_in_use;
   if (tube.refuses_puts()) return {.result = PutOutcome::Result::kDraining};
-  State::PlannedPut put = s.plan_put(tube, order, of, body);
+  PlannedPut put = s.plan_put(tube, order, of, body);
   if (!put.outcome.done()) return put.outcome;
   put.outcome.durable_at = s.append();
   s.finish_put(put);
@@ -71,7 +71,7 @@ std::optional<UtcMs> Engine::State::expiry(Millis in, std::optional<UtcMs> at) c
   return std::max<UtcMs>(1, at.value_or(clock.utc_from() + in));
 }
 
-Engine::State::PlannedPut Engine::State::meet(Tube& tube, const PutOrder& order, JobId body_id) {
+PlannedPut Engine::State::meet(Tube& tube, const PutOrder& order, JobId body_id) {
   using Result = PutOutcome::Result;
   check(order.retry);
   static constexpr Millis kTooLong = kLastDue + 1;
@@ -100,8 +100,8 @@ Engine::State::PlannedPut Engine::State::meet(Tube& tube, const PutOrder& order,
 }
 
 // A body that has no id yet gets the id of its job; if it replaces another body, a new one.
-Engine::State::PlannedPut Engine::State::plan_put(Tube& tube, const PutOrder& order,
-                                                  const LargeBody& of, std::string_view body) {
+PlannedPut Engine::State::plan_put(Tube& tube, const PutOrder& order, const LargeBody& of,
+                                   std::string_view body) {
   PlannedPut put = meet(tube, order, of.id != 0 ? of.id : next_id);
   if (!put.outcome.done()) return put;
   JobRecord& record = put.after;

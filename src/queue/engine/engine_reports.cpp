@@ -74,6 +74,21 @@ void check_far_jobs(const Tube& tube, const std::vector<JobRecord>& far) {
   check(urgent == tube.far_count->urgent, "far jobs that are ready and urgent are counted", name);
 }
 
+void check_line(const Tube& tube, const EngineClock& clock) {
+  const auto waits = [](const Watch& watch) { return watch.client->waiting; };
+  if (std::none_of(tube.waiting.begin(), tube.waiting.end(), waits)) return;
+  if (!tube.open() || tube.ready.begin()->record.has_expired(clock.utc())) return;
+  const std::string& name = tube.record.name;
+  check(tube.limits != nullptr, "nobody waits while a job is ready and readable", name);
+  const std::uint64_t most = tube.record.settings->limits.max_running;
+  if (most > 0 && tube.running() >= most) return;
+  const TubeLimits& limits = *tube.limits;
+  check(limits.wake.armed(), "who waits for a token is served", name);
+  const bool is_due = limits.wake.expiry() <= clock.mono();
+  check(is_due || !limits.limiter.may_start(tube.running(), clock.mono()),
+        "nobody waits while the limits let a job go out", name);
+}
+
 void check_client(const Client& client, ClientId id) {
   check(client.held.size() == client.deadlines.size(), "held jobs have deadlines",
         std::to_string(id));
@@ -93,6 +108,16 @@ void check_client(const Client& client, ClientId id) {
     check(job.state == JobState::kReserved && job.holder == &client && job.armed(),
           "a held job is reserved", std::to_string(id));
   }
+}
+
+template <class State>
+void check_entrusted(const State& s, std::size_t doomed) {
+  check(s.undertaker.held.size() == s.entrusted.size(), "the undertaker knows of its jobs",
+        std::to_string(s.entrusted.size()));
+  const auto others = std::count_if(s.entrusted.begin(), s.entrusted.end(),
+                                    [](const auto& job) { return job.second.ending.has_value(); });
+  check(doomed + static_cast<std::size_t>(others) == s.entrusted.size(),
+        "jobs that end without a worker are counted", std::to_string(doomed));
 }
 
 }  // namespace
@@ -179,9 +204,9 @@ void Engine::check_invariants() const {
   std::uint64_t scheduled = 0;
   std::size_t loaded = 0;
   std::size_t reserved = 0;
+  std::size_t doomed = 0;
   std::size_t waiting = 0;
   std::uint64_t waiting_clients = 0;
-  const auto waits_no_more = [](const Watch& watch) { return !watch.client->waiting; };
   for (const Tube* tube : s.tube_order) {
     const std::string& name = tube->record.name;
     check(tube == s.default_tube || tube->referenced(),
@@ -196,9 +221,9 @@ void Engine::check_invariants() const {
     std::vector<JobRecord> far = s.store.scan_due(tube->record.number, {}, SIZE_MAX);
     std::erase_if(far, [&s](const JobRecord& record) { return s.loaded(record.id) != nullptr; });
     check_far_jobs(*tube, far);
-    const bool serves = tube->open() && !tube->ready.begin()->record.has_expired(s.clock.utc());
-    check(!serves || std::all_of(tube->waiting.begin(), tube->waiting.end(), waits_no_more),
-          "nobody waits while a job is ready and readable", name);
+    doomed += tube->doomed;
+    check((*tube->record.settings).limits == Limits() || tube->limits, "limits hold", name);
+    check_line(*tube, s.clock);
     sums.urgent += tube->urgent_jobs();
     sums.ready += tube->ready_jobs();
     sums.buried += tube->record.buried;
@@ -229,8 +254,7 @@ void Engine::check_invariants() const {
     reserved -= client->held.size();
   }
   reserved -= s.undertaker.held.size();
-  check(s.undertaker.held.size() == s.entrusted.size(), "the undertaker knows of its jobs",
-        std::to_string(s.entrusted.size()));
+  check_entrusted(s, doomed);
   std::size_t ended = 0;
   for (const Tube* tube : s.tube_order) ended += tube->record.ended_keys;
   const std::vector<KeyRecord> ended_keys = s.store.scan_ended_keys(0, SIZE_MAX);

@@ -10,6 +10,7 @@
 //   schedules                             schedules.h; their commands: engine_schedules.cpp
 //   what the passing of time does         engine.cpp, advance
 //   what clients leave behind             leaving.cpp
+//   the limits of tubes                   limits.cpp
 //   far jobs are loaded                   loading.cpp; those that are ready: counting.cpp
 //   the time itself                       engine_clock.h; when it is set: clock_steps.cpp
 //   what is appended to the store         changes.cpp
@@ -43,6 +44,7 @@
 #include "queue/engine/client.h"
 #include "queue/engine/engine_memory.h"
 #include "queue/engine/loaded_job.h"
+#include "queue/engine/planned.h"
 #include "queue/engine/tube.h"
 
 namespace carillon::queue {
@@ -125,13 +127,6 @@ struct Engine::State : EngineMemory {
 
   // --- Puts (engine_producer.cpp), and changes of a job (engine_changes.cpp)
 
-  // A put whose change was gathered: what is to be done in memory once it is appended.
-  struct PlannedPut {
-    std::optional<JobRecord> before;  // if it replaces a job
-    JobRecord after;
-    PutOutcome outcome;
-    std::optional<KeyRecord> owner = {};  // of its key
-  };
   // Throws std::invalid_argument if a body of one call has more than kBodyPiece bytes.
   static void refuse_large(std::string_view body);
   // Looks at what a put into the tube meets. The spread is drawn from `body_id`. Gathers nothing.
@@ -167,11 +162,6 @@ struct Engine::State : EngineMemory {
   bool end_is_stored(const LoadedJob& job, Ending ending);
   // Gives the job to the undertaker. REQUIRES: it is detached, reserved, or ready and expired.
   void entrust(LoadedJob& job, std::optional<Ending> ending);
-  // The end of a reservation that was gathered: what is to be done in memory once it is appended.
-  struct PlannedEnd {
-    LoadedJob* job;
-    std::optional<JobRecord> after;  // none if the job is deleted
-  };
   // Gathers the release of a reserved job (engine_worker.cpp).
   PlannedEnd plan_release(LoadedJob& job, Priority priority, Millis delay);
   // Gathers the end of an attempt that has failed. Throws StoreError if the story cannot be read.
@@ -206,8 +196,9 @@ struct Engine::State : EngineMemory {
   std::optional<JobRecord> record_to_remove(const Client& client, JobId id);
   // Gathers a deletion.
   void add_removal(const JobRecord& record);
-  // Does a deletion in memory. The tube may be unreferenced then. REQUIRES: it was appended.
-  void finish_removal(const JobRecord& record);
+  // Does a deletion in memory. Returns the tube, which may be unreferenced then, and to be served
+  // if it has limits. REQUIRES: it was appended.
+  Tube& finish_removal(const JobRecord& record);
 
   // --- Loading (loading.cpp)
 
@@ -275,6 +266,15 @@ struct Engine::State : EngineMemory {
   void count_far(Tube& tube, const JobRecord& record, int by);
   // Goes on counting, and returns how many records it has read: at most `budget`.
   std::size_t count_more(Tube& tube, std::size_t budget);
+
+  // --- Limits (limits.cpp)
+
+  // The limits of the tube were set: it follows them.
+  void follow_limits(Tube& tube);
+  // Returns true if the tube's limits let one more job go out. If it has no token for that, it is
+  // served when there is one.
+  bool may_start(Tube& tube) { return tube.limits == nullptr || limits_let_start(tube); }
+  bool limits_let_start(Tube& tube);
 
   // --- Reserving (reserving.cpp)
 

@@ -116,7 +116,7 @@ Outcome Engine::release(ClientId id, Now now, JobId job_id, Priority priority, M
   LoadedJob* job = s.held_by(s.client(id), job_id);
   if (job == nullptr) return {.done = false, .durable_at = s.last_sequence};
   Tube& tube = *job->tube;
-  const State::PlannedEnd end = s.plan_release(*job, priority, delay);
+  const PlannedEnd end = s.plan_release(*job, priority, delay);
   const Sequence sequence = s.append();
   s.finish_end(end);
   s.serve(tube);
@@ -124,8 +124,7 @@ Outcome Engine::release(ClientId id, Now now, JobId job_id, Priority priority, M
   return {.done = true, .durable_at = sequence};
 }
 
-Engine::State::PlannedEnd Engine::State::plan_release(LoadedJob& job, Priority priority,
-                                                      Millis delay) {
+PlannedEnd Engine::State::plan_release(LoadedJob& job, Priority priority, Millis delay) {
   PlannedEnd end{.job = &job, .after = {}};
   if (job.record.extras && job.record.extras->cancel_asked) {
     add_removal(job.record);
@@ -163,8 +162,10 @@ Outcome Engine::bury(ClientId id, Now now, JobId job_id, Priority priority) {
   s.add_change(job->record, after);
   const Sequence sequence = s.append();
 
+  Tube& tube = *job->tube;
   s.detach(*job);
   s.drop_from_memory(*job);
+  s.serve(tube);
   return {.done = true, .durable_at = sequence};
 }
 
@@ -182,11 +183,13 @@ bool Engine::give_back(ClientId id, Now now, JobId job_id) {
   s.advance(now);
   LoadedJob* job = s.held_by(s.client(id), job_id);
   if (job == nullptr) return false;
+  Tube& tube = *job->tube;
+  if (job->took_token && tube.limits) tube.limits->limiter.undo_start(s.clock.mono());
   if (job->record.extras && job->record.extras->cancel_asked) {
     s.entrust(*job, Ending::kLost);
+    s.serve(tube);
     return true;
   }
-  Tube& tube = *job->tube;
   --job->history.reserves;
   s.detach(*job);
   s.enqueue(*job);

@@ -19,6 +19,9 @@
 
 namespace carillon::queue {
 
+// Throws std::invalid_argument if they are not as carillon/queue/limits.h says (limits.cpp).
+void check(const Limits& limits);
+
 class Limiter {
  public:
   // `now`, here and below: ms of a clock that does not run back.

@@ -22,7 +22,7 @@ constexpr std::uint64_t kPatience = 100;
 
 LoadedJob* Engine::State::first_ready(Tube& tube) {
   constexpr int kAtOnce = 16;
-  if (!tube.open()) return nullptr;
+  if (!tube.open() || !may_start(tube)) return nullptr;
   for (int expired = 0; !tube.ready.empty(); ++expired) {
     LoadedJob& first = *tube.ready.begin();
     if (!first.record.has_expired(clock.utc())) return &first;
@@ -54,6 +54,7 @@ void Engine::State::hold(Client& client, LoadedJob& job) {
   ++job.history.reserves;
   job.tube->reserve(job.record.due);
   ++sums.reserved;
+  job.took_token = job.tube->limits && job.tube->limits->limiter.start(clock.mono());
   ttrs.schedule(job, clock.mono_from() + job.record.ttr);
   client.held.push_back(job);
   client.deadlines.insert(job);

@@ -12,6 +12,7 @@
 
 #include "carillon/queue/store.h"
 #include "queue/engine/client.h"
+#include "queue/engine/limiter.h"
 #include "queue/engine/loaded_job.h"
 
 namespace carillon::queue {
@@ -36,6 +37,15 @@ struct FarCount {
   UtcMs next = 0;
   // Armed while there are other far jobs: no later than the first of them is due.
   TubeTimer time;
+};
+
+// What bounds the jobs of a tube that are reserved (limits.cpp).
+struct TubeLimits {
+  TubeLimits(Tube& of, const Limits& limits, std::uint64_t now) : limiter(limits, now), wake(of) {}
+
+  Limiter limiter;
+  // Armed while a client was refused for want of a token: no later than there is one.
+  TubeTimer wake;
 };
 
 struct Tube {
@@ -70,6 +80,8 @@ struct Tube {
   bool has_jobs() const { return record.scheduled + record.buried > 0; }
   bool referenced() const { return !record.empty() || users + watchers + schedules > 0; }
 
+  // Jobs that are with workers, or were, and the end of that is not stored yet.
+  std::uint64_t running() const { return reserved - doomed; }
   // Jobs in memory that are not reserved: EngineOptions::max_loaded_per_tube bounds these.
   std::size_t queued() const { return loaded - reserved; }
 
@@ -98,6 +110,7 @@ struct Tube {
   boost::intrusive::list_member_hook<> ripening_hook;
   UtcMs ripe_until = 0;
   std::uint64_t reserved = 0;
+  std::uint64_t doomed = 0;  // of these: with the undertaker, and not from a worker
   UtcMs reserved_until = 0;  // while any job is reserved: none of these is due later
   std::uint64_t urgent = 0;  // those in `ready`
   std::size_t loaded = 0;    // ready + delayed + reserved
@@ -116,7 +129,8 @@ struct Tube {
 
   WaitingLine waiting;
   TubeTimer pause_end;
-  Millis pause = 0;  // as asked for by the pause in force
+  Millis pause = 0;                    // as asked for by the pause in force
+  std::unique_ptr<TubeLimits> limits;  // none if there are none
   TubeTimer load_time;
 
   std::size_t position = 0;  // in the engine's order of tubes

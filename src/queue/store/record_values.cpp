@@ -71,6 +71,10 @@ void each_field_of_settings(Settings& settings, Field&& field) {
   field(7, settings.retry.backoff_max);
   field(8, settings.retry.jitter);
   field(9, settings.retry.lost_fails);
+  field(10, settings.limits.max_running);
+  field(11, settings.limits.rate);
+  field(12, settings.limits.period);
+  field(13, settings.limits.burst);
   field(30, settings.refuses_puts);
 }
 

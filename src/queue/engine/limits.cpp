@@ -1,0 +1,47 @@
+// Here the limits of tubes hold: how many jobs run at once, and how fast they go out.
+//
+// Both are kept, not counted: the jobs of a tube that run (Tube::running), and the tokens of its
+// bucket (limiter.h). Nobody looks at a tube that may not hand out a job: what ends a reservation
+// serves it, or the timer of its next token, which is armed when somebody asks in vain.
+
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+#include "queue/engine/engine_state.h"
+
+namespace carillon::queue {
+
+void check(const Limits& limits) {
+  const auto refuse = [](const std::string& what, std::uint64_t value, std::uint64_t least,
+                         std::uint64_t most) {
+    if (value >= least && value <= most) return;
+    throw std::invalid_argument("queue engine: " + what + " is " + std::to_string(value) +
+                                "; it is " + std::to_string(least) + " to " + std::to_string(most));
+  };
+  const bool has_rate = limits.rate > 0;
+  const std::uint64_t least = has_rate ? 1 : 0;
+  refuse("the rate", limits.rate, 0, kMostTokens);
+  refuse("the period of the rate (ms)", limits.period, least, has_rate ? kLongestPeriod : 0);
+  refuse("the burst of the rate", limits.burst, least, has_rate ? kMostTokens : 0);
+}
+
+void Engine::State::follow_limits(Tube& tube) {
+  const Limits& limits = tube.record.settings->limits;
+  if (tube.limits) pauses.cancel(tube.limits->wake);
+  if (limits == Limits()) return tube.limits.reset();
+  if (!tube.limits) tube.limits = std::make_unique<TubeLimits>(tube, Limits(), clock.mono());
+  tube.limits->limiter.set(limits, clock.mono());
+}
+
+bool Engine::State::limits_let_start(Tube& tube) {
+  const std::uint64_t now = clock.mono();
+  TubeLimits& limits = *tube.limits;
+  if (limits.limiter.may_start(tube.running(), now)) return true;
+  const std::uint64_t next = limits.limiter.next_start(now);
+  if (next > now && !limits.wake.armed()) pauses.schedule(limits.wake, next);
+  return false;
+}
+
+}  // namespace carillon::queue

@@ -1,0 +1,25 @@
+// What a command has gathered of a put, or of the end of a reservation, and what is to be done in
+// memory once it is appended.
+#pragma once
+
+#include <optional>
+
+#include "carillon/queue/commands.h"
+#include "carillon/queue/store.h"
+#include "queue/engine/loaded_job.h"
+
+namespace carillon::queue {
+
+struct PlannedPut {
+  std::optional<JobRecord> before;  // if it replaces a job
+  JobRecord after;
+  PutOutcome outcome;
+  std::optional<KeyRecord> owner = {};  // of its key
+};
+
+struct PlannedEnd {
+  LoadedJob* job;
+  std::optional<JobRecord> after;  // none if the job is deleted
+};
+
+}  // namespace carillon::queue
