@@ -206,6 +206,17 @@ TYPED_TEST(StoreTest, ForgetsATubeWithoutJobs) {
   EXPECT_EQ(this->store().recover().tubes, std::vector<TubeRecord>{second});
 }
 
+TYPED_TEST(StoreTest, KeepsTheSettingsOfATube) {
+  const TubeSettings settings{
+      .retry = {.max_attempts = 1, .backoff = 2, .backoff_max = 3, .jitter = 4, .lost_fails = true},
+      .refuses_puts = true,
+      .limits = {.max_running = 5, .rate = 6, .period = 7, .burst = 8}};
+  const TubeRecord tube{.number = 1, .name = "api", .settings = detail::Rare(settings)};
+  this->store().append({.jobs = {}, .tubes = {tube}, .watermarks = {}});
+  this->reopen();
+  EXPECT_EQ(this->store().recover().tubes, std::vector<TubeRecord>{tube});
+}
+
 TYPED_TEST(StoreTest, KeepsTheLargestValues) {
   constexpr std::uint64_t kLast = std::numeric_limits<std::uint64_t>::max();
   constexpr std::uint32_t kLast32 = std::numeric_limits<std::uint32_t>::max();
