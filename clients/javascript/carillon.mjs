@@ -559,7 +559,10 @@ export class Client {
     await this.#call(`pause-tube ${tube} ${seconds}`, ["PAUSED"]);
   }
 
-  /** Sets what holds for the jobs of a tube: maxAttempts, backoff, jitter, lost. */
+  /**
+   * Sets what holds for the jobs of a tube: maxAttempts, backoff, jitter, lost, maxRunning,
+   * rate ("100/1m"), burst.
+   */
   async setTube(tube, options) {
     await this.#call(`set-tube ${tube}${words(options)}`, ["SET"], { again: true });
   }

@@ -496,7 +496,8 @@ class Client:
         self._call(f"pause-tube {tube} {seconds}", ["PAUSED"])
 
     def set_tube(self, tube: str, **options: Any) -> None:
-        """Sets what holds for the jobs of a tube: max_attempts, backoff, jitter, lost."""
+        """Sets what holds for the jobs of a tube: max_attempts, backoff, jitter, lost, max_running,
+        rate ("100/1m"), burst."""
         self._call(f"set-tube {tube}{_options(options)}", ["SET"], again=True)
 
     # --- Many jobs of a tube. Options that say which: state ("delayed", "ready", "reserved",

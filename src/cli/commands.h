@@ -44,6 +44,7 @@ void add_move(CLI::App& app, int& exit_code);
 void add_clear(CLI::App& app, int& exit_code);
 void add_export(CLI::App& app, int& exit_code);
 void add_import(CLI::App& app, int& exit_code);
+void add_tube(CLI::App& app, int& exit_code);
 
 // Runs `carillon beanstalkd ARGS`, and also `beanstalkd ARGS` if the program was called by that
 // name. Parses beanstalkd's flags itself, -h and -V included. argv[0] is the name to use in
@@ -59,7 +60,7 @@ struct Command {
   void (*add)(CLI::App& app, int& exit_code);
 };
 
-inline constexpr std::array<Command, 24> kCommands{{
+inline constexpr std::array<Command, 25> kCommands{{
     {"serve", "Run the server", "carillon serve --data ./carillon-data", add_serve},
     {"put", "Put a job, to be handed out now or at its time", "carillon put --delay 3s \"hello\"",
      add_put},
@@ -87,6 +88,8 @@ inline constexpr std::array<Command, 24> kCommands{{
      add_stats},
     {"schedule", "Put a job again and again, at set times",
      "carillon schedule set report --cron \"30 8 * * MON-FRI\" \"sales\"", add_schedule},
+    {"tube", "Set or show the limits and retries of a tube",
+     "carillon tube set api --max-running 10 --rate 100/1m", add_tube},
     {"backup", "Copy the jobs of a running server", "carillon backup /backups/monday", add_backup},
     {"export", "Write the jobs to a file of JSON lines", "carillon export --out jobs.jsonl",
      add_export},

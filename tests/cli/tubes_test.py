@@ -1,6 +1,7 @@
-"""System tests of `carillon pause`, `resume` and `drain`, for whole tubes."""
+"""System tests of `carillon pause`, `resume`, `drain` and `tube`, for whole tubes."""
 
 import json
+import time
 import unittest
 
 from cli_case import CliCase
@@ -66,6 +67,56 @@ class TubesTest(CliCase):
                 "buried": 1,
             },
         )
+
+    def test_no_more_jobs_run_than_may(self):
+        self.assertEqual(self.carillon("tube", "set", self.tube, "--max-running", "1"), "")
+        for body in "abcd":
+            self.put(body)
+        log = self.directory / "log"
+        command = f"echo begin >> {log}; sleep 0.1; echo end >> {log}"
+        self.start("work", "--tube", self.tube, "--jobs", "3", "--", "sh", "-c", command)
+        deadline = time.monotonic() + 60
+        while not log.exists() or log.read_text().count("end") < 4:
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.05)
+        self.assertEqual(log.read_text(), "begin\nend\n" * 4)
+
+    def test_the_settings_of_a_tube(self):
+        self.carillon("tube", "set", self.tube, "--rate", "5/1m", "--backoff", "1s..1h")
+        self.carillon("tube", "set", self.tube, "--burst", "3", "--jitter", "20%")
+        shown = json.loads(self.carillon("tube", "show", self.tube, "--json"))
+        self.assertEqual(
+            shown,
+            {
+                "name": self.tube,
+                "current-jobs-ready": 0,
+                "current-jobs-reserved": 0,
+                "current-waiting": 0,
+                "backoff-ms": 1000,
+                "backoff-longest-ms": 3600000,
+                "jitter-percent": 20,
+                "rate": 5,
+                "rate-period-ms": 60000,
+                "burst": 3,
+            },
+        )
+        options = ("--rate", "0", "--backoff", "0s", "--jitter", "0%")
+        self.carillon("tube", "set", self.tube, *options)
+        why = f"carillon tube: tube {self.tube} does not exist: nothing is set for it, it has no"
+        self.fails(f"{why} jobs, and nobody uses it", "tube", "show", self.tube)
+
+    def test_what_is_wrong_with_a_setting_is_named(self):
+        for options, why in (
+            ((), "write what to set, as --max-running 10"),
+            (("--rate", "5"), '--rate: "5": 0, or 1 to 1000000 in a duration, as 100/1m'),
+            (("--max-running", "-1"), '--max-running: "-1": not a number from 0 to 4294967295'),
+        ):
+            done = self.run_carillon("tube", "set", self.tube, *options)
+            self.assertEqual((done.returncode, done.stdout), (2, b""))
+            self.assertIn(why, done.stderr.decode())
+        done = self.run_carillon("tube", "show", self.tube, "--burst", "5")
+        self.assertIn(b"--burst is for set", done.stderr)
+        self.fails("carillon tube: burst: needs a rate", "tube", "set", self.tube, "--burst", "5")
 
 
 if __name__ == "__main__":

@@ -90,9 +90,9 @@ TEST_F(SessionAttempts, WhatIsWrongIsNamed) {
             "BAD_OPTION jitter: \"5\": not 0% to 100%\r\n");
   EXPECT_EQ(client.say("set-tube mail backoff=1h..1s\r\n"),
             "BAD_OPTION backoff: \"1h..1s\": the longest is shorter than the first\r\n");
-  EXPECT_EQ(
-      client.say("set-tube mail pri=5\r\n"),
-      "BAD_OPTION \"pri\": no such option; there are max-attempts backoff jitter lost puts\r\n");
+  EXPECT_EQ(client.say("set-tube mail pri=5\r\n"),
+            "BAD_OPTION \"pri\": no such option; there are max-attempts backoff jitter lost puts "
+            "max-running rate burst\r\n");
   EXPECT_EQ(client.say("set-tube -mail jitter=5%\r\n"), "BAD_FORMAT\r\n");
   EXPECT_EQ(client.say("fail-job 1\r\n"), "BAD_FORMAT\r\n");
   EXPECT_EQ(client.say("fail-job 1 4 ttr=5s\r\nquit\r\n").substr(0, 17), "BAD_OPTION \"ttr\":");
@@ -119,6 +119,26 @@ TEST_F(SessionAttempts, ACancelOfAReservedJobIsAskedForAndItsWorkerIsTold) {
   EXPECT_EQ(client.say("put-job 1 key=a\r\nb\r\n").substr(0, 9), "INSERTED ");
   EXPECT_EQ(client.say("cancel-job key=a reserved=maybe\r\n"),
             "BAD_OPTION reserved: \"maybe\": refuse or ask\r\n");
+}
+
+TEST_F(SessionAttempts, ATubeHasLimits) {
+  EXPECT_EQ(client.say("set-tube mail max-running=1 rate=100/1m\r\n"), "SET\r\n");
+  EXPECT_EQ(client.say("set-tube mail burst=5\r\n"), "SET\r\n");
+  EXPECT_EQ(field("stats-tube mail", "max-running"), "1");
+  EXPECT_EQ(field("stats-tube mail", "rate"), "100");
+  EXPECT_EQ(field("stats-tube mail", "rate-period-ms"), "60000");
+  EXPECT_EQ(field("stats-tube mail", "burst"), "5");
+  client.say("use mail\r\nput 0 0 60 1\r\na\r\nput 0 0 60 1\r\nb\r\nwatch mail\r\n");
+  EXPECT_EQ(client.say("reserve-with-timeout 0\r\n"), "RESERVED 1 1\r\na\r\n");
+  EXPECT_EQ(client.say("reserve-with-timeout 0\r\n"), "TIMED_OUT\r\n");
+  EXPECT_EQ(client.say("set-tube mail max-running=0 rate=0\r\n"), "SET\r\n");
+  EXPECT_EQ(field("stats-tube mail", "burst"), "none");
+  EXPECT_EQ(client.say("reserve-with-timeout 0\r\n"), "RESERVED 2 1\r\nb\r\n");
+  EXPECT_EQ(client.say("set-tube mail burst=5\r\n"), "BAD_OPTION burst: needs a rate\r\n");
+  EXPECT_EQ(client.say("set-tube mail rate=5\r\n"),
+            "BAD_OPTION rate: \"5\": 0, or 1 to 1000000 in a duration, as 100/1m\r\n");
+  EXPECT_EQ(client.say("set-tube mail rate=1/31d\r\n"),
+            "BAD_OPTION rate: \"1/31d\": the duration is 1ms to 30d\r\n");
 }
 
 }  // namespace

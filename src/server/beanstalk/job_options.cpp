@@ -69,6 +69,28 @@ std::uint32_t percent(std::string_view text) {
   return static_cast<std::uint32_t>(*value);
 }
 
+// 0, or how many in which time: 100/1m.
+JobOptions::Rate rate(std::string_view text) {
+  if (text == "0") return {};
+  const std::size_t slash = std::min(text.find('/'), text.size());
+  const auto jobs = number(text.substr(0, slash));
+  if (!jobs || *jobs == 0 || *jobs > queue::kMostTokens || slash == text.size()) {
+    refuse_option(fmt::format("{}: 0, or 1 to {} in a duration, as 100/1m", quoted(text),
+                              queue::kMostTokens));
+  }
+  const queue::Millis period = duration(text.substr(slash + 1));
+  if (period == 0 || period > queue::kLongestPeriod)
+    refuse_option(fmt::format("{}: the duration is 1ms to 30d", quoted(text)));
+  return {.rate = *jobs, .period = period};
+}
+
+std::uint32_t burst(std::string_view text) {
+  const auto value = number(text);
+  if (!value || *value == 0 || *value > queue::kMostTokens)
+    refuse_option(fmt::format("{}: not a number from 1 to {}", quoted(text), queue::kMostTokens));
+  return static_cast<std::uint32_t>(*value);
+}
+
 bool lost_fails(std::string_view text) {
   if (text == "fails") return true;
   if (text == "returns") return false;
@@ -131,6 +153,9 @@ constexpr std::array kOptions = {
     option<&JobOptions::jitter, percent>("jitter", kPut | kTube),
     option<&JobOptions::lost_fails, lost_fails>("lost", kPut | kTube),
     option<&JobOptions::refuses_puts, refuses_puts>("puts", kTube),
+    option<&JobOptions::max_running, number_u32>("max-running", kTube),
+    option<&JobOptions::rate, rate>("rate", kTube),
+    option<&JobOptions::burst, burst>("burst", kTube),
     option<&JobOptions::ask, ask>("reserved", kCancel),
     Option{"once", kBatch, [](const JobOptions& options) { return !options.once.empty(); },
            [](JobOptions& options, std::string_view text) { options.once = key(text); }},
@@ -221,6 +246,18 @@ void set_defaults(std::string_view defaults, JobOptions& options) {
     if (expires && (part->name == "expires-in" || part->name == "expires-at")) continue;
     found->set(options, *part->value);
   }
+}
+
+void apply(const JobOptions& options, queue::Limits& limits) {
+  limits.max_running = options.max_running.value_or(limits.max_running);
+  if (options.rate) {
+    limits.rate = options.rate->rate;
+    limits.period = options.rate->period;
+    limits.burst = limits.rate == 0 ? 0 : std::max<std::uint64_t>(limits.burst, 1);
+  }
+  if (!options.burst) return;
+  if (limits.rate == 0) refuse_option("burst: needs a rate");
+  limits.burst = *options.burst;
 }
 
 JobOptions parse_job_options(std::string_view text, OptionsOf of) {

@@ -24,6 +24,9 @@
 //   jitter         0% to 100%                                                      put tube
 //   lost           fails or returns                                                put tube
 //   puts           refused or taken                                                tube
+//   max-running    0 (no limit) to 4294967295                                      tube
+//   rate           0, or a number and a duration: 100/1m                           tube
+//   burst          1 to 1000000                                                    tube
 //   reserved       refuse or ask                                                   cancel
 //   once           as a key                                                        batch
 //   window         a duration                                                      batch
@@ -66,6 +69,13 @@ struct JobOptions {
   std::optional<std::uint32_t> jitter = {};
   std::optional<bool> lost_fails = {};
   std::optional<bool> refuses_puts = {};
+  struct Rate {
+    std::uint64_t rate = 0;
+    queue::Millis period = 0;
+  };
+  std::optional<std::uint32_t> max_running = {};
+  std::optional<Rate> rate = {};
+  std::optional<std::uint32_t> burst = {};
   std::optional<bool> ask = {};
   std::string_view once = {};  // points into the text
   std::optional<queue::Millis> window = {};
@@ -77,6 +87,8 @@ inline constexpr queue::Priority kUsualPriority = 65'536;
 
 // Sets in `policy` what the options name.
 void apply(const JobOptions& options, queue::RetryPolicy& policy);
+// The same for limits. Throws std::invalid_argument, as below, for a burst without a rate.
+void apply(const JobOptions& options, queue::Limits& limits);
 
 // Returns what the options of a put ask for. The key points to where theirs does.
 queue::PutOrder put_order(const JobOptions& options);

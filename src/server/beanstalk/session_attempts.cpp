@@ -75,6 +75,11 @@ void Session::set_tube(const Command& c) {
   queue::TubeSettings settings = service_.engine().tube_settings(c.tube);
   apply(*options, settings.retry);
   settings.refuses_puts = options->refuses_puts.value_or(settings.refuses_puts);
+  try {
+    apply(*options, settings.limits);
+  } catch (const std::invalid_argument& error) {
+    return replies_.add(0, "BAD_OPTION ", std::string_view(error.what()), kEnd);
+  }
   const queue::Sequence sequence = service_.engine().set_tube(service_.now(), c.tube, settings);
   replies_.add(sequence, "SET\r\n");
 }

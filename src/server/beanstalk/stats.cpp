@@ -66,6 +66,14 @@ class Yaml {
     return *this;
   }
 
+  Yaml& limits(const queue::Limits& limits) {
+    if (limits.max_running > 0) field("max-running", limits.max_running);
+    if (limits.rate == 0) return *this;
+    return field("rate", limits.rate)
+        .field("rate-period-ms", limits.period)
+        .field("burst", limits.burst);
+  }
+
   Yaml& jobs_by_state(const queue::JobCounts& jobs) {
     return field("current-jobs-urgent", jobs.urgent)
         .field("current-jobs-ready", jobs.ready)
@@ -200,7 +208,8 @@ std::string tube_stats_yaml(const queue::TubeStats& tube) {
       .field("cmd-pause-tube", tube.pauses)
       .field("pause", tube.pause / kMsInSecond)
       .field("pause-time-left", tube.pause_left / kMsInSecond)
-      .policy(tube.settings.retry);
+      .policy(tube.settings.retry)
+      .limits(tube.settings.limits);
   if (tube.settings.refuses_puts) yaml.field("puts", "refused");
   return yaml.take();
 }

@@ -21,14 +21,29 @@ void pause_for(Exchange& x, queue::Millis duration) {
   x.answer({.status = 204});
 }
 
+boost::json::object json_of(const queue::Limits& limits) {
+  boost::json::object shown;
+  if (limits.max_running > 0) shown["max_running"] = limits.max_running;
+  if (limits.rate > 0) {
+    shown["rate"] = limits.rate;
+    shown["rate_period_ms"] = limits.period;
+    shown["burst"] = limits.burst;
+  }
+  return shown;
+}
+
 }  // namespace
 
 void answer_tube(Exchange& x) {
   const auto stats = x.engine().tube_stats(x.now(), x.names.front());
   if (!stats) throw no_such_tube(x.names.front());
-  boost::json::object tube{{"name", stats->name},       {"jobs", json_of(stats->jobs)},
-                           {"using", stats->using_},    {"watching", stats->watching},
-                           {"waiting", stats->waiting}, {"paused", stats->pause > 0}};
+  boost::json::object tube{{"name", stats->name},
+                           {"jobs", json_of(stats->jobs)},
+                           {"using", stats->using_},
+                           {"watching", stats->watching},
+                           {"waiting", stats->waiting},
+                           {"paused", stats->pause > 0},
+                           {"limits", json_of(stats->settings.limits)}};
   if (stats->pause > 0) tube["pause_left_ms"] = stats->pause_left;
   x.answer({.body = boost::json::serialize(tube), .durable_at = x.engine().last_sequence()});
 }
