@@ -102,6 +102,8 @@ struct BinaryDigits {
     const unsigned shift = level(queue) * kBits;
     const unsigned shift_above = shift + kBits;
     const Tick above = shift_above < 64 ? hand >> shift_above << shift_above : 0;
+    // The analyzer does not know that shift < 64: queue < kQueues.
+    // NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult)
     return above | (Tick{queue % kSlotsPerLevel} << shift);
   }
 
