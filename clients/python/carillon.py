@@ -685,7 +685,7 @@ class Client:
 
     def _json(self, command: str) -> List[Dict[str, Any]]:
         def read(words: List[str]) -> List[Dict[str, Any]]:
-            return [_fields(line) for line in self._data(int(words[1])).decode().splitlines()]
+            return [_fields(line) for line in self._data(int(words[1])).decode().split("\n")[:-1]]
 
         return self._call(command, ["OK"], again=True, read=read)
 
