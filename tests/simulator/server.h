@@ -83,6 +83,18 @@ class Server {
     server::BodyThread thread;
   };
 
+  // Something that the engine does when it is due. If the store has no room then, the engine tries
+  // again a second later; the other threads have run now and then, so it has room soon.
+  class Overdue {
+   public:
+    // To be called in every turn. Returns true if it was late each time since many attempts.
+    bool for_long(bool is_late);
+
+   private:
+    int times_ = 0;  // that it was late in a row, counted once for each attempt
+    std::uint64_t last_ns_ = 0;
+  };
+
   Model::Excuses excuses() const;
   void let_clients_act();
   void pass_time();
@@ -142,11 +154,9 @@ class Server {
   bool failed_ = false;
   std::uint64_t checkpoint_from_ = 0;  // the append before the checkpoint that is made
   int checkpoint_polls_ = 0;
-  int turns_with_old_keys_ = 0;
-  int turns_with_old_ends_ = 0;
-  int turns_with_old_occurrences_ = 0;
-  std::uint64_t old_occurrences_since_ns_ = 0;
-  std::uint64_t old_keys_since_ns_ = 0;
+  Overdue old_keys_;
+  Overdue old_ends_;
+  Overdue old_occurrences_;
   std::uint64_t steps_ = 0;
   std::uint64_t longest_wait_ns_ = 0;
   std::uint64_t idle_ns_ = 0;  // the time so far in which the server had nothing to do

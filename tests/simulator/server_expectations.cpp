@@ -33,45 +33,38 @@ void Server::expect_no_remains() const {
   if (!died() && !excuses().fails) model_.expect_no_remains();
 }
 
-// The ends of reservations are stored at once; if that fails or the store has no room, it is tried
-// again soon.
-void Server::expect_no_old_ends() {
-  constexpr int kManyTurns = 20;
-  if (!model_.has_old_end(clocks())) {
-    turns_with_old_ends_ = 0;
-  } else if (++turns_with_old_ends_ > kManyTurns && !excuses().fails) {
-    throw Violation("a reservation is over, and that is not stored");
+bool Server::Overdue::for_long(bool is_late) {
+  constexpr std::uint64_t kTryAgain = 1'100'000'000;
+  constexpr int kManyTimes = 20;
+  const std::uint64_t now = virtual_time().mono_ns;
+  if (!is_late) {
+    times_ = 0;
+  } else if (times_ == 0 || now - last_ns_ > kTryAgain) {
+    ++times_;
+    last_ns_ = now;
   }
+  return times_ > kManyTimes;
+}
+
+// The ends of reservations are stored at once.
+void Server::expect_no_old_ends() {
+  if (old_ends_.for_long(model_.has_old_end(clocks())) && !excuses().fails)
+    throw Violation("a reservation is over, and that is not stored");
 }
 
 // The same for occurrences of schedules, which wait while puts are refused.
 void Server::expect_no_old_occurrences() {
-  constexpr int kManyTurns = 20;
-  constexpr std::uint64_t kLongNs = 5'000'000'000;
-  if (!model_.has_old_occurrence(clocks()) || service_.takes_no_jobs()) {
-    turns_with_old_occurrences_ = 0;
-    return;
-  }
-  if (turns_with_old_occurrences_++ == 0) old_occurrences_since_ns_ = virtual_time().mono_ns;
-  const bool long_ago = virtual_time().mono_ns - old_occurrences_since_ns_ > kLongNs;
-  if (turns_with_old_occurrences_ > kManyTurns && long_ago && !excuses().fails)
+  const bool is_late = model_.has_old_occurrence(clocks()) && !service_.takes_no_jobs();
+  if (old_occurrences_.for_long(is_late) && !excuses().fails)
     throw Violation("a schedule has occurred, and nothing happens");
 }
 
-// Keys whose windows are over are forgotten within about a second. If the store has no room, that
-// is tried again after a second; the other threads have run now and then, so it has room soon.
+// Keys whose windows are over are forgotten within about a second.
 void Server::expect_no_old_keys() {
   constexpr queue::UtcMs kOld = 2'000;
-  constexpr std::uint64_t kLongNs = 5'000'000'000;
-  constexpr int kManyTurns = 20;
   const auto end = history_.first_end_of_keys();
-  if (!end || *end + kOld >= virtual_time().utc_ns / 1'000'000) {
-    turns_with_old_keys_ = 0;
-    return;
-  }
-  if (turns_with_old_keys_++ == 0) old_keys_since_ns_ = virtual_time().mono_ns;
-  const bool long_ago = virtual_time().mono_ns - old_keys_since_ns_ > kLongNs;
-  if (long_ago && turns_with_old_keys_ > kManyTurns && !died() && !excuses().fails)
+  const bool is_late = end && *end + kOld < virtual_time().utc_ns / 1'000'000;
+  if (old_keys_.for_long(is_late) && !died() && !excuses().fails)
     throw Violation("a key whose window is over is not forgotten");
 }
 
