@@ -26,6 +26,8 @@ void Server::finish_commands(Connection& connection) {
   const std::string replies = connection.new_replies();
   std::string_view rest = replies;
   if (connection.large_reply().under_way() && !rest.empty()) go_on_with_body(connection, rest);
+  // Without a command, only the engine may have done something: while a body went on.
+  if (!connection.has_used_command()) model_.judge_what_was_due(times_);
   while (connection.has_used_command()) {
     const Wants wants = connection.session().wants();
     const Command& next = connection.first_command();
