@@ -84,6 +84,19 @@ TEST_F(DueCountsTest, JobsThatAreReservedEarlyAreNotDelayed) {
   EXPECT_EQ(count(kMinute, 1).jobs.at(0), 1U);
 }
 
+// Records follow a step of the clock in small steps. Until then they say when the delay would have
+// been over by the clock before.
+TEST(DueCountsAfterAStep, AreAllOfTheDelayedJobs) {
+  VirtualQueue queue({.step = 10});
+  const ClientId client = queue.engine().connect();
+  for (int n = 0; n < 100; ++n) queue.put(client, "x", {.due_in = 30'000});
+  queue.step_wall_clock(3'600'000);
+  const DueCounts counts = count(queue.engine(), queue.now(), {.tube = "default", .spans = 2});
+  EXPECT_EQ(counts.delayed, 100u);
+  EXPECT_EQ(counts.jobs.at(0) + counts.jobs.at(1), 100u);
+  EXPECT_GT(counts.jobs.at(0), 0u);
+}
+
 TEST(DueCountsOfMany, ReadNoMoreThanTheirBudget) {
   EstimatingStore store;
   const Now now{.utc_ns = 1'700'000'000'000 * 1'000'000ULL, .mono_ns = 5};
