@@ -91,7 +91,7 @@ void set_schedules(Engine& engine, Now now) {
     const UtcMs utc = shared->utc += 250;
     engine.advance(at(utc));
     const bool is_settled = *engine.next_wakeup() > at(utc).mono_ns;
-    if (is_settled) waiting.push_back({engine.last_sequence(), utc});
+    if (is_settled) waiting.emplace_back(engine.last_sequence(), utc);
     commit.request(engine.last_sequence());
     for (; !waiting.empty() && waiting.front().first <= commit.acknowledgeable();
          waiting.pop_front())

@@ -12,9 +12,11 @@ namespace carillon::server::beanstalk {
 namespace {
 
 class SessionBodies : public ::testing::Test {
+ public:
+  ~SessionBodies() override { server.engine.check_invariants(); }
+
  protected:
   SessionBodies() { server.store.bodies_are_on_disk = true; }
-  ~SessionBodies() override { server.engine.check_invariants(); }
 
   queue::JobState state(queue::JobId id) { return server.engine.job_stats(server.now, id)->state; }
 

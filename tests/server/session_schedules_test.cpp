@@ -12,7 +12,7 @@ namespace carillon::server::beanstalk {
 namespace {
 
 constexpr queue::Millis kMinute = 60'000;
-constexpr queue::Millis kDay = 24 * 60 * kMinute;
+constexpr queue::Millis kDay = 24 * (60 * kMinute);
 
 // The server's clock starts at 2023-11-14T22:13:20Z.
 class SessionSchedules : public SessionTest {

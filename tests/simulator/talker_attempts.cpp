@@ -30,7 +30,7 @@ PolicyOptions random_policy(std::vector<std::string>& options, Random& random) {
   }
   if (below(random, 2) == 0) {
     policy.lost_fails = below(random, 2) == 0;
-    options.push_back(*policy.lost_fails ? "lost=fails" : "lost=returns");
+    options.emplace_back(*policy.lost_fails ? "lost=fails" : "lost=returns");
   }
   return policy;
 }

@@ -33,7 +33,7 @@ void choose_times(queue::Schedule& asked, std::vector<std::string>& options, Ran
     asked.run_after_gap = below(random, 2) == 0;
     options.push_back("cron=\"" + asked.cron + "\"");
     options.push_back("zone=" + asked.zone);
-    if (asked.run_after_gap) options.push_back("gap=after");
+    if (asked.run_after_gap) options.emplace_back("gap=after");
     return;
   }
   asked.every = one_of(
@@ -48,7 +48,7 @@ void choose_policies(queue::Schedule& asked, std::vector<std::string>& options, 
   const std::uint64_t catch_up = below(random, 4);
   if (catch_up == 0) {
     asked.catch_up = CatchUp::kNone;
-    options.push_back("catch-up=none");
+    options.emplace_back("catch-up=none");
   } else if (catch_up == 1) {
     asked.catch_up = CatchUp::kAll;
     asked.catch_up_window = one_of(random, std::array<std::uint64_t, 3>{0, 15'000, 300'000});
@@ -58,7 +58,7 @@ void choose_policies(queue::Schedule& asked, std::vector<std::string>& options, 
   const std::uint64_t overlap = below(random, 3);
   if (overlap != 0) {
     asked.overlap = overlap == 1 ? Overlap::kSkip : Overlap::kQueue;
-    options.push_back(overlap == 1 ? "overlap=skip" : "overlap=queue");
+    options.emplace_back(overlap == 1 ? "overlap=skip" : "overlap=queue");
   }
   if (below(random, 3) == 0) {
     asked.spread = 1 + below(random, 20'000);

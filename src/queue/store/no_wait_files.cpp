@@ -82,6 +82,7 @@ class File final : public rocksdb::FSRandomAccessFile {
 class FileSystem final : public rocksdb::FileSystemWrapper {
  public:
   FileSystem() : FileSystemWrapper(rocksdb::FileSystem::Default()) {}
+  // RocksDB asks for this name. NOLINTNEXTLINE(readability-identifier-naming)
   static const char* kClassName() { return "carillon"; }
   const char* Name() const override { return kClassName(); }
 

@@ -186,10 +186,11 @@ void read_plain_job(const Request& request, JobFields& job) {
        {"carillon-priority", "priority"},
        {"carillon-ttr", "ttr"}}};
   json::object object;
-  for (const auto& [name, value] : request.headers) {
+  for (const auto& header : request.headers) {
+    const auto& [name, value] = header;
     if (!name.starts_with("carillon-")) continue;
     const auto known = std::find_if(kHeaders.begin(), kHeaders.end(),
-                                    [&](const auto& one) { return one.first == name; });
+                                    [&](const auto& one) { return one.first == header.first; });
     if (known == kHeaders.end())
       throw Problem(kBadRequest, fmt::format("there is no header {}", name));
     std::uint64_t number = 0;
