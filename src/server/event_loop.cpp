@@ -228,11 +228,13 @@ void EventLoop::commit() {
   const queue::Sequence last = engine_.last_sequence();
   using Waiting = queue::GroupCommit::Waiting;
   if (last != requested_) {
+    slow_syncs_.observe(read_mono(), last, durable());
     const bool alone = line_.empty() && replying_.size() + held_.size() == 1;
     commit_.request(last, alone ? Waiting::kOne : Waiting::kSeveral);
   }
   requested_ = last;
-  slow_syncs_.observe(read_mono(), requested_, durable());
+  if (const auto took = slow_syncs_.observe(read_mono(), requested_, durable()))
+    service_.commits().observe(static_cast<double>(*took) / 1e9);
 }
 
 // What a connection has to send behind replies that are held waits like these.

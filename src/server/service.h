@@ -19,6 +19,7 @@
 #include "server/log_throttle.h"
 #include "server/memory_pool.h"
 #include "server/memory_reserve.h"
+#include "server/metrics/histogram.h"
 
 namespace carillon::server {
 
@@ -103,6 +104,8 @@ class Service {
   CheckpointLease& checkpoint() { return checkpoint_; }
   const CheckpointLease& checkpoint() const { return checkpoint_; }
   std::uint64_t started_ns() const { return started_ns_; }
+  // How long replies have waited until changes were durable.
+  metrics::Histogram& commits() { return commits_; }
 
   // After this call every put is answered DRAINING. It cannot be undone.
   void drain() { draining_ = true; }
@@ -152,6 +155,7 @@ class Service {
   ServiceOptions options_;
   Identity identity_;
   Counters counters_;
+  metrics::Histogram commits_;
   std::uint64_t started_ns_;
   bool draining_ = false;
   DiskSpace disk_;

@@ -1,4 +1,5 @@
-// Logs when a sync keeps clients waiting for a second or more. The event loop asks it once a turn.
+// Times syncs, and logs when one keeps clients waiting for a second or more. The event loop asks it
+// once a turn, and once more before it requests a sync.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +12,10 @@ namespace carillon::server {
 
 class SlowSyncs {
  public:
-  // To be called once a turn, at `mono_ns` (ns of the monotonic clock): syncs were requested up to
-  // `requested`, and are done up to `durable`. Cheap.
-  void observe(std::uint64_t mono_ns, queue::Sequence requested, queue::Sequence durable);
+  // At `mono_ns` (ns of the monotonic clock) syncs are requested up to `requested`, and are done up
+  // to `durable`. Returns how long a sync took, in ns, if one is done since the last call. Cheap.
+  std::optional<std::uint64_t> observe(std::uint64_t mono_ns, queue::Sequence requested,
+                                       queue::Sequence durable);
 
  private:
   struct Pending {

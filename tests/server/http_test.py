@@ -3,6 +3,8 @@
 import http.client
 import json
 import re
+import shutil
+import subprocess
 import tempfile
 import time
 import unittest
@@ -65,6 +67,22 @@ class HttpTest(unittest.TestCase):
         self.assertEqual(self.ask("POST", "/v1/tubes/t/jobs", "x", **headers)[0], 403)
         self.assertEqual(self.ask("GET", "/v1/stats", Host="evil.example")[0], 421)
         self.assertEqual(self.ask("GET", "/v1/stats")[1]["jobs"]["put"], 0)
+
+    def test_prometheus_is_told_in_the_format_that_it_asks_for(self):
+        self.assertEqual(self.ask("POST", "/v1/tubes/mail/jobs", "x")[0], 201)
+        for accept, begin in [("*/*", "text/plain; "), ("application/openmetrics-text", None)]:
+            client = http.client.HTTPConnection(daemon.HOST, self.port, timeout=20)
+            self.addCleanup(client.close)
+            client.request("GET", "/metrics", headers={"Accept": accept})
+            reply = client.getresponse()
+            text = reply.read().decode()
+            self.assertEqual(reply.status, 200)
+            self.assertTrue(reply.getheader("Content-Type").startswith(begin or accept))
+            self.assertIn('carillon_jobs{tube="mail",state="ready"} 1\n', text)
+            self.assertNotIn("carillon_commit_duration_seconds_count 0\n", text)
+            promtool = shutil.which("promtool")
+            if promtool and begin:  # it knows the one format
+                subprocess.run([promtool, "check", "metrics"], input=text.encode(), check=True)
 
     def test_a_stop_answers_what_was_asked(self):
         self.assertEqual(self.ask("POST", "/v1/tubes/t/jobs", "x")[0], 201)

@@ -16,6 +16,7 @@ constexpr std::array kRoutes = {
     Route{"GET", "/healthz", answer_health},
     Route{"GET", "/readyz", answer_readiness},
     Route{"GET", "/v1/stats", answer_stats},
+    Route{"GET", "/metrics", answer_metrics},
 
     Route{"POST", "/v1/tubes/{tube}/jobs", put_job},
     Route{"GET", "/v1/jobs/{id}", answer_job},

@@ -39,6 +39,7 @@ Match find_route(std::string_view method, std::string_view path);
 void answer_health(Exchange& x);
 void answer_readiness(Exchange& x);
 void answer_stats(Exchange& x);
+void answer_metrics(Exchange& x);
 
 // jobs.cpp
 void put_job(Exchange& x);

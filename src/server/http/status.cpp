@@ -4,6 +4,7 @@
 #include "server/http/counts.h"
 #include "server/http/problem.h"
 #include "server/http/routes.h"
+#include "server/metrics/metrics.h"
 
 namespace carillon::server::http {
 
@@ -36,6 +37,12 @@ void answer_stats(Exchange& x) {
                                     {"connections", counters.connections},
                                     {"connections_total", counters.total_connections},
                                     {"draining", x.service().draining()}})});
+}
+
+void answer_metrics(Exchange& x) {
+  const auto format = metrics::Exposition::wanted_by(x.request.header("accept"));
+  x.answer({.type = metrics::Exposition::content_type(format),
+            .body = metrics::text_of(x.service(), x.client(), format)});
 }
 
 }  // namespace carillon::server::http

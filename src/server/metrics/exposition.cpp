@@ -1,0 +1,104 @@
+// Exposition (exposition.h).
+#include "server/metrics/exposition.h"
+
+#include <fmt/format.h>
+
+#include <cstddef>
+
+namespace carillon::server::metrics {
+namespace {
+
+constexpr std::string_view kTotal = "_total";
+
+std::string_view name_of(Exposition::Kind kind) {
+  switch (kind) {
+    case Exposition::Kind::kCounter:
+      return "counter";
+    case Exposition::Kind::kGauge:
+      return "gauge";
+    case Exposition::Kind::kHistogram:
+      return "histogram";
+  }
+  return "";
+}
+
+void append_escaped(std::string& text, std::string_view value) {
+  for (const char c : value) {
+    if (c == '\n') {
+      text += "\\n";
+      continue;
+    }
+    if (c == '\\' || c == '"') text += '\\';
+    text += c;
+  }
+}
+
+}  // namespace
+
+Exposition::Format Exposition::wanted_by(std::string_view accept) {
+  return accept.find("application/openmetrics-text") == std::string_view::npos
+             ? Format::kPrometheus
+             : Format::kOpenMetrics;
+}
+
+std::string_view Exposition::content_type(Format format) {
+  return format == Format::kPrometheus
+             ? "text/plain; version=0.0.4; charset=utf-8"
+             : "application/openmetrics-text; version=1.0.0; charset=utf-8";
+}
+
+// OpenMetrics names the family of a counter without its `_total`.
+void Exposition::family(std::string_view name, Kind kind, std::string_view help) {
+  name_ = name;
+  std::string_view shown = name;
+  if (format_ == Format::kOpenMetrics && kind == Kind::kCounter) shown.remove_suffix(kTotal.size());
+  text_ += fmt::format("# HELP {0} {1}\n# TYPE {0} {2}\n", shown, help, name_of(kind));
+}
+
+void Exposition::sample(Labels labels, std::uint64_t value) {
+  line("", labels, fmt::format_int(value).c_str());
+}
+
+void Exposition::sample(Labels labels, double value) {
+  line("", labels, fmt::format("{}", value));
+}
+
+void Exposition::sample(const Histogram& histogram) {
+  const bool is_open = format_ == Format::kOpenMetrics;  // its numbers of buckets have a fraction
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < Histogram::kBounds.size(); ++i) {
+    sum += histogram.count_of(i);
+    const double bound = Histogram::kBounds[i];
+    const std::string le = is_open ? fmt::format("{:#}", bound) : fmt::format("{}", bound);
+    line("_bucket", {{"le", le}}, fmt::format_int(sum).c_str());
+  }
+  const std::string all = fmt::format_int(histogram.count()).str();
+  line("_bucket", {{"le", "+Inf"}}, all);
+  line("_sum", {}, fmt::format("{}", histogram.sum()));
+  line("_count", {}, all);
+}
+
+std::string Exposition::take() {
+  if (format_ == Format::kOpenMetrics) text_ += "# EOF\n";
+  return std::move(text_);
+}
+
+void Exposition::line(std::string_view suffix, Labels labels, std::string_view value) {
+  text_ += name_;
+  text_ += suffix;
+  char before = '{';
+  for (const auto& [label, of] : labels) {
+    text_ += before;
+    text_ += label;
+    text_ += "=\"";
+    append_escaped(text_, of);
+    text_ += '"';
+    before = ',';
+  }
+  if (labels.size() > 0) text_ += '}';
+  text_ += ' ';
+  text_ += value;
+  text_ += '\n';
+}
+
+}  // namespace carillon::server::metrics

@@ -1,0 +1,19 @@
+// What the server tells of itself to Prometheus (exposition.h): the text of `GET /metrics`.
+#pragma once
+
+#include <string>
+
+#include "server/metrics/exposition.h"
+#include "server/service.h"
+
+namespace carillon::server::metrics {
+
+// Only so many tubes have series of their own, for each series costs the scraper memory: those
+// that the engine lists first. The jobs of all others are under tube="*", which is no tube's name.
+inline constexpr std::size_t kMostTubes = 100;
+
+// Returns the metrics as of now. `client` is the one who asks; its list of tubes ends. O(1) but for
+// up to kMostTubes tubes.
+std::string text_of(Service& service, queue::ClientId client, Exposition::Format format);
+
+}  // namespace carillon::server::metrics

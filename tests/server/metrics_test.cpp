@@ -1,0 +1,93 @@
+// The text that Prometheus reads (src/server/metrics).
+#include "server/metrics/metrics.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "test_server.h"
+
+namespace carillon::server::metrics {
+namespace {
+
+using Format = Exposition::Format;
+using Kind = Exposition::Kind;
+
+bool has_line(const std::string& text, const std::string& line) {
+  return ("\n" + text).find("\n" + line + "\n") != std::string::npos;
+}
+
+TEST(Exposition, NamesACounterAsEachFormatHasIt) {
+  for (const Format format : {Format::kPrometheus, Format::kOpenMetrics}) {
+    Exposition text(format);
+    text.family("jobs_put_total", Kind::kCounter, "Jobs put.");
+    text.sample({{"tube", "mail"}, {"state", "a\"b\\c\nd"}}, std::uint64_t{42});
+    const bool is_open = format == Format::kOpenMetrics;
+    const std::string family = is_open ? "jobs_put" : "jobs_put_total";
+    EXPECT_EQ(text.take(), "# HELP " + family + " Jobs put.\n# TYPE " + family + " counter\n" +
+                               "jobs_put_total{tube=\"mail\",state=\"a\\\"b\\\\c\\nd\"} 42\n" +
+                               (is_open ? "# EOF\n" : ""));
+  }
+}
+
+TEST(Exposition, CountsTheBucketsOfAHistogramUp) {
+  Histogram histogram;
+  histogram.observe(0.0001);
+  histogram.observe(0.0002, 3);
+  histogram.observe(61);
+  const auto text_in = [&](Format format) {
+    Exposition text(format);
+    text.family("commit_seconds", Kind::kHistogram, "Commits.");
+    text.sample(histogram);
+    return text.take();
+  };
+  const std::string all = text_in(Format::kPrometheus);
+  EXPECT_TRUE(has_line(all, "commit_seconds_bucket{le=\"0.0001\"} 1")) << all;
+  EXPECT_TRUE(has_line(all, "commit_seconds_bucket{le=\"0.00025\"} 4"));
+  EXPECT_TRUE(has_line(all, "commit_seconds_bucket{le=\"60\"} 4"));
+  EXPECT_TRUE(has_line(all, "commit_seconds_bucket{le=\"+Inf\"} 5"));
+  EXPECT_TRUE(has_line(all, "commit_seconds_count 5"));
+  const std::string open = text_in(Format::kOpenMetrics);
+  EXPECT_TRUE(has_line(open, "commit_seconds_bucket{le=\"60.0\"} 4")) << open;
+}
+
+TEST(Exposition, IsInTheFormatThatIsAskedFor) {
+  EXPECT_EQ(Exposition::wanted_by(""), Format::kPrometheus);
+  EXPECT_EQ(Exposition::wanted_by("text/plain;version=0.0.4"), Format::kPrometheus);
+  EXPECT_EQ(Exposition::wanted_by("application/openmetrics-text;version=1.0.0,text/plain;q=0.5"),
+            Format::kOpenMetrics);
+}
+
+TEST(Metrics, TellOfJobsByTubeAndState) {
+  beanstalk::TestServer server;
+  beanstalk::Client client(server);
+  client.say("use mail\r\nput 0 0 60 1\r\na\r\nput 0 60 60 1\r\nb\r\n");
+  client.say("watch mail\r\nreserve\r\n");
+  server.service.commits().observe(0.002);
+  const std::string text = text_of(server.service, client.session().client(), Format::kPrometheus);
+  EXPECT_TRUE(has_line(text, "carillon_jobs{tube=\"mail\",state=\"reserved\"} 1")) << text;
+  EXPECT_TRUE(has_line(text, "carillon_jobs{tube=\"mail\",state=\"delayed\"} 1"));
+  EXPECT_TRUE(has_line(text, "carillon_jobs{tube=\"*\",state=\"delayed\"} 0"));
+  EXPECT_TRUE(has_line(text, "carillon_jobs_put_total{tube=\"mail\"} 2"));
+  EXPECT_TRUE(has_line(text, "carillon_tubes 2"));
+  EXPECT_TRUE(has_line(text, "carillon_takes_jobs 1"));
+  EXPECT_TRUE(has_line(text, "carillon_commit_duration_seconds_count 1"));
+}
+
+// Each series costs the scraper memory, and there may be a million tubes.
+TEST(Metrics, ShowTheFirstTubesAndTheSumOfTheOthers) {
+  beanstalk::TestServer server;
+  beanstalk::Client client(server);
+  for (int n = 0; n < 300; ++n)
+    client.say("use t" + std::to_string(n) + "\r\nput 0 0 60 1\r\na\r\n");
+  const std::string text = text_of(server.service, client.session().client(), Format::kOpenMetrics);
+  std::size_t tubes = 0;
+  for (auto at = text.find("jobs_put_total{"); at != std::string::npos;
+       at = text.find("jobs_put_total{", at + 1))
+    ++tubes;
+  EXPECT_EQ(tubes, kMostTubes);
+  EXPECT_TRUE(has_line(text, "carillon_jobs{tube=\"*\",state=\"ready\"} 201")) << "and default";
+}
+
+}  // namespace
+}  // namespace carillon::server::metrics
