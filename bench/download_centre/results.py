@@ -20,7 +20,7 @@ FIGURES = {
     "server_cpu_us": ("CPU of the server", "us per download", 0),
     "client_cpu_us": ("CPU of producers and consumers", "us per download", 0),
     "cpu_us": ("CPU of everything", "us per download", 0),
-    "written_kb": ("written by the server", "kB per download", 1),
+    "written_kb": ("written to the disk", "kB per download", 1),
 }
 DRAIN = ("jobs_per_s", "cpu_us", "written_kb")
 
