@@ -49,6 +49,7 @@ Signals:
 struct Request {
   server::ServerOptions options;
   spdlog::level::level_enum log_level = spdlog::level::info;
+  server::LogFormat log_format = server::LogFormat::kText;
 };
 
 queue::SyncPolicy parse_sync(std::string_view text) {
@@ -171,6 +172,12 @@ spdlog::level::level_enum parse_log_level(std::string_view text) {
   return found->second;
 }
 
+server::LogFormat parse_log_format(std::string_view text) {
+  if (text == "text") return server::LogFormat::kText;
+  if (text == "json") return server::LogFormat::kJson;
+  throw std::invalid_argument(fmt::format("\"{}\": write text or json", text));
+}
+
 // Prints commands to try in a second terminal, with the server's address and the name by which this
 // program was called.
 void print_what_to_try(const std::vector<server::Address>& addresses) {
@@ -219,7 +226,7 @@ void complete_access(server::ServerOptions& options) {
 void serve(Request& request, int& exit_code) {
   check_no_address_twice(request.options.listen);
   complete_access(request.options);
-  server::log_to_stderr(request.log_level);
+  server::log_to_stderr(request.log_level, request.log_format);
   request.options.on_listening = print_what_to_try;
   try {
     exit_code = server::run_server(request.options);
@@ -297,6 +304,9 @@ void add_serve(CLI::App& app, int& exit_code) {
   add_value(command, "--log-level", request->log_level, parse_log_level,
             "debug, info, warn, error or off (info)")
       .type_name("LEVEL");
+  add_value(command, "--log-format", request->log_format, parse_log_format,
+            "text, or json: an object in each line (text)")
+      .type_name("FORMAT");
   when_parsed(command, [request, &exit_code] { serve(*request, exit_code); });
 }
 

@@ -1,17 +1,54 @@
 // The set-up of spdlog (logging.h).
 #include "server/logging.h"
 
+#include <spdlog/formatter.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <chrono>
+#include <cstdint>
 #include <memory>
+#include <string>
+#include <string_view>
+
+#include "server/json_text.h"
+#include "server/timestamp.h"
 
 namespace carillon::server {
+namespace {
 
-void log_to_stderr(spdlog::level::level_enum level) {
-  auto logger = std::make_shared<spdlog::logger>(
-      "carillon", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
-  logger->set_pattern("%Y-%m-%d %H:%M:%S.%e %^%l%$ %v");
+class JsonLines final : public spdlog::formatter {
+ public:
+  void format(const spdlog::details::log_msg& event, spdlog::memory_buf_t& to) override {
+    const auto since = event.time.time_since_epoch();
+    const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(since).count();
+    std::string line = "{\"time\":\"" + format_timestamp(static_cast<std::uint64_t>(ms)) + "\",";
+    const auto level = spdlog::level::to_string_view(event.level);
+    append_json_field(line, "level", {level.data(), level.size()});
+    line += ",\"message\":";
+    append_json_string(line, to_utf8({event.payload.data(), event.payload.size()}));
+    line += "}\n";
+    to.append(line.data(), line.data() + line.size());
+  }
+  std::unique_ptr<spdlog::formatter> clone() const override {
+    return std::make_unique<JsonLines>();
+  }
+};
+
+}  // namespace
+
+void log_to_stderr(spdlog::level::level_enum level, LogFormat format) {
+  std::shared_ptr<spdlog::logger> logger;
+  if (format == LogFormat::kJson) {
+    logger = std::make_shared<spdlog::logger>("carillon",
+                                              std::make_shared<spdlog::sinks::stderr_sink_mt>());
+    logger->set_formatter(std::make_unique<JsonLines>());
+  } else {
+    logger = std::make_shared<spdlog::logger>(
+        "carillon", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
+    logger->set_pattern("%Y-%m-%d %H:%M:%S.%e %^%l%$ %v");
+  }
   logger->set_level(level);
   spdlog::set_default_logger(std::move(logger));
 }

@@ -4,10 +4,15 @@
 
 #include <spdlog/common.h>
 
+#include <cstdint>
+
 namespace carillon::server {
 
-// Logs one line per event that matters, on stderr:
-// "2026-11-21 02:19:51.865 error what happened".
-void log_to_stderr(spdlog::level::level_enum level);
+// "2026-11-21 02:19:51.865 error what happened", or for programs
+// {"time":"2026-11-21T02:19:51.865Z","level":"error","message":"what happened"}.
+enum class LogFormat : std::uint8_t { kText, kJson };
+
+// Logs one line per event that matters, on stderr.
+void log_to_stderr(spdlog::level::level_enum level, LogFormat format = LogFormat::kText);
 
 }  // namespace carillon::server

@@ -1,6 +1,7 @@
 """Starting and stopping: a server that cannot start says why in one line; signals; beanstalkd's
 flags."""
 
+import json
 import os
 import resource
 import signal
@@ -153,6 +154,29 @@ class DrainingTest(unittest.TestCase):
                 self.assertLess(time.monotonic(), deadline)
             for line in (b"put 0 0 60 1", b"put-ms 0 0 60000 1", b"put-at 0 0 60000 1"):
                 self.assertEqual(c.call(line, b"x"), said(b"DRAINING"))
+
+
+@unittest.skipIf(daemon.stand_in(), _CARILLON_ONLY)
+class LogTest(unittest.TestCase):
+    def test_each_line_is_an_object_on_request(self):
+        with tempfile.TemporaryDirectory() as data, daemon.carillon_serve(
+            data, "--log-format", "json"
+        ) as server:
+            server.connect().put(b"x")
+            self.assertEqual(server.terminate(), 0)
+            # What to try in another terminal is on standard output, which daemon.py merges.
+            log = [line for line in server.log().splitlines() if line.startswith("{")]
+        lines = [json.loads(line) for line in log]
+        for line in lines:
+            self.assertEqual(list(line), ["time", "level", "message"])
+            self.assertRegex(line["time"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")
+        self.assertEqual(lines[-1]["message"], "stopped")
+        self.assertEqual(lines[-1]["level"], "info")
+
+    def test_there_is_no_other_form(self):
+        code, _, errors = _run("serve", "--log-format", "xml")
+        self.assertEqual(code, 2)
+        self.assertIn('"xml": write text or json', errors)
 
 
 @unittest.skipIf(daemon.stand_in(), _CARILLON_ONLY)
