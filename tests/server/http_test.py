@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import pathlib
 import re
 import shutil
 import subprocess
@@ -83,6 +84,18 @@ class HttpTest(unittest.TestCase):
             promtool = shutil.which("promtool")
             if promtool and begin:  # it knows the one format
                 subprocess.run([promtool, "check", "metrics"], input=text.encode(), check=True)
+
+    def test_alerts_and_dashboard_ask_for_what_the_server_tells(self):
+        client = http.client.HTTPConnection(daemon.HOST, self.port, timeout=20)
+        self.addCleanup(client.close)
+        client.request("GET", "/metrics")
+        told = set(re.findall(r"^(carillon_\w+)", client.getresponse().read().decode(), re.M))
+        folder = pathlib.Path(__file__).parents[2] / "packaging" / "prometheus"
+        for name in ("carillon.rules.yml", "carillon.dashboard.json"):
+            asked = set(re.findall(r"\bcarillon_\w+", (folder / name).read_text()))
+            self.assertTrue(asked)
+            self.assertLessEqual(asked, told, name)
+        json.loads((folder / "carillon.dashboard.json").read_text())
 
     def test_a_stop_answers_what_was_asked(self):
         self.assertEqual(self.ask("POST", "/v1/tubes/t/jobs", "x")[0], 201)
