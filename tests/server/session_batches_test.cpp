@@ -161,6 +161,15 @@ TEST_F(SessionBatches, ABatchIsRefusedWhileTheServerDrains) {
   EXPECT_EQ(client.say(put_jobs("4\r\nquit\r\n")), "DRAINING\r\n");
 }
 
+TEST_F(SessionBatches, ABatchIsRefusedWhileItsTubeIsDrained) {
+  const std::string batch = put_jobs("1\r\na\r\n", "once=t");
+  EXPECT_EQ(client.say(batch), "JOBS 1\r\nINSERTED 1\r\n");
+  EXPECT_EQ(client.say("set-tube default puts=refused\r\n"), "SET\r\n");
+  EXPECT_EQ(client.say(put_jobs("1\r\nb\r\n")), "DRAINING\r\n");
+  EXPECT_EQ(client.say(put_jobs("")), "DRAINING\r\n");
+  EXPECT_EQ(client.say(batch), "ALREADY 1\r\nINSERTED 1\r\n");
+}
+
 TEST_F(SessionBatches, ABatchCountsInTheMemoryOfAllConnections) {
   TestServer small({.memory = 1 << 20});
   Client producer(small);

@@ -74,6 +74,9 @@ void Session::answer(const queue::BatchOutcome& outcome) {
   using Result = queue::BatchOutcome::Result;
   if (outcome.result == Result::kOtherBatch)
     return replies_.add(outcome.durable_at, "OTHER_BATCH\r\n");
+  const bool refuses_all = outcome.result == Result::kRefused &&
+                           outcome.jobs.back().result == queue::PutOutcome::Result::kDraining;
+  if (refuses_all) return replies_.add(outcome.durable_at, put_answer(outcome.jobs.back()), kEnd);
   if (outcome.result == Result::kRefused) {
     return replies_.add(outcome.durable_at, "REFUSED ", outcome.stopper + 1, " ",
                         put_answer(outcome.jobs.back()), kEnd);
