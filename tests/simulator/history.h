@@ -71,6 +71,8 @@ class HistoryStore final : public queue::Store {
 
   // Counts all appends that are in the store, over all starts.
   std::uint64_t last() const { return last_; }
+  // The last one that the last start has found.
+  std::uint64_t opened_at() const { return opened_at_; }
   // The append that changed the job last, or deleted it; 0 if it is long ago or was never there.
   std::uint64_t changed_at(queue::JobId id) const;
   // The same for who has the key.

@@ -51,8 +51,9 @@ void ScheduleModel::restart(Now now) {
         !known->second.record.schedule.occurs_as(record.schedule))
       continue;
     entry.fired = known->second.fired;
+    // The engine may have appended already, under the numbers of appends that were lost.
     std::erase_if(entry.fired,
-                  [this](const auto& fired) { return fired.second > history_.last(); });
+                  [this](const auto& fired) { return fired.second > history_.opened_at(); });
   }
 }
 
