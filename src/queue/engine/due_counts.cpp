@@ -70,7 +70,8 @@ void count_next(State& s, const Tube& tube, DueCounts& counts) {
   }
   if (jobs.size() < kJobsAtOnce) {
     // What is left has a delay that goes on, though the wall clock has jumped over its end.
-    counts.jobs.front() += counts.delayed - std::min(counts.delayed, counts.counted);
+    const std::uint64_t left = std::min(counts.delayed, tube.delayed_jobs());
+    counts.jobs.front() += left - std::min(left, counts.counted);
     counts.done = true;
   } else if (counts.next.due >= counts.start_of(counts.spans)) {
     counts.later += counts.delayed - std::min(counts.delayed, counts.counted);
