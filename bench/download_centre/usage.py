@@ -3,9 +3,9 @@
     before = usage(pid, directory)
     spent = since(before, usage(pid, directory))
 
-Writes are those of the whole disk, so nothing else should write. The kernel's count for a process
-(`write_bytes` in /proc/PID/io) is of no use: it counts the whole folio of the page cache, of up to
-some hundred kB, in which a byte has changed.
+Writes are those of the disk, or the partition, of the directory, so nothing else should write. The
+kernel's count for a process (`write_bytes` in /proc/PID/io) is of no use: it counts the whole folio
+of the page cache, of up to some hundred kB, in which a byte has changed.
 """
 
 import contextlib
