@@ -87,7 +87,8 @@ class Server {
   // again a second later; the other threads have run now and then, so it has room soon.
   class Overdue {
    public:
-    // To be called in every turn. Returns true if it was late each time since many attempts.
+    // To be called in every turn. Returns true if it was late in more than 20 attempts in
+    // a row.
     bool for_long(bool is_late);
 
    private:
