@@ -227,7 +227,8 @@ void serve(Request& request, int& exit_code) {
   check_no_address_twice(request.options.listen);
   complete_access(request.options);
   server::log_to_stderr(request.log_level, request.log_format);
-  request.options.on_listening = print_what_to_try;
+  if (request.log_format == server::LogFormat::kText)
+    request.options.on_listening = print_what_to_try;
   try {
     exit_code = server::run_server(request.options);
   } catch (const server::StartError& error) {
