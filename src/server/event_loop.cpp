@@ -227,14 +227,17 @@ void EventLoop::deliver(std::uint64_t until_ns) {
 void EventLoop::commit() {
   const queue::Sequence last = engine_.last_sequence();
   using Waiting = queue::GroupCommit::Waiting;
+  const auto look = [&] {
+    if (const auto took = slow_syncs_.observe(read_mono(), last, durable()))
+      service_.commits().observe(static_cast<double>(*took) / 1e9);
+  };
   if (last != requested_) {
-    slow_syncs_.observe(read_mono(), last, durable());
+    look();
     const bool alone = line_.empty() && replying_.size() + held_.size() == 1;
     commit_.request(last, alone ? Waiting::kOne : Waiting::kSeveral);
   }
   requested_ = last;
-  if (const auto took = slow_syncs_.observe(read_mono(), requested_, durable()))
-    service_.commits().observe(static_cast<double>(*took) / 1e9);
+  look();
 }
 
 // What a connection has to send behind replies that are held waits like these.

@@ -13,9 +13,11 @@ namespace carillon::server {
 class SlowSyncs {
  public:
   // At `mono_ns` (ns of the monotonic clock) syncs are requested up to `requested`, and are done up
-  // to `durable`. Returns how long a sync took, in ns, if one is done since the last call. Cheap.
-  std::optional<std::uint64_t> observe(std::uint64_t mono_ns, queue::Sequence requested,
-                                       queue::Sequence durable);
+  // to `durable`. Returns how long the sync took that was timed, in ns, if it is done; or none.
+  // Another one is timed from then on. Cheap.
+  [[nodiscard]] std::optional<std::uint64_t> observe(std::uint64_t mono_ns,
+                                                     queue::Sequence requested,
+                                                     queue::Sequence durable);
 
  private:
   struct Pending {

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+#include <sstream>
 #include <string>
 
 #include "test_server.h"
@@ -54,6 +56,7 @@ TEST(Exposition, CountsTheBucketsOfAHistogramUp) {
 TEST(Exposition, IsInTheFormatThatIsAskedFor) {
   EXPECT_EQ(Exposition::wanted_by(""), Format::kPrometheus);
   EXPECT_EQ(Exposition::wanted_by("text/plain;version=0.0.4"), Format::kPrometheus);
+  EXPECT_EQ(Exposition::wanted_by("Application/OpenMetrics-Text"), Format::kOpenMetrics);
   EXPECT_EQ(Exposition::wanted_by("application/openmetrics-text;version=1.0.0,text/plain;q=0.5"),
             Format::kOpenMetrics);
 }
@@ -74,6 +77,22 @@ TEST(Metrics, TellOfJobsByTubeAndState) {
   EXPECT_TRUE(has_line(text, "carillon_commit_duration_seconds_count 1"));
 }
 
+// OpenMetrics names counters without their ending: another family must not be called so.
+TEST(Metrics, NameEachFamilyOnce) {
+  beanstalk::TestServer server;
+  beanstalk::Client client(server);
+  for (const Format format : {Format::kPrometheus, Format::kOpenMetrics}) {
+    std::istringstream lines(text_of(server.service, client.session().client(), format));
+    std::set<std::string> names;
+    for (std::string line; std::getline(lines, line);) {
+      if (!line.starts_with("# TYPE ")) continue;
+      const std::string name = line.substr(7, line.rfind(' ') - 7);
+      EXPECT_TRUE(names.insert(name).second) << name;
+    }
+    EXPECT_GT(names.size(), 10u);
+  }
+}
+
 // Each series costs the scraper memory, and there may be a million tubes.
 TEST(Metrics, ShowTheFirstTubesAndTheSumOfTheOthers) {
   beanstalk::TestServer server;
@@ -87,6 +106,7 @@ TEST(Metrics, ShowTheFirstTubesAndTheSumOfTheOthers) {
     ++tubes;
   EXPECT_EQ(tubes, kMostTubes);
   EXPECT_TRUE(has_line(text, "carillon_jobs{tube=\"*\",state=\"ready\"} 201")) << "and default";
+  EXPECT_NE(text.find("carillon_puts_total 300\n"), std::string::npos);
 }
 
 }  // namespace

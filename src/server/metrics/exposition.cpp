@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <boost/algorithm/string/predicate.hpp>
 #include <cstddef>
 
 namespace carillon::server::metrics {
@@ -36,9 +37,8 @@ void append_escaped(std::string& text, std::string_view value) {
 }  // namespace
 
 Exposition::Format Exposition::wanted_by(std::string_view accept) {
-  return accept.find("application/openmetrics-text") == std::string_view::npos
-             ? Format::kPrometheus
-             : Format::kOpenMetrics;
+  return boost::algorithm::icontains(accept, "application/openmetrics-text") ? Format::kOpenMetrics
+                                                                             : Format::kPrometheus;
 }
 
 std::string_view Exposition::content_type(Format format) {

@@ -33,7 +33,8 @@ class Exposition {
 
   explicit Exposition(Format format) : format_(format) {}
 
-  // Returns the format that a client wants by its header Accept: OpenMetrics if it names that.
+  // Returns the format that a client wants by its header Accept: OpenMetrics if it names that, of
+  // whatever quality (q).
   static Format wanted_by(std::string_view accept);
   // Returns the value of Content-Type.
   static std::string_view content_type(Format format);

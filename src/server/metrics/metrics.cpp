@@ -57,9 +57,9 @@ void tell_of_tubes(Exposition& text, const std::vector<TubeStats>& tubes) {
     text.family(name, kind, help);
     for (const TubeStats& tube : tubes) text.sample({{"tube", tube.name}}, value(tube));
   };
-  tell("carillon_jobs_put_total", Kind::kCounter, "Jobs put since the server started.",
+  tell("carillon_jobs_put_total", Kind::kCounter, "Jobs put since the tube was made.",
        [](const TubeStats& tube) { return tube.jobs.total; });
-  tell("carillon_jobs_deleted_total", Kind::kCounter, "Jobs deleted since the server started.",
+  tell("carillon_jobs_deleted_total", Kind::kCounter, "Jobs deleted since the tube was made.",
        [](const TubeStats& tube) { return tube.deletes; });
   tell("carillon_workers_waiting", Kind::kGauge, "Clients that wait for a job of the tube.",
        [](const TubeStats& tube) { return tube.waiting; });
@@ -68,9 +68,9 @@ void tell_of_tubes(Exposition& text, const std::vector<TubeStats>& tubes) {
 }
 
 void tell_of_connections(Exposition& text, const Counters& counters) {
-  text.family("carillon_connections", Kind::kGauge, "Connections that are open, of all protocols.");
+  text.family("carillon_connections", Kind::kGauge, "Open connections.");
   text.sample({}, counters.connections);
-  text.family("carillon_connections_total", Kind::kCounter, "Connections so far.");
+  text.family("carillon_connections_opened_total", Kind::kCounter, "Connections since the start.");
   text.sample({}, counters.total_connections);
   text.family("carillon_connections_closed_total", Kind::kCounter,
               "Connections that the server has closed, by the reason.");
@@ -90,7 +90,7 @@ void tell_of_server(Exposition& text, Service& service, queue::Now now) {
               "What all connections take together beyond their own share.");
   text.sample({}, std::uint64_t{service.memory().used()});
   text.family("carillon_commit_duration_seconds", Kind::kHistogram,
-              "How long replies wait until the changes of a turn are durable.");
+              "How long replies wait for a change, as --sync has it; one wait at a time is timed.");
   text.sample(service.commits());
 }
 
@@ -103,7 +103,9 @@ std::string text_of(Service& service, queue::ClientId client, Exposition::Format
   Exposition text(format);
   tell_of_server(text, service, now);
   tell_of_jobs(text, tubes, all.jobs);
-  text.family("carillon_tubes", Kind::kGauge, "Tubes that there are.");
+  text.family("carillon_puts_total", Kind::kCounter, "Jobs put since the start, into all tubes.");
+  text.sample({}, all.jobs.total);
+  text.family("carillon_tubes", Kind::kGauge, "Tubes.");
   text.sample({}, all.tubes);
   tell_of_tubes(text, tubes);
   text.family("carillon_lease_expired_total", Kind::kCounter,

@@ -10,10 +10,11 @@ namespace carillon::server::metrics {
 
 // Only so many tubes have series of their own, for each series costs the scraper memory: those
 // that the engine lists first. The jobs of all others are under tube="*", which is no tube's name.
+// A tube that is forgotten has no series any more, and another one takes its place.
 inline constexpr std::size_t kMostTubes = 100;
 
-// Returns the metrics as of now. `client` is the one who asks; its list of tubes ends. O(1) but for
-// up to kMostTubes tubes.
+// Returns the metrics as of now. `client` is the one who asks: what it listed of tubes before ends.
+// O(kMostTubes); about 1 ms.
 std::string text_of(Service& service, queue::ClientId client, Exposition::Format format);
 
 }  // namespace carillon::server::metrics
