@@ -50,6 +50,9 @@ struct PutOrder {
   OnConflict on_conflict = OnConflict::kReject;
   // How long the key still counts when the job is gone, in ms.
   Millis key_window = 0;
+  // Groups of a tube take turns, by weight (Engine::set_group): up to kMaxGroup bytes. Jobs without
+  // a group take turns as one group of weight 1.
+  std::string_view group = {};
   // If it is not RetryPolicy(), it counts instead of the tube's.
   RetryPolicy retry = {};
   // When the job expires (JobExtras::expires): in so many ms from now, if that is not 0, or at a
@@ -182,6 +185,7 @@ struct Kick {
   // Without that each step would have to find its way past all that were kicked.
   bool begun = false;
   bool buried = false;
+  std::uint32_t lane = 0;  // of a group; 0: the jobs without one
   std::uint64_t next_burial = 0;
   DueKey next_due{};
 };
@@ -202,8 +206,11 @@ struct DelayedPeek {
   // Nothing is left to do.
   bool done = false;
 
-  // Of the engine: where in the store the next step goes on.
+  // Of the engine: where in the store the next step goes on, and the first one that was found so
+  // far, if the tube has groups.
+  std::uint32_t lane = 0;
   DueKey next{};
+  DueKey best{};
 };
 
 // How long a list of all tubes is.

@@ -6,8 +6,9 @@
 //   counts.exact_until;                   // what is due later than that is estimated
 //
 // Jobs are counted one by one in the order of their due times, about `budget` of them. What is due
-// later is estimated, if the store can do so without reading the jobs; else counting goes on. The
-// sum over all spans and `later` is `delayed`, unless jobs come or go meanwhile.
+// later is estimated, if the store can do so without reading the jobs; else counting goes on. (In a
+// tube with groups, everything is estimated then.) The sum over all spans and `later` is `delayed`,
+// unless jobs come or go meanwhile.
 //
 // Thread safety: plain values.
 #pragma once
@@ -47,10 +48,13 @@ struct DueCounts {
 
   // Of the engine: where the next step begins, and what was counted so far.
   DueKey next = {};
+  std::uint32_t lane = 0;  // of a group; 0: the jobs without one
   std::uint64_t counted = 0;
   std::uint64_t looked_at = 0;
+  bool has_later = false;
   // What the store says of the spans from the first estimated one on, and of what is later.
   std::vector<double> weights = {};
+  std::size_t weighed = 0;  // of these, those of the present lane
 };
 
 inline constexpr std::size_t kMostSpans = 1'000;

@@ -289,6 +289,10 @@ class Engine {
   Sequence set_tube(Now now, std::string_view tube, const TubeSettings& settings);
   // Returns what is set; nothing for a tube that does not exist.
   TubeSettings tube_settings(std::string_view tube) const;
+  // The same for a group of a tube (PutOrder::group). Throws OverLimit, too. REQUIRES: the name of
+  // a group has 1 to kMaxGroup bytes.
+  Sequence set_group(Now now, std::string_view tube, std::string_view group,
+                     const GroupSettings& settings);
 
   // Returns true if a job with this delay (ms) would be due by kLastDue. A caller checks this
   // before `release`, whose Outcome has no way to say so.
@@ -341,6 +345,7 @@ class Engine {
   std::optional<std::vector<Attempt>> story(Now now, JobId id);
   std::optional<JobStats> job_stats(Now now, JobId id);
   std::optional<TubeStats> tube_stats(Now now, std::string_view tube);
+  std::optional<GroupStats> group_stats(Now now, std::string_view tube, std::string_view group);
   EngineStats stats(Now now);
   // The same, as of the last call that was told the time. O(1).
   EngineStats stats() const;

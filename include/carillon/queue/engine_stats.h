@@ -16,8 +16,9 @@ namespace carillon::queue {
 
 struct JobStats {
   JobRecord record;
-  // Name of the job's tube.
+  // Name of the job's tube, and of its group, if it has one.
   std::string tube;
+  std::string group = {};
   JobState state = JobState::kReady;
   // Milliseconds since the put.
   Millis age = 0;
@@ -70,6 +71,15 @@ struct TubeStats {
   // Milliseconds until the pause ends, rounded down to less than `pause`; else 0.
   Millis pause_left = 0;
   TubeSettings settings;
+  // Groups that have jobs, or settings.
+  std::uint64_t groups = 0;
+};
+
+// Of a group that has jobs, or settings.
+struct GroupStats {
+  // `total` is not known.
+  JobCounts jobs;
+  GroupSettings settings;
 };
 
 struct EngineStats {

@@ -76,6 +76,9 @@ struct JobHistory {
 // The longest key of a job, in bytes.
 inline constexpr std::size_t kMaxKey = 200;
 
+// The longest name of a group, in bytes.
+inline constexpr std::size_t kMaxGroup = 200;
+
 // What becomes of a job when an attempt to do its work has failed (retry.h).
 struct RetryPolicy {
   // Of so many failed attempts the last one buries the job. 0: none does.
@@ -143,7 +146,7 @@ struct JobExtras {
 // - Reserved. A reservation ends with the server that gave it.
 struct JobRecord {
   JobId id = 0;
-  // Number of the job's tube: see TubeRecord.
+  // Number of the job's tube, or of the lane of its group: see TubeRecord.
   std::uint32_t tube = 0;
   Priority priority = 0;
   // The job is ready from this moment on; not before, but perhaps later: see `lead`.

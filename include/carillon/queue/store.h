@@ -71,27 +71,46 @@ struct TubeSettings {
   bool refuses_puts = false;
   // How many of its jobs run at once, and how fast they go out.
   Limits limits = {};
+  // Of a group alone: GroupSettings::weight.
+  std::uint32_t weight = 1;
 
   friend bool operator==(const TubeSettings&, const TubeSettings&) = default;
 };
 
+inline constexpr std::uint32_t kMostWeight = 1'000'000;
+
+// What the owner of a queue has set for a group of a tube.
+struct GroupSettings {
+  // A group with twice the weight gets twice as many turns. 1 to kMostWeight.
+  std::uint32_t weight = 1;
+
+  friend bool operator==(const GroupSettings&, const GroupSettings&) = default;
+};
+
 // The record, decoded, of a tube that has a job, the key of a job that is gone, or settings. It is
-// stored with every change to them, so that a start need not count jobs.
+// stored with every change to them, so that a start need not count jobs. The jobs of a group of a
+// tube are in a tube of their own, a *lane*.
 struct TubeRecord {
   // Stands for the name in records and keys.
   std::uint32_t number = 0;
-  // 1 to 200 bytes.
+  // 1 to 200 bytes. Of a lane: the group's.
   std::string name;
   // How many of the tube's jobs are not buried, and how many are.
   std::uint64_t scheduled = 0;
   std::uint64_t buried = 0;
   // How many keys still count though their jobs are gone.
   std::uint64_t ended_keys = 0;
+  // Of a lane: the number of the tube that has the group. It has the keys of the lane's jobs, too.
+  std::uint32_t head = 0;
+  // How many lanes of the tube are stored.
+  std::uint32_t lanes = 0;
   detail::Rare<TubeSettings> settings = {};
   NewerFields newer = {};
 
   // Returns true if nothing of the tube needs to be stored.
-  bool empty() const { return scheduled == 0 && buried == 0 && ended_keys == 0 && !settings; }
+  bool empty() const {
+    return scheduled == 0 && buried == 0 && ended_keys == 0 && lanes == 0 && !settings;
+  }
 
   friend bool operator==(const TubeRecord&, const TubeRecord&) = default;
 };

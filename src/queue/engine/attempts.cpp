@@ -60,11 +60,11 @@ void Engine::State::check(const RetryPolicy& policy) {
 
 const RetryPolicy& Engine::State::policy_of(const JobRecord& job) {
   if (job.extras->retry != RetryPolicy()) return job.extras->retry;
-  return tube_numbered(job.tube).record.settings->retry;
+  return tube_numbered(job.tube).head().record.settings->retry;
 }
 
 bool Engine::State::end_is_stored(const LoadedJob& job, Ending ending) {
-  if (!job.record.extras && !job.tube->record.settings) return false;
+  if (!job.record.extras && !job.tube->head().record.settings) return false;
   if (job.record.extras->cancel_asked) return true;
   const RetryPolicy& policy = policy_of(job.record);
   return ending == Ending::kLost ? policy.lost_fails : policy != RetryPolicy();
@@ -78,7 +78,7 @@ void Engine::State::entrust(LoadedJob& job, std::optional<Ending> ending) {
   job.holder = &undertaker;
   job.tube->reserve(job.record.due);
   ++sums.reserved;
-  if (!ending) ++job.tube->doomed;
+  if (!ending) job.tube->doom(+1);
   ttrs.schedule(job, UINT64_MAX);  // a reserved job has a deadline; this one never comes
   undertaker.held.push_back(job);
   undertaker.deadlines.insert(job);
@@ -154,7 +154,7 @@ void Engine::State::add_to_story(const JobRecord& job, Attempt attempt) {
 void Engine::State::finish_end(const PlannedEnd& end) {
   LoadedJob& job = *end.job;
   if (const auto how = entrusted.find(job.record.id); how != entrusted.end()) {
-    if (!how->second.ending) --job.tube->doomed;
+    if (!how->second.ending) job.tube->doom(-1);
     entrusted.erase(how);
   }
   if (!end.after) {
@@ -221,7 +221,7 @@ void Engine::State::end_attempts(std::vector<Tube*>& served, std::vector<std::ui
   }
   for (const PlannedEnd& end : ends) {
     Tube* const tube = end.job->tube;
-    if ((end.after && !end.after->buried()) || tube->limits) served.push_back(tube);
+    if ((end.after && !end.after->buried()) || tube->head().limits) served.push_back(tube);
     if (!end.after) emptied.push_back(tube->record.number);
   }
   finish_ends(ends);

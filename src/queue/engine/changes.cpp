@@ -2,9 +2,12 @@
 // tubes and, now and then, the watermarks.
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "queue/engine/engine_state.h"
 #include "queue/engine/schedules.h"
@@ -22,6 +25,20 @@ constexpr Millis kTimeStep = 1'000;
 void count(TubeRecord& tube, const JobRecord& job, std::int64_t by) {
   std::uint64_t& jobs = job.buried() ? tube.buried : tube.scheduled;
   jobs += static_cast<std::uint64_t>(by);
+}
+
+// Gathers how many lanes the tubes will have: a tube is stored as long as any of its lanes is.
+template <class State>
+void add_lane_counts(State& s) {
+  std::vector<TubeRecord>& tubes = s.changes.tubes;
+  for (std::size_t i = 0; i < tubes.size(); ++i) {
+    const std::uint32_t head = tubes[i].head;
+    if (head == 0) continue;
+    const bool was_stored = !s.tube_numbered(tubes[i].number).record.empty();
+    const bool is_stored = !tubes[i].empty();
+    if (is_stored && !was_stored) ++s.changed_tube(head).lanes;
+    if (was_stored && !is_stored) --s.changed_tube(head).lanes;
+  }
 }
 
 }  // namespace
@@ -79,19 +96,27 @@ Sequence Engine::State::append() {
         watermarks(std::max(stored_marks.next_id, next_id + (covered ? 0 : kBlock)),
                    std::max(stored_marks.next_burial, next_burial + (covered ? 0 : kBlock)));
   }
+  add_lane_counts(*this);
   last_sequence = store.append(changes);
   if (changes.watermarks) {
     stored_marks = *changes.watermarks;
     clock_is_stored = true;
   }
   for (const TubeRecord& counted : changes.tubes) {
-    TubeRecord& record = tube_numbered(counted.number).record;
+    Tube& tube = tube_numbered(counted.number);
+    TubeRecord& record = tube.record;
     scheduled += counted.scheduled - record.scheduled;
     sums.buried += counted.buried - record.buried;
+    if (tube.turn) {
+      tube.sums()->scheduled += counted.scheduled - record.scheduled;
+      tube.sums()->buried += counted.buried - record.buried;
+    }
     record.scheduled = counted.scheduled;
     record.buried = counted.buried;
     record.ended_keys = counted.ended_keys;
+    record.lanes = counted.lanes;
     record.settings = counted.settings;
+    if (tube.turn) tube.head().groups->follow_record(tube);
   }
   if (!schedules->awaited.empty()) schedules->jobs_left(changes);
   return last_sequence;

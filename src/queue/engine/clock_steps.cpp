@@ -66,7 +66,7 @@ void Engine::State::on_clock_step(bool back) {
     load_failure = error.what();  // the next append stores the step
   }
   begin_placing();
-  for (Tube* tube : tube_order) follow_the_clock(*tube, back);
+  for_each_tube([this, back](Tube& tube) { follow_the_clock(tube, back); });
   schedules->follow_the_clock(back);
 }
 
@@ -102,7 +102,7 @@ void Engine::State::follow_the_clock(Tube& tube, bool back) {
     }
   }
   // Jobs may have become ready that clients wait for: `advance` serves them then.
-  if (can_serve(tube)) due.reschedule(tube.due_time, clock.tick());
+  if (can_serve(tube.head())) due.reschedule(tube.due_time, clock.tick());
   if (tube.far() > 0 && !tube.starved)
     loading.reschedule(tube.load_time, time_to_load(tube.next_far));
 }
@@ -125,9 +125,9 @@ void Engine::State::begin_placing() {
   to_place.clear();
   const bool gave_back = clock.given_back() >= static_cast<Millis>(kLateness);
   if (job_lead < clock.lead() + kLateness && !gave_back) return;
-  for (const Tube* tube : tube_order) {
-    if (tube->record.scheduled > 0) to_place.push_back(tube->record.number);
-  }
+  for_each_tube([this](const Tube& tube) {
+    if (tube.record.scheduled > 0) to_place.push_back(tube.record.number);
+  });
   place_from = {clock.utc() + 1, 0};
   place_at = clock.tick();
 }

@@ -34,7 +34,7 @@ void Engine::State::starve(Tube& tube) {
 
 void Engine::State::end_count(Tube& tube) {
   if (!tube.far_count) return;
-  forget_count(*tube.far_count);
+  forget_count(tube);
   loading.cancel(tube.far_count->time);
   tube.far_count.reset();
   --far_counts;
@@ -43,13 +43,14 @@ void Engine::State::end_count(Tube& tube) {
 void Engine::State::count_after_step(Tube& tube) {
   if (!tube.far_count) return;
   FarCount& count = *tube.far_count;
-  if (count.counted > DueKey{clock.utc() + kSmallStep, 0}) forget_count(count);
+  if (count.counted > DueKey{clock.utc() + kSmallStep, 0}) forget_count(tube);
   loading.reschedule(count.time, clock.tick());
 }
 
-void Engine::State::forget_count(FarCount& count) {
-  sums.ready -= count.ready;
-  sums.urgent -= count.urgent;
+void Engine::State::forget_count(Tube& tube) {
+  FarCount& count = *tube.far_count;
+  count_ready(tube, -static_cast<std::int64_t>(count.ready),
+              -static_cast<std::int64_t>(count.urgent));
   count.ready = 0;
   count.urgent = 0;
   count.counted = {};
@@ -75,12 +76,10 @@ void Engine::State::count_far(Tube& tube, const JobRecord& record, int by) {
     // All jobs before it are counted, so no scan is needed. A put into a full tube comes here.
     count.counted = {record.due, record.id + 1};
   }
-  const auto difference = static_cast<std::uint64_t>(by);
-  count.ready += difference;
-  sums.ready += difference;
-  if (record.priority >= kUrgentBelow) return;
-  count.urgent += difference;
-  sums.urgent += difference;
+  const int urgent = record.priority < kUrgentBelow ? by : 0;
+  count.ready += static_cast<std::uint64_t>(by);
+  count.urgent += static_cast<std::uint64_t>(urgent);
+  count_ready(tube, by, urgent);
 }
 
 std::size_t Engine::State::count_more(Tube& tube, std::size_t budget) {

@@ -52,15 +52,49 @@ void share_the_rest(DueCounts& counts) {
 template <class State>
 void begin(const State& s, const Tube& tube, DueCounts& counts) {
   counts.now = s.clock.utc();
-  counts.delayed = tube.delayed_jobs();
+  counts.delayed = tube.all_delayed();
   counts.jobs.assign(counts.spans, 0);
   counts.next = {counts.now + 1, 0};
 }
 
+void end(const Tube& tube, DueCounts& counts) {
+  counts.done = true;
+  if (counts.exact_until != UINT64_MAX) return share_the_rest(counts);
+  if (counts.has_later) {
+    counts.later += counts.delayed - std::min(counts.delayed, counts.counted);
+    return;
+  }
+  // All were looked at. What is left has a delay that goes on, though the wall clock has jumped over
+  // its end.
+  const std::uint64_t left = std::min(counts.delayed, tube.all_delayed());
+  counts.jobs.front() += left - std::min(left, counts.counted);
+}
+
+// Begins with a lane of the tube (groups.h), or ends if there is none.
+void go_to(const Tube& tube, const Tube* lane, DueCounts& counts) {
+  if (lane == nullptr) return end(tube, counts);
+  counts.lane = lane->record.number;
+  counts.next = {counts.now + 1, 0};
+  counts.weighed = 0;
+}
+
+void pass(Tube& tube, const Tube& lane, DueCounts& counts) {
+  go_to(tube, tube.lane_after(lane), counts);
+}
+
+void begin_estimates(const Tube& tube, DueCounts& counts) {
+  counts.exact_until = counts.next.due;
+  if (!tube.groups) return;
+  counts.exact_until = counts.now + 1;
+  std::fill(counts.jobs.begin(), counts.jobs.end(), 0);
+  counts.counted = 0;
+  counts.lane = 0;
+}
+
 // Counts the next jobs one by one.
 template <class State>
-void count_next(State& s, const Tube& tube, DueCounts& counts) {
-  const auto jobs = s.store.scan_due(tube.record.number, counts.next, kJobsAtOnce);
+void count_next(State& s, Tube& tube, const Tube& lane, DueCounts& counts) {
+  const auto jobs = s.store.scan_due(lane.record.number, counts.next, kJobsAtOnce);
   for (const JobRecord& job : jobs) {
     counts.next = {job.due, job.id + 1};
     ++counts.looked_at;
@@ -68,32 +102,29 @@ void count_next(State& s, const Tube& tube, DueCounts& counts) {
     ++count_of(counts, job.due);
     ++counts.counted;
   }
-  if (jobs.size() < kJobsAtOnce) {
-    // What is left has a delay that goes on, though the wall clock has jumped over its end.
-    const std::uint64_t left = std::min(counts.delayed, tube.delayed_jobs());
-    counts.jobs.front() += left - std::min(left, counts.counted);
-    counts.done = true;
-  } else if (counts.next.due >= counts.start_of(counts.spans)) {
-    counts.later += counts.delayed - std::min(counts.delayed, counts.counted);
-    counts.done = true;
+  const bool is_later = counts.next.due >= counts.start_of(counts.spans);
+  if (jobs.size() < kJobsAtOnce || is_later) {
+    counts.has_later = counts.has_later || jobs.size() == kJobsAtOnce;
+    pass(tube, lane, counts);
   } else if (counts.looked_at >= counts.budget &&
              dynamic_cast<const DueEstimates*>(&s.store) != nullptr) {
-    counts.exact_until = counts.next.due;
+    begin_estimates(tube, counts);
   }
 }
 
 // Asks the store about the next spans.
-void estimate_next(const DueEstimates& store, const Tube& tube, DueCounts& counts) {
-  const std::size_t first = first_estimated(counts) + counts.weights.size();
+void estimate_next(const DueEstimates& store, Tube& tube, const Tube& lane, DueCounts& counts) {
+  counts.weights.resize(counts.spans - first_estimated(counts) + 1);
+  const std::size_t first = first_estimated(counts) + counts.weighed;
   std::vector<UtcMs> bounds;
   for (std::size_t span = first; span <= counts.spans && bounds.size() < kSpansAtOnce; ++span)
     bounds.push_back(std::max(counts.start_of(span), counts.exact_until));
   const bool has_last = first + bounds.size() > counts.spans;
   bounds.push_back(has_last ? UINT64_MAX : counts.start_of(first + bounds.size()));
-  const std::vector<double> weights = store.estimate_due(tube.record.number, bounds);
-  counts.weights.insert(counts.weights.end(), weights.begin(), weights.end());
-  counts.done = has_last;
-  if (has_last) share_the_rest(counts);
+  for (const double weight : store.estimate_due(lane.record.number, bounds)) {
+    counts.weights[counts.weighed++] += weight;
+  }
+  if (has_last) pass(tube, lane, counts);
 }
 
 }  // namespace
@@ -104,12 +135,15 @@ void Engine::count_due(Now now, DueCounts& counts) {
   if (counts.width == 0 || counts.spans == 0 || counts.spans > kMostSpans)
     throw std::invalid_argument("queue engine: due counts have 1 to " + std::to_string(kMostSpans) +
                                 " spans of at least 1 ms");
-  const Tube* const tube = s.tubes.find(counts.tube);
+  Tube* const tube = s.tubes.find(counts.tube);
   if (tube == nullptr) counts.done = true;
   if (counts.done) return;
   if (counts.jobs.empty()) begin(s, *tube, counts);
-  if (counts.exact_until == UINT64_MAX) return count_next(s, *tube, counts);
-  estimate_next(dynamic_cast<const DueEstimates&>(s.store), *tube, counts);
+  const Tube* const lane = tube->lane_from(counts.lane);
+  if (lane == nullptr || (lane->is_lane() && lane->record.number != counts.lane))
+    return go_to(lane, counts);  // the one before is gone
+  if (counts.exact_until == UINT64_MAX) return count_next(s, *tube, *lane, counts);
+  estimate_next(dynamic_cast<const DueEstimates&>(s.store), *tube, *lane, counts);
 }
 
 }  // namespace carillon::queue

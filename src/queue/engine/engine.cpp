@@ -63,14 +63,20 @@ Engine::State::State(Store& in, const EngineOptions& with, Recovered recovered, 
   std::vector<TubeRecord>& in_order = recovered.tubes;
   if (!std::is_sorted(in_order.begin(), in_order.end(), by_number))
     std::sort(in_order.begin(), in_order.end(), by_number);
-  for (TubeRecord& record : in_order) {
-    scheduled += record.scheduled;
-    sums.buried += record.buried;
-    Tube& tube = add_tube(std::move(record));
-    const Limits& limits = tube.record.settings->limits;
-    if (limits != Limits()) tube.limits = std::make_unique<TubeLimits>(tube, limits, clock.mono());
-  }
-  if (!in_order.empty()) next_tube = tube_order.back()->record.number + 1;
+  if (!in_order.empty()) next_tube = in_order.back().number + 1;
+  const auto add_all = [&](bool lanes_alone) {
+    for (TubeRecord& record : in_order) {
+      if ((record.head != 0) != lanes_alone) continue;
+      scheduled += record.scheduled;
+      sums.buried += record.buried;
+      Tube& tube = add_tube(std::move(record));
+      if (tube.record.settings->limits == Limits()) continue;
+      tube.limits =
+          std::make_unique<TubeLimits>(tube, tube.record.settings->limits, clock.mono());
+    }
+  };
+  add_all(false);
+  add_all(true);
   default_tube = &tube_named("default");
   // What the present clock showed then: it may have been set back meanwhile.
   const std::int64_t set_back = std::min<std::int64_t>(0, clock.lead() - lead_before);
@@ -87,14 +93,15 @@ Engine::State::~State() {
   for (auto& [id, each] : clients) waits.cancel(*each);
   leaving_lines.clear();
   ripening.clear();
-  for (Tube* tube : tube_order) {
-    tube->waiting.clear();
-    due.cancel(tube->due_time);
-    loading.cancel(tube->load_time);
-    end_count(*tube);
-    pauses.cancel(tube->pause_end);
-    if (tube->limits) pauses.cancel(tube->limits->wake);
-  }
+  for_each_tube([this](Tube& tube) {
+    tube.waiting.clear();
+    due.cancel(tube.due_time);
+    loading.cancel(tube.load_time);
+    end_count(tube);
+    pauses.cancel(tube.pause_end);
+    if (tube.limits) pauses.cancel(tube.limits->wake);
+  });
+  for (Tube* tube : tube_order) tube->groups.reset();
 }
 
 Client& Engine::State::client(ClientId id) {
@@ -128,6 +135,7 @@ void Engine::State::advance(Now now, std::size_t step) {
         Tube& tube = *static_cast<TubeTimer&>(node).tube;
         tube.ripe_until = clock.utc();
         ripening.push_back(tube);
+        if (tube.turn) ++tube.sums()->ripening;
       },
       step);
   ripen(served, step);
@@ -166,6 +174,7 @@ void Engine::State::ripen(std::vector<Tube*>& ripe, std::size_t budget) {
     budget -= part;
     ripening.pop_front();
     if (ripen(tube, part)) {
+      if (tube.turn) --tube.sums()->ripening;
       await_first_delayed(tube);
       ripe.push_back(&tube);
     } else {
@@ -205,7 +214,8 @@ void Engine::State::load_what_is_near(std::vector<Tube*>& loaded_tubes, std::siz
 
 Engine::Engine(Store& store, const EngineOptions& options, Now now)
     : state_(std::make_unique<State>(store, checked(options), store.recover(), now)) {
-  state_->look_at_all_tubes();
+  state_->look_at_all(state_->tube_order);
+  state_->look_at_all(state_->lanes);
   state_->sweep_keys(options.step);
 }
 

@@ -24,6 +24,75 @@ JobRecord kicked(const JobRecord& before, const JobHistory& history, const Engin
   return after;
 }
 
+// One call looks at so many lanes of a tube (groups.h) at most.
+constexpr std::size_t kLanesAtOnce = 16;
+
+// Looks for the first delayed job of a lane. Returns false if it is to be looked for further.
+template <class State>
+bool first_delayed(State& s, Tube& lane, DelayedPeek& peek) {
+  const auto found = [&](UtcMs due, JobId id) {
+    if (peek.best == DueKey() || DueKey{due, id} < peek.best) peek.best = {due, id};
+    return true;
+  };
+  if (!lane.delayed.empty()) {
+    const LoadedJob& first = *lane.delayed.begin();
+    return found(first.due_at, first.record.id);
+  }
+  const auto far = s.scan_far(lane, peek.next, 1);
+  peek.next = far.next;
+  if (!far.jobs.empty()) return found(s.due_of(far.jobs.front()), far.jobs.front().id);
+  return !far.more;
+}
+
+// Returns the records of the buried or delayed jobs of the kick's next step in a lane, and whether
+// more can follow.
+template <class State>
+typename State::FarJobs next_in_lane(State& s, Tube& lane, Kick& kick) {
+  const auto limit = static_cast<std::size_t>(
+      std::min<std::uint64_t>(kick.bound - kick.kicked, Engine::kKickStep));
+  typename State::FarJobs found{.jobs = {}, .next = {}, .more = true};
+  if (kick.buried) {
+    if (lane.record.buried > 0)
+      found.jobs = s.store.scan_buried(lane.record.number, kick.next_burial, limit);
+    if (!found.jobs.empty()) kick.next_burial = found.jobs.back().burial + 1;
+    found.more = !found.jobs.empty();
+    return found;
+  }
+  for (const LoadedJob& job : lane.delayed) {
+    if (found.jobs.size() == limit) break;
+    found.jobs.push_back(job.record);
+  }
+  if (!found.jobs.empty()) return found;
+  found = s.scan_far(lane, kick.next_due, limit);
+  kick.next_due = found.next;
+  return found;
+}
+
+// The same in a tube, in the order of the peeks: the jobs without a group come first, then those of
+// one group after the other. The kick is done if no more can follow.
+template <class State>
+std::vector<JobRecord> next_to_kick(State& s, Tube& tube, Kick& kick) {
+  Tube* lane = tube.lane_from(kick.lane);
+  for (std::size_t looks = 0; lane != nullptr && looks < kLanesAtOnce; ++looks) {
+    if (lane->is_lane() && lane->record.number != kick.lane) {  // that one is gone
+      kick.next_burial = 0;
+      kick.next_due = {};
+    }
+    kick.lane = lane->is_lane() ? lane->record.number : 0;
+    auto found = next_in_lane(s, *lane, kick);
+    if (!found.more) {
+      lane = tube.lane_after(*lane);
+      kick.lane = lane == nullptr ? UINT32_MAX : lane->record.number;
+      kick.next_burial = 0;
+      kick.next_due = {};
+      kick.done = lane == nullptr;
+    }
+    if (!found.jobs.empty() || found.more) return std::move(found.jobs);
+  }
+  kick.done = lane == nullptr;
+  return {};
+}
+
 }  // namespace
 
 std::optional<JobRecord> Engine::State::record_to_remove(const Client& client, JobId id) {
@@ -41,7 +110,7 @@ void Engine::State::add_removal(const JobRecord& record) {
 
 Tube& Engine::State::finish_removal(const JobRecord& record) {
   Tube& tube = tube_numbered(record.tube);
-  ++tube.deletes;
+  ++tube.head().deletes;
   if (LoadedJob* job = loaded(record.id)) {
     detach(*job);
     drop_from_memory(*job);
@@ -56,7 +125,7 @@ Sequence Engine::State::remove(const JobRecord& record) {
   add_removal(record);
   const Sequence sequence = append();
   Tube& tube = finish_removal(record);
-  if (tube.limits) serve(tube);
+  if (tube.head().limits) serve(tube);
   forget_if_unreferenced(tube);
   return sequence;
 }
@@ -80,32 +149,41 @@ std::optional<JobView> Engine::peek(Now now, JobId id) {
 std::optional<JobView> Engine::peek_ready(ClientId id, Now now) {
   State& s = *state_;
   s.advance(now);
-  const Tube& tube = *s.client(id).tube_in_use;
-  if (tube.ready.empty()) return std::nullopt;
-  return s.view(tube.ready.begin()->record);
+  const LoadedJob* const first = s.client(id).tube_in_use->first();
+  if (first == nullptr) return std::nullopt;
+  return s.view(first->record);
 }
 
 void Engine::peek_delayed(ClientId id, Now now, DelayedPeek& peek) {
   State& s = *state_;
   s.advance(now);
   Tube& tube = *s.client(id).tube_in_use;
-  if (!tube.delayed.empty()) {
-    peek.found = s.view(tube.delayed.begin()->record);
-  } else {
-    const State::FarJobs far = s.scan_far(tube, peek.next, 1);
-    if (!far.jobs.empty()) peek.found = s.view(far.jobs.front());
-    peek.next = far.next;
-    peek.done = !far.more;
+  Tube* lane = tube.lane_from(peek.lane);
+  if (lane != nullptr && lane->is_lane() && lane->record.number != peek.lane) peek.next = {};
+  for (std::size_t looks = 0; lane != nullptr && looks < kLanesAtOnce; ++looks) {
+    if (!first_delayed(s, *lane, peek)) return;
+    lane = tube.lane_after(*lane);
+    peek.lane = lane == nullptr ? UINT32_MAX : lane->record.number;
+    peek.next = {};
   }
-  peek.done = peek.done || peek.found;
+  if (lane != nullptr) return;
+  peek.done = true;
+  if (peek.best == DueKey()) return;
+  const std::optional<JobRecord> best = s.record_of(peek.best.id);
+  if (best && s.state_of(*best) == JobState::kDelayed) {
+    peek.found = s.view(*best);
+  } else {
+    peek = {};  // it has left meanwhile
+  }
 }
 
 std::optional<JobView> Engine::peek_buried(ClientId id, Now now) {
   State& s = *state_;
   s.advance(now);
-  const Tube& tube = *s.client(id).tube_in_use;
-  if (tube.record.buried == 0) return std::nullopt;
-  const std::vector<JobRecord> first = s.store.scan_buried(tube.record.number, 0, 1);
+  Tube& tube = *s.client(id).tube_in_use;
+  const Tube* const lane = tube.groups ? tube.groups->with_buried() : &tube;
+  if (lane == nullptr || lane->record.buried == 0) return std::nullopt;
+  const std::vector<JobRecord> first = s.store.scan_buried(lane->record.number, 0, 1);
   if (first.empty())
     throw StoreDamage("the tube " + tube.record.name + " has buried jobs, but none is stored");
   return s.view(first.front());
@@ -141,27 +219,6 @@ Sequence Engine::State::kick(const std::vector<JobRecord>& records) {
   return sequence;
 }
 
-std::vector<JobRecord> Engine::State::next_to_kick(Tube& tube, Kick& kick) {
-  const auto limit =
-      static_cast<std::size_t>(std::min<std::uint64_t>(kick.bound - kick.kicked, kKickStep));
-  std::vector<JobRecord> records;
-  if (kick.buried) {
-    records = store.scan_buried(tube.record.number, kick.next_burial, limit);
-    if (!records.empty()) kick.next_burial = records.back().burial + 1;
-    kick.done = records.empty();
-    return records;
-  }
-  for (const LoadedJob& job : tube.delayed) {
-    if (records.size() == limit) break;
-    records.push_back(job.record);
-  }
-  if (!records.empty()) return records;
-  const FarJobs far = scan_far(tube, kick.next_due, limit);
-  kick.next_due = far.next;
-  kick.done = !far.more;
-  return far.jobs;
-}
-
 void Engine::kick(ClientId id, Now now, Kick& kick) {
   State& s = *state_;
   s.advance(now);
@@ -169,11 +226,11 @@ void Engine::kick(ClientId id, Now now, Kick& kick) {
   if (!std::exchange(kick.begun, true)) {
     // A worker may release the jobs that are kicked, delayed, as fast as they are kicked. So this
     // kicks no more jobs than there are now.
-    kick.buried = tube.record.buried > 0;
-    kick.bound = std::min(kick.bound, kick.buried ? tube.record.buried : tube.delayed_jobs());
+    kick.buried = tube.all_buried() > 0;
+    kick.bound = std::min(kick.bound, kick.buried ? tube.all_buried() : tube.all_delayed());
   }
   try {
-    const std::vector<JobRecord> records = s.next_to_kick(tube, kick);
+    const std::vector<JobRecord> records = next_to_kick(s, tube, kick);
     if (!records.empty()) kick.durable_at = s.kick(records);
     kick.kicked += records.size();
     kick.done = kick.done || kick.kicked == kick.bound;

@@ -85,6 +85,31 @@ Sequence Engine::set_tube(Now now, std::string_view name, const TubeSettings& se
   return sequence;
 }
 
+Sequence Engine::set_group(Now now, std::string_view name, std::string_view group,
+                           const GroupSettings& settings) {
+  State& s = *state_;
+  if (settings.weight == 0 || settings.weight > kMostWeight)
+    throw std::invalid_argument("queue engine: the weight is " + std::to_string(settings.weight) +
+                                "; it is 1 to " + std::to_string(kMostWeight));
+  s.advance(now);
+  Tube& tube = s.tube_named(name);
+  const std::uint32_t number = tube.record.number;
+  try {
+    const Tube& lane = s.lane_named(tube, group);
+    TubeSettings changed = *lane.record.settings;
+    changed.weight = settings.weight;
+    s.changed_tube(lane.record.number).settings = detail::Rare(changed);
+    const Sequence sequence = s.append();
+    s.forget_lane(tube, group);
+    s.forget_if_unreferenced(number);
+    return sequence;
+  } catch (...) {
+    s.forget_lane(tube, group);
+    s.forget_if_unreferenced(number);
+    throw;
+  }
+}
+
 TubeSettings Engine::tube_settings(std::string_view name) const {
   const Tube* const tube = state_->tubes.find(name);
   return tube == nullptr ? TubeSettings() : *tube->record.settings;

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <stdexcept>
@@ -35,6 +36,24 @@ class DistinctKeys {
   std::unordered_set<std::string_view> keys_;
 };
 
+// Forgets the lanes that were made for jobs that are not put, when it goes.
+class MadeLanes {
+ public:
+  using Forget = std::function<void(std::string_view group)>;
+  MadeLanes(std::span<const NewJob> jobs, Forget forget)
+      : jobs_(jobs), forget_(std::move(forget)) {}
+  MadeLanes(const MadeLanes&) = delete;
+  MadeLanes& operator=(const MadeLanes&) = delete;
+  ~MadeLanes() {
+    for (const NewJob& job : jobs_) forget_(job.order.group);
+  }
+  void keep() { jobs_ = {}; }
+
+ private:
+  std::span<const NewJob> jobs_;
+  Forget forget_;
+};
+
 }  // namespace
 
 BatchOutcome Engine::put_all(ClientId id, Now now, std::span<const NewJob> jobs,
@@ -52,6 +71,7 @@ BatchOutcome Engine::put_all(ClientId id, Now now, std::span<const NewJob> jobs,
   Tube& tube = *s.client(id).tube_in_use;
   if (tube.refuses_puts())
     return {.result = BatchOutcome::Result::kRefused, .jobs = {{.result = Result::kDraining}}};
+  MadeLanes lanes(jobs, [&](std::string_view group) { s.forget_lane(tube, group); });
   DistinctKeys keys;
   std::vector<PlannedPut> puts;
   puts.reserve(jobs.size());
@@ -74,6 +94,7 @@ BatchOutcome Engine::put_all(ClientId id, Now now, std::span<const NewJob> jobs,
   if (!order.once.empty()) s.add_token(std::move(token), order, outcome);
   if (s.changes.jobs.empty() && s.changes.keys.empty()) return outcome;
   outcome.durable_at = s.append();
+  lanes.keep();
   for (std::size_t i = 0; i < puts.size(); ++i) {
     if (!puts[i].outcome.done()) continue;
     outcome.jobs[i].durable_at = outcome.durable_at;
@@ -170,7 +191,7 @@ std::vector<Outcome> Engine::remove_all(ClientId id, Now now, std::span<const Jo
   std::vector<Tube*> served;
   for (const JobRecord& record : removed) {
     Tube& tube = s.finish_removal(record);
-    if (tube.limits) served.push_back(&tube);
+    if (tube.head().limits) served.push_back(&tube);
   }
   s.serve(served);
   for (const JobRecord& record : removed) s.forget_if_unreferenced(record.tube);

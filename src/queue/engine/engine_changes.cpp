@@ -108,7 +108,13 @@ void Engine::State::replaced(const JobRecord& before, const JobRecord& after) {
   Tube& tube = tube_numbered(after.tube);
   LoadedJob* job = loaded(after.id);
   if (job == nullptr) {
-    count_far(tube, before, -1);
+    count_far(tube_numbered(before.tube), before, -1);
+  } else if (before.tube != after.tube) {
+    detach(*job);
+    drop_from_memory(*job);
+    job = nullptr;
+  }
+  if (job == nullptr) {
     if (after.buried()) return;
     job = &add_to_memory(after);
   }

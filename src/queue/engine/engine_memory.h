@@ -27,6 +27,21 @@ namespace carillon::queue {
 struct EngineMemory {
   EngineMemory(Store& in, const EngineOptions& with, const Recovered& recovered, Now now);
 
+  // Calls `call` with each tube and each lane.
+  template <class Call>
+  void for_each_tube(Call call) const {
+    for (Tube* tube : tube_order) call(*tube);
+    for (Tube* lane : lanes) call(*lane);
+  }
+  // Counts jobs that are ready from now on, or, with a difference below 0, not any more.
+  void count_ready(Tube& tube, std::int64_t ready, std::int64_t urgent) {
+    sums.ready += static_cast<std::uint64_t>(ready);
+    sums.urgent += static_cast<std::uint64_t>(urgent);
+    if (!tube.turn) return;
+    tube.sums()->ready += static_cast<std::uint64_t>(ready);
+    tube.sums()->urgent += static_cast<std::uint64_t>(urgent);
+  }
+
   Store& store;
   const EngineOptions options;
   EngineClock clock;
@@ -54,6 +69,7 @@ struct EngineMemory {
   // In beanstalkd's order: when a tube goes, the last one takes its position. A vector would move
   // all of them when it grows.
   std::deque<Tube*> tube_order;
+  std::deque<Tube*> lanes;  // those of groups (groups.h), which are not in that order
   Tube* default_tube = nullptr;
   std::uint64_t tubes_made = 0;
   std::uint64_t name_bytes = 0;  // of all tubes

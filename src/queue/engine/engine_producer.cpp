@@ -58,11 +58,16 @@ PutOutcome Engine::put(ClientId id, Now now, const PutOrder& order, const LargeB
   s.advance(now);
   Tube& tube = *s.client(id).tube_in_use;
   if (tube.refuses_puts()) return {.result = PutOutcome::Result::kDraining};
-  PlannedPut put = s.plan_put(tube, order, of, body);
-  if (!put.outcome.done()) return put.outcome;
-  put.outcome.durable_at = s.append();
-  s.finish_put(put);
-  return put.outcome;
+  try {
+    PlannedPut put = s.plan_put(tube, order, of, body);
+    if (!put.outcome.done()) return put.outcome;
+    put.outcome.durable_at = s.append();
+    s.finish_put(put);
+    return put.outcome;
+  } catch (...) {
+    s.forget_lane(tube, order.group);
+    throw;
+  }
 }
 
 std::optional<UtcMs> Engine::State::expiry(Millis in, std::optional<UtcMs> at) const {
@@ -94,6 +99,9 @@ PlannedPut Engine::State::meet(Tube& tube, const PutOrder& order, JobId body_id)
   if (order.key.size() > kMaxKey)
     throw std::invalid_argument("queue engine: a key has " + std::to_string(order.key.size()) +
                                 " bytes; the most is " + std::to_string(kMaxKey));
+  if (order.group.size() > kMaxGroup)
+    throw std::invalid_argument("queue engine: a group has " + std::to_string(order.group.size()) +
+                                " bytes; the most is " + std::to_string(kMaxGroup));
   if (!order.key.empty()) put.owner = store.find_key(tube.record.number, order.key);
   if (put.owner) plan_conflict(order, put);
   return put;
@@ -104,7 +112,9 @@ PlannedPut Engine::State::plan_put(Tube& tube, const PutOrder& order, const Larg
                                    std::string_view body) {
   PlannedPut put = meet(tube, order, of.id != 0 ? of.id : next_id);
   if (!put.outcome.done()) return put;
+  Tube& lane = lane_named(tube, order.group);
   JobRecord& record = put.after;
+  record.tube = lane.record.number;
   record.body_bytes = of.bytes;
   const JobId body_id = of.id != 0 ? of.id : give_id();
   if (record.id == 0) record.id = body_id;
@@ -121,10 +131,11 @@ PlannedPut Engine::State::plan_put(Tube& tube, const PutOrder& order, const Larg
                                .newer = {}});
   }
   if (!order.key.empty() && !put.before)
-    add_key_change(put.owner,
-                   KeyRecord{.tube = record.tube, .key = record.extras->key, .id = record.id});
+    add_key_change(
+        put.owner,
+        KeyRecord{.tube = tube.record.number, .key = record.extras->key, .id = record.id});
   if (put.before && put.before->extras->has_story) changes.stories.push_back({record.id, {}});
-  extend_cursor(tube);
+  extend_cursor(lane);
   add_change(put.before, record, body);
   return put;
 }
@@ -132,8 +143,12 @@ PlannedPut Engine::State::plan_put(Tube& tube, const PutOrder& order, const Larg
 void Engine::State::finish_put(const PlannedPut& put) {
   const JobRecord& record = put.after;
   Tube& tube = tube_numbered(record.tube);
-  if (put.before) return replaced(*put.before, record);
-  ++tube.total;
+  if (put.before) {
+    replaced(*put.before, record);
+    if (put.before->tube != record.tube) forget_if_unreferenced(put.before->tube);
+    return;
+  }
+  ++tube.head().total;
   ++sums.total;
   if (record.due > clock.utc() && DueKey{record.due, record.id} >= tube.cursor)
     return leave_far(tube, record);

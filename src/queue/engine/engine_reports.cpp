@@ -16,6 +16,7 @@ namespace carillon::queue {
 
 namespace {
 
+// The tube's alone, without those of its groups.
 JobCounts counts_of(const Tube& tube) {
   JobCounts counts;
   counts.urgent = tube.urgent_jobs();
@@ -25,6 +26,19 @@ JobCounts counts_of(const Tube& tube) {
   counts.buried = tube.record.buried;
   counts.total = tube.total;
   counts.loaded = tube.loaded;
+  return counts;
+}
+
+JobCounts counts_with_groups(const Tube& tube) {
+  JobCounts counts = counts_of(tube);
+  if (!tube.groups) return counts;
+  const Groups::Sums& sums = tube.groups->sums;
+  counts.urgent = sums.urgent;
+  counts.ready = sums.ready;
+  counts.reserved = sums.reserved;
+  counts.delayed = tube.all_delayed();
+  counts.buried = sums.buried;
+  counts.loaded = sums.loaded;
   return counts;
 }
 
@@ -74,10 +88,12 @@ void check_far_jobs(const Tube& tube, const std::vector<JobRecord>& far) {
   check(urgent == tube.far_count->urgent, "far jobs that are ready and urgent are counted", name);
 }
 
-void check_line(const Tube& tube, const EngineClock& clock) {
+void check_line(Tube& tube, const EngineClock& clock) {
   const auto waits = [](const Watch& watch) { return watch.client->waiting; };
   if (std::none_of(tube.waiting.begin(), tube.waiting.end(), waits)) return;
-  if (!tube.open() || tube.ready.begin()->record.has_expired(clock.utc())) return;
+  if (!tube.open()) return;
+  const LoadedJob* const first = tube.first();
+  if (first == nullptr || first->record.has_expired(clock.utc())) return;
   const std::string& name = tube.record.name;
   check(tube.limits != nullptr, "nobody waits while a job is ready and readable", name);
   const std::uint64_t most = tube.record.settings->limits.max_running;
@@ -87,6 +103,18 @@ void check_line(const Tube& tube, const EngineClock& clock) {
   const bool is_due = limits.wake.expiry() <= clock.mono();
   check(is_due || !limits.limiter.may_start(tube.running(), clock.mono()),
         "nobody waits while the limits let a job go out", name);
+}
+
+void check_groups(const Tube& tube) {
+  const std::string& name = tube.record.name;
+  check(!tube.is_lane() || tube.turn, "a lane has its turn", name);
+  check(tube.is_lane() || (tube.turn != nullptr) == (tube.groups != nullptr),
+        "a tube has its turn while it has groups", name);
+  check(tube.groups || tube.record.lanes == 0, "the lanes that are stored are there", name);
+  if (!tube.groups) return;
+  check(tube.groups->check_invariants(), "each lane has its place in line", name);
+  check(tube.groups->counted() == tube.groups->sums, "the sums are those of all groups", name);
+  check(tube.groups->stored() == tube.record.lanes, "lanes that are stored are counted", name);
 }
 
 void check_client(const Client& client, ClientId id) {
@@ -130,7 +158,9 @@ std::optional<JobStats> Engine::job_stats(Now now, JobId id) {
 
   JobStats stats;
   stats.record = *record;
-  stats.tube = s.tube_numbered(record->tube).record.name;
+  const Tube& tube = s.tube_numbered(record->tube);
+  stats.tube = tube.head().record.name;
+  if (tube.is_lane()) stats.group = tube.record.name;
   stats.state = s.state_of(*record);
   stats.age = s.clock.utc() > record->created ? s.clock.utc() - record->created : 0;
   stats.durable_at = s.durable_at(id);
@@ -153,7 +183,8 @@ std::optional<TubeStats> Engine::tube_stats(Now now, std::string_view name) {
   if (tube == nullptr) return std::nullopt;
   TubeStats stats;
   stats.name = tube->record.name;
-  stats.jobs = counts_of(*tube);
+  stats.jobs = counts_with_groups(*tube);
+  stats.groups = tube->groups ? tube->groups->size() : 0;
   stats.using_ = tube->users;
   stats.watching = tube->watchers;
   stats.waiting = tube->waiting.size();
@@ -165,6 +196,17 @@ std::optional<TubeStats> Engine::tube_stats(Now now, std::string_view name) {
     stats.pause_left = s.clock.left_until_mono(tube->pause_end.expiry());
   }
   return stats;
+}
+
+std::optional<GroupStats> Engine::group_stats(Now now, std::string_view name,
+                                              std::string_view group) {
+  State& s = *state_;
+  s.advance(now);
+  const Tube* const tube = s.tubes.find(name);
+  const Tube* const lane = tube == nullptr ? nullptr : s.tubes.find(*tube, group);
+  if (lane == nullptr) return std::nullopt;
+  return GroupStats{.jobs = counts_of(*lane),
+                    .settings = {.weight = lane->record.settings->weight}};
 }
 
 EngineStats Engine::stats(Now now) {
@@ -207,7 +249,8 @@ void Engine::check_invariants() const {
   std::size_t doomed = 0;
   std::size_t waiting = 0;
   std::uint64_t waiting_clients = 0;
-  for (const Tube* tube : s.tube_order) {
+  s.for_each_tube([&](Tube& of) {
+    Tube* const tube = &of;
     const std::string& name = tube->record.name;
     check(tube == s.default_tube || tube->referenced(),
           "a tube that nothing refers to is forgotten", name);
@@ -223,6 +266,7 @@ void Engine::check_invariants() const {
     check_far_jobs(*tube, far);
     doomed += tube->doomed;
     check((*tube->record.settings).limits == Limits() || tube->limits, "limits hold", name);
+    check_groups(*tube);
     check_line(*tube, s.clock);
     sums.urgent += tube->urgent_jobs();
     sums.ready += tube->ready_jobs();
@@ -231,7 +275,7 @@ void Engine::check_invariants() const {
     loaded += tube->loaded;
     reserved += tube->reserved;
     waiting += tube->waiting.size();
-  }
+  });
   check(sums.urgent == s.sums.urgent && sums.ready == s.sums.ready && reserved == s.sums.reserved &&
             sums.buried == s.sums.buried && scheduled == s.scheduled,
         "the sums are those of all tubes", "ready, reserved, buried and urgent jobs");

@@ -59,11 +59,14 @@ struct Engine::State : EngineMemory {
 
   // Makes the tube if there is none.
   Tube& tube_named(std::string_view name);
+  // The same for the lane of a group (groups.h); without a group, returns the tube itself.
+  Tube& lane_named(Tube& tube, std::string_view group);
+  void forget_lane(const Tube& tube, std::string_view group);  // if it is not needed
   // The same without a limit.
   Tube& made_tube(std::string_view name);
   // Throws OverLimit if there may be no more tubes and watches than there are.
   void refuse_more_tubes() const;
-  // Makes a tube. REQUIRES: no tube has its name or number.
+  // Makes a tube, or a lane. REQUIRES: no tube has its name or number; it has its head.
   Tube& add_tube(TubeRecord record);
   // Throws StoreError if there is none: the store is damaged, as each stored job has its tube.
   Tube& tube_numbered(std::uint32_t number);
@@ -231,9 +234,9 @@ struct Engine::State : EngineMemory {
   // Loads those of the records that are near. They are the first ones from the cursor on; there may
   // be more if there are `limit` of them.
   void load(Tube& tube, std::span<const JobRecord> records, std::size_t limit);
-  // At a start: loads the first near jobs of all tubes, and all jobs that are due. REQUIRES:
-  // `tube_order` is in the order of numbers.
-  void look_at_all_tubes();
+  // At a start: loads the first near jobs of these tubes, and all jobs that are due. REQUIRES: they
+  // are in the order of numbers.
+  void look_at_all(const std::deque<Tube*>& order);
   // The same for these tubes.
   void look_at(const std::vector<Tube*>& those);
   // Keeps the error for Engine::advance, and plans another try.
@@ -259,7 +262,7 @@ struct Engine::State : EngineMemory {
   void end_count(Tube& tube);
   // The wall clock was set. If far jobs were counted that are not due any more, begins anew.
   void count_after_step(Tube& tube);
-  void forget_count(FarCount& count);
+  void forget_count(Tube& tube);
   // Counts on at `when`, or earlier if that was planned.
   void count_not_after(Tube& tube, UtcMs when);
   // A job that is stored with this record has become far (+1), or is not far any more (-1).
@@ -289,8 +292,8 @@ struct Engine::State : EngineMemory {
   Delivery hand_over(Client& client, LoadedJob& job);
   // Makes the job reserved by the client.
   void hold(Client& client, LoadedJob& job);
-  // Gives the tube's ready jobs to the clients that wait for them. Frees nothing: a reference to a
-  // job or a tube stays valid.
+  // Gives the tube's ready jobs to the clients that wait for them; a lane stands for its tube.
+  // Frees nothing: a reference to a job or a tube stays valid.
   void serve(Tube& tube);
   // The same for many tubes: the lowest (priority, id) of all of them goes out first. Empties
   // `those`.
@@ -384,9 +387,6 @@ struct Engine::State : EngineMemory {
 
   // --- Kicking (engine_anyone.cpp)
 
-  // Returns the records of the buried or delayed jobs of the kick's next step, in the order of the
-  // peeks. The kick is done if no more can follow.
-  std::vector<JobRecord> next_to_kick(Tube& tube, Kick& kick);
   // Makes the jobs with these records ready, in one append. REQUIRES: all are in one tube, and each
   // is buried or delayed.
   Sequence kick(const std::vector<JobRecord>& records);

@@ -27,7 +27,7 @@ constexpr std::uint32_t kRetried =
 // Returns which job of the tube has the key of the job, or had it.
 std::optional<KeyRecord> key_in(const Store& store, const Tube& tube, const JobRecord& job) {
   if (job.extras->key.empty()) return std::nullopt;
-  return store.find_key(tube.record.number, job.extras->key);
+  return store.find_key(tube.head().record.number, job.extras->key);
 }
 
 template <class State>
@@ -57,9 +57,10 @@ void finish_move(State& s, const JobRecord& before, const JobRecord& after) {
 
 template <class State>
 void move_key(State& s, const JobRecord& job, const Tube& to) {
-  const KeyRecord before{.tube = job.tube, .key = job.extras->key, .id = job.id};
+  const std::uint32_t tube = s.tube_numbered(job.tube).head().record.number;
+  const KeyRecord before{.tube = tube, .key = job.extras->key, .id = job.id};
   KeyRecord after = before;
-  after.tube = to.record.number;
+  after.tube = to.head().record.number;
   s.add_key_change(before, std::nullopt);
   s.add_key_change(key_in(s.store, to, job), std::move(after));
 }
@@ -80,14 +81,17 @@ void move_all(State& s, const Jobs& jobs, Tube& to) {
   for (std::size_t i = 0; i < jobs.size(); ++i) finish_move(s, jobs[i], moved[i]);
 }
 
-// The tube is made for it if there is none.
+// The tube is made for it if there is none. The jobs keep their group.
 template <class State>
-void move_all(State& s, const Jobs& jobs, const std::string& to) {
+void move_all(State& s, const Jobs& jobs, const Tube& from, const std::string& to) {
   Tube& tube = s.tube_named(to);
+  const std::string group = from.is_lane() ? from.record.name : std::string();
   try {
-    move_all(s, jobs, tube);
+    move_all(s, jobs, s.lane_named(tube, group));
   } catch (...) {
-    s.forget_if_unreferenced(tube);
+    const std::uint32_t number = tube.record.number;
+    s.forget_lane(tube, group);
+    s.forget_if_unreferenced(number);
     throw;
   }
 }
@@ -102,7 +106,7 @@ bool can_change(const Store& store, const JobRecord& job, JobState state, const 
 
 // Looks at the next jobs, moves the bulk on, and returns those to be changed.
 template <class State>
-Jobs next_to_change(State& s, const Tube& tube, JobBulk& bulk) {
+Jobs next_to_change(State& s, Tube& tube, JobBulk& bulk) {
   const Tube* const to = bulk.action == Action::kMove ? s.tubes.find(bulk.to) : nullptr;
   JobListing& list = bulk.list;
   auto found = s.next_to_list(tube, list, bulk.action == Action::kRetry ? kRetryStep : kBulkStep);
@@ -121,7 +125,7 @@ Jobs next_to_change(State& s, const Tube& tube, JobBulk& bulk) {
     jobs.push_back(std::move(job));
   }
   if (found.next) list.move_to(*found.next);
-  list.done = found.done;
+  if (found.done) State::NextListed::pass(tube, list);
   return jobs;
 }
 
@@ -132,9 +136,10 @@ void Engine::change_jobs(Now now, JobBulk& bulk) {
   s.advance(now);
   if (bulk.action == Action::kMove && bulk.to == bulk.list.tube)
     throw std::invalid_argument("queue engine: the jobs are to move to the tube that they are in");
-  Tube* const tube = s.tubes.find(bulk.list.tube);
-  if (tube == nullptr) bulk.list.done = true;
   if (bulk.ended()) return;
+  Tube* const tube = State::NextListed::lane_of(s, bulk.list);
+  bulk.list.done = tube == nullptr;
+  if (bulk.list.done) return;
   JobBulk ahead = bulk;
   if (ahead.action == Action::kRetry) {
     ahead.list.filter.states &= kRetried;
@@ -145,7 +150,7 @@ void Engine::change_jobs(Now now, JobBulk& bulk) {
   if (!jobs.empty() && !ahead.dry_run) {
     if (ahead.action == Action::kCancel) cancel_all(s, jobs);
     if (ahead.action == Action::kRetry) s.kick(jobs);
-    if (ahead.action == Action::kMove) move_all(s, jobs, ahead.to);
+    if (ahead.action == Action::kMove) move_all(s, jobs, *tube, ahead.to);
     ahead.durable_at = s.last_sequence;
     s.forget_if_unreferenced(number);
   }

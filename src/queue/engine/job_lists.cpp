@@ -44,14 +44,23 @@ bool JobFilter::admits(const JobRecord& job, JobState state) const {
 }
 
 std::string to_text(const JobCursor& cursor) {
-  std::string text = cursor.burial > 0 ? "b" + std::to_string(cursor.burial)
-                                       : "d" + std::to_string(cursor.due.due) + "-" +
-                                             std::to_string(cursor.due.id);
+  std::string text = cursor.lane > 0 ? "g" + std::to_string(cursor.lane) + "-" : "";
+  text += cursor.burial > 0
+              ? "b" + std::to_string(cursor.burial)
+              : "d" + std::to_string(cursor.due.due) + "-" + std::to_string(cursor.due.id);
   if (cursor.burials_before != UINT64_MAX) text += "-" + std::to_string(cursor.burials_before);
   return text;
 }
 
 std::optional<JobCursor> to_cursor(std::string_view text) {
+  JobCursor cursor;
+  if (text.starts_with('g')) {
+    text.remove_prefix(1);
+    const auto lane = take_number(text);
+    if (!lane || *lane == 0 || *lane > UINT32_MAX || !text.starts_with('-')) return std::nullopt;
+    cursor.lane = static_cast<std::uint32_t>(*lane);
+    text.remove_prefix(1);
+  }
   if (text.empty()) return std::nullopt;
   const char kind = text.front();
   text.remove_prefix(1);
@@ -64,7 +73,6 @@ std::optional<JobCursor> to_cursor(std::string_view text) {
     if (text.front() != '-') return std::nullopt;
     text.remove_prefix(1);
   }
-  JobCursor cursor;
   const std::size_t most = kind == 'd' ? 3 : 2;
   if (numbers.size() == most) {
     cursor.burials_before = numbers.back();
@@ -117,13 +125,33 @@ Engine::State::NextListed Engine::State::next_to_list(const Tube& tube, const Jo
   return found;
 }
 
+Tube* Engine::State::NextListed::lane_of(State& state, JobListing& list) {
+  Tube* const tube = state.tubes.find(list.tube);
+  if (tube == nullptr) return nullptr;
+  if (!list.filter.group.empty()) return state.tubes.find(*tube, list.filter.group);
+  Tube* const lane = tube->lane_from(list.next.lane);
+  if (lane == nullptr || !lane->is_lane() || lane->record.number == list.next.lane) return lane;
+  list.next.lane = lane->record.number;  // the one before is gone
+  list.move_to({});
+  return lane;
+}
+
+void Engine::State::NextListed::pass(Tube& lane, JobListing& list) {
+  const Tube* const next = list.filter.group.empty() ? lane.head().lane_after(lane) : nullptr;
+  list.done = next == nullptr;
+  if (list.done) return;
+  list.next.lane = next->record.number;
+  list.move_to({});
+}
+
 std::vector<ListedJob> Engine::list_jobs(Now now, JobListing& list, std::size_t limit) {
   State& s = *state_;
   s.advance(now);
   std::vector<ListedJob> listed;
-  const Tube* const tube = s.tubes.find(list.tube);
-  if (tube == nullptr) list.done = true;
   if (list.done || limit == 0) return listed;
+  Tube* const tube = State::NextListed::lane_of(s, list);
+  list.done = tube == nullptr;
+  if (list.done) return listed;
   const State::NextListed found =
       s.next_to_list(*tube, list, std::clamp(limit, kLeastAtOnce, kMostAtOnce));
   for (const JobRecord& job : found.jobs) {
@@ -134,12 +162,14 @@ std::vector<ListedJob> Engine::list_jobs(Now now, JobListing& list, std::size_t 
     if (list.filter.admits(job, state)) listed.push_back(s.listed(job, state));
   }
   if (found.next) list.move_to(*found.next);
-  list.done = found.done;
+  if (found.done) State::NextListed::pass(*tube, list);
   return listed;
 }
 
 ListedJob Engine::State::listed(const JobRecord& job, JobState state) {
   ListedJob listed{.record = job, .state = state};
+  const Tube& tube = tube_numbered(job.tube);
+  if (tube.is_lane()) listed.group = tube.record.name;
   const LoadedJob* const in_memory = loaded(job.id);
   if (in_memory == nullptr) return listed;
   listed.record.history = in_memory->history;

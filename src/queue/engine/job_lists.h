@@ -14,6 +14,11 @@ struct Engine::State::NextListed {
   std::vector<JobRecord> jobs;
   std::optional<JobCursor> next = {};  // none: after the last of them
   bool done = false;                   // no other job can be meant
+
+  // Returns the lane where the list goes on; nullptr if there is none.
+  static Tube* lane_of(State& state, JobListing& list);
+  // The list has come to the end of a lane.
+  static void pass(Tube& lane, JobListing& list);
 };
 
 }  // namespace carillon::queue

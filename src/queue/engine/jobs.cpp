@@ -48,6 +48,7 @@ LoadedJob& Engine::State::add_to_memory(const JobRecord& record) {
   LoadedJob& job = *made;
   jobs.try_emplace(record.id, std::move(made));
   ++tube.loaded;
+  if (tube.turn) ++tube.sums()->loaded;
   return job;
 }
 
@@ -58,11 +59,9 @@ void Engine::State::detach(LoadedJob& job) {
     case JobState::kReady:
       if (job.armed()) expiries.cancel(job);
       tube.ready.erase(tube.ready.iterator_to(job));
-      --sums.ready;
-      if (job.record.priority < kUrgentBelow) {
-        --tube.urgent;
-        --sums.urgent;
-      }
+      if (job.record.priority < kUrgentBelow) --tube.urgent;
+      count_ready(tube, -1, job.record.priority < kUrgentBelow ? -1 : 0);
+      if (tube.turn) tube.head().groups->follow(tube);
       break;
     case JobState::kDelayed:
       tube.delayed.erase(tube.delayed.iterator_to(job));
@@ -72,7 +71,7 @@ void Engine::State::detach(LoadedJob& job) {
       job.holder->held.erase(job.holder->held.iterator_to(job));
       job.holder->deadlines.erase(job.holder->deadlines.iterator_to(job));
       job.holder = nullptr;
-      --tube.reserved;
+      tube.end_reservation();
       --sums.reserved;
       break;
     case JobState::kBuried:
@@ -101,6 +100,7 @@ void Engine::State::enqueue(LoadedJob& job) {
 void Engine::State::drop_from_memory(LoadedJob& job) {
   Tube& tube = *job.tube;
   --tube.loaded;
+  if (tube.turn) --tube.sums()->loaded;
   jobs.erase(job.record.id);
   room_appeared(tube);
 }
@@ -112,11 +112,12 @@ void Engine::State::make_ready(LoadedJob& job) {
     if (job.record.extras->expires != 0) await_expiry(job);
   }
   job.state = JobState::kReady;
-  job.tube->ready.insert(job);
-  ++sums.ready;
-  if (job.record.priority >= kUrgentBelow) return;
-  ++job.tube->urgent;
-  ++sums.urgent;
+  Tube& tube = *job.tube;
+  const bool is_urgent = job.record.priority < kUrgentBelow;
+  tube.ready.insert(job);
+  if (is_urgent) ++tube.urgent;
+  count_ready(tube, +1, is_urgent ? +1 : 0);
+  if (tube.turn) tube.head().groups->follow(tube);
 }
 
 }  // namespace carillon::queue

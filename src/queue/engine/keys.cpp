@@ -63,7 +63,8 @@ void Engine::State::plan_conflict(const PutOrder& order, PlannedPut& put) {
 void Engine::State::end_key(const JobRecord& job) {
   const JobExtras& extras = *job.extras;
   if (extras.key.empty()) return;
-  const KeyRecord before{.tube = job.tube, .key = extras.key, .id = job.id};
+  const std::uint32_t tube = tube_numbered(job.tube).head().record.number;
+  const KeyRecord before{.tube = tube, .key = extras.key, .id = job.id};
   if (extras.key_window == 0) return add_key_change(before, std::nullopt);
   KeyRecord after = before;
   after.until = std::min(extras.key_window, kLastDue) + clock.utc_from();

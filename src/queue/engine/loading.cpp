@@ -161,12 +161,12 @@ void Engine::State::load_what_is_due(Tube& tube) try {
   loading_failed(tube.load_time, error);
 }
 
-void Engine::State::look_at_all_tubes() {
+void Engine::State::look_at_all(const std::deque<Tube*>& order) {
   constexpr std::size_t kAtOnce = 1'000;  // tubes whose records are in memory together
   std::vector<Tube*> some;
-  for (Tube* tube : tube_order) {
+  for (Tube* tube : order) {
     if (tube->far() > 0) some.push_back(tube);
-    if (some.size() == kAtOnce || tube == tube_order.back()) look_at(std::exchange(some, {}));
+    if (some.size() == kAtOnce || tube == order.back()) look_at(std::exchange(some, {}));
   }
 }
 

@@ -20,14 +20,15 @@ constexpr std::uint64_t kPatience = 100;
 
 }  // namespace
 
-LoadedJob* Engine::State::first_ready(Tube& tube) {
+LoadedJob* Engine::State::first_ready(Tube& of) {
   constexpr int kAtOnce = 16;
+  Tube& tube = of.head();
   if (!tube.open() || !may_start(tube)) return nullptr;
-  for (int expired = 0; !tube.ready.empty(); ++expired) {
-    LoadedJob& first = *tube.ready.begin();
-    if (!first.record.has_expired(clock.utc())) return &first;
+  for (int expired = 0;; ++expired) {
+    LoadedJob* const first = tube.first();
+    if (first == nullptr || !first->record.has_expired(clock.utc())) return first;
     if (expired == kAtOnce) break;  // its timer has not fired yet, and will let the tube be served
-    entrust(first, std::nullopt);
+    entrust(*first, std::nullopt);
   }
   return nullptr;
 }
@@ -43,6 +44,7 @@ LoadedJob* Engine::State::best_ready(const Client& client) {
 }
 
 Delivery Engine::State::hand_over(Client& client, LoadedJob& job) {
+  if (job.tube->turn) job.tube->head().groups->charge(*job.tube);
   hold(client, job);
   return {.client = client.id, .kind = Delivery::Kind::kReserved, .job = view(job.record)};
 }
@@ -54,7 +56,8 @@ void Engine::State::hold(Client& client, LoadedJob& job) {
   ++job.history.reserves;
   job.tube->reserve(job.record.due);
   ++sums.reserved;
-  job.took_token = job.tube->limits && job.tube->limits->limiter.start(clock.mono());
+  const auto& limits = job.tube->head().limits;
+  job.took_token = limits && limits->limiter.start(clock.mono());
   ttrs.schedule(job, clock.mono_from() + job.record.ttr);
   client.held.push_back(job);
   client.deadlines.insert(job);
@@ -63,23 +66,23 @@ void Engine::State::hold(Client& client, LoadedJob& job) {
 
 void Engine::State::serve_next(Tube& tube) {
   Client& client = *tube.first_waiting();
-  deliveries.push_back(hand_over(client, *tube.ready.begin()));
+  deliveries.push_back(hand_over(client, *tube.first()));
   end_waiting(client);
 }
 
-void Engine::State::serve(Tube& tube) {
+void Engine::State::serve(Tube& of) {
+  Tube& tube = of.head();
   while (can_serve(tube)) serve_next(tube);
 }
 
 // A heap of the tubes by their first ready jobs. While a tube is in it, its first job stays: only
 // serve_next() takes jobs away, and that is called for a tube that is out.
 void Engine::State::serve(std::vector<Tube*>& those) {
+  for (Tube*& tube : those) tube = &tube->head();
   std::sort(those.begin(), those.end());
   those.erase(std::unique(those.begin(), those.end()), those.end());
   std::erase_if(those, [this](Tube* tube) { return !can_serve(*tube); });
-  const auto later = [](const Tube* a, const Tube* b) {
-    return ByPriority()(*b->ready.begin(), *a->ready.begin());
-  };
+  const auto later = [](Tube* a, Tube* b) { return ByPriority()(*b->first(), *a->first()); };
   std::make_heap(those.begin(), those.end(), later);
   while (!those.empty()) {
     std::pop_heap(those.begin(), those.end(), later);

@@ -12,6 +12,7 @@
 
 #include "carillon/queue/store.h"
 #include "queue/engine/client.h"
+#include "queue/engine/groups.h"
 #include "queue/engine/limiter.h"
 #include "queue/engine/loaded_job.h"
 
@@ -62,8 +63,33 @@ struct Tube {
 
   bool paused() const { return pause_end.armed(); }
   bool ripening() const { return ripening_hook.is_linked(); }
-  // Returns true if its ready jobs may go out.
-  bool open() const { return !ready.empty() && !paused() && !ripening(); }
+  // The tube that clients know: of a lane the one whose lane it is (groups.h).
+  Tube& head() { return turn ? *turn->head : *this; }
+  const Tube& head() const { return turn ? *turn->head : *this; }
+  bool is_lane() const { return record.head != 0; }
+  // What is counted for the tube and its groups together; nullptr if it has none, and is no lane.
+  Groups::Sums* sums() { return turn ? &turn->head->groups->sums : nullptr; }
+
+  // The lane with this number, or the next one by number; of 0 the tube itself. nullptr: none.
+  Tube* lane_from(std::uint32_t number) {
+    if (number == 0) return this;
+    return groups ? groups->from_number(number) : nullptr;
+  }
+  // The one after the lane, or after the tube itself, in that order.
+  Tube* lane_after(const Tube& lane) {
+    return lane_from(lane.is_lane() ? lane.record.number + 1 : 1);
+  }
+
+  // Returns the ready job in memory that goes out next; nullptr if there is none. Of no lane.
+  LoadedJob* first() {
+    Tube* const lane = groups ? groups->first() : this;
+    return lane == nullptr || lane->ready.empty() ? nullptr : &*lane->ready.begin();
+  }
+  // Returns true if its ready jobs may go out. Of no lane.
+  bool open() const {
+    if (paused()) return false;
+    return groups ? groups->sums.ripening == 0 : !ready.empty() && !ripening();
+  }
   // Returns the client that has waited longest; nullptr if none waits. Takes out of the line those
   // before it that wait no more.
   Client* first_waiting() {
@@ -74,14 +100,28 @@ struct Tube {
   void reserve(UtcMs its_due) {
     reserved_until = std::max(reserved == 0 ? 0 : reserved_until, its_due);
     ++reserved;
+    if (turn) ++sums()->reserved;
+  }
+  void end_reservation() {
+    --reserved;
+    if (turn) --sums()->reserved;
   }
   // Clients may put no jobs; schedules do.
   bool refuses_puts() const { return record.settings && record.settings->refuses_puts; }
-  bool has_jobs() const { return record.scheduled + record.buried > 0; }
-  bool referenced() const { return !record.empty() || users + watchers + schedules > 0; }
+  bool referenced() const {
+    return !record.empty() || users + watchers + schedules > 0 || groups != nullptr;
+  }
 
   // Jobs that are with workers, or were, and the end of that is not stored yet.
-  std::uint64_t running() const { return reserved - doomed; }
+  // Of a tube with groups, theirs too.
+  std::uint64_t running() const {
+    return groups ? groups->sums.reserved - groups->sums.doomed : reserved - doomed;
+  }
+  // One job more, or less, is with the undertaker, and not from a worker.
+  void doom(int by) {
+    doomed += static_cast<std::uint64_t>(by);
+    if (turn) sums()->doomed += static_cast<std::uint64_t>(by);
+  }
   // Jobs in memory that are not reserved: EngineOptions::max_loaded_per_tube bounds these.
   std::size_t queued() const { return loaded - reserved; }
 
@@ -92,6 +132,13 @@ struct Tube {
 
   // Jobs that are neither ready nor reserved nor buried, in memory or in the store alone.
   std::uint64_t delayed_jobs() const { return record.scheduled - ready_jobs() - reserved; }
+
+  // Of the tube and its groups together.
+  std::uint64_t all_buried() const { return groups ? groups->sums.buried : record.buried; }
+  std::uint64_t all_delayed() const {
+    if (!groups) return delayed_jobs();
+    return groups->sums.scheduled - groups->sums.ready - groups->sums.reserved;
+  }
 
   // Jobs that are not buried and in the store alone. Exact between commands.
   std::uint64_t far() const { return record.scheduled - loaded; }
@@ -110,7 +157,7 @@ struct Tube {
   boost::intrusive::list_member_hook<> ripening_hook;
   UtcMs ripe_until = 0;
   std::uint64_t reserved = 0;
-  std::uint64_t doomed = 0;  // of these: with the undertaker, and not from a worker
+  std::uint64_t doomed = 0;  // of these: see doom()
   UtcMs reserved_until = 0;  // while any job is reserved: none of these is due later
   std::uint64_t urgent = 0;  // those in `ready`
   std::size_t loaded = 0;    // ready + delayed + reserved
@@ -133,7 +180,10 @@ struct Tube {
   std::unique_ptr<TubeLimits> limits;  // none if there are none
   TubeTimer load_time;
 
-  std::size_t position = 0;  // in the engine's order of tubes
+  std::unique_ptr<Turn> turn;      // of a lane, and of a tube with groups
+  std::unique_ptr<Groups> groups;  // while it has lanes
+
+  std::size_t position = 0;  // in the engine's order of tubes, or of lanes
   std::uint64_t made = 0;    // the number of tubes made before it
   std::uint64_t users = 0;
   std::uint64_t watchers = 0;

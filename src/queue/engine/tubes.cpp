@@ -19,7 +19,7 @@ constexpr std::size_t kWatchesOfATube = 12;
 }  // namespace
 
 void Engine::State::refuse_more_tubes() const {
-  if (tube_order.size() + watches / kWatchesOfATube >= options.max_tubes)
+  if (tube_order.size() + lanes.size() + watches / kWatchesOfATube >= options.max_tubes)
     throw OverLimit("there are as many tubes and watches of tubes as there may be");
 }
 
@@ -40,18 +40,44 @@ Tube& Engine::State::made_tube(std::string_view name) {
   return tube;
 }
 
+Tube& Engine::State::lane_named(Tube& tube, std::string_view group) {
+  if (group.empty()) return tube;
+  if (Tube* lane = tubes.find(tube, group)) return *lane;
+  refuse_more_tubes();
+  while (tubes.find(next_tube) != nullptr) ++next_tube;
+  TubeRecord record;
+  record.number = next_tube;
+  record.name = group;
+  record.head = tube.record.number;
+  Tube& lane = add_tube(std::move(record));
+  ++next_tube;
+  return lane;
+}
+
+void Engine::State::forget_lane(const Tube& tube, std::string_view group) {
+  if (group.empty()) return;
+  if (Tube* lane = tubes.find(tube, group)) forget_if_unreferenced(*lane);
+}
+
 Tube& Engine::State::add_tube(TubeRecord record) {
+  Tube* const head = record.head == 0 ? nullptr : &tube_numbered(record.head);
+  std::deque<Tube*>& order = head == nullptr ? tube_order : lanes;
   auto made = std::make_unique<Tube>(std::move(record));
-  made->position = tube_order.size();
+  made->position = order.size();
   made->made = tubes_made;
-  tube_order.push_back(made.get());
+  order.push_back(made.get());
   try {
     Tube& tube = tubes.add(std::move(made));
     ++tubes_made;
-    name_bytes += tube.record.name.size();
+    if (head == nullptr) {
+      name_bytes += tube.record.name.size();
+      return tube;
+    }
+    if (!head->groups) head->groups = std::make_unique<Groups>(*head);
+    head->groups->add(tube);
     return tube;
   } catch (...) {
-    tube_order.pop_back();
+    order.pop_back();
     throw;
   }
 }
@@ -64,16 +90,27 @@ Tube& Engine::State::tube_numbered(std::uint32_t number) {
 void Engine::State::forget_if_unreferenced(Tube& tube) {
   if (&tube == default_tube || tube.referenced()) return;
   due.cancel(tube.due_time);
-  if (tube.ripening()) ripening.erase(RipeningLine::s_iterator_to(tube));
+  if (tube.ripening()) {
+    ripening.erase(RipeningLine::s_iterator_to(tube));
+    if (tube.turn) --tube.sums()->ripening;
+  }
   loading.cancel(tube.load_time);
   end_count(tube);
   pauses.cancel(tube.pause_end);
-  removals.note(tube, *tube_order.back());
-  name_bytes -= tube.record.name.size();
-  tube_order[tube.position] = tube_order.back();
-  tube_order[tube.position]->position = tube.position;
-  tube_order.pop_back();
+  Tube* const head = tube.is_lane() ? &tube.head() : nullptr;
+  std::deque<Tube*>& order = head == nullptr ? tube_order : lanes;
+  if (head == nullptr) {
+    removals.note(tube, *tube_order.back());
+    name_bytes -= tube.record.name.size();
+  } else {
+    head->groups->remove(tube);
+    if (head->groups->empty()) head->groups.reset();
+  }
+  order[tube.position] = order.back();
+  order[tube.position]->position = tube.position;
+  order.pop_back();
   tubes.remove(tube);
+  if (head != nullptr) forget_if_unreferenced(*head);
 }
 
 void Engine::State::forget_if_unreferenced(std::uint32_t number) {

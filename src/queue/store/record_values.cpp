@@ -62,6 +62,8 @@ void each_field_of_tube(Tube& tube, Field&& field) {
   field(2, tube.buried);
   field(3, tube.name);
   field(4, tube.ended_keys);
+  field(31, tube.head);
+  field(32, tube.lanes);
 }
 
 template <typename Settings, typename Field>
@@ -76,6 +78,7 @@ void each_field_of_settings(Settings& settings, Field&& field) {
   field(12, settings.limits.period);
   field(13, settings.limits.burst);
   field(30, settings.refuses_puts);
+  field(33, settings.weight);
 }
 
 template <typename Of, typename Field>

@@ -1,0 +1,369 @@
+// Groups of a tube: whose job goes out next, and that clients see one tube all the same.
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "carillon/queue/due_counts.h"
+#include "carillon/queue/job_bulk.h"
+#include "carillon/queue/job_listing.h"
+#include "queue/engine_fixture.h"
+
+namespace carillon::queue {
+namespace {
+
+constexpr Millis kDay = 86'400'000;
+
+class EngineGroups : public EngineTest {
+ protected:
+  JobId put(const std::string& group, const std::string& body, PutOrder order = {}) {
+    order.group = group;
+    return queue.put(producer, body, order);
+  }
+  // The jobs are called a1, a2, ...
+  void put_many(const std::string& group, int jobs, PutOrder order = {}) {
+    for (int i = 1; i <= jobs; ++i) put(group, group + std::to_string(i), order);
+  }
+  std::string reserve_many(int jobs) {
+    std::string words;
+    for (int i = 0; i < jobs; ++i) words += (i == 0 ? "" : " ") + queue.reserve(worker);
+    return words;
+  }
+  // How many jobs each group gets, by the first letter of the body.
+  std::map<char, int> shares(int jobs) {
+    std::map<char, int> shares;
+    for (int i = 0; i < jobs; ++i) ++shares[queue.reserve(worker).front()];
+    return shares;
+  }
+  void set_weight(const std::string& group, std::uint32_t weight) {
+    engine.set_group(queue.now(), "default", group, {.weight = weight});
+  }
+  std::vector<std::string> listed(JobListing list) {
+    std::vector<std::string> words;
+    while (!list.done) {
+      for (const ListedJob& job : engine.list_jobs(queue.now(), list, 2))
+        words.push_back(std::to_string(job.record.id) + job.group);
+    }
+    return words;
+  }
+};
+
+TEST_F(EngineGroups, TakeTurns) {
+  put_many("a", 5);
+  put_many("b", 2);
+  put_many("c", 3);
+  EXPECT_EQ(reserve_many(11), "a1 b1 c1 a2 b2 c2 a3 c3 a4 a5 TIMED_OUT");
+}
+
+TEST_F(EngineGroups, JobsWithoutAGroupAreOneGroup) {
+  put_many("", 3);
+  put_many("a", 3);
+  EXPECT_EQ(reserve_many(6), "1 a1 2 a2 3 a3");
+}
+
+TEST_F(EngineGroups, TakeTurnsByWeight) {
+  set_weight("b", 3);
+  put_many("a", 40);
+  put_many("b", 40);
+  for (int round = 1; round <= 10; ++round) {
+    const auto got = shares(4);
+    EXPECT_NEAR(got.at('b'), 3, round == 1 ? 1 : 0) << round;
+  }
+  EXPECT_EQ(engine.group_stats(queue.now(), "default", "b")->settings.weight, 3u);
+}
+
+TEST_F(EngineGroups, ANewWeightHoldsFromThenOn) {
+  put_many("a", 100);
+  put_many("b", 100);
+  EXPECT_EQ(shares(10), (std::map<char, int>{{'a', 5}, {'b', 5}}));
+  set_weight("b", 9);
+  EXPECT_NEAR(shares(50).at('b'), 45, 1);
+  set_weight("b", 1);
+  EXPECT_NEAR(shares(20).at('b'), 10, 1);
+}
+
+TEST_F(EngineGroups, APriorityComesBeforeATurn) {
+  put_many("a", 3, {.priority = 5});
+  put_many("b", 3, {.priority = 5});
+  put("a", "urgent", {.priority = 4});
+  put("a", "more urgent", {.priority = 3});
+  EXPECT_EQ(reserve_many(8), "more urgent urgent b1 a1 b2 a2 b3 a3");
+}
+
+TEST_F(EngineGroups, AGroupThatWasIdleGetsNoCredit) {
+  put_many("a", 100);
+  put("b", "b0");
+  EXPECT_EQ(shares(50).at('a'), 49);
+  put_many("b", 50);
+  EXPECT_NEAR(shares(20).at('b'), 10, 1);
+}
+
+TEST_F(EngineGroups, AGroupWithOneJobAtATimeGetsNoMoreThanItsShare) {
+  put_many("a", 100);
+  put_many("b", 100);
+  int of_c = 0;
+  put("c", "c");
+  for (int i = 0; i < 60; ++i) {
+    const Delivery got = *engine.reserve(worker, queue.now(), 0);
+    if (queue.word(got) != "c") continue;
+    ++of_c;
+    engine.remove(worker, queue.now(), got.job.id);
+    put("c", "c");
+  }
+  EXPECT_LE(of_c, 21);
+  EXPECT_GE(of_c, 15);
+}
+
+// What two groups have got at a low priority says nothing about a third one's urgent jobs.
+TEST_F(EngineGroups, UrgentJobsAreNotPaidForLater) {
+  put_many("a", 1'000, {.priority = 1});
+  put_many("b", 100, {.priority = 2});
+  EXPECT_EQ(shares(1'000).at('a'), 1'000);
+  put_many("a", 100, {.priority = 2});
+  put_many("c", 100, {.priority = 2});
+  const auto got = shares(60);
+  for (const char group : {'a', 'b', 'c'}) EXPECT_NEAR(got.at(group), 20, 1) << group;
+}
+
+TEST(EngineGroupsInLittleMemory, AThousandJobsOfOneGroupHideNoneOfAnother) {
+  VirtualQueue queue({.max_loaded_per_tube = 10});
+  const ClientId client = queue.engine().connect();
+  for (int i = 0; i < 1'000; ++i) queue.put(client, "a", {.group = "a"});
+  queue.put(client, "b", {.group = "b"});
+  queue.put(client, "none");
+  EXPECT_LE(queue.engine().stats().jobs.loaded, 40u);
+  EXPECT_EQ(queue.engine().tube_stats(queue.now(), "default")->jobs.ready, 1'002u);
+  std::string got;
+  for (int i = 0; i < 4; ++i) got += queue.reserve(client) + " ";
+  EXPECT_EQ(got, "a b none a ");
+  queue.engine().check_invariants();
+
+  queue.restart();
+  Engine& engine = queue.engine();
+  engine.check_invariants();
+  const ClientId again = engine.connect();
+  std::map<std::string, int> all;
+  for (int i = 0; i < 1'002; ++i) {
+    const Delivery job = *engine.reserve(again, queue.now(), 0);
+    ++all[queue.word(job)];
+    engine.remove(again, queue.now(), job.job.id);
+    queue.pass(150);  // so long a tube waits for more room
+  }
+  EXPECT_EQ(all, (std::map<std::string, int>{{"a", 1'000}, {"b", 1}, {"none", 1}}));
+}
+
+TEST_F(EngineGroups, DelayedJobsOfGroupsComeInTimeAndInOrder) {
+  put("a", "late", {.priority = 1, .due_in = 2 * kDay});
+  put("b", "first", {.priority = 0, .due_in = 2 * kDay});
+  put("b", "earlier", {.priority = 9, .due_in = kDay});
+  queue.wait(worker);
+  queue.wait(other);
+  queue.pass(kDay - 1);
+  EXPECT_EQ(queue.deliveries(), Words{});
+  queue.pass(1);
+  EXPECT_EQ(queue.deliveries(), Words{"2:earlier"});
+  queue.pass(kDay);
+  EXPECT_EQ(queue.deliveries(), Words{"3:first"});
+  EXPECT_EQ(queue.reserve(producer), "late");
+}
+
+TEST_F(EngineGroups, AClientThatWaitsGetsAJobOfAnyGroup) {
+  queue.wait(worker);
+  put("a", "a1");
+  EXPECT_EQ(queue.deliveries(), Words{"2:a1"});
+  EXPECT_TRUE(engine.pause(queue.now(), "default", 1'000));
+  queue.wait(worker);
+  put("a", "a2");
+  EXPECT_EQ(queue.deliveries(), Words{});
+  queue.pass(1'000);
+  EXPECT_EQ(queue.deliveries(), Words{"2:a2"});
+}
+
+TEST_F(EngineGroups, AreNoTubesOfTheirOwn) {
+  put("a", "a1");
+  put("default", "d1", {.due_in = kDay});
+  put("b", "b1");
+  EXPECT_EQ(engine.tubes(), Words{"default"});
+  EXPECT_EQ(engine.list_tubes(worker).tubes, 1u);
+  EXPECT_EQ(engine.stats().tubes, 1u);
+  EXPECT_FALSE(engine.tube_stats(queue.now(), "a"));
+  const JobCounts jobs = counts();
+  EXPECT_EQ(jobs.ready, 2u);
+  EXPECT_EQ(jobs.delayed, 1u);
+  EXPECT_EQ(jobs.total, 3u);
+  EXPECT_EQ(engine.tube_stats(queue.now(), "default")->groups, 3u);
+  EXPECT_EQ(engine.group_stats(queue.now(), "default", "a")->jobs.ready, 1u);
+  EXPECT_EQ(engine.job_stats(queue.now(), 1)->tube, "default");
+  EXPECT_EQ(engine.job_stats(queue.now(), 1)->group, "a");
+}
+
+TEST_F(EngineGroups, AreForgottenWithTheirLastJob) {
+  engine.use(producer, "t");
+  for (int i = 0; i < 3; ++i) put(std::to_string(i), "x");
+  engine.use(producer, "default");
+  queue.restart();
+  Engine& again = queue.engine();
+  const ClientId client = again.connect();
+  EXPECT_EQ(again.tube_stats(queue.now(), "t")->groups, 3u);
+  for (JobId id = 1; id <= 3; ++id) EXPECT_TRUE(again.remove(client, queue.now(), id).done);
+  EXPECT_FALSE(again.tube_stats(queue.now(), "t"));
+  EXPECT_EQ(queue.store().recover().tubes.size(), 0u);
+  queue.restart();
+}
+
+TEST_F(EngineGroups, StayAsLongAsAnythingIsSet) {
+  set_weight("a", 7);
+  queue.restart();
+  Engine& again = queue.engine();
+  EXPECT_EQ(again.group_stats(queue.now(), "default", "a")->settings.weight, 7u);
+  again.set_group(queue.now(), "default", "a", {});
+  EXPECT_FALSE(again.group_stats(queue.now(), "default", "a"));
+  EXPECT_EQ(queue.store().recover().tubes.size(), 0u);
+}
+
+TEST_F(EngineGroups, RefuseWhatIsOutOfRange) {
+  EXPECT_THROW(set_weight("a", 0), std::invalid_argument);
+  EXPECT_THROW(set_weight("a", 1'000'001), std::invalid_argument);
+  EXPECT_THROW(put(std::string(201, 'g'), "x"), std::invalid_argument);
+  EXPECT_EQ(engine.tube_stats(queue.now(), "default")->groups, 0u);
+}
+
+TEST(EngineGroupsInLittleMemory, CountAmongTheTubesThatThereMayBe) {
+  VirtualQueue queue({.max_tubes = 4});
+  Engine& small = queue.engine();
+  const ClientId client = small.connect();
+  for (const char* group : {"a", "b", "c"}) queue.put(client, "x", {.group = group});
+  EXPECT_THROW(queue.put(client, "x", {.group = "d"}), OverLimit);
+  const std::vector<NewJob> batch = {{.order = {.group = "a"}, .body = "x"},
+                                     {.order = {.group = "d"}, .body = "x"}};
+  EXPECT_THROW(small.put_all(client, queue.now(), batch), OverLimit);
+  EXPECT_EQ(small.stats().jobs.ready, 3u);
+  small.check_invariants();
+}
+
+TEST_F(EngineGroups, AFailedAppendLeavesNoGroupBehind) {
+  queue.store().faults.appends = true;
+  EXPECT_THROW(put("a", "x"), StoreError);
+  EXPECT_THROW(set_weight("b", 2), StoreError);
+  const std::vector<NewJob> batch = {{.order = {.group = "a"}, .body = "x"}};
+  EXPECT_THROW(engine.put_all(producer, queue.now(), batch), StoreError);
+  queue.store().faults.appends = false;
+  EXPECT_EQ(engine.tube_stats(queue.now(), "default")->groups, 0u);
+}
+
+TEST_F(EngineGroups, AKeyIsOfTheTubeWhateverTheGroup) {
+  const JobId id = put("a", "old", {.key = "k"});
+  EXPECT_EQ(engine.job_with_key(producer, "k"), id);
+  EXPECT_EQ(engine.put(producer, queue.now(), {.key = "k", .group = "b"}, "x").result,
+            PutOutcome::Result::kExists);
+  EXPECT_EQ(engine.tube_stats(queue.now(), "default")->groups, 1u);
+  const PutOutcome replaced = engine.put(
+      producer, queue.now(), {.key = "k", .on_conflict = OnConflict::kReplace, .group = "b"}, "b1");
+  EXPECT_EQ(replaced.id, id);
+  EXPECT_EQ(engine.job_stats(queue.now(), id)->group, "b");
+  EXPECT_FALSE(engine.group_stats(queue.now(), "default", "a"));
+  EXPECT_EQ(queue.reserve(worker), "b1");
+  EXPECT_TRUE(engine.remove(worker, queue.now(), id).done);
+  EXPECT_FALSE(engine.job_with_key(producer, "k"));
+}
+
+TEST_F(EngineGroups, ListsHaveTheJobsOfAllGroups) {
+  put("b", "1", {.due_in = 5});
+  put("", "2", {.due_in = 9});
+  put("a", "3", {.due_in = 3});
+  put("b", "4");
+  const JobId buried = put("b", "5");
+  engine.bury_job(queue.now(), buried);
+  EXPECT_EQ(listed({.tube = "default"}), (Words{"2", "4b", "1b", "5b", "3a"}));
+  EXPECT_EQ(listed({.tube = "default", .filter = {.group = "b"}}), (Words{"4b", "1b", "5b"}));
+  EXPECT_EQ(listed({.tube = "default", .filter = {.group = "c"}}), Words{});
+  // A list goes on from a cursor that was a text meanwhile.
+  JobListing list{.tube = "default"};
+  Words words;
+  while (!list.done) {
+    list.next = to_cursor(to_text(list.next)).value();
+    for (const ListedJob& job : engine.list_jobs(queue.now(), list, 1)) {
+      words.push_back(std::to_string(job.record.id));
+      list.next = JobCursor::after(job);
+    }
+  }
+  EXPECT_EQ(words, (Words{"2", "4", "1", "5", "3"}));
+  EXPECT_EQ(to_text({.burial = 0, .due = {7, 8}, .lane = 3}), "g3-d7-8");
+  EXPECT_FALSE(to_cursor("g-d7-8"));
+  EXPECT_FALSE(to_cursor("g0-d7-8"));
+  EXPECT_FALSE(to_cursor("g3"));
+}
+
+TEST_F(EngineGroups, BulksChangeTheJobsOfOneGroupOrOfAll) {
+  put_many("a", 40);
+  put_many("b", 40);
+  put_many("", 5);
+  const auto run = [&](JobBulk bulk) {
+    while (!bulk.ended()) engine.change_jobs(queue.now(), bulk);
+    return bulk.changed;
+  };
+  using Action = JobBulk::Action;
+  EXPECT_EQ(run({.action = Action::kMove,
+                 .list = {.tube = "default", .filter = {.group = "a"}},
+                 .to = "t"}),
+            40u);
+  EXPECT_EQ(engine.group_stats(queue.now(), "t", "a")->jobs.ready, 40u);
+  EXPECT_FALSE(engine.group_stats(queue.now(), "default", "a"));
+  engine.check_invariants();
+  EXPECT_EQ(run({.list = {.tube = "default"}}), 45u);
+  EXPECT_EQ(engine.tube_stats(queue.now(), "default")->groups, 0u);
+  EXPECT_EQ(run({.list = {.tube = "t", .filter = {.group = "b"}}}), 0u);
+  EXPECT_EQ(run({.list = {.tube = "t"}}), 40u);
+  EXPECT_EQ(engine.tubes(), Words{"default"});
+}
+
+TEST_F(EngineGroups, PeeksAndKicksReachAllGroups) {
+  put("b", "far", {.due_in = 3 * kDay});
+  put("a", "first", {.due_in = 2 * kDay});
+  put("", "last", {.due_in = 4 * kDay});
+  EXPECT_EQ(queue.body(peek_delayed(engine, producer, queue.now())), "first");
+  put("c", "near", {.due_in = 10});
+  EXPECT_EQ(queue.body(peek_delayed(engine, producer, queue.now())), "near");
+  EXPECT_FALSE(engine.peek_ready(producer, queue.now()));
+  EXPECT_FALSE(engine.peek_buried(producer, queue.now()));
+  EXPECT_EQ(kick_all(engine, producer, queue.now(), 10), 4u);
+  EXPECT_EQ(counts().ready, 4u);
+  const std::string next = queue.body(engine.peek_ready(producer, queue.now()));
+  EXPECT_EQ(queue.reserve(worker), next);
+  for (JobId id = 1; id <= 4; ++id) engine.bury_job(queue.now(), id);
+  EXPECT_EQ(counts().buried, 3u);
+  EXPECT_TRUE(engine.peek_buried(producer, queue.now()));
+  EXPECT_EQ(kick_all(engine, producer, queue.now(), 2), 2u);
+  EXPECT_EQ(kick_all(engine, producer, queue.now(), 2), 1u);
+  EXPECT_FALSE(engine.peek_buried(producer, queue.now()));
+}
+
+TEST_F(EngineGroups, AreCountedByDueTime) {
+  put("a", "x", {.due_in = 90'000});
+  put("b", "x", {.due_in = 30'000});
+  put("", "x", {.due_in = 30'000});
+  put("", "x", {.due_in = kDay});
+  DueCounts due{.tube = "default", .width = 60'000, .spans = 3};
+  while (!due.done) engine.count_due(queue.now(), due);
+  EXPECT_EQ(due.jobs[0] + due.jobs[1] + due.jobs[2] + due.later, 4u);
+  EXPECT_EQ(due.later, 1u);
+}
+
+// Ready jobs of a tube that has other groups, as many as there are, cost the same.
+TEST_F(EngineGroups, TenThousandGroupsAreNotLookedAtForAJob) {
+  for (int i = 0; i < 10'000; ++i) put("g" + std::to_string(i), "x");
+  EXPECT_EQ(engine.tube_stats(queue.now(), "default")->groups, 10'000u);
+  std::size_t hand_outs = 0;
+  for (; queue.reserve(worker) == "x"; ++hand_outs) {
+  }
+  EXPECT_EQ(hand_outs, 10'000u);
+}
+
+}  // namespace
+}  // namespace carillon::queue
