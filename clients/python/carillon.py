@@ -282,8 +282,8 @@ class Client:
 
     def put(self, body: Body, **options: Any) -> Put:
         """Puts a job. Options: delay, due (an aware datetime, or "2030-01-01T09:00:00Z"), pri, ttr,
-        key, on_conflict, key_window, max_attempts, backoff, jitter, lost. Raises IsReserved if a
-        worker holds the job that it should replace."""
+        key, on_conflict, key_window, group, max_attempts, backoff, jitter, lost. Raises IsReserved
+        if a worker holds the job that it should replace."""
         data = _bytes(body)
         again = bool(options.get("key") and options.get("key_window"))
         words = self._call(

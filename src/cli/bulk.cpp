@@ -85,7 +85,8 @@ void add_bulk_options(CLI::App& command, BulkRequest& request, std::string_view 
 int change_many(Client& client, const BulkRequest& request) {
   if (request.filter.empty() && !request.all)
     throw UsageError(
-        "say which jobs, by --state, --key-prefix, --due-after or --due-before; or "
+        "say which jobs, by --state, --group, --key-prefix, --due-after or "
+        "--due-before; or "
         "--all");
   std::string options = request.filter.options();
   if (!request.to.empty()) options += " to=" + request.to;

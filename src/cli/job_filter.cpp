@@ -27,6 +27,12 @@ std::string parse_prefix(const std::string& text) {
       "\"{}\": a key begins with 1 to 200 bytes, and no space, quote or control character", text));
 }
 
+std::string parse_group(const std::string& text) {
+  if (server::beanstalk::is_key(text) && text.front() != '"') return text;
+  throw std::invalid_argument(fmt::format(
+      "\"{}\": a group has 1 to 200 bytes, and no space, quote or control character", text));
+}
+
 }  // namespace
 
 std::uint64_t parse_moment(const std::string& text) {
@@ -41,6 +47,7 @@ std::uint64_t parse_moment(const std::string& text) {
 std::string JobFilter::options() const {
   std::string text;
   if (!states.empty()) text += " state=" + states;
+  if (!group.empty()) text += " group=" + group;
   if (!key_prefix.empty()) text += " key-prefix=" + key_prefix;
   if (due_after) text += fmt::format(" due-after={}", *due_after);
   if (due_before) text += fmt::format(" due-before={}", *due_before);
@@ -51,6 +58,7 @@ void add_filter_options(CLI::App& command, JobFilter& filter, std::string_view s
   add_value(command, "--state", filter.states, parse_states,
             fmt::format("In one of these states: {}", states))
       .type_name("STATES");
+  add_value(command, "--group", filter.group, parse_group, "Of this group").type_name("GROUP");
   add_value(command, "--key-prefix", filter.key_prefix, parse_prefix,
             "Those whose key begins with this")
       .type_name("TEXT");

@@ -1,4 +1,5 @@
-// The options that say which jobs are meant: --state, --key-prefix, --due-after, --due-before.
+// The options that say which jobs are meant: --state, --group, --key-prefix, --due-after,
+// --due-before.
 //
 //   carillon clear mail --state dead --due-before 1h
 #pragma once
@@ -14,11 +15,14 @@ namespace carillon::cli {
 
 struct JobFilter {
   std::string states = {};
+  std::string group = {};
   std::string key_prefix = {};
   std::optional<std::uint64_t> due_after = {};  // UTC ms
   std::optional<std::uint64_t> due_before = {};
 
-  bool empty() const { return states.empty() && key_prefix.empty() && !due_after && !due_before; }
+  bool empty() const {
+    return states.empty() && group.empty() && key_prefix.empty() && !due_after && !due_before;
+  }
   // As the server takes them: " state=dead due-before=1893488400000", or nothing.
   std::string options() const;
 };

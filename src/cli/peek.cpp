@@ -97,6 +97,7 @@ std::string describe(const StatsFields& shown) {
   } else if (text == "delayed") {
     text += fmt::format(", {} s left", shown.number("time-left"));
   }
+  if (shown.has("group")) text += ", group " + shown.text("group");
   if (shown.has("key")) text += ", key " + shown.text("key");
   if (shown.has("attempts") && shown.number("attempts") > 0)
     text += fmt::format(", failed attempts: {}", shown.number("attempts"));

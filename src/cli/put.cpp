@@ -206,6 +206,7 @@ void add_put(CLI::App& app, int& exit_code) {
   named("key", "KEY", "Your own name of the job; 1 to 200 bytes");
   named("on-conflict", "WHAT", "reject, ignore, replace, keep-due or debounce\n(default: reject)");
   named("key-window", "DURATION", "The key counts so long when the job is gone");
+  named("group", "GROUP", "Groups of a tube take turns: a customer, for instance");
   named("spread", "DURATION", "Due later by a part of it, to part a crowd of jobs");
   named("expires-in", "DURATION", "From then on no worker gets it");
   named("expires-at", "TIME", "The same, as a moment");

@@ -41,6 +41,14 @@ class ListsTest(CliCase):
         done = self.run_carillon("list", self.tube, "--limit", "5")
         self.assertIn(b"there are more jobs", done.stderr)
 
+    def test_jobs_of_a_group(self):
+        jobs = [self.put("--group", group, "--delay", "1h", "x") for group in "aab"]
+        self.assertEqual([job["group"] for job in self.listed("--group", "a")], ["a", "a"])
+        shown = json.loads(self.carillon("peek", "--json", jobs[0]))
+        self.assertEqual((shown["group"], shown["tube"]), ("a", self.tube))
+        self.assertEqual(self.count("clear", self.tube, "--group", "a"), 2)
+        self.assertEqual(len(self.listed()), 1)
+
     def test_list_shows_tubes(self):
         self.put("--delay", "1h", "x")
         lines = self.carillon("list").splitlines()
@@ -111,7 +119,7 @@ class ListsTest(CliCase):
     def test_what_is_wrong_is_said_in_a_line(self):
         self.put("--delay", "1h", "x")
         self.fails(
-            "carillon clear: say which jobs, by --state, --key-prefix, --due-after or "
+            "carillon clear: say which jobs, by --state, --group, --key-prefix, --due-after or "
             "--due-before; or --all",
             "clear",
             self.tube,

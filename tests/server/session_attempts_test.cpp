@@ -91,8 +91,8 @@ TEST_F(SessionAttempts, WhatIsWrongIsNamed) {
   EXPECT_EQ(client.say("set-tube mail backoff=1h..1s\r\n"),
             "BAD_OPTION backoff: \"1h..1s\": the longest is shorter than the first\r\n");
   EXPECT_EQ(client.say("set-tube mail pri=5\r\n"),
-            "BAD_OPTION \"pri\": no such option; there are max-attempts backoff jitter lost puts "
-            "max-running rate burst\r\n");
+            "BAD_OPTION \"pri\": no such option; there are group weight max-attempts backoff "
+            "jitter lost puts max-running rate burst\r\n");
   EXPECT_EQ(client.say("set-tube -mail jitter=5%\r\n"), "BAD_FORMAT\r\n");
   EXPECT_EQ(client.say("fail-job 1\r\n"), "BAD_FORMAT\r\n");
   EXPECT_EQ(client.say("fail-job 1 4 ttr=5s\r\nquit\r\n").substr(0, 17), "BAD_OPTION \"ttr\":");

@@ -80,12 +80,13 @@ TEST_F(SessionBulk, Move) {
 TEST_F(SessionBulk, WrongOptions) {
   put(1);
   EXPECT_EQ(client.say("cancel-jobs default bodies=yes\r\n"),
-            "BAD_OPTION \"bodies\": no such option; there are state key-prefix due-after "
+            "BAD_OPTION \"bodies\": no such option; there are state group key-prefix due-after "
             "due-before limit after dry-run\r\n");
   EXPECT_EQ(client.say("cancel-jobs default limit=1000001\r\n"),
             "BAD_OPTION limit: \"1000001\": not a number from 1 to 1000000\r\n");
   EXPECT_EQ(client.say("cancel-jobs default =1\r\n"),
-            "BAD_OPTION \"\": no such option; there are state key-prefix due-after due-before "
+            "BAD_OPTION \"\": no such option; there are state group key-prefix due-after "
+            "due-before "
             "limit after dry-run\r\n");
   EXPECT_EQ(client.say("due-counts default by=week\r\n"),
             "BAD_OPTION by: \"week\": minute, hour or day\r\n");

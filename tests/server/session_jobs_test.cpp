@@ -50,7 +50,8 @@ TEST_F(SessionJobs, AJobExpires) {
 TEST_F(SessionJobs, AnOptionThatIsRefusedIsNamedAndTheBodyIsDiscarded) {
   EXPECT_EQ(client.say("put-job 4 delya=3s\r\nquit\r\n"),
             "BAD_OPTION \"delya\": no such option; there are pri delay due ttr spread expires-in "
-            "expires-at at-expiry key on-conflict key-window max-attempts backoff jitter lost\r\n");
+            "expires-at at-expiry key on-conflict key-window group max-attempts backoff jitter "
+            "lost\r\n");
   EXPECT_EQ(client.say("put-job 4 delay=3\r\nquit\r\n").substr(0, 22), "BAD_OPTION delay: \"3\":");
   EXPECT_EQ(client.say("put-job 4 delay=3s due=0\r\nquit\r\n"),
             "BAD_OPTION due: does not go with delay\r\n");

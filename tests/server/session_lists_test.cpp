@@ -86,7 +86,8 @@ TEST_F(SessionLists, ATubeThatIsGone) {
 TEST_F(SessionLists, WrongOptions) {
   client.say("put 0 0 60 1\r\na\r\n");
   EXPECT_EQ(list("stat=ready"),
-            "BAD_OPTION \"stat\": no such option; there are state key-prefix due-after due-before "
+            "BAD_OPTION \"stat\": no such option; there are state group key-prefix due-after "
+            "due-before "
             "limit after bodies\r\n");
   EXPECT_EQ(list("state=ready,late"),
             "BAD_OPTION state: \"late\": delayed, ready, reserved, buried or dead\r\n");

@@ -64,8 +64,8 @@ void end(const Tube& tube, DueCounts& counts) {
     counts.later += counts.delayed - std::min(counts.delayed, counts.counted);
     return;
   }
-  // All were looked at. What is left has a delay that goes on, though the wall clock has jumped over
-  // its end.
+  // All were looked at. What is left has a delay that goes on, though the wall clock has jumped
+  // over its end.
   const std::uint64_t left = std::min(counts.delayed, tube.all_delayed());
   counts.jobs.front() += left - std::min(left, counts.counted);
 }
@@ -141,7 +141,7 @@ void Engine::count_due(Now now, DueCounts& counts) {
   if (counts.jobs.empty()) begin(s, *tube, counts);
   const Tube* const lane = tube->lane_from(counts.lane);
   if (lane == nullptr || (lane->is_lane() && lane->record.number != counts.lane))
-    return go_to(lane, counts);  // the one before is gone
+    return go_to(*tube, lane, counts);  // the one before is gone
   if (counts.exact_until == UINT64_MAX) return count_next(s, *tube, *lane, counts);
   estimate_next(dynamic_cast<const DueEstimates&>(s.store), *tube, *lane, counts);
 }

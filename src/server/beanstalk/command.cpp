@@ -68,6 +68,7 @@ constexpr std::array kPrefixes = {
     Prefix{"touch ", Verb::kTouch},
     Prefix{"stats-job ", Verb::kStatsJob},
     Prefix{"stats-tube ", Verb::kStatsTube},
+    Prefix{"stats-group ", Verb::kStatsGroup, kMaxLongLine},
     Prefix{"stats", Verb::kStats},
     Prefix{"use ", Verb::kUse},
     Prefix{"watch ", Verb::kWatch},
@@ -260,6 +261,10 @@ Form read_arguments(std::string_view rest, Command& c) {
       c.tube = rest.substr(0, rest.find(' '));
       c.options = rest.substr(std::min(rest.size(), c.tube.size() + 1));
       return good_if(is_tube_name(c.tube));
+    case Verb::kStatsGroup:
+      c.tube = rest.substr(0, rest.find(' '));
+      c.key = rest.substr(std::min(rest.size(), c.tube.size() + 1));
+      return good_if(is_tube_name(c.tube) && is_key(c.key));
     case Verb::kNameClient:
       c.tube = rest;
       return good_if(is_key(rest) && rest.size() <= queue::kMaxWorkerName);

@@ -78,6 +78,7 @@ enum class Verb : std::uint8_t {
   kTouchJob,
   kStoryJob,
   kSetTube,
+  kStatsGroup,
   kNameClient,
   kPutJobs,
   kReserveJobs,
@@ -126,7 +127,8 @@ struct Command {
   std::uint32_t bound = 0;  // kick, reserve-jobs
   // These point into the line. name-client: `tube` is the name; so it is of a schedule.
   std::string_view tube;
-  std::string_view key;      // of a verb that names a job: the job's, if it has no id; as `tube`
+  // Of a verb that names a job, the job's, if it has no id; stats-group: the group. As `tube`.
+  std::string_view key;
   std::string_view options;  // name=value, separated by spaces (option_values.h); as `tube`
 };
 

@@ -25,6 +25,21 @@ std::string_view key(std::string_view text) {
   return text;
 }
 
+std::string_view group(std::string_view text) {
+  if (!is_key(text)) {
+    refuse_option(fmt::format("{}: a group has 1 to {} bytes, and no space or control character",
+                              quoted(text), queue::kMaxGroup));
+  }
+  return text;
+}
+
+std::uint32_t weight(std::string_view text) {
+  const auto value = number(text);
+  if (!value || *value == 0 || *value > queue::kMostWeight)
+    refuse_option(fmt::format("{}: not a number from 1 to {}", quoted(text), queue::kMostWeight));
+  return static_cast<std::uint32_t>(*value);
+}
+
 queue::UtcMs moment_or_never(std::string_view text) {
   return text == "never" ? queue::kNeverExpires : moment(text);
 }
@@ -147,6 +162,9 @@ constexpr std::array kOptions = {
            [](JobOptions& options, std::string_view text) { options.key = key(text); }},
     option<&JobOptions::on_conflict, on_conflict>("on-conflict", kPut),
     option<&JobOptions::key_window, duration>("key-window", kPut),
+    Option{"group", kPut | kTube, [](const JobOptions& options) { return !options.group.empty(); },
+           [](JobOptions& options, std::string_view text) { options.group = group(text); }},
+    option<&JobOptions::weight, weight>("weight", kTube),
     option<&JobOptions::body, number_u32>("body", kPatch),
     option<&JobOptions::max_attempts, number_u32>("max-attempts", kPut | kTube | kFail),
     option<&JobOptions::backoff, backoff>("backoff", kPut | kTube),
@@ -197,6 +215,17 @@ void read(const OptionText& part, OptionsOf of, JobOptions& options) {
   }
 }
 
+// What is set for a group, and for the tube itself, is named apart.
+void check_settings(const JobOptions& options) {
+  if (options.weight && options.group.empty()) refuse_option("weight: needs a group");
+  if (options.group.empty()) return;
+  for (const Option& option : kOptions) {
+    const bool is_of_groups = option.name == "group" || option.name == "weight";
+    if ((option.of & kTube) != 0 && !is_of_groups && option.is_set(options))
+      refuse_option(fmt::format("{}: does not go with group", option.name));
+  }
+}
+
 }  // namespace
 
 std::optional<std::uint32_t> body_bytes_in(std::string_view text) {
@@ -229,6 +258,7 @@ queue::PutOrder put_order(const JobOptions& options) {
           .key = options.key,
           .on_conflict = options.on_conflict.value_or(OnConflict::kReject),
           .key_window = options.key_window.value_or(0),
+          .group = options.group,
           .retry = retry,
           .expires_in = options.expires_in.value_or(0),
           .expires_at = options.expires_at,
@@ -263,6 +293,7 @@ void apply(const JobOptions& options, queue::Limits& limits) {
 JobOptions parse_job_options(std::string_view text, OptionsOf of) {
   JobOptions options;
   while (const auto option = take_option(text)) read(*option, of, options);
+  if (of == OptionsOf::kTube) check_settings(options);
   if (options.delay && options.due) refuse_option("due: does not go with delay");
   if (options.window && options.once.empty()) refuse_option("window: needs once");
   if (options.expires_in && options.expires_at)

@@ -18,6 +18,8 @@
 //   key            1 to 200 bytes, none of them a space or below                   put
 //   on-conflict    reject, ignore, replace, keep-due or debounce                   put
 //   key-window     a duration                                                      put
+//   group          as a key                                                        put tube
+//   weight         1 to 1000000; needs a group                                     tube
 //   body           how many bytes the new body has, which follows                  patch
 //   max-attempts   0 (no last one) to 4294967295                                   put tube fail
 //   backoff        a duration, or the first and the longest: 1s..1h                put tube
@@ -59,6 +61,8 @@ struct JobOptions {
   std::string_view key = {};  // points into the text
   std::optional<queue::OnConflict> on_conflict = {};
   std::optional<queue::Millis> key_window = {};
+  std::string_view group = {};  // points into the text
+  std::optional<std::uint32_t> weight = {};
   std::optional<std::uint32_t> body = {};
   struct Backoff {
     queue::Millis first = 0;
@@ -90,7 +94,7 @@ void apply(const JobOptions& options, queue::RetryPolicy& policy);
 // The same for limits. Throws std::invalid_argument, as below, for a burst without a rate.
 void apply(const JobOptions& options, queue::Limits& limits);
 
-// Returns what the options of a put ask for. The key points to where theirs does.
+// Returns what the options of a put ask for. The key and the group point to where theirs do.
 queue::PutOrder put_order(const JobOptions& options);
 
 enum class OptionsOf : std::uint8_t {

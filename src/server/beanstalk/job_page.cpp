@@ -92,6 +92,7 @@ void JobPage::add(std::string_view name, std::optional<std::string_view> text) {
   line.field("pri", record.priority);
   line.word("ttr", fmt::format("{}ms", record.ttr));
   line.moment("created", record.created);
+  if (!job.group.empty()) line.text("group", job.group);
   if (record.extras) add_extras(line, *record.extras);
   line.count("reserves", record.history.reserves);
   line.count("timeouts", record.history.timeouts);
@@ -117,7 +118,7 @@ std::string JobPage::finish() {
   } else {
     // At least one of those that were taken has its line, because there was room for it.
     const queue::JobCursor next =
-        all_taken ? list_.next : queue::JobCursor::after(pending_[at_ - 1].record);
+        all_taken ? list_.next : queue::JobCursor::after(pending_[at_ - 1]);
     fmt::format_to(std::back_inserter(text_), "{{\"next\":\"{}\"", to_text(next));
   }
   fmt::format_to(std::back_inserter(text_), ",\"looked_at\":{}}}\n", list_.looked_at);

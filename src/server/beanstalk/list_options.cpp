@@ -52,6 +52,14 @@ void set_key_prefix(ListOptions& options, std::string_view text) {
   options.filter.key_prefix = text;
 }
 
+void set_group(ListOptions& options, std::string_view text) {
+  if (!is_key(text)) {
+    refuse_option(fmt::format("{}: a group has 1 to {} bytes, and no space or control character",
+                              quoted(text), queue::kMaxGroup));
+  }
+  options.filter.group = text;
+}
+
 void set_after(ListOptions& options, std::string_view text) {
   const auto cursor = queue::to_cursor(text);
   if (!cursor) refuse_option(fmt::format("{}: not what a page calls next", quoted(text)));
@@ -91,6 +99,7 @@ constexpr unsigned kAny = kList | kChanges;
 
 constexpr std::array kOptions = {
     Option{"state", kAny, set_states},
+    Option{"group", kAny, set_group},
     Option{"key-prefix", kAny, set_key_prefix},
     Option{"due-after", kAny,
            [](ListOptions& o, std::string_view t) { o.filter.due_from = moment(t); }},

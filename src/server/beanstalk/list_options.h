@@ -7,6 +7,7 @@
 //   state          delayed, ready, reserved, buried or dead, or several of
 //                  them: ready,buried                                           list cancel move
 //                  delayed, buried or dead, or several of them                  retry
+//   group          1 to 200 bytes, none of them a space or below                 all
 //   key-prefix     1 to 200 bytes, none of them a space or below                all
 //   due-after      a moment: milliseconds since 1970, or RFC 3339
 //                  (server/timestamp.h)                                         all

@@ -177,6 +177,8 @@ void Session::dispatch(const Command& c) {
       return stats_job(c.id);
     case Verb::kStatsTube:
       return stats_tube(c.tube);
+    case Verb::kStatsGroup:
+      return stats_group(c.tube, c.key);
     case Verb::kListTubes:
       return list_tubes();
     case Verb::kListTubesWatched:

@@ -121,6 +121,8 @@ class Session final : public Protocol {
   void touch_job(queue::JobId id);
   void story_job(queue::JobId id);
   void set_tube(const Command& command);
+  void set_group(std::string_view tube, const JobOptions& options);
+  void stats_group(std::string_view tube, std::string_view group);
   void peek_job(const Command& command);
   void show_job(const Command& command);
   void bury_job(const Command& command);

@@ -1,4 +1,5 @@
-// The commands about attempts: fail-job, touch-job, story-job, and set-tube (session.h).
+// The commands about attempts: fail-job, touch-job and story-job; and those about what is set for a
+// tube and its groups: set-tube and stats-group (session.h).
 #include <optional>
 #include <stdexcept>
 #include <string_view>
@@ -72,6 +73,7 @@ void Session::story_job(queue::JobId id) {
 void Session::set_tube(const Command& c) {
   const std::optional<JobOptions> options = options_of(c, OptionsOf::kTube);
   if (!options) return;
+  if (!options->group.empty()) return set_group(c.tube, *options);
   queue::TubeSettings settings = service_.engine().tube_settings(c.tube);
   apply(*options, settings.retry);
   settings.refuses_puts = options->refuses_puts.value_or(settings.refuses_puts);
@@ -82,6 +84,21 @@ void Session::set_tube(const Command& c) {
   }
   const queue::Sequence sequence = service_.engine().set_tube(service_.now(), c.tube, settings);
   replies_.add(sequence, "SET\r\n");
+}
+
+void Session::set_group(std::string_view tube, const JobOptions& options) {
+  queue::Engine& engine = service_.engine();
+  const queue::Now now = service_.now();
+  const auto before = engine.group_stats(now, tube, options.group);
+  queue::GroupSettings settings = before ? before->settings : queue::GroupSettings();
+  settings.weight = options.weight.value_or(settings.weight);
+  replies_.add(engine.set_group(now, tube, options.group, settings), "SET\r\n");
+}
+
+void Session::stats_group(std::string_view tube, std::string_view group) {
+  const auto stats = service_.engine().group_stats(service_.now(), tube, group);
+  if (!stats) return answer_not_found();
+  answer_yaml(0, group_stats_yaml(tube, group, *stats));
 }
 
 }  // namespace carillon::server::beanstalk

@@ -108,7 +108,7 @@ bool Session::add_next_job(std::optional<Body> body) {
   const auto place = [](const queue::JobRecord& record) { return queue::JobCursor::after(record); };
   if (!now || place(now->record) != place(job.record)) return page_->skip(), true;
   if (now->record.body_id() == id) return page_->add_without_body(body->error), true;
-  job = {.record = now->record, .state = now->state};
+  job = {.record = now->record, .state = now->state, .group = now->group};
   return true;
 }
 

@@ -21,8 +21,10 @@ void Session::begin_put_job(const Command& c) {
   } catch (const std::invalid_argument& error) {
     return refuse_options(c.bytes, error.what());
   }
-  key_ = options_.key;
-  options_.key = key_;
+  const std::size_t key_bytes = options_.key.size();
+  key_.assign(options_.key).append(options_.group);
+  options_.key = std::string_view(key_).substr(0, key_bytes);
+  options_.group = std::string_view(key_).substr(key_bytes);
   begin_put(c);
 }
 

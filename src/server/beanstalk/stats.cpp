@@ -211,6 +211,17 @@ std::string tube_stats_yaml(const queue::TubeStats& tube) {
       .policy(tube.settings.retry)
       .limits(tube.settings.limits);
   if (tube.settings.refuses_puts) yaml.field("puts", "refused");
+  if (tube.groups > 0) yaml.field("current-groups", tube.groups);
+  return yaml.take();
+}
+
+std::string group_stats_yaml(std::string_view tube, std::string_view name,
+                             const queue::GroupStats& group) {
+  Yaml yaml;
+  yaml.field("group", in_quotes(name))
+      .quoted("tube", tube)
+      .jobs_by_state(group.jobs)
+      .field("weight", group.settings.weight);
   return yaml.take();
 }
 
@@ -230,6 +241,7 @@ std::string job_stats_yaml(const queue::JobStats& job) {
       .field("releases", job.record.history.releases)
       .field("buries", job.record.history.buries)
       .field("kicks", job.record.history.kicks);
+  if (!job.group.empty()) yaml.field("group", in_quotes(job.group));
   if (!job.record.extras) return yaml.policy(job.retry).take();
   const queue::JobExtras& extras = *job.record.extras;
   if (!extras.key.empty()) yaml.field("key", in_quotes(extras.key));

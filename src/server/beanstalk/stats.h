@@ -1,5 +1,6 @@
-// The YAML with which the session answers `stats`, `stats-job`, `stats-tube` and the `list-…`
-// commands but list-jobs: beanstalkd's fields in beanstalkd's order, and Carillon's own after them.
+// The YAML with which the session answers `stats`, `stats-job`, `stats-tube`, `stats-group` and the
+// `list-…` commands but list-jobs: beanstalkd's fields in beanstalkd's order, and Carillon's own
+// after them.
 #pragma once
 
 #include <string>
@@ -18,6 +19,8 @@ std::string_view name_of(queue::AtExpiry at_expiry);
 
 std::string server_stats_yaml(Service& service);
 std::string tube_stats_yaml(const queue::TubeStats& tube);
+std::string group_stats_yaml(std::string_view tube, std::string_view name,
+                             const queue::GroupStats& group);
 std::string job_stats_yaml(const queue::JobStats& job);
 // The same, and after it what show-job adds.
 std::string shown_job_yaml(const queue::JobStats& job);

@@ -23,9 +23,9 @@ namespace json = boost::json;
 
 namespace {
 
-std::string key_fault(std::string_view text) {
-  return fmt::format("\"{}\": a key has 1 to {} bytes, and no space or control character", text,
-                     queue::kMaxKey);
+std::string key_fault(std::string_view what, std::string_view text) {
+  return fmt::format("\"{}\": a {} has 1 to {} bytes, and no space or control character", text,
+                     what, queue::kMaxKey);
 }
 
 // Returns the body that the fields name: as a text, or any bytes in Base64. None if neither.
@@ -137,7 +137,7 @@ json::object json_of(const queue::RetryPolicy& policy) {
 }  // namespace
 
 void require_key(std::string_view text) {
-  if (!beanstalk::is_key(text)) throw Problem(kBadRequest, key_fault(text));
+  if (!beanstalk::is_key(text)) throw Problem(kBadRequest, key_fault("key", text));
 }
 
 void read_job(const json::object& object, const std::string& at, FieldFaults& faults,
@@ -151,8 +151,12 @@ void read_job(const json::object& object, const std::string& at, FieldFaults& fa
   order.due_in = delay.value_or(0);
   order.ttr = read_ttr(fields).value_or(order.ttr);
   if (const auto key = fields.text("key")) {
-    if (!beanstalk::is_key(*key)) fields.fault("key", key_fault(*key));
+    if (!beanstalk::is_key(*key)) fields.fault("key", key_fault("key", *key));
     job.key = *key;
+  }
+  if (const auto group = fields.text("group")) {
+    if (!beanstalk::is_key(*group)) fields.fault("group", key_fault("group", *group));
+    job.group = *group;
   }
   if (const auto what =
           fields.choice("on_conflict", {"reject", "ignore", "replace", "keep_due", "debounce"}))
@@ -167,6 +171,7 @@ void read_job(const json::object& object, const std::string& at, FieldFaults& fa
   job.body = read_body(fields).value_or("");
   fields.finish();
   order.key = job.key;
+  order.group = job.group;
 }
 
 bool describes_job(const Request& request) {
@@ -178,9 +183,10 @@ bool describes_job(const Request& request) {
 
 void read_plain_job(const Request& request, JobFields& job) {
   // The headers become the same fields: so each is checked in one place.
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kHeaders = {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kHeaders = {
       {{"carillon-delay", "delay"},
        {"carillon-due", "due"},
+       {"carillon-group", "group"},
        {"carillon-key", "key"},
        {"carillon-on-conflict", "on_conflict"},
        {"carillon-priority", "priority"},
@@ -196,7 +202,8 @@ void read_plain_job(const Request& request, JobFields& job) {
     std::uint64_t number = 0;
     const char* const end = value.data() + value.size();
     const auto [rest, error] = std::from_chars(value.data(), end, number);
-    const bool is_number = error == std::errc() && rest == end && known->second != "key";
+    const bool is_name = known->second == "key" || known->second == "group";
+    const bool is_number = !is_name && error == std::errc() && rest == end;
     object[known->second] = is_number ? json::value(number) : json::value(value);
   }
   FieldFaults faults;
@@ -223,6 +230,7 @@ json::object json_of(const queue::JobStats& stats, const std::vector<queue::Atte
   const queue::JobRecord& record = stats.record;
   const queue::JobExtras& extras = *record.extras;
   json::object job{{"id", record.id}, {"tube", stats.tube}};
+  if (!stats.group.empty()) set_text(job, "group", stats.group);
   if (!extras.key.empty()) set_text(job, "key", extras.key);
   job["state"] = name_of(stats.state, extras.death);
   job["priority"] = record.priority;

@@ -18,10 +18,11 @@
 
 namespace carillon::server::http {
 
-// A new job. Its order points into `key`.
+// A new job. Its order points into `key` and `group`.
 struct JobFields {
   queue::PutOrder order;
   std::string key;
+  std::string group;
   std::string body;
 
   JobFields() = default;
@@ -37,7 +38,7 @@ void read_job(const boost::json::object& object, const std::string& at, FieldFau
               JobFields& job);
 
 // Reads a job whose body is that of the request, and whose fields are headers: Carillon-Delay,
-// Carillon-Due, Carillon-Key, Carillon-Priority, Carillon-Ttr. Throws Problem.
+// Carillon-Due, Carillon-Group, Carillon-Key, Carillon-Priority, Carillon-Ttr. Throws Problem.
 void read_plain_job(const Request& request, JobFields& job);
 
 // Returns true if the request's body is the description of a job, and not a plain body.
