@@ -355,6 +355,61 @@ TEST_F(EngineGroups, AreCountedByDueTime) {
   EXPECT_EQ(due.later, 1u);
 }
 
+TEST_F(EngineGroups, ALimitOfAGroupHoldsBackNoOther) {
+  engine.set_group(queue.now(), "default", "a", {.limits = {.max_running = 2}});
+  put_many("a", 5);
+  put_many("b", 5);
+  EXPECT_EQ(reserve_many(8), "a1 b1 a2 b2 b3 b4 b5 TIMED_OUT");
+  queue.wait(other);
+  EXPECT_TRUE(engine.remove(worker, queue.now(), 1).done);
+  EXPECT_EQ(queue.deliveries(), Words{"3:a3"});
+  engine.set_group(queue.now(), "default", "a", {});
+  EXPECT_EQ(queue.reserve(worker), "a4");
+  EXPECT_FALSE(engine.reserve_job(worker, queue.now(), 3)) << "a3 is reserved";
+}
+
+TEST_F(EngineGroups, AReservedByIdJobCountsForTheLimitOfItsGroup) {
+  engine.set_group(queue.now(), "default", "a", {.limits = {.max_running = 1}});
+  put_many("a", 2);
+  EXPECT_TRUE(engine.reserve_job(worker, queue.now(), 2));
+  EXPECT_EQ(queue.reserve(other), "TIMED_OUT");
+  queue.wait(other);
+  EXPECT_TRUE(engine.release(worker, queue.now(), 2, 0, kDay).done);
+  EXPECT_EQ(queue.deliveries(), Words{"3:a1"});
+}
+
+TEST_F(EngineGroups, ARateOfAGroupIsKeptToTheMillisecond) {
+  engine.set_group(queue.now(), "default", "a",
+                   {.limits = {.rate = 1, .period = 1'000, .burst = 1}});
+  put_many("a", 3);
+  put_many("b", 1);
+  EXPECT_EQ(reserve_many(3), "a1 b1 TIMED_OUT");
+  queue.wait(worker);
+  queue.pass(999);
+  EXPECT_EQ(queue.deliveries(), Words{});
+  queue.pass(1);
+  EXPECT_EQ(queue.deliveries(), Words{"2:a2"});
+  EXPECT_TRUE(engine.remove(worker, queue.now(), 4).done) << "b1";
+  queue.restart();
+  const ClientId again = queue.engine().connect();
+  EXPECT_EQ(queue.engine().group_stats(queue.now(), "default", "a")->settings.limits.rate, 1u);
+  queue.wait(again);
+  queue.pass(999);
+  EXPECT_EQ(queue.deliveries(), Words{});
+  queue.pass(1);
+  EXPECT_EQ(queue.deliveries(), Words{"1:a1"}) << "a start begins with an empty bucket";
+}
+
+TEST_F(EngineGroups, TheLimitOfATubeHoldsForAllGroupsTogether) {
+  engine.set_tube(queue.now(), "default", {.limits = {.max_running = 3}});
+  put_many("a", 3);
+  put_many("b", 3);
+  EXPECT_EQ(reserve_many(4), "a1 b1 a2 TIMED_OUT");
+  queue.wait(other);
+  EXPECT_TRUE(engine.remove(worker, queue.now(), 4).done) << "b1";
+  EXPECT_EQ(queue.deliveries(), Words{"3:b2"});
+}
+
 // Ready jobs of a tube that has other groups, as many as there are, cost the same.
 TEST_F(EngineGroups, TenThousandGroupsAreNotLookedAtForAJob) {
   for (int i = 0; i < 10'000; ++i) put("g" + std::to_string(i), "x");

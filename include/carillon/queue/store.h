@@ -83,6 +83,8 @@ inline constexpr std::uint32_t kMostWeight = 1'000'000;
 struct GroupSettings {
   // A group with twice the weight gets twice as many turns. 1 to kMostWeight.
   std::uint32_t weight = 1;
+  // Of the group alone; those of its tube hold for all groups together.
+  Limits limits = {};
 
   friend bool operator==(const GroupSettings&, const GroupSettings&) = default;
 };

@@ -79,6 +79,7 @@ void Engine::State::entrust(LoadedJob& job, std::optional<Ending> ending) {
   job.tube->reserve(job.record.due);
   ++sums.reserved;
   if (!ending) job.tube->doom(+1);
+  if (job.tube->is_lane()) may_start(*job.tube);
   ttrs.schedule(job, UINT64_MAX);  // a reserved job has a deadline; this one never comes
   undertaker.held.push_back(job);
   undertaker.deadlines.insert(job);
@@ -221,7 +222,7 @@ void Engine::State::end_attempts(std::vector<Tube*>& served, std::vector<std::ui
   }
   for (const PlannedEnd& end : ends) {
     Tube* const tube = end.job->tube;
-    if ((end.after && !end.after->buried()) || tube->head().limits) served.push_back(tube);
+    if ((end.after && !end.after->buried()) || tube->limited()) served.push_back(tube);
     if (!end.after) emptied.push_back(tube->record.number);
   }
   finish_ends(ends);

@@ -71,8 +71,8 @@ Engine::State::State(Store& in, const EngineOptions& with, Recovered recovered, 
       sums.buried += record.buried;
       Tube& tube = add_tube(std::move(record));
       if (tube.record.settings->limits == Limits()) continue;
-      tube.limits =
-          std::make_unique<TubeLimits>(tube, tube.record.settings->limits, clock.mono());
+      tube.limits = std::make_unique<TubeLimits>(tube, tube.record.settings->limits, clock.mono());
+      if (tube.is_lane()) may_start(tube);
     }
   };
   add_all(false);
@@ -144,7 +144,12 @@ void Engine::State::advance(Now now, std::size_t step) {
   end_attempts(served, emptied, step);
   pauses.advance(
       clock.mono(),
-      [&served](TimerNode& node) { served.push_back(static_cast<TubeTimer&>(node).tube); }, step);
+      [this, &served](TimerNode& node) {
+        Tube& tube = *static_cast<TubeTimer&>(node).tube;
+        if (tube.is_lane()) may_start(tube);
+        served.push_back(&tube);
+      },
+      step);
   load_what_is_near(served, step);
   if (!to_place.empty()) place_more(served, step);
   serve(served);

@@ -125,7 +125,7 @@ Sequence Engine::State::remove(const JobRecord& record) {
   add_removal(record);
   const Sequence sequence = append();
   Tube& tube = finish_removal(record);
-  if (tube.head().limits) serve(tube);
+  if (tube.limited()) serve(tube);
   forget_if_unreferenced(tube);
   return sequence;
 }

@@ -91,15 +91,19 @@ Sequence Engine::set_group(Now now, std::string_view name, std::string_view grou
   if (settings.weight == 0 || settings.weight > kMostWeight)
     throw std::invalid_argument("queue engine: the weight is " + std::to_string(settings.weight) +
                                 "; it is 1 to " + std::to_string(kMostWeight));
+  check(settings.limits);
   s.advance(now);
   Tube& tube = s.tube_named(name);
   const std::uint32_t number = tube.record.number;
   try {
-    const Tube& lane = s.lane_named(tube, group);
+    Tube& lane = s.lane_named(tube, group);
     TubeSettings changed = *lane.record.settings;
     changed.weight = settings.weight;
+    changed.limits = settings.limits;
     s.changed_tube(lane.record.number).settings = detail::Rare(changed);
     const Sequence sequence = s.append();
+    s.follow_limits(lane);
+    s.serve(tube);
     s.forget_lane(tube, group);
     s.forget_if_unreferenced(number);
     return sequence;

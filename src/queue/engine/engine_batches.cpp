@@ -191,7 +191,7 @@ std::vector<Outcome> Engine::remove_all(ClientId id, Now now, std::span<const Jo
   std::vector<Tube*> served;
   for (const JobRecord& record : removed) {
     Tube& tube = s.finish_removal(record);
-    if (tube.head().limits) served.push_back(&tube);
+    if (tube.limited()) served.push_back(&tube);
   }
   s.serve(served);
   for (const JobRecord& record : removed) s.forget_if_unreferenced(record.tube);

@@ -108,6 +108,12 @@ void check_line(Tube& tube, const EngineClock& clock) {
 void check_groups(const Tube& tube) {
   const std::string& name = tube.record.name;
   check(!tube.is_lane() || tube.turn, "a lane has its turn", name);
+  if (tube.turn && tube.turn->rests) {
+    check(tube.limits != nullptr, "a group rests for its limits", name);
+    const std::uint64_t most = tube.record.settings->limits.max_running;
+    check((most > 0 && tube.running() >= most) || tube.limits->wake.armed(),
+          "a group does not rest for ever", name);
+  }
   check(tube.is_lane() || (tube.turn != nullptr) == (tube.groups != nullptr),
         "a tube has its turn while it has groups", name);
   check(tube.groups || tube.record.lanes == 0, "the lanes that are stored are there", name);
@@ -205,8 +211,9 @@ std::optional<GroupStats> Engine::group_stats(Now now, std::string_view name,
   const Tube* const tube = s.tubes.find(name);
   const Tube* const lane = tube == nullptr ? nullptr : s.tubes.find(*tube, group);
   if (lane == nullptr) return std::nullopt;
+  const TubeSettings& settings = *lane->record.settings;
   return GroupStats{.jobs = counts_of(*lane),
-                    .settings = {.weight = lane->record.settings->weight}};
+                    .settings = {.weight = settings.weight, .limits = settings.limits}};
 }
 
 EngineStats Engine::stats(Now now) {

@@ -184,8 +184,8 @@ bool Engine::give_back(ClientId id, Now now, JobId job_id) {
   LoadedJob* job = s.held_by(s.client(id), job_id);
   if (job == nullptr) return false;
   Tube& tube = *job->tube;
-  if (job->took_token && tube.head().limits)
-    tube.head().limits->limiter.undo_start(s.clock.mono());
+  if (job->took_token && tube.head().limits) tube.head().limits->limiter.undo_start(s.clock.mono());
+  if (job->took_own_token && tube.limits) tube.limits->limiter.undo_start(s.clock.mono());
   if (job->record.extras && job->record.extras->cancel_asked) {
     s.entrust(*job, Ending::kLost);
     s.serve(tube);

@@ -122,12 +122,17 @@ void Groups::stand_in_line(Turn& turn) {
 
 void Groups::follow(Tube& lane) {
   Turn& turn = *lane.turn;
-  const bool is_ready = !lane.ready.empty();
+  const bool is_ready = !lane.ready.empty() && !turn.rests;
   if (turn.line_hook.is_linked()) {
     if (is_ready && lane.ready.begin()->record.priority == turn.priority) return;
     leave_line(turn);
   }
   if (is_ready) stand_in_line(turn);
+}
+
+void Groups::let_rest(Tube& lane, bool rests) {
+  lane.turn->rests = rests;
+  follow(lane);
 }
 
 void Groups::charge(Tube& lane) {
@@ -180,9 +185,10 @@ std::uint64_t Groups::stored() const {
 bool Groups::check_invariants() const {
   const auto is_in_place = [this](const Turn& turn) {
     const Tube& tube = *turn.tube;
-    if (turn.head != &head_ || turn.line_hook.is_linked() == tube.ready.empty()) return false;
+    const bool is_ready = !tube.ready.empty() && !turn.rests;
+    if (turn.head != &head_ || turn.line_hook.is_linked() != is_ready) return false;
     if (turn.buried_hook.is_linked() != (tube.record.buried > 0)) return false;
-    if (tube.ready.empty()) return true;
+    if (!is_ready) return true;
     const Turn& first = *first_with(turn.priority);
     Turn latest(*turn.tube, head_);
     latest.weight = turn.weight;

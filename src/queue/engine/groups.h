@@ -40,6 +40,7 @@ struct Turn {
   Tube* tube;
   Tube* head;  // the tube itself, or the one whose lane it is
   std::uint32_t weight = 1;
+  bool rests = false;  // the group's own limits let no job go out (limits.cpp): it is not in line
 
   // While it is in line: the priority of its first job, and its time, whole + part / weight. Of two
   // with the same time the one that has come there first goes first.
@@ -78,6 +79,8 @@ class Groups {
 
   // The ready jobs of the lane, or the head, are others than before.
   void follow(Tube& lane);
+  // Its limits let a job go out, or not.
+  void let_rest(Tube& lane, bool rests);
   // A job of it goes out, in its turn.
   void charge(Tube& lane);
   // Its settings, or the number of its buried jobs, are others than before.
@@ -125,7 +128,7 @@ class Groups {
   // Returns the earliest one with the priority; nullptr if there is none.
   const Turn* first_with(Priority priority) const;
   void leave_line(Turn& turn);
-  // REQUIRES: it has ready jobs, and is not in line.
+  // REQUIRES: it has ready jobs, does not rest, and is not in line.
   void stand_in_line(Turn& turn);
 
   Tube& head_;

@@ -73,6 +73,7 @@ void Engine::State::detach(LoadedJob& job) {
       job.holder = nullptr;
       tube.end_reservation();
       --sums.reserved;
+      if (tube.is_lane()) may_start(tube);
       break;
     case JobState::kBuried:
       break;  // buried jobs are not in memory

@@ -1,5 +1,9 @@
 // Here the limits of tubes hold: how many jobs run at once, and how fast they go out.
 //
+// A group has limits of its own beside those of its tube. It is not asked when a job is to go out:
+// while its limits let none go out it *rests*, out of the line of those that take turns (groups.h).
+// So whatever changes what its limits say looks at them at once.
+//
 // Both are kept, not counted: the jobs of a tube that run (Tube::running), and the tokens of its
 // bucket (limiter.h). Nobody looks at a tube that may not hand out a job: what ends a reservation
 // serves it, or the timer of its next token, which is armed when somebody asks in vain.
@@ -30,18 +34,24 @@ void check(const Limits& limits) {
 void Engine::State::follow_limits(Tube& tube) {
   const Limits& limits = tube.record.settings->limits;
   if (tube.limits) pauses.cancel(tube.limits->wake);
-  if (limits == Limits()) return tube.limits.reset();
+  if (limits == Limits()) {
+    tube.limits.reset();
+    if (tube.is_lane()) tube.head().groups->let_rest(tube, false);
+    return;
+  }
   if (!tube.limits) tube.limits = std::make_unique<TubeLimits>(tube, Limits(), clock.mono());
   tube.limits->limiter.set(limits, clock.mono());
+  if (tube.is_lane()) may_start(tube);
 }
 
 bool Engine::State::limits_let_start(Tube& tube) {
   const std::uint64_t now = clock.mono();
   TubeLimits& limits = *tube.limits;
-  if (limits.limiter.may_start(tube.running(), now)) return true;
+  const bool may = limits.limiter.may_start(tube.running(), now);
   const std::uint64_t next = limits.limiter.next_start(now);
-  if (next > now && !limits.wake.armed()) pauses.schedule(limits.wake, next);
-  return false;
+  if (!may && next > now && !limits.wake.armed()) pauses.schedule(limits.wake, next);
+  if (tube.is_lane()) tube.head().groups->let_rest(tube, !may);
+  return may;
 }
 
 }  // namespace carillon::queue

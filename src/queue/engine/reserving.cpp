@@ -58,6 +58,11 @@ void Engine::State::hold(Client& client, LoadedJob& job) {
   ++sums.reserved;
   const auto& limits = job.tube->head().limits;
   job.took_token = limits && limits->limiter.start(clock.mono());
+  if (job.tube->is_lane()) {
+    const auto& own = job.tube->limits;
+    job.took_own_token = own && own->limiter.start(clock.mono());
+    may_start(*job.tube);
+  }
   ttrs.schedule(job, clock.mono_from() + job.record.ttr);
   client.held.push_back(job);
   client.deadlines.insert(job);

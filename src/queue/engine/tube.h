@@ -117,6 +117,8 @@ struct Tube {
   std::uint64_t running() const {
     return groups ? groups->sums.reserved - groups->sums.doomed : reserved - doomed;
   }
+  // Limits of the tube, or of the group and its tube, may hold it back.
+  bool limited() const { return limits || head().limits; }
   // One job more, or less, is with the undertaker, and not from a worker.
   void doom(int by) {
     doomed += static_cast<std::uint64_t>(by);

@@ -220,7 +220,10 @@ void check_settings(const JobOptions& options) {
   if (options.weight && options.group.empty()) refuse_option("weight: needs a group");
   if (options.group.empty()) return;
   for (const Option& option : kOptions) {
-    const bool is_of_groups = option.name == "group" || option.name == "weight";
+    constexpr std::array<std::string_view, 5> kOfGroups = {"group", "weight", "max-running", "rate",
+                                                           "burst"};
+    const bool is_of_groups =
+        std::find(kOfGroups.begin(), kOfGroups.end(), option.name) != kOfGroups.end();
     if ((option.of & kTube) != 0 && !is_of_groups && option.is_set(options))
       refuse_option(fmt::format("{}: does not go with group", option.name));
   }

@@ -92,6 +92,11 @@ void Session::set_group(std::string_view tube, const JobOptions& options) {
   const auto before = engine.group_stats(now, tube, options.group);
   queue::GroupSettings settings = before ? before->settings : queue::GroupSettings();
   settings.weight = options.weight.value_or(settings.weight);
+  try {
+    apply(options, settings.limits);
+  } catch (const std::invalid_argument& error) {
+    return replies_.add(0, "BAD_OPTION ", std::string_view(error.what()), kEnd);
+  }
   replies_.add(engine.set_group(now, tube, options.group, settings), "SET\r\n");
 }
 

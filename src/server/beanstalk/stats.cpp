@@ -221,7 +221,8 @@ std::string group_stats_yaml(std::string_view tube, std::string_view name,
   yaml.field("group", in_quotes(name))
       .quoted("tube", tube)
       .jobs_by_state(group.jobs)
-      .field("weight", group.settings.weight);
+      .field("weight", group.settings.weight)
+      .limits(group.settings.limits);
   return yaml.take();
 }
 
