@@ -1,6 +1,6 @@
 // Random histories of a tube with groups, with crashes and failing appends, against a plain model
-// of what is promised: whose turn it is, the order within a group, the shares by weight, the counts
-// and the lists.
+// of what is promised: whose turn it is, the order within a group, the shares by weight, the limits
+// of the tube and of its groups, that nobody waits for nothing, the counts and the lists.
 
 #include <gtest/gtest.h>
 
@@ -24,6 +24,8 @@
 namespace carillon::queue {
 namespace {
 
+constexpr Millis kDay = 86'400'000;
+
 struct GroupsModel {
   struct Job {
     std::string group;
@@ -32,19 +34,20 @@ struct GroupsModel {
     JobState state = JobState::kDelayed;
   };
   std::map<JobId, Job> jobs;
-  std::map<std::string, std::uint32_t> weights;
+  std::map<std::string, GroupSettings> settings;
+  std::uint64_t max_running = 0;  // of the tube
   UtcMs utc = 0;
 
-  std::uint64_t weight_of(const std::string& group) const {
-    const auto found = weights.find(group);
-    return found == weights.end() ? 1 : found->second;
+  GroupSettings settings_of(const std::string& group) const {
+    const auto found = settings.find(group);
+    return found == settings.end() ? GroupSettings() : found->second;
   }
   void settle() {
     for (auto& [id, job] : jobs) {
       if (job.state == JobState::kDelayed && job.due <= utc) job.state = JobState::kReady;
     }
   }
-  // The first ready job of each group.
+  // The first ready job of each group that its limit does not hold back.
   std::map<std::string, std::pair<Priority, JobId>> firsts() const {
     std::map<std::string, std::pair<Priority, JobId>> firsts;
     for (const auto& [id, job] : jobs) {
@@ -52,7 +55,21 @@ struct GroupsModel {
       const auto [at, is_new] = firsts.try_emplace(job.group, job.priority, id);
       if (!is_new) at->second = std::min(at->second, {job.priority, id});
     }
+    std::erase_if(firsts, [this](const auto& first) {
+      const std::uint64_t most = settings_of(first.first).limits.max_running;
+      return most > 0 && running(first.first) >= most;
+    });
     return firsts;
+  }
+  bool any_may_start() const {
+    if (max_running > 0 && count(JobState::kReserved) >= max_running) return false;
+    return !firsts().empty();
+  }
+  std::uint64_t running(const std::string& group) const {
+    return static_cast<std::uint64_t>(
+        std::count_if(jobs.begin(), jobs.end(), [&group](const auto& each) {
+          return each.second.state == JobState::kReserved && each.second.group == group;
+        }));
   }
   std::uint64_t count(JobState state) const {
     return static_cast<std::uint64_t>(
@@ -68,7 +85,7 @@ class Shares {
   void follow(const GroupsModel& model) {
     std::map<std::string, std::pair<Priority, std::uint64_t>> now;  // priority, weight
     for (const auto& [group, first] : model.firsts())
-      now[group] = {first.first, model.weight_of(group)};
+      now[group] = {first.first, model.settings_of(group).weight};
     for (const auto& [group, turn] : now) {
       if (!turns_.contains(group) || turns_[group] != turn) forget(group);
     }
@@ -85,13 +102,13 @@ class Shares {
   void give(const std::string& to) {
     for (const auto& [group, turn] : turns_) ++got_[{to, group}];
   }
-
- private:
   void forget(const std::string& group) {
     std::erase_if(got_, [&group](const auto& each) {
       return each.first.first == group || each.first.second == group;
     });
   }
+
+ private:
   void check() {
     for (const auto& [a, of_a] : turns_) {
       for (const auto& [b, of_b] : turns_) {
@@ -115,7 +132,7 @@ class History {
   History(std::uint64_t seed, EngineOptions options, bool is_exact)
       : random_(seed), is_exact_(is_exact), queue_(std::move(options)) {
     model_.utc = queue_.utc();
-    client_ = engine().connect();
+    connect();
   }
 
   void run(int steps) {
@@ -126,7 +143,11 @@ class History {
       } catch (const StoreError&) {
       }
       queue_.store().faults.appends = false;
-      if (is_exact_) shares_.follow(model_);
+      take_deliveries();
+      if (is_exact_) {
+        EXPECT_FALSE(waits_ && model_.any_may_start()) << "a client waits for nothing";
+        shares_.follow(model_);
+      }
       compare(i);
     }
   }
@@ -135,6 +156,11 @@ class History {
   std::uint64_t below(std::uint64_t n) { return random_() % n; }
   Engine& engine() { return queue_.engine(); }
   Now now() const { return queue_.now(); }
+  void connect() {
+    client_ = engine().connect();
+    waiter_ = engine().connect();
+    waits_ = false;
+  }
   std::string a_group() {
     return std::array<std::string, 6>{"", "a", "b", "c", "d", "e"}[below(6)];
   }
@@ -146,13 +172,13 @@ class History {
   }
 
   void step() {
-    switch (below(24)) {
+    switch (below(27)) {
       case 0:
         return pass(1 + below(50));
       case 1:
         return restart();
       case 2:
-        return set_weight();
+        return set_group();
       case 3:
       case 4:
         return end_one();
@@ -171,6 +197,10 @@ class History {
       case 13:
       case 14:
         return reserve();
+      case 15:
+        return set_tube();
+      case 16:
+        return wait();
       default:
         return put();
     }
@@ -180,8 +210,8 @@ class History {
     const std::string group = a_group();
     const Millis delay = std::array<Millis, 4>{0, 0, below(30), below(3'000)}[below(4)];
     const auto priority = static_cast<Priority>(below(8) == 0 ? below(3) : 1);
-    const JobId id =
-        queue_.put(client_, "x", {.priority = priority, .due_in = delay, .group = group});
+    const JobId id = queue_.put(
+        client_, "x", {.priority = priority, .due_in = delay, .ttr = kDay, .group = group});
     model_.jobs[id] = {group, priority, model_.utc + delay, JobState::kDelayed};
     model_.settle();
   }
@@ -192,7 +222,7 @@ class History {
   }
   void restart() {
     queue_.restart();
-    client_ = engine().connect();
+    connect();
     for (auto& [id, job] : model_.jobs) {
       if (job.state == JobState::kReserved) job.state = JobState::kDelayed;
     }
@@ -200,12 +230,41 @@ class History {
     held_.clear();
     shares_.forget_all();
   }
-  void set_weight() {
+  void set_group() {
     const std::string group = a_group();
     if (group.empty()) return;
-    const auto weight = static_cast<std::uint32_t>(1 + below(5));
-    engine().set_group(now(), "default", group, {.weight = weight});
-    model_.weights[group] = weight;
+    GroupSettings settings{.weight = static_cast<std::uint32_t>(1 + below(5)), .limits = {}};
+    if (below(2) == 0) settings.limits.max_running = static_cast<std::uint32_t>(1 + below(4));
+    engine().set_group(now(), "default", group, settings);
+    model_.settings[group] = settings;
+  }
+  void set_tube() {
+    const auto most = static_cast<std::uint32_t>(below(2) * below(12));
+    engine().set_tube(now(), "default", {.limits = {.max_running = most}});
+    model_.max_running = most;
+  }
+  void wait() {
+    if (waits_) return;
+    const auto got = engine().reserve(waiter_, now(), std::nullopt);
+    waits_ = !got;
+    if (got) gave(waiter_, got->job.id);
+  }
+  void take_deliveries() {
+    for (const Delivery& delivery : engine().take_deliveries()) {
+      EXPECT_EQ(delivery.client, waiter_);
+      EXPECT_EQ(delivery.kind, Delivery::Kind::kReserved);
+      waits_ = false;
+      GroupsModel::Job& job = model_.jobs.at(delivery.job.id);
+      EXPECT_EQ(job.state, JobState::kReady);
+      gave(waiter_, delivery.job.id);
+      shares_.forget(job.group);  // it may be another job's turn that the command has begun with
+    }
+  }
+  void gave(ClientId to, JobId id) {
+    GroupsModel::Job& job = model_.jobs.at(id);
+    job.state = JobState::kReserved;
+    held_.emplace_back(to, id);
+    shares_.give(job.group);
   }
   void reserve() {
     Delivery got = *engine().reserve(client_, now(), 0);
@@ -213,42 +272,44 @@ class History {
       pass(150);  // so long a tube waits for more room
       got = *engine().reserve(client_, now(), 0);
     }
+    take_deliveries();  // those of the time that has passed
     const auto firsts = model_.firsts();
     if (got.kind != Delivery::Kind::kReserved) {
-      EXPECT_TRUE(firsts.empty());
+      EXPECT_FALSE(model_.any_may_start());
       return;
     }
+    EXPECT_TRUE(model_.any_may_start());
     GroupsModel::Job& job = model_.jobs.at(got.job.id);
     EXPECT_EQ(job.state, JobState::kReady);
+    EXPECT_TRUE(firsts.contains(job.group));
     // If not all jobs are in memory, only those that are take part.
     if (is_exact_) {
       EXPECT_EQ(firsts.at(job.group).second, got.job.id);
       for (const auto& [group, first] : firsts) EXPECT_LE(job.priority, first.first);
     }
-    job.state = JobState::kReserved;
-    held_.push_back(got.job.id);
-    shares_.give(job.group);
+    gave(client_, got.job.id);
   }
-  std::optional<JobId> take_held() {
+  // Moves one of them to the end.
+  std::optional<std::pair<ClientId, JobId>> choose_held() {
     if (held_.empty()) return std::nullopt;
     const std::size_t at = below(held_.size());
     std::swap(held_[at], held_.back());
     return held_.back();
   }
   void end_one() {
-    const auto id = take_held();
-    if (!id) return;
-    EXPECT_TRUE(engine().remove(client_, now(), *id).done);
+    const auto held = choose_held();
+    if (!held) return;
+    EXPECT_TRUE(engine().remove(held->first, now(), held->second).done);
     held_.pop_back();
-    model_.jobs.erase(*id);
+    model_.jobs.erase(held->second);
   }
   void release() {
-    const auto id = take_held();
-    if (!id) return;
+    const auto held = choose_held();
+    if (!held) return;
     const Millis delay = below(2) * below(40);
-    EXPECT_TRUE(engine().release(client_, now(), *id, 1, delay).done);
+    EXPECT_TRUE(engine().release(held->first, now(), held->second, 1, delay).done);
     held_.pop_back();
-    GroupsModel::Job& job = model_.jobs.at(*id);
+    GroupsModel::Job& job = model_.jobs.at(held->second);
     job.priority = 1;
     job.state = JobState::kDelayed;
     if (delay > 0) job.due = model_.utc + delay;
@@ -327,7 +388,9 @@ class History {
   GroupsModel model_;
   Shares shares_;
   ClientId client_ = 0;
-  std::vector<JobId> held_;
+  ClientId waiter_ = 0;
+  bool waits_ = false;
+  std::vector<std::pair<ClientId, JobId>> held_;
 };
 
 TEST(EngineGroupsModel, RandomHistories) {

@@ -344,6 +344,33 @@ TEST_F(EngineGroups, PeeksAndKicksReachAllGroups) {
   EXPECT_FALSE(engine.peek_buried(producer, queue.now()));
 }
 
+TEST_F(EngineGroups, APeekEndsThoughWhatItHasFoundIsGone) {
+  for (Millis i = 0; i < 20; ++i)
+    put("g" + std::to_string(i), std::to_string(i), {.due_in = kDay + i});
+  DelayedPeek peek;
+  engine.peek_delayed(producer, queue.now(), peek);
+  EXPECT_FALSE(peek.done) << "it looks at 16 groups at once";
+  engine.kick_job(queue.now(), 1);
+  while (!peek.done) engine.peek_delayed(producer, queue.now(), peek);
+  EXPECT_EQ(queue.body(peek.found), "1");
+}
+
+TEST_F(EngineGroups, NumbersAreGivenAgainWhenAllWereGiven) {
+  Changes last;
+  last.tubes.push_back({.number = UINT32_MAX - 1,
+                        .name = "last",
+                        .settings = detail::Rare(TubeSettings{.weight = 2})});
+  queue.store().append(last);
+  queue.restart();
+  Engine& again = queue.engine();
+  const ClientId client = again.connect();
+  for (const char* group : {"a", "b"}) queue.put(client, "x", {.due_in = kDay, .group = group});
+  EXPECT_EQ(again.job_stats(queue.now(), 1)->record.tube, 2u) << "1 is that of the tube default";
+  EXPECT_EQ(again.job_stats(queue.now(), 2)->record.tube, 3u);
+  EXPECT_EQ(kick_all(again, client, queue.now(), 9), 2u);
+  again.check_invariants();
+}
+
 TEST_F(EngineGroups, AreCountedByDueTime) {
   put("a", "x", {.due_in = 90'000});
   put("b", "x", {.due_in = 30'000});
@@ -408,6 +435,47 @@ TEST_F(EngineGroups, TheLimitOfATubeHoldsForAllGroupsTogether) {
   queue.wait(other);
   EXPECT_TRUE(engine.remove(worker, queue.now(), 4).done) << "b1";
   EXPECT_EQ(queue.deliveries(), Words{"3:b2"});
+}
+
+// Each of ten small groups waits for its ten turns, and not for what the large one has.
+TEST_F(EngineGroups, AHundredThousandJobsOfOneGroupHoldBackNoOther) {
+  for (int i = 0; i < 100'000; ++i) put("large", "z");
+  for (char group = 'a'; group < 'a' + 10; ++group) put_many(std::string(1, group), 10);
+  const auto got = shares(11 * 10 + 1);
+  for (char group = 'a'; group < 'a' + 10; ++group) EXPECT_EQ(got.at(group), 10) << group;
+  EXPECT_EQ(got.at('z'), 11);
+  engine.check_invariants();
+}
+
+TEST_F(EngineGroups, AGroupAtItsLimitIsServedInItsTurnAgain) {
+  engine.set_group(queue.now(), "default", "a", {.limits = {.max_running = 1}});
+  engine.set_group(queue.now(), "default", "b", {.limits = {.max_running = 1}});
+  put_many("a", 3);
+  put_many("b", 3);
+  EXPECT_EQ(reserve_many(3), "a1 b1 TIMED_OUT");
+  queue.wait(other);
+  queue.wait(producer);
+  EXPECT_TRUE(engine.remove(worker, queue.now(), 4).done) << "b1";
+  EXPECT_EQ(queue.deliveries(), Words{"3:b2"});
+  EXPECT_TRUE(engine.release(worker, queue.now(), 1, 0, 0).done) << "a1";
+  EXPECT_EQ(queue.deliveries(), Words{"1:a1"});
+  engine.check_invariants();
+}
+
+// What ends a reservation without a word of its worker makes room, too.
+TEST_F(EngineGroups, AGroupAtItsLimitIsServedWhenAWorkerIsLost) {
+  engine.set_group(queue.now(), "default", "a", {.limits = {.max_running = 1}});
+  put("a", "a1", {.ttr = 5'000});
+  put("a", "a2", {.priority = 1});
+  EXPECT_EQ(reserve_many(2), "a1 TIMED_OUT");
+  queue.wait(other);
+  queue.pass(5'000);
+  EXPECT_EQ(queue.deliveries(), Words{"3:a1"});
+  queue.wait(producer);
+  engine.disconnect(other, queue.now());
+  queue.pass(1);
+  EXPECT_EQ(queue.deliveries(), Words{"1:a1"});
+  engine.check_invariants();
 }
 
 // Ready jobs of a tube that has other groups, as many as there are, cost the same.

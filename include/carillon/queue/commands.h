@@ -207,10 +207,11 @@ struct DelayedPeek {
   bool done = false;
 
   // Of the engine: where in the store the next step goes on, and the first one that was found so
-  // far, if the tube has groups.
+  // far, if the tube has groups. `any`: such a one has left meanwhile, so the next one will do.
   std::uint32_t lane = 0;
   DueKey next{};
   DueKey best{};
+  bool any = false;
 };
 
 // How long a list of all tubes is.

@@ -162,7 +162,7 @@ void Engine::peek_delayed(ClientId id, Now now, DelayedPeek& peek) {
   if (lane != nullptr && lane->is_lane() && lane->record.number != peek.lane) peek.next = {};
   for (std::size_t looks = 0; lane != nullptr && looks < kLanesAtOnce; ++looks) {
     if (!first_delayed(s, *lane, peek)) return;
-    lane = tube.lane_after(*lane);
+    lane = peek.any && peek.best != DueKey() ? nullptr : tube.lane_after(*lane);
     peek.lane = lane == nullptr ? UINT32_MAX : lane->record.number;
     peek.next = {};
   }
@@ -173,7 +173,7 @@ void Engine::peek_delayed(ClientId id, Now now, DelayedPeek& peek) {
   if (best && s.state_of(*best) == JobState::kDelayed) {
     peek.found = s.view(*best);
   } else {
-    peek = {};  // it has left meanwhile
+    peek = {.found = {}, .any = true};  // it has left meanwhile
   }
 }
 

@@ -64,6 +64,7 @@ struct Engine::State : EngineMemory {
   void forget_lane(const Tube& tube, std::string_view group);  // if it is not needed
   // The same without a limit.
   Tube& made_tube(std::string_view name);
+  std::uint32_t free_number();  // for a new tube
   // Throws OverLimit if there may be no more tubes and watches than there are.
   void refuse_more_tubes() const;
   // Makes a tube, or a lane. REQUIRES: no tube has its name or number; it has its head.

@@ -31,22 +31,27 @@ Tube& Engine::State::tube_named(std::string_view name) {
 
 Tube& Engine::State::made_tube(std::string_view name) {
   if (Tube* tube = tubes.find(name)) return *tube;
-  while (tubes.find(next_tube) != nullptr) ++next_tube;
   TubeRecord record;
-  record.number = next_tube;
+  record.number = free_number();
   record.name = name;
   Tube& tube = add_tube(std::move(record));
   ++next_tube;
   return tube;
 }
 
+// Groups come and go with their jobs, so all numbers may have been given once. 0 is of no tube, and
+// the last number has none after it (Tube::lane_after).
+std::uint32_t Engine::State::free_number() {
+  while (next_tube == 0 || next_tube == UINT32_MAX || tubes.find(next_tube) != nullptr) ++next_tube;
+  return next_tube;
+}
+
 Tube& Engine::State::lane_named(Tube& tube, std::string_view group) {
   if (group.empty()) return tube;
   if (Tube* lane = tubes.find(tube, group)) return *lane;
   refuse_more_tubes();
-  while (tubes.find(next_tube) != nullptr) ++next_tube;
   TubeRecord record;
-  record.number = next_tube;
+  record.number = free_number();
   record.name = group;
   record.head = tube.record.number;
   Tube& lane = add_tube(std::move(record));
