@@ -313,8 +313,9 @@ export class Client {
   }
 
   /**
-   * Puts a job. Options: delay, due, pri, ttr, key, onConflict, keyWindow, maxAttempts, backoff,
-   * jitter, lost. Rejects with IsReserved if a worker holds the job that it should replace.
+   * Puts a job. Options: delay, due, pri, ttr, key, onConflict, keyWindow, group, maxAttempts,
+   * backoff, jitter, lost. Rejects with IsReserved if a worker holds the job that it should
+   * replace.
    * @returns {Promise<{id: number, result: "INSERTED"|"REPLACED"|"EXISTS"}>}
    */
   async put(body, options = {}) {

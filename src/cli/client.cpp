@@ -348,4 +348,8 @@ std::optional<StatsFields> Client::stats_tube(std::string_view tube) {
   return ask_stats(fmt::format("stats-tube {}", tube));
 }
 
+std::optional<StatsFields> Client::stats_group(std::string_view tube, std::string_view group) {
+  return ask_stats(fmt::format("stats-group {} {}", tube, group));
+}
+
 }  // namespace carillon::cli

@@ -287,6 +287,7 @@ class Client {
   // ending, worker, error).
   std::vector<StatsFields> story(std::uint64_t id);
   std::optional<StatsFields> stats_tube(std::string_view tube);
+  std::optional<StatsFields> stats_group(std::string_view tube, std::string_view group);
 
   // Throws Failure if the server does not know `verb`: it would carry out the body that follows the
   // verb as commands. `probe` is a command without an effect, as old as the verb.

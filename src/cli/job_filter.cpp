@@ -27,13 +27,13 @@ std::string parse_prefix(const std::string& text) {
       "\"{}\": a key begins with 1 to 200 bytes, and no space, quote or control character", text));
 }
 
+}  // namespace
+
 std::string parse_group(const std::string& text) {
   if (server::beanstalk::is_key(text) && text.front() != '"') return text;
   throw std::invalid_argument(fmt::format(
       "\"{}\": a group has 1 to 200 bytes, and no space, quote or control character", text));
 }
-
-}  // namespace
 
 std::uint64_t parse_moment(const std::string& text) {
   if (text.find_first_of("T:") != std::string::npos) return server::parse_timestamp(text);

@@ -30,6 +30,9 @@ struct JobFilter {
 // Adds the options to the command. `states` are those that --state may name, for the help.
 void add_filter_options(CLI::App& command, JobFilter& filter, std::string_view states);
 
+// Returns the name of a group. Throws std::invalid_argument.
+std::string parse_group(const std::string& text);
+
 // Returns UTC ms: of a duration (1h, from now), or of an RFC 3339 time. Throws
 // std::invalid_argument.
 std::uint64_t parse_moment(const std::string& text);

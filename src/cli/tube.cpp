@@ -14,6 +14,7 @@
 #include "cli/arguments.h"
 #include "cli/client.h"
 #include "cli/commands.h"
+#include "cli/job_filter.h"
 #include "cli/output.h"
 #include "cli/stats_fields.h"
 #include "server/beanstalk/job_options.h"
@@ -29,12 +30,17 @@ Examples:
   carillon tube set api --rate 100/1m --burst 5
   carillon tube set api --rate 0
   carillon tube set mail --max-attempts 8 --backoff 10s..1h --jitter 20%
-  carillon tube show api          what is set, and how many jobs run)";
+  carillon tube set api --group acme --weight 3 --max-running 2
+  carillon tube show api          what is set, and how many jobs run
+  carillon tube show api --group acme)";
 
 // Of the reply to stats-tube, what `show` shows: how many jobs there are, and what is set.
-constexpr std::array<std::string_view, 14> kShown = {"name",
+constexpr std::array<std::string_view, 17> kShown = {"name",
+                                                     "group",
+                                                     "tube",
                                                      "current-jobs-ready",
                                                      "current-jobs-reserved",
+                                                     "weight",
                                                      "max-running",
                                                      "rate",
                                                      "rate-period-ms",
@@ -51,6 +57,7 @@ struct Request {
   server::Address server;
   std::string action;
   std::string tube;
+  std::string group;
   std::string options;
   bool json = false;
 };
@@ -63,12 +70,14 @@ std::string parse_action(const std::string& text) {
 void set(const Request& request) {
   using server::beanstalk::OptionsOf;
   if (request.options.empty()) throw UsageError("write what to set, as --max-running 10");
+  const std::string group = request.group.empty() ? "" : "group=" + request.group + " ";
+  const std::string options = group + request.options;
   try {
-    server::beanstalk::parse_job_options(request.options, OptionsOf::kTube);
+    server::beanstalk::parse_job_options(options, OptionsOf::kTube);
   } catch (const std::invalid_argument& error) {
     throw UsageError(fmt::format("--{}", error.what()));
   }
-  Client(Stream::connect(request.server)).set_tube(request.tube, request.options);
+  Client(Stream::connect(request.server)).set_tube(request.tube, options);
 }
 
 void show(const Request& request) {
@@ -76,7 +85,12 @@ void show(const Request& request) {
     throw UsageError(
         fmt::format("--{} is for set", request.options.substr(0, request.options.find('='))));
   Client client(Stream::connect(request.server));
-  const auto stats = client.stats_tube(request.tube);
+  const auto stats = request.group.empty() ? client.stats_tube(request.tube)
+                                           : client.stats_group(request.tube, request.group);
+  if (!stats && !request.group.empty()) {
+    throw Failure(fmt::format("tube {} has no group {}: nothing is set for it, and it has no jobs",
+                              request.tube, request.group));
+  }
   if (!stats) {
     throw Failure(fmt::format(
         "tube {} does not exist: nothing is set for it, it has no jobs, and nobody uses it",
@@ -105,6 +119,9 @@ void add_tube(CLI::App& app, int& exit_code) {
     };
     add_text(command, "--" + name, add, description).type_name(type);
   };
+  add_value(command, "--group", request->group, parse_group, "Of this group alone")
+      .type_name("GROUP");
+  option("weight", "N", "Of --group: it gets so many times as many turns (1)");
   option("max-running", "N", "At most so many jobs are with workers at once");
   option("rate", "N/TIME", "So many go out in a time, evenly: 100/1m");
   option("burst", "N", "Of --rate: so many at once after a rest (1)");

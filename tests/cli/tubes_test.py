@@ -105,8 +105,31 @@ class TubesTest(CliCase):
         why = f"carillon tube: tube {self.tube} does not exist: nothing is set for it, it has no"
         self.fails(f"{why} jobs, and nobody uses it", "tube", "show", self.tube)
 
+    def test_the_settings_of_a_group(self):
+        self.carillon("tube", "set", self.tube, "--group", "a", "--weight", "3")
+        self.carillon("tube", "set", self.tube, "--group", "a", "--max-running", "2")
+        shown = json.loads(self.carillon("tube", "show", self.tube, "--group", "a", "--json"))
+        self.assertEqual(
+            shown,
+            {
+                "group": "a",
+                "tube": self.tube,
+                "current-jobs-ready": 0,
+                "current-jobs-reserved": 0,
+                "weight": 3,
+                "max-running": 2,
+            },
+        )
+        options = ("--group", "a", "--weight", "1", "--max-running", "0")
+        self.carillon("tube", "set", self.tube, *options)
+        why = f"carillon tube: tube {self.tube} has no group a: nothing is set for it, and it has"
+        self.fails(f"{why} no jobs", "tube", "show", self.tube, "--group", "a")
+
     def test_what_is_wrong_with_a_setting_is_named(self):
         for options, why in (
+            (("--weight", "2"), "--weight: needs a group"),
+            (("--group", "a", "--lost", "fails"), "--lost: does not go with group"),
+            (("--group", "a"), "write what to set, as --max-running 10"),
             ((), "write what to set, as --max-running 10"),
             (("--rate", "5"), '--rate: "5": 0, or 1 to 1000000 in a duration, as 100/1m'),
             (("--max-running", "-1"), '--max-running: "-1": not a number from 0 to 4294967295'),
