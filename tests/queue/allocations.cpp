@@ -6,6 +6,7 @@
 namespace carillon::queue {
 
 constinit thread_local std::size_t allocated_bytes = 0;
+constinit thread_local std::size_t failing_allocation = 0;
 
 }  // namespace carillon::queue
 
@@ -13,6 +14,8 @@ namespace {
 
 void* allocate(std::size_t size) noexcept {
   carillon::queue::allocated_bytes += size;
+  std::size_t& failing = carillon::queue::failing_allocation;
+  if (failing > 0 && --failing == 0) return nullptr;
   return std::malloc(size == 0 ? 1 : size);
 }
 

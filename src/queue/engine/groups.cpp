@@ -63,8 +63,7 @@ Groups::~Groups() {
   head_.turn.reset();
 }
 
-void Groups::add(Tube& lane) {
-  lane.turn = std::make_unique<Turn>(lane, head_);
+void Groups::add(Tube& lane) noexcept {
   numbers_.insert(*lane.turn);
   ++lanes_;
   sums.scheduled += lane.record.scheduled;

@@ -63,8 +63,8 @@ class Groups {
   Groups(const Groups&) = delete;
   Groups& operator=(const Groups&) = delete;
 
-  // The tube is a lane from now on.
-  void add(Tube& lane);
+  // The tube is a lane from now on. REQUIRES: it has its `turn`.
+  void add(Tube& lane) noexcept;
   // REQUIRES: it has no jobs in memory.
   void remove(Tube& lane);
   bool empty() const { return lanes_ == 0; }

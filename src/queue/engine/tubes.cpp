@@ -71,18 +71,21 @@ Tube& Engine::State::add_tube(TubeRecord record) {
   made->position = order.size();
   made->made = tubes_made;
   order.push_back(made.get());
+  const bool is_first_lane = head != nullptr && !head->groups;
   try {
+    if (is_first_lane) head->groups = std::make_unique<Groups>(*head);
+    if (head != nullptr) made->turn = std::make_unique<Turn>(*made, *head);
     Tube& tube = tubes.add(std::move(made));
     ++tubes_made;
     if (head == nullptr) {
       name_bytes += tube.record.name.size();
-      return tube;
+    } else {
+      head->groups->add(tube);
     }
-    if (!head->groups) head->groups = std::make_unique<Groups>(*head);
-    head->groups->add(tube);
     return tube;
   } catch (...) {
     order.pop_back();
+    if (is_first_lane) head->groups.reset();
     throw;
   }
 }
