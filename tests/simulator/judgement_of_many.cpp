@@ -33,7 +33,8 @@ void Model::kick(const Case& c, bool whole) {
   const auto jobs = tubes_.find(c.client.tube_in_use);
   const std::set<JobId> none;
   const std::set<JobId>& all = jobs == tubes_.end() ? none : jobs->second;
-  if (c.client.kicked == 0) {
+  const bool first_part = c.client.kicked == 0;  // later ones may pass over new jobs
+  if (first_part) {
     c.client.kicks_buried =
         std::any_of(all.begin(), all.end(), [this](JobId id) { return jobs_.at(id).burial != 0; });
   }
@@ -49,7 +50,7 @@ void Model::kick(const Case& c, bool whole) {
   std::set<JobId> kicked;
   for (const JobId id : history_.changed()) {
     if (is_end_of_attempt(id)) {
-      judge_end_of_attempt(id);
+      c.client.kicked += judge_kicked_and_gone(id);
     } else if (!scheduled_.contains(id) || history_.before(id)) {
       kicked.insert(id);
     }
@@ -62,7 +63,6 @@ void Model::kick(const Case& c, bool whole) {
   }
   const bool wants_more =
       whole && kicked.size() < c.command.bound && !c.excuses.fails && !may_call_ready(c);
-  const bool first_part = c.client.kicked == 0;  // later ones may pass over new jobs
   for (const JobId id : all) {
     if (first_part && !kicked.contains(id) && fits(jobs_.at(id)) == Is::kYes &&
         (wants_more || (has_order(buried) && rank(id) < last)))
@@ -76,6 +76,16 @@ void Model::kick(const Case& c, bool whole) {
     follow_record(id, c.now);
   }
   c.client.kicked += kicked.size();
+}
+
+// A job whose cancel was asked for is gone as soon as it is kicked, in the same command. Returns 1
+// if it was kicked before.
+std::uint64_t Model::judge_kicked_and_gone(JobId id) {
+  const auto job = jobs_.find(id);
+  const bool was_kicked =
+      job != jobs_.end() && history_.before(id)->history.kicks > job->second.record.history.kicks;
+  judge_end_of_attempt(id);
+  return was_kicked ? 1 : 0;
 }
 
 void Model::judge_kick_job(const Case& c) {

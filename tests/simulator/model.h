@@ -248,6 +248,7 @@ class Model {
   void judge_peek(const Case& c);
   void judge_kick(const Case& c);
   void kick(const Case& c, bool whole);
+  std::uint64_t judge_kicked_and_gone(queue::JobId id);
   void judge_kick_job(const Case& c);
   void judge_tubes(const Case& c);
   void judge_stats(const Case& c);
