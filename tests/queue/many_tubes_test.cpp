@@ -138,8 +138,10 @@ TEST(ManyTubes, AStartTakesTimeInProportionToThem) {
     }
     return best;
   };
+  // Four times as many take four times as long, and up to six while other programs use the caches;
+  // if each tube cost a look at all others, it would be sixteen.
   const double few = start(15'000);
-  EXPECT_LT(start(60'000), 6 * few) << few;
+  EXPECT_LT(start(60'000), 10 * few) << few;
 }
 
 }  // namespace
