@@ -25,14 +25,6 @@ std::string_view key(std::string_view text) {
   return text;
 }
 
-std::string_view group(std::string_view text) {
-  if (!is_key(text)) {
-    refuse_option(fmt::format("{}: a group has 1 to {} bytes, and no space or control character",
-                              quoted(text), queue::kMaxGroup));
-  }
-  return text;
-}
-
 std::uint32_t weight(std::string_view text) {
   const auto value = number(text);
   if (!value || *value == 0 || *value > queue::kMostWeight)
@@ -126,7 +118,7 @@ bool ask(std::string_view text) {
 
 struct Option {
   std::string_view name;
-  unsigned of;  // bits of OptionsOf
+  unsigned of;  // bits of OptionsOf, and kGroup
   bool (*is_set)(const JobOptions&);
   void (*set)(JobOptions&, std::string_view);
 };
@@ -148,6 +140,8 @@ constexpr unsigned kCancel = bit(OptionsOf::kCancel);
 constexpr unsigned kBatch = bit(OptionsOf::kBatch);
 constexpr unsigned kReserve = bit(OptionsOf::kReserve);
 constexpr unsigned kBury = bit(OptionsOf::kBury);
+// Of those of kTube, with kTube: may be set for a group.
+constexpr unsigned kGroup = 2 * kBury;
 
 constexpr std::array kOptions = {
     option<&JobOptions::priority, number_u32>("pri", kPut | kPatch | kFail | kBury),
@@ -162,18 +156,19 @@ constexpr std::array kOptions = {
            [](JobOptions& options, std::string_view text) { options.key = key(text); }},
     option<&JobOptions::on_conflict, on_conflict>("on-conflict", kPut),
     option<&JobOptions::key_window, duration>("key-window", kPut),
-    Option{"group", kPut | kTube, [](const JobOptions& options) { return !options.group.empty(); },
+    Option{"group", kPut | kTube | kGroup,
+           [](const JobOptions& options) { return !options.group.empty(); },
            [](JobOptions& options, std::string_view text) { options.group = group(text); }},
-    option<&JobOptions::weight, weight>("weight", kTube),
+    option<&JobOptions::weight, weight>("weight", kTube | kGroup),
     option<&JobOptions::body, number_u32>("body", kPatch),
     option<&JobOptions::max_attempts, number_u32>("max-attempts", kPut | kTube | kFail),
     option<&JobOptions::backoff, backoff>("backoff", kPut | kTube),
     option<&JobOptions::jitter, percent>("jitter", kPut | kTube),
     option<&JobOptions::lost_fails, lost_fails>("lost", kPut | kTube),
     option<&JobOptions::refuses_puts, refuses_puts>("puts", kTube),
-    option<&JobOptions::max_running, number_u32>("max-running", kTube),
-    option<&JobOptions::rate, rate>("rate", kTube),
-    option<&JobOptions::burst, burst>("burst", kTube),
+    option<&JobOptions::max_running, number_u32>("max-running", kTube | kGroup),
+    option<&JobOptions::rate, rate>("rate", kTube | kGroup),
+    option<&JobOptions::burst, burst>("burst", kTube | kGroup),
     option<&JobOptions::ask, ask>("reserved", kCancel),
     Option{"once", kBatch, [](const JobOptions& options) { return !options.once.empty(); },
            [](JobOptions& options, std::string_view text) { options.once = key(text); }},
@@ -220,11 +215,7 @@ void check_settings(const JobOptions& options) {
   if (options.weight && options.group.empty()) refuse_option("weight: needs a group");
   if (options.group.empty()) return;
   for (const Option& option : kOptions) {
-    constexpr std::array<std::string_view, 5> kOfGroups = {"group", "weight", "max-running", "rate",
-                                                           "burst"};
-    const bool is_of_groups =
-        std::find(kOfGroups.begin(), kOfGroups.end(), option.name) != kOfGroups.end();
-    if ((option.of & kTube) != 0 && !is_of_groups && option.is_set(options))
+    if ((option.of & kGroup) == 0 && option.is_set(options))
       refuse_option(fmt::format("{}: does not go with group", option.name));
   }
 }

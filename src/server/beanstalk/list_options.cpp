@@ -53,11 +53,7 @@ void set_key_prefix(ListOptions& options, std::string_view text) {
 }
 
 void set_group(ListOptions& options, std::string_view text) {
-  if (!is_key(text)) {
-    refuse_option(fmt::format("{}: a group has 1 to {} bytes, and no space or control character",
-                              quoted(text), queue::kMaxGroup));
-  }
-  options.filter.group = text;
+  options.filter.group = group(text);
 }
 
 void set_after(ListOptions& options, std::string_view text) {

@@ -81,6 +81,14 @@ queue::Millis duration(std::string_view text) {
   return static_cast<queue::Millis>(parse_duration(text).count());
 }
 
+std::string_view group(std::string_view text) {
+  if (!is_key(text)) {
+    refuse_option(fmt::format("{}: a group has 1 to {} bytes, and no space or control character",
+                              quoted(text), queue::kMaxGroup));
+  }
+  return text;
+}
+
 queue::Millis ttr(std::string_view text) {
   const queue::Millis value = duration(text);
   if (value < queue::kMinTtr || value > queue::kMaxTtr)

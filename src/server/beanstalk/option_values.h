@@ -41,6 +41,8 @@ std::optional<std::uint64_t> number(std::string_view text);
 std::uint32_t number_u32(std::string_view text);
 // Milliseconds (server/duration.h).
 queue::Millis duration(std::string_view text);
+// The name of a group: what a key may be.
+std::string_view group(std::string_view text);
 // A duration from queue::kMinTtr to queue::kMaxTtr.
 queue::Millis ttr(std::string_view text);
 // Milliseconds since 1970, or RFC 3339 (server/timestamp.h).
