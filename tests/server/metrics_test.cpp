@@ -35,7 +35,7 @@ TEST(Exposition, NamesACounterAsEachFormatHasIt) {
 TEST(Exposition, CountsTheBucketsOfAHistogramUp) {
   Histogram histogram;
   histogram.observe(0.0001);
-  histogram.observe(0.0002, 3);
+  for (int n = 0; n < 3; ++n) histogram.observe(0.0002);
   histogram.observe(61);
   const auto text_in = [&](Format format) {
     Exposition text(format);

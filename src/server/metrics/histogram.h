@@ -24,11 +24,11 @@ class Histogram {
                                          1.0,    2.5,     5.0,    10.0,  60.0};
 
   // O(log buckets).
-  void observe(double seconds, std::uint64_t times = 1) {
+  void observe(double seconds) {
     const auto bucket = std::lower_bound(kBounds.begin(), kBounds.end(), seconds) - kBounds.begin();
-    counts_[static_cast<std::size_t>(bucket)] += times;
-    count_ += times;
-    sum_ += seconds * static_cast<double>(times);
+    ++counts_[static_cast<std::size_t>(bucket)];
+    ++count_;
+    sum_ += seconds;
   }
 
   std::uint64_t count_of(std::size_t bucket) const { return counts_[bucket]; }
