@@ -43,6 +43,26 @@ Numbers numbers(VirtualQueue& queue) {
   return of_tube;
 }
 
+// A job that comes to its second worker is not late again.
+TEST(EngineLateness, CountsFromTheDueTimeToTheFirstWorker) {
+  VirtualQueue queue(EngineOptions{});
+  const ClientId client = queue.engine().connect();
+  queue.put(client, "at once");
+  const JobId delayed = queue.put(client, "delayed", {.due_in = 1'000, .ttr = 1'000});
+  queue.reserve(client);
+  queue.pass(1'007);
+  EXPECT_EQ(queue.engine().stats().fired, 1u);
+  EXPECT_EQ(queue.reserve(client), "delayed");
+  const auto lateness = [&] { return queue.engine().stats().lateness; };
+  EXPECT_EQ(lateness().jobs[0], 1u) << "at most 1 ms";
+  EXPECT_EQ(lateness().jobs[3], 1u) << "5 to 10 ms";
+  EXPECT_EQ(lateness().total, 7u);
+  queue.pass(1'000);
+  EXPECT_EQ(queue.engine().job_stats(queue.now(), delayed)->state, JobState::kReady);
+  EXPECT_EQ(queue.reserve(client), "delayed");
+  EXPECT_EQ(lateness().total, 7u);
+}
+
 TEST(EngineCounts, ReadyJobsThatAreNotLoadedCountAsReady) {
   VirtualQueue queue({.max_loaded_per_tube = 10, .step = 7});
   const ClientId client = queue.engine().connect();

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -53,6 +54,30 @@ TEST_F(EngineKeysTest, EachTubeHasItsOwnKeys) {
   EXPECT_EQ(put("k", "b").result, Result::kInserted);
   EXPECT_EQ(engine.job_with_key(producer, "k"), 2U);
   EXPECT_EQ(engine.job_with_key(worker, "k"), 1U);
+}
+
+TEST_F(EngineKeysTest, AttributesStayWithTheirJob) {
+  engine.put(producer, queue.now(), {.key = "k", .attributes = "a=1"}, "x");
+  queue.restart();
+  const ClientId again = queue.engine().connect();
+  EXPECT_EQ(queue.engine().job_stats(queue.now(), 1)->record.extras->attributes, "a=1");
+  const auto put = [&](std::string_view text) {
+    return queue.engine().put(again, queue.now(),
+                              {.key = "k", .on_conflict = OnConflict::kReplace, .attributes = text},
+                              "y");
+  };
+  EXPECT_EQ(put("b=2").result, Result::kReplaced);
+  const auto now = [&] { return queue.engine().job_stats(queue.now(), 1)->record.extras; };
+  EXPECT_EQ(now()->attributes, "b=2");
+  queue.engine().patch(queue.now(), 1, {.priority = 3});
+  EXPECT_EQ(now()->attributes, "b=2");
+  queue.engine().patch(queue.now(), 1, {.attributes = "c=3"});
+  EXPECT_EQ(now()->attributes, "c=3");
+  EXPECT_EQ(put("").result, Result::kReplaced);
+  EXPECT_EQ(now()->attributes, "");
+  const std::string large(kMaxAttributes + 1, 'x');
+  EXPECT_THROW(put(large), std::invalid_argument);
+  EXPECT_THROW(queue.engine().patch(queue.now(), 1, {.attributes = large}), std::invalid_argument);
 }
 
 TEST_F(EngineKeysTest, AKeyIsFreeWhenItsJobIsGone) {

@@ -161,9 +161,11 @@ class History {
         return agree([&] { return engine().bury(client, now(), id, priority).done; },
                      [&] { return model_.bury(client, id, priority); });
       }
-      case 8:
-        return agree([&] { return engine().touch(client, now(), id).done; },
-                     [&] { return model_.touch(client, id); });
+      case 8: {
+        const auto ttr = one_in(2) ? std::nullopt : std::optional<Millis>(below(3'000));
+        return agree([&] { return engine().touch(client, now(), id, ttr).done; },
+                     [&] { return model_.touch(client, id, ttr); });
+      }
       case 9:
         return agree([&] { return engine().remove(client, now(), id).done; },
                      [&] { return model_.remove(client, id); });

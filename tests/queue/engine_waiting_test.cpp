@@ -90,6 +90,18 @@ TEST_F(EngineWaiting, ATtrOfLessThanASecondBecomesASecond) {
   EXPECT_EQ(counts().ready, 1u);
 }
 
+TEST_F(EngineWaiting, TouchSetsTheEndOfTheTtrForOnce) {
+  const JobId id = queue.put(producer, "long", {.ttr = 2'000});
+  ASSERT_EQ(queue.reserve(worker), "long");
+  EXPECT_TRUE(engine.touch(worker, queue.now(), id, 5'000).done);
+  queue.pass(4'999);
+  EXPECT_EQ(state(id), JobState::kReserved);
+  EXPECT_TRUE(engine.touch(worker, queue.now(), id).done);
+  EXPECT_EQ(engine.job_stats(queue.now(), id)->time_left, 1'999u) << "the job's own ttr";
+  EXPECT_TRUE(engine.touch(worker, queue.now(), id, 0).done);
+  EXPECT_EQ(engine.job_stats(queue.now(), id)->time_left, 999u) << "kMinTtr";
+}
+
 TEST_F(EngineWaiting, TouchBeginsTheTtrAnew) {
   const JobId id = queue.put(producer, "long", {.ttr = 2'000});
   ASSERT_EQ(queue.reserve(worker), "long");

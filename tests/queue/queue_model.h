@@ -277,9 +277,9 @@ class QueueModel {
     return true;
   }
 
-  bool touch(std::uint64_t client, JobId id) {
+  bool touch(std::uint64_t client, JobId id, std::optional<Millis> ttr = std::nullopt) {
     if (!holds(client, id)) return false;
-    jobs[id].deadline = utc_ + jobs[id].ttr;
+    jobs[id].deadline = utc_ + std::max(kMinTtr, ttr.value_or(jobs[id].ttr));
     jobs[id].armed_as = ++order_;
     return true;
   }

@@ -155,7 +155,8 @@ class RandomHistory {
                                               .death = Death::kAttempts,
                                               .has_story = true,
                                               .expires = below(1'000),
-                                              .at_expiry = AtExpiry::kDead});
+                                              .at_expiry = AtExpiry::kDead,
+                                              .attributes = std::string(below(9), 'a')});
       return {before, changed, body};
     }
     return {before, changed, {}};

@@ -47,7 +47,7 @@ std::uint64_t hash_of(const queue::JobRecord& record) {
         std::uint64_t{extras.cancel_asked}, extras.expires,
         static_cast<std::uint64_t>(extras.at_expiry)})
     hash = mix(hash, field);
-  return mix(mix(hash, extras.key), hash_of(extras.retry));
+  return mix(mix(mix(hash, extras.key), extras.attributes), hash_of(extras.retry));
 }
 
 std::uint64_t hash_of(const queue::TubeRecord& tube) {

@@ -55,6 +55,8 @@ struct PutOrder {
   std::string_view group = {};
   // If it is not RetryPolicy(), it counts instead of the tube's.
   RetryPolicy retry = {};
+  // JobExtras::attributes: at most kMaxAttributes bytes.
+  std::string_view attributes = {};
   // When the job expires (JobExtras::expires): in so many ms from now, if that is not 0, or at a
   // moment by the wall clock, which counts if it is given.
   Millis expires_in = 0;
@@ -142,6 +144,7 @@ struct Patch {
   std::optional<Millis> expires_in = {};
   std::optional<UtcMs> expires_at = {};
   std::optional<AtExpiry> at_expiry = {};
+  std::optional<std::string_view> attributes = {};
 };
 
 // The answer to a command for a job that nobody may have reserved.

@@ -149,8 +149,8 @@ class Engine {
   // Returns the name of the client's tube in use.
   const std::string& tube_in_use(ClientId client) const;
   // Puts a new job into the tube in use. A put that throws may use up an id. Throws StoreError also
-  // after kLastId was given, and std::invalid_argument if the key has more than kMaxKey bytes. A
-  // key costs one more look-up in the store.
+  // after kLastId was given, and std::invalid_argument if the key has more than kMaxKey bytes, or
+  // the attributes more than kMaxAttributes. A key costs one more look-up in the store.
   PutOutcome put(ClientId client, Now now, const PutOrder& order, std::string_view body);
 
   // The same for a body that comes in pieces, so that nobody has to hold all of it, and no call
@@ -216,8 +216,9 @@ class Engine {
   std::vector<Outcome> release_all(ClientId client, Now now, std::span<const JobId> ids,
                                    std::optional<Priority> priority, Millis delay);
   Outcome bury(ClientId client, Now now, JobId id, Priority priority);
-  // Lets the job's ttr begin anew. Appends nothing.
-  Outcome touch(ClientId client, Now now, JobId id);
+  // Lets the job's ttr begin anew; with `ttr` (ms, limited to kMinTtr .. kMaxTtr) it is over after
+  // this time, for once. Appends nothing.
+  Outcome touch(ClientId client, Now now, JobId id, std::optional<Millis> ttr = std::nullopt);
   // The attempt has failed: counts it, adds it to the job's story (retry.h), and buries the job if
   // it was the last one, else makes it ready or delayed. Without a policy there is no last one.
   // Throws std::out_of_range as `release` does.

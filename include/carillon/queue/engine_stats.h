@@ -5,6 +5,9 @@
 //   std::cout << all.jobs.ready << " jobs are ready";
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -65,6 +68,8 @@ struct TubeStats {
   // still be counted some calls after its wait.
   std::uint64_t waiting = 0;
   std::uint64_t deletes = 0;
+  // Jobs that have become dead.
+  std::uint64_t deaths = 0;
   std::uint64_t pauses = 0;
   // Milliseconds, as asked for by the pause that is in force; else 0.
   Millis pause = 0;
@@ -82,10 +87,31 @@ struct GroupStats {
   GroupSettings settings;
 };
 
+// How long after they were due jobs have gone out to their first workers.
+struct Lateness {
+  // Milliseconds; the last count is that of jobs which were later.
+  static constexpr std::array<Millis, 14> kBounds = {
+      1, 2, 5, 10, 25, 50, 100, 250, 1'000, 5'000, 10'000, 60'000, 600'000, 3'600'000};
+  // Jobs that were at most so late, and later than the bound before.
+  std::array<std::uint64_t, kBounds.size() + 1> jobs{};
+  // Of all of them together, in ms.
+  std::uint64_t total = 0;
+
+  void add(Millis late) {
+    const auto* const bound = std::lower_bound(kBounds.begin(), kBounds.end(), late);
+    ++jobs[static_cast<std::size_t>(bound - kBounds.begin())];
+    total += late;
+  }
+};
+
 struct EngineStats {
   JobCounts jobs;
   // How often a reserved job's ttr was over before its worker was done.
   std::uint64_t timeouts = 0;
+  // Delayed jobs in memory that have become ready because they were due.
+  std::uint64_t fired = 0;
+  // Since the engine was made; a job that is reserved by its id does not count.
+  Lateness lateness;
   std::uint64_t tubes = 0;
   // Clients that wait in a reserve.
   std::uint64_t waiting = 0;

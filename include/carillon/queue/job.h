@@ -79,6 +79,9 @@ inline constexpr std::size_t kMaxKey = 200;
 // The longest name of a group, in bytes.
 inline constexpr std::size_t kMaxGroup = 200;
 
+// The most bytes of JobExtras::attributes.
+inline constexpr std::size_t kMaxAttributes = 512;
+
 // What becomes of a job when an attempt to do its work has failed (retry.h).
 struct RetryPolicy {
   // Of so many failed attempts the last one buries the job. 0: none does.
@@ -133,6 +136,8 @@ struct JobExtras {
   // ready later, `at_expiry` says what becomes of it. 0: it does not expire.
   UtcMs expires = 0;
   AtExpiry at_expiry = AtExpiry::kDrop;
+  // What the caller wants to be kept with the job, and given back. The queue does not look at it.
+  std::string attributes = {};
   // Fields of the record that a newer version of Carillon has written, as their bytes. This version
   // keeps them, and writes them again with the record.
   std::string newer = {};

@@ -163,7 +163,10 @@ void Engine::State::finish_end(const PlannedEnd& end) {
     return;
   }
   detach(job);
-  if (end.after->buried()) return drop_from_memory(job);
+  if (end.after->buried()) {
+    ++job.tube->head().deaths;
+    return drop_from_memory(job);
+  }
   job.record = *end.after;
   job.history = end.after->history;
   job.sequence = last_sequence;

@@ -195,6 +195,7 @@ bool Engine::State::ripen(Tube& tube, std::size_t budget) {
     if (budget == 0) return false;
     detach(first);
     make_ready(first);
+    ++fired;
   }
   return true;
 }

@@ -52,6 +52,7 @@ ChangeOutcome Engine::patch(Now now, JobId id, const Patch& patch) {
   using Result = ChangeOutcome::Result;
   State& s = *state_;
   State::refuse_large(patch.body.value_or(std::string_view()));
+  State::check_attributes(patch.attributes.value_or(std::string_view()));
   s.advance(now);
   const std::optional<JobRecord> before = s.record_of(id);
   if (!before) return {.result = Result::kNone, .durable_at = s.last_sequence};
@@ -76,6 +77,7 @@ ChangeOutcome Engine::patch(Now now, JobId id, const Patch& patch) {
   }
   if (patch.expires_in || patch.expires_at) extras.expires = *expires;
   extras.at_expiry = patch.at_expiry.value_or(extras.at_expiry);
+  if (patch.attributes) extras.attributes = *patch.attributes;
   after.extras = detail::Rare(std::move(extras));
   s.add_change(before, after, patch.body.value_or(std::string_view()));
   const Sequence sequence = s.append();

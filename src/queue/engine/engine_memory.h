@@ -122,6 +122,8 @@ struct EngineMemory {
   std::uint64_t waiting = 0;  // clients
   std::size_t watches = 0;    // of all clients
   std::uint64_t timeouts = 0;
+  std::uint64_t fired = 0;
+  Lateness lateness;
   std::uint64_t far_counts = 0;  // tubes that have one
 };
 

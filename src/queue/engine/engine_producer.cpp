@@ -102,9 +102,16 @@ PlannedPut Engine::State::meet(Tube& tube, const PutOrder& order, JobId body_id)
   if (order.group.size() > kMaxGroup)
     throw std::invalid_argument("queue engine: a group has " + std::to_string(order.group.size()) +
                                 " bytes; the most is " + std::to_string(kMaxGroup));
+  check_attributes(order.attributes);
   if (!order.key.empty()) put.owner = store.find_key(tube.record.number, order.key);
   if (put.owner) plan_conflict(order, put);
   return put;
+}
+
+void Engine::State::check_attributes(std::string_view attributes) {
+  if (attributes.size() <= kMaxAttributes) return;
+  throw std::invalid_argument("attributes: " + std::to_string(attributes.size()) +
+                              " bytes; the most is " + std::to_string(kMaxAttributes));
 }
 
 // A body that has no id yet gets the id of its job; if it replaces another body, a new one.
@@ -120,7 +127,9 @@ PlannedPut Engine::State::plan_put(Tube& tube, const PutOrder& order, const Larg
   if (record.id == 0) record.id = body_id;
   put.outcome.id = record.id;
   const UtcMs expires = *expiry(order.expires_in, order.expires_at);
-  if (body_id != record.id || !order.key.empty() || order.retry != RetryPolicy() || expires != 0) {
+  const bool has_extras = body_id != record.id || !order.key.empty() ||
+                          order.retry != RetryPolicy() || expires != 0 || !order.attributes.empty();
+  if (has_extras) {
     record.extras =
         detail::Rare(JobExtras{.key = std::string(order.key),
                                .key_window = order.key_window,
@@ -128,6 +137,7 @@ PlannedPut Engine::State::plan_put(Tube& tube, const PutOrder& order, const Larg
                                .retry = order.retry,
                                .expires = expires,
                                .at_expiry = expires != 0 ? order.at_expiry : AtExpiry::kDrop,
+                               .attributes = std::string(order.attributes),
                                .newer = {}});
   }
   if (!order.key.empty() && !put.before)

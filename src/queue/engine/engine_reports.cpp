@@ -195,6 +195,7 @@ std::optional<TubeStats> Engine::tube_stats(Now now, std::string_view name) {
   stats.watching = tube->watchers;
   stats.waiting = tube->waiting.size();
   stats.deletes = tube->deletes;
+  stats.deaths = tube->deaths;
   stats.pauses = tube->pauses;
   stats.settings = *tube->record.settings;
   if (tube->paused()) {
@@ -229,6 +230,8 @@ EngineStats Engine::stats() const {
   stats.jobs.loaded = s.jobs.size();
   stats.waiting = s.waiting;
   stats.timeouts = s.timeouts;
+  stats.fired = s.fired;
+  stats.lateness = s.lateness;
   stats.tubes = s.tube_order.size();
   stats.tubes_without_room = s.far_counts;
   return stats;

@@ -133,6 +133,7 @@ struct Engine::State : EngineMemory {
 
   // Throws std::invalid_argument if a body of one call has more than kBodyPiece bytes.
   static void refuse_large(std::string_view body);
+  static void check_attributes(std::string_view attributes);
   // Looks at what a put into the tube meets. The spread is drawn from `body_id`. Gathers nothing.
   PlannedPut meet(Tube& tube, const PutOrder& order, JobId body_id);
   // Returns when a job expires (0: never), as PutOrder and Patch say; none if after kLastDue.

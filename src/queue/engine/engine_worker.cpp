@@ -14,7 +14,6 @@ namespace carillon::queue {
 
 namespace {
 
-// Returns `job` if the client holds it, else nullptr.
 // So many tubes that exist may be watched by each client, whatever the others do.
 constexpr std::size_t kOwnWatches = 16;
 
@@ -169,12 +168,13 @@ Outcome Engine::bury(ClientId id, Now now, JobId job_id, Priority priority) {
   return {.done = true, .durable_at = sequence};
 }
 
-Outcome Engine::touch(ClientId id, Now now, JobId job_id) {
+Outcome Engine::touch(ClientId id, Now now, JobId job_id, std::optional<Millis> ttr) {
   State& s = *state_;
   s.advance(now);
   LoadedJob* job = s.held_by(s.client(id), job_id);
   if (job == nullptr) return {.done = false, .durable_at = s.last_sequence};
-  s.set_deadline(*job, s.clock.mono_from() + job->record.ttr);
+  const Millis left = std::clamp(ttr.value_or(job->record.ttr), kMinTtr, kMaxTtr);
+  s.set_deadline(*job, s.clock.mono_from() + left);
   return {.done = true, .durable_at = job->sequence};
 }
 

@@ -46,6 +46,8 @@ LoadedJob* Engine::State::best_ready(const Client& client) {
 Delivery Engine::State::hand_over(Client& client, LoadedJob& job) {
   if (job.tube->turn) job.tube->head().groups->charge(*job.tube);
   hold(client, job);
+  if (job.history.reserves == 1)
+    lateness.add(clock.utc() - std::min(clock.utc(), clock.due_of(job.record)));
   return {.client = client.id, .kind = Delivery::Kind::kReserved, .job = view(job.record)};
 }
 

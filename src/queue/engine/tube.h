@@ -192,6 +192,7 @@ struct Tube {
   std::uint64_t schedules = 0;  // that put jobs into it
   std::uint64_t total = 0;
   std::uint64_t deletes = 0;
+  std::uint64_t deaths = 0;
   std::uint64_t pauses = 0;
 };
 

@@ -54,6 +54,7 @@ void each_field_of_extras(Extras& extras, Field&& field) {
   field(26, extras.cancel_asked);
   field(27, extras.expires);
   field(28, extras.at_expiry);
+  field(29, extras.attributes);
 }
 
 template <typename Tube, typename Field>
