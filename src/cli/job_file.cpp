@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "cli/arguments.h"
+#include "server/attributes.h"
 #include "server/json_text.h"
 #include "server/timestamp.h"
 
@@ -69,6 +70,13 @@ std::string option_of(std::string_view name, const json::value& value, const std
   std::string option(name);
   std::replace(option.begin(), option.end(), '_', '-');
   if (value.is_bool()) return option + (value.get_bool() ? "=yes" : "=no");
+  if (value.is_object()) {
+    try {
+      return option + "=" + server::attributes_of(json::serialize(value));
+    } catch (const std::invalid_argument& error) {
+      refuse(name, error.what());
+    }
+  }
   if (value.is_number()) return fmt::format("{}={}", option, number_of(name, value));
   const auto is_control = [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 127; };
   if (text.empty()) refuse(name, "is empty");

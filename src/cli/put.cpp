@@ -18,6 +18,7 @@
 #include "cli/job_json.h"
 #include "cli/line_batches.h"
 #include "cli/output.h"
+#include "server/attributes.h"
 #include "server/beanstalk/command.h"
 #include "server/beanstalk/job_options.h"
 #include "server/duration.h"
@@ -207,6 +208,17 @@ void add_put(CLI::App& app, int& exit_code) {
   named("on-conflict", "WHAT", "reject, ignore, replace, keep-due or debounce\n(default: reject)");
   named("key-window", "DURATION", "The key counts so long when the job is gone");
   named("group", "GROUP", "Groups of a tube take turns: a customer, for instance");
+  add_text(
+      command, "--attributes",
+      [&named = request->options.named](const std::string& text) {
+        try {
+          named += (named.empty() ? "" : " ") + ("attributes=" + server::attributes_of(text));
+        } catch (const std::invalid_argument& error) {
+          throw UsageError(fmt::format("--attributes: {}", error.what()));
+        }
+      },
+      "A JSON object that is kept with the job, e.g. a\ntraceparent")
+      .type_name("JSON");
   named("spread", "DURATION", "Due later by a part of it, to part a crowd of jobs");
   named("expires-in", "DURATION", "From then on no worker gets it");
   named("expires-at", "TIME", "The same, as a moment");

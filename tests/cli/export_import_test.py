@@ -90,6 +90,8 @@ class ExportImportTest(CliCase):
                     f"max-attempts={chance.randrange(9)} backoff=1500ms..{chance.randrange(2, 90)}s"
                     f" jitter={chance.randrange(101)}% lost={chance.choice(('fails', 'returns'))}"
                 )
+            if chance.random() < 0.3:
+                options.append('attributes={"n":%d,"t":"a\\u0020\u00fc"}' % number)
             job_id = self.put(c, " ".join(options), body)
             if chance.random() < 0.15 and c.call(b"reserve-job %d" % job_id).word == b"RESERVED":
                 c.call(b"bury %d %d" % (job_id, chance.randrange(9)))

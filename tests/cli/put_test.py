@@ -65,6 +65,20 @@ class PutTest(CliCase):
         stats = self.job(self.put("--max-attempts", "5", "--backoff", "1s..1h", "x"))
         self.assertEqual((stats["max-attempts"], stats["backoff-longest-ms"]), (5, 3600000))
 
+    def test_attributes_are_kept(self):
+        kept = {"traceparent": "00-1", "metadata": {"a b": 7}}
+        job_id = self.put("--attributes", json.dumps(kept), "x")
+        listed = json.loads(self.carillon("list", self.tube, "--json").splitlines()[0])
+        self.assertEqual([listed["id"], listed["attributes"]], [int(job_id), kept])
+        self.fails(
+            "carillon: --attributes: not a JSON object",
+            "put",
+            "--attributes",
+            "7",
+            "x",
+            code=2,
+        )
+
     def test_a_job_that_expires(self):
         stats = self.job(self.put("--expires-in", "1h", "--at-expiry", "dead", "x"))
         self.assertEqual(stats["at-expiry"], "dead")

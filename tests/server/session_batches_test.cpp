@@ -70,7 +70,8 @@ TEST_F(SessionBatches, TheJobThatIsWrongIsNamedAndNothingIsPut) {
       {"1 key=a\r\nb\r\n", "EXISTS 1"},
       {"1 delya=3s\r\nb\r\n",
        "BAD_OPTION \"delya\": no such option; there are pri delay due ttr spread expires-in "
-       "expires-at at-expiry key on-conflict key-window group max-attempts backoff jitter "
+       "expires-at at-expiry key on-conflict key-window group attributes max-attempts backoff "
+       "jitter "
        "lost"},
       {"1 due=9999999999999999\r\nb\r\n", "OUT_OF_RANGE"},
       {"70000\r\n" + std::string(70'000, 'b') + "\r\n", "JOB_TOO_BIG"},

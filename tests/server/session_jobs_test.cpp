@@ -50,7 +50,8 @@ TEST_F(SessionJobs, AJobExpires) {
 TEST_F(SessionJobs, AnOptionThatIsRefusedIsNamedAndTheBodyIsDiscarded) {
   EXPECT_EQ(client.say("put-job 4 delya=3s\r\nquit\r\n"),
             "BAD_OPTION \"delya\": no such option; there are pri delay due ttr spread expires-in "
-            "expires-at at-expiry key on-conflict key-window group max-attempts backoff jitter "
+            "expires-at at-expiry key on-conflict key-window group attributes max-attempts backoff "
+            "jitter "
             "lost\r\n");
   EXPECT_EQ(client.say("put-job 4 delay=3\r\nquit\r\n").substr(0, 22), "BAD_OPTION delay: \"3\":");
   EXPECT_EQ(client.say("put-job 4 delay=3s due=0\r\nquit\r\n"),
@@ -112,7 +113,7 @@ TEST_F(SessionJobs, AJobIsPatched) {
   EXPECT_EQ(client.say("patch-job 9 pri=4\r\n"), "NOT_FOUND\r\n");
   EXPECT_EQ(client.say("patch-job 1 key=b\r\n"),
             "BAD_OPTION \"key\": no such option; there are pri delay due ttr expires-in "
-            "expires-at at-expiry body\r\n");
+            "expires-at at-expiry attributes body\r\n");
   EXPECT_EQ(client.say("patch-job 1 prj=2 body=8\r\ndelete 1\r\n").substr(0, 16),
             "BAD_OPTION \"prj\"");
   EXPECT_EQ(client.say("put-job 1 delay=3\n\r\na\r\n").find('\n'),

@@ -58,6 +58,20 @@ TEST_F(SessionLists, TellAllOfAJob) {
       "{\"next\":null,\"looked_at\":2}\n");
 }
 
+TEST_F(SessionLists, AttributesAreKeptAndChanged) {
+  client.say("put-job 1 attributes={\"a\":[1,\"b\\u0020c\"]}\r\nx\r\n");
+  EXPECT_NE(list("").find(R"("attributes":{"a":[1,"b\u0020c"]})"), std::string::npos) << list("");
+  EXPECT_EQ(client.say("patch-job 1 attributes={\"d\":2}\r\n"), "PATCHED 1\r\n");
+  EXPECT_NE(list("").find(R"("attributes":{"d":2})"), std::string::npos) << list("");
+  EXPECT_EQ(client.say("patch-job 1 pri=3\r\n"), "PATCHED 1\r\n");
+  EXPECT_NE(list("").find(R"("attributes":{"d":2})"), std::string::npos) << list("");
+  const std::string large = "{\"a\":\"" + std::string(600, 'x') + "\"}";
+  for (const std::string& wrong :
+       {std::string("x"), std::string("7"), std::string("{\"a\":}"), large})
+    EXPECT_TRUE(client.say("put-job 1 attributes=" + wrong + "\r\nx\r\n").starts_with("BAD_OPTION"))
+        << wrong;
+}
+
 TEST_F(SessionLists, ADeadJob) {
   client.say("put-job 1 max-attempts=1\r\na\r\nreserve\r\nfail-job 1 2\r\nno\r\n");
   const std::string dead = list("state=dead");

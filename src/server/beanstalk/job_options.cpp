@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "server/attributes.h"
 #include "server/beanstalk/command.h"
 #include "server/beanstalk/option_values.h"
 
@@ -22,6 +23,13 @@ std::string_view key(std::string_view text) {
     refuse_option(fmt::format("{}: a key has 1 to {} bytes, and no space or control character",
                               quoted(text), queue::kMaxKey));
   }
+  return text;
+}
+
+std::string_view attributes(std::string_view text) {
+  if (text.size() > queue::kMaxAttributes)
+    refuse_option(fmt::format("{} bytes; the most is {}", text.size(), queue::kMaxAttributes));
+  attributes_of(text);  // throws if they are none
   return text;
 }
 
@@ -159,6 +167,10 @@ constexpr std::array kOptions = {
     Option{"group", kPut | kTube | kGroup,
            [](const JobOptions& options) { return !options.group.empty(); },
            [](JobOptions& options, std::string_view text) { options.group = group(text); }},
+    Option{
+        "attributes", kPut | kPatch,
+        [](const JobOptions& options) { return !options.attributes.empty(); },
+        [](JobOptions& options, std::string_view text) { options.attributes = attributes(text); }},
     option<&JobOptions::weight, weight>("weight", kTube | kGroup),
     option<&JobOptions::body, number_u32>("body", kPatch),
     option<&JobOptions::max_attempts, number_u32>("max-attempts", kPut | kTube | kFail),
@@ -254,6 +266,7 @@ queue::PutOrder put_order(const JobOptions& options) {
           .key_window = options.key_window.value_or(0),
           .group = options.group,
           .retry = retry,
+          .attributes = options.attributes,
           .expires_in = options.expires_in.value_or(0),
           .expires_at = options.expires_at,
           .at_expiry = options.at_expiry.value_or(queue::AtExpiry::kDrop),

@@ -19,6 +19,7 @@
 //   on-conflict    reject, ignore, replace, keep-due or debounce                   put
 //   key-window     a duration                                                      put
 //   group          as a key                                                        put tube
+//   attributes     a JSON object without a space (server/attributes.h)             put patch
 //   weight         1 to 1000000; needs a group                                     tube
 //   body           how many bytes the new body has, which follows                  patch
 //   max-attempts   0 (no last one) to 4294967295                                   put tube fail
@@ -68,6 +69,7 @@ struct JobOptions {
     queue::Millis first = 0;
     queue::Millis longest = 0;
   };
+  std::string_view attributes = {};  // points into the text
   std::optional<std::uint32_t> max_attempts = {};
   std::optional<Backoff> backoff = {};
   std::optional<std::uint32_t> jitter = {};

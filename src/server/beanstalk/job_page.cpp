@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <iterator>
+#include <stdexcept>
 
+#include "server/attributes.h"
 #include "server/beanstalk/stats.h"
 #include "server/json_text.h"
 #include "server/timestamp.h"
@@ -52,6 +54,15 @@ void add_policy(Line& line, const queue::RetryPolicy& policy) {
   line.word("lost", policy.lost_fails ? "fails" : "returns");
 }
 
+// Whoever embeds the queue may have put others than clients can.
+void add_attributes(Line& line, const std::string& attributes) {
+  try {
+    line.field("attributes", attributes_of(attributes));
+  } catch (const std::invalid_argument&) {
+    line.text("attributes", attributes);
+  }
+}
+
 void add_extras(Line& line, const queue::JobExtras& extras) {
   if (!extras.key.empty()) line.text("key", extras.key);
   if (extras.key_window > 0) line.word("key_window", fmt::format("{}ms", extras.key_window));
@@ -59,6 +70,7 @@ void add_extras(Line& line, const queue::JobExtras& extras) {
   line.count("attempts", extras.attempts);
   if (extras.death != queue::Death::kNone) line.word("dead", name_of(extras.death));
   if (extras.cancel_asked) line.field("cancel_asked", true);
+  if (!extras.attributes.empty()) add_attributes(line, extras.attributes);
   if (extras.expires != 0) {
     line.word("expires_at", format_timestamp(std::min(extras.expires, queue::kLastDue)));
     line.word("at_expiry", name_of(extras.at_expiry));

@@ -109,6 +109,7 @@ class Session final : public Protocol {
   void dispatch(const Command& command);
   void begin_put(const Command& command);
   void begin_put_job(const Command& command);
+  void keep_texts();
   void refuse_options(std::uint64_t bytes, std::string_view why);
   queue::PutOrder put_order() const;
   void answer_put(const queue::PutOutcome& outcome);
@@ -245,7 +246,7 @@ class Session final : public Protocol {
 
   Command put_;                                // kBody: the put, or patch, whose body is next;
   JobOptions options_;                         // and its options, if it is put-job or patch-job;
-  std::string key_;                            // and its key; or the name of the schedule,
+  std::string key_;                            // and what they name; or a schedule's name,
   std::unique_ptr<queue::Schedule> schedule_;  // and what is asked for, if it is set-schedule
   std::string body_;         // kBody: the part of the body and its CR LF that came in earlier calls
   queue::LargeBody large_;   // kPieces; body_ has the part of the next piece that came

@@ -68,8 +68,9 @@ void Session::begin_patch(const Command& c) {
     return replies_.add(0, "BAD_OPTION ", std::string_view(error.what()), kEnd);
   }
   put_ = c;
-  key_ = c.key;
-  put_.key = key_;
+  options_.key = c.key;
+  keep_texts();
+  put_.key = options_.key;
   if (!options_.body) return patch_job(std::nullopt);
   const std::uint32_t bytes = *options_.body;
   if (bytes > service_.options().max_job_size || bytes > queue::kBodyPiece)
@@ -88,6 +89,8 @@ void Session::patch_job(std::optional<std::string_view> body) {
     if (body && service_.refuses_puts(now)) return answer_out_of_memory(kNoMemory);
     const auto id = named_job(put_);
     if (!id) return answer_not_found();
+    const auto attributes =
+        options_.attributes.empty() ? std::nullopt : std::optional(options_.attributes);
     const queue::Patch patch{.priority = options_.priority,
                              .ttr = options_.ttr,
                              .due_in = options_.delay,
@@ -95,7 +98,8 @@ void Session::patch_job(std::optional<std::string_view> body) {
                              .body = body,
                              .expires_in = options_.expires_in,
                              .expires_at = options_.expires_at,
-                             .at_expiry = options_.at_expiry};
+                             .at_expiry = options_.at_expiry,
+                             .attributes = attributes};
     answer(service_.engine().patch(now, *id, patch), "PATCHED ", *id);
   });
 }

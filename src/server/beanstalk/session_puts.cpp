@@ -1,5 +1,6 @@
 // The commands put, put-ms, put-at and put-job: the line, the body, and the reply (session.h).
 #include <algorithm>
+#include <array>
 #include <stdexcept>
 #include <string_view>
 
@@ -21,11 +22,22 @@ void Session::begin_put_job(const Command& c) {
   } catch (const std::invalid_argument& error) {
     return refuse_options(c.bytes, error.what());
   }
-  const std::size_t key_bytes = options_.key.size();
-  key_.assign(options_.key).append(options_.group);
-  options_.key = std::string_view(key_).substr(0, key_bytes);
-  options_.group = std::string_view(key_).substr(key_bytes);
+  keep_texts();
   begin_put(c);
+}
+
+// What the options point to goes with their line.
+void Session::keep_texts() {
+  const std::array<std::string_view*, 3> texts = {&options_.key, &options_.group,
+                                                  &options_.attributes};
+  key_.clear();
+  for (const std::string_view* const text : texts) key_.append(*text);
+  std::size_t at = 0;
+  for (std::string_view* const text : texts) {
+    const std::size_t bytes = text->size();
+    *text = std::string_view(key_).substr(at, bytes);
+    at += bytes;
+  }
 }
 
 // The reply stands in body_ until the body was discarded.
