@@ -25,6 +25,7 @@ namespace asio = boost::asio;
 constexpr std::uint64_t kInputBudget = 500'000;
 constexpr std::uint64_t kLineBudget = 1'000'000;
 constexpr std::uint64_t kEngineBudget = 500'000;
+constexpr std::uint64_t kOperateBudget = 300'000;
 constexpr std::uint64_t kDeliverBudget = 500'000;
 constexpr std::uint64_t kFlushBudget = 500'000;
 constexpr std::uint64_t kReadBudget = 500'000;
@@ -113,7 +114,9 @@ void EventLoop::turn() {
   serve_line(until);
   while (line_.empty() && take_more_input(until)) serve_line(until);
   if (engine_has_work()) run_engine(read_mono() + kEngineBudget);
+  if (operations_have_work()) operate(read_mono() + kOperateBudget);
   close_stalled();
+  service_.leases().look(service_.last_now());
   poll_checkpoint();
   deliver(read_mono() + kDeliverBudget);
   clock_steps_.observe(engine_);
@@ -136,7 +139,7 @@ void EventLoop::turn() {
 // others only as long as there may be more commands for this turn's sync.
 void EventLoop::take_input() {
   const bool busy = !line_.empty() || !replying_.empty() || !deliveries_.empty() ||
-                    !resting_.empty() || engine_has_work();
+                    !resting_.empty() || engine_has_work() || operations_have_work();
   if (!busy) io_.run_one();
   const std::uint64_t until = read_mono() + kInputBudget;
   while ((busy || resting_.size() + line_.size() < connections_.size()) && io_.poll_one() > 0 &&
@@ -182,7 +185,8 @@ std::optional<std::uint64_t> EventLoop::next_wakeup() const {
   const auto engine = engine_.next_wakeup();
   const auto stalls = stalls_.next_wakeup();
   const auto soonest = engine && stalls ? std::min(engine, stalls) : engine ? engine : stalls;
-  if (!service_.checkpoint().pending() && waiting_for_store_.empty()) return soonest;
+  const bool waits_for_store = !waiting_for_store_.empty() || service_.operations().has_work();
+  if (!service_.checkpoint().pending() && !waits_for_store) return soonest;
   return std::min(read_mono() + kStorePollNs, soonest.value_or(UINT64_MAX));
 }
 
@@ -195,6 +199,15 @@ void EventLoop::run_engine(std::uint64_t until_ns) {
     if (engine_failures_.pass(read_mono()))
       spdlog::error("cannot go on with what is due, and tries again: {}", error.what());
   }
+}
+
+bool EventLoop::operations_have_work() {
+  return service_.operations().has_work() && store_.has_room();
+}
+
+void EventLoop::operate(std::uint64_t until_ns) {
+  do service_.operations().work(read_clocks());
+  while (operations_have_work() && read_mono() < until_ns);
 }
 
 // Runs before deliver(), because the jobs that the closed connections held are ready again.
@@ -218,7 +231,7 @@ void EventLoop::deliver(std::uint64_t until_ns) {
   for (queue::Delivery& delivery : engine_.take_deliveries())
     deliveries_.push_back(std::move(delivery));
   for (std::uint64_t now = 0; !deliveries_.empty() && now < until_ns; now = read_mono()) {
-    const auto found = connections_.find(deliveries_.front().client);
+    const auto found = connections_.find(service_.leases().asker_of(deliveries_.front().client));
     if (found != connections_.end()) found->second->deliver(deliveries_.front());
     deliveries_.pop_front();
   }

@@ -82,6 +82,8 @@ class EventLoop final : private Connection::Owner {
   void look_for_room();
   void serve_line(std::uint64_t until_ns);
   bool engine_has_work() const;
+  bool operations_have_work();
+  void operate(std::uint64_t until_ns);
   void run_engine(std::uint64_t until_ns);
   void close_stalled();
   void deliver(std::uint64_t until_ns);

@@ -49,7 +49,9 @@ Service::Service(queue::Engine& engine, queue::Store& store, BodyQueue& bodies,
       started_ns_(now().mono_ns),
       disk_(std::move(disk)),
       checkpoint_(on_disk),
-      memory_(options.memory) {}
+      memory_(options.memory),
+      leases_(engine, memory_, identity_.id),
+      operations_(engine) {}
 
 std::size_t Service::free_memory() const {
   if (!is_out_of_memory()) return memory_.free();

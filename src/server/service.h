@@ -16,10 +16,12 @@
 #include "server/bodies.h"
 #include "server/checkpoint_lease.h"
 #include "server/disk_space.h"
+#include "server/leases.h"
 #include "server/log_throttle.h"
 #include "server/memory_pool.h"
 #include "server/memory_reserve.h"
 #include "server/metrics/histogram.h"
+#include "server/operations.h"
 
 namespace carillon::server {
 
@@ -101,6 +103,9 @@ class Service {
   const ServiceOptions& options() const { return options_; }
   const Identity& identity() const { return identity_; }
   Counters& counters() { return counters_; }
+  Leases& leases() { return leases_; }
+  Operations& operations() { return operations_; }
+  const Operations& operations() const { return operations_; }
   CheckpointLease& checkpoint() { return checkpoint_; }
   const CheckpointLease& checkpoint() const { return checkpoint_; }
   std::uint64_t started_ns() const { return started_ns_; }
@@ -161,6 +166,8 @@ class Service {
   DiskSpace disk_;
   CheckpointLease checkpoint_;
   MemoryPool memory_;
+  Leases leases_;
+  Operations operations_;
   // Of memory_, in the last turn in which the reserve was there.
   std::size_t used_with_reserve_ = 0;
   LogThrottle failures_;

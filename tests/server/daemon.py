@@ -4,6 +4,7 @@ Debian's beanstalkd."""
 import contextlib
 import fcntl
 import os
+import re
 import random
 import shutil
 import signal
@@ -187,6 +188,14 @@ class Server:
         """Sends SIGKILL: the process can do nothing more."""
         self.process.kill()
         self.process.wait()
+
+    def http_port(self) -> int:
+        """The port of `--http HOST:0`."""
+        for _ in range(1_000):
+            if found := re.search(r"listening on \S+:(\d+) \(HTTP\)", self.log()):
+                return int(found[1])
+            time.sleep(0.01)
+        raise AssertionError(f"the server has no port for HTTP: {self.log()}")
 
     def log(self) -> str:
         """The last 4000 bytes of the output."""

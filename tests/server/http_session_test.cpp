@@ -1,6 +1,4 @@
 // HTTP requests as bytes, in whatever pieces, and the replies to them; without sockets.
-#include "server/http/session.h"
-
 #include <gtest/gtest.h>
 
 #include <boost/json.hpp>
@@ -9,76 +7,11 @@
 #include <string_view>
 #include <vector>
 
+#include "http_fixture.h"
 #include "server/json_text.h"
-#include "test_server.h"
 
 namespace carillon::server::http {
 namespace {
-
-namespace json = boost::json;
-
-struct Answer {
-  int status = 0;
-  std::string head;
-  std::string body;
-
-  json::value value() const { return json::parse(body); }
-  std::string detail() const { return std::string(value().at("detail").as_string()); }
-};
-
-class HttpSession : public ::testing::Test {
- protected:
-  // Passes all bytes to the session.
-  void feed(std::string_view bytes) {
-    unused_.append(bytes);
-    do unused_.erase(0, session.receive(unused_, server.now.mono_ns + server.turn_ns));
-    while (session.wants() == Protocol::Wants::kTurn);
-  }
-
-  std::string read() {
-    const std::string bytes(session.replies().sendable(durable));
-    session.replies().sent(bytes.size());
-    return bytes;
-  }
-
-  // Takes the first reply from the front of the bytes.
-  static Answer take_answer(std::string& bytes) {
-    Answer answer;
-    const std::size_t end = bytes.find("\r\n\r\n");
-    if (end == std::string::npos) return answer;
-    answer.head = bytes.substr(0, end + 2);
-    answer.status = std::stoi(answer.head.substr(9, 3));
-    std::size_t length = 0;
-    const std::string_view field = "Content-Length: ";
-    if (const std::size_t at = answer.head.find(field); at != std::string::npos)
-      length = std::stoul(answer.head.substr(at + field.size()));
-    answer.body = bytes.substr(end + 4, length);
-    bytes.erase(0, end + 4 + length);
-    return answer;
-  }
-
-  Answer ask(std::string_view method, std::string_view path, std::string_view body = "",
-             std::string_view headers = "") {
-    feed(std::string(method) + " " + std::string(path) + " HTTP/1.1\r\nHost: localhost:11380\r\n" +
-         "Content-Length: " + std::to_string(body.size()) + "\r\n" + std::string(headers) + "\r\n" +
-         std::string(body));
-    std::string bytes = read();
-    return take_answer(bytes);
-  }
-
-  Answer put(std::string_view description, std::string_view tube = "mail") {
-    return ask("POST", "/v1/tubes/" + std::string(tube) + "/jobs", description,
-               "Content-Type: application/json\r\n");
-  }
-
-  beanstalk::TestServer server;
-  std::vector<std::string> names = {"jobs.example.org"};
-  Session session{server.service, names};
-  queue::Sequence durable = UINT64_MAX;
-
- private:
-  std::string unused_;
-};
 
 TEST_F(HttpSession, PutsAJobAndShowsIt) {
   const Answer made = put(R"({"body":"hello","delay":"30s","priority":7,"key":"order-7"})");
@@ -235,6 +168,23 @@ TEST_F(HttpSession, RefusesALongHeader) {
   }
 }
 
+// Each takes more memory than its bytes.
+TEST_F(HttpSession, RefusesManyNamesInAQuery) {
+  std::string query = "?a";
+  for (int n = 1; n < 65; ++n) query += "&a";
+  EXPECT_EQ(ask("GET", "/v1/tubes/mail/jobs" + query).status, 400);
+}
+
+TEST_F(HttpSession, RefusesManyHeaders) {
+  std::string headers;
+  for (int n = 0; n < 100; ++n) headers += "a" + std::to_string(n) + ": b\r\n";
+  EXPECT_EQ(ask("GET", "/healthz", "", headers).status, 431);
+}
+
+TEST_F(HttpSession, RefusesAQueryOfAPost) {
+  EXPECT_EQ(ask("POST", "/v1/tubes/mail:reserve?wait=1s").status, 400);
+}
+
 TEST_F(HttpSession, RefusesALargeRequestBeforeItsBody) {
   feed("POST /v1/tubes/t/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999\r\n\r\n");
   std::string bytes = read();
@@ -371,6 +321,32 @@ TEST_F(HttpSession, AJobThatGoesOrChangesWhileItsBodyIsReadIsLookedAtAgain) {
   EXPECT_EQ(ask_and("/v1/jobs/1", patch).value().at("body"), "b");
   EXPECT_EQ(ask_and("/v1/jobs/1/body", patch).body, "b");
   EXPECT_EQ(ask_and("/v1/jobs/1/body", cancel).status, 404);
+}
+
+TEST_F(HttpSession, KeepsWhatAClientWantsToBeKept) {
+  const std::string trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+  EXPECT_EQ(
+      put(R"({"body":"a","content_type":"text/plain","metadata":{"a b":[1,{"c":null}]}})").status,
+      201);
+  const json::value kept = ask("GET", "/v1/jobs/1").value();
+  EXPECT_EQ(kept.at("content_type"), "text/plain");
+  EXPECT_EQ(kept.at("metadata"), json::parse(R"({"a b":[1,{"c":null}]})"));
+  const std::string headers = "traceparent: " + trace + "\r\ntracestate: a=b\r\n";
+  ask("POST", "/v1/tubes/mail/jobs", "x", headers + "Content-Type: image/png\r\n");
+  const json::value plain = ask("GET", "/v1/jobs/2").value();
+  EXPECT_EQ(plain.at("content_type"), "image/png");
+  EXPECT_EQ(plain.at("traceparent").as_string(), trace);
+  EXPECT_EQ(plain.at("tracestate"), "a=b");
+  ask("PUT", "/v1/tubes/mail/keys/k", "{}", headers + "Content-Type: application/json\r\n");
+  EXPECT_EQ(ask("GET", "/v1/jobs/3").value().at("traceparent").as_string(), trace);
+  ask("POST", "/v1/tubes/mail/jobs", "x", "traceparent: x\r\n");
+  EXPECT_EQ(ask("GET", "/v1/jobs/4").value().as_object().contains("traceparent"), false)
+      << "a wrong header is ignored";
+  EXPECT_EQ(put(R"({"traceparent":"x"})").status, 400);
+  EXPECT_EQ(put(R"({"tracestate":"a=b"})").status, 400);
+  EXPECT_EQ(put(R"({"metadata":7})").status, 400);
+  const Answer large = put(R"({"metadata":{"a":")" + std::string(600, 'x') + R"("}})");
+  EXPECT_EQ(large.value().at("errors").at(0).at("pointer"), "/metadata");
 }
 
 TEST_F(HttpSession, TellsThatTheStoreHasFailed) {

@@ -24,12 +24,7 @@ class HttpTest(unittest.TestCase):
     def serve(self):
         self.server = daemon.carillon_serve(self.data, "--http", f"{daemon.HOST}:0").start()
         self.addCleanup(self.server.__exit__)
-        self.port = None
-        for _ in range(1_000):
-            if found := re.search(r"listening on \S+:(\d+) \(HTTP\)", self.server.log()):
-                self.port = int(found[1])
-                break
-            time.sleep(0.01)
+        self.port = self.server.http_port()
 
     def ask(self, method, path, body=None, **headers):
         """Returns the status, and the body as JSON if there is one."""

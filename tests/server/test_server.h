@@ -29,6 +29,7 @@ namespace carillon::server::beanstalk {
 class BreakableStore : public queue::Store {
  public:
   bool appends_fail = false;
+  int fail_after = -1;  // appends fail after so many more; -1: they do not
   bool scans_fail = false;
   bool bodies_fail = false;
   bool bodies_are_damaged = false;
@@ -44,7 +45,8 @@ class BreakableStore : public queue::Store {
   }
 
   queue::Sequence append(const queue::Changes& changes) override {
-    if (appends_fail) throw queue::StoreError("no space left on device");
+    if (appends_fail || fail_after == 0) throw queue::StoreError("no space left on device");
+    if (fail_after > 0) --fail_after;
     return store_.append(changes);
   }
   bool has_room() override {

@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "server/beanstalk/command.h"
+#include "server/http/fields.h"
 #include "server/http/problem.h"
 
 namespace carillon::server::http {
@@ -20,7 +21,7 @@ queue::JobId Exchange::job_id() const {
                                          queue::kLastId));
 }
 
-const std::string& Exchange::use_tube() {
+const std::string& Exchange::tube() const {
   const std::string& tube = names.front();
   if (!beanstalk::is_tube_name(tube)) {
     throw Problem(kBadRequest,
@@ -28,8 +29,24 @@ const std::string& Exchange::use_tube() {
                               "and any of -+/;.$_(), and no - in front",
                               tube, beanstalk::kMaxTubeName));
   }
-  engine().use(client_, tube);
   return tube;
+}
+
+const std::string& Exchange::use_tube() {
+  engine().use(client_, tube());
+  return tube();
+}
+
+boost::json::object Exchange::object() const {
+  return request.body.empty() ? boost::json::object() : parse_object(request.body);
+}
+
+void Exchange::hold(std::size_t bytes) {
+  held_ += bytes;
+  const bool is_short = service_.is_out_of_memory() || held_ > service_.most_for_one();
+  if (held_ <= kOwnReplies || !is_short) return;
+  service_.report_out_of_memory(server::kNoMemory);
+  throw Problem(kNoMemory, std::string(server::kNoMemory));
 }
 
 void Exchange::require_room() {
@@ -43,22 +60,53 @@ void Exchange::require_room() {
 }
 
 void Exchange::read_body(queue::JobId job, queue::JobId body_id, OnBody then, Again again) {
+  awaits_ = Awaits::kBody;
   awaited_of_ = job;
   awaited_ = body_id;
   on_body_ = std::move(then);
   again_ = again;
+  on_no_body_ = {};
+}
+
+void Exchange::read_body(const queue::JobView& job, OnBody then, OnNoBody failed) {
+  read_body(job.id, job.body_id, std::move(then), nullptr);
+  on_no_body_ = std::move(failed);
+}
+
+void Exchange::await_delivery(queue::ClientId worker, OnDelivery then) {
+  awaits_ = Awaits::kDelivery;
+  awaited_ = worker;
+  on_delivery_ = std::move(then);
+}
+
+void Exchange::later(Step then) {
+  awaits_ = Awaits::kTurn;
+  next_ = std::move(then);
 }
 
 void Exchange::body_came(const Body& body) {
   now_ = service_.now();
-  const queue::JobId awaited = *std::exchange(awaited_, std::nullopt);
+  awaits_ = Awaits::kNothing;
   if (body.bytes) return std::exchange(on_body_, {})(*this, *body.bytes);
+  if (on_no_body_) return std::exchange(on_no_body_, {})(*this, body);
   if (body.damaged) {
     const auto job = engine().peek(now_, awaited_of_);
-    if (!job || job->body_id != awaited) return again_(*this, awaited_of_);
+    if (!job || job->body_id != awaited_) return again_(*this, awaited_of_);
   }
   service_.report_store_failure(body.error);
   throw Problem(kFailed, "the body cannot be read: " + body.error);
+}
+
+void Exchange::delivered(const queue::Delivery& delivery) {
+  now_ = service_.now();
+  awaits_ = Awaits::kNothing;
+  std::exchange(on_delivery_, {})(*this, delivery);
+}
+
+void Exchange::go_on() {
+  now_ = service_.now();
+  awaits_ = Awaits::kNothing;
+  std::exchange(next_, {})(*this);
 }
 
 }  // namespace carillon::server::http

@@ -11,12 +11,16 @@
 //         answer_one);
 //   }
 //
-// Such a function answers, or asks for a body, or throws Problem. It may throw queue::StoreError
-// and queue::OverLimit, too.
+// Such a function answers, or asks for what it needs first: a body, the end of a wait for a job, or
+// another turn, so that others are served in between. What it asks for calls a function of this
+// kind again. Or it throws Problem; it may throw queue::StoreError and queue::OverLimit, too.
 //
 // Thread safety: none; an exchange belongs to its session.
 #pragma once
 
+#include <boost/json/object.hpp>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -34,7 +38,12 @@ namespace carillon::server::http {
 class Exchange {
  public:
   using OnBody = std::function<void(Exchange&, std::string_view body)>;
+  using OnNoBody = std::function<void(Exchange&, const Body&)>;
   using Again = void (*)(Exchange&, queue::JobId);
+  using OnDelivery = std::function<void(Exchange&, const queue::Delivery&)>;
+  using Step = std::function<void(Exchange&)>;
+  // What it asks for.
+  enum class Awaits : std::uint8_t { kNothing, kBody, kDelivery, kTurn };
 
   Exchange(Service& service, queue::ClientId client, Request asked)
       : request(std::move(asked)), service_(service), client_(client), now_(service.now()) {}
@@ -44,6 +53,7 @@ class Exchange {
   std::vector<std::string> names;
 
   Service& service() { return service_; }
+  const Service& service() const { return service_; }
   queue::Engine& engine() { return service_.engine(); }
   queue::ClientId client() const { return client_; }
   // The time at which the request is carried out.
@@ -51,8 +61,12 @@ class Exchange {
 
   // Returns names[0] as the number of a job. Throws Problem.
   queue::JobId job_id() const;
-  // Makes names[0] the tube in use of the client. Throws Problem if it is no name.
+  // Returns names[0], which names a tube. Throws Problem if it is no name.
+  const std::string& tube() const;
+  // The same, and makes it the tube in use of the client.
   const std::string& use_tube();
+  // Returns the JSON object that is the body; an empty one without a body. Throws Problem.
+  boost::json::object object() const;
   // Throws Problem if the server takes no jobs now.
   void require_room();
 
@@ -61,23 +75,44 @@ class Exchange {
   // answered with the reason then. If the job was deleted meanwhile, or has another body, `again`
   // is called with it instead, to look anew. REQUIRES: the function returns after this.
   void read_body(queue::JobId job, queue::JobId body_id, OnBody then, Again again);
+  // The same for a job that the request has reserved: `failed` is called if there is no body.
+  void read_body(const queue::JobView& job, OnBody then, OnNoBody failed);
+  // `then` is called when the wait of `worker` has ended (Engine::take_deliveries).
+  void await_delivery(queue::ClientId worker, OnDelivery then);
+  // `then` is called in the next turn, when the store has room for another append.
+  void later(Step then);
 
-  // For the session: what the function has asked for.
+  // Counts so many bytes more that the function keeps until it has answered. Throws Problem if
+  // there is no memory for them.
+  void hold(std::size_t bytes);
+  std::size_t held() const { return held_; }
+
+  // For the session: what the function has asked for, and what comes of it. The next ones call what
+  // waits; it may ask for something else then.
+  Awaits awaits() const { return awaits_; }
   std::optional<Reply> take_reply() { return std::exchange(reply_, std::nullopt); }
-  std::optional<queue::JobId> awaited_body() const { return awaited_; }
-  // Calls what waits for the body. It may wait for another one then. Throws Problem if there is no
-  // body because it is damaged.
+  // REQUIRES: awaits() what the names say.
+  queue::JobId awaited_body() const { return awaited_; }
+  queue::ClientId awaited_worker() const { return awaited_; }
+  // Throws Problem if there is no body because it is damaged.
   void body_came(const Body& body);
+  void delivered(const queue::Delivery& delivery);
+  void go_on();
 
  private:
   Service& service_;
   queue::ClientId client_;
   queue::Now now_;
   std::optional<Reply> reply_;
-  std::optional<queue::JobId> awaited_;
+  std::size_t held_ = 0;
+  Awaits awaits_ = Awaits::kNothing;
+  std::uint64_t awaited_ = 0;    // the body, or the worker
   queue::JobId awaited_of_ = 0;  // the job
   OnBody on_body_;
+  OnNoBody on_no_body_;
   Again again_ = nullptr;
+  OnDelivery on_delivery_;
+  Step next_;
 };
 
 }  // namespace carillon::server::http

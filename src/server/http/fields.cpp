@@ -58,18 +58,17 @@ std::optional<std::string> from_iso(std::string_view text) {
 // Reading a JSON within these limits takes up to 3 ms, and no other client is served meanwhile.
 // 4 MiB of "[],[],[]" take 110 ms.
 constexpr std::size_t kMostJson = 1 << 20;
-constexpr std::size_t kMostParts = 1'000;
 
-bool has_many_parts(std::string_view text) {
+bool has_more_parts(std::string_view text, std::size_t most) {
   std::size_t parts = 0;
   bool in_text = false;
-  for (std::size_t i = 0; i < text.size() && parts <= kMostParts; ++i) {
+  for (std::size_t i = 0; i < text.size() && parts <= most; ++i) {
     const char c = text[i];
     if (c == '"') in_text = !in_text;
     if (in_text && c == '\\') ++i;
     if (!in_text && (c == ',' || c == '[' || c == '{')) ++parts;
   }
-  return parts > kMostParts;
+  return parts > most;
 }
 
 std::string shown(const json::value& value) {
@@ -96,18 +95,19 @@ queue::Millis parse_api_duration(std::string_view text) {
 void FieldFaults::throw_if_any() {
   if (faults_.empty()) return;
   std::string first = faults_.front().pointer + ": " + faults_.front().detail;
-  if (faults_.size() > 1) first += fmt::format("; {} more", faults_.size() - 1);
+  if (faults_.size() > 1)
+    first += fmt::format("; {}{} more", faults_.size() - 1, is_full() ? " or" : "");
   throw Problem(kBadField, std::move(first), std::move(faults_));
 }
 
-json::object parse_object(std::string_view text) {
+json::object parse_object(std::string_view text, std::size_t most_parts) {
   if (text.size() > kMostJson) {
     throw Problem(kTooLarge, fmt::format("the JSON has {} bytes; the limit is {}. A body that is "
                                          "not JSON may be larger",
                                          text.size(), kMostJson));
   }
-  if (has_many_parts(text))
-    throw Problem(kBadRequest, fmt::format("the JSON has more than {} values", kMostParts));
+  if (has_more_parts(text, most_parts))
+    throw Problem(kBadRequest, fmt::format("the JSON has more than {} values", most_parts));
   json::error_code error;
   json::value value = json::parse(text, error);
   if (error) throw Problem(kBadRequest, "the body is no JSON: " + error.message());
@@ -200,8 +200,32 @@ const json::object* Fields::object(std::string_view name) {
   return nullptr;
 }
 
+const json::array* Fields::array(std::string_view name) {
+  const json::value* const value = find(name);
+  if (value == nullptr) return nullptr;
+  if (value->is_array()) return &value->get_array();
+  fault(name, shown(*value) + ": not a list");
+  return nullptr;
+}
+
+std::optional<std::string> Fields::word(std::string_view name) {
+  const json::value* const value = find(name);
+  if (value == nullptr) return std::nullopt;
+  if (value->is_string()) return std::string(value->get_string());
+  if (value->is_uint64() || value->is_int64()) return json::serialize(*value);
+  fault(name, shown(*value) + ": neither a text nor a whole number");
+  return std::nullopt;
+}
+
+bool Fields::is_null(std::string_view name) {
+  known_.insert(name);
+  const json::value* const found = object_.if_contains(name);
+  return found != nullptr && found->is_null();
+}
+
 void Fields::finish() {
   for (const auto& member : object_) {
+    if (faults_.is_full()) return;
     const std::string_view name = member.key();
     if (!known_.contains(name)) fault(name, "there is no such field");
   }

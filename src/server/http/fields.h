@@ -12,7 +12,9 @@
 // Thread safety: none.
 #pragma once
 
+#include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <set>
@@ -27,10 +29,14 @@ namespace carillon::server::http {
 
 class FieldFaults {
  public:
+  // So many are told.
+  static constexpr std::size_t kMost = 20;
+
   void add(std::string pointer, std::string detail) {
-    faults_.push_back({std::move(pointer), std::move(detail)});
+    if (!is_full()) faults_.push_back({std::move(pointer), std::move(detail)});
   }
   bool empty() const { return faults_.empty(); }
+  bool is_full() const { return faults_.size() == kMost; }
   // Throws a Problem with all faults.
   void throw_if_any();
 
@@ -58,6 +64,11 @@ class Fields {
   std::optional<std::size_t> choice(std::string_view name,
                                     std::initializer_list<std::string_view> of);
   const boost::json::object* object(std::string_view name);
+  const boost::json::array* array(std::string_view name);
+  // A text, or a number as its digits.
+  std::optional<std::string> word(std::string_view name);
+  // The field is there, and null: a patch takes the thing away (RFC 7396).
+  bool is_null(std::string_view name);
   std::string pointer(std::string_view name) const;
   void fault(std::string_view name, std::string detail) {
     faults_.add(pointer(name), std::move(detail));
@@ -74,8 +85,12 @@ class Fields {
   std::set<std::string_view, std::less<>> known_;
 };
 
+// The most values in the JSON of a request, and in that of a batch of jobs.
+inline constexpr std::size_t kMostParts = 1'000;
+inline constexpr std::size_t kMostPartsOfBatch = 20'000;
+
 // Returns the object that the text is. Throws Problem.
-boost::json::object parse_object(std::string_view text);
+boost::json::object parse_object(std::string_view text, std::size_t most_parts = kMostParts);
 
 // Returns the duration, in ms. Throws std::invalid_argument with a text that starts with the value
 // in quotes.

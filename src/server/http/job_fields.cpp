@@ -11,6 +11,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "server/attributes.h"
 #include "server/beanstalk/command.h"
 #include "server/beanstalk/job_options.h"
 #include "server/http/reply.h"
@@ -28,18 +29,6 @@ std::string key_fault(std::string_view what, std::string_view text) {
                      what, queue::kMaxKey);
 }
 
-// Returns the body that the fields name: as a text, or any bytes in Base64. None if neither.
-std::optional<std::string> read_body(Fields& fields) {
-  const auto text = fields.text("body");
-  const auto base64 = fields.text("body_base64");
-  if (text && base64) fields.fault("body_base64", "there is a body already");
-  if (text) return std::string(*text);
-  if (!base64) return std::nullopt;
-  std::optional<std::string> bytes = from_base64(*base64);
-  if (!bytes) fields.fault("body_base64", "not Base64 (RFC 4648, section 4, with padding)");
-  return bytes;
-}
-
 void read_times(Fields& fields, std::optional<queue::Millis>& delay,
                 std::optional<queue::UtcMs>& due) {
   delay = fields.duration("delay");
@@ -47,12 +36,10 @@ void read_times(Fields& fields, std::optional<queue::Millis>& delay,
   if (delay && due) fields.fault("due", "there is a delay already");
 }
 
-std::optional<queue::Millis> read_ttr(Fields& fields) {
-  const auto ttr = fields.duration("ttr");
-  if (!ttr || (*ttr >= queue::kMinTtr && *ttr <= queue::kMaxTtr)) return ttr;
-  fields.fault("ttr",
-               fmt::format("{} ms: a ttr has {} to {} ms", *ttr, queue::kMinTtr, queue::kMaxTtr));
-  return std::nullopt;
+std::optional<queue::Millis> read_expires_in(Fields& fields) {
+  const auto time = fields.duration("expires_in");
+  if (time == queue::Millis{0}) fields.fault("expires_in", "0 ms: at least 1 ms");
+  return time;
 }
 
 queue::Millis read_backoff(Fields& fields, std::string_view name) {
@@ -60,27 +47,6 @@ queue::Millis read_backoff(Fields& fields, std::string_view name) {
   if (backoff > queue::kLastDue)
     fields.fault(name, fmt::format("{} ms: the longest has {} ms", backoff, queue::kLastDue));
   return backoff;
-}
-
-// {"max_attempts":5,"backoff":{"type":"exponential","initial":"1s","max":"1h","jitter":10}}
-void read_retry(const json::object& object, const std::string& at, FieldFaults& faults,
-                queue::RetryPolicy& policy) {
-  Fields fields(object, at, faults);
-  if (const auto most = fields.number("max_attempts", 0, UINT32_MAX))
-    policy.max_attempts = static_cast<std::uint32_t>(*most);
-  policy.lost_fails = fields.flag("lost_fails").value_or(false);
-  if (const json::object* const found = fields.object("backoff")) {
-    Fields backoff(*found, fields.pointer("backoff"), faults);
-    const bool fixed = backoff.choice("type", {"exponential", "fixed"}) == std::size_t{1};
-    policy.backoff = read_backoff(backoff, "initial");
-    policy.backoff_max = read_backoff(backoff, "max");
-    policy.jitter = static_cast<std::uint32_t>(backoff.number("jitter", 0, 100).value_or(0));
-    if (fixed && policy.backoff_max > 0) backoff.fault("max", "a fixed back-off has no bound");
-    if (!fixed && policy.backoff_max < policy.backoff)
-      backoff.fault("max", "an exponential back-off needs a bound, no smaller than initial");
-    backoff.finish();
-  }
-  fields.finish();
 }
 
 std::string_view name_of(queue::JobState state, queue::Death death) {
@@ -109,7 +75,50 @@ std::string_view name_of(queue::Ending ending) {
   return "unknown";
 }
 
-// A text that is not UTF-8 comes as Base64, under another name.
+// version-trace-parent-flags, in small hexadecimal digits: W3C Trace Context, section 3.2.
+bool is_traceparent(std::string_view text) {
+  constexpr std::string_view kForm = "00-00000000000000000000000000000000-0000000000000000-00";
+  return text.size() == kForm.size() &&
+         std::equal(text.begin(), text.end(), kForm.begin(), [](char c, char form) {
+           return form == '-' ? c == '-' : (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+         });
+}
+
+// What is kept with the job and given back (server/attributes.h).
+void read_attributes(Fields& fields, JobFields& job) {
+  json::object kept;
+  for (const std::string_view name : {"content_type", "traceparent", "tracestate"})
+    if (const auto text = fields.text(name)) kept[name] = *text;
+  if (const json::object* const metadata = fields.object("metadata")) kept["metadata"] = *metadata;
+  const json::value* const parent = kept.if_contains("traceparent");
+  if (parent != nullptr && !is_traceparent(parent->as_string()))
+    fields.fault("traceparent", "not as W3C Trace Context has it: 00-TRACE-PARENT-FLAGS");
+  if (kept.contains("tracestate") && parent == nullptr)
+    fields.fault("tracestate", "needs a traceparent");
+  if (kept.empty()) return;
+  try {
+    job.attributes = attributes_of(json::serialize(kept));
+  } catch (const std::invalid_argument& error) {
+    fields.fault(kept.contains("metadata") ? "metadata" : kept.begin()->key(), error.what());
+  }
+}
+
+// Attributes that a client of the other protocol has named otherwise stand under their own name.
+void show_attributes(const std::string& attributes, json::object& job) {
+  json::error_code error;
+  const json::value value = json::parse(attributes, error);
+  if (error || !value.is_object()) return;
+  json::object others;
+  for (const auto& [name, of] : value.get_object()) {
+    const bool is_ours = name == "content_type" || name == "metadata" || name == "traceparent" ||
+                         name == "tracestate";
+    (is_ours ? job : others)[name] = of;
+  }
+  if (!others.empty()) job["attributes"] = std::move(others);
+}
+
+}  // namespace
+
 void set_text(json::object& object, std::string_view name, std::string_view text) {
   if (is_utf8(text)) {
     object[name] = text;
@@ -118,7 +127,26 @@ void set_text(json::object& object, std::string_view name, std::string_view text
   }
 }
 
-std::string shown(queue::Millis duration) {
+std::optional<std::string> read_body(Fields& fields) {
+  const auto text = fields.text("body");
+  const auto base64 = fields.text("body_base64");
+  if (text && base64) fields.fault("body_base64", "there is a body already");
+  if (text) return std::string(*text);
+  if (!base64) return std::nullopt;
+  std::optional<std::string> bytes = from_base64(*base64);
+  if (!bytes) fields.fault("body_base64", "not Base64 (RFC 4648, section 4, with padding)");
+  return bytes;
+}
+
+std::optional<queue::Millis> read_ttr(Fields& fields) {
+  const auto ttr = fields.duration("ttr");
+  if (!ttr || (*ttr >= queue::kMinTtr && *ttr <= queue::kMaxTtr)) return ttr;
+  fields.fault("ttr",
+               fmt::format("{} ms: a ttr has {} to {} ms", *ttr, queue::kMinTtr, queue::kMaxTtr));
+  return std::nullopt;
+}
+
+std::string shown_duration(queue::Millis duration) {
   return duration % 1'000 == 0 ? fmt::format("{}s", duration / 1'000)
                                : fmt::format("{}ms", duration);
 }
@@ -126,15 +154,33 @@ std::string shown(queue::Millis duration) {
 json::object json_of(const queue::RetryPolicy& policy) {
   const bool fixed = policy.backoff_max <= policy.backoff;
   json::object backoff{{"type", fixed ? "fixed" : "exponential"},
-                       {"initial", shown(policy.backoff)}};
-  if (!fixed) backoff["max"] = shown(policy.backoff_max);
+                       {"initial", shown_duration(policy.backoff)}};
+  if (!fixed) backoff["max"] = shown_duration(policy.backoff_max);
   backoff["jitter"] = policy.jitter;
   return {{"max_attempts", policy.max_attempts},
           {"backoff", std::move(backoff)},
           {"lost_fails", policy.lost_fails}};
 }
 
-}  // namespace
+void read_retry(const json::object& object, const std::string& at, FieldFaults& faults,
+                queue::RetryPolicy& policy) {
+  Fields fields(object, at, faults);
+  if (const auto most = fields.number("max_attempts", 0, UINT32_MAX))
+    policy.max_attempts = static_cast<std::uint32_t>(*most);
+  policy.lost_fails = fields.flag("lost_fails").value_or(false);
+  if (const json::object* const found = fields.object("backoff")) {
+    Fields backoff(*found, fields.pointer("backoff"), faults);
+    const bool fixed = backoff.choice("type", {"exponential", "fixed"}) == std::size_t{1};
+    policy.backoff = read_backoff(backoff, "initial");
+    policy.backoff_max = read_backoff(backoff, "max");
+    policy.jitter = static_cast<std::uint32_t>(backoff.number("jitter", 0, 100).value_or(0));
+    if (fixed && policy.backoff_max > 0) backoff.fault("max", "a fixed back-off has no bound");
+    if (!fixed && policy.backoff_max < policy.backoff)
+      backoff.fault("max", "an exponential back-off needs a bound, no smaller than initial");
+    backoff.finish();
+  }
+  fields.finish();
+}
 
 void require_key(std::string_view text) {
   if (!beanstalk::is_key(text)) throw Problem(kBadRequest, key_fault("key", text));
@@ -168,10 +214,30 @@ void read_job(const json::object& object, const std::string& at, FieldFaults& fa
   }
   if (const json::object* const retry = fields.object("retry"))
     read_retry(*retry, fields.pointer("retry"), faults, order.retry);
+  order.expires_at = fields.moment("expires_at");
+  order.expires_in = read_expires_in(fields).value_or(0);
+  const auto at_expiry = fields.choice("at_expiry", {"drop", "dead"});
+  if (at_expiry) order.at_expiry = static_cast<queue::AtExpiry>(*at_expiry);
+  const bool expires = order.expires_at || order.expires_in > 0;
+  if (order.expires_at && order.expires_in > 0)
+    fields.fault("expires_in", "there is an expires_at already");
+  if (at_expiry && !expires) fields.fault("at_expiry", "the job does not expire");
+  order.spread = fields.duration("spread").value_or(0);
+  read_attributes(fields, job);
   job.body = read_body(fields).value_or("");
   fields.finish();
   order.key = job.key;
   order.group = job.group;
+  order.attributes = job.attributes;
+}
+
+// A wrong header is ignored: the specification asks for that.
+void add_trace(const Request& request, json::object& object) {
+  const std::string_view parent = request.header("traceparent");
+  const std::string_view state = request.header("tracestate");
+  if (!is_traceparent(parent) || object.contains("traceparent")) return;
+  object["traceparent"] = parent;
+  if (!state.empty() && is_utf8(state)) object["tracestate"] = state;
 }
 
 bool describes_job(const Request& request) {
@@ -206,6 +272,10 @@ void read_plain_job(const Request& request, JobFields& job) {
     const bool is_number = !is_name && error == std::errc() && rest == end;
     object[known->second] = is_number ? json::value(number) : json::value(value);
   }
+  add_trace(request, object);
+  // What curl sends by itself says nothing of the body.
+  const std::string_view type = request.header("content-type");
+  if (!type.empty() && type != "application/x-www-form-urlencoded") object["content_type"] = type;
   FieldFaults faults;
   read_job(object, "", faults, job);
   faults.throw_if_any();
@@ -218,6 +288,13 @@ void read_patch(const json::object& object, FieldFaults& faults, PatchFields& pa
     patch.patch.priority = static_cast<queue::Priority>(*priority);
   read_times(fields, patch.patch.due_in, patch.patch.due_at);
   patch.patch.ttr = read_ttr(fields);
+  if (fields.is_null("expires_at")) patch.patch.expires_at = queue::kNeverExpires;
+  if (const auto at = fields.moment("expires_at")) patch.patch.expires_at = at;
+  patch.patch.expires_in = read_expires_in(fields);
+  if (patch.patch.expires_at && patch.patch.expires_in)
+    fields.fault("expires_in", "there is an expires_at already");
+  if (const auto what = fields.choice("at_expiry", {"drop", "dead"}))
+    patch.patch.at_expiry = static_cast<queue::AtExpiry>(*what);
   if (std::optional<std::string> body = read_body(fields)) {
     patch.body = *std::move(body);
     patch.patch.body = patch.body;
@@ -235,8 +312,13 @@ json::object json_of(const queue::JobStats& stats, const std::vector<queue::Atte
   job["state"] = name_of(stats.state, extras.death);
   job["priority"] = record.priority;
   job["due"] = format_timestamp(record.due);
-  job["ttr"] = shown(record.ttr);
+  job["ttr"] = shown_duration(record.ttr);
   job["created"] = format_timestamp(record.created);
+  if (extras.expires != 0) {
+    job["expires_at"] = format_timestamp(std::min(extras.expires, queue::kLastDue));
+    job["at_expiry"] = extras.at_expiry == queue::AtExpiry::kDrop ? "drop" : "dead";
+  }
+  if (!extras.attributes.empty()) show_attributes(extras.attributes, job);
   if (extras.retry != queue::RetryPolicy()) job["retry"] = json_of(extras.retry);
   job["failed_attempts"] = extras.attempts;
   json::array attempts;

@@ -18,17 +18,32 @@
 
 namespace carillon::server::http {
 
-// A new job. Its order points into `key` and `group`.
+// A new job. Its order points into `key`, `group` and `attributes`.
 struct JobFields {
   queue::PutOrder order;
   std::string key;
   std::string group;
+  std::string attributes;
   std::string body;
 
   JobFields() = default;
   JobFields(const JobFields&) = delete;
   JobFields& operator=(const JobFields&) = delete;
 };
+
+// Parts of the description of a job: a body as `body` or `body_base64`, none if neither is there;
+// and a ttr.
+std::optional<std::string> read_body(Fields& fields);
+std::optional<queue::Millis> read_ttr(Fields& fields);
+// {"max_attempts":5,"backoff":{"type":"exponential","initial":"1s","max":"1h","jitter":10}}
+void read_retry(const boost::json::object& object, const std::string& at, FieldFaults& faults,
+                queue::RetryPolicy& policy);
+boost::json::object json_of(const queue::RetryPolicy& policy);
+
+// Returns 3s or 250ms.
+std::string shown_duration(queue::Millis duration);
+// Sets the field; a text that is not UTF-8 comes as Base64, under the name with _base64 behind it.
+void set_text(boost::json::object& object, std::string_view name, std::string_view text);
 
 // Throws Problem if the text is no key, as put-job has it.
 void require_key(std::string_view text);
@@ -37,8 +52,13 @@ void require_key(std::string_view text);
 void read_job(const boost::json::object& object, const std::string& at, FieldFaults& faults,
               JobFields& job);
 
+// Adds the trace that the request's headers name, as W3C Trace Context has it, to a description
+// that names none.
+void add_trace(const Request& request, boost::json::object& object);
+
 // Reads a job whose body is that of the request, and whose fields are headers: Carillon-Delay,
-// Carillon-Due, Carillon-Group, Carillon-Key, Carillon-Priority, Carillon-Ttr. Throws Problem.
+// Carillon-Due, Carillon-Group, Carillon-Key, Carillon-On-Conflict, Carillon-Priority,
+// Carillon-Ttr. Throws Problem.
 void read_plain_job(const Request& request, JobFields& job);
 
 // Returns true if the request's body is the description of a job, and not a plain body.

@@ -32,12 +32,15 @@ void put_job(Exchange& x) {
   x.use_tube();
   JobFields job;
   if (describes_job(x.request)) {
+    boost::json::object object = parse_object(x.request.body);
+    add_trace(x.request, object);
     FieldFaults faults;
-    read_job(parse_object(x.request.body), "", faults, job);
+    read_job(object, "", faults, job);
     faults.throw_if_any();
   } else {
     read_plain_job(x.request, job);
   }
+  if (const auto once = once_of(x)) return put_once(x, job, *once);
   answer_put(x, put(x, job));
 }
 

@@ -31,6 +31,7 @@ void put_key(Exchange& x) {
       if (object.contains(name))
         faults.add(fmt::format("/{}", name), "the path and the headers tell it");
     object["key"] = x.names[1];
+    add_trace(x.request, object);
     read_job(object, "", faults, job);
     faults.throw_if_any();
   } else {

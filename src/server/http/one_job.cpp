@@ -21,11 +21,7 @@ void answer_with(Exchange& x, const queue::JobStats& stats, std::optional<std::s
 }
 
 void require_size(Exchange& x, std::string_view body) {
-  const std::size_t most =
-      std::min<std::size_t>(x.service().options().max_job_size, queue::kBodyPiece);
-  if (body.size() <= most) return;
-  throw Problem(kTooLarge, fmt::format("the body of the job has {} bytes; the limit is {}",
-                                       body.size(), most));
+  if (const std::string why = size_fault(x, body); !why.empty()) throw Problem(kTooLarge, why);
 }
 
 std::string path_of(queue::JobId id) {
@@ -43,13 +39,37 @@ Problem too_large_to_show(std::size_t bytes) {
                                         bytes, queue::kBodyPiece));
 }
 
+std::string size_fault(const Exchange& x, std::string_view body) {
+  const std::size_t most =
+      std::min<std::size_t>(x.service().options().max_job_size, queue::kBodyPiece);
+  if (body.size() <= most) return {};
+  return fmt::format("the body of the job has {} bytes; the limit is {}", body.size(), most);
+}
+
+Problem other_request(const Once& once) {
+  return Problem(kOtherRequest,
+                 fmt::format("the key {} came with another request in the last 24 h", once.key));
+}
+
 queue::PutOutcome put(Exchange& x, const JobFields& job) {
   x.require_room();
   require_size(x, job.body);
   return x.engine().put(x.client(), x.now(), job.order, job.body);
 }
 
-void answer_put(Exchange& x, const queue::PutOutcome& outcome) {
+void put_once(Exchange& x, const JobFields& job, const Once& once) {
+  x.require_room();
+  require_size(x, job.body);
+  const queue::NewJob one{.order = job.order, .body = job.body};
+  const queue::BatchOutcome outcome =
+      x.engine().put_all(x.client(), x.now(), {&one, 1}, once.order());
+  if (outcome.result == queue::BatchOutcome::Result::kOtherBatch) throw other_request(once);
+  queue::PutOutcome put = outcome.jobs.front();
+  put.durable_at = outcome.durable_at;
+  answer_put(x, put, outcome.result == queue::BatchOutcome::Result::kAlready);
+}
+
+void answer_put(Exchange& x, const queue::PutOutcome& outcome, bool is_replayed) {
   using Result = queue::PutOutcome::Result;
   switch (outcome.result) {
     case Result::kInserted:
@@ -66,13 +86,18 @@ void answer_put(Exchange& x, const queue::PutOutcome& outcome) {
     case Result::kTooFar:
       throw Problem(kBadField, "the job would be due after the year 9999");
   }
-  const auto stats = x.engine().job_stats(x.now(), outcome.id);
-  if (!stats) throw no_such_job(outcome.id);
   const bool is_new = outcome.result == Result::kInserted;
-  x.answer({.status = is_new ? 201u : 200u,
-            .body = boost::json::serialize(json_of(*stats, {}, std::nullopt)),
-            .headers = {{"Location", path_of(outcome.id)}, {"ETag", etag_of(*stats)}},
-            .durable_at = outcome.durable_at});
+  Reply reply{.status = is_new ? 201u : 200u,
+              .body = fmt::format(R"({{"id":{}}})", outcome.id),
+              .headers = {{"Location", path_of(outcome.id)}},
+              .durable_at = outcome.durable_at};
+  // The job may be gone: it has expired, or was put by an earlier request.
+  if (const auto stats = x.engine().job_stats(x.now(), outcome.id)) {
+    reply.body = boost::json::serialize(json_of(*stats, {}, std::nullopt));
+    reply.headers.emplace_back("ETag", etag_of(*stats));
+  }
+  if (is_replayed) reply.headers.emplace_back(kReplayed, "true");
+  x.answer(std::move(reply));
 }
 
 void answer_one(Exchange& x, queue::JobId id) {

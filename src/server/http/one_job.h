@@ -2,9 +2,12 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
+#include <string_view>
 
 #include "carillon/queue/engine.h"
 #include "server/http/exchange.h"
+#include "server/http/idempotency.h"
 #include "server/http/job_fields.h"
 #include "server/http/problem.h"
 
@@ -13,10 +16,18 @@ namespace carillon::server::http {
 Problem no_such_job(queue::JobId id);
 Problem too_large_to_show(std::size_t bytes);
 
+// Returns why a job cannot have the body; an empty text if it can.
+std::string size_fault(const Exchange& x, std::string_view body);
+Problem other_request(const Once& once);
 // Puts the job into the tube in use. Throws Problem.
 queue::PutOutcome put(Exchange& x, const JobFields& job);
+// The same, once: a request that has put a job already is answered with it.
+void put_once(Exchange& x, const JobFields& job, const Once& once);
 // 201 for a new job, 200 for one that was replaced, and 409 for a key that is taken.
-void answer_put(Exchange& x, const queue::PutOutcome& outcome);
+void answer_put(Exchange& x, const queue::PutOutcome& outcome, bool is_replayed = false);
+
+// The header of an answer that was given before.
+inline constexpr std::string_view kReplayed = "Idempotent-Replayed";
 
 // These answer, or throw Problem. If the request has If-Match, the job must have that entity tag.
 void answer_one(Exchange& x, queue::JobId id);

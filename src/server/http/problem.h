@@ -32,10 +32,13 @@ inline constexpr ProblemKind kForeignPage{403, "foreign-page",
 inline constexpr ProblemKind kNotFound{404, "not-found", "There is no such thing"};
 inline constexpr ProblemKind kWrongMethod{405, "wrong-method", "The method does not fit the path"};
 inline constexpr ProblemKind kConflict{409, "conflict", "The state does not allow it"};
+inline constexpr ProblemKind kLeaseOver{409, "lease-over", "The lease is over"};
 inline constexpr ProblemKind kChanged{412, "changed", "It is not what the request expects"};
 inline constexpr ProblemKind kTooLarge{413, "too-large", "The body is too large"};
 inline constexpr ProblemKind kWrongType{415, "wrong-type", "The type of the body does not fit"};
 inline constexpr ProblemKind kWrongHost{421, "wrong-host", "The server does not have this name"};
+inline constexpr ProblemKind kOtherRequest{422, "other-request",
+                                           "The Idempotency-Key is that of another request"};
 inline constexpr ProblemKind kLongHeader{431, "long-header", "The header is too long"};
 inline constexpr ProblemKind kFailed{500, "failed", "The store has failed"};
 inline constexpr ProblemKind kNoMemory{503, "no-memory", "The server is short of memory"};

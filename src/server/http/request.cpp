@@ -11,6 +11,7 @@
 #include <boost/beast/http/string_body.hpp>
 #include <boost/url/parse.hpp>
 #include <boost/url/url_view.hpp>
+#include <iterator>
 
 #include "server/http/problem.h"
 
@@ -55,6 +56,14 @@ std::string_view Request::header(std::string_view name) const {
 
 std::string_view Request::asked(std::string_view name) const {
   return find(query, name);
+}
+
+std::size_t Request::memory() const {
+  std::size_t bytes = body.capacity() + path.capacity();
+  for (const auto* const pairs : {&query, &headers})
+    for (const auto& [name, value] : *pairs)
+      bytes += sizeof name + sizeof value + name.capacity() + value.capacity();
+  return bytes;
 }
 
 std::string decoded(std::string_view part) {
@@ -106,6 +115,11 @@ void RequestReader::check_header() {
   const bool is_chunked = encodings == 1 && beast::iequals(encoding, "chunked");
   if (encodings > 0 && (!is_chunked || message.version() < kVersion))
     throw Problem(kBadRequest, "the only Transfer-Encoding is chunked, in HTTP/1.1");
+  const auto headers = std::distance(message.begin(), message.end());
+  if (static_cast<std::size_t>(headers) > kMostHeaders) {
+    throw Problem(kLongHeader,
+                  fmt::format("{} headers; a request has at most {}", headers, kMostHeaders));
+  }
   if (message.count(http::field::host) > 1)
     throw Problem(kBadRequest, "there is more than one Host");
 }
@@ -139,7 +153,12 @@ Request RequestReader::take() {
   if (!url)
     throw Problem(kBadRequest, fmt::format("\"{}\": no path", std::string(message.target())));
   request.path = std::string(url->encoded_path());
-  for (const auto& one : url->params()) request.query.emplace_back(one.key, one.value);
+  if (url->params().size() > kMostNames) {
+    throw Problem(kBadRequest, fmt::format("the query has {} names; the most is {}",
+                                           url->params().size(), kMostNames));
+  }
+  for (const auto& one : url->params())
+    if (!one.key.empty() || one.has_value) request.query.emplace_back(one.key, one.value);
   return request;
 }
 

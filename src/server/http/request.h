@@ -30,6 +30,8 @@ struct Request {
   // The client wants to send another request through the connection.
   bool keep_alive = true;
 
+  // About how many bytes of memory it takes.
+  std::size_t memory() const;
   // Returns the value of the header, or of the query's name; an empty text if there is none.
   // `name` is in small letters.
   std::string_view header(std::string_view name) const;
@@ -44,6 +46,9 @@ class RequestReader {
  public:
   // The longest line and headers of a request, in bytes.
   static constexpr std::size_t kLongestHeader = 16 << 10;
+  // The most headers, and names of a query.
+  static constexpr std::size_t kMostHeaders = 100;
+  static constexpr std::size_t kMostNames = 64;
 
   // `most` is the largest body, in bytes.
   explicit RequestReader(std::uint64_t most);

@@ -17,8 +17,14 @@ constexpr std::array kRoutes = {
     Route{"GET", "/readyz", answer_readiness},
     Route{"GET", "/v1/stats", answer_stats},
     Route{"GET", "/metrics", answer_metrics},
+    Route{"GET", "/openapi.json", answer_openapi},
+    Route{"GET", "/docs", answer_docs},
+    Route{"GET", "/docs.js", answer_docs_script},
+    Route{"GET", "/docs.css", answer_docs_style},
 
     Route{"POST", "/v1/tubes/{tube}/jobs", put_job},
+    Route{"GET", "/v1/tubes/{tube}/jobs", list_jobs},
+    Route{"POST", "/v1/tubes/{tube}/jobs:batch", put_jobs},
     Route{"GET", "/v1/jobs/{id}", answer_job},
     Route{"PATCH", "/v1/jobs/{id}", patch_job},
     Route{"DELETE", "/v1/jobs/{id}", cancel_job},
@@ -30,9 +36,34 @@ constexpr std::array kRoutes = {
     Route{"PATCH", "/v1/tubes/{tube}/keys/{key}", patch_key},
     Route{"DELETE", "/v1/tubes/{tube}/keys/{key}", cancel_key},
 
+    Route{"POST", "/v1/jobs:cancel", cancel_jobs},
+    Route{"POST", "/v1/jobs:retry", retry_jobs},
+    Route{"POST", "/v1/jobs:move", move_jobs},
+    Route{"GET", "/v1/operations/{id}", answer_operation},
+    Route{"DELETE", "/v1/operations/{id}", stop_operation},
+
+    Route{"GET", "/v1/schedules", list_schedules},
+    Route{"PUT", "/v1/schedules/{name}", put_schedule},
+    Route{"GET", "/v1/schedules/{name}", answer_schedule},
+    Route{"DELETE", "/v1/schedules/{name}", delete_schedule},
+    Route{"POST", "/v1/schedules/{name}:pause", pause_schedule},
+    Route{"POST", "/v1/schedules/{name}:resume", resume_schedule},
+    Route{"POST", "/v1/schedules/{name}:trigger", trigger_schedule},
+
+    Route{"POST", "/v1/tubes/{tube}:reserve", reserve_jobs},
+    Route{"POST", "/v1/leases/{token}:ack", ack_lease},
+    Route{"POST", "/v1/leases/{token}:nack", nack_lease},
+    Route{"POST", "/v1/leases/{token}:extend", extend_lease},
+
+    Route{"GET", "/v1/tubes", list_tubes},
     Route{"GET", "/v1/tubes/{tube}", answer_tube},
+    Route{"PATCH", "/v1/tubes/{tube}", patch_tube},
     Route{"POST", "/v1/tubes/{tube}:pause", pause_tube},
     Route{"POST", "/v1/tubes/{tube}:resume", resume_tube},
+    Route{"POST", "/v1/tubes/{tube}:clear", clear_tube},
+    Route{"POST", "/v1/tubes/{tube}:kick", kick_tube},
+    Route{"GET", "/v1/tubes/{tube}/groups/{group}", answer_group},
+    Route{"PATCH", "/v1/tubes/{tube}/groups/{group}", patch_group},
 };
 
 // Takes the first part, up to a slash, from the front.

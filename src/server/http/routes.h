@@ -41,6 +41,12 @@ void answer_readiness(Exchange& x);
 void answer_stats(Exchange& x);
 void answer_metrics(Exchange& x);
 
+// documents.cpp
+void answer_openapi(Exchange& x);
+void answer_docs(Exchange& x);
+void answer_docs_script(Exchange& x);
+void answer_docs_style(Exchange& x);
+
 // jobs.cpp
 void put_job(Exchange& x);
 void answer_job(Exchange& x);
@@ -49,14 +55,48 @@ void patch_job(Exchange& x);
 void cancel_job(Exchange& x);
 void kick_job(Exchange& x);
 
+// batches.cpp
+void put_jobs(Exchange& x);
+
 // keys.cpp
 void put_key(Exchange& x);
 void answer_key(Exchange& x);
 void patch_key(Exchange& x);
 void cancel_key(Exchange& x);
 
+// lists.cpp
+void list_jobs(Exchange& x);
+void list_tubes(Exchange& x);
+
+// bulk.cpp
+void cancel_jobs(Exchange& x);
+void retry_jobs(Exchange& x);
+void move_jobs(Exchange& x);
+void clear_tube(Exchange& x);
+void kick_tube(Exchange& x);
+void answer_operation(Exchange& x);
+void stop_operation(Exchange& x);
+
+// schedules.cpp
+void put_schedule(Exchange& x);
+void answer_schedule(Exchange& x);
+void delete_schedule(Exchange& x);
+void pause_schedule(Exchange& x);
+void resume_schedule(Exchange& x);
+void trigger_schedule(Exchange& x);
+void list_schedules(Exchange& x);
+
+// leases.cpp
+void reserve_jobs(Exchange& x);
+void ack_lease(Exchange& x);
+void nack_lease(Exchange& x);
+void extend_lease(Exchange& x);
+
 // tubes.cpp
 void answer_tube(Exchange& x);
+void patch_tube(Exchange& x);
+void answer_group(Exchange& x);
+void patch_group(Exchange& x);
 void pause_tube(Exchange& x);
 void resume_tube(Exchange& x);
 

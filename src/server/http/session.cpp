@@ -54,6 +54,7 @@ Session::~Session() {
 
 void Session::close() {
   if (state_ == State::kClosed) return;
+  if (exchange_) tell_of_the_end();
   state_ = State::kClosed;
   exchange_.reset();
   --service_.counters().connections;
@@ -61,12 +62,23 @@ void Session::close() {
   service_.engine().disconnect(client_, service_.now());
 }
 
+// What was carried out of the request so far stays. A client that has left gets nothing of this.
+void Session::tell_of_the_end() {
+  const Problem problem(kDraining, "the server stops, or the client has left");
+  const Reply reply{.status = kDraining.status,
+                    .type = kProblemJson,
+                    .body = problem.json(path_),
+                    .headers = {{"Retry-After", "1"}},
+                    .durable_at = service_.engine().last_sequence()};
+  replies_.add(reply.durable_at, head_of(reply, false), std::string_view(reply.body));
+}
+
 Protocol::Wants Session::wants() const {
   if (state_ == State::kClosed) return Wants::kNothing;
-  if (state_ == State::kReading) return Wants::kDelivery;
+  if (state_ == State::kReading || state_ == State::kWaiting) return Wants::kDelivery;
   if (replies_.bytes() > service_.max_unsent()) return Wants::kRoom;
   if (no_room_) return Wants::kStore;
-  return turn_over_ ? Wants::kTurn : Wants::kInput;
+  return turn_over_ || state_ == State::kWorking ? Wants::kTurn : Wants::kInput;
 }
 
 bool Session::mid_command() const {
@@ -75,7 +87,8 @@ bool Session::mid_command() const {
 
 void Session::count_memory() {
   const std::size_t replies = replies_.memory();
-  const std::size_t body = exchange_ ? exchange_->request.body.capacity() : 0;
+  const std::size_t body =
+      exchange_ ? exchange_->request.memory() + exchange_->held() : std::size_t{0};
   memory_.set(std::max<std::size_t>(body, reader_.body_bytes()) +
               (replies > kOwnReplies ? replies - kOwnReplies : 0));
 }
@@ -87,17 +100,17 @@ std::string_view Session::failure_reply() const {
 std::size_t Session::receive(std::string_view bytes, std::uint64_t until_ns) {
   turn_over_ = no_room_ = false;
   std::size_t used = 0;
-  for (bool first = true; wants() == Wants::kInput; first = false) {
+  for (bool first = true; wants() == Wants::kInput || wants() == Wants::kTurn; first = false) {
     if (!first && service_.now().mono_ns >= until_ns) {
       turn_over_ = true;
       break;
     }
-    if (reader_.is_done()) {
+    if (state_ == State::kWorking || reader_.is_done()) {
       if (!service_.store_has_room()) {
         no_room_ = true;
         break;
       }
-      take_request();
+      state_ == State::kWorking ? work() : take_request();
       continue;
     }
     if (used == bytes.size()) break;
@@ -138,6 +151,10 @@ void Session::take_request() {
     if (head_only_) request.method = "GET";
     check_caller(request);
     Match match = find_route(request.method, request.path);
+    if (request.method != "GET" && request.method != "DELETE" && !request.query.empty()) {
+      throw Problem(kBadRequest, fmt::format("{}: a {} has no query; its body says what is meant",
+                                             request.query.front().first, request.method));
+    }
     exchange_ = std::make_unique<Exchange>(service_, client_, std::move(request));
     exchange_->names = std::move(match.names);
     match.route->answer(*exchange_);
@@ -163,19 +180,38 @@ void Session::check_caller(const Request& request) const {
     throw Problem(kForeignPage, fmt::format("a page of {} has sent the request", origin));
 }
 
-// Sends the reply, or gets the body that it needs.
+// Sends the reply, or gets what is needed for it.
 void Session::go_on() {
-  while (const auto awaited = exchange_->awaited_body()) {
-    const auto body = body_at_hand(service_.store(), {.id = *awaited});
+  while (exchange_->awaits() == Exchange::Awaits::kBody) {
+    const BodyName name{.id = exchange_->awaited_body()};
+    const auto body = body_at_hand(service_.store(), name);
     if (!body) {
-      service_.bodies().read(client_, {.id = *awaited});
+      service_.bodies().read(client_, name);
       state_ = State::kReading;
       return;
     }
     exchange_->body_came(*body);
   }
-  if (const auto reply = exchange_->take_reply()) send(*reply);
+  if (exchange_->awaits() == Exchange::Awaits::kDelivery) {
+    state_ = State::kWaiting;
+    if (input_ended_) service_.engine().stop_waiting(exchange_->awaited_worker());
+    return;
+  }
+  if (exchange_->awaits() == Exchange::Awaits::kTurn) {
+    state_ = State::kWorking;
+    return;
+  }
+  const auto reply = exchange_->take_reply();
   exchange_.reset();
+  if (reply) send(*reply);
+}
+
+void Session::work() {
+  state_ = State::kRequest;
+  or_answer_problem([&] {
+    exchange_->go_on();
+    go_on();
+  });
 }
 
 void Session::body_read(const Body& body) {
@@ -187,7 +223,19 @@ void Session::body_read(const Body& body) {
   });
 }
 
-void Session::deliver(const queue::Delivery&) {}
+void Session::deliver(const queue::Delivery& delivery) {
+  if (state_ != State::kWaiting) return;
+  state_ = State::kRequest;
+  or_answer_problem([&] {
+    exchange_->delivered(delivery);
+    go_on();
+  });
+}
+
+void Session::end_of_input() {
+  input_ended_ = true;
+  if (state_ == State::kWaiting) service_.engine().stop_waiting(exchange_->awaited_worker());
+}
 
 void Session::checkpoint_made(const CheckpointResult&) {}
 

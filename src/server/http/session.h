@@ -44,7 +44,8 @@ class Session final : public Protocol {
   queue::ClientId client() const override { return client_; }
   using Protocol::receive;
   std::size_t receive(std::string_view bytes, std::uint64_t until_ns) override;
-  void end_of_input() override {}
+  // A wait for a job ends with no job, and so will every later one.
+  void end_of_input() override;
   void deliver(const queue::Delivery& delivery) override;
   void body_read(const Body& body) override;
   void checkpoint_made(const CheckpointResult& result) override;
@@ -60,13 +61,17 @@ class Session final : public Protocol {
   enum class State : std::uint8_t {
     kRequest,  // a request is next
     kReading,  // a body for the reply is being read
+    kWaiting,  // a job is waited for
+    kWorking,  // a part of the request was carried out, and the next one is next
     kClosed,
   };
 
+  void tell_of_the_end();
   void take_request();
   void look_at_size();
   void check_caller(const Request& request) const;
   void go_on();
+  void work();
   // Calls `action`, and answers with what it throws.
   template <class Action>
   void or_answer_problem(Action action);
@@ -84,7 +89,8 @@ class Session final : public Protocol {
   std::unique_ptr<Exchange> exchange_;  // of the request that is being answered
   std::string path_;                    // of this request
   bool head_only_ = false;              // its method is HEAD
-  bool keep_alive_ = true;              // another request may follow
+  bool input_ended_ = false;
+  bool keep_alive_ = true;  // another request may follow
 };
 
 }  // namespace carillon::server::http

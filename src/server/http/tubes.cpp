@@ -1,12 +1,14 @@
-// Tubes: their numbers, and their pauses (routes.h).
+// Tubes and their groups: their numbers, what holds for them, and pauses (routes.h).
 #include <fmt/format.h>
 
 #include <boost/json.hpp>
 
-#include "server/http/counts.h"
+#include "server/beanstalk/command.h"
 #include "server/http/fields.h"
 #include "server/http/problem.h"
 #include "server/http/routes.h"
+#include "server/http/tube_fields.h"
+#include "server/json_text.h"
 
 namespace carillon::server::http {
 
@@ -21,15 +23,13 @@ void pause_for(Exchange& x, queue::Millis duration) {
   x.answer({.status = 204});
 }
 
-boost::json::object json_of(const queue::Limits& limits) {
-  boost::json::object shown;
-  if (limits.max_running > 0) shown["max_running"] = limits.max_running;
-  if (limits.rate > 0) {
-    shown["rate"] = limits.rate;
-    shown["rate_period_ms"] = limits.period;
-    shown["burst"] = limits.burst;
-  }
-  return shown;
+const std::string& group_of(Exchange& x) {
+  const std::string& group = x.names[1];
+  if (beanstalk::is_key(group)) return group;
+  throw Problem(kBadRequest,
+                fmt::format("\"{}\": a group has 1 to {} bytes, and no space or control "
+                            "character",
+                            group, queue::kMaxGroup));
 }
 
 }  // namespace
@@ -37,15 +37,37 @@ boost::json::object json_of(const queue::Limits& limits) {
 void answer_tube(Exchange& x) {
   const auto stats = x.engine().tube_stats(x.now(), x.names.front());
   if (!stats) throw no_such_tube(x.names.front());
-  boost::json::object tube{{"name", stats->name},
-                           {"jobs", json_of(stats->jobs)},
-                           {"using", stats->using_},
-                           {"watching", stats->watching},
-                           {"waiting", stats->waiting},
-                           {"paused", stats->pause > 0},
-                           {"limits", json_of(stats->settings.limits)}};
-  if (stats->pause > 0) tube["pause_left_ms"] = stats->pause_left;
-  x.answer({.body = boost::json::serialize(tube), .durable_at = x.engine().last_sequence()});
+  x.answer(
+      {.body = boost::json::serialize(json_of(*stats)), .durable_at = x.engine().last_sequence()});
+}
+
+// Makes the tube if there is none.
+void patch_tube(Exchange& x) {
+  FieldFaults faults;
+  queue::TubeSettings settings = x.engine().tube_settings(x.tube());
+  read_settings(parse_object(x.request.body), faults, settings);
+  faults.throw_if_any();
+  x.engine().set_tube(x.now(), x.tube(), settings);
+  answer_tube(x);
+}
+
+void answer_group(Exchange& x) {
+  const auto stats = x.engine().group_stats(x.now(), x.tube(), group_of(x));
+  if (!stats)
+    throw Problem(kNotFound, fmt::format("tube {} has no group {}", x.tube(), x.names[1]));
+  boost::json::object shown{{"tube", x.tube()}, {"name", to_utf8(x.names[1])}};
+  for (const auto& [name, value] : json_of(*stats)) shown[name] = value;
+  x.answer({.body = boost::json::serialize(shown), .durable_at = x.engine().last_sequence()});
+}
+
+void patch_group(Exchange& x) {
+  const auto stats = x.engine().group_stats(x.now(), x.tube(), group_of(x));
+  FieldFaults faults;
+  queue::GroupSettings settings = stats ? stats->settings : queue::GroupSettings();
+  read_settings(parse_object(x.request.body), faults, settings);
+  faults.throw_if_any();
+  const queue::Sequence durable_at = x.engine().set_group(x.now(), x.tube(), x.names[1], settings);
+  x.answer({.status = 204, .durable_at = durable_at});
 }
 
 // {"duration":"10m"}; without a body until the tube is resumed, or the server restarts.

@@ -1,0 +1,134 @@
+// Batches: up to a thousand jobs that are put together, all or none (routes.h).
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/json.hpp>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "server/beanstalk/command.h"
+#include "server/http/idempotency.h"
+#include "server/http/job_fields.h"
+#include "server/http/one_job.h"
+#include "server/http/problem.h"
+#include "server/http/routes.h"
+
+namespace carillon::server::http {
+
+namespace {
+
+namespace json = boost::json;
+
+// What a request has described so far.
+struct Batch {
+  json::object object;
+  std::deque<JobFields> jobs = {};  // its elements stay where they are
+  std::unordered_set<std::string_view> keys = {};
+  std::optional<Once> once = {};
+};
+
+const json::array& described(const Batch& batch) {
+  FieldFaults faults;
+  Fields fields(batch.object, "", faults);
+  const json::array* const jobs = fields.array("jobs");
+  if (jobs == nullptr && faults.empty()) fields.fault("jobs", "write a list of jobs");
+  if (jobs != nullptr && (jobs->empty() || jobs->size() > beanstalk::kMaxBatch)) {
+    fields.fault("jobs",
+                 fmt::format("{} jobs: a batch has 1 to {}", jobs->size(), beanstalk::kMaxBatch));
+  }
+  fields.finish();
+  faults.throw_if_any();
+  return *jobs;
+}
+
+void read_job_at(const Exchange& x, std::size_t n, const json::value& value, Batch& batch,
+                 FieldFaults& faults) {
+  const std::string at = fmt::format("/jobs/{}", n);
+  const json::object* const object = value.if_object();
+  if (object == nullptr) return faults.add(at, "not an object");
+  JobFields& job = batch.jobs.emplace_back();
+  read_job(*object, at, faults, job);
+  if (!job.key.empty() && !batch.keys.insert(job.key).second)
+    faults.add(at + "/key", "another job of the batch has this key");
+  if (const std::string why = size_fault(x, job.body); !why.empty()) faults.add(at + "/body", why);
+}
+
+json::object told_of(const queue::PutOutcome& put) {
+  using Result = queue::PutOutcome::Result;
+  json::object told{{"status", put.result == Result::kInserted ? 201 : 200}, {"id", put.id}};
+  if (put.result == Result::kExists || put.result == Result::kReserved)
+    told["detail"] = "the key is taken, and the job asked to be left out then";
+  return told;
+}
+
+// What stood in the way of all jobs.
+[[noreturn]] void refuse(const queue::BatchOutcome& outcome, std::string_view tube) {
+  using Result = queue::PutOutcome::Result;
+  const queue::PutOutcome& put = outcome.jobs.back();
+  if (put.result == Result::kDraining)
+    throw Problem(kDraining, fmt::format("the tube {} takes no new jobs", tube));
+  const std::string at = fmt::format("/jobs/{}", outcome.stopper);
+  if (put.result == Result::kTooFar) {
+    FieldFaults faults;
+    faults.add(at, "the job would be due or expire after the year 9999");
+    faults.throw_if_any();
+  }
+  const std::string why = fmt::format("job {} has the key{}", put.id,
+                                      put.result == Result::kReserved ? ", and is reserved" : "");
+  throw Problem(kConflict, at + ": " + why, {{at + "/key", why}});
+}
+
+void put_them(Exchange& x, const Batch& batch) {
+  std::vector<queue::NewJob> all;
+  all.reserve(batch.jobs.size());
+  for (const JobFields& job : batch.jobs) all.push_back({.order = job.order, .body = job.body});
+  x.require_room();
+  x.engine().use(x.client(), x.names.front());
+  const queue::BatchOutcome outcome = x.engine().put_all(
+      x.client(), x.now(), all, batch.once ? batch.once->order() : queue::BatchOrder());
+  using Result = queue::BatchOutcome::Result;
+  if (outcome.result == Result::kRefused) refuse(outcome, x.names.front());
+  if (outcome.result == Result::kOtherBatch) throw other_request(*batch.once);
+  json::array told;
+  for (const queue::PutOutcome& put : outcome.jobs) told.push_back(told_of(put));
+  Reply reply{.body = json::serialize(json::object{{"jobs", std::move(told)}}),
+              .durable_at = outcome.durable_at};
+  if (outcome.result == Result::kAlready) reply.headers.emplace_back(kReplayed, "true");
+  x.answer(std::move(reply));
+}
+
+// A step reads some jobs; the last one puts all of them. Nothing was put if a job is wrong.
+void read_more(Exchange& x, const std::shared_ptr<Batch>& batch) {
+  constexpr std::size_t kAtOnce = 100;
+  const json::array& all = described(*batch);
+  FieldFaults faults;
+  const std::size_t first = batch->jobs.size();
+  for (std::size_t n = first; n < std::min(first + kAtOnce, all.size()) && !faults.is_full(); ++n)
+    read_job_at(x, n, all[n], *batch, faults);
+  faults.throw_if_any();
+  for (std::size_t n = first; n < batch->jobs.size(); ++n)
+    x.hold(sizeof(JobFields) + batch->jobs[n].body.size());
+  const bool is_whole = batch->jobs.size() == all.size();
+  x.later([batch, is_whole](Exchange& then) {
+    is_whole ? put_them(then, *batch) : read_more(then, batch);
+  });
+}
+
+}  // namespace
+
+// {"jobs":[{"body":"a"},{"body":"b","delay":"30s"}]}
+void put_jobs(Exchange& x) {
+  x.tube();  // it is a name
+  const auto batch = std::make_shared<Batch>();
+  batch->once = once_of(x);
+  batch->object = parse_object(x.request.body, kMostPartsOfBatch);
+  read_more(x, batch);
+}
+
+}  // namespace carillon::server::http

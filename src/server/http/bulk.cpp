@@ -1,0 +1,215 @@
+// Changes of many jobs: cancelled, retried, moved, cleared and kicked (routes.h). A change goes in
+// steps, and others are served in between. One that takes long becomes an operation.
+#include <fmt/format.h>
+
+#include <boost/json.hpp>
+#include <charconv>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "server/beanstalk/command.h"
+#include "server/http/filters.h"
+#include "server/http/problem.h"
+#include "server/http/routes.h"
+#include "server/json_text.h"
+#include "server/operations.h"
+#include "server/timestamp.h"
+
+namespace carillon::server::http {
+
+namespace {
+
+namespace json = boost::json;
+
+using beanstalk::ListOptionsOf;
+using queue::JobBulk;
+
+// A change that takes longer becomes an operation.
+constexpr std::uint64_t kPatienceNs = 200'000'000;
+
+std::string_view name_of(JobBulk::Action action) {
+  switch (action) {
+    case JobBulk::Action::kCancel:
+      return "cancel";
+    case JobBulk::Action::kRetry:
+      return "retry";
+    case JobBulk::Action::kMove:
+      return "move";
+  }
+  return "unknown";
+}
+
+json::object json_of(const JobBulk& bulk) {
+  json::object told{{"action", name_of(bulk.action)},
+                    {"tube", bulk.list.tube},
+                    {"dry_run", bulk.dry_run},
+                    {"changed", bulk.changed},
+                    {"left", bulk.left},
+                    {"looked_at", bulk.list.looked_at}};
+  if (!bulk.to.empty()) told["to"] = bulk.to;
+  const bool is_over = bulk.list.done;
+  told["next_page_token"] = is_over ? json::value(nullptr) : json::value(to_text(bulk.list.next));
+  return told;
+}
+
+json::object json_of(std::uint64_t id, const Operation& operation) {
+  json::object told = json_of(operation.bulk);
+  told["id"] = id;
+  told["state"] = operation.ended == 0       ? "running"
+                  : operation.stopped        ? "stopped"
+                  : !operation.error.empty() ? "failed"
+                                             : "done";
+  told["began"] = format_timestamp(operation.began);
+  if (operation.ended != 0) told["ended"] = format_timestamp(operation.ended);
+  if (!operation.error.empty()) told["error"] = to_utf8(operation.error);
+  return told;
+}
+
+// What was changed is told, whatever happens then.
+void answer_bulk(Exchange& x, const JobBulk& bulk, std::string_view error = {}) {
+  json::object told = json_of(bulk);
+  if (!error.empty()) told["error"] = to_utf8(error);
+  x.answer({.body = json::serialize(told), .durable_at = x.engine().last_sequence()});
+}
+
+void go_on(Exchange& x, const std::shared_ptr<JobBulk>& bulk, std::uint64_t until_ns) {
+  try {
+    x.engine().change_jobs(x.now(), *bulk);
+  } catch (const std::runtime_error& error) {  // StoreError, OverLimit
+    if (bulk->changed == 0) throw;
+    return answer_bulk(x, *bulk, error.what());
+  }
+  if (bulk->ended()) return answer_bulk(x, *bulk);
+  Operations& operations = x.service().operations();
+  if (x.now().mono_ns < until_ns || operations.are_full())
+    return x.later([bulk, until_ns](Exchange& then) { go_on(then, bulk, until_ns); });
+  const std::uint64_t id = operations.begin(std::move(*bulk), x.now());
+  x.answer({.status = 202,
+            .body = json::serialize(json_of(id, *operations.find(id))),
+            .headers = {{"Location", fmt::format("/v1/operations/{}", id)}},
+            .durable_at = x.engine().last_sequence()});
+}
+
+void begin(Exchange& x, JobBulk bulk) {
+  if (!x.engine().tube_stats(x.now(), bulk.list.tube))
+    throw Problem(kNotFound, fmt::format("there is no tube \"{}\"", bulk.list.tube));
+  const auto shared = std::make_shared<JobBulk>(std::move(bulk));
+  go_on(x, shared, x.now().mono_ns + kPatienceNs);
+}
+
+std::string read_tube(Fields& fields, std::string_view name) {
+  const auto text = fields.text(name);
+  if (!text) {
+    fields.fault(name, "write the name of a tube");
+  } else if (!beanstalk::is_tube_name(*text)) {
+    fields.fault(name, fmt::format("\"{}\": not the name of a tube", *text));
+  }
+  return std::string(text.value_or(""));
+}
+
+// {"filter":{"tube":"mail","state":"buried"},"dry_run":true,"page_token":"..."}
+void change(Exchange& x, JobBulk::Action action, ListOptionsOf of) {
+  const json::object object = parse_object(x.request.body);
+  FieldFaults faults;
+  Fields fields(object, "", faults);
+  JobBulk bulk;
+  bulk.action = action;
+  if (of == ListOptionsOf::kMove) bulk.to = read_tube(fields, "to");
+  bulk.dry_run = fields.flag("dry_run").value_or(false);
+  bulk.bound = fields.number("limit", 1, UINT64_MAX >> 1).value_or(UINT64_MAX);
+  if (const auto token = fields.text("page_token")) {
+    if (const auto next = queue::to_cursor(*token)) {
+      bulk.list.next = *next;
+    } else {
+      fields.fault("page_token", "not what an answer calls next_page_token");
+    }
+  }
+  if (const json::object* const filter = fields.object("filter")) {
+    Fields of_filter(*filter, "/filter", faults);
+    bulk.list.tube = read_tube(of_filter, "tube");
+    bulk.list.filter = read_filter(of_filter, of, bulk.to).filter;
+    of_filter.finish();
+  } else if (faults.empty()) {
+    fields.fault("filter", "which jobs? {\"tube\":\"mail\"} are all of a tube");
+  }
+  if (!bulk.to.empty() && bulk.to == bulk.list.tube)
+    fields.fault("to", "the jobs are in this tube");
+  fields.finish();
+  faults.throw_if_any();
+  begin(x, std::move(bulk));
+}
+
+std::uint64_t operation_id(const Exchange& x) {
+  const std::string& text = x.names.front();
+  std::uint64_t id = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, id);
+  if (error == std::errc() && rest == end) return id;
+  throw Problem(kBadRequest, fmt::format("\"{}\": not the number of an operation", text));
+}
+
+[[noreturn]] void throw_no_operation(std::uint64_t id) {
+  throw Problem(kNotFound,
+                fmt::format("there is no operation {}; a restart of the server ends them", id));
+}
+
+void kick(Exchange& x, const std::shared_ptr<queue::Kick>& kick_of) {
+  x.engine().kick(x.client(), x.now(), *kick_of);
+  if (!kick_of->done) return x.later([kick_of](Exchange& then) { kick(then, kick_of); });
+  x.answer({.body = json::serialize(json::object{{"kicked", kick_of->kicked}}),
+            .durable_at = kick_of->durable_at});
+}
+
+}  // namespace
+
+void cancel_jobs(Exchange& x) {
+  change(x, JobBulk::Action::kCancel, ListOptionsOf::kCancel);
+}
+
+void retry_jobs(Exchange& x) {
+  change(x, JobBulk::Action::kRetry, ListOptionsOf::kRetry);
+}
+
+void move_jobs(Exchange& x) {
+  change(x, JobBulk::Action::kMove, ListOptionsOf::kMove);
+}
+
+// Cancels all jobs of the tube that nobody has reserved.
+void clear_tube(Exchange& x) {
+  begin(x, {.action = JobBulk::Action::kCancel, .list = {.tube = x.tube()}});
+}
+
+// {"max":10}; without it all. As the command kick: buried jobs, or delayed ones if there is none.
+void kick_tube(Exchange& x) {
+  FieldFaults faults;
+  const json::object object =
+      x.request.body.empty() ? json::object() : parse_object(x.request.body);
+  Fields fields(object, "", faults);
+  const std::uint64_t most = fields.number("max", 1, UINT32_MAX).value_or(UINT32_MAX);
+  fields.finish();
+  faults.throw_if_any();
+  if (!x.engine().tube_stats(x.now(), x.tube()))
+    throw Problem(kNotFound, fmt::format("there is no tube \"{}\"", x.tube()));
+  x.use_tube();
+  kick(x, std::make_shared<queue::Kick>(queue::Kick{.bound = most}));
+}
+
+void answer_operation(Exchange& x) {
+  const std::uint64_t id = operation_id(x);
+  const Operation* const found = x.service().operations().find(id);
+  if (found == nullptr) throw_no_operation(id);
+  x.answer(
+      {.body = json::serialize(json_of(id, *found)), .durable_at = x.engine().last_sequence()});
+}
+
+// What was changed stays so.
+void stop_operation(Exchange& x) {
+  const std::uint64_t id = operation_id(x);
+  if (x.service().operations().find(id) == nullptr) throw_no_operation(id);
+  x.service().operations().stop(id, x.now());
+  x.answer({.status = 204, .durable_at = x.engine().last_sequence()});
+}
+
+}  // namespace carillon::server::http

@@ -1,0 +1,44 @@
+// Idempotency-Key (idempotency.h).
+#include "server/http/idempotency.h"
+
+#include <fmt/format.h>
+
+#include <string_view>
+
+#include "base/crc32c.h"
+#include "server/beanstalk/command.h"
+#include "server/http/problem.h"
+
+namespace carillon::server::http {
+
+namespace {
+
+constexpr std::string_view kHeader = "idempotency-key";
+
+// Tells two requests apart: by their paths and headers, and by their bodies.
+std::uint64_t fingerprint_of(const Request& request) {
+  std::uint32_t head = base::crc32c(0, request.method);
+  head = base::crc32c(head, request.path);
+  for (const auto& [name, value] : request.headers) {
+    if (!name.starts_with("carillon-") && name != "content-type") continue;
+    head = base::crc32c(base::crc32c(head, name), value);
+  }
+  return std::uint64_t{head} << 32 | base::crc32c(0, request.body);
+}
+
+}  // namespace
+
+std::optional<Once> once_of(const Exchange& x) {
+  std::string_view key = x.request.header(kHeader);
+  if (key.empty()) return std::nullopt;
+  const bool is_quoted = key.size() > 2 && key.front() == '"' && key.back() == '"';
+  if (is_quoted) key = key.substr(1, key.size() - 2);
+  if (!beanstalk::is_key(key) || key.find('"') != std::string_view::npos) {
+    throw Problem(kBadRequest, fmt::format("Idempotency-Key: {}: write \"KEY\", with 1 to {} bytes "
+                                           "and no space or control character in it",
+                                           key, queue::kMaxKey));
+  }
+  return Once{.key = std::string(key), .fingerprint = fingerprint_of(x.request)};
+}
+
+}  // namespace carillon::server::http

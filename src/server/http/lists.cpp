@@ -1,0 +1,125 @@
+// Lists in pages: the jobs of a tube, and the tubes (routes.h). A list goes in steps, and others
+// are served in between.
+#include <fmt/format.h>
+
+#include <boost/json.hpp>
+#include <iterator>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "carillon/queue/job_listing.h"
+#include "server/http/filters.h"
+#include "server/http/job_fields.h"
+#include "server/http/problem.h"
+#include "server/http/routes.h"
+#include "server/http/tube_fields.h"
+#include "server/json_text.h"
+
+namespace carillon::server::http {
+
+namespace {
+
+namespace json = boost::json;
+
+// A page ends when so many jobs were looked at, so that its client sees that the list goes on.
+constexpr std::uint64_t kMostLookedAt = 16'384;
+
+json::object shown(const queue::ListedJob& job, const std::string& tube) {
+  queue::JobStats stats;
+  stats.record = job.record;
+  stats.tube = tube;
+  stats.group = job.group;
+  stats.state = job.state;
+  json::object told = json_of(stats, {}, std::nullopt);
+  told.erase("attempts");  // one job shows its story
+  if (!job.worker.empty()) told["worker"] = to_utf8(job.worker);
+  return told;
+}
+
+struct JobList {
+  queue::JobListing listing;
+  std::size_t most = 0;
+  json::array jobs = {};
+};
+
+void answer(Exchange& x, json::object page, std::string_view next) {
+  page["next_page_token"] = next.empty() ? json::value(nullptr) : json::value(next);
+  x.answer({.body = json::serialize(page), .durable_at = x.engine().last_sequence()});
+}
+
+void go_on(Exchange& x, const std::shared_ptr<JobList>& list) {
+  queue::JobListing& listing = list->listing;
+  for (const queue::ListedJob& job :
+       x.engine().list_jobs(x.now(), listing, list->most - list->jobs.size())) {
+    list->jobs.push_back(shown(job, listing.tube));
+    x.hold(1 << 10);
+  }
+  const bool is_full = list->jobs.size() == list->most || listing.looked_at >= kMostLookedAt;
+  if (!listing.done && !is_full) return x.later([list](Exchange& then) { go_on(then, list); });
+  answer(x, {{"jobs", std::move(list->jobs)}}, listing.done ? "" : to_text(listing.next));
+}
+
+// The names that come next, of all that are there: these are in no order.
+struct TubeList {
+  Page page;
+  std::uint64_t left = 0;  // names that were not looked at
+  std::set<std::string> names = {};
+  json::array tubes = {};
+};
+
+void show_tubes(Exchange& x, const std::shared_ptr<TubeList>& list) {
+  constexpr int kAtOnce = 50;
+  for (int n = 0; n < kAtOnce && !list->names.empty(); ++n) {
+    const std::string name = list->names.extract(list->names.begin()).value();
+    list->page.after = name;
+    if (const auto stats = x.engine().tube_stats(x.now(), name))
+      list->tubes.push_back(json_of(*stats));
+    x.hold(2 << 10);
+  }
+  if (!list->names.empty()) return x.later([list](Exchange& then) { show_tubes(then, list); });
+  answer(x, {{"tubes", std::move(list->tubes)}}, list->left > 0 ? list->page.after : "");
+}
+
+void begin_tubes(Exchange& x, const std::shared_ptr<TubeList>& list);
+
+void find_tubes(Exchange& x, const std::shared_ptr<TubeList>& list) {
+  const auto names = x.engine().next_tubes(x.client());
+  if (!names) return begin_tubes(x, list);  // too many were forgotten meanwhile
+  list->left -= names->size();
+  for (const std::string& name : *names)
+    if (name > list->page.after) list->names.insert(name);
+  // One more than the page has tells whether others follow.
+  while (list->names.size() > list->page.size + 1) list->names.erase(std::prev(list->names.end()));
+  if (list->left > 0) return x.later([list](Exchange& then) { find_tubes(then, list); });
+  const bool goes_on = list->names.size() > list->page.size;
+  if (goes_on) list->names.erase(std::prev(list->names.end()));
+  list->left = goes_on ? 1 : 0;
+  show_tubes(x, list);
+}
+
+void begin_tubes(Exchange& x, const std::shared_ptr<TubeList>& list) {
+  list->names.clear();
+  list->left = x.engine().list_tubes(x.client()).tubes;
+  find_tubes(x, list);
+}
+
+}  // namespace
+
+void list_jobs(Exchange& x) {
+  const std::string& tube = x.tube();
+  const beanstalk::ListOptions options = read_job_query(x.request);
+  const auto list = std::make_shared<JobList>();
+  list->listing = {.tube = tube, .filter = options.filter, .next = options.after};
+  list->most = options.limit;
+  go_on(x, list);
+}
+
+void list_tubes(Exchange& x) {
+  const auto list = std::make_shared<TubeList>();
+  list->page = read_page(x.request);
+  begin_tubes(x, list);
+}
+
+}  // namespace carillon::server::http

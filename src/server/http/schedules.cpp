@@ -1,0 +1,257 @@
+// Schedules: set, shown, paused, triggered and deleted (routes.h).
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/json.hpp>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "carillon/queue/schedule.h"
+#include "server/beanstalk/command.h"
+#include "server/beanstalk/job_options.h"
+#include "server/calendar.h"
+#include "server/http/filters.h"
+#include "server/http/job_fields.h"
+#include "server/http/one_job.h"
+#include "server/http/problem.h"
+#include "server/http/routes.h"
+#include "server/json_text.h"
+#include "server/timestamp.h"
+
+namespace carillon::server::http {
+
+namespace {
+
+namespace json = boost::json;
+
+using queue::CatchUp;
+using queue::Overlap;
+using queue::Schedule;
+
+// The next occurrences that a schedule shows.
+constexpr std::size_t kTimesShown = 5;
+
+constexpr std::array<std::string_view, 3> kOverlaps = {"allow", "skip", "queue"};
+constexpr std::array<std::string_view, 3> kCatchUps = {"none", "last", "all"};
+
+const std::string& name_of(const Exchange& x) {
+  const std::string& name = x.names.front();
+  if (beanstalk::is_tube_name(name)) return name;
+  throw Problem(
+      kBadRequest,
+      fmt::format("\"{}\": the name of a schedule is like that of a tube: 1 to {} letters, "
+                  "digits and any of -+/;.$_(), and no - in front",
+                  name, beanstalk::kMaxTubeName));
+}
+
+[[noreturn]] void throw_no_schedule(const Exchange& x) {
+  throw Problem(kNotFound, fmt::format("there is no schedule {}", x.names.front()));
+}
+
+// --- what is asked for
+
+void read_job_of(const json::object& object, FieldFaults& faults, Schedule& schedule) {
+  Fields fields(object, "/job", faults);
+  if (const auto tube = fields.text("tube")) {
+    if (!beanstalk::is_tube_name(*tube))
+      fields.fault("tube", fmt::format("\"{}\": not the name of a tube", *tube));
+    schedule.tube = *tube;
+  }
+  const auto priority = fields.number("priority", 0, UINT32_MAX);
+  schedule.priority = static_cast<queue::Priority>(priority.value_or(beanstalk::kUsualPriority));
+  schedule.ttr = read_ttr(fields).value_or(schedule.ttr);
+  schedule.body = read_body(fields).value_or("");
+  fields.finish();
+}
+
+void read_times(Fields& fields, Schedule& schedule) {
+  schedule.cron = fields.text("cron").value_or("");
+  const auto zone = fields.text("time_zone");
+  const auto gap = fields.choice("gap", {"skip", "after"});
+  if (zone) schedule.zone = *zone;
+  schedule.run_after_gap = gap == std::size_t{1};
+  const auto every = fields.duration("every");
+  schedule.every = every.value_or(0);
+  const auto start = fields.moment("start");
+  schedule.start = start.value_or(0);
+  if (schedule.cron.empty() && !every) fields.fault("cron", "write it, or every");
+  if (!schedule.cron.empty() && every) fields.fault("every", "does not go with cron");
+  if (every && *every < queue::kMinEvery)
+    fields.fault("every", fmt::format("{} ms: at least {}", *every, queue::kMinEvery));
+  if (start && !every) fields.fault("start", "needs every");
+  for (const std::string_view name : {"time_zone", "gap"})
+    if (fields.has(name) && schedule.cron.empty()) fields.fault(name, "needs cron");
+}
+
+// Notes it if the expression or the zone cannot be read, each for itself.
+void check_times(Fields& fields, const Schedule& schedule) {
+  if (schedule.cron.empty()) return;
+  const auto check = [&](std::string_view name, const std::string& cron, const std::string& zone) {
+    try {
+      cron_calendar()(cron, zone);
+    } catch (const std::invalid_argument& error) {
+      constexpr std::string_view kLibrary = "carillon: ";
+      std::string_view why = error.what();
+      if (why.starts_with(kLibrary)) why.remove_prefix(kLibrary.size());
+      fields.fault(name, std::string(why));
+    }
+  };
+  check("cron", schedule.cron, "UTC");
+  check("time_zone", "@daily", schedule.zone);
+}
+
+Schedule read_schedule(const json::object& object) {
+  FieldFaults faults;
+  Fields fields(object, "", faults);
+  Schedule schedule{.priority = beanstalk::kUsualPriority};
+  read_times(fields, schedule);
+  check_times(fields, schedule);
+  const auto catch_up = fields.choice("catch_up", {"none", "last", "all"});
+  if (catch_up) schedule.catch_up = static_cast<CatchUp>(*catch_up);
+  const auto window = fields.duration("catch_up_window");
+  schedule.catch_up_window = window.value_or(0);
+  if ((schedule.catch_up == CatchUp::kAll) != window.has_value())
+    fields.fault("catch_up_window", "goes with \"catch_up\":\"all\", which needs it");
+  if (const auto overlap = fields.choice("overlap", {"allow", "skip", "queue"}))
+    schedule.overlap = static_cast<Overlap>(*overlap);
+  schedule.spread = fields.duration("spread").value_or(0);
+  if (const json::object* const job = fields.object("job")) read_job_of(*job, faults, schedule);
+  fields.finish();
+  faults.throw_if_any();
+  return schedule;
+}
+
+// --- what there is
+
+json::object times_of(const Schedule& schedule) {
+  if (schedule.cron.empty())
+    return {{"every", shown_duration(schedule.every)}, {"start", format_timestamp(schedule.start)}};
+  return {{"cron", to_utf8(schedule.cron)},
+          {"time_zone", to_utf8(schedule.zone)},
+          {"gap", schedule.run_after_gap ? "after" : "skip"}};
+}
+
+// In lists the body is left out.
+json::object json_of(const queue::ScheduleView& view, bool with_body = true) {
+  const queue::ScheduleRecord& record = view.record;
+  const Schedule& schedule = record.schedule;
+  const auto in_zone = [&](queue::UtcMs at) { return format_in_zone(at, schedule.zone); };
+  json::object told{{"name", to_utf8(record.name)}};
+  for (const auto& [name, value] : times_of(schedule)) told[name] = value;
+  told["catch_up"] = kCatchUps[static_cast<std::size_t>(schedule.catch_up)];
+  if (schedule.catch_up == CatchUp::kAll)
+    told["catch_up_window"] = shown_duration(schedule.catch_up_window);
+  told["overlap"] = kOverlaps[static_cast<std::size_t>(schedule.overlap)];
+  told["spread"] = shown_duration(schedule.spread);
+  json::object job{{"tube", schedule.tube},
+                   {"priority", schedule.priority},
+                   {"ttr", shown_duration(schedule.ttr)}};
+  if (with_body) set_text(job, "body", schedule.body);
+  told["job"] = std::move(job);
+  told["paused"] = record.paused;
+  if (!view.broken.empty()) told["broken"] = to_utf8(view.broken);
+  told["fired"] = record.fired;
+  told["skipped"] = record.skipped;
+  if (record.last_job != 0) told["last_job"] = record.last_job;
+  if (record.last_occurrence != 0) told["last"] = in_zone(record.last_occurrence);
+  if (record.waiting != 0) told["waiting"] = in_zone(record.waiting);
+  told["created"] = format_timestamp(record.created);
+  json::array next;
+  for (const queue::UtcMs at : view.next) next.emplace_back(in_zone(at));
+  told["next"] = std::move(next);
+  return told;
+}
+
+void answer_with(Exchange& x, unsigned status, queue::Sequence durable_at) {
+  const auto view = x.engine().schedule(x.now(), x.names.front(), kTimesShown);
+  if (!view) throw_no_schedule(x);
+  x.answer({.status = status,
+            .body = json::serialize(json_of(*view)),
+            .durable_at = std::max(durable_at, x.engine().last_sequence())});
+}
+
+void answer_done(Exchange& x, const queue::Outcome& outcome) {
+  if (!outcome.done) throw_no_schedule(x);
+  x.answer({.status = 204, .durable_at = outcome.durable_at});
+}
+
+struct ScheduleList {
+  Page page;
+  std::vector<std::string> names = {};
+  std::size_t shown = 0;
+  bool goes_on = false;
+  json::array schedules = {};
+};
+
+// To find the next times of a schedule may take part of a millisecond.
+void show_some(Exchange& x, const std::shared_ptr<ScheduleList>& list) {
+  constexpr std::size_t kAtOnce = 4;
+  for (std::size_t n = 0; n < kAtOnce && list->shown < list->names.size(); ++n) {
+    const auto view = x.engine().schedule(x.now(), list->names[list->shown++], kTimesShown);
+    if (view) list->schedules.push_back(json_of(*view, false));
+    x.hold(1 << 10);
+  }
+  if (list->shown < list->names.size())
+    return x.later([list](Exchange& then) { show_some(then, list); });
+  json::object page{{"schedules", std::move(list->schedules)}};
+  page["next_page_token"] = list->goes_on ? json::value(list->names.back()) : json::value(nullptr);
+  x.answer({.body = json::serialize(page), .durable_at = x.engine().last_sequence()});
+}
+
+}  // namespace
+
+// Makes it, or changes what it is: what it has put and counted stays.
+void put_schedule(Exchange& x) {
+  const std::string& name = name_of(x);
+  const Schedule schedule = read_schedule(parse_object(x.request.body));
+  if (const std::string why = size_fault(x, schedule.body); !why.empty())
+    throw Problem(kTooLarge, why);
+  x.require_room();
+  const bool is_new = !x.engine().schedule(x.now(), name, 0);
+  try {
+    answer_with(x, is_new ? 201 : 200, x.engine().set_schedule(x.now(), name, schedule).durable_at);
+  } catch (const std::invalid_argument& error) {
+    // "spread: ...": the field, and what is wrong.
+    const std::string text = error.what();
+    throw Problem(kBadField, text,
+                  {{"/" + text.substr(0, std::min(text.find(':'), text.size())), text}});
+  }
+}
+
+void answer_schedule(Exchange& x) {
+  answer_with(x, 200, 0);
+}
+
+void delete_schedule(Exchange& x) {
+  answer_done(x, x.engine().remove_schedule(x.now(), x.names.front()));
+}
+
+void pause_schedule(Exchange& x) {
+  answer_done(x, x.engine().pause_schedule(x.now(), x.names.front()));
+}
+
+void resume_schedule(Exchange& x) {
+  answer_done(x, x.engine().resume_schedule(x.now(), x.names.front()));
+}
+
+void trigger_schedule(Exchange& x) {
+  x.require_room();
+  const auto put = x.engine().trigger_schedule(x.now(), x.names.front());
+  if (!put) throw_no_schedule(x);
+  answer_put(x, *put);
+}
+
+void list_schedules(Exchange& x) {
+  const auto list = std::make_shared<ScheduleList>();
+  list->page = read_page(x.request);
+  list->names = x.engine().schedules(list->page.after, list->page.size + 1);
+  list->goes_on = list->names.size() > list->page.size;
+  if (list->goes_on) list->names.pop_back();
+  show_some(x, list);
+}
+
+}  // namespace carillon::server::http

@@ -1,0 +1,107 @@
+// Tubes and groups as JSON (tube_fields.h).
+#include "server/http/tube_fields.h"
+
+#include <fmt/format.h>
+
+#include <boost/json.hpp>
+#include <string>
+#include <utility>
+
+#include "server/http/counts.h"
+#include "server/http/job_fields.h"
+
+namespace carillon::server::http {
+
+namespace json = boost::json;
+
+namespace {
+
+json::object json_of(const queue::Limits& limits) {
+  json::object shown;
+  if (limits.max_running > 0) shown["max_running"] = limits.max_running;
+  if (limits.rate > 0) {
+    shown["rate"] = json::object{
+        {"jobs", limits.rate}, {"per", shown_duration(limits.period)}, {"burst", limits.burst}};
+  }
+  return shown;
+}
+
+// {"jobs":100,"per":"1m","burst":5}
+void read_rate(const json::object& object, const std::string& at, FieldFaults& faults,
+               queue::Limits& limits) {
+  Fields fields(object, at, faults);
+  const auto jobs = fields.number("jobs", 1, queue::kMostTokens);
+  const auto per = fields.duration("per");
+  const auto burst = fields.number("burst", 1, queue::kMostTokens);
+  if (!jobs) fields.fault("jobs", "how many jobs go out in each period?");
+  if (!per) {
+    fields.fault("per", "how long is a period?");
+  } else if (*per == 0 || *per > queue::kLongestPeriod) {
+    fields.fault("per", fmt::format("{} ms: a period has 1 to {} ms", *per, queue::kLongestPeriod));
+  }
+  fields.finish();
+  limits.rate = jobs.value_or(1);
+  limits.period = per.value_or(1);
+  limits.burst = burst.value_or(1);
+}
+
+// {"max_running":10,"rate":{...}}
+void read_limits(Fields& of, FieldFaults& faults, queue::Limits& limits) {
+  if (of.is_null("limits")) limits = {};
+  const json::object* const object = of.object("limits");
+  if (object == nullptr) return;
+  Fields fields(*object, of.pointer("limits"), faults);
+  if (fields.is_null("max_running")) limits.max_running = 0;
+  if (const auto running = fields.number("max_running", 1, UINT32_MAX))
+    limits.max_running = *running;
+  if (fields.is_null("rate")) limits.rate = limits.period = limits.burst = 0;
+  if (const json::object* const rate = fields.object("rate"))
+    read_rate(*rate, fields.pointer("rate"), faults, limits);
+  fields.finish();
+}
+
+}  // namespace
+
+json::object json_of(const queue::TubeStats& stats) {
+  json::object tube{{"name", stats.name},
+                    {"jobs", json_of(stats.jobs)},
+                    {"groups", stats.groups},
+                    {"using", stats.using_},
+                    {"watching", stats.watching},
+                    {"waiting", stats.waiting},
+                    {"paused", stats.pause > 0},
+                    {"draining", stats.settings.refuses_puts},
+                    {"limits", json_of(stats.settings.limits)}};
+  if (stats.pause > 0) tube["pause_left_ms"] = stats.pause_left;
+  if (stats.settings.retry != queue::RetryPolicy()) tube["retry"] = json_of(stats.settings.retry);
+  return tube;
+}
+
+json::object json_of(const queue::GroupStats& stats) {
+  return {{"jobs", json_of(stats.jobs)},
+          {"weight", stats.settings.weight},
+          {"limits", json_of(stats.settings.limits)}};
+}
+
+void read_settings(const json::object& object, FieldFaults& faults, queue::TubeSettings& settings) {
+  Fields fields(object, "", faults);
+  read_limits(fields, faults, settings.limits);
+  if (fields.is_null("retry")) settings.retry = {};
+  if (const json::object* const retry = fields.object("retry")) {
+    settings.retry = {};
+    read_retry(*retry, fields.pointer("retry"), faults, settings.retry);
+  }
+  settings.refuses_puts = fields.flag("draining").value_or(settings.refuses_puts);
+  fields.finish();
+}
+
+void read_settings(const json::object& object, FieldFaults& faults,
+                   queue::GroupSettings& settings) {
+  Fields fields(object, "", faults);
+  read_limits(fields, faults, settings.limits);
+  if (const auto weight = fields.number("weight", 1, queue::kMostWeight))
+    settings.weight = static_cast<std::uint32_t>(*weight);
+  fields.finish();
+}
+
+}  // namespace carillon::server::http

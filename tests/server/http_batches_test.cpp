@@ -1,0 +1,135 @@
+// Batches and Idempotency-Key over HTTP.
+#include <gtest/gtest.h>
+
+#include <boost/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "http_fixture.h"
+#include "server/http/fields.h"
+
+namespace carillon::server::http {
+namespace {
+
+class HttpBatches : public HttpSession {
+ protected:
+  Answer batch(std::string_view body, std::string_view headers = "") {
+    return ask("POST", "/v1/tubes/mail/jobs:batch", body, headers);
+  }
+  std::int64_t puts() {
+    return ask("GET", "/v1/stats").value().at("jobs").at("put").to_number<std::int64_t>();
+  }
+};
+
+TEST_F(HttpBatches, PutsAllJobsWithOneAppend) {
+  const queue::Sequence before = server.engine.last_sequence();
+  const Answer put = batch(R"({"jobs":[{"body":"a"},{"body":"b","delay":"30s","key":"k"}]})");
+  EXPECT_EQ(put.status, 200);
+  const json::value told = put.value();
+  EXPECT_EQ(told.at("jobs").as_array().size(), 2u);
+  EXPECT_EQ(told.at("jobs").at(1).at("status"), 201);
+  EXPECT_EQ(told.at("jobs").at(1).at("id"), 2);
+  EXPECT_EQ(server.engine.last_sequence(), before + 1);
+  EXPECT_EQ(ask("GET", "/v1/jobs/2").value().at("state"), "delayed");
+}
+
+TEST_F(HttpBatches, PutsAllOrNone) {
+  batch(R"({"jobs":[{"key":"taken"}]})");
+  const Answer refused = batch(R"({"jobs":[{"body":"a"},{"key":"taken"}]})");
+  EXPECT_EQ(refused.status, 409);
+  EXPECT_EQ(refused.value().at("errors").at(0).at("pointer"), "/jobs/1/key");
+  EXPECT_EQ(puts(), 1);
+  const Answer left_out =
+      batch(R"({"jobs":[{"body":"a"},{"key":"taken","on_conflict":"ignore"}]})");
+  EXPECT_EQ(left_out.value().at("jobs").at(0).at("status"), 201);
+  EXPECT_EQ(left_out.value().at("jobs").at(1).at("status"), 200);
+  EXPECT_EQ(left_out.value().at("jobs").at(1).at("id"), 1);
+}
+
+TEST_F(HttpBatches, NamesEachWrongFieldOfEachJob) {
+  const Answer wrong = batch(R"({"jobs":[{"ttr":"1ms"},7,{"delay":"30"},{"colour":"red"}]})");
+  EXPECT_EQ(wrong.status, 400);
+  std::string pointers;
+  const json::value problem = wrong.value();
+  for (const json::value& error : problem.at("errors").as_array())
+    pointers += std::string(error.at("pointer").as_string()) + " ";
+  EXPECT_EQ(pointers, "/jobs/0/ttr /jobs/1 /jobs/2/delay /jobs/3/colour ");
+  EXPECT_EQ(batch(R"({"jobs":[{}],"x":1})").value().at("errors").at(0).at("pointer"), "/x");
+  EXPECT_EQ(batch(R"({"jobs":[{"key":"k"},{"key":"k"}]})").value().at("errors").at(0).at("pointer"),
+            "/jobs/1/key");
+  EXPECT_EQ(puts(), 0);
+}
+
+// A hostile client gets no long answer, and takes little time.
+TEST_F(HttpBatches, NamesSomeOfVeryManyFaults) {
+  std::string fields = R"("a0":1)";
+  for (int n = 1; n < 19'000; ++n) fields += ",\"a" + std::to_string(n) + "\":1";
+  const Answer refused = batch("{\"jobs\":[{" + fields + "}]}");
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_EQ(refused.value().at("errors").as_array().size(), FieldFaults::kMost);
+  EXPECT_TRUE(refused.detail().ends_with("; 19 or more")) << refused.detail();
+}
+
+TEST_F(HttpBatches, TakesAThousandJobsAndNoMore) {
+  const auto jobs = [](int count) {
+    std::string all = R"({"jobs":[{"body":"x","delay":"1h"})";
+    for (int n = 1; n < count; ++n) all += R"(,{"body":"x","delay":"1h"})";
+    return all + "]}";
+  };
+  EXPECT_EQ(batch(jobs(1'001)).status, 400);
+  EXPECT_EQ(batch(R"({"jobs":[]})").status, 400);
+  EXPECT_EQ(batch("{}").status, 400);
+  EXPECT_EQ(batch(jobs(1'000)).value().at("jobs").as_array().size(), 1'000u);
+  EXPECT_EQ(puts(), 1'000);
+}
+
+TEST_F(HttpBatches, ABodyThatIsTooLargeIsRefused) {
+  const std::string large(server.service.options().max_job_size + 1, 'x');
+  const Answer refused = batch(R"({"jobs":[{"body":")" + large + R"("}]})");
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_EQ(refused.value().at("errors").at(0).at("pointer"), "/jobs/0/body");
+}
+
+TEST_F(HttpBatches, ARequestThatIsSentAgainPutsNothingMore) {
+  const std::string_view key = "Idempotency-Key: \"8e03978e-40d5-43dd-bc93-6894a57f9324\"\r\n";
+  const std::string_view body = R"({"jobs":[{"body":"a"},{"body":"b"}]})";
+  const Answer first = batch(body, key);
+  EXPECT_EQ(first.head.find("Idempotent-Replayed"), std::string::npos);
+  const Answer second = batch(body, key);
+  EXPECT_EQ(second.body, first.body);
+  EXPECT_NE(second.head.find("Idempotent-Replayed: true"), std::string::npos);
+  EXPECT_EQ(puts(), 2);
+  const Answer other = batch(R"({"jobs":[{"body":"c"}]})", key);
+  EXPECT_EQ(other.status, 422);
+  pass(86'400'000);
+  EXPECT_EQ(batch(body, key).status, 200) << "a day later it is a new request";
+  EXPECT_EQ(puts(), 4);
+}
+
+TEST_F(HttpBatches, OneJobIsPutOnce) {
+  const auto put = [&](std::string_view body, std::string_view headers) {
+    return ask("POST", "/v1/tubes/mail/jobs", body, headers);
+  };
+  const std::string_view key = "Idempotency-Key: abc\r\nCarillon-Delay: 3s\r\n";
+  EXPECT_EQ(put("hello", key).status, 201);
+  const Answer again = put("hello", key);
+  EXPECT_EQ(again.status, 201);
+  EXPECT_NE(again.head.find("Location: /v1/jobs/1\r\n"), std::string::npos);
+  EXPECT_EQ(put("other", key).status, 422);
+  EXPECT_EQ(put("hello", "Idempotency-Key: abc\r\nCarillon-Delay: 4s\r\n").status, 422);
+  EXPECT_EQ(ask("DELETE", "/v1/jobs/1").status, 204);
+  EXPECT_EQ(put("hello", key).value().at("id"), 1) << "the job is gone, the answer is not";
+  EXPECT_EQ(puts(), 1);
+}
+
+TEST_F(HttpBatches, RefusesAKeyThatIsNone) {
+  for (const char* wrong : {"\"\"", "a b", "\"", "\"a\"b\"", "a\"b"}) {
+    const Answer refused =
+        ask("POST", "/v1/tubes/mail/jobs", "x", "Idempotency-Key: " + std::string(wrong) + "\r\n");
+    EXPECT_EQ(refused.status, 400) << wrong;
+  }
+  EXPECT_EQ(puts(), 0);
+}
+
+}  // namespace
+}  // namespace carillon::server::http

@@ -1,0 +1,250 @@
+// Lists, changes of many jobs, and tubes over HTTP.
+#include <gtest/gtest.h>
+
+#include <boost/json.hpp>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "http_fixture.h"
+#include "server/http/web.h"
+#include "server/operations.h"
+
+namespace carillon::server::http {
+namespace {
+
+class HttpLists : public HttpSession {
+ protected:
+  // Follows the pages, and returns what they list.
+  std::vector<json::value> all(const std::string& path, std::string_view what) {
+    std::vector<json::value> found;
+    std::string token;
+    do {
+      const Answer page = ask("GET", path + (token.empty() ? "" : "&page_token=" + token));
+      EXPECT_EQ(page.status, 200);
+      if (page.status != 200) return found;
+      const json::value value = page.value();
+      for (const json::value& one : value.at(what).as_array()) found.push_back(one);
+      const json::value& next = value.at("next_page_token");
+      token = next.is_null() ? "" : std::string(next.as_string());
+    } while (!token.empty());
+    return found;
+  }
+  std::vector<std::int64_t> ids(const std::string& query) {
+    std::vector<std::int64_t> ids;
+    for (const json::value& job : all("/v1/tubes/mail/jobs?" + query, "jobs"))
+      ids.push_back(job.at("id").as_int64());
+    return ids;
+  }
+  Answer change(std::string_view verb, std::string_view body) {
+    return ask("POST", "/v1/jobs:" + std::string(verb), body);
+  }
+};
+
+using Ids = std::vector<std::int64_t>;
+
+TEST_F(HttpLists, ListsJobsByDueTimeInPages) {
+  put(R"({"delay":"3h","key":"b-1"})");
+  put(R"({"delay":"1h","key":"a-1"})");
+  put(R"({"delay":"2h","key":"a-2"})");
+  EXPECT_EQ(ids("page_size=1"), (Ids{2, 3, 1}));
+  EXPECT_EQ(ids("page_size=2"), (Ids{2, 3, 1}));
+  EXPECT_EQ(ids("key_prefix=a-"), (Ids{2, 3}));
+  EXPECT_EQ(ids("due_before=2023-11-15T00:13:20.000Z"), (Ids{2}));
+  EXPECT_EQ(ids("due_after=2023-11-15T00:13:20Z"), (Ids{3, 1}));
+  EXPECT_EQ(ids("state=ready,buried"), Ids());
+  EXPECT_EQ(ids("group=none"), Ids());
+}
+
+TEST_F(HttpLists, RefusesAQueryThatItDoesNotKnow) {
+  for (const char* wrong :
+       {"colour=red", "state=sleeping", "page_size=0", "page_size=1001", "page_token=x",
+        "due_before=tomorrow", "group=", "state=ready&state=ready"})
+    EXPECT_EQ(ask("GET", "/v1/tubes/mail/jobs?" + std::string(wrong)).status, 400) << wrong;
+  EXPECT_EQ(ask("GET", "/v1/tubes?page_size=x").status, 400);
+  EXPECT_EQ(ask("GET", "/v1/tubes/mail/jobs").status, 200) << "a tube need not exist";
+}
+
+TEST_F(HttpLists, ListsTubesInTheOrderOfTheirNames) {
+  std::set<std::string> sorted = {"default"};
+  for (int n = 0; n < 250; ++n) {
+    sorted.insert("t" + std::to_string(n * 7919 % 250));
+    put("{}", "t" + std::to_string(n));
+  }
+  for (const char* size : {"1", "100", "251", "252", "1000"}) {
+    std::vector<std::string> listed;
+    for (const json::value& tube : all("/v1/tubes?page_size=" + std::string(size), "tubes"))
+      listed.emplace_back(tube.at("name").as_string());
+    EXPECT_EQ(listed, std::vector<std::string>(sorted.begin(), sorted.end())) << size;
+  }
+}
+
+TEST_F(HttpLists, CancelsRetriesAndMovesByFilter) {
+  for (int n = 0; n < 100; ++n)
+    put(R"({"delay":"1h","key":")" + std::string(n % 2 == 0 ? "even-" : "odd-") +
+        std::to_string(n) + R"("})");
+  const std::string_view even = R"({"filter":{"tube":"mail","key_prefix":"even-"})";
+  EXPECT_EQ(change("cancel", std::string(even) + R"(,"dry_run":true})").value().at("changed"), 50);
+  EXPECT_EQ(ids("page_size=1000").size(), 100u);
+  EXPECT_EQ(change("cancel", std::string(even) + "}").value().at("changed"), 50);
+  EXPECT_EQ(ids("page_size=1000").size(), 50u);
+  const Answer some = change("retry", R"({"filter":{"tube":"mail","state":"delayed"},"limit":10})");
+  EXPECT_EQ(some.value().at("changed"), 10);
+  EXPECT_EQ(ids("state=ready").size(), 10u);
+  const Answer moved = change("move", R"({"filter":{"tube":"mail"},"to":"other"})");
+  EXPECT_EQ(moved.value().at("changed"), 50);
+  EXPECT_EQ(moved.value().at("next_page_token"), nullptr);
+  EXPECT_EQ(ask("POST", "/v1/tubes/other:clear").value().at("changed"), 50);
+  EXPECT_EQ(ask("GET", "/v1/stats").value().at("jobs").at("ready"), 0);
+}
+
+TEST_F(HttpLists, RefusesAChangeThatIsNotClear) {
+  put("{}");
+  for (const char* wrong :
+       {"{}", R"({"filter":{}})", R"({"filter":{"tube":"a b"}})", R"({"filter":7})",
+        R"({"filter":{"tube":"mail","colour":"red"}})", R"({"filter":{"tube":"mail"},"limit":0})",
+        R"({"filter":{"tube":"mail"},"page_token":"x"})",
+        R"({"filter":{"tube":"mail","state":"sleeping"}})"})
+    EXPECT_EQ(change("cancel", wrong).status, 400) << wrong;
+  EXPECT_EQ(change("move", R"({"filter":{"tube":"mail"}})").status, 400);
+  EXPECT_EQ(change("move", R"({"filter":{"tube":"mail"},"to":"mail"})").status, 400);
+  EXPECT_EQ(change("retry", R"({"filter":{"tube":"mail","state":"ready"}})").status, 400);
+  EXPECT_EQ(change("cancel", R"({"filter":{"tube":"none"}})").status, 404);
+  EXPECT_EQ(ids("").size(), 1u);
+}
+
+// A step takes 50 ms here, so that the patience ends after some of them.
+TEST_F(HttpLists, AChangeThatTakesLongGoesOnAsAnOperation) {
+  for (int n = 0; n < 1'000; ++n) put(R"({"delay":"1h"})");
+  server.reading_takes_ns = 50'000'000;
+  const Answer begun = ask("POST", "/v1/tubes/mail:clear");
+  server.reading_takes_ns = 0;
+  EXPECT_EQ(begun.status, 202);
+  EXPECT_NE(begun.head.find("Location: /v1/operations/1\r\n"), std::string::npos);
+  EXPECT_EQ(begun.value().at("state"), "running");
+  Operations& operations = server.service.operations();
+  operations.work(server.now);
+  const json::value half = ask("GET", "/v1/operations/1").value();
+  EXPECT_GT(half.at("changed").as_int64(), begun.value().at("changed").as_int64());
+  while (operations.has_work()) operations.work(server.now);
+  const json::value done = ask("GET", "/v1/operations/1").value();
+  EXPECT_EQ(done.at("state"), "done");
+  EXPECT_EQ(done.at("changed"), 1'000);
+  EXPECT_EQ(ids("").size(), 0u);
+  EXPECT_EQ(ask("GET", "/v1/operations/2").status, 404);
+  EXPECT_EQ(ask("GET", "/v1/operations/x").status, 400);
+}
+
+// The fields of openapi.json: those that are required, and no others.
+TEST_F(HttpLists, AnOperationIsWhatIsDescribed) {
+  for (int n = 0; n < 1'000; ++n) put(R"({"delay":"1h"})");
+  server.reading_takes_ns = 50'000'000;
+  const json::object told = ask("POST", "/v1/tubes/mail:clear").value().as_object();
+  const json::value api = json::parse(openapi_json());
+  const json::value& schema = api.at("components").at("schemas").at("Operation");
+  for (const auto& [name, value] : told)
+    EXPECT_TRUE(schema.at("properties").as_object().contains(name)) << name;
+  for (const json::value& name : schema.at("required").as_array())
+    EXPECT_TRUE(told.contains(name.as_string())) << name;
+}
+
+TEST_F(HttpLists, AnOperationMayBeStoppedAndTakenUpAgain) {
+  for (int n = 0; n < 1'000; ++n) put(R"({"delay":"1h"})");
+  server.reading_takes_ns = 50'000'000;
+  EXPECT_EQ(change("cancel", R"({"filter":{"tube":"mail"}})").status, 202);
+  server.reading_takes_ns = 0;
+  EXPECT_EQ(ask("DELETE", "/v1/operations/1").status, 204);
+  EXPECT_FALSE(server.service.operations().has_work());
+  const json::value stopped = ask("GET", "/v1/operations/1").value();
+  EXPECT_EQ(stopped.at("state"), "stopped");
+  const std::string token(stopped.at("next_page_token").as_string());
+  const Answer rest =
+      change("cancel", R"({"filter":{"tube":"mail"},"page_token":")" + token + R"("})");
+  EXPECT_EQ(rest.value().at("changed").as_int64() + stopped.at("changed").as_int64(), 1'000);
+}
+
+TEST_F(HttpLists, AnOperationThatFailsSaysSo) {
+  for (int n = 0; n < 1'000; ++n) put(R"({"delay":"1h"})");
+  server.reading_takes_ns = 50'000'000;
+  ask("POST", "/v1/tubes/mail:clear");
+  server.reading_takes_ns = 0;
+  server.store.appends_fail = true;
+  server.service.operations().work(server.now);
+  EXPECT_FALSE(server.service.operations().has_work());
+  const json::value failed = ask("GET", "/v1/operations/1").value();
+  EXPECT_EQ(failed.at("state"), "failed");
+  EXPECT_EQ(failed.at("error"), "no space left on device");
+}
+
+// One more change has no place among the operations: its client waits for it.
+TEST_F(HttpLists, NoMoreOperationsThanMayGoOn) {
+  for (int n = 0; n < 1'000; ++n) put(R"({"delay":"1h"})");
+  server.reading_takes_ns = 50'000'000;
+  const std::string_view dry = R"({"filter":{"tube":"mail"},"dry_run":true})";
+  for (std::size_t n = 0; n < Operations::kMost; ++n) EXPECT_EQ(change("cancel", dry).status, 202);
+  const Answer waited = change("cancel", R"({"filter":{"tube":"mail"}})");
+  EXPECT_EQ(waited.status, 200);
+  EXPECT_EQ(waited.value().at("changed"), 1'000);
+}
+
+TEST_F(HttpLists, AChangeThatFailsHalfwayTellsWhatItHasDone) {
+  for (int n = 0; n < 100; ++n) put(R"({"delay":"1h"})");
+  server.store.fail_after = 2;
+  const Answer half = ask("POST", "/v1/tubes/mail:clear");
+  server.store.fail_after = -1;
+  EXPECT_EQ(half.status, 200);
+  EXPECT_EQ(half.value().at("changed"), 64);
+  EXPECT_EQ(half.value().at("error"), "no space left on device");
+  const std::string token(half.value().at("next_page_token").as_string());
+  const Answer rest =
+      change("cancel", R"({"filter":{"tube":"mail"},"page_token":")" + token + R"("})");
+  EXPECT_EQ(rest.value().at("changed"), 36);
+}
+
+TEST_F(HttpLists, KicksATube) {
+  for (int n = 0; n < 100; ++n) put(R"({"delay":"1h"})");
+  EXPECT_EQ(ask("POST", "/v1/tubes/mail:kick", R"({"max":7})").value().at("kicked"), 7);
+  EXPECT_EQ(ask("POST", "/v1/tubes/mail:kick").value().at("kicked"), 93);
+  EXPECT_EQ(ask("POST", "/v1/tubes/none:kick").status, 404);
+}
+
+TEST_F(HttpLists, SetsWhatHoldsForATube) {
+  const Answer set = ask("PATCH", "/v1/tubes/api",
+                         R"({"limits":{"max_running":10,"rate":{"jobs":100,"per":"1m","burst":5}},)"
+                         R"("retry":{"max_attempts":3},"draining":true})");
+  EXPECT_EQ(set.status, 200);
+  const json::value tube = ask("GET", "/v1/tubes/api").value();
+  EXPECT_EQ(tube, set.value());
+  EXPECT_EQ(tube.at("limits").at("max_running"), 10);
+  EXPECT_EQ(tube.at("limits").at("rate"),
+            (json::object{{"jobs", 100}, {"per", "60s"}, {"burst", 5}}));
+  EXPECT_EQ(tube.at("retry").at("max_attempts"), 3);
+  EXPECT_EQ(put("{}", "api").status, 503);
+  ask("PATCH", "/v1/tubes/api", R"({"limits":{"rate":null},"draining":false})");
+  const json::value after = ask("GET", "/v1/tubes/api").value();
+  EXPECT_EQ(after.at("limits"), (json::object{{"max_running", 10}}));
+  EXPECT_EQ(after.at("retry").at("max_attempts"), 3);
+  EXPECT_EQ(put("{}", "api").status, 201);
+  for (const char* wrong :
+       {R"({"limits":{"rate":{"jobs":1}}})", R"({"limits":{"max_running":0}})",
+        R"({"limits":{"rate":{"jobs":0,"per":"1s"}}})", R"({"colour":"red"})",
+        R"({"limits":{"rate":{"jobs":1,"per":"31d"}}})", R"({"retry":{"max_attempts":-1}})"})
+    EXPECT_EQ(ask("PATCH", "/v1/tubes/api", wrong).status, 400) << wrong;
+  EXPECT_EQ(ask("PATCH", "/v1/tubes/a%20b", "{}").status, 400);
+}
+
+TEST_F(HttpLists, SetsWhatHoldsForAGroup) {
+  EXPECT_EQ(ask("GET", "/v1/tubes/api/groups/c-1").status, 404);
+  EXPECT_EQ(
+      ask("PATCH", "/v1/tubes/api/groups/c-1", R"({"weight":3,"limits":{"max_running":2}})").status,
+      204);
+  const json::value group = ask("GET", "/v1/tubes/api/groups/c-1").value();
+  EXPECT_EQ(group.at("weight"), 3);
+  EXPECT_EQ(group.at("limits").at("max_running"), 2);
+  EXPECT_EQ(ask("PATCH", "/v1/tubes/api/groups/c-1", R"({"weight":0})").status, 400);
+  EXPECT_EQ(ask("PATCH", "/v1/tubes/api/groups/a%20b", R"({"weight":1})").status, 400);
+}
+
+}  // namespace
+}  // namespace carillon::server::http

@@ -1,0 +1,97 @@
+// Schedules over HTTP.
+#include <gtest/gtest.h>
+
+#include <boost/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "http_fixture.h"
+
+namespace carillon::server::http {
+namespace {
+
+class HttpSchedules : public HttpSession {
+ protected:
+  Answer set(std::string_view body, std::string_view name = "report") {
+    return ask("PUT", "/v1/schedules/" + std::string(name), body);
+  }
+  Answer get(std::string_view name = "report") {
+    return ask("GET", "/v1/schedules/" + std::string(name));
+  }
+};
+
+TEST_F(HttpSchedules, IsSetShownAndChanged) {
+  const Answer made =
+      set(R"({"cron":"30 2 * * MON-FRI","time_zone":"Europe/Berlin","overlap":"skip",)"
+          R"("catch_up":"all","catch_up_window":"1d","job":{"tube":"reports","body":"sales"}})");
+  EXPECT_EQ(made.status, 201);
+  const json::value shown = get().value();
+  EXPECT_EQ(shown, made.value());
+  EXPECT_EQ(shown.at("next").as_array().size(), 5u);
+  EXPECT_EQ(shown.at("next").at(0), "2023-11-15T02:30:00+01:00");
+  EXPECT_EQ(shown.at("catch_up_window"), "86400s");
+  EXPECT_EQ(shown.at("job").at("body"), "sales");
+  EXPECT_EQ(shown.at("fired"), 0);
+  EXPECT_EQ(set(R"({"every":"1h","job":{"tube":"reports"}})").status, 200);
+  EXPECT_EQ(get().value().at("every"), "3600s");
+}
+
+TEST_F(HttpSchedules, FiresIsPausedResumedTriggeredAndDeleted) {
+  set(R"({"every":"1h","job":{"tube":"mail","body":"x"}})");
+  pass(3'600'000);
+  EXPECT_EQ(ask("GET", "/v1/jobs/1").value().at("body"), "x");
+  EXPECT_EQ(get().value().at("fired"), 1);
+  EXPECT_EQ(ask("POST", "/v1/schedules/report:pause").status, 204);
+  EXPECT_EQ(get().value().at("paused"), true);
+  pass(3'600'000);
+  EXPECT_EQ(get().value().at("fired"), 1);
+  EXPECT_EQ(ask("POST", "/v1/schedules/report:resume").status, 204);
+  const Answer triggered = ask("POST", "/v1/schedules/report:trigger");
+  EXPECT_EQ(triggered.status, 201);
+  EXPECT_NE(triggered.head.find("Location: /v1/jobs/2\r\n"), std::string::npos);
+  EXPECT_EQ(ask("DELETE", "/v1/schedules/report").status, 204);
+  for (const char* verb : {"pause", "resume", "trigger"})
+    EXPECT_EQ(ask("POST", "/v1/schedules/report:" + std::string(verb)).status, 404);
+  EXPECT_EQ(ask("DELETE", "/v1/schedules/report").status, 404);
+  EXPECT_EQ(get().status, 404);
+}
+
+TEST_F(HttpSchedules, RefusesWhatNeverOccurs) {
+  const auto pointer = [&](std::string_view body) {
+    const Answer refused = set(body);
+    EXPECT_EQ(refused.status, 400) << body;
+    return std::string(refused.value().at("errors").at(0).at("pointer").as_string());
+  };
+  EXPECT_EQ(pointer("{}"), "/cron");
+  EXPECT_EQ(pointer(R"({"cron":"* * * * *","every":"1h"})"), "/every");
+  EXPECT_EQ(pointer(R"({"every":"1ms"})"), "/every");
+  EXPECT_EQ(pointer(R"({"every":"1h","time_zone":"UTC"})"), "/time_zone");
+  EXPECT_EQ(pointer(R"({"cron":"61 * * * *"})"), "/cron");
+  EXPECT_EQ(pointer(R"({"cron":"* * * * *","time_zone":"Europe/Atlantis"})"), "/time_zone");
+  EXPECT_EQ(pointer(R"({"cron":"* * * * *","start":0})"), "/start");
+  EXPECT_EQ(pointer(R"({"every":"1h","catch_up":"all"})"), "/catch_up_window");
+  EXPECT_EQ(pointer(R"({"every":"1h","job":{"tube":"a b"}})"), "/job/tube");
+  EXPECT_EQ(pointer(R"({"every":"1h","job":{"delay":"1s"}})"), "/job/delay");
+  EXPECT_EQ(pointer(R"({"every":"1h","spread":"11000d"})"), "/spread");
+  EXPECT_EQ(set(R"({"every":"1h"})", "a%20b").status, 400);
+  EXPECT_EQ(get().status, 404);
+}
+
+TEST_F(HttpSchedules, AreListedInPages) {
+  for (int n = 0; n < 25; ++n) {
+    std::string name = "s-";
+    name += static_cast<char>('a' + n);
+    set(R"({"every":"1h"})", name);
+  }
+  const json::value first = ask("GET", "/v1/schedules?page_size=20").value();
+  EXPECT_EQ(first.at("schedules").as_array().size(), 20u);
+  EXPECT_EQ(first.at("next_page_token"), "s-t");
+  EXPECT_FALSE(first.at("schedules").at(0).at("job").as_object().contains("body"));
+  const json::value second = ask("GET", "/v1/schedules?page_size=20&page_token=s-t").value();
+  EXPECT_EQ(second.at("schedules").as_array().size(), 5u);
+  EXPECT_EQ(second.at("schedules").at(0).at("name"), "s-u");
+  EXPECT_EQ(second.at("next_page_token"), nullptr);
+}
+
+}  // namespace
+}  // namespace carillon::server::http
