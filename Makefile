@@ -51,7 +51,7 @@ build: ## build ./build/carillon
 	$(say) "building ./build/carillon"
 	@cmake --build build --target carillon --parallel $(JOBS)
 
-run: build ## build, and serve on 127.0.0.1:11300 with the data in ./carillon-data
+run: build ## build, and serve on 127.0.0.1:11300 and 11380 (HTTP), data in ./carillon-data
 	$(say) "starting ./build/carillon serve --data ./carillon-data $(ARGS)"
 	@exec ./build/carillon serve --data ./carillon-data $(ARGS)
 

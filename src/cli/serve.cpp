@@ -48,6 +48,7 @@ Signals:
 
 struct Request {
   server::ServerOptions options;
+  std::vector<server::Address> listen;
   spdlog::level::level_enum log_level = spdlog::level::info;
   server::LogFormat log_format = server::LogFormat::kText;
 };
@@ -180,7 +181,8 @@ server::LogFormat parse_log_format(std::string_view text) {
 
 // Prints commands to try in a second terminal, with the server's address and the name by which this
 // program was called.
-void print_what_to_try(const std::vector<server::Address>& addresses) {
+void print_what_to_try(const std::vector<server::Address>& addresses,
+                       const std::vector<server::Address>& http) {
   const server::Address& address = addresses.front();
   const std::string shown = server::to_string(address);
   const bool is_glob = shown.front() == '[';
@@ -192,9 +194,14 @@ void print_what_to_try(const std::vector<server::Address>& addresses) {
       "Carillon listens on {0}. Try, in another terminal:\n\n"
       "  {1} put{2} --delay 3s \"hello\"      # prints the job's id\n"
       "  {1} reserve{2} --delete            # waits, and prints it 3 s after the put\n"
-      "  printf 'put 0 2 60 5\\r\\nhello\\r\\nreserve\\r\\nquit\\r\\n' | nc {3}\n\n"
-      "Ctrl-C stops it; the jobs stay.\n",
+      "  printf 'put 0 2 60 5\\r\\nhello\\r\\nreserve\\r\\nquit\\r\\n' | nc {3}\n",
       shown, ::program_invocation_name, to, nc);
+  if (!http.empty() && !http.front().is_unix()) {
+    fmt::print(
+        "  curl -d hello http://{0}/v1/tubes/mail/jobs       # http://{0}/docs has the rest\n",
+        server::to_string(http.front()));
+  }
+  fmt::print("\nCtrl-C stops it; the jobs stay.\n");
   std::fflush(stdout);
 }
 
@@ -211,6 +218,16 @@ void check_no_address_twice(const std::vector<server::Address>& addresses) {
   }
 }
 
+// Without any address the server has both usual ones; whoever names one means these alone.
+void complete_addresses(Request& request) {
+  server::ServerOptions& options = request.options;
+  if (!request.listen.empty()) {
+    options.listen = request.listen;
+  } else if (options.http_listen.empty()) {
+    options.http_listen = {{.host = "127.0.0.1", .port = server::kHttpPort, .path = {}}};
+  }
+}
+
 // Without a mode, only the user may connect, or the user and the group, whatever the umask is.
 void complete_access(server::ServerOptions& options) {
   const bool any_unix = std::any_of(options.listen.begin(), options.listen.end(),
@@ -224,6 +241,7 @@ void complete_access(server::ServerOptions& options) {
 }
 
 void serve(Request& request, int& exit_code) {
+  complete_addresses(request);
   check_no_address_twice(request.options.listen);
   complete_access(request.options);
   server::log_to_stderr(request.log_level, request.log_format);
@@ -248,7 +266,7 @@ void add_serve(CLI::App& app, int& exit_code) {
             "Directory of the jobs; made if it is not there\n(./carillon-data)")
       .type_name("DIR");
   add_value(
-      command, "--listen", options.listen,
+      command, "--listen", request->listen,
       [](const std::string& text) { return server::parse_address(text); },
       "HOST:PORT, [V6]:PORT or unix:PATH; may be given\n"
       "several times (127.0.0.1:11300). There is no\n"
@@ -257,7 +275,9 @@ void add_serve(CLI::App& app, int& exit_code) {
   add_value(
       command, "--http", options.http_listen,
       [](const std::string& text) { return server::parse_address(text, server::kHttpPort); },
-      "Answer HTTP at this address, too, e.g.\n127.0.0.1:11380; may be given several times")
+      "Answer HTTP at this address, too; may be given\nseveral times (127.0.0.1:11380, unless "
+      "--listen\n"
+      "is given)")
       .type_name("ADDR");
   add_value(command, "--http-name", options.http_names, parse_host_name,
             "A name of this server that HTTP requests may use\nas their host, besides localhost")

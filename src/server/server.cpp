@@ -140,9 +140,10 @@ std::vector<Listening> describe(const std::vector<ListeningSocket>& sockets) {
 }
 
 void announce(const std::vector<Listening>& all, const ServerOptions& options) {
-  std::vector<Address> addresses;
+  std::vector<Address> beanstalk;
+  std::vector<Address> http;
   for (const auto& [address, loopback, speaks] : all) {
-    if (speaks == Speaks::kBeanstalk) addresses.push_back(address);
+    (speaks == Speaks::kHttp ? http : beanstalk).push_back(address);
     spdlog::info("listening on {}{}", to_string(address), speaks == Speaks::kHttp ? " (HTTP)" : "");
     if (loopback) continue;
     spdlog::warn(
@@ -150,7 +151,7 @@ void announce(const std::vector<Listening>& all, const ServerOptions& options) {
         "reaches it may do all",
         to_string(address));
   }
-  if (options.on_listening) options.on_listening(addresses);
+  if (options.on_listening) options.on_listening(beanstalk, http);
 }
 
 }  // namespace

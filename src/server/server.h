@@ -63,7 +63,8 @@ struct ServerOptions {
   // The user to become once the sockets are bound.
   std::optional<std::string> user;
   // Called with the addresses once connections are served.
-  std::function<void(const std::vector<Address>&)> on_listening;
+  std::function<void(const std::vector<Address>& beanstalk, const std::vector<Address>& http)>
+      on_listening;
 };
 
 // Returns the exit code of the process: 0 after SIGTERM, SIGINT or SIGHUP, 1 after a failed sync.

@@ -15,6 +15,13 @@ namespace {
 using Format = Exposition::Format;
 using Kind = Exposition::Kind;
 
+std::string text_of(Service& service, queue::ClientId client, Format format) {
+  Scrape scrape(service, client);
+  while (!scrape.look()) {
+  }
+  return scrape.text(format);
+}
+
 bool has_line(const std::string& text, const std::string& line) {
   return ("\n" + text).find("\n" + line + "\n") != std::string::npos;
 }
@@ -75,6 +82,30 @@ TEST(Metrics, TellOfJobsByTubeAndState) {
   EXPECT_TRUE(has_line(text, "carillon_tubes 2"));
   EXPECT_TRUE(has_line(text, "carillon_takes_jobs 1"));
   EXPECT_TRUE(has_line(text, "carillon_commit_duration_seconds_count 1"));
+}
+
+TEST(Metrics, TellHowLateJobsAre) {
+  beanstalk::TestServer server;
+  beanstalk::Client client(server);
+  client.say("use mail\r\nwatch mail\r\nput 0 3 60 1\r\na\r\nput 0 9 60 1\r\nb\r\n");
+  client.say("put-job 1 max-attempts=1\r\nc\r\nreserve\r\nfail-job 3 0\r\n\r\n");
+  const auto text = [&] {
+    return text_of(server.service, client.session().client(), Format::kPrometheus);
+  };
+  EXPECT_TRUE(has_line(text(), "carillon_dead_total{tube=\"mail\"} 1")) << text();
+  EXPECT_TRUE(has_line(text(), "carillon_jobs_fired_total 0"));
+  EXPECT_TRUE(has_line(text(), "carillon_oldest_ready_age_seconds{tube=\"mail\"} 0"));
+  EXPECT_TRUE(has_line(text(), "carillon_next_due_timestamp_seconds{tube=\"mail\"} 1700000003"));
+  server.pass(5'000);
+  EXPECT_TRUE(has_line(text(), "carillon_jobs_fired_total 1"));
+  EXPECT_TRUE(has_line(text(), "carillon_oldest_ready_age_seconds{tube=\"mail\"} 2"));
+  EXPECT_TRUE(has_line(text(), "carillon_next_due_timestamp_seconds{tube=\"mail\"} 1700000009"));
+  client.say("reserve\r\n");
+  EXPECT_TRUE(has_line(text(), "carillon_job_lateness_seconds_bucket{le=\"0.001\"} 1"));
+  EXPECT_TRUE(has_line(text(), "carillon_job_lateness_seconds_bucket{le=\"1\"} 1"));
+  EXPECT_TRUE(has_line(text(), "carillon_job_lateness_seconds_bucket{le=\"5\"} 2"));
+  EXPECT_TRUE(has_line(text(), "carillon_job_lateness_seconds_sum 2"));
+  EXPECT_TRUE(has_line(text(), "carillon_job_lateness_seconds_count 2"));
 }
 
 // OpenMetrics names counters without their ending: another family must not be called so.

@@ -1,5 +1,6 @@
 // How the server is: for people, for monitors, and for load balancers (routes.h).
 #include <boost/json.hpp>
+#include <memory>
 
 #include "server/http/counts.h"
 #include "server/http/problem.h"
@@ -39,10 +40,18 @@ void answer_stats(Exchange& x) {
                                     {"draining", x.service().draining()}})});
 }
 
-void answer_metrics(Exchange& x) {
+namespace {
+
+void go_on(Exchange& x, const std::shared_ptr<metrics::Scrape>& scrape) {
+  if (!scrape->look()) return x.later([scrape](Exchange& then) { go_on(then, scrape); });
   const auto format = metrics::Exposition::wanted_by(x.request.header("accept"));
-  x.answer({.type = metrics::Exposition::content_type(format),
-            .body = metrics::text_of(x.service(), x.client(), format)});
+  x.answer({.type = metrics::Exposition::content_type(format), .body = scrape->text(format)});
+}
+
+}  // namespace
+
+void answer_metrics(Exchange& x) {
+  go_on(x, std::make_shared<metrics::Scrape>(x.service(), x.client()));
 }
 
 }  // namespace carillon::server::http

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <boost/algorithm/string/predicate.hpp>
 #include <cstddef>
 
@@ -64,17 +65,31 @@ void Exposition::sample(Labels labels, double value) {
 }
 
 void Exposition::sample(const Histogram& histogram) {
+  std::array<std::uint64_t, Histogram::kBounds.size() + 1> counts{};
+  for (std::size_t i = 0; i < counts.size(); ++i) counts[i] = histogram.count_of(i);
+  buckets(Histogram::kBounds, counts, histogram.sum());
+}
+
+void Exposition::sample(const queue::Lateness& lateness) {
+  constexpr double kSecond = 1'000;
+  std::array<double, queue::Lateness::kBounds.size()> bounds{};
+  for (std::size_t i = 0; i < bounds.size(); ++i)
+    bounds[i] = static_cast<double>(queue::Lateness::kBounds[i]) / kSecond;
+  buckets(bounds, lateness.jobs, static_cast<double>(lateness.total) / kSecond);
+}
+
+void Exposition::buckets(std::span<const double> bounds, std::span<const std::uint64_t> counts,
+                         double sum) {
   const bool is_open = format_ == Format::kOpenMetrics;  // its numbers of buckets have a fraction
-  std::uint64_t sum = 0;
-  for (std::size_t i = 0; i < Histogram::kBounds.size(); ++i) {
-    sum += histogram.count_of(i);
-    const double bound = Histogram::kBounds[i];
-    const std::string le = is_open ? fmt::format("{:#}", bound) : fmt::format("{}", bound);
-    line("_bucket", {{"le", le}}, fmt::format_int(sum).c_str());
+  std::uint64_t so_far = 0;
+  for (std::size_t i = 0; i < bounds.size(); ++i) {
+    so_far += counts[i];
+    const std::string le = is_open ? fmt::format("{:#}", bounds[i]) : fmt::format("{}", bounds[i]);
+    line("_bucket", {{"le", le}}, fmt::format_int(so_far).c_str());
   }
-  const std::string all = fmt::format_int(histogram.count()).str();
+  const std::string all = fmt::format_int(so_far + counts.back()).str();
   line("_bucket", {{"le", "+Inf"}}, all);
-  line("_sum", {}, fmt::format("{}", histogram.sum()));
+  line("_sum", {}, fmt::format("{}", sum));
   line("_count", {}, all);
 }
 

@@ -17,10 +17,12 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "carillon/queue/engine_stats.h"
 #include "server/metrics/histogram.h"
 
 namespace carillon::server::metrics {
@@ -45,11 +47,15 @@ class Exposition {
   void sample(Labels labels, std::uint64_t value);
   void sample(Labels labels, double value);
   void sample(const Histogram& histogram);
+  // In seconds.
+  void sample(const queue::Lateness& lateness);
 
   // Returns the whole text. REQUIRES: nothing is added after this.
   std::string take();
 
  private:
+  // Each bucket's bound in seconds, and what was counted in it; one more has the rest.
+  void buckets(std::span<const double> bounds, std::span<const std::uint64_t> counts, double sum);
   void line(std::string_view suffix, Labels labels, std::string_view value);
 
   const Format format_;

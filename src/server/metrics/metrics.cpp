@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
+
+#include "carillon/queue/job_listing.h"
 
 namespace carillon::server::metrics {
 namespace {
@@ -20,52 +23,6 @@ constexpr std::pair<std::string_view, std::uint64_t JobCounts::*> kStates[] = {
     {"reserved", &JobCounts::reserved},
     {"buried", &JobCounts::buried},
 };
-
-std::vector<TubeStats> first_tubes(Service& service, queue::ClientId client, queue::Now now) {
-  queue::Engine& engine = service.engine();
-  std::vector<TubeStats> tubes;
-  const queue::TubeListSize size = engine.list_tubes(client);
-  for (std::uint64_t listed = 0; listed < size.tubes && tubes.size() < kMostTubes;) {
-    const auto names = engine.next_tubes(client);
-    if (!names) break;
-    listed += names->size();
-    for (const std::string& name : *names) {
-      if (tubes.size() == kMostTubes) break;
-      if (auto stats = engine.tube_stats(now, name)) tubes.push_back(std::move(*stats));
-    }
-  }
-  return tubes;
-}
-
-void tell_of_jobs(Exposition& text, const std::vector<TubeStats>& tubes, const JobCounts& all) {
-  text.family("carillon_jobs", Kind::kGauge, "Jobs, by tube and state.");
-  JobCounts others = all;
-  for (const TubeStats& tube : tubes) {
-    for (const auto& [state, count] : kStates) {
-      text.sample({{"tube", tube.name}, {"state", state}}, tube.jobs.*count);
-      others.*count -= std::min(others.*count, tube.jobs.*count);
-    }
-  }
-  for (const auto& [state, count] : kStates)
-    text.sample({{"tube", "*"}, {"state", state}}, others.*count);
-  text.family("carillon_jobs_in_memory", Kind::kGauge, "Jobs of all tubes that are in memory.");
-  text.sample({}, all.loaded);
-}
-
-void tell_of_tubes(Exposition& text, const std::vector<TubeStats>& tubes) {
-  const auto tell = [&](std::string_view name, Kind kind, std::string_view help, auto value) {
-    text.family(name, kind, help);
-    for (const TubeStats& tube : tubes) text.sample({{"tube", tube.name}}, value(tube));
-  };
-  tell("carillon_jobs_put_total", Kind::kCounter, "Jobs put since the tube was made.",
-       [](const TubeStats& tube) { return tube.jobs.total; });
-  tell("carillon_jobs_deleted_total", Kind::kCounter, "Jobs deleted since the tube was made.",
-       [](const TubeStats& tube) { return tube.deletes; });
-  tell("carillon_workers_waiting", Kind::kGauge, "Clients that wait for a job of the tube.",
-       [](const TubeStats& tube) { return tube.waiting; });
-  tell("carillon_tube_paused", Kind::kGauge, "1 while the tube is paused.",
-       [](const TubeStats& tube) { return std::uint64_t{tube.pause > 0 ? 1u : 0u}; });
-}
 
 void tell_of_connections(Exposition& text, const Counters& counters) {
   text.family("carillon_connections", Kind::kGauge, "Open connections.");
@@ -94,24 +51,126 @@ void tell_of_server(Exposition& text, Service& service, queue::Now now) {
   text.sample(service.commits());
 }
 
+// Returns when the first of the tube's jobs is due that the filter means, if it is among the first
+// ones that are looked at.
+std::optional<queue::UtcMs> first_due(queue::Engine& engine, queue::Now now,
+                                      const std::string& tube, const queue::JobFilter& filter) {
+  queue::JobListing list{.tube = tube, .filter = filter};
+  const auto jobs = engine.list_jobs(now, list, 1);
+  return jobs.empty() ? std::nullopt : std::optional(jobs.front().record.due);
+}
+
+double seconds(queue::UtcMs ms) {
+  return static_cast<double>(ms) / 1'000;
+}
+
 }  // namespace
 
-std::string text_of(Service& service, queue::ClientId client, Exposition::Format format) {
-  const queue::Now now = service.now();
-  const std::vector<TubeStats> tubes = first_tubes(service, client, now);
-  const queue::EngineStats all = service.engine().stats(now);
+Scrape::Scrape(Service& service, queue::ClientId client) : service_(service), now_(service.now()) {
+  queue::Engine& engine = service.engine();
+  const queue::TubeListSize size = engine.list_tubes(client);
+  for (std::uint64_t listed = 0; listed < size.tubes && tubes_.size() < kMostTubes;) {
+    const auto names = engine.next_tubes(client);
+    if (!names) break;
+    listed += names->size();
+    for (const std::string& name : *names) {
+      if (tubes_.size() == kMostTubes) break;
+      if (auto stats = engine.tube_stats(now_, name))
+        tubes_.push_back({.stats = std::move(*stats)});
+    }
+  }
+}
+
+bool Scrape::look() {
+  constexpr int kAtOnce = 4;
+  now_ = service_.now();
+  for (int n = 0; n < kAtOnce && looked_at_ < tubes_.size(); ++n) look_at(tubes_[looked_at_++]);
+  return looked_at_ == tubes_.size();
+}
+
+void Scrape::look_at(SeenTube& tube) {
+  using queue::bit_of;
+  using queue::JobState;
+  queue::Engine& engine = service_.engine();
+  const std::string& name = tube.stats.name;
+  const queue::UtcMs now = now_.utc_ns / 1'000'000;
+  if (tube.stats.jobs.ready > 0)
+    tube.ready_since = first_due(engine, now_, name, {.states = bit_of(JobState::kReady)});
+  if (tube.stats.jobs.delayed > 0) {
+    tube.next_due =
+        first_due(engine, now_, name, {.states = bit_of(JobState::kDelayed), .due_from = now});
+  }
+}
+
+void Scrape::tell_of_jobs(Exposition& text, const JobCounts& all) const {
+  text.family("carillon_jobs", Kind::kGauge, "Jobs, by tube and state.");
+  JobCounts others = all;
+  for (const SeenTube& tube : tubes_) {
+    for (const auto& [state, count] : kStates) {
+      text.sample({{"tube", tube.stats.name}, {"state", state}}, tube.stats.jobs.*count);
+      others.*count -= std::min(others.*count, tube.stats.jobs.*count);
+    }
+  }
+  for (const auto& [state, count] : kStates)
+    text.sample({{"tube", "*"}, {"state", state}}, others.*count);
+  text.family("carillon_jobs_in_memory", Kind::kGauge, "Jobs of all tubes that are in memory.");
+  text.sample({}, all.loaded);
+}
+
+void Scrape::tell_of_tubes(Exposition& text) const {
+  const auto tell = [&](std::string_view name, Kind kind, std::string_view help, auto value) {
+    text.family(name, kind, help);
+    for (const SeenTube& tube : tubes_) text.sample({{"tube", tube.stats.name}}, value(tube.stats));
+  };
+  tell("carillon_jobs_put_total", Kind::kCounter, "Jobs put since the tube was made.",
+       [](const TubeStats& tube) { return tube.jobs.total; });
+  tell("carillon_jobs_deleted_total", Kind::kCounter, "Jobs deleted since the tube was made.",
+       [](const TubeStats& tube) { return tube.deletes; });
+  tell("carillon_dead_total", Kind::kCounter, "Jobs that became dead since the tube was made.",
+       [](const TubeStats& tube) { return tube.deaths; });
+  tell("carillon_workers_waiting", Kind::kGauge, "Clients that wait for a job of the tube.",
+       [](const TubeStats& tube) { return tube.waiting; });
+  tell("carillon_tube_paused", Kind::kGauge, "1 while the tube is paused.",
+       [](const TubeStats& tube) { return std::uint64_t{tube.pause > 0 ? 1u : 0u}; });
+}
+
+void Scrape::tell_of_times(Exposition& text) const {
+  const queue::UtcMs now = now_.utc_ns / 1'000'000;
+  text.family("carillon_oldest_ready_age_seconds", Kind::kGauge,
+              "For how long the ready job that was due first has been due.");
+  for (const SeenTube& tube : tubes_) {
+    if (tube.stats.jobs.ready > 0 && !tube.ready_since) continue;  // not known
+    const queue::UtcMs since = std::min(tube.ready_since.value_or(now), now);
+    text.sample({{"tube", tube.stats.name}}, seconds(now - since));
+  }
+  text.family("carillon_next_due_timestamp_seconds", Kind::kGauge,
+              "When the next delayed job is due, in seconds since 1970.");
+  for (const SeenTube& tube : tubes_) {
+    if (tube.next_due) text.sample({{"tube", tube.stats.name}}, seconds(*tube.next_due));
+  }
+}
+
+std::string Scrape::text(Exposition::Format format) const {
+  const queue::EngineStats all = service_.engine().stats();
   Exposition text(format);
-  tell_of_server(text, service, now);
-  tell_of_jobs(text, tubes, all.jobs);
+  tell_of_server(text, service_, now_);
+  tell_of_jobs(text, all.jobs);
   text.family("carillon_puts_total", Kind::kCounter, "Jobs put since the start, into all tubes.");
   text.sample({}, all.jobs.total);
+  text.family("carillon_jobs_fired_total", Kind::kCounter,
+              "Delayed jobs in memory that have become ready because they were due.");
+  text.sample({}, all.fired);
+  text.family("carillon_job_lateness_seconds", Kind::kHistogram,
+              "How long after they were due jobs have gone out to their first workers.");
+  text.sample(all.lateness);
   text.family("carillon_tubes", Kind::kGauge, "Tubes.");
   text.sample({}, all.tubes);
-  tell_of_tubes(text, tubes);
+  tell_of_tubes(text);
+  tell_of_times(text);
   text.family("carillon_lease_expired_total", Kind::kCounter,
               "Reservations whose time was over before their workers were done.");
   text.sample({}, all.timeouts);
-  tell_of_connections(text, service.counters());
+  tell_of_connections(text, service_.counters());
   return text.take();
 }
 
