@@ -56,16 +56,35 @@ std::optional<Reply> take_reply(std::string_view& bytes) {
     if (bytes.size() < whole || bytes.substr(whole - kEnd.size(), kEnd.size()) != kEnd)
       return std::nullopt;
   }
+  if (reply->word == "JOBS" || reply->word == "ALREADY") {
+    std::string_view rest = bytes.substr(whole);
+    for (std::uint64_t n = 0; n < reply->number; ++n) {
+      if (!take_reply(rest)) return std::nullopt;
+    }
+    reply->text = bytes.substr(whole, bytes.size() - whole - rest.size());
+    whole += reply->text.size();
+  }
   bytes.remove_prefix(whole);
   return reply;
 }
 
+std::vector<Reply> replies_in(std::string_view text) {
+  std::vector<Reply> replies;
+  while (auto reply = take_reply(text)) replies.push_back(*reply);
+  return replies;
+}
+
 std::optional<LargeHead> take_large_head(std::string_view& bytes) {
-  const auto reply = reply_at(bytes);
+  auto reply = reply_at(bytes);
+  const bool alone = reply && reply->line == "JOBS 1";
+  std::size_t whole = alone ? reply->line.size() + kEnd.size() : 0;
+  if (alone) reply = reply_at(bytes.substr(whole));
   if (!reply || !is_job(*reply)) return std::nullopt;
+  reply->alone = alone;
   const std::uint64_t size = number_in(word_of(reply->line, 2));
   if (size <= queue::kBodyPiece) return std::nullopt;
-  bytes.remove_prefix(reply->line.size() + kEnd.size());
+  whole += reply->line.size() + kEnd.size();
+  bytes.remove_prefix(whole);
   return LargeHead{*reply, size};
 }
 

@@ -5,9 +5,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "carillon/queue/commands.h"
 #include "carillon/queue/job.h"
+#include "carillon/queue/job_listing.h"
 #include "carillon/queue/retry.h"
 #include "carillon/queue/schedule.h"
 
@@ -16,12 +18,17 @@ namespace carillon::simulator {
 enum class Verb : std::uint8_t {
   kPut,
   kPutJob,
+  kPutJobs,
   kPatchJob,
   kCancelJob,
+  kBuryJob,
   kReserve,
   kReserveJob,
+  kReserveJobs,
   kDelete,
+  kDeleteJobs,
   kRelease,
+  kReleaseJobs,
   kBury,
   kTouch,
   kTouchJob,
@@ -47,8 +54,13 @@ enum class Verb : std::uint8_t {
   kTriggerSchedule,
   kStatsSchedule,
   kListSchedules,
-  kStatsJob,
+  kStatsJob,  // and show-job
   kStatsTube,
+  kListJobs,
+  kDueCounts,
+  kCancelJobs,
+  kRetryJobs,
+  kMoveJobs,
   kCheckpoint,
   kOther,    // is answered OK and a text, or by one word
   kGarbage,  // is answered UNKNOWN_COMMAND or BAD_FORMAT, or closes the connection
@@ -73,6 +85,13 @@ struct PolicyOptions {
   }
 };
 
+// When a job expires, and what becomes of it then, as a put-job or a patch-job names it.
+struct ExpiryOptions {
+  std::optional<queue::Millis> in = {};
+  std::optional<queue::UtcMs> at = {};  // or queue::kNeverExpires
+  std::optional<queue::AtExpiry> then = {};
+};
+
 struct Command {
   Verb verb = Verb::kOther;
   std::string bytes = {};  // as they are sent
@@ -81,21 +100,33 @@ struct Command {
   queue::Millis delay = 0;                  // put, release, pause
   std::optional<queue::UtcMs> due_at = {};  // put
   queue::Millis ttr = 0;                    // put
-  std::string body = {};                    // put, patch-job; fail-job: the error
-  std::string key = {};                     // put-job; or names the job, instead of `id`
+  // put, patch-job; fail-job: the error; of commands for many jobs: the data
+  std::string body = {};
+  std::string key = {};  // put-job; or names the job, instead of `id`
   queue::OnConflict on_conflict = queue::OnConflict::kReject;  // put-job
   queue::Millis key_window = 0;                                // put-job
-  queue::Patch patch = {};                                     // patch-job, without its body
-  bool has_body = false;                                       // patch-job
-  PolicyOptions policy = {};                                   // put-job, set-tube
-  queue::Failure failure = {};                                 // fail-job, without its error
-  bool asks = false;                                           // cancel-job
-  std::optional<queue::Millis> timeout = {};                   // reserve
-  std::uint64_t bound = 0;                                     // kick
-  std::string tube = {};       // use, watch, ignore, pause, set-tube, stats-tube
-  std::string schedule = {};   // all about schedules but list-schedules: the name
-  queue::Schedule asked = {};  // set-schedule
-  std::string refusal = {};    // kRefused
+  queue::Millis spread = 0;                                    // put-job
+  ExpiryOptions expiry = {};                                   // put-job, patch-job
+  // patch-job, without its body and expiry; bury-job, release-jobs: the priority
+  queue::Patch patch = {};
+  bool has_body = false;                      // patch-job
+  PolicyOptions policy = {};                  // put-job, set-tube
+  queue::Failure failure = {};                // fail-job, without its error
+  bool asks = false;                          // cancel-job
+  std::optional<queue::Millis> timeout = {};  // reserve
+  std::uint64_t bound = 0;                    // kick, list-jobs, of many
+  std::vector<Command> jobs = {};             // put-jobs: each as a put-job that names all options
+  std::vector<queue::JobId> ids = {};         // delete-jobs, release-jobs
+  std::string once = {};                      // put-jobs
+  queue::Millis window = 0;                   // put-jobs
+  std::uint64_t batch = 0;                    // put-jobs: tells its line and data from others
+  std::string tube = {};                      // use, watch, ignore, pause, set-tube, stats-tube
+  queue::JobFilter filter = {};               // list-jobs, cancel-jobs, retry-jobs, move-jobs
+  std::string to = {};                        // move-jobs
+  bool dry_run = false;                       // cancel-jobs, retry-jobs, move-jobs
+  std::string schedule = {};                  // all about schedules but list-schedules: the name
+  queue::Schedule asked = {};                 // set-schedule
+  std::string refusal = {};                   // kRefused
 };
 
 // One reply: a line, and perhaps a text behind it.
@@ -103,11 +134,15 @@ struct Reply {
   std::string_view line;     // without its CR LF
   std::string_view word;     // the first word of the line
   std::uint64_t number = 0;  // the second one, if it is a number
-  std::string_view text;     // of RESERVED, FOUND, OK and CHECKPOINT
+  std::string_view text;     // of RESERVED, FOUND, OK and CHECKPOINT; of JOBS and ALREADY: all jobs
+  bool alone = false;        // the only job of a JOBS, which has a large body
 };
 
 // Takes the first reply off `bytes`. Returns nothing if it is not there as a whole.
 std::optional<Reply> take_reply(std::string_view& bytes);
+
+// Returns the replies that follow each other in the text of a JOBS or ALREADY.
+std::vector<Reply> replies_in(std::string_view text);
 
 // Takes off `bytes` the line of a reply whose body is a large one (queue::kBodyPiece), which comes
 // in pieces. Returns the size of the body, and the reply without it; nothing if there is no such

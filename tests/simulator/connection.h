@@ -31,6 +31,7 @@ class Connection final : public server::TurnLine::Member {
   ClientNumber number() const { return number_; }
   const Manners& manners() const { return manners_; }
   server::beanstalk::Session& session() { return session_; }
+  const server::beanstalk::Session& session() const { return session_; }
 
   // --- Client to server.
 

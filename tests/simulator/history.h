@@ -75,7 +75,7 @@ class HistoryStore final : public queue::Store {
   std::uint64_t opened_at() const { return opened_at_; }
   // The append that changed the job last, or deleted it; 0 if it is long ago or was never there.
   std::uint64_t changed_at(queue::JobId id) const;
-  // The same for who has the key.
+  // The same for who has the key; for a token, if `tube` is empty.
   std::uint64_t key_changed_at(std::string_view tube, std::string_view key) const;
   // Returns true if the last start found the job without its last change, or does not find it.
   bool has_lost_change_of(queue::JobId id) const { return lost_.contains(id); }
@@ -92,7 +92,8 @@ class HistoryStore final : public queue::Store {
   const std::set<queue::JobId>& changed() const { return changed_; }
   // The record of a job before its last change since then; none if it was not changed.
   std::optional<queue::JobRecord> before(queue::JobId id) const;
-  // The same of a key, or as it is if that was not changed; none if nobody had it.
+  // The same of a key, or as it is if that was not changed; none if nobody had it. Of a token, if
+  // `tube` is empty.
   std::optional<queue::KeyRecord> key_before(std::string_view tube, std::string_view key) const;
   // Until when the key counts that ends first of those whose jobs are gone; none if there is none.
   std::optional<queue::UtcMs> first_end_of_keys() const;

@@ -42,6 +42,7 @@ std::optional<KeyRecord> HistoryStore::key_before(std::string_view tube,
                                                   std::string_view key) const {
   const auto changed = keys_before_.find(Name(tube, key));
   if (changed != keys_before_.end()) return changed->second;
+  if (tube.empty()) return state_.find_key(queue::kTokens, key);
   const auto found = std::find_if(state_.tubes.begin(), state_.tubes.end(),
                                   [tube](const auto& each) { return each.second.name == tube; });
   return found == state_.tubes.end() ? std::nullopt : state_.find_key(found->first, key);
@@ -54,6 +55,8 @@ std::optional<queue::UtcMs> HistoryStore::first_end_of_keys() const {
 
 // The name of a tube of which a key changes: its record is in the same append.
 const std::string& HistoryStore::name_of(std::uint32_t tube, const queue::Changes& changes) const {
+  static const std::string kOfTokens;
+  if (tube == queue::kTokens) return kOfTokens;
   for (const TubeRecord& changed : changes.tubes) {
     if (changed.number == tube) return changed.name;
   }

@@ -114,8 +114,9 @@ void Model::judge_fail(const Case& c) {
   follow_attempt(id, c.command.failure);
   const std::string attempts = std::to_string(job->attempts);
   const JobRecord& record = history_.state().jobs.at(id).record;
-  const std::string wanted =
-      job->dead ? "DEAD " + attempts : "AGAIN " + attempts + " " + std::to_string(record.delay);
+  const std::string wanted = job->burial != 0
+                                 ? "DEAD " + attempts
+                                 : "AGAIN " + attempts + " " + std::to_string(record.delay);
   if (c.reply.line != wanted) fail(c, "it must be " + wanted);
 }
 
@@ -134,17 +135,19 @@ void Model::judge_story(const Case& c) {
 
 void Model::judge_what_was_due(const Times& times) {
   times_ = times;
+  last_now_ = times.last;
   judge_own_steps(history_.schedule_steps().size());
   for (const JobId id : std::set<JobId>(history_.changed())) {
-    if (!scheduled_.contains(id) || history_.before(id)) judge_end_of_attempt(id);
+    if (!scheduled_.contains(id) || history_.before(id)) judge_own_change(id);
   }
   forget_pauses();
 }
 
 // Of those that were changed.
-bool Model::is_end_of_attempt(JobId id) const {
+bool Model::is_own_change(JobId id) const {
   const auto before = history_.before(id);
   if (!before) return false;
+  if (is_expiry(id)) return true;
   const auto after = history_.state().jobs.find(id);
   if (after == history_.state().jobs.end()) return before->extras->cancel_asked;
   return after->second.record.extras->attempts == before->extras->attempts + 1;
@@ -156,12 +159,16 @@ bool Model::may_end(const Job& job, queue::Now now) const {
   return end_is_stored(job, Ending::kTimedOut) && has_time(job, now) != Is::kYes;
 }
 
-void Model::judge_end_of_attempt(JobId id) {
+void Model::judge_own_change(JobId id) {
   const std::uint64_t append = history_.changed_at(id);
   if (std::exchange(ends_judged_[id], append) == append) return;
   const std::string who = "the engine has changed job " + std::to_string(id) + ", ";
+  if (!jobs_.contains(id)) throw Violation(who + "which is not there");
+  is_expiry(id) ? judge_expiry(id, who) : judge_end_of_attempt(id, who);
+}
+
+void Model::judge_end_of_attempt(JobId id, const std::string& who) {
   Job* const job = find(id);
-  if (job == nullptr) throw Violation(who + "which is not there");
   if (!may_end(*job, times_.last))
     throw Violation(who + "and nothing is over: " + text_of(id, *job, times_.last));
   if (job->cancel_asked) {
@@ -194,8 +201,8 @@ void Model::follow_attempt(JobId id, const queue::Failure& failure) {
   job.priority = failure.priority.value_or(job.priority);
   let_go(id, job);
   expect_story(id, job);
-  job.dead = policy.max_attempts > 0 && job.attempts >= policy.max_attempts;
-  if (job.dead) {
+  if (policy.max_attempts > 0 && job.attempts >= policy.max_attempts) {
+    job.death = queue::Death::kAttempts;
     job.burial = record.burial;
     if (job.burial == 0) throw Violation(what + "it was the last one");
     return follow_record(id, times_.last);
@@ -241,7 +248,8 @@ void Model::revive(Job& job) {
   if (job.burial == 0) return;
   job.burial = 0;
   job.attempts = 0;
-  job.dead = false;
+  if (job.death == queue::Death::kExpired) job.expires = 0;
+  job.death = queue::Death::kNone;
 }
 
 }  // namespace carillon::simulator

@@ -56,6 +56,19 @@ void Model::judge_cancel(const Case& c) {
   remove(*id);
 }
 
+// A job that is buried stays as it is.
+void Model::judge_bury_job(const Case& c) {
+  const std::optional<JobId> id = expect_named(c, "BURIED");
+  if (!id || jobs_.at(*id).burial != 0) return expect_changed({});
+  expect_changed({*id});
+  Job& job = jobs_.at(*id);
+  let_go(*id, job);
+  job.priority = c.command.patch.priority.value_or(job.priority);
+  job.burial = history_.state().jobs.at(*id).record.burial;
+  if (job.burial == 0) fail(c, "it is stored as not buried");
+  follow_record(*id, c.now);
+}
+
 void Model::ask_to_cancel(const Case& c) {
   const JobId id = c.reply.number;
   Job& job = jobs_.at(id);

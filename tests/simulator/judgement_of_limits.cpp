@@ -71,25 +71,28 @@ bool Model::may_refuse(const Case& c) const {
       [[fallthrough]];
     case Verb::kPut:
     case Verb::kPutJob:
+    case Verb::kPutJobs:
     case Verb::kRefused:
       return c.excuses.disk_low || limits_.system ||
              (limits_.bodies && command.body.size() > server::kOwnBody);
     case Verb::kKick:
     case Verb::kKickJob:
     case Verb::kCheckpoint:
+    case Verb::kRetryJobs:
       return limits_.system;
+    case Verb::kListJobs:
+    case Verb::kDueCounts:
+      return limits_.system || limits_.bodies;
+    case Verb::kMoveJobs:
+      return limits_.system || (!exists(command.to) && tubes_and_watches() >= limits_.tubes);
     case Verb::kFailJob:
+    case Verb::kDeleteJobs:
+    case Verb::kReleaseJobs:
       return limits_.bodies && command.body.size() > server::kOwnBody;
     case Verb::kSetTube:
       return limits_.system || (!exists(command.tube) && tubes_and_watches() >= limits_.tubes);
-    case Verb::kSetSchedule: {
-      std::size_t bytes = command.asked.body.size() + kOfSchedule;
-      for (const auto& [name, record] : history_.state().schedules)
-        bytes += record.schedule.body.size() + kOfSchedule;
-      return c.excuses.disk_low || limits_.system || bytes > limits_.schedules ||
-             (limits_.bodies && command.asked.body.size() > server::kOwnBody) ||
-             (!exists(command.asked.tube) && tubes_and_watches() >= limits_.tubes);
-    }
+    case Verb::kSetSchedule:
+      return may_refuse_schedule(c);
     case Verb::kTriggerSchedule:
       return c.excuses.disk_low || limits_.system;
     case Verb::kUse:
@@ -100,6 +103,7 @@ bool Model::may_refuse(const Case& c) const {
       return limits_.system || (needs_room && tubes_and_watches() >= limits_.tubes);
     }
     case Verb::kReserve:
+    case Verb::kReserveJobs:
       return any([&](const Job& job) {
         return watches(c.client, job.tube) && ready(job, c.now) != Is::kNo;
       });
@@ -118,6 +122,16 @@ bool Model::may_refuse(const Case& c) const {
     default:
       return false;
   }
+}
+
+bool Model::may_refuse_schedule(const Case& c) const {
+  const Command& command = c.command;
+  std::size_t bytes = command.asked.body.size() + kOfSchedule;
+  for (const auto& [name, record] : history_.state().schedules)
+    bytes += record.schedule.body.size() + kOfSchedule;
+  return c.excuses.disk_low || limits_.system || bytes > limits_.schedules ||
+         (limits_.bodies && command.asked.body.size() > server::kOwnBody) ||
+         (!exists(command.asked.tube) && tubes_and_watches() >= limits_.tubes);
 }
 
 bool Model::may_refuse_body_of(const Job& job) const {

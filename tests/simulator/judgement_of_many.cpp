@@ -9,14 +9,35 @@ namespace carillon::simulator {
 
 using queue::JobId;
 
-// A kick may be carried out in parts, with other commands in between.
-void Model::judge_part_of_kick(ClientNumber number, const Times& times) {
-  static const Command kKick{.verb = Verb::kKick, .bytes = "(a part of a kick)"};
+// A command may be carried out in parts, with others in between.
+void Model::judge_part(ClientNumber number, const Command& command, const Times& times) {
   static const Reply kNone{};
-  const Case c{number, clients_.at(number), kKick, kNone, times.first, times.last, {}};
+  const Case c{number, clients_.at(number), command, kNone, times.first, times.last, {}};
   times_ = times;
+  last_now_ = times.last;
   judge_own_steps(history_.schedule_steps().size());
-  kick(c, false);
+  switch (command.verb) {
+    case Verb::kKick:
+      return kick(c, false);
+    case Verb::kDeleteJobs:
+    case Verb::kReleaseJobs:
+      c.client.each_in_parts = true;
+      return follow_each(c);
+    case Verb::kCancelJobs:
+    case Verb::kRetryJobs:
+    case Verb::kMoveJobs:
+      c.client.bulk_in_parts = true;
+      return follow_bulk(c);
+    case Verb::kListJobs:
+    case Verb::kDueCounts:
+      c.client.bulk_in_parts = true;
+      return expect_changed({});
+    case Verb::kReserveJobs:
+      gathering_.try_emplace(number, times.first);
+      return expect_changed({});
+    default:
+      return expect_changed({});
+  }
 }
 
 void Model::judge_kick(const Case& c) {
@@ -49,7 +70,7 @@ void Model::kick(const Case& c, bool whole) {
   };
   std::set<JobId> kicked;
   for (const JobId id : history_.changed()) {
-    if (is_end_of_attempt(id)) {
+    if (is_own_change(id)) {
       c.client.kicked += judge_kicked_and_gone(id);
     } else if (!scheduled_.contains(id) || history_.before(id)) {
       kicked.insert(id);
@@ -61,10 +82,12 @@ void Model::kick(const Case& c, bool whole) {
     if (fits(jobs_.at(id)) == Is::kNo) fail(c, "it has kicked " + text_of(id, jobs_.at(id), c.now));
     last = std::max(last, rank(id));
   }
-  const bool wants_more =
-      whole && kicked.size() < c.command.bound && !c.excuses.fails && !may_call_ready(c);
+  const bool has_room = c.client.kicked + kicked.size() < c.command.bound;
+  const bool wants_more = whole && has_room && !c.excuses.fails && !may_call_ready(c);
   for (const JobId id : all) {
-    if (first_part && !kicked.contains(id) && fits(jobs_.at(id)) == Is::kYes &&
+    // It may have expired as it was kicked, and be buried again.
+    const bool is_changed = kicked.contains(id) || history_.changed().contains(id);
+    if (first_part && !is_changed && fits(jobs_.at(id)) == Is::kYes &&
         (wants_more || (has_order(buried) && rank(id) < last)))
       fail(c, "it has left out " + text_of(id, jobs_.at(id), c.now));
   }
@@ -78,13 +101,17 @@ void Model::kick(const Case& c, bool whole) {
   c.client.kicked += kicked.size();
 }
 
-// A job whose cancel was asked for is gone as soon as it is kicked, in the same command. Returns 1
-// if it was kicked before.
+// Returns 1 if the job was kicked before the engine has changed it, by an earlier step of the kick.
 std::uint64_t Model::judge_kicked_and_gone(JobId id) {
   const auto job = jobs_.find(id);
   const bool was_kicked =
       job != jobs_.end() && history_.before(id)->history.kicks > job->second.record.history.kicks;
-  judge_end_of_attempt(id);
+  if (was_kicked) {
+    let_go(id, job->second);
+    revive(job->second);
+    job->second.moment = job->second.delay_end = 0;
+  }
+  judge_own_change(id);
   return was_kicked ? 1 : 0;
 }
 
@@ -108,24 +135,30 @@ void Model::judge_kick_job(const Case& c) {
   follow_record(id, c.now);
 }
 
-void Model::judge_stats(const Case& c) {
+void Model::judge_stats_job(const Case& c) {
   expect_changed({});
-  const bool of_job = c.command.verb == Verb::kStatsJob;
-  const bool there = of_job ? find(c.command.id) != nullptr : exists(c.command.tube);
+  const JobId id = named(c).value_or(0);
+  if (c.reply.line == "NOT_FOUND") {
+    if (id != 0) fail(c, "it is there");
+    return;
+  }
+  if (c.reply.word != "OK" || id == 0) fail(c, "that is no answer to it");
+  const Job& job = jobs_.at(id);
+  if (field_of(c.reply.text, "pri") != job.priority) fail(c, "it has another priority");
+  const std::uint64_t attempts = field_of(c.reply.text, "attempts").value_or(0);
+  if (attempts != job.attempts)
+    fail(c, "it tells of " + std::to_string(attempts) + " attempts and not " +
+                std::to_string(job.attempts));
+}
+
+void Model::judge_stats_tube(const Case& c) {
+  expect_changed({});
+  const bool there = exists(c.command.tube);
   if (c.reply.line == "NOT_FOUND") {
     if (there) fail(c, "it is there");
     return;
   }
   if (c.reply.word != "OK" || !there) fail(c, "that is no answer to it");
-  if (of_job) {
-    const Job& job = *find(c.command.id);
-    if (field_of(c.reply.text, "pri") != job.priority) fail(c, "it has another priority");
-    const std::uint64_t attempts = field_of(c.reply.text, "attempts").value_or(0);
-    if (attempts != job.attempts)
-      fail(c, "it tells of " + std::to_string(attempts) + " attempts and not " +
-                  std::to_string(job.attempts));
-    return;
-  }
   std::uint64_t counts[4][2] = {};  // ready, reserved, delayed, buried: at least, at most
   const auto jobs = tubes_.find(c.command.tube);
   for (const JobId id : jobs == tubes_.end() ? std::set<JobId>() : jobs->second) {

@@ -57,7 +57,9 @@ void Model::follow_all_but_due_time(JobId id) {
   if (record.extras->key_window != job.key_window) differs("window of its key");
   if (record.extras->retry != job.retry) differs("policy");
   if (record.extras->attempts != job.attempts) differs("number of failed attempts");
-  if ((record.extras->death != queue::Death::kNone) != job.dead) differs("death");
+  if (record.extras->death != job.death) differs("death");
+  if (record.extras->expires != job.expires) differs("expiry");
+  if (record.extras->at_expiry != job.at_expiry) differs("end at its expiry");
   if (record.extras->cancel_asked != job.cancel_asked) differs("cancel");
   if (history_.state().stories.contains(id) == job.story.empty()) differs("story");
   job.record = record;
@@ -101,6 +103,13 @@ Model::Job Model::as_put(const Case& c) const {
 
 // `body`: the id under which its large body has come.
 void Model::judge_put(const Case& c, JobId body) {
+  const bool is_done = c.reply.word == "INSERTED" || c.reply.word == "REPLACED";
+  expect_changed(is_done ? std::set{c.reply.number} : std::set<JobId>{});
+  follow_put(c, body);
+}
+
+// The records that it has changed are known.
+void Model::follow_put(const Case& c, JobId body) {
   if (c.reply.word == "INSERTED") return judge_inserted(c, body);
   if (c.command.key.empty()) fail(c, "that is no answer to a put");
   judge_conflict(c, body);
@@ -108,13 +117,14 @@ void Model::judge_put(const Case& c, JobId body) {
 
 void Model::judge_inserted(const Case& c, JobId body) {
   const JobId id = c.reply.number;
-  expect_changed({id});
   expect_new_body(c, body, id);
   const JobRecord& record = history_.state().jobs.at(id).record;
   if (record.body_id() != id) fail(c, "its body has another id");
   if (!c.command.key.empty()) expect_free_key(c);
   Job job = as_put(c);
-  expect_due(c, job, record, c.command.delay);
+  follow_expiry(c, job, record);
+  follow_spread(c, job, record);
+  expect_due(c, job, record, c.command.delay + c.command.spread);
   add(id, std::move(job));
   follow_record(id, c.now);
 }
@@ -136,11 +146,11 @@ void Model::judge_conflict(const Case& c, JobId body) {
   if (c.reply.number != id) fail(c, "job " + std::to_string(id) + " has the key");
   if (gives_way(c.command.on_conflict)) {
     if (c.reply.word != "EXISTS") fail(c, "that is no answer to a put which gives way");
-    return expect_changed({});
+    return;
   }
   if (c.reply.word == "IS_RESERVED") {
     if (is_held == Is::kNo) fail(c, "nobody holds job " + std::to_string(id));
-    return expect_changed({});
+    return;
   }
   if (c.reply.word != "REPLACED") fail(c, "that is no answer to a put which replaces");
   if (is_held == Is::kYes) fail(c, "it has replaced " + text_of(id, jobs_.at(id), c.now));
@@ -152,12 +162,10 @@ void Model::judge_ended_key(const Case& c) {
   const auto ended = history_.key_before(c.client.tube_in_use, c.command.key);
   if (!ended || ended->id != c.reply.number) fail(c, "that job did not have the key");
   if (c.since.utc_ns >= ended->until * kNsPerMs) fail(c, "the window of the key is over");
-  expect_changed({});
 }
 
 // The job is as if it was put now, apart from its id, and perhaps its due time.
 void Model::replace(const Case& c, JobId id, JobId body) {
-  expect_changed({id});
   expect_new_body(c, body, id);
   const JobRecord& record = history_.state().jobs.at(id).record;
   if (record.body_id() == id) fail(c, "its body has the id of the one before");
@@ -168,13 +176,15 @@ void Model::replace(const Case& c, JobId id, JobId body) {
   next.position = job.position;
   const bool may_keep = job.burial == 0 && c.command.on_conflict != OnConflict::kReplace;
   const bool keeps = may_keep && same_due_time(*history_.before(id), record);
+  follow_expiry(c, next, record);
+  if (!keeps) follow_spread(c, next, record);
   if (may_keep) expect_right_due_time(c, job, next, keeps);
   if (keeps) {
     next.moment = job.moment;
     next.delay_end = job.delay_end;
     next.slack = job.slack;
   } else {
-    expect_due(c, next, record, c.command.delay);
+    expect_due(c, next, record, c.command.delay + c.command.spread);
   }
   job = std::move(next);
   if (keeps) return follow_all_but_due_time(id);
@@ -208,6 +218,8 @@ void Model::judge_patch(const Case& c) {
   const queue::Patch& patch = c.command.patch;
   job.priority = patch.priority.value_or(job.priority);
   job.ttr = patch.ttr.value_or(job.ttr);
+  if (patch.due_at || patch.due_in) revive(job);
+  follow_expiry(c, job, record);
   if (c.command.has_body) expect_new_body(c, 0, *id);
   if (!c.command.has_body && record.body_id() != before->body_id()) fail(c, "its body has gone");
   if (!patch.due_at && !patch.due_in) {
@@ -215,7 +227,6 @@ void Model::judge_patch(const Case& c) {
     return follow_all_but_due_time(*id);
   }
   const std::uint64_t delay_ns = patch.due_in.value_or(0) * kNsPerMs;
-  revive(job);
   job.moment = patch.due_at.value_or(0) * kNsPerMs;
   job.delay_end = delay_ns == 0 ? 0 : c.since.mono_ns + delay_ns;
   job.slack = kSlack;

@@ -26,6 +26,7 @@ void Model::restart(const Limits& limits, Now now) {
   tubes_.clear();
   keys_.clear();
   clients_.clear();
+  gathering_.clear();
   paused_until_.clear();
   checkpoint_of_ = 0;
   last_given_ = 0;
@@ -33,6 +34,7 @@ void Model::restart(const Limits& limits, Now now) {
   scheduled_.clear();
   last_step_ = history_.last();
   schedules_.restart(now);
+  last_now_ = now;
   policies_.clear();
   for (const auto& [number, tube] : history_.state().tubes) {
     if (tube.settings) policies_[tube.name] = tube.settings->retry;
@@ -47,7 +49,9 @@ void Model::restart(const Limits& limits, Now now) {
             .key_window = record.extras->key_window,
             .retry = record.extras->retry,
             .attempts = record.extras->attempts,
-            .dead = record.extras->death != queue::Death::kNone,
+            .death = record.extras->death,
+            .expires = record.extras->expires,
+            .at_expiry = record.extras->at_expiry,
             .cancel_asked = record.extras->cancel_asked,
             .burial = record.burial};
     const auto story = history_.state().stories.find(id);
@@ -89,6 +93,7 @@ void Model::clock_was_set(Now now) {
   schedules_.clock_was_set(now);
   for (auto& [id, job] : jobs_) {
     job.slack = kSlackAfterStep + clock_steps_ * kSlackOfStep;
+    job.has_seen_expiry = job.has_seen_expiry || has_expired(job, last_now_);
     if (job.moment == 0) job.delay_end = std::max(job.delay_end, now.mono_ns);
   }
 }
@@ -100,8 +105,11 @@ void Model::connect(ClientNumber client) {
 // If the time of a job was over just now, it may be too late to call it lost.
 void Model::disconnect(ClientNumber client, Now now) {
   using queue::Ending;
+  last_now_ = now;
   const auto found = clients_.find(client);
   if (found == clients_.end()) return;
+  if (gathering_.contains(client)) lose_gathered(found->second, client, now);
+  gathering_.erase(client);
   for (const JobId id : std::set<JobId>(found->second.held)) {
     Job& job = jobs_.at(id);
     const bool may_be_over = has_time(job, now) != Is::kYes;
@@ -158,6 +166,7 @@ void Model::take(const Case& c, JobId id) {
   job.worker = c.number;
   job.worker_has_name = c.client.has_name;
   job.deadline = c.since.mono_ns + job.ttr * kNsPerMs;
+  job.deadline_slack = kSlack;
   c.client.held.insert(id);
   for (auto& [number, client] : clients_) client.room_since.reset();
 }
@@ -186,16 +195,27 @@ Model::Is Model::due(const Job& job, Now now) const {
 }
 
 Model::Is Model::has_time(const Job& job, Now now) {
-  const Is over = is(now.mono_ns, job.deadline);
+  const Is over = is(now.mono_ns, job.deadline, job.deadline_slack);
   return over == Is::kNo ? Is::kYes : over == Is::kYes ? Is::kNo : Is::kMaybe;
 }
 
-// If the end of its reservation is to be stored, the job is reserved until then. One whose cancel
-// was asked for, and which no worker holds any more, is to be deleted when it is due.
+// If the end of its reservation is to be stored, the job is reserved until then. One that has
+// expired, or whose cancel was asked for, and which no worker holds any more, is to end when it is
+// due.
 Model::Is Model::held(const Job& job, Now now) const {
-  if (job.entrusted != Is::kNo) return job.entrusted;
-  if (job.holder == 0) return job.cancel_asked && due(job, now) != Is::kNo ? Is::kMaybe : Is::kNo;
-  return end_is_stored(job, queue::Ending::kTimedOut) ? Is::kYes : has_time(job, now);
+  Is is_held = job.entrusted;
+  if (job.holder != 0)
+    is_held = end_is_stored(job, queue::Ending::kTimedOut) ? Is::kYes : has_time(job, now);
+  const bool is_to_end = job.cancel_asked || job.has_seen_expiry || has_expired(job, now);
+  const bool may_be_held = is_to_end || may_be_gathered(job);
+  if (is_held != Is::kNo || !may_be_held || job.burial != 0) return is_held;
+  return due(job, now) != Is::kNo ? Is::kMaybe : Is::kNo;
+}
+
+// Who has it is known when the reserve-jobs is answered.
+bool Model::may_be_gathered(const Job& job) const {
+  return std::any_of(gathering_.begin(), gathering_.end(),
+                     [&](const auto& each) { return watches(clients_.at(each.first), job.tube); });
 }
 
 Model::Is Model::held_by(const Job& job, ClientNumber client, Now now) const {
@@ -223,7 +243,7 @@ Model::Is Model::deadline_soon(const Client& client, Now now) const {
   for (const JobId id : client.held) {
     const Job& job = jobs_.at(id);
     if (has_time(job, now) == Is::kNo) continue;
-    const Is this_one = is(now.mono_ns + kMargin + kSlack / 2, job.deadline);
+    const Is this_one = is(now.mono_ns + kMargin + kSlack / 2, job.deadline, job.deadline_slack);
     if (this_one == Is::kYes && has_time(job, now) == Is::kYes) return Is::kYes;
     if (this_one != Is::kNo) soon = Is::kMaybe;
   }
@@ -283,6 +303,7 @@ void Model::expect_nobody_waits_in_vain(Now now) {
 std::string Model::text_of(JobId id, const Job& job, Now now) const {
   std::string text = "job " + std::to_string(id) + " of tube " + job.tube + ", priority " +
                      std::to_string(job.priority);
+  if (job.expires != 0) text += ", which expires at " + std::to_string(job.expires);
   if (job.burial != 0) return text + ", buried";
   const auto ms = [](std::uint64_t from, std::uint64_t to) {
     return std::to_string((static_cast<double>(to) - static_cast<double>(from)) / kNsPerMs) + " ms";

@@ -87,18 +87,21 @@ class Model {
   // Judges the reply to a command. No reply: a reserve waits.
   void judge(ClientNumber client, const Command& command, const std::optional<Reply>& reply,
              const Times& times, const Excuses& excuses);
-  // Judges what a kick has done so far that is not answered yet.
-  void judge_part_of_kick(ClientNumber client, const Times& times);
+  // Judges what a command has done since its last part, that is not answered yet.
+  void judge_part(ClientNumber client, const Command& command, const Times& times);
   // Judges the end of a client's waiting.
   void judge_end(ClientNumber client, const Reply& reply, const Times& times,
                  const Excuses& excuses);
 
   // --- What nobody has asked for (judgement_of_attempts.cpp).
 
-  // The engine has done what was due: it may have ended reservations, and changed nothing else.
+  // The engine has done what was due: it may have ended reservations and jobs that have expired,
+  // and fired schedules, and changed nothing else.
   void judge_what_was_due(const Times& times);
   // Returns true if a reservation is over for long, and its end is not stored.
   bool has_old_end(queue::Now now) const;
+  // Returns true if a job has expired long ago, is ready, and its end is not stored.
+  bool has_old_expiry(queue::Now now) const;
   // The same for an occurrence of a schedule.
   bool has_old_occurrence(queue::Now now) const { return schedules_.has_old_occurrence(now); }
 
@@ -115,6 +118,12 @@ class Model {
   void judge_cut(ClientNumber client, queue::JobId id, queue::JobId body, bool holds,
                  const Times& times, const Excuses& excuses);
 
+  // Returns the last append that a cancel-jobs, retry-jobs or move-jobs of the client has made; 0:
+  // none.
+  std::uint64_t take_append_of_many(ClientNumber client) {
+    return std::exchange(clients_.at(client).bulk_append, 0);
+  }
+
   const ScheduleModel& schedules() const { return schedules_; }
 
   // Judges the reply to a client that waits for a checkpoint of the store.
@@ -128,6 +137,11 @@ class Model {
   // They are costly, so there are never many.
   bool may_put_large_body() const;
   std::optional<queue::JobId> any_job(Random& random) const;
+  const std::set<queue::JobId>& held_by(ClientNumber client) const {
+    return clients_.at(client).held;
+  }
+  // With a token.
+  const std::optional<Command>& last_batch() const { return batch_; }
   std::optional<queue::JobId> any_held(ClientNumber client, Random& random) const;
   const std::string& tube_in_use(ClientNumber client) const {
     return clients_.at(client).tube_in_use;
@@ -148,12 +162,18 @@ class Model {
     queue::Millis key_window = 0;
     queue::RetryPolicy retry = {};
     std::uint32_t attempts = 0;  // that have failed
-    bool dead = false;
+    queue::Death death = queue::Death::kNone;
+    queue::UtcMs expires = 0;  // 0: never
+    queue::AtExpiry at_expiry = queue::AtExpiry::kDrop;
+    // The wall clock has shown that moment, and was set back since: the engine may be about to
+    // store the end of the job.
+    bool has_seen_expiry = false;
     bool cancel_asked = false;
     std::vector<queue::Attempt> story = {};
     std::uint64_t burial = 0;    // the larger, the later; 0: not buried
     ClientNumber holder = 0;     // 0: nobody
     std::uint64_t deadline = 0;  // ns, monotonic
+    std::uint64_t deadline_slack = kSlack;
     // Whether its reservation is over, and that is to be stored before anybody else gets the job:
     // its worker is gone, or its time was over when a policy was changed. How that attempt may
     // have ended.
@@ -177,7 +197,18 @@ class Model {
     bool has_name = false;
     std::uint64_t kicked = 0;  // by a kick that is not answered yet
     bool kicks_buried = false;
-    queue::JobId body = 0;  // a large one that it puts
+    // Of a delete-jobs or release-jobs that is not answered yet: what it has done; jobs that it has
+    // deleted or that have ended by themselves; and whether others came in between.
+    std::set<queue::JobId> each_done = {};
+    std::set<queue::JobId> each_maybe = {};
+    bool each_in_parts = false;
+    // The same of a cancel-jobs, retry-jobs or move-jobs.
+    std::uint64_t bulk_changed = 0;
+    std::uint64_t bulk_maybe = 0;
+    std::uint64_t bulk_append = 0;  // the last one of them
+    bool bulk_in_parts = false;     // and of a list-jobs or due-counts
+    std::size_t wanted = 0;         // by a reserve-jobs that waits; 0: it is a reserve
+    queue::JobId body = 0;          // a large one that it puts
   };
   // What one judgement is about.
   struct Case {
@@ -209,7 +240,12 @@ class Model {
   std::size_t tubes_and_watches() const;
 
   void judge_command(const Case& c);
+  void judge_added_command(const Case& c);
   void judge_put(const Case& c, queue::JobId body);
+  void judge_put_jobs(const Case& c);
+  void judge_refused_batch(const Case& c);
+  void follow_batch(const Case& c);
+  void follow_put(const Case& c, queue::JobId body);
   void judge_inserted(const Case& c, queue::JobId body);
   void judge_conflict(const Case& c, queue::JobId body);
   void judge_ended_key(const Case& c);
@@ -217,6 +253,7 @@ class Model {
   void expect_right_due_time(const Case& c, const Job& job, const Job& next, bool keeps) const;
   void judge_patch(const Case& c);
   void judge_cancel(const Case& c);
+  void judge_bury_job(const Case& c);
   void ask_to_cancel(const Case& c);
   void judge_schedule(const Case& c);
   void judge_change_of_schedule(const Case& c);
@@ -232,8 +269,15 @@ class Model {
   bool end_is_stored(const Job& job, queue::Ending ending) const;
   bool may_end(const Job& job, queue::Now now) const;
   void entrust(Job& job, Is is_it, std::set<queue::Ending> endings, queue::Now now);
-  void judge_end_of_attempt(queue::JobId id);
-  bool is_end_of_attempt(queue::JobId id) const;
+  // Whether the engine has changed the job by itself; and whether it was right to.
+  bool is_own_change(queue::JobId id) const;
+  void judge_own_change(queue::JobId id);
+  void judge_end_of_attempt(queue::JobId id, const std::string& who);
+  static bool has_expired(const Job& job, queue::Now now);
+  bool is_expiry(queue::JobId id) const;
+  void judge_expiry(queue::JobId id, const std::string& who);
+  void follow_expiry(const Case& c, Job& job, const queue::JobRecord& record) const;
+  void follow_spread(const Case& c, Job& job, const queue::JobRecord& record);
   void follow_attempt(queue::JobId id, const queue::Failure& failure);
   void expect_story(queue::JobId id, Job& job);
   void settle_deadlines(const std::string& tube, const queue::RetryPolicy& next, queue::Now now);
@@ -241,20 +285,47 @@ class Model {
   std::optional<queue::JobId> expect_named(const Case& c, std::string_view done) const;
   void end_key(const Job& job) const;
   void judge_reserve(const Case& c);
-  void judge_reserved(const Case& c, bool waited);
+  // How a client has got a job: at once, after it has waited, or while other commands came between.
+  enum class Taking : std::uint8_t { kAtOnce, kWaited, kInParts };
+  void judge_reserved(const Case& c, Taking how);
+  void expect_first_in_order(const Case& c, const Job& job) const;
+  void judge_reserve_jobs(const Case& c, const std::optional<queue::Now>& begun);
+  void follow_gathered(const Case& c, queue::Now begun, Taking how, std::size_t wanted);
+  void expect_no_more_to_gather(const Case& c) const;
+  void lose_gathered(const Client& client, ClientNumber number, queue::Now now);
+  bool may_be_gathered(const Job& job) const;
   void judge_reserve_job(const Case& c);
   void judge_held(const Case& c);
+  void follow_release(const Case& c, queue::JobId id, queue::Priority priority);
+  void judge_each(const Case& c);
+  void follow_each(const Case& c);
+  bool follow_one(const Case& c, queue::JobId id);
   void judge_delete(const Case& c);
   void judge_peek(const Case& c);
+  Is is_in(const Job& job, std::uint32_t states, const Case& c) const;
+  Is is_meant(const Job& job, const queue::JobRecord& record, const Case& c) const;
+  void judge_list(const Case& c);
+  void judge_due_counts(const Case& c);
+  void judge_bulk(const Case& c);
+  void follow_bulk(const Case& c);
+  bool follow_changed(const Case& c, queue::JobId id);
+  void follow_end_before(queue::JobId id, const queue::JobRecord& before);
+  void note_changed(const Case& c, queue::JobId id);
+  void expect_meant(const Case& c, queue::JobId id, const queue::JobRecord& before) const;
+  void retry(const Case& c, queue::JobId id);
+  void move(const Case& c, queue::JobId id, const queue::JobRecord& moved);
+  const std::set<queue::JobId>& jobs_in(const std::string& tube) const;
   void judge_kick(const Case& c);
   void kick(const Case& c, bool whole);
   std::uint64_t judge_kicked_and_gone(queue::JobId id);
   void judge_kick_job(const Case& c);
   void judge_tubes(const Case& c);
-  void judge_stats(const Case& c);
+  void judge_stats_job(const Case& c);
+  void judge_stats_tube(const Case& c);
   void judge_checkpoint(const Case& c);
   void judge_out_of_memory(const Case& c);
   bool may_refuse(const Case& c) const;
+  bool may_refuse_schedule(const Case& c) const;
   bool may_refuse_body_of(const Job& job) const;
   void expect_body(const Case& c) const;
   // Besides, reservations may have ended meanwhile.
@@ -303,7 +374,14 @@ class Model {
   ClientNumber checkpoint_of_ = 0;  // who has the checkpoint, or waits for it; 0: nobody
   std::uint64_t order_ = 0;
   std::uint64_t clock_steps_ = 0;
-  queue::JobId last_given_ = 0;  // since the start
+  queue::Now last_now_ = {};                        // that the engine may know of
+  std::optional<Command> batch_;                    // the last one with a token
+  std::map<std::uint64_t, std::uint64_t> batches_;  // Command::batch by the fingerprint of a token
+  // Which clients have jobs by a reserve-jobs that is not answered yet, and since when.
+  std::map<ClientNumber, queue::Now> gathering_;
+  std::uint64_t spread_jobs_ = 0;  // jobs that were spread
+  double spread_parts_ = 0;        // the sum of their parts of the spread
+  queue::JobId last_given_ = 0;    // since the start
   queue::JobId last_told_ = 0;
 };
 

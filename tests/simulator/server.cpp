@@ -265,7 +265,9 @@ bool Server::carry_out(Connection& connection, std::uint64_t until_ns) {
   new_times_ = true;
   const std::size_t used =
       connection.session().receive(connection.input().substr(0, offered), until_ns);
-  hand_out_bodies();
+  // With a body a reserve-jobs looks for the next job.
+  while (hand_out_bodies() && !died() && connection.session().wants() == Wants::kInput)
+    connection.session().receive({}, until_ns);
   if (died()) return false;
   connection.use(used);
   if (const auto id = history_.begun()) model_.begin_body(connection.number(), *id);
@@ -273,7 +275,7 @@ bool Server::carry_out(Connection& connection, std::uint64_t until_ns) {
   const bool unfinished =
       (wants == Wants::kTurn || wants == Wants::kStore) && !connection.has_new_replies();
   if (unfinished && connection.has_used_command()) {
-    model_.judge_part_of_kick(connection.number(), times_);
+    model_.judge_part(connection.number(), connection.first_command(), times_);
   } else {
     finish_commands(connection);
   }
@@ -293,14 +295,20 @@ Now Server::read_clocks() {
 
 // A body that another thread reads comes before anything else happens: the model is to see at once
 // what a command has done.
-void Server::hand_out_bodies() {
-  if (std::exchange(bodies_.asked, 0) == 0) return;
+bool Server::hand_out_bodies() {
+  if (std::exchange(bodies_.asked, 0) == 0) return false;
   run_others();
   for (const server::BodyThread::Read& read : bodies_.thread.take()) {
     for (const auto& connection : connections_) {
       if (connection->session().client() == read.client) connection->session().body_read(read.body);
     }
   }
+  return true;
+}
+
+// A reserve-jobs has a body, and looks for the next job.
+bool Server::gathers_more(const Connection& connection) const {
+  return !died() && !connection.has_new_replies() && connection.session().wants() == Wants::kInput;
 }
 
 void Server::look_at_wait(const Connection& connection) {

@@ -119,9 +119,12 @@ class Server {
   void expect_no_old_ends();
   void expect_no_old_occurrences();
   void expect_memory_given_back();
-  void hand_out_bodies();
+  bool hand_out_bodies();
+  bool gathers_more(const Connection& connection) const;
   queue::Now read_clocks();
   void look_at_wait(const Connection& connection);
+  std::uint64_t append_of(const Connection& connection, const Command& command,
+                          const Reply& reply) const;
   void note_reply(Connection& connection, const Command& command, const Reply& reply,
                   std::size_t behind);
   void deliver();

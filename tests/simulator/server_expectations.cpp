@@ -17,13 +17,13 @@ queue::Now clocks() {
 
 }  // namespace
 
-// Whoever has no body under way, and few replies, takes nothing of the memory of all.
+// Whoever has no body and no list under way, and few replies, takes nothing of the memory of all.
 void Server::expect_memory_given_back() {
   for (const auto& connection : connections_) {
     server::beanstalk::Session& session = connection->session();
     session.count_memory();
     const bool has_body = session.mid_command() || session.wants() == Wants::kDelivery ||
-                          connection->large_reply().under_way();
+                          connection->large_reply().under_way() || connection->has_used_command();
     if (has_body || session.replies().memory() > server::kOwnReplies) return;
   }
   if (service_.memory().used() > 0) throw Violation("memory is in use that nobody needs");
@@ -48,8 +48,10 @@ bool Server::Overdue::for_long(bool is_late) {
 
 // The ends of reservations are stored at once.
 void Server::expect_no_old_ends() {
-  if (old_ends_.for_long(model_.has_old_end(clocks())) && !excuses().fails)
-    throw Violation("a reservation is over, and that is not stored");
+  const bool is_old =
+      model_.has_old_end(clocks()) || (!excuses().unordered && model_.has_old_expiry(clocks()));
+  if (old_ends_.for_long(is_old) && !excuses().fails)
+    throw Violation("a reservation is over, or a job has expired, and that is not stored");
 }
 
 // The same for occurrences of schedules, which wait while puts are refused.

@@ -31,7 +31,8 @@ void Server::finish_commands(Connection& connection) {
   while (connection.has_used_command()) {
     const Wants wants = connection.session().wants();
     const Command& next = connection.first_command();
-    const bool may_wait = next.verb == Verb::kReserve || next.verb == Verb::kCheckpoint;
+    const bool may_wait = next.verb == Verb::kReserve || next.verb == Verb::kReserveJobs ||
+                          next.verb == Verb::kCheckpoint;
     const bool waits = may_wait && wants == Wants::kDelivery && rest.empty();
     std::optional<Reply> reply;
     if (!waits && next.verb != Verb::kQuit) {
@@ -39,11 +40,14 @@ void Server::finish_commands(Connection& connection) {
       reply = take_reply_of(connection, rest);
       // A list is made in steps.
       const bool goes_on = !begun.empty() && (wants == Wants::kTurn || wants == Wants::kRoom);
-      if (!reply && goes_on) return connection.keep(begun);
+      if (!reply && goes_on) {
+        connection.keep(begun);
+        return model_.judge_part(connection.number(), next, times_);
+      }
       // A large body ends in `replies`, and the next command has only begun.
       const bool has_begun = begun.empty() && (wants == Wants::kTurn || wants == Wants::kStore);
       if (!reply && has_begun && !replies.empty())
-        return model_.judge_part_of_kick(connection.number(), times_);
+        return model_.judge_part(connection.number(), next, times_);
       if (!reply) throw Violation("'" + next.bytes + "' has no reply: " + replies);
     }
     ++steps_;
@@ -92,20 +96,38 @@ void Server::look_at_end(const Connection& connection) {
 void Server::note_reply(Connection& connection, const Command& command, const Reply& reply,
                         std::size_t behind) {
   digest_ = 31 * digest_ + std::hash<std::string_view>()(reply.line);
+  queue::JobId given = reply.word == "INSERTED" ? reply.number : 0;
+  std::uint64_t append = append_of(connection, command, reply);
+  if (reply.word == "JOBS" || reply.word == "ALREADY") {
+    for (const Reply& job : replies_in(reply.text)) {
+      append = std::max(append, history_.changed_at(job.number));
+      if (job.word == "INSERTED") given = std::max(given, job.number);
+    }
+  }
+  // These tell of no change.
+  if (reply.word == "OUT_OF_MEMORY" || reply.word == "INTERNAL_ERROR") append = 0;
+  connection.note(behind, append, given);
+}
+
+// Returns the last append that the reply tells of, beside those about many jobs.
+std::uint64_t Server::append_of(const Connection& connection, const Command& command,
+                                const Reply& reply) const {
   std::uint64_t append = history_.changed_at(command.id);
-  constexpr std::array<std::string_view, 9> kNameJob = {"RESERVED",    "FOUND",     "INSERTED",
-                                                        "EXISTS",      "REPLACED",  "PATCHED",
-                                                        "IS_RESERVED", "CANCELLED", "CANCEL_ASKED"};
-  if (std::find(kNameJob.begin(), kNameJob.end(), reply.word) != kNameJob.end())
+  constexpr std::array<std::string_view, 10> kNameJob = {
+      "RESERVED", "FOUND",       "INSERTED",  "EXISTS",       "REPLACED",
+      "PATCHED",  "IS_RESERVED", "CANCELLED", "CANCEL_ASKED", "BURIED"};
+  const bool names_job = std::find(kNameJob.begin(), kNameJob.end(), reply.word) != kNameJob.end();
+  if (names_job && reply.number != 0)  // not that of a bury
     append = history_.changed_at(reply.number);
   if (reply.word == "NOT_FOUND" && !command.key.empty())
     append = history_.key_changed_at(model_.tube_in_use(connection.number()), command.key);
   if (reply.word == "KICKED" && !history_.changed().empty()) append = history_.last();
+  if (reply.word == "CHANGED") append = model_.take_append_of_many(connection.number());
   if (reply.word == "SET") append = history_.last();
   if (!command.schedule.empty()) append = history_.schedule_changed_at(command.schedule);
-  // These tell of no change.
-  if (reply.word == "OUT_OF_MEMORY" || reply.word == "INTERNAL_ERROR") append = 0;
-  connection.note(behind, append, reply.word == "INSERTED" ? reply.number : 0);
+  if (!command.once.empty() && reply.word != "REFUSED")
+    append = history_.key_changed_at({}, command.once);
+  return append;
 }
 
 void Server::deliver() {
@@ -124,6 +146,10 @@ void Server::deliver() {
       new_times_ = true;
       connection.session().deliver(delivery);
       hand_out_bodies();  // and then the engine may do what is due
+      while (gathers_more(connection)) {
+        connection.session().receive({}, UINT64_MAX);
+        hand_out_bodies();
+      }
       if (died()) return;
       model_.judge_what_was_due(times_);
       const std::string replies = connection.new_replies();

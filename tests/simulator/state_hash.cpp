@@ -66,7 +66,12 @@ std::uint64_t hash_of_story(JobId id, const std::vector<queue::Attempt>& story) 
 }
 
 std::uint64_t hash_of(const queue::KeyRecord& key) {
-  return mix(mix(mix(mix(6, key.tube), key.key), key.id), key.until);
+  std::uint64_t hash = mix(mix(mix(mix(6, key.tube), key.key), key.id), key.until);
+  if (key.tube != queue::kTokens) return hash;
+  hash = mix(hash, key.fingerprint);
+  for (const queue::PutRun& run : key.answer)
+    hash = mix(mix(mix(hash, run.result), run.first), run.jobs);
+  return hash;
 }
 
 std::uint64_t hash_of(const queue::ScheduleRecord& record) {

@@ -8,7 +8,9 @@
 #include <utility>
 
 #include "simulator/talker_attempts.h"
+#include "simulator/talker_batches.h"
 #include "simulator/talker_keys.h"
+#include "simulator/talker_lists.h"
 #include "simulator/talker_schedules.h"
 #include "simulator/talker_words.h"
 
@@ -43,6 +45,7 @@ Command put(Random& random, queue::Now now, std::string body) {
 
 Command reserve(Random& random) {
   Command reserve{.verb = Verb::kReserve};
+  if (below(random, 6) == 0) return random_reserve_jobs(random);
   const std::uint64_t way = below(random, 4);
   if (way == 0) {
     reserve.bytes = "reserve\r\n";
@@ -65,6 +68,8 @@ Command finish(const Model& model, ClientNumber client, Random& random) {
   const std::optional<JobId> held = model.any_held(client, random);
   const JobId id = held && below(random, 32) != 0 ? *held : some_id(model, random);
   Command command;
+  if (below(random, 12) == 0) return random_release_jobs(model, client, random);
+  if (below(random, 12) == 0) return random_delete_jobs(model, client, random);
   switch (below(random, 10)) {
     case 0: {
       command = {.verb = Verb::kRelease, .id = id};
@@ -115,7 +120,7 @@ Command choose_tubes(Random& random) {
 
 Command operate(const Model& model, Random& random, queue::Now now) {
   Command command;
-  switch (below(random, 20)) {
+  switch (below(random, 25)) {
     case 0: {
       command = {.verb = Verb::kKick};
       command.bound = below(random, 4) == 0 ? UINT32_MAX : 1 + below(random, 50);
@@ -161,6 +166,16 @@ Command operate(const Model& model, Random& random, queue::Now now) {
       return random_schedule_command(random, now);
     case 18:
       return story_job(some_id(model, random));
+    case 19:
+      return random_bury_job(model, random);
+    case 20:
+      return random_show_job(model, random);
+    case 21:
+      return random_list(random, now);
+    case 22:
+      return random_due_counts(random);
+    case 23:
+      return random_bulk(random, now);
     default: {
       constexpr std::array<const char*, 4> kLists = {
           "stats\r\n", "list-tubes\r\n", "list-tubes-watched\r\n", "list-tube-used\r\n"};
@@ -208,6 +223,8 @@ Command Talker::produce(const Model& model, Random& random, queue::Now now) cons
                           std::min<std::size_t>(max_job_size_, queue::kBodyPiece));
     case 2:
       return random_peek_job(model, random);
+    case 3:
+      return random_put_jobs(model, random, now);
     default: {
       std::string body =
           puts_large_body(model, random, 32) ? random_large_body(random) : random_body(random);

@@ -56,6 +56,27 @@ std::string name_job(Command& command, const Model& model, Random& random) {
   return "key=" + command.key;
 }
 
+ExpiryOptions random_expiry(std::vector<std::string>& options, bool of_put, Random& random,
+                            queue::Now now) {
+  ExpiryOptions expiry;
+  const std::uint64_t when = below(random, 8);
+  if (when < 4) {
+    expiry.in = one_of(
+        random, std::array<std::uint64_t, 6>{1, 300, 1'500, 2'000, 70'000, 40ULL * 24 * 3'600'000});
+    options.push_back("expires-in=" + duration(*expiry.in));
+  } else if (when < 6) {
+    expiry.at = random_moment(random, now);
+    options.push_back("expires-at=" + number(*expiry.at));
+  } else if (when == 6) {
+    expiry.at = queue::kNeverExpires;
+    options.emplace_back("expires-at=never");
+  }
+  if ((of_put && when == 7) || below(random, 2) == 0) return expiry;
+  expiry.then = below(random, 3) == 0 ? queue::AtExpiry::kDrop : queue::AtExpiry::kDead;
+  options.emplace_back(expiry.then == queue::AtExpiry::kDrop ? "at-expiry=drop" : "at-expiry=dead");
+  return expiry;
+}
+
 std::string random_conflict(Command& put, Random& random) {
   struct Way {
     const char* name;
@@ -103,6 +124,11 @@ Command random_put_job(Random& random, queue::Now now, std::string body) {
     }
   }
   if (below(random, 4) == 0) put.policy = random_policy(options, random);
+  if (below(random, 4) == 0) put.expiry = random_expiry(options, true, random, now);
+  if (below(random, 8) == 0) {
+    put.spread = one_of(random, std::array<std::uint64_t, 4>{1, 300, 20'000, 200'000});
+    options.push_back("spread=" + duration(put.spread));
+  }
   put.bytes = "put-job " + number(put.body.size()) + line_of(std::move(options), random) +
               put.body + "\r\n";
   return put;
@@ -128,6 +154,7 @@ Command random_patch(const Model& model, Random& random, queue::Now now, std::si
     command.patch.due_in = random_time(random);
     options.push_back("delay=" + duration(*command.patch.due_in));
   }
+  if (below(random, 4) == 0) command.expiry = random_expiry(options, false, random, now);
   std::string body;
   if (below(random, 2) == 0) {
     command.has_body = true;
@@ -145,6 +172,23 @@ Command random_cancel(const Model& model, Random& random) {
   command.bytes = "cancel-job " + name_job(command, model, random);
   command.asks = below(random, 3) == 0;
   command.bytes += command.asks ? " reserved=ask\r\n" : "\r\n";
+  return command;
+}
+
+Command random_bury_job(const Model& model, Random& random) {
+  Command command{.verb = Verb::kBuryJob};
+  command.bytes = "bury-job " + name_job(command, model, random);
+  if (below(random, 2) == 0) {
+    command.patch.priority = random_priority(random);
+    command.bytes += " pri=" + number(*command.patch.priority);
+  }
+  command.bytes += "\r\n";
+  return command;
+}
+
+Command random_show_job(const Model& model, Random& random) {
+  Command command{.verb = Verb::kStatsJob};
+  command.bytes = "show-job " + name_job(command, model, random) + "\r\n";
   return command;
 }
 

@@ -1,5 +1,6 @@
-// What a simulated client has to say about jobs with keys: put-job, patch-job, cancel-job and
-// peek-job with random options. There are few keys, so that puts often meet another job.
+// What a simulated client has to say about jobs with keys: put-job, patch-job, cancel-job,
+// bury-job, peek-job and show-job with random options. There are few keys, so that puts often meet
+// another job.
 //
 //   Command command = random_put_job(random, now, random_body(random));
 #pragma once
@@ -18,6 +19,8 @@ Command random_put_job(Random& random, queue::Now now, std::string body);
 // With a new body of up to `most_bytes`, if it has one.
 Command random_patch(const Model& model, Random& random, queue::Now now, std::size_t most_bytes);
 Command random_cancel(const Model& model, Random& random);
+Command random_bury_job(const Model& model, Random& random);
+Command random_show_job(const Model& model, Random& random);
 Command random_peek_job(const Model& model, Random& random);
 
 }  // namespace carillon::simulator

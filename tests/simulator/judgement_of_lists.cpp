@@ -1,0 +1,110 @@
+// What list-jobs and due-counts may tell (model.h).
+
+#include <algorithm>
+#include <cstdlib>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "simulator/model.h"
+
+namespace carillon::simulator {
+
+using queue::JobId;
+
+namespace {
+
+// Calls `each` with each line of the text, without its end.
+template <class Each>
+void for_each_line(std::string_view text, Each each) {
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size() - 1);
+    each(text.substr(0, end));
+    text.remove_prefix(end + 1);
+  }
+}
+
+// The number behind "NAME": of a line of JSON; 0 if there is none.
+std::uint64_t number_of(std::string_view line, const std::string& name) {
+  const std::string start = "\"" + name + "\":";
+  const std::size_t at = line.find(start);
+  if (at == std::string_view::npos) return 0;
+  return std::strtoull(std::string(line.substr(at + start.size(), 20)).c_str(), nullptr, 10);
+}
+
+}  // namespace
+
+void Model::judge_list(const Case& c) {
+  expect_changed({});
+  const bool is_whole = !std::exchange(c.client.bulk_in_parts, false);
+  if (c.reply.line == "NOT_FOUND") {
+    if (exists(c.command.tube)) fail(c, "the tube is there");
+    return;
+  }
+  if (c.reply.word != "OK") fail(c, "that is no answer to it");
+  std::set<JobId> told;
+  bool is_all = false;
+  for_each_line(c.reply.text, [&](std::string_view line) {
+    if (line.starts_with("{\"next\":")) {
+      is_all = line.starts_with("{\"next\":null");
+      return;
+    }
+    const JobId id = number_of(line, "id");
+    const Job* const job = find(id);
+    const std::string what = "its line of job " + std::to_string(id) + ": ";
+    if (!told.insert(id).second && is_whole) fail(c, what + "it comes twice");
+    if (!is_whole) return;
+    if (job == nullptr || job->tube != c.command.tube) fail(c, what + "that is no such job");
+    if (is_meant(*job, history_.state().jobs.at(id).record, c) == Is::kNo)
+      fail(c, what + "it was not meant: " + text_of(id, *job, c.now));
+    if (number_of(line, "pri") != job->priority || number_of(line, "attempts") != job->attempts ||
+        number_of(line, "body_bytes") != job->record.body_bytes)
+      fail(c, what + "it is another one: " + std::string(line));
+  });
+  if (told.size() > c.command.bound) fail(c, "these are too many");
+  if (!is_all || !is_whole || c.excuses.fails) return;
+  for (const JobId id : jobs_in(c.command.tube)) {
+    const Job& job = jobs_.at(id);
+    const bool is_meant_now = is_meant(job, history_.state().jobs.at(id).record, c) == Is::kYes;
+    if (is_meant_now && !told.contains(id)) fail(c, "it leaves out " + text_of(id, job, c.now));
+  }
+}
+
+void Model::judge_due_counts(const Case& c) {
+  expect_changed({});
+  const bool is_whole = !std::exchange(c.client.bulk_in_parts, false);
+  if (c.reply.line == "NOT_FOUND") {
+    if (exists(c.command.tube) && is_whole) fail(c, "the tube is there");
+    return;
+  }
+  if (c.reply.word != "OK") fail(c, "that is no answer to it");
+  std::uint64_t sum = 0;
+  std::uint64_t delayed_jobs = 0;
+  std::uint64_t buried = 0;
+  for_each_line(c.reply.text, [&](std::string_view line) {
+    if (line.starts_with("{\"now\":")) {
+      sum += number_of(line, "later");
+      delayed_jobs = number_of(line, "delayed");
+      buried = number_of(line, "buried");
+    } else {
+      sum += number_of(line, "jobs");
+    }
+  });
+  const bool adds_up = sum == delayed_jobs || (may_call_ready(c) && sum > delayed_jobs);
+  if (is_whole && !adds_up) fail(c, "the spans have " + std::to_string(sum) + " jobs together");
+  if (!is_whole || c.excuses.fails) return;
+  std::uint64_t least = 0;
+  std::uint64_t most = 0;
+  std::uint64_t all_buried = 0;
+  for (const JobId id : jobs_in(c.command.tube)) {
+    const Is is = delayed(jobs_.at(id), c);
+    least += is == Is::kYes ? 1U : 0U;
+    most += is != Is::kNo ? 1U : 0U;
+    all_buried += jobs_.at(id).burial != 0 ? 1U : 0U;
+  }
+  if (!may_call_ready(c) && (delayed_jobs < least || delayed_jobs > most))
+    fail(c, "there are " + std::to_string(least) + " to " + std::to_string(most));
+  if (buried != all_buried) fail(c, "there are " + std::to_string(all_buried) + " buried ones");
+}
+
+}  // namespace carillon::simulator
