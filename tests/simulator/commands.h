@@ -1,6 +1,7 @@
 // What a simulated client sends, and how a reply reads.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -10,6 +11,7 @@
 #include "carillon/queue/commands.h"
 #include "carillon/queue/job.h"
 #include "carillon/queue/job_listing.h"
+#include "carillon/queue/limits.h"
 #include "carillon/queue/retry.h"
 #include "carillon/queue/schedule.h"
 
@@ -85,6 +87,24 @@ struct PolicyOptions {
   }
 };
 
+// The limits that a set-tube names.
+struct LimitOptions {
+  std::optional<std::uint64_t> max_running = {};
+  std::optional<std::uint64_t> rate = {};
+  queue::Millis period = 0;  // if there is a rate, and it is not 0
+  std::optional<std::uint64_t> burst = {};
+
+  void apply(queue::Limits& limits) const {
+    limits.max_running = max_running.value_or(limits.max_running);
+    if (rate) {
+      limits.rate = *rate;
+      limits.period = period;
+      limits.burst = *rate == 0 ? 0 : std::max<std::uint64_t>(limits.burst, 1);
+    }
+    limits.burst = burst.value_or(limits.burst);
+  }
+};
+
 // When a job expires, and what becomes of it then, as a put-job or a patch-job names it.
 struct ExpiryOptions {
   std::optional<queue::Millis> in = {};
@@ -111,6 +131,8 @@ struct Command {
   queue::Patch patch = {};
   bool has_body = false;                      // patch-job
   PolicyOptions policy = {};                  // put-job, set-tube
+  LimitOptions limits = {};                   // set-tube
+  std::optional<bool> refuses_puts = {};      // set-tube
   queue::Failure failure = {};                // fail-job, without its error
   bool asks = false;                          // cancel-job
   std::optional<queue::Millis> timeout = {};  // reserve

@@ -31,6 +31,9 @@ void Model::judge(ClientNumber number, const Command& command, const std::option
   if (command.schedule.empty() || is_refused) judge_own_steps(history_.schedule_steps().size());
   forget_pauses();
   const auto gathering = gathering_.extract(number);
+  if (gathering && c.reply.word != "JOBS" && !c.reply.alone) {
+    for (const std::string& tube : c.client.watched) tube_limits_.lose_tokens(tube, c.now);
+  }
   const bool is_put = command.verb == Verb::kPut || command.verb == Verb::kPutJob;
   const bool ends_body = is_put || command.verb == Verb::kRefused;
   const JobId body = ends_body ? std::exchange(c.client.body, 0) : 0;
@@ -89,7 +92,11 @@ void Model::judge_command(const Case& c) {
         fail(c, "that is no answer to garbage");
       return expect_changed({});
     case Verb::kRefused:
-      if (c.reply.line != c.command.refusal) fail(c, "it must be " + c.command.refusal);
+      if (c.command.refusal == "OUT_OF_RANGE" && drained_.contains(c.client.tube_in_use)) {
+        if (c.reply.line != "DRAINING") fail(c, "the tube takes no puts");
+      } else if (c.reply.line != c.command.refusal) {
+        fail(c, "it must be " + c.command.refusal);
+      }
       return expect_changed({});
     case Verb::kNameClient:
       if (c.reply.line != "NAMED") fail(c, "that is no answer to it");

@@ -55,15 +55,22 @@ void Model::judge_set_tube(const Case& c) {
   expect_changed({});
   RetryPolicy next = policies_[tube];
   c.command.policy.apply(next);
+  queue::Limits limits = tube_limits_.of(tube);
+  c.command.limits.apply(limits);
+  tube_limits_.set(tube, limits, c.since, c.now);
+  const bool drains = c.command.refuses_puts.value_or(drained_.contains(tube));
+  drains ? void(drained_.insert(tube)) : void(drained_.erase(tube));
   settle_deadlines(tube, next, c.now);
   policies_[tube] = next;
   if (next == RetryPolicy()) policies_.erase(tube);
   for (const auto& [number, record] : history_.state().tubes) {
     if (record.name != tube) continue;
-    if (record.settings->retry != next) fail(c, "something else is stored");
+    if (record.settings->retry != next || record.settings->limits != limits ||
+        record.settings->refuses_puts != drains)
+      fail(c, "something else is stored");
     return;
   }
-  if (next != RetryPolicy()) fail(c, "nothing is stored");
+  if (next != RetryPolicy() || limits != queue::Limits() || drains) fail(c, "nothing is stored");
 }
 
 // The policy that held when the time of a job was over says what became of the job.
@@ -201,7 +208,8 @@ void Model::follow_attempt(JobId id, const queue::Failure& failure) {
   job.priority = failure.priority.value_or(job.priority);
   let_go(id, job);
   expect_story(id, job);
-  if (policy.max_attempts > 0 && job.attempts >= policy.max_attempts) {
+  const std::uint32_t last = failure.max_attempts.value_or(policy.max_attempts);
+  if (last > 0 && job.attempts >= last) {
     job.death = queue::Death::kAttempts;
     job.burial = record.burial;
     if (job.burial == 0) throw Violation(what + "it was the last one");

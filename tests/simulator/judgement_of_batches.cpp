@@ -61,6 +61,10 @@ void Model::judge_put_jobs(const Case& c) {
     return;
   }
   if (must_count) fail(c, "a batch was put with the token");
+  const bool drains = drained_.contains(c.client.tube_in_use);
+  if (drains != (c.reply.line == "DRAINING"))
+    fail(c, drains ? "the tube takes no puts" : "the tube takes puts");
+  if (drains) return expect_changed({});
   if (c.reply.word == "REFUSED") return judge_refused_batch(c);
   if (c.reply.word != "JOBS" || c.reply.number != batch.jobs.size())
     fail(c, "that is no answer to it");
@@ -242,11 +246,12 @@ void Model::expect_no_more_to_gather(const Case& c) const {
   for (const std::string& tube : c.client.watched) {
     const auto jobs = tubes_.find(tube);
     if (jobs == tubes_.end()) continue;
+    const bool open = is_open(tube, c.now);
     for (const JobId id : jobs->second) {
       const Job& job = jobs_.at(id);
       if (ready(job, c.now) == Is::kNo) continue;
       if (job.record.body_bytes > queue::kBodyPiece) return;
-      if (is_free(job, c.now)) left = id;
+      if (open && is_free(job, c.now)) left = id;
     }
   }
   if (left) fail(c, "it has left out " + text_of(*left, jobs_.at(*left), c.now));
@@ -255,6 +260,7 @@ void Model::expect_no_more_to_gather(const Case& c) const {
 // The client may have got a job of these tubes, and its connection may have been lost with it.
 void Model::lose_gathered(const Client& client, ClientNumber number, queue::Now now) {
   for (const std::string& tube : client.watched) {
+    tube_limits_.lose_tokens(tube, now);
     const auto jobs = tubes_.find(tube);
     if (jobs == tubes_.end()) continue;
     for (const JobId id : jobs->second) {

@@ -159,6 +159,12 @@ void Model::judge_stats_tube(const Case& c) {
     return;
   }
   if (c.reply.word != "OK" || !there) fail(c, "that is no answer to it");
+  const queue::Limits& limits = tube_limits_.of(c.command.tube);
+  if (field_of(c.reply.text, "max-running").value_or(0) != limits.max_running ||
+      field_of(c.reply.text, "rate").value_or(0) != limits.rate ||
+      field_of(c.reply.text, "rate-period-ms").value_or(0) != limits.period ||
+      field_of(c.reply.text, "burst").value_or(0) != limits.burst)
+    fail(c, "it has other limits");
   std::uint64_t counts[4][2] = {};  // ready, reserved, delayed, buried: at least, at most
   const auto jobs = tubes_.find(c.command.tube);
   for (const JobId id : jobs == tubes_.end() ? std::set<JobId>() : jobs->second) {

@@ -1,10 +1,11 @@
-// Which tubes there are, and what the replies to commands that choose or pause them may say
-// (model.h).
+// Which tubes there are, what the replies to commands that choose or pause them may say, and
+// whether jobs of a tube must go out (model.h).
 
 #include <algorithm>
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "simulator/model.h"
@@ -58,6 +59,27 @@ void Model::judge_tubes(const Case& c) {
     wanted = "WATCHING " + std::to_string(watched.size());
   }
   if (c.reply.line != wanted) fail(c, "it must be " + wanted);
+}
+
+std::pair<std::size_t, std::size_t> Model::running(const std::string& tube, queue::Now now) const {
+  std::pair<std::size_t, std::size_t> jobs;
+  if (tube_limits_.of(tube).max_running == 0) return jobs;
+  for (const queue::JobId id : jobs_in(tube)) {
+    const Is is_held = held(jobs_.at(id), now);
+    jobs.first += is_held == Is::kYes && !jobs_.at(id).by_id ? 1U : 0U;
+    jobs.second += is_held != Is::kNo ? 1U : 0U;
+  }
+  return jobs;
+}
+
+bool Model::is_open(const std::string& tube, queue::Now now) const {
+  if (paused(tube, now) != Is::kNo) return false;
+  if (tube_limits_.of(tube) == queue::Limits()) return true;
+  // What a reserve-jobs that is not answered yet has taken is not known.
+  const bool is_known = std::none_of(gathering_.begin(), gathering_.end(), [&](const auto& each) {
+    return watches(clients_.at(each.first), tube);
+  });
+  return is_known && tube_limits_.lets_start(tube, running(tube, now).second, now, kSlack);
 }
 
 }  // namespace carillon::simulator

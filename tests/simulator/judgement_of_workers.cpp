@@ -29,7 +29,7 @@ void Model::judge_reserve(const Case& c) {
   if (in_line == Is::kYes && !c.excuses.unordered && !c.excuses.fails) {
     for (const std::string& tube : c.client.watched) {
       const auto jobs = tubes_.find(tube);
-      if (jobs == tubes_.end()) continue;
+      if (jobs == tubes_.end() || !is_open(tube, c.now)) continue;
       for (const JobId id : jobs->second) {
         if (is_free(jobs_.at(id), c.now)) fail(c, "there is " + text_of(id, jobs_.at(id), c.now));
       }
@@ -66,6 +66,8 @@ void Model::judge_reserved(const Case& c, Taking how) {
   if (how == Taking::kInParts) {
     if (due(*job, c.now) == Is::kNo || job->burial != 0)
       fail(c, "it was not ready: " + text_of(id, *job, c.now));
+    // Who ran then is not known.
+    tube_limits_.start(job->tube, 0, c.since, c.now);
     return take(c, id);
   }
   if (ready(*job, c.now) == Is::kNo) fail(c, "too early: " + text_of(id, *job, c.now));
@@ -80,6 +82,7 @@ void Model::judge_reserved(const Case& c, Taking how) {
   } else if (!c.excuses.unordered && !c.excuses.fails) {
     expect_first_in_order(c, *job);
   }
+  tube_limits_.start(job->tube, running(job->tube, c.now).first, c.since, c.now);
   take(c, id);
 }
 
@@ -87,7 +90,7 @@ void Model::expect_first_in_order(const Case& c, const Job& job) const {
   const auto rank = [](const Job& of, JobId id) { return std::pair(of.priority, id); };
   for (const std::string& tube : c.client.watched) {
     const auto jobs = tubes_.find(tube);
-    if (jobs == tubes_.end()) continue;
+    if (jobs == tubes_.end() || !is_open(tube, c.now)) continue;
     for (const JobId other : jobs->second) {
       const Job& that = jobs_.at(other);
       if (rank(that, other) < rank(job, c.reply.number) && is_free(that, c.now))
@@ -144,6 +147,7 @@ void Model::judge_reserve_job(const Case& c) {
   } else {
     expect_changed({});
   }
+  tube_limits_.start_anyway(job->tube, c.since, c.now);
   take(c, id);
 }
 

@@ -34,10 +34,13 @@ void Model::restart(const Limits& limits, Now now) {
   scheduled_.clear();
   last_step_ = history_.last();
   schedules_.restart(now);
+  tube_limits_.restart(last_now_, now);
   last_now_ = now;
   policies_.clear();
+  drained_.clear();
   for (const auto& [number, tube] : history_.state().tubes) {
     if (tube.settings) policies_[tube.name] = tube.settings->retry;
+    if (tube.settings->refuses_puts) drained_.insert(tube.name);
   }
   for (const auto& [id, stored] : history_.state().jobs) {
     const JobRecord& record = stored.record;
@@ -163,6 +166,7 @@ void Model::take(const Case& c, JobId id) {
   Job& job = jobs_.at(id);
   let_go(id, job);
   job.holder = c.number;
+  job.by_id = c.command.verb == Verb::kReserveJob;
   job.worker = c.number;
   job.worker_has_name = c.client.has_name;
   job.deadline = c.since.mono_ns + job.ttr * kNsPerMs;
@@ -274,11 +278,6 @@ void Model::forget_pauses() {
   std::erase_if(paused_until_, [this](const auto& pause) { return !exists(pause.first); });
 }
 
-// Returns true if whoever reserves in the job's tube must get this one, or a better one.
-bool Model::is_free(const Job& job, Now now) const {
-  return ready(job, now) == Is::kYes && paused(job.tube, now) == Is::kNo;
-}
-
 void Model::expect_nobody_waits_in_vain(Now now) {
   for (auto& [number, client] : clients_) {
     if (client.waits_as == 0) continue;
@@ -291,7 +290,7 @@ void Model::expect_nobody_waits_in_vain(Now now) {
     if (!must_be_served(client, now)) continue;
     for (const std::string& tube : client.watched) {
       const auto jobs = tubes_.find(tube);
-      if (jobs == tubes_.end()) continue;
+      if (jobs == tubes_.end() || !is_open(tube, now)) continue;
       for (const JobId id : jobs->second) {
         const Job& job = jobs_.at(id);
         if (is_free(job, now)) throw Violation(who + "and there is " + text_of(id, job, now));

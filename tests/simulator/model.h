@@ -31,6 +31,7 @@
 #include "simulator/commands.h"
 #include "simulator/disk.h"
 #include "simulator/history.h"
+#include "simulator/limits_model.h"
 #include "simulator/schedule_model.h"
 
 namespace carillon::simulator {
@@ -182,6 +183,7 @@ class Model {
     std::uint64_t entrusted_at = 0;  // ns, monotonic
     ClientNumber worker = 0;         // who has held it last
     bool worker_has_name = false;
+    bool by_id = false;        // its holder has asked for this one: no limit was in its way
     std::size_t position = 0;  // in ids_
   };
   struct Client {
@@ -234,7 +236,12 @@ class Model {
   bool exists(const std::string& tube) const;
   // A tube that is gone takes its pause with it.
   void forget_pauses();
-  bool is_free(const Job& job, queue::Now now) const;
+  bool is_free(const Job& job, queue::Now now) const { return ready(job, now) == Is::kYes; }
+  // Jobs of the tube that are with workers: at least, without those that were asked for by their
+  // ids, which may have gone out after what is judged now; and at most.
+  std::pair<std::size_t, std::size_t> running(const std::string& tube, queue::Now now) const;
+  // Returns true if free jobs of the tube must go out.
+  bool is_open(const std::string& tube, queue::Now now) const;
   Is may_hold_more(const Client& client, queue::Now now) const;
   bool must_be_served(Client& client, queue::Now now) const;
   std::size_t tubes_and_watches() const;
@@ -365,7 +372,9 @@ class Model {
   std::map<ClientNumber, Client> clients_;
   std::map<std::string, std::uint64_t> paused_until_;   // ns, monotonic
   std::map<std::string, queue::RetryPolicy> policies_;  // of tubes
+  std::set<std::string> drained_;                       // tubes that take no puts
   Times times_ = {};                                    // of what is judged now
+  LimitsModel tube_limits_{history_};
   ScheduleModel schedules_{history_};
   std::uint64_t last_step_ = 0;       // of a schedule, that is judged: its append
   std::set<queue::JobId> scheduled_;  // jobs that were put by schedules since the start

@@ -51,9 +51,14 @@ std::uint64_t hash_of(const queue::JobRecord& record) {
 }
 
 std::uint64_t hash_of(const queue::TubeRecord& tube) {
-  const std::uint64_t hash = mix(
+  std::uint64_t hash = mix(
       mix(mix(mix(mix(2, tube.number), tube.scheduled), tube.buried), tube.ended_keys), tube.name);
-  return tube.settings ? mix(hash, hash_of(tube.settings->retry)) : hash;
+  if (!tube.settings) return hash;
+  const queue::Limits& limits = tube.settings->limits;
+  for (const std::uint64_t field : {std::uint64_t{tube.settings->refuses_puts}, limits.max_running,
+                                    limits.rate, limits.period, limits.burst})
+    hash = mix(hash, field);
+  return mix(hash, hash_of(tube.settings->retry));
 }
 
 std::uint64_t hash_of_story(JobId id, const std::vector<queue::Attempt>& story) {

@@ -35,13 +35,50 @@ PolicyOptions random_policy(std::vector<std::string>& options, Random& random) {
   return policy;
 }
 
+namespace {
+
+// Rates that let a few jobs out while a server lives, and some that let out one at the most.
+LimitOptions random_limits(std::vector<std::string>& options, Random& random) {
+  LimitOptions limits;
+  if (below(random, 2) == 0) {
+    limits.max_running = below(random, 4);
+    options.push_back("max-running=" + number(*limits.max_running));
+  }
+  if (below(random, 2) == 0) {
+    limits.rate = one_of(random, std::array<std::uint64_t, 5>{0, 1, 3, 100, 7'000});
+    std::string text = number(*limits.rate);
+    if (*limits.rate > 0) {
+      limits.period =
+          one_of(random, std::array<std::uint64_t, 5>{7, 1'000, 1'000, 60'000, 2'592'000'000});
+      text += "/" + duration(limits.period);
+    }
+    options.push_back("rate=" + text);
+    if (*limits.rate > 0 && below(random, 2) == 0) {
+      limits.burst = one_of(random, std::array<std::uint64_t, 4>{1, 2, 5, 1'000'000});
+      options.push_back("burst=" + number(*limits.burst));
+    }
+  }
+  return limits;
+}
+
+}  // namespace
+
 Command random_set_tube(Random& random) {
   Command command{.verb = Verb::kSetTube, .tube = random_tube(random)};
   std::vector<std::string> options;
   command.policy = random_policy(options, random);
+  command.limits = random_limits(options, random);
+  const std::uint64_t chance = below(random, 12);
+  if (chance < 4) {
+    command.refuses_puts = chance == 0;
+    options.emplace_back(chance == 0 ? "puts=refused" : "puts=taken");
+  }
   if (below(random, 3) == 0) {  // nothing is set any more
     command.policy = {.max_attempts = 0, .backoff = 0, .jitter = 0, .lost_fails = false};
-    options = {"max-attempts=0", "backoff=0s", "jitter=0%", "lost=returns"};
+    command.limits = {.max_running = 0, .rate = 0};
+    command.refuses_puts = false;
+    options = {"max-attempts=0", "backoff=0s", "jitter=0%", "lost=returns",
+               "max-running=0",  "rate=0",     "puts=taken"};
   }
   command.bytes = "set-tube " + command.tube + line_of(std::move(options), random);
   return command;
@@ -57,6 +94,10 @@ Command random_fail(queue::JobId id, Random& random) {
   if (below(random, 4) == 0) {
     command.failure.delay = below(random, 2) * below(random, 2'000);
     options.push_back("delay=" + duration(*command.failure.delay));
+  }
+  if (below(random, 8) == 0) {
+    command.failure.max_attempts = static_cast<std::uint32_t>(below(random, 4));
+    options.push_back("max-attempts=" + number(*command.failure.max_attempts));
   }
   command.body.assign(below(random, 64) == 0 ? below(random, 3'000) : below(random, 30), 'e');
   command.bytes = "fail-job " + number(id) + " " + number(command.body.size()) +
