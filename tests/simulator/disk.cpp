@@ -197,6 +197,7 @@ ssize_t Disk::pread(int fd, char* to, std::size_t size, off_t at) {
   Descriptor* const from = descriptor(fd);
   if (from == nullptr) return -EBADF;
   if (from->file->is_directory) return -EISDIR;
+  ++reads_;
   if (fails(faults_.reads, false)) return -EIO;
   const std::string_view bytes(from->file->bytes.data(), from->file->bytes.size());
   const auto begin = static_cast<std::size_t>(at);

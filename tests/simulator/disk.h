@@ -98,7 +98,8 @@ class Disk {
   void set_capacity(std::uint64_t bytes) { capacity_pages_ = bytes / kPage; }
   std::uint64_t free_bytes() const;
   std::uint64_t used_bytes() const { return used_pages_ * kPage; }
-  // How many calls so far have changed something, and how many were syncs.
+  // How many calls so far have read, how many have changed something, and how many were syncs.
+  std::uint64_t reads() const { return reads_; }
   std::uint64_t changes() const { return changes_; }
   std::uint64_t syncs() const { return syncs_; }
 
@@ -165,6 +166,7 @@ class Disk {
   std::uint64_t used_pages_ = 0;
   bool stopped_ = false;
   std::uint64_t changes_left_ = 0;  // 0: without end
+  std::uint64_t reads_ = 0;
   std::uint64_t changes_ = 0;
   std::uint64_t syncs_ = 0;
   std::uint64_t failed_ = 0;

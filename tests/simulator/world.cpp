@@ -37,6 +37,7 @@ class World {
     while (result_.steps < steps) live();
     result_.losses = history_.starts_after_loss();
     result_.failed_calls = disk_.failed_calls();
+    result_.reads = disk_.reads();
     result_.changes = disk_.changes();
     result_.syncs = disk_.syncs();
     result_.virtual_ms = (virtual_time().mono_ns - began_ns_) / 1'000'000;

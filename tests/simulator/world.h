@@ -20,6 +20,7 @@ struct WorldResult {
   std::uint64_t failures = 0;      // of the store, after which the server stopped
   std::uint64_t losses = 0;        // starts after which changes that nobody knew of were missing
   std::uint64_t failed_calls = 0;  // of the disk
+  std::uint64_t reads = 0;         // of the disk
   std::uint64_t changes = 0;       // of the disk
   std::uint64_t syncs = 0;
   std::uint64_t longest_wait_ns = 0;  // of a client for its turn, while the server worked

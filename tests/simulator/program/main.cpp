@@ -163,6 +163,7 @@ void add(WorldResult& sum, const WorldResult& one) {
   sum.failures += one.failures;
   sum.losses += one.losses;
   sum.failed_calls += one.failed_calls;
+  sum.reads += one.reads;
   sum.changes += one.changes;
   sum.syncs += one.syncs;
   sum.virtual_ms += one.virtual_ms;
@@ -172,13 +173,14 @@ void add(WorldResult& sum, const WorldResult& one) {
 void tell(const WorldResult& of) {
   std::printf(
       "%llu steps: %llu starts, %llu power losses, %llu kills, %llu stops, %llu failed stores, "
-      "%llu starts after a loss of what nobody knew, %llu failed calls, %llu changes and %llu "
-      "syncs of the disk, the longest wait for a turn %.2f ms, %.1f virtual hours\n",
+      "%llu starts after a loss of what nobody knew, %llu failed calls, %llu reads, %llu changes "
+      "and %llu syncs of the disk, the longest wait for a turn %.2f ms, %.1f virtual hours\n",
       static_cast<Count>(of.steps), static_cast<Count>(of.starts),
       static_cast<Count>(of.power_losses), static_cast<Count>(of.kills),
       static_cast<Count>(of.stops), static_cast<Count>(of.failures), static_cast<Count>(of.losses),
-      static_cast<Count>(of.failed_calls), static_cast<Count>(of.changes),
-      static_cast<Count>(of.syncs), static_cast<double>(of.longest_wait_ns) / 1e6,
+      static_cast<Count>(of.failed_calls), static_cast<Count>(of.reads),
+      static_cast<Count>(of.changes), static_cast<Count>(of.syncs),
+      static_cast<double>(of.longest_wait_ns) / 1e6,
       static_cast<double>(of.virtual_ms) / 3'600'000);
 }
 
