@@ -10,6 +10,7 @@
 // the command that shows it again, and nothing follows. With CARILLON_TRACE=1 in the environment
 // that command prints all that happens.
 
+#include <sched.h>
 #include <signal.h>
 #include <spdlog/spdlog.h>
 #include <sys/wait.h>
@@ -106,24 +107,55 @@ Options parse(int count, char** arguments) {
   ::_exit(code);  // threads that wait for ever belong to the world
 }
 
+constexpr std::size_t kNone = CPU_SETSIZE;
+
 // A world that runs.
 struct Child {
   std::uint64_t seed;
   std::uint64_t steps;
+  std::size_t processor;  // kNone: any
   pid_t process;
   int results;
 };
 
-Child start(std::uint64_t seed, std::uint64_t steps) {
+// Returns one that no other world uses, or kNone. The threads of a world take turns: on one
+// processor they take less time than on several.
+std::size_t free_processor(const std::vector<Child>& others) {
+  cpu_set_t all;
+  if (::sched_getaffinity(0, sizeof all, &all) != 0) return kNone;
+  for (const Child& other : others) CPU_CLR(other.processor, &all);  // which kNone does not change
+  const auto here = static_cast<std::size_t>(::sched_getcpu());
+  if (CPU_ISSET(here, &all)) return here;
+  std::size_t processor = 0;
+  while (processor < kNone && !CPU_ISSET(processor, &all)) ++processor;
+  return processor;
+}
+
+void stay_on(std::size_t processor) {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(processor, &one);
+  ::sched_setaffinity(0, sizeof one, &one);
+}
+
+Child start(std::uint64_t seed, std::uint64_t steps, const std::vector<Child>& others) {
+  const std::size_t processor = free_processor(others);
   int results[2];
   if (::pipe(results) != 0) {
     std::perror("simulator: pipe");
     std::exit(1);
   }
   const pid_t process = ::fork();
-  if (process == 0) be_world(seed, steps, results[1]);
+  if (process == 0) {
+    if (processor != kNone) stay_on(processor);
+    be_world(seed, steps, results[1]);
+  }
   ::close(results[1]);
-  return {.seed = seed, .steps = steps, .process = process, .results = results[0]};
+  return {.seed = seed,
+          .steps = steps,
+          .processor = processor,
+          .process = process,
+          .results = results[0]};
 }
 
 // Waits until one of the worlds has ended, and takes it out of them. Returns its result. If it has
@@ -186,9 +218,9 @@ void tell(const WorldResult& of) {
 
 // Runs the world twice. Exits if the second one is another one.
 WorldResult run_twice(std::uint64_t seed, std::uint64_t steps, const char* program) {
-  std::vector<Child> children = {start(seed, steps)};
+  std::vector<Child> children = {start(seed, steps, {})};
   const WorldResult result = wait_for_one(children, program);
-  children.push_back(start(seed, steps));
+  children.push_back(start(seed, steps, {}));
   const WorldResult again = wait_for_one(children, program);
   if (again == result) return result;
   std::fprintf(stderr, "simulator: the world of seed %llu is another one the second time\n",
@@ -215,7 +247,7 @@ int main(int count, char** arguments) {
   std::vector<Child> children;
   while (left > 0 || !children.empty()) {
     for (; left > 0 && children.size() < options.jobs; left -= children.back().steps)
-      children.push_back(start(++seed, std::min(options.world, left)));
+      children.push_back(start(++seed, std::min(options.world, left), children));
     const WorldResult result = wait_for_one(children, arguments[0]);
     if (options.verbose) tell(result);
     add(sum, result);
