@@ -22,12 +22,14 @@ a reserve (jobs of the lost connection come back by themselves), a put with a ke
 and a batch with `once`. Any other command that was sent raises ConnectionLost with `unknown` true,
 as nobody knows whether it was carried out. Jobs that were reserved are not held any more.
 
-Not thread-safe: each thread needs a Client of its own.
+Not thread-safe: each thread needs a Client of its own. Another thread may only interrupt() it. A
+child of fork() that goes on to use a Client calls its forget() first.
 """
 
 import base64
 import datetime
 import json
+import os
 import re
 import select
 import socket
@@ -259,6 +261,7 @@ class Client:
         self._name = name
         self._socket: Optional[socket.socket] = None
         self._file: Any = None
+        self.interrupted = False
 
     def __enter__(self) -> "Client":
         return self
@@ -272,6 +275,34 @@ class Client:
             self._file.close()
             self._socket.close()
         self._socket = None
+
+    def interrupt(self) -> None:
+        """Ends the connection for good, from any thread: the command under way and all later ones
+        raise ConnectionLost. So a reserve that waits comes to its end."""
+        self.interrupted = True
+        connection = self._socket
+        if connection:
+            try:
+                connection.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass  # it has ended already
+
+    def forget(self) -> None:
+        """In the child of a fork: leaves the connection to the parent. The next command connects
+        anew."""
+        if self._socket:
+            os.close(self._socket.detach())
+        self._socket = None
+
+    def is_cut(self) -> bool:
+        """Whether the server has ended the connection since the last command. Does not wait."""
+        if not self._socket:
+            return False
+        if not hasattr(select, "poll"):  # Windows
+            return bool(select.select([self._socket], [], [], 0)[0])
+        poll = select.poll()  # select() takes no descriptor above 1023
+        poll.register(self._socket, select.POLLIN)
+        return bool(poll.poll(0))
 
     # --- Producers.
 
@@ -596,7 +627,7 @@ class Client:
                 return self._exchange(command, message, good, patience, read)
             except (OSError, EOFError) as error:
                 self.close()
-                if not sent or not again:
+                if not sent or not again or self.interrupted:
                     unknown = sent and not again
                     raise ConnectionLost(f"{command.split(' ')[0]}: {error}", unknown) from error
                 again = False
@@ -626,7 +657,7 @@ class Client:
 
     def _connect(self) -> None:
         # Bytes that nobody has asked for: the end of the connection.
-        if self._socket and select.select([self._socket], [], [], 0)[0]:
+        if self.is_cut():
             self.close()
         if self._socket:
             return
@@ -639,6 +670,9 @@ class Client:
             connection.connect(self._address)
         self._socket = connection
         self._file = connection.makefile("rb")
+        if self.interrupted:
+            self.close()
+            raise OSError("interrupted")
         lines = [] if self._tube == "default" else [f"use {self._tube}"]
         lines += [f"watch {tube}" for tube in self._watched if tube != "default"]
         lines += [] if "default" in self._watched else ["ignore default"]

@@ -80,6 +80,12 @@ class ClientCase(unittest.TestCase):
 
 
 class JobsTest(ClientCase):
+    def test_another_thread_interrupts_a_wait(self):
+        threading.Timer(0.2, self.client.interrupt).start()
+        for call in [self.client.reserve, self.client.stats]:
+            with self.assertRaises(carillon.ConnectionLost):
+                call()
+
     def test_a_job_is_put_reserved_and_deleted(self):
         put = self.client.put("naïve")
         self.assertEqual(put.result, "INSERTED")
