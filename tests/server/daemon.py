@@ -147,6 +147,10 @@ class Server:
                     raise
         raise AssertionError("unreachable")
 
+    def start_again(self) -> None:
+        """Starts it again on the port that it had."""
+        self._start_once()
+
     def _start_once(self) -> None:
         self.process = subprocess.Popen(
             self.command_line(self.port),
