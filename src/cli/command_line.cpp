@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "cli/commands.h"
+#include "cli/completion.h"
 #include "cli/exit_status.h"
 #include "cli/help_formatter.h"
 #include "cli/output.h"
@@ -40,6 +41,7 @@ std::string overview() {
       "  carillon reserve --delete            prints hello, 3 s after the put\n"
       "\n"
       "`carillon COMMAND --help` explains a command by examples.\n"
+      "`carillon completion SHELL` prints what bash, zsh or fish need to complete commands.\n"
       "`carillon --version` prints the version.\n";
   return text;
 }
@@ -163,6 +165,14 @@ int dispatch(int argc, char** argv) {
   if (first == "--version" || first == "-V") {
     write_out(fmt::format("carillon {}\n", CARILLON_VERSION));
     return kSuccess;
+  }
+  if (first == "completion") {
+    if (argc != 3) return fail("carillon completion", "name a shell: bash, zsh or fish", kUsage);
+    try {
+      return write_out(completion_script(argv[2])), kSuccess;
+    } catch (const UsageError& error) {
+      return fail("carillon completion", error.what(), kUsage);
+    }
   }
   const Command* command = find_command(first);
   if (command == nullptr) return unknown_command(first);
