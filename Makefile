@@ -12,7 +12,8 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build
 .NOTPARALLEL:
-.PHONY: help deps build run test simulate asan tsan bench format lint install install-library clean
+.PHONY: help deps build run test simulate asan tsan bench format lint install install-library deb \
+  test-deb clean
 
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
@@ -112,6 +113,17 @@ install-library: ## install the wheels, the timer service and the idle tracker a
 	@cmake --build build/library --parallel $(JOBS)
 	$(say) "installing into $(PREFIX)"
 	@cmake --install build/library --prefix '$(PREFIX)'
+
+deb: build ## make a Debian package of the server, in ./build/deb
+	$(packages) build deb
+	$(say) "packing build/deb/carillon_*.deb"
+	@packaging/build-deb >build/deb.log 2>&1 || { cat build/deb.log; exit 1; }
+	$(say) "made $$(echo build/deb/*.deb)"
+
+test-deb: deb ## install, use and remove the package in a fresh Debian; as root, with a network
+	$(packages) test-deb
+	$(say) "installing the package in a chroot of Debian 12; this takes two minutes"
+	@python3 -B tests/packages/deb_test.py build/deb/carillon_*.deb
 
 clean: ## remove ./build (the data of `make run` stays)
 	@rm -rf build
