@@ -47,8 +47,9 @@ class Beanstalk : public Dialect {
     const std::size_t whole = line + 2 + (has_body ? body_bytes(input.substr(0, line)) + 2 : 0);
     return whole <= input.size() ? whole : 0;
   }
-  void expect_change(std::string_view reply) const override {
+  std::size_t expect_changes(std::string_view reply) const override {
     if (!reply.starts_with("INSERTED ") && reply != "DELETED\r\n") unexpected(reply);
+    return 1;
   }
   void read_jobs(std::string_view reply, std::vector<ReservedJob>& jobs) const override {
     if (reply == "TIMED_OUT\r\n") return;
@@ -113,8 +114,9 @@ class Redis : public Dialect {
     }
     return whole <= input.size() ? whole : 0;
   }
-  void expect_change(std::string_view reply) const override {
+  std::size_t expect_changes(std::string_view reply) const override {
     if (reply != ":1\r\n") unexpected(reply);
+    return 1;
   }
   void read_jobs(std::string_view reply, std::vector<ReservedJob>& jobs) const override {
     if (reply.empty() || reply[0] != '*') unexpected(reply);

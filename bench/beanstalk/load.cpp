@@ -1,5 +1,5 @@
-// Loads a beanstalk server or Redis, and prints JSON: one line twice a second, and a last one with
-// the result.
+// Loads a beanstalk server, Carillon's HTTP or Redis, and prints JSON: one line twice a second, and
+// a last one with the result.
 //
 //   carillon_bench_beanstalk put --connections 16 --pipeline 100 --jobs 400000
 //   carillon_bench_beanstalk drain --connections 16 --pipeline 100 --jobs 400000
@@ -58,10 +58,7 @@ class Work {
   std::size_t total() const { return total_; }
 
  protected:
-  void count_change(std::string_view reply) {
-    dialect_.expect_change(reply);
-    ++replies_;
-  }
+  void count_change(std::string_view reply) { replies_ += dialect_.expect_changes(reply); }
 
   const Dialect& dialect_;
 
@@ -83,6 +80,7 @@ class Puts : public Work {
       const std::string_view body = bodies_.next(now + delay * 1'000'000);
       batch.replies += dialect_.put(batch.commands, {++sent_, now, delay, body});
     }
+    if (!batch.commands.empty()) batch.replies += dialect_.end_puts(batch.commands);
     return batch;
   }
 
@@ -241,8 +239,14 @@ class Driver {
   double noted_at_ = 0;
 };
 
+std::unique_ptr<Dialect> dialect_of(const Load& load) {
+  if (load.redis) return redis_dialect();
+  if (load.http) return load.batches ? http_batch_dialect() : http_dialect();
+  return beanstalk_dialect();
+}
+
 void run(const Load& load) {
-  const auto dialect = load.redis ? redis_dialect() : beanstalk_dialect();
+  const auto dialect = dialect_of(load);
   if (load.phase == "steady") return run_steady(load, *dialect);
   std::unique_ptr<Work> work;
   if (load.phase == "put") work = std::make_unique<Puts>(load, *dialect);
@@ -260,11 +264,14 @@ void run(const Load& load) {
 
 int main(int argc, char** argv) {
   carillon::bench::Load load;
-  CLI::App app{"Loads a beanstalk server or Redis, and prints JSON."};
+  CLI::App app{"Loads a beanstalk server, Carillon's HTTP or Redis, and prints JSON."};
   app.add_option("phase", load.phase, "put, cancel (random ids), drain or steady")
       ->required()
       ->check(CLI::IsMember({"put", "cancel", "drain", "steady"}));
-  app.add_flag("--redis", load.redis, "Speak to Redis");
+  auto* redis = app.add_flag("--redis", load.redis, "Speak to Redis");
+  auto* http =
+      app.add_flag("--http", load.http, "Speak HTTP, to put and to drain")->excludes(redis);
+  app.add_flag("--batches", load.batches, "Put the jobs sent at once by one request")->needs(http);
   app.add_option("--host", load.host, "Where it listens")->capture_default_str();
   app.add_option("--port", load.port)->capture_default_str();
   app.add_option("--connections", load.connections, "Those that put, at steady load")

@@ -11,6 +11,8 @@ namespace carillon::bench {
 struct Load {
   std::string phase;
   bool redis = false;
+  bool http = false;
+  bool batches = false;  // puts that are sent together are one request of HTTP
   std::string host = "127.0.0.1";
   std::uint16_t port = 11'300;
   std::size_t connections = 1;

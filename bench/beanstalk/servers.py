@@ -62,7 +62,7 @@ class Server:
 
     def start(self) -> float:
         """Returns the seconds until the server has told about its jobs."""
-        self.port = free_port()
+        self.port, self.http_port = free_port(), free_port()
         with open(os.path.join(self.directory, "log"), "ab") as log:
             began = time.monotonic()
             self.process = subprocess.Popen(self.command(), stdout=log, stderr=log)
@@ -78,6 +78,7 @@ class Server:
         if self.kind == "carillon":
             listen = f"127.0.0.1:{self.port}"
             arguments = ["serve", "--sync", "always", "--data", self.data, "--listen", listen]
+            arguments += ["--http", f"127.0.0.1:{self.http_port}"]
         elif self.kind == "beanstalkd":
             arguments = ["-b", self.data, "-f0", "-l", "127.0.0.1", "-p", str(self.port)]
         else:

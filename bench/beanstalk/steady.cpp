@@ -142,7 +142,7 @@ class Steady {
   void on_input(Producer& producer) {
     if (producer.idle) return;
     const bool all = producer.connection.step([&](std::string_view reply) {
-      dialect_.expect_change(reply);
+      dialect_.expect_changes(reply);
       if (++producer.answered % dialect_.replies_per_change() != 0) return;
       const std::size_t put =
           producer.first + producer.answered / dialect_.replies_per_change() - 1;
@@ -169,7 +169,7 @@ class Steady {
     if (worker.asks_again_us != 0) return;
     const bool all = worker.connection.step([&](std::string_view reply) {
       if (worker.deletions == 0) return on_jobs(worker, reply);
-      dialect_.expect_change(reply);
+      dialect_.expect_changes(reply);
       if (--worker.deletions % dialect_.replies_per_change() == 0) ++deleted_;
     });
     if (!all) return;

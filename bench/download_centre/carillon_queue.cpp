@@ -96,7 +96,7 @@ class CarillonQueue final : public TaskQueue {
 
   void on_input(Producer& producer) {
     producer.connection.step([&](std::string_view reply) {
-      dialect_->expect_change(reply);
+      dialect_->expect_changes(reply);
       producer.idle = true;
       events_.put_answered(producer.number);
     });
