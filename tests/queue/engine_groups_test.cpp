@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -273,31 +274,78 @@ TEST_F(EngineGroups, AKeyIsOfTheTubeWhateverTheGroup) {
   EXPECT_FALSE(engine.job_with_key(producer, "k"));
 }
 
-TEST_F(EngineGroups, ListsHaveTheJobsOfAllGroups) {
+TEST_F(EngineGroups, ListsHaveTheJobsOfAllGroupsByDueTime) {
   put("b", "1", {.due_in = 5});
   put("", "2", {.due_in = 9});
   put("a", "3", {.due_in = 3});
   put("b", "4");
-  const JobId buried = put("b", "5");
-  engine.bury_job(queue.now(), buried);
-  EXPECT_EQ(listed({.tube = "default"}), (Words{"2", "4b", "1b", "5b", "3a"}));
+  const JobId first = put("b", "5");
+  const JobId second = put("a", "6");
+  engine.bury_job(queue.now(), second);
+  engine.bury_job(queue.now(), first);
+  EXPECT_EQ(listed({.tube = "default"}), (Words{"4b", "3a", "1b", "2", "6a", "5b"}));
   EXPECT_EQ(listed({.tube = "default", .filter = {.group = "b"}}), (Words{"4b", "1b", "5b"}));
   EXPECT_EQ(listed({.tube = "default", .filter = {.group = "c"}}), Words{});
-  // A list goes on from a cursor that was a text meanwhile.
-  JobListing list{.tube = "default"};
+  const UtcMs due = engine.job_stats(queue.now(), 3)->record.due;
+  const JobFilter later{.due_from = due, .due_before = due + 6};
+  EXPECT_EQ(listed({.tube = "default", .filter = later}), (Words{"3a", "1b"}));
+  // Each page is a list of its own, which begins at a cursor that was a text meanwhile.
+  std::string next = to_text({});
   Words words;
-  while (!list.done) {
-    list.next = to_cursor(to_text(list.next)).value();
-    for (const ListedJob& job : engine.list_jobs(queue.now(), list, 1)) {
-      words.push_back(std::to_string(job.record.id));
-      list.next = JobCursor::after(job);
-    }
+  for (bool done = false; !done;) {
+    JobListing page{.tube = "default", .next = to_cursor(next).value()};
+    std::vector<ListedJob> jobs;
+    while (!page.done && jobs.empty()) jobs = engine.list_jobs(queue.now(), page, 1);
+    for (const ListedJob& job : jobs) words.push_back(std::to_string(job.record.id));
+    done = page.done;
+    next = to_text(page.next);
   }
-  EXPECT_EQ(words, (Words{"2", "4", "1", "5", "3"}));
+  EXPECT_EQ(words, (Words{"4", "3", "1", "2", "6", "5"}));
   EXPECT_EQ(to_text({.burial = 0, .due = {7, 8}, .lane = 3}), "g3-d7-8");
   EXPECT_FALSE(to_cursor("g-d7-8"));
   EXPECT_FALSE(to_cursor("g0-d7-8"));
   EXPECT_FALSE(to_cursor("g3"));
+}
+
+TEST_F(EngineGroups, AListGoesOnWhileItsJobsMoveAndGroupsComeAndGo) {
+  const Millis hour = 3'600'000;
+  put("a", "1", {.due_in = hour + 1});
+  const JobId last_of_b = put("b", "2", {.due_in = hour + 2});
+  put("a", "3", {.due_in = hour + 3});
+  const JobId moved = put("c", "4", {.due_in = hour + 4});
+  put("c", "5", {.due_in = hour + 5});
+  JobListing list{.tube = "default"};
+  Words words;
+  const auto take_one = [&] {
+    std::vector<ListedJob> jobs;
+    while (!list.done && jobs.empty()) jobs = engine.list_jobs(queue.now(), list, 1);
+    for (const ListedJob& job : jobs) words.push_back(std::to_string(job.record.id));
+  };
+  take_one();
+  engine.remove(producer, queue.now(), last_of_b);         // and its group
+  engine.patch(queue.now(), moved, {.due_in = hour + 6});  // on
+  put("d", "6", {.due_in = hour + 7});                     // a new group
+  while (!list.done) take_one();
+  EXPECT_EQ(words, (Words{"1", "3", "5", "4"}));
+}
+
+// What a step looks at does not grow with the groups.
+TEST_F(EngineGroups, AStepOfAListIsShortHoweverManyGroupsThereAre) {
+  constexpr int kGroups = 3'000;
+  for (int n = kGroups; n > 0; --n)
+    put("g" + std::to_string(n), "x", {.due_in = Millis(3'600'000 + n)});
+  JobListing list{.tube = "default"};
+  std::vector<JobId> ids;
+  std::size_t most_looks = 0;
+  while (!list.done) {
+    const std::size_t before = queue.store().looks;
+    for (const ListedJob& job : engine.list_jobs(queue.now(), list, 1'000))
+      ids.push_back(job.record.id);
+    most_looks = std::max(most_looks, queue.store().looks - before);
+  }
+  EXPECT_LE(most_looks, 40U);
+  ASSERT_EQ(ids.size(), std::size_t{kGroups});
+  EXPECT_TRUE(std::is_sorted(ids.rbegin(), ids.rend()));
 }
 
 TEST_F(EngineGroups, BulksChangeTheJobsOfOneGroupOrOfAll) {

@@ -22,6 +22,8 @@ class FailingStore : public MemoryStore {
   Faults faults;
   // How many jobs all appends have changed.
   std::size_t changed = 0;
+  // How often records were looked for.
+  mutable std::size_t looks = 0;
 
   Sequence append(const Changes& changes) override {
     if (faults.appends) throw StoreError("no space left on device");
@@ -59,6 +61,7 @@ class FailingStore : public MemoryStore {
 
  private:
   void refuse_records() const {
+    ++looks;
     if (faults.records) throw StoreError("input/output error");
   }
 };

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <set>
 #include <sstream>
 #include <string>
@@ -122,6 +123,36 @@ TEST(Metrics, NameEachFamilyOnce) {
     }
     EXPECT_GT(names.size(), 10u);
   }
+}
+
+TEST(Metrics, TellOfTheFirstJobOfAllGroups) {
+  beanstalk::TestServer server;
+  beanstalk::Client client(server);
+  client.say("use mail\r\nput 0 9 60 1\r\na\r\n");
+  for (int n = 100; n > 0; --n) {
+    const std::string number = std::to_string(n);
+    client.say("put-job 1 delay=" + number + "s group=g" + number + "\r\na\r\n");
+  }
+  const auto text = [&] {
+    return text_of(server.service, client.session().client(), Format::kPrometheus);
+  };
+  EXPECT_TRUE(has_line(text(), "carillon_next_due_timestamp_seconds{tube=\"mail\"} 1700000001"));
+  server.pass(3'500);
+  EXPECT_TRUE(has_line(text(), "carillon_oldest_ready_age_seconds{tube=\"mail\"} 2.5")) << text();
+  EXPECT_TRUE(has_line(text(), "carillon_next_due_timestamp_seconds{tube=\"mail\"} 1700000004"));
+}
+
+// A list keeps what the engine notes of tubes that are forgotten.
+TEST(Metrics, LeaveNoListOfTubesOpen) {
+  beanstalk::TestServer server;
+  beanstalk::Client client(server);
+  for (int n = 0; n < 300; ++n)
+    client.say("use t" + std::to_string(n) + "\r\nput 0 0 60 1\r\na\r\n");
+  const queue::ClientId id = client.session().client();
+  server.service.engine().list_tubes(id);
+  EXPECT_EQ(server.service.engine().next_tubes(id)->size(), 128u);
+  text_of(server.service, id, Format::kPrometheus);
+  EXPECT_THROW(server.service.engine().next_tubes(id), std::bad_optional_access);
 }
 
 // Each series costs the scraper memory, and there may be a million tubes.

@@ -368,10 +368,11 @@ class Engine {
   TubeListSize list_tubes(ClientId client);
   // REQUIRES: names are left.
   std::optional<std::vector<std::string>> next_tubes(ClientId client);
+  void end_tube_list(ClientId client);  // if it has one
 
   // Returns up to `limit` jobs of a tube, and moves the list on (job_listing.h). A call looks at 64
-  // jobs at most, so it may return none though others follow. Throws StoreError, with `list` as it
-  // was.
+  // jobs at most, and at 32 groups, so it may return none though others follow. Throws StoreError;
+  // the list can go on then.
   std::vector<ListedJob> list_jobs(Now now, JobListing& list, std::size_t limit);
   // Goes on with a change of many jobs of a tube, by one append at most (job_bulk.h). Throws
   // StoreError with nothing changed, and OverLimit if the tube they move to cannot be made.

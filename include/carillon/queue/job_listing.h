@@ -7,21 +7,25 @@
 //   }
 //
 // The order: first the jobs that are not buried, by (due, id) as they are stored, and then the
-// buried ones in the order of their burials. In a tube with groups the jobs without a group are
-// listed so, and then those of one group after the other. A place in it is a JobCursor. Whatever
-// happens to other jobs, a job that keeps its place is listed exactly once. A worker moves jobs
-// towards the end: a release with a delay, a failed attempt and a burial may let a job be listed
-// twice, and never not at all. A kick, or a patch to an earlier time, may move a job to where the
-// list was.
+// buried ones in the order of their burials; those of all groups together. A place in it is a
+// JobCursor. Whatever happens to other jobs, a job that keeps its place is listed exactly once. A
+// worker moves jobs towards the end: a release with a delay, a failed attempt and a burial may let
+// a job be listed twice, and never not at all. A kick, or a patch to an earlier time, may move a
+// job to where the list was, or has looked.
+//
+// A change of many jobs (job_bulk.h) needs no order among groups, and takes one after the other.
+// So its cursor names a group, and is not one of a list.
 //
 // Thread safety: these are plain values.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "carillon/queue/job.h"
 #include "carillon/queue/store.h"
@@ -53,8 +57,6 @@ struct JobFilter {
   bool admits_any(std::uint32_t of) const { return (states & of) != 0; }
 };
 
-struct ListedJob;
-
 // A place in the order of a tube's jobs.
 struct JobCursor {
   // Among the buried jobs: the number of a burial. Else 0.
@@ -62,7 +64,8 @@ struct JobCursor {
   DueKey due = {};
   // Buried jobs from this burial on are not meant.
   std::uint64_t burials_before = UINT64_MAX;
-  // The number of the lane of a group (TubeRecord); 0: among the jobs without one.
+  // Of a change of many jobs: the number of the lane of a group (TubeRecord); 0: among the jobs
+  // without one. Of a list: 0.
   std::uint32_t lane = 0;
 
   // The place right behind the job's.
@@ -70,7 +73,15 @@ struct JobCursor {
     if (job.buried()) return {.burial = job.burial + 1, .due = {}};
     return {.burial = 0, .due = {job.due, job.id + 1}};
   }
-  static JobCursor after(const ListedJob& job);
+  // The place of the job itself.
+  static JobCursor of(const JobRecord& job) {
+    if (job.buried()) return {.burial = job.burial, .due = {}};
+    return {.burial = 0, .due = {job.due, job.id}};
+  }
+  // In the order of a list, whatever the lanes.
+  bool is_before(const JobCursor& other) const {
+    return std::pair(burial, due) < std::pair(other.burial, other.due);
+  }
 
   friend bool operator==(const JobCursor&, const JobCursor&) = default;
 };
@@ -90,6 +101,15 @@ struct JobListing {
   // No job follows.
   bool done = false;
 
+  // Of the engine: where the list of a tube with groups goes on in each of its lanes, as a heap
+  // with the earliest place first. It is made anew, from `next`, if it is not there.
+  std::vector<JobCursor> lanes = {};
+  // While it is made: the number of the lane that comes next.
+  std::uint32_t next_lane = 0;
+  bool has_lanes = false;
+  // What the heap takes, in bytes.
+  std::size_t memory() const { return lanes.capacity() * sizeof(JobCursor); }
+
   void move_to(JobCursor cursor) {
     cursor.burials_before = next.burials_before;
     cursor.lane = next.lane;
@@ -104,11 +124,5 @@ struct ListedJob {
   std::string worker = {};
   std::string group = {};
 };
-
-inline JobCursor JobCursor::after(const ListedJob& job) {
-  JobCursor cursor = after(job.record);
-  cursor.lane = job.group.empty() ? 0 : job.record.tube;
-  return cursor;
-}
 
 }  // namespace carillon::queue

@@ -15,7 +15,7 @@
 //   the time itself                       engine_clock.h; when it is set: clock_steps.cpp
 //   what is appended to the store         changes.cpp
 //   statistics                            engine_reports.cpp; the list of all tubes: listing.cpp
-//   lists of jobs                         job_lists.cpp
+//   lists of jobs                         job_lists.cpp; of a tube with groups: lane_merge.cpp
 //
 // A command looks jobs up, appends its changes to the store, and only then changes the state below.
 // If the append fails, there is nothing to undo. A job that is in memory is ready, delayed,
@@ -48,8 +48,6 @@
 #include "queue/engine/tube.h"
 
 namespace carillon::queue {
-
-struct JobFilter;
 
 struct Engine::State : EngineMemory {
   State(Store& in, const EngineOptions& with, Recovered recovered, Now now);
@@ -322,9 +320,6 @@ struct Engine::State : EngineMemory {
   // --- Lists of jobs (job_lists.cpp)
 
   struct NextListed;
-  // Looks at the next `limit` jobs of a list.
-  NextListed next_to_list(const Tube& tube, const JobListing& list, std::size_t limit) const;
-  UtcMs end_of(const Tube& tube, const JobFilter& filter) const;
   ListedJob listed(const JobRecord& job, JobState state);
 
   // --- What clients leave behind (leaving.cpp)

@@ -109,7 +109,8 @@ template <class State>
 Jobs next_to_change(State& s, Tube& tube, JobBulk& bulk) {
   const Tube* const to = bulk.action == Action::kMove ? s.tubes.find(bulk.to) : nullptr;
   JobListing& list = bulk.list;
-  auto found = s.next_to_list(tube, list, bulk.action == Action::kRetry ? kRetryStep : kBulkStep);
+  const std::size_t step = bulk.action == Action::kRetry ? kRetryStep : kBulkStep;
+  auto found = State::NextListed::in(s, tube, list.filter, list.next, step);
   Jobs jobs;
   for (JobRecord& job : found.jobs) {
     if (bulk.ended()) return jobs;

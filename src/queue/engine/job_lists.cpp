@@ -34,6 +34,21 @@ std::optional<std::uint64_t> take_number(std::string_view& text) {
   return number;
 }
 
+// Returns the due time from which on no job that is not buried can be meant.
+template <class State>
+UtcMs end_of(const State& state, const Tube& tube, const JobFilter& filter) {
+  if (!filter.admits_any(kScheduled)) return 0;
+  const bool any_due = filter.admits_any(bit_of(JobState::kDelayed)) || !state.to_place.empty();
+  if (any_due) return filter.due_before;
+  // What is due later is delayed, unless somebody has reserved it before its time.
+  UtcMs last = 0;
+  constexpr Millis kTolerance = 1;  // the wall clock may go back so far without a step
+  if (filter.admits_any(bit_of(JobState::kReady))) last = state.clock.utc() + kTolerance;
+  if (tube.reserved > 0 && filter.admits_any(bit_of(JobState::kReserved)))
+    last = std::max(last, tube.reserved_until);
+  return std::min(filter.due_before, last + 1);
+}
+
 }  // namespace
 
 bool JobFilter::admits(const JobRecord& job, JobState state) const {
@@ -87,41 +102,26 @@ std::optional<JobCursor> to_cursor(std::string_view text) {
   return kind == 'b' && cursor.burial > 0 ? std::optional(cursor) : std::nullopt;
 }
 
-// Returns the due time from which on no job that is not buried can be meant.
-UtcMs Engine::State::end_of(const Tube& tube, const JobFilter& filter) const {
-  if (!filter.admits_any(kScheduled)) return 0;
-  const bool any_due = filter.admits_any(bit_of(JobState::kDelayed)) || !to_place.empty();
-  if (any_due) return filter.due_before;
-  // What is due later is delayed, unless somebody has reserved it before its time.
-  UtcMs last = 0;
-  constexpr Millis kTolerance = 1;  // the wall clock may go back so far without a step
-  if (filter.admits_any(bit_of(JobState::kReady))) last = clock.utc() + kTolerance;
-  if (tube.reserved > 0 && filter.admits_any(bit_of(JobState::kReserved)))
-    last = std::max(last, tube.reserved_until);
-  return std::min(filter.due_before, last + 1);
-}
-
-Engine::State::NextListed Engine::State::next_to_list(const Tube& tube, const JobListing& list,
-                                                      std::size_t limit) const {
-  const std::uint32_t number = tube.record.number;
+Engine::State::NextListed Engine::State::NextListed::in(const State& state, const Tube& lane,
+                                                        const JobFilter& filter,
+                                                        const JobCursor& from, std::size_t limit) {
+  const std::uint32_t number = lane.record.number;
   NextListed found;
-  if (list.next.burial > 0) {
-    found.jobs = store.scan_buried(number, list.next.burial, limit);
+  if (from.burial > 0) {
+    found.jobs = state.store.scan_buried(number, from.burial, limit);
     const bool all = found.jobs.size() < limit;
-    const auto is_late = [&](const JobRecord& job) {
-      return job.burial >= list.next.burials_before;
-    };
+    const auto is_late = [&](const JobRecord& job) { return job.burial >= from.burials_before; };
     found.done = std::erase_if(found.jobs, is_late) > 0 || all;
     return found;
   }
-  const DueKey from = std::max(list.next.due, DueKey{list.filter.due_from, 0});
-  const UtcMs end = end_of(tube, list.filter);
-  if (from.due < end) found.jobs = store.scan_due(number, from, limit);
+  const DueKey first = std::max(from.due, DueKey{filter.due_from, 0});
+  const UtcMs end = end_of(state, lane, filter);
+  if (first.due < end) found.jobs = state.store.scan_due(number, first, limit);
   const bool ends = found.jobs.size() < limit || found.jobs.back().due >= end;
   while (!found.jobs.empty() && found.jobs.back().due >= end) found.jobs.pop_back();
   if (!ends) return found;
   found.next = JobCursor{.burial = 1, .due = {}};
-  found.done = tube.record.buried == 0 || !list.filter.admits_any(kBuriedOrDead);
+  found.done = lane.record.buried == 0 || !filter.admits_any(kBuriedOrDead);
   return found;
 }
 
@@ -144,26 +144,39 @@ void Engine::State::NextListed::pass(Tube& lane, JobListing& list) {
   list.move_to({});
 }
 
+void Engine::State::NextListed::pass(State& state, const JobRecord& job, JobListing& list,
+                                     std::vector<ListedJob>& meant) {
+  list.move_to(JobCursor::after(job));
+  ++list.looked_at;
+  const JobState is = state.state_of(job);
+  if (list.filter.admits(job, is)) meant.push_back(state.listed(job, is));
+}
+
+std::vector<ListedJob> Engine::State::NextListed::of_lane(State& state, const Tube& lane,
+                                                          JobListing& list, std::size_t limit) {
+  std::vector<ListedJob> meant;
+  const NextListed found =
+      in(state, lane, list.filter, list.next, std::clamp(limit, kLeastAtOnce, kMostAtOnce));
+  for (const JobRecord& job : found.jobs) {
+    if (meant.size() == limit) return meant;
+    pass(state, job, list, meant);
+  }
+  if (found.next) list.move_to(*found.next);
+  list.done = found.done;
+  return meant;
+}
+
 std::vector<ListedJob> Engine::list_jobs(Now now, JobListing& list, std::size_t limit) {
   State& s = *state_;
   s.advance(now);
-  std::vector<ListedJob> listed;
-  if (list.done || limit == 0) return listed;
-  Tube* const tube = State::NextListed::lane_of(s, list);
+  if (list.done || limit == 0) return {};
+  Tube* tube = s.tubes.find(list.tube);
+  if (tube != nullptr && list.filter.group.empty() && tube->groups)
+    return State::NextListed::of_lanes(s, *tube, list, limit);
+  if (tube != nullptr && !list.filter.group.empty()) tube = s.tubes.find(*tube, list.filter.group);
   list.done = tube == nullptr;
-  if (list.done) return listed;
-  const State::NextListed found =
-      s.next_to_list(*tube, list, std::clamp(limit, kLeastAtOnce, kMostAtOnce));
-  for (const JobRecord& job : found.jobs) {
-    if (listed.size() == limit) return listed;
-    list.move_to(JobCursor::after(job));
-    ++list.looked_at;
-    const JobState state = s.state_of(job);
-    if (list.filter.admits(job, state)) listed.push_back(s.listed(job, state));
-  }
-  if (found.next) list.move_to(*found.next);
-  if (found.done) State::NextListed::pass(*tube, list);
-  return listed;
+  if (list.done) return {};
+  return State::NextListed::of_lane(s, *tube, list, limit);
 }
 
 ListedJob Engine::State::listed(const JobRecord& job, JobState state) {

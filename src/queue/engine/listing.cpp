@@ -29,6 +29,10 @@ void Engine::State::end_listing(Client& client) {
   removals.end_listing();
 }
 
+void Engine::end_tube_list(ClientId id) {
+  state_->end_listing(state_->client(id));
+}
+
 TubeListSize Engine::list_tubes(ClientId id) {
   State& s = *state_;
   Client& client = s.client(id);

@@ -130,7 +130,7 @@ std::string JobPage::finish() {
   } else {
     // At least one of those that were taken has its line, because there was room for it.
     const queue::JobCursor next =
-        all_taken ? list_.next : queue::JobCursor::after(pending_[at_ - 1]);
+        all_taken ? list_.next : queue::JobCursor::after(pending_[at_ - 1].record);
     fmt::format_to(std::back_inserter(text_), "{{\"next\":\"{}\"", to_text(next));
   }
   fmt::format_to(std::back_inserter(text_), ",\"looked_at\":{}}}\n", list_.looked_at);

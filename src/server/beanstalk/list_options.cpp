@@ -141,6 +141,8 @@ void check(ListOptions& options, ListOptionsOf of, bool has_states) {
   if (options.limit == 0)
     options.limit = of == ListOptionsOf::kList ? kUsuallyListed : kUsuallyChanged;
   if (of == ListOptionsOf::kMove && options.to.empty()) refuse_option("to: write the tube");
+  if (of == ListOptionsOf::kList && options.after.lane != 0)
+    refuse_option("after: this is where a change of many jobs goes on, and not a list");
   if (of != ListOptionsOf::kRetry) return;
   if (!has_states) options.filter.states = bit_of(JobState::kBuried);
   if (options.filter.admits_any(bit_of(JobState::kReady) | bit_of(JobState::kReserved)))

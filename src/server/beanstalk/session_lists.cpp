@@ -73,8 +73,12 @@ void Session::go_on_paging() {
   state_ = State::kLine;
   or_answer_failure([&] {
     JobPage& page = *page_;
-    if (page.next() == nullptr)
+    if (page.next() == nullptr) {
       page.take(service_.engine().list_jobs(service_.now(), page.list(), page.at_once()));
+      const std::size_t bytes = kPageMemory + page.list().memory();
+      if (bytes > service_.most_for_one()) return answer_out_of_memory(kNoMemory);
+      held_ = bytes;
+    }
     while (page.next() != nullptr) {
       if (!add_next_job(std::nullopt)) return;
     }

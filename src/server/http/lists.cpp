@@ -51,11 +51,13 @@ void answer(Exchange& x, json::object page, std::string_view next) {
 
 void go_on(Exchange& x, const std::shared_ptr<JobList>& list) {
   queue::JobListing& listing = list->listing;
+  const std::size_t held = listing.memory();
   for (const queue::ListedJob& job :
        x.engine().list_jobs(x.now(), listing, list->most - list->jobs.size())) {
     list->jobs.push_back(shown(job, listing.tube));
     x.hold(1 << 10);
   }
+  x.hold(listing.memory() - held);
   const bool is_full = list->jobs.size() == list->most || listing.looked_at >= kMostLookedAt;
   if (!listing.done && !is_full) return x.later([list](Exchange& then) { go_on(then, list); });
   answer(x, {{"jobs", std::move(list->jobs)}}, listing.done ? "" : to_text(listing.next));

@@ -51,15 +51,6 @@ void tell_of_server(Exposition& text, Service& service, queue::Now now) {
   text.sample(service.commits());
 }
 
-// Returns when the first of the tube's jobs is due that the filter means, if it is among the first
-// ones that are looked at.
-std::optional<queue::UtcMs> first_due(queue::Engine& engine, queue::Now now,
-                                      const std::string& tube, const queue::JobFilter& filter) {
-  queue::JobListing list{.tube = tube, .filter = filter};
-  const auto jobs = engine.list_jobs(now, list, 1);
-  return jobs.empty() ? std::nullopt : std::optional(jobs.front().record.due);
-}
-
 double seconds(queue::UtcMs ms) {
   return static_cast<double>(ms) / 1'000;
 }
@@ -79,27 +70,41 @@ Scrape::Scrape(Service& service, queue::ClientId client) : service_(service), no
         tubes_.push_back({.stats = std::move(*stats)});
     }
   }
+  engine.end_tube_list(client);
 }
 
 bool Scrape::look() {
   constexpr int kAtOnce = 4;
   now_ = service_.now();
-  for (int n = 0; n < kAtOnce && looked_at_ < tubes_.size(); ++n) look_at(tubes_[looked_at_++]);
+  for (int n = 0; n < kAtOnce && looked_at_ < tubes_.size(); ++n) {
+    if (look_at(tubes_[looked_at_])) ++looked_at_;
+  }
   return looked_at_ == tubes_.size();
 }
 
-void Scrape::look_at(SeenTube& tube) {
+bool Scrape::look_at(SeenTube& tube) {
   using queue::bit_of;
   using queue::JobState;
-  queue::Engine& engine = service_.engine();
-  const std::string& name = tube.stats.name;
   const queue::UtcMs now = now_.utc_ns / 1'000'000;
-  if (tube.stats.jobs.ready > 0)
-    tube.ready_since = first_due(engine, now_, name, {.states = bit_of(JobState::kReady)});
-  if (tube.stats.jobs.delayed > 0) {
-    tube.next_due =
-        first_due(engine, now_, name, {.states = bit_of(JobState::kDelayed), .due_from = now});
+  const queue::JobFilter ready{.states = bit_of(JobState::kReady)};
+  const queue::JobFilter delayed{.states = bit_of(JobState::kDelayed), .due_from = now};
+  const queue::JobCounts& jobs = tube.stats.jobs;
+  if (!tube.ready_is_known) {
+    tube.ready_is_known = jobs.ready == 0 || find_first(tube, ready, tube.ready_since);
+    return false;
   }
+  return jobs.delayed == 0 || find_first(tube, delayed, tube.next_due);
+}
+
+bool Scrape::find_first(const SeenTube& tube, const queue::JobFilter& filter,
+                        std::optional<queue::UtcMs>& due) {
+  constexpr int kMostSteps = 64;
+  if (steps_ == 0) list_ = {.tube = tube.stats.name, .filter = filter};
+  const auto jobs = service_.engine().list_jobs(now_, list_, 1);
+  if (!jobs.empty()) due = jobs.front().record.due;
+  const bool is_over = !jobs.empty() || list_.done || ++steps_ == kMostSteps;
+  if (is_over) steps_ = 0;
+  return is_over;
 }
 
 void Scrape::tell_of_jobs(Exposition& text, const JobCounts& all) const {
