@@ -45,6 +45,7 @@ void add_clear(CLI::App& app, int& exit_code);
 void add_export(CLI::App& app, int& exit_code);
 void add_import(CLI::App& app, int& exit_code);
 void add_tube(CLI::App& app, int& exit_code);
+void add_check(CLI::App& app, int& exit_code);
 
 // Runs `carillon beanstalkd ARGS`, and also `beanstalkd ARGS` if the program was called by that
 // name. Parses beanstalkd's flags itself, -h and -V included. argv[0] is the name to use in
@@ -60,7 +61,7 @@ struct Command {
   void (*add)(CLI::App& app, int& exit_code);
 };
 
-inline constexpr std::array<Command, 25> kCommands{{
+inline constexpr std::array<Command, 26> kCommands{{
     {"serve", "Run the server", "carillon serve --data ./carillon-data", add_serve},
     {"put", "Put a job, to be handed out now or at its time", "carillon put --delay 3s \"hello\"",
      add_put},
@@ -95,6 +96,8 @@ inline constexpr std::array<Command, 25> kCommands{{
      add_export},
     {"import", "Put the jobs of such a file, or of a beanstalkd", "carillon import jobs.jsonl",
      add_import},
+    {"check", "Look a deployment over: disk, clock, limits, server",
+     "carillon check --data /var/lib/carillon", add_check},
     {"beanstalkd", "Run the server with beanstalkd's own flags",
      "carillon beanstalkd -b ./data -p 11300", nullptr},
 }};

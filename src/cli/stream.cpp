@@ -175,4 +175,9 @@ std::string Stream::read_exactly(std::size_t count) {
   return bytes;
 }
 
+std::string Stream::read_some(Patience patience) {
+  while (received_.empty()) receive_more(patience);
+  return std::exchange(received_, {});
+}
+
 }  // namespace carillon::cli

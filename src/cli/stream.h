@@ -52,6 +52,8 @@ class Stream {
   // bytes.
   std::string read_line(Patience patience = kPatience);
   std::string read_exactly(std::size_t count);
+  // Returns what has come, at least one byte.
+  std::string read_some(Patience patience = kPatience);
 
   const std::string& peer() const { return peer_; }
 

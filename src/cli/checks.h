@@ -1,0 +1,48 @@
+// What `carillon check` looks at. Each function adds findings and changes nothing.
+//
+// Thread safety: none. Those that take StopSignals throw Interrupted (wait.h) once a signal comes.
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+
+#include "cli/findings.h"
+#include "cli/stop_signals.h"
+#include "server/address.h"
+
+namespace carillon::cli {
+
+// The data directory: who may read and write it, its file system, free space, and how long a
+// durable write takes. If the directory is not there yet, the one in which it will be made.
+void check_data(const std::string& directory, const StopSignals& signals, Findings& findings);
+
+// Returns the process that uses the data directory, or none.
+std::optional<pid_t> user_of(const std::string& directory);
+
+// How far the wall clock is ahead of the steady one, in nanoseconds.
+std::int64_t clock_offset();
+// Whether the clock is synchronised, and whether it has been set since clock_offset() was `before`.
+void check_clock(std::int64_t before, Findings& findings);
+
+// Descriptors: of the process `server`, or those that a server started here would have.
+void check_descriptors(std::optional<pid_t> server, Findings& findings);
+// Memory of the machine or control group, overcommit and swap.
+void check_memory(std::optional<pid_t> server, Findings& findings);
+// Whether the system may give the port away to an outgoing connection.
+void check_port(const server::Address& address, Findings& findings);
+
+struct RunningServer {
+  bool answers = false;
+  std::optional<pid_t> pid;  // if it is a process of this machine
+};
+
+// The server at this address: whether it answers, version, jobs that need a person. `user` is who
+// uses the data directory.
+RunningServer check_server(const server::Address& address, std::optional<pid_t> user,
+                           const StopSignals& signals, Findings& findings);
+// The same server over HTTP: how long its syncs take by /metrics. REQUIRES: it runs.
+void check_http(const server::Address& address, const StopSignals& signals, Findings& findings);
+
+}  // namespace carillon::cli

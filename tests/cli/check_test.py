@@ -1,0 +1,177 @@
+"""System tests of `carillon check`: what it finds on real directories and servers, and that it
+leaves nothing behind."""
+
+import errno
+import json
+import os
+import signal
+import subprocess
+import unittest
+
+from cli_case import CliCase
+
+import daemon  # noqa: E402  (cli_case has made it known)
+import failing_io  # noqa: E402
+
+_LEVELS = ["ok", "warn", "fail"]
+
+
+class CheckTest(CliCase):
+    def setUp(self):
+        super().setUp()
+        self.data = str(self.directory / "data")
+        os.mkdir(self.data, 0o700)
+
+    def check(self, *arguments, env=None, **popen) -> dict:
+        """Runs it with --json. Returns the findings by their subject."""
+        done = subprocess.run(
+            [daemon.carillon_path(), "check", "--json", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=env or self.environment(),
+            timeout=60,
+            check=False,
+            **popen,
+        )
+        self.assertEqual(done.stderr, b"")
+        result = json.loads(done.stdout)
+        findings = {finding["subject"]: finding for finding in result["findings"]}
+        worst = max(_LEVELS.index(finding["level"]) for finding in findings.values())
+        self.assertEqual(result["result"], _LEVELS[worst])
+        self.assertEqual(done.returncode, worst)
+        for finding in findings.values():
+            self.assertEqual(finding["level"] == "ok", "advice" not in finding, finding)
+        return findings
+
+    def test_of_a_running_server(self):
+        data = self.server.command_line(0)[3]
+        before = sorted(os.listdir(data))
+        found = self.check("--data", data, "--http", "none")
+        self.assertEqual(sorted(os.listdir(data)), before)
+        self.assertEqual(found["data"]["level"], "ok")
+        self.assertRegex(found["server"]["found"], r"^answers at .*, version \S+, up for \d+ s$")
+        self.assertEqual(found["server"]["level"], "ok")
+        self.assertRegex(
+            found["sync"]["found"], r"^[\d.]+ ms median, [\d.]+ ms p99, [\d.]+ ms worst of \d+ "
+        )
+        self.assertNotIn("http", found)
+        for subject in ("space", "filesystem", "descriptors", "memory", "swap", "clock"):
+            self.assertIn(subject, found)
+
+    def test_tells_how_long_syncs_take_by_the_metrics_of_the_server(self):
+        with daemon.carillon_serve(self.data, "--http", "127.0.0.1:0") as server:
+            server.connect().put(b"job")
+            address = f"127.0.0.1:{server.port}"
+            http = f"127.0.0.1:{server.http_port()}"
+            found = self.check("--data", self.data, "--server", address, "--http", http)
+            self.assertRegex(
+                found["http"]["found"], r"\d+ waits for syncs: half within \S+ ms, 99 % within "
+            )
+            server.process.send_signal(signal.SIGUSR1)
+            self.wait_until(
+                lambda: "puts" in self.check("--server", address, "--http", http),
+                "it says that the server is draining",
+            )
+
+    def test_a_port_of_another_program(self):
+        found = self.check("--data", self.data, "--http", f"127.0.0.1:{self.server.port}")
+        self.assertEqual(found["http"]["level"], "warn")
+        self.assertIn("answers 400 to GET /metrics", found["http"]["found"])
+
+    def test_buried_jobs(self):
+        self.carillon("bury", self.put("a"))
+        found = self.check("--data", self.data, "--http", "none")
+        self.assertEqual(found["buried"]["level"], "warn")
+        self.assertRegex(found["buried"]["found"], r"^\d+ jobs are dead or buried")
+
+    def test_before_there_is_a_server(self):
+        address = f"127.0.0.1:{daemon.free_port()}"
+        missing = self.data + "/further/down"
+        found = self.check("--data", missing, "--server", address)
+        self.assertEqual(found["server"]["level"], "ok")
+        self.assertTrue(found["server"]["found"].startswith("none answers"))
+        self.assertEqual(
+            found["data"]["found"], f"{missing} does not exist; the server will make it"
+        )
+        self.assertEqual(os.listdir(self.data), [])
+
+    def test_a_server_that_uses_the_directory_and_is_not_at_the_address(self):
+        data = self.server.command_line(0)[3]
+        address = f"127.0.0.1:{daemon.free_port()}"
+        found = self.check("--data", data, "--server", address)
+        self.assertEqual(found["server"]["level"], "fail")
+        self.assertIn(f"process {self.server.process.pid} uses", found["server"]["found"])
+
+    def test_a_directory_that_others_may_read(self):
+        os.chmod(self.data, 0o755)
+        found = self.check("--data", self.data)
+        self.assertEqual(found["data"]["level"], "warn")
+        self.assertEqual(found["data"]["advice"], f"chmod 700 {self.data}")
+
+    @unittest.skipIf(os.geteuid() != 0, "only root can become another user")
+    def test_a_directory_of_another_user(self):
+        os.chmod(self.directory, 0o755)
+        os.chmod(self.data, 0o555)
+        found = self.check("--data", self.data, preexec_fn=lambda: os.setuid(65_534))
+        self.assertEqual(found["data"]["level"], "fail")
+        self.assertIn("is not writable: permission denied", found["data"]["found"])
+        self.assertNotIn("sync", found)
+
+    def test_a_file_in_its_place(self):
+        file = self.directory / "file"
+        file.write_text("hello")
+        found = self.check("--data", str(file))
+        self.assertEqual(found["data"]["found"], f"{file} is not a directory")
+
+    def test_a_full_disk(self):
+        with failing_io.Faults() as faults:
+            faults.fail("write", self.data + "/*", errno.ENOSPC, times=failing_io.FOR_EVER)
+            environment = self.environment(**faults.environment)
+            found = self.check("--data", self.data, env=environment)
+        self.assertEqual(found["sync"]["level"], "fail")
+        self.assertIn("no space left on device", found["sync"]["found"])
+        self.assertEqual(found["sync"]["advice"], "free some space")
+        self.assertEqual(os.listdir(self.data), [])
+
+    def test_few_descriptors(self):
+        address = f"127.0.0.1:{daemon.free_port()}"
+        for limit, level in ((100, "fail"), (1_024, "warn")):
+            command = ["sh", "-c", f'ulimit -n {limit}; exec "$0" "$@"', daemon.carillon_path()]
+            command += ["check", "--json", "--data", self.data, "--server", address]
+            done = subprocess.run(command, stdout=subprocess.PIPE, check=False)
+            found = {one["subject"]: one for one in json.loads(done.stdout)["findings"]}
+            self.assertEqual(found["descriptors"]["level"], level)
+
+    def test_lines_fit_a_terminal(self):
+        done = self.run_carillon("check", "--data", self.data)
+        for line in done.stdout.decode().splitlines():
+            words = line[20:].split()
+            self.assertTrue(len(line) <= 80 or len(words) <= 2, line)
+            self.assertRegex(line, r"^(ok  |warn|fail|    )  ")
+
+    def test_an_interrupt_leaves_nothing(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            process = self.start("check", "--data", self.data)
+            while process.poll() is None and not self.blocks(process.pid, number):
+                pass
+            process.send_signal(number)
+            process.communicate(timeout=20)
+            # It may have been done already.
+            self.assertIn(process.returncode, (0, 1, 2))
+            self.assertEqual(os.listdir(self.data), [])
+
+    @staticmethod
+    def blocks(pid: int, number: int) -> bool:
+        """Whether the process has come so far that it consumes the signal."""
+        with open(f"/proc/{pid}/status", encoding="ascii") as status:
+            masks = [line for line in status if line.startswith("SigBlk")]
+        return bool(masks) and bool(int(masks[0].split()[1], 16) >> (number - 1) & 1)
+
+    def test_wrong_usage(self):
+        self.fails(
+            'carillon check: --data "": not a directory\'s name', "check", "--data", "", code=2
+        )
+
+
+if __name__ == "__main__":
+    unittest.main()
