@@ -12,8 +12,8 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build
 .NOTPARALLEL:
-.PHONY: help deps build run test simulate asan tsan bench format lint install install-library deb \
-  test-deb clean
+.PHONY: help deps build run test simulate asan tsan bench format lint docs install install-library \
+  deb test-deb clean
 
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
@@ -98,6 +98,12 @@ format: ## bring every C++ and Python file into the project's form
 lint: ## check the form of every file, and the meaning (clang-tidy) of C++
 	$(packages) build test lint bench
 	@JOBS=$(JOBS) scripts/lint
+
+docs: ## write the reference of the library into ./build/docs
+	$(packages) docs
+	@rm -rf build/docs && mkdir -p build/docs
+	$(say) "writing build/docs/index.html"
+	@CARILLON_DOCS=build/docs doxygen docs/reference/Doxyfile
 
 install: build ## install the command, the libraries, the headers and the CMake package into PREFIX
 	$(say) "building all that is installed with it"

@@ -1,4 +1,5 @@
-"""The code blocks of README.md, CONTRIBUTING.md and docs/: each is compiled, or run, as printed.
+"""The code blocks of README.md, CONTRIBUTING.md, docs/ and docs/guide/: each is compiled, or run,
+as printed.
 
     blocks.py check ROOT              # each block has a language; prints those that are not tested
     blocks.py sources ROOT FOLDER     # writes the C++ of each page, and a program that runs it
@@ -15,7 +16,8 @@
   - text, ini: shown only.
 
 A comment in the line above a sh block, which no reader sees, says what is different:
-<!-- not run: REASON --> or <!-- run for N s: REASON -->, which then interrupts it.
+<!-- not run: REASON --> or <!-- run for N s: REASON -->, which then interrupts it. A block with
+<!-- continues: REASON --> is run behind the sh block before it, in the same shell and folder.
 """
 
 import contextlib
@@ -51,7 +53,11 @@ class Block(NamedTuple):
 
 
 def pages(root: pathlib.Path) -> list:
-    return [root / "README.md", root / "CONTRIBUTING.md", *sorted((root / "docs").glob("*.md"))]
+    return [
+        root / "README.md",
+        root / "CONTRIBUTING.md",
+        *sorted((root / "docs").glob("*.md")),
+    ] + sorted((root / "docs/guide").glob("*.md"))
 
 
 def blocks(root: pathlib.Path) -> Iterator[Block]:
@@ -72,7 +78,7 @@ def faults(root: pathlib.Path) -> Iterator[str]:
     for block in blocks(root):
         if block.language not in LANGUAGES:
             yield f"{block}: the language of a block is one of {', '.join(LANGUAGES)}"
-        if block.mark and not re.match(r"(not run|run for \d+ s): \S", block.mark):
+        if block.mark and not re.match(r"(not run|run for \d+ s|continues): \S", block.mark):
             yield f"{block}: a mark says why: {block.mark}"
         if block.mark and block.language != "sh":
             yield f"{block}: only a sh block can be marked"
@@ -272,13 +278,16 @@ def main() -> int:
         return 1 if wrong else 0
     if action == "clients":
         return run_clients(root, pathlib.Path(sys.argv[3]).resolve())
-    program, failed, ran = "", 0, 0
+    program, before, failed, ran = "", "", 0, 0
     for block in blocks(root):
         if block.language == "cpp":
             program = block.code
         if block.mark.startswith("not run") or block.language != action.replace("shell", "sh"):
             continue
         ran += 1
+        if block.language == "sh":
+            before = before + block.code if block.mark.startswith("continues") else block.code
+            block = block._replace(code=before)
         if action == "shell":
             folders = [pathlib.Path(folder).resolve() for folder in sys.argv[3:5]]
             wrong = run_shell(block, folders[0], folders[1], program)
