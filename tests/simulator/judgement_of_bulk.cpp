@@ -45,7 +45,7 @@ Model::Is Model::is_in(const Job& job, std::uint32_t states, const Case& c) cons
   };
   look(JobState::kReserved, held(job, c.now));
   look(JobState::kDelayed, delayed(job, c));
-  look(JobState::kReady, may_call_ready(c) ? Is::kMaybe : ready(job, c.now));
+  look(JobState::kReady, may_call_ready(c) ? Is::kMaybe : counts_as_ready(job, c.now));
   return std::min(most, least);
 }
 

@@ -173,8 +173,7 @@ void Model::judge_stats_tube(const Case& c) {
       counts[state][0] += is == Is::kYes ? 1U : 0U;
       counts[state][1] += is != Is::kNo ? 1U : 0U;
     };
-    const bool may_call_cancelled_ready = job.cancel_asked && due(job, c.now) != Is::kNo;
-    count(0, may_call_cancelled_ready && job.burial == 0 ? Is::kMaybe : ready(job, c.now));
+    count(0, counts_as_ready(job, c.now));
     count(1, held(job, c.now));
     count(2, delayed(job, c));
     count(3, job.burial != 0 ? Is::kYes : Is::kNo);

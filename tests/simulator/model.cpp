@@ -234,6 +234,13 @@ Model::Is Model::ready(const Job& job, Now now) const {
   return is_held == Is::kMaybe ? Is::kMaybe : is_due;
 }
 
+// A job whose cancel was asked for is to be deleted when it is due. Until then it may count as one
+// that is ready, but no worker gets it.
+Model::Is Model::counts_as_ready(const Job& job, Now now) const {
+  const bool is_to_go = job.cancel_asked && job.burial == 0 && due(job, now) != Is::kNo;
+  return is_to_go ? Is::kMaybe : ready(job, now);
+}
+
 Model::Is Model::paused(const std::string& tube, Now now) const {
   const auto found = paused_until_.find(tube);
   if (found == paused_until_.end()) return Is::kNo;

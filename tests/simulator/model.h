@@ -226,6 +226,7 @@ class Model {
   static Is is(std::uint64_t now, std::uint64_t moment, std::uint64_t slack = kSlack);
   Is due(const Job& job, queue::Now now) const;
   Is ready(const Job& job, queue::Now now) const;
+  Is counts_as_ready(const Job& job, queue::Now now) const;
   Is held(const Job& job, queue::Now now) const;
   Is held_by(const Job& job, ClientNumber client, queue::Now now) const;
   // Of a job that somebody holds: whether the time has not run out.

@@ -208,6 +208,29 @@ TEST_F(ModelTest, RefusesATubeBeyondThoseThatMayBe) {
   EXPECT_THROW(judge(2, {.verb = Verb::kWatch, .tube = "b"}, "WATCHING 2\r\n"), Violation);
 }
 
+// Its worker was lost with the server, and the next one has not come to it.
+TEST_F(ModelTest, LetsAListCallAJobReadyThatIsToBeCancelled) {
+  put(1, 0);
+  queue::Changes changes;
+  const queue::JobRecord before = history.state().jobs.at(1).record;
+  queue::JobRecord after = before;
+  queue::JobExtras extras;
+  extras.cancel_asked = true;
+  after.extras = decltype(after.extras)(extras);
+  changes.jobs.push_back({before, after, {}});
+  changes.tubes.push_back({.number = 1, .name = "default", .scheduled = 1});
+  history.append(changes);
+  history.forget_changed();
+  restart({.reserved = 2});
+  const Command list{.verb = Verb::kListJobs,
+                     .bound = 10,
+                     .tube = "default",
+                     .filter = {.states = queue::bit_of(queue::JobState::kReady)}};
+  const std::string text = "{\"id\":1,\"pri\":0,\"body_bytes\":5}\n{\"next\":null}\n";
+  judge(1, list, "OK " + std::to_string(text.size()) + "\r\n" + text + "\r\n");
+  EXPECT_THROW(judge(1, at_once, reserved(1)), Violation);
+}
+
 TEST_F(ModelTest, RefusesTwoCheckpointsAtOnce) {
   const Command checkpoint{.verb = Verb::kCheckpoint};
   EXPECT_THROW(judge(1, checkpoint, "BUSY\r\n"), Violation);
