@@ -199,12 +199,22 @@ void Model::judge_each(const Case& c) {
     const Job* const job = find(id);
     if (!is_whole || job == nullptr || told.contains(id)) continue;
     const bool holds = held_by(*job, c.number, c.now) == Is::kYes;
-    if (holds || (!releases && held(*job, c.now) == Is::kNo)) fail(c, what + "it is there");
+    const bool is_free = held(*job, c.now) == Is::kNo && !may_go_out_meanwhile(*job);
+    if (holds || (!releases && is_free)) fail(c, what + "it is there");
   }
   for (const JobId id : done) {
     if (!told.contains(id) && !c.excuses.fails)
       fail(c, "it does not tell of job " + std::to_string(id));
   }
+}
+
+// A step that deletes a running job makes room in a tube with limits, and a client that waits may
+// get this one before the next step.
+bool Model::may_go_out_meanwhile(const Job& job) const {
+  return tube_limits_.of(job.tube).max_running > 0 &&
+         std::any_of(clients_.begin(), clients_.end(), [&](const auto& each) {
+           return each.second.waits_as != 0 && watches(each.second, job.tube);
+         });
 }
 
 // --- reserve-jobs

@@ -306,6 +306,7 @@ class Model {
   void judge_held(const Case& c);
   void follow_release(const Case& c, queue::JobId id, queue::Priority priority);
   void judge_each(const Case& c);
+  bool may_go_out_meanwhile(const Job& job) const;
   void follow_each(const Case& c);
   bool follow_one(const Case& c, queue::JobId id);
   void judge_delete(const Case& c);
