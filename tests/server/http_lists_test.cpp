@@ -141,7 +141,7 @@ TEST_F(HttpLists, AnOperationIsWhatIsDescribed) {
   for (int n = 0; n < 1'000; ++n) put(R"({"delay":"1h"})");
   server.reading_takes_ns = 50'000'000;
   const json::object told = ask("POST", "/v1/tubes/mail:clear").value().as_object();
-  const json::value api = json::parse(openapi_json());
+  const json::value api = json::parse(find_web_file("openapi.json")->text);
   const json::value& schema = api.at("components").at("schemas").at("Operation");
   for (const auto& [name, value] : told)
     EXPECT_TRUE(schema.at("properties").as_object().contains(name)) << name;

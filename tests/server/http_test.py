@@ -1,5 +1,6 @@
 """The HTTP API of the real server: jobs put, seen, changed and cancelled, over its own port."""
 
+import gzip
 import http.client
 import json
 import pathlib
@@ -49,6 +50,27 @@ class HttpTest(unittest.TestCase):
         self.assertEqual([reply.number(), reply.body], [1, b"hello"])
         self.assertEqual(self.ask("GET", "/v1/tubes/mail/keys/a")[1]["state"], "reserved")
         self.assertEqual(self.ask("DELETE", "/v1/jobs/1")[0], 409)
+
+    def test_files_of_the_console_are_compressed_and_sent_once(self):
+        client = http.client.HTTPConnection(daemon.HOST, self.port, timeout=20)
+        self.addCleanup(client.close)
+
+        def get(**headers):
+            client.request("GET", "/console/console.css", headers=headers)
+            reply = client.getresponse()
+            return reply, reply.read()
+
+        plain, text = get()
+        self.assertEqual([plain.status, plain.getheader("Content-Encoding")], [200, None])
+        self.assertIn("default-src 'self'", plain.getheader("Content-Security-Policy"))
+        packed, zipped = get(**{"Accept-Encoding": "br, gzip"})
+        self.assertEqual(packed.getheader("Content-Encoding"), "gzip")
+        self.assertEqual(gzip.decompress(zipped), text)
+        self.assertNotEqual(packed.getheader("ETag"), plain.getheader("ETag"))
+        again, nothing = get(**{"If-None-Match": plain.getheader("ETag")})
+        self.assertEqual([again.status, nothing], [304, b""])
+        self.assertEqual(again.getheader("Cache-Control"), "no-cache")
+        self.assertEqual(self.ask("GET", "/console/nothing.js")[0], 404)
 
     def test_a_delay_is_never_early(self):
         begin = time.time()

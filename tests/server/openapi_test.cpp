@@ -21,7 +21,7 @@ std::string in_small_letters(std::string text) {
 
 TEST(OpenApi, HasEachRouteAndNoOther) {
   std::set<std::string> described;
-  const json::value api = json::parse(openapi_json());
+  const json::value api = json::parse(find_web_file("openapi.json")->text);
   for (const auto& [path, methods] : api.at("paths").as_object())
     for (const auto& [method, operation] : methods.as_object())
       described.insert(std::string(method) + " " + std::string(path));
@@ -33,7 +33,7 @@ TEST(OpenApi, HasEachRouteAndNoOther) {
 
 // Each reference leads somewhere, and each schema is used.
 TEST(OpenApi, ItsReferencesAreWhole) {
-  const std::string text(openapi_json());
+  const std::string text(find_web_file("openapi.json")->text);
   const json::value api = json::parse(text);
   const json::object& schemas = api.at("components").at("schemas").as_object();
   const std::string start = "#/components/schemas/";

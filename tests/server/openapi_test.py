@@ -356,11 +356,10 @@ class OpenApiTest(unittest.TestCase):
             (200, "GET", "/metrics"),
             (200, "GET", "/healthz"),
             (200, "GET", "/readyz"),
-            (200, "GET", "/openapi.json"),
-            (200, "GET", "/docs"),
-            (200, "GET", "/docs.js"),
-            (200, "GET", "/docs.css"),
+            (404, "GET", "/console/nothing.js"),
         )
+        for path in ("/openapi.json", "/docs", "/", "/console/docs.css"):
+            self.statuses((200, "GET", path), (304, "GET", path, None, {"If-None-Match": "*"}))
 
 
 if __name__ == "__main__":

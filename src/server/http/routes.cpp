@@ -19,8 +19,8 @@ constexpr std::array kRoutes = {
     Route{"GET", "/metrics", answer_metrics},
     Route{"GET", "/openapi.json", answer_openapi},
     Route{"GET", "/docs", answer_docs},
-    Route{"GET", "/docs.js", answer_docs_script},
-    Route{"GET", "/docs.css", answer_docs_style},
+    Route{"GET", "/", answer_console},
+    Route{"GET", "/console/{file}", answer_console_file},
 
     Route{"POST", "/v1/tubes/{tube}/jobs", put_job},
     Route{"GET", "/v1/tubes/{tube}/jobs", list_jobs},

@@ -44,8 +44,8 @@ void answer_metrics(Exchange& x);
 // documents.cpp
 void answer_openapi(Exchange& x);
 void answer_docs(Exchange& x);
-void answer_docs_script(Exchange& x);
-void answer_docs_style(Exchange& x);
+void answer_console(Exchange& x);
+void answer_console_file(Exchange& x);
 
 // jobs.cpp
 void put_job(Exchange& x);

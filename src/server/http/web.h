@@ -1,14 +1,23 @@
-// The files of web/, which are part of the program: the description of the API, and a page that
-// shows it. cmake/embed_texts.cmake makes the definitions.
+// The files that are part of the program: the description of the API, a page that shows it, and the
+// console (web/ at the root of the repository). cmake/embed_texts.cmake makes the table.
 #pragma once
 
+#include <span>
 #include <string_view>
 
 namespace carillon::server::http {
 
-std::string_view openapi_json();
-std::string_view docs_html();
-std::string_view docs_js();
-std::string_view docs_css();
+struct WebFile {
+  std::string_view name;  // index.html
+  std::string_view type;  // for Content-Type
+  std::string_view tag;   // another one if the text is another one
+  std::string_view text;
+  std::string_view gzip;  // the text, compressed
+};
+
+std::span<const WebFile> web_files();
+
+// Returns the file; nullptr if there is none.
+const WebFile* find_web_file(std::string_view name);
 
 }  // namespace carillon::server::http

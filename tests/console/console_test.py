@@ -1,0 +1,269 @@
+"""The console in a real browser, against a real server: each page and action, a server that
+restarts, a narrow screen, dark mode, the keyboard alone, axe, and 100 000 jobs."""
+
+import json
+import os
+import shutil
+import tempfile
+import time
+import unittest
+
+import browser as console
+from browser import daemon
+
+PAGES = ["", "wheel", "tubes", "jobs", "job?id=901", "dead", "schedules", "limits"]
+AXE = "axe.run().then(r => arguments[0](r.violations.map(v => [v.id, v.nodes[0].html])))"
+
+
+class ConsoleTest(unittest.TestCase):
+    """One server and one browser for all tests: both take a while to start."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.data = tempfile.mkdtemp()
+        cls.addClassCleanup(shutil.rmtree, cls.data, True)
+        # The same port after a restart; none of the ephemeral ones, which others may take.
+        cls.http = f"{daemon.HOST}:{20000 + os.getpid() % 10000}"
+        cls.serve()
+        cls.api = console.Api(int(cls.http.rsplit(":", 1)[1]))
+        console.fill(cls.api, time.time() * 1000)
+        cls.page = console.open_browser()
+        cls.addClassCleanup(shutil.rmtree, cls.page.profile, True)
+        cls.addClassCleanup(cls.page.quit)
+
+    @classmethod
+    def serve(cls):
+        cls.server = daemon.carillon_serve(cls.data, "--http", cls.http).start()
+        cls.addClassCleanup(cls.server.__exit__)
+
+    def setUp(self):
+        console.resize(self.page, 1280, 900)
+        self.show("")
+
+    def show(self, path):
+        self.page.get("about:blank")
+        self.page.get(f"http://{self.http}/#/{path}")
+        self.until(
+            "return !document.querySelector('main').hasAttribute('aria-busy')"
+            " && document.querySelector('h1')"
+        )
+
+    def until(self, script, *arguments):
+        end = time.monotonic() + 15
+        while not (got := self.page.execute_script(script, *arguments)):
+            if time.monotonic() > end:
+                text = self.page.execute_script("return document.body.innerText")
+                self.fail(f"never true: {script} {arguments}\n{text}")
+            time.sleep(0.05)
+        return got
+
+    def sees(self, text):
+        self.until("return document.body.innerText.includes(arguments[0])", text)
+
+    def click(self, text, within="main"):
+        """Clicks the button or link with this text or label; pages draw themselves anew."""
+        self.until(
+            "const all = [...document.querySelectorAll(arguments[1] + ' :is(button, a)')];"
+            "const one = all.find(e => (e.getAttribute('aria-label') || e.textContent.trim())"
+            " === arguments[0]); one?.click(); return Boolean(one)",
+            text,
+            within,
+        )
+
+    def type(self, name, text):
+        self.until(
+            "const input = document.querySelector(`dialog[open] input[name=${arguments[0]}]`);"
+            "if (input) input.value = arguments[1]; return Boolean(input)",
+            name,
+            text,
+        )
+
+    def test_each_page_is_shown_with_no_error_and_asks_only_the_server(self):
+        self.page.get_log("browser"), self.page.get_log("performance")
+        for path in PAGES:
+            self.show(path)
+            time.sleep(0.3)
+        faults = [line for line in self.page.get_log("browser") if line["level"] == "SEVERE"]
+        self.assertEqual(faults, [])
+        asked = [
+            json.loads(line["message"])["message"] for line in self.page.get_log("performance")
+        ]
+        urls = [
+            one["params"]["request"]["url"]
+            for one in asked
+            if one["method"] == "Network.requestWillBeSent"
+        ]
+        self.assertGreater(len(urls), 20)
+        own = (f"http://{self.http}/", "about:blank", "data:")
+        self.assertEqual([url for url in urls if not url.startswith(own)], [])
+
+    def test_axe_finds_nothing(self):
+        script = console.axe_source(os.environ.get("CARILLON_AXE_DIR", self.data))
+        if script is None:
+            self.skipTest("npm cannot bring axe-core")
+        for dark in (False, True):
+            console.resize(self.page, 1280, 900, dark)
+            for path in PAGES + ["job"]:
+                with self.subTest(path, dark=dark):
+                    self.show(path)
+                    self.page.execute_script(script)
+                    self.assertEqual(self.page.execute_async_script(AXE), [])
+
+    def test_a_narrow_page_needs_no_sideways_scrolling(self):
+        console.resize(self.page, 360, 740)
+        for path in PAGES:
+            with self.subTest(path):
+                self.show(path)
+                width = self.page.execute_script("return document.documentElement.scrollWidth")
+                self.assertLessEqual(width, 360)
+
+    def test_dark_mode_has_other_colours(self):
+        script = "return getComputedStyle(document.body).backgroundColor"
+        light = self.page.execute_script(script)
+        console.resize(self.page, 1280, 900, dark=True)
+        self.assertNotEqual(self.page.execute_script(script), light)
+
+    def test_the_wheel_shows_the_storm(self):
+        self.show("wheel")
+        self.sees("jobs of tube mail that are delayed")
+        self.sees("jobs within one minute, in")
+
+    def test_a_tube_is_paused_resumed_kicked_and_cleared(self):
+        jobs = [{"body": "x", "delay": "1h"} for _ in range(7)]
+        self.api("POST", "/v1/tubes/actions/jobs:batch", {"jobs": jobs})
+        tube = lambda: self.api("GET", "/v1/tubes/actions")
+        self.show("tubes")
+        self.click("Pause tube actions")
+        self.type("duration", "10m")
+        self.click("Pause it", "dialog[open]")
+        self.click("Resume tube actions")
+        self.sees("Jobs go out again.")
+        self.assertFalse(tube()["paused"])
+        self.click("Kick tube actions")
+        self.click("Kick 7 jobs", "dialog[open]")
+        self.sees("kicked.")
+        self.assertEqual(tube()["jobs"]["ready"], 7)
+        self.click("Clear tube actions")
+        self.click("Go back", "dialog[open]")
+        self.assertEqual(tube()["jobs"]["ready"], 7)
+        self.click("Clear tube actions")
+        self.click("Cancel 7 jobs", "dialog[open]")
+        self.sees("7 jobs done.")
+
+    def test_jobs_come_in_pages_and_are_moved(self):
+        self.show("jobs?tube=mail&state=delayed")
+        first = self.page.execute_script("return document.querySelector('td a').textContent")
+        self.click("Next page")
+        self.until("return document.querySelector('td a')?.textContent !== arguments[0]", first)
+        self.show("jobs?tube=images&group=customer-1")
+        self.click("Move all\u2026")
+        self.type("to", "elsewhere")
+        self.click("Count them", "dialog[open]")
+        self.click("Move 2 jobs", "dialog[open]")
+        self.sees("2 jobs done.")
+        self.assertEqual(self.api("GET", "/v1/tubes/elsewhere")["jobs"]["ready"], 2)
+
+    def test_a_job_is_found_by_its_key_put_off_made_ready_and_cancelled(self):
+        body = {"body": '{"a":1}', "key": "order/7", "delay": "1h"}
+        job = self.api("POST", "/v1/tubes/orders/jobs", body)
+        self.show("job?tube=orders&key=order%2F7")
+        self.sees(f"Job {job['id']}")
+        self.sees('"a": 1')
+        self.click("Put off\u2026")
+        self.type("delay", "3h")
+        self.click("Put off", "dialog[open]")
+        self.sees("has another time.")
+        self.click("Make it ready")
+        self.sees("is ready.")
+        self.click("Cancel\u2026")
+        self.click("Cancel 1 job", "dialog[open]")
+        self.sees("There is no such job")
+
+    def test_dead_jobs_are_grouped_by_reason_and_retried(self):
+        self.show("dead?tube=invoices")
+        self.sees("no such customer")
+        self.click("Retry the jobs: the printer is out of paper")
+        self.until(
+            "return /^Retry \\d+ jobs\\?$/.test("
+            "document.querySelector('dialog[open] h2')?.textContent)"
+        )
+        self.until("document.querySelector('dialog[open] button[value=yes]').click(); return true")
+        self.sees("are ready.")
+        self.assertIn(self.api("GET", "/v1/tubes/invoices")["jobs"]["ready"], (2, 3))
+
+    def test_a_schedule_is_triggered_paused_and_resumed(self):
+        self.show("schedules")
+        self.sees("02:30:00 (Europe/Berlin)")
+        self.click("Trigger schedule sales-report")
+        self.click("Put 1 job", "dialog[open]")
+        self.sees("is put.")
+        self.click("Pause schedule sales-report")
+        self.click("Pause it", "dialog[open]")
+        self.click("Resume schedule sales-report")
+        self.sees("It fires again.")
+        self.assertEqual(self.api("GET", "/v1/tubes/reports")["jobs"]["ready"], 1)
+
+    def test_limits_are_changed(self):
+        self.show("limits?tube=images")
+        self.sees("customer-0")
+        self.click("Change tube images")
+        self.type("jobs", "5")
+        self.type("per", "1m")
+        self.click("Set them", "dialog[open]")
+        self.sees("are set.")
+        limits = self.api("GET", "/v1/tubes/images")["limits"]
+        self.assertEqual([limits["max_running"], limits["rate"]["jobs"]], [4, 5])
+
+    def test_the_keyboard_alone_is_enough(self):
+        from selenium.webdriver.common.action_chains import ActionChains
+        from selenium.webdriver.common.keys import Keys
+
+        def press(*keys):
+            for key in keys:
+                ActionChains(self.page).send_keys(key).perform()
+
+        focus = "return document.activeElement.textContent.trim()"
+        press(Keys.TAB)
+        self.assertEqual(self.page.execute_script(focus), "Skip to the page")
+        press(*[Keys.TAB] * 4, Keys.ENTER)
+        self.until("return location.hash === '#/tubes' && document.activeElement.id === 'main'")
+        script = "document.querySelector('main button:not(:disabled)').focus()"
+        self.until("return document.querySelector('main button:not(:disabled)') !== null")
+        self.page.execute_script(script)
+        press(Keys.ENTER)
+        self.until("return document.activeElement.closest('dialog') !== null")
+        press(*[Keys.TAB] * 7)
+        self.until(
+            "return document.activeElement.closest('dialog') || document.activeElement"
+            " === document.body"
+        )
+        press(Keys.ESCAPE)
+        self.until(
+            "return !document.querySelector('dialog') &&"
+            " document.activeElement.matches('main button')"
+        )
+
+    def test_a_restart_is_told_and_mended(self):
+        self.sees("connected")
+        self.server.kill()
+        self.sees("The server does not answer.")
+        self.serve()
+        self.sees("the server restarted at")
+
+    def test_a_long_change_of_100_000_jobs_is_watched(self):
+        jobs = {"jobs": [{"body": "x", "delay": "5h"}] * 1000}
+        for _ in range(100):
+            self.api("POST", "/v1/tubes/many/jobs:batch", jobs)
+        self.show("tubes")
+        self.click("Clear tube many")
+        self.sees("Cancel 100\u202f000 jobs?")
+        self.click("Cancel 100\u202f000 jobs", "dialog[open]")
+        self.sees("so far")
+        self.sees("100\u202f000 jobs done.")
+
+
+if __name__ == "__main__":
+    if reason := console.why_not():
+        print(f"left out: {reason}")
+        raise SystemExit(77)
+    unittest.main()

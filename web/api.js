@@ -1,0 +1,56 @@
+// The server: requests, with a token if it asks for one, and what it says is wrong.
+//
+//   const { body } = await api("POST", "/v1/tubes/mail:kick", { max: 10 });
+//
+// Throws Problem with the server's own words; `status` is 0 if the server does not answer.
+import { askForToken } from "./dialog.js";
+
+const TOKEN = "carillon-token";  // kept until the tab is closed
+
+export class Problem extends Error {
+  constructor(status, detail) {
+    super(detail);
+    this.status = status;
+  }
+}
+
+let asking = null;  // one question for all requests that wait for the token
+
+export async function api(method, path, body, type = "application/json") {
+  const headers = {};
+  const token = sessionStorage.getItem(TOKEN);
+  if (token) headers.Authorization = `Bearer ${token}`;
+  if (body !== undefined) headers["Content-Type"] = type;
+  let reply;
+  try {
+    reply = await fetch(path, { method, headers, body: body && JSON.stringify(body) });
+  } catch {
+    throw new Problem(0, "The server does not answer.");
+  }
+  if (reply.status === 401) {
+    asking ??= askForToken(Boolean(token)).finally(() => { asking = null; });
+    sessionStorage.setItem(TOKEN, await asking);
+    return api(method, path, body, type);
+  }
+  const text = await reply.text();
+  const isJson = (reply.headers.get("Content-Type") || "").includes("json");
+  const got = isJson && text ? JSON.parse(text) : text;
+  if (!reply.ok) throw new Problem(reply.status, got.detail || `The server says ${reply.status}.`);
+  return { status: reply.status, body: got, location: reply.headers.get("Location") };
+}
+
+export const get = async (path) => (await api("GET", path)).body;
+
+export const tubePath = (tube) => `/v1/tubes/${encodeURIComponent(tube)}`;
+
+// Returns up to `most` tubes by name.
+export async function allTubes(most = 1000) {
+  const tubes = [];
+  for (let token = ""; token !== null && tubes.length < most;) {
+    const page = await get(`/v1/tubes?page_size=200&page_token=${encodeURIComponent(token)}`
+      .replace(/&page_token=$/, ""));
+    tubes.push(...page.tubes);
+    token = page.next_page_token;
+  }
+  return tubes;
+}

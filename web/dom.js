@@ -1,0 +1,93 @@
+// Making elements, and numbers and times as people read them.
+//
+//   h("p", { class: "quiet" }, "due ", h("b", {}, until(job.due)))
+//   swap(list, ...rows);                // the focus stays on what has the same data-key
+
+const SVG = "http://www.w3.org/2000/svg";
+
+function fill(made, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+    else made.setAttribute(name, value === true ? "" : value);
+  }
+  made.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  return made;
+}
+
+export const h = (tag, attributes = {}, ...children) =>
+  fill(document.createElement(tag), attributes, children);
+
+export const s = (tag, attributes = {}, ...children) =>
+  fill(document.createElementNS(SVG, tag), attributes, children);
+
+export function swap(node, ...children) {
+  const key = node.contains(document.activeElement) && document.activeElement.dataset.key;
+  node.replaceChildren(...children.flat().filter(Boolean));
+  if (key) node.querySelector(`[data-key="${CSS.escape(key)}"]`)?.focus();
+}
+
+export const count = (n) => Number(n).toLocaleString("en").replaceAll(",", "\u202f");
+
+export const jobs = (n) => `${count(n)} ${n === 1 ? "job" : "jobs"}`;
+
+// A duration: 340 ms, 12.5 s, 3 min, 2 h 5 min, 6 d.
+export function duration(seconds) {
+  if (seconds < 0.001) return "0 ms";
+  if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;
+  if (seconds < 60) return `${Number(seconds.toFixed(seconds < 10 ? 1 : 0))} s`;
+  const minutes = Math.round(seconds / 60);
+  if (minutes < 60) return `${minutes} min`;
+  const hours = Math.floor(minutes / 60);
+  if (hours < 48) return `${hours} h${minutes % 60 ? ` ${minutes % 60} min` : ""}`;
+  return `${count(Math.round(hours / 24))} d`;
+}
+
+export function until(moment) {
+  const seconds = (new Date(moment) - Date.now()) / 1000;
+  return seconds < 0 ? `${duration(-seconds)} ago` : `in ${duration(seconds)}`;
+}
+
+// A moment in the zone of the browser, or another one.
+export function clock(moment, timeZone) {
+  return new Date(moment).toLocaleString("en-GB", {
+    timeZone, weekday: "short", day: "numeric", month: "short", year: "numeric",
+    hour: "2-digit", minute: "2-digit", second: "2-digit",
+  });
+}
+
+export const time = (moment) =>
+  h("time", { datetime: moment, title: clock(moment) }, until(moment));
+
+export const state = (name) => h("span", { class: `state ${name}` }, name);
+
+export function head(title, about, ...actions) {
+  return h("div", { class: "head" },
+    h("div", {}, h("h1", {}, title), h("p", {}, about)), h("div", { class: "row" }, ...actions));
+}
+
+// A table; `numbers` are the columns with numbers. Its rows are lists of cells.
+export function table(caption, heads, rows, numbers = []) {
+  const kind = (n) => ({ class: numbers.includes(n) ? "number" : null });
+  return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": caption },
+    h("table", {},
+      h("thead", {}, h("tr", {}, heads.map((name, n) => h("th", { scope: "col", ...kind(n) },
+        name)))),
+      h("tbody", {}, rows.map((row) => h("tr", {}, row.map((cell, n) => h("td", kind(n),
+        cell)))))));
+}
+
+export const button = (text, onclick, attributes = {}) =>
+  h("button", { type: "button", onclick, "data-key": attributes["aria-label"] || text,
+    ...attributes }, text);
+
+export const field = (label, input) => h("label", {}, label, input);
+
+export const empty = (...text) => h("div", { class: "card empty" }, ...text);
+
+export const link = (page, query, ...text) => h("a", { href: address(page, query) }, ...text);
+
+export function address(page, query = {}) {
+  const given = Object.entries(query).filter(([, value]) => value);
+  return `#/${page}${given.length ? `?${new URLSearchParams(given)}` : ""}`;
+}

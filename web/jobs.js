@@ -1,0 +1,67 @@
+// Jobs of a tube, by due time: filters, pages, and changes of all that the filter means.
+import { allTubes, get, tubePath } from "./api.js";
+import { ask, changeMany } from "./dialog.js";
+import { address, button, count, empty, field, h, head, link, state, table, time } from "./dom.js";
+
+const STATES = ["", "delayed", "ready", "reserved", "buried", "dead", "buried,dead"];
+const FILTERS = ["state", "group", "key_prefix", "due_after", "due_before"];
+
+function filterForm(query, tubes) {
+  const input = (name, label, attributes = {}) => field(label,
+    h("input", { name, value: query[name], size: 14, ...attributes }));
+  const select = (name, label, values, chosen) => field(label, h("select", { name },
+    values.map((value) => h("option", { value, selected: value === chosen }, value || "any"))));
+  return h("form", { class: "card row", role: "search", "aria-label": "Filter",
+    onsubmit: (event) => {
+      event.preventDefault();
+      const wanted = Object.fromEntries(new FormData(event.target));
+      location.hash = address("jobs", wanted);
+    } },
+  select("tube", "Tube", tubes.map(({ name }) => name), query.tube),
+  select("state", "State", STATES, query.state || ""), input("group", "Group"),
+  input("key_prefix", "Key begins with"),
+  input("due_after", "Due after", { placeholder: "2030-01-31T12:00Z" }),
+  input("due_before", "Due before", { placeholder: "2030-01-31T13:00Z" }),
+  h("button", { class: "main", "data-key": "Show" }, "Show"));
+}
+
+async function move(filter) {
+  const given = await ask("Move the jobs", `The jobs of tube ${filter.tube} that the filter means.`,
+    "Count them", [{ name: "to", label: "To tube", required: true }]);
+  return given?.to && changeMany("move", "Move", { filter, to: given.to });
+}
+
+export async function showJobs(view) {
+  const tubes = await allTubes();
+  const query = { ...view.query, tube: view.query.tube || tubes[0]?.name };
+  if (!query.tube) {
+    view.draw(head("Jobs", "By tube and due time"), empty("There is no tube."));
+    return 2;
+  }
+  if (!tubes.some(({ name }) => name === query.tube)) tubes.push({ name: query.tube });
+  const filter = { tube: query.tube };
+  for (const name of FILTERS) if (query[name]) filter[name] = query[name];
+  const { tube, ...asked } = filter;
+  const page = await get(`${tubePath(tube)}/jobs?${new URLSearchParams({ ...asked, page_size: 50,
+    ...(query.page_token && { page_token: query.page_token }) })}`);
+  const all = (verb, words) => async () => {
+    if (await changeMany(verb, words, { filter })) view.again();
+  };
+  view.draw(
+    head("Jobs", `Tube ${tube}, by due time`,
+      button("Retry all\u2026", all("retry", "Retry")),
+      button("Move all\u2026", async () => { if (await move(filter)) view.again(); }),
+      button("Cancel all\u2026", all("cancel", "Cancel"), { class: "danger" })),
+    filterForm(query, tubes),
+    page.jobs.length ? h("section", { class: "card" }, table("Jobs",
+      ["job", "state", "due", "key", "group", "priority", "failed", "bytes"],
+      page.jobs.map((job) => [link("job", { id: job.id }, job.id), state(job.state), time(job.due),
+        job.key ?? job.key_base64 ?? "", job.group ?? job.group_base64 ?? "", count(job.priority),
+        count(job.failed_attempts), count(job.body_bytes)]), [5, 6, 7])) :
+      empty("No job is like this."),
+    h("nav", { class: "row", "aria-label": "Pages of the list" },
+      query.page_token ? link("jobs", { ...query, page_token: "" }, "First page") : null,
+      page.next_page_token ?
+        link("jobs", { ...query, page_token: page.next_page_token }, "Next page") : null));
+  return query.page_token ? 0 : 3;
+}

@@ -1,0 +1,76 @@
+// Limits: how many jobs of a tube or group run at once, how many go out in a time, and weights.
+import { allTubes, api, get, Problem, tubePath } from "./api.js";
+import { ask, attempt } from "./dialog.js";
+import { address, button, count, empty, field, h, head, link, table } from "./dom.js";
+
+const rateText = (rate) => rate ?
+  `${count(rate.jobs)} per ${rate.per}${rate.burst > 1 ? `, ${rate.burst} at once` : ""}` : "none";
+
+// Asks for limits, and sets them. `more` are fields beside them.
+async function change(what, path, held, more = []) {
+  const rate = held.limits?.rate;
+  const given = await ask(`Limits of ${what}`, "An empty field is no limit.", "Set them", [
+    { name: "max_running", label: "Jobs that run at once", type: "number", min: 1,
+      value: held.limits?.max_running },
+    { name: "jobs", label: "Jobs in a time", type: "number", min: 1, value: rate?.jobs },
+    { name: "per", label: "The time (1s, 1m, 1h)", value: rate?.per || "1s" },
+    { name: "burst", label: "Of these at once", type: "number", min: 1, value: rate?.burst || 1 },
+    ...more]);
+  if (!given) return false;
+  const patch = { limits: { max_running: Number(given.max_running) || null,
+    rate: given.jobs ? { jobs: Number(given.jobs), per: given.per,
+      burst: Number(given.burst) || 1 } : null } };
+  if (given.weight) patch.weight = Number(given.weight);
+  return attempt(() => api("PATCH", path, patch), `The limits of ${what} are set.`);
+}
+
+async function groupsOf(tube) {
+  const page = await get(`${tubePath(tube)}/jobs?page_size=1000`);
+  const names = [...new Set(page.jobs.map((job) => job.group).filter(Boolean))].slice(0, 30);
+  const groups = await Promise.all(names.map((name) => get(
+    `${tubePath(tube)}/groups/${encodeURIComponent(name)}`).catch((problem) => {
+    if (problem instanceof Problem && problem.status === 404) return null;
+    throw problem;
+  })));
+  return groups.filter(Boolean);
+}
+
+function groupTable(view, tube, groups) {
+  return h("section", { class: "card" }, h("h2", {}, `Groups of tube ${tube}`),
+    groups.length ? table("Groups",
+      ["group", "ready", "reserved", "weight", "at once", "rate", "action"],
+      groups.map((group) => [link("jobs", { tube, group: group.name }, group.name),
+        count(group.jobs.ready), count(group.jobs.reserved), count(group.weight),
+        group.limits.max_running ? count(group.limits.max_running) : "none",
+        rateText(group.limits.rate),
+        button("Change\u2026", async () => {
+          const path = `${tubePath(tube)}/groups/${encodeURIComponent(group.name)}`;
+          if (await change(`group ${group.name}`, path, group, [{ name: "weight", label: "Weight",
+            type: "number", min: 1, value: group.weight }])) view.again();
+        }, { "aria-label": `Change group ${group.name}` })]), [1, 2, 3, 4]) :
+      h("p", { class: "quiet" }, "None of its next 1000 jobs has a group."));
+}
+
+export async function showLimits(view) {
+  const tubes = await allTubes();
+  const chosen = view.query.tube || tubes.find((tube) => tube.groups)?.name;
+  const groups = chosen ? await groupsOf(chosen) : null;
+  view.draw(head("Limits and groups", "How many jobs run at once, and how many go out in a time",
+    field("Groups of", h("select", { "data-key": "tube", onchange: (event) => {
+      event.target.blur();
+      location.hash = address("limits", { tube: event.target.value });
+    } }, chosen ? null : h("option", { value: "" }, "no tube"), tubes.map(({ name }) =>
+      h("option", { value: name, selected: name === chosen }, name))))),
+  tubes.length ? h("section", { class: "card" }, table("Limits of tubes",
+    ["tube", "running", "at once", "rate", "groups", "retries", "action"], tubes.map((tube) => [
+      link("jobs", { tube: tube.name }, tube.name), count(tube.jobs.reserved),
+      tube.limits.max_running ? count(tube.limits.max_running) : "none",
+      rateText(tube.limits.rate), link("limits", { tube: tube.name }, count(tube.groups)),
+      tube.retry?.max_attempts ? `${tube.retry.max_attempts} attempts` : "",
+      button("Change\u2026", async () => {
+        if (await change(`tube ${tube.name}`, tubePath(tube.name), tube)) view.again();
+      }, { "aria-label": `Change tube ${tube.name}` })]), [1, 2, 4])) :
+    empty("There is no tube."),
+  groups ? groupTable(view, chosen, groups) : null);
+  return 3;
+}

@@ -1,0 +1,68 @@
+// Plots: lines over the last minutes, and bars. Each is an SVG with its text beside it.
+import { h, s } from "./dom.js";
+
+const WIDTH = 480, HEIGHT = 150, LEFT = 44, BOTTOM = 20;
+
+// Returns a bound for an axis that is round: 1, 2 or 5 times a power of ten.
+export function roundUp(most) {
+  const power = 10 ** Math.floor(Math.log10(most || 1));
+  return [1, 2, 5, 10].map((n) => n * power).find((bound) => bound >= most);
+}
+
+function frame(label, top, bottom) {
+  const image = s("svg", { class: "plot", role: "img", viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
+    "aria-label": label });
+  for (const [y, text] of [[10, top], [HEIGHT - BOTTOM, bottom]]) {
+    image.append(s("line", { class: "rule", x1: LEFT, x2: WIDTH, y1: y, y2: y }),
+      s("text", { x: LEFT - 6, y: y + 4, "text-anchor": "end" }, text));
+  }
+  return image;
+}
+
+// `lines`: [{ name, values }], the newest value last; a null is a gap. `show` turns one into text.
+export function linePlot(title, lines, show, seconds = 300) {
+  const known = lines.flatMap((line) => line.values).filter((value) => value !== null);
+  const most = roundUp(Math.max(0, ...known));
+  const x = (back) => WIDTH - (back / seconds) * (WIDTH - LEFT);
+  const y = (value) => HEIGHT - BOTTOM - (value / most) * (HEIGHT - BOTTOM - 10);
+  const last = (line) => (line.values.at(-1) ?? null) === null ? "none" : show(line.values.at(-1));
+  const image = frame(`${title}, the last 5 minutes; now ${lines.map((line) =>
+    `${line.name} ${last(line)}`).join(", ")}`, show(most), "0");
+  lines.forEach((line, n) => {
+    let path = "", gap = true;
+    line.values.forEach((value, at) => {
+      if (value !== null)
+        path += `${gap ? "M" : "L"}${x(line.values.length - 1 - at).toFixed(1)} ${
+          y(value).toFixed(1)}`;
+      gap = value === null;
+    });
+    image.append(s("path", { class: `line stroke-${n + 1}`, d: path }));
+  });
+  for (const [back, text, anchor] of [[seconds, "5 min ago", "start"], [0, "now", "end"]])
+    image.append(s("text", { x: x(back), y: HEIGHT - 4, "text-anchor": anchor }, text));
+  return h("section", { class: "card" }, h("h2", {}, title), image,
+    h("ul", { class: "legend" }, lines.map((line, n) => h("li", {},
+      s("svg", { viewBox: "0 0 26 8", "aria-hidden": "true" },
+        s("line", { class: `stroke-${n + 1}`, "stroke-width": 3, x1: 0, x2: 26, y1: 4, y2: 4 })),
+      `${line.name} ${last(line)}`))));
+}
+
+// `bars`: [{ name, value, storm }].
+export function barPlot(label, bars, show) {
+  const most = roundUp(Math.max(0, ...bars.map((bar) => bar.value)));
+  const image = frame(label, show(most), "0");
+  image.classList.add("bars");
+  const step = (WIDTH - LEFT) / bars.length;
+  bars.forEach((bar, n) => {
+    const height = Math.max(1.5, (bar.value / most) * (HEIGHT - BOTTOM - 10));
+    const x = LEFT + n * step;
+    if (bar.value) {
+      image.append(s("rect", { class: bar.storm ? "storm" : null, x: x + 1, rx: 1.5,
+        y: HEIGHT - BOTTOM - height, width: step - 2, height },
+        s("title", {}, `${bar.name}: ${show(bar.value)}`)));
+    }
+    if (n % Math.ceil(bars.length / 6) === 0)
+      image.append(s("text", { x, y: HEIGHT - 4 }, bar.name));
+  });
+  return image;
+}
