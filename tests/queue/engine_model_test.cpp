@@ -525,6 +525,7 @@ class History {
     for (const ClientId id : std::exchange(clients_, {})) {
       engine().disconnect(id, now());
       model_.disconnect(id);
+      finish_steps();  // attempts that have ended with the connection
     }
     connect(1);
     pass(100);  // the pauses end
