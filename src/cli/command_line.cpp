@@ -41,7 +41,7 @@ std::string overview() {
       "  carillon reserve --delete            prints hello, 3 s after the put\n"
       "\n"
       "`carillon COMMAND --help` explains a command by examples.\n"
-      "`carillon completion SHELL` prints what bash, zsh or fish need to complete commands.\n"
+      "`carillon completion SHELL`: what bash, zsh or fish need to complete commands.\n"
       "`carillon --version` prints the version.\n";
   return text;
 }

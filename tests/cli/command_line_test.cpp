@@ -80,7 +80,7 @@ TEST(CommandLine, HelpOfACommand) {
                      "delete, cancel, release, bury, kick, pause, resume, drain, list, due, "
                      "retry, move, clear, "
                      "peek, stats, schedule, tube, backup, export, import, "
-                     "beanstalkd");
+                     "check, beanstalkd");
 }
 
 TEST(CommandLine, Version) {
@@ -124,7 +124,7 @@ TEST(CommandLine, UnknownCommandsAndOptions) {
                      "delete, cancel, release, bury, kick, pause, resume, drain, list, due, "
                      "retry, move, clear, "
                      "peek, stats, schedule, tube, backup, export, import, "
-                     "beanstalkd");
+                     "check, beanstalkd");
   expect_usage_error(
       {"--server", "x", "put"},
       "carillon: there is no option \"--server\" before the command; see carillon --help");

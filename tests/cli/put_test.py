@@ -71,7 +71,7 @@ class PutTest(CliCase):
         listed = json.loads(self.carillon("list", self.tube, "--json").splitlines()[0])
         self.assertEqual([listed["id"], listed["attributes"]], [int(job_id), kept])
         self.fails(
-            "carillon: --attributes: not a JSON object",
+            "carillon put: --attributes: not a JSON object",
             "put",
             "--attributes",
             "7",
