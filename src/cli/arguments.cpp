@@ -116,7 +116,8 @@ Argument add_list(CLI::App& command, const std::string& name,
                       ->allow_extra_args(!name.starts_with('-')));
 }
 
-void add_server_option(CLI::App& command, server::Address& address) {
+void add_server_option(CLI::App& command, Endpoint& server) {
+  server::Address& address = server;
   const auto set = [&address](const std::string& text) {
     // The message must name the source of the wrong text: the variable or the option.
     const char* variable = std::getenv(kServerVariable);
@@ -131,6 +132,11 @@ void add_server_option(CLI::App& command, server::Address& address) {
                                         "variable CARILLON_SERVER, else 127.0.0.1:11300)")
       ->type_name("ADDR")
       ->envname(kServerVariable);
+  add_text(
+      command, "--token-file", [&server](const std::string& text) { server.token_file = text; },
+      "File whose first line is the token to show there\n"
+      "(default: the variable CARILLON_TOKEN is the token)")
+      .type_name("FILE");
 }
 
 Argument add_tube_option(CLI::App& command, std::string& tube, const std::string& description) {

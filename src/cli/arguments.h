@@ -23,8 +23,8 @@
 #include <utility>
 #include <vector>
 
+#include "cli/endpoint.h"
 #include "cli/exit_status.h"
-#include "server/address.h"
 
 namespace CLI {  // NOLINT(readability-identifier-naming): CLI11's name for it
 class App;
@@ -123,8 +123,9 @@ Argument add_value(CLI::App& command, const std::string& name, std::vector<Value
   return add_list(command, name, set, description);
 }
 
-// Adds --server ADDR. Default: the environment variable CARILLON_SERVER, else 127.0.0.1:11300.
-void add_server_option(CLI::App& command, server::Address& address);
+// Adds --server ADDR and --token-file FILE. Default of the address: the environment variable
+// CARILLON_SERVER, else 127.0.0.1:11300.
+void add_server_option(CLI::App& command, Endpoint& server);
 
 // Adds --tube TUBE, which may be given once.
 Argument add_tube_option(CLI::App& command, std::string& tube, const std::string& description);

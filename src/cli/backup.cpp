@@ -44,7 +44,7 @@ Examples:
       looks at a backup beside the running server)";
 
 struct Request {
-  server::Address server;
+  Endpoint server;
   std::string directory;
   bool json = false;
 };

@@ -1,8 +1,9 @@
 // `carillon beanstalkd`, and `carillon` called by the name `beanstalkd`: runs the server with
 // beanstalkd's own flags, for scripts and test suites that start beanstalkd.
 //
-// One difference is on purpose: without -l it listens on 127.0.0.1, not on every address of the
-// machine. As in beanstalkd, clients may stall without a limit; beanstalkd has no flag for one.
+// Two differences are on purpose: without -l it listens on 127.0.0.1, not on every address of the
+// machine, and with an -l that other machines can reach it wants --tokens or --allow-anonymous. As
+// in beanstalkd, clients may stall without a limit; beanstalkd has no flag for one.
 
 #include <fmt/format.h>
 
@@ -48,9 +49,14 @@ Options:
  -v       show version information
  -V       increase verbosity
  -h       show this help
+ --tokens FILE      ask each client for a token (carillon serve --help)
+ --allow-anonymous  listen beyond this machine without tokens
 
 Example: {0} -b ./data -p 11300 -f0
 )";
+
+constexpr char kTokens = '\1';
+constexpr char kAllowAnonymous = '\2';
 
 struct BeanstalkdUsageError : std::runtime_error {
   using std::runtime_error::runtime_error;
@@ -62,13 +68,16 @@ class Flags {
  public:
   Flags(int argc, char** argv) : words_(argv + 1, argv + argc) {}
 
-  // Returns the next flag's letter, or nothing after the last one.
+  // Returns the next flag's letter, or nothing after the last one. beanstalkd has no long flags; of
+  // the two that are added kTokens and kAllowAnonymous are returned.
   std::optional<char> next() {
     while (rest_.empty()) {
       if (at_ == words_.size()) return std::nullopt;
       const std::string_view word = words_[at_++];
       // beanstalkd has only -h, but every other command of this program also has --help.
       if (word == "--help") return 'h';
+      if (word == "--tokens") return kTokens;
+      if (word == "--allow-anonymous") return kAllowAnonymous;
       if (word.size() < 2 || word.front() != '-') {
         throw BeanstalkdUsageError("unknown argument: " + std::string(word));
       }
@@ -93,7 +102,8 @@ class Flags {
     rest_ = {};
     if (value.empty()) {
       if (at_ == words_.size())
-        throw BeanstalkdUsageError(std::string("flag requires an argument: -") + flag);
+        throw BeanstalkdUsageError("flag requires an argument: " +
+                                   (flag == kTokens ? "--tokens" : std::string("-") + flag));
       value = words_[at_++];
     }
     return std::string(value);
@@ -165,6 +175,12 @@ Request read_flags(int argc, char** argv) {
         break;
       case 's':
         flags.number_of('s');
+        break;
+      case kTokens:
+        request.options.tokens = flags.value_of(kTokens);
+        break;
+      case kAllowAnonymous:
+        request.options.allow_anonymous = true;
         break;
       case 'c':
         break;

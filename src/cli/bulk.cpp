@@ -52,7 +52,7 @@ constexpr auto kShown = std::chrono::seconds(1);
 void add(CLI::App& app, int& exit_code, const std::string& name, const char* examples,
          const BulkRequest& usual, std::string_view states) {
   struct Request : BulkRequest {
-    server::Address server;
+    Endpoint server;
   };
   auto request = std::make_shared<Request>();
   static_cast<BulkRequest&>(*request) = usual;

@@ -34,7 +34,7 @@ Examples:
 
 struct Request {
   std::string directory = "./carillon-data";
-  server::Address server;
+  Endpoint server;
   std::optional<server::Address> http =
       server::Address{.host = "127.0.0.1", .port = server::kHttpPort, .path = {}};
   bool json = false;
@@ -57,7 +57,8 @@ Findings look(const Request& request, const StopSignals& signals) {
   check_data(request.directory, signals, findings);
   const std::optional<pid_t> user = user_of(request.directory);
   const RunningServer server = check_server(request.server, user, signals, findings);
-  if (server.answers && request.http) check_http(*request.http, signals, findings);
+  if (server.answers && request.http)
+    check_http(*request.http, request.server.token(), signals, findings);
   check_port(request.server, findings);
   if (request.http) check_port(*request.http, findings);
   const std::optional<pid_t> process = server.pid ? server.pid : user;

@@ -67,9 +67,11 @@ void check_socket(const server::Address& address, Findings& findings) {
                 "carillon serve --socket-group GROUP, without --socket-mode");
 }
 
-std::string fetch(Stream& stream, const std::string& host, const std::string& target) {
-  stream.send(
-      fmt::format("GET {} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", target, host));
+std::string fetch(Stream& stream, const std::string& host, const std::string& target,
+                  const std::optional<std::string>& token) {
+  const std::string shown = token ? fmt::format("Authorization: Bearer {}\r\n", *token) : "";
+  stream.send(fmt::format("GET {} HTTP/1.1\r\nHost: {}\r\n{}Connection: close\r\n\r\n", target,
+                          host, shown));
   http::response_parser<http::string_body> parser;
   parser.eager(true);
   parser.body_limit(64 << 20);
@@ -117,7 +119,7 @@ Commits read_commits(const std::string& metrics) {
 
 }  // namespace
 
-RunningServer check_server(const server::Address& address, std::optional<pid_t> user,
+RunningServer check_server(const Endpoint& address, std::optional<pid_t> user,
                            const StopSignals& signals, Findings& findings) {
   try {
     Client client(Stream::connect(address, signals.fd()));
@@ -146,10 +148,11 @@ RunningServer check_server(const server::Address& address, std::optional<pid_t> 
   return {};
 }
 
-void check_http(const server::Address& address, const StopSignals& signals, Findings& findings) {
+void check_http(const server::Address& address, const std::optional<std::string>& token,
+                const StopSignals& signals, Findings& findings) {
   try {
     Stream stream = Stream::connect(address, signals.fd());
-    const Commits commits = read_commits(fetch(stream, "localhost", "/metrics"));
+    const Commits commits = read_commits(fetch(stream, "localhost", "/metrics", token));
     const std::string at = "answers at " + server::to_string(address);
     if (commits.count == 0) return findings.ok("http", at + "; no change has been synced yet");
     const std::string text =

@@ -8,9 +8,9 @@
 #include <optional>
 #include <string>
 
+#include "cli/endpoint.h"
 #include "cli/findings.h"
 #include "cli/stop_signals.h"
-#include "server/address.h"
 
 namespace carillon::cli {
 
@@ -40,9 +40,11 @@ struct RunningServer {
 
 // The server at this address: whether it answers, version, jobs that need a person. `user` is who
 // uses the data directory.
-RunningServer check_server(const server::Address& address, std::optional<pid_t> user,
+RunningServer check_server(const Endpoint& address, std::optional<pid_t> user,
                            const StopSignals& signals, Findings& findings);
-// The same server over HTTP: how long its syncs take by /metrics. REQUIRES: it runs.
-void check_http(const server::Address& address, const StopSignals& signals, Findings& findings);
+// The same server over HTTP: how long its syncs take by /metrics, to which `token` is shown, if
+// there is one. REQUIRES: it runs.
+void check_http(const server::Address& address, const std::optional<std::string>& token,
+                const StopSignals& signals, Findings& findings);
 
 }  // namespace carillon::cli

@@ -35,7 +35,9 @@ std::vector<Option> options_of_beanstalkd() {
           {{"-n"}, "Ignored", false},
           {{"-v"}, "Show the version", false},
           {{"-V"}, "Say more", false},
-          {{"-h"}, "Show the help", false}};
+          {{"-h"}, "Show the help", false},
+          {{"--tokens"}, "Ask each client for one of the tokens in this file", true},
+          {{"--allow-anonymous"}, "Listen beyond this machine without tokens", false}};
 }
 
 std::string one_line(std::string text) {

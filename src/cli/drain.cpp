@@ -32,7 +32,7 @@ constexpr std::chrono::milliseconds kLook{200};
 constexpr std::chrono::seconds kTell{2};
 
 struct Request {
-  server::Address server;
+  Endpoint server;
   std::string tube;
   bool wait = false;
   bool end = false;

@@ -39,7 +39,7 @@ Examples:
   carillon export --tube mail | jq -r 'select(.state == "buried").body')";
 
 struct Request {
-  server::Address server;
+  Endpoint server;
   std::vector<std::string> tubes;
   std::optional<std::string> out;
   bool resume = false;

@@ -53,7 +53,7 @@ Examples:
   carillon import --beanstalkd 127.0.0.1:11301)";
 
 struct Request {
-  server::Address server;
+  Endpoint server;
   std::optional<std::string> file;
   std::optional<server::Address> beanstalkd;
   std::string instance;

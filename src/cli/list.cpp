@@ -36,7 +36,7 @@ Examples:
 constexpr std::uint32_t kPage = 1'000;
 
 struct Request {
-  server::Address server;
+  Endpoint server;
   std::optional<std::string> tube;
   JobFilter filter;
   std::uint32_t limit = 100;

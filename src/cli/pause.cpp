@@ -32,7 +32,7 @@ Examples:
 constexpr std::uint32_t kForever = std::numeric_limits<std::uint32_t>::max();
 
 struct Request {
-  server::Address server;
+  Endpoint server;
   std::string tube;
   std::optional<std::chrono::milliseconds> duration;
   bool json = false;

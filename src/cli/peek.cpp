@@ -34,7 +34,7 @@ Examples:
   carillon peek --buried --tube mail --json)";
 
 struct Request {
-  server::Address server;
+  Endpoint server;
   std::optional<std::uint64_t> id;
   std::string key;
   bool ready = false;

@@ -60,7 +60,7 @@ std::chrono::milliseconds parse_ttr(const std::string& text) {
 }
 
 struct Request {
-  server::Address server;
+  Endpoint server;
   std::optional<std::string> body;
   std::string tube{kDefaultTube};
   PutOptions options;

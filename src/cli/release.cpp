@@ -31,7 +31,7 @@ Examples:
   carillon release --key invoice-7 --tube mail --at 2030-01-01T09:00:00Z)";
 
 struct Request {
-  server::Address server;
+  Endpoint server;
   JobNames jobs;
   std::chrono::milliseconds delay{0};
   std::optional<std::uint64_t> due_at;

@@ -31,7 +31,7 @@ Examples:
   carillon reserve --tube mail --tube sms --json    from two tubes)";
 
 struct Request {
-  server::Address server;
+  Endpoint server;
   std::vector<std::string> tubes;
   std::optional<std::chrono::milliseconds> timeout;
   bool delete_it = false;

@@ -19,7 +19,7 @@ Examples:
   carillon resume mail)";
 
 struct Request {
-  server::Address server;
+  Endpoint server;
   std::string tube;
   bool json = false;
 };

@@ -38,7 +38,7 @@ constexpr std::array<std::string_view, 7> kActions = {"set",    "list",    "show
                                                       "resume", "trigger", "delete"};
 
 struct Request {
-  server::Address server;
+  Endpoint server;
   std::string action;
   std::optional<std::string> name;
   std::optional<std::string> body;

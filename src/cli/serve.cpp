@@ -43,7 +43,8 @@ constexpr std::string_view kExamples = R"(Examples:
 
 Signals:
   SIGTERM, SIGINT   answer what is in flight, make it durable, stop
-  SIGHUP            the same, unless it was ignored at the start (nohup)
+  SIGHUP            with --tokens: read the tokens again; else the same as
+                    SIGTERM, unless it was ignored at the start (nohup)
   SIGUSR1           refuse new jobs from now on (DRAINING), serve the others)";
 
 struct Request {
@@ -102,6 +103,11 @@ std::uint64_t parse_memory(std::string_view text) {
 
 std::string parse_directory(std::string_view text) {
   if (text.empty()) throw std::invalid_argument("\"\": not a directory's name");
+  return std::string(text);
+}
+
+std::string parse_file(std::string_view text) {
+  if (text.empty()) throw std::invalid_argument("\"\": not the name of a file");
   return std::string(text);
 }
 
@@ -269,8 +275,8 @@ void add_serve(CLI::App& app, int& exit_code) {
       command, "--listen", request->listen,
       [](const std::string& text) { return server::parse_address(text); },
       "HOST:PORT, [V6]:PORT or unix:PATH; may be given\n"
-      "several times (127.0.0.1:11300). There is no\n"
-      "authentication yet: mind who can reach it")
+      "several times (127.0.0.1:11300). Beyond this\n"
+      "machine --tokens is needed")
       .type_name("ADDR");
   add_value(
       command, "--http", options.http_listen,
@@ -282,6 +288,13 @@ void add_serve(CLI::App& app, int& exit_code) {
   add_value(command, "--http-name", options.http_names, parse_host_name,
             "A name of this server that HTTP requests may use\nas their host, besides localhost")
       .type_name("NAME");
+  add_value(command, "--tokens", options.tokens, parse_file,
+            "Ask each client for one of the tokens in this file,\n"
+            "as `carillon token new` makes them")
+      .type_name("FILE");
+  add_flag(command, "--allow-anonymous", options.allow_anonymous,
+           "Without --tokens, listen also where other machines\n"
+           "can reach the server: they may do all");
   add_value(command, "--socket-mode", options.access.mode, parse_mode,
             "Who may connect to the Unix socket, as for chmod\n(600; with --socket-group: 660)")
       .type_name("MODE");

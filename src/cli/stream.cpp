@@ -115,6 +115,20 @@ Stream Stream::connect(const server::Address& address, int interrupt_fd) {
   return stream;
 }
 
+Stream Stream::connect(const Endpoint& server, int interrupt_fd) {
+  const auto token = server.token();
+  const server::Address& address = server;
+  Stream stream = connect(address, interrupt_fd);
+  if (!token) return stream;
+  stream.send("auth " + *token + "\r\n");
+  const std::string reply = stream.read_line();
+  if (reply == "AUTHENTICATED") return stream;
+  if (reply == "NOT_AUTHENTICATED")
+    throw Failure(fmt::format("{} does not know the token", stream.peer()));
+  throw Failure(
+      fmt::format("{} takes no tokens: it answered {}", stream.peer(), reply.substr(0, 60)));
+}
+
 Stream::Stream(base::FileDescriptor fd, std::string peer)
     : fd_(std::move(fd)), peer_(std::move(peer)) {}
 

@@ -16,6 +16,7 @@
 #include <string_view>
 
 #include "base/file_descriptor.h"
+#include "cli/endpoint.h"
 #include "cli/exit_status.h"
 #include "cli/wait.h"
 #include "server/address.h"
@@ -37,6 +38,8 @@ class Stream {
   // Tries each address of the host's name, for up to 5 s each. `interrupt_fd` as in interrupt_on().
   // Throws Unavailable; if the address is on this machine, its text says how to start a server.
   static Stream connect(const server::Address& address, int interrupt_fd = -1);
+  // The same, and shows the server's token there. Throws Failure, too, if the server refuses it.
+  static Stream connect(const Endpoint& server, int interrupt_fd = -1);
 
   // Takes over `fd`, a connected stream socket. `peer` is the server's name in messages.
   Stream(base::FileDescriptor fd, std::string peer);

@@ -54,7 +54,7 @@ constexpr std::array<std::string_view, 17> kShown = {"name",
                                                      "current-waiting"};
 
 struct Request {
-  server::Address server;
+  Endpoint server;
   std::string action;
   std::string tube;
   std::string group;

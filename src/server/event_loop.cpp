@@ -47,7 +47,7 @@ bool is_ignored(int signal) {
 }  // namespace
 
 EventLoop::EventLoop(queue::Store& store, std::vector<ListeningSocket> sockets,
-                     const ServerOptions& options, queue::DiskStore* on_disk)
+                     const ServerOptions& options, queue::DiskStore* on_disk, Tokens* tokens)
     // Only this thread runs the context and touches its sockets. The threads that sync and that
     // read bodies post to it.
     : io_(BOOST_ASIO_CONCURRENCY_HINT_UNSAFE_IO),
@@ -56,6 +56,7 @@ EventLoop::EventLoop(queue::Store& store, std::vector<ListeningSocket> sockets,
       bodies_(store, [this] { asio::post(io_, [this] { on_bodies(); }); }),
       service_(engine_, store, bodies_, read_clocks, options.beanstalk,
                DiskSpace(options.data_dir, options.min_free_disk), on_disk),
+      tokens_(tokens),
       signals_(io_, SIGTERM, SIGINT, SIGUSR1),
       alarm_(io_),
       wall_clock_(io_, [this] { run_engine(0); }),
@@ -69,8 +70,8 @@ EventLoop::EventLoop(queue::Store& store, std::vector<ListeningSocket> sockets,
       commit_(store, options.sync, [this](const queue::CommitReport& report) {
         asio::post(io_, [this, report] { on_report(report); });
       }) {
-  // Under nohup SIGHUP is ignored, and a handler would undo that.
-  if (!is_ignored(SIGHUP)) signals_.add(SIGHUP);
+  // Under nohup SIGHUP is ignored, and a handler that ends the loop would undo that.
+  if (tokens_ != nullptr || !is_ignored(SIGHUP)) signals_.add(SIGHUP);
   for (ListeningSocket& socket : sockets) {
     const Speaks protocol = socket.speaks();
     acceptors_.push_back(std::make_unique<Acceptor>(
@@ -361,8 +362,9 @@ void EventLoop::on_stalled(Connection& connection, Awaits what) {
 void EventLoop::turned_away(Connection& connection, Stranger stranger) {
   const auto held_back = strangers_.pass(read_mono());
   if (!held_back) return;
-  const std::string_view what =
-      stranger == Stranger::kHttp ? "sent an HTTP request" : "sent unknown commands alone";
+  const std::string_view what = stranger == Stranger::kWrongToken ? "showed a wrong token"
+                                : stranger == Stranger::kHttp     ? "sent an HTTP request"
+                                                                  : "sent unknown commands alone";
   spdlog::warn(
       "closed the connection of {}, which {}: nothing of it was carried out ({} more such "
       "since the last line)",

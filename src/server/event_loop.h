@@ -53,9 +53,10 @@ namespace carillon::server {
 class EventLoop final : private Connection::Owner {
  public:
   // Takes up what the store holds. run() will serve `sockets`. Checkpoints are made of `on_disk`,
-  // which is the store itself, or null if the store is none on disk. Throws queue::StoreError.
+  // which is the store itself, or null if the store is none on disk. `tokens` are reloaded at
+  // SIGHUP; null: there are none, and SIGHUP ends the loop. Throws queue::StoreError.
   EventLoop(queue::Store& store, std::vector<ListeningSocket> sockets, const ServerOptions& options,
-            queue::DiskStore* on_disk = nullptr);
+            queue::DiskStore* on_disk = nullptr, Tokens* tokens = nullptr);
   virtual ~EventLoop();
 
   const queue::Engine& engine() const { return engine_; }
@@ -104,6 +105,7 @@ class EventLoop final : private Connection::Owner {
   void on_stalled(Connection& connection, Awaits what);
   void await_signal();
   void on_signal(int signal);
+  void reload_tokens();
 
   void end();
   void close_engine();
@@ -116,6 +118,7 @@ class EventLoop final : private Connection::Owner {
   queue::Engine engine_;
   BodyThread bodies_;
   Service service_;
+  Tokens* tokens_;
   boost::asio::signal_set signals_;
   Alarm alarm_;
   WallClockWatch wall_clock_;

@@ -1,4 +1,4 @@
-// EventLoop: what happens from a signal, or the failure of the store, to the end (event_loop.h).
+// EventLoop: what happens at a signal, and from the failure of the store to the end (event_loop.h).
 #include <spdlog/spdlog.h>
 
 #include <boost/system/error_code.hpp>
@@ -34,6 +34,10 @@ void EventLoop::on_signal(int signal) {
     service_.drain();
     return await_signal();
   }
+  if (signal == SIGHUP && tokens_ != nullptr) {
+    reload_tokens();
+    return await_signal();
+  }
   spdlog::info("stopping (SIG{}), with {} connections open", ::sigabbrev_np(signal),
                connections_.size());
   // A second SIGTERM or SIGINT ends the process at once. A second SIGHUP does not: a terminal that
@@ -41,6 +45,25 @@ void EventLoop::on_signal(int signal) {
   signals_.remove(SIGTERM);
   signals_.remove(SIGINT);
   stopping_ = true;
+}
+
+// Closes the connections whose token is gone. All are looked at in one turn, which takes a
+// millisecond for ten thousand: somebody has asked for it.
+void EventLoop::reload_tokens() {
+  try {
+    tokens_->reload();
+  } catch (const StartError& error) {
+    return spdlog::error("{}; the tokens stay as they were", error.what());
+  }
+  std::size_t closed = 0;
+  for (const auto& connection : open_connections()) {
+    if (connection->session().may_go_on()) continue;
+    ++closed;
+    connection->finish();
+    replying_.add(*connection);
+  }
+  spdlog::info("read {} tokens from {}; closed {} connections whose token is gone", tokens_->size(),
+               tokens_->path(), closed);
 }
 
 void EventLoop::end() {

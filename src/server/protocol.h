@@ -24,8 +24,8 @@
 
 namespace carillon::server {
 
-// Why a client is turned away: it does not speak the protocol of its port.
-enum class Stranger : std::uint8_t { kNobody, kHttp, kUnknownCommands };
+// Why a client is turned away: it does not speak the protocol of its port, or its token is none.
+enum class Stranger : std::uint8_t { kNobody, kHttp, kUnknownCommands, kWrongToken };
 
 class Protocol {
  public:
@@ -73,6 +73,10 @@ class Protocol {
   virtual bool mid_command() const = 0;
   // Returns true if the client has reserved jobs, or a checkpoint that it copies.
   virtual bool is_at_work() const = 0;
+
+  // Looks for the client's token again, after the tokens were reloaded. Returns false if the token
+  // is gone: the session is to be closed.
+  virtual bool may_go_on() = 0;
 
   // Counts anew what the session has of the memory of all connections. To be called when replies
   // were added or have left.

@@ -25,6 +25,7 @@
 #include "server/event_loop.h"
 #include "server/memory_reserve.h"
 #include "server/memory_shares.h"
+#include "server/tokens.h"
 
 namespace carillon::server {
 namespace {
@@ -146,12 +147,24 @@ void announce(const std::vector<Listening>& all, const ServerOptions& options) {
     (speaks == Speaks::kHttp ? http : beanstalk).push_back(address);
     spdlog::info("listening on {}{}", to_string(address), speaks == Speaks::kHttp ? " (HTTP)" : "");
     if (loopback) continue;
-    spdlog::warn(
-        "{} can be reached from other machines, and there is no authentication yet: whoever "
-        "reaches it may do all",
-        to_string(address));
+    spdlog::warn("{} can be reached from other machines, and {}", to_string(address),
+                 options.tokens ? "nothing is encrypted: whoever sees the traffic sees the tokens"
+                                : "asks for no token: whoever reaches it may do all");
   }
   if (options.on_listening) options.on_listening(beanstalk, http);
+}
+
+// A server that others can reach asks for tokens, unless it was told that it need not.
+void check_reach(const std::vector<ListeningSocket>& sockets, const ServerOptions& options) {
+  if (options.tokens || options.allow_anonymous) return;
+  for (const ListeningSocket& socket : sockets) {
+    if (socket.loopback()) continue;
+    throw StartError(fmt::format(
+        "{} can be reached from other machines, and whoever reaches it could read and delete all "
+        "jobs: ask for tokens with --tokens FILE (see `carillon token new --help`), or let "
+        "everybody in with --allow-anonymous",
+        to_string(socket.bound())));
+  }
 }
 
 }  // namespace
@@ -161,7 +174,10 @@ int run_server(const ServerOptions& options) {
   SignalsHeldBack signals;
   // Listens before the store is opened, so that early clients wait instead of being refused.
   std::vector<ListeningSocket> sockets = open_sockets(options);
+  check_reach(sockets, options);
   if (options.user) become(*options.user);
+  std::optional<Tokens> tokens;
+  if (options.tokens) tokens.emplace(*options.tokens);
 
   const std::size_t limit = raise_descriptor_limit();
   const DescriptorShares shares =
@@ -178,6 +194,7 @@ int run_server(const ServerOptions& options) {
   ServerOptions fitted = options;
   fitted.beanstalk.memory = memory.connections;
   fitted.beanstalk.reserve = &reserve;
+  fitted.beanstalk.tokens = tokens ? &*tokens : nullptr;
   fitted.engine.memory_is_short = [&reserve] { return reserve.is_used(); };
   fitted.engine.max_loaded = memory.loaded;
   fitted.engine.max_reserved = memory.reserved;
@@ -196,7 +213,7 @@ int run_server(const ServerOptions& options) {
     const auto on_disk = open_store(options.data_dir, options.sync, memory, shares.open_files);
     queue::Store& store = on_disk ? static_cast<queue::Store&>(*on_disk) : in_memory;
     const std::vector<Listening> listening = describe(sockets);
-    EventLoop loop(store, std::move(sockets), fitted, on_disk.get());
+    EventLoop loop(store, std::move(sockets), fitted, on_disk.get(), tokens ? &*tokens : nullptr);
     signals.release();
     log_start(options, loop.engine(), std::chrono::steady_clock::now() - start);
     announce(listening, options);

@@ -3,7 +3,7 @@
 //
 //   ServerOptions options;
 //   options.data_dir = "carillon-data";
-//   return run_server(options);          // until SIGTERM, SIGINT or SIGHUP
+//   return run_server(options);          // until SIGTERM or SIGINT
 //
 // One thread does everything but the slow syncs and the reads of bodies from the disk
 // (event_loop.h). The path of a put through it:
@@ -60,6 +60,10 @@ struct ServerOptions {
   // most kLongestTimeout.
   std::chrono::milliseconds stall_timeout{60'000};
   std::chrono::milliseconds idle_timeout{0};
+  // The file of the tokens of which each client must show one (tokens.h). None: nobody needs one.
+  std::optional<std::string> tokens;
+  // Without tokens, listen also where other machines can reach the server.
+  bool allow_anonymous = false;
   // The user to become once the sockets are bound.
   std::optional<std::string> user;
   // Called with the addresses once connections are served.
@@ -67,9 +71,10 @@ struct ServerOptions {
       on_listening;
 };
 
-// Returns the exit code of the process: 0 after SIGTERM, SIGINT or SIGHUP, 1 after a failed sync.
-// Throws StartError. After SIGUSR1 every put is answered DRAINING. Sets SIGPIPE to be ignored.
-// SIGHUP stays ignored if it was.
+// Returns the exit code of the process: 0 after SIGTERM or SIGINT, 1 after a failed sync. Throws
+// StartError. After SIGUSR1 every put is answered DRAINING. Sets SIGPIPE to be ignored.
+// At SIGHUP the tokens are read again. Without tokens SIGHUP is like SIGTERM, unless it was ignored
+// at the start.
 int run_server(const ServerOptions& options);
 
 }  // namespace carillon::server

@@ -22,6 +22,7 @@
 #include "server/memory_reserve.h"
 #include "server/metrics/histogram.h"
 #include "server/operations.h"
+#include "server/tokens.h"
 
 namespace carillon::server {
 
@@ -47,6 +48,8 @@ struct ServiceOptions {
   std::size_t max_stored = SIZE_MAX;
   // While it is used, puts and other commands that fill the queue are refused. Null: there is none.
   MemoryReserve* reserve = nullptr;
+  // What clients must show. Null: they need no token. It must outlive the service.
+  const Tokens* tokens = nullptr;
   // Whether the store outlives the process. If not, `stats` shows 0 as binlog-records-written.
   bool durable = true;
 };
@@ -76,6 +79,7 @@ struct Counters {
   std::uint64_t closed_stalled = 0;  // by the server, because the client stalled
   std::uint64_t closed_idle = 0;     // by the server, because the client sent no command
   std::uint64_t closed_foreign = 0;  // by the server, because the client speaks another protocol
+  std::uint64_t wrong_tokens = 0;    // shown by clients
 
   std::uint64_t& of(beanstalk::Verb verb) { return commands[static_cast<std::size_t>(verb)]; }
   std::uint64_t of(beanstalk::Verb verb) const { return commands[static_cast<std::size_t>(verb)]; }
@@ -101,6 +105,7 @@ class Service {
   // Returns what now() returned last.
   queue::Now last_now() const { return last_now_; }
   const ServiceOptions& options() const { return options_; }
+  const Tokens* tokens() const { return options_.tokens; }
   const Identity& identity() const { return identity_; }
   Counters& counters() { return counters_; }
   Leases& leases() { return leases_; }

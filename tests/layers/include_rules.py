@@ -58,7 +58,7 @@ IMPURE = set(
 # <boost/asio.hpp>. A layer that is not listed uses none.
 THIRD_PARTY = {
     "queue": {"boost", "rocksdb"},
-    "server": {"boost", "date", "fmt", "spdlog"},
+    "server": {"boost", "date", "fmt", "openssl", "spdlog"},
     "cli": {"boost", "CLI", "date", "fmt", "spdlog"},
 }
 

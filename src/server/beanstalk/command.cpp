@@ -39,6 +39,7 @@ constexpr std::array kPrefixes = {
     Prefix{"story-job ", Verb::kStoryJob},
     Prefix{"set-tube ", Verb::kSetTube, kMaxLongLine},
     Prefix{"name-client ", Verb::kNameClient},
+    Prefix{"auth ", Verb::kAuth},
     Prefix{"set-schedule ", Verb::kSetSchedule, kMaxLongLine},
     Prefix{"delete-schedule ", Verb::kDeleteSchedule},
     Prefix{"pause-schedule ", Verb::kPauseSchedule},
@@ -268,6 +269,9 @@ Form read_arguments(std::string_view rest, Command& c) {
     case Verb::kNameClient:
       c.tube = rest;
       return good_if(is_key(rest) && rest.size() <= queue::kMaxWorkerName);
+    case Verb::kAuth:
+      c.tube = rest;
+      return good_if(is_key(rest));
     case Verb::kPeekJob:
     case Verb::kShowJob:
       return good_if(read_job(rest, c) && c.options.empty());

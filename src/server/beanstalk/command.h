@@ -37,6 +37,9 @@ inline constexpr std::size_t kMaxLongLine = 1'024;
 // The most jobs of one put-jobs, reserve-jobs, delete-jobs or release-jobs.
 inline constexpr std::size_t kMaxBatch = 1'000;
 
+// How the reply begins to a command that the client's token does not allow.
+inline constexpr std::string_view kForbidden = "FORBIDDEN ";
+
 enum class Verb : std::uint8_t {
   kUnknown,
   kPut,
@@ -96,6 +99,7 @@ enum class Verb : std::uint8_t {
   kRetryJobs,
   kMoveJobs,
   kDueCounts,
+  kAuth,
   kQuit,
 };
 inline constexpr std::size_t kVerbs = static_cast<std::size_t>(Verb::kQuit) + 1;
@@ -125,7 +129,8 @@ struct Command {
   // is kCountedBad, because a body that is too big is swallowed then too.
   std::uint32_t bytes = 0;
   std::uint32_t bound = 0;  // kick, reserve-jobs
-  // These point into the line. name-client: `tube` is the name; so it is of a schedule.
+  // These point into the line. name-client, auth: `tube` is the name, or the token; so it is of a
+  // schedule.
   std::string_view tube;
   // Of a verb that names a job, the job's, if it has no id; stats-group: the group. As `tube`.
   std::string_view key;

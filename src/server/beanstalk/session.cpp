@@ -38,7 +38,10 @@ bool takes_memory(Verb verb) {
 }  // namespace
 
 Session::Session(Service& service)
-    : service_(service), client_(service.engine().connect()), memory_(service.memory()) {
+    : service_(service),
+      client_(service.engine().connect()),
+      caller_(service.tokens()),
+      memory_(service.memory()) {
   ++service_.counters().connections;
   ++service_.counters().total_connections;
 }
@@ -115,7 +118,11 @@ void Session::carry_out(const Command& command) {
   if (command.form == Form::kBad) return replies_.add(0, kBadFormat);
   if (command.verb == Verb::kUnknown) return replies_.add(0, "UNKNOWN_COMMAND\r\n");
   ++service_.counters().of(command.verb);
-  or_answer_failure([&] { dispatch(command); });
+  or_answer_failure([&] {
+    // Other forms are answered with an error, and change nothing.
+    const bool is_asked_for = service_.tokens() != nullptr && command.form == Form::kGood;
+    if (!is_asked_for || !is_forbidden(command)) dispatch(command);
+  });
 }
 
 void Session::dispatch(const Command& c) {
@@ -239,6 +246,8 @@ void Session::dispatch(const Command& c) {
     case Verb::kNameClient:
       engine.name_client(client_, c.tube);
       return replies_.add(0, "NAMED\r\n");
+    case Verb::kAuth:
+      return show_token(c.tube);
     case Verb::kQuit:
       return close();
     case Verb::kPut:

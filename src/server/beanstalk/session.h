@@ -21,6 +21,9 @@
 // which decides whether the body is kept or discarded, take_body() collects the body, and
 // finish_put() gives the job to the engine and adds the reply.
 //
+// Tokens. If the server has tokens, the client shows one with `auth` before all others. Each verb
+// says what the token must allow (rights.h): session_rights.cpp.
+//
 // Large bodies (more than queue::kBodyPiece bytes) go in pieces both ways. So a large body takes no
 // more memory than a piece, and no step takes long: take_piece(), go_on_sending().
 //
@@ -43,6 +46,7 @@
 #include "server/beanstalk/first_lines.h"
 #include "server/beanstalk/job_options.h"
 #include "server/beanstalk/job_page.h"
+#include "server/caller.h"
 #include "server/protocol.h"
 #include "server/service.h"
 
@@ -70,6 +74,7 @@ class Session final : public Protocol {
   // Also true while the rest of a body, or of a line that is too long, is next.
   bool mid_command() const override;
   bool is_at_work() const override;
+  bool may_go_on() override;
   void count_memory() override;
   void forget_memory() override { memory_.set(0); }
   std::string_view failure_reply() const override { return "INTERNAL_ERROR\r\n"; }
@@ -106,11 +111,17 @@ class Session final : public Protocol {
   void turn_away(Stranger stranger);
 
   void carry_out(const Command& command);
+  void show_token(std::string_view token);
+  bool is_forbidden(const Command& command);
+  std::string lacks_tubes(const Command& command, Reach reach);
+  std::string lacks_tube_of(queue::JobId id);
+  std::string lacks_watched();
   void dispatch(const Command& command);
   void begin_put(const Command& command);
   void begin_put_job(const Command& command);
   void keep_texts();
   void refuse_options(std::uint64_t bytes, std::string_view why);
+  void refuse_body(std::uint64_t bytes, std::string_view word, std::string_view why);
   queue::PutOrder put_order() const;
   void answer_put(const queue::PutOutcome& outcome);
   // Of cancel-job, patch-job and peek-job: the job that is named by its id or key, or none.
@@ -175,6 +186,7 @@ class Session final : public Protocol {
   void go_on_peeking();
   void list_tubes();
   void go_on_listing();
+  void go_on_choosing();
   void list_watched();
   void answer_kick();
   void checkpoint();
@@ -232,6 +244,8 @@ class Session final : public Protocol {
 
   Service& service_;
   queue::ClientId client_;
+  Caller caller_;
+  bool watched_are_allowed_ = false;  // by the token, as lacks_watched() has found
   FirstLines first_lines_;
   State state_ = State::kLine;
   bool input_ended_ = false;

@@ -104,7 +104,14 @@ void Session::begin_each(std::string_view data) {
 void Session::go_on_with_each() {
   EachJob& each = *each_;
   const std::span<const queue::JobId> rest = std::span(each.ids).subspan(each.next);
-  const std::span<const queue::JobId> ids = rest.first(std::min(rest.size(), kAtOnce));
+  if (!caller_.may_use_all_tubes() && !lacks_tube_of(rest.front()).empty()) {
+    each.answers.append(kForbidden).append(std::to_string(rest.front())).append(kEnd);
+    if (++each.next == each.ids.size()) answer_each();
+    return;
+  }
+  // A token of some tubes: the tube of each job is looked at.
+  const std::size_t at_once = caller_.may_use_all_tubes() ? kAtOnce : 1;
+  const std::span<const queue::JobId> ids = rest.first(std::min(rest.size(), at_once));
   const bool releases = put_.verb == Verb::kReleaseJobs;
   std::vector<queue::Outcome> outcomes;
   std::string_view failure = "INTERNAL_ERROR ";

@@ -53,6 +53,9 @@ void Session::change_jobs(const Command& c, ListOptionsOf of) {
     return replies_.add(0, "BAD_OPTION ", std::string_view(error.what()), kEnd);
   }
   if (options.to == c.tube) return replies_.add(0, "BAD_OPTION to: the jobs are in this tube\r\n");
+  if (const std::string why = options.to.empty() ? "" : caller_.lacks_tube(options.to);
+      !why.empty())
+    return replies_.add(0, kForbidden, std::string_view(why), kEnd);
   if (options.is_first && !service_.engine().tube_stats(service_.now(), c.tube))
     return answer_not_found();
   bulk_ = std::make_unique<queue::JobBulk>();

@@ -25,14 +25,33 @@ constexpr std::size_t kPageMemory = kPageBytes + 2 * std::size_t{kMostListedBody
 // The length of the list is answered first, and its items follow in the next steps.
 void Session::list_tubes() {
   const queue::TubeListSize size = service_.engine().list_tubes(client_);
+  left_ = size.tubes;
+  state_ = State::kListing;
+  if (!caller_.may_use_all_tubes()) {
+    body_ = kListHead;
+    return;
+  }
   const std::uint64_t bytes =
       kListHead.size() + size.tubes * (kItemHead.size() + 1) + size.name_bytes;
   replies_.add(0, "OK ", bytes, kEnd, kListHead);
-  left_ = size.tubes;
-  state_ = State::kListing;
+}
+
+// For a token of some tubes: the list is answered when its length is known.
+void Session::go_on_choosing() {
+  const auto names = service_.engine().next_tubes(client_);
+  if (!names) return list_tubes();  // too many were forgotten meanwhile
+  for (const std::string& name : *names)
+    if (caller_.may_use(name)) body_.append(kItemHead).append(name).append("\n");
+  left_ -= names->size();
+  const bool has_memory = may_hold(body_.size(), kOwnReplies);
+  if (left_ > 0 && has_memory) return;
+  state_ = State::kLine;
+  has_memory ? answer_yaml(0, body_) : answer_out_of_memory(kNoMemory);
+  body_ = {};
 }
 
 void Session::go_on_listing() {
+  if (!caller_.may_use_all_tubes()) return go_on_choosing();
   const auto names = service_.engine().next_tubes(client_);
   if (!names) return close();
   for (const std::string& name : *names) {

@@ -40,9 +40,13 @@ void Session::keep_texts() {
   }
 }
 
-// The reply stands in body_ until the body was discarded.
 void Session::refuse_options(std::uint64_t bytes, std::string_view why) {
-  body_.assign("BAD_OPTION ").append(why).append(kEnd);
+  refuse_body(bytes, "BAD_OPTION ", why);
+}
+
+// The reply stands in body_ until the body was discarded.
+void Session::refuse_body(std::uint64_t bytes, std::string_view word, std::string_view why) {
+  body_.assign(word).append(why).append(kEnd);
   swallow_and_answer(bytes, body_);
 }
 

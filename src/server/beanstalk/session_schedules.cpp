@@ -31,6 +31,12 @@ void Session::begin_set_schedule(const Command& c) {
   } catch (const std::invalid_argument& error) {
     return refuse_options(c.bytes, error.what());
   }
+  if (!caller_.may_use_all_tubes()) {
+    std::string why = caller_.lacks_tube(schedule_->tube);
+    const auto before = service_.engine().schedule(service_.now(), c.tube, 0);
+    if (why.empty() && before) why = caller_.lacks_tube(before->record.schedule.tube);
+    if (!why.empty()) return refuse_body(c.bytes, kForbidden, why);
+  }
   if (c.bytes > service_.options().max_job_size || c.bytes > queue::kMaxScheduleBody)
     return swallow_and_answer(c.bytes, "JOB_TOO_BIG\r\n");
   if (service_.is_out_of_memory() || !may_hold(c.bytes, kOwnBody)) {

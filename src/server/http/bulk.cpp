@@ -138,6 +138,8 @@ void change(Exchange& x, JobBulk::Action action, ListOptionsOf of) {
     fields.fault("to", "the jobs are in this tube");
   fields.finish();
   faults.throw_if_any();
+  x.require_tube(bulk.list.tube);
+  if (!bulk.to.empty()) x.require_tube(bulk.to);
   begin(x, std::move(bulk));
 }
 
@@ -153,6 +155,14 @@ std::uint64_t operation_id(const Exchange& x) {
 [[noreturn]] void throw_no_operation(std::uint64_t id) {
   throw Problem(kNotFound,
                 fmt::format("there is no operation {}; a restart of the server ends them", id));
+}
+
+const Operation& find_operation(const Exchange& x, std::uint64_t id) {
+  const Operation* const found = x.service().operations().find(id);
+  if (found == nullptr) throw_no_operation(id);
+  x.require_tube(found->bulk.list.tube);
+  if (!found->bulk.to.empty()) x.require_tube(found->bulk.to);
+  return *found;
 }
 
 void kick(Exchange& x, const std::shared_ptr<queue::Kick>& kick_of) {
@@ -198,16 +208,14 @@ void kick_tube(Exchange& x) {
 
 void answer_operation(Exchange& x) {
   const std::uint64_t id = operation_id(x);
-  const Operation* const found = x.service().operations().find(id);
-  if (found == nullptr) throw_no_operation(id);
-  x.answer(
-      {.body = json::serialize(json_of(id, *found)), .durable_at = x.engine().last_sequence()});
+  x.answer({.body = json::serialize(json_of(id, find_operation(x, id))),
+            .durable_at = x.engine().last_sequence()});
 }
 
 // What was changed stays so.
 void stop_operation(Exchange& x) {
   const std::uint64_t id = operation_id(x);
-  if (x.service().operations().find(id) == nullptr) throw_no_operation(id);
+  find_operation(x, id);
   x.service().operations().stop(id, x.now());
   x.answer({.status = 204, .durable_at = x.engine().last_sequence()});
 }

@@ -12,7 +12,10 @@
 namespace carillon::server::http {
 
 queue::JobId Exchange::job_id() const {
-  const std::string& text = names.front();
+  return job_id_of(names.front());
+}
+
+queue::JobId job_id_of(const std::string& text) {
   queue::JobId id = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
   if (error == std::errc() && end == text.data() + text.size() && id >= 1 && id <= queue::kLastId)
@@ -47,6 +50,11 @@ void Exchange::hold(std::size_t bytes) {
   if (held_ <= kOwnReplies || !is_short) return;
   service_.report_out_of_memory(server::kNoMemory);
   throw Problem(kNoMemory, std::string(server::kNoMemory));
+}
+
+void Exchange::require_tube(std::string_view tube) const {
+  if (std::string why = caller_.lacks_tube(tube); !why.empty())
+    throw Problem(kForbidden, std::move(why));
 }
 
 void Exchange::require_room() {

@@ -29,11 +29,15 @@
 #include <vector>
 
 #include "carillon/queue/engine.h"
+#include "server/caller.h"
 #include "server/http/reply.h"
 #include "server/http/request.h"
 #include "server/service.h"
 
 namespace carillon::server::http {
+
+// Returns the number of a job. Throws Problem if the text is none.
+queue::JobId job_id_of(const std::string& text);
 
 class Exchange {
  public:
@@ -45,8 +49,13 @@ class Exchange {
   // What it asks for.
   enum class Awaits : std::uint8_t { kNothing, kBody, kDelivery, kTurn };
 
-  Exchange(Service& service, queue::ClientId client, Request asked)
-      : request(std::move(asked)), service_(service), client_(client), now_(service.now()) {}
+  // The caller must outlive the exchange.
+  Exchange(Service& service, queue::ClientId client, const Caller& caller, Request asked)
+      : request(std::move(asked)),
+        service_(service),
+        client_(client),
+        caller_(caller),
+        now_(service.now()) {}
 
   const Request request;
   // The parts of the path that the route leaves open, in their order, decoded.
@@ -67,6 +76,10 @@ class Exchange {
   const std::string& use_tube();
   // Returns the JSON object that is the body; an empty one without a body. Throws Problem.
   boost::json::object object() const;
+  // Whether the caller's token is good for the tube. A function checks the tubes that the path does
+  // not name. The second one throws Problem.
+  bool may_use(std::string_view tube) const { return caller_.may_use(tube); }
+  void require_tube(std::string_view tube) const;
   // Throws Problem if the server takes no jobs now.
   void require_room();
 
@@ -102,6 +115,7 @@ class Exchange {
  private:
   Service& service_;
   queue::ClientId client_;
+  const Caller& caller_;
   queue::Now now_;
   std::optional<Reply> reply_;
   std::size_t held_ = 0;

@@ -91,7 +91,7 @@ void find_tubes(Exchange& x, const std::shared_ptr<TubeList>& list) {
   if (!names) return begin_tubes(x, list);  // too many were forgotten meanwhile
   list->left -= names->size();
   for (const std::string& name : *names)
-    if (name > list->page.after) list->names.insert(name);
+    if (name > list->page.after && x.may_use(name)) list->names.insert(name);
   // One more than the page has tells whether others follow.
   while (list->names.size() > list->page.size + 1) list->names.erase(std::prev(list->names.end()));
   if (list->left > 0) return x.later([list](Exchange& then) { find_tubes(then, list); });

@@ -27,6 +27,8 @@ struct ProblemKind {
 
 inline constexpr ProblemKind kBadRequest{400, "bad-request", "The request cannot be understood"};
 inline constexpr ProblemKind kBadField{400, "bad-field", "A field of the request is wrong"};
+inline constexpr ProblemKind kNoToken{401, "no-token", "The request needs a token"};
+inline constexpr ProblemKind kForbidden{403, "forbidden", "The token does not allow it"};
 inline constexpr ProblemKind kForeignPage{403, "foreign-page",
                                           "A page of another site has sent the request"};
 inline constexpr ProblemKind kNotFound{404, "not-found", "There is no such thing"};

@@ -4,7 +4,8 @@
 //   match.route->answer == &kick_job; match.names == {"17"}
 //
 // A pattern has the parts of a path. A part in braces stands for any text; what follows a colon
-// after it is a verb. Thread safety: pure.
+// after it is a verb. Each route declares what it needs of the caller's token; one that does not is
+// no Route. Thread safety: pure.
 #pragma once
 
 #include <span>
@@ -12,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "server/caller.h"
 #include "server/http/exchange.h"
 
 namespace carillon::server::http {
@@ -19,6 +21,7 @@ namespace carillon::server::http {
 struct Route {
   std::string_view method;
   std::string_view pattern;
+  Rights rights;
   void (*answer)(Exchange&);
 };
 

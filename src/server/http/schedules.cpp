@@ -192,7 +192,8 @@ void show_some(Exchange& x, const std::shared_ptr<ScheduleList>& list) {
   constexpr std::size_t kAtOnce = 4;
   for (std::size_t n = 0; n < kAtOnce && list->shown < list->names.size(); ++n) {
     const auto view = x.engine().schedule(x.now(), list->names[list->shown++], kTimesShown);
-    if (view) list->schedules.push_back(json_of(*view, false));
+    if (view && x.may_use(view->record.schedule.tube))
+      list->schedules.push_back(json_of(*view, false));
     x.hold(1 << 10);
   }
   if (list->shown < list->names.size())
@@ -211,7 +212,10 @@ void put_schedule(Exchange& x) {
   if (const std::string why = size_fault(x, schedule.body); !why.empty())
     throw Problem(kTooLarge, why);
   x.require_room();
-  const bool is_new = !x.engine().schedule(x.now(), name, 0);
+  const auto before = x.engine().schedule(x.now(), name, 0);
+  const bool is_new = !before;
+  x.require_tube(schedule.tube);
+  if (before) x.require_tube(before->record.schedule.tube);
   try {
     answer_with(x, is_new ? 201 : 200, x.engine().set_schedule(x.now(), name, schedule).durable_at);
   } catch (const std::invalid_argument& error) {

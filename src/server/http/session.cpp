@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <boost/asio/ip/address.hpp>
+#include <boost/beast/core/string.hpp>
 #include <stdexcept>
 #include <utility>
 
@@ -30,6 +31,8 @@ bool is_address(std::string_view host) {
   return !error;
 }
 
+constexpr std::string_view kChallenge = "Bearer realm=\"carillon\"";
+
 // Returns what follows the two slashes of an Origin.
 std::string_view host_of(std::string_view origin) {
   const std::size_t slashes = origin.find("//");
@@ -43,6 +46,7 @@ Session::Session(Service& service, const std::vector<std::string>& names)
       names_(names),
       client_(service.engine().connect()),
       memory_(service.memory()),
+      caller_(service.tokens()),
       reader_(kLargestRequest) {
   ++service_.counters().connections;
   ++service_.counters().total_connections;
@@ -149,20 +153,22 @@ void Session::take_request() {
     path_ = request.path;
     head_only_ = request.method == "HEAD";
     if (head_only_) request.method = "GET";
-    check_caller(request);
+    check_host(request);
     Match match = find_route(request.method, request.path);
+    check_token(request, match);
+    check_tube(match);
     if (request.method != "GET" && request.method != "DELETE" && !request.query.empty()) {
       throw Problem(kBadRequest, fmt::format("{}: a {} has no query; its body says what is meant",
                                              request.query.front().first, request.method));
     }
-    exchange_ = std::make_unique<Exchange>(service_, client_, std::move(request));
+    exchange_ = std::make_unique<Exchange>(service_, client_, caller_, std::move(request));
     exchange_->names = std::move(match.names);
     match.route->answer(*exchange_);
     go_on();
   });
 }
 
-void Session::check_caller(const Request& request) const {
+void Session::check_host(const Request& request) const {
   const std::string_view host = request.header("host");
   const std::string_view name = without_port(host);
   const bool is_known = name.empty() || name == "localhost" || is_address(name) ||
@@ -178,6 +184,62 @@ void Session::check_caller(const Request& request) const {
   const bool is_own_origin = origin.empty() || host_of(origin) == host;
   if (!is_own_site || !is_own_origin)
     throw Problem(kForeignPage, fmt::format("a page of {} has sent the request", origin));
+}
+
+void Session::check_token(const Request& request, const Match& match) {
+  const Rights rights = match.route->rights;
+  caller_.forget();
+  if (service_.tokens() == nullptr || rights.needs == Needs::kNothing) return;
+  const std::string_view header = request.header("authorization");
+  const std::size_t space = header.find(' ');
+  const bool is_bearer = boost::beast::iequals(header.substr(0, space), "bearer");
+  const std::string_view shown =
+      is_bearer && space != std::string_view::npos ? header.substr(space + 1) : std::string_view();
+  if (shown.empty()) {
+    throw Problem(kNoToken, "write a header \"Authorization: Bearer TOKEN\"")
+        .with("WWW-Authenticate", std::string(kChallenge));
+  }
+  if (!caller_.show(shown)) {
+    keep_alive_ = false;
+    ++service_.counters().wrong_tokens;
+    stranger_ = Stranger::kWrongToken;
+    throw Problem(kNoToken, "the server knows no such token")
+        .with("WWW-Authenticate", std::string(kChallenge) + ", error=\"invalid_token\"");
+  }
+  if (std::string why = caller_.lacks(rights); !why.empty()) {
+    throw Problem(kForbidden, std::move(why))
+        .with("WWW-Authenticate", fmt::format("{}, error=\"insufficient_scope\", scope=\"{}\"",
+                                              kChallenge, name_of(rights.needs)));
+  }
+}
+
+// Of what the first name of the path names. What is not there is left to the route's function.
+void Session::check_tube(const Match& match) {
+  if (caller_.may_use_all_tubes()) return;
+  queue::Engine& engine = service_.engine();
+  const auto require = [&](std::string_view tube) {
+    if (std::string why = caller_.lacks_tube(tube); !why.empty())
+      throw Problem(kForbidden, std::move(why));
+  };
+  const auto require_of_job = [&](queue::JobId id) {
+    if (const auto stats = engine.job_stats(service_.now(), id)) require(stats->tube);
+  };
+  switch (match.route->rights.reach) {
+    case Reach::kTube:
+      return require(match.names.front());
+    case Reach::kJob:
+      return require_of_job(job_id_of(match.names.front()));
+    case Reach::kLease:
+      if (const auto lease = service_.leases().find(match.names.front()))
+        require_of_job(lease->job);
+      return;
+    case Reach::kSchedule:
+      if (const auto found = engine.schedule(service_.now(), match.names.front(), 0))
+        require(found->record.schedule.tube);
+      return;
+    default:
+      return;
+  }
 }
 
 // Sends the reply, or gets what is needed for it.

@@ -8,6 +8,10 @@
 // - whose Host is a name, and not `localhost` or one that the server was given: a site may let its
 //   own name mean this machine (DNS rebinding).
 //
+// Tokens. If the server has tokens, each request shows one: `Authorization: Bearer TOKEN` (RFC
+// 6750). The route says what the token must allow (routes.h). A wrong token closes the connection,
+// so that each try costs a new one.
+//
 // Memory. A body is held as long as its request is answered. A request whose body is larger than
 // what there is memory for is refused, and the connection closes.
 //
@@ -22,9 +26,11 @@
 #include <string_view>
 #include <vector>
 
+#include "server/caller.h"
 #include "server/http/exchange.h"
 #include "server/http/problem.h"
 #include "server/http/request.h"
+#include "server/http/routes.h"
 #include "server/protocol.h"
 #include "server/service.h"
 
@@ -53,6 +59,7 @@ class Session final : public Protocol {
   Wants wants() const override;
   bool mid_command() const override;
   bool is_at_work() const override { return false; }
+  bool may_go_on() override { return caller_.look_again(); }
   void count_memory() override;
   void forget_memory() override { memory_.set(0); }
   std::string_view failure_reply() const override;
@@ -69,7 +76,9 @@ class Session final : public Protocol {
   void tell_of_the_end();
   void take_request();
   void look_at_size();
-  void check_caller(const Request& request) const;
+  void check_host(const Request& request) const;
+  void check_token(const Request& request, const Match& match);
+  void check_tube(const Match& match);
   void go_on();
   void work();
   // Calls `action`, and answers with what it throws.
@@ -82,6 +91,7 @@ class Session final : public Protocol {
   const std::vector<std::string>& names_;
   queue::ClientId client_;
   MemoryPool::Share memory_;
+  Caller caller_;
   RequestReader reader_;
   State state_ = State::kRequest;
   bool turn_over_ = false;

@@ -34,6 +34,7 @@ void tell_of_connections(Exposition& text, const Counters& counters) {
   text.sample({{"reason", "stalled"}}, counters.closed_stalled);
   text.sample({{"reason", "idle"}}, counters.closed_idle);
   text.sample({{"reason", "foreign"}}, counters.closed_foreign);
+  text.sample({{"reason", "token"}}, counters.wrong_tokens);
 }
 
 void tell_of_server(Exposition& text, Service& service, queue::Now now) {

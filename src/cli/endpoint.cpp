@@ -1,0 +1,38 @@
+// Endpoint: where its token comes from (endpoint.h).
+#include "cli/endpoint.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <fstream>
+
+#include "cli/error_text.h"
+#include "cli/exit_status.h"
+#include "server/beanstalk/command.h"
+
+namespace carillon::cli {
+
+std::optional<std::string> Endpoint::token() const {
+  std::string token;
+  std::string source = "the variable CARILLON_TOKEN";
+  if (token_file) {
+    source = *token_file;
+    std::ifstream file(*token_file);
+    if (!file) throw Failure(fmt::format("cannot read {}: {}", *token_file, error_text(errno)));
+    std::getline(file, token);
+    if (token.ends_with('\r')) token.pop_back();
+  } else if (const char* variable = std::getenv("CARILLON_TOKEN")) {
+    token = variable;
+    if (token.empty()) return std::nullopt;
+  } else {
+    return std::nullopt;
+  }
+  // The token is not shown: an error may end in a log.
+  if (!server::beanstalk::is_key(token))
+    throw Failure(
+        fmt::format("{} has no token: one word, as carillon token new prints it", source));
+  return token;
+}
+
+}  // namespace carillon::cli

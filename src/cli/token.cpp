@@ -1,0 +1,105 @@
+// `carillon token`: makes a token, and the line by which the server knows it.
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include "base/file_descriptor.h"
+#include "cli/arguments.h"
+#include "cli/commands.h"
+#include "cli/error_text.h"
+#include "cli/exit_status.h"
+#include "cli/output.h"
+#include "server/tokens.h"
+
+namespace carillon::cli {
+namespace {
+
+constexpr std::string_view kExamples = R"(Examples:
+  carillon token new --name ci --scope put,work --tube 'mail.*'
+      print a new token, and the line for the file of carillon serve --tokens
+  carillon token new --name ops --scope admin --file ./tokens > ops.token
+      append the line to the file, and print the token alone
+  kill -HUP PID
+      the server reads its file again
+
+The token is printed once; the file has only its SHA-256. Scopes: read looks at
+jobs and numbers; put makes, changes and cancels jobs, and sets schedules; work
+reserves jobs and ends them; admin does all. Clients show it by --token-file,
+the variable CARILLON_TOKEN, or over HTTP by Authorization: Bearer TOKEN.)";
+
+struct Request {
+  std::string action;
+  server::Token token;
+  std::optional<std::string> file;
+};
+
+std::string parse_action(std::string_view text) {
+  if (text == "new") return std::string(text);
+  throw std::invalid_argument(fmt::format("\"{}\": write new", text));
+}
+
+// A new file can be read by its owner alone.
+void append_line(const std::string& path, const std::string& line) {
+  const base::FileDescriptor fd(
+      ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600));
+  const std::string text = line + "\n";
+  if (!fd || ::write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
+    throw Failure(fmt::format("cannot write {}: {}", path, error_text(errno)));
+}
+
+void make(const Request& request) {
+  const std::string text = server::make_token();
+  const std::string line = server::token_line(request.token, text);
+  if (request.file) append_line(*request.file, line);
+  write_out(request.file ? text + "\n" : fmt::format("{}\n{}\n", text, line));
+}
+
+}  // namespace
+
+void add_token(CLI::App& app, int& exit_code) {
+  const auto request = std::make_shared<Request>();
+  CLI::App& command = add_subcommand(app, "token", kExamples);
+  server::Token& token = request->token;
+  add_value(command, "ACTION", request->action, parse_action, "").type_name("").required();
+  add_text(
+      command, "--name",
+      [&token](const std::string& text) {
+        token.name = parse_argument("--name", server::parse_token_name, text);
+      },
+      "Whose it is: for the file, and for refusals")
+      .type_name("NAME")
+      .required();
+  add_text(
+      command, "--scope",
+      [&token](const std::string& text) {
+        token.scopes = parse_argument("--scope", server::parse_scopes, text);
+      },
+      "One or more of read, put, work, admin, with commas")
+      .type_name("LIST")
+      .required();
+  add_text(
+      command, "--tube",
+      [&token](const std::string& text) {
+        token.tubes = parse_argument("--tube", server::parse_tube_patterns, text);
+      },
+      "The tubes it is good for, with commas; * stands for\nany text (all)")
+      .type_name("LIST");
+  add_text(
+      command, "--file", [request](const std::string& text) { request->file = text; },
+      "Append the line to this file")
+      .type_name("FILE");
+  when_parsed(command, [request, &exit_code] {
+    make(*request);
+    exit_code = kSuccess;
+  });
+}
+
+}  // namespace carillon::cli

@@ -1,0 +1,108 @@
+// Session: what the client's token allows (session.h).
+#include <string>
+#include <string_view>
+
+#include "server/beanstalk/job_options.h"
+#include "server/beanstalk/rights.h"
+#include "server/beanstalk/session.h"
+
+namespace carillon::server::beanstalk {
+namespace {
+
+constexpr std::string_view kEnd = "\r\n";
+
+// How many bytes of a body follow the line.
+std::uint64_t body_bytes(const Command& command) {
+  if (command.verb != Verb::kPatchJob) return command.bytes;
+  return body_bytes_in(command.options).value_or(0);
+}
+
+bool has_body(const Command& command) {
+  switch (command.verb) {
+    case Verb::kPut:
+    case Verb::kPutMs:
+    case Verb::kPutAt:
+    case Verb::kPutJob:
+    case Verb::kPutJobs:
+    case Verb::kDeleteJobs:
+    case Verb::kReleaseJobs:
+    case Verb::kFailJob:
+    case Verb::kSetSchedule:
+      return true;
+    case Verb::kPatchJob:
+      return body_bytes_in(command.options).has_value();
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+// A wrong token ends the connection, so that each try costs a new one.
+void Session::show_token(std::string_view token) {
+  watched_are_allowed_ = false;
+  if (caller_.show(token)) return replies_.add(0, "AUTHENTICATED\r\n");
+  ++service_.counters().wrong_tokens;
+  stranger_ = Stranger::kWrongToken;
+  replies_.add(0, "NOT_AUTHENTICATED\r\n");
+  close();
+}
+
+bool Session::may_go_on() {
+  watched_are_allowed_ = false;
+  return caller_.look_again();
+}
+
+// Answers the client, and returns true, if its token does not allow the command.
+bool Session::is_forbidden(const Command& command) {
+  const Rights rights = rights_of(command.verb);
+  std::string why = caller_.lacks(rights);
+  if (why.empty() && rights.needs != Needs::kNothing && !caller_.may_use_all_tubes())
+    why = lacks_tubes(command, rights.reach);
+  if (why.empty()) return false;
+  if (has_body(command)) {
+    refuse_body(body_bytes(command), kForbidden, why);
+  } else {
+    replies_.add(0, kForbidden, std::string_view(why), kEnd);
+  }
+  return true;
+}
+
+// What is not there is left to the command.
+std::string Session::lacks_tubes(const Command& command, Reach reach) {
+  queue::Engine& engine = service_.engine();
+  switch (reach) {
+    case Reach::kTube:
+      return caller_.lacks_tube(command.tube);
+    case Reach::kTubeInUse:
+      return caller_.lacks_tube(engine.tube_in_use(client_));
+    case Reach::kWatched:
+      return lacks_watched();
+    case Reach::kJob:
+      if (command.key.empty()) return lacks_tube_of(command.id);
+      return caller_.lacks_tube(engine.tube_in_use(client_));
+    case Reach::kSchedule: {
+      const auto found = engine.schedule(service_.now(), command.tube, 0);
+      return found ? caller_.lacks_tube(found->record.schedule.tube) : std::string();
+    }
+    default:
+      return {};
+  }
+}
+
+std::string Session::lacks_tube_of(queue::JobId id) {
+  const auto stats = service_.engine().job_stats(service_.now(), id);
+  return stats ? caller_.lacks_tube(stats->tube) : std::string();
+}
+
+// Only allowed tubes join those that the client watches: so what was found holds until the token
+// changes.
+std::string Session::lacks_watched() {
+  if (watched_are_allowed_) return {};
+  for (const auto& tube : service_.engine().watched(client_))
+    if (std::string why = caller_.lacks_tube(tube); !why.empty()) return why;
+  watched_are_allowed_ = true;
+  return {};
+}
+
+}  // namespace carillon::server::beanstalk

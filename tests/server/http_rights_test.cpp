@@ -1,0 +1,136 @@
+// What a token allows over HTTP, and what its description tells of it.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <string>
+
+#include "http_fixture.h"
+#include "server/http/routes.h"
+#include "server/http/web.h"
+#include "server/tokens.h"
+
+namespace carillon::server::http {
+namespace {
+
+std::string line_of(const std::string& text, const std::string& scopes, const std::string& tubes) {
+  Token token{.name = text, .scopes = parse_scopes(scopes), .tubes = {}};
+  if (!tubes.empty()) token.tubes = parse_tube_patterns(tubes);
+  return token_line(token, text) + "\n";
+}
+
+// Each token's text is its name.
+class HttpRights : public testing::Test {
+ protected:
+  ~HttpRights() override { ::unlink(path.c_str()); }
+
+  static std::string write_file(const std::string& path) {
+    std::ofstream(path) << line_of("reader", "read", "") + line_of("boss", "admin", "") +
+                               line_of("mailer", "read,put,work,admin", "mail");
+    ::chmod(path.c_str(), 0600);
+    return path;
+  }
+  // Returns the whole reply.
+  std::string ask(const std::string& method, const std::string& target, const std::string& token,
+                  const std::string& body = "") {
+    Session session(server.service, names);
+    std::string request = method + " " + target + " HTTP/1.1\r\nHost: localhost\r\n";
+    if (!token.empty()) request += "Authorization: Bearer " + token + "\r\n";
+    request += "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
+    do request.erase(0, session.receive(request, UINT64_MAX));
+    while (session.wants() == Protocol::Wants::kTurn);
+    return std::string(session.replies().sendable(UINT64_MAX));
+  }
+  int status(const std::string& method, const std::string& target, const std::string& token,
+             const std::string& body = "") {
+    return std::stoi(ask(method, target, token, body).substr(9, 3));
+  }
+
+  std::string path = write_file(testing::TempDir() + "http." + std::to_string(::getpid()));
+  Tokens tokens{path};
+  beanstalk::TestServer server{{.tokens = &tokens}};
+  std::vector<std::string> names;
+};
+
+TEST_F(HttpRights, ProbesAndDocumentsAreOpen) {
+  for (const char* const target : {"/healthz", "/readyz", "/docs", "/openapi.json"})
+    EXPECT_EQ(status("GET", target, ""), 200) << target;
+  for (const char* const target : {"/metrics", "/v1/stats", "/v1/tubes"})
+    EXPECT_EQ(status("GET", target, ""), 401) << target;
+}
+
+TEST_F(HttpRights, SaysHowToShowAToken) {
+  const std::string none = ask("GET", "/metrics", "");
+  EXPECT_NE(none.find("WWW-Authenticate: Bearer realm=\"carillon\"\r\n"), std::string::npos);
+  EXPECT_NE(none.find("/problems/no-token"), std::string::npos);
+  const std::string wrong = ask("GET", "/metrics", "rea");
+  EXPECT_NE(wrong.find("error=\"invalid_token\""), std::string::npos);
+  EXPECT_NE(wrong.find("Connection: close"), std::string::npos);
+  EXPECT_EQ(server.service.counters().wrong_tokens, 1u);
+}
+
+TEST_F(HttpRights, SaysWhichScopeIsMissing) {
+  const std::string reply = ask("POST", "/v1/tubes/mail/jobs", "reader", "x");
+  EXPECT_EQ(reply.substr(9, 3), "403");
+  EXPECT_NE(reply.find("error=\"insufficient_scope\", scope=\"put\""), std::string::npos);
+  EXPECT_NE(reply.find("lacks the scope put"), std::string::npos);
+  EXPECT_EQ(status("GET", "/metrics", "reader"), 200);
+  EXPECT_EQ(status("POST", "/v1/tubes/mail/jobs", "boss", "x"), 201);
+}
+
+TEST_F(HttpRights, ATokenOfSomeTubesIsGoodForTheseAlone) {
+  EXPECT_EQ(status("POST", "/v1/tubes/mail/jobs", "boss", "x"), 201);   // job 1
+  EXPECT_EQ(status("POST", "/v1/tubes/other/jobs", "boss", "x"), 201);  // job 2
+  EXPECT_EQ(status("POST", "/v1/tubes/other/jobs", "mailer", "x"), 403);
+  EXPECT_EQ(status("GET", "/v1/jobs/1", "mailer"), 200);
+  for (const char* const method : {"GET", "PATCH", "DELETE"})
+    EXPECT_EQ(status(method, "/v1/jobs/2", "mailer", method == std::string("PATCH") ? "{}" : ""),
+              403);
+  EXPECT_EQ(status("GET", "/v1/jobs/2/body", "mailer"), 403);
+  EXPECT_EQ(status("GET", "/v1/jobs/3", "mailer"), 404);
+  EXPECT_EQ(status("GET", "/metrics", "mailer"), 403);
+  EXPECT_EQ(status("POST", "/v1/jobs:cancel", "mailer", R"({"filter":{"tube":"other"}})"), 403);
+  EXPECT_EQ(status("POST", "/v1/jobs:move", "mailer", R"({"filter":{"tube":"mail"},"to":"other"})"),
+            403);
+  EXPECT_EQ(status("PUT", "/v1/schedules/s", "mailer", R"({"every":"1h","job":{"tube":"other"}})"),
+            403);
+  EXPECT_EQ(status("PUT", "/v1/schedules/s", "boss", R"({"every":"1h","job":{"tube":"other"}})"),
+            201);
+  EXPECT_EQ(status("GET", "/v1/schedules/s", "mailer"), 403);
+  const std::string tubes = ask("GET", "/v1/tubes", "mailer");
+  EXPECT_NE(tubes.find("\"mail\""), std::string::npos);
+  EXPECT_EQ(tubes.find("\"other\""), std::string::npos);
+}
+
+// A lease of a tube is ended by those alone whose token is good for the tube.
+TEST_F(HttpRights, ALeaseBelongsToTheTubeOfItsJob) {
+  ask("POST", "/v1/tubes/other/jobs", "boss", "x");
+  const std::string reply = ask("POST", "/v1/tubes/other:reserve", "boss", "{}");
+  const auto reserved = json::parse(reply.substr(reply.find("\r\n\r\n") + 4));
+  const std::string lease(reserved.at("jobs").at(0).at("lease").as_string());
+  EXPECT_EQ(status("POST", "/v1/leases/" + lease + ":ack", "mailer"), 403);
+  EXPECT_EQ(status("POST", "/v1/leases/" + lease + ":ack", "boss"), 204);
+}
+
+// An operation without a requirement of its own has the one of the whole document.
+TEST(OpenApi, TellsWhatEachRouteNeeds) {
+  const json::value api = json::parse(openapi_json());
+  EXPECT_EQ(api.at("components").at("securitySchemes").at("token").at("scheme"), "bearer");
+  for (const Route& route : routes()) {
+    std::string method(route.method);
+    for (char& c : method) c = static_cast<char>(c - 'A' + 'a');
+    const json::object& operation = api.at("paths").at(route.pattern).at(method).as_object();
+    const json::array* const asked =
+        operation.contains("security") ? operation.at("security").if_array() : nullptr;
+    ASSERT_NE(asked, nullptr) << route.method << " " << route.pattern;
+    if (route.rights.needs == Needs::kNothing) {
+      EXPECT_TRUE(asked->empty()) << route.pattern;
+    } else {
+      EXPECT_EQ(asked->at(0).at("token").at(0).as_string(), name_of(route.rights.needs))
+          << route.pattern;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace carillon::server::http

@@ -1,0 +1,135 @@
+// The verb auth, and what a token allows over the beanstalk protocol.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <string>
+
+#include "server/tokens.h"
+#include "test_server.h"
+
+namespace carillon::server::beanstalk {
+namespace {
+
+std::string line_of(const std::string& text, const std::string& scopes, const std::string& tubes) {
+  Token token{.name = text, .scopes = parse_scopes(scopes), .tubes = {}};
+  if (!tubes.empty()) token.tubes = parse_tube_patterns(tubes);
+  return token_line(token, text) + "\n";
+}
+
+// Each token's text is its name.
+class SessionRights : public testing::Test {
+ protected:
+  ~SessionRights() override { ::unlink(path.c_str()); }
+
+  static std::string write_file(const std::string& path) {
+    std::ofstream(path) << line_of("reader", "read", "") + line_of("producer", "put", "") +
+                               line_of("worker", "work", "") + line_of("boss", "admin", "") +
+                               line_of("mailer", "read,put,work,admin", "mail,mail.*");
+    ::chmod(path.c_str(), 0600);
+    return path;
+  }
+  std::string show(const std::string& token) { return client.say("auth " + token + "\r\n"); }
+
+  std::string path = write_file(testing::TempDir() + "rights." + std::to_string(::getpid()));
+  Tokens tokens{path};
+  TestServer server{{.tokens = &tokens}};
+  Client client{server};
+};
+
+TEST_F(SessionRights, WithoutATokenNothingButAuthAndQuit) {
+  EXPECT_EQ(client.say("put 0 0 60 5\r\nhello\r\nuse mail\r\n"),
+            "FORBIDDEN a token is needed\r\nFORBIDDEN a token is needed\r\n");
+  EXPECT_EQ(client.say("delete 1\r\nstats\r\n"),
+            "FORBIDDEN a token is needed\r\nFORBIDDEN a token is needed\r\n");
+  EXPECT_EQ(show("producer"), "AUTHENTICATED\r\n");
+  EXPECT_EQ(client.say("put 0 0 60 5\r\nhello\r\n"), "INSERTED 1\r\n");
+}
+
+TEST_F(SessionRights, AWrongTokenEndsTheConnection) {
+  EXPECT_EQ(client.say("auth produce\r\nput 0 0 60 1\r\nx\r\n"), "NOT_AUTHENTICATED\r\n");
+  EXPECT_EQ(client.session().wants(), Protocol::Wants::kNothing);
+  EXPECT_EQ(client.session().take_stranger(), Stranger::kWrongToken);
+  EXPECT_EQ(server.service.counters().wrong_tokens, 1u);
+}
+
+TEST_F(SessionRights, EachVerbNeedsItsScope) {
+  show("producer");
+  EXPECT_EQ(client.say("reserve\r\n"), "FORBIDDEN the token \"producer\" lacks the scope work\r\n");
+  EXPECT_EQ(client.say("peek-ready\r\n"),
+            "FORBIDDEN the token \"producer\" lacks the scope read\r\n");
+  EXPECT_EQ(client.say("kick 1\r\n"), "FORBIDDEN the token \"producer\" lacks the scope admin\r\n");
+  EXPECT_EQ(client.say("put 0 0 60 1\r\nx\r\n"), "INSERTED 1\r\n");
+  show("worker");
+  EXPECT_EQ(client.say("put 0 0 60 1\r\nx\r\n"),
+            "FORBIDDEN the token \"worker\" lacks the scope put\r\n");
+  EXPECT_EQ(client.say("reserve\r\ndelete 1\r\n"), "RESERVED 1 1\r\nx\r\nDELETED\r\n");
+  show("boss");
+  EXPECT_EQ(client.say("put 0 0 60 1\r\nx\r\nkick 1\r\n"), "INSERTED 2\r\nKICKED 0\r\n");
+}
+
+TEST_F(SessionRights, ATokenOfSomeTubesIsGoodForTheseAlone) {
+  Client other(server);
+  other.say("auth boss\r\nput 0 0 60 1\r\nx\r\n");
+  show("mailer");
+  const std::string refused = "FORBIDDEN the token \"mailer\" is not for the tube default\r\n";
+  EXPECT_EQ(client.say("put 0 0 60 1\r\nx\r\n"), refused);
+  EXPECT_EQ(client.say("use default\r\n"), refused);
+  EXPECT_EQ(client.say("reserve-with-timeout 0\r\n"), refused);
+  EXPECT_EQ(client.say("kick 1\r\n"), refused);
+  EXPECT_EQ(client.say("stats-tube default\r\n"), refused);
+  EXPECT_EQ(client.say("use mail\r\nput 0 0 60 1\r\ny\r\n"), "USING mail\r\nINSERTED 2\r\n");
+  EXPECT_EQ(client.say("watch mail\r\nignore default\r\nreserve\r\n"),
+            "WATCHING 2\r\nWATCHING 1\r\nRESERVED 2 1\r\ny\r\n");
+  EXPECT_EQ(client.say("watch mails\r\n"),
+            "FORBIDDEN the token \"mailer\" is not for the tube mails\r\n");
+  EXPECT_EQ(client.say("list-tubes\r\n"), "OK 11\r\n---\n- mail\n\r\n");
+}
+
+TEST_F(SessionRights, AJobsTubeCountsWhenItsIdNamesIt) {
+  Client other(server);
+  other.say("auth boss\r\nput 0 0 60 1\r\nx\r\nuse mail\r\nput 0 0 60 1\r\ny\r\n");
+  show("mailer");
+  const std::string refused = "FORBIDDEN the token \"mailer\" is not for the tube default\r\n";
+  for (const char* const command :
+       {"peek 1", "delete 1", "reserve-job 1", "kick-job 1", "stats-job 1", "show-job 1",
+        "story-job 1", "cancel-job 1", "touch 1", "bury 1 0", "release 1 0 0", "bury-job 1"})
+    EXPECT_EQ(client.say(std::string(command) + "\r\n"), refused) << command;
+  EXPECT_EQ(client.say("patch-job 1 body=1\r\nz\r\n"), refused);
+  EXPECT_EQ(client.say("fail-job 1 1\r\nz\r\n"), refused);
+  EXPECT_EQ(client.say("delete-jobs 3\r\n1 2\r\n"), "JOBS 2\r\nFORBIDDEN 1\r\nDELETED 2\r\n");
+  EXPECT_EQ(client.say("peek 7\r\n"), "NOT_FOUND\r\n");
+}
+
+TEST_F(SessionRights, ASecondTubeThatACommandNamesCountsToo) {
+  show("mailer");
+  EXPECT_EQ(client.say("use mail\r\nput 0 0 60 1\r\ny\r\n"), "USING mail\r\nINSERTED 1\r\n");
+  EXPECT_EQ(client.say("move-jobs mail to=default\r\n"),
+            "FORBIDDEN the token \"mailer\" is not for the tube default\r\n");
+  EXPECT_EQ(client.say("set-schedule s 1 every=1h tube=default\r\nx\r\n"),
+            "FORBIDDEN the token \"mailer\" is not for the tube default\r\n");
+  EXPECT_EQ(client.say("set-schedule s 1 every=1h tube=mail\r\nx\r\n"), "SCHEDULED\r\n");
+  EXPECT_EQ(client.say("list-schedules\r\n"),
+            "FORBIDDEN the token \"mailer\" is not for all tubes\r\n");
+  EXPECT_EQ(client.say("checkpoint\r\n"),
+            "FORBIDDEN the token \"mailer\" is not for all tubes\r\n");
+}
+
+TEST_F(SessionRights, AReloadLooksForTheTokenAgain) {
+  show("worker");
+  EXPECT_EQ(client.say("reserve\r\n"), "");
+  EXPECT_TRUE(client.session().may_go_on());
+  std::ofstream(path) << line_of("boss", "admin", "");
+  tokens.reload();
+  EXPECT_FALSE(client.session().may_go_on());
+}
+
+TEST(SessionWithoutTokens, TakesAnyTokenAndAsksForNone) {
+  TestServer server;
+  Client client(server);
+  EXPECT_EQ(client.say("auth any\r\nput 0 0 60 1\r\nx\r\n"), "AUTHENTICATED\r\nINSERTED 1\r\n");
+}
+
+}  // namespace
+}  // namespace carillon::server::beanstalk
