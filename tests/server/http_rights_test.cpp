@@ -114,7 +114,7 @@ TEST_F(HttpRights, ALeaseBelongsToTheTubeOfItsJob) {
 
 // An operation without a requirement of its own has the one of the whole document.
 TEST(OpenApi, TellsWhatEachRouteNeeds) {
-  const json::value api = json::parse(openapi_json());
+  const json::value api = json::parse(find_web_file("openapi.json")->text);
   EXPECT_EQ(api.at("components").at("securitySchemes").at("token").at("scheme"), "bearer");
   for (const Route& route : routes()) {
     std::string method(route.method);
