@@ -172,6 +172,9 @@ void check_reach(const std::vector<ListeningSocket>& sockets, const ServerOption
 int run_server(const ServerOptions& options) {
   std::signal(SIGPIPE, SIG_IGN);
   SignalsHeldBack signals;
+  const std::size_t limit = raise_descriptor_limit();
+  const DescriptorShares shares =
+      share_descriptors(limit, options.max_connections, options.data_dir.has_value());
   // Listens before the store is opened, so that early clients wait instead of being refused.
   std::vector<ListeningSocket> sockets = open_sockets(options);
   check_reach(sockets, options);
@@ -179,9 +182,6 @@ int run_server(const ServerOptions& options) {
   std::optional<Tokens> tokens;
   if (options.tokens) tokens.emplace(*options.tokens);
 
-  const std::size_t limit = raise_descriptor_limit();
-  const DescriptorShares shares =
-      share_descriptors(limit, options.max_connections, options.data_dir.has_value());
   if (shares.connections < options.max_connections) {
     spdlog::warn(
         "at most {} connections instead of {}: the process may have {} descriptors (see ulimit -n)",
