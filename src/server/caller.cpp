@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 namespace carillon::server {
 namespace {
 
@@ -35,8 +37,8 @@ bool Caller::show(std::string_view text) {
 
 bool Caller::look_again() {
   if (!token_) return true;
-  token_ = tokens_->find(token_->hash);
-  return token_ != nullptr;
+  const auto before = std::exchange(token_, tokens_->find(token_->hash));
+  return token_ && token_->scopes == before->scopes && token_->tubes == before->tubes;
 }
 
 bool Caller::may(Needs needs) const {

@@ -51,7 +51,8 @@ class Caller {
   bool show(std::string_view text);
   // The client shows no token (any more).
   void forget() { token_.reset(); }
-  // Looks for the token again, after the tokens were reloaded. Returns false if it has gone.
+  // Looks for the token again, after the tokens were reloaded. Returns false if it has gone, or has
+  // other scopes or tubes: what goes on was allowed by those before.
   bool look_again();
 
   // Without tokens everybody is known.

@@ -125,6 +125,16 @@ TEST_F(SessionRights, AReloadLooksForTheTokenAgain) {
   EXPECT_FALSE(client.session().may_go_on());
 }
 
+TEST_F(SessionRights, ATokenThatMayDoLessNowDoesNotGoOn) {
+  std::ofstream(path) << line_of("worker", "work,put", "mail");
+  tokens.reload();
+  show("worker");
+  EXPECT_TRUE(client.session().may_go_on());
+  std::ofstream(path) << line_of("worker", "work,put", "other");
+  tokens.reload();
+  EXPECT_FALSE(client.session().may_go_on());
+}
+
 TEST(SessionWithoutTokens, TakesAnyTokenAndAsksForNone) {
   TestServer server;
   Client client(server);

@@ -104,11 +104,6 @@ void Session::begin_each(std::string_view data) {
 void Session::go_on_with_each() {
   EachJob& each = *each_;
   const std::span<const queue::JobId> rest = std::span(each.ids).subspan(each.next);
-  if (!caller_.may_use_all_tubes() && !lacks_tube_of(rest.front()).empty()) {
-    each.answers.append(kForbidden).append(std::to_string(rest.front())).append(kEnd);
-    if (++each.next == each.ids.size()) answer_each();
-    return;
-  }
   // A token of some tubes: the tube of each job is looked at.
   const std::size_t at_once = caller_.may_use_all_tubes() ? kAtOnce : 1;
   const std::span<const queue::JobId> ids = rest.first(std::min(rest.size(), at_once));
@@ -118,9 +113,13 @@ void Session::go_on_with_each() {
   try {
     queue::Engine& engine = service_.engine();
     const queue::Now now = service_.now();
-    outcomes = releases ? engine.release_all(client_, now, ids, options_.priority,
-                                             options_.delay.value_or(0))
-                        : engine.remove_all(client_, now, ids);
+    if (!caller_.may_use_all_tubes() && !lacks_tube_of(ids.front()).empty()) {
+      failure = kForbidden;
+    } else {
+      outcomes = releases ? engine.release_all(client_, now, ids, options_.priority,
+                                               options_.delay.value_or(0))
+                          : engine.remove_all(client_, now, ids);
+    }
   } catch (const queue::StoreError& error) {
     service_.report_store_failure(error.what());
   } catch (const std::out_of_range&) {  // the delay still fitted in an earlier step

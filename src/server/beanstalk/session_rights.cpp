@@ -53,12 +53,20 @@ bool Session::may_go_on() {
   return caller_.look_again();
 }
 
-// Answers the client, and returns true, if its token does not allow the command.
+// Answers the client, and returns true, if its token does not allow the command, or if the store
+// fails while its tube is looked at. What belongs to the command is never read as the next one.
 bool Session::is_forbidden(const Command& command) {
   const Rights rights = rights_of(command.verb);
   std::string why = caller_.lacks(rights);
-  if (why.empty() && rights.needs != Needs::kNothing && !caller_.may_use_all_tubes())
-    why = lacks_tubes(command, rights.reach);
+  try {
+    if (why.empty() && rights.needs != Needs::kNothing && !caller_.may_use_all_tubes())
+      why = lacks_tubes(command, rights.reach);
+  } catch (const queue::StoreError& error) {
+    if (!has_body(command)) throw;
+    service_.report_store_failure(error.what());
+    swallow_and_answer(body_bytes(command), "INTERNAL_ERROR\r\n");
+    return true;
+  }
   if (why.empty()) return false;
   if (has_body(command)) {
     refuse_body(body_bytes(command), kForbidden, why);
