@@ -116,6 +116,15 @@ TEST_F(SessionRights, ASecondTubeThatACommandNamesCountsToo) {
             "FORBIDDEN the token \"mailer\" is not for all tubes\r\n");
 }
 
+TEST_F(SessionRights, AFailingStoreEndsNothingAndRunsNoBodyAsACommand) {
+  show("mailer");
+  EXPECT_EQ(client.say("use mail\r\nput 0 3600 60 1\r\ny\r\n"), "USING mail\r\nINSERTED 1\r\n");
+  server.store.records_fail = true;
+  EXPECT_EQ(client.say("delete-jobs 1\r\n1\r\n"), "JOBS 1\r\nINTERNAL_ERROR 1\r\n");
+  EXPECT_EQ(client.say("fail-job 1 14\r\nlist-tube-used\r\nuse mail\r\n"),
+            "INTERNAL_ERROR\r\nUSING mail\r\n");
+}
+
 TEST_F(SessionRights, AReloadLooksForTheTokenAgain) {
   show("worker");
   EXPECT_EQ(client.say("reserve\r\n"), "");

@@ -24,13 +24,14 @@
 
 namespace carillon::server::beanstalk {
 
-// A store whose appends, syncs, scans or reads of bodies fail, or whose bodies are not at hand,
-// while the test says so.
+// A store whose appends, syncs, scans or reads fail, of records or of bodies, or whose bodies are
+// not at hand, while the test says so.
 class BreakableStore : public queue::Store {
  public:
   bool appends_fail = false;
   int fail_after = -1;  // appends fail after so many more; -1: they do not
   bool scans_fail = false;
+  bool records_fail = false;
   bool bodies_fail = false;
   bool bodies_are_damaged = false;
   bool bodies_are_on_disk = false;
@@ -63,7 +64,10 @@ class BreakableStore : public queue::Store {
   std::string failure() const override { return failed_ ? "a table cannot be written" : ""; }
   void on_failure(const std::function<void()>& call) override { on_failure_ = call; }
   queue::Recovered recover() const override { return store_.recover(); }
-  std::optional<queue::JobRecord> find(queue::JobId id) const override { return store_.find(id); }
+  std::optional<queue::JobRecord> find(queue::JobId id) const override {
+    if (records_fail) throw queue::StoreError("input/output error");
+    return store_.find(id);
+  }
   std::string body(queue::JobId id, std::uint32_t piece = 0) const override {
     if (bodies_fail) throw queue::StoreError("input/output error");
     if (bodies_are_damaged) throw queue::StoreDamage("checksum mismatch");
