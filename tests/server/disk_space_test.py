@@ -9,11 +9,12 @@ import unittest
 
 import daemon
 from protocol_case import said
+from wire import Connection
 
 _NEWNS, _NEWUSER = 0x00020000, 0x10000000
 _REC_PRIVATE = 0x4000 | 0x40000
 _MIB = 1 << 20
-_BODY = b"x" * 60_000
+_BODY = os.urandom(60_000)  # the server stores bodies compressed
 _REFUSED = said(b"OUT_OF_MEMORY")
 _FAILED = said(b"INTERNAL_ERROR")
 
@@ -42,6 +43,14 @@ class DiskSpaceTest(unittest.TestCase):
         self.addCleanup(server.__exit__)
         return server
 
+    def put_until(self, client: Connection, done) -> None:
+        """Puts jobs until `done` is true for a reply. The server looks at the disk ten times a
+        second."""
+        end = time.monotonic() + 20
+        while not done(client.call(b"put 0 0 60 3", b"job")):
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.02)
+
     def test_with_little_space_only_puts_are_refused(self):
         server = self.start("--min-free-disk", "0")
         with server.connect() as client:
@@ -63,10 +72,10 @@ class DiskSpaceTest(unittest.TestCase):
         self.assertEqual(server.log().count("every put is refused"), 1, server.log())
 
     def test_a_full_disk_is_drained_after_a_restart(self):
-        if not _mount_small(self.directory.name, "192m"):
+        if not _mount_small(self.directory.name, "320m"):
             self.skipTest("a small file system cannot be mounted here")
         self.addCleanup(ctypes.CDLL(None).umount2, self.directory.name.encode(), 2)
-        flags = ("--min-free-disk", "64M")
+        flags = ("--min-free-disk", "128M")  # the default: less is too little for a late flush
         server = self.start(*flags)
         client = server.connect()
         ids = []
@@ -120,11 +129,9 @@ class DiskSpaceTest(unittest.TestCase):
         filler = self.directory.name + "/filler"
         with open(filler, "wb") as file:
             os.posix_fallocate(file.fileno(), 0, 150 * _MIB)
-        time.sleep(0.2)  # two periods of looking, so that the first put is refused already
-        self.assertEqual(client.call(b"put 0 0 60 5", b"while"), _REFUSED)
+        self.put_until(client, lambda reply: reply == _REFUSED)
         os.unlink(filler)
-        time.sleep(0.2)  # so that the first put is taken again
-        client.put(b"after")
+        self.put_until(client, lambda reply: reply != _REFUSED)
         self.assertIn("puts are taken again", server.log())
 
 
