@@ -103,6 +103,9 @@ class HistoryStore final : public queue::Store {
     std::string name;
     std::optional<queue::ScheduleRecord> after;
     queue::JobId put = 0;  // by the same append; 0: none
+    // That job as it was put. A later append may have changed or deleted it already.
+    queue::JobRecord job = {};
+    std::string body = {};
     // Before it, the job that the schedule had put last was there, and not buried.
     bool had_last_job = false;
   };

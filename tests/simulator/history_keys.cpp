@@ -141,12 +141,16 @@ void HistoryStore::note_schedules(const queue::Changes& changes) {
     const auto before = state_.schedules.find(change.name);
     const auto job = before == state_.schedules.end() ? state_.jobs.end()
                                                       : state_.jobs.find(before->second.last_job);
-    schedule_steps_.push_back(
-        {.append = last_,
-         .name = change.name,
-         .after = change.after,
-         .put = puts ? changes.jobs.front().after->id : 0,
-         .had_last_job = job != state_.jobs.end() && !job->second.record.buried()});
+    ScheduleStep step{.append = last_,
+                      .name = change.name,
+                      .after = change.after,
+                      .had_last_job = job != state_.jobs.end() && !job->second.record.buried()};
+    if (puts) {
+      step.job = *changes.jobs.front().after;
+      step.body = changes.jobs.front().body;
+      step.put = step.job.id;
+    }
+    schedule_steps_.push_back(std::move(step));
     schedule_changed_at_[change.name] = last_;
   }
 }

@@ -30,22 +30,34 @@ bool same_due_time(const JobRecord& one, const JobRecord& other) {
 
 // --- What is stored.
 
-// The job's record, which was changed now, is as the model has the job.
-void Model::follow_record(JobId id, queue::Now now) {
-  follow_all_but_due_time(id);
-  const Job& job = jobs_.at(id);
-  if (job.burial != 0) return;
-  const std::uint64_t due_ns = job.record.due * kNsPerMs;
-  if (due_ns < job.moment || due_ns - now.utc_ns + now.mono_ns < job.delay_end)
-    throw Violation("the record of job " + std::to_string(id) + " has another due time");
-}
-
-void Model::follow_all_but_due_time(JobId id) {
-  Job& job = jobs_.at(id);
+const JobRecord& Model::stored_record(JobId id) const {
   const auto found = history_.state().jobs.find(id);
   if (found == history_.state().jobs.end())
     throw Violation("job " + std::to_string(id) + " has no record");
-  const JobRecord& record = found->second.record;
+  return found->second.record;
+}
+
+// The job's record, which was changed now, is as the model has the job.
+void Model::follow_record(JobId id, queue::Now now) {
+  follow_record(stored_record(id), now);
+}
+
+void Model::follow_record(const JobRecord& record, queue::Now now) {
+  follow_all_but_due_time(record);
+  const Job& job = jobs_.at(record.id);
+  if (job.burial != 0) return;
+  const std::uint64_t due_ns = record.due * kNsPerMs;
+  if (due_ns < job.moment || due_ns - now.utc_ns + now.mono_ns < job.delay_end)
+    throw Violation("the record of job " + std::to_string(record.id) + " has another due time");
+}
+
+void Model::follow_all_but_due_time(JobId id) {
+  follow_all_but_due_time(stored_record(id));
+}
+
+void Model::follow_all_but_due_time(const JobRecord& record) {
+  const JobId id = record.id;
+  Job& job = jobs_.at(id);
   const auto differs = [id](const std::string& what) {
     throw Violation("the record of job " + std::to_string(id) + " has another " + what);
   };
@@ -61,7 +73,7 @@ void Model::follow_all_but_due_time(JobId id) {
   if (record.extras->expires != job.expires) differs("expiry");
   if (record.extras->at_expiry != job.at_expiry) differs("end at its expiry");
   if (record.extras->cancel_asked != job.cancel_asked) differs("cancel");
-  if (history_.state().stories.contains(id) == job.story.empty()) differs("story");
+  if (record.extras->has_story == job.story.empty()) differs("story");
   job.record = record;
 }
 

@@ -28,19 +28,18 @@ void Model::judge_own_steps(std::size_t end) {
 // A job that a schedule has put: due at a moment if it is for an occurrence, else now.
 void Model::add_scheduled(const HistoryStore::ScheduleStep& step) {
   const queue::Schedule& asked = step.after->schedule;
-  const auto& stored = history_.state().jobs.at(step.put);
   const std::string what = "job " + std::to_string(step.put) + " of the schedule " + step.name;
   if (step.put <= last_given_ || step.put <= last_told_)
     throw Violation(what + " has an id that was given before");
-  if (stored.body != asked.body) throw Violation(what + " has another body");
+  if (step.body != asked.body) throw Violation(what + " has another body");
   last_given_ = step.put;
   scheduled_.insert(step.put);
   Job job{.tube = asked.tube, .priority = asked.priority, .ttr = asked.ttr};
-  if (step.after->last_occurrence != 0) job.moment = stored.record.due * kNsPerMs;
-  if (job.moment == 0 && stored.record.due * kNsPerMs > times_.last.utc_ns + kSlack)
+  if (step.after->last_occurrence != 0) job.moment = step.job.due * kNsPerMs;
+  if (job.moment == 0 && step.job.due * kNsPerMs > times_.last.utc_ns + kSlack)
     throw Violation(what + " is not due now");
   add(step.put, std::move(job));
-  follow_record(step.put, times_.last);
+  follow_record(step.job, times_.last);
 }
 
 void Model::judge_schedule(const Case& c) {

@@ -11,9 +11,8 @@
 // must be ready kSlack after it; in between both is right. A moment is counted by the wall clock, a
 // delay by the monotonic one, however the wall clock is set (docs/queue.md#time).
 //
-// What a store holds is not its concern, except that a reply must agree with it: after each command
-// the records that were changed (HistoryStore) are those that the reply tells of, and have what the
-// client asked for.
+// After each command the records that were changed (HistoryStore) are those that the reply tells of,
+// and have what the client asked for.
 #pragma once
 
 #include <cstdint>
@@ -135,8 +134,7 @@ class Model {
 
   // For clients that look for something to do.
   std::size_t jobs() const { return jobs_.size(); }
-  // They are costly, so there are never many.
-  bool may_put_large_body() const;
+  bool may_put_large_body() const;  // they are costly, so there are never many
   std::optional<queue::JobId> any_job(Random& random) const;
   const std::set<queue::JobId>& held_by(ClientNumber client) const {
     return clients_.at(client).held;
@@ -345,8 +343,11 @@ class Model {
                   queue::Millis delay) const;
   Job as_put(const Case& c) const;
   static void revive(Job& job);
+  const queue::JobRecord& stored_record(queue::JobId id) const;  // throws Violation if none
   void follow_record(queue::JobId id, queue::Now now);
+  void follow_record(const queue::JobRecord& record, queue::Now now);  // as it was, or is
   void follow_all_but_due_time(queue::JobId id);
+  void follow_all_but_due_time(const queue::JobRecord& record);
   Is delayed(const Job& job, const Case& c) const;
   // After the wall clock was set, delayed jobs may have another order than that of their records.
   bool has_order(bool buried) const { return buried || clock_steps_ == 0; }

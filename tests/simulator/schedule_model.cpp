@@ -196,8 +196,7 @@ void ScheduleModel::judge_firing(const Entry& entry, const Step& step, UtcMs at,
     fail(step.name, "fires at a time that the clocks skip, " + when);
   if (asked.overlap != Overlap::kAllow && step.had_last_job)
     fail(step.name, "fires, and its last job is there");
-  const auto& job = history_.state().jobs.at(step.put);
-  const UtcMs due = job.record.due;
+  const UtcMs due = step.job.due;
   if (due < at || due > at + (asked.spread == 0 ? 0 : asked.spread - 1))
     fail(step.name, "puts a job that is due at " + std::to_string(due) + " for " + when);
 }
