@@ -77,7 +77,7 @@ class LargeBodiesTest(unittest.TestCase):
         waits.sort()
         # One body took seconds. A busy machine may let this test wait for a turn of its own.
         self.assertLess(waits[len(waits) * 99 // 100], 0.1)
-        self.assertLess(waits[-1], 1.0)
+        self.assertLess(waits[-1], 3.0)
         self.assertLess(highest_memory(server), 256 << 20)
 
     def test_nothing_is_left_of_one_that_a_kill_9_cut_off(self):
