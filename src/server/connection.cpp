@@ -210,8 +210,11 @@ void Connection::flush() {
 }
 
 void Connection::finish() {
+  const bool is_endless = session_->has_endless_reply();
   session_->close();
-  close_if_done();
+  if (!is_endless) return close_if_done();
+  flush();
+  if (!closed_) abort();
 }
 
 void Connection::abort() {

@@ -109,9 +109,13 @@ class Connection final : public std::enable_shared_from_this<Connection>,
   void checkpoint_made(const CheckpointResult& result);
 
   // The client has closed its half. What it sent before may not all be read yet.
-  void hung_up() { session_->end_of_input(); }
+  void hung_up() {
+    session_->end_of_input();
+    if (session_->wants() == Protocol::Wants::kNothing) owner_.wants_turn(*this);
+  }
 
-  // Takes no more commands, sends the replies that there are, and then closes the socket.
+  // Takes no more commands, sends the replies that there are, and then closes the socket. An
+  // endless reply ends with what the socket takes at once.
   void finish();
 
   // Closes the socket at once.

@@ -119,6 +119,7 @@ void EventLoop::turn() {
   close_stalled();
   service_.leases().look(service_.last_now());
   poll_checkpoint();
+  tell_listeners();
   deliver(read_mono() + kDeliverBudget);
   clock_steps_.observe(engine_);
   schedule_log_.observe(engine_, service_.last_now().mono_ns);
@@ -185,10 +186,11 @@ bool EventLoop::engine_has_work() const {
 std::optional<std::uint64_t> EventLoop::next_wakeup() const {
   const auto engine = engine_.next_wakeup();
   const auto stalls = stalls_.next_wakeup();
-  const auto soonest = engine && stalls ? std::min(engine, stalls) : engine ? engine : stalls;
+  const std::uint64_t soonest = std::min(
+      {engine.value_or(UINT64_MAX), stalls.value_or(UINT64_MAX), service_.feed().next_wakeup()});
   const bool waits_for_store = !waiting_for_store_.empty() || service_.operations().has_work();
   if (!service_.checkpoint().pending() && !waits_for_store) return soonest;
-  return std::min(read_mono() + kStorePollNs, soonest.value_or(UINT64_MAX));
+  return std::min(read_mono() + kStorePollNs, soonest);
 }
 
 void EventLoop::run_engine(std::uint64_t until_ns) {

@@ -89,6 +89,7 @@ class EventLoop final : private Connection::Owner {
   void close_stalled();
   void deliver(std::uint64_t until_ns);
   void poll_checkpoint();
+  void tell_listeners();
   void commit();
   void look_for_durable();
   void flush(std::uint64_t until_ns);

@@ -73,6 +73,10 @@ class Protocol {
   virtual bool mid_command() const = 0;
   // Returns true if the client has reserved jobs, or a checkpoint that it copies.
   virtual bool is_at_work() const = 0;
+  // Returns true if its last reply has no end, which only the end of the connection ends.
+  virtual bool has_endless_reply() const { return false; }
+  // Returns true if its client has read an endless reply so slowly that it has missed a part.
+  virtual bool has_fallen_behind() const { return false; }
 
   // Looks for the client's token again, after the tokens were reloaded. Returns false if the token
   // is gone: the session is to be closed.

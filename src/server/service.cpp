@@ -51,7 +51,8 @@ Service::Service(queue::Engine& engine, queue::Store& store, BodyQueue& bodies,
       checkpoint_(on_disk),
       memory_(options.memory),
       leases_(engine, memory_, identity_.id),
-      operations_(engine) {}
+      operations_(engine),
+      feed_(*this) {}
 
 std::size_t Service::free_memory() const {
   if (!is_out_of_memory()) return memory_.free();

@@ -16,6 +16,7 @@
 #include "server/bodies.h"
 #include "server/checkpoint_lease.h"
 #include "server/disk_space.h"
+#include "server/feed.h"
 #include "server/leases.h"
 #include "server/log_throttle.h"
 #include "server/memory_pool.h"
@@ -111,6 +112,8 @@ class Service {
   Leases& leases() { return leases_; }
   Operations& operations() { return operations_; }
   const Operations& operations() const { return operations_; }
+  Feed& feed() { return feed_; }
+  const Feed& feed() const { return feed_; }
   CheckpointLease& checkpoint() { return checkpoint_; }
   const CheckpointLease& checkpoint() const { return checkpoint_; }
   std::uint64_t started_ns() const { return started_ns_; }
@@ -173,6 +176,7 @@ class Service {
   MemoryPool memory_;
   Leases leases_;
   Operations operations_;
+  Feed feed_;
   // Of memory_, in the last turn in which the reserve was there.
   std::size_t used_with_reserve_ = 0;
   LogThrottle failures_;

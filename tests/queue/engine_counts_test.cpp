@@ -63,6 +63,26 @@ TEST(EngineLateness, CountsFromTheDueTimeToTheFirstWorker) {
   EXPECT_EQ(lateness().total, 7u);
 }
 
+TEST(EngineTotals, CountWhatHasHappenedToJobs) {
+  VirtualQueue queue(EngineOptions{});
+  Engine& engine = queue.engine();
+  const ClientId client = engine.connect();
+  engine.name_client(client, "host-7");
+  EXPECT_EQ(engine.name_of(client), "host-7");
+  const JobId first = queue.put(client, "a");
+  const JobId second = queue.put(client, "b", {.due_in = kDay});
+  engine.kick_job(queue.now(), second);
+  for (int i = 0; i < 2; ++i) queue.reserve(client);
+  engine.remove(client, queue.now(), first);
+  engine.fail(client, queue.now(), second, {.error = "no"});
+  const EngineTotals totals = engine.stats().totals;
+  EXPECT_EQ(totals.kicked, 1u);
+  EXPECT_EQ(totals.reserved, 2u);
+  EXPECT_EQ(totals.deleted, 1u);
+  EXPECT_EQ(totals.failed, 1u);
+  EXPECT_EQ(totals.dead, 0u);
+}
+
 TEST(EngineCounts, ReadyJobsThatAreNotLoadedCountAsReady) {
   VirtualQueue queue({.max_loaded_per_tube = 10, .step = 7});
   const ClientId client = queue.engine().connect();

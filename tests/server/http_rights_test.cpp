@@ -102,6 +102,27 @@ TEST_F(HttpRights, ATokenOfSomeTubesIsGoodForTheseAlone) {
   EXPECT_EQ(tubes.find("\"other\""), std::string::npos);
 }
 
+TEST_F(HttpRights, EventsTellNobodyOfOtherTubes) {
+  for (const char* const target : {"/v1/events", "/v1/history", "/v1/audit"}) {
+    EXPECT_EQ(status("GET", target, ""), 401) << target;
+    EXPECT_EQ(status("GET", target, "mailer"), 403) << target;
+    EXPECT_EQ(status("GET", target, "boss"), 200) << target;
+  }
+  EXPECT_EQ(status("GET", "/v1/audit", "reader"), 403);
+}
+
+TEST_F(HttpRights, TheAuditHasTheNamesOfTokensAndIsToldToAdministratorsAlone) {
+  ask("POST", "/v1/tubes/mail/jobs", "boss", "x");
+  EXPECT_EQ(status("POST", "/v1/tubes/mail:pause", "boss"), 204);
+  const std::string audit = ask("GET", "/v1/audit", "boss");
+  EXPECT_NE(audit.find(R"("who":"boss at ")"), std::string::npos) << audit;
+  const std::string all = "/v1/events?last_event_id=another-0";
+  EXPECT_NE(ask("GET", all, "boss").find("event: audit\n"), std::string::npos);
+  const std::string events = ask("GET", all, "reader");
+  EXPECT_NE(events.find("text/event-stream"), std::string::npos);
+  EXPECT_EQ(events.find("event: audit\n"), std::string::npos);
+}
+
 // A lease of a tube is ended by those alone whose token is good for the tube.
 TEST_F(HttpRights, ALeaseBelongsToTheTubeOfItsJob) {
   ask("POST", "/v1/tubes/other/jobs", "boss", "x");

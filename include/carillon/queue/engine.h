@@ -137,6 +137,7 @@ class Engine {
   // Gives the client a name, for the stories of the jobs that it reserves. It is cut after
   // kMaxWorkerName bytes.
   void name_client(ClientId client, std::string_view name);
+  const std::string& name_of(ClientId client) const;
   // Ends the client's waiting without a Delivery, and makes its reserved jobs ready, or delayed if
   // they were reserved before their time: up to 64 at once, the others in the next calls.
   void disconnect(ClientId client, Now now);

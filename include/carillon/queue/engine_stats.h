@@ -104,8 +104,22 @@ struct Lateness {
   }
 };
 
+// What has happened to jobs of all tubes since the engine was made, in jobs. Those that were put
+// are JobCounts::total.
+struct EngineTotals {
+  // A job counts as often as it is reserved.
+  std::uint64_t reserved = 0;
+  // Also by a cancel, an expiry, or the end of a reservation.
+  std::uint64_t deleted = 0;
+  // Attempts that have failed, as Engine::fail tells.
+  std::uint64_t failed = 0;
+  std::uint64_t dead = 0;
+  std::uint64_t kicked = 0;
+};
+
 struct EngineStats {
   JobCounts jobs;
+  EngineTotals totals;
   // How often a reserved job's ttr was over before its worker was done.
   std::uint64_t timeouts = 0;
   // Delayed jobs in memory that have become ready because they were due.

@@ -165,6 +165,7 @@ void Engine::State::finish_end(const PlannedEnd& end) {
   detach(job);
   if (end.after->buried()) {
     ++job.tube->head().deaths;
+    ++totals.dead;
     return drop_from_memory(job);
   }
   job.record = *end.after;

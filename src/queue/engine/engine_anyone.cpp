@@ -111,6 +111,7 @@ void Engine::State::add_removal(const JobRecord& record) {
 Tube& Engine::State::finish_removal(const JobRecord& record) {
   Tube& tube = tube_numbered(record.tube);
   ++tube.head().deletes;
+  ++totals.deleted;
   if (LoadedJob* job = loaded(record.id)) {
     detach(*job);
     drop_from_memory(*job);
@@ -198,6 +199,7 @@ Sequence Engine::State::kick(const std::vector<JobRecord>& records) {
   for (const JobChange& change : changes.jobs) after.push_back(*change.after);
   const Sequence sequence = append();
 
+  totals.kicked += after.size();
   for (std::size_t i = 0; i < after.size(); ++i) {
     const JobRecord& record = after[i];
     LoadedJob* job = loaded(record.id);

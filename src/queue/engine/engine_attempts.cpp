@@ -23,6 +23,10 @@ void Engine::name_client(ClientId id, std::string_view name) {
   state_->client(id).name = cut(name, kMaxWorkerName);
 }
 
+const std::string& Engine::name_of(ClientId id) const {
+  return state_->client(id).name;
+}
+
 FailOutcome Engine::fail(ClientId id, Now now, JobId job_id, const Failure& failure) {
   using Result = FailOutcome::Result;
   State& s = *state_;
@@ -46,6 +50,7 @@ FailOutcome Engine::fail(ClientId id, Now now, JobId job_id, const Failure& fail
     outcome.attempts = end.after->extras->attempts;
     outcome.delay = end.after->buried() ? 0 : end.after->delay;
   }
+  ++s.totals.failed;
   s.finish_end(end);
   s.serve(tube);
   s.forget_if_unreferenced(tube);

@@ -124,6 +124,7 @@ struct EngineMemory {
   std::uint64_t timeouts = 0;
   std::uint64_t fired = 0;
   Lateness lateness;
+  EngineTotals totals;
   std::uint64_t far_counts = 0;  // tubes that have one
 };
 

@@ -232,6 +232,7 @@ EngineStats Engine::stats() const {
   stats.timeouts = s.timeouts;
   stats.fired = s.fired;
   stats.lateness = s.lateness;
+  stats.totals = s.totals;
   stats.tubes = s.tube_order.size();
   stats.tubes_without_room = s.far_counts;
   return stats;

@@ -58,6 +58,7 @@ void Engine::State::hold(Client& client, LoadedJob& job) {
   ++job.history.reserves;
   job.tube->reserve(job.record.due);
   ++sums.reserved;
+  ++totals.reserved;
   const auto& limits = job.tube->head().limits;
   job.took_token = limits && limits->limiter.start(clock.mono());
   if (job.tube->is_lane()) {

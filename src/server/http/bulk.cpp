@@ -71,6 +71,9 @@ json::object json_of(std::uint64_t id, const Operation& operation) {
 void answer_bulk(Exchange& x, const JobBulk& bulk, std::string_view error = {}) {
   json::object told = json_of(bulk);
   if (!error.empty()) told["error"] = to_utf8(error);
+  if (bulk.dry_run) x.audited_as.clear();
+  x.outcome = error.empty() ? fmt::format("changed {}, left {}", bulk.changed, bulk.left)
+                            : fmt::format("changed {}, then: {}", bulk.changed, error);
   x.answer({.body = json::serialize(told), .durable_at = x.engine().last_sequence()});
 }
 
@@ -85,7 +88,9 @@ void go_on(Exchange& x, const std::shared_ptr<JobBulk>& bulk, std::uint64_t unti
   Operations& operations = x.service().operations();
   if (x.now().mono_ns < until_ns || operations.are_full())
     return x.later([bulk, until_ns](Exchange& then) { go_on(then, bulk, until_ns); });
+  if (bulk->dry_run) x.audited_as.clear();
   const std::uint64_t id = operations.begin(std::move(*bulk), x.now());
+  x.outcome = fmt::format("goes on as operation {}", id);
   x.answer({.status = 202,
             .body = json::serialize(json_of(id, *operations.find(id))),
             .headers = {{"Location", fmt::format("/v1/operations/{}", id)}},
@@ -138,6 +143,7 @@ void change(Exchange& x, JobBulk::Action action, ListOptionsOf of) {
     fields.fault("to", "the jobs are in this tube");
   fields.finish();
   faults.throw_if_any();
+  x.target = bulk.list.tube;
   x.require_tube(bulk.list.tube);
   if (!bulk.to.empty()) x.require_tube(bulk.to);
   begin(x, std::move(bulk));
@@ -168,6 +174,7 @@ const Operation& find_operation(const Exchange& x, std::uint64_t id) {
 void kick(Exchange& x, const std::shared_ptr<queue::Kick>& kick_of) {
   x.engine().kick(x.client(), x.now(), *kick_of);
   if (!kick_of->done) return x.later([kick_of](Exchange& then) { kick(then, kick_of); });
+  x.outcome = fmt::format("kicked {}", kick_of->kicked);
   x.answer({.body = json::serialize(json::object{{"kicked", kick_of->kicked}}),
             .durable_at = kick_of->durable_at});
 }

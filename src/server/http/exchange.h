@@ -47,7 +47,7 @@ class Exchange {
   using OnDelivery = std::function<void(Exchange&, const queue::Delivery&)>;
   using Step = std::function<void(Exchange&)>;
   // What it asks for.
-  enum class Awaits : std::uint8_t { kNothing, kBody, kDelivery, kTurn };
+  enum class Awaits : std::uint8_t { kNothing, kBody, kDelivery, kTurn, kEvents };
 
   // The caller must outlive the exchange.
   Exchange(Service& service, queue::ClientId client, const Caller& caller, Request asked)
@@ -60,6 +60,11 @@ class Exchange {
   const Request request;
   // The parts of the path that the route leaves open, in their order, decoded.
   std::vector<std::string> names;
+  // How the audit tells of the request: what it is called there (empty: not at all), what it works
+  // on, and what came of it. Without a function's own words it has names[0] and the status.
+  std::string audited_as;
+  std::string target;
+  std::string outcome;
 
   Service& service() { return service_; }
   const Service& service() const { return service_; }
@@ -95,6 +100,12 @@ class Exchange {
   // `then` is called in the next turn, when the store has room for another append.
   void later(Step then);
 
+  // The answer are the events of the feed that come after the one with this number, without an end.
+  void tell_events(std::uint64_t after) {
+    awaits_ = Awaits::kEvents;
+    awaited_ = after;
+  }
+
   // Counts so many bytes more that the function keeps until it has answered. Throws Problem if
   // there is no memory for them.
   void hold(std::size_t bytes);
@@ -107,6 +118,7 @@ class Exchange {
   // REQUIRES: awaits() what the names say.
   queue::JobId awaited_body() const { return awaited_; }
   queue::ClientId awaited_worker() const { return awaited_; }
+  std::uint64_t events_after() const { return awaited_; }
   // Throws Problem if there is no body because it is damaged.
   void body_came(const Body& body);
   void delivered(const queue::Delivery& delivery);
@@ -120,7 +132,7 @@ class Exchange {
   std::optional<Reply> reply_;
   std::size_t held_ = 0;
   Awaits awaits_ = Awaits::kNothing;
-  std::uint64_t awaited_ = 0;    // the body, or the worker
+  std::uint64_t awaited_ = 0;    // the body, the worker, or the event
   queue::JobId awaited_of_ = 0;  // the job
   OnBody on_body_;
   OnNoBody on_no_body_;

@@ -66,6 +66,7 @@ class Problem {
   }
 
   const ProblemKind& kind() const { return kind_; }
+  const std::string& detail() const { return detail_; }
   const std::vector<std::pair<std::string_view, std::string>>& headers() const { return headers_; }
   // The document, for the request of this path.
   std::string json(std::string_view path) const;

@@ -31,4 +31,9 @@ std::string head_of(const Reply& reply, bool keep_alive) {
   return head;
 }
 
+std::string_view head_of_events() {
+  return "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\n"
+         "X-Content-Type-Options: nosniff\r\nX-Accel-Buffering: no\r\nConnection: close\r\n\r\n";
+}
+
 }  // namespace carillon::server::http

@@ -29,4 +29,7 @@ struct Reply {
 // reply unless it is to be kept.
 std::string head_of(const Reply& reply, bool keep_alive);
 
+// The same for events without an end (text/event-stream), which the end of the connection ends.
+std::string_view head_of_events();
+
 }  // namespace carillon::server::http

@@ -23,6 +23,8 @@ struct Route {
   std::string_view pattern;
   Rights rights;
   void (*answer)(Exchange&);
+  // How the audit (feed.h) calls this action of an operator; empty: it is none.
+  std::string_view audited_as = {};
 };
 
 // All of them.
@@ -43,6 +45,11 @@ void answer_health(Exchange& x);
 void answer_readiness(Exchange& x);
 void answer_stats(Exchange& x);
 void answer_metrics(Exchange& x);
+
+// feed.cpp
+void tell_events(Exchange& x);
+void answer_history(Exchange& x);
+void answer_audit(Exchange& x);
 
 // documents.cpp
 void answer_openapi(Exchange& x);

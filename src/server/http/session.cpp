@@ -16,6 +16,9 @@ namespace carillon::server::http {
 
 namespace {
 
+// So many bytes of events may wait for a listener that is slow. It finds the others in the feed.
+constexpr std::size_t kMostUnread = 16 << 10;
+
 // Returns the name without the port: of localhost:11380, and of [::1]:11380.
 std::string_view without_port(std::string_view host) {
   if (host.starts_with('[')) {
@@ -59,6 +62,7 @@ Session::~Session() {
 void Session::close() {
   if (state_ == State::kClosed) return;
   if (exchange_) tell_of_the_end();
+  service_.feed().leave(client_);
   state_ = State::kClosed;
   exchange_.reset();
   --service_.counters().connections;
@@ -80,6 +84,10 @@ void Session::tell_of_the_end() {
 Protocol::Wants Session::wants() const {
   if (state_ == State::kClosed) return Wants::kNothing;
   if (state_ == State::kReading || state_ == State::kWaiting) return Wants::kDelivery;
+  if (state_ == State::kTelling) {
+    if (service_.feed().after(told_) == nullptr) return Wants::kDelivery;
+    return replies_.bytes() < kMostUnread ? Wants::kTurn : Wants::kRoom;
+  }
   if (replies_.bytes() > service_.max_unsent()) return Wants::kRoom;
   if (no_room_) return Wants::kStore;
   return turn_over_ || state_ == State::kWorking ? Wants::kTurn : Wants::kInput;
@@ -108,6 +116,10 @@ std::size_t Session::receive(std::string_view bytes, std::uint64_t until_ns) {
     if (!first && service_.now().mono_ns >= until_ns) {
       turn_over_ = true;
       break;
+    }
+    if (state_ == State::kTelling) {
+      tell_event();
+      continue;
     }
     if (state_ == State::kWorking || reader_.is_done()) {
       if (!service_.store_has_room()) {
@@ -163,6 +175,7 @@ void Session::take_request() {
     }
     exchange_ = std::make_unique<Exchange>(service_, client_, caller_, std::move(request));
     exchange_->names = std::move(match.names);
+    exchange_->audited_as = match.route->audited_as;
     match.route->answer(*exchange_);
     go_on();
   });
@@ -263,9 +276,34 @@ void Session::go_on() {
     state_ = State::kWorking;
     return;
   }
+  if (exchange_->awaits() == Exchange::Awaits::kEvents)
+    return begin_to_tell(exchange_->events_after());
   const auto reply = exchange_->take_reply();
+  if (reply) audit(reply->status < 300 ? "done" : std::to_string(reply->status));
   exchange_.reset();
   if (reply) send(*reply);
+}
+
+// The reply ends with the connection: so a client of HTTP/1.0 understands it, too.
+void Session::begin_to_tell(std::uint64_t after) {
+  exchange_.reset();
+  replies_.add(service_.engine().last_sequence(), head_of_events());
+  if (std::exchange(head_only_, false)) return close();
+  service_.feed().listen(client_);
+  state_ = State::kTelling;
+  told_ = std::max(after + 1, service_.feed().oldest()) - 1;
+}
+
+// Who may not ask for the audit is not told of it either.
+void Session::tell_event() {
+  const Feed::Event* const event = service_.feed().after(told_);
+  if (!event->is_audit || caller_.may(Needs::kAdmin))
+    replies_.add(event->durable_at, std::string_view(event->text));
+  told_ = event->number;
+}
+
+bool Session::has_fallen_behind() const {
+  return state_ == State::kTelling && service_.feed().has_dropped(told_);
 }
 
 void Session::work() {
@@ -297,6 +335,7 @@ void Session::deliver(const queue::Delivery& delivery) {
 void Session::end_of_input() {
   input_ended_ = true;
   if (state_ == State::kWaiting) service_.engine().stop_waiting(exchange_->awaited_worker());
+  if (state_ == State::kTelling) close();
 }
 
 void Session::checkpoint_made(const CheckpointResult&) {}
@@ -317,8 +356,22 @@ void Session::or_answer_problem(Action action) {
   }
 }
 
+void Session::audit(std::string_view outcome) {
+  if (!exchange_ || exchange_->audited_as.empty()) return;
+  const bool has_name = exchange_->target.empty() && !exchange_->names.empty();
+  const std::string& peer = service_.engine().name_of(client_);
+  const std::string_view token = caller_.token_name();
+  service_.feed().tell(
+      {.at = exchange_->now().utc_ns / 1'000'000,
+       .who = token.empty() ? peer : fmt::format("{} at {}", token, peer),
+       .action = exchange_->audited_as,
+       .target = has_name ? exchange_->names.front() : exchange_->target,
+       .outcome = exchange_->outcome.empty() ? std::string(outcome) : exchange_->outcome});
+}
+
 // What is not there may have gone by a change that is not durable yet: so the answer waits for it.
 void Session::refuse(const Problem& problem) {
+  audit(problem.detail());
   exchange_.reset();
   Reply reply{.status = problem.kind().status,
               .type = kProblemJson,

@@ -60,6 +60,8 @@ class Session final : public Protocol {
   bool mid_command() const override;
   bool is_at_work() const override { return false; }
   bool may_go_on() override { return caller_.look_again(); }
+  bool has_endless_reply() const override { return state_ == State::kTelling; }
+  bool has_fallen_behind() const override;
   void count_memory() override;
   void forget_memory() override { memory_.set(0); }
   std::string_view failure_reply() const override;
@@ -70,6 +72,7 @@ class Session final : public Protocol {
     kReading,  // a body for the reply is being read
     kWaiting,  // a job is waited for
     kWorking,  // a part of the request was carried out, and the next one is next
+    kTelling,  // the reply has no end: events of the feed
     kClosed,
   };
 
@@ -81,9 +84,14 @@ class Session final : public Protocol {
   void check_tube(const Match& match);
   void go_on();
   void work();
+  void begin_to_tell(std::uint64_t after);
+  // Of the next event. REQUIRES: the feed has one.
+  void tell_event();
   // Calls `action`, and answers with what it throws.
   template <class Action>
   void or_answer_problem(Action action);
+  // Tells the audit of the request that has just been carried out, or refused.
+  void audit(std::string_view outcome);
   void refuse(const Problem& problem);
   void send(const Reply& reply);
 
@@ -96,6 +104,7 @@ class Session final : public Protocol {
   State state_ = State::kRequest;
   bool turn_over_ = false;
   bool no_room_ = false;
+  std::uint64_t told_ = 0;              // while kTelling: the number of the last event
   std::unique_ptr<Exchange> exchange_;  // of the request that is being answered
   std::string path_;                    // of this request
   bool head_only_ = false;              // its method is HEAD

@@ -156,6 +156,23 @@ void Scrape::tell_of_times(Exposition& text) const {
   }
 }
 
+std::optional<queue::Millis> Scrape::oldest_ready_age() const {
+  const queue::UtcMs now = now_.utc_ns / 1'000'000;
+  std::optional<queue::Millis> oldest;
+  for (const SeenTube& tube : tubes_) {
+    if (!tube.ready_since) continue;
+    oldest = std::max(oldest.value_or(0), now - std::min(now, *tube.ready_since));
+  }
+  return oldest;
+}
+
+std::optional<queue::UtcMs> Scrape::next_due() const {
+  std::optional<queue::UtcMs> next;
+  for (const SeenTube& tube : tubes_)
+    if (tube.next_due) next = std::min(next.value_or(*tube.next_due), *tube.next_due);
+  return next;
+}
+
 std::string Scrape::text(Exposition::Format format) const {
   const queue::EngineStats all = service_.engine().stats();
   Exposition text(format);

@@ -32,6 +32,10 @@ class Scrape {
   bool look();
   // As of now.
   std::string text(Exposition::Format format) const;
+  // Of the ready job that was due first, in ms; none if no ready job was seen.
+  std::optional<queue::Millis> oldest_ready_age() const;
+  // When the first delayed job is due; none if none was seen.
+  std::optional<queue::UtcMs> next_due() const;
 
  private:
   struct SeenTube {
