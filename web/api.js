@@ -16,27 +16,38 @@ export class Problem extends Error {
 
 let asking = null;  // one question for all requests that wait for the token
 
-export async function api(method, path, body, type = "application/json") {
-  const headers = {};
+async function contentOf(reply) {
+  const text = await reply.text();
+  const isJson = (reply.headers.get("Content-Type") || "").includes("json");
+  return isJson && text ? JSON.parse(text) : text;
+}
+
+// Returns the answer as it comes; `options` are those of fetch().
+export async function open(method, path, options = {}) {
+  const headers = { ...options.headers };
   const token = sessionStorage.getItem(TOKEN);
   if (token) headers.Authorization = `Bearer ${token}`;
-  if (body !== undefined) headers["Content-Type"] = type;
   let reply;
   try {
-    reply = await fetch(path, { method, headers, body: body && JSON.stringify(body) });
+    reply = await fetch(path, { ...options, method, headers });
   } catch {
     throw new Problem(0, "The server does not answer.");
   }
   if (reply.status === 401) {
     asking ??= askForToken(Boolean(token)).finally(() => { asking = null; });
     sessionStorage.setItem(TOKEN, await asking);
-    return api(method, path, body, type);
+    return open(method, path, options);
   }
-  const text = await reply.text();
-  const isJson = (reply.headers.get("Content-Type") || "").includes("json");
-  const got = isJson && text ? JSON.parse(text) : text;
-  if (!reply.ok) throw new Problem(reply.status, got.detail || `The server says ${reply.status}.`);
-  return { status: reply.status, body: got, location: reply.headers.get("Location") };
+  if (reply.ok) return reply;
+  const { detail } = await contentOf(reply);
+  throw new Problem(reply.status, detail || `The server says ${reply.status}.`);
+}
+
+export async function api(method, path, body, type = "application/json") {
+  const reply = await open(method, path, body === undefined ? {} :
+    { headers: { "Content-Type": type }, body: JSON.stringify(body) });
+  return { status: reply.status, body: await contentOf(reply),
+    location: reply.headers.get("Location") };
 }
 
 export const get = async (path) => (await api("GET", path)).body;

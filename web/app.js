@@ -2,6 +2,7 @@
 import { Problem } from "./api.js";
 import { clock, h, swap } from "./dom.js";
 import { live } from "./live.js";
+import { showAudit } from "./audit.js";
 import { showDead } from "./dead.js";
 import { showJob } from "./job.js";
 import { showJobs } from "./jobs.js";
@@ -17,6 +18,7 @@ const PAGES = {
   "": ["Overview", showOverview], wheel: ["Wheel", showWheel], tubes: ["Tubes", showTubes],
   jobs: ["Jobs", showJobs], job: ["Find a job", showJob], dead: ["Dead", showDead],
   schedules: ["Schedules", showSchedules], limits: ["Limits", showLimits],
+  audit: ["Audit", showAudit],
 };
 
 const main = document.getElementById("main");

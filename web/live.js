@@ -1,84 +1,148 @@
-// What changes by itself: a sample of the server each second, and whether it answers.
+// What changes by itself: a sample of the server each second, the actions of operators, and whether
+// it answers.
 //
-//   live.addEventListener("sample", () => draw(live.samples));
+//   live.addEventListener("sample", () => draw(live.series((sample) => sample.rates.put)));
 //
-// A sample has the server's stats, its rates per second since the sample before, and the lateness
-// of the jobs of the last ten seconds; null is a second without an answer.
-import { get } from "./api.js";
+// Samples are those of /v1/events (docs/http.md); those of before come from /v1/history. If the
+// server has no events for this page, as its token is not for all tubes, as too many listen, or as
+// something on the way holds them back, it is asked for its counts every other second instead.
+import { get, open, Problem } from "./api.js";
 
-const KEPT = 300;
-const WINDOW_MS = 10_000;
+const KEPT_S = 300;
+const SILENCE_MS = 6_000;  // there is an event each second
+const REFUSALS = [403, 404, 503];
+const POLLS = 30;  // before events are tried again
 
-// Reads the text that is for Prometheus: { name: [[labels, value], ...] }.
-function parseMetrics(text) {
-  const metrics = {};
-  for (const line of text.split("\n")) {
-    const parts = /^([a-z_]+)(?:\{(.*)\})? (\S+)/.exec(line);
-    if (parts) (metrics[parts[1]] ??= []).push([parts[2] || "", Number(parts[3])]);
+const seconds = (n) => new Promise((resolve) => setTimeout(resolve, n * 1000));
+
+// Returns when somebody may look at the page. One that nobody sees holds no connection: a browser
+// has only six for one server.
+const isSeen = () => new Promise((resolve) => {
+  if (!document.hidden) return resolve();
+  document.addEventListener("visibilitychange", () => resolve(), { once: true });
+});
+
+// Calls `take` with each event: { id, event, data }.
+async function read(reply, take, heard) {
+  const reader = reply.body.pipeThrough(new TextDecoderStream()).getReader();
+  for (let rest = ""; ;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    heard();
+    const events = (rest + value).split("\n\n");
+    rest = events.pop();
+    for (const lines of events) {
+      take(Object.fromEntries(lines.split("\n").map((line) => {
+        const colon = line.indexOf(": ");
+        return [line.slice(0, colon), line.slice(colon + 2)];
+      })));
+    }
   }
-  return metrics;
-}
-
-const values = (metrics, name) => (metrics[name] || []).map(([, value]) => value);
-const sum = (metrics, name) => values(metrics, name).reduce((all, value) => all + value, 0);
-
-const bucketsOf = (metrics) => (metrics.carillon_job_lateness_seconds_bucket || []).map(
-  ([labels, value]) => [Number(/le="([^"]*)"/.exec(labels)[1].replace("+Inf", "Infinity")), value]);
-
-// Returns the bound of the first bucket that holds such a part of what came between the two.
-function quantile(before, after, part) {
-  const came = after.map(([bound, n], at) => [bound, n - (before[at]?.[1] ?? 0)]);
-  const all = came.at(-1)?.[1];
-  return all ? came.find(([, n]) => n >= all * part)[0] : null;
 }
 
 class Live extends EventTarget {
   samples = [];
+  server = null;         // its stats, as of when it was met
   state = "connecting";  // answers, lost
   restarted = null;      // when the server was seen to be another one
+  id = "";               // of the last event
+  polls = 0;             // left to do before events are tried
 
-  start() {
-    this.turn();
-  }
-
-  async turn() {
-    const began = performance.now();
-    try {
-      const [stats, text] = await Promise.all([get("/v1/stats"), get("/metrics")]);
-      this.take(stats, parseMetrics(text));
-      this.setState("answers");
-    } catch (problem) {
-      this.keep(null);
-      this.setState("lost", problem.message);
+  async start() {
+    for (;;) {
+      await isSeen();
+      try {
+        await (this.polls ? this.poll() : this.listen());
+      } catch (problem) {
+        if (!(problem instanceof Problem)) throw problem;
+        if (REFUSALS.includes(problem.status)) this.polls = POLLS;
+        else this.setState("lost", problem.message);
+      }
+      await seconds(this.state === "lost" ? 1 : this.polls ? 2 : 0);
     }
-    this.dispatchEvent(new Event("sample"));
-    // A server with ten thousand tubes has long metrics: it is asked less often.
-    const took = performance.now() - began;
-    setTimeout(() => this.turn(), Math.max(1000 - took, 4 * took, 50));
   }
 
-  take(stats, metrics) {
-    const now = { at: performance.now(), stats, puts: sum(metrics, "carillon_puts_total"),
-      fired: sum(metrics, "carillon_jobs_fired_total"),
-      deleted: sum(metrics, "carillon_jobs_deleted_total"), buckets: bucketsOf(metrics),
-      oldest: Math.max(-1, ...values(metrics, "carillon_oldest_ready_age_seconds")) };
+  // Goes on until the stream ends, or nobody sees the page.
+  async listen() {
+    if (!this.id) await this.remember();
+    const stop = new AbortController();
+    let silence = 0, heard = false;
+    const wait = () => {
+      clearTimeout(silence);
+      silence = setTimeout(() => stop.abort(), SILENCE_MS);
+    };
+    const hide = () => document.hidden && stop.abort();
+    document.addEventListener("visibilitychange", hide);
+    wait();
+    try {
+      const reply = await open("GET", "/v1/events", { signal: stop.signal,
+        headers: this.id ? { "Last-Event-ID": this.id } : {} });
+      await read(reply, (event) => this.take(event), () => { heard = true; wait(); });
+    } catch (problem) {
+      if (problem.status) throw problem;
+    } finally {
+      clearTimeout(silence);
+      document.removeEventListener("visibilitychange", hide);
+    }
+    if (document.hidden) return;
+    if (stop.signal.aborted && !heard) throw new Problem(404, "No event has come.");
+    throw new Problem(0, "The server does not answer.");
+  }
+
+  async remember() {
+    const { samples } = await get("/v1/history");
+    this.samples = samples;
+  }
+
+  take({ id, event, data }) {
+    const process = id.split("-")[0];
+    if (process !== this.id.split("-")[0]) this.meet(Boolean(this.id));
+    this.id = id;
+    this.setState("answers");
+    const told = JSON.parse(data);
+    if (event === "stats") this.keep(told);
+    else this.dispatchEvent(new CustomEvent("audit", { detail: told }));
+  }
+
+  async meet(isOther) {
+    if (isOther) this.restarted = new Date();
+    this.server = await get("/v1/stats").catch(() => this.server);
+    this.metAt = performance.now();
+    this.dispatchEvent(new Event("sample"));
+    if (isOther) this.dispatchEvent(new Event("state"));
+  }
+
+  async poll() {
+    --this.polls;
     const before = this.samples.at(-1);
-    if (this.id && this.id !== stats.id) this.restarted = new Date();
-    const same = before && this.id === stats.id;
-    this.id = stats.id;
-    const rate = (name) => same ?
-      Math.max(0, now[name] - before[name]) / ((now.at - before.at) / 1000) : null;
-    now.rates = { put: rate("puts"), fired: rate("fired"), deleted: rate("deleted") };
-    const old = same && this.samples.findLast((one) => one && one.stats.id === stats.id &&
-      one.at <= now.at - WINDOW_MS) || this.samples.find((one) => one?.stats.id === stats.id);
-    const late = (part) => same && old ? quantile(old.buckets, now.buckets, part) : null;
-    now.lateness = { p50: late(0.5), p99: late(0.99), max: late(1) };
-    this.keep(now);
+    const stats = await get("/v1/stats");
+    if (this.server && this.server.id !== stats.id) this.restarted = new Date();
+    const same = before?.puts !== undefined && this.server?.id === stats.id;
+    this.server = stats;
+    this.metAt = performance.now();
+    const at = Date.now();
+    const put = same ? Math.max(0, stats.jobs.put - before.puts) * 1000 / (at - before.at) : null;
+    this.setState("answers");
+    this.keep({ ...stats, at, puts: stats.jobs.put, rates: { put, fired: null, acked: null },
+      lateness: { p50: null, p99: null, max: null }, oldest_ready_age: null });
   }
 
   keep(sample) {
+    if (this.samples.at(-1)?.at === sample.at) return;
     this.samples.push(sample);
-    if (this.samples.length > KEPT) this.samples.shift();
+    if (this.samples.length > KEPT_S) this.samples.shift();
+    this.keptAt = performance.now();
+    this.dispatchEvent(new Event("sample"));
+  }
+
+  uptime() {
+    return this.server.uptime_seconds + (performance.now() - this.metAt) / 1000;
+  }
+
+  // Returns [seconds ago, value] of each sample, the oldest first.
+  series(value) {
+    const now = (this.samples.at(-1)?.at ?? 0) + performance.now() - this.keptAt;
+    return this.samples.map((sample) => [Math.max(0, now - sample.at) / 1000, value(sample)]);
   }
 
   setState(state, why) {

@@ -9,47 +9,43 @@ const figure = (tint, name, value, ...below) => h("div", { class: `figure tint-$
   h("span", {}, name), h("b", {}, value), h("span", {}, ...below));
 
 // The bound of a bucket says at most so much.
-const late = (value) => value === null ? "none" :
-  value === Infinity ? "over 1 h" : `\u2264 ${duration(value)}`;
+const late = (value) => value === null ? "none" : `\u2264 ${duration(value)}`;
 
 export async function showOverview(view) {
-  const now = live.samples.findLast((sample) => sample);
-  if (!now) {
+  const now = live.samples.at(-1);
+  if (!now || !live.server) {
     view.draw(head("Overview", "Asking the server\u2026"));
     return 0.2;
   }
-  const { jobs, tubes, connections, waiting, uptime_seconds, version, host } = now.stats;
-  const of = (read) => live.samples.map((sample) => sample && read(sample));
-  const rates = now.rates;
+  const { jobs, rates, lateness, oldest_ready_age: oldest } = now;
+  const figureOf = (value) => value === null ? "\u2013" : rate(value);
+  const plot = (title, lines, show) => linePlot(title,
+    lines.map(([name, value]) => ({ name, points: live.series(value) })), show);
   view.draw(
-    head("Overview", `Carillon ${version} on ${host}, up for ${duration(uptime_seconds)}` +
-      (now.stats.draining ? "; it is draining and takes no jobs" : "")),
+    head("Overview", `Carillon ${live.server.version} on ${live.server.host}, up for ` +
+      duration(live.uptime()) + (now.draining ? "; it is draining and takes no jobs" : "")),
     h("section", { class: "card", "aria-label": "Jobs" }, h("div", { class: "figures" },
       figure(1, "delayed", count(jobs.delayed), link("wheel", {}, "the wheel")),
       figure(3, "ready", count(jobs.ready),
-        now.oldest < 0 ? "none waits" : `oldest: ${duration(now.oldest)}`),
-      figure(2, "reserved", count(jobs.reserved), `${count(waiting)} workers wait`),
+        oldest === null ? "none waits" : `oldest: ${duration(oldest)}`),
+      figure(2, "reserved", count(jobs.reserved), `${count(now.waiting)} workers wait`),
       figure(4, "buried or dead", count(jobs.buried), link("dead", {}, "why")),
-      figure(0, "tubes", count(tubes), `${count(connections)} connections`))),
+      figure(0, "tubes", count(now.tubes), `${count(now.connections)} connections`))),
     h("section", { class: "card", "aria-label": "Rates and lateness" },
       h("div", { class: "figures" },
-        figure(1, "put", rates.put === null ? "\u2013" : rate(rates.put), "each second"),
-        figure(2, "fired", rates.fired === null ? "\u2013" : rate(rates.fired), "became due"),
-        figure(3, "deleted", rates.deleted === null ? "\u2013" : rate(rates.deleted),
-          "done or cancelled"),
-        figure(0, "late, half of jobs", late(now.lateness.p50), "last 10 s"),
-        figure(0, "late, 99 %", late(now.lateness.p99), `all: ${late(now.lateness.max)}`))),
+        figure(1, "put", figureOf(rates.put), "each second"),
+        figure(2, "fired", figureOf(rates.fired), "became due"),
+        figure(3, "deleted", figureOf(rates.acked), "done or cancelled"),
+        figure(0, "late, half of jobs", late(lateness.p50), "last 10 s"),
+        figure(0, "late, 99 %", late(lateness.p99), `all: ${late(lateness.max)}`))),
     h("div", { class: "grid" },
-      linePlot("Jobs per second", [{ name: "put", values: of((one) => one.rates.put) },
-        { name: "fired", values: of((one) => one.rates.fired) },
-        { name: "deleted", values: of((one) => one.rates.deleted) }], rate),
-      linePlot("Lateness", [{ name: "99 %", values: of((one) => finite(one.lateness.p99)) },
-        { name: "half", values: of((one) => finite(one.lateness.p50)) }], duration),
-      linePlot("Jobs that wait", [{ name: "delayed", values: of((one) => one.stats.jobs.delayed) },
-        { name: "ready", values: of((one) => one.stats.jobs.ready) }], count),
-      linePlot("In hand", [{ name: "reserved", values: of((one) => one.stats.jobs.reserved) },
-        { name: "connections", values: of((one) => one.stats.connections) }], count)));
+      plot("Jobs per second", [["put", (one) => one.rates.put],
+        ["fired", (one) => one.rates.fired], ["deleted", (one) => one.rates.acked]], rate),
+      plot("Lateness", [["99 %", (one) => one.lateness.p99],
+        ["half", (one) => one.lateness.p50]], duration),
+      plot("Jobs that wait", [["delayed", (one) => one.jobs.delayed],
+        ["ready", (one) => one.jobs.ready]], count),
+      plot("In hand", [["reserved", (one) => one.jobs.reserved],
+        ["connections", (one) => one.connections]], count)));
   return 1;
 }
-
-const finite = (value) => Number.isFinite(value) ? value : null;

@@ -19,23 +19,26 @@ function frame(label, top, bottom) {
   return image;
 }
 
-// `lines`: [{ name, values }], the newest value last; a null is a gap. `show` turns one into text.
+// `lines`: [{ name, points: [[seconds ago, value], ...] }], the newest point last; a null and two
+// seconds without a point are gaps. `show` turns a value into text.
 export function linePlot(title, lines, show, seconds = 300) {
-  const known = lines.flatMap((line) => line.values).filter((value) => value !== null);
+  const known = lines.flatMap((line) => line.points.map(([, value]) => value));
   const most = roundUp(Math.max(0, ...known));
-  const x = (back) => WIDTH - (back / seconds) * (WIDTH - LEFT);
+  const x = (ago) => WIDTH - (ago / seconds) * (WIDTH - LEFT);
   const y = (value) => HEIGHT - BOTTOM - (value / most) * (HEIGHT - BOTTOM - 10);
-  const last = (line) => (line.values.at(-1) ?? null) === null ? "none" : show(line.values.at(-1));
+  const last = (line) => {
+    const value = line.points.at(-1)?.[1] ?? null;
+    return value === null ? "none" : show(value);
+  };
   const image = frame(`${title}, the last 5 minutes; now ${lines.map((line) =>
     `${line.name} ${last(line)}`).join(", ")}`, show(most), "0");
   lines.forEach((line, n) => {
-    let path = "", gap = true;
-    line.values.forEach((value, at) => {
+    let path = "", before = Infinity;
+    for (const [ago, value] of line.points.filter((point) => point[0] <= seconds)) {
       if (value !== null)
-        path += `${gap ? "M" : "L"}${x(line.values.length - 1 - at).toFixed(1)} ${
-          y(value).toFixed(1)}`;
-      gap = value === null;
-    });
+        path += `${before - ago > 2.5 ? "M" : "L"}${x(ago).toFixed(1)} ${y(value).toFixed(1)}`;
+      before = value === null ? Infinity : ago;
+    }
     image.append(s("path", { class: `line stroke-${n + 1}`, d: path }));
   });
   for (const [back, text, anchor] of [[seconds, "5 min ago", "start"], [0, "now", "end"]])

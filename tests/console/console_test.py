@@ -4,6 +4,7 @@ restarts, a narrow screen, dark mode, the keyboard alone, axe, and 100 000 jobs.
 import json
 import os
 import shutil
+import subprocess
 import tempfile
 import time
 import unittest
@@ -11,7 +12,7 @@ import unittest
 import browser as console
 from browser import daemon
 
-PAGES = ["", "wheel", "tubes", "jobs", "job?id=901", "dead", "schedules", "limits"]
+PAGES = ["", "wheel", "tubes", "jobs", "job?id=901", "dead", "schedules", "limits", "audit"]
 AXE = "axe.run().then(r => arguments[0](r.violations.map(v => [v.id, v.nodes[0].html])))"
 
 
@@ -242,6 +243,48 @@ class ConsoleTest(unittest.TestCase):
             "return !document.querySelector('dialog') &&"
             " document.activeElement.matches('main button')"
         )
+
+    def test_a_reload_shows_the_plots_at_once_and_asks_for_nothing_again(self):
+        time.sleep(3)
+        self.show("")
+        self.until(
+            "const path = document.querySelector('.plot .line')?.getAttribute('d') || '';"
+            "const xs = [...path.matchAll(/[ML]([0-9.]+)/g)].map(found => Number(found[1]));"
+            "const ago = (480 - Math.min(...xs)) / (480 - 44) * 300;"
+            "return ago > performance.now() / 1000 + 2"
+        )
+        time.sleep(2.5)
+        asked = self.page.execute_script(
+            "return performance.getEntriesByType('resource').map(one => new URL(one.name).pathname)"
+        )
+        self.assertEqual(asked.count("/v1/stats"), 1)
+        self.assertNotIn("/metrics", asked)
+
+    def test_the_audit_tells_of_an_action_as_it_happens(self):
+        self.api("POST", "/v1/tubes/watched/jobs", {"body": "x"})
+        self.show("audit")
+        self.api("POST", "/v1/tubes/watched:pause")
+        self.addCleanup(self.api, "POST", "/v1/tubes/watched:resume")
+        self.until(
+            "return [...document.querySelectorAll('tbody tr')].some(row =>"
+            " /tube:pause.*watched.*done/s.test(row.textContent))"
+        )
+
+    def test_a_token_for_some_tubes_sees_counts_though_it_may_hear_no_events(self):
+        folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, folder, True)
+        data, tokens = os.path.join(folder, "data"), os.path.join(folder, "tokens")
+        new = [daemon.carillon_path(), "token", "new", "--name", "me", "--file", tokens]
+        new += ["--scope", "read", "--tube", "mail"]
+        text = subprocess.run(new, check=True, capture_output=True, text=True).stdout.strip()
+        with daemon.carillon_serve(
+            data, "--http", f"{daemon.HOST}:0", "--tokens", tokens
+        ) as server:
+            self.page.get(f"http://{daemon.HOST}:{server.http_port()}/")
+            self.type("token", text)
+            self.click("Go on", "dialog[open]")
+            self.sees("connected")
+            self.sees("workers wait")
 
     def test_a_restart_is_told_and_mended(self):
         self.sees("connected")
