@@ -318,7 +318,9 @@ TEST(CalendarRace, CancelVersusTheEndOfItsCalendar_ExactlyOneWinner) {
           return left-- > 0 ? std::optional(after + 1us) : std::nullopt;
         },
         [&runs, captured] { ++runs; });
-    for (std::size_t spins = i % 64; spins > 0; --spins) std::this_thread::yield();
+    // A loop rather than yields: on a busy machine each yield may take milliseconds.
+    const SteadyTime until = std::chrono::steady_clock::now() + i % 64 * 500ns;
+    while (std::chrono::steady_clock::now() < until) continue;
     if (handle.cancel()) ++cancelled;
   }
   EXPECT_TRUE(timers.drain().empty());
