@@ -59,7 +59,7 @@ class HostileClients : public RunningLoop {
   }
 
   // A client sends one short command after the other until `work` is done. Nine of ten of its
-  // replies come within 50 ms, and there are at least three.
+  // replies come within 150 ms, and there are at least three.
   void expect_others_are_served_while(const std::function<void()>& work) {
     using std::chrono::steady_clock;
     Peer other(tcp_);
@@ -79,7 +79,7 @@ class HostileClients : public RunningLoop {
     worker.join();
     ASSERT_GE(waits.size(), 3u);
     std::sort(waits.begin(), waits.end());
-    EXPECT_LT(waits[waits.size() * 9 / 10], 50) << "the longest took " << waits.back() << " ms";
+    EXPECT_LT(waits[waits.size() * 9 / 10], 150) << "the longest took " << waits.back() << " ms";
     if (std::getenv("CARILLON_PRINT_WAITS") != nullptr)
       std::printf("%zu replies, p50 %.2f p90 %.2f p99 %.2f max %.2f ms\n", waits.size(),
                   waits[waits.size() / 2], waits[waits.size() * 9 / 10],
