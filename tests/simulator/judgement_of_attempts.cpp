@@ -177,7 +177,8 @@ void Model::judge_own_change(JobId id) {
 void Model::judge_end_of_attempt(JobId id, const std::string& who) {
   Job* const job = find(id);
   if (!may_end(*job, times_.last))
-    throw Violation(who + "and nothing is over: " + text_of(id, *job, times_.last));
+    throw Violation(who + (history_.state().jobs.contains(id) ? "" : "which is gone, ") +
+                    "and nothing is over: " + text_of(id, *job, times_.last));
   if (job->cancel_asked) {
     if (history_.state().jobs.contains(id)) throw Violation(who + "which is cancelled");
     end_key(*job);

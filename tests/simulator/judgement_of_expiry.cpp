@@ -53,8 +53,10 @@ bool Model::is_expiry(JobId id) const {
   if (!before || before->extras->expires == 0) return false;
   const auto after = history_.state().jobs.find(id);
   if (after == history_.state().jobs.end()) {
+    const auto job = jobs_.find(id);
+    const bool has_seen = job != jobs_.end() && job->second.has_seen_expiry;
     return !before->extras->cancel_asked && before->extras->at_expiry == AtExpiry::kDrop &&
-           before->has_expired(last_now_.utc_ns / kNsPerMs);
+           (has_seen || before->has_expired(last_now_.utc_ns / kNsPerMs));
   }
   return after->second.record.extras->death == queue::Death::kExpired &&
          before->extras->death != queue::Death::kExpired;

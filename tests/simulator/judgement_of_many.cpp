@@ -54,6 +54,9 @@ void Model::kick(const Case& c, bool whole) {
   const auto jobs = tubes_.find(c.client.tube_in_use);
   const std::set<JobId> none;
   const std::set<JobId>& all = jobs == tubes_.end() ? none : jobs->second;
+  for (const JobId id : history_.changed()) {
+    if (jobs_.contains(id) && history_.before(id)) follow_end_before(id, *history_.before(id));
+  }
   const bool first_part = c.client.kicked == 0;  // later ones may pass over new jobs
   if (first_part) {
     c.client.kicks_buried =

@@ -102,7 +102,7 @@ void keep_memory() {
 
 // Runs a world in this process, and passes its result on.
 [[noreturn]] void be_world(std::uint64_t seed, std::uint64_t steps, int results) {
-  constexpr unsigned kHangs = 600;  // seconds; a world takes a few
+  constexpr unsigned kHangs = 3'600;  // seconds; a world takes a few, more at idle priority
   ::alarm(kHangs);
   std::uint64_t at = 0;
   int code = 0;
