@@ -576,10 +576,18 @@ export class Client {
    * them page by page. Further options: bodies: true, and `limit`, the size of a page. A job that
    * moves meanwhile may come twice; `id` tells.
    */
-  async *listJobs(tube, options = {}) {
+  listJobs(tube, options = {}) {
+    return this.#list(`list-jobs ${tube}`, options);
+  }
+
+  /** Yields the groups of a tube: how many jobs they have, and what is set for them. */
+  listGroups(tube) {
+    return this.#list(`list-groups ${tube}`, {});
+  }
+
+  async *#list(command, options) {
     for (let after; after !== null; ) {
-      const all = words({ limit: 1000, ...options, after });
-      const page = await this.#json(`list-jobs ${tube}${all}`);
+      const page = await this.#json(command + words({ limit: 1000, ...options, after }));
       after = page.pop().next;
       yield* page;
     }
@@ -618,7 +626,8 @@ export class Client {
 
   /**
    * Makes or replaces a schedule. Options: cron and zone, or every and start; gap, catchUp,
-   * overlap, spread, tube, pri, ttr.
+   * overlap, tube, paused; and of its jobs pri, ttr, spread, group, maxAttempts, backoff, jitter,
+   * lost, expiresIn, atExpiry, attributes.
    */
   async setSchedule(name, body, options) {
     const data = bytes(body);
@@ -645,6 +654,11 @@ export class Client {
 
   statsSchedule(name) {
     return this.#told(`stats-schedule ${name}`);
+  }
+
+  /** Resolves to what setSchedule takes, with the name and the body. */
+  async showSchedule(name) {
+    return (await this.#json(`show-schedule ${name}`))[0];
   }
 
   async schedules() {

@@ -538,10 +538,17 @@ class Client:
         """Yields the jobs by their due times, then the buried ones, as docs/protocol.md says.
         Asks for them page by page. Further options: bodies=True, and `limit`, the size of a page.
         A job that moves meanwhile may come twice; `id` tells."""
+        return self._list(f"list-jobs {tube}", options)
+
+    def list_groups(self, tube: str) -> Iterator[Dict[str, Any]]:
+        """Yields the groups of a tube: how many jobs they have, and what is set for them."""
+        return self._list(f"list-groups {tube}", {})
+
+    def _list(self, command: str, options: Dict[str, Any]) -> Iterator[Dict[str, Any]]:
         options = {"limit": 1_000, **options}
         while True:
-            *jobs, end = self._json(f"list-jobs {tube}{_options(options)}")
-            yield from jobs
+            *lines, end = self._json(command + _options(options))
+            yield from lines
             if end["next"] is None:
                 return
             options["after"] = end["next"]
@@ -569,7 +576,8 @@ class Client:
 
     def set_schedule(self, name: str, body: Body, **options: Any) -> None:
         """Makes or replaces a schedule. Options: cron and zone, or every and start; gap, catch_up,
-        overlap, spread, tube, pri, ttr."""
+        overlap, tube, paused; and of its jobs pri, ttr, spread, group, max_attempts, backoff,
+        jitter, lost, expires_in, at_expiry, attributes."""
         data = _bytes(body)
         options.setdefault("tube", self._tube)
         self._call(
@@ -591,6 +599,10 @@ class Client:
 
     def stats_schedule(self, name: str) -> Dict[str, Any]:
         return self._told(f"stats-schedule {name}")
+
+    def show_schedule(self, name: str) -> Dict[str, Any]:
+        """Returns what set_schedule takes, with the name and the body."""
+        return self._json(f"show-schedule {name}")[0]
 
     def schedules(self) -> List[str]:
         names: List[str] = []

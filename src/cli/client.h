@@ -37,6 +37,11 @@ struct Refused : Unavailable {
   std::string reply;  // "INTERNAL_ERROR"
 };
 
+// The token that was shown does not allow the command. The connection is still usable.
+struct Forbidden : Failure {
+  using Failure::Failure;
+};
+
 struct Job {
   std::uint64_t id = 0;
   std::string body;
@@ -92,9 +97,9 @@ struct BatchAnswer {
   std::string why = {};  // in the server's words
 };
 
-// A part of a tube's list of jobs.
+// A part of a tube's list of jobs, or groups.
 struct ListPage {
-  std::vector<std::string> jobs;    // lines of JSON (docs/protocol.md)
+  std::vector<std::string> lines;   // of JSON (docs/protocol.md)
   std::optional<std::string> next;  // where the next page begins; none if there is none
 };
 
@@ -259,6 +264,8 @@ class Client {
   // Returns the id of the job.
   std::optional<std::uint64_t> trigger_schedule(std::string_view name);
   std::optional<StatsFields> stats_schedule(std::string_view name);
+  // Returns a line of JSON: what set-schedule takes, with the name and the body.
+  std::optional<std::string> show_schedule(std::string_view name);
   // Returns the names of all schedules.
   std::vector<std::string> schedules();
 
@@ -268,6 +275,8 @@ class Client {
   // throw Failure with the server's reason if it refuses them. They return nothing if there is no
   // such tube. list_jobs() returns a page of its jobs.
   std::optional<ListPage> list_jobs(std::string_view tube, const std::string& options);
+  // The same for its groups.
+  std::optional<ListPage> list_groups(std::string_view tube, const std::string& options);
   // `verb`: cancel-jobs, retry-jobs or move-jobs. Changes some of the jobs that are meant.
   std::optional<BulkAnswer> change_jobs(std::string_view verb, std::string_view tube,
                                         const std::string& options);
@@ -292,6 +301,8 @@ class Client {
   // Throws Failure if the server does not know `verb`: it would carry out the body that follows the
   // verb as commands. `probe` is a command without an effect, as old as the verb.
   void require(std::string_view verb, const std::string& probe);
+  // Returns false if the server does not know the verb of the probe.
+  bool knows(const std::string& probe) { return ask(probe) != "UNKNOWN_COMMAND"; }
 
   // The next five send their commands together, and then read the replies (client_pipelines.cpp): a
   // slow link or disk is waited for once, not for each command. REQUIRES: what they are given, and
@@ -331,6 +342,7 @@ class Client {
   bool whether(const std::string& command, const std::string& reply, std::string_view yes) const;
   std::optional<StatsFields> ask_stats(const std::string& command);
   std::optional<std::string> ask_with_options(const std::string& command);
+  std::optional<ListPage> ask_for_page(const std::string& command);
   std::optional<StatsFields> read_stats(const std::string& command, const std::string& reply);
   std::string read_data(std::uint64_t size);
   std::uint64_t number_after(const std::string& command, const std::string& reply,

@@ -24,14 +24,13 @@ std::optional<std::string> Client::ask_with_options(const std::string& command) 
 }
 
 // The last line of a page tells where the next one begins: {"next":"d1-2","looked_at":3}.
-std::optional<ListPage> Client::list_jobs(std::string_view tube, const std::string& options) {
-  const std::string command = fmt::format("list-jobs {}{}", tube, options);
+std::optional<ListPage> Client::ask_for_page(const std::string& command) {
   const auto reply = ask_with_options(command);
   if (!reply) return std::nullopt;
   ListPage page;
   std::istringstream lines(read_data(number_after(command, *reply, "OK")));
-  for (std::string line; std::getline(lines, line);) page.jobs.push_back(std::move(line));
-  const std::string last = page.jobs.empty() ? std::string() : page.jobs.back();
+  for (std::string line; std::getline(lines, line);) page.lines.push_back(std::move(line));
+  const std::string last = page.lines.empty() ? std::string() : page.lines.back();
   boost::system::error_code error;
   const boost::json::value end = boost::json::parse(last, error);
   const auto* const object = end.if_object();
@@ -39,8 +38,16 @@ std::optional<ListPage> Client::list_jobs(std::string_view tube, const std::stri
   if (next == nullptr) throw_unexpected(command, last);
   if (const auto* const word = next->if_string())
     page.next = std::string(word->data(), word->size());
-  page.jobs.pop_back();
+  page.lines.pop_back();
   return page;
+}
+
+std::optional<ListPage> Client::list_jobs(std::string_view tube, const std::string& options) {
+  return ask_for_page(fmt::format("list-jobs {}{}", tube, options));
+}
+
+std::optional<ListPage> Client::list_groups(std::string_view tube, const std::string& options) {
+  return ask_for_page(fmt::format("list-groups {}{}", tube, options));
 }
 
 // "CHANGED <changed> <left> <next>", or WOULD_CHANGE after a dry run.

@@ -16,7 +16,7 @@ void Client::set_schedule(std::string_view name, std::string_view options, std::
   constexpr std::string_view kRefused = "BAD_OPTION ";
   if (reply == "SCHEDULED") return;
   if (reply.starts_with(kRefused)) throw Failure(reply.substr(kRefused.size()));
-  if (reply == "BAD_FORMAT") throw Failure("the options are too long: a line has 1024 bytes");
+  if (reply == "BAD_FORMAT") throw Failure("the options are too long: a line has 2048 bytes");
   refuse_put(command, reply, body.size());
 }
 
@@ -42,6 +42,15 @@ std::optional<std::uint64_t> Client::trigger_schedule(std::string_view name) {
 
 std::optional<StatsFields> Client::stats_schedule(std::string_view name) {
   return ask_stats(fmt::format("stats-schedule {}", name));
+}
+
+std::optional<std::string> Client::show_schedule(std::string_view name) {
+  const std::string command = fmt::format("show-schedule {}", name);
+  const std::string reply = ask(command);
+  if (reply == "NOT_FOUND") return std::nullopt;
+  std::string line = read_data(number_after(command, reply, "OK"));
+  if (line.ends_with('\n')) line.pop_back();
+  return line;
 }
 
 std::vector<std::string> Client::schedules() {

@@ -156,7 +156,7 @@ void JobExport::export_tube(const std::string& tube, std::optional<std::string> 
     const auto page = client_.list_jobs(tube, " limit=1000 bodies=yes" + from);
     if (!page) return;
     std::string lines;
-    for (const std::string& listed : page->jobs) lines += line_of(listed);
+    for (const std::string& listed : page->lines) lines += line_of(listed);
     after = page->next;
     file_.write(lines + page_file_line(tube, after));
     line_.show(fmt::format("{} of {} jobs", jobs_, std::max(jobs_, there_were_)));

@@ -1,4 +1,4 @@
-// `carillon list`: lists the tubes, or the jobs of a tube.
+// `carillon list`: lists the tubes, or the jobs or groups of a tube.
 
 #include <fmt/format.h>
 #include <sys/ioctl.h>
@@ -30,7 +30,8 @@ after them. Times are UTC.
 Examples:
   carillon list
   carillon list mail --state delayed --due-before 1h
-  carillon list mail --key-prefix invoice- --json --all)";
+  carillon list mail --key-prefix invoice- --json --all
+  carillon list mail --groups --all)";
 
 // What the server takes at most.
 constexpr std::uint32_t kPage = 1'000;
@@ -41,6 +42,7 @@ struct Request {
   JobFilter filter;
   std::uint32_t limit = 100;
   bool all = false;
+  bool groups = false;
   bool json = false;
 };
 
@@ -96,31 +98,59 @@ std::string table_line(std::string_view line) {
                          text_of(job, "body_bytes"), shown(key)));
 }
 
-void show(const Request& request, const std::vector<std::string>& jobs) {
+void show_groups_header() {
+  write_out(
+      fit(fmt::format("{:>9}  {:>9}  {:>9}  {:>9}  {:>7}  {:>7}  {:<14}  {}", "READY", "RESERVED",
+                      "DELAYED", "BURIED", "WEIGHT", "RUNNING", "RATE", "GROUP")));
+}
+
+// RUNNING: at most so many at once.
+std::string group_line(std::string_view line) {
+  const boost::json::object group = boost::json::parse(line).as_object();
+  const auto limit = [&group](std::string_view name) {
+    return group.contains(name) ? text_of(group, name) : "-";
+  };
+  const std::string name =
+      group.contains("group") ? text_of(group, "group") : text_of(group, "group_base64");
+  return fit(
+      fmt::format("{:>9}  {:>9}  {:>9}  {:>9}  {:>7}  {:>7}  {:<14}  {}", text_of(group, "ready"),
+                  text_of(group, "reserved"), text_of(group, "delayed"), text_of(group, "buried"),
+                  text_of(group, "weight"), limit("max_running"), limit("rate"), shown(name)));
+}
+
+void show(const Request& request, const std::vector<std::string>& lines) {
+  const auto table = request.groups ? group_line : table_line;
   std::string text;
-  for (const std::string& job : jobs) text += request.json ? job + "\n" : table_line(job);
+  for (const std::string& line : lines) text += request.json ? line + "\n" : table(line);
   write_out(text);
 }
 
-void list_jobs(const Request& request, Client& client) {
+std::optional<ListPage> page_of(const Request& request, Client& client, std::uint64_t limit,
+                                const std::string& after) {
+  const std::string options = fmt::format(" limit={}{}", limit, after);
+  if (request.groups) return client.list_groups(*request.tube, options);
+  return client.list_jobs(*request.tube, request.filter.options() + options);
+}
+
+void list_tube(const Request& request, Client& client) {
   std::uint64_t left = request.all ? std::numeric_limits<std::uint64_t>::max() : request.limit;
   std::optional<std::string> next;
   bool is_first = true;
   while (left > 0 && (is_first || next)) {
-    const std::string after = next ? " after=" + *next : "";
-    const auto page =
-        client.list_jobs(*request.tube, fmt::format("{} limit={}{}", request.filter.options(),
-                                                    std::min<std::uint64_t>(left, kPage), after));
+    const auto page = page_of(request, client, std::min<std::uint64_t>(left, kPage),
+                              next ? " after=" + *next : "");
     if (!page)
       throw Failure(fmt::format(
           "tube {} does not exist: it has no jobs, and nobody uses or watches it", *request.tube));
-    if (is_first && !request.json) show_header();
+    if (is_first && !request.json) request.groups ? show_groups_header() : show_header();
     is_first = false;
-    show(request, page->jobs);
-    left -= page->jobs.size();
+    show(request, page->lines);
+    left -= page->lines.size();
     next = page->next;
   }
-  if (next) remark("there are more jobs: see --limit and --all");
+  if (!next) return;
+  remark(
+      fmt::format("there are more {}: see --limit and --all", request.groups ? "groups" : "jobs"));
 }
 
 void list_tubes(const Request& request, Client& client) {
@@ -143,9 +173,12 @@ void list_tubes(const Request& request, Client& client) {
 }
 
 int list(const Request& request) {
-  if (!request.tube && !request.filter.empty()) throw UsageError("write the TUBE, too");
+  if (!request.tube && (request.groups || !request.filter.empty()))
+    throw UsageError("write the TUBE, too");
+  if (request.groups && !request.filter.empty())
+    throw UsageError("--groups goes with no filter of jobs");
   Client client(Stream::connect(request.server));
-  request.tube ? list_jobs(request, client) : list_tubes(request, client);
+  request.tube ? list_tube(request, client) : list_tubes(request, client);
   return kSuccess;
 }
 
@@ -156,13 +189,14 @@ void add_list(CLI::App& app, int& exit_code) {
   CLI::App& command = add_subcommand(app, "list", kExamples);
   add_value(command, "TUBE", request->tube, parse_tube, "The jobs of this tube").type_name("");
   add_filter_options(command, request->filter, "delayed,ready,\nreserved,buried,dead");
+  add_flag(command, "--groups", request->groups, "The groups of the tube instead of its jobs");
   const auto parse_limit = [](const std::string& text) {
     return parse_number(text, 1, std::numeric_limits<std::uint32_t>::max());
   };
   const Argument limit =
-      add_value(command, "--limit", request->limit, parse_limit, "At most so many jobs (100)")
+      add_value(command, "--limit", request->limit, parse_limit, "At most so many (100)")
           .type_name("N");
-  add_flag(command, "--all", request->all, "All jobs").excludes(limit);
+  add_flag(command, "--all", request->all, "All of them").excludes(limit);
   add_flag(command, "--json", request->json, "Print a line of JSON for each");
   add_server_option(command, request->server);
   when_parsed(command, [request, &exit_code] { exit_code = list(*request); });

@@ -17,6 +17,7 @@
 #include "cli/commands.h"
 #include "cli/output.h"
 #include "cli/stats_fields.h"
+#include "server/attributes.h"
 
 namespace carillon::cli {
 namespace {
@@ -30,6 +31,8 @@ Examples:
   carillon schedule set report --cron "30 8 * * MON-FRI" \
     --zone Europe/Berlin --tube mail "sales"
   carillon schedule set sweep --every 10m --overlap skip "sweep"
+  carillon schedule set bill --cron @daily --group acme --max-attempts 5 \
+    --backoff 1m..1h --expires-in 12h "bill"
   carillon schedule show report     what it is, and its next five times
   carillon schedule trigger report  prints the id of the job
   carillon schedule list)";
@@ -60,10 +63,18 @@ std::string parse_plain(const std::string& text) {
       fmt::format("\"{}\": write letters, digits and signs, and no double quote", text));
 }
 
+// A JSON object in one word, which has quotes of its own.
+std::string parse_attributes(const std::string& text) {
+  return server::attributes_of(text);
+}
+
 void set(const Request& request, Client& client) {
   std::string options;
-  for (const auto& [name, value] : request.options)
-    options += fmt::format(" {}=\"{}\"", name, value);
+  for (const auto& [name, value] : request.options) {
+    const bool is_word = name == "attributes";
+    options +=
+        is_word ? fmt::format(" {}={}", name, value) : fmt::format(" {}=\"{}\"", name, value);
+  }
   client.set_schedule(*request.name, std::string_view(options).substr(options.empty() ? 0 : 1),
                       body_or_standard_input(request.body, queue::kMaxScheduleBody));
 }
@@ -152,6 +163,16 @@ void add_schedule(CLI::App& app, int& exit_code) {
   option("pri", "N", "Of the jobs: 0 (most urgent) to 4294967295 (65536)");
   option("ttr", "DURATION", "How long a worker may hold a job (1m)");
   option("tube", "TUBE", "Where to put the jobs (default)");
+  option("group", "GROUP", "Of the jobs: their group of the tube");
+  option("max-attempts", "N", "After N failed attempts a job is dead (the tube's)");
+  option("backoff", "DURATION", "How long a failed job waits: 30s, or 1s..1h, which\ndoubles");
+  option("jitter", "PERCENT", "Up to so much is added to that: 10%");
+  option("lost", "HOW", "A lost connection of a worker: fails or returns\n(returns)");
+  option("expires-in", "DURATION", "So long after a job is due no worker gets it any\nmore");
+  option("at-expiry", "HOW", "What becomes of it then: drop or dead (drop)");
+  add_value(command, "--attributes", request->options["attributes"], parse_attributes,
+            "A JSON object that is kept with each job")
+      .type_name("JSON");
   add_flag(command, "--json", request->json, "Print JSON (list, show)");
   add_server_option(command, request->server);
   when_parsed(command, [request, &exit_code] {

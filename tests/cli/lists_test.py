@@ -49,6 +49,30 @@ class ListsTest(CliCase):
         self.assertEqual(self.count("clear", self.tube, "--group", "a"), 2)
         self.assertEqual(len(self.listed()), 1)
 
+    def test_list_shows_the_groups_of_a_tube(self):
+        for group in ("a", "b", "b"):
+            self.put("--group", group, "--delay", "1h", "x")
+        self.carillon("tube", "set", self.tube, "--group", "b", "--weight", "3", "--rate", "5/1m")
+        table = self.carillon("list", self.tube, "--groups").splitlines()
+        self.assertEqual(
+            [line.split() for line in table],
+            [
+                "READY RESERVED DELAYED BURIED WEIGHT RUNNING RATE GROUP".split(),
+                ["0", "0", "1", "0", "1", "-", "-", "a"],
+                ["0", "0", "2", "0", "3", "-", "5/60000ms", "b"],
+            ],
+        )
+        groups = [json.loads(line) for line in self.carillon(
+            "list", self.tube, "--groups", "--json", "--all").splitlines()]  # fmt: skip
+        self.assertEqual([(one["group"], one["delayed"]) for one in groups], [("a", 1), ("b", 2)])
+        done = self.run_carillon("list", self.tube, "--groups", "--limit", "1")
+        self.assertIn(b"there are more groups", done.stderr)
+        self.fails("carillon list: write the TUBE, too", "list", "--groups", code=2)
+        self.fails(
+            "carillon list: --groups goes with no filter of jobs",
+            "list", self.tube, "--groups", "--state", "ready", code=2,
+        )  # fmt: skip
+
     def test_list_shows_tubes(self):
         self.put("--delay", "1h", "x")
         lines = self.carillon("list").splitlines()

@@ -41,6 +41,21 @@ class ScheduleTest(CliCase):
         self.assertIn("noon", json.loads(self.schedule("list", "--json")))
         self.schedule("delete", "noon")
 
+    def test_jobs_have_what_the_options_say(self):
+        self.schedule(
+            "set", "bill", "--cron", "@yearly", "--tube", self.tube, "--group", "acme",
+            "--max-attempts", "5", "--backoff", "1m..1h", "--jitter", "10%", "--lost", "fails",
+            "--expires-in", "12h", "--at-expiry", "dead", "--attributes", '{"n": "a b"}', "x",
+        )  # fmt: skip
+        shown = self.shown("bill")
+        self.assertEqual((shown["group"], shown["max-attempts"]), ("acme", 5))
+        self.schedule("trigger", "bill")
+        job = json.loads(self.carillon("list", self.tube, "--json"))
+        self.assertEqual((job["group"], job["max_attempts"], job["backoff"]),
+                         ("acme", 5, "60000ms..3600000ms"))  # fmt: skip
+        self.assertEqual((job["at_expiry"], job["attributes"]), ("dead", {"n": "a b"}))
+        self.schedule("delete", "bill")
+
     def test_pause_trigger_and_resume(self):
         self.schedule("set", "yearly", "--cron", "@yearly", "--tube", self.tube, "now")
         self.schedule("pause", "yearly")

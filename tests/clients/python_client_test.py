@@ -393,6 +393,8 @@ class SchedulesTest(ClientCase):
         self.assertIn(name, self.client.schedules())
         stats = self.client.stats_schedule(name)
         self.assertEqual((stats["tube"], stats["cron"]), (self.tube, "30 8 * * MON-FRI"))
+        shown = self.client.show_schedule(name)
+        self.assertEqual((shown["cron"], shown["body"]), ("30 8 * * MON-FRI", "sales"))
         self.client.pause_schedule(name)
         job = self.client.trigger_schedule(name)
         self.assertEqual(self.client.reserve(5).id, job)

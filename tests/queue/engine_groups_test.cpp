@@ -536,5 +536,46 @@ TEST_F(EngineGroups, TenThousandGroupsAreNotLookedAtForAJob) {
   EXPECT_EQ(hand_outs, 10'000u);
 }
 
+TEST_F(EngineGroups, AreListedInPages) {
+  EXPECT_FALSE(engine.list_groups(queue.now(), "none", 0, 5));
+  EXPECT_TRUE(engine.list_groups(queue.now(), "default", 0, 5)->groups.empty());
+  set_weight("b", 3);
+  put_many("a", 2);
+  put_many("c", 1, {.due_in = kDay});
+  put_many("", 4);
+  const auto listed_groups = [this](std::size_t limit) {
+    std::string words;
+    std::uint32_t next = 0;
+    do {
+      const GroupPage page = *engine.list_groups(queue.now(), "default", next, limit);
+      for (const auto& [name, stats] : page.groups)
+        words += name + std::to_string(stats.jobs.ready) + std::to_string(stats.jobs.delayed) +
+                 std::to_string(stats.settings.weight) + " ";
+      EXPECT_LE(page.groups.size(), limit);
+      next = page.next;
+    } while (next != 0);
+    return words;
+  };
+  for (const std::size_t limit : {1U, 2U, 3U, 9U})
+    EXPECT_EQ(listed_groups(limit), "b003 a201 c011 ") << limit;
+}
+
+TEST_F(EngineGroups, AListOfGroupsGoesOnWhileOthersComeAndGo) {
+  for (const char* group : {"a", "b", "c", "d"}) put(group, group);
+  const GroupPage first = *engine.list_groups(queue.now(), "default", 0, 2);
+  EXPECT_EQ(first.groups[1].name, "b");
+  EXPECT_EQ(queue.reserve(worker), "a");
+  engine.remove(worker, queue.now(), 1);
+  EXPECT_EQ(queue.reserve(worker), "b");
+  EXPECT_EQ(queue.reserve(worker), "c");
+  engine.remove(worker, queue.now(), 3);  // where the list goes on
+  put("e", "e");
+  const GroupPage second = *engine.list_groups(queue.now(), "default", first.next, 9);
+  ASSERT_EQ(second.groups.size(), 2u);
+  EXPECT_EQ(second.groups[0].name, "d");
+  EXPECT_EQ(second.groups[1].name, "e");
+  EXPECT_EQ(second.next, 0u);
+}
+
 }  // namespace
 }  // namespace carillon::queue

@@ -600,6 +600,18 @@ TEST_F(SchedulesTest, WhatIsWrongIsRefusedInWords) {
   Schedule both = daily("00:00");
   both.start = 5;
   EXPECT_EQ(refusal(both), "start: needs every");
+  Schedule jobs = every(kMinute);
+  jobs.group = std::string(201, 'g');
+  EXPECT_EQ(refusal(jobs), "group: 201 bytes; at most 200");
+  jobs.group.clear();
+  jobs.expires_in = kMaxScheduleSpan + 1;
+  EXPECT_EQ(refusal(jobs), "expires-in: 315532800001 ms; at most 315532800000 (ten years)");
+  jobs.expires_in = 0;
+  jobs.retry.jitter = 101;
+  EXPECT_EQ(refusal(jobs), "queue engine: the jitter is 101 percent; the most is 100");
+  jobs.retry.jitter = 0;
+  jobs.attributes = std::string(kMaxAttributes + 1, ' ');
+  EXPECT_EQ(refusal(jobs), "attributes: 513 bytes; the most is 512");
 }
 
 TEST_F(SchedulesTest, TakeNoMoreThanTheyMay) {
@@ -634,6 +646,91 @@ TEST_F(SchedulesTest, AnExpressionThatCannotBeReadAnyMoreStopsItsScheduleAlone) 
   second.advance(later(kMinute));
   EXPECT_EQ(second.schedule(later(kMinute), "every", 0)->record.fired, 1u);
   EXPECT_TRUE(second.trigger_schedule(later(kMinute), "cron"));
+}
+
+TEST_F(SchedulesTest, GiveTheirJobsAllThatIsAsked) {
+  Schedule schedule = every(kMinute);
+  schedule.priority = 7;
+  schedule.group = "acme";
+  schedule.retry = {.max_attempts = 2, .backoff = 5 * kSecond};
+  schedule.attributes = R"({"content_type":"text/plain"})";
+  schedule.spread = 30 * kSecond;
+  schedule.expires_in = kHour;
+  schedule.at_expiry = AtExpiry::kDead;
+  set(schedule);
+  queue.restart();
+  pass(kMinute);
+  const JobStats job = *engine().job_stats(queue.now(), 1);
+  EXPECT_EQ(job.group, "acme");
+  EXPECT_EQ(job.tube, "default");
+  EXPECT_EQ(job.record.priority, 7u);
+  EXPECT_EQ(job.record.extras->retry, schedule.retry);
+  EXPECT_EQ(job.record.extras->attributes, schedule.attributes);
+  EXPECT_GT(job.record.due, kStart + kMinute);  // by its part of the spread
+  EXPECT_EQ(job.record.extras->expires, job.record.due + kHour);
+  EXPECT_EQ(job.record.extras->at_expiry, AtExpiry::kDead);
+  EXPECT_TRUE(engine().trigger_schedule(queue.now(), "s"));
+  EXPECT_EQ(engine().job_stats(queue.now(), 2)->record.extras->expires, kStart + kMinute + kHour);
+}
+
+TEST_F(SchedulesTest, AJobThatComesLateExpiresSoLongAfterItsPut) {
+  Schedule schedule = daily("23:00");
+  schedule.expires_in = kMinute;
+  set(schedule);
+  queue.restart(kDay);  // it comes at 22:13:20; the occurrence was at 23:00
+  settle();
+  const JobRecord job = engine().job_stats(queue.now(), 1)->record;
+  EXPECT_LT(job.due, queue.utc() - kHour);
+  EXPECT_EQ(job.extras->expires, queue.utc() + kMinute);
+  pass(kMinute);
+  EXPECT_FALSE(work());
+  EXPECT_FALSE(engine().job_stats(queue.now(), 1));
+}
+
+TEST_F(SchedulesTest, KeepTheirGroupSoThatAFiringNeedsNoOther) {
+  VirtualQueue small({.max_tubes = 4});
+  Schedule schedule = every(kMinute);
+  schedule.tube = "t";
+  schedule.group = "g";
+  small.engine().set_schedule(small.now(), "s", schedule);  // default, t, and g
+  EXPECT_EQ(small.engine().tube_stats(small.now(), "t")->groups, 1u);
+  schedule.tube = "u";  // which would be one more, and the group another one
+  EXPECT_THROW(small.engine().set_schedule(small.now(), "r", schedule), OverLimit);
+  EXPECT_FALSE(small.engine().tube_stats(small.now(), "u"));
+  small.engine().check_invariants();
+  small.restart();
+  small.pass(kMinute);
+  EXPECT_EQ(small.engine().group_stats(small.now(), "t", "g")->jobs.ready, 1u);
+  small.engine().remove_schedule(small.now(), "s");
+  const ClientId client = small.engine().connect();
+  small.engine().remove(client, small.now(), 1);
+  EXPECT_FALSE(small.engine().tube_stats(small.now(), "t"));
+  small.engine().check_invariants();
+}
+
+TEST_F(SchedulesTest, AnotherGroupLetsTheOneBeforeGo) {
+  Schedule schedule = every(kMinute);
+  schedule.group = "a";
+  set(schedule);
+  EXPECT_TRUE(engine().group_stats(queue.now(), "default", "a"));
+  schedule.group = "b";
+  set(schedule);
+  EXPECT_FALSE(engine().group_stats(queue.now(), "default", "a"));
+  EXPECT_TRUE(engine().group_stats(queue.now(), "default", "b"));
+  schedule.group.clear();
+  set(schedule);
+  EXPECT_EQ(engine().tube_stats(queue.now(), "default")->groups, 0u);
+}
+
+TEST_F(SchedulesTest, AreSetPaused) {
+  EXPECT_TRUE(engine().set_schedule(queue.now(), "s", every(kMinute), true).done);
+  pass(2 * kMinute);
+  EXPECT_EQ(record().fired, 0u);
+  set(every(kMinute));
+  EXPECT_TRUE(record().paused);
+  engine().resume_schedule(queue.now(), "s");
+  pass(kMinute);
+  EXPECT_EQ(record().fired, 1u);
 }
 
 }  // namespace

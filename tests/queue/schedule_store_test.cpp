@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "carillon/queue/disk_store.h"
@@ -21,6 +22,15 @@ ScheduleRecord full_record() {
                      .priority = 7,
                      .ttr = 90'000,
                      .body = std::string("a\0b", 3),
+                     .group = "acme",
+                     .retry = {.max_attempts = 3,
+                               .backoff = 1'000,
+                               .backoff_max = 60'000,
+                               .jitter = 10,
+                               .lost_fails = true},
+                     .attributes = R"({"n":1})",
+                     .expires_in = 5'000,
+                     .at_expiry = AtExpiry::kDead,
                      .cron = "30 2 * * *",
                      .zone = "Europe/Berlin",
                      .run_after_gap = true,
@@ -48,6 +58,13 @@ std::string value_of(const ScheduleRecord& record) {
   return value;
 }
 
+std::string from_hex(std::string_view digits) {
+  std::string bytes;
+  for (std::size_t i = 0; i + 1 < digits.size(); i += 2)
+    bytes += static_cast<char>(std::stoi(std::string(digits.substr(i, 2)), nullptr, 16));
+  return bytes;
+}
+
 std::string complaint(const std::string& value) {
   try {
     read_schedule_value("nightly", value);
@@ -64,6 +81,21 @@ TEST(ScheduleValues, AreReadAsTheyWereWritten) {
   plain.schedule.catch_up = CatchUp::kNone;
   plain.schedule.ttr = 0;
   EXPECT_EQ(read_schedule_value("p", value_of(plain)), plain);
+}
+
+TEST(ScheduleValues, ARecordOfAVersionWithoutGroupsIsRead) {
+  const std::string value = from_hex(
+      "0203077265706f72747304070690bf0509036100620b0a33302032202a202a202a0d0d4575726f70652f"
+      "4265726c696e0e01120514021680dddb0118021ae0d4031c011e80d095ffbc312109010005fbcf95ffbc"
+      "312209240a260b280c2a0d2c0e");
+  ScheduleRecord expected = full_record();
+  expected.schedule.group.clear();
+  expected.schedule.retry = {};
+  expected.schedule.attributes.clear();
+  expected.schedule.expires_in = 0;
+  expected.schedule.at_expiry = AtExpiry::kDrop;
+  EXPECT_EQ(read_schedule_value("nightly", value), expected);
+  EXPECT_EQ(value_of(expected), value);
 }
 
 TEST(ScheduleValues, FieldsOfANewerVersionAreKept) {

@@ -66,6 +66,28 @@ TEST_F(HttpLists, RefusesAQueryThatItDoesNotKnow) {
   EXPECT_EQ(ask("GET", "/v1/tubes/mail/jobs").status, 200) << "a tube need not exist";
 }
 
+TEST_F(HttpLists, ListsTheGroupsOfATubeInPages) {
+  EXPECT_EQ(ask("GET", "/v1/tubes/mail/groups").status, 404);
+  for (int n = 0; n < 120; ++n) put(R"({"group":"g)" + std::to_string(n) + R"("})");
+  EXPECT_EQ(
+      ask("PATCH", "/v1/tubes/mail/groups/g7", R"({"weight":3,"limits":{"max_running":2}})").status,
+      204);
+  for (const char* size : {"1", "50", "119", "120", "1000"}) {
+    const auto groups = all("/v1/tubes/mail/groups?page_size=" + std::string(size), "groups");
+    ASSERT_EQ(groups.size(), 120u) << size;
+    for (int n = 0; n < 120; ++n)
+      EXPECT_EQ(groups[static_cast<std::size_t>(n)].at("name"),
+                json::value("g" + std::to_string(n)))
+          << size;
+    EXPECT_EQ(groups[7], ask("GET", "/v1/tubes/mail/groups/g7").value());
+    EXPECT_EQ(groups[7].at("weight"), 3);
+    EXPECT_EQ(groups[7].at("jobs").at("ready"), 1);
+    EXPECT_EQ(groups[7].at("limits").at("max_running"), 2);
+  }
+  EXPECT_EQ(ask("GET", "/v1/tubes/mail/groups?page_token=x").status, 400);
+  EXPECT_EQ(ask("GET", "/v1/tubes/mail/groups?state=ready").status, 400);
+}
+
 TEST_F(HttpLists, ListsTubesInTheOrderOfTheirNames) {
   std::set<std::string> sorted = {"default"};
   for (int n = 0; n < 250; ++n) {

@@ -56,6 +56,25 @@ TEST_F(HttpSchedules, FiresIsPausedResumedTriggeredAndDeleted) {
   EXPECT_EQ(get().status, 404);
 }
 
+TEST_F(HttpSchedules, GivesItsJobsAllThatIsAsked) {
+  const Answer made =
+      set(R"({"every":"1h","job":{"tube":"mail","group":"acme","body":"x","expires_in":"10m",)"
+          R"("at_expiry":"dead","content_type":"text/plain","metadata":{"n":1},)"
+          R"("retry":{"max_attempts":3,"backoff":{"initial":"1s","max":"1m","jitter":10}}}})");
+  EXPECT_EQ(made.status, 201);
+  const json::value job = made.value().at("job");
+  EXPECT_EQ(job.at("group"), "acme");
+  EXPECT_EQ(job.at("expires_in"), "600s");
+  EXPECT_EQ(job.at("at_expiry"), "dead");
+  EXPECT_EQ(job.at("metadata").at("n"), 1);
+  EXPECT_EQ(job.at("retry").at("backoff").at("max"), "60s");
+  pass(3'600'000);
+  const json::value put = ask("GET", "/v1/jobs/1").value();
+  for (const char* name : {"group", "at_expiry", "content_type", "metadata", "retry"})
+    EXPECT_EQ(put.at(name), job.at(name)) << name;
+  EXPECT_EQ(put.at("expires_at"), "2023-11-14T23:23:20.000Z");
+}
+
 TEST_F(HttpSchedules, RefusesWhatNeverOccurs) {
   const auto pointer = [&](std::string_view body) {
     const Answer refused = set(body);
@@ -73,6 +92,11 @@ TEST_F(HttpSchedules, RefusesWhatNeverOccurs) {
   EXPECT_EQ(pointer(R"({"every":"1h","job":{"tube":"a b"}})"), "/job/tube");
   EXPECT_EQ(pointer(R"({"every":"1h","job":{"delay":"1s"}})"), "/job/delay");
   EXPECT_EQ(pointer(R"({"every":"1h","spread":"11000d"})"), "/spread");
+  EXPECT_EQ(pointer(R"({"every":"1h","job":{"group":"a b"}})"), "/job/group");
+  EXPECT_EQ(pointer(R"({"every":"1h","job":{"at_expiry":"drop"}})"), "/job/at_expiry");
+  EXPECT_EQ(pointer(R"({"every":"1h","job":{"expires_in":"0s"}})"), "/job/expires_in");
+  EXPECT_EQ(pointer(R"({"every":"1h","job":{"retry":{"backoff":{"jitter":101}}}})"),
+            "/job/retry/backoff/jitter");
   EXPECT_EQ(set(R"({"every":"1h"})", "a%20b").status, 400);
   EXPECT_EQ(get().status, 404);
 }

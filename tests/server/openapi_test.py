@@ -303,7 +303,18 @@ class OpenApiTest(unittest.TestCase):
             "catch_up_window": "1d",
             "overlap": "queue",
             "spread": "1m",
-            "job": {"tube": "s", "priority": 1, "ttr": "1m", "body": "x"},
+            "job": {
+                "tube": "s",
+                "priority": 1,
+                "ttr": "1m",
+                "group": "acme",
+                "retry": {"max_attempts": 3, "backoff": {"initial": "1s", "max": "1h"}},
+                "expires_in": "12h",
+                "at_expiry": "dead",
+                "content_type": "text/plain",
+                "metadata": {"n": 1},
+                "body": "x",
+            },
         }
         self.statuses(
             (404, "GET", one),
@@ -348,6 +359,9 @@ class OpenApiTest(unittest.TestCase):
             (400, "PATCH", tube + "/groups/g", {"weight": 0}),
             (200, "GET", tube + "/groups/g"),
             (400, "GET", tube + "/groups/a%20b"),
+            (200, "GET", tube + "/groups?page_size=1"),
+            (400, "GET", tube + "/groups?page_size=0"),
+            (404, "GET", "/v1/tubes/none/groups"),
             (200, "GET", "/v1/tubes"),
             (400, "GET", "/v1/tubes?x=1"),
         )

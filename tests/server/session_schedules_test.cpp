@@ -97,7 +97,8 @@ TEST_F(SessionSchedules, AreListedByName) {
 TEST_F(SessionSchedules, WhatIsRefusedIsNamedAndTheBodyIsDiscarded) {
   EXPECT_EQ(set("evry=1m"),
             "BAD_OPTION \"evry\": no such option; there are cron zone gap every start catch-up "
-            "overlap spread tube pri ttr\r\n");
+            "overlap tube paused pri ttr spread expires-in at-expiry group attributes max-attempts "
+            "backoff jitter lost\r\n");
   EXPECT_EQ(set(""), "BAD_OPTION cron: write it, or every\r\n");
   EXPECT_EQ(set("every=1m cron=@daily"), "BAD_OPTION every: does not go with cron\r\n");
   EXPECT_EQ(set("every=1m zone=UTC"), "BAD_OPTION zone: needs cron\r\n");
@@ -115,6 +116,74 @@ TEST_F(SessionSchedules, WhatIsRefusedIsNamedAndTheBodyIsDiscarded) {
   EXPECT_EQ(client.say("set-schedule s 65536 every=1m\r\n" + std::string(65'536, 'x') + "\r\n"),
             "JOB_TOO_BIG\r\n");
   EXPECT_EQ(client.say("set-schedule s 4 every=1m\r\ntickxx"), "EXPECTED_CRLF\r\n");
+}
+
+TEST_F(SessionSchedules, JobsHaveAllThatPutJobGives) {
+  EXPECT_EQ(set("every=1m group=acme max-attempts=3 backoff=1s..1h jitter=10% lost=fails "
+                "attributes={\"n\":1} expires-in=2m at-expiry=dead"),
+            "SCHEDULED\r\n");
+  EXPECT_EQ(stat("group"), "\"acme\"");
+  EXPECT_EQ(stat("max-attempts"), "3");
+  EXPECT_EQ(stat("backoff-longest-ms"), "3600000");
+  EXPECT_EQ(stat("attributes"), "\"{\\\"n\\\":1}\"");
+  EXPECT_EQ(stat("expires-in"), "120000ms");
+  server.pass(kMinute);
+  EXPECT_EQ(client.say("list-jobs default group=acme\r\n").substr(6),
+            "\r\n{\"id\":1,\"tube\":\"default\",\"state\":\"ready\","
+            "\"due\":\"2023-11-14T22:14:20.000Z\",\"pri\":65536,\"ttr\":\"60000ms\","
+            "\"created\":\"2023-11-14T22:14:20.000Z\",\"group\":\"acme\",\"max_attempts\":3,"
+            "\"backoff\":\"1000ms..3600000ms\",\"jitter\":\"10%\",\"lost\":\"fails\","
+            "\"attributes\":{\"n\":1},\"expires_at\":\"2023-11-14T22:16:20.000Z\","
+            "\"at_expiry\":\"dead\",\"body_bytes\":4}\n"
+            "{\"next\":null,\"looked_at\":1}\n\r\n");
+  EXPECT_EQ(set("every=1m at-expiry=dead"), "BAD_OPTION at-expiry: needs expires-in\r\n");
+  EXPECT_EQ(set("every=1m expires-in=0"),
+            "BAD_OPTION expires-in: 0 is not allowed; without it no job expires\r\n");
+  EXPECT_EQ(set("every=1m key=k").substr(0, 32), "BAD_OPTION \"key\": no such option");
+  EXPECT_EQ(set("every=1m pri=1 pri=2"), "BAD_OPTION pri: comes twice\r\n");
+}
+
+// What is shown can be sent again.
+TEST_F(SessionSchedules, AreShownAsTheyAreSet) {
+  EXPECT_EQ(set("cron=\"30 8 * * *\" zone=Europe/Berlin tube=mail group=a attributes={\"n\":1} "
+                "backoff=30s catch-up=all:1h paused=yes"),
+            "SCHEDULED\r\n");
+  EXPECT_EQ(client.say("show-schedule s\r\n"),
+            "OK 301\r\n{\"name\":\"s\",\"tube\":\"mail\",\"pri\":65536,\"ttr\":\"60000ms\","
+            "\"group\":\"a\",\"max_attempts\":0,\"backoff\":\"30000ms\",\"jitter\":\"0%\","
+            "\"lost\":\"returns\",\"attributes\":{\"n\":1},\"cron\":\"30 8 * * *\","
+            "\"zone\":\"Europe/Berlin\",\"gap\":\"skip\",\"catch_up\":\"all:3600000ms\","
+            "\"overlap\":\"allow\",\"spread\":\"0ms\",\"paused\":\"yes\",\"body\":\"tick\"}\n"
+            "\r\n");
+  EXPECT_EQ(set("every=90s start=2023-11-14T22:00:00Z expires-in=5s", "e"), "SCHEDULED\r\n");
+  const std::string shown = client.say("show-schedule e\r\n");
+  EXPECT_NE(shown.find("\"expires_in\":\"5000ms\",\"at_expiry\":\"drop\",\"every\":\"90000ms\","
+                       "\"start\":\"2023-11-14T22:00:00.000Z\","),
+            std::string::npos)
+      << shown;
+  EXPECT_EQ(client.say("show-schedule none\r\n"), "NOT_FOUND\r\n");
+}
+
+TEST_F(SessionSchedules, AreSetPaused) {
+  EXPECT_EQ(set("every=1m paused=yes"), "SCHEDULED\r\n");
+  server.pass(2 * kMinute);
+  EXPECT_EQ(stat("paused"), "true");
+  EXPECT_EQ(stat("fired"), "0");
+  EXPECT_EQ(set("every=1m paused=no"),
+            "BAD_OPTION paused: \"no\": yes; resume-schedule ends a pause\r\n");
+}
+
+// All names and texts as long as they may be.
+TEST_F(SessionSchedules, TheLongestLine) {
+  const std::string attributes = "{\"a\":\"" + std::string(queue::kMaxAttributes - 8, 'a') + "\"}";
+  const std::string options = "every=90s start=2023-11-14T22:00:00Z tube=" + std::string(200, 't') +
+                              " group=" + std::string(200, 'g') + " attributes=" + attributes;
+  EXPECT_EQ(set(options, std::string(200, 's')), "SCHEDULED\r\n");
+  const std::size_t used = options.size() + 200 + std::string("set-schedule  4 \r\n").size();
+  EXPECT_EQ(set(options + std::string(kMaxScheduleLine - used, ' '), std::string(200, 's')),
+            "SCHEDULED\r\n");
+  EXPECT_EQ(set(options + std::string(kMaxScheduleLine - used + 1, ' '), std::string(200, 's')),
+            "BAD_FORMAT\r\nUNKNOWN_COMMAND\r\n");
 }
 
 TEST_F(SessionSchedules, MalformedLines) {

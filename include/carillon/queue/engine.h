@@ -52,7 +52,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -62,6 +61,7 @@
 #include <vector>
 
 #include "carillon/queue/commands.h"
+#include "carillon/queue/engine_options.h"
 #include "carillon/queue/engine_stats.h"
 #include "carillon/queue/job.h"
 #include "carillon/queue/now.h"
@@ -69,42 +69,6 @@
 #include "carillon/queue/store.h"
 
 namespace carillon::queue {
-
-struct EngineOptions {
-  // Milliseconds, at most kLastDue. A job that is due within this time is loaded into memory.
-  Millis load_ahead = 60'000;
-  // At most about this many ready and delayed jobs of one tube are in memory, and of all tubes. A
-  // tube may have as many as are free, and one in any case. So a tube alone has half of them, and
-  // the more tubes have many, the less each of them has. At least 1.
-  std::size_t max_loaded_per_tube = 1'000'000;
-  std::size_t max_loaded = SIZE_MAX;
-  // At most about this many jobs are reserved. A client may have as many as are free, and one in
-  // any case; if it has more, its `reserve` waits as if no job were ready.
-  std::size_t max_reserved = SIZE_MAX;
-  // While this returns true, a tube that has a ready or delayed job in memory loads no more: not
-  // when jobs are near, nor by a kick, nor after a step of the wall clock. It must not throw.
-  // Empty: memory is never short.
-  std::function<bool()> memory_is_short = {};
-  // At most this many tubes exist, apart from those that have jobs at a start. Twelve watches count
-  // as a tube; but a client may watch 16 tubes that exist in any case.
-  std::size_t max_tubes = SIZE_MAX;
-  // Reads the cron expressions of schedules. Empty: schedules have none. See queue/schedule.h.
-  Calendar calendar = {};
-  // While this returns true, no schedule puts a job: what comes meanwhile is decided later, as what
-  // was missed. It must not throw. Empty: always false.
-  std::function<bool()> refuses_puts = {};
-  // What all schedules may take, in bytes: of each its name, texts and body, and 1 KiB.
-  std::size_t max_schedule_bytes = 100 << 20;
-  // One call of `advance` makes at most this many delayed jobs ready, fires at most this many
-  // timers of each kind, and loads at most this many jobs. A command does at most 64 of each. At
-  // most 16 schedules fire in one call. At least 1.
-  std::size_t step = 200;
-  // Names the boot of the machine: as long as it is the same, the monotonic clock goes on from one
-  // engine of a store to the next one. Linux has it in /proc/sys/kernel/random/boot_id. Empty: the
-  // monotonic clock of each engine is another one, and what is promised over a boot is promised
-  // over each restart.
-  std::string boot = {};
-};
 
 // A client asks for more than a limit of the engine's options allows. Nothing was changed.
 class OverLimit : public std::runtime_error {
@@ -308,7 +272,9 @@ class Engine {
   // paused, it stays so. Throws std::invalid_argument, with one line that says what is wrong and
   // what is allowed, and OverLimit if schedules would take more than options.max_schedule_bytes, or
   // if there may be no more tubes.
-  Outcome set_schedule(Now now, std::string_view name, const Schedule& schedule);
+  // With `paused` it is paused from then on, too.
+  Outcome set_schedule(Now now, std::string_view name, const Schedule& schedule,
+                       bool paused = false);
   // The four return without effect if there is no such schedule. Deletes it; its jobs stay.
   Outcome remove_schedule(Now now, std::string_view name);
   // No occurrence fires until the schedule is resumed. Those that come meanwhile are skipped.
@@ -348,6 +314,12 @@ class Engine {
   std::optional<JobStats> job_stats(Now now, JobId id);
   std::optional<TubeStats> tube_stats(Now now, std::string_view tube);
   std::optional<GroupStats> group_stats(Now now, std::string_view tube, std::string_view group);
+  // Returns up to `limit` groups of a tube, from the one with the number `from` on, or the next
+  // one; 0: from the first. A group that has jobs or settings has a number, over restarts too: so a
+  // list in pages has each group that is there all the time once. Returns none if there is no such
+  // tube. O(limit + log groups).
+  std::optional<GroupPage> list_groups(Now now, std::string_view tube, std::uint32_t from,
+                                       std::size_t limit);
   EngineStats stats(Now now);
   // The same, as of the last call that was told the time. O(1).
   EngineStats stats() const;

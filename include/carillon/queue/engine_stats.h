@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "carillon/queue/job.h"
 #include "carillon/queue/now.h"
@@ -76,15 +77,26 @@ struct TubeStats {
   // Milliseconds until the pause ends, rounded down to less than `pause`; else 0.
   Millis pause_left = 0;
   TubeSettings settings;
-  // Groups that have jobs, or settings.
+  // Groups that have jobs, settings, or a schedule.
   std::uint64_t groups = 0;
 };
 
-// Of a group that has jobs, or settings.
+// Of a group that has jobs, settings, or a schedule.
 struct GroupStats {
   // `total` is not known.
   JobCounts jobs;
   GroupSettings settings;
+};
+
+// A part of the list of a tube's groups.
+struct GroupPage {
+  struct Group {
+    std::string name;
+    GroupStats stats;
+  };
+  std::vector<Group> groups = {};
+  // Where the next page begins; 0: nothing follows.
+  std::uint32_t next = 0;
 };
 
 // How long after they were due jobs have gone out to their first workers.

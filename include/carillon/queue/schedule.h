@@ -30,7 +30,7 @@ inline constexpr std::size_t kMaxScheduleText = 200;
 inline constexpr std::size_t kMaxScheduleBody = 64 << 10;
 // The shortest time from one occurrence to the next.
 inline constexpr Millis kMinEvery = 1'000;
-// The longest of `every`, `spread` and `catch_up_window`: ten years.
+// The longest of `every`, `spread`, `catch_up_window` and `expires_in`: ten years.
 inline constexpr Millis kMaxScheduleSpan = 3'652 * Millis{86'400'000};
 // An occurrence is *missed* if it is later than this when the engine comes to it, because the
 // server was down, or the schedule could not put its job.
@@ -60,6 +60,13 @@ struct Schedule {
   Millis ttr = 60'000;
   // At most kMaxScheduleBody bytes.
   std::string body = {};
+  // As of PutOrder.
+  std::string group = {};
+  RetryPolicy retry = {};
+  std::string attributes = {};
+  // If it is not 0, a job expires so many ms after it is due, or after its put if that is later.
+  Millis expires_in = 0;
+  AtExpiry at_expiry = AtExpiry::kDrop;
 
   // An expression that EngineOptions::calendar reads, and a time zone that it knows.
   std::string cron = {};

@@ -42,6 +42,12 @@ JobCounts counts_with_groups(const Tube& tube) {
   return counts;
 }
 
+GroupStats stats_of_group(const Tube& lane) {
+  const TubeSettings& settings = *lane.record.settings;
+  return {.jobs = counts_of(lane),
+          .settings = {.weight = settings.weight, .limits = settings.limits}};
+}
+
 void check(bool holds, const char* invariant, const std::string& of) {
   if (holds) return;
   std::fprintf(stderr, "queue engine: invariant broken: %s (%s)\n", invariant, of.c_str());
@@ -212,9 +218,25 @@ std::optional<GroupStats> Engine::group_stats(Now now, std::string_view name,
   const Tube* const tube = s.tubes.find(name);
   const Tube* const lane = tube == nullptr ? nullptr : s.tubes.find(*tube, group);
   if (lane == nullptr) return std::nullopt;
-  const TubeSettings& settings = *lane->record.settings;
-  return GroupStats{.jobs = counts_of(*lane),
-                    .settings = {.weight = settings.weight, .limits = settings.limits}};
+  return stats_of_group(*lane);
+}
+
+std::optional<GroupPage> Engine::list_groups(Now now, std::string_view name, std::uint32_t from,
+                                             std::size_t limit) {
+  State& s = *state_;
+  s.advance(now);
+  Tube* const tube = s.tubes.find(name);
+  if (tube == nullptr) return std::nullopt;
+  GroupPage page;
+  for (Tube* lane = tube->lane_from(std::max(from, 1U)); lane != nullptr;
+       lane = tube->lane_after(*lane)) {
+    if (page.groups.size() == limit) {
+      page.next = lane->record.number;
+      break;
+    }
+    page.groups.push_back({.name = lane->record.name, .stats = stats_of_group(*lane)});
+  }
+  return page;
 }
 
 EngineStats Engine::stats(Now now) {

@@ -37,6 +37,10 @@ void check_all(std::string_view name, const Schedule& asked) {
   check_span("every", asked.every);
   check_span("catch-up", asked.catch_up_window);
   check_span("spread", asked.spread);
+  check_span("expires-in", asked.expires_in);
+  if (asked.group.size() > kMaxGroup)
+    refuse("group: " + std::to_string(asked.group.size()) + " bytes; at most " +
+           std::to_string(kMaxGroup));
   if (asked.body.size() > kMaxScheduleBody)
     refuse("body: " + std::to_string(asked.body.size()) + " bytes; at most " +
            std::to_string(kMaxScheduleBody));
@@ -67,8 +71,9 @@ void Engine::State::Schedules::read_times(LoadedSchedule& schedule) const {
 std::size_t Engine::State::Schedules::bytes_of(const ScheduleRecord& record) const {
   constexpr std::size_t kOwn = 1 << 10;
   const Schedule& schedule = record.schedule;
-  return kOwn + record.name.size() + schedule.tube.size() + schedule.cron.size() +
-         schedule.zone.size() + schedule.body.size();
+  return kOwn + record.name.size() + schedule.tube.size() + schedule.group.size() +
+         schedule.cron.size() + schedule.zone.size() + schedule.attributes.size() +
+         schedule.body.size();
 }
 
 LoadedSchedule* Engine::State::Schedules::find(std::string_view name) {
@@ -76,8 +81,20 @@ LoadedSchedule* Engine::State::Schedules::find(std::string_view name) {
   return found == by_name.end() ? nullptr : found->second.get();
 }
 
-Sequence Engine::State::Schedules::set(std::string_view name, const Schedule& asked) {
+Tube& Engine::State::Schedules::lane_of(const Schedule& schedule) {
+  Tube& tube = state.tube_named(schedule.tube);
+  try {
+    return state.lane_named(tube, schedule.group);
+  } catch (...) {
+    state.forget_if_unreferenced(tube);
+    throw;
+  }
+}
+
+Sequence Engine::State::Schedules::set(std::string_view name, const Schedule& asked, bool paused) {
   check_all(name, asked);
+  State::check(asked.retry);
+  State::check_attributes(asked.attributes);
   LoadedSchedule* const old = find(name);
   const UtcMs now = state.clock.utc();
   auto made = std::make_unique<LoadedSchedule>();
@@ -96,14 +113,15 @@ Sequence Engine::State::Schedules::set(std::string_view name, const Schedule& as
     record.decided = now;
     record.spans.clear();
   }
+  record.paused = record.paused || paused;
   read_times(*made);
 
   const std::size_t freed = old == nullptr ? 0 : bytes_of(old->record);
   if (bytes - freed + bytes_of(record) > state.options.max_schedule_bytes)
     throw OverLimit("schedules take all that they may");
-  Tube& tube = state.tube_named(schedule.tube);
-  ++tube.schedules;
-  made->tube = &tube;
+  Tube& lane = lane_of(schedule);
+  ++lane.schedules;
+  made->lane = &lane;
   try {
     auto& place = by_name.try_emplace(record.name).first->second;
     state.changes.schedules.push_back({record.name, record});
@@ -113,14 +131,14 @@ Sequence Engine::State::Schedules::set(std::string_view name, const Schedule& as
     std::swap(place, made);
   } catch (...) {
     if (old == nullptr) by_name.erase(record.name);
-    --tube.schedules;
-    state.forget_if_unreferenced(tube);
+    --lane.schedules;
+    state.forget_if_unreferenced(lane);
     throw;
   }
   if (made) {
     awaited.erase(made->record.last_job);
-    --made->tube->schedules;
-    state.forget_if_unreferenced(*made->tube);
+    --made->lane->schedules;
+    state.forget_if_unreferenced(*made->lane);
   }
   arm(*find(name));
   return state.last_sequence;
@@ -129,13 +147,13 @@ Sequence Engine::State::Schedules::set(std::string_view name, const Schedule& as
 Sequence Engine::State::Schedules::remove(LoadedSchedule& schedule) {
   state.changes.schedules.push_back({schedule.record.name, std::nullopt});
   const Sequence sequence = state.append();
-  Tube& tube = *schedule.tube;
+  Tube& lane = *schedule.lane;
   bytes -= bytes_of(schedule.record);
   awaited.erase(schedule.record.last_job);
   wheel.cancel(schedule);
   by_name.erase(by_name.find(schedule.record.name));
-  --tube.schedules;
-  state.forget_if_unreferenced(tube);
+  --lane.schedules;
+  state.forget_if_unreferenced(lane);
   return sequence;
 }
 
@@ -189,9 +207,10 @@ ScheduleView Engine::State::Schedules::view(const LoadedSchedule& schedule,
 
 // --- The engine's commands.
 
-Outcome Engine::set_schedule(Now now, std::string_view name, const Schedule& schedule) {
+Outcome Engine::set_schedule(Now now, std::string_view name, const Schedule& schedule,
+                             bool paused) {
   state_->advance(now);
-  return {.done = true, .durable_at = state_->schedules->set(name, schedule)};
+  return {.done = true, .durable_at = state_->schedules->set(name, schedule, paused)};
 }
 
 Outcome Engine::remove_schedule(Now now, std::string_view name) {

@@ -60,8 +60,9 @@ struct Engine::State : EngineMemory {
   // The same for the lane of a group (groups.h); without a group, returns the tube itself.
   Tube& lane_named(Tube& tube, std::string_view group);
   void forget_lane(const Tube& tube, std::string_view group);  // if it is not needed
-  // The same without a limit.
+  // The same two without a limit.
   Tube& made_tube(std::string_view name);
+  Tube& made_lane(Tube& tube, std::string_view group);
   std::uint32_t free_number();  // for a new tube
   // Throws OverLimit if there may be no more tubes and watches than there are.
   void refuse_more_tubes() const;

@@ -105,8 +105,9 @@ void Engine::State::Schedules::take_over(ScheduleRecord record, UtcMs last_known
   if (record.decided > last_known + kStoredTimeLag) record.decided = last_known;
   record.decided = std::min(record.decided, state.clock.utc());
   schedule.record = std::move(record);
-  schedule.tube = &state.made_tube(schedule.record.schedule.tube);
-  ++schedule.tube->schedules;
+  const Schedule& asked = schedule.record.schedule;
+  schedule.lane = &state.made_lane(state.made_tube(asked.tube), asked.group);
+  ++schedule.lane->schedules;
   bytes += bytes_of(schedule.record);
   by_name.emplace(schedule.record.name, std::move(made));
   try {
@@ -299,9 +300,19 @@ PutOutcome Engine::State::Schedules::put(LoadedSchedule& schedule, ScheduleRecor
                                          std::optional<UtcMs> when) {
   const Schedule& asked = schedule.record.schedule;
   if (when) when = std::min(*when, kLastDue);
-  const PutOrder order{.priority = asked.priority, .due_at = when, .ttr = asked.ttr};
+  PutOrder order{.priority = asked.priority,
+                 .due_at = when,
+                 .ttr = asked.ttr,
+                 .group = asked.group,
+                 .retry = asked.retry,
+                 .attributes = asked.attributes,
+                 .at_expiry = asked.at_expiry};
+  if (asked.expires_in > 0) {
+    const UtcMs ready = std::max(when.value_or(0), state.clock.utc_from());
+    order.expires_at = std::min(ready + asked.expires_in, kLastDue);
+  }
   const LargeBody body{.bytes = static_cast<std::uint32_t>(asked.body.size())};
-  PlannedPut planned = state.plan_put(*schedule.tube, order, body, asked.body);
+  PlannedPut planned = state.plan_put(schedule.lane->head(), order, body, asked.body);
   after.last_job = planned.outcome.id;
   planned.outcome.durable_at = store(schedule, std::move(after));
   state.finish_put(planned);

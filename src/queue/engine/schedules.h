@@ -45,8 +45,8 @@ struct LoadedSchedule : TimerNode {
 
   ScheduleRecord record;
   Timetable timetable;
-  std::string broken;  // why there is no timetable, or empty
-  Tube* tube = nullptr;
+  std::string broken;    // why there is no timetable, or empty
+  Tube* lane = nullptr;  // of its jobs: their tube, or group
 };
 
 struct Engine::State::Schedules {
@@ -58,7 +58,7 @@ struct Engine::State::Schedules {
   // --- Commands (engine_schedules.cpp). StoreError: nothing has changed.
 
   LoadedSchedule* find(std::string_view name);
-  Sequence set(std::string_view name, const Schedule& asked);
+  Sequence set(std::string_view name, const Schedule& asked, bool paused);
   Sequence remove(LoadedSchedule& schedule);
   Sequence pause(LoadedSchedule& schedule);
   Sequence resume(LoadedSchedule& schedule);
@@ -102,6 +102,9 @@ struct Engine::State::Schedules {
   // Has the schedule looked at when it is due.
   void arm(LoadedSchedule& schedule);
   void tell(ScheduleEvent event);
+  // Returns where the jobs go, and makes it if there is none. It stays for as long as the schedule
+  // does, so a firing never needs one more. Throws OverLimit.
+  Tube& lane_of(const Schedule& schedule);
   // Sets `timetable`, or throws std::invalid_argument.
   void read_times(LoadedSchedule& schedule) const;
   std::size_t bytes_of(const ScheduleRecord& record) const;

@@ -50,6 +50,12 @@ Tube& Engine::State::lane_named(Tube& tube, std::string_view group) {
   if (group.empty()) return tube;
   if (Tube* lane = tubes.find(tube, group)) return *lane;
   refuse_more_tubes();
+  return made_lane(tube, group);
+}
+
+Tube& Engine::State::made_lane(Tube& tube, std::string_view group) {
+  if (group.empty()) return tube;
+  if (Tube* lane = tubes.find(tube, group)) return *lane;
   TubeRecord record;
   record.number = free_number();
   record.name = group;

@@ -44,6 +44,15 @@ void each_field(Record& record, Field&& field) {
   field(20, record.fired);
   field(21, record.skipped);
   field(22, record.created);
+  field(23, schedule.group);
+  field(24, schedule.retry.max_attempts);
+  field(25, schedule.retry.backoff);
+  field(26, schedule.retry.backoff_max);
+  field(27, schedule.retry.jitter);
+  field(28, schedule.retry.lost_fails);
+  field(29, schedule.attributes);
+  field(30, schedule.expires_in);
+  field(31, schedule.at_expiry);
 }
 
 constexpr std::uint64_t most(CatchUp) {
@@ -51,6 +60,9 @@ constexpr std::uint64_t most(CatchUp) {
 }
 constexpr std::uint64_t most(Overlap) {
   return static_cast<std::uint64_t>(Overlap::kQueue);
+}
+constexpr std::uint64_t most(AtExpiry) {
+  return static_cast<std::uint64_t>(AtExpiry::kDead);
 }
 template <std::unsigned_integral Number>
 constexpr std::uint64_t most(Number) {

@@ -40,13 +40,15 @@ constexpr std::array kPrefixes = {
     Prefix{"set-tube ", Verb::kSetTube, kMaxLongLine},
     Prefix{"name-client ", Verb::kNameClient},
     Prefix{"auth ", Verb::kAuth},
-    Prefix{"set-schedule ", Verb::kSetSchedule, kMaxLongLine},
+    Prefix{"set-schedule ", Verb::kSetSchedule, kMaxScheduleLine},
     Prefix{"delete-schedule ", Verb::kDeleteSchedule},
     Prefix{"pause-schedule ", Verb::kPauseSchedule},
     Prefix{"resume-schedule ", Verb::kResumeSchedule},
     Prefix{"trigger-schedule ", Verb::kTriggerSchedule},
     Prefix{"stats-schedule ", Verb::kStatsSchedule},
+    Prefix{"show-schedule ", Verb::kShowSchedule},
     Prefix{"list-schedules", Verb::kListSchedules},
+    Prefix{"list-groups ", Verb::kListGroups, kMaxLongLine},
     Prefix{"list-jobs ", Verb::kListJobs, kMaxLongLine},
     Prefix{"cancel-jobs ", Verb::kCancelJobs, kMaxLongLine},
     Prefix{"retry-jobs ", Verb::kRetryJobs, kMaxLongLine},
@@ -254,6 +256,7 @@ Form read_arguments(std::string_view rest, Command& c) {
     case Verb::kBuryJob:
       return good_if(read_job(rest, c));
     case Verb::kSetTube:
+    case Verb::kListGroups:
     case Verb::kListJobs:
     case Verb::kCancelJobs:
     case Verb::kRetryJobs:
@@ -315,6 +318,7 @@ Form read_arguments(std::string_view rest, Command& c) {
     case Verb::kResumeSchedule:
     case Verb::kTriggerSchedule:
     case Verb::kStatsSchedule:
+    case Verb::kShowSchedule:
       c.tube = rest;
       return good_if(is_tube_name(rest));
     case Verb::kListSchedules:

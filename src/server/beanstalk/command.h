@@ -34,6 +34,8 @@ inline constexpr std::size_t kMaxLine = 224;
 inline constexpr std::size_t kMaxTubeName = 200;
 // The longest line of a verb that names its options.
 inline constexpr std::size_t kMaxLongLine = 1'024;
+// The longest line of set-schedule, which names more of them.
+inline constexpr std::size_t kMaxScheduleLine = 2'048;
 // The most jobs of one put-jobs, reserve-jobs, delete-jobs or release-jobs.
 inline constexpr std::size_t kMaxBatch = 1'000;
 
@@ -93,7 +95,9 @@ enum class Verb : std::uint8_t {
   kResumeSchedule,
   kTriggerSchedule,
   kStatsSchedule,
+  kShowSchedule,
   kListSchedules,
+  kListGroups,
   kListJobs,
   kCancelJobs,
   kRetryJobs,

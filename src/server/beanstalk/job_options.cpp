@@ -148,35 +148,36 @@ constexpr unsigned kCancel = bit(OptionsOf::kCancel);
 constexpr unsigned kBatch = bit(OptionsOf::kBatch);
 constexpr unsigned kReserve = bit(OptionsOf::kReserve);
 constexpr unsigned kBury = bit(OptionsOf::kBury);
+constexpr unsigned kSchedule = bit(OptionsOf::kSchedule);
 // Of those of kTube, with kTube: may be set for a group.
-constexpr unsigned kGroup = 2 * kBury;
+constexpr unsigned kGroup = 2 * kSchedule;
 
 constexpr std::array kOptions = {
-    option<&JobOptions::priority, number_u32>("pri", kPut | kPatch | kFail | kBury),
+    option<&JobOptions::priority, number_u32>("pri", kPut | kPatch | kFail | kBury | kSchedule),
     option<&JobOptions::delay, duration>("delay", kPut | kPatch | kFail),
     option<&JobOptions::due, moment>("due", kPut | kPatch),
-    option<&JobOptions::ttr, ttr>("ttr", kPut | kPatch),
-    option<&JobOptions::spread, duration>("spread", kPut),
-    option<&JobOptions::expires_in, duration>("expires-in", kPut | kPatch),
+    option<&JobOptions::ttr, ttr>("ttr", kPut | kPatch | kSchedule),
+    option<&JobOptions::spread, duration>("spread", kPut | kSchedule),
+    option<&JobOptions::expires_in, duration>("expires-in", kPut | kPatch | kSchedule),
     option<&JobOptions::expires_at, moment_or_never>("expires-at", kPut | kPatch),
-    option<&JobOptions::at_expiry, at_expiry>("at-expiry", kPut | kPatch),
+    option<&JobOptions::at_expiry, at_expiry>("at-expiry", kPut | kPatch | kSchedule),
     Option{"key", kPut, [](const JobOptions& options) { return !options.key.empty(); },
            [](JobOptions& options, std::string_view text) { options.key = key(text); }},
     option<&JobOptions::on_conflict, on_conflict>("on-conflict", kPut),
     option<&JobOptions::key_window, duration>("key-window", kPut),
-    Option{"group", kPut | kTube | kGroup,
+    Option{"group", kPut | kTube | kGroup | kSchedule,
            [](const JobOptions& options) { return !options.group.empty(); },
            [](JobOptions& options, std::string_view text) { options.group = group(text); }},
     Option{
-        "attributes", kPut | kPatch,
+        "attributes", kPut | kPatch | kSchedule,
         [](const JobOptions& options) { return !options.attributes.empty(); },
         [](JobOptions& options, std::string_view text) { options.attributes = attributes(text); }},
     option<&JobOptions::weight, weight>("weight", kTube | kGroup),
     option<&JobOptions::body, number_u32>("body", kPatch),
-    option<&JobOptions::max_attempts, number_u32>("max-attempts", kPut | kTube | kFail),
-    option<&JobOptions::backoff, backoff>("backoff", kPut | kTube),
-    option<&JobOptions::jitter, percent>("jitter", kPut | kTube),
-    option<&JobOptions::lost_fails, lost_fails>("lost", kPut | kTube),
+    option<&JobOptions::max_attempts, number_u32>("max-attempts", kPut | kTube | kFail | kSchedule),
+    option<&JobOptions::backoff, backoff>("backoff", kPut | kTube | kSchedule),
+    option<&JobOptions::jitter, percent>("jitter", kPut | kTube | kSchedule),
+    option<&JobOptions::lost_fails, lost_fails>("lost", kPut | kTube | kSchedule),
     option<&JobOptions::refuses_puts, refuses_puts>("puts", kTube),
     option<&JobOptions::max_running, number_u32>("max-running", kTube | kGroup),
     option<&JobOptions::rate, rate>("rate", kTube | kGroup),
@@ -194,32 +195,10 @@ bool is_of(const Option& option, OptionsOf of) {
   return of == OptionsOf::kBatch && (option.of & kPut) != 0 && option.name != "key";
 }
 
-std::string names(OptionsOf of) {
-  std::string names;
-  for (const Option& option : kOptions) {
-    if (is_of(option, of)) names += (names.empty() ? "" : " ") + std::string(option.name);
-  }
-  return names;
-}
-
 const Option* find_option(std::string_view name, OptionsOf of) {
   return std::find_if(kOptions.begin(), kOptions.end(), [name, of](const Option& option) {
     return option.name == name && is_of(option, of);
   });
-}
-
-void read(const OptionText& part, OptionsOf of, JobOptions& options) {
-  const std::string_view name = part.name;
-  const auto* const found = find_option(name, of);
-  if (found == kOptions.end())
-    refuse_option(fmt::format("{}: no such option; there are {}", quoted(name), names(of)));
-  if (!part.value) refuse_option(fmt::format("{}: {}=VALUE", name, name));
-  if (found->is_set(options)) refuse_option(fmt::format("{}: comes twice", name));
-  try {
-    found->set(options, *part.value);
-  } catch (const std::invalid_argument& error) {
-    refuse_option(fmt::format("{}: {}", name, printable(error.what())));
-  }
 }
 
 // What is set for a group, and for the tube itself, is named apart.
@@ -232,7 +211,41 @@ void check_settings(const JobOptions& options) {
   }
 }
 
+void check_expiry(const JobOptions& options, OptionsOf of) {
+  if (options.expires_in && options.expires_at)
+    refuse_option("expires-at: does not go with expires-in");
+  if (options.expires_in == 0)
+    refuse_option(of == OptionsOf::kSchedule
+                      ? "expires-in: 0 is not allowed; without it no job expires"
+                      : "expires-in: 0 is not allowed; expires-at=never is");
+  if (!options.at_expiry || options.expires_in || options.expires_at) return;
+  if (of == OptionsOf::kPut) refuse_option("at-expiry: needs expires-in or expires-at");
+  if (of == OptionsOf::kSchedule) refuse_option("at-expiry: needs expires-in");
+}
+
 }  // namespace
+
+std::string option_names(OptionsOf of) {
+  std::string names;
+  for (const Option& option : kOptions) {
+    if (is_of(option, of)) names += (names.empty() ? "" : " ") + std::string(option.name);
+  }
+  return names;
+}
+
+bool read_job_option(const OptionText& part, OptionsOf of, JobOptions& options) {
+  const std::string_view name = part.name;
+  const auto* const found = find_option(name, of);
+  if (found == kOptions.end()) return false;
+  if (!part.value) refuse_option(fmt::format("{}: {}=VALUE", name, name));
+  if (found->is_set(options)) refuse_option(fmt::format("{}: comes twice", name));
+  try {
+    found->set(options, *part.value);
+  } catch (const std::invalid_argument& error) {
+    refuse_option(fmt::format("{}: {}", name, printable(error.what())));
+  }
+  return true;
+}
 
 std::optional<std::uint32_t> body_bytes_in(std::string_view text) {
   constexpr std::string_view kBody = "body=";
@@ -299,20 +312,23 @@ void apply(const JobOptions& options, queue::Limits& limits) {
 
 JobOptions parse_job_options(std::string_view text, OptionsOf of) {
   JobOptions options;
-  while (const auto option = take_option(text)) read(*option, of, options);
+  while (const auto option = take_option(text)) {
+    if (!read_job_option(*option, of, options))
+      refuse_option(
+          fmt::format("{}: no such option; there are {}", quoted(option->name), option_names(of)));
+  }
+  check(options, of);
+  return options;
+}
+
+void check(const JobOptions& options, OptionsOf of) {
   if (of == OptionsOf::kTube) check_settings(options);
   if (options.delay && options.due) refuse_option("due: does not go with delay");
   if (options.window && options.once.empty()) refuse_option("window: needs once");
-  if (options.expires_in && options.expires_at)
-    refuse_option("expires-at: does not go with expires-in");
-  if (options.expires_in == 0) refuse_option("expires-in: 0 is not allowed; expires-at=never is");
-  const bool expires = options.expires_in || options.expires_at;
-  if (options.at_expiry && !expires && of == OptionsOf::kPut)
-    refuse_option("at-expiry: needs expires-in or expires-at");
+  check_expiry(options, of);
   const bool has_key = !options.key.empty() || of == OptionsOf::kBatch;
   if (options.on_conflict && !has_key) refuse_option("on-conflict: needs a key");
   if (options.key_window && !has_key) refuse_option("key-window: needs a key");
-  return options;
 }
 
 }  // namespace carillon::server::beanstalk

@@ -37,16 +37,19 @@
 //
 // (put: put-job, and each job of put-jobs; batch: the line of put-jobs, which has those of put-job
 // but `key`, too; patch: patch-job; fail: fail-job, release-jobs; tube: set-tube; cancel:
-// cancel-job; reserve: reserve-jobs; bury: bury-job.) Nothing is clamped: a value out of its range
-// is refused, as is an option that is not known, comes twice, or does not go with another one.
-// Thread safety: pure.
+// cancel-job; reserve: reserve-jobs; bury: bury-job.) set-schedule has of put-job pri, ttr, spread,
+// expires-in, at-expiry, group, attributes, max-attempts, backoff, jitter and lost. Nothing is
+// clamped: a value out of its range is refused, as is an option that is not known, comes twice, or
+// does not go with another one. Thread safety: pure.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "carillon/queue/engine.h"
+#include "server/beanstalk/option_values.h"
 
 namespace carillon::server::beanstalk {
 
@@ -99,7 +102,7 @@ void apply(const JobOptions& options, queue::Limits& limits);
 // Returns what the options of a put ask for. The key and the group point to where theirs do.
 queue::PutOrder put_order(const JobOptions& options);
 
-enum class OptionsOf : std::uint8_t {
+enum class OptionsOf : std::uint16_t {
   kPut = 1,
   kPatch = 2,
   kTube = 4,
@@ -108,10 +111,18 @@ enum class OptionsOf : std::uint8_t {
   kBatch = 32,
   kReserve = 64,
   kBury = 128,
+  kSchedule = 256,
 };
 
 // Throws std::invalid_argument with one line that names the option, its value, and what is allowed.
 JobOptions parse_job_options(std::string_view text, OptionsOf of);
+
+// The same for a command that has other options, too: reads one, or returns false if it is none of
+// these. When all are read, check() throws if they do not go together.
+bool read_job_option(const OptionText& part, OptionsOf of, JobOptions& options);
+void check(const JobOptions& options, OptionsOf of);
+// All of them, separated by spaces.
+std::string option_names(OptionsOf of);
 
 // Sets what `defaults` names and `options`, those of a job of a batch, do not. REQUIRES: `defaults`
 // are options of kBatch.

@@ -165,6 +165,25 @@ ListOptions parse_list_options(std::string_view text, ListOptionsOf of) {
   return options;
 }
 
+GroupListOptions parse_group_list_options(std::string_view text) {
+  GroupListOptions options;
+  const std::array<std::string_view, 2> names = {"limit", "after"};
+  read(text, names, [&options](std::size_t index, std::string_view value) {
+    const std::uint64_t most = index == 0 ? kMostListed : UINT32_MAX;
+    const std::uint64_t read = number(value).value_or(0);
+    if (read == 0 || read > most) {
+      refuse_option(index == 0 ? fmt::format("{}: not a number from 1 to {}", quoted(value), most)
+                               : fmt::format("{}: not what a page calls next", quoted(value)));
+    }
+    if (index == 0) {
+      options.limit = static_cast<std::size_t>(read);
+    } else {
+      options.after = static_cast<std::uint32_t>(read);
+    }
+  });
+  return options;
+}
+
 queue::DueCounts parse_due_counts_options(std::string_view text) {
   struct Span {
     std::string_view name;

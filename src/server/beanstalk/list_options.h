@@ -54,6 +54,13 @@ inline constexpr std::uint64_t kUsuallyChanged = 10'000;
 // Throws std::invalid_argument with one line that names the option, its value, and what is allowed.
 ListOptions parse_list_options(std::string_view text, ListOptionsOf of);
 
+// The options of list-groups: `limit`, 1 to 1000, and `after`. Throws as above.
+struct GroupListOptions {
+  std::size_t limit = kUsuallyListed;
+  std::uint32_t after = 0;  // the number of the group with which the page begins; 0: the first
+};
+GroupListOptions parse_group_list_options(std::string_view text);
+
 // The options of due-counts: `by`, minute, hour or day; and `spans`, 1 to 1000. Throws as above.
 queue::DueCounts parse_due_counts_options(std::string_view text);
 

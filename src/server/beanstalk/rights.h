@@ -55,6 +55,7 @@ constexpr Rights rights_of(Verb verb) {
       return {Needs::kRead, Reach::kNoTube};
     case Verb::kStatsTube:
     case Verb::kStatsGroup:
+    case Verb::kListGroups:
     case Verb::kListJobs:
     case Verb::kDueCounts:
       return {Needs::kRead, Reach::kTube};
@@ -91,6 +92,7 @@ constexpr Rights rights_of(Verb verb) {
     case Verb::kTriggerSchedule:
       return {Needs::kPut, Reach::kSchedule};
     case Verb::kStatsSchedule:
+    case Verb::kShowSchedule:
       return {Needs::kRead, Reach::kSchedule};
     case Verb::kListSchedules:
       return {Needs::kRead, Reach::kAllTubes};

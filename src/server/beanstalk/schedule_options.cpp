@@ -59,69 +59,95 @@ void set_every(Schedule& schedule, std::string_view text) {
   if (schedule.every == 0) refuse_option(quoted(text) + ": at least 1s");
 }
 
+void set_paused(ScheduleOptions& options, std::string_view text) {
+  if (text != "yes") refuse_option(quoted(text) + ": yes; resume-schedule ends a pause");
+  options.paused = true;
+}
+
 struct Option {
   std::string_view name;
-  void (*set)(Schedule&, std::string_view);
+  void (*set)(ScheduleOptions&, std::string_view);
 };
 
+template <auto set>
+constexpr Option option(std::string_view name) {
+  return {name, [](ScheduleOptions& o, std::string_view text) { set(o.schedule, text); }};
+}
+
+// Those that are not of its jobs; the others are in job_options.cpp.
 constexpr std::array kOptions = {
-    Option{"cron", [](Schedule& s, std::string_view text) { s.cron = text; }},
-    Option{"zone", [](Schedule& s, std::string_view text) { s.zone = text; }},
-    Option{"gap", set_gap},
-    Option{"every", set_every},
-    Option{"start", [](Schedule& s, std::string_view text) { s.start = moment(text); }},
-    Option{"catch-up", set_catch_up},
-    Option{"overlap", set_overlap},
-    Option{"spread", [](Schedule& s, std::string_view text) { s.spread = duration(text); }},
-    Option{"tube", set_tube},
-    Option{"pri", [](Schedule& s, std::string_view text) { s.priority = number_u32(text); }},
-    Option{"ttr", [](Schedule& s, std::string_view text) { s.ttr = ttr(text); }},
+    option<[](Schedule& s, std::string_view text) { s.cron = text; }>("cron"),
+    option<[](Schedule& s, std::string_view text) { s.zone = text; }>("zone"),
+    option<set_gap>("gap"),
+    option<set_every>("every"),
+    option<[](Schedule& s, std::string_view text) { s.start = moment(text); }>("start"),
+    option<set_catch_up>("catch-up"),
+    option<set_overlap>("overlap"),
+    option<set_tube>("tube"),
+    Option{"paused", set_paused},
 };
 
 using Given = std::array<bool, kOptions.size()>;
 
-std::string names() {
+const Option* find_option(std::string_view name) {
+  return std::find_if(kOptions.begin(), kOptions.end(),
+                      [name](const Option& option) { return option.name == name; });
+}
+
+[[noreturn]] void refuse_name(std::string_view name) {
   std::string names;
-  for (const Option& option : kOptions)
-    names += (names.empty() ? "" : " ") + std::string(option.name);
-  return names;
+  for (const Option& option : kOptions) names += std::string(option.name) + " ";
+  refuse_option(fmt::format("{}: no such option; there are {}{}", quoted(name), names,
+                            option_names(OptionsOf::kSchedule)));
 }
 
-std::size_t index_of(std::string_view name) {
-  const auto* const found =
-      std::find_if(kOptions.begin(), kOptions.end(),
-                   [name](const Option& option) { return option.name == name; });
-  if (found == kOptions.end())
-    refuse_option(fmt::format("{}: no such option; there are {}", quoted(name), names()));
-  return static_cast<std::size_t>(found - kOptions.begin());
-}
-
-void read(const OptionText& part, Given& given, Schedule& schedule) {
-  const std::size_t index = index_of(part.name);
+void read(const OptionText& part, Given& given, ScheduleOptions& options) {
+  const Option* const found = find_option(part.name);
+  if (found == kOptions.end()) refuse_name(part.name);
   if (!part.value) refuse_option(fmt::format("{0}: {0}=VALUE", part.name));
-  if (given[index]) refuse_option(fmt::format("{}: comes twice", part.name));
-  given[index] = true;
+  bool& is_given = given[static_cast<std::size_t>(found - kOptions.begin())];
+  if (is_given) refuse_option(fmt::format("{}: comes twice", part.name));
+  is_given = true;
   try {
-    kOptions[index].set(schedule, *part.value);
+    found->set(options, *part.value);
   } catch (const std::invalid_argument& error) {
     refuse_option(fmt::format("{}: {}", part.name, printable(error.what())));
   }
 }
 
+void set_job(const JobOptions& job, Schedule& schedule) {
+  const queue::PutOrder order = put_order(job);
+  schedule.priority = order.priority;
+  schedule.ttr = order.ttr;
+  schedule.group = order.group;
+  schedule.retry = order.retry;
+  schedule.attributes = order.attributes;
+  schedule.expires_in = order.expires_in;
+  schedule.at_expiry = order.at_expiry;
+  schedule.spread = order.spread;
+}
+
 }  // namespace
 
-queue::Schedule parse_schedule_options(std::string_view text, std::string_view tube) {
-  Schedule schedule{.tube = std::string(tube), .priority = kUsualPriority};
+ScheduleOptions parse_schedule_options(std::string_view text, std::string_view tube) {
+  ScheduleOptions options{.schedule = {.tube = std::string(tube)}};
+  JobOptions job;
   Given given{};
-  while (const auto option = take_option(text)) read(*option, given, schedule);
-  const auto has = [&given](std::string_view name) { return given[index_of(name)]; };
+  while (const auto option = take_option(text)) {
+    if (!read_job_option(*option, OptionsOf::kSchedule, job)) read(*option, given, options);
+  }
+  check(job, OptionsOf::kSchedule);
+  set_job(job, options.schedule);
+  const auto has = [&given](std::string_view name) {
+    return given[static_cast<std::size_t>(find_option(name) - kOptions.begin())];
+  };
   if (!has("cron") && !has("every")) refuse_option("cron: write it, or every");
   if (has("cron") && has("every")) refuse_option("every: does not go with cron");
   for (const char* name : {"zone", "gap"}) {
     if (has(name) && !has("cron")) refuse_option(fmt::format("{}: needs cron", name));
   }
   if (has("start") && !has("every")) refuse_option("start: needs every");
-  return schedule;
+  return options;
 }
 
 }  // namespace carillon::server::beanstalk

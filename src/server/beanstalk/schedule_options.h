@@ -1,6 +1,6 @@
 // The options of set-schedule: name=value, in any order (option_values.h).
 //
-//   queue::Schedule schedule = parse_schedule_options("cron=\"30 8 * * *\"", "mail");
+//   const auto [schedule, paused] = parse_schedule_options("cron=\"30 8 * * *\"", "mail");
 //   schedule.cron == "30 8 * * *"; schedule.tube == "mail"; schedule.priority == 65'536;
 //
 //   option     value
@@ -11,9 +11,11 @@
 //   start      a moment: the first occurrence, and those after it count from it  with every alone
 //   catch-up   none, last, or all:DURATION; last
 //   overlap    allow, skip or queue; allow
-//   spread     a duration, up to 3652d; 0
 //   tube       where the jobs are put; `tube`
-//   pri, ttr   of the jobs, as of put-job
+//   paused     yes: it is paused from now on; else it stays as it is
+//
+// and those of its jobs, as of put-job (job_options.h): pri, ttr, group, max-attempts, backoff,
+// jitter, lost, attributes, at-expiry; spread and expires-in up to 3652d.
 //
 // Thread safety: pure.
 #pragma once
@@ -24,8 +26,13 @@
 
 namespace carillon::server::beanstalk {
 
+struct ScheduleOptions {
+  queue::Schedule schedule;
+  bool paused = false;
+};
+
 // Throws std::invalid_argument with one line that names the option, its value, and what is allowed.
 // The engine checks the rest. `tube`: where jobs are put if no option says it.
-queue::Schedule parse_schedule_options(std::string_view text, std::string_view tube);
+ScheduleOptions parse_schedule_options(std::string_view text, std::string_view tube);
 
 }  // namespace carillon::server::beanstalk

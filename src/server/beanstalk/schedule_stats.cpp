@@ -8,6 +8,9 @@
 #include <iterator>
 #include <string_view>
 
+#include "server/attributes.h"
+#include "server/beanstalk/option_line.h"
+#include "server/beanstalk/stats.h"
 #include "server/calendar.h"
 
 namespace carillon::server::beanstalk {
@@ -64,6 +67,7 @@ std::string schedule_yaml(const queue::ScheduleView& view) {
   quoted("tube", schedule.tube);
   line("pri", schedule.priority);
   line("ttr", fmt::format("{}ms", schedule.ttr));
+  text += job_options_yaml(schedule);
   line("body-bytes", schedule.body.size());
   if (schedule.cron.empty()) {
     line("every", fmt::format("{}ms", schedule.every));
@@ -85,6 +89,38 @@ std::string schedule_yaml(const queue::ScheduleView& view) {
   moment("waiting", record.waiting);
   for (std::size_t n = 0; n < view.next.size(); ++n)
     moment(fmt::format("next-{}", n + 1), view.next[n]);
+  return text;
+}
+
+std::string schedule_line(const queue::ScheduleRecord& record) {
+  const queue::Schedule& schedule = record.schedule;
+  std::string text;
+  OptionLine line(text);
+  line.text("name", record.name);
+  line.text("tube", schedule.tube);
+  line.field("pri", schedule.priority);
+  line.duration("ttr", schedule.ttr);
+  if (!schedule.group.empty()) line.text("group", schedule.group);
+  line.policy(schedule.retry);
+  if (!schedule.attributes.empty()) line.attributes(schedule.attributes);
+  if (schedule.expires_in > 0) {
+    line.duration("expires_in", schedule.expires_in);
+    line.word("at_expiry", name_of(schedule.at_expiry));
+  }
+  if (schedule.cron.empty()) {
+    line.duration("every", schedule.every);
+    if (schedule.start > 0) line.moment("start", schedule.start);
+  } else {
+    line.text("cron", schedule.cron);
+    line.text("zone", schedule.zone);
+    line.word("gap", schedule.run_after_gap ? "after" : "skip");
+  }
+  line.word("catch_up", catch_up(schedule));
+  line.word("overlap", overlap(schedule));
+  line.duration("spread", schedule.spread);
+  if (record.paused) line.word("paused", "yes");
+  line.text("body", schedule.body);
+  line.end();
   return text;
 }
 

@@ -25,6 +25,7 @@ bool takes_memory(Verb verb) {
     case Verb::kKickJob:
     case Verb::kCheckpoint:
     case Verb::kListJobs:
+    case Verb::kListGroups:
     case Verb::kSetTube:
     case Verb::kRetryJobs:
     case Verb::kMoveJobs:
@@ -207,8 +208,12 @@ void Session::dispatch(const Command& c) {
       return trigger_schedule(c.tube);
     case Verb::kStatsSchedule:
       return stats_schedule(c.tube);
+    case Verb::kShowSchedule:
+      return show_schedule(c.tube);
     case Verb::kListSchedules:
       return list_schedules(c.tube);
+    case Verb::kListGroups:
+      return list_groups(c);
     case Verb::kListJobs:
       return list_jobs(c);
     case Verb::kCancelJobs:
@@ -344,18 +349,6 @@ void Session::checkpoint_made(const CheckpointResult& result) {
   if (!result.checkpoint) return answer_store_failure(result.error);
   const std::string& path = result.checkpoint->path;
   replies_.add(0, "CHECKPOINT ", result.checkpoint->number, " ", path.size(), kEnd, path, kEnd);
-}
-
-void Session::stats_job(queue::JobId id) {
-  const auto stats = service_.engine().job_stats(service_.now(), id);
-  if (!stats) return answer_not_found();
-  answer_yaml(stats->durable_at, job_stats_yaml(*stats));
-}
-
-void Session::stats_tube(std::string_view tube) {
-  const auto stats = service_.engine().tube_stats(service_.now(), tube);
-  if (!stats) return answer_not_found();
-  answer_yaml(0, tube_stats_yaml(*stats));
 }
 
 // --- Replies.

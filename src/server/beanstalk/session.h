@@ -46,6 +46,7 @@
 #include "server/beanstalk/first_lines.h"
 #include "server/beanstalk/job_options.h"
 #include "server/beanstalk/job_page.h"
+#include "server/beanstalk/schedule_options.h"
 #include "server/caller.h"
 #include "server/protocol.h"
 #include "server/service.h"
@@ -156,7 +157,10 @@ class Session final : public Protocol {
   void set_schedule(std::string_view body);
   void trigger_schedule(std::string_view name);
   void stats_schedule(std::string_view name);
+  void show_schedule(std::string_view name);
   void list_schedules(std::string_view after);
+  void answer_list(const std::string& list);
+  void list_groups(const Command& command);
   void list_jobs(const Command& command);
   void go_on_paging();
   bool add_next_job(std::optional<Body> body);
@@ -261,7 +265,7 @@ class Session final : public Protocol {
   Command put_;                                // kBody: the put, or patch, whose body is next;
   JobOptions options_;                         // and its options, if it is put-job or patch-job;
   std::string key_;                            // and what they name; or a schedule's name,
-  std::unique_ptr<queue::Schedule> schedule_;  // and what is asked for, if it is set-schedule
+  std::unique_ptr<ScheduleOptions> schedule_;  // and what is asked for, if it is set-schedule
   std::string body_;         // kBody: the part of the body and its CR LF that came in earlier calls
   queue::LargeBody large_;   // kPieces; body_ has the part of the next piece that came
   std::uint64_t left_ = 0;   // kSwallow: bytes still to be discarded; kListing: names to come

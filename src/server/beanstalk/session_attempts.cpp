@@ -100,6 +100,12 @@ void Session::set_group(std::string_view tube, const JobOptions& options) {
   replies_.add(engine.set_group(now, tube, options.group, settings), "SET\r\n");
 }
 
+void Session::stats_tube(std::string_view tube) {
+  const auto stats = service_.engine().tube_stats(service_.now(), tube);
+  if (!stats) return answer_not_found();
+  answer_yaml(0, tube_stats_yaml(*stats));
+}
+
 void Session::stats_group(std::string_view tube, std::string_view group) {
   const auto stats = service_.engine().group_stats(service_.now(), tube, group);
   if (!stats) return answer_not_found();

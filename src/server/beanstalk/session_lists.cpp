@@ -1,4 +1,4 @@
-// The commands list-tubes, list-tubes-watched and list-jobs (session.h).
+// The commands list-tubes, list-tubes-watched, list-groups and list-jobs (session.h).
 //
 // A page of jobs is made in steps: the engine tells some jobs, and then their bodies are fetched if
 // they are asked for, as in session_bodies.cpp. Meanwhile a job may be deleted or get another body:
@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "server/beanstalk/group_page.h"
 #include "server/beanstalk/session.h"
 #include "server/beanstalk/stats.h"
 
@@ -72,6 +73,21 @@ void Session::list_watched() {
   if (list.size() > kOwnReplies && list.size() > service_.most_for_one())
     return answer_out_of_memory(kNoMemory);
   answer_yaml(0, list);
+}
+
+// The tube may be gone when its last page is asked for.
+void Session::list_groups(const Command& c) {
+  GroupListOptions options;
+  try {
+    options = parse_group_list_options(c.options);
+  } catch (const std::invalid_argument& error) {
+    return replies_.add(0, "BAD_OPTION ", std::string_view(error.what()), kEnd);
+  }
+  if (!may_hold(kLongestGroupPage, 0)) return answer_out_of_memory(kNoMemory);
+  const auto page = group_page(service_.engine(), service_.now(), c.tube, options);
+  if (page) return answer_yaml(service_.engine().last_sequence(), *page);
+  if (options.after == 0) return answer_not_found();
+  answer_yaml(service_.engine().last_sequence(), "{\"next\":null}\n");
 }
 
 void Session::list_jobs(const Command& c) {

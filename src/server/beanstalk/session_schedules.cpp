@@ -27,12 +27,12 @@ constexpr std::size_t kTimesShown = 5;
 void Session::begin_set_schedule(const Command& c) {
   const std::string& tube = service_.engine().tube_in_use(client_);
   try {
-    schedule_ = std::make_unique<queue::Schedule>(parse_schedule_options(c.options, tube));
+    schedule_ = std::make_unique<ScheduleOptions>(parse_schedule_options(c.options, tube));
   } catch (const std::invalid_argument& error) {
     return refuse_options(c.bytes, error.what());
   }
   if (!caller_.may_use_all_tubes()) {
-    std::string why = caller_.lacks_tube(schedule_->tube);
+    std::string why = caller_.lacks_tube(schedule_->schedule.tube);
     const auto before = service_.engine().schedule(service_.now(), c.tube, 0);
     if (why.empty() && before) why = caller_.lacks_tube(before->record.schedule.tube);
     if (!why.empty()) return refuse_body(c.bytes, kForbidden, why);
@@ -49,13 +49,14 @@ void Session::begin_set_schedule(const Command& c) {
 }
 
 void Session::set_schedule(std::string_view body) {
-  const std::unique_ptr<queue::Schedule> schedule = std::move(schedule_);
+  const std::unique_ptr<ScheduleOptions> asked = std::move(schedule_);
   const queue::Now now = service_.now();
   if (const std::string_view reply = refusal(now); !reply.empty()) return replies_.add(0, reply);
   or_answer_failure([&] {
-    schedule->body = body;
+    asked->schedule.body = body;
     try {
-      answer(service_.engine().set_schedule(now, key_, *schedule), "SCHEDULED\r\n");
+      answer(service_.engine().set_schedule(now, key_, asked->schedule, asked->paused),
+             "SCHEDULED\r\n");
     } catch (const std::invalid_argument& error) {
       replies_.add(0, "BAD_OPTION ", printable(error.what()), kEnd);
     }
@@ -77,9 +78,19 @@ void Session::stats_schedule(std::string_view name) {
   answer_yaml(service_.engine().last_sequence(), schedule_yaml(*schedule));
 }
 
+// Up to 400 KB, if the body has nothing but control characters.
+void Session::show_schedule(std::string_view name) {
+  const auto schedule = service_.engine().schedule(service_.now(), name, 0);
+  if (!schedule) return answer_not_found();
+  answer_list(schedule_line(schedule->record));
+}
+
 // Up to 203 KB.
 void Session::list_schedules(std::string_view after) {
-  const std::string list = list_yaml(service_.engine().schedules(after, kNamesAtOnce));
+  answer_list(list_yaml(service_.engine().schedules(after, kNamesAtOnce)));
+}
+
+void Session::answer_list(const std::string& list) {
   count_memory();
   if (list.size() > kOwnReplies && list.size() > service_.most_for_one())
     return answer_out_of_memory(kNoMemory);

@@ -45,6 +45,9 @@ std::string_view name_of(queue::Ending ending) {
 
 class Yaml {
  public:
+  // `begin`: what the fields are added to.
+  explicit Yaml(std::string begin = "---\n") : text_(std::move(begin)) {}
+
   template <class Value>
   Yaml& field(std::string_view name, const Value& value) {
     fmt::format_to(std::back_inserter(text_), "{}: {}\n", name, value);
@@ -85,7 +88,7 @@ class Yaml {
   std::string take() { return std::move(text_); }
 
  private:
-  std::string text_ = "---\n";
+  std::string text_;
 };
 
 std::string seconds(const timeval& time) {
@@ -223,6 +226,18 @@ std::string group_stats_yaml(std::string_view tube, std::string_view name,
       .jobs_by_state(group.jobs)
       .field("weight", group.settings.weight)
       .limits(group.settings.limits);
+  return yaml.take();
+}
+
+std::string job_options_yaml(const queue::Schedule& schedule) {
+  Yaml yaml("");
+  if (!schedule.group.empty()) yaml.field("group", in_quotes(schedule.group));
+  yaml.policy(schedule.retry);
+  if (!schedule.attributes.empty()) yaml.field("attributes", in_quotes(schedule.attributes));
+  if (schedule.expires_in > 0) {
+    yaml.field("expires-in", fmt::format("{}ms", schedule.expires_in))
+        .field("at-expiry", name_of(schedule.at_expiry));
+  }
   return yaml.take();
 }
 

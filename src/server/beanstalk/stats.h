@@ -21,6 +21,8 @@ std::string server_stats_yaml(Service& service);
 std::string tube_stats_yaml(const queue::TubeStats& tube);
 std::string group_stats_yaml(std::string_view tube, std::string_view name,
                              const queue::GroupStats& group);
+// Of the jobs of a schedule: what few have.
+std::string job_options_yaml(const queue::Schedule& schedule);
 std::string job_stats_yaml(const queue::JobStats& job);
 // The same, and after it what show-job adds.
 std::string shown_job_yaml(const queue::JobStats& job);

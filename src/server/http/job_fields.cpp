@@ -24,22 +24,11 @@ namespace json = boost::json;
 
 namespace {
 
-std::string key_fault(std::string_view what, std::string_view text) {
-  return fmt::format("\"{}\": a {} has 1 to {} bytes, and no space or control character", text,
-                     what, queue::kMaxKey);
-}
-
 void read_times(Fields& fields, std::optional<queue::Millis>& delay,
                 std::optional<queue::UtcMs>& due) {
   delay = fields.duration("delay");
   due = fields.moment("due");
   if (delay && due) fields.fault("due", "there is a delay already");
-}
-
-std::optional<queue::Millis> read_expires_in(Fields& fields) {
-  const auto time = fields.duration("expires_in");
-  if (time == queue::Millis{0}) fields.fault("expires_in", "0 ms: at least 1 ms");
-  return time;
 }
 
 queue::Millis read_backoff(Fields& fields, std::string_view name) {
@@ -82,39 +71,6 @@ bool is_traceparent(std::string_view text) {
          std::equal(text.begin(), text.end(), kForm.begin(), [](char c, char form) {
            return form == '-' ? c == '-' : (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
          });
-}
-
-// What is kept with the job and given back (server/attributes.h).
-void read_attributes(Fields& fields, JobFields& job) {
-  json::object kept;
-  for (const std::string_view name : {"content_type", "traceparent", "tracestate"})
-    if (const auto text = fields.text(name)) kept[name] = *text;
-  if (const json::object* const metadata = fields.object("metadata")) kept["metadata"] = *metadata;
-  const json::value* const parent = kept.if_contains("traceparent");
-  if (parent != nullptr && !is_traceparent(parent->as_string()))
-    fields.fault("traceparent", "not as W3C Trace Context has it: 00-TRACE-PARENT-FLAGS");
-  if (kept.contains("tracestate") && parent == nullptr)
-    fields.fault("tracestate", "needs a traceparent");
-  if (kept.empty()) return;
-  try {
-    job.attributes = attributes_of(json::serialize(kept));
-  } catch (const std::invalid_argument& error) {
-    fields.fault(kept.contains("metadata") ? "metadata" : kept.begin()->key(), error.what());
-  }
-}
-
-// Attributes that a client of the other protocol has named otherwise stand under their own name.
-void show_attributes(const std::string& attributes, json::object& job) {
-  json::error_code error;
-  const json::value value = json::parse(attributes, error);
-  if (error || !value.is_object()) return;
-  json::object others;
-  for (const auto& [name, of] : value.get_object()) {
-    const bool is_ours = name == "content_type" || name == "metadata" || name == "traceparent" ||
-                         name == "tracestate";
-    (is_ours ? job : others)[name] = of;
-  }
-  if (!others.empty()) job["attributes"] = std::move(others);
 }
 
 }  // namespace
@@ -182,6 +138,50 @@ void read_retry(const json::object& object, const std::string& at, FieldFaults& 
   fields.finish();
 }
 
+std::optional<queue::Millis> read_expires_in(Fields& fields) {
+  const auto time = fields.duration("expires_in");
+  if (time == queue::Millis{0}) fields.fault("expires_in", "0 ms: at least 1 ms");
+  return time;
+}
+
+std::string read_attributes(Fields& fields) {
+  json::object kept;
+  for (const std::string_view name : {"content_type", "traceparent", "tracestate"})
+    if (const auto text = fields.text(name)) kept[name] = *text;
+  if (const json::object* const metadata = fields.object("metadata")) kept["metadata"] = *metadata;
+  const json::value* const parent = kept.if_contains("traceparent");
+  if (parent != nullptr && !is_traceparent(parent->as_string()))
+    fields.fault("traceparent", "not as W3C Trace Context has it: 00-TRACE-PARENT-FLAGS");
+  if (kept.contains("tracestate") && parent == nullptr)
+    fields.fault("tracestate", "needs a traceparent");
+  if (kept.empty()) return {};
+  try {
+    return attributes_of(json::serialize(kept));
+  } catch (const std::invalid_argument& error) {
+    fields.fault(kept.contains("metadata") ? "metadata" : kept.begin()->key(), error.what());
+    return {};
+  }
+}
+
+// Attributes that a client of the other protocol has named otherwise stand under their own name.
+void show_attributes(const std::string& attributes, json::object& job) {
+  json::error_code error;
+  const json::value value = json::parse(attributes, error);
+  if (error || !value.is_object()) return;
+  json::object others;
+  for (const auto& [name, of] : value.get_object()) {
+    const bool is_ours = name == "content_type" || name == "metadata" || name == "traceparent" ||
+                         name == "tracestate";
+    (is_ours ? job : others)[name] = of;
+  }
+  if (!others.empty()) job["attributes"] = std::move(others);
+}
+
+std::string key_fault(std::string_view what, std::string_view text) {
+  return fmt::format("\"{}\": a {} has 1 to {} bytes, and no space or control character", text,
+                     what, queue::kMaxKey);
+}
+
 void require_key(std::string_view text) {
   if (!beanstalk::is_key(text)) throw Problem(kBadRequest, key_fault("key", text));
 }
@@ -223,7 +223,7 @@ void read_job(const json::object& object, const std::string& at, FieldFaults& fa
     fields.fault("expires_in", "there is an expires_at already");
   if (at_expiry && !expires) fields.fault("at_expiry", "the job does not expire");
   order.spread = fields.duration("spread").value_or(0);
-  read_attributes(fields, job);
+  job.attributes = read_attributes(fields);
   job.body = read_body(fields).value_or("");
   fields.finish();
   order.key = job.key;

@@ -39,12 +39,19 @@ std::optional<queue::Millis> read_ttr(Fields& fields);
 void read_retry(const boost::json::object& object, const std::string& at, FieldFaults& faults,
                 queue::RetryPolicy& policy);
 boost::json::object json_of(const queue::RetryPolicy& policy);
+std::optional<queue::Millis> read_expires_in(Fields& fields);
+// What is kept with a job, as one word (server/attributes.h); empty if there is nothing.
+std::string read_attributes(Fields& fields);
+// Adds them to what is shown of a job.
+void show_attributes(const std::string& attributes, boost::json::object& job);
 
 // Returns 3s or 250ms.
 std::string shown_duration(queue::Millis duration);
 // Sets the field; a text that is not UTF-8 comes as Base64, under the name with _base64 behind it.
 void set_text(boost::json::object& object, std::string_view name, std::string_view text);
 
+// Says that the text is no key, or group, as put-job has it.
+std::string key_fault(std::string_view what, std::string_view text);
 // Throws Problem if the text is no key, as put-job has it.
 void require_key(std::string_view text);
 

@@ -1,8 +1,10 @@
-// Lists in pages: the jobs of a tube, and the tubes (routes.h). A list goes in steps, and others
-// are served in between.
+// Lists in pages: the jobs and the groups of a tube, and the tubes (routes.h). A list goes in
+// steps, and others are served in between.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/json.hpp>
+#include <charconv>
 #include <iterator>
 #include <memory>
 #include <set>
@@ -107,7 +109,51 @@ void begin_tubes(Exchange& x, const std::shared_ptr<TubeList>& list) {
   find_tubes(x, list);
 }
 
+// The page begins with the group that has this number; 0: with the first one.
+struct GroupList {
+  std::uint32_t next = 0;
+  std::size_t left = 0;
+  json::array groups = {};
+};
+
+std::uint32_t group_number_of(const std::string& token) {
+  std::uint32_t number = 0;
+  if (token.empty()) return 0;
+  const char* const end = token.data() + token.size();
+  const auto [rest, error] = std::from_chars(token.data(), end, number);
+  if (error == std::errc() && rest == end && number > 0) return number;
+  throw Problem(kBadRequest,
+                fmt::format("page_token: \"{}\" is not what a page calls next_page_token", token));
+}
+
+void show_groups(Exchange& x, const std::shared_ptr<GroupList>& list) {
+  constexpr std::size_t kAtOnce = 50;
+  const auto page =
+      x.engine().list_groups(x.now(), x.tube(), list->next, std::min(list->left, kAtOnce));
+  if (!page && list->next == 0)
+    throw Problem(kNotFound, fmt::format("there is no tube \"{}\"", x.tube()));
+  list->next = page ? page->next : 0;  // the tube may be gone when its last page is asked for
+  if (page) {
+    x.hold(page->groups.size() << 10);
+    list->left -= page->groups.size();
+    for (const queue::GroupPage::Group& group : page->groups)
+      list->groups.push_back(json_of(x.tube(), group.name, group.stats));
+  }
+  if (list->next != 0 && list->left > 0)
+    return x.later([list](Exchange& then) { show_groups(then, list); });
+  const std::string next = list->next == 0 ? "" : std::to_string(list->next);
+  answer(x, {{"groups", std::move(list->groups)}}, next);
+}
+
 }  // namespace
+
+void list_groups(Exchange& x) {
+  const Page page = read_page(x.request);
+  const auto list = std::make_shared<GroupList>();
+  list->next = group_number_of(page.after);
+  list->left = page.size;
+  show_groups(x, list);
+}
 
 void list_jobs(Exchange& x) {
   const std::string& tube = x.tube();

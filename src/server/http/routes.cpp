@@ -99,6 +99,7 @@ constexpr std::array kRoutes = {
     Route{
         "POST", "/v1/tubes/{tube}:clear", {Needs::kAdmin, Reach::kTube}, clear_tube, "tube:clear"},
     Route{"POST", "/v1/tubes/{tube}:kick", {Needs::kAdmin, Reach::kTube}, kick_tube, "tube:kick"},
+    Route{"GET", "/v1/tubes/{tube}/groups", {Needs::kRead, Reach::kTube}, list_groups},
     Route{"GET", "/v1/tubes/{tube}/groups/{group}", {Needs::kRead, Reach::kTube}, answer_group},
     Route{"PATCH",
           "/v1/tubes/{tube}/groups/{group}",

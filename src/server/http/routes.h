@@ -77,6 +77,7 @@ void cancel_key(Exchange& x);
 // lists.cpp
 void list_jobs(Exchange& x);
 void list_tubes(Exchange& x);
+void list_groups(Exchange& x);
 
 // bulk.cpp
 void cancel_jobs(Exchange& x);

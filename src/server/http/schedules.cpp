@@ -64,6 +64,17 @@ void read_job_of(const json::object& object, FieldFaults& faults, Schedule& sche
   const auto priority = fields.number("priority", 0, UINT32_MAX);
   schedule.priority = static_cast<queue::Priority>(priority.value_or(beanstalk::kUsualPriority));
   schedule.ttr = read_ttr(fields).value_or(schedule.ttr);
+  if (const auto group = fields.text("group")) {
+    if (!beanstalk::is_key(*group)) fields.fault("group", key_fault("group", *group));
+    schedule.group = *group;
+  }
+  if (const json::object* const retry = fields.object("retry"))
+    read_retry(*retry, fields.pointer("retry"), faults, schedule.retry);
+  schedule.expires_in = read_expires_in(fields).value_or(0);
+  const auto at_expiry = fields.choice("at_expiry", {"drop", "dead"});
+  if (at_expiry) schedule.at_expiry = static_cast<queue::AtExpiry>(*at_expiry);
+  if (at_expiry && !fields.has("expires_in")) fields.fault("at_expiry", "needs expires_in");
+  schedule.attributes = read_attributes(fields);
   schedule.body = read_body(fields).value_or("");
   fields.finish();
 }
@@ -135,6 +146,21 @@ json::object times_of(const Schedule& schedule) {
           {"gap", schedule.run_after_gap ? "after" : "skip"}};
 }
 
+json::object job_of(const Schedule& schedule, bool with_body) {
+  json::object job{{"tube", schedule.tube},
+                   {"priority", schedule.priority},
+                   {"ttr", shown_duration(schedule.ttr)}};
+  if (!schedule.group.empty()) set_text(job, "group", schedule.group);
+  if (schedule.retry != queue::RetryPolicy()) job["retry"] = json_of(schedule.retry);
+  if (schedule.expires_in > 0) {
+    job["expires_in"] = shown_duration(schedule.expires_in);
+    job["at_expiry"] = schedule.at_expiry == queue::AtExpiry::kDrop ? "drop" : "dead";
+  }
+  if (!schedule.attributes.empty()) show_attributes(schedule.attributes, job);
+  if (with_body) set_text(job, "body", schedule.body);
+  return job;
+}
+
 // In lists the body is left out.
 json::object json_of(const queue::ScheduleView& view, bool with_body = true) {
   const queue::ScheduleRecord& record = view.record;
@@ -147,11 +173,7 @@ json::object json_of(const queue::ScheduleView& view, bool with_body = true) {
     told["catch_up_window"] = shown_duration(schedule.catch_up_window);
   told["overlap"] = kOverlaps[static_cast<std::size_t>(schedule.overlap)];
   told["spread"] = shown_duration(schedule.spread);
-  json::object job{{"tube", schedule.tube},
-                   {"priority", schedule.priority},
-                   {"ttr", shown_duration(schedule.ttr)}};
-  if (with_body) set_text(job, "body", schedule.body);
-  told["job"] = std::move(job);
+  told["job"] = job_of(schedule, with_body);
   told["paused"] = record.paused;
   if (!view.broken.empty()) told["broken"] = to_utf8(view.broken);
   told["fired"] = record.fired;

@@ -9,6 +9,7 @@
 
 #include "server/http/counts.h"
 #include "server/http/job_fields.h"
+#include "server/json_text.h"
 
 namespace carillon::server::http {
 
@@ -77,8 +78,11 @@ json::object json_of(const queue::TubeStats& stats) {
   return tube;
 }
 
-json::object json_of(const queue::GroupStats& stats) {
-  return {{"jobs", json_of(stats.jobs)},
+json::object json_of(std::string_view tube, std::string_view group,
+                     const queue::GroupStats& stats) {
+  return {{"tube", tube},
+          {"name", to_utf8(group)},
+          {"jobs", json_of(stats.jobs)},
           {"weight", stats.settings.weight},
           {"limits", json_of(stats.settings.limits)}};
 }

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <boost/json/object.hpp>
+#include <string_view>
 
 #include "carillon/queue/engine_stats.h"
 #include "server/http/fields.h"
@@ -15,7 +16,8 @@
 namespace carillon::server::http {
 
 boost::json::object json_of(const queue::TubeStats& stats);
-boost::json::object json_of(const queue::GroupStats& stats);
+boost::json::object json_of(std::string_view tube, std::string_view group,
+                            const queue::GroupStats& stats);
 
 // Changes what the object names, and leaves the rest; null takes a limit or policy away (RFC 7396).
 // Faults are noted.

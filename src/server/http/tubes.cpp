@@ -8,7 +8,6 @@
 #include "server/http/problem.h"
 #include "server/http/routes.h"
 #include "server/http/tube_fields.h"
-#include "server/json_text.h"
 
 namespace carillon::server::http {
 
@@ -55,9 +54,8 @@ void answer_group(Exchange& x) {
   const auto stats = x.engine().group_stats(x.now(), x.tube(), group_of(x));
   if (!stats)
     throw Problem(kNotFound, fmt::format("tube {} has no group {}", x.tube(), x.names[1]));
-  boost::json::object shown{{"tube", x.tube()}, {"name", to_utf8(x.names[1])}};
-  for (const auto& [name, value] : json_of(*stats)) shown[name] = value;
-  x.answer({.body = boost::json::serialize(shown), .durable_at = x.engine().last_sequence()});
+  x.answer({.body = boost::json::serialize(json_of(x.tube(), x.names[1], *stats)),
+            .durable_at = x.engine().last_sequence()});
 }
 
 void patch_group(Exchange& x) {
