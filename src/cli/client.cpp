@@ -146,8 +146,8 @@ void Client::throw_unexpected(std::string_view command, std::string_view reply) 
   }
   constexpr std::string_view kForbidden = "FORBIDDEN ";
   if (reply.starts_with(kForbidden)) {
-    throw Failure(fmt::format("{} refuses {}: {}", peer, verb_of(command),
-                              printable(reply.substr(kForbidden.size()))));
+    throw Forbidden(fmt::format("{} refuses {}: {}", peer, verb_of(command),
+                                printable(reply.substr(kForbidden.size()))));
   }
   throw Failure(fmt::format("{} answered \"{}\" to \"{}\", which is not the beanstalk protocol",
                             peer, printable(reply), printable(command)));

@@ -1,4 +1,5 @@
-// `carillon export`: writes the jobs of a running server to a file of JSON lines.
+// `carillon export`: writes the jobs, schedules and settings of a running server to a file of JSON
+// lines.
 
 #include <fmt/format.h>
 
@@ -31,7 +32,7 @@ constexpr const char* kExamples =
 The server goes on meanwhile: a job that is there all the time, and that nobody
 kicks or moves to an earlier time, is in the file exactly once. The last line
 says that the file is whole. If the command is interrupted, --resume goes on.
-Schedules and what is set for tubes are not in it; carillon backup has them.
+What is set for tubes and groups, and the schedules, are in it as well.
 
 Examples:
   carillon export --out jobs.jsonl
@@ -49,16 +50,21 @@ struct Request {
 void report(const Request& request, const JobExport& done, milliseconds took) {
   for (const std::uint64_t id : done.damaged())
     remark(fmt::format("job {} is not in it: its body is damaged", id));
+  if (!done.left_out().empty())
+    remark(fmt::format("schedules, or what is set for groups, are not in it: {}", done.left_out()));
   if (request.json && request.out) {
     boost::json::object object;
     object["file"] = *request.out;
     object["jobs"] = done.jobs();
     object["tubes"] = done.tubes();
+    object["schedules"] = done.schedules();
     object["milliseconds"] = took.count();
     return write_out(boost::json::serialize(object) + "\n");
   }
-  const std::string text = fmt::format("{} jobs of {} tubes in {}", done.jobs(), done.tubes(),
-                                       server::short_duration(took));
+  const std::string schedules =
+      done.schedules() > 0 ? fmt::format(" and {} schedules", done.schedules()) : "";
+  const std::string text = fmt::format("{} jobs of {} tubes{} in {}", done.jobs(), done.tubes(),
+                                       schedules, server::short_duration(took));
   if (request.out) return write_out(fmt::format("{}: {}\n", *request.out, text));
   remark(text);
 }
@@ -105,7 +111,7 @@ void add_export(CLI::App& app, int& exit_code) {
       .type_name("TUBE");
   add_flag(command, "--json", request->json,
            R"(With --out: print {"file":...,"jobs":...,"tubes":...,
-"milliseconds":...})");
+"schedules":...,"milliseconds":...})");
   add_server_option(command, request->server);
   when_parsed(command, [request, &exit_code] { exit_code = export_jobs(*request); });
 }

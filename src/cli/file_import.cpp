@@ -11,14 +11,17 @@
 #include <utility>
 
 #include "base/crc32c.h"
+#include "cli/arguments.h"
 #include "cli/progress.h"
 #include "server/beanstalk/job_options.h"
+#include "server/beanstalk/schedule_options.h"
 
 namespace carillon::cli {
 namespace {
 
 using server::beanstalk::OptionsOf;
 using server::beanstalk::parse_job_options;
+using server::beanstalk::parse_schedule_options;
 
 // A batch has at most so many jobs, and bytes of bodies and options. Larger ones would make other
 // clients wait longer, and are not faster.
@@ -79,6 +82,17 @@ void FileImport::fail(std::uint64_t line, std::string_view why) const {
   throw Failure(fmt::format("{} line {}: {}", name_, line, why));
 }
 
+template <class Action>
+void FileImport::or_fail(Action action) {
+  try {
+    action();
+  } catch (const Unavailable&) {
+    throw;
+  } catch (const Failure& error) {
+    fail(number_, error.what());
+  }
+}
+
 void FileImport::run() {
   using Clock = std::chrono::steady_clock;
   const auto began = Clock::now();
@@ -101,6 +115,7 @@ void FileImport::run() {
   if (is_export_)
     throw Failure(fmt::format("{} has no last line: the export was not finished", name_));
   put_batch();
+  refuse_puts();
 }
 
 void FileImport::take(const std::string& text) {
@@ -118,11 +133,14 @@ void FileImport::take(const std::string& text) {
   switch (line.kind) {
     case Kind::kJob:
       return take_job(std::move(line.job));
+    case Kind::kSetting:
+      return set(std::move(line.setting));
     case Kind::kPage:
       return put_batch();
     case Kind::kEnd:
       is_export_ = false;
-      return put_batch();
+      put_batch();
+      return refuse_puts();
     case Kind::kOther:
       ++passed_over_[line.type];
       return;
@@ -131,12 +149,41 @@ void FileImport::take(const std::string& text) {
   }
 }
 
-void FileImport::take_job(FileJob job) {
-  if (!options_.tubes.empty()) {
-    const auto found = options_.tubes.find(job.tube);
-    if (found == options_.tubes.end()) return;
-    job.tube = found->second;
+// Gives the tube its new name. Returns false if it is not wanted.
+bool FileImport::rename(std::string& tube) const {
+  if (options_.tubes.empty()) return true;
+  const auto found = options_.tubes.find(tube);
+  if (found == options_.tubes.end()) return false;
+  tube = found->second;
+  return true;
+}
+
+void FileImport::set(FileSetting setting) {
+  if (!rename(setting.tube)) return;
+  if (!setting.schedule.empty()) {
+    const std::string options = fmt::format("tube={} {}", setting.tube, setting.options);
+    parse_schedule_options(options, kDefaultTube);
+    ++schedules_;
+    if (options_.dry_run) return;
+    return or_fail([&] { client_->set_schedule(setting.schedule, options, setting.body); });
   }
+  parse_job_options(setting.options, OptionsOf::kTube);
+  ++settings_;
+  if (!setting.refuses_puts) return set_tube(setting.tube, setting.options);
+  set_tube(setting.tube, setting.options + " puts=taken");
+  draining_.push_back(setting.tube);
+}
+
+void FileImport::set_tube(const std::string& tube, const std::string& options) {
+  if (!options_.dry_run) or_fail([&] { client_->set_tube(tube, options); });
+}
+
+void FileImport::refuse_puts() {
+  for (const std::string& tube : std::exchange(draining_, {})) set_tube(tube, "puts=refused");
+}
+
+void FileImport::take_job(FileJob job) {
+  if (!rename(job.tube)) return;
   const std::string options = options_of(job);
   parse_job_options(options, OptionsOf::kPut);
   const std::size_t bytes = job.body.size() + options.size();

@@ -1,4 +1,5 @@
-// Puts the jobs of a file (job_file.h) into a server: `carillon import FILE`.
+// Puts the jobs of a file (job_file.h) into a server, and sets what the file says of tubes, groups
+// and schedules: `carillon import FILE`.
 //
 //   FileImport import(&client, "jobs.jsonl", in, options, stop, line);
 //   import.run();                         // throws; what was put stays, and run() can come again
@@ -8,6 +9,9 @@
 // again, the server knows the batches that it has. To make that work, where a batch ends depends on
 // the file alone: at another tube, after so many jobs or bytes, before a key that it has already,
 // and at the end of each page of the export, because an export that was interrupted goes on there.
+//
+// What is set can be set again, in the same way. A tube that is to take no jobs takes them until
+// the end of the file.
 //
 // A job that was buried is put with a delay of ten years, and then buried. A body that is too large
 // for a batch is put by itself, with a key in place of the token.
@@ -50,9 +54,11 @@ class FileImport {
   // refuses a job, or if the file is an export that was not finished.
   void run();
 
-  std::uint64_t jobs() const { return jobs_; }        // put, or with a dry run, that would be
-  std::uint64_t already() const { return already_; }  // put by an import before
-  std::uint64_t met() const { return met_; }          // not put: the tube has a job with this key
+  std::uint64_t jobs() const { return jobs_; }          // put, or with a dry run, that would be
+  std::uint64_t already() const { return already_; }    // put by an import before
+  std::uint64_t met() const { return met_; }            // not put: the tube has a job with this key
+  std::uint64_t settings() const { return settings_; }  // of tubes and groups
+  std::uint64_t schedules() const { return schedules_; }  // that were set
   // Types of lines that were passed over.
   const std::map<std::string, std::uint64_t>& passed_over() const { return passed_over_; }
 
@@ -63,6 +69,13 @@ class FileImport {
   };
   void take(const std::string& text);
   void take_job(FileJob job);
+  void set(FileSetting setting);
+  void set_tube(const std::string& tube, const std::string& options);
+  void refuse_puts();
+  bool rename(std::string& tube) const;
+  // Calls `action`. If the server refuses it, the line is named.
+  template <class Action>
+  void or_fail(Action action);
   bool has_pending_key(const std::string& key) const;
   void put_batch();
   void put_large(const Pending& large);
@@ -89,6 +102,9 @@ class FileImport {
   std::uint64_t jobs_ = 0;
   std::uint64_t already_ = 0;
   std::uint64_t met_ = 0;
+  std::uint64_t settings_ = 0;
+  std::uint64_t schedules_ = 0;
+  std::vector<std::string> draining_;  // tubes that are to take no jobs
   std::map<std::string, std::uint64_t> passed_over_;
 };
 

@@ -37,7 +37,9 @@ using std::chrono::milliseconds;
 constexpr const char* kExamples =
     R"(FILE: what carillon export has written, or lines of JSON of your own, as
 {"tube":"mail","delay":"3s","body":"hello"}; - is standard input. Jobs get new
-ids; those whose time has passed are ready at once.
+ids; those whose time has passed are ready at once. What the file says of tubes,
+groups and schedules is set here; a schedule fires in both servers then, until
+it is paused in one of them.
 
 --beanstalkd moves the ready, delayed and buried jobs of a running beanstalkd,
 with what is left of their delays, until it has none. A job is deleted there
@@ -170,10 +172,15 @@ void print_result(const FileImport& import, milliseconds took, bool json) {
     object["jobs"] = import.jobs();
     object["already"] = import.already();
     object["exist"] = import.met();
+    object["settings"] = import.settings();
+    object["schedules"] = import.schedules();
     object["milliseconds"] = took.count();
     return write_out(boost::json::serialize(object) + "\n");
   }
-  write_out(fmt::format("{} jobs in {}\n", import.jobs(), server::short_duration(took)));
+  std::string set;
+  if (import.settings() > 0) set += fmt::format(", {} settings", import.settings());
+  if (import.schedules() > 0) set += fmt::format(", {} schedules", import.schedules());
+  write_out(fmt::format("{} jobs{} in {}\n", import.jobs(), set, server::short_duration(took)));
   if (import.already() > 0)
     remark(fmt::format("{} others had been put by an import before", import.already()));
   if (import.met() > 0)

@@ -72,18 +72,20 @@ void ExportFile::read_on() {
   for (std::string line; std::getline(in, line) && !in.eof();) {
     ++number;
     read += static_cast<off_t>(line.size()) + 1;
+    bool is_mark = false;
     try {
-      take(line, unconfirmed);
+      is_mark = take(line, unconfirmed);
     } catch (const std::invalid_argument& error) {
       throw Failure(fmt::format("{} line {}: {}", name_, number, error.what()));
     }
-    if (unconfirmed.empty()) good = read;
+    if (is_mark) good = read;
   }
   if (::ftruncate(fd_.get(), good) != 0 || ::lseek(fd_.get(), good, SEEK_SET) != good)
     throw Failure(fmt::format("cannot write {}: {}", name_, error_text(errno)));
 }
 
-void ExportFile::take(const std::string& text, std::vector<std::uint64_t>& unconfirmed) {
+// Returns true if the export can go on behind the line.
+bool ExportFile::take(const std::string& text, std::vector<std::uint64_t>& unconfirmed) {
   using Kind = FileLine::Kind;
   const FileLine line = parse_file_line(text);
   if (id_.empty() && line.kind != Kind::kExport)
@@ -91,12 +93,13 @@ void ExportFile::take(const std::string& text, std::vector<std::uint64_t>& uncon
   if (line.kind == Kind::kExport) id_ = line.id;
   if (line.kind == Kind::kEnd) ended_ = true;
   if (line.kind == Kind::kJob && line.job.id) unconfirmed.push_back(*line.job.id);
-  if (line.kind != Kind::kPage) return;
+  if (line.kind != Kind::kPage) return line.kind == Kind::kExport || line.kind == Kind::kEnd;
   tube_ = line.tube;
   after_ = line.after;
   jobs_ += unconfirmed.size();
   for (const std::uint64_t id : unconfirmed) ids_.insert(id);
   unconfirmed.clear();
+  return true;
 }
 
 void ExportFile::write(std::string_view lines) {
@@ -129,11 +132,9 @@ void JobExport::run() {
   if (!file_.begun()) file_.write(export_file_line(new_export_id(), options_.server, utc_now_ms()));
   std::vector<std::string> tubes = client_.tubes();
   std::sort(tubes.begin(), tubes.end());
-  if (!options_.tubes.empty()) {
-    std::erase_if(tubes, [&](const std::string& tube) {
-      return std::find(options_.tubes.begin(), options_.tubes.end(), tube) == options_.tubes.end();
-    });
-  }
+  std::erase_if(tubes, [this](const std::string& tube) { return !is_wanted(tube); });
+  if (!client_.knows("list-groups -"))
+    left_out_ = "the server is too old to tell of groups and schedules";
   for (const std::string& tube : tubes) {
     if (const auto stats = client_.stats_tube(tube)) there_were_ += all_jobs(*stats);
   }
@@ -142,11 +143,48 @@ void JobExport::run() {
     if (tube < file_.tube()) continue;
     const bool is_begun = tube == file_.tube();
     if (is_begun && !file_.after()) continue;
+    if (!is_begun) export_settings(tube);
     export_tube(tube, is_begun ? file_.after() : std::nullopt);
   }
+  export_schedules();
   file_.finish();
   file_.write(end_file_line(jobs_, tubes_));
   file_.finish();
+}
+
+bool JobExport::is_wanted(const std::string& tube) const {
+  const std::vector<std::string>& tubes = options_.tubes;
+  return tubes.empty() || std::find(tubes.begin(), tubes.end(), tube) != tubes.end();
+}
+
+void JobExport::export_settings(const std::string& tube) {
+  const auto stats = client_.stats_tube(tube);
+  if (!stats) return;
+  file_.write(tube_file_line(tube, *stats));
+  if (!left_out_.empty() || !stats->has("current-groups")) return;
+  for (std::string from; !stop_.came();) {
+    const auto page = client_.list_groups(tube, " limit=1000" + from);
+    if (!page) return;
+    std::string lines;
+    for (const std::string& group : page->lines) lines += group_file_line(group);
+    file_.write(lines);
+    if (!page->next) return;
+    from = " after=" + *page->next;
+  }
+}
+
+// A token of some tubes may not list them.
+void JobExport::export_schedules() try {
+  if (!left_out_.empty()) return;
+  for (const std::string& name : client_.schedules()) {
+    if (stop_.came()) throw Interrupted();
+    const auto shown = client_.show_schedule(name);
+    if (!shown || !is_wanted(tube_of_schedule(*shown))) continue;
+    file_.write(schedule_file_line(*shown));
+    ++schedules_;
+  }
+} catch (const Forbidden& error) {
+  left_out_ = error.what();
 }
 
 void JobExport::export_tube(const std::string& tube, std::optional<std::string> after) {

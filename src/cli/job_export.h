@@ -1,13 +1,15 @@
-// Writes the jobs of a running server as lines of JSON (job_file.h): `carillon export`.
+// Writes the jobs of a running server, what is set for its tubes and groups, and its schedules, as
+// lines of JSON (job_file.h): `carillon export`.
 //
 //   ExportFile file("jobs.jsonl", /*resume=*/false);
 //   JobExport job_export(client, file, {.server = "127.0.0.1:11300"}, stop, line);
 //   job_export.run();
 //
-// The tubes come in the order of their names, and of each the pages of list-jobs. After the jobs of
-// a page stands a line that tells where the next one begins. So an export that was interrupted goes
-// on from the last such line of its file. A job that a worker moves on meanwhile may be listed
-// twice; it is written once.
+// The tubes come in the order of their names: of each what is set for it and its groups, and the
+// pages of list-jobs. After the jobs of a page stands a line that tells where the next one begins.
+// So an export that was interrupted goes on from the last such line of its file. A job that a
+// worker moves on meanwhile may be listed twice; it is written once. The schedules come last, so
+// that no schedule of a file that is imported comes before the jobs.
 #pragma once
 
 #include <cstdint>
@@ -57,7 +59,7 @@ class ExportFile {
 
  private:
   void read_on();
-  void take(const std::string& line, std::vector<std::uint64_t>& unconfirmed);
+  bool take(const std::string& line, std::vector<std::uint64_t>& unconfirmed);
 
   std::string name_;  // in messages
   base::FileDescriptor fd_;
@@ -90,9 +92,15 @@ class JobExport {
   std::uint64_t tubes() const { return tubes_; }
   // Jobs that are not in it, because the server cannot read their bodies.
   const std::vector<std::uint64_t>& damaged() const { return damaged_; }
+  std::uint64_t schedules() const { return schedules_; }
+  // Why schedules, or what is set for groups, are not in it; empty: they are.
+  const std::string& left_out() const { return left_out_; }
 
  private:
+  bool is_wanted(const std::string& tube) const;
+  void export_settings(const std::string& tube);
   void export_tube(const std::string& tube, std::optional<std::string> after);
+  void export_schedules();
   std::string line_of(const std::string& listed);
 
   Client& client_;
@@ -104,6 +112,8 @@ class JobExport {
   std::uint64_t tubes_ = 0;
   std::uint64_t there_were_ = 0;  // jobs at the beginning
   std::vector<std::uint64_t> damaged_;
+  std::uint64_t schedules_ = 0;
+  std::string left_out_;
 };
 
 }  // namespace carillon::cli

@@ -65,6 +65,16 @@ std::string from_base64(std::string_view name, std::string_view text) {
   return bytes;
 }
 
+constexpr std::string_view kBase64 = "_base64";
+
+// Returns the bytes of a text, and takes _base64 off the name; nothing of what is no text.
+std::string take_text(std::string_view& name, const json::value& value) {
+  if (!name.ends_with(kBase64)) return value.is_string() ? text_of(name, value) : "";
+  std::string bytes = from_base64(name, text_of(name, value));
+  name.remove_suffix(kBase64.size());
+  return bytes;
+}
+
 // Returns name=value as put-job takes it.
 std::string option_of(std::string_view name, const json::value& value, const std::string& text) {
   std::string option(name);
@@ -86,22 +96,15 @@ std::string option_of(std::string_view name, const json::value& value, const std
   return fmt::format("{}=\"{}\"", option, text);
 }
 
-void add_option(FileJob& job, const std::string& option) {
-  job.options += (job.options.empty() ? "" : " ") + option;
+void add_option(std::string& options, const std::string& option) {
+  options += (options.empty() ? "" : " ") + option;
 }
 
 void set_field(FileJob& job, std::string_view name, const json::value& value) {
-  constexpr std::string_view kBase64 = "_base64";
   if (std::find(kNoOptions.begin(), kNoOptions.end(), name) != kNoOptions.end()) return;
-  const bool is_base64 = name.ends_with(kBase64);
-  std::string text;
-  if (value.is_string() || is_base64) text = text_of(name, value);
-  if (is_base64) {
-    text = from_base64(name, text);
-    name.remove_suffix(kBase64.size());
-  }
+  std::string text = take_text(name, value);
   if (name == "body") {
-    if (!is_base64 && !value.is_string()) refuse(name, "not a text");
+    if (!value.is_string()) refuse(name, "not a text");
     job.body = std::move(text);
   } else if (name == "tube") {
     job.tube = parse_tube(text);
@@ -120,7 +123,7 @@ void set_field(FileJob& job, std::string_view name, const json::value& value) {
   } else {
     const std::string option = option_of(name, value, text);
     if (name == "key") job.key = option.substr(option.find('=') + 1);
-    add_option(job, option);
+    add_option(job.options, option);
   }
 }
 
@@ -135,6 +138,37 @@ FileJob job_of(const json::object& object) {
   if (due != nullptr && job.when.empty())
     job.when = fmt::format("due={}", number_of("due_ms", *due));
   return job;
+}
+
+// `type` is tube, group or schedule.
+FileSetting setting_of(const json::object& object, std::string_view type) {
+  FileSetting setting;
+  const bool is_schedule = type == "schedule";
+  for (const auto& entry : object) {
+    std::string_view name = entry.key();
+    const json::value& value = entry.value();
+    if (name == "type") continue;
+    std::string text = take_text(name, value);
+    if (name == "tube") {
+      setting.tube = parse_tube(text);
+    } else if (is_schedule && name == "name") {
+      setting.schedule = parse_tube(text);
+    } else if (is_schedule && name == "body") {
+      if (!value.is_string()) refuse(name, "not a text");
+      setting.body = std::move(text);
+    } else if (!is_schedule && name == "puts" && text == "refused") {
+      setting.refuses_puts = true;
+    } else {
+      add_option(setting.options, option_of(name, value, text));
+    }
+  }
+  if (setting.tube.empty()) refuse("tube", "is missing");
+  if (type == "group" && !object.contains("group") && !object.contains("group_base64"))
+    refuse("group", "is missing");
+  if (!is_schedule) return setting;
+  if (setting.schedule.empty()) refuse("name", "is missing");
+  if (!object.contains("body") && !object.contains("body_base64")) refuse("body", "is missing");
+  return setting;
 }
 
 json::object object_of(std::string_view text) {
@@ -166,6 +200,9 @@ FileLine parse_file_line(std::string_view text) {
   if (line.type == "job") {
     line.kind = Kind::kJob;
     line.job = job_of(object);
+  } else if (line.type == "tube" || line.type == "group" || line.type == "schedule") {
+    line.kind = Kind::kSetting;
+    line.setting = setting_of(object, line.type);
   } else if (line.type == "export") {
     line.kind = Kind::kExport;
     const std::uint64_t version = number_of("version", field(object, "version"));
@@ -202,6 +239,53 @@ std::string job_file_line(std::string_view listed, const std::optional<std::stri
   if (body && server::is_utf8(*body)) object["body"] = *body;
   if (body && !server::is_utf8(*body)) object["body_base64"] = server::to_base64(*body);
   return line_of(object);
+}
+
+// stats-tube tells the parts of these as numbers.
+std::string tube_file_line(std::string_view tube, const StatsFields& stats) {
+  json::object object{{"type", "tube"}, {"tube", tube}};
+  const std::size_t none = object.size();
+  const auto number = [&stats](std::string_view name) {
+    return stats.has(name) ? stats.number(name) : 0;
+  };
+  for (const auto& [name, field] :
+       {std::pair{"max_attempts", "max-attempts"}, std::pair{"max_running", "max-running"}})
+    if (stats.has(field)) object[name] = number(field);
+  const std::uint64_t first = number("backoff-ms");
+  if (stats.has("backoff-longest-ms")) {
+    object["backoff"] = fmt::format("{}ms..{}ms", first, number("backoff-longest-ms"));
+  } else if (first > 0) {
+    object["backoff"] = fmt::format("{}ms", first);
+  }
+  if (stats.has("jitter-percent")) object["jitter"] = fmt::format("{}%", number("jitter-percent"));
+  if (stats.has("lost")) object["lost"] = stats.text("lost");
+  if (stats.has("rate")) {
+    object["rate"] = fmt::format("{}/{}ms", number("rate"), number("rate-period-ms"));
+    object["burst"] = number("burst");
+  }
+  if (stats.has("puts")) object["puts"] = stats.text("puts");
+  return object.size() == none ? "" : line_of(object);
+}
+
+std::string group_file_line(std::string_view listed) {
+  const json::object from = object_of(listed);
+  const bool has_limits = from.contains("max_running") || from.contains("rate");
+  if (number_of("weight", field(from, "weight")) == 1 && !has_limits) return {};
+  json::object object{{"type", "group"}};
+  for (const std::string_view name :
+       {"tube", "group", "group_base64", "weight", "max_running", "rate", "burst"})
+    if (const json::value* const value = from.if_contains(name)) object[name] = *value;
+  return line_of(object);
+}
+
+std::string schedule_file_line(std::string_view shown) {
+  json::object object{{"type", "schedule"}};
+  for (const auto& [name, value] : object_of(shown)) object[name] = value;
+  return line_of(object);
+}
+
+std::string tube_of_schedule(std::string_view shown) {
+  return text_of("tube", field(object_of(shown), "tube"));
 }
 
 std::string export_file_line(std::string_view id, std::string_view server, std::uint64_t now_ms) {

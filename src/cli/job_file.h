@@ -2,8 +2,11 @@
 // in each (docs/operations.md has them all).
 //
 //   {"type":"export","version":1,"id":"9f0c…","server":"127.0.0.1:11300","time":"2030-…",…}
+//   {"type":"tube","tube":"mail","max_attempts":5,"backoff":"1000ms"}
+//   {"type":"group","tube":"mail","group":"acme","weight":3}
 //   {"type":"job","id":7,"tube":"mail","state":"delayed","due":"2030-…","due_ms":…,"pri":65536,…}
 //   {"type":"page","tube":"mail","after":"d1893488400000-8"}
+//   {"type":"schedule","name":"report","tube":"mail","cron":"30 8 * * *",…,"body":"sales"}
 //   {"type":"end","jobs":1,"tubes":1}
 //
 // A line without a type is a job, so that files can be written by hand:
@@ -17,6 +20,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+
+#include "cli/stats_fields.h"
 
 namespace carillon::cli {
 
@@ -35,10 +40,22 @@ struct FileJob {
   std::string body;
 };
 
+// What is set for a tube or a group, or a schedule.
+struct FileSetting {
+  std::string tube;
+  std::string schedule;  // its name; empty: it is none
+  // As set-tube and set-schedule take them: "group=acme weight=3".
+  std::string options;
+  // The tube takes no jobs: to be set when all of its jobs are put.
+  bool refuses_puts = false;
+  std::string body;
+};
+
 struct FileLine {
   enum class Kind : std::uint8_t {
     kExport,  // the first line: `id` names this export, of all that ever were
     kJob,
+    kSetting,
     kPage,   // all jobs of the tube before `after` are in the lines above; without it, all jobs
     kEnd,    // nothing follows
     kOther,  // of a kind that this version does not know; import says so
@@ -47,6 +64,7 @@ struct FileLine {
   std::string type;
   std::string id;
   FileJob job;
+  FileSetting setting;
   std::string tube;
   std::optional<std::string> after;
   std::uint64_t jobs = 0;
@@ -68,6 +86,14 @@ struct ListedJob {
 };
 // Throws std::invalid_argument.
 ListedJob parse_listed_job(std::string_view text);
+
+// Return the lines of what is set, made of the answers to stats-tube, list-groups (one line) and
+// show-schedule; nothing if nothing is set.
+std::string tube_file_line(std::string_view tube, const StatsFields& stats);
+std::string group_file_line(std::string_view listed);
+std::string schedule_file_line(std::string_view shown);
+// Returns the tube of a schedule, from the answer to show-schedule.
+std::string tube_of_schedule(std::string_view shown);
 
 std::string export_file_line(std::string_view id, std::string_view server, std::uint64_t now_ms);
 std::string page_file_line(std::string_view tube, const std::optional<std::string>& after);

@@ -125,6 +125,88 @@ class ExportImportTest(CliCase):
         self.export(self.second, third)
         self.assertEqual(jobs_of(third), jobs_of(self.out))
 
+    # What is set in the first server; bytes that are no UTF-8 as well.
+    SETTINGS = (
+        b"set-tube mail max-attempts=5 backoff=1s..1m jitter=10% lost=fails max-running=3"
+        b" rate=100/1m burst=7",
+        b"set-tube mail group=acme weight=3 max-running=2",
+        b"set-tube mail group=\xff rate=5/1s",
+        b"set-tube empty backoff=30s",
+        b"set-tube full puts=refused",
+    )
+
+    def settings_of(self, server):
+        """What the server tells of tubes, groups and schedules."""
+        c = server.connect()
+        names = ("current", "total", "cmd", "pause")
+        tubes = {
+            name: {key: value for key, value in c.stats(b"stats-tube " + name).items()
+                   if not key.startswith(names)}
+            for name in (b"mail", b"empty", b"full", b"cron")
+        }  # fmt: skip
+        groups = c.call(b"list-groups mail").body.replace(b'"ready":1', b'"ready":0')
+        schedules = [c.call(b"show-schedule " + name).body for name in (b"report", b"sweep")]
+        return tubes, sorted(groups.splitlines()[:-1]), schedules
+
+    def test_settings_and_schedules_come_along(self):
+        directory = self.enterContext(tempfile.TemporaryDirectory())
+        options = ("--max-job-size", "3M")
+        self.first = self.enterContext(daemon.carillon_serve(directory + "/1", *options))
+        self.second = self.enterContext(daemon.carillon_serve(directory + "/2", *options))
+        c = self.first.connect()
+        c.call(b"use full")
+        for number in range(3):
+            self.put(c, f"delay={FAR}ms", b"x" * (270_000 if number == 1 else 5))
+        c.call(b"use mail")
+        self.put(c, "group=acme")
+        for setting in self.SETTINGS:
+            self.assertEqual(c.call(setting).line, b"SET")
+        report = (
+            b'cron="30 8 * * MON-FRI" zone=Europe/Berlin gap=after catch-up=all:1h overlap=queue'
+            b' spread=5m tube=cron group=acme max-attempts=3 attributes={"n":"a\\u0020b"}'
+            b" expires-in=2h at-expiry=dead paused=yes"
+        )
+        sweep = b"every=90m start=2030-01-01T00:00:00Z tube=cron"
+        for command, body in (
+            (b"set-schedule report 3 " + report, b"\xff\x00x"),
+            (b"set-schedule sweep 5 " + sweep, b"sweep"),
+        ):
+            self.assertEqual(c.call(command, body).line, b"SCHEDULED")
+        done = self.export(self.first, self.out)
+        self.assertEqual((done["jobs"], done["schedules"]), (4, 2))
+        for jobs in (4, 0):  # once more: nothing is doubled
+            summary = self.import_file(self.out)
+            self.assertEqual((summary["jobs"], summary["jobs"] + summary["already"]), (jobs, 4))
+            self.assertEqual((summary["settings"], summary["schedules"]), (5, 2))
+            self.assertEqual(self.settings_of(self.second), self.settings_of(self.first))
+        again = self.directory / "again.jsonl"
+        self.assertEqual(self.export(self.second, again)["jobs"], 4)
+        # The tubes that are chosen, by their new names.
+        c = self.second.connect()
+        self.import_file(self.out, "--tube", "mail=post", "--tube", "cron=clock")
+        self.assertEqual(c.stats(b"stats-tube post")["max-attempts"], "5")
+        self.assertEqual(c.stats(b"stats-group post acme")["weight"], "3")
+        self.assertEqual(json.loads(c.call(b"show-schedule sweep").body)["tube"], "clock")
+        part = self.directory / "part.jsonl"
+        self.assertEqual(self.export(self.first, part, "--tube", "mail")["schedules"], 0)
+
+    def test_an_export_that_was_cut_off_has_each_setting_once(self):
+        c = self.first.connect()
+        for number in range(3):
+            c.call(b"use tube-%d" % number)
+            c.call(b"set-tube tube-%d max-attempts=2" % number)
+            c.call(b"set-tube tube-%d group=a weight=2" % number)
+            self.put(c, f"delay={FAR}ms")
+        c.call(b"set-schedule s 1 every=1d", b"x")
+        self.export(self.first, self.out)
+        whole = self.out.read_text().splitlines(keepends=True)
+        for lines in range(1, len(whole)):
+            with self.subTest(lines=lines):
+                part = self.directory / "part.jsonl"
+                part.write_text("".join(whole[:lines]) + whole[lines][:9])
+                self.export(self.first, part, "--resume")
+                self.assertEqual(part.read_text().splitlines(keepends=True), whole)
+
     def test_bodies_that_fit_into_no_batch(self):
         with tempfile.TemporaryDirectory() as directory:
             options = ("--max-job-size", "3M")
@@ -297,6 +379,11 @@ class ExportImportTest(CliCase):
             '{"body":"","due":1893456000}': "due: ",
             '{"body":"","due":1893456000000,"delay":"3s"}': '"delay": there is a due or a delay',
             '{"body":"","state":"dead"}': '"state": write delayed, ready, reserved or buried',
+            '{"type":"tube","max_attempts":3}': '"tube": is missing',
+            '{"type":"tube","tube":"a","max_attempt":3}': '"max-attempt": no such option; there ',
+            '{"type":"group","tube":"a","weight":3}': '"group": is missing',
+            '{"type":"schedule","tube":"a","name":"s","every":"1h"}': '"body": is missing',
+            '{"type":"schedule","tube":"a","name":"s","body":""}': "cron: write it, or every",
             '{"type":"export","version":2,"id":"x"}': '"version": is 2; this Carillon knows 1',
         }
         for wrong, why in cases.items():
