@@ -577,5 +577,47 @@ TEST_F(EngineGroups, AListOfGroupsGoesOnWhileOthersComeAndGo) {
   EXPECT_EQ(second.next, 0u);
 }
 
+TEST_F(EngineGroups, APutThatIsNotPutLeavesNoGroupBehind) {
+  const auto is_clean = [this] {
+    engine.check_invariants();
+    return engine.tube_stats(queue.now(), "default")->groups == 0 &&
+           !engine.group_stats(queue.now(), "default", "g");
+  };
+  put("", "x", {.key = "k"});
+  const std::vector<NewJob> jobs = {{.order = {.group = "g"}, .body = "a"},
+                                    {.order = {.key = "k"}, .body = "b"}};
+  EXPECT_EQ(engine.put_all(producer, queue.now(), jobs).result, BatchOutcome::Result::kRefused);
+  EXPECT_TRUE(is_clean());
+  const std::vector<NewJob> wrong = {{.order = {.group = "g"}, .body = "a"},
+                                     {.order = {.retry = {.jitter = 101}}, .body = "b"}};
+  EXPECT_THROW(engine.put_all(producer, queue.now(), wrong), std::invalid_argument);
+  EXPECT_TRUE(is_clean());
+
+  queue.store().faults.appends = true;
+  EXPECT_THROW(engine.put(producer, queue.now(), {.group = "g"}, "x"), StoreError);
+  EXPECT_TRUE(is_clean());
+  EXPECT_THROW(engine.put_all(producer, queue.now(), std::vector{jobs.front()}), StoreError);
+  EXPECT_TRUE(is_clean());
+  EXPECT_THROW(engine.set_group(queue.now(), "default", "g", {.weight = 2}), StoreError);
+  EXPECT_TRUE(is_clean());
+  EXPECT_THROW(engine.set_tube(queue.now(), "t", {.refuses_puts = true}), StoreError);
+  EXPECT_FALSE(engine.tube_stats(queue.now(), "t"));
+  Schedule schedule{.tube = "t", .every = kDay};
+  schedule.group = "g";
+  EXPECT_THROW(engine.set_schedule(queue.now(), "s", schedule), StoreError);
+  EXPECT_FALSE(engine.tube_stats(queue.now(), "t"));
+  queue.store().faults.appends = false;
+  put("g", "x");
+  EXPECT_EQ(engine.tube_stats(queue.now(), "default")->groups, 1u);
+  // A move makes the tube, and the group in it, for jobs that do not come.
+  JobBulk bulk{.action = JobBulk::Action::kMove, .list = {.tube = "default"}};
+  bulk.list.filter.group = "g";
+  bulk.to = "u";
+  queue.store().faults.appends = true;
+  EXPECT_THROW(engine.change_jobs(queue.now(), bulk), StoreError);
+  EXPECT_FALSE(engine.tube_stats(queue.now(), "u"));
+  engine.check_invariants();
+}
+
 }  // namespace
 }  // namespace carillon::queue

@@ -42,7 +42,8 @@
 // `reserve`, `reserve_job`, `release`, `release_all`, `bury`, `fail`, `remove`, `remove_all`,
 // `cancel`, `patch`, `bury_job`, `job_with_key`, all peeks and kicks, `job_stats`, `story`,
 // `set_tube`, `advance`, `close` and the constructor. A failed read may pass, and changes no job. A
-// ClientId that is not connected throws std::out_of_range.
+// ClientId that is not connected throws std::out_of_range. A command that throws std::bad_alloc has
+// changed nothing; if memory runs out behind its append, the process ends (docs/queue.md#memory).
 //
 // Complexity. A command costs O(log jobs in memory) and at most one append, besides the work that
 // time has made due, unless its comment says more.

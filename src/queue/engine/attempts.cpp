@@ -70,7 +70,7 @@ bool Engine::State::end_is_stored(const LoadedJob& job, Ending ending) {
   return ending == Ending::kLost ? policy.lost_fails : policy != RetryPolicy();
 }
 
-void Engine::State::entrust(LoadedJob& job, std::optional<Ending> ending) {
+void Engine::State::entrust(LoadedJob& job, std::optional<Ending> ending) noexcept {
   std::string worker = job.holder == nullptr ? std::string() : job.holder->name;
   entrusted.insert_or_assign(job.record.id, Entrusted{ending, std::move(worker)});
   detach(job);
@@ -152,7 +152,7 @@ void Engine::State::add_to_story(const JobRecord& job, Attempt attempt) {
   changes.stories.push_back({job.id, std::move(story)});
 }
 
-void Engine::State::finish_end(const PlannedEnd& end) {
+void Engine::State::finish_end(const PlannedEnd& end) noexcept {
   LoadedJob& job = *end.job;
   if (const auto how = entrusted.find(job.record.id); how != entrusted.end()) {
     if (!how->second.ending) job.tube->doom(-1);
@@ -176,7 +176,7 @@ void Engine::State::finish_end(const PlannedEnd& end) {
 
 // The jobs that are not scheduled any more go first: the append has counted all of them, and
 // leave_far() needs the right number of jobs that are far.
-void Engine::State::finish_ends(const std::vector<PlannedEnd>& ends) {
+void Engine::State::finish_ends(const std::vector<PlannedEnd>& ends) noexcept {
   const auto leaves = [](const PlannedEnd& end) { return !end.after || end.after->buried(); };
   for (const PlannedEnd& end : ends)
     if (leaves(end)) finish_end(end);

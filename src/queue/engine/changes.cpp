@@ -98,11 +98,16 @@ Sequence Engine::State::append() {
   }
   add_lane_counts(*this);
   last_sequence = store.append(changes);
+  appended();
+  return last_sequence;
+}
+
+void Engine::State::appended() noexcept {
   if (changes.watermarks) {
-    stored_marks = *changes.watermarks;
+    stored_marks = std::move(*changes.watermarks);
     clock_is_stored = true;
   }
-  for (const TubeRecord& counted : changes.tubes) {
+  for (TubeRecord& counted : changes.tubes) {
     Tube& tube = tube_numbered(counted.number);
     TubeRecord& record = tube.record;
     scheduled += counted.scheduled - record.scheduled;
@@ -115,11 +120,10 @@ Sequence Engine::State::append() {
     record.buried = counted.buried;
     record.ended_keys = counted.ended_keys;
     record.lanes = counted.lanes;
-    record.settings = counted.settings;
+    record.settings = std::move(counted.settings);
     if (tube.turn) tube.head().groups->follow_record(tube);
   }
   if (!schedules->awaited.empty()) schedules->jobs_left(changes);
-  return last_sequence;
 }
 
 }  // namespace carillon::queue

@@ -66,7 +66,7 @@ void Engine::State::count_not_after(Tube& tube, UtcMs when) {
   if (!time.armed() || tick < time.expiry()) loading.reschedule(time, tick);
 }
 
-void Engine::State::count_far(Tube& tube, const JobRecord& record, int by) {
+void Engine::State::count_far(Tube& tube, const JobRecord& record, int by) noexcept {
   if (!tube.far_count || record.buried()) return;
   FarCount& count = *tube.far_count;
   if (DueKey{record.due, record.id} >= count.counted) {

@@ -108,7 +108,7 @@ void Engine::State::add_removal(const JobRecord& record) {
   if (record.extras->has_story) changes.stories.push_back({record.id, {}});
 }
 
-Tube& Engine::State::finish_removal(const JobRecord& record) {
+Tube& Engine::State::finish_removal(const JobRecord& record) noexcept {
   Tube& tube = tube_numbered(record.tube);
   ++tube.head().deletes;
   ++totals.deleted;

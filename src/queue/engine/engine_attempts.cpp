@@ -76,10 +76,10 @@ Sequence Engine::set_tube(Now now, std::string_view name, const TubeSettings& se
   check(settings.limits);
   s.advance(now);
   Tube& tube = s.tube_named(name);
-  s.changed_tube(tube.record.number).settings = detail::Rare(settings);
   try {
+    s.changed_tube(tube.record.number).settings = detail::Rare(settings);
     s.append();
-  } catch (const StoreError&) {
+  } catch (...) {
     s.forget_if_unreferenced(tube);
     throw;
   }

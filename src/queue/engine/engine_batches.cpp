@@ -155,14 +155,14 @@ std::vector<Outcome> Engine::release_all(ClientId id, Now now, std::span<const J
     ends.push_back(s.plan_release(*job, priority.value_or(job->record.priority), delay));
   }
   if (ends.empty()) return outcomes;
-  const Sequence sequence = s.append();
-  for (Outcome& outcome : outcomes) outcome.durable_at = sequence;
   std::vector<Tube*> served;
   std::vector<std::uint32_t> left;
   for (const PlannedEnd& end : ends) {
     served.push_back(end.job->tube);
     left.push_back(end.job->record.tube);
   }
+  const Sequence sequence = s.append();
+  for (Outcome& outcome : outcomes) outcome.durable_at = sequence;
   s.finish_ends(ends);
   s.serve(served);
   for (const std::uint32_t tube : left) s.forget_if_unreferenced(tube);
@@ -186,9 +186,10 @@ std::vector<Outcome> Engine::remove_all(ClientId id, Now now, std::span<const Jo
     removed.push_back(*record);
   }
   if (removed.empty()) return outcomes;
+  std::vector<Tube*> served;
+  served.reserve(removed.size());
   const Sequence sequence = s.append();
   for (Outcome& outcome : outcomes) outcome.durable_at = sequence;
-  std::vector<Tube*> served;
   for (const JobRecord& record : removed) {
     Tube& tube = s.finish_removal(record);
     if (tube.limited()) served.push_back(&tube);

@@ -106,7 +106,7 @@ ChangeOutcome Engine::bury_job(Now now, JobId id, std::optional<Priority> priori
   return {.result = Result::kDone, .durable_at = sequence};
 }
 
-void Engine::State::replaced(const JobRecord& before, const JobRecord& after) {
+void Engine::State::replaced(const JobRecord& before, const JobRecord& after) noexcept {
   Tube& tube = tube_numbered(after.tube);
   LoadedJob* job = loaded(after.id);
   if (job == nullptr) {

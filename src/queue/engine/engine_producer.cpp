@@ -150,7 +150,7 @@ PlannedPut Engine::State::plan_put(Tube& tube, const PutOrder& order, const Larg
   return put;
 }
 
-void Engine::State::finish_put(const PlannedPut& put) {
+void Engine::State::finish_put(const PlannedPut& put) noexcept {
   const JobRecord& record = put.after;
   Tube& tube = tube_numbered(record.tube);
   if (put.before) {

@@ -18,9 +18,10 @@
 //   lists of jobs                         job_lists.cpp; of a tube with groups: lane_merge.cpp
 //
 // A command looks jobs up, appends its changes to the store, and only then changes the state below.
-// If the append fails, there is nothing to undo. A job that is in memory is ready, delayed,
-// reserved or *detached*: in none of the collections, on the way from one to another. No command
-// ends with a detached job. The moves of a job:
+// If the append fails, there is nothing to undo. What comes behind an append is noexcept: if memory
+// runs out there, the process ends, as its memory would not be what the store has. A job that is in
+// memory is ready, delayed, reserved or *detached*: in none of the collections, on the way from one
+// to another. No command ends with a detached job. The moves of a job:
 //
 //   from                        move              to
 //   the store alone             add_to_memory     detached
@@ -71,8 +72,8 @@ struct Engine::State : EngineMemory {
   // Throws StoreError if there is none: the store is damaged, as each stored job has its tube.
   Tube& tube_numbered(std::uint32_t number);
   // Forgets a tube without jobs and clients. The tube `default` stays.
-  void forget_if_unreferenced(Tube& tube);
-  void forget_if_unreferenced(std::uint32_t number);
+  void forget_if_unreferenced(Tube& tube) noexcept;
+  void forget_if_unreferenced(std::uint32_t number) noexcept;
   void use(Client& client, Tube& tube);
   void watch(Client& client, Tube& tube);
   void unwatch(Watch& watch);
@@ -88,15 +89,15 @@ struct Engine::State : EngineMemory {
   JobState state_of(const JobRecord& record);
   JobView view(const JobRecord& record);
   // Makes a detached job. REQUIRES: the record is stored, not buried, and not in memory yet.
-  LoadedJob& add_to_memory(const JobRecord& record);
-  void detach(LoadedJob& job);
+  LoadedJob& add_to_memory(const JobRecord& record) noexcept;
+  void detach(LoadedJob& job) noexcept;
   // Puts a detached job among the ready or the delayed ones. A far job leaves memory instead: `job`
   // is a dangling reference then.
-  void enqueue(LoadedJob& job);
+  void enqueue(LoadedJob& job) noexcept;
   // REQUIRES: detached.
-  void drop_from_memory(LoadedJob& job);
+  void drop_from_memory(LoadedJob& job) noexcept;
   // REQUIRES: detached. Waiting clients get the job only when `serve` is called.
-  void make_ready(LoadedJob& job);
+  void make_ready(LoadedJob& job) noexcept;
 
   // For the bodies that were being put when the store was used last. What cannot be given up now
   // will be the next time.
@@ -118,6 +119,7 @@ struct Engine::State : EngineMemory {
   // Appends what was gathered, with the tubes' counts and, if needed, watermarks. When it throws
   // StoreError, nothing has changed, and nothing is gathered any more.
   Sequence append();
+  void appended() noexcept;  // the store has it: memory follows
 
   // --- Keys (keys.cpp)
 
@@ -143,10 +145,10 @@ struct Engine::State : EngineMemory {
   // Sets what becomes of a put whose key has an owner.
   void plan_conflict(const PutOrder& order, PlannedPut& put);
   // Does a planned put in memory. REQUIRES: its change was appended, and the time has not advanced.
-  void finish_put(const PlannedPut& put);
+  void finish_put(const PlannedPut& put) noexcept;
   // The record of a job was changed by an append, from a job that nobody has reserved: it goes to
   // where it belongs now.
-  void replaced(const JobRecord& before, const JobRecord& after);
+  void replaced(const JobRecord& before, const JobRecord& after) noexcept;
 
   // --- Batches (engine_batches.cpp)
 
@@ -165,16 +167,16 @@ struct Engine::State : EngineMemory {
   // without a word of its worker.
   bool end_is_stored(const LoadedJob& job, Ending ending);
   // Gives the job to the undertaker. REQUIRES: it is detached, reserved, or ready and expired.
-  void entrust(LoadedJob& job, std::optional<Ending> ending);
+  void entrust(LoadedJob& job, std::optional<Ending> ending) noexcept;
   // Gathers the release of a reserved job (engine_worker.cpp).
   PlannedEnd plan_release(LoadedJob& job, Priority priority, Millis delay);
   // Gathers the end of an attempt that has failed. Throws StoreError if the story cannot be read.
   PlannedEnd plan_end(LoadedJob& job, Attempt attempt, const Failure& failure);
   void add_to_story(const JobRecord& job, Attempt attempt);
   // REQUIRES: it was appended. The tube may be unreferenced then.
-  void finish_end(const PlannedEnd& end);
+  void finish_end(const PlannedEnd& end) noexcept;
   // The same for all that were appended together.
-  void finish_ends(const std::vector<PlannedEnd>& ends);
+  void finish_ends(const std::vector<PlannedEnd>& ends) noexcept;
   // Stores the ends of up to `budget` entrusted jobs. Adds the tubes of those that come again to
   // `served`, and the numbers of those that lose a job to `emptied`.
   void end_attempts(std::vector<Tube*>& served, std::vector<std::uint32_t>& emptied,
@@ -202,7 +204,7 @@ struct Engine::State : EngineMemory {
   void add_removal(const JobRecord& record);
   // Does a deletion in memory. Returns the tube, which may be unreferenced then, and to be served
   // if it has limits. REQUIRES: it was appended.
-  Tube& finish_removal(const JobRecord& record);
+  Tube& finish_removal(const JobRecord& record) noexcept;
 
   // --- Loading (loading.cpp)
 
@@ -218,10 +220,10 @@ struct Engine::State : EngineMemory {
   std::size_t most_queued() const;
   bool memory_is_short() const { return options.memory_is_short && options.memory_is_short(); }
   // One more job is in the store alone from now on: it will be loaded in time.
-  void leave_far(Tube& tube, const JobRecord& record);
+  void leave_far(Tube& tube, const JobRecord& record) noexcept;
   // If the tube has too many jobs in memory, those due last leave memory, perhaps `newest` too: a
   // few at once, the others in the next calls.
-  void make_room(Tube& tube, LoadedJob& newest);
+  void make_room(Tube& tube, LoadedJob& newest) noexcept;
   // If the tube has too many jobs in memory, up to `budget` delayed ones leave memory. Returns how
   // many. If more must go, the next call of `advance` continues.
   std::size_t drop_surplus(Tube& tube, std::size_t budget);
@@ -267,14 +269,14 @@ struct Engine::State : EngineMemory {
   // Counts on at `when`, or earlier if that was planned.
   void count_not_after(Tube& tube, UtcMs when);
   // A job that is stored with this record has become far (+1), or is not far any more (-1).
-  void count_far(Tube& tube, const JobRecord& record, int by);
+  void count_far(Tube& tube, const JobRecord& record, int by) noexcept;
   // Goes on counting, and returns how many records it has read: at most `budget`.
   std::size_t count_more(Tube& tube, std::size_t budget);
 
   // --- Limits (limits.cpp)
 
   // The limits of the tube were set: it follows them.
-  void follow_limits(Tube& tube);
+  void follow_limits(Tube& tube) noexcept;
   // Returns true if the tube's limits let one more job go out. If it has no token for that, it is
   // served when there is one.
   bool may_start(Tube& tube) { return tube.limits == nullptr || limits_let_start(tube); }
@@ -292,13 +294,13 @@ struct Engine::State : EngineMemory {
   // Lets the client hold the ready job, and returns the Delivery.
   Delivery hand_over(Client& client, LoadedJob& job);
   // Makes the job reserved by the client.
-  void hold(Client& client, LoadedJob& job);
+  void hold(Client& client, LoadedJob& job) noexcept;
   // Gives the tube's ready jobs to the clients that wait for them; a lane stands for its tube.
   // Frees nothing: a reference to a job or a tube stays valid.
-  void serve(Tube& tube);
+  void serve(Tube& tube) noexcept;
   // The same for many tubes: the lowest (priority, id) of all of them goes out first. Empties
   // `those`.
-  void serve(std::vector<Tube*>& those);
+  void serve(std::vector<Tube*>& those) noexcept;
   // REQUIRES: can_serve(tube).
   void serve_next(Tube& tube);
   void start_waiting(Client& client, std::optional<Millis> timeout);

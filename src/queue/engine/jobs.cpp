@@ -42,7 +42,7 @@ JobView Engine::State::view(const JobRecord& record) {
           .durable_at = durable_at(record.id)};
 }
 
-LoadedJob& Engine::State::add_to_memory(const JobRecord& record) {
+LoadedJob& Engine::State::add_to_memory(const JobRecord& record) noexcept {
   Tube& tube = tube_numbered(record.tube);
   auto made = std::make_unique<LoadedJob>(record, tube, last_sequence);
   LoadedJob& job = *made;
@@ -52,7 +52,7 @@ LoadedJob& Engine::State::add_to_memory(const JobRecord& record) {
   return job;
 }
 
-void Engine::State::detach(LoadedJob& job) {
+void Engine::State::detach(LoadedJob& job) noexcept {
   if (!job.order_hook.is_linked()) return;
   Tube& tube = *job.tube;
   switch (job.state) {
@@ -80,7 +80,7 @@ void Engine::State::detach(LoadedJob& job) {
   }
 }
 
-void Engine::State::enqueue(LoadedJob& job) {
+void Engine::State::enqueue(LoadedJob& job) noexcept {
   const UtcMs when = due_of(job.record);
   if (when <= clock.utc()) return make_ready(job);
 
@@ -98,7 +98,7 @@ void Engine::State::enqueue(LoadedJob& job) {
   leave_far(tube, stored);
 }
 
-void Engine::State::drop_from_memory(LoadedJob& job) {
+void Engine::State::drop_from_memory(LoadedJob& job) noexcept {
   Tube& tube = *job.tube;
   --tube.loaded;
   if (tube.turn) --tube.sums()->loaded;
@@ -106,7 +106,7 @@ void Engine::State::drop_from_memory(LoadedJob& job) {
   room_appeared(tube);
 }
 
-void Engine::State::make_ready(LoadedJob& job) {
+void Engine::State::make_ready(LoadedJob& job) noexcept {
   if (job.record.extras) {
     if (job.record.extras->cancel_asked || job.record.has_expired(clock.utc()))
       return entrust(job, std::nullopt);

@@ -31,7 +31,7 @@ void check(const Limits& limits) {
   refuse("the burst of the rate", limits.burst, least, has_rate ? kMostTokens : 0);
 }
 
-void Engine::State::follow_limits(Tube& tube) {
+void Engine::State::follow_limits(Tube& tube) noexcept {
   const Limits& limits = tube.record.settings->limits;
   if (tube.limits) pauses.cancel(tube.limits->wake);
   if (limits == Limits()) {

@@ -49,13 +49,13 @@ void Engine::State::extend_cursor(Tube& tube) {
   tube.cursor = std::max(tube.cursor, known);
 }
 
-void Engine::State::leave_far(Tube& tube, const JobRecord& record) {
+void Engine::State::leave_far(Tube& tube, const JobRecord& record) noexcept {
   tube.next_far = tube.far() <= 1 ? record.due : std::min(tube.next_far, record.due);
   if (!tube.starved) load_not_after(tube, time_to_load(tube.next_far));
   count_far(tube, record, +1);
 }
 
-void Engine::State::make_room(Tube& tube, LoadedJob& newest) {
+void Engine::State::make_room(Tube& tube, LoadedJob& newest) noexcept {
   constexpr std::size_t kAtOnce = 16;
   const bool is_ready = newest.state == JobState::kReady;  // so it is not among the delayed ones
   drop_surplus(tube, kAtOnce);

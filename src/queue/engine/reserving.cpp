@@ -51,7 +51,7 @@ Delivery Engine::State::hand_over(Client& client, LoadedJob& job) {
   return {.client = client.id, .kind = Delivery::Kind::kReserved, .job = view(job.record)};
 }
 
-void Engine::State::hold(Client& client, LoadedJob& job) {
+void Engine::State::hold(Client& client, LoadedJob& job) noexcept {
   detach(job);
   job.state = JobState::kReserved;
   job.holder = &client;
@@ -78,14 +78,14 @@ void Engine::State::serve_next(Tube& tube) {
   end_waiting(client);
 }
 
-void Engine::State::serve(Tube& of) {
+void Engine::State::serve(Tube& of) noexcept {
   Tube& tube = of.head();
   while (can_serve(tube)) serve_next(tube);
 }
 
 // A heap of the tubes by their first ready jobs. While a tube is in it, its first job stays: only
 // serve_next() takes jobs away, and that is called for a tube that is out.
-void Engine::State::serve(std::vector<Tube*>& those) {
+void Engine::State::serve(std::vector<Tube*>& those) noexcept {
   for (Tube*& tube : those) tube = &tube->head();
   std::sort(those.begin(), those.end());
   those.erase(std::unique(those.begin(), those.end()), those.end());

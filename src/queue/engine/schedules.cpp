@@ -119,7 +119,7 @@ void Engine::State::Schedules::take_over(ScheduleRecord record, UtcMs last_known
   arm(schedule);
 }
 
-void Engine::State::Schedules::arm(LoadedSchedule& schedule) {
+void Engine::State::Schedules::arm(LoadedSchedule& schedule) noexcept {
   wheel.cancel(schedule);
   const ScheduleRecord& record = schedule.record;
   if (record.paused || !schedule.broken.empty()) return;
@@ -326,7 +326,7 @@ Sequence Engine::State::Schedules::store(LoadedSchedule& schedule, ScheduleRecor
   return sequence;
 }
 
-void Engine::State::Schedules::stored(LoadedSchedule& schedule, ScheduleRecord after) {
+void Engine::State::Schedules::stored(LoadedSchedule& schedule, ScheduleRecord after) noexcept {
   awaited.erase(schedule.record.last_job);
   schedule.record = std::move(after);
   if (schedule.record.waiting != 0) awaited[schedule.record.last_job] = &schedule;

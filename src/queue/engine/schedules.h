@@ -94,13 +94,13 @@ struct Engine::State::Schedules {
   PutOutcome put(LoadedSchedule& schedule, ScheduleRecord after, std::optional<UtcMs> when);
   // Appends the record.
   Sequence store(LoadedSchedule& schedule, ScheduleRecord after);
-  void stored(LoadedSchedule& schedule, ScheduleRecord after);
+  void stored(LoadedSchedule& schedule, ScheduleRecord after) noexcept;
   // Returns how much of the budget of `fire` a schedule takes that has been looked at.
   static std::size_t cost_of(const LoadedSchedule& schedule, std::uint64_t skipped_before);
   // Returns true if the job is there and not buried.
   bool is_there(JobId id);
   // Has the schedule looked at when it is due.
-  void arm(LoadedSchedule& schedule);
+  void arm(LoadedSchedule& schedule) noexcept;
   void tell(ScheduleEvent event);
   // Returns where the jobs go, and makes it if there is none. It stays for as long as the schedule
   // does, so a firing never needs one more. Throws OverLimit.

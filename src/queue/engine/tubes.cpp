@@ -101,7 +101,7 @@ Tube& Engine::State::tube_numbered(std::uint32_t number) {
   throw StoreError("a job is in tube number " + std::to_string(number) + ", which is not stored");
 }
 
-void Engine::State::forget_if_unreferenced(Tube& tube) {
+void Engine::State::forget_if_unreferenced(Tube& tube) noexcept {
   if (&tube == default_tube || tube.referenced()) return;
   due.cancel(tube.due_time);
   if (tube.ripening()) {
@@ -127,7 +127,7 @@ void Engine::State::forget_if_unreferenced(Tube& tube) {
   if (head != nullptr) forget_if_unreferenced(*head);
 }
 
-void Engine::State::forget_if_unreferenced(std::uint32_t number) {
+void Engine::State::forget_if_unreferenced(std::uint32_t number) noexcept {
   if (Tube* const tube = tubes.find(number)) forget_if_unreferenced(*tube);
 }
 
