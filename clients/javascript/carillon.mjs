@@ -19,10 +19,11 @@
  *
  * Lost connections. The client connects with the first command, and again when the connection is
  * gone; tubes and name are set anew. A command that may be repeated is sent again once: all that
- * only read, a reserve (jobs of the lost connection come back by themselves), a put with a key and
- * a keyWindow, and a batch with `once`. Any other command that was sent rejects with ConnectionLost
- * and `unknown` true, as nobody knows whether it was carried out. Jobs that were reserved are not
- * held any more.
+ * only read, a reserve (jobs of the lost connection come back by themselves), a batch with `once`,
+ * and a put with a key and a keyWindow whose onConflict replaces no job: it is "reject", "ignore"
+ * or absent. (Let the window be longer than `timeout`.) Any other command that was sent rejects
+ * with ConnectionLost and `unknown` true, as nobody knows whether it was carried out. Jobs that
+ * were reserved are not held any more.
  *
  * The commands of a client are carried out one after the other: while a reserve waits, so does what
  * is asked after it. A worker that also puts has two clients.
@@ -123,7 +124,13 @@ export class Job {
 }
 
 // Options whose numbers are no seconds.
-const NUMBERS = new Set(["pri", "max-attempts", "limit", "spans"]);
+const NUMBERS = new Set(
+  ["pri", "max-attempts", "limit", "spans", "max-running", "rate", "burst", "weight"],
+);
+
+// Values of onConflict with which a put replaces no job. One that does makes a new job if a worker
+// has carried out the first one meanwhile.
+const REPLACES_NONE = new Set([undefined, null, "reject", "ignore"]);
 
 // What setTimeout takes, in ms.
 const LONGEST_TIMER = 2 ** 31 - 1;
@@ -323,7 +330,7 @@ export class Client {
     const reply = await this.#call(
       `put-job ${data.length}${words(options)}`,
       ["INSERTED", "REPLACED", "EXISTS"],
-      { data, again: Boolean(options.key && options.keyWindow) },
+      { data, again: Boolean(options.key && options.keyWindow) && replacesNone },
     );
     return { id: Number(reply[1]), result: reply[0] };
   }
@@ -332,6 +339,7 @@ export class Client {
    * Puts up to 1 000 jobs, all or none. Each is a body, or [body, its options]; `options` are of
    * all jobs. With a token `once` (and a `window`), the same batch is never put twice: repeat it
    * until it is answered. Rejects with BatchRefused if a job is in the way.
+    const replacesNone = REPLACES_NONE.has(options.onConflict ?? options["on-conflict"]);
    */
   async putMany(jobs, options = {}) {
     const parts = [];

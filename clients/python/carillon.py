@@ -18,9 +18,11 @@ nothing was changed; its subclasses say which. ConnectionLost is no answer: see 
 
 Lost connections. The client connects with the first command, and again when the connection is gone;
 tubes and name are set anew. A command that may be repeated is sent again once: all that only read,
-a reserve (jobs of the lost connection come back by themselves), a put with a key and a key_window,
-and a batch with `once`. Any other command that was sent raises ConnectionLost with `unknown` true,
-as nobody knows whether it was carried out. Jobs that were reserved are not held any more.
+a reserve (jobs of the lost connection come back by themselves), a batch with `once`, and a put with
+a key and a key_window whose on_conflict replaces no job: it is "reject", "ignore" or absent. (Let
+the window be longer than `timeout`.) Any other command that was sent raises ConnectionLost with
+`unknown` true, as nobody knows whether it was carried out. Jobs that were reserved are not held any
+more.
 
 Not thread-safe: each thread needs a Client of its own. Another thread may only interrupt() it. A
 child of fork() that goes on to use a Client calls its forget() first.
@@ -316,7 +318,10 @@ class Client:
         key, on_conflict, key_window, group, max_attempts, backoff, jitter, lost. Raises IsReserved
         if a worker holds the job that it should replace."""
         data = _bytes(body)
-        again = bool(options.get("key") and options.get("key_window"))
+        names = {name.replace("_", "-"): value for name, value in options.items()}
+        again = bool(names.get("key") and names.get("key-window"))
+        # A put that replaces makes a new job if a worker has carried out the first one meanwhile.
+        again = again and names.get("on-conflict") in (None, "reject", "ignore")
         words = self._call(
             f"put-job {len(data)}{_options(options)}",
             ["INSERTED", "REPLACED", "EXISTS"],

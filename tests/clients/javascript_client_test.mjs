@@ -301,3 +301,22 @@ test("a schedule", async () => {
   await queue.deleteSchedule(tube);
   await assert.rejects(queue.statsSchedule(tube), carillon.NotFound);
 });
+test("a put that replaces is not repeated", async () => {
+  const { queue, tube } = await aQueue();
+  const proxy = await aProxy();
+  const far = await aClient({ port: proxy.port, tube });
+  const put = async (options) => {
+    await far.stats();
+    proxy.keepsReplies = true;
+    return far.put("x", { keyWindow: "1h", ...options });
+  };
+  for (const onConflict of ["replace", "keep-due", "debounce"]) {
+    await assert.rejects(put({ key: "k", onConflict }), (error) => error.unknown === true);
+    // If it was repeated after this, the job would be run twice.
+    await (await queue.reserve(5)).delete();
+    assert.equal(await queue.reserve(0), null);
+  }
+  for (const onConflict of ["reject", "ignore"])
+    assert.equal((await put({ key: onConflict, onConflict })).result, "EXISTS");
+});
+

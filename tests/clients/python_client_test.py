@@ -397,6 +397,22 @@ class SchedulesTest(ClientCase):
         self.assertEqual((shown["cron"], shown["body"]), ("30 8 * * MON-FRI", "sales"))
         self.client.pause_schedule(name)
         job = self.client.trigger_schedule(name)
+    def test_a_put_that_replaces_is_not_repeated(self):
+        for on_conflict in ("replace", "keep-due", "debounce"):
+            self.far.stats()
+            self.proxy.keeps_replies = True
+            with self.assertRaises(carillon.ConnectionLost) as lost:
+                self.far.put("x", key="k", key_window="1h", on_conflict=on_conflict)
+            self.assertTrue(lost.exception.unknown)
+            # If it was repeated after this, the job would be run twice.
+            self.client.reserve(5).delete()
+            self.assertIsNone(self.client.reserve(0))
+        for on_conflict in ("reject", "ignore"):
+            self.far.stats()
+            self.proxy.keeps_replies = True
+            put = self.far.put("x", key=on_conflict, key_window="1h", on_conflict=on_conflict)
+            self.assertEqual(put.result, "EXISTS")
+
         self.assertEqual(self.client.reserve(5).id, job)
         self.client.resume_schedule(name)
         self.client.set_schedule(name, "sales", every=3600)
