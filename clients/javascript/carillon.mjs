@@ -9,10 +9,11 @@
  *   await queue.putMany(["a", "b", "c"], { once: "import-7" });
  *   await queue.work("default", async (job) => console.log(job.text));
  *
- * Times are seconds, or texts with a unit ("250ms", "3s", "40d"); moments are Dates. Options are
- * those of the server's verbs, in camel case: { maxAttempts: 5, backoff: "1s..1h" }. The server
- * checks them, so options that are newer than this file work, too. docs/protocol.md says what each
- * verb does and promises.
+ * Times are seconds, or texts with a unit ("250ms", "3s", "40d"); moments are Dates. What is finer
+ * than a millisecond is rounded up, so that nothing comes early. Options are those of the server's
+ * verbs, in camel case: { maxAttempts: 5, backoff: "1s..1h", attributes: { content_type: "text/csv"
+ * } }. The server checks them, so options that are newer than this file work, too. docs/protocol.md
+ * says what each verb does and promises.
  *
  * Errors. All are CarillonError. Refused is an answer of the server, with its words in `reply`, and
  * nothing was changed; its subclasses say which. ConnectionLost is no answer: see `unknown`.
@@ -137,16 +138,26 @@ const LONGEST_TIMER = 2 ** 31 - 1;
 
 const CRLF = Buffer.from("\r\n");
 const bytes = (body) => (typeof body === "string" ? Buffer.from(body) : Buffer.from(body));
-const ms = (duration) =>
-  typeof duration === "number" ? `${Math.round(duration * 1000)}ms` : String(duration);
+
+function ms(duration) {
+  if (typeof duration !== "number") return String(duration);
+  const nearest = Math.round(duration * 1000);
+  return `${nearest / 1000 < duration ? nearest + 1 : nearest}ms`;
+}
 
 function value(name, given) {
   if (given instanceof Date) return given.toISOString();
   if (typeof given === "boolean") return given ? "yes" : "no";
   if (typeof given === "number" && !NUMBERS.has(name)) return ms(given);
+  // Spaces are in its texts only.
+  if (name === "attributes" && typeof given === "object")
+    return JSON.stringify(given).replaceAll(" ", "\\u0020");
   const text = String(given);
-  if (/["\r\n]/.test(text)) throw new TypeError(`${name}: "${text}" has a quote or a line's end`);
-  return text.includes(" ") ? `"${text}"` : text;
+  if (/[\r\n]/.test(text)) throw new TypeError(`${name}: "${text}" has a line's end`);
+  if (!text.includes(" ") && !text.startsWith('"')) return text;
+  if (text.includes('"'))
+    throw new TypeError(`${name}: ${text} has a quote, and a space or the quote at its begin`);
+  return `"${text}"`;
 }
 
 function words(options) {
@@ -160,6 +171,7 @@ function words(options) {
 }
 
 function scalar(told) {
+  if (told === "true" || told === "false") return told === "true";
   if (!/^".*"$/s.test(told)) return /^[0-9]+$/.test(told) ? Number(told) : told;
   return told
     .slice(1, -1)
@@ -321,12 +333,13 @@ export class Client {
 
   /**
    * Puts a job. Options: delay, due, pri, ttr, key, onConflict, keyWindow, group, maxAttempts,
-   * backoff, jitter, lost. Rejects with IsReserved if a worker holds the job that it should
-   * replace.
+   * backoff, jitter, lost, attributes (an object). Rejects with IsReserved if a worker holds the
+   * job that it should replace.
    * @returns {Promise<{id: number, result: "INSERTED"|"REPLACED"|"EXISTS"}>}
    */
   async put(body, options = {}) {
     const data = bytes(body);
+    const replacesNone = REPLACES_NONE.has(options.onConflict ?? options["on-conflict"]);
     const reply = await this.#call(
       `put-job ${data.length}${words(options)}`,
       ["INSERTED", "REPLACED", "EXISTS"],
@@ -339,7 +352,6 @@ export class Client {
    * Puts up to 1 000 jobs, all or none. Each is a body, or [body, its options]; `options` are of
    * all jobs. With a token `once` (and a `window`), the same batch is never put twice: repeat it
    * until it is answered. Rejects with BatchRefused if a job is in the way.
-    const replacesNone = REPLACES_NONE.has(options.onConflict ?? options["on-conflict"]);
    */
   async putMany(jobs, options = {}) {
     const parts = [];
@@ -570,7 +582,7 @@ export class Client {
 
   /**
    * Sets what holds for the jobs of a tube: maxAttempts, backoff, jitter, lost, maxRunning,
-   * rate ("100/1m"), burst.
+   * rate ("100/1m"), burst. With `group` those of a group, and its weight.
    */
   async setTube(tube, options) {
     await this.#call(`set-tube ${tube}${words(options)}`, ["SET"], { again: true });

@@ -8,10 +8,11 @@
         queue.put_many(["a", "b", "c"], once="import-7")
         queue.work("default", lambda job: print(job.text))
 
-Times are seconds, as a number or a timedelta, or texts with a unit ("250ms", "3s", "40d"). Further
-options of the server's verbs are keyword arguments, with `_` for `-`: `put(body, max_attempts=5,
-backoff="1s..1h")`. The server checks them, so options that are newer than this file work, too.
-docs/protocol.md of Carillon says what each verb does and promises.
+Times are seconds, as a number or a timedelta, or texts with a unit ("250ms", "3s", "40d"). What is
+finer than a millisecond is rounded up, so that nothing comes early. Further options of the server's
+verbs are keyword arguments, with `_` for `-`: `put(body, max_attempts=5, backoff="1s..1h",
+attributes={"content_type": "text/csv"})`. The server checks them, so options that are newer than
+this file work, too. docs/protocol.md of Carillon says what each verb does and promises.
 
 Errors. All are CarillonError. Refused is an answer of the server, with its words in `reply`, and
 nothing was changed; its subclasses say which. ConnectionLost is no answer: see `unknown`.
@@ -164,7 +165,7 @@ class Job:
 
 
 # Options whose numbers are no seconds.
-_NUMBERS = {"pri", "max-attempts", "limit", "spans"}
+_NUMBERS = {"pri", "max-attempts", "limit", "spans", "max-running", "rate", "burst", "weight"}
 
 
 def _bytes(body: Body) -> bytes:
@@ -175,24 +176,34 @@ def _ms(duration: Duration) -> str:
     if isinstance(duration, str):
         return duration
     if isinstance(duration, datetime.timedelta):
-        duration = duration.total_seconds()
-    return f"{round(duration * 1000)}ms"
+        return f"{-(-duration // datetime.timedelta(milliseconds=1))}ms"
+    ms = round(duration * 1000)
+    return f"{ms + 1 if ms / 1000 < duration else ms}ms"
 
 
 def _value(name: str, value: Any) -> str:
     if isinstance(value, datetime.datetime):
         if value.tzinfo is None:
             raise ValueError(f"{name}: a datetime needs a time zone")
-        return value.isoformat(timespec="milliseconds")
+        up = datetime.timedelta(microseconds=-value.microsecond % 1000)
+        return (value + up).isoformat(timespec="milliseconds")
     if isinstance(value, bool):
         return "yes" if value else "no"
     is_number = isinstance(value, (int, float))
     if isinstance(value, datetime.timedelta) or (is_number and name not in _NUMBERS):
         return _ms(value)
+    if isinstance(value, dict):
+        # Spaces are in its texts only.
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        return text.replace(" ", "\\u0020")
     text = str(value)
-    if "\r" in text or "\n" in text or '"' in text:
-        raise ValueError(f"{name}: {text!r} has a quote or the end of a line")
-    return f'"{text}"' if " " in text else text
+    if "\r" in text or "\n" in text:
+        raise ValueError(f"{name}: {text!r} has the end of a line")
+    if " " not in text and not text.startswith('"'):
+        return text
+    if '"' in text:
+        raise ValueError(f"{name}: {text!r} has a quote, and a space or the quote at its begin")
+    return f'"{text}"'
 
 
 def _options(options: Dict[str, Any]) -> str:
@@ -205,13 +216,15 @@ def _options(options: Dict[str, Any]) -> str:
     return "".join(words)
 
 
-def _scalar(value: str) -> Union[int, str]:
+def _scalar(value: str) -> Union[int, str, bool]:
     if len(value) > 1 and value[0] == value[-1] == '"':
         return re.sub(
             r"\\(?:x([0-9a-f]{2})|(.))",
             lambda escape: chr(int(escape[1], 16)) if escape[1] else escape[2],
             value[1:-1],
         )
+    if value in ("true", "false"):
+        return value == "true"
     return int(value) if value.isascii() and value.isdigit() else value
 
 
@@ -315,8 +328,8 @@ class Client:
 
     def put(self, body: Body, **options: Any) -> Put:
         """Puts a job. Options: delay, due (an aware datetime, or "2030-01-01T09:00:00Z"), pri, ttr,
-        key, on_conflict, key_window, group, max_attempts, backoff, jitter, lost. Raises IsReserved
-        if a worker holds the job that it should replace."""
+        key, on_conflict, key_window, group, max_attempts, backoff, jitter, lost, attributes (a
+        dict). Raises IsReserved if a worker holds the job that it should replace."""
         data = _bytes(body)
         names = {name.replace("_", "-"): value for name, value in options.items()}
         again = bool(names.get("key") and names.get("key-window"))
@@ -533,7 +546,7 @@ class Client:
 
     def set_tube(self, tube: str, **options: Any) -> None:
         """Sets what holds for the jobs of a tube: max_attempts, backoff, jitter, lost, max_running,
-        rate ("100/1m"), burst."""
+        rate ("100/1m"), burst. With `group` those of a group, and its weight."""
         self._call(f"set-tube {tube}{_options(options)}", ["SET"], again=True)
 
     # --- Many jobs of a tube. Options that say which: state ("delayed", "ready", "reserved",

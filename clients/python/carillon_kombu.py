@@ -174,8 +174,7 @@ class Channel(virtual.Channel):
             self._publisher.put(
                 dumps(message),
                 pri=_PRI - self._get_message_priority(message),
-                # Never early: rounded up to milliseconds.
-                due=due and max(due, _EPOCH) + datetime.timedelta(microseconds=999),
+                due=due and max(due, _EPOCH),
                 ttr=self.options["ttr"],
                 expires_in=life,
                 key=key,

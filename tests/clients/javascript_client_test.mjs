@@ -81,6 +81,46 @@ test("options have their units", async () => {
   }
 });
 
+test("attributes are kept", async () => {
+  const { queue, tube } = await aQueue();
+  const attributes = { content_type: "text/plain", metadata: { say: 'a "b"\n\u00fc c' } };
+  await queue.put("x", { delay: 60, attributes });
+  await queue.put("y", { delay: 70, attributes: '{"metadata":{"a":"b"}}' });
+  const listed = [];
+  for await (const job of queue.listJobs(tube)) listed.push(job.attributes);
+  assert.deepEqual(listed, [attributes, { metadata: { a: "b" } }]);
+  for (const key of ['"a', 'a "b"']) await assert.rejects(queue.put("x", { key }), TypeError);
+});
+
+test("times are rounded up", async () => {
+  const sent = [];
+  const server = net.createServer((socket) => {
+    socket.on("error", () => {});
+    socket.on("data", (data) => {
+      const found = /^put-job 0 delay=(\S+)/.exec(data.toString());
+      if (found) sent.push(found[1]) && socket.write("INSERTED 1\r\n");
+    });
+  });
+  await new Promise((resolve) => server.listen(0, host, resolve));
+  clients.push(server);
+  const queue = await aClient({ port: server.address().port });
+  for (const delay of [0.0001, 1.0004, 2.003, 86400]) await queue.put("", { delay });
+  assert.deepEqual(sent, ["1ms", "1001ms", "2003ms", "86400000ms"]);
+});
+
+test("a tube and its groups are set with numbers", async () => {
+  const { queue, tube } = await aQueue();
+  await queue.setTube(tube, { maxRunning: 10, rate: "100/1m", burst: 5 });
+  await queue.setTube(tube, { group: "a", weight: 3 });
+  await queue.put("x", { group: "a" });
+  const stats = await queue.statsTube(tube);
+  assert.deepEqual([stats["max-running"], stats.rate, stats.burst], [10, 100, 5]);
+  for await (const { group, weight } of queue.listGroups(tube))
+    assert.deepEqual([group, weight], ["a", 3]);
+  await queue.setTube(tube, { rate: 0 });
+  assert.equal((await queue.statsTube(tube)).rate, undefined);
+});
+
 test("a key makes a put safe to repeat", async () => {
   const { queue } = await aQueue();
   const { id } = await queue.put("a", { key: "k", delay: 60 });
@@ -287,20 +327,6 @@ test("nobody knows whether a put without an answer was carried out", async () =>
   await assert.rejects(far.put("z"), (error) => error.unknown === false);
 });
 
-test("a schedule", async () => {
-  const { queue, tube } = await aQueue();
-  await queue.setSchedule(tube, "sales", { cron: "30 8 * * MON-FRI", zone: "Europe/Berlin" });
-  assert.ok((await queue.schedules()).includes(tube));
-  const stats = await queue.statsSchedule(tube);
-  assert.deepEqual([stats.tube, stats.cron], [tube, "30 8 * * MON-FRI"]);
-  await queue.pauseSchedule(tube);
-  const id = await queue.triggerSchedule(tube);
-  assert.equal((await queue.reserve(5)).id, id);
-  await queue.resumeSchedule(tube);
-  await queue.setSchedule(tube, "sales", { every: 3600 });
-  await queue.deleteSchedule(tube);
-  await assert.rejects(queue.statsSchedule(tube), carillon.NotFound);
-});
 test("a put that replaces is not repeated", async () => {
   const { queue, tube } = await aQueue();
   const proxy = await aProxy();
@@ -320,3 +346,19 @@ test("a put that replaces is not repeated", async () => {
     assert.equal((await put({ key: onConflict, onConflict })).result, "EXISTS");
 });
 
+test("a schedule", async () => {
+  const { queue, tube } = await aQueue();
+  await queue.setSchedule(tube, "sales", { cron: "30 8 * * MON-FRI", zone: "Europe/Berlin" });
+  assert.ok((await queue.schedules()).includes(tube));
+  const stats = await queue.statsSchedule(tube);
+  assert.deepEqual([stats.tube, stats.cron], [tube, "30 8 * * MON-FRI"]);
+  assert.equal(stats.paused, false);
+  await queue.pauseSchedule(tube);
+  assert.equal((await queue.statsSchedule(tube)).paused, true);
+  const id = await queue.triggerSchedule(tube);
+  assert.equal((await queue.reserve(5)).id, id);
+  await queue.resumeSchedule(tube);
+  await queue.setSchedule(tube, "sales", { every: 3600 });
+  await queue.deleteSchedule(tube);
+  await assert.rejects(queue.statsSchedule(tube), carillon.NotFound);
+});

@@ -79,6 +79,35 @@ class ClientCase(unittest.TestCase):
         return client
 
 
+class ScriptedServer:
+    """Answers the commands of one connection after the other with the texts it was given."""
+
+    def __init__(self, *answers):
+        self._answers = list(answers)
+        self.commands = []
+        self._listener = socket.create_server((HOST, 0))
+        self.port = self._listener.getsockname()[1]
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self):
+        while self._answers:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            with connection, connection.makefile("rb") as lines:
+                for line in lines:
+                    self.commands.append(line.decode().strip())
+                    if line.startswith((b"put-job", b"fail-job")):
+                        lines.readline()  # its data
+                    connection.sendall(self._answers.pop(0).encode() + b"\r\n")
+                    if not self._answers:
+                        return
+
+    def close(self):
+        self._listener.close()
+
+
 class JobsTest(ClientCase):
     def test_another_thread_interrupts_a_wait(self):
         threading.Timer(0.2, self.client.interrupt).start()
@@ -113,6 +142,44 @@ class JobsTest(ClientCase):
             self.assertAlmostEqual(stats["delay"], delay, delta=2)
         with self.assertRaises(ValueError):
             self.client.put("x", due=datetime.datetime.now())
+
+    def test_times_are_rounded_up(self):
+        ms = datetime.timedelta(milliseconds=1)
+        moment = datetime.datetime(2040, 1, 1, tzinfo=datetime.timezone.utc)
+        self.client.put("x", due=moment + ms / 100)
+        (job,) = self.client.list_jobs(self.tube)
+        self.assertEqual(job["due"], "2040-01-01T00:00:00.001Z")
+        server = ScriptedServer(*["INSERTED 1"] * 6)
+        self.addCleanup(server.close)
+        client = Client(HOST, server.port)
+        self.addCleanup(client.close)
+        for delay in (0.0001, 1.0004, 2.003, 1.4 * ms, 7 * ms, 86_400):
+            client.put("", delay=delay)
+        sent = [command.split(" ")[2] for command in server.commands]
+        times = ["1ms", "1001ms", "2003ms", "2ms", "7ms", "86400000ms"]
+        self.assertEqual(sent, [f"delay={time}" for time in times])
+
+    def test_attributes_are_kept(self):
+        attributes = {"content_type": "text/plain", "metadata": {"say": 'a "b"\n\u00fc c'}}
+        self.client.put("x", delay=60, attributes=attributes)
+        self.client.put("y", delay=70, attributes='{"metadata":{"a":"b"}}')
+        first, second = self.client.list_jobs(self.tube)
+        self.assertEqual(first["attributes"], attributes)
+        self.assertEqual(second["attributes"], {"metadata": {"a": "b"}})
+        for key in ('"a', 'a "b"'):
+            with self.assertRaises(ValueError):
+                self.client.put("x", key=key)
+
+    def test_a_tube_and_its_groups_are_set_with_numbers(self):
+        self.client.set_tube(self.tube, max_running=10, rate="100/1m", burst=5)
+        self.client.set_tube(self.tube, group="a", weight=3)
+        self.client.put("x", group="a")
+        stats = self.client.stats_tube(self.tube)
+        self.assertEqual((stats["max-running"], stats["rate"], stats["burst"]), (10, 100, 5))
+        (group,) = self.client.list_groups(self.tube)
+        self.assertEqual((group["group"], group["weight"]), ("a", 3))
+        self.client.set_tube(self.tube, rate=0)
+        self.assertNotIn("rate", self.client.stats_tube(self.tube))
 
     def test_a_key_makes_a_put_safe_to_repeat(self):
         first = self.client.put("a", key="k", delay=60)
@@ -330,6 +397,22 @@ class LostConnectionsTest(ClientCase):
         self.assertEqual(len(puts), 2)
         self.assertEqual(self.client.stats_tube(self.tube)["current-jobs-ready"], 3)
 
+    def test_a_put_that_replaces_is_not_repeated(self):
+        for on_conflict in ("replace", "keep-due", "debounce"):
+            self.far.stats()
+            self.proxy.keeps_replies = True
+            with self.assertRaises(carillon.ConnectionLost) as lost:
+                self.far.put("x", key="k", key_window="1h", on_conflict=on_conflict)
+            self.assertTrue(lost.exception.unknown)
+            # If it was repeated after this, the job would be run twice.
+            self.client.reserve(5).delete()
+            self.assertIsNone(self.client.reserve(0))
+        for on_conflict in ("reject", "ignore"):
+            self.far.stats()
+            self.proxy.keeps_replies = True
+            put = self.far.put("x", key=on_conflict, key_window="1h", on_conflict=on_conflict)
+            self.assertEqual(put.result, "EXISTS")
+
     def test_a_line_that_the_server_would_refuse_without_its_data_is_not_sent(self):
         put = self.client.put("kept")
         data = f"delete {put.id}\r\n"
@@ -395,24 +478,10 @@ class SchedulesTest(ClientCase):
         self.assertEqual((stats["tube"], stats["cron"]), (self.tube, "30 8 * * MON-FRI"))
         shown = self.client.show_schedule(name)
         self.assertEqual((shown["cron"], shown["body"]), ("30 8 * * MON-FRI", "sales"))
+        self.assertIs(stats["paused"], False)
         self.client.pause_schedule(name)
+        self.assertIs(self.client.stats_schedule(name)["paused"], True)
         job = self.client.trigger_schedule(name)
-    def test_a_put_that_replaces_is_not_repeated(self):
-        for on_conflict in ("replace", "keep-due", "debounce"):
-            self.far.stats()
-            self.proxy.keeps_replies = True
-            with self.assertRaises(carillon.ConnectionLost) as lost:
-                self.far.put("x", key="k", key_window="1h", on_conflict=on_conflict)
-            self.assertTrue(lost.exception.unknown)
-            # If it was repeated after this, the job would be run twice.
-            self.client.reserve(5).delete()
-            self.assertIsNone(self.client.reserve(0))
-        for on_conflict in ("reject", "ignore"):
-            self.far.stats()
-            self.proxy.keeps_replies = True
-            put = self.far.put("x", key=on_conflict, key_window="1h", on_conflict=on_conflict)
-            self.assertEqual(put.result, "EXISTS")
-
         self.assertEqual(self.client.reserve(5).id, job)
         self.client.resume_schedule(name)
         self.client.set_schedule(name, "sales", every=3600)
