@@ -250,6 +250,14 @@ test("jobs are listed page by page", async () => {
   await assert.rejects(queue.listJobs("no-such-tube").next(), carillon.NotFound);
 });
 
+test("groups are listed", async () => {
+  const { queue, tube } = await aQueue();
+  for (const group of ["a", "b", "b"]) await queue.put("x", { group });
+  const groups = [];
+  for await (const one of queue.listGroups(tube)) groups.push(one);
+  assert.deepEqual(groups.map(({ group, ready }) => [group, ready]), [["a", 1], ["b", 2]]);
+});
+
 test("many jobs are counted, moved, retried and cancelled", async () => {
   const { queue, tube } = await aQueue();
   await queue.putMany([0, 1, 2, 3, 4].map((i) => ["x", { key: `a-${i}` }]), { delay: 3600 });
@@ -353,6 +361,7 @@ test("a schedule", async () => {
   const stats = await queue.statsSchedule(tube);
   assert.deepEqual([stats.tube, stats.cron], [tube, "30 8 * * MON-FRI"]);
   assert.equal(stats.paused, false);
+  assert.equal((await queue.showSchedule(tube)).body, "sales");
   await queue.pauseSchedule(tube);
   assert.equal((await queue.statsSchedule(tube)).paused, true);
   const id = await queue.triggerSchedule(tube);

@@ -269,6 +269,15 @@ class ManyJobsTest(ClientCase):
         with self.assertRaises(carillon.NotFound):
             next(self.client.list_jobs("no-such-tube"))
 
+    def test_groups_are_listed(self):
+        for group in ("a", "b", "b"):
+            self.client.put("x", group=group)
+        groups = list(self.client.list_groups(self.tube))
+        self.assertEqual(
+            [(one["group"], one["ready"], one["weight"]) for one in groups],
+            [("a", 1, 1), ("b", 2, 1)],
+        )
+
     def test_what_is_not_utf8_is_bytes(self):
         self.client.put(b"\xff")
         (job,) = self.client.list_jobs(self.tube, bodies=True)
