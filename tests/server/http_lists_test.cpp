@@ -121,6 +121,26 @@ TEST_F(HttpLists, CancelsRetriesAndMovesByFilter) {
   EXPECT_EQ(ask("GET", "/v1/stats").value().at("jobs").at("ready"), 0);
 }
 
+// A dry run that is not read would be the end of the jobs.
+TEST_F(HttpLists, ClearsWhatItIsAskedToAndNoMore) {
+  for (int n = 0; n < 10; ++n)
+    put(R"({"delay":"1h","key":")" + std::string(n % 2 == 0 ? "even-" : "odd-") +
+        std::to_string(n) + R"("})");
+  const std::string path = "/v1/tubes/mail:clear";
+  const Answer dry = ask("POST", path, R"({"dry_run":true})");
+  EXPECT_EQ(dry.value().at("changed"), 10);
+  EXPECT_EQ(dry.value().at("dry_run"), true);
+  EXPECT_EQ(ids("").size(), 10u);
+  for (const char* wrong : {R"({"dryrun":true})", R"({"filter":{"tube":"mail"}})", "[]", "all",
+                            R"({"dry_run":1})", R"({"filter":{"state":"sleeping"}})"})
+    EXPECT_EQ(ask("POST", path, wrong).status, 400) << wrong;
+  EXPECT_EQ(ids("").size(), 10u);
+  EXPECT_EQ(ask("POST", path, R"({"filter":{"key_prefix":"odd-"}})").value().at("changed"), 5);
+  EXPECT_EQ(ask("POST", path, R"({"limit":2})").value().at("changed"), 2);
+  EXPECT_EQ(ids("").size(), 3u);
+  EXPECT_EQ(ask("POST", path, "{}").value().at("changed"), 3);
+}
+
 TEST_F(HttpLists, RefusesAChangeThatIsNotClear) {
   put("{}");
   for (const char* wrong :
@@ -254,6 +274,39 @@ TEST_F(HttpLists, SetsWhatHoldsForATube) {
         R"({"limits":{"rate":{"jobs":1,"per":"31d"}}})", R"({"retry":{"max_attempts":-1}})"})
     EXPECT_EQ(ask("PATCH", "/v1/tubes/api", wrong).status, 400) << wrong;
   EXPECT_EQ(ask("PATCH", "/v1/tubes/a%20b", "{}").status, 400);
+}
+
+// RFC 7396: what is not named stays, also inside of an object.
+TEST_F(HttpLists, APatchOfATubeLeavesWhatItDoesNotName) {
+  const auto patch = [this](std::string_view body) {
+    const Answer answer = ask("PATCH", "/v1/tubes/api", body);
+    EXPECT_EQ(answer.status, 200) << body << answer.body;
+    return answer.value();
+  };
+  patch(R"({"limits":{"rate":{"jobs":100,"per":"1m","burst":5}},"retry":{"max_attempts":3,)"
+        R"("lost_fails":true,"backoff":{"initial":"1s","max":"1h","jitter":10}}})");
+  json::value tube = patch(R"({"limits":{"rate":{"jobs":50}}})");
+  EXPECT_EQ(tube.at("limits").at("rate"),
+            (json::object{{"jobs", 50}, {"per", "60s"}, {"burst", 5}}));
+  tube = patch(R"({"limits":{"rate":{"burst":null}}})");
+  EXPECT_EQ(tube.at("limits").at("rate").at("burst"), 1);
+  tube = patch(R"({"retry":{"max_attempts":9}})");
+  EXPECT_EQ(
+      tube.at("retry").at("backoff"),
+      (json::object{{"type", "exponential"}, {"initial", "1s"}, {"max", "3600s"}, {"jitter", 10}}));
+  EXPECT_EQ(tube.at("retry").at("lost_fails"), true);
+  tube = patch(R"({"retry":{"backoff":{"type":"fixed","initial":"2s"},"lost_fails":null}})");
+  EXPECT_EQ(tube.at("retry"),
+            (json::object{{"max_attempts", 9},
+                          {"backoff", {{"type", "fixed"}, {"initial", "2s"}, {"jitter", 10}}},
+                          {"lost_fails", false}}));
+  tube = patch(R"({"retry":{"backoff":{"initial":"3s"}}})");
+  EXPECT_EQ(tube.at("retry").at("backoff").at("type"), "fixed");
+  tube = patch(R"({"retry":{"backoff":null}})");
+  EXPECT_EQ(tube.at("retry").at("backoff").at("initial"), "0s");
+  EXPECT_EQ(tube.at("retry").at("max_attempts"), 9);
+  EXPECT_EQ(ask("PATCH", "/v1/tubes/api", R"({"limits":{"rate":{"per":null}}})").status, 400);
+  EXPECT_FALSE(patch(R"({"retry":null})").as_object().contains("retry"));
 }
 
 TEST_F(HttpLists, SetsWhatHoldsForAGroup) {

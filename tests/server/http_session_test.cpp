@@ -185,6 +185,46 @@ TEST_F(HttpSession, RefusesAQueryOfAPost) {
   EXPECT_EQ(ask("POST", "/v1/tubes/mail:reserve?wait=1s").status, 400);
 }
 
+TEST_F(HttpSession, RefusesANameOfAQueryThatTheRouteDoesNotKnow) {
+  put(R"({"key":"order-7"})");
+  EXPECT_EQ(ask("DELETE", "/v1/jobs/1?ifreserved=ask").detail(),
+            "ifreserved: there is only if_reserved");
+  EXPECT_EQ(ask("DELETE", "/v1/tubes/mail/keys/order-7?dry_run=true").status, 400);
+  EXPECT_EQ(ask("DELETE", "/v1/jobs/1?if_reserved=ask&if_reserved=refuse").detail(),
+            "if_reserved: comes twice");
+  EXPECT_EQ(ask("GET", "/v1/jobs/1?fields=id").detail(), "fields: GET /v1/jobs/{id} has no query");
+  EXPECT_EQ(ask("GET", "/v1/stats?tube=mail").status, 400);
+  EXPECT_EQ(ask("GET", "/v1/jobs/1").status, 200);
+}
+
+// A worker that writes {"failed":true} behind :ack does not want the job to be deleted.
+TEST_F(HttpSession, RefusesTheBodyOfARequestWithoutFields) {
+  put(R"({"body":"a","delay":"1h"})");
+  put(R"({"body":"b"})");
+  const json::value reserved = ask("POST", "/v1/tubes/mail:reserve").value();
+  const std::string ack =
+      "/v1/leases/" + std::string(reserved.at("jobs").at(0).at("lease").as_string()) + ":ack";
+  ask("PUT", "/v1/schedules/s", R"({"every":"1h","job":{"tube":"mail"}})");
+  EXPECT_EQ(ask("POST", ack, R"({"failed":true})").detail(), "/failed: there is no such field");
+  EXPECT_EQ(ask("POST", ack, "junk").status, 400);
+  for (const char* path : {"/v1/jobs/1:kick", "/v1/tubes/mail:resume", "/v1/schedules/s:pause",
+                           "/v1/schedules/s:resume", "/v1/schedules/s:trigger"})
+    EXPECT_EQ(ask("POST", path, R"({"delay":"1h"})").status, 400) << path;
+  EXPECT_EQ(ask("DELETE", "/v1/jobs/1", R"({"dry_run":true})").status, 400);
+  EXPECT_EQ(ask("GET", "/v1/jobs/1").value().at("state"), "delayed");
+  EXPECT_EQ(ask("GET", "/v1/stats").value().at("jobs").at("put"), 2);
+  EXPECT_EQ(ask("POST", ack, "{}").status, 204);
+}
+
+// The path and If-None-Match tell what these headers would.
+TEST_F(HttpSession, RefusesHeadersThatAPutByKeyWouldOverride) {
+  const std::string_view path = "/v1/tubes/mail/keys/order-7";
+  EXPECT_EQ(ask("PUT", path, "a", "Carillon-Key: order-8\r\n").status, 400);
+  EXPECT_EQ(ask("PUT", path, "a", "Carillon-On-Conflict: ignore\r\n").status, 400);
+  EXPECT_EQ(ask("GET", path).status, 404);
+  EXPECT_EQ(ask("PUT", path, "a", "Carillon-Priority: 3\r\n").status, 201);
+}
+
 TEST_F(HttpSession, RefusesALargeRequestBeforeItsBody) {
   feed("POST /v1/tubes/t/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999\r\n\r\n");
   std::string bytes = read();

@@ -4,6 +4,7 @@
 #include <boost/json.hpp>
 #include <set>
 #include <string>
+#include <string_view>
 
 #include "server/http/routes.h"
 #include "server/http/web.h"
@@ -29,6 +30,31 @@ TEST(OpenApi, HasEachRouteAndNoOther) {
   for (const Route& route : routes())
     served.insert(in_small_letters(std::string(route.method)) + " " + std::string(route.pattern));
   EXPECT_EQ(described, served);
+}
+
+// Each name of a query is described, and each route that takes fields.
+TEST(OpenApi, HasWhatEachRouteTakes) {
+  const json::value api = json::parse(find_web_file("openapi.json")->text);
+  for (const Route& route : routes()) {
+    const json::object& operation = api.at("paths")
+                                        .at(route.pattern)
+                                        .at(in_small_letters(std::string(route.method)))
+                                        .as_object();
+    std::string query;
+    const json::value* const described = operation.if_contains("parameters");
+    for (const json::value& one : described ? described->as_array() : json::array()) {
+      const json::value* const to = one.as_object().if_contains("$ref");
+      const json::value parameter =
+          to ? api.at_pointer(std::string_view(to->as_string()).substr(1)) : one;
+      if (parameter.at("in") != "query") continue;
+      query += (query.empty() ? "" : " ") + std::string(parameter.at("name").as_string());
+    }
+    EXPECT_EQ(query, route.query) << route.pattern;
+    const bool may_have_body = route.method != "GET" && route.method != "DELETE";
+    EXPECT_EQ(operation.contains("requestBody"),
+              may_have_body && route.body == Route::Body::kOfTheRoute)
+        << route.method << " " << route.pattern;
+  }
 }
 
 // Each reference leads somewhere, and each schema is used.

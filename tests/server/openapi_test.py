@@ -261,6 +261,7 @@ class OpenApiTest(unittest.TestCase):
             (200, "POST", "/v1/jobs:cancel", {"filter": {"tube": "b2"}}),
             (400, "POST", "/v1/jobs:cancel", {}),
             (404, "POST", "/v1/jobs:cancel", {"filter": {"tube": "none"}}),
+            (200, "POST", "/v1/tubes/b:clear", {"dry_run": True, "filter": {"state": "ready"}}),
             (200, "POST", "/v1/tubes/b:clear"),
             (404, "POST", "/v1/tubes/none:clear"),
             (400, "POST", "/v1/tubes/a%20b:clear"),

@@ -114,7 +114,20 @@ std::string read_tube(Fields& fields, std::string_view name) {
   return std::string(text.value_or(""));
 }
 
-// {"filter":{"tube":"mail","state":"buried"},"dry_run":true,"page_token":"..."}
+// {"dry_run":true,"limit":10,"page_token":"..."}
+void read_bounds(Fields& fields, JobBulk& bulk) {
+  bulk.dry_run = fields.flag("dry_run").value_or(false);
+  bulk.bound = fields.number("limit", 1, UINT64_MAX >> 1).value_or(UINT64_MAX);
+  const auto token = fields.text("page_token");
+  if (!token) return;
+  if (const auto next = queue::to_cursor(*token)) {
+    bulk.list.next = *next;
+  } else {
+    fields.fault("page_token", "not what an answer calls next_page_token");
+  }
+}
+
+// {"filter":{"tube":"mail","state":"buried"}, ...} and the bounds.
 void change(Exchange& x, JobBulk::Action action, ListOptionsOf of) {
   const json::object object = parse_object(x.request.body);
   FieldFaults faults;
@@ -122,15 +135,7 @@ void change(Exchange& x, JobBulk::Action action, ListOptionsOf of) {
   JobBulk bulk;
   bulk.action = action;
   if (of == ListOptionsOf::kMove) bulk.to = read_tube(fields, "to");
-  bulk.dry_run = fields.flag("dry_run").value_or(false);
-  bulk.bound = fields.number("limit", 1, UINT64_MAX >> 1).value_or(UINT64_MAX);
-  if (const auto token = fields.text("page_token")) {
-    if (const auto next = queue::to_cursor(*token)) {
-      bulk.list.next = *next;
-    } else {
-      fields.fault("page_token", "not what an answer calls next_page_token");
-    }
-  }
+  read_bounds(fields, bulk);
   if (const json::object* const filter = fields.object("filter")) {
     Fields of_filter(*filter, "/filter", faults);
     bulk.list.tube = read_tube(of_filter, "tube");
@@ -193,16 +198,27 @@ void move_jobs(Exchange& x) {
   change(x, JobBulk::Action::kMove, ListOptionsOf::kMove);
 }
 
-// Cancels all jobs of the tube that nobody has reserved.
+// Cancels all jobs of the tube that nobody has reserved, or those of {"filter":{...}}.
 void clear_tube(Exchange& x) {
-  begin(x, {.action = JobBulk::Action::kCancel, .list = {.tube = x.tube()}});
+  const json::object object = x.object();
+  FieldFaults faults;
+  Fields fields(object, "", faults);
+  JobBulk bulk{.action = JobBulk::Action::kCancel, .list = {.tube = x.tube()}};
+  read_bounds(fields, bulk);
+  if (const json::object* const filter = fields.object("filter")) {
+    Fields of_filter(*filter, "/filter", faults);
+    bulk.list.filter = read_filter(of_filter, ListOptionsOf::kCancel).filter;
+    of_filter.finish();
+  }
+  fields.finish();
+  faults.throw_if_any();
+  begin(x, std::move(bulk));
 }
 
 // {"max":10}; without it all. As the command kick: buried jobs, or delayed ones if there is none.
 void kick_tube(Exchange& x) {
+  const json::object object = x.object();
   FieldFaults faults;
-  const json::object object =
-      x.request.body.empty() ? json::object() : parse_object(x.request.body);
   Fields fields(object, "", faults);
   const std::uint64_t most = fields.number("max", 1, UINT32_MAX).value_or(UINT32_MAX);
   fields.finish();

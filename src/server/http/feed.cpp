@@ -15,12 +15,11 @@ namespace carillon::server::http {
 
 namespace {
 
-// Returns the number that the query has for the name. Throws Problem if it is not from 1 to `most`,
-// or if the query has another name.
+// Returns the number that the query has for the name; without one, `most`. Throws Problem if it is
+// not from 1 to `most`.
 std::size_t number_asked(const Exchange& x, std::string_view name, std::size_t most) {
   std::size_t number = most;
   for (const auto& [asked, value] : x.request.query) {
-    if (asked != name) throw Problem(kBadRequest, fmt::format("{}: there is only {}", asked, name));
     const char* const end = value.data() + value.size();
     const auto [rest, error] = std::from_chars(value.data(), end, number);
     if (error != std::errc() || rest != end || number == 0 || number > most) {
@@ -36,10 +35,6 @@ std::size_t number_asked(const Exchange& x, std::string_view name, std::size_t m
 // A page that begins gets the newest event at once. One that was here before gets what it has
 // missed, as far as it is kept.
 void tell_events(Exchange& x) {
-  for (const auto& [name, value] : x.request.query) {
-    if (name != "last_event_id")
-      throw Problem(kBadRequest, fmt::format("{}: there is only last_event_id", name));
-  }
   const Feed& feed = x.service().feed();
   std::string_view id = x.request.header("last-event-id");
   if (id.empty()) id = x.request.asked("last_event_id");

@@ -59,13 +59,7 @@ ListOptions read_job_query(const Request& request) {
   for (const auto& [name, value] : request.query) {
     const auto is_it = [&](const Name& one) { return one.here == name; };
     const auto* found = std::find_if(kFilter.begin(), kFilter.end(), is_it);
-    if (found == kFilter.end()) {
-      found = std::find_if(kPage.begin(), kPage.end(), is_it);
-      if (found == kPage.end())
-        refuse(name,
-               "there are state, group, key_prefix, due_after, due_before, page_size and "
-               "page_token");
-    }
+    if (found == kFilter.end()) found = std::find_if(kPage.begin(), kPage.end(), is_it);
     if (const auto why = fault_of(*found, value, ListOptionsOf::kList)) refuse(name, *why);
     append(options, *found, value);
   }
@@ -83,7 +77,6 @@ Page read_page(const Request& request) {
       page.after = value;
       continue;
     }
-    if (name != "page_size") refuse(name, "there are page_size and page_token");
     const char* const end = value.data() + value.size();
     const auto [rest, error] = std::from_chars(value.data(), end, page.size);
     if (error != std::errc() || rest != end || page.size == 0 || page.size > Page::kMost)

@@ -18,7 +18,8 @@
 
 namespace carillon::server::http {
 
-// Reads the query of a list of jobs. Throws Problem if it has another name, or a wrong value.
+// Reads the query of a list of jobs. Throws Problem if a value is wrong. REQUIRES: check_input()
+// (routes.h) has let its names pass.
 beanstalk::ListOptions read_job_query(const Request& request);
 
 // What a request wants of a list in pages, whatever is listed.

@@ -31,11 +31,27 @@ void read_times(Fields& fields, std::optional<queue::Millis>& delay,
   if (delay && due) fields.fault("due", "there is a delay already");
 }
 
-queue::Millis read_backoff(Fields& fields, std::string_view name) {
-  const queue::Millis backoff = fields.duration(name).value_or(0);
-  if (backoff > queue::kLastDue)
-    fields.fault(name, fmt::format("{} ms: the longest has {} ms", backoff, queue::kLastDue));
-  return backoff;
+void read_delay(Fields& fields, std::string_view name, queue::Millis& delay) {
+  if (fields.is_null(name)) delay = 0;
+  delay = fields.duration(name).value_or(delay);
+  if (delay > queue::kLastDue)
+    fields.fault(name, fmt::format("{} ms: the longest has {} ms", delay, queue::kLastDue));
+}
+
+// A policy has no field for the type: a back-off without a larger bound is fixed.
+void read_backoff(Fields& fields, queue::RetryPolicy& policy) {
+  const bool was_fixed = policy.backoff > 0 && policy.backoff_max <= policy.backoff;
+  const auto type = fields.choice("type", {"exponential", "fixed"});
+  const bool fixed = type ? *type == 1 : was_fixed && !fields.is_null("type");
+  if (fixed) policy.backoff_max = 0;
+  read_delay(fields, "initial", policy.backoff);
+  read_delay(fields, "max", policy.backoff_max);
+  if (fields.is_null("jitter")) policy.jitter = 0;
+  policy.jitter =
+      static_cast<std::uint32_t>(fields.number("jitter", 0, 100).value_or(policy.jitter));
+  if (fixed && policy.backoff_max > 0) fields.fault("max", "a fixed back-off has no bound");
+  if (!fixed && policy.backoff_max < policy.backoff)
+    fields.fault("max", "an exponential back-off needs a bound, no smaller than initial");
 }
 
 std::string_view name_of(queue::JobState state, queue::Death death) {
@@ -121,18 +137,15 @@ json::object json_of(const queue::RetryPolicy& policy) {
 void read_retry(const json::object& object, const std::string& at, FieldFaults& faults,
                 queue::RetryPolicy& policy) {
   Fields fields(object, at, faults);
+  if (fields.is_null("max_attempts")) policy.max_attempts = 0;
   if (const auto most = fields.number("max_attempts", 0, UINT32_MAX))
     policy.max_attempts = static_cast<std::uint32_t>(*most);
-  policy.lost_fails = fields.flag("lost_fails").value_or(false);
+  if (fields.is_null("lost_fails")) policy.lost_fails = false;
+  policy.lost_fails = fields.flag("lost_fails").value_or(policy.lost_fails);
+  if (fields.is_null("backoff")) policy.backoff = policy.backoff_max = policy.jitter = 0;
   if (const json::object* const found = fields.object("backoff")) {
     Fields backoff(*found, fields.pointer("backoff"), faults);
-    const bool fixed = backoff.choice("type", {"exponential", "fixed"}) == std::size_t{1};
-    policy.backoff = read_backoff(backoff, "initial");
-    policy.backoff_max = read_backoff(backoff, "max");
-    policy.jitter = static_cast<std::uint32_t>(backoff.number("jitter", 0, 100).value_or(0));
-    if (fixed && policy.backoff_max > 0) backoff.fault("max", "a fixed back-off has no bound");
-    if (!fixed && policy.backoff_max < policy.backoff)
-      backoff.fault("max", "an exponential back-off needs a bound, no smaller than initial");
+    read_backoff(backoff, policy);
     backoff.finish();
   }
   fields.finish();

@@ -35,7 +35,8 @@ struct JobFields {
 // and a ttr.
 std::optional<std::string> read_body(Fields& fields);
 std::optional<queue::Millis> read_ttr(Fields& fields);
-// {"max_attempts":5,"backoff":{"type":"exponential","initial":"1s","max":"1h","jitter":10}}
+// {"max_attempts":5,"backoff":{"type":"exponential","initial":"1s","max":"1h","jitter":10}}. What
+// is not named stays as it is in the policy, and null stands for what holds without the field.
 void read_retry(const boost::json::object& object, const std::string& at, FieldFaults& faults,
                 queue::RetryPolicy& policy);
 boost::json::object json_of(const queue::RetryPolicy& policy);

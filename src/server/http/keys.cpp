@@ -17,6 +17,18 @@ queue::JobId named_job(Exchange& x) {
   throw Problem(kNotFound, fmt::format("tube {} has no job with the key {}", tube, key));
 }
 
+// The path and If-None-Match tell these.
+void refuse_headers(const Request& request) {
+  for (const auto& [name, value] : request.headers) {
+    if (name != "carillon-key" && name != "carillon-on-conflict") continue;
+    throw Problem(
+        kBadRequest,
+        fmt::format("{}: {}: the path tells the key; If-None-Match and If-Match tell what "
+                    "becomes of a job that has it",
+                    name, value));
+  }
+}
+
 }  // namespace
 
 // The same PUT twice leaves one job. `If-None-Match: *` creates only, `If-Match` replaces only.
@@ -35,6 +47,7 @@ void put_key(Exchange& x) {
     read_job(object, "", faults, job);
     faults.throw_if_any();
   } else {
+    refuse_headers(x.request);
     read_plain_job(x.request, job);
     job.key = x.names[1];
     job.order.key = job.key;

@@ -3,9 +3,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <boost/json.hpp>
 #include <optional>
+#include <utility>
 
+#include "server/http/fields.h"
 #include "server/http/problem.h"
 
 namespace carillon::server::http {
@@ -15,33 +19,65 @@ namespace {
 // For probes, and for whoever wants to read what the API is.
 constexpr Rights kOpen{Needs::kNothing, Reach::kNoTube};
 
+constexpr std::string_view kPage = "page_size page_token";
+constexpr std::string_view kNoQuery;
+constexpr std::string_view kNoAudit;
+using enum Route::Body;
+
 // The first name of a path is what Reach tells: a tube, a job, a lease or a schedule.
 constexpr std::array kRoutes = {
     Route{"GET", "/healthz", kOpen, answer_health},
     Route{"GET", "/readyz", kOpen, answer_readiness},
     Route{"GET", "/v1/stats", {Needs::kRead, Reach::kNoTube}, answer_stats},
     Route{"GET", "/metrics", {Needs::kRead, Reach::kAllTubes}, answer_metrics},
-    Route{"GET", "/v1/events", {Needs::kRead, Reach::kAllTubes}, tell_events},
-    Route{"GET", "/v1/history", {Needs::kRead, Reach::kAllTubes}, answer_history},
-    Route{"GET", "/v1/audit", {Needs::kAdmin, Reach::kAllTubes}, answer_audit},
+    Route{"GET",
+          "/v1/events",
+          {Needs::kRead, Reach::kAllTubes},
+          tell_events,
+          kNoAudit,
+          "last_event_id"},
+    Route{"GET",
+          "/v1/history",
+          {Needs::kRead, Reach::kAllTubes},
+          answer_history,
+          kNoAudit,
+          "seconds"},
+    Route{"GET", "/v1/audit", {Needs::kAdmin, Reach::kAllTubes}, answer_audit, kNoAudit, "limit"},
     Route{"GET", "/openapi.json", kOpen, answer_openapi},
     Route{"GET", "/docs", kOpen, answer_docs},
     Route{"GET", "/", kOpen, answer_console},
     Route{"GET", "/console/{file}", kOpen, answer_console_file},
 
     Route{"POST", "/v1/tubes/{tube}/jobs", {Needs::kPut, Reach::kTube}, put_job},
-    Route{"GET", "/v1/tubes/{tube}/jobs", {Needs::kRead, Reach::kTube}, list_jobs},
+    Route{"GET",
+          "/v1/tubes/{tube}/jobs",
+          {Needs::kRead, Reach::kTube},
+          list_jobs,
+          kNoAudit,
+          "state group key_prefix due_after due_before page_size page_token"},
     Route{"POST", "/v1/tubes/{tube}/jobs:batch", {Needs::kPut, Reach::kTube}, put_jobs},
     Route{"GET", "/v1/jobs/{id}", {Needs::kRead, Reach::kJob}, answer_job},
     Route{"PATCH", "/v1/jobs/{id}", {Needs::kPut, Reach::kJob}, patch_job},
-    Route{"DELETE", "/v1/jobs/{id}", {Needs::kPut, Reach::kJob}, cancel_job},
+    Route{
+        "DELETE", "/v1/jobs/{id}", {Needs::kPut, Reach::kJob}, cancel_job, kNoAudit, "if_reserved"},
     Route{"GET", "/v1/jobs/{id}/body", {Needs::kRead, Reach::kJob}, answer_job_body},
-    Route{"POST", "/v1/jobs/{id}:kick", {Needs::kAdmin, Reach::kJob}, kick_job},
+    Route{"POST",
+          "/v1/jobs/{id}:kick",
+          {Needs::kAdmin, Reach::kJob},
+          kick_job,
+          kNoAudit,
+          kNoQuery,
+          kNoFields},
 
     Route{"PUT", "/v1/tubes/{tube}/keys/{key}", {Needs::kPut, Reach::kTube}, put_key},
     Route{"GET", "/v1/tubes/{tube}/keys/{key}", {Needs::kRead, Reach::kTube}, answer_key},
     Route{"PATCH", "/v1/tubes/{tube}/keys/{key}", {Needs::kPut, Reach::kTube}, patch_key},
-    Route{"DELETE", "/v1/tubes/{tube}/keys/{key}", {Needs::kPut, Reach::kTube}, cancel_key},
+    Route{"DELETE",
+          "/v1/tubes/{tube}/keys/{key}",
+          {Needs::kPut, Reach::kTube},
+          cancel_key,
+          kNoAudit,
+          "if_reserved"},
 
     Route{"POST", "/v1/jobs:cancel", {Needs::kAdmin, Reach::kChecked}, cancel_jobs, "jobs:cancel"},
     Route{"POST", "/v1/jobs:retry", {Needs::kAdmin, Reach::kChecked}, retry_jobs, "jobs:retry"},
@@ -53,7 +89,7 @@ constexpr std::array kRoutes = {
           stop_operation,
           "operation:stop"},
 
-    Route{"GET", "/v1/schedules", {Needs::kRead, Reach::kChecked}, list_schedules},
+    Route{"GET", "/v1/schedules", {Needs::kRead, Reach::kChecked}, list_schedules, kNoAudit, kPage},
     Route{"PUT",
           "/v1/schedules/{name}",
           {Needs::kPut, Reach::kChecked},
@@ -69,24 +105,36 @@ constexpr std::array kRoutes = {
           "/v1/schedules/{name}:pause",
           {Needs::kPut, Reach::kSchedule},
           pause_schedule,
-          "schedule:pause"},
+          "schedule:pause",
+          kNoQuery,
+          kNoFields},
     Route{"POST",
           "/v1/schedules/{name}:resume",
           {Needs::kPut, Reach::kSchedule},
           resume_schedule,
-          "schedule:resume"},
+          "schedule:resume",
+          kNoQuery,
+          kNoFields},
     Route{"POST",
           "/v1/schedules/{name}:trigger",
           {Needs::kPut, Reach::kSchedule},
           trigger_schedule,
-          "schedule:trigger"},
+          "schedule:trigger",
+          kNoQuery,
+          kNoFields},
 
     Route{"POST", "/v1/tubes/{tube}:reserve", {Needs::kWork, Reach::kTube}, reserve_jobs},
-    Route{"POST", "/v1/leases/{token}:ack", {Needs::kWork, Reach::kLease}, ack_lease},
+    Route{"POST",
+          "/v1/leases/{token}:ack",
+          {Needs::kWork, Reach::kLease},
+          ack_lease,
+          kNoAudit,
+          kNoQuery,
+          kNoFields},
     Route{"POST", "/v1/leases/{token}:nack", {Needs::kWork, Reach::kLease}, nack_lease},
     Route{"POST", "/v1/leases/{token}:extend", {Needs::kWork, Reach::kLease}, extend_lease},
 
-    Route{"GET", "/v1/tubes", {Needs::kRead, Reach::kChecked}, list_tubes},
+    Route{"GET", "/v1/tubes", {Needs::kRead, Reach::kChecked}, list_tubes, kNoAudit, kPage},
     Route{"GET", "/v1/tubes/{tube}", {Needs::kRead, Reach::kTube}, answer_tube},
     Route{"PATCH", "/v1/tubes/{tube}", {Needs::kAdmin, Reach::kTube}, patch_tube, "tube:patch"},
     Route{
@@ -95,11 +143,18 @@ constexpr std::array kRoutes = {
           "/v1/tubes/{tube}:resume",
           {Needs::kAdmin, Reach::kTube},
           resume_tube,
-          "tube:resume"},
+          "tube:resume",
+          kNoQuery,
+          kNoFields},
     Route{
         "POST", "/v1/tubes/{tube}:clear", {Needs::kAdmin, Reach::kTube}, clear_tube, "tube:clear"},
     Route{"POST", "/v1/tubes/{tube}:kick", {Needs::kAdmin, Reach::kTube}, kick_tube, "tube:kick"},
-    Route{"GET", "/v1/tubes/{tube}/groups", {Needs::kRead, Reach::kTube}, list_groups},
+    Route{"GET",
+          "/v1/tubes/{tube}/groups",
+          {Needs::kRead, Reach::kTube},
+          list_groups,
+          kNoAudit,
+          kPage},
     Route{"GET", "/v1/tubes/{tube}/groups/{group}", {Needs::kRead, Reach::kTube}, answer_group},
     Route{"PATCH",
           "/v1/tubes/{tube}/groups/{group}",
@@ -136,6 +191,39 @@ std::optional<std::vector<std::string_view>> match(std::string_view pattern,
   return pattern.empty() && path.empty() ? std::optional(names) : std::nullopt;
 }
 
+// Returns the words, which have a space between two.
+std::vector<std::string_view> words_of(std::string_view text) {
+  std::vector<std::string_view> words;
+  while (!text.empty()) {
+    words.push_back(text.substr(0, text.find(' ')));
+    text.remove_prefix(std::min(text.size(), words.back().size() + 1));
+  }
+  return words;
+}
+
+void check_query(const Route& route, const Request& request) {
+  const std::vector<std::string_view> known = words_of(route.query);
+  for (auto at = request.query.begin(); at != request.query.end(); ++at) {
+    const std::string& name = at->first;
+    std::string why;
+    if (known.empty() && route.method != "GET" && route.method != "DELETE") {
+      why = fmt::format("a {} has no query; its body says what is meant", route.method);
+    } else if (known.empty()) {
+      why = fmt::format("{} {} has no query", route.method, route.pattern);
+    } else if (std::find(known.begin(), known.end(), name) == known.end()) {
+      why =
+          fmt::format("there {} {}", known.size() == 1 ? "is only" : "are", fmt::join(known, ", "));
+    } else if (std::any_of(request.query.begin(), at,
+                           [&](const auto& before) { return before.first == name; })) {
+      why = "comes twice";
+    } else {
+      continue;
+    }
+    std::string pointer = "?" + name;
+    throw Problem(kBadField, fmt::format("{}: {}", name, why), {{std::move(pointer), why}});
+  }
+}
+
 }  // namespace
 
 std::span<const Route> routes() {
@@ -161,6 +249,17 @@ Match find_route(std::string_view method, std::string_view path) {
   if (allowed.empty()) throw Problem(kNotFound, fmt::format("there is no path {}", path));
   throw Problem(kWrongMethod, fmt::format("{} has no {}; it has {}", path, method, allowed))
       .with("Allow", allowed);
+}
+
+void check_input(const Route& route, const Request& request) {
+  check_query(route, request);
+  const bool has_fields =
+      route.method != "GET" && route.method != "DELETE" && route.body == Route::Body::kOfTheRoute;
+  if (has_fields || request.body.empty()) return;
+  const boost::json::object object = parse_object(request.body);
+  FieldFaults faults;
+  Fields(object, "", faults).finish();
+  faults.throw_if_any();
 }
 
 }  // namespace carillon::server::http

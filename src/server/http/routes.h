@@ -5,9 +5,11 @@
 //
 // A pattern has the parts of a path. A part in braces stands for any text; what follows a colon
 // after it is a verb. Each route declares what it needs of the caller's token; one that does not is
-// no Route. Thread safety: pure.
+// no Route. It declares what may come with a request, too: check_input() refuses everything else
+// before a function sees it, so that nothing a client has written is ignored. Thread safety: pure.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,6 +27,11 @@ struct Route {
   void (*answer)(Exchange&);
   // How the audit (feed.h) calls this action of an operator; empty: it is none.
   std::string_view audited_as = {};
+  // The names that the query may have, with a space between two; empty: there is no query.
+  std::string_view query = {};
+  // A GET or a DELETE never has fields.
+  enum class Body : std::uint8_t { kOfTheRoute, kNoFields };
+  Body body = Body::kOfTheRoute;
 };
 
 // All of them.
@@ -37,6 +44,10 @@ struct Match {
 
 // Throws Problem: there is no such path, or it has no such method.
 Match find_route(std::string_view method, std::string_view path);
+
+// Throws Problem if the query has a name that the route does not know, or one twice, or if there is
+// a body for a route without fields: one that is neither empty nor {}.
+void check_input(const Route& route, const Request& request);
 
 // The functions, by their files.
 

@@ -169,13 +169,10 @@ void Session::take_request() {
     Match match = find_route(request.method, request.path);
     check_token(request, match);
     check_tube(match);
-    if (request.method != "GET" && request.method != "DELETE" && !request.query.empty()) {
-      throw Problem(kBadRequest, fmt::format("{}: a {} has no query; its body says what is meant",
-                                             request.query.front().first, request.method));
-    }
     exchange_ = std::make_unique<Exchange>(service_, client_, caller_, std::move(request));
     exchange_->names = std::move(match.names);
     exchange_->audited_as = match.route->audited_as;
+    check_input(*match.route, exchange_->request);
     match.route->answer(*exchange_);
     go_on();
   });

@@ -27,23 +27,24 @@ json::object json_of(const queue::Limits& limits) {
   return shown;
 }
 
-// {"jobs":100,"per":"1m","burst":5}
+// {"jobs":100,"per":"1m","burst":5}. What is not named stays, if there is a rate; null stands for
+// what holds without the field (RFC 7396).
 void read_rate(const json::object& object, const std::string& at, FieldFaults& faults,
                queue::Limits& limits) {
   Fields fields(object, at, faults);
+  const bool has_one = limits.rate > 0;
   const auto jobs = fields.number("jobs", 1, queue::kMostTokens);
   const auto per = fields.duration("per");
   const auto burst = fields.number("burst", 1, queue::kMostTokens);
-  if (!jobs) fields.fault("jobs", "how many jobs go out in each period?");
-  if (!per) {
-    fields.fault("per", "how long is a period?");
-  } else if (*per == 0 || *per > queue::kLongestPeriod) {
+  if (!jobs && (!has_one || fields.is_null("jobs")))
+    fields.fault("jobs", "how many jobs go out in each period?");
+  if (!per && (!has_one || fields.is_null("per"))) fields.fault("per", "how long is a period?");
+  if (per && (*per == 0 || *per > queue::kLongestPeriod))
     fields.fault("per", fmt::format("{} ms: a period has 1 to {} ms", *per, queue::kLongestPeriod));
-  }
+  limits.rate = jobs.value_or(limits.rate);
+  limits.period = per.value_or(limits.period);
+  limits.burst = burst.value_or(has_one && !fields.is_null("burst") ? limits.burst : 1);
   fields.finish();
-  limits.rate = jobs.value_or(1);
-  limits.period = per.value_or(1);
-  limits.burst = burst.value_or(1);
 }
 
 // {"max_running":10,"rate":{...}}
@@ -91,10 +92,8 @@ void read_settings(const json::object& object, FieldFaults& faults, queue::TubeS
   Fields fields(object, "", faults);
   read_limits(fields, faults, settings.limits);
   if (fields.is_null("retry")) settings.retry = {};
-  if (const json::object* const retry = fields.object("retry")) {
-    settings.retry = {};
+  if (const json::object* const retry = fields.object("retry"))
     read_retry(*retry, fields.pointer("retry"), faults, settings.retry);
-  }
   settings.refuses_puts = fields.flag("draining").value_or(settings.refuses_puts);
   fields.finish();
 }
