@@ -274,6 +274,20 @@ TEST_F(EngineGroups, AKeyIsOfTheTubeWhateverTheGroup) {
   EXPECT_FALSE(engine.job_with_key(producer, "k"));
 }
 
+// The group is left by all its jobs in one append, and each of them is still in memory then.
+TEST_F(EngineGroups, ABatchMayReplaceAllJobsOfAGroupByThoseOfAnotherOne) {
+  put("a", "old1", {.key = "k1"});
+  put("a", "old2", {.key = "k2"});
+  const PutOrder first{.key = "k1", .on_conflict = OnConflict::kReplace, .group = "b"};
+  const PutOrder second{.key = "k2", .on_conflict = OnConflict::kReplace, .group = "b"};
+  const std::vector<NewJob> batch = {{.order = first, .body = "b1"},
+                                     {.order = second, .body = "b2"}};
+  EXPECT_EQ(engine.put_all(producer, queue.now(), batch).result, BatchOutcome::Result::kPut);
+  EXPECT_FALSE(engine.group_stats(queue.now(), "default", "a"));
+  engine.check_invariants();
+  EXPECT_EQ(reserve_many(3), "b1 b2 TIMED_OUT");
+}
+
 TEST_F(EngineGroups, ListsHaveTheJobsOfAllGroupsByDueTime) {
   put("b", "1", {.due_in = 5});
   put("", "2", {.due_in = 9});

@@ -100,6 +100,10 @@ BatchOutcome Engine::put_all(ClientId id, Now now, std::span<const NewJob> jobs,
     outcome.jobs[i].durable_at = outcome.durable_at;
     s.finish_put(puts[i]);
   }
+  // Not earlier: several of the jobs may have been in one group, which has none left.
+  for (const PlannedPut& put : puts) {
+    if (put.before) s.forget_if_unreferenced(put.before->tube);
+  }
   return outcome;
 }
 

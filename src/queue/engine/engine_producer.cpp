@@ -63,6 +63,7 @@ PutOutcome Engine::put(ClientId id, Now now, const PutOrder& order, const LargeB
     if (!put.outcome.done()) return put.outcome;
     put.outcome.durable_at = s.append();
     s.finish_put(put);
+    if (put.before) s.forget_if_unreferenced(put.before->tube);
     return put.outcome;
   } catch (...) {
     s.forget_lane(tube, order.group);
@@ -153,11 +154,7 @@ PlannedPut Engine::State::plan_put(Tube& tube, const PutOrder& order, const Larg
 void Engine::State::finish_put(const PlannedPut& put) noexcept {
   const JobRecord& record = put.after;
   Tube& tube = tube_numbered(record.tube);
-  if (put.before) {
-    replaced(*put.before, record);
-    if (put.before->tube != record.tube) forget_if_unreferenced(put.before->tube);
-    return;
-  }
+  if (put.before) return replaced(*put.before, record);
   ++tube.head().total;
   ++sums.total;
   if (record.due > clock.utc() && DueKey{record.due, record.id} >= tube.cursor)
