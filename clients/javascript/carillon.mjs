@@ -30,6 +30,7 @@
  * is asked after it. A worker that also puts has two clients.
  */
 import net from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 
 /** Jobs in one command. */
 export const MAX_BATCH = 1000;
@@ -135,6 +136,13 @@ const REPLACES_NONE = new Set([undefined, null, "reject", "ignore"]);
 
 // What setTimeout takes, in ms.
 const LONGEST_TIMER = 2 ** 31 - 1;
+
+// Whether the same command may be answered well later.
+const willPass = (error) =>
+  error instanceof ConnectionLost ||
+  (error instanceof Refused && ["INTERNAL_ERROR", "OUT_OF_MEMORY"].includes(error.word));
+
+const rest = (ms, signal) => sleep(ms, undefined, { signal }).catch(() => {}); // it was aborted
 
 const CRLF = Buffer.from("\r\n");
 const bytes = (body) => (typeof body === "string" ? Buffer.from(body) : Buffer.from(body));
@@ -304,6 +312,8 @@ export class Client {
   #name;
   #wire = null;
   #last = Promise.resolve();
+  #closes = 0; // how often close() was called
+  #deadlineSoon = false; // the last reserve was answered so
 
   /**
    * @param {object} [options] host, port, or path of a unix socket; tube in use; name of the client
@@ -317,8 +327,16 @@ export class Client {
     this.#name = options.name;
   }
 
-  /** Ends the connection. Jobs that are reserved come back. The next command connects anew. */
+  /**
+   * Ends the connection. Jobs that are reserved come back. Commands that are under way or wait for
+   * others, and work(), reject with ConnectionLost. The next command connects anew.
+   */
   close() {
+    ++this.#closes;
+    this.#drop();
+  }
+
+  #drop() {
     this.#wire?.socket.destroy();
     this.#wire = null;
   }
@@ -408,6 +426,7 @@ export class Client {
         again: true,
         patience: timeout === undefined ? Infinity : timeout * 1000,
         read: async (reply) => {
+          this.#deadlineSoon = reply[0] === "DEADLINE_SOON";
           const jobs = [];
           for (let left = Number(reply[1] ?? 0); left > 0; --left)
             jobs.push(await this.#job((await this.#wire.line()).split(" ")));
@@ -472,40 +491,52 @@ export class Client {
 
   /**
    * Calls `await handler(job)` for each job of the tubes until `signal` aborts, which is looked at
-   * every `poll` seconds. If the handler returns, the job is deleted; if it throws, the job has
-   * failed, with the error's text. A handler may also end the job itself, and a long one calls
-   * job.touch() now and then, as the ttr goes on. If the connection is lost, connects again for
-   * ever; the job that was under way comes again.
+   * every `poll` seconds. If the handler returns, the job is deleted; if it throws anything, the
+   * job has failed, with the error's text. A handler may also end the job itself, and a long one
+   * calls job.touch() now and then, as the ttr goes on.
+   *
+   * If the connection is lost, connects again for ever; the job that was under way comes again. If
+   * the server's disk or memory is full, asks again. Rejects with ConnectionLost after close(), and
+   * with Refused if the server refuses anything else.
    */
   async work(tubes, handler, { signal, poll = 1 } = {}) {
+    const closes = this.#closes;
     await this.watch(...(Array.isArray(tubes) ? tubes : [tubes]));
     let pause = 100;
-    while (!signal?.aborted) {
+    while (!signal?.aborted && this.#closes === closes) {
       try {
         const job = await this.reserve(poll);
-        if (job) await this.#carryOut(job, handler);
+        if (job) await this.#carryOut(job, handler, signal);
+        else if (this.#deadlineSoon) await rest(100, signal); // until then it is answered at once
         pause = 100;
       } catch (error) {
-        if (!(error instanceof ConnectionLost)) throw error;
-        await new Promise((resolve) => setTimeout(resolve, pause));
+        if (!willPass(error)) throw error;
+        if (this.#closes === closes) await rest(pause, signal);
         pause = Math.min(2 * pause, 5000);
       }
     }
+    if (this.#closes === closes) return;
+    // The end of the last job has made a connection anew.
+    this.#last = this.#last.then(() => this.#drop());
+    await this.#last;
+    if (!signal?.aborted) throw new ConnectionLost("work: close() was called", false);
   }
 
-  async #carryOut(job, handler) {
+  async #carryOut(job, handler, signal) {
     let failure = null;
     try {
       await handler(job);
     } catch (error) {
-      if (error instanceof ConnectionLost) throw error;
       failure = String(error);
     }
-    if (job.done) return;
-    try {
-      await (failure === null ? job.delete() : job.fail(failure));
-    } catch (error) {
-      if (!(error instanceof NotFound)) throw error; // its ttr was over: another worker has it
+    for (let pause = 100; !job.done; pause = Math.min(2 * pause, 5000)) {
+      try {
+        await (failure === null ? job.delete() : job.fail(failure));
+      } catch (error) {
+        if (error instanceof NotFound) return; // its ttr was over: another worker has it
+        if (!(error instanceof Refused && willPass(error)) || signal?.aborted) throw error;
+        await rest(pause, signal);
+      }
     }
   }
 
@@ -700,25 +731,29 @@ export class Client {
     if (/[\r\n\0]/.test(command)) throw new TypeError(`"${command}" has a line's end, or a NUL`);
     if (Buffer.byteLength(command) > MAX_LINE)
       throw new TypeError(`"${command.slice(0, 40)}"... has more than ${MAX_LINE} bytes`);
-    const result = this.#last.then(() => this.#try(command, good, how));
+    const closes = this.#closes;
+    const result = this.#last.then(() => this.#try(command, good, how, closes));
     this.#last = result.catch(() => {});
     return result;
   }
 
-  async #try(command, good, how) {
+  // `closes`: how often close() had been called when the command was asked for.
+  async #try(command, good, how, closes) {
     for (let again = how.again ?? false; ; again = false) {
       let sent = false;
       try {
-        await this.#connect();
+        await this.#connect(closes);
         sent = true;
         return await this.#exchange(command, good, how);
       } catch (error) {
         // Without its tubes, the connection would work on others.
-        if (!(error instanceof Refused) || !sent) this.close();
+        if (!(error instanceof Refused) || !sent) this.#drop();
         if (error instanceof Refused) throw error;
-        if (sent && again) continue;
+        const closed = this.#closes !== closes;
+        if (sent && again && !closed) continue;
+        const why = closed ? "close() was called" : error.message;
         const verb = command.split(" ", 1)[0];
-        throw new ConnectionLost(`${verb}: ${error.message}`, sent && !how.again, error);
+        throw new ConnectionLost(`${verb}: ${why}`, sent && !how.again, error);
       }
     }
   }
@@ -743,10 +778,15 @@ export class Client {
     }
   }
 
-  async #connect() {
+  async #connect(closes) {
+    const stop = () => {
+      if (this.#closes !== closes) throw new Error("close() was called");
+    };
+    stop();
     if (this.#wire && !this.#wire.lost) return;
-    this.close();
+    this.#drop();
     this.#wire = await Wire.open(this.#address, this.#timeout);
+    stop();
     const setup = [];
     if (this.#tube !== "default") setup.push(`use ${this.#tube}`);
     const more = this.#watched.filter((one) => one !== "default");

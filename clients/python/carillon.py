@@ -276,6 +276,7 @@ class Client:
         self._name = name
         self._socket: Optional[socket.socket] = None
         self._file: Any = None
+        self._deadline_soon = False  # the last reserve was answered so
         self.interrupted = False
 
     def __enter__(self) -> "Client":
@@ -454,40 +455,53 @@ class Client:
         poll: float = 1,
     ) -> None:
         """Calls handler(job) for each job of the tubes until `stop` is set, which is looked at
-        every `poll` seconds. If the handler returns, the job is deleted; if it raises, the job has
-        failed, with the exception's text. A handler may also end the job itself (job.delete(),
-        job.release(), ...); a long one calls job.touch() now and then, as the ttr goes on. If the
-        connection is lost, connects again for ever; the job that was under way comes again."""
+        every `poll` seconds. If the handler returns, the job is deleted; if it raises anything, the
+        job has failed, with the exception's text. A handler may also end the job itself
+        (job.delete(), job.release(), ...); a long one calls job.touch() now and then, as the ttr
+        goes on.
+
+        If the connection is lost, connects again for ever; the job that was under way comes again.
+        If the server's disk or memory is full, asks again. interrupt() ends it with ConnectionLost,
+        and whatever else the server refuses with Refused."""
         self.watch(*([tubes] if isinstance(tubes, str) else tubes))
         pause = 0.1
         while not (stop and stop.is_set()):
             try:
                 job = self.reserve(poll)
                 if job:
-                    self._carry_out(job, handler)
+                    self._carry_out(job, handler, stop)
+                elif self._deadline_soon:
+                    _rest(0.1, stop)  # until then, the server answers at once
                 pause = 0.1
-            except ConnectionLost:
-                time.sleep(pause)
+            except (ConnectionLost, Refused) as error:
+                if self.interrupted or not _will_pass(error):
+                    raise
+                _rest(pause, stop)
                 pause = min(2 * pause, 5)
 
     @staticmethod
-    def _carry_out(job: Job, handler: Callable[[Job], Any]) -> None:
+    def _carry_out(
+        job: Job, handler: Callable[[Job], Any], stop: Optional[threading.Event]
+    ) -> None:
+        error = None
         try:
-            error = None
             handler(job)
-        except ConnectionLost:
-            raise
         except Exception as exception:  # pylint: disable=broad-except
-            error = f"{type(exception).__name__}: {exception}"
-        if job.done:
-            return
-        try:
-            if error is None:
-                job.delete()
-            else:
-                job.fail(error)
-        except NotFound:
-            pass  # its ttr was over: another worker has it
+            error = f"{type(exception).__name__}: {exception}".encode("utf-8", "replace")
+        pause = 0.1
+        while not job.done:
+            try:
+                if error is None:
+                    job.delete()
+                else:
+                    job.fail(error)
+            except NotFound:
+                return  # its ttr was over: another worker has it
+            except Refused as refused:
+                if not _will_pass(refused) or (stop and stop.is_set()):
+                    raise
+                _rest(pause, stop)
+                pause = min(2 * pause, 5)
 
     # --- Anyone. `job` is an id, or the key of a job of the tube in use.
 
@@ -731,6 +745,7 @@ class Client:
         return Job(self, int(words[1]), self._data(int(words[2])))
 
     def _read_jobs(self, words: List[str]) -> List[Job]:
+        self._deadline_soon = words[0] == "DEADLINE_SOON"
         if words[0] != "JOBS":
             return []
         return [self._read_job(self._line().split(" ")) for _ in range(int(words[1]))]
@@ -774,6 +789,18 @@ class Client:
         if failed:
             raise Refused(verb, f"{failed[0]}: {len(failed)} of {len(lines)} jobs are as they were")
         return [line.startswith(good) for line in lines]
+
+
+def _will_pass(error: CarillonError) -> bool:
+    """Whether the same command may be answered well later."""
+    return not isinstance(error, Refused) or error.word in ("INTERNAL_ERROR", "OUT_OF_MEMORY")
+
+
+def _rest(seconds: float, stop: Optional[threading.Event]) -> None:
+    if stop:
+        stop.wait(seconds)
+    else:
+        time.sleep(seconds)
 
 
 def _word(text: str) -> str:

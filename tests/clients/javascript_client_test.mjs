@@ -56,6 +56,33 @@ async function aProxy() {
   return proxy;
 }
 
+// Answers the commands with these texts, whatever they are. `commands` has their first words.
+// Before the last answer it calls whenDone().
+async function aScript(answers, whenDone = () => {}) {
+  const commands = [];
+  const server = net.createServer((socket) => {
+    socket.on("error", () => {});
+    socket.on("data", (data) => {
+      const [verb] = /^[a-z-]+/.exec(data.toString()) ?? []; // none: the data of a command
+      if (verb === undefined || answers.length === 0) return;
+      commands.push(verb);
+      if (answers.length === 1) whenDone();
+      socket.write(`${answers.shift()}\r\n`);
+    });
+  });
+  await new Promise((resolve) => server.listen(0, host, resolve));
+  clients.push(server);
+  return { commands, port: server.address().port };
+}
+
+// Resolves when it does.
+async function until(holds) {
+  for (const end = Date.now() + 20_000; !(await holds()); ) {
+    assert.ok(Date.now() < end, "it took too long");
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
 after(() => clients.forEach((client) => client.close()));
 
 test("a job is put, reserved and deleted", async () => {
@@ -295,6 +322,90 @@ test("work deletes jobs, and fails them with the error", async () => {
     ["worker-7", "RangeError: no thing"],
     ["worker-7", "RangeError: no thing"],
   ]);
+});
+
+test("another connection that a handler has lost is its failure", async () => {
+  const { queue, tube } = await aQueue();
+  await queue.setTube(tube, { maxAttempts: 2, backoff: 0.01 });
+  const { id } = await queue.put("x");
+  const nobody = await aClient({ port: 1 });
+  const worker = await aClient();
+  const stop = new AbortController();
+  let runs = 0;
+  const handler = async () => {
+    if (++runs === 2) stop.abort();
+    await nobody.put("y");
+  };
+  await worker.work(tube, handler, { signal: stop.signal, poll: 0.2 });
+  const story = await queue.story(id);
+  assert.deepEqual(story.map(({ ending }) => ending), ["failed", "failed"]);
+  assert.match(story[0].error, /^ConnectionLost: put-job/);
+});
+
+// Works for a server with these answers, all of which it must ask for.
+async function scriptedWork(answers, handler = () => {}) {
+  const stop = new AbortController();
+  const script = await aScript(["WATCHING 2", "WATCHING 1", ...answers], () => stop.abort());
+  const worker = await aClient({ port: script.port });
+  await worker.work("t", handler, { signal: stop.signal });
+  return script.commands.slice(2);
+}
+
+test("work goes on when the disk was full", async () => {
+  const job = "JOBS 1\r\nRESERVED 7 1\r\nx";
+  let runs = 0;
+  const answers = ["INTERNAL_ERROR", "OUT_OF_MEMORY", job, "INTERNAL_ERROR", "DELETED"];
+  const commands = await scriptedWork(answers, () => ++runs);
+  assert.deepEqual(commands, [...Array(3).fill("reserve-jobs"), "delete", "delete"]);
+  assert.equal(runs, 1);
+  const told = await scriptedWork([job, "INTERNAL_ERROR", "AGAIN 1 1000"], () => {
+    throw new carillon.Refused("another", "thing");
+  });
+  assert.deepEqual(told, ["reserve-jobs", "fail-job", "fail-job"]);
+});
+
+test("work does not spin while a job runs out", async () => {
+  const began = Date.now();
+  await scriptedWork(Array(5).fill("DEADLINE_SOON"));
+  assert.ok(Date.now() - began > 350);
+});
+
+test("what will always be refused ends work", async () => {
+  for (const answer of ["FORBIDDEN its token", "UNKNOWN_COMMAND"])
+    await assert.rejects(scriptedWork([answer]), carillon.Refused);
+});
+
+test("close ends a reserve that waits, and what was asked after it", async () => {
+  const { queue, tube } = await aQueue();
+  const { queue: other } = await aQueue({ tube });
+  const reserved = queue.reserve();
+  const after = queue.put("never put");
+  await until(async () => (await other.statsTube(tube))["current-waiting"] === 1);
+  queue.close();
+  await assert.rejects(reserved, carillon.ConnectionLost);
+  await assert.rejects(after, (error) => error.unknown === false);
+  assert.equal((await queue.put("x")).result, "INSERTED"); // connects anew
+  assert.equal((await other.reserve(5)).text, "x");
+  assert.equal(await other.reserve(0), null);
+});
+
+test("close ends work", async () => {
+  const { queue, tube } = await aQueue();
+  await queue.put("x");
+  const worker = await aClient();
+  const seen = [];
+  const handler = (job) => {
+    worker.close();
+    seen.push(job.text);
+  };
+  await assert.rejects(worker.work(tube, handler), carillon.ConnectionLost);
+  assert.deepEqual(seen, ["x"]);
+  await until(async () => (await queue.statsTube(tube))["current-watching"] === 1);
+  assert.equal((await queue.statsTube(tube))["current-jobs-ready"], 0); // it was done
+  const waits = worker.work(tube, handler);
+  await until(async () => (await queue.statsTube(tube))["current-waiting"] === 1);
+  worker.close();
+  await assert.rejects(waits, carillon.ConnectionLost);
 });
 
 test("work goes on when the connection was lost", async () => {

@@ -85,6 +85,7 @@ class ScriptedServer:
     def __init__(self, *answers):
         self._answers = list(answers)
         self.commands = []
+        self.when_done = lambda: None  # called before the last answer
         self._listener = socket.create_server((HOST, 0))
         self.port = self._listener.getsockname()[1]
         threading.Thread(target=self._serve, daemon=True).start()
@@ -100,7 +101,10 @@ class ScriptedServer:
                     self.commands.append(line.decode().strip())
                     if line.startswith((b"put-job", b"fail-job")):
                         lines.readline()  # its data
-                    connection.sendall(self._answers.pop(0).encode() + b"\r\n")
+                    answer = self._answers.pop(0)
+                    if not self._answers:
+                        self.when_done()
+                    connection.sendall(answer.encode() + b"\r\n")
                     if not self._answers:
                         return
 
@@ -352,6 +356,76 @@ class WorkTest(ClientCase):
         self.client.put("x")
         self.work(self.a_client(), lambda job: job.bury(), 1)
         self.assertEqual(self.client.peek_buried().body, b"x")
+
+    def test_another_connection_that_a_handler_has_lost_is_its_failure(self):
+        self.client.set_tube(self.tube, max_attempts=2, backoff=0.01)
+        bad = self.client.put("x").id
+        with socket.create_server((HOST, 0)) as listener:
+            nobody = Client(HOST, listener.getsockname()[1], timeout=5)
+        seen = self.work(self.a_client(), lambda job: nobody.put("y"), 2)
+        self.assertEqual(len(seen), 2)
+        story = self.client.story(bad)
+        self.assertEqual([attempt["ending"] for attempt in story], ["failed"] * 2)
+        self.assertIn("ConnectionLost: put-job", story[0]["error"])
+
+    def scripted_work(self, *answers, handler=lambda job: None):
+        """Works for a server with these answers, all of which it must ask for."""
+        server = ScriptedServer("WATCHING 2", "WATCHING 1", *answers)
+        self.addCleanup(server.close)
+        client = Client(HOST, server.port)
+        self.addCleanup(client.close)
+        stop = threading.Event()
+        server.when_done = stop.set
+        client.work(self.tube, handler, stop=stop)
+        return [command.split(" ")[0] for command in server.commands[2:]]
+
+    def test_work_goes_on_when_the_disk_was_full(self):
+        handled = []
+        commands = self.scripted_work(
+            "INTERNAL_ERROR",
+            "OUT_OF_MEMORY",
+            "JOBS 1\r\nRESERVED 7 1\r\nx",
+            "INTERNAL_ERROR",
+            "DELETED",
+            handler=handled.append,
+        )
+        self.assertEqual(commands, ["reserve-jobs"] * 3 + ["delete"] * 2)
+        self.assertEqual(len(handled), 1)
+
+    def test_a_failure_is_told_when_the_disk_was_full(self):
+        def handler(job):
+            raise carillon.Refused("another", "thing")
+
+        commands = self.scripted_work(
+            "JOBS 1\r\nRESERVED 7 1\r\nx", "INTERNAL_ERROR", "AGAIN 1 1000", handler=handler
+        )
+        self.assertEqual(commands, ["reserve-jobs", "fail-job", "fail-job"])
+
+    def test_work_does_not_spin_while_a_job_runs_out(self):
+        began = time.monotonic()
+        self.scripted_work(*["DEADLINE_SOON"] * 5)
+        self.assertGreater(time.monotonic() - began, 0.35)
+
+    def test_what_will_always_be_refused_ends_work(self):
+        for answer in ("FORBIDDEN its token", "UNKNOWN_COMMAND"):
+            with self.assertRaises(carillon.Refused):
+                self.scripted_work(answer)
+
+    def test_an_interrupt_ends_work(self):
+        client = self.a_client()
+        self.client.put("x")
+        ended = []
+
+        def work():
+            try:
+                client.work(self.tube, lambda job: client.interrupt())
+            except carillon.ConnectionLost:
+                ended.append(True)
+
+        thread = threading.Thread(target=work, daemon=True)
+        thread.start()
+        thread.join(20)
+        self.assertEqual(ended, [True])
 
     def test_work_goes_on_when_the_connection_was_lost(self):
         proxy = Proxy()
