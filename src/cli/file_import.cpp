@@ -42,6 +42,11 @@ std::string options_of(const FileJob& job) {
   return job.when.empty() ? options : options + " " + job.when;
 }
 
+bool was_put(const PutAnswer& answer) {
+  using Result = PutAnswer::Result;
+  return answer.result == Result::kInserted || answer.result == Result::kReplaced;
+}
+
 // Returns the server's words for why it refuses a job, as a sentence.
 std::string reason(std::string_view why, std::size_t body_bytes) {
   constexpr std::string_view kBadOption = "BAD_OPTION ";
@@ -202,12 +207,15 @@ bool FileImport::has_pending_key(const std::string& key) const {
                                      [&key](const Pending& one) { return one.job.key == key; });
 }
 
-std::string FileImport::token(std::uint64_t line) const {
-  return fmt::format("import:{}:{}", export_, line - export_at_);
+// The tube is a part of it, so that the file can be imported into another one as well: by its
+// checksum, because its name may be as long as a token.
+std::string FileImport::token(const Pending& first) const {
+  return fmt::format("import:{}:{}:{:08x}", export_, first.number - export_at_,
+                     base::crc32c(0, first.job.tube));
 }
 
 void FileImport::count(const PutAnswer& answer) {
-  ++(answer.result == PutAnswer::Result::kInserted ? jobs_ : met_);
+  ++(was_put(answer) ? jobs_ : met_);
 }
 
 void FileImport::put_batch() {
@@ -224,7 +232,7 @@ void FileImport::put_batch() {
   }
   use(batch.front().job.tube);
   const BatchAnswer answer =
-      client_->put_jobs(data, fmt::format("once={} window=7d", token(first)));
+      client_->put_jobs(data, fmt::format("once={} window=7d", token(batch.front())));
   using Result = BatchAnswer::Result;
   if (answer.result == Result::kOtherBatch) {
     fail(first, fmt::format("up to line {}: was imported before, with another content; nothing of "
@@ -246,7 +254,7 @@ void FileImport::put_batch() {
     } else {
       count(answer.jobs[i]);
     }
-    if (batch[i].job.buried && answer.jobs[i].result == PutAnswer::Result::kInserted)
+    if (batch[i].job.buried && was_put(answer.jobs[i]))
       to_bury.push_back(answer.jobs[i].id);
   }
   bury(to_bury);
@@ -264,12 +272,13 @@ void FileImport::put_large(const Pending& large) {
   if (options_.dry_run) return static_cast<void>(++jobs_);
   const FileJob& job = large.job;
   std::string options = options_of(job);
-  if (job.key.empty())
-    options += fmt::format(" key={} key-window=7d on-conflict=ignore", token(large.number));
+  if (job.key.empty()) {
+    const std::uint32_t sum = base::crc32c(base::crc32c(0, options), job.body);
+    options += fmt::format(" key={}:{:08x} key-window=7d on-conflict=ignore", token(large), sum);
+  }
   use(job.tube);
   const PutAnswer answer = put_one(large, options);
-  const bool is_new = answer.result == PutAnswer::Result::kInserted;
-  ++(is_new ? jobs_ : job.key.empty() ? already_ : met_);
+  ++(was_put(answer) ? jobs_ : job.key.empty() ? already_ : met_);
   if (job.buried) bury({answer.id});
 }
 

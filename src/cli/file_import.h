@@ -5,16 +5,18 @@
 //   import.run();                         // throws; what was put stays, and run() can come again
 //
 // The jobs go in batches, each put by one put-jobs: all of it or nothing. A batch has a token, of
-// the export's id and its first line, that counts for a week. So when the same file is imported
-// again, the server knows the batches that it has. To make that work, where a batch ends depends on
-// the file alone: at another tube, after so many jobs or bytes, before a key that it has already,
-// and at the end of each page of the export, because an export that was interrupted goes on there.
+// the export's id, its first line and its tube, that counts for a week. So when the same file is
+// imported again, the server knows the batches that it has. To make that work, where a batch ends
+// depends on the file alone: at another tube, after so many jobs or bytes, before a key that it has
+// already, and at the end of each page of the export, because an export that was interrupted goes
+// on there.
 //
 // What is set can be set again, in the same way. A tube that is to take no jobs takes them until
 // the end of the file.
 //
 // A job that was buried is put with a delay of ten years, and then buried. A body that is too large
-// for a batch is put by itself, with a key in place of the token.
+// for a batch is put by itself, with a key in place of the token; it has the checksum of the job as
+// well, because the server does not compare what it has with what comes.
 #pragma once
 
 #include <cstdint>
@@ -83,7 +85,7 @@ class FileImport {
   void count(const PutAnswer& answer);
   void bury(const std::vector<std::uint64_t>& ids);
   void use(const std::string& tube);
-  std::string token(std::uint64_t line) const;
+  std::string token(const Pending& first) const;
   [[noreturn]] void fail(std::uint64_t line, std::string_view why) const;
 
   Client* client_;

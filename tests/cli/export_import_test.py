@@ -347,6 +347,44 @@ class ExportImportTest(CliCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn(b"line 1: up to line 2: was imported before, with another", done.stderr)
 
+    def write(self, *jobs):
+        self.out.write_text("".join(json.dumps(job) + "\n" for job in jobs))
+
+    def test_large_bodies_behind_the_same_first_line_are_all_put(self):
+        directory = self.enterContext(tempfile.TemporaryDirectory())
+        server = self.enterContext(daemon.carillon_serve(directory, "--max-job-size", "1M"))
+        for letter, jobs in (("a", (2, 0)), ("b", (1, 1)), ("b", (0, 2))):
+            self.write({"body": "first"}, {"body": letter * 300_000})
+            summary = self.import_file(self.out, server=server)
+            self.assertEqual((summary["jobs"], summary["already"]), jobs)
+        c = server.connect()
+        bodies = [c.call(b"reserve-with-timeout 0").body for _ in range(3)]
+        self.assertEqual(bodies, [b"first", b"a" * 300_000, b"b" * 300_000])
+
+    def test_a_file_goes_into_another_tube_as_well(self):
+        self.write({"tube": "mail", "body": "x"}, {"tube": "mail", "body": "y" * 60_000})
+        for name, jobs in (("mail", 2), ("mail=post", 2), ("mail", 0), ("mail=post", 0)):
+            summary = self.import_file(self.out, "--tube", name)
+            self.assertEqual((summary["jobs"], summary["already"]), (jobs, 2 - jobs))
+        for tube in (b"mail", b"post"):
+            stats = self.second.connect().stats(b"stats-tube " + tube)
+            self.assertEqual(stats["current-jobs-ready"], "2")
+
+    def test_a_buried_job_that_replaces_another_is_buried(self):
+        directory = self.enterContext(tempfile.TemporaryDirectory())
+        server = self.enterContext(daemon.carillon_serve(directory, "--max-job-size", "1M"))
+        c = server.connect()
+        ids = [self.put(c, f"key={key}", b"old") for key in "ab"]
+        self.write(
+            {"state": "buried", "on_conflict": "replace", "key": "a", "body": "new"},
+            {"state": "buried", "on_conflict": "replace", "key": "b", "body": "L" * 300_000},
+        )
+        summary = self.import_file(self.out, server=server)
+        self.assertEqual((summary["jobs"], summary["exist"]), (2, 0))
+        for job_id in ids:
+            self.assertEqual(c.stats(b"stats-job %d" % job_id)["state"], "buried")
+        self.assertEqual(c.call(b"peek-job key=a").body, b"new")
+
     def test_a_job_whose_key_is_taken_is_told_of(self):
         c = self.second.connect()
         self.put(c, "key=a delay=40d", b"mine")
