@@ -78,7 +78,8 @@ class Server:
         if self.kind == "carillon":
             listen = f"127.0.0.1:{self.port}"
             arguments = ["serve", "--sync", "always", "--data", self.data, "--listen", listen]
-            arguments += ["--http", f"127.0.0.1:{self.http_port}"]
+            if knows_http(self.program):
+                arguments += ["--http", f"127.0.0.1:{self.http_port}"]
         elif self.kind == "beanstalkd":
             arguments = ["-b", self.data, "-f0", "-l", "127.0.0.1", "-p", str(self.port)]
         else:
@@ -124,6 +125,12 @@ class Server:
     def last_words(self) -> str:
         with open(os.path.join(self.directory, "log"), encoding="utf-8", errors="replace") as log:
             return "".join(log.readlines()[-20:])
+
+
+def knows_http(program: str) -> bool:
+    """False for builds that are older than HTTP."""
+    command = [program, "serve", "--help"]
+    return "--http" in subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
 def free_port() -> int:
