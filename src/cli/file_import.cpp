@@ -254,8 +254,7 @@ void FileImport::put_batch() {
     } else {
       count(answer.jobs[i]);
     }
-    if (batch[i].job.buried && was_put(answer.jobs[i]))
-      to_bury.push_back(answer.jobs[i].id);
+    if (batch[i].job.buried && was_put(answer.jobs[i])) to_bury.push_back(answer.jobs[i].id);
   }
   bury(to_bury);
 }
