@@ -3,24 +3,21 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
-#include <boost/asio/buffer.hpp>
-#include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/string_body.hpp>
 #include <cstdint>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
 #include <string_view>
+#include <utility>
 
 #include "cli/checks.h"
 #include "cli/client.h"
+#include "cli/http_client.h"
 #include "cli/stats_fields.h"
 #include "cli/stream.h"
 
 namespace carillon::cli {
 namespace {
-
-namespace http = boost::beast::http;
 
 constexpr double kSlowCommit = 0.1;  // seconds
 constexpr std::chrono::seconds kHttpPatience{10};
@@ -67,26 +64,11 @@ void check_socket(const server::Address& address, Findings& findings) {
                 "carillon serve --socket-group GROUP, without --socket-mode");
 }
 
-std::string fetch(Stream& stream, const std::string& host, const std::string& target,
+std::string fetch(Stream& stream, const std::string& target,
                   const std::optional<std::string>& token) {
-  const std::string shown = token ? fmt::format("Authorization: Bearer {}\r\n", *token) : "";
-  stream.send(fmt::format("GET {} HTTP/1.1\r\nHost: {}\r\n{}Connection: close\r\n\r\n", target,
-                          host, shown));
-  http::response_parser<http::string_body> parser;
-  parser.eager(true);
-  parser.body_limit(64 << 20);
-  std::string bytes;
-  while (!parser.is_done()) {
-    bytes += stream.read_some(kHttpPatience);
-    boost::system::error_code error;
-    bytes.erase(0, parser.put(boost::asio::buffer(bytes), error));
-    if (error && error != http::error::need_more)
-      throw Failure(fmt::format("{} does not speak HTTP: {}", stream.peer(), error.message()));
-  }
-  if (parser.get().result() != http::status::ok)
-    throw Failure(
-        fmt::format("{} answers {} to GET {}", stream.peer(), parser.get().result_int(), target));
-  return parser.get().body();
+  HttpAnswer answer = ask_http(stream, {.target = target}, token, kHttpPatience);
+  if (answer.status == 200) return std::move(answer.body);
+  throw Failure(fmt::format("{} answers {} to GET {}", stream.peer(), answer.status, target));
 }
 
 // The upper bounds of the buckets in which the median and the 99th percentile lie.
@@ -152,7 +134,7 @@ void check_http(const server::Address& address, const std::optional<std::string>
                 const StopSignals& signals, Findings& findings) {
   try {
     Stream stream = Stream::connect(address, signals.fd());
-    const Commits commits = read_commits(fetch(stream, "localhost", "/metrics", token));
+    const Commits commits = read_commits(fetch(stream, "/metrics", token));
     const std::string at = "answers at " + server::to_string(address);
     if (commits.count == 0) return findings.ok("http", at + "; no change has been synced yet");
     const std::string text =
