@@ -18,6 +18,7 @@ namespace {
 using server::beanstalk::kMaxTubeName;
 
 constexpr const char* kServerVariable = "CARILLON_SERVER";
+constexpr const char* kHttpVariable = "CARILLON_HTTP";
 
 template <class Number>
 std::optional<Number> read_number(std::string_view text, Number least, Number most) {
@@ -32,6 +33,35 @@ bool is_tube_byte(char c) {
   const bool alphanumeric =
       (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
   return alphanumeric || std::string_view("-+/;.$_()").find(c) != std::string_view::npos;
+}
+
+// The address, of which an environment variable has the default, and the token to show there.
+void add_address_option(CLI::App& command, const std::string& option, const char* variable,
+                        std::uint16_t port, Endpoint& server) {
+  server::Address& address = server;
+  const auto set = [&address, option, variable, port](const std::string& text) {
+    // The message must name the source of the wrong text: the variable or the option.
+    const char* value = std::getenv(variable);
+    const std::string name = value != nullptr && text == value ? variable : option;
+    const auto parse = [port](const std::string& from) {
+      return server::parse_address(from, port);
+    };
+    address = parse_argument(name, parse, text);
+  };
+  address = {.host = "127.0.0.1", .port = port, .path = {}};
+  command
+      .add_option_function<std::string>(
+          option, set,
+          fmt::format("HOST:PORT, [V6]:PORT or unix:PATH (default: the\n"
+                      "variable {}, else 127.0.0.1:{})",
+                      variable, port))
+      ->type_name("ADDR")
+      ->envname(variable);
+  add_text(
+      command, "--token-file", [&server](const std::string& text) { server.token_file = text; },
+      "File whose first line is the token to show there\n"
+      "(default: the variable CARILLON_TOKEN is the token)")
+      .type_name("FILE");
 }
 
 }  // namespace
@@ -117,26 +147,11 @@ Argument add_list(CLI::App& command, const std::string& name,
 }
 
 void add_server_option(CLI::App& command, Endpoint& server) {
-  server::Address& address = server;
-  const auto set = [&address](const std::string& text) {
-    // The message must name the source of the wrong text: the variable or the option.
-    const char* variable = std::getenv(kServerVariable);
-    const std::string name = variable != nullptr && text == variable ? kServerVariable : "--server";
-    const auto parse = [](const std::string& value) { return server::parse_address(value); };
-    address = parse_argument(name, parse, text);
-  };
-  address = {.host = "127.0.0.1", .port = server::kBeanstalkPort, .path = {}};
-  command
-      .add_option_function<std::string>("--server", set,
-                                        "HOST:PORT, [V6]:PORT or unix:PATH (default: the\n"
-                                        "variable CARILLON_SERVER, else 127.0.0.1:11300)")
-      ->type_name("ADDR")
-      ->envname(kServerVariable);
-  add_text(
-      command, "--token-file", [&server](const std::string& text) { server.token_file = text; },
-      "File whose first line is the token to show there\n"
-      "(default: the variable CARILLON_TOKEN is the token)")
-      .type_name("FILE");
+  add_address_option(command, "--server", kServerVariable, server::kBeanstalkPort, server);
+}
+
+void add_http_option(CLI::App& command, Endpoint& server) {
+  add_address_option(command, "--http", kHttpVariable, server::kHttpPort, server);
 }
 
 Argument add_tube_option(CLI::App& command, std::string& tube, const std::string& description) {

@@ -126,6 +126,9 @@ Argument add_value(CLI::App& command, const std::string& name, std::vector<Value
 // Adds --server ADDR and --token-file FILE. Default of the address: the environment variable
 // CARILLON_SERVER, else 127.0.0.1:11300.
 void add_server_option(CLI::App& command, Endpoint& server);
+// Adds --http ADDR and --token-file FILE, for commands that talk HTTP: CARILLON_HTTP, else
+// 127.0.0.1:11380.
+void add_http_option(CLI::App& command, Endpoint& server);
 
 // Adds --tube TUBE, which may be given once.
 Argument add_tube_option(CLI::App& command, std::string& tube, const std::string& description);

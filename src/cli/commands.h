@@ -45,6 +45,7 @@ void add_clear(CLI::App& app, int& exit_code);
 void add_export(CLI::App& app, int& exit_code);
 void add_import(CLI::App& app, int& exit_code);
 void add_tube(CLI::App& app, int& exit_code);
+void add_endpoint(CLI::App& app, int& exit_code);
 void add_check(CLI::App& app, int& exit_code);
 void add_token(CLI::App& app, int& exit_code);
 
@@ -62,7 +63,7 @@ struct Command {
   void (*add)(CLI::App& app, int& exit_code);
 };
 
-inline constexpr std::array<Command, 27> kCommands{{
+inline constexpr std::array<Command, 28> kCommands{{
     {"serve", "Run the server", "carillon serve --data ./carillon-data", add_serve},
     {"put", "Put a job, to be handed out now or at its time", "carillon put --delay 3s \"hello\"",
      add_put},
@@ -92,6 +93,8 @@ inline constexpr std::array<Command, 27> kCommands{{
      "carillon schedule set report --cron \"30 8 * * MON-FRI\" \"sales\"", add_schedule},
     {"tube", "Set or show the limits and retries of a tube",
      "carillon tube set api --max-running 10 --rate 100/1m", add_tube},
+    {"endpoint", "Post the jobs of a tube to a URL",
+     "carillon endpoint set billing --tube bills --url https://example.com/hook", add_endpoint},
     {"token", "Make a token that a client must show",
      "carillon token new --name ci --scope put,work", add_token},
     {"backup", "Copy the jobs of a running server", "carillon backup /backups/monday", add_backup},

@@ -332,6 +332,15 @@ void add_serve(CLI::App& app, int& exit_code) {
             "Close a connection that sends no command for so\n"
             "long, holds no job and waits for none; 0: never (0)")
       .type_name("DURATION");
+  add_value(
+      command, "--push-allow", options.push.allowed,
+      [](const std::string& text) { return server::push::parse_network(text); },
+      "Push jobs to this network as well, though it is\nnot public; may be given several times")
+      .type_name("CIDR");
+  add_value(
+      command, "--push-ca", options.push.ca_file, [](const std::string& text) { return text; },
+      "Certificates (PEM) that are trusted when jobs are\npushed over https (those of the system)")
+      .type_name("FILE");
   add_value(command, "--load-ahead", options.engine.load_ahead, parse_load_ahead,
             "Jobs due later than this stay on disk and take\nno memory (60s)")
       .type_name("DURATION");

@@ -179,6 +179,12 @@ void Connection::checkpoint_made(const CheckpointResult& result) {
   owner_.wants_turn(*this);
 }
 
+void Connection::tried(const push::PostResult& result) {
+  session_->tried(result);
+  owner_.has_replies(*this);
+  owner_.wants_turn(*this);
+}
+
 void Connection::flush() {
   bool tried = false;
   while (!writing_ && !closed_) {

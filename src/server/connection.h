@@ -108,6 +108,9 @@ class Connection final : public std::enable_shared_from_this<Connection>,
   // Gives the session the checkpoint that it waits for.
   void checkpoint_made(const CheckpointResult& result);
 
+  // Gives the session what came of its trial of an endpoint.
+  void tried(const push::PostResult& result);
+
   // The client has closed its half. What it sent before may not all be read yet.
   void hung_up() {
     session_->end_of_input();

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "carillon/queue/disk_store.h"
+#include "server/push/push_options.h"
 #include "server/start_error.h"
 
 namespace carillon::server {
@@ -28,17 +29,20 @@ std::size_t raise_descriptor_limit() {
   return limit.rlim_cur;
 }
 
-// The store has what it wants if enough is left, and a third of the descriptors if not.
+// Pushes have an eighth, or what they want. Of the rest the store has what it wants if enough is
+// left, and a third if not.
 DescriptorShares share_descriptors(std::size_t limit, std::size_t connections, bool on_disk) {
   const std::size_t other = kOwn + (on_disk ? queue::DiskStoreOptions::kOtherFiles : 0);
-  const std::size_t fewest = other + kFewestConnections + (on_disk ? kFewestFiles : 0);
+  const std::size_t fewest =
+      other + push::kFewestSockets + kFewestConnections + (on_disk ? kFewestFiles : 0);
   if (limit < fewest) {
     throw StartError(
         fmt::format("the process may have {} descriptors, and needs at least {} (see ulimit -n)",
                     limit, fewest));
   }
-  const std::size_t left = limit - other;
   DescriptorShares shares;
+  shares.pushes = std::clamp((limit - other) / 8, push::kFewestSockets, push::kMostSockets);
+  const std::size_t left = limit - other - shares.pushes;
   if (on_disk) {
     const std::size_t spare = left - std::min(left, connections);
     shares.open_files = std::min(queue::DiskStoreOptions().max_open_files,

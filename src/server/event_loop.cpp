@@ -67,9 +67,15 @@ EventLoop::EventLoop(queue::Store& store, std::vector<ListeningSocket> sockets,
       http_names_(options.http_names),
       line_(kQuantum, kRound),
       full_shares_(options.engine),
+      pusher_(
+          io_, service_, [this] { return durable(); }, options.push),
       commit_(store, options.sync, [this](const queue::CommitReport& report) {
         asio::post(io_, [this, report] { on_report(report); });
       }) {
+  service_.set_pusher(&pusher_);
+  pusher_.on_tried([this](queue::ClientId client, const push::PostResult& result) {
+    if (const auto connection = connection_of(client)) connection->tried(result);
+  });
   // Under nohup SIGHUP is ignored, and a handler that ends the loop would undo that.
   if (tokens_ != nullptr || !is_ignored(SIGHUP)) signals_.add(SIGHUP);
   for (ListeningSocket& socket : sockets) {
@@ -101,7 +107,7 @@ int EventLoop::run() {
   service_.refuses_puts(read_clocks());  // logs it if the disk is nearly full
   alarm_.set(next_wakeup());
   for (const auto& acceptor : acceptors_) acceptor->start();
-  while (!stopping_ && !failed_) turn();
+  while (!failed_ && (!stopping_ || !pusher_.is_idle())) turn();
   end();
   return failed_ ? 1 : 0;
 }
@@ -121,6 +127,7 @@ void EventLoop::turn() {
   poll_checkpoint();
   tell_listeners();
   deliver(read_mono() + kDeliverBudget);
+  pusher_.work();
   clock_steps_.observe(engine_);
   schedule_log_.observe(engine_, service_.last_now().mono_ns);
   commit();
@@ -141,7 +148,8 @@ void EventLoop::turn() {
 // others only as long as there may be more commands for this turn's sync.
 void EventLoop::take_input() {
   const bool busy = !line_.empty() || !replying_.empty() || !deliveries_.empty() ||
-                    !resting_.empty() || engine_has_work() || operations_have_work();
+                    !resting_.empty() || engine_has_work() || operations_have_work() ||
+                    pusher_.has_more();
   if (!busy) io_.run_one();
   const std::uint64_t until = read_mono() + kInputBudget;
   while ((busy || resting_.size() + line_.size() < connections_.size()) && io_.poll_one() > 0 &&
@@ -188,7 +196,8 @@ std::optional<std::uint64_t> EventLoop::next_wakeup() const {
   const auto stalls = stalls_.next_wakeup();
   const std::uint64_t soonest = std::min(
       {engine.value_or(UINT64_MAX), stalls.value_or(UINT64_MAX), service_.feed().next_wakeup()});
-  const bool waits_for_store = !waiting_for_store_.empty() || service_.operations().has_work();
+  const bool waits_for_store =
+      !waiting_for_store_.empty() || service_.operations().has_work() || pusher_.has_work();
   if (!service_.checkpoint().pending() && !waits_for_store) return soonest;
   return std::min(read_mono() + kStorePollNs, soonest);
 }
@@ -223,10 +232,7 @@ void EventLoop::close_stalled() {
 void EventLoop::poll_checkpoint() {
   const auto result = service_.checkpoint().poll();
   if (!result) return;
-  const auto found = connections_.find(result->client);
-  if (found == connections_.end()) return;
-  const std::shared_ptr<Connection> connection = found->second;
-  connection->checkpoint_made(*result);
+  if (const auto connection = connection_of(result->client)) connection->checkpoint_made(*result);
 }
 
 // Gives each waiting connection the end of its wait.
@@ -234,8 +240,12 @@ void EventLoop::deliver(std::uint64_t until_ns) {
   for (queue::Delivery& delivery : engine_.take_deliveries())
     deliveries_.push_back(std::move(delivery));
   for (std::uint64_t now = 0; !deliveries_.empty() && now < until_ns; now = read_mono()) {
-    const auto found = connections_.find(service_.leases().asker_of(deliveries_.front().client));
-    if (found != connections_.end()) found->second->deliver(deliveries_.front());
+    const queue::Delivery& delivery = deliveries_.front();
+    if (const auto connection = connection_of(service_.leases().asker_of(delivery.client))) {
+      connection->deliver(delivery);
+    } else {
+      pusher_.deliver(delivery);
+    }
     deliveries_.pop_front();
   }
 }
@@ -292,27 +302,21 @@ void EventLoop::on_report(const queue::CommitReport& report) {
 // Gives each body to the connection that waits for it, if the connection is still there.
 void EventLoop::on_bodies() {
   for (const BodyThread::Read& read : bodies_.take()) {
-    const auto found = connections_.find(read.client);
-    if (found == connections_.end()) continue;
-    const std::shared_ptr<Connection> connection = found->second;
-    connection->body_read(read.body);
+    if (const auto connection = connection_of(read.client)) {
+      connection->body_read(read.body);
+    } else {
+      pusher_.body_read(read.client, read.body);
+    }
   }
 }
 
-// Before each flush of replies: after a failure nobody is told of a change, or handed a job.
-void EventLoop::look_at_store() {
-  fail(store_.failure());
-}
-
-void EventLoop::fail(const std::string& why) {
-  if (why.empty() || std::exchange(failed_, true)) return;
-  spdlog::critical(
-      "the store has failed: {}; what the disk holds is unknown now, so the server stops, and "
-      "answers INTERNAL_ERROR to every command that it has not answered",
-      why);
-}
-
 // --- Connections.
+
+// Null if it is closed.
+std::shared_ptr<Connection> EventLoop::connection_of(queue::ClientId client) const {
+  const auto found = connections_.find(client);
+  return found == connections_.end() ? nullptr : found->second;
+}
 
 std::unique_ptr<Protocol> EventLoop::session_of(Speaks protocol) {
   if (protocol == Speaks::kHttp) return std::make_unique<http::Session>(service_, http_names_);
@@ -388,10 +392,7 @@ void EventLoop::watch_hang_up(Connection& connection, int fd) {
 }
 
 void EventLoop::on_hang_up(queue::ClientId client) {
-  const auto found = connections_.find(client);
-  if (found == connections_.end()) return;
-  const std::shared_ptr<Connection> connection = found->second;
-  connection->hung_up();
+  if (const auto connection = connection_of(client)) connection->hung_up();
 }
 
 }  // namespace carillon::server

@@ -41,6 +41,7 @@
 #include "server/full_shares.h"
 #include "server/hang_up_watch.h"
 #include "server/log_throttle.h"
+#include "server/push/pusher.h"
 #include "server/schedule_log.h"
 #include "server/server.h"
 #include "server/service.h"
@@ -113,6 +114,7 @@ class EventLoop final : private Connection::Owner {
   void refuse_what_is_not_durable();
   void hang_up(std::chrono::milliseconds patience);
   std::vector<std::shared_ptr<Connection>> open_connections() const;
+  std::shared_ptr<Connection> connection_of(queue::ClientId client) const;
 
   boost::asio::io_context io_;
   queue::Store& store_;
@@ -158,6 +160,7 @@ class EventLoop final : private Connection::Owner {
   ClockSteps clock_steps_;
   ScheduleLog schedule_log_;
   FullShares full_shares_;
+  push::Pusher pusher_;
   queue::Sequence requested_ = 0;  // up to here a sync was requested
   // The last member: its thread calls back until it is destroyed.
   queue::GroupCommit commit_;

@@ -6,7 +6,9 @@
 #include <csignal>
 #include <cstring>
 #include <memory>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "server/event_loop.h"
@@ -45,6 +47,22 @@ void EventLoop::on_signal(int signal) {
   signals_.remove(SIGTERM);
   signals_.remove(SIGINT);
   stopping_ = true;
+  // Attempts to push get some time. Connections are served meanwhile, and no new ones come.
+  for (const auto& acceptor : acceptors_) acceptor->stop();
+  pusher_.stop();
+}
+
+// Before each flush of replies: after a failure nobody is told of a change, or handed a job.
+void EventLoop::look_at_store() {
+  fail(store_.failure());
+}
+
+void EventLoop::fail(const std::string& why) {
+  if (why.empty() || std::exchange(failed_, true)) return;
+  spdlog::critical(
+      "the store has failed: {}; what the disk holds is unknown now, so the server stops, and "
+      "answers INTERNAL_ERROR to every command that it has not answered",
+      why);
 }
 
 // Closes the connections whose token is gone. All are looked at in one turn, which takes a

@@ -4,7 +4,8 @@
 //
 // The connection passes the bytes that it reads to `receive`, and asks wants() what must happen
 // next. What the engine, the store or a reader of bodies has for the client comes by `deliver`,
-// `body_read` and `checkpoint_made`. Replies stand in replies() until they are durable and sent.
+// `body_read`, `checkpoint_made` and `tried`. Replies stand in replies() until they are durable and
+// sent.
 //
 // Time. `receive` stops when a moment has come that its caller gives, and goes on in the next call.
 // So no client stops the loop for long.
@@ -24,6 +25,10 @@
 
 namespace carillon::server {
 
+namespace push {
+struct PostResult;
+}
+
 // Why a client is turned away: it does not speak the protocol of its port, or its token is none.
 enum class Stranger : std::uint8_t { kNobody, kHttp, kUnknownCommands, kWrongToken };
 
@@ -35,7 +40,7 @@ class Protocol {
     kTurn,      // other connections should get their turn
     kRoom,      // replies must leave: there are more bytes of them than max_unsent()
     kStore,     // Service::store_has_room() must be true: the next step appends
-    kDelivery,  // `deliver`, `body_read` or `checkpoint_made` must be called
+    kDelivery,  // `deliver`, `body_read`, `checkpoint_made` or `tried` must be called
     kNothing,   // the session is closed, and uses no more
   };
 
@@ -64,6 +69,8 @@ class Protocol {
   virtual void body_read(const Body& body) = 0;
   // Ends the wait for a checkpoint with what CheckpointLease::poll has returned for this client.
   virtual void checkpoint_made(const CheckpointResult& result) = 0;
+  // Ends the wait for what comes of a trial of an endpoint (push::Pusher::try_out).
+  virtual void tried(const push::PostResult&) {}
 
   // Disconnects the client from the engine. The replies may still be sent.
   virtual void close() = 0;

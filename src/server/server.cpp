@@ -201,6 +201,7 @@ int run_server(const ServerOptions& options) {
   fitted.engine.max_tubes = memory.tubes;
   fitted.engine.max_schedule_bytes = memory.schedules;
   fitted.max_connections = shares.connections;
+  fitted.push.sockets = shares.pushes;
   fitted.beanstalk.durable = options.data_dir.has_value();
   fitted.engine.boot = boot_id();
   if (!options.data_dir) {

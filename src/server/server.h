@@ -27,6 +27,7 @@
 #include "carillon/queue/group_commit.h"
 #include "server/address.h"
 #include "server/listening_socket.h"
+#include "server/push/push_options.h"
 #include "server/service.h"
 #include "server/start_error.h"
 
@@ -49,6 +50,8 @@ struct ServerOptions {
   // Bytes that must be free where data_dir is; with less, puts are refused. 0: they never are.
   std::uint64_t min_free_disk = 128 << 20;
   ServiceOptions beanstalk;
+  // Where jobs may be pushed to.
+  push::PushOptions push;
   queue::EngineOptions engine;
   // Bytes of memory that the process may use. None: half of what it can have.
   std::optional<std::uint64_t> memory;

@@ -27,6 +27,10 @@
 
 namespace carillon::server {
 
+namespace push {
+class Pusher;
+}
+
 // What each connection may have of the memory of all, in bytes, so that it can go on whatever the
 // others take: of replies, and of a body that comes in. Beyond that it asks.
 inline constexpr std::size_t kOwnReplies = 8 << 10;
@@ -111,6 +115,9 @@ class Service {
   Counters& counters() { return counters_; }
   Leases& leases() { return leases_; }
   Operations& operations() { return operations_; }
+  // Null: nothing is pushed (tests).
+  push::Pusher* pusher() { return pusher_; }
+  void set_pusher(push::Pusher* pusher) { pusher_ = pusher; }
   const Operations& operations() const { return operations_; }
   Feed& feed() { return feed_; }
   const Feed& feed() const { return feed_; }
@@ -177,6 +184,7 @@ class Service {
   Leases leases_;
   Operations operations_;
   Feed feed_;
+  push::Pusher* pusher_ = nullptr;
   // Of memory_, in the last turn in which the reserve was there.
   std::size_t used_with_reserve_ = 0;
   LogThrottle failures_;

@@ -79,7 +79,7 @@ TEST(CommandLine, HelpOfACommand) {
                      "carillon: there is no command \"putt\"; there are serve, put, reserve, work, "
                      "delete, cancel, release, bury, kick, pause, resume, drain, list, due, "
                      "retry, move, clear, "
-                     "peek, stats, schedule, tube, token, backup, export, import, "
+                     "peek, stats, schedule, tube, endpoint, token, backup, export, import, "
                      "check, beanstalkd");
 }
 
@@ -123,7 +123,7 @@ TEST(CommandLine, UnknownCommandsAndOptions) {
                      "carillon: there is no command \"putt\"; there are serve, put, reserve, work, "
                      "delete, cancel, release, bury, kick, pause, resume, drain, list, due, "
                      "retry, move, clear, "
-                     "peek, stats, schedule, tube, token, backup, export, import, "
+                     "peek, stats, schedule, tube, endpoint, token, backup, export, import, "
                      "check, beanstalkd");
   expect_usage_error(
       {"--server", "x", "put"},

@@ -158,6 +158,7 @@ def run_shell(block: Block, build: pathlib.Path, prefix: pathlib.Path, main: str
             os.environ,
             PATH=f"{build}:{os.environ['PATH']}",
             CARILLON_SERVER=f"127.0.0.1:{port}",
+            CARILLON_HTTP=f"127.0.0.1:{http}",
             PKG_CONFIG_PATH=":".join(map(str, found)),
         )
         script = block.code.replace("11300", str(port)).replace("11380", str(http))

@@ -97,6 +97,18 @@ TEST_F(HttpRights, ATokenOfSomeTubesIsGoodForTheseAlone) {
   EXPECT_EQ(status("PUT", "/v1/schedules/s", "boss", R"({"every":"1h","job":{"tube":"other"}})"),
             201);
   EXPECT_EQ(status("GET", "/v1/schedules/s", "mailer"), 403);
+  const std::string url = R"("url":"https://example.com/","tube":)";
+  EXPECT_EQ(status("PUT", "/v1/endpoints/o", "boss", "{" + url + R"("other"})"), 201);
+  EXPECT_EQ(status("PUT", "/v1/endpoints/m", "mailer", "{" + url + R"("mail"})"), 201);
+  EXPECT_EQ(status("PUT", "/v1/endpoints/m", "mailer", "{" + url + R"("other"})"), 403);
+  EXPECT_EQ(status("PUT", "/v1/endpoints/o", "mailer", "{" + url + R"("mail"})"), 403);
+  EXPECT_EQ(status("GET", "/v1/endpoints/o", "mailer"), 403);
+  for (const char* const verb : {"pause", "resume", "rotate", "test"})
+    EXPECT_EQ(status("POST", std::string("/v1/endpoints/o:") + verb, "mailer"), 403) << verb;
+  EXPECT_EQ(status("DELETE", "/v1/endpoints/o", "mailer"), 403);
+  const std::string endpoints = ask("GET", "/v1/endpoints", "mailer");
+  EXPECT_NE(endpoints.find("\"mail\""), std::string::npos);
+  EXPECT_EQ(endpoints.find("\"other\""), std::string::npos);
   const std::string tubes = ask("GET", "/v1/tubes", "mailer");
   EXPECT_NE(tubes.find("\"mail\""), std::string::npos);
   EXPECT_EQ(tubes.find("\"other\""), std::string::npos);

@@ -104,6 +104,7 @@ class OpenApiTest(unittest.TestCase):
         self.many_jobs()
         self.leases()
         self.schedules()
+        self.endpoints()
         self.tubes()
         self.documents()
         described = {
@@ -333,6 +334,30 @@ class OpenApiTest(unittest.TestCase):
             (200, "GET", "/v1/schedules?page_size=10"),
             (400, "GET", "/v1/schedules?x=1"),
             (200, "GET", one),
+            (204, "DELETE", one),
+        )
+
+    def endpoints(self):
+        one = "/v1/endpoints/hook"
+        # To an address that is refused: nothing is sent.
+        wanted = {"url": "https://127.0.0.1/a", "tube": "pushed", "headers": {"A": "b"}}
+        self.statuses(
+            (404, "GET", one),
+            (404, "DELETE", one),
+            *((404, "POST", f"{one}:{verb}") for verb in ("pause", "resume", "rotate", "test")),
+            (201, "PUT", one, wanted),
+            (200, "PUT", one, {**wanted, "format": "cloudevents", "concurrency": 2}),
+            (400, "PUT", one, {"tube": "pushed"}),
+            (200, "GET", one),
+            (200, "POST", one + ":pause"),
+            (200, "POST", one + ":resume"),
+            (200, "POST", one + ":rotate"),
+            (200, "POST", one + ":rotate", {"overlap": "1h"}),
+            (400, "POST", one + ":rotate", {"overlap": "1000d"}),
+            (200, "GET", one),
+            (200, "POST", one + ":test"),
+            (200, "GET", "/v1/endpoints?page_size=10"),
+            (400, "GET", "/v1/endpoints?x=1"),
             (204, "DELETE", one),
         )
 

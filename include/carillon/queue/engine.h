@@ -62,6 +62,7 @@
 #include <vector>
 
 #include "carillon/queue/commands.h"
+#include "carillon/queue/endpoint.h"
 #include "carillon/queue/engine_options.h"
 #include "carillon/queue/engine_stats.h"
 #include "carillon/queue/job.h"
@@ -289,6 +290,13 @@ class Engine {
   std::vector<std::string> schedules(std::string_view name, std::size_t limit) const;
   // Returns what happened to schedules since the last call; of more than 1 000 events the first.
   std::vector<ScheduleEvent> take_schedule_events();
+
+  // --- Endpoints: queue/endpoint.h says what they are, and what is thrown.
+
+  Outcome set_endpoint(Now now, std::string_view name, const Endpoint& endpoint);
+  Outcome remove_endpoint(Now now, std::string_view name);
+  const Endpoints& endpoints() const;
+  std::uint64_t endpoint_changes() const;  // grows with each change of one
 
   // --- Time.
 

@@ -102,6 +102,7 @@ class MemoryStore : public Store {
   std::set<std::tuple<UtcMs, std::uint32_t, std::string>> ended_keys_;
   std::unordered_map<JobId, std::vector<Attempt>> stories_;
   std::unordered_map<std::string, ScheduleRecord> schedules_;
+  Endpoints endpoints_;
   // Jobs by JobRecord::body_id(), where that is not their own id.
   std::unordered_map<JobId, JobId> other_bodies_;
   std::size_t body_bytes_ = 0;

@@ -35,6 +35,7 @@
 #include <vector>
 
 #include "carillon/queue/detail/rare.h"
+#include "carillon/queue/endpoint.h"
 #include "carillon/queue/job.h"
 #include "carillon/queue/limits.h"
 #include "carillon/queue/retry.h"
@@ -207,6 +208,13 @@ struct ScheduleChange {
   std::optional<ScheduleRecord> after;
 };
 
+// An endpoint after a change.
+struct EndpointChange {
+  std::string name;
+  // None if it is deleted.
+  std::optional<Endpoint> after;
+};
+
 // A body of more bytes than this is stored in pieces of so many, of which the last may be shorter.
 // They are put one by one and before their job, so that no change is large.
 inline constexpr std::size_t kBodyPiece = 256 << 10;
@@ -237,6 +245,7 @@ struct Changes {
   std::vector<KeyChange> keys = {};
   std::vector<StoryChange> stories = {};
   std::vector<ScheduleChange> schedules = {};
+  std::vector<EndpointChange> endpoints = {};
   // The body comes in pieces; the change that puts its job, without a body, ends that.
   std::optional<UnfinishedBody> begun = {};
   std::optional<BodyPiece> piece = {};
@@ -252,6 +261,7 @@ struct Changes {
     keys.clear();
     stories.clear();
     schedules.clear();
+    endpoints.clear();
     begun.reset();
     piece.reset();
     given_up.reset();
@@ -277,6 +287,7 @@ struct Recovered {
   std::vector<UnfinishedBody> unfinished = {};
   // In any order.
   std::vector<ScheduleRecord> schedules = {};
+  Endpoints endpoints = {};
 };
 
 class Store {

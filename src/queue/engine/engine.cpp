@@ -81,6 +81,7 @@ Engine::State::State(Store& in, const EngineOptions& with, Recovered recovered, 
   // What the present clock showed then: it may have been set back meanwhile.
   const std::int64_t set_back = std::min<std::int64_t>(0, clock.lead() - lead_before);
   const UtcMs last_known = stored_marks.time + static_cast<UtcMs>(set_back);
+  endpoints = std::move(recovered.endpoints);
   for (ScheduleRecord& record : recovered.schedules)
     schedules->take_over(std::move(record), last_known);
   give_up_unfinished(recovered.unfinished);

@@ -126,6 +126,9 @@ struct EngineMemory {
   Lateness lateness;
   EngineTotals totals;
   std::uint64_t far_counts = 0;  // tubes that have one
+
+  Endpoints endpoints;
+  std::uint64_t endpoint_changes = 0;  // so far
 };
 
 }  // namespace carillon::queue

@@ -2,6 +2,7 @@
 
 #include "queue/store/change_codec.h"
 
+#include "queue/store/endpoint_values.h"
 #include "queue/store/record_keys.h"
 #include "queue/store/record_values.h"
 #include "queue/store/schedule_values.h"
@@ -66,6 +67,13 @@ class Encoder {
     value_.clear();
     append_schedule_value(value_, *change.after);
     put(kSchedules, change.name, value_);
+  }
+  void add(const EndpointChange& change) {
+    const std::string key = endpoint_key(change.name);
+    if (!change.after) return erase(kMeta, key);
+    value_.clear();
+    append_endpoint_value(value_, *change.after);
+    put(kMeta, key, value_);
   }
   void add(const BodyPiece& piece) {
     if (piece.number == 0) return put(kBodies, view(job_key(piece.id)), piece.bytes);
@@ -144,6 +152,7 @@ void encode_changes(const Changes& changes, std::string& bytes) {
   for (const KeyChange& key : changes.keys) encoder.add(key);
   for (const StoryChange& story : changes.stories) encoder.add(story);
   for (const ScheduleChange& schedule : changes.schedules) encoder.add(schedule);
+  for (const EndpointChange& endpoint : changes.endpoints) encoder.add(endpoint);
   for (const TubeRecord& tube : changes.tubes) encoder.add(tube);
   if (changes.watermarks) encoder.add(*changes.watermarks);
 }

@@ -51,6 +51,13 @@ Sequence MemoryStore::append(const Changes& changes) {
       schedules_.erase(change.name);
     }
   }
+  for (const EndpointChange& change : changes.endpoints) {
+    if (change.after) {
+      endpoints_.insert_or_assign(change.name, *change.after);
+    } else {
+      endpoints_.erase(change.name);
+    }
+  }
   for (const TubeRecord& tube : changes.tubes) {
     if (tube.empty()) {
       tube_records_.erase(tube.number);
@@ -160,6 +167,7 @@ Recovered MemoryStore::recover() const {
   tube_records_.for_each(
       [&recovered](std::uint32_t, const TubeRecord& record) { recovered.tubes.push_back(record); });
   for (const auto& [name, record] : schedules_) recovered.schedules.push_back(record);
+  recovered.endpoints = endpoints_;
   for (const auto& [id, bytes] : unfinished_) recovered.unfinished.push_back({id, bytes});
   return recovered;
 }

@@ -10,6 +10,7 @@
 //   keys      's' id:u64 the story of job id
 //   schedules name                        the record of the schedule
 //   default   't' n:u32  the record of tube number n
+//   default   'p' name   the record of the endpoint
 //   default   'w'        the watermarks
 //   default   'u' id:u64 how many bytes the unfinished body of job id is to have
 //
@@ -73,6 +74,12 @@ std::uint32_t tube_of_key(std::string_view key);
 inline constexpr std::string_view kTubeKeys = "t";
 inline constexpr std::string_view kTubeKeysEnd = "u";
 inline constexpr std::string_view kWatermarksKey = "w";
+// All keys of endpoints are >= the first and < the second of these; the name follows the first.
+inline constexpr std::string_view kEndpointKeys = "p";
+inline constexpr std::string_view kEndpointKeysEnd = "q";
+inline std::string endpoint_key(std::string_view name) {
+  return std::string(kEndpointKeys).append(name);
+}
 
 // Of a key of 1 to kMaxKey bytes.
 std::string key_key(std::uint32_t tube, std::string_view key);

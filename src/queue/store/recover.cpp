@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "queue/store/endpoint_values.h"
 #include "queue/store/record_keys.h"
 #include "queue/store/record_values.h"
 #include "queue/store/schedule_values.h"
@@ -45,6 +46,11 @@ Recovered recover(RocksState& state) {
   scan(state, kSchedules, "", end, [&](std::string_view name, std::string_view value) {
     recovered.schedules.push_back(read_schedule_value(name, value));
   });
+  scan(state, kMeta, kEndpointKeys, kEndpointKeysEnd,
+       [&](std::string_view key, std::string_view value) {
+         const std::string_view name = key.substr(kEndpointKeys.size());
+         recovered.endpoints.emplace(name, read_endpoint_value(name, value));
+       });
   if (const auto watermarks = state.get(kMeta, kWatermarksKey))
     recovered.watermarks = read_watermarks_value(*watermarks);
   return recovered;

@@ -87,6 +87,11 @@ void Exchange::await_delivery(queue::ClientId worker, OnDelivery then) {
   on_delivery_ = std::move(then);
 }
 
+void Exchange::await_trial(OnTried then) {
+  awaits_ = Awaits::kTrial;
+  on_tried_ = std::move(then);
+}
+
 void Exchange::later(Step then) {
   awaits_ = Awaits::kTurn;
   next_ = std::move(then);
@@ -109,6 +114,12 @@ void Exchange::delivered(const queue::Delivery& delivery) {
   now_ = service_.now();
   awaits_ = Awaits::kNothing;
   std::exchange(on_delivery_, {})(*this, delivery);
+}
+
+void Exchange::tried(const push::PostResult& result) {
+  now_ = service_.now();
+  awaits_ = Awaits::kNothing;
+  std::exchange(on_tried_, {})(*this, result);
 }
 
 void Exchange::go_on() {

@@ -11,9 +11,10 @@
 //         answer_one);
 //   }
 //
-// Such a function answers, or asks for what it needs first: a body, the end of a wait for a job, or
-// another turn, so that others are served in between. What it asks for calls a function of this
-// kind again. Or it throws Problem; it may throw queue::StoreError and queue::OverLimit, too.
+// Such a function answers, or asks for what it needs first: a body, the end of a wait for a job,
+// what comes of a trial of an endpoint, or another turn, so that others are served in between. What
+// it asks for calls a function of this kind again. Or it throws Problem; it may throw
+// queue::StoreError and queue::OverLimit, too.
 //
 // Thread safety: none; an exchange belongs to its session.
 #pragma once
@@ -34,6 +35,10 @@
 #include "server/http/request.h"
 #include "server/service.h"
 
+namespace carillon::server::push {
+struct PostResult;
+}
+
 namespace carillon::server::http {
 
 // Returns the number of a job. Throws Problem if the text is none.
@@ -45,9 +50,10 @@ class Exchange {
   using OnNoBody = std::function<void(Exchange&, const Body&)>;
   using Again = void (*)(Exchange&, queue::JobId);
   using OnDelivery = std::function<void(Exchange&, const queue::Delivery&)>;
+  using OnTried = std::function<void(Exchange&, const push::PostResult&)>;
   using Step = std::function<void(Exchange&)>;
   // What it asks for.
-  enum class Awaits : std::uint8_t { kNothing, kBody, kDelivery, kTurn, kEvents };
+  enum class Awaits : std::uint8_t { kNothing, kBody, kDelivery, kTrial, kTurn, kEvents };
 
   // The caller must outlive the exchange.
   Exchange(Service& service, queue::ClientId client, const Caller& caller, Request asked)
@@ -97,6 +103,8 @@ class Exchange {
   void read_body(const queue::JobView& job, OnBody then, OnNoBody failed);
   // `then` is called when the wait of `worker` has ended (Engine::take_deliveries).
   void await_delivery(queue::ClientId worker, OnDelivery then);
+  // `then` is called with what came of a trial that was begun for client().
+  void await_trial(OnTried then);
   // `then` is called in the next turn, when the store has room for another append.
   void later(Step then);
 
@@ -122,6 +130,7 @@ class Exchange {
   // Throws Problem if there is no body because it is damaged.
   void body_came(const Body& body);
   void delivered(const queue::Delivery& delivery);
+  void tried(const push::PostResult& result);
   void go_on();
 
  private:
@@ -138,6 +147,7 @@ class Exchange {
   OnNoBody on_no_body_;
   Again again_ = nullptr;
   OnDelivery on_delivery_;
+  OnTried on_tried_;
   Step next_;
 };
 

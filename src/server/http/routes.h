@@ -108,6 +108,16 @@ void resume_schedule(Exchange& x);
 void trigger_schedule(Exchange& x);
 void list_schedules(Exchange& x);
 
+// endpoints.cpp
+void put_endpoint(Exchange& x);
+void answer_endpoint(Exchange& x);
+void delete_endpoint(Exchange& x);
+void pause_endpoint(Exchange& x);
+void resume_endpoint(Exchange& x);
+void rotate_endpoint(Exchange& x);
+void test_endpoint(Exchange& x);
+void list_endpoints(Exchange& x);
+
 // leases.cpp
 void reserve_jobs(Exchange& x);
 void ack_lease(Exchange& x);

@@ -83,7 +83,8 @@ void Session::tell_of_the_end() {
 
 Protocol::Wants Session::wants() const {
   if (state_ == State::kClosed) return Wants::kNothing;
-  if (state_ == State::kReading || state_ == State::kWaiting) return Wants::kDelivery;
+  if (state_ == State::kReading || state_ == State::kWaiting || state_ == State::kTrying)
+    return Wants::kDelivery;
   if (state_ == State::kTelling) {
     if (service_.feed().after(told_) == nullptr) return Wants::kDelivery;
     return replies_.bytes() < kMostUnread ? Wants::kTurn : Wants::kRoom;
@@ -269,6 +270,10 @@ void Session::go_on() {
     if (input_ended_) service_.engine().stop_waiting(exchange_->awaited_worker());
     return;
   }
+  if (exchange_->awaits() == Exchange::Awaits::kTrial) {
+    state_ = State::kTrying;
+    return;
+  }
   if (exchange_->awaits() == Exchange::Awaits::kTurn) {
     state_ = State::kWorking;
     return;
@@ -303,30 +308,29 @@ bool Session::has_fallen_behind() const {
   return state_ == State::kTelling && service_.feed().has_dropped(told_);
 }
 
-void Session::work() {
+template <class Step>
+void Session::go_on_with(Step step) {
   state_ = State::kRequest;
   or_answer_problem([&] {
-    exchange_->go_on();
+    step(*exchange_);
     go_on();
   });
+}
+
+void Session::work() {
+  go_on_with([](Exchange& x) { x.go_on(); });
 }
 
 void Session::body_read(const Body& body) {
-  if (state_ != State::kReading) return;
-  state_ = State::kRequest;
-  or_answer_problem([&] {
-    exchange_->body_came(body);
-    go_on();
-  });
+  if (state_ == State::kReading) go_on_with([&](Exchange& x) { x.body_came(body); });
 }
 
 void Session::deliver(const queue::Delivery& delivery) {
-  if (state_ != State::kWaiting) return;
-  state_ = State::kRequest;
-  or_answer_problem([&] {
-    exchange_->delivered(delivery);
-    go_on();
-  });
+  if (state_ == State::kWaiting) go_on_with([&](Exchange& x) { x.delivered(delivery); });
+}
+
+void Session::tried(const push::PostResult& result) {
+  if (state_ == State::kTrying) go_on_with([&](Exchange& x) { x.tried(result); });
 }
 
 void Session::end_of_input() {
@@ -334,8 +338,6 @@ void Session::end_of_input() {
   if (state_ == State::kWaiting) service_.engine().stop_waiting(exchange_->awaited_worker());
   if (state_ == State::kTelling) close();
 }
-
-void Session::checkpoint_made(const CheckpointResult&) {}
 
 template <class Action>
 void Session::or_answer_problem(Action action) {

@@ -54,7 +54,8 @@ class Session final : public Protocol {
   void end_of_input() override;
   void deliver(const queue::Delivery& delivery) override;
   void body_read(const Body& body) override;
-  void checkpoint_made(const CheckpointResult& result) override;
+  void checkpoint_made(const CheckpointResult&) override {}
+  void tried(const push::PostResult& result) override;
   void close() override;
   Wants wants() const override;
   bool mid_command() const override;
@@ -71,6 +72,7 @@ class Session final : public Protocol {
     kRequest,  // a request is next
     kReading,  // a body for the reply is being read
     kWaiting,  // a job is waited for
+    kTrying,   // an endpoint is being tried out
     kWorking,  // a part of the request was carried out, and the next one is next
     kTelling,  // the reply has no end: events of the feed
     kClosed,
@@ -83,6 +85,9 @@ class Session final : public Protocol {
   void check_token(const Request& request, const Match& match);
   void check_tube(const Match& match);
   void go_on();
+  // Calls `step` with the exchange, and goes on as it asks then.
+  template <class Step>
+  void go_on_with(Step step);
   void work();
   void begin_to_tell(std::uint64_t after);
   // Of the next event. REQUIRES: the feed has one.

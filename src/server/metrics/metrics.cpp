@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "carillon/queue/job_listing.h"
+#include "server/push/pusher.h"
 
 namespace carillon::server::metrics {
 namespace {
@@ -194,6 +195,7 @@ std::string Scrape::text(Exposition::Format format) const {
               "Reservations whose time was over before their workers were done.");
   text.sample({}, all.timeouts);
   tell_of_connections(text, service_.counters());
+  if (const push::Pusher* const pusher = service_.pusher()) pusher->tell(text);
   return text.take();
 }
 

@@ -1,0 +1,39 @@
+// Which addresses jobs may be pushed to: public ones, and those that are allowed. So nobody who may
+// set an endpoint reaches the machines behind the server (server-side request forgery).
+//
+//   AddressGuard guard({parse_network("10.1.0.0/16")});
+//   guard.allows(asio::ip::make_address("169.254.169.254"));    // false: link-local
+//
+// Thread safety: const methods are pure.
+#pragma once
+
+#include <boost/asio/ip/address.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace carillon::server::push {
+
+struct Network {
+  boost::asio::ip::address address;
+  unsigned bits = 0;  // of its prefix
+
+  bool has(const boost::asio::ip::address& other) const;
+};
+
+// Reads 10.0.0.0/8, fd00::/8, or one address. Throws std::invalid_argument.
+Network parse_network(const std::string& text);
+
+class AddressGuard {
+ public:
+  explicit AddressGuard(std::vector<Network> allowed = {}) : allowed_(std::move(allowed)) {}
+
+  // An IPv4 address within an IPv6 one (mapped, NAT64, 6to4) counts as itself.
+  bool allows(const boost::asio::ip::address& address) const;
+
+ private:
+  std::vector<Network> allowed_;
+};
+
+}  // namespace carillon::server::push

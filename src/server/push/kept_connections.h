@@ -1,0 +1,66 @@
+// Connections to endpoints that are kept open between attempts, so that not each attempt pays for a
+// new one. All endpoints share them; attempts of one URL take the one that was used last.
+//
+//   KeptConnections kept(io, pool, 128);
+//   auto connection = kept.take(url);            // null: make a new one
+//   ...
+//   kept.keep(std::move(connection));            // after the attempt; it may be closed instead
+//
+// Bounds: kMostOfOne connections to one URL, `most` to all, for which older ones are closed. Each
+// is kept for `longest`, charged to the pool, and closed if there is no memory for it.
+//
+// Thread safety: none; it belongs to the thread of the event loop.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <cstddef>
+#include <deque>
+#include <memory>
+
+#include "server/memory_pool.h"
+#include "server/push/post_connection.h"
+
+namespace carillon::server::push {
+
+class KeptConnections {
+ public:
+  static constexpr std::size_t kMostOfOne = 64;
+  static constexpr std::chrono::seconds kLongest{10};
+  // What one takes: with TLS, what OpenSSL and Asio keep of it.
+  static constexpr std::size_t kBytesOfOne = 64 << 10;
+
+  KeptConnections(boost::asio::io_context& io, MemoryPool& pool, std::size_t most,
+                  std::chrono::milliseconds longest = kLongest);
+  ~KeptConnections();
+  KeptConnections(const KeptConnections&) = delete;
+  KeptConnections& operator=(const KeptConnections&) = delete;
+
+  std::shared_ptr<PostConnection> take(const TargetUrl& url);
+  // REQUIRES: no attempt is under way. One that has closed is dropped.
+  void keep(std::shared_ptr<PostConnection> connection);
+  // Closes those to the URL, to which nothing is pushed any more.
+  void close(const TargetUrl& url);
+  void close_all();
+  std::size_t size() const { return kept_.size(); }
+
+ private:
+  struct Kept {
+    std::shared_ptr<PostConnection> connection;
+    std::chrono::steady_clock::time_point since;
+  };
+
+  void close_oldest(const TargetUrl* url);
+  void close_old();
+  void count();
+
+  boost::asio::steady_timer timer_;
+  MemoryPool& pool_;
+  MemoryPool::Share memory_;
+  const std::size_t most_;
+  const std::chrono::milliseconds longest_;
+  std::deque<Kept> kept_;  // the oldest first
+};
+
+}  // namespace carillon::server::push

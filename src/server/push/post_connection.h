@@ -1,0 +1,87 @@
+// An HTTP connection that pushes jobs, one after the other. It stays open between them.
+//
+//   auto connection = std::make_shared<PostConnection>(io, guard, tls, target);
+//   connection->post({.headers = ..., .body = ...}, 15s, [](PostResult result) { ... });
+//
+// One attempt: the name is looked up once, the guard is asked about each address, and the
+// connection goes to the address that was checked: a name server that answers differently the next
+// time changes nothing. Redirects are not followed. If a connection that was kept open has been
+// closed before a byte of an answer came, the request is sent once more over a new one.
+//
+// Bounds: an attempt has a time; an answer at most kMostHeaderBytes of header, and of its body
+// kMostAnswerBytes are read: then its status counts, and the connection is closed.
+//
+// Thread safety: none. `done` is called by a handler of the io_context, once, unless abort() was
+// called.
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ssl/context.hpp>
+#include <boost/asio/ssl/stream.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/core/tcp_stream.hpp>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "server/push/address_guard.h"
+#include "server/push/post.h"
+#include "server/push/target_url.h"
+
+namespace carillon::server::push {
+
+class PostConnection : public std::enable_shared_from_this<PostConnection> {
+ public:
+  static constexpr std::size_t kMostHeaderBytes = 16 << 10;
+  static constexpr std::size_t kMostAnswerBytes = 64 << 10;
+  static constexpr std::size_t kExcerptBytes = 200;
+  using Done = std::function<void(PostResult)>;
+
+  // The guard and the TLS context must outlive this.
+  PostConnection(boost::asio::io_context& io, const AddressGuard& guard,
+                 boost::asio::ssl::context& tls, TargetUrl target);
+
+  // REQUIRES: no request is under way, and it is_open() or new: what has closed is not used again.
+  void post(PostRequest request, std::chrono::milliseconds time, Done done);
+  // Closes it; `done` is not called any more.
+  void abort();
+  bool is_open() const { return stream_ != nullptr; }
+  const TargetUrl& target() const { return target_; }
+
+ private:
+  using Stream = boost::asio::ssl::stream<boost::beast::tcp_stream>;
+
+  boost::asio::awaitable<void> run(PostRequest request);
+  boost::asio::awaitable<void> connect();
+  boost::asio::awaitable<std::vector<boost::asio::ip::tcp::endpoint>> look_up();
+  boost::asio::awaitable<void> shake_hands(std::shared_ptr<Stream> stream);
+  boost::asio::awaitable<PostResult> exchange(const PostRequest& request);
+  template <typename Layer>
+  boost::asio::awaitable<PostResult> exchange_over(Layer& layer, const PostRequest& request);
+  template <typename Layer>
+  boost::asio::awaitable<void> send(Layer& layer, const PostRequest& request);
+  void finish(PostResult result);
+  void close();
+
+  boost::asio::io_context& io_;
+  const AddressGuard& guard_;
+  boost::asio::ssl::context& tls_;
+  TargetUrl target_;
+  boost::asio::ip::tcp::resolver resolver_;
+  boost::asio::steady_timer timer_;
+  // Without TLS its next layer alone is used.
+  std::shared_ptr<Stream> stream_;
+  boost::beast::flat_buffer buffer_;
+  Done done_;
+  bool answer_began_ = false;
+  std::uint64_t attempts_ = 0;
+  std::chrono::steady_clock::time_point began_;
+};
+
+}  // namespace carillon::server::push

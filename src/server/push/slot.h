@@ -1,0 +1,52 @@
+// What the Pusher knows of one endpoint, and of each of its slots (pusher.h). For pusher.cpp and
+// outcomes.cpp alone.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/push/pusher.h"
+
+namespace carillon::server::push {
+
+inline constexpr queue::Millis kShortRest = 1'000;  // after an error of our own
+inline constexpr queue::Millis kLongestRest = 300'000;
+inline constexpr std::uint64_t kMs = 1'000'000;
+
+struct Pusher::Slot {
+  Slot(Target& of, MemoryPool& pool) : target(of), memory(pool) {}
+
+  enum class State : std::uint8_t { kFree, kWaiting, kHeld, kBody, kPosting, kEnded };
+  Target& target;
+  State state = State::kFree;
+  queue::ClientId client = 0;
+  queue::JobView job = {};
+  std::string body = {};
+  // Of the job, if neither it nor its tube has a policy.
+  std::optional<queue::Millis> usual_delay = {};
+  MemoryPool::Share memory;
+  std::shared_ptr<PostConnection> connection = {};  // while it posts
+  PostResult result = {};
+
+  bool is_at_work() const { return state > State::kWaiting; }
+};
+
+struct Pusher::Target {
+  std::string name;
+  queue::Endpoint endpoint;
+  TargetUrl url = {};
+  bool removed = false;
+  std::vector<std::unique_ptr<Slot>> slots = {};
+  std::size_t in_flight = 0;
+  std::uint64_t rests_until = 0;  // mono
+  queue::Millis last_rest = 0;
+  PushStatus told = {};
+
+  bool is_on() const { return !removed && endpoint.disabled.empty() && !endpoint.paused; }
+};
+
+}  // namespace carillon::server::push

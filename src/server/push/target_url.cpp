@@ -1,0 +1,37 @@
+// The URL of an endpoint, by Boost.URL (target_url.h).
+#include "server/push/target_url.h"
+
+#include <fmt/format.h>
+
+#include <boost/url/parse.hpp>
+#include <boost/url/url_view.hpp>
+#include <stdexcept>
+
+namespace carillon::server::push {
+
+TargetUrl parse_target(std::string_view url) {
+  const auto fail = [](const std::string& why) { throw std::invalid_argument(why); };
+  if (url.size() > kMostUrlBytes)
+    fail(fmt::format("the URL has {} bytes; the limit is {}", url.size(), kMostUrlBytes));
+  const auto parsed = boost::urls::parse_uri({url.data(), url.size()});
+  if (!parsed) fail("not a URL: write http://HOST/PATH or https://HOST/PATH");
+  const boost::urls::url_view view = *parsed;
+  const bool is_tls = view.scheme_id() == boost::urls::scheme::https;
+  if (!is_tls && view.scheme_id() != boost::urls::scheme::http)
+    fail("the scheme of the URL is neither http nor https");
+  if (view.has_userinfo()) fail("the URL has a user or a password: use a header instead");
+  if (view.has_fragment()) fail("the URL has a fragment (#), which no server gets to see");
+  if (view.host().empty()) fail("the URL has no host");
+  if (view.has_port() && (view.port_number() == 0))
+    fail("the port is not a number from 1 to 65535");
+  TargetUrl target;
+  target.is_tls = is_tls;
+  target.host = std::string(view.host_address());
+  target.port = view.has_port() ? std::string(view.port()) : is_tls ? "443" : "80";
+  target.authority = std::string(view.encoded_host_and_port());
+  target.path = std::string(view.encoded_resource());
+  if (!target.path.starts_with('/')) target.path.insert(0, "/");
+  return target;
+}
+
+}  // namespace carillon::server::push

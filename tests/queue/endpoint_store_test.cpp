@@ -1,0 +1,174 @@
+// How endpoints are kept: the bytes of a record, over a restart, and in a directory of a version
+// without them.
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+#include "carillon/queue/disk_store.h"
+#include "carillon/queue/engine.h"
+#include "queue/store/endpoint_values.h"
+#include "queue/store/tagged_fields.h"
+#include "queue/store_media.h"
+#include "queue/temporary_directory.h"
+
+namespace carillon::queue {
+namespace {
+
+constexpr Now kNow{.utc_ns = 1'700'000'000'000'000'000, .mono_ns = 1'000'000'000};
+constexpr UtcMs kUtc = 1'700'000'000'000;
+
+Endpoint full() {
+  return {.url = "https://example.com/hook",
+          .tube = "bills",
+          .secrets = {std::string("a\0b", 3), std::string(64, '\xff')},
+          .other_secrets_until = kUtc + 1,
+          .headers = {{"Authorization", "Bearer x"}, {"X-Empty", ""}},
+          .format = Endpoint::Format::kCloudEventsInJson,
+          .concurrency = 64,
+          .timeout = 600'000,
+          .disabled = "it answered 410 Gone",
+          .paused = true,
+          .created = kUtc};
+}
+
+std::string value_of(const Endpoint& endpoint) {
+  std::string value;
+  append_endpoint_value(value, endpoint);
+  return value;
+}
+
+std::string complaint(const std::string& value) {
+  try {
+    read_endpoint_value("hook", value);
+  } catch (const StoreDamage& error) {
+    return error.what();
+  }
+  return "none";
+}
+
+// --- The bytes.
+
+TEST(EndpointValues, AreReadAsTheyWereWritten) {
+  EXPECT_EQ(read_endpoint_value("hook", value_of(full())), full());
+  const Endpoint plain{.url = "http://a/", .tube = "t"};
+  EXPECT_EQ(read_endpoint_value("hook", value_of(plain)), plain);
+}
+
+TEST(EndpointValues, FieldsOfANewerVersionAreKept) {
+  std::string newer;
+  append_number(newer, 90, 5);
+  append_bytes(newer, 91, "later");
+  const Endpoint read = read_endpoint_value("hook", value_of(full()) + newer);
+  EXPECT_EQ(*read.newer, newer);
+  EXPECT_EQ(read.url, full().url);
+  EXPECT_EQ(value_of(read), value_of(full()) + newer);
+}
+
+TEST(EndpointValues, WhatIsBrokenIsRefusedByItsName) {
+  const std::string value = value_of(full());
+  EXPECT_EQ(complaint(""),
+            "the record of the endpoint under the key 686f6f6b is damaged: its version is not "
+            "known");
+  EXPECT_NE(complaint("\x09" + value.substr(1)).find("version is not known"), std::string::npos);
+  EXPECT_NE(complaint(value.substr(0, value.size() - 1)).find("are broken"), std::string::npos);
+  EXPECT_NE(complaint(value.substr(0, 1)).find("a field is missing"), std::string::npos);
+  std::string header = value;
+  append_bytes(header, 4,
+               "\x09"
+               "abc");
+  EXPECT_NE(complaint(header).find("a header is cut short"), std::string::npos);
+  std::string kind = value;
+  append_number(kind, 1, 5);
+  EXPECT_NE(complaint(kind).find("of another kind"), std::string::npos);
+  std::string format = value;
+  append_number(format, 5, 3);
+  EXPECT_NE(complaint(format).find("its format is not known"), std::string::npos);
+}
+
+// --- The engine.
+
+template <typename Medium>
+class EndpointStore : public testing::Test {};
+using Media = testing::Types<InMemory, OnDisk>;
+TYPED_TEST_SUITE(EndpointStore, Media);
+
+TYPED_TEST(EndpointStore, EndpointsComeBackAfterARestart) {
+  TypeParam medium;
+  std::uint64_t changes = 0;
+  {
+    Engine engine(store_of(medium), {}, kNow);
+    EXPECT_TRUE(engine.endpoints().empty());
+    EXPECT_TRUE(engine.set_endpoint(kNow, "one", full()).done);
+    EXPECT_TRUE(engine.set_endpoint(kNow, "two", {.url = "http://a/", .tube = "t"}).done);
+    EXPECT_TRUE(engine.set_endpoint(kNow, "three", {.url = "http://b/", .tube = "t"}).done);
+    changes = engine.endpoint_changes();
+    EXPECT_TRUE(engine.remove_endpoint(kNow, "two").done);
+    EXPECT_GT(engine.endpoint_changes(), changes);
+    EXPECT_FALSE(engine.remove_endpoint(kNow, "two").done);
+    store_of(medium).sync();
+  }
+  medium.reopen();
+  {
+    Engine engine(store_of(medium), {}, kNow);
+    ASSERT_EQ(engine.endpoints().size(), 2u);
+    EXPECT_EQ(engine.endpoints().at("one"), full());
+    // Another one in its place has been there as long as the first.
+    const Now later{.utc_ns = kNow.utc_ns + 5'000'000'000, .mono_ns = kNow.mono_ns};
+    engine.set_endpoint(later, "one", {.url = "http://c/", .tube = "t"});
+    engine.remove_endpoint(later, "three");
+    store_of(medium).sync();
+  }
+  medium.reopen();
+  const Engine engine(store_of(medium), {}, kNow);
+  ASSERT_EQ(engine.endpoints().size(), 1u);
+  EXPECT_EQ(engine.endpoints().at("one").url, "http://c/");
+  EXPECT_EQ(engine.endpoints().at("one").created, kUtc);
+}
+
+TEST(Endpoints, AreBounded) {
+  MemoryStore store;
+  Engine engine(store, {}, kNow);
+  const Endpoint plain{.url = "http://a/", .tube = "t"};
+  for (std::size_t n = 0; n < kMostEndpoints; ++n)
+    engine.set_endpoint(kNow, "e" + std::to_string(n), plain);
+  EXPECT_THROW(engine.set_endpoint(kNow, "more", plain), OverLimit);
+  EXPECT_TRUE(engine.set_endpoint(kNow, "e0", plain).done);  // in the place of another
+  engine.remove_endpoint(kNow, "e1");
+  EXPECT_TRUE(engine.set_endpoint(kNow, "more", plain).done);
+
+  Endpoint large = plain;
+  large.headers = {{"a", std::string(kMostEndpointBytes, 'x')}};
+  EXPECT_THROW(engine.set_endpoint(kNow, "e0", large), std::invalid_argument);
+  EXPECT_THROW(engine.set_endpoint(kNow, "", plain), std::invalid_argument);
+  EXPECT_THROW(engine.set_endpoint(kNow, "e0", {.url = "http://a/", .tube = ""}),
+               std::invalid_argument);
+  EXPECT_EQ(engine.endpoints().at("e0"), engine.endpoints().at("e2"));
+}
+
+TEST(Endpoints, ADirectoryOfAVersionWithoutThemOpens) {
+  const TemporaryDirectory directory;
+  const std::string archive = std::string(CARILLON_TEST_DATA) + "/format-4.tar.gz";
+  const std::string command = "tar -xzf '" + archive + "' -C '" + directory.path().string() + "'";
+  ASSERT_EQ(std::system(command.c_str()), 0) << command;
+  const std::string path = directory / "data";
+  {
+    DiskStore store(path, kSmallDisk);
+    EXPECT_TRUE(store.recover().endpoints.empty());
+    Changes changes;
+    changes.endpoints.push_back({"hook", full()});
+    store.append(changes);
+    store.sync();
+  }
+  const DiskStore again(path, kSmallDisk);
+  const Endpoints expected{{"hook", full()}};
+  EXPECT_EQ(again.recover().endpoints, expected);
+}
+
+}  // namespace
+}  // namespace carillon::queue

@@ -1,0 +1,93 @@
+"""Base class for tests of pushes: a real server, receivers that do as they are told, and a check of
+signatures that shares no code with the server."""
+
+import base64
+import datetime
+import hashlib
+import hmac
+import http.client
+import json
+import tempfile
+import time
+import unittest
+
+import daemon
+from receiver import Receiver
+
+SECRET = "whsec_" + base64.b64encode(bytes(range(32))).decode()
+
+
+def verify(headers, body, secret):
+    """Standard Webhooks, written from its specification."""
+    content = b"%s.%s." % (headers["webhook-id"].encode(), headers["webhook-timestamp"].encode())
+    key = base64.b64decode(secret.removeprefix("whsec_"))
+    wanted = base64.b64encode(hmac.new(key, content + body, hashlib.sha256).digest()).decode()
+    return f"v1,{wanted}" in headers["webhook-signature"].split(" ")
+
+
+def parse_time(text):
+    return datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+
+
+class PushCase(unittest.TestCase):
+    allow = ("--push-allow", "127.0.0.0/8")
+
+    def setUp(self):
+        data = tempfile.TemporaryDirectory()
+        self.addCleanup(data.cleanup)
+        self.data = data.name + "/data"
+        self.serve(*self.allow)
+
+    def serve(self, *more, environment=None):
+        self.server = daemon.carillon_serve(
+            self.data, "--http", f"{daemon.HOST}:0", *more, environment=environment
+        ).start()
+        self.addCleanup(self.server.__exit__)
+        self.port = self.server.http_port()
+
+    def ask(self, method, path, body=None):
+        client = http.client.HTTPConnection(daemon.HOST, self.port, timeout=20)
+        self.addCleanup(client.close)
+        text = None if body is None else json.dumps(body)
+        client.request(method, path, text, {"Content-Type": "application/json"})
+        reply = client.getresponse()
+        text = reply.read()
+        return reply.status, json.loads(text) if text else None
+
+    def receive(self, behave, context=None, host=daemon.HOST, port=0):
+        receiver = Receiver(behave, context, host, port)
+        self.addCleanup(receiver.close)
+        return receiver
+
+    def endpoint(self, receiver, scheme="http", host=daemon.HOST, **fields):
+        url = f"{scheme}://{host}:{receiver.port}/hook"
+        wanted = {"url": url, "tube": "t", "secrets": [SECRET], **fields}
+        status, told = self.ask("PUT", "/v1/endpoints/e", wanted)
+        self.assertIn(status, (200, 201), told)
+        return told
+
+    def put(self, body="hello", **fields):
+        fields = {"retry": {"max_attempts": 1}, **fields}
+        if body is not None:
+            fields["body"] = body
+        status, job = self.ask("POST", "/v1/tubes/t/jobs", fields)
+        self.assertEqual(status, 201, job)
+        return job["id"]
+
+    def wait_for(self, what, seconds=30):
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            if result := what():
+                return result
+            time.sleep(0.005)
+        self.fail(f"not within {seconds} s; the endpoint: {self.ask('GET', '/v1/endpoints/e')}")
+
+    def gone(self, job):
+        self.wait_for(lambda: self.ask("GET", f"/v1/jobs/{job}")[0] == 404)
+
+    def error_of(self, job):
+        def dead():
+            told = self.ask("GET", f"/v1/jobs/{job}")[1]
+            return told if told["state"] == "dead" else None
+
+        return self.wait_for(dead)["attempts"][-1]["error"]

@@ -1,0 +1,132 @@
+"""Where jobs are pushed to, and where not: addresses that are not public, and TLS."""
+
+import os
+import shutil
+import ssl
+import subprocess
+import tempfile
+import unittest
+
+import daemon
+from push_case import PushCase
+from receiver import always, answer
+
+
+@unittest.skipIf(daemon.stand_in(), "beanstalkd pushes nothing")
+class GuardTest(PushCase):
+    allow = ()
+
+    def test_an_address_that_is_not_public_is_refused_however_it_is_written(self):
+        receiver = self.receive(always(answer(200)))
+        for host in (
+            "127.0.0.1",
+            "127.0.0.2",
+            "localhost",
+            "2130706433",
+            "0x7f000001",
+            "0177.0.0.1",
+            "127.1",
+            "0",
+            "0.0.0.0",
+            "[::1]",
+            "[::]",
+            "[::ffff:127.0.0.1]",
+            "[::ffff:7f00:1]",
+            "[64:ff9b::127.0.0.1]",
+            "[2002:7f00:1::1]",
+            "169.254.169.254",
+            "10.0.0.1",
+            "[fd00::1]",
+            "[fe80::1]",
+        ):
+            with self.subTest(host):
+                self.endpoint(receiver, host=host)
+                error = self.ask("POST", "/v1/endpoints/e:test")[1]["error"]
+                self.assertIn("is not public, and not allowed", error)
+        self.assertIn("not public", self.error_of(self.put()))
+        self.assertEqual(receiver.connections, 0)
+
+    def test_what_one_network_allows_others_do_not_have(self):
+        self.assertEqual(self.server.terminate(), 0)
+        self.serve("--push-allow", "127.0.0.1")
+        receiver = self.receive(always(answer(200)))
+        for host in ("127.0.0.2", "[::ffff:127.0.0.2]", "[::1]"):
+            self.endpoint(receiver, host=host)
+            self.assertIn("not public", self.error_of(self.put()))
+        self.assertEqual(receiver.connections, 0)
+        for host in ("127.0.0.1", "[::ffff:127.0.0.1]"):  # it is the same address
+            self.endpoint(receiver, host=host)
+            self.gone(self.put())
+        self.assertEqual(receiver.connections, 2)
+
+    def test_a_redirect_is_not_followed(self):
+        trap = self.receive(always(answer(200)))
+        self.assertEqual(self.server.terminate(), 0)
+        self.serve("--push-allow", "127.0.0.1")
+        for status in (301, 302, 303, 307, 308):
+            where = f"Location: http://127.0.0.1:{trap.port}/"
+            self.endpoint(self.receive(always(answer(status, b"", where))))
+            self.assertEqual(self.error_of(self.put()), f"HTTP {status}")
+        self.assertEqual(trap.connections, 0)
+
+    @unittest.skipUnless(os.environ.get("CARILLON_CHANGING_NAME_LIBRARY"), "not in this build")
+    def test_the_address_that_was_checked_is_the_one_that_is_connected_to(self):
+        """A name server that answers with an allowed address the first time, and with another one
+        from then on."""
+        trap = self.receive(always(answer(200)), host="127.0.0.2")
+        receiver = self.receive(always(answer(200)), port=trap.port)
+        self.assertEqual(self.server.terminate(), 0)
+        self.serve(
+            "--push-allow",
+            "127.0.0.1",
+            environment={
+                "LD_PRELOAD": os.environ["CARILLON_CHANGING_NAME_LIBRARY"],
+                "CARILLON_NAME": "rebound.example",
+                "CARILLON_ADDRESSES": "127.0.0.1,127.0.0.2",
+            },
+        )
+        self.endpoint(receiver, host="rebound.example")
+        self.gone(self.put())
+        # Over the connection that was kept: the name is not looked up again.
+        self.gone(self.put())
+        self.assertEqual((len(receiver.requests), receiver.connections), (2, 1))
+        self.ask("DELETE", "/v1/endpoints/e")
+        self.wait_for(lambda: receiver.open == 0)
+        self.endpoint(receiver, host="rebound.example")
+        self.assertIn("the address 127.0.0.2 of rebound.example", self.error_of(self.put()))
+        self.assertEqual(trap.connections, 0)
+
+
+@unittest.skipIf(daemon.stand_in(), "beanstalkd pushes nothing")
+@unittest.skipUnless(shutil.which("openssl"), "the certificates are made by openssl")
+class TlsPushTest(PushCase):
+    """The certificate is for localhost, and not for 127.0.0.1."""
+
+    def setUp(self):
+        made = tempfile.TemporaryDirectory()
+        self.addCleanup(made.cleanup)
+        self.certificate = f"{made.name}/c.pem"
+        command = f"""openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes
+            -keyout {made.name}/k.pem -out {self.certificate} -days 2 -subj /CN=localhost
+            -addext subjectAltName=DNS:localhost"""
+        subprocess.run(command.split(), check=True, capture_output=True)
+        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self.context.load_cert_chain(self.certificate, f"{made.name}/k.pem")
+        self.allow = (*PushCase.allow, "--push-allow", "::1", "--push-ca", self.certificate)
+        super().setUp()
+
+    def test_https(self):
+        receiver = self.receive(always(answer(200)), self.context)
+        self.endpoint(receiver, scheme="https", host="localhost")
+        self.gone(self.put())
+        self.endpoint(receiver, scheme="https")
+        self.assertIn("certificate is not good for 127.0.0.1", self.error_of(self.put()))
+        self.assertEqual(self.server.terminate(), 0)
+        self.serve(*self.allow[:-2])
+        self.endpoint(receiver, scheme="https", host="localhost")
+        self.assertIn("self-signed", self.error_of(self.put()))
+        self.assertEqual(len(receiver.requests), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
