@@ -190,12 +190,13 @@ class Client {
   // bytes.
   PutAnswer put(std::string_view body, const PutOptions& options);
 
-  // Puts all of the jobs with one command, or none of them, and returns an answer for each. With a
-  // token `once`, the same batch is not put twice. Throws Failure with the number of the job that
-  // the server refuses, from 1, and the reason. REQUIRES: 1 to 1 000 bodies, of together no more
-  // than kMaxBatchBytes with kBatchLine for each.
-  std::vector<PutAnswer> put_all(const std::vector<std::string>& bodies, const PutOptions& options,
-                                 const std::string& once);
+  // Puts all of the jobs with one command, or none of them, and returns an answer for each: the
+  // result is kPut or kAlready. With a token `once`, the same batch is not put twice, whatever the
+  // tube. Throws Failure with the number of the job that the server refuses, from 1, and the
+  // reason. REQUIRES: 1 to 1 000 bodies, of together no more than kMaxBatchBytes with kBatchLine
+  // for each.
+  BatchAnswer put_all(const std::vector<std::string>& bodies, const PutOptions& options,
+                      const std::string& once);
   static constexpr std::size_t kBatchLine = 16;
 
   // Returns the next job of the watched tubes. Waits for at most `timeout`, or for ever if it has

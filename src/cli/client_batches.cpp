@@ -34,8 +34,8 @@ std::vector<std::string> Client::read_lines(const std::string& command, const st
   return lines;
 }
 
-std::vector<PutAnswer> Client::put_all(const std::vector<std::string>& bodies,
-                                       const PutOptions& options, const std::string& once) {
+BatchAnswer Client::put_all(const std::vector<std::string>& bodies, const PutOptions& options,
+                            const std::string& once) {
   std::string data;
   for (const std::string& body : bodies)
     fmt::format_to(std::back_inserter(data), "{}\r\n{}\r\n", body.size(), body);
@@ -49,16 +49,17 @@ std::vector<PutAnswer> Client::put_all(const std::vector<std::string>& bodies,
   if (!reply.starts_with("JOBS ") && !reply.starts_with("ALREADY "))
     refuse_put(command, reply, data.size());
 
-  std::vector<PutAnswer> answers;
+  BatchAnswer answer;
+  if (reply.starts_with("ALREADY ")) answer.result = BatchAnswer::Result::kAlready;
   for (const std::string& line : read_lines(command, reply, bodies.size())) {
     using Result = PutAnswer::Result;
     const std::string word = line.substr(0, line.find(' '));
     const Result result = word == "REPLACED" ? Result::kReplaced
                           : word == "EXISTS" ? Result::kExists
                                              : Result::kInserted;
-    answers.push_back({.id = number_after(command, line, word), .result = result});
+    answer.jobs.push_back({.id = number_after(command, line, word), .result = result});
   }
-  return answers;
+  return answer;
 }
 
 std::vector<bool> Client::delete_jobs(const std::vector<std::uint64_t>& ids) {

@@ -33,18 +33,19 @@ boost::json::object shown_fields(const StatsFields& shown) {
 
 }  // namespace
 
-std::string put_json(std::uint64_t id, std::string_view tube, std::uint64_t due_ms) {
+std::string put_json(std::uint64_t id, std::string_view tube, std::optional<std::uint64_t> due_ms) {
   boost::json::object object;
   object["id"] = id;
   object["tube"] = tube;
-  object["due"] = server::format_timestamp(due_ms);
+  object["due"] = nullptr;
+  if (due_ms) object["due"] = server::format_timestamp(*due_ms);
   return boost::json::serialize(object) + "\n";
 }
 
 std::string met_json(std::uint64_t id, std::string_view tube, std::string_view result) {
   boost::json::object object;
   object["id"] = id;
-  object["tube"] = tube;
+  if (!tube.empty()) object["tube"] = tube;
   object["result"] = result;
   return boost::json::serialize(object) + "\n";
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,10 +11,11 @@
 
 namespace carillon::cli {
 
-// Returns the JSON line of a job that was put: "id", "tube" and "due", the due time in UTC by this
-// machine's clock.
-std::string put_json(std::uint64_t id, std::string_view tube, std::uint64_t due_ms);
-// Returns the JSON line of a put that has met a job with its key: "id", "tube" and "result".
+// Returns the JSON line of a job that was put: "id", "tube" and "due", the due time in UTC; null if
+// it is not known.
+std::string put_json(std::uint64_t id, std::string_view tube, std::optional<std::uint64_t> due_ms);
+// Returns the JSON line of a put that has met a job: "id", "tube" and "result". An empty tube is
+// left out.
 std::string met_json(std::uint64_t id, std::string_view tube, std::string_view result);
 
 // Returns the JSON line of a job with its body: in "body" if it is UTF-8, else in "body_base64"

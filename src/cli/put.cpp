@@ -120,6 +120,27 @@ void print(const std::string& text, std::uint64_t id) {
   }
 }
 
+// Returns when the job is due, in UTC ms. Only the server knows, since its clock decides, and which
+// part of a spread the job got; `sent_at` and this machine's clock have to do for beanstalkd, and
+// for a job that is gone or that the token may not read. Returns nothing if they will not do.
+std::optional<std::uint64_t> due_of(Client& client, std::uint64_t id, const PutOptions& options,
+                                    std::uint64_t sent_at) {
+  try {
+    const auto shown = client.show_job(std::to_string(id));
+    if (shown && shown->has("due")) {
+      // A time in the past is now.
+      return std::max(server::parse_timestamp(shown->text("due")),
+                      server::parse_timestamp(shown->text("created")));
+    }
+  } catch (const Failure&) {
+    // The job was put all the same.
+  }
+  if (options.named.find("spread=") != std::string::npos) return std::nullopt;
+  // No overflow: the server has accepted the delay, so the sum is not after the year 9999.
+  const auto delay = static_cast<std::uint64_t>(options.delay.count());
+  return std::max(sent_at, options.due_at.value_or(sent_at + delay));
+}
+
 // Puts the lines, and prints an id for each. Batches have the same lines whenever standard input
 // has: so a batch that is put again has the same token.
 int put_lines(const Request& request) {
@@ -134,9 +155,17 @@ int put_lines(const Request& request) {
         request.once.empty() ? "" : fmt::format("{}/{}", request.once, batches.number());
     try {
       std::string text;
-      for (const PutAnswer& answer : client.put_all(lines, request.options, once)) {
-        text += request.json ? met_json(answer.id, request.tube, word_of(answer.result))
-                             : fmt::format("{}\n", answer.id);
+      const BatchAnswer batch = client.put_all(lines, request.options, once);
+      const bool already = batch.result == BatchAnswer::Result::kAlready;
+      // The tube that was named then may be another one.
+      if (already) {
+        remark(fmt::format("lines {} to {}: were put before with this token; nothing was put now",
+                           batches.first_line(), batches.last_line()));
+      }
+      for (const PutAnswer& answer : batch.jobs) {
+        text += !request.json ? fmt::format("{}\n", answer.id)
+                : already     ? met_json(answer.id, "", "already")
+                              : met_json(answer.id, request.tube, word_of(answer.result));
       }
       write_out(text);
     } catch (const Failure& error) {
@@ -167,10 +196,7 @@ int put(const Request& request) {
     print(met_json(id, request.tube, replaced ? "replaced" : "exists"), id);
     return kSuccess;
   }
-  // No overflow: the server has accepted the delay, so the sum is not after the year 9999.
-  const auto delay = static_cast<std::uint64_t>(request.options.delay.count());
-  const std::uint64_t due = std::max(sent_at, request.options.due_at.value_or(sent_at + delay));
-  print(put_json(id, request.tube, due), id);
+  print(put_json(id, request.tube, due_of(client, id, request.options, sent_at)), id);
   return kSuccess;
 }
 

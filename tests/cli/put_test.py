@@ -113,6 +113,17 @@ class PutTest(CliCase):
         done = self.run_carillon("put", "--batch", "--once", "import-7", body=b"other\n")
         self.assertIn(b'lines 1 to 1: other jobs were put with the token "import-7/1"', done.stderr)
 
+    def test_a_batch_that_was_put_into_another_tube_is_told_so(self):
+        first = self.put("--batch", "--once", "zz", body=b"a\nb\n").split()
+        other = ("put", "--batch", "--once", "zz", "--tube", self.tube + "2")
+        done = self.run_carillon(*other, "--json", body=b"a\nb\n")
+        lines = [json.loads(line) for line in done.stdout.splitlines()]
+        self.assertEqual(lines, [{"id": int(job), "result": "already"} for job in first])
+        self.assertEqual(
+            done.stderr.decode(),
+            "lines 1 to 2: were put before with this token; nothing was put now\n",
+        )
+
     def test_a_batch_that_is_refused_names_its_lines(self):
         lines = b"a\n" * 1000 + b"b\n" + b"c" * 70_000 + b"\n"
         done = self.run_carillon("put", "--tube", self.tube, "--batch", body=lines)
@@ -182,6 +193,16 @@ class PutTest(CliCase):
         due = datetime.datetime.fromisoformat(put["due"].replace("Z", "+00:00")).timestamp()
         self.assertGreaterEqual(due, before + 40 * 86400 - 0.001)  # written in whole milliseconds
         self.assertLessEqual(due, after + 40 * 86400)
+
+    def test_json_of_a_spread_has_the_due_time_of_the_server(self):
+        for options in (
+            ("--spread", "10h"),
+            ("--delay", "1h", "--spread", "10h"),
+            ("--delay", "1h"),
+        ):
+            put = json.loads(self.put("--json", *options, "x"))
+            shown = json.loads(self.carillon("peek", str(put["id"]), "--json"))
+            self.assertEqual(put["due"], shown["due"])
 
     def test_json_of_a_time(self):
         put = json.loads(
