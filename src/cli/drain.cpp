@@ -26,7 +26,8 @@ waits until no job is ready, delayed or reserved. Buried jobs stay.
 Examples:
   carillon drain mail
   carillon drain mail --wait              then switch the workers off
-  carillon drain mail --end               the tube takes jobs again)";
+  carillon drain mail --end               the tube takes jobs again
+  carillon drain new --create             a tube that has no jobs yet)";
 
 constexpr std::chrono::milliseconds kLook{200};
 constexpr std::chrono::seconds kTell{2};
@@ -36,6 +37,7 @@ struct Request {
   std::string tube;
   bool wait = false;
   bool end = false;
+  bool create = false;
   bool json = false;
 };
 
@@ -92,6 +94,13 @@ int drain(const Request& request) {
                            : fmt::format("tube {} takes jobs again\n", request.tube));
     return kSuccess;
   }
+  // A name that was mistyped would refuse puts for good, and the tube that was meant would not.
+  if (!request.create && !client.stats_tube(request.tube)) {
+    throw Failure(
+        fmt::format("tube {} does not exist: it has no jobs, and nobody uses or watches it; to "
+                    "drain it all the same: --create",
+                    request.tube));
+  }
   client.set_tube(request.tube, "puts=refused");
   print(request,
         request.wait ? wait_until_empty(request, client) : what_is_left(client, request.tube));
@@ -106,7 +115,9 @@ void add_drain(CLI::App& app, int& exit_code) {
   add_value(command, "TUBE", request->tube, parse_tube, "The tube").type_name("").required();
   const Argument wait =
       add_flag(command, "--wait", request->wait, "Wait until it is empty; tell how far it is");
-  add_flag(command, "--end", request->end, "Let the tube take jobs again").excludes(wait);
+  const Argument end =
+      add_flag(command, "--end", request->end, "Let the tube take jobs again").excludes(wait);
+  add_flag(command, "--create", request->create, "Also if there is no such tube yet").excludes(end);
   add_flag(command, "--json", request->json, "Print {\"tube\":...,\"puts\":...,\"ready\":...}");
   add_server_option(command, request->server);
   when_parsed(command, [request, &exit_code] { exit_code = drain(*request); });

@@ -33,6 +33,19 @@ class TubesTest(CliCase):
         for command in ("pause", "resume"):
             self.fails(f"carillon {command}: {why}", command, "nowhere")
 
+    def test_drain_makes_no_tube_of_a_name_that_was_mistyped(self):
+        self.fails(
+            "carillon drain: tube mial does not exist: it has no jobs, and nobody uses or watches "
+            "it; to drain it all the same: --create",
+            *("drain", "mial"),
+        )
+        self.assertNotEqual(self.run_carillon("stats", "--tube", "mial").returncode, 0)
+        self.assertEqual(
+            self.carillon("drain", "mial", "--create"),
+            "tube mial: 0 ready, 0 delayed, 0 reserved, 0 buried\n",
+        )
+        self.carillon("drain", "mial", "--end")
+
     def test_drain_refuses_puts_and_tells_what_is_left(self):
         self.put("x")
         self.put("--delay", "1h", "y")
