@@ -41,6 +41,9 @@ releases, buries and time-outs.)
 TUBE may be a pattern as of the shell: --tube 'mail.*'. Tubes that match and
 appear later are watched within a few seconds, 1000 at the most.
 
+--until-empty waits while tubes have ready jobs that a pause or a limit of the
+tube or a group holds back; with a token that may not read, it ends then.
+
 SIGTERM or Ctrl-C: takes no more jobs, lets CMD finish, exits with 0. A second
 one kills CMD and gives the job back. A worker that is killed takes CMD with
 it. When the server restarts, the worker reconnects; a job that ran meanwhile
@@ -95,6 +98,14 @@ std::string parse_tube_or_pattern(const std::string& text) {
   return text;
 }
 
+// A server refuses a delay that ends after the year 9999, and then the result of the job.
+std::chrono::milliseconds parse_backoff(const std::string& text) {
+  constexpr int kMostDays = 36'500;
+  const auto backoff = server::parse_duration(text);
+  if (backoff <= std::chrono::hours(24 * kMostDays)) return backoff;
+  throw std::invalid_argument(fmt::format("\"{}\": the longest is {}d", text, kMostDays));
+}
+
 std::chrono::milliseconds parse_limit(const std::string& text) {
   const auto limit = server::parse_duration(text);
   if (limit.count() > 0) return limit;
@@ -125,10 +136,10 @@ void add_work(CLI::App& app, int& exit_code) {
   const Argument jobs = add_value(command, "--jobs", options.slots, parse_slots,
                                   "How many to run at a time (default: 1)")
                             .type_name("N");
-  add_value(command, "--backoff", options.backoff.first, server::parse_duration,
+  add_value(command, "--backoff", options.backoff.first, parse_backoff,
             "After the first failure, doubling (default: 1s)")
       .type_name("DURATION");
-  add_value(command, "--backoff-max", options.backoff.most, server::parse_duration,
+  add_value(command, "--backoff-max", options.backoff.most, parse_backoff,
             "The longest delay (default: 1h)")
       .type_name("DURATION");
   const auto parse_attempts = [](const std::string& text) {

@@ -42,7 +42,7 @@ namespace carillon::cli {
 enum class WorkUntil {
   kStopped,  // at a signal only
   kOneJob,   // after one job, whatever its result
-  kEmpty,    // when no job is ready
+  kEmpty,    // when no job is ready; not while a pause or a limit holds ready jobs back
 };
 
 struct WorkerOptions {

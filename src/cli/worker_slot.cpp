@@ -29,6 +29,9 @@ constexpr Backoff kSettle{.first = 100ms, .most = 5s};
 // A cancel is noticed within this time.
 constexpr milliseconds kLookForCancel = 5s;
 
+// That jobs are not held back any more is noticed at once; that they are gone, within this time.
+constexpr milliseconds kLookForReady = 1s;
+
 // The name of this worker in the stories of jobs: HOST:PID.
 std::string worker_name() {
   constexpr std::size_t kMost = 80;
@@ -193,9 +196,13 @@ bool WorkerSlot::take_job() {
     if (!until_empty) wait_for(-1, 0, WorkerTubes::kAge, state_.stop.fd());
     return !until_empty;
   }
-  const Patience patience = until_empty ? Patience(0ms) : std::nullopt;
+  const Patience patience = until_empty ? Patience(held_back_ ? kLookForReady : 0ms) : std::nullopt;
   std::optional<Job> job = client_->reserve(watch_->patience(patience));
-  if (!job) return !until_empty;
+  const bool have_waited =
+      std::exchange(held_back_, !job && until_empty && watch_->has_ready(*client_));
+  if (have_waited && held_back_ && !state_.told.exchange(true))
+    remark("carillon work: waits for ready jobs that a pause or a limit holds back");
+  if (!job) return !until_empty || held_back_;
 
   // From here on only `kill` interrupts: `stop` lets the job finish.
   client_->interrupt_on(state_.kill.fd());

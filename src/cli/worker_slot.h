@@ -28,6 +28,7 @@ struct WorkerState {
   Event kill;                        // kill the running commands
   std::atomic<int> running{0};       // number of running commands
   std::atomic<int> disconnected{0};  // number of slots without a connection
+  std::atomic<bool> told{false};     // that ready jobs are held back
   std::atomic<bool> failed{false};   // run_worker() returns kFailure
 };
 
@@ -68,6 +69,7 @@ class WorkerSlot {
   ErrorOutput errors_;              // of its commands
   std::optional<Client> client_;    // none: disconnected
   std::optional<TubeWatch> watch_;  // of that connection; none: it has sent no command yet
+  bool held_back_ = false;          // the tubes have ready jobs that a reserve does not get
   std::uint64_t reconnects_ = 0;    // tries since the last finished job or lasting connection
   std::chrono::steady_clock::time_point connected_at_ = std::chrono::steady_clock::now();
   std::mt19937_64 random_{std::random_device{}()};

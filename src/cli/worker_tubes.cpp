@@ -125,6 +125,15 @@ bool TubeWatch::follow(Client& client) {
   return !found.empty();
 }
 
+bool TubeWatch::has_ready(Client& client) const try {
+  return std::any_of(watched_.begin(), watched_.end(), [&client](const std::string& tube) {
+    const auto stats = client.stats_tube(tube);
+    return stats && stats->number("current-jobs-ready") > 0;
+  });
+} catch (const Forbidden&) {
+  return false;
+}
+
 Patience TubeWatch::patience(Patience asked) const {
   if (tubes_->are_fixed()) return asked;
   const std::chrono::milliseconds longest = WorkerTubes::kAge;

@@ -77,6 +77,10 @@ class TubeWatch {
   // How long to wait in a reserve before the next call of follow().
   Patience patience(Patience asked) const;
 
+  // Returns true if one of the tubes that are watched has ready jobs. After a reserve that found
+  // none, a pause or a limit holds them back. False if the client's token may not ask.
+  bool has_ready(Client& client) const;
+
  private:
   WorkerTubes* tubes_;
   std::set<std::string> watched_;

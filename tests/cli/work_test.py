@@ -22,6 +22,40 @@ class JobTest(WorkCase):
         )
         self.assertFalse(self.has_job(job_id))
 
+    def test_until_empty_waits_for_jobs_that_a_limit_holds_back(self):
+        self.carillon("tube", "set", self.tube, "--rate", "1/700ms")
+        for body in "abc":
+            self.put(body)
+        code, out, _ = self.work("--until-empty", "--", "cat")
+        self.assertEqual((code, out), (0, "abc"))
+
+    def test_until_empty_waits_while_a_tube_is_paused(self):
+        self.put("x")
+        self.carillon("pause", self.tube)
+        worker = self.start_worker("--until-empty", "--", "cat")
+        self.assertEqual(
+            worker.stderr.readline(),
+            b"carillon work: waits for ready jobs that a pause or a limit holds back\n",
+        )
+        self.carillon("resume", self.tube)
+        self.assertEqual(worker.wait(30), 0)
+        self.assertEqual(worker.stdout.read(), b"x")
+        # It also ends if the jobs are gone.
+        job_id = self.put("y")
+        self.carillon("pause", self.tube)
+        worker = self.start_worker("--until-empty", "--", "cat")
+        worker.stderr.readline()
+        self.carillon("delete", job_id)
+        self.assertEqual(worker.wait(30), 0)
+
+    def test_a_backoff_that_no_server_takes_is_refused(self):
+        for option in ("--backoff", "--backoff-max"):
+            self.fails(
+                f'carillon work: {option} "99999999d": the longest is 36500d',
+                *("work", option, "99999999d", "--", "true"),
+                code=2,
+            )
+
     def test_the_body_arrives_byte_for_byte(self):
         body = bytes(range(256)) * 200
         self.put(body=body)
