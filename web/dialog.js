@@ -100,8 +100,10 @@ export async function changeMany(verb, words, body) {
     const title = `${words} ${jobs(changed)}?`;
     const where = body.to ? `from tube ${body.filter.tube} to ${body.to}` :
       `of tube ${body.filter.tube}`;
-    if (!await confirm(title, `${jobs(changed)} ${where}. ` + (verb === "cancel" ?
-      "They are deleted, and cannot be brought back." : "Jobs that are reserved stay."),
+    const then = { cancel: "They are deleted, and cannot be brought back.",
+      spread: `They get later times, dealt out over ${body.over}. The others keep theirs.` };
+    if (!await confirm(title, `${jobs(changed)} ${where}. ` +
+      (then[verb] || "Jobs that are reserved stay."),
       `${words} ${jobs(changed)}`, verb === "cancel")) return;
     const result = await run(`${words}: ${jobs(changed)}`, changed, path, body);
     toast(`${words}: ${jobs(result.changed)} done.`);

@@ -1,49 +1,43 @@
 // The Wheel: the delayed jobs that are due next, as the slots of four wheels of a clock. Each wheel
 // holds what the finer ones do not: jobs of this minute are on the wheel of seconds, those of this
 // hour on that of minutes, and so on. When a hand moves on, its slot pours into the finer wheel.
-import { allTubes, get, tubePath } from "./api.js";
-import { address, clock, count, duration, empty, field, h, head, jobs, s, until } from "./dom.js";
+import { allTubes, get } from "./api.js";
+import { ask, changeMany } from "./dialog.js";
+import { address, button, clock, count, duration, empty, field, h, head, jobs, s, until }
+  from "./dom.js";
 import { barPlot } from "./plot.js";
 
-const PAGES_READ = 3;  // of 1000 jobs: the wheel shows the nearest ones, and says up to when
-
 const WHEELS = [
-  { unit: "second", slots: 60, span: 1, outer: 238, inner: 196 },
-  { unit: "minute", slots: 60, span: 60, outer: 190, inner: 148 },
-  { unit: "hour", slots: 24, span: 3600, outer: 142, inner: 100 },
-  { unit: "day", slots: 30, span: 86400, outer: 94, inner: 52 },
+  { unit: "second", slots: 60, outer: 238, inner: 196 },
+  { unit: "minute", slots: 60, outer: 190, inner: 148 },
+  { unit: "hour", slots: 24, outer: 142, inner: 100 },
+  { unit: "day", slots: 30, outer: 94, inner: 52 },
 ];
-const SPANS = { minute: [60, 1], hour: [60, 60], day: [24, 3600], month: [30, 86400] };
+// What is shown of the time to come: which of the wheel's spans, and how long one is.
+const SPANS = { minute: ["second", 1], hour: ["minute", 60], day: ["hour", 3600],
+  month: ["day", 86400] };
+const READ_MS = 2000;
 
-let cache = { tube: null, dues: [], whole: true, read: 0 };
+let cache = { tube: null };
 let hands = [];
 
-async function nearest(tube) {
-  if (cache.tube === tube && Date.now() - cache.read < 4000) return cache;
-  const dues = [];
-  let token = "";
-  for (let n = 0; n < PAGES_READ && token !== null; ++n) {
-    const page = await get(`${tubePath(tube)}/jobs?state=delayed&page_size=1000` +
-      (token && `&page_token=${encodeURIComponent(token)}`));
-    for (const job of page.jobs) dues.push(Date.parse(job.due) / 1000);
-    token = page.next_page_token;
-  }
-  cache = { tube, dues, whole: token === null, read: Date.now() };
-  return cache;
+// Returns the server's answer, and what time it is there.
+async function read(tube) {
+  const passed = () => performance.now() - cache.read;
+  const minute = () => Math.floor((cache.wheel.now + passed()) / 60000);
+  if (cache.tube !== tube || passed() > READ_MS || minute() > Math.floor(cache.wheel.now / 60000))
+    cache = { tube, wheel: await get(`/v1/wheel?tube=${encodeURIComponent(tube)}`),
+      read: performance.now() };
+  return { wheel: cache.wheel, now: (cache.wheel.now + passed()) / 1000 };
 }
 
-// Returns the counts of each wheel's slots, its hand, and how many jobs are beyond the last one.
-export function place(dues, now) {
-  const wheels = WHEELS.map(({ span, slots }) => ({ counts: Array(slots).fill(0),
-    hand: Math.floor(now / span) % slots }));
-  let beyond = 0;
-  for (const due of dues) {
-    if (due <= now) continue;
-    const at = WHEELS.findIndex(({ span, slots }) =>
-      Math.floor(due / (span * slots)) === Math.floor(now / (span * slots)));
-    if (at < 0) ++beyond;
-    else ++wheels[at].counts[Math.floor(due / WHEELS[at].span) % WHEELS[at].slots];
-  }
+// Returns the counts of each dial's slots, and its hand. What the first hand has passed since the
+// server was asked has fired.
+function place({ dials, beyond }, now) {
+  const wheels = dials.map(({ jobs: counts, hand }) => ({ counts: [...counts], hand }));
+  const [seconds] = wheels;
+  const hand = Math.floor(now) % 60;
+  for (; seconds.hand < hand; ++seconds.hand) seconds.counts[seconds.hand] = 0;
   return { wheels, beyond };
 }
 
@@ -95,35 +89,42 @@ function wheelTable({ wheels, beyond }) {
   h("tr", {}, h("td", {}, "beyond"), h("td"), h("td", { class: "number" }, count(beyond)))));
 }
 
-// Returns the minutes with a tenth of the jobs each, and at least 20: [{ from, value }].
-export function stormsOf(dues) {
-  const minutes = new Map();
-  for (const due of dues)
-    minutes.set(Math.floor(due / 60), (minutes.get(Math.floor(due / 60)) || 0) + 1);
-  return [...minutes].filter(([, value]) => value >= Math.max(20, dues.length / 10))
-    .map(([minute, value]) => ({ from: minute * 60, value }));
-}
-
 // What is due in each part of the next minute, hour, day or month.
-function comingBars(dues, now, [parts, span], storms) {
-  const counts = Array(parts).fill(0);
-  for (const due of dues) {
-    const n = Math.floor((due - now) / span);
-    if (n >= 0 && n < parts) ++counts[n];
-  }
-  const isIn = (n, { from }) => from + 60 > now + n * span && from < now + (n + 1) * span;
+function comingBars({ next, storms }, unit) {
+  const [part, span] = SPANS[unit];
+  const { jobs: counts } = next.find((one) => one.unit === part);
+  const first = Math.floor(cache.wheel.now / 1000 / span);
+  const isIn = (n, { from, to }) =>
+    from / 1000 < (first + n + 1) * span && to / 1000 > (first + n) * span;
   return counts.map((value, n) => ({ value, storm: storms.some((storm) => isIn(n, storm)),
     name: n ? `+${duration(n * span)}` : "now" }));
 }
 
-function stormList(tube, storms) {
+async function spread({ tube, from, to, jobs: held }) {
+  const given = await ask(`Spread a storm of ${jobs(held)}?`, `Jobs of tube ${tube} that are due ` +
+    `at ${clock(from)}, within one minute. They are dealt out evenly over a longer time, which ` +
+    "begins then. None comes earlier.", "Count them",
+  [{ name: "over", label: "Over how long (10m, 2h)", value: "1h", required: true }]);
+  return given && changeMany("spread", "Spread", { over: given.over,
+    filter: { tube, due_after: from, due_before: to } });
+}
+
+function stormList(view, storms) {
   if (!storms.length) return h("p", { class: "quiet" }, "No storm is coming.");
-  return h("ul", {}, storms.map(({ from, value }) => {
-    const after = new Date(from * 1000), before = new Date((from + 60) * 1000);
-    return h("li", {}, h("a", { href: address("jobs", { tube, state: "delayed",
-      due_after: after.toISOString(), due_before: before.toISOString() }) }, jobs(value)),
-    ` within one minute, ${until(after)} (${clock(after)})`);
+  return h("ul", { class: "storms" }, storms.map((storm) => {
+    const { tube, from, to, jobs: held, estimated } = storm;
+    const iso = (ms) => new Date(ms).toISOString();
+    return h("li", {}, h("span", {}, h("a", { href: address("jobs", { tube, state: "delayed",
+      due_after: iso(from), due_before: iso(to) }) }, `${estimated ? "about " : ""}${jobs(held)}`),
+    ` within one minute, ${until(from)} (${clock(from)})`),
+    button("Spread\u2026", async () => { if (await spread(storm)) again(view); },
+      { "aria-label": `Spread the storm of ${clock(from)}` }));
   }));
+}
+
+function again(view) {
+  cache = { tube: null };
+  view.again();
 }
 
 export async function showWheel(view) {
@@ -140,15 +141,12 @@ export async function showWheel(view) {
     return 2;
   }
   if (cache.tube !== tube) hands = [];
-  const { dues, whole } = await nearest(tube);
-  const now = Date.now() / 1000;
-  const placed = place(dues, now);
-  const reach = dues.at(-1);
+  const { wheel, now } = await read(tube);
+  const placed = place(wheel, now);
   const unit = SPANS[view.query.next] ? view.query.next : "hour";
-  const storms = stormsOf(dues);
-  const bars = comingBars(dues, now, SPANS[unit], storms);
-  const about = whole ? `All ${jobs(dues.length)} of tube ${tube} that are delayed` :
-    `The next ${jobs(dues.length)} of tube ${tube}, up to ${clock(reach * 1000)}`;
+  const bars = comingBars(wheel, unit);
+  const about = `${jobs(wheel.delayed)} of tube ${tube} that are delayed` + (wheel.exact ? "" :
+    `; what is due later than ${clock(wheel.exact_until)} is estimated`);
   view.draw(
     head("The Wheel", about, field("Tube", choice("tube", tube, names.map(({ name, jobs: held }) =>
       [name, `${name} (${count(held.delayed)})`])))),
@@ -159,7 +157,7 @@ export async function showWheel(view) {
           h("p", { class: "quiet" }, "A slot is darker the more jobs it holds. When a hand moves " +
             "on, its slot pours into the next finer wheel.")),
         h("section", { class: "card" }, h("h2", {}, "Storms"),
-          stormList(tube, storms)))),
+          stormList(view, wheel.storms)))),
     h("section", { class: "card" },
       h("div", { class: "head" }, h("h2", {}, "Due next"), field("In the next",
         choice("next", unit, Object.keys(SPANS).map((name) => [name, name])))),

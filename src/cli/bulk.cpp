@@ -1,4 +1,5 @@
-// `carillon retry`, `carillon move` and `carillon clear`: change many jobs of a tube.
+// `carillon retry`, `carillon move`, `carillon spread` and `carillon clear`: change many jobs of a
+// tube.
 
 #include "cli/bulk.h"
 
@@ -13,6 +14,7 @@
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "server/duration.h"
 
 namespace carillon::cli {
 namespace {
@@ -37,6 +39,18 @@ were moved.
 Examples:
   carillon move mail slow-mail --due-after 24h
   carillon move mail slow-mail --all --dry-run)";
+
+constexpr const char* kSpreadExamples =
+    R"(A storm is less of one: the delayed jobs that are due from --due-after on and
+before --due-before are dealt out evenly over the time of --over, which begins
+with --due-after. No job comes earlier than before. Done again it changes
+nothing. Left are jobs that would have expired by then. Prints how many jobs
+have another time.
+
+Examples:
+  carillon due mail
+  carillon spread mail --due-after 2030-01-01T09:00:00Z \
+    --due-before 2030-01-01T09:01:00Z --over 1h --dry-run)";
 
 constexpr const char* kClearExamples =
     R"(Deletes jobs, whatever their state. Jobs that a worker holds are left. Prints
@@ -90,6 +104,7 @@ int change_many(Client& client, const BulkRequest& request) {
         "--all");
   std::string options = request.filter.options();
   if (!request.to.empty()) options += " to=" + request.to;
+  if (request.over.count() > 0) options += fmt::format(" over={}ms", request.over.count());
   if (request.dry_run) options += " dry-run=yes";
   const bool shows = ::isatty(STDERR_FILENO) == 1;
   BulkAnswer all;
@@ -110,8 +125,11 @@ int change_many(Client& client, const BulkRequest& request) {
   }
   write_out(fmt::format("{}\n", all.changed));
   if (all.left == 0) return kSuccess;
-  remark(fmt::format("{} cannot be {}: a worker holds them{}", all.left, request.done,
-                     request.to.empty() ? "" : ", or a job of the other tube has their key"));
+  const std::string_view why =
+      request.over.count() > 0 ? "they would have expired"
+      : request.to.empty()     ? "a worker holds them"
+                               : "a worker holds them, or a job of the other tube has their key";
+  remark(fmt::format("{} cannot be {}: {}", all.left, request.done, why));
   return kFailure;
 }
 
@@ -123,6 +141,32 @@ void add_retry(CLI::App& app, int& exit_code) {
 void add_move(CLI::App& app, int& exit_code) {
   add(app, exit_code, "move", kMoveExamples, {.verb = "move-jobs", .done = "moved", .tube = {}},
       "delayed,ready,\nburied,dead");
+}
+
+void add_spread(CLI::App& app, int& exit_code) {
+  struct Request : BulkRequest {
+    Endpoint server;
+  };
+  auto request = std::make_shared<Request>();
+  request->verb = "spread-jobs";
+  request->done = "spread";
+  CLI::App& command = add_subcommand(app, "spread", kSpreadExamples);
+  add_value(command, "TUBE", request->tube, parse_tube, "The jobs of this tube")
+      .type_name("")
+      .required();
+  add_value(command, "--over", request->over, server::parse_duration,
+            "Deal them out over this long")
+      .type_name("DURATION")
+      .required();
+  add_filter_options(command, request->filter);
+  add_flag(command, "--dry-run", request->dry_run, "Only count them");
+  add_server_option(command, request->server);
+  when_parsed(command, [request, &exit_code] {
+    if (!request->filter.due_after || !request->filter.due_before)
+      throw UsageError("say which jobs, by --due-after and --due-before");
+    Client client(Stream::connect(request->server));
+    exit_code = change_many(client, *request);
+  });
 }
 
 void add_clear(CLI::App& app, int& exit_code) {

@@ -1,8 +1,9 @@
-// Changes of many jobs of a tube, for `carillon retry`, `move`, `clear` and `cancel`.
+// Changes of many jobs of a tube, for `carillon retry`, `move`, `spread`, `clear` and `cancel`.
 //
 //   return change_many(client, {.verb = "cancel-jobs", .tube = "mail", .filter = filter});
 #pragma once
 
+#include <chrono>
 #include <string>
 
 #include "cli/client.h"
@@ -14,7 +15,8 @@ struct BulkRequest {
   std::string verb;  // of the protocol: "retry-jobs"
   std::string done;  // of a message: "retried"
   std::string tube;
-  std::string to = {};  // of move-jobs
+  std::string to = {};                // of move-jobs
+  std::chrono::milliseconds over{0};  // of spread-jobs
   JobFilter filter = {};
   bool all = false;
   bool dry_run = false;

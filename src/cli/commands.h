@@ -41,6 +41,7 @@ void add_list(CLI::App& app, int& exit_code);
 void add_due(CLI::App& app, int& exit_code);
 void add_retry(CLI::App& app, int& exit_code);
 void add_move(CLI::App& app, int& exit_code);
+void add_spread(CLI::App& app, int& exit_code);
 void add_clear(CLI::App& app, int& exit_code);
 void add_export(CLI::App& app, int& exit_code);
 void add_import(CLI::App& app, int& exit_code);
@@ -63,7 +64,7 @@ struct Command {
   void (*add)(CLI::App& app, int& exit_code);
 };
 
-inline constexpr std::array<Command, 28> kCommands{{
+inline constexpr std::array<Command, 29> kCommands{{
     {"serve", "Run the server", "carillon serve --data ./carillon-data", add_serve},
     {"put", "Put a job, to be handed out now or at its time", "carillon put --delay 3s \"hello\"",
      add_put},
@@ -85,6 +86,8 @@ inline constexpr std::array<Command, 28> kCommands{{
     {"retry", "Make buried jobs ready, attempts begin anew", "carillon retry mail --state dead",
      add_retry},
     {"move", "Move jobs to another tube", "carillon move mail slow-mail --due-after 24h", add_move},
+    {"spread", "Deal a storm of delayed jobs out over a longer time",
+     "carillon spread mail --due-after 30m --due-before 31m --over 1h", add_spread},
     {"clear", "Delete many jobs of a tube", "carillon clear mail --state dead", add_clear},
     {"peek", "Look at a job without taking it", "carillon peek --delayed", add_peek},
     {"stats", "Show counters of the server, a tube or a job", "carillon stats --tube mail",

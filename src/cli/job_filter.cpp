@@ -58,6 +58,10 @@ void add_filter_options(CLI::App& command, JobFilter& filter, std::string_view s
   add_value(command, "--state", filter.states, parse_states,
             fmt::format("In one of these states: {}", states))
       .type_name("STATES");
+  add_filter_options(command, filter);
+}
+
+void add_filter_options(CLI::App& command, JobFilter& filter) {
   add_value(command, "--group", filter.group, parse_group, "Of this group").type_name("GROUP");
   add_value(command, "--key-prefix", filter.key_prefix, parse_prefix,
             "Those whose key begins with this")

@@ -29,6 +29,8 @@ struct JobFilter {
 
 // Adds the options to the command. `states` are those that --state may name, for the help.
 void add_filter_options(CLI::App& command, JobFilter& filter, std::string_view states);
+// The same without --state.
+void add_filter_options(CLI::App& command, JobFilter& filter);
 
 // Returns the name of a group. Throws std::invalid_argument.
 std::string parse_group(const std::string& text);

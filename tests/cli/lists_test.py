@@ -1,11 +1,19 @@
 """System tests of `carillon list`, `due`, `retry`, `move`, `clear`, and `cancel` with a filter."""
 
+import datetime
 import json
 import re
 import socket
+import time
 import unittest
 
 from cli_case import CliCase
+
+
+def moment(utc_ms):
+    """Returns RFC 3339."""
+    at = datetime.datetime.fromtimestamp(utc_ms / 1000, datetime.timezone.utc)
+    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 class ListsTest(CliCase):
@@ -108,6 +116,28 @@ class ListsTest(CliCase):
         self.assertEqual(after["tube"], self.tube + "-to")
         self.assertEqual((after["state"], after["reserves"]), ("delayed", 0))
         self.assertAlmostEqual(after["time-left"], before["time-left"], delta=30)
+
+    def test_spread_deals_a_storm_out(self):
+        storm = int(time.time() * 1000) + 3_600_000
+        for _ in range(20):
+            self.put("--at", moment(storm + 30_000), "x")
+        window = ["--due-after", moment(storm), "--due-before", moment(storm + 60_000)]
+        spread = ["spread", self.tube, *window, "--over", "20m"]
+        self.assertIn(self.count(*spread, "--dry-run"), (18, 19, 20))
+        self.assertIn(self.count(*spread), (18, 19, 20))
+        self.assertEqual(self.count(*spread), 0)
+        dues = [job["due"] for job in self.listed()]
+        self.assertGreaterEqual(dues[0], moment(storm))
+        self.assertLess(dues[-1], moment(storm + 1_200_000))
+        self.assertGreater(dues[-1], moment(storm + 1_000_000))
+        self.fails(
+            "carillon spread: say which jobs, by --due-after and --due-before",
+            "spread",
+            self.tube,
+            "--over",
+            "1h",
+            code=2,
+        )
 
     def test_retry_the_dead(self):
         job = self.put("--max-attempts", "1", "x")

@@ -129,6 +129,29 @@ class ConsoleTest(unittest.TestCase):
         self.sees("jobs of tube mail that are delayed")
         self.sees("jobs within one minute, in")
 
+    def test_a_storm_is_spread(self):
+        begin = int(time.time() * 1000) // 60_000 * 60_000 + 1_800_000
+        storm = [{"body": "x", "due": begin + 30_000} for _ in range(120)]
+        self.api("POST", "/v1/tubes/storm/jobs:batch", {"jobs": storm})
+        self.show("wheel?tube=storm")
+        self.sees("120 jobs within one minute")
+        self.until(
+            "const one = document.querySelector('.storms button'); one?.click();"
+            "return Boolean(one)"
+        )
+        self.type("over", "2h")
+        self.click("Count them", "dialog[open]")
+        self.until(
+            "const yes = document.querySelector('dialog[open] button[value=yes]');"
+            "const title = yes?.closest('dialog').querySelector('h2').textContent;"
+            "const asks = /^Spread 1[12]\\d jobs\\?$/.test(title);"
+            "if (asks) yes.click(); return asks"
+        )
+        self.sees("No storm is coming.")
+        dues = self.api("GET", "/v1/tubes/storm/jobs?page_size=200")["jobs"]
+        self.assertEqual(len(dues), 120)
+        self.assertGreater(len({job["due"][:16] for job in dues}), 80)  # minutes
+
     def test_a_tube_is_paused_resumed_kicked_and_cleared(self):
         jobs = [{"body": "x", "delay": "1h"} for _ in range(7)]
         self.api("POST", "/v1/tubes/actions/jobs:batch", {"jobs": jobs})
@@ -189,7 +212,7 @@ class ConsoleTest(unittest.TestCase):
             "document.querySelector('dialog[open] h2')?.textContent)"
         )
         self.until("document.querySelector('dialog[open] button[value=yes]').click(); return true")
-        self.sees("are ready.")
+        self.sees("jobs done.")
         self.assertIn(self.api("GET", "/v1/tubes/invoices")["jobs"]["ready"], (2, 3))
 
     def test_a_schedule_is_triggered_paused_and_resumed(self):

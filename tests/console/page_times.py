@@ -18,14 +18,15 @@ import daemon
 
 LIST = "/v1/tubes/many/jobs?page_size="
 REQUESTS = {
-    "Overview": ["/v1/stats", "/metrics"],
-    "Wheel": ["/v1/tubes?page_size=200", LIST + "1000&state=delayed"],
+    "Overview": ["/v1/history", "/v1/stats"],
+    "Wheel": ["/v1/tubes?page_size=200", "/v1/wheel?tube=many"],
     "Tubes": ["/v1/tubes?page_size=200"],
     "Jobs": ["/v1/tubes?page_size=200", LIST + "50"],
     "Find a job": ["/v1/jobs/5000"],
-    "Dead": ["/v1/tubes?page_size=200", LIST + "200&state=buried,dead"],
+    "Dead": ["/v1/tubes?page_size=200", "/v1/tubes/many/dead"],
     "Schedules": ["/v1/schedules?page_size=50"],
     "Limits": ["/v1/tubes?page_size=200", LIST + "1000"],
+    "Audit": ["/v1/audit?limit=200"],
 }
 
 

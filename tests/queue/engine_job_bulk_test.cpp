@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "carillon/queue/job_bulk.h"
+#include "carillon/queue/retry.h"
 #include "queue/engine_fixture.h"
 #include "queue/seed.h"
 
@@ -106,6 +107,160 @@ TEST_F(JobBulks, ARetryRevivesTheDead) {
   EXPECT_EQ(state(2), JobState::kBuried);
   EXPECT_EQ(run(bulk_of(Action::kRetry)), 1U);
   EXPECT_EQ(state(2), JobState::kReady);
+}
+
+// Each of them, and those that were buried for another reason stay.
+TEST_F(JobBulks, ARetryOfThoseThatFailedForAReason) {
+  const auto die = [this](std::string_view error) {
+    queue.put(producer, "dies", {.retry = {.max_attempts = 1}});
+    const auto got = engine.reserve(worker, queue.now(), 0);
+    engine.fail(worker, queue.now(), got->job.id, {.error = error});
+  };
+  for (int i = 0; i < 40; ++i) die("no paper\ntray 2");
+  for (int i = 0; i < 5; ++i) die("no ink");
+  queue.put(producer, "is buried");  // 46
+  queue.reserve(worker);
+  engine.bury(worker, queue.now(), 46, 0);
+  JobBulk bulk = bulk_of(Action::kRetry);
+  bulk.reason = "no paper";
+  queue.store().faults.story = 7;
+  EXPECT_THROW(run(bulk), StoreError);
+  queue.store().faults.story = 0;
+  EXPECT_EQ(run(bulk), 40U);
+  EXPECT_EQ(counts().buried, 6U);
+  bulk.reason = "buried";
+  EXPECT_EQ(run(bulk), 1U);
+  EXPECT_EQ(state(46), JobState::kReady);
+}
+
+TEST_F(JobBulks, AReasonIsTheFirstLineThatWasSaid) {
+  JobRecord job;
+  job.burial = 1;
+  EXPECT_EQ(reason_of(job, {}), "buried");
+  std::vector<Attempt> story;
+  const auto fail = [&](Ending ending, const std::string& error) {
+    story.push_back({.at = 1, .ending = ending, .worker = "host-7", .error = error});
+  };
+  fail(Ending::kFailed, "first");
+  fail(Ending::kFailed, "no paper\r\ntray 2");
+  EXPECT_EQ(reason_of(job, story), "no paper");
+  fail(Ending::kFailed, std::string(1'000, 'x'));
+  EXPECT_EQ(reason_of(job, story), std::string(kMaxReason, 'x'));
+  fail(Ending::kFailed, std::string(kMaxReason - 1, 'x') + "\u00e4");
+  EXPECT_EQ(reason_of(job, story), std::string(kMaxReason - 1, 'x')) << "no half of a letter";
+  fail(Ending::kTimedOut, "");
+  EXPECT_EQ(reason_of(job, story), "timed out");
+  JobExtras extras;
+  extras.death = Death::kExpired;
+  job.extras = detail::Rare(extras);
+  EXPECT_EQ(reason_of(job, story), "expired");
+}
+
+class JobSpreads : public JobBulks {
+ protected:
+  // Of the minute that begins in an hour.
+  JobBulk spread(Millis over) {
+    JobBulk bulk = bulk_of(Action::kSpread, {.due_from = begin, .due_before = begin + 60'000});
+    bulk.over = over;
+    return bulk;
+  }
+  UtcMs due(JobId id) { return engine.job_stats(queue.now(), id)->record.due; }
+
+  const UtcMs begin = queue.utc() + kHour;
+};
+
+TEST_F(JobSpreads, DealsAStormOutEvenly) {
+  for (int i = 0; i < 6'000; ++i) queue.put(producer, "x", {.due_in = kHour});
+  const std::uint64_t changed = run(spread(kHour));
+  EXPECT_GE(changed, 5'890U);  // of each minute one keeps its jobs
+  EXPECT_LE(changed, 5'910U);
+  std::map<UtcMs, int> minutes;
+  for (JobId id = 1; id <= 6'000; ++id) {
+    ASSERT_GE(due(id), begin);
+    ++minutes[(due(id) - begin) / 60'000];
+  }
+  ASSERT_EQ(minutes.size(), 60U);
+  for (const auto& [minute, jobs] : minutes) {
+    EXPECT_GE(jobs, 95) << minute;
+    EXPECT_LE(jobs, 105) << minute;
+  }
+  engine.check_invariants();
+}
+
+TEST_F(JobSpreads, ThatIsDoneAgainChangesNothing) {
+  for (Millis i = 0; i < 200; ++i) queue.put(producer, "x", {.due_in = kHour + 100 * i});
+  JobBulk first = spread(kHour);
+  for (int steps = 0; steps < 3; ++steps) engine.change_jobs(queue.now(), first);
+  EXPECT_FALSE(first.ended());
+  queue.restart();  // in the midst of it
+  JobBulk again = spread(kHour);
+  std::map<JobId, UtcMs> dues;
+  while (!again.ended()) queue.engine().change_jobs(queue.now(), again);
+  EXPECT_GT(again.changed, 0U);
+  for (JobId id = 1; id <= 200; ++id)
+    dues[id] = queue.engine().job_stats(queue.now(), id)->record.due;
+  JobBulk third = spread(kHour);
+  while (!third.ended()) queue.engine().change_jobs(queue.now(), third);
+  EXPECT_EQ(third.changed, 0U);
+  for (JobId id = 1; id <= 200; ++id) {
+    EXPECT_EQ(queue.engine().job_stats(queue.now(), id)->record.due, dues[id]);
+    EXPECT_GE(dues[id], begin + 100 * (id - 1)) << "never earlier";
+    EXPECT_LT(dues[id], begin + kHour);
+  }
+  queue.engine().check_invariants();
+}
+
+TEST_F(JobSpreads, MeansDelayedJobsOfTheWindowAlone) {
+  queue.put(producer, "before", {.due_in = kHour - 1});                             // 1
+  queue.put(producer, "after", {.due_in = kHour + 60'000});                         // 2
+  queue.put(producer, "ready");                                                     // 3
+  queue.put(producer, "expires", {.due_in = kHour, .expires_in = kHour + 90'000});  // 4
+  queue.put(producer, "far", {.due_in = kHour, .expires_in = 2 * kHour});           // 5
+  EXPECT_EQ(run(spread(kHour)), 1U);
+  EXPECT_EQ(left, 1U);
+  EXPECT_EQ(due(1), begin - 1);
+  EXPECT_EQ(due(2), begin + 60'000);
+  EXPECT_EQ(state(3), JobState::kReady);
+  EXPECT_EQ(due(4), begin);
+  EXPECT_GT(due(5), begin + 60'000);
+}
+
+// The near ones are in memory, with a timer each.
+TEST_F(JobSpreads, JobsFireAtTheirNewTimes) {
+  for (int i = 0; i < 50; ++i) queue.put(producer, "x", {.due_in = 1'000});
+  JobBulk bulk = bulk_of(Action::kSpread,
+                         {.due_from = queue.utc() + 1'000, .due_before = queue.utc() + 2'000});
+  bulk.over = 50'000;
+  EXPECT_EQ(run(bulk), 49U);
+  engine.check_invariants();
+  queue.pass(25'000);
+  for (int i = 0; i < 10; ++i) queue.pass(0);
+  EXPECT_GE(counts().ready, 22U);
+  EXPECT_LE(counts().ready, 27U);
+  for (int i = 0; i < 10; ++i) queue.pass(3'000);
+  EXPECT_EQ(counts().ready, 50U);
+}
+
+TEST_F(JobSpreads, JobsOfGroupsStayInThem) {
+  for (int i = 0; i < 60; ++i)
+    queue.put(producer, "x", {.due_in = kHour, .group = i % 3 == 0 ? "a" : "b"});
+  EXPECT_EQ(run(spread(kHour)), 59U);
+  EXPECT_EQ(engine.group_stats(queue.now(), "default", "a")->jobs.delayed, 20U);
+  EXPECT_EQ(engine.group_stats(queue.now(), "default", "b")->jobs.delayed, 40U);
+  EXPECT_EQ(due(34), begin);
+  engine.check_invariants();
+}
+
+TEST_F(JobSpreads, WhatCannotBeDoneIsRefused) {
+  EXPECT_THROW(run(spread(60'000)), std::invalid_argument);
+  EXPECT_THROW(run(spread(kLongestSpread + 1)), std::invalid_argument);
+  JobBulk open = bulk_of(Action::kSpread, {.due_from = begin});
+  open.over = kHour;
+  EXPECT_EQ(open.fault(),
+            "say which jobs are spread: those due from one moment on, and before a later one");
+  EXPECT_EQ(spread(1'000).fault(),
+            "a time of 1000 ms is not longer than the one in which the jobs "
+            "are due, of 60000 ms");
 }
 
 // A worker buries the jobs as fast as they are retried.

@@ -90,6 +90,13 @@ TEST_F(HttpRights, ATokenOfSomeTubesIsGoodForTheseAlone) {
   EXPECT_EQ(status("GET", "/v1/jobs/3", "mailer"), 404);
   EXPECT_EQ(status("GET", "/metrics", "mailer"), 403);
   EXPECT_EQ(status("POST", "/v1/jobs:cancel", "mailer", R"({"filter":{"tube":"other"}})"), 403);
+  EXPECT_EQ(status("POST", "/v1/jobs:spread", "mailer",
+                   R"({"filter":{"tube":"other","due_after":1,"due_before":2},"over":"1h"})"),
+            403);
+  EXPECT_EQ(status("GET", "/v1/wheel?tube=other", "mailer"), 403);
+  EXPECT_EQ(status("GET", "/v1/wheel?tube=mail", "mailer"), 200);
+  EXPECT_EQ(status("GET", "/v1/tubes/other/dead", "mailer"), 403);
+  EXPECT_EQ(status("GET", "/v1/tubes/mail/dead", "mailer"), 200);
   EXPECT_EQ(status("POST", "/v1/jobs:move", "mailer", R"({"filter":{"tube":"mail"},"to":"other"})"),
             403);
   EXPECT_EQ(status("PUT", "/v1/schedules/s", "mailer", R"({"every":"1h","job":{"tube":"other"}})"),

@@ -251,6 +251,8 @@ class OpenApiTest(unittest.TestCase):
             (409, "POST", batch, {"jobs": [{"key": "k"}]}),
             (400, "POST", batch, {"jobs": []}),
         )
+        window = {"tube": "b2", "due_after": "2100-01-01T00:00:00Z"}
+        window["due_before"] = "2100-01-01T00:01:00Z"
         of = {"tube": "b", "state": "delayed", "due_after": 0, "due_before": "2100-01-01T00:00:00Z"}
         self.statuses(
             (200, "POST", "/v1/jobs:retry", {"filter": of, "limit": 1, "dry_run": True}),
@@ -259,6 +261,15 @@ class OpenApiTest(unittest.TestCase):
             (200, "POST", "/v1/jobs:move", {"filter": of, "to": "b2"}),
             (400, "POST", "/v1/jobs:move", {}),
             (404, "POST", "/v1/jobs:move", {"filter": {"tube": "none"}, "to": "b"}),
+            (200, "POST", "/v1/jobs:spread", {"filter": window, "over": "1h", "dry_run": True}),
+            (400, "POST", "/v1/jobs:spread", {"filter": window, "over": "1s"}),
+            (404, "POST", "/v1/jobs:spread", {"filter": dict(window, tube="none"), "over": "1h"}),
+            (200, "GET", "/v1/wheel?tube=b2"),
+            (400, "GET", "/v1/wheel"),
+            (404, "GET", "/v1/wheel?tube=none"),
+            (200, "GET", "/v1/tubes/b2/dead"),
+            (400, "GET", "/v1/tubes/b2/dead?x=1"),
+            (404, "GET", "/v1/tubes/none/dead"),
             (200, "POST", "/v1/jobs:cancel", {"filter": {"tube": "b2"}}),
             (400, "POST", "/v1/jobs:cancel", {}),
             (404, "POST", "/v1/jobs:cancel", {"filter": {"tube": "none"}}),

@@ -77,6 +77,27 @@ TEST_F(SessionBulk, Move) {
             "BAD_OPTION to: \"-\": not the name of a tube\r\n");
 }
 
+TEST_F(SessionBulk, Spread) {
+  put(3);  // in an hour
+  const std::string window = "due-after=1700003600000 due-before=1700003660000";
+  const std::string spread = "spread-jobs default " + window + " over=1h";
+  EXPECT_EQ(client.say(spread + " dry-run=yes\r\n"), "WOULD_CHANGE 3 0 end\r\n");
+  EXPECT_EQ(client.say(spread + "\r\n"), "CHANGED 3 0 end\r\n");
+  EXPECT_EQ(client.say(spread + "\r\n"), "CHANGED 0 0 end\r\n");
+  EXPECT_EQ(jobs("delayed"), "3");
+  EXPECT_EQ(client.say("spread-jobs none " + window + " over=1h\r\n"), "NOT_FOUND\r\n");
+  EXPECT_EQ(client.say("spread-jobs default " + window + "\r\n"),
+            "BAD_OPTION say over how long the jobs are spread\r\n");
+  EXPECT_EQ(client.say("spread-jobs default over=1h\r\n"),
+            "BAD_OPTION say which jobs are spread: those due from one moment on, and before a "
+            "later one\r\n");
+  EXPECT_EQ(client.say("spread-jobs default " + window + " over=1m\r\n"),
+            "BAD_OPTION a time of 60000 ms is not longer than the one in which the jobs are due, "
+            "of 60000 ms\r\n");
+  EXPECT_EQ(client.say("spread-jobs default " + window + " over=31d\r\n"),
+            "BAD_OPTION a time of 2678400000 ms is too long: the most are 30 days\r\n");
+}
+
 TEST_F(SessionBulk, WrongOptions) {
   put(1);
   EXPECT_EQ(client.say("cancel-jobs default bodies=yes\r\n"),

@@ -105,6 +105,8 @@ TEST_F(SessionRights, AJobsTubeCountsWhenItsIdNamesIt) {
 TEST_F(SessionRights, ASecondTubeThatACommandNamesCountsToo) {
   show("mailer");
   EXPECT_EQ(client.say("use mail\r\nput 0 0 60 1\r\ny\r\n"), "USING mail\r\nINSERTED 1\r\n");
+  EXPECT_TRUE(client.say("spread-jobs other due-after=1 due-before=2 over=1h\r\n")
+                  .starts_with("FORBIDDEN "));
   EXPECT_EQ(client.say("move-jobs mail to=default\r\n"),
             "FORBIDDEN the token \"mailer\" is not for the tube default\r\n");
   EXPECT_EQ(client.say("set-schedule s 1 every=1h tube=default\r\nx\r\n"),

@@ -12,12 +12,14 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "carillon/queue/job_bulk.h"
 #include "queue/engine/engine_state.h"
 #include "queue/engine/mix.h"
 
@@ -43,6 +45,26 @@ Millis delay_after(const RetryPolicy& policy, JobId id, std::uint32_t failed) {
   const Millis jitter =
       delay / kPercent * policy.jitter + delay % kPercent * policy.jitter / kPercent;
   return delay + (jitter == 0 ? 0 : mix(id * 1'000'003 + failed) % (jitter + 1));
+}
+
+std::string reason_of(const JobRecord& job, std::span<const Attempt> story) {
+  if (job.extras->death == Death::kExpired) return "expired";
+  if (story.empty()) return "buried";
+  const std::string& said = story.back().error;
+  std::size_t end = std::min({said.find_first_of("\r\n"), kMaxReason, said.size()});
+  const auto is_inside = [](char c) { return (static_cast<unsigned char>(c) & 0xc0U) == 0x80; };
+  for (int i = 0; i < 3 && end > 0 && end < said.size() && is_inside(said[end]); ++i) --end;
+  const std::string line = said.substr(0, end);
+  if (!line.empty()) return line;
+  switch (story.back().ending) {
+    case Ending::kFailed:
+      return "failed";
+    case Ending::kTimedOut:
+      return "timed out";
+    case Ending::kLost:
+      return "worker lost";
+  }
+  return "buried";
 }
 
 void Engine::State::check(const RetryPolicy& policy) {

@@ -1,4 +1,4 @@
-// Here many jobs are cancelled, retried or moved in steps (job_bulk.h).
+// Here many jobs are cancelled, retried, moved or spread in steps (job_bulk.h).
 
 #include "carillon/queue/job_bulk.h"
 
@@ -28,6 +28,15 @@ constexpr std::uint32_t kRetried =
 std::optional<KeyRecord> key_in(const Store& store, const Tube& tube, const JobRecord& job) {
   if (job.extras->key.empty()) return std::nullopt;
   return store.find_key(tube.head().record.number, job.extras->key);
+}
+
+// `reason`: empty if any will do.
+template <class State>
+bool has_reason(const State& s, const JobRecord& job, const std::string& reason) {
+  if (reason.empty()) return true;
+  if (!job.buried()) return false;
+  const auto story = job.extras->has_story ? s.store.story(job.id) : std::vector<Attempt>();
+  return reason_of(job, story) == reason;
 }
 
 template <class State>
@@ -96,9 +105,39 @@ void move_all(State& s, const Jobs& jobs, const Tube& from, const std::string& t
   }
 }
 
+// Where a spread puts the job. Multiples of the golden ratio, without their whole parts, lie evenly
+// however many there are (Knuth, The Art of Computer Programming 3, section 6.4).
+UtcMs place_of(JobId id, const JobBulk& bulk) {
+  constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15;
+  static_assert(kLongestSpread <= UINT32_MAX);
+  return bulk.list.filter.due_from + (((id * kGolden) >> 32U) * bulk.over >> 32U);
+}
+
+template <class State>
+bool keeps_its_place(const State& s, const JobRecord& job, const JobBulk& bulk) {
+  const UtcMs place = place_of(job.id, bulk);
+  return place < bulk.list.filter.due_before || place <= s.clock.due_of(job);
+}
+
+template <class State>
+void spread_all(State& s, const Jobs& jobs, const JobBulk& bulk) {
+  Jobs spread;
+  for (const JobRecord& job : jobs) {
+    JobRecord after = job;
+    if (const LoadedJob* in_memory = s.loaded(job.id)) after.history = in_memory->history;
+    s.clock.set_due(after, 0, place_of(job.id, bulk));
+    s.add_change(job, after);
+    spread.push_back(std::move(after));
+  }
+  s.append();
+  for (std::size_t i = 0; i < jobs.size(); ++i) finish_move(s, jobs[i], spread[i]);
+}
+
 // `to`: where the job is to move; null: anywhere.
-bool can_change(const Store& store, const JobRecord& job, JobState state, const Tube* to) {
+bool can_change(const Store& store, const JobBulk& bulk, const JobRecord& job, JobState state,
+                const Tube* to) {
   if (state == JobState::kReserved) return false;
+  if (bulk.action == Action::kSpread) return !job.has_expired(place_of(job.id, bulk));
   if (to == nullptr) return true;
   const auto owner = key_in(store, *to, job);
   return !owner || owner->until != 0;
@@ -117,8 +156,9 @@ Jobs next_to_change(State& s, Tube& tube, JobBulk& bulk) {
     list.move_to(JobCursor::after(job));
     ++list.looked_at;
     const JobState state = s.state_of(job);
-    if (!list.filter.admits(job, state)) continue;
-    if (!can_change(s.store, job, state, to)) {
+    if (!list.filter.admits(job, state) || !has_reason(s, job, bulk.reason)) continue;
+    if (bulk.action == Action::kSpread && keeps_its_place(s, job, bulk)) continue;
+    if (!can_change(s.store, bulk, job, state, to)) {
       ++bulk.left;
       continue;
     }
@@ -132,16 +172,34 @@ Jobs next_to_change(State& s, Tube& tube, JobBulk& bulk) {
 
 }  // namespace
 
+std::string JobBulk::fault() const {
+  if (action == Action::kMove && to == list.tube)
+    return "the jobs are to move to the tube that they are in";
+  if (action != Action::kSpread) return {};
+  const JobFilter& filter = list.filter;
+  if (filter.due_from == 0 || filter.due_before > kLastDue || filter.due_before <= filter.due_from)
+    return "say which jobs are spread: those due from one moment on, and before a later one";
+  if (over == 0) return "say over how long the jobs are spread";
+  const Millis window = filter.due_before - filter.due_from;
+  if (over <= window)
+    return "a time of " + std::to_string(over) + " ms is not longer than the one in which the " +
+           "jobs are due, of " + std::to_string(window) + " ms";
+  if (over > kLongestSpread || filter.due_from > kLastDue - over)
+    return "a time of " + std::to_string(over) + " ms is too long: the most are 30 days";
+  return {};
+}
+
 void Engine::change_jobs(Now now, JobBulk& bulk) {
   State& s = *state_;
   s.advance(now);
-  if (bulk.action == Action::kMove && bulk.to == bulk.list.tube)
-    throw std::invalid_argument("queue engine: the jobs are to move to the tube that they are in");
+  if (const std::string why = bulk.fault(); !why.empty())
+    throw std::invalid_argument("queue engine: " + why);
   if (bulk.ended()) return;
   Tube* const tube = State::NextListed::lane_of(s, bulk.list);
   bulk.list.done = tube == nullptr;
   if (bulk.list.done) return;
   JobBulk ahead = bulk;
+  if (ahead.action == Action::kSpread) ahead.list.filter.states &= bit_of(JobState::kDelayed);
   if (ahead.action == Action::kRetry) {
     ahead.list.filter.states &= kRetried;
     ahead.list.next.burials_before = std::min(ahead.list.next.burials_before, s.next_burial);
@@ -152,6 +210,7 @@ void Engine::change_jobs(Now now, JobBulk& bulk) {
     if (ahead.action == Action::kCancel) cancel_all(s, jobs);
     if (ahead.action == Action::kRetry) s.kick(jobs);
     if (ahead.action == Action::kMove) move_all(s, jobs, *tube, ahead.to);
+    if (ahead.action == Action::kSpread) spread_all(s, jobs, ahead);
     ahead.durable_at = s.last_sequence;
     s.forget_if_unreferenced(number);
   }

@@ -53,6 +53,7 @@ constexpr std::array kPrefixes = {
     Prefix{"cancel-jobs ", Verb::kCancelJobs, kMaxLongLine},
     Prefix{"retry-jobs ", Verb::kRetryJobs, kMaxLongLine},
     Prefix{"move-jobs ", Verb::kMoveJobs, kMaxLongLine},
+    Prefix{"spread-jobs ", Verb::kSpreadJobs, kMaxLongLine},
     Prefix{"due-counts ", Verb::kDueCounts, kMaxLongLine},
     Prefix{"peek ", Verb::kPeek},
     Prefix{"peek-ready", Verb::kPeekReady},
@@ -261,6 +262,7 @@ Form read_arguments(std::string_view rest, Command& c) {
     case Verb::kCancelJobs:
     case Verb::kRetryJobs:
     case Verb::kMoveJobs:
+    case Verb::kSpreadJobs:
     case Verb::kDueCounts:
       c.tube = rest.substr(0, rest.find(' '));
       c.options = rest.substr(std::min(rest.size(), c.tube.size() + 1));

@@ -102,6 +102,7 @@ enum class Verb : std::uint8_t {
   kCancelJobs,
   kRetryJobs,
   kMoveJobs,
+  kSpreadJobs,
   kDueCounts,
   kAuth,
   kQuit,

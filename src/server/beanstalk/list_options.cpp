@@ -89,12 +89,13 @@ struct Option {
 
 constexpr unsigned kList = static_cast<unsigned>(ListOptionsOf::kList);
 constexpr unsigned kMove = static_cast<unsigned>(ListOptionsOf::kMove);
+constexpr unsigned kSpread = static_cast<unsigned>(ListOptionsOf::kSpread);
 constexpr unsigned kChanges = static_cast<unsigned>(ListOptionsOf::kCancel) |
-                              static_cast<unsigned>(ListOptionsOf::kRetry) | kMove;
+                              static_cast<unsigned>(ListOptionsOf::kRetry) | kMove | kSpread;
 constexpr unsigned kAny = kList | kChanges;
 
 constexpr std::array kOptions = {
-    Option{"state", kAny, set_states},
+    Option{"state", kAny & ~kSpread, set_states},
     Option{"group", kAny, set_group},
     Option{"key-prefix", kAny, set_key_prefix},
     Option{"due-after", kAny,
@@ -107,6 +108,7 @@ constexpr std::array kOptions = {
     Option{"bodies", kList, [](ListOptions& o, std::string_view t) { o.bodies = yes(t); }},
     Option{"dry-run", kChanges, [](ListOptions& o, std::string_view t) { o.dry_run = yes(t); }},
     Option{"to", kMove, set_to},
+    Option{"over", kSpread, [](ListOptions& o, std::string_view t) { o.over = duration(t); }},
 };
 
 // Calls `set` with each option, and the index of its name in `names`.

@@ -13,11 +13,12 @@
 //                  (server/timestamp.h)                                         all
 //   due-before     a moment                                                     all
 //   limit          1 to 1000                                                    list
-//                  1 to 1000000                                                 cancel retry move
+//                  1 to 1000000                                                 all others
 //   after          what the answer before calls "next"                          all
 //   bodies         yes or no                                                    list
-//   dry-run        yes or no                                                    cancel retry move
+//   dry-run        yes or no                                                    all but list
 //   to             the name of a tube                                           move
+//   over           a duration (server/duration.h)                               spread
 //
 // (list: list-jobs, cancel: cancel-jobs, and so on.) Nothing is clamped. Thread safety: pure.
 #pragma once
@@ -32,7 +33,13 @@
 
 namespace carillon::server::beanstalk {
 
-enum class ListOptionsOf : std::uint8_t { kList = 1, kCancel = 2, kRetry = 4, kMove = 8 };
+enum class ListOptionsOf : std::uint8_t {
+  kList = 1,
+  kCancel = 2,
+  kRetry = 4,
+  kMove = 8,
+  kSpread = 16
+};
 
 struct ListOptions {
   queue::JobFilter filter = {};
@@ -43,6 +50,7 @@ struct ListOptions {
   bool bodies = false;
   bool dry_run = false;
   std::string to = {};
+  queue::Millis over = 0;
 };
 
 // The most jobs of one page, and of one change; and how many if nothing is said.

@@ -75,6 +75,7 @@ constexpr Rights rights_of(Verb verb) {
     case Verb::kCancelJobs:
     case Verb::kRetryJobs:
     case Verb::kMoveJobs:
+    case Verb::kSpreadJobs:
       return {Needs::kAdmin, Reach::kTube};
     case Verb::kCheckpoint:
       return {Needs::kAdmin, Reach::kAllTubes};

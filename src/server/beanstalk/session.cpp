@@ -29,6 +29,7 @@ bool takes_memory(Verb verb) {
     case Verb::kSetTube:
     case Verb::kRetryJobs:
     case Verb::kMoveJobs:
+    case Verb::kSpreadJobs:
     case Verb::kDueCounts:
       return true;
     default:
@@ -222,6 +223,8 @@ void Session::dispatch(const Command& c) {
       return change_jobs(c, ListOptionsOf::kRetry);
     case Verb::kMoveJobs:
       return change_jobs(c, ListOptionsOf::kMove);
+    case Verb::kSpreadJobs:
+      return change_jobs(c, ListOptionsOf::kSpread);
     case Verb::kDueCounts:
       return due_counts(c);
     case Verb::kCancelJob:

@@ -1,5 +1,5 @@
-// The commands that change or count many jobs: cancel-jobs, retry-jobs, move-jobs, due-counts
-// (session.h). They go in steps, and others are served in between.
+// The commands that change or count many jobs: cancel-jobs, retry-jobs, move-jobs, spread-jobs,
+// due-counts (session.h). They go in steps, and others are served in between.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "server/beanstalk/session.h"
 #include "server/timestamp.h"
@@ -24,7 +25,8 @@ constexpr std::uint64_t kMostPassed = 262'144;
 queue::JobBulk::Action action_of(ListOptionsOf of) {
   using Action = queue::JobBulk::Action;
   if (of == ListOptionsOf::kCancel) return Action::kCancel;
-  return of == ListOptionsOf::kRetry ? Action::kRetry : Action::kMove;
+  if (of == ListOptionsOf::kRetry) return Action::kRetry;
+  return of == ListOptionsOf::kMove ? Action::kMove : Action::kSpread;
 }
 
 std::string due_lines(const queue::DueCounts& counts) {
@@ -56,14 +58,18 @@ void Session::change_jobs(const Command& c, ListOptionsOf of) {
   if (const std::string why = options.to.empty() ? "" : caller_.lacks_tube(options.to);
       !why.empty())
     return replies_.add(0, kForbidden, std::string_view(why), kEnd);
+  queue::JobBulk bulk;
+  bulk.action = action_of(of);
+  bulk.list = {.tube = std::string(c.tube), .filter = options.filter, .next = options.after};
+  bulk.to = options.to;
+  bulk.over = options.over;
+  bulk.bound = options.limit;
+  bulk.dry_run = options.dry_run;
+  if (const std::string why = bulk.fault(); !why.empty())
+    return replies_.add(0, "BAD_OPTION ", std::string_view(why), kEnd);
   if (options.is_first && !service_.engine().tube_stats(service_.now(), c.tube))
     return answer_not_found();
-  bulk_ = std::make_unique<queue::JobBulk>();
-  bulk_->action = action_of(of);
-  bulk_->list = {.tube = std::string(c.tube), .filter = options.filter, .next = options.after};
-  bulk_->to = options.to;
-  bulk_->bound = options.limit;
-  bulk_->dry_run = options.dry_run;
+  bulk_ = std::make_unique<queue::JobBulk>(std::move(bulk));
   state_ = State::kChanging;
 }
 

@@ -1,5 +1,5 @@
-// Changes of many jobs: cancelled, retried, moved, cleared and kicked (routes.h). A change goes in
-// steps, and others are served in between. One that takes long becomes an operation.
+// Changes of many jobs: cancelled, retried, moved, spread, cleared and kicked (routes.h). A change
+// goes in steps, and others are served in between. One that takes long becomes an operation.
 #include <fmt/format.h>
 
 #include <boost/json.hpp>
@@ -11,6 +11,7 @@
 
 #include "server/beanstalk/command.h"
 #include "server/http/filters.h"
+#include "server/http/job_fields.h"
 #include "server/http/problem.h"
 #include "server/http/routes.h"
 #include "server/json_text.h"
@@ -37,6 +38,8 @@ std::string_view name_of(JobBulk::Action action) {
       return "retry";
     case JobBulk::Action::kMove:
       return "move";
+    case JobBulk::Action::kSpread:
+      return "spread";
   }
   return "unknown";
 }
@@ -49,6 +52,7 @@ json::object json_of(const JobBulk& bulk) {
                     {"left", bulk.left},
                     {"looked_at", bulk.list.looked_at}};
   if (!bulk.to.empty()) told["to"] = bulk.to;
+  if (bulk.over > 0) told["over"] = shown_duration(bulk.over);
   const bool is_over = bulk.list.done;
   told["next_page_token"] = is_over ? json::value(nullptr) : json::value(to_text(bulk.list.next));
   return told;
@@ -135,17 +139,22 @@ void change(Exchange& x, JobBulk::Action action, ListOptionsOf of) {
   JobBulk bulk;
   bulk.action = action;
   if (of == ListOptionsOf::kMove) bulk.to = read_tube(fields, "to");
+  if (of == ListOptionsOf::kSpread) bulk.over = fields.duration("over").value_or(0);
   read_bounds(fields, bulk);
   if (const json::object* const filter = fields.object("filter")) {
     Fields of_filter(*filter, "/filter", faults);
     bulk.list.tube = read_tube(of_filter, "tube");
     bulk.list.filter = read_filter(of_filter, of, bulk.to).filter;
+    if (of != ListOptionsOf::kSpread) bulk.reason = of_filter.text("reason").value_or("");
     of_filter.finish();
   } else if (faults.empty()) {
     fields.fault("filter", "which jobs? {\"tube\":\"mail\"} are all of a tube");
   }
   if (!bulk.to.empty() && bulk.to == bulk.list.tube)
     fields.fault("to", "the jobs are in this tube");
+  if (of == ListOptionsOf::kSpread && faults.empty()) {
+    if (const std::string why = bulk.fault(); !why.empty()) fields.fault("over", why);
+  }
   fields.finish();
   faults.throw_if_any();
   x.target = bulk.list.tube;
@@ -196,6 +205,10 @@ void retry_jobs(Exchange& x) {
 
 void move_jobs(Exchange& x) {
   change(x, JobBulk::Action::kMove, ListOptionsOf::kMove);
+}
+
+void spread_jobs(Exchange& x) {
+  change(x, JobBulk::Action::kSpread, ListOptionsOf::kSpread);
 }
 
 // Cancels all jobs of the tube that nobody has reserved, or those of {"filter":{...}}.

@@ -62,6 +62,12 @@ void tell_events(Exchange& x);
 void answer_history(Exchange& x);
 void answer_audit(Exchange& x);
 
+// wheel.cpp
+void answer_wheel(Exchange& x);
+
+// dead.cpp
+void answer_dead(Exchange& x);
+
 // documents.cpp
 void answer_openapi(Exchange& x);
 void answer_docs(Exchange& x);
@@ -94,6 +100,7 @@ void list_groups(Exchange& x);
 void cancel_jobs(Exchange& x);
 void retry_jobs(Exchange& x);
 void move_jobs(Exchange& x);
+void spread_jobs(Exchange& x);
 void clear_tube(Exchange& x);
 void kick_tube(Exchange& x);
 void answer_operation(Exchange& x);
