@@ -41,6 +41,10 @@ bool Caller::look_again() {
   return token_ && token_->scopes == before->scopes && token_->tubes == before->tubes;
 }
 
+std::string Caller::shown_as(std::string_view name) const {
+  return token_ ? fmt::format("{} at {}", token_->name, name) : std::string(name);
+}
+
 bool Caller::may(Needs needs) const {
   if (tokens_ == nullptr || needs == Needs::kNothing) return true;
   return token_ && (needs == Needs::kToken || token_->has(scope_of(needs)));

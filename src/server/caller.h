@@ -64,8 +64,8 @@ class Caller {
     return tokens_ == nullptr || (token_ && token_->may_use(tube));
   }
   bool may(Needs needs) const;
-  // The name of the token; empty: none was shown.
-  std::string_view token_name() const { return token_ ? token_->name : std::string_view(); }
+  // Returns how the audit calls the client of this name: with its token's, "ci at 127.0.0.1:4711".
+  std::string shown_as(std::string_view name) const;
 
   // Say what is missing, for the client; an empty text if nothing is.
   std::string lacks(Rights rights) const;

@@ -46,7 +46,7 @@ class Scrape;
 // An operator's action: a change of many jobs, or of a tube, a schedule or another setting.
 struct Action {
   queue::UtcMs at = 0;
-  std::string who;      // the address of the client, behind the name of its token if it has one
+  std::string who;      // Caller::shown_as()
   std::string action;   // "jobs:cancel"
   std::string target;   // a tube, a schedule
   std::string outcome;  // "changed 12", or why it was refused

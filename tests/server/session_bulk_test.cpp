@@ -171,5 +171,28 @@ TEST_F(SessionBulk, DueCounts) {
   EXPECT_EQ(client.say("due-counts none\r\n"), "NOT_FOUND\r\n");
 }
 
+TEST_F(SessionBulk, TheAuditTellsOfWhatOperatorsDid) {
+  put(5);
+  client.say(
+      "name-client host-7\r\ncancel-jobs default limit=1\r\ncancel-jobs default limit=1 "
+      "dry-run=yes\r\nmove-jobs default to=mail limit=1\r\nkick 2\r\nkick 0\r\n");
+  client.say("pause-tube mail 10\r\npause-tube mail 0\r\npause-tube none 0\r\n");
+  client.say("set-tube mail max-running=3\r\nset-tube mail group=a weight=2\r\n");
+  client.say("set-schedule s 1 every=1h\r\nx\r\npause-schedule s\r\nresume-schedule s\r\n");
+  client.say("trigger-schedule s\r\ndelete-schedule s\r\ndelete-schedule s\r\n");
+  std::string told;
+  for (const Action& action : server.service.feed().actions()) {
+    EXPECT_EQ(action.who, "host-7");
+    EXPECT_EQ(action.at, 1'700'000'000'000U);
+    told += action.action + " " + action.target + " " + action.outcome + "\n";
+  }
+  EXPECT_EQ(told,
+            "jobs:cancel default changed 1, left 0\njobs:move default changed 1, left 0\n"
+            "tube:kick default kicked 2\ntube:pause mail done\ntube:resume mail done\n"
+            "tube:patch mail done\ngroup:patch mail, a done\nschedule:put s done\n"
+            "schedule:pause s done\nschedule:resume s done\nschedule:trigger s done\n"
+            "schedule:delete s done\n");
+}
+
 }  // namespace
 }  // namespace carillon::server::beanstalk

@@ -200,11 +200,9 @@ void Session::dispatch(const Command& c) {
     case Verb::kSetSchedule:
       return begin_set_schedule(c);
     case Verb::kDeleteSchedule:
-      return answer(engine.remove_schedule(service_.now(), c.tube), "DELETED\r\n");
     case Verb::kPauseSchedule:
-      return answer(engine.pause_schedule(service_.now(), c.tube), "PAUSED\r\n");
     case Verb::kResumeSchedule:
-      return answer(engine.resume_schedule(service_.now(), c.tube), "RESUMED\r\n");
+      return change_schedule(c);
     case Verb::kTriggerSchedule:
       return trigger_schedule(c.tube);
     case Verb::kStatsSchedule:
@@ -304,21 +302,6 @@ void Session::go_on() {
   }
 }
 
-void Session::go_on_kicking() {
-  try {
-    service_.engine().kick(client_, service_.now(), kick_);
-    if (!kick_.done) return;
-    answer_kick();
-  } catch (const queue::StoreError& error) {
-    answer_store_failure(error.what());
-  }
-  state_ = State::kLine;
-}
-
-void Session::answer_kick() {
-  replies_.add(kick_.durable_at, "KICKED ", kick_.kicked, kEnd);
-}
-
 void Session::go_on_peeking() {
   or_answer_failure([&] {
     state_ = State::kLine;
@@ -326,11 +309,6 @@ void Session::go_on_peeking() {
     if (peek_.done) return find(peek_.found);
     state_ = State::kPeeking;
   });
-}
-
-void Session::pause(const Command& c) {
-  if (!service_.engine().pause(service_.now(), c.tube, c.delay)) return answer_not_found();
-  replies_.add(0, "PAUSED\r\n");
 }
 
 void Session::ignore(std::string_view tube) {

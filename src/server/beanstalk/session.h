@@ -155,6 +155,8 @@ class Session final : public Protocol {
   void answer_gathered();
   void begin_set_schedule(const Command& command);
   void set_schedule(std::string_view body);
+  // delete-schedule, pause-schedule, resume-schedule
+  void change_schedule(const Command& command);
   void trigger_schedule(std::string_view name);
   void stats_schedule(std::string_view name);
   void show_schedule(std::string_view name);
@@ -195,6 +197,8 @@ class Session final : public Protocol {
   void answer_kick();
   void checkpoint();
   void pause(const Command& command);
+  // Tells of what an operator has done.
+  void audit(std::string_view action, std::string_view target, std::string outcome);
   void stats_job(queue::JobId id);
   void stats_tube(std::string_view tube);
   void ignore(std::string_view tube);

@@ -1,5 +1,7 @@
 // The commands about attempts: fail-job, touch-job and story-job; and those about what is set for a
 // tube and its groups: set-tube and stats-group (session.h).
+#include <fmt/format.h>
+
 #include <optional>
 #include <stdexcept>
 #include <string_view>
@@ -84,6 +86,7 @@ void Session::set_tube(const Command& c) {
   }
   const queue::Sequence sequence = service_.engine().set_tube(service_.now(), c.tube, settings);
   replies_.add(sequence, "SET\r\n");
+  audit("tube:patch", c.tube, "done");
 }
 
 void Session::set_group(std::string_view tube, const JobOptions& options) {
@@ -98,6 +101,7 @@ void Session::set_group(std::string_view tube, const JobOptions& options) {
     return replies_.add(0, "BAD_OPTION ", std::string_view(error.what()), kEnd);
   }
   replies_.add(engine.set_group(now, tube, options.group, settings), "SET\r\n");
+  audit("group:patch", fmt::format("{}, {}", tube, options.group), "done");
 }
 
 void Session::stats_tube(std::string_view tube) {

@@ -45,6 +45,13 @@ std::string due_lines(const queue::DueCounts& counts) {
   return text;
 }
 
+std::string_view name_of(queue::JobBulk::Action action) {
+  using Action = queue::JobBulk::Action;
+  if (action == Action::kCancel) return "jobs:cancel";
+  if (action == Action::kRetry) return "jobs:retry";
+  return action == Action::kMove ? "jobs:move" : "jobs:spread";
+}
+
 }  // namespace
 
 void Session::change_jobs(const Command& c, ListOptionsOf of) {
@@ -94,6 +101,10 @@ void Session::answer_bulk() {
   const std::string next = bulk.list.done ? "end" : to_text(bulk.list.next);
   replies_.add(service_.engine().last_sequence(), bulk.dry_run ? "WOULD_CHANGE " : "CHANGED ",
                bulk.changed, " ", bulk.left, " ", next, kEnd);
+  if (!bulk.dry_run && bulk.changed > 0) {
+    audit(name_of(bulk.action), bulk.list.tube,
+          fmt::format("changed {}, left {}", bulk.changed, bulk.left));
+  }
 }
 
 void Session::due_counts(const Command& c) {

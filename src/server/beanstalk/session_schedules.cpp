@@ -57,10 +57,26 @@ void Session::set_schedule(std::string_view body) {
     try {
       answer(service_.engine().set_schedule(now, key_, asked->schedule, asked->paused),
              "SCHEDULED\r\n");
+      audit("schedule:put", key_, "done");
     } catch (const std::invalid_argument& error) {
       replies_.add(0, "BAD_OPTION ", printable(error.what()), kEnd);
     }
   });
+}
+
+void Session::change_schedule(const Command& c) {
+  queue::Engine& engine = service_.engine();
+  const queue::Now now = service_.now();
+  const auto finish = [&](const queue::Outcome& outcome, std::string_view done,
+                          std::string_view action) {
+    answer(outcome, done);
+    if (outcome.done) audit(action, c.tube, "done");
+  };
+  if (c.verb == Verb::kDeleteSchedule)
+    return finish(engine.remove_schedule(now, c.tube), "DELETED\r\n", "schedule:delete");
+  if (c.verb == Verb::kPauseSchedule)
+    return finish(engine.pause_schedule(now, c.tube), "PAUSED\r\n", "schedule:pause");
+  finish(engine.resume_schedule(now, c.tube), "RESUMED\r\n", "schedule:resume");
 }
 
 void Session::trigger_schedule(std::string_view name) {
@@ -70,6 +86,7 @@ void Session::trigger_schedule(std::string_view name) {
   const auto put = service_.engine().trigger_schedule(now, name);
   if (!put) return answer_not_found();
   answer_put(*put);
+  audit("schedule:trigger", name, "done");
 }
 
 void Session::stats_schedule(std::string_view name) {

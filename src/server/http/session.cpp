@@ -358,11 +358,9 @@ void Session::or_answer_problem(Action action) {
 void Session::audit(std::string_view outcome) {
   if (!exchange_ || exchange_->audited_as.empty()) return;
   const bool has_name = exchange_->target.empty() && !exchange_->names.empty();
-  const std::string& peer = service_.engine().name_of(client_);
-  const std::string_view token = caller_.token_name();
   service_.feed().tell(
       {.at = exchange_->now().utc_ns / 1'000'000,
-       .who = token.empty() ? peer : fmt::format("{} at {}", token, peer),
+       .who = caller_.shown_as(service_.engine().name_of(client_)),
        .action = exchange_->audited_as,
        .target = has_name ? exchange_->names.front() : exchange_->target,
        .outcome = exchange_->outcome.empty() ? std::string(outcome) : exchange_->outcome});
