@@ -305,7 +305,7 @@ class Client {
   // Returns false if the server does not know the verb of the probe.
   bool knows(const std::string& probe) { return ask(probe) != "UNKNOWN_COMMAND"; }
 
-  // The next five send their commands together, and then read the replies (client_pipelines.cpp): a
+  // The next six send their commands together, and then read the replies (client_pipelines.cpp): a
   // slow link or disk is waited for once, not for each command. REQUIRES: what they are given, and
   // the replies together, have at most some MiB.
 
@@ -315,6 +315,7 @@ class Client {
   std::vector<bool> delete_each(std::span<const std::uint64_t> ids);
   std::vector<std::optional<Job>> peek_each(std::span<const std::uint64_t> ids);
   std::vector<std::optional<StatsFields>> stats_of_each(std::span<const std::uint64_t> ids);
+  std::vector<std::optional<StatsFields>> stats_of_tubes(std::span<const std::string> tubes);
   // Returns at most `most` jobs of the watched tubes, without waiting for any.
   std::vector<Job> reserve_now(std::size_t most);
 

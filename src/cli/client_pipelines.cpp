@@ -107,6 +107,16 @@ std::vector<std::optional<StatsFields>> Client::stats_of_each(std::span<const st
   return stats;
 }
 
+std::vector<std::optional<StatsFields>> Client::stats_of_tubes(std::span<const std::string> tubes) {
+  std::vector<std::optional<StatsFields>> stats;
+  std::vector<std::string> commands;
+  for (const std::string& tube : tubes) commands.push_back("stats-tube " + tube);
+  ask_all(commands, [&](const std::string& command, const std::string& reply) {
+    stats.push_back(read_stats(command, reply));
+  });
+  return stats;
+}
+
 std::vector<Job> Client::reserve_now(std::size_t most) {
   std::vector<Job> jobs;
   const std::vector<std::string> commands(most, "reserve-with-timeout 0");

@@ -34,6 +34,7 @@ void add_resume(CLI::App& app, int& exit_code);
 void add_drain(CLI::App& app, int& exit_code);
 void add_peek(CLI::App& app, int& exit_code);
 void add_stats(CLI::App& app, int& exit_code);
+void add_top(CLI::App& app, int& exit_code);
 void add_work(CLI::App& app, int& exit_code);
 void add_backup(CLI::App& app, int& exit_code);
 void add_schedule(CLI::App& app, int& exit_code);
@@ -64,7 +65,7 @@ struct Command {
   void (*add)(CLI::App& app, int& exit_code);
 };
 
-inline constexpr std::array<Command, 29> kCommands{{
+inline constexpr std::array<Command, 30> kCommands{{
     {"serve", "Run the server", "carillon serve --data ./carillon-data", add_serve},
     {"put", "Put a job, to be handed out now or at its time", "carillon put --delay 3s \"hello\"",
      add_put},
@@ -92,6 +93,7 @@ inline constexpr std::array<Command, 29> kCommands{{
     {"peek", "Look at a job without taking it", "carillon peek --delayed", add_peek},
     {"stats", "Show counters of the server, a tube or a job", "carillon stats --tube mail",
      add_stats},
+    {"top", "Show what the server does, each second", "carillon top", add_top},
     {"schedule", "Put a job again and again, at set times",
      "carillon schedule set report --cron \"30 8 * * MON-FRI\" \"sales\"", add_schedule},
     {"tube", "Set or show the limits and retries of a tube",

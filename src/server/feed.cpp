@@ -40,25 +40,24 @@ double rounded(double number) {
   return std::round(number * 10) / 10;
 }
 
-// The bound of the bucket in which the part of the jobs ends, in seconds. Of what is above the last
+// The bound of the bucket in which the part of the jobs ends, in ms. Of what is above the last
 // bound, that bound.
-json::value late(const std::array<std::uint64_t, Lateness::kBounds.size() + 1>& jobs, double part) {
+std::optional<queue::Millis> late(
+    const std::array<std::uint64_t, Lateness::kBounds.size() + 1>& jobs, double part) {
   std::uint64_t all = 0;
   for (const std::uint64_t count : jobs) all += count;
-  if (all == 0) return nullptr;
+  if (all == 0) return std::nullopt;
   const auto wanted = static_cast<std::uint64_t>(std::ceil(static_cast<double>(all) * part));
   std::uint64_t so_far = 0;
   for (std::size_t i = 0; i < Lateness::kBounds.size(); ++i) {
     so_far += jobs[i];
-    if (so_far >= wanted) return static_cast<double>(Lateness::kBounds[i]) / 1'000;
+    if (so_far >= wanted) return Lateness::kBounds[i];
   }
-  return static_cast<double>(Lateness::kBounds.back()) / 1'000;
+  return Lateness::kBounds.back();
 }
 
-json::object lateness_between(const Lateness& before, const Lateness& after) {
-  auto jobs = after.jobs;
-  for (std::size_t i = 0; i < jobs.size(); ++i) jobs[i] -= before.jobs[i];
-  return {{"p50", late(jobs, 0.5)}, {"p99", late(jobs, 0.99)}, {"max", late(jobs, 1)}};
+json::value seconds(std::optional<queue::Millis> ms) {
+  return ms ? json::value(static_cast<double>(*ms) / 1'000) : json::value(nullptr);
 }
 
 std::size_t bytes_of(const Feed::Event& event) {
@@ -143,28 +142,42 @@ std::string Feed::sample(queue::Now now) const {
   const auto rate = [&](std::uint64_t then, std::uint64_t here) {
     return rounded(static_cast<double>(here - then) / passed);
   };
+  const RecentLateness lateness = this->lateness();
   const auto age = scrape_ ? scrape_->oldest_ready_age() : std::nullopt;
   const auto due = scrape_ ? scrape_->next_due() : std::nullopt;
-  return json::serialize(json::object{
-      {"at", now.utc_ns / 1'000'000},
-      {"jobs",
-       {{"delayed", stats.jobs.delayed},
-        {"ready", stats.jobs.ready},
-        {"reserved", stats.jobs.reserved},
-        {"buried", stats.jobs.buried}}},
-      {"tubes", stats.tubes},
-      {"connections", service_.counters().connections},
-      {"waiting", stats.waiting},
-      {"totals", totals_of(stats)},
-      {"rates",
-       {{"put", rate(before.stats.jobs.total, stats.jobs.total)},
-        {"fired", rate(before.stats.fired, stats.fired)},
-        {"acked", rate(before.stats.totals.deleted, stats.totals.deleted)}}},
-      {"lateness", lateness_between(marks_.front().stats.lateness, stats.lateness)},
-      {"oldest_ready_age", age ? json::value(static_cast<double>(*age) / 1'000) : nullptr},
-      {"next_due", due ? json::value(*due) : nullptr},
-      {"memory", service_.memory().used()},
-      {"draining", service_.draining()}});
+  return json::serialize(
+      json::object{{"at", now.utc_ns / 1'000'000},
+                   {"jobs",
+                    {{"delayed", stats.jobs.delayed},
+                     {"ready", stats.jobs.ready},
+                     {"reserved", stats.jobs.reserved},
+                     {"buried", stats.jobs.buried}}},
+                   {"tubes", stats.tubes},
+                   {"connections", service_.counters().connections},
+                   {"waiting", stats.waiting},
+                   {"totals", totals_of(stats)},
+                   {"rates",
+                    {{"put", rate(before.stats.jobs.total, stats.jobs.total)},
+                     {"fired", rate(before.stats.fired, stats.fired)},
+                     {"acked", rate(before.stats.totals.deleted, stats.totals.deleted)}}},
+                   {"lateness",
+                    {{"p50", seconds(lateness.half)},
+                     {"p99", seconds(lateness.most)},
+                     {"max", seconds(lateness.all)}}},
+                   {"oldest_ready_age", seconds(age)},
+                   {"next_due", due ? json::value(*due) : nullptr},
+                   {"memory", service_.memory().used()},
+                   {"draining", service_.draining()}});
+}
+
+Feed::RecentLateness Feed::lateness() const {
+  auto jobs = service_.engine().stats().lateness.jobs;
+  if (!marks_.empty()) {
+    const auto& before = marks_.front().stats.lateness.jobs;
+    for (std::size_t i = 0; i < jobs.size(); ++i) jobs[i] -= before[i];
+  }
+  constexpr double kMost = 0.99;
+  return {.half = late(jobs, 0.5), .most = late(jobs, kMost), .all = late(jobs, 1)};
 }
 
 void Feed::tell(Action action) {

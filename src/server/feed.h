@@ -104,6 +104,15 @@ class Feed {
   // everything that is kept is new. None: it is no id.
   std::optional<std::uint64_t> number_of(std::string_view id) const;
 
+  // How late the jobs were that have gone out since the oldest of the last ten samples. Bounds in
+  // ms: half of them, 99 %, and all were at most so late; none if no job has gone out.
+  struct RecentLateness {
+    std::optional<queue::Millis> half;
+    std::optional<queue::Millis> most;
+    std::optional<queue::Millis> all;
+  };
+  RecentLateness lateness() const;
+
   // The samples, the oldest first: objects of JSON.
   const std::deque<std::string>& samples() const { return samples_; }
   // The actions, the oldest first.

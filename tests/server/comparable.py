@@ -27,6 +27,14 @@ _OWN = {
     "connections-closed-stalled",
     "connections-closed-idle",
     "connections-closed-foreign",
+    "total-fired",
+    "total-reserved",
+    "total-deleted",
+    "total-failed",
+    "total-dead",
+    "lateness-p50-ms",
+    "lateness-p99-ms",
+    "lateness-max-ms",
 }
 # Whole seconds. Two servers that are asked one after the other may round them differently.
 _SECONDS = {"uptime", "age", "time-left", "pause-time-left"}

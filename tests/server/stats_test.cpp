@@ -94,7 +94,15 @@ TEST(Stats, HasBeanstalkdsFieldsInTheirOrderAndThenItsOwn) {
                                              "current-jobs-loaded",
                                              "connections-closed-stalled",
                                              "connections-closed-idle",
-                                             "connections-closed-foreign"};
+                                             "connections-closed-foreign",
+                                             "total-fired",
+                                             "total-reserved",
+                                             "total-deleted",
+                                             "total-failed",
+                                             "total-dead",
+                                             "lateness-p50-ms",
+                                             "lateness-p99-ms",
+                                             "lateness-max-ms"};
   EXPECT_EQ(read(client.say("stats\r\n")).names, expected);
 }
 

@@ -36,6 +36,14 @@ _OWN = (
         "connections-closed-stalled",
         "connections-closed-idle",
         "connections-closed-foreign",
+        "total-fired",
+        "total-reserved",
+        "total-deleted",
+        "total-failed",
+        "total-dead",
+        "lateness-p50-ms",
+        "lateness-p99-ms",
+        "lateness-max-ms",
     ]
 )
 

@@ -159,6 +159,7 @@ std::string server_stats_yaml(Service& service) {
   const queue::EngineStats stats = service.engine().stats(now);
   const Counters& counters = service.counters();
   const Identity& identity = service.identity();
+  const Feed::RecentLateness late = service.feed().lateness();
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
 
@@ -195,7 +196,15 @@ std::string server_stats_yaml(Service& service) {
       .field("current-jobs-loaded", stats.jobs.loaded)
       .field("connections-closed-stalled", counters.closed_stalled)
       .field("connections-closed-idle", counters.closed_idle)
-      .field("connections-closed-foreign", counters.closed_foreign);
+      .field("connections-closed-foreign", counters.closed_foreign)
+      .field("total-fired", stats.fired)
+      .field("total-reserved", stats.totals.reserved)
+      .field("total-deleted", stats.totals.deleted)
+      .field("total-failed", stats.totals.failed)
+      .field("total-dead", stats.totals.dead)
+      .field("lateness-p50-ms", late.half.value_or(0))
+      .field("lateness-p99-ms", late.most.value_or(0))
+      .field("lateness-max-ms", late.all.value_or(0));
   return yaml.take();
 }
 
