@@ -52,6 +52,12 @@ export async function api(method, path, body, type = "application/json") {
 
 export const get = async (path) => (await api("GET", path)).body;
 
+// The same; null if there is no such thing (any more).
+export const getIfThere = (path) => get(path).catch((problem) => {
+  if (problem.status === 404) return null;
+  throw problem;
+});
+
 export const tubePath = (tube) => `/v1/tubes/${encodeURIComponent(tube)}`;
 
 // Returns up to `most` tubes by name.

@@ -1,5 +1,5 @@
 // Dead and buried jobs of a tube, by the reason of their last failed attempt.
-import { allTubes, get, tubePath } from "./api.js";
+import { allTubes, getIfThere, tubePath } from "./api.js";
 import { changeMany } from "./dialog.js";
 import { address, button, count, empty, field, h, head, jobs, link, state, table, time }
   from "./dom.js";
@@ -12,12 +12,12 @@ async function retry(group) {
 export async function showDead(view) {
   const tubes = (await allTubes()).filter((tube) => tube.jobs.buried);
   const tube = view.query.tube || tubes[0]?.name;
-  if (!tubes.length) {
+  const told = tubes.length ? await getIfThere(`${tubePath(tube)}/dead`) : null;
+  if (!told) {
     view.draw(head("Dead", "Jobs that have failed too often, or were buried"),
       empty("No job is dead or buried."));
     return 2;
   }
-  const told = await get(`${tubePath(tube)}/dead`);
   const filter = { tube, state: "buried,dead" };
   const all = (verb, words) => async () => {
     if (await changeMany(verb, words, { filter })) view.again();

@@ -1,7 +1,7 @@
 // The Wheel: the delayed jobs that are due next, as the slots of four wheels of a clock. Each wheel
 // holds what the finer ones do not: jobs of this minute are on the wheel of seconds, those of this
 // hour on that of minutes, and so on. When a hand moves on, its slot pours into the finer wheel.
-import { allTubes, get } from "./api.js";
+import { allTubes, getIfThere } from "./api.js";
 import { ask, changeMany } from "./dialog.js";
 import { address, button, clock, count, duration, empty, field, h, head, jobs, s, until }
   from "./dom.js";
@@ -21,14 +21,15 @@ const READ_MS = 2000;
 let cache = { tube: null };
 let hands = [];
 
-// Returns the server's answer, and what time it is there.
+// Returns the server's answer, and what time it is there; nothing if there is no such tube.
 async function read(tube) {
   const passed = () => performance.now() - cache.read;
   const minute = () => Math.floor((cache.wheel.now + passed()) / 60000);
   if (cache.tube !== tube || passed() > READ_MS || minute() > Math.floor(cache.wheel.now / 60000))
-    cache = { tube, wheel: await get(`/v1/wheel?tube=${encodeURIComponent(tube)}`),
+    cache = { tube, wheel: await getIfThere(`/v1/wheel?tube=${encodeURIComponent(tube)}`),
       read: performance.now() };
-  return { wheel: cache.wheel, now: (cache.wheel.now + passed()) / 1000 };
+  if (cache.wheel === null) cache = { tube: null };
+  return cache.wheel && { wheel: cache.wheel, now: (cache.wheel.now + passed()) / 1000 };
 }
 
 // Returns the counts of each dial's slots, and its hand. What the first hand has passed since the
@@ -136,12 +137,13 @@ export async function showWheel(view) {
     event.target.blur();
     location.hash = address("wheel", { ...view.query, tube, [name]: event.target.value });
   } }, options.map(([value, text]) => h("option", { value, selected: value === chosen }, text)));
-  if (!tube) {
+  if (cache.tube !== tube) hands = [];
+  const told = tube && await read(tube);
+  if (!told) {
     view.draw(head("The Wheel", "Delayed jobs on their way round"), empty("No job is delayed."));
     return 2;
   }
-  if (cache.tube !== tube) hands = [];
-  const { wheel, now } = await read(tube);
+  const { wheel, now } = told;
   const placed = place(wheel, now);
   const unit = SPANS[view.query.next] ? view.query.next : "hour";
   const bars = comingBars(wheel, unit);
