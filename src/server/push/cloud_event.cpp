@@ -32,31 +32,34 @@ std::string percent_encoded(std::string_view text) {
   return encoded;
 }
 
+using Error = boost::system::error_code;
+
 // Takes what a parser finds, and keeps nothing: so a body is checked without memory for it.
 struct Nothing {
-  using error_code = boost::system::error_code;
+  // NOLINTBEGIN(readability-identifier-naming): the parser's names
   constexpr static std::size_t max_object_size = SIZE_MAX;
   constexpr static std::size_t max_array_size = SIZE_MAX;
   constexpr static std::size_t max_key_size = SIZE_MAX;
   constexpr static std::size_t max_string_size = SIZE_MAX;
-  bool on_document_begin(error_code&) { return true; }
-  bool on_document_end(error_code&) { return true; }
-  bool on_object_begin(error_code&) { return true; }
-  bool on_object_end(std::size_t, error_code&) { return true; }
-  bool on_array_begin(error_code&) { return true; }
-  bool on_array_end(std::size_t, error_code&) { return true; }
-  bool on_key_part(json::string_view, std::size_t, error_code&) { return true; }
-  bool on_key(json::string_view, std::size_t, error_code&) { return true; }
-  bool on_string_part(json::string_view, std::size_t, error_code&) { return true; }
-  bool on_string(json::string_view, std::size_t, error_code&) { return true; }
-  bool on_number_part(json::string_view, error_code&) { return true; }
-  bool on_int64(std::int64_t, json::string_view, error_code&) { return true; }
-  bool on_uint64(std::uint64_t, json::string_view, error_code&) { return true; }
-  bool on_double(double, json::string_view, error_code&) { return true; }
-  bool on_bool(bool, error_code&) { return true; }
-  bool on_null(error_code&) { return true; }
-  bool on_comment_part(json::string_view, error_code&) { return true; }
-  bool on_comment(json::string_view, error_code&) { return true; }
+  // NOLINTEND(readability-identifier-naming)
+  bool on_document_begin(Error&) { return true; }
+  bool on_document_end(Error&) { return true; }
+  bool on_object_begin(Error&) { return true; }
+  bool on_object_end(std::size_t, Error&) { return true; }
+  bool on_array_begin(Error&) { return true; }
+  bool on_array_end(std::size_t, Error&) { return true; }
+  bool on_key_part(json::string_view, std::size_t, Error&) { return true; }
+  bool on_key(json::string_view, std::size_t, Error&) { return true; }
+  bool on_string_part(json::string_view, std::size_t, Error&) { return true; }
+  bool on_string(json::string_view, std::size_t, Error&) { return true; }
+  bool on_number_part(json::string_view, Error&) { return true; }
+  bool on_int64(std::int64_t, json::string_view, Error&) { return true; }
+  bool on_uint64(std::uint64_t, json::string_view, Error&) { return true; }
+  bool on_double(double, json::string_view, Error&) { return true; }
+  bool on_bool(bool, Error&) { return true; }
+  bool on_null(Error&) { return true; }
+  bool on_comment_part(json::string_view, Error&) { return true; }
+  bool on_comment(json::string_view, Error&) { return true; }
 };
 
 bool is_json(std::string_view text) {
