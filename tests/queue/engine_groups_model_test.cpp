@@ -18,6 +18,7 @@
 
 #include "carillon/queue/job_bulk.h"
 #include "carillon/queue/job_listing.h"
+#include "queue/group_shares.h"
 #include "queue/seed.h"
 #include "queue/virtual_queue.h"
 
@@ -46,6 +47,12 @@ struct GroupsModel {
     for (auto& [id, job] : jobs) {
       if (job.state == JobState::kDelayed && job.due <= utc) job.state = JobState::kReady;
     }
+  }
+  GroupShares::Line line() const {
+    GroupShares::Line line;
+    for (const auto& [group, first] : firsts())
+      line[group] = {.priority = first.first, .weight = settings_of(group).weight};
+    return line;
   }
   // The first ready job of each group that its limit does not hold back.
   std::map<std::string, std::pair<Priority, JobId>> firsts() const {
@@ -78,55 +85,6 @@ struct GroupsModel {
   }
 };
 
-// How many jobs each group has got since it has been taking turns with each other one.
-class Shares {
- public:
-  // Called after each command.
-  void follow(const GroupsModel& model) {
-    std::map<std::string, std::pair<Priority, std::uint64_t>> now;  // priority, weight
-    for (const auto& [group, first] : model.firsts())
-      now[group] = {first.first, model.settings_of(group).weight};
-    for (const auto& [group, turn] : now) {
-      if (!turns_.contains(group) || turns_[group] != turn) forget(group);
-    }
-    for (const auto& [group, turn] : turns_) {
-      if (!now.contains(group)) forget(group);
-    }
-    turns_ = now;
-    check();
-  }
-  void forget_all() {
-    got_.clear();
-    turns_.clear();
-  }
-  void give(const std::string& to) {
-    for (const auto& [group, turn] : turns_) ++got_[{to, group}];
-  }
-  void forget(const std::string& group) {
-    std::erase_if(got_, [&group](const auto& each) {
-      return each.first.first == group || each.first.second == group;
-    });
-  }
-
- private:
-  void check() {
-    for (const auto& [a, of_a] : turns_) {
-      for (const auto& [b, of_b] : turns_) {
-        if (of_a.first != of_b.first) continue;
-        const std::uint64_t more = got_[{a, b}] * of_b.second;
-        const std::uint64_t less = got_[{b, a}] * of_a.second;
-        EXPECT_LE(more, less + of_a.second + of_b.second)
-            << "group '" << a << "' got " << got_[{a, b}] << ", group '" << b << "' "
-            << got_[{b, a}];
-      }
-    }
-  }
-
-  std::map<std::string, std::pair<Priority, std::uint64_t>> turns_;
-  // What the one group got while it was taking turns with the other.
-  std::map<std::pair<std::string, std::string>, std::uint64_t> got_;
-};
-
 class History {
  public:
   History(std::uint64_t seed, EngineOptions options, bool is_exact)
@@ -146,7 +104,7 @@ class History {
       take_deliveries();
       if (is_exact_) {
         EXPECT_FALSE(waits_ && model_.any_may_start()) << "a client waits for nothing";
-        shares_.follow(model_);
+        EXPECT_EQ(shares_.follow(model_.line()), "");
       }
       compare(i);
     }
@@ -393,7 +351,7 @@ class History {
   const bool is_exact_;
   VirtualQueue queue_;
   GroupsModel model_;
-  Shares shares_;
+  GroupShares shares_;
   ClientId client_ = 0;
   ClientId waiter_ = 0;
   bool waits_ = false;

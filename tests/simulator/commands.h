@@ -47,7 +47,8 @@ enum class Verb : std::uint8_t {
   kWatch,
   kIgnore,
   kPause,
-  kSetTube,
+  kSetTube,  // and of a group
+  kStatsGroup,
   kNameClient,
   kSetSchedule,
   kDeleteSchedule,
@@ -132,6 +133,8 @@ struct Command {
   bool has_body = false;                      // patch-job
   PolicyOptions policy = {};                  // put-job, set-tube
   LimitOptions limits = {};                   // set-tube
+  std::string group = {};                     // put-job, set-tube, stats-group
+  std::optional<std::uint32_t> weight = {};   // set-tube of a group
   std::optional<bool> refuses_puts = {};      // set-tube
   queue::Failure failure = {};                // fail-job, without its error
   bool asks = false;                          // cancel-job

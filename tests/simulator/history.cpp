@@ -66,7 +66,9 @@ StoreModel HistoryStore::read_all(const queue::Store& store) {
     if (job.record.body_id() != id) found.other_bodies[job.record.body_id()] = id;
     if (job.record.extras->has_story) found.stories[id] = store.story(id);
     const std::string& key = job.record.extras->key;
-    const auto record = key.empty() ? std::nullopt : store.find_key(job.record.tube, key);
+    const TubeRecord& tube = found.tubes.at(job.record.tube);
+    const std::uint32_t head = tube.head == 0 ? tube.number : tube.head;
+    const auto record = key.empty() ? std::nullopt : store.find_key(head, key);
     if (record) found.keys[{record->tube, key}] = *record;
   }
   for (const queue::KeyRecord& key : store.scan_ended_keys(0, SIZE_MAX))

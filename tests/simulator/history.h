@@ -88,6 +88,8 @@ class HistoryStore final : public queue::Store {
   void closed() { told_ = last_; }
 
   const queue::StoreModel& state() const { return state_; }
+  // The record of a tube, or of a group of it; nullptr if there is none.
+  const queue::TubeRecord* find_tube(std::string_view tube, std::string_view group = {}) const;
   // Whose records were changed since the last forget_changed(), in more than their due times.
   const std::set<queue::JobId>& changed() const { return changed_; }
   // The record of a job before its last change since then; none if it was not changed.
@@ -166,6 +168,8 @@ class HistoryStore final : public queue::Store {
   void check_stories(const queue::Changes& changes);
   void expect_owner(const queue::KeyRecord& key) const;
   const std::string& name_of(std::uint32_t tube, const queue::Changes& changes) const;
+  // The number of the tube that has the keys of this one, or of this lane.
+  std::uint32_t tube_with_keys(std::uint32_t tube, const queue::Changes& changes) const;
   void note_pieces(const queue::Changes& changes);
   std::uint64_t hash_of_records(const queue::Changes& changes) const;
   void note_body(const queue::JobRecord& put, std::string_view body);

@@ -43,9 +43,29 @@ std::optional<KeyRecord> HistoryStore::key_before(std::string_view tube,
   const auto changed = keys_before_.find(Name(tube, key));
   if (changed != keys_before_.end()) return changed->second;
   if (tube.empty()) return state_.find_key(queue::kTokens, key);
-  const auto found = std::find_if(state_.tubes.begin(), state_.tubes.end(),
-                                  [tube](const auto& each) { return each.second.name == tube; });
-  return found == state_.tubes.end() ? std::nullopt : state_.find_key(found->first, key);
+  const TubeRecord* const found = find_tube(tube);
+  return found == nullptr ? std::nullopt : state_.find_key(found->number, key);
+}
+
+const TubeRecord* HistoryStore::find_tube(std::string_view tube, std::string_view group) const {
+  const auto find = [this](std::uint32_t head, std::string_view name) -> const TubeRecord* {
+    const auto found = std::find_if(
+        state_.tubes.begin(), state_.tubes.end(),
+        [&](const auto& each) { return each.second.head == head && each.second.name == name; });
+    return found == state_.tubes.end() ? nullptr : &found->second;
+  };
+  const TubeRecord* const head = find(0, tube);
+  return head == nullptr || group.empty() ? head : find(head->number, group);
+}
+
+std::uint32_t HistoryStore::tube_with_keys(std::uint32_t tube,
+                                           const queue::Changes& changes) const {
+  const auto known = state_.tubes.find(tube);
+  const auto changed = std::find_if(changes.tubes.begin(), changes.tubes.end(),
+                                    [tube](const TubeRecord& each) { return each.number == tube; });
+  std::uint32_t head = known == state_.tubes.end() ? 0 : known->second.head;
+  if (changed != changes.tubes.end()) head = changed->head;
+  return head == 0 ? tube : head;
 }
 
 std::optional<queue::UtcMs> HistoryStore::first_end_of_keys() const {
@@ -91,7 +111,7 @@ void HistoryStore::check_keys(const queue::Changes& changes) const {
     if (change.before && change.before->extras->key != key)
       throw Violation("job " + std::to_string(job.id) + " gets another key");
     if (key.empty()) continue;
-    const auto record = state_.find_key(job.tube, key);
+    const auto record = state_.find_key(tube_with_keys(job.tube, changes), key);
     if (change.after && (!record || record->until != 0 || record->id != job.id))
       throw Violation("job " + std::to_string(job.id) + " does not have its key, '" + key + "'");
     if (!change.after && record && record->until == 0 && record->id == job.id)
@@ -104,7 +124,7 @@ void HistoryStore::check_keys(const queue::Changes& changes) const {
 void HistoryStore::expect_owner(const KeyRecord& key) const {
   const auto job = state_.jobs.find(key.id);
   const bool is_there = job != state_.jobs.end();
-  if (key.until == 0 && (!is_there || job->second.record.tube != key.tube ||
+  if (key.until == 0 && (!is_there || tube_with_keys(job->second.record.tube, {}) != key.tube ||
                          job->second.record.extras->key != key.key))
     throw Violation(text_of(key) + "is not in the record of the job");
   if (key.until != 0 && is_there) throw Violation(text_of(key) + "has ended, and the job is there");
@@ -188,6 +208,12 @@ void HistoryStore::check_counts(const queue::Changes& changes) {
 void HistoryStore::check_count(const TubeRecord& tube) const {
   const auto found = counts_.find(tube.number);
   const Counts counts = found == counts_.end() ? Counts{} : found->second;
+  const auto lanes = std::count_if(state_.tubes.begin(), state_.tubes.end(), [&](const auto& each) {
+    return each.second.head == tube.number;
+  });
+  if (!tube.empty() && tube.lanes != static_cast<std::uint32_t>(lanes))
+    throw Violation("tube " + tube.name + " has " + std::to_string(lanes) +
+                    " groups, and its record says " + std::to_string(tube.lanes));
   if (tube.scheduled == counts.scheduled && tube.buried == counts.buried &&
       tube.ended_keys == counts.ended_keys)
     return;

@@ -32,12 +32,16 @@ void Model::judge(ClientNumber number, const Command& command, const std::option
   forget_pauses();
   const auto gathering = gathering_.extract(number);
   if (gathering && c.reply.word != "JOBS" && !c.reply.alone) {
-    for (const std::string& tube : c.client.watched) tube_limits_.lose_tokens(tube, c.now);
+    for (const std::string& tube : c.client.watched) {
+      tube_limits_.lose_tokens(tube, c.now);
+      turns_.forget(tube);
+    }
   }
   const bool is_put = command.verb == Verb::kPut || command.verb == Verb::kPutJob;
   const bool ends_body = is_put || command.verb == Verb::kRefused;
   const JobId body = ends_body ? std::exchange(c.client.body, 0) : 0;
   if (c.reply.word == "INTERNAL_ERROR") {
+    turns_.forget_all();
     if (!excuses.fails) fail(c, "nothing has failed");
     return expect_changed({});
   }
@@ -121,6 +125,8 @@ void Model::judge_added_command(const Case& c) {
       return judge_story(c);
     case Verb::kSetTube:
       return judge_set_tube(c);
+    case Verb::kStatsGroup:
+      return judge_stats_group(c);
     case Verb::kPatchJob:
       return judge_patch(c);
     case Verb::kCancelJob:
@@ -238,11 +244,15 @@ void Model::judge_peek(const Case& c) {
     expect_body(c);
   }
   if (c.excuses.unordered || c.excuses.fails) return;
-  const auto jobs = tubes_.find(c.client.tube_in_use);
-  if (jobs == tubes_.end()) return;
-  for (const JobId id : jobs->second) {
+  const bool is_ready = c.command.verb == Verb::kPeekReady;
+  const auto group = [&](const Job& job) {
+    return c.command.verb == Verb::kPeekDelayed ? std::string() : job.group;
+  };
+  for (const JobId id : jobs_in(c.client.tube_in_use)) {
     const Job& job = jobs_.at(id);
     if (fits(job) != Is::kYes) continue;
+    if (is_ready && !is_open(job.tube, job.group, c.now)) continue;
+    if (found && group(job) != group(jobs_.at(c.reply.number))) continue;
     if (!found || (has_order(c.command.verb != Verb::kPeekDelayed) &&
                    rank(id, job) < rank(c.reply.number, jobs_.at(c.reply.number))))
       fail(c, "first comes " + text_of(id, job, c.now));

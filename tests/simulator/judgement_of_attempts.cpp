@@ -48,6 +48,7 @@ bool Model::end_is_stored(const Job& job, Ending ending) const {
 }
 
 void Model::judge_set_tube(const Case& c) {
+  if (!c.command.group.empty()) return judge_set_group(c);
   const std::string& tube = c.command.tube;
   if (c.reply.line != "SET") fail(c, "that is no answer to it");
   const bool is_new = !exists(tube) && !policies_.contains(tube);
@@ -63,10 +64,9 @@ void Model::judge_set_tube(const Case& c) {
   settle_deadlines(tube, next, c.now);
   policies_[tube] = next;
   if (next == RetryPolicy()) policies_.erase(tube);
-  for (const auto& [number, record] : history_.state().tubes) {
-    if (record.name != tube) continue;
-    if (record.settings->retry != next || record.settings->limits != limits ||
-        record.settings->refuses_puts != drains)
+  if (const queue::TubeRecord* const record = history_.find_tube(tube)) {
+    if (record->settings->retry != next || record->settings->limits != limits ||
+        record->settings->refuses_puts != drains)
       fail(c, "something else is stored");
     return;
   }

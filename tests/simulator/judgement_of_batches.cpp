@@ -211,7 +211,8 @@ void Model::judge_each(const Case& c) {
 // A step that deletes a running job makes room in a tube with limits, and a client that waits may
 // get this one before the next step.
 bool Model::may_go_out_meanwhile(const Job& job) const {
-  return tube_limits_.of(job.tube).max_running > 0 &&
+  return (tube_limits_.of(job.tube).max_running > 0 ||
+          tube_limits_.of(LimitsModel::lane(job.tube, job.group)).max_running > 0) &&
          std::any_of(clients_.begin(), clients_.end(), [&](const auto& each) {
            return each.second.waits_as != 0 && watches(each.second, job.tube);
          });
@@ -261,7 +262,7 @@ void Model::expect_no_more_to_gather(const Case& c) const {
       const Job& job = jobs_.at(id);
       if (ready(job, c.now) == Is::kNo) continue;
       if (job.record.body_bytes > queue::kBodyPiece) return;
-      if (open && is_free(job, c.now)) left = id;
+      if (open && must_go_out(job, c.now)) left = id;
     }
   }
   if (left) fail(c, "it has left out " + text_of(*left, jobs_.at(*left), c.now));
@@ -271,6 +272,7 @@ void Model::expect_no_more_to_gather(const Case& c) const {
 void Model::lose_gathered(const Client& client, ClientNumber number, queue::Now now) {
   for (const std::string& tube : client.watched) {
     tube_limits_.lose_tokens(tube, now);
+    turns_.forget(tube);
     const auto jobs = tubes_.find(tube);
     if (jobs == tubes_.end()) continue;
     for (const JobId id : jobs->second) {

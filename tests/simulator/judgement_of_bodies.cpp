@@ -45,6 +45,7 @@ void Model::judge_more_of_body(ClientNumber number, JobId id, const Times& times
 
 void Model::judge_cut(ClientNumber number, JobId id, JobId body, bool holds, const Times& times,
                       const Excuses& excuses) {
+  turns_.forget_all();  // the job comes back
   const Job* const job = find(id);
   const bool is_over = job == nullptr || job->record.body_id() != body ||
                        (holds && held_by(*job, number, times.last) != Is::kYes);

@@ -52,7 +52,8 @@ Model::Is Model::is_in(const Job& job, std::uint32_t states, const Case& c) cons
 Model::Is Model::is_meant(const Job& job, const JobRecord& record, const Case& c) const {
   const queue::JobFilter& filter = c.command.filter;
   const bool fits = record.due >= filter.due_from && record.due < filter.due_before &&
-                    job.key.starts_with(filter.key_prefix);
+                    job.key.starts_with(filter.key_prefix) &&
+                    (filter.group.empty() || job.group == filter.group);
   return fits ? is_in(job, filter.states, c) : Is::kNo;
 }
 
@@ -70,8 +71,8 @@ void Model::follow_bulk(const Case& c) {
   }
 }
 
-// The engine may have ended an attempt, or buried a job that had expired, before the command came to
-// the job. `before`: as the job was then.
+// The engine may have ended an attempt, or buried a job that had expired, before the command came
+// to the job. `before`: as the job was then.
 void Model::follow_end_before(JobId id, const JobRecord& before) {
   Job& job = jobs_.at(id);
   const bool has_failed = before.extras->attempts == job.attempts + 1 && may_end(job, times_.last);

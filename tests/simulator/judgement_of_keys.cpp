@@ -84,7 +84,9 @@ void Model::end_key(const Job& job) const {
   const auto refuse = [&job](const std::string& why) {
     throw Violation("job " + std::to_string(job.record.id) + " is gone, and its key " + why);
   };
-  const auto ended = history_.state().find_key(job.record.tube, job.key);
+  const queue::TubeRecord* const tube = history_.find_tube(job.tube);
+  const auto ended =
+      tube == nullptr ? std::nullopt : history_.state().find_key(tube->number, job.key);
   if (job.key_window == 0) {
     if (ended) refuse("is left");
     return;

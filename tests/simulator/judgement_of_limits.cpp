@@ -54,7 +54,10 @@ bool Model::must_be_served(Client& client, queue::Now now) const {
 }
 
 void Model::judge_out_of_memory(const Case& c) {
-  expect_changed({});
+  turns_.forget_all();  // a job may have gone out, and come back
+  if (c.command.verb == Verb::kMoveJobs) follow_bulk(c);
+  c.client.bulk_changed = c.client.bulk_maybe = 0;
+  expect_changed(c.command.verb == Verb::kMoveJobs ? history_.changed() : std::set<JobId>());
   if (!may_refuse(c)) fail(c, "there is memory for it");
 }
 
@@ -73,7 +76,7 @@ bool Model::may_refuse(const Case& c) const {
     case Verb::kPutJob:
     case Verb::kPutJobs:
     case Verb::kRefused:
-      return c.excuses.disk_low || limits_.system ||
+      return c.excuses.disk_low || may_refuse_groups(c) || limits_.system ||
              (limits_.bodies && command.body.size() > server::kOwnBody);
     case Verb::kKick:
     case Verb::kKickJob:
@@ -84,13 +87,16 @@ bool Model::may_refuse(const Case& c) const {
     case Verb::kDueCounts:
       return limits_.system || limits_.bodies;
     case Verb::kMoveJobs:
-      return limits_.system || (!exists(command.to) && tubes_and_watches() >= limits_.tubes);
+      return limits_.system || tubes_and_watches() >= limits_.tubes;
     case Verb::kFailJob:
     case Verb::kDeleteJobs:
     case Verb::kReleaseJobs:
       return limits_.bodies && command.body.size() > server::kOwnBody;
-    case Verb::kSetTube:
-      return limits_.system || (!exists(command.tube) && tubes_and_watches() >= limits_.tubes);
+    case Verb::kSetTube: {
+      const std::size_t made =
+          (exists(command.tube) ? 0U : 1U) + (group_exists(command.tube, command.group) ? 0U : 1U);
+      return limits_.system || (made > 0 && tubes_and_watches() + made > limits_.tubes);
+    }
     case Verb::kSetSchedule:
       return may_refuse_schedule(c);
     case Verb::kTriggerSchedule:

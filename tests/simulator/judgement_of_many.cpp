@@ -1,6 +1,8 @@
 // What the replies to commands about many jobs may say: kick, statistics, checkpoint (model.h).
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 #include <utility>
 
 #include "simulator/model.h"
@@ -49,13 +51,16 @@ void Model::judge_kick(const Case& c) {
 }
 
 // The first of the buried jobs in the order of their burials; else of the delayed ones by (due,
-// id). Which ones these were, the history tells.
+// id); those of one group after the other. Which ones these were, the history tells.
 void Model::kick(const Case& c, bool whole) {
   const auto jobs = tubes_.find(c.client.tube_in_use);
   const std::set<JobId> none;
   const std::set<JobId>& all = jobs == tubes_.end() ? none : jobs->second;
+  std::map<JobId, std::uint64_t> kicks_before;
   for (const JobId id : history_.changed()) {
-    if (jobs_.contains(id) && history_.before(id)) follow_end_before(id, *history_.before(id));
+    if (!jobs_.contains(id) || !history_.before(id)) continue;
+    kicks_before[id] = jobs_.at(id).record.history.kicks;
+    follow_end_before(id, *history_.before(id));
   }
   const bool first_part = c.client.kicked == 0;  // later ones may pass over new jobs
   if (first_part) {
@@ -69,7 +74,8 @@ void Model::kick(const Case& c, bool whole) {
   };
   const auto rank = [&](JobId id) {
     const Job& job = jobs_.at(id);
-    return std::pair(buried ? job.burial : job.record.due, id);
+    const std::uint64_t group = job.group.empty() ? 0 : job.record.tube;
+    return std::tuple(group, buried ? job.burial : job.record.due, id);
   };
   std::set<JobId> kicked;
   for (const JobId id : history_.changed()) {
@@ -79,13 +85,16 @@ void Model::kick(const Case& c, bool whole) {
       kicked.insert(id);
     }
   }
-  std::pair<std::uint64_t, JobId> last{0, 0};
+  // One that is kicked, expires, is buried again and kicked again takes the place of another one.
+  std::uint64_t kicks = 0;
+  for (const JobId id : kicked) kicks += stored_record(id).history.kicks - kicks_before[id];
+  std::tuple<std::uint64_t, std::uint64_t, JobId> last;
   for (const JobId id : kicked) {
     if (!all.contains(id)) fail(c, "it has kicked job " + std::to_string(id));
     if (fits(jobs_.at(id)) == Is::kNo) fail(c, "it has kicked " + text_of(id, jobs_.at(id), c.now));
     last = std::max(last, rank(id));
   }
-  const bool has_room = c.client.kicked + kicked.size() < c.command.bound;
+  const bool has_room = c.client.kicked + kicks < c.command.bound && kicks == kicked.size();
   const bool wants_more = whole && has_room && !c.excuses.fails && !may_call_ready(c);
   for (const JobId id : all) {
     // It may have expired as it was kicked, and be buried again.
@@ -101,7 +110,7 @@ void Model::kick(const Case& c, bool whole) {
     job.moment = job.delay_end = 0;
     follow_record(id, c.now);
   }
-  c.client.kicked += kicked.size();
+  c.client.kicked += kicks;
 }
 
 // Returns 1 if the job was kicked before the engine has changed it, by an earlier step of the kick.
@@ -162,16 +171,30 @@ void Model::judge_stats_tube(const Case& c) {
     return;
   }
   if (c.reply.word != "OK" || !there) fail(c, "that is no answer to it");
-  const queue::Limits& limits = tube_limits_.of(c.command.tube);
+  std::set<std::string> groups;
+  for (const auto& [number, tube] : history_.state().tubes) {
+    if (tube.head != 0 && history_.state().tubes.at(tube.head).name == c.command.tube)
+      groups.insert(tube.name);
+  }
+  if (field_of(c.reply.text, "current-groups").value_or(0) != groups.size())
+    fail(c, "it has " + std::to_string(groups.size()) + " groups");
+  expect_limits(c, tube_limits_.of(c.command.tube));
+  expect_counts(c, std::nullopt);
+}
+
+void Model::expect_limits(const Case& c, const queue::Limits& limits) const {
   if (field_of(c.reply.text, "max-running").value_or(0) != limits.max_running ||
       field_of(c.reply.text, "rate").value_or(0) != limits.rate ||
       field_of(c.reply.text, "rate-period-ms").value_or(0) != limits.period ||
       field_of(c.reply.text, "burst").value_or(0) != limits.burst)
     fail(c, "it has other limits");
+}
+
+void Model::expect_counts(const Case& c, const std::optional<std::string>& group) const {
   std::uint64_t counts[4][2] = {};  // ready, reserved, delayed, buried: at least, at most
-  const auto jobs = tubes_.find(c.command.tube);
-  for (const JobId id : jobs == tubes_.end() ? std::set<JobId>() : jobs->second) {
+  for (const JobId id : jobs_in(c.command.tube)) {
     const Job& job = jobs_.at(id);
+    if (group && job.group != *group) continue;
     const auto count = [&counts](std::size_t state, Is is) {
       counts[state][0] += is == Is::kYes ? 1U : 0U;
       counts[state][1] += is != Is::kNo ? 1U : 0U;

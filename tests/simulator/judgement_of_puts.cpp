@@ -61,7 +61,14 @@ void Model::follow_all_but_due_time(const JobRecord& record) {
   const auto differs = [id](const std::string& what) {
     throw Violation("the record of job " + std::to_string(id) + " has another " + what);
   };
-  if (history_.state().tubes.at(record.tube).name != job.tube) differs("tube");
+  const auto& tubes = history_.state().tubes;
+  const auto lane = tubes.find(record.tube);
+  if (lane != tubes.end()) {  // or the job is gone, and was the last one of its tube
+    const bool has_group = lane->second.head != 0;
+    const queue::TubeRecord& tube = has_group ? tubes.at(lane->second.head) : lane->second;
+    if (tube.name != job.tube) differs("tube");
+    if ((has_group ? lane->second.name : "") != job.group) differs("group");
+  }
   if (record.priority != job.priority) differs("priority");
   if (record.ttr != job.ttr) differs("ttr");
   if (record.burial != job.burial) differs("burial");
@@ -75,6 +82,7 @@ void Model::follow_all_but_due_time(const JobRecord& record) {
   if (record.extras->cancel_asked != job.cancel_asked) differs("cancel");
   if (record.extras->has_story == job.story.empty()) differs("story");
   job.record = record;
+  note_change(job);
 }
 
 // `given`: the id under which the large body has come.
@@ -104,6 +112,7 @@ Model::Job Model::as_put(const Case& c) const {
   queue::RetryPolicy retry;
   c.command.policy.apply(retry);
   return {.tube = c.client.tube_in_use,
+          .group = c.command.group,
           .priority = c.command.priority,
           .moment = c.command.due_at.value_or(0) * kNsPerMs,
           .delay_end = delay_ns == 0 ? 0 : c.since.mono_ns + delay_ns,
@@ -143,6 +152,7 @@ void Model::judge_inserted(const Case& c, JobId body) {
   expect_due(c, job, record, c.command.delay + c.command.spread);
   add(id, std::move(job));
   follow_record(id, c.now);
+  expect_room_for_group(c, jobs_.at(id));
 }
 
 // Either nobody has had the key, or it was forgotten, or its time is over, or that does not matter.

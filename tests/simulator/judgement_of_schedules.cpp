@@ -34,7 +34,11 @@ void Model::add_scheduled(const HistoryStore::ScheduleStep& step) {
   if (step.body != asked.body) throw Violation(what + " has another body");
   last_given_ = step.put;
   scheduled_.insert(step.put);
-  Job job{.tube = asked.tube, .priority = asked.priority, .ttr = asked.ttr};
+  Job job{.tube = asked.tube,
+          .group = asked.group,
+          .priority = asked.priority,
+          .ttr = asked.ttr,
+          .retry = asked.retry};
   if (step.after->last_occurrence != 0) job.moment = step.job.due * kNsPerMs;
   if (job.moment == 0 && step.job.due * kNsPerMs > times_.last.utc_ns + kSlack)
     throw Violation(what + " is not due now");

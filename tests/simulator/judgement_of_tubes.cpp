@@ -24,14 +24,17 @@ std::size_t Model::tubes_and_watches() const {
   std::set<std::string_view> names{"default"};
   std::size_t watches = 0;
   for (const auto& [name, jobs] : tubes_) names.insert(name);
-  for (const auto& [number, tube] : history_.state().tubes) names.insert(tube.name);
+  std::size_t lanes = 0;
+  for (const auto& [number, tube] : history_.state().tubes) {
+    tube.head == 0 ? void(names.insert(tube.name)) : void(++lanes);
+  }
   for (const std::string_view tube : schedules_.tubes()) names.insert(tube);
   for (const auto& [number, client] : clients_) {
     names.insert(client.tube_in_use);
     names.insert(client.watched.begin(), client.watched.end());
     watches += client.watched.size();
   }
-  return names.size() + watches / kWatchesOfATube;
+  return names.size() + lanes + watches / kWatchesOfATube;
 }
 
 void Model::judge_tubes(const Case& c) {
@@ -62,11 +65,18 @@ void Model::judge_tubes(const Case& c) {
 }
 
 std::pair<std::size_t, std::size_t> Model::running(const std::string& tube, queue::Now now) const {
+  return running(tube, {}, now);
+}
+
+std::pair<std::size_t, std::size_t> Model::running(const std::string& tube,
+                                                   const std::string& group, queue::Now now) const {
   std::pair<std::size_t, std::size_t> jobs;
-  if (tube_limits_.of(tube).max_running == 0) return jobs;
+  if (tube_limits_.of(LimitsModel::lane(tube, group)).max_running == 0) return jobs;
   for (const queue::JobId id : jobs_in(tube)) {
-    const Is is_held = held(jobs_.at(id), now);
-    jobs.first += is_held == Is::kYes && !jobs_.at(id).by_id ? 1U : 0U;
+    const Job& job = jobs_.at(id);
+    if (!group.empty() && job.group != group) continue;
+    const Is is_held = held(job, now);
+    jobs.first += is_held == Is::kYes && !job.by_id ? 1U : 0U;
     jobs.second += is_held != Is::kNo ? 1U : 0U;
   }
   return jobs;
@@ -76,10 +86,8 @@ bool Model::is_open(const std::string& tube, queue::Now now) const {
   if (paused(tube, now) != Is::kNo) return false;
   if (tube_limits_.of(tube) == queue::Limits()) return true;
   // What a reserve-jobs that is not answered yet has taken is not known.
-  const bool is_known = std::none_of(gathering_.begin(), gathering_.end(), [&](const auto& each) {
-    return watches(clients_.at(each.first), tube);
-  });
-  return is_known && tube_limits_.lets_start(tube, running(tube, now).second, now, kSlack);
+  return !may_be_gathered(tube) &&
+         tube_limits_.lets_start(tube, running(tube, now).second, now, kSlack);
 }
 
 }  // namespace carillon::simulator

@@ -31,7 +31,8 @@ void Model::judge_reserve(const Case& c) {
       const auto jobs = tubes_.find(tube);
       if (jobs == tubes_.end() || !is_open(tube, c.now)) continue;
       for (const JobId id : jobs->second) {
-        if (is_free(jobs_.at(id), c.now)) fail(c, "there is " + text_of(id, jobs_.at(id), c.now));
+        if (must_go_out(jobs_.at(id), c.now))
+          fail(c, "there is " + text_of(id, jobs_.at(id), c.now));
       }
     }
   }
@@ -68,6 +69,9 @@ void Model::judge_reserved(const Case& c, Taking how) {
       fail(c, "it was not ready: " + text_of(id, *job, c.now));
     // Who ran then is not known.
     tube_limits_.start(job->tube, 0, c.since, c.now);
+    if (!job->group.empty())
+      tube_limits_.start(LimitsModel::lane(job->tube, job->group), 0, c.since, c.now);
+    turns_.forget(job->tube);
     return take(c, id);
   }
   if (ready(*job, c.now) == Is::kNo) fail(c, "too early: " + text_of(id, *job, c.now));
@@ -83,20 +87,16 @@ void Model::judge_reserved(const Case& c, Taking how) {
     expect_first_in_order(c, *job);
   }
   tube_limits_.start(job->tube, running(job->tube, c.now).first, c.since, c.now);
+  if (!job->group.empty()) {
+    tube_limits_.start(LimitsModel::lane(job->tube, job->group),
+                       running(job->tube, job->group, c.now).first, c.since, c.now);
+  }
+  follow_turn(c, *job, !c.excuses.unordered && !c.excuses.fails);
   take(c, id);
 }
 
 void Model::expect_first_in_order(const Case& c, const Job& job) const {
-  const auto rank = [](const Job& of, JobId id) { return std::pair(of.priority, id); };
-  for (const std::string& tube : c.client.watched) {
-    const auto jobs = tubes_.find(tube);
-    if (jobs == tubes_.end() || !is_open(tube, c.now)) continue;
-    for (const JobId other : jobs->second) {
-      const Job& that = jobs_.at(other);
-      if (rank(that, other) < rank(job, c.reply.number) && is_free(that, c.now))
-        fail(c, "first comes " + text_of(other, that, c.now));
-    }
-  }
+  for (const std::string& tube : c.client.watched) expect_turn(c, tube, job, c.reply.number);
 }
 
 void Model::judge_end(ClientNumber number, const Reply& reply, const Times& times,
@@ -148,6 +148,8 @@ void Model::judge_reserve_job(const Case& c) {
     expect_changed({});
   }
   tube_limits_.start_anyway(job->tube, c.since, c.now);
+  if (!job->group.empty())
+    tube_limits_.start_anyway(LimitsModel::lane(job->tube, job->group), c.since, c.now);
   take(c, id);
 }
 

@@ -34,10 +34,12 @@ void LimitsModel::restart(Now first, Now last) {
     const Limits& limits = tube.settings->limits;
     if (limits == Limits()) continue;
     Entry entry{.limits = limits, .empty_at = ms_of(first), .at = ms_of(last)};
-    const auto known = before.find(tube.name);
+    const std::string name =
+        tube.head == 0 ? tube.name : lane(history_.state().tubes.at(tube.head).name, tube.name);
+    const auto known = before.find(name);
     if (known != before.end() && known->second.limits == limits)
       entry.starts = known->second.starts;
-    entries_[tube.name] = std::move(entry);
+    entries_[name] = std::move(entry);
   }
 }
 
@@ -87,10 +89,11 @@ void LimitsModel::start_anyway(const std::string& tube, Now first, Now last) {
 }
 
 void LimitsModel::lose_tokens(const std::string& tube, Now now) {
-  const auto found = entries_.find(tube);
-  if (found == entries_.end()) return;
-  found->second.parts = 0;
-  found->second.at = ms_of(now);
+  for (auto& [name, entry] : entries_) {
+    if (name != tube && !name.starts_with(tube + '\n')) continue;
+    entry.parts = 0;
+    entry.at = ms_of(now);
+  }
 }
 
 bool LimitsModel::lets_start(const std::string& tube, std::size_t running, Now now,

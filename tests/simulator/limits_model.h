@@ -27,6 +27,11 @@ namespace carillon::simulator {
 
 class LimitsModel {
  public:
+  // The name by which these functions know a group of the tube.
+  static std::string lane(const std::string& tube, const std::string& group) {
+    return group.empty() ? tube : tube + '\n' + group;
+  }
+
   explicit LimitsModel(const HistoryStore& history) : history_(history) {}
 
   // The server has started, at some time between: it has the limits that the history has, and empty

@@ -35,16 +35,21 @@ void Model::restart(const Limits& limits, Now now) {
   last_step_ = history_.last();
   schedules_.restart(now);
   tube_limits_.restart(last_now_, now);
+  turns_.forget_all();
   last_now_ = now;
   policies_.clear();
   drained_.clear();
   for (const auto& [number, tube] : history_.state().tubes) {
+    if (tube.head != 0) continue;
     if (tube.settings) policies_[tube.name] = tube.settings->retry;
     if (tube.settings->refuses_puts) drained_.insert(tube.name);
   }
   for (const auto& [id, stored] : history_.state().jobs) {
     const JobRecord& record = stored.record;
-    Job job{.tube = history_.state().tubes.at(record.tube).name,
+    const queue::TubeRecord& lane = history_.state().tubes.at(record.tube);
+    const bool has_group = lane.head != 0;
+    Job job{.tube = has_group ? history_.state().tubes.at(lane.head).name : lane.name,
+            .group = has_group ? lane.name : "",
             .priority = record.priority,
             .record = record,
             .ttr = record.ttr,
@@ -93,6 +98,7 @@ void Model::recover_due_time(Job& job) const {
 // A job that is ready may be delayed again for a moment, if its delay was over just now.
 void Model::clock_was_set(Now now) {
   ++clock_steps_;
+  turns_.forget_all();
   schedules_.clock_was_set(now);
   for (auto& [id, job] : jobs_) {
     job.slack = kSlackAfterStep + clock_steps_ * kSlackOfStep;
@@ -112,6 +118,7 @@ void Model::disconnect(ClientNumber client, Now now) {
   const auto found = clients_.find(client);
   if (found == clients_.end()) return;
   if (gathering_.contains(client)) lose_gathered(found->second, client, now);
+  turns_.forget_all();  // a job may have been on its way to the client
   gathering_.erase(client);
   for (const JobId id : std::set<JobId>(found->second.held)) {
     Job& job = jobs_.at(id);
@@ -136,6 +143,7 @@ void Model::add(JobId id, Job job) {
   job.position = ids_.size();
   ids_.push_back(id);
   tubes_[job.tube].insert(id);
+  note_change(job);
   if (!job.key.empty() && !keys_.emplace(std::pair(job.tube, job.key), id).second)
     throw Violation("job " + std::to_string(id) + " has the key of another one: " + job.key);
   jobs_[id] = std::move(job);
@@ -155,6 +163,7 @@ void Model::remove(JobId id) {
 }
 
 void Model::let_go(JobId id, Job& job) {
+  note_change(job);
   job.entrusted = Is::kNo;
   job.endings.clear();
   if (job.holder == 0) return;
@@ -211,15 +220,15 @@ Model::Is Model::held(const Job& job, Now now) const {
   if (job.holder != 0)
     is_held = end_is_stored(job, queue::Ending::kTimedOut) ? Is::kYes : has_time(job, now);
   const bool is_to_end = job.cancel_asked || job.has_seen_expiry || has_expired(job, now);
-  const bool may_be_held = is_to_end || may_be_gathered(job);
+  const bool may_be_held = is_to_end || may_be_gathered(job.tube);
   if (is_held != Is::kNo || !may_be_held || job.burial != 0) return is_held;
   return due(job, now) != Is::kNo ? Is::kMaybe : Is::kNo;
 }
 
 // Who has it is known when the reserve-jobs is answered.
-bool Model::may_be_gathered(const Job& job) const {
+bool Model::may_be_gathered(const std::string& tube) const {
   return std::any_of(gathering_.begin(), gathering_.end(),
-                     [&](const auto& each) { return watches(clients_.at(each.first), job.tube); });
+                     [&](const auto& each) { return watches(clients_.at(each.first), tube); });
 }
 
 Model::Is Model::held_by(const Job& job, ClientNumber client, Now now) const {
@@ -275,10 +284,8 @@ bool Model::exists(const std::string& tube) const {
 
 // It has a record, because keys of it have ended, or something is set for it.
 bool Model::is_stored(const std::string& tube) const {
-  const auto& tubes = history_.state().tubes;
-  return std::any_of(tubes.begin(), tubes.end(), [&](const auto& each) {
-    return each.second.name == tube && (each.second.ended_keys > 0 || each.second.settings);
-  });
+  const queue::TubeRecord* const found = history_.find_tube(tube);
+  return found != nullptr && (found->ended_keys > 0 || found->lanes > 0 || found->settings);
 }
 
 void Model::forget_pauses() {
@@ -300,14 +307,15 @@ void Model::expect_nobody_waits_in_vain(Now now) {
       if (jobs == tubes_.end() || !is_open(tube, now)) continue;
       for (const JobId id : jobs->second) {
         const Job& job = jobs_.at(id);
-        if (is_free(job, now)) throw Violation(who + "and there is " + text_of(id, job, now));
+        if (must_go_out(job, now)) throw Violation(who + "and there is " + text_of(id, job, now));
       }
     }
   }
 }
 
 std::string Model::text_of(JobId id, const Job& job, Now now) const {
-  std::string text = "job " + std::to_string(id) + " of tube " + job.tube + ", priority " +
+  std::string text = "job " + std::to_string(id) + " of tube " + job.tube +
+                     (job.group.empty() ? "" : ", group " + job.group) + ", priority " +
                      std::to_string(job.priority);
   if (job.expires != 0) text += ", which expires at " + std::to_string(job.expires);
   if (job.burial != 0) return text + ", buried";

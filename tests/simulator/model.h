@@ -11,8 +11,8 @@
 // must be ready kSlack after it; in between both is right. A moment is counted by the wall clock, a
 // delay by the monotonic one, however the wall clock is set (docs/queue.md#time).
 //
-// After each command the records that were changed (HistoryStore) are those that the reply tells of,
-// and have what the client asked for.
+// After each command the records that were changed (HistoryStore) are those that the reply tells
+// of, and have what the client asked for.
 #pragma once
 
 #include <cstdint>
@@ -30,17 +30,16 @@
 #include "simulator/commands.h"
 #include "simulator/disk.h"
 #include "simulator/history.h"
+#include "simulator/known.h"
 #include "simulator/limits_model.h"
 #include "simulator/schedule_model.h"
+#include "simulator/turns_model.h"
 
 namespace carillon::simulator {
 
-using ClientNumber = std::uint64_t;
-
 class Model {
  public:
-  // Of a whole millisecond that is rounded up, and a timer that fires in the next one.
-  static constexpr std::uint64_t kSlack = 2'000'000;  // ns
+  static constexpr std::uint64_t kSlack = KnownJob::kSlack;
   // Of jobs that have seen the wall clock being set: what is less late is not stored anew.
   static constexpr std::uint64_t kSlackAfterStep = 200'000'000;
   // What each step adds to that, as leads are whole milliseconds.
@@ -147,69 +146,9 @@ class Model {
   }
 
  private:
-  enum class Is : std::uint8_t { kNo, kMaybe, kYes };
-
-  struct Job {
-    std::string tube;
-    queue::Priority priority = 0;
-    std::uint64_t moment = 0;     // that a client has named: not before; ns, UTC
-    std::uint64_t delay_end = 0;  // not before; ns, monotonic
-    std::uint64_t slack = kSlack;
-    queue::JobRecord record = {};  // as a client changed it last
-    queue::Millis ttr = 0;
-    std::string key = {};
-    queue::Millis key_window = 0;
-    queue::RetryPolicy retry = {};
-    std::uint32_t attempts = 0;  // that have failed
-    queue::Death death = queue::Death::kNone;
-    queue::UtcMs expires = 0;  // 0: never
-    queue::AtExpiry at_expiry = queue::AtExpiry::kDrop;
-    // The wall clock has shown that moment, and was set back since: the engine may be about to
-    // store the end of the job.
-    bool has_seen_expiry = false;
-    bool cancel_asked = false;
-    std::vector<queue::Attempt> story = {};
-    std::uint64_t burial = 0;    // the larger, the later; 0: not buried
-    ClientNumber holder = 0;     // 0: nobody
-    std::uint64_t deadline = 0;  // ns, monotonic
-    std::uint64_t deadline_slack = kSlack;
-    // Whether its reservation is over, and that is to be stored before anybody else gets the job:
-    // its worker is gone, or its time was over when a policy was changed. How that attempt may
-    // have ended.
-    Is entrusted = Is::kNo;
-    std::set<queue::Ending> endings = {};
-    std::uint64_t entrusted_at = 0;  // ns, monotonic
-    ClientNumber worker = 0;         // who has held it last
-    bool worker_has_name = false;
-    bool by_id = false;        // its holder has asked for this one: no limit was in its way
-    std::size_t position = 0;  // in ids_
-  };
-  struct Client {
-    std::string tube_in_use = "default";
-    std::vector<std::string> watched{"default"};
-    std::set<queue::JobId> held;
-    std::uint64_t waits_as = 0;            // the larger, the later; 0: it does not wait
-    std::optional<std::uint64_t> give_up;  // ns, monotonic
-    // Whether it has stood in line since it waits: not if it held too many jobs.
-    Is in_line = Is::kYes;
-    std::optional<std::uint64_t> room_since;  // if not: since when it holds fewer; ns, monotonic
-    bool ended = false;
-    bool has_name = false;
-    std::uint64_t kicked = 0;  // by a kick that is not answered yet
-    bool kicks_buried = false;
-    // Of a delete-jobs or release-jobs that is not answered yet: what it has done; jobs that it has
-    // deleted or that have ended by themselves; and whether others came in between.
-    std::set<queue::JobId> each_done = {};
-    std::set<queue::JobId> each_maybe = {};
-    bool each_in_parts = false;
-    // The same of a cancel-jobs, retry-jobs or move-jobs.
-    std::uint64_t bulk_changed = 0;
-    std::uint64_t bulk_maybe = 0;
-    std::uint64_t bulk_append = 0;  // the last one of them
-    bool bulk_in_parts = false;     // and of a list-jobs or due-counts
-    std::size_t wanted = 0;         // by a reserve-jobs that waits; 0: it is a reserve
-    queue::JobId body = 0;          // a large one that it puts
-  };
+  using Is = Certainty;
+  using Job = KnownJob;
+  using Client = KnownClient;
   // What one judgement is about.
   struct Case {
     ClientNumber number;
@@ -237,10 +176,28 @@ class Model {
   void forget_pauses();
   bool is_free(const Job& job, queue::Now now) const { return ready(job, now) == Is::kYes; }
   // Jobs of the tube that are with workers: at least, without those that were asked for by their
-  // ids, which may have gone out after what is judged now; and at most.
+  // ids, which may have gone out after what is judged now; and at most. The same of a group.
   std::pair<std::size_t, std::size_t> running(const std::string& tube, queue::Now now) const;
+  std::pair<std::size_t, std::size_t> running(const std::string& tube, const std::string& group,
+                                              queue::Now now) const;
   // Returns true if free jobs of the tube must go out.
   bool is_open(const std::string& tube, queue::Now now) const;
+  // The same for those of the group, if the tube is open.
+  bool is_open(const std::string& tube, const std::string& group, queue::Now now) const;
+  bool must_go_out(const Job& job, queue::Now now) const {
+    return is_free(job, now) && is_open(job.tube, job.group, now);
+  }
+  bool group_exists(const std::string& tube, const std::string& group) const;
+  queue::GroupSettings group_settings(const std::string& tube, const std::string& group) const;
+  bool may_refuse_groups(const Case& c) const;
+  void expect_room_for_group(const Case& c, const Job& job) const;
+  void expect_turn(const Case& c, const std::string& tube, const Job& job, queue::JobId id) const;
+  void follow_turn(const Case& c, const Job& job, bool is_known);
+  void note_change(Job& job);
+  void judge_set_group(const Case& c);
+  void judge_stats_group(const Case& c);
+  void expect_limits(const Case& c, const queue::Limits& limits) const;
+  void expect_counts(const Case& c, const std::optional<std::string>& group) const;
   Is may_hold_more(const Client& client, queue::Now now) const;
   bool must_be_served(Client& client, queue::Now now) const;
   std::size_t tubes_and_watches() const;
@@ -299,7 +256,7 @@ class Model {
   void follow_gathered(const Case& c, queue::Now begun, Taking how, std::size_t wanted);
   void expect_no_more_to_gather(const Case& c) const;
   void lose_gathered(const Client& client, ClientNumber number, queue::Now now);
-  bool may_be_gathered(const Job& job) const;
+  bool may_be_gathered(const std::string& tube) const;
   void judge_reserve_job(const Case& c);
   void judge_held(const Case& c);
   void follow_release(const Case& c, queue::JobId id, queue::Priority priority);
@@ -377,7 +334,8 @@ class Model {
   std::map<std::string, queue::RetryPolicy> policies_;  // of tubes
   std::set<std::string> drained_;                       // tubes that take no puts
   Times times_ = {};                                    // of what is judged now
-  LimitsModel tube_limits_{history_};
+  LimitsModel tube_limits_{history_};                   // and of groups
+  TurnsModel turns_;
   ScheduleModel schedules_{history_};
   std::uint64_t last_step_ = 0;       // of a schedule, that is judged: its append
   std::set<queue::JobId> scheduled_;  // jobs that were put by schedules since the start

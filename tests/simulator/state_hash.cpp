@@ -53,7 +53,9 @@ std::uint64_t hash_of(const queue::JobRecord& record) {
 std::uint64_t hash_of(const queue::TubeRecord& tube) {
   std::uint64_t hash = mix(
       mix(mix(mix(mix(2, tube.number), tube.scheduled), tube.buried), tube.ended_keys), tube.name);
+  hash = mix(mix(hash, std::uint64_t{tube.head}), std::uint64_t{tube.lanes});
   if (!tube.settings) return hash;
+  hash = mix(hash, std::uint64_t{tube.settings->weight});
   const queue::Limits& limits = tube.settings->limits;
   for (const std::uint64_t field : {std::uint64_t{tube.settings->refuses_puts}, limits.max_running,
                                     limits.rate, limits.period, limits.burst})
@@ -83,12 +85,14 @@ std::uint64_t hash_of(const queue::ScheduleRecord& record) {
   const queue::Schedule& schedule = record.schedule;
   std::uint64_t hash = mix(mix(mix(7, record.name), schedule.cron), schedule.body);
   hash = mix(mix(hash, schedule.zone), schedule.tube);
+  hash = mix(mix(mix(hash, schedule.group), schedule.attributes), hash_of(schedule.retry));
   for (const std::uint64_t field :
        {std::uint64_t{schedule.priority}, schedule.ttr, std::uint64_t{schedule.run_after_gap},
         static_cast<std::uint64_t>(schedule.catch_up), schedule.catch_up_window,
         static_cast<std::uint64_t>(schedule.overlap), schedule.spread, schedule.every,
-        schedule.start, std::uint64_t{record.paused}, record.decided, record.waiting,
-        record.last_job, record.last_occurrence, record.fired, record.skipped, record.created})
+        schedule.start, schedule.expires_in, static_cast<std::uint64_t>(schedule.at_expiry),
+        std::uint64_t{record.paused}, record.decided, record.waiting, record.last_job,
+        record.last_occurrence, record.fired, record.skipped, record.created})
     hash = mix(hash, field);
   for (const queue::FiredSpan& span : record.spans) hash = mix(mix(hash, span.first), span.last);
   return hash;

@@ -147,6 +147,7 @@ Command operate(const Model& model, Random& random, queue::Now now) {
       return on_job(Verb::kStatsJob, "stats-job", some_id(model, random));
     case 8:
     case 9:
+      if (below(random, 3) == 0) return random_stats_group(random);
       return on_tube(Verb::kStatsTube, "stats-tube", random_tube(random));
     case 10:
       return on_job(Verb::kReserveJob, "reserve-job", some_id(model, random));

@@ -61,9 +61,28 @@ LimitOptions random_limits(std::vector<std::string>& options, Random& random) {
   return limits;
 }
 
+Command random_set_group(Random& random) {
+  Command command{.verb = Verb::kSetTube, .tube = random_tube(random)};
+  command.group = random_group(random);
+  std::vector<std::string> options = {"group=" + command.group};
+  if (below(random, 2) == 0) {
+    command.weight = static_cast<std::uint32_t>(1 + below(random, 4));
+    options.push_back("weight=" + number(*command.weight));
+  }
+  if (below(random, 3) == 0) command.limits = random_limits(options, random);
+  if (below(random, 3) == 0) {  // nothing is set any more
+    command.weight = 1;
+    command.limits = {.max_running = 0, .rate = 0};
+    options = {"group=" + command.group, "weight=1", "max-running=0", "rate=0"};
+  }
+  command.bytes = "set-tube " + command.tube + line_of(std::move(options), random);
+  return command;
+}
+
 }  // namespace
 
 Command random_set_tube(Random& random) {
+  if (below(random, 3) == 0) return random_set_group(random);
   Command command{.verb = Verb::kSetTube, .tube = random_tube(random)};
   std::vector<std::string> options;
   command.policy = random_policy(options, random);
@@ -102,6 +121,13 @@ Command random_fail(queue::JobId id, Random& random) {
   command.body.assign(below(random, 64) == 0 ? below(random, 3'000) : below(random, 30), 'e');
   command.bytes = "fail-job " + number(id) + " " + number(command.body.size()) +
                   line_of(std::move(options), random) + command.body + "\r\n";
+  return command;
+}
+
+Command random_stats_group(Random& random) {
+  Command command{.verb = Verb::kStatsGroup, .tube = random_tube(random)};
+  command.group = random_group(random);
+  command.bytes = "stats-group " + command.tube + " " + command.group + "\r\n";
   return command;
 }
 

@@ -123,6 +123,10 @@ Command random_put_job(Random& random, queue::Now now, std::string body) {
       options.push_back("key-window=" + duration(put.key_window));
     }
   }
+  if (below(random, 3) == 0) {
+    put.group = random_group(random);
+    options.push_back("group=" + put.group);
+  }
   if (below(random, 4) == 0) put.policy = random_policy(options, random);
   if (below(random, 4) == 0) put.expiry = random_expiry(options, true, random, now);
   if (below(random, 8) == 0) {

@@ -52,6 +52,10 @@ void choose_filter(Command& command, std::vector<std::string>& options, Random& 
     filter.key_prefix = below(random, 2) == 0 ? "order" : "1";
     options.push_back("key-prefix=" + filter.key_prefix);
   }
+  if (below(random, 6) == 0) {
+    filter.group = random_group(random);
+    options.push_back("group=" + filter.group);
+  }
   if (below(random, 4) == 0) {
     filter.due_from = moment();
     options.push_back("due-after=" + number(filter.due_from));

@@ -20,6 +20,11 @@ std::string random_tube(Random& random) {
   return kTubes[below(random, kTubes.size())];
 }
 
+std::string random_group(Random& random) {
+  constexpr std::array<const char*, 4> kGroups = {"x", "y", "z", "mail"};
+  return kGroups[below(random, kGroups.size())];
+}
+
 queue::Priority random_priority(Random& random) {
   return static_cast<queue::Priority>(
       one_of(random, std::array<std::uint64_t, 6>{0, 1, 1'023, 1'024, 5, UINT32_MAX}));

@@ -79,7 +79,7 @@ class World {
 
   void give_little_memory(ServerOptions& options) {
     if (once_in(2)) options.engine.max_reserved = 1 + below(12);
-    if (once_in(2)) options.engine.max_tubes = 3 + below(8);
+    if (once_in(2)) options.engine.max_tubes = 3 + below(16);
     if (once_in(2)) options.memory = std::size_t{16} << (10 + below(takes_large_ ? 9 : 5));
     if (once_in(4)) options.memory_gets_short = true;
     if (once_in(4)) options.engine.max_loaded = 1 + below(20);

@@ -1,0 +1,185 @@
+// Whose turn it is among the groups of a tube, and what the replies to commands about groups may
+// say (model.h).
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "simulator/model.h"
+
+namespace carillon::simulator {
+
+using queue::JobId;
+using queue::Priority;
+
+// --- Groups that are there.
+
+bool Model::group_exists(const std::string& tube, const std::string& group) const {
+  return group.empty() || history_.find_tube(tube, group) != nullptr;
+}
+
+queue::GroupSettings Model::group_settings(const std::string& tube,
+                                           const std::string& group) const {
+  const queue::TubeRecord* const found = group.empty() ? nullptr : history_.find_tube(tube, group);
+  if (found == nullptr) return {};
+  return {.weight = found->settings->weight, .limits = found->settings->limits};
+}
+
+bool Model::may_refuse_groups(const Case& c) const {
+  const std::string& tube = c.client.tube_in_use;
+  std::set<std::string> made;
+  const auto look = [&](const Command& put) {
+    if (!group_exists(tube, put.group)) made.insert(put.group);
+  };
+  look(c.command);
+  for (const Command& job : c.command.jobs) look(job);
+  return !made.empty() && tubes_and_watches() + made.size() > limits_.tubes;
+}
+
+// The put has made the group, if the job is its only one.
+void Model::expect_room_for_group(const Case& c, const Job& job) const {
+  const std::set<JobId>& jobs = jobs_in(job.tube);
+  const auto many = std::count_if(jobs.begin(), jobs.end(),
+                                  [&](JobId id) { return jobs_.at(id).group == job.group; });
+  const bool is_new = !job.group.empty() && many == 1 &&
+                      group_settings(job.tube, job.group) == queue::GroupSettings();
+  if (is_new && tubes_and_watches() > limits_.tubes) fail(c, "there are too many tubes");
+}
+
+// The limits of the group, beside those of its tube.
+bool Model::is_open(const std::string& tube, const std::string& group, queue::Now now) const {
+  if (group.empty()) return true;
+  const std::string lane = LimitsModel::lane(tube, group);
+  if (tube_limits_.of(lane) == queue::Limits()) return true;
+  return !may_be_gathered(tube) &&
+         tube_limits_.lets_start(lane, running(tube, group, now).second, now, kSlack);
+}
+
+// --- Turns.
+
+// Of the groups that have ready jobs, those take turns whose first job has the lowest priority.
+void Model::expect_turn(const Case& c, const std::string& tube, const Job& job, JobId id) const {
+  if (!is_open(tube, c.now)) return;
+  using Rank = std::pair<Priority, JobId>;
+  struct First {
+    std::optional<Rank> at_last;  // its first job is this one, or comes before it
+    std::vector<Rank> maybe;
+  };
+  std::map<std::string, First> groups;
+  for (const JobId other : jobs_in(tube)) {
+    const Job& that = jobs_.at(other);
+    const Is is_ready = ready(that, c.now);
+    const Rank rank(that.priority, other);
+    First& first = groups[that.group];
+    if (is_ready == Is::kYes) first.at_last = std::min(rank, first.at_last.value_or(rank));
+    if (is_ready == Is::kMaybe) first.maybe.push_back(rank);
+  }
+  const Rank own(job.priority, id);
+  std::optional<Priority> lowest;
+  for (const auto& [group, first] : groups) {
+    if (first.at_last && is_open(tube, group, c.now))
+      lowest = std::min(first.at_last->first, lowest.value_or(first.at_last->first));
+  }
+  const auto refuse = [&](const Rank& first) {
+    fail(c, "first comes " + text_of(first.second, jobs_.at(first.second), c.now));
+  };
+  Rank last;
+  for (const auto& [group, first] : groups) {
+    if (job.tube == tube && group == job.group && first.at_last && *first.at_last < own)
+      refuse(*first.at_last);
+    if (!lowest) continue;
+    if (first.at_last && first.at_last->first <= *lowest) {
+      last = std::max(last, *first.at_last);
+    } else {
+      for (const Rank& rank : first.maybe) {
+        if (rank.first <= *lowest) last = std::max(last, rank);
+      }
+    }
+  }
+  // Whichever of these has its turn.
+  if (lowest && (job.tube == tube ? *lowest < own.first : last < own)) refuse(last);
+}
+
+// A job goes out in its turn. What the groups get is compared while it is certain that they have
+// been taking turns.
+void Model::follow_turn(const Case& c, const Job& job, bool is_known) {
+  const std::set<JobId>& jobs = jobs_in(job.tube);
+  const bool has_groups = std::any_of(jobs.begin(), jobs.end(),
+                                      [this](JobId id) { return !jobs_.at(id).group.empty(); });
+  if (!has_groups || !is_known) return turns_.forget(job.tube);
+  std::map<std::string, Priority> firsts;
+  for (const JobId id : jobs) {
+    const Job& that = jobs_.at(id);
+    if (ready(that, c.now) == Is::kNo) continue;
+    const auto [first, is_new] = firsts.try_emplace(that.group, that.priority);
+    first->second = std::min(first->second, that.priority);
+  }
+  const auto is_witness = [&](const Job& that) {
+    return that.tube == job.tube && ready(that, c.now) == Is::kYes &&
+           that.priority == firsts.at(that.group);
+  };
+  TurnsModel::Groups groups;
+  for (const JobId id : jobs) {
+    const Job& that = jobs_.at(id);
+    if (!is_witness(that)) continue;
+    const queue::GroupSettings settings = group_settings(job.tube, that.group);
+    if (settings.limits == queue::Limits())
+      groups[that.group] = {{that.priority, settings.weight}, {id, that.change}};
+  }
+  for (auto& [group, is] : groups) {
+    const auto before = turns_.witness(job.tube, group);
+    const Job* const witness = before ? find(before->id) : nullptr;
+    const bool stays = witness != nullptr && witness->change == before->change &&
+                       witness->group == group && is_witness(*witness);
+    if (stays) is.witness = *before;
+    if (!stays) turns_.forget(job.tube, group);
+  }
+  const std::string unfair = turns_.follow(job.tube, groups);
+  if (!unfair.empty()) fail(c, unfair);
+  turns_.give(job.tube, job.group);
+}
+
+// Its priority is the new one.
+void Model::note_change(Job& job) {
+  job.change = ++order_;
+  turns_.job_has_changed(job.tube, job.group, job.priority);
+}
+
+// --- Commands.
+
+void Model::judge_set_group(const Case& c) {
+  const std::string& tube = c.command.tube;
+  const std::string& group = c.command.group;
+  if (c.reply.line != "SET") fail(c, "that is no answer to it");
+  expect_changed({});
+  const std::string lane = LimitsModel::lane(tube, group);
+  const queue::GroupSettings settings = group_settings(tube, group);
+  queue::Limits limits = tube_limits_.of(lane);
+  c.command.limits.apply(limits);
+  tube_limits_.set(lane, limits, c.since, c.now);
+  if (settings.limits != limits) fail(c, "other limits are stored");
+  if (c.command.weight && settings.weight != *c.command.weight) fail(c, "another weight is stored");
+  const bool has_jobs = std::any_of(jobs_in(tube).begin(), jobs_in(tube).end(),
+                                    [&](JobId id) { return jobs_.at(id).group == group; });
+  if (group_exists(tube, group) != (has_jobs || settings != queue::GroupSettings()))
+    fail(c, "there is a record of the group, or none");
+  turns_.forget(tube, group);
+}
+
+void Model::judge_stats_group(const Case& c) {
+  expect_changed({});
+  const bool is_there = group_exists(c.command.tube, c.command.group);
+  if ((c.reply.line == "NOT_FOUND") == is_there) fail(c, "it is the other way round");
+  if (!is_there) return;
+  const queue::GroupSettings settings = group_settings(c.command.tube, c.command.group);
+  if (c.reply.word != "OK" || field_of(c.reply.text, "weight") != settings.weight)
+    fail(c, "its weight is another one");
+  expect_limits(c, settings.limits);
+  expect_counts(c, c.command.group);
+}
+
+}  // namespace carillon::simulator
