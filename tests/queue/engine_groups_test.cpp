@@ -62,6 +62,21 @@ TEST_F(EngineGroups, TakeTurns) {
   EXPECT_EQ(reserve_many(11), "a1 b1 c1 a2 b2 c2 a3 c3 a4 a5 TIMED_OUT");
 }
 
+// A job that does not fit into a reply goes out in the next one: its group keeps its turn.
+TEST_F(EngineGroups, KeepTheirTurnIfTheirJobIsTooLarge) {
+  put_many("a", 3);
+  put_many("b", 3);
+  EXPECT_EQ(reserve_many(1), "a1");
+  EXPECT_EQ(engine.reserve_next(worker, queue.now(), 1), std::nullopt);
+  EXPECT_EQ(reserve_many(1), "b1");
+  EXPECT_EQ(engine.reserve_next(worker, queue.now(), 1), std::nullopt);
+  const auto next = engine.reserve_next(worker, queue.now(), 2);
+  ASSERT_TRUE(next);
+  EXPECT_EQ(queue.body(next), "a2");
+  EXPECT_EQ(reserve_many(4), "b2 a3 b3 TIMED_OUT");
+  EXPECT_EQ(engine.reserve_next(worker, queue.now(), 100), std::nullopt);
+}
+
 TEST_F(EngineGroups, JobsWithoutAGroupAreOneGroup) {
   put_many("", 3);
   put_many("a", 3);

@@ -80,7 +80,15 @@ class VirtualQueue {
   }
   // Returns the body of the job that a reserve without waiting gives, or a word that says why there
   // is none.
-  std::string reserve(ClientId client) { return word(*engine_->reserve(client, now_, 0)); }
+  std::string reserve(ClientId client) {
+    std::optional<Delivery> got = engine_->reserve(client, now_, 0);
+    while (!got) {  // expired jobs stand before the others
+      engine_->advance(now_);
+      for (const Delivery& delivery : engine_->take_deliveries())
+        delivery.client == client ? got.emplace(delivery) : others_.emplace_back(delivery);
+    }
+    return word(*got);
+  }
   // Lets the client wait. REQUIRES: it gets nothing at once.
   void wait(ClientId client, std::optional<Millis> timeout = {}) {
     if (engine_->reserve(client, now_, timeout))
@@ -89,9 +97,10 @@ class VirtualQueue {
   // Returns the deliveries since the last call, each as "client:word".
   std::vector<std::string> deliveries() {
     std::vector<std::string> words;
-    for (const Delivery& delivery : engine_->take_deliveries()) {
+    std::vector<Delivery> all = std::exchange(others_, {});
+    for (const Delivery& delivery : engine_->take_deliveries()) all.push_back(delivery);
+    for (const Delivery& delivery : all)
       words.push_back(std::to_string(delivery.client) + ":" + word(delivery));
-    }
     return words;
   }
 
@@ -117,6 +126,7 @@ class VirtualQueue {
   FailingStore store_;
   Now now_{.utc_ns = 1'700'000'000'000 * kMs, .mono_ns = 1'000 * kMs};
   std::unique_ptr<Engine> engine_;
+  std::vector<Delivery> others_;  // that have come while one client reserved
 };
 
 }  // namespace carillon::queue

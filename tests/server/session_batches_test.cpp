@@ -42,6 +42,23 @@ TEST_F(SessionBatches, ManyJobsArePutInOneAppend) {
   EXPECT_EQ(client.say(put_jobs("")), "JOBS 0\r\n");
 }
 
+// Of jobs of this size 17 fit into a reply, and the next one does not.
+TEST_F(SessionBatches, GroupsTakeTurnsFromReplyToReply) {
+  const std::string rest(59'999, 'x');
+  for (int n = 0; n < 17; ++n)
+    for (const char* group : {"a", "b"})
+      client.say("put-job 60000 group=" + std::string(group) + "\r\n" + group + rest + "\r\n");
+  std::string order;
+  for (int call = 0; call < 2; ++call) {
+    const std::string reply = worker.say("reserve-jobs 1000 timeout=0s\r\n");
+    for (const char c : reply)
+      if (c == 'a' || c == 'b') order += c;
+  }
+  std::string turns;
+  for (int n = 0; n < 17; ++n) turns += "ab";
+  EXPECT_EQ(order, turns);
+}
+
 TEST_F(SessionBatches, OptionsOfTheLineAreThoseOfAllJobs) {
   client.say(put_jobs("1\r\na\r\n1 delay=2m\r\nb\r\n1 pri=1 due=1700000060000\r\nc\r\n",
                       "delay=3m pri=9 max-attempts=2"));

@@ -39,11 +39,12 @@
 //
 // Errors. A method that reads or appends throws StoreError if the store fails; the state is then as
 // before the command, but the time has advanced. StoreError can come from `put`, `put_all`,
-// `reserve`, `reserve_job`, `release`, `release_all`, `bury`, `fail`, `remove`, `remove_all`,
-// `cancel`, `patch`, `bury_job`, `job_with_key`, all peeks and kicks, `job_stats`, `story`,
-// `set_tube`, `advance`, `close` and the constructor. A failed read may pass, and changes no job. A
-// ClientId that is not connected throws std::out_of_range. A command that throws std::bad_alloc has
-// changed nothing; if memory runs out behind its append, the process ends (docs/queue.md#memory).
+// `reserve`, `reserve_next`, `reserve_job`, `release`, `release_all`, `bury`, `fail`, `remove`,
+// `remove_all`, `cancel`, `patch`, `bury_job`, `job_with_key`, all peeks and kicks, `job_stats`,
+// `story`, `set_tube`, `advance`, `close` and the constructor. A failed read may pass, and changes
+// no job. A ClientId that is not connected throws std::out_of_range. A command that throws
+// std::bad_alloc has changed nothing; if memory runs out behind its append, the process ends
+// (docs/queue.md#memory).
 //
 // Complexity. A command costs O(log jobs in memory) and at most one append, besides the work that
 // time has made due, unless its comment says more.
@@ -161,9 +162,14 @@ class Engine {
   // among all of them.
   // Returns none if the client has to wait. Then take_deliveries() has its Delivery later: at the
   // latest after `timeout` ms, or without limit if there is no timeout. A timeout of 0 is answered
-  // at once.
+  // at once, unless many expired jobs stand before the others: then as soon as the next calls of
+  // `advance` have taken them away.
   // O(tubes that the client watches): about 0.1 µs for each.
   std::optional<Delivery> reserve(ClientId client, Now now, std::optional<Millis> timeout);
+  // Reserves one more job, after a reserve, for a reply that has room for a body of `most` bytes.
+  // Returns none, and changes nothing, if no job is ready now, or the one that is next has a larger
+  // body: so its group keeps its turn, and its tube the token of a rate.
+  std::optional<JobView> reserve_next(ClientId client, Now now, std::uint64_t most);
   // Reserves the given job if it is ready, delayed or buried: the only way to get a job before it
   // is due. No limit of its tube holds it back, but it counts: it runs, and takes a token if there
   // is one. Returns none if there is no such job, or if it is reserved; else a Delivery that is

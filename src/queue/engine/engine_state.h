@@ -291,9 +291,9 @@ struct Engine::State : EngineMemory {
   bool can_serve(Tube& tube) { return tube.first_waiting() != nullptr && first_ready(tube); }
   // Returns the ready job that the client gets if it reserves now; nullptr if there is none.
   LoadedJob* best_ready(const Client& client);
+  bool is_hidden(const Client& client);  // perhaps, by expired ones, until `advance` ends these
   // Lets the client hold the ready job, and returns the Delivery.
   Delivery hand_over(Client& client, LoadedJob& job);
-  // Makes the job reserved by the client.
   void hold(Client& client, LoadedJob& job) noexcept;
   // Gives the tube's ready jobs to the clients that wait for them; a lane stands for its tube.
   // Frees nothing: a reference to a job or a tube stays valid.

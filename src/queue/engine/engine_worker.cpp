@@ -55,7 +55,8 @@ std::optional<Delivery> Engine::reserve(ClientId id, Now now, std::optional<Mill
   State& s = *state_;
   s.advance(now);
   Client& client = s.client(id);
-  if (s.may_hold_more(client)) {
+  const bool may_hold = s.may_hold_more(client);
+  if (may_hold) {
     if (LoadedJob* job = s.best_ready(client)) return s.hand_over(client, *job);
   }
 
@@ -63,9 +64,20 @@ std::optional<Delivery> Engine::reserve(ClientId id, Now now, std::optional<Mill
     return Delivery{.client = id, .kind = kind, .job = {}};
   };
   if (client.deadline_soon(s.clock.mono_from())) return end(Delivery::Kind::kDeadlineSoon);
-  if (timeout && *timeout == 0) return end(Delivery::Kind::kTimedOut);
+  const bool is_hidden = may_hold && s.is_hidden(client);
+  if (timeout && *timeout == 0 && !is_hidden) return end(Delivery::Kind::kTimedOut);
   s.start_waiting(client, timeout);
   return std::nullopt;
+}
+
+std::optional<JobView> Engine::reserve_next(ClientId id, Now now, std::uint64_t most) {
+  State& s = *state_;
+  s.advance(now);
+  Client& client = s.client(id);
+  if (!s.may_hold_more(client)) return std::nullopt;
+  LoadedJob* const job = s.best_ready(client);
+  if (job == nullptr || job->record.body_bytes > most) return std::nullopt;
+  return s.hand_over(client, *job).job;
 }
 
 std::optional<Delivery> Engine::reserve_job(ClientId id, Now now, JobId job_id) {

@@ -43,6 +43,15 @@ LoadedJob* Engine::State::best_ready(const Client& client) {
   return best;
 }
 
+bool Engine::State::is_hidden(const Client& client) {
+  const std::optional<Tick> next = expiries.next_wakeup();
+  if (!next || *next > clock.tick()) return false;
+  return std::any_of(client.watches.begin(), client.watches.end(), [this](const auto& watch) {
+    Tube& tube = watch->tube->head();
+    return tube.open() && may_start(tube) && tube.first() != nullptr;
+  });
+}
+
 Delivery Engine::State::hand_over(Client& client, LoadedJob& job) {
   if (job.tube->turn) job.tube->head().groups->charge(*job.tube);
   hold(client, job);
@@ -161,6 +170,7 @@ void Engine::State::wait_is_over(Client& client) {
     // step of time, and the client does not hold it any more.
     return schedule_wake(client);
   }
+  if (!soon && !client.over_share && is_hidden(client)) return waits.schedule(client, clock.mono());
   end_waiting(client);
   deliveries.push_back({.client = client.id,
                         .kind = soon ? Delivery::Kind::kDeadlineSoon : Delivery::Kind::kTimedOut,

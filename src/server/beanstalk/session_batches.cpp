@@ -170,8 +170,7 @@ void Session::gather(const queue::JobView& job) {
   }
   held_ = 0;  // may_hold() is asked for all of it
   const std::size_t bytes = gathered.bytes + job.body_bytes;
-  const bool fits = job.body_bytes <= queue::kBodyPiece && bytes <= kMaxBatchBytes;
-  if (fits && may_hold(bytes, kOwnReplies)) return fetch(Asked::kReserveJobs, job);
+  if (may_hold(bytes, kOwnReplies)) return fetch(Asked::kReserveJobs, job);
   service_.engine().give_back(client_, service_.now(), job.id);
   if (!is_first) return answer_gathered();
   gathered_.reset();
@@ -198,8 +197,10 @@ void Session::add_gathered(const Body& body) {
 void Session::go_on_gathering() {
   state_ = State::kLine;
   try {
-    const auto next = service_.engine().reserve(client_, service_.now(), 0);
-    if (next && next->kind == queue::Delivery::Kind::kReserved) return gather(next->job);
+    const std::size_t room = kMaxBatchBytes - gathered_->bytes;
+    const std::uint64_t most = std::min<std::uint64_t>(queue::kBodyPiece, room);
+    if (const auto next = service_.engine().reserve_next(client_, service_.now(), most))
+      return gather(*next);
   } catch (const queue::StoreError& error) {
     service_.report_store_failure(error.what());
   }

@@ -98,6 +98,7 @@ void answer_reserved(Exchange& x, const Reserved& reserved) {
   x.answer({.body = fmt::format(R"({{"jobs":[{}]}})", jobs), .durable_at = durable_at});
 }
 
+// The first job may have been waited for, the others must be ready now, and fit in.
 void take_next(Exchange& x, const Reserved& reserved);
 
 void go_on(Exchange& x, const Reserved& reserved) {
@@ -132,12 +133,6 @@ void add(Exchange& x, const Reserved& reserved, const queue::JobView& job,
 
 // If there is no memory for the first job, hold() says so, and the job is ready again.
 void take(Exchange& x, const Reserved& reserved, const queue::JobView& job) {
-  const std::size_t bytes = x.held() + job.body_bytes;
-  const bool fits = bytes <= beanstalk::kMaxBatchBytes && bytes <= x.service().most_for_one();
-  if (!fits && !reserved->jobs.empty()) {
-    x.engine().give_back(reserved->worker, x.now(), job.id);
-    return answer_reserved(x, reserved);
-  }
   if (job.body_bytes > queue::kBodyPiece) return add(x, reserved, job, std::nullopt);
   x.read_body(
       job,
@@ -145,20 +140,20 @@ void take(Exchange& x, const Reserved& reserved, const queue::JobView& job) {
       [reserved, job](Exchange& then, const Body& body) { put_aside(then, reserved, job, body); });
 }
 
-// The first job may have been waited for, the others must be ready now.
 void take_delivered(Exchange& x, const Reserved& reserved, const queue::Delivery& delivery) {
   if (delivery.kind == queue::Delivery::Kind::kReserved) return take(x, reserved, delivery.job);
   answer_reserved(x, reserved);
 }
 
 void take_next(Exchange& x, const Reserved& reserved) {
-  std::optional<queue::Delivery> next;
+  const std::size_t most = std::min(beanstalk::kMaxBatchBytes, x.service().most_for_one());
+  std::optional<queue::JobView> next;
   try {
-    next = x.engine().reserve(reserved->worker, x.now(), 0);
+    next = x.engine().reserve_next(reserved->worker, x.now(), most - std::min(most, x.held()));
   } catch (const queue::StoreError& error) {
     x.service().report_store_failure(error.what());
   }
-  next ? take_delivered(x, reserved, *next) : answer_reserved(x, reserved);
+  next ? take(x, reserved, *next) : answer_reserved(x, reserved);
 }
 
 // --- ack, nack, extend
