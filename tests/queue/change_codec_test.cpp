@@ -63,6 +63,12 @@ TEST(RecordValues, AJobIsReadAsItWasWritten) {
   EXPECT_EQ(read(away, value_of(away)), away);
 }
 
+TEST(RecordValues, APolicyOfZerosIsNoneThatIsMissing) {
+  JobRecord job = full_job();
+  job.extras = detail::Rare(JobExtras{.key = {}, .retry = {.counts_empty = true}});
+  EXPECT_EQ(read(job, value_of(job)), job);
+}
+
 TEST(RecordValues, AnOrdinaryJobTakesLessThan32Bytes) {
   JobRecord job = full_job();
   job.history = {};

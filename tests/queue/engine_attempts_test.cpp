@@ -166,6 +166,25 @@ TEST_F(EngineAttemptsTest, APolicyOfTheTubeHoldsForJobsWithoutTheirOwn) {
   EXPECT_EQ(fail(2).result, Failed::kAgain);
 }
 
+TEST_F(EngineAttemptsTest, APolicyOfZerosOfAJobCountsInsteadOfTheTubes) {
+  engine.set_tube(queue.now(), "default", {.retry = {.max_attempts = 1, .lost_fails = true}});
+  put({.counts_empty = true});
+  put();
+  EXPECT_EQ(engine.job_stats(queue.now(), 1)->retry.max_attempts, 0U);
+  EXPECT_EQ(queue.reserve(worker), "a");
+  EXPECT_EQ(fail(1).result, Failed::kAgain);
+  restart();
+  EXPECT_EQ(queue.engine().job_stats(queue.now(), 1)->retry.max_attempts, 0U);
+  EXPECT_EQ(queue.engine().job_stats(queue.now(), 2)->retry.max_attempts, 1U);
+  EXPECT_EQ(queue.reserve(worker), "a");
+  EXPECT_EQ(queue.engine().fail(worker, queue.now(), 1, {}).result, Failed::kAgain);
+  EXPECT_EQ(queue.reserve(worker), "a");
+  queue.engine().disconnect(worker, queue.now());
+  queue.pass(0);
+  EXPECT_EQ(queue.engine().job_stats(queue.now(), 1)->record.extras->attempts, 2U)
+      << "a lost connection is no failure";
+}
+
 TEST_F(EngineAttemptsTest, ATimeOutIsAFailedAttemptIfThereIsAPolicy) {
   put({.max_attempts = 2, .backoff = 5'000}, 1'000);
   EXPECT_EQ(queue.reserve(worker), "a");

@@ -42,6 +42,19 @@ TEST_F(EngineExpiry, AKickedOneDoesNotExpireAgain) {
   EXPECT_EQ(queue.reserve(worker), "a");
 }
 
+// A patch gives a dead job another expiry, and a kick does not take it away.
+TEST_F(EngineExpiry, AKickedOneExpiresWhenAPatchSaysSo) {
+  const JobId id = put("a", {.expires_in = 100, .at_expiry = AtExpiry::kDead});
+  queue.pass(100);
+  engine.patch(queue.now(), id, {.expires_in = 1'000});
+  ASSERT_TRUE(engine.kick_job(queue.now(), id).done);
+  EXPECT_EQ(engine.job_stats(queue.now(), id)->record.extras->expires, queue.utc() + 1'000);
+  queue.pass(999);
+  EXPECT_EQ(state(id), JobState::kReady);
+  queue.pass(1);
+  EXPECT_EQ(state(id), JobState::kBuried);
+}
+
 TEST_F(EngineExpiry, ADelayedOneIsGoneWhenItIsDue) {
   const JobId near = put("a", {.due_in = 200, .expires_in = 100});
   const JobId far = put("b", {.due_in = 86'400'000, .expires_in = 100});

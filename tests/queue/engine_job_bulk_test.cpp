@@ -54,6 +54,17 @@ TEST_F(JobBulks, CancelsWhatIsNotReserved) {
   EXPECT_FALSE(is_there(102));
 }
 
+TEST_F(JobBulks, ARetryBeginsTheAttemptsAnewAlsoOfADelayedJob) {
+  const JobId id = queue.put(producer, "a", {.retry = {.max_attempts = 3, .backoff = kHour}});
+  EXPECT_EQ(queue.reserve(worker), "a");
+  engine.fail(worker, queue.now(), id, {});
+  EXPECT_EQ(state(id), JobState::kDelayed);
+  EXPECT_EQ(run(bulk_of(Action::kRetry, {.states = kDelayed})), 1U);
+  EXPECT_EQ(state(id), JobState::kReady);
+  EXPECT_EQ(engine.job_stats(queue.now(), id)->record.extras->attempts, 0U);
+  EXPECT_EQ(engine.story(queue.now(), id)->size(), 1U) << "its story goes on";
+}
+
 TEST_F(JobBulks, AStepIsOneAppend) {
   for (Millis i = 0; i < 100; ++i) queue.put(producer, "far", {.due_in = kHour + i});
   JobBulk bulk = bulk_of(Action::kCancel);

@@ -387,9 +387,9 @@ class QueueModel {
   const RetryPolicy& policy_of(const Job& job) {
     return job.retry != RetryPolicy() ? job.retry : policies[job.tube];
   }
-  static void revive(Job& job) {
+  void revive(Job& job) const {
     job.attempts = 0;
-    if (job.death == Death::kExpired) job.expires = 0;
+    if (job.death == Death::kExpired && has_expired(job)) job.expires = 0;
     job.death = Death::kNone;
   }
   bool has_expired(const Job& job) const { return job.expires != 0 && job.expires <= utc_; }

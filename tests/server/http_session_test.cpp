@@ -289,6 +289,15 @@ TEST_F(HttpSession, RefusesABodyWhoseEndIsNotSure) {
   EXPECT_EQ(server.engine.stats().jobs.total, 1U);
 }
 
+// The job has a policy of its own, and not the tube's.
+TEST_F(HttpSession, AJobMayHaveAPolicyOfZeros) {
+  ask("PATCH", "/v1/tubes/mail", R"({"retry":{"max_attempts":1}})");
+  put(R"({"retry":{}})");
+  put(R"({"retry":null})");
+  EXPECT_EQ(ask("GET", "/v1/jobs/1").value().at("retry").at("max_attempts"), 0);
+  EXPECT_FALSE(ask("GET", "/v1/jobs/2").value().as_object().contains("retry"));
+}
+
 // As milliseconds it would lie in 1970, and the job would be ready at once.
 TEST_F(HttpSession, RefusesAMomentInSeconds) {
   EXPECT_EQ(put(R"({"due":1893456000})").detail(),

@@ -62,6 +62,19 @@ TEST_F(SessionAttempts, ThePolicyOfItsTubeIsAmongTheStatsOfAJob) {
   EXPECT_EQ(client.say("fail-job 1 0 delay=3s max-attempts=2\r\n\r\n"), "AGAIN 1 3000\r\n");
 }
 
+// What a job names is a policy of its own, also if all of it is 0.
+TEST_F(SessionAttempts, AJobMayHaveNoBoundThoughItsTubeHasOne) {
+  client.say("set-tube default max-attempts=1 lost=fails\r\n");
+  client.say("put-job 1 max-attempts=0\r\na\r\nput-job 1 lost=returns\r\nb\r\n");
+  EXPECT_EQ(stat("max-attempts"), "0");
+  EXPECT_EQ(client.say("list-jobs default limit=1\r\n").find("\"max_attempts\":1"),
+            std::string::npos);
+  client.say("reserve\r\nreserve\r\n");
+  EXPECT_EQ(client.say("fail-job 1 0\r\n\r\nfail-job 2 0\r\n\r\n"), "AGAIN 1 0\r\nAGAIN 1 0\r\n");
+  client.say("set-schedule s 1 every=1h max-attempts=0\r\nc\r\ntrigger-schedule s\r\n");
+  EXPECT_TRUE(server.engine.job_stats(server.now, 3)->record.extras->retry.counts_empty);
+}
+
 TEST_F(SessionAttempts, ATubeThatIsDrainedRefusesPuts) {
   EXPECT_EQ(client.say("set-tube default puts=refused\r\n"), "SET\r\n");
   EXPECT_EQ(client.say("put 0 0 60 1\r\na\r\n"), "DRAINING\r\n");

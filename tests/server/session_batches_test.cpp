@@ -59,6 +59,15 @@ TEST_F(SessionBatches, GroupsTakeTurnsFromReplyToReply) {
   EXPECT_EQ(order, turns);
 }
 
+TEST_F(SessionBatches, AReleaseIsNoFailure) {
+  client.say("put-job 1\r\na\r\n");
+  EXPECT_EQ(worker.say("reserve\r\n"), "RESERVED 1 1\r\na\r\n");
+  EXPECT_EQ(worker.say(with_data("release-jobs", "1", "max-attempts=3")),
+            "BAD_OPTION \"max-attempts\": no such option; there are pri delay\r\n");
+  EXPECT_EQ(worker.say(with_data("release-jobs", "1", "pri=7 delay=1s")),
+            "JOBS 1\r\nRELEASED 1\r\n");
+}
+
 TEST_F(SessionBatches, OptionsOfTheLineAreThoseOfAllJobs) {
   client.say(put_jobs("1\r\na\r\n1 delay=2m\r\nb\r\n1 pri=1 due=1700000060000\r\nc\r\n",
                       "delay=3m pri=9 max-attempts=2"));

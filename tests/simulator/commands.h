@@ -79,6 +79,7 @@ struct PolicyOptions {
   std::optional<std::uint32_t> jitter = {};
   std::optional<bool> lost_fails = {};
 
+  bool names_any() const { return max_attempts || backoff || jitter || lost_fails; }
   void apply(queue::RetryPolicy& policy) const {
     policy.max_attempts = max_attempts.value_or(policy.max_attempts);
     if (backoff) policy.backoff_max = backoff_max;

@@ -253,11 +253,17 @@ bool Model::has_old_end(queue::Now now) const {
   });
 }
 
-void Model::revive(Job& job) {
+// An expiry that has passed goes; if it passes meanwhile, the record says which came first.
+void Model::revive(const Case& c, Job& job) const {
   if (job.burial == 0) return;
   job.burial = 0;
   job.attempts = 0;
-  if (job.death == queue::Death::kExpired) job.expires = 0;
+  if (job.death == queue::Death::kExpired) {
+    const auto stored = history_.state().jobs.find(job.record.id);
+    const bool is_kept =
+        stored != history_.state().jobs.end() && stored->second.record.extras->expires != 0;
+    if (has_expired(job, c.since) || (has_expired(job, c.now) && !is_kept)) job.expires = 0;
+  }
   job.death = queue::Death::kNone;
 }
 

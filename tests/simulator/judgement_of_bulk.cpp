@@ -161,7 +161,8 @@ void Model::retry(const Case& c, JobId id) {
   Job& job = jobs_.at(id);
   note_changed(c, id);
   let_go(id, job);
-  revive(job);
+  revive(c, job);
+  job.attempts = 0;
   job.moment = job.delay_end = 0;
 }
 

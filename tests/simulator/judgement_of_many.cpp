@@ -80,7 +80,7 @@ void Model::kick(const Case& c, bool whole) {
   std::set<JobId> kicked;
   for (const JobId id : history_.changed()) {
     if (is_own_change(id)) {
-      c.client.kicked += judge_kicked_and_gone(id);
+      c.client.kicked += judge_kicked_and_gone(c, id);
     } else if (!scheduled_.contains(id) || history_.before(id)) {
       kicked.insert(id);
     }
@@ -106,7 +106,7 @@ void Model::kick(const Case& c, bool whole) {
   for (const JobId id : kicked) {
     Job& job = jobs_.at(id);
     let_go(id, job);
-    revive(job);
+    revive(c, job);
     job.moment = job.delay_end = 0;
     follow_record(id, c.now);
   }
@@ -114,13 +114,13 @@ void Model::kick(const Case& c, bool whole) {
 }
 
 // Returns 1 if the job was kicked before the engine has changed it, by an earlier step of the kick.
-std::uint64_t Model::judge_kicked_and_gone(JobId id) {
+std::uint64_t Model::judge_kicked_and_gone(const Case& c, JobId id) {
   const auto job = jobs_.find(id);
   const bool was_kicked =
       job != jobs_.end() && history_.before(id)->history.kicks > job->second.record.history.kicks;
   if (was_kicked) {
     let_go(id, job->second);
-    revive(job->second);
+    revive(c, job->second);
     job->second.moment = job->second.delay_end = 0;
   }
   judge_own_change(id);
@@ -141,7 +141,7 @@ void Model::judge_kick_job(const Case& c) {
   if (c.reply.line != "KICKED") fail(c, "that is no answer to it");
   if (!may_be_kicked) fail(c, "it is neither delayed nor buried");
   let_go(id, *job);
-  revive(*job);
+  revive(c, *job);
   job->moment = job->delay_end = 0;
   expect_changed({id});
   follow_record(id, c.now);

@@ -111,6 +111,7 @@ Model::Job Model::as_put(const Case& c) const {
   const std::uint64_t delay_ns = c.command.delay * kNsPerMs;
   queue::RetryPolicy retry;
   c.command.policy.apply(retry);
+  retry.counts_empty = c.command.policy.names_any() && retry == queue::RetryPolicy();
   return {.tube = c.client.tube_in_use,
           .group = c.command.group,
           .priority = c.command.priority,
@@ -244,7 +245,7 @@ void Model::judge_patch(const Case& c) {
   const queue::Patch& patch = c.command.patch;
   job.priority = patch.priority.value_or(job.priority);
   job.ttr = patch.ttr.value_or(job.ttr);
-  if (patch.due_at || patch.due_in) revive(job);
+  if (patch.due_at || patch.due_in) revive(c, job);
   follow_expiry(c, job, record);
   if (c.command.has_body) expect_new_body(c, 0, *id);
   if (!c.command.has_body && record.body_id() != before->body_id()) fail(c, "its body has gone");

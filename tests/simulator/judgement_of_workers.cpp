@@ -140,7 +140,7 @@ void Model::judge_reserve_job(const Case& c) {
   if (may_hold_more(c.client, c.now) == Is::kNo) fail(c, "it has too many jobs");
   expect_body(c);
   if (job->burial != 0) {
-    revive(*job);
+    revive(c, *job);
     job->moment = job->delay_end = 0;
     expect_changed({id});
     follow_record(id, c.now);

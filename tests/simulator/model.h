@@ -281,7 +281,7 @@ class Model {
   const std::set<queue::JobId>& jobs_in(const std::string& tube) const;
   void judge_kick(const Case& c);
   void kick(const Case& c, bool whole);
-  std::uint64_t judge_kicked_and_gone(queue::JobId id);
+  std::uint64_t judge_kicked_and_gone(const Case& c, queue::JobId id);
   void judge_kick_job(const Case& c);
   void judge_tubes(const Case& c);
   void judge_stats_job(const Case& c);
@@ -299,7 +299,7 @@ class Model {
   void expect_due(const Case& c, const Job& job, const queue::JobRecord& record,
                   queue::Millis delay) const;
   Job as_put(const Case& c) const;
-  static void revive(Job& job);
+  void revive(const Case& c, Job& job) const;
   const queue::JobRecord& stored_record(queue::JobId id) const;  // throws Violation if none
   void follow_record(queue::JobId id, queue::Now now);
   void follow_record(const queue::JobRecord& record, queue::Now now);  // as it was, or is

@@ -21,8 +21,9 @@ std::uint64_t mix(std::uint64_t hash, std::string_view with) {
 
 std::uint64_t hash_of(const queue::RetryPolicy& policy) {
   std::uint64_t hash = mix(9, policy.max_attempts);
-  for (const std::uint64_t field : {policy.backoff, policy.backoff_max,
-                                    std::uint64_t{policy.jitter}, std::uint64_t{policy.lost_fails}})
+  for (const std::uint64_t field :
+       {policy.backoff, policy.backoff_max, std::uint64_t{policy.jitter},
+        std::uint64_t{policy.lost_fails}, std::uint64_t{policy.counts_empty}})
     hash = mix(hash, field);
   return hash;
 }

@@ -95,6 +95,9 @@ struct RetryPolicy {
   std::uint32_t jitter = 0;
   // Whether an attempt has failed if its worker's connection is lost.
   bool lost_fails = false;
+  // Of a policy in which all of the above is 0: it counts all the same. The job has a policy of its
+  // own, in which no attempt is the last one; without this it would have its tube's.
+  bool counts_empty = false;
 
   friend bool operator==(const RetryPolicy&, const RetryPolicy&) = default;
 };
@@ -177,13 +180,14 @@ struct JobRecord {
 
   bool buried() const { return burial != 0; }
   // The job is not buried any more, and gets all its attempts anew. If it was dead because it had
-  // expired, it does not expire again. The caller sets `due`.
-  void revive() {
+  // expired, it does not expire again, unless it was given an expiry that comes after `now`. The
+  // caller sets `due`.
+  void revive(UtcMs now) {
     burial = 0;
     if (extras->attempts == 0 && extras->death == Death::kNone) return;
     JobExtras alive = *extras;
     alive.attempts = 0;
-    if (alive.death == Death::kExpired) alive.expires = 0;
+    if (alive.death == Death::kExpired && alive.expires <= now) alive.expires = 0;
     alive.death = Death::kNone;
     extras = detail::Rare(std::move(alive));
   }

@@ -18,7 +18,7 @@ JobRecord kicked(const JobRecord& before, const JobHistory& history, const Engin
   JobRecord after = before;
   after.history = history;
   ++after.history.kicks;
-  if (after.buried()) after.revive();
+  if (after.buried()) after.revive(clock.utc());
   after.due = clock.utc();
   clock.counts_from_now(after);
   return after;
@@ -190,10 +190,12 @@ std::optional<JobView> Engine::peek_buried(ClientId id, Now now) {
   return s.view(first.front());
 }
 
-Sequence Engine::State::kick(const std::vector<JobRecord>& records) {
+Sequence Engine::State::kick(const std::vector<JobRecord>& records, Anew anew) {
   for (const JobRecord& before : records) {
     const LoadedJob* job = loaded(before.id);
-    add_change(before, kicked(before, job != nullptr ? job->history : before.history, clock));
+    JobRecord after = kicked(before, job != nullptr ? job->history : before.history, clock);
+    if (anew == Anew::kOfAll) after.revive(clock.utc());
+    add_change(before, std::move(after));
   }
   std::vector<JobRecord> after;
   for (const JobChange& change : changes.jobs) after.push_back(*change.after);

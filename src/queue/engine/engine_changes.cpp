@@ -67,7 +67,7 @@ ChangeOutcome Engine::patch(Now now, JobId id, const Patch& patch) {
   after.priority = patch.priority.value_or(after.priority);
   after.ttr = std::clamp(patch.ttr.value_or(after.ttr), kMinTtr, kMaxTtr);
   if (patch.due_at || patch.due_in) {
-    if (after.buried()) after.revive();
+    if (after.buried()) after.revive(s.clock.utc());
     s.clock.set_due(after, patch.due_in.value_or(0), patch.due_at);
   }
   JobExtras extras = *after.extras;

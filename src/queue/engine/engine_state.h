@@ -389,7 +389,7 @@ struct Engine::State : EngineMemory {
 
   // Makes the jobs with these records ready, in one append. REQUIRES: all are in one tube, and each
   // is buried or delayed.
-  Sequence kick(const std::vector<JobRecord>& records);
+  Sequence kick(const std::vector<JobRecord>& records, Anew anew = Anew::kOfBuried);
 
   Client& client(ClientId id);
 

@@ -96,7 +96,7 @@ std::optional<Delivery> Engine::reserve_job(ClientId id, Now now, JobId job_id) 
   if (was_buried) {
     // The store has to know that the job is not buried any more: a crash must not bury it again.
     const JobRecord before = *record;
-    record->revive();
+    record->revive(s.clock.utc());
     record->due = s.clock.utc();
     s.clock.counts_from_now(*record);
     s.add_change(before, record);

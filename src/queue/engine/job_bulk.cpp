@@ -208,7 +208,7 @@ void Engine::change_jobs(Now now, JobBulk& bulk) {
   const Jobs jobs = next_to_change(s, *tube, ahead);
   if (!jobs.empty() && !ahead.dry_run) {
     if (ahead.action == Action::kCancel) cancel_all(s, jobs);
-    if (ahead.action == Action::kRetry) s.kick(jobs);
+    if (ahead.action == Action::kRetry) s.kick(jobs, Anew::kOfAll);
     if (ahead.action == Action::kMove) move_all(s, jobs, *tube, ahead.to);
     if (ahead.action == Action::kSpread) spread_all(s, jobs, ahead);
     ahead.durable_at = s.last_sequence;

@@ -2,6 +2,7 @@
 // memory once it is appended.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 #include "carillon/queue/commands.h"
@@ -21,5 +22,8 @@ struct PlannedEnd {
   LoadedJob* job;
   std::optional<JobRecord> after;  // none if the job is deleted
 };
+
+// Whose attempts a kick lets begin anew.
+enum class Anew : std::uint8_t { kOfBuried, kOfAll };
 
 }  // namespace carillon::queue

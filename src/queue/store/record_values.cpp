@@ -55,6 +55,7 @@ void each_field_of_extras(Extras& extras, Field&& field) {
   field(27, extras.expires);
   field(28, extras.at_expiry);
   field(29, extras.attributes);
+  field(30, extras.retry.counts_empty);
 }
 
 template <typename Tube, typename Field>

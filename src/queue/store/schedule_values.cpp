@@ -53,6 +53,7 @@ void each_field(Record& record, Field&& field) {
   field(29, schedule.attributes);
   field(30, schedule.expires_in);
   field(31, schedule.at_expiry);
+  field(32, schedule.retry.counts_empty);
 }
 
 constexpr std::uint64_t most(CatchUp) {

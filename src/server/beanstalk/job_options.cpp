@@ -149,12 +149,14 @@ constexpr unsigned kBatch = bit(OptionsOf::kBatch);
 constexpr unsigned kReserve = bit(OptionsOf::kReserve);
 constexpr unsigned kBury = bit(OptionsOf::kBury);
 constexpr unsigned kSchedule = bit(OptionsOf::kSchedule);
+constexpr unsigned kRelease = bit(OptionsOf::kRelease);
 // Of those of kTube, with kTube: may be set for a group.
-constexpr unsigned kGroup = 2 * kSchedule;
+constexpr unsigned kGroup = 2 * kRelease;
 
 constexpr std::array kOptions = {
-    option<&JobOptions::priority, number_u32>("pri", kPut | kPatch | kFail | kBury | kSchedule),
-    option<&JobOptions::delay, duration>("delay", kPut | kPatch | kFail),
+    option<&JobOptions::priority, number_u32>("pri",
+                                              kPut | kPatch | kFail | kBury | kSchedule | kRelease),
+    option<&JobOptions::delay, duration>("delay", kPut | kPatch | kFail | kRelease),
     option<&JobOptions::due, moment>("due", kPut | kPatch),
     option<&JobOptions::ttr, ttr>("ttr", kPut | kPatch | kSchedule),
     option<&JobOptions::spread, duration>("spread", kPut | kSchedule),
@@ -270,6 +272,9 @@ void apply(const JobOptions& options, queue::RetryPolicy& policy) {
 queue::PutOrder put_order(const JobOptions& options) {
   queue::RetryPolicy retry;
   apply(options, retry);
+  const bool names_one =
+      options.max_attempts || options.backoff || options.jitter || options.lost_fails;
+  retry.counts_empty = names_one && retry == queue::RetryPolicy();
   return {.priority = options.priority.value_or(kUsualPriority),
           .due_in = options.delay.value_or(0),
           .due_at = options.due,

@@ -6,8 +6,9 @@
 //
 //   option         value                                                           of
 //   pri            0 (most urgent) to 4294967295                                   put patch fail
-//                                                                                  bury
+//                                                                                  bury release
 //   delay          a duration from now (server/duration.h): 250ms, 3s, 1h30m, 40d  put patch fail
+//                                                                                  release
 //   due            a moment: milliseconds since 1970, or RFC 3339                  put patch
 //                  (server/timestamp.h)
 //   ttr            a duration of 1s to 4294967295s                                 put patch
@@ -36,7 +37,7 @@
 //   timeout        a duration                                                      reserve
 //
 // (put: put-job, and each job of put-jobs; batch: the line of put-jobs, which has those of put-job
-// but `key`, too; patch: patch-job; fail: fail-job, release-jobs; tube: set-tube; cancel:
+// but `key`, too; patch: patch-job; fail: fail-job; release: release-jobs; tube: set-tube; cancel:
 // cancel-job; reserve: reserve-jobs; bury: bury-job.) set-schedule has of put-job pri, ttr, spread,
 // expires-in, at-expiry, group, attributes, max-attempts, backoff, jitter and lost. Nothing is
 // clamped: a value out of its range is refused, as is an option that is not known, comes twice, or
@@ -112,6 +113,7 @@ enum class OptionsOf : std::uint16_t {
   kReserve = 64,
   kBury = 128,
   kSchedule = 256,
+  kRelease = 512,
 };
 
 // Throws std::invalid_argument with one line that names the option, its value, and what is allowed.

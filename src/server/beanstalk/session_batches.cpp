@@ -37,7 +37,7 @@ void Session::begin_batch(const Command& c) {
       parse_job_options(c.options, OptionsOf::kBatch);
     } else {
       options_ = parse_job_options(c.verb == Verb::kReleaseJobs ? c.options : std::string_view(),
-                                   OptionsOf::kFail);
+                                   OptionsOf::kRelease);
       if (c.verb == Verb::kDeleteJobs && !c.options.empty())
         throw std::invalid_argument("delete-jobs has no options");
     }

@@ -61,7 +61,7 @@ class Yaml {
 
   // Those that are set.
   Yaml& policy(const queue::RetryPolicy& policy) {
-    if (policy.max_attempts > 0) field("max-attempts", policy.max_attempts);
+    if (policy.max_attempts > 0 || policy.counts_empty) field("max-attempts", policy.max_attempts);
     if (policy.backoff > 0) field("backoff-ms", policy.backoff);
     if (policy.backoff_max > policy.backoff) field("backoff-longest-ms", policy.backoff_max);
     if (policy.jitter > 0) field("jitter-percent", policy.jitter);

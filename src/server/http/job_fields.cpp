@@ -151,6 +151,13 @@ void read_retry(const json::object& object, const std::string& at, FieldFaults& 
   fields.finish();
 }
 
+void read_own_retry(Fields& fields, FieldFaults& faults, queue::RetryPolicy& policy) {
+  const json::object* const retry = fields.object("retry");
+  if (retry == nullptr) return;
+  read_retry(*retry, fields.pointer("retry"), faults, policy);
+  policy.counts_empty = policy == queue::RetryPolicy();
+}
+
 std::optional<queue::Millis> read_expires_in(Fields& fields) {
   const auto time = fields.duration("expires_in");
   if (time == queue::Millis{0}) fields.fault("expires_in", "0 ms: at least 1 ms");
@@ -225,8 +232,7 @@ void read_job(const json::object& object, const std::string& at, FieldFaults& fa
     for (const std::string_view name : {"on_conflict", "key_window"})
       if (fields.has(name)) fields.fault(name, "goes with a key alone");
   }
-  if (const json::object* const retry = fields.object("retry"))
-    read_retry(*retry, fields.pointer("retry"), faults, order.retry);
+  read_own_retry(fields, faults, order.retry);
   order.expires_at = fields.moment("expires_at");
   order.expires_in = read_expires_in(fields).value_or(0);
   const auto at_expiry = fields.choice("at_expiry", {"drop", "dead"});

@@ -39,6 +39,8 @@ std::optional<queue::Millis> read_ttr(Fields& fields);
 // is not named stays as it is in the policy, and null stands for what holds without the field.
 void read_retry(const boost::json::object& object, const std::string& at, FieldFaults& faults,
                 queue::RetryPolicy& policy);
+// Reads the field `retry` of a job or a schedule: its own policy, also if all of it is 0.
+void read_own_retry(Fields& fields, FieldFaults& faults, queue::RetryPolicy& policy);
 boost::json::object json_of(const queue::RetryPolicy& policy);
 std::optional<queue::Millis> read_expires_in(Fields& fields);
 // What is kept with a job, as one word (server/attributes.h); empty if there is nothing.

@@ -68,8 +68,7 @@ void read_job_of(const json::object& object, FieldFaults& faults, Schedule& sche
     if (!beanstalk::is_key(*group)) fields.fault("group", key_fault("group", *group));
     schedule.group = *group;
   }
-  if (const json::object* const retry = fields.object("retry"))
-    read_retry(*retry, fields.pointer("retry"), faults, schedule.retry);
+  read_own_retry(fields, faults, schedule.retry);
   schedule.expires_in = read_expires_in(fields).value_or(0);
   const auto at_expiry = fields.choice("at_expiry", {"drop", "dead"});
   if (at_expiry) schedule.at_expiry = static_cast<queue::AtExpiry>(*at_expiry);
