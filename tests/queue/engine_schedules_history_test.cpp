@@ -231,7 +231,8 @@ class Decade {
     const Schedule& schedule = generation.schedule;
     std::vector<UtcMs> all;
     if (schedule.every != 0) {
-      for (UtcMs at = schedule.start; at < generation.to; at += schedule.every) all.push_back(at);
+      for (UtcMs at = schedule.start.value_or(0); at < generation.to; at += schedule.every)
+        all.push_back(at);
     } else {
       for (const Occurrence& occurrence : TestCalendar::all(schedule.cron, schedule.zone)) {
         const bool in_gap = occurrence.clocks == Occurrence::Clocks::kAfterGap;

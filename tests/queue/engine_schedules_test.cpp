@@ -159,6 +159,17 @@ TEST_F(SchedulesTest, StartWhereTheyAreTold) {
   EXPECT_EQ(record("later").fired, 1u);
 }
 
+// The test begins at 22:13:20.
+TEST_F(SchedulesTest, MayStartWithTheYear1970) {
+  Schedule schedule = every(kHour);
+  schedule.start = 0;
+  set(schedule);
+  queue.restart(0);
+  settle();
+  EXPECT_EQ(record().schedule, schedule);
+  EXPECT_EQ(engine().schedule(queue.now(), "s", 1)->next.front(), kStart + 2'800 * kSecond);
+}
+
 TEST_F(SchedulesTest, SpreadTheSameWayEachTime) {
   Schedule schedule = every(kHour);
   schedule.spread = 10 * kMinute;
@@ -481,6 +492,21 @@ TEST_F(SchedulesTest, ATimeThatTheClocksSkipIsSkippedOrRunAfter) {
   EXPECT_EQ(record("skips").skipped, 1u);
   EXPECT_EQ(record("after").fired, 1u);
   EXPECT_EQ(events().size(), 1u);
+}
+
+// It would be looked for until the year 9999.
+TEST_F(SchedulesTest, TimesThatTheClocksAlwaysSkipAreNotLookedForForEver) {
+  int looks = 0;
+  VirtualQueue odd({.calendar = [&looks](const std::string&, const std::string&) -> Timetable {
+    return [&looks](UtcMs after) -> std::optional<Occurrence> {
+      ++looks;
+      return Occurrence{.at = after + kDay, .clocks = Occurrence::Clocks::kAfterGap};
+    };
+  }});
+  odd.engine().set_schedule(odd.now(), "s", daily("02:30"));
+  looks = 0;
+  EXPECT_TRUE(odd.engine().schedule(odd.now(), "s", 5)->next.empty());
+  EXPECT_LE(looks, 200);
 }
 
 TEST_F(SchedulesTest, ATimeThatTheClocksShowTwiceRunsOnceAndThatIsTold) {

@@ -83,6 +83,11 @@ TEST(ScheduleValues, AreReadAsTheyWereWritten) {
   EXPECT_EQ(read_schedule_value("p", value_of(plain)), plain);
 }
 
+TEST(ScheduleValues, AStartWithTheYear1970IsNoneThatIsMissing) {
+  const ScheduleRecord record{.name = "p", .schedule = {.every = 3'600'000, .start = 0}};
+  EXPECT_EQ(read_schedule_value("p", value_of(record)), record);
+}
+
 TEST(ScheduleValues, ARecordOfAVersionWithoutGroupsIsRead) {
   const std::string value = from_hex(
       "0203077265706f72747304070690bf0509036100620b0a33302032202a202a202a0d0d4575726f70652f"

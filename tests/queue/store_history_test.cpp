@@ -109,7 +109,7 @@ class RandomHistory {
     if (chance(50)) schedule.zone = "Europe/Berlin";
     schedule.run_after_gap = chance(50);
     schedule.every = below(2) * below(1'000'000);
-    schedule.start = below(1'000'000);
+    if (schedule.every != 0) schedule.start = below(1'000'000);
     schedule.catch_up = static_cast<CatchUp>(below(3));
     schedule.overlap = static_cast<Overlap>(below(3));
     schedule.spread = below(1'000);

@@ -36,6 +36,13 @@ TEST_F(HttpSchedules, IsSetShownAndChanged) {
   EXPECT_EQ(get().value().at("every"), "3600s");
 }
 
+TEST_F(HttpSchedules, MayStartWithTheYear1970) {
+  const Answer made = set(R"({"every":"1h","start":"1970-01-01T00:00:00Z","job":{"tube":"mail"}})");
+  EXPECT_EQ(made.status, 201);
+  EXPECT_EQ(get().value().at("start"), "1970-01-01T00:00:00.000Z");
+  EXPECT_EQ(get().value().at("next").at(0), "2023-11-14T23:00:00Z");
+}
+
 TEST_F(HttpSchedules, FiresIsPausedResumedTriggeredAndDeleted) {
   set(R"({"every":"1h","job":{"tube":"mail","body":"x"}})");
   pass(3'600'000);

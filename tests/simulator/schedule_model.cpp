@@ -68,7 +68,7 @@ void ScheduleModel::read_times(Entry& entry) {
     entry.timetable = server::cron_calendar()(asked.cron, asked.zone);
     return;
   }
-  entry.timetable = [start = asked.start, every = asked.every](UtcMs after) {
+  entry.timetable = [start = asked.start.value_or(0), every = asked.every](UtcMs after) {
     return std::optional(
         Occurrence{.at = after < start ? start : after + every - (after - start) % every});
   };
@@ -254,10 +254,10 @@ void ScheduleModel::judge_set(const Step& step, const Schedule& asked, Now first
   const ScheduleRecord before = is_new ? ScheduleRecord() : known->second.record;
   Schedule wanted = asked;
   wanted.ttr = std::clamp(wanted.ttr, queue::kMinTtr, queue::kMaxTtr);
-  if (wanted.every != 0 && wanted.start == 0) {
+  if (wanted.every != 0 && !wanted.start) {
     const bool stays = !is_new && before.schedule.every == wanted.every;
     wanted.start = stays ? before.schedule.start : after.schedule.start;
-    if (!stays && !is_now(wanted.start)) fail(step.name, "starts at another time");
+    if (!stays && !is_now(*wanted.start)) fail(step.name, "starts at another time");
   }
   if (after.schedule != wanted) fail(step.name, "is set to something else");
   const bool goes_on = !is_new && before.schedule.occurs_as(wanted);

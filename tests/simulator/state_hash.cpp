@@ -91,9 +91,10 @@ std::uint64_t hash_of(const queue::ScheduleRecord& record) {
        {std::uint64_t{schedule.priority}, schedule.ttr, std::uint64_t{schedule.run_after_gap},
         static_cast<std::uint64_t>(schedule.catch_up), schedule.catch_up_window,
         static_cast<std::uint64_t>(schedule.overlap), schedule.spread, schedule.every,
-        schedule.start, schedule.expires_in, static_cast<std::uint64_t>(schedule.at_expiry),
-        std::uint64_t{record.paused}, record.decided, record.waiting, record.last_job,
-        record.last_occurrence, record.fired, record.skipped, record.created})
+        schedule.start.value_or(0), schedule.expires_in,
+        static_cast<std::uint64_t>(schedule.at_expiry), std::uint64_t{record.paused},
+        record.decided, record.waiting, record.last_job, record.last_occurrence, record.fired,
+        record.skipped, record.created})
     hash = mix(hash, field);
   for (const queue::FiredSpan& span : record.spans) hash = mix(mix(hash, span.first), span.last);
   return hash;

@@ -41,7 +41,7 @@ void choose_times(queue::Schedule& asked, std::vector<std::string>& options, Ran
   options.push_back("every=" + duration(asked.every));
   if (below(random, 3) != 0) return;
   asked.start = now.utc_ns / 1'000'000 + below(random, 400'000) - 200'000;
-  options.push_back("start=" + number(asked.start));
+  options.push_back("start=" + number(*asked.start));
 }
 
 void choose_policies(queue::Schedule& asked, std::vector<std::string>& options, Random& random) {

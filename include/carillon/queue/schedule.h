@@ -77,8 +77,8 @@ struct Schedule {
 
   // The schedule occurs at `start`, and then every so many ms: from kMinEvery to kMaxScheduleSpan.
   Millis every = 0;
-  // 0: when the schedule is set; it occurs `every` ms later for the first time.
-  UtcMs start = 0;
+  // Without it: when the schedule is set; it occurs `every` ms later for the first time.
+  std::optional<UtcMs> start = {};
 
   CatchUp catch_up = CatchUp::kLast;
   Millis catch_up_window = 0;

@@ -48,8 +48,8 @@ void check_all(std::string_view name, const Schedule& asked) {
     refuse("a schedule has a cron expression, or a time after which it occurs every time");
   if (asked.cron.empty() && asked.every < kMinEvery)
     refuse("every: " + std::to_string(asked.every) + " ms; at least " + std::to_string(kMinEvery));
-  if (asked.start > kLastDue) refuse("start: " + std::to_string(asked.start) + " is too late");
-  if (asked.start != 0 && asked.every == 0) refuse("start: needs every");
+  if (asked.start > kLastDue) refuse("start: " + std::to_string(*asked.start) + " is too late");
+  if (asked.start && asked.every == 0) refuse("start: needs every");
 }
 
 }  // namespace
@@ -61,7 +61,7 @@ void Engine::State::Schedules::read_times(LoadedSchedule& schedule) const {
     schedule.timetable = state.options.calendar(asked.cron, asked.zone);
     return;
   }
-  schedule.timetable = [start = asked.start, every = std::max(asked.every, kMinEvery)](
+  schedule.timetable = [start = asked.start.value_or(0), every = std::max(asked.every, kMinEvery)](
                            UtcMs after) -> std::optional<Occurrence> {
     if (after < start) return Occurrence{.at = start};
     return Occurrence{.at = start + ((after - start) / every + 1) * every};
@@ -103,7 +103,7 @@ Sequence Engine::State::Schedules::set(std::string_view name, const Schedule& as
   const Schedule before = std::exchange(record.schedule, asked);
   Schedule& schedule = record.schedule;
   schedule.ttr = std::clamp(schedule.ttr, kMinTtr, kMaxTtr);
-  if (schedule.every != 0 && schedule.start == 0)
+  if (schedule.every != 0 && !schedule.start)
     schedule.start = before.every == schedule.every ? before.start : now;
   if (old == nullptr) {
     record.name = name;
@@ -195,8 +195,10 @@ ScheduleView Engine::State::Schedules::view(const LoadedSchedule& schedule,
                                             std::size_t times) const {
   ScheduleView view{.record = schedule.record, .next = {}, .broken = schedule.broken};
   if (schedule.record.paused || !schedule.broken.empty()) return view;
+  // The clocks may skip every occurrence until the year 9999.
+  constexpr std::size_t kLooksForEach = 20;
   UtcMs after = schedule.record.decided;
-  while (view.next.size() < times) {
+  for (std::size_t looks = kLooksForEach * times; looks > 0 && view.next.size() < times; --looks) {
     const auto next = schedule.next(after);
     if (!next) break;
     after = next->at;

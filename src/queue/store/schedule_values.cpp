@@ -4,6 +4,7 @@
 
 #include <concepts>
 #include <limits>
+#include <optional>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -74,6 +75,9 @@ template <typename Number>
 void append_field(std::string& bytes, std::uint32_t tag, const Number& number) {
   append_number(bytes, tag, static_cast<std::uint64_t>(number));
 }
+void append_field(std::string& bytes, std::uint32_t tag, const std::optional<UtcMs>& moment) {
+  append_number(bytes, tag, moment.value_or(0));
+}
 void append_field(std::string& bytes, std::uint32_t tag, const std::string& text) {
   if (!text.empty()) append_bytes(bytes, tag, text);
 }
@@ -110,6 +114,8 @@ class Reader {
       if (!known) unknown.append(fields.encoded());
     }
     if (fields.broken()) fail("is broken");
+    // A field that is 0 takes no byte: the schedule starts with the year 1970.
+    if (record.schedule.every != 0 && !record.schedule.start) record.schedule.start = 0;
     record.newer = detail::Rare(std::move(unknown));
     return record;
   }
@@ -121,6 +127,7 @@ class Reader {
       fail("has a field " + std::to_string(from.tag()) + " that is no such number");
     to = static_cast<Number>(from.number());
   }
+  void set(std::optional<UtcMs>& to, const FieldReader& from) const { set(to.emplace(), from); }
   void set(std::string& to, const FieldReader& from) const {
     if (!from.is_bytes()) fail("has a field " + std::to_string(from.tag()) + " that is a number");
     to = from.bytes();

@@ -71,7 +71,7 @@ std::string schedule_yaml(const queue::ScheduleView& view) {
   line("body-bytes", schedule.body.size());
   if (schedule.cron.empty()) {
     line("every", fmt::format("{}ms", schedule.every));
-    moment("start", schedule.start);
+    line("start", format_in_zone(schedule.start.value_or(0), schedule.zone));
   } else {
     quoted("cron", schedule.cron);
     quoted("zone", schedule.zone);
@@ -109,7 +109,7 @@ std::string schedule_line(const queue::ScheduleRecord& record) {
   }
   if (schedule.cron.empty()) {
     line.duration("every", schedule.every);
-    if (schedule.start > 0) line.moment("start", schedule.start);
+    line.moment("start", schedule.start.value_or(0));
   } else {
     line.text("cron", schedule.cron);
     line.text("zone", schedule.zone);

@@ -87,7 +87,7 @@ void read_times(Fields& fields, Schedule& schedule) {
   const auto every = fields.duration("every");
   schedule.every = every.value_or(0);
   const auto start = fields.moment("start");
-  schedule.start = start.value_or(0);
+  schedule.start = start;
   if (schedule.cron.empty() && !every) fields.fault("cron", "write it, or every");
   if (!schedule.cron.empty() && every) fields.fault("every", "does not go with cron");
   if (every && *every < queue::kMinEvery)
@@ -139,7 +139,8 @@ Schedule read_schedule(const json::object& object) {
 
 json::object times_of(const Schedule& schedule) {
   if (schedule.cron.empty())
-    return {{"every", shown_duration(schedule.every)}, {"start", format_timestamp(schedule.start)}};
+    return {{"every", shown_duration(schedule.every)},
+            {"start", format_timestamp(schedule.start.value_or(0))}};
   return {{"cron", to_utf8(schedule.cron)},
           {"time_zone", to_utf8(schedule.zone)},
           {"gap", schedule.run_after_gap ? "after" : "skip"}};
