@@ -92,6 +92,7 @@ std::string option_of(std::string_view name, const json::value& value, const std
   if (text.empty()) refuse(name, "is empty");
   if (std::any_of(text.begin(), text.end(), is_control)) refuse(name, "has a control character");
   if (text.find(' ') == std::string::npos && text.front() != '"') return option + "=" + text;
+  if (text.front() == '"') refuse(name, "begins with a quote");
   if (text.find('"') != std::string::npos) refuse(name, "has a space and a quote");
   return fmt::format("{}=\"{}\"", option, text);
 }

@@ -22,17 +22,17 @@ std::string parse_states(const std::string& text) {
 }
 
 std::string parse_prefix(const std::string& text) {
-  if (server::beanstalk::is_key(text) && text.front() != '"') return text;
-  throw std::invalid_argument(fmt::format(
-      "\"{}\": a key begins with 1 to 200 bytes, and no space, quote or control character", text));
+  if (server::beanstalk::is_key(text)) return text;
+  throw std::invalid_argument(
+      fmt::format("\"{}\": the beginning of a key has {}", text, server::beanstalk::kKeyRule));
 }
 
 }  // namespace
 
 std::string parse_group(const std::string& text) {
-  if (server::beanstalk::is_key(text) && text.front() != '"') return text;
-  throw std::invalid_argument(fmt::format(
-      "\"{}\": a group has 1 to 200 bytes, and no space, quote or control character", text));
+  if (server::beanstalk::is_key(text)) return text;
+  throw std::invalid_argument(
+      fmt::format("\"{}\": a group has {}", text, server::beanstalk::kKeyRule));
 }
 
 std::uint64_t parse_moment(const std::string& text) {

@@ -13,7 +13,7 @@ namespace carillon::cli {
 std::string parse_key(const std::string& text) {
   if (server::beanstalk::is_key(text)) return text;
   throw std::invalid_argument(
-      fmt::format("\"{}\": a key has 1 to 200 bytes, and no space or control character", text));
+      fmt::format("\"{}\": a key has {}", text, server::beanstalk::kKeyRule));
 }
 
 void JobNames::check() const {

@@ -32,7 +32,7 @@ struct JobNames {
   std::vector<NamedJob> all(Client& client) const;
 };
 
-// A key: 1 to 200 bytes, no space or control character. Throws as the parsers in arguments.h do.
+// A key, as is_key() has it (server/beanstalk/command.h). Throws as the parsers in arguments.h do.
 std::string parse_key(const std::string& text);
 
 // Adds ID ..., --key KEY and --tube TUBE. `names` must outlive the app.

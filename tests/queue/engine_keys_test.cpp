@@ -310,9 +310,11 @@ TEST_F(EngineKeysTest, BuryOfAJobThatNobodyHas) {
 }
 
 TEST_F(EngineKeysTest, ATubeThatIsDrainedTakesNoJobs) {
-  put("k", "a");
+  put("k", "a", {}, 0, 1'000);
   engine.set_tube(queue.now(), "default", {.refuses_puts = true});
-  EXPECT_EQ(put("k", "b").result, Result::kDraining);
+  EXPECT_EQ(put("k", "b").result, Result::kExists) << "it may be the first put, once more";
+  EXPECT_EQ(put("k", "b", OnConflict::kReplace).result, Result::kDraining);
+  EXPECT_EQ(put("l", "b").result, Result::kDraining);
   EXPECT_EQ(put("", "b").result, Result::kDraining);
   const NewJob job{.order = {}, .body = "c"};
   const BatchOutcome batch = engine.put_all(producer, queue.now(), {&job, 1});

@@ -298,6 +298,23 @@ TEST_F(HttpSession, AJobMayHaveAPolicyOfZeros) {
   EXPECT_FALSE(ask("GET", "/v1/jobs/2").value().as_object().contains("retry"));
 }
 
+// The options of the other protocol could not name it: a quote there begins a quoted value.
+TEST_F(HttpSession, RefusesAKeyOrAGroupWithAQuoteInFront) {
+  const std::string rule =
+      "a key has 1 to 200 bytes, no space or control character, and no quote at its beginning";
+  EXPECT_EQ(put(R"({"key":"\"a"})").detail(), "/key: \"\"a\": " + rule);
+  EXPECT_EQ(put(R"({"group":"\"a"})").status, 400);
+  EXPECT_EQ(ask("PUT", "/v1/tubes/mail/keys/%22a", "a").status, 400);
+  EXPECT_EQ(ask("PATCH", "/v1/tubes/mail/groups/%22a", R"({"weight":2})").status, 400);
+  EXPECT_EQ(put(R"({"key":"a\"b"})").status, 201);
+  // What the store of an earlier version has is there all the same.
+  server.engine.use(session.client(), "mail");
+  server.engine.put(session.client(), server.now, {.key = "\"old", .group = "\"old"}, "x");
+  EXPECT_EQ(ask("GET", "/v1/tubes/mail/keys/%22old").status, 200);
+  EXPECT_EQ(ask("PATCH", "/v1/tubes/mail/groups/%22old", R"({"weight":2})").status, 204);
+  EXPECT_EQ(ask("DELETE", "/v1/tubes/mail/keys/%22old").status, 204);
+}
+
 // As milliseconds it would lie in 1970, and the job would be ready at once.
 TEST_F(HttpSession, RefusesAMomentInSeconds) {
   EXPECT_EQ(put(R"({"due":1893456000})").detail(),

@@ -126,9 +126,13 @@ Model::Job Model::as_put(const Case& c) const {
 // `body`: the id under which its large body has come.
 void Model::judge_put(const Case& c, JobId body) {
   const bool drains = drained_.contains(c.client.tube_in_use);
-  if (drains != (c.reply.line == "DRAINING"))
+  // A put that gives way adds nothing.
+  const bool gives_way_here = drains && gives_way(c.command.on_conflict) &&
+                              keys_.contains({c.client.tube_in_use, c.command.key});
+  const bool tells_key = gives_way_here || (drains && c.reply.word == "EXISTS");
+  if ((drains && !tells_key) != (c.reply.line == "DRAINING"))
     fail(c, drains ? "the tube takes no puts" : "the tube takes puts");
-  if (drains) return expect_changed({});
+  if (drains && !tells_key) return expect_changed({});
   const bool is_done = c.reply.word == "INSERTED" || c.reply.word == "REPLACED";
   expect_changed(is_done ? std::set{c.reply.number} : std::set<JobId>{});
   follow_put(c, body);

@@ -57,7 +57,12 @@ PutOutcome Engine::put(ClientId id, Now now, const PutOrder& order, const LargeB
   State& s = *state_;
   s.advance(now);
   Tube& tube = *s.client(id).tube_in_use;
-  if (tube.refuses_puts()) return {.result = PutOutcome::Result::kDraining};
+  if (tube.refuses_puts()) {
+    // A put that is repeated, and adds nothing, learns what became of the first one.
+    using Result = PutOutcome::Result;
+    const PutOutcome met = s.meet(tube, order, of.id != 0 ? of.id : s.next_id).outcome;
+    return met.result == Result::kExists ? met : PutOutcome{.result = Result::kDraining};
+  }
   try {
     PlannedPut put = s.plan_put(tube, order, of, body);
     if (!put.outcome.done()) return put.outcome;

@@ -100,6 +100,15 @@ bool is_name_byte(char c) {
   return kNameBytes[static_cast<unsigned char>(c)];
 }
 
+bool is_word(std::string_view text) {
+  const auto is_plain = [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte > ' ' && byte != 0x7f;
+  };
+  return !text.empty() && text.size() <= queue::kMaxKey &&
+         std::all_of(text.begin(), text.end(), is_plain);
+}
+
 // Takes a number from the front of `rest`. None if there is no digit, or if the number is above
 // 2^64 - 1.
 std::optional<std::uint64_t> take_digits(std::string_view& rest) {
@@ -273,10 +282,10 @@ Form read_arguments(std::string_view rest, Command& c) {
       return good_if(is_tube_name(c.tube) && is_key(c.key));
     case Verb::kNameClient:
       c.tube = rest;
-      return good_if(is_key(rest) && rest.size() <= queue::kMaxWorkerName);
+      return good_if(is_word(rest) && rest.size() <= queue::kMaxWorkerName);
     case Verb::kAuth:
       c.tube = rest;
-      return good_if(is_key(rest));
+      return good_if(is_word(rest));
     case Verb::kPeekJob:
     case Verb::kShowJob:
       return good_if(read_job(rest, c) && c.options.empty());
@@ -351,12 +360,7 @@ bool is_tube_name(std::string_view name) {
 }
 
 bool is_key(std::string_view key) {
-  const auto is_plain = [](char c) {
-    const auto byte = static_cast<unsigned char>(c);
-    return byte > ' ' && byte != 0x7f;
-  };
-  return !key.empty() && key.size() <= queue::kMaxKey &&
-         std::all_of(key.begin(), key.end(), is_plain);
+  return is_word(key) && key.front() != '"';
 }
 
 std::size_t longest_line(std::string_view bytes) {

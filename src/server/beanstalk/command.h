@@ -142,8 +142,13 @@ struct Command {
   std::string_view options;  // name=value, separated by spaces (option_values.h); as `tube`
 };
 
-// Returns true if it may be the key of a job: 1 to queue::kMaxKey bytes, no space or control byte.
+// Returns true if it may be the key of a job, or the name of a group. A quote at the beginning
+// would be that of an option's value. Stores of earlier versions may have such names all the same.
 bool is_key(std::string_view key);
+// What a key has, for messages.
+inline constexpr std::string_view kKeyRule =
+    "1 to 200 bytes, no space or control character, and no quote at its beginning";
+static_assert(queue::kMaxKey == 200 && queue::kMaxGroup == 200);
 
 // Returns true if it may be the name of a tube or schedule.
 bool is_tube_name(std::string_view name);

@@ -20,8 +20,7 @@ using queue::OnConflict;
 
 std::string_view key(std::string_view text) {
   if (!is_key(text)) {
-    refuse_option(fmt::format("{}: a key has 1 to {} bytes, and no space or control character",
-                              quoted(text), queue::kMaxKey));
+    refuse_option(fmt::format("{}: a key has {}", quoted(text), kKeyRule));
   }
   return text;
 }

@@ -16,7 +16,7 @@
 //   expires-in     a duration from now                                             put patch
 //   expires-at     a moment, as due, or never                                      put patch
 //   at-expiry      drop or dead                                                    put patch
-//   key            1 to 200 bytes, none of them a space or below                   put
+//   key            kKeyRule (server/beanstalk/command.h)                           put
 //   on-conflict    reject, ignore, replace, keep-due or debounce                   put
 //   key-window     a duration                                                      put
 //   group          as a key                                                        put tube

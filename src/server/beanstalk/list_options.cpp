@@ -44,10 +44,7 @@ void set_states(ListOptions& options, std::string_view text) {
 
 void set_key_prefix(ListOptions& options, std::string_view text) {
   if (!is_key(text)) {
-    refuse_option(
-        fmt::format("{}: the beginning of a key has 1 to {} bytes, and no space or "
-                    "control character",
-                    quoted(text), queue::kMaxKey));
+    refuse_option(fmt::format("{}: the beginning of a key has {}", quoted(text), kKeyRule));
   }
   options.filter.key_prefix = text;
 }

@@ -83,8 +83,7 @@ queue::Millis duration(std::string_view text) {
 
 std::string_view group(std::string_view text) {
   if (!is_key(text)) {
-    refuse_option(fmt::format("{}: a group has 1 to {} bytes, and no space or control character",
-                              quoted(text), queue::kMaxGroup));
+    refuse_option(fmt::format("{}: a group has {}", quoted(text), kKeyRule));
   }
   return text;
 }

@@ -198,8 +198,7 @@ void show_attributes(const std::string& attributes, json::object& job) {
 }
 
 std::string key_fault(std::string_view what, std::string_view text) {
-  return fmt::format("\"{}\": a {} has 1 to {} bytes, and no space or control character", text,
-                     what, queue::kMaxKey);
+  return fmt::format("\"{}\": a {} has {}", text, what, beanstalk::kKeyRule);
 }
 
 void require_key(std::string_view text) {

@@ -2,9 +2,12 @@
 #include <fmt/format.h>
 
 #include <boost/json.hpp>
+#include <optional>
+#include <string>
 
 #include "server/beanstalk/command.h"
 #include "server/http/fields.h"
+#include "server/http/job_fields.h"
 #include "server/http/problem.h"
 #include "server/http/routes.h"
 #include "server/http/tube_fields.h"
@@ -22,13 +25,9 @@ void pause_for(Exchange& x, queue::Millis duration) {
   x.answer({.status = 204});
 }
 
-const std::string& group_of(Exchange& x) {
-  const std::string& group = x.names[1];
-  if (beanstalk::is_key(group)) return group;
-  throw Problem(kBadRequest,
-                fmt::format("\"{}\": a group has 1 to {} bytes, and no space or control "
-                            "character",
-                            group, queue::kMaxGroup));
+// One of an earlier version's store may be called otherwise.
+void require_group(const std::optional<queue::GroupStats>& stats, const std::string& name) {
+  if (!stats && !beanstalk::is_key(name)) throw Problem(kBadRequest, key_fault("group", name));
 }
 
 }  // namespace
@@ -51,7 +50,8 @@ void patch_tube(Exchange& x) {
 }
 
 void answer_group(Exchange& x) {
-  const auto stats = x.engine().group_stats(x.now(), x.tube(), group_of(x));
+  const auto stats = x.engine().group_stats(x.now(), x.tube(), x.names[1]);
+  require_group(stats, x.names[1]);
   if (!stats)
     throw Problem(kNotFound, fmt::format("tube {} has no group {}", x.tube(), x.names[1]));
   x.answer({.body = boost::json::serialize(json_of(x.tube(), x.names[1], *stats)),
@@ -59,7 +59,8 @@ void answer_group(Exchange& x) {
 }
 
 void patch_group(Exchange& x) {
-  const auto stats = x.engine().group_stats(x.now(), x.tube(), group_of(x));
+  const auto stats = x.engine().group_stats(x.now(), x.tube(), x.names[1]);
+  require_group(stats, x.names[1]);
   FieldFaults faults;
   queue::GroupSettings settings = stats ? stats->settings : queue::GroupSettings();
   read_settings(parse_object(x.request.body), faults, settings);
