@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -37,7 +38,13 @@ void write_body(std::string_view body) {
 }
 
 void remark(std::string_view line) {
-  const std::string text = fmt::format("{}\n", line);
+  std::string text = fmt::format("{}\n", line);
+  std::replace_if(
+      text.begin(), text.end(),
+      [](char c) {
+        return (static_cast<unsigned char>(c) < ' ' && c != '\n' && c != '\t') || c == 0x7f;
+      },
+      '?');
   std::fwrite(text.data(), 1, text.size(), stderr);
   std::fflush(stderr);
 }

@@ -18,7 +18,8 @@ void write_out(std::string_view bytes);
 void write_body(std::string_view body);
 
 // Writes one whole line to standard error in one write, so that the lines of several threads and
-// processes do not mix.
+// processes do not mix. A control character becomes a question mark: the line may have what a
+// server has sent, and a terminal would obey it.
 void remark(std::string_view line);
 
 // Returns what comes next of standard input, up to 64 KiB; nothing at its end. Throws Failure on a

@@ -2,11 +2,14 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <memory>
 #include <optional>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -46,19 +49,52 @@ std::string parse_action(std::string_view text) {
   throw std::invalid_argument(fmt::format("\"{}\": write new", text));
 }
 
-// A new file can be read by its owner alone.
-void append_line(const std::string& path, const std::string& line) {
+// Returns what the file has. Throws Failure.
+std::string read_all(int fd, const std::string& path) {
+  std::string text;
+  std::array<char, 65'536> buffer;
+  while (true) {
+    const ssize_t count = ::read(fd, buffer.data(), buffer.size());
+    if (count == 0) return text;
+    if (count < 0) throw Failure(fmt::format("cannot read {}: {}", path, error_text(errno)));
+    text.append(buffer.data(), static_cast<std::size_t>(count));
+    if (text.size() > server::Tokens::kLongestFile)
+      throw Failure(fmt::format("{} is no file of tokens: it is too large", path));
+  }
+}
+
+bool has_name(const std::string& text, const std::string& name) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    std::string first;
+    std::istringstream(line) >> first;
+    if (first == name) return true;
+  }
+  return false;
+}
+
+// A new file can be read by its owner alone. The lock keeps out another `carillon token`.
+void append_token(const std::string& path, const server::Token& token, const std::string& line) {
   const base::FileDescriptor fd(
-      ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600));
-  const std::string text = line + "\n";
-  if (!fd || ::write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
+      ::open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0600));
+  if (!fd || ::flock(fd.get(), LOCK_EX) != 0)
+    throw Failure(fmt::format("cannot write {}: {}", path, error_text(errno)));
+  const std::string before = read_all(fd.get(), path);
+  if (has_name(before, token.name)) {
+    throw Failure(
+        fmt::format("{} has a token \"{}\" already: choose another name, or delete its line first",
+                    path, token.name));
+  }
+  const bool is_cut = !before.empty() && !before.ends_with('\n');
+  const std::string text = (is_cut ? "\n" : "") + line + "\n";
+  if (::write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()))
     throw Failure(fmt::format("cannot write {}: {}", path, error_text(errno)));
 }
 
 void make(const Request& request) {
   const std::string text = server::make_token();
   const std::string line = server::token_line(request.token, text);
-  if (request.file) append_line(*request.file, line);
+  if (request.file) append_token(*request.file, request.token, line);
   write_out(request.file ? text + "\n" : fmt::format("{}\n{}\n", text, line));
 }
 

@@ -366,7 +366,7 @@ void EventLoop::on_stalled(Connection& connection, Awaits what) {
 }
 
 void EventLoop::turned_away(Connection& connection, Stranger stranger) {
-  const auto held_back = strangers_.pass(read_mono());
+  const auto held_back = strangers_[static_cast<std::size_t>(stranger)].pass(read_mono());
   if (!held_back) return;
   const std::string_view what = stranger == Stranger::kWrongToken ? "showed a wrong token"
                                 : stranger == Stranger::kHttp     ? "sent an HTTP request"

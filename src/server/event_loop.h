@@ -15,6 +15,7 @@
 // is decided by the TurnLine (turn_line.h).
 #pragma once
 
+#include <array>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <chrono>
@@ -155,7 +156,7 @@ class EventLoop final : private Connection::Owner {
   LogThrottle engine_failures_;
   LogThrottle stalled_;
   LogThrottle idle_;
-  LogThrottle strangers_;
+  std::array<LogThrottle, kStrangers> strangers_;  // by Stranger
   SlowSyncs slow_syncs_;
   ClockSteps clock_steps_;
   ScheduleLog schedule_log_;

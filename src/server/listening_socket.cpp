@@ -82,13 +82,7 @@ std::string advice(int error, const Address& address) {
   throw StartError(fmt::format("cannot listen on {}: {}", to_string(address), why));
 }
 
-// Returns 0, or the error number.
-int bind_and_listen(int fd, const sockaddr* address, socklen_t size) {
-  if (::bind(fd, address, size) != 0) return errno;
-  return ::listen(fd, kBacklog) != 0 ? errno : 0;
-}
-
-std::vector<ListeningSocket> listen_on_tcp(const Address& address) {
+std::vector<ListeningSocket> bind_tcp(const Address& address) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_PASSIVE;
@@ -109,7 +103,7 @@ std::vector<ListeningSocket> listen_on_tcp(const Address& address) {
     }
     set_option(fd.get(), SOL_SOCKET, SO_REUSEADDR);
     if (each->ai_family == AF_INET6) set_option(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY);
-    last_error = bind_and_listen(fd.get(), each->ai_addr, each->ai_addrlen);
+    last_error = ::bind(fd.get(), each->ai_addr, each->ai_addrlen) == 0 ? 0 : errno;
     if (last_error == 0) {
       sockets.push_back(describe(std::move(fd), false));
     } else if (last_error != EADDRNOTAVAIL) {
@@ -141,7 +135,7 @@ int bind_file(int fd, const sockaddr_un& address, std::optional<mode_t> mode) {
 
 // The file has its mode from its first moment and its group before listen(). Until then the kernel
 // refuses every connection.
-std::vector<ListeningSocket> listen_on_unix(const Address& address, const SocketAccess& access) {
+std::vector<ListeningSocket> bind_unix(const Address& address, const SocketAccess& access) {
   sockaddr_un local{};
   local.sun_family = AF_UNIX;
   address.path.copy(local.sun_path, sizeof local.sun_path - 1);
@@ -156,7 +150,6 @@ std::vector<ListeningSocket> listen_on_unix(const Address& address, const Socket
   if (fd.get() < 0) fail(address, std::strerror(errno));
   const int error = bind_file(fd.get(), local, access.mode);
   if (error != 0) fail(address, advice(error, address));
-  const int bound = fd.get();
   std::vector<ListeningSocket> sockets;
   sockets.push_back(describe(std::move(fd), true));
   constexpr auto kSameOwner = static_cast<uid_t>(-1);
@@ -166,7 +159,6 @@ std::vector<ListeningSocket> listen_on_unix(const Address& address, const Socket
                      "groups that it is not in",
                      access.group->name, std::strerror(errno)));
   }
-  if (::listen(bound, kBacklog) != 0) fail(address, advice(errno, address));
   return sockets;
 }
 
@@ -200,8 +192,18 @@ ListeningSocket::~ListeningSocket() {
   if (unlink_path_) ::unlink(bound_.path.c_str());
 }
 
+void ListeningSocket::listen() {
+  if (::listen(fd_, kBacklog) != 0) fail(bound_, advice(errno, bound_));
+}
+
+std::vector<ListeningSocket> bind_to(const Address& address, const SocketAccess& access) {
+  return address.is_unix() ? bind_unix(address, access) : bind_tcp(address);
+}
+
 std::vector<ListeningSocket> listen_on(const Address& address, const SocketAccess& access) {
-  return address.is_unix() ? listen_on_unix(address, access) : listen_on_tcp(address);
+  std::vector<ListeningSocket> sockets = bind_to(address, access);
+  for (ListeningSocket& socket : sockets) socket.listen();
+  return sockets;
 }
 
 std::vector<ListeningSocket> inherited_sockets() {

@@ -17,8 +17,8 @@ namespace carillon::server {
 // The protocol of those who connect to a socket.
 enum class Speaks : std::uint8_t { kBeanstalk, kHttp };
 
-// Owns the descriptor of a listening, non-blocking stream socket. The destructor of a Unix socket
-// that was bound here also unlinks its path.
+// Owns the descriptor of a bound, non-blocking stream socket. The destructor of a Unix socket that
+// was bound here also unlinks its path.
 class ListeningSocket {
  public:
   ListeningSocket(int fd, Address bound, bool loopback, bool unlink_path)
@@ -26,6 +26,9 @@ class ListeningSocket {
   ListeningSocket(ListeningSocket&& other) noexcept;
   ListeningSocket& operator=(ListeningSocket&&) = delete;
   ~ListeningSocket();
+
+  // Nobody can connect before this. Does nothing if it listens already. Throws StartError.
+  void listen();
 
   // Passes the descriptor to the caller. The path stays owned by this object.
   int release() { return std::exchange(fd_, -1); }
@@ -59,11 +62,13 @@ struct SocketAccess {
   std::optional<Group> group;
 };
 
-// Listens on `address`: one socket for each address that a host name has. The path of a Unix socket
-// is taken over if no server answers there any more, and left alone if one does. Nobody can connect
-// to a Unix socket before `access` holds. Throws StartError if nothing could be bound, or the group
-// not be set. REQUIRES, if access.mode is given: no other thread makes files meanwhile, because the
-// umask is changed for a moment.
+// Binds to `address`: one socket for each address that a host name has. They do not listen yet. The
+// path of a Unix socket is taken over if no server answers there any more, and left alone if one
+// does. Throws StartError if nothing could be bound, or the group not be set. REQUIRES, if
+// access.mode is given: no other thread makes files meanwhile, because the umask is changed for a
+// moment.
+std::vector<ListeningSocket> bind_to(const Address& address, const SocketAccess& access = {});
+// The same, and listens.
 std::vector<ListeningSocket> listen_on(const Address& address, const SocketAccess& access = {});
 
 // Returns the sockets that systemd has opened for this process (LISTEN_PID and LISTEN_FDS, which

@@ -31,6 +31,7 @@ struct PostResult;
 
 // Why a client is turned away: it does not speak the protocol of its port, or its token is none.
 enum class Stranger : std::uint8_t { kNobody, kHttp, kUnknownCommands, kWrongToken };
+inline constexpr std::size_t kStrangers = 4;
 
 class Protocol {
  public:

@@ -50,15 +50,16 @@ class SignalsHeldBack {
   sigset_t before_;
 };
 
-std::vector<ListeningSocket> open_sockets(const ServerOptions& options) {
+// They do not listen yet, but for those that were inherited.
+std::vector<ListeningSocket> bind_sockets(const ServerOptions& options) {
   std::vector<ListeningSocket> sockets = inherited_sockets();
   if (!sockets.empty()) return sockets;
   for (const Address& address : options.listen) {
-    for (ListeningSocket& socket : listen_on(address, options.access))
+    for (ListeningSocket& socket : bind_to(address, options.access))
       sockets.push_back(std::move(socket));
   }
   for (const Address& address : options.http_listen) {
-    for (ListeningSocket& socket : listen_on(address, options.access)) {
+    for (ListeningSocket& socket : bind_to(address, options.access)) {
       socket.speak(Speaks::kHttp);
       sockets.push_back(std::move(socket));
     }
@@ -175,12 +176,13 @@ int run_server(const ServerOptions& options) {
   const std::size_t limit = raise_descriptor_limit();
   const DescriptorShares shares =
       share_descriptors(limit, options.max_connections, options.data_dir.has_value());
-  // Listens before the store is opened, so that early clients wait instead of being refused.
-  std::vector<ListeningSocket> sockets = open_sockets(options);
+  std::vector<ListeningSocket> sockets = bind_sockets(options);
   check_reach(sockets, options);
   if (options.user) become(*options.user);
   std::optional<Tokens> tokens;
   if (options.tokens) tokens.emplace(*options.tokens);
+  // Listens before the store is opened, so that early clients wait instead of being refused.
+  for (ListeningSocket& socket : sockets) socket.listen();
 
   if (shares.connections < options.max_connections) {
     spdlog::warn(

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <map>
 #include <optional>
 #include <set>
 #include <stdexcept>
@@ -145,6 +146,7 @@ std::vector<std::shared_ptr<const Token>> read_tokens(const std::string& path) {
   const std::string text = read_file(path);
   std::vector<std::shared_ptr<const Token>> tokens;
   std::set<std::string> names;
+  std::map<TokenHash, std::string_view> hashes;
   std::string_view rest = text;
   for (std::size_t number = 1; !rest.empty(); ++number) {
     std::string_view line = rest.substr(0, rest.find('\n'));
@@ -156,6 +158,11 @@ std::vector<std::shared_ptr<const Token>> read_tokens(const std::string& path) {
       tokens.push_back(std::make_shared<Token>(parse_line(line)));
       if (!names.insert(tokens.back()->name).second)
         throw std::invalid_argument(fmt::format("there are two tokens \"{}\"", first));
+      const auto [same, is_new] = hashes.emplace(tokens.back()->hash, first);
+      if (!is_new) {
+        throw std::invalid_argument(fmt::format(
+            "\"{}\" is the same token as \"{}\": each needs one of its own", first, same->second));
+      }
     } catch (const std::invalid_argument& error) {
       fail(path, fmt::format("line {}: {}", number, error.what()));
     }
@@ -236,9 +243,14 @@ std::string make_token() {
   return text;
 }
 
+std::string sha256_digits(std::string_view text) {
+  std::string digits;
+  for (const unsigned char byte : hash_of(text)) digits += fmt::format("{:02x}", byte);
+  return digits;
+}
+
 std::string token_line(const Token& token, std::string_view text) {
-  std::string line = fmt::format("{} {}", token.name, kHashPrefix);
-  for (const unsigned char byte : hash_of(text)) line += fmt::format("{:02x}", byte);
+  std::string line = fmt::format("{} {}{}", token.name, kHashPrefix, sha256_digits(text));
   for (std::size_t i = 0; i < token.scopes.size(); ++i)
     line += fmt::format("{}{}", i == 0 ? ' ' : ',', name_of(token.scopes[i]));
   for (std::size_t i = 0; i < token.tubes.size(); ++i)

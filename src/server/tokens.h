@@ -63,6 +63,8 @@ struct Token {
 // Returns a new token: "carillon_" and 32 random bytes in base64url. Throws std::runtime_error if
 // the system gives no random bytes.
 std::string make_token();
+// The SHA-256 of the text in 64 hexadecimal digits.
+std::string sha256_digits(std::string_view text);
 // Returns the line of the file for the token whose text is `text`, without its end.
 std::string token_line(const Token& token, std::string_view text);
 

@@ -1,4 +1,4 @@
-// Tests of reading standard input.
+// Tests of reading standard input, and of lines for standard error.
 
 #include "cli/output.h"
 
@@ -54,6 +54,15 @@ TEST(ReadStandardInput, OneByteMoreIsRefusedWithoutWaitingForTheRest) {
   const StandardInput input("hello!");  // the pipe stays open
   EXPECT_EQ(failure_of([] { read_standard_input(5); }),
             "standard input has more than 5 bytes, the most that any server takes as a body");
+}
+
+// A line may have what a server has sent.
+TEST(Remark, WritesNoControlCharactersThatATerminalWouldObey) {
+  testing::internal::CaptureStderr();
+  remark("it answered \x1b[2J\x07\x7f!\tand\nmore");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "it answered ?[2J?"
+            "?!\tand\nmore\n");
 }
 
 }  // namespace

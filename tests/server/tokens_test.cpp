@@ -97,6 +97,8 @@ TEST_F(TokensTest, SaysWhichLineIsWrong) {
   EXPECT_EQ(why(), "line 1: \"b\": a line has at most four words");
   write(good + " put\n" + good + " put\n");
   EXPECT_EQ(why(), "line 2: there are two tokens \"ci\"");
+  write(good + " put\nops" + good.substr(2) + " admin\n");
+  EXPECT_EQ(why(), "line 2: \"ops\" is the same token as \"ci\": each needs one of its own");
   write("\n");
   EXPECT_EQ(why(), "there are none; `carillon token new` makes one");
 }

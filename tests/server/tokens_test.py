@@ -89,6 +89,28 @@ class TokensTest(unittest.TestCase):
             self.assertEqual(stayer.reply().line, b"RESERVED 1 1")
             self.assertEqual(server.terminate(), 0)
 
+    def test_a_new_token_gets_a_line_and_a_name_of_its_own(self):
+        self.token("ci", "--scope", "put")
+        with open(self.file, "rb+") as file:
+            file.truncate(os.path.getsize(self.file) - 1)
+        self.token("ops", "--scope", "admin")
+        with open(self.file, encoding="ascii") as file:
+            self.assertEqual([line.split()[0] for line in file], ["ci", "ops"])
+        before = os.path.getsize(self.file)
+        again = carillon("token", "new", "--name", "ci", "--scope", "put", "--file", self.file)
+        self.assertEqual(again.returncode, 1)
+        self.assertIn('has a token "ci" already', again.stderr)
+        self.assertEqual(again.stdout, "")
+        self.assertEqual(os.path.getsize(self.file), before)
+
+    def test_other_strangers_do_not_hide_a_wrong_token_in_the_log(self):
+        self.token("ci", "--scope", "put")
+        with self.serve() as server:
+            server.connect().send(b"GET / HTTP/1.1\r\n\r\n")
+            self.wait_for_line(server, "sent an HTTP request")
+            server.connect().send(b"auth guess\r\n")
+            self.wait_for_line(server, "showed a wrong token")
+
     def test_refuses_what_others_can_reach_and_a_file_that_others_can_read(self):
         port = daemon.free_port()
         started = carillon("serve", "--data", self.data, "--listen", f"0.0.0.0:{port}")
