@@ -5,6 +5,8 @@
 
 #include <utility>
 
+#include "carillon/queue/job.h"
+
 namespace carillon::server {
 namespace {
 
@@ -65,6 +67,20 @@ std::string Caller::lacks_tube(std::string_view tube) const {
   if (may_use(tube)) return {};
   if (!token_) return "a token is needed";
   return fmt::format("the token \"{}\" is not for the tube {}", token_->name, tube);
+}
+
+std::string Caller::lacks_tube_of(std::string_view what, std::string_view tube) const {
+  if (may_use(tube)) return {};
+  if (!token_) return "a token is needed";
+  return fmt::format("the token \"{}\" is not for the tube of {}", token_->name, what);
+}
+
+// No name and no key has a space in it: so this is no key that came without a token.
+std::string Caller::own_key(std::string_view key) const {
+  if (!token_) return std::string(key);
+  std::string own = fmt::format("{} {}", token_->name, key);
+  if (own.size() > queue::kMaxKey) own = fmt::format("{} {}", token_->name, sha256_digits(key));
+  return own;
 }
 
 }  // namespace carillon::server

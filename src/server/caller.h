@@ -70,6 +70,14 @@ class Caller {
   // Say what is missing, for the client; an empty text if nothing is.
   std::string lacks(Rights rights) const;
   std::string lacks_tube(std::string_view tube) const;
+  // The same for the tube of `what`, for instance "job 17", when the client has not named the tube
+  // itself: so the text does not name it either.
+  std::string lacks_tube_of(std::string_view what, std::string_view tube) const;
+
+  // Returns the key under which the engine keeps what the client wants to happen once only: each
+  // token has keys of its own. Without tokens that is the client's key. It has at most
+  // queue::kMaxKey bytes if the client's key has no more.
+  std::string own_key(std::string_view key) const;
 
  private:
   const Tokens* tokens_;

@@ -11,11 +11,13 @@
 // token names a client and a job, and is good as long as the client holds the job: when the lease
 // is over, the job may be held by any other client, and never by this one again.
 //
-// Tokens hold as long as the process: a restart ends all leases, and makes their jobs ready.
+// Tokens hold as long as the process: a restart ends all leases, and makes their jobs ready. Each
+// worker has a secret of 128 random bits in its tokens, so that nobody can end leases by guessing.
 //
 // Thread safety: none; they belong to the thread that owns the engine.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <map>
 #include <optional>
@@ -34,13 +36,13 @@ struct Lease {
 
 class Leases {
  public:
-  // `process` is a word that no other process has. The engine and the pool must outlive this.
-  Leases(queue::Engine& engine, MemoryPool& memory, std::string process)
-      : engine_(engine), pool_(memory), memory_(memory), process_(std::move(process)) {}
+  // The engine and the pool must outlive this.
+  Leases(queue::Engine& engine, MemoryPool& memory)
+      : engine_(engine), pool_(memory), memory_(memory) {}
 
   // Returns a new client that watches the tube. Throws queue::OverLimit if there is no memory for
-  // it, or for the tube; leases take at most half of the memory. `name` is its name in the stories
-  // of jobs.
+  // it, or for the tube, or if the system gives no random bytes; leases take at most half of the
+  // memory. `name` is its name in the stories of jobs.
   queue::ClientId begin(queue::ClientId asker, std::string_view tube, std::string_view name,
                         queue::Now now);
   // Returns the client that a Delivery is for: the one that asked, or `client` itself.
@@ -52,6 +54,7 @@ class Leases {
   // The worker goes, and its jobs are ready again.
   void give_up(queue::ClientId worker, queue::Now now);
 
+  // REQUIRES: the worker is there.
   std::string token(Lease lease) const;
   // Returns none if the token is none that was given, or its worker has gone. If there is one, the
   // lease may be over all the same: the engine says so.
@@ -61,12 +64,16 @@ class Leases {
   std::size_t size() const { return workers_.size(); }
 
  private:
+  using Secret = std::array<unsigned char, 16>;
+  struct Worker {
+    queue::ClientId asker = 0;  // by whom it was asked for; 0: it is answered
+    Secret secret{};
+  };
+
   queue::Engine& engine_;
   MemoryPool& pool_;
   MemoryPool::Share memory_;
-  std::string process_;
-  // By whom they were asked for; 0: they are answered.
-  std::map<queue::ClientId, queue::ClientId> workers_;
+  std::map<queue::ClientId, Worker> workers_;
   queue::ClientId looked_at_ = 0;  // by look()
 };
 

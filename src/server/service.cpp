@@ -50,7 +50,7 @@ Service::Service(queue::Engine& engine, queue::Store& store, BodyQueue& bodies,
       disk_(std::move(disk)),
       checkpoint_(on_disk),
       memory_(options.memory),
-      leases_(engine, memory_, identity_.id),
+      leases_(engine, memory_),
       operations_(engine),
       feed_(*this) {}
 

@@ -1,5 +1,4 @@
 // Leases over HTTP: who has a job, for how long, and what becomes of it.
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <boost/json.hpp>
@@ -119,6 +118,21 @@ TEST_F(HttpLeases, ATokenIsStaleWhenTheTimeIsOver) {
   EXPECT_EQ(end(second, "ack").status, 204);
 }
 
+// Who has a lease knows nothing of the others': each worker's token ends with 128 random bits.
+TEST_F(HttpLeases, TheTokenOfAnotherLeaseCannotBeGuessed) {
+  ask("POST", "/v1/tubes/mail/jobs", "a");
+  ask("POST", "/v1/tubes/mail/jobs", "b");
+  const std::string mine = token(jobs(reserve())[0]);
+  const std::string other = token(jobs(reserve())[0]);
+  const std::string secret = mine.substr(mine.rfind('-') + 1);
+  EXPECT_EQ(secret.size(), 32u);
+  EXPECT_EQ(secret.find_first_not_of("0123456789abcdef"), std::string::npos);
+  const std::string guess = other.substr(0, other.rfind('-') + 1) + secret;
+  EXPECT_NE(guess, other);
+  EXPECT_EQ(end(guess, "ack").status, 409);
+  EXPECT_EQ(end(other, "ack").status, 204);
+}
+
 TEST_F(HttpLeases, RefusesTokensThatItHasNotGiven) {
   put("{}");
   const std::string lease = token(jobs(reserve())[0]);
@@ -189,7 +203,7 @@ TEST_F(HttpLeases, TheWorkerLearnsThatACancelIsAskedFor) {
   EXPECT_EQ(state(2), "gone");
 }
 
-// Tokens can be guessed. Until the worker that waits has its answer, its token is none.
+// Until the worker that waits has its answer, its token is none.
 TEST_F(HttpLeases, ATokenIsGoodOnceItWasGiven) {
   Session other(server.service, names);
   put("{}");
@@ -197,16 +211,15 @@ TEST_F(HttpLeases, ATokenIsGoodOnceItWasGiven) {
   EXPECT_EQ(reserve(R"({"wait":"1h"})").status, 0);
   speaker = &other;
   put("{}");
-  std::string guessed = first;  // WORKER-JOB-PROCESS, in hexadecimal digits
   const auto worker = std::stoul(first.substr(0, first.find('-')), nullptr, 16) + 1;
-  guessed = fmt::format("{:x}-2{}", worker, first.substr(first.find('-', first.find('-') + 1)));
-  EXPECT_EQ(end(guessed, "ack").status, 409);
+  const std::string early = server.service.leases().token({.worker = worker, .job = 2});
+  EXPECT_EQ(end(early, "ack").status, 409);
   speaker = &session;
   deliver();
   const json::array got = jobs(next());
   ASSERT_EQ(got.size(), 1u);
-  EXPECT_EQ(token(got[0]), guessed) << "it was the right guess";
-  EXPECT_EQ(end(guessed, "ack").status, 204);
+  EXPECT_EQ(token(got[0]), early);
+  EXPECT_EQ(end(early, "ack").status, 204);
 }
 
 TEST_F(HttpLeases, AServerThatStopsTellsThoseWhoWait) {

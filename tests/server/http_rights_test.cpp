@@ -26,15 +26,16 @@ class HttpRights : public testing::Test {
 
   static std::string write_file(const std::string& path) {
     std::ofstream(path) << line_of("reader", "read", "") + line_of("boss", "admin", "") +
-                               line_of("mailer", "read,put,work,admin", "mail");
+                               line_of("mailer", "read,put,work,admin", "mail") +
+                               line_of("putter", "put", "mail");
     ::chmod(path.c_str(), 0600);
     return path;
   }
   // Returns the whole reply.
   std::string ask(const std::string& method, const std::string& target, const std::string& token,
-                  const std::string& body = "") {
+                  const std::string& body = "", const std::string& headers = "") {
     Session session(server.service, names);
-    std::string request = method + " " + target + " HTTP/1.1\r\nHost: localhost\r\n";
+    std::string request = method + " " + target + " HTTP/1.1\r\nHost: localhost\r\n" + headers;
     if (!token.empty()) request += "Authorization: Bearer " + token + "\r\n";
     request += "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
     do request.erase(0, session.receive(request, UINT64_MAX));
@@ -140,6 +141,113 @@ TEST_F(HttpRights, TheAuditHasTheNamesOfTokensAndIsToldToAdministratorsAlone) {
   const std::string events = ask("GET", all, "reader");
   EXPECT_NE(events.find("text/event-stream"), std::string::npos);
   EXPECT_EQ(events.find("event: audit\n"), std::string::npos);
+}
+
+TEST_F(HttpRights, ARefusalDoesNotNameTheTubeOfAnothersJobOrScheduleOrOperation) {
+  ask("POST", "/v1/tubes/secret/jobs", "boss", "x");
+  ask("PUT", "/v1/schedules/s", "boss", R"({"every":"1h","job":{"tube":"secret"}})");
+  queue::JobBulk bulk;
+  bulk.list.tube = "secret";
+  const std::uint64_t id = server.service.operations().begin(std::move(bulk), server.now);
+  const std::string mine = R"({"every":"1h","job":{"tube":"mail"}})";
+  for (const std::string& reply :
+       {ask("GET", "/v1/jobs/1", "mailer"), ask("DELETE", "/v1/jobs/1", "mailer"),
+        ask("GET", "/v1/schedules/s", "mailer"), ask("PUT", "/v1/schedules/s", "mailer", mine),
+        ask("GET", "/v1/operations/" + std::to_string(id), "mailer")}) {
+    EXPECT_EQ(reply.substr(9, 3), "403");
+    EXPECT_EQ(reply.find("secret"), std::string::npos) << reply;
+  }
+}
+
+TEST_F(HttpRights, WhoMayChangeAJobAndNotLookAtItSeesItsNumberAlone) {
+  ask("POST", "/v1/tubes/mail/jobs", "boss", "hidden");
+  const std::string change = R"({"priority":7})";
+  EXPECT_NE(ask("PATCH", "/v1/jobs/1", "mailer", change).find("hidden"), std::string::npos);
+  const std::string reply = ask("PATCH", "/v1/jobs/1", "putter", change);
+  EXPECT_EQ(reply.substr(9, 3), "200");
+  EXPECT_EQ(reply.substr(reply.find("\r\n\r\n") + 4), R"({"id":1})");
+  EXPECT_NE(reply.find("ETag: "), std::string::npos);
+}
+
+TEST_F(HttpRights, PagesOfSchedulesTellOfAllowedOnesAlone) {
+  for (int n = 0; n < 60; ++n) {
+    const std::string tube = n % 20 == 7 ? "mail" : "other";
+    ask("PUT", "/v1/schedules/" + tube + std::to_string(10 + n), "boss",
+        R"({"every":"1h","job":{"tube":")" + tube + "\"}}");
+  }
+  ask("PUT", "/v1/schedules/zzz", "boss", R"({"every":"1h","job":{"tube":"other"}})");
+  std::vector<std::string> seen;
+  std::string next;
+  do {
+    const std::string reply = ask(
+        "GET", "/v1/schedules?page_size=2" + (next.empty() ? "" : "&page_token=" + next), "mailer");
+    ASSERT_EQ(reply.substr(9, 3), "200") << reply;
+    EXPECT_EQ(reply.find("other"), std::string::npos) << reply;
+    EXPECT_EQ(reply.find("zzz"), std::string::npos) << reply;
+    const json::value page = json::parse(reply.substr(reply.find("\r\n\r\n") + 4));
+    for (const json::value& one : page.at("schedules").as_array())
+      seen.emplace_back(one.at("name").as_string());
+    const json::value& token = page.at("next_page_token");
+    next = token.is_null() ? "" : std::string(token.as_string());
+  } while (!next.empty());
+  EXPECT_EQ(seen, (std::vector<std::string>{"mail17", "mail37", "mail57"}));
+}
+
+TEST_F(HttpRights, EachTokenHasIdempotencyKeysOfItsOwn) {
+  const std::string key = "Idempotency-Key: \"1\"\r\n";
+  const auto put = [&](const std::string& token) {
+    return ask("POST", "/v1/tubes/mail/jobs", token, "x", key);
+  };
+  EXPECT_NE(put("boss").find("/v1/jobs/1\r\n"), std::string::npos);
+  EXPECT_NE(put("putter").find("/v1/jobs/2\r\n"), std::string::npos);
+  EXPECT_NE(put("boss").find("/v1/jobs/1\r\n"), std::string::npos);
+}
+
+TEST_F(HttpRights, ABodyIsCollectedForThoseAloneWhoMaySendIt) {
+  struct Case {
+    std::string line, token, status;
+  };
+  for (const auto& [line, token, status] :
+       {Case{"POST /v1/tubes/mail/jobs", "", "401"}, Case{"POST /v1/tubes/mail/jobs", "no", "401"},
+        Case{"POST /v1/tubes/mail/jobs", "reader", "403"}, Case{"POST /v1/nothing", "", "404"},
+        Case{"GET /healthz", "", "413"}}) {
+    Session session(server.service, names);
+    std::string request = line + " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4000000\r\n";
+    if (!token.empty()) request += "Authorization: Bearer " + token + "\r\n";
+    session.receive(request + "\r\n", UINT64_MAX);
+    const std::string reply(session.replies().sendable(UINT64_MAX));
+    EXPECT_EQ(reply.substr(9, 3), status) << line;
+    EXPECT_NE(reply.find("Connection: close"), std::string::npos) << line;
+    EXPECT_EQ(session.wants(), Protocol::Wants::kNothing) << line;
+  }
+  // One that is refused, and is there as a whole, leaves the connection open.
+  Session session(server.service, names);
+  session.receive(
+      "POST /v1/tubes/mail/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\nx",
+      UINT64_MAX);
+  EXPECT_EQ(session.wants(), Protocol::Wants::kInput);
+  EXPECT_FALSE(session.mid_command());
+}
+
+TEST_F(HttpRights, ARequestWhoseTokenIsTakenAwayIsAnswered401) {
+  const std::string head = "Host: localhost\r\nAuthorization: Bearer mailer\r\n";
+  Session waits(server.service, names);
+  waits.receive("POST /v1/tubes/mail:reserve HTTP/1.1\r\n" + head +
+                    "Content-Length: 14\r\n\r\n{\"wait\":\"20s\"}",
+                UINT64_MAX);
+  ASSERT_EQ(waits.wants(), Protocol::Wants::kDelivery);
+  Session sends(server.service, names);
+  sends.receive("POST /v1/tubes/mail/jobs HTTP/1.1\r\n" + head + "Content-Length: 9\r\n\r\nhe",
+                UINT64_MAX);
+  std::ofstream(path) << line_of("boss", "admin", "");
+  tokens.reload();
+  for (Session* const session : {&waits, &sends}) {
+    ASSERT_FALSE(session->may_go_on());
+    session->close();
+    const std::string reply(session->replies().sendable(UINT64_MAX));
+    EXPECT_EQ(reply.substr(9, 3), "401");
+    EXPECT_NE(reply.find("error=\"invalid_token\""), std::string::npos);
+  }
 }
 
 // A lease of a tube is ended by those alone whose token is good for the tube.

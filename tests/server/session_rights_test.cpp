@@ -91,7 +91,8 @@ TEST_F(SessionRights, AJobsTubeCountsWhenItsIdNamesIt) {
   Client other(server);
   other.say("auth boss\r\nput 0 0 60 1\r\nx\r\nuse mail\r\nput 0 0 60 1\r\ny\r\n");
   show("mailer");
-  const std::string refused = "FORBIDDEN the token \"mailer\" is not for the tube default\r\n";
+  // The text does not name the tube, which the client may not know.
+  const std::string refused = "FORBIDDEN the token \"mailer\" is not for the tube of job 1\r\n";
   for (const char* const command :
        {"peek 1", "delete 1", "reserve-job 1", "kick-job 1", "stats-job 1", "show-job 1",
         "story-job 1", "cancel-job 1", "touch 1", "bury 1 0", "release 1 0 0", "bury-job 1"})
@@ -116,6 +117,28 @@ TEST_F(SessionRights, ASecondTubeThatACommandNamesCountsToo) {
             "FORBIDDEN the token \"mailer\" is not for all tubes\r\n");
   EXPECT_EQ(client.say("checkpoint\r\n"),
             "FORBIDDEN the token \"mailer\" is not for all tubes\r\n");
+}
+
+TEST_F(SessionRights, ARefusalDoesNotNameTheTubeOfASchedule) {
+  Client other(server);
+  other.say("auth boss\r\nset-schedule s 1 every=1h tube=secret\r\nx\r\n");
+  show("mailer");
+  const std::string refused =
+      "FORBIDDEN the token \"mailer\" is not for the tube of the schedule s\r\n";
+  EXPECT_EQ(client.say("stats-schedule s\r\n"), refused);
+  EXPECT_EQ(client.say("delete-schedule s\r\n"), refused);
+  EXPECT_EQ(client.say("set-schedule s 1 every=1h tube=mail\r\nx\r\n"), refused);
+}
+
+TEST_F(SessionRights, EachTokenHasBatchTokensOfItsOwn) {
+  Client other(server);
+  const std::string batch = "put-jobs 6 once=1\r\n1\r\na\r\n\r\n";
+  EXPECT_EQ(other.say("auth boss\r\nuse mail\r\n" + batch),
+            "AUTHENTICATED\r\nUSING mail\r\nJOBS 1\r\nINSERTED 1\r\n");
+  EXPECT_EQ(client.say("auth mailer\r\nuse mail\r\n" + batch),
+            "AUTHENTICATED\r\nUSING mail\r\nJOBS 1\r\nINSERTED 2\r\n");
+  EXPECT_EQ(client.say(batch), "ALREADY 1\r\nINSERTED 2\r\n");
+  EXPECT_EQ(other.say(batch), "ALREADY 1\r\nINSERTED 1\r\n");
 }
 
 TEST_F(SessionRights, AFailingStoreEndsNothingAndRunsNoBodyAsACommand) {

@@ -65,7 +65,8 @@ void Session::put_jobs(std::string_view data) {
   if (batch.wrong > 0)
     return replies_.add(0, "REFUSED ", batch.wrong, " ", std::string_view(batch.why), kEnd);
   const JobOptions options = parse_job_options(key_, OptionsOf::kBatch);
-  queue::BatchOrder order{.once = options.once, .fingerprint = fingerprint(key_, data)};
+  const std::string once = options.once.empty() ? "" : caller_.own_key(options.once);
+  queue::BatchOrder order{.once = once, .fingerprint = fingerprint(key_, data)};
   order.window = options.window.value_or(order.window);
   or_answer_failure([&] { answer(service_.engine().put_all(client_, now, batch.jobs, order)); });
 }

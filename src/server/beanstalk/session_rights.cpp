@@ -1,4 +1,6 @@
 // Session: what the client's token allows (session.h).
+#include <fmt/format.h>
+
 #include <string>
 #include <string_view>
 
@@ -91,7 +93,9 @@ std::string Session::lacks_tubes(const Command& command, Reach reach) {
       return caller_.lacks_tube(engine.tube_in_use(client_));
     case Reach::kSchedule: {
       const auto found = engine.schedule(service_.now(), command.tube, 0);
-      return found ? caller_.lacks_tube(found->record.schedule.tube) : std::string();
+      if (!found) return {};
+      return caller_.lacks_tube_of(fmt::format("the schedule {}", command.tube),
+                                   found->record.schedule.tube);
     }
     default:
       return {};
@@ -100,7 +104,7 @@ std::string Session::lacks_tubes(const Command& command, Reach reach) {
 
 std::string Session::lacks_tube_of(queue::JobId id) {
   const auto stats = service_.engine().job_stats(service_.now(), id);
-  return stats ? caller_.lacks_tube(stats->tube) : std::string();
+  return stats ? caller_.lacks_tube_of(fmt::format("job {}", id), stats->tube) : std::string();
 }
 
 // Only allowed tubes join those that the client watches: so what was found holds until the token

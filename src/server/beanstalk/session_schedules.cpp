@@ -1,4 +1,6 @@
 // The commands for schedules that need more than one call of the engine (session.h).
+#include <fmt/format.h>
+
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -34,7 +36,9 @@ void Session::begin_set_schedule(const Command& c) {
   if (!caller_.may_use_all_tubes()) {
     std::string why = caller_.lacks_tube(schedule_->schedule.tube);
     const auto before = service_.engine().schedule(service_.now(), c.tube, 0);
-    if (why.empty() && before) why = caller_.lacks_tube(before->record.schedule.tube);
+    if (why.empty() && before)
+      why = caller_.lacks_tube_of(fmt::format("the schedule {}", c.tube),
+                                  before->record.schedule.tube);
     if (!why.empty()) return refuse_body(c.bytes, kForbidden, why);
   }
   if (c.bytes > service_.options().max_job_size || c.bytes > queue::kMaxScheduleBody)

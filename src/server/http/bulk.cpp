@@ -180,8 +180,9 @@ std::uint64_t operation_id(const Exchange& x) {
 const Operation& find_operation(const Exchange& x, std::uint64_t id) {
   const Operation* const found = x.service().operations().find(id);
   if (found == nullptr) throw_no_operation(id);
-  x.require_tube(found->bulk.list.tube);
-  if (!found->bulk.to.empty()) x.require_tube(found->bulk.to);
+  const std::string what = fmt::format("operation {}", id);
+  x.require_tube_of(what, found->bulk.list.tube);
+  if (!found->bulk.to.empty()) x.require_tube_of(what, found->bulk.to);
   return *found;
 }
 

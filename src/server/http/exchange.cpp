@@ -57,6 +57,11 @@ void Exchange::require_tube(std::string_view tube) const {
     throw Problem(kForbidden, std::move(why));
 }
 
+void Exchange::require_tube_of(std::string_view what, std::string_view tube) const {
+  if (std::string why = caller_.lacks_tube_of(what, tube); !why.empty())
+    throw Problem(kForbidden, std::move(why));
+}
+
 void Exchange::require_room() {
   if (service_.draining()) throw Problem(kDraining, "the server is draining (SIGUSR1)");
   if (service_.is_out_of_memory()) {

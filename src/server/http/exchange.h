@@ -88,9 +88,12 @@ class Exchange {
   // Returns the JSON object that is the body; an empty one without a body. Throws Problem.
   boost::json::object object() const;
   // Whether the caller's token is good for the tube. A function checks the tubes that the path does
-  // not name. The second one throws Problem.
+  // not name. The others throw Problem.
   bool may_use(std::string_view tube) const { return caller_.may_use(tube); }
   void require_tube(std::string_view tube) const;
+  // The same for the tube of `what`, which the client has not named.
+  void require_tube_of(std::string_view what, std::string_view tube) const;
+  const Caller& caller() const { return caller_; }
   // Throws Problem if the server takes no jobs now.
   void require_room();
 

@@ -38,7 +38,9 @@ std::optional<Once> once_of(const Exchange& x) {
                                            "and no space or control character in it",
                                            key, queue::kMaxKey));
   }
-  return Once{.key = std::string(key), .fingerprint = fingerprint_of(x.request)};
+  return Once{.key = std::string(key),
+              .own_key = x.caller().own_key(key),
+              .fingerprint = fingerprint_of(x.request)};
 }
 
 }  // namespace carillon::server::http

@@ -15,12 +15,13 @@
 
 namespace carillon::server::http {
 
-// The order points into `key`.
+// The order points into `own_key`.
 struct Once {
   std::string key;
+  std::string own_key;  // Caller::own_key()
   std::uint64_t fingerprint = 0;
 
-  queue::BatchOrder order() const { return {.once = key, .fingerprint = fingerprint}; }
+  queue::BatchOrder order() const { return {.once = own_key, .fingerprint = fingerprint}; }
 };
 
 // Returns none if the request has no such header. Throws Problem if it is none: a string in quotes,

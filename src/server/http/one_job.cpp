@@ -28,6 +28,14 @@ std::string path_of(queue::JobId id) {
   return fmt::format("/v1/jobs/{}", id);
 }
 
+// To a caller who may change the job, and not look at it.
+void answer_changed(Exchange& x, queue::JobId id, queue::Sequence durable_at) {
+  Reply reply{.body = fmt::format(R"({{"id":{}}})", id), .durable_at = durable_at};
+  if (const auto stats = x.engine().job_stats(x.now(), id))
+    reply.headers.emplace_back("ETag", etag_of(*stats));
+  x.answer(std::move(reply));
+}
+
 }  // namespace
 
 Problem no_such_job(queue::JobId id) {
@@ -135,7 +143,8 @@ void patch_one(Exchange& x, queue::JobId id) {
   switch (outcome.result) {
     case Result::kDone:
     case Result::kAsked:
-      return answer_one(x, id);
+      if (x.caller().may(Needs::kRead)) return answer_one(x, id);
+      return answer_changed(x, id, outcome.durable_at);
     case Result::kReserved:
       throw Problem(kConflict, fmt::format("job {} is reserved", id));
     case Result::kNone:

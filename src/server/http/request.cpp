@@ -124,6 +124,10 @@ void RequestReader::check_header() {
     throw Problem(kBadRequest, "there is more than one Host");
 }
 
+bool RequestReader::has_header() const {
+  return parser_->is_header_done();
+}
+
 bool RequestReader::is_done() const {
   return parser_->is_done();
 }
@@ -140,15 +144,19 @@ std::uint64_t RequestReader::body_bytes() const {
   return told ? *told : parser_->get().body().size();
 }
 
-Request RequestReader::take() {
-  beast::http::request<beast::http::string_body> message = parser_->release();
+std::string RequestReader::take_body() {
+  std::string body = std::move(parser_->get().body());
   begin();
+  return body;
+}
+
+Request RequestReader::take_header() {
+  const auto& message = parser_->get();
   Request request;
   request.method = std::string(message.method_string());
   request.keep_alive = message.keep_alive();
   for (const auto& field : message)
     request.headers.emplace_back(in_small_letters(field.name_string()), std::string(field.value()));
-  request.body = std::move(message.body());
   const auto url = boost::urls::parse_origin_form(message.target());
   if (!url)
     throw Problem(kBadRequest, fmt::format("\"{}\": no path", std::string(message.target())));

@@ -2,7 +2,8 @@
 //
 //   RequestReader reader(1 << 20);
 //   std::size_t used = reader.read("GET /v1/jobs/17?x=1 HTTP/1.1\r\nHost: localhost\r\n\r\nGET");
-//   Request request = reader.take();                    // used == 60: "GET" is the next one's
+//   Request request = reader.take_header();             // used == 60: "GET" is the next one's
+//   if (reader.is_done()) request.body = reader.take_body();
 //   request.path == "/v1/jobs/17"; request.query[0] == {"x", "1"};
 //
 // Thread safety: none.
@@ -60,7 +61,9 @@ class RequestReader {
   std::size_t read(std::string_view bytes);
   // Nothing of a request was used yet.
   bool is_fresh() const { return used_ == 0; }
-  // The request is there: take().
+  // The header is there.
+  bool has_header() const;
+  // The whole request is there.
   bool is_done() const;
   // The header is there, and the client waits for "100 Continue" before it sends the body. Returns
   // true once.
@@ -68,9 +71,11 @@ class RequestReader {
   // How many bytes the body has so far, or will have, if the header tells it.
   std::uint64_t body_bytes() const;
 
-  // Returns the request, and begins with the next one. REQUIRES: is_done(). Throws Problem if the
-  // path or the query is none; the connection can go on.
-  Request take();
+  // Returns the request without its body; once. REQUIRES: has_header(). Throws Problem if the path
+  // or the query is none.
+  Request take_header();
+  // Returns its body, and begins with the next request. REQUIRES: is_done().
+  std::string take_body();
 
  private:
   struct Parser;

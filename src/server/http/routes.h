@@ -38,7 +38,7 @@ struct Route {
 std::span<const Route> routes();
 
 struct Match {
-  const Route* route;
+  const Route* route = nullptr;
   std::vector<std::string> names;
 };
 

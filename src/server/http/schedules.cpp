@@ -201,28 +201,42 @@ void answer_done(Exchange& x, const queue::Outcome& outcome) {
   x.answer({.status = 204, .durable_at = outcome.durable_at});
 }
 
+// The schedules that come next and that the caller may see.
 struct ScheduleList {
   Page page;
-  std::vector<std::string> names = {};
-  std::size_t shown = 0;
-  bool goes_on = false;
+  std::string last = {};  // that was looked at
   json::array schedules = {};
 };
 
-// To find the next times of a schedule may take part of a millisecond.
-void show_some(Exchange& x, const std::shared_ptr<ScheduleList>& list) {
-  constexpr std::size_t kAtOnce = 4;
-  for (std::size_t n = 0; n < kAtOnce && list->shown < list->names.size(); ++n) {
-    const auto view = x.engine().schedule(x.now(), list->names[list->shown++], kTimesShown);
-    if (view && x.may_use(view->record.schedule.tube))
-      list->schedules.push_back(json_of(*view, false));
-    x.hold(1 << 10);
-  }
-  if (list->shown < list->names.size())
-    return x.later([list](Exchange& then) { show_some(then, list); });
-  json::object page{{"schedules", std::move(list->schedules)}};
-  page["next_page_token"] = list->goes_on ? json::value(list->names.back()) : json::value(nullptr);
+void answer_list(Exchange& x, ScheduleList& list, json::value next_page_token) {
+  json::object page{{"schedules", std::move(list.schedules)}};
+  page["next_page_token"] = std::move(next_page_token);
   x.answer({.body = json::serialize(page), .durable_at = x.engine().last_sequence()});
+}
+
+// A step shows a few, because to find the next times of a schedule may take part of a millisecond.
+// The list ends when one more may be seen than the page has: so the page's token is the name of a
+// schedule that it shows.
+void show_some(Exchange& x, const std::shared_ptr<ScheduleList>& list) {
+  constexpr std::size_t kLookedAt = 16;
+  constexpr std::size_t kShown = 4;
+  const std::vector<std::string> names = x.engine().schedules(list->last, kLookedAt);
+  if (names.empty()) return answer_list(x, *list, nullptr);
+  std::size_t shown = 0;
+  for (const std::string& name : names) {
+    if (shown == kShown) break;
+    const auto found = x.engine().schedule(x.now(), name, 0);
+    if (found && x.may_use(found->record.schedule.tube)) {
+      if (list->schedules.size() == list->page.size)
+        return answer_list(x, *list, list->schedules.back().at("name"));
+      const auto view = x.engine().schedule(x.now(), name, kTimesShown);
+      list->schedules.push_back(json_of(*view, false));
+      x.hold(1 << 10);
+      ++shown;
+    }
+    list->last = name;
+  }
+  x.later([list](Exchange& then) { show_some(then, list); });
 }
 
 }  // namespace
@@ -237,7 +251,7 @@ void put_schedule(Exchange& x) {
   const auto before = x.engine().schedule(x.now(), name, 0);
   const bool is_new = !before;
   x.require_tube(schedule.tube);
-  if (before) x.require_tube(before->record.schedule.tube);
+  if (before) x.require_tube_of("the schedule " + name, before->record.schedule.tube);
   try {
     answer_with(x, is_new ? 201 : 200, x.engine().set_schedule(x.now(), name, schedule).durable_at);
   } catch (const std::invalid_argument& error) {
@@ -274,9 +288,7 @@ void trigger_schedule(Exchange& x) {
 void list_schedules(Exchange& x) {
   const auto list = std::make_shared<ScheduleList>();
   list->page = read_page(x.request);
-  list->names = x.engine().schedules(list->page.after, list->page.size + 1);
-  list->goes_on = list->names.size() > list->page.size;
-  if (list->goes_on) list->names.pop_back();
+  list->last = list->page.after;
   show_some(x, list);
 }
 

@@ -36,6 +36,11 @@ bool is_address(std::string_view host) {
 
 constexpr std::string_view kChallenge = "Bearer realm=\"carillon\"";
 
+Problem wrong_token(std::string why) {
+  return Problem(kNoToken, std::move(why))
+      .with("WWW-Authenticate", std::string(kChallenge) + ", error=\"invalid_token\"");
+}
+
 // Returns what follows the two slashes of an Origin.
 std::string_view host_of(std::string_view origin) {
   const std::size_t slashes = origin.find("//");
@@ -61,7 +66,7 @@ Session::~Session() {
 
 void Session::close() {
   if (state_ == State::kClosed) return;
-  if (exchange_) tell_of_the_end();
+  if (exchange_ || (asked_ && is_revoked_)) tell_of_the_end();
   service_.feed().leave(client_);
   state_ = State::kClosed;
   exchange_.reset();
@@ -72,11 +77,14 @@ void Session::close() {
 
 // What was carried out of the request so far stays. A client that has left gets nothing of this.
 void Session::tell_of_the_end() {
-  const Problem problem(kDraining, "the server stops, or the client has left");
-  const Reply reply{.status = kDraining.status,
+  const Problem problem =
+      is_revoked_
+          ? wrong_token("the token was taken away, or changed, while the request went on")
+          : Problem(kDraining, "the server stops, or the client has left").with("Retry-After", "1");
+  const Reply reply{.status = problem.kind().status,
                     .type = kProblemJson,
                     .body = problem.json(path_),
-                    .headers = {{"Retry-After", "1"}},
+                    .headers = problem.headers(),
                     .durable_at = service_.engine().last_sequence()};
   replies_.add(reply.durable_at, head_of(reply, false), std::string_view(reply.body));
 }
@@ -94,14 +102,20 @@ Protocol::Wants Session::wants() const {
   return turn_over_ || state_ == State::kWorking ? Wants::kTurn : Wants::kInput;
 }
 
+bool Session::may_go_on() {
+  is_revoked_ = !caller_.look_again();
+  return !is_revoked_;
+}
+
 bool Session::mid_command() const {
   return state_ == State::kRequest && !reader_.is_fresh();
 }
 
 void Session::count_memory() {
   const std::size_t replies = replies_.memory();
-  const std::size_t body =
-      exchange_ ? exchange_->request.memory() + exchange_->held() : std::size_t{0};
+  const std::size_t body = exchange_ ? exchange_->request.memory() + exchange_->held()
+                           : asked_  ? asked_->request.memory() + reader_.body_bytes()
+                                     : 0;
   memory_.set(std::max<std::size_t>(body, reader_.body_bytes()) +
               (replies > kOwnReplies ? replies - kOwnReplies : 0));
 }
@@ -135,6 +149,7 @@ std::size_t Session::receive(std::string_view bytes, std::uint64_t until_ns) {
     keep_alive_ = false;  // if the request is none, its end cannot be found
     or_answer_problem([&] {
       taken = reader_.read(bytes.substr(used));
+      look_at_header();
       look_at_size();
     });
     used += taken;
@@ -144,12 +159,20 @@ std::size_t Session::receive(std::string_view bytes, std::uint64_t until_ns) {
   return used;
 }
 
+void Session::look_at_header() {
+  if (asked_ || !reader_.has_header() || reader_.is_done()) return;
+  Request request = reader_.take_header();
+  Match match = check(request);
+  asked_ = Asked{.request = std::move(request), .match = std::move(match)};
+}
+
 // Refuses a body for which there is no memory as soon as its size is known.
 void Session::look_at_size() {
   const std::uint64_t bytes = reader_.body_bytes();
-  if (bytes > kLargestRequest)
-    throw Problem(kTooLarge,
-                  fmt::format("the body of a request may have {} bytes", kLargestRequest));
+  const bool is_read = asked_ && asked_->match.route->method == "GET";
+  const std::uint64_t most = is_read ? kOwnBody : kLargestRequest;
+  if (bytes > most)
+    throw Problem(kTooLarge, fmt::format("the body of a request may have {} bytes", most));
   if (bytes > kOwnBody) {
     count_memory();
     if (service_.is_out_of_memory() || bytes > service_.most_for_one())
@@ -159,16 +182,13 @@ void Session::look_at_size() {
 }
 
 void Session::take_request() {
-  path_.clear();
   or_answer_problem([&] {
-    Request request = reader_.take();
+    std::optional<Asked> asked = std::exchange(asked_, std::nullopt);
+    if (!asked) asked = Asked{.request = reader_.take_header(), .match = {}};
+    Request request = std::move(asked->request);
+    request.body = reader_.take_body();
     keep_alive_ = request.keep_alive;
-    path_ = request.path;
-    head_only_ = request.method == "HEAD";
-    if (head_only_) request.method = "GET";
-    check_host(request);
-    Match match = find_route(request.method, request.path);
-    check_token(request, match);
+    Match match = asked->match.route ? std::move(asked->match) : check(request);
     check_tube(match);
     exchange_ = std::make_unique<Exchange>(service_, client_, caller_, std::move(request));
     exchange_->names = std::move(match.names);
@@ -177,6 +197,16 @@ void Session::take_request() {
     match.route->answer(*exchange_);
     go_on();
   });
+}
+
+Match Session::check(Request& request) {
+  path_ = request.path;
+  head_only_ = request.method == "HEAD";
+  if (head_only_) request.method = "GET";
+  check_host(request);
+  Match match = find_route(request.method, request.path);
+  check_token(request, match);
+  return match;
 }
 
 void Session::check_host(const Request& request) const {
@@ -214,8 +244,7 @@ void Session::check_token(const Request& request, const Match& match) {
     keep_alive_ = false;
     ++service_.counters().wrong_tokens;
     stranger_ = Stranger::kWrongToken;
-    throw Problem(kNoToken, "the server knows no such token")
-        .with("WWW-Authenticate", std::string(kChallenge) + ", error=\"invalid_token\"");
+    throw wrong_token("the server knows no such token");
   }
   if (std::string why = caller_.lacks(rights); !why.empty()) {
     throw Problem(kForbidden, std::move(why))
@@ -228,16 +257,16 @@ void Session::check_token(const Request& request, const Match& match) {
 void Session::check_tube(const Match& match) {
   if (caller_.may_use_all_tubes()) return;
   queue::Engine& engine = service_.engine();
-  const auto require = [&](std::string_view tube) {
-    if (std::string why = caller_.lacks_tube(tube); !why.empty())
-      throw Problem(kForbidden, std::move(why));
+  const auto require = [&](std::string why) {
+    if (!why.empty()) throw Problem(kForbidden, std::move(why));
   };
   const auto require_of_job = [&](queue::JobId id) {
-    if (const auto stats = engine.job_stats(service_.now(), id)) require(stats->tube);
+    if (const auto stats = engine.job_stats(service_.now(), id))
+      require(caller_.lacks_tube_of(fmt::format("job {}", id), stats->tube));
   };
   switch (match.route->rights.reach) {
     case Reach::kTube:
-      return require(match.names.front());
+      return require(caller_.lacks_tube(match.names.front()));
     case Reach::kJob:
       return require_of_job(job_id_of(match.names.front()));
     case Reach::kLease:
@@ -246,7 +275,8 @@ void Session::check_tube(const Match& match) {
       return;
     case Reach::kSchedule:
       if (const auto found = engine.schedule(service_.now(), match.names.front(), 0))
-        require(found->record.schedule.tube);
+        require(caller_.lacks_tube_of("the schedule " + match.names.front(),
+                                      found->record.schedule.tube));
       return;
     default:
       return;
@@ -383,6 +413,7 @@ void Session::send(const Reply& reply) {
   replies_.add(reply.durable_at, head_of(reply, keep_alive_),
                head_only_ ? std::string_view() : std::string_view(reply.body));
   head_only_ = false;
+  path_.clear();
   if (!keep_alive_) close();
 }
 

@@ -10,7 +10,8 @@
 //
 // Tokens. If the server has tokens, each request shows one: `Authorization: Bearer TOKEN` (RFC
 // 6750). The route says what the token must allow (routes.h). A wrong token closes the connection,
-// so that each try costs a new one.
+// so that each try costs a new one. All this is looked at as soon as the header is there: the body
+// of a request that is refused for it is not collected, and the connection closes.
 //
 // Memory. A body is held as long as its request is answered. A request whose body is larger than
 // what there is memory for is refused, and the connection closes.
@@ -60,7 +61,7 @@ class Session final : public Protocol {
   Wants wants() const override;
   bool mid_command() const override;
   bool is_at_work() const override { return false; }
-  bool may_go_on() override { return caller_.look_again(); }
+  bool may_go_on() override;
   bool has_endless_reply() const override { return state_ == State::kTelling; }
   bool has_fallen_behind() const override;
   void count_memory() override;
@@ -79,8 +80,17 @@ class Session final : public Protocol {
   };
 
   void tell_of_the_end();
+  // A request whose header is there. Without a route it was not checked yet.
+  struct Asked {
+    Request request;
+    Match match;
+  };
+
   void take_request();
+  void look_at_header();
   void look_at_size();
+  // Returns what answers the request, which the client may ask for. Throws Problem.
+  Match check(Request& request);
   void check_host(const Request& request) const;
   void check_token(const Request& request, const Match& match);
   void check_tube(const Match& match);
@@ -109,12 +119,14 @@ class Session final : public Protocol {
   State state_ = State::kRequest;
   bool turn_over_ = false;
   bool no_room_ = false;
+  std::optional<Asked> asked_;          // while its body comes
   std::uint64_t told_ = 0;              // while kTelling: the number of the last event
   std::unique_ptr<Exchange> exchange_;  // of the request that is being answered
   std::string path_;                    // of this request
   bool head_only_ = false;              // its method is HEAD
   bool input_ended_ = false;
-  bool keep_alive_ = true;  // another request may follow
+  bool is_revoked_ = false;  // the token is gone, or allows something else
+  bool keep_alive_ = true;   // another request may follow
 };
 
 }  // namespace carillon::server::http
