@@ -62,6 +62,14 @@ void add_address_option(CLI::App& command, const std::string& option, const char
       "File whose first line is the token to show there\n"
       "(default: the variable CARILLON_TOKEN is the token)")
       .type_name("FILE");
+  add_flag(command, "--tls", server.tls,
+           "Talk to it by TLS (also if the variable\nCARILLON_TLS is 1)");
+  add_text(
+      command, "--tls-ca", [&server](const std::string& text) { server.tls_ca = text; },
+      "By TLS, and its certificate must be signed by one\n"
+      "in this file (default: the variable\n"
+      "CARILLON_TLS_CA, else what this system trusts)")
+      .type_name("FILE");
 }
 
 }  // namespace

@@ -2,11 +2,13 @@
 // beanstalkd's own flags, for scripts and test suites that start beanstalkd.
 //
 // Two differences are on purpose: without -l it listens on 127.0.0.1, not on every address of the
-// machine, and with an -l that other machines can reach it wants --tokens or --allow-anonymous. As
-// in beanstalkd, clients may stall without a limit; beanstalkd has no flag for one.
+// machine, and with an -l that other machines can reach it wants --tokens or --allow-anonymous, and
+// --tls-cert and --tls-key or --allow-plaintext. As in beanstalkd, clients may stall without a
+// limit; beanstalkd has no flag for one.
 
 #include <fmt/format.h>
 
+#include <array>
 #include <charconv>
 #include <chrono>
 #include <cstdint>
@@ -51,12 +53,29 @@ Options:
  -h       show this help
  --tokens FILE      ask each client for a token (carillon serve --help)
  --allow-anonymous  listen beyond this machine without tokens
+ --tls-cert FILE    speak TLS, with this certificate
+ --tls-key FILE     and this key
+ --allow-plaintext  listen beyond this machine without TLS
 
 Example: {0} -b ./data -p 11300 -f0
 )";
 
 constexpr char kTokens = '\1';
 constexpr char kAllowAnonymous = '\2';
+constexpr char kTlsCert = '\3';
+constexpr char kTlsKey = '\4';
+constexpr char kAllowPlaintext = '\5';
+
+struct LongFlag {
+  std::string_view name;
+  char letter;
+};
+constexpr std::array kLongFlags = {LongFlag{"--help", 'h'},
+                                   LongFlag{"--tokens", kTokens},
+                                   LongFlag{"--allow-anonymous", kAllowAnonymous},
+                                   LongFlag{"--tls-cert", kTlsCert},
+                                   LongFlag{"--tls-key", kTlsKey},
+                                   LongFlag{"--allow-plaintext", kAllowPlaintext}};
 
 struct BeanstalkdUsageError : std::runtime_error {
   using std::runtime_error::runtime_error;
@@ -68,16 +87,14 @@ class Flags {
  public:
   Flags(int argc, char** argv) : words_(argv + 1, argv + argc) {}
 
-  // Returns the next flag's letter, or nothing after the last one. beanstalkd has no long flags; of
-  // the two that are added kTokens and kAllowAnonymous are returned.
+  // Returns the next flag's letter, or nothing after the last one. beanstalkd has no long flags,
+  // and these are added; --help because every other command of this program has it.
   std::optional<char> next() {
     while (rest_.empty()) {
       if (at_ == words_.size()) return std::nullopt;
       const std::string_view word = words_[at_++];
-      // beanstalkd has only -h, but every other command of this program also has --help.
-      if (word == "--help") return 'h';
-      if (word == "--tokens") return kTokens;
-      if (word == "--allow-anonymous") return kAllowAnonymous;
+      for (const LongFlag& flag : kLongFlags)
+        if (word == flag.name) return flag.letter;
       if (word.size() < 2 || word.front() != '-') {
         throw BeanstalkdUsageError("unknown argument: " + std::string(word));
       }
@@ -101,9 +118,12 @@ class Flags {
     std::string_view value = rest_;
     rest_ = {};
     if (value.empty()) {
-      if (at_ == words_.size())
-        throw BeanstalkdUsageError("flag requires an argument: " +
-                                   (flag == kTokens ? "--tokens" : std::string("-") + flag));
+      if (at_ == words_.size()) {
+        const std::string_view word = words_[at_ - 1];
+        throw BeanstalkdUsageError("flag requires an argument: " + (word.starts_with("--")
+                                                                        ? std::string(word)
+                                                                        : std::string("-") + flag));
+      }
       value = words_[at_++];
     }
     return std::string(value);
@@ -128,6 +148,7 @@ struct Request {
   server::ServerOptions options;
   std::string host = "127.0.0.1";
   std::string port = std::to_string(server::kBeanstalkPort);
+  server::TlsFiles tls;
   int verbosity = 0;
   bool help = false;
   bool version = false;
@@ -182,6 +203,15 @@ Request read_flags(int argc, char** argv) {
       case kAllowAnonymous:
         request.options.allow_anonymous = true;
         break;
+      case kTlsCert:
+        request.tls.certificate = flags.value_of(kTlsCert);
+        break;
+      case kTlsKey:
+        request.tls.key = flags.value_of(kTlsKey);
+        break;
+      case kAllowPlaintext:
+        request.options.allow_plaintext = true;
+        break;
       case 'c':
         break;
       case 'n':
@@ -225,6 +255,9 @@ int run_beanstalkd(int argc, char** argv) {
     if (request.help) return print_usage(stdout, name), kSuccess;
     if (request.version) return fmt::print("carillon {}\n", CARILLON_VERSION), kSuccess;
     request.options.listen = {address_of(request)};
+    if (request.tls.certificate.empty() != request.tls.key.empty())
+      throw BeanstalkdUsageError("--tls-cert and --tls-key go together");
+    if (!request.tls.key.empty()) request.options.tls = request.tls;
     server::log_to_stderr(request.verbosity > 0 ? spdlog::level::info : spdlog::level::warn);
     return server::run_server(request.options);
   } catch (const BeanstalkdUsageError& error) {

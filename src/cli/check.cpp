@@ -37,6 +37,7 @@ struct Request {
   Endpoint server;
   std::optional<server::Address> http =
       server::Address{.host = "127.0.0.1", .port = server::kHttpPort, .path = {}};
+  SecretFiles secrets;
   bool json = false;
 };
 
@@ -57,8 +58,12 @@ Findings look(const Request& request, const StopSignals& signals) {
   check_data(request.directory, signals, findings);
   const std::optional<pid_t> user = user_of(request.directory);
   const RunningServer server = check_server(request.server, user, signals, findings);
-  if (server.answers && request.http)
-    check_http(*request.http, request.server.token(), signals, findings);
+  if (server.answers && request.http) {
+    Endpoint http = request.server;
+    static_cast<server::Address&>(http) = *request.http;
+    check_http(http, signals, findings);
+  }
+  check_secrets(request.secrets, findings);
   check_port(request.server, findings);
   if (request.http) check_port(*request.http, findings);
   const std::optional<pid_t> process = server.pid ? server.pid : user;
@@ -69,6 +74,8 @@ Findings look(const Request& request, const StopSignals& signals) {
 }
 
 int check(const Request& request) {
+  if (request.secrets.certificate.has_value() != request.secrets.key.has_value())
+    throw UsageError("--tls-cert and --tls-key go together");
   constexpr int kInterrupted = 2;
   const StopSignals signals;
   try {
@@ -92,6 +99,16 @@ void add_check(CLI::App& app, int& exit_code) {
   add_value(command, "--http", request->http, parse_http,
             "Where the server answers HTTP, or none\n(127.0.0.1:11380)")
       .type_name("ADDR");
+  const auto add_file = [&](const std::string& name, std::optional<std::string>& file,
+                            const std::string& description) {
+    add_text(
+        command, name, [&file](const std::string& text) { file = text; }, description)
+        .type_name("FILE");
+  };
+  add_file("--tls-cert", request->secrets.certificate,
+           "Its certificate: does it fit the key, until when\ndoes it hold");
+  add_file("--tls-key", request->secrets.key, "The key of the certificate: who may read it");
+  add_file("--tokens", request->secrets.tokens, "Its tokens: are they good, who may read them");
   add_flag(command, "--json", request->json,
            R"(Print {"result":...,"findings":[{"level":...,
 "subject":...,"found":...,"advice":...},...]})");

@@ -130,11 +130,10 @@ RunningServer check_server(const Endpoint& address, std::optional<pid_t> user,
   return {};
 }
 
-void check_http(const server::Address& address, const std::optional<std::string>& token,
-                const StopSignals& signals, Findings& findings) {
+void check_http(const Endpoint& address, const StopSignals& signals, Findings& findings) {
   try {
-    Stream stream = Stream::connect(address, signals.fd());
-    const Commits commits = read_commits(fetch(stream, "/metrics", token));
+    Stream stream = Stream::connect_without_token(address, signals.fd());
+    const Commits commits = read_commits(fetch(stream, "/metrics", address.token()));
     const std::string at = "answers at " + server::to_string(address);
     if (commits.count == 0) return findings.ok("http", at + "; no change has been synced yet");
     const std::string text =

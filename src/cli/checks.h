@@ -42,9 +42,17 @@ struct RunningServer {
 // uses the data directory.
 RunningServer check_server(const Endpoint& address, std::optional<pid_t> user,
                            const StopSignals& signals, Findings& findings);
-// The same server over HTTP: how long its syncs take by /metrics, to which `token` is shown, if
+// The same server over HTTP: how long its syncs take by /metrics, to which its token is shown, if
 // there is one. REQUIRES: it runs.
-void check_http(const server::Address& address, const std::optional<std::string>& token,
-                const StopSignals& signals, Findings& findings);
+void check_http(const Endpoint& address, const StopSignals& signals, Findings& findings);
+
+// The files of `carillon serve --tls-cert`, `--tls-key` and `--tokens`: whether the server could
+// use them, who else may, and how long the certificate holds. None: they are not looked at.
+struct SecretFiles {
+  std::optional<std::string> certificate;
+  std::optional<std::string> key;
+  std::optional<std::string> tokens;
+};
+void check_secrets(const SecretFiles& files, Findings& findings);
 
 }  // namespace carillon::cli

@@ -1,4 +1,4 @@
-// Endpoint: where its token comes from (endpoint.h).
+// Endpoint: where its settings come from (endpoint.h).
 #include "cli/endpoint.h"
 
 #include <fmt/format.h>
@@ -6,12 +6,27 @@
 #include <cerrno>
 #include <cstdlib>
 #include <fstream>
+#include <string_view>
 
 #include "cli/error_text.h"
 #include "cli/exit_status.h"
 #include "server/beanstalk/command.h"
 
 namespace carillon::cli {
+
+std::optional<std::string> Endpoint::ca_file() const {
+  if (tls_ca) return tls_ca;
+  const char* const variable = std::getenv("CARILLON_TLS_CA");
+  if (variable == nullptr || *variable == '\0') return std::nullopt;
+  return variable;
+}
+
+bool Endpoint::uses_tls() const {
+  if (is_unix()) return false;
+  const char* const variable = std::getenv("CARILLON_TLS");
+  const std::string_view text = variable != nullptr ? variable : "";
+  return tls || ca_file() || (!text.empty() && text != "0");
+}
 
 std::optional<std::string> Endpoint::token() const {
   std::string token;

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -43,8 +44,9 @@ constexpr std::string_view kExamples = R"(Examples:
 
 Signals:
   SIGTERM, SIGINT   answer what is in flight, make it durable, stop
-  SIGHUP            with --tokens: read the tokens again; else the same as
-                    SIGTERM, unless it was ignored at the start (nohup)
+  SIGHUP            with --tokens or --tls-cert: read their files again; else
+                    the same as SIGTERM, unless it was ignored at the start
+                    (nohup)
   SIGUSR1           refuse new jobs from now on (DRAINING), serve the others)";
 
 struct Request {
@@ -52,6 +54,9 @@ struct Request {
   std::vector<server::Address> listen;
   spdlog::level::level_enum log_level = spdlog::level::info;
   server::LogFormat log_format = server::LogFormat::kText;
+  std::optional<std::string> tls_cert;
+  std::optional<std::string> tls_key;
+  std::optional<std::string> tls_client_ca;
 };
 
 queue::SyncPolicy parse_sync(std::string_view text) {
@@ -246,8 +251,23 @@ void complete_access(server::ServerOptions& options) {
   if (!access.mode) access.mode = access.group ? 0660 : 0600;
 }
 
+void complete_tls(Request& request) {
+  if (!request.tls_cert && !request.tls_key) {
+    if (request.tls_client_ca) throw UsageError("--tls-client-ca needs --tls-cert and --tls-key");
+    return;
+  }
+  if (!request.tls_cert || !request.tls_key) {
+    throw UsageError(fmt::format("{} needs {}", request.tls_cert ? "--tls-cert" : "--tls-key",
+                                 request.tls_cert ? "--tls-key" : "--tls-cert"));
+  }
+  request.options.tls = server::TlsFiles{.certificate = *request.tls_cert,
+                                         .key = *request.tls_key,
+                                         .client_ca = request.tls_client_ca};
+}
+
 void serve(Request& request, int& exit_code) {
   complete_addresses(request);
+  complete_tls(request);
   check_no_address_twice(request.options.listen);
   complete_access(request.options);
   server::log_to_stderr(request.log_level, request.log_format);
@@ -276,7 +296,7 @@ void add_serve(CLI::App& app, int& exit_code) {
       [](const std::string& text) { return server::parse_address(text); },
       "HOST:PORT, [V6]:PORT or unix:PATH; may be given\n"
       "several times (127.0.0.1:11300). Beyond this\n"
-      "machine --tokens is needed")
+      "machine --tokens and --tls-cert are needed")
       .type_name("ADDR");
   add_value(
       command, "--http", options.http_listen,
@@ -295,6 +315,18 @@ void add_serve(CLI::App& app, int& exit_code) {
   add_flag(command, "--allow-anonymous", options.allow_anonymous,
            "Without --tokens, listen also where other machines\n"
            "can reach the server: they may do all");
+  add_value(command, "--tls-cert", request->tls_cert, parse_file,
+            "Speak TLS at all TCP ports, with the certificate in\n"
+            "this file, and those that lead to a known one (PEM)")
+      .type_name("FILE");
+  add_value(command, "--tls-key", request->tls_key, parse_file, "Its key (PEM, without a password)")
+      .type_name("FILE");
+  add_value(command, "--tls-client-ca", request->tls_client_ca, parse_file,
+            "Clients must show a certificate that one in this\nfile has signed (PEM)")
+      .type_name("FILE");
+  add_flag(command, "--allow-plaintext", options.allow_plaintext,
+           "Without TLS, listen also where other machines can\n"
+           "reach the server: who sees the traffic sees all");
   add_value(command, "--socket-mode", options.access.mode, parse_mode,
             "Who may connect to the Unix socket, as for chmod\n(600; with --socket-group: 660)")
       .type_name("MODE");

@@ -117,8 +117,7 @@ Stream Stream::connect(const server::Address& address, int interrupt_fd) {
 
 Stream Stream::connect(const Endpoint& server, int interrupt_fd) {
   const auto token = server.token();
-  const server::Address& address = server;
-  Stream stream = connect(address, interrupt_fd);
+  Stream stream = connect_without_token(server, interrupt_fd);
   if (!token) return stream;
   stream.send("auth " + *token + "\r\n");
   const std::string reply = stream.read_line();
@@ -127,6 +126,13 @@ Stream Stream::connect(const Endpoint& server, int interrupt_fd) {
     throw Failure(fmt::format("{} does not know the token", stream.peer()));
   throw Failure(
       fmt::format("{} takes no tokens: it answered {}", stream.peer(), reply.substr(0, 60)));
+}
+
+Stream Stream::connect_without_token(const Endpoint& server, int interrupt_fd) {
+  const server::Address& address = server;
+  Stream stream = connect(address, interrupt_fd);
+  if (server.uses_tls()) stream.begin_tls(server);
+  return stream;
 }
 
 Stream::Stream(base::FileDescriptor fd, std::string peer)
@@ -142,7 +148,34 @@ void Stream::wait_until(short events, Patience patience) {
       fmt::format("{} has not answered for {}", peer_, server::short_duration(*patience)));
 }
 
+void Stream::begin_tls(const Endpoint& server) {
+  try {
+    auto tls = std::make_unique<TlsClient>(server.host, server.ca_file());
+    while (true) {
+      const bool done = tls->shake_hands();
+      send_as_it_is(tls->take_output());
+      if (done) break;
+      tls->add_input(receive_as_it_is(kPatience));
+    }
+    tls->decrypt(received_);  // what has come behind the handshake
+    tls_ = std::move(tls);
+  } catch (const Unavailable&) {
+    throw;
+  } catch (const Failure& error) {
+    throw Failure(fmt::format("{}: {}", peer_, error.what()));
+  }
+}
+
 void Stream::send(std::string_view bytes) {
+  if (!tls_) return send_as_it_is(bytes);
+  constexpr std::size_t kAtOnce = 64 << 10;
+  for (; !bytes.empty(); bytes.remove_prefix(std::min(kAtOnce, bytes.size()))) {
+    tls_->encrypt(bytes.substr(0, kAtOnce));
+    send_as_it_is(tls_->take_output());
+  }
+}
+
+void Stream::send_as_it_is(std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t sent = ::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (sent >= 0) {
@@ -155,15 +188,27 @@ void Stream::send(std::string_view bytes) {
   }
 }
 
-void Stream::receive_more(Patience patience) {
+std::string Stream::receive_as_it_is(Patience patience) {
   std::array<char, 65'536> buffer;
-  wait_until(POLLIN, patience);
-  const ssize_t count = ::recv(fd_.get(), buffer.data(), buffer.size(), 0);
-  if (count == 0) lost("closed by the server");
-  if (count > 0) {
-    received_.append(buffer.data(), static_cast<std::size_t>(count));
-  } else if (errno != EAGAIN && errno != EINTR) {
-    lost(error_text(errno));
+  while (true) {
+    wait_until(POLLIN, patience);
+    const ssize_t count = ::recv(fd_.get(), buffer.data(), buffer.size(), 0);
+    if (count == 0) lost("closed by the server");
+    if (count > 0) return {buffer.data(), static_cast<std::size_t>(count)};
+    if (errno != EAGAIN && errno != EINTR) lost(error_text(errno));
+  }
+}
+
+void Stream::receive_more(Patience patience) {
+  if (!tls_) {
+    received_ += receive_as_it_is(patience);
+    return;
+  }
+  const std::size_t before = received_.size();
+  while (received_.size() == before) {
+    tls_->add_input(receive_as_it_is(patience));
+    if (!tls_->decrypt(received_) && received_.size() == before) lost("closed by the server");
+    send_as_it_is(tls_->take_output());
   }
 }
 

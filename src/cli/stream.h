@@ -12,12 +12,14 @@
 
 #include <chrono>
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <string_view>
 
 #include "base/file_descriptor.h"
 #include "cli/endpoint.h"
 #include "cli/exit_status.h"
+#include "cli/tls_client.h"
 #include "cli/wait.h"
 #include "server/address.h"
 
@@ -38,8 +40,11 @@ class Stream {
   // Tries each address of the host's name, for up to 5 s each. `interrupt_fd` as in interrupt_on().
   // Throws Unavailable; if the address is on this machine, its text says how to start a server.
   static Stream connect(const server::Address& address, int interrupt_fd = -1);
-  // The same, and shows the server's token there. Throws Failure, too, if the server refuses it.
+  // The same, by TLS if the server is to be met so, and shows the server's token there. Throws
+  // Failure, too, if the server's certificate is not good, or if it refuses the token.
   static Stream connect(const Endpoint& server, int interrupt_fd = -1);
+  // The same, and shows no token.
+  static Stream connect_without_token(const Endpoint& server, int interrupt_fd = -1);
 
   // Takes over `fd`, a connected stream socket. `peer` is the server's name in messages.
   Stream(base::FileDescriptor fd, std::string peer);
@@ -63,13 +68,18 @@ class Stream {
   static constexpr std::size_t kMaxLine = 4096;
 
  private:
+  void begin_tls(const Endpoint& server);
   void wait_until(short events, Patience patience);
+  void send_as_it_is(std::string_view bytes);
+  // Returns at least one byte.
+  std::string receive_as_it_is(Patience patience);
   void receive_more(Patience patience);
   [[noreturn]] void lost(std::string_view why) const;
 
   base::FileDescriptor fd_;
   std::string peer_;
   int interrupt_fd_ = -1;
+  std::unique_ptr<TlsClient> tls_;
   std::string received_;  // but not yet returned to the caller
 };
 

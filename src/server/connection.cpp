@@ -26,6 +26,8 @@ constexpr std::size_t kReadAhead = 16 << 10;  // while a reserve waits
 // The time between two polls of a lingering connection, and their number: 5 s in all.
 constexpr std::chrono::milliseconds kLingerPeriod{20};
 constexpr int kLingerPolls = 250;
+// The first byte that a client of TLS sends (RFC 8446, section 5.1). No command begins with it.
+constexpr char kTlsHandshake = 22;
 
 // Asks the kernel how many bytes of a socket are unread (FIONREAD) or not yet taken by the peer
 // (SIOCOUTQ). Returns 0 if the kernel cannot tell.
@@ -37,11 +39,12 @@ int queued_bytes(int fd, unsigned long what) {
 }  // namespace
 
 Connection::Connection(Socket socket, Service& service, Owner& owner,
-                       std::unique_ptr<Protocol> session)
+                       std::unique_ptr<Protocol> session, std::unique_ptr<TlsStream> tls)
     : service_(service),
       socket_(std::move(socket)),
       owner_(owner),
       session_(std::move(session)),
+      tls_(std::move(tls)),
       memory_(service.memory()),
       input_(kFirstBuffer) {
   static_assert(kLeastMemory >= kFirstBuffer + 2 * kOwnReplies + kOwnBody);
@@ -51,7 +54,7 @@ Connection::Connection(Socket socket, Service& service, Owner& owner,
 
 void Connection::count_memory() {
   if (closed_) return;
-  memory_.set(kLeastMemory + input_.size() - kFirstBuffer);
+  memory_.set(kLeastMemory + input_.size() - kFirstBuffer + (tls_ ? TlsStream::kMemory : 0));
   session_->count_memory();
 }
 
@@ -118,6 +121,8 @@ void Connection::read_on() {
 
 void Connection::read() {
   if (reading_) return;
+  // What comes while it lingers is thrown away as it is.
+  if (tls_ && !lingering()) return await_socket(Socket::wait_read);
   make_room_to_read();
   reading_ = true;
   socket_.async_read_some(
@@ -152,6 +157,10 @@ void Connection::on_read(const boost::system::error_code& error, std::size_t byt
     return error ? close() : owner_.rests(*this);
   }
   end_ += bytes;
+  if (bytes > 0 && !std::exchange(heard_, true) && !tls_ && input_[begin_] == kTlsHandshake) {
+    turn_away(Stranger::kTls);
+    return abort();
+  }
   if (error == asio::error::eof) {
     ended_ = true;
     session_->end_of_input();
@@ -192,7 +201,7 @@ void Connection::flush() {
     if (ready.empty()) break;
     tried = true;
     boost::system::error_code error;
-    const std::size_t sent = socket_.write_some(asio::buffer(ready.data(), ready.size()), error);
+    const std::size_t sent = write_some(ready, error);
     if (error == asio::error::would_block) {
       writing_ = true;
       send_queue_bytes_ = queued_bytes(socket_.native_handle(), SIOCOUTQ);
@@ -239,6 +248,7 @@ void Connection::give_up() {
 
 Awaits Connection::awaits() const {
   if (closed_ || lingering()) return Awaits::kNothing;
+  if (tls_ && !tls_->is_ready()) return Awaits::kRest;
   if (writing_) return Awaits::kReading;
   if (session_->wants() != Wants::kInput) return Awaits::kNothing;
   if (unread() > 0 || session_->mid_command()) return Awaits::kRest;
@@ -250,6 +260,8 @@ Awaits Connection::awaits() const {
 // arrived but was not read yet. Or the client holds jobs or a checkpoint, and so is at work.
 bool Connection::shows_life() {
   const int fd = socket_.native_handle();
+  // A handshake has one time-out, whatever comes bit by bit.
+  if (tls_ && !tls_->is_ready()) return false;
   if (writing_) {
     const int before = std::exchange(send_queue_bytes_, queued_bytes(fd, SIOCOUTQ));
     return send_queue_bytes_ < before;
@@ -284,6 +296,7 @@ bool Connection::replies_may_get_lost() {
 
 void Connection::linger() {
   boost::system::error_code ignored;
+  if (tls_) tls_->say_goodbye();
   socket_.shutdown(Socket::shutdown_send, ignored);
   linger_timer_.emplace(socket_.get_executor());
   linger_polls_left_ = kLingerPolls;
@@ -311,6 +324,7 @@ void Connection::close() {
   memory_.set(0);
   session_->forget_memory();
   linger_timer_.reset();
+  if (tls_) tls_->say_goodbye();
   boost::system::error_code ignored;
   socket_.shutdown(Socket::shutdown_both, ignored);
   socket_.close(ignored);

@@ -13,6 +13,10 @@
 // and throws away what comes, once in each turn, until the client has closed its half too, or its
 // kernel has taken all replies and nothing more comes, or 5 seconds are over.
 //
+// TLS. If its port speaks TLS, the connection has a TlsStream between the socket and its buffer.
+// The handshake goes on when the owner says so, because it takes much of the processor. Until it is
+// done nothing else happens, and the client keeps the server waiting.
+//
 // Turns. A connection carries out no command when its input arrives, or when its reserve's wait
 // ends. It asks for a turn, and the event loop calls process() when it is this connection's turn.
 //
@@ -34,6 +38,7 @@
 #include "server/protocol.h"
 #include "server/service.h"
 #include "server/stall_watch.h"
+#include "server/tls_stream.h"
 #include "server/turn_line.h"
 
 namespace carillon::server {
@@ -64,7 +69,9 @@ class Connection final : public std::enable_shared_from_this<Connection>,
     // Reports that the client has just sent something or taken replies, or that it begins to keep
     // the connection waiting.
     virtual void active(Connection& connection) = 0;
-    // Reports that the session has closed itself, because the client is a stranger.
+    // Asks for a shake_hands() when there is time for it.
+    virtual void shakes_hands(Connection& connection) = 0;
+    // Reports that the client is a stranger: it is closed, or its session has closed itself.
     virtual void turned_away(Connection& connection, Stranger stranger) = 0;
     // Reports that the connection is closed and to be forgotten.
     virtual void closed(Connection& connection) = 0;
@@ -76,8 +83,9 @@ class Connection final : public std::enable_shared_from_this<Connection>,
   // What a connection takes at least of the memory of all connections, in bytes.
   static constexpr std::size_t kLeastMemory = 24 << 10;
 
-  // REQUIRES: the socket is non-blocking.
-  Connection(Socket socket, Service& service, Owner& owner, std::unique_ptr<Protocol> session);
+  // `tls` is on the socket; null: it has none. REQUIRES: the socket is non-blocking.
+  Connection(Socket socket, Service& service, Owner& owner, std::unique_ptr<Protocol> session,
+             std::unique_ptr<TlsStream> tls = nullptr);
 
   void start();
 
@@ -92,6 +100,11 @@ class Connection final : public std::enable_shared_from_this<Connection>,
 
   // Reads on after a rest, if the session still wants input or the connection lingers.
   void read_on();
+
+  // Goes on with the handshake of TLS.
+  void shake_hands();
+  // Why it has failed, for the log.
+  std::string_view handshake_failure() const { return tls_ ? tls_->why() : std::string_view(); }
 
   // Sends the replies that may leave, as far as the socket takes them.
   void flush();
@@ -142,12 +155,18 @@ class Connection final : public std::enable_shared_from_this<Connection>,
   bool has_replies_queued = false;
   bool is_resting = false;
   bool is_waiting_for_store = false;
+  bool is_shaking_hands = false;
   // Set by the owner while the replies wait until more is durable.
   bool has_replies_held = false;
 
  private:
   void await_delivery();
   void read();
+  void await_socket(Socket::wait_type what);
+  void on_socket_ready(const boost::system::error_code& error);
+  void read_decrypted();
+  std::size_t write_some(std::string_view bytes, boost::system::error_code& error);
+  void turn_away(Stranger stranger);
   void on_read(const boost::system::error_code& error, std::size_t bytes);
   void make_room_to_read();
   void count_memory();
@@ -165,6 +184,7 @@ class Connection final : public std::enable_shared_from_this<Connection>,
   mutable Socket socket_;  // mutable: native_handle() is not const
   Owner& owner_;
   std::unique_ptr<Protocol> session_;
+  std::unique_ptr<TlsStream> tls_;
 
   MemoryPool::Share memory_;
 
@@ -173,6 +193,7 @@ class Connection final : public std::enable_shared_from_this<Connection>,
   std::size_t begin_ = 0;
   std::size_t end_ = 0;
 
+  bool heard_ = false;    // the client has sent something
   bool reading_ = false;  // a read is under way
   bool writing_ = false;  // the socket was full; a wait for room is under way
   bool ended_ = false;    // the client has closed its half

@@ -29,6 +29,7 @@ constexpr std::uint64_t kOperateBudget = 300'000;
 constexpr std::uint64_t kDeliverBudget = 500'000;
 constexpr std::uint64_t kFlushBudget = 500'000;
 constexpr std::uint64_t kReadBudget = 500'000;
+constexpr std::uint64_t kHandshakeBudget = 500'000;
 // What a connection may use in each round of the line, and how long a round should take, in ns.
 constexpr std::int64_t kQuantum = 300'000;
 constexpr std::int64_t kRound = 5'000'000;
@@ -47,7 +48,8 @@ bool is_ignored(int signal) {
 }  // namespace
 
 EventLoop::EventLoop(queue::Store& store, std::vector<ListeningSocket> sockets,
-                     const ServerOptions& options, queue::DiskStore* on_disk, Tokens* tokens)
+                     const ServerOptions& options, queue::DiskStore* on_disk, Tokens* tokens,
+                     TlsContext* tls)
     // Only this thread runs the context and touches its sockets. The threads that sync and that
     // read bodies post to it.
     : io_(BOOST_ASIO_CONCURRENCY_HINT_UNSAFE_IO),
@@ -57,6 +59,7 @@ EventLoop::EventLoop(queue::Store& store, std::vector<ListeningSocket> sockets,
       service_(engine_, store, bodies_, read_clocks, options.beanstalk,
                DiskSpace(options.data_dir, options.min_free_disk), on_disk),
       tokens_(tokens),
+      tls_(tls),
       signals_(io_, SIGTERM, SIGINT, SIGUSR1),
       alarm_(io_),
       wall_clock_(io_, [this] { run_engine(0); }),
@@ -77,12 +80,14 @@ EventLoop::EventLoop(queue::Store& store, std::vector<ListeningSocket> sockets,
     if (const auto connection = connection_of(client)) connection->tried(result);
   });
   // Under nohup SIGHUP is ignored, and a handler that ends the loop would undo that.
-  if (tokens_ != nullptr || !is_ignored(SIGHUP)) signals_.add(SIGHUP);
+  if (tokens_ != nullptr || tls_ != nullptr || !is_ignored(SIGHUP)) signals_.add(SIGHUP);
   for (ListeningSocket& socket : sockets) {
     const Speaks protocol = socket.speaks();
+    const bool has_tls = tls_ != nullptr && !socket.is_unix();
     acceptors_.push_back(std::make_unique<Acceptor>(
-        io_, std::move(socket),
-        [this, protocol](Acceptor::Socket accepted) { on_socket(std::move(accepted), protocol); }));
+        io_, std::move(socket), [this, protocol, has_tls](Acceptor::Socket accepted) {
+          on_socket(std::move(accepted), protocol, has_tls);
+        }));
   }
   store_.on_failure([this] { asio::post(io_, [] {}); });  // the loop wakes, and looks
 }
@@ -120,6 +125,7 @@ void EventLoop::turn() {
   const std::uint64_t until = read_mono() + kLineBudget;
   serve_line(until);
   while (line_.empty() && take_more_input(until)) serve_line(until);
+  shake_hands(read_mono() + kHandshakeBudget);
   if (engine_has_work()) run_engine(read_mono() + kEngineBudget);
   if (operations_have_work()) operate(read_mono() + kOperateBudget);
   close_stalled();
@@ -148,8 +154,8 @@ void EventLoop::turn() {
 // others only as long as there may be more commands for this turn's sync.
 void EventLoop::take_input() {
   const bool busy = !line_.empty() || !replying_.empty() || !deliveries_.empty() ||
-                    !resting_.empty() || engine_has_work() || operations_have_work() ||
-                    pusher_.has_more();
+                    !resting_.empty() || !shaking_.empty() || engine_has_work() ||
+                    operations_have_work() || pusher_.has_more();
   if (!busy) io_.run_one();
   const std::uint64_t until = read_mono() + kInputBudget;
   while ((busy || resting_.size() + line_.size() < connections_.size()) && io_.poll_one() > 0 &&
@@ -323,9 +329,11 @@ std::unique_ptr<Protocol> EventLoop::session_of(Speaks protocol) {
   return std::make_unique<beanstalk::Session>(service_);
 }
 
-void EventLoop::on_socket(Acceptor::Socket socket, Speaks protocol) {
+void EventLoop::on_socket(Acceptor::Socket socket, Speaks protocol, bool has_tls) {
+  const std::size_t least = Connection::kLeastMemory + (has_tls ? TlsStream::kMemory : 0);
+  auto tls = has_tls ? tls_->accept(socket.native_handle()) : nullptr;
   const bool no_memory =
-      service_.is_out_of_memory() || !service_.memory().has(Connection::kLeastMemory);
+      service_.is_out_of_memory() || !service_.memory().has(least) || (has_tls && tls == nullptr);
   if (no_memory || connections_.size() >= max_connections_) {
     if (const auto held_back = refusals_.pass(read_mono())) {
       spdlog::warn("refused {} connections: {} are open, and {}", *held_back + 1,
@@ -333,14 +341,15 @@ void EventLoop::on_socket(Acceptor::Socket socket, Speaks protocol) {
                    no_memory ? "there is no memory for more (see --memory)"
                              : "no more are allowed (see --max-connections)");
     }
+    if (has_tls) return;
     boost::system::error_code ignored;
     const std::string_view reply = protocol == Speaks::kHttp ? kFullOfHttp : kFull;
     socket.write_some(asio::buffer(reply.data(), reply.size()), ignored);
     return;
   }
   Connection::Owner& owner = *this;
-  const auto connection =
-      std::make_shared<Connection>(std::move(socket), service_, owner, session_of(protocol));
+  const auto connection = std::make_shared<Connection>(std::move(socket), service_, owner,
+                                                       session_of(protocol), std::move(tls));
   connections_.emplace(connection->session().client(), connection);
   connection->start();
 }
@@ -363,18 +372,6 @@ void EventLoop::on_stalled(Connection& connection, Awaits what) {
   }
   const std::shared_ptr<Connection> kept = connection.shared_from_this();
   connection.give_up();
-}
-
-void EventLoop::turned_away(Connection& connection, Stranger stranger) {
-  const auto held_back = strangers_[static_cast<std::size_t>(stranger)].pass(read_mono());
-  if (!held_back) return;
-  const std::string_view what = stranger == Stranger::kWrongToken ? "showed a wrong token"
-                                : stranger == Stranger::kHttp     ? "sent an HTTP request"
-                                                                  : "sent unknown commands alone";
-  spdlog::warn(
-      "closed the connection of {}, which {}: nothing of it was carried out ({} more such "
-      "since the last line)",
-      connection.peer(), what, *held_back);
 }
 
 void EventLoop::active(Connection& connection) {

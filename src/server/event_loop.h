@@ -48,6 +48,7 @@
 #include "server/service.h"
 #include "server/slow_syncs.h"
 #include "server/stall_watch.h"
+#include "server/tls_context.h"
 #include "server/turn_line.h"
 
 namespace carillon::server {
@@ -55,10 +56,12 @@ namespace carillon::server {
 class EventLoop final : private Connection::Owner {
  public:
   // Takes up what the store holds. run() will serve `sockets`. Checkpoints are made of `on_disk`,
-  // which is the store itself, or null if the store is none on disk. `tokens` are reloaded at
-  // SIGHUP; null: there are none, and SIGHUP ends the loop. Throws queue::StoreError.
+  // which is the store itself, or null if the store is none on disk. TCP ports speak TLS if there
+  // is `tls`. `tokens` and `tls` are reloaded at SIGHUP; if both are null, SIGHUP ends the loop.
+  // Throws queue::StoreError.
   EventLoop(queue::Store& store, std::vector<ListeningSocket> sockets, const ServerOptions& options,
-            queue::DiskStore* on_disk = nullptr, Tokens* tokens = nullptr);
+            queue::DiskStore* on_disk = nullptr, Tokens* tokens = nullptr,
+            TlsContext* tls = nullptr);
   virtual ~EventLoop();
 
   const queue::Engine& engine() const { return engine_; }
@@ -75,6 +78,7 @@ class EventLoop final : private Connection::Owner {
   void rests(Connection& connection) override { resting_.add(connection); }
   void watch_hang_up(Connection& connection, int fd) override;
   void active(Connection& connection) override;
+  void shakes_hands(Connection& connection) override { shaking_.add(connection); }
   void turned_away(Connection& connection, Stranger stranger) override;
   void closed(Connection& connection) override;
 
@@ -88,6 +92,7 @@ class EventLoop final : private Connection::Owner {
   bool operations_have_work();
   void operate(std::uint64_t until_ns);
   void run_engine(std::uint64_t until_ns);
+  void shake_hands(std::uint64_t until_ns);
   void close_stalled();
   void deliver(std::uint64_t until_ns);
   void poll_checkpoint();
@@ -102,12 +107,13 @@ class EventLoop final : private Connection::Owner {
   void fail(const std::string& why);
   void on_report(const queue::CommitReport& report);
   void on_bodies();
-  void on_socket(Acceptor::Socket socket, Speaks protocol);
+  void on_socket(Acceptor::Socket socket, Speaks protocol, bool has_tls);
   std::unique_ptr<Protocol> session_of(Speaks protocol);
   void on_hang_up(queue::ClientId client);
   void on_stalled(Connection& connection, Awaits what);
   void await_signal();
   void on_signal(int signal);
+  void reload();
   void reload_tokens();
 
   void end();
@@ -123,6 +129,7 @@ class EventLoop final : private Connection::Owner {
   BodyThread bodies_;
   Service service_;
   Tokens* tokens_;
+  TlsContext* tls_;
   boost::asio::signal_set signals_;
   Alarm alarm_;
   WallClockWatch wall_clock_;
@@ -150,6 +157,8 @@ class EventLoop final : private Connection::Owner {
   ConnectionList waiting_for_store_{&Connection::is_waiting_for_store};
   // Connections that read again at the end of the turn.
   ConnectionList resting_{&Connection::is_resting};
+  // Connections whose handshake goes on when there is time.
+  ConnectionList shaking_{&Connection::is_shaking_hands};
   bool stopping_ = false;
   bool failed_ = false;
   LogThrottle refusals_;

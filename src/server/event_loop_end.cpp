@@ -36,8 +36,8 @@ void EventLoop::on_signal(int signal) {
     service_.drain();
     return await_signal();
   }
-  if (signal == SIGHUP && tokens_ != nullptr) {
-    reload_tokens();
+  if (signal == SIGHUP && (tokens_ != nullptr || tls_ != nullptr)) {
+    reload();
     return await_signal();
   }
   spdlog::info("stopping (SIG{}), with {} connections open", ::sigabbrev_np(signal),
@@ -63,25 +63,6 @@ void EventLoop::fail(const std::string& why) {
       "the store has failed: {}; what the disk holds is unknown now, so the server stops, and "
       "answers INTERNAL_ERROR to every command that it has not answered",
       why);
-}
-
-// Closes the connections whose token is gone. All are looked at in one turn, which takes a
-// millisecond for ten thousand: somebody has asked for it.
-void EventLoop::reload_tokens() {
-  try {
-    tokens_->reload();
-  } catch (const StartError& error) {
-    return spdlog::error("{}; the tokens stay as they were", error.what());
-  }
-  std::size_t closed = 0;
-  for (const auto& connection : open_connections()) {
-    if (connection->session().may_go_on()) continue;
-    ++closed;
-    connection->finish();
-    replying_.add(*connection);
-  }
-  spdlog::info("read {} tokens from {}; closed {} connections whose token is gone", tokens_->size(),
-               tokens_->path(), closed);
 }
 
 void EventLoop::end() {

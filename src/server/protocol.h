@@ -30,8 +30,16 @@ struct PostResult;
 }
 
 // Why a client is turned away: it does not speak the protocol of its port, or its token is none.
-enum class Stranger : std::uint8_t { kNobody, kHttp, kUnknownCommands, kWrongToken };
-inline constexpr std::size_t kStrangers = 4;
+enum class Stranger : std::uint8_t {
+  kNobody,
+  kHttp,
+  kUnknownCommands,
+  kWrongToken,
+  kTls,        // TLS, on a port without
+  kPlainText,  // no TLS, on a port with it
+  kNoTls,      // its handshake failed
+};
+inline constexpr std::size_t kStrangers = 7;
 
 class Protocol {
  public:
@@ -98,6 +106,9 @@ class Protocol {
 
   // What a command is answered whose changes did not become durable, because the store has failed.
   virtual std::string_view failure_reply() const = 0;
+
+  // What a client is answered, in plain text, that does not speak TLS to a port that does.
+  virtual std::string_view plain_text_reply() const = 0;
 
   // Why the session has closed itself, if the client does not speak this protocol. The first call
   // after that tells; kNobody else.

@@ -146,25 +146,48 @@ void announce(const std::vector<Listening>& all, const ServerOptions& options) {
   std::vector<Address> http;
   for (const auto& [address, loopback, speaks] : all) {
     (speaks == Speaks::kHttp ? http : beanstalk).push_back(address);
-    spdlog::info("listening on {}{}", to_string(address), speaks == Speaks::kHttp ? " (HTTP)" : "");
+    const bool has_tls = options.tls && !address.is_unix();
+    spdlog::info("listening on {}{}", to_string(address),
+                 speaks == Speaks::kHttp ? (has_tls ? " (HTTP, TLS)" : " (HTTP)")
+                 : has_tls               ? " (TLS)"
+                                         : "");
     if (loopback) continue;
-    spdlog::warn("{} can be reached from other machines, and {}", to_string(address),
-                 options.tokens ? "nothing is encrypted: whoever sees the traffic sees the tokens"
-                                : "asks for no token: whoever reaches it may do all");
+    if (!options.tokens) {
+      spdlog::warn(
+          "{} can be reached from other machines, and asks for no token: whoever reaches "
+          "it may do all",
+          to_string(address));
+    }
+    if (!has_tls) {
+      spdlog::warn(
+          "{} can be reached from other machines, and nothing is encrypted: whoever sees "
+          "the traffic sees {}",
+          to_string(address), options.tokens ? "the tokens and the jobs" : "the jobs");
+    }
   }
   if (options.on_listening) options.on_listening(beanstalk, http);
 }
 
-// A server that others can reach asks for tokens, unless it was told that it need not.
+// A server that others can reach asks for tokens and speaks TLS, unless it was told that it need
+// not.
 void check_reach(const std::vector<ListeningSocket>& sockets, const ServerOptions& options) {
-  if (options.tokens || options.allow_anonymous) return;
   for (const ListeningSocket& socket : sockets) {
     if (socket.loopback()) continue;
-    throw StartError(fmt::format(
-        "{} can be reached from other machines, and whoever reaches it could read and delete all "
-        "jobs: ask for tokens with --tokens FILE (see `carillon token new --help`), or let "
-        "everybody in with --allow-anonymous",
-        to_string(socket.bound())));
+    const std::string address = to_string(socket.bound());
+    if (!options.tokens && !options.allow_anonymous) {
+      throw StartError(fmt::format(
+          "{} can be reached from other machines, and whoever reaches it could read and delete all "
+          "jobs: ask for tokens with --tokens FILE (see `carillon token new --help`), or let "
+          "everybody in with --allow-anonymous",
+          address));
+    }
+    if (!options.tls && !options.allow_plaintext) {
+      throw StartError(fmt::format(
+          "{} can be reached from other machines, and whoever sees the traffic could read all jobs "
+          "and tokens: encrypt it with --tls-cert FILE and --tls-key FILE, or, on a network that "
+          "you trust or behind a proxy with TLS, allow it with --allow-plaintext",
+          address));
+    }
   }
 }
 
@@ -181,6 +204,8 @@ int run_server(const ServerOptions& options) {
   if (options.user) become(*options.user);
   std::optional<Tokens> tokens;
   if (options.tokens) tokens.emplace(*options.tokens);
+  std::optional<TlsContext> tls;
+  if (options.tls) tls.emplace(*options.tls);
   // Listens before the store is opened, so that early clients wait instead of being refused.
   for (ListeningSocket& socket : sockets) socket.listen();
 
@@ -216,9 +241,11 @@ int run_server(const ServerOptions& options) {
     const auto on_disk = open_store(options.data_dir, options.sync, memory, shares.open_files);
     queue::Store& store = on_disk ? static_cast<queue::Store&>(*on_disk) : in_memory;
     const std::vector<Listening> listening = describe(sockets);
-    EventLoop loop(store, std::move(sockets), fitted, on_disk.get(), tokens ? &*tokens : nullptr);
+    EventLoop loop(store, std::move(sockets), fitted, on_disk.get(), tokens ? &*tokens : nullptr,
+                   tls ? &*tls : nullptr);
     signals.release();
     log_start(options, loop.engine(), std::chrono::steady_clock::now() - start);
+    if (tls) log_certificate(*tls);
     announce(listening, options);
     if (loop.run() != 0 || !close(store)) return 1;
     spdlog::info("stopped");

@@ -30,6 +30,7 @@
 #include "server/push/push_options.h"
 #include "server/service.h"
 #include "server/start_error.h"
+#include "server/tls_context.h"
 
 namespace carillon::server {
 
@@ -67,6 +68,10 @@ struct ServerOptions {
   std::optional<std::string> tokens;
   // Without tokens, listen also where other machines can reach the server.
   bool allow_anonymous = false;
+  // The files of a certificate: then all TCP ports speak TLS (tls_context.h). None: none does.
+  std::optional<TlsFiles> tls;
+  // Without TLS, listen also where other machines can reach the server.
+  bool allow_plaintext = false;
   // The user to become once the sockets are bound.
   std::optional<std::string> user;
   // Called with the addresses once connections are served.
@@ -76,8 +81,8 @@ struct ServerOptions {
 
 // Returns the exit code of the process: 0 after SIGTERM or SIGINT, 1 after a failed sync. Throws
 // StartError. After SIGUSR1 every put is answered DRAINING. Sets SIGPIPE to be ignored.
-// At SIGHUP the tokens are read again. Without tokens SIGHUP is like SIGTERM, unless it was ignored
-// at the start.
+// At SIGHUP the tokens and the certificate are read again. Without both SIGHUP is like SIGTERM,
+// unless it was ignored at the start.
 int run_server(const ServerOptions& options);
 
 }  // namespace carillon::server

@@ -59,7 +59,7 @@ IMPURE = set(
 THIRD_PARTY = {
     "queue": {"boost", "rocksdb"},
     "server": {"boost", "date", "fmt", "openssl", "spdlog"},
-    "cli": {"boost", "CLI", "date", "fmt", "spdlog"},
+    "cli": {"boost", "CLI", "date", "fmt", "openssl", "spdlog"},
 }
 
 # More third-party libraries for parts of a layer that are libraries of their own.

@@ -33,6 +33,7 @@ struct CountingOwner final : Connection::Owner {
   void rests(Connection&) override { ++rests_asked; }
   void watch_hang_up(Connection&, int) override { ++watches; }
   void active(Connection&) override {}
+  void shakes_hands(Connection&) override {}
   void turned_away(Connection&, Stranger) override {}
   void closed(Connection&) override {}
 

@@ -196,7 +196,7 @@ class Server:
     def http_port(self) -> int:
         """The port of `--http HOST:0`."""
         for _ in range(1_000):
-            if found := re.search(r"listening on \S+:(\d+) \(HTTP\)", self.log()):
+            if found := re.search(r"listening on \S+:(\d+) \(HTTP", self.log()):
                 return int(found[1])
             time.sleep(0.01)
         raise AssertionError(f"the server has no port for HTTP: {self.log()}")

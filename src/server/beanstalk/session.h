@@ -79,6 +79,9 @@ class Session final : public Protocol {
   void count_memory() override;
   void forget_memory() override { memory_.set(0); }
   std::string_view failure_reply() const override { return "INTERNAL_ERROR\r\n"; }
+  std::string_view plain_text_reply() const override {
+    return "FORBIDDEN this port speaks TLS (carillon has --tls for it)\r\n";
+  }
 
  private:
   enum class State : std::uint8_t {

@@ -4,8 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/asio/ip/address.hpp>
-#include <boost/beast/core/string.hpp>
 #include <stdexcept>
 #include <utility>
 
@@ -18,34 +16,6 @@ namespace {
 
 // So many bytes of events may wait for a listener that is slow. It finds the others in the feed.
 constexpr std::size_t kMostUnread = 16 << 10;
-
-// Returns the name without the port: of localhost:11380, and of [::1]:11380.
-std::string_view without_port(std::string_view host) {
-  if (host.starts_with('[')) {
-    const std::size_t end = host.find(']');
-    return end == std::string_view::npos ? host : host.substr(1, end - 1);
-  }
-  return host.substr(0, host.find(':'));
-}
-
-bool is_address(std::string_view host) {
-  boost::system::error_code error;
-  boost::asio::ip::make_address(host, error);
-  return !error;
-}
-
-constexpr std::string_view kChallenge = "Bearer realm=\"carillon\"";
-
-Problem wrong_token(std::string why) {
-  return Problem(kNoToken, std::move(why))
-      .with("WWW-Authenticate", std::string(kChallenge) + ", error=\"invalid_token\"");
-}
-
-// Returns what follows the two slashes of an Origin.
-std::string_view host_of(std::string_view origin) {
-  const std::size_t slashes = origin.find("//");
-  return slashes == std::string_view::npos ? origin : origin.substr(slashes + 2);
-}
 
 }  // namespace
 
@@ -75,20 +45,6 @@ void Session::close() {
   service_.engine().disconnect(client_, service_.now());
 }
 
-// What was carried out of the request so far stays. A client that has left gets nothing of this.
-void Session::tell_of_the_end() {
-  const Problem problem =
-      is_revoked_
-          ? wrong_token("the token was taken away, or changed, while the request went on")
-          : Problem(kDraining, "the server stops, or the client has left").with("Retry-After", "1");
-  const Reply reply{.status = problem.kind().status,
-                    .type = kProblemJson,
-                    .body = problem.json(path_),
-                    .headers = problem.headers(),
-                    .durable_at = service_.engine().last_sequence()};
-  replies_.add(reply.durable_at, head_of(reply, false), std::string_view(reply.body));
-}
-
 Protocol::Wants Session::wants() const {
   if (state_ == State::kClosed) return Wants::kNothing;
   if (state_ == State::kReading || state_ == State::kWaiting || state_ == State::kTrying)
@@ -100,11 +56,6 @@ Protocol::Wants Session::wants() const {
   if (replies_.bytes() > service_.max_unsent()) return Wants::kRoom;
   if (no_room_) return Wants::kStore;
   return turn_over_ || state_ == State::kWorking ? Wants::kTurn : Wants::kInput;
-}
-
-bool Session::may_go_on() {
-  is_revoked_ = !caller_.look_again();
-  return !is_revoked_;
 }
 
 bool Session::mid_command() const {
@@ -122,6 +73,11 @@ void Session::count_memory() {
 
 std::string_view Session::failure_reply() const {
   return "HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+}
+
+std::string_view Session::plain_text_reply() const {
+  return "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 45\r\n"
+         "Connection: close\r\n\r\nThis port speaks TLS: write https, not http.\n";
 }
 
 std::size_t Session::receive(std::string_view bytes, std::uint64_t until_ns) {
@@ -166,13 +122,17 @@ void Session::look_at_header() {
   asked_ = Asked{.request = std::move(request), .match = std::move(match)};
 }
 
-// Refuses a body for which there is no memory as soon as its size is known.
-void Session::look_at_size() {
-  const std::uint64_t bytes = reader_.body_bytes();
-  const bool is_read = asked_ && asked_->match.route->method == "GET";
+void Session::require_size(const Match& match, std::uint64_t bytes) {
+  const bool is_read = match.route != nullptr && match.route->method == "GET";
   const std::uint64_t most = is_read ? kOwnBody : kLargestRequest;
   if (bytes > most)
     throw Problem(kTooLarge, fmt::format("the body of a request may have {} bytes", most));
+}
+
+// Refuses a body for which there is no memory as soon as its size is known.
+void Session::look_at_size() {
+  const std::uint64_t bytes = reader_.body_bytes();
+  require_size(asked_ ? asked_->match : Match(), bytes);
   if (bytes > kOwnBody) {
     count_memory();
     if (service_.is_out_of_memory() || bytes > service_.most_for_one())
@@ -189,6 +149,7 @@ void Session::take_request() {
     request.body = reader_.take_body();
     keep_alive_ = request.keep_alive;
     Match match = asked->match.route ? std::move(asked->match) : check(request);
+    require_size(match, request.body.size());
     check_tube(match);
     exchange_ = std::make_unique<Exchange>(service_, client_, caller_, std::move(request));
     exchange_->names = std::move(match.names);
@@ -197,90 +158,6 @@ void Session::take_request() {
     match.route->answer(*exchange_);
     go_on();
   });
-}
-
-Match Session::check(Request& request) {
-  path_ = request.path;
-  head_only_ = request.method == "HEAD";
-  if (head_only_) request.method = "GET";
-  check_host(request);
-  Match match = find_route(request.method, request.path);
-  check_token(request, match);
-  return match;
-}
-
-void Session::check_host(const Request& request) const {
-  const std::string_view host = request.header("host");
-  const std::string_view name = without_port(host);
-  const bool is_known = name.empty() || name == "localhost" || is_address(name) ||
-                        std::find(names_.begin(), names_.end(), name) != names_.end();
-  if (!is_known) {
-    throw Problem(kWrongHost, fmt::format("the server is not called \"{}\"; tell it so with "
-                                          "--http-name, if it is",
-                                          name));
-  }
-  const std::string_view site = request.header("sec-fetch-site");
-  const std::string_view origin = request.header("origin");
-  const bool is_own_site = site.empty() || site == "same-origin" || site == "none";
-  const bool is_own_origin = origin.empty() || host_of(origin) == host;
-  if (!is_own_site || !is_own_origin)
-    throw Problem(kForeignPage, fmt::format("a page of {} has sent the request", origin));
-}
-
-void Session::check_token(const Request& request, const Match& match) {
-  const Rights rights = match.route->rights;
-  caller_.forget();
-  if (service_.tokens() == nullptr || rights.needs == Needs::kNothing) return;
-  const std::string_view header = request.header("authorization");
-  const std::size_t space = header.find(' ');
-  const bool is_bearer = boost::beast::iequals(header.substr(0, space), "bearer");
-  const std::string_view shown =
-      is_bearer && space != std::string_view::npos ? header.substr(space + 1) : std::string_view();
-  if (shown.empty()) {
-    throw Problem(kNoToken, "write a header \"Authorization: Bearer TOKEN\"")
-        .with("WWW-Authenticate", std::string(kChallenge));
-  }
-  if (!caller_.show(shown)) {
-    keep_alive_ = false;
-    ++service_.counters().wrong_tokens;
-    stranger_ = Stranger::kWrongToken;
-    throw wrong_token("the server knows no such token");
-  }
-  if (std::string why = caller_.lacks(rights); !why.empty()) {
-    throw Problem(kForbidden, std::move(why))
-        .with("WWW-Authenticate", fmt::format("{}, error=\"insufficient_scope\", scope=\"{}\"",
-                                              kChallenge, name_of(rights.needs)));
-  }
-}
-
-// Of what the first name of the path names. What is not there is left to the route's function.
-void Session::check_tube(const Match& match) {
-  if (caller_.may_use_all_tubes()) return;
-  queue::Engine& engine = service_.engine();
-  const auto require = [&](std::string why) {
-    if (!why.empty()) throw Problem(kForbidden, std::move(why));
-  };
-  const auto require_of_job = [&](queue::JobId id) {
-    if (const auto stats = engine.job_stats(service_.now(), id))
-      require(caller_.lacks_tube_of(fmt::format("job {}", id), stats->tube));
-  };
-  switch (match.route->rights.reach) {
-    case Reach::kTube:
-      return require(caller_.lacks_tube(match.names.front()));
-    case Reach::kJob:
-      return require_of_job(job_id_of(match.names.front()));
-    case Reach::kLease:
-      if (const auto lease = service_.leases().find(match.names.front()))
-        require_of_job(lease->job);
-      return;
-    case Reach::kSchedule:
-      if (const auto found = engine.schedule(service_.now(), match.names.front(), 0))
-        require(caller_.lacks_tube_of("the schedule " + match.names.front(),
-                                      found->record.schedule.tube));
-      return;
-    default:
-      return;
-  }
 }
 
 // Sends the reply, or gets what is needed for it.

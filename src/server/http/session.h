@@ -67,6 +67,7 @@ class Session final : public Protocol {
   void count_memory() override;
   void forget_memory() override { memory_.set(0); }
   std::string_view failure_reply() const override;
+  std::string_view plain_text_reply() const override;
 
  private:
   enum class State : std::uint8_t {
@@ -89,6 +90,7 @@ class Session final : public Protocol {
   void take_request();
   void look_at_header();
   void look_at_size();
+  static void require_size(const Match& match, std::uint64_t bytes);
   // Returns what answers the request, which the client may ask for. Throws Problem.
   Match check(Request& request);
   void check_host(const Request& request) const;

@@ -1,0 +1,64 @@
+// `carillon check`: the files of the certificate and of the tokens (checks.h).
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <string>
+
+#include "cli/checks.h"
+#include "server/start_error.h"
+#include "server/tls_context.h"
+#include "server/tokens.h"
+
+namespace carillon::cli {
+namespace {
+
+using std::chrono::system_clock;
+
+constexpr std::chrono::days kSoon{21};
+
+void check_times(const server::TlsContext& tls, Findings& findings) {
+  const auto left = tls.not_after() - system_clock::now();
+  const auto days = std::chrono::duration_cast<std::chrono::days>(left).count();
+  const std::string& file = tls.files().certificate;
+  constexpr std::string_view kRenew = "renew it, and send SIGHUP to the server";
+  if (left.count() <= 0) {
+    findings.fail("tls", fmt::format("the certificate in {} has ended: clients refuse it", file),
+                  std::string(kRenew));
+  } else if (tls.not_before() > system_clock::now()) {
+    findings.fail("tls", fmt::format("the certificate in {} does not hold yet", file),
+                  "wait, or set the clock right");
+  } else if (left < kSoon) {
+    findings.warn("tls", fmt::format("the certificate in {} holds for {} days more", file, days),
+                  std::string(kRenew));
+  } else {
+    findings.ok("tls", fmt::format("the certificate in {} fits its key, and holds for {} days more",
+                                   file, days));
+  }
+}
+
+void check_tls(const std::string& certificate, const std::string& key, Findings& findings) {
+  try {
+    const server::TlsContext tls({.certificate = certificate, .key = key});
+    check_times(tls, findings);
+    const std::string why = server::key_exposure(key);
+    if (!why.empty()) findings.warn("tls", why, "chmod 600 " + key);
+  } catch (const server::StartError& error) {
+    findings.fail("tls", error.what(), "carillon serve would not start with it");
+  }
+}
+
+}  // namespace
+
+void check_secrets(const SecretFiles& files, Findings& findings) {
+  if (files.certificate && files.key) check_tls(*files.certificate, *files.key, findings);
+  if (!files.tokens) return;
+  try {
+    const server::Tokens tokens(*files.tokens);
+    findings.ok("tokens", fmt::format("{} in {}", tokens.size(), *files.tokens));
+  } catch (const server::StartError& error) {
+    findings.fail("tokens", error.what(), "carillon serve would not start with it");
+  }
+}
+
+}  // namespace carillon::cli

@@ -1,0 +1,81 @@
+"""What tests of TLS have in common: a server with a certificate, and its clients."""
+
+import contextlib
+import os
+import ssl
+import subprocess
+import tempfile
+import time
+import unittest
+
+import daemon
+from certificates import Authority
+from wire import Connection
+
+
+def run(*words, **environment):
+    return subprocess.run(
+        [daemon.carillon_path(), *words],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, **environment},
+    )
+
+
+class TlsConnection(Connection):
+    """A beanstalk connection by TLS."""
+
+    def __init__(self, address, context, timeout=20.0):
+        super().__init__(address, timeout)
+        self.socket = context.wrap_socket(self.socket, server_hostname=address[0])
+
+
+def wait_for_end(connection, seconds=20.0):
+    """What comes before the server ends the connection."""
+    connection.settimeout(seconds)
+    received = b""
+    with contextlib.suppress(ConnectionResetError):
+        while more := connection.recv(65_536):
+            received += more
+    return received
+
+
+class TlsCase(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls._folder = tempfile.TemporaryDirectory(prefix="carillon-tls.")
+        cls.authority = Authority(cls._folder.name)
+        cls.certificate, cls.key = cls.authority.sign("server")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls._folder.cleanup()
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="carillon-tls.")
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        self.data = os.path.join(self.folder, "data")
+
+    def serve(self, *more, certificate=None, key=None):
+        files = ["--tls-cert", certificate or self.certificate, "--tls-key", key or self.key]
+        return daemon.carillon_serve(self.data, *files, *more)
+
+    def context(self, authority=None, **versions):
+        context = ssl.create_default_context(cafile=(authority or self.authority).file)
+        for name, version in versions.items():
+            setattr(context, name, version)
+        return context
+
+    def connect(self, server, **versions):
+        connection = TlsConnection(server.address, self.context(**versions))
+        self.addCleanup(connection.close)
+        return connection
+
+    def wait_for_line(self, server, text):
+        deadline = time.monotonic() + 20
+        while text not in server.log():
+            self.assertLess(time.monotonic(), deadline, server.log())
+            time.sleep(0.002)
