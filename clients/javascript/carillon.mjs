@@ -31,6 +31,7 @@
  */
 import net from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
+import tls from "node:tls";
 
 /** Jobs in one command. */
 export const MAX_BATCH = 1000;
@@ -233,11 +234,12 @@ class Wire {
 
   static open(address, timeout) {
     return new Promise((resolve, reject) => {
-      const socket = net.connect(address);
+      const socket = address.tls ? tls.connect(address) : net.connect(address);
+      const connected = address.tls ? "secureConnect" : "connect";
       socket.setNoDelay(true);
       socket.setTimeout(timeout, () => socket.destroy(new Error("the server does not answer")));
       socket.once("error", reject);
-      socket.once("connect", () => {
+      socket.once(connected, () => {
         socket.off("error", reject);
         socket.setTimeout(0);
         resolve(new Wire(socket));
@@ -310,6 +312,7 @@ export class Client {
   #tube;
   #watched = ["default"];
   #name;
+  #token;
   #wire = null;
   #last = Promise.resolve();
   #closes = 0; // how often close() was called
@@ -318,10 +321,19 @@ export class Client {
   /**
    * @param {object} [options] host, port, or path of a unix socket; tube in use; name of the client
    *   in stories; timeout: how many seconds an answer may take, and a connect. A reserve may take
-   *   that much longer than asked for.
+   *   that much longer than asked for. token: what the server asks for, if it has tokens. tls: true
+   *   if it speaks TLS, or options of tls.connect(), such as { ca }; its certificate must be for
+   *   `host`. One that is not good rejects with ConnectionLost, and a token that is none with Refused.
    */
   constructor({ host = "127.0.0.1", port = 11300, path, ...options } = {}) {
+    if (options.token !== undefined && !/^[!-~]+$/.test(options.token))
+      throw new TypeError("the token is none: it is one word");
+    this.#token = options.token;
     this.#address = path ? { path } : { host, port };
+    if (options.tls && !path) {
+      const servername = net.isIP(host) ? undefined : host;
+      this.#address = { host, port, servername, ...Object(options.tls), tls: true };
+    }
     this.#timeout = (options.timeout ?? 30) * 1000;
     this.#tube = options.tube ?? "default";
     this.#name = options.name;
@@ -793,8 +805,14 @@ export class Client {
     for (const tube of more) setup.push(`watch ${tube}`);
     if (!this.#watched.includes("default")) setup.push("ignore default");
     if (this.#name) setup.push(`name-client ${this.#name}`);
-    for (const command of setup)
-      await this.#exchange(command, ["USING", "WATCHING", "NAMED"], {});
+    try {
+      if (this.#token) await this.#exchange(`auth ${this.#token}`, ["AUTHENTICATED"], {});
+      for (const command of setup)
+        await this.#exchange(command, ["USING", "WATCHING", "NAMED"], {});
+    } catch (error) {
+      this.#drop(); // else the next command would work on another tube, or without the token
+      throw error;
+    }
   }
 
   async #lines(count) {

@@ -36,6 +36,7 @@ import os
 import re
 import select
 import socket
+import ssl
 import threading
 import time
 from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple, Union
@@ -252,11 +253,22 @@ def _fields(line: str) -> Dict[str, Any]:
     return fields
 
 
+def _tls_context(tls: Union[bool, str, ssl.SSLContext]) -> Optional[ssl.SSLContext]:
+    if isinstance(tls, ssl.SSLContext) or not tls:
+        return tls or None
+    return ssl.create_default_context(cafile=None if tls is True else tls)
+
+
 class Client:
     """A connection to a server; see the module for what happens when it is lost.
 
     `path`: of a unix socket, instead of host and port. `timeout`: how long an answer may take, and
     a connect, in seconds; a reserve may take that much longer than asked for.
+
+    `token`: what the server asks for, if it has tokens. `tls`: True, if the server speaks TLS and
+    this system trusts its certificate; or the file of those that may sign it (PEM); or an
+    ssl.SSLContext. The certificate must be for `host`. A certificate that is not good raises
+    ConnectionLost, and a token that is none Refused.
     """
 
     def __init__(
@@ -268,7 +280,13 @@ class Client:
         tube: str = "default",
         name: Optional[str] = None,
         timeout: float = 30,
+        token: Optional[str] = None,
+        tls: Union[bool, str, ssl.SSLContext] = False,
     ):
+        if token is not None and not re.fullmatch("[!-~]+", token):
+            raise ValueError("the token is none: it is one word")
+        self._token = token
+        self._tls = _tls_context(tls)
         self._address = path if path else (host, port)
         self._timeout = timeout
         self._tube = tube
@@ -299,7 +317,8 @@ class Client:
         connection = self._socket
         if connection:
             try:
-                connection.shutdown(socket.SHUT_RDWR)
+                # As that of a plain socket: TLS would change what the other thread works with.
+                socket.socket.shutdown(connection, socket.SHUT_RDWR)
             except OSError:
                 pass  # it has ended already
 
@@ -314,11 +333,25 @@ class Client:
         """Whether the server has ended the connection since the last command. Does not wait."""
         if not self._socket:
             return False
+        if self._tls:
+            return self._is_cut_by_tls()
         if not hasattr(select, "poll"):  # Windows
             return bool(select.select([self._socket], [], [], 0)[0])
         poll = select.poll()  # select() takes no descriptor above 1023
         poll.register(self._socket, select.POLLIN)
         return bool(poll.poll(0))
+
+    def _is_cut_by_tls(self) -> bool:
+        # TLS itself may have sent something, as a proxy does with the tickets of its sessions.
+        assert self._socket
+        self._socket.settimeout(0)
+        try:
+            self._socket.recv(1)
+        except ssl.SSLWantReadError:
+            return False
+        except OSError:
+            pass
+        return True
 
     # --- Producers.
 
@@ -708,6 +741,8 @@ class Client:
         if isinstance(self._address, tuple):
             connection = socket.create_connection(self._address, self._timeout)
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if self._tls:
+                connection = self._tls.wrap_socket(connection, server_hostname=self._address[0])
         else:
             connection = socket.socket(socket.AF_UNIX)
             connection.settimeout(self._timeout)
@@ -722,6 +757,9 @@ class Client:
         lines += [] if "default" in self._watched else ["ignore default"]
         lines += [f"name-client {self._name}"] if self._name else []
         try:
+            if self._token:
+                message = f"auth {self._token}\r\n".encode()
+                self._exchange("auth", message, ["AUTHENTICATED"], 0, list)
             for line in lines:
                 good = ["USING", "WATCHING", "NAMED"]
                 self._exchange(line, f"{line}\r\n".encode(), good, 0, list)

@@ -22,6 +22,11 @@ Options, for broker_transport_options:
     max_unacked     most unacknowledged messages when the prefetch count is 0, unlimited (100)
     timeout         seconds that an answer of the server may take (30)
     path            of a unix socket, instead of the URL's host and port
+    token           what the server asks for, if it has tokens; or as the password of the URL:
+                    carillon://:TOKEN@jobs.example.org
+    tls             True if the server speaks TLS and this system trusts its certificate, or the
+                    file of those that may sign it; or a URL that begins with carillons://, or
+                    broker_use_ssl, True or {"ca_certs": FILE}
 
 The path of the URL, as in carillon://127.0.0.1/shop, is a prefix of all tubes.
 """
@@ -48,6 +53,7 @@ from carillon_reservations import Client, Queue, Reservations, Taken
 __all__ = ["Transport", "Channel", "revoke"]
 
 TRANSPORT_ALIASES["carillon"] = f"{__name__}:Transport"
+TRANSPORT_ALIASES["carillons"] = f"{__name__}:Transport"
 
 _log = get_logger(__name__)
 
@@ -58,6 +64,8 @@ _OPTIONS = {
     "max_unacked": 100,
     "timeout": 30,
     "path": None,
+    "token": None,
+    "tls": None,
 }
 _PRI = 65536  # of priority 0; that of a more urgent message is lower
 _MESSAGE_LIFE = 300  # seconds until a message goes that nobody takes from a temporary queue
@@ -70,6 +78,15 @@ def revoke(app: Any, task_id: str, queue: Optional[str] = None) -> int:
     with app.connection_for_write() as connection:
         queue = queue or app.conf.task_default_queue
         return connection.default_channel.cancel_task(task_id, queue)
+
+
+def _tls_of(info: Any, option: Any) -> Any:
+    """What the options, broker_use_ssl or the URL of a kombu.Connection say."""
+    if option is not None:
+        return option
+    if isinstance(info.ssl, dict) and info.ssl.get("ca_certs"):
+        return info.ssl["ca_certs"]
+    return bool(info.ssl) or info.transport_cls == "carillons"
 
 
 def _moment(text: Any) -> Optional[datetime.datetime]:
@@ -133,10 +150,14 @@ class Channel(virtual.Channel):
         info = self.connection.client if self.connection else None
         if info:
             self._address = (info.hostname or "127.0.0.1", info.port or Transport.default_port)
+            self._token = self.options["token"] or info.password or None
+            self._tls = _tls_of(info, self.options["tls"])
         return Client(
             *self._address,
             path=self.options["path"],
             timeout=self.options["timeout"],
+            token=self._token,
+            tls=self._tls,
             name=f"{re.sub('[^!-~]', '-', socket.gethostname())[:80]}:{os.getpid()}",
         )
 

@@ -4,10 +4,12 @@ kombu_test.py FOLDER-OF-THE-CLIENTS [TEST ...]
 """
 
 import os
+import subprocess
 import time
 import unittest
 
 from celery_case import PATIENCE, Case, carillon, daemon, kombu, until
+from certificates import Authority
 
 
 class KombuTest(Case):
@@ -166,6 +168,56 @@ class KombuTest(Case):
         self.assertEqual(self.client.stats_tube("mail")["current-jobs-reserved"], 1)
         message.ack()
         until(lambda: not list(self.client.list_jobs("mail")), "it was acknowledged")
+
+
+class SecuredTest(Case):
+    """A server with tokens and TLS."""
+
+    def setUp(self):
+        super().setUp()
+        authority = Authority(self.folder)
+        certificate, key = authority.sign("server")
+        tokens = os.path.join(self.folder, "tokens")
+        made = subprocess.run(
+            [daemon.carillon_path(), "token", "new", "--name", "celery", "--file", tokens]
+            + ["--scope", "read,put,work"],
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        self.token, self.ca = made.stdout.strip(), authority.file
+        secured = daemon.carillon_serve(
+            f"{self.folder}/secured",
+            *["--tokens", tokens, "--tls-cert", certificate, "--tls-key", key],
+        )
+        self.port = secured.start().port
+        self.addCleanup(secured.__exit__)
+
+    def exchange(self, url, **options):
+        with kombu.Connection(url, **options) as connection:
+            queue = connection.SimpleQueue("mail")
+            queue.put("hello")
+            message = queue.get(timeout=PATIENCE)
+            message.ack()
+            queue.close()
+            return message.payload
+
+    def test_the_url_the_options_and_broker_use_ssl_name_token_and_certificates(self):
+        at = f"127.0.0.1:{self.port}"
+        url = f"carillons://:{self.token}@{at}"
+        self.assertEqual(self.exchange(url, transport_options={"tls": self.ca}), "hello")
+        url = f"carillon://:{self.token}@{at}"
+        self.assertEqual(self.exchange(url, ssl={"ca_certs": self.ca}), "hello")
+        options = {"token": self.token, "tls": self.ca}
+        self.assertEqual(self.exchange(f"carillon://{at}", transport_options=options), "hello")
+
+    def test_what_is_missing_is_told(self):
+        url = f"carillons://:{self.token}@127.0.0.1:{self.port}"
+        with self.assertRaisesRegex(Exception, "CERTIFICATE_VERIFY_FAILED"):
+            self.exchange(url)
+        with self.assertRaisesRegex(Exception, "a token is needed"):
+            url = f"carillon://127.0.0.1:{self.port}"
+            self.exchange(url, transport_options={"tls": self.ca})
 
 
 if __name__ == "__main__":
