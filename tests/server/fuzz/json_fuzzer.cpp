@@ -1,0 +1,22 @@
+// Feeds arbitrary bytes to the places of the HTTP API that read JSON (http_target.h).
+//
+//   cmake -S . -B build/fuzz -G Ninja -DCMAKE_CXX_COMPILER=clang++-14 -DCARILLON_FUZZ=ON
+//   cmake --build build/fuzz --target json_fuzzer
+//   build/fuzz/json_fuzzer -dict=tests/server/fuzz/http.dict new/ tests/server/fuzz/corpus/json
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "http_target.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string input(data, data + size);
+  const std::string wrong = carillon::server::http::wrong_with_json(input);
+  if (wrong.empty()) return 0;
+  std::fprintf(stderr, "%s\n", wrong.c_str());
+  std::abort();
+}
