@@ -95,7 +95,7 @@ json::object ask(const Request& request, const std::string& method, const std::s
                  const std::string& body = {}) {
   // A test answers after the time that an attempt has, at most.
   constexpr std::chrono::minutes kLongestTest{11};
-  Stream stream = Stream::connect(static_cast<const server::Address&>(request.server));
+  Stream stream = Stream::connect_without_token(request.server);
   const HttpAnswer answer = ask_http(stream, {.method = method, .target = target, .json = body},
                                      request.server.token(), kLongestTest);
   require_success(answer);

@@ -1,5 +1,5 @@
-// TLS at the client's end, as a state machine without a socket (OpenSSL): bytes of the server go in,
-// bytes for it come out. Checks the server's certificate, and that it is of this server.
+// TLS at the client's end, as a state machine without a socket (OpenSSL): bytes of the server go
+// in, bytes for it come out. Checks the server's certificate, and that it is of this server.
 //
 //   TlsClient tls("jobs.example.org", ca_file);
 //   while (!tls.shake_hands()) { send(tls.take_output()); tls.add_input(receive()); }

@@ -60,7 +60,7 @@ const Endpoint& endpoint_of(Exchange& x) {
   const auto found = all.find(x.names.front());
   if (found == all.end())
     throw Problem(kNotFound, fmt::format("there is no endpoint {}", x.names.front()));
-  x.require_tube(found->second.tube);
+  x.require_tube_of("the endpoint " + x.names.front(), found->second.tube);
   return found->second;
 }
 
@@ -224,7 +224,7 @@ void put_endpoint(Exchange& x) {
   const auto& all = x.engine().endpoints();
   const auto before = all.find(name);
   const bool is_new = before == all.end();
-  if (!is_new) x.require_tube(before->second.tube);
+  if (!is_new) x.require_tube_of("the endpoint " + name, before->second.tube);
   std::string secret;
   if (!is_new) {
     endpoint.paused = before->second.paused;
@@ -307,16 +307,19 @@ void list_endpoints(Exchange& x) {
   const auto& all = x.engine().endpoints();
   json::array told;
   auto at = all.upper_bound(page.after);
-  std::string last;
-  for (; at != all.end() && told.size() < page.size; ++at) {
-    last = at->first;
+  std::string last;  // that is shown
+  bool goes_on = false;
+  for (; at != all.end(); ++at) {
     if (!x.may_use(at->second.tube)) continue;
+    goes_on = told.size() == page.size;
+    if (goes_on) break;
+    last = at->first;
     told.push_back(json_of(x, at->first, at->second));
     x.hold(1 << 10);
   }
   x.answer({.body = json::serialize(json::object{
                 {"endpoints", std::move(told)},
-                {"next_page_token", at != all.end() ? json::value(last) : json::value(nullptr)}}),
+                {"next_page_token", goes_on ? json::value(last) : json::value(nullptr)}}),
             .durable_at = x.engine().last_sequence()});
 }
 
