@@ -323,7 +323,8 @@ export class Client {
    *   in stories; timeout: how many seconds an answer may take, and a connect. A reserve may take
    *   that much longer than asked for. token: what the server asks for, if it has tokens. tls: true
    *   if it speaks TLS, or options of tls.connect(), such as { ca }; its certificate must be for
-   *   `host`. One that is not good rejects with ConnectionLost, and a token that is none with Refused.
+   *   `host`. One that is not good rejects with ConnectionLost, and a token that is none with
+   *   Refused.
    */
   constructor({ host = "127.0.0.1", port = 11300, path, ...options } = {}) {
     if (options.token !== undefined && !/^[!-~]+$/.test(options.token))

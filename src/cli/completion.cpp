@@ -37,7 +37,10 @@ std::vector<Option> options_of_beanstalkd() {
           {{"-V"}, "Say more", false},
           {{"-h"}, "Show the help", false},
           {{"--tokens"}, "Ask each client for one of the tokens in this file", true},
-          {{"--allow-anonymous"}, "Listen beyond this machine without tokens", false}};
+          {{"--allow-anonymous"}, "Listen beyond this machine without tokens", false},
+          {{"--tls-cert"}, "Speak TLS, with this certificate", true},
+          {{"--tls-key"}, "The key of the certificate", true},
+          {{"--allow-plaintext"}, "Listen beyond this machine without TLS", false}};
 }
 
 std::string one_line(std::string text) {
