@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <string>
 
@@ -62,6 +63,10 @@ class ModelGroupsTest : public testing::Test {
           "RESERVED " + std::to_string(id) + " 5\r\nhello\r\n");
   }
 
+  void reserve_all(std::initializer_list<JobId> ids) {
+    for (const JobId id : ids) reserve(id);
+  }
+
   queue::MemoryStore store;
   HistoryStore history;
   Model model{history};
@@ -89,21 +94,21 @@ TEST_F(ModelGroupsTest, RefusesATurnBeforeAPriority) {
 TEST_F(ModelGroupsTest, LetsGroupsTakeTurnsInAnyOrder) {
   put("a", 1, 6);
   put("b", 7, 12);
-  for (const JobId id : {1, 7, 8, 2, 3, 9, 4, 10}) reserve(id);
+  reserve_all({1, 7, 8, 2, 3, 9, 4, 10});
 }
 
 TEST_F(ModelGroupsTest, RefusesThatOneGroupGetsMoreThanItsShare) {
   put("a", 1, 6);
   put("b", 7, 12);
-  for (const JobId id : {1, 2, 3}) reserve(id);
+  reserve_all({1, 2, 3});
   EXPECT_THROW(reserve(4), Violation);
 }
 
 TEST_F(ModelGroupsTest, AGroupThatWasNotThereHasNoShare) {
   put("a", 1, 6);
-  for (const JobId id : {1, 2, 3}) reserve(id);
+  reserve_all({1, 2, 3});
   put("b", 7, 12);
-  for (const JobId id : {4, 5, 7}) reserve(id);
+  reserve_all({4, 5, 7});
 }
 
 }  // namespace
