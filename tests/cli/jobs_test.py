@@ -139,7 +139,7 @@ class JobsTest(CliCase):
             lines = self.carillon("stats", *arguments).splitlines()
             column = max(len(line.split()[0]) for line in lines) + 2
             for line in lines:
-                self.assertRegex(line, rf"^[a-z-]+ +(?<=^.{{{column}}})\S")
+                self.assertRegex(line, rf"^[a-z0-9-]+ +(?<=^.{{{column}}})\S")
                 self.assertLessEqual(len(line), 80)
         self.assertIn(f"tube       {self.tube}\n", self.carillon("stats", "--job", job_id))
 
