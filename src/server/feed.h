@@ -117,6 +117,8 @@ class Feed {
   const std::deque<std::string>& samples() const { return samples_; }
   // The actions, the oldest first.
   const std::deque<Action>& actions() const { return actions_; }
+  // What samples, events and actions take of the memory of all (bytes).
+  std::size_t memory() const { return memory_.bytes(); }
 
  private:
   // What a sample is compared with.
