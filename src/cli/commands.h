@@ -99,7 +99,7 @@ inline constexpr std::array<Command, 30> kCommands{{
     {"tube", "Set or show the limits and retries of a tube",
      "carillon tube set api --max-running 10 --rate 100/1m", add_tube},
     {"endpoint", "Post the jobs of a tube to a URL",
-     "carillon endpoint set billing --tube bills --url https://example.com/hook", add_endpoint},
+     "carillon endpoint set b --tube bills --url https://example.com/b", add_endpoint},
     {"token", "Make a token that a client must show",
      "carillon token new --name ci --scope put,work", add_token},
     {"backup", "Copy the jobs of a running server", "carillon backup /backups/monday", add_backup},

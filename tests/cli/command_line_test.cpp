@@ -78,8 +78,8 @@ TEST(CommandLine, HelpOfACommand) {
   expect_usage_error({"help", "putt"},
                      "carillon: there is no command \"putt\"; there are serve, put, reserve, work, "
                      "delete, cancel, release, bury, kick, pause, resume, drain, list, due, "
-                     "retry, move, clear, "
-                     "peek, stats, schedule, tube, endpoint, token, backup, export, import, "
+                     "retry, move, spread, clear, "
+                     "peek, stats, top, schedule, tube, endpoint, token, backup, export, import, "
                      "check, beanstalkd");
 }
 
@@ -122,8 +122,8 @@ TEST(CommandLine, UnknownCommandsAndOptions) {
   expect_usage_error({"putt"},
                      "carillon: there is no command \"putt\"; there are serve, put, reserve, work, "
                      "delete, cancel, release, bury, kick, pause, resume, drain, list, due, "
-                     "retry, move, clear, "
-                     "peek, stats, schedule, tube, endpoint, token, backup, export, import, "
+                     "retry, move, spread, clear, "
+                     "peek, stats, top, schedule, tube, endpoint, token, backup, export, import, "
                      "check, beanstalkd");
   expect_usage_error(
       {"--server", "x", "put"},
