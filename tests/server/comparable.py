@@ -20,9 +20,9 @@ _MASKED = {
     "stats-job": {"id", "file"},
     "stats-tube": set(),
 }
-# Carillon's own fields of stats, which come after beanstalkd's. The bodies of stats-tube and
-# stats-job have none, because the test suites of clients compare them as a whole.
-_OWN = {
+# Carillon's own fields of stats, in their order. They come after beanstalkd's. The bodies of
+# stats-tube and stats-job have none, because the test suites of clients compare them as a whole.
+OWN_STATS = (
     "current-jobs-loaded",
     "connections-closed-stalled",
     "connections-closed-idle",
@@ -35,7 +35,7 @@ _OWN = {
     "lateness-p50-ms",
     "lateness-p99-ms",
     "lateness-max-ms",
-}
+)
 # Whole seconds. Two servers that are asked one after the other may round them differently.
 _SECONDS = {"uptime", "age", "time-left", "pause-time-left"}
 _SECONDS_APART = 5
@@ -80,7 +80,7 @@ def _body(line: bytes, body: bytes, is_1_12: bool, own_stats: Optional[int]) -> 
         return tuple(sorted(yaml_list(body)))
     kind = line.split(b" ", 1)[0].decode()
     pairs = yaml_pairs(body)
-    while kind == "stats" and pairs and pairs[-1][0] in _OWN:
+    while kind == "stats" and pairs and pairs[-1][0] in OWN_STATS:
         pairs.pop()
     return tuple((key, _value(kind, key, value, is_1_12, own_stats)) for key, value in pairs)
 

@@ -4,6 +4,7 @@ import os
 import unittest
 
 import daemon
+from comparable import OWN_STATS
 from protocol_case import Durable, InMemory, said
 from wire import Reply
 
@@ -26,26 +27,7 @@ _STATS_TUBE = (
 _STATS_JOB = (
     "id tube state pri age delay ttr time-left file reserves timeouts releases buries kicks".split()
 )
-# Carillon's own fields of stats, after beanstalkd's. The bodies of stats-tube and stats-job have
-# none, because the test suites of clients compare them as a whole.
-_OWN = (
-    []
-    if daemon.stand_in()
-    else [
-        "current-jobs-loaded",
-        "connections-closed-stalled",
-        "connections-closed-idle",
-        "connections-closed-foreign",
-        "total-fired",
-        "total-reserved",
-        "total-deleted",
-        "total-failed",
-        "total-dead",
-        "lateness-p50-ms",
-        "lateness-p99-ms",
-        "lateness-max-ms",
-    ]
-)
+_OWN = [] if daemon.stand_in() else list(OWN_STATS)
 
 
 def _unquoted(text: str) -> str:
