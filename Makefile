@@ -62,7 +62,8 @@ test: ## build, and run every test
 	$(say) "building everything"
 	@cmake --build build --parallel $(JOBS)
 	$(say) "running the tests"
-	@ctest --preset release --parallel $(JOBS) $(if $(TESTS),-R '$(TESTS)')
+	@# Many tests wait for a moment to come: two for each processor keep it at work.
+	@ctest --preset release --parallel $$((2 * $(JOBS))) $(if $(TESTS),-R '$(TESTS)')
 
 simulate: ## 10^9 steps of simulated crashes, faults and clients; takes hours, shows progress
 	$(packages) build test
