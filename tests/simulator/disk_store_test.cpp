@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <string>
 
 #include "queue/crash_batches.h"
 #include "queue/seed.h"
@@ -107,6 +108,40 @@ TEST(SimulatedDiskStoreTest, KeepsInTheLogWhatAFlushAfterAFailedOneHasNotWritten
     disk.end_process();
     ASSERT_GE(queue::batches_in(DiskStore(kData, small), 1), durable) << trial;
   }
+}
+
+// A scan goes from one file to the next. If the disk cannot read the next one, the scan must fail:
+// what it leaves out would be late until the next start, and no one would know.
+TEST(SimulatedDiskStoreTest, LeavesOutOfAScanNoFileThatCannotBeRead) {
+  constexpr std::uint64_t kJobs = 60;
+  begin_simulation(1);
+  Disk& disk = Disk::mount();
+  const queue::DiskStoreOptions small{
+      .recent = 16 << 10, .log_bytes = 1 << 20, .log_segment_bytes = 8 << 10};
+  {
+    DiskStore store(kData, small);
+    const std::string body(4'000, 'b');
+    for (std::uint64_t id = 1; id <= kJobs; ++id) {
+      queue::Changes changes;
+      const queue::JobRecord job{.id = id, .tube = 1, .due = id, .ttr = 1'000, .history = {}};
+      changes.jobs.push_back({{}, job, body});
+      changes.tubes = {{.number = 1, .name = "default", .scheduled = id}};
+      store.append(changes);
+      run_others();
+    }
+  }
+  std::uint64_t failed = 0;
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    const DiskStore store(kData, small);
+    disk.set_faults({.reads = 16}, seed);
+    try {
+      ASSERT_EQ(store.scan_due(1, {}, SIZE_MAX).size(), kJobs) << seed;
+    } catch (const queue::StoreError&) {
+      ++failed;
+    }
+    disk.set_faults({}, seed);
+  }
+  EXPECT_GT(failed, 20U);
 }
 
 }  // namespace
