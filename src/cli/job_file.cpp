@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <boost/json.hpp>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -42,37 +43,15 @@ std::uint64_t number_of(std::string_view name, const json::value& value) {
   return number;
 }
 
-std::string from_base64(std::string_view name, std::string_view text) {
-  const auto value_of = [](char c) -> int {
-    if (c >= 'A' && c <= 'Z') return c - 'A';
-    if (c >= 'a' && c <= 'z') return c - 'a' + 26;
-    if (c >= '0' && c <= '9') return c - '0' + 52;
-    return c == '+' ? 62 : c == '/' ? 63 : -1;
-  };
-  std::string bytes;
-  const std::size_t padding = text.ends_with("==") ? 2 : text.ends_with("=") ? 1 : 0;
-  if (text.size() % 4 != 0) refuse(name, "not Base64");
-  std::uint32_t group = 0;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const bool is_padding = i >= text.size() - padding;
-    const int value = is_padding ? 0 : value_of(text[i]);
-    if (value < 0) refuse(name, "not Base64");
-    group = group << 6 | static_cast<std::uint32_t>(value);
-    if (i % 4 != 3) continue;
-    for (const int shift : {16, 8, 0}) bytes += static_cast<char>(group >> shift & 255);
-  }
-  bytes.resize(bytes.size() - padding);
-  return bytes;
-}
-
 constexpr std::string_view kBase64 = "_base64";
 
 // Returns the bytes of a text, and takes _base64 off the name; nothing of what is no text.
 std::string take_text(std::string_view& name, const json::value& value) {
   if (!name.ends_with(kBase64)) return value.is_string() ? text_of(name, value) : "";
-  std::string bytes = from_base64(name, text_of(name, value));
+  std::optional<std::string> bytes = server::from_base64(text_of(name, value));
+  if (!bytes) refuse(name, "not Base64");
   name.remove_suffix(kBase64.size());
-  return bytes;
+  return *std::move(bytes);
 }
 
 // Returns name=value as put-job takes it.

@@ -1,7 +1,8 @@
-// JSON strings, UTF-8 and Base64 (json_text.h).
+// JSON strings, UTF-8, and Base64 by OpenSSL (json_text.h).
 #include "server/json_text.h"
 
 #include <fmt/format.h>
+#include <openssl/evp.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -11,8 +12,13 @@
 namespace carillon::server {
 namespace {
 
-constexpr std::string_view kAlphabet =
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+// The bytes of a text as OpenSSL takes them.
+unsigned char* bytes_of(std::string& text) {
+  return reinterpret_cast<unsigned char*>(text.data());
+}
+const unsigned char* bytes_of(std::string_view text) {
+  return reinterpret_cast<const unsigned char*>(text.data());
+}
 
 // Returns the length in bytes of the UTF-8 sequence at the front, or 0 if there is none.
 // REQUIRES: `bytes` is not empty.
@@ -65,38 +71,20 @@ std::string to_utf8(std::string_view text) {
 }
 
 std::string to_base64(std::string_view bytes) {
-  std::string text;
-  text.reserve((bytes.size() + 2) / 3 * 4);
-  for (; !bytes.empty(); bytes.remove_prefix(std::min<std::size_t>(3, bytes.size()))) {
-    std::uint32_t group = 0;
-    for (std::size_t i = 0; i < 3; ++i) {
-      group = group << 8 | (i < bytes.size() ? static_cast<unsigned char>(bytes[i]) : 0U);
-    }
-    for (std::size_t i = 0; i < 4; ++i) {
-      text += i <= bytes.size() ? kAlphabet[group >> (18 - 6 * i) & 63] : '=';
-    }
-  }
+  std::string text((bytes.size() + 2) / 3 * 4 + 1, '\0');  // with a zero behind it
+  const int size = EVP_EncodeBlock(bytes_of(text), bytes_of(bytes), static_cast<int>(bytes.size()));
+  text.resize(static_cast<std::size_t>(size));
   return text;
 }
 
 std::optional<std::string> from_base64(std::string_view text) {
-  if (text.size() % 4 != 0) return std::nullopt;
-  std::string bytes;
-  bytes.reserve(text.size() / 4 * 3);
-  for (std::size_t at = 0; at < text.size(); at += 4) {
-    const std::string_view four = text.substr(at, 4);
-    const std::size_t digits = at + 4 == text.size() ? four.find_last_not_of('=') + 1 : 4;
-    if (digits < 2) return std::nullopt;
-    std::uint32_t group = 0;
-    for (std::size_t i = 0; i < 4; ++i) {
-      const std::size_t value = i < digits ? kAlphabet.find(four[i]) : 0;
-      if (value == std::string_view::npos) return std::nullopt;
-      group = group << 6 | static_cast<std::uint32_t>(value);
-    }
-    for (std::size_t i = 0; i + 1 < digits; ++i)
-      bytes += static_cast<char>(group >> (16 - 8 * i) & 0xFF);
-  }
-  // The last digit may have bits that belong to no byte.
+  const std::size_t padding = text.ends_with("==") ? 2 : text.ends_with("=") ? 1 : 0;
+  std::string bytes(text.size() / 4 * 3, '\0');
+  const int size = EVP_DecodeBlock(bytes_of(bytes), bytes_of(text), static_cast<int>(text.size()));
+  if (size < 0 || static_cast<std::size_t>(size) != bytes.size() || bytes.size() < padding)
+    return std::nullopt;
+  bytes.resize(bytes.size() - padding);
+  // OpenSSL passes over spaces around the text, and over bits that belong to no byte.
   return to_base64(bytes) == text ? std::optional(bytes) : std::nullopt;
 }
 

@@ -8,7 +8,11 @@
 #include <openssl/sha.h>
 
 #include <array>
+#include <optional>
 #include <stdexcept>
+#include <utility>
+
+#include "server/json_text.h"
 
 namespace carillon::server::push {
 
@@ -22,37 +26,21 @@ const unsigned char* bytes_of(std::string_view text) {
   return reinterpret_cast<const unsigned char*>(text.data());
 }
 
-std::string base64(std::string_view bytes) {
-  std::string text((bytes.size() + 2) / 3 * 4 + 1, '\0');
-  const int size = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()), bytes_of(bytes),
-                                   static_cast<int>(bytes.size()));
-  text.resize(static_cast<std::size_t>(size));
-  return text;
-}
-
 }  // namespace
 
 std::string decode_secret(std::string_view text) {
   const auto fail = [](const std::string& why) { throw std::invalid_argument(why); };
   if (!text.starts_with(kPrefix)) fail("a secret begins with whsec_");
   text.remove_prefix(kPrefix.size());
-  if (text.empty() || text.size() % 4 != 0 || text.size() > 2 * kMost)
-    fail("a secret is whsec_ and the base64 of 24 to 64 bytes");
-  std::string secret(text.size() / 4 * 3, '\0');
-  const int size = EVP_DecodeBlock(reinterpret_cast<unsigned char*>(secret.data()), bytes_of(text),
-                                   static_cast<int>(text.size()));
-  if (size < 0) fail("what follows whsec_ is no base64");
-  for (std::size_t n = 0; n < 2 && text.ends_with('='); ++n) {
-    text.remove_suffix(1);
-    secret.pop_back();
-  }
-  if (secret.size() < kLeast || secret.size() > kMost)
-    fail(fmt::format("a secret of {} bytes: {} to {} are allowed", secret.size(), kLeast, kMost));
-  return secret;
+  std::optional<std::string> secret = from_base64(text);
+  if (!secret) fail("what follows whsec_ is no base64");
+  if (secret->size() < kLeast || secret->size() > kMost)
+    fail(fmt::format("a secret of {} bytes: {} to {} are allowed", secret->size(), kLeast, kMost));
+  return *std::move(secret);
 }
 
 std::string encode_secret(std::string_view secret) {
-  return std::string(kPrefix) + base64(secret);
+  return std::string(kPrefix) + to_base64(secret);
 }
 
 std::string generate_secret() {
@@ -82,7 +70,7 @@ std::string sign(std::span<const std::string> secrets, std::string_view id,
     HMAC(EVP_sha256(), secret.data(), static_cast<int>(secret.size()), bytes_of(content),
          content.size(), reinterpret_cast<unsigned char*>(digest.data()), &size);
     if (!signatures.empty()) signatures += ' ';
-    signatures += "v1," + base64({digest.data(), size});
+    signatures += "v1," + to_base64({digest.data(), size});
   }
   return signatures;
 }
