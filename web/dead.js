@@ -1,6 +1,6 @@
 // Dead and buried jobs of a tube, by the reason of their last failed attempt.
+import { changeMany } from "./actions.js";
 import { allTubes, getIfThere, tubePath } from "./api.js";
-import { changeMany } from "./dialog.js";
 import { address, button, count, empty, field, h, head, jobs, link, state, table, time }
   from "./dom.js";
 

@@ -1,6 +1,7 @@
 // One job, found by its id, or its tube and key: its story, its body, and what can be done to it.
+import { attempt } from "./actions.js";
 import { api, get, Problem, tubePath } from "./api.js";
-import { ask, attempt, confirm } from "./dialog.js";
+import { ask, confirm } from "./dialog.js";
 import { address, button, clock, count, field, h, head, link, state, time } from "./dom.js";
 
 function finder(query) {

@@ -1,6 +1,7 @@
 // Jobs of a tube, by due time: filters, pages, and changes of all that the filter means.
+import { changeMany } from "./actions.js";
 import { allTubes, get, tubePath } from "./api.js";
-import { ask, changeMany } from "./dialog.js";
+import { ask } from "./dialog.js";
 import { address, button, count, empty, field, h, head, link, state, table, time } from "./dom.js";
 
 const STATES = ["", "delayed", "ready", "reserved", "buried", "dead", "buried,dead"];

@@ -1,6 +1,7 @@
 // Limits: how many jobs of a tube or group run at once, how many go out in a time, and weights.
+import { attempt } from "./actions.js";
 import { allTubes, api, get, Problem, tubePath } from "./api.js";
-import { ask, attempt } from "./dialog.js";
+import { ask } from "./dialog.js";
 import { address, button, count, empty, field, h, head, link, table } from "./dom.js";
 
 const rateText = (rate) => rate ?

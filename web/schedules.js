@@ -1,6 +1,7 @@
 // Schedules: when they fire next, in their own zones, and what an operator does to one.
+import { attempt } from "./actions.js";
 import { api, get } from "./api.js";
-import { attempt, confirm } from "./dialog.js";
+import { confirm } from "./dialog.js";
 import { button, clock, count, empty, h, head, link, time, until } from "./dom.js";
 
 function rule(one) {

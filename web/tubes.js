@@ -1,6 +1,7 @@
 // Tubes: their counts, and what an operator does to one.
+import { attempt, changeMany } from "./actions.js";
 import { allTubes, api, tubePath } from "./api.js";
-import { ask, attempt, changeMany, confirm } from "./dialog.js";
+import { ask, confirm } from "./dialog.js";
 import { button, count, duration, empty, h, head, jobs, link, table } from "./dom.js";
 
 async function pause(tube) {

@@ -1,8 +1,9 @@
 // The Wheel: the delayed jobs that are due next, as the slots of four wheels of a clock. Each wheel
 // holds what the finer ones do not: jobs of this minute are on the wheel of seconds, those of this
 // hour on that of minutes, and so on. When a hand moves on, its slot pours into the finer wheel.
+import { changeMany } from "./actions.js";
 import { allTubes, getIfThere } from "./api.js";
-import { ask, changeMany } from "./dialog.js";
+import { ask } from "./dialog.js";
 import { address, button, clock, count, duration, empty, field, h, head, jobs, s, until }
   from "./dom.js";
 import { barPlot } from "./plot.js";
