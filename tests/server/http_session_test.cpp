@@ -58,6 +58,19 @@ TEST_F(HttpSession, TakesAPlainBodyWithHeaders) {
   EXPECT_EQ(ask("GET", "/v1/jobs/1/body").body, std::string("\x00\xFF", 2));
 }
 
+// Names of media types have no case (RFC 9110, 8.3.1): else the job would be due at once.
+TEST_F(HttpSession, ADescriptionIsOneHoweverItsTypeIsWritten) {
+  for (const std::string type :
+       {"Application/JSON", "application/json; charset=utf-8", "APPLICATION/json ;charset=utf-8"}) {
+    const Answer made =
+        ask("POST", "/v1/tubes/mail/jobs", R"({"delay":"1h"})", "Content-Type: " + type + "\r\n");
+    EXPECT_EQ(made.value().at("state"), "delayed") << type;
+  }
+  const Answer plain = ask("POST", "/v1/tubes/mail/jobs", R"({"delay":"1h"})",
+                           "Content-Type: application/json-seq\r\n");
+  EXPECT_EQ(plain.value().at("state"), "ready");
+}
+
 TEST_F(HttpSession, AKeyIsCreatedReplacedComparedAndCancelled) {
   const std::string_view path = "/v1/tubes/mail/keys/a%20b%2Fc";
   const std::string_view type = "Content-Type: application/json\r\n";

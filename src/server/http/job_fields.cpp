@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <boost/beast/core/string.hpp>
 #include <boost/json.hpp>
 #include <charconv>
 #include <functional>
@@ -259,8 +260,9 @@ void add_trace(const Request& request, json::object& object) {
 }
 
 bool describes_job(const Request& request) {
-  const std::string_view type = request.header("content-type");
-  if (!type.substr(0, type.find(';')).starts_with(kJson)) return false;
+  std::string_view type = request.header("content-type");
+  type = type.substr(0, type.find_first_of("; \t"));
+  if (!boost::beast::iequals(type, kJson)) return false;
   return std::none_of(request.headers.begin(), request.headers.end(),
                       [](const auto& one) { return one.first.starts_with("carillon-"); });
 }
