@@ -257,6 +257,18 @@ TEST_F(HttpSession, RefusesJsonOfManyParts) {
   EXPECT_EQ(put("{\"body\":\"" + std::string(1 << 20, 'x') + "\"}").status, 413);
 }
 
+// Who checks a request in front of the server may look at the other one.
+TEST_F(HttpSession, RefusesWhatComesTwice) {
+  const std::string twice = "an object of the JSON has a name twice";
+  EXPECT_EQ(put(R"({"body":"a","body":"b"})").detail(), twice);
+  EXPECT_EQ(put(R"({"body":"a","metadata":{"x":[{"y":1,"y":1}]}})").detail(), twice);
+  EXPECT_EQ(put(R"({"body":"a","\u0062ody":"b"})").detail(), twice);
+  EXPECT_EQ(put(R"({"body":"\":,\"body\":","metadata":{"body":{}}})").status, 201);
+  EXPECT_EQ(
+      ask("POST", "/v1/tubes/t/jobs", "x", "Carillon-Ttr: 1s\r\ncarillon-ttr: 2s\r\n").detail(),
+      "there is more than one Carillon-Ttr");
+}
+
 TEST_F(HttpSession, RefusesPagesOfOtherSites) {
   EXPECT_EQ(ask("POST", "/v1/tubes/t/jobs", "x", "Origin: https://evil.example\r\n").status, 403);
   EXPECT_EQ(ask("POST", "/v1/tubes/t/jobs", "x", "Sec-Fetch-Site: cross-site\r\n").status, 403);

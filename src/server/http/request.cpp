@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <boost/asio/buffer.hpp>
 #include <boost/beast/core/error.hpp>
 #include <boost/beast/http/error.hpp>
@@ -36,6 +37,14 @@ std::string_view find(const Pairs& in, std::string_view name) {
   const auto found =
       std::find_if(in.begin(), in.end(), [name](const auto& one) { return one.first == name; });
   return found == in.end() ? std::string_view() : std::string_view(found->second);
+}
+
+// A header of this name may come once. A proxy in front may see another one of two than the server.
+bool is_singular(std::string_view name) {
+  constexpr std::array<std::string_view, 5> kSingular = {"host", "authorization", "content-type",
+                                                         "idempotency-key", "origin"};
+  return name.starts_with("carillon-") ||
+         std::find(kSingular.begin(), kSingular.end(), name) != kSingular.end();
 }
 
 Problem refusal(const beast::error_code& error, std::uint64_t most) {
@@ -84,31 +93,40 @@ RequestReader::~RequestReader() = default;
 
 void RequestReader::begin() {
   parser_ = std::make_unique<Parser>();
-  parser_->eager(true);
   parser_->header_limit(kLongestHeader);
   parser_->body_limit(most_);
   used_ = 0;
-  is_checked_ = false;
+  has_header_ = false;
   told_to_continue_ = false;
 }
 
+// The parser is not eager: it stops behind the header, behind the header of a chunk, and behind a
+// chunk. So what it has when it stops first are the headers, and no trailers; and what it cannot
+// use is one line or one header, whose length has a limit. Its own limit depends on how the bytes
+// are cut, and there is none for the header of a chunk.
 std::size_t RequestReader::read(std::string_view bytes) {
-  beast::error_code error;
-  const std::size_t used = parser_->put(boost::asio::buffer(bytes.data(), bytes.size()), error);
-  used_ += used;
-  if (error && error != beast::http::error::need_more) throw refusal(error, most_);
-  // Beast has no limit for the header of a chunk, and for the trailer.
-  if (used == 0 && bytes.size() > kLongestHeader)
-    throw refusal(make_error_code(beast::http::error::header_limit), most_);
-  if (parser_->is_header_done() && !is_checked_) check_header();
+  const auto too_long = make_error_code(beast::http::error::header_limit);
+  std::size_t used = 0;
+  for (std::size_t taken = 1; taken > 0 && used < bytes.size() && !is_done();) {
+    const std::string_view part = bytes.substr(used, kLongestHeader);
+    beast::error_code error;
+    taken = parser_->put(boost::asio::buffer(part.data(), part.size()), error);
+    used += taken;
+    used_ += taken;
+    if (error && error != beast::http::error::need_more) throw refusal(error, most_);
+    if (taken == 0 && part.size() == kLongestHeader) throw refusal(too_long, most_);
+    if (has_header_) continue;
+    const std::size_t pending = parser_->is_header_done() ? 0 : bytes.size() - used;
+    if (used_ + pending > kLongestHeader) throw refusal(too_long, most_);
+    if (parser_->is_header_done()) read_header();
+  }
   return used;
 }
 
 // Beast takes a body whose last encoding is not chunked for none, and its bytes for the next
 // request. A proxy in front may see that otherwise, and take it for part of this one.
-void RequestReader::check_header() {
+void RequestReader::check_header() const {
   namespace http = beast::http;
-  is_checked_ = true;
   const auto& message = parser_->get();
   const auto encoding = message[http::field::transfer_encoding];
   const auto encodings = message.count(http::field::transfer_encoding);
@@ -120,12 +138,35 @@ void RequestReader::check_header() {
     throw Problem(kLongHeader,
                   fmt::format("{} headers; a request has at most {}", headers, kMostHeaders));
   }
-  if (message.count(http::field::host) > 1)
-    throw Problem(kBadRequest, "there is more than one Host");
+  for (const auto& field : message) {
+    if (is_singular(in_small_letters(field.name_string())) &&
+        message.count(field.name_string()) > 1)
+      throw Problem(kBadRequest,
+                    fmt::format("there is more than one {}", std::string(field.name_string())));
+  }
+  if (message.count(http::field::host) == 0 && message.version() >= kVersion)
+    throw Problem(kBadRequest, "there is no Host, which HTTP/1.1 requires");
 }
 
-bool RequestReader::has_header() const {
-  return parser_->is_header_done();
+void RequestReader::read_header() {
+  check_header();
+  const auto& message = parser_->get();
+  header_ = Request();
+  header_.method = std::string(message.method_string());
+  header_.keep_alive = message.keep_alive();
+  for (const auto& field : message)
+    header_.headers.emplace_back(in_small_letters(field.name_string()), std::string(field.value()));
+  const auto url = boost::urls::parse_origin_form(message.target());
+  if (!url)
+    throw Problem(kBadRequest, fmt::format("\"{}\": no path", std::string(message.target())));
+  header_.path = std::string(url->encoded_path());
+  if (url->params().size() > kMostNames) {
+    throw Problem(kBadRequest, fmt::format("the query has {} names; the most is {}",
+                                           url->params().size(), kMostNames));
+  }
+  for (const auto& one : url->params())
+    if (!one.key.empty() || one.has_value) header_.query.emplace_back(one.key, one.value);
+  has_header_ = true;
 }
 
 bool RequestReader::is_done() const {
@@ -133,13 +174,13 @@ bool RequestReader::is_done() const {
 }
 
 bool RequestReader::wants_continue() {
-  if (told_to_continue_ || !parser_->is_header_done() || parser_->is_done()) return false;
+  if (told_to_continue_ || !has_header_ || is_done()) return false;
   told_to_continue_ = true;
   return beast::iequals(parser_->get()[beast::http::field::expect], "100-continue");
 }
 
 std::uint64_t RequestReader::body_bytes() const {
-  if (!parser_->is_header_done()) return 0;
+  if (!has_header_) return 0;
   const auto told = parser_->content_length();
   return told ? *told : parser_->get().body().size();
 }
@@ -148,26 +189,6 @@ std::string RequestReader::take_body() {
   std::string body = std::move(parser_->get().body());
   begin();
   return body;
-}
-
-Request RequestReader::take_header() {
-  const auto& message = parser_->get();
-  Request request;
-  request.method = std::string(message.method_string());
-  request.keep_alive = message.keep_alive();
-  for (const auto& field : message)
-    request.headers.emplace_back(in_small_letters(field.name_string()), std::string(field.value()));
-  const auto url = boost::urls::parse_origin_form(message.target());
-  if (!url)
-    throw Problem(kBadRequest, fmt::format("\"{}\": no path", std::string(message.target())));
-  request.path = std::string(url->encoded_path());
-  if (url->params().size() > kMostNames) {
-    throw Problem(kBadRequest, fmt::format("the query has {} names; the most is {}",
-                                           url->params().size(), kMostNames));
-  }
-  for (const auto& one : url->params())
-    if (!one.key.empty() || one.has_value) request.query.emplace_back(one.key, one.value);
-  return request;
 }
 
 }  // namespace carillon::server::http

@@ -6,6 +6,10 @@
 //   if (reader.is_done()) request.body = reader.take_body();
 //   request.path == "/v1/jobs/17"; request.query[0] == {"x", "1"};
 //
+// A request is read alike, and refused for the same reason, however its bytes are cut. The fields
+// behind the chunks of a body (trailers) are ignored; those that say where a request ends are
+// refused.
+//
 // Thread safety: none.
 #pragma once
 
@@ -45,7 +49,8 @@ std::string decoded(std::string_view part);
 // Reads one request after the other.
 class RequestReader {
  public:
-  // The longest line and headers of a request, in bytes.
+  // The longest line and headers of a request, in bytes; and the longest header of a chunk. The
+  // header of the last chunk includes the trailers.
   static constexpr std::size_t kLongestHeader = 16 << 10;
   // The most headers, and names of a query.
   static constexpr std::size_t kMostHeaders = 100;
@@ -62,7 +67,7 @@ class RequestReader {
   // Nothing of a request was used yet.
   bool is_fresh() const { return used_ == 0; }
   // The header is there.
-  bool has_header() const;
+  bool has_header() const { return has_header_; }
   // The whole request is there.
   bool is_done() const;
   // The header is there, and the client waits for "100 Continue" before it sends the body. Returns
@@ -71,9 +76,8 @@ class RequestReader {
   // How many bytes the body has so far, or will have, if the header tells it.
   std::uint64_t body_bytes() const;
 
-  // Returns the request without its body; once. REQUIRES: has_header(). Throws Problem if the path
-  // or the query is none.
-  Request take_header();
+  // Returns the request without its body; once. REQUIRES: has_header().
+  Request take_header() { return std::move(header_); }
   // Returns its body, and begins with the next request. REQUIRES: is_done().
   std::string take_body();
 
@@ -81,12 +85,14 @@ class RequestReader {
   struct Parser;
 
   void begin();
-  void check_header();
+  void check_header() const;
+  void read_header();
 
   std::uint64_t most_;
   std::unique_ptr<Parser> parser_;
+  Request header_;
   std::size_t used_ = 0;
-  bool is_checked_ = false;  // the header
+  bool has_header_ = false;
   bool told_to_continue_ = false;
 };
 
