@@ -55,6 +55,7 @@ Options:
  --allow-anonymous  listen beyond this machine without tokens
  --tls-cert FILE    speak TLS, with this certificate
  --tls-key FILE     and this key
+ --tls-client-ca FILE  clients show a certificate that one in it has signed
  --allow-plaintext  listen beyond this machine without TLS
 
 Example: {0} -b ./data -p 11300 -f0
@@ -65,6 +66,7 @@ constexpr char kAllowAnonymous = '\2';
 constexpr char kTlsCert = '\3';
 constexpr char kTlsKey = '\4';
 constexpr char kAllowPlaintext = '\5';
+constexpr char kTlsClientCa = '\6';
 
 struct LongFlag {
   std::string_view name;
@@ -75,6 +77,7 @@ constexpr std::array kLongFlags = {LongFlag{"--help", 'h'},
                                    LongFlag{"--allow-anonymous", kAllowAnonymous},
                                    LongFlag{"--tls-cert", kTlsCert},
                                    LongFlag{"--tls-key", kTlsKey},
+                                   LongFlag{"--tls-client-ca", kTlsClientCa},
                                    LongFlag{"--allow-plaintext", kAllowPlaintext}};
 
 struct BeanstalkdUsageError : std::runtime_error {
@@ -209,6 +212,9 @@ Request read_flags(int argc, char** argv) {
       case kTlsKey:
         request.tls.key = flags.value_of(kTlsKey);
         break;
+      case kTlsClientCa:
+        request.tls.client_ca = flags.value_of(kTlsClientCa);
+        break;
       case kAllowPlaintext:
         request.options.allow_plaintext = true;
         break;
@@ -257,6 +263,8 @@ int run_beanstalkd(int argc, char** argv) {
     request.options.listen = {address_of(request)};
     if (request.tls.certificate.empty() != request.tls.key.empty())
       throw BeanstalkdUsageError("--tls-cert and --tls-key go together");
+    if (request.tls.client_ca && request.tls.key.empty())
+      throw BeanstalkdUsageError("--tls-client-ca needs --tls-cert and --tls-key");
     if (!request.tls.key.empty()) request.options.tls = request.tls;
     server::log_to_stderr(request.verbosity > 0 ? spdlog::level::info : spdlog::level::warn);
     return server::run_server(request.options);

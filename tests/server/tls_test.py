@@ -2,6 +2,7 @@
 
 import contextlib
 import http.client
+import json
 import os
 import shutil
 import signal
@@ -291,6 +292,15 @@ class Files(TlsCase):
         started = run("beanstalkd", "-l", "0.0.0.0", "-p", port, "--allow-anonymous")
         self.assertIn("--allow-plaintext", started.stderr)
 
+    def test_beanstalkd_has_the_same_flags(self):
+        files = ["--tls-cert", self.certificate, "--tls-key", self.key]
+        started = run("beanstalkd", "-p", "0", "--tls-client-ca", self.authority.file)
+        self.assertEqual(started.returncode, 5)
+        self.assertIn("needs --tls-cert and --tls-key", started.stderr)
+        started = run("beanstalkd", "-p", "0", *files, "--tls-client-ca", self.key)
+        self.assertEqual(started.returncode, 1)
+        self.assertIn(f"{self.key}: it has no certificate in PEM", started.stderr)
+
 
 class Commands(TlsCase):
     def test_commands_check_the_certificate(self):
@@ -315,6 +325,29 @@ class Commands(TlsCase):
             http_address = f"127.0.0.1:{server.http_port()}"
             found = run("check", "--data", self.data, *at, *trust, "--http", http_address).stdout
             self.assertIn(f"answers at {http_address}", " ".join(found.split()))
+
+    def test_commands_that_stay_connected_check_it_too(self):
+        tokens = os.path.join(self.folder, "tokens")
+        token = run("token", "new", "--name", "ci", "--scope", "admin", "--file", tokens).stdout
+        with self.serve("--tokens", tokens) as server:
+            at = ["--server", f"127.0.0.1:{server.port}"]
+            trust = {"CARILLON_TLS_CA": self.authority.file}
+            show = {"CARILLON_TOKEN": token.strip()}
+            work = ["work", *at, "--until-empty", "--", "cat"]
+            top = ["top", *at, "--once", "--json"]
+            self.assertEqual(run("put", *at, "hello", **trust, **show).stdout, "1\n")
+            seen = json.loads(run(*top, **trust, **show).stdout)
+            self.assertEqual(seen["jobs"]["ready"], 1)
+            for words in (work, top):
+                stranger = run(*words, CARILLON_TLS="1", **show)
+                self.assertIn("its certificate is refused", stranger.stderr)
+                nobody = run(*words, **trust)
+                self.assertIn("a token is needed", nobody.stderr)
+                for refused in (stranger, nobody):
+                    self.assertEqual((refused.returncode, refused.stdout), (1, ""))
+            done = run(*work, **trust, **show)
+            self.assertEqual((done.returncode, done.stdout), (0, "hello"))
+            self.assertEqual(json.loads(run(*top, **trust, **show).stdout)["jobs"]["ready"], 0)
 
     def test_the_certificate_must_be_for_the_server(self):
         other = self.authority.sign("elsewhere", names="DNS:example.org")
