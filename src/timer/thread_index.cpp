@@ -45,16 +45,16 @@ constexpr std::size_t kNone = ~std::size_t{0};
 // it ends, after the index was given back, keeps using it.
 constinit thread_local std::size_t own_index = kNone;
 
-struct GiveBackAtThreadEnd {
+struct ReturnIndexAtThreadEnd {
   // Any call makes the object, so that its destructor runs when the thread ends.
   void exist() noexcept {}
-  ~GiveBackAtThreadEnd() { Indices::instance().give_back(own_index); }
+  ~ReturnIndexAtThreadEnd() { Indices::instance().give_back(own_index); }
 };
-thread_local GiveBackAtThreadEnd give_back;
+thread_local ReturnIndexAtThreadEnd return_index;
 
 [[gnu::noinline]] std::size_t take_index() noexcept {
   own_index = Indices::instance().take();
-  give_back.exist();
+  return_index.exist();
   return own_index;
 }
 

@@ -16,6 +16,7 @@ from cli_case import CliCase
 
 import daemon  # noqa: E402  (cli_case has made it known)
 import failing_io  # noqa: E402
+import side_by_side  # noqa: E402
 
 _BODY = random.Random(1).randbytes(60_000)  # does not compress
 
@@ -359,4 +360,4 @@ class FailingServerTest(BackupCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    side_by_side.main()

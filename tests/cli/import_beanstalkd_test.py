@@ -14,6 +14,7 @@ import unittest
 from cli_case import CliCase
 
 import daemon
+import side_by_side
 from wire import setting
 
 FAR = 1_000_000  # seconds: delays that do not end during a test
@@ -366,4 +367,4 @@ class ImportBeanstalkdTest(CliCase):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    side_by_side.main()

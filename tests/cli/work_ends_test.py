@@ -9,6 +9,8 @@ from pathlib import Path
 from cli_case import SLACK
 from work_case import WorkCase, is_gone
 
+import side_by_side  # noqa: E402  (cli_case has made it known)
+
 
 class KilledWorkerTest(WorkCase):
     def start_family(self, *arguments):
@@ -86,4 +88,4 @@ class CancelTest(WorkCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    side_by_side.main()

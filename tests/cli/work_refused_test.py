@@ -15,6 +15,7 @@ from cli_case import CliCase, daemon
 from work_case import WorkCase
 
 import failing_io  # noqa: E402  (cli_case has made it known)
+import side_by_side  # noqa: E402
 
 
 @unittest.skipUnless(failing_io.library(), "system calls cannot be made to fail in this build")
@@ -183,4 +184,4 @@ class CrowdedServerTest(CliCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    side_by_side.main()

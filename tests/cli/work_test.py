@@ -8,6 +8,8 @@ import unittest
 from cli_case import SLACK
 from work_case import WorkCase
 
+import side_by_side  # noqa: E402  (cli_case has made it known)
+
 
 class JobTest(WorkCase):
     def test_success_deletes_the_job(self):
@@ -330,4 +332,4 @@ class AttemptTest(WorkCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    side_by_side.main()

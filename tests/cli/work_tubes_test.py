@@ -4,6 +4,8 @@ import unittest
 
 from work_case import WorkCase
 
+import side_by_side  # noqa: E402  (cli_case has made it known)
+
 # New tubes are watched, and those that have gone are not any more, within so many seconds; there
 # is room for a busy machine.
 NOTICED = 15.0
@@ -71,4 +73,4 @@ class PatternTest(WorkCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    side_by_side.main()

@@ -6,6 +6,7 @@ import time
 import unittest
 
 import daemon
+import side_by_side
 from protocol_case import NOT_FOUND, TIMED_OUT, said
 from wire import Reply, yaml_list
 
@@ -285,4 +286,4 @@ class CarillonKillTest(_CarillonOnly, _OnOneDirectory, _Killed, unittest.TestCas
 
 
 if __name__ == "__main__":
-    unittest.main()
+    side_by_side.main()

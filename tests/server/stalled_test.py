@@ -10,6 +10,7 @@ import time
 import unittest
 
 import daemon
+import side_by_side
 from protocol_case import said
 
 _LATE = 10.0  # seconds
@@ -116,4 +117,4 @@ class StalledTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    side_by_side.main()

@@ -12,6 +12,7 @@ import time
 import unittest
 
 import daemon
+import side_by_side
 from daemon import HOST
 from protocol_case import said
 from wire import Connection
@@ -384,4 +385,4 @@ def _connect_when_listening(address) -> Connection:
 
 
 if __name__ == "__main__":
-    unittest.main()
+    side_by_side.main()

@@ -9,6 +9,7 @@ import time
 import unittest
 
 import daemon
+import side_by_side
 from protocol_case import TIMED_OUT, Durable, InMemory, said
 from wire import setting
 
@@ -215,4 +216,4 @@ class MillisecondsDurableTest(_Milliseconds, Durable, unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    side_by_side.main()
