@@ -1,7 +1,7 @@
 """The files of packaging/ name what there is: files, options, versions, ports, the user.
 
 Whether Docker and Kubernetes take them is not tried here. promtool checks the configuration of
-Prometheus, if it is installed.
+Prometheus, and what the alerts on pushes say, if it is installed.
 """
 
 import os
@@ -67,11 +67,12 @@ class ManifestsTest(unittest.TestCase):
         self.assertRegex(UNIT, r"\nExecStart=/usr/local/bin/carillon .* --listen 127.0.0.1:11300\n")
 
     @unittest.skipUnless(shutil.which("promtool"), "promtool is not installed")
-    def test_prometheus_takes_its_configuration(self):
+    def test_prometheus_takes_its_configuration_and_tells_of_pushes(self):
         with tempfile.TemporaryDirectory() as folder:
             for name in ["docker/prometheus.yml", "prometheus/carillon.rules.yml"]:
                 shutil.copy(PACKAGING / name, folder)
             output("promtool", "check", "config", f"{folder}/prometheus.yml")
+        output("promtool", "test", "rules", str(Path(__file__).with_name("alerts.yml")))
 
 
 if __name__ == "__main__":

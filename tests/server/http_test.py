@@ -106,7 +106,8 @@ class HttpTest(unittest.TestCase):
         client = http.client.HTTPConnection(daemon.HOST, self.port, timeout=20)
         self.addCleanup(client.close)
         client.request("GET", "/metrics")
-        told = set(re.findall(r"^(carillon_\w+)", client.getresponse().read().decode(), re.M))
+        text = client.getresponse().read().decode()
+        told = set(re.findall(r"^(?:# TYPE )?(carillon_\w+)", text, re.M))
         folder = pathlib.Path(__file__).parents[2] / "packaging" / "prometheus"
         for name in ("carillon.rules.yml", "carillon.dashboard.json"):
             asked = set(re.findall(r"\bcarillon_\w+", (folder / name).read_text()))
