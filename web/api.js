@@ -43,7 +43,10 @@ export async function open(method, path, options = {}) {
   throw new Problem(reply.status, detail || `The server says ${reply.status}.`);
 }
 
+let known = null;  // the tubes, as they were told last
+
 export async function api(method, path, body, type = "application/json") {
+  if (method !== "GET") known = null;
   const reply = await open(method, path, body === undefined ? {} :
     { headers: { "Content-Type": type }, body: JSON.stringify(body) });
   return { status: reply.status, body: await contentOf(reply),
@@ -60,14 +63,12 @@ export const getIfThere = (path) => get(path).catch((problem) => {
 
 export const tubePath = (tube) => `/v1/tubes/${encodeURIComponent(tube)}`;
 
-// Returns up to `most` tubes by name.
-export async function allTubes(most = 1000) {
-  const tubes = [];
-  for (let token = ""; token !== null && tubes.length < most;) {
-    const page = await get(`/v1/tubes?page_size=200&page_token=${encodeURIComponent(token)}`
-      .replace(/&page_token=$/, ""));
-    tubes.push(...page.tubes);
-    token = page.next_page_token;
+// Returns the first 1 000 tubes by name, as they were at most `age` ms ago. What this page changes
+// is in them.
+export async function allTubes(age = 0) {
+  if (known === null || performance.now() - known.at >= age) {
+    const at = performance.now();
+    known = { at, tubes: (await get("/v1/tubes?page_size=1000")).tubes };
   }
-  return tubes;
+  return known.tubes;
 }

@@ -82,9 +82,11 @@ let started = false;
 document.getElementById("nav").append(
   ...Object.entries(PAGES).map(([name, [title]]) => h("a", { href: `#/${name}` }, title)),
   h("a", { href: "docs" }, "HTTP API"));
+let wasLost = false;
 live.addEventListener("state", () => {
   showConnection();
-  if (live.state === "answers") show(false);
+  if (wasLost && live.state === "answers") show(false);
+  wasLost = live.state === "lost";
 });
 window.addEventListener("hashchange", () => show(true));
 document.querySelector(".skip").addEventListener("click", (event) => {

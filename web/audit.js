@@ -14,7 +14,8 @@ const news = (seconds) => new Promise((resolve) => {
 export async function showAudit(view) {
   const { actions } = await get(`/v1/audit?limit=${MOST}`);
   view.draw(head("Audit", actions.length === MOST ? `The last ${MOST} actions of operators` :
-    `${count(actions.length)} actions of operators since the server started`),
+    `${count(actions.length)} ${actions.length === 1 ? "action" : "actions"} of operators since ` +
+    "the server started"),
   actions.length ? h("section", { class: "card" }, table("Actions",
     ["when", "who", "action", "on", "outcome"], actions.map((one) => [
       time(new Date(one.at).toISOString()), one.who, h("code", {}, one.action), one.target,

@@ -1,8 +1,8 @@
 // Dead and buried jobs of a tube, by the reason of their last failed attempt.
 import { changeMany } from "./actions.js";
 import { allTubes, getIfThere, tubePath } from "./api.js";
-import { address, button, count, empty, field, h, head, jobs, link, state, table, time }
-  from "./dom.js";
+import { address, button, count, empty, h, head, jobs, link, state, table, time } from "./dom.js";
+import { tubeChooser } from "./tube_lists.js";
 
 // Counts the jobs that were buried for this reason, asks, and retries them.
 async function retry(group) {
@@ -10,9 +10,10 @@ async function retry(group) {
 }
 
 export async function showDead(view) {
-  const tubes = (await allTubes()).filter((tube) => tube.jobs.buried);
-  const tube = view.query.tube || tubes[0]?.name;
-  const told = tubes.length ? await getIfThere(`${tubePath(tube)}/dead`) : null;
+  const reading = allTubes().then((all) => all.filter((one) => one.jobs.buried));
+  const tube = view.query.tube || (await reading)[0]?.name;
+  const [tubes, told] = await Promise.all(
+    [reading, tube ? getIfThere(`${tubePath(tube)}/dead`) : null]);
   if (!told) {
     view.draw(head("Dead", "Jobs that have failed too often, or were buried"),
       empty("No job is dead or buried."));
@@ -24,11 +25,8 @@ export async function showDead(view) {
   };
   view.draw(head("Dead", told.next_page_token ?
     `Tube ${tube}: reasons of the first ${jobs(told.looked_at)}` : `Tube ${tube}, by reason`,
-  field("Tube", h("select", { "data-key": "tube", onchange: (event) => {
-    event.target.blur();
-    location.hash = address("dead", { tube: event.target.value });
-  } }, tubes.map(({ name, jobs: held }) => h("option", { value: name, selected: name === tube },
-    `${name} (${count(held.buried)})`)))),
+  tubeChooser("Tube", tubes.map(({ name, jobs: held }) =>
+    [name, `${name} (${count(held.buried)})`]), tube, (name) => address("dead", { tube: name })),
   button("Retry all\u2026", all("retry", "Retry")),
   button("Cancel all\u2026", all("cancel", "Cancel"), { class: "danger" })),
   told.reasons.length ? h("section", { class: "card" }, table("Reasons",

@@ -27,7 +27,9 @@ export function swap(node, ...children) {
   if (key) node.querySelector(`[data-key="${CSS.escape(key)}"]`)?.focus();
 }
 
-export const count = (n) => Number(n).toLocaleString("en").replaceAll(",", "\u202f");
+const numbers = new Intl.NumberFormat("en");
+
+export const count = (n) => numbers.format(Number(n)).replaceAll(",", "\u202f");
 
 export const jobs = (n) => `${count(n)} ${n === 1 ? "job" : "jobs"}`;
 
@@ -48,12 +50,17 @@ export function until(moment) {
   return seconds < 0 ? `${duration(-seconds)} ago` : `in ${duration(seconds)}`;
 }
 
+const clocks = new Map();  // by their zones: each takes a while to make
+
 // A moment in the zone of the browser, or another one.
 export function clock(moment, timeZone) {
-  return new Date(moment).toLocaleString("en-GB", {
-    timeZone, weekday: "short", day: "numeric", month: "short", year: "numeric",
-    hour: "2-digit", minute: "2-digit", second: "2-digit",
-  });
+  if (!clocks.has(timeZone)) {
+    clocks.set(timeZone, new Intl.DateTimeFormat("en-GB", {
+      timeZone, weekday: "short", day: "numeric", month: "short", year: "numeric",
+      hour: "2-digit", minute: "2-digit", second: "2-digit",
+    }));
+  }
+  return clocks.get(timeZone).format(new Date(moment));
 }
 
 export const time = (moment) =>

@@ -3,26 +3,28 @@ import { changeMany } from "./actions.js";
 import { allTubes, get, tubePath } from "./api.js";
 import { ask } from "./dialog.js";
 import { address, button, count, empty, field, h, head, link, state, table, time } from "./dom.js";
+import { tubeField } from "./tube_lists.js";
 
 const STATES = ["", "delayed", "ready", "reserved", "buried", "dead", "buried,dead"];
+const TUBES_MS = 10_000;
 const FILTERS = ["state", "group", "key_prefix", "due_after", "due_before"];
 
-function filterForm(query, tubes) {
+function filterForm(query, names) {
   const input = (name, label, attributes = {}) => field(label,
     h("input", { name, value: query[name], size: 14, ...attributes }));
-  const select = (name, label, values, chosen) => field(label, h("select", { name },
-    values.map((value) => h("option", { value, selected: value === chosen }, value || "any"))));
   return h("form", { class: "card row", role: "search", "aria-label": "Filter",
     onsubmit: (event) => {
       event.preventDefault();
       const wanted = Object.fromEntries(new FormData(event.target));
       location.hash = address("jobs", wanted);
     } },
-  select("tube", "Tube", tubes.map(({ name }) => name), query.tube),
-  select("state", "State", STATES, query.state || ""), input("group", "Group"),
+  tubeField("Tube", names.map((name) => [name, name]), query.tube, { name: "tube" }),
+  field("State", h("select", { name: "state" }, STATES.map((value) =>
+    h("option", { value, selected: value === (query.state || "") }, value || "any")))),
+  input("group", "Group"),
   input("key_prefix", "Key begins with"),
-  input("due_after", "Due after", { placeholder: "2030-01-31T12:00Z" }),
-  input("due_before", "Due before", { placeholder: "2030-01-31T13:00Z" }),
+  input("due_after", "Due after", { placeholder: "2030-01-31T12:00Z", size: 18 }),
+  input("due_before", "Due before", { placeholder: "2030-01-31T13:00Z", size: 18 }),
   h("button", { class: "main", "data-key": "Show" }, "Show"));
 }
 
@@ -33,18 +35,20 @@ async function move(filter) {
 }
 
 export async function showJobs(view) {
-  const tubes = await allTubes();
-  const query = { ...view.query, tube: view.query.tube || tubes[0]?.name };
+  const reading = allTubes(TUBES_MS);
+  const query = { ...view.query, tube: view.query.tube || (await reading)[0]?.name };
   if (!query.tube) {
     view.draw(head("Jobs", "By tube and due time"), empty("There is no tube."));
     return 2;
   }
-  if (!tubes.some(({ name }) => name === query.tube)) tubes.push({ name: query.tube });
   const filter = { tube: query.tube };
   for (const name of FILTERS) if (query[name]) filter[name] = query[name];
   const { tube, ...asked } = filter;
-  const page = await get(`${tubePath(tube)}/jobs?${new URLSearchParams({ ...asked, page_size: 50,
-    ...(query.page_token && { page_token: query.page_token }) })}`);
+  const [tubes, page] = await Promise.all([reading, get(
+    `${tubePath(tube)}/jobs?${new URLSearchParams({ ...asked, page_size: 50,
+      ...(query.page_token && { page_token: query.page_token }) })}`)]);
+  const names = tubes.map(({ name }) => name);
+  if (!names.includes(tube)) names.push(tube);
   const all = (verb, words) => async () => {
     if (await changeMany(verb, words, { filter })) view.again();
   };
@@ -53,7 +57,7 @@ export async function showJobs(view) {
       button("Retry all\u2026", all("retry", "Retry")),
       button("Move all\u2026", async () => { if (await move(filter)) view.again(); }),
       button("Cancel all\u2026", all("cancel", "Cancel"), { class: "danger" })),
-    filterForm(query, tubes),
+    filterForm(query, names),
     page.jobs.length ? h("section", { class: "card" }, table("Jobs",
       ["job", "state", "due", "key", "group", "priority", "failed", "bytes"],
       page.jobs.map((job) => [link("job", { id: job.id }, job.id), state(job.state), time(job.due),

@@ -1,8 +1,11 @@
 // Limits: how many jobs of a tube or group run at once, how many go out in a time, and weights.
 import { attempt } from "./actions.js";
-import { allTubes, api, get, Problem, tubePath } from "./api.js";
+import { allTubes, api, getIfThere, tubePath } from "./api.js";
 import { ask } from "./dialog.js";
-import { address, button, count, empty, field, h, head, link, table } from "./dom.js";
+import { address, button, count, empty, h, head, link, table } from "./dom.js";
+import { tubeChooser, tubeRows } from "./tube_lists.js";
+
+const GROUPS = 100;  // a page
 
 const rateText = (rate) => rate ?
   `${count(rate.jobs)} per ${rate.per}${rate.burst > 1 ? `, ${rate.burst} at once` : ""}` : "none";
@@ -25,18 +28,7 @@ async function change(what, path, held, more = []) {
   return attempt(() => api("PATCH", path, patch), `The limits of ${what} are set.`);
 }
 
-async function groupsOf(tube) {
-  const page = await get(`${tubePath(tube)}/jobs?page_size=1000`);
-  const names = [...new Set(page.jobs.map((job) => job.group).filter(Boolean))].slice(0, 30);
-  const groups = await Promise.all(names.map((name) => get(
-    `${tubePath(tube)}/groups/${encodeURIComponent(name)}`).catch((problem) => {
-    if (problem instanceof Problem && problem.status === 404) return null;
-    throw problem;
-  })));
-  return groups.filter(Boolean);
-}
-
-function groupTable(view, tube, groups) {
+function groupTable(view, tube, { groups, next_page_token: next }) {
   return h("section", { class: "card" }, h("h2", {}, `Groups of tube ${tube}`),
     groups.length ? table("Groups",
       ["group", "ready", "reserved", "weight", "at once", "rate", "action"],
@@ -49,21 +41,23 @@ function groupTable(view, tube, groups) {
           if (await change(`group ${group.name}`, path, group, [{ name: "weight", label: "Weight",
             type: "number", min: 1, value: group.weight }])) view.again();
         }, { "aria-label": `Change group ${group.name}` })]), [1, 2, 3, 4]) :
-      h("p", { class: "quiet" }, "None of its next 1000 jobs has a group."));
+      h("p", { class: "quiet" }, "No job that it holds has a group."),
+    next ? link("limits", { ...view.query, tube, groups: next }, "More groups") : null);
 }
 
 export async function showLimits(view) {
-  const tubes = await allTubes();
-  const chosen = view.query.tube || tubes.find((tube) => tube.groups)?.name;
-  const groups = chosen ? await groupsOf(chosen) : null;
-  view.draw(head("Limits and groups", "How many jobs run at once, and how many go out in a time",
-    field("Groups of", h("select", { "data-key": "tube", onchange: (event) => {
-      event.target.blur();
-      location.hash = address("limits", { tube: event.target.value });
-    } }, chosen ? null : h("option", { value: "" }, "no tube"), tubes.map(({ name }) =>
-      h("option", { value: name, selected: name === chosen }, name))))),
-  tubes.length ? h("section", { class: "card" }, table("Limits of tubes",
-    ["tube", "running", "at once", "rate", "groups", "retries", "action"], tubes.map((tube) => [
+  const reading = allTubes();
+  const chosen = view.query.tube || (await reading).find((tube) => tube.groups)?.name;
+  const [tubes, groups] = await Promise.all([reading, chosen ? getIfThere(
+    `${tubePath(chosen)}/groups?page_size=${GROUPS}` +
+    (view.query.groups ? `&page_token=${view.query.groups}` : "")) : null]);
+  const { rows, about, finder, pages } = tubeRows(view, "limits", tubes);
+  view.draw(head("Limits and groups", `How many jobs run at once, and go out in a time: ${about}`,
+    finder, tubeChooser("Groups of", [...(chosen ? [] : [["", "no tube"]]),
+      ...tubes.map(({ name }) => [name, name])], chosen, (tube) => address("limits", { tube }))),
+  groups ? groupTable(view, chosen, groups) : null,
+  rows.length ? h("section", { class: "card" }, table("Limits of tubes",
+    ["tube", "running", "at once", "rate", "groups", "retries", "action"], rows.map((tube) => [
       link("jobs", { tube: tube.name }, tube.name), count(tube.jobs.reserved),
       tube.limits.max_running ? count(tube.limits.max_running) : "none",
       rateText(tube.limits.rate), link("limits", { tube: tube.name }, count(tube.groups)),
@@ -71,7 +65,6 @@ export async function showLimits(view) {
       button("Change\u2026", async () => {
         if (await change(`tube ${tube.name}`, tubePath(tube.name), tube)) view.again();
       }, { "aria-label": `Change tube ${tube.name}` })]), [1, 2, 4])) :
-    empty("There is no tube."),
-  groups ? groupTable(view, chosen, groups) : null);
+    empty("There is no such tube."), pages);
   return 3;
 }

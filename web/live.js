@@ -40,8 +40,14 @@ async function read(reply, take, heard) {
   }
 }
 
+// A sample of what the server counts, without what its events alone tell.
+const sampleOf = (stats, put) => ({ ...stats, at: Date.now(), puts: stats.jobs.put,
+  rates: { put, fired: null, acked: null }, lateness: { p50: null, p99: null, max: null },
+  oldest_ready_age: null });
+
 class Live extends EventTarget {
   samples = [];
+  now = null;            // the newest sample
   server = null;         // its stats, as of when it was met
   state = "connecting";  // answers, lost
   restarted = null;      // when the server was seen to be another one
@@ -55,8 +61,13 @@ class Live extends EventTarget {
         await (this.polls ? this.poll() : this.listen());
       } catch (problem) {
         if (!(problem instanceof Problem)) throw problem;
-        if (REFUSALS.includes(problem.status)) this.polls = POLLS;
-        else this.setState("lost", problem.message);
+        if (REFUSALS.includes(problem.status)) {
+          const isFirst = this.polls === 0;
+          this.polls = POLLS;
+          if (isFirst) continue;  // the counts are asked for at once
+        } else {
+          this.setState("lost", problem.message);
+        }
       }
       await seconds(this.state === "lost" ? 1 : this.polls ? 2 : 0);
     }
@@ -89,14 +100,23 @@ class Live extends EventTarget {
     throw new Problem(0, "The server does not answer.");
   }
 
+  // What there is to show before the first event.
   async remember() {
-    const { samples } = await get("/v1/history");
+    const [{ samples }, stats] = await Promise.all([get("/v1/history"), get("/v1/stats")]);
     this.samples = samples;
+    this.know(stats);
+    this.now ??= sampleOf(stats, null);
+    this.dispatchEvent(new Event("sample"));
+  }
+
+  know(stats) {
+    this.server = stats;
+    this.metAt = performance.now();
   }
 
   take({ id, event, data }) {
     const process = id.split("-")[0];
-    if (process !== this.id.split("-")[0]) this.meet(Boolean(this.id));
+    if (this.id && process !== this.id.split("-")[0]) this.meetAnother();
     this.id = id;
     this.setState("answers");
     const told = JSON.parse(data);
@@ -104,12 +124,11 @@ class Live extends EventTarget {
     else this.dispatchEvent(new CustomEvent("audit", { detail: told }));
   }
 
-  async meet(isOther) {
-    if (isOther) this.restarted = new Date();
-    this.server = await get("/v1/stats").catch(() => this.server);
-    this.metAt = performance.now();
-    this.dispatchEvent(new Event("sample"));
-    if (isOther) this.dispatchEvent(new Event("state"));
+  async meetAnother() {
+    this.restarted = new Date();
+    const stats = await get("/v1/stats").catch(() => null);
+    if (stats) this.know(stats);
+    this.dispatchEvent(new Event("state"));
   }
 
   async poll() {
@@ -118,19 +137,18 @@ class Live extends EventTarget {
     const stats = await get("/v1/stats");
     if (this.server && this.server.id !== stats.id) this.restarted = new Date();
     const same = before?.puts !== undefined && this.server?.id === stats.id;
-    this.server = stats;
-    this.metAt = performance.now();
-    const at = Date.now();
-    const put = same ? Math.max(0, stats.jobs.put - before.puts) * 1000 / (at - before.at) : null;
+    this.know(stats);
+    const put = same ?
+      Math.max(0, stats.jobs.put - before.puts) * 1000 / (Date.now() - before.at) : null;
     this.setState("answers");
-    this.keep({ ...stats, at, puts: stats.jobs.put, rates: { put, fired: null, acked: null },
-      lateness: { p50: null, p99: null, max: null }, oldest_ready_age: null });
+    this.keep(sampleOf(stats, put));
   }
 
   keep(sample) {
-    if (this.samples.at(-1)?.at === sample.at) return;
+    if (this.samples.at(-1)?.at === sample.at) return;  // the server had kept it
     this.samples.push(sample);
     if (this.samples.length > KEPT_S) this.samples.shift();
+    this.now = sample;
     this.keptAt = performance.now();
     this.dispatchEvent(new Event("sample"));
   }
@@ -139,9 +157,11 @@ class Live extends EventTarget {
     return this.server.uptime_seconds + (performance.now() - this.metAt) / 1000;
   }
 
-  // Returns [seconds ago, value] of each sample, the oldest first.
+  // Returns [seconds ago, value] of each sample, the oldest first. There is none before the first
+  // new one, which tells how long ago the others were.
   series(value) {
-    const now = (this.samples.at(-1)?.at ?? 0) + performance.now() - this.keptAt;
+    if (this.keptAt === undefined) return [];
+    const now = this.now.at + performance.now() - this.keptAt;
     return this.samples.map((sample) => [Math.max(0, now - sample.at) / 1000, value(sample)]);
   }
 

@@ -12,11 +12,11 @@ const figure = (tint, name, value, ...below) => h("div", { class: `figure tint-$
 const late = (value) => value === null ? "none" : `\u2264 ${duration(value)}`;
 
 export async function showOverview(view) {
-  const now = live.samples.at(-1);
-  if (!now || !live.server) {
+  while (!live.now) {
     view.draw(head("Overview", "Asking the server\u2026"));
-    return 0.2;
+    await new Promise((resolve) => live.addEventListener("sample", resolve, { once: true }));
   }
+  const now = live.now;
   const { jobs, rates, lateness, oldest_ready_age: oldest } = now;
   const figureOf = (value) => value === null ? "\u2013" : rate(value);
   const plot = (title, lines, show) => linePlot(title,
@@ -28,7 +28,8 @@ export async function showOverview(view) {
       figure(1, "delayed", count(jobs.delayed), link("wheel", {}, "the wheel")),
       figure(3, "ready", count(jobs.ready),
         oldest === null ? "none waits" : `oldest: ${duration(oldest)}`),
-      figure(2, "reserved", count(jobs.reserved), `${count(now.waiting)} workers wait`),
+      figure(2, "reserved", count(jobs.reserved),
+        `${count(now.waiting)} ${now.waiting === 1 ? "worker waits" : "workers wait"}`),
       figure(4, "buried or dead", count(jobs.buried), link("dead", {}, "why")),
       figure(0, "tubes", count(now.tubes), `${count(now.connections)} connections`))),
     h("section", { class: "card", "aria-label": "Rates and lateness" },

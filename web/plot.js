@@ -1,7 +1,9 @@
 // Plots: lines over the last minutes, and bars. Each is an SVG with its text beside it.
 import { h, s } from "./dom.js";
 
-const WIDTH = 480, HEIGHT = 150, LEFT = 44, BOTTOM = 20;
+const HEIGHT = 150, LEFT = 50, BOTTOM = 20;
+// On a telephone a plot has fewer units, so that its text can be read.
+const isNarrow = matchMedia("(max-width: 40rem)");
 
 // Returns a bound for an axis that is round: 1, 2 or 5 times a power of ten.
 export function roundUp(most) {
@@ -9,11 +11,11 @@ export function roundUp(most) {
   return [1, 2, 5, 10].map((n) => n * power).find((bound) => bound >= most);
 }
 
-function frame(label, top, bottom) {
-  const image = s("svg", { class: "plot", role: "img", viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
+function frame(label, width, top, bottom) {
+  const image = s("svg", { class: "plot", role: "img", viewBox: `0 0 ${width} ${HEIGHT}`,
     "aria-label": label });
   for (const [y, text] of [[10, top], [HEIGHT - BOTTOM, bottom]]) {
-    image.append(s("line", { class: "rule", x1: LEFT, x2: WIDTH, y1: y, y2: y }),
+    image.append(s("line", { class: "rule", x1: LEFT, x2: width, y1: y, y2: y }),
       s("text", { x: LEFT - 6, y: y + 4, "text-anchor": "end" }, text));
   }
   return image;
@@ -24,14 +26,15 @@ function frame(label, top, bottom) {
 export function linePlot(title, lines, show, seconds = 300) {
   const known = lines.flatMap((line) => line.points.map(([, value]) => value));
   const most = roundUp(Math.max(0, ...known));
-  const x = (ago) => WIDTH - (ago / seconds) * (WIDTH - LEFT);
+  const width = isNarrow.matches ? 300 : 480;
+  const x = (ago) => width - (ago / seconds) * (width - LEFT);
   const y = (value) => HEIGHT - BOTTOM - (value / most) * (HEIGHT - BOTTOM - 10);
   const last = (line) => {
     const value = line.points.at(-1)?.[1] ?? null;
     return value === null ? "none" : show(value);
   };
   const image = frame(`${title}, the last 5 minutes; now ${lines.map((line) =>
-    `${line.name} ${last(line)}`).join(", ")}`, show(most), "0");
+    `${line.name} ${last(line)}`).join(", ")}`, width, show(most), "0");
   lines.forEach((line, n) => {
     let path = "", before = Infinity;
     for (const [ago, value] of line.points.filter((point) => point[0] <= seconds)) {
@@ -53,9 +56,10 @@ export function linePlot(title, lines, show, seconds = 300) {
 // `bars`: [{ name, value, storm }].
 export function barPlot(label, bars, show) {
   const most = roundUp(Math.max(0, ...bars.map((bar) => bar.value)));
-  const image = frame(label, show(most), "0");
+  const width = isNarrow.matches ? 300 : 400;
+  const image = frame(label, width, show(most), "0");
   image.classList.add("bars");
-  const step = (WIDTH - LEFT) / bars.length;
+  const step = (width - LEFT) / bars.length;
   bars.forEach((bar, n) => {
     const height = Math.max(1.5, (bar.value / most) * (HEIGHT - BOTTOM - 10));
     const x = LEFT + n * step;
@@ -64,7 +68,7 @@ export function barPlot(label, bars, show) {
         y: HEIGHT - BOTTOM - height, width: step - 2, height },
         s("title", {}, `${bar.name}: ${show(bar.value)}`)));
     }
-    if (n % Math.ceil(bars.length / 6) === 0)
+    if (n % Math.ceil(bars.length / (isNarrow.matches ? 3 : 6)) === 0)
       image.append(s("text", { x, y: HEIGHT - 4 }, bar.name));
   });
   return image;

@@ -17,14 +17,14 @@ function actions(view, one) {
     }, { "aria-label": `${what} schedule ${one.name}`, class: button_class });
   return h("div", { class: "row" },
     one.paused ? act("Resume", null, () => api("POST", `${path}:resume`), "It fires again.") :
-      act("Pause", [`Pause schedule ${one.name}?`, "What comes meanwhile is skipped: it puts 0 " +
-        "jobs until it is resumed.", "Pause it"], () => api("POST", `${path}:pause`),
+      act("Pause", [`Pause schedule ${one.name}?`, "What comes meanwhile is skipped, until it " +
+        "is resumed.", "Pause it"], () => api("POST", `${path}:pause`),
       `Schedule ${one.name} is paused.`),
     act("Trigger", [`Trigger schedule ${one.name}?`, `1 job is put into tube ${one.job.tube} now.`,
       "Put 1 job", false], () => api("POST", `${path}:trigger`),
     (reply) => `Job ${reply.body.id} is put.`),
     act("Delete", [`Delete schedule ${one.name}?`, "It puts no more jobs. Those that it has put " +
-      "stay: 0 jobs are cancelled.", "Delete it"], () => api("DELETE", path), "It is deleted.",
+      "stay.", "Delete it"], () => api("DELETE", path), "It is deleted.",
     "danger"));
 }
 

@@ -3,6 +3,7 @@ import { attempt, changeMany } from "./actions.js";
 import { allTubes, api, tubePath } from "./api.js";
 import { ask, confirm } from "./dialog.js";
 import { button, count, duration, empty, h, head, jobs, link, table } from "./dom.js";
+import { tubeRows } from "./tube_lists.js";
 
 async function pause(tube) {
   const given = await ask(`Pause tube ${tube.name}?`,
@@ -40,15 +41,16 @@ export async function showTubes(view) {
   const tubes = await allTubes();
   const cell = (tube, name, state) => tube.jobs[name] ?
     link("jobs", { tube: tube.name, state: state || name }, count(tube.jobs[name])) : "0";
-  view.draw(head("Tubes", `${count(tubes.length)} tubes by name`),
-    tubes.length ? h("section", { class: "card" }, table("Tubes",
-      ["tube", "delayed", "ready", "reserved", "buried", "workers", "holds", "actions"],
-      tubes.map((tube) => [
+  const { rows, about, finder, pages } = tubeRows(view, "tubes", tubes);
+  view.draw(head("Tubes", about, finder),
+    rows.length ? h("section", { class: "card" }, table("Tubes",
+      ["tube", "delayed", "ready", "reserved", "buried", "workers", "held back", "actions"],
+      rows.map((tube) => [
         link("jobs", { tube: tube.name }, tube.name), cell(tube, "delayed"), cell(tube, "ready"),
         cell(tube, "reserved"), cell(tube, "buried", "buried,dead"), count(tube.waiting),
         [tube.paused ? h("span", { class: "state dead" }, tube.pause_left_ms > 1e12 ? "paused" :
           `paused: ${duration((tube.pause_left_ms || 0) / 1000)}`) : null,
         tube.draining ? h("span", { class: "state" }, "draining") : null].filter(Boolean),
-        actions(view, tube)]), [1, 2, 3, 4, 5])) : empty("There is no tube."));
+        actions(view, tube)]), [1, 2, 3, 4, 5])) : empty("There is no such tube."), pages);
   return 2;
 }

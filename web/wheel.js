@@ -7,6 +7,7 @@ import { ask } from "./dialog.js";
 import { address, button, clock, count, duration, empty, field, h, head, jobs, s, until }
   from "./dom.js";
 import { barPlot } from "./plot.js";
+import { tubeChooser } from "./tube_lists.js";
 
 const WHEELS = [
   { unit: "second", slots: 60, outer: 238, inner: 196 },
@@ -17,7 +18,8 @@ const WHEELS = [
 // What is shown of the time to come: which of the wheel's spans, and how long one is.
 const SPANS = { minute: ["second", 1], hour: ["minute", 60], day: ["hour", 3600],
   month: ["day", 86400] };
-const READ_MS = 2000;
+const READ_MS = 2_000;
+const TUBES_MS = 10_000;
 
 let cache = { tube: null };
 let hands = [];
@@ -102,6 +104,20 @@ function comingBars({ next, storms }, unit) {
     name: n ? `+${duration(n * span)}` : "now" }));
 }
 
+function comingCard(wheel, unit, to) {
+  const bars = comingBars(wheel, unit);
+  const sum = bars.reduce((all, one) => all + one.value, 0);
+  return h("section", { class: "card" },
+    h("div", { class: "head" }, h("h2", {}, "Due next"), field("In the next",
+      h("select", { "data-key": "next", onchange: (event) => {
+        event.target.blur();
+        location.hash = to(event.target.value);
+      } }, Object.keys(SPANS).map((name) =>
+        h("option", { value: name, selected: name === unit }, name))))),
+    barPlot(`Jobs due in the next ${unit}: ${jobs(sum)}` +
+      (bars.some((bar) => bar.storm) ? ", with a storm" : ""), bars, count));
+}
+
 async function spread({ tube, from, to, jobs: held }) {
   const given = await ask(`Spread a storm of ${jobs(held)}?`, `Jobs of tube ${tube} that are due ` +
     `at ${clock(from)}, within one minute. They are dealt out evenly over a longer time, which ` +
@@ -130,16 +146,12 @@ function again(view) {
 }
 
 export async function showWheel(view) {
-  const tubes = await allTubes();
-  const names = tubes.filter(({ jobs: held }) => held.delayed).sort((a, b) =>
-    b.jobs.delayed - a.jobs.delayed);
-  const tube = view.query.tube || names[0]?.name;
-  const choice = (name, chosen, options) => h("select", { "data-key": name, onchange: (event) => {
-    event.target.blur();
-    location.hash = address("wheel", { ...view.query, tube, [name]: event.target.value });
-  } }, options.map(([value, text]) => h("option", { value, selected: value === chosen }, text)));
+  const reading = allTubes(TUBES_MS).then((all) => all.filter(({ jobs: held }) => held.delayed)
+    .sort((a, b) => b.jobs.delayed - a.jobs.delayed));
+  const tube = view.query.tube || (await reading)[0]?.name;
+  const to = (what) => (value) => address("wheel", { ...view.query, tube, [what]: value });
   if (cache.tube !== tube) hands = [];
-  const told = tube && await read(tube);
+  const [names, told] = await Promise.all([reading, tube ? read(tube) : null]);
   if (!told) {
     view.draw(head("The Wheel", "Delayed jobs on their way round"), empty("No job is delayed."));
     return 2;
@@ -147,24 +159,18 @@ export async function showWheel(view) {
   const { wheel, now } = told;
   const placed = place(wheel, now);
   const unit = SPANS[view.query.next] ? view.query.next : "hour";
-  const bars = comingBars(wheel, unit);
   const about = `${jobs(wheel.delayed)} of tube ${tube} that are delayed` + (wheel.exact ? "" :
     `; what is due later than ${clock(wheel.exact_until)} is estimated`);
   view.draw(
-    head("The Wheel", about, field("Tube", choice("tube", tube, names.map(({ name, jobs: held }) =>
-      [name, `${name} (${count(held.delayed)})`])))),
+    head("The Wheel", about, tubeChooser("Tube", names.map(({ name, jobs: held }) =>
+      [name, `${name} (${count(held.delayed)})`]), tube, to("tube"))),
     h("div", { class: "wheel" },
       h("section", { class: "card", "aria-label": "Dials" }, drawDial(placed, now)),
       h("div", {},
         h("section", { class: "card" }, h("h2", {}, "Four wheels, in UTC"), wheelTable(placed),
           h("p", { class: "quiet" }, "A slot is darker the more jobs it holds. When a hand moves " +
             "on, its slot pours into the next finer wheel.")),
-        h("section", { class: "card" }, h("h2", {}, "Storms"),
-          stormList(view, wheel.storms)))),
-    h("section", { class: "card" },
-      h("div", { class: "head" }, h("h2", {}, "Due next"), field("In the next",
-        choice("next", unit, Object.keys(SPANS).map((name) => [name, name])))),
-      barPlot(`Jobs due in the next ${unit}: ${jobs(bars.reduce((all, one) => all + one.value, 0))}`
-        + (bars.some((bar) => bar.storm) ? ", with a storm" : ""), bars, count)));
+        h("section", { class: "card" }, h("h2", {}, "Storms"), stormList(view, wheel.storms)),
+        comingCard(wheel, unit, to("next")))));
   return 1;
 }

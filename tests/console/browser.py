@@ -18,6 +18,19 @@ FLAGS = """--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-r
     --disable-background-networking --disable-component-update --disable-sync
     --disable-dev-shm-usage --disable-default-apps --force-prefers-reduced-motion""".split()
 
+TURN = """const [page, done] = arguments;
+const main = document.querySelector("main");
+const began = performance.now();
+let isBusy = false;
+new MutationObserver((_, self) => {
+  if (main.hasAttribute("aria-busy")) isBusy = true;
+  else if (isBusy) {
+    self.disconnect();
+    requestAnimationFrame(() => setTimeout(() => done(performance.now() - began)));
+  }
+}).observe(main, { attributes: true });
+location.hash = `#/${page}`;"""
+
 
 def why_not():
     """Returns why there is no browser to drive; None if there is one."""
@@ -59,6 +72,11 @@ def resize(browser, width, height, dark=False):
     )
 
 
+def turn(browser, page):
+    """Turns from one page of the console to another; returns how long it took to draw, in ms."""
+    return browser.execute_async_script(TURN, page)
+
+
 def axe_source(folder):
     """Returns the script of axe-core, which npm brings into the folder; None if it cannot."""
     script = pathlib.Path(folder) / "node_modules" / "axe-core" / "axe.min.js"
@@ -79,7 +97,7 @@ class Api:
 
     def __call__(self, method, path, body=None):
         client = http.client.HTTPConnection(daemon.HOST, self.port, timeout=30)
-        text = None if body is None else json.dumps(body)
+        text = body if body is None or isinstance(body, str) else json.dumps(body)
         client.request(method, path, text, {"Content-Type": "application/json"})
         reply = client.getresponse()
         got = reply.read()

@@ -65,9 +65,9 @@ bool Engine::cancel_asked(ClientId id, JobId job_id) const {
 std::optional<std::vector<Attempt>> Engine::story(Now now, JobId id) {
   State& s = *state_;
   s.advance(now);
-  const std::optional<JobRecord> record = s.record_of(id);
-  if (!record) return std::nullopt;
-  return record->extras->has_story ? s.store.story(id) : std::vector<Attempt>();
+  std::vector<Attempt> story = s.store.story(id);
+  if (story.empty() && !s.record_of(id)) return std::nullopt;  // a job takes its story with it
+  return story;
 }
 
 Sequence Engine::set_tube(Now now, std::string_view name, const TubeSettings& settings) {

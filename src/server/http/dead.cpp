@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -48,7 +49,8 @@ struct Reasons {
 };
 
 void add(Exchange& x, Reasons& all, const queue::ListedJob& job) {
-  const auto story = x.engine().story(x.now(), job.record.id);
+  std::optional<std::vector<queue::Attempt>> story(std::in_place);
+  if (job.record.extras->has_story) story = x.engine().story(x.now(), job.record.id);
   if (!story) return;  // it has just gone
   const std::string name = queue::reason_of(job.record, *story);
   if (!all.reasons.contains(name)) {
