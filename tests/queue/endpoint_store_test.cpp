@@ -145,6 +145,10 @@ TEST(Endpoints, AreBounded) {
   Endpoint large = plain;
   large.headers = {{"a", std::string(kMostEndpointBytes, 'x')}};
   EXPECT_THROW(engine.set_endpoint(kNow, "e0", large), std::invalid_argument);
+  large.headers[0].second.resize(kMostEndpointBytes - std::string("http://a/ta").size());
+  EXPECT_TRUE(engine.set_endpoint(kNow, "more", large).done);
+  large.disabled = "it answered 410 Gone";  // so that the largest one can be disabled
+  EXPECT_TRUE(engine.set_endpoint(kNow, "more", large).done);
   EXPECT_THROW(engine.set_endpoint(kNow, "", plain), std::invalid_argument);
   EXPECT_THROW(engine.set_endpoint(kNow, "e0", {.url = "http://a/", .tube = ""}),
                std::invalid_argument);

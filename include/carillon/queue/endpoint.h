@@ -26,7 +26,7 @@
 
 namespace carillon::queue {
 
-// So many endpoints, with so many bytes in all texts of one of them, may be set.
+// So many endpoints, with so many bytes in all texts of one of them but `disabled`, may be set.
 inline constexpr std::size_t kMostEndpoints = 256;
 inline constexpr std::size_t kMostEndpointBytes = 8 << 10;
 
