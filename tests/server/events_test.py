@@ -2,12 +2,12 @@
 
 import json
 import socket
-import tempfile
 import time
 import unittest
 import urllib.request
 
 import daemon
+from http_case import HttpCase
 
 
 class Listener:
@@ -44,18 +44,7 @@ class Listener:
 
 
 @unittest.skipIf(daemon.stand_in(), "beanstalkd speaks no HTTP")
-class EventsTest(unittest.TestCase):
-    def setUp(self):
-        data = tempfile.TemporaryDirectory()
-        self.addCleanup(data.cleanup)
-        self.data = data.name
-        self.serve()
-
-    def serve(self):
-        self.server = daemon.carillon_serve(self.data, "--http", f"{daemon.HOST}:0").start()
-        self.addCleanup(self.server.__exit__)
-        self.port = self.server.http_port()
-
+class EventsTest(HttpCase):
     def listen(self, last_event_id="", receive_buffer=0):
         listener = Listener(self.port, last_event_id, receive_buffer)
         self.addCleanup(listener.close)

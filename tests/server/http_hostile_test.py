@@ -2,17 +2,16 @@
 replies stay fast meanwhile, and the server's memory stays within bounds."""
 
 import contextlib
-import http.client
 import json
 import os
 import re
 import socket
-import tempfile
 import threading
 import time
 import unittest
 
 import daemon
+from http_case import HttpCase
 
 HEAD = b"Host: localhost\r\n"
 # Of the median reply to others. Generous: a sanitizer build on a busy machine.
@@ -20,19 +19,12 @@ FAST = 0.2
 
 
 @unittest.skipIf(daemon.stand_in(), "beanstalkd speaks no HTTP")
-class HostileHttp(unittest.TestCase):
+class HostileHttp(HttpCase):
     options = ["--stall-timeout", "2s", "--memory", "256M"]
 
     def setUp(self):
-        data = tempfile.TemporaryDirectory(prefix="carillon-hostile.")
-        self.addCleanup(data.cleanup)
-        self.server = daemon.carillon_serve(
-            os.path.join(data.name, "jobs"), "--http", f"{daemon.HOST}:0", *self.options
-        ).start()
-        self.addCleanup(self.server.__exit__)
-        self.port = self.server.http_port()
-        self.other = http.client.HTTPConnection(daemon.HOST, self.port, timeout=20)
-        self.addCleanup(self.other.close)
+        super().setUp()
+        self.other = self.client()
 
     def connect(self):
         client = socket.create_connection((daemon.HOST, self.port), timeout=20)

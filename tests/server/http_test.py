@@ -1,44 +1,20 @@
 """The HTTP API of the real server: jobs put, seen, changed and cancelled, over its own port."""
 
 import gzip
-import http.client
 import json
 import pathlib
 import re
 import shutil
 import subprocess
-import tempfile
 import time
 import unittest
 
 import daemon
+from http_case import HttpCase
 
 
 @unittest.skipIf(daemon.stand_in(), "beanstalkd speaks no HTTP")
-class HttpTest(unittest.TestCase):
-    def setUp(self):
-        data = tempfile.TemporaryDirectory()
-        self.addCleanup(data.cleanup)
-        self.data = data.name
-        self.serve()
-
-    def serve(self):
-        self.server = daemon.carillon_serve(self.data, "--http", f"{daemon.HOST}:0").start()
-        self.addCleanup(self.server.__exit__)
-        self.port = self.server.http_port()
-
-    def ask(self, method, path, body=None, **headers):
-        """Returns the status, and the body as JSON if there is one."""
-        client = http.client.HTTPConnection(daemon.HOST, self.port, timeout=20)
-        self.addCleanup(client.close)
-        if isinstance(body, dict):
-            body = json.dumps(body)
-            headers["Content-Type"] = "application/json"
-        client.request(method, path, body, headers)
-        reply = client.getresponse()
-        text = reply.read()
-        return reply.status, json.loads(text) if text else None
-
+class HttpTest(HttpCase):
     def test_a_job_is_durable_and_goes_to_a_worker_of_the_other_protocol(self):
         status, job = self.ask("POST", "/v1/tubes/mail/jobs", {"body": "hello", "key": "a"})
         self.assertEqual([status, job["id"], job["state"]], [201, 1, "ready"])
@@ -52,8 +28,7 @@ class HttpTest(unittest.TestCase):
         self.assertEqual(self.ask("DELETE", "/v1/jobs/1")[0], 409)
 
     def test_files_of_the_console_are_compressed_and_sent_once(self):
-        client = http.client.HTTPConnection(daemon.HOST, self.port, timeout=20)
-        self.addCleanup(client.close)
+        client = self.client()
 
         def get(**headers):
             client.request("GET", "/console/console.css", headers=headers)
@@ -89,8 +64,7 @@ class HttpTest(unittest.TestCase):
     def test_prometheus_is_told_in_the_format_that_it_asks_for(self):
         self.assertEqual(self.ask("POST", "/v1/tubes/mail/jobs", "x")[0], 201)
         for accept, begin in [("*/*", "text/plain; "), ("application/openmetrics-text", None)]:
-            client = http.client.HTTPConnection(daemon.HOST, self.port, timeout=20)
-            self.addCleanup(client.close)
+            client = self.client()
             client.request("GET", "/metrics", headers={"Accept": accept})
             reply = client.getresponse()
             text = reply.read().decode()
@@ -103,8 +77,7 @@ class HttpTest(unittest.TestCase):
                 subprocess.run([promtool, "check", "metrics"], input=text.encode(), check=True)
 
     def test_alerts_and_dashboard_ask_for_what_the_server_tells(self):
-        client = http.client.HTTPConnection(daemon.HOST, self.port, timeout=20)
-        self.addCleanup(client.close)
+        client = self.client()
         client.request("GET", "/metrics")
         text = client.getresponse().read().decode()
         told = set(re.findall(r"^(?:# TYPE )?(carillon_\w+)", text, re.M))

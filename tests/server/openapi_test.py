@@ -1,13 +1,12 @@
 """What the real server answers is what openapi.json says: each path, status and schema."""
 
-import http.client
 import json
 import re
-import tempfile
 import time
 import unittest
 
 import daemon
+from http_case import HttpCase
 
 try:
     import jsonschema
@@ -17,16 +16,11 @@ except ImportError:
 
 @unittest.skipIf(daemon.stand_in(), "beanstalkd speaks no HTTP")
 @unittest.skipIf(jsonschema is None, "Python's jsonschema is missing (Debian: python3-jsonschema)")
-class OpenApiTest(unittest.TestCase):
+class OpenApiTest(HttpCase):
     def setUp(self):
-        data = tempfile.TemporaryDirectory()
-        self.addCleanup(data.cleanup)
-        server = daemon.carillon_serve(data.name, "--http", f"{daemon.HOST}:0").start()
-        self.addCleanup(server.__exit__)
-        self.port = server.http_port()
+        super().setUp()
         self.seen = set()
-        self.client = http.client.HTTPConnection(daemon.HOST, self.port, timeout=20)
-        self.addCleanup(self.client.close)
+        self.connection = self.client()
         self.api = None
         self.api = self.ask("GET", "/openapi.json")[1]
 
@@ -37,8 +31,8 @@ class OpenApiTest(unittest.TestCase):
         if isinstance(body, dict):
             text = json.dumps(body)
             headers.setdefault("Content-Type", "application/json")
-        self.client.request(method, path, text, headers)
-        reply = self.client.getresponse()
+        self.connection.request(method, path, text, headers)
+        reply = self.connection.getresponse()
         text = reply.read()
         kind = (reply.getheader("Content-Type") or "").split(";")[0]
         value = json.loads(text) if kind.endswith("json") else None

@@ -5,13 +5,10 @@ import base64
 import datetime
 import hashlib
 import hmac
-import http.client
-import json
-import tempfile
 import time
-import unittest
 
 import daemon
+from http_case import HttpCase
 from receiver import Receiver
 
 SECRET = "whsec_" + base64.b64encode(bytes(range(32))).decode()
@@ -29,30 +26,8 @@ def parse_time(text):
     return datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
 
 
-class PushCase(unittest.TestCase):
-    allow = ("--push-allow", "127.0.0.0/8")
-
-    def setUp(self):
-        data = tempfile.TemporaryDirectory()
-        self.addCleanup(data.cleanup)
-        self.data = data.name + "/data"
-        self.serve(*self.allow)
-
-    def serve(self, *more, environment=None):
-        self.server = daemon.carillon_serve(
-            self.data, "--http", f"{daemon.HOST}:0", *more, environment=environment
-        ).start()
-        self.addCleanup(self.server.__exit__)
-        self.port = self.server.http_port()
-
-    def ask(self, method, path, body=None):
-        client = http.client.HTTPConnection(daemon.HOST, self.port, timeout=20)
-        self.addCleanup(client.close)
-        text = None if body is None else json.dumps(body)
-        client.request(method, path, text, {"Content-Type": "application/json"})
-        reply = client.getresponse()
-        text = reply.read()
-        return reply.status, json.loads(text) if text else None
+class PushCase(HttpCase):
+    options = ("--push-allow", "127.0.0.0/8")
 
     def receive(self, behave, context=None, host=daemon.HOST, port=0):
         receiver = Receiver(behave, context, host, port)

@@ -49,7 +49,7 @@ class EndpointsTest(PushCase):
         newest = self.ask("POST", f"{ONE}:rotate", {"overlap": "0s"})[1]["secret"]
         self.assertEqual(len({SECRET, new, newest}), 3)
         self.server.kill()
-        self.serve(*self.allow)
+        self.serve(*self.options)
         self.assertEqual(len(self.ask("GET", ONE)[1]["secrets"]), 1)
         self.gone(self.put())
         self.assertTrue(verify(*receiver.requests[1][1:], newest))
@@ -61,7 +61,7 @@ class EndpointsTest(PushCase):
         self.assertEqual(self.ask("POST", f"{ONE}:pause")[1]["state"], "paused")
         job = self.put()
         self.server.kill()
-        self.serve(*self.allow)
+        self.serve(*self.options)
         self.assertEqual(self.endpoint(receiver)["state"], "paused")
         self.assertEqual(self.ask("GET", f"/v1/jobs/{job}")[1]["state"], "ready")
         self.assertEqual(receiver.requests, [])
@@ -123,12 +123,14 @@ class EndpointsTest(PushCase):
         receiver = self.receive(
             lambda client, number: client.sendall(answer(410 if number == 1 else 200))
         )
-        self.endpoint(receiver)
+        # The largest that may be: 8 KiB in its secret of 32 bytes and its texts.
+        texts = f"http://{daemon.HOST}:{receiver.port}/hook" + "t" + "a"
+        self.endpoint(receiver, headers={"a": "x" * (8192 - 32 - len(texts))})
         job = self.put()
         state = lambda: self.ask("GET", ONE)[1]["state"]
         self.wait_for(lambda: state() == "disabled")
         self.server.kill()
-        self.serve(*self.allow)
+        self.serve(*self.options)
         self.assertEqual(state(), "disabled")
         self.assertEqual(self.ask("GET", f"/v1/jobs/{job}")[1]["state"], "ready")
         self.assertEqual(self.ask("POST", f"{ONE}:resume")[0], 200)

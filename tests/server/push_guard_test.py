@@ -14,7 +14,7 @@ from receiver import always, answer
 
 @unittest.skipIf(daemon.stand_in(), "beanstalkd pushes nothing")
 class GuardTest(PushCase):
-    allow = ()
+    options = ()
 
     def test_an_address_that_is_not_public_is_refused_however_it_is_written(self):
         receiver = self.receive(always(answer(200)))
@@ -112,7 +112,7 @@ class TlsPushTest(PushCase):
         subprocess.run(command.split(), check=True, capture_output=True)
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.context.load_cert_chain(self.certificate, f"{made.name}/k.pem")
-        self.allow = (*PushCase.allow, "--push-allow", "::1", "--push-ca", self.certificate)
+        self.options = (*PushCase.options, "--push-allow", "::1", "--push-ca", self.certificate)
         super().setUp()
 
     def test_https(self):
@@ -122,7 +122,7 @@ class TlsPushTest(PushCase):
         self.endpoint(receiver, scheme="https")
         self.assertIn("certificate is not good for 127.0.0.1", self.error_of(self.put()))
         self.assertEqual(self.server.terminate(), 0)
-        self.serve(*self.allow[:-2])
+        self.serve(*self.options[:-2])
         self.endpoint(receiver, scheme="https", host="localhost")
         self.assertIn("self-signed", self.error_of(self.put()))
         self.assertEqual(len(receiver.requests), 1)

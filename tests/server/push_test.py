@@ -1,7 +1,6 @@
 """Jobs pushed to HTTP endpoints that misbehave in every way: what becomes of each job."""
 
 import base64
-import http.client
 import json
 import threading
 import time
@@ -190,7 +189,7 @@ class PushTest(PushCase):
         self.wait_for(lambda: len(receiver.requests) == 1)
         self.server.kill()
         held.set()
-        self.serve(*self.allow)
+        self.serve(*self.options)
         self.gone(job)
         ids = [headers["webhook-id"] for _, headers, _ in receiver.requests]
         self.assertEqual(ids, [f"job_{job}"] * 2)
@@ -203,7 +202,7 @@ class PushTest(PushCase):
         job = self.put()
         self.wait_for(lambda: len(receiver.requests) == 1)
         self.assertEqual(self.server.terminate(), 0)  # long before the attempt's time is over
-        self.serve(*self.allow)
+        self.serve(*self.options)
         told = self.ask("GET", f"/v1/jobs/{job}")[1]
         self.assertEqual(told.get("attempts", []), [])
 
@@ -217,8 +216,7 @@ class PushTest(PushCase):
         self.wait_for(lambda: self.ask("GET", "/v1/endpoints/e")[1]["delivered"] == 60)
         self.assertEqual(receiver.most_at_once, 3)
         self.assertEqual(sorted(int(body) for _, _, body in receiver.requests), list(range(60)))
-        client = http.client.HTTPConnection(daemon.HOST, self.port, timeout=20)
-        self.addCleanup(client.close)
+        client = self.client()
         client.request("GET", "/metrics")
         text = client.getresponse().read().decode()
         for line in (

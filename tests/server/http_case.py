@@ -1,0 +1,42 @@
+"""Base class for tests of HTTP: a real server in an empty directory, and requests to it."""
+
+import http.client
+import json
+import os
+import tempfile
+import unittest
+
+import daemon
+
+
+class HttpCase(unittest.TestCase):
+    options = ()  # of the server
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="carillon-http.")
+        self.addCleanup(folder.cleanup)
+        self.data = os.path.join(folder.name, "data")
+        self.serve(*self.options)
+
+    def serve(self, *options, environment=None):
+        self.server = daemon.carillon_serve(
+            self.data, "--http", f"{daemon.HOST}:0", *options, environment=environment
+        ).start()
+        self.addCleanup(self.server.__exit__)
+        self.port = self.server.http_port()
+
+    def client(self):
+        client = http.client.HTTPConnection(daemon.HOST, self.port, timeout=20)
+        self.addCleanup(client.close)
+        return client
+
+    def ask(self, method, path, body=None, **headers):
+        """Returns the status, and the body as JSON if there is one."""
+        if isinstance(body, dict):
+            body = json.dumps(body)
+            headers["Content-Type"] = "application/json"
+        client = self.client()
+        client.request(method, path, body, headers)
+        reply = client.getresponse()
+        text = reply.read()
+        return reply.status, json.loads(text) if text else None
