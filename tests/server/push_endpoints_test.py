@@ -3,6 +3,7 @@
 import concurrent.futures
 import json
 import os
+import socket
 import stat
 import threading
 import time
@@ -135,6 +136,40 @@ class EndpointsTest(PushCase):
         self.assertEqual(self.ask("GET", f"/v1/jobs/{job}")[1]["state"], "ready")
         self.assertEqual(self.ask("POST", f"{ONE}:resume")[0], 200)
         self.gone(job)
+
+    def test_an_answer_to_what_the_endpoint_was_before_changes_nothing_for_it(self):
+        for late in (answer(410), answer(429, b"", "Retry-After: 3600")):
+            held = threading.Event()
+            self.addCleanup(held.set)
+            before = self.receive(lambda client, number: held.wait(60) and client.sendall(late))
+            self.endpoint(before)
+            job = self.put()
+            self.wait_for(lambda: len(before.requests) == 1)
+            self.endpoint(self.receive(always(answer(200))))
+            held.set()
+            self.gone(job)
+            self.assertEqual(self.ask("GET", ONE)[1]["state"], "enabled")
+
+    def test_a_job_never_goes_to_what_the_endpoint_is_changed_to_for_another_tube(self):
+        receiver = self.receive(always(answer(200)))
+        self.endpoint(receiver)
+        self.gone(self.put())
+        other = self.receive(always(answer(200)))
+        wanted = {"url": f"http://{daemon.HOST}:{other.port}/", "tube": "u"}
+        text = b""
+        for method, path, fields in (
+            ("POST", "/v1/tubes/t/jobs", {"body": "of t"}),  # goes out, and is not durable yet
+            ("PUT", ONE, wanted),
+            ("POST", "/v1/tubes/u/jobs", {"body": "of u"}),
+        ):
+            body = json.dumps(fields).encode()
+            head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}"
+            text += head.encode() + b"\r\nContent-Type: application/json\r\n\r\n" + body
+        with socket.create_connection((daemon.HOST, self.port)) as client:
+            client.sendall(text)
+            self.wait_for(lambda: len(other.requests) > 0)
+            self.wait_for(lambda: self.ask("GET", "/v1/tubes/t")[1]["jobs"]["ready"] == 1)
+        self.assertEqual([body for _, _, body in other.requests], [b"of u"])
 
     def test_what_is_refused(self):
         good = {"url": "https://example.com/", "tube": "t"}

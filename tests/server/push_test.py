@@ -179,6 +179,22 @@ class PushTest(PushCase):
         self.assertGreaterEqual(time.time() - begin, 0.95)
         self.assertEqual(receiver.requests[1][1]["carillon-attempt"], "1")
 
+    def test_requests_that_are_throttled_together_make_one_rest_of_a_second(self):
+        gate = threading.Barrier(10)
+
+        def throttle(client, number):
+            if number <= 10:
+                gate.wait(60)
+            client.sendall(answer(429 if number <= 10 else 200))
+
+        receiver = self.receive(throttle)
+        self.endpoint(receiver)
+        for _ in range(10):
+            self.put()
+        shown = lambda: self.ask("GET", "/v1/endpoints/e")[1]
+        self.wait_for(lambda: shown()["throttled"] == 10)
+        self.wait_for(lambda: shown()["delivered"] == 10)
+
     def test_a_server_that_is_killed_in_an_attempt_pushes_the_job_again(self):
         held = threading.Event()
         receiver = self.receive(

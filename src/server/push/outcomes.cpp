@@ -3,7 +3,6 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "server/clock.h"
@@ -14,6 +13,13 @@
 namespace carillon::server::push {
 
 namespace {
+
+constexpr unsigned kGone = 410;
+
+// Returns true if the endpoint, or what stands before it, can take nothing now.
+bool is_throttling(unsigned status) {
+  return status == 429 || status == 502 || status == 504;
+}
 
 // A line break in an answer makes no line in the log.
 std::string on_one_line(std::string text) {
@@ -36,31 +42,23 @@ void Pusher::settle(Slot& slot) {
         slot,
         fmt::format("the body has {} bytes; at most {} are pushed", slot.job.body_bytes, kMostBody),
         true);
-  const auto seconds = [&] { return std::chrono::duration<double>(result.took).count(); };
   if (status / 100 == 2) {
     engine.remove(slot.client, service_.now(), slot.job.id);
-    durations_.observe(seconds());
     ++target.told.delivered;
     target.last_rest = 0;
     return end(slot);
   }
   std::string error = status == 0 ? result.error : fmt::format("HTTP {}", status);
   if (!result.excerpt.empty()) error += ": " + on_one_line(result.excerpt);
-  if (status == 410) {
-    disable(target);
-    stop_waiting(target);
-    note_error(target, error);
-    return give_back(slot);
+  if (status != kGone && !is_throttling(status)) return fail(slot, error, false);
+  // An endpoint that was changed since then has not answered that.
+  const bool is_meant = slot.version == target.version;
+  if (status != kGone) {
+    ++target.told.throttled;
+    if (is_meant) throttle(slot, error);
+  } else if (is_meant) {
+    disable(target, error);
   }
-  if (status != 429 && status != 502 && status != 504) {
-    fail(slot, error, false);
-    return durations_.observe(seconds());
-  }
-  durations_.observe(seconds());
-  ++target.told.throttled;
-  const auto asked = parse_retry_after(result.retry_after, service_.now().utc_ns / kMs);
-  target.last_rest = std::clamp<queue::Millis>(2 * target.last_rest, kShortRest, kLongestRest);
-  rest(target, std::max(asked.value_or(target.last_rest), kShortRest), error);
   give_back(slot);
 }
 
@@ -79,7 +77,7 @@ void Pusher::fail(Slot& slot, const std::string& error, bool for_good) {
   end(slot);
 }
 
-void Pusher::disable(Target& target) {
+void Pusher::disable(Target& target, const std::string& error) {
   const auto& endpoints = service_.engine().endpoints();
   const auto found = endpoints.find(target.name);
   if (found == endpoints.end() || !found->second.disabled.empty()) return;
@@ -88,6 +86,17 @@ void Pusher::disable(Target& target) {
   service_.engine().set_endpoint(service_.now(), target.name, endpoint);
   spdlog::warn("endpoint {} is disabled: it answered 410 Gone; its jobs stay in the tube {}",
                target.name, endpoint.tube);
+  stop_waiting(target);
+  note_error(target, error);
+}
+
+// Requests that were under way together make one rest longer, not several.
+void Pusher::throttle(const Slot& slot, const std::string& error) {
+  Target& target = slot.target;
+  const auto asked = parse_retry_after(slot.result.retry_after, service_.now().utc_ns / kMs);
+  if (slot.posted_at >= target.rested_at)
+    target.last_rest = std::clamp<queue::Millis>(2 * target.last_rest, kShortRest, kLongestRest);
+  rest(target, std::max(asked.value_or(target.last_rest), kShortRest), error);
 }
 
 void Pusher::give_back(Slot& slot) {
@@ -122,7 +131,8 @@ void Pusher::stop_waiting(Target& target) {
 
 void Pusher::rest(Target& target, queue::Millis time, const std::string& why) {
   stop_waiting(target);
-  target.rests_until = std::max(target.rests_until, read_mono() + time * kMs);
+  target.rested_at = read_mono();
+  target.rests_until = std::max(target.rests_until, target.rested_at + time * kMs);
   note_error(target, why);
   fill_ = true;
 }

@@ -74,6 +74,7 @@ void Pusher::take_over_endpoints() {
     stop_waiting(*target);
     if (endpoint.url != target->endpoint.url) kept_.close(target->url);
     target->endpoint = endpoint;
+    ++target->version;
     target->rests_until = 0;
     try {
       target->url = parse_target(endpoint.url);
@@ -121,6 +122,7 @@ void Pusher::begin(Slot& slot) {
   const queue::Now now = service_.now();
   slot.client = engine.connect();
   slot.state = Slot::State::kWaiting;
+  slot.version = target.version;
   by_client_[slot.client] = &slot;
   try {
     engine.watch(slot.client, target.endpoint.tube);
@@ -229,8 +231,10 @@ void Pusher::post(Slot& slot) {
   slot.memory.set(kSlotBytes + request.body.size());
   slot.state = Slot::State::kPosting;
   slot.connection = connection_to(target.url);
+  slot.posted_at = read_mono();
   slot.connection->post(std::move(request), milliseconds(target.endpoint.timeout),
                         [this, &slot](PostResult result) {
+                          durations_.observe(std::chrono::duration<double>(result.took).count());
                           slot.state = Slot::State::kEnded;
                           slot.result = std::move(result);
                           finished_.push_back(&slot);
@@ -283,7 +287,8 @@ void Pusher::look_at_held(std::uint64_t until) {
   for (Slot* const slot : std::exchange(held_, {})) {
     if (slot->state != Slot::State::kHeld) continue;
     const Target& target = slot->target;
-    const bool is_off = stopping_ || !target.is_on() || read_mono() < target.rests_until;
+    const bool is_off = stopping_ || !target.is_on() || slot->version != target.version ||
+                        read_mono() < target.rests_until;
     if (is_off) {
       give_back(*slot);
     } else if (slot->job.durable_at > durable_()) {

@@ -136,7 +136,8 @@ class Pusher {
   void stop_waiting(Target& target);
   void rest(Target& target, queue::Millis time, const std::string& why);
   void note_error(Target& target, const std::string& error);
-  void disable(Target& target);
+  void disable(Target& target, const std::string& error);
+  void throttle(const Slot& slot, const std::string& error);
   void set_timer();
 
   boost::asio::io_context& io_;

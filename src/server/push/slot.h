@@ -23,6 +23,8 @@ struct Pusher::Slot {
   enum class State : std::uint8_t { kFree, kWaiting, kHeld, kBody, kPosting, kEnded };
   Target& target;
   State state = State::kFree;
+  // Target::version when it began: a job, or an answer, is not for what the endpoint is since then.
+  std::uint64_t version = 0;
   queue::ClientId client = 0;
   queue::JobView job = {};
   std::string body = {};
@@ -30,6 +32,7 @@ struct Pusher::Slot {
   std::optional<queue::Millis> usual_delay = {};
   MemoryPool::Share memory;
   std::shared_ptr<PostConnection> connection = {};  // while it posts
+  std::uint64_t posted_at = 0;                      // mono
   PostResult result = {};
 
   bool is_at_work() const { return state > State::kWaiting; }
@@ -40,8 +43,10 @@ struct Pusher::Target {
   queue::Endpoint endpoint;
   TargetUrl url = {};
   bool removed = false;
+  std::uint64_t version = 0;  // goes up with each change of the endpoint
   std::vector<std::unique_ptr<Slot>> slots = {};
   std::size_t in_flight = 0;
+  std::uint64_t rested_at = 0;    // mono; when it was last told to rest
   std::uint64_t rests_until = 0;  // mono
   queue::Millis last_rest = 0;
   PushStatus told = {};
