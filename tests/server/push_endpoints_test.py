@@ -137,6 +137,18 @@ class EndpointsTest(PushCase):
         self.assertEqual(self.ask("POST", f"{ONE}:resume")[0], 200)
         self.gone(job)
 
+    def test_a_rest_ends_when_the_endpoint_is_resumed(self):
+        receiver = self.receive(
+            lambda client, number: client.sendall(
+                answer(503, b"", "Retry-After: 3600") if number == 1 else answer(200)
+            )
+        )
+        self.endpoint(receiver)
+        job = self.put()
+        self.wait_for(lambda: self.ask("GET", ONE)[1]["state"] == "resting")
+        self.assertEqual(self.ask("POST", f"{ONE}:resume")[1]["state"], "enabled")
+        self.gone(job)
+
     def test_an_answer_to_what_the_endpoint_was_before_changes_nothing_for_it(self):
         for late in (answer(410), answer(429, b"", "Retry-After: 3600")):
             held = threading.Event()

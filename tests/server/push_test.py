@@ -185,7 +185,7 @@ class PushTest(PushCase):
         def throttle(client, number):
             if number <= 10:
                 gate.wait(60)
-            client.sendall(answer(429 if number <= 10 else 200))
+            client.sendall(answer(503 if number <= 10 else 200))
 
         receiver = self.receive(throttle)
         self.endpoint(receiver)

@@ -255,11 +255,12 @@ void pause_endpoint(Exchange& x) {
   set(x, endpoint, 200, "");
 }
 
-// One that is disabled, too.
+// One that is disabled or that rests, too.
 void resume_endpoint(Exchange& x) {
   Endpoint endpoint = endpoint_of(x);
   endpoint.paused = false;
   endpoint.disabled.clear();
+  if (push::Pusher* const pusher = x.service().pusher()) pusher->end_rest(x.names.front());
   set(x, endpoint, 200, "");
 }
 

@@ -18,7 +18,7 @@ constexpr unsigned kGone = 410;
 
 // Returns true if the endpoint, or what stands before it, can take nothing now.
 bool is_throttling(unsigned status) {
-  return status == 429 || status == 502 || status == 504;
+  return status == 429 || (status >= 502 && status <= 504);
 }
 
 // A line break in an answer makes no line in the log.
@@ -137,6 +137,14 @@ void Pusher::rest(Target& target, queue::Millis time, const std::string& why) {
   fill_ = true;
 }
 
+void Pusher::end_rest(std::string_view name) {
+  const auto found = targets_.find(name);
+  if (found == targets_.end()) return;
+  found->second->rests_until = 0;
+  found->second->last_rest = 0;
+  fill_ = true;
+}
+
 void Pusher::note_error(Target& target, const std::string& error) {
   target.told.last_error = error.substr(0, queue::kMaxError);
   target.told.last_error_at = service_.last_now().utc_ns / kMs;
@@ -176,7 +184,7 @@ void Pusher::tell(metrics::Exposition& text) const {
   text.family("carillon_push_endpoints", Kind::kGauge, "Endpoints, by state.");
   for (const std::string_view state : {"enabled", "resting", "paused", "disabled"}) {
     const auto count = std::count_if(targets_.begin(), targets_.end(), [&](const auto& each) {
-      return state_of(each.second->endpoint, status(each.first)) == state;
+      return !each.second->removed && state_of(each.second->endpoint, status(each.first)) == state;
     });
     text.sample({{"state", state}}, static_cast<std::uint64_t>(count));
   }

@@ -10,7 +10,7 @@
 // it until its put is durable, reads the body and posts it. What the answer makes of the job:
 //   2xx                    it is deleted
 //   410                    it is ready again; the endpoint is disabled, durably
-//   429, 502, 504          it is ready again, no attempt has failed; the endpoint rests for a while
+//   429, 502, 503, 504     it is ready again, no attempt has failed; the endpoint rests for a while
 //   anything else, none    the attempt has failed: the job's own policy, the tube's, or kUsualRetry
 //
 // Bounds: Endpoint::concurrency jobs of one endpoint at once; of all endpoints kMostInFlight, and
@@ -105,6 +105,9 @@ class Pusher {
   // kMostTrials are under way.
   bool try_out(queue::ClientId client, std::string_view name, const queue::Endpoint& endpoint);
   void on_tried(OnTried tell) { tried_ = std::move(tell); }
+
+  // The endpoint need not rest any longer.
+  void end_rest(std::string_view name);
 
   // No more jobs are taken. Attempts under way get kGrace, and their jobs are ready again then.
   void stop();
