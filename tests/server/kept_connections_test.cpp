@@ -18,7 +18,7 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using std::chrono::milliseconds;
 
-// Answers 204 to each request.
+// Answers 204 to each request, and may send more then that nobody has asked for.
 class Peer {
  public:
   explicit Peer(asio::io_context& io) : acceptor_(io, {asio::ip::make_address("127.0.0.1"), 0}) {
@@ -29,6 +29,9 @@ class Peer {
     return parse_target("http://127.0.0.1:" + std::to_string(acceptor_.local_endpoint().port()) +
                         path);
   }
+
+  // What comes behind each answer from now on: as a second write, or "" for none.
+  void send_more(const std::string& text) { more_ = text; }
 
  private:
   struct Client {
@@ -54,11 +57,13 @@ class Peer {
                                  client->socket, asio::buffer(kAnswer),
                                  [this, client](boost::system::error_code failed, std::size_t) {
                                    if (!failed) serve(client);
+                                   if (!more_.empty()) client->socket.send(asio::buffer(more_));
                                  });
                            });
   }
 
   tcp::acceptor acceptor_;
+  std::string more_;
 };
 
 class KeptConnectionsTest : public testing::Test {
@@ -156,6 +161,30 @@ TEST_F(KeptConnectionsTest, OneThatHasClosedIsNotKept) {
   connection->abort();
   kept.keep(connection);
   EXPECT_EQ(kept.size(), 0u);
+}
+
+TEST_F(KeptConnectionsTest, OneOnWhichTheServerHasSpokenUnaskedIsNotTaken) {
+  KeptConnections kept(io, pool, 8);
+  kept.keep(opened("/a"));
+  const auto other = opened("/a");
+  peer.send_more("HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n");
+  post(*other);
+  while (other->is_open() && other->is_quiet()) io.run_one_for(milliseconds(1));
+  if (other->is_open()) kept.keep(other);
+  ASSERT_NE(kept.take(peer.url("/a")), nullptr);
+  EXPECT_EQ(kept.take(peer.url("/a")), nullptr);
+  EXPECT_FALSE(other->is_open());
+}
+
+TEST_F(KeptConnectionsTest, AnAttemptMayBeAbortedBeforeAnyOfItsSteps) {
+  bool has_ended = false;
+  for (int steps = 0; !has_ended; ++steps) {
+    const auto connection = std::make_shared<PostConnection>(io, guard, tls, peer.url("/a"));
+    connection->post({}, std::chrono::seconds(60), [&](const PostResult&) { has_ended = true; });
+    for (int step = 0; step < steps && !has_ended; ++step) io.run_one();
+    connection->abort();
+    io.poll();
+  }
 }
 
 }  // namespace

@@ -18,14 +18,17 @@ KeptConnections::~KeptConnections() {
 }
 
 std::shared_ptr<PostConnection> KeptConnections::take(const TargetUrl& url) {
-  const auto found = std::find_if(kept_.rbegin(), kept_.rend(), [&](const Kept& kept) {
-    return kept.connection->target() == url;
-  });
-  if (found == kept_.rend()) return nullptr;
-  auto connection = std::move(found->connection);
-  kept_.erase(std::prev(found.base()));
-  count();
-  return connection;
+  for (;;) {
+    const auto found = std::find_if(kept_.rbegin(), kept_.rend(), [&](const Kept& kept) {
+      return kept.connection->target() == url;
+    });
+    if (found == kept_.rend()) return nullptr;
+    auto connection = std::move(found->connection);
+    kept_.erase(std::prev(found.base()));
+    count();
+    if (connection->is_quiet()) return connection;
+    connection->abort();
+  }
 }
 
 void KeptConnections::keep(std::shared_ptr<PostConnection> connection) {

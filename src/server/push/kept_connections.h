@@ -37,6 +37,7 @@ class KeptConnections {
   KeptConnections(const KeptConnections&) = delete;
   KeptConnections& operator=(const KeptConnections&) = delete;
 
+  // Closes those that are not quiet any more.
   std::shared_ptr<PostConnection> take(const TargetUrl& url);
   // REQUIRES: no attempt is under way. One that has closed is dropped.
   void keep(std::shared_ptr<PostConnection> connection);

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
@@ -19,6 +20,7 @@
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/http.hpp>
 #include <boost/system/system_error.hpp>
+#include <cerrno>
 #include <optional>
 #include <stdexcept>
 
@@ -80,6 +82,12 @@ void PostConnection::close() {
   if (!stream_) return;
   beast::get_lowest_layer(*stream_).close();
   stream_.reset();
+}
+
+bool PostConnection::is_quiet() const {
+  const int socket = beast::get_lowest_layer(*stream_).socket().native_handle();
+  char byte = 0;
+  return ::recv(socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == -1 && errno == EAGAIN;
 }
 
 // The time-out closes the connection: what is under way fails then, and finds `done_` empty. It may

@@ -52,6 +52,10 @@ class PostConnection : public std::enable_shared_from_this<PostConnection> {
   // Closes it; `done` is not called any more.
   void abort();
   bool is_open() const { return stream_ != nullptr; }
+  // Returns false if the peer has closed it, or has sent what nobody has asked for: some proxies
+  // answer 408 to a connection that rests, and that would be taken for the next answer. REQUIRES:
+  // is_open(), and no request is under way.
+  bool is_quiet() const;
   const TargetUrl& target() const { return target_; }
 
  private:
