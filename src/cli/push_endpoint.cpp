@@ -75,8 +75,10 @@ json::array read_secrets(const std::string& path) {
   std::ifstream file(path);
   if (!file) throw Failure(fmt::format("cannot read {}: {}", path, error_text(errno)));
   json::array secrets;
-  for (std::string line; std::getline(file, line);)
+  for (std::string line; std::getline(file, line);) {
+    if (line.ends_with('\r')) line.pop_back();
     if (!line.empty()) secrets.push_back(json::string(line));
+  }
   return secrets;
 }
 

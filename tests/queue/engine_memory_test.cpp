@@ -136,6 +136,18 @@ TEST(EngineMemory, ACommandThatIsShortOfMemoryBehindItsAppendEndsTheProcess) {
          bulk.to = "t";
          w.engine.change_jobs(kNow, bulk);
        }},
+      {"spread",
+       [](World& w) {
+         JobBulk bulk{.action = JobBulk::Action::kSpread, .list = {.tube = "default"}};
+         bulk.list.filter.due_from = 1'700'000'000'000;
+         bulk.list.filter.due_before = bulk.list.filter.due_from + 1'500;
+         bulk.over = 86'400'000;
+         w.engine.change_jobs(kNow, bulk);
+       },
+       false},
+      {"set_endpoint",
+       [](World& w) { w.engine.set_endpoint(kNow, "e", {.url = "http://a/", .tube = "t"}); },
+       false},
       {"set_schedule",
        [](World& w) { w.engine.set_schedule(kNow, "s", {.body = "x", .every = 60'000}); }, false},
       {"trigger", [](World& w) { w.engine.trigger_schedule(kNow, "there"); }},

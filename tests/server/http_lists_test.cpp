@@ -321,5 +321,14 @@ TEST_F(HttpLists, SetsWhatHoldsForAGroup) {
   EXPECT_EQ(ask("PATCH", "/v1/tubes/api/groups/a%20b", R"({"weight":1})").status, 400);
 }
 
+TEST_F(HttpLists, AnEndpointTooManyIsAConflict) {
+  const std::string endpoint = R"({"url":"http://example.com/","tube":"t"})";
+  for (std::size_t n = 0; n < queue::kMostEndpoints; ++n)
+    EXPECT_EQ(ask("PUT", "/v1/endpoints/e" + std::to_string(n), endpoint).status, 201);
+  const Answer refused = ask("PUT", "/v1/endpoints/more", endpoint);
+  EXPECT_EQ(refused.status, 409);
+  EXPECT_EQ(refused.detail(), "there are 256 endpoints, and may be no more");
+}
+
 }  // namespace
 }  // namespace carillon::server::http

@@ -70,6 +70,8 @@ TEST(Signature, ASecretThatIsNoneIsRefusedAndNotShown) {
   EXPECT_EQ(error("whsec_MfKQ9r8"), form);
   EXPECT_EQ(error("whsec_" + std::string(132, 'A')), "a secret of 99 bytes: 24 to 64 are allowed");
   EXPECT_EQ(error("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLa*w"), form);
+  for (const char* padding : {"A===", "==AA", "AA=A", "===="})
+    EXPECT_EQ(error("whsec_" + std::string(32, 'A') + padding), form) << padding;
   EXPECT_EQ(error(encode_secret(std::string(23, 'x'))),
             "a secret of 23 bytes: 24 to 64 are allowed");
   EXPECT_EQ(error(encode_secret(std::string(65, 'x'))),
@@ -148,6 +150,10 @@ TEST(TargetUrl, WhatIsWrongIsSaid) {
   EXPECT_NE(error("http://me:secret@example.com/").find("a user or a password"), std::string::npos);
   EXPECT_NE(error("http://example.com/#top").find("a fragment"), std::string::npos);
   EXPECT_NE(error("http:///hook").find("no host"), std::string::npos);
+  for (const char* host : {"a%00b", "a%0d%0ab", "a%20b", "a%ff"})
+    EXPECT_NE(error(std::string("http://") + host + "/").find("a sign that no name has"),
+              std::string::npos)
+        << host;
   EXPECT_NE(error("http://example.com:0/").find("the port"), std::string::npos);
   EXPECT_NE(error("http://example.com:65536/").find("the port"), std::string::npos);
   EXPECT_EQ(error("http://example.com/" + std::string(2'000, 'a')),

@@ -199,6 +199,8 @@ void set(Exchange& x, const Endpoint& endpoint, unsigned status, const std::stri
     x.answer({.status = status, .body = json::serialize(told), .durable_at = done.durable_at});
   } catch (const std::invalid_argument& error) {
     throw Problem(kBadField, error.what());
+  } catch (const queue::OverLimit& error) {
+    throw Problem(kConflict, error.what());
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/url/parse.hpp>
 #include <boost/url/url_view.hpp>
 #include <stdexcept>
@@ -21,12 +22,15 @@ TargetUrl parse_target(std::string_view url) {
     fail("the scheme of the URL is neither http nor https");
   if (view.has_userinfo()) fail("the URL has a user or a password: use a header instead");
   if (view.has_fragment()) fail("the URL has a fragment (#), which no server gets to see");
-  if (view.host().empty()) fail("the URL has no host");
+  const std::string host(view.host_address());
+  if (host.empty()) fail("the URL has no host");
+  if (!std::all_of(host.begin(), host.end(), [](char byte) { return byte > ' ' && byte <= '~'; }))
+    fail("the host of the URL has a sign that no name has");
   if (view.has_port() && (view.port_number() == 0))
     fail("the port is not a number from 1 to 65535");
   TargetUrl target;
   target.is_tls = is_tls;
-  target.host = std::string(view.host_address());
+  target.host = host;
   target.port = view.has_port() ? std::string(view.port()) : is_tls ? "443" : "80";
   target.authority = std::string(view.encoded_host_and_port());
   target.path = std::string(view.encoded_resource());
