@@ -40,6 +40,7 @@ std::vector<Option> options_of_beanstalkd() {
           {{"--allow-anonymous"}, "Listen beyond this machine without tokens", false},
           {{"--tls-cert"}, "Speak TLS, with this certificate", true},
           {{"--tls-key"}, "The key of the certificate", true},
+          {{"--tls-client-ca"}, "Ask clients for a certificate that one in this file signed", true},
           {{"--allow-plaintext"}, "Listen beyond this machine without TLS", false}};
 }
 
