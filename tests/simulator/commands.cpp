@@ -2,6 +2,7 @@
 
 #include "simulator/commands.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "carillon/queue/store.h"
@@ -43,6 +44,16 @@ bool is_job(const Reply& reply) {
 }
 
 }  // namespace
+
+Command from_there_on(const Command& command, std::string_view next) {
+  constexpr std::string_view kAfter = " after=";
+  Command following = command;
+  following.goes_on = true;
+  std::string& line = following.bytes;
+  line.resize(std::min(line.find(kAfter), line.find(kEnd)));
+  line.append(kAfter).append(next).append(kEnd);
+  return following;
+}
 
 std::optional<Reply> take_reply(std::string_view& bytes) {
   auto reply = reply_at(bytes);

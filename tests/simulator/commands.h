@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -56,14 +57,17 @@ enum class Verb : std::uint8_t {
   kResumeSchedule,
   kTriggerSchedule,
   kStatsSchedule,
+  kShowSchedule,
   kListSchedules,
   kStatsJob,  // and show-job
   kStatsTube,
   kListJobs,
+  kListGroups,
   kDueCounts,
   kCancelJobs,
   kRetryJobs,
   kMoveJobs,
+  kSpreadJobs,
   kCheckpoint,
   kOther,    // is answered OK and a text, or by one word
   kGarbage,  // is answered UNKNOWN_COMMAND or BAD_FORMAT, or closes the connection
@@ -131,29 +135,42 @@ struct Command {
   ExpiryOptions expiry = {};                                   // put-job, patch-job
   // patch-job, without its body and expiry; bury-job, release-jobs: the priority
   queue::Patch patch = {};
-  bool has_body = false;                      // patch-job
-  PolicyOptions policy = {};                  // put-job, set-tube
-  LimitOptions limits = {};                   // set-tube
-  std::string group = {};                     // put-job, set-tube, stats-group
-  std::optional<std::uint32_t> weight = {};   // set-tube of a group
-  std::optional<bool> refuses_puts = {};      // set-tube
-  queue::Failure failure = {};                // fail-job, without its error
-  bool asks = false;                          // cancel-job
-  std::optional<queue::Millis> timeout = {};  // reserve
-  std::uint64_t bound = 0;                    // kick, list-jobs, of many
-  std::vector<Command> jobs = {};             // put-jobs: each as a put-job that names all options
-  std::vector<queue::JobId> ids = {};         // delete-jobs, release-jobs
-  std::string once = {};                      // put-jobs
-  queue::Millis window = 0;                   // put-jobs
-  std::uint64_t batch = 0;                    // put-jobs: tells its line and data from others
-  std::string tube = {};                      // use, watch, ignore, pause, set-tube, stats-tube
-  queue::JobFilter filter = {};               // list-jobs, cancel-jobs, retry-jobs, move-jobs
-  std::string to = {};                        // move-jobs
-  bool dry_run = false;                       // cancel-jobs, retry-jobs, move-jobs
-  std::string schedule = {};                  // all about schedules but list-schedules: the name
-  queue::Schedule asked = {};                 // set-schedule
-  std::string refusal = {};                   // kRefused
+  bool has_body = false;                       // patch-job
+  PolicyOptions policy = {};                   // put-job, set-tube
+  LimitOptions limits = {};                    // set-tube
+  std::string group = {};                      // put-job, set-tube, stats-group
+  std::optional<std::string> attributes = {};  // put-job, patch-job
+  std::optional<std::uint32_t> weight = {};    // set-tube of a group
+  std::optional<bool> refuses_puts = {};       // set-tube
+  queue::Failure failure = {};                 // fail-job, without its error
+  bool asks = false;                           // cancel-job
+  std::optional<queue::Millis> timeout = {};   // reserve
+  std::uint64_t bound = 0;                     // kick, list-jobs, of many
+  std::vector<Command> jobs = {};              // put-jobs: each as a put-job that names all options
+  std::vector<queue::JobId> ids = {};          // delete-jobs, release-jobs
+  std::string once = {};                       // put-jobs
+  queue::Millis window = 0;                    // put-jobs
+  std::uint64_t batch = 0;                     // put-jobs: tells its line and data from others
+  std::string tube = {};                       // use, watch, ignore, pause, set-tube, stats-tube
+  // list-jobs, cancel-jobs, retry-jobs, move-jobs, spread-jobs
+  queue::JobFilter filter = {};
+  queue::Millis over = 0;  // spread-jobs
+  // Of a page that follows on another one: the jobs of those before, and the last append when the
+  // first one was made; 0: it is not known what they had.
+  bool goes_on = false;
+  std::set<queue::JobId> listed = {};
+  std::uint64_t listed_at = 0;
+  std::string to = {};         // move-jobs
+  bool dry_run = false;        // of those that change many jobs
+  std::string schedule = {};   // all about schedules but list-schedules: the name
+  queue::Schedule asked = {};  // set-schedule; without a tube: the one in use
+  bool pauses = false;         // set-schedule
+  std::string after = {};      // list-schedules
+  std::string refusal = {};    // kRefused
 };
+
+// The same command, for the page that begins at `next`.
+Command from_there_on(const Command& command, std::string_view next);
 
 // One reply: a line, and perhaps a text behind it.
 struct Reply {

@@ -259,7 +259,8 @@ void HistoryStore::note_jobs(const queue::Changes& changes) {
                       : known != state_.jobs.end())
       throw Violation("an append changes job " + std::to_string(id) + " from what it was not");
     const bool is_kept = change.before && change.after;
-    if (!is_kept || !same_but_due_time(*change.before, *change.after)) changed_.insert(id);
+    const bool is_due_alone = is_kept && same_but_due_time(*change.before, *change.after);
+    (is_due_alone ? due_changed_ : changed_).insert(id);
     changed_at_[id] = last_;
     if (change.before) before_[id] = *change.before;
     if (change.before && (!change.after || change.has_new_body())) {

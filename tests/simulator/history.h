@@ -92,6 +92,8 @@ class HistoryStore final : public queue::Store {
   const queue::TubeRecord* find_tube(std::string_view tube, std::string_view group = {}) const;
   // Whose records were changed since the last forget_changed(), in more than their due times.
   const std::set<queue::JobId>& changed() const { return changed_; }
+  // Whose due times alone were changed since then.
+  const std::set<queue::JobId>& due_changed() const { return due_changed_; }
   // The record of a job before its last change since then; none if it was not changed.
   std::optional<queue::JobRecord> before(queue::JobId id) const;
   // The same of a key, or as it is if that was not changed; none if nobody had it. Of a token, if
@@ -118,6 +120,7 @@ class HistoryStore final : public queue::Store {
   std::optional<queue::JobId> begun() const { return begun_; }
   void forget_changed() {
     changed_.clear();
+    due_changed_.clear();
     before_.clear();
     keys_before_.clear();
     schedule_steps_.clear();
@@ -202,6 +205,7 @@ class HistoryStore final : public queue::Store {
   std::set<queue::JobId> lost_;
   std::map<std::uint32_t, Counts> counts_;  // by tube
   std::set<queue::JobId> changed_;
+  std::set<queue::JobId> due_changed_;
   std::map<queue::JobId, queue::JobRecord> before_;
   std::map<Name, std::optional<queue::KeyRecord>> keys_before_;
   std::vector<ScheduleStep> schedule_steps_;

@@ -135,11 +135,14 @@ void Model::judge_added_command(const Case& c) {
       return judge_bury_job(c);
     case Verb::kListJobs:
       return judge_list(c);
+    case Verb::kListGroups:
+      return judge_list_groups(c);
     case Verb::kDueCounts:
       return judge_due_counts(c);
     case Verb::kCancelJobs:
     case Verb::kRetryJobs:
     case Verb::kMoveJobs:
+    case Verb::kSpreadJobs:
       return judge_bulk(c);
     case Verb::kCheckpoint:
       return judge_checkpoint(c);

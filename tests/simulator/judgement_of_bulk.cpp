@@ -1,5 +1,5 @@
-// What the replies to cancel-jobs, retry-jobs and move-jobs may say, and what they may change
-// (model.h).
+// What the replies to cancel-jobs, retry-jobs, move-jobs and spread-jobs may say, and what they may
+// change (model.h).
 
 #include <algorithm>
 #include <set>
@@ -60,9 +60,13 @@ Model::Is Model::is_meant(const Job& job, const JobRecord& record, const Case& c
 // --- What was changed since the part before.
 
 void Model::follow_bulk(const Case& c) {
-  for (const JobId id : std::set<JobId>(history_.changed())) {
+  std::set<JobId> changed = history_.changed();
+  if (c.command.verb == Verb::kSpreadJobs)
+    changed.insert(history_.due_changed().begin(), history_.due_changed().end());
+  for (const JobId id : changed) {
     const bool is_known = jobs_.contains(id) && history_.before(id);
     if (is_known && follow_changed(c, id)) continue;
+    if (!history_.changed().contains(id)) continue;  // it was stored anew, as it was
     if (is_own_change(id)) {
       judge_own_change(id);
     } else if (!scheduled_.contains(id) || history_.before(id)) {
@@ -123,6 +127,7 @@ bool Model::follow_changed(const Case& c, JobId id) {
     remove(id);
     return true;
   }
+  if (c.command.verb == Verb::kSpreadJobs) return follow_spread_out(c, id, before);
   if (is_gone && !is_own) return false;
   const JobRecord& moved = is_own ? before : after->second.record;
   if (moved.tube == jobs_.at(id).record.tube) return false;
@@ -194,7 +199,7 @@ void Model::judge_bulk(const Case& c) {
   const std::uint64_t maybe = std::exchange(c.client.bulk_maybe, 0);
   const bool is_whole = !std::exchange(c.client.bulk_in_parts, false);
   if (c.reply.line == "NOT_FOUND") {
-    if (exists(c.command.tube)) fail(c, "the tube is there");
+    if (exists(c.command.tube) || c.command.goes_on) fail(c, "the tube is there");
     return;
   }
   if (c.reply.word != (c.command.dry_run ? "WOULD_CHANGE" : "CHANGED"))
@@ -203,17 +208,22 @@ void Model::judge_bulk(const Case& c) {
   const auto [left, next] = left_and_next(c.reply.line);
   if (!c.command.dry_run && (c.reply.number < changed || c.reply.number > changed + maybe))
     fail(c, "it has changed " + std::to_string(changed));
-  if (!is_whole || next != "end" || c.excuses.fails) return;
+  if (next != "end") next_of_many_ = from_there_on(c.command, next);
+  if (!is_whole || next != "end" || c.command.goes_on || c.excuses.fails) return;
   // Those that were changed now are not among these: the engine may have ended them since.
   std::uint64_t must = 0;
   std::uint64_t may = 0;
   std::uint64_t most_left = 0;
   for (const JobId id : jobs_in(c.command.tube)) {
     const Job& job = jobs_.at(id);
-    const Is meant = is_meant(job, history_.state().jobs.at(id).record, c);
+    const bool spreads = c.command.verb == Verb::kSpreadJobs;
+    Is meant = is_meant(job, history_.state().jobs.at(id).record, c);
     const bool is_taken = c.command.verb == Verb::kMoveJobs && !job.key.empty() &&
                           keys_.contains({c.command.to, job.key});
     const Is is_held = held(job, c.now);
+    // Those that would have expired are left.
+    if (spreads) most_left += meant != Is::kNo && job.expires != 0 ? 1 : 0;
+    if (spreads) meant = std::min(meant, may_be_spread(job, id, c));
     const bool is_left = c.command.dry_run || !history_.changed().contains(id);
     must += meant == Is::kYes && is_held == Is::kNo && !is_taken && is_left ? 1 : 0;
     may += meant != Is::kNo && is_held != Is::kYes && !is_taken ? 1 : 0;

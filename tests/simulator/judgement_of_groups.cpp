@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -19,7 +20,8 @@ using queue::Priority;
 // --- Groups that are there.
 
 bool Model::group_exists(const std::string& tube, const std::string& group) const {
-  return group.empty() || history_.find_tube(tube, group) != nullptr;
+  return group.empty() || history_.find_tube(tube, group) != nullptr ||
+         schedules_.groups().contains({tube, group});
 }
 
 queue::GroupSettings Model::group_settings(const std::string& tube,
@@ -46,6 +48,7 @@ void Model::expect_room_for_group(const Case& c, const Job& job) const {
   const auto many = std::count_if(jobs.begin(), jobs.end(),
                                   [&](JobId id) { return jobs_.at(id).group == job.group; });
   const bool is_new = !job.group.empty() && many == 1 &&
+                      !schedules_.groups().contains({job.tube, job.group}) &&
                       group_settings(job.tube, job.group) == queue::GroupSettings();
   if (is_new && tubes_and_watches() > limits_.tubes) fail(c, "there are too many tubes");
 }
@@ -165,7 +168,8 @@ void Model::judge_set_group(const Case& c) {
   if (c.command.weight && settings.weight != *c.command.weight) fail(c, "another weight is stored");
   const bool has_jobs = std::any_of(jobs_in(tube).begin(), jobs_in(tube).end(),
                                     [&](JobId id) { return jobs_.at(id).group == group; });
-  if (group_exists(tube, group) != (has_jobs || settings != queue::GroupSettings()))
+  const bool has_record = history_.find_tube(tube, group) != nullptr;
+  if (has_record != (has_jobs || settings != queue::GroupSettings()))
     fail(c, "there is a record of the group, or none");
   turns_.forget(tube, group);
 }
@@ -180,6 +184,36 @@ void Model::judge_stats_group(const Case& c) {
     fail(c, "its weight is another one");
   expect_limits(c, settings.limits);
   expect_counts(c, c.command.group);
+}
+
+void Model::judge_list_groups(const Case& c) {
+  expect_changed({});
+  if (c.reply.line == "NOT_FOUND") {
+    if (exists(c.command.tube)) fail(c, "the tube is there");
+    return;
+  }
+  if (c.reply.word != "OK" || !exists(c.command.tube)) fail(c, "that is no answer to it");
+  std::set<std::string> told;
+  std::string_view text = c.reply.text;
+  while (text.starts_with("{\"tube\":\"" + c.command.tube + "\",\"group\":\"")) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    const std::string_view rest = line.substr(line.find("\"group\":\"") + 9);
+    const std::string group(rest.substr(0, rest.find('"')));
+    if (!told.insert(group).second) fail(c, group + " comes twice");
+    if (!group_exists(c.command.tube, group)) fail(c, "there is no group " + group);
+    const std::string weight = std::to_string(group_settings(c.command.tube, group).weight);
+    const bool is_usual = weight == "1" && line.find("\"weight\":") == std::string_view::npos;
+    if (!is_usual && line.find("\"weight\":" + weight) == std::string_view::npos)
+      fail(c, group + " has the weight " + weight);
+    text.remove_prefix(line.size() + 1);
+  }
+  if (told.size() > c.command.bound) fail(c, "these are too many");
+  if (text != "{\"next\":null}\n") return;
+  for (const auto& [number, tube] : history_.state().tubes) {
+    if (tube.head != 0 && history_.state().tubes.at(tube.head).name == c.command.tube &&
+        !told.contains(tube.name))
+      fail(c, "it leaves out " + tube.name);
+  }
 }
 
 }  // namespace carillon::simulator

@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kOwnWatches = 16;
 constexpr std::uint64_t kPatience = 100'000'000;  // ns
 // What a schedule takes beside its body, about.
-constexpr std::size_t kOfSchedule = 1'100;
+constexpr std::size_t kOfSchedule = 1'200;
 
 }  // namespace
 
@@ -55,9 +55,10 @@ bool Model::must_be_served(Client& client, queue::Now now) const {
 
 void Model::judge_out_of_memory(const Case& c) {
   turns_.forget_all();  // a job may have gone out, and come back
-  if (c.command.verb == Verb::kMoveJobs) follow_bulk(c);
+  const bool is_move = c.command.verb == Verb::kMoveJobs;
+  if (is_move) follow_bulk(c);
   c.client.bulk_changed = c.client.bulk_maybe = 0;
-  expect_changed(c.command.verb == Verb::kMoveJobs ? history_.changed() : std::set<JobId>());
+  expect_changed(is_move ? history_.changed() : std::set<JobId>());
   if (!may_refuse(c)) fail(c, "there is memory for it");
 }
 
@@ -82,8 +83,10 @@ bool Model::may_refuse(const Case& c) const {
     case Verb::kKickJob:
     case Verb::kCheckpoint:
     case Verb::kRetryJobs:
+    case Verb::kSpreadJobs:
       return limits_.system;
     case Verb::kListJobs:
+    case Verb::kListGroups:
     case Verb::kDueCounts:
       return limits_.system || limits_.bodies;
     case Verb::kMoveJobs:
@@ -137,7 +140,7 @@ bool Model::may_refuse_schedule(const Case& c) const {
     bytes += record.schedule.body.size() + kOfSchedule;
   return c.excuses.disk_low || limits_.system || bytes > limits_.schedules ||
          (limits_.bodies && command.asked.body.size() > server::kOwnBody) ||
-         (!exists(command.asked.tube) && tubes_and_watches() >= limits_.tubes);
+         !has_room_for_lane(asked_by(c));
 }
 
 bool Model::may_refuse_body_of(const Job& job) const {

@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "simulator/model.h"
 
@@ -38,15 +39,16 @@ void Model::judge_list(const Case& c) {
   expect_changed({});
   const bool is_whole = !std::exchange(c.client.bulk_in_parts, false);
   if (c.reply.line == "NOT_FOUND") {
-    if (exists(c.command.tube)) fail(c, "the tube is there");
+    if (exists(c.command.tube) || c.command.goes_on) fail(c, "the tube is there");
     return;
   }
   if (c.reply.word != "OK") fail(c, "that is no answer to it");
   std::set<JobId> told;
-  bool is_all = false;
+  std::string_view next;
   for_each_line(c.reply.text, [&](std::string_view line) {
-    if (line.starts_with("{\"next\":")) {
-      is_all = line.starts_with("{\"next\":null");
+    constexpr std::string_view kNext = "{\"next\":";
+    if (line.starts_with(kNext)) {
+      next = line.substr(kNext.size(), line.find_first_of(",}") - kNext.size());
       return;
     }
     const JobId id = number_of(line, "id");
@@ -62,12 +64,30 @@ void Model::judge_list(const Case& c) {
       fail(c, what + "it is another one: " + std::string(line));
   });
   if (told.size() > c.command.bound) fail(c, "these are too many");
+  const bool is_all = next == "null";
+  if (!is_all) keep_next_page(c, next.substr(1, next.size() - 2), told, is_whole);
   if (!is_all || !is_whole || c.excuses.fails) return;
+  if (c.command.goes_on) {
+    // While nothing changes, the pages together have all jobs, whatever their states are.
+    const bool is_known = c.command.listed_at == history_.last() && clock_steps_ == 0 &&
+                          c.command.filter.states == queue::kAllStates;
+    if (!is_known) return;
+    told.insert(c.command.listed.begin(), c.command.listed.end());
+  }
   for (const JobId id : jobs_in(c.command.tube)) {
     const Job& job = jobs_.at(id);
     const bool is_meant_now = is_meant(job, history_.state().jobs.at(id).record, c) == Is::kYes;
     if (is_meant_now && !told.contains(id)) fail(c, "it leaves out " + text_of(id, job, c.now));
   }
+}
+
+void Model::keep_next_page(const Case& c, std::string_view next, const std::set<JobId>& told,
+                           bool is_whole) {
+  Command page = from_there_on(c.command, next);
+  const bool is_known = is_whole && (!c.command.goes_on || c.command.listed_at == history_.last());
+  page.listed_at = is_known ? history_.last() : 0;
+  page.listed.insert(told.begin(), told.end());
+  next_page_ = std::move(page);
 }
 
 void Model::judge_due_counts(const Case& c) {

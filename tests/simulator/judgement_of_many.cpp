@@ -28,6 +28,7 @@ void Model::judge_part(ClientNumber number, const Command& command, const Times&
     case Verb::kCancelJobs:
     case Verb::kRetryJobs:
     case Verb::kMoveJobs:
+    case Verb::kSpreadJobs:
       c.client.bulk_in_parts = true;
       return follow_bulk(c);
     case Verb::kListJobs:
@@ -175,6 +176,9 @@ void Model::judge_stats_tube(const Case& c) {
   for (const auto& [number, tube] : history_.state().tubes) {
     if (tube.head != 0 && history_.state().tubes.at(tube.head).name == c.command.tube)
       groups.insert(tube.name);
+  }
+  for (const auto& [tube, group] : schedules_.groups()) {
+    if (tube == c.command.tube) groups.insert(std::string(group));
   }
   if (field_of(c.reply.text, "current-groups").value_or(0) != groups.size())
     fail(c, "it has " + std::to_string(groups.size()) + " groups");

@@ -75,6 +75,7 @@ void Model::follow_all_but_due_time(const JobRecord& record) {
   if (record.extras->key != job.key) differs("key");
   if (record.extras->key_window != job.key_window) differs("window of its key");
   if (record.extras->retry != job.retry) differs("policy");
+  if (record.extras->attributes != job.attributes) differs("attributes");
   if (record.extras->attempts != job.attempts) differs("number of failed attempts");
   if (record.extras->death != job.death) differs("death");
   if (record.extras->expires != job.expires) differs("expiry");
@@ -119,8 +120,9 @@ Model::Job Model::as_put(const Case& c) const {
           .delay_end = delay_ns == 0 ? 0 : c.since.mono_ns + delay_ns,
           .ttr = std::clamp(c.command.ttr, queue::kMinTtr, queue::kMaxTtr),
           .key = c.command.key,
-          .key_window = c.command.key_window,
-          .retry = retry};
+          .key_window = c.command.key.empty() ? 0 : c.command.key_window,
+          .retry = retry,
+          .attributes = c.command.attributes.value_or("")};
 }
 
 // `body`: the id under which its large body has come.
@@ -249,6 +251,7 @@ void Model::judge_patch(const Case& c) {
   const queue::Patch& patch = c.command.patch;
   job.priority = patch.priority.value_or(job.priority);
   job.ttr = patch.ttr.value_or(job.ttr);
+  job.attributes = c.command.attributes.value_or(job.attributes);
   if (patch.due_at || patch.due_in) revive(c, job);
   follow_expiry(c, job, record);
   if (c.command.has_body) expect_new_body(c, 0, *id);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "server/beanstalk/schedule_stats.h"
 #include "simulator/model.h"
 
 namespace carillon::simulator {
@@ -38,20 +39,44 @@ void Model::add_scheduled(const HistoryStore::ScheduleStep& step) {
           .group = asked.group,
           .priority = asked.priority,
           .ttr = asked.ttr,
-          .retry = asked.retry};
+          .retry = asked.retry,
+          .attributes = asked.attributes,
+          .at_expiry = asked.at_expiry};
   if (step.after->last_occurrence != 0) job.moment = step.job.due * kNsPerMs;
   if (job.moment == 0 && step.job.due * kNsPerMs > times_.last.utc_ns + kSlack)
     throw Violation(what + " is not due now");
+  follow_expiry_of_schedule(job, asked, step.job, what);
   add(step.put, std::move(job));
   follow_record(step.job, times_.last);
 }
 
+// It expires so long after it is due, or after its put.
+void Model::follow_expiry_of_schedule(Job& job, const queue::Schedule& asked,
+                                      const queue::JobRecord& put, const std::string& what) const {
+  if (asked.expires_in == 0) return;
+  const auto next_ms = [](queue::Now now) { return (now.utc_ns + kNsPerMs - 1) / kNsPerMs; };
+  const queue::UtcMs due = job.moment / kNsPerMs;
+  job.expires = put.extras->expires;
+  if (job.expires < std::max(due, next_ms(times_.first)) + asked.expires_in ||
+      job.expires > std::max(due, next_ms(times_.last)) + asked.expires_in)
+    throw Violation(what + " expires at " + std::to_string(job.expires));
+}
+
+// As it was sent; without a tube, it is the one in use.
+queue::Schedule Model::asked_by(const Case& c) {
+  queue::Schedule asked = c.command.asked;
+  if (asked.tube.empty()) asked.tube = c.client.tube_in_use;
+  return asked;
+}
+
 void Model::judge_schedule(const Case& c) {
-  if (c.command.verb == Verb::kStatsSchedule) return judge_stats_schedule(c);
+  const bool shows = c.command.verb == Verb::kShowSchedule;
+  if (shows || c.command.verb == Verb::kStatsSchedule) return judge_stats_schedule(c);
   if (c.command.verb == Verb::kListSchedules) {
     const auto names = std::count(c.reply.text.begin(), c.reply.text.end(), '\n') - 1;
-    if (c.reply.word != "OK" || names != static_cast<std::ptrdiff_t>(schedules_.size()))
-      fail(c, "there are " + std::to_string(schedules_.size()));
+    const std::size_t wanted = schedules_.names_after(c.command.after);
+    if (c.reply.word != "OK" || names != static_cast<std::ptrdiff_t>(wanted))
+      fail(c, "there are " + std::to_string(wanted));
     return expect_changed({});
   }
   const bool is_there = schedules_.exists(c.command.schedule);
@@ -78,9 +103,9 @@ void Model::judge_change_of_schedule(const Case& c) {
   last_step_ = steps.back().append;
   std::string wanted;
   if (c.command.verb == Verb::kSetSchedule) {
-    const bool is_new_tube = !exists(c.command.asked.tube);
-    if (is_new_tube && tubes_and_watches() >= limits_.tubes) fail(c, "there are too many tubes");
-    schedules_.judge_set(steps.back(), c.command.asked, c.since, c.now);
+    const queue::Schedule asked = asked_by(c);
+    if (!has_room_for_lane(asked)) fail(c, "there are too many tubes");
+    schedules_.judge_set(steps.back(), asked, c.command.pauses, c.since, c.now);
     wanted = "SCHEDULED";
   } else if (c.command.verb == Verb::kDeleteSchedule) {
     schedules_.judge_delete(steps.back());
@@ -107,6 +132,11 @@ void Model::judge_stats_schedule(const Case& c) {
   if ((c.reply.line == "NOT_FOUND") == is_there) fail(c, "it is the other way round");
   if (!is_there) return;
   const queue::ScheduleRecord& record = schedules_.record(c.command.schedule);
+  if (c.command.verb == Verb::kShowSchedule) {
+    if (c.reply.text != server::beanstalk::schedule_line(record))
+      fail(c, "it is another one: " + std::string(c.reply.text));
+    return;
+  }
   if (c.reply.word != "OK" || field_of(c.reply.text, "fired") != record.fired ||
       field_of(c.reply.text, "skipped") != record.skipped ||
       field_of(c.reply.text, "last-job") != record.last_job)

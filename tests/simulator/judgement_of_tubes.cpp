@@ -29,12 +29,22 @@ std::size_t Model::tubes_and_watches() const {
     tube.head == 0 ? void(names.insert(tube.name)) : void(++lanes);
   }
   for (const std::string_view tube : schedules_.tubes()) names.insert(tube);
+  for (const auto& [tube, group] : schedules_.groups()) {
+    if (history_.find_tube(tube, group) == nullptr) ++lanes;
+  }
   for (const auto& [number, client] : clients_) {
     names.insert(client.tube_in_use);
     names.insert(client.watched.begin(), client.watched.end());
     watches += client.watched.size();
   }
   return names.size() + lanes + watches / kWatchesOfATube;
+}
+
+// Whether the tube of a schedule, and its group there, are there or may be made.
+bool Model::has_room_for_lane(const queue::Schedule& of) const {
+  const std::size_t made =
+      (exists(of.tube) ? 0U : 1U) + (group_exists(of.tube, of.group) ? 0U : 1U);
+  return made == 0 || tubes_and_watches() + made <= limits_.tubes;
 }
 
 void Model::judge_tubes(const Case& c) {

@@ -32,6 +32,7 @@ struct KnownJob {
   std::string key = {};
   queue::Millis key_window = 0;
   queue::RetryPolicy retry = {};
+  std::string attributes = {};
   std::uint32_t attempts = 0;  // that have failed
   queue::Death death = queue::Death::kNone;
   queue::UtcMs expires = 0;  // 0: never
@@ -76,7 +77,7 @@ struct KnownClient {
   std::set<queue::JobId> each_done = {};
   std::set<queue::JobId> each_maybe = {};
   bool each_in_parts = false;
-  // The same of a cancel-jobs, retry-jobs or move-jobs.
+  // The same of a cancel-jobs, retry-jobs, move-jobs or spread-jobs.
   std::uint64_t bulk_changed = 0;
   std::uint64_t bulk_maybe = 0;
   std::uint64_t bulk_append = 0;  // the last one of them

@@ -56,6 +56,7 @@ void Model::restart(const Limits& limits, Now now) {
             .key = record.extras->key,
             .key_window = record.extras->key_window,
             .retry = record.extras->retry,
+            .attributes = record.extras->attributes,
             .attempts = record.extras->attempts,
             .death = record.extras->death,
             .expires = record.extras->expires,

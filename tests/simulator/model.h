@@ -135,11 +135,15 @@ class Model {
   std::size_t jobs() const { return jobs_.size(); }
   bool may_put_large_body() const;  // they are costly, so there are never many
   std::optional<queue::JobId> any_job(Random& random) const;
+  const KnownJob& known(queue::JobId id) const { return jobs_.at(id); }
   const std::set<queue::JobId>& held_by(ClientNumber client) const {
     return clients_.at(client).held;
   }
   // With a token.
   const std::optional<Command>& last_batch() const { return batch_; }
+  // The page that follows on the last one, if one follows; the same of a change of many jobs.
+  const std::optional<Command>& next_page() const { return next_page_; }
+  const std::optional<Command>& next_of_many() const { return next_of_many_; }
   std::optional<queue::JobId> any_held(ClientNumber client, Random& random) const;
   const std::string& tube_in_use(ClientNumber client) const {
     return clients_.at(client).tube_in_use;
@@ -196,6 +200,7 @@ class Model {
   void note_change(Job& job);
   void judge_set_group(const Case& c);
   void judge_stats_group(const Case& c);
+  void judge_list_groups(const Case& c);
   void expect_limits(const Case& c, const queue::Limits& limits) const;
   void expect_counts(const Case& c, const std::optional<std::string>& group) const;
   Is may_hold_more(const Client& client, queue::Now now) const;
@@ -222,6 +227,10 @@ class Model {
   void judge_change_of_schedule(const Case& c);
   void judge_trigger(const Case& c);
   void judge_stats_schedule(const Case& c);
+  static queue::Schedule asked_by(const Case& c);
+  bool has_room_for_lane(const queue::Schedule& of) const;
+  void follow_expiry_of_schedule(Job& job, const queue::Schedule& asked,
+                                 const queue::JobRecord& put, const std::string& what) const;
   // Judges what the engine has changed of schedules by itself, up to the step `end`.
   void judge_own_steps(std::size_t end);
   void add_scheduled(const HistoryStore::ScheduleStep& step);
@@ -269,6 +278,8 @@ class Model {
   Is is_in(const Job& job, std::uint32_t states, const Case& c) const;
   Is is_meant(const Job& job, const queue::JobRecord& record, const Case& c) const;
   void judge_list(const Case& c);
+  void keep_next_page(const Case& c, std::string_view next, const std::set<queue::JobId>& told,
+                      bool is_whole);
   void judge_due_counts(const Case& c);
   void judge_bulk(const Case& c);
   void follow_bulk(const Case& c);
@@ -277,6 +288,8 @@ class Model {
   void note_changed(const Case& c, queue::JobId id);
   void expect_meant(const Case& c, queue::JobId id, const queue::JobRecord& before) const;
   void retry(const Case& c, queue::JobId id);
+  Is may_be_spread(const Job& job, queue::JobId id, const Case& c) const;
+  bool follow_spread_out(const Case& c, queue::JobId id, const queue::JobRecord& before);
   void move(const Case& c, queue::JobId id, const queue::JobRecord& moved);
   const std::set<queue::JobId>& jobs_in(const std::string& tube) const;
   void judge_kick(const Case& c);
@@ -347,6 +360,8 @@ class Model {
   queue::Now last_now_ = {};                        // that the engine may know of
   std::optional<Command> batch_;                    // the last one with a token
   std::map<std::uint64_t, std::uint64_t> batches_;  // Command::batch by the fingerprint of a token
+  std::optional<Command> next_page_;                // of a list-jobs
+  std::optional<Command> next_of_many_;             // of a command that changes many jobs
   // Which clients have jobs by a reserve-jobs that is not answered yet, and since when.
   std::map<ClientNumber, queue::Now> gathering_;
   std::uint64_t spread_jobs_ = 0;  // jobs that were spread

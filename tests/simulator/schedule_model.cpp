@@ -80,6 +80,19 @@ std::set<std::string_view> ScheduleModel::tubes() const {
   return tubes;
 }
 
+std::set<std::pair<std::string, std::string>> ScheduleModel::groups() const {
+  std::set<std::pair<std::string, std::string>> groups;
+  for (const auto& [name, entry] : entries_) {
+    const Schedule& asked = entry.record.schedule;
+    if (!asked.group.empty()) groups.emplace(asked.tube, asked.group);
+  }
+  return groups;
+}
+
+std::size_t ScheduleModel::names_after(const std::string& name) const {
+  return static_cast<std::size_t>(std::distance(entries_.upper_bound(name), entries_.end()));
+}
+
 ScheduleModel::Entry& ScheduleModel::entry_of(const Step& step) {
   const auto found = entries_.find(step.name);
   if (found == entries_.end()) fail(step.name, "is changed, and does not exist");
@@ -245,7 +258,8 @@ void ScheduleModel::judge_skips(const Entry& entry, const Step& step, UtcMs hand
 
 // --- What clients ask for.
 
-void ScheduleModel::judge_set(const Step& step, const Schedule& asked, Now first, Now last) {
+void ScheduleModel::judge_set(const Step& step, const Schedule& asked, bool pauses, Now first,
+                              Now last) {
   if (!step.after || step.put != 0) fail(step.name, "is set, and that is not stored");
   const ScheduleRecord& after = *step.after;
   const auto is_now = [&](UtcMs at) { return utc_ms(first) <= at && at <= utc_ms(last); };
@@ -266,7 +280,7 @@ void ScheduleModel::judge_set(const Step& step, const Schedule& asked, Now first
   if (goes_on &&
       (after.spans != before.spans || (clock_steps_ == 0 && after.decided != before.decided)))
     fail(step.name, "does not go on");
-  if (after.paused != before.paused || after.fired != before.fired ||
+  if (after.paused != (before.paused || pauses) || after.fired != before.fired ||
       after.skipped != before.skipped || after.waiting != before.waiting ||
       after.last_job != before.last_job)
     fail(step.name, "forgets what it has done");

@@ -16,6 +16,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "carillon/queue/now.h"
 #include "carillon/queue/schedule.h"
@@ -37,7 +38,8 @@ class ScheduleModel {
   // Model::Times.
   void judge_own_step(const Step& step, queue::Now first, queue::Now last);
   // A client has asked for it. `asked`: as it was sent.
-  void judge_set(const Step& step, const queue::Schedule& asked, queue::Now first, queue::Now last);
+  void judge_set(const Step& step, const queue::Schedule& asked, bool pauses, queue::Now first,
+                 queue::Now last);
   void judge_delete(const Step& step);
   void judge_pause(const Step& step);
   void judge_resume(const Step& step, queue::Now first, queue::Now last);
@@ -49,8 +51,11 @@ class ScheduleModel {
     return entries_.at(name).record;
   }
   std::size_t size() const { return entries_.size(); }
-  // Where they put their jobs.
+  // How many names come after this one.
+  std::size_t names_after(const std::string& name) const;
+  // Where they put their jobs: tubes; and groups, with their tubes.
   std::set<std::string_view> tubes() const;
+  std::set<std::pair<std::string, std::string>> groups() const;
   // Returns true if an occurrence has come 2 s ago or earlier, and nothing is stored of it.
   bool has_old_occurrence(queue::Now now) const;
 

@@ -172,12 +172,14 @@ Command operate(const Model& model, Random& random, queue::Now now) {
     case 20:
       return random_show_job(model, random);
     case 21:
-      return random_list(random, now);
+      return below(random, 6) == 0 ? random_list_groups(random) : random_list(model, random, now);
     case 22:
       return random_due_counts(random);
     case 23:
-      return random_bulk(random, now);
+      return random_bulk(model, random, now);
     default: {
+      if (below(random, 16) == 0)
+        return {.verb = Verb::kRefused, .bytes = "auth nobody\r\n", .refusal = "AUTHENTICATED"};
       constexpr std::array<const char*, 4> kLists = {
           "stats\r\n", "list-tubes\r\n", "list-tubes-watched\r\n", "list-tube-used\r\n"};
       return {.verb = Verb::kOther, .bytes = kLists[below(random, kLists.size())]};

@@ -27,27 +27,55 @@ bool names(const Command& put, std::string_view option) {
   return line_of_put(put).find(option) != std::string_view::npos;
 }
 
-// Options in the line of the batch, for the jobs that do not name them.
-void choose_defaults(std::vector<Command>& jobs, std::vector<std::string>& options,
-                     Random& random) {
-  if (below(random, 2) == 0) {
-    const queue::Priority priority = random_priority(random);
-    options.push_back("pri=" + number(priority));
-    for (Command& job : jobs) {
-      if (!names(job, " pri=")) job.priority = priority;
-    }
-  }
-  if (below(random, 3) == 0) {
-    const queue::Millis delay = below(random, 2'000);
-    options.push_back("delay=" + duration(delay));
-    for (Command& job : jobs) {
-      if (!names(job, " delay=") && !names(job, " due=")) job.delay = delay;
-    }
-  }
-  if (below(random, 2) == 0) {
-    options.emplace_back("on-conflict=ignore");
-    for (Command& job : jobs) {
-      if (!names(job, " on-conflict=")) job.on_conflict = queue::OnConflict::kIgnore;
+// What an option says, of which all names differ in their first letters.
+void copy_option(std::string_view option, const Command& from, Command& to) {
+  const auto is = [option](std::string_view name) { return option.starts_with(name); };
+  if (is("pri=")) to.priority = from.priority;
+  if (is("ttr=")) to.ttr = from.ttr;
+  if (is("delay=")) to.delay = from.delay;
+  if (is("due=")) to.due_at = from.due_at;
+  if (is("spread=")) to.spread = from.spread;
+  if (is("on-conflict=")) to.on_conflict = from.on_conflict;
+  if (is("key-window=")) to.key_window = from.key_window;
+  if (is("group=")) to.group = from.group;
+  if (is("attributes=")) to.attributes = from.attributes;
+  if (is("expires-in=")) to.expiry.in = from.expiry.in;
+  if (is("expires-at=")) to.expiry.at = from.expiry.at;
+  if (is("at-expiry=")) to.expiry.then = from.expiry.then;
+  if (is("max-attempts=")) to.policy.max_attempts = from.policy.max_attempts;
+  if (is("jitter=")) to.policy.jitter = from.policy.jitter;
+  if (is("lost=")) to.policy.lost_fails = from.policy.lost_fails;
+  if (!is("backoff=")) return;
+  to.policy.backoff = from.policy.backoff;
+  to.policy.backoff_max = from.policy.backoff_max;
+}
+
+// Of these one takes the place of the other.
+bool names_instead(const Command& put, std::string_view option) {
+  if (option.starts_with("delay=")) return names(put, " due=");
+  if (option.starts_with("due=")) return names(put, " delay=");
+  if (option.starts_with("expires-in=")) return names(put, " expires-at=");
+  return option.starts_with("expires-at=") && names(put, " expires-in=");
+}
+
+// Options in the line of the batch, for the jobs that do not name them: those of another put.
+void choose_defaults(std::vector<Command>& jobs, std::vector<std::string>& options, Random& random,
+                     queue::Now now) {
+  if (below(random, 3) == 0) return;
+  const Command usual = random_put_job(random, now, {});
+  std::string_view line = line_of_put(usual);  // which begins with two words
+  const std::vector<Command> as_sent = jobs;
+  while (line.find(' ') != std::string_view::npos) {
+    line.remove_prefix(line.find(' ') + 1);
+    const std::string option(line.substr(0, line.find(' ')));
+    const std::string name = option.substr(0, option.find('=') + 1);
+    // An at-expiry alone says nothing.
+    const bool is_left_out = below(random, 4) == 0 && !name.starts_with("expires-");
+    if (name.empty() || name == "key=" || is_left_out) continue;
+    options.push_back(option);
+    for (std::size_t n = 0; n < jobs.size(); ++n) {
+      if (!names(as_sent[n], " " + name) && !names_instead(as_sent[n], option))
+        copy_option(option, usual, jobs[n]);
     }
   }
 }
@@ -107,7 +135,7 @@ Command random_put_jobs(const Model& model, Random& random, queue::Now now) {
   Command batch{.verb = Verb::kPutJobs, .jobs = random_jobs(random, now)};
   for (const Command& job : batch.jobs) batch.body += job.bytes.substr(kWord);
   std::vector<std::string> options;
-  choose_defaults(batch.jobs, options, random);
+  choose_defaults(batch.jobs, options, random, now);
   if (below(random, 2) == 0) choose_token(batch, options, random);
   const std::string line = line_of(std::move(options), random);
   batch.batch = std::hash<std::string>()(line + batch.body);

@@ -128,6 +128,10 @@ Command random_put_job(Random& random, queue::Now now, std::string body) {
     options.push_back("group=" + put.group);
   }
   if (below(random, 4) == 0) put.policy = random_policy(options, random);
+  if (below(random, 8) == 0) {
+    put.attributes = random_attributes(random);
+    options.push_back("attributes=" + *put.attributes);
+  }
   if (below(random, 4) == 0) put.expiry = random_expiry(options, true, random, now);
   if (below(random, 8) == 0) {
     put.spread = one_of(random, std::array<std::uint64_t, 4>{1, 300, 20'000, 200'000});
@@ -159,6 +163,10 @@ Command random_patch(const Model& model, Random& random, queue::Now now, std::si
     options.push_back("delay=" + duration(*command.patch.due_in));
   }
   if (below(random, 4) == 0) command.expiry = random_expiry(options, false, random, now);
+  if (below(random, 8) == 0) {
+    command.attributes = random_attributes(random);
+    options.push_back("attributes=" + *command.attributes);
+  }
   std::string body;
   if (below(random, 2) == 0) {
     command.has_body = true;

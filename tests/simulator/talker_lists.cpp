@@ -2,11 +2,13 @@
 
 #include "simulator/talker_lists.h"
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "carillon/queue/job_bulk.h"
 #include "simulator/talker_words.h"
 
 namespace carillon::simulator {
@@ -15,6 +17,7 @@ namespace {
 
 using queue::bit_of;
 using queue::JobState;
+using queue::Millis;
 
 struct State {
   const char* name;
@@ -43,10 +46,32 @@ void choose_states(queue::JobFilter& filter, std::vector<std::string>& options, 
   options.push_back("state=" + text);
 }
 
-void choose_filter(Command& command, std::vector<std::string>& options, Random& random,
-                   queue::Now now) {
+// Most windows have a job, and some of them have come.
+void choose_spread(Command& command, std::vector<std::string>& options, const Model& model,
+                   Random& random, queue::Now now) {
   queue::JobFilter& filter = command.filter;
-  choose_states(filter, options, command.verb == Verb::kRetryJobs, random);
+  filter.states = bit_of(JobState::kDelayed);
+  const Millis window = 1 + below(random, below(random, 2) == 0 ? 3'000 : 120'000);
+  filter.due_from = now.utc_ns / 1'000'000 + below(random, 4'000) - 2'000;
+  if (const auto id = model.any_job(random); id && below(random, 4) != 0) {
+    const KnownJob& job = model.known(*id);
+    command.tube = job.tube;
+    filter.due_from = job.record.due - below(random, std::min<Millis>(window, job.record.due));
+  }
+  filter.due_before = filter.due_from + window;
+  command.over = window + 1 + below(random, 4 * window);
+  if (below(random, 8) == 0) command.over = queue::kLongestSpread;
+  options.push_back("due-after=" + number(filter.due_from));
+  options.push_back("due-before=" + number(filter.due_before));
+  options.push_back("over=" + duration(command.over));
+}
+
+void choose_filter(Command& command, std::vector<std::string>& options, const Model& model,
+                   Random& random, queue::Now now) {
+  queue::JobFilter& filter = command.filter;
+  const bool spreads = command.verb == Verb::kSpreadJobs;
+  if (spreads) choose_spread(command, options, model, random, now);
+  if (!spreads) choose_states(filter, options, command.verb == Verb::kRetryJobs, random);
   const auto moment = [&] { return now.utc_ns / 1'000'000 + below(random, 100'000) - 20'000; };
   if (below(random, 4) == 0) {
     filter.key_prefix = below(random, 2) == 0 ? "order" : "1";
@@ -56,6 +81,7 @@ void choose_filter(Command& command, std::vector<std::string>& options, Random& 
     filter.group = random_group(random);
     options.push_back("group=" + filter.group);
   }
+  if (spreads) return;
   if (below(random, 4) == 0) {
     filter.due_from = moment();
     options.push_back("due-after=" + number(filter.due_from));
@@ -68,11 +94,12 @@ void choose_filter(Command& command, std::vector<std::string>& options, Random& 
 
 }  // namespace
 
-Command random_list(Random& random, queue::Now now) {
+Command random_list(const Model& model, Random& random, queue::Now now) {
+  if (model.next_page() && below(random, 2) == 0) return *model.next_page();
   constexpr std::uint64_t kUsualLimit = 100;
   Command command{.verb = Verb::kListJobs, .bound = kUsualLimit, .tube = random_tube(random)};
   std::vector<std::string> options;
-  choose_filter(command, options, random, now);
+  choose_filter(command, options, model, random, now);
   if (below(random, 2) == 0) {
     command.bound = 1 + below(random, 30);
     options.push_back("limit=" + number(command.bound));
@@ -89,14 +116,29 @@ Command random_due_counts(Random& random) {
   return command;
 }
 
-Command random_bulk(Random& random, queue::Now now) {
-  constexpr std::array<Verb, 3> kVerbs = {Verb::kCancelJobs, Verb::kRetryJobs, Verb::kMoveJobs};
-  constexpr std::array<const char*, 3> kWords = {"cancel-jobs ", "retry-jobs ", "move-jobs "};
+Command random_list_groups(Random& random) {
+  constexpr std::uint64_t kUsualLimit = 100;
+  Command command{.verb = Verb::kListGroups, .bound = kUsualLimit, .tube = random_tube(random)};
+  command.bytes = "list-groups " + command.tube;
+  if (below(random, 2) == 0) {
+    command.bound = 1 + below(random, 4);
+    command.bytes += " limit=" + number(command.bound);
+  }
+  command.bytes += "\r\n";
+  return command;
+}
+
+Command random_bulk(const Model& model, Random& random, queue::Now now) {
+  if (model.next_of_many() && below(random, 3) == 0) return *model.next_of_many();
+  constexpr std::array<Verb, 4> kVerbs = {Verb::kCancelJobs, Verb::kRetryJobs, Verb::kMoveJobs,
+                                          Verb::kSpreadJobs};
+  constexpr std::array<const char*, 4> kWords = {"cancel-jobs ", "retry-jobs ", "move-jobs ",
+                                                 "spread-jobs "};
   constexpr std::uint64_t kUsualLimit = 10'000;
   const std::uint64_t which = below(random, kVerbs.size());
   Command command{.verb = kVerbs[which], .bound = kUsualLimit, .tube = random_tube(random)};
   std::vector<std::string> options;
-  choose_filter(command, options, random, now);
+  choose_filter(command, options, model, random, now);
   if (below(random, 3) != 0) {
     command.bound = 1 + below(random, 40);
     options.push_back("limit=" + number(command.bound));

@@ -1,15 +1,18 @@
-// What a simulated client has to say about the jobs of a tube: list-jobs and due-counts, and
-// cancel-jobs, retry-jobs and move-jobs with random filters.
+// What a simulated client has to say about the jobs of a tube: list-jobs, list-groups and
+// due-counts, and cancel-jobs, retry-jobs, move-jobs and spread-jobs with random filters.
 #pragma once
 
 #include "carillon/queue/now.h"
 #include "simulator/commands.h"
 #include "simulator/disk.h"
+#include "simulator/model.h"
 
 namespace carillon::simulator {
 
-Command random_list(Random& random, queue::Now now);
+// Now and then it is the page that follows on the last one; the same of a change of many jobs.
+Command random_list(const Model& model, Random& random, queue::Now now);
+Command random_list_groups(Random& random);
 Command random_due_counts(Random& random);
-Command random_bulk(Random& random, queue::Now now);
+Command random_bulk(const Model& model, Random& random, queue::Now now);
 
 }  // namespace carillon::simulator

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "simulator/talker_attempts.h"
 #include "simulator/talker_words.h"
 
 namespace carillon::simulator {
@@ -66,19 +67,56 @@ void choose_policies(queue::Schedule& asked, std::vector<std::string>& options, 
   }
 }
 
+// What all jobs of the schedule have. Without a tube they go into the one in use.
+void choose_jobs(queue::Schedule& asked, std::vector<std::string>& options, Random& random) {
+  constexpr queue::Priority kUsualPriority = 65'536;
+  asked.tube.clear();
+  asked.priority = kUsualPriority;
+  asked.body = random_body(random);
+  if (below(random, 8) != 0) {
+    asked.tube = random_tube(random);
+    options.push_back("tube=" + asked.tube);
+  }
+  if (below(random, 8) != 0) {
+    asked.priority = random_priority(random);
+    options.push_back("pri=" + number(asked.priority));
+  }
+  if (below(random, 8) != 0) {
+    asked.ttr = 1'000 * (1 + below(random, 3));
+    options.push_back("ttr=" + duration(asked.ttr));
+  }
+  if (below(random, 3) == 0) {
+    asked.group = random_group(random);
+    options.push_back("group=" + asked.group);
+  }
+  if (below(random, 4) == 0) {
+    asked.attributes = random_attributes(random);
+    options.push_back("attributes=" + asked.attributes);
+  }
+  if (below(random, 3) == 0) {
+    const PolicyOptions policy = random_policy(options, random);
+    policy.apply(asked.retry);
+    asked.retry.counts_empty = policy.names_any() && asked.retry == queue::RetryPolicy();
+  }
+  if (below(random, 3) != 0) return;
+  asked.expires_in =
+      one_of(random, std::array<std::uint64_t, 5>{1, 300, 2'000, 70'000, 86'400'000});
+  options.push_back("expires-in=" + duration(asked.expires_in));
+  if (below(random, 3) == 0) return;
+  asked.at_expiry = below(random, 2) == 0 ? queue::AtExpiry::kDrop : queue::AtExpiry::kDead;
+  options.emplace_back(asked.at_expiry == queue::AtExpiry::kDrop ? "at-expiry=drop"
+                                                                 : "at-expiry=dead");
+}
+
 Command set_schedule(Random& random, queue::Now now) {
   Command command{.verb = Verb::kSetSchedule, .schedule = random_name(random)};
   queue::Schedule& asked = command.asked;
   std::vector<std::string> options;
   choose_times(asked, options, random, now);
   choose_policies(asked, options, random);
-  asked.tube = random_tube(random);
-  asked.priority = random_priority(random);
-  asked.ttr = 1'000 * (1 + below(random, 3));
-  asked.body = random_body(random);
-  options.push_back("tube=" + asked.tube);
-  options.push_back("pri=" + number(asked.priority));
-  options.push_back("ttr=" + duration(asked.ttr));
+  choose_jobs(asked, options, random);
+  command.pauses = below(random, 8) == 0;
+  if (command.pauses) options.emplace_back("paused=yes");
   command.body = asked.body;
   command.bytes = "set-schedule " + command.schedule + " " + number(asked.body.size()) +
                   line_of(std::move(options), random) + asked.body + "\r\n";
@@ -88,6 +126,22 @@ Command set_schedule(Random& random, queue::Now now) {
 Command on_schedule(Verb verb, const std::string& word, Random& random) {
   const std::string name = random_name(random);
   return {.verb = verb, .bytes = word + " " + name + "\r\n", .schedule = name};
+}
+
+Command ask_about_schedules(Random& random) {
+  switch (below(random, 4)) {
+    case 0:
+      return on_schedule(Verb::kStatsSchedule, "stats-schedule", random);
+    case 1:
+      return on_schedule(Verb::kShowSchedule, "show-schedule", random);
+    case 2: {
+      const std::string name = random_name(random);  // that of the page before
+      return {
+          .verb = Verb::kListSchedules, .bytes = "list-schedules " + name + "\r\n", .after = name};
+    }
+    default:
+      return {.verb = Verb::kListSchedules, .bytes = "list-schedules\r\n"};
+  }
 }
 
 }  // namespace
@@ -105,9 +159,7 @@ Command random_schedule_command(Random& random, queue::Now now) {
     case 5:
       return on_schedule(Verb::kTriggerSchedule, "trigger-schedule", random);
     case 6:
-      return below(random, 2) == 0
-                 ? on_schedule(Verb::kStatsSchedule, "stats-schedule", random)
-                 : Command{.verb = Verb::kListSchedules, .bytes = "list-schedules\r\n"};
+      return ask_about_schedules(random);
     default:
       return set_schedule(random, now);
   }

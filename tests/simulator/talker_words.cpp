@@ -25,6 +25,11 @@ std::string random_group(Random& random) {
   return kGroups[below(random, kGroups.size())];
 }
 
+std::string random_attributes(Random& random) {
+  const std::string type = R"({"content_type":"text/)" + number(below(random, 3)) + "\"";
+  return below(random, 2) == 0 ? type + "}" : type + R"(,"metadata":{"a":"b"}})";
+}
+
 queue::Priority random_priority(Random& random) {
   return static_cast<queue::Priority>(
       one_of(random, std::array<std::uint64_t, 6>{0, 1, 1'023, 1'024, 5, UINT32_MAX}));

@@ -29,6 +29,7 @@ inline std::string number(std::uint64_t of) {
 
 std::string random_tube(Random& random);
 std::string random_group(Random& random);
+std::string random_attributes(Random& random);
 queue::Priority random_priority(Random& random);
 // In ms, whole seconds.
 queue::Millis random_delay(Random& random);

@@ -138,7 +138,7 @@ PlannedPut Engine::State::plan_put(Tube& tube, const PutOrder& order, const Larg
   if (has_extras) {
     record.extras =
         detail::Rare(JobExtras{.key = std::string(order.key),
-                               .key_window = order.key_window,
+                               .key_window = order.key.empty() ? 0 : order.key_window,
                                .body = body_id == record.id ? 0 : body_id,
                                .retry = order.retry,
                                .expires = expires,
