@@ -195,6 +195,24 @@ class PushTest(PushCase):
         self.wait_for(lambda: shown()["throttled"] == 10)
         self.wait_for(lambda: shown()["delivered"] == 10)
 
+    def test_pushes_that_hang_leave_memory_for_others(self):
+        self.assertEqual(self.server.terminate(), 0)
+        self.serve(*self.options, "--memory", "128M", "--max-job-size", "1M")
+        held = threading.Event()
+        self.addCleanup(held.set)
+        receiver = self.receive(lambda client, number: held.wait(60))
+        self.endpoint(receiver, concurrency=64, timeout="1m")
+        client = self.server.connect()
+        client.call(b"use t")
+        for number in range(50):
+            client.put_ms(b"x" * 1_000_000, delay=2_000 + 20 * number)
+        self.wait_for(
+            lambda: "memory" in self.ask("GET", "/v1/endpoints/e")[1].get("last_error", "")
+        )
+        self.wait_for(lambda: len(receiver.requests) > 15)
+        status, told = self.ask("POST", "/v1/tubes/other/jobs", b"x" * 200_000)
+        self.assertEqual(status, 201, told)
+
     def test_a_server_that_is_killed_in_an_attempt_pushes_the_job_again(self):
         held = threading.Event()
         receiver = self.receive(

@@ -96,7 +96,11 @@ void Pusher::throttle(const Slot& slot, const std::string& error) {
   const auto asked = parse_retry_after(slot.result.retry_after, service_.now().utc_ns / kMs);
   if (slot.posted_at >= target.rested_at)
     target.last_rest = std::clamp<queue::Millis>(2 * target.last_rest, kShortRest, kLongestRest);
-  rest(target, std::max(asked.value_or(target.last_rest), kShortRest), error);
+  const queue::Millis time = std::max(asked.value_or(target.last_rest), kShortRest);
+  target.rested_at = read_mono();
+  target.rests_until = std::max(target.rests_until, target.rested_at + time * kMs);
+  stop_waiting(target);
+  note_error(target, error);
 }
 
 void Pusher::give_back(Slot& slot) {
@@ -129,10 +133,10 @@ void Pusher::stop_waiting(Target& target) {
     if (slot->state == Slot::State::kWaiting) end(*slot);
 }
 
-void Pusher::rest(Target& target, queue::Millis time, const std::string& why) {
+// Jobs that are held go on: they may have what the next one lacks.
+void Pusher::hold_off(Target& target, const std::string& why) {
   stop_waiting(target);
-  target.rested_at = read_mono();
-  target.rests_until = std::max(target.rests_until, target.rested_at + time * kMs);
+  target.held_off_until = read_mono() + kShortRest * kMs;
   note_error(target, why);
   fill_ = true;
 }
@@ -140,7 +144,7 @@ void Pusher::rest(Target& target, queue::Millis time, const std::string& why) {
 void Pusher::end_rest(std::string_view name) {
   const auto found = targets_.find(name);
   if (found == targets_.end()) return;
-  found->second->rests_until = 0;
+  found->second->rests_until = found->second->held_off_until = 0;
   found->second->last_rest = 0;
   fill_ = true;
 }
@@ -165,8 +169,8 @@ PushStatus Pusher::status(std::string_view name) const {
   PushStatus status = found->second->told;
   status.in_flight = found->second->in_flight;
   const std::uint64_t now = read_mono();
-  if (found->second->rests_until > now)
-    status.rests_for = (found->second->rests_until - now) / kMs + 1;
+  if (found->second->takes_at() > now)
+    status.rests_for = (found->second->takes_at() - now) / kMs + 1;
   return status;
 }
 

@@ -89,7 +89,7 @@ bool Pusher::may_take(const Target& target) const {
   const bool has_room = in_flight_ < std::min(kMostInFlight, most_at_work_ / 2) ||
                         (in_flight_ < most_at_work_ && target.in_flight == 0);
   return !stopping_ && target.is_on() && has_room &&
-         target.in_flight < target.endpoint.concurrency && read_mono() >= target.rests_until;
+         target.in_flight < target.endpoint.concurrency && read_mono() >= target.takes_at();
 }
 
 void Pusher::fill(Target& target, std::uint64_t until) {
@@ -131,7 +131,7 @@ void Pusher::begin(Slot& slot) {
     if (const auto delivery = engine.reserve(slot.client, now, std::nullopt)) deliver(*delivery);
   } catch (const std::runtime_error& error) {  // queue::StoreError, queue::OverLimit
     end(slot);
-    rest(target, kShortRest, error.what());
+    hold_off(target, error.what());
   }
 }
 
@@ -179,7 +179,7 @@ void Pusher::body_read(queue::ClientId client, const Body& body) {
     finished_.push_back(&slot);
     return;
   }
-  rest(slot.target, kShortRest, "the body cannot be read: " + body.error);
+  hold_off(slot.target, "the body cannot be read: " + body.error);
   give_back(slot);
 }
 
@@ -193,9 +193,9 @@ void Pusher::go_on(Slot& slot) {
   }
   if (slot.memory.bytes() == 0) {
     const std::size_t bytes = kSlotBytes + slot.job.body_bytes;
-    if (!service_.memory().has(bytes)) {
+    if (bytes > service_.most_for_one()) {
       service_.report_out_of_memory(kNoMemory);
-      rest(slot.target, kShortRest, "there is no memory for an attempt");
+      hold_off(slot.target, "there is no memory for an attempt");
       return give_back(slot);
     }
     slot.memory.set(bytes);
@@ -219,7 +219,7 @@ void Pusher::post(Slot& slot) {
     stats = service_.engine().job_stats(now, slot.job.id);
   } catch (const queue::StoreError& error) {
     service_.report_store_failure(error.what());
-    rest(target, kShortRest, error.what());
+    hold_off(target, error.what());
   }
   if (!stats) return give_back(slot);
   slot.usual_delay.reset();
@@ -327,7 +327,7 @@ void Pusher::set_timer() {
   const std::uint64_t now = read_mono();
   std::uint64_t next = UINT64_MAX;
   for (const auto& [name, target] : targets_)
-    if (target->rests_until > now) next = std::min(next, target->rests_until);
+    if (target->takes_at() > now) next = std::min(next, target->takes_at());
   if (next == UINT64_MAX) return;
   timer_.expires_after(std::chrono::nanoseconds(next - now + kMs));
   timer_.async_wait([this](const boost::system::error_code& error) {

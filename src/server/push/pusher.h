@@ -137,7 +137,7 @@ class Pusher {
   void give_back(Slot& slot);
   void end(Slot& slot);
   void stop_waiting(Target& target);
-  void rest(Target& target, queue::Millis time, const std::string& why);
+  void hold_off(Target& target, const std::string& why);
   void note_error(Target& target, const std::string& error);
   void disable(Target& target, const std::string& error);
   void throttle(const Slot& slot, const std::string& error);

@@ -2,6 +2,7 @@
 // outcomes.cpp alone.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -13,7 +14,7 @@
 
 namespace carillon::server::push {
 
-inline constexpr queue::Millis kShortRest = 1'000;  // after an error of our own
+inline constexpr queue::Millis kShortRest = 1'000;
 inline constexpr queue::Millis kLongestRest = 300'000;
 inline constexpr std::uint64_t kMs = 1'000'000;
 
@@ -46,11 +47,15 @@ struct Pusher::Target {
   std::uint64_t version = 0;  // goes up with each change of the endpoint
   std::vector<std::unique_ptr<Slot>> slots = {};
   std::size_t in_flight = 0;
-  std::uint64_t rested_at = 0;    // mono; when it was last told to rest
-  std::uint64_t rests_until = 0;  // mono
+  // Of the monotonic clock: when the endpoint asked for a rest, until when it rests, and until when
+  // no job is taken because of an error of our own.
+  std::uint64_t rested_at = 0;
+  std::uint64_t rests_until = 0;
+  std::uint64_t held_off_until = 0;
   queue::Millis last_rest = 0;
   PushStatus told = {};
 
+  std::uint64_t takes_at() const { return std::max(rests_until, held_off_until); }
   bool is_on() const { return !removed && endpoint.disabled.empty() && !endpoint.paused; }
 };
 
