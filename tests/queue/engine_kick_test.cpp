@@ -19,8 +19,8 @@ class EngineKick : public EngineTest {
     for (int i = 0; i < jobs; ++i) ids.push_back(queue.put(producer, "job", order));
     return ids;
   }
-  void bury(int jobs) {
-    for (const JobId id : put(jobs, {})) {
+  void bury(int jobs, const PutOrder& order = {}) {
+    for (const JobId id : put(jobs, order)) {
       ASSERT_TRUE(engine.reserve_job(worker, queue.now(), id));
       ASSERT_TRUE(engine.bury(worker, queue.now(), id, 0).done);
     }
@@ -89,6 +89,28 @@ TEST_F(EngineKick, AJobThatIsBuriedMeanwhileStaysBuried) {
   ASSERT_TRUE(engine.bury(worker, queue.now(), got->job.id, 0).done);
   finish();
   EXPECT_EQ(kick.kicked, 20u);
+  EXPECT_EQ(counts().buried, 1u);
+}
+
+// The kick once met those of the first group again, and left out the second one.
+TEST_F(EngineKick, AJobThatExpiresAsItIsKickedIsKickedOnce) {
+  bury(16, {.group = "x", .expires_in = 100, .at_expiry = AtExpiry::kDead});
+  bury(4, {.group = "y"});
+  queue.pass(100);
+  for (; !kick.done; queue.pass(1)) engine.kick(producer, queue.now(), kick);
+  EXPECT_EQ(kick.kicked, 20u);
+  for (JobId id = 1; id <= 20; ++id)
+    EXPECT_EQ(state(id), id <= 16 ? JobState::kBuried : JobState::kReady) << id;
+}
+
+TEST_F(EngineKick, AJobThatIsBuriedMeanwhileIsNotKickedForOneThatIsGone) {
+  bury(20);
+  engine.kick(producer, queue.now(), kick);
+  const auto got = engine.reserve(worker, queue.now(), 0);
+  ASSERT_TRUE(engine.bury(worker, queue.now(), got->job.id, 0).done);
+  engine.remove(worker, queue.now(), 20);
+  finish();
+  EXPECT_EQ(kick.kicked, 19u);
   EXPECT_EQ(counts().buried, 1u);
 }
 

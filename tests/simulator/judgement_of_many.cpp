@@ -86,16 +86,18 @@ void Model::kick(const Case& c, bool whole) {
       kicked.insert(id);
     }
   }
-  // One that is kicked, expires, is buried again and kicked again takes the place of another one.
-  std::uint64_t kicks = 0;
-  for (const JobId id : kicked) kicks += stored_record(id).history.kicks - kicks_before[id];
+  // One that expires as it is kicked, and is buried again, stays so.
+  for (const JobId id : kicked) {
+    if (stored_record(id).history.kicks > kicks_before[id] + 1)
+      fail(c, "it has kicked twice " + text_of(id, jobs_.at(id), c.now));
+  }
   std::tuple<std::uint64_t, std::uint64_t, JobId> last;
   for (const JobId id : kicked) {
     if (!all.contains(id)) fail(c, "it has kicked job " + std::to_string(id));
     if (fits(jobs_.at(id)) == Is::kNo) fail(c, "it has kicked " + text_of(id, jobs_.at(id), c.now));
     last = std::max(last, rank(id));
   }
-  const bool has_room = c.client.kicked + kicks < c.command.bound && kicks == kicked.size();
+  const bool has_room = c.client.kicked + kicked.size() < c.command.bound;
   const bool wants_more = whole && has_room && !c.excuses.fails && !may_call_ready(c);
   for (const JobId id : all) {
     // It may have expired as it was kicked, and be buried again.
@@ -111,7 +113,7 @@ void Model::kick(const Case& c, bool whole) {
     job.moment = job.delay_end = 0;
     follow_record(id, c.now);
   }
-  c.client.kicked += kicks;
+  c.client.kicked += kicked.size();
 }
 
 // Returns 1 if the job was kicked before the engine has changed it, by an earlier step of the kick.

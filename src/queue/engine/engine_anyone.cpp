@@ -44,6 +44,16 @@ bool first_delayed(State& s, Tube& lane, DelayedPeek& peek) {
   return !far.more;
 }
 
+// Of a kick of buried jobs, which looks for no due times: from this burial on they stay buried.
+std::uint64_t& burials_before(Kick& kick) {
+  return kick.next_due.due;
+}
+
+void begin_lane(Kick& kick) {
+  kick.next_burial = 0;
+  if (!kick.buried) kick.next_due = {};
+}
+
 // Returns the records of the buried or delayed jobs of the kick's next step in a lane, and whether
 // more can follow.
 template <class State>
@@ -54,6 +64,9 @@ typename State::FarJobs next_in_lane(State& s, Tube& lane, Kick& kick) {
   if (kick.buried) {
     if (lane.record.buried > 0)
       found.jobs = s.store.scan_buried(lane.record.number, kick.next_burial, limit);
+    // Else one that expires as it is kicked, and is buried again, would be kicked for another one.
+    std::erase_if(found.jobs,
+                  [&kick](const JobRecord& job) { return job.burial >= burials_before(kick); });
     if (!found.jobs.empty()) kick.next_burial = found.jobs.back().burial + 1;
     found.more = !found.jobs.empty();
     return found;
@@ -74,17 +87,13 @@ template <class State>
 std::vector<JobRecord> next_to_kick(State& s, Tube& tube, Kick& kick) {
   Tube* lane = tube.lane_from(kick.lane);
   for (std::size_t looks = 0; lane != nullptr && looks < kLanesAtOnce; ++looks) {
-    if (lane->is_lane() && lane->record.number != kick.lane) {  // that one is gone
-      kick.next_burial = 0;
-      kick.next_due = {};
-    }
+    if (lane->is_lane() && lane->record.number != kick.lane) begin_lane(kick);  // that one is gone
     kick.lane = lane->is_lane() ? lane->record.number : 0;
     auto found = next_in_lane(s, *lane, kick);
     if (!found.more) {
       lane = tube.lane_after(*lane);
       kick.lane = lane == nullptr ? UINT32_MAX : lane->record.number;
-      kick.next_burial = 0;
-      kick.next_due = {};
+      begin_lane(kick);
       kick.done = lane == nullptr;
     }
     if (!found.jobs.empty() || found.more) return std::move(found.jobs);
@@ -231,6 +240,7 @@ void Engine::kick(ClientId id, Now now, Kick& kick) {
     // A worker may release the jobs that are kicked, delayed, as fast as they are kicked. So this
     // kicks no more jobs than there are now.
     kick.buried = tube.all_buried() > 0;
+    if (kick.buried) burials_before(kick) = s.next_burial;
     kick.bound = std::min(kick.bound, kick.buried ? tube.all_buried() : tube.all_delayed());
   }
   try {
