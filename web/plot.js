@@ -26,7 +26,7 @@ function frame(label, width, top, bottom) {
 export function linePlot(title, lines, show, seconds = 300) {
   const known = lines.flatMap((line) => line.points.map(([, value]) => value));
   const most = roundUp(Math.max(0, ...known));
-  const width = isNarrow.matches ? 300 : 480;
+  const width = isNarrow.matches ? 300 : 400;
   const x = (ago) => width - (ago / seconds) * (width - LEFT);
   const y = (value) => HEIGHT - BOTTOM - (value / most) * (HEIGHT - BOTTOM - 10);
   const last = (line) => {
@@ -56,7 +56,7 @@ export function linePlot(title, lines, show, seconds = 300) {
 // `bars`: [{ name, value, storm }].
 export function barPlot(label, bars, show) {
   const most = roundUp(Math.max(0, ...bars.map((bar) => bar.value)));
-  const width = isNarrow.matches ? 300 : 400;
+  const width = isNarrow.matches ? 300 : 340;
   const image = frame(label, width, show(most), "0");
   image.classList.add("bars");
   const step = (width - LEFT) / bars.length;
@@ -68,7 +68,7 @@ export function barPlot(label, bars, show) {
         y: HEIGHT - BOTTOM - height, width: step - 2, height },
         s("title", {}, `${bar.name}: ${show(bar.value)}`)));
     }
-    if (n % Math.ceil(bars.length / (isNarrow.matches ? 3 : 6)) === 0)
+    if (n % Math.ceil(bars.length / 4) === 0)
       image.append(s("text", { x, y: HEIGHT - 4 }, bar.name));
   });
   return image;

@@ -297,7 +297,7 @@ class ConsoleTest(unittest.TestCase):
         self.until(
             "const path = document.querySelector('.plot .line')?.getAttribute('d') || '';"
             "const xs = [...path.matchAll(/[ML]([0-9.]+)/g)].map(found => Number(found[1]));"
-            "const ago = (480 - Math.min(...xs)) / (480 - 50) * 300;"
+            "const ago = (400 - Math.min(...xs)) / (400 - 50) * 300;"
             "return ago > performance.now() / 1000 + 2"
         )
         self.page.execute_async_script(
