@@ -155,7 +155,11 @@ TEST(TargetUrl, WhatIsWrongIsSaid) {
               std::string::npos)
         << host;
   EXPECT_NE(error("http://example.com:0/").find("the port"), std::string::npos);
-  EXPECT_NE(error("http://example.com:65536/").find("the port"), std::string::npos);
+  for (const char* const port : {"65536", "99999", "131152", "18446744073709551696", ""}) {
+    EXPECT_NE(error("http://example.com:" + std::string(port) + "/").find("the port"),
+              std::string::npos)
+        << port;
+  }
   EXPECT_EQ(error("http://example.com/" + std::string(2'000, 'a')),
             "the URL has 2019 bytes; the limit is 2000");
 }

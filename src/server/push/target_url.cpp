@@ -6,9 +6,24 @@
 #include <algorithm>
 #include <boost/url/parse.hpp>
 #include <boost/url/url_view.hpp>
+#include <charconv>
+#include <cstdint>
 #include <stdexcept>
+#include <system_error>
 
 namespace carillon::server::push {
+
+namespace {
+
+// Boost.URL takes 99999 for a number of 16 bits.
+bool is_port(std::string_view text) {
+  std::uint16_t port = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, port);
+  return error == std::errc() && rest == end && port > 0;
+}
+
+}  // namespace
 
 TargetUrl parse_target(std::string_view url) {
   const auto fail = [](const std::string& why) { throw std::invalid_argument(why); };
@@ -26,8 +41,7 @@ TargetUrl parse_target(std::string_view url) {
   if (host.empty()) fail("the URL has no host");
   if (!std::all_of(host.begin(), host.end(), [](char byte) { return byte > ' ' && byte <= '~'; }))
     fail("the host of the URL has a sign that no name has");
-  if (view.has_port() && (view.port_number() == 0))
-    fail("the port is not a number from 1 to 65535");
+  if (view.has_port() && !is_port(view.port())) fail("the port is not a number from 1 to 65535");
   TargetUrl target;
   target.is_tls = is_tls;
   target.host = host;
