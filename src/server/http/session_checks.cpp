@@ -16,13 +16,18 @@ namespace carillon::server::http {
 
 namespace {
 
-// Returns the name without the port: of localhost:11380, and of [::1]:11380.
+// Returns the name without the port: of localhost:11380, and of [::1]:11380. What has another form
+// is returned whole.
 std::string_view without_port(std::string_view host) {
-  if (host.starts_with('[')) {
-    const std::size_t end = host.find(']');
-    return end == std::string_view::npos ? host : host.substr(1, end - 1);
-  }
-  return host.substr(0, host.find(':'));
+  const bool has_brackets = host.starts_with('[');
+  const std::size_t end = host.find(has_brackets ? ']' : ':');
+  std::string_view rest = host.substr(std::min(end, host.size()));
+  if (has_brackets && !rest.empty()) rest.remove_prefix(1);
+  const bool is_port =
+      rest.starts_with(':') && rest.find_first_not_of("0123456789", 1) == rest.npos;
+  if (!rest.empty() && !is_port) return host;
+  if (has_brackets && end == std::string_view::npos) return host;
+  return has_brackets ? host.substr(1, end - 1) : host.substr(0, end);
 }
 
 bool is_address(std::string_view host) {
@@ -59,8 +64,9 @@ Match Session::check(Request& request) {
 void Session::check_host(const Request& request) const {
   const std::string_view host = request.header("host");
   const std::string_view name = without_port(host);
-  const bool is_known = name.empty() || name == "localhost" || is_address(name) ||
-                        std::find(names_.begin(), names_.end(), name) != names_.end();
+  const auto is_name = [name](std::string_view own) { return boost::beast::iequals(own, name); };
+  const bool is_known = name.empty() || is_name("localhost") || is_address(name) ||
+                        std::any_of(names_.begin(), names_.end(), is_name);
   if (!is_known) {
     throw Problem(kWrongHost, fmt::format("the server is not called \"{}\"; tell it so with "
                                           "--http-name, if it is",
