@@ -63,7 +63,8 @@ void add_address_option(CLI::App& command, const std::string& option, const char
       "(default: the variable CARILLON_TOKEN is the token)")
       .type_name("FILE");
   add_flag(command, "--tls", server.tls,
-           "Talk to it by TLS (also if the variable\nCARILLON_TLS is 1)");
+           "Talk to it by TLS (also if the variable\nCARILLON_TLS is 1). CARILLON_TLS_CERT and\n"
+           "CARILLON_TLS_KEY name this client's certificate");
   add_text(
       command, "--tls-ca", [&server](const std::string& text) { server.tls_ca = text; },
       "By TLS, and its certificate must be signed by one\n"

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <fstream>
 
 #include "cli/error_text.h"
@@ -35,6 +36,37 @@ void trust(SSL_CTX* context, const std::optional<std::string>& ca_file) {
       fmt::format("{} has no certificate in PEM (-----BEGIN CERTIFICATE-----)", *ca_file));
 }
 
+std::string file_in(const char* variable) {
+  const char* const value = std::getenv(variable);
+  return value != nullptr ? value : "";
+}
+
+int give_no_password(char*, int, int, void*) {
+  return -1;
+}
+
+// The client's own certificate, if it has one.
+void show_certificate(SSL_CTX* context) {
+  const std::string certificate = file_in("CARILLON_TLS_CERT");
+  const std::string key = file_in("CARILLON_TLS_KEY");
+  if (certificate.empty() && key.empty()) return;
+  if (certificate.empty() || key.empty())
+    throw Failure("the variables CARILLON_TLS_CERT and CARILLON_TLS_KEY go together");
+  SSL_CTX_set_default_passwd_cb(context, give_no_password);
+  ERR_clear_error();
+  if (SSL_CTX_use_certificate_chain_file(context, certificate.c_str()) != 1)
+    throw Failure(fmt::format("the certificate in {} cannot be used: {}", certificate, reason()));
+  if (SSL_CTX_use_PrivateKey_file(context, key.c_str(), SSL_FILETYPE_PEM) != 1)
+    throw Failure(fmt::format("the key in {} cannot be used: {}", key, reason()));
+}
+
+// The server has asked for a certificate, and has got none that it takes.
+bool is_refused() {
+  const int why = ERR_GET_REASON(ERR_peek_last_error());
+  return why == SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED || why == SSL_R_TLSV1_ALERT_UNKNOWN_CA ||
+         why == SSL_R_SSLV3_ALERT_BAD_CERTIFICATE;
+}
+
 }  // namespace
 
 TlsClient::TlsClient(const std::string& host, const std::optional<std::string>& ca_file)
@@ -43,6 +75,7 @@ TlsClient::TlsClient(const std::string& host, const std::optional<std::string>& 
   SSL_CTX_set_min_proto_version(context_.get(), TLS1_2_VERSION);
   SSL_CTX_set_verify(context_.get(), SSL_VERIFY_PEER, nullptr);
   trust(context_.get(), ca_file);
+  show_certificate(context_.get());
   ssl_.reset(SSL_new(context_.get()));
   input_ = BIO_new(BIO_s_mem());
   output_ = BIO_new(BIO_s_mem());
@@ -97,6 +130,12 @@ bool TlsClient::decrypt(std::string& to) {
     const int error = SSL_get_error(ssl_.get(), returned);
     if (error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE) return true;
     if (error == SSL_ERROR_ZERO_RETURN) return false;
+    if (is_refused()) {
+      throw Failure(
+          fmt::format("it asks for a certificate of the client: {} (see the variables "
+                      "CARILLON_TLS_CERT and CARILLON_TLS_KEY)",
+                      reason()));
+    }
     throw Failure("TLS failed: " + reason());
   }
 }

@@ -23,7 +23,9 @@ namespace carillon::cli {
 class TlsClient {
  public:
   // `host` is a name or an address: the certificate must be for it, and signed by one of those in
-  // `ca_file`, in PEM; without it, by one that this system trusts. Throws Failure.
+  // `ca_file`, in PEM; without it, by one that this system trusts. To a server that asks for the
+  // client's certificate it shows the one in the file that the variable CARILLON_TLS_CERT names,
+  // whose key is in that of CARILLON_TLS_KEY. Throws Failure.
   TlsClient(const std::string& host, const std::optional<std::string>& ca_file);
 
   // Goes on with the handshake. Returns true when it is done; what take_output() returns is to be

@@ -95,6 +95,15 @@ class SpeakingTls(TlsCase):
             with TlsConnection(server.address, context) as client:
                 self.assertEqual(client.call(b"use a").line, b"USING a")
             self.wait_for_line(server, "peer did not return a certificate")
+            at = ["put", "--server", f"127.0.0.1:{server.port}", "hello"]
+            trust = {"CARILLON_TLS_CA": self.authority.file}
+            own = {"CARILLON_TLS_CERT": certificate, "CARILLON_TLS_KEY": key}
+            self.assertEqual(run(*at, **trust, **own).stdout, "1\n")
+            self.assertIn("it asks for a certificate of the client", run(*at, **trust).stderr)
+            half = run(*at, **trust, CARILLON_TLS_KEY=key)
+            self.assertIn("CARILLON_TLS_CERT and CARILLON_TLS_KEY go together", half.stderr)
+            strange = {"CARILLON_TLS_CERT": certificate, "CARILLON_TLS_KEY": self.key}
+            self.assertIn("key values mismatch", run(*at, **trust, **strange).stderr)
 
 
 class Strangers(TlsCase):
