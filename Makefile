@@ -12,8 +12,8 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := build
 .NOTPARALLEL:
-.PHONY: help deps build run test simulate asan tsan bench format lint docs install install-library \
-  deb test-deb clean
+.PHONY: help deps build run test simulate asan tsan fuzz bench format lint docs install \
+  install-library deb test-deb clean
 
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
@@ -21,6 +21,7 @@ TESTS ?=
 ARGS ?=
 STEPS ?= 1000000000
 SEED ?= random
+FUZZ_SECONDS ?= 600
 PACKAGES ?= debian
 
 say = @printf 'carillon: %s\n'
@@ -80,6 +81,18 @@ asan tsan: ## the tests of the layers under the address (asan) or thread (tsan) 
 	@cmake --build --preset $@ --parallel $(JOBS)
 	$(say) "running them"
 	@$(fixed_addresses) ctest --preset $@ --parallel $(JOBS) $(if $(TESTS),-R '$(TESTS)')
+
+fuzz: ## feed what reads clients' bytes with made-up ones (libFuzzer), FUZZ_SECONDS for each
+	$(packages) build test fuzz
+	$(configure) fuzz $(quietly)
+	$(say) "building the fuzzers, in build/fuzz; a wrong input will be written there, too"
+	@cmake --build --preset fuzz --parallel $(JOBS)
+	@mkdir -p build/fuzz/found/{session,http,json}
+	@cd build/fuzz && dir=../../tests/server/fuzz && export UBSAN_OPTIONS=halt_on_error=1 && \
+	  run() { \
+	    ./$$1_fuzzer -max_total_time=$(FUZZ_SECONDS) -dict=$$dir/$$2.dict -print_final_stats=1 \
+	      found/$$1 $$dir/corpus/$$1; \
+	  } && run session beanstalk && run http http && run json http
 
 bench: ## build and run the benchmarks of the library, and the server beside beanstalkd
 	$(packages) build bench

@@ -56,8 +56,9 @@ void append(std::string& options, Name name, const std::string& value) {
 
 ListOptions read_job_query(const Request& request) {
   std::string options;
-  for (const auto& [name, value] : request.query) {
-    const auto is_it = [&](const Name& one) { return one.here == name; };
+  for (const auto& asked : request.query) {
+    const auto& [name, value] = asked;
+    const auto is_it = [&](const Name& one) { return one.here == asked.first; };
     const auto* found = std::find_if(kFilter.begin(), kFilter.end(), is_it);
     if (found == kFilter.end()) found = std::find_if(kPage.begin(), kPage.end(), is_it);
     if (const auto why = fault_of(*found, value, ListOptionsOf::kList)) refuse(name, *why);

@@ -1,8 +1,4 @@
-// Feeds arbitrary bytes to the HTTP session (http_target.h).
-//
-//   cmake -S . -B build/fuzz -G Ninja -DCMAKE_CXX_COMPILER=clang++-14 -DCARILLON_FUZZ=ON
-//   cmake --build build/fuzz --target http_fuzzer
-//   build/fuzz/http_fuzzer -dict=tests/server/fuzz/http.dict new/ tests/server/fuzz/corpus/http
+// Feeds arbitrary bytes to the HTTP session (http_target.h). `make fuzz` builds and runs it.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,6 @@
 // What the fuzzers of HTTP do with an input: bytes go to an http::Session on a store in memory. A
 // wrong input must be answered, and nothing may crash. The fuzzers (http_fuzzer.cpp,
-// json_fuzzer.cpp) pass what libFuzzer makes up; http_corpus_test.cpp passes the corpus and changes
+// json_fuzzer.cpp) pass what libFuzzer makes up; corpus_test.cpp passes the corpus and changes
 // of it in each run of the tests.
 //
 // Each function returns what is wrong, or an empty text.

@@ -1,8 +1,5 @@
-// Feeds arbitrary bytes to the places of the HTTP API that read JSON (http_target.h).
-//
-//   cmake -S . -B build/fuzz -G Ninja -DCMAKE_CXX_COMPILER=clang++-14 -DCARILLON_FUZZ=ON
-//   cmake --build build/fuzz --target json_fuzzer
-//   build/fuzz/json_fuzzer -dict=tests/server/fuzz/http.dict new/ tests/server/fuzz/corpus/json
+// Feeds arbitrary bytes to the places of the HTTP API that read JSON (http_target.h). `make fuzz`
+// builds and runs it.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The corpus of the fuzzers of HTTP, and random changes of it: what the fuzzers look for, in each
-// run of the tests.
+// The corpora of the fuzzers of both protocols, and random changes of them: what the fuzzers look
+// for, in each run of the tests.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,9 +13,10 @@
 #include <vector>
 
 #include "fuzz/http_target.h"
+#include "fuzz/session_target.h"
 #include "queue/seed.h"
 
-namespace carillon::server::http {
+namespace carillon::server {
 namespace {
 
 std::vector<std::string> corpus(const std::string& name) {
@@ -101,7 +102,7 @@ class Mutator {
 template <class Check>
 void run(const std::string& name, Check check) {
   const std::vector<std::string> inputs = corpus(name);
-  ASSERT_GE(inputs.size(), 10u);
+  ASSERT_GE(inputs.size(), 9u);
   for (const std::string& input : inputs) EXPECT_EQ(check(input), "") << input;
   const std::uint64_t seed = queue::seed_or(20);
   Mutator mutator(inputs, seed);
@@ -113,13 +114,17 @@ void run(const std::string& name, Check check) {
   }
 }
 
-TEST(HttpCorpus, RequestsAreAnsweredHoweverTheyAreCut) {
-  run("http", wrong_with_http);
+TEST(Corpus, CommandsAreAnsweredHoweverTheyAreCut) {
+  run("session", beanstalk::wrong_with_session);
 }
 
-TEST(HttpCorpus, JsonIsAnsweredWithJson) {
-  run("json", wrong_with_json);
+TEST(Corpus, RequestsAreAnsweredHoweverTheyAreCut) {
+  run("http", http::wrong_with_http);
+}
+
+TEST(Corpus, JsonIsAnsweredWithJson) {
+  run("json", http::wrong_with_json);
 }
 
 }  // namespace
-}  // namespace carillon::server::http
+}  // namespace carillon::server
