@@ -107,6 +107,7 @@ async function show() {
       }
     }
   }
+  tags.append(element("a", { href: "#problems" }, "problems"));
   tags.append(element("a", { href: "#schemas" }, "schemas"));
   const schemas = document.getElementById("list-of-schemas");
   for (const [name, schema] of Object.entries(api.components.schemas))

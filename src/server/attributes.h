@@ -6,6 +6,7 @@
 // Thread safety: pure.
 #pragma once
 
+#include <boost/json/object.hpp>
 #include <string>
 #include <string_view>
 
@@ -15,5 +16,9 @@ namespace carillon::server {
 // Throws std::invalid_argument if the text is no JSON object, or has more than
 // queue::kMaxAttributes bytes then.
 std::string attributes_of(std::string_view json);
+
+// Returns attributes after a change, as RFC 7396 has it: what is null goes, objects are changed in
+// their turn, and all else is replaced. Empty if nothing is left. Throws as attributes_of().
+std::string merged_attributes(std::string_view attributes, const boost::json::object& change);
 
 }  // namespace carillon::server

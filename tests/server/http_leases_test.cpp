@@ -33,7 +33,7 @@ class HttpLeases : public HttpSession {
   }
   static std::string kind(const Answer& problem) {
     const std::string type(problem.value().at("type").as_string());
-    return type.substr(type.rfind('/') + 1);
+    return type.substr(type.rfind('#') + 1);
   }
 };
 

@@ -63,7 +63,7 @@ TEST_F(HttpRights, ProbesAndDocumentsAreOpen) {
 TEST_F(HttpRights, SaysHowToShowAToken) {
   const std::string none = ask("GET", "/metrics", "");
   EXPECT_NE(none.find("WWW-Authenticate: Bearer realm=\"carillon\"\r\n"), std::string::npos);
-  EXPECT_NE(none.find("/problems/no-token"), std::string::npos);
+  EXPECT_NE(none.find("\"/docs#no-token\""), std::string::npos);
   const std::string wrong = ask("GET", "/metrics", "rea");
   EXPECT_NE(wrong.find("error=\"invalid_token\""), std::string::npos);
   EXPECT_NE(wrong.find("Connection: close"), std::string::npos);

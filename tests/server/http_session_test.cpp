@@ -79,7 +79,7 @@ TEST_F(HttpSession, AKeyIsCreatedReplacedComparedAndCancelled) {
   EXPECT_EQ(ask("PUT", good, R"({"body":"1"})", type).status, 201);
   EXPECT_EQ(ask("PUT", good, R"({"body":"2"})", type).status, 200);
   const std::string if_none = "If-None-Match: *\r\n" + std::string(type);
-  EXPECT_EQ(ask("PUT", good, R"({"body":"3"})", if_none).status, 409);
+  EXPECT_EQ(ask("PUT", good, R"({"body":"3"})", if_none).status, 412);
   const Answer job = ask("GET", good);
   EXPECT_EQ(job.value().at("body"), "2");
   const std::string tag = job.head.substr(job.head.find("ETag: ") + 6, 18);

@@ -47,6 +47,21 @@ class HttpTest(HttpCase):
         self.assertEqual(again.getheader("Cache-Control"), "no-cache")
         self.assertEqual(self.ask("GET", "/console/nothing.js")[0], 404)
 
+    def test_the_type_of_each_problem_leads_to_the_page_of_the_api(self):
+        problem = self.ask("GET", "/v1/jobs/7")[1]
+        self.assertEqual(problem["type"], "/docs#not-found")
+        client = self.client()
+        client.request("GET", "/docs")
+        page = client.getresponse().read().decode()
+        root = pathlib.Path(__file__).resolve().parents[2]
+        kinds = (root / "src/server/http/problem.h").read_text(encoding="utf-8")
+        guide = (root / "docs/http.md").read_text(encoding="utf-8")
+        names = re.findall(r'ProblemKind k\w+\{\d+, "([a-z-]+)"', kinds)
+        self.assertGreater(len(names), 15)
+        for name in names:
+            self.assertIn(f'<tr id="{name}">', page)
+            self.assertIn(f"`{name}`", guide)
+
     def test_a_delay_is_never_early(self):
         begin = time.time()
         status, job = self.ask("POST", "/v1/tubes/t/jobs", {"delay": "PT0.3S"})

@@ -212,10 +212,10 @@ class OpenApiTest(HttpCase):
             (404, "GET", key),
             (404, "PATCH", key, {}),
             (404, "DELETE", key),
-            (404, "PUT", key, {}, {"If_Match": "*"}),
+            (412, "PUT", key, {}, {"If_Match": "*"}),
             (201, "PUT", key, {"body": "a", "delay": "1h"}),
             (200, "PUT", key, {"body": "b", "delay": "1h"}),
-            (409, "PUT", key, {"body": "b"}, {"If_None_Match": "*"}),
+            (412, "PUT", key, {"body": "b"}, {"If_None_Match": "*"}),
             (412, "PUT", key, {"body": "b"}, {"If_Match": '"x"'}),
             (400, "PUT", key, {"x": 1}),
             (200, "GET", key),
@@ -230,6 +230,7 @@ class OpenApiTest(HttpCase):
         self.reserved("t2", key="k")
         held = "/v1/tubes/t2/keys/k"
         self.statuses(
+            (409, "PUT", held, {"body": "b"}),
             (409, "PATCH", held, {"priority": 1}),
             (409, "DELETE", held),
             (202, "DELETE", held + "?if_reserved=ask"),

@@ -44,9 +44,20 @@ bool append_parts(std::string_view text, const std::array<Unit, kUnits>& units, 
   return true;
 }
 
+// Returns 2W as 14d, as weeks stand alone in ISO 8601; none if it has another form.
+std::optional<std::string> from_weeks(std::string_view text) {
+  std::uint64_t weeks = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, weeks);
+  constexpr std::uint64_t kMost = UINT64_MAX / 7;
+  if (error != std::errc() || rest + 1 != end || *rest != 'W' || weeks > kMost) return std::nullopt;
+  return fmt::format("{}d", weeks * 7);
+}
+
 // Returns P1DT12H as 1d12h; none if it has another form.
 std::optional<std::string> from_iso(std::string_view text) {
   text.remove_prefix(1);
+  if (const auto weeks = from_weeks(text)) return weeks;
   const std::size_t t = text.find('T');
   const std::string_view days = text.substr(0, t);
   const std::string_view times = t == std::string_view::npos ? "" : text.substr(t + 1);
@@ -104,8 +115,8 @@ queue::Millis parse_api_duration(std::string_view text) {
   const auto ours = from_iso(text);
   if (!ours) {
     throw std::invalid_argument(fmt::format(
-        "\"{}\": not a duration; use e.g. PT30S, PT1H30M, P40D, or 30s, 1h30m, 40d. Months, years "
-        "and weeks are refused",
+        "\"{}\": not a duration; use e.g. PT30S, PT1H30M, P40D, or 30s, 1h30m, 40d. Months and "
+        "years are refused",
         text));
   }
   return static_cast<queue::Millis>(parse_duration(*ours).count());

@@ -319,6 +319,10 @@ void read_patch(const json::object& object, FieldFaults& faults, PatchFields& pa
     patch.body = *std::move(body);
     patch.patch.body = patch.body;
   }
+  if (!fields.is_null("content_type")) fields.text("content_type");
+  if (!fields.is_null("metadata")) fields.object("metadata");
+  for (const char* const name : {"content_type", "metadata"})
+    if (const json::value* const value = object.if_contains(name)) patch.attributes[name] = *value;
   fields.finish();
 }
 
@@ -357,9 +361,12 @@ json::object json_of(const queue::JobStats& stats, const std::vector<queue::Atte
 
 std::string etag_of(const queue::JobStats& stats) {
   const queue::JobRecord& record = stats.record;
-  const std::string text = fmt::format("{} {} {} {} {} {} {} {}", record.id, record.body_id(),
-                                       record.priority, record.due, record.ttr, record.burial,
-                                       record.history.reserves, static_cast<int>(stats.state));
+  const queue::JobExtras& extras = *record.extras;
+  const std::string text =
+      fmt::format("{} {} {} {} {} {} {} {} {} {} {} {}", record.id, record.created,
+                  record.body_id(), record.priority, record.due, record.ttr, record.burial,
+                  record.history.reserves, static_cast<int>(stats.state), extras.expires,
+                  static_cast<int>(extras.at_expiry), extras.attributes);
   return fmt::format("\"{:016x}\"", std::hash<std::string>()(text));
 }
 

@@ -74,10 +74,12 @@ void read_plain_job(const Request& request, JobFields& job);
 // Returns true if the request's body is the description of a job, and not a plain body.
 bool describes_job(const Request& request);
 
-// A change of a job (RFC 7396). Its patch points into `body`.
+// A change of a job (RFC 7396). Its patch points into `body`. `attributes` are not in it yet: they
+// change those that the job has (merged_attributes()).
 struct PatchFields {
   queue::Patch patch;
   std::string body;
+  boost::json::object attributes;
 };
 void read_patch(const boost::json::object& object, FieldFaults& faults, PatchFields& patch);
 

@@ -9,12 +9,14 @@ namespace carillon::server::http {
 
 namespace {
 
+std::string no_job_with_key(const Exchange& x) {
+  return fmt::format("tube {} has no job with the key {}", x.names[0], x.names[1]);
+}
+
 queue::JobId named_job(Exchange& x) {
-  const std::string& tube = x.use_tube();
-  const std::string& key = x.names[1];
-  const auto id = x.engine().job_with_key(x.client(), key);
-  if (id) return *id;
-  throw Problem(kNotFound, fmt::format("tube {} has no job with the key {}", tube, key));
+  x.use_tube();
+  if (const auto id = x.engine().job_with_key(x.client(), x.names[1])) return *id;
+  throw Problem(kNotFound, no_job_with_key(x));
 }
 
 // The path and If-None-Match tell these.
@@ -31,10 +33,14 @@ void refuse_headers(const Request& request) {
 
 }  // namespace
 
-// The same PUT twice leaves one job. `If-None-Match: *` creates only, `If-Match` replaces only.
+// The same PUT twice leaves one job. `If-None-Match: *` only creates, `If-Match` only
+// replaces. What they do not allow is answered 412 (RFC 9110, 13.1).
 void put_key(Exchange& x) {
   x.use_tube();
   require_key(x.names[1]);
+  const std::string_view none = x.request.header("if-none-match");
+  if (!none.empty() && none != "*")
+    throw Problem(kBadRequest, fmt::format("If-None-Match: {}: write * here", none));
   JobFields job;
   if (describes_job(x.request)) {
     boost::json::object object = parse_object(x.request.body);
@@ -52,10 +58,15 @@ void put_key(Exchange& x) {
     job.key = x.names[1];
     job.order.key = job.key;
   }
-  const bool create_only = x.request.header("if-none-match") == "*";
-  job.order.on_conflict = create_only ? queue::OnConflict::kReject : queue::OnConflict::kReplace;
-  if (!x.request.header("if-match").empty()) require_match(x, named_job(x));
-  answer_put(x, put(x, job));
+  job.order.on_conflict = none.empty() ? queue::OnConflict::kReplace : queue::OnConflict::kReject;
+  if (!x.request.header("if-match").empty()) {
+    const auto id = x.engine().job_with_key(x.client(), x.names[1]);
+    if (!id) throw Problem(kChanged, no_job_with_key(x));
+    require_match(x, *id);
+  }
+  const queue::PutOutcome outcome = put(x, job);
+  if (outcome.result == queue::PutOutcome::Result::kExists) throw taken(kChanged, outcome.id);
+  answer_put(x, outcome);
 }
 
 void answer_key(Exchange& x) {

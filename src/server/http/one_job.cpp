@@ -5,7 +5,10 @@
 
 #include <boost/json.hpp>
 #include <optional>
+#include <stdexcept>
 #include <vector>
+
+#include "server/attributes.h"
 
 namespace carillon::server::http {
 
@@ -28,6 +31,24 @@ std::string path_of(queue::JobId id) {
   return fmt::format("/v1/jobs/{}", id);
 }
 
+// Returns whether the tag is in the list. Weak ones are never the same here (RFC 9110, 13.1.1).
+bool names(std::string_view list, std::string_view tag) {
+  const std::size_t found = list.find(tag);
+  return found != std::string_view::npos && !list.substr(0, found).ends_with("W/");
+}
+
+std::string attributes_after(Exchange& x, queue::JobId id, const boost::json::object& patch) {
+  const auto stats = x.engine().job_stats(x.now(), id);
+  if (!stats) throw no_such_job(id);
+  try {
+    return merged_attributes(stats->record.extras->attributes, patch);
+  } catch (const std::invalid_argument& error) {
+    const std::string name(patch.begin()->key());
+    throw Problem(kBadField, fmt::format("/{}: {}", name, error.what()),
+                  {{.pointer = "/" + name, .detail = error.what()}});
+  }
+}
+
 // To a caller who may change the job, and not look at it.
 void answer_changed(Exchange& x, queue::JobId id, queue::Sequence durable_at) {
   Reply reply{.body = fmt::format(R"({{"id":{}}})", id), .durable_at = durable_at};
@@ -40,6 +61,11 @@ void answer_changed(Exchange& x, queue::JobId id, queue::Sequence durable_at) {
 
 Problem no_such_job(queue::JobId id) {
   return Problem(kNotFound, fmt::format("there is no job {}", id));
+}
+
+Problem taken(const ProblemKind& kind, queue::JobId id) {
+  return Problem(kind, fmt::format("job {} has the key, or had it and is gone", id))
+      .with("Location", path_of(id));
 }
 
 Problem too_large_to_show(std::size_t bytes) {
@@ -84,8 +110,7 @@ void answer_put(Exchange& x, const queue::PutOutcome& outcome, bool is_replayed)
     case Result::kReplaced:
       break;
     case Result::kExists:
-      throw Problem(kConflict, fmt::format("job {} has the key, or had it and is gone", outcome.id))
-          .with("Location", path_of(outcome.id));
+      throw taken(kConflict, outcome.id);
     case Result::kReserved:
       throw Problem(kConflict, fmt::format("job {} has the key, and is reserved", outcome.id))
           .with("Location", path_of(outcome.id));
@@ -124,7 +149,7 @@ void require_match(Exchange& x, queue::JobId id) {
   const auto stats = x.engine().job_stats(x.now(), id);
   if (!stats) throw no_such_job(id);
   const std::string tag = etag_of(*stats);
-  if (wanted != "*" && wanted != tag)
+  if (wanted != "*" && !names(wanted, tag))
     throw Problem(kChanged, fmt::format("job {} has the tag {} now, and not {}", id, tag, wanted));
 }
 
@@ -137,6 +162,11 @@ void patch_one(Exchange& x, queue::JobId id) {
   if (fields.patch.body) {
     x.require_room();
     require_size(x, *fields.patch.body);
+  }
+  std::string attributes;
+  if (!fields.attributes.empty()) {
+    attributes = attributes_after(x, id, fields.attributes);
+    fields.patch.attributes = attributes;
   }
   using Result = queue::ChangeOutcome::Result;
   const queue::ChangeOutcome outcome = x.engine().patch(x.now(), id, fields.patch);

@@ -9,8 +9,8 @@ namespace carillon::server::http {
 
 namespace {
 
-// Each type is a page of the documentation.
-constexpr std::string_view kTypes = "https://carillon.dev/problems/";
+// The page of the server that tells of each (docs/decisions/0100).
+constexpr std::string_view kTypes = "/docs#";
 
 }  // namespace
 

@@ -5,7 +5,7 @@
 //   HTTP/1.1 404 Not Found
 //   Content-Type: application/problem+json
 //
-//   {"type":"https://carillon.dev/problems/not-found","title":"There is no such thing",
+//   {"type":"/docs#not-found","title":"There is no such thing",
 //    "status":404,"detail":"there is no job 17"}
 //
 // If fields are wrong, `errors` names each by its JSON pointer (RFC 6901), and what is allowed.
@@ -18,7 +18,7 @@
 
 namespace carillon::server::http {
 
-// A kind of problem. `slug` is the last part of its type, and stands in docs/http.md.
+// A kind of problem. `slug` is the last part of its type, and stands in docs/http.md and docs.html.
 struct ProblemKind {
   unsigned status;
   std::string_view slug;
@@ -37,7 +37,6 @@ inline constexpr ProblemKind kConflict{409, "conflict", "The state does not allo
 inline constexpr ProblemKind kLeaseOver{409, "lease-over", "The lease is over"};
 inline constexpr ProblemKind kChanged{412, "changed", "It is not what the request expects"};
 inline constexpr ProblemKind kTooLarge{413, "too-large", "The body is too large"};
-inline constexpr ProblemKind kWrongType{415, "wrong-type", "The type of the body does not fit"};
 inline constexpr ProblemKind kWrongHost{421, "wrong-host", "The server does not have this name"};
 inline constexpr ProblemKind kOtherRequest{422, "other-request",
                                            "The Idempotency-Key is that of another request"};
