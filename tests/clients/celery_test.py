@@ -6,6 +6,7 @@ celery_test.py FOLDER-OF-THE-CLIENTS [TEST ...]
 import datetime
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -122,6 +123,15 @@ class FaultsTest(Case):
         self.assertEqual(len(self.notes("begin-task")), 2)
         self.assertEqual(len(self.notes("end-task")), 1)
         self.assertIsNone(second.process.poll())
+
+    def test_a_cold_stop_gives_tasks_back_at_once(self):
+        worker = Worker(self)
+        celery_app.work.delay("running", 600)
+        celery_app.work.delay("running", 600)
+        self.wait_for("begin-running", 2)
+        worker.process.send_signal(signal.SIGQUIT)
+        worker.process.wait(PATIENCE)
+        until(lambda: [job["state"] for job in self.jobs()] == ["ready"] * 2, "both are ready")
 
     def test_a_restart_of_the_server_is_not_noticed(self):
         workers = [Worker(self), Worker(self)]

@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 import unittest
+import urllib.request
 from pathlib import Path
 
 PACKAGE = Path(sys.argv[1]).resolve()
@@ -63,8 +64,9 @@ class DebTest(unittest.TestCase):
         self.assertIn(f"StateDirectory={STATE.rsplit('/', maxsplit=1)[-1]}\n", unit)
         self.inside("install", "-d", "-o", "carillon", "-g", "carillon", f"/{STATE}")
         options = self.root / "etc/default/carillon"
-        options.write_text(re.sub(r"\b11300\b", str(port), options.read_text()))
-        (start,) = re.findall("^ExecStart=(.*)$", unit, re.M)
+        text = re.sub(r"\b11300\b", str(port), options.read_text())
+        options.write_text(re.sub(r"\b11380\b", str(port + 1), text))
+        (start,) = re.findall("^ExecStart=(.*)$", unit.replace("\\\n", ""), re.M)
         (user,) = re.findall("^User=(.*)$", unit, re.M)
         script = f". /etc/default/carillon; STATE_DIRECTORY=/{STATE}; exec {start}"
         process = subprocess.Popen(
@@ -106,6 +108,8 @@ class DebTest(unittest.TestCase):
         port = random.randrange(16_000, 32_000)
         server = self.start(port)
         self.carillon(port, "put", "--delay", "40d", "--key", "far", "later")
+        with urllib.request.urlopen(f"http://127.0.0.1:{port + 1}/") as console:
+            self.assertIn(b"Carillon", console.read())
         self.carillon(port, "put", "hello")
         self.assertIn("hello", self.carillon(port, "reserve", "--delete", "--timeout", "10s"))
         self.stop(server)

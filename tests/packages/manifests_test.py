@@ -37,7 +37,8 @@ class ManifestsTest(unittest.TestCase):
     def test_every_option_is_one_of_the_server(self):
         known = set(re.findall(r"--[\w-]+", output(BIN, "serve", "--help")))
         entry = DOCKERFILE[DOCKERFILE.index("ENTRYPOINT") :]
-        starts = re.findall("ExecStart=(.*)|CARILLON_OPTIONS=(.*)", UNIT + DEFAULTS)
+        lines = (UNIT + DEFAULTS).replace("\\\n", "")
+        starts = re.findall("ExecStart=(.*)|CARILLON_OPTIONS=(.*)", lines)
         named = " ".join([entry, *re.findall("(?:command|args): (.*)", COMPOSE + KUBERNETES)])
         named += " ".join(word for start in starts for word in start)
         self.assertGreaterEqual(len(re.findall(r"--[\w-]+", named)), 8)
@@ -64,7 +65,8 @@ class ManifestsTest(unittest.TestCase):
     def test_the_package_takes_every_line_of_the_service(self):
         """packaging/build-deb changes these lines: if they are gone, it changes nothing."""
         self.assertIn("\nDynamicUser=yes\n", UNIT)
-        self.assertRegex(UNIT, r"\nExecStart=/usr/local/bin/carillon .* --listen 127.0.0.1:11300\n")
+        self.assertIn("\nExecStart=/usr/local/bin/carillon serve ", UNIT)
+        self.assertIn(" \\\n  --listen 127.0.0.1:11300 --http 127.0.0.1:11380\n", UNIT)
 
     @unittest.skipUnless(shutil.which("promtool"), "promtool is not installed")
     def test_prometheus_takes_its_configuration_and_tells_of_pushes(self):
