@@ -60,12 +60,6 @@ void set_after(ListOptions& options, std::string_view text) {
   options.is_first = false;
 }
 
-bool yes(std::string_view text) {
-  if (text == "yes") return true;
-  if (text == "no") return false;
-  refuse_option(fmt::format("{}: yes or no", quoted(text)));
-}
-
 void set_to(ListOptions& options, std::string_view text) {
   if (!is_tube_name(text)) refuse_option(fmt::format("{}: not the name of a tube", quoted(text)));
   options.to = text;

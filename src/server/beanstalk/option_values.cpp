@@ -77,6 +77,12 @@ std::uint32_t number_u32(std::string_view text) {
   return static_cast<std::uint32_t>(*value);
 }
 
+bool yes(std::string_view text) {
+  if (text == "yes") return true;
+  if (text == "no") return false;
+  refuse_option(fmt::format("{}: yes or no", quoted(text)));
+}
+
 queue::Millis duration(std::string_view text) {
   return static_cast<queue::Millis>(parse_duration(text).count());
 }

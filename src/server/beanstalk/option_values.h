@@ -39,6 +39,7 @@ std::string printable(std::string_view text);
 // Returns none if it is no number, or none of 64 bits.
 std::optional<std::uint64_t> number(std::string_view text);
 std::uint32_t number_u32(std::string_view text);
+bool yes(std::string_view text);  // or no
 // Milliseconds (server/duration.h).
 queue::Millis duration(std::string_view text);
 // The name of a group: what a key may be.

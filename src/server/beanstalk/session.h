@@ -185,6 +185,10 @@ class Session final : public Protocol {
   void put_job(Put put);
   std::string_view refusal(queue::Now now);
   bool may_hold(std::size_t bytes, std::size_t own);
+  // Return false if there is no memory for the command's body, of which `held` bytes are kept: then
+  // it is discarded, and the client told. The second one is of commands that add to what is stored.
+  bool has_room_for_body(std::uint64_t bytes, std::size_t held);
+  bool may_add_body(std::uint64_t bytes, std::size_t held);
   void swallow_and_answer(std::uint64_t bytes, std::string_view reply);
   void reserve(const Command& command);
   void reserve_job(queue::JobId id);
@@ -235,6 +239,16 @@ class Session final : public Protocol {
   void answer_out_of_memory(std::string_view why);
   void refuse_to_send();
   void answer_store_failure(std::string_view error);
+  // Returns what `parse` does. None if it refuses an option, and the client was told so.
+  template <class Parse>
+  auto or_bad_option(Parse parse) -> std::optional<decltype(parse())> {
+    try {
+      return parse();
+    } catch (const std::invalid_argument& error) {
+      replies_.add(0, "BAD_OPTION ", std::string_view(error.what()), "\r\n");
+      return std::nullopt;
+    }
+  }
   // Calls `action`, and answers the client if it throws: an option that only the engine checks is
   // refused like the others.
   template <class Action>

@@ -26,10 +26,7 @@ void Session::begin_fail(const Command& c) {
     return refuse_options(c.bytes, error.what());
   }
   if (c.bytes > kMaxErrorText) return swallow_and_answer(c.bytes, "JOB_TOO_BIG\r\n");
-  if (!may_hold(c.bytes, kOwnBody)) {
-    service_.report_out_of_memory(kNoMemory);
-    return swallow_and_answer(c.bytes, "OUT_OF_MEMORY\r\n");
-  }
+  if (!has_room_for_body(c.bytes, c.bytes)) return;
   put_ = c;
   state_ = State::kBody;
 }

@@ -46,10 +46,7 @@ void Session::begin_batch(const Command& c) {
   }
   if (c.bytes > kMaxBatchBytes) return swallow_and_answer(c.bytes, "BATCH_TOO_BIG\r\n");
   const bool is_put = c.verb == Verb::kPutJobs;
-  if ((is_put && service_.is_out_of_memory()) || !may_hold(c.bytes, kOwnBody)) {
-    service_.report_out_of_memory(service_.is_out_of_memory() ? kSystemGivesNone : kNoMemory);
-    return swallow_and_answer(c.bytes, "OUT_OF_MEMORY\r\n");
-  }
+  if (!(is_put ? may_add_body(c.bytes, c.bytes) : has_room_for_body(c.bytes, c.bytes))) return;
   if (is_put) became_producer();
   put_ = c;
   key_ = c.options;

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <iterator>
 #include <memory>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -55,26 +54,22 @@ std::string_view name_of(queue::JobBulk::Action action) {
 }  // namespace
 
 void Session::change_jobs(const Command& c, ListOptionsOf of) {
-  ListOptions options;
-  try {
-    options = parse_list_options(c.options, of);
-  } catch (const std::invalid_argument& error) {
-    return replies_.add(0, "BAD_OPTION ", std::string_view(error.what()), kEnd);
-  }
-  if (options.to == c.tube) return replies_.add(0, "BAD_OPTION to: the jobs are in this tube\r\n");
-  if (const std::string why = options.to.empty() ? "" : caller_.lacks_tube(options.to);
+  const auto options = or_bad_option([&] { return parse_list_options(c.options, of); });
+  if (!options) return;
+  if (options->to == c.tube) return replies_.add(0, "BAD_OPTION to: the jobs are in this tube\r\n");
+  if (const std::string why = options->to.empty() ? "" : caller_.lacks_tube(options->to);
       !why.empty())
     return replies_.add(0, kForbidden, std::string_view(why), kEnd);
   queue::JobBulk bulk;
   bulk.action = action_of(of);
-  bulk.list = {.tube = std::string(c.tube), .filter = options.filter, .next = options.after};
-  bulk.to = options.to;
-  bulk.over = options.over;
-  bulk.bound = options.limit;
-  bulk.dry_run = options.dry_run;
+  bulk.list = {.tube = std::string(c.tube), .filter = options->filter, .next = options->after};
+  bulk.to = options->to;
+  bulk.over = options->over;
+  bulk.bound = options->limit;
+  bulk.dry_run = options->dry_run;
   if (const std::string why = bulk.fault(); !why.empty())
     return replies_.add(0, "BAD_OPTION ", std::string_view(why), kEnd);
-  if (options.is_first && !service_.engine().tube_stats(service_.now(), c.tube))
+  if (options->is_first && !service_.engine().tube_stats(service_.now(), c.tube))
     return answer_not_found();
   bulk_ = std::make_unique<queue::JobBulk>(std::move(bulk));
   state_ = State::kChanging;
@@ -108,12 +103,10 @@ void Session::answer_bulk() {
 }
 
 void Session::due_counts(const Command& c) {
-  try {
-    due_ = std::make_unique<queue::DueCounts>(parse_due_counts_options(c.options));
-  } catch (const std::invalid_argument& error) {
-    return replies_.add(0, "BAD_OPTION ", std::string_view(error.what()), kEnd);
-  }
+  const auto options = or_bad_option([&] { return parse_due_counts_options(c.options); });
+  if (!options) return;
   if (!service_.engine().tube_stats(service_.now(), c.tube)) return answer_not_found();
+  due_ = std::make_unique<queue::DueCounts>(*options);
   due_->tube = c.tube;
   state_ = State::kCounting;
 }

@@ -40,12 +40,7 @@ void Session::show_job(const Command& c) {
 
 // Returns the options of a command that has no body. None if the client was told what is wrong.
 std::optional<JobOptions> Session::options_of(const Command& c, OptionsOf of) {
-  try {
-    return parse_job_options(c.options, of);
-  } catch (const std::invalid_argument& error) {
-    replies_.add(0, "BAD_OPTION ", std::string_view(error.what()), kEnd);
-    return std::nullopt;
-  }
+  return or_bad_option([&] { return parse_job_options(c.options, of); });
 }
 
 void Session::cancel_job(const Command& c) {
@@ -81,10 +76,7 @@ void Session::begin_patch(const Command& c) {
   const std::uint32_t bytes = *options_.body;
   if (bytes > service_.options().max_job_size || bytes > queue::kBodyPiece)
     return swallow_and_answer(bytes, "JOB_TOO_BIG\r\n");
-  if (service_.is_out_of_memory() || !may_hold(bytes, kOwnBody)) {
-    service_.report_out_of_memory(service_.is_out_of_memory() ? kSystemGivesNone : kNoMemory);
-    return swallow_and_answer(bytes, "OUT_OF_MEMORY\r\n");
-  }
+  if (!may_add_body(bytes, bytes)) return;
   put_.bytes = bytes;
   state_ = State::kBody;
 }

@@ -5,7 +5,6 @@
 // then it is left out, or looked at again. One that has moved is met again if it has moved on.
 #include <memory>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 
@@ -77,30 +76,23 @@ void Session::list_watched() {
 
 // The tube may be gone when its last page is asked for.
 void Session::list_groups(const Command& c) {
-  GroupListOptions options;
-  try {
-    options = parse_group_list_options(c.options);
-  } catch (const std::invalid_argument& error) {
-    return replies_.add(0, "BAD_OPTION ", std::string_view(error.what()), kEnd);
-  }
+  const auto options = or_bad_option([&] { return parse_group_list_options(c.options); });
+  if (!options) return;
   if (!may_hold(kLongestGroupPage, 0)) return answer_out_of_memory(kNoMemory);
-  const auto page = group_page(service_.engine(), service_.now(), c.tube, options);
+  const auto page = group_page(service_.engine(), service_.now(), c.tube, *options);
   if (page) return answer_yaml(service_.engine().last_sequence(), *page);
-  if (options.after == 0) return answer_not_found();
+  if (options->after == 0) return answer_not_found();
   answer_yaml(service_.engine().last_sequence(), "{\"next\":null}\n");
 }
 
 void Session::list_jobs(const Command& c) {
-  ListOptions options;
-  try {
-    options = parse_list_options(c.options, ListOptionsOf::kList);
-  } catch (const std::invalid_argument& error) {
-    return replies_.add(0, "BAD_OPTION ", std::string_view(error.what()), kEnd);
-  }
-  if (options.is_first && !service_.engine().tube_stats(service_.now(), c.tube))
+  const auto options =
+      or_bad_option([&] { return parse_list_options(c.options, ListOptionsOf::kList); });
+  if (!options) return;
+  if (options->is_first && !service_.engine().tube_stats(service_.now(), c.tube))
     return answer_not_found();
   if (!may_hold(kPageMemory, 0)) return answer_out_of_memory(kNoMemory);
-  page_ = std::make_unique<JobPage>(c.tube, options);
+  page_ = std::make_unique<JobPage>(c.tube, *options);
   state_ = State::kPaging;
 }
 

@@ -55,14 +55,25 @@ void Session::begin_put(const Command& c) {
     return swallow_and_answer(c.bytes, "JOB_TOO_BIG\r\n");
   if (c.form == Form::kCountedBad) return replies_.add(0, "BAD_FORMAT\r\n");
   const auto held = std::min<std::size_t>(c.bytes, queue::kBodyPiece);
-  if (service_.is_out_of_memory() || !may_hold(held, kOwnBody)) {
-    service_.report_out_of_memory(service_.is_out_of_memory() ? kSystemGivesNone : kNoMemory);
-    return swallow_and_answer(c.bytes, "OUT_OF_MEMORY\r\n");
-  }
+  if (!may_add_body(c.bytes, held)) return;
   became_producer();
   put_ = c;
   state_ = State::kBody;
   if (c.bytes > queue::kBodyPiece) begin_large_put();
+}
+
+bool Session::has_room_for_body(std::uint64_t bytes, std::size_t held) {
+  if (may_hold(held, kOwnBody)) return true;
+  service_.report_out_of_memory(kNoMemory);
+  swallow_and_answer(bytes, "OUT_OF_MEMORY\r\n");
+  return false;
+}
+
+bool Session::may_add_body(std::uint64_t bytes, std::size_t held) {
+  if (!service_.is_out_of_memory()) return has_room_for_body(bytes, held);
+  service_.report_out_of_memory(kSystemGivesNone);
+  swallow_and_answer(bytes, "OUT_OF_MEMORY\r\n");
+  return false;
 }
 
 // Discards the body and its end, and then answers.

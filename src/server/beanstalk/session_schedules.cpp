@@ -43,10 +43,7 @@ void Session::begin_set_schedule(const Command& c) {
   }
   if (c.bytes > service_.options().max_job_size || c.bytes > queue::kMaxScheduleBody)
     return swallow_and_answer(c.bytes, "JOB_TOO_BIG\r\n");
-  if (service_.is_out_of_memory() || !may_hold(c.bytes, kOwnBody)) {
-    service_.report_out_of_memory(service_.is_out_of_memory() ? kSystemGivesNone : kNoMemory);
-    return swallow_and_answer(c.bytes, "OUT_OF_MEMORY\r\n");
-  }
+  if (!may_add_body(c.bytes, c.bytes)) return;
   put_ = c;
   key_ = c.tube;
   state_ = State::kBody;
