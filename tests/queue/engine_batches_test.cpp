@@ -124,6 +124,30 @@ TEST_F(EngineBatchesTest, AnEmptyBatchPutsNothing) {
   EXPECT_EQ(engine.last_sequence(), before);
 }
 
+// A producer that got no answer sends its batch again, and learns the ids, whatever happened to the
+// tube meanwhile.
+TEST_F(EngineBatchesTest, ABatchThatAddsNothingIsAnsweredWhileItsTubeIsDrained) {
+  std::vector<NewJob> jobs{
+      {.order = {.key = "a", .on_conflict = OnConflict::kIgnore}, .body = "1"},
+      {.order = {.key = "b", .on_conflict = OnConflict::kIgnore}, .body = "2"}};
+  EXPECT_EQ(put_all(jobs).result, Batch::kPut);
+  engine.set_tube(queue.now(), "default", {.refuses_puts = true});
+  const BatchOutcome again = put_all(jobs);
+  EXPECT_EQ(again.result, Batch::kPut);
+  EXPECT_EQ(told(again),
+            (std::vector<std::pair<Result, JobId>>{{Result::kExists, 1}, {Result::kExists, 2}}));
+  jobs.push_back({.order = {.key = "c"}, .body = "3"});
+  const BatchOutcome more = put_all(jobs);
+  EXPECT_EQ(more.result, Batch::kRefused);
+  EXPECT_EQ(more.stopper, 2U);
+  EXPECT_EQ(more.jobs.back().result, Result::kDraining);
+  jobs[1].order.on_conflict = OnConflict::kReject;
+  const BatchOutcome refused = put_all(jobs);
+  EXPECT_EQ(refused.stopper, 1U);
+  EXPECT_EQ(told(refused).back(), std::pair(Result::kExists, JobId{2}));
+  EXPECT_EQ(ready(), 2U);
+}
+
 // --- Tokens.
 
 TEST_F(EngineBatchesTest, ABatchThatIsSentAgainGetsTheFirstAnswer) {

@@ -25,6 +25,11 @@ queue::UtcMs next_ms(queue::Now now) {
   return (now.utc_ns + kNsPerMs - 1) / kNsPerMs;
 }
 
+// Returns true if the job changes nothing when another one has its key.
+bool gives_way(const Command& job) {
+  return job.on_conflict == OnConflict::kReject || job.on_conflict == OnConflict::kIgnore;
+}
+
 // The lines of the answer that a token has.
 std::string lines_of(const KeyRecord& token) {
   using Result = queue::PutOutcome::Result;
@@ -62,12 +67,20 @@ void Model::judge_put_jobs(const Case& c) {
   }
   if (must_count) fail(c, "a batch was put with the token");
   const bool drains = drained_.contains(c.client.tube_in_use);
-  if (drains != (c.reply.line == "DRAINING"))
-    fail(c, drains ? "the tube takes no puts" : "the tube takes puts");
-  if (drains) return expect_changed({});
+  if (c.reply.line == "DRAINING") {
+    if (!drains) fail(c, "the tube takes puts");
+    const auto is_there = [&](const Command& job) {
+      return gives_way(job) && keys_.contains({c.client.tube_in_use, job.key});
+    };
+    if (std::all_of(batch.jobs.begin(), batch.jobs.end(), is_there)) fail(c, "it adds nothing");
+    return expect_changed({});
+  }
   if (c.reply.word == "REFUSED") return judge_refused_batch(c);
   if (c.reply.word != "JOBS" || c.reply.number != batch.jobs.size())
     fail(c, "that is no answer to it");
+  const bool adds = c.reply.text.find("INSERTED") != std::string_view::npos ||
+                    c.reply.text.find("REPLACED") != std::string_view::npos;
+  if (drains && adds) fail(c, "the tube takes no puts");
   follow_batch(c);
 }
 
@@ -103,12 +116,11 @@ void Model::judge_refused_batch(const Case& c) {
   if (number == 0 || number > c.command.jobs.size()) fail(c, "there is no such job");
   const auto in_the_way = [&](const Command& job) {
     const auto owner = keys_.find({c.client.tube_in_use, job.key});
-    const bool gives_way =
-        job.on_conflict == OnConflict::kReject || job.on_conflict == OnConflict::kIgnore;
     if (job.key.empty() || job.on_conflict == OnConflict::kIgnore) return false;
-    if (owner != keys_.end()) return gives_way || held(jobs_.at(owner->second), c.now) == Is::kYes;
+    if (owner != keys_.end())
+      return gives_way(job) || held(jobs_.at(owner->second), c.now) == Is::kYes;
     const auto ended = history_.key_before(c.client.tube_in_use, job.key);
-    return gives_way && ended && c.now.utc_ns < ended->until * kNsPerMs;
+    return gives_way(job) && ended && c.now.utc_ns < ended->until * kNsPerMs;
   };
   for (std::size_t n = 0; n + 1 < number; ++n) {
     if (in_the_way(c.command.jobs[n]))

@@ -69,8 +69,6 @@ BatchOutcome Engine::put_all(ClientId id, Now now, std::span<const NewJob> jobs,
   if (token && s.clock.utc() < token->until) return s.answer_of(*token, order);
 
   Tube& tube = *s.client(id).tube_in_use;
-  if (tube.refuses_puts())
-    return {.result = BatchOutcome::Result::kRefused, .jobs = {{.result = Result::kDraining}}};
   MadeLanes lanes(jobs, [&](std::string_view group) { s.forget_lane(tube, group); });
   DistinctKeys keys;
   std::vector<PlannedPut> puts;
@@ -81,7 +79,7 @@ BatchOutcome Engine::put_all(ClientId id, Now now, std::span<const NewJob> jobs,
     keys.add(job.order.key);
     State::refuse_large(job.body);
     const LargeBody body{.bytes = static_cast<std::uint32_t>(job.body.size())};
-    puts.push_back(s.plan_put(tube, job.order, body, job.body));
+    puts.push_back(s.plan_client_put(tube, job.order, body, job.body));
     const PutOutcome& put = outcome.jobs.emplace_back(puts.back().outcome);
     outcome.durable_at = std::max(outcome.durable_at, put.durable_at);
     const bool ignored =

@@ -57,14 +57,8 @@ PutOutcome Engine::put(ClientId id, Now now, const PutOrder& order, const LargeB
   State& s = *state_;
   s.advance(now);
   Tube& tube = *s.client(id).tube_in_use;
-  if (tube.refuses_puts()) {
-    // A put that is repeated, and adds nothing, learns what became of the first one.
-    using Result = PutOutcome::Result;
-    const PutOutcome met = s.meet(tube, order, of.id != 0 ? of.id : s.next_id).outcome;
-    return met.result == Result::kExists ? met : PutOutcome{.result = Result::kDraining};
-  }
   try {
-    PlannedPut put = s.plan_put(tube, order, of, body);
+    PlannedPut put = s.plan_client_put(tube, order, of, body);
     if (!put.outcome.done()) return put.outcome;
     put.outcome.durable_at = s.append();
     s.finish_put(put);
@@ -120,6 +114,16 @@ void Engine::State::check_attributes(std::string_view attributes) {
                               " bytes; the most is " + std::to_string(kMaxAttributes));
 }
 
+// So a put that is sent again learns what became of the first one.
+PlannedPut Engine::State::plan_client_put(Tube& tube, const PutOrder& order, const LargeBody& of,
+                                          std::string_view body) {
+  using Result = PutOutcome::Result;
+  if (!tube.refuses_puts()) return plan_put(tube, order, of, body);
+  PlannedPut put = meet(tube, order, of.id != 0 ? of.id : next_id);
+  if (put.outcome.result != Result::kExists) put.outcome = {.result = Result::kDraining};
+  return put;
+}
+
 // A body that has no id yet gets the id of its job; if it replaces another body, a new one.
 PlannedPut Engine::State::plan_put(Tube& tube, const PutOrder& order, const LargeBody& of,
                                    std::string_view body) {
@@ -158,16 +162,10 @@ PlannedPut Engine::State::plan_put(Tube& tube, const PutOrder& order, const Larg
 
 void Engine::State::finish_put(const PlannedPut& put) noexcept {
   const JobRecord& record = put.after;
-  Tube& tube = tube_numbered(record.tube);
   if (put.before) return replaced(*put.before, record);
-  ++tube.head().total;
+  ++tube_numbered(record.tube).head().total;
   ++sums.total;
-  if (record.due > clock.utc() && DueKey{record.due, record.id} >= tube.cursor)
-    return leave_far(tube, record);
-  LoadedJob& job = add_to_memory(record);
-  enqueue(job);
-  serve(tube);
-  make_room(tube, job);
+  if (!record.buried()) take_in(record);
 }
 
 LargeBody Engine::begin_body(std::uint32_t bytes) {

@@ -94,13 +94,14 @@ struct Engine::State : EngineMemory {
   // Puts a detached job among the ready or the delayed ones. A far job leaves memory instead: `job`
   // is a dangling reference then.
   void enqueue(LoadedJob& job) noexcept;
+  // A job that was stored, and is neither buried nor in memory, goes to where it belongs.
+  void take_in(const JobRecord& record) noexcept;
   // REQUIRES: detached.
   void drop_from_memory(LoadedJob& job) noexcept;
   // REQUIRES: detached. Waiting clients get the job only when `serve` is called.
   void make_ready(LoadedJob& job) noexcept;
 
-  // For the bodies that were being put when the store was used last. What cannot be given up now
-  // will be the next time.
+  // Gives up bodies whose put a crash has cut short. What it cannot give up, the next start does.
   void give_up_unfinished(const std::vector<UnfinishedBody>& bodies);
   // Returns the id for a new job. Throws StoreError after kLastId.
   JobId give_id();
@@ -142,12 +143,14 @@ struct Engine::State : EngineMemory {
   // Gathers a put into the tube if it can be carried out; a body in `bytes` has no id yet.
   PlannedPut plan_put(Tube& tube, const PutOrder& order, const LargeBody& body,
                       std::string_view bytes);
+  // The same for a client. A tube that refuses puts answers only one that adds nothing.
+  PlannedPut plan_client_put(Tube& tube, const PutOrder& order, const LargeBody& body,
+                             std::string_view bytes);
   // Sets what becomes of a put whose key has an owner.
   void plan_conflict(const PutOrder& order, PlannedPut& put);
   // Does a planned put in memory. REQUIRES: its change was appended, and the time has not advanced.
   void finish_put(const PlannedPut& put) noexcept;
-  // The record of a job was changed by an append, from a job that nobody has reserved: it goes to
-  // where it belongs now.
+  // The record of a job that nobody has reserved was changed by an append: moves it to its place.
   void replaced(const JobRecord& before, const JobRecord& after) noexcept;
 
   // --- Batches (engine_batches.cpp)
@@ -298,8 +301,7 @@ struct Engine::State : EngineMemory {
   // Gives the tube's ready jobs to the clients that wait for them; a lane stands for its tube.
   // Frees nothing: a reference to a job or a tube stays valid.
   void serve(Tube& tube) noexcept;
-  // The same for many tubes: the lowest (priority, id) of all of them goes out first. Empties
-  // `those`.
+  // The same for many tubes: the lowest (priority, id) of all goes out first. Empties `those`.
   void serve(std::vector<Tube*>& those) noexcept;
   // REQUIRES: can_serve(tube).
   void serve_next(Tube& tube);
@@ -362,8 +364,7 @@ struct Engine::State : EngineMemory {
   std::size_t place_more_of(Tube& tube, std::size_t budget);
   // Returns true if the due time in the record is well after `end`, at which the job's delay ends.
   bool is_late(const JobRecord& record, UtcMs end) const;
-  // Stores jobs with earlier due times. Those that are near are in memory then. Throws StoreError,
-  // with nothing changed.
+  // Stores jobs with earlier due times; near ones are in memory then. StoreError: nothing changed.
   void place(const std::vector<JobChange>& moves);
   // Returns true if the job's delay ends when it is far, though its due time is near.
   bool is_too_early(const JobRecord& record) const;
@@ -379,8 +380,7 @@ struct Engine::State : EngineMemory {
   void load_what_is_near(std::vector<Tube*>& loaded_tubes, std::size_t budget);
   // Arms the tube's timer for its first delayed job.
   void await_first_delayed(Tube& tube);
-  // Makes up to `budget` due jobs ready, of one tube after the other. Those that are ripe then are
-  // added to `ripe`.
+  // Makes up to `budget` due jobs ready, tube by tube. Adds those that are ripe then to `ripe`.
   void ripen(std::vector<Tube*>& ripe, std::size_t budget);
   // Returns true if that was done for the tube.
   bool ripen(Tube& tube, std::size_t budget);

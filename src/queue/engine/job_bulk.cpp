@@ -55,13 +55,7 @@ void finish_move(State& s, const JobRecord& before, const JobRecord& after) {
   } else {
     s.count_far(s.tube_numbered(before.tube), before, -1);
   }
-  if (after.buried()) return;
-  Tube& tube = s.tube_numbered(after.tube);
-  if (after.due > s.clock.utc() && DueKey{after.due, after.id} >= tube.cursor)
-    return s.leave_far(tube, after);
-  s.enqueue(s.add_to_memory(after));
-  s.serve(tube);
-  if (LoadedJob* const still = s.loaded(after.id)) s.make_room(tube, *still);
+  if (!after.buried()) s.take_in(after);
 }
 
 template <class State>

@@ -98,6 +98,15 @@ void Engine::State::enqueue(LoadedJob& job) noexcept {
   leave_far(tube, stored);
 }
 
+void Engine::State::take_in(const JobRecord& record) noexcept {
+  Tube& tube = tube_numbered(record.tube);
+  if (record.due > clock.utc() && DueKey{record.due, record.id} >= tube.cursor)
+    return leave_far(tube, record);
+  enqueue(add_to_memory(record));
+  serve(tube);
+  if (LoadedJob* const still = loaded(record.id)) make_room(tube, *still);
+}
+
 void Engine::State::drop_from_memory(LoadedJob& job) noexcept {
   Tube& tube = *job.tube;
   --tube.loaded;
