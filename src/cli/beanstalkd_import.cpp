@@ -29,9 +29,6 @@ constexpr std::size_t kMostDelayed = 1 << 22;
 // them before they are deleted there.
 constexpr seconds kSoon{2};
 
-// Until a buried job is buried in Carillon, too, nobody is to get it.
-constexpr std::chrono::hours kBuriedDelay{24 * 3'650};
-
 JobCounts counts_of(const StatsFields& tube) {
   return {.ready = tube.number("current-jobs-ready"),
           .delayed = tube.number("current-jobs-delayed"),
@@ -254,12 +251,12 @@ void BeanstalkdImport::move(Client& source, const std::string& tube,
     const std::uint64_t id = found.job.id;
     const bool is_buried = found.state == Found::State::kBuried;
     const PutOptions options{
-        .delay = is_buried ? milliseconds(kBuriedDelay) : milliseconds(found.delay),
+        .delay = found.delay,
         .due_at = {},
         .ttr = found.ttr,
         .priority = found.priority,
-        .named =
-            fmt::format("key=beanstalkd:{}:{} on-conflict=ignore key-window=7d", instance_, id)};
+        .named = fmt::format("key=beanstalkd:{}:{} on-conflict=ignore key-window=7d{}", instance_,
+                             id, is_buried ? " buried=yes" : "")};
     puts.push_back({fmt::format("job {} of tube {}", id, tube), found.job.body, options});
     ids.push_back(id);
   }
@@ -275,21 +272,10 @@ void BeanstalkdImport::move(Client& source, const std::string& tube,
          : state == State::kDelayed ? moved_.delayed
                                     : moved_.buried);
     }
-    if (jobs[i].state == Found::State::kBuried) bury(answers[i]);
   }
   const std::vector<bool> deleted = source.delete_each(ids);
   taken_ += static_cast<std::uint64_t>(std::count(deleted.begin(), deleted.end(), false));
   line_.show(fmt::format("{} jobs moved", moved_.jobs()));
-}
-
-// If an import before has put the job, it may have buried it, too, and who knows what happened to
-// it since.
-void BeanstalkdImport::bury(const PutAnswer& put) {
-  if (put.result == PutAnswer::Result::kExists) {
-    const auto stats = target_.stats_job(put.id);
-    if (!stats || stats->text("state") != "delayed") return;
-  }
-  target_.bury_job(std::to_string(put.id), "");
 }
 
 const std::string& BeanstalkdImport::new_name(const std::string& tube) const {

@@ -93,7 +93,6 @@ class BeanstalkdImport {
   std::uint64_t delayed_jobs(const std::vector<TubeToImport>& tubes);
   void move_delayed(const std::string& tube, std::span<const DelayedId> jobs);
   void move(Client& source, const std::string& tube, const std::vector<Found>& jobs);
-  void bury(const PutAnswer& put);
   const std::string& new_name(const std::string& tube) const;
   void use(const std::string& new_name);
   void look_for_stop();

@@ -30,15 +30,12 @@ constexpr std::size_t kBatchBytes = 512 << 10;
 // A larger body is put by itself.
 constexpr std::size_t kLargestInBatch = 256 << 10;
 
-// Of a job that is to be buried: nobody gets it before. It also tells such a job from others.
-constexpr std::uint64_t kBuriedDelay = std::uint64_t{3'650} * 86'400;  // seconds
-
 std::string options_of(const FileJob& job) {
   std::string options = fmt::format("pri={}", job.priority);
   if (!job.options.empty()) options += " " + job.options;
   if (!job.key.empty() && job.options.find("on-conflict=") == std::string::npos)
     options += " on-conflict=ignore";
-  if (job.buried) return fmt::format("{} delay={}s", options, kBuriedDelay);
+  if (job.buried) options += " buried=yes";
   return job.when.empty() ? options : options + " " + job.when;
 }
 
@@ -214,10 +211,6 @@ std::string FileImport::token(const Pending& first) const {
                      base::crc32c(0, first.job.tube));
 }
 
-void FileImport::count(const PutAnswer& answer) {
-  ++(was_put(answer) ? jobs_ : met_);
-}
-
 void FileImport::put_batch() {
   const std::vector<Pending> batch = std::exchange(pending_, {});
   bytes_ = 0;
@@ -247,16 +240,8 @@ void FileImport::put_batch() {
   }
   if (answer.jobs.size() != batch.size())
     fail(first, fmt::format("the server refused the batch: {}", answer.why));
-  std::vector<std::uint64_t> to_bury;
-  for (std::size_t i = 0; i < batch.size(); ++i) {
-    if (answer.result == Result::kAlready) {
-      ++already_;
-    } else {
-      count(answer.jobs[i]);
-    }
-    if (batch[i].job.buried && was_put(answer.jobs[i])) to_bury.push_back(answer.jobs[i].id);
-  }
-  bury(to_bury);
+  if (answer.result == Result::kAlready) return static_cast<void>(already_ += batch.size());
+  for (const PutAnswer& put : answer.jobs) ++(was_put(put) ? jobs_ : met_);
 }
 
 PutAnswer FileImport::put_one(const Pending& large, const std::string& options) try {
@@ -278,18 +263,6 @@ void FileImport::put_large(const Pending& large) {
   use(job.tube);
   const PutAnswer answer = put_one(large, options);
   ++(was_put(answer) ? jobs_ : job.key.empty() ? already_ : met_);
-  if (job.buried) bury({answer.id});
-}
-
-// Others were buried by an import before, or are jobs with the same key.
-void FileImport::bury(const std::vector<std::uint64_t>& ids) {
-  if (ids.empty()) return;
-  const auto stats = client_->stats_of_each(ids);
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    const bool is_to_be = stats[i] && stats[i]->text("state") == "delayed" &&
-                          stats[i]->number("delay") == kBuriedDelay;
-    if (is_to_be) client_->bury_job(std::to_string(ids[i]), "");
-  }
 }
 
 void FileImport::use(const std::string& tube) {

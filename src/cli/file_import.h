@@ -14,9 +14,8 @@
 // What is set can be set again, in the same way. A tube that is to take no jobs takes them until
 // the end of the file.
 //
-// A job that was buried is put with a delay of ten years, and then buried. A body that is too large
-// for a batch is put by itself, with a key in place of the token; it has the checksum of the job as
-// well, because the server does not compare what it has with what comes.
+// A body that is too large for a batch is put by itself, with a key in place of the token; it has
+// the checksum of the job as well, because the server does not compare what it has with what comes.
 #pragma once
 
 #include <cstdint>
@@ -82,8 +81,6 @@ class FileImport {
   void put_batch();
   void put_large(const Pending& large);
   PutAnswer put_one(const Pending& large, const std::string& options);
-  void count(const PutAnswer& answer);
-  void bury(const std::vector<std::uint64_t>& ids);
   void use(const std::string& tube);
   std::string token(const Pending& first) const;
   [[noreturn]] void fail(std::uint64_t line, std::string_view why) const;

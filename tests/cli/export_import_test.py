@@ -30,7 +30,7 @@ def jobs_of(path):
         if job["state"] == "reserved":
             job["state"] = "ready"
         job.pop("worker", None)
-        if job["state"] != "delayed":
+        if job["state"] not in ("delayed", "buried"):
             job.pop("due"), job.pop("due_ms")
         jobs.append(json.dumps(job, sort_keys=True))
     return sorted(jobs)

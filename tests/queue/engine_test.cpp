@@ -140,6 +140,40 @@ TEST_F(EngineTest, KickTakesTheBuriedFirstInOrderElseTheDelayedNearestFirst) {
   EXPECT_EQ(counts().ready, 5u);
 }
 
+TEST_F(EngineTest, AJobMayBeBuriedFromTheStart) {
+  const UtcMs due = queue.utc() - 5'000;
+  const JobId near = queue.put(producer, "near", {.due_at = due, .buried = true});
+  const JobId far = queue.put(producer, "far", {.due_in = 100'000'000, .key = "k", .buried = true});
+  EXPECT_EQ(queue.reserve(worker), "TIMED_OUT");
+  EXPECT_EQ(engine.job_stats(queue.now(), near)->record.due, due);
+  EXPECT_EQ(engine.job_stats(queue.now(), far)->record.due, queue.utc() + 100'000'000);
+  EXPECT_EQ(counts().buried, 2u);
+  EXPECT_EQ(counts().total, 2u);
+  queue.restart(0);
+  Engine& again = queue.engine();
+  producer = again.connect();
+  worker = again.connect();
+  EXPECT_EQ(queue.body(again.peek_buried(producer, queue.now())), "near");
+  const PutOrder order{.key = "k", .on_conflict = OnConflict::kReplace};
+  EXPECT_EQ(again.put(producer, queue.now(), order, "now").result, PutOutcome::Result::kReplaced);
+  EXPECT_EQ(queue.reserve(worker), "now") << "it is not buried any more";
+  EXPECT_EQ(kick_all(again, producer, queue.now(), 9), 1u);
+  EXPECT_EQ(queue.reserve(worker), "near");
+}
+
+TEST_F(EngineTest, AJobMayBeReplacedByABuriedOne) {
+  const JobId ready = queue.put(producer, "a", {.key = "ready"});
+  const JobId far = queue.put(producer, "b", {.due_in = 100'000'000, .key = "far"});
+  for (const std::string_view key : {"ready", "far"}) {
+    const PutOrder order{.key = key, .on_conflict = OnConflict::kReplace, .buried = true};
+    EXPECT_EQ(engine.put(producer, queue.now(), order, "c").result, PutOutcome::Result::kReplaced);
+  }
+  EXPECT_EQ(state(ready), JobState::kBuried);
+  EXPECT_EQ(state(far), JobState::kBuried);
+  EXPECT_EQ(queue.reserve(worker), "TIMED_OUT");
+  EXPECT_EQ(counts().buried, 2u);
+}
+
 TEST_F(EngineTest, KickJobTakesABuriedOrDelayedOne) {
   const JobId ready = queue.put(producer, "ready");
   const JobId delayed = queue.put(producer, "delayed", {.due_in = 1'000});

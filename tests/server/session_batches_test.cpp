@@ -97,8 +97,7 @@ TEST_F(SessionBatches, TheJobThatIsWrongIsNamedAndNothingIsPut) {
       {"1 delya=3s\r\nb\r\n",
        "BAD_OPTION \"delya\": no such option; there are pri delay due ttr spread expires-in "
        "expires-at at-expiry key on-conflict key-window group attributes max-attempts backoff "
-       "jitter "
-       "lost"},
+       "jitter lost buried"},
       {"1 due=9999999999999999\r\nb\r\n", "OUT_OF_RANGE"},
       {"70000\r\n" + std::string(70'000, 'b') + "\r\n", "JOB_TOO_BIG"},
       {"2\r\nb\r\n", "EXPECTED_CRLF"},

@@ -51,8 +51,7 @@ TEST_F(SessionJobs, AnOptionThatIsRefusedIsNamedAndTheBodyIsDiscarded) {
   EXPECT_EQ(client.say("put-job 4 delya=3s\r\nquit\r\n"),
             "BAD_OPTION \"delya\": no such option; there are pri delay due ttr spread expires-in "
             "expires-at at-expiry key on-conflict key-window group attributes max-attempts backoff "
-            "jitter "
-            "lost\r\n");
+            "jitter lost buried\r\n");
   EXPECT_EQ(client.say("put-job 4 delay=3\r\nquit\r\n").substr(0, 22), "BAD_OPTION delay: \"3\":");
   EXPECT_EQ(client.say("put-job 4 delay=3s due=0\r\nquit\r\n"),
             "BAD_OPTION due: does not go with delay\r\n");
@@ -167,6 +166,17 @@ TEST_F(SessionJobs, AJobIsShownByItsIdAndKey) {
   EXPECT_EQ(client.say("show-job 2\r\n"), "NOT_FOUND\r\n");
   EXPECT_EQ(client.say("show-job key=c\r\n"), "NOT_FOUND\r\n");
   EXPECT_EQ(client.say("show-job x\r\n"), "BAD_FORMAT\r\n");
+}
+
+TEST_F(SessionJobs, AJobThatIsPutBuried) {
+  EXPECT_EQ(client.say("put-job 1 buried=yes\r\na\r\n"), "INSERTED 1\r\n");
+  EXPECT_EQ(client.say("put-jobs 6 buried=yes\r\n1\r\nb\r\n\r\n"), "JOBS 1\r\nINSERTED 2\r\n");
+  EXPECT_EQ(client.say("put-job 1 buried=no\r\nc\r\n"), "INSERTED 3\r\n");
+  EXPECT_EQ(client.say("put-job 1 buried=1\r\nd\r\n"), "BAD_OPTION buried: \"1\": yes or no\r\n");
+  EXPECT_EQ(client.say("reserve-with-timeout 0\r\n"), "RESERVED 3 1\r\nc\r\n");
+  EXPECT_EQ(client.say("reserve-with-timeout 0\r\n"), "TIMED_OUT\r\n");
+  EXPECT_EQ(client.say("peek-buried\r\n"), "FOUND 1 1\r\na\r\n");
+  EXPECT_EQ(stat(1, "buries"), "0");
 }
 
 TEST_F(SessionJobs, ABuryOfAJobThatNobodyHas) {

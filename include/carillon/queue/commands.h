@@ -65,6 +65,8 @@ struct PutOrder {
   // The job is due later by a part of this, in ms, that its id decides: below `spread`. All of the
   // span must end by kLastDue.
   Millis spread = 0;
+  // The job is buried from the start, behind those of its tube that are: no worker gets it.
+  bool buried = false;
 };
 
 // The answer to a command. It may leave for the client once the store's appends up to `durable_at`

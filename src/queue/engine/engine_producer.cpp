@@ -133,6 +133,7 @@ PlannedPut Engine::State::plan_put(Tube& tube, const PutOrder& order, const Larg
   JobRecord& record = put.after;
   record.tube = lane.record.number;
   record.body_bytes = of.bytes;
+  if (order.buried) record.burial = next_burial++;
   const JobId body_id = of.id != 0 ? of.id : give_id();
   if (record.id == 0) record.id = body_id;
   put.outcome.id = record.id;

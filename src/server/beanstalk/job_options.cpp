@@ -183,6 +183,7 @@ constexpr std::array kOptions = {
     option<&JobOptions::max_running, number_u32>("max-running", kTube | kGroup),
     option<&JobOptions::rate, rate>("rate", kTube | kGroup),
     option<&JobOptions::burst, burst>("burst", kTube | kGroup),
+    option<&JobOptions::buried, yes>("buried", kPut),
     option<&JobOptions::ask, ask>("reserved", kCancel),
     Option{"once", kBatch, [](const JobOptions& options) { return !options.once.empty(); },
            [](JobOptions& options, std::string_view text) { options.once = key(text); }},
@@ -287,7 +288,8 @@ queue::PutOrder put_order(const JobOptions& options) {
           .expires_in = options.expires_in.value_or(0),
           .expires_at = options.expires_at,
           .at_expiry = options.at_expiry.value_or(queue::AtExpiry::kDrop),
-          .spread = options.spread.value_or(0)};
+          .spread = options.spread.value_or(0),
+          .buried = options.buried.value_or(false)};
 }
 
 void set_defaults(std::string_view defaults, JobOptions& options) {

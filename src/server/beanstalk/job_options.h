@@ -31,6 +31,7 @@
 //   max-running    0 (no limit) to 4294967295                                      tube
 //   rate           0, or a number and a duration: 100/1m                           tube
 //   burst          1 to 1000000                                                    tube
+//   buried         yes or no                                                       put
 //   reserved       refuse or ask                                                   cancel
 //   once           as a key                                                        batch
 //   window         a duration                                                      batch
@@ -86,6 +87,7 @@ struct JobOptions {
   std::optional<std::uint32_t> max_running = {};
   std::optional<Rate> rate = {};
   std::optional<std::uint32_t> burst = {};
+  std::optional<bool> buried = {};
   std::optional<bool> ask = {};
   std::string_view once = {};  // points into the text
   std::optional<queue::Millis> window = {};
