@@ -18,6 +18,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -238,7 +239,8 @@ class Client {
   ChangeAnswer patch(const std::string& job, const std::string& options);
 
   // Lets no job of the tube be reserved for so many seconds; 0 ends that. Returns false if there is
-  // no such tube.
+  // no such tube. The longest pause, of 136 years, is one until the tube is resumed.
+  static constexpr std::uint32_t kPauseForGood = std::numeric_limits<std::uint32_t>::max();
   bool pause_tube(std::string_view tube, std::uint32_t seconds);
   // Sets what holds for the tube; `options` as set-tube takes them: "max-attempts=3".
   void set_tube(std::string_view tube, const std::string& options);

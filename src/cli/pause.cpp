@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -28,9 +27,6 @@ Examples:
   carillon pause mail                     until carillon resume mail
   carillon pause mail 10m)";
 
-// The protocol counts seconds in 32 bits: 136 years.
-constexpr std::uint32_t kForever = std::numeric_limits<std::uint32_t>::max();
-
 struct Request {
   Endpoint server;
   std::string tube;
@@ -42,13 +38,14 @@ std::chrono::milliseconds parse_pause(const std::string& text) {
   const auto duration = server::parse_duration(text);
   if (duration.count() == 0)
     throw std::invalid_argument(fmt::format("\"{}\": see carillon resume", text));
-  if (duration <= std::chrono::seconds(kForever)) return duration;
-  throw std::invalid_argument(fmt::format("\"{}\": the longest is {}s", text, kForever));
+  if (duration <= std::chrono::seconds(Client::kPauseForGood)) return duration;
+  throw std::invalid_argument(
+      fmt::format("\"{}\": the longest is {}s", text, Client::kPauseForGood));
 }
 
 int pause(const Request& request) {
   Client client(Stream::connect(request.server));
-  std::uint32_t seconds = kForever;
+  std::uint32_t seconds = Client::kPauseForGood;
   if (request.duration) {
     const auto whole = std::chrono::ceil<std::chrono::seconds>(*request.duration);
     seconds = static_cast<std::uint32_t>(whole.count());

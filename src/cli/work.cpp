@@ -41,8 +41,10 @@ releases, buries and time-outs.)
 TUBE may be a pattern as of the shell: --tube 'mail.*'. Tubes that match and
 appear later are watched within a few seconds, 1000 at the most.
 
---until-empty waits while tubes have ready jobs that a pause or a limit of the
-tube or a group holds back; with a token that may not read, it ends then.
+--until-empty waits while tubes have ready jobs that a limit of the tube or a
+group holds back, or a pause that ends. If a tube has ready jobs and is paused
+until somebody resumes it, it says so, and exits with 1. With a token that may
+not read, it does not wait for them.
 
 SIGTERM or Ctrl-C: takes no more jobs, lets CMD finish, exits with 0. A second
 one kills CMD and gives the job back. A worker that is killed takes CMD with

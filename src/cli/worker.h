@@ -42,7 +42,7 @@ namespace carillon::cli {
 enum class WorkUntil {
   kStopped,  // at a signal only
   kOneJob,   // after one job, whatever its result
-  kEmpty,    // when no job is ready; not while a pause or a limit holds ready jobs back
+  kEmpty,    // when no job is ready; not while a limit, or a pause that ends, holds ready jobs back
 };
 
 struct WorkerOptions {
@@ -67,8 +67,9 @@ struct WorkerOptions {
 // their jobs back.
 //
 // Returns kFailure if commands were killed, if a job was given back because its result was refused,
-// if a slot met an error from which it could not go on, or if the job of kOneJob failed; else
-// kSuccess. Throws Unavailable if the server cannot be reached at the start.
+// if a slot met an error from which it could not go on, if the job of kOneJob failed, or if kEmpty
+// ends with ready jobs in a tube that is paused for good; else kSuccess. Throws Unavailable if the
+// server cannot be reached at the start.
 int run_worker(const WorkerOptions& options);
 
 }  // namespace carillon::cli

@@ -43,18 +43,6 @@ std::string worker_name() {
   return fmt::format("{}:{}", name, ::getpid());
 }
 
-// Adds 1 to `count` while the object exists.
-class Counted {
- public:
-  explicit Counted(std::atomic<int>& count) : count_(count) { ++count_; }
-  ~Counted() { --count_; }
-  Counted(const Counted&) = delete;
-  Counted& operator=(const Counted&) = delete;
-
- private:
-  std::atomic<int>& count_;
-};
-
 // Says what became of a job whose attempt has failed; nothing if the client does not hold it.
 std::optional<std::string> said(const FailAnswer& answer) {
   using Result = FailAnswer::Result;
@@ -198,11 +186,8 @@ bool WorkerSlot::take_job() {
   }
   const Patience patience = until_empty ? Patience(held_back_ ? kLookForReady : 0ms) : std::nullopt;
   std::optional<Job> job = client_->reserve(watch_->patience(patience));
-  const bool have_waited =
-      std::exchange(held_back_, !job && until_empty && watch_->has_ready(*client_));
-  if (have_waited && held_back_ && !state_.told.exchange(true))
-    remark("carillon work: waits for ready jobs that a pause or a limit holds back");
-  if (!job) return !until_empty || held_back_;
+  if (!job) return !until_empty || wait_for_held_back();
+  held_back_ = false;
 
   // From here on only `kill` interrupts: `stop` lets the job finish.
   client_->interrupt_on(state_.kill.fd());
@@ -210,6 +195,22 @@ bool WorkerSlot::take_job() {
   if (!stats) return true;  // deleted, or its ttr has already run out
   perform(Task(*std::move(job), *stats, client_->knows_own_verbs()));
   return options_.until != WorkUntil::kOneJob;
+}
+
+// Nothing was reserved. Returns false if no job is ready, or those that are will not come by
+// themselves.
+bool WorkerSlot::wait_for_held_back() {
+  const TubeWatch::HeldBack held = watch_->held_back(*client_);
+  const bool have_waited = std::exchange(held_back_, held.for_a_time);
+  if (have_waited && held_back_ && !state_.told.exchange(true))
+    remark("carillon work: waits for ready jobs that a pause or a limit holds back");
+  if (held_back_ || held.for_good.empty()) return held_back_;
+  if (!state_.failed.exchange(true)) {
+    remark(
+        fmt::format("carillon work: tube {} has ready jobs, and is paused until carillon resume {}",
+                    held.for_good, held.for_good));
+  }
+  return false;
 }
 
 void WorkerSlot::perform(const Task& task) {

@@ -28,8 +28,20 @@ struct WorkerState {
   Event kill;                        // kill the running commands
   std::atomic<int> running{0};       // number of running commands
   std::atomic<int> disconnected{0};  // number of slots without a connection
-  std::atomic<bool> told{false};     // that ready jobs are held back
+  std::atomic<bool> told{false};     // that ready jobs are held back for a time
   std::atomic<bool> failed{false};   // run_worker() returns kFailure
+};
+
+// Adds 1 to `count` while the object exists.
+class Counted {
+ public:
+  explicit Counted(std::atomic<int>& count) : count_(count) { ++count_; }
+  ~Counted() { --count_; }
+  Counted(const Counted&) = delete;
+  Counted& operator=(const Counted&) = delete;
+
+ private:
+  std::atomic<int>& count_;
 };
 
 // Connects to the server. Throws Unavailable.
@@ -53,6 +65,7 @@ class WorkerSlot {
   void introduce(Client& client);
   void reconnect();
   bool take_job();
+  bool wait_for_held_back();
   void perform(const Task& task);
   Result run_command(const Task& task);
   void wait_and_touch(ChildProcess& child, const Task& task, Result& result);
@@ -69,7 +82,7 @@ class WorkerSlot {
   ErrorOutput errors_;              // of its commands
   std::optional<Client> client_;    // none: disconnected
   std::optional<TubeWatch> watch_;  // of that connection; none: it has sent no command yet
-  bool held_back_ = false;          // the tubes have ready jobs that a reserve does not get
+  bool held_back_ = false;          // the tubes have ready jobs that a reserve does not get now
   std::uint64_t reconnects_ = 0;    // tries since the last finished job or lasting connection
   std::chrono::steady_clock::time_point connected_at_ = std::chrono::steady_clock::now();
   std::mt19937_64 random_{std::random_device{}()};

@@ -125,13 +125,18 @@ bool TubeWatch::follow(Client& client) {
   return !found.empty();
 }
 
-bool TubeWatch::has_ready(Client& client) const try {
-  return std::any_of(watched_.begin(), watched_.end(), [&client](const std::string& tube) {
+TubeWatch::HeldBack TubeWatch::held_back(Client& client) const try {
+  HeldBack held;
+  for (const std::string& tube : watched_) {
     const auto stats = client.stats_tube(tube);
-    return stats && stats->number("current-jobs-ready") > 0;
-  });
+    if (!stats || stats->number("current-jobs-ready") == 0) continue;
+    held.for_a_time = stats->number("pause") != Client::kPauseForGood;
+    if (held.for_a_time) return held;
+    held.for_good = tube;
+  }
+  return held;
 } catch (const Forbidden&) {
-  return false;
+  return {};
 }
 
 Patience TubeWatch::patience(Patience asked) const {

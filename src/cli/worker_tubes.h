@@ -77,9 +77,13 @@ class TubeWatch {
   // How long to wait in a reserve before the next call of follow().
   Patience patience(Patience asked) const;
 
-  // Returns true if one of the tubes that are watched has ready jobs. After a reserve that found
-  // none, a pause or a limit holds them back. False if the client's token may not ask.
-  bool has_ready(Client& client) const;
+  // What holds ready jobs of the tubes that are watched back, after a reserve that found none.
+  struct HeldBack {
+    bool for_a_time = false;  // a limit, or a pause that ends
+    std::string for_good;     // the name of a tube that is paused until somebody resumes it
+  };
+  // Nothing, if the client's token may not ask.
+  HeldBack held_back(Client& client) const;
 
  private:
   WorkerTubes* tubes_;

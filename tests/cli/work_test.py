@@ -33,7 +33,7 @@ class JobTest(WorkCase):
 
     def test_until_empty_waits_while_a_tube_is_paused(self):
         self.put("x")
-        self.carillon("pause", self.tube)
+        self.carillon("pause", self.tube, "10m")
         worker = self.start_worker("--until-empty", "--", "cat")
         self.assertEqual(
             worker.stderr.readline(),
@@ -44,11 +44,27 @@ class JobTest(WorkCase):
         self.assertEqual(worker.stdout.read(), b"x")
         # It also ends if the jobs are gone.
         job_id = self.put("y")
-        self.carillon("pause", self.tube)
+        self.carillon("pause", self.tube, "10m")
         worker = self.start_worker("--until-empty", "--", "cat")
         worker.stderr.readline()
         self.carillon("delete", job_id)
         self.assertEqual(worker.wait(30), 0)
+
+    def test_until_empty_does_not_wait_for_somebody_to_resume_a_tube(self):
+        job_id = self.put("x")
+        self.carillon("pause", self.tube)
+        code, out, lines = self.work("--until-empty", "--jobs", "2", "--", "cat")
+        self.assertEqual((code, out), (1, ""))
+        self.assertEqual(
+            lines,
+            [
+                f"carillon work: tube {self.tube} has ready jobs, and is paused until carillon "
+                f"resume {self.tube}"
+            ],
+        )
+        self.carillon("resume", self.tube)
+        self.assertEqual(self.work("--until-empty", "--", "cat")[:2], (0, "x"))
+        self.assertFalse(self.has_job(job_id))
 
     def test_a_backoff_that_no_server_takes_is_refused(self):
         for option in ("--backoff", "--backoff-max"):
