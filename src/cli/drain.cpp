@@ -88,18 +88,19 @@ Left wait_until_empty(const Request& request, Client& client) {
 
 int drain(const Request& request) {
   Client client(Stream::connect(request.server));
+  // A name that was mistyped would refuse puts for good, and the tube that was meant would not; and
+  // with --end the other way round. A tube that refuses puts exists.
+  if (!request.create && !client.stats_tube(request.tube)) {
+    throw Failure(
+        fmt::format("tube {} does not exist: it has no jobs, and nobody uses or watches "
+                    "it{}",
+                    request.tube, request.end ? "" : "; to drain it all the same: --create"));
+  }
   if (request.end) {
     client.set_tube(request.tube, "puts=taken");
     write_out(request.json ? fmt::format("{{\"tube\":\"{}\",\"puts\":\"taken\"}}\n", request.tube)
                            : fmt::format("tube {} takes jobs again\n", request.tube));
     return kSuccess;
-  }
-  // A name that was mistyped would refuse puts for good, and the tube that was meant would not.
-  if (!request.create && !client.stats_tube(request.tube)) {
-    throw Failure(
-        fmt::format("tube {} does not exist: it has no jobs, and nobody uses or watches it; to "
-                    "drain it all the same: --create",
-                    request.tube));
   }
   client.set_tube(request.tube, "puts=refused");
   print(request,

@@ -45,6 +45,11 @@ class TubesTest(CliCase):
             "tube mial: 0 ready, 0 delayed, 0 reserved, 0 buried\n",
         )
         self.carillon("drain", "mial", "--end")
+        self.fails(
+            "carillon drain: tube mial does not exist: it has no jobs, and nobody uses or watches "
+            "it",
+            *("drain", "mial", "--end"),
+        )
 
     def test_drain_refuses_puts_and_tells_what_is_left(self):
         self.put("x")
