@@ -36,8 +36,9 @@ import tls from "node:tls";
 /** Jobs in one command. */
 export const MAX_BATCH = 1000;
 
-// Bytes of a command.
+// Bytes of a command, and of setSchedule.
 const MAX_LINE = 1022;
+const MAX_SCHEDULE_LINE = 2046;
 
 /** Any error of this module. */
 export class CarillonError extends Error {
@@ -363,9 +364,9 @@ export class Client {
   }
 
   /**
-   * Puts a job. Options: delay, due, pri, ttr, key, onConflict, keyWindow, group, maxAttempts,
-   * backoff, jitter, lost, attributes (an object). Rejects with IsReserved if a worker holds the
-   * job that it should replace.
+   * Puts a job. Options: delay, due, spread, pri, ttr, key, onConflict, keyWindow, group,
+   * maxAttempts, backoff, jitter, lost, expiresIn, expiresAt, atExpiry, attributes (an object),
+   * buried. Rejects with IsReserved if a worker holds the job that it should replace.
    * @returns {Promise<{id: number, result: "INSERTED"|"REPLACED"|"EXISTS"}>}
    */
   async put(body, options = {}) {
@@ -488,7 +489,7 @@ export class Client {
 
   /**
    * Ends an attempt that has failed. The job comes again, or is dead, as its policy says. Options:
-   * pri, and delay instead of the back-off.
+   * pri; delay instead of the back-off, and maxAttempts instead of the policy's.
    * @returns {Promise<{result: "AGAIN"|"DEAD"|"CANCELLED", attempts: number, delay: number}>}
    */
   async fail(id, error, options) {
@@ -582,12 +583,22 @@ export class Client {
     return (await this.#call(command, ["CANCELLED", "CANCEL_ASKED"]))[0] === "CANCELLED";
   }
 
-  /** Changes a job that nobody has reserved: its body, pri, ttr, delay or due. */
+  /**
+   * Changes a job that nobody has reserved: its body, pri, ttr, delay or due, expiresIn, expiresAt,
+   * atExpiry, attributes. Resolves to its id.
+   */
   async patch(job, { body, ...options }) {
     const data = body === undefined ? undefined : bytes(body);
     const size = data === undefined ? "" : ` body=${data.length}`;
     const command = `patch-job ${named(job)}${size}${words(options)}`;
     return Number((await this.#call(command, ["PATCHED"], { data }))[1]);
+  }
+
+  /**
+   * Buries a job that nobody has reserved. Without `pri` it keeps its priority. Resolves to its id.
+   */
+  async buryJob(job, pri) {
+    return Number((await this.#call(`bury-job ${named(job)}${words({ pri })}`, ["BURIED"]))[1]);
   }
 
   /** Makes up to `most` buried jobs of the tube in use ready, or else delayed ones. */
@@ -612,8 +623,17 @@ export class Client {
     return this.#told(`stats-job ${id}`);
   }
 
+  /** As statsJob, with the moments when the job is due and was put, and its worker. */
+  show(job) {
+    return this.#told(`show-job ${named(job)}`);
+  }
+
   statsTube(tube) {
     return this.#told(`stats-tube ${tube}`);
+  }
+
+  statsGroup(tube, group) {
+    return this.#told(`stats-group ${tube} ${word(group)}`);
   }
 
   async tubes() {
@@ -658,7 +678,7 @@ export class Client {
   }
 
   /**
-   * Deletes jobs. With dryRun: true the three changes only count, and change nothing. If the
+   * Deletes jobs. With dryRun: true the four changes only count, and change nothing. If the
    * connection is lost half-way, call them again: they go on with the rest.
    * @returns {Promise<{jobs: number, left: number}>} `left`: reserved jobs, and those whose key is
    *   taken there.
@@ -675,6 +695,14 @@ export class Client {
   /** Puts jobs into another tube, as they are. */
   moveJobs(tube, to, options) {
     return this.#change(`move-jobs ${tube} to=${to}`, options);
+  }
+
+  /**
+   * Deals the delayed jobs that are due from dueAfter to dueBefore out evenly over a longer time,
+   * which begins at dueAfter.
+   */
+  spreadJobs(tube, over, options) {
+    return this.#change(`spread-jobs ${tube} over=${ms(over)}`, options);
   }
 
   /**
@@ -742,8 +770,9 @@ export class Client {
   #call(command, good, how = {}) {
     // The server would refuse the line alone, and carry out the data as commands.
     if (/[\r\n\0]/.test(command)) throw new TypeError(`"${command}" has a line's end, or a NUL`);
-    if (Buffer.byteLength(command) > MAX_LINE)
-      throw new TypeError(`"${command.slice(0, 40)}"... has more than ${MAX_LINE} bytes`);
+    const most = command.startsWith("set-schedule ") ? MAX_SCHEDULE_LINE : MAX_LINE;
+    if (Buffer.byteLength(command) > most)
+      throw new TypeError(`"${command.slice(0, 40)}"... has more than ${most} bytes`);
     const closes = this.#closes;
     const result = this.#last.then(() => this.#try(command, good, how, closes));
     this.#last = result.catch(() => {});

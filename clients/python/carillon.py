@@ -58,6 +58,7 @@ __all__ = [
 MAX_BATCH = 1_000  # jobs in one command
 MAX_BATCH_BYTES = 1 << 20
 _MAX_LINE = 1_022  # bytes of a command
+_MAX_SCHEDULE_LINE = 2_046  # of set-schedule
 
 Body = Union[str, bytes]
 Duration = Union[int, float, str, datetime.timedelta]
@@ -361,9 +362,10 @@ class Client:
         self._tube = tube
 
     def put(self, body: Body, **options: Any) -> Put:
-        """Puts a job. Options: delay, due (an aware datetime, or "2030-01-01T09:00:00Z"), pri, ttr,
-        key, on_conflict, key_window, group, max_attempts, backoff, jitter, lost, attributes (a
-        dict). Raises IsReserved if a worker holds the job that it should replace."""
+        """Puts a job. Options: delay, due (an aware datetime, or "2030-01-01T09:00:00Z"), spread,
+        pri, ttr, key, on_conflict, key_window, group, max_attempts, backoff, jitter, lost,
+        expires_in, expires_at, at_expiry, attributes (a dict), buried. Raises IsReserved if a
+        worker holds the job that it should replace."""
         data = _bytes(body)
         names = {name.replace("_", "-"): value for name, value in options.items()}
         again = bool(names.get("key") and names.get("key-window"))
@@ -469,7 +471,7 @@ class Client:
 
     def fail(self, job_id: int, error: Body, **options: Any) -> Failed:
         """Ends an attempt that has failed. The job comes again, or is dead, as its policy says.
-        Options: pri, and delay instead of the back-off."""
+        Options: pri; delay instead of the back-off, and max_attempts instead of the policy's."""
         data = _bytes(error)[:65_536]
         words = self._call(
             f"fail-job {job_id} {len(data)}{_options(options)}",
@@ -558,12 +560,17 @@ class Client:
         return self._call(command, ["CANCELLED", "CANCEL_ASKED"])[0] == "CANCELLED"
 
     def patch(self, job: Union[int, str], body: Optional[Body] = None, **options: Any) -> int:
-        """Changes a job that nobody has reserved: its body, pri, ttr, delay or due. Returns its
-        id."""
+        """Changes a job that nobody has reserved: its body, pri, ttr, delay or due, expires_in,
+        expires_at, at_expiry, attributes. Returns its id."""
         data = None if body is None else _bytes(body)
         size = "" if data is None else f" body={len(data)}"
         command = f"patch-job {_job(job)}{size}{_options(options)}"
         return int(self._call(command, ["PATCHED"], data)[1])
+
+    def bury_job(self, job: Union[int, str], pri: Optional[int] = None) -> int:
+        """Buries a job that nobody has reserved. Without `pri` it keeps its priority. Returns its
+        id."""
+        return int(self._call(f"bury-job {_job(job)}{_options({'pri': pri})}", ["BURIED"])[1])
 
     def kick(self, most: int) -> int:
         """Makes up to `most` buried jobs of the tube in use ready, or else delayed ones."""
@@ -582,8 +589,15 @@ class Client:
     def stats_job(self, job_id: int) -> Dict[str, Any]:
         return self._told(f"stats-job {job_id}")
 
+    def show(self, job: Union[int, str]) -> Dict[str, Any]:
+        """As stats_job, with the moments when the job is due and was put, and its worker."""
+        return self._told(f"show-job {_job(job)}")
+
     def stats_tube(self, tube: str) -> Dict[str, Any]:
         return self._told(f"stats-tube {tube}")
+
+    def stats_group(self, tube: str, group: str) -> Dict[str, Any]:
+        return self._told(f"stats-group {tube} {_word(group)}")
 
     def tubes(self) -> List[str]:
         return list(self._told("list-tubes"))
@@ -619,7 +633,7 @@ class Client:
             options["after"] = end["next"]
 
     def cancel_jobs(self, tube: str, **options: Any) -> Changed:
-        """Deletes jobs. With dry_run=True the three changes only count, and change nothing. If the
+        """Deletes jobs. With dry_run=True the four changes only count, and change nothing. If the
         connection is lost half-way, call them again: they go on with the rest."""
         return self._change(f"cancel-jobs {tube}", options)
 
@@ -630,6 +644,11 @@ class Client:
     def move_jobs(self, tube: str, to: str, **options: Any) -> Changed:
         """Puts jobs into another tube, as they are."""
         return self._change(f"move-jobs {tube} to={to}", options)
+
+    def spread_jobs(self, tube: str, over: Duration, **options: Any) -> Changed:
+        """Deals the delayed jobs that are due from due_after to due_before out evenly over a
+        longer time, which begins at due_after."""
+        return self._change(f"spread-jobs {tube} over={_ms(over)}", options)
 
     def due_counts(self, tube: str, **options: Any) -> Tuple[List[Dict[str, Any]], Dict[str, Any]]:
         """Returns how many jobs are due when, and a summary. Options: by="minute", "hour" or
@@ -693,8 +712,9 @@ class Client:
         # The server would refuse the line alone, and carry out the data as commands.
         if any(sign in command for sign in "\r\n\0"):
             raise ValueError(f"{command!r} has the end of a line, or a NUL")
-        if len(command.encode()) > _MAX_LINE:
-            raise ValueError(f"{command[:40]!r}... has more than {_MAX_LINE} bytes")
+        most = _MAX_SCHEDULE_LINE if command.startswith("set-schedule ") else _MAX_LINE
+        if len(command.encode()) > most:
+            raise ValueError(f"{command[:40]!r}... has more than {most} bytes")
         message = command.encode() + b"\r\n" + (b"" if data is None else data + b"\r\n")
         while True:
             sent = False

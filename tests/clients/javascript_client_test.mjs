@@ -235,6 +235,21 @@ test("release, bury and kick", async () => {
   assert.equal((await queue.peekReady()).id, id);
 });
 
+test("a job is shown and buried by its key", async () => {
+  const { queue, tube } = await aQueue();
+  const due = new Date("2040-01-01T09:00:00Z");
+  const { id } = await queue.put("a", { key: "k", due, group: "acme" });
+  const shown = await queue.show("k");
+  assert.deepEqual([shown.id, shown.due], [id, "2040-01-01T09:00:00.000Z"]);
+  assert.equal((await queue.statsGroup(tube, "acme"))["current-jobs-delayed"], 1);
+  assert.equal(await queue.buryJob("k", 7), id);
+  assert.equal(await queue.buryJob(id), id);
+  const { state, pri } = await queue.show(id);
+  assert.deepEqual([state, pri], ["buried", 7]);
+  const other = await queue.put("b", { buried: true });
+  assert.equal((await queue.show(other.id)).state, "buried");
+});
+
 test("statistics and tubes", async () => {
   const { queue, tube } = await aQueue();
   await queue.put("a");
@@ -301,6 +316,20 @@ test("many jobs are counted, moved, retried and cancelled", async () => {
   await queue.watch(other);
   await queue.reserve(5);
   assert.deepEqual(await queue.cancelJobs(other), { jobs: 4, left: 1 });
+});
+
+test("many jobs are spread", async () => {
+  const { queue, tube } = await aQueue();
+  const dueAfter = new Date("2040-01-01T00:00:00Z");
+  await queue.putMany(Array(20).fill("x"), { due: dueAfter });
+  const window = { dueAfter, dueBefore: new Date("2040-01-01T00:00:01Z") };
+  const counted = await queue.spreadJobs(tube, "1h", { ...window, dryRun: true });
+  assert.ok(counted.jobs > 15);
+  assert.deepEqual(await queue.spreadJobs(tube, 3600, window), counted);
+  const dues = new Set();
+  for await (const job of queue.listJobs(tube)) dues.add(job.due);
+  assert.ok(dues.size > 15);
+  await assert.rejects(queue.spreadJobs(tube, 3600), carillon.Refused);
 });
 
 test("work deletes jobs, and fails them with the error", async () => {
@@ -463,6 +492,16 @@ test("a put that replaces is not repeated", async () => {
   }
   for (const onConflict of ["reject", "ignore"])
     assert.equal((await put({ key: onConflict, onConflict })).result, "EXISTS");
+});
+
+test("a schedule has longer lines than other commands", async () => {
+  const { queue, tube } = await aQueue();
+  const name = tube + "-".repeat(200 - tube.length);
+  const attributes = { text: "x".repeat(490) };
+  const options = { every: "1h", group: "g".repeat(200), attributes };
+  await queue.setSchedule(name, "sales", options);
+  assert.deepEqual((await queue.showSchedule(name)).attributes, attributes);
+  await queue.deleteSchedule(name);
 });
 
 test("a schedule", async () => {

@@ -226,6 +226,18 @@ class JobsTest(ClientCase):
         self.client.kick_job(job.id)
         self.assertEqual(self.client.reserve_job(job.id).body, b"a")
 
+    def test_a_job_is_shown_and_buried_by_its_key(self):
+        put = self.client.put("a", key="k", due="2040-01-01T09:00:00Z", group="acme")
+        shown = self.client.show("k")
+        self.assertEqual((shown["id"], shown["due"]), (put.id, "2040-01-01T09:00:00.000Z"))
+        self.assertEqual(self.client.stats_group(self.tube, "acme")["current-jobs-delayed"], 1)
+        self.assertEqual(self.client.bury_job("k", pri=7), put.id)
+        self.assertEqual(self.client.bury_job(put.id), put.id)
+        shown = self.client.show(put.id)
+        self.assertEqual((shown["state"], shown["pri"]), ("buried", 7))
+        other = self.client.put("b", buried=True)
+        self.assertEqual(self.client.show(other.id)["state"], "buried")
+
     def test_statistics_and_tubes(self):
         self.client.put("a")
         self.assertIn(self.tube, self.client.tubes())
@@ -300,6 +312,18 @@ class ManyJobsTest(ClientCase):
         self.client.watch(other)
         self.client.reserve(5)
         self.assertEqual(self.client.cancel_jobs(other), (4, 1))
+
+    def test_many_jobs_are_spread(self):
+        day = datetime.datetime(2040, 1, 1, tzinfo=datetime.timezone.utc)
+        self.client.put_many(["x"] * 20, due=day)
+        window = {"due_after": day, "due_before": day + datetime.timedelta(seconds=1)}
+        counted = self.client.spread_jobs(self.tube, "1h", dry_run=True, **window)
+        self.assertGreater(counted.jobs, 15)
+        self.assertEqual(self.client.spread_jobs(self.tube, 3600, **window), counted)
+        dues = {job["due"] for job in self.client.list_jobs(self.tube)}
+        self.assertGreater(len(dues), 15)
+        with self.assertRaises(carillon.Refused):
+            self.client.spread_jobs(self.tube, 3600)
 
     def test_what_is_due_when(self):
         self.client.put("x", delay=90)
@@ -552,9 +576,13 @@ class LostConnectionsTest(ClientCase):
         self.assertFalse(lost.exception.unknown)
 
 
+# With these and a long name, the line has more bytes than that of any other command may have.
+ATTRIBUTES = {"text": "x" * 490}
+
+
 class SchedulesTest(ClientCase):
     def test_a_schedule(self):
-        name = self.tube
+        name = self.tube + "-" * (200 - len(self.tube))
         self.client.set_schedule(name, "sales", cron="30 8 * * MON-FRI", zone="Europe/Berlin")
         self.assertIn(name, self.client.schedules())
         stats = self.client.stats_schedule(name)
@@ -567,7 +595,8 @@ class SchedulesTest(ClientCase):
         job = self.client.trigger_schedule(name)
         self.assertEqual(self.client.reserve(5).id, job)
         self.client.resume_schedule(name)
-        self.client.set_schedule(name, "sales", every=3600)
+        self.client.set_schedule(name, "sales", every=3600, group="g" * 200, attributes=ATTRIBUTES)
+        self.assertEqual(self.client.show_schedule(name)["attributes"], ATTRIBUTES)
         self.client.delete_schedule(name)
         with self.assertRaises(carillon.NotFound):
             self.client.stats_schedule(name)
