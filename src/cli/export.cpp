@@ -32,7 +32,8 @@ constexpr const char* kExamples =
 The server goes on meanwhile: a job that is there all the time, and that nobody
 kicks or moves to an earlier time, is in the file exactly once. The last line
 says that the file is whole. If the command is interrupted, --resume goes on.
-What is set for tubes and groups, and the schedules, are in it as well.
+What is set for tubes and groups, and the schedules, are in it as well. Tokens,
+and endpoints with their secrets, are not: carillon endpoint set.
 
 Examples:
   carillon export --out jobs.jsonl
