@@ -49,10 +49,12 @@ def processor_time(pid: int) -> float:
 
 
 class Server:
-    """`kind` is carillon, beanstalkd or redis. The data is removed at the end of the `with`."""
+    """`kind` is carillon, beanstalkd or redis; `sync` is for carillon. The data is removed at the
+    end of the `with`."""
 
-    def __init__(self, kind: str, program: str, directory: str) -> None:
+    def __init__(self, kind: str, program: str, directory: str, sync: str = "always") -> None:
         self.kind = kind
+        self.sync = sync
         self.program = program
         self.directory = tempfile.mkdtemp(prefix="carillon-bench-", dir=directory)
         self.data = os.path.join(self.directory, "data")
@@ -84,7 +86,7 @@ class Server:
     def command(self) -> list:
         if self.kind == "carillon":
             listen = f"127.0.0.1:{self.port}"
-            arguments = ["serve", "--sync", "always", "--data", self.data, "--listen", listen]
+            arguments = ["serve", "--sync", self.sync, "--data", self.data, "--listen", listen]
             if knows_http(self.program):
                 arguments += ["--http", f"127.0.0.1:{self.http_port}"]
         elif self.kind == "beanstalkd":
