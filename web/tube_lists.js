@@ -1,19 +1,23 @@
-// Many tubes: a field that chooses one, and the rows of the pages that show all of them, a hundred
-// at a time. A browser takes long to lay out a thousand.
+// Many tubes: a field that chooses one, and the rows of the pages that show all of them, fifty at a
+// time. A browser takes long to lay out a thousand.
 import { address, count, field, h, link } from "./dom.js";
 
-const A_PAGE = 100;
+const A_PAGE = 50;
+const IN_A_LIST = 100;
 
 // A field for the name of a tube; `choices` are [name, text about it]. Of many, one types a part.
 export function tubeField(label, choices, chosen, attributes) {
-  if (choices.length <= A_PAGE) {
+  if (choices.length <= IN_A_LIST) {
     return field(label, h("select", attributes, choices.map(([value, text]) =>
       h("option", { value, selected: value === chosen }, text))));
   }
   const id = `tubes-${attributes["data-key"] || attributes.name}`;
-  return field(label, [
-    h("input", { list: id, value: chosen, size: 18, autocomplete: "off", ...attributes }),
-    h("datalist", { id }, choices.map(([value, text]) => h("option", { value }, text)))]);
+  const names = h("datalist", { id });
+  const fill = () => {  // when somebody is about to type
+    names.replaceChildren(...choices.map(([value, text]) => h("option", { value }, text)));
+  };
+  return field(label, [h("input", { list: id, value: chosen, size: 18, autocomplete: "off",
+    onfocus: fill, ...attributes }), names]);
 }
 
 // The same, which goes to the page's address for the tube that was chosen.

@@ -65,14 +65,20 @@ function drawDial({ wheels, beyond }, now) {
   wheels.forEach(({ counts, hand }, n) => {
     const wheel = WHEELS[n];
     const moved = hands[n] !== undefined && hands[n] !== hand;
-    counts.forEach((held, slot) => {
+    const isEmpty = (slot) => !counts[slot] && slot !== hand;
+    const slots = [...counts.keys()];
+    image.append(s("path", { class: "slot",
+      d: slots.filter(isEmpty).map((slot) => slotPath(wheel, slot)).join("") }));
+    for (const slot of slots) {
+      if (isEmpty(slot)) continue;
+      const held = counts[slot];
       const shade = held && 0.22 + 0.78 * Math.log1p(held) / Math.log1p(most);
       const poured = moved && n > 0 && slot === hand;
       image.append(s("path", { d: slotPath(wheel, slot), "fill-opacity": held ? shade : null,
         class: ["slot", held && "full", slot === hand && "now", poured && "poured"]
           .filter(Boolean).join(" ") },
         s("title", {}, `${wheel.unit} ${slot}: ${jobs(held)}`)));
-    });
+    }
     hands[n] = hand;
   });
   const turn = (now / 60) % 1;
@@ -159,7 +165,8 @@ export async function showWheel(view) {
   const { wheel, now } = told;
   const placed = place(wheel, now);
   const unit = SPANS[view.query.next] ? view.query.next : "hour";
-  const about = `${jobs(wheel.delayed)} of tube ${tube} that are delayed` + (wheel.exact ? "" :
+  const about = `${jobs(wheel.delayed)} of tube ${tube} that ` +
+    `${wheel.delayed === 1 ? "is" : "are"} delayed` + (wheel.exact ? "" :
     `; what is due later than ${clock(wheel.exact_until)} is estimated`);
   view.draw(
     head("The Wheel", about, tubeChooser("Tube", names.map(({ name, jobs: held }) =>

@@ -256,6 +256,33 @@ class ConsoleTest(unittest.TestCase):
         limits = self.api("GET", "/v1/tubes/images")["limits"]
         self.assertEqual([limits["max_running"], limits["rate"]["jobs"]], [4, 5])
 
+    def test_many_tubes_come_in_pages_and_are_found_by_their_names(self):
+        puts = "".join(f"use z-{n}\r\nput 0 3600 60 1\r\nx\r\n" for n in range(110))
+        with self.server.connect() as connection:
+            connection.send(puts.encode())
+            for _ in range(110):
+                self.assertEqual(connection.reply().word, b"USING")
+                self.assertEqual(connection.reply().word, b"INSERTED")
+        self.show("tubes")
+        rows = "return document.querySelectorAll('tbody tr').length === arguments[0]"
+        self.until(rows, 50)
+        self.click("Next page")
+        self.sees("51 to 100 of")
+        self.until(
+            "const form = document.querySelector('main form'); form.elements.name.value = 'z-10';"
+            "form.requestSubmit(); return true"
+        )
+        self.until(rows, 11)  # z-10, z-100 to z-109
+        # Among so many a tube is chosen by typing its name.
+        self.show("wheel")
+        self.until(
+            "const input = document.querySelector('main input[list]'); if (!input) return false;"
+            "input.focus(); const offers = [...input.list.options].map(one => one.value);"
+            "input.value = 'z-42'; input.dispatchEvent(new Event('change'));"
+            "return offers.includes('z-42')"
+        )
+        self.sees("of tube z-42 that")
+
     def test_the_keyboard_alone_is_enough(self):
         from selenium.webdriver.common.action_chains import ActionChains
         from selenium.webdriver.common.keys import Keys
@@ -270,8 +297,8 @@ class ConsoleTest(unittest.TestCase):
         self.assertEqual(self.page.execute_script(focus), "Skip to the page")
         press(*[Keys.TAB] * 4, Keys.ENTER)
         self.until("return location.hash === '#/tubes' && document.activeElement.id === 'main'")
-        script = "document.querySelector('main button:not(:disabled)').focus()"
-        self.until("return document.querySelector('main button:not(:disabled)') !== null")
+        script = "document.querySelector('td button:not(:disabled)').focus()"
+        self.until("return document.querySelector('td button:not(:disabled)') !== null")
         self.page.execute_script(script)
         press(Keys.ENTER)
         self.until("return document.activeElement.closest('dialog') !== null")
@@ -283,7 +310,7 @@ class ConsoleTest(unittest.TestCase):
         press(Keys.ESCAPE)
         self.until(
             "return !document.querySelector('dialog') &&"
-            " document.activeElement.matches('main button')"
+            " document.activeElement.matches('td button')"
         )
 
     def test_a_reload_shows_the_plots_at_once_and_asks_for_nothing_again(self):

@@ -14,7 +14,7 @@ import http.client
 import json
 import os
 import shutil
-import sys
+import statistics
 import tempfile
 import time
 
@@ -56,10 +56,11 @@ def main():
         delayed = client.get("/v1/stats")["jobs"]["delayed"]
         print(f"{delayed:,} delayed jobs; load of the machine: {os.getloadavg()[0]:.1f}")
         in_browser = shown(client.port) if not console.why_not() else {}
+        print(f"of {RUNS}:            server, ms: median   worst    browser: median   worst")
         for page, paths in REQUESTS.items():
-            told = f"{page or 'overview':18} server {answered(client, paths):7.1f} ms"
-            print(told + f"   browser {in_browser[page]:7.1f} ms" * (page in in_browser))
-        print(f"each the worst of {RUNS}")
+            both = [answered(client, paths), *([in_browser[page]] if in_browser else [])]
+            told = [f"{statistics.median(times):18.1f} {max(times):7.1f}" for times in both]
+            print(f"{page or 'overview':20}" + "".join(told))
 
 
 class Client:
@@ -101,20 +102,20 @@ def fill(client, jobs):
 
 def answered(client, paths):
     """Returns how long the server took for these requests, one after the other, in ms."""
-    worst = 0.0
+    times = []
     for _ in range(RUNS):
         began = time.monotonic()
         for path in paths:
             client.get(path)
-        worst = max(worst, time.monotonic() - began)
-    return worst * 1000
+        times.append((time.monotonic() - began) * 1000)
+    return times
 
 
 def shown(port):
     """Returns how long a browser took to turn to each page, in ms."""
     page = console.open_browser()
     try:
-        worst = dict.fromkeys(REQUESTS, 0.0)
+        times = {name: [] for name in REQUESTS}
         for _ in range(RUNS):
             page.get("about:blank")  # what the pages have kept is gone
             page.get(f"http://{daemon.HOST}:{port}/")
@@ -124,8 +125,8 @@ def shown(port):
                     raise SystemExit("the overview is never shown")
                 time.sleep(0.05)
             for name in [*list(REQUESTS)[1:], ""]:
-                worst[name] = max(worst[name], console.turn(page, name))
-        return worst
+                times[name].append(console.turn(page, name))
+        return times
     finally:
         page.quit()
         shutil.rmtree(page.profile, ignore_errors=True)
