@@ -146,7 +146,12 @@ void Server::let_memory_get_short() {
 // The next command would find it out, and do all that follows. What that costs is known
 // (docs/queue.md#time): the clients do not count it.
 void Server::set_wall_clock() {
-  virtual_time().set_wrong(random_error(random_));
+  constexpr std::int64_t kMoment = 5'000'000'000;
+  std::int64_t wrong = random_error(random_);
+  // What it has just shown comes again.
+  if (once_in(random_, 4))
+    wrong = virtual_time().wrong_ns - 1 - static_cast<std::int64_t>(random_() % kMoment);
+  virtual_time().set_wrong(wrong);
   trace(0, "(nobody) sets the wall clock, wrong by ns:", std::to_string(virtual_time().wrong_ns));
   model_.clock_was_set(clocks());
   const std::uint64_t before = busy_ns();

@@ -37,8 +37,8 @@ void choose_times(queue::Schedule& asked, std::vector<std::string>& options, Ran
     if (asked.run_after_gap) options.emplace_back("gap=after");
     return;
   }
-  asked.every = one_of(
-      random, std::array<std::uint64_t, 6>{1'000, 7'000, 60'000, 61'500, 3'600'000, 86'400'000});
+  asked.every = one_of(random, std::array<std::uint64_t, 8>{1'000, 1'000, 1'000, 7'000, 60'000,
+                                                            61'500, 3'600'000, 86'400'000});
   options.push_back("every=" + duration(asked.every));
   if (below(random, 3) != 0) return;
   asked.start = now.utc_ns / 1'000'000 + below(random, 400'000) - 200'000;
