@@ -124,7 +124,7 @@ void Model::follow_spread(const Case& c, Job& job, const JobRecord& record) {
   }
   constexpr Millis kWide = 100;
   if (spread < kWide) return;
-  constexpr std::uint64_t kMany = 400;
+  constexpr std::uint64_t kMany = 100;
   spread_parts_ += static_cast<double>(later) / static_cast<double>(spread);
   const double mean = spread_parts_ / static_cast<double>(++spread_jobs_);
   if (spread_jobs_ > kMany && (mean < 0.3 || mean > 0.7))
