@@ -29,7 +29,8 @@ target_compile_options(carillon_compiler INTERFACE
 # that the line belongs to the standard library. The builds without one keep these warnings.
 if(CARILLON_PRECOMPILE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU"
     AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  target_compile_options(carillon_compiler INTERFACE -Wno-stringop-overflow -Wno-stringop-overread -Wno-array-bounds)
+  target_compile_options(carillon_compiler INTERFACE
+    -Wno-stringop-overflow -Wno-stringop-overread -Wno-array-bounds)
 endif()
 
 # Except in release builds, the standard library checks its preconditions: operator[] in range,
