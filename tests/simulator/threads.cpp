@@ -43,7 +43,8 @@ void futex(std::atomic<int>& word, int operation, int value) {
 struct Thread {
   std::atomic<int> may_run = 0;
   bool done = false;
-  pid_t id = 0;
+  pid_t id = 0;      // as the kernel has it
+  pid_t number = 1;  // as the code is told
   bool waits = false;
   const void* awaited = nullptr;  // a condition, a mutex or a futex; null: only the time
   std::uint64_t until_mono = kNever;
@@ -71,6 +72,7 @@ struct Threads {
   std::minstd_rand random;   // for the order of the threads
   std::minstd_rand numbers;  // apart from it: a library may ask for more the first time
   std::uint64_t slept_ns = 0;
+  pid_t last_number = 1;
 };
 
 Threads& threads() {
@@ -189,7 +191,7 @@ void sleep_for(std::uint64_t ns) {
 
 void* run_thread(void* argument) {
   self = static_cast<Thread*>(argument);
-  self->id = ::gettid();
+  self->id = next<"gettid">(::gettid)();
   self->pause();
   void* const result = self->run(self->argument);
   self->done = true;
@@ -202,7 +204,9 @@ void* run_thread(void* argument) {
 }  // namespace
 
 void begin_simulation(std::uint64_t seed) {
-  next<"syscall">(::syscall);  // found before two threads look for it at the same instant
+  // Found before two threads look for them at the same instant.
+  next<"syscall">(::syscall);
+  next<"gettid">(::gettid);
   self = &threads().main;
   threads().random.seed(static_cast<std::minstd_rand::result_type>(seed));
   threads().numbers.seed(static_cast<std::minstd_rand::result_type>(seed));
@@ -249,6 +253,7 @@ int pthread_create(pthread_t* name, const pthread_attr_t* attributes, void* (*ru
   auto thread = std::make_unique<carillon::simulator::Thread>();
   thread->run = run;
   thread->argument = argument;
+  thread->number = ++carillon::simulator::threads().last_number;
   const int error = next<"pthread_create">(::pthread_create)(
       name, attributes, carillon::simulator::run_thread, thread.get());
   thread->name = *name;
@@ -342,6 +347,10 @@ long syscall(long number, ...) noexcept {
     }
   }
   return next<"syscall">(::syscall)(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+pid_t gettid() noexcept {
+  return self != nullptr ? self->number : next<"gettid">(::gettid)();
 }
 
 // --- Time.

@@ -3,6 +3,7 @@
 
 #include "simulator/threads.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -131,6 +132,26 @@ TEST(ThreadsTest, RepeatADiskStoreThatLosesPower) {
   const std::uint64_t seed = queue::seed_or(3);
   const std::string first = histories(seed);
   EXPECT_EQ(first, histories(seed));
+}
+
+// What RocksDB calls the directory: it is as long as a UUID.
+std::string identity(std::uint64_t seed) {
+  virtual_time() = {.utc_ns = 1'700'000'000'000'000'000, .mono_ns = 1'000'000'000};
+  begin_simulation(seed);
+  Disk& disk = Disk::mount();
+  const queue::DiskStore store("/simulated/data", {});
+  const int file = disk.open(-1, "/simulated/data/IDENTITY", O_RDONLY);
+  std::string bytes(64, ' ');
+  bytes.resize(static_cast<std::size_t>(disk.pread(file, bytes.data(), bytes.size(), 0)));
+  disk.close(file);
+  return bytes;
+}
+
+TEST(ThreadsTest, RepeatTheIdentityThatRocksDbGivesADirectory) {
+  const std::string first = identity(3);
+  EXPECT_EQ(first.size(), 36);
+  EXPECT_EQ(first, identity(3));
+  EXPECT_NE(first, identity(4));
 }
 
 }  // namespace
