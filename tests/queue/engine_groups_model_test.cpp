@@ -91,8 +91,6 @@ class History {
       : random_(seed), is_exact_(is_exact), queue_(std::move(options)) {
     model_.utc = queue_.utc();
     connect();
-    // So that there are groups, and each job that goes out in its turn costs one.
-    engine().set_group(now(), "default", "no jobs", {.weight = 2, .limits = {}});
   }
 
   void run(int steps) {
@@ -132,7 +130,7 @@ class History {
   }
 
   void step() {
-    switch (below(28)) {
+    switch (below(27)) {
       case 0:
         return pass(1 + below(50));
       case 1:
@@ -161,8 +159,6 @@ class History {
         return set_tube();
       case 16:
         return wait();
-      case 17:
-        return give_back();
       default:
         return put();
     }
@@ -276,18 +272,6 @@ class History {
     job.state = JobState::kDelayed;
     if (delay > 0) job.due = model_.utc + delay;
     model_.settle();
-  }
-  void give_back() {
-    const auto held = choose_held();
-    if (!held) return;
-    EXPECT_TRUE(engine().give_back(held->first, now(), held->second));
-    held_.pop_back();
-    GroupsModel::Job& job = model_.jobs.at(held->second);
-    job.state = JobState::kDelayed;
-    model_.settle();
-    if (!is_exact_) return;
-    EXPECT_EQ(shares_.follow(model_.line()), "");
-    shares_.owe(job.group, job.priority);
   }
   void bury() {
     const JobId id = a_job();

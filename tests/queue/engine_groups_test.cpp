@@ -77,35 +77,6 @@ TEST_F(EngineGroups, KeepTheirTurnIfTheirJobIsTooLarge) {
   EXPECT_EQ(engine.reserve_next(worker, queue.now(), 100), std::nullopt);
 }
 
-// A job whose body cannot be read, or has no room in memory, has not been handed out.
-TEST_F(EngineGroups, GetTheTurnBackOfAJobThatIsGivenBack) {
-  put_many("a", 4);
-  put_many("b", 4);
-  ASSERT_EQ(reserve_many(1), "a1");
-  EXPECT_TRUE(engine.give_back(worker, queue.now(), 1));
-  EXPECT_EQ(reserve_many(5), "b1 a1 a2 b2 a3") << "it gets two turns for the next one of the other";
-  EXPECT_EQ(reserve_many(3), "b3 a4 b4");
-}
-
-TEST_F(EngineGroups, AreOwedNoTurnWhenTheyHaveBeenIdle) {
-  engine.set_group(queue.now(), "default", "a", {.limits = {.max_running = 10}});  // it stays
-  put_many("a", 2);
-  ASSERT_EQ(reserve_many(2), "a1 a2");
-  for (const JobId id : {1U, 2U}) EXPECT_TRUE(engine.give_back(worker, queue.now(), id));
-  for (const JobId id : {1U, 2U}) EXPECT_TRUE(engine.remove(worker, queue.now(), id).done);
-  put_many("b", 3);
-  put_many("a", 3);
-  EXPECT_EQ(reserve_many(6), "b1 a1 b2 a2 b3 a3");
-}
-
-TEST_F(EngineGroups, GetNoTurnForAJobThatCostNone) {
-  put_many("a", 3);
-  put_many("b", 3);
-  ASSERT_TRUE(engine.reserve_job(worker, queue.now(), 1));
-  EXPECT_TRUE(engine.give_back(worker, queue.now(), 1));
-  EXPECT_EQ(reserve_many(6), "a1 b1 a2 b2 a3 b3");
-}
-
 TEST_F(EngineGroups, JobsWithoutAGroupAreOneGroup) {
   put_many("", 3);
   put_many("a", 3);

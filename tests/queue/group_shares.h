@@ -42,26 +42,15 @@ class GroupShares {
     return unfair();
   }
   void give(const std::string& to) {
-    if (owed_[to] > 0) {
-      --owed_[to];
-      return;
-    }
     for (const auto& [group, turn] : line_) ++got_[{to, group}];
   }
-  // A job of it that went out in its turn has come back, and nobody has got it.
-  void owe(const std::string& group, Priority priority) {
-    const auto found = line_.find(group);
-    if (found != line_.end() && found->second.priority == priority) ++owed_[group];
-  }
   void forget(const std::string& group) {
-    owed_.erase(group);
     std::erase_if(got_, [&group](const auto& each) {
       return each.first.first == group || each.first.second == group;
     });
   }
   void forget_all() {
     got_.clear();
-    owed_.clear();
     line_.clear();
   }
 
@@ -83,7 +72,6 @@ class GroupShares {
   }
 
   Line line_;
-  std::map<std::string, std::uint64_t> owed_;  // their next jobs that count for nothing
   // What the one group got while it was taking turns with the other.
   std::map<std::pair<std::string, std::string>, std::uint64_t> got_;
 };

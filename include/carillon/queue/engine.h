@@ -200,7 +200,7 @@ class Engine {
   // any other way: a release, bury, fail, lost connection or time-out deletes the job then, too.
   bool cancel_asked(ClientId client, JobId id) const;
   // Makes the job ready again, or delayed if it is not due yet, as if it had not been reserved: its
-  // history does not show it, its token goes back, and its group gets one more turn. For a job
+  // history does not show it, and its token goes back. The turn of its group does not. For a job
   // whose body cannot be read now. Appends nothing. Returns false if the client does not hold it.
   bool give_back(ClientId client, Now now, JobId id);
   // Returns true if the client has reserved any job.

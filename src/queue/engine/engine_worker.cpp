@@ -198,16 +198,14 @@ bool Engine::give_back(ClientId id, Now now, JobId job_id) {
   Tube& tube = *job->tube;
   if (job->took_token && tube.head().limits) tube.head().limits->limiter.undo_start(s.clock.mono());
   if (job->took_own_token && tube.limits) tube.limits->limiter.undo_start(s.clock.mono());
-  const bool took_turn = job->took_turn;
-  const Priority priority = job->record.priority;
   if (job->record.extras && job->record.extras->cancel_asked) {
     s.entrust(*job, Ending::kLost);
-  } else {
-    --job->history.reserves;
-    s.detach(*job);
-    s.enqueue(*job);
+    s.serve(tube);
+    return true;
   }
-  if (took_turn && tube.turn) tube.head().groups->owe(tube, priority);
+  --job->history.reserves;
+  s.detach(*job);
+  s.enqueue(*job);
   s.serve(tube);
   return true;
 }

@@ -112,7 +112,6 @@ void Groups::stand_in_line(Turn& turn) {
   turn.arrival = ++arrivals_;
   turn.whole = 0;
   turn.part = 0;
-  turn.owed = 0;
   if (const Turn* const first = first_with(turn.priority)) {
     round_down_to(turn, *first);
     add_one_job(turn);
@@ -138,18 +137,9 @@ void Groups::let_rest(Tube& lane, bool rests) {
 void Groups::charge(Tube& lane) {
   Turn& turn = *lane.turn;
   leave_line(turn);
-  if (turn.owed > 0) {
-    --turn.owed;
-  } else {
-    add_one_job(turn);
-  }
+  add_one_job(turn);
   turn.arrival = ++arrivals_;
   line_.insert(turn);
-}
-
-void Groups::owe(Tube& lane, Priority priority) {
-  Turn& turn = *lane.turn;
-  if (turn.line_hook.is_linked() && turn.priority == priority) ++turn.owed;
 }
 
 void Groups::follow_record(Tube& lane) {

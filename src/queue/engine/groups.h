@@ -10,8 +10,7 @@
 // broadband applications" (INFOCOM 1994). A lane has a time; the earliest goes next, and is
 // 1/weight later then. A lane that comes, or whose first job gets another priority, is 1/weight
 // later than the earliest one with that priority. So it has no credit for what it has not used, and
-// needs no memory of what it has. A job that went out in vain counts for nothing: its lane is owed
-// a job that costs no time, for as long as it stays in line. The contract:
+// needs no memory of what it has. A job that is given back has had its turn. The contract:
 //
 //   While lanes take turns with each other, there is a v such that each of them gets from
 //   weight * v - 1 to weight * v + 1 jobs.
@@ -49,7 +48,6 @@ struct Turn {
   std::uint32_t part = 0;
   std::uint64_t whole = 0;
   std::uint64_t arrival = 0;
-  std::uint32_t owed = 0;  // so many of its next jobs cost no time
 
   using Hook = boost::intrusive::set_member_hook<boost::intrusive::optimize_size<true>>;
   Hook line_hook;
@@ -85,8 +83,6 @@ class Groups {
   void let_rest(Tube& lane, bool rests);
   // A job of it goes out, in its turn.
   void charge(Tube& lane);
-  // A job of this priority that had gone out so has come back, and nobody has got it.
-  void owe(Tube& lane, Priority priority);
   // Its settings, or the number of its buried jobs, are others than before.
   void follow_record(Tube& lane);
 

@@ -53,10 +53,8 @@ bool Engine::State::is_hidden(const Client& client) {
 }
 
 Delivery Engine::State::hand_over(Client& client, LoadedJob& job) {
-  const bool takes_turns = job.tube->turn != nullptr;
-  if (takes_turns) job.tube->head().groups->charge(*job.tube);
+  if (job.tube->turn) job.tube->head().groups->charge(*job.tube);
   hold(client, job);
-  job.took_turn = takes_turns;
   if (job.history.reserves == 1)
     lateness.add(clock.utc() - std::min(clock.utc(), clock.due_of(job.record)));
   return {.client = client.id, .kind = Delivery::Kind::kReserved, .job = view(job.record)};
@@ -66,7 +64,6 @@ void Engine::State::hold(Client& client, LoadedJob& job) noexcept {
   detach(job);
   job.state = JobState::kReserved;
   job.holder = &client;
-  job.took_turn = false;
   ++job.history.reserves;
   job.tube->reserve(job.record.due);
   ++sums.reserved;
