@@ -94,8 +94,9 @@ void Connection::process(std::uint64_t until_ns) {
       break;
   }
   if (!session_->replies().empty()) owner_.has_replies(*this);
-  // While writing_ only taken replies count as a sign of life.
-  if (!writing_) owner_.active(*this);
+  // While writing_ only taken replies count as a sign of life, and of a client that has shown no
+  // token only what is answered: it could send a byte now and then for ever.
+  if (!writing_ && session_->is_known()) owner_.active(*this);
   count_memory();
   close_if_done();
 }
@@ -251,8 +252,10 @@ Awaits Connection::awaits() const {
   if (tls_ && !tls_->is_ready()) return Awaits::kRest;
   if (writing_) return Awaits::kReading;
   if (session_->wants() != Wants::kInput) return Awaits::kNothing;
-  if (unread() > 0 || session_->mid_command()) return Awaits::kRest;
-  return session_->replies().empty() ? Awaits::kCommand : Awaits::kNothing;
+  const bool is_within = unread() > 0 || session_->mid_command();
+  if (!is_within && !session_->replies().empty()) return Awaits::kNothing;
+  if (!session_->is_known()) return Awaits::kToken;
+  return is_within ? Awaits::kRest : Awaits::kCommand;
 }
 
 // Three signs of life that active() does not report. A client reads slowly: the kernel takes many

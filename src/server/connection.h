@@ -21,7 +21,8 @@
 // ends. It asks for a turn, and the event loop calls process() when it is this connection's turn.
 //
 // Time-outs. A StallWatch finds the clients that keep the server waiting. The connection tells its
-// owner of each sign of life, and the watch asks the connection what it awaits.
+// owner of each sign of life, and the watch asks the connection what it awaits. If the server has
+// tokens, a client that has shown none does not stay: no byte that it sends is a sign of life.
 #pragma once
 
 #include <boost/asio/generic/stream_protocol.hpp>

@@ -359,16 +359,11 @@ void EventLoop::on_stalled(Connection& connection, Awaits what) {
   Counters& counters = service_.counters();
   ++(is_idle ? counters.closed_idle : counters.closed_stalled);
   if (const auto held_back = (is_idle ? idle_ : stalled_).pass(read_mono())) {
-    const std::string_view why = is_idle ? "sent no command"
-                                 : what == Awaits::kReading
-                                     ? "read no replies"
-                                     : "sent no more of a command that it had begun";
     spdlog::log(
         is_idle ? spdlog::level::info : spdlog::level::warn,
         "closed the connection of {}, which {} for {:g} s ({} more such since the last line)",
-        connection.peer(), why,
-        std::chrono::duration<double>(is_idle ? timeouts_.idle : timeouts_.stall).count(),
-        *held_back);
+        connection.peer(), describe(what),
+        std::chrono::duration<double>(timeouts_.of(what)).count(), *held_back);
   }
   const std::shared_ptr<Connection> kept = connection.shared_from_this();
   connection.give_up();

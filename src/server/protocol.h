@@ -94,6 +94,9 @@ class Protocol {
   // Returns true if its client has read an endless reply so slowly that it has missed a part.
   virtual bool has_fallen_behind() const { return false; }
 
+  // Returns false if the server has tokens, and the client has shown none: by HTTP, with its last
+  // request.
+  virtual bool is_known() const = 0;
   // Looks for the client's token again, after the tokens were reloaded. Returns false if the token
   // is gone: the session is to be closed.
   virtual bool may_go_on() = 0;

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <stdexcept>
 #include <utility>
 
@@ -15,12 +16,11 @@ constexpr std::size_t kFoundAtOnce = 16;
 
 using Tracker = IdleTracker<Watched*>;
 
-Tick ticks(std::chrono::milliseconds timeout) {
+void check(std::chrono::milliseconds timeout) {
   const auto most = static_cast<std::int64_t>(Tracker::kLongestTimeout);
   if (timeout.count() < 0 || timeout.count() > most)
     throw std::invalid_argument(
         fmt::format("a time-out of {} ms; it must be in 0 .. {}", timeout.count(), most));
-  return static_cast<Tick>(timeout.count());
 }
 
 // A time-out begins at the first tick at or after a moment, and is judged by the last tick that has
@@ -34,25 +34,46 @@ Tick tick_of(std::uint64_t mono_ns) {
 
 }  // namespace
 
+std::chrono::milliseconds StallWatch::Timeouts::of(Awaits what) const {
+  switch (what) {
+    case Awaits::kNothing:
+      return {};
+    case Awaits::kRest:
+    case Awaits::kReading:
+      return stall;
+    case Awaits::kCommand:
+      return idle;
+    case Awaits::kToken:
+      return stall.count() == 0 || idle.count() == 0 ? std::max(stall, idle)
+                                                     : std::min(stall, idle);
+  }
+  return {};
+}
+
+std::string_view describe(Awaits what) {
+  switch (what) {
+    case Awaits::kCommand:
+      return "sent no command";
+    case Awaits::kReading:
+      return "read no replies";
+    case Awaits::kToken:
+      return "showed no token";
+    default:
+      return "sent no more of a command that it had begun";
+  }
+}
+
 StallWatch::StallWatch(const Timeouts& timeouts, std::size_t connections,
                        std::function<std::uint64_t()> mono_ns)
-    : stall_(ticks(timeouts.stall)),
-      idle_(ticks(timeouts.idle)),
+    : timeouts_(timeouts),
       mono_ns_(std::move(mono_ns)),
       tracker_(Ticks{Tracker::kLongestTimeout}, tick_of(mono_ns_()), MostConnections{connections}) {
+  check(timeouts.stall);
+  check(timeouts.idle);
 }
 
 Tick StallWatch::limit_of(Awaits what) const {
-  switch (what) {
-    case Awaits::kNothing:
-      return 0;
-    case Awaits::kRest:
-    case Awaits::kReading:
-      return stall_;
-    case Awaits::kCommand:
-      return idle_;
-  }
-  return 0;
+  return static_cast<Tick>(timeouts_.of(what).count());
 }
 
 void StallWatch::active(Watched& connection) {

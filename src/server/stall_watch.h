@@ -1,6 +1,6 @@
 // Finds the connections whose client keeps the server waiting for too long: for the rest of a
-// command, for reading its replies, or, if that is asked for, for the next command. The event loop
-// owns one and closes what it finds.
+// command, for reading its replies, for its token, or, if that is asked for, for the next command.
+// The event loop owns one and closes what it finds.
 //
 //   StallWatch watch({.stall = 60s, .idle = 0s}, 10'000, mono_ns);
 //   watch.active(connection);    // the client sent something, or took replies
@@ -29,6 +29,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string_view>
 
 #include "carillon/idle/idle_tracker.h"
 
@@ -40,7 +41,11 @@ enum class Awaits : std::uint8_t {
   kRest,     // to send the rest of a command or of a body
   kReading,  // to read its replies: the socket takes no more of them
   kCommand,  // to send the next command
+  kToken,    // to show its token
 };
+
+// What the client has not done, for the log: "sent no command".
+std::string_view describe(Awaits what);
 
 // A connection, as far as the watch knows it.
 class Watched {
@@ -66,6 +71,9 @@ class StallWatch {
   struct Timeouts {
     std::chrono::milliseconds stall{0};  // for kRest and kReading
     std::chrono::milliseconds idle{0};   // for kCommand
+
+    // For kToken it is the shorter one of both.
+    std::chrono::milliseconds of(Awaits what) const;
   };
 
   // `connections`: there will be at most so many at the same time. `mono_ns` reads the monotonic
@@ -92,8 +100,7 @@ class StallWatch {
   void judge(Watched& connection, Tick now,
              const std::function<void(Watched&, Awaits)>& on_stalled);
 
-  Tick stall_;
-  Tick idle_;
+  Timeouts timeouts_;
   std::function<std::uint64_t()> mono_ns_;
   IdleTracker<Watched*> tracker_;  // a tick is 1 ms
 };

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <memory>
 #include <string>
@@ -85,6 +86,15 @@ class Peer {
   }
 
   bool at_end() { return read(1).empty(); }
+  // Throws away what has come, and tells whether the server has closed the connection. Does not
+  // wait.
+  bool is_closed() {
+    char bytes[1'024];
+    ssize_t n = 0;
+    do n = ::recv(fd_, bytes, sizeof bytes, MSG_DONTWAIT);
+    while (n > 0);
+    return n == 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
+  }
   // Bytes that have arrived and were not read. Does not wait.
   std::size_t bytes_to_read() const {
     int bytes = 0;
@@ -107,12 +117,19 @@ class Peer {
 
 class RunningLoop : public ::testing::Test {
  protected:
-  void start(ServerOptions options = {}) {
-    std::vector<ListeningSocket> sockets = listen_on({.host = "127.0.0.1", .port = 0, .path = {}});
+  void start(ServerOptions options = {}, Tokens* tokens = nullptr) {
+    const Address any{.host = "127.0.0.1", .port = 0, .path = {}};
+    std::vector<ListeningSocket> sockets = listen_on(any);
     for (ListeningSocket& local : listen_on({.host = {}, .port = 0, .path = path_}))
       sockets.push_back(std::move(local));
     tcp_ = sockets.front().bound();
-    loop_ = std::make_unique<EventLoop>(store_, std::move(sockets), options);
+    for (ListeningSocket& socket : listen_on(any)) {
+      http_ = socket.bound();
+      socket.speak(Speaks::kHttp);
+      sockets.push_back(std::move(socket));
+    }
+    options.beanstalk.tokens = tokens;
+    loop_ = std::make_unique<EventLoop>(store_, std::move(sockets), options, nullptr, tokens);
     thread_ = std::thread([this] { exit_code_ = loop_->run(); });
   }
 
@@ -135,6 +152,7 @@ class RunningLoop : public ::testing::Test {
   std::string path_ =
       ::testing::TempDir() + "carillon-loop-" + std::to_string(::getpid()) + ".sock";
   Address tcp_;
+  Address http_;
   beanstalk::BreakableStore store_;
   std::unique_ptr<EventLoop> loop_;
   std::thread thread_;

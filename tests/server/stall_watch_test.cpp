@@ -201,6 +201,21 @@ TEST_F(StallWatchTest, ZeroIsNever) {
   EXPECT_FALSE(watch.next_wakeup());
 }
 
+TEST_F(StallWatchTest, WhoShowsNoTokenHasTheShorterTimeOutThatThereIs) {
+  for (const auto& [stall, idle, expected] :
+       {std::array{60, 0, 60}, std::array{60, 5, 5}, std::array{5, 60, 5}, std::array{0, 7, 7}}) {
+    StallWatch watch = watching(seconds(stall), seconds(idle));
+    Client client;
+    active(watch, client, Awaits::kToken);
+    const std::uint64_t end = now_ + static_cast<std::uint64_t>(expected) * kSecond;
+    live_until(watch, end - kMs);
+    EXPECT_TRUE(found_.empty());
+    live_until(watch, end + kMs);
+    EXPECT_EQ(found_.size(), 1u);
+    found_.clear();
+  }
+}
+
 TEST_F(StallWatchTest, ATimeOutOutOfRangeIsRefused) {
   EXPECT_THROW(watching(milliseconds(-1), milliseconds(0)), std::invalid_argument);
   EXPECT_THROW(watching(milliseconds(0), milliseconds(std::int64_t{1} << 38)),

@@ -2,13 +2,18 @@
 // Lower bounds are exact. Upper bounds are generous, because other tests run on the same machine.
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <chrono>
+#include <fstream>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 
 #include "running_loop.h"
+#include "server/tokens.h"
 
 namespace carillon::server {
 namespace {
@@ -25,6 +30,7 @@ constexpr std::string_view kPut = "put 0 0 60 5\r\nhello\r\n";
 constexpr std::string_view kInserted = "INSERTED 1\r\n";
 constexpr std::string_view kReserved = "RESERVED 1 5\r\nhello\r\n";
 constexpr std::string_view kUsing = "USING a\r\n";
+constexpr std::string_view kAuthenticated = "AUTHENTICATED\r\n";
 constexpr std::size_t kBody = 60'000;
 
 class StalledClients : public RunningLoop {
@@ -88,6 +94,40 @@ TEST_F(StalledClients, UnixSocketsAreClosedToo) {
   const auto before = steady_clock::now();
   peer.send("put 0 0 60 5\r\nhel");
   expect_closed(peer, before, kShort);
+}
+
+// Whoever may not say anything could keep all connections that the server has: with a byte now and
+// then, too.
+TEST_F(StalledClients, WhoShowsNoTokenDoesNotStay) {
+  const std::string file = path_ + ".tokens";
+  const Token token{.name = "ci", .scopes = parse_scopes("work"), .tubes = {}};
+  std::ofstream(file) << token_line(token, "secret") << "\n";
+  ::chmod(file.c_str(), 0600);
+  Tokens tokens(file);
+  ::unlink(file.c_str());
+  ServerOptions options;
+  options.stall_timeout = kShort;
+  start(options, &tokens);
+
+  Peer known(tcp_);
+  EXPECT_EQ(known.say("auth secret\r\n", kAuthenticated), kAuthenticated);
+  const auto before = steady_clock::now();
+  Peer silent(tcp_);
+  expect_closed(silent, before, kShort);
+  for (const auto& [address, bytes] :
+       {std::pair{tcp_, std::string("put 0 0 60 1000\r\n") + std::string(1'000, 'x')},
+        std::pair{http_, "GET /healthz HTTP/1.1\r\nX: " + std::string(1'000, 'x')}}) {
+    const auto since = steady_clock::now();
+    Peer drips(address);
+    std::size_t sent = 0;
+    for (; !drips.is_closed() && sent < bytes.size(); ++sent) {
+      drips.send(std::string_view(bytes).substr(sent, 1));
+      std::this_thread::sleep_for(milliseconds(20));
+    }
+    EXPECT_LT(sent, bytes.size());
+    EXPECT_GE(steady_clock::now() - since, kShort);
+  }
+  EXPECT_EQ(known.say("list-tube-used\r\n", "USING default\r\n"), "USING default\r\n");
 }
 
 TEST_F(StalledClients, ASlowButSteadyBodyIsTaken) {
