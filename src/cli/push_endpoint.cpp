@@ -32,8 +32,8 @@ namespace json = boost::json;
 constexpr const char* kExamples =
     R"(ACTION: set, list, show, test (posts a request without a job, and prints the
 answer), pause, resume (also after the endpoint has answered 410, or while it
-rests), rotate (makes a new secret), delete. set again changes all but the secrets, unless they are
-given. A new secret is printed, and shown never again.
+rests), rotate (makes a new secret), delete. set again changes all but the
+secrets, unless they are given. A new secret is printed, and shown never again.
 
 Examples:
   carillon endpoint set billing --tube bills --url https://example.com/hook
