@@ -32,6 +32,18 @@ def carillon_path() -> str:
     return path
 
 
+def run_carillon(*words: str, **environment: str) -> subprocess.CompletedProcess:
+    """Runs a command until it ends, with these variables besides those that are there."""
+    return subprocess.run(
+        [carillon_path(), *words],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, **environment},
+    )
+
+
 def beanstalkd_path() -> str:
     """Debian's beanstalkd, the reference. BEANSTALKD_PATH names another one."""
     search = os.environ.get("PATH", "") + os.pathsep + "/usr/bin"

@@ -3,7 +3,6 @@
 import contextlib
 import os
 import ssl
-import subprocess
 import tempfile
 import time
 import unittest
@@ -11,17 +10,6 @@ import unittest
 import daemon
 from certificates import Authority
 from wire import Connection
-
-
-def run(*words, **environment):
-    return subprocess.run(
-        [daemon.carillon_path(), *words],
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        env={**os.environ, **environment},
-    )
 
 
 class TlsConnection(Connection):

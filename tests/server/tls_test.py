@@ -15,7 +15,8 @@ import unittest
 
 import daemon
 from certificates import Authority
-from tls_case import TlsCase, TlsConnection, run, wait_for_end
+from daemon import run_carillon as run
+from tls_case import TlsCase, TlsConnection, wait_for_end
 from wire import Connection
 
 HELLO = bytes.fromhex("16030100c8010000c40303")  # the beginning of a TLS ClientHello

@@ -2,23 +2,12 @@
 
 import os
 import signal
-import subprocess
 import tempfile
 import time
 import unittest
 
 import daemon
-
-
-def carillon(*words, environment=None):
-    return subprocess.run(
-        [daemon.carillon_path(), *words],
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        env=environment,
-    )
+from daemon import run_carillon as carillon
 
 
 class TokensTest(unittest.TestCase):
@@ -51,13 +40,12 @@ class TokensTest(unittest.TestCase):
             refused = carillon(*put)
             self.assertEqual(refused.returncode, 1)
             self.assertIn("a token is needed", refused.stderr)
-            environment = dict(os.environ, CARILLON_TOKEN=token)
-            self.assertEqual(carillon(*put, environment=environment).stdout, "1\n")
+            self.assertEqual(carillon(*put, CARILLON_TOKEN=token).stdout, "1\n")
             file = self.file + ".one"
             with open(file, "w", encoding="ascii") as out:
                 out.write(token + "\n")
             self.assertEqual(carillon(*put, "--token-file", file).stdout, "2\n")
-            wrong = carillon(*put, environment=dict(os.environ, CARILLON_TOKEN="guess-it"))
+            wrong = carillon(*put, CARILLON_TOKEN="guess-it")
             self.assertIn("does not know the token", wrong.stderr)
             self.wait_for_line(server, "showed a wrong token")
             self.assertNotIn("guess-it", server.log() + wrong.stderr)
