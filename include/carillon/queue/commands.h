@@ -192,6 +192,7 @@ struct Kick {
   bool buried = false;
   std::uint32_t lane = 0;  // of a group; 0: the jobs without one
   std::uint64_t next_burial = 0;
+  std::uint64_t burials_before = 0;  // a job that is buried later stays buried
   DueKey next_due{};
 };
 

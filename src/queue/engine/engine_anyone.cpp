@@ -44,14 +44,9 @@ bool first_delayed(State& s, Tube& lane, DelayedPeek& peek) {
   return !far.more;
 }
 
-// Of a kick of buried jobs, which looks for no due times: from this burial on they stay buried.
-std::uint64_t& burials_before(Kick& kick) {
-  return kick.next_due.due;
-}
-
 void begin_lane(Kick& kick) {
   kick.next_burial = 0;
-  if (!kick.buried) kick.next_due = {};
+  kick.next_due = {};
 }
 
 // Returns the records of the buried or delayed jobs of the kick's next step in a lane, and whether
@@ -66,7 +61,7 @@ typename State::FarJobs next_in_lane(State& s, Tube& lane, Kick& kick) {
       found.jobs = s.store.scan_buried(lane.record.number, kick.next_burial, limit);
     // Else one that expires as it is kicked, and is buried again, would be kicked for another one.
     std::erase_if(found.jobs,
-                  [&kick](const JobRecord& job) { return job.burial >= burials_before(kick); });
+                  [&kick](const JobRecord& job) { return job.burial >= kick.burials_before; });
     if (!found.jobs.empty()) kick.next_burial = found.jobs.back().burial + 1;
     found.more = !found.jobs.empty();
     return found;
@@ -240,7 +235,7 @@ void Engine::kick(ClientId id, Now now, Kick& kick) {
     // A worker may release the jobs that are kicked, delayed, as fast as they are kicked. So this
     // kicks no more jobs than there are now.
     kick.buried = tube.all_buried() > 0;
-    if (kick.buried) burials_before(kick) = s.next_burial;
+    if (kick.buried) kick.burials_before = s.next_burial;
     kick.bound = std::min(kick.bound, kick.buried ? tube.all_buried() : tube.all_delayed());
   }
   try {
