@@ -42,13 +42,21 @@ bool Model::may_refuse_groups(const Case& c) const {
   return !made.empty() && tubes_and_watches() + made.size() > limits_.tubes;
 }
 
-// The put has made the group, if the job is its only one.
+// The put has made the group, if the job is its only one and no job has left it by the same append.
+// One of a batch may replace the only job of a group, and the next one be put into that group.
 void Model::expect_room_for_group(const Case& c, const Job& job) const {
+  if (job.group.empty()) return;
+  const std::uint32_t lane = history_.find_tube(job.tube, job.group)->number;
+  const std::set<JobId>& changed = history_.changed();
+  const auto was_there = [&](JobId id) {
+    const auto before = history_.before(id);
+    return before && before->tube == lane;
+  };
+  if (std::any_of(changed.begin(), changed.end(), was_there)) return;
   const std::set<JobId>& jobs = jobs_in(job.tube);
   const auto many = std::count_if(jobs.begin(), jobs.end(),
                                   [&](JobId id) { return jobs_.at(id).group == job.group; });
-  const bool is_new = !job.group.empty() && many == 1 &&
-                      !schedules_.groups().contains({job.tube, job.group}) &&
+  const bool is_new = many == 1 && !schedules_.groups().contains({job.tube, job.group}) &&
                       group_settings(job.tube, job.group) == queue::GroupSettings();
   if (is_new && tubes_and_watches() > limits_.tubes) fail(c, "there are too many tubes");
 }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "carillon/queue/engine.h"
 #include "carillon/queue/memory_store.h"
@@ -40,7 +41,8 @@ class ModelKeysTest : public testing::Test {
               .ttr = command.ttr,
               .key = command.key,
               .on_conflict = command.on_conflict,
-              .key_window = command.key_window},
+              .key_window = command.key_window,
+              .group = command.group},
              command.body)
         .id;
   }
@@ -157,6 +159,35 @@ TEST_F(ModelKeysTest, RefusesAnotherDueTimeThanTheOneThatIsKept) {
   put_first(3'000);
   put(keyed(OnConflict::kReplace, 5'000));
   EXPECT_THROW(judge(1, keyed(OnConflict::kKeepDue, 5'000), "REPLACED 1\r\n"), Violation);
+}
+
+// The first job of the batch replaces the only job of the group, which the second one is put into.
+// So the group need not be made, and nobody asks whether there may be one more.
+TEST_F(ModelKeysTest, KnowsAGroupThatAJobLeavesWithinABatch) {
+  Command first = reject;
+  first.group = "g";
+  put(first);
+  model.restart({.tubes = 1}, now);
+  model.connect(1);
+  Command second = first;
+  second.key.clear();
+  begin();
+  const auto order = [](const Command& of) {
+    return queue::PutOrder{.ttr = of.ttr,
+                           .key = of.key,
+                           .on_conflict = of.on_conflict,
+                           .key_window = of.key_window,
+                           .group = of.group};
+  };
+  const std::vector<queue::NewJob> jobs{{order(replace), "hello"}, {order(second), "hello"}};
+  engine.put_all(client, now, jobs, {});
+  judge(1, {.verb = Verb::kPutJobs, .jobs = {replace, second}},
+        "JOBS 2\r\nREPLACED 1\r\nINSERTED 3\r\n");  // 2 stands for a body
+  put(second);
+  judge(1, second, "INSERTED 4\r\n");
+  second.group = "h";
+  put(second);
+  EXPECT_THROW(judge(1, second, "INSERTED 5\r\n"), Violation) << "there is no room for a group";
 }
 
 TEST_F(ModelKeysTest, RefusesAPatchThatIsNotStored) {
