@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <boost/json.hpp>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -23,6 +24,55 @@ TEST_F(HttpSession, PreconditionsAreThoseOfHttp) {
   const std::string tag = head.substr(head.find("ETag: ") + 6, 18);
   EXPECT_EQ(ask("PUT", path, "b", "If-Match: W/" + tag + "\r\n").status, 412);
   EXPECT_EQ(ask("PUT", path, "b", "If-Match: \"x\", " + tag + "\r\n").status, 200);
+}
+
+// RFC 9110, 13.1.2.
+TEST_F(HttpSession, AJobThatTheClientKnowsIsNotSentAgain) {
+  const std::string_view path = "/v1/tubes/mail/keys/order-7";
+  ask("PUT", path, "a");
+  const auto tag_now = [&] {
+    const std::string head = ask("GET", path).head;
+    return head.substr(head.find("ETag: ") + 6, 18);
+  };
+  const auto look = [&](std::string_view method, std::string_view at, const std::string& known) {
+    return ask(method, at, "", "If-None-Match: " + known + "\r\n");
+  };
+  const std::string tag = tag_now();
+  const Answer known = look("GET", path, tag);
+  EXPECT_EQ(known.status, 304);
+  EXPECT_NE(known.head.find("ETag: " + tag), std::string::npos);
+  EXPECT_EQ(known.body, "");
+  EXPECT_EQ(look("GET", "/v1/jobs/1", "\"x\", W/" + tag).status, 304);
+  EXPECT_EQ(look("HEAD", "/v1/jobs/1", "*").status, 304);
+  EXPECT_EQ(look("GET", "/v1/jobs/1", "\"x\"").status, 200);
+  EXPECT_EQ(look("GET", "/v1/jobs/2", "*").status, 404);
+  EXPECT_EQ(ask("PATCH", path, R"({"priority":1})", "If-None-Match: \"x\"\r\n").status, 200);
+  EXPECT_EQ(look("GET", path, tag).status, 200);
+}
+
+TEST_F(HttpSession, WhateverIsToldOfAJobIsInItsTag) {
+  put(R"({"body":"a","retry":{"max_attempts":9}})");
+  std::set<std::string> tags;
+  const auto look = [&] {
+    const std::string head = ask("GET", "/v1/jobs/1").head;
+    tags.insert(head.substr(head.find("ETag: ") + 6, 18));
+  };
+  look();
+  const json::value jobs = ask("POST", "/v1/tubes/mail:reserve").value().at("jobs");
+  look();
+  EXPECT_EQ(ask("DELETE", "/v1/jobs/1?if_reserved=ask").status, 202);
+  look();
+  EXPECT_EQ(tags.size(), 3u) << "its cancel was asked for";
+  put(R"({"body":"b"})");
+  tags.clear();
+  const auto look_at_second = [&] {
+    const std::string head = ask("GET", "/v1/jobs/2").head;
+    tags.insert(head.substr(head.find("ETag: ") + 6, 18));
+  };
+  look_at_second();
+  EXPECT_EQ(ask("POST", "/v1/jobs:move", R"({"filter":{"tube":"mail"},"to":"other"})").status, 200);
+  look_at_second();
+  EXPECT_EQ(tags.size(), 2u) << "it is in another tube";
 }
 
 // RFC 7396; and the tag tells it, so that nobody else's change is overwritten.

@@ -362,11 +362,11 @@ json::object json_of(const queue::JobStats& stats, const std::vector<queue::Atte
 std::string etag_of(const queue::JobStats& stats) {
   const queue::JobRecord& record = stats.record;
   const queue::JobExtras& extras = *record.extras;
-  const std::string text =
-      fmt::format("{} {} {} {} {} {} {} {} {} {} {} {}", record.id, record.created,
-                  record.body_id(), record.priority, record.due, record.ttr, record.burial,
-                  record.history.reserves, static_cast<int>(stats.state), extras.expires,
-                  static_cast<int>(extras.at_expiry), extras.attributes);
+  const std::string text = fmt::format(
+      "{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", record.id, stats.tube, record.created,
+      record.body_id(), record.priority, record.due, record.ttr, record.burial,
+      record.history.reserves, static_cast<int>(stats.state), extras.attempts, extras.has_story,
+      extras.cancel_asked, extras.expires, static_cast<int>(extras.at_expiry), extras.attributes);
   return fmt::format("\"{:016x}\"", std::hash<std::string>()(text));
 }
 

@@ -87,8 +87,8 @@ void read_patch(const boost::json::object& object, FieldFaults& faults, PatchFie
 boost::json::object json_of(const queue::JobStats& stats, const std::vector<queue::Attempt>& story,
                             std::optional<std::string_view> body);
 
-// Returns the job's entity tag, in quotes. Another one of the same job means that somebody has
-// changed what a client may set, or that the job was reserved or buried meanwhile.
+// Returns the job's entity tag, in quotes. While it is the same, json_of() is, too: nobody has
+// changed the job, and it was not reserved, buried, moved or asked to stop.
 std::string etag_of(const queue::JobStats& stats);
 
 }  // namespace carillon::server::http

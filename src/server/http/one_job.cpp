@@ -6,6 +6,7 @@
 #include <boost/json.hpp>
 #include <optional>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "server/attributes.h"
@@ -29,6 +30,12 @@ void require_size(Exchange& x, std::string_view body) {
 
 std::string path_of(queue::JobId id) {
   return fmt::format("/v1/jobs/{}", id);
+}
+
+// Returns true if the request knows the job as it is: a weak tag does as well (RFC 9110, 13.1.2).
+bool is_known(const Request& request, std::string_view tag) {
+  const std::string_view known = request.header("if-none-match");
+  return request.method == "GET" && (known == "*" || known.find(tag) != std::string_view::npos);
 }
 
 // Returns whether the tag is in the list. Weak ones are never the same here (RFC 9110, 13.1.1).
@@ -136,6 +143,10 @@ void answer_put(Exchange& x, const queue::PutOutcome& outcome, bool is_replayed)
 void answer_one(Exchange& x, queue::JobId id) {
   const auto stats = x.engine().job_stats(x.now(), id);
   if (!stats) throw no_such_job(id);
+  if (std::string tag = etag_of(*stats); is_known(x.request, tag)) {
+    return x.answer(
+        {.status = 304, .headers = {{"ETag", std::move(tag)}}, .durable_at = stats->durable_at});
+  }
   if (stats->record.body_bytes > queue::kBodyPiece) return answer_with(x, *stats, std::nullopt);
   x.read_body(
       id, stats->record.body_id(),

@@ -31,7 +31,8 @@ void answer_put(Exchange& x, const queue::PutOutcome& outcome, bool is_replayed 
 // The header of an answer that was given before.
 inline constexpr std::string_view kReplayed = "Idempotent-Replayed";
 
-// These answer, or throw Problem. If the request has If-Match, the job must have that entity tag.
+// These answer, or throw Problem. If the request has If-Match, the job must have that entity tag. A
+// GET with If-None-Match is answered 304 if it names the tag.
 void answer_one(Exchange& x, queue::JobId id);
 void patch_one(Exchange& x, queue::JobId id);
 void cancel_one(Exchange& x, queue::JobId id);
