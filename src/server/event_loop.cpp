@@ -76,6 +76,7 @@ EventLoop::EventLoop(queue::Store& store, std::vector<ListeningSocket> sockets,
         asio::post(io_, [this, report] { on_report(report); });
       }) {
   service_.set_pusher(&pusher_);
+  service_.set_durable([this] { return durable(); });
   pusher_.on_tried([this](queue::ClientId client, const push::PostResult& result) {
     if (const auto connection = connection_of(client)) connection->tried(result);
   });

@@ -52,6 +52,7 @@ Service::Service(queue::Engine& engine, queue::Store& store, BodyQueue& bodies,
       memory_(options.memory),
       leases_(engine, memory_),
       operations_(engine),
+      puts_in_flight_(memory_),
       feed_(*this) {}
 
 std::size_t Service::free_memory() const {

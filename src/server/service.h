@@ -9,6 +9,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "carillon/queue/engine.h"
 #include "carillon/queue/now.h"
@@ -23,6 +24,7 @@
 #include "server/memory_reserve.h"
 #include "server/metrics/histogram.h"
 #include "server/operations.h"
+#include "server/puts_in_flight.h"
 #include "server/tokens.h"
 
 namespace carillon::server {
@@ -115,6 +117,11 @@ class Service {
   Counters& counters() { return counters_; }
   Leases& leases() { return leases_; }
   Operations& operations() { return operations_; }
+  PutsInFlight& puts_in_flight() { return puts_in_flight_; }
+  // Returns the last change that is durable: replies that tell of those up to it may leave. Until
+  // set_durable() every change counts as durable.
+  queue::Sequence durable() const { return durable_ ? durable_() : UINT64_MAX; }
+  void set_durable(std::function<queue::Sequence()> durable) { durable_ = std::move(durable); }
   // Null: nothing is pushed (tests).
   push::Pusher* pusher() { return pusher_; }
   void set_pusher(push::Pusher* pusher) { pusher_ = pusher; }
@@ -183,6 +190,8 @@ class Service {
   MemoryPool memory_;
   Leases leases_;
   Operations operations_;
+  PutsInFlight puts_in_flight_;
+  std::function<queue::Sequence()> durable_;
   Feed feed_;
   push::Pusher* pusher_ = nullptr;
   // Of memory_, in the last turn in which the reserve was there.

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <boost/json.hpp>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -120,6 +121,63 @@ TEST_F(HttpBatches, OneJobIsPutOnce) {
   EXPECT_EQ(ask("DELETE", "/v1/jobs/1").status, 204);
   EXPECT_EQ(put("hello", key).value().at("id"), 1) << "the job is gone, the answer is not";
   EXPECT_EQ(puts(), 1);
+}
+
+// draft-ietf-httpapi-idempotency-key-header, 2.6.
+TEST_F(HttpBatches, ARequestWhoseFirstAnswerIsNotOutYetIsRefusedAtOnce) {
+  const auto put = [&](std::string_view body) {
+    return ask("POST", "/v1/tubes/mail/jobs", body, "Idempotency-Key: abc\r\n");
+  };
+  Session other(server.service, names);
+  durable = server.engine.last_sequence();
+  EXPECT_EQ(put("hello").status, 0) << "it waits for the disk";
+  speaker = &other;
+  const Answer refused = put("hello");
+  EXPECT_EQ(refused.status, 409);
+  EXPECT_EQ(refused.value().at("type"), "/docs#in-flight");
+  EXPECT_EQ(refused.detail(), "the request with the key abc is still carried out");
+  EXPECT_NE(refused.head.find("Retry-After: 1\r\n"), std::string::npos);
+  EXPECT_EQ(put("other").status, 0) << "what it tells of is not durable";
+  durable = server.engine.last_sequence();
+  EXPECT_EQ(next().status, 422);
+  const Answer again = put("hello");
+  EXPECT_EQ(again.status, 201);
+  EXPECT_NE(again.head.find("Idempotent-Replayed: true"), std::string::npos);
+  speaker = &session;
+  EXPECT_EQ(next().body, again.body);
+  EXPECT_EQ(puts(), 1);
+}
+
+TEST_F(HttpBatches, ABatchThatIsReadIsInFlight) {
+  const std::string_view key = "Idempotency-Key: abc\r\n";
+  std::string body = R"({"jobs":[{})";
+  for (int n = 1; n < 250; ++n) body += ",{}";
+  body += "]}";
+  server.reading_takes_ns = 2'000;  // a turn has one step
+  auto first = std::make_unique<Session>(server.service, names);
+  const std::string head = "POST /v1/tubes/mail/jobs:batch HTTP/1.1\r\nHost: localhost\r\n" +
+                           std::string(key) + "Content-Length: " + std::to_string(body.size());
+  const std::string request = head + "\r\n\r\n" + body;
+  std::string_view left = request;
+  while (!left.empty()) left.remove_prefix(first->receive(left, server.now.mono_ns + 1'000));
+  first->receive("", server.now.mono_ns + 1'000);  // it reads the first jobs
+  ASSERT_EQ(first->wants(), Protocol::Wants::kTurn);
+  EXPECT_EQ(puts(), 0);
+  EXPECT_EQ(batch(body, key).status, 409);
+  EXPECT_EQ(batch(R"({"jobs":[{}]})", key).status, 422);
+  first.reset();
+  EXPECT_EQ(batch(body, key).status, 200) << "its client has left, and nothing was put";
+  EXPECT_EQ(puts(), 250);
+}
+
+TEST_F(HttpBatches, APutThatHasFailedIsNotInFlight) {
+  const auto put = [&] {
+    return ask("POST", "/v1/tubes/mail/jobs", "hello", "Idempotency-Key: abc\r\n").status;
+  };
+  server.store.appends_fail = true;
+  EXPECT_EQ(put(), 500);
+  server.store.appends_fail = false;
+  EXPECT_EQ(put(), 201);
 }
 
 TEST_F(HttpBatches, RefusesAKeyThatIsNone) {

@@ -28,6 +28,10 @@ struct Answer {
 
 class HttpSession : public ::testing::Test {
  protected:
+  HttpSession() {
+    server.service.set_durable([this] { return durable; });
+  }
+
   // Passes all bytes to the session.
   void feed(std::string_view bytes) {
     unused_.append(bytes);

@@ -34,17 +34,19 @@ struct Batch {
 };
 
 const json::array& described(const Batch& batch) {
+  static const json::array kNone;
   FieldFaults faults;
   Fields fields(batch.object, "", faults);
-  const json::array* const jobs = fields.array("jobs");
-  if (jobs == nullptr && faults.empty()) fields.fault("jobs", "write a list of jobs");
-  if (jobs != nullptr && (jobs->empty() || jobs->size() > beanstalk::kMaxBatch)) {
+  const json::array* const given = fields.array("jobs");
+  const json::array& jobs = given != nullptr ? *given : kNone;
+  if (given == nullptr && faults.empty()) fields.fault("jobs", "write a list of jobs");
+  if (given != nullptr && (jobs.empty() || jobs.size() > beanstalk::kMaxBatch)) {
     fields.fault("jobs",
-                 fmt::format("{} jobs: a batch has 1 to {}", jobs->size(), beanstalk::kMaxBatch));
+                 fmt::format("{} jobs: a batch has 1 to {}", jobs.size(), beanstalk::kMaxBatch));
   }
   fields.finish();
   faults.throw_if_any();
-  return *jobs;
+  return jobs;
 }
 
 void read_job_at(const Exchange& x, std::size_t n, const json::value& value, Batch& batch,
@@ -84,7 +86,7 @@ json::object told_of(const queue::PutOutcome& put) {
   throw Problem(kConflict, at + ": " + why, {{at + "/key", why}});
 }
 
-void put_them(Exchange& x, const Batch& batch) {
+void put_them(Exchange& x, Batch& batch) {
   std::vector<queue::NewJob> all;
   all.reserve(batch.jobs.size());
   for (const JobFields& job : batch.jobs) all.push_back({.order = job.order, .body = job.body});
@@ -94,7 +96,8 @@ void put_them(Exchange& x, const Batch& batch) {
       x.client(), x.now(), all, batch.once ? batch.once->order() : queue::BatchOrder());
   using Result = queue::BatchOutcome::Result;
   if (outcome.result == Result::kRefused) refuse(outcome, x.names.front());
-  if (outcome.result == Result::kOtherBatch) throw other_request(*batch.once);
+  if (outcome.result == Result::kOtherBatch) throw other_request(batch.once->key);
+  if (batch.once) batch.once->answered(outcome);
   json::array told;
   for (const queue::PutOutcome& put : outcome.jobs) told.push_back(told_of(put));
   Reply reply{.body = json::serialize(json::object{{"jobs", std::move(told)}}),
@@ -126,7 +129,7 @@ void read_more(Exchange& x, const std::shared_ptr<Batch>& batch) {
 void put_jobs(Exchange& x) {
   x.tube();  // it is a name
   const auto batch = std::make_shared<Batch>();
-  batch->once = once_of(x);
+  if (auto once = once_of(x)) batch->once.emplace(std::move(*once));
   batch->object = parse_object(x.request.body, kMostPartsOfBatch);
   read_more(x, batch);
 }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <string_view>
+#include <utility>
 
 #include "base/crc32c.h"
 #include "server/beanstalk/command.h"
@@ -28,7 +29,7 @@ std::uint64_t fingerprint_of(const Request& request) {
 
 }  // namespace
 
-std::optional<Once> once_of(const Exchange& x) {
+std::optional<Once> once_of(Exchange& x) {
   std::string_view key = x.request.header(kHeader);
   if (key.empty()) return std::nullopt;
   const bool is_quoted = key.size() > 2 && key.front() == '"' && key.back() == '"';
@@ -38,9 +39,29 @@ std::optional<Once> once_of(const Exchange& x) {
                                            "and no space or control character in it",
                                            key, queue::kMaxKey));
   }
+  std::string own_key = x.caller().own_key(key);
+  const std::uint64_t fingerprint = fingerprint_of(x.request);
+  PutsInFlight& puts = x.service().puts_in_flight();
+  auto claim = puts.claim(own_key, fingerprint, x.service().durable());
+  if (!claim && puts.fingerprint_of(own_key) != fingerprint) throw other_request(key);
+  if (!claim) {
+    throw Problem(kInFlight, fmt::format("the request with the key {} is still carried out", key))
+        .with("Retry-After", "1")
+        .at_once();
+  }
   return Once{.key = std::string(key),
-              .own_key = x.caller().own_key(key),
-              .fingerprint = fingerprint_of(x.request)};
+              .own_key = std::move(own_key),
+              .fingerprint = fingerprint,
+              .claim = std::move(*claim)};
+}
+
+void Once::answered(const queue::BatchOutcome& outcome) {
+  if (outcome.result == queue::BatchOutcome::Result::kPut) claim.answered(outcome.durable_at);
+}
+
+Problem other_request(std::string_view key) {
+  return Problem(kOtherRequest,
+                 fmt::format("the key {} came with another request in the last 24 h", key));
 }
 
 }  // namespace carillon::server::http

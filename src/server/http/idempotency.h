@@ -1,17 +1,24 @@
 // Puts that a client may send again: the header Idempotency-Key.
 //
-//   if (const auto once = once_of(x)) batch = engine.put_all(client, now, jobs, once->order);
+//   if (auto once = once_of(x)) {
+//     batch = engine.put_all(client, now, jobs, once->order());
+//     once->answered(batch);
+//   }
 //
 // The engine stores the key with the jobs, in one append, for 24 h (queue::BatchOrder): so the same
 // request puts nothing more, also after a crash, and is answered with the ids that it got before.
+// While the answer to the first one is not out, the same request is refused (puts_in_flight.h).
 // Source: draft-ietf-httpapi-idempotency-key-header.
 #pragma once
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "carillon/queue/commands.h"
 #include "server/http/exchange.h"
+#include "server/http/problem.h"
+#include "server/puts_in_flight.h"
 
 namespace carillon::server::http {
 
@@ -20,12 +27,17 @@ struct Once {
   std::string key;
   std::string own_key;  // Caller::own_key()
   std::uint64_t fingerprint = 0;
+  PutsInFlight::Claim claim;  // from here on the key is in flight
 
   queue::BatchOrder order() const { return {.once = own_key, .fingerprint = fingerprint}; }
+  // If it has put something, the key is in flight until that is durable.
+  void answered(const queue::BatchOutcome& outcome);
 };
 
 // Returns none if the request has no such header. Throws Problem if it is none: a string in quotes,
-// or a bare one, of 1 to queue::kMaxKey bytes.
-std::optional<Once> once_of(const Exchange& x);
+// or a bare one, of 1 to queue::kMaxKey bytes; or if the key is in flight.
+std::optional<Once> once_of(Exchange& x);
+
+Problem other_request(std::string_view key);
 
 }  // namespace carillon::server::http

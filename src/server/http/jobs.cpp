@@ -40,7 +40,7 @@ void put_job(Exchange& x) {
   } else {
     read_plain_job(x.request, job);
   }
-  if (const auto once = once_of(x)) return put_once(x, job, *once);
+  if (auto once = once_of(x)) return put_once(x, job, *once);
   answer_put(x, put(x, job));
 }
 

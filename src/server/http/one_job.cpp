@@ -87,24 +87,20 @@ std::string size_fault(const Exchange& x, std::string_view body) {
   return fmt::format("the body of the job has {} bytes; the limit is {}", body.size(), most);
 }
 
-Problem other_request(const Once& once) {
-  return Problem(kOtherRequest,
-                 fmt::format("the key {} came with another request in the last 24 h", once.key));
-}
-
 queue::PutOutcome put(Exchange& x, const JobFields& job) {
   x.require_room();
   require_size(x, job.body);
   return x.engine().put(x.client(), x.now(), job.order, job.body);
 }
 
-void put_once(Exchange& x, const JobFields& job, const Once& once) {
+void put_once(Exchange& x, const JobFields& job, Once& once) {
   x.require_room();
   require_size(x, job.body);
   const queue::NewJob one{.order = job.order, .body = job.body};
   const queue::BatchOutcome outcome =
       x.engine().put_all(x.client(), x.now(), {&one, 1}, once.order());
-  if (outcome.result == queue::BatchOutcome::Result::kOtherBatch) throw other_request(once);
+  if (outcome.result == queue::BatchOutcome::Result::kOtherBatch) throw other_request(once.key);
+  once.answered(outcome);
   queue::PutOutcome put = outcome.jobs.front();
   put.durable_at = outcome.durable_at;
   answer_put(x, put, outcome.result == queue::BatchOutcome::Result::kAlready);

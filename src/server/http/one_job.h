@@ -20,11 +20,10 @@ Problem taken(const ProblemKind& kind, queue::JobId id);
 
 // Returns why a job cannot have the body; an empty text if it can.
 std::string size_fault(const Exchange& x, std::string_view body);
-Problem other_request(const Once& once);
 // Puts the job into the tube in use. Throws Problem.
 queue::PutOutcome put(Exchange& x, const JobFields& job);
 // The same, once: a request that has put a job already is answered with it.
-void put_once(Exchange& x, const JobFields& job, const Once& once);
+void put_once(Exchange& x, const JobFields& job, Once& once);
 // 201 for a new job, 200 for one that was replaced, and 409 for a key that is taken.
 void answer_put(Exchange& x, const queue::PutOutcome& outcome, bool is_replayed = false);
 

@@ -35,6 +35,8 @@ inline constexpr ProblemKind kNotFound{404, "not-found", "There is no such thing
 inline constexpr ProblemKind kWrongMethod{405, "wrong-method", "The method does not fit the path"};
 inline constexpr ProblemKind kConflict{409, "conflict", "The state does not allow it"};
 inline constexpr ProblemKind kLeaseOver{409, "lease-over", "The lease is over"};
+inline constexpr ProblemKind kInFlight{409, "in-flight",
+                                       "The first request with the Idempotency-Key is in flight"};
 inline constexpr ProblemKind kChanged{412, "changed", "It is not what the request expects"};
 inline constexpr ProblemKind kTooLarge{413, "too-large", "The body is too large"};
 inline constexpr ProblemKind kWrongHost{421, "wrong-host", "The server does not have this name"};
@@ -64,7 +66,14 @@ class Problem {
     return std::move(*this);
   }
 
+  // The reply tells of no change: it leaves at once, and waits for none to be durable.
+  Problem&& at_once() && {
+    waits_ = false;
+    return std::move(*this);
+  }
+
   const ProblemKind& kind() const { return kind_; }
+  bool waits() const { return waits_; }
   const std::string& detail() const { return detail_; }
   const std::vector<std::pair<std::string_view, std::string>>& headers() const { return headers_; }
   // The document, for the request of this path.
@@ -75,6 +84,7 @@ class Problem {
   std::string detail_;
   std::vector<FieldFault> faults_;
   std::vector<std::pair<std::string_view, std::string>> headers_;
+  bool waits_ = true;
 };
 
 }  // namespace carillon::server::http

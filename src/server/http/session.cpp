@@ -281,7 +281,7 @@ void Session::refuse(const Problem& problem) {
               .type = kProblemJson,
               .body = problem.json(path_),
               .headers = problem.headers(),
-              .durable_at = service_.engine().last_sequence()};
+              .durable_at = problem.waits() ? service_.engine().last_sequence() : 0};
   if (reply.status == 503) reply.headers.emplace_back("Retry-After", "1");
   send(reply);
 }
