@@ -7,6 +7,8 @@
 // - whose Origin or Sec-Fetch-Site says that a page of another site has sent it, and
 // - whose Host is a name, and not `localhost` or one that the server was given: a site may let its
 //   own name mean this machine (DNS rebinding).
+// A link may lead from anywhere to what needs no token, such as the pages of the console: the
+// browser shows it to who has followed the link, and the other site sees nothing of it.
 //
 // Tokens. If the server has tokens, each request shows one: `Authorization: Bearer TOKEN` (RFC
 // 6750). The route says what the token must allow (routes.h). A wrong token closes the connection,
@@ -95,6 +97,7 @@ class Session final : public Protocol {
   // Returns what answers the request, which the client may ask for. Throws Problem.
   Match check(Request& request);
   void check_host(const Request& request) const;
+  static void check_site(const Request& request);
   void check_token(const Request& request, const Match& match);
   void check_tube(const Match& match);
   void go_on();

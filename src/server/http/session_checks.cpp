@@ -49,6 +49,13 @@ std::string_view host_of(std::string_view origin) {
   return slashes == std::string_view::npos ? origin : origin.substr(slashes + 2);
 }
 
+// Returns true if somebody has followed a link: what is answered becomes a page of its own (Fetch
+// Metadata, https://www.w3.org/TR/fetch-metadata/), and no part of another.
+bool follows_link(const Request& request) {
+  return request.method == "GET" && request.header("sec-fetch-mode") == "navigate" &&
+         request.header("sec-fetch-dest") == "document" && request.header("origin").empty();
+}
+
 }  // namespace
 
 Match Session::check(Request& request) {
@@ -56,7 +63,9 @@ Match Session::check(Request& request) {
   head_only_ = request.method == "HEAD";
   if (head_only_) request.method = "GET";
   check_host(request);
+  if (!follows_link(request)) check_site(request);
   Match match = find_route(request.method, request.path);
+  if (match.route->rights.needs != Needs::kNothing) check_site(request);
   check_token(request, match);
   return match;
 }
@@ -72,12 +81,17 @@ void Session::check_host(const Request& request) const {
                                           "--http-name, if it is",
                                           name));
   }
+}
+
+void Session::check_site(const Request& request) {
   const std::string_view site = request.header("sec-fetch-site");
   const std::string_view origin = request.header("origin");
   const bool is_own_site = site.empty() || site == "same-origin" || site == "none";
-  const bool is_own_origin = origin.empty() || host_of(origin) == host;
-  if (!is_own_site || !is_own_origin)
-    throw Problem(kForeignPage, fmt::format("a page of {} has sent the request", origin));
+  const bool is_own_origin = origin.empty() || host_of(origin) == request.header("host");
+  if (!is_own_site || !is_own_origin) {
+    throw Problem(kForeignPage, fmt::format("a page of {} has sent the request",
+                                            origin.empty() ? "another site" : origin));
+  }
 }
 
 void Session::check_token(const Request& request, const Match& match) {

@@ -1,0 +1,68 @@
+// Who may send a request: pages of this server, links of others, and whoever knows its name.
+#include <string>
+#include <string_view>
+
+#include "http_fixture.h"
+
+namespace carillon::server::http {
+namespace {
+
+constexpr std::string_view kLink =
+    "Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: document\r\n";
+
+TEST_F(HttpSession, RefusesPagesOfOtherSites) {
+  EXPECT_EQ(ask("POST", "/v1/tubes/t/jobs", "x", "Origin: https://evil.example\r\n").status, 403);
+  EXPECT_EQ(ask("POST", "/v1/tubes/t/jobs", "x", "Sec-Fetch-Site: cross-site\r\n").status, 403);
+  EXPECT_EQ(ask("POST", "/v1/tubes/t/jobs", "x", "Origin: http://localhost:11380\r\n").status, 201);
+  feed("GET /v1/stats HTTP/1.1\r\nHost: evil.example\r\n\r\n");
+  std::string bytes = read();
+  EXPECT_EQ(take_answer(bytes).status, 421);
+  const auto host = [&](const std::string& name) {
+    feed("GET /v1/stats HTTP/1.1\r\nHost: " + name + "\r\n\r\n");
+    bytes = read();
+    return take_answer(bytes).status;
+  };
+  for (const char* own : {"jobs.example.org:80", "Jobs.Example.ORG", "LOCALHOST:1", "[::1]",
+                          "[::1]:7", "127.0.0.1:", "10.1.2.3"})
+    EXPECT_EQ(host(own), 200) << own;
+  for (const char* other : {"localhost:@evil.example", "localhost/evil", "localhost.evil.example",
+                            "127.1", "[::1", "[::1]evil", "[evil]", "localhost:7:8"})
+    EXPECT_EQ(host(other), 421) << other;
+}
+
+// Such as a link in a mail.
+TEST_F(HttpSession, ALinkOfAnotherSiteMayLeadToAPage) {
+  for (const char* page : {"/", "/docs", "/console/app.js", "/readyz"})
+    EXPECT_EQ(ask("GET", page, "", kLink).status, 200) << page;
+  EXPECT_EQ(ask("HEAD", "/", "", kLink).status, 200);
+  EXPECT_EQ(ask("GET", "/nothing", "", kLink).status, 404);
+  EXPECT_NE(ask("GET", "/").head.find("Cross-Origin-Opener-Policy: same-origin\r\n"),
+            std::string::npos);
+}
+
+TEST_F(HttpSession, ALinkOfAnotherSiteLeadsNowhereElse) {
+  put(R"({"body":"a"})");
+  for (const char* path : {"/v1/stats", "/v1/jobs/1", "/v1/jobs/1/body", "/v1/events", "/metrics"})
+    EXPECT_EQ(ask("GET", path, "", kLink).status, 403) << path;
+  for (const char* method : {"POST", "PUT", "PATCH", "DELETE"}) {
+    for (const char* path : {"/", "/v1/jobs/1"})
+      EXPECT_EQ(ask(method, path, "{}", kLink).status, 403) << method << path;
+  }
+  EXPECT_EQ(ask("POST", "/v1/tubes/mail/jobs", "x", kLink).detail(),
+            "a page of another site has sent the request");
+  EXPECT_EQ(ask("GET", "/v1/jobs/1").value().at("state"), "ready");
+}
+
+TEST_F(HttpSession, AForeignPageHasNoPartOfThisServer) {
+  const std::string site = "Sec-Fetch-Site: cross-site\r\n";
+  for (const char* how :
+       {"", "Sec-Fetch-Mode: navigate\r\n",
+        "Sec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: iframe\r\n",
+        "Sec-Fetch-Mode: no-cors\r\nSec-Fetch-Dest: script\r\n",
+        "Sec-Fetch-Mode: cors\r\nSec-Fetch-Dest: empty\r\n",
+        "Sec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: document\r\nOrigin: null\r\n"})
+    EXPECT_EQ(ask("GET", "/console/app.js", "", site + how).status, 403) << how;
+}
+
+}  // namespace
+}  // namespace carillon::server::http
