@@ -102,5 +102,29 @@ TEST(HttpRequest, HasOneHostAndOneOfEachHeaderThatDecides) {
   expect_read("GET / HTTP/1.0\r\n\r\n", " 0");
 }
 
+// RFC 9112, 3.2.2: a proxy sends it, and its host counts.
+TEST(HttpRequest, ATargetMayBeAWholeAddress) {
+  const auto get = [](const std::string& target) {
+    return "GET " + target + " HTTP/1.1\r\nA: b\r\nHost: x\r\n\r\n";
+  };
+  expect_read(get("http://host/v1/jobs"), "a=b host=host  0");
+  expect_read(get("http://[::1]:80/"), "a=b host=[::1]:80  0");
+  expect_read(get("https://host"), "a=b host=host  0");
+  expect_read("GET http://host/ HTTP/1.0\r\n\r\n", "host=host  0");
+  expect_read("GET http://host/ HTTP/1.1\r\n\r\n", "400");
+  for (const char* wrong : {"http:/v1", "http:///v1", "http://:80/", "ftp://host/", "host/v1",
+                            "host:443", "http://me@host/", "http://host/#a", "*", "a"})
+    expect_read(get(wrong), "400");
+
+  RequestReader reader(0);
+  reader.read(get("http://host/v1/jobs/a%2Fb?x=1&y"));
+  const Request request = reader.take_header();
+  EXPECT_EQ(request.path, "/v1/jobs/a%2Fb");
+  EXPECT_EQ(request.asked("x"), "1");
+  RequestReader of_root(0);
+  of_root.read(get("http://host?x=1"));
+  EXPECT_EQ(of_root.take_header().path, "/");
+}
+
 }  // namespace
 }  // namespace carillon::server::http

@@ -64,5 +64,32 @@ TEST_F(HttpSession, AForeignPageHasNoPartOfThisServer) {
     EXPECT_EQ(ask("GET", "/console/app.js", "", site + how).status, 403) << how;
 }
 
+// RFC 9112, 3.2.2.
+TEST_F(HttpSession, TheHostOfAWholeAddressCounts) {
+  const auto get = [&](const std::string& address, const std::string& headers) {
+    feed("GET " + address + " HTTP/1.1\r\n" + headers + "\r\n");
+    std::string bytes = read();
+    return take_answer(bytes);
+  };
+  const std::string evil = "Host: evil.example\r\n";
+  EXPECT_EQ(get("http://localhost:11380/healthz", evil).status, 200);
+  EXPECT_EQ(get("http://localhost:11380", evil).head.substr(0, 15), "HTTP/1.1 200 OK");
+  EXPECT_EQ(get("HTTPS://jobs.example.org/v1/jobs/7?x=1", evil).value().at("instance"),
+            "/v1/jobs/7");
+  EXPECT_EQ(get("http://evil.example/healthz", "Host: localhost\r\n").status, 421);
+  EXPECT_EQ(get("http://localhost@evil.example/healthz", "Host: localhost\r\n").status, 400);
+}
+
+TEST_F(HttpSession, TheOriginIsComparedWithTheHostOfAWholeAddress) {
+  const auto post = [&](const std::string& origin) {
+    feed("POST http://jobs.example.org/v1/tubes/t/jobs HTTP/1.1\r\nHost: localhost\r\nOrigin: " +
+         origin + "\r\nContent-Length: 0\r\n\r\n");
+    std::string bytes = read();
+    return take_answer(bytes).status;
+  };
+  EXPECT_EQ(post("http://jobs.example.org"), 201);
+  EXPECT_EQ(post("http://localhost"), 403);
+}
+
 }  // namespace
 }  // namespace carillon::server::http

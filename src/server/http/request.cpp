@@ -11,6 +11,7 @@
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
 #include <boost/url/parse.hpp>
+#include <boost/url/scheme.hpp>
 #include <boost/url/url_view.hpp>
 #include <iterator>
 
@@ -55,6 +56,32 @@ Problem refusal(const beast::error_code& error, std::uint64_t most) {
   if (error == http::error::body_limit)
     return Problem(kTooLarge, fmt::format("the body may have {} bytes", most));
   return Problem(kBadRequest, "this is no HTTP/1.1 request: " + error.message());
+}
+
+// Returns the parts of a target: a path, or a whole address, which a proxy sends (RFC 9112, 3.2).
+boost::urls::url_view parse_target(std::string_view target) {
+  namespace urls = boost::urls;
+  const bool is_path = target.starts_with('/');
+  const auto url = is_path ? urls::parse_origin_form(target) : urls::parse_absolute_uri(target);
+  if (!url) throw Problem(kBadRequest, fmt::format("\"{}\": no path", target));
+  if (is_path) return *url;
+  const bool is_http =
+      url->scheme_id() == urls::scheme::http || url->scheme_id() == urls::scheme::https;
+  if (!is_http || url->encoded_host().empty() || url->has_userinfo())
+    throw Problem(kBadRequest,
+                  fmt::format("\"{}\": write a path, or http://HOST and a path", target));
+  return *url;
+}
+
+// The host of a whole address counts, and not the header (RFC 9112, 3.2.2).
+void set_host(Pairs& headers, std::string_view host) {
+  const auto is_host = [](const auto& header) { return header.first == "host"; };
+  const auto found = std::find_if(headers.begin(), headers.end(), is_host);
+  if (found != headers.end()) {
+    found->second = host;
+  } else {
+    headers.emplace_back("host", host);
+  }
 }
 
 }  // namespace
@@ -156,15 +183,14 @@ void RequestReader::read_header() {
   header_.keep_alive = message.keep_alive();
   for (const auto& field : message)
     header_.headers.emplace_back(in_small_letters(field.name_string()), std::string(field.value()));
-  const auto url = boost::urls::parse_origin_form(message.target());
-  if (!url)
-    throw Problem(kBadRequest, fmt::format("\"{}\": no path", std::string(message.target())));
-  header_.path = std::string(url->encoded_path());
-  if (url->params().size() > kMostNames) {
+  const boost::urls::url_view url = parse_target(message.target());
+  if (url.has_authority()) set_host(header_.headers, url.encoded_host_and_port());
+  header_.path = url.encoded_path().empty() ? "/" : std::string(url.encoded_path());
+  if (url.params().size() > kMostNames) {
     throw Problem(kBadRequest, fmt::format("the query has {} names; the most is {}",
-                                           url->params().size(), kMostNames));
+                                           url.params().size(), kMostNames));
   }
-  for (const auto& one : url->params())
+  for (const auto& one : url.params())
     if (!one.key.empty() || one.has_value) header_.query.emplace_back(one.key, one.value);
   has_header_ = true;
 }

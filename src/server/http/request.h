@@ -6,6 +6,9 @@
 //   if (reader.is_done()) request.body = reader.take_body();
 //   request.path == "/v1/jobs/17"; request.query[0] == {"x", "1"};
 //
+// A proxy may write the whole address, GET http://localhost/v1/jobs/17: its host counts then, and
+// stands in the place of the Host.
+//
 // A request is read alike, and refused for the same reason, however its bytes are cut. The fields
 // behind the chunks of a body (trailers) are ignored; those that say where a request ends are
 // refused.
