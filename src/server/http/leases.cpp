@@ -258,7 +258,7 @@ void nack_lease(Exchange& x) {
   end(x, lease,
       {.body = json::serialize(json::object{{"state", name_of(outcome.result, outcome.delay)},
                                             {"failed_attempts", outcome.attempts},
-                                            {"delay_ms", outcome.delay}}),
+                                            {"delay", shown_duration(outcome.delay)}}),
        .durable_at = outcome.durable_at});
 }
 
