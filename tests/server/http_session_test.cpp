@@ -111,7 +111,7 @@ TEST_F(HttpSession, SaysWhatAPathHas) {
   EXPECT_EQ(ask("GET", "/v2").status, 404);
   const Answer wrong = ask("DELETE", "/v1/stats");
   EXPECT_EQ(wrong.status, 405);
-  EXPECT_NE(wrong.head.find("Allow: GET\r\n"), std::string::npos);
+  EXPECT_NE(wrong.head.find("Allow: GET, HEAD\r\n"), std::string::npos);
   EXPECT_EQ(ask("GET", "/v1/jobs/x").status, 400);
   EXPECT_EQ(ask("GET", "/v1/jobs/%zz").status, 400);
 }
@@ -136,8 +136,21 @@ TEST_F(HttpSession, ReadsRequestsInAnyPieces) {
 TEST_F(HttpSession, HeadHasNoBody) {
   feed("HEAD /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n");
   const std::string bytes = read();
-  EXPECT_TRUE(bytes.starts_with("HTTP/1.1 200 OK\r\nContent-Length: 15\r\n"));
+  EXPECT_TRUE(bytes.starts_with("HTTP/1.1 200 OK\r\n"));
+  EXPECT_NE(bytes.find("\r\nContent-Length: 15\r\n"), std::string::npos);
   EXPECT_TRUE(bytes.ends_with("\r\n\r\n"));
+}
+
+// RFC 9110, 6.6.1 and 5.6.7.
+TEST_F(HttpSession, AReplyHasTheDate) {
+  const auto date = [&](std::uint64_t seconds) {
+    server.now.utc_ns = seconds * 1'000'000'000 + 999'999'999;
+    const std::string head = ask("GET", "/healthz").head;
+    return head.substr(head.find("Date: "), 37);
+  };
+  EXPECT_EQ(date(1'795'640'937), "Date: Wed, 25 Nov 2026 21:08:57 GMT\r\n");
+  EXPECT_EQ(date(1'835'395'200), "Date: Tue, 29 Feb 2028 00:00:00 GMT\r\n");
+  EXPECT_EQ(date(4'102'444'799), "Date: Thu, 31 Dec 2099 23:59:59 GMT\r\n");
 }
 
 TEST_F(HttpSession, LetsTheClientSendItsBody) {

@@ -20,7 +20,7 @@ std::string Problem::json(std::string_view path) const {
   document["title"] = kind_.title;
   document["status"] = kind_.status;
   document["detail"] = to_utf8(detail_);  // it may name what the client has sent
-  document["instance"] = path;
+  if (!path.empty()) document["instance"] = path;
   if (!faults_.empty()) {
     boost::json::array errors;
     for (const FieldFault& fault : faults_)

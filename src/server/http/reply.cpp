@@ -4,17 +4,41 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <boost/beast/http/status.hpp>
+#include <chrono>
 #include <iterator>
 
 namespace carillon::server::http {
 
-std::string head_of(const Reply& reply, bool keep_alive) {
+namespace {
+
+// Sun, 06 Nov 1994 08:49:37 GMT (RFC 9110, 5.6.7).
+std::string http_date(std::uint64_t utc_ns) {
+  namespace chrono = std::chrono;
+  constexpr std::array kDays = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
+  constexpr std::array kMonths = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                  "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+  const chrono::sys_seconds at(chrono::seconds(utc_ns / 1'000'000'000));
+  const auto day = chrono::floor<chrono::days>(at);
+  const chrono::year_month_day date(day);
+  const chrono::hh_mm_ss time(at - day);
+  return fmt::format("{}, {:02} {} {} {:02}:{:02}:{:02} GMT",
+                     kDays.at(chrono::weekday(day).c_encoding()), static_cast<unsigned>(date.day()),
+                     kMonths.at(static_cast<unsigned>(date.month()) - 1),
+                     static_cast<int>(date.year()), time.hours().count(), time.minutes().count(),
+                     time.seconds().count());
+}
+
+}  // namespace
+
+std::string head_of(const Reply& reply, bool keep_alive, std::uint64_t utc_ns) {
   std::string head;
   const auto out = std::back_inserter(head);
   const std::string_view reason =
       boost::beast::http::obsolete_reason(static_cast<boost::beast::http::status>(reply.status));
   fmt::format_to(out, "HTTP/1.1 {} {}\r\n", reply.status, reason);
+  fmt::format_to(out, "Date: {}\r\n", http_date(utc_ns));
   // These have no body, and no length either (RFC 9110, section 8.6).
   if (reply.status != 204 && reply.status != 304)
     fmt::format_to(out, "Content-Length: {}\r\n", reply.body.size());
@@ -31,9 +55,12 @@ std::string head_of(const Reply& reply, bool keep_alive) {
   return head;
 }
 
-std::string_view head_of_events() {
-  return "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\n"
-         "X-Content-Type-Options: nosniff\r\nX-Accel-Buffering: no\r\nConnection: close\r\n\r\n";
+std::string head_of_events(std::uint64_t utc_ns) {
+  return fmt::format(
+      "HTTP/1.1 200 OK\r\nDate: {}\r\nContent-Type: text/event-stream\r\n"
+      "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nX-Accel-Buffering: no\r\n"
+      "Connection: close\r\n\r\n",
+      http_date(utc_ns));
 }
 
 }  // namespace carillon::server::http

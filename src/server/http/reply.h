@@ -1,9 +1,10 @@
 // What a request is answered, and its bytes on the wire (RFC 9112).
 //
 //   Reply reply{.status = 201, .body = R"({"id":17})", .headers = {{"Location", "/v1/jobs/17"}}};
-//   head_of(reply, true);      // "HTTP/1.1 201 Created\r\nContent-Type: ...", up to the empty line
+//   head_of(reply, true, now.utc_ns);     // "HTTP/1.1 201 Created\r\nDate: ... \r\n\r\n"
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -26,10 +27,10 @@ struct Reply {
 };
 
 // Returns the status line and the headers, with the empty line. The connection closes after the
-// reply unless it is to be kept.
-std::string head_of(const Reply& reply, bool keep_alive);
+// reply unless it is to be kept. `utc_ns` is now, in ns since 1970.
+std::string head_of(const Reply& reply, bool keep_alive, std::uint64_t utc_ns);
 
 // The same for events without an end (text/event-stream), which the end of the connection ends.
-std::string_view head_of_events();
+std::string head_of_events(std::uint64_t utc_ns);
 
 }  // namespace carillon::server::http

@@ -292,6 +292,7 @@ Match find_route(std::string_view method, std::string_view path) {
         return found;
       }
       allowed += (allowed.empty() ? "" : ", ") + std::string(route.method);
+      if (route.method == "GET") allowed += ", HEAD";
     }
   }
   if (allowed.empty()) throw Problem(kNotFound, fmt::format("there is no path {}", path));

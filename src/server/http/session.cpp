@@ -196,7 +196,7 @@ void Session::go_on() {
 // The reply ends with the connection: so a client of HTTP/1.0 understands it, too.
 void Session::begin_to_tell(std::uint64_t after) {
   exchange_.reset();
-  replies_.add(service_.engine().last_sequence(), head_of_events());
+  replies_.add(service_.engine().last_sequence(), head_of_events(service_.now().utc_ns));
   if (std::exchange(head_only_, false)) return close();
   service_.feed().listen(client_);
   state_ = State::kTelling;
@@ -287,7 +287,7 @@ void Session::refuse(const Problem& problem) {
 }
 
 void Session::send(const Reply& reply) {
-  replies_.add(reply.durable_at, head_of(reply, keep_alive_),
+  replies_.add(reply.durable_at, head_of(reply, keep_alive_, service_.now().utc_ns),
                head_only_ ? std::string_view() : std::string_view(reply.body));
   head_only_ = false;
   path_.clear();

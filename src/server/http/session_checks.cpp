@@ -166,7 +166,8 @@ void Session::tell_of_the_end() {
                     .body = problem.json(path_),
                     .headers = problem.headers(),
                     .durable_at = service_.engine().last_sequence()};
-  replies_.add(reply.durable_at, head_of(reply, false), std::string_view(reply.body));
+  replies_.add(reply.durable_at, head_of(reply, false, service_.now().utc_ns),
+               std::string_view(reply.body));
 }
 
 }  // namespace carillon::server::http
