@@ -313,6 +313,12 @@ void HistoryStore::note_pieces(const queue::Changes& changes) {
   }
 }
 
+bool HistoryStore::has_room() {
+  const bool has_room = store_->has_room();
+  if (!has_room) full_at_ = virtual_time().mono_ns;
+  return has_room;
+}
+
 queue::Sequence HistoryStore::sync() {
   const queue::Sequence durable = store_->sync();
   durable_ = std::max(durable_, opened_at_ + durable);

@@ -129,7 +129,9 @@ class HistoryStore final : public queue::Store {
   std::uint64_t starts_after_loss() const { return starts_after_loss_; }
 
   queue::Sequence append(const queue::Changes& changes) override;
-  bool has_room() override { return store_->has_room(); }
+  bool has_room() override;
+  // When it had no room last; ns, monotonic.
+  std::uint64_t full_at() const { return full_at_; }
   queue::Sequence sync() override;
   void write() override;
   std::string failure() const override { return store_->failure(); }
@@ -214,6 +216,7 @@ class HistoryStore final : public queue::Store {
   // Bodies that were put lately and of which nothing may be left one day: how many bytes.
   std::map<queue::JobId, std::uint32_t> bodies_;
   std::uint64_t starts_after_loss_ = 0;
+  std::uint64_t full_at_ = 0;
 };
 
 }  // namespace carillon::simulator

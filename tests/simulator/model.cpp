@@ -99,6 +99,7 @@ void Model::recover_due_time(Job& job) const {
 // A job that is ready may be delayed again for a moment, if its delay was over just now.
 void Model::clock_was_set(Now now) {
   ++clock_steps_;
+  clock_set_at_ = now.mono_ns;
   turns_.forget_all();
   schedules_.clock_was_set(now);
   for (auto& [id, job] : jobs_) {
