@@ -80,6 +80,18 @@ void choose_defaults(std::vector<Command>& jobs, std::vector<std::string>& optio
   }
 }
 
+// Jobs that are ready at once, and have one priority: so their groups take turns for a while.
+std::vector<Command> jobs_of_groups(Random& random) {
+  std::vector<Command> jobs(6 + below(random, 20));
+  for (Command& job : jobs) {
+    job = {.verb = Verb::kPutJob, .ttr = 120'000, .body = random_body(random)};
+    if (below(random, 8) != 0) job.group = random_group(random);
+    job.bytes = "put-job " + number(job.body.size()) + " pri=0 ttr=120s" +
+                (job.group.empty() ? "" : " group=" + job.group) + "\r\n" + job.body + "\r\n";
+  }
+  return jobs;
+}
+
 std::vector<Command> random_jobs(Random& random, queue::Now now) {
   std::vector<Command> jobs;
   std::set<std::string> keys;
@@ -132,10 +144,12 @@ Command on_jobs(Verb verb, const std::string& word, std::vector<queue::JobId> id
 Command random_put_jobs(const Model& model, Random& random, queue::Now now) {
   if (model.last_batch() && below(random, 3) == 0) return *model.last_batch();
   constexpr std::size_t kWord = std::string_view("put-job ").size();
-  Command batch{.verb = Verb::kPutJobs, .jobs = random_jobs(random, now)};
+  const bool lets_groups_queue = below(random, 6) == 0;
+  Command batch{.verb = Verb::kPutJobs,
+                .jobs = lets_groups_queue ? jobs_of_groups(random) : random_jobs(random, now)};
   for (const Command& job : batch.jobs) batch.body += job.bytes.substr(kWord);
   std::vector<std::string> options;
-  choose_defaults(batch.jobs, options, random, now);
+  if (!lets_groups_queue) choose_defaults(batch.jobs, options, random, now);
   if (below(random, 2) == 0) choose_token(batch, options, random);
   const std::string line = line_of(std::move(options), random);
   batch.batch = std::hash<std::string>()(line + batch.body);
