@@ -160,6 +160,91 @@ void check_entrusted(const State& s, std::size_t doomed) {
         "jobs that end without a worker are counted", std::to_string(doomed));
 }
 
+// What the tubes have, counted one by one.
+struct Found {
+  JobCounts jobs;
+  std::uint64_t scheduled = 0;
+  std::size_t loaded = 0;
+  std::size_t doomed = 0;
+  std::size_t waiting = 0;  // entries in waiting lines
+
+  void add(const Tube& tube) {
+    jobs.urgent += tube.urgent_jobs();
+    jobs.ready += tube.ready_jobs();
+    jobs.reserved += tube.reserved;
+    jobs.buried += tube.record.buried;
+    scheduled += tube.record.scheduled;
+    loaded += tube.loaded;
+    doomed += tube.doomed;
+    waiting += tube.waiting.size();
+  }
+};
+
+template <class State>
+void check_tube(State& s, Tube& tube) {
+  const std::string& name = tube.record.name;
+  check(&tube == s.default_tube || tube.referenced(), "a tube that nothing refers to is forgotten",
+        name);
+  check(tube.loaded == tube.ready.size() + tube.delayed.size() + tube.reserved,
+        "loaded = ready + delayed + reserved", name);
+  check(tube.loaded <= tube.record.scheduled, "a loaded job is a scheduled one", name);
+  const bool waits_for_room = tube.starved && tube.queued() > 0;
+  check(tube.far() == 0 || waits_for_room || tube.load_time.armed(), "far jobs will be loaded",
+        name);
+  check_jobs_in_memory(tube);
+  std::vector<JobRecord> far = s.store.scan_due(tube.record.number, {}, SIZE_MAX);
+  std::erase_if(far, [&s](const JobRecord& record) { return s.loaded(record.id) != nullptr; });
+  check_far_jobs(tube, far);
+  check(tube.record.settings->limits == Limits() || tube.limits, "limits hold", name);
+  check_groups(tube);
+  check_line(tube, s.clock);
+}
+
+template <class State>
+void check_sums(const State& s, const Found& found) {
+  check(found.jobs.urgent == s.sums.urgent && found.jobs.ready == s.sums.ready &&
+            found.jobs.reserved == s.sums.reserved && found.jobs.buried == s.sums.buried &&
+            found.scheduled == s.scheduled,
+        "the sums are those of all tubes", "ready, reserved, buried and urgent jobs");
+  check(found.loaded == s.jobs.size(), "every job in memory is in a tube",
+        std::to_string(found.loaded));
+}
+
+template <class State>
+void check_clients(const State& s, const Found& found) {
+  std::size_t held = s.undertaker.held.size();
+  std::size_t in_lines = 0;
+  std::uint64_t waiting = 0;
+  for (const auto& [id, client] : s.clients) {
+    check_client(*client, id);
+    held += client->held.size();
+    in_lines += static_cast<std::size_t>(
+        std::count_if(client->watches.begin(), client->watches.end(),
+                      [](const auto& watch) { return watch->waiting_hook.is_linked(); }));
+    waiting += client->waiting ? 1U : 0U;
+  }
+  for (const auto& client : s.gone) {
+    check(!client->watches.empty(), "who has left nothing behind is forgotten",
+          std::to_string(client->id));
+    held += client->held.size();
+  }
+  check(waiting == s.waiting, "waiting clients are counted", std::to_string(s.waiting));
+  check(held == found.jobs.reserved, "every reserved job has a holder", std::to_string(held));
+  check(in_lines == found.waiting, "each entry in a waiting line is of a client",
+        std::to_string(in_lines));
+}
+
+template <class State>
+void check_ended_keys(const State& s) {
+  const std::vector<KeyRecord> keys = s.store.scan_ended_keys(0, SIZE_MAX);
+  auto counted = static_cast<std::size_t>(std::count_if(
+      keys.begin(), keys.end(), [](const KeyRecord& key) { return key.tube == kTokens; }));
+  for (const Tube* tube : s.tube_order) counted += tube->record.ended_keys;
+  check(counted == keys.size(), "keys whose jobs are gone are counted", std::to_string(counted));
+  check(keys.empty() || (keys.front().until >= s.keys_from && s.keys_end != UINT64_MAX),
+        "keys whose jobs are gone will be forgotten", std::to_string(s.keys_from));
+}
+
 }  // namespace
 
 std::optional<JobStats> Engine::job_stats(Now now, JobId id) {
@@ -275,76 +360,20 @@ void Engine::check_invariants() const {
   s.pauses.check_invariants();
   s.waits.check_invariants();
 
-  JobCounts sums;
-  std::uint64_t scheduled = 0;
-  std::size_t loaded = 0;
-  std::size_t reserved = 0;
-  std::size_t doomed = 0;
-  std::size_t waiting = 0;
-  std::uint64_t waiting_clients = 0;
-  s.for_each_tube([&](Tube& of) {
-    Tube* const tube = &of;
-    const std::string& name = tube->record.name;
-    check(tube == s.default_tube || tube->referenced(),
-          "a tube that nothing refers to is forgotten", name);
-    check(tube->loaded == tube->ready.size() + tube->delayed.size() + tube->reserved,
-          "loaded = ready + delayed + reserved", name);
-    check(tube->loaded <= tube->record.scheduled, "a loaded job is a scheduled one", name);
-    const bool waits_for_room = tube->starved && tube->queued() > 0;
-    check(tube->far() == 0 || waits_for_room || tube->load_time.armed(), "far jobs will be loaded",
-          name);
-    check_jobs_in_memory(*tube);
-    std::vector<JobRecord> far = s.store.scan_due(tube->record.number, {}, SIZE_MAX);
-    std::erase_if(far, [&s](const JobRecord& record) { return s.loaded(record.id) != nullptr; });
-    check_far_jobs(*tube, far);
-    doomed += tube->doomed;
-    check((*tube->record.settings).limits == Limits() || tube->limits, "limits hold", name);
-    check_groups(*tube);
-    check_line(*tube, s.clock);
-    sums.urgent += tube->urgent_jobs();
-    sums.ready += tube->ready_jobs();
-    sums.buried += tube->record.buried;
-    scheduled += tube->record.scheduled;
-    loaded += tube->loaded;
-    reserved += tube->reserved;
-    waiting += tube->waiting.size();
+  Found found;
+  s.for_each_tube([&](Tube& tube) {
+    check_tube(s, tube);
+    found.add(tube);
   });
-  check(sums.urgent == s.sums.urgent && sums.ready == s.sums.ready && reserved == s.sums.reserved &&
-            sums.buried == s.sums.buried && scheduled == s.scheduled,
-        "the sums are those of all tubes", "ready, reserved, buried and urgent jobs");
-  check(loaded == s.jobs.size(), "every job in memory is in a tube", std::to_string(loaded));
+  check_sums(s, found);
   s.jobs.for_each([&s](JobId id, const auto& job) {
     check(s.store.find(id) == job->record, "a record in memory is the stored one",
           std::to_string(id));
   });
-  for (const auto& [id, client] : s.clients) {
-    check_client(*client, id);
-    reserved -= client->held.size();
-    waiting -= static_cast<std::size_t>(
-        std::count_if(client->watches.begin(), client->watches.end(),
-                      [](const auto& watch) { return watch->waiting_hook.is_linked(); }));
-    waiting_clients += client->waiting ? 1U : 0U;
-  }
-  for (const auto& client : s.gone) {
-    check(!client->watches.empty(), "who has left nothing behind is forgotten",
-          std::to_string(client->id));
-    reserved -= client->held.size();
-  }
-  reserved -= s.undertaker.held.size();
-  check_entrusted(s, doomed);
-  std::size_t ended = 0;
-  for (const Tube* tube : s.tube_order) ended += tube->record.ended_keys;
-  const std::vector<KeyRecord> ended_keys = s.store.scan_ended_keys(0, SIZE_MAX);
-  ended += static_cast<std::uint64_t>(
-      std::count_if(ended_keys.begin(), ended_keys.end(),
-                    [](const KeyRecord& key) { return key.tube == kTokens; }));
-  check(ended == ended_keys.size(), "keys whose jobs are gone are counted", std::to_string(ended));
-  check(ended_keys.empty() || (ended_keys.front().until >= s.keys_from && s.keys_end != UINT64_MAX),
-        "keys whose jobs are gone will be forgotten", std::to_string(s.keys_from));
+  check_clients(s, found);
+  check_entrusted(s, found.doomed);
+  check_ended_keys(s);
   s.schedules->check_invariants();
-  check(waiting_clients == s.waiting, "waiting clients are counted", std::to_string(s.waiting));
-  check(reserved == 0, "every reserved job has a holder", std::to_string(reserved));
-  check(waiting == 0, "each entry in a waiting line is of a client", std::to_string(waiting));
 }
 
 }  // namespace carillon::queue
