@@ -1,20 +1,13 @@
 // `carillon serve`: starts the server.
 
 #include <fmt/format.h>
-#include <grp.h>
-#include <sys/types.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <charconv>
-#include <chrono>
-#include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <optional>
 #include <set>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,10 +16,9 @@
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/exit_status.h"
+#include "cli/serve_values.h"
 #include "server/address.h"
-#include "server/duration.h"
 #include "server/logging.h"
-#include "server/memory_shares.h"
 #include "server/server.h"
 
 namespace carillon::cli {
@@ -58,137 +50,6 @@ struct Request {
   std::optional<std::string> tls_key;
   std::optional<std::string> tls_client_ca;
 };
-
-queue::SyncPolicy parse_sync(std::string_view text) {
-  if (text == "always") return queue::SyncPolicy::always();
-  if (text == "os") return queue::SyncPolicy::os();
-  constexpr std::chrono::hours kLongest{24};
-  try {
-    const auto interval = server::parse_duration(text);
-    if (interval.count() > 0 && interval <= kLongest) return queue::SyncPolicy::every(interval);
-  } catch (const std::invalid_argument&) {
-  }
-  throw std::invalid_argument(
-      fmt::format("\"{}\": write always, os, or a duration from 1ms to 24h", text));
-}
-
-// Returns a number of bytes, at most `most`. The text is a number, alone or in units of 1024 (k),
-// 1024^2 (M) or 1024^3 (G).
-std::uint64_t parse_size(std::string_view text, std::uint64_t most) {
-  constexpr std::string_view kUnits = "kMG";
-  std::uint64_t number = 0;
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, number);
-  const std::size_t unit = end - rest == 1 ? kUnits.find(*rest) : std::string_view::npos;
-  const bool has_form = error == std::errc() && (rest == end || unit != std::string_view::npos);
-  const unsigned shift =
-      unit == std::string_view::npos ? 0 : 10 * (static_cast<unsigned>(unit) + 1);
-  if (!has_form || number > (most >> shift)) {
-    throw std::invalid_argument(
-        fmt::format("\"{}\": not a size from 0 to {}; use e.g. 65535, 64k, 10M, 1G", text, most));
-  }
-  return number << shift;
-}
-
-std::uint32_t parse_job_size(std::string_view text) {
-  return static_cast<std::uint32_t>(parse_size(text, server::kLargestMaxJobSize));
-}
-
-std::uint64_t parse_disk_size(std::string_view text) {
-  constexpr std::uint64_t kMost = std::uint64_t{1} << 50;
-  return parse_size(text, kMost);
-}
-
-std::uint64_t parse_memory(std::string_view text) {
-  constexpr std::uint64_t kMost = std::uint64_t{1} << 50;
-  const std::uint64_t bytes = parse_size(text, kMost);
-  if (bytes >= server::kLeastMemory) return bytes;
-  throw std::invalid_argument(fmt::format("\"{}\": the least is 128M", text));
-}
-
-std::string parse_directory(std::string_view text) {
-  if (text.empty()) throw std::invalid_argument("\"\": not a directory's name");
-  return std::string(text);
-}
-
-std::string parse_file(std::string_view text) {
-  if (text.empty()) throw std::invalid_argument("\"\": not the name of a file");
-  return std::string(text);
-}
-
-std::string parse_host_name(std::string_view text) {
-  constexpr std::string_view kBytes =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.";
-  if (!text.empty() && text.find_first_not_of(kBytes) == std::string_view::npos)
-    return std::string(text);
-  throw std::invalid_argument(fmt::format("\"{}\": not the name of a host", text));
-}
-
-queue::Millis parse_load_ahead(std::string_view text) {
-  // The time from 1970 to the last due time, in whole days: from now, no job is due later than
-  // that.
-  constexpr std::chrono::days kLongest{2'932'896};
-  static_assert(kLongest <= std::chrono::milliseconds(queue::kLastDue));
-  const std::chrono::milliseconds load_ahead = server::parse_duration(text);
-  if (load_ahead <= kLongest) return static_cast<queue::Millis>(load_ahead.count());
-  throw std::invalid_argument(fmt::format("\"{}\": the longest is {}d", text, kLongest.count()));
-}
-
-mode_t parse_mode(std::string_view text) {
-  unsigned mode = 0;
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, mode, 8);
-  if (error == std::errc() && rest == end && mode <= 0777) return mode;
-  throw std::invalid_argument(fmt::format(
-      "\"{}\": not a mode from 0 to 777, in octal digits; use e.g. 600, 660, 666", text));
-}
-
-// Reads the name or the number of a group.
-server::Group parse_group(const std::string& text) {
-  if (const group* found = ::getgrnam(text.c_str())) return {.name = text, .id = found->gr_gid};
-  gid_t id = 0;
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, id);
-  // chown() takes the largest number for "leave it".
-  if (error == std::errc() && rest == end && id != static_cast<gid_t>(-1))
-    return {.name = text, .id = id};
-  throw std::invalid_argument(fmt::format("\"{}\": this machine has no such group", text));
-}
-
-std::size_t parse_max_connections(std::string_view text) {
-  return parse_number(text, 1, 1'000'000);
-}
-
-std::chrono::milliseconds parse_timeout(std::string_view text) {
-  constexpr std::chrono::seconds kShortest{1};
-  const std::chrono::milliseconds timeout = server::parse_duration(text);
-  if (timeout.count() == 0 || (timeout >= kShortest && timeout <= server::kLongestTimeout))
-    return timeout;
-  throw std::invalid_argument(
-      fmt::format("\"{}\": write 0 (never), or a duration from 1s to 365d", text));
-}
-
-spdlog::level::level_enum parse_log_level(std::string_view text) {
-  constexpr std::array<std::pair<std::string_view, spdlog::level::level_enum>, 5> kLevels = {
-      {{"debug", spdlog::level::debug},
-       {"info", spdlog::level::info},
-       {"warn", spdlog::level::warn},
-       {"error", spdlog::level::err},
-       {"off", spdlog::level::off}}};
-  const auto found = std::find_if(kLevels.begin(), kLevels.end(),
-                                  [&](const auto& level) { return level.first == text; });
-  if (found == kLevels.end()) {
-    throw std::invalid_argument(
-        fmt::format("\"{}\": write one of debug, info, warn, error, off", text));
-  }
-  return found->second;
-}
-
-server::LogFormat parse_log_format(std::string_view text) {
-  if (text == "text") return server::LogFormat::kText;
-  if (text == "json") return server::LogFormat::kJson;
-  throw std::invalid_argument(fmt::format("\"{}\": write text or json", text));
-}
 
 // Prints commands to try in a second terminal, with the server's address and the name by which this
 // program was called.
@@ -280,19 +141,34 @@ void serve(Request& request, int& exit_code) {
   }
 }
 
-}  // namespace
+// --- The options, by what they are about.
 
-void add_serve(CLI::App& app, int& exit_code) {
-  CLI::App& command = add_subcommand(app, "serve", kExamples);
-  const auto request = std::make_shared<Request>();
-  server::ServerOptions& options = request->options;
-  options.data_dir = "./carillon-data";
-
+void add_storage(CLI::App& command, server::ServerOptions& options) {
   add_value(command, "--data", options.data_dir, parse_directory,
             "Directory of the jobs; made if it is not there\n(./carillon-data)")
       .type_name("DIR");
+  add_value(command, "--sync", options.sync, parse_sync,
+            "When what is acknowledged is on the disk: always\n"
+            "(before the reply), 50ms (that much later at the\n"
+            "latest), os (when the system writes it) (always)")
+      .type_name("MODE");
+  add_value(command, "--max-job-size", options.beanstalk.max_job_size, parse_job_size,
+            "Largest body, up to 64M (65535)")
+      .type_name("BYTES");
+  add_value(command, "--min-free-disk", options.min_free_disk, parse_disk_size,
+            "With less space left for the data, refuse puts, so\n"
+            "that jobs can be deleted and the server can start;\n"
+            "0: do not (128M)")
+      .type_name("BYTES");
+  add_value(command, "--load-ahead", options.engine.load_ahead, parse_load_ahead,
+            "Jobs due later than this stay on disk and take\nno memory (60s)")
+      .type_name("DURATION");
+}
+
+void add_network(CLI::App& command, Request& request) {
+  server::ServerOptions& options = request.options;
   add_value(
-      command, "--listen", request->listen,
+      command, "--listen", request.listen,
       [](const std::string& text) { return server::parse_address(text); },
       "HOST:PORT, [V6]:PORT or unix:PATH; may be given\n"
       "several times (127.0.0.1:11300). Beyond this\n"
@@ -308,6 +184,10 @@ void add_serve(CLI::App& app, int& exit_code) {
   add_value(command, "--http-name", options.http_names, parse_host_name,
             "A name of this server that HTTP requests may use\nas their host, besides localhost")
       .type_name("NAME");
+}
+
+void add_security(CLI::App& command, Request& request) {
+  server::ServerOptions& options = request.options;
   add_value(command, "--tokens", options.tokens, parse_file,
             "Ask each client for one of the tokens in this file,\n"
             "as `carillon token new` makes them")
@@ -315,37 +195,27 @@ void add_serve(CLI::App& app, int& exit_code) {
   add_flag(command, "--allow-anonymous", options.allow_anonymous,
            "Without --tokens, listen also where other machines\n"
            "can reach the server: they may do all");
-  add_value(command, "--tls-cert", request->tls_cert, parse_file,
+  add_value(command, "--tls-cert", request.tls_cert, parse_file,
             "Speak TLS at all TCP ports, with the certificate in\n"
             "this file, and those that lead to a known one (PEM)")
       .type_name("FILE");
-  add_value(command, "--tls-key", request->tls_key, parse_file, "Its key (PEM, without a password)")
+  add_value(command, "--tls-key", request.tls_key, parse_file, "Its key (PEM, without a password)")
       .type_name("FILE");
-  add_value(command, "--tls-client-ca", request->tls_client_ca, parse_file,
+  add_value(command, "--tls-client-ca", request.tls_client_ca, parse_file,
             "Clients must show a certificate that one in this\nfile has signed (PEM)")
       .type_name("FILE");
   add_flag(command, "--allow-plaintext", options.allow_plaintext,
            "Without TLS, listen also where other machines can\n"
            "reach the server: who sees the traffic sees all");
-  add_value(command, "--socket-mode", options.access.mode, parse_mode,
+  add_value(command, "--socket-mode", options.access.mode, parse_socket_mode,
             "Who may connect to the Unix socket, as for chmod\n(600; with --socket-group: 660)")
       .type_name("MODE");
-  add_value(command, "--socket-group", options.access.group, parse_group,
+  add_value(command, "--socket-group", options.access.group, parse_socket_group,
             "Group of the Unix socket, a name or a number")
       .type_name("GROUP");
-  add_value(command, "--sync", options.sync, parse_sync,
-            "When what is acknowledged is on the disk: always\n"
-            "(before the reply), 50ms (that much later at the\n"
-            "latest), os (when the system writes it) (always)")
-      .type_name("MODE");
-  add_value(command, "--max-job-size", options.beanstalk.max_job_size, parse_job_size,
-            "Largest body, up to 64M (65535)")
-      .type_name("BYTES");
-  add_value(command, "--min-free-disk", options.min_free_disk, parse_disk_size,
-            "With less space left for the data, refuse puts, so\n"
-            "that jobs can be deleted and the server can start;\n"
-            "0: do not (128M)")
-      .type_name("BYTES");
+}
+
+void add_limits(CLI::App& command, server::ServerOptions& options) {
   add_value(command, "--memory", options.memory, parse_memory,
             "What the process may use, from 128M on; beyond it\n"
             "jobs stay on disk, reserves wait, and what needs\n"
@@ -364,6 +234,9 @@ void add_serve(CLI::App& app, int& exit_code) {
             "Close a connection that sends no command for so\n"
             "long, holds no job and waits for none; 0: never (0)")
       .type_name("DURATION");
+}
+
+void add_push(CLI::App& command, server::ServerOptions& options) {
   add_value(
       command, "--push-allow", options.push.allowed,
       [](const std::string& text) { return server::push::parse_network(text); },
@@ -373,15 +246,29 @@ void add_serve(CLI::App& app, int& exit_code) {
       command, "--push-ca", options.push.ca_file, [](const std::string& text) { return text; },
       "Certificates (PEM) that are trusted when jobs are\npushed over https (those of the system)")
       .type_name("FILE");
-  add_value(command, "--load-ahead", options.engine.load_ahead, parse_load_ahead,
-            "Jobs due later than this stay on disk and take\nno memory (60s)")
-      .type_name("DURATION");
-  add_value(command, "--log-level", request->log_level, parse_log_level,
+}
+
+void add_log(CLI::App& command, Request& request) {
+  add_value(command, "--log-level", request.log_level, parse_log_level,
             "debug, info, warn, error or off (info)")
       .type_name("LEVEL");
-  add_value(command, "--log-format", request->log_format, parse_log_format,
+  add_value(command, "--log-format", request.log_format, parse_log_format,
             "text, or json: an object in each line (text)")
       .type_name("FORMAT");
+}
+
+}  // namespace
+
+void add_serve(CLI::App& app, int& exit_code) {
+  CLI::App& command = add_subcommand(app, "serve", kExamples);
+  const auto request = std::make_shared<Request>();
+  request->options.data_dir = "./carillon-data";
+  add_storage(command, request->options);
+  add_network(command, *request);
+  add_security(command, *request);
+  add_limits(command, request->options);
+  add_push(command, request->options);
+  add_log(command, *request);
   when_parsed(command, [request, &exit_code] { serve(*request, exit_code); });
 }
 
