@@ -4,8 +4,8 @@
 //   time.pass(1'000'000);             // both clocks, ns
 //   time.set_wrong(-20'000'000'000);  // somebody sets the wall clock: it is 20 s behind now
 //
-// threads.cpp replaces the functions of the C library that read clocks and that sleep, for the
-// threads of the simulation.
+// For the threads of the simulation, clock.cpp replaces the functions of the C library that read
+// clocks, and threads.cpp those that sleep.
 #pragma once
 
 #include <cstdint>
