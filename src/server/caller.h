@@ -35,7 +35,7 @@ enum class Reach : std::uint8_t {
   kAllTubes,
 };
 
-// What the tables of verbs (beanstalk/rights.h) and routes (http/routes.h) declare.
+// What the tables of verbs (beanstalk/session_verbs.cpp) and routes (http/routes.h) declare.
 struct Rights {
   Needs needs;
   Reach reach;

@@ -1,4 +1,4 @@
-// parse_command(): the table of prefixes, and the arguments of each verb (command.h).
+// parse_command(): how the arguments of verbs are read, and the table of verbs (command.h).
 #include "server/beanstalk/command.h"
 
 #include <algorithm>
@@ -12,78 +12,6 @@ namespace {
 constexpr std::uint64_t kMaxU32 = std::numeric_limits<std::uint32_t>::max();
 constexpr std::uint64_t kMaxU64 = std::numeric_limits<std::uint64_t>::max();
 constexpr std::uint64_t kMaxTimeoutSeconds = 0x7FFFFFFF;
-
-struct Prefix {
-  std::string_view text;
-  Verb verb;
-  std::size_t longest = kMaxLine;  // a line, with its CR LF
-};
-
-// The first match wins, so a prefix must come before every shorter one that it starts with.
-constexpr std::array kPrefixes = {
-    Prefix{"put ", Verb::kPut},
-    Prefix{"put-ms ", Verb::kPutMs},
-    Prefix{"put-at ", Verb::kPutAt},
-    Prefix{"put-job ", Verb::kPutJob, kMaxLongLine},
-    Prefix{"put-jobs ", Verb::kPutJobs, kMaxLongLine},
-    Prefix{"reserve-jobs ", Verb::kReserveJobs, kMaxLongLine},
-    Prefix{"delete-jobs ", Verb::kDeleteJobs, kMaxLongLine},
-    Prefix{"release-jobs ", Verb::kReleaseJobs, kMaxLongLine},
-    Prefix{"patch-job ", Verb::kPatchJob, kMaxLongLine},
-    Prefix{"cancel-job ", Verb::kCancelJob, kMaxLongLine},
-    Prefix{"peek-job ", Verb::kPeekJob, kMaxLongLine},
-    Prefix{"show-job ", Verb::kShowJob, kMaxLongLine},
-    Prefix{"bury-job ", Verb::kBuryJob, kMaxLongLine},
-    Prefix{"fail-job ", Verb::kFailJob, kMaxLongLine},
-    Prefix{"touch-job ", Verb::kTouchJob},
-    Prefix{"story-job ", Verb::kStoryJob},
-    Prefix{"set-tube ", Verb::kSetTube, kMaxLongLine},
-    Prefix{"name-client ", Verb::kNameClient},
-    Prefix{"auth ", Verb::kAuth},
-    Prefix{"set-schedule ", Verb::kSetSchedule, kMaxScheduleLine},
-    Prefix{"delete-schedule ", Verb::kDeleteSchedule},
-    Prefix{"pause-schedule ", Verb::kPauseSchedule},
-    Prefix{"resume-schedule ", Verb::kResumeSchedule},
-    Prefix{"trigger-schedule ", Verb::kTriggerSchedule},
-    Prefix{"stats-schedule ", Verb::kStatsSchedule},
-    Prefix{"show-schedule ", Verb::kShowSchedule},
-    Prefix{"list-schedules", Verb::kListSchedules},
-    Prefix{"list-groups ", Verb::kListGroups, kMaxLongLine},
-    Prefix{"list-jobs ", Verb::kListJobs, kMaxLongLine},
-    Prefix{"cancel-jobs ", Verb::kCancelJobs, kMaxLongLine},
-    Prefix{"retry-jobs ", Verb::kRetryJobs, kMaxLongLine},
-    Prefix{"move-jobs ", Verb::kMoveJobs, kMaxLongLine},
-    Prefix{"spread-jobs ", Verb::kSpreadJobs, kMaxLongLine},
-    Prefix{"due-counts ", Verb::kDueCounts, kMaxLongLine},
-    Prefix{"peek ", Verb::kPeek},
-    Prefix{"peek-ready", Verb::kPeekReady},
-    Prefix{"peek-delayed", Verb::kPeekDelayed},
-    Prefix{"peek-buried", Verb::kPeekBuried},
-    Prefix{"reserve-with-timeout ", Verb::kReserveWithTimeout},
-    Prefix{"reserve-with-timeout-ms ", Verb::kReserveWithTimeoutMs},
-    Prefix{"reserve-job ", Verb::kReserveJob},
-    Prefix{"reserve", Verb::kReserve},
-    Prefix{"delete ", Verb::kDelete},
-    Prefix{"release ", Verb::kRelease},
-    Prefix{"release-ms ", Verb::kReleaseMs},
-    Prefix{"bury ", Verb::kBury},
-    Prefix{"kick ", Verb::kKick},
-    Prefix{"kick-job ", Verb::kKickJob},
-    Prefix{"touch ", Verb::kTouch},
-    Prefix{"stats-job ", Verb::kStatsJob},
-    Prefix{"stats-tube ", Verb::kStatsTube},
-    Prefix{"stats-group ", Verb::kStatsGroup, kMaxLongLine},
-    Prefix{"stats", Verb::kStats},
-    Prefix{"use ", Verb::kUse},
-    Prefix{"watch ", Verb::kWatch},
-    Prefix{"ignore ", Verb::kIgnore},
-    Prefix{"list-tubes-watched", Verb::kListTubesWatched},
-    Prefix{"list-tube-used", Verb::kListTubeUsed},
-    Prefix{"list-tubes", Verb::kListTubes},
-    Prefix{"checkpoint", Verb::kCheckpoint},
-    Prefix{"quit", Verb::kQuit},
-    Prefix{"pause-tube", Verb::kPauseTube},
-};
 
 constexpr std::array<bool, 256> kNameBytes = [] {
   std::array<bool, 256> is{};
@@ -168,8 +96,28 @@ Form good_if(bool good) {
   return good ? Form::kGood : Form::kBad;
 }
 
-// Reads the arguments of put, put-ms or put-at.
-Form read_put(Arguments arguments, Command& c) {
+// Returns the first word of `rest`, and takes it and the space behind it away.
+std::string_view take_word(std::string_view& rest) {
+  const std::string_view word = rest.substr(0, rest.find(' '));
+  rest.remove_prefix(std::min(rest.size(), word.size() + 1));
+  return word;
+}
+
+// --- One function for each form that the arguments of a verb have. `rest` is what follows the
+// verb's prefix.
+
+using Read = Form (*)(std::string_view rest, Command& c);
+
+Form read_anything(std::string_view, Command&) {
+  return Form::kGood;
+}
+
+Form read_nothing(std::string_view rest, Command&) {
+  return good_if(rest.empty());
+}
+
+Form read_put(std::string_view rest, Command& c) {
+  Arguments arguments(rest);
   arguments.number(c.priority, kMaxU32);
   if (c.verb == Verb::kPut) {
     arguments.seconds(c.delay).seconds(c.ttr);
@@ -181,176 +129,198 @@ Form read_put(Arguments arguments, Command& c) {
   return arguments.ok_to_the_end() ? Form::kGood : Form::kCountedBad;
 }
 
-Form read_pause(std::string_view rest, Command& command) {
-  if (!Arguments(rest).name_bytes(command.tube).seconds(command.delay).ok_to_the_end())
-    return Form::kBad;
-  return is_tube_name(command.tube) ? Form::kGood : Form::kCountedBad;
+Form read_id(std::string_view rest, Command& c) {
+  return good_if(Arguments(rest).number(c.id, kMaxU64).ok_to_the_end());
 }
 
-// Reads a job: its id, or key=KEY. What follows it and a space are options.
-bool read_job(std::string_view rest, Command& c) {
-  constexpr std::string_view kKey = "key=";
-  const std::string_view job = rest.substr(0, rest.find(' '));
-  c.options = rest.substr(std::min(rest.size(), job.size() + 1));
-  if (!job.starts_with(kKey)) return Arguments(job).number(c.id, kMaxU64).ok_to_the_end();
-  c.key = job.substr(kKey.size());
-  return is_key(c.key);
+Form read_release(std::string_view rest, Command& c) {
+  Arguments arguments(rest);
+  arguments.number(c.id, kMaxU64).number(c.priority, kMaxU32);
+  if (c.verb == Verb::kRelease) return good_if(arguments.seconds(c.delay).ok_to_the_end());
+  return good_if(arguments.number(c.delay, kMaxU64).ok_to_the_end());
 }
 
-// Reads the size of a body. What follows it and a space are options.
-Form read_size(std::string_view rest, Command& c) {
-  const std::string_view bytes = rest.substr(0, rest.find(' '));
-  c.options = rest.substr(std::min(rest.size(), bytes.size() + 1));
-  return good_if(Arguments(bytes).number(c.bytes, kMaxU32).ok_to_the_end());
+Form read_bury(std::string_view rest, Command& c) {
+  return good_if(Arguments(rest).number(c.id, kMaxU64).number(c.priority, kMaxU32).ok_to_the_end());
 }
 
-// Reads how many jobs are asked for. What follows it and a space are options.
-bool read_count(std::string_view rest, Command& c) {
-  const std::string_view count = rest.substr(0, rest.find(' '));
-  c.options = rest.substr(std::min(rest.size(), count.size() + 1));
-  return Arguments(count).number(c.bound, kMaxBatch).ok_to_the_end() && c.bound > 0;
+Form read_timeout(std::string_view rest, Command& c) {
+  return good_if(Arguments(rest).seconds(c.timeout, kMaxTimeoutSeconds).ok());
 }
 
-// Reads a schedule's name, the size of its body, and the options.
-bool read_set_schedule(std::string_view rest, Command& c) {
-  const auto take_word = [&rest] {
-    const std::string_view word = rest.substr(0, rest.find(' '));
-    rest.remove_prefix(std::min(rest.size(), word.size() + 1));
-    return word;
-  };
-  c.tube = take_word();
-  const std::string_view bytes = take_word();
-  c.options = rest;
-  return is_tube_name(c.tube) && Arguments(bytes).number(c.bytes, kMaxU32).ok_to_the_end();
+Form read_timeout_ms(std::string_view rest, Command& c) {
+  return good_if(Arguments(rest).number(c.timeout, kMaxTimeoutSeconds * 1'000).ok_to_the_end());
 }
 
 // Reads the number as strtoul does, and keeps it modulo 2^32, as beanstalkd's unsigned int does.
-Form read_bound(std::string_view rest, std::uint32_t& bound) {
+Form read_bound(std::string_view rest, Command& c) {
   rest.remove_prefix(std::min(rest.find_first_not_of(" \t\n\v\f\r"), rest.size()));
   const bool negative = rest.starts_with('-');
   if (negative || rest.starts_with('+')) rest.remove_prefix(1);
   const auto number = take_digits(rest);
   if (!number) return Form::kBad;
-  bound = static_cast<std::uint32_t>(negative ? 0 - *number : *number);
+  c.bound = static_cast<std::uint32_t>(negative ? 0 - *number : *number);
   return Form::kGood;
 }
 
-Form read_arguments(std::string_view rest, Command& c) {
-  Arguments arguments(rest);
-  switch (c.verb) {
-    case Verb::kUnknown:
-    case Verb::kQuit:
-      return Form::kGood;
-
-    case Verb::kPut:
-    case Verb::kPutMs:
-    case Verb::kPutAt:
-      return read_put(arguments, c);
-
-    case Verb::kPutJob:
-    case Verb::kPutJobs:
-    case Verb::kDeleteJobs:
-    case Verb::kReleaseJobs:
-      return read_size(rest, c);
-    case Verb::kReserveJobs:
-      return good_if(read_count(rest, c));
-    case Verb::kFailJob: {
-      const std::string_view id = rest.substr(0, rest.find(' '));
-      if (!Arguments(id).number(c.id, kMaxU64).ok_to_the_end()) return Form::kBad;
-      return read_size(rest.substr(std::min(rest.size(), id.size() + 1)), c);
-    }
-    case Verb::kSetSchedule:
-      return good_if(read_set_schedule(rest, c));
-    case Verb::kPatchJob:
-    case Verb::kCancelJob:
-    case Verb::kBuryJob:
-      return good_if(read_job(rest, c));
-    case Verb::kSetTube:
-    case Verb::kListGroups:
-    case Verb::kListJobs:
-    case Verb::kCancelJobs:
-    case Verb::kRetryJobs:
-    case Verb::kMoveJobs:
-    case Verb::kSpreadJobs:
-    case Verb::kDueCounts:
-      c.tube = rest.substr(0, rest.find(' '));
-      c.options = rest.substr(std::min(rest.size(), c.tube.size() + 1));
-      return good_if(is_tube_name(c.tube));
-    case Verb::kStatsGroup:
-      c.tube = rest.substr(0, rest.find(' '));
-      c.key = rest.substr(std::min(rest.size(), c.tube.size() + 1));
-      return good_if(is_tube_name(c.tube) && is_key(c.key));
-    case Verb::kNameClient:
-      c.tube = rest;
-      return good_if(is_word(rest) && rest.size() <= queue::kMaxWorkerName);
-    case Verb::kAuth:
-      c.tube = rest;
-      return good_if(is_word(rest));
-    case Verb::kPeekJob:
-    case Verb::kShowJob:
-      return good_if(read_job(rest, c) && c.options.empty());
-
-    case Verb::kPeek:
-    case Verb::kReserveJob:
-    case Verb::kDelete:
-    case Verb::kKickJob:
-    case Verb::kTouch:
-    case Verb::kTouchJob:
-    case Verb::kStatsJob:
-    case Verb::kStoryJob:
-      return good_if(arguments.number(c.id, kMaxU64).ok_to_the_end());
-
-    case Verb::kRelease:
-      return good_if(arguments.number(c.id, kMaxU64)
-                         .number(c.priority, kMaxU32)
-                         .seconds(c.delay)
-                         .ok_to_the_end());
-    case Verb::kReleaseMs:
-      return good_if(arguments.number(c.id, kMaxU64)
-                         .number(c.priority, kMaxU32)
-                         .number(c.delay, kMaxU64)
-                         .ok_to_the_end());
-    case Verb::kBury:
-      return good_if(arguments.number(c.id, kMaxU64).number(c.priority, kMaxU32).ok_to_the_end());
-
-    case Verb::kReserveWithTimeout:
-      return good_if(arguments.seconds(c.timeout, kMaxTimeoutSeconds).ok());
-    case Verb::kReserveWithTimeoutMs:
-      return good_if(arguments.number(c.timeout, kMaxTimeoutSeconds * 1'000).ok_to_the_end());
-    case Verb::kKick:
-      return read_bound(rest, c.bound);
-
-    case Verb::kUse:
-    case Verb::kWatch:
-    case Verb::kIgnore:
-    case Verb::kStatsTube:
-    case Verb::kDeleteSchedule:
-    case Verb::kPauseSchedule:
-    case Verb::kResumeSchedule:
-    case Verb::kTriggerSchedule:
-    case Verb::kStatsSchedule:
-    case Verb::kShowSchedule:
-      c.tube = rest;
-      return good_if(is_tube_name(rest));
-    case Verb::kListSchedules:
-      c.tube = rest.substr(rest.empty() ? 0 : 1);
-      return good_if(rest.empty() || (rest.front() == ' ' && is_tube_name(c.tube)));
-    case Verb::kPauseTube:
-      return read_pause(rest, c);
-
-    case Verb::kPeekReady:
-    case Verb::kPeekDelayed:
-    case Verb::kPeekBuried:
-    case Verb::kReserve:
-    case Verb::kStats:
-    case Verb::kListTubes:
-    case Verb::kListTubeUsed:
-    case Verb::kListTubesWatched:
-    case Verb::kCheckpoint:
-      return good_if(rest.empty());
-  }
-  return Form::kBad;
+Form read_pause(std::string_view rest, Command& c) {
+  if (!Arguments(rest).name_bytes(c.tube).seconds(c.delay).ok_to_the_end()) return Form::kBad;
+  return is_tube_name(c.tube) ? Form::kGood : Form::kCountedBad;
 }
+
+Form read_tube(std::string_view rest, Command& c) {
+  c.tube = rest;
+  return good_if(is_tube_name(rest));
+}
+
+Form read_tube_if_any(std::string_view rest, Command& c) {
+  if (rest.empty()) return Form::kGood;
+  return rest.front() == ' ' ? read_tube(rest.substr(1), c) : Form::kBad;
+}
+
+Form read_tube_and_group(std::string_view rest, Command& c) {
+  c.tube = take_word(rest);
+  c.key = rest;
+  return good_if(is_tube_name(c.tube) && is_key(c.key));
+}
+
+Form read_token(std::string_view rest, Command& c) {
+  c.tube = rest;
+  return good_if(is_word(rest));
+}
+
+Form read_client_name(std::string_view rest, Command& c) {
+  return rest.size() <= queue::kMaxWorkerName ? read_token(rest, c) : Form::kBad;
+}
+
+// --- The same; what follows the arguments and a space are options.
+
+// The job is named by its id, or by key=KEY.
+Form read_job(std::string_view rest, Command& c) {
+  constexpr std::string_view kKey = "key=";
+  const std::string_view job = take_word(rest);
+  c.options = rest;
+  if (!job.starts_with(kKey)) return read_id(job, c);
+  c.key = job.substr(kKey.size());
+  return good_if(is_key(c.key));
+}
+
+Form read_job_alone(std::string_view rest, Command& c) {
+  const Form form = read_job(rest, c);
+  return c.options.empty() ? form : Form::kBad;
+}
+
+Form read_tube_and_options(std::string_view rest, Command& c) {
+  c.tube = take_word(rest);
+  c.options = rest;
+  return good_if(is_tube_name(c.tube));
+}
+
+// The size of a body.
+Form read_size(std::string_view rest, Command& c) {
+  const std::string_view bytes = take_word(rest);
+  c.options = rest;
+  return good_if(Arguments(bytes).number(c.bytes, kMaxU32).ok_to_the_end());
+}
+
+Form read_id_and_size(std::string_view rest, Command& c) {
+  const Form form = read_id(take_word(rest), c);
+  return form == Form::kGood ? read_size(rest, c) : form;
+}
+
+Form read_schedule_and_size(std::string_view rest, Command& c) {
+  const Form form = read_tube(take_word(rest), c);
+  return form == Form::kGood ? read_size(rest, c) : form;
+}
+
+// How many jobs are asked for.
+Form read_count(std::string_view rest, Command& c) {
+  const std::string_view count = take_word(rest);
+  c.options = rest;
+  return good_if(Arguments(count).number(c.bound, kMaxBatch).ok_to_the_end() && c.bound > 0);
+}
+
+struct Prefix {
+  std::string_view text;
+  Verb verb;
+  Read read;
+  std::size_t longest = kMaxLine;  // a line, with its CR LF
+};
+
+// The first match wins.
+constexpr std::array kPrefixes = {
+    Prefix{"put ", Verb::kPut, read_put},
+    Prefix{"put-ms ", Verb::kPutMs, read_put},
+    Prefix{"put-at ", Verb::kPutAt, read_put},
+    Prefix{"put-job ", Verb::kPutJob, read_size, kMaxLongLine},
+    Prefix{"put-jobs ", Verb::kPutJobs, read_size, kMaxLongLine},
+    Prefix{"reserve-jobs ", Verb::kReserveJobs, read_count, kMaxLongLine},
+    Prefix{"delete-jobs ", Verb::kDeleteJobs, read_size, kMaxLongLine},
+    Prefix{"release-jobs ", Verb::kReleaseJobs, read_size, kMaxLongLine},
+    Prefix{"patch-job ", Verb::kPatchJob, read_job, kMaxLongLine},
+    Prefix{"cancel-job ", Verb::kCancelJob, read_job, kMaxLongLine},
+    Prefix{"peek-job ", Verb::kPeekJob, read_job_alone, kMaxLongLine},
+    Prefix{"show-job ", Verb::kShowJob, read_job_alone, kMaxLongLine},
+    Prefix{"bury-job ", Verb::kBuryJob, read_job, kMaxLongLine},
+    Prefix{"fail-job ", Verb::kFailJob, read_id_and_size, kMaxLongLine},
+    Prefix{"touch-job ", Verb::kTouchJob, read_id},
+    Prefix{"story-job ", Verb::kStoryJob, read_id},
+    Prefix{"set-tube ", Verb::kSetTube, read_tube_and_options, kMaxLongLine},
+    Prefix{"name-client ", Verb::kNameClient, read_client_name},
+    Prefix{"auth ", Verb::kAuth, read_token},
+    Prefix{"set-schedule ", Verb::kSetSchedule, read_schedule_and_size, kMaxScheduleLine},
+    Prefix{"delete-schedule ", Verb::kDeleteSchedule, read_tube},
+    Prefix{"pause-schedule ", Verb::kPauseSchedule, read_tube},
+    Prefix{"resume-schedule ", Verb::kResumeSchedule, read_tube},
+    Prefix{"trigger-schedule ", Verb::kTriggerSchedule, read_tube},
+    Prefix{"stats-schedule ", Verb::kStatsSchedule, read_tube},
+    Prefix{"show-schedule ", Verb::kShowSchedule, read_tube},
+    Prefix{"list-schedules", Verb::kListSchedules, read_tube_if_any},
+    Prefix{"list-groups ", Verb::kListGroups, read_tube_and_options, kMaxLongLine},
+    Prefix{"list-jobs ", Verb::kListJobs, read_tube_and_options, kMaxLongLine},
+    Prefix{"cancel-jobs ", Verb::kCancelJobs, read_tube_and_options, kMaxLongLine},
+    Prefix{"retry-jobs ", Verb::kRetryJobs, read_tube_and_options, kMaxLongLine},
+    Prefix{"move-jobs ", Verb::kMoveJobs, read_tube_and_options, kMaxLongLine},
+    Prefix{"spread-jobs ", Verb::kSpreadJobs, read_tube_and_options, kMaxLongLine},
+    Prefix{"due-counts ", Verb::kDueCounts, read_tube_and_options, kMaxLongLine},
+    Prefix{"peek ", Verb::kPeek, read_id},
+    Prefix{"peek-ready", Verb::kPeekReady, read_nothing},
+    Prefix{"peek-delayed", Verb::kPeekDelayed, read_nothing},
+    Prefix{"peek-buried", Verb::kPeekBuried, read_nothing},
+    Prefix{"reserve-with-timeout ", Verb::kReserveWithTimeout, read_timeout},
+    Prefix{"reserve-with-timeout-ms ", Verb::kReserveWithTimeoutMs, read_timeout_ms},
+    Prefix{"reserve-job ", Verb::kReserveJob, read_id},
+    Prefix{"reserve", Verb::kReserve, read_nothing},
+    Prefix{"delete ", Verb::kDelete, read_id},
+    Prefix{"release ", Verb::kRelease, read_release},
+    Prefix{"release-ms ", Verb::kReleaseMs, read_release},
+    Prefix{"bury ", Verb::kBury, read_bury},
+    Prefix{"kick ", Verb::kKick, read_bound},
+    Prefix{"kick-job ", Verb::kKickJob, read_id},
+    Prefix{"touch ", Verb::kTouch, read_id},
+    Prefix{"stats-job ", Verb::kStatsJob, read_id},
+    Prefix{"stats-tube ", Verb::kStatsTube, read_tube},
+    Prefix{"stats-group ", Verb::kStatsGroup, read_tube_and_group, kMaxLongLine},
+    Prefix{"stats", Verb::kStats, read_nothing},
+    Prefix{"use ", Verb::kUse, read_tube},
+    Prefix{"watch ", Verb::kWatch, read_tube},
+    Prefix{"ignore ", Verb::kIgnore, read_tube},
+    Prefix{"list-tubes-watched", Verb::kListTubesWatched, read_nothing},
+    Prefix{"list-tube-used", Verb::kListTubeUsed, read_nothing},
+    Prefix{"list-tubes", Verb::kListTubes, read_nothing},
+    Prefix{"checkpoint", Verb::kCheckpoint, read_nothing},
+    Prefix{"quit", Verb::kQuit, read_anything},
+    Prefix{"pause-tube", Verb::kPauseTube, read_pause},
+};
+static_assert(kPrefixes.size() == kVerbs - 1, "each verb but kUnknown has a prefix");
+
+constexpr bool no_prefix_hides_another() {
+  for (auto first = kPrefixes.begin(); first != kPrefixes.end(); ++first)
+    for (auto later = first + 1; later != kPrefixes.end(); ++later)
+      if (later->text.starts_with(first->text)) return false;
+  return true;
+}
+static_assert(no_prefix_hides_another(), "a prefix comes before the shorter ones it begins with");
 
 }  // namespace
 
@@ -379,7 +349,7 @@ Command parse_command(std::string_view line) {
   for (const Prefix& prefix : kPrefixes) {
     if (!line.starts_with(prefix.text)) continue;
     command.verb = prefix.verb;
-    command.form = read_arguments(line.substr(prefix.text.size()), command);
+    command.form = prefix.read(line.substr(prefix.text.size()), command);
     return command;
   }
   return command;

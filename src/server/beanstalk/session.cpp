@@ -1,12 +1,10 @@
-// Session: dispatch of each command to the engine, and the replies (session.h). How bytes become
-// commands is in session_input.cpp.
+// Session: what all commands have in common, and the replies (session.h). How bytes become commands
+// is in session_input.cpp, what carries each of them out in session_verbs.cpp.
 #include "server/beanstalk/session.h"
 
 #include <algorithm>
 #include <optional>
 #include <string>
-
-#include "server/beanstalk/stats.h"
 
 namespace carillon::server::beanstalk {
 namespace {
@@ -14,28 +12,6 @@ namespace {
 constexpr std::string_view kEnd = "\r\n";
 constexpr std::string_view kBadFormat = "BAD_FORMAT\r\n";
 constexpr std::string_view kOutOfRange = "OUT_OF_RANGE\r\n";
-
-// Returns true for commands after which the engine may hold more than before. With all others a
-// client can still empty the queue.
-bool takes_memory(Verb verb) {
-  switch (verb) {
-    case Verb::kUse:
-    case Verb::kWatch:
-    case Verb::kKick:
-    case Verb::kKickJob:
-    case Verb::kCheckpoint:
-    case Verb::kListJobs:
-    case Verb::kListGroups:
-    case Verb::kSetTube:
-    case Verb::kRetryJobs:
-    case Verb::kMoveJobs:
-    case Verb::kSpreadJobs:
-    case Verb::kDueCounts:
-      return true;
-    default:
-      return false;
-  }
-}
 
 }  // namespace
 
@@ -118,7 +94,6 @@ void Session::end_of_input() {
 
 void Session::carry_out(const Command& command) {
   if (command.form == Form::kBad) return replies_.add(0, kBadFormat);
-  if (command.verb == Verb::kUnknown) return replies_.add(0, "UNKNOWN_COMMAND\r\n");
   ++service_.counters().of(command.verb);
   or_answer_failure([&] {
     // Other forms are answered with an error, and change nothing.
@@ -127,145 +102,7 @@ void Session::carry_out(const Command& command) {
   });
 }
 
-void Session::dispatch(const Command& c) {
-  queue::Engine& engine = service_.engine();
-  const bool is_put = c.verb == Verb::kPut || c.verb == Verb::kPutMs || c.verb == Verb::kPutAt;
-  if (is_put) return begin_put(c);
-  if (c.verb == Verb::kPutJob) return begin_put_job(c);
-  if (c.form == Form::kCountedBad) return replies_.add(0, kBadFormat);
-  if (service_.is_out_of_memory() && takes_memory(c.verb))
-    return answer_out_of_memory(kSystemGivesNone);
-
-  switch (c.verb) {
-    case Verb::kDelete:
-      return answer(engine.remove(client_, service_.now(), c.id), "DELETED\r\n");
-    case Verb::kReserve:
-    case Verb::kReserveWithTimeout:
-    case Verb::kReserveWithTimeoutMs:
-      return reserve(c);
-    case Verb::kReserveJob:
-      return reserve_job(c.id);
-    case Verb::kRelease:
-    case Verb::kReleaseMs:
-      return release(c);
-    case Verb::kBury:
-      return answer(engine.bury(client_, service_.now(), c.id, c.priority), "BURIED\r\n");
-    case Verb::kTouch:
-      return answer(engine.touch(client_, service_.now(), c.id), "TOUCHED\r\n");
-
-    case Verb::kPeek:
-      return find(engine.peek(service_.now(), c.id));
-    case Verb::kPeekReady:
-      return find(engine.peek_ready(client_, service_.now()));
-    case Verb::kPeekDelayed:
-      peek_ = {};
-      state_ = State::kPeeking;
-      return;
-    case Verb::kPeekBuried:
-      return find(engine.peek_buried(client_, service_.now()));
-    case Verb::kKick:
-      kick_ = {.bound = c.bound};
-      state_ = State::kKicking;
-      return;
-    case Verb::kKickJob:
-      return answer(engine.kick_job(service_.now(), c.id), "KICKED\r\n");
-
-    case Verb::kUse:
-      engine.use(client_, c.tube);
-      return replies_.add(0, "USING ", c.tube, kEnd);
-    case Verb::kWatch:
-      return replies_.add(0, "WATCHING ", engine.watch(client_, c.tube), kEnd);
-    case Verb::kIgnore:
-      return ignore(c.tube);
-    case Verb::kPauseTube:
-      return pause(c);
-
-    case Verb::kStats:
-      return answer_yaml(0, server_stats_yaml(service_));
-    case Verb::kStatsJob:
-      return stats_job(c.id);
-    case Verb::kStatsTube:
-      return stats_tube(c.tube);
-    case Verb::kStatsGroup:
-      return stats_group(c.tube, c.key);
-    case Verb::kListTubes:
-      return list_tubes();
-    case Verb::kListTubesWatched:
-      return list_watched();
-    case Verb::kListTubeUsed:
-      return replies_.add(0, "USING ", engine.tube_in_use(client_), kEnd);
-
-    case Verb::kCheckpoint:
-      return checkpoint();
-    case Verb::kSetSchedule:
-      return begin_set_schedule(c);
-    case Verb::kDeleteSchedule:
-    case Verb::kPauseSchedule:
-    case Verb::kResumeSchedule:
-      return change_schedule(c);
-    case Verb::kTriggerSchedule:
-      return trigger_schedule(c.tube);
-    case Verb::kStatsSchedule:
-      return stats_schedule(c.tube);
-    case Verb::kShowSchedule:
-      return show_schedule(c.tube);
-    case Verb::kListSchedules:
-      return list_schedules(c.tube);
-    case Verb::kListGroups:
-      return list_groups(c);
-    case Verb::kListJobs:
-      return list_jobs(c);
-    case Verb::kCancelJobs:
-      return change_jobs(c, ListOptionsOf::kCancel);
-    case Verb::kRetryJobs:
-      return change_jobs(c, ListOptionsOf::kRetry);
-    case Verb::kMoveJobs:
-      return change_jobs(c, ListOptionsOf::kMove);
-    case Verb::kSpreadJobs:
-      return change_jobs(c, ListOptionsOf::kSpread);
-    case Verb::kDueCounts:
-      return due_counts(c);
-    case Verb::kCancelJob:
-      return cancel_job(c);
-    case Verb::kPatchJob:
-      return begin_patch(c);
-    case Verb::kPeekJob:
-      return peek_job(c);
-    case Verb::kPutJobs:
-    case Verb::kDeleteJobs:
-    case Verb::kReleaseJobs:
-      return begin_batch(c);
-    case Verb::kReserveJobs:
-      return reserve_jobs(c);
-    case Verb::kShowJob:
-      return show_job(c);
-    case Verb::kBuryJob:
-      return bury_job(c);
-    case Verb::kFailJob:
-      return begin_fail(c);
-    case Verb::kTouchJob:
-      return touch_job(c.id);
-    case Verb::kStoryJob:
-      return story_job(c.id);
-    case Verb::kSetTube:
-      return set_tube(c);
-    case Verb::kNameClient:
-      engine.name_client(client_, c.tube);
-      return replies_.add(0, "NAMED\r\n");
-    case Verb::kAuth:
-      return show_token(c.tube);
-    case Verb::kQuit:
-      return close();
-    case Verb::kPut:
-    case Verb::kPutMs:
-    case Verb::kPutAt:
-    case Verb::kPutJob:
-    case Verb::kUnknown:
-      break;
-  }
-}
-
-// --- The other commands that need more than one call of the engine.
+// --- Commands that need more than one call of the engine.
 
 void Session::release(const Command& c) {
   const queue::Now now = service_.now();
@@ -311,13 +148,7 @@ void Session::go_on_peeking() {
   });
 }
 
-void Session::ignore(std::string_view tube) {
-  const std::optional<std::size_t> watched = service_.engine().ignore(client_, tube);
-  if (!watched) return replies_.add(0, "NOT_IGNORED\r\n");
-  replies_.add(0, "WATCHING ", *watched, kEnd);
-}
-
-void Session::checkpoint() {
+void Session::checkpoint(const Command&) {
   using Begun = CheckpointLease::Begun;
   const Begun begun = service_.checkpoint().begin(client_);
   if (begun == Begun::kInMemory) return replies_.add(0, "IN_MEMORY\r\n");

@@ -22,7 +22,7 @@
 // finish_put() gives the job to the engine and adds the reply.
 //
 // Tokens. If the server has tokens, the client shows one with `auth` before all others. Each verb
-// says what the token must allow (rights.h): session_rights.cpp.
+// says what the token must allow: session_verbs.cpp, session_rights.cpp.
 //
 // Large bodies (more than queue::kBodyPiece bytes) go in pieces both ways. So a large body takes no
 // more memory than a piece, and no step takes long: take_piece(), go_on_sending().
@@ -30,6 +30,7 @@
 // Thread safety: none; all sessions of a service belong to its thread.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -116,12 +117,41 @@ class Session final : public Protocol {
   void turn_away(Stranger stranger);
 
   void carry_out(const Command& command);
-  void show_token(std::string_view token);
   bool is_forbidden(const Command& command);
   std::string lacks_tubes(const Command& command, Reach reach);
   std::string lacks_tube_of(queue::JobId id);
   std::string lacks_watched();
   void dispatch(const Command& command);
+
+  // What the session does for a verb, and what the verb needs of the client's token.
+  struct VerbEntry {
+    Verb verb;
+    void (Session::*carry_out)(const Command& command);
+    Rights rights;
+  };
+  static const std::array<VerbEntry, kVerbs> kEntries;
+  static const VerbEntry& entry_of(Verb verb);
+
+  // The commands that are one call of the engine (session_verbs.cpp).
+  void refuse_unknown(const Command& command);
+  void remove(const Command& command);
+  void bury(const Command& command);
+  void touch(const Command& command);
+  void peek(const Command& command);
+  void peek_ready(const Command& command);
+  void begin_peek_delayed(const Command& command);
+  void peek_buried(const Command& command);
+  void begin_kick(const Command& command);
+  void kick_job(const Command& command);
+  void use(const Command& command);
+  void watch(const Command& command);
+  void ignore(const Command& command);
+  void list_used(const Command& command);
+  void stats(const Command& command);
+  void name_client(const Command& command);
+  void quit(const Command& command);
+
+  void show_token(const Command& command);
   void begin_put(const Command& command);
   void begin_put_job(const Command& command);
   void keep_texts();
@@ -135,11 +165,11 @@ class Session final : public Protocol {
   void cancel_job(const Command& command);
   void begin_fail(const Command& command);
   void fail_job(std::string_view error);
-  void touch_job(queue::JobId id);
-  void story_job(queue::JobId id);
+  void touch_job(const Command& command);
+  void story_job(const Command& command);
   void set_tube(const Command& command);
   void set_group(std::string_view tube, const JobOptions& options);
-  void stats_group(std::string_view tube, std::string_view group);
+  void stats_group(const Command& command);
   void peek_job(const Command& command);
   void show_job(const Command& command);
   void bury_job(const Command& command);
@@ -161,17 +191,18 @@ class Session final : public Protocol {
   void set_schedule(std::string_view body);
   // delete-schedule, pause-schedule, resume-schedule
   void change_schedule(const Command& command);
-  void trigger_schedule(std::string_view name);
-  void stats_schedule(std::string_view name);
-  void show_schedule(std::string_view name);
-  void list_schedules(std::string_view after);
+  void trigger_schedule(const Command& command);
+  void stats_schedule(const Command& command);
+  void show_schedule(const Command& command);
+  void list_schedules(const Command& command);
   void answer_list(const std::string& list);
   void list_groups(const Command& command);
   void list_jobs(const Command& command);
   void go_on_paging();
   bool add_next_job(std::optional<Body> body);
   void page_body_read(const Body& body);
-  void change_jobs(const Command& command, ListOptionsOf of);
+  // cancel-jobs, retry-jobs, move-jobs, spread-jobs
+  void change_jobs(const Command& command);
   void go_on_changing();
   void answer_bulk();
   void due_counts(const Command& command);
@@ -192,24 +223,24 @@ class Session final : public Protocol {
   bool may_add_body(std::uint64_t bytes, std::size_t held);
   void swallow_and_answer(std::uint64_t bytes, std::string_view reply);
   void reserve(const Command& command);
-  void reserve_job(queue::JobId id);
+  void reserve_job(const Command& command);
   void release(const Command& command);
   bool in_long_command() const;
   void go_on();
   void go_on_kicking();
   void go_on_peeking();
-  void list_tubes();
+  void list_tubes(const Command& command);
+  void begin_listing();
   void go_on_listing();
   void go_on_choosing();
-  void list_watched();
+  void list_watched(const Command& command);
   void answer_kick();
-  void checkpoint();
+  void checkpoint(const Command& command);
   void pause(const Command& command);
   // Tells of what an operator has done.
   void audit(std::string_view action, std::string_view target, std::string outcome);
-  void stats_job(queue::JobId id);
-  void stats_tube(std::string_view tube);
-  void ignore(std::string_view tube);
+  void stats_job(const Command& command);
+  void stats_tube(const Command& command);
 
   // What a body is read for.
   // kReserveAlone: the one job of a reserve-jobs, which is large.

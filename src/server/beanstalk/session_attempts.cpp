@@ -57,14 +57,14 @@ void Session::fail_job(std::string_view error) {
   });
 }
 
-void Session::touch_job(queue::JobId id) {
+void Session::touch_job(const Command& c) {
   queue::Engine& engine = service_.engine();
-  const queue::Outcome outcome = engine.touch(client_, service_.now(), id);
-  answer(outcome, engine.cancel_asked(client_, id) ? "CANCEL_ASKED\r\n" : "TOUCHED\r\n");
+  const queue::Outcome outcome = engine.touch(client_, service_.now(), c.id);
+  answer(outcome, engine.cancel_asked(client_, c.id) ? "CANCEL_ASKED\r\n" : "TOUCHED\r\n");
 }
 
-void Session::story_job(queue::JobId id) {
-  const auto story = service_.engine().story(service_.now(), id);
+void Session::story_job(const Command& c) {
+  const auto story = service_.engine().story(service_.now(), c.id);
   if (!story) return answer_not_found();
   answer_yaml(service_.engine().last_sequence(), story_yaml(*story));
 }
@@ -101,16 +101,16 @@ void Session::set_group(std::string_view tube, const JobOptions& options) {
   audit("group:patch", fmt::format("{}, {}", tube, options.group), "done");
 }
 
-void Session::stats_tube(std::string_view tube) {
-  const auto stats = service_.engine().tube_stats(service_.now(), tube);
+void Session::stats_tube(const Command& c) {
+  const auto stats = service_.engine().tube_stats(service_.now(), c.tube);
   if (!stats) return answer_not_found();
   answer_yaml(0, tube_stats_yaml(*stats));
 }
 
-void Session::stats_group(std::string_view tube, std::string_view group) {
-  const auto stats = service_.engine().group_stats(service_.now(), tube, group);
+void Session::stats_group(const Command& c) {
+  const auto stats = service_.engine().group_stats(service_.now(), c.tube, c.key);
   if (!stats) return answer_not_found();
-  answer_yaml(0, group_stats_yaml(tube, group, *stats));
+  answer_yaml(0, group_stats_yaml(c.tube, c.key, *stats));
 }
 
 }  // namespace carillon::server::beanstalk

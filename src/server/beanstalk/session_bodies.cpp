@@ -55,8 +55,8 @@ void Session::answer(const Delivery& delivery) {
   }
 }
 
-void Session::reserve_job(queue::JobId id) {
-  const auto job = service_.engine().peek(service_.now(), id);
+void Session::reserve_job(const Command& c) {
+  const auto job = service_.engine().peek(service_.now(), c.id);
   if (!job) return answer_not_found();
   fetch(Asked::kReserveJob, *job);
 }

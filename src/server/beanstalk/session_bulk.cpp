@@ -21,11 +21,17 @@ constexpr std::string_view kEnd = "\r\n";
 // One command looks at so many jobs, and then answers, so that its client can tell how far it is.
 constexpr std::uint64_t kMostPassed = 262'144;
 
-queue::JobBulk::Action action_of(ListOptionsOf of) {
+queue::JobBulk::Action action_of(Verb verb) {
   using Action = queue::JobBulk::Action;
-  if (of == ListOptionsOf::kCancel) return Action::kCancel;
-  if (of == ListOptionsOf::kRetry) return Action::kRetry;
-  return of == ListOptionsOf::kMove ? Action::kMove : Action::kSpread;
+  if (verb == Verb::kCancelJobs) return Action::kCancel;
+  if (verb == Verb::kRetryJobs) return Action::kRetry;
+  return verb == Verb::kMoveJobs ? Action::kMove : Action::kSpread;
+}
+
+ListOptionsOf options_of(Verb verb) {
+  if (verb == Verb::kCancelJobs) return ListOptionsOf::kCancel;
+  if (verb == Verb::kRetryJobs) return ListOptionsOf::kRetry;
+  return verb == Verb::kMoveJobs ? ListOptionsOf::kMove : ListOptionsOf::kSpread;
 }
 
 std::string due_lines(const queue::DueCounts& counts) {
@@ -53,7 +59,8 @@ std::string_view name_of(queue::JobBulk::Action action) {
 
 }  // namespace
 
-void Session::change_jobs(const Command& c, ListOptionsOf of) {
+void Session::change_jobs(const Command& c) {
+  const ListOptionsOf of = beanstalk::options_of(c.verb);
   const auto options = or_bad_option([&] { return parse_list_options(c.options, of); });
   if (!options) return;
   if (options->to == c.tube) return replies_.add(0, "BAD_OPTION to: the jobs are in this tube\r\n");
@@ -61,7 +68,7 @@ void Session::change_jobs(const Command& c, ListOptionsOf of) {
       !why.empty())
     return replies_.add(0, kForbidden, std::string_view(why), kEnd);
   queue::JobBulk bulk;
-  bulk.action = action_of(of);
+  bulk.action = action_of(c.verb);
   bulk.list = {.tube = std::string(c.tube), .filter = options->filter, .next = options->after};
   bulk.to = options->to;
   bulk.over = options->over;

@@ -24,8 +24,8 @@ void Session::peek_job(const Command& c) {
   find(service_.engine().peek(service_.now(), *id));
 }
 
-void Session::stats_job(queue::JobId id) {
-  const auto stats = service_.engine().job_stats(service_.now(), id);
+void Session::stats_job(const Command& c) {
+  const auto stats = service_.engine().job_stats(service_.now(), c.id);
   if (!stats) return answer_not_found();
   answer_yaml(stats->durable_at, job_stats_yaml(*stats));
 }

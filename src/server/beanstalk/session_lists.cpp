@@ -22,8 +22,12 @@ constexpr std::size_t kPageMemory = kPageBytes + 2 * std::size_t{kMostListedBody
 
 }  // namespace
 
+void Session::list_tubes(const Command&) {
+  begin_listing();
+}
+
 // The length of the list is answered first, and its items follow in the next steps.
-void Session::list_tubes() {
+void Session::begin_listing() {
   const queue::TubeListSize size = service_.engine().list_tubes(client_);
   left_ = size.tubes;
   state_ = State::kListing;
@@ -39,7 +43,7 @@ void Session::list_tubes() {
 // For a token of some tubes: the list is answered when its length is known.
 void Session::go_on_choosing() {
   const auto names = service_.engine().next_tubes(client_);
-  if (!names) return list_tubes();  // too many were forgotten meanwhile
+  if (!names) return begin_listing();  // too many were forgotten meanwhile
   for (const std::string& name : *names)
     if (caller_.may_use(name)) body_.append(kItemHead).append(name).append("\n");
   left_ -= names->size();
@@ -66,7 +70,7 @@ void Session::go_on_listing() {
 }
 
 // Up to 2 MB.
-void Session::list_watched() {
+void Session::list_watched(const Command&) {
   const std::string list = list_yaml(service_.engine().watched(client_));
   count_memory();
   if (list.size() > kOwnReplies && list.size() > service_.most_for_one())

@@ -5,7 +5,6 @@
 #include <string_view>
 
 #include "server/beanstalk/job_options.h"
-#include "server/beanstalk/rights.h"
 #include "server/beanstalk/session.h"
 
 namespace carillon::server::beanstalk {
@@ -41,9 +40,9 @@ bool has_body(const Command& command) {
 }  // namespace
 
 // A wrong token ends the connection, so that each try costs a new one.
-void Session::show_token(std::string_view token) {
+void Session::show_token(const Command& c) {
   watched_are_allowed_ = false;
-  if (caller_.show(token)) return replies_.add(0, "AUTHENTICATED\r\n");
+  if (caller_.show(c.tube)) return replies_.add(0, "AUTHENTICATED\r\n");
   ++service_.counters().wrong_tokens;
   stranger_ = Stranger::kWrongToken;
   replies_.add(0, "NOT_AUTHENTICATED\r\n");
@@ -58,7 +57,7 @@ bool Session::may_go_on() {
 // Answers the client, and returns true, if its token does not allow the command, or if the store
 // fails while its tube is looked at. What belongs to the command is never read as the next one.
 bool Session::is_forbidden(const Command& command) {
-  const Rights rights = rights_of(command.verb);
+  const Rights rights = entry_of(command.verb).rights;
   std::string why = caller_.lacks(rights);
   try {
     if (why.empty() && rights.needs != Needs::kNothing && !caller_.may_use_all_tubes())

@@ -80,32 +80,32 @@ void Session::change_schedule(const Command& c) {
   finish(engine.resume_schedule(now, c.tube), "RESUMED\r\n", "schedule:resume");
 }
 
-void Session::trigger_schedule(std::string_view name) {
+void Session::trigger_schedule(const Command& c) {
   const queue::Now now = service_.now();
   put_ = {};
   if (const std::string_view reply = refusal(now); !reply.empty()) return replies_.add(0, reply);
-  const auto put = service_.engine().trigger_schedule(now, name);
+  const auto put = service_.engine().trigger_schedule(now, c.tube);
   if (!put) return answer_not_found();
   answer_put(*put);
-  audit("schedule:trigger", name, "done");
+  audit("schedule:trigger", c.tube, "done");
 }
 
-void Session::stats_schedule(std::string_view name) {
-  const auto schedule = service_.engine().schedule(service_.now(), name, kTimesShown);
+void Session::stats_schedule(const Command& c) {
+  const auto schedule = service_.engine().schedule(service_.now(), c.tube, kTimesShown);
   if (!schedule) return answer_not_found();
   answer_yaml(service_.engine().last_sequence(), schedule_yaml(*schedule));
 }
 
 // Up to 400 KB, if the body has nothing but control characters.
-void Session::show_schedule(std::string_view name) {
-  const auto schedule = service_.engine().schedule(service_.now(), name, 0);
+void Session::show_schedule(const Command& c) {
+  const auto schedule = service_.engine().schedule(service_.now(), c.tube, 0);
   if (!schedule) return answer_not_found();
   answer_list(schedule_line(schedule->record));
 }
 
 // Up to 203 KB.
-void Session::list_schedules(std::string_view after) {
-  answer_list(list_yaml(service_.engine().schedules(after, kNamesAtOnce)));
+void Session::list_schedules(const Command& c) {
+  answer_list(list_yaml(service_.engine().schedules(c.tube, kNamesAtOnce)));
 }
 
 void Session::answer_list(const std::string& list) {
