@@ -98,7 +98,7 @@ std::size_t Request::memory() const {
   std::size_t bytes = body.capacity() + path.capacity();
   for (const auto* const pairs : {&query, &headers})
     for (const auto& [name, value] : *pairs)
-      bytes += sizeof name + sizeof value + name.capacity() + value.capacity();
+      bytes += 2 * sizeof(std::string) + name.capacity() + value.capacity();
   return bytes;
 }
 
