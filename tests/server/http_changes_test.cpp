@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "http_fixture.h"
 
@@ -24,6 +25,25 @@ TEST_F(HttpSession, PreconditionsAreThoseOfHttp) {
   const std::string tag = head.substr(head.find("ETag: ") + 6, 18);
   EXPECT_EQ(ask("PUT", path, "b", "If-Match: W/" + tag + "\r\n").status, 412);
   EXPECT_EQ(ask("PUT", path, "b", "If-Match: \"x\", " + tag + "\r\n").status, 200);
+}
+
+TEST_F(HttpSession, AScheduleOrAnEndpointIsMadeOrChangedAsItsPreconditionSays) {
+  const std::pair<const char*, const char*> things[] = {
+      {"/v1/schedules/a", R"({"every":"1h","job":{"tube":"t"}})"},
+      {"/v1/endpoints/a", R"({"tube":"t","url":"https://example.org/"})"}};
+  for (const auto& [path, body] : things) {
+    const auto set = [&](std::string_view headers) { return ask("PUT", path, body, headers); };
+    EXPECT_EQ(set("If-Match: *\r\n").status, 412);
+    EXPECT_EQ(set("If-Match: \"x\"\r\n").status, 412);
+    EXPECT_EQ(ask("GET", path).status, 404);
+    EXPECT_EQ(set("If-None-Match: *\r\n").status, 201);
+    EXPECT_EQ(set("If-None-Match: *\r\n").status, 412);
+    EXPECT_EQ(set("If-Match: *\r\n").status, 200);
+    EXPECT_EQ(set("If-Match: \"x\"\r\n").status, 412);
+    EXPECT_EQ(set("If-None-Match: \"x\"\r\n").status, 200);
+  }
+  EXPECT_EQ(ask("PUT", "/v1/schedules/a", things[0].second, "If-None-Match: *\r\n").detail(),
+            "the schedule a is there already");
 }
 
 // RFC 9110, 13.1.2.

@@ -17,6 +17,7 @@
 #include "server/beanstalk/command.h"
 #include "server/http/filters.h"
 #include "server/http/job_fields.h"
+#include "server/http/preconditions.h"
 #include "server/http/problem.h"
 #include "server/http/routes.h"
 #include "server/json_text.h"
@@ -227,6 +228,7 @@ void put_endpoint(Exchange& x) {
   const auto before = all.find(name);
   const bool is_new = before == all.end();
   if (!is_new) x.require_tube_of("the endpoint " + name, before->second.tube);
+  require_preconditions(x.request, !is_new, "the endpoint " + name);
   std::string secret;
   if (!is_new) {
     endpoint.paused = before->second.paused;

@@ -17,6 +17,7 @@
 #include "server/http/filters.h"
 #include "server/http/job_fields.h"
 #include "server/http/one_job.h"
+#include "server/http/preconditions.h"
 #include "server/http/problem.h"
 #include "server/http/routes.h"
 #include "server/json_text.h"
@@ -252,6 +253,7 @@ void put_schedule(Exchange& x) {
   const bool is_new = !before;
   x.require_tube(schedule.tube);
   if (before) x.require_tube_of("the schedule " + name, before->record.schedule.tube);
+  require_preconditions(x.request, !is_new, "the schedule " + name);
   try {
     answer_with(x, is_new ? 201 : 200, x.engine().set_schedule(x.now(), name, schedule).durable_at);
   } catch (const std::invalid_argument& error) {
