@@ -282,6 +282,20 @@ TEST_F(HttpSession, RefusesWhatComesTwice) {
       "there is more than one Carillon-Ttr");
 }
 
+// RFC 9110, 15.5.16.
+TEST_F(HttpSession, RefusesAnEncodedBody) {
+  const auto put = [&](std::string_view encoding) {
+    return ask("POST", "/v1/tubes/t/jobs", "x",
+               "Content-Encoding: " + std::string(encoding) + "\r\n");
+  };
+  const Answer refused = put("gzip");
+  EXPECT_EQ(refused.status, 415);
+  EXPECT_NE(refused.head.find("Accept-Encoding: identity\r\n"), std::string::npos);
+  Session other(server.service, names);
+  speaker = &other;
+  EXPECT_EQ(put("Identity").status, 201);
+}
+
 TEST_F(HttpSession, ReadsABodyThatIsNotAtHandLater) {
   put(R"({"body":"a"})");
   server.store.bodies_are_on_disk = true;

@@ -39,6 +39,7 @@ inline constexpr ProblemKind kInFlight{409, "in-flight",
                                        "The first request with the Idempotency-Key is in flight"};
 inline constexpr ProblemKind kChanged{412, "changed", "It is not what the request expects"};
 inline constexpr ProblemKind kTooLarge{413, "too-large", "The body is too large"};
+inline constexpr ProblemKind kEncoded{415, "encoded", "The body of the request is encoded"};
 inline constexpr ProblemKind kWrongHost{421, "wrong-host", "The server does not have this name"};
 inline constexpr ProblemKind kOtherRequest{422, "other-request",
                                            "The Idempotency-Key is that of another request"};

@@ -49,6 +49,15 @@ std::string_view host_of(std::string_view origin) {
   return slashes == std::string_view::npos ? origin : origin.substr(slashes + 2);
 }
 
+// A body is a job's, or describes it, as it is: nobody would tell its worker how to decode it.
+void check_encoding(const Request& request) {
+  const std::string_view encoding = request.header("content-encoding");
+  if (encoding.empty() || boost::beast::iequals(encoding, "identity")) return;
+  throw Problem(kEncoded,
+                fmt::format("Content-Encoding: {}: send the body as it is, without one", encoding))
+      .with("Accept-Encoding", "identity");
+}
+
 // Returns true if somebody has followed a link: what is answered becomes a page of its own (Fetch
 // Metadata, https://www.w3.org/TR/fetch-metadata/), and no part of another.
 bool follows_link(const Request& request) {
@@ -67,6 +76,7 @@ Match Session::check(Request& request) {
   Match match = find_route(request.method, request.path);
   if (match.route->rights.needs != Needs::kNothing) check_site(request);
   check_token(request, match);
+  check_encoding(request);
   return match;
 }
 
