@@ -46,6 +46,49 @@ TEST_F(HttpSession, AScheduleOrAnEndpointIsMadeOrChangedAsItsPreconditionSays) {
             "the schedule a is there already");
 }
 
+// RFC 7396: null takes away, and a job has these.
+TEST_F(HttpSession, APatchWithNullTakesAwayOrIsRefused) {
+  put(R"({"body":"a","expires_in":"1h","content_type":"x/y"})");
+  for (const char* name :
+       {"priority", "delay", "due", "ttr", "body", "body_base64", "expires_in"}) {
+    const Answer refused = ask("PATCH", "/v1/jobs/1", "{\"" + std::string(name) + "\":null}");
+    EXPECT_EQ(refused.status, 400) << name;
+    EXPECT_EQ(refused.value().at("errors").at(0).at("pointer").as_string(),
+              "/" + std::string(name));
+  }
+  const json::value job =
+      ask("PATCH", "/v1/jobs/1", R"({"expires_at":null,"content_type":null})").value();
+  EXPECT_FALSE(job.as_object().contains("expires_at"));
+  EXPECT_FALSE(job.as_object().contains("content_type"));
+}
+
+TEST_F(HttpSession, SaysWhichFieldIsBeyondTheYear9999) {
+  put(R"({"body":"a"})");
+  const auto wrong = [](const Answer& answer) {
+    return answer.status == 400 ? json::serialize(answer.value().at("errors").at(0).at("pointer"))
+                                : std::to_string(answer.status);
+  };
+  const std::string far = "P4000000D";
+  const auto all = [&](const std::string& name) {
+    return R"({"body":"a",")" + name + "\":\"" + far + "\"}";
+  };
+  for (const std::string name : {"delay", "spread", "expires_in"}) {
+    const std::string pointer = "\"/" + name + "\"";
+    EXPECT_EQ(wrong(put(all(name))), pointer);
+    EXPECT_EQ(
+        wrong(ask("PUT", "/v1/tubes/t/keys/k", all(name), "Content-Type: application/json\r\n")),
+        pointer);
+    EXPECT_EQ(wrong(ask("POST", "/v1/tubes/t/jobs", all(name),
+                        "Content-Type: application/json\r\nIdempotency-Key: " + name + "\r\n")),
+              pointer);
+    EXPECT_EQ(wrong(ask("POST", "/v1/tubes/t/jobs:batch", R"({"jobs":[{},)" + all(name) + "]}")),
+              "\"/jobs/1/" + name + "\"");
+  }
+  EXPECT_EQ(wrong(put(R"({"key":"k","key_window":"P40000000D"})")), "\"/key_window\"");
+  EXPECT_EQ(wrong(ask("PATCH", "/v1/jobs/1", R"({"delay":"P4000000D"})")), "\"/delay\"");
+  EXPECT_EQ(wrong(ask("PATCH", "/v1/jobs/1", R"({"expires_in":"P4000000D"})")), "\"/expires_in\"");
+}
+
 // RFC 9110, 13.1.2.
 TEST_F(HttpSession, AJobThatTheClientKnowsIsNotSentAgain) {
   const std::string_view path = "/v1/tubes/mail/keys/order-7";

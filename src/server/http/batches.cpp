@@ -70,16 +70,15 @@ json::object told_of(const queue::PutOutcome& put) {
 }
 
 // What stood in the way of all jobs.
-[[noreturn]] void refuse(const queue::BatchOutcome& outcome, std::string_view tube) {
+[[noreturn]] void refuse(Exchange& x, const Batch& batch, const queue::BatchOutcome& outcome) {
   using Result = queue::PutOutcome::Result;
   const queue::PutOutcome& put = outcome.jobs.back();
   if (put.result == Result::kDraining)
-    throw Problem(kDraining, fmt::format("the tube {} takes no new jobs", tube));
+    throw Problem(kDraining, fmt::format("the tube {} takes no new jobs", x.names.front()));
   const std::string at = fmt::format("/jobs/{}", outcome.stopper);
   if (put.result == Result::kTooFar) {
-    FieldFaults faults;
-    faults.add(at, "the job would be due or expire after the year 9999");
-    faults.throw_if_any();
+    const queue::PutOrder& order = batch.jobs[outcome.stopper].order;
+    throw too_far(x, order.due_in, order.spread, at);
   }
   const std::string why = fmt::format("job {} has the key{}", put.id,
                                       put.result == Result::kReserved ? ", and is reserved" : "");
@@ -95,7 +94,7 @@ void put_them(Exchange& x, Batch& batch) {
   const queue::BatchOutcome outcome = x.engine().put_all(
       x.client(), x.now(), all, batch.once ? batch.once->order() : queue::BatchOrder());
   using Result = queue::BatchOutcome::Result;
-  if (outcome.result == Result::kRefused) refuse(outcome, x.names.front());
+  if (outcome.result == Result::kRefused) refuse(x, batch, outcome);
   if (outcome.result == Result::kOtherBatch) throw other_request(batch.once->key);
   if (batch.once) batch.once->answered(outcome);
   json::array told;

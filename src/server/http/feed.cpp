@@ -23,8 +23,8 @@ std::size_t number_asked(const Exchange& x, std::string_view name, std::size_t m
     const char* const end = value.data() + value.size();
     const auto [rest, error] = std::from_chars(value.data(), end, number);
     if (error != std::errc() || rest != end || number == 0 || number > most) {
-      throw Problem(kBadRequest,
-                    fmt::format("{}: \"{}\": not a number from 1 to {}", name, value, most));
+      const std::string why = fmt::format("\"{}\": not a number from 1 to {}", value, most);
+      throw Problem(kBadField, fmt::format("{}: {}", name, why), {{fmt::format("?{}", name), why}});
     }
   }
   return number;

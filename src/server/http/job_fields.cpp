@@ -227,7 +227,7 @@ void read_job(const json::object& object, const std::string& at, FieldFaults& fa
   if (const auto what =
           fields.choice("on_conflict", {"reject", "ignore", "replace", "keep_due", "debounce"}))
     order.on_conflict = static_cast<queue::OnConflict>(*what);
-  order.key_window = fields.duration("key_window").value_or(0);
+  read_delay(fields, "key_window", order.key_window);
   if (job.key.empty()) {
     for (const std::string_view name : {"on_conflict", "key_window"})
       if (fields.has(name)) fields.fault(name, "goes with a key alone");
@@ -318,6 +318,11 @@ void read_patch(const json::object& object, FieldFaults& faults, PatchFields& pa
   if (std::optional<std::string> body = read_body(fields)) {
     patch.body = *std::move(body);
     patch.patch.body = patch.body;
+  }
+  for (const char* const name :
+       {"priority", "delay", "due", "ttr", "body", "body_base64", "expires_in", "at_expiry"}) {
+    if (fields.is_null(name))
+      fields.fault(name, "null: a job cannot be without it; what is left out stays as it is");
   }
   if (!fields.is_null("content_type")) fields.text("content_type");
   if (!fields.is_null("metadata")) fields.object("metadata");

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/json.hpp>
 #include <optional>
 #include <stdexcept>
@@ -87,10 +88,24 @@ std::string size_fault(const Exchange& x, std::string_view body) {
   return fmt::format("the body of the job has {} bytes; the limit is {}", body.size(), most);
 }
 
+Problem too_far(Exchange& x, queue::Millis delay, queue::Millis spread, const std::string& at) {
+  const auto fits = [&](queue::Millis time) { return x.engine().fits(x.now(), time); };
+  const queue::Millis longest = queue::kLastDue;
+  const std::string pointer =
+      at + (!fits(delay)                                                  ? "/delay"
+            : !fits(std::min(delay, longest) + std::min(spread, longest)) ? "/spread"
+                                                                          : "/expires_in");
+  const std::string why = "the job would be due or expire after the year 9999";
+  return Problem(kBadField, fmt::format("{}: {}", pointer, why), {{pointer, why}});
+}
+
 queue::PutOutcome put(Exchange& x, const JobFields& job) {
   x.require_room();
   require_size(x, job.body);
-  return x.engine().put(x.client(), x.now(), job.order, job.body);
+  const queue::PutOutcome outcome = x.engine().put(x.client(), x.now(), job.order, job.body);
+  if (outcome.result == queue::PutOutcome::Result::kTooFar)
+    throw too_far(x, job.order.due_in, job.order.spread);
+  return outcome;
 }
 
 void put_once(Exchange& x, const JobFields& job, Once& once) {
@@ -102,6 +117,8 @@ void put_once(Exchange& x, const JobFields& job, Once& once) {
   if (outcome.result == queue::BatchOutcome::Result::kOtherBatch) throw other_request(once.key);
   once.answered(outcome);
   queue::PutOutcome put = outcome.jobs.front();
+  if (put.result == queue::PutOutcome::Result::kTooFar)
+    throw too_far(x, job.order.due_in, job.order.spread);
   put.durable_at = outcome.durable_at;
   answer_put(x, put, outcome.result == queue::BatchOutcome::Result::kAlready);
 }
@@ -120,7 +137,7 @@ void answer_put(Exchange& x, const queue::PutOutcome& outcome, bool is_replayed)
     case Result::kDraining:
       throw Problem(kDraining, fmt::format("the tube {} takes no new jobs", x.names.front()));
     case Result::kTooFar:
-      throw Problem(kBadField, "the job would be due after the year 9999");
+      throw Problem(kBadField, "the job would be due or expire after the year 9999");
   }
   const bool is_new = outcome.result == Result::kInserted;
   Reply reply{.status = is_new ? 201u : 200u,
@@ -187,7 +204,7 @@ void patch_one(Exchange& x, queue::JobId id) {
     case Result::kNone:
       throw no_such_job(id);
     case Result::kTooFar:
-      throw Problem(kBadField, "the job would be due after the year 9999");
+      throw too_far(x, fields.patch.due_in.value_or(0), 0);
   }
 }
 

@@ -20,6 +20,8 @@ Problem taken(const ProblemKind& kind, queue::JobId id);
 
 // Returns why a job cannot have the body; an empty text if it can.
 std::string size_fault(const Exchange& x, std::string_view body);
+// Says which field of the job at `at` makes it due, or expire, after queue::kLastDue.
+Problem too_far(Exchange& x, queue::Millis delay, queue::Millis spread, const std::string& at = "");
 // Puts the job into the tube in use. Throws Problem.
 queue::PutOutcome put(Exchange& x, const JobFields& job);
 // The same, once: a request that has put a job already is answered with it.
