@@ -7,26 +7,26 @@ namespace carillon::server {
 
 namespace {
 
-// What an entry takes beside the bytes of its name.
-constexpr std::size_t kEntryBytes = 160;
+// What an entry takes beside the bytes of its name, with its fingerprint.
+constexpr std::size_t kEntryBytes = 224;
 
 }  // namespace
 
 std::optional<PutsInFlight::Claim> PutsInFlight::claim(std::string_view name,
-                                                       std::uint64_t fingerprint,
+                                                       std::string_view fingerprint,
                                                        queue::Sequence durable) {
   while (!answered_.empty() && answered_.front().durable_at <= durable)
     forget(answered_, answered_.begin());
   if (by_name_.contains(name)) return std::nullopt;
   Puts put;
-  put.push_back({.name = std::string(name), .fingerprint = fingerprint});
+  put.push_back({.name = std::string(name), .fingerprint = std::string(fingerprint)});
   by_name_.emplace(put.front().name, put.begin());
   memory_.set(memory_.bytes() + kEntryBytes + name.size());
   carried_out_.splice(carried_out_.end(), put);
   return Claim(*this, std::prev(carried_out_.end()));
 }
 
-std::uint64_t PutsInFlight::fingerprint_of(std::string_view name) const {
+std::string_view PutsInFlight::fingerprint_of(std::string_view name) const {
   return by_name_.find(name)->second->fingerprint;
 }
 

@@ -37,15 +37,15 @@ class PutsInFlight {
 
   // Returns none if the name is in flight: see fingerprint_of(). `durable`: the last change that
   // is.
-  std::optional<Claim> claim(std::string_view name, std::uint64_t fingerprint,
+  std::optional<Claim> claim(std::string_view name, std::string_view fingerprint,
                              queue::Sequence durable);
   // Returns that of the put which has the name. REQUIRES: claim() has just returned none.
-  std::uint64_t fingerprint_of(std::string_view name) const;
+  std::string_view fingerprint_of(std::string_view name) const;
 
  private:
   struct Put {
     std::string name;
-    std::uint64_t fingerprint = 0;
+    std::string fingerprint;
     queue::Sequence durable_at = 0;  // 0: nothing waits for a change
   };
   using Puts = std::list<Put>;

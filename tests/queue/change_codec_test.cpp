@@ -75,6 +75,27 @@ TEST(RecordValues, AnOrdinaryJobTakesLessThan32Bytes) {
   EXPECT_LT(value_of(job).size(), 32U);
 }
 
+TEST(RecordValues, ATokenIsReadAsItWasWritten) {
+  const KeyRecord token{.tube = kTokens,
+                        .key = "t",
+                        .until = 5,
+                        .fingerprint = std::string("\0 any bytes"sv),
+                        .answer = {{.result = 0, .first = 7, .jobs = 2}}};
+  std::string value;
+  append_key_value(value, token);
+  EXPECT_EQ(read_key_value(kTokens, "t", value), token);
+}
+
+// Its fingerprint was a number, field 3. It is dropped, and the answer stays.
+TEST(RecordValues, ATokenOfAnOlderVersionHasNoFingerprint) {
+  const std::string_view old = "\x02\x04\x05\x06\xb9\x60\x09\x04\x04\x07\x06\x02"sv;
+  EXPECT_EQ(read_key_value(kTokens, "t", old),
+            (KeyRecord{.tube = kTokens,
+                       .key = "t",
+                       .until = 5,
+                       .answer = {{.result = 0, .first = 7, .jobs = 2}}}));
+}
+
 TEST(RecordValues, FieldsOfANewerVersionAreKept) {
   const JobRecord job = full_job();
   std::string value = value_of(job);

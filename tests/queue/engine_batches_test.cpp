@@ -156,21 +156,33 @@ TEST_F(EngineBatchesTest, ABatchThatIsSentAgainGetsTheFirstAnswer) {
                                  {{}, "2"},
                                  {{.key = "x", .on_conflict = OnConflict::kIgnore}, "3"},
                                  {{.key = "y"}, "4"}};
-  const BatchOutcome first = put_all(jobs, {.once = "t", .window = 1'000, .fingerprint = 7});
+  const BatchOutcome first = put_all(jobs, {.once = "t", .window = 1'000, .fingerprint = "7"});
   EXPECT_EQ(first.result, Batch::kPut);
   const Sequence last = engine.last_sequence();
-  const BatchOutcome again = put_all(jobs, {.once = "t", .window = 1'000, .fingerprint = 7});
+  const BatchOutcome again = put_all(jobs, {.once = "t", .window = 1'000, .fingerprint = "7"});
   EXPECT_EQ(again.result, Batch::kAlready);
   EXPECT_EQ(told(again), told(first));
   EXPECT_GE(again.durable_at, first.durable_at);
   EXPECT_EQ(engine.last_sequence(), last);
-  EXPECT_EQ(put_all(jobs, {.once = "t", .fingerprint = 8}).result, Batch::kOtherBatch);
+  EXPECT_EQ(put_all(jobs, {.once = "t", .fingerprint = "8"}).result, Batch::kOtherBatch);
   EXPECT_EQ(ready(), 4U);
 
   engine.use(producer, "other");
-  EXPECT_EQ(put_all(jobs, {.once = "t", .fingerprint = 7}).result, Batch::kAlready)
+  EXPECT_EQ(put_all(jobs, {.once = "t", .fingerprint = "7"}).result, Batch::kAlready)
       << "a token holds in all tubes";
   EXPECT_EQ(put("t", "a key of that name is another thing").result, Result::kInserted);
+}
+
+// As records of versions that knew no fingerprints.
+TEST_F(EngineBatchesTest, ATokenWithoutAFingerprintIsOfAnyBatch) {
+  put_all(three, {.once = "t"});
+  EXPECT_EQ(put_all(three, {.once = "t", .fingerprint = "7"}).result, Batch::kAlready);
+  EXPECT_EQ(ready(), 3U);
+  const std::vector<NewJob> one{{{}, "4"}};
+  put_all(one, {.once = "u", .fingerprint = "7"});
+  EXPECT_EQ(put_all(one, {.once = "u"}).result, Batch::kOtherBatch);
+  const std::string large(kMaxFingerprint + 1, 'x');
+  EXPECT_THROW(put_all(one, {.once = "v", .fingerprint = large}), std::invalid_argument);
 }
 
 TEST_F(EngineBatchesTest, ATokenCountsForItsWindowAndIsForgottenThen) {

@@ -371,8 +371,10 @@ class History {
     }
     std::vector<NewJob> batch;
     for (std::size_t i = 0; i < bodies.size(); ++i) batch.push_back({orders[i], bodies[i]});
+    constexpr std::string_view kFingerprints[] = {"", "a", "b"};
     const std::string token = one_in(3) ? "token " + std::to_string(below(3)) : "";
-    const BatchOrder order{.once = token, .window = below(1'000), .fingerprint = below(2)};
+    const BatchOrder order{
+        .once = token, .window = below(1'000), .fingerprint = kFingerprints[below(3)]};
     std::vector<JobId> ids;
     const auto told = [](const BatchOutcome& outcome) {
       std::vector<std::pair<PutOutcome::Result, JobId>> puts;

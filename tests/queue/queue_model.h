@@ -57,7 +57,7 @@ class QueueModel {
   };
   struct Token {
     UtcMs until = 0;
-    std::uint64_t fingerprint = 0;
+    std::string fingerprint;
     std::vector<PutOutcome> answer;
   };
   struct Client {
@@ -135,7 +135,8 @@ class QueueModel {
     const std::string name(order.once);
     const auto token = tokens.find(name);
     if (token != tokens.end() && token->second.until > utc_) {
-      if (token->second.fingerprint != order.fingerprint) return {.result = Result::kOtherBatch};
+      const std::string& first = token->second.fingerprint;
+      if (!first.empty() && first != order.fingerprint) return {.result = Result::kOtherBatch};
       return {.result = Result::kAlready, .jobs = token->second.answer};
     }
     const QueueModel before = *this;
@@ -156,7 +157,8 @@ class QueueModel {
       outcome.stopper = i;
       return outcome;
     }
-    if (!name.empty()) tokens[name] = {utc_ + order.window, order.fingerprint, outcome.jobs};
+    if (!name.empty())
+      tokens[name] = {utc_ + order.window, std::string(order.fingerprint), outcome.jobs};
     return outcome;
   }
 

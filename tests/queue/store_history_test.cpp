@@ -90,7 +90,7 @@ class RandomHistory {
                     .key = key,
                     .id = below(next_id_),
                     .until = chance(50) ? 0 : 1 + below(1'000),
-                    .fingerprint = chance(50) ? 0 : below(UINT64_MAX)};
+                    .fingerprint = std::string(chance(50) ? 0 : below(kMaxFingerprint), 'f')};
     for (std::uint64_t runs = chance(50) ? 0 : below(4); runs > 0; --runs) {
       after.answer.push_back({.result = static_cast<std::uint32_t>(below(3)),
                               .first = below(next_id_),

@@ -357,12 +357,12 @@ class Model {
   ClientNumber checkpoint_of_ = 0;  // who has the checkpoint, or waits for it; 0: nobody
   std::uint64_t order_ = 0;
   std::uint64_t clock_steps_ = 0;
-  std::uint64_t clock_set_at_ = 0;                  // ns, monotonic
-  queue::Now last_now_ = {};                        // that the engine may know of
-  std::optional<Command> batch_;                    // the last one with a token
-  std::map<std::uint64_t, std::uint64_t> batches_;  // Command::batch by the fingerprint of a token
-  std::optional<Command> next_page_;                // of a list-jobs
-  std::optional<Command> next_of_many_;             // of a command that changes many jobs
+  std::uint64_t clock_set_at_ = 0;                // ns, monotonic
+  queue::Now last_now_ = {};                      // that the engine may know of
+  std::optional<Command> batch_;                  // the last one with a token
+  std::map<std::string, std::uint64_t> batches_;  // Command::batch by the fingerprint of a token
+  std::optional<Command> next_page_;              // of a list-jobs
+  std::optional<Command> next_of_many_;           // of a command that changes many jobs
   // Which clients have jobs by a reserve-jobs that is not answered yet, and since when.
   std::map<ClientNumber, queue::Now> gathering_;
   std::uint64_t spread_jobs_ = 0;  // jobs that were spread

@@ -116,8 +116,9 @@ struct BatchOrder {
   // Tokens hold for the whole queue, and have nothing to do with the keys of jobs.
   std::string_view once = {};
   Millis window = 86'400'000;
-  // Any number that tells two batches apart, such as a checksum.
-  std::uint64_t fingerprint = 0;
+  // What tells two batches apart: bytes of a hash of all that they have, at most kMaxFingerprint.
+  // Empty: every batch with the token is taken for this one.
+  std::string_view fingerprint = {};
 };
 
 struct BatchOutcome {

@@ -75,6 +75,8 @@ struct JobHistory {
 
 // The longest key of a job, in bytes.
 inline constexpr std::size_t kMaxKey = 200;
+// The most bytes of a fingerprint (BatchOrder).
+inline constexpr std::size_t kMaxFingerprint = 32;
 
 // The longest name of a group, in bytes.
 inline constexpr std::size_t kMaxGroup = 200;

@@ -183,7 +183,7 @@ struct KeyRecord {
   // 0 while the job is there. Then, and of a token: it still counts before this moment.
   UtcMs until = 0;
   // Of a token: BatchOrder::fingerprint, and the answer.
-  std::uint64_t fingerprint = 0;
+  std::string fingerprint = {};
   std::vector<PutRun> answer = {};
 
   friend bool operator==(const KeyRecord&, const KeyRecord&) = default;

@@ -63,6 +63,10 @@ BatchOutcome Engine::put_all(ClientId id, Now now, std::span<const NewJob> jobs,
   if (order.once.size() > kMaxKey)
     throw std::invalid_argument("put_all: a token has " + std::to_string(order.once.size()) +
                                 " bytes; the most is " + std::to_string(kMaxKey));
+  if (order.fingerprint.size() > kMaxFingerprint)
+    throw std::invalid_argument("put_all: a fingerprint has " +
+                                std::to_string(order.fingerprint.size()) + " bytes; the most is " +
+                                std::to_string(kMaxFingerprint));
   s.advance(now);
   std::optional<KeyRecord> token;
   if (!order.once.empty()) token = s.store.find_key(kTokens, order.once);
@@ -107,7 +111,7 @@ BatchOutcome Engine::put_all(ClientId id, Now now, std::span<const NewJob> jobs,
 
 BatchOutcome Engine::State::answer_of(const KeyRecord& token, const BatchOrder& order) const {
   using Result = BatchOutcome::Result;
-  if (token.fingerprint != order.fingerprint)
+  if (!token.fingerprint.empty() && token.fingerprint != order.fingerprint)
     return {.result = Result::kOtherBatch, .durable_at = last_sequence};
   BatchOutcome outcome{.result = Result::kAlready, .durable_at = last_sequence};
   for (const PutRun& run : token.answer) {
@@ -125,7 +129,7 @@ void Engine::State::add_token(std::optional<KeyRecord> before, const BatchOrder&
   KeyRecord token{.tube = kTokens,
                   .key = std::string(order.once),
                   .until = std::min(order.window, kLastDue) + clock.utc_from(),
-                  .fingerprint = order.fingerprint};
+                  .fingerprint = std::string(order.fingerprint)};
   for (const PutOutcome& put : outcome.jobs) {
     const auto result = static_cast<std::uint32_t>(put.result);
     PutRun* const last = token.answer.empty() ? nullptr : &token.answer.back();

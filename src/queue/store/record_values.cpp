@@ -336,12 +336,14 @@ Watermarks read_watermarks_value(std::string_view bytes) {
   return marks;
 }
 
+// Field 3 of older versions was a checksum of the batch; it is not read. A batch that is sent again
+// after the upgrade is answered as the first one, and not compared with it.
 void append_key_value(std::string& bytes, const KeyRecord& key) {
   const auto append = begin(bytes);
   append(1, key.id);
   append(2, key.until);
-  append(3, key.fingerprint);
   append(4, key.answer);
+  append(5, key.fingerprint);
 }
 
 KeyRecord read_key_value(std::uint32_t tube, std::string_view key, std::string_view bytes) {
@@ -351,8 +353,8 @@ KeyRecord read_key_value(std::uint32_t tube, std::string_view key, std::string_v
   value.read(0, [&record](auto&& field) {
     field(1, record.id);
     field(2, record.until);
-    field(3, record.fingerprint);
     field(4, record.answer);
+    field(5, record.fingerprint);
   });
   return record;
 }

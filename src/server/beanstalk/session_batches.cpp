@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/crc32c.h"
 #include "server/beanstalk/session.h"
+#include "server/fingerprint.h"
 
 namespace carillon::server::beanstalk {
 namespace {
@@ -23,9 +23,11 @@ constexpr std::string_view kEnd = "\r\n";
 // A step takes less than a millisecond.
 constexpr std::size_t kAtOnce = 64;
 
-// Tells two batches apart.
-std::uint64_t fingerprint(std::string_view defaults, std::string_view data) {
-  return std::uint64_t{base::crc32c(0, defaults)} << 32 | base::crc32c(0, data);
+std::string fingerprint_of(std::string_view defaults, std::string_view data) {
+  Fingerprint fingerprint;
+  fingerprint.add(defaults);
+  fingerprint.add(data);
+  return fingerprint.bytes();
 }
 
 }  // namespace
@@ -63,7 +65,8 @@ void Session::put_jobs(std::string_view data) {
     return replies_.add(0, "REFUSED ", batch.wrong, " ", std::string_view(batch.why), kEnd);
   const JobOptions options = parse_job_options(key_, OptionsOf::kBatch);
   const std::string once = options.once.empty() ? "" : caller_.own_key(options.once);
-  queue::BatchOrder order{.once = once, .fingerprint = fingerprint(key_, data)};
+  const std::string fingerprint = once.empty() ? "" : fingerprint_of(key_, data);
+  queue::BatchOrder order{.once = once, .fingerprint = fingerprint};
   order.window = options.window.value_or(order.window);
   or_answer_failure([&] { answer(service_.engine().put_all(client_, now, batch.jobs, order)); });
 }

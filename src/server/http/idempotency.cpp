@@ -6,8 +6,8 @@
 #include <string_view>
 #include <utility>
 
-#include "base/crc32c.h"
 #include "server/beanstalk/command.h"
+#include "server/fingerprint.h"
 #include "server/http/problem.h"
 
 namespace carillon::server::http {
@@ -16,15 +16,18 @@ namespace {
 
 constexpr std::string_view kHeader = "idempotency-key";
 
-// Tells two requests apart: by their paths and headers, and by their bodies.
-std::uint64_t fingerprint_of(const Request& request) {
-  std::uint32_t head = base::crc32c(0, request.method);
-  head = base::crc32c(head, request.path);
+// The headers describe the job if the body is the job's own.
+std::string fingerprint_of(const Request& request) {
+  Fingerprint fingerprint;
+  fingerprint.add(request.method);
+  fingerprint.add(request.path);
+  fingerprint.add(request.body);
   for (const auto& [name, value] : request.headers) {
     if (!name.starts_with("carillon-") && name != "content-type") continue;
-    head = base::crc32c(base::crc32c(head, name), value);
+    fingerprint.add(name);
+    fingerprint.add(value);
   }
-  return std::uint64_t{head} << 32 | base::crc32c(0, request.body);
+  return fingerprint.bytes();
 }
 
 }  // namespace
@@ -40,7 +43,7 @@ std::optional<Once> once_of(Exchange& x) {
                                            key, queue::kMaxKey));
   }
   std::string own_key = x.caller().own_key(key);
-  const std::uint64_t fingerprint = fingerprint_of(x.request);
+  std::string fingerprint = fingerprint_of(x.request);
   PutsInFlight& puts = x.service().puts_in_flight();
   auto claim = puts.claim(own_key, fingerprint, x.service().durable());
   if (!claim && puts.fingerprint_of(own_key) != fingerprint) throw other_request(key);
@@ -51,7 +54,7 @@ std::optional<Once> once_of(Exchange& x) {
   }
   return Once{.key = std::string(key),
               .own_key = std::move(own_key),
-              .fingerprint = fingerprint,
+              .fingerprint = std::move(fingerprint),
               .claim = std::move(*claim)};
 }
 

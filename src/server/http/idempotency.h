@@ -25,8 +25,8 @@ namespace carillon::server::http {
 // The order points into `own_key`.
 struct Once {
   std::string key;
-  std::string own_key;  // Caller::own_key()
-  std::uint64_t fingerprint = 0;
+  std::string own_key;        // Caller::own_key()
+  std::string fingerprint;    // of the request: method, path, headers that describe the job, body
   PutsInFlight::Claim claim;  // from here on the key is in flight
 
   queue::BatchOrder order() const { return {.once = own_key, .fingerprint = fingerprint}; }
