@@ -14,12 +14,11 @@ namespace carillon::server::http {
 namespace {
 
 // Sun, 06 Nov 1994 08:49:37 GMT (RFC 9110, 5.6.7).
-std::string http_date(std::uint64_t utc_ns) {
+std::string format_date(std::chrono::sys_seconds at) {
   namespace chrono = std::chrono;
   constexpr std::array kDays = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
   constexpr std::array kMonths = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
                                   "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
-  const chrono::sys_seconds at(chrono::seconds(utc_ns / 1'000'000'000));
   const auto day = chrono::floor<chrono::days>(at);
   const chrono::year_month_day date(day);
   const chrono::hh_mm_ss time(at - day);
@@ -30,6 +29,18 @@ std::string http_date(std::uint64_t utc_ns) {
                      time.seconds().count());
 }
 
+// All replies of a second have the same: to format it takes as long as the rest of a head.
+const std::string& date_of(std::uint64_t utc_ns) {
+  const std::chrono::sys_seconds at(std::chrono::seconds(utc_ns / 1'000'000'000));
+  thread_local std::chrono::sys_seconds of = at;
+  thread_local std::string date = format_date(of);
+  if (of != at) {
+    of = at;
+    date = format_date(at);
+  }
+  return date;
+}
+
 }  // namespace
 
 std::string head_of(const Reply& reply, bool keep_alive, std::uint64_t utc_ns) {
@@ -38,7 +49,7 @@ std::string head_of(const Reply& reply, bool keep_alive, std::uint64_t utc_ns) {
   const std::string_view reason =
       boost::beast::http::obsolete_reason(static_cast<boost::beast::http::status>(reply.status));
   fmt::format_to(out, "HTTP/1.1 {} {}\r\n", reply.status, reason);
-  fmt::format_to(out, "Date: {}\r\n", http_date(utc_ns));
+  fmt::format_to(out, "Date: {}\r\n", date_of(utc_ns));
   // These have no body, and no length either (RFC 9110, section 8.6).
   if (reply.status != 204 && reply.status != 304)
     fmt::format_to(out, "Content-Length: {}\r\n", reply.body.size());
@@ -60,7 +71,7 @@ std::string head_of_events(std::uint64_t utc_ns) {
       "HTTP/1.1 200 OK\r\nDate: {}\r\nContent-Type: text/event-stream\r\n"
       "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nX-Accel-Buffering: no\r\n"
       "Connection: close\r\n\r\n",
-      http_date(utc_ns));
+      date_of(utc_ns));
 }
 
 }  // namespace carillon::server::http
