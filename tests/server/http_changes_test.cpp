@@ -62,6 +62,21 @@ TEST_F(HttpSession, APatchWithNullTakesAwayOrIsRefused) {
   EXPECT_FALSE(job.as_object().contains("content_type"));
 }
 
+TEST_F(HttpSession, NullEndsADrainAndGivesAGroupTheUsualWeight) {
+  const auto drains = [&](const char* patch) {
+    return ask("PATCH", "/v1/tubes/t", patch).value().at("draining");
+  };
+  EXPECT_EQ(drains(R"({"draining":true})"), true);
+  EXPECT_EQ(drains("{}"), true);
+  EXPECT_EQ(drains(R"({"draining":null})"), false) << "though the tube is forgotten then";
+  const char* const group = "/v1/tubes/t/groups/g";
+  put(R"({"group":"g"})", "t");
+  ask("PATCH", group, R"({"weight":3})");
+  EXPECT_EQ(ask("GET", group).value().at("weight"), 3);
+  EXPECT_EQ(ask("PATCH", group, R"({"weight":null})").status, 204);
+  EXPECT_EQ(ask("GET", group).value().at("weight"), 1);
+}
+
 TEST_F(HttpSession, SaysWhichFieldIsBeyondTheYear9999) {
   put(R"({"body":"a"})");
   const auto wrong = [](const Answer& answer) {

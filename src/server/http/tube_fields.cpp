@@ -94,7 +94,8 @@ void read_settings(const json::object& object, FieldFaults& faults, queue::TubeS
   if (fields.is_null("retry")) settings.retry = {};
   if (const json::object* const retry = fields.object("retry"))
     read_retry(*retry, fields.pointer("retry"), faults, settings.retry);
-  settings.refuses_puts = fields.flag("draining").value_or(settings.refuses_puts);
+  const bool stays = settings.refuses_puts && !fields.is_null("draining");
+  settings.refuses_puts = fields.flag("draining").value_or(stays);
   fields.finish();
 }
 
@@ -102,6 +103,7 @@ void read_settings(const json::object& object, FieldFaults& faults,
                    queue::GroupSettings& settings) {
   Fields fields(object, "", faults);
   read_limits(fields, faults, settings.limits);
+  if (fields.is_null("weight")) settings.weight = queue::GroupSettings().weight;
   if (const auto weight = fields.number("weight", 1, queue::kMostWeight))
     settings.weight = static_cast<std::uint32_t>(*weight);
   fields.finish();

@@ -30,13 +30,17 @@ void require_group(const std::optional<queue::GroupStats>& stats, const std::str
   if (!stats && !beanstalk::is_key(name)) throw Problem(kBadRequest, key_fault("group", name));
 }
 
+void answer_with(Exchange& x, const queue::TubeStats& stats) {
+  x.answer(
+      {.body = boost::json::serialize(json_of(stats)), .durable_at = x.engine().last_sequence()});
+}
+
 }  // namespace
 
 void answer_tube(Exchange& x) {
   const auto stats = x.engine().tube_stats(x.now(), x.names.front());
   if (!stats) throw no_such_tube(x.names.front());
-  x.answer(
-      {.body = boost::json::serialize(json_of(*stats)), .durable_at = x.engine().last_sequence()});
+  answer_with(x, *stats);
 }
 
 // Makes the tube if there is none.
@@ -46,7 +50,10 @@ void patch_tube(Exchange& x) {
   read_settings(parse_object(x.request.body), faults, settings);
   faults.throw_if_any();
   x.engine().set_tube(x.now(), x.tube(), settings);
-  answer_tube(x);
+  queue::TubeStats empty;
+  empty.name = x.tube();
+  // A tube for which nothing holds, and that nobody uses, is forgotten at once.
+  answer_with(x, x.engine().tube_stats(x.now(), x.tube()).value_or(empty));
 }
 
 void answer_group(Exchange& x) {
