@@ -1,4 +1,5 @@
-// Limits: how many jobs of a tube or group run at once, how many go out in a time, and weights.
+// Limits: how many jobs of a tube or group run at once, how many go out or come in in a time, and
+// weights.
 import { attempt } from "./actions.js";
 import { allTubes, api, getIfThere, tubePath } from "./api.js";
 import { ask } from "./dialog.js";
@@ -10,20 +11,28 @@ const GROUPS = 100;  // a page
 const rateText = (rate) => rate ?
   `${count(rate.jobs)} per ${rate.per}${rate.burst > 1 ? `, ${rate.burst} at once` : ""}` : "none";
 
-// Asks for limits, and sets them. `more` are fields beside them.
+// Fields for a rate, and the rate that they ask for.
+const rateFields = (rate, prefix, label) => [
+  { name: `${prefix}jobs`, label, type: "number", min: 1, value: rate?.jobs },
+  { name: `${prefix}per`, label: "The time (1s, 1m, 1h)", value: rate?.per || "1s" },
+  { name: `${prefix}burst`, label: "Of these at once", type: "number", min: 1,
+    value: rate?.burst || 1 }];
+const rateOf = (given, prefix) => given[`${prefix}jobs`] ?
+  { jobs: Number(given[`${prefix}jobs`]), per: given[`${prefix}per`],
+    burst: Number(given[`${prefix}burst`]) || 1 } : null;
+
+// Asks for limits, and sets them. `more` are fields beside them. A tube has a rate of puts, too.
 async function change(what, path, held, more = []) {
-  const rate = held.limits?.rate;
+  const isTube = !more.length;
   const given = await ask(`Limits of ${what}`, "An empty field is no limit.", "Set them", [
     { name: "max_running", label: "Jobs that run at once", type: "number", min: 1,
       value: held.limits?.max_running },
-    { name: "jobs", label: "Jobs in a time", type: "number", min: 1, value: rate?.jobs },
-    { name: "per", label: "The time (1s, 1m, 1h)", value: rate?.per || "1s" },
-    { name: "burst", label: "Of these at once", type: "number", min: 1, value: rate?.burst || 1 },
-    ...more]);
+    ...rateFields(held.limits?.rate, "", "Jobs in a time"),
+    ...(isTube ? rateFields(held.limits?.put_rate, "put_", "Jobs put in a time") : []), ...more]);
   if (!given) return false;
   const patch = { limits: { max_running: Number(given.max_running) || null,
-    rate: given.jobs ? { jobs: Number(given.jobs), per: given.per,
-      burst: Number(given.burst) || 1 } : null } };
+    rate: rateOf(given, "") } };
+  if (isTube) patch.limits.put_rate = rateOf(given, "put_");
   if (given.weight) patch.weight = Number(given.weight);
   return attempt(() => api("PATCH", path, patch), `The limits of ${what} are set.`);
 }
@@ -52,19 +61,22 @@ export async function showLimits(view) {
     `${tubePath(chosen)}/groups?page_size=${GROUPS}` +
     (view.query.groups ? `&page_token=${view.query.groups}` : "")) : null]);
   const { rows, about, finder, pages } = tubeRows(view, "limits", tubes);
-  view.draw(head("Limits and groups", `How many jobs run at once, and go out in a time: ${about}`,
-    finder, tubeChooser("Groups of", [...(chosen ? [] : [["", "no tube"]]),
+  view.draw(head("Limits and groups",
+    `How many jobs run at once, and go out or come in in a time: ${about}`, finder,
+    tubeChooser("Groups of", [...(chosen ? [] : [["", "no tube"]]),
       ...tubes.map(({ name }) => [name, name])], chosen, (tube) => address("limits", { tube }))),
   groups ? groupTable(view, chosen, groups) : null,
   rows.length ? h("section", { class: "card" }, table("Limits of tubes",
-    ["tube", "running", "at once", "rate", "groups", "retries", "action"], rows.map((tube) => [
+    ["tube", "running", "at once", "rate", "puts", "groups", "retries", "action"],
+    rows.map((tube) => [
       link("jobs", { tube: tube.name }, tube.name), count(tube.jobs.reserved),
       tube.limits.max_running ? count(tube.limits.max_running) : "none",
-      rateText(tube.limits.rate), link("limits", { tube: tube.name }, count(tube.groups)),
+      rateText(tube.limits.rate), rateText(tube.limits.put_rate),
+      link("limits", { tube: tube.name }, count(tube.groups)),
       tube.retry?.max_attempts ? `${tube.retry.max_attempts} attempts` : "",
       button("Change\u2026", async () => {
         if (await change(`tube ${tube.name}`, tubePath(tube.name), tube)) view.again();
-      }, { "aria-label": `Change tube ${tube.name}` })]), [1, 2, 4])) :
+      }, { "aria-label": `Change tube ${tube.name}` })]), [1, 2, 5])) :
     empty("There is no such tube."), pages);
   return 3;
 }

@@ -129,7 +129,8 @@ export class Job {
 
 // Options whose numbers are no seconds.
 const NUMBERS = new Set(
-  ["pri", "max-attempts", "limit", "spans", "max-running", "rate", "burst", "weight"],
+  ["pri", "max-attempts", "limit", "spans", "max-running", "rate", "burst", "put-rate", "put-burst",
+    "weight"],
 );
 
 // Values of onConflict with which a put replaces no job. One that does makes a new job if a worker
@@ -142,7 +143,8 @@ const LONGEST_TIMER = 2 ** 31 - 1;
 // Whether the same command may be answered well later.
 const willPass = (error) =>
   error instanceof ConnectionLost ||
-  (error instanceof Refused && ["INTERNAL_ERROR", "OUT_OF_MEMORY"].includes(error.word));
+  (error instanceof Refused &&
+    ["INTERNAL_ERROR", "OUT_OF_MEMORY", "TOO_FAST"].includes(error.word));
 
 const rest = (ms, signal) => sleep(ms, undefined, { signal }).catch(() => {}); // it was aborted
 
@@ -366,13 +368,15 @@ export class Client {
   /**
    * Puts a job. Options: delay, due, spread, pri, ttr, key, onConflict, keyWindow, group,
    * maxAttempts, backoff, jitter, lost, expiresIn, expiresAt, atExpiry, attributes (an object),
-   * buried. Rejects with IsReserved if a worker holds the job that it should replace.
+   * buried. Rejects with IsReserved if a worker holds the job that it should replace. A tube whose
+   * rate of puts is used up is waited for, up to the client's `timeout`; then it rejects with
+   * Refused, whose `word` is "TOO_FAST".
    * @returns {Promise<{id: number, result: "INSERTED"|"REPLACED"|"EXISTS"}>}
    */
   async put(body, options = {}) {
     const data = bytes(body);
     const replacesNone = REPLACES_NONE.has(options.onConflict ?? options["on-conflict"]);
-    const reply = await this.#call(
+    const reply = await this.#put(
       `put-job ${data.length}${words(options)}`,
       ["INSERTED", "REPLACED", "EXISTS"],
       { data, again: Boolean(options.key && options.keyWindow) && replacesNone },
@@ -383,7 +387,7 @@ export class Client {
   /**
    * Puts up to 1 000 jobs, all or none. Each is a body, or [body, its options]; `options` are of
    * all jobs. With a token `once` (and a `window`), the same batch is never put twice: repeat it
-   * until it is answered. Rejects with BatchRefused if a job is in the way.
+   * until it is answered. Rejects with BatchRefused if a job is in the way. Waits as put() does.
    */
   async putMany(jobs, options = {}) {
     const parts = [];
@@ -393,7 +397,7 @@ export class Client {
       parts.push(Buffer.from(`${data.length}${words(own)}\r\n`), data, CRLF);
     }
     const data = Buffer.concat(parts);
-    return this.#call(`put-jobs ${data.length}${words(options)}`, ["JOBS", "ALREADY"], {
+    return this.#put(`put-jobs ${data.length}${words(options)}`, ["JOBS", "ALREADY"], {
       data,
       again: options.once !== undefined,
       read: async (reply) => {
@@ -405,6 +409,23 @@ export class Client {
         return puts;
       },
     });
+  }
+
+  // Sends the command until the rate of the tube lets it in. Others are carried out meanwhile.
+  async #put(command, good, how) {
+    const end = performance.now() + this.#timeout;
+    const closes = this.#closes;
+    for (;;) {
+      try {
+        return await this.#call(command, good, how);
+      } catch (error) {
+        if (!(error instanceof Refused) || error.word !== "TOO_FAST") throw error;
+        const ms = Math.max(Number(error.reply.split(" ")[1]), 1);
+        if (performance.now() + ms > end) throw error;
+        await sleep(ms);
+        if (this.#closes !== closes) throw error;
+      }
+    }
   }
 
   // --- Workers.
@@ -646,7 +667,8 @@ export class Client {
 
   /**
    * Sets what holds for the jobs of a tube: maxAttempts, backoff, jitter, lost, maxRunning,
-   * rate ("100/1m"), burst. With `group` those of a group, and its weight.
+   * rate ("100/1m"), burst, putRate, putBurst. With `group` those of a group, and its
+   * weight.
    */
   async setTube(tube, options) {
     await this.#call(`set-tube ${tube}${words(options)}`, ["SET"], { again: true });

@@ -167,7 +167,8 @@ class Job:
 
 
 # Options whose numbers are no seconds.
-_NUMBERS = {"pri", "max-attempts", "limit", "spans", "max-running", "rate", "burst", "weight"}
+_NUMBERS = {"pri", "max-attempts", "limit", "spans", "max-running", "weight"}
+_NUMBERS |= {"rate", "burst", "put-rate", "put-burst"}
 
 
 def _bytes(body: Body) -> bytes:
@@ -365,17 +366,18 @@ class Client:
         """Puts a job. Options: delay, due (an aware datetime, or "2030-01-01T09:00:00Z"), spread,
         pri, ttr, key, on_conflict, key_window, group, max_attempts, backoff, jitter, lost,
         expires_in, expires_at, at_expiry, attributes (a dict), buried. Raises IsReserved if a
-        worker holds the job that it should replace."""
+        worker holds the job that it should replace. A tube whose rate of puts is used up is waited
+        for, up to the client's `timeout`; then Refused is raised, and its `word` is "TOO_FAST"."""
         data = _bytes(body)
         names = {name.replace("_", "-"): value for name, value in options.items()}
         again = bool(names.get("key") and names.get("key-window"))
         # A put that replaces makes a new job if a worker has carried out the first one meanwhile.
         again = again and names.get("on-conflict") in (None, "reject", "ignore")
-        words = self._call(
+        words = self._put(
             f"put-job {len(data)}{_options(options)}",
             ["INSERTED", "REPLACED", "EXISTS"],
             data,
-            again=again,
+            again,
         )
         return Put(int(words[1]), words[0])
 
@@ -389,7 +391,7 @@ class Client:
     ) -> List[Put]:
         """Puts up to 1 000 jobs, all or none. Each is a body, or a body and its options; `options`
         are of all jobs. With a token `once`, the same batch is never put twice: repeat it until it
-        is answered. Raises BatchRefused if a job is in the way."""
+        is answered. Raises BatchRefused if a job is in the way. Waits as `put` does."""
         parts = []
         for job in jobs:
             body, own = job if isinstance(job, tuple) else (job, {})
@@ -403,7 +405,26 @@ class Client:
             lines = [self._line().split(" ") for _ in range(int(words[1]))]
             return [Put(int(line[1]), line[0]) for line in lines]
 
-        return self._call(command, ["JOBS", "ALREADY"], data, again=once is not None, read=read)
+        return self._put(command, ["JOBS", "ALREADY"], data, once is not None, read)
+
+    def _put(
+        self,
+        command: str,
+        good: List[str],
+        data: bytes,
+        again: bool,
+        read: Callable[[List[str]], Any] = lambda words: words,
+    ) -> Any:
+        """Sends the command until the rate of the tube lets it in."""
+        end = time.monotonic() + self._timeout
+        while True:
+            try:
+                return self._call(command, good, data, again=again, read=read)
+            except Refused as refused:
+                rest = int(refused.reply.split(" ")[1]) / 1000 if refused.word == "TOO_FAST" else 0
+                if refused.word != "TOO_FAST" or time.monotonic() + rest > end:
+                    raise
+                time.sleep(max(rest, 0.001))
 
     # --- Workers.
 
@@ -607,7 +628,9 @@ class Client:
 
     def set_tube(self, tube: str, **options: Any) -> None:
         """Sets what holds for the jobs of a tube: max_attempts, backoff, jitter, lost, max_running,
-        rate ("100/1m"), burst. With `group` those of a group, and its weight."""
+        rate ("100/1m"), burst, put_rate, put_burst. With `group` those of a
+        group, and its weight.
+        """
         self._call(f"set-tube {tube}{_options(options)}", ["SET"], again=True)
 
     # --- Many jobs of a tube. Options that say which: state ("delayed", "ready", "reserved",
@@ -849,9 +872,13 @@ class Client:
         return [line.startswith(good) for line in lines]
 
 
+# What a server answers that may do the same later.
+_PASSING = ("INTERNAL_ERROR", "OUT_OF_MEMORY", "TOO_FAST")
+
+
 def _will_pass(error: CarillonError) -> bool:
     """Whether the same command may be answered well later."""
-    return not isinstance(error, Refused) or error.word in ("INTERNAL_ERROR", "OUT_OF_MEMORY")
+    return not isinstance(error, Refused) or error.word in _PASSING
 
 
 def _rest(seconds: float, stop: Optional[threading.Event]) -> None:

@@ -17,6 +17,7 @@ constexpr std::uint64_t kMaxData = std::uint64_t{4} << 30;
 
 // Comes before the server's words for what is wrong.
 constexpr std::string_view kBadOption = "BAD_OPTION ";
+constexpr std::string_view kTooFast = "TOO_FAST ";
 
 constexpr std::string_view verb_of(std::string_view command) {
   return command.substr(0, command.find(' '));
@@ -187,24 +188,47 @@ void Client::check_size(std::string_view body) {
 PutAnswer Client::put(std::string_view body, const PutOptions& options) {
   check_size(body);
   const std::string command = put_command(body, options);
-  // The body may be large: sending it by itself avoids a copy.
-  stream_.send(command + "\r\n");
-  stream_.send(body);
-  stream_.send("\r\n");
-  return read_put(command, body.size());
+  return read_put(command, ask_to_put(command, body), body.size());
 }
 
 PutAnswer Client::put_job(std::string_view body, const std::string& options) {
   check_size(body);
   const std::string command = fmt::format("put-job {} {}", body.size(), options);
-  stream_.send(command + "\r\n");
-  stream_.send(body);
-  stream_.send("\r\n");
-  return read_put(command, body.size());
+  return read_put(command, ask_to_put(command, body), body.size());
 }
 
-PutAnswer Client::read_put(const std::string& command, std::size_t body_size) {
-  const std::string reply = stream_.read_line();
+std::string Client::ask_to_put(const std::string& command, std::string_view body) {
+  for (std::chrono::milliseconds rested{0};;) {
+    // The body may be large: sending it by itself avoids a copy.
+    stream_.send(command + "\r\n");
+    stream_.send(body);
+    stream_.send("\r\n");
+    std::string reply = stream_.read_line();
+    if (!rests(reply, rested)) return reply;
+  }
+}
+
+bool Client::rests(std::string_view reply, std::chrono::milliseconds& rested) {
+  using std::chrono::milliseconds;
+  if (!reply.starts_with(kTooFast)) return false;
+  const auto told = parse_number(reply.substr(kTooFast.size()));
+  if (!told) return false;
+  constexpr milliseconds kMost = kLongestRest;
+  const milliseconds left = kMost - rested;
+  if (*told > static_cast<std::uint64_t>(left.count())) {
+    throw Refused(fmt::format("{} takes no more jobs in this tube for now, by its put-rate; try "
+                              "again in {} ms",
+                              stream_.peer(), *told),
+                  reply);
+  }
+  const milliseconds rest = std::max(milliseconds(*told), milliseconds(1));
+  stream_.rest(rest);
+  rested += rest;
+  return true;
+}
+
+PutAnswer Client::read_put(const std::string& command, const std::string& reply,
+                           std::size_t body_size) {
   if (const auto answer = put_answer(command, reply)) return *answer;
   refuse_put(command, reply, body_size);
 }

@@ -186,6 +186,10 @@ class Client {
   void watch(std::string_view tube);
   void ignore(std::string_view tube);
 
+  // All that put jobs wait while the tube takes none because of its rate, and try again. They throw
+  // Refused if they would wait for more than this without any success.
+  static constexpr std::chrono::minutes kLongestRest{10};
+
   // Returns the job's id, and with a key, what became of the put. Throws Failure with the reason if
   // the server refuses the job, or, before anything is sent, if the body has more than kLargestBody
   // bytes.
@@ -199,6 +203,8 @@ class Client {
   BatchAnswer put_all(const std::vector<std::string>& bodies, const PutOptions& options,
                       const std::string& once);
   static constexpr std::size_t kBatchLine = 16;
+  // Returns how many jobs a batch for the tube may have: `most`, or fewer by the tube's rate.
+  std::size_t most_in_batch(std::string_view tube, std::size_t most);
 
   // Returns the next job of the watched tubes. Waits for at most `timeout`, or for ever if it has
   // no value; returns nothing when the time is up. REQUIRES: this client holds no reserved job.
@@ -331,7 +337,11 @@ class Client {
   // The command line of a put, without its end.
   static std::string put_command(std::string_view body, const PutOptions& options);
   static void check_size(std::string_view body);
-  PutAnswer read_put(const std::string& command, std::size_t body_size);
+  // Sends a command with its body until the tube takes it, and returns the reply.
+  std::string ask_to_put(const std::string& command, std::string_view body);
+  // Waits if the reply says that the put is too fast, and returns true. `rested`: so long so far.
+  bool rests(std::string_view reply, std::chrono::milliseconds& rested);
+  PutAnswer read_put(const std::string& command, const std::string& reply, std::size_t body_size);
   std::optional<PutAnswer> put_answer(const std::string& command, const std::string& reply) const;
   std::string ask(const std::string& command, Patience patience = kPatience);
   ChangeAnswer ask_to_change(const std::string& command, std::string_view done);

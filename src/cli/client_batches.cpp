@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 
 #include "cli/client.h"
@@ -40,9 +41,14 @@ BatchAnswer Client::put_all(const std::vector<std::string>& bodies, const PutOpt
   for (const std::string& body : bodies)
     fmt::format_to(std::back_inserter(data), "{}\r\n{}\r\n", body.size(), body);
   const std::string command = line_of_batch(data.size(), options, once);
-  stream_.send(command + "\r\n");
-  stream_.send(data);
-  const std::string reply = ask("");
+  const std::string reply = ask_to_put(command, data);
+  constexpr std::string_view kTooMany = " TOO_MANY";
+  if (reply.starts_with("REFUSED ") && reply.ends_with(kTooMany)) {
+    throw Failure(
+        fmt::format("nothing was put: the put-rate of the tube does not let {} jobs in "
+                    "at once",
+                    bodies.size()));
+  }
   if (reply.starts_with("REFUSED ")) throw Failure("nothing was put: job " + reply.substr(8));
   if (reply == "OTHER_BATCH")
     throw Failure(fmt::format("other jobs were put with the token \"{}\"", once));
@@ -60,6 +66,15 @@ BatchAnswer Client::put_all(const std::vector<std::string>& bodies, const PutOpt
     answer.jobs.push_back({.id = number_after(command, line, word), .result = result});
   }
   return answer;
+}
+
+// Who may not look at the tube learns it from the refusal of a batch.
+std::size_t Client::most_in_batch(std::string_view tube, std::size_t most) try {
+  const auto stats = stats_tube(tube);
+  if (!stats || !stats->has("put-burst")) return most;
+  return std::min<std::size_t>(most, stats->number("put-burst"));
+} catch (const Forbidden&) {
+  return most;
 }
 
 std::vector<bool> Client::delete_jobs(const std::vector<std::uint64_t>& ids) {

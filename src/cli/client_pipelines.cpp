@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <numeric>
 #include <sstream>
 #include <utility>
 
@@ -30,26 +32,41 @@ std::vector<std::string> commands_for(std::string_view verb, std::span<const std
 
 }  // namespace
 
+// Those that came too fast are sent once more, after a rest.
 std::vector<PutAnswer> Client::put_each(std::span<const NewJob> jobs) {
-  std::vector<std::string> commands;
-  commands.reserve(jobs.size());
-  std::string text;
-  for (const NewJob& job : jobs) {
-    check_size(job.body);
-    text += commands.emplace_back(put_command(job.body, job.options));
-    text += "\r\n";
-    text += job.body;
-    text += "\r\n";
-  }
-  stream_.send(text);
-  std::vector<PutAnswer> answers;
-  answers.reserve(jobs.size());
-  for (std::size_t i = 0; i < jobs.size(); ++i) {
-    try {
-      answers.push_back(read_put(commands[i], jobs[i].body.size()));
-    } catch (const Failure& error) {
-      throw Failure(fmt::format("{}: {}", jobs[i].name, error.what()));
+  std::vector<PutAnswer> answers(jobs.size());
+  std::vector<std::size_t> left(jobs.size());
+  std::iota(left.begin(), left.end(), std::size_t{0});
+  for (std::chrono::milliseconds rested{0}; !left.empty();) {
+    std::vector<std::string> commands;
+    std::string text;
+    for (const std::size_t i : left) {
+      check_size(jobs[i].body);
+      text += commands.emplace_back(put_command(jobs[i].body, jobs[i].options));
+      text += "\r\n";
+      text += jobs[i].body;
+      text += "\r\n";
     }
+    stream_.send(text);
+    std::vector<std::size_t> again;
+    std::string too_fast;
+    for (std::size_t n = 0; n < left.size(); ++n) {
+      const NewJob& job = jobs[left[n]];
+      const std::string reply = stream_.read_line();
+      if (reply.starts_with("TOO_FAST ")) {
+        too_fast = reply;
+        again.push_back(left[n]);
+        continue;
+      }
+      try {
+        answers[left[n]] = read_put(commands[n], reply, job.body.size());
+      } catch (const Failure& error) {
+        throw Failure(fmt::format("{}: {}", job.name, error.what()));
+      }
+    }
+    if (again.size() < left.size()) rested = {};
+    left = std::move(again);
+    if (!left.empty() && !rests(too_fast, rested)) throw_unexpected(commands.back(), too_fast);
   }
   return answers;
 }
@@ -57,10 +74,7 @@ std::vector<PutAnswer> Client::put_each(std::span<const NewJob> jobs) {
 BatchAnswer Client::put_jobs(std::string_view data, std::string_view options) {
   using Result = BatchAnswer::Result;
   const std::string command = fmt::format("put-jobs {} {}", data.size(), options);
-  stream_.send(command + "\r\n");
-  stream_.send(data);
-  stream_.send("\r\n");
-  const std::string reply = stream_.read_line();
+  const std::string reply = ask_to_put(command, data);
   if (reply == "OTHER_BATCH") return {.result = Result::kOtherBatch};
   constexpr std::string_view kRefused = "REFUSED ";
   if (reply.starts_with(kRefused)) {

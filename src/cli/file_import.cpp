@@ -49,6 +49,7 @@ std::string reason(std::string_view why, std::size_t body_bytes) {
   constexpr std::string_view kBadOption = "BAD_OPTION ";
   if (why == "JOB_TOO_BIG")
     return fmt::format("the body has {} bytes, more than the server takes", body_bytes);
+  if (why == "TOO_MANY") return "the put-rate of the tube does not let so many in at once";
   if (why == "OUT_OF_RANGE") return "the job would be due after the year 9999";
   if (why.starts_with(kBadOption)) why.remove_prefix(kBadOption.size());
   return std::string(why);
@@ -117,7 +118,7 @@ void FileImport::run() {
   if (is_export_)
     throw Failure(fmt::format("{} has no last line: the export was not finished", name_));
   put_batch();
-  refuse_puts();
+  hold_back_puts();
 }
 
 void FileImport::take(const std::string& text) {
@@ -142,7 +143,7 @@ void FileImport::take(const std::string& text) {
     case Kind::kEnd:
       is_export_ = false;
       put_batch();
-      return refuse_puts();
+      return hold_back_puts();
     case Kind::kOther:
       ++passed_over_[line.type];
       return;
@@ -171,17 +172,29 @@ void FileImport::set(FileSetting setting) {
   }
   parse_job_options(setting.options, OptionsOf::kTube);
   ++settings_;
-  if (!setting.refuses_puts) return set_tube(setting.tube, setting.options);
-  set_tube(setting.tube, setting.options + " puts=taken");
-  draining_.push_back(setting.tube);
+  parse_job_options(setting.at_end, OptionsOf::kTube);
+  std::string options = setting.options;
+  if (setting.at_end.find("puts=") != std::string::npos) options += " puts=taken";
+  if (setting.at_end.find("put-rate=") != std::string::npos) options += " put-rate=0";
+  set_tube(setting.tube, options);
+  if (!setting.at_end.empty()) at_end_.push_back(std::move(setting));
 }
 
 void FileImport::set_tube(const std::string& tube, const std::string& options) {
   if (!options_.dry_run) or_fail([&] { client_->set_tube(tube, options); });
 }
 
-void FileImport::refuse_puts() {
-  for (const std::string& tube : std::exchange(draining_, {})) set_tube(tube, "puts=refused");
+void FileImport::hold_back_puts() {
+  for (const FileSetting& one : std::exchange(at_end_, {})) set_tube(one.tube, one.at_end);
+}
+
+// A tube that is here already may have a rate. The jobs of a batch follow from it: so a batch that
+// is put again has the same ones, or is refused, if the rate is another one meanwhile.
+std::size_t FileImport::most_in_batch(const std::string& tube) {
+  if (client_ == nullptr) return kBatchJobs;
+  if (batched_ != tube) most_ = client_->most_in_batch(tube, kBatchJobs);
+  batched_ = tube;
+  return most_;
 }
 
 void FileImport::take_job(FileJob job) {
@@ -190,7 +203,9 @@ void FileImport::take_job(FileJob job) {
   parse_job_options(options, OptionsOf::kPut);
   const std::size_t bytes = job.body.size() + options.size();
   const bool is_large = job.body.size() > kLargestInBatch;
-  const bool is_full = pending_.size() == kBatchJobs || bytes_ + bytes > kBatchBytes;
+  const bool is_full =
+      (!pending_.empty() && pending_.size() >= most_in_batch(pending_.front().job.tube)) ||
+      bytes_ + bytes > kBatchBytes;
   const bool is_of_other_tube = !pending_.empty() && pending_.front().job.tube != job.tube;
   if (is_large || is_full || is_of_other_tube || has_pending_key(job.key)) put_batch();
   if (is_large) return put_large({number_, std::move(job)});

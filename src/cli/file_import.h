@@ -72,7 +72,8 @@ class FileImport {
   void take_job(FileJob job);
   void set(FileSetting setting);
   void set_tube(const std::string& tube, const std::string& options);
-  void refuse_puts();
+  void hold_back_puts();
+  std::size_t most_in_batch(const std::string& tube);
   bool rename(std::string& tube) const;
   // Calls `action`. If the server refuses it, the line is named.
   template <class Action>
@@ -103,7 +104,9 @@ class FileImport {
   std::uint64_t met_ = 0;
   std::uint64_t settings_ = 0;
   std::uint64_t schedules_ = 0;
-  std::vector<std::string> draining_;  // tubes that are to take no jobs
+  std::vector<FileSetting> at_end_;  // what holds back puts
+  std::string batched_;              // the tube for which a batch has `most_` jobs
+  std::size_t most_ = 0;
   std::map<std::string, std::uint64_t> passed_over_;
 };
 

@@ -136,8 +136,9 @@ FileSetting setting_of(const json::object& object, std::string_view type) {
     } else if (is_schedule && name == "body") {
       if (!value.is_string()) refuse(name, "not a text");
       setting.body = std::move(text);
-    } else if (!is_schedule && name == "puts" && text == "refused") {
-      setting.refuses_puts = true;
+    } else if (!is_schedule &&
+               ((name == "puts" && text == "refused") || name.starts_with("put_"))) {
+      add_option(setting.at_end, option_of(name, value, text));
     } else {
       add_option(setting.options, option_of(name, value, text));
     }
@@ -242,6 +243,10 @@ std::string tube_file_line(std::string_view tube, const StatsFields& stats) {
   if (stats.has("rate")) {
     object["rate"] = fmt::format("{}/{}ms", number("rate"), number("rate-period-ms"));
     object["burst"] = number("burst");
+  }
+  if (stats.has("put-rate")) {
+    object["put_rate"] = fmt::format("{}/{}ms", number("put-rate"), number("put-rate-period-ms"));
+    object["put_burst"] = number("put-burst");
   }
   if (stats.has("puts")) object["puts"] = stats.text("puts");
   return object.size() == none ? "" : line_of(object);

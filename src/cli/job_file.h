@@ -46,8 +46,8 @@ struct FileSetting {
   std::string schedule;  // its name; empty: it is none
   // As set-tube and set-schedule take them: "group=acme weight=3".
   std::string options;
-  // The tube takes no jobs: to be set when all of its jobs are put.
-  bool refuses_puts = false;
+  // What holds back puts, to be set when all of the jobs are put: "puts=refused".
+  std::string at_end;
   std::string body;
 };
 

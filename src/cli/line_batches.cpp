@@ -11,7 +11,6 @@
 
 namespace carillon::cli {
 
-using server::beanstalk::kMaxBatch;
 using server::beanstalk::kMaxBatchBytes;
 
 std::vector<std::string> LineBatches::next() {
@@ -30,7 +29,7 @@ std::vector<std::string> LineBatches::next() {
     }
     bytes += more;
     lines.push_back(std::exchange(line, {}));
-    if (lines.size() == kMaxBatch) return lines;
+    if (lines.size() == most_) return lines;
   }
   return lines;
 }

@@ -3,8 +3,8 @@
 //   LineBatches batches;
 //   for (auto lines = batches.next(); !lines.empty(); lines = batches.next()) ...
 //
-// A batch has 1 000 lines, or as many as one command takes; the last one has the rest. Empty lines
-// are left out. Not thread-safe.
+// A batch has 1 000 lines or `most`, or as many as one command takes; the last one has the rest.
+// Empty lines are left out. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -14,14 +14,16 @@
 #include <vector>
 
 #include "cli/output.h"
+#include "server/beanstalk/command.h"
 
 namespace carillon::cli {
 
 class LineBatches {
  public:
   // `read` returns what comes next of the input, and nothing at its end.
-  explicit LineBatches(std::function<std::string()> read = read_some_input)
-      : read_(std::move(read)) {}
+  explicit LineBatches(std::function<std::string()> read = read_some_input,
+                       std::size_t most = server::beanstalk::kMaxBatch)
+      : read_(std::move(read)), most_(most) {}
 
   // Returns the next batch, without the ends of lines; none at the end of the input. Throws Failure
   // if a line is longer than a batch may be.
@@ -37,6 +39,7 @@ class LineBatches {
   bool take_line(std::string& line);
 
   std::function<std::string()> read_;
+  std::size_t most_;
   std::string rest_;  // read, and returned from `at_` on
   std::size_t at_ = 0;
   bool ended_ = false;

@@ -149,7 +149,8 @@ int put_lines(const Request& request) {
   check_named(request.options);
   Client client(Stream::connect(request.server));
   client.use(request.tube);
-  LineBatches batches;
+  using server::beanstalk::kMaxBatch;
+  LineBatches batches(read_some_input, client.most_in_batch(request.tube, kMaxBatch));
   for (auto lines = batches.next(); !lines.empty(); lines = batches.next()) {
     const std::string once =
         request.once.empty() ? "" : fmt::format("{}/{}", request.once, batches.number());

@@ -55,6 +55,8 @@ class Stream {
   void interrupt_on(int fd) { interrupt_fd_ = fd; }
 
   void send(std::string_view bytes);
+  // Waits so long, and for nothing else.
+  void rest(std::chrono::milliseconds time) { wait_for(-1, 0, time, interrupt_fd_); }
 
   // Returns the next line without its CR LF. Throws Failure if the line has more than kMaxLine
   // bytes.

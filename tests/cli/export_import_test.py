@@ -132,7 +132,7 @@ class ExportImportTest(CliCase):
         b"set-tube mail group=acme weight=3 max-running=2",
         b"set-tube mail group=\xff rate=5/1s",
         b"set-tube empty backoff=30s",
-        b"set-tube full puts=refused",
+        b"set-tube full puts=refused put-rate=2/1h put-burst=3",
     )
 
     def settings_of(self, server):
@@ -369,6 +369,17 @@ class ExportImportTest(CliCase):
         for tube in (b"mail", b"post"):
             stats = self.second.connect().stats(b"stats-tube " + tube)
             self.assertEqual(stats["current-jobs-ready"], "2")
+
+    def test_an_import_waits_for_the_rate_of_a_tube(self):
+        c = self.second.connect()
+        self.assertEqual(c.call(b"set-tube slow put-rate=30/1s put-burst=7").line, b"SET")
+        self.write(*({"tube": "slow", "body": str(n)} for n in range(25)))
+        for put in (25, 0):
+            summary = self.import_file(self.out)
+            self.assertEqual((summary["jobs"], summary["already"]), (put, 25 - put))
+        stats = c.stats(b"stats-tube slow")
+        self.assertEqual(stats["current-jobs-ready"], "25")
+        self.assertNotEqual(stats["total-puts-too-fast"], "0")
 
     def test_a_buried_job_that_replaces_another_is_buried(self):
         directory = self.enterContext(tempfile.TemporaryDirectory())

@@ -123,6 +123,28 @@ class TubesTest(CliCase):
         why = f"carillon tube: tube {self.tube} does not exist: nothing is set for it, it has no"
         self.fails(f"{why} jobs, and nobody uses it", "tube", "show", self.tube)
 
+    def test_puts_wait_for_the_rate_of_their_tube(self):
+        self.carillon("tube", "set", self.tube, "--put-rate", "10/1s", "--put-burst", "3")
+        begun = time.monotonic()
+        for body in "abcd":
+            self.put(body)
+        lines = "".join(f"{n}\n" for n in range(10)).encode()
+        ids = self.put("--batch", "--once", self.tube, body=lines).split()
+        self.assertEqual(len(ids), 10)
+        # 14 jobs, of which 3 had not to wait.
+        self.assertGreater(time.monotonic() - begun, 1.0)
+        self.assertEqual(self.put("--batch", "--once", self.tube, body=lines).split(), ids)
+        shown = json.loads(self.carillon("tube", "show", self.tube, "--json"))
+        self.assertEqual(shown["current-jobs-ready"], 14)
+        self.assertEqual((shown["put-rate"], shown["put-rate-period-ms"]), (10, 1000))
+        self.assertEqual(shown["put-burst"], 3)
+        self.assertGreater(shown["total-puts-too-fast"], 0)
+        self.carillon("tube", "set", self.tube, "--put-rate", "1/30d", "--put-burst", "1")
+        self.run_carillon("put", "--tube", self.tube, "e")
+        done = self.run_carillon("put", "--tube", self.tube, "f")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"takes no more jobs in this tube for now, by its put-rate", done.stderr)
+
     def test_the_settings_of_a_group(self):
         self.carillon("tube", "set", self.tube, "--group", "a", "--weight", "3")
         self.carillon("tube", "set", self.tube, "--group", "a", "--max-running", "2")

@@ -185,6 +185,22 @@ class JobsTest(ClientCase):
         self.client.set_tube(self.tube, rate=0)
         self.assertNotIn("rate", self.client.stats_tube(self.tube))
 
+    def test_puts_wait_for_the_rate_of_their_tube(self):
+        self.client.set_tube(self.tube, put_rate="10/1s", put_burst=2)
+        begun = time.monotonic()
+        self.client.put_many(["a", "b"])
+        self.client.put("c")
+        self.assertGreaterEqual(time.monotonic() - begun, 0.09)
+        stats = self.client.stats_tube(self.tube)
+        self.assertEqual((stats["put-rate"], stats["put-burst"]), (10, 2))
+        with self.assertRaises(carillon.BatchRefused):
+            self.client.put_many(["d", "e", "f"])
+        self.client.set_tube(self.tube, put_rate="1/30d", put_burst=1)
+        with self.assertRaises(carillon.Refused) as refused:
+            for _ in range(2):
+                self.client.put("g")
+        self.assertEqual(refused.exception.word, "TOO_FAST")
+
     def test_a_key_makes_a_put_safe_to_repeat(self):
         first = self.client.put("a", key="k", delay=60)
         self.assertEqual(self.client.put("b", key="k"), (first.id, "EXISTS"))

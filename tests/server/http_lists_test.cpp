@@ -276,6 +276,59 @@ TEST_F(HttpLists, SetsWhatHoldsForATube) {
   EXPECT_EQ(ask("PATCH", "/v1/tubes/a%20b", "{}").status, 400);
 }
 
+TEST_F(HttpLists, ARateOfPutsIsToldWithEachPutAndRefusesMore) {
+  const Answer set =
+      ask("PATCH", "/v1/tubes/mail", R"({"limits":{"put_rate":{"jobs":3,"per":"2s","burst":2}}})");
+  EXPECT_EQ(set.value().at("limits").at("put_rate"),
+            (json::object{{"jobs", 3}, {"per", "2s"}, {"burst", 2}}));
+  const auto told = [](const Answer& answer, const std::string& header) {
+    return answer.head.find("\r\n" + header + "\r\n") != std::string::npos;
+  };
+  const std::string policy = R"(RateLimit-Policy: "put";q=3;w=2)";
+  const Answer first = put(R"({"key":"k"})");
+  EXPECT_EQ(first.status, 201);
+  EXPECT_TRUE(told(first, policy) && told(first, R"(RateLimit: "put";r=1;t=1)")) << first.head;
+  const Answer taken = put(R"({"key":"k"})");
+  EXPECT_EQ(taken.status, 409);
+  EXPECT_TRUE(told(taken, policy) && told(taken, R"(RateLimit: "put";r=1;t=1)")) << taken.head;
+  EXPECT_EQ(ask("PUT", "/v1/tubes/mail/keys/k", R"({"body":"b"})").status, 200);
+  const Answer refused = put("{}");
+  EXPECT_EQ(refused.status, 429);
+  EXPECT_TRUE(told(refused, policy) && told(refused, R"(RateLimit: "put";r=0;t=1)"));
+  EXPECT_TRUE(told(refused, "Retry-After: 1")) << refused.head;
+  EXPECT_EQ(refused.value().at("type"), "/docs#too-fast");
+  EXPECT_EQ(refused.detail(),
+            "3 jobs per 2s may be put into the tube mail, and 2 after a rest; try again in 666 ms");
+  const Answer batch = ask("POST", "/v1/tubes/mail/jobs:batch", R"({"jobs":[{},{}]})");
+  EXPECT_EQ(batch.status, 429);
+  EXPECT_TRUE(told(batch, "Retry-After: 2")) << batch.head;
+  const Answer large = ask("POST", "/v1/tubes/mail/jobs:batch", R"({"jobs":[{},{},{}]})");
+  EXPECT_EQ(large.status, 400);
+  EXPECT_EQ(large.value().at("errors").at(0).at("pointer"), "/jobs/2");
+  EXPECT_TRUE(told(large, policy));
+  const std::string once = "Idempotency-Key: \"a\"\r\n";
+  EXPECT_EQ(ask("POST", "/v1/tubes/mail/jobs", "{}", once).status, 429);
+  pass(2'000);
+  EXPECT_EQ(ask("POST", "/v1/tubes/mail/jobs", "{}", once).status, 201) << "it was not put";
+  EXPECT_EQ(put("{}").status, 201);
+  const Answer again = ask("POST", "/v1/tubes/mail/jobs", "{}", once);
+  EXPECT_EQ(again.status, 201) << "a replay takes no token";
+  EXPECT_TRUE(told(again, R"(RateLimit: "put";r=0;t=1)")) << again.head;
+  EXPECT_EQ(put("{}", "other").head.find("RateLimit"), std::string::npos);
+  EXPECT_EQ(ask("GET", "/v1/tubes/mail").head.find("RateLimit"), std::string::npos);
+  const std::string metrics = ask("GET", "/metrics").body;
+  EXPECT_NE(metrics.find("carillon_puts_too_fast_total{tube=\"mail\"} 3\n"), std::string::npos);
+  ask("PATCH", "/v1/tubes/mail", R"({"limits":{"put_rate":{"jobs":50}}})");
+  EXPECT_EQ(ask("GET", "/v1/tubes/mail").value().at("limits").at("put_rate"),
+            (json::object{{"jobs", 50}, {"per", "2s"}, {"burst", 2}}));
+  ask("PATCH", "/v1/tubes/mail", R"({"limits":null})");
+  EXPECT_EQ(ask("GET", "/v1/tubes/mail").value().at("limits"), json::object());
+  EXPECT_EQ(
+      ask("PATCH", "/v1/tubes/mail/groups/g", R"({"limits":{"put_rate":{"jobs":1,"per":"1s"}}})")
+          .status,
+      400);
+}
+
 // RFC 7396: what is not named stays, also inside of an object.
 TEST_F(HttpLists, APatchOfATubeLeavesWhatItDoesNotName) {
   const auto patch = [this](std::string_view body) {

@@ -57,7 +57,9 @@ class OpenApiTest(HttpCase):
             content = operation["requestBody"]["content"]
             self.validate(body, content["application/json"]["schema"], where)
         for header in reply.headers:
-            if header in ("Location", "ETag", "Idempotent-Replayed") and reply.status < 300:
+            is_put = header in ("Location", "ETag", "Idempotent-Replayed") and reply.status < 300
+            is_of_rate = header.startswith("RateLimit") and reply.status in (200, 201, 429)
+            if is_put or is_of_rate:
                 self.assertIn(header, described.get("headers", {}), where)
 
     def operation(self, method, path):
@@ -96,6 +98,7 @@ class OpenApiTest(HttpCase):
         self.jobs()
         self.keys()
         self.many_jobs()
+        self.rates()
         self.leases()
         self.schedules()
         self.endpoints()
@@ -280,6 +283,17 @@ class OpenApiTest(HttpCase):
             (400, "GET", "/v1/operations/x"),
             (404, "DELETE", "/v1/operations/99"),
             (400, "DELETE", "/v1/operations/x"),
+        )
+
+    def rates(self):
+        rate = {"limits": {"put_rate": {"jobs": 1, "per": "1h"}}}
+        self.statuses(
+            (200, "PATCH", "/v1/tubes/slow", rate),
+            (201, "POST", "/v1/tubes/slow/jobs", {}),
+            (429, "POST", "/v1/tubes/slow/jobs", {}),
+            (429, "POST", "/v1/tubes/slow/jobs:batch", {"jobs": [{}]}),
+            (429, "PUT", "/v1/tubes/slow/keys/k", {}),
+            (200, "GET", "/v1/tubes/slow"),
         )
 
     def leases(self):

@@ -87,6 +87,31 @@ TEST_F(SessionAttempts, ATubeThatIsDrainedRefusesPuts) {
             "BAD_OPTION puts: \"no\": refused or taken\r\n");
 }
 
+TEST_F(SessionAttempts, ARateOfPutsRefusesMoreOfThem) {
+  EXPECT_EQ(client.say("set-tube default put-rate=1/1m put-burst=2\r\n"), "SET\r\n");
+  EXPECT_EQ(client.say("put-job 1 key=k\r\na\r\n"), "INSERTED 1\r\n");
+  EXPECT_EQ(client.say("put-jobs 12\r\n1\r\nb\r\n1\r\nc\r\n\r\n"), "TOO_FAST 60000\r\n");
+  EXPECT_EQ(client.say("put-jobs 18\r\n1\r\nb\r\n1\r\nc\r\n1\r\nd\r\n\r\n"),
+            "REFUSED 3 TOO_MANY\r\n");
+  EXPECT_EQ(client.say("put 0 0 60 1\r\nb\r\n"), "INSERTED 2\r\n");
+  EXPECT_EQ(client.say("put 0 0 60 1\r\nc\r\n"), "OUT_OF_MEMORY\r\n") << "known to all clients";
+  EXPECT_EQ(client.say("put-job 1\r\nc\r\n"), "TOO_FAST 60000\r\n");
+  EXPECT_EQ(client.say("put-ms 0 0 60000 1\r\nc\r\n"), "TOO_FAST 60000\r\n");
+  EXPECT_EQ(client.say("put-job 1 key=k\r\nc\r\n"), "EXISTS 1\r\n");
+  server.pass(60'000);
+  EXPECT_EQ(client.say("put-job 1\r\nc\r\n"), "INSERTED 3\r\n");
+  EXPECT_NE(client.say("stats-tube default\r\n")
+                .find("\nput-rate: 1\nput-rate-period-ms: 60000\nput-burst: 2\n"
+                      "total-puts-too-fast: 4\n"),
+            std::string::npos);
+  EXPECT_EQ(client.say("set-tube default put-rate=0\r\n"), "SET\r\n");
+  EXPECT_EQ(client.say("put-job 1\r\nd\r\n"), "INSERTED 4\r\n");
+  EXPECT_EQ(client.say("set-tube default put-burst=2\r\n"),
+            "BAD_OPTION put-burst: needs a put-rate\r\n");
+  EXPECT_EQ(client.say("set-tube default group=g put-rate=1/1s\r\n"),
+            "BAD_OPTION put-rate: does not go with group\r\n");
+}
+
 TEST_F(SessionAttempts, TheSettingsOfATubeAreChangedOneByOne) {
   EXPECT_EQ(client.say("set-tube mail max-attempts=5 jitter=10%\r\n"), "SET\r\n");
   EXPECT_EQ(client.say("set-tube mail backoff=30s lost=fails\r\n"), "SET\r\n");
@@ -105,7 +130,7 @@ TEST_F(SessionAttempts, WhatIsWrongIsNamed) {
             "BAD_OPTION backoff: \"1h..1s\": the longest is shorter than the first\r\n");
   EXPECT_EQ(client.say("set-tube mail pri=5\r\n"),
             "BAD_OPTION \"pri\": no such option; there are group weight max-attempts backoff "
-            "jitter lost puts max-running rate burst\r\n");
+            "jitter lost puts max-running rate burst put-rate put-burst\r\n");
   EXPECT_EQ(client.say("set-tube -mail jitter=5%\r\n"), "BAD_FORMAT\r\n");
   EXPECT_EQ(client.say("fail-job 1\r\n"), "BAD_FORMAT\r\n");
   EXPECT_EQ(client.say("fail-job 1 4 ttr=5s\r\nquit\r\n").substr(0, 17), "BAD_OPTION \"ttr\":");

@@ -123,6 +123,18 @@ TEST_F(SessionLarge, AreRefusedBeforeTheyAreStored) {
   EXPECT_EQ(client.say("\r\n"), "DRAINING\r\n");
 }
 
+// One with a key may need no token, so all of it comes.
+TEST_F(SessionLarge, AreRefusedByTheRateOfTheirTubeBeforeTheyAreStored) {
+  client.say("set-tube default put-rate=1/1m\r\nput 0 0 60 1\r\na\r\n");
+  const queue::Sequence before = server.engine.last_sequence();
+  EXPECT_EQ(client.say(put_line() + body + "\r\n"), "OUT_OF_MEMORY\r\n");
+  const std::string bytes = std::to_string(kBytes);
+  EXPECT_EQ(client.say("put-job " + bytes + "\r\n" + body + "\r\n"), "TOO_FAST 60000\r\n");
+  EXPECT_EQ(server.engine.last_sequence(), before);
+  EXPECT_EQ(client.say("put-job " + bytes + " key=k\r\n" + body + "\r\n"), "TOO_FAST 60000\r\n");
+  EXPECT_FALSE(any_unfinished());
+}
+
 // The first piece is stored. Then there is no room for more.
 TEST_F(SessionLarge, AreRefusedWhenTheStoreBecomesFullMeanwhile) {
   std::size_t stored = 0;

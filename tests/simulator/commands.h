@@ -138,6 +138,7 @@ struct Command {
   bool has_body = false;                       // patch-job
   PolicyOptions policy = {};                   // put-job, set-tube
   LimitOptions limits = {};                    // set-tube
+  LimitOptions put_rate = {};                  // set-tube
   std::string group = {};                      // put-job, set-tube, stats-group
   std::optional<std::string> attributes = {};  // put-job, patch-job
   std::optional<std::uint32_t> weight = {};    // set-tube of a group

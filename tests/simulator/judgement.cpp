@@ -98,6 +98,8 @@ void Model::judge_command(const Case& c) {
     case Verb::kRefused:
       if (c.command.refusal == "OUT_OF_RANGE" && drained_.contains(c.client.tube_in_use)) {
         if (c.reply.line != "DRAINING") fail(c, "the tube takes no puts");
+      } else if (c.reply.word == "TOO_FAST") {
+        return judge_too_fast(c, 1);
       } else if (c.reply.line != c.command.refusal) {
         fail(c, "it must be " + c.command.refusal);
       }

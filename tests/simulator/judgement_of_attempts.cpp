@@ -59,6 +59,10 @@ void Model::judge_set_tube(const Case& c) {
   queue::Limits limits = tube_limits_.of(tube);
   c.command.limits.apply(limits);
   tube_limits_.set(tube, limits, c.since, c.now);
+  queue::Limits puts = put_rates_.of(tube);
+  c.command.put_rate.apply(puts);
+  put_rates_.set(tube, puts, c.since, c.now);
+  if (puts != queue::Limits()) rated_.insert(tube);
   const bool drains = c.command.refuses_puts.value_or(drained_.contains(tube));
   drains ? void(drained_.insert(tube)) : void(drained_.erase(tube));
   settle_deadlines(tube, next, c.now);
@@ -66,11 +70,12 @@ void Model::judge_set_tube(const Case& c) {
   if (next == RetryPolicy()) policies_.erase(tube);
   if (const queue::TubeRecord* const record = history_.find_tube(tube)) {
     if (record->settings->retry != next || record->settings->limits != limits ||
-        record->settings->refuses_puts != drains)
+        record->settings->put_rate != puts || record->settings->refuses_puts != drains)
       fail(c, "something else is stored");
     return;
   }
-  if (next != RetryPolicy() || limits != queue::Limits() || drains) fail(c, "nothing is stored");
+  const bool has_limits = limits != queue::Limits() || puts != queue::Limits();
+  if (next != RetryPolicy() || has_limits || drains) fail(c, "nothing is stored");
 }
 
 // The policy that held when the time of a job was over says what became of the job.

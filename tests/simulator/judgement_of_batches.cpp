@@ -75,6 +75,10 @@ void Model::judge_put_jobs(const Case& c) {
     if (std::all_of(batch.jobs.begin(), batch.jobs.end(), is_there)) fail(c, "it adds nothing");
     return expect_changed({});
   }
+  if (c.reply.word == "TOO_FAST") {
+    if (drains) fail(c, "the tube takes no puts");
+    return judge_too_fast(c, batch.jobs.size());
+  }
   if (c.reply.word == "REFUSED") return judge_refused_batch(c);
   if (c.reply.word != "JOBS" || c.reply.number != batch.jobs.size())
     fail(c, "that is no answer to it");
@@ -127,6 +131,10 @@ void Model::judge_refused_batch(const Case& c) {
       fail(c, "job " + std::to_string(n + 1) + " was in the way before");
   }
   const std::string why(c.reply.line.substr(c.reply.line.find(' ', c.reply.word.size() + 1) + 1));
+  if (why == "TOO_MANY") {
+    if (number <= put_rates_.most(c.client.tube_in_use)) fail(c, "the rate lets so many in");
+    return;
+  }
   const std::string line = why + "\r\n";
   std::string_view bytes = line;
   const auto answer = take_reply(bytes);

@@ -74,9 +74,12 @@ bool Model::may_refuse(const Case& c) const {
       if (!command.has_body) return false;
       [[fallthrough]];
     case Verb::kPut:
+    case Verb::kRefused:
+      if ((command.verb == Verb::kPut || !command.body.empty()) && may_be_too_fast(c, 1))
+        return true;
+      [[fallthrough]];
     case Verb::kPutJob:
     case Verb::kPutJobs:
-    case Verb::kRefused:
       return c.excuses.disk_low || may_refuse_groups(c) || limits_.system ||
              (limits_.bodies && command.body.size() > server::kOwnBody);
     case Verb::kKick:

@@ -185,6 +185,11 @@ void Model::judge_stats_tube(const Case& c) {
   if (field_of(c.reply.text, "current-groups").value_or(0) != groups.size())
     fail(c, "it has " + std::to_string(groups.size()) + " groups");
   expect_limits(c, tube_limits_.of(c.command.tube));
+  const queue::Limits& puts = put_rates_.of(c.command.tube);
+  if (field_of(c.reply.text, "put-rate").value_or(0) != puts.rate ||
+      field_of(c.reply.text, "put-rate-period-ms").value_or(0) != puts.period ||
+      field_of(c.reply.text, "put-burst").value_or(0) != puts.burst)
+    fail(c, "it has another rate of puts");
   expect_counts(c, std::nullopt);
 }
 

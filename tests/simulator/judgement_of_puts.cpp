@@ -135,13 +135,34 @@ void Model::judge_put(const Case& c, JobId body) {
   if ((drains && !tells_key) != (c.reply.line == "DRAINING"))
     fail(c, drains ? "the tube takes no puts" : "the tube takes puts");
   if (drains && !tells_key) return expect_changed({});
+  if (c.reply.word == "TOO_FAST") {
+    if (gives_way(c.command.on_conflict) && keys_.contains({c.client.tube_in_use, c.command.key}))
+      fail(c, "it adds nothing");
+    return judge_too_fast(c, 1);
+  }
   const bool is_done = c.reply.word == "INSERTED" || c.reply.word == "REPLACED";
   expect_changed(is_done ? std::set{c.reply.number} : std::set<JobId>{});
   follow_put(c, body);
 }
 
+// So many jobs at the most need a token. A large body is refused before it comes, by the rate that
+// held then.
+bool Model::may_be_too_fast(const Case& c, std::uint64_t jobs) const {
+  const std::string& tube = c.client.tube_in_use;
+  if (c.command.body.size() > queue::kBodyPiece && rated_.contains(tube)) return true;
+  return !put_rates_.lets_put(tube, jobs, c.since);
+}
+
+void Model::judge_too_fast(const Case& c, std::uint64_t jobs) {
+  expect_changed({});
+  if (!may_be_too_fast(c, jobs)) fail(c, "the rate lets it in");
+  if (c.reply.number == 0) fail(c, "it is told to wait for nothing");
+}
+
 // The records that it has changed are known.
 void Model::follow_put(const Case& c, JobId body) {
+  if (c.reply.word == "INSERTED" || c.reply.word == "REPLACED")
+    put_rates_.start(c.client.tube_in_use, 0, c.since, c.now);
   if (c.reply.word == "INSERTED") return judge_inserted(c, body);
   if (c.command.key.empty()) fail(c, "that is no answer to a put");
   judge_conflict(c, body);

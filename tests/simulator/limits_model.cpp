@@ -31,8 +31,12 @@ std::uint64_t full(const Limits& limits) {
 void LimitsModel::restart(Now first, Now last) {
   const std::map<std::string, Entry> before = std::exchange(entries_, {});
   for (const auto& [number, tube] : history_.state().tubes) {
-    const Limits& limits = tube.settings->limits;
+    const Limits& limits = (*tube.settings).*which_;
     if (limits == Limits()) continue;
+    if (which_ == &queue::TubeSettings::put_rate) {
+      entries_[tube.name] = {.limits = limits, .parts = full(limits), .at = ms_of(last)};
+      continue;
+    }
     Entry entry{.limits = limits, .empty_at = ms_of(first), .at = ms_of(last)};
     const std::string name =
         tube.head == 0 ? tube.name : lane(history_.state().tubes.at(tube.head).name, tube.name);
@@ -105,6 +109,18 @@ bool LimitsModel::lets_start(const std::string& tube, std::size_t running, Now n
   if (most > 0 && running >= most) return false;
   if (entry.limits.rate == 0) return true;
   return parts_at(entry, (now.mono_ns - slack) / kNsPerMs) >= entry.limits.period;
+}
+
+bool LimitsModel::lets_put(const std::string& tube, std::uint64_t jobs, Now now) const {
+  const auto found = entries_.find(tube);
+  if (found == entries_.end()) return true;
+  return parts_at(found->second, ms_of(now)) >= jobs * found->second.limits.period;
+}
+
+std::uint64_t LimitsModel::most(const std::string& tube) const {
+  const auto found = entries_.find(tube);
+  if (found == entries_.end()) return UINT64_MAX;
+  return full(found->second.limits) / found->second.limits.period;
 }
 
 // --- The bucket: a token has `period` parts, and `rate` of them come in a millisecond.

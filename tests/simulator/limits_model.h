@@ -32,10 +32,13 @@ class LimitsModel {
     return group.empty() ? tube : tube + '\n' + group;
   }
 
-  explicit LimitsModel(const HistoryStore& history) : history_(history) {}
+  // `which`: the jobs that go out, or, by `put_rate`, those that clients put.
+  explicit LimitsModel(const HistoryStore& history,
+                       queue::Limits queue::TubeSettings::*which = &queue::TubeSettings::limits)
+      : history_(history), which_(which) {}
 
   // The server has started, at some time between: it has the limits that the history has, and empty
-  // buckets.
+  // buckets; those of puts are full.
   void restart(queue::Now first, queue::Now last);
   // A client has set them. `first` and `last`, here and below: as in Model::Times.
   void set(const std::string& tube, const queue::Limits& limits, queue::Now first, queue::Now last);
@@ -52,6 +55,9 @@ class LimitsModel {
   // be with workers. It has been so for `slack` ns.
   bool lets_start(const std::string& tube, std::size_t running, queue::Now now,
                   std::uint64_t slack) const;
+  // Returns true if so many jobs must be put then, and how many may be at the most.
+  bool lets_put(const std::string& tube, std::uint64_t jobs, queue::Now now) const;
+  std::uint64_t most(const std::string& tube) const;
 
  private:
   // Between these two, in ms of the monotonic clock.
@@ -76,6 +82,7 @@ class LimitsModel {
   static void expect_rate(const std::string& tube, const Entry& entry);
 
   const HistoryStore& history_;
+  queue::Limits queue::TubeSettings::*which_;
   std::map<std::string, Entry> entries_;  // of tubes that have limits
 };
 

@@ -35,14 +35,17 @@ void Model::restart(const Limits& limits, Now now) {
   last_step_ = history_.last();
   schedules_.restart(now);
   tube_limits_.restart(last_now_, now);
+  put_rates_.restart(last_now_, now);
   turns_.forget_all();
   last_now_ = now;
   policies_.clear();
   drained_.clear();
+  rated_.clear();
   for (const auto& [number, tube] : history_.state().tubes) {
     if (tube.head != 0) continue;
     if (tube.settings) policies_[tube.name] = tube.settings->retry;
     if (tube.settings->refuses_puts) drained_.insert(tube.name);
+    if (tube.settings->put_rate != queue::Limits()) rated_.insert(tube.name);
   }
   for (const auto& [id, stored] : history_.state().jobs) {
     const JobRecord& record = stored.record;

@@ -214,6 +214,8 @@ class Model {
   void judge_refused_batch(const Case& c);
   void follow_batch(const Case& c);
   void follow_put(const Case& c, queue::JobId body);
+  bool may_be_too_fast(const Case& c, std::uint64_t jobs) const;
+  void judge_too_fast(const Case& c, std::uint64_t jobs);
   void judge_inserted(const Case& c, queue::JobId body);
   void judge_conflict(const Case& c, queue::JobId body);
   void judge_ended_key(const Case& c);
@@ -348,6 +350,8 @@ class Model {
   std::set<std::string> drained_;                       // tubes that take no puts
   Times times_ = {};                                    // of what is judged now
   LimitsModel tube_limits_{history_};                   // and of groups
+  LimitsModel put_rates_{history_, &queue::TubeSettings::put_rate};
+  std::set<std::string> rated_;  // tubes that have had such a rate since the start
   TurnsModel turns_;
   ScheduleModel schedules_{history_};
   std::uint64_t last_step_ = 0;       // of a schedule, that is judged: its append

@@ -125,7 +125,8 @@ std::uint64_t Server::append_of(const Connection& connection, const Command& com
   if (reply.word == "CHANGED") append = model_.take_append_of_many(connection.number());
   if (reply.word == "SET") append = history_.last();
   if (!command.schedule.empty()) append = history_.schedule_changed_at(command.schedule);
-  if (!command.once.empty() && reply.word != "REFUSED" && reply.word != "DRAINING")
+  const bool is_put_off = reply.word == "DRAINING" || reply.word == "TOO_FAST";
+  if (!command.once.empty() && reply.word != "REFUSED" && !is_put_off)
     append = history_.key_changed_at({}, command.once);
   return append;
 }

@@ -61,6 +61,8 @@ std::uint64_t hash_of(const queue::TubeRecord& tube) {
   for (const std::uint64_t field : {std::uint64_t{tube.settings->refuses_puts}, limits.max_running,
                                     limits.rate, limits.period, limits.burst})
     hash = mix(hash, field);
+  const queue::Limits& puts = tube.settings->put_rate;
+  for (const std::uint64_t field : {puts.rate, puts.period, puts.burst}) hash = mix(hash, field);
   return mix(hash, hash_of(tube.settings->retry));
 }
 

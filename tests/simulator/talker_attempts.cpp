@@ -61,6 +61,22 @@ LimitOptions random_limits(std::vector<std::string>& options, Random& random) {
   return limits;
 }
 
+// So fast that most puts come in.
+LimitOptions random_put_rate(std::vector<std::string>& options, Random& random) {
+  LimitOptions rate{.rate = one_of(random, std::array<std::uint64_t, 4>{0, 3, 100, 7'000})};
+  std::string text = number(*rate.rate);
+  if (*rate.rate > 0) {
+    rate.period = one_of(random, std::array<std::uint64_t, 3>{7, 100, 1'000});
+    text += "/" + duration(rate.period);
+  }
+  options.push_back("put-rate=" + text);
+  if (*rate.rate > 0 && below(random, 2) == 0) {
+    rate.burst = one_of(random, std::array<std::uint64_t, 3>{1, 5, 1'000});
+    options.push_back("put-burst=" + number(*rate.burst));
+  }
+  return rate;
+}
+
 Command random_set_group(Random& random) {
   Command command{.verb = Verb::kSetTube, .tube = random_tube(random)};
   command.group = random_group(random);
@@ -87,6 +103,7 @@ Command random_set_tube(Random& random) {
   std::vector<std::string> options;
   command.policy = random_policy(options, random);
   command.limits = random_limits(options, random);
+  if (below(random, 4) == 0) command.put_rate = random_put_rate(options, random);
   const std::uint64_t chance = below(random, 12);
   if (chance < 4) {
     command.refuses_puts = chance == 0;
@@ -95,9 +112,10 @@ Command random_set_tube(Random& random) {
   if (below(random, 3) == 0) {  // nothing is set any more
     command.policy = {.max_attempts = 0, .backoff = 0, .jitter = 0, .lost_fails = false};
     command.limits = {.max_running = 0, .rate = 0};
+    command.put_rate = {.rate = 0};
     command.refuses_puts = false;
-    options = {"max-attempts=0", "backoff=0s", "jitter=0%", "lost=returns",
-               "max-running=0",  "rate=0",     "puts=taken"};
+    options = {"max-attempts=0", "backoff=0s", "jitter=0%",  "lost=returns",
+               "max-running=0",  "rate=0",     "puts=taken", "put-rate=0"};
   }
   command.bytes = "set-tube " + command.tube + line_of(std::move(options), random);
   return command;

@@ -94,10 +94,14 @@ struct PutOutcome {
     kReserved,  // nothing was changed: the job `id` has the key, and is reserved
     kTooFar,    // nothing was changed: the job would be due or expire after kLastDue
     kDraining,  // nothing was changed: TubeSettings::refuses_puts
+    kTooFast,   // nothing was changed: TubeSettings::put_rate has no token, before `wait`
+    kTooMany,   // of a batch; nothing was changed: that rate never lets so many in at once
   };
   Result result = Result::kTooFar;
-  JobId id = 0;  // 0 if it is kTooFar or kDraining
+  JobId id = 0;  // 0 if it is kTooFar or one behind it
   Sequence durable_at = 0;
+  // If it is kTooFast: in so many ms there are tokens enough, if nobody else takes them.
+  Millis wait = 0;
 
   // Returns true if the store has the body now.
   bool done() const { return result == Result::kInserted || result == Result::kReplaced; }
@@ -129,7 +133,8 @@ struct BatchOutcome {
     kRefused,     // nothing was changed: the job at `stopper` stood in the way
   };
   Result result = Result::kPut;
-  // What became of each job, in their order; if it is kRefused, of those up to `stopper`.
+  // What became of each job, in their order; if it is kRefused, of those up to `stopper`: the first
+  // one without a token, if the last of them is kTooFast, and its `wait` is that of the batch.
   std::vector<PutOutcome> jobs = {};
   std::size_t stopper = 0;
   Sequence durable_at = 0;

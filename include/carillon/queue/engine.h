@@ -120,6 +120,8 @@ class Engine {
   // after kLastId was given, and std::invalid_argument if the key has more than kMaxKey bytes, or
   // the attributes more than kMaxAttributes. A key costs one more look-up in the store.
   PutOutcome put(ClientId client, Now now, const PutOrder& order, std::string_view body);
+  // Returns how fast clients may put jobs into the tube now; none if nothing bounds that.
+  std::optional<PutRate> put_rate(Now now, std::string_view tube);
 
   // The same for a body that comes in pieces, so that nobody has to hold all of it, and no call
   // takes long:

@@ -1,4 +1,4 @@
-// How many jobs may be reserved at once, and how fast they go out.
+// How many jobs may be reserved at once, and how fast they go out, or come in.
 //
 //   Limits limits{.max_running = 10, .rate = 100, .period = 60'000, .burst = 5};
 //   engine.set_tube(now, "api", {.limits = limits});
@@ -7,6 +7,9 @@
 // evenly, and each job that goes out takes one. So in any t ms fewer than
 // burst + rate * (t + 1) / period jobs go out. If more than one token comes in a millisecond, those
 // of a millisecond go out together.
+//
+// The same rate bounds how fast clients put jobs (TubeSettings::put_rate). A put without a token is
+// refused, and told when to try again. That bucket begins full.
 //
 // Thread safety: plain values.
 #pragma once
@@ -30,6 +33,13 @@ struct Limits {
   std::uint64_t burst = 0;
 
   friend bool operator==(const Limits&, const Limits&) = default;
+};
+
+// How fast jobs may be put into a tube, at a moment.
+struct PutRate {
+  Limits limits;
+  std::uint64_t tokens = 0;  // so many jobs may be put now
+  Millis next = 0;           // when one more may be, in ms; 0: `tokens` are the most
 };
 
 }  // namespace carillon::queue

@@ -72,6 +72,8 @@ struct TubeSettings {
   bool refuses_puts = false;
   // How many of its jobs run at once, and how fast they go out.
   Limits limits = {};
+  // How fast clients may put jobs, without `max_running`. Schedules, moves and retries are free.
+  Limits put_rate = {};
   // Of a group alone: GroupSettings::weight.
   std::uint32_t weight = 1;
 

@@ -70,6 +70,7 @@ Engine::State::State(Store& in, const EngineOptions& with, Recovered recovered, 
       scheduled += record.scheduled;
       sums.buried += record.buried;
       Tube& tube = add_tube(std::move(record));
+      tube.follow_put_rate(clock.mono());
       if (tube.record.settings->limits == Limits()) continue;
       tube.limits = std::make_unique<TubeLimits>(tube, tube.record.settings->limits, clock.mono());
       if (tube.is_lane()) may_start(tube);

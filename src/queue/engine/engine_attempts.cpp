@@ -74,6 +74,7 @@ Sequence Engine::set_tube(Now now, std::string_view name, const TubeSettings& se
   State& s = *state_;
   State::check(settings.retry);
   check(settings.limits);
+  check_put_rate(settings.put_rate);
   s.advance(now);
   Tube& tube = s.tube_named(name);
   try {
@@ -85,6 +86,7 @@ Sequence Engine::set_tube(Now now, std::string_view name, const TubeSettings& se
   }
   const Sequence sequence = s.last_sequence;
   s.follow_limits(tube);
+  tube.follow_put_rate(s.clock.mono());
   s.serve(tube);
   s.forget_if_unreferenced(tube);
   return sequence;

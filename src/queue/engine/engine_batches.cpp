@@ -54,11 +54,15 @@ class MadeLanes {
   Forget forget_;
 };
 
+bool is_in_the_way(const PutOutcome& put, const PutOrder& order) {
+  if (put.done()) return false;
+  return put.result != PutOutcome::Result::kExists || order.on_conflict != OnConflict::kIgnore;
+}
+
 }  // namespace
 
 BatchOutcome Engine::put_all(ClientId id, Now now, std::span<const NewJob> jobs,
                              const BatchOrder& order) {
-  using Result = PutOutcome::Result;
   State& s = *state_;
   if (order.once.size() > kMaxKey)
     throw std::invalid_argument("put_all: a token has " + std::to_string(order.once.size()) +
@@ -73,6 +77,7 @@ BatchOutcome Engine::put_all(ClientId id, Now now, std::span<const NewJob> jobs,
   if (token && s.clock.utc() < token->until) return s.answer_of(*token, order);
 
   Tube& tube = *s.client(id).tube_in_use;
+  if (auto refused = s.refusal_of_rate(tube, jobs)) return *std::move(refused);
   MadeLanes lanes(jobs, [&](std::string_view group) { s.forget_lane(tube, group); });
   DistinctKeys keys;
   std::vector<PlannedPut> puts;
@@ -86,9 +91,7 @@ BatchOutcome Engine::put_all(ClientId id, Now now, std::span<const NewJob> jobs,
     puts.push_back(s.plan_client_put(tube, job.order, body, job.body));
     const PutOutcome& put = outcome.jobs.emplace_back(puts.back().outcome);
     outcome.durable_at = std::max(outcome.durable_at, put.durable_at);
-    const bool ignored =
-        put.result == Result::kExists && job.order.on_conflict == OnConflict::kIgnore;
-    if (put.done() || ignored) continue;
+    if (!is_in_the_way(put, job.order)) continue;
     outcome.result = BatchOutcome::Result::kRefused;
     outcome.stopper = outcome.jobs.size() - 1;
     return outcome;
@@ -97,6 +100,9 @@ BatchOutcome Engine::put_all(ClientId id, Now now, std::span<const NewJob> jobs,
   if (s.changes.jobs.empty() && s.changes.keys.empty()) return outcome;
   outcome.durable_at = s.append();
   lanes.keep();
+  const auto done = std::count_if(puts.begin(), puts.end(),
+                                  [](const PlannedPut& put) { return put.outcome.done(); });
+  tube.count_puts(static_cast<std::uint64_t>(done), s.clock.mono());
   for (std::size_t i = 0; i < puts.size(); ++i) {
     if (!puts[i].outcome.done()) continue;
     outcome.jobs[i].durable_at = outcome.durable_at;
@@ -106,6 +112,30 @@ BatchOutcome Engine::put_all(ClientId id, Now now, std::span<const NewJob> jobs,
   for (const PlannedPut& put : puts) {
     if (put.before) s.forget_if_unreferenced(put.before->tube);
   }
+  return outcome;
+}
+
+// A look alone: what a batch is planned with, such as ids, is not used up by one that has to wait.
+std::optional<BatchOutcome> Engine::State::refusal_of_rate(Tube& tube,
+                                                           std::span<const NewJob> batch) {
+  using Result = PutOutcome::Result;
+  if (tube.lets_put(batch.size(), clock.mono()) || tube.refuses_puts()) return std::nullopt;
+  const std::uint64_t tokens = tube.puts->tokens(clock.mono());
+  BatchOutcome outcome{.result = BatchOutcome::Result::kRefused};
+  std::uint64_t wanted = 0;
+  for (const NewJob& job : batch) {
+    PutOutcome put = meet(tube, job.order, next_id).outcome;
+    if (put.done() && ++wanted > tube.puts->most_tokens()) put = {.result = Result::kTooMany};
+    if (put.done() && wanted == tokens + 1) outcome.stopper = outcome.jobs.size();
+    outcome.jobs.push_back(put);
+    outcome.durable_at = std::max(outcome.durable_at, put.durable_at);
+    if (!is_in_the_way(put, job.order)) continue;
+    outcome.stopper = outcome.jobs.size() - 1;
+    return outcome;
+  }
+  if (wanted <= tokens) return std::nullopt;
+  outcome.jobs.resize(outcome.stopper + 1);
+  outcome.jobs.back() = too_fast(tube, wanted);
   return outcome;
 }
 

@@ -61,6 +61,7 @@ PutOutcome Engine::put(ClientId id, Now now, const PutOrder& order, const LargeB
     PlannedPut put = s.plan_client_put(tube, order, of, body);
     if (!put.outcome.done()) return put.outcome;
     put.outcome.durable_at = s.append();
+    tube.count_puts(1, s.clock.mono());
     s.finish_put(put);
     if (put.before) s.forget_if_unreferenced(put.before->tube);
     return put.outcome;
@@ -118,9 +119,11 @@ void Engine::State::check_attributes(std::string_view attributes) {
 PlannedPut Engine::State::plan_client_put(Tube& tube, const PutOrder& order, const LargeBody& of,
                                           std::string_view body) {
   using Result = PutOutcome::Result;
-  if (!tube.refuses_puts()) return plan_put(tube, order, of, body);
+  const bool refuses = tube.refuses_puts();
+  if (!refuses && tube.lets_put(1, clock.mono())) return plan_put(tube, order, of, body);
   PlannedPut put = meet(tube, order, of.id != 0 ? of.id : next_id);
-  if (put.outcome.result != Result::kExists) put.outcome = {.result = Result::kDraining};
+  if (refuses && put.outcome.result != Result::kExists) put.outcome = {.result = Result::kDraining};
+  if (!refuses && put.outcome.done()) put.outcome = too_fast(tube, 1);
   return put;
 }
 

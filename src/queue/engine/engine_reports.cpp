@@ -196,6 +196,7 @@ void check_tube(State& s, Tube& tube) {
   std::erase_if(far, [&s](const JobRecord& record) { return s.loaded(record.id) != nullptr; });
   check_far_jobs(tube, far);
   check(tube.record.settings->limits == Limits() || tube.limits, "limits hold", name);
+  check((*tube.record.settings).put_rate == Limits() || tube.puts, "a rate holds", name);
   check_groups(tube);
   check_line(tube, s.clock);
 }
@@ -287,6 +288,7 @@ std::optional<TubeStats> Engine::tube_stats(Now now, std::string_view name) {
   stats.waiting = tube->waiting.size();
   stats.deletes = tube->deletes;
   stats.deaths = tube->deaths;
+  stats.puts_too_fast = tube->puts_too_fast;
   stats.pauses = tube->pauses;
   stats.settings = *tube->record.settings;
   if (tube->paused()) {

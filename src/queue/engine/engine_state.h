@@ -84,8 +84,7 @@ struct Engine::State : EngineMemory {
   LoadedJob* loaded(JobId id);
   // Returns the record of a job in memory or in the store; none if there is no such job.
   std::optional<JobRecord> record_of(JobId id);
-  // Returns the append that must be durable before a client is told of the job.
-  Sequence durable_at(JobId id);
+  Sequence durable_at(JobId id);  // the append, before a client may be told of the job
   JobState state_of(const JobRecord& record);
   JobView view(const JobRecord& record);
   // Makes a detached job. REQUIRES: the record is stored, not buried, and not in memory yet.
@@ -96,9 +95,8 @@ struct Engine::State : EngineMemory {
   void enqueue(LoadedJob& job) noexcept;
   // A job that was stored, and is neither buried nor in memory, goes to where it belongs.
   void take_in(const JobRecord& record) noexcept;
-  // REQUIRES: detached.
+  // REQUIRES, of the two: detached. Waiting clients get a ready job only when `serve` is called.
   void drop_from_memory(LoadedJob& job) noexcept;
-  // REQUIRES: detached. Waiting clients get the job only when `serve` is called.
   void make_ready(LoadedJob& job) noexcept;
 
   // Gives up bodies whose put a crash has cut short. What it cannot give up, the next start does.
@@ -143,7 +141,7 @@ struct Engine::State : EngineMemory {
   // Gathers a put into the tube if it can be carried out; a body in `bytes` has no id yet.
   PlannedPut plan_put(Tube& tube, const PutOrder& order, const LargeBody& body,
                       std::string_view bytes);
-  // The same for a client. A tube that refuses puts answers only one that adds nothing.
+  // The same for a client. A tube that refuses it answers only one that adds nothing.
   PlannedPut plan_client_put(Tube& tube, const PutOrder& order, const LargeBody& body,
                              std::string_view bytes);
   // Sets what becomes of a put whose key has an owner.
@@ -155,6 +153,8 @@ struct Engine::State : EngineMemory {
 
   // --- Batches (engine_batches.cpp)
 
+  // Returns the refusal of a batch for which the tube lacks tokens, or none.
+  std::optional<BatchOutcome> refusal_of_rate(Tube& tube, std::span<const NewJob> batch);
   // Returns the answer that the token's record has.
   BatchOutcome answer_of(const KeyRecord& token, const BatchOrder& order) const;
   // Gathers the record of a batch's token, in place of `before`.
@@ -284,6 +284,8 @@ struct Engine::State : EngineMemory {
   // served when there is one.
   bool may_start(Tube& tube) { return tube.limits == nullptr || limits_let_start(tube); }
   bool limits_let_start(Tube& tube);
+  // Counts, and returns, that so many jobs may not be put into the tube now, and when they may.
+  PutOutcome too_fast(Tube& tube, std::uint64_t wanted);
 
   // --- Reserving (reserving.cpp)
 
@@ -318,12 +320,9 @@ struct Engine::State : EngineMemory {
   // The client's timer has expired.
   void wait_is_over(Client& client);
 
-  // --- Lists of all tubes (listing.cpp)
+  // --- Lists: of all tubes (listing.cpp), and of jobs (job_lists.cpp)
 
   void end_listing(Client& client);
-
-  // --- Lists of jobs (job_lists.cpp)
-
   struct NextListed;
   ListedJob listed(const JobRecord& job, JobState state);
 

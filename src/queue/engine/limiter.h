@@ -21,6 +21,8 @@ namespace carillon::queue {
 
 // Throws std::invalid_argument if they are not as carillon/queue/limits.h says (limits.cpp).
 void check(const Limits& limits);
+// The same for TubeSettings::put_rate.
+void check_put_rate(const Limits& rate);
 
 class Limiter {
  public:
@@ -45,6 +47,16 @@ class Limiter {
     }
   }
 
+  // Returns how many tokens there are, and how many there may be. REQUIRES, of these two and
+  // take(): there is a rate.
+  std::uint64_t tokens(std::uint64_t now) const { return parts(now) / limits_.period; }
+  std::uint64_t most_tokens() const { return full() / limits_.period; }
+  // Takes so many tokens. REQUIRES: there are as many.
+  void take(std::uint64_t tokens, std::uint64_t now) {
+    parts_ = parts(now) - tokens * limits_.period;
+    at_ = now;
+  }
+
   // Returns true if one more job may start beside the `running` ones.
   bool may_start(std::uint64_t running, std::uint64_t now) const {
     if (limits_.max_running > 0 && running >= limits_.max_running) return false;
@@ -53,10 +65,8 @@ class Limiter {
   // A job starts. Returns true if it takes a token; false if there is no rate, or no token.
   bool start(std::uint64_t now) {
     if (limits_.rate == 0) return false;
-    const std::uint64_t have = parts(now);
-    if (have < limits_.period) return false;
-    parts_ = have - limits_.period;
-    at_ = now;
+    if (tokens(now) == 0) return false;
+    take(1, now);
     return true;
   }
   // A job that has taken a token did not start after all, and puts it back.
@@ -65,12 +75,14 @@ class Limiter {
     parts_ = std::min(parts(now) + limits_.period, full());
     at_ = now;
   }
-  // Returns the first moment from `now` on at which there is a token.
-  std::uint64_t next_start(std::uint64_t now) const {
+  // Returns the first moment from `now` on at which there is a token, or so many, which are at most
+  // most_tokens().
+  std::uint64_t next_start(std::uint64_t now, std::uint64_t tokens = 1) const {
     if (limits_.rate == 0) return now;
     const std::uint64_t have = parts(now);
-    if (have >= limits_.period) return now;
-    return now + (limits_.period - have + limits_.rate - 1) / limits_.rate;
+    const std::uint64_t wanted = tokens * limits_.period;
+    if (have >= wanted) return now;
+    return now + (wanted - have + limits_.rate - 1) / limits_.rate;
   }
 
  private:

@@ -4,14 +4,19 @@
 // while its limits let none go out it *rests*, out of the line of those that take turns (groups.h).
 // So whatever changes what its limits say looks at them at once.
 //
-// Both are kept, not counted: the jobs of a tube that run (Tube::running), and the tokens of its
+// A tube may bound how fast clients put jobs, too. A put takes its token when it is appended: so
+// one that fails, or adds nothing, takes none.
+//
+// All is kept, not counted: the jobs of a tube that run (Tube::running), and the tokens of its
 // bucket (limiter.h). Nobody looks at a tube that may not hand out a job: what ends a reservation
 // serves it, or the timer of its next token, which is armed when somebody asks in vain.
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 #include "queue/engine/engine_state.h"
 
@@ -29,6 +34,40 @@ void check(const Limits& limits) {
   refuse("the rate", limits.rate, 0, kMostTokens);
   refuse("the period of the rate (ms)", limits.period, least, has_rate ? kLongestPeriod : 0);
   refuse("the burst of the rate", limits.burst, least, has_rate ? kMostTokens : 0);
+}
+
+void check_put_rate(const Limits& rate) {
+  check(rate);
+  if (rate.max_running > 0)
+    throw std::invalid_argument("queue engine: the rate of puts has a max_running, " +
+                                std::to_string(rate.max_running) + "; it has none");
+}
+
+// The bucket begins full: the rate guards the server, and no producer is to wait after a start.
+void Tube::follow_put_rate(std::uint64_t now) noexcept {
+  const Limits& rate = record.settings->put_rate;
+  if (rate == Limits()) return puts.reset();
+  if (!puts) puts = std::make_unique<Limiter>(Limits(), now);
+  puts->set(rate, now);
+}
+
+PutOutcome Engine::State::too_fast(Tube& tube, std::uint64_t wanted) {
+  const std::uint64_t now = clock.mono();
+  ++tube.puts_too_fast;
+  ++totals.puts_too_fast;
+  return {.result = PutOutcome::Result::kTooFast, .wait = tube.puts->next_start(now, wanted) - now};
+}
+
+std::optional<PutRate> Engine::put_rate(Now now, std::string_view name) {
+  State& s = *state_;
+  s.advance(now);
+  const Tube* const tube = s.tubes.find(name);
+  if (tube == nullptr || !tube->puts) return std::nullopt;
+  const std::uint64_t mono = s.clock.mono();
+  PutRate rate{.limits = tube->record.settings->put_rate, .tokens = tube->puts->tokens(mono)};
+  if (rate.tokens < tube->puts->most_tokens())
+    rate.next = tube->puts->next_start(mono, rate.tokens + 1) - mono;
+  return rate;
 }
 
 void Engine::State::follow_limits(Tube& tube) noexcept {

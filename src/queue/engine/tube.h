@@ -119,6 +119,16 @@ struct Tube {
   }
   // Limits of the tube, or of the group and its tube, may hold it back.
   bool limited() const { return limits || head().limits; }
+  // Its rate of puts is another one, or it has none.
+  void follow_put_rate(std::uint64_t now) noexcept;
+  // Returns true if clients may put so many jobs now, by that rate.
+  bool lets_put(std::uint64_t jobs, std::uint64_t now) const {
+    return puts == nullptr || puts->tokens(now) >= jobs;
+  }
+  // They have put so many. REQUIRES: they were let.
+  void count_puts(std::uint64_t jobs, std::uint64_t now) noexcept {
+    if (puts) puts->take(jobs, now);
+  }
   // One job more, or less, is with the undertaker, and not from a worker.
   void doom(int by) {
     doomed += static_cast<std::uint64_t>(by);
@@ -180,6 +190,7 @@ struct Tube {
   TubeTimer pause_end;
   Millis pause = 0;                    // as asked for by the pause in force
   std::unique_ptr<TubeLimits> limits;  // none if there are none
+  std::unique_ptr<Limiter> puts;       // the rate of puts; none if there is none
   TubeTimer load_time;
 
   std::unique_ptr<Turn> turn;      // of a lane, and of a tube with groups
@@ -193,6 +204,7 @@ struct Tube {
   std::uint64_t total = 0;
   std::uint64_t deletes = 0;
   std::uint64_t deaths = 0;
+  std::uint64_t puts_too_fast = 0;
   std::uint64_t pauses = 0;
 };
 

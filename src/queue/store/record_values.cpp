@@ -81,6 +81,9 @@ void each_field_of_settings(Settings& settings, Field&& field) {
   field(13, settings.limits.burst);
   field(30, settings.refuses_puts);
   field(33, settings.weight);
+  field(34, settings.put_rate.rate);
+  field(35, settings.put_rate.period);
+  field(36, settings.put_rate.burst);
 }
 
 template <typename Of, typename Field>

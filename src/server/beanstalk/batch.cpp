@@ -102,6 +102,10 @@ std::string put_answer(const queue::PutOutcome& outcome) {
       return "IS_RESERVED " + id;
     case Result::kDraining:
       return "DRAINING";
+    case Result::kTooFast:
+      return "TOO_FAST " + std::to_string(outcome.wait);
+    case Result::kTooMany:
+      return "TOO_MANY";
     case Result::kTooFar:
       break;
   }

@@ -183,6 +183,8 @@ constexpr std::array kOptions = {
     option<&JobOptions::max_running, number_u32>("max-running", kTube | kGroup),
     option<&JobOptions::rate, rate>("rate", kTube | kGroup),
     option<&JobOptions::burst, burst>("burst", kTube | kGroup),
+    option<&JobOptions::put_rate, rate>("put-rate", kTube),
+    option<&JobOptions::put_burst, burst>("put-burst", kTube),
     option<&JobOptions::buried, yes>("buried", kPut),
     option<&JobOptions::ask, ask>("reserved", kCancel),
     Option{"once", kBatch, [](const JobOptions& options) { return !options.once.empty(); },
@@ -223,6 +225,19 @@ void check_expiry(const JobOptions& options, OptionsOf of) {
   if (!options.at_expiry || options.expires_in || options.expires_at) return;
   if (of == OptionsOf::kPut) refuse_option("at-expiry: needs expires-in or expires-at");
   if (of == OptionsOf::kSchedule) refuse_option("at-expiry: needs expires-in");
+}
+
+void set_rate(const std::optional<JobOptions::Rate>& rate,
+              const std::optional<std::uint32_t>& burst, std::string_view needs,
+              queue::Limits& limits) {
+  if (rate) {
+    limits.rate = rate->rate;
+    limits.period = rate->period;
+    limits.burst = limits.rate == 0 ? 0 : std::max<std::uint64_t>(limits.burst, 1);
+  }
+  if (!burst) return;
+  if (limits.rate == 0) refuse_option(std::string(needs));
+  limits.burst = *burst;
 }
 
 }  // namespace
@@ -306,14 +321,11 @@ void set_defaults(std::string_view defaults, JobOptions& options) {
 
 void apply(const JobOptions& options, queue::Limits& limits) {
   limits.max_running = options.max_running.value_or(limits.max_running);
-  if (options.rate) {
-    limits.rate = options.rate->rate;
-    limits.period = options.rate->period;
-    limits.burst = limits.rate == 0 ? 0 : std::max<std::uint64_t>(limits.burst, 1);
-  }
-  if (!options.burst) return;
-  if (limits.rate == 0) refuse_option("burst: needs a rate");
-  limits.burst = *options.burst;
+  set_rate(options.rate, options.burst, "burst: needs a rate", limits);
+}
+
+void apply_put_rate(const JobOptions& options, queue::Limits& limits) {
+  set_rate(options.put_rate, options.put_burst, "put-burst: needs a put-rate", limits);
 }
 
 JobOptions parse_job_options(std::string_view text, OptionsOf of) {

@@ -31,6 +31,8 @@
 //   max-running    0 (no limit) to 4294967295                                      tube
 //   rate           0, or a number and a duration: 100/1m                           tube
 //   burst          1 to 1000000                                                    tube
+//   put-rate       as rate                                                         tube
+//   put-burst      as burst                                                        tube
 //   buried         yes or no                                                       put
 //   reserved       refuse or ask                                                   cancel
 //   once           as a key                                                        batch
@@ -87,6 +89,8 @@ struct JobOptions {
   std::optional<std::uint32_t> max_running = {};
   std::optional<Rate> rate = {};
   std::optional<std::uint32_t> burst = {};
+  std::optional<Rate> put_rate = {};
+  std::optional<std::uint32_t> put_burst = {};
   std::optional<bool> buried = {};
   std::optional<bool> ask = {};
   std::string_view once = {};  // points into the text
@@ -101,6 +105,8 @@ inline constexpr queue::Priority kUsualPriority = 65'536;
 void apply(const JobOptions& options, queue::RetryPolicy& policy);
 // The same for limits. Throws std::invalid_argument, as below, for a burst without a rate.
 void apply(const JobOptions& options, queue::Limits& limits);
+// The same for the rate of puts (queue::TubeSettings).
+void apply_put_rate(const JobOptions& options, queue::Limits& limits);
 
 // Returns what the options of a put ask for. The key and the group point to where theirs do.
 queue::PutOrder put_order(const JobOptions& options);

@@ -209,6 +209,7 @@ class Session final : public Protocol {
   void go_on_counting();
   void finish_put(std::string_view body_and_end);
   void begin_large_put();
+  bool refuse_fast_put();
   void put_piece();
   void finish_large_put();
   void give_up_large_body();

@@ -78,6 +78,7 @@ void Session::set_tube(const Command& c) {
   settings.refuses_puts = options->refuses_puts.value_or(settings.refuses_puts);
   try {
     apply(*options, settings.limits);
+    apply_put_rate(*options, settings.put_rate);
   } catch (const std::invalid_argument& error) {
     return replies_.add(0, "BAD_OPTION ", std::string_view(error.what()), kEnd);
   }

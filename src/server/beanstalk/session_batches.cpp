@@ -75,8 +75,10 @@ void Session::answer(const queue::BatchOutcome& outcome) {
   using Result = queue::BatchOutcome::Result;
   if (outcome.result == Result::kOtherBatch)
     return replies_.add(outcome.durable_at, "OTHER_BATCH\r\n");
-  const bool refuses_all = outcome.result == Result::kRefused &&
-                           outcome.jobs.back().result == queue::PutOutcome::Result::kDraining;
+  using PutResult = queue::PutOutcome::Result;
+  const bool refuses_all =
+      outcome.result == Result::kRefused && (outcome.jobs.back().result == PutResult::kDraining ||
+                                             outcome.jobs.back().result == PutResult::kTooFast);
   if (refuses_all) return replies_.add(outcome.durable_at, put_answer(outcome.jobs.back()), kEnd);
   if (outcome.result == Result::kRefused) {
     return replies_.add(outcome.durable_at, "REFUSED ", outcome.stopper + 1, " ",

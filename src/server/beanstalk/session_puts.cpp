@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <stdexcept>
+#include <string>
 #include <string_view>
 
 #include "server/beanstalk/session.h"
@@ -141,7 +142,10 @@ queue::PutOrder Session::put_order() const {
   return put_.verb == Verb::kPutJob ? beanstalk::put_order(options_) : order;
 }
 
+// To clients of beanstalkd this says "try again later" (its protocol.txt), and they know it.
 void Session::answer_put(const queue::PutOutcome& outcome) {
+  const bool is_too_fast = outcome.result == queue::PutOutcome::Result::kTooFast;
+  if (is_too_fast && put_.verb == Verb::kPut) return replies_.add(0, "OUT_OF_MEMORY\r\n");
   replies_.add(outcome.durable_at, put_answer(outcome), kEnd);
 }
 
@@ -150,6 +154,7 @@ void Session::answer_put(const queue::PutOutcome& outcome) {
 void Session::begin_large_put() {
   const std::string_view reply = refusal(service_.now());
   if (!reply.empty()) return swallow_and_answer(put_.bytes, reply);
+  if (refuse_fast_put()) return;
   try {
     large_ = service_.engine().begin_body(put_.bytes);
     state_ = State::kPieces;
@@ -157,6 +162,21 @@ void Session::begin_large_put() {
     service_.report_store_failure(error.what());
     swallow_and_answer(put_.bytes, "INTERNAL_ERROR\r\n");
   }
+}
+
+// No disk writes a large body that will be refused. One with a key may need no token.
+bool Session::refuse_fast_put() {
+  if (put_.verb == Verb::kPutJob && !options_.key.empty()) return false;
+  queue::Engine& engine = service_.engine();
+  const std::string& tube = engine.tube_in_use(client_);
+  const auto rate = engine.put_rate(service_.now(), tube);
+  if (!rate || rate->tokens > 0 || engine.tube_settings(tube).refuses_puts) return false;
+  if (put_.verb == Verb::kPut) {
+    swallow_and_answer(put_.bytes, "OUT_OF_MEMORY\r\n");
+  } else {
+    refuse_body(put_.bytes, "TOO_FAST ", std::to_string(rate->next));
+  }
+  return true;
 }
 
 std::size_t Session::take_piece(std::string_view bytes) {

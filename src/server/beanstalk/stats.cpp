@@ -202,6 +202,7 @@ std::string server_stats_yaml(Service& service) {
       .field("total-deleted", stats.totals.deleted)
       .field("total-failed", stats.totals.failed)
       .field("total-dead", stats.totals.dead)
+      .field("total-puts-too-fast", stats.totals.puts_too_fast)
       .field("lateness-p50-ms", late.half.value_or(0))
       .field("lateness-p99-ms", late.most.value_or(0))
       .field("lateness-max-ms", late.all.value_or(0));
@@ -222,6 +223,12 @@ std::string tube_stats_yaml(const queue::TubeStats& tube) {
       .field("pause-time-left", tube.pause_left / kMsInSecond)
       .policy(tube.settings.retry)
       .limits(tube.settings.limits);
+  if (const queue::Limits& puts = tube.settings.put_rate; puts.rate > 0) {
+    yaml.field("put-rate", puts.rate)
+        .field("put-rate-period-ms", puts.period)
+        .field("put-burst", puts.burst)
+        .field("total-puts-too-fast", tube.puts_too_fast);
+  }
   if (tube.settings.refuses_puts) yaml.field("puts", "refused");
   if (tube.groups > 0) yaml.field("current-groups", tube.groups);
   return yaml.take();

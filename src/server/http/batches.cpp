@@ -75,7 +75,13 @@ json::object told_of(const queue::PutOutcome& put) {
   const queue::PutOutcome& put = outcome.jobs.back();
   if (put.result == Result::kDraining)
     throw Problem(kDraining, fmt::format("the tube {} takes no new jobs", x.names.front()));
+  if (put.result == Result::kTooFast) throw too_fast(x, put.wait);
   const std::string at = fmt::format("/jobs/{}", outcome.stopper);
+  if (put.result == Result::kTooMany) {
+    const std::string why = fmt::format("{}; so the tube never takes more than {} at once",
+                                        told_rate(x), outcome.stopper);
+    throw Problem(kBadField, why, {{.pointer = at, .detail = why}});
+  }
   if (put.result == Result::kTooFar) {
     const queue::PutOrder& order = batch.jobs[outcome.stopper].order;
     throw too_far(x, order.due_in, order.spread, at);
@@ -127,6 +133,7 @@ void read_more(Exchange& x, const std::shared_ptr<Batch>& batch) {
 // {"jobs":[{"body":"a"},{"body":"b","delay":"30s"}]}
 void put_jobs(Exchange& x) {
   x.tube();  // it is a name
+  x.is_put = true;
   const auto batch = std::make_shared<Batch>();
   if (auto once = once_of(x)) batch->once.emplace(std::move(*once));
   batch->object = parse_object(x.request.body, kMostPartsOfBatch);

@@ -72,6 +72,21 @@ void Exchange::require_room() {
     throw Problem(kNoSpace, "the disk, or the memory for jobs, is nearly full");
 }
 
+// A window is in whole seconds, and the quota is that of the window, rounded down.
+void Exchange::add_headers(std::vector<std::pair<std::string_view, std::string>>& headers) {
+  constexpr queue::Millis kSecond = 1'000;
+  const auto seconds = [](queue::Millis ms) { return (ms + kSecond - 1) / kSecond; };
+  const auto rate = is_put ? engine().put_rate(now_, names.front()) : std::nullopt;
+  if (!rate) return;
+  const std::uint64_t window = seconds(rate->limits.period);
+  headers.emplace_back(
+      "RateLimit-Policy",
+      fmt::format(R"("put";q={};w={})", rate->limits.rate * window * kSecond / rate->limits.period,
+                  window));
+  headers.emplace_back("RateLimit",
+                       fmt::format(R"("put";r={};t={})", rate->tokens, seconds(rate->next)));
+}
+
 void Exchange::read_body(queue::JobId job, queue::JobId body_id, OnBody then, Again again) {
   awaits_ = Awaits::kBody;
   awaited_of_ = job;

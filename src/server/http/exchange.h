@@ -71,6 +71,8 @@ class Exchange {
   std::string audited_as;
   std::string target;
   std::string outcome;
+  // It puts jobs into the tube names[0]: the answer tells that tube's rate.
+  bool is_put = false;
 
   Service& service() { return service_; }
   const Service& service() const { return service_; }
@@ -98,6 +100,8 @@ class Exchange {
   void require_room();
 
   void answer(Reply reply) { reply_ = std::move(reply); }
+  // Adds what the answer tells whatever it is: RateLimit-Policy and RateLimit of a put.
+  void add_headers(std::vector<std::pair<std::string_view, std::string>>& headers);
   // `then` is called with the body, at once or later, unless it cannot be read: the request is
   // answered with the reason then. If the job was deleted meanwhile, or has another body, `again`
   // is called with it instead, to look anew. REQUIRES: the function returns after this.

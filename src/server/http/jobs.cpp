@@ -30,6 +30,7 @@ void answer_body(Exchange& x, queue::JobId id) {
 
 void put_job(Exchange& x) {
   x.use_tube();
+  x.is_put = true;
   JobFields job;
   if (describes_job(x.request)) {
     boost::json::object object = parse_object(x.request.body);

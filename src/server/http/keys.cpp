@@ -37,6 +37,7 @@ void refuse_headers(const Request& request) {
 // replaces. What they do not allow is answered 412 (RFC 9110, 13.1).
 void put_key(Exchange& x) {
   x.use_tube();
+  x.is_put = true;
   require_key(x.names[1]);
   const std::string_view none = x.request.header("if-none-match");
   if (!none.empty() && none != "*")

@@ -7,6 +7,7 @@
 #include <boost/json.hpp>
 #include <optional>
 #include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -99,6 +100,20 @@ Problem too_far(Exchange& x, queue::Millis delay, queue::Millis spread, const st
   return Problem(kBadField, fmt::format("{}: {}", pointer, why), {{pointer, why}});
 }
 
+std::string told_rate(Exchange& x) {
+  const queue::Limits rate = x.engine().tube_settings(x.names.front()).put_rate;
+  return fmt::format("{} jobs per {} may be put into the tube {}, and {} after a rest", rate.rate,
+                     shown_duration(rate.period), x.names.front(), rate.burst);
+}
+
+Problem too_fast(Exchange& x, queue::Millis wait) {
+  constexpr queue::Millis kSecond = 1'000;
+  const queue::Millis seconds = std::max<queue::Millis>((wait + kSecond - 1) / kSecond, 1);
+  return Problem(kTooFast, fmt::format("{}; try again in {} ms", told_rate(x), wait))
+      .with("Retry-After", std::to_string(seconds))
+      .at_once();
+}
+
 queue::PutOutcome put(Exchange& x, const JobFields& job) {
   x.require_room();
   require_size(x, job.body);
@@ -136,6 +151,9 @@ void answer_put(Exchange& x, const queue::PutOutcome& outcome, bool is_replayed)
           .with("Location", path_of(outcome.id));
     case Result::kDraining:
       throw Problem(kDraining, fmt::format("the tube {} takes no new jobs", x.names.front()));
+    case Result::kTooFast:
+      throw too_fast(x, outcome.wait);
+    case Result::kTooMany:  // of one job: never
     case Result::kTooFar:
       throw Problem(kBadField, "the job would be due or expire after the year 9999");
   }

@@ -22,6 +22,9 @@ Problem taken(const ProblemKind& kind, queue::JobId id);
 std::string size_fault(const Exchange& x, std::string_view body);
 // Says which field of the job at `at` makes it due, or expire, after queue::kLastDue.
 Problem too_far(Exchange& x, queue::Millis delay, queue::Millis spread, const std::string& at = "");
+// The rate of puts of the tube names[0], in words; and that a put has to wait for it.
+std::string told_rate(Exchange& x);
+Problem too_fast(Exchange& x, queue::Millis wait);
 // Puts the job into the tube in use. Throws Problem.
 queue::PutOutcome put(Exchange& x, const JobFields& job);
 // The same, once: a request that has put a job already is answered with it.

@@ -43,6 +43,7 @@ inline constexpr ProblemKind kEncoded{415, "encoded", "The body of the request i
 inline constexpr ProblemKind kWrongHost{421, "wrong-host", "The server does not have this name"};
 inline constexpr ProblemKind kOtherRequest{422, "other-request",
                                            "The Idempotency-Key is that of another request"};
+inline constexpr ProblemKind kTooFast{429, "too-fast", "Jobs are put too fast"};
 inline constexpr ProblemKind kLongHeader{431, "long-header", "The header is too long"};
 inline constexpr ProblemKind kFailed{500, "failed", "The store has failed"};
 inline constexpr ProblemKind kNoMemory{503, "no-memory", "The server is short of memory"};

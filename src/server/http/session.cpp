@@ -187,7 +187,8 @@ void Session::go_on() {
   }
   if (exchange_->awaits() == Exchange::Awaits::kEvents)
     return begin_to_tell(exchange_->events_after());
-  const auto reply = exchange_->take_reply();
+  auto reply = exchange_->take_reply();
+  if (reply) exchange_->add_headers(reply->headers);
   if (reply) audit(reply->status < 300 ? "done" : std::to_string(reply->status));
   exchange_.reset();
   if (reply) send(*reply);
@@ -276,12 +277,13 @@ void Session::audit(std::string_view outcome) {
 // What is not there may have gone by a change that is not durable yet: so the answer waits for it.
 void Session::refuse(const Problem& problem) {
   audit(problem.detail());
-  exchange_.reset();
+  const std::unique_ptr<Exchange> refused = std::move(exchange_);
   Reply reply{.status = problem.kind().status,
               .type = kProblemJson,
               .body = problem.json(path_),
               .headers = problem.headers(),
               .durable_at = problem.waits() ? service_.engine().last_sequence() : 0};
+  if (refused) refused->add_headers(reply.headers);
   if (reply.status == 503) reply.headers.emplace_back("Retry-After", "1");
   send(reply);
 }

@@ -135,6 +135,9 @@ void Scrape::tell_of_tubes(Exposition& text) const {
        [](const TubeStats& tube) { return tube.deletes; });
   tell("carillon_dead_total", Kind::kCounter, "Jobs that became dead since the tube was made.",
        [](const TubeStats& tube) { return tube.deaths; });
+  tell("carillon_puts_too_fast_total", Kind::kCounter,
+       "Puts, and batches, that the tube's rate has refused since the tube was made.",
+       [](const TubeStats& tube) { return tube.puts_too_fast; });
   tell("carillon_workers_waiting", Kind::kGauge, "Clients that wait for a job of the tube.",
        [](const TubeStats& tube) { return tube.waiting; });
   tell("carillon_tube_paused", Kind::kGauge, "1 while the tube is paused.",
