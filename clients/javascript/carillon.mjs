@@ -667,7 +667,7 @@ export class Client {
 
   /**
    * Sets what holds for the jobs of a tube: maxAttempts, backoff, jitter, lost, maxRunning,
-   * rate ("100/1m"), burst, putRate, putBurst. With `group` those of a group, and its
+   * rate ("100/1m"), burst, putRate, putBurst, retention. With `group` those of a group, and its
    * weight.
    */
   async setTube(tube, options) {

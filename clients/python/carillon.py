@@ -628,7 +628,7 @@ class Client:
 
     def set_tube(self, tube: str, **options: Any) -> None:
         """Sets what holds for the jobs of a tube: max_attempts, backoff, jitter, lost, max_running,
-        rate ("100/1m"), burst, put_rate, put_burst. With `group` those of a
+        rate ("100/1m"), burst, put_rate, put_burst, retention. With `group` those of a
         group, and its weight.
         """
         self._call(f"set-tube {tube}{_options(options)}", ["SET"], again=True)

@@ -244,6 +244,7 @@ std::string tube_file_line(std::string_view tube, const StatsFields& stats) {
     object["rate"] = fmt::format("{}/{}ms", number("rate"), number("rate-period-ms"));
     object["burst"] = number("burst");
   }
+  if (stats.has("retention-ms")) object["retention"] = fmt::format("{}ms", number("retention-ms"));
   if (stats.has("put-rate")) {
     object["put_rate"] = fmt::format("{}/{}ms", number("put-rate"), number("put-rate-period-ms"));
     object["put_burst"] = number("put-burst");

@@ -30,13 +30,13 @@ Examples:
   carillon tube set api --rate 100/1m --burst 5
   carillon tube set api --rate 0
   carillon tube set mail --put-rate 1000/1s --put-burst 5000
-  carillon tube set mail --max-attempts 8 --backoff 10s..1h --jitter 20%
+  carillon tube set mail --max-attempts 8 --backoff 10s..1h --retention 30d
   carillon tube set api --group acme --weight 3 --max-running 2
   carillon tube show api          what is set, and how many jobs run
   carillon tube show api --group acme)";
 
 // Of the reply to stats-tube, what `show` shows: how many jobs there are, and what is set.
-constexpr std::array<std::string_view, 21> kShown = {"name",
+constexpr std::array<std::string_view, 23> kShown = {"name",
                                                      "group",
                                                      "tube",
                                                      "current-jobs-ready",
@@ -50,6 +50,8 @@ constexpr std::array<std::string_view, 21> kShown = {"name",
                                                      "put-rate-period-ms",
                                                      "put-burst",
                                                      "total-puts-too-fast",
+                                                     "retention-ms",
+                                                     "total-dead-deleted",
                                                      "max-attempts",
                                                      "backoff-ms",
                                                      "jitter-percent",
@@ -132,6 +134,7 @@ void add_tube(CLI::App& app, int& exit_code) {
   option("burst", "N", "Of --rate: so many at once after a rest (1)");
   option("put-rate", "N/TIME", "So many may be put in a time; more are refused");
   option("put-burst", "N", "Of --put-rate: so many at once after a rest (1)");
+  option("retention", "DURATION", "Dead jobs are deleted after it (0: never)");
   option("max-attempts", "N", "After so many failed ones a job is buried");
   option("backoff", "DURATION", "How long after a failed attempt; 1s..1h doubles");
   option("jitter", "PERCENT", "Up to so much is added to that: 20%");

@@ -132,7 +132,7 @@ class ExportImportTest(CliCase):
         b"set-tube mail group=acme weight=3 max-running=2",
         b"set-tube mail group=\xff rate=5/1s",
         b"set-tube empty backoff=30s",
-        b"set-tube full puts=refused put-rate=2/1h put-burst=3",
+        b"set-tube full puts=refused put-rate=2/1h put-burst=3 retention=7d",
     )
 
     def settings_of(self, server):

@@ -150,13 +150,13 @@ test("a tube and its groups are set with numbers", async () => {
 
 test("puts wait for the rate of their tube", async () => {
   const { queue, tube } = await aQueue();
-  await queue.setTube(tube, { putRate: "10/1s", putBurst: 2 });
+  await queue.setTube(tube, { putRate: "10/1s", putBurst: 2, retention: 86_400 });
   const begun = performance.now();
   await queue.putMany(["a", "b"]);
   await queue.put("c");
   assert.ok(performance.now() - begun >= 90);
   const stats = await queue.statsTube(tube);
-  assert.deepEqual([stats["put-rate"], stats["put-burst"]], [10, 2]);
+  assert.deepEqual([stats["put-rate"], stats["retention-ms"]], [10, 86_400_000]);
   await queue.setTube(tube, { putRate: "1/30d", putBurst: 1 });
   await assert.rejects(async () => {
     for (let n = 0; n < 2; ++n) await queue.put("g");

@@ -186,13 +186,14 @@ class JobsTest(ClientCase):
         self.assertNotIn("rate", self.client.stats_tube(self.tube))
 
     def test_puts_wait_for_the_rate_of_their_tube(self):
-        self.client.set_tube(self.tube, put_rate="10/1s", put_burst=2)
+        self.client.set_tube(self.tube, put_rate="10/1s", put_burst=2, retention=86_400)
         begun = time.monotonic()
         self.client.put_many(["a", "b"])
         self.client.put("c")
         self.assertGreaterEqual(time.monotonic() - begun, 0.09)
         stats = self.client.stats_tube(self.tube)
         self.assertEqual((stats["put-rate"], stats["put-burst"]), (10, 2))
+        self.assertEqual(stats["retention-ms"], 86_400_000)
         with self.assertRaises(carillon.BatchRefused):
             self.client.put_many(["d", "e", "f"])
         self.client.set_tube(self.tube, put_rate="1/30d", put_burst=1)

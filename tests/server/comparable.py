@@ -32,6 +32,7 @@ OWN_STATS = (
     "total-deleted",
     "total-failed",
     "total-dead",
+    "total-dead-deleted",
     "total-puts-too-fast",
     "lateness-p50-ms",
     "lateness-p99-ms",

@@ -329,6 +329,31 @@ TEST_F(HttpLists, ARateOfPutsIsToldWithEachPutAndRefusesMore) {
       400);
 }
 
+TEST_F(HttpLists, ARetentionDeletesTheDeadOfATube) {
+  const Answer set =
+      ask("PATCH", "/v1/tubes/mail", R"({"retention":"P7D","retry":{"max_attempts":1}})");
+  EXPECT_EQ(set.value().at("retention"), "604800s");
+  put(R"({"expires_in":"1s","at_expiry":"dead"})");
+  pass(1'000);
+  EXPECT_EQ(ask("GET", "/v1/jobs/1").value().at("state"), "dead");
+  pass(604'799'999);
+  EXPECT_EQ(ask("GET", "/v1/jobs/1").status, 200);
+  pass(1);
+  EXPECT_EQ(ask("GET", "/v1/jobs/1").status, 404);
+  EXPECT_NE(ask("GET", "/metrics").body.find("carillon_dead_deleted_total{tube=\"mail\"} 1\n"),
+            std::string::npos);
+  EXPECT_EQ(ask("PATCH", "/v1/tubes/mail", R"({"draining":false})").value().at("retention"),
+            "604800s");
+  EXPECT_EQ(ask("PATCH", "/v1/tubes/mail", R"({"retention":null})")
+                .value()
+                .as_object()
+                .contains("retention"),
+            false);
+  for (const char* wrong : {R"({"retention":"0s"})", R"({"retention":"37000d"})",
+                            R"({"retention":7})", R"({"retention":"P1M"})"})
+    EXPECT_EQ(ask("PATCH", "/v1/tubes/mail", wrong).status, 400) << wrong;
+}
+
 // RFC 7396: what is not named stays, also inside of an object.
 TEST_F(HttpLists, APatchOfATubeLeavesWhatItDoesNotName) {
   const auto patch = [this](std::string_view body) {

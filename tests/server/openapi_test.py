@@ -393,6 +393,7 @@ class OpenApiTest(HttpCase):
         self.statuses(
             (404, "GET", tube),
             (200, "PATCH", tube, {"limits": limits, "retry": {"max_attempts": 2}}),
+            (200, "PATCH", tube, {"retention": "7d"}),
             (400, "PATCH", tube, {"x": 1}),
             (200, "GET", tube),
             (200, "PATCH", tube, {"limits": {"rate": None}, "retry": None, "draining": True}),

@@ -112,6 +112,24 @@ TEST_F(SessionAttempts, ARateOfPutsRefusesMoreOfThem) {
             "BAD_OPTION put-rate: does not go with group\r\n");
 }
 
+TEST_F(SessionAttempts, ARetentionDeletesTheDeadAndLeavesTheBuried) {
+  EXPECT_EQ(client.say("set-tube default max-attempts=1 retention=7d\r\n"), "SET\r\n");
+  client.say("put 0 0 60 1\r\na\r\nput 0 0 60 1\r\nb\r\nreserve-job 1\r\nreserve-job 2\r\n");
+  EXPECT_EQ(client.say("bury 1 0\r\n"), "BURIED\r\n");
+  EXPECT_EQ(client.say("fail-job 2 0\r\n\r\n"), "DEAD 1\r\n");
+  server.pass(604'799'999);
+  EXPECT_EQ(client.say("peek 2\r\n"), "FOUND 2 1\r\nb\r\n");
+  server.pass(1);
+  EXPECT_EQ(client.say("peek 2\r\n"), "NOT_FOUND\r\n");
+  EXPECT_EQ(client.say("peek 1\r\n"), "FOUND 1 1\r\na\r\n");
+  EXPECT_NE(client.say("stats-tube default\r\n")
+                .find("\nretention-ms: 604800000\ntotal-dead-deleted: 1\n"),
+            std::string::npos);
+  EXPECT_EQ(client.say("set-tube default retention=0\r\n"), "SET\r\n");
+  EXPECT_EQ(client.say("set-tube default retention=37000d\r\n"),
+            "BAD_OPTION retention: \"37000d\": the longest is 36500d\r\n");
+}
+
 TEST_F(SessionAttempts, TheSettingsOfATubeAreChangedOneByOne) {
   EXPECT_EQ(client.say("set-tube mail max-attempts=5 jitter=10%\r\n"), "SET\r\n");
   EXPECT_EQ(client.say("set-tube mail backoff=30s lost=fails\r\n"), "SET\r\n");
@@ -130,7 +148,7 @@ TEST_F(SessionAttempts, WhatIsWrongIsNamed) {
             "BAD_OPTION backoff: \"1h..1s\": the longest is shorter than the first\r\n");
   EXPECT_EQ(client.say("set-tube mail pri=5\r\n"),
             "BAD_OPTION \"pri\": no such option; there are group weight max-attempts backoff "
-            "jitter lost puts max-running rate burst put-rate put-burst\r\n");
+            "jitter lost puts max-running rate burst put-rate put-burst retention\r\n");
   EXPECT_EQ(client.say("set-tube -mail jitter=5%\r\n"), "BAD_FORMAT\r\n");
   EXPECT_EQ(client.say("fail-job 1\r\n"), "BAD_FORMAT\r\n");
   EXPECT_EQ(client.say("fail-job 1 4 ttr=5s\r\nquit\r\n").substr(0, 17), "BAD_OPTION \"ttr\":");

@@ -100,6 +100,7 @@ TEST(Stats, HasBeanstalkdsFieldsInTheirOrderAndThenItsOwn) {
                                              "total-deleted",
                                              "total-failed",
                                              "total-dead",
+                                             "total-dead-deleted",
                                              "total-puts-too-fast",
                                              "lateness-p50-ms",
                                              "lateness-p99-ms",

@@ -29,6 +29,7 @@ void Model::judge(ClientNumber number, const Command& command, const std::option
   last_now_ = times.last;
   const bool is_refused = c.reply.word == "INTERNAL_ERROR" || c.reply.word == "OUT_OF_MEMORY";
   if (command.schedule.empty() || is_refused) judge_own_steps(history_.schedule_steps().size());
+  judge_ends_of_dead(c);
   forget_pauses();
   const auto gathering = gathering_.extract(number);
   if (gathering && c.reply.word != "JOBS" && !c.reply.alone) {

@@ -63,6 +63,9 @@ void Model::judge_set_tube(const Case& c) {
   c.command.put_rate.apply(puts);
   put_rates_.set(tube, puts, c.since, c.now);
   if (puts != queue::Limits()) rated_.insert(tube);
+  const queue::Millis kept =
+      c.command.retention.value_or(retentions_.contains(tube) ? retentions_.at(tube) : 0);
+  kept > 0 ? void(retentions_[tube] = kept) : void(retentions_.erase(tube));
   const bool drains = c.command.refuses_puts.value_or(drained_.contains(tube));
   drains ? void(drained_.insert(tube)) : void(drained_.erase(tube));
   settle_deadlines(tube, next, c.now);
@@ -70,12 +73,13 @@ void Model::judge_set_tube(const Case& c) {
   if (next == RetryPolicy()) policies_.erase(tube);
   if (const queue::TubeRecord* const record = history_.find_tube(tube)) {
     if (record->settings->retry != next || record->settings->limits != limits ||
-        record->settings->put_rate != puts || record->settings->refuses_puts != drains)
+        record->settings->put_rate != puts || record->settings->retention != kept ||
+        record->settings->refuses_puts != drains)
       fail(c, "something else is stored");
     return;
   }
   const bool has_limits = limits != queue::Limits() || puts != queue::Limits();
-  if (next != RetryPolicy() || has_limits || drains) fail(c, "nothing is stored");
+  if (next != RetryPolicy() || has_limits || drains || kept > 0) fail(c, "nothing is stored");
 }
 
 // The policy that held when the time of a job was over says what became of the job.
@@ -161,7 +165,8 @@ bool Model::is_own_change(JobId id) const {
   if (!before) return false;
   if (is_expiry(id)) return true;
   const auto after = history_.state().jobs.find(id);
-  if (after == history_.state().jobs.end()) return before->extras->cancel_asked;
+  if (after == history_.state().jobs.end())
+    return before->extras->cancel_asked || is_retention_end(id);
   return after->second.record.extras->attempts == before->extras->attempts + 1;
 }
 
@@ -176,6 +181,7 @@ void Model::judge_own_change(JobId id) {
   if (std::exchange(ends_judged_[id], append) == append) return;
   const std::string who = "the engine has changed job " + std::to_string(id) + ", ";
   if (!jobs_.contains(id)) throw Violation(who + "which is not there");
+  if (is_end_of_dead(id)) return judge_retention_end(id, who);
   is_expiry(id) ? judge_expiry(id, who) : judge_end_of_attempt(id, who);
 }
 
@@ -217,6 +223,7 @@ void Model::follow_attempt(JobId id, const queue::Failure& failure) {
   const std::uint32_t last = failure.max_attempts.value_or(policy.max_attempts);
   if (last > 0 && job.attempts >= last) {
     job.death = queue::Death::kAttempts;
+    job.died = times_.first.mono_ns;
     job.burial = record.burial;
     if (job.burial == 0) throw Violation(what + "it was the last one");
     return follow_record(id, times_.last);

@@ -89,6 +89,7 @@ void Model::follow_end_before(JobId id, const JobRecord& before) {
   job.attempts = before.extras->attempts;
   job.priority = before.priority;
   job.death = before.extras->death;
+  job.died = times_.first.mono_ns;
   job.burial = before.burial;
   job.record = before;
   const auto story = history_.state().stories.find(id);

@@ -87,6 +87,7 @@ void Model::judge_expiry(JobId id, const std::string& who) {
   }
   let_go(id, job);
   job.death = queue::Death::kExpired;
+  job.died = times_.first.mono_ns;
   job.burial = after->second.record.burial;
   if (job.burial == 0) throw Violation(what + ", and is not buried");
   follow_record(id, times_.last);

@@ -18,6 +18,7 @@ void Model::judge_part(ClientNumber number, const Command& command, const Times&
   times_ = times;
   last_now_ = times.last;
   judge_own_steps(history_.schedule_steps().size());
+  judge_ends_of_dead(c);
   switch (command.verb) {
     case Verb::kKick:
       return kick(c, false);
@@ -190,6 +191,10 @@ void Model::judge_stats_tube(const Case& c) {
       field_of(c.reply.text, "put-rate-period-ms").value_or(0) != puts.period ||
       field_of(c.reply.text, "put-burst").value_or(0) != puts.burst)
     fail(c, "it has another rate of puts");
+  const auto kept = retentions_.find(c.command.tube);
+  if (field_of(c.reply.text, "retention-ms").value_or(0) !=
+      (kept == retentions_.end() ? 0 : kept->second))
+    fail(c, "it has another retention");
   expect_counts(c, std::nullopt);
 }
 

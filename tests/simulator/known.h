@@ -35,6 +35,7 @@ struct KnownJob {
   std::string attributes = {};
   std::uint32_t attempts = 0;  // that have failed
   queue::Death death = queue::Death::kNone;
+  std::uint64_t died = 0;    // of a dead one: not before; ns, monotonic
   queue::UtcMs expires = 0;  // 0: never
   queue::AtExpiry at_expiry = queue::AtExpiry::kDrop;
   // The wall clock has shown that moment, and was set back since: the engine may be about to

@@ -41,11 +41,13 @@ void Model::restart(const Limits& limits, Now now) {
   policies_.clear();
   drained_.clear();
   rated_.clear();
+  retentions_.clear();
   for (const auto& [number, tube] : history_.state().tubes) {
     if (tube.head != 0) continue;
     if (tube.settings) policies_[tube.name] = tube.settings->retry;
     if (tube.settings->refuses_puts) drained_.insert(tube.name);
     if (tube.settings->put_rate != queue::Limits()) rated_.insert(tube.name);
+    if (tube.settings->retention > 0) retentions_[tube.name] = tube.settings->retention;
   }
   for (const auto& [id, stored] : history_.state().jobs) {
     const JobRecord& record = stored.record;
@@ -77,6 +79,8 @@ void Model::restart(const Limits& limits, Now now) {
     } else {
       recover_due_time(job);
     }
+    const bool saw_death = known != before.end() && known->second.burial == job.burial;
+    saw_death ? void(job.died = known->second.died) : recover_death(job);
     add(id, std::move(job));
     order_ = std::max(order_, record.burial);
   }

@@ -101,6 +101,8 @@ class Model {
   bool has_old_end(queue::Now now) const;
   // Returns true if a job has expired long ago, is ready, and its end is not stored.
   bool has_old_expiry(queue::Now now) const;
+  // Returns true if a dead job should have gone long ago (judgement_of_retention.cpp).
+  bool has_old_dead(queue::Now now) const;
   // The same for an occurrence of a schedule.
   bool has_old_occurrence(queue::Now now) const { return schedules_.has_old_occurrence(now); }
 
@@ -250,6 +252,13 @@ class Model {
   static bool has_expired(const Job& job, queue::Now now);
   bool is_expiry(queue::JobId id) const;
   void judge_expiry(queue::JobId id, const std::string& who);
+  bool is_end_of_dead(queue::JobId id) const;
+  bool is_retention_end(queue::JobId id) const;
+  bool has_moved(queue::JobId id, const Job& job) const;
+  bool retention_is_over(const Job& job, queue::Now now, std::uint64_t late) const;
+  void judge_ends_of_dead(const Case& c);
+  void judge_retention_end(queue::JobId id, const std::string& who);
+  void recover_death(Job& job) const;
   void follow_expiry(const Case& c, Job& job, const queue::JobRecord& record) const;
   void follow_spread(const Case& c, Job& job, const queue::JobRecord& record);
   void follow_attempt(queue::JobId id, const queue::Failure& failure);
@@ -348,6 +357,7 @@ class Model {
   std::map<std::string, std::uint64_t> paused_until_;   // ns, monotonic
   std::map<std::string, queue::RetryPolicy> policies_;  // of tubes
   std::set<std::string> drained_;                       // tubes that take no puts
+  std::map<std::string, queue::Millis> retentions_;     // of tubes that have one
   Times times_ = {};                                    // of what is judged now
   LimitsModel tube_limits_{history_};                   // and of groups
   LimitsModel put_rates_{history_, &queue::TubeSettings::put_rate};

@@ -51,8 +51,9 @@ bool Server::Overdue::for_long(bool is_late) {
 // The ends of reservations and of jobs are stored at once, or when the store has room again.
 void Server::expect_no_old_ends() {
   constexpr std::uint64_t kTryAgain = 1'100'000'000;
-  if (old_ends_.for_long(model_.has_old_end(clocks())) && !excuses().fails)
-    throw Violation("a reservation is over, and that is not stored");
+  const bool is_old = model_.has_old_end(clocks()) || model_.has_old_dead(clocks());
+  if (old_ends_.for_long(is_old) && !excuses().fails)
+    throw Violation("a reservation is over, or a job was dead for long, and that is not stored");
   const bool had_room = virtual_time().mono_ns > history_.full_at() + kTryAgain;
   if (had_room && !excuses().unordered && !died() && model_.has_old_expiry(clocks()))
     throw Violation("a job has expired, and that is not stored");

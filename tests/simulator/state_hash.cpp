@@ -46,7 +46,8 @@ std::uint64_t hash_of(const queue::JobRecord& record) {
        {extras.key_window, extras.body, std::uint64_t{extras.attempts},
         static_cast<std::uint64_t>(extras.death), std::uint64_t{extras.has_story},
         std::uint64_t{extras.cancel_asked}, extras.expires,
-        static_cast<std::uint64_t>(extras.at_expiry)})
+        static_cast<std::uint64_t>(extras.at_expiry), extras.died,
+        static_cast<std::uint64_t>(extras.died_lead)})
     hash = mix(hash, field);
   return mix(mix(mix(hash, extras.key), extras.attributes), hash_of(extras.retry));
 }
@@ -62,7 +63,8 @@ std::uint64_t hash_of(const queue::TubeRecord& tube) {
                                     limits.rate, limits.period, limits.burst})
     hash = mix(hash, field);
   const queue::Limits& puts = tube.settings->put_rate;
-  for (const std::uint64_t field : {puts.rate, puts.period, puts.burst}) hash = mix(hash, field);
+  for (const std::uint64_t field : {puts.rate, puts.period, puts.burst, tube.settings->retention})
+    hash = mix(hash, field);
   return mix(hash, hash_of(tube.settings->retry));
 }
 

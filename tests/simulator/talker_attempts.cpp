@@ -104,6 +104,10 @@ Command random_set_tube(Random& random) {
   command.policy = random_policy(options, random);
   command.limits = random_limits(options, random);
   if (below(random, 4) == 0) command.put_rate = random_put_rate(options, random);
+  if (below(random, 4) == 0) {
+    command.retention = one_of(random, std::array<std::uint64_t, 5>{0, 1, 300, 5'000, 600'000});
+    options.push_back("retention=" + duration(*command.retention));
+  }
   const std::uint64_t chance = below(random, 12);
   if (chance < 4) {
     command.refuses_puts = chance == 0;
@@ -113,9 +117,10 @@ Command random_set_tube(Random& random) {
     command.policy = {.max_attempts = 0, .backoff = 0, .jitter = 0, .lost_fails = false};
     command.limits = {.max_running = 0, .rate = 0};
     command.put_rate = {.rate = 0};
+    command.retention = 0;
     command.refuses_puts = false;
-    options = {"max-attempts=0", "backoff=0s", "jitter=0%",  "lost=returns",
-               "max-running=0",  "rate=0",     "puts=taken", "put-rate=0"};
+    options = {"max-attempts=0", "backoff=0s", "jitter=0%",  "lost=returns", "max-running=0",
+               "rate=0",         "puts=taken", "put-rate=0", "retention=0"};
   }
   command.bytes = "set-tube " + command.tube + line_of(std::move(options), random);
   return command;

@@ -71,6 +71,8 @@ struct TubeStats {
   std::uint64_t deletes = 0;
   // Jobs that have become dead.
   std::uint64_t deaths = 0;
+  // Dead jobs that were deleted because TubeSettings::retention was over.
+  std::uint64_t dead_deleted = 0;
   // Puts, and batches, that TubeSettings::put_rate has refused.
   std::uint64_t puts_too_fast = 0;
   std::uint64_t pauses = 0;
@@ -129,6 +131,7 @@ struct EngineTotals {
   std::uint64_t failed = 0;
   std::uint64_t dead = 0;
   std::uint64_t kicked = 0;
+  std::uint64_t dead_deleted = 0;  // because their retention was over
   // Puts, and batches, that the rates of tubes have refused.
   std::uint64_t puts_too_fast = 0;
 };

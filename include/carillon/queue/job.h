@@ -133,6 +133,10 @@ struct JobExtras {
   // How many attempts have failed, since the job was put or JobRecord::revive()d.
   std::uint32_t attempts = 0;
   Death death = Death::kNone;
+  // Of a dead job: when it died, by the wall clock, and the lead then (JobRecord::lead). 0: not
+  // known, as of those that an earlier version has buried.
+  UtcMs died = 0;
+  std::int64_t died_lead = kNoLead;
   // The store has a story of the job.
   bool has_story = false;
   // The job is to be deleted when its reservation ends.
@@ -191,6 +195,8 @@ struct JobRecord {
     alive.attempts = 0;
     if (alive.death == Death::kExpired && alive.expires <= now) alive.expires = 0;
     alive.death = Death::kNone;
+    alive.died = 0;
+    alive.died_lead = kNoLead;
     extras = detail::Rare(std::move(alive));
   }
   // Returns true if no worker may get the job any more at `now`.

@@ -23,6 +23,8 @@ namespace carillon::queue {
 // The most that a rate or a burst may be.
 inline constexpr std::uint64_t kMostTokens = 1'000'000;
 inline constexpr Millis kLongestPeriod = 2'592'000'000;  // 30 days
+// The longest TubeSettings::retention.
+inline constexpr Millis kLongestRetention = 3'153'600'000'000;  // 36 500 days
 
 struct Limits {
   // 0: no limit.

@@ -74,6 +74,8 @@ struct TubeSettings {
   Limits limits = {};
   // How fast clients may put jobs, without `max_running`. Schedules, moves and retries are free.
   Limits put_rate = {};
+  // So many ms after their death its dead jobs are deleted. 0: never.
+  Millis retention = 0;
   // Of a group alone: GroupSettings::weight.
   std::uint32_t weight = 1;
 

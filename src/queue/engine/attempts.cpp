@@ -20,8 +20,8 @@
 #include <vector>
 
 #include "carillon/queue/job_bulk.h"
-#include "queue/engine/engine_state.h"
 #include "queue/engine/mix.h"
+#include "queue/engine/retention.h"
 
 namespace carillon::queue {
 
@@ -33,6 +33,13 @@ constexpr Millis kAwaitRoom = 20;
 
 // How many ends are stored in one append: each is a story of up to 11 KB that is read and written.
 constexpr std::size_t kEndsAtOnce = 16;
+
+// The job is dead from now on.
+void die(JobExtras& job, Death of, const EngineClock& clock) {
+  job.death = of;
+  job.died = clock.utc_from();
+  job.died_lead = clock.lead();
+}
 
 }  // namespace
 
@@ -123,7 +130,7 @@ PlannedEnd Engine::State::plan_end(LoadedJob& job, Attempt attempt, const Failur
   extras.has_story = true;
   const std::uint32_t most = failure.max_attempts.value_or(policy.max_attempts);
   if (most > 0 && failed >= most) {
-    extras.death = Death::kAttempts;
+    die(extras, Death::kAttempts, clock);
     after.burial = next_burial++;
   } else {
     const UtcMs from = clock.utc_from();
@@ -150,7 +157,7 @@ PlannedEnd Engine::State::plan_end(LoadedJob& job) {
     return end;
   }
   JobExtras extras = before;
-  extras.death = Death::kExpired;
+  die(extras, Death::kExpired, clock);
   JobRecord after = job.record;
   after.history = job.history;
   after.burial = next_burial++;
@@ -188,6 +195,7 @@ void Engine::State::finish_end(const PlannedEnd& end) noexcept {
   if (end.after->buried()) {
     ++job.tube->head().deaths;
     ++totals.dead;
+    Retention::await(*this, *job.tube, *end.after);
     return drop_from_memory(job);
   }
   job.record = *end.after;

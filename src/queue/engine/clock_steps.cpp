@@ -103,6 +103,8 @@ void Engine::State::follow_the_clock(Tube& tube, bool back) {
   }
   // Jobs may have become ready that clients wait for: `advance` serves them then.
   if (can_serve(tube.head())) due.reschedule(tube.due_time, clock.tick());
+  if (tube.retained && tube.retained->time.armed())
+    loading.reschedule(tube.retained->time, clock.tick());
   if (tube.far() > 0 && !tube.starved)
     loading.reschedule(tube.load_time, time_to_load(tube.next_far));
 }

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "queue/engine/engine_state.h"
+#include "queue/engine/retention.h"
 #include "queue/engine/schedules.h"
 
 namespace carillon::queue {
@@ -71,6 +71,7 @@ Engine::State::State(Store& in, const EngineOptions& with, Recovered recovered, 
       sums.buried += record.buried;
       Tube& tube = add_tube(std::move(record));
       tube.follow_put_rate(clock.mono());
+      if (!lanes_alone) Retention::follow(*this, tube);
       if (tube.record.settings->limits == Limits()) continue;
       tube.limits = std::make_unique<TubeLimits>(tube, tube.record.settings->limits, clock.mono());
       if (tube.is_lane()) may_start(tube);
@@ -99,6 +100,7 @@ Engine::State::~State() {
     tube.waiting.clear();
     due.cancel(tube.due_time);
     loading.cancel(tube.load_time);
+    if (tube.retained) loading.cancel(tube.retained->time);
     end_count(tube);
     pauses.cancel(tube.pause_end);
     if (tube.limits) pauses.cancel(tube.limits->wake);
@@ -152,7 +154,7 @@ void Engine::State::advance(Now now, std::size_t step) {
         served.push_back(&tube);
       },
       step);
-  load_what_is_near(served, step);
+  load_what_is_near(served, emptied, step);
   if (!to_place.empty()) place_more(served, step);
   serve(served);
   for (const std::uint32_t number : emptied) forget_if_unreferenced(number);
@@ -202,7 +204,8 @@ bool Engine::State::ripen(Tube& tube, std::size_t budget) {
   return true;
 }
 
-void Engine::State::load_what_is_near(std::vector<Tube*>& loaded_tubes, std::size_t budget) {
+void Engine::State::load_what_is_near(std::vector<Tube*>& loaded_tubes,
+                                      std::vector<std::uint32_t>& emptied, std::size_t budget) {
   while (budget > 0) {
     TubeTimer* timer = nullptr;
     loading.advance(
@@ -210,9 +213,12 @@ void Engine::State::load_what_is_near(std::vector<Tube*>& loaded_tubes, std::siz
     if (timer == nullptr) return;
     Tube& tube = *timer->tube;
     const bool loads = timer == &tube.load_time;
+    const bool lets_go = tube.retained && timer == &tube.retained->time;
     if (loads) loaded_tubes.push_back(&tube);
     try {
-      budget -= std::min(budget, 1 + (loads ? load(tube, budget) : count_more(tube, budget)));
+      budget -= std::min(budget, 1 + (loads     ? load(tube, budget)
+                                      : lets_go ? Retention::go_on(*this, tube, budget, emptied)
+                                                : count_more(tube, budget)));
     } catch (const StoreError& error) {
       --budget;
       loading_failed(*timer, error);

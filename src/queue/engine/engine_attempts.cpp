@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "queue/engine/engine_state.h"
+#include "queue/engine/retention.h"
 
 namespace carillon::queue {
 
@@ -75,6 +75,10 @@ Sequence Engine::set_tube(Now now, std::string_view name, const TubeSettings& se
   State::check(settings.retry);
   check(settings.limits);
   check_put_rate(settings.put_rate);
+  if (settings.retention > kLongestRetention)
+    throw std::invalid_argument("queue engine: the retention is " +
+                                std::to_string(settings.retention) + " ms; the most is " +
+                                std::to_string(kLongestRetention));
   s.advance(now);
   Tube& tube = s.tube_named(name);
   try {
@@ -87,6 +91,7 @@ Sequence Engine::set_tube(Now now, std::string_view name, const TubeSettings& se
   const Sequence sequence = s.last_sequence;
   s.follow_limits(tube);
   tube.follow_put_rate(s.clock.mono());
+  State::Retention::follow(s, tube);
   s.serve(tube);
   s.forget_if_unreferenced(tube);
   return sequence;

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "queue/engine/engine_state.h"
+#include "queue/engine/retention.h"
 #include "queue/engine/schedules.h"
 
 namespace carillon::queue {
@@ -197,6 +197,7 @@ void check_tube(State& s, Tube& tube) {
   check_far_jobs(tube, far);
   check(tube.record.settings->limits == Limits() || tube.limits, "limits hold", name);
   check((*tube.record.settings).put_rate == Limits() || tube.puts, "a rate holds", name);
+  check(State::Retention::check_invariants(s, tube), "a dead job will go in time", name);
   check_groups(tube);
   check_line(tube, s.clock);
 }
@@ -288,6 +289,7 @@ std::optional<TubeStats> Engine::tube_stats(Now now, std::string_view name) {
   stats.waiting = tube->waiting.size();
   stats.deletes = tube->deletes;
   stats.deaths = tube->deaths;
+  stats.dead_deleted = tube->dead_deleted;
   stats.puts_too_fast = tube->puts_too_fast;
   stats.pauses = tube->pauses;
   stats.settings = *tube->record.settings;

@@ -13,8 +13,8 @@
 //   the limits of tubes                   limits.cpp
 //   far jobs are loaded                   loading.cpp; those that are ready: counting.cpp
 //   the time itself                       engine_clock.h; when it is set: clock_steps.cpp
-//   what is appended to the store         changes.cpp
-//   statistics                            engine_reports.cpp; the list of all tubes: listing.cpp
+//   what is appended to the store         changes.cpp; dead jobs that go: retention.h
+//   statistics, and the list of tubes     engine_reports.cpp; listing.cpp
 //   lists of jobs                         job_lists.cpp; of a tube with groups: lane_merge.cpp
 //
 // A command looks jobs up, appends its changes to the store, and only then changes the state below.
@@ -243,8 +243,7 @@ struct Engine::State : EngineMemory {
   // At a start: loads the first near jobs of these tubes, and all jobs that are due. REQUIRES: they
   // are in the order of numbers.
   void look_at_all(const std::deque<Tube*>& order);
-  // The same for these tubes.
-  void look_at(const std::vector<Tube*>& those);
+  void look_at(const std::vector<Tube*>& those);  // the same for these tubes
   // Keeps the error for Engine::advance, and plans another try.
   void loading_failed(TubeTimer& timer, const StoreError& error);
   // Loads all of the tube's jobs that are due by now, as far as memory is allowed.
@@ -324,6 +323,7 @@ struct Engine::State : EngineMemory {
 
   void end_listing(Client& client);
   struct NextListed;
+  struct Retention;
   ListedJob listed(const JobRecord& job, JobState state);
 
   // --- What clients leave behind (leaving.cpp)
@@ -376,7 +376,8 @@ struct Engine::State : EngineMemory {
   // Does a small part of what is due: enough if no storm is under way. Called by each command.
   void advance(Now now);
   void advance(Now now, std::size_t step);
-  void load_what_is_near(std::vector<Tube*>& loaded_tubes, std::size_t budget);
+  void load_what_is_near(std::vector<Tube*>& loaded_tubes, std::vector<std::uint32_t>& emptied,
+                         std::size_t budget);
   // Arms the tube's timer for its first delayed job.
   void await_first_delayed(Tube& tube);
   // Makes up to `budget` due jobs ready, tube by tube. Adds those that are ripe then to `ripe`.

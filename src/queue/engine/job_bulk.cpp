@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "queue/engine/job_lists.h"
+#include "queue/engine/retention.h"
 
 namespace carillon::queue {
 
@@ -55,7 +56,8 @@ void finish_move(State& s, const JobRecord& before, const JobRecord& after) {
   } else {
     s.count_far(s.tube_numbered(before.tube), before, -1);
   }
-  if (!after.buried()) s.take_in(after);
+  if (!after.buried()) return s.take_in(after);
+  State::Retention::await(s, s.tube_numbered(after.tube), after);
 }
 
 template <class State>

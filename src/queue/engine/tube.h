@@ -49,6 +49,18 @@ struct TubeLimits {
   TubeTimer wake;
 };
 
+// Where the end of the retention of dead jobs is awaited (retention.h).
+struct Retained {
+  explicit Retained(Tube& of) : time(of) {}
+
+  // Armed while there may be such jobs: no later than the first one is to go.
+  TubeTimer time;
+  // Jobs of the tube, or lane, that are buried with lower numbers are none.
+  std::uint64_t from = 0;
+  // Of a tube with groups: the lanes from this number on are still to be looked at. 0: none is.
+  std::uint32_t lane = 0;
+};
+
 struct Tube {
   explicit Tube(TubeRecord stored)
       : record(std::move(stored)), due_time(*this), pause_end(*this), load_time(*this) {}
@@ -192,6 +204,7 @@ struct Tube {
   std::unique_ptr<TubeLimits> limits;  // none if there are none
   std::unique_ptr<Limiter> puts;       // the rate of puts; none if there is none
   TubeTimer load_time;
+  std::unique_ptr<Retained> retained;  // none if nothing of the tube is to go
 
   std::unique_ptr<Turn> turn;      // of a lane, and of a tube with groups
   std::unique_ptr<Groups> groups;  // while it has lanes
@@ -204,6 +217,7 @@ struct Tube {
   std::uint64_t total = 0;
   std::uint64_t deletes = 0;
   std::uint64_t deaths = 0;
+  std::uint64_t dead_deleted = 0;
   std::uint64_t puts_too_fast = 0;
   std::uint64_t pauses = 0;
 };

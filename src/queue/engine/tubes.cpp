@@ -109,6 +109,7 @@ void Engine::State::forget_if_unreferenced(Tube& tube) noexcept {
     if (tube.turn) --tube.sums()->ripening;
   }
   loading.cancel(tube.load_time);
+  if (tube.retained) loading.cancel(tube.retained->time);
   end_count(tube);
   pauses.cancel(tube.pause_end);
   Tube* const head = tube.is_lane() ? &tube.head() : nullptr;

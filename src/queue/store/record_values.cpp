@@ -56,6 +56,8 @@ void each_field_of_extras(Extras& extras, Field&& field) {
   field(28, extras.at_expiry);
   field(29, extras.attributes);
   field(30, extras.retry.counts_empty);
+  field(31, extras.died);
+  field(32, extras.died_lead);
 }
 
 template <typename Tube, typename Field>
@@ -84,6 +86,7 @@ void each_field_of_settings(Settings& settings, Field&& field) {
   field(34, settings.put_rate.rate);
   field(35, settings.put_rate.period);
   field(36, settings.put_rate.burst);
+  field(37, settings.retention);
 }
 
 template <typename Of, typename Field>

@@ -105,6 +105,13 @@ std::uint32_t burst(std::string_view text) {
   return static_cast<std::uint32_t>(*value);
 }
 
+queue::Millis retention(std::string_view text) {
+  if (text == "0") return 0;
+  const queue::Millis value = duration(text);
+  if (value <= queue::kLongestRetention) return value;
+  refuse_option(fmt::format("{}: the longest is 36500d", quoted(text)));
+}
+
 bool lost_fails(std::string_view text) {
   if (text == "fails") return true;
   if (text == "returns") return false;
@@ -185,6 +192,7 @@ constexpr std::array kOptions = {
     option<&JobOptions::burst, burst>("burst", kTube | kGroup),
     option<&JobOptions::put_rate, rate>("put-rate", kTube),
     option<&JobOptions::put_burst, burst>("put-burst", kTube),
+    option<&JobOptions::retention, retention>("retention", kTube),
     option<&JobOptions::buried, yes>("buried", kPut),
     option<&JobOptions::ask, ask>("reserved", kCancel),
     Option{"once", kBatch, [](const JobOptions& options) { return !options.once.empty(); },

@@ -33,6 +33,7 @@
 //   burst          1 to 1000000                                                    tube
 //   put-rate       as rate                                                         tube
 //   put-burst      as burst                                                        tube
+//   retention      0 (for ever), or a duration                                     tube
 //   buried         yes or no                                                       put
 //   reserved       refuse or ask                                                   cancel
 //   once           as a key                                                        batch
@@ -91,6 +92,7 @@ struct JobOptions {
   std::optional<std::uint32_t> burst = {};
   std::optional<Rate> put_rate = {};
   std::optional<std::uint32_t> put_burst = {};
+  std::optional<queue::Millis> retention = {};
   std::optional<bool> buried = {};
   std::optional<bool> ask = {};
   std::string_view once = {};  // points into the text

@@ -76,6 +76,7 @@ void Session::set_tube(const Command& c) {
   queue::TubeSettings settings = service_.engine().tube_settings(c.tube);
   apply(*options, settings.retry);
   settings.refuses_puts = options->refuses_puts.value_or(settings.refuses_puts);
+  settings.retention = options->retention.value_or(settings.retention);
   try {
     apply(*options, settings.limits);
     apply_put_rate(*options, settings.put_rate);

@@ -202,6 +202,7 @@ std::string server_stats_yaml(Service& service) {
       .field("total-deleted", stats.totals.deleted)
       .field("total-failed", stats.totals.failed)
       .field("total-dead", stats.totals.dead)
+      .field("total-dead-deleted", stats.totals.dead_deleted)
       .field("total-puts-too-fast", stats.totals.puts_too_fast)
       .field("lateness-p50-ms", late.half.value_or(0))
       .field("lateness-p99-ms", late.most.value_or(0))
@@ -228,6 +229,10 @@ std::string tube_stats_yaml(const queue::TubeStats& tube) {
         .field("put-rate-period-ms", puts.period)
         .field("put-burst", puts.burst)
         .field("total-puts-too-fast", tube.puts_too_fast);
+  }
+  if (tube.settings.retention > 0) {
+    yaml.field("retention-ms", tube.settings.retention)
+        .field("total-dead-deleted", tube.dead_deleted);
   }
   if (tube.settings.refuses_puts) yaml.field("puts", "refused");
   if (tube.groups > 0) yaml.field("current-groups", tube.groups);

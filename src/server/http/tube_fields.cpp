@@ -90,6 +90,7 @@ json::object json_of(const queue::TubeStats& stats) {
                     {"limits", limits_of(stats.settings)}};
   if (stats.pause > 0) tube["pause_left_ms"] = stats.pause_left;
   if (stats.settings.retry != queue::RetryPolicy()) tube["retry"] = json_of(stats.settings.retry);
+  if (stats.settings.retention > 0) tube["retention"] = shown_duration(stats.settings.retention);
   return tube;
 }
 
@@ -110,6 +111,14 @@ void read_settings(const json::object& object, FieldFaults& faults, queue::TubeS
     read_retry(*retry, fields.pointer("retry"), faults, settings.retry);
   const bool stays = settings.refuses_puts && !fields.is_null("draining");
   settings.refuses_puts = fields.flag("draining").value_or(stays);
+  if (fields.is_null("retention")) settings.retention = 0;
+  if (const auto kept = fields.duration("retention")) {
+    if (*kept == 0 || *kept > queue::kLongestRetention)
+      fields.fault("retention",
+                   fmt::format("{} ms: dead jobs are kept for 1 to {} ms; null is for ever", *kept,
+                               queue::kLongestRetention));
+    settings.retention = *kept;
+  }
   fields.finish();
 }
 

@@ -135,6 +135,9 @@ void Scrape::tell_of_tubes(Exposition& text) const {
        [](const TubeStats& tube) { return tube.deletes; });
   tell("carillon_dead_total", Kind::kCounter, "Jobs that became dead since the tube was made.",
        [](const TubeStats& tube) { return tube.deaths; });
+  tell("carillon_dead_deleted_total", Kind::kCounter,
+       "Dead jobs whose retention was over, deleted since the tube was made.",
+       [](const TubeStats& tube) { return tube.dead_deleted; });
   tell("carillon_puts_too_fast_total", Kind::kCounter,
        "Puts, and batches, that the tube's rate has refused since the tube was made.",
        [](const TubeStats& tube) { return tube.puts_too_fast; });
