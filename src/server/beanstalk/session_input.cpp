@@ -17,10 +17,10 @@ constexpr unsigned kStepsPerReading = 8;
 // Of a kick and a put, the steps that follow append.
 bool appends_at_once(Verb verb) {
   return verb == Verb::kDelete || verb == Verb::kRelease || verb == Verb::kReleaseMs ||
-         verb == Verb::kBury || verb == Verb::kKickJob || verb == Verb::kCancelJob ||
-         verb == Verb::kPatchJob || verb == Verb::kSetTube || verb == Verb::kDeleteSchedule ||
-         verb == Verb::kPauseSchedule || verb == Verb::kResumeSchedule ||
-         verb == Verb::kTriggerSchedule;
+         verb == Verb::kBury || verb == Verb::kBuryJob || verb == Verb::kKickJob ||
+         verb == Verb::kCancelJob || verb == Verb::kPatchJob || verb == Verb::kSetTube ||
+         verb == Verb::kDeleteSchedule || verb == Verb::kPauseSchedule ||
+         verb == Verb::kResumeSchedule || verb == Verb::kTriggerSchedule;
 }
 
 }  // namespace
