@@ -40,10 +40,11 @@ bool is_known(const Request& request, std::string_view tag) {
   return request.method == "GET" && (known == "*" || known.find(tag) != std::string_view::npos);
 }
 
-// Returns whether the tag is in the list. Weak ones are never the same here (RFC 9110, 13.1.1).
+// Returns true if the tag is in the list, and is not weak there (RFC 9110, 13.1.1).
 bool names(std::string_view list, std::string_view tag) {
-  const std::size_t found = list.find(tag);
-  return found != std::string_view::npos && !list.substr(0, found).ends_with("W/");
+  for (std::size_t at = list.find(tag); at != list.npos; at = list.find(tag, at + 1))
+    if (!list.substr(0, at).ends_with("W/")) return true;
+  return false;
 }
 
 std::string attributes_after(Exchange& x, queue::JobId id, const boost::json::object& patch) {
