@@ -205,7 +205,8 @@ bool WorkerSlot::wait_for_held_back() {
   if (have_waited && held_back_ && !state_.told.exchange(true))
     remark("carillon work: waits for ready jobs that a pause or a limit holds back");
   if (held_back_ || held.for_good.empty()) return held_back_;
-  if (!state_.failed.exchange(true)) {
+  state_.failed = true;
+  if (!state_.told_for_good.exchange(true)) {
     remark(
         fmt::format("carillon work: tube {} has ready jobs, and is paused until carillon resume {}",
                     held.for_good, held.for_good));

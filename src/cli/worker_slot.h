@@ -22,14 +22,15 @@ namespace carillon::cli {
 struct WorkerState {
   explicit WorkerState(const std::vector<std::string>& of) : tubes(of) {}
 
-  ProcessGuard guard;                // of the running commands; made first: it forks
-  WorkerTubes tubes;                 // to take jobs from
-  Event stop;                        // take no more jobs
-  Event kill;                        // kill the running commands
-  std::atomic<int> running{0};       // number of running commands
-  std::atomic<int> disconnected{0};  // number of slots without a connection
-  std::atomic<bool> told{false};     // that ready jobs are held back for a time
-  std::atomic<bool> failed{false};   // run_worker() returns kFailure
+  ProcessGuard guard;                      // of the running commands; made first: it forks
+  WorkerTubes tubes;                       // to take jobs from
+  Event stop;                              // take no more jobs
+  Event kill;                              // kill the running commands
+  std::atomic<int> running{0};             // number of running commands
+  std::atomic<int> disconnected{0};        // number of slots without a connection
+  std::atomic<bool> told{false};           // that ready jobs are held back for a time
+  std::atomic<bool> told_for_good{false};  // that they are until somebody resumes the tube
+  std::atomic<bool> failed{false};         // run_worker() returns kFailure
 };
 
 // Adds 1 to `count` while the object exists.
