@@ -24,7 +24,8 @@ struct Pusher::Slot {
   enum class State : std::uint8_t { kFree, kWaiting, kHeld, kBody, kPosting, kEnded };
   Target& target;
   State state = State::kFree;
-  // Target::version when it began: a job, or an answer, is not for what the endpoint is since then.
+  // Target::version when it began. If the endpoint has changed since, its job is given back, and an
+  // answer says nothing of the endpoint as it is now.
   std::uint64_t version = 0;
   queue::ClientId client = 0;
   queue::JobView job = {};
@@ -47,8 +48,8 @@ struct Pusher::Target {
   std::uint64_t version = 0;  // goes up with each change of the endpoint
   std::vector<std::unique_ptr<Slot>> slots = {};
   std::size_t in_flight = 0;
-  // Of the monotonic clock: when the endpoint asked for a rest, until when it rests, and until when
-  // no job is taken because of an error of our own.
+  // By the monotonic clock: when the endpoint asked for a rest last, until when it rests, and until
+  // when no job is taken because of an error of our own.
   std::uint64_t rested_at = 0;
   std::uint64_t rests_until = 0;
   std::uint64_t held_off_until = 0;
