@@ -94,8 +94,8 @@ void Connection::process(std::uint64_t until_ns) {
       break;
   }
   if (!session_->replies().empty()) owner_.has_replies(*this);
-  // While writing_ only taken replies count as a sign of life, and of a client that has shown no
-  // token only what is answered: it could send a byte now and then for ever.
+  // While writing_ only taken replies are a sign of life. The bytes of a client that has shown no
+  // token never are: it could send one now and then for ever.
   if (!writing_ && session_->is_known()) owner_.active(*this);
   count_memory();
   close_if_done();
@@ -216,7 +216,7 @@ void Connection::flush() {
     }
     session_->replies().sent(sent);
   }
-  if (tried) owner_.active(*this);
+  if (tried && may_stay()) owner_.active(*this);
   count_memory();
   if (full_ && !closed_ && session_->wants() != Wants::kRoom) {
     full_ = false;
@@ -258,6 +258,11 @@ Awaits Connection::awaits() const {
   return is_within ? Awaits::kRest : Awaits::kCommand;
 }
 
+// A client that has shown no token does not stay, whatever it is answered.
+bool Connection::may_stay() const {
+  return session_->is_known() || session_->answers_anybody();
+}
+
 // Three signs of life that active() does not report. A client reads slowly: the kernel takes many
 // replies at once, so only its send queue shows that some were taken since the last look. Input has
 // arrived but was not read yet. Or the client holds jobs or a checkpoint, and so is at work.
@@ -267,7 +272,7 @@ bool Connection::shows_life() {
   if (tls_ && !tls_->is_ready()) return false;
   if (writing_) {
     const int before = std::exchange(send_queue_bytes_, queued_bytes(fd, SIOCOUTQ));
-    return send_queue_bytes_ < before;
+    return send_queue_bytes_ < before && may_stay();
   }
   return queued_bytes(fd, FIONREAD) > 0 || (awaits() == Awaits::kCommand && session_->is_at_work());
 }

@@ -22,7 +22,8 @@
 //
 // Time-outs. A StallWatch finds the clients that keep the server waiting. The connection tells its
 // owner of each sign of life, and the watch asks the connection what it awaits. If the server has
-// tokens, a client that has shown none does not stay: no byte that it sends is a sign of life.
+// tokens, a client that has shown none does not stay: no byte that it sends is a sign of life, nor
+// is what it is answered, unless the protocol answers anybody.
 #pragma once
 
 #include <boost/asio/generic/stream_protocol.hpp>
@@ -172,6 +173,7 @@ class Connection final : public std::enable_shared_from_this<Connection>,
   void make_room_to_read();
   void count_memory();
   void close_if_done();
+  bool may_stay() const;
   bool replies_may_get_lost();
   void linger();
   void poll_lingering_later();

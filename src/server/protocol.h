@@ -97,6 +97,8 @@ class Protocol {
   // Returns false if the server has tokens, and the client has shown none: by HTTP, with its last
   // request.
   virtual bool is_known() const = 0;
+  // Returns true if some requests need no token, as over HTTP /healthz: answers are signs of life.
+  virtual bool answers_anybody() const { return false; }
   // Looks for the client's token again, after the tokens were reloaded. Returns false if the token
   // is gone: the session is to be closed.
   virtual bool may_go_on() = 0;

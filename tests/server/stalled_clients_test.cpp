@@ -111,11 +111,14 @@ TEST_F(StalledClients, WhoShowsNoTokenDoesNotStay) {
 
   Peer known(tcp_);
   EXPECT_EQ(known.say("auth secret\r\n", kAuthenticated), kAuthenticated);
+  std::string refused;  // a whole command at least each 200 ms
+  for (int n = 0; n < 150; ++n) refused += "use a\r\n";
   const auto before = steady_clock::now();
   Peer silent(tcp_);
   expect_closed(silent, before, kShort);
   for (const auto& [address, bytes] :
        {std::pair{tcp_, std::string("put 0 0 60 1000\r\n") + std::string(1'000, 'x')},
+        std::pair{tcp_, refused},
         std::pair{http_, "GET /healthz HTTP/1.1\r\nX: " + std::string(1'000, 'x')}}) {
     const auto since = steady_clock::now();
     Peer drips(address);

@@ -64,6 +64,7 @@ class Session final : public Protocol {
   bool mid_command() const override;
   bool is_at_work() const override { return false; }
   bool is_known() const override { return caller_.is_known(); }
+  bool answers_anybody() const override { return true; }
   bool may_go_on() override;
   bool has_endless_reply() const override { return state_ == State::kTelling; }
   bool has_fallen_behind() const override;
