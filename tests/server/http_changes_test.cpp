@@ -31,8 +31,11 @@ TEST_F(HttpSession, AScheduleOrAnEndpointIsMadeOrChangedAsItsPreconditionSays) {
   const std::pair<const char*, const char*> things[] = {
       {"/v1/schedules/a", R"({"every":"1h","job":{"tube":"t"}})"},
       {"/v1/endpoints/a", R"({"tube":"t","url":"https://example.org/"})"}};
-  for (const auto& [path, body] : things) {
-    const auto set = [&](std::string_view headers) { return ask("PUT", path, body, headers); };
+  for (const auto& thing : things) {
+    const char* const path = thing.first;
+    const auto set = [&](std::string_view headers) {
+      return ask("PUT", path, thing.second, headers);
+    };
     EXPECT_EQ(set("If-Match: *\r\n").status, 412);
     EXPECT_EQ(set("If-Match: \"x\"\r\n").status, 412);
     EXPECT_EQ(ask("GET", path).status, 404);
