@@ -194,7 +194,6 @@ void Pusher::go_on(Slot& slot) {
   if (slot.memory.bytes() == 0) {
     const std::size_t bytes = kSlotBytes + slot.job.body_bytes;
     if (bytes > service_.most_for_one()) {
-      service_.report_out_of_memory(kNoMemory);
       hold_off(slot.target, "there is no memory for an attempt");
       return give_back(slot);
     }
