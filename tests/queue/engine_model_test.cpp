@@ -295,7 +295,8 @@ class History {
                          .ttr = 1'000 + below(2'000),
                          .retry = a_policy(),
                          .expires_at = an_expiry(),
-                         .at_expiry = an_end()};
+                         .at_expiry = an_end(),
+                         .buried = one_in(16)};
     const std::string body = "job " + std::to_string(ids_.size());
     const JobId id = queue_.put(client, body, order);
     EXPECT_TRUE(ids_.empty() || id > ids_.back()) << "ids rise, and are never given twice";
@@ -309,6 +310,7 @@ class History {
     job.retry = order.retry;
     job.expires = order.expires_at.value_or(0);
     if (order.expires_at) job.at_expiry = order.at_expiry;
+    if (order.buried) job.state = JobState::kBuried;
     model_.put(id, job);
   }
 
@@ -321,7 +323,8 @@ class History {
             .key_window = key.empty() || one_in(2) ? 0 : below(1'000),
             .retry = a_policy(),
             .expires_at = an_expiry(),
-            .at_expiry = an_end()};
+            .at_expiry = an_end(),
+            .buried = one_in(16)};
   }
 
   QueueModel::Job as_job(ClientId client, const PutOrder& order, const std::string& body) {
@@ -334,6 +337,7 @@ class History {
     job.retry = order.retry;
     job.expires = order.expires_at.value_or(0);
     if (order.expires_at) job.at_expiry = order.at_expiry;
+    if (order.buried) job.state = JobState::kBuried;
     job.key = order.key;
     job.key_window = order.key_window;
     return job;

@@ -98,8 +98,13 @@ class QueueModel {
     serve();
   }
 
+  // One that is buried is so from the start.
   void put(JobId id, Job job) {
-    give_back(job);
+    if (job.state == JobState::kBuried) {
+      job.burial = ++order_;
+    } else {
+      give_back(job);
+    }
     jobs[id] = job;
     serve();
   }
@@ -197,9 +202,10 @@ class QueueModel {
     if (delay) {
       job.due = utc_ + *delay;
       if (job.state == JobState::kBuried) revive(job);
+      job.state = JobState::kDelayed;
     }
     job.expires = expires.value_or(job.expires);
-    if (job.state != JobState::kBuried || delay) {
+    if (job.state != JobState::kBuried) {
       put(id, job);
     } else {
       jobs[id] = job;
