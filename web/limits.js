@@ -28,11 +28,16 @@ async function change(what, path, held, more = []) {
     { name: "max_running", label: "Jobs that run at once", type: "number", min: 1,
       value: held.limits?.max_running },
     ...rateFields(held.limits?.rate, "", "Jobs in a time"),
-    ...(isTube ? rateFields(held.limits?.put_rate, "put_", "Jobs put in a time") : []), ...more]);
+    ...(isTube ? [...rateFields(held.limits?.put_rate, "put_", "Jobs put in a time"),
+      { name: "retention", label: "Dead jobs are kept for (7d; empty: for ever)",
+        value: held.retention }] : []), ...more]);
   if (!given) return false;
   const patch = { limits: { max_running: Number(given.max_running) || null,
     rate: rateOf(given, "") } };
-  if (isTube) patch.limits.put_rate = rateOf(given, "put_");
+  if (isTube) {
+    patch.limits.put_rate = rateOf(given, "put_");
+    patch.retention = given.retention || null;
+  }
   if (given.weight) patch.weight = Number(given.weight);
   return attempt(() => api("PATCH", path, patch), `The limits of ${what} are set.`);
 }
@@ -67,13 +72,13 @@ export async function showLimits(view) {
       ...tubes.map(({ name }) => [name, name])], chosen, (tube) => address("limits", { tube }))),
   groups ? groupTable(view, chosen, groups) : null,
   rows.length ? h("section", { class: "card" }, table("Limits of tubes",
-    ["tube", "running", "at once", "rate", "puts", "groups", "retries", "action"],
+    ["tube", "running", "at once", "rate", "puts", "groups", "retries", "dead kept", "action"],
     rows.map((tube) => [
       link("jobs", { tube: tube.name }, tube.name), count(tube.jobs.reserved),
       tube.limits.max_running ? count(tube.limits.max_running) : "none",
       rateText(tube.limits.rate), rateText(tube.limits.put_rate),
       link("limits", { tube: tube.name }, count(tube.groups)),
-      tube.retry?.max_attempts ? `${tube.retry.max_attempts} attempts` : "",
+      tube.retry?.max_attempts ? `${tube.retry.max_attempts} attempts` : "", tube.retention || "",
       button("Change\u2026", async () => {
         if (await change(`tube ${tube.name}`, tubePath(tube.name), tube)) view.again();
       }, { "aria-label": `Change tube ${tube.name}` })]), [1, 2, 5])) :

@@ -251,10 +251,15 @@ class ConsoleTest(unittest.TestCase):
         self.click("Change tube images")
         self.type("jobs", "5")
         self.type("per", "1m")
+        self.type("put_jobs", "70")
+        self.type("retention", "7d")
         self.click("Set them", "dialog[open]")
         self.sees("are set.")
-        limits = self.api("GET", "/v1/tubes/images")["limits"]
+        tube = self.api("GET", "/v1/tubes/images")
+        limits = tube["limits"]
         self.assertEqual([limits["max_running"], limits["rate"]["jobs"]], [4, 5])
+        self.assertEqual([limits["put_rate"]["jobs"], tube["retention"]], [70, "604800s"])
+        self.sees("70 per 1s")
 
     def test_many_tubes_come_in_pages_and_are_found_by_their_names(self):
         puts = "".join(f"use z-{n}\r\nput 0 3600 60 1\r\nx\r\n" for n in range(110))
