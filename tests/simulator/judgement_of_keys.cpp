@@ -31,7 +31,9 @@ std::optional<JobId> Model::named(const Case& c) const {
 std::optional<JobId> Model::expect_named(const Case& c, std::string_view done) const {
   const std::optional<JobId> id = named(c);
   if (c.reply.line == "NOT_FOUND") {
-    if (id) fail(c, "job " + std::to_string(*id) + " is there");
+    // Perhaps the engine has ended it just before.
+    const bool is_gone = id && !history_.state().jobs.contains(*id) && is_own_change(*id);
+    if (id && !is_gone) fail(c, "job " + std::to_string(*id) + " is there");
     return std::nullopt;
   }
   if (!id) fail(c, "there is no such job");
@@ -78,7 +80,8 @@ void Model::ask_to_cancel(const Case& c) {
   if (!is_asked) follow_all_but_due_time(id);
 }
 
-// The job is gone, and its key counts for its window, by the wall clock.
+// The job is gone, and its key counts for its window, by the wall clock. The command that has come
+// just behind may have given it to another job.
 void Model::end_key(const Job& job) const {
   if (job.key.empty()) return;
   const auto refuse = [&job](const std::string& why) {
@@ -87,6 +90,8 @@ void Model::end_key(const Job& job) const {
   const queue::TubeRecord* const tube = history_.find_tube(job.tube);
   const auto ended =
       tube == nullptr ? std::nullopt : history_.state().find_key(tube->number, job.key);
+  const bool is_taken = ended && ended->id != job.record.id;
+  if (is_taken && history_.changed().contains(ended->id)) return;
   if (job.key_window == 0) {
     if (ended) refuse("is left");
     return;

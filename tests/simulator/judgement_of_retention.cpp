@@ -47,7 +47,8 @@ bool Model::retention_is_over(const Job& job, queue::Now now, std::uint64_t late
   return now.mono_ns >= job.died + kept->second * kNsPerMs + late;
 }
 
-// Those that no client has deleted are gone before the command came to them.
+// Those that no client has deleted are gone before the command came to them. If it has moved them
+// before, follow_bulk() knows these.
 void Model::judge_ends_of_dead(const Case& c) {
   const bool deletes_many =
       c.command.verb == Verb::kDeleteJobs || c.command.verb == Verb::kCancelJobs;
@@ -55,6 +56,9 @@ void Model::judge_ends_of_dead(const Case& c) {
   for (const JobId id : std::set<JobId>(history_.changed())) {
     if (!is_end_of_dead(id) || deletes_many) continue;
     if (deletes_one && named(c) == id) continue;
+    const auto job = jobs_.find(id);
+    const bool is_known = job != jobs_.end();
+    if (c.command.verb == Verb::kMoveJobs && is_known && has_moved(id, job->second)) continue;
     judge_own_change(id);
   }
 }
