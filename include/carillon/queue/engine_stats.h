@@ -136,8 +136,27 @@ struct EngineTotals {
   std::uint64_t puts_too_fast = 0;
 };
 
+// Timers that are pending on the engine's wheels, one wheel for each kind.
+struct WheelTimers {
+  // Of tubes with delayed jobs in memory: for the first job of each.
+  std::uint64_t due = 0;
+  // Of tubes with more jobs in the store: when these must be loaded, counted, or, if they are dead
+  // and the tube has a retention, deleted.
+  std::uint64_t loading = 0;
+  // Of ready jobs in memory that expire.
+  std::uint64_t expiries = 0;
+  // Of reserved jobs.
+  std::uint64_t ttrs = 0;
+  // Of tubes that are paused, or whose rate holds them back.
+  std::uint64_t pauses = 0;
+  // Of clients that wait with a time-out.
+  std::uint64_t waits = 0;
+  std::uint64_t schedules = 0;
+};
+
 struct EngineStats {
   JobCounts jobs;
+  WheelTimers timers;
   EngineTotals totals;
   // How often a reserved job's ttr was over before its worker was done.
   std::uint64_t timeouts = 0;

@@ -339,6 +339,13 @@ EngineStats Engine::stats() const {
   stats.jobs = s.sums;
   stats.jobs.delayed = s.scheduled - s.sums.ready - s.sums.reserved;
   stats.jobs.loaded = s.jobs.size();
+  stats.timers = {.due = s.due.size(),
+                  .loading = s.loading.size(),
+                  .expiries = s.expiries.size(),
+                  .ttrs = s.ttrs.size(),
+                  .pauses = s.pauses.size(),
+                  .waits = s.waits.size(),
+                  .schedules = s.schedules->wheel.size()};
   stats.waiting = s.waiting;
   stats.timeouts = s.timeouts;
   stats.fired = s.fired;

@@ -180,6 +180,17 @@ std::optional<queue::UtcMs> Scrape::next_due() const {
   return next;
 }
 
+void Scrape::tell_of_wheels(Exposition& text, const queue::WheelTimers& timers) {
+  text.family("carillon_wheel_timers", Kind::kGauge, "Timers that are pending, by wheel.");
+  text.sample({{"wheel", "due"}}, timers.due);
+  text.sample({{"wheel", "loading"}}, timers.loading);
+  text.sample({{"wheel", "expiries"}}, timers.expiries);
+  text.sample({{"wheel", "ttrs"}}, timers.ttrs);
+  text.sample({{"wheel", "pauses"}}, timers.pauses);
+  text.sample({{"wheel", "waits"}}, timers.waits);
+  text.sample({{"wheel", "schedules"}}, timers.schedules);
+}
+
 std::string Scrape::text(Exposition::Format format) const {
   const queue::EngineStats all = service_.engine().stats();
   Exposition text(format);
@@ -197,6 +208,7 @@ std::string Scrape::text(Exposition::Format format) const {
   text.sample({}, all.tubes);
   tell_of_tubes(text);
   tell_of_times(text);
+  tell_of_wheels(text, all.timers);
   text.family("carillon_lease_expired_total", Kind::kCounter,
               "Reservations whose time was over before their workers were done.");
   text.sample({}, all.timeouts);

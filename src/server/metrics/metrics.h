@@ -54,6 +54,7 @@ class Scrape {
   void tell_of_jobs(Exposition& text, const queue::JobCounts& all) const;
   void tell_of_tubes(Exposition& text) const;
   void tell_of_times(Exposition& text) const;
+  static void tell_of_wheels(Exposition& text, const queue::WheelTimers& timers);
 
   Service& service_;
   queue::Now now_;
