@@ -49,6 +49,7 @@ class Connection final : public server::TurnLine::Member {
     arrived_ += bytes;
     if (bytes > 0) arrived_ns_ = busy_ns;
   }
+  void goes_on(std::uint64_t busy_ns) { arrived_ns_ = busy_ns; }
   // How long the server had worked when the last bytes arrived, or when it could go on with them.
   std::uint64_t arrived_ns() const { return arrived_ns_; }
   // Its put waits for the store. Returns how often that has no room since it began to wait.

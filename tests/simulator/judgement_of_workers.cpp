@@ -91,8 +91,9 @@ void Model::judge_reserved(const Case& c, Taking how) {
     tube_limits_.start(LimitsModel::lane(job->tube, job->group),
                        running(job->tube, job->group, c.now).first, c.since, c.now);
   }
-  // While a client waits, no group has a ready job for it: there are no turns to compare.
-  const bool takes_turns = how != Taking::kWaited;
+  // While a client waits, no group has a ready job for it: there are no turns to compare. And a job
+  // whose body has no room goes back, but its group has had its turn.
+  const bool takes_turns = how != Taking::kWaited && !limits_.bodies;
   follow_turn(c, *job, takes_turns && !c.excuses.unordered && !c.excuses.fails);
   take(c, id);
 }

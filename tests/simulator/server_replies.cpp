@@ -194,6 +194,8 @@ void Server::flush(Connection& connection) {
   if (bytes.empty()) return;
   const std::size_t part = once_in(random_, 8) ? 1 + random_() % bytes.size() : bytes.size();
   const bool written = options_.sync.mode != queue::SyncPolicy::Mode::kAlways;
+  // It was the client that let its replies lie.
+  if (connection.session().wants() == Wants::kRoom) connection.goes_on(busy_ns());
   connection.leave(part, [this, written](const Connection::Note& note) {
     history_.told(note.append, written);
     model_.told_id(note.given);
