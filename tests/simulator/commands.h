@@ -132,6 +132,7 @@ struct Command {
   queue::OnConflict on_conflict = queue::OnConflict::kReject;  // put-job
   queue::Millis key_window = 0;                                // put-job
   queue::Millis spread = 0;                                    // put-job
+  bool buried = false;                                         // put-job
   ExpiryOptions expiry = {};                                   // put-job, patch-job
   // patch-job, without its body and expiry; bury-job, release-jobs: the priority
   queue::Patch patch = {};

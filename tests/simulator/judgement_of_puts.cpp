@@ -125,6 +125,12 @@ Model::Job Model::as_put(const Case& c) const {
           .attributes = c.command.attributes.value_or("")};
 }
 
+void Model::follow_burial(const Case& c, Job& job, const JobRecord& record) const {
+  if (!c.command.buried) return;
+  if (record.burial == 0) fail(c, "it is not buried");
+  job.burial = record.burial;
+}
+
 // `body`: the id under which its large body has come.
 void Model::judge_put(const Case& c, JobId body) {
   const bool drains = drained_.contains(c.client.tube_in_use);
@@ -177,6 +183,7 @@ void Model::judge_inserted(const Case& c, JobId body) {
   Job job = as_put(c);
   follow_expiry(c, job, record);
   follow_spread(c, job, record);
+  follow_burial(c, job, record);
   expect_due(c, job, record, c.command.delay + c.command.spread);
   add(id, std::move(job));
   follow_record(id, c.now);
@@ -231,6 +238,7 @@ void Model::replace(const Case& c, JobId id, JobId body) {
   const bool may_keep = job.burial == 0 && c.command.on_conflict != OnConflict::kReplace;
   const bool keeps = may_keep && same_due_time(*history_.before(id), record);
   follow_expiry(c, next, record);
+  follow_burial(c, next, record);
   if (!keeps) follow_spread(c, next, record);
   if (may_keep) expect_right_due_time(c, job, next, keeps);
   if (keeps) {

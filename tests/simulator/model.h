@@ -260,6 +260,7 @@ class Model {
   void judge_retention_end(queue::JobId id, const std::string& who);
   void recover_death(Job& job) const;
   void follow_expiry(const Case& c, Job& job, const queue::JobRecord& record) const;
+  void follow_burial(const Case& c, Job& job, const queue::JobRecord& record) const;
   void follow_spread(const Case& c, Job& job, const queue::JobRecord& record);
   void follow_attempt(queue::JobId id, const queue::Failure& failure);
   void expect_story(queue::JobId id, Job& job);

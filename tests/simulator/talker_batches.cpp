@@ -35,6 +35,7 @@ void copy_option(std::string_view option, const Command& from, Command& to) {
   if (is("delay=")) to.delay = from.delay;
   if (is("due=")) to.due_at = from.due_at;
   if (is("spread=")) to.spread = from.spread;
+  if (is("buried=")) to.buried = from.buried;
   if (is("on-conflict=")) to.on_conflict = from.on_conflict;
   if (is("key-window=")) to.key_window = from.key_window;
   if (is("group=")) to.group = from.group;

@@ -137,6 +137,10 @@ Command random_put_job(Random& random, queue::Now now, std::string body) {
     put.spread = one_of(random, std::array<std::uint64_t, 4>{1, 300, 20'000, 200'000});
     options.push_back("spread=" + duration(put.spread));
   }
+  if (below(random, 12) == 0) {
+    put.buried = below(random, 4) != 0;
+    options.push_back(put.buried ? "buried=yes" : "buried=no");
+  }
   put.bytes = "put-job " + number(put.body.size()) + line_of(std::move(options), random) +
               put.body + "\r\n";
   return put;
