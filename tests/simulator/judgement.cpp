@@ -8,7 +8,6 @@
 namespace carillon::simulator {
 
 using queue::JobId;
-using queue::JobRecord;
 
 void Model::fail(const Case& c, const std::string& why) const {
   std::string sent = c.command.bytes.substr(0, c.command.bytes.find('\r'));

@@ -9,7 +9,6 @@
 namespace carillon::simulator {
 
 using queue::JobId;
-using queue::JobRecord;
 
 namespace {
 

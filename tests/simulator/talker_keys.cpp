@@ -139,7 +139,7 @@ Command random_put_job(Random& random, queue::Now now, std::string body) {
   }
   if (below(random, 12) == 0) {
     put.buried = below(random, 4) != 0;
-    options.push_back(put.buried ? "buried=yes" : "buried=no");
+    options.emplace_back(put.buried ? "buried=yes" : "buried=no");
   }
   put.bytes = "put-job " + number(put.body.size()) + line_of(std::move(options), random) +
               put.body + "\r\n";

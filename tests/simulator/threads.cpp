@@ -236,12 +236,10 @@ void may_switch() {
 }  // namespace carillon::simulator
 
 using carillon::simulator::kNever;
-using carillon::simulator::kNsPerS;
 using carillon::simulator::next;
 using carillon::simulator::next_for_condition;
 using carillon::simulator::ns_of;
 using carillon::simulator::self;
-using carillon::simulator::virtual_time;
 
 extern "C" {
 

@@ -61,7 +61,7 @@ std::string reason_of(const JobRecord& job, std::span<const Attempt> story) {
   std::size_t end = std::min({said.find_first_of("\r\n"), kMaxReason, said.size()});
   const auto is_inside = [](char c) { return (static_cast<unsigned char>(c) & 0xc0U) == 0x80; };
   for (int i = 0; i < 3 && end > 0 && end < said.size() && is_inside(said[end]); ++i) --end;
-  const std::string line = said.substr(0, end);
+  std::string line = said.substr(0, end);
   if (!line.empty()) return line;
   switch (story.back().ending) {
     case Ending::kFailed:
