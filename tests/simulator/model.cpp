@@ -223,7 +223,7 @@ Model::Is Model::has_time(const Job& job, Now now) {
 
 // If the end of its reservation is to be stored, the job is reserved until then. One that has
 // expired, or whose cancel was asked for, and which no worker holds any more, is to end when it is
-// due.
+// due, or was, before the wall clock was set back.
 Model::Is Model::held(const Job& job, Now now) const {
   Is is_held = job.entrusted;
   if (job.holder != 0)
@@ -231,7 +231,7 @@ Model::Is Model::held(const Job& job, Now now) const {
   const bool is_to_end = job.cancel_asked || job.has_seen_expiry || has_expired(job, now);
   const bool may_be_held = is_to_end || may_be_gathered(job.tube);
   if (is_held != Is::kNo || !may_be_held || job.burial != 0) return is_held;
-  return due(job, now) != Is::kNo ? Is::kMaybe : Is::kNo;
+  return job.has_seen_expiry || due(job, now) != Is::kNo ? Is::kMaybe : Is::kNo;
 }
 
 // Who has it is known when the reserve-jobs is answered.
