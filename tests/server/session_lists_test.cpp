@@ -161,6 +161,22 @@ TEST_F(SessionLists, WaitsForBodiesThatAreOnDisk) {
   EXPECT_NE(page.find("\"body_bytes\":3,\"body\":\"new\""), std::string::npos) << page;
 }
 
+// Also if the body that fills the page is the last of those that one step has looked at.
+TEST_F(SessionLists, APageThatABodyOnDiskFillsLeavesOutNoJob) {
+  const std::string body(65'000, 'x');
+  for (int i = 0; i < 90; ++i) client.say("put 0 100 60 65000\r\n" + body + "\r\n");
+  server.store.bodies_are_on_disk = true;
+  int jobs = 0;
+  for (std::string after = "d0-0"; !after.empty();) {
+    std::string reply = client.say(line("bodies=yes after=" + after));
+    for (; reply.empty(); reply = client.read()) server.read_bodies();
+    const std::string page = data(reply);
+    jobs += jobs_in(page);
+    after = next_in(page);
+  }
+  EXPECT_EQ(jobs, 90);
+}
+
 TEST_F(SessionLists, BodiesThatCannotBeRead) {
   client.say("put 0 100 60 1\r\na\r\n");
   server.store.bodies_fail = true;

@@ -104,7 +104,8 @@ void Session::go_on_paging() {
   state_ = State::kLine;
   or_answer_failure([&] {
     JobPage& page = *page_;
-    if (page.next() == nullptr) {
+    // A body that has come late may have filled it.
+    if (page.next() == nullptr && !page.is_full()) {
       page.take(service_.engine().list_jobs(service_.now(), page.list(), page.at_once()));
       const std::size_t bytes = kPageMemory + page.list().memory();
       if (bytes > service_.most_for_one()) return answer_out_of_memory(kNoMemory);
