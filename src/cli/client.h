@@ -339,6 +339,7 @@ class Client {
   static void check_size(std::string_view body);
   // Sends a command with its body until the tube takes it, and returns the reply.
   std::string ask_to_put(const std::string& command, std::string_view body);
+  static constexpr std::string_view kTooFast = "TOO_FAST ";
   // Waits if the reply says that the put is too fast, and returns true. `rested`: so long so far.
   bool rests(std::string_view reply, std::chrono::milliseconds& rested);
   PutAnswer read_put(const std::string& command, const std::string& reply, std::size_t body_size);

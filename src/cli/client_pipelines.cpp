@@ -53,7 +53,7 @@ std::vector<PutAnswer> Client::put_each(std::span<const NewJob> jobs) {
     for (std::size_t n = 0; n < left.size(); ++n) {
       const NewJob& job = jobs[left[n]];
       const std::string reply = stream_.read_line();
-      if (reply.starts_with("TOO_FAST ")) {
+      if (reply.starts_with(kTooFast)) {
         too_fast = reply;
         again.push_back(left[n]);
         continue;

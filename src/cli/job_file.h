@@ -4,7 +4,7 @@
 //   {"type":"export","version":1,"id":"9f0c…","server":"127.0.0.1:11300","time":"2030-…",…}
 //   {"type":"tube","tube":"mail","max_attempts":5,"backoff":"1000ms"}
 //   {"type":"group","tube":"mail","group":"acme","weight":3}
-//   {"type":"job","id":7,"tube":"mail","state":"delayed","due":"2030-…","due_ms":…,"pri":65536,…}
+//   {"type":"job","id":7,"tube":"mail","state":"delayed","due":"2030-…","due_ms":…,…}
 //   {"type":"page","tube":"mail","after":"d1893488400000-8"}
 //   {"type":"schedule","name":"report","tube":"mail","cron":"30 8 * * *",…,"body":"sales"}
 //   {"type":"end","jobs":1,"tubes":1}

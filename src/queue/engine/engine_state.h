@@ -84,7 +84,7 @@ struct Engine::State : EngineMemory {
   LoadedJob* loaded(JobId id);
   // Returns the record of a job in memory or in the store; none if there is no such job.
   std::optional<JobRecord> record_of(JobId id);
-  Sequence durable_at(JobId id);  // the append, before a client may be told of the job
+  Sequence durable_at(JobId id);  // must be durable before a client is told of the job
   JobState state_of(const JobRecord& record);
   JobView view(const JobRecord& record);
   // Makes a detached job. REQUIRES: the record is stored, not buried, and not in memory yet.
@@ -95,7 +95,7 @@ struct Engine::State : EngineMemory {
   void enqueue(LoadedJob& job) noexcept;
   // A job that was stored, and is neither buried nor in memory, goes to where it belongs.
   void take_in(const JobRecord& record) noexcept;
-  // REQUIRES, of the two: detached. Waiting clients get a ready job only when `serve` is called.
+  // REQUIRES of both: the job is detached. Who waits for it gets it only when `serve` is called.
   void drop_from_memory(LoadedJob& job) noexcept;
   void make_ready(LoadedJob& job) noexcept;
 
