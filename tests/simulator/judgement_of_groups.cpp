@@ -42,6 +42,17 @@ bool Model::may_refuse_groups(const Case& c) const {
   return !made.empty() && tubes_and_watches() + made.size() > limits_.tubes;
 }
 
+// The move was to make the tube, or groups there, for some of the jobs that are left.
+bool Model::may_refuse_lanes_of_move(const Case& c) const {
+  const std::string& to = c.command.to;
+  std::set<std::string> made;
+  for (const JobId id : jobs_in(c.command.tube)) {
+    const std::string& group = jobs_.at(id).group;
+    if (!group_exists(to, group)) made.insert(group);
+  }
+  return tubes_and_watches() + made.size() + (exists(to) ? 0U : 1U) > limits_.tubes;
+}
+
 // The put has made the group, if the job is its only one and no job has left it by the same append.
 // One of a batch may replace the only job of a group, and the next one be put into that group.
 void Model::expect_room_for_group(const Case& c, const Job& job) const {

@@ -93,7 +93,7 @@ bool Model::may_refuse(const Case& c) const {
     case Verb::kDueCounts:
       return limits_.system || limits_.bodies;
     case Verb::kMoveJobs:
-      return limits_.system || tubes_and_watches() >= limits_.tubes;
+      return limits_.system || may_refuse_lanes_of_move(c);
     case Verb::kFailJob:
     case Verb::kDeleteJobs:
     case Verb::kReleaseJobs:

@@ -196,6 +196,7 @@ class Model {
   bool group_exists(const std::string& tube, const std::string& group) const;
   queue::GroupSettings group_settings(const std::string& tube, const std::string& group) const;
   bool may_refuse_groups(const Case& c) const;
+  bool may_refuse_lanes_of_move(const Case& c) const;
   void expect_room_for_group(const Case& c, const Job& job) const;
   void expect_turn(const Case& c, const std::string& tube, const Job& job, queue::JobId id) const;
   void follow_turn(const Case& c, const Job& job, bool is_known);
