@@ -220,6 +220,7 @@ bool Server::look_for_room(Connection& connection) {
 void Server::close(Connection& connection) {
   trace(connection.number(), "leaves", "");
   line_.leave(connection);
+  new_times_ = true;  // its jobs may go to others now
   connection.session().close();
   model_.disconnect(connection.number(), clocks());
   std::erase_if(connections_, [&](const auto& other) { return other.get() == &connection; });
