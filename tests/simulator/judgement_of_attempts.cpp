@@ -179,6 +179,7 @@ bool Model::may_end(const Job& job, queue::Now now) const {
 void Model::judge_own_change(JobId id) {
   const std::uint64_t append = history_.changed_at(id);
   if (std::exchange(ends_judged_[id], append) == append) return;
+  forget_room();  // it counted as reserved until that was stored
   const std::string who = "the engine has changed job " + std::to_string(id) + ", ";
   if (!jobs_.contains(id)) throw Violation(who + "which is not there");
   if (is_end_of_dead(id)) return judge_retention_end(id, who);

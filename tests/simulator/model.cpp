@@ -190,6 +190,10 @@ void Model::take(const Case& c, JobId id) {
   job.deadline = c.since.mono_ns + job.ttr * kNsPerMs;
   job.deadline_slack = kSlack;
   c.client.held.insert(id);
+  forget_room();
+}
+
+void Model::forget_room() {
   for (auto& [number, client] : clients_) client.room_since.reset();
 }
 

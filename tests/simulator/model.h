@@ -345,6 +345,8 @@ class Model {
   void add(queue::JobId id, Job job);
   void remove(queue::JobId id);
   void take(const Case& c, queue::JobId id);
+  // Clients that hold too many jobs may have to wait again.
+  void forget_room();
   void let_go(queue::JobId id, Job& job);
   std::string text_of(queue::JobId id, const Job& job, queue::Now now) const;
 
