@@ -217,7 +217,9 @@ void Model::judge_each(const Case& c) {
     }
     if (answer.word != "NOT_FOUND") fail(c, what + "that is no answer to it");
     const Job* const job = find(id);
-    if (!is_whole || job == nullptr || told.contains(id)) continue;
+    // A schedule may have put it after it was looked for.
+    const bool is_new = history_.changed().contains(id) && !history_.before(id);
+    if (!is_whole || job == nullptr || told.contains(id) || is_new) continue;
     const bool holds = held_by(*job, c.number, c.now) == Is::kYes;
     const bool is_free = held(*job, c.now) == Is::kNo && !may_go_out_meanwhile(*job);
     if (holds || (!releases && is_free)) fail(c, what + "it is there");
