@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "server/beanstalk/schedule_stats.h"
 #include "server/service.h"
 #include "simulator/model.h"
 
@@ -105,6 +106,10 @@ bool Model::may_refuse(const Case& c) const {
     }
     case Verb::kSetSchedule:
       return may_refuse_schedule(c);
+    case Verb::kShowSchedule:
+      return limits_.bodies && schedules_.exists(command.schedule) &&
+             server::beanstalk::schedule_line(schedules_.record(command.schedule)).size() >
+                 server::kOwnReplies;
     case Verb::kTriggerSchedule:
       return c.excuses.disk_low || limits_.system;
     case Verb::kUse:
