@@ -51,7 +51,11 @@ void Model::judge_set_tube(const Case& c) {
   if (!c.command.group.empty()) return judge_set_group(c);
   const std::string& tube = c.command.tube;
   if (c.reply.line != "SET") fail(c, "that is no answer to it");
-  const bool is_new = !exists(tube) && !policies_.contains(tube);
+  // With the settings that end here its record may have gone.
+  const bool had_settings = policies_.contains(tube) || retentions_.contains(tube) ||
+                            drained_.contains(tube) || tube_limits_.of(tube) != queue::Limits() ||
+                            put_rates_.of(tube) != queue::Limits();
+  const bool is_new = !exists(tube) && !had_settings;
   if (is_new && tubes_and_watches() >= limits_.tubes) fail(c, "there are too many tubes");
   expect_changed({});
   RetryPolicy next = policies_[tube];
