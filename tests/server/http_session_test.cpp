@@ -472,5 +472,18 @@ TEST_F(HttpSession, RefusesJobsWhileTheServerDrains) {
   EXPECT_EQ(ask("GET", "/healthz").status, 200);
 }
 
+// Its connection may linger until the client leaves, and others need the memory meanwhile.
+TEST_F(HttpSession, ABodyThatIsRefusedTakesNoMemory) {
+  ServiceOptions options;
+  options.memory = 8 << 20;
+  beanstalk::TestServer small(options);
+  Session client(small.service, names);
+  speaker = &client;
+  feed("POST /v1/tubes/mail/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4000000\r\n\r\nx");
+  EXPECT_EQ(next().status, 503);
+  client.count_memory();
+  EXPECT_LT(small.service.memory().used(), 4'000U);
+}
+
 }  // namespace
 }  // namespace carillon::server::http

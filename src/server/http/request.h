@@ -83,6 +83,8 @@ class RequestReader {
   Request take_header() { return std::move(header_); }
   // Returns its body, and begins with the next request. REQUIRES: is_done().
   std::string take_body();
+  // Gives up what has come of a request, with its memory.
+  void forget() { begin(); }
 
  private:
   struct Parser;

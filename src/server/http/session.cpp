@@ -40,6 +40,8 @@ void Session::close() {
   service_.feed().leave(client_);
   state_ = State::kClosed;
   exchange_.reset();
+  asked_.reset();
+  reader_.forget();
   --service_.counters().connections;
   service_.bodies().forget(client_);
   service_.engine().disconnect(client_, service_.now());
