@@ -118,6 +118,7 @@ TEST_F(HttpBatches, OneJobIsPutOnce) {
   EXPECT_NE(again.head.find("Location: /v1/jobs/1\r\n"), std::string::npos);
   EXPECT_EQ(put("other", key).status, 422);
   EXPECT_EQ(put("hello", "Idempotency-Key: abc\r\nCarillon-Delay: 4s\r\n").status, 422);
+  EXPECT_EQ(put("hello", "Carillon-Delay: 3s\r\nIdempotency-Key: \"abc\";a=1\r\n").status, 201);
   EXPECT_EQ(ask("DELETE", "/v1/jobs/1").status, 204);
   EXPECT_EQ(put("hello", key).value().at("id"), 1) << "the job is gone, the answer is not";
   EXPECT_EQ(puts(), 1);
@@ -180,8 +181,17 @@ TEST_F(HttpBatches, APutThatHasFailedIsNotInFlight) {
   EXPECT_EQ(put(), 201);
 }
 
+TEST_F(HttpBatches, TheOrderOfHeadersDoesNotMakeAnotherRequest) {
+  const auto put = [&](const std::string& headers) {
+    return ask("POST", "/v1/tubes/mail/jobs", "x", "Idempotency-Key: abc\r\n" + headers).status;
+  };
+  EXPECT_EQ(put("Carillon-Delay: 3s\r\nCarillon-Priority: 5\r\n"), 201);
+  EXPECT_EQ(put("Carillon-Priority: 5\r\nCarillon-Delay: 3s\r\n"), 201);
+  EXPECT_EQ(puts(), 1);
+}
+
 TEST_F(HttpBatches, RefusesAKeyThatIsNone) {
-  for (const char* wrong : {"\"\"", "a b", "\"", "\"a\"b\"", "a\"b"}) {
+  for (const char* wrong : {"\"\"", "a b", "\"", "\"a\"b\"", "a\"b", "\"a\"b", "\"a;b"}) {
     const Answer refused =
         ask("POST", "/v1/tubes/mail/jobs", "x", "Idempotency-Key: " + std::string(wrong) + "\r\n");
     EXPECT_EQ(refused.status, 400) << wrong;

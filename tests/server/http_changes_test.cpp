@@ -25,6 +25,10 @@ TEST_F(HttpSession, PreconditionsAreThoseOfHttp) {
   const std::string tag = head.substr(head.find("ETag: ") + 6, 18);
   EXPECT_EQ(ask("PUT", path, "b", "If-Match: W/" + tag + "\r\n").status, 412);
   EXPECT_EQ(ask("PUT", path, "b", "If-Match: W/" + tag + ", " + tag + "\r\n").status, 200);
+  const std::string next = ask("GET", path).head;
+  const std::string next_tag = next.substr(next.find("ETag: ") + 6, 18);
+  const std::string lines = "If-Match: " + tag + "\r\nIf-Match: " + next_tag + "\r\n";
+  EXPECT_EQ(ask("PUT", path, "b", lines).status, 200);
 }
 
 TEST_F(HttpSession, AScheduleOrAnEndpointIsMadeOrChangedAsItsPreconditionSays) {

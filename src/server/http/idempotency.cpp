@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
 #include <string_view>
 #include <utility>
 
@@ -16,27 +18,38 @@ namespace {
 
 constexpr std::string_view kHeader = "idempotency-key";
 
-// The headers describe the job if the body is the job's own.
+// The headers describe the job if the body is the job's own. In which order they come says nothing.
 std::string fingerprint_of(const Request& request) {
+  std::map<std::string_view, std::string_view> describing;
+  for (const auto& [name, value] : request.headers)
+    if (name.starts_with("carillon-") || name == "content-type") describing.emplace(name, value);
   Fingerprint fingerprint;
   fingerprint.add(request.method);
   fingerprint.add(request.path);
   fingerprint.add(request.body);
-  for (const auto& [name, value] : request.headers) {
-    if (!name.starts_with("carillon-") && name != "content-type") continue;
+  for (const auto& [name, value] : describing) {
     fingerprint.add(name);
     fingerprint.add(value);
   }
   return fingerprint.bytes();
 }
 
+// Returns the key without its quotes and the parameters behind them (RFC 8941, 3.1.2), which mean
+// nothing here; or all of the header.
+std::string_view without_quotes(std::string_view header) {
+  if (!header.starts_with('"')) return header;
+  const std::size_t end = header.find('"', 1);
+  const std::string_view rest = header.substr(std::min(end, header.size() - 1) + 1);
+  const bool is_string = end != std::string_view::npos && (rest.empty() || rest.starts_with(';'));
+  return is_string ? header.substr(1, end - 1) : header;
+}
+
 }  // namespace
 
 std::optional<Once> once_of(Exchange& x) {
-  std::string_view key = x.request.header(kHeader);
-  if (key.empty()) return std::nullopt;
-  const bool is_quoted = key.size() > 2 && key.front() == '"' && key.back() == '"';
-  if (is_quoted) key = key.substr(1, key.size() - 2);
+  const std::string_view header = x.request.header(kHeader);
+  if (header.empty()) return std::nullopt;
+  const std::string_view key = without_quotes(header);
   if (!beanstalk::is_key(key) || key.find('"') != std::string_view::npos) {
     throw Problem(kBadRequest, fmt::format("Idempotency-Key: {}: write \"KEY\", with 1 to {} bytes "
                                            "and no space or control character in it",

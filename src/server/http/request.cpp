@@ -73,6 +73,18 @@ boost::urls::url_view parse_target(std::string_view target) {
   return *url;
 }
 
+// Headers of one name are one list (RFC 9110, 5.3).
+void add_header(Pairs& headers, const beast::http::fields::value_type& field) {
+  std::string name = in_small_letters(field.name_string());
+  const auto same = std::find_if(headers.begin(), headers.end(),
+                                 [&](const auto& header) { return header.first == name; });
+  if (same == headers.end()) {
+    headers.emplace_back(std::move(name), std::string(field.value()));
+  } else {
+    same->second.append(", ").append(field.value());
+  }
+}
+
 // The host of a whole address counts, and not the header (RFC 9112, 3.2.2).
 void set_host(Pairs& headers, std::string_view host) {
   const auto is_host = [](const auto& header) { return header.first == "host"; };
@@ -181,8 +193,7 @@ void RequestReader::read_header() {
   header_ = Request();
   header_.method = std::string(message.method_string());
   header_.keep_alive = message.keep_alive();
-  for (const auto& field : message)
-    header_.headers.emplace_back(in_small_letters(field.name_string()), std::string(field.value()));
+  for (const auto& field : message) add_header(header_.headers, field);
   const boost::urls::url_view url = parse_target(message.target());
   if (url.has_authority()) set_host(header_.headers, url.encoded_host_and_port());
   header_.path = url.encoded_path().empty() ? "/" : std::string(url.encoded_path());
