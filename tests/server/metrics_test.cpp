@@ -81,9 +81,9 @@ TEST(Metrics, TellOfJobsByTubeAndState) {
   EXPECT_TRUE(has_line(text, "carillon_jobs{tube=\"*\",state=\"delayed\"} 0"));
   EXPECT_TRUE(has_line(text, "carillon_jobs_put_total{tube=\"mail\"} 2"));
   EXPECT_TRUE(has_line(text, "carillon_tubes 2"));
-  EXPECT_TRUE(has_line(text, "carillon_wheel_timers{wheel=\"ttrs\"} 1"));
-  EXPECT_TRUE(has_line(text, "carillon_wheel_timers{wheel=\"due\"} 1"));
-  EXPECT_TRUE(has_line(text, "carillon_wheel_timers{wheel=\"waits\"} 0"));
+  EXPECT_TRUE(has_line(text, "carillon_wheel_timers{wheel=\"ttrs\",level=\"1\"} 1")) << text;
+  EXPECT_TRUE(has_line(text, "carillon_wheel_timers{wheel=\"due\",level=\"2\"} 1"));
+  EXPECT_TRUE(has_line(text, "carillon_wheel_timers{wheel=\"waits\",level=\"0\"} 0"));
   EXPECT_TRUE(has_line(text, "carillon_takes_jobs 1"));
   EXPECT_TRUE(has_line(text, "carillon_commit_duration_seconds_count 1"));
 }

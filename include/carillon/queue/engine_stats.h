@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "carillon/queue/job.h"
@@ -136,27 +137,36 @@ struct EngineTotals {
   std::uint64_t puts_too_fast = 0;
 };
 
-// Timers that are pending on the engine's wheels, one wheel for each kind.
-struct WheelTimers {
-  // Of tubes with delayed jobs in memory: for the first job of each.
-  std::uint64_t due = 0;
-  // Of tubes with more jobs in the store: when these must be loaded, counted, or, if they are dead
-  // and the tube has a retention, deleted.
-  std::uint64_t loading = 0;
-  // Of ready jobs in memory that expire.
-  std::uint64_t expiries = 0;
-  // Of reserved jobs.
-  std::uint64_t ttrs = 0;
-  // Of tubes that are paused, or whose rate holds them back.
-  std::uint64_t pauses = 0;
-  // Of clients that wait with a time-out.
-  std::uint64_t waits = 0;
-  std::uint64_t schedules = 0;
+// How many timers are pending on each level of the engine's wheels, counted in steps
+// (Engine::count_timers).
+struct TimerCount {
+  static constexpr std::size_t kLevels = 8;
+  // The wheels, one for each kind of timer.
+  static constexpr std::array<std::string_view, 7> kWheels = {
+      // Of tubes with delayed jobs in memory: for the first job of each.
+      "due",
+      // Of tubes with more jobs in the store: when these must be loaded, counted, or, if they are
+      // dead and the tube has a retention, deleted.
+      "loading",
+      // Of ready jobs in memory that expire.
+      "expiries",
+      // Of reserved jobs.
+      "ttrs",
+      // Of tubes that are paused, or whose rate holds them back.
+      "pauses",
+      // Of clients that wait with a time-out.
+      "waits",
+      "schedules",
+  };
+
+  std::array<std::array<std::size_t, kLevels>, kWheels.size()> timers{};
+  // Where the next step begins.
+  std::size_t wheel = 0;
+  std::size_t slot = 0;
 };
 
 struct EngineStats {
   JobCounts jobs;
-  WheelTimers timers;
   EngineTotals totals;
   // How often a reserved job's ttr was over before its worker was done.
   std::uint64_t timeouts = 0;

@@ -68,7 +68,9 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
+#include <optional>
 
 #include "carillon/wheel/detail/slot_wheel.h"
 #include "carillon/wheel/geometry.h"
@@ -91,6 +93,7 @@ class HierarchicalWheel
  public:
   static constexpr Tick kLongestDelay = Geometry::kLongestDelay;
   static constexpr std::size_t kSlots = Geometry::kSlots;  // of all levels
+  static constexpr unsigned kLevels = Geometry::kLevels;
 
   explicit HierarchicalWheel(Tick start_tick = 0, WheelPages pages = WheelPages::kDefault) noexcept
       : Base(start_tick, pages) {}
@@ -100,6 +103,27 @@ class HierarchicalWheel
 
   // How many levels there are. If the geometry is not kInOrder: how many a timer has needed so far.
   unsigned levels() const noexcept { return levels_; }
+
+  // Adds the timers of each level to `timers`; those that are due at now() count on level 0. It
+  // reads whole slots, from slot `from` of all levels on, until it has read `most` entries or more.
+  // Returns the slot to go on with, or none if it has come to the end:
+  //
+  //   std::array<std::size_t, Wheel::kLevels> timers{};
+  //   for (std::optional<std::size_t> next = 0; next;) {
+  //     next = wheel.count_levels(timers, *next, 100'000);  // and then serve others
+  //   }
+  //
+  // A timer that moves between two calls may be counted twice, or not at all. A timer that was
+  // re-armed for later counts where it still stands. O(entries read): some 0.5 ms for a million.
+  std::optional<std::size_t> count_levels(std::array<std::size_t, kLevels>& timers,
+                                          std::size_t from, std::size_t most) const noexcept {
+    for (std::size_t entries = 0; from < Table::kSlots && entries < most; ++from) {
+      const auto slot = table_.count(from);
+      timers[from < Geometry::kQueues ? Geometry::level(from) : 0] += slot.timers;
+      entries += slot.entries;
+    }
+    return from < Table::kSlots ? std::optional(from) : std::nullopt;
+  }
 
   void check_invariants() const;
 

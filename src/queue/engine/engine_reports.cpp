@@ -339,13 +339,6 @@ EngineStats Engine::stats() const {
   stats.jobs = s.sums;
   stats.jobs.delayed = s.scheduled - s.sums.ready - s.sums.reserved;
   stats.jobs.loaded = s.jobs.size();
-  stats.timers = {.due = s.due.size(),
-                  .loading = s.loading.size(),
-                  .expiries = s.expiries.size(),
-                  .ttrs = s.ttrs.size(),
-                  .pauses = s.pauses.size(),
-                  .waits = s.waits.size(),
-                  .schedules = s.schedules->wheel.size()};
   stats.waiting = s.waiting;
   stats.timeouts = s.timeouts;
   stats.fired = s.fired;
@@ -354,6 +347,18 @@ EngineStats Engine::stats() const {
   stats.tubes = s.tube_order.size();
   stats.tubes_without_room = s.far_counts;
   return stats;
+}
+
+bool Engine::count_timers(TimerCount& count) const {
+  constexpr std::size_t kEntries = 1 << 18;
+  const State& s = *state_;
+  const std::array<const EngineMemory::Wheel*, TimerCount::kWheels.size()> wheels = {
+      &s.due, &s.loading, &s.expiries, &s.ttrs, &s.pauses, &s.waits, &s.schedules->wheel};
+  const auto next =
+      wheels[count.wheel]->count_levels(count.timers[count.wheel], count.slot, kEntries);
+  count.slot = next.value_or(0);
+  if (!next) ++count.wheel;
+  return count.wheel == wheels.size();
 }
 
 std::vector<std::string> Engine::tubes() const {

@@ -78,6 +78,10 @@ Scrape::Scrape(Service& service, queue::ClientId client) : service_(service), no
 bool Scrape::look() {
   constexpr int kAtOnce = 4;
   now_ = service_.now();
+  if (!timers_are_counted_) {
+    timers_are_counted_ = service_.engine().count_timers(timers_);
+    return false;
+  }
   for (int n = 0; n < kAtOnce && looked_at_ < tubes_.size(); ++n) {
     if (look_at(tubes_[looked_at_])) ++looked_at_;
   }
@@ -180,15 +184,15 @@ std::optional<queue::UtcMs> Scrape::next_due() const {
   return next;
 }
 
-void Scrape::tell_of_wheels(Exposition& text, const queue::WheelTimers& timers) {
-  text.family("carillon_wheel_timers", Kind::kGauge, "Timers that are pending, by wheel.");
-  text.sample({{"wheel", "due"}}, timers.due);
-  text.sample({{"wheel", "loading"}}, timers.loading);
-  text.sample({{"wheel", "expiries"}}, timers.expiries);
-  text.sample({{"wheel", "ttrs"}}, timers.ttrs);
-  text.sample({{"wheel", "pauses"}}, timers.pauses);
-  text.sample({{"wheel", "waits"}}, timers.waits);
-  text.sample({{"wheel", "schedules"}}, timers.schedules);
+void Scrape::tell_of_wheels(Exposition& text) const {
+  text.family("carillon_wheel_timers", Kind::kGauge,
+              "Timers that are pending, by wheel and level.");
+  for (std::size_t wheel = 0; wheel < timers_.timers.size(); ++wheel) {
+    for (std::size_t level = 0; level < queue::TimerCount::kLevels; ++level) {
+      text.sample({{"wheel", queue::TimerCount::kWheels[wheel]}, {"level", std::to_string(level)}},
+                  std::uint64_t{timers_.timers[wheel][level]});
+    }
+  }
 }
 
 std::string Scrape::text(Exposition::Format format) const {
@@ -208,7 +212,7 @@ std::string Scrape::text(Exposition::Format format) const {
   text.sample({}, all.tubes);
   tell_of_tubes(text);
   tell_of_times(text);
-  tell_of_wheels(text, all.timers);
+  tell_of_wheels(text);
   text.family("carillon_lease_expired_total", Kind::kCounter,
               "Reservations whose time was over before their workers were done.");
   text.sample({}, all.timeouts);

@@ -27,8 +27,8 @@ class Scrape {
   // Ends the list of tubes that `client` has (Engine::list_tubes). About 0.2 ms.
   Scrape(Service& service, queue::ClientId client);
 
-  // Looks at the jobs of some tubes, in less than a millisecond. Returns true if it has looked at
-  // all. Throws queue::StoreError.
+  // Counts the timers of a wheel, or looks at the jobs of some tubes, in about a millisecond.
+  // Returns true if it has looked at all. Throws queue::StoreError.
   bool look();
   // As of now.
   std::string text(Exposition::Format format) const;
@@ -54,10 +54,12 @@ class Scrape {
   void tell_of_jobs(Exposition& text, const queue::JobCounts& all) const;
   void tell_of_tubes(Exposition& text) const;
   void tell_of_times(Exposition& text) const;
-  static void tell_of_wheels(Exposition& text, const queue::WheelTimers& timers);
+  void tell_of_wheels(Exposition& text) const;
 
   Service& service_;
   queue::Now now_;
+  queue::TimerCount timers_;
+  bool timers_are_counted_ = false;
   std::vector<SeenTube> tubes_;
   std::size_t looked_at_ = 0;
   queue::JobListing list_;  // of the search under way

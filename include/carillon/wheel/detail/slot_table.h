@@ -208,6 +208,22 @@ class SlotTable {
     occupancy_.clear(slot);
   }
 
+  // --- counting
+
+  struct SlotCount {
+    std::size_t timers;
+    std::size_t entries;  // that were read
+  };
+  SlotCount count(std::size_t slot) const noexcept {
+    SlotCount count{lone(slot) != nullptr, 0};
+    for (ChunkType* chunk = slots_[slot].front(); chunk != nullptr; chunk = chunk->next) {
+      const auto end = slots_[slot].end_of(chunk);
+      count.entries += static_cast<std::size_t>(end - chunk->begin());
+      for (auto entry = chunk->begin(); entry != end; ++entry) count.timers += *entry != nullptr;
+    }
+    return count;
+  }
+
   // --- memory
 
   // From now on no extend() allocates while at most `timers` are pending.
