@@ -379,6 +379,30 @@ TEST_F(SchedulesTest, WhatWaitsFiresWhenTheJobIsBuriedOrCancelled) {
   EXPECT_EQ(jobs(), Seconds{180});
 }
 
+TEST_F(SchedulesTest, WhatWaitsFiresAtTheResumeIfTheJobHasGoneDuringThePause) {
+  set(every(kMinute, Overlap::kQueue));
+  pass(2 * kMinute);
+  EXPECT_TRUE(engine().pause_schedule(queue.now(), "s").done);
+  EXPECT_TRUE(work());
+  settle();
+  EXPECT_EQ(jobs(), Seconds{});
+  EXPECT_TRUE(engine().resume_schedule(queue.now(), "s").done);
+  settle();
+  EXPECT_EQ(jobs(), Seconds{120});
+}
+
+TEST_F(SchedulesTest, WhatWaitsWaitsForTheJobOfATrigger) {
+  set(every(kMinute, Overlap::kQueue));
+  pass(2 * kMinute);
+  EXPECT_TRUE(engine().trigger_schedule(queue.now(), "s"));
+  EXPECT_TRUE(work());
+  settle();
+  EXPECT_EQ(record().waiting, kStart + 120 * kSecond) << "the job of the trigger is there";
+  EXPECT_TRUE(work());
+  settle();
+  EXPECT_EQ(jobs(), Seconds{120});
+}
+
 // --- Pause, trigger, change, remove.
 
 TEST_F(SchedulesTest, APauseSkipsWhatComesMeanwhileOverRestartsToo) {

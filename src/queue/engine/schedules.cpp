@@ -327,9 +327,12 @@ Sequence Engine::State::Schedules::store(LoadedSchedule& schedule, ScheduleRecor
 }
 
 void Engine::State::Schedules::stored(LoadedSchedule& schedule, ScheduleRecord after) noexcept {
-  awaited.erase(schedule.record.last_job);
-  schedule.record = std::move(after);
-  if (schedule.record.waiting != 0) awaited[schedule.record.last_job] = &schedule;
+  ScheduleRecord& record = schedule.record;
+  // Of an occurrence that has waited before, the job may have gone.
+  const bool is_new = after.waiting != record.waiting || after.last_job != record.last_job;
+  const bool was_awaited = awaited.erase(record.last_job) > 0;
+  record = std::move(after);
+  if (record.waiting != 0 && (is_new || was_awaited)) awaited[record.last_job] = &schedule;
   for (ScheduleEvent& event : untold) tell(std::move(event));
   untold.clear();
 }
