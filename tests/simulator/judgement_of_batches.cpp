@@ -221,23 +221,13 @@ void Model::judge_each(const Case& c) {
     const bool is_new = history_.changed().contains(id) && !history_.before(id);
     if (!is_whole || job == nullptr || told.contains(id) || is_new) continue;
     const bool holds = held_by(*job, c.number, c.now) == Is::kYes;
-    const bool is_free = held(*job, c.now) == Is::kNo && !may_go_out_meanwhile(*job);
+    const bool is_free = held(*job, c.now) == Is::kNo;
     if (holds || (!releases && is_free)) fail(c, what + "it is there");
   }
   for (const JobId id : done) {
     if (!told.contains(id) && !c.excuses.fails)
       fail(c, "it does not tell of job " + std::to_string(id));
   }
-}
-
-// A step that deletes a running job makes room in a tube with limits, and a client that waits may
-// get this one before the next step.
-bool Model::may_go_out_meanwhile(const Job& job) const {
-  return (tube_limits_.of(job.tube).max_running > 0 ||
-          tube_limits_.of(LimitsModel::lane(job.tube, job.group)).max_running > 0) &&
-         std::any_of(clients_.begin(), clients_.end(), [&](const auto& each) {
-           return each.second.waits_as != 0 && watches(each.second, job.tube);
-         });
 }
 
 // --- reserve-jobs

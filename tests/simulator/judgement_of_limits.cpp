@@ -35,7 +35,7 @@ Model::Is Model::may_hold_more(const Client& client, queue::Now now) const {
   Range own;
   Range all;
   for (const JobId id : client.held) own.count(has_time(jobs_.at(id), now));
-  for (const auto& [id, job] : jobs_) all.count(held(job, now));
+  for (const auto& [id, job] : jobs_) all.count(held_before(job, now));
   const auto free = [this](std::size_t reserved) {
     return std::max<std::size_t>(limits_.reserved - std::min(limits_.reserved, reserved), 1);
   };

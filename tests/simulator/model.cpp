@@ -229,6 +229,12 @@ Model::Is Model::has_time(const Job& job, Now now) {
 // expired, or whose cancel was asked for, and which no worker holds any more, is to end when it is
 // due, or was, before the wall clock was set back.
 Model::Is Model::held(const Job& job, Now now) const {
+  const Is before = held_before(job, now);
+  if (before != Is::kNo || job.burial != 0 || due(job, now) == Is::kNo) return before;
+  return may_go_out_meanwhile(job) ? Is::kMaybe : before;
+}
+
+Model::Is Model::held_before(const Job& job, Now now) const {
   Is is_held = job.entrusted;
   if (job.holder != 0)
     is_held = end_is_stored(job, queue::Ending::kTimedOut) ? Is::kYes : has_time(job, now);
@@ -246,6 +252,25 @@ bool Model::may_be_gathered(const std::string& tube) const {
 
 Model::Is Model::held_by(const Job& job, ClientNumber client, Now now) const {
   return job.holder == client ? has_time(job, now) : Is::kNo;
+}
+
+// Within a command, a client that waits may get the job before the command looks for it: when a
+// reservation ends or a token comes, or, if the client holds too many jobs, when it is looked at.
+bool Model::may_go_out_meanwhile(const Job& job) const {
+  const auto is_limited = [&] {
+    return tube_limits_.of(job.tube) != queue::Limits() ||
+           tube_limits_.of(LimitsModel::lane(job.tube, job.group)) != queue::Limits();
+  };
+  return std::any_of(clients_.begin(), clients_.end(), [&](const auto& each) {
+    const Client& client = each.second;
+    return client.waits_as != 0 && watches(client, job.tube) &&
+           (client.in_line != Is::kYes || is_limited());
+  });
+}
+
+bool Model::is_free(const Job& job, Now now) const {
+  return job.burial == 0 && !job.cancel_asked && due(job, now) == Is::kYes &&
+         held_before(job, now) == Is::kNo;
 }
 
 Model::Is Model::ready(const Job& job, Now now) const {

@@ -171,6 +171,8 @@ class Model {
   Is ready(const Job& job, queue::Now now) const;
   Is counts_as_ready(const Job& job, queue::Now now) const;
   Is held(const Job& job, queue::Now now) const;
+  // The same, as if no client had got it within the command that is judged.
+  Is held_before(const Job& job, queue::Now now) const;
   Is held_by(const Job& job, ClientNumber client, queue::Now now) const;
   // Of a job that somebody holds: whether the time has not run out.
   static Is has_time(const Job& job, queue::Now now);
@@ -180,7 +182,7 @@ class Model {
   bool exists(const std::string& tube) const;
   // A tube that is gone takes its pause with it.
   void forget_pauses();
-  bool is_free(const Job& job, queue::Now now) const { return ready(job, now) == Is::kYes; }
+  bool is_free(const Job& job, queue::Now now) const;
   // Jobs of the tube that are with workers: at least, without those that were asked for by their
   // ids, which may have gone out after what is judged now; and at most. The same of a group.
   std::pair<std::size_t, std::size_t> running(const std::string& tube, queue::Now now) const;
