@@ -120,13 +120,16 @@ TEST_F(BodyReaderTest, WhatIsOnDiskAloneIsAtHandOnceItIsReadAhead) {
   state.flush();
   const std::array<JobId, 4> some = {1, 2, 100, 201};
   const auto is_at_hand = [this](JobId id) { return reader.at_hand(id).has_value(); };
-  // The system keeps pages for a while that it is busy with.
+  // The system keeps pages for a while that it is busy with; and it reads what it has just said that
+  // it does not have.
   forget_files();
-  for (int tries = 0; tries < 100 && std::ranges::any_of(some, is_at_hand); ++tries) {
+  bool is_one_at_hand = std::ranges::any_of(some, is_at_hand);
+  for (int tries = 0; tries < 100 && is_one_at_hand; ++tries) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     forget_files();
+    is_one_at_hand = std::ranges::any_of(some, is_at_hand);
   }
-  for (const JobId id : some) EXPECT_EQ(reader.at_hand(id), std::nullopt) << id;
+  EXPECT_FALSE(is_one_at_hand);
   for (JobId id = 1; id <= 10; ++id) expect_stored(id);
   for (JobId id = 11; id <= 60; ++id) EXPECT_TRUE(reader.at_hand(id) == stored.at(id)) << id;
   expect_stored(201);
