@@ -71,8 +71,8 @@ void Model::judge_expiry(JobId id, const std::string& who) {
   if (!job.has_seen_expiry && !has_expired(job, times_.last)) throw Violation(what);
   const bool is_held = job.holder != 0 && has_time(job, times_.last) == Is::kYes;
   if (job.burial != 0 || is_held) throw Violation(what);
-  if (!has_failed && (job.entrusted == Is::kYes || due(job, times_.last) == Is::kNo))
-    throw Violation(what);
+  const bool is_due = job.has_seen_expiry || due(job, times_.last) != Is::kNo;
+  if (!has_failed && (job.entrusted == Is::kYes || !is_due)) throw Violation(what);
   const auto after = history_.state().jobs.find(id);
   const bool is_gone = after == history_.state().jobs.end();
   if (is_gone != (job.at_expiry == AtExpiry::kDrop)) throw Violation(what + ", by another end");

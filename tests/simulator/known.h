@@ -38,8 +38,8 @@ struct KnownJob {
   std::uint64_t died = 0;    // of a dead one: not before; ns, monotonic
   queue::UtcMs expires = 0;  // 0: never
   queue::AtExpiry at_expiry = queue::AtExpiry::kDrop;
-  // The wall clock has shown that moment, and was set back since: the engine may be about to
-  // store the end of the job.
+  // The wall clock has shown that moment, and that the job is due, and was set back since: the
+  // engine may be about to store the end of the job.
   bool has_seen_expiry = false;
   bool cancel_asked = false;
   std::vector<queue::Attempt> story = {};

@@ -110,8 +110,9 @@ void Model::clock_was_set(Now now) {
   turns_.forget_all();
   schedules_.clock_was_set(now);
   for (auto& [id, job] : jobs_) {
+    const bool was_to_end = has_expired(job, last_now_) && due(job, last_now_) != Is::kNo;
+    job.has_seen_expiry = job.has_seen_expiry || was_to_end;
     job.slack = kSlackAfterStep + clock_steps_ * kSlackOfStep;
-    job.has_seen_expiry = job.has_seen_expiry || has_expired(job, last_now_);
     if (job.moment == 0) job.delay_end = std::max(job.delay_end, now.mono_ns);
   }
 }
