@@ -241,8 +241,9 @@ class Client {
   // (docs/protocol.md): "pri=7".
   ChangeAnswer bury_job(const std::string& job, const std::string& options);
   // Changes such a job; `options` as patch-job takes them: "delay=3s". Throws Failure with the
-  // server's reason if it refuses them.
-  ChangeAnswer patch(const std::string& job, const std::string& options);
+  // server's reason if it refuses them, or the new body.
+  ChangeAnswer patch(const std::string& job, const std::string& options,
+                     const std::optional<std::string>& body = std::nullopt);
 
   // Lets no job of the tube be reserved for so many seconds; 0 ends that. Returns false if there is
   // no such tube. The longest pause, of 136 years, is one until the tube is resumed.
@@ -345,7 +346,8 @@ class Client {
   PutAnswer read_put(const std::string& command, const std::string& reply, std::size_t body_size);
   std::optional<PutAnswer> put_answer(const std::string& command, const std::string& reply) const;
   std::string ask(const std::string& command, Patience patience = kPatience);
-  ChangeAnswer ask_to_change(const std::string& command, std::string_view done);
+  ChangeAnswer ask_to_change(const std::string& command, std::string_view done,
+                             const std::optional<std::string>& body = std::nullopt);
   template <class Commands, class Read>
   void ask_all(const Commands& commands, Read read);
   std::vector<std::string> read_names(const std::string& command, const std::string& reply);

@@ -63,14 +63,17 @@ FailAnswer Client::fail(std::uint64_t id, std::string_view error, const FailOpti
   return answer;
 }
 
-ChangeAnswer Client::ask_to_change(const std::string& command, std::string_view done) {
-  const std::string reply = ask(command);
+ChangeAnswer Client::ask_to_change(const std::string& command, std::string_view done,
+                                   const std::optional<std::string>& body) {
+  if (body) stream_.send(command + "\r\n" + *body);
+  const std::string reply = ask(body ? "" : command);
   if (reply.starts_with(done)) return ChangeAnswer::kDone;
   if (reply.starts_with("IS_RESERVED ")) return ChangeAnswer::kReserved;
   if (reply == "NOT_FOUND") return ChangeAnswer::kNone;
   if (reply == "OUT_OF_RANGE")
     throw Failure("the job would be due after the year 9999; the server refused it");
   if (reply.starts_with(kBadOption)) throw Failure(reply.substr(kBadOption.size()));
+  if (body) refuse_put(command, reply, body->size());
   throw_unexpected(command, reply);
 }
 
@@ -79,8 +82,11 @@ ChangeAnswer Client::bury_job(const std::string& job, const std::string& options
                        "BURIED ");
 }
 
-ChangeAnswer Client::patch(const std::string& job, const std::string& options) {
-  return ask_to_change(fmt::format("patch-job {} {}", job, options), "PATCHED ");
+ChangeAnswer Client::patch(const std::string& job, const std::string& options,
+                           const std::optional<std::string>& body) {
+  std::string command = fmt::format("patch-job {}{}{}", job, options.empty() ? "" : " ", options);
+  if (body) command += fmt::format(" body={}", body->size());
+  return ask_to_change(command, "PATCHED ", body);
 }
 
 bool Client::pause_tube(std::string_view tube, std::uint32_t seconds) {

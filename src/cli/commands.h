@@ -26,6 +26,7 @@ void add_put(CLI::App& app, int& exit_code);
 void add_reserve(CLI::App& app, int& exit_code);
 void add_delete(CLI::App& app, int& exit_code);
 void add_cancel(CLI::App& app, int& exit_code);
+void add_patch(CLI::App& app, int& exit_code);
 void add_release(CLI::App& app, int& exit_code);
 void add_bury(CLI::App& app, int& exit_code);
 void add_kick(CLI::App& app, int& exit_code);
@@ -65,7 +66,7 @@ struct Command {
   void (*add)(CLI::App& app, int& exit_code);
 };
 
-inline constexpr std::array<Command, 30> kCommands{{
+inline constexpr std::array<Command, 31> kCommands{{
     {"serve", "Run the server", "carillon serve --data ./carillon-data", add_serve},
     {"put", "Put a job, to be handed out now or at its time", "carillon put --delay 3s \"hello\"",
      add_put},
@@ -74,6 +75,7 @@ inline constexpr std::array<Command, 30> kCommands{{
     {"delete", "Delete jobs", "carillon delete 7 8", add_delete},
     {"cancel", "Delete jobs that nobody works on, by id or key", "carillon cancel --key invoice-7",
      add_cancel},
+    {"patch", "Change waiting jobs: body, priority, times", "carillon patch 7 --pri 0", add_patch},
     {"release", "Make waiting jobs ready now, or at another time", "carillon release 7 --delay 1h",
      add_release},
     {"bury", "Set jobs aside, until they are kicked or released", "carillon bury 7", add_bury},

@@ -77,7 +77,7 @@ TEST(CommandLine, HelpOfACommand) {
   }
   expect_usage_error({"help", "putt"},
                      "carillon: there is no command \"putt\"; there are serve, put, reserve, work, "
-                     "delete, cancel, release, bury, kick, pause, resume, drain, list, due, "
+                     "delete, cancel, patch, release, bury, kick, pause, resume, drain, list, due, "
                      "retry, move, spread, clear, "
                      "peek, stats, top, schedule, tube, endpoint, token, backup, export, import, "
                      "check, beanstalkd");
@@ -121,7 +121,7 @@ TEST(CommandLine, HelpOfWorkStatesTheExitCode) {
 TEST(CommandLine, UnknownCommandsAndOptions) {
   expect_usage_error({"putt"},
                      "carillon: there is no command \"putt\"; there are serve, put, reserve, work, "
-                     "delete, cancel, release, bury, kick, pause, resume, drain, list, due, "
+                     "delete, cancel, patch, release, bury, kick, pause, resume, drain, list, due, "
                      "retry, move, spread, clear, "
                      "peek, stats, top, schedule, tube, endpoint, token, backup, export, import, "
                      "check, beanstalkd");

@@ -1,4 +1,4 @@
-"""System tests of `carillon release` and `bury`, for jobs that nobody works on."""
+"""System tests of `carillon release`, `bury` and `patch`, for jobs that nobody works on."""
 
 import datetime
 import json
@@ -54,6 +54,45 @@ class WaitingJobsTest(CliCase):
         self.assertNotIn("due", line)
         self.assertEqual(self.carillon("kick", "--tube", self.tube), "1\n")
 
+    def test_bury_and_release_keep_the_attempts(self):
+        job_id = self.put("--max-attempts", "5", "--backoff", "1h", "x")
+        self.run_carillon("work", "--tube", self.tube, "--once", "--", "false")
+        self.carillon("bury", job_id)
+        self.carillon("release", job_id)
+        self.assertEqual(self.job(job_id)["attempts"], 1)
+
+    def test_patch_changes_what_is_named_and_nothing_else(self):
+        job_id = self.put("--key", "k", "--delay", "5h", "--ttr", "2m", "--pri", "7", "old")
+        named = ("--key", "k", "--tube", self.tube)
+        self.assertEqual(
+            self.carillon("patch", *named, "--pri", "1"),
+            f"changed job with key k in tube {self.tube}\n",
+        )
+        job = self.job(job_id)
+        self.assertEqual((job["pri"], job["ttr"], job["state"]), (1, 120, "delayed"))
+        self.assertGreater(job["time-left"], 17_900)
+        self.carillon("patch", job_id, "--ttr", "10m", "--body", "new\n")
+        self.assertEqual(self.carillon("peek", job_id), "new\n")
+        self.assertEqual(self.job(job_id)["ttr"], 600)
+        self.carillon("patch", job_id, "--body", "-", body=b"from a pipe")
+        self.assertEqual(self.carillon("peek", job_id), "from a pipe")
+        line = json.loads(self.carillon("patch", job_id, "--delay", "0s", "--json"))
+        self.assertEqual((line["id"], line["state"]), (int(job_id), "ready"))
+
+    def test_patch_refuses_what_it_cannot_do(self):
+        job_id = self.put("x")
+        self.fails(
+            "carillon patch: say what to change, e.g. --pri 0, --ttr 10m or --body TEXT",
+            *("patch", job_id),
+            code=2,
+        )
+        self.fails(
+            'carillon patch: ttr: "1": a number without a unit; write 1ms, 1s, 1m, 1h or 1d',
+            *("patch", job_id, "--ttr", "1"),
+            code=2,
+        )
+        self.fails("carillon patch: there is no job 999999", "patch", "999999", "--pri", "1")
+
     def test_a_job_that_a_worker_holds_is_left_alone(self):
         held, other = self.put("x"), self.put("y")
         worker = self.server.connect()
@@ -69,7 +108,7 @@ class WaitingJobsTest(CliCase):
             )
 
     def test_wrong_arguments(self):
-        for command in ("release", "bury"):
+        for command in ("release", "bury", "patch"):
             self.fails(
                 f"carillon {command}: give the jobs' IDs, or the --key of one", command, code=2
             )
