@@ -1,5 +1,6 @@
 // Attempts that fail: what counts as one, when the job comes again, the dead and their stories, and
 // a cancel that is asked for.
+// Rows Q7 and Q8 of the product's table.
 
 #include <gtest/gtest.h>
 
@@ -301,6 +302,19 @@ TEST_F(EngineAttemptsTest, AJobThatIsNotBuriedKeepsItsAttempts) {
   EXPECT_EQ(record(1).extras->attempts, 1U);
   EXPECT_EQ(queue.reserve(worker), "a");
   EXPECT_EQ(fail(1).result, Failed::kDead);
+}
+
+TEST_F(EngineAttemptsTest, AJobThatWasOnlyBuriedKeepsItsAttempts) {
+  for (JobId id = 1; id <= 3; ++id) {
+    put({.max_attempts = 2});
+    EXPECT_EQ(queue.reserve(worker), "a");
+    EXPECT_EQ(fail(id).result, Failed::kAgain);
+    EXPECT_EQ(engine.bury_job(queue.now(), id, {}).result, Changed::kDone);
+  }
+  EXPECT_TRUE(engine.kick_job(queue.now(), 1).done);
+  EXPECT_EQ(engine.patch(queue.now(), 2, {.due_in = 5}).result, Changed::kDone);
+  EXPECT_TRUE(engine.reserve_job(worker, queue.now(), 3));
+  for (JobId id = 1; id <= 3; ++id) EXPECT_EQ(record(id).extras->attempts, 1U) << id;
 }
 
 TEST_F(EngineAttemptsTest, ADamagedStoryBeginsAnewAndHoldsUpNobody) {

@@ -396,7 +396,7 @@ class QueueModel {
     return job.retry != RetryPolicy() ? job.retry : policies[job.tube];
   }
   void revive(Job& job) const {
-    job.attempts = 0;
+    if (job.death != Death::kNone) job.attempts = 0;
     if (job.death == Death::kExpired && has_expired(job)) job.expires = 0;
     job.death = Death::kNone;
   }

@@ -274,7 +274,7 @@ bool Model::has_old_end(queue::Now now) const {
 void Model::revive(const Case& c, Job& job) const {
   if (job.burial == 0) return;
   job.burial = 0;
-  job.attempts = 0;
+  if (job.death != queue::Death::kNone) job.attempts = 0;
   if (job.death == queue::Death::kExpired) {
     const auto stored = history_.state().jobs.find(job.record.id);
     const bool is_kept =

@@ -130,7 +130,7 @@ struct JobExtras {
   JobId body = 0;
   // If it is not RetryPolicy(), it counts instead of the tube's.
   RetryPolicy retry = {};
-  // How many attempts have failed, since the job was put or JobRecord::revive()d.
+  // How many attempts have failed, since the job was put or began anew.
   std::uint32_t attempts = 0;
   Death death = Death::kNone;
   // Of a dead job: when it died, by the wall clock, and the lead then (JobRecord::lead). 0: not
@@ -185,11 +185,14 @@ struct JobRecord {
   detail::Rare<JobExtras> extras = {};
 
   bool buried() const { return burial != 0; }
-  // The job is not buried any more, and gets all its attempts anew. If it was dead because it had
-  // expired, it does not expire again, unless it was given an expiry that comes after `now`. The
-  // caller sets `due`.
+  // The job is not buried any more; if it was dead, it begins anew. The caller sets `due`.
   void revive(UtcMs now) {
     burial = 0;
+    if (extras->death != Death::kNone) begin_anew(now);
+  }
+  // The job gets all its attempts anew, and is not dead. If it was dead because it had expired, it
+  // does not expire again, unless it was given an expiry that comes after `now`.
+  void begin_anew(UtcMs now) {
     if (extras->attempts == 0 && extras->death == Death::kNone) return;
     JobExtras alive = *extras;
     alive.attempts = 0;

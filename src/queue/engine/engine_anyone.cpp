@@ -198,7 +198,7 @@ Sequence Engine::State::kick(const std::vector<JobRecord>& records, Anew anew) {
   for (const JobRecord& before : records) {
     const LoadedJob* job = loaded(before.id);
     JobRecord after = kicked(before, job != nullptr ? job->history : before.history, clock);
-    if (anew == Anew::kOfAll) after.revive(clock.utc());
+    if (anew == Anew::kOfAll) after.begin_anew(clock.utc());
     add_change(before, std::move(after));
   }
   std::vector<JobRecord> after;
