@@ -253,6 +253,9 @@ void add_put(CLI::App& app, int& exit_code) {
   named("max-attempts", "N", "After so many failed ones the job is buried");
   named("backoff", "DURATION", "How long after a failed attempt; 1s..1h doubles");
   named("jitter", "PERCENT", "Up to so much is added to that: 20%");
+  named("lost", "WHAT",
+        "When its worker's connection is lost, the attempt\nfails, or the job returns (default: "
+        "returns)");
   add_tube_option(command, request->tube, "Where to put it (default: default)");
   add_flag(command, "--batch", request->batch, "Put a job for each line of standard input");
   add_value(
