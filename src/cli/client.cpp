@@ -249,8 +249,8 @@ std::optional<PutAnswer> Client::put_answer(const std::string& command,
 void Client::refuse_put(const std::string& command, const std::string& reply,
                         std::size_t body_size) {
   if (reply == "JOB_TOO_BIG") {
-    throw Failure(fmt::format("the body has {} bytes; the limit of {} is {}", body_size,
-                              stream_.peer(), stats().number("max-job-size")));
+    throw Failure(fmt::format("the body has {} bytes; the limit of {} is {}, see --max-job-size",
+                              body_size, stream_.peer(), stats().number("max-job-size")));
   }
   if (reply == "DRAINING")
     throw Failure(
