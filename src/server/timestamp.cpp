@@ -64,7 +64,7 @@ class Reader {
   }
 
   static constexpr std::string_view kShape =
-      "not an RFC 3339 time; use e.g. 2030-01-01T09:00:00Z or …T09:00:00.25+02:00";
+      "not an RFC 3339 time; use e.g. 2030-01-01T09:00:00Z or 2030-01-01T09:00:00.25+02:00";
 
  private:
   unsigned digit() {

@@ -119,9 +119,9 @@ TEST(Timestamp, OtherShapesAreRefused) {
         "2030-01-01T09:00:00 Z", "+2030-01-01T09:00:00Z", "2030/01/01T09:00:00Z",
         "2030-01-01T09:00:00ZZ", "20300101T090000Z", "2030-01-01T09:00:00,5Z",
         "2030-01-01T09:00:-1Z"}) {
-    EXPECT_EQ(error_of(text),
-              "\"" + text +
-                  "\": not an RFC 3339 time; use e.g. 2030-01-01T09:00:00Z or …T09:00:00.25+02:00");
+    EXPECT_EQ(error_of(text), "\"" + text +
+                                  "\": not an RFC 3339 time; use e.g. 2030-01-01T09:00:00Z or "
+                                  "2030-01-01T09:00:00.25+02:00");
   }
 }
 
