@@ -51,27 +51,44 @@ struct Request {
   std::optional<std::string> tls_client_ca;
 };
 
+// What a client needs beside the address.
+struct ClientNeeds {
+  bool tls = false;
+  bool token = false;
+};
+
 // Prints commands to try in a second terminal, with the server's address and the name by which this
-// program was called.
+// program was called. A certificate has a name that the server does not know.
 void print_what_to_try(const std::vector<server::Address>& addresses,
-                       const std::vector<server::Address>& http) {
+                       const std::vector<server::Address>& http, ClientNeeds needs) {
+  const auto shown = [&](const server::Address& address) {
+    return needs.tls && !address.is_unix() ? fmt::format("NAME:{}", address.port)
+                                           : server::to_string(address);
+  };
   const server::Address& address = addresses.front();
-  const std::string shown = server::to_string(address);
-  const bool is_glob = shown.front() == '[';
-  const std::string quoted = is_glob ? "'" + shown + "'" : shown;
-  const std::string to = shown == "127.0.0.1:11300" ? "" : " --server " + quoted;
-  const std::string nc =
-      address.is_unix() ? "-U " + address.path : fmt::format("{} {}", address.host, address.port);
+  const bool has_tls = needs.tls && !address.is_unix();
+  const std::string name = shown(address);
+  std::string to = name == "127.0.0.1:11300" ? "" : " --server " + name;
+  if (name.front() == '[') to = " --server '" + name + "'";
+  if (has_tls) to += " --tls";
+  if (needs.token) to += " --token-file FILE";
+  fmt::print("Carillon listens on {}. Try, in another terminal{}{}:\n\n",
+             server::to_string(address), has_tls ? ", with the NAME in its certificate" : "",
+             needs.token ? ", with a token in FILE" : "");
   fmt::print(
-      "Carillon listens on {0}. Try, in another terminal:\n\n"
-      "  {1} put{2} --delay 3s \"hello\"      # prints the job's id\n"
-      "  {1} reserve{2} --delete            # waits, and prints it 3 s after the put\n"
-      "  printf 'put 0 2 60 5\\r\\nhello\\r\\nreserve\\r\\nquit\\r\\n' | nc {3}\n",
-      shown, ::program_invocation_name, to, nc);
+      "  {0} put{1} --delay 3s \"hello\"      # prints the job's id\n"
+      "  {0} reserve{1} --delete            # waits, and prints it 3 s after the put\n",
+      ::program_invocation_name, to);
+  if (!has_tls && !needs.token) {
+    fmt::print("  printf 'put 0 2 60 5\\r\\nhello\\r\\nreserve\\r\\nquit\\r\\n' | nc {}\n",
+               address.is_unix() ? "-U " + address.path
+                                 : fmt::format("{} {}", address.host, address.port));
+  }
   if (!http.empty() && !http.front().is_unix()) {
-    fmt::print(
-        "  curl -d hello http://{0}/v1/tubes/mail/jobs       # http://{0}/docs has the rest\n",
-        server::to_string(http.front()));
+    const std::string url =
+        fmt::format("{}://{}", needs.tls ? "https" : "http", shown(http.front()));
+    fmt::print("  curl -d hello {}{}/v1/tubes/mail/jobs       # {}/docs has the rest\n",
+               needs.token ? "-H \"Authorization: Bearer TOKEN\" " : "", url, url);
   }
   fmt::print("\nCtrl-C stops it; the jobs stay.\n");
   std::fflush(stdout);
@@ -133,7 +150,10 @@ void serve(Request& request, int& exit_code) {
   complete_access(request.options);
   server::log_to_stderr(request.log_level, request.log_format);
   if (request.log_format == server::LogFormat::kText)
-    request.options.on_listening = print_what_to_try;
+    request.options.on_listening =
+        [needs = ClientNeeds{.tls = request.options.tls.has_value(),
+                             .token = request.options.tokens.has_value()}](
+            const auto& addresses, const auto& http) { print_what_to_try(addresses, http, needs); };
   try {
     exit_code = server::run_server(request.options);
   } catch (const server::StartError& error) {
