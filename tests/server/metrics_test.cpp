@@ -1,4 +1,5 @@
 // The text that Prometheus reads (src/server/metrics).
+// Row Q18 of the product's table.
 #include "server/metrics/metrics.h"
 
 #include <gtest/gtest.h>
@@ -66,6 +67,12 @@ TEST(Exposition, IsInTheFormatThatIsAskedFor) {
   EXPECT_EQ(Exposition::wanted_by("text/plain;version=0.0.4"), Format::kPrometheus);
   EXPECT_EQ(Exposition::wanted_by("Application/OpenMetrics-Text"), Format::kOpenMetrics);
   EXPECT_EQ(Exposition::wanted_by("application/openmetrics-text;version=1.0.0,text/plain;q=0.5"),
+            Format::kOpenMetrics);
+  EXPECT_EQ(Exposition::wanted_by("application/openmetrics-text;q=0, text/plain"),
+            Format::kPrometheus);
+  EXPECT_EQ(Exposition::wanted_by("application/openmetrics-text;q=0.5, text/plain; Q=0.9"),
+            Format::kPrometheus);
+  EXPECT_EQ(Exposition::wanted_by("text/plain;q=0.4, application/openmetrics-text; q=0.5, */*"),
             Format::kOpenMetrics);
 }
 

@@ -3,9 +3,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <boost/algorithm/string/predicate.hpp>
+#include <boost/algorithm/string/trim.hpp>
+#include <charconv>
 #include <cstddef>
+#include <ranges>
 
 namespace carillon::server::metrics {
 namespace {
@@ -35,11 +39,31 @@ void append_escaped(std::string& text, std::string_view value) {
   }
 }
 
+// Returns the quality that a header Accept gives to a media type that it names (RFC 9110, 12.5.1),
+// from 0 to 1; 0 if it does not name it.
+double quality_of(std::string_view type, std::string_view accept) {
+  double best = 0;
+  for (const auto range : std::views::split(accept, ',')) {
+    double quality = 1;
+    bool is_type = false;
+    for (const auto part : std::views::split(range, ';')) {
+      const std::string_view text =
+          boost::algorithm::trim_copy(std::string_view(part.begin(), part.end()));
+      is_type = is_type || boost::algorithm::iequals(text, type);
+      if (boost::algorithm::istarts_with(text, "q="))
+        std::from_chars(text.data() + 2, text.data() + text.size(), quality);
+    }
+    if (is_type) best = std::max(best, quality);
+  }
+  return best;
+}
+
 }  // namespace
 
 Exposition::Format Exposition::wanted_by(std::string_view accept) {
-  return boost::algorithm::icontains(accept, "application/openmetrics-text") ? Format::kOpenMetrics
-                                                                             : Format::kPrometheus;
+  const double open = quality_of("application/openmetrics-text", accept);
+  const bool is_wanted = open > 0 && open >= quality_of("text/plain", accept);
+  return is_wanted ? Format::kOpenMetrics : Format::kPrometheus;
 }
 
 std::string_view Exposition::content_type(Format format) {

@@ -35,8 +35,8 @@ class Exposition {
 
   explicit Exposition(Format format) : format_(format) {}
 
-  // Returns the format that a client wants by its header Accept: OpenMetrics if it names that, of
-  // whatever quality (q).
+  // Returns the format that a client wants by its header Accept: OpenMetrics, if the header names
+  // it with a quality (q) that is not 0, and not below that of text/plain.
   static Format wanted_by(std::string_view accept);
   // Returns the value of Content-Type.
   static std::string_view content_type(Format format);
