@@ -1,4 +1,5 @@
-"""System tests of `carillon backup`: what a backup holds, and what is left when one fails."""
+"""System tests of `carillon backup`: what a backup holds, and what is left when one fails.
+Row Q20 of the product's table."""
 
 import contextlib
 import errno

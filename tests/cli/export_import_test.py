@@ -1,5 +1,6 @@
 """`carillon export` and `carillon import FILE`: what was exported, imported into another server and
-exported again is the same; what is interrupted or killed goes on; wrong lines are named."""
+exported again is the same; what is interrupted or killed goes on; wrong lines are named.
+Row Q20 of the product's table."""
 
 import base64
 import json

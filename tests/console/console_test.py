@@ -1,5 +1,6 @@
 """The console in a real browser, against a real server: each page and action, a server that
-restarts, a narrow screen, dark mode, the keyboard alone, axe, and 100 000 jobs."""
+restarts, a narrow screen, dark mode, the keyboard alone, axe, and 100 000 jobs.
+Row Q17 of the product's table."""
 
 import json
 import os

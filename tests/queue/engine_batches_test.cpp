@@ -1,4 +1,5 @@
 // Batches: many jobs put, released or deleted with one append; and batches that are sent again.
+// Row Q4 of the product's table.
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,6 @@
 // Jobs that expire, and jobs that are spread: what happens at the edges. The model test knows the
 // rest.
+// Row Q12 of the product's table.
 
 #include <gtest/gtest.h>
 

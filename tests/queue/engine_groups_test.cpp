@@ -1,4 +1,5 @@
 // Groups of a tube: whose job goes out next, and that clients see one tube all the same.
+// Row Q10 of the product's table.
 
 #include <gtest/gtest.h>
 

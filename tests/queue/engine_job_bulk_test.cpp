@@ -1,4 +1,5 @@
 // Changes of many jobs (job_bulk.h).
+// Row Q14 of the product's table.
 
 #include <gtest/gtest.h>
 

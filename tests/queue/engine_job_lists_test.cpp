@@ -1,4 +1,5 @@
 // Lists of a tube's jobs (job_listing.h).
+// Row Q13 of the product's table.
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,6 @@
 // Jobs that have keys: what a put with a key meets, look-ups, cancel and patch, and keys that count
 // though their jobs are gone.
+// Rows Q1, Q2 and Q3 of the product's table.
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,5 @@
 // Far jobs stay in the store, and near jobs are in memory.
+// Row Q23 of the product's table.
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,6 @@
 // Random histories, with crashes, against the plain model: the same answers, deliveries and states,
 // whether jobs are in memory or in the store.
+// Row Q22 of the product's table.
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,5 @@
 // The limits of tubes: how many jobs run at once, and how fast they go out.
+// Row Q9 of the product's table.
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,5 @@
 // Schedules: when they fire, and what they do when something is in the way.
+// Rows Q5 and Q6 of the product's table.
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,5 @@
 // Leases over HTTP: who has a job, for how long, and what becomes of it.
+// Row Q11 of the product's table.
 #include <gtest/gtest.h>
 
 #include <boost/json.hpp>

@@ -1,4 +1,5 @@
-"""What the real server answers is what openapi.json says: each path, status and schema."""
+"""What the real server answers is what openapi.json says: each path, status and schema.
+Row Q16 of the product's table."""
 
 import json
 import re

@@ -1,4 +1,5 @@
-"""Jobs pushed to HTTP endpoints that misbehave in every way: what becomes of each job."""
+"""Jobs pushed to HTTP endpoints that misbehave in every way: what becomes of each job.
+Row Q15 of the product's table."""
 
 import base64
 import json

@@ -1,4 +1,5 @@
-"""A real server that speaks TLS: to whom, how it fails, and what a storm of handshakes does."""
+"""A real server that speaks TLS: to whom, how it fails, and what a storm of handshakes does.
+Row Q19 of the product's table."""
 
 import contextlib
 import http.client

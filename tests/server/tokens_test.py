@@ -1,4 +1,5 @@
-"""A real server with tokens: who gets in, what SIGHUP does, and where it refuses to listen."""
+"""A real server with tokens: who gets in, what SIGHUP does, and where it refuses to listen.
+Row Q19 of the product's table."""
 
 import os
 import signal
