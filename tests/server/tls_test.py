@@ -5,6 +5,7 @@ import contextlib
 import http.client
 import json
 import os
+import shlex
 import shutil
 import signal
 import socket
@@ -368,6 +369,21 @@ class Commands(TlsCase):
                 refused = run("put", *words, "hello")
                 self.assertEqual(refused.returncode, 1)
                 self.assertIn("mismatch", refused.stderr)
+
+    def test_what_the_server_prints_to_try_works(self):
+        tokens = os.path.join(self.folder, "tokens")
+        token = run("token", "new", "--name", "a", "--scope", "admin", "--file", tokens).stdout
+        file = os.path.join(self.folder, "token")
+        with open(file, "w", encoding="ascii") as out:
+            out.write(token)
+        with self.serve("--tokens", tokens) as server:
+            self.wait_for_line(server, "Ctrl-C stops it")
+            lines = server.log().replace("NAME", "localhost").replace("FILE", file).splitlines()
+            put = next(shlex.split(line, comments=True) for line in lines if " put " in line)
+            done = run(*put[1:], CARILLON_TLS_CA=self.authority.file)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertNotIn("| nc ", server.log())
+            self.assertIn("https://NAME:", server.log())
 
     def test_a_server_without_tls_is_named(self):
         with daemon.carillon_serve(self.data) as server:
