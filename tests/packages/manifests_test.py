@@ -1,16 +1,24 @@
-"""The files of packaging/ name what there is: files, options, versions, ports, the user.
+"""The files of packaging/ name what there is: files, options, versions, ports, the user. The
+image's health check works.
 
 Whether Docker and Kubernetes take them is not tried here. promtool checks the configuration of
 Prometheus, and what the alerts on pushes say, if it is installed.
 """
 
+import json
 import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "server"))
+
+import certificates
+import daemon
 
 BIN = os.environ["CARILLON_BIN"]
 PACKAGING = Path(__file__).resolve().parent.parent.parent / "packaging"
@@ -61,6 +69,33 @@ class ManifestsTest(unittest.TestCase):
         (user,) = re.findall(r"^USER (\d+):\d+", DOCKERFILE, re.M)
         for field in ("runAsUser", "runAsGroup", "fsGroup"):
             self.assertRegex(KUBERNETES, rf"\b{field}: {user}\b")
+
+    def serve(self, *options):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        server = daemon.carillon_serve(folder.name, "--http", f"{daemon.HOST}:0", *options)
+        self.addCleanup(server.__exit__)
+        return server.start()
+
+    def health(self, port):
+        """Returns the exit code of the image's health check, asking at this port."""
+        check = re.search(r"^HEALTHCHECK .*?CMD (\[.*?\])$", DOCKERFILE, re.M | re.S)[1]
+        command = json.loads(check.replace("\\\n", "").replace("/11380 ", f"/{port} "))
+        self.assertIn(f"/{port} ", command[-1])
+        return subprocess.run(command, check=False, timeout=20, stderr=subprocess.PIPE).returncode
+
+    def test_the_image_is_healthy_while_it_serves(self):
+        server = self.serve()
+        port = server.http_port()
+        self.assertEqual(self.health(port), 0)
+        server.kill()
+        self.assertNotEqual(self.health(port), 0)
+
+    def test_the_image_is_healthy_with_tls(self):
+        with tempfile.TemporaryDirectory() as folder:
+            certificate, key = certificates.Authority(folder).sign("server")
+            server = self.serve("--tls-cert", certificate, "--tls-key", key)
+        self.assertEqual(self.health(server.http_port()), 0)
 
     def test_the_package_takes_every_line_of_the_service(self):
         """packaging/build-deb changes these lines: if they are gone, it changes nothing."""
