@@ -1,10 +1,11 @@
 """The files of packaging/ name what there is: files, options, versions, ports, the user. The
-image's health check works.
+image's health check works, and a server is reached by the names that it has among containers.
 
 Whether Docker and Kubernetes take them is not tried here. promtool checks the configuration of
 Prometheus, and what the alerts on pushes say, if it is installed.
 """
 
+import http.client
 import json
 import os
 import re
@@ -25,8 +26,15 @@ PACKAGING = Path(__file__).resolve().parent.parent.parent / "packaging"
 DOCKERFILE = (PACKAGING / "docker/Dockerfile").read_text()
 COMPOSE = (PACKAGING / "docker/compose.yaml").read_text()
 KUBERNETES = (PACKAGING / "kubernetes/carillon.yaml").read_text()
+PROMETHEUS = (PACKAGING / "docker/prometheus.yml").read_text()
 DEFAULTS = (PACKAGING / "debian/carillon.default").read_text()
 UNIT = (PACKAGING / "systemd/carillon.service").read_text()
+
+
+def words_of(manifest):
+    """Returns the words that a manifest gives to the image's command."""
+    (words,) = re.findall(r"^ *(?:command|args): (\[.*?\])$", manifest, re.M | re.S)
+    return json.loads(words)
 
 
 def output(*command):
@@ -47,7 +55,7 @@ class ManifestsTest(unittest.TestCase):
         entry = DOCKERFILE[DOCKERFILE.index("ENTRYPOINT") :]
         lines = (UNIT + DEFAULTS).replace("\\\n", "")
         starts = re.findall("ExecStart=(.*)|CARILLON_OPTIONS=(.*)", lines)
-        named = " ".join([entry, *re.findall("(?:command|args): (.*)", COMPOSE + KUBERNETES)])
+        named = " ".join([entry, *words_of(COMPOSE), *words_of(KUBERNETES)])
         named += " ".join(word for start in starts for word in start)
         self.assertGreaterEqual(len(re.findall(r"--[\w-]+", named)), 8)
         self.assertLessEqual(set(re.findall(r"--[\w-]+", named)), known)
@@ -96,6 +104,35 @@ class ManifestsTest(unittest.TestCase):
             certificate, key = certificates.Authority(folder).sign("server")
             server = self.serve("--tls-cert", certificate, "--tls-key", key)
         self.assertEqual(self.health(server.http_port()), 0)
+
+    def answers(self, manifest, names):
+        """A server with the manifest's options answers a probe that names it so."""
+        with tempfile.TemporaryDirectory() as folder:
+            tokens = f"{folder}/tokens"
+            output(BIN, "token", "new", "--name", "ops", "--scope", "admin", "--file", tokens)
+            words = [word.replace("$(NAMESPACE)", "prod") for word in words_of(manifest)]
+            server = self.serve(*[tokens if word == "/tokens/tokens" else word for word in words])
+        for name in names:
+            with self.subTest(name):
+                client = http.client.HTTPConnection(daemon.HOST, server.http_port(), timeout=20)
+                self.addCleanup(client.close)
+                client.request("GET", "/healthz", headers={"Host": f"{name}:11380"})
+                self.assertEqual(client.getresponse().status, 200)
+
+    def test_prometheus_reaches_the_server_by_its_name(self):
+        (target,) = re.findall(r'targets: \["(.*):11380"\]', PROMETHEUS)
+        self.answers(COMPOSE, [target])
+
+    def test_kubernetes_reaches_the_server_by_each_of_its_names(self):
+        full = ".prod.svc.cluster.local"
+        names = ["carillon", "carillon.prod", "carillon.prod.svc", f"carillon{full}"]
+        names += ["carillon-0.carillon", f"carillon-0.carillon{full}"]
+        # A probe names the pod by its address.
+        self.answers(KUBERNETES, [*names, "10.1.2.3"])
+        probes = re.findall("httpGet: (.*)", KUBERNETES)
+        self.assertEqual(probes, ["{path: /healthz, port: http}"] * 3)
+        field = "{name: NAMESPACE, valueFrom: {fieldRef: {fieldPath: metadata.namespace}}}"
+        self.assertIn(field, KUBERNETES)
 
     def test_the_package_takes_every_line_of_the_service(self):
         """packaging/build-deb changes these lines: if they are gone, it changes nothing."""
