@@ -59,18 +59,23 @@ class DebTest(unittest.TestCase):
         return os.path.lexists(self.root / path)
 
     def start(self, port):
-        """Starts the server as the unit says."""
+        """Starts the server as the unit says, and in a directory as systemd makes it."""
         unit = (self.root / "lib/systemd/system/carillon.service").read_text()
-        self.assertIn(f"StateDirectory={STATE.rsplit('/', maxsplit=1)[-1]}\n", unit)
-        self.inside("install", "-d", "-o", "carillon", "-g", "carillon", f"/{STATE}")
+        set_to = lambda name: re.findall(f"^{name}=(.*)$", unit, re.M)
+        self.assertEqual(set_to("StateDirectory"), [STATE.rsplit("/", maxsplit=1)[-1]])
+        self.assertEqual(set_to("StateDirectoryMode"), ["0700"])
+        self.assertEqual(set_to("UMask"), ["0077"])
+        mode = ["-m", *set_to("StateDirectoryMode")]
+        self.inside("install", "-d", *mode, "-o", "carillon", "-g", "carillon", f"/{STATE}")
         options = self.root / "etc/default/carillon"
         text = re.sub(r"\b11300\b", str(port), options.read_text())
         options.write_text(re.sub(r"\b11380\b", str(port + 1), text))
         (start,) = re.findall("^ExecStart=(.*)$", unit.replace("\\\n", ""), re.M)
-        (user,) = re.findall("^User=(.*)$", unit, re.M)
+        (user,) = set_to("User")
         script = f". /etc/default/carillon; STATE_DIRECTORY=/{STATE}; exec {start}"
         process = subprocess.Popen(
             ["chroot", f"--userspec={user}:{user}", str(self.root), "sh", "-c", script],
+            umask=int(set_to("UMask")[0], 8),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
@@ -113,6 +118,8 @@ class DebTest(unittest.TestCase):
         self.carillon(port, "put", "hello")
         self.assertIn("hello", self.carillon(port, "reserve", "--delete", "--timeout", "10s"))
         self.stop(server)
+        for path in [self.root / STATE, *(self.root / STATE).iterdir()]:
+            self.assertEqual(path.stat().st_mode & 0o077, 0, path)
         server = self.start(port)
         self.assertIn("later", self.carillon(port, "peek", "--key", "far"))
         self.stop(server)

@@ -134,6 +134,13 @@ class ManifestsTest(unittest.TestCase):
         field = "{name: NAMESPACE, valueFrom: {fieldRef: {fieldPath: metadata.namespace}}}"
         self.assertIn(field, KUBERNETES)
 
+    def test_only_its_user_may_enter_the_directory_of_the_jobs(self):
+        for line in ("StateDirectory=carillon", "StateDirectoryMode=0700", "UMask=0077"):
+            self.assertIn(f"\n{line}\n", UNIT)
+        self.assertRegex(
+            DOCKERFILE, r"install -d -m 700 -o carillon -g carillon /var/lib/carillon\n"
+        )
+
     def test_the_package_takes_every_line_of_the_service(self):
         """packaging/build-deb changes these lines: if they are gone, it changes nothing."""
         self.assertIn("\nDynamicUser=yes\n", UNIT)
