@@ -13,11 +13,11 @@ function nameOf(ref) {
 }
 
 // Returns a schema in a few words, with a link to each one that has a name.
-function inWords(schema) {
+function inWords(schema = {}) {
   const words = element("span");
   const list = (parts, between) =>
     parts.forEach((part, n) => words.append(n ? between : "", inWords(part)));
-  if (!schema || !Object.keys(schema).length) words.append("anything");
+  if (!Object.keys(schema).length) words.append("anything");
   else if (schema.$ref) {
     const name = nameOf(schema.$ref);
     words.append(element("a", { href: "#schema-" + name }, name));
@@ -73,9 +73,10 @@ function showOperation(method, path, operation, shared) {
   inside.append(element("h4", {}, "Answers"), table(["status", "", "body"],
     Object.entries(operation.responses).map(([status, one]) => {
       const isProblem = Boolean(one.$ref);
-      const content = Object.values(one.content || {})[0];
+      const parts = Object.entries(one.content || {}).flatMap(([type, { schema }], n) =>
+        [n ? " or " : "", schema ? inWords(schema) : element("code", {}, type)]);
       const body = isProblem ? inWords({ $ref: "#/components/schemas/Problem" })
-        : content ? inWords(content.schema) : "";
+        : element("span", {}, ...parts);
       return [element("code", {}, status), isProblem ? "" : one.description, body];
     })));
   return element("details", { id: operation.operationId },
