@@ -23,6 +23,7 @@
 #include "cli/error_text.h"
 #include "cli/progress.h"
 #include "cli/sync_probe.h"
+#include "server/data_exposure.h"
 
 namespace carillon::cli {
 namespace {
@@ -86,11 +87,8 @@ void check_access(const std::string& directory, Findings& findings) {
     findings.fail("data", fmt::format("{} is not writable: {}", directory, error_text(errno)),
                   read_only ? "mount it for writing"
                             : "run the check as the server's user, or chown the directory");
-  } else if ((entry.st_mode & 0077) != 0) {
-    findings.warn("data",
-                  fmt::format("{} has mode {:03o}: other users may read the jobs", directory,
-                              entry.st_mode & 0777u),
-                  "chmod 700 " + directory);
+  } else if (const std::string why = server::data_exposure(directory); !why.empty()) {
+    findings.warn("data", why, "chmod 700 " + directory);
   } else {
     findings.ok("data", fmt::format("{}, for its owner only (mode {:03o})", directory,
                                     entry.st_mode & 0777u));

@@ -21,6 +21,7 @@
 
 #include "carillon/queue/disk_store.h"
 #include "carillon/queue/memory_store.h"
+#include "server/data_exposure.h"
 #include "server/descriptors.h"
 #include "server/event_loop.h"
 #include "server/memory_reserve.h"
@@ -118,6 +119,8 @@ void log_start(const ServerOptions& options, const queue::Engine& engine,
   spdlog::info("carillon {}: data in {}, {}; found {} jobs in {} tubes, in {} ms", CARILLON_VERSION,
                *options.data_dir, describe(options.sync), jobs.ready + jobs.delayed + jobs.buried,
                stats.tubes, std::chrono::duration_cast<std::chrono::milliseconds>(took).count());
+  if (const std::string why = data_exposure(*options.data_dir); !why.empty())
+    spdlog::warn("{} (chmod 700 {})", why, *options.data_dir);
 }
 
 // Returns true if that worked. Every reply has left by now.

@@ -103,10 +103,17 @@ class CheckTest(CliCase):
         self.assertIn(f"process {self.server.process.pid} uses", found["server"]["found"])
 
     def test_a_directory_that_others_may_read(self):
-        os.chmod(self.data, 0o755)
+        """The server warns of it at its start in the same words."""
+        os.chmod(self.data, 0o750)
         found = self.check("--data", self.data)
         self.assertEqual(found["data"]["level"], "warn")
         self.assertEqual(found["data"]["advice"], f"chmod 700 {self.data}")
+        warning = f"{found['data']['found']} (chmod 700 {self.data})\n"
+        for mode, warnings in ((0o750, 1), (0o700, 0)):
+            os.chmod(self.data, mode)
+            with self.subTest(f"{mode:o}"), daemon.carillon_serve(self.data) as server:
+                server.connect().put(b"x")  # it has logged its start by then
+                self.assertEqual(server.log().count(warning), warnings, server.log())
 
     @unittest.skipIf(os.geteuid() != 0, "only root can become another user")
     def test_a_directory_of_another_user(self):

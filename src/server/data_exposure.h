@@ -1,0 +1,12 @@
+// Who may read the data directory.
+#pragma once
+
+#include <string>
+
+namespace carillon::server {
+
+// Returns why users other than the owner may read the jobs in the directory; empty if they may not,
+// or if it cannot be asked.
+std::string data_exposure(const std::string& directory);
+
+}  // namespace carillon::server
