@@ -74,7 +74,9 @@ void print_what_to_try(const std::vector<server::Address>& addresses,
   if (needs.token) to += " --token-file FILE";
   fmt::print("Carillon listens on {}. Try, in another terminal{}{}:\n\n",
              server::to_string(address), has_tls ? ", with the NAME in its certificate" : "",
-             needs.token ? ", with a token in FILE" : "");
+             !needs.token ? ""
+             : has_tls    ? " and a token in FILE"
+                          : ", with a token in FILE");
   fmt::print(
       "  {0} put{1} --delay 3s \"hello\"      # prints the job's id\n"
       "  {0} reserve{1} --delete            # waits, and prints it 3 s after the put\n",

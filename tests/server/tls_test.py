@@ -376,7 +376,7 @@ class Commands(TlsCase):
         file = os.path.join(self.folder, "token")
         with open(file, "w", encoding="ascii") as out:
             out.write(token)
-        with self.serve("--tokens", tokens) as server:
+        with self.serve("--tokens", tokens, "--http", "127.0.0.1:0") as server:
             self.wait_for_line(server, "Ctrl-C stops it")
             lines = server.log().replace("NAME", "localhost").replace("FILE", file).splitlines()
             put = next(shlex.split(line, comments=True) for line in lines if " put " in line)
