@@ -278,8 +278,8 @@ class ImportBeanstalkdTest(CliCase):
         self.source = source
         self.fails(
             f"carillon import: job 1 of tube {self.tube}: the body has 70000 bytes; the limit of "
-            f"{daemon.HOST}:{self.server.port} is 65535, see --max-job-size; 0 jobs were moved, run "
-            "it again to go on",
+            f"{daemon.HOST}:{self.server.port} is 65535, see --max-job-size; 0 jobs were moved, "
+            "run it again to go on",
             *self.import_arguments("--json"),
         )
         self.assertEqual(old.stats(b"stats")["current-jobs-delayed"], "1")

@@ -120,8 +120,8 @@ TEST_F(BodyReaderTest, WhatIsOnDiskAloneIsAtHandOnceItIsReadAhead) {
   state.flush();
   const std::array<JobId, 4> some = {1, 2, 100, 201};
   const auto is_at_hand = [this](JobId id) { return reader.at_hand(id).has_value(); };
-  // The system keeps pages for a while that it is busy with; and it reads what it has just said that
-  // it does not have.
+  // The system keeps pages for a while that it is busy with; and it reads what it has just said
+  // that it does not have.
   forget_files();
   bool is_one_at_hand = std::ranges::any_of(some, is_at_hand);
   for (int tries = 0; tries < 100 && is_one_at_hand; ++tries) {
