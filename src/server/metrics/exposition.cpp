@@ -5,11 +5,14 @@
 
 #include <algorithm>
 #include <array>
+#include <boost/algorithm/string/classification.hpp>
 #include <boost/algorithm/string/predicate.hpp>
+#include <boost/algorithm/string/split.hpp>
 #include <boost/algorithm/string/trim.hpp>
 #include <charconv>
 #include <cstddef>
-#include <ranges>
+#include <string>
+#include <vector>
 
 namespace carillon::server::metrics {
 namespace {
@@ -39,16 +42,22 @@ void append_escaped(std::string& text, std::string_view value) {
   }
 }
 
+// Returns what stands between the separators, without spaces around it.
+std::vector<std::string> parts_of(std::string_view text, const char* separator) {
+  std::vector<std::string> parts;
+  boost::algorithm::split(parts, text, boost::algorithm::is_any_of(separator));
+  for (std::string& part : parts) boost::algorithm::trim(part);
+  return parts;
+}
+
 // Returns the quality that a header Accept gives to a media type that it names (RFC 9110, 12.5.1),
 // from 0 to 1; 0 if it does not name it.
 double quality_of(std::string_view type, std::string_view accept) {
   double best = 0;
-  for (const auto range : std::views::split(accept, ',')) {
+  for (const std::string& range : parts_of(accept, ",")) {
     double quality = 1;
     bool is_type = false;
-    for (const auto part : std::views::split(range, ';')) {
-      const std::string_view text =
-          boost::algorithm::trim_copy(std::string_view(part.begin(), part.end()));
+    for (const std::string& text : parts_of(range, ";")) {
       is_type = is_type || boost::algorithm::iequals(text, type);
       if (boost::algorithm::istarts_with(text, "q="))
         std::from_chars(text.data() + 2, text.data() + text.size(), quality);
