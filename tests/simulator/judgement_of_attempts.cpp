@@ -94,12 +94,17 @@ void Model::settle_deadlines(const std::string& tube, const RetryPolicy& next, q
   for (const JobId id : jobs->second) {
     Job& job = jobs_.at(id);
     if (job.holder == 0 || job.cancel_asked || job.retry != RetryPolicy()) continue;
+    if (job.entrusted != Is::kNo) continue;  // by another change of the policy
     const Is has_time_left = has_time(job, now);
     if (has_time_left == Is::kYes) continue;
     const bool was_stored = end_is_stored(job, Ending::kTimedOut);
+    // The client may still hold it.
+    if (has_time_left == Is::kMaybe) {
+      entrust(job, Is::kMaybe, {Ending::kTimedOut}, now);
+      continue;
+    }
     let_go(id, job);
-    if (has_time_left == Is::kMaybe) entrust(job, Is::kMaybe, {Ending::kTimedOut}, now);
-    if (has_time_left == Is::kNo && was_stored) entrust(job, Is::kYes, {Ending::kTimedOut}, now);
+    if (was_stored) entrust(job, Is::kYes, {Ending::kTimedOut}, now);
   }
 }
 
@@ -265,7 +270,8 @@ bool Model::has_old_end(queue::Now now) const {
   return std::any_of(jobs_.begin(), jobs_.end(), [&](const auto& each) {
     const Job& job = each.second;
     if (job.entrusted == Is::kYes) return now.mono_ns > job.entrusted_at + kLong;
-    return job.holder != 0 && end_is_stored(job, Ending::kTimedOut) &&
+    return job.holder != 0 && job.entrusted == Is::kNo &&
+           end_is_stored(job, Ending::kTimedOut) &&
            now.mono_ns > job.deadline + kLong;
   });
 }

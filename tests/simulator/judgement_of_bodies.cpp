@@ -39,8 +39,7 @@ void Model::judge_more_of_body(ClientNumber number, JobId id, const Times& times
     throw Violation("client " + std::to_string(number) + " gets more of the body of job " +
                     std::to_string(id) + ", which it does not hold");
   }
-  job->deadline = times.first.mono_ns + job->ttr * kNsPerMs;
-  job->deadline_slack = kSlack;
+  give_time(*job, times.first);
 }
 
 void Model::judge_cut(ClientNumber number, JobId id, JobId body, bool holds, const Times& times,

@@ -74,7 +74,7 @@ void Model::judge_bury_job(const Case& c) {
 void Model::ask_to_cancel(const Case& c) {
   const JobId id = c.reply.number;
   Job& job = jobs_.at(id);
-  if (job.entrusted == Is::kMaybe) job.entrusted = Is::kYes;
+  if (job.entrusted == Is::kMaybe && job.holder == 0) job.entrusted = Is::kYes;
   const bool is_asked = std::exchange(job.cancel_asked, true);
   expect_changed(is_asked ? std::set<JobId>{} : std::set{id});
   if (!is_asked) follow_all_but_due_time(id);

@@ -48,8 +48,8 @@ struct KnownJob {
   std::uint64_t deadline = 0;  // ns, monotonic
   std::uint64_t deadline_slack = kSlack;
   // Whether its reservation is over, and that is to be stored before anybody else gets the job:
-  // its worker is gone, or its time was over when a policy was changed. How that attempt may
-  // have ended.
+  // its worker is gone, or its time was over when a policy was changed. If that time may have been
+  // over (kMaybe), the job has its holder still. How that attempt may have ended.
   Certainty entrusted = Certainty::kNo;
   std::set<queue::Ending> endings = {};
   std::uint64_t entrusted_at = 0;  // ns, monotonic

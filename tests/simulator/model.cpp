@@ -133,11 +133,13 @@ void Model::disconnect(ClientNumber client, Now now) {
   for (const JobId id : std::set<JobId>(found->second.held)) {
     Job& job = jobs_.at(id);
     const bool may_be_over = has_time(job, now) != Is::kYes;
-    const bool timed_out = may_be_over && end_is_stored(job, Ending::kTimedOut);
+    const bool was_settled = job.entrusted != Is::kNo;  // by another policy
+    const bool timed_out = was_settled || (may_be_over && end_is_stored(job, Ending::kTimedOut));
     const bool lost = end_is_stored(job, Ending::kLost);
+    const Is is_sure = lost && !was_settled ? Is::kYes : Is::kMaybe;
     let_go(id, job);
-    if (lost) entrust(job, Is::kYes, {Ending::kLost}, now);
-    if (timed_out) entrust(job, lost ? Is::kYes : Is::kMaybe, {Ending::kTimedOut}, now);
+    if (lost) entrust(job, is_sure, {Ending::kLost}, now);
+    if (timed_out) entrust(job, is_sure, {Ending::kTimedOut}, now);
   }
   clients_.erase(found);
   if (checkpoint_of_ == client) checkpoint_of_ = 0;
@@ -188,10 +190,17 @@ void Model::take(const Case& c, JobId id) {
   job.by_id = c.command.verb == Verb::kReserveJob;
   job.worker = c.number;
   job.worker_has_name = c.client.has_name;
-  job.deadline = c.since.mono_ns + job.ttr * kNsPerMs;
-  job.deadline_slack = kSlack;
+  give_time(job, c.since);
   c.client.held.insert(id);
   forget_room();
+}
+
+// The client that holds the job has its whole ttr again.
+void Model::give_time(Job& job, Now since) {
+  job.deadline = since.mono_ns + job.ttr * kNsPerMs;
+  job.deadline_slack = kSlack;
+  job.entrusted = Is::kNo;
+  job.endings.clear();
 }
 
 void Model::forget_room() {
@@ -237,7 +246,7 @@ Model::Is Model::held(const Job& job, Now now) const {
 
 Model::Is Model::held_before(const Job& job, Now now) const {
   Is is_held = job.entrusted;
-  if (job.holder != 0)
+  if (job.holder != 0 && is_held == Is::kNo)
     is_held = end_is_stored(job, queue::Ending::kTimedOut) ? Is::kYes : has_time(job, now);
   const bool is_to_end = job.cancel_asked || job.has_seen_expiry || has_expired(job, now);
   const bool may_be_held = is_to_end || may_be_gathered(job.tube);
