@@ -79,8 +79,10 @@ TEST(RecordValues, ATokenIsReadAsItWasWritten) {
   const KeyRecord token{.tube = kTokens,
                         .key = "t",
                         .until = 5,
-                        .fingerprint = std::string("\0 any bytes"sv),
-                        .answer = {{.result = 0, .first = 7, .jobs = 2}}};
+                        .batch = detail::Rare(BatchAnswer{
+                            .fingerprint = std::string("\0 any bytes"sv),
+                            .puts = {{.result = 0, .first = 7, .jobs = 2}},
+                            .job = detail::Rare(JobAsPut{full_job(), "mail", "acme"})})};
   std::string value;
   append_key_value(value, token);
   EXPECT_EQ(read_key_value(kTokens, "t", value), token);
@@ -93,7 +95,8 @@ TEST(RecordValues, ATokenOfAnOlderVersionHasNoFingerprint) {
             (KeyRecord{.tube = kTokens,
                        .key = "t",
                        .until = 5,
-                       .answer = {{.result = 0, .first = 7, .jobs = 2}}}));
+                       .batch = detail::Rare(
+                           BatchAnswer{.puts = {{.result = 0, .first = 7, .jobs = 2}}})}));
 }
 
 TEST(RecordValues, FieldsOfANewerVersionAreKept) {

@@ -210,6 +210,24 @@ TEST_F(EngineBatchesTest, ATokenSurvivesARestart) {
   EXPECT_EQ(ready(), 3U);
 }
 
+TEST_F(EngineBatchesTest, ABatchOfOneIsToldAgainOfTheJobAsItWasPut) {
+  const BatchOrder order{.once = "t", .tells_job = true};
+  const std::vector<NewJob> one{{{.priority = 5, .due_in = 3'000, .group = "acme"}, "1"}};
+  const BatchOutcome first = put_all(one, order);
+  EXPECT_EQ(first.job->record.id, first.jobs.front().id);
+  EXPECT_EQ(first.job->record.priority, 5U);
+  EXPECT_EQ(first.job->tube, "default");
+  EXPECT_EQ(first.job->group, "acme");
+  engine.patch(queue.now(), first.jobs.front().id, {.priority = 9});
+  EXPECT_EQ(put_all(one, order).job, first.job);
+  engine.cancel(queue.now(), first.jobs.front().id, false);
+  queue.crash(1'000);
+  producer = queue.engine().connect();
+  EXPECT_EQ(put_all(one, order).job, first.job);
+  EXPECT_FALSE(put_all(three, {.once = "u", .tells_job = true}).job);
+  EXPECT_FALSE(put_all(one, {.once = "v"}).job);
+}
+
 TEST_F(EngineBatchesTest, ARefusedBatchLeavesNoToken) {
   put("k", "old");
   EXPECT_EQ(put_all(three, {.once = "t"}).result, Batch::kRefused);

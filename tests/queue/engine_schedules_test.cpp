@@ -427,11 +427,12 @@ TEST_F(SchedulesTest, ATriggerPutsAJobAtOnceAndChangesNoOccurrence) {
   set(every(kMinute, Overlap::kSkip));
   engine().pause_schedule(queue.now(), "s");
   pass(5 * kSecond);
-  const auto put = engine().trigger_schedule(queue.now(), "s");
-  ASSERT_TRUE(put);
-  EXPECT_EQ(queue.store().body(put->id), "tick");
+  const auto batch = engine().trigger_schedule(queue.now(), "s");
+  ASSERT_TRUE(batch);
+  const JobId id = batch->jobs.front().id;
+  EXPECT_EQ(queue.store().body(id), "tick");
   EXPECT_EQ(jobs(), Seconds{5});
-  EXPECT_EQ(record().last_job, put->id);
+  EXPECT_EQ(record().last_job, id);
   EXPECT_EQ(record().fired, 0u);
   EXPECT_FALSE(engine().trigger_schedule(queue.now(), "none"));
   engine().resume_schedule(queue.now(), "s");

@@ -89,13 +89,14 @@ class RandomHistory {
     KeyRecord after{.tube = tube,
                     .key = key,
                     .id = below(next_id_),
-                    .until = chance(50) ? 0 : 1 + below(1'000),
-                    .fingerprint = std::string(chance(50) ? 0 : below(kMaxFingerprint), 'f')};
+                    .until = chance(50) ? 0 : 1 + below(1'000)};
+    BatchAnswer batch{.fingerprint = std::string(chance(50) ? 0 : below(kMaxFingerprint), 'f')};
     for (std::uint64_t runs = chance(50) ? 0 : below(4); runs > 0; --runs) {
-      after.answer.push_back({.result = static_cast<std::uint32_t>(below(3)),
-                              .first = below(next_id_),
-                              .jobs = static_cast<std::uint32_t>(below(1'000))});
+      batch.puts.push_back({.result = static_cast<std::uint32_t>(below(3)),
+                            .first = below(next_id_),
+                            .jobs = static_cast<std::uint32_t>(below(1'000))});
     }
+    after.batch = detail::Rare(std::move(batch));
     return {before, after};
   }
 

@@ -17,6 +17,11 @@ class HttpBatches : public HttpSession {
   Answer batch(std::string_view body, std::string_view headers = "") {
     return ask("POST", "/v1/tubes/mail/jobs:batch", body, headers);
   }
+  // Returns the header's line behind the name; empty if there is none.
+  static std::string line_of(const Answer& answer, std::string_view name) {
+    const std::size_t at = answer.head.find(name);
+    return at == std::string::npos ? "" : answer.head.substr(at, answer.head.find('\r', at) - at);
+  }
   std::int64_t puts() {
     return ask("GET", "/v1/stats").value().at("jobs").at("put").to_number<std::int64_t>();
   }
@@ -112,16 +117,60 @@ TEST_F(HttpBatches, OneJobIsPutOnce) {
     return ask("POST", "/v1/tubes/mail/jobs", body, headers);
   };
   const std::string_view key = "Idempotency-Key: abc\r\nCarillon-Delay: 3s\r\n";
-  EXPECT_EQ(put("hello", key).status, 201);
-  const Answer again = put("hello", key);
-  EXPECT_EQ(again.status, 201);
-  EXPECT_NE(again.head.find("Location: /v1/jobs/1\r\n"), std::string::npos);
+  const Answer first = put("hello", key);
+  EXPECT_EQ(first.status, 201);
+  EXPECT_EQ(first.value().at("state"), "delayed");
+  EXPECT_NE(first.head.find("Location: /v1/jobs/1\r\n"), std::string::npos);
+  const auto expect_first = [&](const Answer& again) {
+    EXPECT_EQ(again.status, first.status);
+    EXPECT_EQ(again.body, first.body);
+    for (const std::string_view name : {"Location: ", "ETag: "})
+      EXPECT_EQ(line_of(again, name), line_of(first, name));
+    EXPECT_NE(again.head.find("Idempotent-Replayed: true\r\n"), std::string::npos);
+  };
+  expect_first(put("hello", key));
+  EXPECT_EQ(ask("PATCH", "/v1/jobs/1", R"({"priority":7})").status, 200);
+  expect_first(put("hello", key));
   EXPECT_EQ(put("other", key).status, 422);
   EXPECT_EQ(put("hello", "Idempotency-Key: abc\r\nCarillon-Delay: 4s\r\n").status, 422);
   EXPECT_EQ(put("hello", "Carillon-Delay: 3s\r\nIdempotency-Key: \"abc\";a=1\r\n").status, 201);
   EXPECT_EQ(ask("DELETE", "/v1/jobs/1").status, 204);
-  EXPECT_EQ(put("hello", key).value().at("id"), 1) << "the job is gone, the answer is not";
+  expect_first(put("hello", key));  // the job is gone, the answer is not
   EXPECT_EQ(puts(), 1);
+}
+
+TEST_F(HttpBatches, AJobThatHasExpiredWhenItIsPutIsToldOf) {
+  const Answer put = ask("POST", "/v1/tubes/mail/jobs", R"({"body":"a","expires_at":1})",
+                         "Content-Type: application/json\r\n");
+  EXPECT_EQ(put.status, 201);
+  EXPECT_NE(line_of(put, "ETag: "), "");
+  EXPECT_EQ(put.value().at("expires_at"), "1970-01-01T00:00:00.001Z");
+}
+
+TEST_F(HttpBatches, AScheduleIsTriggeredOnce) {
+  ask("PUT", "/v1/schedules/s", R"({"every":"1h","job":{"tube":"mail","body":"x"}})");
+  const auto trigger = [&](std::string_view headers) {
+    return ask("POST", "/v1/schedules/s:trigger", "", headers);
+  };
+  const Answer first = trigger("Idempotency-Key: abc\r\n");
+  EXPECT_EQ(first.status, 201);
+  EXPECT_EQ(trigger("Idempotency-Key: abc\r\n").body, first.body);
+  EXPECT_EQ(ask("POST", "/v1/tubes/mail/jobs", "x", "Idempotency-Key: abc\r\n").status, 422);
+  EXPECT_EQ(puts(), 1);
+  EXPECT_EQ(trigger("Idempotency-Key: def\r\n").status, 201);
+  EXPECT_EQ(trigger("").status, 201);
+  EXPECT_EQ(puts(), 3);
+  durable = server.engine.last_sequence();
+  Session other(server.service, names);
+  EXPECT_EQ(trigger("Idempotency-Key: ghi\r\n").status, 0) << "it waits for the disk";
+  speaker = &other;
+  EXPECT_EQ(trigger("Idempotency-Key: ghi\r\n").status, 409);
+  speaker = &session;
+  durable = server.engine.last_sequence();
+  EXPECT_EQ(next().status, 201);
+  durable = UINT64_MAX;
+  ask("DELETE", "/v1/schedules/s", "");
+  EXPECT_EQ(trigger("Idempotency-Key: abc\r\n").body, first.body);
 }
 
 // draft-ietf-httpapi-idempotency-key-header, 2.6.

@@ -270,8 +270,7 @@ bool Model::has_old_end(queue::Now now) const {
   return std::any_of(jobs_.begin(), jobs_.end(), [&](const auto& each) {
     const Job& job = each.second;
     if (job.entrusted == Is::kYes) return now.mono_ns > job.entrusted_at + kLong;
-    return job.holder != 0 && job.entrusted == Is::kNo &&
-           end_is_stored(job, Ending::kTimedOut) &&
+    return job.holder != 0 && job.entrusted == Is::kNo && end_is_stored(job, Ending::kTimedOut) &&
            now.mono_ns > job.deadline + kLong;
   });
 }

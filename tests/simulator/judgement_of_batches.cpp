@@ -34,7 +34,7 @@ bool gives_way(const Command& job) {
 std::string lines_of(const KeyRecord& token) {
   using Result = queue::PutOutcome::Result;
   std::string lines;
-  for (const queue::PutRun& run : token.answer) {
+  for (const queue::PutRun& run : token.batch->puts) {
     const auto result = static_cast<Result>(run.result);
     const char* const word = result == Result::kInserted   ? "INSERTED "
                              : result == Result::kReplaced ? "REPLACED "
@@ -59,7 +59,7 @@ void Model::judge_put_jobs(const Case& c) {
   if (is_other || c.reply.word == "ALREADY") {
     expect_changed({});
     if (!may_count) fail(c, "no batch was put with the token");
-    const auto known = batches_.find(token->fingerprint);
+    const auto known = batches_.find(token->batch->fingerprint);
     const bool same = known != batches_.end() && known->second == batch.batch;
     if (same == is_other) fail(c, "it is the other way round");
     if (same && c.reply.text != lines_of(*token)) fail(c, "the first answer was another one");
@@ -110,7 +110,7 @@ void Model::follow_batch(const Case& c) {
       token->until > next_ms(c.now) + batch.window)
     fail(c, "its token is not stored, or for another time");
   if (lines_of(*token) != c.reply.text) fail(c, "its token has another answer");
-  batches_[token->fingerprint] = batch.batch;
+  batches_[token->batch->fingerprint] = batch.batch;
 }
 
 // The reply: REFUSED, the number of a job, and as the job alone would be answered.

@@ -80,8 +80,8 @@ std::uint64_t hash_of_story(JobId id, const std::vector<queue::Attempt>& story) 
 std::uint64_t hash_of(const queue::KeyRecord& key) {
   std::uint64_t hash = mix(mix(mix(mix(6, key.tube), key.key), key.id), key.until);
   if (key.tube != queue::kTokens) return hash;
-  hash = mix(hash, key.fingerprint);
-  for (const queue::PutRun& run : key.answer)
+  hash = mix(hash, key.batch->fingerprint);
+  for (const queue::PutRun& run : key.batch->puts)
     hash = mix(mix(mix(hash, run.result), run.first), run.jobs);
   return hash;
 }

@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "carillon/queue/batch_answer.h"
 #include "carillon/queue/job.h"
 #include "carillon/queue/store.h"
 
@@ -123,6 +124,8 @@ struct BatchOrder {
   // What tells two batches apart: bytes of a hash of all that they have, at most kMaxFingerprint.
   // Empty: every batch with the token is taken for this one.
   std::string_view fingerprint = {};
+  // The answer to a batch of one job has the job as it was put (BatchOutcome::job).
+  bool tells_job = false;
 };
 
 struct BatchOutcome {
@@ -138,6 +141,8 @@ struct BatchOutcome {
   std::vector<PutOutcome> jobs = {};
   std::size_t stopper = 0;
   Sequence durable_at = 0;
+  // The one job, if it was put and BatchOrder::tells_job asks for it; else none.
+  detail::Rare<JobAsPut> job = {};
 };
 
 // What is to be changed of a job. What is not given stays. If `due_at` is given, it counts and

@@ -290,8 +290,9 @@ class Engine {
   // No occurrence fires until the schedule is resumed. Those that come meanwhile are skipped.
   Outcome pause_schedule(Now now, std::string_view name);
   Outcome resume_schedule(Now now, std::string_view name);
-  // Puts the schedule's job now, also if it is paused, or a job of it is there.
-  std::optional<PutOutcome> trigger_schedule(Now now, std::string_view name);
+  // Puts the schedule's job now, also if it is paused, or a job of it is there: a batch of one.
+  std::optional<BatchOutcome> trigger_schedule(Now now, std::string_view name,
+                                               const BatchOrder& order = {});
   // Returns the schedule with its next `times` occurrences. O(times).
   std::optional<ScheduleView> schedule(Now now, std::string_view name, std::size_t times);
   // Returns the first `limit` names after `name`, in the order of their bytes. O(limit).

@@ -34,6 +34,7 @@
 #include <utility>
 #include <vector>
 
+#include "carillon/queue/batch_answer.h"
 #include "carillon/queue/detail/rare.h"
 #include "carillon/queue/endpoint.h"
 #include "carillon/queue/job.h"
@@ -164,16 +165,6 @@ struct JobChange {
   bool has_new_body() const { return after && (!before || before->body_id() != after->body_id()); }
 };
 
-// What became of jobs of a batch that follow each other: their results are the same, and their ids,
-// too, follow each other.
-struct PutRun {
-  std::uint32_t result = 0;  // PutOutcome::Result
-  JobId first = 0;
-  std::uint32_t jobs = 0;
-
-  friend bool operator==(const PutRun&, const PutRun&) = default;
-};
-
 // Stands for a tube in the records of tokens. No tube has it.
 inline constexpr std::uint32_t kTokens = 0;
 
@@ -186,9 +177,7 @@ struct KeyRecord {
   JobId id = 0;
   // 0 while the job is there. Then, and of a token: it still counts before this moment.
   UtcMs until = 0;
-  // Of a token: BatchOrder::fingerprint, and the answer.
-  std::string fingerprint = {};
-  std::vector<PutRun> answer = {};
+  detail::Rare<BatchAnswer> batch = {};  // of a token
 
   friend bool operator==(const KeyRecord&, const KeyRecord&) = default;
 };

@@ -64,17 +64,9 @@ bool is_in_the_way(const PutOutcome& put, const PutOrder& order) {
 BatchOutcome Engine::put_all(ClientId id, Now now, std::span<const NewJob> jobs,
                              const BatchOrder& order) {
   State& s = *state_;
-  if (order.once.size() > kMaxKey)
-    throw std::invalid_argument("put_all: a token has " + std::to_string(order.once.size()) +
-                                " bytes; the most is " + std::to_string(kMaxKey));
-  if (order.fingerprint.size() > kMaxFingerprint)
-    throw std::invalid_argument("put_all: a fingerprint has " +
-                                std::to_string(order.fingerprint.size()) + " bytes; the most is " +
-                                std::to_string(kMaxFingerprint));
   s.advance(now);
-  std::optional<KeyRecord> token;
-  if (!order.once.empty()) token = s.store.find_key(kTokens, order.once);
-  if (token && s.clock.utc() < token->until) return s.answer_of(*token, order);
+  State::Token token = s.token_of(order);
+  if (auto answer = s.answer_of(token, order)) return *std::move(answer);
 
   Tube& tube = *s.client(id).tube_in_use;
   if (auto refused = s.refusal_of_rate(tube, jobs)) return *std::move(refused);
@@ -96,6 +88,8 @@ BatchOutcome Engine::put_all(ClientId id, Now now, std::span<const NewJob> jobs,
     outcome.stopper = outcome.jobs.size() - 1;
     return outcome;
   }
+  if (order.tells_job && puts.size() == 1)
+    outcome.job = puts.front().job(tube.record.name, jobs.front().order.group);
   if (!order.once.empty()) s.add_token(std::move(token), order, outcome);
   if (s.changes.jobs.empty() && s.changes.keys.empty()) return outcome;
   outcome.durable_at = s.append();
@@ -139,12 +133,27 @@ std::optional<BatchOutcome> Engine::State::refusal_of_rate(Tube& tube,
   return outcome;
 }
 
-BatchOutcome Engine::State::answer_of(const KeyRecord& token, const BatchOrder& order) const {
+Engine::State::Token Engine::State::token_of(const BatchOrder& order) const {
+  const auto check = [](const char* what, std::string_view text, std::size_t most) {
+    if (text.size() > most)
+      throw std::invalid_argument("queue engine: " + std::string(what) + " has " +
+                                  std::to_string(text.size()) + " bytes; the most is " +
+                                  std::to_string(most));
+  };
+  check("a token", order.once, kMaxKey);
+  check("a fingerprint", order.fingerprint, kMaxFingerprint);
+  return order.once.empty() ? std::nullopt : store.find_key(kTokens, order.once);
+}
+
+std::optional<BatchOutcome> Engine::State::answer_of(const Token& token,
+                                                     const BatchOrder& order) const {
   using Result = BatchOutcome::Result;
-  if (!token.fingerprint.empty() && token.fingerprint != order.fingerprint)
-    return {.result = Result::kOtherBatch, .durable_at = last_sequence};
-  BatchOutcome outcome{.result = Result::kAlready, .durable_at = last_sequence};
-  for (const PutRun& run : token.answer) {
+  if (!token || token->until <= clock.utc()) return std::nullopt;
+  const BatchAnswer& answer = *token->batch;
+  if (!answer.fingerprint.empty() && answer.fingerprint != order.fingerprint)
+    return BatchOutcome{.result = Result::kOtherBatch, .durable_at = last_sequence};
+  BatchOutcome outcome{.result = Result::kAlready, .durable_at = last_sequence, .job = answer.job};
+  for (const PutRun& run : answer.puts) {
     for (std::uint32_t i = 0; i < run.jobs; ++i) {
       outcome.jobs.push_back({.result = static_cast<PutOutcome::Result>(run.result),
                               .id = run.first + i,
@@ -154,22 +163,22 @@ BatchOutcome Engine::State::answer_of(const KeyRecord& token, const BatchOrder& 
   return outcome;
 }
 
-void Engine::State::add_token(std::optional<KeyRecord> before, const BatchOrder& order,
-                              const BatchOutcome& outcome) {
-  KeyRecord token{.tube = kTokens,
-                  .key = std::string(order.once),
-                  .until = std::min(order.window, kLastDue) + clock.utc_from(),
-                  .fingerprint = std::string(order.fingerprint)};
+void Engine::State::add_token(Token before, const BatchOrder& order, const BatchOutcome& outcome) {
+  BatchAnswer answer{.fingerprint = std::string(order.fingerprint), .puts = {}, .job = outcome.job};
   for (const PutOutcome& put : outcome.jobs) {
     const auto result = static_cast<std::uint32_t>(put.result);
-    PutRun* const last = token.answer.empty() ? nullptr : &token.answer.back();
+    PutRun* const last = answer.puts.empty() ? nullptr : &answer.puts.back();
     if (last != nullptr && last->result == result && last->first + last->jobs == put.id) {
       ++last->jobs;
     } else {
-      token.answer.push_back({.result = result, .first = put.id, .jobs = 1});
+      answer.puts.push_back({.result = result, .first = put.id, .jobs = 1});
     }
   }
-  add_key_change(std::move(before), std::move(token));
+  add_key_change(std::move(before),
+                 KeyRecord{.tube = kTokens,
+                           .key = std::string(order.once),
+                           .until = std::min(order.window, kLastDue) + clock.utc_from(),
+                           .batch = detail::Rare(std::move(answer))});
 }
 
 std::vector<Outcome> Engine::release_all(ClientId id, Now now, std::span<const JobId> ids,

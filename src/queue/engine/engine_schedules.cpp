@@ -182,11 +182,18 @@ Sequence Engine::State::Schedules::resume(LoadedSchedule& schedule) {
   return sequence;
 }
 
-PutOutcome Engine::State::Schedules::trigger(LoadedSchedule& schedule) {
+BatchOutcome Engine::State::Schedules::trigger(LoadedSchedule& schedule, Token token,
+                                               const BatchOrder& order) {
   ScheduleRecord after = schedule.record;
   after.last_occurrence = 0;
   untold.clear();
-  const PutOutcome outcome = put(schedule, std::move(after), std::nullopt);
+  const PlannedPut planned = plan_put(schedule, std::nullopt);
+  BatchOutcome outcome{.jobs = {planned.outcome}};
+  const Schedule& asked = schedule.record.schedule;
+  if (order.tells_job) outcome.job = planned.job(asked.tube, asked.group);
+  if (!order.once.empty()) state.add_token(std::move(token), order, outcome);
+  outcome.durable_at = put(schedule, std::move(after), planned);
+  outcome.jobs.front().durable_at = outcome.durable_at;
   arm(schedule);
   return outcome;
 }
@@ -239,12 +246,15 @@ Outcome Engine::resume_schedule(Now now, std::string_view name) {
   return {.done = true, .durable_at = s.schedules->resume(*found)};
 }
 
-std::optional<PutOutcome> Engine::trigger_schedule(Now now, std::string_view name) {
+std::optional<BatchOutcome> Engine::trigger_schedule(Now now, std::string_view name,
+                                                     const BatchOrder& order) {
   State& s = *state_;
   s.advance(now);
+  State::Token token = s.token_of(order);
+  if (auto answer = s.answer_of(token, order)) return answer;
   LoadedSchedule* const found = s.schedules->find(name);
   if (found == nullptr) return std::nullopt;
-  return s.schedules->trigger(*found);
+  return s.schedules->trigger(*found, std::move(token), order);
 }
 
 std::optional<ScheduleView> Engine::schedule(Now now, std::string_view name, std::size_t times) {

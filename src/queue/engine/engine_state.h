@@ -109,7 +109,6 @@ struct Engine::State : EngineMemory {
   // Gathers a change of one job. The changes of a command are gathered and appended at once.
   void add_change(std::optional<JobRecord> before, std::optional<JobRecord> after,
                   std::string_view body = {});
-  // The same for a key.
   void add_key_change(std::optional<KeyRecord> before, std::optional<KeyRecord> after);
   // Returns the record of a tube as it will stand after what was gathered.
   TubeRecord& changed_tube(std::uint32_t number);
@@ -155,16 +154,17 @@ struct Engine::State : EngineMemory {
 
   // Returns the refusal of a batch for which the tube lacks tokens, or none.
   std::optional<BatchOutcome> refusal_of_rate(Tube& tube, std::span<const NewJob> batch);
-  // Returns the answer that the token's record has.
-  BatchOutcome answer_of(const KeyRecord& token, const BatchOrder& order) const;
+  using Token = std::optional<KeyRecord>;
+  // Returns the record of the batch's token, or none. Throws std::invalid_argument.
+  Token token_of(const BatchOrder& order) const;
+  // Returns the answer that the token has, until its time is over.
+  std::optional<BatchOutcome> answer_of(const Token& token, const BatchOrder& order) const;
   // Gathers the record of a batch's token, in place of `before`.
-  void add_token(std::optional<KeyRecord> before, const BatchOrder& order,
-                 const BatchOutcome& outcome);
+  void add_token(Token before, const BatchOrder& order, const BatchOutcome& outcome);
 
   // --- Attempts (attempts.cpp)
 
-  // Throws std::invalid_argument.
-  static void check(const RetryPolicy& policy);
+  static void check(const RetryPolicy& policy);  // throws std::invalid_argument
   const RetryPolicy& policy_of(const JobRecord& job);
   // Returns true if more is to be stored than a ready job needs, when the job's reservation ends
   // without a word of its worker.

@@ -16,6 +16,12 @@ struct PlannedPut {
   JobRecord after;
   PutOutcome outcome;
   std::optional<KeyRecord> owner = {};  // of its key
+
+  // Returns none if nothing is put.
+  detail::Rare<JobAsPut> job(std::string_view tube, std::string_view group) const {
+    if (!outcome.done()) return {};
+    return detail::Rare(JobAsPut{after, std::string(tube), std::string(group)});
+  }
 };
 
 struct PlannedEnd {

@@ -296,8 +296,12 @@ void Engine::State::Schedules::occur(LoadedSchedule& schedule, ScheduleRecord af
   put(schedule, std::move(after), occurrence.at + spread);
 }
 
-PutOutcome Engine::State::Schedules::put(LoadedSchedule& schedule, ScheduleRecord after,
-                                         std::optional<UtcMs> when) {
+void Engine::State::Schedules::put(LoadedSchedule& schedule, ScheduleRecord after, UtcMs when) {
+  put(schedule, std::move(after), plan_put(schedule, when));
+}
+
+PlannedPut Engine::State::Schedules::plan_put(const LoadedSchedule& schedule,
+                                              std::optional<UtcMs> when) {
   const Schedule& asked = schedule.record.schedule;
   if (when) when = std::min(*when, kLastDue);
   PutOrder order{.priority = asked.priority,
@@ -312,11 +316,15 @@ PutOutcome Engine::State::Schedules::put(LoadedSchedule& schedule, ScheduleRecor
     order.expires_at = std::min(ready + asked.expires_in, kLastDue);
   }
   const LargeBody body{.bytes = static_cast<std::uint32_t>(asked.body.size())};
-  PlannedPut planned = state.plan_put(schedule.lane->head(), order, body, asked.body);
+  return state.plan_put(schedule.lane->head(), order, body, asked.body);
+}
+
+Sequence Engine::State::Schedules::put(LoadedSchedule& schedule, ScheduleRecord after,
+                                       const PlannedPut& planned) {
   after.last_job = planned.outcome.id;
-  planned.outcome.durable_at = store(schedule, std::move(after));
+  const Sequence sequence = store(schedule, std::move(after));
   state.finish_put(planned);
-  return planned.outcome;
+  return sequence;
 }
 
 Sequence Engine::State::Schedules::store(LoadedSchedule& schedule, ScheduleRecord after) {

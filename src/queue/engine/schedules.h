@@ -62,7 +62,8 @@ struct Engine::State::Schedules {
   Sequence remove(LoadedSchedule& schedule);
   Sequence pause(LoadedSchedule& schedule);
   Sequence resume(LoadedSchedule& schedule);
-  PutOutcome trigger(LoadedSchedule& schedule);
+  // `token`: the order's, if its time is over, or none.
+  BatchOutcome trigger(LoadedSchedule& schedule, Token token, const BatchOrder& order);
   ScheduleView view(const LoadedSchedule& schedule, std::size_t times) const;
 
   // --- Time (schedules.cpp)
@@ -90,8 +91,11 @@ struct Engine::State::Schedules {
   // REQUIRES: it has come.
   void occur(LoadedSchedule& schedule, ScheduleRecord after, Occurrence occurrence);
   void skip(ScheduleEvent::What what, UtcMs occurrence, std::uint64_t count, ScheduleRecord& after);
-  // Puts a job that is due at `when`, or now, with one append, in which the record becomes `after`.
-  PutOutcome put(LoadedSchedule& schedule, ScheduleRecord after, std::optional<UtcMs> when);
+  // Puts a job that is due at `when` with one append, in which the record becomes `after`.
+  void put(LoadedSchedule& schedule, ScheduleRecord after, UtcMs when);
+  // The parts of that. In the first, none stands for now.
+  PlannedPut plan_put(const LoadedSchedule& schedule, std::optional<UtcMs> when);
+  Sequence put(LoadedSchedule& schedule, ScheduleRecord after, const PlannedPut& planned);
   // Appends the record.
   Sequence store(LoadedSchedule& schedule, ScheduleRecord after);
   void stored(LoadedSchedule& schedule, ScheduleRecord after) noexcept;

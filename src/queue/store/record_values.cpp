@@ -348,20 +348,39 @@ void append_key_value(std::string& bytes, const KeyRecord& key) {
   const auto append = begin(bytes);
   append(1, key.id);
   append(2, key.until);
-  append(4, key.answer);
-  append(5, key.fingerprint);
+  append(4, key.batch->puts);
+  append(5, key.batch->fingerprint);
+  if (!key.batch->job) return;
+  const JobAsPut& job = *key.batch->job;
+  std::string value;
+  append_job_value(value, job.record);
+  append(6, std::string(view(index_key_of(job.record))));
+  append(7, value);
+  append(8, job.tube);
+  append(9, job.group);
 }
 
 KeyRecord read_key_value(std::uint32_t tube, std::string_view key, std::string_view bytes) {
   const std::string stored_under = key_key(tube, key);
   Value value("the record of a key", stored_under, bytes);
   KeyRecord record{.tube = tube, .key = std::string(key)};
-  value.read(0, [&record](auto&& field) {
+  BatchAnswer batch;
+  JobAsPut job;
+  std::string job_key;
+  std::string job_value;
+  value.read(0, [&](auto&& field) {
     field(1, record.id);
     field(2, record.until);
-    field(4, record.answer);
-    field(5, record.fingerprint);
+    field(4, batch.puts);
+    field(5, batch.fingerprint);
+    field(6, job_key);
+    field(7, job_value);
+    field(8, job.tube);
+    field(9, job.group);
   });
+  if (!job_value.empty()) job.record = read_job_value(job_key, job_value);
+  batch.job = detail::Rare(std::move(job));
+  record.batch = detail::Rare(std::move(batch));
   return record;
 }
 

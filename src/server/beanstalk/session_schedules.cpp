@@ -84,9 +84,9 @@ void Session::trigger_schedule(const Command& c) {
   const queue::Now now = service_.now();
   put_ = {};
   if (const std::string_view reply = refusal(now); !reply.empty()) return replies_.add(0, reply);
-  const auto put = service_.engine().trigger_schedule(now, c.tube);
-  if (!put) return answer_not_found();
-  answer_put(*put);
+  const auto batch = service_.engine().trigger_schedule(now, c.tube);
+  if (!batch) return answer_not_found();
+  answer_put(batch->jobs.front());
   audit("schedule:trigger", c.tube, "done");
 }
 

@@ -97,12 +97,11 @@ void put_them(Exchange& x, Batch& batch) {
   for (const JobFields& job : batch.jobs) all.push_back({.order = job.order, .body = job.body});
   x.require_room();
   x.engine().use(x.client(), x.names.front());
-  const queue::BatchOutcome outcome = x.engine().put_all(
-      x.client(), x.now(), all, batch.once ? batch.once->order() : queue::BatchOrder());
+  const queue::BatchOutcome outcome =
+      x.engine().put_all(x.client(), x.now(), all, order_of(batch.once));
   using Result = queue::BatchOutcome::Result;
   if (outcome.result == Result::kRefused) refuse(x, batch, outcome);
-  if (outcome.result == Result::kOtherBatch) throw other_request(batch.once->key);
-  if (batch.once) batch.once->answered(outcome);
+  note_answer(batch.once, outcome);
   json::array told;
   for (const queue::PutOutcome& put : outcome.jobs) told.push_back(told_of(put));
   Reply reply{.body = json::serialize(json::object{{"jobs", std::move(told)}}),

@@ -44,6 +44,11 @@ std::string_view without_quotes(std::string_view header) {
   return is_string ? header.substr(1, end - 1) : header;
 }
 
+Problem other_request(std::string_view key) {
+  return Problem(kOtherRequest,
+                 fmt::format("the key {} came with another request in the last 24 h", key));
+}
+
 }  // namespace
 
 std::optional<Once> once_of(Exchange& x) {
@@ -71,13 +76,15 @@ std::optional<Once> once_of(Exchange& x) {
               .claim = std::move(*claim)};
 }
 
-void Once::answered(const queue::BatchOutcome& outcome) {
-  if (outcome.result == queue::BatchOutcome::Result::kPut) claim.answered(outcome.durable_at);
+queue::BatchOrder order_of(const std::optional<Once>& once) {
+  if (!once) return {};
+  return {.once = once->own_key, .fingerprint = once->fingerprint};
 }
 
-Problem other_request(std::string_view key) {
-  return Problem(kOtherRequest,
-                 fmt::format("the key {} came with another request in the last 24 h", key));
+void note_answer(std::optional<Once>& once, const queue::BatchOutcome& outcome) {
+  using Result = queue::BatchOutcome::Result;
+  if (outcome.result == Result::kOtherBatch) throw other_request(once->key);
+  if (once && outcome.result == Result::kPut) once->claim.answered(outcome.durable_at);
 }
 
 }  // namespace carillon::server::http

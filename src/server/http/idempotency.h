@@ -1,12 +1,11 @@
 // Puts that a client may send again: the header Idempotency-Key.
 //
-//   if (auto once = once_of(x)) {
-//     batch = engine.put_all(client, now, jobs, once->order());
-//     once->answered(batch);
-//   }
+//   auto once = once_of(x);
+//   batch = engine.put_all(client, now, jobs, order_of(once));
+//   note_answer(once, batch);
 //
 // The engine stores the key with the jobs, in one append, for 24 h (queue::BatchOrder): so the same
-// request puts nothing more, also after a crash, and is answered with the ids that it got before.
+// request puts nothing more, also after a crash, and is answered as before.
 // While the answer to the first one is not out, the same request is refused (puts_in_flight.h).
 // Source: draft-ietf-httpapi-idempotency-key-header.
 #pragma once
@@ -22,22 +21,20 @@
 
 namespace carillon::server::http {
 
-// The order points into `own_key`.
 struct Once {
   std::string key;
   std::string own_key;        // Caller::own_key()
   std::string fingerprint;    // of the request: method, path, headers that describe the job, body
   PutsInFlight::Claim claim;  // from here on the key is in flight
-
-  queue::BatchOrder order() const { return {.once = own_key, .fingerprint = fingerprint}; }
-  // If it has put something, the key is in flight until that is durable.
-  void answered(const queue::BatchOutcome& outcome);
 };
 
 // Returns none if the request has no such header. Throws Problem if it is none: a string in quotes,
 // or a bare one, of 1 to queue::kMaxKey bytes; or if the key is in flight.
 std::optional<Once> once_of(Exchange& x);
 
-Problem other_request(std::string_view key);
+// Returns an order that points into `once`.
+queue::BatchOrder order_of(const std::optional<Once>& once);
+// What was put is in flight until it is durable. Throws Problem if the key is of another request.
+void note_answer(std::optional<Once>& once, const queue::BatchOutcome& outcome);
 
 }  // namespace carillon::server::http

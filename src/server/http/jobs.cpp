@@ -3,6 +3,7 @@
 
 #include <boost/json.hpp>
 
+#include "server/http/idempotency.h"
 #include "server/http/job_fields.h"
 #include "server/http/one_job.h"
 #include "server/http/problem.h"
@@ -41,8 +42,10 @@ void put_job(Exchange& x) {
   } else {
     read_plain_job(x.request, job);
   }
-  if (auto once = once_of(x)) return put_once(x, job, *once);
-  answer_put(x, put(x, job));
+  auto once = once_of(x);
+  const queue::BatchOutcome batch = put(x, job, order_of(once));
+  note_answer(once, batch);
+  answer_put(x, batch);
 }
 
 void answer_job(Exchange& x) {

@@ -65,9 +65,10 @@ void put_key(Exchange& x) {
     if (!id) throw Problem(kChanged, no_job_with_key(x));
     require_match(x, *id);
   }
-  const queue::PutOutcome outcome = put(x, job);
+  const queue::BatchOutcome batch = put(x, job);
+  const queue::PutOutcome& outcome = batch.jobs.front();
   if (outcome.result == queue::PutOutcome::Result::kExists) throw taken(kChanged, outcome.id);
-  answer_put(x, outcome);
+  answer_put(x, batch);
 }
 
 void answer_key(Exchange& x) {

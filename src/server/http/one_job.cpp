@@ -30,6 +30,18 @@ void require_size(Exchange& x, std::string_view body) {
   if (const std::string why = size_fault(x, body); !why.empty()) throw Problem(kTooLarge, why);
 }
 
+// The job has just been put.
+queue::JobStats stats_of(const queue::JobAsPut& job) {
+  const queue::JobRecord& record = job.record;
+  const bool is_due = record.due <= record.created;
+  return {.record = record,
+          .tube = job.tube,
+          .group = job.group,
+          .state = record.buried() ? queue::JobState::kBuried
+                   : is_due        ? queue::JobState::kReady
+                                   : queue::JobState::kDelayed};
+}
+
 std::string path_of(queue::JobId id) {
   return fmt::format("/v1/jobs/{}", id);
 }
@@ -115,32 +127,21 @@ Problem too_fast(Exchange& x, queue::Millis wait) {
       .at_once();
 }
 
-queue::PutOutcome put(Exchange& x, const JobFields& job) {
-  x.require_room();
-  require_size(x, job.body);
-  const queue::PutOutcome outcome = x.engine().put(x.client(), x.now(), job.order, job.body);
-  if (outcome.result == queue::PutOutcome::Result::kTooFar)
-    throw too_far(x, job.order.due_in, job.order.spread);
-  return outcome;
-}
-
-void put_once(Exchange& x, const JobFields& job, Once& once) {
+queue::BatchOutcome put(Exchange& x, const JobFields& job, const queue::BatchOrder& order) {
   x.require_room();
   require_size(x, job.body);
   const queue::NewJob one{.order = job.order, .body = job.body};
-  const queue::BatchOutcome outcome =
-      x.engine().put_all(x.client(), x.now(), {&one, 1}, once.order());
-  if (outcome.result == queue::BatchOutcome::Result::kOtherBatch) throw other_request(once.key);
-  once.answered(outcome);
-  queue::PutOutcome put = outcome.jobs.front();
-  if (put.result == queue::PutOutcome::Result::kTooFar)
+  queue::BatchOrder telling = order;
+  telling.tells_job = true;
+  queue::BatchOutcome batch = x.engine().put_all(x.client(), x.now(), {&one, 1}, telling);
+  if (!batch.jobs.empty() && batch.jobs.front().result == queue::PutOutcome::Result::kTooFar)
     throw too_far(x, job.order.due_in, job.order.spread);
-  put.durable_at = outcome.durable_at;
-  answer_put(x, put, outcome.result == queue::BatchOutcome::Result::kAlready);
+  return batch;
 }
 
-void answer_put(Exchange& x, const queue::PutOutcome& outcome, bool is_replayed) {
+void answer_put(Exchange& x, const queue::BatchOutcome& batch) {
   using Result = queue::PutOutcome::Result;
+  const queue::PutOutcome& outcome = batch.jobs.front();
   switch (outcome.result) {
     case Result::kInserted:
     case Result::kReplaced:
@@ -162,13 +163,15 @@ void answer_put(Exchange& x, const queue::PutOutcome& outcome, bool is_replayed)
   Reply reply{.status = is_new ? 201u : 200u,
               .body = fmt::format(R"({{"id":{}}})", outcome.id),
               .headers = {{"Location", path_of(outcome.id)}},
-              .durable_at = outcome.durable_at};
-  // The job may be gone: it has expired, or was put by an earlier request.
-  if (const auto stats = x.engine().job_stats(x.now(), outcome.id)) {
-    reply.body = boost::json::serialize(json_of(*stats, {}, std::nullopt));
-    reply.headers.emplace_back("ETag", etag_of(*stats));
+              .durable_at = batch.durable_at};
+  // It is not there if an older version has put the job, which is told of again.
+  if (batch.job) {
+    const queue::JobStats stats = stats_of(*batch.job);
+    reply.body = boost::json::serialize(json_of(stats, {}, std::nullopt));
+    reply.headers.emplace_back("ETag", etag_of(stats));
   }
-  if (is_replayed) reply.headers.emplace_back(kReplayed, "true");
+  if (batch.result == queue::BatchOutcome::Result::kAlready)
+    reply.headers.emplace_back(kReplayed, "true");
   x.answer(std::move(reply));
 }
 
@@ -231,7 +234,7 @@ void cancel_one(Exchange& x, queue::JobId id) {
   require_match(x, id);
   const std::string_view if_reserved = x.request.asked("if_reserved");
   if (!if_reserved.empty() && if_reserved != "refuse" && if_reserved != "ask")
-    throw Problem(kBadRequest, fmt::format("if_reserved={}: write refuse or ask", if_reserved));
+    throw wrong_query("if_reserved", fmt::format("\"{}\": write refuse or ask", if_reserved));
   using Result = queue::ChangeOutcome::Result;
   const queue::ChangeOutcome outcome = x.engine().cancel(x.now(), id, if_reserved == "ask");
   switch (outcome.result) {

@@ -7,7 +7,6 @@
 
 #include "carillon/queue/engine.h"
 #include "server/http/exchange.h"
-#include "server/http/idempotency.h"
 #include "server/http/job_fields.h"
 #include "server/http/problem.h"
 
@@ -25,12 +24,12 @@ Problem too_far(Exchange& x, queue::Millis delay, queue::Millis spread, const st
 // The rate of puts of the tube names[0], in words; and that a put has to wait for it.
 std::string told_rate(Exchange& x);
 Problem too_fast(Exchange& x, queue::Millis wait);
-// Puts the job into the tube in use. Throws Problem.
-queue::PutOutcome put(Exchange& x, const JobFields& job);
-// The same, once: a request that has put a job already is answered with it.
-void put_once(Exchange& x, const JobFields& job, Once& once);
-// 201 for a new job, 200 for one that was replaced, and 409 for a key that is taken.
-void answer_put(Exchange& x, const queue::PutOutcome& outcome, bool is_replayed = false);
+// Puts the job into the tube in use, as a batch of one. Throws Problem.
+queue::BatchOutcome put(Exchange& x, const JobFields& job, const queue::BatchOrder& order = {});
+// 201 for a new job, 200 for one that was replaced, and 409 for a key that is taken; with the job
+// as it was put. A request that has put it already is answered as it was then. REQUIRES: the order
+// of the batch has tells_job.
+void answer_put(Exchange& x, const queue::BatchOutcome& batch);
 
 // The header of an answer that was given before.
 inline constexpr std::string_view kReplayed = "Idempotent-Replayed";

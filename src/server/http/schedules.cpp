@@ -15,6 +15,7 @@
 #include "server/beanstalk/job_options.h"
 #include "server/calendar.h"
 #include "server/http/filters.h"
+#include "server/http/idempotency.h"
 #include "server/http/job_fields.h"
 #include "server/http/one_job.h"
 #include "server/http/preconditions.h"
@@ -282,9 +283,13 @@ void resume_schedule(Exchange& x) {
 
 void trigger_schedule(Exchange& x) {
   x.require_room();
-  const auto put = x.engine().trigger_schedule(x.now(), x.names.front());
-  if (!put) throw_no_schedule(x);
-  answer_put(x, *put);
+  auto once = once_of(x);
+  queue::BatchOrder order = order_of(once);
+  order.tells_job = true;
+  const auto batch = x.engine().trigger_schedule(x.now(), x.names.front(), order);
+  if (!batch) throw_no_schedule(x);
+  note_answer(once, *batch);
+  answer_put(x, *batch);
 }
 
 void list_schedules(Exchange& x) {
