@@ -19,6 +19,7 @@
 #include <boost/beast/http.hpp>
 #include <chrono>
 #include <cstdio>
+#include <exception>
 #include <filesystem>
 #include <optional>
 #include <semaphore>
@@ -197,7 +198,7 @@ void consume(Centre& centre, Queue queue, const std::string& folder) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   const char* host = argc > 2 ? argv[1] : "127.0.0.1";
   const char* port = argc > 2 ? argv[2] : "11300";
   std::string folder = std::filesystem::temp_directory_path() / "download-centre-XXXXXX";
@@ -218,4 +219,7 @@ int main(int argc, char** argv) {
   std::printf("%d downloads, %ju bytes, %d attempts failed, %d jobs went back with a delay\n",
               2 * kFiles, centre.bytes.load(), centre.failed.load(), centre.given_back.load());
   return 0;
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "download_centre: %s\n", error.what());
+  return 1;
 }
