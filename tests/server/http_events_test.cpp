@@ -81,7 +81,7 @@ TEST_F(HttpEvents, ThatOfAnotherProcessMeansAllThatIsKept) {
 TEST_F(HttpEvents, WhatIsNoIdIsRefused) {
   EXPECT_EQ(ask("GET", "/v1/events", "", "Last-Event-ID: seven\r\n").detail(),
             "\"seven\": not the id of an event");
-  EXPECT_EQ(ask("GET", "/v1/events?x=1").detail(), "x: there is only last_event_id");
+  EXPECT_EQ(ask("GET", "/v1/events?x=1").detail(), "?x: there is only last_event_id");
 }
 
 // It takes no more memory than kMostUnread and one event, and is closed when it has missed one.
@@ -117,7 +117,7 @@ TEST_F(HttpEvents, TheLastSecondsAreKept) {
   for (int i = 0; i < 5; ++i) second();
   EXPECT_EQ(ask("GET", "/v1/history?seconds=3").value().at("samples").as_array().size(), 3u);
   EXPECT_EQ(ask("GET", "/v1/history?seconds=0").detail(),
-            "seconds: \"0\": not a number from 1 to 300");
+            "?seconds: \"0\": not a number from 1 to 300");
 }
 
 TEST_F(HttpEvents, AnIdleServerSleepsWhileNobodyListens) {

@@ -214,13 +214,36 @@ TEST_F(HttpSession, RefusesAQueryOfAPost) {
 TEST_F(HttpSession, RefusesANameOfAQueryThatTheRouteDoesNotKnow) {
   put(R"({"key":"order-7"})");
   EXPECT_EQ(ask("DELETE", "/v1/jobs/1?ifreserved=ask").detail(),
-            "ifreserved: there is only if_reserved");
+            "?ifreserved: there is only if_reserved");
   EXPECT_EQ(ask("DELETE", "/v1/tubes/mail/keys/order-7?dry_run=true").status, 400);
   EXPECT_EQ(ask("DELETE", "/v1/jobs/1?if_reserved=ask&if_reserved=refuse").detail(),
-            "if_reserved: comes twice");
-  EXPECT_EQ(ask("GET", "/v1/jobs/1?fields=id").detail(), "fields: GET /v1/jobs/{id} has no query");
+            "?if_reserved: comes twice");
+  EXPECT_EQ(ask("GET", "/v1/jobs/1?fields=id").detail(), "?fields: GET /v1/jobs/{id} has no query");
   EXPECT_EQ(ask("GET", "/v1/stats?tube=mail").status, 400);
   EXPECT_EQ(ask("GET", "/v1/jobs/1").status, 200);
+}
+
+TEST_F(HttpSession, NamesEachFaultOfAQuery) {
+  const json::value refused = ask("GET", "/v1/tubes/mail/jobs?state=lost&page_size=0").value();
+  EXPECT_EQ(refused.at("errors").at(0).at("pointer"), "?state");
+  EXPECT_EQ(refused.at("errors").at(1).at("pointer"), "?page_size");
+  const json::value unknown = ask("GET", "/v1/tubes/mail/jobs?a=1&b=2").value();
+  EXPECT_EQ(unknown.at("errors").as_array().size(), 2u);
+}
+
+// RFC 5789, 2.2.
+TEST_F(HttpSession, APatchOfAnotherTypeIsRefused) {
+  put(R"({"key":"order-7"})");
+  const auto patch = [&](const std::string& type) {
+    return ask("PATCH", "/v1/jobs/1", R"({"priority":7})", "Content-Type: " + type + "\r\n");
+  };
+  const Answer refused = patch("application/json-patch+json");
+  EXPECT_EQ(refused.status, 415);
+  EXPECT_NE(refused.head.find("Accept-Patch: application/merge-patch+json\r\n"), std::string::npos);
+  EXPECT_EQ(patch("text/plain").status, 415);
+  for (const char* type : {"application/merge-patch+json", "Application/JSON; charset=utf-8",
+                           "application/x-www-form-urlencoded"})
+    EXPECT_EQ(patch(type).status, 200) << type;
 }
 
 // A worker that writes {"failed":true} behind :ack does not want the job to be deleted.

@@ -116,11 +116,9 @@ void answer_dead(Exchange& x) {
   all->list.filter.states = queue::bit_of(queue::JobState::kBuried);
   if (const std::string_view token = x.request.asked("page_token"); !token.empty()) {
     const auto next = queue::to_cursor(token);
-    if (!next || next->lane != 0) {
-      throw Problem(
-          kBadRequest,
-          fmt::format("page_token: \"{}\": not what an answer calls next_page_token", token));
-    }
+    if (!next || next->lane != 0)
+      throw wrong_query("page_token",
+                        fmt::format("\"{}\": not what an answer calls next_page_token", token));
     all->list.next = *next;
   }
   if (!x.engine().tube_stats(x.now(), all->list.tube))

@@ -22,10 +22,8 @@ std::size_t number_asked(const Exchange& x, std::string_view name, std::size_t m
   for (const auto& [asked, value] : x.request.query) {
     const char* const end = value.data() + value.size();
     const auto [rest, error] = std::from_chars(value.data(), end, number);
-    if (error != std::errc() || rest != end || number == 0 || number > most) {
-      const std::string why = fmt::format("\"{}\": not a number from 1 to {}", value, most);
-      throw Problem(kBadField, fmt::format("{}: {}", name, why), {{fmt::format("?{}", name), why}});
-    }
+    if (error != std::errc() || rest != end || number == 0 || number > most)
+      throw wrong_query(name, fmt::format("\"{}\": not a number from 1 to {}", value, most));
   }
   return number;
 }

@@ -48,22 +48,21 @@ void append(std::string& options, Name name, const std::string& value) {
   options += fmt::format("{}{}={}", options.empty() ? "" : " ", name.there, value);
 }
 
-[[noreturn]] void refuse(std::string_view name, const std::string& why) {
-  throw Problem(kBadField, fmt::format("{}: {}", name, why), {{fmt::format("?{}", name), why}});
-}
-
 }  // namespace
 
 ListOptions read_job_query(const Request& request) {
+  FieldFaults faults;
   std::string options;
   for (const auto& asked : request.query) {
     const auto& [name, value] = asked;
     const auto is_it = [&](const Name& one) { return one.here == asked.first; };
     const auto* found = std::find_if(kFilter.begin(), kFilter.end(), is_it);
     if (found == kFilter.end()) found = std::find_if(kPage.begin(), kPage.end(), is_it);
-    if (const auto why = fault_of(*found, value, ListOptionsOf::kList)) refuse(name, *why);
+    if (auto why = fault_of(*found, value, ListOptionsOf::kList))
+      faults.add("?" + name, *std::move(why));
     append(options, *found, value);
   }
+  faults.throw_if_any();
   try {
     return beanstalk::parse_list_options(options, ListOptionsOf::kList);
   } catch (const std::invalid_argument& error) {  // a name comes twice
@@ -80,8 +79,8 @@ Page read_page(const Request& request) {
     }
     const char* const end = value.data() + value.size();
     const auto [rest, error] = std::from_chars(value.data(), end, page.size);
-    if (error != std::errc() || rest != end || page.size == 0 || page.size > Page::kMost)
-      refuse(name, fmt::format("\"{}\": not a number from 1 to {}", value, Page::kMost));
+    if (error == std::errc() && rest == end && page.size > 0 && page.size <= Page::kMost) continue;
+    throw wrong_query(name, fmt::format("\"{}\": not a number from 1 to {}", value, Page::kMost));
   }
   return page;
 }

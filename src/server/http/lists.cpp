@@ -122,8 +122,8 @@ std::uint32_t group_number_of(const std::string& token) {
   const char* const end = token.data() + token.size();
   const auto [rest, error] = std::from_chars(token.data(), end, number);
   if (error == std::errc() && rest == end && number > 0) return number;
-  throw Problem(kBadRequest,
-                fmt::format("page_token: \"{}\" is not what a page calls next_page_token", token));
+  throw wrong_query("page_token",
+                    fmt::format("\"{}\": not what an answer calls next_page_token", token));
 }
 
 void show_groups(Exchange& x, const std::shared_ptr<GroupList>& list) {

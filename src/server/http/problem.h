@@ -40,6 +40,7 @@ inline constexpr ProblemKind kInFlight{409, "in-flight",
 inline constexpr ProblemKind kChanged{412, "changed", "It is not what the request expects"};
 inline constexpr ProblemKind kTooLarge{413, "too-large", "The body is too large"};
 inline constexpr ProblemKind kEncoded{415, "encoded", "The body of the request is encoded"};
+inline constexpr ProblemKind kWrongType{415, "wrong-type", "The body is of a wrong type"};
 inline constexpr ProblemKind kWrongHost{421, "wrong-host", "The server does not have this name"};
 inline constexpr ProblemKind kOtherRequest{422, "other-request",
                                            "The Idempotency-Key is that of another request"};
@@ -50,7 +51,7 @@ inline constexpr ProblemKind kNoMemory{503, "no-memory", "The server is short of
 inline constexpr ProblemKind kNoSpace{503, "no-space", "The server is short of room for jobs"};
 inline constexpr ProblemKind kDraining{503, "draining", "The server takes no new jobs"};
 
-// A field of a JSON body that is wrong.
+// A field of a JSON body that is wrong, or a name of the query: its pointer is ?name.
 struct FieldFault {
   std::string pointer;
   std::string detail;
@@ -88,5 +89,8 @@ class Problem {
   std::vector<std::pair<std::string_view, std::string>> headers_;
   bool waits_ = true;
 };
+
+// Says that the query has a wrong value for the name.
+Problem wrong_query(std::string_view name, const std::string& why);
 
 }  // namespace carillon::server::http

@@ -250,6 +250,7 @@ std::vector<std::string_view> words_of(std::string_view text) {
 }
 
 void check_query(const Route& route, const Request& request) {
+  FieldFaults faults;
   const std::vector<std::string_view> known = words_of(route.query);
   for (auto at = request.query.begin(); at != request.query.end(); ++at) {
     const std::string& name = at->first;
@@ -267,9 +268,9 @@ void check_query(const Route& route, const Request& request) {
     } else {
       continue;
     }
-    std::string pointer = "?" + name;
-    throw Problem(kBadField, fmt::format("{}: {}", name, why), {{std::move(pointer), why}});
+    faults.add("?" + name, std::move(why));
   }
+  faults.throw_if_any();
 }
 
 }  // namespace

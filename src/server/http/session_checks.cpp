@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <boost/asio/ip/address.hpp>
 #include <boost/beast/core/string.hpp>
 #include <string>
@@ -58,6 +59,19 @@ void check_encoding(const Request& request) {
       .with("Accept-Encoding", "identity");
 }
 
+// A body of another type is another kind of patch, such as a list of steps (RFC 5789, 2.2). What
+// curl sends by itself says nothing of the body.
+void check_patch_type(const Request& request) {
+  constexpr std::array<std::string_view, 4> kTypes = {"", "application/merge-patch+json", kJson,
+                                                      "application/x-www-form-urlencoded"};
+  std::string_view type = request.header("content-type");
+  type = type.substr(0, type.find_first_of("; \t"));
+  const auto is_it = [type](std::string_view known) { return boost::beast::iequals(type, known); };
+  if (request.method != "PATCH" || std::any_of(kTypes.begin(), kTypes.end(), is_it)) return;
+  throw Problem(kWrongType, fmt::format("Content-Type: {}: a PATCH takes {}", type, kTypes[1]))
+      .with("Accept-Patch", std::string(kTypes[1]));
+}
+
 // Returns true if somebody has followed a link: what is answered becomes a page of its own (Fetch
 // Metadata, https://www.w3.org/TR/fetch-metadata/), and no part of another.
 bool follows_link(const Request& request) {
@@ -77,6 +91,7 @@ Match Session::check(Request& request) {
   if (match.route->rights.needs != Needs::kNothing) check_site(request);
   check_token(request, match);
   check_encoding(request);
+  check_patch_type(request);
   return match;
 }
 

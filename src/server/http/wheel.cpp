@@ -130,7 +130,7 @@ void go_on(Exchange& x, const std::shared_ptr<Wheel>& wheel) {
 void answer_wheel(Exchange& x) {
   const std::string tube(x.request.asked("tube"));
   if (!beanstalk::is_tube_name(tube))
-    throw Problem(kBadRequest, fmt::format("tube: \"{}\": not the name of a tube", tube));
+    throw wrong_query("tube", fmt::format("\"{}\": not the name of a tube", tube));
   x.require_tube(tube);
   if (!x.engine().tube_stats(x.now(), tube)) throw_no_tube(tube);
   const auto wheel = std::make_shared<Wheel>();
