@@ -133,7 +133,9 @@ void Model::follow_burial(const Case& c, Job& job, const JobRecord& record) cons
 
 // `body`: the id under which its large body has come.
 void Model::judge_put(const Case& c, JobId body) {
-  const bool drains = drained_.contains(c.client.tube_in_use);
+  // A large body may have been too fast before it came, when the tube still took puts.
+  const bool was_too_fast = c.reply.word == "TOO_FAST" && c.command.body.size() > queue::kBodyPiece;
+  const bool drains = !was_too_fast && drained_.contains(c.client.tube_in_use);
   // A put that gives way adds nothing.
   const bool gives_way_here = drains && gives_way(c.command.on_conflict) &&
                               keys_.contains({c.client.tube_in_use, c.command.key});
