@@ -149,6 +149,19 @@ TEST_F(EngineBatchesTest, ABatchThatAddsNothingIsAnsweredWhileItsTubeIsDrained) 
   EXPECT_EQ(ready(), 2U);
 }
 
+// The append has counted all of the batch when the first of its jobs is taken into memory.
+TEST_F(EngineBatchesTest, AFarJobIsNotForgottenWhenABatchTakesAnotherJobAway) {
+  constexpr Millis kFar = 3'600'000;
+  put("", "far", {}, kFar);
+  put("x", "in memory");
+  put_all({{{.due_in = 2 * kFar}, "later"},
+           {{.ttr = 2 * kFar, .key = "x", .on_conflict = OnConflict::kReplace, .group = "acme"},
+            "moved"}});
+  EXPECT_EQ(queue.reserve(worker), "moved");
+  queue.pass(kFar);
+  EXPECT_EQ(queue.reserve(worker), "far");
+}
+
 // --- Tokens.
 
 TEST_F(EngineBatchesTest, ABatchThatIsSentAgainGetsTheFirstAnswer) {

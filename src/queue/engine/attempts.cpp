@@ -204,14 +204,8 @@ void Engine::State::finish_end(const PlannedEnd& end) noexcept {
   enqueue(job);
 }
 
-// The jobs that are not scheduled any more go first: the append has counted all of them, and
-// leave_far() needs the right number of jobs that are far.
 void Engine::State::finish_ends(const std::vector<PlannedEnd>& ends) noexcept {
-  const auto leaves = [](const PlannedEnd& end) { return !end.after || end.after->buried(); };
-  for (const PlannedEnd& end : ends)
-    if (leaves(end)) finish_end(end);
-  for (const PlannedEnd& end : ends)
-    if (!leaves(end)) finish_end(end);
+  for (const PlannedEnd& end : ends) finish_end(end);
 }
 
 void Engine::State::end_attempts(std::vector<Tube*>& served, std::vector<std::uint32_t>& emptied,

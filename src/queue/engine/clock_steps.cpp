@@ -105,7 +105,7 @@ void Engine::State::follow_the_clock(Tube& tube, bool back) {
   if (can_serve(tube.head())) due.reschedule(tube.due_time, clock.tick());
   if (tube.retained && tube.retained->time.armed())
     loading.reschedule(tube.retained->time, clock.tick());
-  if (tube.far() > 0 && !tube.starved)
+  if (tube.far > 0 && !tube.starved)
     loading.reschedule(tube.load_time, time_to_load(tube.next_far));
 }
 
@@ -186,7 +186,7 @@ void Engine::State::place(const std::vector<JobChange>& moves) {
     const JobId id = move.after->id;
     LoadedJob* job = loaded(id);
     if (job == nullptr) {
-      count_far(tube_numbered(move.before->tube), *move.before, -1);
+      note_far(tube_numbered(move.before->tube), *move.before, -1);
       job = &add_to_memory(*move.before);
     }
     const bool reserved = job->state == JobState::kReserved;
@@ -222,8 +222,8 @@ std::vector<JobRecord> Engine::State::place_later(std::span<const JobRecord> rec
   append();
   for (const JobChange& move : moves) {
     Tube& tube = tube_numbered(move.before->tube);
-    count_far(tube, *move.before, -1);
-    count_far(tube, *move.after, +1);
+    note_far(tube, *move.before, -1);
+    note_far(tube, *move.after, +1);
   }
   return later;
 }

@@ -66,8 +66,14 @@ void Engine::State::count_not_after(Tube& tube, UtcMs when) {
   if (!time.armed() || tick < time.expiry()) loading.reschedule(time, tick);
 }
 
+void Engine::State::note_far(Tube& tube, const JobRecord& record, int by) noexcept {
+  if (record.buried()) return;
+  tube.far += static_cast<std::uint64_t>(static_cast<std::int64_t>(by));
+  count_far(tube, record, by);
+}
+
 void Engine::State::count_far(Tube& tube, const JobRecord& record, int by) noexcept {
-  if (!tube.far_count || record.buried()) return;
+  if (!tube.far_count) return;
   FarCount& count = *tube.far_count;
   if (DueKey{record.due, record.id} >= count.counted) {
     if (by < 0) return;

@@ -120,7 +120,7 @@ Tube& Engine::State::finish_removal(const JobRecord& record) noexcept {
     detach(*job);
     drop_from_memory(*job);
   } else {
-    count_far(tube, record, -1);
+    note_far(tube, record, -1);
   }
   return tube;
 }
@@ -210,7 +210,7 @@ Sequence Engine::State::kick(const std::vector<JobRecord>& records, Anew anew) {
     const JobRecord& record = after[i];
     LoadedJob* job = loaded(record.id);
     if (job == nullptr) {
-      count_far(tube_numbered(record.tube), records[i], -1);
+      note_far(tube_numbered(record.tube), records[i], -1);
       job = &add_to_memory(record);
     }
     detach(*job);

@@ -110,7 +110,7 @@ void Engine::State::replaced(const JobRecord& before, const JobRecord& after) no
   Tube& tube = tube_numbered(after.tube);
   LoadedJob* job = loaded(after.id);
   if (job == nullptr) {
-    count_far(tube_numbered(before.tube), before, -1);
+    note_far(tube_numbered(before.tube), before, -1);
   } else if (before.tube != after.tube) {
     detach(*job);
     drop_from_memory(*job);

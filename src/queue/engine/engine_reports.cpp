@@ -75,7 +75,7 @@ void check_jobs_in_memory(const Tube& tube) {
 // next_far. Those before FarCount::counted are counted.
 void check_far_jobs(const Tube& tube, const std::vector<JobRecord>& far) {
   const std::string& name = tube.record.name;
-  check(far.size() == tube.far(), "far jobs are counted", name);
+  check(far.size() == tube.far, "far jobs are counted", name);
   std::uint64_t ready = 0;
   std::uint64_t urgent = 0;
   for (const JobRecord& record : far) {
@@ -189,8 +189,7 @@ void check_tube(State& s, Tube& tube) {
         "loaded = ready + delayed + reserved", name);
   check(tube.loaded <= tube.record.scheduled, "a loaded job is a scheduled one", name);
   const bool waits_for_room = tube.starved && tube.queued() > 0;
-  check(tube.far() == 0 || waits_for_room || tube.load_time.armed(), "far jobs will be loaded",
-        name);
+  check(tube.far == 0 || waits_for_room || tube.load_time.armed(), "far jobs will be loaded", name);
   check_jobs_in_memory(tube);
   std::vector<JobRecord> far = s.store.scan_due(tube.record.number, {}, SIZE_MAX);
   std::erase_if(far, [&s](const JobRecord& record) { return s.loaded(record.id) != nullptr; });

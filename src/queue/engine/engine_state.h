@@ -263,15 +263,15 @@ struct Engine::State : EngineMemory {
   // Jobs of the tube are left in the store because there is no room: those that are due count as
   // ready from now on.
   void starve(Tube& tube);
-  // All jobs of the tube that are due are in memory.
-  void end_count(Tube& tube);
+  void end_count(Tube& tube);  // all of its jobs that are due are in memory
   // The wall clock was set. If far jobs were counted that are not due any more, begins anew.
   void count_after_step(Tube& tube);
   void forget_count(Tube& tube);
   // Counts on at `when`, or earlier if that was planned.
   void count_not_after(Tube& tube, UtcMs when);
   // A job that is stored with this record has become far (+1), or is not far any more (-1).
-  void count_far(Tube& tube, const JobRecord& record, int by) noexcept;
+  void note_far(Tube& tube, const JobRecord& record, int by) noexcept;
+  void count_far(Tube& tube, const JobRecord& record, int by) noexcept;  // of it: in far_count
   // Goes on counting, and returns how many records it has read: at most `budget`.
   std::size_t count_more(Tube& tube, std::size_t budget);
 

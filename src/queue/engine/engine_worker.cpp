@@ -103,7 +103,7 @@ std::optional<Delivery> Engine::reserve_job(ClientId id, Now now, JobId job_id) 
     delivery.job.durable_at = s.append();
   }
   if (job == nullptr) {
-    if (!was_buried) s.count_far(s.tube_numbered(record->tube), *record, -1);
+    if (!was_buried) s.note_far(s.tube_numbered(record->tube), *record, -1);
     job = &s.add_to_memory(*record);
   }
   s.hold(client, *job);

@@ -54,7 +54,7 @@ void finish_move(State& s, const JobRecord& before, const JobRecord& after) {
     s.detach(*job);
     s.drop_from_memory(*job);
   } else {
-    s.count_far(s.tube_numbered(before.tube), before, -1);
+    s.note_far(s.tube_numbered(before.tube), before, -1);
   }
   if (!after.buried()) return s.take_in(after);
   State::Retention::await(s, s.tube_numbered(after.tube), after);

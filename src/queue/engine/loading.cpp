@@ -45,14 +45,14 @@ std::size_t Engine::State::most_queued() const {
 void Engine::State::extend_cursor(Tube& tube) {
   if (tube.queued() >= most_queued()) return;
   DueKey known = horizon();
-  if (tube.far() > 0) known = std::min(known, DueKey{tube.next_far, 0});
+  if (tube.far > 0) known = std::min(known, DueKey{tube.next_far, 0});
   tube.cursor = std::max(tube.cursor, known);
 }
 
 void Engine::State::leave_far(Tube& tube, const JobRecord& record) noexcept {
-  tube.next_far = tube.far() <= 1 ? record.due : std::min(tube.next_far, record.due);
+  tube.next_far = tube.far == 0 ? record.due : std::min(tube.next_far, record.due);
   if (!tube.starved) load_not_after(tube, time_to_load(tube.next_far));
-  count_far(tube, record, +1);
+  note_far(tube, record, +1);
 }
 
 void Engine::State::make_room(Tube& tube, LoadedJob& newest) noexcept {
@@ -98,7 +98,7 @@ void Engine::State::room_appeared(Tube& tube) {
 
 std::size_t Engine::State::load(Tube& tube, std::size_t budget) {
   tube.starved = false;
-  if (tube.far() == 0) return 0;
+  if (tube.far == 0) return 0;
   if (!may_entrust_more()) {
     load_not_after(tube, clock.tick() + kPatience);
     return 0;
@@ -130,7 +130,7 @@ void Engine::State::load(Tube& tube, std::span<const JobRecord> records, std::si
     }
     tube.cursor = std::max(tube.cursor, DueKey{record.due, record.id + 1});
     if (loaded(record.id) != nullptr || is_too_early(record)) continue;
-    count_far(tube, record, -1);
+    note_far(tube, record, -1);
     enqueue(add_to_memory(record));
   }
   if (!rest_due || *rest_due >= horizon().due) tube.cursor = std::max(tube.cursor, horizon());
@@ -152,7 +152,7 @@ void Engine::State::load_what_is_due(Tube& tube) try {
   // Begin with small scans: in most cases the first one already meets a job that is not due.
   constexpr std::size_t kFirst = 16;
   std::size_t budget = std::min(kFirst, options.step);
-  while (tube.far() > 0 && !tube.starved && tube.next_far <= clock.utc()) {
+  while (tube.far > 0 && !tube.starved && tube.next_far <= clock.utc()) {
     loading.cancel(tube.load_time);  // `load` arms it anew if any job is left
     if (load(tube, budget) == 0) break;
     budget = std::min(2 * budget, options.step);
@@ -165,7 +165,7 @@ void Engine::State::look_at_all(const std::deque<Tube*>& order) {
   constexpr std::size_t kAtOnce = 1'000;  // tubes whose records are in memory together
   std::vector<Tube*> some;
   for (Tube* tube : order) {
-    if (tube->far() > 0) some.push_back(tube);
+    if (tube->far > 0) some.push_back(tube);
     if (some.size() == kAtOnce || tube == order.back()) look_at(std::exchange(some, {}));
   }
 }
@@ -200,7 +200,7 @@ void Engine::State::look_at(const std::vector<Tube*>& those) {
 
 Engine::State::FarJobs Engine::State::scan_far(Tube& tube, DueKey from, std::size_t limit) {
   constexpr std::size_t kScan = 16;
-  FarJobs found{.jobs = {}, .next = from, .more = tube.far() > 0};
+  FarJobs found{.jobs = {}, .next = from, .more = tube.far > 0};
   if (!found.more) return found;
   from = std::max({from, tube.cursor, DueKey{clock.utc() + 1, 0}});
   const std::vector<JobRecord> records = store.scan_due(tube.record.number, from, kScan);

@@ -63,7 +63,11 @@ struct Retained {
 
 struct Tube {
   explicit Tube(TubeRecord stored)
-      : record(std::move(stored)), due_time(*this), pause_end(*this), load_time(*this) {}
+      : record(std::move(stored)),
+        due_time(*this),
+        far(record.scheduled),
+        pause_end(*this),
+        load_time(*this) {}
 
   template <class Order>
   using JobSet = boost::intrusive::set<
@@ -164,9 +168,6 @@ struct Tube {
     return groups->sums.scheduled - groups->sums.ready - groups->sums.reserved;
   }
 
-  // Jobs that are not buried and in the store alone. Exact between commands.
-  std::uint64_t far() const { return record.scheduled - loaded; }
-
   // As it is in the store, if the tube has jobs.
   TubeRecord record;
   JobSet<ByPriority> ready;
@@ -191,7 +192,10 @@ struct Tube {
   // cursor on, will find a new job that is due after it: no job is missed, and none is loaded
   // twice.
   DueKey cursor;
-  // No job that is in the store alone is due before this. Meaningless if far() is 0.
+  // Jobs that are not buried and in the store alone. What is left of a batch that was appended, and
+  // is not in memory yet, is not among them.
+  std::uint64_t far = 0;
+  // No job that is in the store alone is due before this. Meaningless if there is none.
   UtcMs next_far = 0;
   // True if jobs were left in the store because there was no room. They are loaded when there is.
   bool starved = false;
