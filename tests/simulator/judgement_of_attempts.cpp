@@ -216,6 +216,7 @@ void Model::judge_end_of_attempt(JobId id, const std::string& who) {
     throw Violation(who + "and its story has '" + attempt.worker + "' '" + attempt.error + "'");
   job->story.push_back(std::move(attempt));
   follow_attempt(id, {});
+  job->freed_at = times_.last.mono_ns;
 }
 
 // An attempt has failed: it stands at the end of the story already.

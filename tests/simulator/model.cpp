@@ -288,7 +288,8 @@ Model::Is Model::ready(const Job& job, Now now) const {
   const Is is_due = due(job, now);
   const Is is_held = held(job, now);
   if (is_held == Is::kYes || is_due == Is::kNo) return Is::kNo;
-  return is_held == Is::kMaybe ? Is::kMaybe : is_due;
+  const bool may_have_been_held = is_held == Is::kMaybe || job.freed_at > times_.first.mono_ns;
+  return may_have_been_held ? Is::kMaybe : is_due;
 }
 
 // A job whose cancel was asked for is to be deleted when it is due. Until then it may count as one
