@@ -56,8 +56,9 @@ void Model::judge_list(const Case& c) {
     const JobId id = number_of(line, "id");
     const Job* const job = find(id);
     const std::string what = "its line of job " + std::to_string(id) + ": ";
-    if (!told.insert(id).second && is_whole) fail(c, what + "it comes twice");
+    const bool is_new = told.insert(id).second;
     if (!is_whole || changed.contains(id)) return;
+    if (!is_new) fail(c, what + "it comes twice");
     if (job == nullptr || job->tube != c.command.tube) fail(c, what + "that is no such job");
     if (is_meant(*job, history_.state().jobs.at(id).record, c) == Is::kNo)
       fail(c, what + "it was not meant: " + text_of(id, *job, c.now));
