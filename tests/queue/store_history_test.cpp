@@ -96,6 +96,13 @@ class RandomHistory {
                             .first = below(next_id_),
                             .jobs = static_cast<std::uint32_t>(below(1'000))});
     }
+    if (chance(30)) {
+      JobRecord job;
+      job.id = 1 + below(next_id_);
+      job.tube = 1 + static_cast<std::uint32_t>(below(3));
+      job.due = below(1'000);
+      batch.job = detail::Rare(JobAsPut{job, "mail", chance(50) ? "acme" : ""});
+    }
     after.batch = detail::Rare(std::move(batch));
     return {before, after};
   }

@@ -2,21 +2,16 @@
 
 #include "queue/store/record_values.h"
 
-#include <concepts>
-#include <limits>
 #include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "queue/store/record_keys.h"
-#include "queue/store/tagged_fields.h"
+#include "queue/store/value_fields.h"
 
 namespace carillon::queue {
 
 namespace {
-
-constexpr char kVersion = 2;
 
 // --- Which fields a record has. `field` is called with the tag of each and a reference to it.
 
@@ -89,21 +84,6 @@ void each_field_of_settings(Settings& settings, Field&& field) {
   field(37, settings.retention);
 }
 
-template <typename Of, typename Field>
-void each_field_of_attempt(Of& attempt, Field&& field) {
-  field(1, attempt.at);
-  field(2, attempt.ending);
-  field(3, attempt.worker);
-  field(4, attempt.error);
-}
-
-template <typename Run, typename Field>
-void each_field_of_run(Run& run, Field&& field) {
-  field(1, run.result);
-  field(2, run.first);
-  field(3, run.jobs);
-}
-
 template <typename Marks, typename Field>
 void each_field_of_watermarks(Marks& marks, Field&& field) {
   field(1, marks.next_id);
@@ -119,166 +99,6 @@ void each_field_of_watermarks(Marks& marks, Field&& field) {
   field(11, marks.boot_era);
 }
 
-template <std::unsigned_integral Number>
-void append_field(std::string& bytes, std::uint32_t tag, Number number) {
-  append_number(bytes, tag, number);
-}
-template <typename Enum>
-requires std::is_enum_v<Enum>
-void append_field(std::string& bytes, std::uint32_t tag, Enum value) {
-  append_number(bytes, tag, static_cast<std::underlying_type_t<Enum>>(value));
-}
-void append_field(std::string& bytes, std::uint32_t tag, const std::string& text) {
-  if (!text.empty()) append_bytes(bytes, tag, text);
-}
-// A lead: 1, 2, 3, 4, ... stand for 0, -1, 1, -2, ...; no field stands for none.
-void append_field(std::string& bytes, std::uint32_t tag, std::int64_t lead) {
-  if (lead == kNoLead) return;
-  const auto sign = static_cast<std::uint64_t>(lead >> 63);
-  append_number(bytes, tag, ((static_cast<std::uint64_t>(lead) << 1) ^ sign) + 1);
-}
-
-// Each attempt is a field of its own, with the fields of the attempt.
-void append_field(std::string& bytes, std::uint32_t tag, const std::vector<Attempt>& story) {
-  std::string fields;
-  for (const Attempt& attempt : story) {
-    fields.clear();
-    each_field_of_attempt(attempt, [&fields](std::uint32_t inner, const auto& field) {
-      append_field(fields, inner, field);
-    });
-    append_bytes(bytes, tag, fields);
-  }
-}
-
-// Each run is a field of its own, too.
-void append_field(std::string& bytes, std::uint32_t tag, const std::vector<PutRun>& answer) {
-  std::string fields;
-  for (const PutRun& run : answer) {
-    fields.clear();
-    each_field_of_run(run, [&fields](std::uint32_t inner, const auto& field) {
-      append_field(fields, inner, field);
-    });
-    append_bytes(bytes, tag, fields);
-  }
-}
-
-// Begins a value. Returns what appends its fields.
-auto begin(std::string& bytes) {
-  bytes += kVersion;
-  return [&bytes](std::uint32_t tag, const auto& field) { append_field(bytes, tag, field); };
-}
-
-// --- Reading.
-
-// Sets the fields of a record from its value.
-class Value {
- public:
-  Value(const char* what, std::string_view key, std::string_view value)
-      : what_(what), key_(key), value_(value) {
-    if (value_.empty()) fail("is empty");
-    if (value_.front() != 1 && value_.front() != kVersion)
-      fail("has version " + std::to_string(static_cast<std::uint8_t>(value_.front())));
-  }
-
-  // `each_field` calls its argument with each field of the record. In version 1 the last field had
-  // the tag `last_of_1`.
-  // Returns the fields that nobody knows, as their bytes.
-  template <typename EachField>
-  std::string read(std::uint32_t last_of_1, EachField&& each_field) {
-    std::string unknown;
-    if (value_.front() == 1) {
-      read_version_1(each_field, last_of_1);
-      return unknown;
-    }
-    return read_fields(value_.substr(1), each_field);
-  }
-
-  [[noreturn]] void fail(const std::string& how) const {
-    throw StoreDamage(std::string(what_) + " under the key " + hex(key_) + " is damaged: it " +
-                      how);
-  }
-
- private:
-  template <typename EachField>
-  std::string read_fields(std::string_view bytes, EachField&& each_field) const {
-    std::string unknown;
-    FieldReader fields(bytes);
-    while (fields.next()) {
-      bool known = false;
-      each_field([&](std::uint32_t tag, auto& field) {
-        if (tag != fields.tag()) return;
-        set(field, fields);
-        known = true;
-      });
-      if (!known) unknown.append(fields.encoded());
-    }
-    if (fields.broken()) fail("is broken");
-    return unknown;
-  }
-
-  template <typename Enum>
-  requires std::is_enum_v<Enum>
-  void set(Enum& to, const FieldReader& from) const {
-    std::underlying_type_t<Enum> number = 0;
-    set(number, from);
-    to = static_cast<Enum>(number);
-  }
-  void set(std::vector<Attempt>& to, const FieldReader& from) const {
-    if (!from.is_bytes()) fail("has an attempt that is a number");
-    read_fields(from.bytes(), [&attempt = to.emplace_back()](auto&& field) {
-      each_field_of_attempt(attempt, field);
-    });
-  }
-  void set(std::vector<PutRun>& to, const FieldReader& from) const {
-    if (!from.is_bytes()) fail("has an answer that is a number");
-    read_fields(from.bytes(),
-                [&run = to.emplace_back()](auto&& field) { each_field_of_run(run, field); });
-  }
-  template <std::integral Number>
-  void set(Number& to, const FieldReader& from) const {
-    if (from.is_bytes() || from.number() > std::numeric_limits<Number>::max())
-      fail("has a field " + std::to_string(from.tag()) + " that is no such number");
-    to = static_cast<Number>(from.number());
-  }
-  void set(std::string& to, const FieldReader& from) const {
-    if (!from.is_bytes()) fail("has a field " + std::to_string(from.tag()) + " that is a number");
-    to = from.bytes();
-  }
-
-  void set(std::int64_t& to, const FieldReader& from) const {
-    std::uint64_t number = 0;
-    set(number, from);
-    if (number == 0) fail("has a field " + std::to_string(from.tag()) + " that is no lead");
-    const std::uint64_t lead = number - 1;
-    to = static_cast<std::int64_t>((lead >> 1) ^ (0 - (lead & 1)));
-  }
-
-  // Its last field has this tag.
-  template <typename EachField>
-  void read_version_1(EachField&& each_field, std::uint32_t last_tag) const {
-    std::string_view rest = value_.substr(1);
-    each_field([&](std::uint32_t tag, auto& field) {
-      using Field = std::remove_reference_t<decltype(field)>;
-      if (tag > last_tag) return;
-      if constexpr (std::is_same_v<Field, std::string>) {
-        field = rest;
-        rest = {};
-      } else if constexpr (std::is_integral_v<Field>) {
-        if (rest.size() < sizeof field) fail("is too short");
-        field = 0;
-        for (std::size_t n = sizeof field; n > 0; --n)
-          field = static_cast<Field>(field << 8 | static_cast<std::uint8_t>(rest[n - 1]));
-        rest.remove_prefix(sizeof field);
-      }
-    });
-    if (!rest.empty()) fail("is too long");
-  }
-
-  const char* what_;
-  std::string_view key_;
-  std::string_view value_;
-};
-
 }  // namespace
 
 void append_job_value(std::string& bytes, const JobRecord& job) {
@@ -290,7 +110,7 @@ void append_job_value(std::string& bytes, const JobRecord& job) {
 }
 
 JobRecord read_job_value(std::string_view key, std::string_view bytes) {
-  Value value("the job record", key, bytes);
+  StoredValue value("the job record", key, bytes);
   JobRecord job;
   job.ttr = 0;
   JobExtras extras;
@@ -317,7 +137,7 @@ void append_tube_value(std::string& bytes, const TubeRecord& tube) {
 
 TubeRecord read_tube_value(std::uint32_t number, std::string_view bytes) {
   const TubeKey key = tube_key(number);
-  Value value("the tube record", view(key), bytes);
+  StoredValue value("the tube record", view(key), bytes);
   TubeRecord tube;
   tube.number = number;
   TubeSettings settings;
@@ -335,7 +155,7 @@ void append_watermarks_value(std::string& bytes, const Watermarks& watermarks) {
 }
 
 Watermarks read_watermarks_value(std::string_view bytes) {
-  Value value("the record of the watermarks", kWatermarksKey, bytes);
+  StoredValue value("the record of the watermarks", kWatermarksKey, bytes);
   Watermarks marks;
   marks.newer = NewerFields(
       value.read(3, [&marks](auto&& field) { each_field_of_watermarks(marks, field); }));
@@ -362,7 +182,7 @@ void append_key_value(std::string& bytes, const KeyRecord& key) {
 
 KeyRecord read_key_value(std::uint32_t tube, std::string_view key, std::string_view bytes) {
   const std::string stored_under = key_key(tube, key);
-  Value value("the record of a key", stored_under, bytes);
+  StoredValue value("the record of a key", stored_under, bytes);
   KeyRecord record{.tube = tube, .key = std::string(key)};
   BatchAnswer batch;
   JobAsPut job;
@@ -378,8 +198,12 @@ KeyRecord read_key_value(std::uint32_t tube, std::string_view key, std::string_v
     field(8, job.tube);
     field(9, job.group);
   });
-  if (!job_value.empty()) job.record = read_job_value(job_key, job_value);
-  batch.job = detail::Rare(std::move(job));
+  try {
+    if (!job_value.empty()) job.record = read_job_value(job_key, job_value);
+  } catch (const StoreDamage& error) {
+    value.fail(std::string("has a job that cannot be read: ") + error.what());
+  }
+  if (!job_value.empty()) batch.job = detail::Rare(std::move(job));
   record.batch = detail::Rare(std::move(batch));
   return record;
 }
@@ -390,7 +214,7 @@ void append_story_value(std::string& bytes, const std::vector<Attempt>& story) {
 
 std::vector<Attempt> read_story_value(JobId id, std::string_view bytes) {
   const StoryKey key = story_key(id);
-  Value value("the story of a job", view(key), bytes);
+  StoredValue value("the story of a job", view(key), bytes);
   std::vector<Attempt> story;
   value.read(0, [&story](auto&& field) { field(1, story); });
   return story;
@@ -402,7 +226,7 @@ void append_unfinished_value(std::string& bytes, const UnfinishedBody& body) {
 
 UnfinishedBody read_unfinished_value(JobId id, std::string_view bytes) {
   const UnfinishedKey key = unfinished_key(id);
-  Value value("the record of an unfinished body", view(key), bytes);
+  StoredValue value("the record of an unfinished body", view(key), bytes);
   UnfinishedBody body{.id = id};
   value.read(0, [&body](auto&& field) { field(1, body.bytes); });
   return body;

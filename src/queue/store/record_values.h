@@ -7,10 +7,11 @@
 //   15 key (bytes)            16 key_window 17 body
 //
 // of a tube: 1 scheduled, 2 buried, 3 name (bytes), 4 ended_keys; of a key: 1 id, 2 until, and of a
-// token 4 answer, 5 fingerprint (bytes); of the watermarks: 1 next_id, 2 next_burial, 3 time,
-// 4 boot (bytes), 5 wall_ns, 6 steady_ns, 7 boot_lead, 8 job_lead, 9 gained_ns, 10 era,
-// 11 boot_era; of an unfinished body: 1 bytes. A lead may be negative, as may 5, 6 and 9 of the
-// watermarks: 1, 2, 3, 4, ... stand for 0, -1, 1, -2, ...; no field stands for no lead.
+// token 4 answer, 5 fingerprint (bytes), and of its job 6 index key, 7 value, 8 tube, 9 group; of
+// the watermarks: 1 next_id, 2 next_burial, 3 time, 4 boot (bytes), 5 wall_ns, 6 steady_ns,
+// 7 boot_lead, 8 job_lead, 9 gained_ns, 10 era, 11 boot_era; of an unfinished body: 1 bytes. A lead
+// may be negative, as may 5, 6 and 9 of the watermarks: 1, 2, 3, 4, ... stand for 0, -1, 1, -2, ...
+// No field stands for no lead.
 //
 // The key says which job or tube it is (record_keys.h). Fields that this version does not know are
 // kept, and written again with the record.

@@ -125,7 +125,8 @@ std::vector<rocksdb::ColumnFamilyDescriptor> state_families(const DiskStoreOptio
   bodies.blob_garbage_collection_force_threshold = 0.5;
   ColumnFamilyOptions keys = plain;
   // A put asks for its key, which is mostly new: the filter of a memtable answers that without a
-  // search. A full memtable has some 9 bits of it for each key of a small job.
+  // search. A full memtable has some 9 bits of it for each key of a small job, and fewer if there
+  // are tokens and stories, too.
   keys.memtable_whole_key_filtering = true;
   keys.memtable_prefix_bloom_size_ratio =
       static_cast<double>(options.recent / 512) / static_cast<double>(kNeverFull);
