@@ -151,6 +151,15 @@ TEST(EngineMemory, ACommandThatIsShortOfMemoryBehindItsAppendEndsTheProcess) {
       {"set_schedule",
        [](World& w) { w.engine.set_schedule(kNow, "s", {.body = "x", .every = 60'000}); }, false},
       {"trigger", [](World& w) { w.engine.trigger_schedule(kNow, "there"); }},
+      {"trigger with a token",
+       [](World& w) {
+         w.engine.trigger_schedule(kNow, "there", {.once = "t", .tells_job = true});
+       }},
+      {"put_all with a token",
+       [](World& w) {
+         const std::vector<NewJob> jobs(1, {.order = {.group = "h"}, .body = "x"});
+         w.engine.put_all(w.client, kNow, jobs, {.once = "t", .tells_job = true});
+       }},
   };
   for (const Case& one : cases) {
     constexpr std::size_t kMost = 100;

@@ -596,6 +596,21 @@ TEST_F(SchedulesTest, AFailedAppendChangesNothingAndIsTriedAgain) {
   EXPECT_EQ(record().fired, 1u);
 }
 
+TEST_F(SchedulesTest, ATriggerWithATokenPutsOneJob) {
+  set(every(kMinute));
+  const BatchOrder order{.once = "t", .fingerprint = "7", .tells_job = true};
+  const auto first = engine().trigger_schedule(queue.now(), "s", order);
+  EXPECT_EQ(first->result, BatchOutcome::Result::kPut);
+  engine().remove_schedule(queue.now(), "s");
+  const auto again = engine().trigger_schedule(queue.now(), "s", order);
+  EXPECT_EQ(again->result, BatchOutcome::Result::kAlready);
+  EXPECT_EQ(again->job, first->job);
+  EXPECT_EQ(again->jobs.front().id, first->jobs.front().id);
+  const auto other = engine().trigger_schedule(queue.now(), "s", {.once = "t", .fingerprint = "8"});
+  EXPECT_EQ(other->result, BatchOutcome::Result::kOtherBatch);
+  EXPECT_FALSE(engine().trigger_schedule(queue.now(), "s", {.once = "u"}));
+}
+
 TEST_F(SchedulesTest, AFailedCommandChangesNothing) {
   set(every(kMinute));
   queue.store().faults.appends = true;
@@ -604,9 +619,11 @@ TEST_F(SchedulesTest, AFailedCommandChangesNothing) {
   EXPECT_THROW(engine().remove_schedule(queue.now(), "s"), StoreError);
   EXPECT_THROW(engine().pause_schedule(queue.now(), "s"), StoreError);
   EXPECT_THROW(engine().trigger_schedule(queue.now(), "s"), StoreError);
+  EXPECT_THROW(engine().trigger_schedule(queue.now(), "s", {.once = "t"}), StoreError);
   queue.store().faults.appends = false;
   EXPECT_EQ(engine().schedules("", 9), std::vector<std::string>{"s"});
   EXPECT_EQ(record().schedule.every, kMinute);
+  EXPECT_EQ(jobs(), Seconds{});
   pass(kMinute);
   EXPECT_EQ(jobs(), Seconds{60});
 }

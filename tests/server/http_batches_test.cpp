@@ -147,6 +147,32 @@ TEST_F(HttpBatches, AJobThatHasExpiredWhenItIsPutIsToldOf) {
   EXPECT_EQ(put.value().at("expires_at"), "1970-01-01T00:00:00.001Z");
 }
 
+// Also of one that replaces another, and has its due time.
+TEST_F(HttpBatches, TheTagOfAPutIsThatOfTheJob) {
+  const auto put = [&](const std::string& fields, std::string_view headers = "") {
+    return ask("POST", "/v1/tubes/mail/jobs",
+               R"({"group":"acme","metadata":{"a":1})" + fields + "}",
+               "Content-Type: application/json\r\n" + std::string(headers));
+  };
+  const auto tag_now = [&](const Answer& answer) {
+    const std::int64_t id = answer.value().at("id").as_int64();
+    return line_of(ask("GET", "/v1/jobs/" + std::to_string(id)), "ETag: ");
+  };
+  for (const char* fields :
+       {"", R"(,"delay":"1h","key":"k")", R"(,"expires_in":"1h")",
+        R"(,"key":"k","on_conflict":"keep_due")", R"(,"key":"k","on_conflict":"replace")"}) {
+    const Answer answer = put(fields);
+    EXPECT_EQ(line_of(answer, "ETag: "), tag_now(answer)) << fields;
+  }
+  const std::string replace = R"(,"key":"k","delay":"2h","on_conflict":"replace")";
+  const Answer first = put(replace, "Idempotency-Key: abc\r\n");
+  EXPECT_EQ(first.status, 200);
+  EXPECT_EQ(put(R"(,"key":"k","on_conflict":"replace")").status, 200);
+  const Answer again = put(replace, "Idempotency-Key: abc\r\n");
+  EXPECT_EQ(again.status, 200);
+  EXPECT_EQ(again.body, first.body);
+}
+
 TEST_F(HttpBatches, AScheduleIsTriggeredOnce) {
   ask("PUT", "/v1/schedules/s", R"({"every":"1h","job":{"tube":"mail","body":"x"}})");
   const auto trigger = [&](std::string_view headers) {

@@ -131,7 +131,7 @@ struct BatchOrder {
 struct BatchOutcome {
   enum class Result : std::uint8_t {
     kPut,
-    kAlready,     // nothing was changed: `jobs` is the answer to the first batch with the token
+    kAlready,  // nothing was changed: `jobs` and `job` are those of the first batch with the token
     kOtherBatch,  // nothing was changed: the token is of a batch with another fingerprint
     kRefused,     // nothing was changed: the job at `stopper` stood in the way
   };
@@ -141,7 +141,7 @@ struct BatchOutcome {
   std::vector<PutOutcome> jobs = {};
   std::size_t stopper = 0;
   Sequence durable_at = 0;
-  // The one job, if it was put and BatchOrder::tells_job asks for it; else none.
+  // The one job, if it was put and BatchOrder::tells_job asked for it; else none.
   detail::Rare<JobAsPut> job = {};
 };
 

@@ -290,7 +290,8 @@ class Engine {
   // No occurrence fires until the schedule is resumed. Those that come meanwhile are skipped.
   Outcome pause_schedule(Now now, std::string_view name);
   Outcome resume_schedule(Now now, std::string_view name);
-  // Puts the schedule's job now, also if it is paused, or a job of it is there: a batch of one.
+  // Puts the schedule's job now, also if it is paused, or a job of it is there: a batch of one. If
+  // its token is known, it is answered again, though the schedule may be gone.
   std::optional<BatchOutcome> trigger_schedule(Now now, std::string_view name,
                                                const BatchOrder& order = {});
   // Returns the schedule with its next `times` occurrences. O(times).

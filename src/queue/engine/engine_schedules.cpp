@@ -192,7 +192,7 @@ BatchOutcome Engine::State::Schedules::trigger(LoadedSchedule& schedule, Token t
   const Schedule& asked = schedule.record.schedule;
   if (order.tells_job) outcome.job = planned.job(asked.tube, asked.group);
   if (!order.once.empty()) state.add_token(std::move(token), order, outcome);
-  outcome.durable_at = put(schedule, std::move(after), planned);
+  outcome.durable_at = append_put(schedule, std::move(after), planned);
   outcome.jobs.front().durable_at = outcome.durable_at;
   arm(schedule);
   return outcome;

@@ -297,7 +297,7 @@ void Engine::State::Schedules::occur(LoadedSchedule& schedule, ScheduleRecord af
 }
 
 void Engine::State::Schedules::put(LoadedSchedule& schedule, ScheduleRecord after, UtcMs when) {
-  put(schedule, std::move(after), plan_put(schedule, when));
+  append_put(schedule, std::move(after), plan_put(schedule, when));
 }
 
 PlannedPut Engine::State::Schedules::plan_put(const LoadedSchedule& schedule,
@@ -319,8 +319,8 @@ PlannedPut Engine::State::Schedules::plan_put(const LoadedSchedule& schedule,
   return state.plan_put(schedule.lane->head(), order, body, asked.body);
 }
 
-Sequence Engine::State::Schedules::put(LoadedSchedule& schedule, ScheduleRecord after,
-                                       const PlannedPut& planned) {
+Sequence Engine::State::Schedules::append_put(LoadedSchedule& schedule, ScheduleRecord after,
+                                              const PlannedPut& planned) {
   after.last_job = planned.outcome.id;
   const Sequence sequence = store(schedule, std::move(after));
   state.finish_put(planned);

@@ -62,7 +62,7 @@ struct Engine::State::Schedules {
   Sequence remove(LoadedSchedule& schedule);
   Sequence pause(LoadedSchedule& schedule);
   Sequence resume(LoadedSchedule& schedule);
-  // `token`: the order's, if its time is over, or none.
+  // `token` is the record that the order's token has, though its time is over; or none.
   BatchOutcome trigger(LoadedSchedule& schedule, Token token, const BatchOrder& order);
   ScheduleView view(const LoadedSchedule& schedule, std::size_t times) const;
 
@@ -93,9 +93,10 @@ struct Engine::State::Schedules {
   void skip(ScheduleEvent::What what, UtcMs occurrence, std::uint64_t count, ScheduleRecord& after);
   // Puts a job that is due at `when` with one append, in which the record becomes `after`.
   void put(LoadedSchedule& schedule, ScheduleRecord after, UtcMs when);
-  // The parts of that. In the first, none stands for now.
+  // The first part of that: gathers the job, which is due at `when`, or now.
   PlannedPut plan_put(const LoadedSchedule& schedule, std::optional<UtcMs> when);
-  Sequence put(LoadedSchedule& schedule, ScheduleRecord after, const PlannedPut& planned);
+  // The second part: appends it together with the record.
+  Sequence append_put(LoadedSchedule& schedule, ScheduleRecord after, const PlannedPut& planned);
   // Appends the record.
   Sequence store(LoadedSchedule& schedule, ScheduleRecord after);
   void stored(LoadedSchedule& schedule, ScheduleRecord after) noexcept;

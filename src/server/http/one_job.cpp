@@ -164,11 +164,12 @@ void answer_put(Exchange& x, const queue::BatchOutcome& batch) {
               .body = fmt::format(R"({{"id":{}}})", outcome.id),
               .headers = {{"Location", path_of(outcome.id)}},
               .durable_at = batch.durable_at};
-  // It is not there if an older version has put the job, which is told of again.
-  if (batch.job) {
-    const queue::JobStats stats = stats_of(*batch.job);
-    reply.body = boost::json::serialize(json_of(stats, {}, std::nullopt));
-    reply.headers.emplace_back("ETag", etag_of(stats));
+  // An older version has not kept the job as it was put: it is shown as it is now.
+  const auto stats =
+      batch.job ? std::optional(stats_of(*batch.job)) : x.engine().job_stats(x.now(), outcome.id);
+  if (stats) {
+    reply.body = boost::json::serialize(json_of(*stats, {}, std::nullopt));
+    reply.headers.emplace_back("ETag", etag_of(*stats));
   }
   if (batch.result == queue::BatchOutcome::Result::kAlready)
     reply.headers.emplace_back(kReplayed, "true");

@@ -24,7 +24,7 @@ std::string Problem::json(std::string_view path) const {
   if (!faults_.empty()) {
     boost::json::array errors;
     for (const FieldFault& fault : faults_)
-      errors.push_back({{"pointer", fault.pointer}, {"detail", to_utf8(fault.detail)}});
+      errors.push_back({{"pointer", to_utf8(fault.pointer)}, {"detail", to_utf8(fault.detail)}});
     document["errors"] = std::move(errors);
   }
   return boost::json::serialize(document);

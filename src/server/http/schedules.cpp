@@ -289,6 +289,7 @@ void trigger_schedule(Exchange& x) {
   const auto batch = x.engine().trigger_schedule(x.now(), x.names.front(), order);
   if (!batch) throw_no_schedule(x);
   note_answer(once, *batch);
+  if (batch->result == queue::BatchOutcome::Result::kAlready) x.outcome = "answered again";
   answer_put(x, *batch);
 }
 
