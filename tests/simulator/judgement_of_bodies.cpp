@@ -9,12 +9,6 @@ namespace carillon::simulator {
 
 using queue::JobId;
 
-namespace {
-
-constexpr std::uint64_t kNsPerMs = 1'000'000;
-
-}  // namespace
-
 // The job has its id from now on, and comes when the body is whole.
 void Model::begin_body(ClientNumber number, JobId id) {
   Client& client = clients_.at(number);

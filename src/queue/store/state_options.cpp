@@ -129,7 +129,7 @@ std::vector<rocksdb::ColumnFamilyDescriptor> state_families(const DiskStoreOptio
   // are tokens and stories, too.
   keys.memtable_whole_key_filtering = true;
   keys.memtable_prefix_bloom_size_ratio =
-      static_cast<double>(options.recent / 512) / static_cast<double>(kNeverFull);
+      static_cast<double>(options.recent) / 512 / static_cast<double>(kNeverFull);
   return {{rocksdb::kDefaultColumnFamilyName, plain},
           {"jobs", plain},
           {"index", plain},
