@@ -29,6 +29,8 @@ void Model::restart(const Limits& limits, Now now) {
   gathering_.clear();
   paused_until_.clear();
   checkpoint_of_ = 0;
+  // The numbers of changes that are lost are given again.
+  if (next_page_ && history_.opened_at() < next_page_->listed_at) next_page_->listed_at = 0;
   last_given_ = 0;
   ends_judged_.clear();
   scheduled_.clear();
