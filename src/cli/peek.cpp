@@ -92,11 +92,12 @@ std::string describe(const StatsFields& shown) {
   if (text == "reserved") {
     if (shown.has("worker")) text += " by " + shown.text("worker");
     text += fmt::format(", {} s left", shown.number("time-left"));
-  } else if (text == "delayed" && shown.has("due")) {
-    text += fmt::format(", due {}, {}", shown.text("due"), from_now(shown.text("due")));
-  } else if (text == "delayed") {
+  } else if (text == "delayed" && !shown.has("due")) {
     text += fmt::format(", {} s left", shown.number("time-left"));
   }
+  if (shown.has("due"))
+    text += fmt::format(", due {}, {}", shown.text("due"), from_now(shown.text("due")));
+  if (shown.has("expires-at")) text += ", expires " + shown.text("expires-at");
   if (shown.has("group")) text += ", group " + shown.text("group");
   if (shown.has("key")) text += ", key " + shown.text("key");
   if (shown.has("attempts") && shown.number("attempts") > 0)

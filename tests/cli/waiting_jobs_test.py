@@ -51,7 +51,7 @@ class WaitingJobsTest(CliCase):
             self.carillon("bury", "--key", "k", "--tube", self.tube, "--pri", "3", "--json")
         )
         self.assertEqual((line["id"], line["state"], line["pri"]), (int(job_id), "buried", 3))
-        self.assertNotIn("due", line)
+        self.assertIn("due", line)
         self.assertEqual(self.carillon("kick", "--tube", self.tube), "1\n")
 
     def test_bury_and_release_keep_the_attempts(self):

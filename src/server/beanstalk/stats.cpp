@@ -296,7 +296,7 @@ std::string shown_job_yaml(const queue::JobStats& job) {
   const auto add = [&text](std::string_view name, const auto& value) {
     fmt::format_to(std::back_inserter(text), "{}: {}\n", name, value);
   };
-  if (job.state != queue::JobState::kBuried) add("due", format_timestamp(job.due));
+  add("due", format_timestamp(job.due));
   add("created", format_timestamp(job.record.created));
   if (!job.worker.empty()) add("worker", in_quotes(job.worker));
   add("body-bytes", job.record.body_bytes);
