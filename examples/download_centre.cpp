@@ -19,7 +19,6 @@
 #include <boost/beast/http.hpp>
 #include <chrono>
 #include <cstdio>
-#include <exception>
 #include <filesystem>
 #include <optional>
 #include <semaphore>
@@ -171,11 +170,16 @@ struct Centre {
   Mirror quick{milliseconds(3), false}, slow{milliseconds(6), true};
   std::atomic<int> left{2 * kFiles}, given_back{0}, failed{0};
   std::atomic<std::uintmax_t> bytes{0};
+  std::atomic<bool> is_cut_off{false};
 };
+
+void tell(const boost::system::system_error& error) {
+  std::fprintf(stderr, "download_centre: %s\n", error.code().message().c_str());
+}
 
 // A consumer; there could be more of them on other machines. It runs until nothing is left.
 void consume(Centre& centre, Queue queue, const std::string& folder) {
-  while (centre.left > 0) {
+  while (centre.left > 0 && !centre.is_cut_off) {
     const std::optional<Job> job = queue.reserve(milliseconds(50));
     if (!job) continue;
     Mirror& mirror = job->body.starts_with("/quick/") ? centre.quick : centre.slow;
@@ -196,6 +200,15 @@ void consume(Centre& centre, Queue queue, const std::string& folder) {
   }
 }
 
+// Jobs that it holds then come back at their time.
+void consume_until_it_fails(Centre& centre, const char* host, const char* port,
+                            const std::string& folder) try {
+  consume(centre, Queue(host, port), folder);
+} catch (const boost::system::system_error& error) {
+  centre.is_cut_off = true;
+  tell(error);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) try {
@@ -213,13 +226,14 @@ int main(int argc, char** argv) try {
   {
     std::vector<std::jthread> consumers;
     for (int i = 0; i < kConsumers; ++i)
-      consumers.emplace_back([&] { consume(centre, Queue(host, port), folder); });
+      consumers.emplace_back([&] { consume_until_it_fails(centre, host, port, folder); });
   }
   std::filesystem::remove_all(folder);
+  if (centre.is_cut_off) return 1;
   std::printf("%d downloads, %ju bytes, %d attempts failed, %d jobs went back with a delay\n",
               2 * kFiles, centre.bytes.load(), centre.failed.load(), centre.given_back.load());
   return 0;
-} catch (const std::exception& error) {
-  std::fprintf(stderr, "download_centre: %s\n", error.what());
+} catch (const boost::system::system_error& error) {
+  tell(error);
   return 1;
 }
