@@ -86,7 +86,8 @@ void report(const PutAnswer& answer) {
     case Result::kReplaced:
       return remark(fmt::format("job {} had the key: it is replaced", answer.id));
     case Result::kExists:
-      return remark(fmt::format("job {} has the key: nothing was put", answer.id));
+      return remark(
+          fmt::format("job {} has the key, or had it and is gone: nothing was put", answer.id));
     case Result::kReserved:
       throw Failure(
           fmt::format("job {} has the key, and a worker holds it: nothing was put", answer.id));
