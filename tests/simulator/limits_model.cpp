@@ -54,7 +54,7 @@ void LimitsModel::set(const std::string& tube, const Limits& limits, Now first, 
   const std::uint64_t had = known == entries_.end() ? 0 : parts_at(known->second, ms_of(first));
   entries_.erase(tube);
   if (limits == Limits()) return;
-  Entry entry{.limits = limits, .at = ms_of(last)};
+  Entry entry{.limits = limits, .at = ms_of(last), .set_at = last.mono_ns};
   if (limits.rate > 0 && before.rate == 0) {
     entry.parts = full(limits);
   } else if (limits.rate > 0 && before.period == limits.period) {
@@ -81,6 +81,7 @@ void LimitsModel::start(const std::string& tube, std::size_t running, Now first,
                     "goes out; its max-running is " + std::to_string(most));
   if (entry.limits.rate == 0) return;
   take_token(entry, first, last);
+  if (first.mono_ns < entry.set_at) return;  // it may have gone out before that
   entry.starts.push_back({ms_of(first), ms_of(last)});
   if (entry.starts.size() > kMostStarts) entry.starts.pop_front();
   ++entry.started;

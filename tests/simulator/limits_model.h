@@ -75,6 +75,7 @@ class LimitsModel {
     // The bucket: it has at least so many parts of tokens since then (ms).
     std::uint64_t parts = 0;
     std::uint64_t at = 0;
+    std::uint64_t set_at = 0;  // ns, monotonic: since when these limits hold
   };
 
   static std::uint64_t parts_at(const Entry& entry, std::uint64_t ms);
