@@ -37,16 +37,7 @@ struct Request {
 // Returns false if the job is left.
 bool bury(const Request& request, Client& client, const NamedJob& job) {
   const std::string options = request.priority ? fmt::format("pri={}", *request.priority) : "";
-  switch (client.bury_job(job.word, options)) {
-    case ChangeAnswer::kDone:
-      break;
-    case ChangeAnswer::kReserved:
-      remark(fmt::format("carillon bury: a worker holds {}", job.name));
-      return false;
-    case ChangeAnswer::kNone:
-      remark(fmt::format("carillon bury: there is no {}", job.name));
-      return false;
-  }
+  if (!is_changed("bury", job, client.bury_job(job.word, options))) return false;
   if (!request.json) {
     write_out(fmt::format("buried {}\n", job.name));
   } else if (const auto now = client.show_job(job.word)) {

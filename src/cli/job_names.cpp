@@ -6,6 +6,7 @@
 
 #include <stdexcept>
 
+#include "cli/output.h"
 #include "server/beanstalk/command.h"
 
 namespace carillon::cli {
@@ -27,6 +28,14 @@ std::vector<NamedJob> JobNames::all(Client& client) const {
   if (key.empty()) return jobs;
   client.use(tube);
   return {{.word = "key=" + key, .name = fmt::format("job with key {} in tube {}", key, tube)}};
+}
+
+bool is_changed(std::string_view command, const NamedJob& job, ChangeAnswer answer) {
+  if (answer == ChangeAnswer::kReserved)
+    remark(fmt::format("carillon {}: a worker holds {}", command, job.name));
+  if (answer == ChangeAnswer::kNone)
+    remark(fmt::format("carillon {}: there is no {}", command, job.name));
+  return answer == ChangeAnswer::kDone;
 }
 
 void add_job_names(CLI::App& command, JobNames& names, const std::string& what) {

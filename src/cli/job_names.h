@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/arguments.h"
@@ -31,6 +32,9 @@ struct JobNames {
   // Returns the jobs. Lets the client use the tube of the key.
   std::vector<NamedJob> all(Client& client) const;
 };
+
+// Returns true if the job was changed; or else tells why `command` has left it alone.
+bool is_changed(std::string_view command, const NamedJob& job, ChangeAnswer answer);
 
 // A key, as is_key() has it (server/beanstalk/command.h). Throws as the parsers in arguments.h do.
 std::string parse_key(const std::string& text);

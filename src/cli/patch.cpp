@@ -49,16 +49,7 @@ void check(const std::string& options) try {
 // Returns false if the job is left.
 bool patch(const Request& request, Client& client, const NamedJob& job,
            const std::optional<std::string>& body) {
-  switch (client.patch(job.word, request.options, body)) {
-    case ChangeAnswer::kDone:
-      break;
-    case ChangeAnswer::kReserved:
-      remark(fmt::format("carillon patch: a worker holds {}", job.name));
-      return false;
-    case ChangeAnswer::kNone:
-      remark(fmt::format("carillon patch: there is no {}", job.name));
-      return false;
-  }
+  if (!is_changed("patch", job, client.patch(job.word, request.options, body))) return false;
   if (!request.json) {
     write_out(fmt::format("changed {}\n", job.name));
   } else if (const auto now = client.show_job(job.word)) {

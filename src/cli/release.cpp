@@ -48,16 +48,7 @@ std::string options_of(const Request& request) {
 
 // Returns false if the job is left.
 bool release(const Request& request, Client& client, const NamedJob& job) {
-  switch (client.patch(job.word, options_of(request))) {
-    case ChangeAnswer::kDone:
-      break;
-    case ChangeAnswer::kReserved:
-      remark(fmt::format("carillon release: a worker holds {}", job.name));
-      return false;
-    case ChangeAnswer::kNone:
-      remark(fmt::format("carillon release: there is no {}", job.name));
-      return false;
-  }
+  if (!is_changed("release", job, client.patch(job.word, options_of(request)))) return false;
   const auto now = client.show_job(job.word);
   if (request.json && now) write_out(changed_json(*now));
   if (request.json) return true;
