@@ -102,7 +102,7 @@ void each_field_of_watermarks(Marks& marks, Field&& field) {
 }  // namespace
 
 void append_job_value(std::string& bytes, const JobRecord& job) {
-  const auto append = begin(bytes);
+  const auto append = begin_value(bytes);
   each_field_of_job(job, append);
   if (!job.extras) return;
   each_field_of_extras(*job.extras, append);
@@ -129,7 +129,7 @@ JobRecord read_job_value(std::string_view key, std::string_view bytes) {
 }
 
 void append_tube_value(std::string& bytes, const TubeRecord& tube) {
-  const auto append = begin(bytes);
+  const auto append = begin_value(bytes);
   each_field_of_tube(tube, append);
   if (tube.settings) each_field_of_settings(*tube.settings, append);
   bytes.append(*tube.newer);
@@ -150,7 +150,7 @@ TubeRecord read_tube_value(std::uint32_t number, std::string_view bytes) {
 }
 
 void append_watermarks_value(std::string& bytes, const Watermarks& watermarks) {
-  each_field_of_watermarks(watermarks, begin(bytes));
+  each_field_of_watermarks(watermarks, begin_value(bytes));
   bytes.append(*watermarks.newer);
 }
 
@@ -165,7 +165,7 @@ Watermarks read_watermarks_value(std::string_view bytes) {
 // Field 3 of older versions was a checksum of the batch; it is not read. A batch that is sent again
 // after the upgrade is answered as the first one, and not compared with it.
 void append_key_value(std::string& bytes, const KeyRecord& key) {
-  const auto append = begin(bytes);
+  const auto append = begin_value(bytes);
   append(1, key.id);
   append(2, key.until);
   append(4, key.batch->puts);
@@ -209,7 +209,7 @@ KeyRecord read_key_value(std::uint32_t tube, std::string_view key, std::string_v
 }
 
 void append_story_value(std::string& bytes, const std::vector<Attempt>& story) {
-  begin(bytes)(1, story);
+  begin_value(bytes)(1, story);
 }
 
 std::vector<Attempt> read_story_value(JobId id, std::string_view bytes) {
@@ -221,7 +221,7 @@ std::vector<Attempt> read_story_value(JobId id, std::string_view bytes) {
 }
 
 void append_unfinished_value(std::string& bytes, const UnfinishedBody& body) {
-  begin(bytes)(1, body.bytes);
+  begin_value(bytes)(1, body.bytes);
 }
 
 UnfinishedBody read_unfinished_value(JobId id, std::string_view bytes) {

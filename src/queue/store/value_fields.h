@@ -1,6 +1,6 @@
 // How the fields of a record are appended to its value, and read from it (record_values.h).
 //
-//   const auto append = begin(bytes);                       // a value begins
+//   const auto append = begin_value(bytes);
 //   append(1, record.id);
 //   ...
 //   StoredValue value("the record of a key", key, bytes);   // throws StoreDamage, as read() does
@@ -27,15 +27,17 @@ inline constexpr char kValueVersion = 2;
 // --- Parts that are fields, and have fields themselves.
 
 template <typename Of, typename Field>
-void each_field_of_attempt(Of& attempt, Field&& field) {
+requires std::same_as<std::remove_const_t<Of>, Attempt>
+void each_field_of_part(Of& attempt, Field&& field) {
   field(1, attempt.at);
   field(2, attempt.ending);
   field(3, attempt.worker);
   field(4, attempt.error);
 }
 
-template <typename Run, typename Field>
-void each_field_of_run(Run& run, Field&& field) {
+template <typename Of, typename Field>
+requires std::same_as<std::remove_const_t<Of>, PutRun>
+void each_field_of_part(Of& run, Field&& field) {
   field(1, run.result);
   field(2, run.first);
   field(3, run.jobs);
@@ -62,24 +64,13 @@ inline void append_field(std::string& bytes, std::uint32_t tag, std::int64_t lea
   append_number(bytes, tag, ((static_cast<std::uint64_t>(lead) << 1) ^ sign) + 1);
 }
 
-// Each attempt is a field of its own, with the fields of the attempt.
-inline void append_field(std::string& bytes, std::uint32_t tag, const std::vector<Attempt>& story) {
+// Each part is a field of its own.
+template <typename Part>
+void append_field(std::string& bytes, std::uint32_t tag, const std::vector<Part>& parts) {
   std::string fields;
-  for (const Attempt& attempt : story) {
+  for (const Part& part : parts) {
     fields.clear();
-    each_field_of_attempt(attempt, [&fields](std::uint32_t inner, const auto& field) {
-      append_field(fields, inner, field);
-    });
-    append_bytes(bytes, tag, fields);
-  }
-}
-
-// Each run is a field of its own, too.
-inline void append_field(std::string& bytes, std::uint32_t tag, const std::vector<PutRun>& answer) {
-  std::string fields;
-  for (const PutRun& run : answer) {
-    fields.clear();
-    each_field_of_run(run, [&fields](std::uint32_t inner, const auto& field) {
+    each_field_of_part(part, [&fields](std::uint32_t inner, const auto& field) {
       append_field(fields, inner, field);
     });
     append_bytes(bytes, tag, fields);
@@ -87,7 +78,7 @@ inline void append_field(std::string& bytes, std::uint32_t tag, const std::vecto
 }
 
 // Begins a value. Returns what appends its fields.
-inline auto begin(std::string& bytes) {
+inline auto begin_value(std::string& bytes) {
   bytes += kValueVersion;
   return [&bytes](std::uint32_t tag, const auto& field) { append_field(bytes, tag, field); };
 }
@@ -147,16 +138,11 @@ class StoredValue {
     set(number, from);
     to = static_cast<Enum>(number);
   }
-  void set(std::vector<Attempt>& to, const FieldReader& from) const {
-    if (!from.is_bytes()) fail("has an attempt that is a number");
-    read_fields(from.bytes(), [&attempt = to.emplace_back()](auto&& field) {
-      each_field_of_attempt(attempt, field);
-    });
-  }
-  void set(std::vector<PutRun>& to, const FieldReader& from) const {
-    if (!from.is_bytes()) fail("has an answer that is a number");
+  template <typename Part>
+  void set(std::vector<Part>& to, const FieldReader& from) const {
+    if (!from.is_bytes()) fail("has a field " + std::to_string(from.tag()) + " that is a number");
     read_fields(from.bytes(),
-                [&run = to.emplace_back()](auto&& field) { each_field_of_run(run, field); });
+                [&part = to.emplace_back()](auto&& field) { each_field_of_part(part, field); });
   }
   template <std::integral Number>
   void set(Number& to, const FieldReader& from) const {
