@@ -78,8 +78,8 @@ Scrape::Scrape(Service& service, queue::ClientId client) : service_(service), no
 bool Scrape::look() {
   constexpr int kAtOnce = 4;
   now_ = service_.now();
-  if (!timers_are_counted_) {
-    timers_are_counted_ = service_.engine().count_timers(timers_);
+  if (timers_.wheel < timers_.kWheels.size()) {
+    service_.engine().count_timers(timers_);
     return false;
   }
   for (int n = 0; n < kAtOnce && looked_at_ < tubes_.size(); ++n) {

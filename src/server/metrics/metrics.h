@@ -59,7 +59,6 @@ class Scrape {
   Service& service_;
   queue::Now now_;
   queue::TimerCount timers_;
-  bool timers_are_counted_ = false;
   std::vector<SeenTube> tubes_;
   std::size_t looked_at_ = 0;
   queue::JobListing list_;  // of the search under way
