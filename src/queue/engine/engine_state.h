@@ -271,7 +271,7 @@ struct Engine::State : EngineMemory {
   void count_not_after(Tube& tube, UtcMs when);
   // A job that is stored with this record has become far (+1), or is not far any more (-1).
   void note_far(Tube& tube, const JobRecord& record, int by) noexcept;
-  void count_far(Tube& tube, const JobRecord& record, int by) noexcept;  // of it: in far_count
+  void count_far(Tube& tube, const JobRecord& record, int by) noexcept;  // in far_count alone
   // Goes on counting, and returns how many records it has read: at most `budget`.
   std::size_t count_more(Tube& tube, std::size_t budget);
 

@@ -77,8 +77,11 @@ std::optional<Once> once_of(Exchange& x) {
 }
 
 queue::BatchOrder order_of(const std::optional<Once>& once) {
-  if (!once) return {};
-  return {.once = once->own_key, .fingerprint = once->fingerprint};
+  queue::BatchOrder order{.tells_job = true};
+  if (!once) return order;
+  order.once = once->own_key;
+  order.fingerprint = once->fingerprint;
+  return order;
 }
 
 void note_answer(std::optional<Once>& once, const queue::BatchOutcome& outcome) {

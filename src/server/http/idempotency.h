@@ -32,7 +32,7 @@ struct Once {
 // or a bare one, of 1 to queue::kMaxKey bytes; or if the key is in flight.
 std::optional<Once> once_of(Exchange& x);
 
-// Returns an order that points into `once`.
+// Returns an order that points into `once`; the answer has the job, if it is one.
 queue::BatchOrder order_of(const std::optional<Once>& once);
 // What was put is in flight until it is durable. Throws Problem if the key is of another request.
 void note_answer(std::optional<Once>& once, const queue::BatchOutcome& outcome);

@@ -260,9 +260,7 @@ void add_trace(const Request& request, json::object& object) {
 }
 
 bool describes_job(const Request& request) {
-  std::string_view type = request.header("content-type");
-  type = type.substr(0, type.find_first_of("; \t"));
-  if (!boost::beast::iequals(type, kJson)) return false;
+  if (!boost::beast::iequals(request.media_type(), kJson)) return false;
   return std::none_of(request.headers.begin(), request.headers.end(),
                       [](const auto& one) { return one.first.starts_with("carillon-"); });
 }

@@ -1,6 +1,7 @@
 // Jobs that their keys name: created, replaced, looked at, changed and cancelled (routes.h).
 #include <fmt/format.h>
 
+#include "server/http/idempotency.h"
 #include "server/http/one_job.h"
 #include "server/http/problem.h"
 #include "server/http/routes.h"
@@ -65,7 +66,7 @@ void put_key(Exchange& x) {
     if (!id) throw Problem(kChanged, no_job_with_key(x));
     require_match(x, *id);
   }
-  const queue::BatchOutcome batch = put(x, job);
+  const queue::BatchOutcome batch = put(x, job, order_of({}));
   const queue::PutOutcome& outcome = batch.jobs.front();
   if (outcome.result == queue::PutOutcome::Result::kExists) throw taken(kChanged, outcome.id);
   answer_put(x, batch);

@@ -131,9 +131,7 @@ queue::BatchOutcome put(Exchange& x, const JobFields& job, const queue::BatchOrd
   x.require_room();
   require_size(x, job.body);
   const queue::NewJob one{.order = job.order, .body = job.body};
-  queue::BatchOrder telling = order;
-  telling.tells_job = true;
-  queue::BatchOutcome batch = x.engine().put_all(x.client(), x.now(), {&one, 1}, telling);
+  queue::BatchOutcome batch = x.engine().put_all(x.client(), x.now(), {&one, 1}, order);
   if (!batch.jobs.empty() && batch.jobs.front().result == queue::PutOutcome::Result::kTooFar)
     throw too_far(x, job.order.due_in, job.order.spread);
   return batch;

@@ -25,10 +25,10 @@ Problem too_far(Exchange& x, queue::Millis delay, queue::Millis spread, const st
 std::string told_rate(Exchange& x);
 Problem too_fast(Exchange& x, queue::Millis wait);
 // Puts the job into the tube in use, as a batch of one. Throws Problem.
-queue::BatchOutcome put(Exchange& x, const JobFields& job, const queue::BatchOrder& order = {});
+queue::BatchOutcome put(Exchange& x, const JobFields& job, const queue::BatchOrder& order);
 // 201 for a new job, 200 for one that was replaced, and 409 for a key that is taken; with the job
 // as it was put. A request that has put it already is answered as it was then. REQUIRES: the order
-// of the batch has tells_job.
+// was that of order_of() (idempotency.h).
 void answer_put(Exchange& x, const queue::BatchOutcome& batch);
 
 // The header of an answer that was given before.

@@ -102,6 +102,11 @@ std::string_view Request::header(std::string_view name) const {
   return find(headers, name);
 }
 
+std::string_view Request::media_type() const {
+  const std::string_view type = header("content-type");
+  return type.substr(0, type.find_first_of("; \t"));
+}
+
 std::string_view Request::asked(std::string_view name) const {
   return find(query, name);
 }

@@ -43,6 +43,8 @@ struct Request {
   // Returns the value of the header, or of the query's name; an empty text if there is none.
   // `name` is in small letters.
   std::string_view header(std::string_view name) const;
+  // Returns the Content-Type without its parameters.
+  std::string_view media_type() const;
   std::string_view asked(std::string_view name) const;
 };
 

@@ -284,9 +284,7 @@ void resume_schedule(Exchange& x) {
 void trigger_schedule(Exchange& x) {
   x.require_room();
   auto once = once_of(x);
-  queue::BatchOrder order = order_of(once);
-  order.tells_job = true;
-  const auto batch = x.engine().trigger_schedule(x.now(), x.names.front(), order);
+  const auto batch = x.engine().trigger_schedule(x.now(), x.names.front(), order_of(once));
   if (!batch) throw_no_schedule(x);
   note_answer(once, *batch);
   if (batch->result == queue::BatchOutcome::Result::kAlready) x.outcome = "answered again";

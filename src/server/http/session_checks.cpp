@@ -64,8 +64,7 @@ void check_encoding(const Request& request) {
 void check_patch_type(const Request& request) {
   constexpr std::array<std::string_view, 4> kTypes = {"", "application/merge-patch+json", kJson,
                                                       "application/x-www-form-urlencoded"};
-  std::string_view type = request.header("content-type");
-  type = type.substr(0, type.find_first_of("; \t"));
+  const std::string_view type = request.media_type();
   const auto is_it = [type](std::string_view known) { return boost::beast::iequals(type, known); };
   if (request.method != "PATCH" || std::any_of(kTypes.begin(), kTypes.end(), is_it)) return;
   throw Problem(kWrongType, fmt::format("Content-Type: {}: a PATCH takes {}", type, kTypes[1]))
