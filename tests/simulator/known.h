@@ -55,7 +55,7 @@ struct KnownJob {
   std::uint64_t entrusted_at = 0;  // ns, monotonic
   // The engine had ended its attempt by then; perhaps after a command had begun.
   std::uint64_t freed_at = 0;
-  ClientNumber worker = 0;         // who has held it last
+  ClientNumber worker = 0;  // who has held it last
   bool worker_has_name = false;
   bool by_id = false;        // its holder has asked for this one: no limit was in its way
   std::size_t position = 0;  // in the list of all ids
