@@ -102,7 +102,11 @@ void Model::recover_due_time(Job& job) const {
       static_cast<std::int64_t>(kNsPerMs) * (static_cast<std::int64_t>(record.due) - record.lead);
   const std::int64_t from = end - steady_ns - (clock_steps_ > 0 ? kRounding : 0);
   job.delay_end = static_cast<std::uint64_t>(std::max<std::int64_t>(from, 0));
-  if (clock_steps_ > 0) job.slack = kSlackAfterStep + clock_steps_ * kSlackOfStep;
+  if (clock_steps_ == 0) return;
+  // If the wall clock was set back, the job's place in its tube's order is behind that end. The
+  // engine looks for such jobs from the start on, in steps.
+  job.delay_end = std::max(job.delay_end, last_now_.mono_ns);
+  job.slack = kSlackAfterStep + clock_steps_ * kSlackOfStep;
 }
 
 // A job that is ready may be delayed again for a moment, if its delay was over just now.
