@@ -3,12 +3,16 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <memory>
 #include <numeric>
 #include <string>
 #include <vector>
 
+#include "carillon/queue/disk_store.h"
 #include "carillon/queue/due_counts.h"
+#include "carillon/queue/memory_store.h"
 #include "queue/engine_fixture.h"
+#include "queue/temporary_directory.h"
 
 namespace carillon::queue {
 namespace {
@@ -119,6 +123,95 @@ TEST(DueCountsOfMany, ReadNoMoreThanTheirBudget) {
   EXPECT_EQ(exact.exact_until, UINT64_MAX);
   EXPECT_EQ(exact.jobs.at(7), 600U);
   EXPECT_EQ(exact.later, counts.later);
+}
+
+// A tube on disk, of whose jobs only the first ones are counted one by one.
+class DueCountsOnDisk : public testing::Test {
+ protected:
+  static constexpr std::size_t kSpans = 20;
+
+  DueCountsOnDisk() { open(); }
+
+  // Puts 1'000 jobs a span, evenly, into the spans from `first` on and before `end`.
+  void put_jobs(std::size_t first, std::size_t end) {
+    const ClientId producer = engine_->connect();
+    for (Millis in = first * kMinute; in < end * kMinute; in += 60)
+      engine_->put(producer, kNow, {.due_in = 1 + in}, "x");
+    engine_->disconnect(producer, kNow);
+  }
+  void put_and_delete(std::size_t jobs) {
+    const ClientId producer = engine_->connect();
+    for (std::size_t n = 0; n < jobs; ++n) {
+      const auto put = engine_->put(producer, kNow, {.due_in = 10 * kMinute}, "x");
+      engine_->remove(producer, kNow, put.id);
+    }
+    engine_->disconnect(producer, kNow);
+  }
+  // What was put before is in files then.
+  void reopen() {
+    engine_.reset();
+    store_.reset();
+    open();
+  }
+  // Looks for 1'000 jobs in the spans from `first` on, and for `before` in those before.
+  void expect_about(std::size_t first, std::uint64_t before) {
+    const DueCounts counts = count(
+        *engine_, kNow, {.tube = "default", .width = kMinute, .spans = kSpans, .budget = 500});
+    EXPECT_LT(counts.exact_until, kNow.utc_ns / 1'000'000 + 2 * kMinute);
+    EXPECT_EQ(std::accumulate(counts.jobs.begin(), counts.jobs.end(), counts.later),
+              counts.delayed);
+    for (std::size_t span = 1; span < kSpans; ++span) {
+      const auto expected = static_cast<double>(span < first ? before : 1'000);
+      EXPECT_NEAR(static_cast<double>(counts.jobs.at(span)), expected, 250) << span;
+    }
+  }
+
+ private:
+  // The first span is a whole one.
+  static constexpr Now kNow{.utc_ns = 28'333'334 * kMinute * 1'000'000ULL, .mono_ns = 5};
+
+  void open() {
+    store_ = std::make_unique<DiskStore>(directory_ / "data");
+    engine_ = std::make_unique<Engine>(*store_, EngineOptions{.load_ahead = 0}, kNow);
+  }
+
+  TemporaryDirectory directory_;
+  std::unique_ptr<DiskStore> store_;
+  std::unique_ptr<Engine> engine_;
+};
+
+TEST_F(DueCountsOnDisk, OfJobsInMemory) {
+  put_jobs(0, kSpans);
+  expect_about(0, 0);
+}
+
+TEST_F(DueCountsOnDisk, OfJobsInFiles) {
+  put_jobs(0, kSpans);
+  reopen();
+  expect_about(0, 0);
+}
+
+TEST_F(DueCountsOnDisk, OfJobsInFilesAndInMemory) {
+  put_jobs(0, 8);
+  reopen();
+  put_jobs(8, kSpans);
+  expect_about(0, 0);
+}
+
+TEST_F(DueCountsOnDisk, OfAStorePartlyInMemory) {
+  put_jobs(0, kSpans);
+  reopen();
+  put_jobs(0, 10);
+  expect_about(10, 2'000);
+}
+
+// What comes and goes in memory says nothing of what is in files.
+TEST_F(DueCountsOnDisk, WhileManyJobsComeAndGo) {
+  put_jobs(0, 10);
+  reopen();
+  put_and_delete(30'000);
+  put_jobs(10, kSpans);
+  expect_about(0, 0);
 }
 
 }  // namespace

@@ -98,14 +98,17 @@ void Server::note_reply(Connection& connection, const Command& command, const Re
   digest_ = 31 * digest_ + std::hash<std::string_view>()(reply.line);
   queue::JobId given = reply.word == "INSERTED" ? reply.number : 0;
   std::uint64_t append = append_of(connection, command, reply);
+  const auto tells_of_no_change = [](const Reply& of) {
+    return of.word == "OUT_OF_MEMORY" || of.word == "INTERNAL_ERROR";
+  };
   if (reply.word == "JOBS" || reply.word == "ALREADY") {
     for (const Reply& job : replies_in(reply.text)) {
+      if (tells_of_no_change(job)) continue;
       append = std::max(append, history_.changed_at(job.number));
       if (job.word == "INSERTED") given = std::max(given, job.number);
     }
   }
-  // These tell of no change.
-  if (reply.word == "OUT_OF_MEMORY" || reply.word == "INTERNAL_ERROR") append = 0;
+  if (tells_of_no_change(reply)) append = 0;
   connection.note(behind, append, given);
 }
 
