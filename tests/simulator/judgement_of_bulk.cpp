@@ -86,6 +86,7 @@ void Model::follow_end_before(JobId id, const JobRecord& before) {
                     (job.has_seen_expiry || has_expired(job, times_.last));
   if (!has_failed && !died) return;
   let_go(id, job);
+  job.freed_at = times_.last.mono_ns;
   job.attempts = before.extras->attempts;
   job.priority = before.priority;
   job.death = before.extras->death;

@@ -93,12 +93,17 @@ void Model::kick(const Case& c, bool whole) {
       fail(c, "it has kicked twice " + text_of(id, jobs_.at(id), c.now));
   }
   std::tuple<std::uint64_t, std::uint64_t, JobId> last;
+  bool has_newcomer = false;
   for (const JobId id : kicked) {
     if (!all.contains(id)) fail(c, "it has kicked job " + std::to_string(id));
-    if (fits(jobs_.at(id)) == Is::kNo) fail(c, "it has kicked " + text_of(id, jobs_.at(id), c.now));
+    const Job& job = jobs_.at(id);
+    if (fits(job) == Is::kNo) fail(c, "it has kicked " + text_of(id, job, c.now));
+    has_newcomer = has_newcomer || held(job, c.since) != Is::kNo || job.freed_at > c.since.mono_ns;
     last = std::max(last, rank(id));
   }
-  const bool has_room = c.client.kicked + kicked.size() < c.command.bound;
+  // A kick wants as many jobs as were delayed when it began. One whose reservation has ended since
+  // then takes the place of another one.
+  const bool has_room = c.client.kicked + kicked.size() < c.command.bound && !has_newcomer;
   const bool wants_more = whole && has_room && !c.excuses.fails && !may_call_ready(c);
   for (const JobId id : all) {
     // It may have expired as it was kicked, and be buried again.
