@@ -42,6 +42,9 @@ class EstimatingStore final : public MemoryStore, public DueEstimates {
     asked += counts.size();
     return counts;
   }
+  std::vector<DueKey> scan_due_in_memory(std::uint32_t, DueKey, std::size_t) const override {
+    return {};
+  }
 };
 
 DueCounts count(Engine& engine, Now now, DueCounts counts) {
@@ -147,6 +150,10 @@ class DueCountsOnDisk : public testing::Test {
     }
     engine_->disconnect(producer, kNow);
   }
+  void reserve_every(JobId nth) {
+    worker_ = engine_->connect();
+    for (JobId id = nth; engine_->reserve_job(worker_, kNow, id); id += nth) continue;
+  }
   // What was put before is in files then.
   void reopen() {
     engine_.reset();
@@ -178,10 +185,17 @@ class DueCountsOnDisk : public testing::Test {
   TemporaryDirectory directory_;
   std::unique_ptr<DiskStore> store_;
   std::unique_ptr<Engine> engine_;
+  ClientId worker_ = 0;
 };
 
 TEST_F(DueCountsOnDisk, OfJobsInMemory) {
   put_jobs(0, kSpans);
+  expect_about(0, 0);
+}
+
+TEST_F(DueCountsOnDisk, OfJobsThatAreReservedEarly) {
+  put_jobs(0, kSpans);
+  reserve_every(10);
   expect_about(0, 0);
 }
 

@@ -6,9 +6,9 @@
 //   counts.exact_until;                   // what is due later than that is estimated
 //
 // Jobs are counted one by one in the order of their due times, about `budget` of them. What is due
-// later is estimated, if the store can do so without reading the jobs; else counting goes on. (In a
-// tube with groups, everything is estimated then.) The sum over all spans and `later` is `delayed`,
-// unless jobs come or go meanwhile.
+// later is estimated, if the store can do so without reading all the jobs; else counting goes on.
+// (In a tube with groups, everything is estimated then.) The sum over all spans and `later` is
+// `delayed`, unless jobs come or go meanwhile.
 //
 // Thread safety: plain values.
 #pragma once
@@ -59,14 +59,19 @@ struct DueCounts {
 
 inline constexpr std::size_t kMostSpans = 1'000;
 
-// A store that knows about how many jobs are due when without reading them.
+// A store that knows about how many jobs are due when without reading all of them.
 class DueEstimates {
  public:
-  // Returns about how many of the tube's jobs that are not buried are due from each of `bounds` on
-  // and before the next one. The numbers may be compared with each other alone. Throws StoreError.
-  // REQUIRES: two bounds at least, which rise. O(bounds * log jobs).
+  // Returns about how many of the tube's jobs are due from each of `bounds` on and before the next
+  // one: those that are neither buried nor in memory. The numbers may be compared with each other
+  // alone, also with those of another tube. Throws StoreError. REQUIRES: two bounds at least, which
+  // rise. O(bounds * log jobs).
   virtual std::vector<double> estimate_due(std::uint32_t tube,
                                            std::span<const UtcMs> bounds) const = 0;
+  // Returns the jobs that are in memory and not buried, in the order of (due, id) from `from` on,
+  // at most `limit` of them. Throws StoreError. O(limit + log jobs).
+  virtual std::vector<DueKey> scan_due_in_memory(std::uint32_t tube, DueKey from,
+                                                 std::size_t limit) const = 0;
 
  protected:
   ~DueEstimates() = default;

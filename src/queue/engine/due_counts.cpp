@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::size_t kJobsAtOnce = 64;
 constexpr std::size_t kSpansAtOnce = 16;
+constexpr std::size_t kPlacesAtOnce = 512;
 
 std::uint64_t& count_of(DueCounts& counts, UtcMs due) {
   const std::uint64_t span = due / counts.width - counts.now / counts.width;
@@ -113,8 +114,7 @@ void count_next(State& s, Tube& tube, const Tube& lane, DueCounts& counts) {
 }
 
 // Asks the store about the next spans.
-void estimate_next(const DueEstimates& store, Tube& tube, const Tube& lane, DueCounts& counts) {
-  counts.weights.resize(counts.spans - first_estimated(counts) + 1);
+void estimate_spans(const DueEstimates& store, const Tube& lane, DueCounts& counts) {
   const std::size_t first = first_estimated(counts) + counts.weighed;
   std::vector<UtcMs> bounds;
   for (std::size_t span = first; span <= counts.spans && bounds.size() < kSpansAtOnce; ++span)
@@ -124,7 +124,29 @@ void estimate_next(const DueEstimates& store, Tube& tube, const Tube& lane, DueC
   for (const double weight : store.estimate_due(lane.record.number, bounds)) {
     counts.weights[counts.weighed++] += weight;
   }
-  if (has_last) pass(tube, lane, counts);
+}
+
+// Counts the next jobs that the store's estimates leave out.
+template <class State>
+void count_next_in_memory(State& s, const DueEstimates& store, Tube& tube, const Tube& lane,
+                          DueCounts& counts) {
+  const auto places = store.scan_due_in_memory(lane.record.number, counts.next, kPlacesAtOnce);
+  for (const DueKey& place : places) {
+    const LoadedJob* const job = s.loaded(place.id);
+    if (job != nullptr && job->state != JobState::kDelayed) continue;
+    ++count_of(counts, place.due);
+    ++counts.counted;
+  }
+  if (places.size() < kPlacesAtOnce) return pass(tube, lane, counts);
+  counts.next = {places.back().due, places.back().id + 1};
+}
+
+template <class State>
+void estimate_next(State& s, Tube& tube, const Tube& lane, DueCounts& counts) {
+  const auto& store = dynamic_cast<const DueEstimates&>(s.store);
+  counts.weights.resize(counts.spans - first_estimated(counts) + 1);
+  counts.weighed < counts.weights.size() ? estimate_spans(store, lane, counts)
+                                         : count_next_in_memory(s, store, tube, lane, counts);
 }
 
 }  // namespace
@@ -143,7 +165,7 @@ void Engine::count_due(Now now, DueCounts& counts) {
   if (lane == nullptr || (lane->is_lane() && lane->record.number != counts.lane))
     return go_to(*tube, lane, counts);  // the one before is gone
   if (counts.exact_until == UINT64_MAX) return count_next(s, *tube, *lane, counts);
-  estimate_next(dynamic_cast<const DueEstimates&>(s.store), *tube, *lane, counts);
+  estimate_next(s, *tube, *lane, counts);
 }
 
 }  // namespace carillon::queue

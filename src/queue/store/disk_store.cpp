@@ -17,6 +17,7 @@
 #include "queue/store/change_codec.h"
 #include "queue/store/checkpoint.h"
 #include "queue/store/counting.h"
+#include "queue/store/due_index.h"
 #include "queue/store/empty_places.h"
 #include "queue/store/local_log.h"
 #include "queue/store/record_values.h"
@@ -313,29 +314,9 @@ std::vector<JobRecord> DiskStore::scan_due(std::uint32_t tube, DueKey from,
                       limit);
 }
 
-// One iterator for all tubes: to make one takes much longer than to move it to the next tube.
 std::vector<JobRecord> DiskStore::scan_due_of_each(const std::vector<std::uint32_t>& tubes,
                                                    UtcMs end, std::size_t limit) const {
-  std::vector<JobRecord> found;
-  if (tubes.empty() || limit == 0) return found;
-  const IndexKey last = due_index_key(tubes.back(), kEnd, kEnd);
-  const Slice last_slice(last.data(), last.size());
-  const RocksState& state = parts_->state;
-  const auto at = state.scan(kIndex, queue::view(due_index_key(tubes.front(), 0, 0)), last_slice);
-  for (const std::uint32_t tube : tubes) {
-    const IndexKey head = due_index_key(tube, 0, 0);
-    if (at->Valid() && view(at->key()) < queue::view(head)) at->Seek({head.data(), head.size()});
-    for (std::size_t n = 0; n < limit && at->Valid(); ++n) {
-      JobRecord job = read_job_value(view(at->key()), view(at->value()));
-      if (job.tube != tube) break;
-      const bool is_last = job.due >= end;
-      found.push_back(std::move(job));
-      at->Next();
-      if (is_last) break;
-    }
-  }
-  state.check(*at);
-  return found;
+  return queue::scan_due_of_each(parts_->state, tubes, end, limit);
 }
 
 std::vector<JobRecord> DiskStore::scan_buried(std::uint32_t tube, std::uint64_t from,
@@ -345,9 +326,12 @@ std::vector<JobRecord> DiskStore::scan_buried(std::uint32_t tube, std::uint64_t 
 
 std::vector<double> DiskStore::estimate_due(std::uint32_t tube,
                                             std::span<const UtcMs> bounds) const {
-  std::vector<IndexKey> keys;
-  for (const UtcMs bound : bounds) keys.push_back(due_index_key(tube, bound, 0));
-  return parts_->state.estimate(kIndex, keys);
+  return queue::estimate_due(parts_->state, tube, bounds);
+}
+
+std::vector<DueKey> DiskStore::scan_due_in_memory(std::uint32_t tube, DueKey from,
+                                                  std::size_t limit) const {
+  return queue::scan_due_in_memory(parts_->state, tube, from, limit);
 }
 
 std::optional<KeyRecord> DiskStore::find_key(std::uint32_t tube, std::string_view key) const {

@@ -320,7 +320,19 @@ RocksState::AtHand RocksState::get_at_hand(Family family, std::string_view key,
 
 std::unique_ptr<rocksdb::Iterator> RocksState::scan(Family family, std::string_view from,
                                                     const Slice& end) const {
+  return scan(family, from, end, rocksdb::kReadAllTier);
+}
+
+std::unique_ptr<rocksdb::Iterator> RocksState::scan_memory(Family family, std::string_view from,
+                                                           const Slice& end) const {
+  return scan(family, from, end, rocksdb::kMemtableTier);
+}
+
+std::unique_ptr<rocksdb::Iterator> RocksState::scan(Family family, std::string_view from,
+                                                    const Slice& end,
+                                                    rocksdb::ReadTier tier) const {
   rocksdb::ReadOptions options;
+  options.read_tier = tier;
   options.iterate_upper_bound = &end;
   // No range is ever deleted. And in RocksDB 7.7 to 8.5 an iterator that looks for such ranges
   // passes over a file whose beginning cannot be read, and its status says nothing of that.
@@ -331,31 +343,18 @@ std::unique_ptr<rocksdb::Iterator> RocksState::scan(Family family, std::string_v
   return iterator;
 }
 
-std::vector<double> RocksState::estimate(Family family, const std::vector<IndexKey>& keys) const {
-  rocksdb::ColumnFamilyHandle* const in = this->family(family);
-  const auto property = [&](const std::string& name) {
-    std::uint64_t value = 0;
-    return database().GetIntProperty(in, name, &value) ? static_cast<double>(value) : 0;
-  };
-  using Names = rocksdb::DB::Properties;
-  const double in_memory =
-      property(Names::kNumEntriesActiveMemTable) + property(Names::kNumEntriesImmMemTables);
-  const double bytes = property(Names::kLiveSstFilesSize);
-  const double in_files = std::max(1.0, property(Names::kEstimateNumKeys) - in_memory);
-  std::vector<double> estimates;
+std::vector<double> RocksState::sizes_in_files(Family family,
+                                               const std::vector<IndexKey>& keys) const {
+  std::vector<double> sizes;
   for (std::size_t i = 0; i + 1 < keys.size(); ++i) {
     const rocksdb::Range range(slice(view(keys[i])), slice(view(keys[i + 1])));
-    std::uint64_t entries = 0;
-    std::uint64_t entry_bytes = 0;
-    database().GetApproximateMemTableStats(in, range, &entries, &entry_bytes);
-    std::uint64_t file_bytes = 0;
-    const Status status = database().GetApproximateSizes(rocksdb::SizeApproximationOptions(), in,
-                                                         &range, 1, &file_bytes);
+    std::uint64_t size = 0;
+    const Status status = database().GetApproximateSizes(rocksdb::SizeApproximationOptions(),
+                                                         this->family(family), &range, 1, &size);
     if (!status.ok()) fail_read(status);
-    const double of_files = bytes == 0 ? 0 : static_cast<double>(file_bytes) / bytes * in_files;
-    estimates.push_back(static_cast<double>(entries) + of_files);
+    sizes.push_back(static_cast<double>(size));
   }
-  return estimates;
+  return sizes;
 }
 
 void RocksState::check(const rocksdb::Iterator& iterator) const {

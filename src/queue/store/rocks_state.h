@@ -110,11 +110,13 @@ class RocksState {
   // (no_wait_files.h) the iterator ends, with a bad status, where it would have to wait.
   std::unique_ptr<rocksdb::Iterator> scan(Family family, std::string_view from,
                                           const rocksdb::Slice& end) const;
+  // The same, of what is in memory alone: some of the latest in_memory() bytes.
+  std::unique_ptr<rocksdb::Iterator> scan_memory(Family family, std::string_view from,
+                                                 const rocksdb::Slice& end) const;
   void check(const rocksdb::Iterator& iterator) const;
-  // About how many entries there are from each of the keys on and before the next one: those in
-  // memory as RocksDB counts them, those in files by their bytes. REQUIRES: two keys or more, which
-  // rise.
-  std::vector<double> estimate(Family family, const std::vector<IndexKey>& keys) const;
+  // About how many bytes of files there are from each of the keys on and before the next one.
+  // REQUIRES: two keys or more, which rise.
+  std::vector<double> sizes_in_files(Family family, const std::vector<IndexKey>& keys) const;
 
   const std::string& path() const { return directory_.path(); }
   // "data directory PATH WHAT", for errors.
@@ -130,6 +132,8 @@ class RocksState {
   void open(const DiskStoreOptions& options);
   [[noreturn]] void refuse_old_log(const std::string& why) const;
   void check_format();
+  std::unique_ptr<rocksdb::Iterator> scan(Family family, std::string_view from,
+                                          const rocksdb::Slice& end, rocksdb::ReadTier tier) const;
   void flush(bool wait);
   void make();
   void upgrade();
