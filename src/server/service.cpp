@@ -52,7 +52,8 @@ Service::Service(queue::Engine& engine, queue::Store& store, BodyQueue& bodies,
       memory_(options.memory),
       leases_(engine, memory_),
       operations_(engine),
-      puts_in_flight_(memory_),
+      requests_in_flight_(memory_),
+      first_answers_(memory_),
       feed_(*this) {}
 
 std::size_t Service::free_memory() const {

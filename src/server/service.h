@@ -18,13 +18,14 @@
 #include "server/checkpoint_lease.h"
 #include "server/disk_space.h"
 #include "server/feed.h"
+#include "server/http/first_answers.h"
 #include "server/leases.h"
 #include "server/log_throttle.h"
 #include "server/memory_pool.h"
 #include "server/memory_reserve.h"
 #include "server/metrics/histogram.h"
 #include "server/operations.h"
-#include "server/puts_in_flight.h"
+#include "server/requests_in_flight.h"
 #include "server/tokens.h"
 
 namespace carillon::server {
@@ -117,7 +118,8 @@ class Service {
   Counters& counters() { return counters_; }
   Leases& leases() { return leases_; }
   Operations& operations() { return operations_; }
-  PutsInFlight& puts_in_flight() { return puts_in_flight_; }
+  RequestsInFlight& requests_in_flight() { return requests_in_flight_; }
+  http::FirstAnswers& first_answers() { return first_answers_; }
   // Returns the last change that is durable: replies that tell of those up to it may leave. Until
   // set_durable() every change counts as durable.
   queue::Sequence durable() const { return durable_ ? durable_() : UINT64_MAX; }
@@ -190,7 +192,8 @@ class Service {
   MemoryPool memory_;
   Leases leases_;
   Operations operations_;
-  PutsInFlight puts_in_flight_;
+  RequestsInFlight requests_in_flight_;
+  http::FirstAnswers first_answers_;
   std::function<queue::Sequence()> durable_;
   Feed feed_;
   push::Pusher* pusher_ = nullptr;

@@ -107,6 +107,7 @@ class OpenApiTest(HttpCase):
         self.endpoints()
         self.tubes()
         self.documents()
+        self.keys_of_other_requests()
         described = {
             (method.upper(), path, status)
             for path, methods in self.api["paths"].items()
@@ -316,6 +317,12 @@ class OpenApiTest(HttpCase):
                 (status, "POST", f"{lease}{token}:{verb}", body),
                 (409, "POST", f"{lease}{token}:{verb}"),
             )
+        ack = f"{lease}{self.reserved('l')}:ack"
+        once = {"Idempotency_Key": "ack"}
+        self.statuses(
+            (204, "POST", ack, None, once),
+            (204, "POST", ack, None, once),
+        )
         token = self.reserved("l")
         self.statuses(
             (409, "POST", lease + "x:extend"),
@@ -325,6 +332,16 @@ class OpenApiTest(HttpCase):
             (400, "POST", "/v1/tubes/l:reserve", {"max": 0}),
             (200, "POST", "/v1/tubes/l:reserve"),
         )
+
+    def keys_of_other_requests(self):
+        """The request with the key was an :ack (leases)."""
+        for pattern, methods in self.api["paths"].items():
+            path = re.sub(r"\{(\w+)\}", r"1", pattern)
+            for method, operation in methods.items():
+                taken = [one.get("$ref", "") for one in operation.get("parameters", [])]
+                if "#/components/parameters/Idempotency-Key" in taken:
+                    body = {"jobs": []} if path.endswith(":batch") else None
+                    self.statuses((422, method.upper(), path, body, {"Idempotency_Key": "ack"}))
 
     def schedules(self):
         one = "/v1/schedules/report"

@@ -31,6 +31,10 @@ std::string fingerprint_of(const Request& request) {
     fingerprint.add(name);
     fingerprint.add(value);
   }
+  for (const auto& [name, value] : request.query) {
+    fingerprint.add("?" + name);
+    fingerprint.add(value);
+  }
   return fingerprint.bytes();
 }
 
@@ -42,6 +46,16 @@ std::string_view without_quotes(std::string_view header) {
   const std::string_view rest = header.substr(std::min(end, header.size() - 1) + 1);
   const bool is_string = end != std::string_view::npos && (rest.empty() || rest.starts_with(';'));
   return is_string ? header.substr(1, end - 1) : header;
+}
+
+std::uint64_t mono_ms(const Exchange& x) {
+  return x.now().mono_ns / 1'000'000;
+}
+
+// Returns true if a put had the key in the last 24 h.
+bool was_put(const Exchange& x, const Once& once) {
+  const auto stored = x.service().store().find_key(queue::kTokens, once.own_key);
+  return stored && stored->until > x.now().utc_ns / 1'000'000;
 }
 
 Problem other_request(std::string_view key) {
@@ -62,14 +76,16 @@ std::optional<Once> once_of(Exchange& x) {
   }
   std::string own_key = x.caller().own_key(key);
   std::string fingerprint = fingerprint_of(x.request);
-  PutsInFlight& puts = x.service().puts_in_flight();
-  auto claim = puts.claim(own_key, fingerprint, x.service().durable());
-  if (!claim && puts.fingerprint_of(own_key) != fingerprint) throw other_request(key);
+  RequestsInFlight& requests = x.service().requests_in_flight();
+  auto claim = requests.claim(own_key, fingerprint, x.service().durable());
+  if (!claim && requests.fingerprint_of(own_key) != fingerprint) throw other_request(key);
   if (!claim) {
     throw Problem(kInFlight, fmt::format("the request with the key {} is still carried out", key))
         .with("Retry-After", "1")
         .at_once();
   }
+  const auto* first = x.service().first_answers().find(own_key, mono_ms(x));
+  if (first != nullptr && first->fingerprint != fingerprint) throw other_request(key);
   return Once{.key = std::string(key),
               .own_key = std::move(own_key),
               .fingerprint = std::move(fingerprint),
@@ -88,6 +104,23 @@ void note_answer(std::optional<Once>& once, const queue::BatchOutcome& outcome) 
   using Result = queue::BatchOutcome::Result;
   if (outcome.result == Result::kOtherBatch) throw other_request(once->key);
   if (once && outcome.result == Result::kPut) once->claim.answered(outcome.durable_at);
+}
+
+std::optional<Reply> first_answer(Exchange& x, const std::optional<Once>& once) {
+  if (!once) return std::nullopt;
+  if (was_put(x, *once)) throw other_request(once->key);
+  const auto* first = x.service().first_answers().find(once->own_key, mono_ms(x));
+  if (first == nullptr) return std::nullopt;
+  x.outcome = "answered again";
+  Reply reply = first->reply;
+  reply.headers.emplace_back("Idempotent-Replayed", "true");
+  return reply;
+}
+
+void keep_answer(Exchange& x, std::optional<Once>& once, const Reply& reply) {
+  if (!once || reply.status >= 300) return;
+  once->claim.answered(reply.durable_at);
+  x.service().first_answers().keep(once->own_key, once->fingerprint, reply, mono_ms(x));
 }
 
 }  // namespace carillon::server::http

@@ -1,12 +1,17 @@
-// Puts that a client may send again: the header Idempotency-Key.
+// Requests that a client may send again: the header Idempotency-Key.
 //
-//   auto once = once_of(x);
+//   auto once = once_of(x);                                      // of a put
 //   batch = engine.put_all(client, now, jobs, order_of(once));
 //   note_answer(once, batch);
 //
-// The engine stores the key with the jobs, in one append, for 24 h (queue::BatchOrder): so the same
-// request puts nothing more, also after a crash, and is answered as before.
-// While the answer to the first one is not out, the same request is refused (puts_in_flight.h).
+//   auto once = once_of(x);                                      // of another request
+//   if (auto reply = first_answer(x, once)) ...                  // else carry it out, and then
+//   keep_answer(x, once, reply);
+//
+// The engine stores the key of a put with the jobs, in one append, for 24 h (queue::BatchOrder): so
+// the same request puts nothing more, also after a crash, and is answered as before. The answers to
+// other requests are kept in memory (first_answers.h).
+// While the answer to the first one is not out, the same request is refused (requests_in_flight.h).
 // Source: draft-ietf-httpapi-idempotency-key-header.
 #pragma once
 
@@ -17,15 +22,17 @@
 #include "carillon/queue/commands.h"
 #include "server/http/exchange.h"
 #include "server/http/problem.h"
-#include "server/puts_in_flight.h"
+#include "server/http/reply.h"
+#include "server/requests_in_flight.h"
 
 namespace carillon::server::http {
 
 struct Once {
   std::string key;
-  std::string own_key;        // Caller::own_key()
-  std::string fingerprint;    // of the request: method, path, headers that describe the job, body
-  PutsInFlight::Claim claim;  // from here on the key is in flight
+  std::string own_key;  // Caller::own_key()
+  // Of the request: method, path, query, headers that describe the job, body.
+  std::string fingerprint;
+  RequestsInFlight::Claim claim;  // from here on the key is in flight
 };
 
 // Returns none if the request has no such header. Throws Problem if it is none: a string in quotes,
@@ -36,5 +43,10 @@ std::optional<Once> once_of(Exchange& x);
 queue::BatchOrder order_of(const std::optional<Once>& once);
 // What was put is in flight until it is durable. Throws Problem if the key is of another request.
 void note_answer(std::optional<Once>& once, const queue::BatchOutcome& outcome);
+
+// Returns the answer that is kept under the key. Throws Problem if the key is of another request.
+std::optional<Reply> first_answer(Exchange& x, const std::optional<Once>& once);
+// Keeps the answer, if it tells of success. The request is in flight until the answer may leave.
+void keep_answer(Exchange& x, std::optional<Once>& once, const Reply& reply);
 
 }  // namespace carillon::server::http

@@ -23,6 +23,7 @@ constexpr std::string_view kPage = "page_size page_token";
 constexpr std::string_view kNoQuery;
 constexpr std::string_view kNoAudit;
 using enum Route::Body;
+using enum Route::Once;
 
 // The first name of a path is what Reach tells: a tube, a job, a lease or a schedule.
 constexpr std::array kRoutes = {
@@ -49,14 +50,28 @@ constexpr std::array kRoutes = {
     Route{"GET", "/", kOpen, answer_console},
     Route{"GET", "/console/{file}", kOpen, answer_console_file},
 
-    Route{"POST", "/v1/tubes/{tube}/jobs", {Needs::kPut, Reach::kTube}, put_job},
+    Route{"POST",
+          "/v1/tubes/{tube}/jobs",
+          {Needs::kPut, Reach::kTube},
+          put_job,
+          kNoAudit,
+          kNoQuery,
+          kOfTheRoute,
+          kStored},
     Route{"GET",
           "/v1/tubes/{tube}/jobs",
           {Needs::kRead, Reach::kTube},
           list_jobs,
           kNoAudit,
           "state group key_prefix due_after due_before page_size page_token"},
-    Route{"POST", "/v1/tubes/{tube}/jobs:batch", {Needs::kPut, Reach::kTube}, put_jobs},
+    Route{"POST",
+          "/v1/tubes/{tube}/jobs:batch",
+          {Needs::kPut, Reach::kTube},
+          put_jobs,
+          kNoAudit,
+          kNoQuery,
+          kOfTheRoute,
+          kStored},
     Route{"GET", "/v1/jobs/{id}", {Needs::kRead, Reach::kJob}, answer_job},
     Route{"PATCH", "/v1/jobs/{id}", {Needs::kPut, Reach::kJob}, patch_job},
     Route{
@@ -123,7 +138,8 @@ constexpr std::array kRoutes = {
           trigger_schedule,
           "schedule:trigger",
           kNoQuery,
-          kNoFields},
+          kNoFields,
+          kStored},
 
     Route{
         "GET", "/v1/endpoints", {Needs::kAdmin, Reach::kChecked}, list_endpoints, kNoAudit, kPage},

@@ -32,6 +32,10 @@ struct Route {
   // A GET or a DELETE never has fields.
   enum class Body : std::uint8_t { kOfTheRoute, kNoFields };
   Body body = Body::kOfTheRoute;
+  // Where the answer is kept for the same request with the same Idempotency-Key (idempotency.h): in
+  // the server's memory, or by the engine with what the function puts. That of a GET is not kept.
+  enum class Once : std::uint8_t { kInMemory, kStored };
+  Once once = Once::kInMemory;
 };
 
 // All of them.

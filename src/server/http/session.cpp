@@ -39,6 +39,7 @@ void Session::close() {
   if (exchange_ || (asked_ && is_revoked_)) tell_of_the_end();
   service_.feed().leave(client_);
   state_ = State::kClosed;
+  once_.reset();
   exchange_.reset();
   asked_.reset();
   reader_.forget();
@@ -157,9 +158,19 @@ void Session::take_request() {
     exchange_->names = std::move(match.names);
     exchange_->audited_as = match.route->audited_as;
     check_input(*match.route, exchange_->request);
-    match.route->answer(*exchange_);
+    answer(*match.route);
     go_on();
   });
+}
+
+void Session::answer(const Route& route) {
+  if (route.method != "GET" && route.once == Route::Once::kInMemory) {
+    if (auto once = once_of(*exchange_)) once_.emplace(std::move(*once));
+  }
+  auto first = first_answer(*exchange_, once_);
+  if (!first) return route.answer(*exchange_);
+  once_.reset();
+  exchange_->answer(std::move(*first));
 }
 
 // Sends the reply, or gets what is needed for it.
@@ -192,6 +203,8 @@ void Session::go_on() {
   auto reply = exchange_->take_reply();
   if (reply) exchange_->add_headers(reply->headers);
   if (reply) audit(reply->status < 300 ? "done" : std::to_string(reply->status));
+  if (reply) keep_answer(*exchange_, once_, *reply);
+  once_.reset();
   exchange_.reset();
   if (reply) send(*reply);
 }
@@ -280,6 +293,7 @@ void Session::audit(std::string_view outcome) {
 void Session::refuse(const Problem& problem) {
   audit(problem.detail());
   const std::unique_ptr<Exchange> refused = std::move(exchange_);
+  once_.reset();
   Reply reply{.status = problem.kind().status,
               .type = kProblemJson,
               .body = problem.json(path_),

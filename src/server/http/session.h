@@ -31,6 +31,7 @@
 
 #include "server/caller.h"
 #include "server/http/exchange.h"
+#include "server/http/idempotency.h"
 #include "server/http/problem.h"
 #include "server/http/request.h"
 #include "server/http/routes.h"
@@ -101,6 +102,9 @@ class Session final : public Protocol {
   static void check_site(const Request& request);
   void check_token(const Request& request, const Match& match);
   void check_tube(const Match& match);
+  // Answers the request as before if it came with an Idempotency-Key that has an answer. Else the
+  // route's function does.
+  void answer(const Route& route);
   void go_on();
   // Calls `step` with the exchange, and goes on as it asks then.
   template <class Step>
@@ -129,6 +133,7 @@ class Session final : public Protocol {
   std::optional<Asked> asked_;          // while its body comes
   std::uint64_t told_ = 0;              // while kTelling: the number of the last event
   std::unique_ptr<Exchange> exchange_;  // of the request that is being answered
+  std::optional<Once> once_;            // the same, if its answer is to be kept
   std::string path_;                    // of this request
   bool head_only_ = false;              // its method is HEAD
   bool input_ended_ = false;
