@@ -42,9 +42,7 @@ class EstimatingStore final : public MemoryStore, public DueEstimates {
     asked += counts.size();
     return counts;
   }
-  std::vector<DueKey> scan_due_in_memory(std::uint32_t, DueKey, std::size_t) const override {
-    return {};
-  }
+  InMemory scan_due_in_memory(std::uint32_t, DueKey, std::size_t) const override { return {}; }
 };
 
 DueCounts count(Engine& engine, Now now, DueCounts counts) {
@@ -154,19 +152,32 @@ class DueCountsOnDisk : public testing::Test {
     worker_ = engine_->connect();
     for (JobId id = nth; engine_->reserve_job(worker_, kNow, id); id += nth) continue;
   }
+  void delete_jobs(JobId first, JobId end) {
+    const ClientId producer = engine_->connect();
+    for (JobId id = first; id < end; ++id) engine_->remove(producer, kNow, id);
+    engine_->disconnect(producer, kNow);
+  }
+  DueEstimates::InMemory::End scan_all_in_memory() {
+    constexpr std::uint32_t kDefaultTube = 1;
+    return store_->scan_due_in_memory(kDefaultTube, {}, SIZE_MAX).end;
+  }
   // What was put before is in files then.
   void reopen() {
     engine_.reset();
     store_.reset();
     open();
   }
-  // Looks for 1'000 jobs in the spans from `first` on, and for `before` in those before.
-  void expect_about(std::size_t first, std::uint64_t before) {
-    const DueCounts counts = count(
-        *engine_, kNow, {.tube = "default", .width = kMinute, .spans = kSpans, .budget = 500});
+  DueCounts count_some() {
+    DueCounts counts = count(*engine_, kNow,
+                             {.tube = "default", .width = kMinute, .spans = kSpans, .budget = 500});
     EXPECT_LT(counts.exact_until, kNow.utc_ns / 1'000'000 + 2 * kMinute);
     EXPECT_EQ(std::accumulate(counts.jobs.begin(), counts.jobs.end(), counts.later),
               counts.delayed);
+    return counts;
+  }
+  // Looks for 1'000 jobs in the spans from `first` on, and for `before` in those before.
+  void expect_about(std::size_t first, std::uint64_t before) {
+    const DueCounts counts = count_some();
     for (std::size_t span = 1; span < kSpans; ++span) {
       const auto expected = static_cast<double>(span < first ? before : 1'000);
       EXPECT_NEAR(static_cast<double>(counts.jobs.at(span)), expected, 250) << span;
@@ -217,6 +228,20 @@ TEST_F(DueCountsOnDisk, OfAStorePartlyInMemory) {
   reopen();
   put_jobs(0, 10);
   expect_about(10, 2'000);
+}
+
+// A scan that passed over all of them at once would stop the other clients.
+TEST_F(DueCountsOnDisk, BehindVeryManyErasedJobs) {
+  put_jobs(0, kSpans);
+  reopen();
+  EXPECT_EQ(scan_all_in_memory(), DueEstimates::InMemory::End::kNoMore);
+  delete_jobs(5'000, 15'000);
+  put_jobs(15, kSpans);
+  EXPECT_EQ(scan_all_in_memory(), DueEstimates::InMemory::End::kErased);
+  const DueCounts counts = count_some();
+  EXPECT_EQ(counts.delayed, 15'000U);
+  for (std::size_t span = 15; span < kSpans; ++span)
+    EXPECT_GE(counts.jobs.at(span), 1'000U) << span;
 }
 
 // What comes and goes in memory says nothing of what is in files.

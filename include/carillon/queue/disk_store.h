@@ -88,8 +88,7 @@ class DiskStore final : public Store, public DueEstimates {
                                      std::size_t limit) const override;
   std::vector<double> estimate_due(std::uint32_t tube,
                                    std::span<const UtcMs> bounds) const override;
-  std::vector<DueKey> scan_due_in_memory(std::uint32_t tube, DueKey from,
-                                         std::size_t limit) const override;
+  InMemory scan_due_in_memory(std::uint32_t tube, DueKey from, std::size_t limit) const override;
   std::optional<KeyRecord> find_key(std::uint32_t tube, std::string_view key) const override;
   std::vector<KeyRecord> scan_ended_keys(UtcMs from, std::size_t limit) const override;
   std::vector<Attempt> story(JobId id) const override;

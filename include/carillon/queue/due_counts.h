@@ -68,10 +68,15 @@ class DueEstimates {
   // rise. O(bounds * log jobs).
   virtual std::vector<double> estimate_due(std::uint32_t tube,
                                            std::span<const UtcMs> bounds) const = 0;
+  struct InMemory {
+    // kErased: behind the last job there are so many erased ones that the scan has given up.
+    enum class End : std::uint8_t { kNoMore, kLimit, kErased };
+    std::vector<DueKey> jobs;
+    End end = End::kNoMore;
+  };
   // Returns the jobs that are in memory and not buried, in the order of (due, id) from `from` on,
   // at most `limit` of them. Throws StoreError. O(limit + log jobs).
-  virtual std::vector<DueKey> scan_due_in_memory(std::uint32_t tube, DueKey from,
-                                                 std::size_t limit) const = 0;
+  virtual InMemory scan_due_in_memory(std::uint32_t tube, DueKey from, std::size_t limit) const = 0;
 
  protected:
   ~DueEstimates() = default;

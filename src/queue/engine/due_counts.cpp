@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kJobsAtOnce = 64;
 constexpr std::size_t kSpansAtOnce = 16;
-constexpr std::size_t kPlacesAtOnce = 512;
+constexpr std::size_t kKeysAtOnce = 512;
 
 std::uint64_t& count_of(DueCounts& counts, UtcMs due) {
   const std::uint64_t span = due / counts.width - counts.now / counts.width;
@@ -130,15 +130,19 @@ void estimate_spans(const DueEstimates& store, const Tube& lane, DueCounts& coun
 template <class State>
 void count_next_in_memory(State& s, const DueEstimates& store, Tube& tube, const Tube& lane,
                           DueCounts& counts) {
-  const auto places = store.scan_due_in_memory(lane.record.number, counts.next, kPlacesAtOnce);
-  for (const DueKey& place : places) {
-    const LoadedJob* const job = s.loaded(place.id);
+  using End = DueEstimates::InMemory::End;
+  const auto found = store.scan_due_in_memory(lane.record.number, counts.next, kKeysAtOnce);
+  for (const DueKey& key : found.jobs) {
+    counts.next = {key.due, key.id + 1};
+    const LoadedJob* const job = s.loaded(key.id);
     if (job != nullptr && job->state != JobState::kDelayed) continue;
-    ++count_of(counts, place.due);
+    ++count_of(counts, key.due);
     ++counts.counted;
   }
-  if (places.size() < kPlacesAtOnce) return pass(tube, lane, counts);
-  counts.next = {places.back().due, places.back().id + 1};
+  if (found.end == End::kNoMore) return pass(tube, lane, counts);
+  // The few jobs among so many erased ones are shared out with those in files.
+  if (found.end == End::kErased)
+    counts.next = {counts.next.due + std::max<Millis>(1, counts.width / 16), 0};
 }
 
 template <class State>

@@ -329,8 +329,8 @@ std::vector<double> DiskStore::estimate_due(std::uint32_t tube,
   return queue::estimate_due(parts_->state, tube, bounds);
 }
 
-std::vector<DueKey> DiskStore::scan_due_in_memory(std::uint32_t tube, DueKey from,
-                                                  std::size_t limit) const {
+DueEstimates::InMemory DiskStore::scan_due_in_memory(std::uint32_t tube, DueKey from,
+                                                     std::size_t limit) const {
   return queue::scan_due_in_memory(parts_->state, tube, from, limit);
 }
 

@@ -1,3 +1,5 @@
+// Each read is one scan of the index, or one question to RocksDB.
+
 #include "queue/store/due_index.h"
 
 #include <rocksdb/iterator.h>
@@ -57,19 +59,25 @@ std::vector<double> estimate_due(const RocksState& state, std::uint32_t tube,
   return state.sizes_in_files(kIndex, keys);
 }
 
-std::vector<DueKey> scan_due_in_memory(const RocksState& state, std::uint32_t tube, DueKey from,
-                                       std::size_t limit) {
-  std::vector<DueKey> found;
+DueEstimates::InMemory scan_due_in_memory(const RocksState& state, std::uint32_t tube, DueKey from,
+                                          std::size_t limit) {
+  using End = DueEstimates::InMemory::End;
+  DueEstimates::InMemory found;
   const IndexKey end = due_index_key(tube, kEnd, kEnd);
   const Slice end_slice(end.data(), end.size());
   const auto at =
       state.scan_memory(kIndex, queue::view(due_index_key(tube, from.due, from.id)), end_slice);
   JobRecord job;
-  for (; at->Valid() && found.size() < limit; at->Next()) {
+  for (; at->Valid() && found.jobs.size() < limit; at->Next()) {
     set_job_of_key(view(at->key()), job);
-    found.push_back({job.due, job.id});
+    found.jobs.push_back({job.due, job.id});
+  }
+  if (at->status().IsIncomplete()) {
+    found.end = End::kErased;
+    return found;
   }
   state.check(*at);
+  found.end = at->Valid() ? End::kLimit : End::kNoMore;
   return found;
 }
 

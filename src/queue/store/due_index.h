@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "carillon/queue/due_counts.h"
 #include "carillon/queue/store.h"
 #include "queue/store/rocks_state.h"
 
@@ -19,7 +20,7 @@ std::vector<JobRecord> scan_due_of_each(const RocksState& state,
 // As in DueEstimates.
 std::vector<double> estimate_due(const RocksState& state, std::uint32_t tube,
                                  std::span<const UtcMs> bounds);
-std::vector<DueKey> scan_due_in_memory(const RocksState& state, std::uint32_t tube, DueKey from,
-                                       std::size_t limit);
+DueEstimates::InMemory scan_due_in_memory(const RocksState& state, std::uint32_t tube, DueKey from,
+                                          std::size_t limit);
 
 }  // namespace carillon::queue

@@ -333,6 +333,7 @@ std::unique_ptr<rocksdb::Iterator> RocksState::scan(Family family, std::string_v
                                                     rocksdb::ReadTier tier) const {
   rocksdb::ReadOptions options;
   options.read_tier = tier;
+  if (tier == rocksdb::kMemtableTier) options.max_skippable_internal_keys = kMostErased;
   options.iterate_upper_bound = &end;
   // No range is ever deleted. And in RocksDB 7.7 to 8.5 an iterator that looks for such ranges
   // passes over a file whose beginning cannot be read, and its status says nothing of that.

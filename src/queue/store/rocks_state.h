@@ -110,7 +110,9 @@ class RocksState {
   // (no_wait_files.h) the iterator ends, with a bad status, where it would have to wait.
   std::unique_ptr<rocksdb::Iterator> scan(Family family, std::string_view from,
                                           const rocksdb::Slice& end) const;
-  // The same, of what is in memory alone: some of the latest in_memory() bytes.
+  // The same, of what is in memory alone: some of the latest in_memory() bytes. The iterator ends,
+  // with the status Incomplete, where it would have to pass kMostErased erased entries.
+  static constexpr std::uint64_t kMostErased = 4'096;
   std::unique_ptr<rocksdb::Iterator> scan_memory(Family family, std::string_view from,
                                                  const rocksdb::Slice& end) const;
   void check(const rocksdb::Iterator& iterator) const;
