@@ -14,6 +14,7 @@
 #include "cli/arguments.h"
 #include "cli/client.h"
 #include "cli/commands.h"
+#include "cli/counted.h"
 #include "cli/directory_copy.h"
 #include "cli/error_text.h"
 #include "cli/output.h"
@@ -111,10 +112,11 @@ int backup(const Request& request) {
     throw Failure("interrupted; nothing is left of the backup");
   }
   const auto took = std::chrono::duration_cast<milliseconds>(Clock::now() - began);
-  write_out(request.json ? result_json(copy, number, took)
-                         : fmt::format("{}: {} in {} files, all jobs up to change {}, in {}\n",
-                                       copy.name(), size_text(copy.bytes()), copy.files(), number,
-                                       server::short_duration(took)));
+  write_out(request.json
+                ? result_json(copy, number, took)
+                : fmt::format("{}: {} in {}, all jobs up to change {}, in {}\n", copy.name(),
+                              size_text(copy.bytes()), counted(copy.files(), "file"), number,
+                              server::short_duration(took)));
   return kSuccess;
 }
 

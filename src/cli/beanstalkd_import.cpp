@@ -10,6 +10,8 @@
 #include <tuple>
 #include <utility>
 
+#include "cli/counted.h"
+
 namespace carillon::cli {
 namespace {
 
@@ -275,7 +277,7 @@ void BeanstalkdImport::move(Client& source, const std::string& tube,
   }
   const std::vector<bool> deleted = source.delete_each(ids);
   taken_ += static_cast<std::uint64_t>(std::count(deleted.begin(), deleted.end(), false));
-  line_.show(fmt::format("{} jobs moved", moved_.jobs()));
+  line_.show(counted(moved_.jobs(), "job") + " moved");
 }
 
 const std::string& BeanstalkdImport::new_name(const std::string& tube) const {

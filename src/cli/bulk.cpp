@@ -88,6 +88,14 @@ void add(CLI::App& app, int& exit_code, const std::string& name, const char* exa
   });
 }
 
+std::string why_left(const BulkRequest& request, std::uint64_t jobs) {
+  const bool is_one = jobs == 1;
+  if (request.over.count() > 0) return is_one ? "it would have expired" : "they would have expired";
+  const std::string held = is_one ? "a worker holds it" : "a worker holds them";
+  if (request.to.empty()) return held;
+  return held + ", or a job of the other tube has " + (is_one ? "its key" : "their key");
+}
+
 }  // namespace
 
 void add_bulk_options(CLI::App& command, BulkRequest& request, std::string_view states) {
@@ -125,11 +133,7 @@ int change_many(Client& client, const BulkRequest& request) {
   }
   write_out(fmt::format("{}\n", all.changed));
   if (all.left == 0) return kSuccess;
-  const std::string_view why =
-      request.over.count() > 0 ? "they would have expired"
-      : request.to.empty()     ? "a worker holds them"
-                               : "a worker holds them, or a job of the other tube has their key";
-  remark(fmt::format("{} cannot be {}: {}", all.left, request.done, why));
+  remark(fmt::format("{} cannot be {}: {}", all.left, request.done, why_left(request, all.left)));
   return kFailure;
 }
 

@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <string>
 
 #include "cli/checks.h"
+#include "cli/counted.h"
 #include "server/start_error.h"
 #include "server/tls_context.h"
 #include "server/tokens.h"
@@ -19,7 +22,9 @@ constexpr std::chrono::days kSoon{21};
 
 void check_times(const server::TlsContext& tls, Findings& findings) {
   const auto left = tls.not_after() - system_clock::now();
-  const auto days = std::chrono::duration_cast<std::chrono::days>(left).count();
+  using std::chrono::days;
+  const days whole = std::max(std::chrono::duration_cast<days>(left), days(0));
+  const std::string more = counted(static_cast<std::uint64_t>(whole.count()), "day") + " more";
   const std::string& file = tls.files().certificate;
   constexpr std::string_view kRenew = "renew it, and send SIGHUP to the server";
   if (left.count() <= 0) {
@@ -29,11 +34,11 @@ void check_times(const server::TlsContext& tls, Findings& findings) {
     findings.fail("tls", fmt::format("the certificate in {} does not hold yet", file),
                   "wait, or set the clock right");
   } else if (left < kSoon) {
-    findings.warn("tls", fmt::format("the certificate in {} holds for {} days more", file, days),
+    findings.warn("tls", fmt::format("the certificate in {} holds for {}", file, more),
                   std::string(kRenew));
   } else {
-    findings.ok("tls", fmt::format("the certificate in {} fits its key, and holds for {} days more",
-                                   file, days));
+    findings.ok("tls",
+                fmt::format("the certificate in {} fits its key, and holds for {}", file, more));
   }
 }
 

@@ -12,6 +12,7 @@
 
 #include "cli/checks.h"
 #include "cli/client.h"
+#include "cli/counted.h"
 #include "cli/http_client.h"
 #include "cli/stats_fields.h"
 #include "cli/stream.h"
@@ -49,7 +50,10 @@ void check_jobs(const StatsFields& stats, Findings& findings) {
   }
   const std::uint64_t buried = stats.number("current-jobs-buried");
   if (buried == 0) return findings.ok("buried", "no job is dead or buried");
-  findings.warn("buried", fmt::format("{} jobs are dead or buried, and nobody gets them", buried),
+  const std::string found =
+      buried == 1 ? "1 job is dead or buried, and nobody gets it"
+                  : fmt::format("{} jobs are dead or buried, and nobody gets them", buried);
+  findings.warn("buried", found,
                 "carillon list shows the tubes; carillon list TUBE --state buried the jobs; "
                 "carillon retry TUBE gives them back");
 }
@@ -137,8 +141,8 @@ void check_http(const Endpoint& address, const StopSignals& signals, Findings& f
     const std::string at = "answers at " + server::to_string(address);
     if (commits.count == 0) return findings.ok("http", at + "; no change has been synced yet");
     const std::string text =
-        fmt::format("{}; {} waits for syncs: half within {:g} ms, 99 % within {:g} ms", at,
-                    commits.count, commits.median * 1e3, commits.p99 * 1e3);
+        fmt::format("{}; {} for syncs: half within {:g} ms, 99 % within {:g} ms", at,
+                    counted(commits.count, "wait"), commits.median * 1e3, commits.p99 * 1e3);
     if (commits.p99 <= kSlowCommit) return findings.ok("http", text);
     findings.warn("http", text, "the disk is slow, or busy with something else");
   } catch (const Failure& error) {

@@ -14,6 +14,7 @@
 #include "cli/arguments.h"
 #include "cli/client.h"
 #include "cli/commands.h"
+#include "cli/counted.h"
 #include "cli/job_export.h"
 #include "cli/output.h"
 #include "cli/progress_line.h"
@@ -63,9 +64,10 @@ void report(const Request& request, const JobExport& done, milliseconds took) {
     return write_out(boost::json::serialize(object) + "\n");
   }
   const std::string schedules =
-      done.schedules() > 0 ? fmt::format(" and {} schedules", done.schedules()) : "";
-  const std::string text = fmt::format("{} jobs of {} tubes{} in {}", done.jobs(), done.tubes(),
-                                       schedules, server::short_duration(took));
+      done.schedules() > 0 ? " and " + counted(done.schedules(), "schedule") : "";
+  const std::string text =
+      fmt::format("{} of {}{} in {}", counted(done.jobs(), "job"), counted(done.tubes(), "tube"),
+                  schedules, server::short_duration(took));
   if (request.out) return write_out(fmt::format("{}: {}\n", *request.out, text));
   remark(text);
 }
@@ -85,7 +87,7 @@ int export_jobs(const Request& request) {
   try {
     jobs.run();
   } catch (const Interrupted&) {
-    throw Failure(fmt::format("interrupted after {} jobs{}", jobs.jobs(), advice));
+    throw Failure(fmt::format("interrupted after {}{}", counted(jobs.jobs(), "job"), advice));
   } catch (const Unavailable& error) {
     throw Failure(fmt::format("{}{}", error.what(), advice));
   }

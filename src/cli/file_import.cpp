@@ -12,6 +12,7 @@
 
 #include "base/crc32c.h"
 #include "cli/arguments.h"
+#include "cli/counted.h"
 #include "cli/progress.h"
 #include "server/beanstalk/job_options.h"
 #include "server/beanstalk/schedule_options.h"
@@ -232,6 +233,7 @@ void FileImport::put_batch() {
   if (batch.empty()) return;
   if (options_.dry_run) return static_cast<void>(jobs_ += batch.size());
   const std::uint64_t first = batch.front().number;
+  const std::uint64_t last = batch.back().number;
   std::string data;
   for (const Pending& one : batch) {
     data += fmt::format("{} {}\r\n", one.job.body.size(), options_of(one.job));
@@ -243,15 +245,14 @@ void FileImport::put_batch() {
       client_->put_jobs(data, fmt::format("once={} window=7d", token(batch.front())));
   using Result = BatchAnswer::Result;
   if (answer.result == Result::kOtherBatch) {
-    fail(first, fmt::format("up to line {}: was imported before, with another content; nothing of "
-                            "that was put",
-                            batch.back().number));
+    fail(first, fmt::format("{}was imported before, with another content; nothing of that was put",
+                            first == last ? "" : fmt::format("up to line {}: ", last)));
   }
   if (answer.result == Result::kRefused && answer.refused - 1 < batch.size()) {
     const Pending& refused = batch[answer.refused - 1];
     fail(refused.number,
-         fmt::format("{}; nothing of the lines {} to {} was put",
-                     reason(answer.why, refused.job.body.size()), first, batch.back().number));
+         fmt::format("{}; nothing of {} was put", reason(answer.why, refused.job.body.size()),
+                     line_numbers(first, last)));
   }
   if (answer.jobs.size() != batch.size())
     fail(first, fmt::format("the server refused the batch: {}", answer.why));

@@ -20,6 +20,7 @@
 #include "cli/beanstalkd_import.h"
 #include "cli/client.h"
 #include "cli/commands.h"
+#include "cli/counted.h"
 #include "cli/error_text.h"
 #include "cli/file_import.h"
 #include "cli/output.h"
@@ -98,6 +99,11 @@ void show_tubes(const std::vector<TubeToImport>& tubes, bool json) {
   write_out(text);
 }
 
+void tell_of_those_before(std::uint64_t already) {
+  if (already > 0)
+    remark(fmt::format("{} had been put by an import before", counted(already, "other")));
+}
+
 // Returns how many jobs workers hold.
 std::uint64_t reserved_jobs(BeanstalkdImport& import) {
   std::uint64_t reserved = 0;
@@ -118,10 +124,9 @@ void print_result(const BeanstalkdImport& import, std::uint64_t reserved, millis
     object["milliseconds"] = took.count();
     return write_out(boost::json::serialize(object) + "\n");
   }
-  write_out(fmt::format("{} jobs in {}: {} ready, {} delayed, {} buried\n", moved.jobs(),
+  write_out(fmt::format("{} in {}: {} ready, {} delayed, {} buried\n", counted(moved.jobs(), "job"),
                         server::short_duration(took), moved.ready, moved.delayed, moved.buried));
-  if (import.already() > 0)
-    remark(fmt::format("{} others had been put by an import before", import.already()));
+  tell_of_those_before(import.already());
 }
 
 int import_beanstalkd(const Request& request) {
@@ -133,14 +138,13 @@ int import_beanstalkd(const Request& request) {
   BeanstalkdImport import(*request.beanstalkd, target, options, signals, line);
   if (request.dry_run) return show_tubes(import.tubes(), request.json), kSuccess;
   if (!request.json) remark(fmt::format("this beanstalkd is instance {}", import.instance()));
-  const auto moved = [&import] { return import.moved().jobs(); };
+  const auto moved = [&import] { return counted(import.moved().jobs(), "job"); };
   try {
     import.run();
   } catch (const Interrupted&) {
-    throw Failure(fmt::format("interrupted after {} jobs; run it again to go on", moved()));
+    throw Failure(fmt::format("interrupted after {}; run it again to go on", moved()));
   } catch (const Failure& error) {
-    throw Failure(
-        fmt::format("{}; {} jobs were moved, run it again to go on", error.what(), moved()));
+    throw Failure(fmt::format("{}; {} moved so far, run it again to go on", error.what(), moved()));
   }
   line.clear();
   const std::uint64_t reserved = reserved_jobs(import);
@@ -148,12 +152,13 @@ int import_beanstalkd(const Request& request) {
   print_result(import, reserved, took, request.json);
   if (import.taken() > 0) {
     remark(
-        fmt::format("{} jobs were taken by workers of beanstalkd meanwhile, and are here as well",
-                    import.taken()));
+        fmt::format("workers of beanstalkd took {} meanwhile, and what they took is here as well",
+                    counted(import.taken(), "job")));
   }
   if (reserved == 0) return kSuccess;
-  throw Failure(fmt::format(
-      "workers of beanstalkd hold {} jobs; run the command again when they are done", reserved));
+  throw Failure(
+      fmt::format("workers of beanstalkd hold {}; run the command again when they are done",
+                  counted(reserved, "job")));
 }
 
 // Opens the file, or takes standard input. Returns its size in bytes; 0: not known.
@@ -178,12 +183,13 @@ void print_result(const FileImport& import, milliseconds took, bool json) {
     return write_out(boost::json::serialize(object) + "\n");
   }
   std::string set;
-  if (import.settings() > 0) set += fmt::format(", {} settings", import.settings());
-  if (import.schedules() > 0) set += fmt::format(", {} schedules", import.schedules());
-  write_out(fmt::format("{} jobs{} in {}\n", import.jobs(), set, server::short_duration(took)));
-  if (import.already() > 0)
-    remark(fmt::format("{} others had been put by an import before", import.already()));
-  if (import.met() > 0)
+  if (import.settings() > 0) set += ", " + counted(import.settings(), "setting");
+  if (import.schedules() > 0) set += ", " + counted(import.schedules(), "schedule");
+  write_out(fmt::format("{}{} in {}\n", counted(import.jobs(), "job"), set,
+                        server::short_duration(took)));
+  tell_of_those_before(import.already());
+  if (import.met() == 1) remark("1 was not put: its tube has a job with its key");
+  if (import.met() > 1)
     remark(fmt::format("{} were not put: their tubes have jobs with their keys", import.met()));
 }
 
@@ -204,18 +210,18 @@ int import_file(const Request& request) {
   }
   FileImport import(client ? &*client : nullptr, is_input ? "standard input" : *request.file,
                     is_input ? std::cin : file, options, signals, line);
+  const auto put = [&import] { return counted(import.jobs(), "job"); };
   try {
     import.run();
   } catch (const Interrupted&) {
-    throw Failure(fmt::format("interrupted after {} jobs; run it again to go on", import.jobs()));
+    throw Failure(fmt::format("interrupted after {}; run it again to go on", put()));
   } catch (const Failure& error) {
     if (request.dry_run) throw;
-    throw Failure(
-        fmt::format("{}; {} jobs were put, run it again to go on", error.what(), import.jobs()));
+    throw Failure(fmt::format("{}; {} put so far, run it again to go on", error.what(), put()));
   }
   line.clear();
   for (const auto& [type, lines] : import.passed_over())
-    remark(fmt::format("{} lines of type \"{}\" were passed over", lines, type));
+    remark(fmt::format("passed over {} of type \"{}\"", counted(lines, "line"), type));
   print_result(import, std::chrono::duration_cast<milliseconds>(Clock::now() - began),
                request.json);
   return kSuccess;

@@ -14,6 +14,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "cli/counted.h"
 #include "cli/error_text.h"
 #include "cli/job_file.h"
 #include "cli/output.h"
@@ -197,7 +198,7 @@ void JobExport::export_tube(const std::string& tube, std::optional<std::string> 
     for (const std::string& listed : page->lines) lines += line_of(listed);
     after = page->next;
     file_.write(lines + page_file_line(tube, after));
-    line_.show(fmt::format("{} of {} jobs", jobs_, std::max(jobs_, there_were_)));
+    line_.show(fmt::format("{} of {}", jobs_, counted(std::max(jobs_, there_were_), "job")));
   } while (after);
 }
 

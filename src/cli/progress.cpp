@@ -7,13 +7,14 @@
 #include <array>
 #include <string_view>
 
+#include "cli/counted.h"
 #include "server/duration.h"
 
 namespace carillon::cli {
 
 std::string size_text(std::uint64_t bytes) {
   constexpr std::array<std::string_view, 5> kUnits = {"KiB", "MiB", "GiB", "TiB", "PiB"};
-  if (bytes < 1'024) return fmt::format("{} bytes", bytes);
+  if (bytes < 1'024) return counted(bytes, "byte");
   double size = static_cast<double>(bytes) / 1'024;
   std::size_t unit = 0;
   // 1023.95 would be printed as 1024.0.

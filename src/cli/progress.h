@@ -7,7 +7,7 @@
 
 namespace carillon::cli {
 
-// Returns "0 bytes", "1023 bytes", "1.0 KiB", "2.7 GiB".
+// Returns "0 bytes", "1 byte", "1023 bytes", "1.0 KiB", "2.7 GiB".
 std::string size_text(std::uint64_t bytes);
 
 // Returns "45 %, 1.2 GiB of 2.7 GiB, 310.0 MiB/s, 4s left", from the average speed so far. Speed

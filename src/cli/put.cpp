@@ -15,6 +15,7 @@
 #include "cli/arguments.h"
 #include "cli/client.h"
 #include "cli/commands.h"
+#include "cli/counted.h"
 #include "cli/job_json.h"
 #include "cli/line_batches.h"
 #include "cli/output.h"
@@ -152,17 +153,17 @@ int put_lines(const Request& request) {
   client.use(request.tube);
   using server::beanstalk::kMaxBatch;
   LineBatches batches(read_some_input, client.most_in_batch(request.tube, kMaxBatch));
-  for (auto lines = batches.next(); !lines.empty(); lines = batches.next()) {
+  const auto lines = [&batches] { return line_numbers(batches.first_line(), batches.last_line()); };
+  for (auto bodies = batches.next(); !bodies.empty(); bodies = batches.next()) {
     const std::string once =
         request.once.empty() ? "" : fmt::format("{}/{}", request.once, batches.number());
     try {
       std::string text;
-      const BatchAnswer batch = client.put_all(lines, request.options, once);
+      const BatchAnswer batch = client.put_all(bodies, request.options, once);
       const bool already = batch.result == BatchAnswer::Result::kAlready;
       // The tube that was named then may be another one.
       if (already) {
-        remark(fmt::format("lines {} to {}: were put before with this token; nothing was put now",
-                           batches.first_line(), batches.last_line()));
+        remark(lines() + ": put before with this token; nothing was put now");
       }
       for (const PutAnswer& answer : batch.jobs) {
         text += !request.json ? fmt::format("{}\n", answer.id)
@@ -171,8 +172,7 @@ int put_lines(const Request& request) {
       }
       write_out(text);
     } catch (const Failure& error) {
-      throw Failure(fmt::format("lines {} to {}: {}", batches.first_line(), batches.last_line(),
-                                error.what()));
+      throw Failure(fmt::format("{}: {}", lines(), error.what()));
     }
   }
   return kSuccess;

@@ -121,7 +121,9 @@ std::string rates_line(const TopSnapshot& shot, const TopLook& look) {
   line.add("Rates   ").add(rate(shot.put_rate), kBold).add(" put/s   ");
   line.add(rate(shot.fired_rate), kBold).add(" fired/s   ");
   line.add(rate(shot.delete_rate), kBold).add(" deleted/s   ");
-  line.add(fmt::format("{} connections, {} wait", count(shot.connections), count(shot.waiting)));
+  line.add(fmt::format("{} connection{}, {} wait{}", count(shot.connections),
+                       shot.connections == 1 ? "" : "s", count(shot.waiting),
+                       shot.waiting == 1 ? "s" : ""));
   return line.take();
 }
 

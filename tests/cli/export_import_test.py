@@ -450,11 +450,35 @@ class ExportImportTest(CliCase):
         self.out.write_text('{"body":"x"}\n{"body":"%s"}\n' % ("y" * 70_000))
         self.fails(
             f"carillon import: {self.out} line 2: the body has 70000 bytes, more than the "
-            "server takes; nothing of the lines 1 to 2 was put; 0 jobs were put, run it again to "
+            "server takes; nothing of lines 1 to 2 was put; 0 jobs put so far, run it again to "
             "go on",
             "import",
             str(self.out),
             *self.at(self.second),
+        )
+
+    def test_one_job_is_told_of_in_the_singular(self):
+        c = self.first.connect()
+        self.put(c, "key=k")
+        c.call(b"set-schedule s 1 every=1d", b"x")
+        c.call(b"set-tube default max-attempts=2")
+        exported = self.carillon("export", "--out", str(self.out), *self.at(self.first))
+        self.assertRegex(exported, r": 1 job of 1 tube and 1 schedule in \S+\n$")
+        put = self.carillon("import", str(self.out), *self.at(self.second))
+        self.assertRegex(put, r"^1 job, 1 setting, 1 schedule in \S+\n$")
+        again = self.run_carillon("import", str(self.out), *self.at(self.second))
+        self.assertEqual(again.stderr, b"1 other had been put by an import before\n")
+        self.write({"key": "k", "body": "new"})
+        met = self.run_carillon("import", str(self.out), *self.at(self.second))
+        self.assertEqual(met.stderr, b"1 was not put: its tube has a job with its key\n")
+        self.write({"type": "later", "x": 1}, {"body": "y"})
+        later = self.run_carillon("import", str(self.out), *self.at(self.second))
+        self.assertEqual(later.stderr, b'passed over 1 line of type "later"\n')
+        self.write({"body": "y" * 70_000})
+        self.fails(
+            f"carillon import: {self.out} line 1: the body has 70000 bytes, more than the "
+            "server takes; nothing of line 1 was put; 0 jobs put so far, run it again to go on",
+            *("import", str(self.out), *self.at(self.second)),
         )
 
     def test_a_file_or_a_beanstalkd(self):

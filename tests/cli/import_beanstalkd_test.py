@@ -253,7 +253,7 @@ class ImportBeanstalkdTest(CliCase):
         self.assertEqual(worker.call(b"reserve").body, b"held")
         done = self.run_carillon(*self.import_arguments())
         self.assertEqual(done.returncode, 1)
-        self.assertIn(b"workers of beanstalkd hold 1 jobs; run the command again", done.stderr)
+        self.assertIn(b"workers of beanstalkd hold 1 job; run the command again", done.stderr)
         worker.call(b"bury 1 8")
         self.assertEqual(self.import_all()["buried"], 1)
         self.assertEqual(sorted(self.new_jobs(2)), [b"free", b"held"])
@@ -278,7 +278,7 @@ class ImportBeanstalkdTest(CliCase):
         self.source = source
         self.fails(
             f"carillon import: job 1 of tube {self.tube}: the body has 70000 bytes; the limit of "
-            f"{daemon.HOST}:{self.server.port} is 65535, see --max-job-size; 0 jobs were moved, "
+            f"{daemon.HOST}:{self.server.port} is 65535, see --max-job-size; 0 jobs moved so far, "
             "run it again to go on",
             *self.import_arguments("--json"),
         )

@@ -108,6 +108,21 @@ class ListsTest(CliCase):
             "--all",
         )
 
+    def test_how_many_jobs_are_left_and_why(self):
+        worker = self.server.connect()
+        for left, held, key in (("1", "it", "its"), ("2", "them", "their")):
+            worker.call(f"reserve-job {self.put('x')}".encode())
+            for command, why in (
+                (("clear",), f"deleted: a worker holds {held}"),
+                (
+                    ("move", self.tube + "-to"),
+                    f"moved: a worker holds {held}, or a job of the other tube has {key} key",
+                ),
+            ):
+                arguments = (command[0], self.tube, *command[1:], "--all", "--dry-run")
+                done = self.run_carillon(*arguments)
+                self.assertEqual(done.stderr.decode(), f"{left} cannot be {why}\n")
+
     def test_move(self):
         job = self.put("--delay", "1h", "x")
         before = self.job(job)

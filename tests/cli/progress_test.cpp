@@ -14,6 +14,7 @@ constexpr std::uint64_t kGiB = 1 << 30;
 
 TEST(SizeText, HasTheUnitThatFits) {
   EXPECT_EQ(size_text(0), "0 bytes");
+  EXPECT_EQ(size_text(1), "1 byte");
   EXPECT_EQ(size_text(1'023), "1023 bytes");
   EXPECT_EQ(size_text(1'024), "1.0 KiB");
   EXPECT_EQ(size_text(kMiB - 1), "1.0 MiB");

@@ -119,7 +119,7 @@ class PutTest(CliCase):
         first = self.put("--batch", "--once", "import-7", body=lines)
         self.assertEqual(self.put("--batch", "--once", "import-7", body=lines), first)
         done = self.run_carillon("put", "--batch", "--once", "import-7", body=b"other\n")
-        self.assertIn(b'lines 1 to 1: other jobs were put with the token "import-7/1"', done.stderr)
+        self.assertIn(b'line 1: other jobs were put with the token "import-7/1"', done.stderr)
 
     def test_a_batch_that_was_put_into_another_tube_is_told_so(self):
         first = self.put("--batch", "--once", "zz", body=b"a\nb\n").split()
@@ -129,7 +129,7 @@ class PutTest(CliCase):
         self.assertEqual(lines, [{"id": int(job), "result": "already"} for job in first])
         self.assertEqual(
             done.stderr.decode(),
-            "lines 1 to 2: were put before with this token; nothing was put now\n",
+            "lines 1 to 2: put before with this token; nothing was put now\n",
         )
 
     def test_a_batch_that_is_refused_names_its_lines(self):
