@@ -68,6 +68,13 @@ std::string parse_attributes(const std::string& text) {
   return server::attributes_of(text);
 }
 
+// Says that the schedule is set, paused, resumed or deleted.
+void tell(const Request& request, std::string_view done) {
+  write_out(request.json
+                ? fmt::format("{{\"schedule\":\"{}\",\"result\":\"{}\"}}\n", *request.name, done)
+                : fmt::format("{} schedule {}\n", done, *request.name));
+}
+
 void set(const Request& request, Client& client) {
   std::string options;
   for (const auto& [name, value] : request.options) {
@@ -77,6 +84,7 @@ void set(const Request& request, Client& client) {
   }
   client.set_schedule(*request.name, std::string_view(options).substr(options.empty() ? 0 : 1),
                       body_or_standard_input(request.body, queue::kMaxScheduleBody));
+  tell(request, "set");
 }
 
 void list(const Request& request, Client& client) {
@@ -101,12 +109,19 @@ void act(const Request& request, Client& client) {
   if (request.action == "trigger") {
     const auto id = client.trigger_schedule(name);
     if (!id) fail_without(name);
-    return write_out(fmt::format("{}\n", *id));
+    return write_out(request.json ? fmt::format("{{\"schedule\":\"{}\",\"id\":{}}}\n", name, *id)
+                                  : fmt::format("{}\n", *id));
   }
-  const bool done = request.action == "pause"    ? client.pause_schedule(name)
-                    : request.action == "resume" ? client.resume_schedule(name)
-                                                 : client.delete_schedule(name);
-  if (!done) fail_without(name);
+  if (request.action == "pause") {
+    if (!client.pause_schedule(name)) fail_without(name);
+    return tell(request, "paused");
+  }
+  if (request.action == "resume") {
+    if (!client.resume_schedule(name)) fail_without(name);
+    return tell(request, "resumed");
+  }
+  if (!client.delete_schedule(name)) fail_without(name);
+  tell(request, "deleted");
 }
 
 void check(const Request& request) {
@@ -173,7 +188,7 @@ void add_schedule(CLI::App& app, int& exit_code) {
   add_value(command, "--attributes", request->options["attributes"], parse_attributes,
             "A JSON object that is kept with each job")
       .type_name("JSON");
-  add_flag(command, "--json", request->json, "Print JSON (list, show)");
+  add_flag(command, "--json", request->json, "Print JSON");
   add_server_option(command, request->server);
   when_parsed(command, [request, &exit_code] {
     std::erase_if(request->options, [](const auto& entry) { return entry.second.empty(); });

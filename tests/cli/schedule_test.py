@@ -66,6 +66,25 @@ class ScheduleTest(CliCase):
         self.assertIs(self.shown("yearly")["paused"], False)
         self.schedule("delete", "yearly")
 
+    def test_each_change_is_told_of_in_a_line(self):
+        set_it = ("set", "told", "--cron", "@yearly", "--tube", self.tube, "x")
+        for arguments, done in (
+            (set_it, "set"),
+            (set_it, "set"),
+            (("pause", "told"), "paused"),
+            (("resume", "told"), "resumed"),
+            (("delete", "told"), "deleted"),
+        ):
+            self.assertEqual(self.schedule(*arguments), f"{done} schedule told\n")
+        for arguments, done in ((set_it, "set"), (("pause", "told"), "paused")):
+            line = json.loads(self.schedule(*arguments, "--json"))
+            self.assertEqual(line, {"schedule": "told", "result": done})
+        # A trigger prints the id alone, for scripts.
+        self.assertRegex(self.schedule("trigger", "told"), r"^\d+\n$")
+        line = json.loads(self.schedule("trigger", "told", "--json"))
+        self.assertEqual((line["schedule"], self.job(str(line["id"]))["tube"]), ("told", self.tube))
+        self.schedule("delete", "told")
+
     def test_what_is_wrong_is_said_in_a_line(self):
         def refused(line, *arguments, code=2):
             self.fails(f"carillon schedule: {line}", "schedule", *arguments, code=code)
