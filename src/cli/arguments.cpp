@@ -29,12 +29,6 @@ std::optional<Number> read_number(std::string_view text, Number least, Number mo
   return number;
 }
 
-bool is_tube_byte(char c) {
-  const bool alphanumeric =
-      (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-  return alphanumeric || std::string_view("-+/;.$_()").find(c) != std::string_view::npos;
-}
-
 // The address, of which an environment variable has the default, and the token to show there.
 void add_address_option(CLI::App& command, const std::string& option, const char* variable,
                         std::uint16_t port, Endpoint& server) {
@@ -92,6 +86,12 @@ std::uint32_t parse_number(std::string_view text, std::uint32_t least, std::uint
 
 std::uint32_t parse_priority(std::string_view text) {
   return parse_number(text, 0, std::numeric_limits<std::uint32_t>::max());
+}
+
+bool is_tube_byte(char c) {
+  const bool alphanumeric =
+      (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+  return alphanumeric || std::string_view("-+/;.$_()").find(c) != std::string_view::npos;
 }
 
 std::string parse_tube(std::string_view text) {

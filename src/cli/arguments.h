@@ -44,6 +44,9 @@ std::uint64_t parse_job_id(std::string_view text);
 // A priority, 0 to 2^32-1.
 std::uint32_t parse_priority(std::string_view text);
 
+// Returns true for what a tube's name is made of.
+bool is_tube_byte(char c);
+
 // A tube's name: 1 to 200 bytes of A-Z a-z 0-9 - + / ; . $ _ ( ). The first byte is not "-".
 std::string parse_tube(std::string_view text);
 

@@ -2,9 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
-#include <iterator>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -87,17 +85,9 @@ std::vector<std::string> command_of(const CLI::App& app) {
 
 std::string parse_tube_or_pattern(const std::string& text) {
   if (!is_pattern(text)) return parse_tube(text);
-  std::string without = "x";  // what a name may have
-  std::remove_copy_if(text.begin(), text.end(), std::back_inserter(without), [](char c) {
-    return std::string_view("*?[]!^").find(c) != std::string_view::npos;
-  });
-  try {
-    parse_tube(without);
-  } catch (const std::invalid_argument&) {
-    throw std::invalid_argument(fmt::format(
-        "\"{}\": matches no tube; a pattern has * ? [...], and what names of tubes have", text));
-  }
-  return text;
+  const std::string why = why_nothing_matches(text);
+  if (why.empty()) return text;
+  throw std::invalid_argument(fmt::format("\"{}\": matches no tube; {}", text, why));
 }
 
 // A server refuses a delay that ends after the year 9999, and then the result of the job.

@@ -10,6 +10,7 @@
 
 #include "cli/arguments.h"
 #include "cli/output.h"
+#include "server/beanstalk/command.h"
 
 namespace carillon::cli {
 namespace {
@@ -17,10 +18,53 @@ namespace {
 // How many tubes are looked at for whether they are in use, at each refresh.
 constexpr std::size_t kLooks = 32;
 
+// Returns where the bracket expression that begins at `at` ends: behind its "]". A "]" that comes
+// first, also behind a "!" or "^", is one of its characters. Returns npos if it does not end.
+std::size_t end_of_brackets(std::string_view pattern, std::size_t at) {
+  ++at;
+  if (at < pattern.size() && (pattern[at] == '!' || pattern[at] == '^')) ++at;
+  const std::size_t end = pattern.find(']', at + 1);
+  return end == std::string_view::npos ? end : end + 1;
+}
+
+bool matches_a_tube_byte(const std::string& brackets) {
+  for (int byte = 0x21; byte < 0x7f; ++byte) {
+    const std::string text(1, static_cast<char>(byte));
+    if (is_tube_byte(text.front()) && ::fnmatch(brackets.c_str(), text.c_str(), 0) == 0)
+      return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 bool is_pattern(std::string_view text) {
   return text.find_first_of("*?[]") != std::string_view::npos;
+}
+
+// fnmatch() takes a "[" or "]" that stands alone for itself, and no name has one.
+std::string why_nothing_matches(std::string_view pattern) {
+  if (pattern.starts_with('-')) return "no name begins with \"-\"";
+  std::size_t least = 0;  // bytes of a name that matches
+  for (std::size_t at = 0; at < pattern.size(); ++at) {
+    const char c = pattern[at];
+    if (c != '*') ++least;
+    if (c == ']') return "the \"]\" has no \"[\" before it";
+    if (c == '[') {
+      const std::size_t end = end_of_brackets(pattern, at);
+      if (end == std::string_view::npos) return "the \"[\" has no \"]\" behind it";
+      const std::string brackets(pattern.substr(at, end - at));
+      if (!matches_a_tube_byte(brackets))
+        return fmt::format("no name has a character of \"{}\"", brackets);
+      at = end - 1;
+    } else if (c != '*' && c != '?' && !is_tube_byte(c)) {
+      return "a pattern has * ? [...], and what names of tubes have";
+    }
+  }
+  using server::beanstalk::kMaxTubeName;
+  if (least <= kMaxTubeName) return {};
+  return fmt::format("it stands for {} bytes or more, and a name has up to {}", least,
+                     kMaxTubeName);
 }
 
 WorkerTubes::WorkerTubes(const std::vector<std::string>& tubes) {

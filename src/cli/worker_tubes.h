@@ -19,6 +19,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/client.h"
@@ -28,6 +29,10 @@ namespace carillon::cli {
 
 // Returns true if the text has a sign that no name of a tube has: `*`, `?`, `[` or `]`.
 bool is_pattern(std::string_view text);
+
+// Returns why no name of a tube can match the pattern: `the "[" has no "]" behind it`. Returns an
+// empty text if names may match.
+std::string why_nothing_matches(std::string_view pattern);
 
 // Thread-safe.
 class WorkerTubes {

@@ -64,12 +64,34 @@ class PatternTest(WorkCase):
         self.assertEqual(done.returncode, 0)
 
     def test_what_matches_no_name_is_refused(self):
-        self.fails(
-            'carillon work: --tube "mail *": matches no tube; a pattern has * ? [...], and what '
-            "names of tubes have",
-            *("work", "--tube", "mail *", "--", "true"),
-            code=2,
-        )
+        # Without a refusal the worker would wait for ever.
+        what_it_has = "a pattern has * ? [...], and what names of tubes have"
+        for pattern, why in (
+            ("mail *", what_it_has),
+            ("mail!*", what_it_has),
+            ("[", 'the "[" has no "]" behind it'),
+            ("mail.[ab", 'the "[" has no "]" behind it'),
+            ("mail.[]", 'the "[" has no "]" behind it'),
+            ("mail.[!]", 'the "[" has no "]" behind it'),
+            ("mail.]*", 'the "]" has no "[" before it'),
+            ("[ab]]", 'the "]" has no "[" before it'),
+            ("mail.[9-0]*", 'no name has a character of "[9-0]"'),
+            ("[]]", 'no name has a character of "[]]"'),
+            ("-*", 'no name begins with "-"'),
+            ("a" * 201 + "*", "it stands for 201 bytes or more, and a name has up to 200"),
+        ):
+            with self.subTest(pattern=pattern):
+                self.fails(
+                    f'carillon work: --tube "{pattern}": matches no tube; {why}',
+                    *("work", f"--tube={pattern}", "--", "true"),
+                    code=2,
+                )
+
+    def test_all_forms_of_brackets(self):
+        for pattern in ("[m-]", "[!a]", "[^]a]", "[]m]", "*[m]", "?", "[l-n]"):
+            self.put_into("m")
+            done = self.run_carillon("work", "--tube", pattern, "--once", "--", "cat")
+            self.assertEqual((done.returncode, done.stdout), (0, b"m"), pattern)
 
 
 if __name__ == "__main__":
