@@ -13,6 +13,7 @@
 
 #include "cli/arguments.h"
 #include "cli/commands.h"
+#include "cli/counted.h"
 #include "cli/output.h"
 #include "server/duration.h"
 
@@ -96,6 +97,18 @@ std::string why_left(const BulkRequest& request, std::uint64_t jobs) {
   return held + ", or a job of the other tube has " + (is_one ? "its key" : "their key");
 }
 
+// Goes on where `all` ended. Says how far it came if that fails: what a reply that was lost would
+// have told of is not counted.
+std::optional<BulkAnswer> change_some(Client& client, const BulkRequest& request,
+                                      const std::string& options, const BulkAnswer& all) try {
+  return client.change_jobs(request.verb, request.tube,
+                            all.next ? options + " after=" + *all.next : options);
+} catch (const Unavailable& error) {
+  if (request.dry_run) throw;
+  throw Failure(fmt::format("{}; at least {} {} so far, run it again to go on", error.what(),
+                            counted(all.changed, "job"), request.done));
+}
+
 }  // namespace
 
 void add_bulk_options(CLI::App& command, BulkRequest& request, std::string_view states) {
@@ -118,8 +131,7 @@ int change_many(Client& client, const BulkRequest& request) {
   BulkAnswer all;
   auto shown = Clock::now();
   for (bool more = true; more; more = all.next.has_value()) {
-    const auto answer = client.change_jobs(request.verb, request.tube,
-                                           all.next ? options + " after=" + *all.next : options);
+    const auto answer = change_some(client, request, options, all);
     if (!answer) {
       throw Failure(fmt::format(
           "tube {} does not exist: it has no jobs, and nobody uses or watches it", request.tube));

@@ -39,6 +39,9 @@ class ScriptedServer {
     }
   }
 
+  // Behind the answers the client finds the connection closed. What it sends still arrives.
+  void end_answers() { ::shutdown(mine_.get(), SHUT_WR); }
+
   void close() { mine_ = base::FileDescriptor(); }
 
   // Returns the bytes that the client has sent since the last call.
