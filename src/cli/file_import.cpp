@@ -223,7 +223,8 @@ bool FileImport::has_pending_key(const std::string& key) const {
 // The tube is a part of it, so that the file can be imported into another one as well: by its
 // checksum, because its name may be as long as a token.
 std::string FileImport::token(const Pending& first) const {
-  return fmt::format("import:{}:{}:{:08x}", export_, first.number - export_at_,
+  const std::string named = options_.once.empty() ? export_ : export_ + ":" + options_.once;
+  return fmt::format("import:{}:{}:{:08x}", named, first.number - export_at_,
                      base::crc32c(0, first.job.tube));
 }
 
@@ -245,7 +246,8 @@ void FileImport::put_batch() {
       client_->put_jobs(data, fmt::format("once={} window=7d", token(batch.front())));
   using Result = BatchAnswer::Result;
   if (answer.result == Result::kOtherBatch) {
-    fail(first, fmt::format("{}was imported before, with another content; nothing of that was put",
+    fail(first, fmt::format("{}was imported before, with another content; nothing of that was put; "
+                            "if it is another file, add --once TOKEN",
                             first == last ? "" : fmt::format("up to line {}: ", last)));
   }
   if (answer.result == Result::kRefused && answer.refused - 1 < batch.size()) {

@@ -6,7 +6,9 @@
 //
 // The jobs go in batches, each put by one put-jobs: all of it or nothing. A batch has a token, of
 // the export's id, its first line and its tube, that counts for a week. So when the same file is
-// imported again, the server knows the batches that it has. To make that work, where a batch ends
+// imported again, the server knows the batches that it has. A name that the user gives the import
+// is a part of the token, too: to put the same lines again, or other ones behind the same first
+// line. To make that work, where a batch ends
 // depends on the file alone: at another tube, after so many jobs or bytes, before a key that it has
 // already, and at the end of each page of the export, because an export that was interrupted goes
 // on there.
@@ -35,7 +37,10 @@ namespace carillon::cli {
 struct FileImportOptions {
   std::map<std::string, std::string> tubes;  // and their new names; empty: all
   bool dry_run = false;                      // only checks the lines
-  std::uint64_t bytes = 0;                   // of the file, for the progress; 0: not known
+  // The user's name for this import; empty: none. Batches that were put with another one, or
+  // without one, are not known again, so the same file can be imported anew.
+  std::string once = {};
+  std::uint64_t bytes = 0;  // of the file, for the progress; 0: not known
   // No line behind this one is read, from 1: last_line_to_import().
   std::uint64_t last_line = UINT64_MAX;
 };

@@ -27,6 +27,7 @@
 #include "cli/progress_line.h"
 #include "cli/stop_signals.h"
 #include "server/address.h"
+#include "server/beanstalk/command.h"
 #include "server/duration.h"
 
 namespace carillon::cli {
@@ -48,11 +49,15 @@ when it is on the disk here. What its workers hold stays; the exit code is 1
 then. If beanstalkd itself was restarted with its log (-b) after an import that
 was killed, add --instance and the name that this import printed.
 
-If the command fails or is killed, run it again: no job is lost or doubled.
+If the command fails or is killed, run it again: no job is lost or doubled. For
+a week the server knows a file of your own by its first line. To put the same
+file again, or another one that begins with the same line, add --once and a
+TOKEN of your choice; run it again with the same one if it fails.
 
 Examples:
   carillon import jobs.jsonl --dry-run
   carillon import jobs.jsonl --tube mail --tube img=images
+  carillon import jobs.jsonl --once tuesday
   carillon import --beanstalkd 127.0.0.1:11301)";
 
 struct Request {
@@ -60,6 +65,7 @@ struct Request {
   std::optional<std::string> file;
   std::optional<server::Address> beanstalkd;
   std::string instance;
+  std::string once;
   TubeNames tubes;
   bool dry_run = false;
   bool json = false;
@@ -71,6 +77,14 @@ std::pair<std::string, std::string> parse_tube_names(const std::string& text) {
   const std::string old_name = parse_tube(text.substr(0, equals));
   if (equals == std::string::npos) return {old_name, old_name};
   return {old_name, parse_tube(text.substr(equals + 1))};
+}
+
+// A part of the tokens of batches (file_import.h), which have to fit into a key with the rest.
+std::string parse_once(const std::string& text) {
+  constexpr std::size_t kMost = 100;
+  if (server::beanstalk::is_key(text) && text.size() <= kMost) return text;
+  throw std::invalid_argument(
+      fmt::format("\"{}\": a token has 1 to {} bytes, and no space", text, kMost));
 }
 
 boost::json::object json_of(const JobCounts& counts) {
@@ -99,11 +113,6 @@ void show_tubes(const std::vector<TubeToImport>& tubes, bool json) {
   write_out(text);
 }
 
-void tell_of_those_before(std::uint64_t already) {
-  if (already > 0)
-    remark(fmt::format("{} had been put by an import before", counted(already, "other")));
-}
-
 // Returns how many jobs workers hold.
 std::uint64_t reserved_jobs(BeanstalkdImport& import) {
   std::uint64_t reserved = 0;
@@ -126,7 +135,8 @@ void print_result(const BeanstalkdImport& import, std::uint64_t reserved, millis
   }
   write_out(fmt::format("{} in {}: {} ready, {} delayed, {} buried\n", counted(moved.jobs(), "job"),
                         server::short_duration(took), moved.ready, moved.delayed, moved.buried));
-  tell_of_those_before(import.already());
+  if (import.already() > 0)
+    remark(fmt::format("{} had been put by an import before", counted(import.already(), "other")));
 }
 
 int import_beanstalkd(const Request& request) {
@@ -187,7 +197,10 @@ void print_result(const FileImport& import, milliseconds took, bool json) {
   if (import.schedules() > 0) set += ", " + counted(import.schedules(), "schedule");
   write_out(fmt::format("{}{} in {}\n", counted(import.jobs(), "job"), set,
                         server::short_duration(took)));
-  tell_of_those_before(import.already());
+  if (import.already() > 0) {
+    remark(fmt::format("{} had been put by an import before; --once TOKEN puts them again",
+                       counted(import.already(), "other")));
+  }
   if (import.met() == 1) remark("1 was not put: its tube has a job with its key");
   if (import.met() > 1)
     remark(fmt::format("{} were not put: their tubes have jobs with their keys", import.met()));
@@ -202,7 +215,8 @@ int import_file(const Request& request) {
   std::ifstream file;
   const std::uint64_t bytes = open_file(*request.file, file);
   const bool is_input = *request.file == "-";
-  FileImportOptions options{.tubes = request.tubes, .dry_run = request.dry_run, .bytes = bytes};
+  FileImportOptions options{
+      .tubes = request.tubes, .dry_run = request.dry_run, .once = request.once, .bytes = bytes};
   if (!is_input) {
     options.last_line = last_line_to_import(file);
     file.clear();
@@ -232,6 +246,7 @@ int import_jobs(const Request& request) {
     throw UsageError("write what to import: FILE or --beanstalkd ADDR");
   if (request.file && !request.instance.empty())
     throw UsageError("--instance goes with --beanstalkd");
+  if (request.beanstalkd && !request.once.empty()) throw UsageError("--once goes with FILE");
   return request.file ? import_file(request) : import_beanstalkd(request);
 }
 
@@ -259,6 +274,9 @@ void add_import(CLI::App& app, int& exit_code) {
   add_value(command, "--instance", request->instance, parse_tube,
             "Take it for this instance of beanstalkd")
       .type_name("ID");
+  add_value(command, "--once", request->once, parse_once,
+            "Put the jobs of FILE once for each TOKEN, though they\nwere put before without it")
+      .type_name("TOKEN");
   add_flag(command, "--dry-run", request->dry_run,
            "Change nothing: only show what there is, or check\nthe lines");
   add_flag(command, "--json", request->json,

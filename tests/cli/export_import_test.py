@@ -467,7 +467,10 @@ class ExportImportTest(CliCase):
         put = self.carillon("import", str(self.out), *self.at(self.second))
         self.assertRegex(put, r"^1 job, 1 setting, 1 schedule in \S+\n$")
         again = self.run_carillon("import", str(self.out), *self.at(self.second))
-        self.assertEqual(again.stderr, b"1 other had been put by an import before\n")
+        self.assertEqual(
+            again.stderr,
+            b"1 other had been put by an import before; --once TOKEN puts them again\n",
+        )
         self.write({"key": "k", "body": "new"})
         met = self.run_carillon("import", str(self.out), *self.at(self.second))
         self.assertEqual(met.stderr, b"1 was not put: its tube has a job with its key\n")
@@ -479,6 +482,51 @@ class ExportImportTest(CliCase):
             f"carillon import: {self.out} line 1: the body has 70000 bytes, more than the "
             "server takes; nothing of line 1 was put; 0 jobs put so far, run it again to go on",
             *("import", str(self.out), *self.at(self.second)),
+        )
+
+    def test_a_file_that_begins_as_another_one_goes_in_by_a_token(self):
+        self.write({"body": "first"}, {"body": "monday"}, {"tube": "img", "body": "m" * 300_000})
+        directory = self.enterContext(tempfile.TemporaryDirectory())
+        server = self.enterContext(daemon.carillon_serve(directory, "--max-job-size", "1M"))
+        self.assertEqual(self.import_file(self.out, server=server)["jobs"], 3)
+        self.write({"body": "first"}, {"body": "tuesday"})
+        self.fails(
+            f"carillon import: {self.out} line 1: up to line 2: was imported before, with another "
+            "content; nothing of that was put; if it is another file, add --once TOKEN; 0 jobs "
+            "put so far, run it again to go on",
+            *("import", str(self.out), *self.at(server)),
+        )
+        # With a token the file is put, and once only; another token puts it again.
+        for token, jobs in (("t", 2), ("t", 0), ("u", 2), ("u", 0), ("t", 0)):
+            summary = self.import_file(self.out, "--once", token, server=server)
+            self.assertEqual((summary["jobs"], summary["already"]), (jobs, 2 - jobs), token)
+        # The same holds for a body that fits into no batch, for another tube and for an export.
+        self.write({"tube": "img", "body": "m" * 300_000})
+        for more, jobs in (
+            (("--once", "t"), 1),
+            (("--once", "t"), 0),
+            (("--once", "t", "--tube", "img=pictures"), 1),
+            (("--once", "t" * 100), 1),
+            (("--once", "t" * 100), 0),
+        ):
+            self.assertEqual(self.import_file(self.out, *more, server=server)["jobs"], jobs, more)
+        path = self.directory / "exported.jsonl"
+        there = self.export(server, path, "--tube", "default")["jobs"]
+        for token, jobs in (("v", there), ("v", 0), ("w", there)):
+            summary = self.import_file(path, "--once", token, server=server)
+            self.assertEqual(summary["jobs"], jobs)
+
+    def test_a_token_that_is_none(self):
+        for token in ("", "a b", "t" * 101):
+            self.fails(
+                f'carillon import: --once "{token}": a token has 1 to 100 bytes, and no space',
+                *("import", "x", "--once", token),
+                code=2,
+            )
+        self.fails(
+            "carillon import: --once goes with FILE",
+            *("import", "--beanstalkd", "127.0.0.1:1", "--once", "t"),
+            code=2,
         )
 
     def test_a_file_or_a_beanstalkd(self):
