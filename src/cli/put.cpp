@@ -149,6 +149,12 @@ int put_lines(const Request& request) {
   if (request.body && *request.body != "-")
     throw UsageError("--batch puts the lines of standard input; leave out BODY");
   check_named(request.options);
+  if ((" " + request.options.named).find(" key=") != std::string::npos) {
+    throw UsageError(
+        "--key is for one job, and --batch puts a job for each line; use --once TOKEN to put the "
+        "lines once however often that is tried, or give each job a key of its own in lines for "
+        "carillon import - such as {\"key\":\"invoice-7\",\"body\":\"remind\"}");
+  }
   Client client(Stream::connect(request.server));
   client.use(request.tube);
   using server::beanstalk::kMaxBatch;

@@ -132,6 +132,19 @@ class PutTest(CliCase):
             "lines 1 to 2: put before with this token; nothing was put now\n",
         )
 
+    def test_a_batch_has_no_key(self):
+        why = (
+            "--key is for one job, and --batch puts a job for each line; use --once TOKEN to put "
+            "the lines once however often that is tried, or give each job a key of its own in "
+            'lines for carillon import - such as {"key":"invoice-7","body":"remind"}'
+        )
+        for key in (("--key", "k"), ("--pri", "3", "--group", "g", "--key", "k")):
+            self.fails(f"carillon put: {why}", "put", "--batch", *key, body=b"a\n", code=2)
+        self.put("--batch", "--group", "no-key=k", body=b"a\n")
+        line = b'{"tube":"%s","key":"invoice-7","body":"remind"}\n' % self.tube.encode()
+        self.carillon("import", "-", body=line)
+        self.assertIn("remind", self.carillon("peek", "--key", "invoice-7", "--tube", self.tube))
+
     def test_a_batch_that_is_refused_names_its_lines(self):
         lines = b"a\n" * 1000 + b"b\n" + b"c" * 70_000 + b"\n"
         done = self.run_carillon("put", "--tube", self.tube, "--batch", body=lines)
