@@ -78,8 +78,20 @@ void check_named(const PutOptions& options) try {
   throw UsageError(fmt::format("--{}", error.what()));
 }
 
+// Returns what became of the job that had the key before a put. The reply to the put does not tell,
+// so this asks for the job; the token may not read, so the text may leave that open.
+std::string told_of_key(Client& client, std::uint64_t id) try {
+  const auto shown = client.show_job(std::to_string(id));
+  if (!shown) {
+    return fmt::format("job {} had the key and is gone, but its --key-window is not over", id);
+  }
+  return fmt::format("job {} has the key, and is {}", id, shown->text("state"));
+} catch (const Failure&) {
+  return fmt::format("job {} has the key, or had it and is gone", id);
+}
+
 // Says what a put with a key has met. Throws Failure if it has met a job that a worker holds.
-void report(const PutAnswer& answer) {
+void report(Client& client, const PutAnswer& answer) {
   using Result = PutAnswer::Result;
   switch (answer.result) {
     case Result::kInserted:
@@ -87,8 +99,7 @@ void report(const PutAnswer& answer) {
     case Result::kReplaced:
       return remark(fmt::format("job {} had the key: it is replaced", answer.id));
     case Result::kExists:
-      return remark(
-          fmt::format("job {} has the key, or had it and is gone: nothing was put", answer.id));
+      return remark(told_of_key(client, answer.id) + ": nothing was put");
     case Result::kReserved:
       throw Failure(
           fmt::format("job {} has the key, and a worker holds it: nothing was put", answer.id));
@@ -193,7 +204,7 @@ int put(const Request& request) {
   client.use(request.tube);
   const std::uint64_t sent_at = utc_now_ms();
   const PutAnswer answer = client.put(body, request.options);
-  report(answer);
+  report(client, answer);
   const std::uint64_t id = answer.id;
   if (!request.json) {
     print(std::to_string(id) + "\n", id);

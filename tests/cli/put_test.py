@@ -56,13 +56,37 @@ class PutTest(CliCase):
         self.assertEqual((again.returncode, again.stdout.decode()), (0, f"{first}\n"))
         self.assertEqual(
             again.stderr.decode(),
-            f"job {first} has the key, or had it and is gone: nothing was put\n",
+            f"job {first} has the key, and is delayed: nothing was put\n",
         )
         self.assertEqual(self.body_of(first), b"a")
         replaced = self.put("--key", "invoice-7", "--on-conflict", "replace", "c")
         self.assertEqual((replaced, self.body_of(first)), (first, b"c"))
         as_json = json.loads(self.put("--json", "--key", "invoice-7", "d"))
         self.assertEqual(as_json, {"id": int(first), "tube": self.tube, "result": "exists"})
+
+    def test_a_key_of_a_job_that_is_gone_is_told_apart(self):
+        first = self.put("--key", "k", "--key-window", "1h", "--delay", "1h", "x")
+        arguments = ("put", "--tube", self.tube, "--key", "k", "y")
+        for state, why in (
+            ("delayed", "has the key, and is delayed"),
+            ("gone", "had the key and is gone, but its --key-window is not over"),
+        ):
+            if state == "gone":
+                self.carillon("delete", first)
+            done = self.run_carillon(*arguments)
+            self.assertEqual((done.returncode, done.stdout.decode()), (0, first + "\n"))
+            self.assertEqual(done.stderr.decode(), f"job {first} {why}: nothing was put\n")
+
+    def test_a_token_that_may_not_read_learns_less_of_a_key(self):
+        tokens = str(self.directory / "tokens")
+        token = self.carillon("token", "new", "--name", "p", "--scope", "put", "--file", tokens)
+        data = str(self.directory / "data")
+        with daemon.carillon_serve(data, "--tokens", tokens) as server:
+            address = f"{daemon.HOST}:{server.port}"
+            environment = self.environment(CARILLON_SERVER=address, CARILLON_TOKEN=token.strip())
+            for errors in (b"", b"job 1 has the key, or had it and is gone: nothing was put\n"):
+                done = self.run_carillon("put", "--key", "k", "x", env=environment)
+                self.assertEqual((done.stdout, done.stderr), (b"1\n", errors))
 
     def test_a_policy_for_failed_attempts(self):
         stats = self.job(self.put("--max-attempts", "5", "--backoff", "1s..1h", "x"))
