@@ -53,7 +53,8 @@ DueCounts count(Engine& engine, Now now, DueCounts counts) {
 class DueCountsTest : public EngineTest {
  protected:
   DueCounts count(Millis width, std::size_t spans) {
-    return queue::count(engine, queue.now(), {.tube = "default", .width = width, .spans = spans});
+    return queue::count(engine, queue.now(),
+                        {.tube = "default", .bounds = bounds_of(queue.utc(), width, spans)});
   }
 };
 
@@ -70,16 +71,20 @@ TEST_F(DueCountsTest, ByMinute) {
   EXPECT_EQ(counts.later, 1U);
   EXPECT_EQ(counts.delayed, 5U);
   EXPECT_EQ(counts.exact_until, UINT64_MAX);
-  EXPECT_EQ(counts.start_of(1) % kMinute, 0U);
-  EXPECT_EQ(counts.start_of(1) - queue.utc(), 40'000U);
+  EXPECT_EQ(counts.bounds[1] % kMinute, 0U);
+  EXPECT_EQ(counts.bounds[1] - queue.utc(), 40'000U);
 }
 
 TEST_F(DueCountsTest, NoTubeNoJobs) {
-  const DueCounts none = queue::count(engine, queue.now(), {.tube = "none"});
+  const DueCounts none = queue::count(
+      engine, queue.now(), {.tube = "none", .bounds = bounds_of(queue.utc(), kMinute, 60)});
   EXPECT_TRUE(none.jobs.empty());
   EXPECT_EQ(count(kMinute, 2).jobs, (std::vector<std::uint64_t>{0, 0}));
-  DueCounts wrong{.tube = "default", .spans = kMostSpans + 1};
-  EXPECT_THROW(engine.count_due(queue.now(), wrong), std::invalid_argument);
+  for (const auto& bounds :
+       {std::vector<UtcMs>{}, {1}, {2, 2}, {2, 1}, bounds_of(0, kMinute, kMostSpans + 1)}) {
+    DueCounts wrong{.tube = "default", .bounds = bounds};
+    EXPECT_THROW(engine.count_due(queue.now(), wrong), std::invalid_argument);
+  }
 }
 
 TEST_F(DueCountsTest, JobsThatAreReservedEarlyAreNotDelayed) {
@@ -96,7 +101,8 @@ TEST(DueCountsAfterAStep, AreAllOfTheDelayedJobs) {
   const ClientId client = queue.engine().connect();
   for (int n = 0; n < 100; ++n) queue.put(client, "x", {.due_in = 30'000});
   queue.step_wall_clock(3'600'000);
-  const DueCounts counts = count(queue.engine(), queue.now(), {.tube = "default", .spans = 2});
+  const DueCounts counts = count(queue.engine(), queue.now(),
+                                 {.tube = "default", .bounds = bounds_of(queue.utc(), kMinute, 2)});
   EXPECT_EQ(counts.delayed, 100u);
   EXPECT_EQ(counts.jobs.at(0) + counts.jobs.at(1), 100u);
   EXPECT_GT(counts.jobs.at(0), 0u);
@@ -109,8 +115,9 @@ TEST(DueCountsOfMany, ReadNoMoreThanTheirBudget) {
   const ClientId producer = engine.connect();
   for (Millis i = 0; i < 20'000; ++i) engine.put(producer, now, {.due_in = 1 + i * 100}, "x");
   store.read = 0;
+  const auto bounds = bounds_of(now.utc_ns / 1'000'000, kMinute, 20);
   const DueCounts counts =
-      count(engine, now, {.tube = "default", .width = kMinute, .spans = 20, .budget = 1'000});
+      count(engine, now, {.tube = "default", .bounds = bounds, .budget = 1'000});
   EXPECT_LE(store.read, 1'100U);
   EXPECT_LE(store.asked, 25U);
   EXPECT_NE(counts.exact_until, UINT64_MAX);
@@ -120,7 +127,7 @@ TEST(DueCountsOfMany, ReadNoMoreThanTheirBudget) {
   const std::uint64_t sum = std::accumulate(counts.jobs.begin(), counts.jobs.end(), counts.later);
   EXPECT_EQ(sum, 20'000U);
   const DueCounts exact =
-      count(engine, now, {.tube = "default", .width = kMinute, .spans = 20, .budget = 100'000});
+      count(engine, now, {.tube = "default", .bounds = bounds, .budget = 100'000});
   EXPECT_EQ(exact.exact_until, UINT64_MAX);
   EXPECT_EQ(exact.jobs.at(7), 600U);
   EXPECT_EQ(exact.later, counts.later);
@@ -168,9 +175,11 @@ class DueCountsOnDisk : public testing::Test {
     open();
   }
   DueCounts count_some() {
-    DueCounts counts = count(*engine_, kNow,
-                             {.tube = "default", .width = kMinute, .spans = kSpans, .budget = 500});
-    EXPECT_LT(counts.exact_until, kNow.utc_ns / 1'000'000 + 2 * kMinute);
+    const UtcMs utc = kNow.utc_ns / 1'000'000;
+    DueCounts counts =
+        count(*engine_, kNow,
+              {.tube = "default", .bounds = bounds_of(utc, kMinute, kSpans), .budget = 500});
+    EXPECT_LT(counts.exact_until, utc + 2 * kMinute);
     EXPECT_EQ(std::accumulate(counts.jobs.begin(), counts.jobs.end(), counts.later),
               counts.delayed);
     return counts;

@@ -454,7 +454,7 @@ TEST_F(EngineGroups, AreCountedByDueTime) {
   put("b", "x", {.due_in = 30'000});
   put("", "x", {.due_in = 30'000});
   put("", "x", {.due_in = kDay});
-  DueCounts due{.tube = "default", .width = 60'000, .spans = 3};
+  DueCounts due{.tube = "default", .bounds = bounds_of(queue.utc(), 60'000, 3)};
   while (!due.done) engine.count_due(queue.now(), due);
   EXPECT_EQ(due.jobs[0] + due.jobs[1] + due.jobs[2] + due.later, 4u);
   EXPECT_EQ(due.later, 1u);

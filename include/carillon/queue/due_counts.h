@@ -1,6 +1,7 @@
-// How many delayed jobs of a tube are due in each minute, hour or day to come.
+// How many delayed jobs of a tube are due in each minute, hour or day to come, or in any other
+// spans of time.
 //
-//   DueCounts counts{.tube = "mail", .width = 60'000, .spans = 60};
+//   DueCounts counts{.tube = "mail", .bounds = bounds_of(now_ms, 60'000, 60)};
 //   while (!counts.done) engine.count_due(now(), counts);
 //   counts.jobs[0];                       // until the end of this minute
 //   counts.exact_until;                   // what is due later than that is estimated
@@ -26,25 +27,22 @@ namespace carillon::queue {
 
 struct DueCounts {
   std::string tube;
-  // Each span is so long, in ms, and begins at a multiple of it; the first one now.
-  Millis width = 60'000;
-  // At most kMostSpans.
-  std::size_t spans = 60;
+  // Where the spans begin, and then where the last one ends, in ms since 1970. They rise; the first
+  // one is now. At most kMostSpans.
+  std::vector<UtcMs> bounds;
   std::uint64_t budget = 65'536;
 
   // As of the first step: the time, and how many jobs are delayed.
   UtcMs now = 0;
   std::uint64_t delayed = 0;
-  // Of each span, and those due after the last one.
+  // Of each span, and those due after the last one. The first span has all that is due before it,
+  // too.
   std::vector<std::uint64_t> jobs = {};
   std::uint64_t later = 0;
   // Jobs due before this moment were counted, the others are estimated. UINT64_MAX: all were
   // counted.
   UtcMs exact_until = UINT64_MAX;
   bool done = false;
-
-  // Where a span begins; that of `spans` is the end of the last one.
-  UtcMs start_of(std::size_t span) const { return span == 0 ? now : (now / width + span) * width; }
 
   // Of the engine: where the next step begins, and what was counted so far.
   DueKey next = {};
@@ -57,7 +55,14 @@ struct DueCounts {
   std::size_t weighed = 0;  // of these, those of the present lane
 };
 
-inline constexpr std::size_t kMostSpans = 1'000;
+inline constexpr std::size_t kMostSpans = 2'000;
+
+// Returns the bounds of so many spans from `now` on: each ends at a multiple of `width`, in ms.
+inline std::vector<UtcMs> bounds_of(UtcMs now, Millis width, std::size_t spans) {
+  std::vector<UtcMs> bounds{now};
+  for (std::size_t n = 1; n <= spans; ++n) bounds.push_back((now / width + n) * width);
+  return bounds;
+}
 
 // A store that knows about how many jobs are due when without reading all of them.
 class DueEstimates {

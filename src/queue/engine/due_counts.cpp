@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
 #include <stdexcept>
 #include <string>
@@ -19,15 +20,25 @@ constexpr std::size_t kJobsAtOnce = 64;
 constexpr std::size_t kSpansAtOnce = 16;
 constexpr std::size_t kKeysAtOnce = 512;
 
+std::size_t spans_of(const DueCounts& counts) {
+  return counts.bounds.size() - 1;
+}
+
+// The span in which a job is due; spans_of() if it is due later.
+std::size_t span_of(const DueCounts& counts, UtcMs due) {
+  const auto& bounds = counts.bounds;
+  const auto end = std::upper_bound(bounds.begin() + 1, bounds.end(), due);
+  return static_cast<std::size_t>(end - bounds.begin()) - 1;
+}
+
 std::uint64_t& count_of(DueCounts& counts, UtcMs due) {
-  const std::uint64_t span = due / counts.width - counts.now / counts.width;
-  return span < counts.spans ? counts.jobs[static_cast<std::size_t>(span)] : counts.later;
+  const std::size_t span = span_of(counts, due);
+  return span < spans_of(counts) ? counts.jobs[span] : counts.later;
 }
 
 // The first span of which not all jobs were counted.
 std::size_t first_estimated(const DueCounts& counts) {
-  const std::uint64_t span = counts.exact_until / counts.width - counts.now / counts.width;
-  return static_cast<std::size_t>(std::min<std::uint64_t>(span, counts.spans));
+  return span_of(counts, counts.exact_until);
 }
 
 // Shares the jobs that were not counted among the spans, by their weights.
@@ -39,7 +50,7 @@ void share_the_rest(DueCounts& counts) {
   std::size_t span = first_estimated(counts);
   for (const double each : counts.weights) {
     weight += each;
-    const bool is_last = span == counts.spans;
+    const bool is_last = span == spans_of(counts);
     const auto up_to = is_last || sum <= 0
                            ? rest
                            : static_cast<std::uint64_t>(std::llround(static_cast<double>(rest) *
@@ -54,7 +65,7 @@ template <class State>
 void begin(const State& s, const Tube& tube, DueCounts& counts) {
   counts.now = s.clock.utc();
   counts.delayed = tube.all_delayed();
-  counts.jobs.assign(counts.spans, 0);
+  counts.jobs.assign(spans_of(counts), 0);
   counts.next = {counts.now + 1, 0};
 }
 
@@ -103,7 +114,7 @@ void count_next(State& s, Tube& tube, const Tube& lane, DueCounts& counts) {
     ++count_of(counts, job.due);
     ++counts.counted;
   }
-  const bool is_later = counts.next.due >= counts.start_of(counts.spans);
+  const bool is_later = counts.next.due >= counts.bounds.back();
   if (jobs.size() < kJobsAtOnce || is_later) {
     counts.has_later = counts.has_later || jobs.size() == kJobsAtOnce;
     pass(tube, lane, counts);
@@ -116,14 +127,23 @@ void count_next(State& s, Tube& tube, const Tube& lane, DueCounts& counts) {
 // Asks the store about the next spans.
 void estimate_spans(const DueEstimates& store, const Tube& lane, DueCounts& counts) {
   const std::size_t first = first_estimated(counts) + counts.weighed;
+  const std::size_t spans = spans_of(counts);
   std::vector<UtcMs> bounds;
-  for (std::size_t span = first; span <= counts.spans && bounds.size() < kSpansAtOnce; ++span)
-    bounds.push_back(std::max(counts.start_of(span), counts.exact_until));
-  const bool has_last = first + bounds.size() > counts.spans;
-  bounds.push_back(has_last ? UINT64_MAX : counts.start_of(first + bounds.size()));
+  for (std::size_t span = first; span <= spans && bounds.size() < kSpansAtOnce; ++span)
+    bounds.push_back(std::max(counts.bounds[span], counts.exact_until));
+  const bool has_last = first + bounds.size() > spans;
+  bounds.push_back(has_last ? UINT64_MAX : counts.bounds[first + bounds.size()]);
   for (const double weight : store.estimate_due(lane.record.number, bounds)) {
     counts.weights[counts.weighed++] += weight;
   }
+}
+
+// Where to go on behind erased jobs: a sixteenth of a span later.
+UtcMs behind_erased(const DueCounts& counts) {
+  const UtcMs due = counts.next.due;
+  const std::size_t span = span_of(counts, due);
+  if (span == spans_of(counts)) return UINT64_MAX;
+  return due + std::max<Millis>(1, (counts.bounds[span + 1] - counts.bounds[span]) / 16);
 }
 
 // Counts the next jobs that the store's estimates leave out.
@@ -141,14 +161,13 @@ void count_next_in_memory(State& s, const DueEstimates& store, Tube& tube, const
   }
   if (found.end == End::kNoMore) return pass(tube, lane, counts);
   // The few jobs among so many erased ones are shared out with those in files.
-  if (found.end == End::kErased)
-    counts.next = {counts.next.due + std::max<Millis>(1, counts.width / 16), 0};
+  if (found.end == End::kErased) counts.next = {behind_erased(counts), 0};
 }
 
 template <class State>
 void estimate_next(State& s, Tube& tube, const Tube& lane, DueCounts& counts) {
   const auto& store = dynamic_cast<const DueEstimates&>(s.store);
-  counts.weights.resize(counts.spans - first_estimated(counts) + 1);
+  counts.weights.resize(spans_of(counts) - first_estimated(counts) + 1);
   counts.weighed < counts.weights.size() ? estimate_spans(store, lane, counts)
                                          : count_next_in_memory(s, store, tube, lane, counts);
 }
@@ -158,9 +177,11 @@ void estimate_next(State& s, Tube& tube, const Tube& lane, DueCounts& counts) {
 void Engine::count_due(Now now, DueCounts& counts) {
   State& s = *state_;
   s.advance(now);
-  if (counts.width == 0 || counts.spans == 0 || counts.spans > kMostSpans)
+  const auto& bounds = counts.bounds;
+  if (bounds.size() < 2 || bounds.size() > kMostSpans + 1 ||
+      std::adjacent_find(bounds.begin(), bounds.end(), std::greater_equal<>()) != bounds.end())
     throw std::invalid_argument("queue engine: due counts have 1 to " + std::to_string(kMostSpans) +
-                                " spans of at least 1 ms");
+                                " spans, and bounds that rise");
   Tube* const tube = s.tubes.find(counts.tube);
   if (tube == nullptr) counts.done = true;
   if (counts.done) return;

@@ -177,7 +177,8 @@ GroupListOptions parse_group_list_options(std::string_view text) {
   return options;
 }
 
-queue::DueCounts parse_due_counts_options(std::string_view text) {
+DueCountsOptions parse_due_counts_options(std::string_view text) {
+  constexpr std::uint64_t kMostSpans = 1'000;
   struct Span {
     std::string_view name;
     queue::Millis width;
@@ -191,9 +192,8 @@ queue::DueCounts parse_due_counts_options(std::string_view text) {
   const auto given = read(text, names, [&](std::size_t index, std::string_view value) {
     if (index == 1) {
       spans = number(value).value_or(0);
-      if (spans == 0 || spans > queue::kMostSpans)
-        refuse_option(
-            fmt::format("{}: not a number from 1 to {}", quoted(value), queue::kMostSpans));
+      if (spans == 0 || spans > kMostSpans)
+        refuse_option(fmt::format("{}: not a number from 1 to {}", quoted(value), kMostSpans));
       return;
     }
     by = std::find_if(std::begin(kSpans), std::end(kSpans),
@@ -202,9 +202,7 @@ queue::DueCounts parse_due_counts_options(std::string_view text) {
       refuse_option(fmt::format("{}: minute, hour or day", quoted(value)));
   });
   const bool has_spans = given[1];
-  return {.tube = {},
-          .width = by->width,
-          .spans = has_spans ? static_cast<std::size_t>(spans) : by->usual};
+  return {.width = by->width, .spans = has_spans ? static_cast<std::size_t>(spans) : by->usual};
 }
 
 }  // namespace carillon::server::beanstalk

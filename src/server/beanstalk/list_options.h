@@ -70,6 +70,10 @@ struct GroupListOptions {
 GroupListOptions parse_group_list_options(std::string_view text);
 
 // The options of due-counts: `by`, minute, hour or day; and `spans`, 1 to 1000. Throws as above.
-queue::DueCounts parse_due_counts_options(std::string_view text);
+struct DueCountsOptions {
+  queue::Millis width = 60'000;
+  std::size_t spans = 60;
+};
+DueCountsOptions parse_due_counts_options(std::string_view text);
 
 }  // namespace carillon::server::beanstalk

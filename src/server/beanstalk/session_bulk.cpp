@@ -39,11 +39,11 @@ std::string due_lines(const queue::DueCounts& counts) {
   const auto to = std::back_inserter(text);
   for (std::size_t span = 0; span < counts.jobs.size(); ++span) {
     if (counts.jobs[span] == 0) continue;
-    const queue::UtcMs end = counts.start_of(span + 1);
+    const queue::UtcMs end = counts.bounds[span + 1];
     fmt::format_to(to,
                    R"({{"from":"{}","before":"{}","jobs":{},"estimated":{}}})"
                    "\n",
-                   format_timestamp(std::min(counts.start_of(span), queue::kLastDue)),
+                   format_timestamp(std::min(counts.bounds[span], queue::kLastDue)),
                    format_timestamp(std::min(end, queue::kLastDue)), counts.jobs[span],
                    end > counts.exact_until);
   }
@@ -112,9 +112,11 @@ void Session::answer_bulk() {
 void Session::due_counts(const Command& c) {
   const auto options = or_bad_option([&] { return parse_due_counts_options(c.options); });
   if (!options) return;
-  if (!service_.engine().tube_stats(service_.now(), c.tube)) return answer_not_found();
-  due_ = std::make_unique<queue::DueCounts>(*options);
+  const queue::Now now = service_.now();
+  if (!service_.engine().tube_stats(now, c.tube)) return answer_not_found();
+  due_ = std::make_unique<queue::DueCounts>();
   due_->tube = c.tube;
+  due_->bounds = queue::bounds_of(now.utc_ns / 1'000'000, options->width, options->spans);
   state_ = State::kCounting;
 }
 

@@ -30,34 +30,54 @@ struct Dial {
   std::size_t slots;
   std::size_t spans;  // how many are counted
 };
-// Of minutes so many are counted as may be, for the storms.
+// So many minutes are counted for the storms: those of the next 16 hours.
+constexpr Dial kMinutes{"minute", 60'000, 60, 1'000};
 constexpr std::array<Dial, 4> kDials{{{"second", 1'000, 60, 60},
-                                      {"minute", 60'000, 60, queue::kMostSpans},
+                                      kMinutes,
                                       {"hour", 3'600'000, 24, 24},
                                       {"day", 86'400'000, 30, 30}}};
-constexpr std::size_t kMinutes = 1;
 
-// So many jobs are counted one by one for each dial: about 5 ms of work, in parts.
-constexpr std::uint64_t kBudget = 4'096;
+// So many jobs are counted one by one: about 20 ms of work, in parts.
+constexpr std::uint64_t kBudget = 16'384;
 
 // A storm is a minute with a tenth of the delayed jobs, and at least so many.
 constexpr std::uint64_t kLeastStorm = 20;
 constexpr std::uint64_t kShareOfStorm = 10;
 
-struct Wheel {
-  std::array<DueCounts, kDials.size()> counts;
-  std::size_t counting = 0;
-};
+// The spans of all dials together: each span of a dial is one or several of these.
+std::vector<queue::UtcMs> all_bounds(queue::UtcMs now) {
+  std::vector<queue::UtcMs> all;
+  for (const Dial& dial : kDials) {
+    const auto bounds = queue::bounds_of(now, dial.width, dial.spans);
+    all.insert(all.end(), bounds.begin(), bounds.end());
+  }
+  std::sort(all.begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  return all;
+}
+
+// The jobs of each span of a dial.
+std::vector<std::uint64_t> jobs_of(const Dial& dial, const DueCounts& counts) {
+  const auto bounds = queue::bounds_of(counts.bounds.front(), dial.width, dial.spans);
+  std::vector<std::uint64_t> jobs(dial.spans);
+  std::size_t counted = 0;
+  for (std::size_t span = 0; span < dial.spans; ++span) {
+    while (counted < counts.jobs.size() && counts.bounds[counted] < bounds[span + 1])
+      jobs[span] += counts.jobs[counted++];
+  }
+  return jobs;
+}
 
 // A dial has what the finer ones have not: of the spans up to its next full turn those behind the
 // one that its hand is in. The finest one has that, too.
 json::object dial_of(const Dial& dial, const DueCounts& counts, std::uint64_t& shown) {
-  const std::uint64_t hand = counts.now / dial.width;
+  const std::uint64_t hand = counts.bounds.front() / dial.width;
+  const std::vector<std::uint64_t> counted = jobs_of(dial, counts);
   std::vector<std::uint64_t> jobs(dial.slots);
   for (std::size_t span = dial.unit == "second" ? 0 : 1; span < dial.slots; ++span) {
     if ((hand + span) / dial.slots != hand / dial.slots) break;
-    jobs[(hand + span) % dial.slots] = counts.jobs[span];
-    shown += counts.jobs[span];
+    jobs[(hand + span) % dial.slots] = counted[span];
+    shown += counted[span];
   }
   return {{"unit", dial.unit},
           {"slots", dial.slots},
@@ -66,50 +86,49 @@ json::object dial_of(const Dial& dial, const DueCounts& counts, std::uint64_t& s
 }
 
 json::object next_of(const Dial& dial, const DueCounts& counts) {
-  const auto end = counts.jobs.begin() + static_cast<std::ptrdiff_t>(dial.slots);
-  return {{"unit", dial.unit},
-          {"jobs", json::value_from(std::vector<std::uint64_t>(counts.jobs.begin(), end))}};
+  std::vector<std::uint64_t> jobs = jobs_of(dial, counts);
+  jobs.resize(dial.slots);
+  return {{"unit", dial.unit}, {"jobs", json::value_from(jobs)}};
 }
 
 json::array storms_of(const DueCounts& counts) {
   json::array storms;
   const std::uint64_t least = std::max(kLeastStorm, counts.delayed / kShareOfStorm);
-  for (std::size_t span = 0; span < counts.jobs.size(); ++span) {
-    if (counts.jobs[span] < least) continue;
-    const queue::UtcMs from = (counts.now / counts.width + span) * counts.width;
-    const auto share = static_cast<double>(counts.jobs[span]) / static_cast<double>(counts.delayed);
+  const std::vector<std::uint64_t> jobs = jobs_of(kMinutes, counts);
+  for (std::size_t span = 0; span < jobs.size(); ++span) {
+    if (jobs[span] < least) continue;
+    const queue::UtcMs from = (counts.bounds.front() / kMinutes.width + span) * kMinutes.width;
+    const queue::UtcMs to = from + kMinutes.width;
+    const auto share = static_cast<double>(jobs[span]) / static_cast<double>(counts.delayed);
     storms.push_back({{"tube", counts.tube},
                       {"from", from},
-                      {"to", from + counts.width},
-                      {"jobs", counts.jobs[span]},
+                      {"to", to},
+                      {"jobs", jobs[span]},
                       {"share", std::min(1.0, share)},
-                      {"estimated", from + counts.width > counts.exact_until}});
+                      {"estimated", to > counts.exact_until}});
   }
   return storms;
 }
 
-void answer(Exchange& x, const Wheel& wheel) {
-  const DueCounts& minutes = wheel.counts[kMinutes];
+void answer(Exchange& x, const DueCounts& counts) {
   json::array dials;
   json::array next;
   std::uint64_t shown = 0;
-  queue::UtcMs exact_until = UINT64_MAX;
-  for (std::size_t i = 0; i < kDials.size(); ++i) {
-    dials.push_back(dial_of(kDials[i], wheel.counts[i], shown));
-    next.push_back(next_of(kDials[i], wheel.counts[i]));
-    exact_until = std::min(exact_until, wheel.counts[i].exact_until);
+  for (const Dial& dial : kDials) {
+    dials.push_back(dial_of(dial, counts, shown));
+    next.push_back(next_of(dial, counts));
   }
-  const bool is_exact = exact_until == UINT64_MAX;
+  const bool is_exact = counts.exact_until == UINT64_MAX;
   const json::object told{
-      {"now", minutes.now},
-      {"tube", minutes.tube},
-      {"delayed", minutes.delayed},
+      {"now", counts.bounds.front()},
+      {"tube", counts.tube},
+      {"delayed", counts.delayed},
       {"dials", std::move(dials)},
-      {"beyond", minutes.delayed - std::min(minutes.delayed, shown)},
+      {"beyond", counts.delayed - std::min(counts.delayed, shown)},
       {"next", std::move(next)},
-      {"storms", storms_of(minutes)},
+      {"storms", storms_of(counts)},
       {"exact", is_exact},
-      {"exact_until", is_exact ? json::value(nullptr) : json::value(exact_until)}};
+      {"exact_until", is_exact ? json::value(nullptr) : json::value(counts.exact_until)}};
   x.answer({.body = json::serialize(told)});
 }
 
@@ -117,12 +136,11 @@ void answer(Exchange& x, const Wheel& wheel) {
   throw Problem(kNotFound, fmt::format("there is no tube \"{}\"", tube));
 }
 
-void go_on(Exchange& x, const std::shared_ptr<Wheel>& wheel) {
-  DueCounts& counts = wheel->counts[wheel->counting];
-  x.engine().count_due(x.now(), counts);
-  if (counts.done && counts.jobs.empty()) throw_no_tube(counts.tube);  // it was forgotten
-  if (counts.done && ++wheel->counting == kDials.size()) return answer(x, *wheel);
-  x.later([wheel](Exchange& then) { go_on(then, wheel); });
+void go_on(Exchange& x, const std::shared_ptr<DueCounts>& counts) {
+  x.engine().count_due(x.now(), *counts);
+  if (counts->done && counts->jobs.empty()) throw_no_tube(counts->tube);  // it was forgotten
+  if (counts->done) return answer(x, *counts);
+  x.later([counts](Exchange& then) { go_on(then, counts); });
 }
 
 }  // namespace
@@ -133,13 +151,12 @@ void answer_wheel(Exchange& x) {
     throw wrong_query("tube", fmt::format("\"{}\": not the name of a tube", tube));
   x.require_tube(tube);
   if (!x.engine().tube_stats(x.now(), tube)) throw_no_tube(tube);
-  const auto wheel = std::make_shared<Wheel>();
-  for (std::size_t i = 0; i < kDials.size(); ++i) {
-    wheel->counts[i] = {
-        .tube = tube, .width = kDials[i].width, .spans = kDials[i].spans, .budget = kBudget};
-  }
-  x.hold(sizeof(std::uint64_t) * 2 * queue::kMostSpans);
-  go_on(x, wheel);
+  const auto counts = std::make_shared<DueCounts>();
+  counts->tube = tube;
+  counts->bounds = all_bounds(x.now().utc_ns / 1'000'000);
+  counts->budget = kBudget;
+  x.hold(sizeof(std::uint64_t) * 3 * counts->bounds.size());
+  go_on(x, counts);
 }
 
 }  // namespace carillon::server::http
