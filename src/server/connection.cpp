@@ -195,14 +195,17 @@ void Connection::tried(const push::PostResult& result) {
   owner_.wants_turn(*this);
 }
 
-void Connection::flush() {
+bool Connection::flush() {
+  std::size_t left = kMostAtOnce;
   bool tried = false;
+  bool has_more = false;
   while (!writing_ && !closed_) {
     const std::string_view ready = session_->replies().sendable(owner_.durable());
-    if (ready.empty()) break;
+    has_more = !ready.empty() && left == 0;
+    if (ready.empty() || has_more) break;
     tried = true;
     boost::system::error_code error;
-    const std::size_t sent = write_some(ready, error);
+    const std::size_t sent = write_some(ready.substr(0, left), error);
     if (error == asio::error::would_block) {
       writing_ = true;
       send_queue_bytes_ = queued_bytes(socket_.native_handle(), SIOCOUTQ);
@@ -212,9 +215,11 @@ void Connection::flush() {
                            self->owner_.has_replies(*self);
                          });
     } else if (error) {
-      return abort();
+      abort();
+      return false;
     }
     session_->replies().sent(sent);
+    left -= sent;
   }
   if (tried && may_stay()) owner_.active(*this);
   count_memory();
@@ -223,6 +228,7 @@ void Connection::flush() {
     owner_.wants_turn(*this);
   }
   close_if_done();
+  return has_more;
 }
 
 void Connection::finish() {

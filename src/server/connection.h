@@ -108,8 +108,10 @@ class Connection final : public std::enable_shared_from_this<Connection>,
   // Why it has failed, for the log.
   std::string_view handshake_failure() const { return tls_ ? tls_->why() : std::string_view(); }
 
-  // Sends the replies that may leave, as far as the socket takes them.
-  void flush();
+  // Sends replies that may leave, as far as the socket takes them, but at most so many bytes: a
+  // slow client's socket may take megabytes, and milliseconds. Returns true if more may leave now.
+  static constexpr std::size_t kMostAtOnce = 64 << 10;
+  bool flush();
 
   // Returns true if the socket is full. The connection asks for a flush() when it is not any more.
   bool is_writing() const { return writing_; }
@@ -155,6 +157,7 @@ class Connection final : public std::enable_shared_from_this<Connection>,
 
   // Set by the owner's lists (ConnectionList) while the connection is in them.
   bool has_replies_queued = false;
+  bool has_long_replies = false;
   bool is_resting = false;
   bool is_waiting_for_store = false;
   bool is_shaking_hands = false;

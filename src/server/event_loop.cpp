@@ -154,9 +154,9 @@ void EventLoop::turn() {
 // get in line. Sleeps until the first one can run if there is nothing else to do; then looks for
 // others only as long as there may be more commands for this turn's sync.
 void EventLoop::take_input() {
-  const bool busy = !line_.empty() || !replying_.empty() || !deliveries_.empty() ||
-                    !resting_.empty() || !shaking_.empty() || engine_has_work() ||
-                    operations_have_work() || pusher_.has_more();
+  const bool busy = !line_.empty() || !replying_.empty() || !long_replies_.empty() ||
+                    !deliveries_.empty() || !resting_.empty() || !shaking_.empty() ||
+                    engine_has_work() || operations_have_work() || pusher_.has_more();
   if (!busy) io_.run_one();
   const std::uint64_t until = read_mono() + kInputBudget;
   while ((busy || resting_.size() + line_.size() < connections_.size()) && io_.poll_one() > 0 &&
@@ -266,7 +266,8 @@ void EventLoop::commit() {
   };
   if (last != requested_) {
     look();
-    const bool alone = line_.empty() && replying_.size() + held_.size() == 1;
+    const std::size_t replying = replying_.size() + long_replies_.size() + held_.size();
+    const bool alone = line_.empty() && replying == 1;
     commit_.request(last, alone ? Waiting::kOne : Waiting::kSeveral);
   }
   requested_ = last;
@@ -275,25 +276,32 @@ void EventLoop::commit() {
 
 // What a connection has to send behind replies that are held waits like these.
 void EventLoop::has_replies(Connection& connection) {
-  if (!connection.has_replies_held) replying_.add(connection);
+  if (connection.has_replies_held) return;
+  const bool is_long = connection.session().replies().bytes() > Connection::kMostAtOnce / 4;
+  (is_long ? long_replies_ : replying_).add(connection);
 }
 
 void EventLoop::look_for_durable() {
   for (; !held_.empty() && held_.top().waits_for <= durable(); held_.pop()) {
     held_.top().connection->has_replies_held = false;
-    replying_.add(*held_.top().connection);
+    has_replies(*held_.top().connection);
   }
 }
 
+// Long replies go after the short ones: hundreds of clients that do not read theirs delay nobody.
 void EventLoop::flush(std::uint64_t until_ns) {
-  for (std::uint64_t now = 0; !replying_.empty() && now < until_ns; now = read_mono()) {
-    const std::shared_ptr<Connection> connection = replying_.take_first();
-    connection->flush();
-    const ReplyQueue& replies = connection->session().replies();
-    if (connection->is_writing() || !replies.holds()) continue;
-    connection->has_replies_held = true;
-    held_.push({replies.waits_for(), connection});
-  }
+  for (std::uint64_t now = 0; !replying_.empty() && now < until_ns; now = read_mono())
+    flush(replying_.take_first());
+  for (std::uint64_t now = 0; !long_replies_.empty() && now < until_ns; now = read_mono())
+    flush(long_replies_.take_first());
+}
+
+void EventLoop::flush(const std::shared_ptr<Connection>& connection) {
+  if (connection->flush()) return long_replies_.add(*connection);
+  const ReplyQueue& replies = connection->session().replies();
+  if (connection->is_writing() || connection->has_replies_held || !replies.holds()) return;
+  connection->has_replies_held = true;
+  held_.push({replies.waits_for(), connection});
 }
 
 void EventLoop::read_on(std::uint64_t until_ns) {

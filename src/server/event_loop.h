@@ -100,6 +100,7 @@ class EventLoop final : private Connection::Owner {
   void commit();
   void look_for_durable();
   void flush(std::uint64_t until_ns);
+  void flush(const std::shared_ptr<Connection>& connection);
   void read_on(std::uint64_t until_ns);
   std::optional<std::uint64_t> next_wakeup() const;
 
@@ -146,6 +147,7 @@ class EventLoop final : private Connection::Owner {
   std::deque<queue::Delivery> deliveries_;
   // Connections that have replies to send.
   ConnectionList replying_{&Connection::has_replies_queued};
+  ConnectionList long_replies_{&Connection::has_long_replies};
   // Connections whose replies wait until a change is durable, the first change first.
   struct Held {
     queue::Sequence waits_for;

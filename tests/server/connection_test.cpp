@@ -71,6 +71,12 @@ class Pair {
               static_cast<ssize_t>(bytes.size()));
   }
 
+  // Sets an option of both sockets.
+  void set(int option, int value) const {
+    for (const int end : {client_, server_})
+      EXPECT_EQ(::setsockopt(end, SOL_SOCKET, option, &value, sizeof value), 0);
+  }
+
   // Bytes that the client has sent and the server has not read.
   int unread() const {
     int bytes = 0;
@@ -130,6 +136,18 @@ TEST_F(ConnectionTest, WhenItsRepliesHaveLeftItGoesOn) {
   pair.connection->read_on();
   pair.connection->flush();
   EXPECT_EQ(owner.turns, 2);
+}
+
+TEST_F(ConnectionTest, ItSendsNoMoreAtOnceThanOthersCanWaitFor) {
+  Pair pair(io, server.service, owner);
+  constexpr int kLarge = 1 << 20;
+  for (const int option : {SO_SNDBUF, SO_RCVBUF}) pair.set(option, kLarge);
+  ReplyQueue& replies = pair.connection->session().replies();
+  replies.add(0, std::string_view(std::string(100'000, 'x')));
+  EXPECT_TRUE(pair.connection->flush());
+  EXPECT_EQ(replies.bytes(), 100'000 - Connection::kMostAtOnce);
+  EXPECT_FALSE(pair.connection->flush());
+  EXPECT_TRUE(replies.empty());
 }
 
 // Its buffer does not grow, because others have taken most of the memory. A read of no bytes would

@@ -249,5 +249,37 @@ class HostileHttp(HttpCase):
         self.assertEqual(self.ask()[0], 200)
 
 
+@unittest.skipIf(daemon.stand_in(), "beanstalkd speaks no HTTP")
+class DeafHttp(HttpCase):
+    options = ["--memory", "1G"]
+
+    def test_hundreds_that_do_not_read_and_come_at_once(self):
+        """The system takes megabytes for each of them. Others waited up to a second."""
+        request = b"GET /openapi.json HTTP/1.1\r\n" + HEAD + b"\r\n"
+        all_there = threading.Event()
+
+        def rush():
+            for _ in range(600):
+                client = socket.socket()
+                self.addCleanup(client.close)
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+                client.connect((daemon.HOST, self.port))
+                client.sendall(request * 50)
+            all_there.set()
+
+        other = self.client()
+        rushing = threading.Thread(target=rush)
+        rushing.start()
+        longest = asked = 0
+        while not all_there.is_set() or asked < 100:
+            asked += 1
+            begun = time.monotonic()
+            other.request("GET", "/healthz")
+            self.assertIn(b"ok", other.getresponse().read())
+            longest = max(longest, time.monotonic() - begun)
+        rushing.join()
+        self.assertLess(longest, 2 * FAST)
+
+
 if __name__ == "__main__":
     unittest.main()
