@@ -13,14 +13,16 @@ import sys
 import tempfile
 import unittest
 
+_SKIPPED = 77  # the exit code of a child that skipped a test
+
 
 class _Result:
     """What unittest.main() asks after a run."""
 
-    def __init__(self, tests: int, is_successful: bool):
+    def __init__(self, tests: int, codes: list):
         self.testsRun = tests
-        self.skipped: list = []
-        self._is_successful = is_successful
+        self.skipped = [code for code in codes if code == _SKIPPED]
+        self._is_successful = all(code in (0, _SKIPPED) for code in codes)
 
     def wasSuccessful(self) -> bool:
         return self._is_successful
@@ -35,7 +37,7 @@ class _Runner:
         shares = [tests[first :: self._processes] for first in range(self._processes)]
         children = [_start(share) for share in shares if share]
         codes = [_end(*child) for child in children]
-        return _Result(len(tests), codes == [0] * len(children))
+        return _Result(len(tests), codes)
 
 
 def _tests_of(suite):
@@ -60,7 +62,8 @@ def _start(share: list) -> tuple:
         os.dup2(output.fileno(), 1)
         os.dup2(output.fileno(), 2)
         result = unittest.TextTestRunner(verbosity=2).run(unittest.TestSuite(share))
-        code = 0 if result.wasSuccessful() else 1
+        if result.wasSuccessful():
+            code = _SKIPPED if result.skipped else 0
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
