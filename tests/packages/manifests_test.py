@@ -2,7 +2,7 @@
 image's health check works, and a server is reached by the names that it has among containers.
 
 Whether Docker and Kubernetes take them is not tried here. promtool checks the configuration of
-Prometheus, and what the alerts on pushes say, if it is installed.
+Prometheus, and what the alerts on pushes say, if it can be had.
 """
 
 import http.client
@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "server"))
 
 import certificates
 import daemon
+import promtool
 
 BIN = os.environ["CARILLON_BIN"]
 PACKAGING = Path(__file__).resolve().parent.parent.parent / "packaging"
@@ -147,13 +148,15 @@ class ManifestsTest(unittest.TestCase):
         self.assertIn("\nExecStart=/usr/local/bin/carillon serve ", UNIT)
         self.assertIn(" \\\n  --listen 127.0.0.1:11300 --http 127.0.0.1:11380\n", UNIT)
 
-    @unittest.skipUnless(shutil.which("promtool"), "promtool is not installed")
     def test_prometheus_takes_its_configuration_and_tells_of_pushes(self):
+        program = promtool.find()
+        if not program:
+            self.skipTest(promtool.MISSING)
         with tempfile.TemporaryDirectory() as folder:
             for name in ["docker/prometheus.yml", "prometheus/carillon.rules.yml"]:
                 shutil.copy(PACKAGING / name, folder)
-            output("promtool", "check", "config", f"{folder}/prometheus.yml")
-        output("promtool", "test", "rules", str(Path(__file__).with_name("alerts.yml")))
+            output(program, "check", "config", f"{folder}/prometheus.yml")
+        output(program, "test", "rules", str(Path(__file__).with_name("alerts.yml")))
 
 
 if __name__ == "__main__":
