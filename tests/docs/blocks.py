@@ -5,19 +5,22 @@ as printed.
     blocks.py sources ROOT FOLDER     # writes the C++ of each page, and a program that runs it
     blocks.py shell ROOT BUILD PREFIX [PAGE ...]     # runs the sh blocks
     blocks.py cmake ROOT PREFIX CXX   # configures and builds each cmake block
-    blocks.py clients ROOT BUILD      # runs the programs in other languages, where they are there
+    blocks.py clients ROOT BUILD [LANGUAGE ...]    # runs the programs in other languages
 
   - cpp: a whole program. All of a page are compiled into one source file, and run.
   - cmake: a whole CMakeLists.txt; its main.cpp is the cpp block before it on the page.
   - sh: run with bash, in an empty folder with that main.cpp, ./build, the commands of BUILD on the
-    PATH, and a server of its own, whose port takes the place of 11300.
+    PATH, and a server of its own, whose ports take the places of 11300 and 11380.
   - python, js, php, go, ruby: a whole program, with a client library that its page names. It is
-    run, with a server of its own as above, if its language and library are installed.
+    run, with a server of its own as above. If the library is not installed, pip, npm or go bring it
+    into BUILD, where it stays for the next run.
   - text, ini: shown only.
 
 A comment in the line above a sh block, which no reader sees, says what is different:
 <!-- not run: REASON --> or <!-- run for N s: REASON -->, which then interrupts it. A block with
 <!-- continues: REASON --> is run behind the sh block before it, in the same shell and folder.
+
+The exit code is 77 if what a block needs is not there and all others did well.
 """
 
 import contextlib
@@ -29,6 +32,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from concurrent import futures
 from typing import Callable, Iterator, List, NamedTuple, Tuple
 
@@ -41,6 +45,7 @@ BLOCK = re.compile(
 )
 INDENTED = re.compile(r"(?:^|\n\n)(?P<code>(?: {4}[^\n]*\n)+)")
 INCLUDE = re.compile(r"^#include [^\n]*\n", re.M)
+SKIPPED = 77
 LANGUAGES = ("cpp", "cmake", "sh", "python", "js", "php", "go", "ruby", "text", "ini")
 
 
@@ -132,6 +137,10 @@ def server(build: pathlib.Path, folder: str) -> Iterator[tuple]:
         started.terminate()
 
 
+class Missing(Exception):
+    """What a block needs is not there."""
+
+
 def run_shell(block: Block, build: pathlib.Path, prefix: pathlib.Path, main: str) -> str:
     """Returns what went wrong, or nothing."""
     seconds = re.match(r"run for (\d+) s", block.mark)
@@ -171,7 +180,7 @@ def run_shell(block: Block, build: pathlib.Path, prefix: pathlib.Path, main: str
                 output, _ = process.communicate()
                 interrupted = True
         if interrupted != bool(seconds) or (not interrupted and process.returncode != 0):
-            return f"{block}: {'does not end' if interrupted else 'has ended'}\n{script}\n{output}"
+            return f"{'does not end' if interrupted else 'has ended'}\n{script}\n{output}"
         return ""
 
 
@@ -196,73 +205,122 @@ def build_cmake(block: Block, root: pathlib.Path, prefix: str, compiler: str, ma
                 command, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
             )
             if done.returncode != 0:
-                return f"{block}: {' '.join(command)}\n{done.stdout}"
+                return f"{' '.join(command)}\n{done.stdout}"
         return ""
 
 
 class Client(NamedTuple):
     file: str
-    check: list  # succeeds if the language and the library are there
-    run: list
+    check: str  # succeeds if the language and the library are there
+    fetch: str  # brings the library into the current directory, if it can be had
+    run: str
 
 
-# The libraries of Debian where it has them; else what `pip`, `npm` and `go` have installed.
+# The libraries of Debian where it has them; else those of the languages' own registries.
 CLIENTS = {
-    "python": Client("a.py", ["python3", "-c", "import greenstalk"], ["python3", "a.py"]),
-    "js": Client("a.js", ["node", "-e", "require('jackd')"], ["node", "a.js"]),
-    "php": Client("a.php", ["php", "-r", "require 'Pheanstalk/autoload.php';"], ["php", "a.php"]),
-    "go": Client("a.go", ["go", "build", "-mod=mod", "-o", "a", "a.go"], ["./a"]),
-    "ruby": Client("a.rb", ["ruby", "-e", "require 'beaneater'"], ["ruby", "a.rb"]),
+    "python": Client(
+        "a.py",
+        "python3 -c 'import greenstalk'",
+        "python3 -m pip --version || { python3 -m venv --clear venv && . venv/bin/activate; }; "
+        "python3 -m pip --disable-pip-version-check --retries 1 --timeout 15 "
+        "install --upgrade --target . greenstalk==2.1.1",
+        "python3 a.py",
+    ),
+    "js": Client(
+        "a.js",
+        "node -e 'require(\"jackd\")'",
+        "npm install --prefix . --no-save --no-audit --no-fund --fetch-retries 0 jackd@2.2.2",
+        "node a.js",
+    ),
+    "php": Client("a.php", "php -r 'require \"Pheanstalk/autoload.php\";'", "false", "php a.php"),
+    "go": Client("a.go", "timeout 60 go mod download", "false", "go build -o a a.go && ./a"),
+    "ruby": Client("a.rb", "ruby -e 'require \"beaneater\"'", "false", "ruby a.rb"),
 }
 GO_MODULE = "module a\ngo 1.20\nrequire github.com/beanstalkd/go-beanstalk v0.2.0\n"
+GO_SUM = """\
+github.com/beanstalkd/go-beanstalk v0.2.0 h1:6UOJugnu47uNB2jJO/lxyDgeD1Yds7owYi1USELqexA=
+github.com/beanstalkd/go-beanstalk v0.2.0/go.mod h1:/G8YTyChOtpOArwLTQPY1CHB+i212+av35bkPXXj56Y=
+"""
+FETCHING = threading.Lock()
+
+
+def bash(script: str, folder: pathlib.Path, environment: dict) -> Tuple[int, str]:
+    """Returns the exit code, and what was printed."""
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", script],
+        cwd=folder,
+        env=environment,
+        check=False,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=120,
+    )
+    return done.returncode, done.stdout
+
+
+def look_for_library(client: Client, sandbox: pathlib.Path, libraries: str, environment: dict):
+    with FETCHING:
+        if bash(client.check, sandbox, environment)[0] != 0:
+            pathlib.Path(libraries).mkdir(parents=True, exist_ok=True)
+            _, fetched = bash(client.fetch, pathlib.Path(libraries), environment)
+            code, found = bash(client.check, sandbox, environment)
+            if code != 0:
+                raise Missing(f"its language or library is not to be had\n{fetched}{found}")
 
 
 def run_client(block: Block, build: pathlib.Path) -> str:
-    """Returns what went wrong, or nothing; says so if it cannot run."""
+    """Returns what went wrong, or nothing."""
     client = CLIENTS[block.language]
+    libraries = f"{build}/tests/docs/libraries/{block.language}"
     with tempfile.TemporaryDirectory() as folder, server(build, folder + "/data") as (port, _):
         sandbox = pathlib.Path(folder) / "sandbox"
         (sandbox / "vendor").mkdir(parents=True)
         (sandbox / "vendor/autoload.php").write_text("<?php require 'Pheanstalk/autoload.php';")
         (sandbox / "go.mod").write_text(GO_MODULE)
+        (sandbox / "go.sum").write_text(GO_SUM)
         (sandbox / client.file).write_text(block.code.replace("11300", str(port)))
-        # Nothing is downloaded.
-        environment = dict(os.environ, GOPROXY="off", GOSUMDB="off", GOFLAGS="")
-        for command in (client.check, client.run):
-            try:
-                done = subprocess.run(
-                    command,
-                    cwd=sandbox,
-                    env=environment,
-                    check=False,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.STDOUT,
-                    text=True,
-                    timeout=120,
-                )
-            except FileNotFoundError:
-                print(f"{block}: not run: {command[0]} is not installed")
-                return ""
-            if done.returncode != 0 and command is client.check:
-                print(f"{block}: not run: its library is not installed")
-                return ""
-        if done.returncode != 0 or done.stdout != "hello\n":
-            return f"{block}: exit code {done.returncode}\n{done.stdout}"
-        print(f"{block}: prints hello")
-        return ""
+        environment = dict(
+            os.environ,
+            PYTHONPATH=libraries,
+            NODE_PATH=f"{libraries}/node_modules",
+            GOSUMDB="off",  # go.sum has the sums
+            GOFLAGS="-mod=mod -modcacherw",
+            GOMODCACHE=libraries,
+            GOTOOLCHAIN="local",
+        )
+        look_for_library(client, sandbox, libraries, environment)
+        code, printed = bash(client.run, sandbox, environment)
+        return "" if (code, printed) == (0, "hello\n") else f"exit code {code}\n{printed}"
 
 
-def side_by_side(run: Callable[[Tuple], str], work: List[Tuple]) -> List[str]:
-    """Most blocks wait: for the time of a job, or for the disk."""
+def side_by_side(run: Callable[..., str], work: List[Tuple]) -> int:
+    """Runs the blocks, most of which wait: for the time of a job, or for the disk. Each item of
+    `work` begins with its block. Returns the exit code of all."""
+
+    def run_one(item: Tuple) -> int:
+        try:
+            wrong = run(*item)
+        except Missing as missing:
+            print(f"{item[0]}: not run: {missing}", flush=True)
+            return SKIPPED
+        print(f"{item[0]}: {wrong or 'as it says'}", flush=True)
+        return 1 if wrong else 0
+
     with futures.ThreadPoolExecutor(4) as pool:
-        return list(pool.map(run, work))
+        codes = list(pool.map(run_one, work))
+    return 1 if 1 in codes or not codes else max(codes)
 
 
-def run_clients(root: pathlib.Path, build: pathlib.Path) -> int:
-    work = [(block, build) for block in blocks(root) if block.language in CLIENTS]
-    wrong = side_by_side(lambda item: run_client(*item), work)
-    print("\n".join(filter(None, wrong)))
-    return 1 if any(wrong) or not wrong else 0
+def run_clients(root: pathlib.Path, build: pathlib.Path, languages: list) -> int:
+    # README.md and docs/clients.md have the same programs, which are run once.
+    programs = {
+        (block.language, block.code): (block, build)
+        for block in blocks(root)
+        if block.language in languages or (block.language in CLIENTS and not languages)
+    }
+    return side_by_side(run_client, list(programs.values()))
 
 
 def main() -> int:
@@ -278,7 +336,7 @@ def main() -> int:
         print("\n".join(wrong))
         return 1 if wrong else 0
     if action == "clients":
-        return run_clients(root, pathlib.Path(sys.argv[3]).resolve())
+        return run_clients(root, pathlib.Path(sys.argv[3]).resolve(), sys.argv[4:])
     folders = [pathlib.Path(folder).resolve() for folder in sys.argv[3:5]]
     program, before, work = "", "", []
     for block in blocks(root):
@@ -287,20 +345,18 @@ def main() -> int:
         if block.mark.startswith("not run") or block.language != action.replace("shell", "sh"):
             continue
         if block.language == "sh":
+            if sys.argv[5:] and block.page not in sys.argv[5:]:
+                continue
             before = before + block.code if block.mark.startswith("continues") else block.code
             block = block._replace(code=before)
         work.append((block, program))
 
-    def run(item: Tuple) -> str:
-        block, program = item
+    def run(block: Block, program: str) -> str:
         if action == "shell":
-            wrong = run_shell(block, folders[0], folders[1], program)
-        else:
-            wrong = build_cmake(block, root, sys.argv[3], sys.argv[4], program)
-        print(wrong or f"{block}: as it says")
-        return wrong
+            return run_shell(block, folders[0], folders[1], program)
+        return build_cmake(block, root, sys.argv[3], sys.argv[4], program)
 
-    return 1 if any(side_by_side(run, work)) or not work else 0
+    return side_by_side(run, work)
 
 
 if __name__ == "__main__":
