@@ -10,7 +10,8 @@ as printed.
   - cpp: a whole program. All of a page are compiled into one source file, and run.
   - cmake: a whole CMakeLists.txt; its main.cpp is the cpp block before it on the page.
   - sh: run with bash, in an empty folder with that main.cpp, ./build, the commands of BUILD on the
-    PATH, and a server of its own, whose ports take the places of 11300 and 11380.
+    PATH, and a server of its own, whose ports take the places of 11300 and 11380. The hosts
+    old.example and new.example are that server and a second one; 11301 is an empty beanstalkd.
   - python, js, php, go, ruby: a whole program, with a client library that its page names. It is
     run, with a server of its own as above. If the library is not installed, pip, npm or go bring it
     into BUILD, where it stays for the next run.
@@ -18,7 +19,8 @@ as printed.
 
 A comment in the line above a sh block, which no reader sees, says what is different:
 <!-- not run: REASON --> or <!-- run for N s: REASON -->, which then interrupts it. A block with
-<!-- continues: REASON --> is run behind the sh block before it, in the same shell and folder.
+<!-- continues: REASON --> is run behind the sh block before it, in the same shell and folder. One
+with <!-- after: COMMANDS --> is run behind these commands.
 
 The exit code is 77 if what a block needs is not there and all others did well.
 """
@@ -86,7 +88,7 @@ def faults(root: pathlib.Path) -> Iterator[str]:
     for block in blocks(root):
         if block.language not in LANGUAGES:
             yield f"{block}: the language of a block is one of {', '.join(LANGUAGES)}"
-        if block.mark and not re.match(r"(not run|run for \d+ s|continues): \S", block.mark):
+        if block.mark and not re.match(r"(not run|run for \d+ s|continues|after): \S", block.mark):
             yield f"{block}: a mark says why: {block.mark}"
         if block.mark and block.language != "sh":
             yield f"{block}: only a sh block can be marked"
@@ -137,15 +139,50 @@ def server(build: pathlib.Path, folder: str) -> Iterator[tuple]:
         started.terminate()
 
 
+@contextlib.contextmanager
+def servers(script: str, build: pathlib.Path, folder: str) -> Iterator[Tuple[str, dict]]:
+    """Starts the servers that a script names. Yields the script with their addresses, and the
+    variables that name the first of them to `carillon`."""
+    with contextlib.ExitStack() as stack:
+        port, http = stack.enter_context(server(build, f"{folder}/data"))
+        if "new.example" in script:
+            new_port, new_http = stack.enter_context(server(build, f"{folder}/new"))
+            script = script.replace("new.example:11300", f"{daemon.HOST}:{new_port}")
+            script = script.replace("new.example:11380", f"{daemon.HOST}:{new_http}")
+        if "11301" in script:
+            other = stack.enter_context(daemon.beanstalkd())
+            script = script.replace("11301", str(other.port))
+        script = script.replace("old.example", daemon.HOST)
+        script = script.replace("11300", str(port)).replace("11380", str(http))
+        yield script, {
+            "CARILLON_SERVER": f"{daemon.HOST}:{port}",
+            "CARILLON_HTTP": f"{daemon.HOST}:{http}",
+        }
+
+
 class Missing(Exception):
     """What a block needs is not there."""
 
 
+# What a sh block may need, and how it calls that.
+PROGRAMS = {"beanstalkd": "--beanstalkd ", "jq": "| jq ", "curl": "curl ", "nc": "nc "}
+
+
+def look_for_programs(block: Block):
+    for program, call in PROGRAMS.items():
+        if call in block.code + block.mark and not shutil.which(program):
+            raise Missing(f"{program} is not installed")
+
+
 def run_shell(block: Block, build: pathlib.Path, prefix: pathlib.Path, main: str) -> str:
     """Returns what went wrong, or nothing."""
+    look_for_programs(block)
     seconds = re.match(r"run for (\d+) s", block.mark)
-    with tempfile.TemporaryDirectory() as folder, server(build, folder + "/data") as ports:
-        port, http = ports
+    before = block.mark[len("after: ") :] + "\n" if block.mark.startswith("after: ") else ""
+    with tempfile.TemporaryDirectory() as folder, servers(before + block.code, build, folder) as (
+        script,
+        addresses,
+    ):
         sandbox = pathlib.Path(folder) / "sandbox"
         sandbox.mkdir()
         (sandbox / "build").symlink_to(build)
@@ -156,12 +193,10 @@ def run_shell(block: Block, build: pathlib.Path, prefix: pathlib.Path, main: str
         found = [*prefix.glob("lib/**/pkgconfig"), *prefix.glob("lib/pkgconfig")]
         environment = dict(
             os.environ,
+            **addresses,
             PATH=f"{build}:{os.environ['PATH']}",
-            CARILLON_SERVER=f"127.0.0.1:{port}",
-            CARILLON_HTTP=f"127.0.0.1:{http}",
             PKG_CONFIG_PATH=":".join(map(str, found)),
         )
-        script = block.code.replace("11300", str(port)).replace("11380", str(http))
         with subprocess.Popen(
             ["bash", "-euo", "pipefail", "-c", script],
             cwd=sandbox,
