@@ -35,8 +35,8 @@ put with a key can be repeated until it is answered.
 With --batch each line of standard input is the body of a job; empty lines are
 none. 1000 lines are put at once, or none of them; --once TOKEN makes it safe to
 put the same lines again after a failure, for 24 hours.
-DURATION: 250ms, 3s, 1.5h, 1h30m, 40d. TIME: RFC 3339 with its offset from UTC;
-a time in the past is now. Due times end with the year 9999.
+DURATION: 250ms, 3s, 1.5h, 1h30m, 40d. TIME: RFC 3339 with its offset from UTC,
+of the years 1970 to 9999; a time in the past is now.
 
 Examples:
   carillon put --delay 3s "hello"

@@ -5,7 +5,6 @@
 #include <date/date.h>
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
 #include <stdexcept>
 
@@ -121,6 +120,9 @@ minutes read_offset(Reader& reader) {
   return west ? -offset : offset;
 }
 
+// The end of the year 9999, the last millisecond that format_timestamp() can print.
+constexpr milliseconds kLast{253'402'300'799'999};
+
 bool begins_a_month(date::sys_seconds time) {
   const date::sys_days day = date::floor<date::days>(time);
   return time == day && date::year_month_day(day).day() == date::day(1);
@@ -142,7 +144,9 @@ std::uint64_t parse_timestamp(std::string_view text) {
     reader.refuse("second 60 is a leap second, which ends the last day of a month in UTC");
   }
   const milliseconds since_epoch = second.time_since_epoch() + time.fraction;
-  return static_cast<std::uint64_t>(std::max(since_epoch, milliseconds(0)).count());
+  if (since_epoch < milliseconds(0) || since_epoch > kLast)
+    reader.refuse("a time is from 1970-01-01T00:00:00Z to 9999-12-31T23:59:59.999Z");
+  return static_cast<std::uint64_t>(since_epoch.count());
 }
 
 std::string format_timestamp(std::uint64_t utc_ms) {

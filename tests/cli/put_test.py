@@ -212,7 +212,7 @@ class PutTest(CliCase):
     def test_a_time_in_the_past_is_now(self):
         self.put("--at", "1999-12-31T23:59:59Z", "x")
         self.carillon("reserve", "--tube", self.tube, "--timeout", "0")
-        self.put("--at", "1969-12-31T23:59:59Z", "y")
+        self.put("--at", "1970-01-01T00:00:00Z", "y")
         self.assertEqual(
             self.carillon("reserve", "--tube", self.tube, "--timeout", "0", "--delete"), "x"
         )
@@ -221,7 +221,7 @@ class PutTest(CliCase):
         )
 
     def test_json_of_a_time_in_the_past_is_now(self):
-        for past in ("2020-01-01T00:00:00Z", "1969-12-31T23:59:59Z"):
+        for past in ("2020-01-01T00:00:00Z", "1970-01-01T00:00:00Z"):
             before = time.time()
             put = json.loads(self.carillon("put", "--json", "--at", past, "--tube", self.tube, "x"))
             due = datetime.datetime.fromisoformat(put["due"].replace("Z", "+00:00")).timestamp()
@@ -261,9 +261,16 @@ class PutTest(CliCase):
         line = "carillon put: the job would be due after the year 9999; the server refused it"
         self.fails(line, "put", "--tube", self.tube, "--delay", "4000000d", "x")
         self.fails(line, "put", "--tube", self.tube, "--delay", "106751991167d", "x")
-        self.fails(line, "put", "--tube", self.tube, "--at", "9999-12-31T23:59:59-01:00", "x")
         self.put("--at", "9999-12-31T23:59:59.999Z", "x")
         self.assertEqual(self.stats("--tube", self.tube)["total-jobs"], 1)
+
+    def test_a_time_outside_of_1970_to_9999_is_refused(self):
+        for at in ("0001-01-01T00:00:00Z", "1969-12-31T23:59:59Z", "9999-12-31T23:59:59-01:00"):
+            line = (
+                f'carillon put: --at "{at}": a time is from 1970-01-01T00:00:00Z to '
+                "9999-12-31T23:59:59.999Z"
+            )
+            self.fails(line, "put", "--tube", self.tube, "--at", at, "x", code=2)
 
     def test_a_due_time_in_1970_is_refused(self):
         line = (

@@ -57,6 +57,9 @@ TEST_F(SessionJobs, AnOptionThatIsRefusedIsNamedAndTheBodyIsDiscarded) {
             "BAD_OPTION due: does not go with delay\r\n");
   EXPECT_EQ(client.say("put-job 4 due=1700000000\r\nquit\r\n"),
             "BAD_OPTION due: \"1700000000\": seconds since 1970? The unit is milliseconds\r\n");
+  EXPECT_EQ(client.say("put-job 4 due=1969-12-31T23:59:59Z\r\nquit\r\n"),
+            "BAD_OPTION due: \"1969-12-31T23:59:59Z\": a time is from 1970-01-01T00:00:00Z to "
+            "9999-12-31T23:59:59.999Z\r\n");
   EXPECT_EQ(client.say("put-job 4 pri=1 pri=2\r\nquit\r\n"), "BAD_OPTION pri: comes twice\r\n");
   EXPECT_EQ(client.say("put-job 4 on-conflict=ignore\r\nquit\r\n"),
             "BAD_OPTION on-conflict: needs a key\r\n");

@@ -90,10 +90,18 @@ TEST(Timestamp, ATimeWithoutItsOffsetIsRefused) {
             "\"2030-01-01\": a day without a time; use e.g. 2030-01-01T09:00:00Z");
 }
 
-TEST(Timestamp, TimesBefore1970BecomeZero) {
-  EXPECT_EQ(parse_timestamp("1969-12-31T23:59:59.999Z"), 0U);
-  EXPECT_EQ(parse_timestamp("1970-01-01T00:00:00+00:01"), 0U);
-  EXPECT_EQ(parse_timestamp("0000-01-01T00:00:00+23:59"), 0U);
+// Before, those before 1970 were read as 1970-01-01, and those after 9999 as they were written.
+TEST(Timestamp, TimesBefore1970AndAfter9999AreRefused) {
+  for (const std::string text :
+       {"1969-12-31T23:59:59.999Z", "1970-01-01T00:00:00+00:01", "1970-01-01T00:00:00+14:00",
+        "0001-01-01T00:00:00Z", "0000-01-01T00:00:00+23:59", "9999-12-31T23:59:59.9999Z",
+        "9999-12-31T23:59:59-01:00", "9999-12-31T23:59:60Z"}) {
+    EXPECT_EQ(error_of(text),
+              "\"" + text + "\": a time is from 1970-01-01T00:00:00Z to 9999-12-31T23:59:59.999Z");
+  }
+  EXPECT_EQ(parse_timestamp("1969-12-31T23:00:00-01:00"), 0U);
+  EXPECT_EQ(parse_timestamp("9999-12-31T23:59:59.999+00:00"), 253'402'300'799'999U);
+  EXPECT_EQ(parse_timestamp("9999-12-31T23:59:59.9981Z"), 253'402'300'799'999U);
 }
 
 TEST(Timestamp, ALeapSecondEndsAMonthInUtc) {
