@@ -64,6 +64,17 @@ TEST_F(HttpSession, TheFirstAndTheLastTimeAreTaken) {
   EXPECT_EQ(put(R"({"due":253402300800000})").status, 400);
 }
 
+TEST_F(HttpSession, ASpreadThatLeadsBeyondTheYear9999IsNamed) {
+  const std::string job = R"({"due":"9999-12-31T23:59:59Z","spread":"1h"})";
+  const auto wrong = [](const Answer& answer) {
+    return std::string(answer.value().at("errors").at(0).at("pointer").as_string());
+  };
+  EXPECT_EQ(wrong(put(job)), "/spread");
+  EXPECT_EQ(wrong(ask("POST", "/v1/tubes/t/jobs:batch", R"({"jobs":[{},)" + job + "]}")),
+            "/jobs/1/spread");
+  EXPECT_EQ(wrong(put(R"({"due":"9999-12-31T23:59:59Z","expires_in":"4000000d"})")), "/expires_in");
+}
+
 // Nothing is due before 1970; but the filter would not say what was written.
 TEST_F(HttpSession, AFilterNamesATimeFrom1970On) {
   put(R"({"body":"a","delay":"1h"})");

@@ -82,10 +82,7 @@ json::object told_of(const queue::PutOutcome& put) {
                                         told_rate(x), outcome.stopper);
     throw Problem(kBadField, why, {{.pointer = at, .detail = why}});
   }
-  if (put.result == Result::kTooFar) {
-    const queue::PutOrder& order = batch.jobs[outcome.stopper].order;
-    throw too_far(x, order.due_in, order.spread, at);
-  }
+  if (put.result == Result::kTooFar) throw too_far(x, batch.jobs[outcome.stopper].order, at);
   const std::string why = fmt::format("job {} has the key{}", put.id,
                                       put.result == Result::kReserved ? ", and is reserved" : "");
   throw Problem(kConflict, at + ": " + why, {{at + "/key", why}});

@@ -102,14 +102,20 @@ std::string size_fault(const Exchange& x, std::string_view body) {
   return fmt::format("the body of the job has {} bytes; the limit is {}", body.size(), most);
 }
 
-Problem too_far(Exchange& x, queue::Millis delay, queue::Millis spread, const std::string& at) {
-  const auto fits = [&](queue::Millis time) { return x.engine().fits(x.now(), time); };
-  const queue::Millis longest = queue::kLastDue;
-  const std::string pointer =
-      at + (!fits(delay)                                                  ? "/delay"
-            : !fits(std::min(delay, longest) + std::min(spread, longest)) ? "/spread"
-                                                                          : "/expires_in");
-  const std::string why = "the job would be due or expire after the year 9999";
+Problem too_far(Exchange& x, const queue::PutOrder& order, const std::string& at) {
+  constexpr queue::Millis kLongest = queue::kLastDue;
+  // A moment stands instead of the delay, and the spread counts from either.
+  const auto fits = [&](queue::Millis later) {
+    return order.due_at ? *order.due_at <= kLongest && later <= kLongest - *order.due_at
+                        : x.engine().fits(x.now(), std::min(order.due_in, kLongest) + later);
+  };
+  const bool starts = order.due_in <= kLongest && fits(0);
+  const std::string_view name = !starts ? (order.due_at ? "/due" : "/delay")
+                                : !fits(std::min(order.spread, kLongest)) ? "/spread"
+                                : order.expires_at                        ? "/expires_at"
+                                                                          : "/expires_in";
+  const std::string pointer = fmt::format("{}{}", at, name);
+  const std::string why = "the job would be due or expire after 9999-12-31T23:59:59.999Z";
   return Problem(kBadField, fmt::format("{}: {}", pointer, why), {{pointer, why}});
 }
 
@@ -133,7 +139,7 @@ queue::BatchOutcome put(Exchange& x, const JobFields& job, const queue::BatchOrd
   const queue::NewJob one{.order = job.order, .body = job.body};
   queue::BatchOutcome batch = x.engine().put_all(x.client(), x.now(), {&one, 1}, order);
   if (!batch.jobs.empty() && batch.jobs.front().result == queue::PutOutcome::Result::kTooFar)
-    throw too_far(x, job.order.due_in, job.order.spread);
+    throw too_far(x, job.order);
   return batch;
 }
 
@@ -225,7 +231,9 @@ void patch_one(Exchange& x, queue::JobId id) {
     case Result::kNone:
       throw no_such_job(id);
     case Result::kTooFar:
-      throw too_far(x, fields.patch.due_in.value_or(0), 0);
+      throw too_far(x, {.due_in = fields.patch.due_in.value_or(0),
+                        .due_at = fields.patch.due_at,
+                        .expires_at = fields.patch.expires_at});
   }
 }
 

@@ -19,8 +19,9 @@ Problem taken(const ProblemKind& kind, queue::JobId id);
 
 // Returns why a job cannot have the body; an empty text if it can.
 std::string size_fault(const Exchange& x, std::string_view body);
-// Says which field of the job at `at` makes it due, or expire, after queue::kLastDue.
-Problem too_far(Exchange& x, queue::Millis delay, queue::Millis spread, const std::string& at = "");
+// Says which field of the job at `at` makes it due, or expire, after queue::kLastDue. Of the order
+// only the times count.
+Problem too_far(Exchange& x, const queue::PutOrder& order, const std::string& at = "");
 // The rate of puts of the tube names[0], in words; and that a put has to wait for it.
 std::string told_rate(Exchange& x);
 Problem too_fast(Exchange& x, queue::Millis wait);
